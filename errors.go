@@ -1,0 +1,236 @@
+package lockagent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that requests, releases and stores end in. Test for them with
+// errors.Is; the typed errors below carry more, and are found with errors.As.
+var (
+	// ErrNotGranted is the error of the zero [Grant].
+	ErrNotGranted = errors.New("lockagent: not granted: the channel's grant was received before, or was taken back because nobody received it in time")
+
+	// ErrHeld is returned when a request would not wait and somebody else holds
+	// the lock. The error is a [*HeldError].
+	ErrHeld = errors.New("lockagent: lock is held")
+
+	// ErrTimeout is returned when the wait of a request passed before the lock was
+	// granted.
+	ErrTimeout = errors.New("lockagent: wait for the lock timed out")
+
+	// ErrClosed is returned by everything that is used after the agent or the
+	// store was closed, and answers the requests that wait when it is.
+	ErrClosed = errors.New("lockagent: closed")
+
+	// ErrSessionClosed is returned when a session is used after it was closed, and
+	// answers the requests of the session that wait when it is.
+	ErrSessionClosed = errors.New("lockagent: session is closed; open another")
+
+	// ErrReleased is the cause of a hold's context after its owner released it.
+	ErrReleased = errors.New("lockagent: released")
+
+	// ErrNotHeld is returned by the release of a grant that was released before or
+	// that was never held.
+	ErrNotHeld = errors.New("lockagent: not held: the grant was released before or never held")
+
+	// ErrNotOwner is returned by the release of a lock that somebody else holds.
+	ErrNotOwner = errors.New("lockagent: not the owner of the lock; release it through the session or the grant that holds it, or break it")
+
+	// ErrLost is what every [*LostError] is.
+	ErrLost = errors.New("lockagent: lost")
+
+	// ErrUnconfirmed is returned by a release that the store has not confirmed.
+	// The hold is over for its owner; other agents see that at the latest when the
+	// lease has run out. The agent goes on trying until then.
+	ErrUnconfirmed = errors.New("lockagent: release not confirmed by the store yet; the lock is free at the latest when its lease has run out")
+
+	// ErrLeaseTooShort is returned when a fixed lease had run out before the
+	// store's answer was there.
+	ErrLeaseTooShort = errors.New("lockagent: the lease ran out before the store had answered; ask for a longer one")
+
+	// ErrInternal is returned to the requests that were under way when the agent
+	// met a defect of its own. The lock recovers; please report the defect.
+	ErrInternal = errors.New("lockagent: internal error")
+
+	// ErrStoreUnavailable is returned when the store could not be reached or did
+	// not answer in time. A call may have taken effect all the same.
+	ErrStoreUnavailable = errors.New("lockagent: store unavailable")
+
+	// ErrWrongType is returned when the store has something else than a lock under
+	// the name of the lock.
+	ErrWrongType = errors.New("lockagent: the key is used for something else than a lock; choose another name or remove the key")
+
+	// ErrNotPermitted is returned when the store does not permit the call.
+	ErrNotPermitted = errors.New("lockagent: not permitted by the store; check the user, its password and its access rules")
+
+	// ErrWithdrawn is returned by [Store.Acquire] for a tenure that was released
+	// before. Applications never see it.
+	ErrWithdrawn = errors.New("lockagent: tenure was withdrawn")
+
+	// ErrBadURL is returned for a store address that cannot be understood.
+	ErrBadURL = errors.New("lockagent: bad store URL")
+
+	// ErrBadName, ErrBadOwner and ErrBadOption are what every [*NameError],
+	// [*OwnerError] and [*OptionError] is.
+	ErrBadName   = errors.New("lockagent: bad lock name")
+	ErrBadOwner  = errors.New("lockagent: bad owner")
+	ErrBadOption = errors.New("lockagent: bad option")
+)
+
+// Definite reports whether err, returned by a call to a [Store], says that the
+// call had no effect and that trying again will not help.
+func Definite(err error) bool {
+	for _, definite := range []error{ErrWrongType, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
+		if errors.Is(err, definite) {
+			return true
+		}
+	}
+	return false
+}
+
+// LossReason says how a hold was lost.
+type LossReason uint8
+
+// The ways to lose a hold.
+const (
+	_ LossReason = iota
+	// LostDeadline: the deadline passed before a renewal was confirmed.
+	LostDeadline
+	// LostDenied: the store answered that the tenure is over: the lock was
+	// deleted, broken from elsewhere, or forgotten by the store.
+	LostDenied
+	// LostExpired: the fixed lease ran out.
+	LostExpired
+	// LostBroken: an operator broke the lock through this agent.
+	LostBroken
+	// LostClosed: the agent was closed.
+	LostClosed
+	// LostSessionClosed: the session was closed.
+	LostSessionClosed
+	// LostUnclaimed: nobody received the grant in time.
+	LostUnclaimed
+	// LostInternal: the agent met a defect of its own.
+	LostInternal
+)
+
+var lossNames = [...]string{
+	LostDeadline:      "deadline",
+	LostDenied:        "denied",
+	LostExpired:       "expired",
+	LostBroken:        "broken",
+	LostClosed:        "closed",
+	LostSessionClosed: "sessionclosed",
+	LostUnclaimed:     "unclaimed",
+	LostInternal:      "internal",
+}
+
+// String is the reason as one lower-case word, or empty for none.
+func (r LossReason) String() string {
+	if int(r) >= len(lossNames) {
+		return "unknown"
+	}
+	return lossNames[r]
+}
+
+// ParseLossReason is the inverse of [LossReason.String]. It reports false for a
+// word that names no reason.
+func ParseLossReason(s string) (LossReason, bool) {
+	for r, name := range lossNames {
+		if name == s {
+			return LossReason(r), true
+		}
+	}
+	return 0, false
+}
+
+var lossTexts = [...]string{
+	0:                 "for no known reason",
+	LostDeadline:      "its deadline passed before the store confirmed a renewal",
+	LostDenied:        "the store says it is not held any more",
+	LostExpired:       "its lease ran out",
+	LostBroken:        "an operator broke it",
+	LostClosed:        "the agent was closed",
+	LostSessionClosed: "the session was closed",
+	LostUnclaimed:     "nobody received the grant in time",
+	LostInternal:      "of an internal error",
+}
+
+// LostError is the cause of a hold's context when the hold ended against the
+// will of its owner, and the outcome of a release that came after that.
+type LostError struct {
+	Name   Name
+	Owner  Owner
+	Token  Token
+	Reason LossReason
+}
+
+func (e *LostError) Error() string {
+	text := lossTexts[0]
+	if int(e.Reason) < len(lossTexts) {
+		text = lossTexts[e.Reason]
+	}
+	return fmt.Sprintf("lockagent: lost %q (token %d): %s", e.Name, e.Token, text)
+}
+
+// Is reports whether target is [ErrLost].
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// HeldError answers a request that would not wait for a lock that is held.
+type HeldError struct {
+	Name   Name
+	Holder string        // an [Owner] of this agent, or what the store knows
+	Left   time.Duration // of the holder's lease; negative if unknown or without end
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("lockagent: lock %q is held by %q", e.Name, e.Holder)
+}
+
+// Is reports whether target is [ErrHeld].
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// NameError says why a lock cannot have a name.
+type NameError struct {
+	Name   string
+	Reason string
+}
+
+func (e *NameError) Error() string { return badString("lock name", e.Name, e.Reason) }
+
+// Is reports whether target is [ErrBadName].
+func (e *NameError) Is(target error) bool { return target == ErrBadName }
+
+// OwnerError says why somebody cannot be an owner.
+type OwnerError struct {
+	Owner  string
+	Reason string
+}
+
+func (e *OwnerError) Error() string { return badString("owner", e.Owner, e.Reason) }
+
+// Is reports whether target is [ErrBadOwner].
+func (e *OwnerError) Is(target error) bool { return target == ErrBadOwner }
+
+// OptionError says what is wrong with an option or a configuration field.
+type OptionError struct {
+	Option string
+	Reason string
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("lockagent: bad %s: %s", e.Option, e.Reason)
+}
+
+// Is reports whether target is [ErrBadOption].
+func (e *OptionError) Is(target error) bool { return target == ErrBadOption }
+
+// badString quotes at most the first bytes of a text that may be huge.
+func badString(what, text, reason string) string {
+	const most = 64
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return fmt.Sprintf("lockagent: bad %s %q: %s", what, text, reason)
+}

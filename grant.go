@@ -1,0 +1,179 @@
+package lockagent
+
+import (
+	"context"
+	"time"
+)
+
+// Grant is the outcome of a request: a hold on a lock, or the reason why there
+// is none. Every request ends in exactly one Grant.
+//
+// The zero Grant is not held: its Token is 0 and its Err is [ErrNotGranted].
+// It is what a receive from a channel yields that has delivered its grant
+// before, or whose grant was taken back because nobody received it in time.
+//
+// A Grant is a value: copies speak of the same hold. All methods are safe for
+// concurrent use.
+type Grant struct {
+	name  Name
+	owner Owner
+	token Token
+	count int
+	hold  Hold
+	err   error
+}
+
+// Hold is what stands behind a held [Grant]. It is implemented by agents;
+// applications use the methods of Grant.
+type Hold interface {
+	// Context is done when the hold is over. Its cause is [ErrReleased] or a
+	// [*LostError].
+	Context() context.Context
+
+	// Remaining is how long the agent still trusts the lease, at least. It is
+	// zero or less when the hold is over.
+	Remaining() time.Duration
+
+	// Release gives the hold up. See [Grant.Release].
+	Release(ctx context.Context) <-chan error
+}
+
+// NewGrant returns a held grant. It is for agents.
+func NewGrant(name Name, owner Owner, token Token, count int, hold Hold) Grant {
+	return Grant{name: name, owner: owner, token: token, count: count, hold: hold}
+}
+
+// Denied returns a grant that is not held, because of err. It is for agents.
+func Denied(name Name, owner Owner, err error) Grant {
+	return Grant{name: name, owner: owner, err: err}
+}
+
+// Err is nil if the lock was granted. Otherwise it says why not:
+//
+//   - [ErrNotGranted] for the zero Grant;
+//   - a [*HeldError] if the request would not wait and the lock is held;
+//   - [ErrTimeout] if the wait passed;
+//   - the cause of the request's context if that ended first;
+//   - [ErrClosed] or [ErrSessionClosed] if the agent or the session was closed;
+//   - [ErrWrongType], [ErrNotPermitted] or [ErrStoreUnavailable] if the store
+//     refused or could not be asked;
+//   - a [*NameError], [*OwnerError] or [*OptionError] if the request was wrong.
+//
+// Err speaks of the request, not of what happened to the hold since: for that
+// see [Grant.Lost] and [Grant.Cause].
+func (g Grant) Err() error {
+	if g.hold == nil && g.err == nil {
+		return ErrNotGranted
+	}
+	return g.err
+}
+
+// Lock is the name of the lock.
+func (g Grant) Lock() Name { return g.name }
+
+// Owner is who holds the lock.
+func (g Grant) Owner() Owner { return g.owner }
+
+// Token is the fencing number of the hold, or 0 if nothing was granted. Pass it
+// with every write to the resource that the lock protects, and let the resource
+// refuse tokens smaller than the greatest it has seen.
+func (g Grant) Token() Token { return g.token }
+
+// HoldCount is how many grants of this lock the owner had when this one was
+// made, this one included: 1 for the first, more for each re-entry.
+func (g Grant) HoldCount() int { return g.count }
+
+// Held reports whether the agent trusts, at this moment, that the lock is held.
+// It asks no store. It turns false at the deadline even if the process was
+// suspended in the meantime, which [Grant.Lost] may tell later.
+func (g Grant) Held() bool { return g.hold != nil && g.Remaining() > 0 }
+
+// Remaining is for how long the agent trusts its lease from now on, renewals to
+// come not counted. It is 0 if the lock is not held.
+func (g Grant) Remaining() time.Duration {
+	if g.hold == nil {
+		return 0
+	}
+	return max(0, g.hold.Remaining())
+}
+
+// Lost returns a channel that is closed when the hold is over, for whatever
+// reason; [Grant.Cause] tells which. It never delivers a value. For a grant that
+// was never held it is closed already.
+func (g Grant) Lost() <-chan struct{} {
+	if g.hold == nil {
+		return alwaysClosed
+	}
+	return g.hold.Context().Done()
+}
+
+// Cause is nil while the lock is held. Afterwards it is [ErrReleased] if the
+// owner released it, or a [*LostError] that says how it was lost. For a grant
+// that was never held it is the same as [Grant.Err].
+func (g Grant) Cause() error {
+	if g.hold == nil {
+		return g.Err()
+	}
+	return context.Cause(g.hold.Context())
+}
+
+// Context returns a child of parent that is cancelled when the hold is over,
+// with the cause that [Grant.Cause] tells. Run the work that the lock protects
+// under it. It costs no goroutine, and is let go when the hold is over.
+func (g Grant) Context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	if g.hold == nil {
+		cancel(g.Err())
+		return ctx
+	}
+	hold := g.hold.Context()
+	stop := context.AfterFunc(hold, func() { cancel(context.Cause(hold)) })
+	context.AfterFunc(ctx, func() { stop() })
+	return ctx
+}
+
+// Release gives the hold up and returns a channel that delivers the outcome:
+// nil if the lock was given back or passed on, and otherwise
+//
+//   - a [*LostError] if the hold had been lost: what was done under it may have
+//     overlapped with another holder's work;
+//   - [ErrNotHeld] if it had been released before, or was never granted;
+//   - [ErrUnconfirmed] if the store could not be told yet. The hold is over all
+//     the same. The agent keeps trying until the lease has run out by itself.
+//
+// The channel has capacity 1, delivers one value, is then closed by the agent,
+// and needs no reader. The release goes ahead when ctx ends: ctx only carries
+// values, such as a trace.
+func (g Grant) Release(ctx context.Context) <-chan error {
+	if g.hold == nil {
+		done := make(chan error, 1)
+		done <- ErrNotHeld
+		close(done)
+		return done
+	}
+	return g.hold.Release(ctx)
+}
+
+// Unlock is [Grant.Release] for callers who wait for the outcome. If ctx ends
+// first it returns the cause of ctx, and the release goes on without the caller:
+// a cancelled ctx still releases.
+func (g Grant) Unlock(ctx context.Context) error {
+	done := g.Release(ctx)
+	select {
+	case err := <-done:
+		return err
+	default:
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var alwaysClosed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

@@ -1,0 +1,183 @@
+package lockagent
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Store arbitrates locks between agents. It is the port behind which Redis, or
+// memory, or a quorum of stores stands; package storetest holds the contract as
+// a suite of tests that every implementation passes.
+//
+// # Calls
+//
+// Every call is asynchronous: the method returns without waiting for the store,
+// and done is called exactly once, from any goroutine, possibly before the
+// method has returned. done must not block. No call needs a goroutine of its
+// own. The context carries values only (a trace); a store bounds the time of a
+// call by itself and reports [ErrStoreUnavailable] when the bound is passed.
+//
+// # Errors
+//
+// [ErrWrongType], [ErrNotPermitted], [ErrClosed] and [ErrWithdrawn] are definite:
+// the call had no effect, and trying again will not help. After any other error
+// the call may have taken effect, now or later. All calls are idempotent, so the
+// way out of that doubt is to make the same call again, or to Release.
+//
+// # Tenures
+//
+// What a store knows of is an agent's tenure, not the owners it serves. Each
+// tenure has an identity that is used once: the numbers that an agent uses for
+// one lock only grow. A repeated or late call can therefore never touch another
+// tenure than its own.
+//
+// A Store is safe for concurrent use. Calls for one tenure come one at a time.
+type Store interface {
+	// Acquire tries once to begin a tenure. It is granted if the lock is free, or
+	// if this very tenure has it already (an earlier call whose reply was lost);
+	// then the lease starts anew. The reply is an ErrWithdrawn if the tenure was
+	// released before, which only a call that arrives late can meet.
+	Acquire(ctx context.Context, req AcquireRequest, done func(AcquireReply, error))
+
+	// Renew starts the lease of a tenure anew. It never shortens what remains.
+	// Implementations coalesce renewals; a renewal may be put off for a small
+	// part of its lease to find company.
+	Renew(ctx context.Context, req RenewRequest, done func(RenewReply, error))
+
+	// Release ends a tenure and wakes the agents that wait. Released before it
+	// was acquired, the tenure is withdrawn: an Acquire that arrives later has no
+	// effect. Repeated, it has the same reply.
+	Release(ctx context.Context, req ReleaseRequest, done func(ReleaseReply, error))
+
+	// Break frees a lock, whoever has it, and wakes the agents that wait. It
+	// reports whether the lock was held.
+	Break(ctx context.Context, name Name, done func(broken bool, err error))
+
+	// Inspect tells what the store knows of a lock.
+	Inspect(ctx context.Context, name Name, done func(Inspection, error))
+
+	// Subscribe has wake called whenever an attempt to acquire may newly succeed:
+	// once the subscription stands, at every release, and whenever the
+	// subscription stands again after it was interrupted, for a release may have
+	// been missed. Wake-ups may be spurious and may be lost, so waiters also try
+	// again when the remaining lease of the holder has passed. wake must not
+	// block. After cancel has returned, wake may still be called once.
+	Subscribe(name Name, wake func()) (cancel func())
+
+	// OnReset has f called when the store is found to be another incarnation
+	// than before: it was restarted, flushed, or replaced by a replica. f must
+	// not block.
+	OnReset(f func(Reset)) (cancel func())
+
+	// Close ends all calls under way with ErrClosed and lets everything go that
+	// the store holds locally. It frees no lock.
+	Close() error
+}
+
+// Tenure identifies one agent's time with a lock in the store.
+type Tenure struct {
+	Agent  AgentID
+	Number uint64 // at least 1, at most 2^63-1; grows with each tenure of an agent on a lock
+}
+
+// String is the tenure as stores write it: the agent, a colon, the number.
+func (t Tenure) String() string { return fmt.Sprintf("%s:%d", t.Agent, t.Number) }
+
+// StoreTime is an instant on the clock of the store that serves a lock, in
+// microseconds since 1970. Two of them can be compared if they come from the same
+// store and lock; they cannot be compared with the clock of any agent.
+type StoreTime int64
+
+// Add returns t moved by d, rounded down to microseconds.
+func (t StoreTime) Add(d time.Duration) StoreTime { return t + StoreTime(d.Microseconds()) }
+
+// Sub is the time from u to t.
+func (t StoreTime) Sub(u StoreTime) time.Duration { return time.Duration(t-u) * time.Microsecond }
+
+// AcquireRequest asks for a tenure.
+type AcquireRequest struct {
+	Name   Name
+	Tenure Tenure
+	Lease  time.Duration // between MinLease and MaxLease; rounded up to what the store counts in
+
+	// Tokens is how many tokens the tenure needs, one for each hold inside it.
+	// At least 1.
+	Tokens int
+	// Floor is a token that has been used already: the range begins above it,
+	// even if the store has forgotten. 0 if none is known.
+	Floor Token
+}
+
+// AcquireReply answers an [AcquireRequest].
+type AcquireReply struct {
+	Granted bool
+
+	// Token is the first token of the range; the request's Tokens follow each
+	// other without a gap. Only if granted.
+	Token Token
+	// At is when the store decided.
+	At StoreTime
+	// Incarnation names the life of the store that decided, if the store can
+	// tell, and is empty otherwise. A store that lost its memory has a new one.
+	Incarnation string
+
+	// Holder is who has the lock instead, as the store writes it: the text of a
+	// [Tenure], or whatever another program put there. Only if not granted.
+	Holder string
+	// Remaining is what is left of the holder's lease, or negative if that has no
+	// end. Only if not granted.
+	Remaining time.Duration
+}
+
+// RenewRequest asks for more time in a tenure.
+type RenewRequest struct {
+	Name   Name
+	Tenure Tenure
+	Lease  time.Duration
+}
+
+// RenewReply answers a [RenewRequest].
+type RenewReply struct {
+	// Held is false if the tenure is over: the lock is free, or another's.
+	Held bool
+	At   StoreTime
+}
+
+// ReleaseRequest ends a tenure.
+type ReleaseRequest struct {
+	Name   Name
+	Tenure Tenure
+}
+
+// ReleaseReply answers a [ReleaseRequest].
+type ReleaseReply struct {
+	// Released is false if the tenure was over before, or had never begun.
+	Released bool
+	// At is when the tenure was released, or found to be over. A repeated call
+	// tells the time of the first.
+	At StoreTime
+	// Others is how many other agents were woken, at least, or -1 if the store
+	// cannot tell: then the agent yields as if there were some.
+	Others int
+}
+
+// Inspection is what a store knows of one lock.
+type Inspection struct {
+	Held      bool
+	Holder    string        // as in AcquireReply
+	HoldCount int           // as the holder wrote it: always 1 for a Tenure
+	Remaining time.Duration // negative if the lease has no end
+}
+
+// Reset tells that a store is no longer what it was.
+type Reset struct {
+	// From and To name the incarnations before and after.
+	From, To string
+	// Reason is for people: "restarted", "emptied", "failed over".
+	Reason string
+	// After is the last instant at which the old incarnation was known to be
+	// there, and Before the first at which the new one was, both on their own
+	// clocks. The reset happened between them.
+	After, Before StoreTime
+}
