@@ -1,0 +1,251 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
+)
+
+// Agent is one lock manager: the actors of all locks that are in use through it.
+// Make one with [New]. It is safe for concurrent use.
+type Agent struct {
+	cfg      Config
+	clock    *clock
+	registry registry
+
+	fresh atomic.Uint64 // numbers of the steps of all locks
+	floor atomic.Uint64 // the greatest token seen, for stores that forget
+
+	offReset  func()
+	closing   sync.Once
+	closed    chan struct{}
+	abandoned atomic.Int64 // tenures that could not be returned on closing
+}
+
+// Request says how an owner wants to hold a lock.
+type Request struct {
+	// Owner is who asks.
+	Owner lockagent.Owner
+	// Session says that Owner may hold the lock several times at once. Otherwise
+	// Owner must be unique to this request.
+	Session bool
+	// Lease is a fixed lease, or 0 for a lease that is kept.
+	Lease time.Duration
+	// Wait bounds the wait for the lock, 0 for no bound but the context. It counts
+	// from the call of Acquire.
+	Wait time.Duration
+	// Try asks not to wait at all: the lock is granted if it is free now.
+	Try bool
+	// Over, if it is not nil, is called once: when the request was denied or its
+	// hold is over. It must not block.
+	Over func()
+}
+
+// New starts an agent. It returns an error that joins one
+// [lockagent.OptionError] for each wrong field of cfg.
+func New(cfg Config) (*Agent, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{cfg: cfg, clock: newClock(), closed: make(chan struct{})}
+	a.registry.seed = maphash.MakeSeed()
+	a.registry.make = func(e *entry) *lock { return newLock(a, e) }
+	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted})
+	a.offReset = cfg.Store.OnReset(a.storeReset)
+	return a, nil
+}
+
+// ID is the identity of the agent.
+func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
+
+// Acquire asks for a lock. The channel has capacity 1, delivers the one grant that
+// the request ends in, and is then closed by the agent. It needs no reader.
+//
+// The end of ctx ends the wait, with the cause of ctx. It does not end the hold:
+// once somebody has received the grant, ctx does not matter any more. A grant that
+// nobody has received when ctx ends, or that lies in its channel for longer than
+// Config.Claim, is taken back; the channel then delivers nothing.
+func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <-chan lockagent.Grant {
+	r := &request{agent: a, name: name, Request: req, values: context.WithoutCancel(ctx), out: make(chan lockagent.Grant, 1)}
+	if req.Wait > 0 {
+		r.waitUntil = time.Now().Add(req.Wait)
+	}
+	err := check(ctx, name, req)
+	if err == nil {
+		if r.entry = a.registry.pinned(name); r.entry == nil {
+			err = lockagent.ErrClosed
+		}
+	}
+	if err != nil {
+		r.deny(err)
+		return r.out
+	}
+	send(r.entry, &acquireMsg{request: r, ctx: ctx})
+	return r.out
+}
+
+func check(ctx context.Context, name lockagent.Name, req Request) error {
+	if _, err := lockagent.ParseName(string(name)); err != nil {
+		return err
+	}
+	if _, err := lockagent.ParseOwner(string(req.Owner)); err != nil {
+		return err
+	}
+	if req.Lease != 0 {
+		if err := lockagent.CheckLease(req.Lease); err != nil {
+			return err
+		}
+	}
+	if req.Wait < 0 {
+		return &lockagent.OptionError{Option: "wait", Reason: fmt.Sprintf("%v is negative; try without waiting, or leave it out to wait without a bound", req.Wait)}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// Release gives up the youngest grant that owner has of a lock. The channel
+// delivers what [lockagent.Grant.Release] would, or [lockagent.ErrNotOwner] if
+// another owner of this agent holds the lock; capacity and closing are the same.
+func (a *Agent) Release(name lockagent.Name, owner lockagent.Owner) <-chan error {
+	return a.call(name, lockagent.ErrNotHeld, func(id lockstate.CallID) lockstate.Command {
+		return lockstate.Release{Owner: owner, Call: id}
+	})
+}
+
+// Leave ends everything that owner holds or waits for on a lock: holds with
+// [lockagent.LostSessionClosed], requests with [lockagent.ErrSessionClosed]. The
+// channel is like that of [Agent.Release].
+func (a *Agent) Leave(name lockagent.Name, owner lockagent.Owner) <-chan error {
+	return a.call(name, nil, func(id lockstate.CallID) lockstate.Command {
+		return lockstate.OwnerGone{Owner: owner, Call: id}
+	})
+}
+
+// call has a command answered that changes nothing about a lock without an actor:
+// then absent is the answer.
+func (a *Agent) call(name lockagent.Name, absent error, command func(lockstate.CallID) lockstate.Command) <-chan error {
+	done := make(chan error, 1)
+	answer := func(_ bool, err error) {
+		done <- err
+		close(done)
+	}
+	_, err := lockagent.ParseName(string(name))
+	switch v, ok := a.registry.entries.Load(name); {
+	case err != nil:
+		answer(false, err)
+	case a.registry.closed.Load():
+		answer(false, lockagent.ErrClosed)
+	case ok && v.(*entry).pin():
+		send(v.(*entry), &callMsg{call: &call{answer: answer}, command: command})
+	default:
+		answer(false, absent)
+	}
+	return done
+}
+
+// Break frees a lock, whoever holds it; for operators. Its holder in this agent is
+// told first, with [lockagent.LostBroken]; a holder elsewhere learns of it with its
+// next renewal. The channel tells whether anybody held the lock; capacity and
+// closing are as for [Agent.Acquire].
+func (a *Agent) Break(name lockagent.Name) <-chan lockagent.Result[bool] {
+	out := make(chan lockagent.Result[bool], 1)
+	answer := func(broken bool, err error) {
+		out <- lockagent.Result[bool]{Value: broken, Err: err}
+		close(out)
+	}
+	e, err := a.named(name)
+	if err != nil {
+		answer(false, err)
+		return out
+	}
+	send(e, &callMsg{
+		call:    &call{answer: answer},
+		command: func(id lockstate.CallID) lockstate.Command { return lockstate.Break{Call: id} },
+	})
+	return out
+}
+
+// Status asks the store and this agent about a lock. The channel is like that of
+// [Agent.Break].
+func (a *Agent) Status(name lockagent.Name) <-chan lockagent.Result[lockagent.Status] {
+	out := make(chan lockagent.Result[lockagent.Status], 1)
+	e, err := a.named(name)
+	if err != nil {
+		out <- lockagent.Result[lockagent.Status]{Err: err}
+		close(out)
+		return out
+	}
+	send(e, &statusMsg{reply: out})
+	return out
+}
+
+func (a *Agent) named(name lockagent.Name) (*entry, error) {
+	if _, err := lockagent.ParseName(string(name)); err != nil {
+		return nil, err
+	}
+	e := a.registry.pinned(name)
+	if e == nil {
+		return nil, lockagent.ErrClosed
+	}
+	return e, nil
+}
+
+// Close ends every hold with [lockagent.LostClosed] and every request with
+// [lockagent.ErrClosed], returns to the store what the agent has there, and waits
+// until all of that is done. The time it takes is bounded by the store's own
+// bounds: what cannot be returned is left to run out with its lease, and Close
+// returns an error that is [lockagent.ErrUnconfirmed]. Closing again waits for the
+// first call and returns the same.
+func (a *Agent) Close() error {
+	a.closing.Do(func() {
+		a.offReset()
+		a.registry.close(func(e *entry) { send(e, &closeMsg{}) })
+		a.registry.live.Wait()
+		a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
+		close(a.closed)
+	})
+	<-a.closed
+	if n := a.abandoned.Load(); n > 0 {
+		return fmt.Errorf("actor: close: %d locks: %w", n, lockagent.ErrUnconfirmed)
+	}
+	return nil
+}
+
+func (a *Agent) storeReset(r lockagent.Reset) {
+	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
+	for e := range a.registry.all {
+		send(e, &resetMsg{})
+	}
+}
+
+// saw remembers the greatest token of all.
+func (a *Agent) saw(t lockagent.Token) {
+	for {
+		old := a.floor.Load()
+		if uint64(t) <= old || a.floor.CompareAndSwap(old, uint64(t)) {
+			return
+		}
+	}
+}
+
+// record hands an event to the recorder, if there is one.
+func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
+	if a.cfg.Recorder == nil {
+		return
+	}
+	e.Agent = a.cfg.ID
+	e.Time = time.Now()
+	a.cfg.Recorder.Record(ctx, *e)
+}
+
+// send must only be used with a pinned entry, unless the message is a nudge.
+func send(e *entry, m message) { system().Root.Send(e.pid, m) }

@@ -1,0 +1,44 @@
+// Package actor is the shell around the lock state machine: one actor for every
+// lock name in use, with a mailbox, a timer, and asynchronous calls to the store.
+// Applications use it through package channelapi.
+//
+// # Usage
+//
+// [New] makes an [Agent]. [Agent.Acquire] returns a channel that delivers the one
+// grant the request ends in. [Agent.Close] answers and releases everything.
+//
+// # How a lock lives
+//
+// The first message to a name makes its actor; idle actors leave. A registry
+// counts, for every actor, the messages it still has to process and the store
+// calls under way for it. A sender first raises that count, which fails only if
+// the actor has retired, and then a new one is made; the actor retires by one
+// atomic exchange that succeeds only while the count is zero. So no message that
+// is counted can ever meet an actor that is gone. Messages that an idle actor may
+// as well miss (a timer, a wake-up, the end of a context) are not counted.
+//
+// # Guarantees
+//
+// Every request is answered exactly once: also when the actor meets a panic, its
+// own or the store's, and when the agent is closed. An actor never waits: not
+// for a receiver (channels have room for their one value), not for the store,
+// not for the recorder of events. A holder is told that its hold is over before
+// the lock is given to anybody else or back to the store. Neither a waiter nor a
+// subscription nor an idle lock costs a goroutine.
+//
+// # Not guaranteed
+//
+// A process that does not run cannot be told anything. Deadlines count the time
+// that the machine was suspended (on Linux), but a holder learns of them when it
+// runs again.
+//
+// # Concurrency
+//
+// An [Agent] is safe for concurrent use. Everything inside a lock's actor belongs
+// to that actor; what other goroutines read of it is atomic.
+//
+// # Testing
+//
+// All timing is the time package's, so tests run an Agent over memstore in
+// testing/synctest bubbles.
+package actor

@@ -1,0 +1,331 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	protoactor "github.com/asynkron/protoactor-go/actor"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
+)
+
+// lock is the actor of one lock name. All its fields belong to it, but those that
+// say otherwise.
+type lock struct {
+	agent *Agent
+	entry *entry
+	state *lockstate.State
+
+	requests map[lockstate.RequestID]*request // that wait or hold
+	calls    map[lockstate.CallID]*call
+	lastCall lockstate.CallID
+
+	perform  func(*lockstate.Event) // l.do, bound once
+	arriving *acquireMsg            // the request of the present step
+	now      lockstate.Instant      // of the present step
+	takeBack []lockstate.RequestID  // grants recovered in the present step
+
+	tenure   uint64       // last number asked of the store
+	deadline atomic.Int64 // of the tenure, read by holders
+	storeErr error        // of the last attempt, nil if the store answered
+
+	unsubscribe func()
+	woken       atomic.Bool // a wakeMsg is on its way; set by the store
+	timer       *time.Timer
+	armed       lockstate.Instant // when the timer fires, if it is not 0
+	used        lockstate.Instant // when somebody last wanted something
+	closing     bool
+}
+
+func newLock(a *Agent, e *entry) *lock {
+	l := &lock{
+		agent:    a,
+		entry:    e,
+		state:    lockstate.New(a.cfg.lock(e.name)),
+		requests: make(map[lockstate.RequestID]*request),
+		calls:    make(map[lockstate.CallID]*call),
+	}
+	l.perform = l.do
+	return l
+}
+
+// Receive implements the actor. It must not panic, see [lock.handle].
+func (l *lock) Receive(c protoactor.Context) {
+	switch m := c.Message().(type) {
+	case *protoactor.Stopped:
+		l.agent.registry.live.Done()
+	case message:
+		l.now = l.agent.clock.now()
+		l.handle(m)
+		if _, ok := m.(interface{ counts() }); ok {
+			l.used = l.now
+			l.entry.unpin()
+		}
+		if !l.leave(c) {
+			l.arm()
+		}
+	}
+}
+
+// handle processes a message. If that panics, in our own code, the store's or the
+// recorder's, everybody who waits is answered, and the lock starts again by ending
+// in the store what it may have there.
+func (l *lock) handle(m message) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.recover(m, p)
+		}
+	}()
+	switch m := m.(type) {
+	case *acquireMsg:
+		l.arriving = m
+		l.step(lockstate.Acquire{Request: lockstate.Request{
+			Owner: m.request.Owner, Lease: m.request.Lease, Try: m.request.Try, Session: m.request.Session,
+		}})
+	case *callMsg:
+		l.lastCall++
+		l.calls[l.lastCall] = m.call
+		l.step(m.command(l.lastCall))
+	case *replyMsg:
+		l.step(m.reply)
+	case *cancelMsg:
+		l.step(lockstate.Cancel{ID: m.request.id, TimedOut: m.timedOut, Err: m.err})
+	case *wakeMsg:
+		l.woken.Store(false)
+		l.step(lockstate.Woken{})
+	case *resetMsg:
+		l.step(lockstate.StoreReset{})
+	case *tickMsg:
+		l.armed = 0
+		l.step(lockstate.Tick{})
+	case *statusMsg:
+		l.inspect(m)
+	case *inspectedMsg:
+		l.answerStatus(m)
+	case *brokenMsg:
+		m.call.answer(m.broken, m.err)
+	case *closeMsg:
+		l.closing = true
+		l.step(lockstate.Close{})
+	}
+}
+
+// step lets the state machine take the command, and follows it.
+func (l *lock) step(c lockstate.Command) {
+	l.state.Step(c, l.moment(), l.perform)
+	for len(l.takeBack) > 0 {
+		id := l.takeBack[0]
+		l.takeBack = l.takeBack[1:]
+		l.state.Step(lockstate.Unclaimed{ID: id}, l.moment(), l.perform)
+	}
+	l.subscribe()
+}
+
+func (l *lock) moment() lockstate.Moment {
+	return lockstate.Moment{Now: l.now, Fresh: l.agent.fresh.Add(1)}
+}
+
+// do does what an event asks for. The state has changed already.
+func (l *lock) do(e *lockstate.Event) {
+	values := context.Background()
+	if r := l.requests[e.Request.ID]; r != nil {
+		values = r.values
+	}
+	switch e.Kind {
+	case lockstate.Requested:
+		r := l.arriving.request
+		r.id = e.Request.ID
+		l.requests[r.id] = r
+		r.watch(l.arriving.ctx)
+		l.arriving = nil
+		values = r.values
+	case lockstate.Answered:
+		l.forget(e.Request.ID).deny(l.explain(e))
+	case lockstate.Granted, lockstate.Reentered:
+		l.publish(values, e) // before the holder can do anything that is recorded
+		l.grant(e)
+		return
+	case lockstate.Recalled:
+		if r := l.requests[e.Request.ID]; r.takeBack() {
+			l.takeBack = append(l.takeBack, r.id)
+		}
+	case lockstate.Ended:
+		r := l.forget(e.Request.ID)
+		if e.Reason == 0 {
+			r.end(lockagent.ErrReleased)
+		} else {
+			r.end(r.lost(e.Reason))
+		}
+	case lockstate.Unlocked:
+		l.answer(e)
+	case lockstate.AskBreak:
+		l.askBreak(e.Call)
+	case lockstate.Attempted:
+		l.acquire(values, e)
+	case lockstate.FoundBusy:
+		l.storeErr = nil
+	case lockstate.AttemptFailed:
+		l.storeErr = e.Err
+	case lockstate.Began:
+		l.storeErr = nil
+		l.deadline.Store(int64(l.state.Deadline()))
+		l.agent.saw(e.Token + lockagent.Token(e.Tokens) - 1)
+	case lockstate.Renewing:
+		l.renew(e)
+	case lockstate.Renewed:
+		l.deadline.Store(int64(l.state.Deadline()))
+	case lockstate.Returning:
+		l.release(e)
+	case lockstate.Dropped:
+		if l.closing {
+			l.agent.abandoned.Add(1)
+		}
+	}
+	l.publish(values, e)
+}
+
+func (l *lock) grant(e *lockstate.Event) {
+	r := l.requests[e.Request.ID]
+	r.unwatchWait()
+	r.token, r.fixed, r.deadline = e.Token, e.Fixed, &l.deadline
+	r.deliver(lockagent.NewGrant(r.name, r.Owner, e.Token, e.Count, r))
+	if r.claimed() {
+		r.unwatch()
+	}
+}
+
+// forget lets a request go whose grant is over or that has none.
+func (l *lock) forget(id lockstate.RequestID) *request {
+	r := l.requests[id]
+	delete(l.requests, id)
+	r.unwatch()
+	return r
+}
+
+// explain is the error of a request that was not granted. One that waited in vain
+// while the store was away says so.
+func (l *lock) explain(e *lockstate.Event) error {
+	if l.storeErr != nil && (e.TimedOut || e.Cancelled) {
+		return fmt.Errorf("%w; meanwhile: %w", e.Err, l.storeErr)
+	}
+	return e.Err
+}
+
+// answer answers a call to release, to leave or to break.
+func (l *lock) answer(e *lockstate.Event) {
+	c := l.calls[e.Call]
+	delete(l.calls, e.Call)
+	err := e.Err
+	if c.request != nil {
+		switch {
+		case e.Reason != 0:
+			err = c.request.lost(e.Reason)
+		case err == lockagent.ErrNotHeld:
+			err = c.request.releasedTwice()
+		}
+	} else if e.Reason != 0 {
+		err = &lockagent.LostError{Name: l.entry.name, Reason: e.Reason}
+	}
+	c.answer(err == nil, err)
+}
+
+// subscribe has wake-ups come when they are wanted, and not when they are not.
+func (l *lock) subscribe() {
+	switch wanted := l.state.Listening(); {
+	case wanted && l.unsubscribe == nil:
+		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, func() {
+			if l.woken.CompareAndSwap(false, true) { // one on its way is enough
+				send(l.entry, &wakeMsg{})
+			}
+		})
+	case !wanted && l.unsubscribe != nil:
+		l.unsubscribe()
+		l.unsubscribe = nil
+	}
+}
+
+// arm sets the timer for when the state wants a tick, or when the lock will have
+// been idle for long enough. A timer that would fire too early is left alone: what
+// it finds to do is nothing.
+func (l *lock) arm() {
+	at, ok := l.state.Alarm()
+	if !ok {
+		if !l.idle() {
+			return
+		}
+		at = l.used + lockstate.Instant(l.agent.cfg.Idle)
+	}
+	if l.armed != 0 && l.armed <= at {
+		return
+	}
+	l.armed = max(at, 1)
+	after := at.Sub(l.agent.clock.now())
+	if l.timer == nil {
+		l.timer = time.AfterFunc(after, func() { send(l.entry, &tickMsg{}) })
+	} else {
+		l.timer.Reset(after)
+	}
+}
+
+// idle reports whether nothing would be missed if the actor left.
+func (l *lock) idle() bool {
+	return l.state.Idle() && len(l.requests) == 0 && len(l.calls) == 0
+}
+
+// leave retires the actor if nobody has needed it for a while. It reports whether
+// the actor is gone.
+func (l *lock) leave(c protoactor.Context) bool {
+	if !l.idle() || !l.closing && l.now.Sub(l.used) < l.agent.cfg.Idle {
+		return false
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+		l.armed = 0
+	}
+	if !l.entry.retire() {
+		return false
+	}
+	l.agent.registry.entries.CompareAndDelete(l.entry.name, l.entry)
+	c.Stop(c.Self())
+	return true
+}
+
+// recover answers everybody after a panic and starts over.
+func (l *lock) recover(m message, p any) {
+	l.agent.cfg.Logger.Error("lock actor recovered from a panic", "lock", l.entry.name, "panic", p, "stack", string(debug.Stack()))
+	if l.arriving != nil {
+		r := l.arriving.request
+		l.arriving = nil
+		if _, known := l.requests[r.id]; !known {
+			r.deny(lockagent.ErrInternal)
+		}
+	}
+	for id := range l.requests {
+		r := l.forget(id)
+		if r.deadline == nil {
+			r.deny(lockagent.ErrInternal)
+		} else {
+			r.end(r.lost(lockagent.LostInternal))
+		}
+	}
+	for id, c := range l.calls {
+		delete(l.calls, id)
+		c.answer(false, lockagent.ErrInternal)
+	}
+	if m, ok := m.(*statusMsg); ok {
+		m.reply <- lockagent.Result[lockagent.Status]{Err: lockagent.ErrInternal}
+		close(m.reply)
+	}
+	l.takeBack = nil
+	cfg := l.agent.cfg.lock(l.entry.name)
+	if l.tenure == 0 {
+		l.state = lockstate.New(cfg)
+		return
+	}
+	// It may meet the same panic at once, so it starts with a pause.
+	l.state = lockstate.Recovering(cfg, l.tenure, l.now+lockstate.Instant(retryMax))
+}

@@ -1,0 +1,83 @@
+package actor
+
+import (
+	"context"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
+)
+
+// publish records what an event of the state machine means to the world, if
+// anything. The values are those of the request's context.
+func (l *lock) publish(values context.Context, e *lockstate.Event) {
+	if l.agent.cfg.Recorder == nil {
+		return
+	}
+	out := lockagent.Event{Lock: l.entry.name, Tenure: e.Tenure}
+	if r := e.Request; r.ID != 0 {
+		out.Request, out.Owner, out.Lease = uint64(r.ID), r.Owner, r.Lease
+		out.Waited = e.Now.Sub(r.Arrived)
+	}
+	switch e.Kind {
+	case lockstate.Requested:
+		out.Kind = lockagent.EventRequested
+	case lockstate.Queued:
+		out.Kind, out.Waiters = lockagent.EventQueued, e.Waiters
+	case lockstate.Answered:
+		switch {
+		case e.TimedOut:
+			out.Kind = lockagent.EventTimedOut
+		case e.Cancelled:
+			out.Kind = lockagent.EventCancelled
+		default:
+			out.Kind = lockagent.EventRefused
+		}
+		out.Err = e.Err.Error()
+	case lockstate.Granted, lockstate.Reentered:
+		out.Kind = lockagent.EventGranted
+		if e.Kind == lockstate.Reentered {
+			out.Kind = lockagent.EventReentered
+		}
+		out.Token, out.How, out.Count = e.Token, e.How, e.Count
+		out.StoreTime, out.Incarnation, out.Lease = e.StoreTime, e.Incarnation, e.Lease
+	case lockstate.Ended:
+		out.Kind, out.Reason = endKind(e.Reason), e.Reason
+		out.Token, out.Count, out.Held, out.Until = e.Token, e.Count, e.Now.Sub(e.Since), e.Until
+		out.Waited = 0
+	case lockstate.Renewed:
+		out.Kind, out.StoreTime, out.Lease = lockagent.EventRenewed, e.StoreTime, e.Lease
+		out.Remaining = l.state.Deadline().Sub(e.Now)
+	case lockstate.RenewFailed:
+		if e.Count > 1 {
+			return // it has been uncertain before
+		}
+		out.Kind, out.Err = lockagent.EventUncertain, e.Err.Error()
+		out.Owner, out.Token, _, _ = l.state.Holder()
+		out.Remaining = l.state.Deadline().Sub(e.Now)
+	case lockstate.Returned, lockstate.Denied:
+		if e.Count == 0 {
+			return // nobody was granted anything
+		}
+		out.Kind, out.StoreTime = lockagent.EventReturned, e.StoreTime
+		if !e.Released {
+			out.Reason = lockagent.LostDenied
+		}
+	default:
+		return
+	}
+	l.agent.record(values, &out)
+}
+
+func endKind(why lockagent.LossReason) lockagent.EventKind {
+	switch why {
+	case 0:
+		return lockagent.EventReleased
+	case lockagent.LostExpired:
+		return lockagent.EventExpired
+	case lockagent.LostBroken:
+		return lockagent.EventBroken
+	case lockagent.LostUnclaimed:
+		return lockagent.EventUnclaimed
+	}
+	return lockagent.EventLost
+}

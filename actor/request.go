@@ -1,0 +1,176 @@
+package actor
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
+)
+
+// request is one wish to hold a lock, from Acquire until its grant is over. It is
+// also the hold that stands behind the grant.
+type request struct {
+	agent *Agent
+	entry *entry
+	name  lockagent.Name
+	Request
+
+	values context.Context // of the caller, without its end
+	out    chan lockagent.Grant
+
+	// These belong to the actor.
+	id        lockstate.RequestID
+	waitUntil time.Time
+	stopWait  func() bool // ends the watch on the caller's context
+	timer     *time.Timer // of the wait
+
+	// fixed and deadline bound the hold: the end of its own fixed lease, if any,
+	// and the deadline of the tenure, which renewals move. They are set before the
+	// grant is delivered.
+	token    lockagent.Token
+	fixed    lockstate.Instant
+	deadline *atomic.Int64
+
+	mu     sync.Mutex
+	ctx    context.Context         // guarded by mu; made when first asked for
+	cancel context.CancelCauseFunc // guarded by mu
+	over   error                   // guarded by mu; why the hold ended
+}
+
+var _ lockagent.Hold = (*request)(nil)
+
+// Context implements [lockagent.Hold].
+func (r *request) Context() context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx == nil {
+		r.ctx, r.cancel = context.WithCancelCause(context.Background())
+		if r.over != nil {
+			r.cancel(r.over)
+		}
+	}
+	return r.ctx
+}
+
+// Remaining implements [lockagent.Hold].
+func (r *request) Remaining() time.Duration {
+	if r.cause() != nil {
+		return 0
+	}
+	end := lockstate.Instant(r.deadline.Load())
+	if r.fixed != 0 {
+		end = min(end, r.fixed)
+	}
+	return end.Sub(r.agent.clock.now())
+}
+
+// Release implements [lockagent.Hold].
+func (r *request) Release(context.Context) <-chan error {
+	done := make(chan error, 1)
+	answer := func(_ bool, err error) {
+		done <- err
+		close(done)
+	}
+	if r.entry.pin() { // an actor with a hold has not retired
+		send(r.entry, &callMsg{
+			call:    &call{request: r, answer: answer},
+			command: func(id lockstate.CallID) lockstate.Command { return lockstate.Release{ID: r.id, Call: id} },
+		})
+	} else {
+		answer(false, r.releasedTwice())
+	}
+	return done
+}
+
+// deny ends the request without a grant.
+func (r *request) deny(err error) {
+	r.deliver(lockagent.Denied(r.name, r.Owner, err))
+	r.finish()
+}
+
+// end tells the holder that the hold is over.
+func (r *request) end(cause error) {
+	r.mu.Lock()
+	r.over = cause
+	if r.cancel != nil {
+		r.cancel(cause)
+	}
+	r.mu.Unlock()
+	r.finish()
+}
+
+func (r *request) finish() {
+	if r.Over != nil {
+		r.Over()
+	}
+}
+
+// cause is why the hold ended, or nil.
+func (r *request) cause() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
+}
+
+// releasedTwice is the answer to the release of a hold that is over.
+func (r *request) releasedTwice() error {
+	if cause := r.cause(); cause != lockagent.ErrReleased {
+		return cause
+	}
+	return lockagent.ErrNotHeld
+}
+
+func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {
+	return &lockagent.LostError{Name: r.name, Owner: r.Owner, Token: r.token, Reason: why}
+}
+
+// deliver puts the one grant of the request into its channel, which has room.
+func (r *request) deliver(g lockagent.Grant) {
+	r.out <- g
+	close(r.out)
+}
+
+// claimed reports whether somebody received the grant.
+func (r *request) claimed() bool { return len(r.out) == 0 }
+
+// takeBack receives the grant in the caller's stead, if nobody has yet: either
+// the caller has it afterwards or the actor, never both.
+func (r *request) takeBack() bool {
+	select {
+	case g := <-r.out: // closed and empty if the caller was faster
+		return g.Err() == nil
+	default:
+		return false
+	}
+}
+
+// watch has the actor told when the caller's context ends or the wait is over.
+func (r *request) watch(ctx context.Context) {
+	if ctx.Done() != nil {
+		r.stopWait = context.AfterFunc(ctx, func() {
+			send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: ctx.Err() == context.DeadlineExceeded})
+		})
+	}
+	if !r.waitUntil.IsZero() {
+		r.timer = time.AfterFunc(time.Until(r.waitUntil), func() {
+			send(r.entry, &cancelMsg{request: r, err: lockagent.ErrTimeout, timedOut: true})
+		})
+	}
+}
+
+// unwatchWait and unwatch let the sources of cancellation go.
+func (r *request) unwatchWait() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+}
+
+func (r *request) unwatch() {
+	r.unwatchWait()
+	if r.stopWait != nil {
+		r.stopWait()
+	}
+}

@@ -1,0 +1,97 @@
+package channelapi
+
+import (
+	"context"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+)
+
+// Lock is a handle of one lock: of a session if it was made by [Session.Lock], or
+// else of nobody. It holds nothing itself.
+type Lock struct {
+	locks   *Locks
+	session *Session // nil if each request is an owner of its own
+	name    lockagent.Name
+}
+
+// Name is the name of the lock.
+func (l *Lock) Name() lockagent.Name { return l.name }
+
+// Acquire asks for the lock and returns at once. The channel has capacity 1,
+// delivers the one grant that the request ends in, is then closed by the agent,
+// and needs no reader. Receiving again yields the zero Grant, which is not held.
+//
+// The end of ctx ends the request, or takes the grant back if nobody has received
+// it by then. It does not end a hold whose grant was received.
+func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) <-chan lockagent.Grant {
+	var req actor.Request
+	if err := applyAll(&req, opts); err != nil {
+		return denied(l.name, err)
+	}
+	if l.session != nil {
+		return l.session.acquire(ctx, l.name, req)
+	}
+	req.Owner = l.locks.newOwner()
+	return l.locks.agent.Acquire(ctx, l.name, req)
+}
+
+// Lock is [Lock.Acquire] for callers who wait for the grant. The error is that of
+// [lockagent.Grant.Err].
+func (l *Lock) Lock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant, error) {
+	g := <-l.Acquire(ctx, opts...)
+	return g, g.Err()
+}
+
+// TryLock is [Lock.Lock] with [Try]: it returns a [*lockagent.HeldError] if the
+// lock is held.
+func (l *Lock) TryLock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant, error) {
+	return l.Lock(ctx, append(opts[:len(opts):len(opts)], Try())...)
+}
+
+// Release gives up the session's youngest grant of the lock. The outcome is that
+// of [lockagent.Grant.Release], or [lockagent.ErrNotOwner] if the lock is held by
+// somebody else of this agent, which it always is for a handle without a session.
+// The channel has capacity 1, delivers one value and is closed by the agent.
+func (l *Lock) Release() <-chan error {
+	if l.session == nil {
+		done := make(chan error, 1)
+		done <- lockagent.ErrNotOwner
+		close(done)
+		return done
+	}
+	return l.locks.agent.Release(l.name, l.session.owner)
+}
+
+// Unlock is [Lock.Release] for callers who wait for the outcome, until ctx ends.
+// The lock is released all the same.
+func (l *Lock) Unlock(ctx context.Context) error { return wait(ctx, l.Release()) }
+
+// ForceRelease frees the lock, whoever holds it: for operators. A holder of this
+// agent is told first, by [lockagent.LostBroken]; a holder elsewhere finds out when
+// it next renews its lease, and may act until then. The channel delivers whether
+// anybody held the lock, is closed by the agent, and has capacity 1.
+func (l *Lock) ForceRelease() <-chan lockagent.Result[bool] { return l.locks.agent.Break(l.name) }
+
+// ForceUnlock is [Lock.ForceRelease] for callers who wait for the outcome.
+func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
+	return Value(ctx, l.ForceRelease())
+}
+
+// Status asks the store and the agent who holds the lock. The channel delivers one
+// value, is closed by the agent, and has capacity 1.
+func (l *Lock) Status() <-chan lockagent.Result[lockagent.Status] {
+	return l.locks.agent.Status(l.name)
+}
+
+// Inspect is [Lock.Status] for callers who wait for the answer.
+func (l *Lock) Inspect(ctx context.Context) (lockagent.Status, error) {
+	return Value(ctx, l.Status())
+}
+
+func denied(name lockagent.Name, err error) <-chan lockagent.Grant {
+	out := make(chan lockagent.Grant, 1)
+	out <- lockagent.Denied(name, "", err)
+	close(out)
+	return out
+}

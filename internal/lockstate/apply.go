@@ -1,0 +1,162 @@
+package lockstate
+
+import (
+	"slices"
+
+	"github.com/lockagent/lockagent"
+)
+
+// apply folds an event into the state. It decides nothing: given the same events
+// it arrives at the same state.
+func (s *State) apply(e *Event) {
+	switch e.Kind {
+	case Requested:
+		s.queue.push(e.Request)
+	case Queued:
+		s.queue.find(e.Request.ID).queued = true
+	case Answered:
+		s.queue.remove(e.Request.ID)
+		s.touch(e)
+	case Granted:
+		s.queue.remove(e.Request.ID)
+		s.holder.owner, s.holder.token = e.Request.Owner, e.Token
+		s.holder.add(e)
+		s.tenure.grants++
+		s.tenure.next++
+	case Reentered:
+		s.queue.remove(e.Request.ID)
+		s.holder.add(e)
+	case Recalled:
+		s.holder.grants[s.holder.find(e.Request.ID)].claimBy = 0
+	case Ended:
+		s.holder.remove(e.Request.ID)
+		if e.Call != 0 {
+			s.call = e.Call
+		}
+	case Unlocked:
+		if e.Call == s.call {
+			s.call = 0
+		}
+	case AskBreak: // concerns the shell alone
+
+	case Attempted:
+		s.phase = asking
+		s.attempt = attempt{
+			number: e.Tenure, sent: e.Now, lease: e.Lease, upto: s.queue.last(),
+			unsure: s.attempt.unsure && s.attempt.number == e.Tenure,
+		}
+	case FoundBusy:
+		s.phase = sleeping
+		s.retryAt, s.failures = e.RetryAt, 0
+		s.contended = true
+	case AttemptFailed:
+		s.phase = sleeping
+		s.retryAt = e.RetryAt
+		s.failures++
+		s.attempt.unsure = e.Unsure
+		if !e.Unsure { // the number is spent
+			s.attempt.number = 0
+		}
+	case AttemptRefused:
+		s.phase = sleeping // from where it is withdrawn if it may have succeeded before
+		s.retryAt = never
+	case Began:
+		s.phase = held
+		s.renewal = renewal{}
+		if s.attempt.doubt {
+			s.renewal.doubts = 1
+		}
+		s.attempt = attempt{}
+		s.failures = 0
+		s.tenure = tenure{
+			number: e.Tenure, began: e.Now, incarnation: e.Incarnation,
+			next: e.Token, last: e.Token + lockagent.Token(e.Tokens) - 1,
+		}
+		s.confirm(e)
+	case Forgot:
+		s.free(e)
+
+	case Renewing:
+		s.renewal.inFlight, s.renewal.asked = true, s.renewal.doubts
+		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
+	case Renewed:
+		s.confirm(e)
+		s.renewal = renewal{doubts: s.renewal.doubts - s.renewal.asked}
+	case RenewFailed:
+		s.renewal.inFlight = false
+		s.renewal.failures, s.renewal.retryAt = e.Count, e.RetryAt
+	case Denied:
+		s.free(e)
+
+	case Returning:
+		if s.phase != returning {
+			s.phase = returning
+			s.dropAt = e.Now.add(max(s.tenure.lease, s.attempt.lease, s.cfg.Watchdog))
+			s.tenure.number = e.Tenure
+			s.attempt = attempt{}
+			s.failures = 0
+		}
+		s.inFlight = true
+	case ReturnFailed:
+		s.inFlight = false
+		s.failures++
+		s.retryAt = e.RetryAt
+	case Returned, Dropped:
+		s.inFlight = false
+		s.free(e)
+		s.notBefore = e.RetryAt
+
+	case Woke:
+		s.attempt.woken = s.phase == asking
+		s.retryAt = e.RetryAt
+	case Doubted:
+		if s.phase == asking {
+			s.attempt.doubt = true
+			break
+		}
+		s.renewal.doubts++
+		s.renewal.retryAt = 0
+	case Quieted:
+		s.contended = false
+	case Closed:
+		s.closed = true
+		s.retryAt = 0 // one last try, if there is something to return
+	}
+}
+
+// confirm takes over that the store granted or renewed the tenure.
+func (s *State) confirm(e *Event) {
+	t := &s.tenure
+	t.sent, t.lease, t.storeTime = e.Sent, e.Lease, e.StoreTime
+	t.deadline = max(t.deadline, e.Sent.add(Trust(e.Lease)))
+}
+
+// free forgets what the agent had or wanted in the store.
+func (s *State) free(e *Event) {
+	s.phase = free
+	s.attempt = attempt{}
+	s.tenure = tenure{}
+	s.renewal = renewal{}
+	s.notBefore, s.retryAt, s.failures = 0, 0, 0
+	s.touch(e)
+}
+
+// touch puts off the end of the subscription.
+func (s *State) touch(e *Event) { s.quietAt = e.Now.add(s.cfg.Linger) }
+
+// find is the index of the grant of a request, or -1.
+func (h *holder) find(id RequestID) int {
+	return slices.IndexFunc(h.grants, func(g grant) bool { return g.request.ID == id })
+}
+
+func (h *holder) add(e *Event) {
+	h.grants = append(h.grants, grant{request: e.Request, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy})
+}
+
+func (h *holder) remove(id RequestID) {
+	i := h.find(id)
+	h.grants = slices.Delete(h.grants, i, i+1)
+	if len(h.grants) == 0 {
+		h.owner, h.token = "", 0
+	}
+}

@@ -1,0 +1,82 @@
+package lockstate
+
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Config is what one lock's state machine is told once. All fields but Name are
+// positive; the shell sees to that.
+type Config struct {
+	Name lockagent.Name
+
+	// Watchdog is the lease of a tenure whose holder wants it kept. It is renewed
+	// when a third of it has passed.
+	Watchdog time.Duration
+
+	// Claim is how long a grant may lie in its channel before it is taken back.
+	Claim time.Duration
+
+	// A tenure is passed on to local owners until it has served HandOffGrants
+	// grants or HandOffTime has passed. Then it is returned, so that other agents
+	// get their turn.
+	HandOffGrants int
+	HandOffTime   time.Duration
+
+	// Yield is how long an agent keeps away from a lock that it has returned while
+	// other agents were waiting.
+	Yield time.Duration
+
+	// MaxSleep bounds how long a waiter trusts in wake-ups before it asks the
+	// store again.
+	MaxSleep time.Duration
+
+	// RetryMin and RetryMax bound the exponential pause after a failed store call.
+	RetryMin, RetryMax time.Duration
+
+	// Linger is how long wake-ups stay subscribed after the last waiter left.
+	Linger time.Duration
+}
+
+// Margins between the end of a lease in the store and the deadline here. The
+// margin pays for clocks that run at slightly different rates, for late timers,
+// and for the time that a holder needs to stop.
+const (
+	marginPart = 10 // of the lease
+	marginMost = 2 * time.Second
+)
+
+// Trust is for how long a lease is trusted, counted from the instant before it
+// was asked for.
+func Trust(lease time.Duration) time.Duration {
+	return lease - min(lease/marginPart, marginMost)
+}
+
+// leaseFor is a lease that is trusted for at least d.
+func leaseFor(d time.Duration) time.Duration {
+	return d + min(d/(marginPart-1)+1, marginMost)
+}
+
+// backoff is the pause before the next try after so many failures in a row.
+func (c *Config) backoff(failures int, m Moment) time.Duration {
+	pause := c.RetryMin
+	for range failures - 1 {
+		if pause >= c.RetryMax {
+			break
+		}
+		pause *= 2
+	}
+	pause = min(pause, c.RetryMax)
+	return pause/2 + m.scatter(pause/2)
+}
+
+// sleep is how long to trust in wake-ups when the holder's lease has left to go:
+// a little beyond that, for then the lock is free without a message.
+func (c *Config) sleep(left time.Duration, m Moment) time.Duration {
+	if left < 0 || left > c.MaxSleep {
+		left = c.MaxSleep
+	}
+	const late, spread = time.Millisecond, 100 * time.Millisecond
+	return left + late + m.scatter(min(left/10+late, spread))
+}

@@ -1,0 +1,232 @@
+package lockstate
+
+import (
+	"errors"
+
+	"github.com/lockagent/lockagent"
+)
+
+// decide says what a command means: the events that follow from it at once. What
+// follows from those is for settle to find out. It only reads the state.
+func (s *State) decide(c Command, m Moment, out []Event) []Event {
+	switch c := c.(type) {
+	case Acquire:
+		return s.acquire(c, m, out)
+	case Cancel:
+		return s.cancel(c, out)
+	case Release:
+		return s.release(c, m, out)
+	case Unclaimed:
+		if i := s.holder.find(c.ID); i >= 0 {
+			out = append(out, s.ended(i, len(s.holder.grants)-1, lockagent.LostUnclaimed, m))
+		}
+	case Break:
+		if s.holder.none() {
+			return append(out, Event{Kind: AskBreak, Call: c.Call})
+		}
+		return append(s.endAll(lockagent.LostBroken, m, out), Event{Kind: Unlocked, Call: c.Call})
+	case OwnerGone:
+		return s.ownerGone(c, m, out)
+	case Close:
+		if !s.closed {
+			out = append(out, Event{Kind: Closed})
+		}
+	case Woken:
+		if s.phase == asking || s.phase == sleeping {
+			out = append(out, Event{Kind: Woke, RetryAt: max(m.Now, s.notBefore)})
+		}
+	case StoreReset:
+		switch s.phase {
+		case asking, held:
+			out = append(out, Event{Kind: Doubted})
+		case sleeping:
+			out = append(out, Event{Kind: Woke, RetryAt: m.Now})
+		}
+	case AcquireReplied:
+		return s.acquireReplied(c, m, out)
+	case RenewReplied:
+		return s.renewReplied(c, m, out)
+	case ReleaseReplied:
+		return s.releaseReplied(c, m, out)
+	case Tick: // settle does what is due
+	}
+	return out
+}
+
+func (s *State) acquire(c Acquire, m Moment, out []Event) []Event {
+	r := c.Request
+	r.ID, r.Arrived = RequestID(m.Fresh), m.Now
+	out = append(out, Event{Kind: Requested, Request: r})
+	again := !s.holder.none() && r.Session && r.Owner == s.holder.owner
+	atOnce := s.phase == free && s.queue.len() == 0 && m.Now >= s.notBefore
+	if !again && !atOnce && !r.Try && !s.closed {
+		out = append(out, Event{Kind: Queued, Request: r, Waiters: s.queue.len() + 1})
+	}
+	return out
+}
+
+func (s *State) cancel(c Cancel, out []Event) []Event {
+	if w := s.queue.find(c.ID); w != nil {
+		return append(out, Event{Kind: Answered, Request: w.Request, Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut})
+	}
+	if i := s.holder.find(c.ID); i >= 0 && s.holder.grants[i].claimBy != 0 {
+		return append(out, Event{Kind: Recalled, Request: s.holder.grants[i].request})
+	}
+	return out
+}
+
+func (s *State) release(c Release, m Moment, out []Event) []Event {
+	i := s.holder.find(c.ID)
+	if c.ID == 0 {
+		switch {
+		case s.holder.none():
+		case s.holder.owner != c.Owner:
+			return append(out, Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotOwner})
+		default:
+			i = len(s.holder.grants) - 1
+		}
+	}
+	if i < 0 {
+		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotHeld})
+	}
+	left := len(s.holder.grants) - 1
+	end := s.ended(i, left, 0, m)
+	if left > 0 {
+		return append(out, end, Event{Kind: Unlocked, Call: c.Call})
+	}
+	end.Call = c.Call // answered when the hold has been passed on or returned
+	return append(out, end)
+}
+
+func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
+	for i := s.queue.first; i < len(s.queue.items); i++ {
+		if w := &s.queue.items[i]; !w.gone && w.Owner == c.Owner {
+			out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrSessionClosed})
+		}
+	}
+	if s.holder.none() || s.holder.owner != c.Owner {
+		return append(out, Event{Kind: Unlocked, Call: c.Call})
+	}
+	out = s.endAll(lockagent.LostSessionClosed, m, out)
+	out[len(out)-1].Call = c.Call
+	return out
+}
+
+func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event {
+	if s.phase != asking || c.Tenure != s.attempt.number {
+		return out
+	}
+	r := c.Reply
+	withdrawn := errors.Is(c.Err, lockagent.ErrWithdrawn)
+	switch {
+	case c.Err != nil && lockagent.Definite(c.Err) && !withdrawn:
+		for i := s.queue.first; i < len(s.queue.items); i++ {
+			if w := &s.queue.items[i]; !w.gone {
+				out = append(out, Event{Kind: Answered, Request: w.Request, Err: c.Err})
+			}
+		}
+		return append(out, Event{Kind: AttemptRefused, Err: c.Err})
+	case c.Err != nil:
+		out = append(out, Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: c.Err, Unsure: !withdrawn})
+		return s.answerTries(c.Err, out)
+	case r.Granted:
+		a := &s.attempt
+		out = append(out, Event{
+			Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
+			Token: r.Token, Tokens: s.cfg.HandOffGrants, StoreTime: r.At, Incarnation: r.Incarnation,
+		})
+		// A reply that was slower than a fixed lease would be as slow next time.
+		if w := s.queue.head(); w != nil && w.Lease == a.lease && m.Now >= a.sent.add(Trust(a.lease)) {
+			out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrLeaseTooShort})
+		}
+		return out
+	}
+	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, m))
+	if s.attempt.woken {
+		retryAt = m.Now
+	}
+	out = append(out, Event{Kind: FoundBusy, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining})
+	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
+		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.queue.len()})
+	}
+	return s.answerTries(&lockagent.HeldError{Name: s.cfg.Name, Holder: r.Holder, Left: r.Remaining}, out)
+}
+
+// answerTries answers the requests that would not wait and that were there when
+// the attempt was sent. For one that came later, the answer may be too old.
+func (s *State) answerTries(err error, out []Event) []Event {
+	if s.queue.tries == 0 {
+		return out
+	}
+	for i := s.queue.first; i < len(s.queue.items); i++ {
+		if w := &s.queue.items[i]; !w.gone && w.Try && w.ID <= s.attempt.upto {
+			out = append(out, Event{Kind: Answered, Request: w.Request, Err: err})
+		}
+	}
+	return out
+}
+
+func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
+	if s.phase != held || c.Tenure != s.tenure.number || !s.renewal.inFlight {
+		return out
+	}
+	switch {
+	case c.Err != nil:
+		return append(out, Event{
+			Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Count: s.renewal.failures + 1,
+			RetryAt: m.Now.add(s.cfg.backoff(s.renewal.failures+1, m)),
+		})
+	case !c.Reply.Held:
+		out = s.endAll(lockagent.LostDenied, m, out)
+		return append(out, Event{Kind: Denied, Tenure: c.Tenure, StoreTime: c.Reply.At, Count: s.tenure.grants})
+	}
+	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At})
+}
+
+func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event {
+	if s.phase != returning || c.Tenure != s.tenure.number || !s.inFlight {
+		return out
+	}
+	answer := Event{Kind: Unlocked, Call: s.call}
+	switch {
+	case c.Err != nil && (lockagent.Definite(c.Err) || s.closed):
+		answer.Err = c.Err
+		if !lockagent.Definite(c.Err) {
+			answer.Err = lockagent.ErrUnconfirmed
+		}
+		out = append(out, Event{Kind: Dropped, Tenure: c.Tenure, Err: c.Err})
+	case c.Err != nil:
+		answer.Err = lockagent.ErrUnconfirmed
+		out = append(out, Event{Kind: ReturnFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m))})
+	default:
+		if !c.Reply.Released {
+			answer.Reason = lockagent.LostDenied
+		}
+		e := Event{Kind: Returned, Tenure: c.Tenure, StoreTime: c.Reply.At, Released: c.Reply.Released, Count: s.tenure.grants}
+		if c.Reply.Others != 0 {
+			e.RetryAt = m.Now.add(s.cfg.Yield)
+		}
+		out = append(out, e)
+	}
+	if answer.Call != 0 {
+		out = append(out, answer)
+	}
+	return out
+}
+
+// endAll ends every grant of the hold, the youngest first.
+func (s *State) endAll(why lockagent.LossReason, m Moment, out []Event) []Event {
+	for i := len(s.holder.grants) - 1; i >= 0; i-- {
+		out = append(out, s.ended(i, i, why, m))
+	}
+	return out
+}
+
+// ended is the end of the i-th grant, after which left are left.
+func (s *State) ended(i, left int, why lockagent.LossReason, m Moment) Event {
+	g := &s.holder.grants[i]
+	return Event{
+		Kind: Ended, Request: g.request, Reason: why, Token: s.holder.token, Tenure: s.tenure.number,
+		Count: left, Since: g.since, Until: s.tenure.storeUpper(m.Now),
+	}
+}

@@ -1,0 +1,124 @@
+package lockstate
+
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Kind says what happened in an [Event].
+type Kind uint8
+
+// The events. Each comment names the fields that are set beside Kind and Now, and
+// what the shell has to do about it, if anything.
+const (
+	_ Kind = iota
+
+	// Requested: a request arrived and waits. Request.
+	Requested
+	// Queued: it cannot be granted at once. Request, Waiters.
+	Queued
+	// Answered: a request ends without a grant. Request, Err, TimedOut or
+	// Cancelled. The shell delivers it.
+	Answered
+	// Granted: the lock goes to the request, which leaves the queue. Request,
+	// Token, How, Count, Fixed, ClaimBy, Tenure and the fields of its
+	// confirmation. The shell delivers it.
+	Granted
+	// Reentered: as Granted, to the owner who holds the lock already.
+	Reentered
+	// Recalled: the grant of a request shall be taken back if nobody received it.
+	// Request. The shell tries, and if it could, says so with [Unclaimed].
+	Recalled
+	// Ended: a grant is over, for Reason, or released by its owner if that is 0.
+	// Request, Reason, Token, Tenure, Count (grants that are left), Since, Until,
+	// Call. The shell tells the holder, before it does anything else.
+	Ended
+	// Unlocked: the answer to a call. Call, and if it went wrong, Err or Reason (the
+	// hold had been lost). The shell delivers it.
+	Unlocked
+	// AskBreak: a call to break a lock that this agent does not hold. Call. The
+	// shell asks the store and answers.
+	AskBreak
+
+	// Attempted: the lock is asked of the store. Tenure, Lease, Tokens, Request
+	// (the one at the head). The shell calls the store.
+	Attempted
+	// FoundBusy: somebody else has the lock. RetryAt, Holder, Left.
+	FoundBusy
+	// AttemptFailed: the answer is unknown. RetryAt, Err, Unsure (the attempt may
+	// have succeeded, or may yet).
+	AttemptFailed
+	// AttemptRefused: the attempt failed for good. Err.
+	AttemptRefused
+	// Began: the store granted the tenure. Tenure, Sent, Lease, Token, Tokens,
+	// StoreTime, Incarnation.
+	Began
+	// Forgot: nobody waits for the lock any more.
+	Forgot
+
+	// Renewing: the lease shall start anew. Tenure, Lease. The shell calls the
+	// store.
+	Renewing
+	// Renewed: the store confirmed that. Tenure, Sent, Lease, StoreTime.
+	Renewed
+	// RenewFailed: it did not, and the tenure goes on until its deadline. RetryAt,
+	// Err, Count (failures in a row).
+	RenewFailed
+	// Denied: the store says that the tenure is over. Tenure, StoreTime, Count. All
+	// grants have Ended before.
+	Denied
+
+	// Returning: the tenure, or a doubtful attempt, shall end in the store. Tenure.
+	// The shell calls the store.
+	Returning
+	// Returned: the store confirmed that. Tenure, StoreTime, Released, Count (grants
+	// that the tenure served), RetryAt (the lock is not to be asked for before).
+	Returned
+	// ReturnFailed: it did not. RetryAt, Err.
+	ReturnFailed
+	// Dropped: the tenure is left to run out by itself. Tenure, Err.
+	Dropped
+
+	// Woke: a wake-up came; RetryAt is when to follow it.
+	Woke
+	// Doubted: the tenure shall be renewed at once, to see if it still is.
+	Doubted
+	// Quieted: nobody has waited for a while: no need for wake-ups.
+	Quieted
+	// Closed: nothing is granted any more.
+	Closed
+)
+
+// Event is one thing that happened to the lock. Which fields are set depends on
+// Kind.
+type Event struct {
+	Kind    Kind
+	Now     Instant
+	Request Request
+	Call    CallID
+
+	Tenure      uint64
+	Sent        Instant // when the call was sent that last confirmed the tenure
+	Lease       time.Duration
+	StoreTime   lockagent.StoreTime // when the store confirmed it
+	Incarnation string
+	Token       lockagent.Token
+	Tokens      int
+
+	How     lockagent.How
+	Count   int
+	Waiters int
+	Fixed   Instant // when a fixed lease ends, or 0
+	ClaimBy Instant
+	Since   Instant             // when the grant was made
+	Until   lockagent.StoreTime // the latest the store's clock can show at Now
+	Reason  lockagent.LossReason
+
+	RetryAt             Instant
+	Holder              string
+	Left                time.Duration
+	Released, Unsure    bool
+	TimedOut, Cancelled bool
+	Err                 error
+}

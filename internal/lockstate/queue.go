@@ -1,0 +1,122 @@
+package lockstate
+
+import (
+	"slices"
+
+	"github.com/lockagent/lockagent"
+)
+
+// queue holds the requests that wait, in the order of their arrival, which is
+// the order of their ids. Removing from the middle leaves a hole that is closed
+// when it reaches the front or when holes are the greater part, so that every
+// operation but the scans costs at most the logarithm of the length.
+type queue struct {
+	items []waiter // sorted by id; id order survives removal
+	first int      // the front: all before it are gone
+	live  int
+
+	// tries and sessions count the live requests of their kind, so that scans for
+	// them are only made when there is something to find.
+	tries, sessions int
+}
+
+type waiter struct {
+	Request
+	gone   bool
+	queued bool // it is known that it could not be granted at once
+}
+
+func (q *queue) len() int { return q.live }
+
+func (q *queue) push(r Request) {
+	q.items = append(q.items, waiter{Request: r})
+	q.count(&r, 1)
+}
+
+// head is the request that has waited longest, or nil.
+func (q *queue) head() *waiter {
+	if q.live == 0 {
+		return nil
+	}
+	return &q.items[q.first]
+}
+
+// last is the id of the youngest request, or 0.
+func (q *queue) last() RequestID {
+	if q.live == 0 {
+		return 0
+	}
+	for i := len(q.items) - 1; ; i-- {
+		if w := &q.items[i]; !w.gone {
+			return w.ID
+		}
+	}
+}
+
+// find returns the waiting request with that id, or nil.
+func (q *queue) find(id RequestID) *waiter {
+	live := q.items[q.first:]
+	i, ok := slices.BinarySearchFunc(live, id, func(w waiter, id RequestID) int {
+		switch {
+		case w.ID < id:
+			return -1
+		case w.ID > id:
+			return 1
+		}
+		return 0
+	})
+	if !ok || live[i].gone {
+		return nil
+	}
+	return &live[i]
+}
+
+// search returns the first waiting request that match accepts, or nil.
+func (q *queue) search(match func(*Request) bool) *waiter {
+	for i := q.first; i < len(q.items); i++ {
+		if w := &q.items[i]; !w.gone && match(&w.Request) {
+			return w
+		}
+	}
+	return nil
+}
+
+func (q *queue) ofOwner(o lockagent.Owner) *waiter {
+	return q.search(func(r *Request) bool { return r.Session && r.Owner == o })
+}
+
+func (q *queue) firstTry() *waiter {
+	return q.search(func(r *Request) bool { return r.Try })
+}
+
+func (q *queue) remove(id RequestID) {
+	w := q.find(id)
+	if w == nil {
+		return
+	}
+	q.count(&w.Request, -1)
+	*w = waiter{Request: Request{ID: id}, gone: true}
+	for q.first < len(q.items) && q.items[q.first].gone {
+		q.first++
+	}
+	switch {
+	case q.live == 0:
+		*q = queue{items: q.items[:0]}
+		if cap(q.items) > 64 { // a burst must not be kept for the life of the lock
+			q.items = nil
+		}
+	case len(q.items) > 32 && q.live < len(q.items)/2:
+		q.items = slices.DeleteFunc(q.items, func(w waiter) bool { return w.gone })
+		q.first = 0
+	}
+}
+
+func (q *queue) count(r *Request, by int) {
+	q.live += by
+	if r.Try {
+		q.tries += by
+	}
+	if r.Session {
+		q.sessions += by
+	}
+}

@@ -1,0 +1,184 @@
+package lockstate
+
+import (
+	"github.com/lockagent/lockagent"
+)
+
+// settle finds the next thing that has to happen in the present state, whatever
+// led to it. The rules stand in the order of their urgency: first whoever holds
+// the lock is told that the hold is over, then others may get it. It only reads
+// the state.
+func (s *State) settle(m Moment) (Event, bool) {
+	for _, rule := range [...]func(*State, Moment) (Event, bool){
+		(*State).endHolds,
+		(*State).refuseWhenClosed,
+		(*State).grantAgain,
+		(*State).answerLocally,
+		(*State).recall,
+		(*State).moveOn,
+	} {
+		if e, ok := rule(s, m); ok {
+			return e, true
+		}
+	}
+	return Event{}, false
+}
+
+// endHolds ends the grants whose time has passed, and all of them on closing.
+func (s *State) endHolds(m Moment) (Event, bool) {
+	for i := len(s.holder.grants) - 1; i >= 0; i-- {
+		g := &s.holder.grants[i]
+		left := len(s.holder.grants) - 1
+		switch {
+		case s.closed:
+			return s.ended(i, left, lockagent.LostClosed, m), true
+		case g.fixed != 0 && m.Now >= g.fixed:
+			return s.ended(i, left, lockagent.LostExpired, m), true
+		case m.Now >= s.tenure.deadline:
+			return s.ended(i, left, lockagent.LostDeadline, m), true
+		}
+	}
+	return Event{}, false
+}
+
+func (s *State) refuseWhenClosed(Moment) (Event, bool) {
+	if w := s.queue.head(); w != nil && s.closed {
+		return Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrClosed}, true
+	}
+	return Event{}, false
+}
+
+// grantAgain lets the holder in again, past everybody who waits: they wait for
+// the holder anyway.
+func (s *State) grantAgain(m Moment) (Event, bool) {
+	if s.holder.none() || s.queue.sessions == 0 {
+		return Event{}, false
+	}
+	w := s.queue.ofOwner(s.holder.owner)
+	if w == nil {
+		return Event{}, false
+	}
+	e := s.granted(w, m)
+	e.Kind, e.How = Reentered, 0
+	e.Token = s.holder.token
+	return e, true
+}
+
+// answerLocally answers what need not wait for the store: requests that will not
+// wait, because a local owner has the lock, and the release after which the lock
+// was passed on.
+func (s *State) answerLocally(m Moment) (Event, bool) {
+	if s.holder.none() {
+		return Event{}, false
+	}
+	if s.call != 0 {
+		return Event{Kind: Unlocked, Call: s.call}, true
+	}
+	if s.queue.tries > 0 {
+		w := s.queue.firstTry()
+		left := s.deadline(&s.holder.grants[0]).Sub(m.Now)
+		return Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.cfg.Name, Holder: string(s.holder.owner), Left: left}}, true
+	}
+	return Event{}, false
+}
+
+// recall has grants taken back that lay in their channel for too long.
+func (s *State) recall(m Moment) (Event, bool) {
+	for i := range s.holder.grants {
+		if g := &s.holder.grants[i]; g.claimBy != 0 && m.Now >= g.claimBy {
+			return Event{Kind: Recalled, Request: g.request}, true
+		}
+	}
+	return Event{}, false
+}
+
+// moveOn takes the tenure to its next phase.
+func (s *State) moveOn(m Moment) (Event, bool) {
+	switch s.phase {
+	case free:
+		switch {
+		case s.queue.len() > 0 && (m.Now >= s.notBefore || s.queue.tries > 0):
+			return s.attempted(m), true
+		case s.queue.len() == 0 && s.contended && (m.Now >= s.quietAt || s.closed):
+			return Event{Kind: Quieted}, true
+		}
+	case asking: // until the store has answered
+	case sleeping:
+		switch {
+		case s.queue.len() > 0 && (m.Now >= s.retryAt || s.queue.tries > 0):
+			return s.attempted(m), true
+		case s.queue.len() == 0 && s.attempt.unsure:
+			return Event{Kind: Returning, Tenure: s.attempt.number}, true
+		case s.queue.len() == 0:
+			return Event{Kind: Forgot}, true
+		}
+	case held:
+		if !s.holder.none() {
+			due, lease := s.renewalDue()
+			if !s.renewal.inFlight && m.Now >= due {
+				return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease}, true
+			}
+			break
+		}
+		if w := s.queue.head(); w != nil && s.mayGrant(m) {
+			return s.granted(w, m), true
+		}
+		return Event{Kind: Returning, Tenure: s.tenure.number}, true
+	case returning:
+		switch {
+		case s.inFlight:
+		case m.Now >= s.dropAt:
+			return Event{Kind: Dropped, Tenure: s.tenure.number, Err: lockagent.ErrUnconfirmed}, true
+		case m.Now >= s.retryAt:
+			return Event{Kind: Returning, Tenure: s.tenure.number}, true
+		}
+	}
+	return Event{}, false
+}
+
+func (s *State) attempted(m Moment) Event {
+	e := Event{Kind: Attempted, Tenure: s.attempt.number, Tokens: s.cfg.HandOffGrants, Request: s.queue.head().Request}
+	if e.Tenure == 0 {
+		e.Tenure = m.Fresh
+	}
+	e.Lease = e.Request.Lease
+	if e.Lease == 0 {
+		e.Lease = s.cfg.Watchdog
+	}
+	return e
+}
+
+// mayGrant reports whether the tenure may serve another hold. The first is what
+// it was begun for; further ones are hand-offs, for which there must be tokens and
+// budget left, and no doubt about the lease.
+func (s *State) mayGrant(m Moment) bool {
+	t := &s.tenure
+	switch {
+	case m.Now >= t.deadline:
+		return false
+	case t.grants == 0:
+		return true
+	}
+	return t.next <= t.last && m.Now < t.began.add(s.cfg.HandOffTime) && s.renewal.failures == 0 && s.renewal.doubts == 0
+}
+
+// granted is the grant of the lock to w, as the next hold of the tenure.
+func (s *State) granted(w *waiter, m Moment) Event {
+	t := &s.tenure
+	e := Event{
+		Kind: Granted, Request: w.Request, Token: t.next, How: lockagent.ByHandOff, Count: len(s.holder.grants) + 1,
+		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
+		ClaimBy: m.Now.add(s.cfg.Claim),
+	}
+	if t.grants == 0 {
+		e.How = lockagent.ByStore
+	}
+	switch {
+	case w.Lease == 0:
+	case t.grants == 0 && w.Lease == t.lease: // just what the store was asked for
+		e.Fixed = t.deadline
+	default:
+		e.Fixed = m.Now.add(Trust(w.Lease))
+	}
+	return e
+}

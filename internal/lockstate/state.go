@@ -1,0 +1,213 @@
+package lockstate
+
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// phase is how far the agent's tenure is. See the package documentation.
+type phase uint8
+
+const (
+	free phase = iota
+	asking
+	sleeping
+	held
+	returning
+)
+
+// State is one lock as one agent sees it: the fold of its events. The zero State
+// is not usable; see [New].
+type State struct {
+	cfg   Config
+	phase phase
+	queue queue
+
+	attempt attempt // in phases asking and sleeping
+	tenure  tenure  // in phases held and, in part, returning
+	holder  holder  // empty but in phase held
+	renewal renewal // in phase held
+
+	// notBefore keeps the agent away from the store while it is free: it yields to
+	// others, or an attempt came to nothing.
+	notBefore Instant
+	// retryAt is when a sleeping or returning tenure moves on by itself.
+	retryAt Instant
+	// inFlight says that the store has been asked to return the tenure.
+	inFlight bool
+	// dropAt is when a tenure that cannot be returned is left alone.
+	dropAt Instant
+	// failures counts the store calls of the current phase that failed in a row.
+	failures int
+	// call is the release to be answered once the hold has been passed on or the
+	// tenure returned.
+	call CallID
+
+	// contended says that the lock was found busy, so that wake-ups are wanted,
+	// until quietAt if nobody waits.
+	contended bool
+	quietAt   Instant
+
+	closed bool
+
+	scratch []Event // of Step, kept for its capacity
+}
+
+// attempt is a tenure that the store has been asked for.
+type attempt struct {
+	number uint64 // 0 if there is none
+	sent   Instant
+	lease  time.Duration
+	upto   RequestID // the youngest request when it was sent
+	unsure bool      // a call with this number may have succeeded
+	woken  bool      // a wake-up came while the call was under way
+	doubt  bool      // the store was reset while the call was under way
+}
+
+// tenure is the agent's time with the lock, as far as the store confirmed it.
+type tenure struct {
+	number      uint64
+	began       Instant
+	sent        Instant // when the last confirmed call was sent
+	deadline    Instant
+	lease       time.Duration
+	storeTime   lockagent.StoreTime // when the store confirmed it
+	incarnation string
+	next, last  lockagent.Token // what is left of the range
+	grants      int
+}
+
+// storeUpper is the latest that the store's clock can show at now: it showed
+// storeTime at some instant after the call was sent.
+func (t *tenure) storeUpper(now Instant) lockagent.StoreTime {
+	return t.storeTime.Add(now.Sub(t.sent)) + 1 // Add rounds down
+}
+
+// holder is the owner of the hold and its grants, in the order they were made.
+type holder struct {
+	owner  lockagent.Owner
+	token  lockagent.Token
+	grants []grant
+}
+
+func (h *holder) none() bool { return len(h.grants) == 0 }
+
+type grant struct {
+	request Request
+	since   Instant
+	fixed   Instant // when its fixed lease ends; 0 if kept
+	claimBy Instant // 0 once it is known, or was found out, who has it
+}
+
+// renewal is what is known of the present renewal.
+type renewal struct {
+	inFlight bool
+	sent     Instant
+	lease    time.Duration
+	failures int
+	retryAt  Instant
+
+	// doubts counts the store resets since the tenure was confirmed, and asked
+	// how many of them the renewal under way will settle.
+	doubts, asked int
+}
+
+// New returns a lock that nobody holds.
+func New(cfg Config) *State { return &State{cfg: cfg} }
+
+// Recovering returns a lock that first ends the tenure with the given number in
+// the store. It is where a shell that lost its state starts again.
+func Recovering(cfg Config, number uint64, now Instant) *State {
+	s := New(cfg)
+	s.phase = returning
+	s.tenure.number = number
+	s.retryAt = now
+	s.dropAt = now.add(cfg.Watchdog)
+	return s
+}
+
+// Idle reports whether nothing would be lost if the state were forgotten.
+func (s *State) Idle() bool {
+	return s.phase == free && s.queue.len() == 0 && !s.contended
+}
+
+// Listening reports whether wake-ups are wanted.
+func (s *State) Listening() bool { return s.contended }
+
+// Waiters is how many requests wait.
+func (s *State) Waiters() int { return s.queue.len() }
+
+// Holder tells who holds the lock through this agent. count is 0 if nobody does.
+func (s *State) Holder() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
+	if s.holder.none() {
+		return "", 0, 0, 0
+	}
+	return s.holder.owner, s.holder.token, len(s.holder.grants), s.tenure.number
+}
+
+// Deadline is until when the tenure is trusted, or 0 if there is none.
+func (s *State) Deadline() Instant { return s.tenure.deadline }
+
+func (s *State) deadline(g *grant) Instant {
+	if g.fixed != 0 {
+		return min(g.fixed, s.tenure.deadline)
+	}
+	return s.tenure.deadline
+}
+
+// Alarm is when the state wants to be given a [Tick], if at all.
+func (s *State) Alarm() (at Instant, ok bool) {
+	at = never
+	switch s.phase {
+	case held:
+		for i := range s.holder.grants {
+			g := &s.holder.grants[i]
+			at = min(at, s.deadline(g))
+			if g.claimBy != 0 {
+				at = min(at, g.claimBy)
+			}
+		}
+		if due, _ := s.renewalDue(); !s.renewal.inFlight {
+			at = min(at, due)
+		}
+	case free:
+		switch {
+		case s.queue.len() > 0:
+			at = s.notBefore
+		case s.contended:
+			at = s.quietAt
+		}
+	case sleeping:
+		at = s.retryAt
+	case returning:
+		if !s.inFlight {
+			at = min(s.retryAt, s.dropAt)
+		}
+	}
+	return at, at != never
+}
+
+// renewalDue is when the lease has to be renewed for the sake of its holder, and
+// for how long. It is never if what the store has confirmed is enough.
+func (s *State) renewalDue() (at Instant, lease time.Duration) {
+	at = never
+	watchdog := s.cfg.Watchdog
+	for i := range s.holder.grants {
+		switch g := &s.holder.grants[i]; {
+		case g.fixed == 0: // kept: renew when a third of the lease has passed
+			lease = max(lease, watchdog)
+			at = min(at, s.tenure.deadline.add(-Trust(watchdog)+watchdog/3))
+		case g.fixed > s.tenure.deadline: // handed off with less than it needs
+			lease = max(lease, leaseFor(g.fixed.Sub(s.tenure.sent)))
+			at = s.tenure.sent
+		}
+	}
+	if s.renewal.doubts > 0 && !s.holder.none() {
+		at, lease = s.tenure.sent, max(lease, s.tenure.lease)
+	}
+	if at == never {
+		return never, 0
+	}
+	return max(at, s.renewal.retryAt), lease
+}
