@@ -32,7 +32,9 @@ import (
 // one lock only grow. A repeated or late call can therefore never touch another
 // tenure than its own.
 //
-// A Store is safe for concurrent use. Calls for one tenure come one at a time.
+// A Store is safe for concurrent use. Acquire and Release of one tenure are never
+// under way at once; a Release may overtake a Renew, whose reply then does not
+// matter.
 type Store interface {
 	// Acquire tries once to begin a tenure. It is granted if the lock is free, or
 	// if this very tenure has it already (an earlier call whose reply was lost);
