@@ -1,0 +1,92 @@
+# The two commands on a fresh machine with Go:
+#
+#	go run ./cmd/lockagent demo     see it work
+#	make test                       check everything
+#
+# `make` alone lists the rest.
+
+GO ?= go
+# For the tests of one package.
+TIMEOUT ?= 10m
+# More flags for go test, as in: make test TESTFLAGS='-run Fair -count=10'
+TESTFLAGS ?=
+# For one fuzz target.
+FUZZTIME ?= 10s
+
+# Tools that the module does not depend on, fetched through the module proxy.
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: test
+test: deps vet format ## Run all tests, with the race detector
+	$(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+
+.PHONY: format
+format:
+	@wrong="$$(gofmt -l .)" || exit 1; \
+	if [ -n "$$wrong" ]; then printf 'Not formatted; run gofmt -w on:\n%s\n' "$$wrong" >&2; exit 1; fi
+
+# What the tests need beside Go: a Redis server to run their own instances of,
+# and, for the race detector, a C compiler where Go wants one.
+.PHONY: deps
+deps: ## Install redis-server, and a C compiler, where they are missing
+	@missing=""; \
+	command -v redis-server >/dev/null || missing="redis-server"; \
+	set -- $$($(GO) env GOOS CC); \
+	[ "$$1" != linux ] || command -v "$$2" >/dev/null || missing="$$missing gcc libc6-dev"; \
+	[ -n "$$missing" ] || exit 0; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "The tests need, and this machine lacks: $$missing" >&2; \
+		echo "Install it, for example with: brew install redis (macOS), dnf install redis gcc (Fedora), apk add redis build-base (Alpine)" >&2; \
+		exit 1; \
+	fi; \
+	root=""; \
+	if [ "$$(id -u)" -ne 0 ]; then \
+		command -v sudo >/dev/null || { echo "Not root, and there is no sudo. As root, run: apt-get install $$missing" >&2; exit 1; }; \
+		root="sudo"; \
+	fi; \
+	install="$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing"; \
+	echo "Installing $$missing"; \
+	$$install </dev/null || { $$root apt-get update </dev/null && $$install </dev/null; }
+
+.PHONY: lint
+lint: ## Run the linters and look for known vulnerabilities
+	$(GO) mod tidy -diff
+	$(GO) run $(GOLANGCI_LINT) run ./...
+	$(GO) run $(GOVULNCHECK) ./...
+
+.PHONY: build
+build: ## Build bin/lockagent
+	$(GO) build -trimpath -o bin/lockagent ./cmd/lockagent
+
+.PHONY: demo
+demo: ## See agents contend for a lock, with nothing installed
+	$(GO) run ./cmd/lockagent demo
+
+.PHONY: cover
+cover: deps ## Measure what the tests cover, into coverage.out
+	$(GO) test -timeout $(TIMEOUT) -coverpkg=./... -coverprofile=coverage.out ./...
+	$(GO) tool cover -func=coverage.out | tail -n 1
+
+.PHONY: fuzz
+fuzz: ## Fuzz every fuzz target for a moment
+	@for package in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' "$$package" | grep '^Fuzz'); do \
+			echo "$$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## Remove what was built and measured
+	rm -rf bin coverage.out

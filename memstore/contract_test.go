@@ -1,0 +1,36 @@
+package memstore_test
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestContract(t *testing.T) {
+	storetest.RunInBubble(t, harness)
+}
+
+// The store is used in real time too, where goroutines do not take turns.
+func TestContractInRealTime(t *testing.T) {
+	storetest.Run(t, harness)
+}
+
+func harness(*testing.T) *storetest.Harness {
+	store := memstore.New()
+	return &storetest.Harness{
+		Store: store,
+		Open:  func(testing.TB) lockagent.Store { return store.Share() },
+		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
+			store.PlantHolder(name, holder, count, lease)
+		},
+		PlantValue: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
+		Reset:      func(testing.TB) { store.Reset() },
+	}
+}

@@ -1,0 +1,200 @@
+package storetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+var acquireClauses = []clause{
+	{
+		name: "a free lock is granted",
+		says: "It is granted if the lock is free",
+		prove: func(t *testing.T, h *Harness) {
+			one, _ := h.pair(t)
+			one.sees(theLock, "")
+			reply := one.acquire(theLock, 1)
+			if reply.Token < 1 || reply.Token > lockagent.MaxToken {
+				t.Errorf("token %d is not between 1 and %d", reply.Token, lockagent.MaxToken)
+			}
+			if reply.At <= 0 {
+				t.Errorf("the store decided at %d", reply.At)
+			}
+			one.sees(theLock, one.tenure(1).String())
+		},
+	},
+	{
+		name: "a held lock is refused, with its holder",
+		says: "Holder is who has the lock instead, as the store writes it: the text of a [Tenure], or whatever another program put there.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.acquire(theLock, 7)
+			reply := two.refused(theLock, 1, one.tenure(7).String())
+			if reply.Token != 0 {
+				t.Errorf("token %d without a grant", reply.Token)
+			}
+			one.sees(theLock, one.tenure(7).String())
+		},
+	},
+	{
+		name: "a held lock is refused, with what is left of its lease",
+		says: "Remaining is what is left of the holder's lease, or negative if that has no end.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.acquire(theLock, 1)
+			left := two.refused(theLock, 1, one.tenure(1).String()).Remaining
+			if left <= 0 || left > minute {
+				t.Errorf("%v left of a lease of %v", left, minute)
+			}
+		},
+	},
+	{
+		name: "an attempt that was refused leaves nothing behind",
+		says: "Acquire tries once to begin a tenure.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.acquire(theLock, 1)
+			two.refused(theLock, 1, one.tenure(1).String())
+			one.release(theLock, 1, true)
+			one.sees(theLock, "")
+			one.acquire(theLock, 2)
+		},
+	},
+	{
+		name: "agents that share a store exclude each other",
+		says: "Store arbitrates locks between agents.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := newParty(t, h.Store), newParty(t, h.Store)
+			one.acquire(theLock, 1)
+			two.refused(theLock, 1, one.tenure(1).String())
+			two.release(theLock, 1, false)
+			one.sees(theLock, one.tenure(1).String())
+		},
+	},
+	{
+		name: "a tenure is granted again",
+		says: "or if this very tenure has it already (an earlier call whose reply was lost)",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.acquire(theLock, 1)
+			one.acquire(theLock, 1)
+			if seen := one.sees(theLock, one.tenure(1).String()); seen.HoldCount != 1 {
+				t.Errorf("hold count %d after a repeated call, want 1", seen.HoldCount)
+			}
+			one.release(theLock, 1, true)
+			two.acquire(theLock, 1)
+		},
+	},
+	{
+		name: "granted again the lease starts anew",
+		says: "then the lease starts anew.",
+		prove: func(t *testing.T, h *Harness) {
+			one, _ := h.pair(t)
+			one.acquire(theLock, 1)
+			longer := one.wish(theLock, 1)
+			longer.Lease = time.Hour
+			one.get(longer)
+			if left := one.inspect(theLock).Remaining; left <= minute || left > time.Hour {
+				t.Errorf("%v left after a lease of %v", left, time.Hour)
+			}
+		},
+	},
+	{
+		name: "granted again the lease is not shortened",
+		says: "It never shortens what remains.",
+		prove: func(t *testing.T, h *Harness) {
+			one, _ := h.pair(t)
+			longer := one.wish(theLock, 1)
+			longer.Lease = time.Hour
+			one.get(longer)
+			one.acquire(theLock, 1)
+			if left := one.inspect(theLock).Remaining; left <= minute {
+				t.Errorf("%v left of a lease of %v", left, time.Hour)
+			}
+		},
+	},
+	{
+		name: "names are compared byte by byte",
+		says: "Names are compared byte by byte.",
+		prove: func(t *testing.T, h *Harness) {
+			names := []lockagent.Name{
+				"a", "A", " a", "a ", "aa", "a:1", "a\x00", "a\n", "a*", "a?", "[a]", "a/b", `a\b`, "a{b}", "{a}b", "{a}c", "b{a}",
+				"\u00e9", "e\u0301", "\u00c9", "0", "00", "nil", lockagent.Name(strings.Repeat("a", lockagent.MaxNameLen)),
+			}
+			one, two := h.pair(t)
+			for _, name := range names {
+				one.acquire(name, 1)
+			}
+			for i, name := range names {
+				two.refused(name, 1, one.tenure(1).String())
+				one.release(name, 1, true)
+				two.acquire(name, 1)
+				for _, next := range names[i+1:] {
+					one.sees(next, one.tenure(1).String())
+				}
+			}
+		},
+	},
+	{
+		name: "a context that ended stops no call",
+		says: "The context carries values only (a trace)",
+		prove: func(t *testing.T, h *Harness) {
+			one, _ := h.pair(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			acquired, err := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
+				one.store.Acquire(ctx, one.wish(theLock, 1), done)
+			}).await()
+			if err != nil || !acquired.Granted {
+				t.Errorf("Acquire = %+v, %v", acquired, err)
+			}
+			renewed, err := start(t, "Renew", func(done func(lockagent.RenewReply, error)) {
+				one.store.Renew(ctx, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(1), Lease: minute}, done)
+			}).await()
+			if err != nil || !renewed.Held {
+				t.Errorf("Renew = %+v, %v", renewed, err)
+			}
+			seen, err := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
+				one.store.Inspect(ctx, theLock, done)
+			}).await()
+			if err != nil || !seen.Held {
+				t.Errorf("Inspect = %+v, %v", seen, err)
+			}
+			released, err := start(t, "Release", func(done func(lockagent.ReleaseReply, error)) {
+				one.store.Release(ctx, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(1)}, done)
+			}).await()
+			if err != nil || !released.Released {
+				t.Errorf("Release = %+v, %v", released, err)
+			}
+			broken, err := start(t, "Break", func(done func(bool, error)) {
+				one.store.Break(ctx, theLock, done)
+			}).await()
+			if err != nil || broken {
+				t.Errorf("Break = %t, %v", broken, err)
+			}
+		},
+	},
+	{
+		name: "calls made by done are answered",
+		says: "Every call is asynchronous: the method returns without waiting for the store",
+		prove: func(t *testing.T, h *Harness) {
+			one, _ := h.pair(t)
+			last := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
+				ctx := context.Background()
+				one.store.Acquire(ctx, one.wish(theLock, 1), func(lockagent.AcquireReply, error) {
+					one.store.Renew(ctx, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(1), Lease: minute}, func(lockagent.RenewReply, error) {
+						one.store.Release(ctx, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(1)}, func(lockagent.ReleaseReply, error) {
+							one.store.Break(ctx, theLock, func(bool, error) { one.store.Inspect(ctx, theLock, done) })
+						})
+					})
+				})
+			})
+			if seen, err := last.await(); err != nil || seen.Held {
+				t.Errorf("Inspect = %+v, %v; want the lock free", seen, err)
+			}
+		},
+	},
+}

@@ -1,0 +1,152 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Patience is how long the blocking calls of this package wait for a reply, a
+// wake-up or a state before they fail the test. It is generous: nothing that
+// works takes that long.
+const Patience = 30 * time.Second
+
+// ErrUnanswered is returned by the blocking calls when the store did not answer
+// within [Patience]. The test has failed then.
+var ErrUnanswered = errors.New("storetest: the store did not answer")
+
+// TB is what the blocking calls need of a test. A *testing.T has it, and so has
+// a *rapid.T.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// Acquire calls [lockagent.Store.Acquire] and waits for the reply. It may be
+// called from any goroutine of the test.
+func Acquire(t TB, s lockagent.Store, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+	t.Helper()
+	return startAcquire(t, s, req).await()
+}
+
+// Renew calls [lockagent.Store.Renew] and waits for the reply. It may be called
+// from any goroutine of the test.
+func Renew(t TB, s lockagent.Store, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
+	t.Helper()
+	return startRenew(t, s, req).await()
+}
+
+// Release calls [lockagent.Store.Release] and waits for the reply. It may be
+// called from any goroutine of the test.
+func Release(t TB, s lockagent.Store, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+	t.Helper()
+	return startRelease(t, s, req).await()
+}
+
+// Break calls [lockagent.Store.Break] and waits for the reply. It may be called
+// from any goroutine of the test.
+func Break(t TB, s lockagent.Store, name lockagent.Name) (bool, error) {
+	t.Helper()
+	return startBreak(t, s, name).await()
+}
+
+// Inspect calls [lockagent.Store.Inspect] and waits for the reply. It may be
+// called from any goroutine of the test.
+func Inspect(t TB, s lockagent.Store, name lockagent.Name) (lockagent.Inspection, error) {
+	t.Helper()
+	return startInspect(t, s, name).await()
+}
+
+// AwaitFree waits until a lock is free, such as for the end of a lease. It
+// reports whether that came to pass; if not, the test has failed.
+func AwaitFree(t TB, s lockagent.Store, name lockagent.Name) bool {
+	t.Helper()
+	overdue := time.NewTimer(Patience)
+	defer overdue.Stop()
+	for {
+		seen, err := Inspect(t, s, name)
+		if err != nil {
+			t.Errorf("Inspect(%q): %v", name, err)
+			return false
+		}
+		if !seen.Held {
+			return true
+		}
+		// The store's answer says when it is worth asking again; asking all the
+		// time would keep the virtual time of a bubble from passing.
+		again := time.NewTimer(max(seen.Remaining, time.Millisecond))
+		select {
+		case <-again.C:
+		case <-overdue.C:
+			again.Stop()
+			t.Errorf("lock %q is still held by %q, %v after it was waited for", name, seen.Holder, Patience)
+			return false
+		}
+	}
+}
+
+// call is one call of a store, under way or answered.
+type call[R any] struct {
+	t       TB
+	what    string
+	answers chan answer[R]
+	count   atomic.Int32
+}
+
+type answer[R any] struct {
+	reply R
+	err   error
+}
+
+// start makes a call. do gets the function that the store has to call once.
+func start[R any](t TB, what string, do func(done func(R, error))) *call[R] {
+	c := &call[R]{t: t, what: what, answers: make(chan answer[R], 1)}
+	do(c.done)
+	return c
+}
+
+func (c *call[R]) done(reply R, err error) {
+	if n := c.count.Add(1); n > 1 {
+		c.t.Errorf("%s: done was called %d times", c.what, n)
+		return
+	}
+	c.answers <- answer[R]{reply, err}
+}
+
+// await waits for the answer. It is called once.
+func (c *call[R]) await() (R, error) {
+	c.t.Helper()
+	overdue := time.NewTimer(Patience)
+	defer overdue.Stop()
+	select {
+	case a := <-c.answers:
+		return a.reply, a.err
+	case <-overdue.C:
+		c.t.Errorf("%s: done was not called within %v", c.what, Patience)
+		var none R
+		return none, ErrUnanswered
+	}
+}
+
+func startAcquire(t TB, s lockagent.Store, req lockagent.AcquireRequest) *call[lockagent.AcquireReply] {
+	return start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) { s.Acquire(context.Background(), req, done) })
+}
+
+func startRenew(t TB, s lockagent.Store, req lockagent.RenewRequest) *call[lockagent.RenewReply] {
+	return start(t, "Renew", func(done func(lockagent.RenewReply, error)) { s.Renew(context.Background(), req, done) })
+}
+
+func startRelease(t TB, s lockagent.Store, req lockagent.ReleaseRequest) *call[lockagent.ReleaseReply] {
+	return start(t, "Release", func(done func(lockagent.ReleaseReply, error)) { s.Release(context.Background(), req, done) })
+}
+
+func startBreak(t TB, s lockagent.Store, name lockagent.Name) *call[bool] {
+	return start(t, "Break", func(done func(bool, error)) { s.Break(context.Background(), name, done) })
+}
+
+func startInspect(t TB, s lockagent.Store, name lockagent.Name) *call[lockagent.Inspection] {
+	return start(t, "Inspect", func(done func(lockagent.Inspection, error)) { s.Inspect(context.Background(), name, done) })
+}

@@ -1,0 +1,140 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+var closeClauses = []clause{
+	{
+		name: "a closed store answers that it is closed",
+		says: "ErrClosed is returned by everything that is used after the agent or the store was closed",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.acquire(theLock, 1)
+			if err := one.store.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			closed := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, lockagent.ErrClosed) {
+					t.Errorf("%s: error %v; want ErrClosed", what, err)
+				}
+			}
+			_, err := one.try(one.wish("orders/43", 1))
+			closed("Acquire", err)
+			_, err = Renew(t, one.store, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(1), Lease: minute})
+			closed("Renew", err)
+			_, err = Release(t, one.store, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(1)})
+			closed("Release", err)
+			_, err = Break(t, one.store, theLock)
+			closed("Break", err)
+			_, err = Inspect(t, one.store, theLock)
+			closed("Inspect", err)
+			two.sees(theLock, one.tenure(1).String())
+			two.sees("orders/43", "")
+		},
+	},
+	{
+		name: "no lock is free because a store was closed",
+		says: "It frees no lock.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.acquire(theLock, 1)
+			if err := one.store.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			two.refused(theLock, 1, one.tenure(1).String())
+		},
+	},
+	{
+		name: "other stores go on",
+		says: "lets everything go that the store holds locally",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			if err := one.store.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			sub := two.subscribe(theLock)
+			for number := uint64(1); number <= rounds; number++ {
+				two.acquire(theLock, number)
+				two.release(theLock, number, true)
+				sub.Await()
+			}
+			three := newParty(t, h.open(t))
+			three.acquire(theLock, 1)
+		},
+	},
+	{
+		name: "a closed store takes subscriptions and ends them",
+		says: "lets everything go that the store holds locally",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			cancelWake := one.store.Subscribe(theLock, func() {})
+			cancelReset := one.store.OnReset(func(lockagent.Reset) {})
+			if err := one.store.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			cancelWake()
+			cancelReset()
+			one.store.Subscribe(theLock, func() {})()
+			one.store.OnReset(func(lockagent.Reset) {})()
+			two.acquire(theLock, 1)
+		},
+	},
+	{
+		name: "calls under way are answered",
+		says: "Close ends all calls under way with ErrClosed",
+		prove: func(t *testing.T, h *Harness) {
+			const calls = 50
+			one, _ := h.pair(t)
+			var (
+				begun    sync.WaitGroup
+				acquired [calls]*call[lockagent.AcquireReply]
+				renewed  [calls]*call[lockagent.RenewReply]
+				released [calls]*call[lockagent.ReleaseReply]
+				broken   [calls]*call[bool]
+				seen     [calls]*call[lockagent.Inspection]
+			)
+			name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprintf("parcels/%d", i)) }
+			for i := range calls {
+				begun.Go(func() { acquired[i] = startAcquire(t, one.store, one.wish(name(i), 1)) })
+				begun.Go(func() {
+					renewed[i] = startRenew(t, one.store, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(uint64(i + 1)), Lease: minute})
+				})
+				begun.Go(func() {
+					released[i] = startRelease(t, one.store, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(uint64(i + 1))})
+				})
+				begun.Go(func() { broken[i] = startBreak(t, one.store, name(i)) })
+				begun.Go(func() { seen[i] = startInspect(t, one.store, name(i)) })
+				if i == calls/2 {
+					begun.Go(func() {
+						if err := one.store.Close(); err != nil {
+							t.Errorf("Close: %v", err)
+						}
+					})
+				}
+			}
+			begun.Wait()
+			for i := range calls {
+				ended(t, acquired[i])
+				ended(t, renewed[i])
+				ended(t, released[i])
+				ended(t, broken[i])
+				ended(t, seen[i])
+			}
+		},
+	},
+}
+
+// ended expects a call to have an answer, or to have been ended by Close.
+func ended[R any](t *testing.T, c *call[R]) {
+	t.Helper()
+	if reply, err := c.await(); err != nil && !errors.Is(err, lockagent.ErrClosed) {
+		t.Errorf("%s = %+v, %v; want an answer or ErrClosed", c.what, reply, err)
+	}
+}

@@ -1,0 +1,125 @@
+package storetest
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+	"pgregory.net/rapid"
+)
+
+func TestCompareAgrees(t *testing.T) {
+	sound := func(*spoilt) {}
+	Compare(t, twoStores(sound), twoStores(sound))
+}
+
+func TestCompareFindsDefects(t *testing.T) {
+	keepNoFailFiles(t)
+	for _, defective := range []string{
+		"forgets who has a lock",
+		"refuses a tenure that it has granted",
+		"grants every lock to everybody",
+		"forgets what was withdrawn",
+		"releases whoever has the lock",
+		"renews what is over",
+		"takes any number of tokens",
+		"has one token for all",
+		"says that it broke every lock",
+		"counts no holds",
+	} {
+		t.Run(defective, func(t *testing.T) {
+			i := slices.IndexFunc(defects, func(d defect) bool { return d.name == defective })
+			if i < 0 {
+				t.Fatal("there is no such defect")
+			}
+			report := failure(func(t rapid.TB) {
+				Compare(t, twoStores(func(*spoilt) {}), twoStores(defects[i].spoil))
+			})
+			if !strings.Contains(report, "the model answers") && !strings.Contains(report, "do not grow") {
+				t.Errorf("the report does not say what is wrong:\n%s", report)
+			}
+			if strings.Contains(report, "flaky") {
+				t.Errorf("the same failure is not told to be the same:\n%s", report)
+			}
+		})
+	}
+}
+
+// twoStores returns the two stores of a new memory, spoilt.
+func twoStores(spoil func(*spoilt)) [2]lockagent.Store {
+	store := memstore.New()
+	one, two := newSpoilt(store), newSpoilt(store.Share())
+	spoil(one)
+	spoil(two)
+	return [2]lockagent.Store{one, two}
+}
+
+// keepNoFailFiles stops package rapid from writing down failures that are meant
+// to happen.
+func keepNoFailFiles(t *testing.T) {
+	const option = "rapid.nofailfile"
+	before := flag.Lookup(option).Value.String()
+	if err := flag.Set(option, "true"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set(option, before) })
+}
+
+// failure runs a test that is meant to fail, and returns what it reports.
+func failure(test func(rapid.TB)) string {
+	t := &quietT{}
+	done := make(chan struct{})
+	go func() { // a test that fails ends its goroutine
+		defer close(done)
+		test(t)
+	}()
+	<-done
+	return t.report.String()
+}
+
+// quietT is a test whose outcome is kept to itself. It is used by one goroutine.
+type quietT struct {
+	failed bool
+	report strings.Builder
+}
+
+func (t *quietT) Helper()                         {}
+func (t *quietT) Name() string                    { return "quiet" }
+func (t *quietT) Logf(format string, args ...any) { fmt.Fprintf(&t.report, format+"\n", args...) }
+func (t *quietT) Log(args ...any)                 { fmt.Fprintln(&t.report, args...) }
+func (t *quietT) Failed() bool                    { return t.failed }
+func (t *quietT) Fail()                           { t.failed = true }
+
+func (t *quietT) Errorf(format string, args ...any) {
+	t.Logf(format, args...)
+	t.Fail()
+}
+
+func (t *quietT) Error(args ...any) {
+	t.Log(args...)
+	t.Fail()
+}
+
+func (t *quietT) Fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
+	t.FailNow()
+}
+
+func (t *quietT) Fatal(args ...any) {
+	t.Error(args...)
+	t.FailNow()
+}
+
+func (t *quietT) FailNow() {
+	t.Fail()
+	runtime.Goexit()
+}
+
+func (t *quietT) Skipf(format string, args ...any) { t.Fatalf(format, args...) }
+func (t *quietT) Skip(args ...any)                 { t.Fatal(args...) }
+func (t *quietT) SkipNow()                         { t.FailNow() }

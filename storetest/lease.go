@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+var leaseClauses = []clause{
+	{
+		name: "a lock is free when its lease has run out, and not before",
+		says: "A lease is the time bound of a lock in the store.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			wish := one.wish(theLock, 1)
+			wish.Lease = brief
+			first := one.get(wish)
+			if !AwaitFree(t, two.store, theLock) {
+				return
+			}
+			second := two.acquire(theLock, 1)
+			if second.Token <= first.Token {
+				t.Errorf("token %d after an expired %d", second.Token, first.Token)
+			}
+			notBefore(t, brief, first, second)
+			if reply := one.renew(theLock, 1, time.Hour); reply.Held {
+				t.Errorf("Renew of an expired tenure = %+v; want Held false", reply)
+			}
+			one.release(theLock, 1, false)
+			two.sees(theLock, two.tenure(1).String())
+		},
+	},
+	{
+		name: "a renewal does not bring back what has run out",
+		says: "Held is false if the tenure is over: the lock is free, or another's.",
+		prove: func(t *testing.T, h *Harness) {
+			one, _ := h.pair(t)
+			wish := one.wish(theLock, 1)
+			wish.Lease = brief
+			one.get(wish)
+			if !AwaitFree(t, one.store, theLock) {
+				return
+			}
+			if reply := one.renew(theLock, 1, time.Hour); reply.Held {
+				t.Errorf("Renew of an expired tenure = %+v; want Held false", reply)
+			}
+			one.sees(theLock, "")
+			one.release(theLock, 1, false)
+			one.withdrawn(theLock, 1)
+		},
+	},
+	{
+		name: "the shortest and the longest lease are taken",
+		says: "between MinLease and MaxLease; rounded up to what the store counts in",
+		prove: func(t *testing.T, h *Harness) {
+			one, _ := h.pair(t)
+			wish := one.wish(theLock, 1)
+			wish.Lease = lockagent.MinLease
+			one.get(wish)
+			AwaitFree(t, one.store, theLock)
+
+			wish = one.wish(theLock, 2)
+			wish.Lease = lockagent.MaxLease
+			one.get(wish)
+			if left := one.sees(theLock, one.tenure(2).String()).Remaining; left <= lockagent.MaxLease-time.Hour || left > lockagent.MaxLease {
+				t.Errorf("%v left of a lease of %v", left, lockagent.MaxLease)
+			}
+		},
+	},
+	{
+		name: "a lease is rounded up",
+		says: "between MinLease and MaxLease; rounded up to what the store counts in",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			wish := one.wish(theLock, 1)
+			wish.Lease = brief + 900*time.Microsecond
+			first := one.get(wish)
+			if !AwaitFree(t, two.store, theLock) {
+				return
+			}
+			notBefore(t, wish.Lease, first, two.acquire(theLock, 1))
+		},
+	},
+}
+
+// notBefore expects the lease of one grant to have passed before the next one, on
+// the clock of the store.
+func notBefore(t *testing.T, lease time.Duration, first, second lockagent.AcquireReply) {
+	t.Helper()
+	// A store may start the lease and read its clock one after the other.
+	const moment = 500 * time.Microsecond
+	if after := second.At.Sub(first.At); after < lease-moment {
+		t.Errorf("granted to another %v after a lease of %v had begun, on the store's clock", after, lease)
+	}
+}

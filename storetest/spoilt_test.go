@@ -1,0 +1,97 @@
+package storetest
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/lockagent/lockagent"
+)
+
+// spoilt is a store whose methods can be replaced, to make it defective. It
+// expects the sound store to answer before its methods return, as memstore does.
+type spoilt struct {
+	acquire   func(lockagent.AcquireRequest) (lockagent.AcquireReply, error)
+	renew     func(lockagent.RenewRequest) (lockagent.RenewReply, error)
+	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
+	breakLock func(lockagent.Name) (bool, error)
+	inspect   func(lockagent.Name) (lockagent.Inspection, error)
+	subscribe func(lockagent.Name, func()) func()
+	onReset   func(func(lockagent.Reset)) func()
+	close     func() error
+
+	answers      atomic.Int32 // how many times done is called
+	obeysContext bool
+}
+
+var _ lockagent.Store = (*spoilt)(nil)
+
+// newSpoilt returns a store that is not spoilt yet.
+func newSpoilt(sound lockagent.Store) *spoilt {
+	ctx := context.Background()
+	s := &spoilt{
+		acquire: func(req lockagent.AcquireRequest) (reply lockagent.AcquireReply, err error) {
+			sound.Acquire(ctx, req, func(r lockagent.AcquireReply, e error) { reply, err = r, e })
+			return reply, err
+		},
+		renew: func(req lockagent.RenewRequest) (reply lockagent.RenewReply, err error) {
+			sound.Renew(ctx, req, func(r lockagent.RenewReply, e error) { reply, err = r, e })
+			return reply, err
+		},
+		release: func(req lockagent.ReleaseRequest) (reply lockagent.ReleaseReply, err error) {
+			sound.Release(ctx, req, func(r lockagent.ReleaseReply, e error) { reply, err = r, e })
+			return reply, err
+		},
+		breakLock: func(name lockagent.Name) (broken bool, err error) {
+			sound.Break(ctx, name, func(b bool, e error) { broken, err = b, e })
+			return broken, err
+		},
+		inspect: func(name lockagent.Name) (seen lockagent.Inspection, err error) {
+			sound.Inspect(ctx, name, func(i lockagent.Inspection, e error) { seen, err = i, e })
+			return seen, err
+		},
+		subscribe: sound.Subscribe,
+		onReset:   sound.OnReset,
+		close:     sound.Close,
+	}
+	s.answers.Store(1)
+	return s
+}
+
+func (s *spoilt) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	reply, err := s.acquire(req)
+	answerSpoilt(s, ctx, done, reply, err)
+}
+
+func (s *spoilt) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
+	reply, err := s.renew(req)
+	answerSpoilt(s, ctx, done, reply, err)
+}
+
+func (s *spoilt) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	reply, err := s.release(req)
+	answerSpoilt(s, ctx, done, reply, err)
+}
+
+func (s *spoilt) Break(ctx context.Context, name lockagent.Name, done func(bool, error)) {
+	broken, err := s.breakLock(name)
+	answerSpoilt(s, ctx, done, broken, err)
+}
+
+func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
+	seen, err := s.inspect(name)
+	answerSpoilt(s, ctx, done, seen, err)
+}
+
+func answerSpoilt[R any](s *spoilt, ctx context.Context, done func(R, error), reply R, err error) {
+	if s.obeysContext && ctx.Err() != nil {
+		var none R
+		reply, err = none, ctx.Err()
+	}
+	for range s.answers.Load() {
+		done(reply, err)
+	}
+}
+
+func (s *spoilt) Subscribe(name lockagent.Name, wake func()) func() { return s.subscribe(name, wake) }
+func (s *spoilt) OnReset(f func(lockagent.Reset)) func()            { return s.onReset(f) }
+func (s *spoilt) Close() error                                      { return s.close() }

@@ -1,0 +1,234 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+// A spurious wake-up may stand for one that is missing, so cases that wait for
+// wake-ups do so several times.
+const rounds = 3
+
+var subscribeClauses = []clause{
+	{
+		name: "wake is called once the subscription stands",
+		says: "once the subscription stands, at every release",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.subscribe(theLock)
+			two.acquire(theLock, 1)
+			one.subscribe(theLock) // another while the first one stands
+			two.subscribe(theLock)
+		},
+	},
+	{
+		name: "a release wakes",
+		says: "Release ends a tenure and wakes the agents that wait.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			subs := []*Subscription{one.subscribe(theLock), two.subscribe(theLock), two.subscribe(theLock)}
+			for number := uint64(1); number <= rounds; number++ {
+				one.acquire(theLock, number)
+				one.release(theLock, number, true)
+				for i, sub := range subs {
+					if !sub.Await() {
+						t.Fatalf("subscription %d missed release %d", i, number)
+					}
+				}
+			}
+		},
+	},
+	{
+		name: "a break wakes",
+		says: "Break frees a lock, whoever has it, and wakes the agents that wait.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			subs := []*Subscription{one.subscribe(theLock), two.subscribe(theLock)}
+			for number := uint64(1); number <= rounds; number++ {
+				one.acquire(theLock, number)
+				two.breaks(theLock, true)
+				for i, sub := range subs {
+					if !sub.Await() {
+						t.Fatalf("subscription %d missed break %d", i, number)
+					}
+				}
+			}
+		},
+	},
+	{
+		name: "a waiter is woken when it can acquire",
+		says: "Subscribe has wake called whenever an attempt to acquire may newly succeed",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			for number := uint64(1); number <= rounds; number++ {
+				one.acquire(theLock, number)
+				sub := two.subscribe(theLock)
+				two.refused(theLock, number, one.tenure(number).String())
+				one.release(theLock, number, true)
+				sub.Await()
+				two.acquire(theLock, number)
+				two.release(theLock, number, true)
+				sub.Cancel()
+			}
+		},
+	},
+	{
+		name: "many subscriptions to many locks",
+		says: "Subscribe has wake called whenever an attempt to acquire may newly succeed",
+		prove: func(t *testing.T, h *Harness) {
+			const locks = 100
+			one, two := h.pair(t)
+			var subs [locks][]*Subscription
+			name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprintf("orders/%d", i)) }
+			for i := range locks {
+				subs[i] = []*Subscription{one.subscribe(name(i)), two.subscribe(name(i)), two.subscribe(name(i))}
+			}
+			for number := uint64(1); number <= rounds; number++ {
+				for i := range locks {
+					one.acquire(name(i), number)
+					one.release(name(i), number, true)
+				}
+				for i := range locks {
+					for j, sub := range subs[i] {
+						if !sub.Await() {
+							t.Fatalf("subscription %d of lock %d missed release %d", j, i, number)
+						}
+					}
+				}
+			}
+		},
+	},
+	{
+		name: "a cancelled subscription is left in peace",
+		says: "After cancel has returned, wake may still be called once.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			cancelled, standing := two.subscribe(theLock), two.subscribe(theLock)
+			cancelled.Cancel()
+			before := cancelled.Count()
+			for number := uint64(1); number <= rounds; number++ {
+				one.acquire(theLock, number)
+				one.release(theLock, number, true)
+				standing.Await() // and another one of the same store goes on
+			}
+			if after := cancelled.Count(); after > before+1 {
+				t.Errorf("woken %d times after cancel had returned", after-before)
+			}
+		},
+	},
+	{
+		name: "a subscription can be taken up again",
+		says: "once the subscription stands, at every release",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			for number := uint64(1); number <= rounds; number++ {
+				sub := two.subscribe(theLock)
+				one.acquire(theLock, number)
+				one.release(theLock, number, true)
+				sub.Await()
+				sub.Cancel()
+			}
+		},
+	},
+	{
+		name: "calls made by wake are answered",
+		says: "wake must not block.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
+				tried := false // the wake-ups of one subscription may come at once, on other goroutines
+				turn := make(chan struct{}, 1)
+				turn <- struct{}{}
+				cancel := two.store.Subscribe(theLock, func() {
+					<-turn
+					mine := !tried
+					tried = true
+					turn <- struct{}{}
+					if mine {
+						two.store.Acquire(context.Background(), two.wish(theLock, 1), done)
+					}
+				})
+				t.Cleanup(cancel)
+			})
+			if reply, err := first.await(); err != nil || !reply.Granted {
+				t.Errorf("Acquire = %+v, %v; want it granted", reply, err)
+			}
+			one.refused(theLock, 1, two.tenure(1).String())
+		},
+	},
+	{
+		name: "a release counts the others that it wakes, at least, or says that it cannot tell",
+		says: "Others is how many other agents were woken, at least, or -1 if the store cannot tell: then the agent yields as if there were some.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			three := newParty(t, h.open(t))
+			number := uint64(0)
+			others := func() int {
+				t.Helper()
+				number++
+				one.acquire(theLock, number)
+				return one.release(theLock, number, true).Others
+			}
+			if n := others(); n > 0 || n < -1 {
+				t.Errorf("Others %d, where nobody has subscribed", n)
+			}
+			own := []*Subscription{one.subscribe(theLock), one.subscribe(theLock)}
+			two.subscribe("another")
+			if n := others(); n > 0 || n < -1 {
+				t.Errorf("Others %d, where only the agent itself has subscribed", n)
+			}
+			subs := []*Subscription{two.subscribe(theLock), two.subscribe(theLock), three.subscribe(theLock)}
+			if n := others(); n != -1 && n != 1 && n != 2 {
+				t.Errorf("Others %d, where 2 others have subscribed", n)
+			}
+			own[0].Cancel()
+			own[1].Cancel()
+			for _, sub := range subs {
+				sub.Cancel()
+			}
+			eventually(t, "nobody is counted any more", func() bool { return others() <= 0 })
+		},
+	},
+	{
+		name: "a store that is closed waits for nothing",
+		says: "Close ends all calls under way with ErrClosed and lets everything go that the store holds locally.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			closed, standing := two.subscribe(theLock), one.subscribe(theLock)
+			if err := two.store.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			before := closed.Count()
+			for number := uint64(1); number <= rounds; number++ {
+				one.acquire(theLock, number)
+				one.release(theLock, number, true)
+				standing.Await()
+			}
+			if after := closed.Count(); after > before+1 {
+				t.Errorf("woken %d times after Close had returned", after-before)
+			}
+			number := uint64(rounds)
+			eventually(t, "the closed store is not counted any more", func() bool {
+				number++
+				one.acquire(theLock, number)
+				return one.release(theLock, number, true).Others <= 0
+			})
+		},
+	},
+}
+
+// eventually tries until reached reports true. Each try talks to the store, which
+// is what gives it time.
+func eventually(t *testing.T, state string, reached func() bool) {
+	t.Helper()
+	const tries = 5000
+	for range tries {
+		if reached() {
+			return
+		}
+	}
+	t.Fatalf("tried %d times until %s", tries, state)
+}

@@ -1,0 +1,58 @@
+package storetest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Subscription is a [lockagent.Store.Subscribe] that a test can wait on.
+type Subscription struct {
+	// C gets a value at a wake-up, unless there is one in it. It is never closed.
+	C <-chan struct{}
+
+	t      TB
+	name   lockagent.Name
+	count  atomic.Int64
+	cancel func()
+}
+
+// Subscribe subscribes to the wake-ups of a lock and waits until the
+// subscription stands. The test cancels it, or closes the store. It may be called
+// from any goroutine of the test.
+func Subscribe(t TB, s lockagent.Store, name lockagent.Name) *Subscription {
+	t.Helper()
+	wakes := make(chan struct{}, 1)
+	sub := &Subscription{C: wakes, t: t, name: name}
+	sub.cancel = s.Subscribe(name, func() {
+		sub.count.Add(1)
+		select {
+		case wakes <- struct{}{}:
+		default:
+		}
+	})
+	sub.Await()
+	return sub
+}
+
+// Await waits for a wake-up that came since the last Await. It reports whether
+// one came; if not, the test has failed.
+func (sub *Subscription) Await() bool {
+	sub.t.Helper()
+	overdue := time.NewTimer(Patience)
+	defer overdue.Stop()
+	select {
+	case <-sub.C:
+		return true
+	case <-overdue.C:
+		sub.t.Errorf("no wake-up for lock %q within %v", sub.name, Patience)
+		return false
+	}
+}
+
+// Count is how many wake-ups there were, the first one included.
+func (sub *Subscription) Count() int { return int(sub.count.Load()) }
+
+// Cancel ends the subscription. It is called once.
+func (sub *Subscription) Cancel() { sub.cancel() }

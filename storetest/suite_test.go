@@ -1,0 +1,127 @@
+package storetest
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestEveryClauseQuotesTheContract keeps the suite and the text that it proves
+// together: a sentence that is changed in one place has to be found in the other.
+func TestEveryClauseQuotesTheContract(t *testing.T) {
+	text := rootComments(t)
+	names := make(map[string]bool)
+	for _, chapter := range contract {
+		for _, c := range chapter.clauses {
+			name := chapter.title + "/" + c.name
+			if names[name] {
+				t.Errorf("two clauses are called %q", name)
+			}
+			names[name] = true
+			if !strings.Contains(text, c.says) {
+				t.Errorf("%s: the lockagent package does not say %q", name, c.says)
+			}
+		}
+	}
+}
+
+// rootComments returns all comments of the lockagent package as one line.
+func rootComments(t *testing.T) string {
+	files, err := filepath.Glob("../*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found no source of the lockagent package: %v", err)
+	}
+	var text strings.Builder
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, comment := range parsed.Comments {
+			text.WriteString(comment.Text())
+			text.WriteByte(' ')
+		}
+	}
+	return strings.Join(strings.Fields(text.String()), " ")
+}
+
+// defectsWanted tells the child process of TestEveryDefectIsFound what to do.
+const defectsWanted = "STORETEST_RUN_DEFECTS"
+
+// TestEveryDefectIsFound runs the suite against stores that are defective, each in
+// one way, and expects the right case to fail. They have to fail in a process of
+// their own.
+func TestEveryDefectIsFound(t *testing.T) {
+	if os.Getenv(defectsWanted) != "" {
+		for _, d := range defects {
+			t.Run(d.name, func(t *testing.T) { RunInBubble(t, d.harness) })
+		}
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
+	child.Env = append(os.Environ(), defectsWanted+"=1")
+	output, err := child.CombinedOutput()
+	if err == nil {
+		t.Errorf("the suite passed for all defective stores")
+	}
+	for _, d := range defects {
+		if !strings.Contains(string(output), "--- FAIL: "+testName(t.Name(), d.name, d.found)+" ") {
+			t.Errorf("a store that %s was not found out by %q", d.name, d.found)
+		}
+	}
+	if !strings.Contains(string(output), "the contract says: It is granted if the lock is free") {
+		t.Errorf("the suite does not print the contract when a case fails")
+	}
+	if t.Failed() {
+		dump := filepath.Join(t.ArtifactDir(), "child.txt")
+		if err := os.WriteFile(dump, output, 0o600); err != nil {
+			t.Error(err)
+		}
+		t.Logf("the output of the child is in %s, if go test was told to keep it", dump)
+	}
+}
+
+// testName is the name of a subtest as package testing writes it.
+func testName(parts ...string) string {
+	return strings.ReplaceAll(strings.Join(parts, "/"), " ", "_")
+}
+
+// The store that the defects are made to is sound, or they would prove nothing.
+func TestSoundStorePasses(t *testing.T) {
+	RunInBubble(t, defect{spoil: func(*spoilt) {}}.harness)
+}
+
+// harness is that of a store in memory, spoilt.
+func (d defect) harness(*testing.T) *Harness {
+	store := memstore.New()
+	spoil := func(sound lockagent.Store) lockagent.Store {
+		s := newSpoilt(sound)
+		d.spoil(s)
+		return s
+	}
+	return &Harness{
+		Store: spoil(store),
+		Open:  func(testing.TB) lockagent.Store { return spoil(store.Share()) },
+		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
+			store.PlantHolder(name, holder, count, lease)
+		},
+		PlantValue: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
+		Reset:      func(testing.TB) { store.Reset() },
+	}
+}
