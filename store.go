@@ -91,7 +91,7 @@ func (t Tenure) String() string { return fmt.Sprintf("%s:%d", t.Agent, t.Number)
 // store and lock; they cannot be compared with the clock of any agent.
 type StoreTime int64
 
-// Add returns t moved by d, rounded down to microseconds.
+// Add returns t moved by d, of which only the whole microseconds count.
 func (t StoreTime) Add(d time.Duration) StoreTime { return t + StoreTime(d.Microseconds()) }
 
 // Sub is the time from u to t.

@@ -15,29 +15,21 @@ import (
 // ctx; the grant is then taken back when the request's own context ends, so give
 // the request that same ctx. A grant that is there already is always returned.
 func Await(ctx context.Context, grant <-chan lockagent.Grant) (lockagent.Grant, error) {
-	select {
-	case g := <-grant:
-		return g, g.Err()
-	default:
+	g, err := receive(ctx, grant)
+	if err != nil {
+		return lockagent.Grant{}, err
 	}
-	select {
-	case g := <-grant:
-		return g, g.Err()
-	case <-ctx.Done():
-		return lockagent.Grant{}, context.Cause(ctx)
-	}
+	return g, outcome(ctx, g)
 }
 
 // Value receives the result of a question. If ctx ends first it returns the cause
-// of ctx.
+// of ctx. A result that is there already is always returned.
 func Value[T any](ctx context.Context, result <-chan lockagent.Result[T]) (T, error) {
-	select {
-	case r := <-result:
-		return r.Value, r.Err
-	case <-ctx.Done():
-		var zero T
-		return zero, context.Cause(ctx)
+	r, err := receive(ctx, result)
+	if err != nil {
+		return r.Value, err
 	}
+	return r.Value, r.Err
 }
 
 // Then calls f with the grant, in a goroutine of its own, once it is there, and
@@ -59,6 +51,7 @@ func Then[T any](grant <-chan lockagent.Grant, f func(lockagent.Grant) (T, error
 }
 
 // Request is a lock together with how to ask for it. Make one with [Lock.With].
+// The zero Request is of no lock; [First] and [All] refuse it.
 type Request struct {
 	lock *Lock
 	opts []AcquireOption
@@ -72,8 +65,8 @@ func (l *Lock) With(opts ...AcquireOption) Request { return Request{lock: l, opt
 // meanwhile goes back. If every request fails it returns -1 and their errors,
 // joined; if ctx ends first, these are its cause.
 func First(ctx context.Context, requests ...Request) (int, lockagent.Grant, error) {
-	if len(requests) == 0 {
-		return -1, lockagent.Grant{}, errNoRequests
+	if err := checkRequests(requests); err != nil {
+		return -1, lockagent.Grant{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // which does not touch the grant that was received
@@ -85,10 +78,11 @@ func First(ctx context.Context, requests ...Request) (int, lockagent.Grant, erro
 	for range requests {
 		i, v, _ := reflect.Select(cases)
 		g := v.Interface().(lockagent.Grant)
-		if g.Err() == nil {
+		err := outcome(ctx, g)
+		if err == nil {
 			return i, g, nil
 		}
-		errs = append(errs, fmt.Errorf("%q: %w", requests[i].lock.name, g.Err()))
+		errs = append(errs, fmt.Errorf("%q: %w", requests[i].lock.name, err))
 		cases[i].Chan = reflect.ValueOf((<-chan lockagent.Grant)(nil)) // has delivered
 	}
 	return -1, lockagent.Grant{}, errors.Join(errs...)
@@ -99,9 +93,12 @@ func First(ctx context.Context, requests ...Request) (int, lockagent.Grant, erro
 // returns the grants in the order of the requests. If one cannot be had it gives
 // the others back and returns that one's error. Asking twice for one lock without a
 // session is a [lockagent.OptionError], for it could only wait for itself.
+//
+// Each lease begins with its own grant: one that is fixed may have run out when the
+// last lock is granted. [lockagent.Grant.Held] tells.
 func All(ctx context.Context, requests ...Request) ([]lockagent.Grant, error) {
-	if len(requests) == 0 {
-		return nil, errNoRequests
+	if err := checkRequests(requests); err != nil {
+		return nil, err
 	}
 	order := make([]int, len(requests))
 	for i := range order {
@@ -128,19 +125,40 @@ func All(ctx context.Context, requests ...Request) ([]lockagent.Grant, error) {
 	return grants, nil
 }
 
-var errNoRequests = &lockagent.OptionError{Option: "request", Reason: "there is none; name at least one lock"}
+func checkRequests(requests []Request) error {
+	if len(requests) == 0 {
+		return &lockagent.OptionError{Option: "request", Reason: "there is none; name at least one lock"}
+	}
+	for i, r := range requests {
+		if r.lock == nil {
+			return &lockagent.OptionError{Option: "request", Reason: fmt.Sprintf("number %d is of no lock; make it with Lock.With", i)}
+		}
+	}
+	return nil
+}
 
-// wait receives an outcome, unless ctx ends first.
-func wait(ctx context.Context, done <-chan error) error {
+// outcome is the error of a grant as it was received. One that was taken back
+// before, because ctx ended, says so.
+func outcome(ctx context.Context, g lockagent.Grant) error {
+	err := g.Err()
+	if errors.Is(err, lockagent.ErrNotGranted) && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// receive receives what is in c or, if nothing is there yet, what comes before ctx
+// ends. Otherwise it returns the cause of ctx.
+func receive[T any](ctx context.Context, c <-chan T) (v T, err error) {
 	select {
-	case err := <-done:
-		return err
+	case v = <-c:
+		return v, nil
 	default:
 	}
 	select {
-	case err := <-done:
-		return err
+	case v = <-c:
+		return v, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return v, context.Cause(ctx)
 	}
 }

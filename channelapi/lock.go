@@ -8,7 +8,7 @@ import (
 )
 
 // Lock is a handle of one lock: of a session if it was made by [Session.Lock], or
-// else of nobody. It holds nothing itself.
+// else of nobody. It holds nothing itself. The zero Lock is of no use.
 type Lock struct {
 	locks   *Locks
 	session *Session // nil if each request is an owner of its own
@@ -37,10 +37,11 @@ func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) <-chan lockag
 }
 
 // Lock is [Lock.Acquire] for callers who wait for the grant. The error is that of
-// [lockagent.Grant.Err].
+// [lockagent.Grant.Err]; it is the cause of ctx also if the lock was granted but
+// ctx ended before the caller could be given it.
 func (l *Lock) Lock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant, error) {
 	g := <-l.Acquire(ctx, opts...)
-	return g, g.Err()
+	return g, outcome(ctx, g)
 }
 
 // TryLock is [Lock.Lock] with [Try]: it returns a [*lockagent.HeldError] if the
@@ -50,22 +51,30 @@ func (l *Lock) TryLock(ctx context.Context, opts ...AcquireOption) (lockagent.Gr
 }
 
 // Release gives up the session's youngest grant of the lock. The outcome is that
-// of [lockagent.Grant.Release], or [lockagent.ErrNotOwner] if the lock is held by
-// somebody else of this agent, which it always is for a handle without a session.
+// of [lockagent.Grant.Release], but a hold that was lost before is
+// [lockagent.ErrNotHeld], for only its grants remember it. It is
+// [lockagent.ErrNotOwner] if somebody else of this agent holds the lock, as it
+// always is for a handle without a session: there the grant has to be released.
 // The channel has capacity 1, delivers one value and is closed by the agent.
 func (l *Lock) Release() <-chan error {
-	if l.session == nil {
-		done := make(chan error, 1)
-		done <- lockagent.ErrNotOwner
-		close(done)
-		return done
+	if l.session != nil {
+		return l.session.release(l.name)
 	}
-	return l.locks.agent.Release(l.name, l.session.owner)
+	return l.locks.agent.Release(l.name, nobody)
 }
 
-// Unlock is [Lock.Release] for callers who wait for the outcome, until ctx ends.
-// The lock is released all the same.
-func (l *Lock) Unlock(ctx context.Context) error { return wait(ctx, l.Release()) }
+// nobody never holds a lock.
+const nobody lockagent.Owner = ""
+
+// Unlock is [Lock.Release] for callers who wait for the outcome. If ctx ends first
+// it returns the cause of ctx, and the lock is released all the same.
+func (l *Lock) Unlock(ctx context.Context) error {
+	released, err := receive(ctx, l.Release())
+	if err != nil {
+		return err
+	}
+	return released
+}
 
 // ForceRelease frees the lock, whoever holds it: for operators. A holder of this
 // agent is told first, by [lockagent.LostBroken]; a holder elsewhere finds out when

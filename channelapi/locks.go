@@ -12,13 +12,15 @@ import (
 // Config tells what to work with. Only the store is required.
 type Config = actor.Config
 
-// Locks are the locks of one agent. Make them with [New].
+// Locks are the locks of one agent. Make them with [New]; the zero Locks are of no
+// use.
 type Locks struct {
 	agent  *actor.Agent
 	owners atomic.Uint64 // made for requests without a session
 
 	mu       sync.Mutex
 	sessions map[lockagent.Owner]*Session // guarded by mu; the open ones
+	closed   bool                         // guarded by mu
 }
 
 // New starts an agent. It returns an error that joins a [lockagent.OptionError]
@@ -41,8 +43,8 @@ func (l *Locks) Lock(name lockagent.Name) *Lock { return &Lock{locks: l, name: n
 
 // Session opens a session of owner, or of an owner made up if that is empty. It
 // returns an [lockagent.OwnerError] if owner cannot be one or has a session open
-// already, and is then not usable: one owner, one session, so that re-entrancy is
-// never a surprise.
+// already: one owner, one session, so that re-entrancy is never a surprise. After
+// [Locks.Close] it returns [lockagent.ErrClosed].
 func (l *Locks) Session(owner lockagent.Owner) (*Session, error) {
 	if owner == "" {
 		owner = l.newOwner()
@@ -52,6 +54,9 @@ func (l *Locks) Session(owner lockagent.Owner) (*Session, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return nil, lockagent.ErrClosed
+	}
 	if l.sessions[owner] != nil {
 		return nil, &lockagent.OwnerError{Owner: string(owner), Reason: "it has a session open already; share that one, close it first, or choose another owner"}
 	}
@@ -65,7 +70,12 @@ func (l *Locks) Session(owner lockagent.Owner) (*Session, error) {
 // returns an error that is [lockagent.ErrUnconfirmed] if the store could not be
 // told of everything: the rest is free when its leases have run out. Close may be
 // called several times; the store stays open.
-func (l *Locks) Close() error { return l.agent.Close() }
+func (l *Locks) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	return l.agent.Close()
+}
 
 func (l *Locks) newOwner() lockagent.Owner {
 	return lockagent.Owner(fmt.Sprintf("%s/%d", l.agent.ID(), l.owners.Add(1)))

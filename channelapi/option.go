@@ -58,11 +58,15 @@ func Try() AcquireOption {
 // applyAll returns everything that is wrong with the options, joined.
 func applyAll(r *actor.Request, opts []AcquireOption) error {
 	var errs []error
-	for _, o := range opts {
+	for i, o := range opts {
+		if o == nil {
+			errs = append(errs, &lockagent.OptionError{Option: "option", Reason: fmt.Sprintf("number %d is nil; leave it out", i)})
+			continue
+		}
 		errs = append(errs, o.apply(r))
 	}
 	if r.Try && r.Wait != 0 {
-		errs = append(errs, &lockagent.OptionError{Option: "wait", Reason: "Wait and Try exclude each other"})
+		errs = append(errs, &lockagent.OptionError{Option: "wait", Reason: "Wait and Try exclude each other; leave one of them out"})
 	}
 	return errors.Join(errs...)
 }

@@ -12,7 +12,7 @@ import (
 
 // Session is an owner that may hold a lock several times. It belongs to no
 // goroutine: whoever has the session acts as its owner. Open one with
-// [Locks.Session].
+// [Locks.Session]; the zero Session is of no use.
 type Session struct {
 	locks *Locks
 	owner lockagent.Owner
@@ -47,6 +47,18 @@ func (s *Session) acquire(ctx context.Context, name lockagent.Name, req actor.Re
 	return s.locks.agent.Acquire(ctx, name, req)
 }
 
+func (s *Session) release(name lockagent.Name) <-chan error {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if s.closed { // the owner may have another session by now, which has holds of its own
+		done := make(chan error, 1)
+		done <- lockagent.ErrSessionClosed
+		close(done)
+		return done
+	}
+	return s.locks.agent.Release(name, s.owner)
+}
+
 func (s *Session) count(name lockagent.Name, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +72,8 @@ func (s *Session) count(name lockagent.Name, by int) {
 // [lockagent.ErrSessionClosed]. It waits until the locks have been given back, or
 // until ctx ends: then it returns the cause of ctx, and the rest goes on by itself.
 // An error that is [lockagent.ErrUnconfirmed] tells that the store has not
-// confirmed all of it yet. Afterwards the session refuses requests, and its owner
+// confirmed all of it yet, and one that is [lockagent.ErrLost] that a lock had been
+// lost before, unnoticed. Afterwards the session refuses everything, and its owner
 // may open another. Closing again does nothing.
 func (s *Session) Close(ctx context.Context) error {
 	s.gate.Lock()
@@ -86,8 +99,12 @@ func (s *Session) Close(ctx context.Context) error {
 	s.locks.mu.Unlock()
 	var errs []error
 	for _, done := range left {
-		if err := wait(ctx, done); err != nil && !errors.Is(err, lockagent.ErrClosed) { // a closed agent has left everything
-			errs = append(errs, err)
+		gone, err := receive(ctx, done)
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if gone != nil && !errors.Is(gone, lockagent.ErrClosed) { // a closed agent has left everything
+			errs = append(errs, gone)
 		}
 	}
 	return errors.Join(errs...)

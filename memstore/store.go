@@ -32,7 +32,7 @@ func (s *Store) Acquire(_ context.Context, req lockagent.AcquireRequest, done fu
 }
 
 func (s *Store) acquire(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-	if err := checkAcquire(req); err != nil {
+	if err := req.Check(); err != nil {
 		return lockagent.AcquireReply{}, err
 	}
 	now, err := s.enter()
@@ -49,7 +49,7 @@ func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(l
 }
 
 func (s *Store) renew(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
-	if err := checkRenew(req); err != nil {
+	if err := req.Check(); err != nil {
 		return lockagent.RenewReply{}, err
 	}
 	now, err := s.enter()
@@ -69,7 +69,7 @@ func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done fu
 }
 
 func (s *Store) release(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, []*subscription, error) {
-	if err := checkTenure(req.Name, req.Tenure); err != nil {
+	if err := req.Check(); err != nil {
 		return lockagent.ReleaseReply{}, nil, err
 	}
 	now, err := s.enter()
@@ -89,7 +89,7 @@ func (s *Store) Break(_ context.Context, name lockagent.Name, done func(bool, er
 }
 
 func (s *Store) breakLock(name lockagent.Name) (bool, []*subscription, error) {
-	if err := checkName(name); err != nil {
+	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return false, nil, err
 	}
 	now, err := s.enter()
@@ -106,7 +106,7 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, done func(lockag
 }
 
 func (s *Store) inspect(name lockagent.Name) (lockagent.Inspection, error) {
-	if err := checkName(name); err != nil {
+	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return lockagent.Inspection{}, err
 	}
 	now, err := s.enter()

@@ -1,0 +1,393 @@
+package channelapi_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func TestLockName(t *testing.T) {
+	locks := open(t)
+	s := openSession(t, locks, "alice")
+	for _, l := range []*channelapi.Lock{locks.Lock(name), s.Lock(name)} {
+		if l.Name() != name {
+			t.Errorf("Name() = %q, want %q", l.Name(), name)
+		}
+	}
+}
+
+func TestAcquire(t *testing.T) {
+	l := open(t).Lock(name)
+	grant := l.Acquire(t.Context())
+	if cap(grant) != 1 {
+		t.Errorf("the channel has capacity %d, want 1", cap(grant))
+	}
+	g := <-grant
+	switch {
+	case g.Err() != nil:
+		t.Fatalf("Err: %v", g.Err())
+	case g.Lock() != name, g.Owner() == "", g.Token() == 0, g.HoldCount() != 1, !g.Held(), g.Remaining() <= 0, g.Cause() != nil:
+		t.Errorf("not what was asked for: %+v", g)
+	}
+	again := <-grant
+	wantErr(t, "receiving again", again.Err(), lockagent.ErrNotGranted)
+	if again.Held() || again.Token() != 0 {
+		t.Error("receiving again yields a held grant")
+	}
+	wantClosed(t, grant)
+	unlock(t, g)
+	wantErr(t, "Cause", g.Cause(), lockagent.ErrReleased)
+	wantErr(t, "second Unlock", g.Unlock(t.Context()), lockagent.ErrNotHeld)
+}
+
+func TestAcquireReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := openWith(t, channelapi.Config{Store: newFarStore()})
+		start := time.Now()
+		grant := locks.Lock(name).Acquire(t.Context())
+		if time.Since(start) != 0 {
+			t.Error("Acquire waited for the store")
+		}
+		g := <-grant
+		start = time.Now()
+		done := g.Release(t.Context())
+		if time.Since(start) != 0 {
+			t.Error("Release waited for the store")
+		}
+		wantErr(t, "Release", <-done, nil)
+	})
+}
+
+// Nothing has to be received: neither grants, nor outcomes, nor answers. That no
+// goroutine hangs on that is for the bubble and TestMain to find.
+func TestChannelsNeedNoReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := open(t)
+		s := openSession(t, locks, "alice")
+		l := s.Lock(name)
+		ctx, change := changing(t)
+		l.Acquire(ctx)
+		l.Acquire(ctx, channelapi.Wait(0))
+		l.Status()
+		l.Release()
+		l.Release()
+		l.ForceRelease()
+		channelapi.Then(l.Acquire(ctx), func(g lockagent.Grant) (int, error) { return 1, g.Unlock(t.Context()) })
+		locks.Lock(name).Acquire(ctx, channelapi.Try())
+		synctest.Wait()
+		change()
+		synctest.Wait()
+		wantFree(t, l)
+	})
+}
+
+func TestEndOfContext(t *testing.T) {
+	t.Run("before the request", func(t *testing.T) {
+		l := open(t).Lock(name)
+		ctx, change := changing(t)
+		change()
+		_, err := l.Lock(ctx)
+		wantErr(t, "Lock", err, errChangedMind)
+		wantFree(t, l)
+	})
+	t.Run("while it waits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			hold(t, locks.Lock(name))
+			ctx, change := changing(t)
+			grant := locks.Lock(name).Acquire(ctx)
+			synctest.Wait()
+			pending(t, grant)
+			change()
+			wantErr(t, "Err", (<-grant).Err(), errChangedMind)
+			if s := inspect(t, locks.Lock(name)); s.Waiters != 0 {
+				t.Errorf("%d requests wait, want none", s.Waiters)
+			}
+		})
+	})
+	t.Run("while the store is asked", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := openWith(t, channelapi.Config{Store: newFarStore()})
+			ctx, change := changing(t)
+			grant := locks.Lock(name).Acquire(ctx)
+			time.Sleep(roundTrip * 3 / 4) // the lock is ours, and we do not know
+			change()
+			wantErr(t, "Err", (<-grant).Err(), errChangedMind)
+			time.Sleep(2 * roundTrip)
+			wantFree(t, locks.Lock(name))
+		})
+	})
+	t.Run("before anybody received the grant", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l := open(t).Lock(name)
+			ctx, change := changing(t)
+			grant := l.Acquire(ctx)
+			synctest.Wait()
+			if len(grant) != 1 {
+				t.Fatal("the lock was not granted")
+			}
+			change()
+			synctest.Wait()
+			wantClosed(t, grant)
+			wantFree(t, l)
+		})
+	})
+	t.Run("after the grant was received", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, change := changing(t)
+			g := <-open(t).Lock(name).Acquire(ctx)
+			change()
+			time.Sleep(time.Hour)
+			if !g.Held() || g.Cause() != nil {
+				t.Errorf("the hold is over: %v", g.Cause())
+			}
+			unlock(t, g)
+		})
+	})
+}
+
+// However the end of the context and the grant meet: the caller has the lock, or
+// is told why not, and then nobody has it.
+func TestEndOfContextMeetsGrant(t *testing.T) {
+	locks := open(t)
+	for i := range 2000 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go cancel(errChangedMind)
+		if i%2 == 0 { // a hand-off sometimes
+			locks.Lock(name).Acquire(ctx)
+		}
+		g, err := locks.Lock(name).Lock(ctx)
+		switch {
+		case err == nil:
+			unlock(t, g)
+		case !errors.Is(err, errChangedMind):
+			t.Fatalf("Lock: %v, want %v", err, errChangedMind)
+		}
+		cancel(nil)
+	}
+	unlock(t, hold(t, locks.Lock(name)))
+}
+
+func TestClaim(t *testing.T) {
+	for _, claim := range []time.Duration{0, time.Second} {
+		t.Run(claim.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locks := openWith(t, channelapi.Config{Store: memstore.New(), Claim: claim})
+				start := time.Now()
+				forgotten := locks.Lock(name).Acquire(t.Context())
+				next := locks.Lock(name).Acquire(t.Context())
+				g := <-next
+				if claim == 0 {
+					claim = 30 * time.Second // as Config says
+				}
+				if waited := time.Since(start); waited != claim {
+					t.Errorf("taken back after %v, want %v", waited, claim)
+				}
+				wantClosed(t, forgotten)
+				time.Sleep(time.Hour)
+				if !g.Held() {
+					t.Errorf("the grant that was received is over too: %v", g.Cause())
+				}
+				unlock(t, g)
+			})
+		})
+	}
+}
+
+func TestWithoutSessionARequestWaitsForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t).Lock(name)
+		first := hold(t, l)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := l.Lock(ctx)
+		wantErr(t, "second Lock", err, context.DeadlineExceeded)
+		unlock(t, first)
+		second := hold(t, l)
+		if first.Owner() == second.Owner() {
+			t.Errorf("both requests were made by %q", first.Owner())
+		}
+		if first.Token() >= second.Token() {
+			t.Errorf("token %d came after %d", second.Token(), first.Token())
+		}
+		unlock(t, second)
+	})
+}
+
+func TestTryLock(t *testing.T) {
+	locks := open(t)
+	g, err := locks.Lock(name).TryLock(t.Context(), channelapi.Lease(time.Hour))
+	if err != nil {
+		t.Fatalf("TryLock of a free lock: %v", err)
+	}
+	if g.Remaining() > time.Hour || g.Remaining() < time.Minute {
+		t.Errorf("%v remain, want an hour: the option got lost", g.Remaining())
+	}
+	_, err = locks.Lock(name).TryLock(t.Context())
+	if _, ok := errors.AsType[*lockagent.HeldError](err); !ok {
+		t.Errorf("TryLock of a held lock: %v, want a HeldError", err)
+	}
+	_, err = locks.Lock(name).TryLock(t.Context(), channelapi.Wait(time.Second))
+	wantErr(t, "TryLock with Wait", err, lockagent.ErrBadOption)
+	unlock(t, g)
+}
+
+func TestTryLockLeavesTheOptionsOfTheCallerAlone(t *testing.T) {
+	l := open(t).Lock(name)
+	opts := []channelapi.AcquireOption{channelapi.Lease(time.Hour), channelapi.Wait(time.Second)}
+	g, err := l.TryLock(t.Context(), opts[:1]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, g)
+	unlock(t, hold(t, l, opts...)) // would fail if Try had taken the place of Wait
+	if _, err := l.TryLock(t.Context(), opts...); !errors.Is(err, lockagent.ErrBadOption) {
+		t.Errorf("the second option is not Wait any more: %v", err)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	t.Run("free", func(t *testing.T) {
+		got := inspect(t, open(t).Lock(name))
+		if want := (lockagent.Status{Name: name}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+	t.Run("held by a session of this agent", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			locks, other := openOver(t, store), openOver(t, store)
+			l := openSession(t, locks, "alice").Lock(name)
+			g := hold(t, l)
+			hold(t, l)
+			for range 3 {
+				locks.Lock(name).Acquire(t.Context())
+			}
+			synctest.Wait()
+			time.Sleep(time.Second)
+
+			got := inspect(t, locks.Lock(name))
+			if !strings.HasPrefix(got.Holder, string(locks.ID())+":") {
+				t.Errorf("Holder = %q, want a tenure of %s", got.Holder, locks.ID())
+			}
+			want := lockagent.Status{
+				Name: name, Locked: true, Holder: got.Holder, Remaining: 29 * time.Second,
+				Owner: "alice", Token: g.Token(), HoldCount: 2, Waiters: 3,
+			}
+			if got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			if !got.HeldBy("alice") || got.HeldBy("bob") || got.HeldBy("") {
+				t.Error("HeldBy is not right")
+			}
+
+			want.Owner, want.Token, want.HoldCount, want.Waiters = "", 0, 1, 0 // what the store knows
+			got = inspect(t, other.Lock(name))
+			if got != want {
+				t.Errorf("another agent: %+v, want %+v", got, want)
+			}
+			if got.HeldBy("alice") {
+				t.Error("another agent knows of alice")
+			}
+		})
+	})
+	t.Run("with a fixed lease", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l := open(t).Lock(name)
+			hold(t, l, channelapi.Lease(time.Hour))
+			time.Sleep(20 * time.Minute)
+			if s := inspect(t, l); s.Remaining != 40*time.Minute {
+				t.Errorf("%v remain, want 40m", s.Remaining)
+			}
+		})
+	})
+	t.Run("held by another program", func(t *testing.T) {
+		store := memstore.New()
+		store.PlantHolder(name, "somebody:1", 2, 0)
+		got := inspect(t, openOver(t, store).Lock(name))
+		if want := (lockagent.Status{Name: name, Locked: true, Holder: "somebody:1", Remaining: -1, HoldCount: 2}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+	t.Run("waited for, held elsewhere", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			store.PlantHolder(name, "somebody:1", 1, 0)
+			locks := openOver(t, store)
+			locks.Lock(name).Acquire(t.Context())
+			locks.Lock(name).Acquire(t.Context())
+			synctest.Wait()
+			if s := inspect(t, locks.Lock(name)); s.Waiters != 2 || s.Owner != "" {
+				t.Errorf("%+v, want 2 waiters and no owner", s)
+			}
+		})
+	})
+	t.Run("no lock", func(t *testing.T) {
+		store := memstore.New()
+		store.PlantValue(name)
+		_, err := openOver(t, store).Lock(name).Inspect(t.Context())
+		wantErr(t, "Inspect", err, lockagent.ErrWrongType)
+	})
+	t.Run("while the store is cut off", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFarStore()
+			store.cut.Store(true)
+			_, err := openWith(t, channelapi.Config{Store: store}).Lock(name).Inspect(t.Context())
+			wantErr(t, "Inspect", err, lockagent.ErrStoreUnavailable)
+		})
+	})
+	t.Run("until the context ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, change := changing(t)
+			change()
+			_, err := openWith(t, channelapi.Config{Store: newFarStore()}).Lock(name).Inspect(ctx)
+			wantErr(t, "Inspect", err, errChangedMind)
+		})
+	})
+	t.Run("through a channel", func(t *testing.T) {
+		answer := open(t).Lock(name).Status()
+		if cap(answer) != 1 {
+			t.Errorf("the channel has capacity %d, want 1", cap(answer))
+		}
+		if r := <-answer; r.Err != nil || r.Value.Name != name {
+			t.Errorf("%+v", r)
+		}
+		wantClosed(t, answer)
+	})
+}
+
+func TestWhatIsNoLock(t *testing.T) {
+	store := memstore.New()
+	store.PlantValue(name)
+	_, err := openOver(t, store).Lock(name).Lock(t.Context())
+	wantErr(t, "Lock", err, lockagent.ErrWrongType)
+}
+
+func TestStoreCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFarStore()
+		l := openWith(t, channelapi.Config{Store: store}).Lock(name)
+		store.cut.Store(true)
+		_, err := l.TryLock(t.Context())
+		wantErr(t, "TryLock", err, lockagent.ErrStoreUnavailable)
+
+		_, err = l.Lock(t.Context(), channelapi.Wait(10*time.Second))
+		wantErr(t, "Lock", err, lockagent.ErrTimeout)
+		wantErr(t, "Lock", err, lockagent.ErrStoreUnavailable) // the reason for it
+
+		later := l.Acquire(t.Context())
+		time.Sleep(time.Minute)
+		pending(t, later)
+		store.cut.Store(false)
+		g := <-later
+		wantErr(t, "Err", g.Err(), nil)
+		unlock(t, g)
+	})
+}

@@ -1,0 +1,218 @@
+package channelapi_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func TestNewRefusesAWrongConfig(t *testing.T) {
+	_, err := channelapi.New(channelapi.Config{
+		Lease: -time.Second, Claim: -1, HandOffTime: -1, Idle: -1, HandOffGrants: -1,
+	})
+	wantErr(t, "New", err, lockagent.ErrBadOption)
+	var texts []string
+	for _, e := range joined(err) {
+		if _, ok := errors.AsType[*lockagent.OptionError](e); !ok {
+			t.Errorf("%v is no OptionError", e)
+		}
+		texts = append(texts, e.Error())
+	}
+	all := strings.Join(texts, "\n")
+	for _, field := range []string{"Store", "Lease", "Claim", "HandOffTime", "Idle", "HandOffGrants"} {
+		if strings.Count(all, "bad Config."+field+":") != 1 {
+			t.Errorf("Config.%s is not named once in\n%s", field, all)
+		}
+	}
+}
+
+func TestID(t *testing.T) {
+	one, other := open(t), open(t)
+	if one.ID() == "" || one.ID() == other.ID() {
+		t.Errorf("two agents are called %q and %q", one.ID(), other.ID())
+	}
+	named := openWith(t, channelapi.Config{Store: memstore.New(), ID: "agent-1"})
+	if named.ID() != "agent-1" {
+		t.Errorf("ID() = %q, want agent-1", named.ID())
+	}
+}
+
+func TestOpenSession(t *testing.T) {
+	locks := open(t)
+	t.Run("refuses what cannot be an owner", func(t *testing.T) {
+		for _, bad := range []lockagent.Owner{"\xff", lockagent.Owner(strings.Repeat("o", 513))} {
+			_, err := locks.Session(bad)
+			if _, ok := errors.AsType[*lockagent.OwnerError](err); !ok {
+				t.Errorf("%.10q: %v, want an OwnerError", bad, err)
+			}
+		}
+	})
+	t.Run("makes an owner up", func(t *testing.T) {
+		one, other := openSession(t, locks, ""), openSession(t, locks, "")
+		if one.Owner() == "" || one.Owner() == other.Owner() {
+			t.Errorf("two owners are called %q and %q", one.Owner(), other.Owner())
+		}
+	})
+	t.Run("one owner, one session", func(t *testing.T) {
+		first := openSession(t, locks, "alice")
+		if first.Owner() != "alice" {
+			t.Errorf("Owner() = %q, want alice", first.Owner())
+		}
+		_, err := locks.Session("alice")
+		if wrong, ok := errors.AsType[*lockagent.OwnerError](err); !ok || !strings.Contains(wrong.Reason, "close it first") {
+			t.Errorf("a second session of alice: %v, want an OwnerError that says what to do", err)
+		}
+		wantErr(t, "Close", first.Close(t.Context()), nil)
+		openSession(t, locks, "alice")
+		openSession(t, open(t), "alice") // of another agent it is another owner
+	})
+}
+
+func TestClose(t *testing.T) {
+	t.Run("ends everything", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			locks, other := openOver(t, store), openOver(t, store)
+			s := openSession(t, locks, "alice")
+			held, again := hold(t, s.Lock(name)), hold(t, s.Lock(name))
+			lone := hold(t, locks.Lock("lone"))
+			waiting := locks.Lock(name).Acquire(t.Context())
+			hold(t, other.Lock("theirs"))
+			elsewhere := s.Lock("theirs").Acquire(t.Context())
+			synctest.Wait()
+
+			wantErr(t, "Close", locks.Close(), nil)
+			for _, g := range []lockagent.Grant{held, again, lone} {
+				if g.Held() {
+					t.Error("a hold goes on")
+				}
+				wantLost(t, g.Cause(), g, lockagent.LostClosed)
+				wantLost(t, g.Unlock(t.Context()), g, lockagent.LostClosed)
+			}
+			for _, grant := range []<-chan lockagent.Grant{waiting, elsewhere} {
+				wantErr(t, "the waiting request", (<-grant).Err(), lockagent.ErrClosed)
+			}
+			wantFree(t, other.Lock(name))
+			wantFree(t, other.Lock("lone"))
+			if !inspect(t, other.Lock("theirs")).Locked {
+				t.Error("the other agent's lock is gone too")
+			}
+			wantErr(t, "Close again", locks.Close(), nil)
+			wantErr(t, "Close of the session", s.Close(t.Context()), nil)
+			unlock(t, hold(t, openOver(t, store).Lock(name))) // the store is still open
+		})
+	})
+	t.Run("waits for the store", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFarStore()
+			locks := openWith(t, channelapi.Config{Store: store})
+			hold(t, locks.Lock(name))
+			start := time.Now()
+			wantErr(t, "Close", locks.Close(), nil)
+			if waited := time.Since(start); waited != roundTrip {
+				t.Errorf("waited %v, want %v", waited, roundTrip)
+			}
+			wantFree(t, openOver(t, store.Store).Lock(name))
+		})
+	})
+	t.Run("tells what the store was not told", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFarStore()
+			locks, err := channelapi.New(channelapi.Config{Store: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			hold(t, locks.Lock(name))
+			store.cut.Store(true)
+			wantErr(t, "Close", locks.Close(), lockagent.ErrUnconfirmed)
+			wantErr(t, "Close again", locks.Close(), lockagent.ErrUnconfirmed)
+			other := openOver(t, store.Store)
+			if !inspect(t, other.Lock(name)).Locked {
+				t.Error("the store was told all the same")
+			}
+			time.Sleep(30 * time.Second) // the lease
+			wantFree(t, other.Lock(name))
+		})
+	})
+}
+
+func TestUseAfterClose(t *testing.T) {
+	ctx := t.Context()
+	locks := open(t)
+	s := openSession(t, locks, "alice")
+	hold(t, s.Lock(name))
+	if err := locks.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for what, l := range map[string]*channelapi.Lock{"Lock": locks.Lock(name), "Session.Lock": s.Lock(name)} {
+		_, lockErr := l.Lock(ctx)
+		_, tryErr := l.TryLock(ctx)
+		_, forceErr := l.ForceUnlock(ctx)
+		_, inspectErr := l.Inspect(ctx)
+		_, _, firstErr := channelapi.First(ctx, l.With())
+		_, allErr := channelapi.All(ctx, l.With())
+		for use, err := range map[string]error{
+			"Acquire":     (<-l.Acquire(ctx)).Err(),
+			"Lock":        lockErr,
+			"TryLock":     tryErr,
+			"Unlock":      l.Unlock(ctx),
+			"ForceUnlock": forceErr,
+			"Inspect":     inspectErr,
+			"First":       firstErr,
+			"All":         allErr,
+		} {
+			wantErr(t, what+": "+use, err, lockagent.ErrClosed)
+		}
+	}
+	_, err := locks.Session("bob")
+	wantErr(t, "Session", err, lockagent.ErrClosed)
+}
+
+// Every request is answered, and nothing is left behind, whatever Close meets.
+func TestCloseRacesWithAcquire(t *testing.T) {
+	const rounds, workers = 100, 8
+	store := memstore.New()
+	observer := openOver(t, store)
+	names := []lockagent.Name{"a", "b", "c"}
+	for range rounds {
+		locks := openOver(t, store)
+		var wg sync.WaitGroup
+		for i := range workers {
+			wg.Go(func() {
+				l := locks.Lock(names[i%len(names)])
+				for {
+					g, err := l.Lock(context.Background())
+					if errors.Is(err, lockagent.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Errorf("Lock: %v", err)
+						return
+					}
+					if i%2 == 0 {
+						g.Release(context.Background())
+						continue
+					}
+					if err := g.Unlock(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
+						t.Errorf("Unlock: %v", err)
+					}
+				}
+			})
+		}
+		g := <-locks.Lock("a").Acquire(t.Context()) // they are at work
+		g.Release(t.Context())
+		wantErr(t, "Close", locks.Close(), nil)
+		wg.Wait()
+		for _, n := range names {
+			wantFree(t, observer.Lock(n))
+		}
+	}
+}

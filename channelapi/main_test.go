@@ -1,0 +1,160 @@
+package channelapi_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what has to come.
+const patience = time.Minute
+
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// name is the lock that most tests are about.
+const name lockagent.Name = "orders/42"
+
+// open starts an agent over a memory of its own.
+func open(t testing.TB) *channelapi.Locks {
+	t.Helper()
+	return openOver(t, memstore.New())
+}
+
+// openOver starts an agent over the memory of a store, and closes it at the end of
+// the test. Several of them contend for the same locks.
+func openOver(t testing.TB, store *memstore.Store) *channelapi.Locks {
+	t.Helper()
+	return openWith(t, channelapi.Config{Store: store.Share()})
+}
+
+func openWith(t testing.TB, cfg channelapi.Config) *channelapi.Locks {
+	t.Helper()
+	locks, err := channelapi.New(cfg)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := locks.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return locks
+}
+
+func openSession(t testing.TB, locks *channelapi.Locks, owner lockagent.Owner) *channelapi.Session {
+	t.Helper()
+	s, err := locks.Session(owner)
+	if err != nil {
+		t.Fatalf("Session(%q): %v", owner, err)
+	}
+	return s
+}
+
+// hold takes a lock that is to be had. It is for the goroutine of the test.
+func hold(t testing.TB, l *channelapi.Lock, opts ...channelapi.AcquireOption) lockagent.Grant {
+	t.Helper()
+	g, err := l.Lock(patient(t), opts...)
+	if err != nil {
+		t.Fatalf("Lock: %v", err)
+	}
+	return g
+}
+
+func unlock(t testing.TB, g lockagent.Grant) {
+	t.Helper()
+	if err := g.Unlock(t.Context()); err != nil {
+		t.Fatalf("Unlock: %v", err)
+	}
+}
+
+// guarded does some work under the lock. Other than hold, it is for any goroutine.
+func guarded(t testing.TB, l *channelapi.Lock, work func(lockagent.Grant), opts ...channelapi.AcquireOption) {
+	t.Helper()
+	g, err := l.Lock(t.Context(), opts...)
+	if err != nil {
+		t.Errorf("Lock(%q): %v", l.Name(), err)
+		return
+	}
+	work(g)
+	if err := g.Unlock(t.Context()); err != nil {
+		t.Errorf("Unlock(%q): %v", l.Name(), err)
+	}
+}
+
+func inspect(t testing.TB, l *channelapi.Lock) lockagent.Status {
+	t.Helper()
+	s, err := l.Inspect(t.Context())
+	if err != nil {
+		t.Fatalf("Inspect: %v", err)
+	}
+	return s
+}
+
+// wantFree fails unless the store says that nobody has the lock.
+func wantFree(t testing.TB, l *channelapi.Lock) {
+	t.Helper()
+	if s := inspect(t, l); s.Locked {
+		t.Errorf("the lock is held by %q, want it free", s.Holder)
+	}
+}
+
+func wantErr(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+// wantLost fails unless err is a loss of the grant, for that reason.
+func wantLost(t testing.TB, err error, g lockagent.Grant, why lockagent.LossReason) {
+	t.Helper()
+	want := lockagent.LostError{Name: g.Lock(), Owner: g.Owner(), Token: g.Token(), Reason: why}
+	if lost, ok := errors.AsType[*lockagent.LostError](err); !ok || *lost != want {
+		t.Errorf("%v, want %v", err, &want)
+	}
+}
+
+// wantClosed receives from a channel that has delivered what it had to.
+func wantClosed[T any](t testing.TB, c <-chan T) {
+	t.Helper()
+	select {
+	case v, ok := <-c:
+		if ok {
+			t.Errorf("the channel delivered a second value: %v", v)
+		}
+	case <-time.After(patience):
+		t.Error("the channel is not closed")
+	}
+}
+
+// pending fails if something is in the channel already.
+func pending[T any](t testing.TB, c <-chan T) {
+	t.Helper()
+	select {
+	case v := <-c:
+		t.Fatalf("%v came, want nothing yet", v)
+	default:
+	}
+}
+
+var errChangedMind = errors.New("changed my mind")
+
+// changing returns a context and the function that ends it with errChangedMind.
+func changing(t testing.TB) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { cancel(nil) })
+	return ctx, func() { cancel(errChangedMind) }
+}

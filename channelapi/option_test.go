@@ -1,0 +1,195 @@
+package channelapi_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func TestOptionThatMakesNoSense(t *testing.T) {
+	type options = []channelapi.AcquireOption
+	for _, c := range []struct {
+		what    string
+		opts    options
+		reasons []string // one for each error, in order: what is wrong, what to do
+	}{
+		{"Wait(0)", options{channelapi.Wait(0)}, []string{"wait: 0s is not positive; use Try"}},
+		{"Wait(-1s)", options{channelapi.Wait(-time.Second)}, []string{"wait: -1s is not positive; use Try"}},
+		{"Lease(0)", options{channelapi.Lease(0)}, []string{"lease: 0s is shorter than the shortest lease, 1ms; leave it out for"}},
+		{"Lease(-1s)", options{channelapi.Lease(-time.Second)}, []string{"lease: -1s is shorter than the shortest lease, 1ms; leave it out for"}},
+		{"Lease(1ms-1)", options{channelapi.Lease(lockagent.MinLease - 1)}, []string{"lease: 999.999µs is shorter"}},
+		{"Lease(1y+1)", options{channelapi.Lease(lockagent.MaxLease + 1)}, []string{"is longer than the longest lease, 8760h0m0s; leave it out for"}},
+		{"Wait and Try", options{channelapi.Wait(time.Second), channelapi.Try()}, []string{"wait: Wait and Try exclude each other; leave one of them out"}},
+		{"nil", options{channelapi.Try(), nil}, []string{"option: number 1 is nil; leave it out"}},
+		{"all of them", options{channelapi.Wait(0), channelapi.Lease(0), nil}, []string{"wait", "lease", "option"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			l := open(t).Lock(name)
+			g := <-l.Acquire(t.Context(), c.opts...)
+			if g.Held() || g.Token() != 0 {
+				t.Error("the lock was granted")
+			}
+			wantErr(t, "Err", g.Err(), lockagent.ErrBadOption)
+			var texts []string
+			for _, err := range joined(g.Err()) {
+				if _, ok := errors.AsType[*lockagent.OptionError](err); !ok {
+					t.Errorf("%v is no OptionError", err)
+				}
+				texts = append(texts, err.Error())
+			}
+			if len(texts) != len(c.reasons) {
+				t.Fatalf("%q, want %d errors", texts, len(c.reasons))
+			}
+			for i, reason := range c.reasons {
+				if !strings.Contains(texts[i], reason) {
+					t.Errorf("%q does not say %q", texts[i], reason)
+				}
+			}
+			wantFree(t, l)
+		})
+	}
+}
+
+// joined returns the errors that errors.Join has put together.
+func joined(err error) []error {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		return j.Unwrap()
+	}
+	return []error{err}
+}
+
+func TestOptionsAtTheirLimits(t *testing.T) {
+	for _, opt := range []channelapi.AcquireOption{
+		channelapi.Wait(1), channelapi.Wait(1<<63 - 1), channelapi.Lease(lockagent.MaxLease), channelapi.Lease(lockagent.MinLease),
+	} {
+		synctest.Test(t, func(t *testing.T) { // where even the shortest time outlasts the answer
+			unlock(t, hold(t, open(t).Lock(name), opt))
+		})
+	}
+}
+
+func TestWait(t *testing.T) {
+	t.Run("bounds the wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			hold(t, locks.Lock(name))
+			start := time.Now()
+			_, err := locks.Lock(name).Lock(t.Context(), channelapi.Wait(5*time.Second))
+			wantErr(t, "Lock", err, lockagent.ErrTimeout)
+			if waited := time.Since(start); waited != 5*time.Second {
+				t.Errorf("waited %v, want 5s", waited)
+			}
+		})
+	})
+	t.Run("does not bound the hold", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := hold(t, open(t).Lock(name), channelapi.Wait(5*time.Second))
+			time.Sleep(time.Hour)
+			if !g.Held() {
+				t.Errorf("the hold is over: %v", g.Cause())
+			}
+			unlock(t, g)
+		})
+	})
+	t.Run("ends with the context if that is earlier", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			hold(t, locks.Lock(name))
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			start := time.Now()
+			_, err := locks.Lock(name).Lock(ctx, channelapi.Wait(5*time.Second))
+			wantErr(t, "Lock", err, context.DeadlineExceeded)
+			if waited := time.Since(start); waited != 2*time.Second {
+				t.Errorf("waited %v, want 2s", waited)
+			}
+		})
+	})
+}
+
+// The holder is told before the lease has run out in the store: a tenth of it, but
+// at most two seconds.
+func TestLease(t *testing.T) {
+	for _, c := range []struct{ lease, held time.Duration }{
+		{10 * time.Second, 9 * time.Second},
+		{20 * time.Second, 18 * time.Second},
+		{time.Hour, time.Hour - 2*time.Second},
+	} {
+		t.Run(c.lease.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				locks, other := openOver(t, store), openOver(t, store)
+				start := time.Now()
+				g := hold(t, locks.Lock(name), channelapi.Lease(c.lease))
+				if s := inspect(t, locks.Lock(name)); s.Remaining != c.lease {
+					t.Errorf("%v remain in the store, want %v", s.Remaining, c.lease)
+				}
+				next := other.Lock(name).Acquire(t.Context())
+				<-g.Lost()
+				if held := time.Since(start); held != c.held {
+					t.Errorf("lost after %v, want %v", held, c.held)
+				}
+				if g.Held() || g.Remaining() != 0 {
+					t.Error("the grant says that it is held")
+				}
+				wantLost(t, g.Cause(), g, lockagent.LostExpired)
+				if g := <-next; g.Err() != nil {
+					t.Errorf("the next owner: %v", g.Err())
+				}
+				wantLost(t, g.Unlock(t.Context()), g, lockagent.LostExpired)
+			})
+		})
+	}
+	t.Run("kept without it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := hold(t, open(t).Lock(name))
+			time.Sleep(24 * time.Hour)
+			if !g.Held() {
+				t.Errorf("lost: %v", g.Cause())
+			}
+			unlock(t, g)
+		})
+	})
+}
+
+func TestTry(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		holder func(*channelapi.Locks, *channelapi.Locks) *channelapi.Locks
+	}{
+		{"held by this agent", func(this, _ *channelapi.Locks) *channelapi.Locks { return this }},
+		{"held by another agent", func(_, other *channelapi.Locks) *channelapi.Locks { return other }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				locks, other := openOver(t, store), openOver(t, store)
+				holder := c.holder(locks, other)
+				g := hold(t, holder.Lock(name))
+				want := lockagent.HeldError{Name: name, Holder: string(g.Owner()), Left: g.Remaining()}
+				if holder != locks { // then it is the store that knows
+					s := inspect(t, locks.Lock(name))
+					want.Holder, want.Left = s.Holder, s.Remaining
+				}
+				start := time.Now()
+				tried := <-locks.Lock(name).Acquire(t.Context(), channelapi.Try())
+				if held, ok := errors.AsType[*lockagent.HeldError](tried.Err()); !ok || *held != want {
+					t.Errorf("%#v, want %#v", tried.Err(), want)
+				}
+				wantErr(t, "Err", tried.Err(), lockagent.ErrHeld)
+				if waited := time.Since(start); waited != 0 {
+					t.Errorf("waited %v, want not at all", waited)
+				}
+				unlock(t, g)
+				unlock(t, hold(t, locks.Lock(name), channelapi.Try()))
+			})
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package channelapi
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// A session remembers the locks it holds and waits for, and none it is done with.
+func TestSessionForgets(t *testing.T) {
+	const name = "orders/42"
+	for _, c := range []struct {
+		what string
+		use  func(t *testing.T, s *Session, other *Lock)
+	}{
+		{"released", func(t *testing.T, s *Session, _ *Lock) {
+			first, second := <-s.Lock(name).Acquire(t.Context()), <-s.Lock(name).Acquire(t.Context())
+			if len(s.names) != 1 || s.names[name] != 2 {
+				t.Errorf("the session remembers %v, want two grants", s.names)
+			}
+			if err := errors.Join(<-first.Release(t.Context()), <-second.Release(t.Context())); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"released through the session", func(t *testing.T, s *Session, _ *Lock) {
+			<-s.Lock(name).Acquire(t.Context())
+			if err := <-s.Lock(name).Release(); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"tried in vain", func(t *testing.T, s *Session, other *Lock) {
+			<-other.Acquire(t.Context())
+			<-s.Lock(name).Acquire(t.Context(), Try())
+		}},
+		{"waited in vain", func(t *testing.T, s *Session, other *Lock) {
+			<-other.Acquire(t.Context())
+			<-s.Lock(name).Acquire(t.Context(), Wait(time.Second))
+		}},
+		{"cancelled", func(t *testing.T, s *Session, other *Lock) {
+			<-other.Acquire(t.Context())
+			ctx, cancel := context.WithCancel(t.Context())
+			grant := s.Lock(name).Acquire(ctx)
+			synctest.Wait()
+			cancel()
+			<-grant
+		}},
+		{"not received", func(t *testing.T, s *Session, _ *Lock) {
+			ctx, cancel := context.WithCancel(t.Context())
+			s.Lock(name).Acquire(ctx)
+			synctest.Wait()
+			cancel()
+		}},
+		{"cancelled before", func(t *testing.T, s *Session, _ *Lock) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			<-s.Lock(name).Acquire(ctx)
+		}},
+		{"expired", func(t *testing.T, s *Session, _ *Lock) {
+			g := <-s.Lock(name).Acquire(t.Context(), Lease(time.Second))
+			<-g.Lost()
+		}},
+		{"broken", func(t *testing.T, s *Session, other *Lock) {
+			<-s.Lock(name).Acquire(t.Context())
+			<-other.ForceRelease()
+		}},
+		{"bad option", func(t *testing.T, s *Session, _ *Lock) { <-s.Lock(name).Acquire(t.Context(), Wait(0)) }},
+		{"bad name", func(t *testing.T, s *Session, _ *Lock) { <-s.Lock("x{").Acquire(t.Context()) }},
+		{"agent closed", func(t *testing.T, s *Session, other *Lock) {
+			<-s.Lock(name).Acquire(t.Context())
+			_ = other.locks.Close()
+			<-s.Lock(name).Acquire(t.Context())
+		}},
+		{"session closed", func(t *testing.T, s *Session, _ *Lock) {
+			<-s.Lock(name).Acquire(t.Context())
+			_ = s.Close(t.Context())
+			<-s.Lock(name).Acquire(t.Context())
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locks, err := New(Config{Store: memstore.New()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = locks.Close() }()
+				s, err := locks.Session("alice")
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.use(t, s, locks.Lock(name))
+				synctest.Wait()
+				if len(s.names) != 0 {
+					t.Errorf("the session still remembers %v", s.names)
+				}
+				if err := s.Close(t.Context()); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				if n := len(locks.sessions); n != 0 {
+					t.Errorf("the agent still remembers %d sessions", n)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,241 @@
+package channelapi_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func TestReentry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		locks, other := openOver(t, store), openOver(t, store)
+		s := openSession(t, locks, "alice")
+		var grants []lockagent.Grant
+		for i := range 3 {
+			// From any goroutine, through any handle, by waiting and by trying, and past
+			// everybody who waits.
+			got := make(chan lockagent.Grant)
+			go func() {
+				g, err := s.Lock(name).TryLock(context.Background())
+				wantErr(t, "TryLock", err, nil)
+				got <- g
+			}()
+			g := <-got
+			grants = append(grants, g)
+			if g.Owner() != "alice" || g.HoldCount() != i+1 || g.Token() != grants[0].Token() {
+				t.Errorf("grant %d: owner %q, count %d, token %d after %d", i, g.Owner(), g.HoldCount(), g.Token(), grants[0].Token())
+			}
+			locks.Lock(name).Acquire(t.Context())
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		for i, g := range []lockagent.Grant{grants[1], grants[0], grants[2]} { // in any order
+			if s := inspect(t, locks.Lock(name)); !s.HeldBy("alice") || s.HoldCount != 3-i {
+				t.Errorf("%+v, want %d grants of alice", s, 3-i)
+			}
+			unlock(t, g)
+			wantErr(t, "Cause", g.Cause(), lockagent.ErrReleased)
+		}
+		if s := inspect(t, other.Lock(name)); !s.Locked || s.HeldBy("alice") {
+			t.Errorf("%+v, want that one of those who wait has it", s)
+		}
+	})
+}
+
+func TestEachGrantOfASessionHasItsOwnLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openSession(t, open(t), "alice").Lock(name)
+		kept, fixed := hold(t, l), hold(t, l, channelapi.Lease(time.Second))
+		<-fixed.Lost()
+		wantLost(t, fixed.Cause(), fixed, lockagent.LostExpired)
+		time.Sleep(time.Hour)
+		if !kept.Held() {
+			t.Errorf("the grant that is kept is over: %v", kept.Cause())
+		}
+		unlock(t, kept)
+	})
+}
+
+func TestSessionsExcludeEachOther(t *testing.T) {
+	locks := open(t)
+	alice, bob := openSession(t, locks, "alice"), openSession(t, locks, "bob")
+	g := hold(t, alice.Lock(name))
+	_, err := bob.Lock(name).TryLock(t.Context())
+	wantErr(t, "TryLock by bob", err, lockagent.ErrHeld)
+	_, err = locks.Lock(name).TryLock(t.Context())
+	wantErr(t, "TryLock by nobody", err, lockagent.ErrHeld)
+	unlock(t, g)
+	unlock(t, hold(t, bob.Lock(name)))
+}
+
+func TestSessionClose(t *testing.T) {
+	t.Run("ends what the session holds and waits for, and nothing else", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			locks, other := openOver(t, store), openOver(t, store)
+			s := openSession(t, locks, "alice")
+			grants := []lockagent.Grant{hold(t, s.Lock("a")), hold(t, s.Lock("a")), hold(t, s.Lock("b"))}
+			unlock(t, hold(t, s.Lock("before")))
+			local, remote := hold(t, locks.Lock("local")), hold(t, other.Lock("remote"))
+			waiting := []<-chan lockagent.Grant{s.Lock("local").Acquire(t.Context()), s.Lock("remote").Acquire(t.Context())}
+			next := locks.Lock("a").Acquire(t.Context())
+			synctest.Wait()
+
+			wantErr(t, "Close", s.Close(t.Context()), nil)
+			for _, g := range grants {
+				wantLost(t, g.Cause(), g, lockagent.LostSessionClosed)
+				wantLost(t, g.Unlock(t.Context()), g, lockagent.LostSessionClosed)
+			}
+			for _, grant := range waiting {
+				wantErr(t, "the waiting request", (<-grant).Err(), lockagent.ErrSessionClosed)
+			}
+			if g := <-next; g.Err() != nil {
+				t.Errorf("the next in the queue: %v", g.Err())
+			}
+			wantFree(t, other.Lock("b"))
+			if !local.Held() || !remote.Held() {
+				t.Error("somebody else's hold is over")
+			}
+		})
+	})
+	t.Run("refuses everything afterwards", func(t *testing.T) {
+		locks := open(t)
+		s := openSession(t, locks, "alice")
+		l := s.Lock(name)
+		wantErr(t, "Close", s.Close(t.Context()), nil)
+		wantErr(t, "Close again", s.Close(t.Context()), nil)
+		_, err := l.Lock(t.Context())
+		wantErr(t, "Lock", err, lockagent.ErrSessionClosed)
+		_, err = s.Lock("another").TryLock(t.Context())
+		wantErr(t, "TryLock", err, lockagent.ErrSessionClosed)
+		wantErr(t, "Unlock", l.Unlock(t.Context()), lockagent.ErrSessionClosed)
+		wantFree(t, l)
+	})
+	t.Run("leaves the owner's next session alone", func(t *testing.T) {
+		locks := open(t)
+		old := openSession(t, locks, "alice")
+		lost := hold(t, old.Lock(name))
+		wantErr(t, "Close", old.Close(t.Context()), nil)
+		g := hold(t, openSession(t, locks, "alice").Lock(name))
+		wantErr(t, "Unlock by the old one", old.Lock(name).Unlock(t.Context()), lockagent.ErrSessionClosed)
+		wantLost(t, lost.Unlock(t.Context()), lost, lockagent.LostSessionClosed)
+		wantErr(t, "Close of the old one", old.Close(t.Context()), nil)
+		_, err := locks.Session("alice")
+		wantErr(t, "a third session beside the second", err, lockagent.ErrBadOwner)
+		if !g.Held() {
+			t.Errorf("the new hold is over: %v", g.Cause())
+		}
+	})
+	t.Run("waits for the store, until the context ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := openWith(t, channelapi.Config{Store: newFarStore()})
+			s := openSession(t, locks, "alice")
+			hold(t, s.Lock("a"))
+			hold(t, s.Lock("b"))
+			start := time.Now()
+			wantErr(t, "Close", s.Close(t.Context()), nil)
+			if waited := time.Since(start); waited != roundTrip {
+				t.Errorf("waited %v, want %v", waited, roundTrip)
+			}
+
+			s = openSession(t, locks, "alice")
+			hold(t, s.Lock("a"))
+			hold(t, s.Lock("b"))
+			ctx, change := changing(t)
+			change()
+			err := s.Close(ctx)
+			wantErr(t, "Close", err, errChangedMind)
+			if err.Error() != errChangedMind.Error() {
+				t.Errorf("Close says %q, once is enough", err)
+			}
+			time.Sleep(roundTrip)
+			wantFree(t, locks.Lock("a"))
+			wantFree(t, locks.Lock("b"))
+		})
+	})
+	t.Run("tells what had been lost unnoticed", func(t *testing.T) {
+		store := memstore.New()
+		locks, other := openOver(t, store), openOver(t, store)
+		s := openSession(t, locks, "alice")
+		g := hold(t, s.Lock(name))
+		if _, err := other.Lock(name).ForceUnlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, "Close", s.Close(t.Context()), lockagent.ErrLost)
+		wantLost(t, g.Cause(), g, lockagent.LostSessionClosed)
+	})
+	t.Run("while the store is cut off", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFarStore()
+			locks := openWith(t, channelapi.Config{Store: store})
+			s := openSession(t, locks, "alice")
+			g := hold(t, s.Lock(name))
+			store.cut.Store(true)
+			wantErr(t, "Close", s.Close(t.Context()), lockagent.ErrUnconfirmed)
+			wantLost(t, g.Cause(), g, lockagent.LostSessionClosed)
+			store.cut.Store(false)
+			time.Sleep(5 * time.Second) // less than the lease
+			wantFree(t, locks.Lock(name))
+		})
+	})
+}
+
+// Whatever of a session's requests Close meets: it is answered, and the session
+// has nothing afterwards.
+func TestSessionCloseRacesWithAcquire(t *testing.T) {
+	const rounds, workers = 200, 6
+	locks := open(t)
+	names := []lockagent.Name{"a", "b", "c"}
+	for range rounds {
+		s := openSession(t, locks, "alice")
+		var wg sync.WaitGroup
+		for i := range workers {
+			wg.Go(func() {
+				l := s.Lock(names[i%len(names)])
+				for {
+					g, err := l.Lock(context.Background())
+					if err != nil {
+						wantErr(t, "Lock", err, lockagent.ErrSessionClosed)
+						return
+					}
+					if i%2 == 0 { // the others leave theirs to Close
+						continue
+					}
+					if err := g.Unlock(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
+						t.Errorf("Unlock: %v", err)
+					}
+				}
+			})
+		}
+		hold(t, s.Lock("a")) // they are at work
+		wantErr(t, "Close", s.Close(t.Context()), nil)
+		wg.Wait()
+		for _, n := range names {
+			wantFree(t, locks.Lock(n))
+		}
+	}
+}
+
+// A session that closes while the agent does leaves it to the agent.
+func TestSessionCloseRacesWithClose(t *testing.T) {
+	store := memstore.New()
+	for range 300 {
+		locks := openOver(t, store)
+		s := openSession(t, locks, "alice")
+		for _, n := range []lockagent.Name{"a", "b", "c", "d"} {
+			hold(t, s.Lock(n))
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { wantErr(t, "Close", locks.Close(), nil) })
+		wg.Go(func() { wantErr(t, "Close of the session", s.Close(t.Context()), nil) })
+		wg.Wait()
+	}
+}

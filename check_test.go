@@ -1,0 +1,64 @@
+package lockagent
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseAgentID(t *testing.T) {
+	for _, good := range []string{string(NewAgentID()), "a", "host-1.example_org", strings.Repeat("x", 64)} {
+		if id, err := ParseAgentID(good); err != nil || string(id) != good {
+			t.Errorf("ParseAgentID(%q) = %q, %v; want it as it is", good, id, err)
+		}
+	}
+	for _, bad := range []string{"", strings.Repeat("x", 65), "a:b", "{a}", "a b", "a/b", "é", "a\xff", "a\n"} {
+		if id, err := ParseAgentID(bad); !errors.Is(err, ErrBadOption) || id != "" {
+			t.Errorf("ParseAgentID(%q) = %q, %v; want ErrBadOption", bad, id, err)
+		}
+	}
+}
+
+func TestChecksOfStoreRequests(t *testing.T) {
+	tenure := Tenure{Agent: NewAgentID(), Number: 1}
+	good := AcquireRequest{Name: "n", Tenure: tenure, Lease: time.Second, Tokens: 1}
+	change := func(f func(*AcquireRequest)) AcquireRequest {
+		r := good
+		f(&r)
+		return r
+	}
+	for what, test := range map[string]struct {
+		req  AcquireRequest
+		want error
+	}{
+		"as it should be":    {good, nil},
+		"the last token":     {change(func(r *AcquireRequest) { r.Floor = MaxToken - 1 }), nil},
+		"the last tenure":    {change(func(r *AcquireRequest) { r.Tenure.Number = math.MaxInt64 }), nil},
+		"no name":            {change(func(r *AcquireRequest) { r.Name = "" }), ErrBadName},
+		"no agent":           {change(func(r *AcquireRequest) { r.Tenure.Agent = "" }), ErrBadOption},
+		"no number":          {change(func(r *AcquireRequest) { r.Tenure.Number = 0 }), ErrBadOption},
+		"too great a number": {change(func(r *AcquireRequest) { r.Tenure.Number = math.MaxInt64 + 1 }), ErrBadOption},
+		"no lease":           {change(func(r *AcquireRequest) { r.Lease = 0 }), ErrBadOption},
+		"too long a lease":   {change(func(r *AcquireRequest) { r.Lease = MaxLease + 1 }), ErrBadOption},
+		"no tokens":          {change(func(r *AcquireRequest) { r.Tokens = 0 }), ErrBadOption},
+		"nothing above":      {change(func(r *AcquireRequest) { r.Floor = MaxToken }), ErrBadOption},
+		"too little above":   {change(func(r *AcquireRequest) { r.Floor, r.Tokens = MaxToken-1, 2 }), ErrBadOption},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if err := test.req.Check(); !errors.Is(err, test.want) {
+				t.Errorf("AcquireRequest.Check() = %v, want %v", err, test.want)
+			}
+		})
+	}
+	if err := (RenewRequest{Name: "n", Tenure: tenure}).Check(); !errors.Is(err, ErrBadOption) {
+		t.Errorf("RenewRequest without a lease: Check() = %v, want ErrBadOption", err)
+	}
+	if err := (RenewRequest{Name: "n", Tenure: tenure, Lease: time.Second}).Check(); err != nil {
+		t.Errorf("RenewRequest: Check() = %v", err)
+	}
+	if err := (ReleaseRequest{Name: "n"}).Check(); !errors.Is(err, ErrBadOption) {
+		t.Errorf("ReleaseRequest without a tenure: Check() = %v, want ErrBadOption", err)
+	}
+}

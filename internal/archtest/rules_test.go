@@ -1,0 +1,198 @@
+package archtest
+
+import "testing"
+
+const module = "github.com/lockagent/lockagent"
+
+// rule says what some packages may import. Its patterns are import paths in which
+// "..." stands for anything; those that begin with "./", and ".", are of this module.
+// The pattern "std" stands for the standard library.
+type rule struct {
+	name   string
+	of     []string // the packages that the rule binds,
+	but    []string // except for these
+	only   []string // all that they may import, if set
+	never  []string // what they must not import
+	reach  reach
+	reason string
+}
+
+// reach says which imports a rule looks at.
+type reach int
+
+const (
+	direct    reach = iota // of the package itself
+	withTests              // of the package itself and of its tests
+	indirect               // of all that becomes part of a program with the package
+)
+
+// adapters implement or decorate the ports of the dictionary.
+var adapters = []string{"./memstore/...", "./redisstore/...", "./events/...", "./tracing/..."}
+
+// forUsers are the packages that applications import.
+var forUsers = append([]string{".", "./actor/...", "./channelapi/..."}, adapters...)
+
+var rules = []rule{
+	{
+		name:   "the dictionary dials nothing",
+		of:     []string{"."},
+		only:   []string{"std"},
+		reason: "the root package is types, ports and errors; everybody imports it, so it must cost nobody anything",
+	},
+	{
+		name:   "the core is pure",
+		of:     []string{"./internal/lockstate"},
+		only:   []string{"std", "."},
+		reason: "the state machine can be tested without an actor, a clock or a store, and has to stay so",
+	},
+	{
+		name:   "adapters stand beside the actors",
+		of:     adapters,
+		never:  []string{"./internal/lockstate", "./actor/...", "./channelapi/..."},
+		reach:  indirect,
+		reason: "an adapter knows the dictionary alone; what brings it together with actors is the program",
+	},
+	{
+		name:   "memstore is alone",
+		of:     []string{"./memstore/..."},
+		never:  []string{"./redisstore/...", "./events/...", "./tracing/..."},
+		reach:  indirect,
+		reason: "adapters never know each other",
+	},
+	{
+		name:   "redisstore is alone",
+		of:     []string{"./redisstore/..."},
+		never:  []string{"./memstore/...", "./events/...", "./tracing/..."},
+		reach:  indirect,
+		reason: "adapters never know each other",
+	},
+	{
+		name:   "events is alone",
+		of:     []string{"./events/..."},
+		never:  []string{"./memstore/...", "./redisstore/...", "./tracing/..."},
+		reach:  indirect,
+		reason: "adapters never know each other",
+	},
+	{
+		name:   "tracing is alone",
+		of:     []string{"./tracing/..."},
+		never:  []string{"./memstore/...", "./redisstore/...", "./events/..."},
+		reach:  indirect,
+		reason: "adapters never know each other",
+	},
+	{
+		name:   "actors know ports and not adapters",
+		of:     []string{"./actor/...", "./channelapi/..."},
+		never:  adapters,
+		reach:  indirect,
+		reason: "an agent is given its store and its recorder",
+	},
+	{
+		name:   "actors do not know who uses them",
+		of:     []string{"./actor/..."},
+		never:  []string{"./channelapi/..."},
+		reach:  indirect,
+		reason: "imports go from channelapi to actor",
+	},
+	{
+		name:   "nobody imports the program",
+		of:     []string{"./..."},
+		but:    []string{"./cmd/..."},
+		never:  []string{"./cmd/..."},
+		reach:  withTests,
+		reason: "the program wires everything and is wired by nobody",
+	},
+	{
+		name:   "protoactor stays inside",
+		of:     []string{"./..."},
+		but:    []string{"./actor"},
+		never:  []string{"github.com/asynkron/protoactor-go/..."},
+		reach:  withTests,
+		reason: "the actor library is a detail of package actor, and can be replaced there",
+	},
+	{
+		name:   "rueidis stays inside",
+		of:     []string{"./..."},
+		but:    []string{"./redisstore/...", "./internal/redistest"},
+		never:  []string{"github.com/redis/rueidis/..."},
+		reason: "the Redis client is a detail of package redisstore",
+	},
+	{
+		name:   "nats.go stays inside",
+		of:     []string{"./..."},
+		but:    []string{"./events/...", "./internal/natsserver/..."},
+		never:  []string{"github.com/nats-io/nats.go/..."},
+		reason: "the NATS client is a detail of package events",
+	},
+	{
+		name:   "one package embeds the NATS server",
+		of:     []string{"./..."},
+		but:    []string{"./internal/natsserver"},
+		never:  []string{"github.com/nats-io/nats-server/..."},
+		reason: "the server is ten megabytes and full of traps that one package knows",
+	},
+	{
+		name:   "only the program embeds the NATS server",
+		of:     []string{"./..."},
+		but:    []string{"./cmd/...", "./internal/natsserver/..."},
+		never:  []string{"./internal/natsserver/..."},
+		reason: "no application gets ten megabytes of server from a library",
+	},
+	{
+		name:   "telemetry comes from outside",
+		of:     []string{"./..."},
+		but:    []string{"./tracing/...", "./cmd/..."},
+		never:  []string{"go.opentelemetry.io/..."},
+		reason: "package tracing adds it to the ports, so that the rest is free of it",
+	},
+	{
+		name:   "the program chooses the SDK",
+		of:     []string{"./..."},
+		but:    []string{"./cmd/..."},
+		never:  []string{"go.opentelemetry.io/otel/sdk/...", "go.opentelemetry.io/otel/exporters/...", "go.opentelemetry.io/contrib/..."},
+		reason: "a library uses the API of OpenTelemetry; exporters are for whoever runs it",
+	},
+	{
+		name: "no test code in applications",
+		of:   forUsers,
+		never: []string{
+			"testing/...", "pgregory.net/rapid/...", "go.uber.org/goleak/...", "github.com/stretchr/...",
+			"./internal/...test", "./internal/faultproxy", "./storetest",
+		},
+		reach:  indirect,
+		reason: "what only tests need registers flags and adds weight in programs",
+	},
+}
+
+func TestImports(t *testing.T) {
+	tree := load(t)
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			for _, b := range r.breaches(tree) {
+				t.Errorf("%s\nThe rule is: %s.", b, r.reason)
+			}
+		})
+	}
+}
+
+// A rule about a package that was renamed would hold for ever.
+func TestRulesSpeakOfPackagesThatExist(t *testing.T) {
+	tree := load(t)
+	for _, r := range rules {
+		for _, pattern := range append(append([]string{}, r.of...), r.but...) {
+			found := false
+			for path := range tree {
+				found = found || match(pattern, tree[path])
+			}
+			if !found {
+				t.Errorf("rule %q: no package matches %q", r.name, pattern)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, path := range undocumented(load(t)) {
+		t.Errorf("package %s has no package comment", path)
+	}
+}

@@ -1,0 +1,35 @@
+package lockagent_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+func TestTenureString(t *testing.T) {
+	tenure := lockagent.Tenure{Agent: "f47ac10b-58cc-4372-a567-0e02b2c3d479", Number: 1<<63 - 1}
+	if got, want := tenure.String(), "f47ac10b-58cc-4372-a567-0e02b2c3d479:9223372036854775807"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestStoreTime(t *testing.T) {
+	const start lockagent.StoreTime = 1_700_000_000_000_000
+	for d, want := range map[time.Duration]lockagent.StoreTime{
+		0:                       start,
+		time.Second:             start + 1_000_000,
+		-time.Second:            start - 1_000_000,
+		time.Microsecond:        start + 1,
+		1999 * time.Nanosecond:  start + 1,
+		999 * time.Nanosecond:   start,
+		-1999 * time.Nanosecond: start - 1,
+	} {
+		if got := start.Add(d); got != want {
+			t.Errorf("Add(%v) = %d, want %d", d, got, want)
+		}
+		if got := start.Add(d).Sub(start); got != d.Truncate(time.Microsecond) {
+			t.Errorf("Add(%v).Sub = %v", d, got)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// Package tracing shows what an agent does as OpenTelemetry spans and metrics. It
+// wraps the two ports of the dictionary: [Recorder] sees every step in the life of
+// a lock, and [Store] every call to the store.
+//
+// # Usage
+//
+//	store, err := redisstore.Open(ctx, "redis://localhost:6379")
+//	locks, err := channelapi.New(channelapi.Config{
+//		Store:    tracing.Store(store, tracing.Config{System: "redis"}),
+//		Recorder: tracing.Recorder(publisher, tracing.Config{}),
+//	})
+//
+// The package uses the API of OpenTelemetry alone. What happens to spans and
+// metrics is up to the SDK that the program installs, before or after.
+//
+// # Spans
+//
+//	acquire          from the request to its grant or refusal; child of the span in
+//	                 the context of the request
+//	hold             from the grant to the end of the hold; child of acquire, and
+//	                 linked to how the hold before it ended if the lock was handed
+//	                 on within this agent
+//	release          the moment at which the owner gave a grant up; child of hold
+//	store acquire    a call to the store, of kind client; also store renew, store
+//	                 release, store break and store inspect
+//
+// The span of an acquire has an event when the request is queued, and that of a
+// hold when a renewal failed. An acquire that timed out or was refused, and a hold
+// that expired, was lost or broken, have the status of an error.
+//
+// Attributes are lockagent.lock.name, lockagent.owner, lockagent.agent.id,
+// lockagent.token, lockagent.tenure, lockagent.how and lockagent.outcome; on the
+// spans of store calls db.operation.name, db.system.name if it is configured, and
+// error.type.
+//
+// A store serves many calls with one command, so that these spans are not those of
+// commands. A renewal has a span only if its context has one: it belongs to no
+// request, and many kept locks would make many traces of one span.
+//
+// The events that pass through a [Recorder] leave it with the trace context of the
+// span that they belong to: acquire up to the answer of the request, hold from
+// there on.
+//
+// # Metrics
+//
+// The name of a lock is never an attribute of a metric.
+//
+//	lockagent.lock.acquire.duration   histogram, s, by outcome: granted, reentered,
+//	                                  timedout, cancelled, refused
+//	lockagent.lock.hold.duration      histogram, s, by outcome: released, expired,
+//	                                  lost, broken, unclaimed
+//	lockagent.lock.handoff.duration   histogram, s: from the end of a hold to the
+//	                                  grant that the agent made in its place without
+//	                                  the store; its count is that of the hand-offs
+//	lockagent.lock.waiters            up-down counter, {request}: queued requests
+//	lockagent.lock.held               up-down counter, {hold}
+//	lockagent.lock.losses             counter, {hold}, by reason: deadline, denied,
+//	                                  expired, broken, closed, sessionclosed,
+//	                                  unclaimed, internal
+//	lockagent.lock.renewals           counter, {call}, by outcome: confirmed, denied,
+//	                                  failed
+//	lockagent.lock.trust.remaining    histogram, s: for how long the lease was still
+//	                                  trusted when a renewal was confirmed, just
+//	                                  before it counted, or began to fail
+//	lockagent.store.call.duration     histogram, s, by operation (acquire, renew,
+//	                                  release, break, inspect) and outcome (granted,
+//	                                  held, confirmed, denied, released, over,
+//	                                  broken, free; unavailable, wrongtype,
+//	                                  notpermitted, closed, withdrawn, error)
+//	lockagent.events.recorded         counter, {event}, by kind
+//
+// The renewals and the store calls come from [Store], all others from [Recorder].
+// What began before an SDK was there is not measured.
+//
+// # Concurrency
+//
+// Both decorators are safe for concurrent use as the ports demand it. Without an
+// SDK they cost nanoseconds, allocate nothing and remember nothing.
+package tracing

@@ -1,0 +1,96 @@
+package tracing
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockagent/lockagent"
+)
+
+// lifetimes remembers what has begun and not ended, lock by lock. A lock that
+// nobody holds or waits for takes no memory.
+//
+// The recorder's calls for one lock come one after the other, so that only the
+// way to a lock needs a mutex.
+type lifetimes struct {
+	seed   maphash.Seed
+	locks  atomic.Int64 // how many are remembered
+	shards [64]shard
+}
+
+type shard struct {
+	mu    sync.Mutex // protects locks
+	locks map[lockKey]*lock
+}
+
+type lockKey struct {
+	agent lockagent.AgentID
+	name  lockagent.Name
+}
+
+// lock is what is under way with one lock in one agent.
+type lock struct {
+	requests map[uint64]*request // by Event.Request
+	holds    map[lockagent.Owner]*hold
+
+	handing trace.SpanContext // of how the last hold ended
+	endedAt time.Time         // when that was; zero if no hold has ended yet
+	trusted time.Time         // until when the lease is trusted, as far as is known
+}
+
+type request struct {
+	span   trace.Span
+	parent string // the trace context for events
+	queued bool   // and counted as a waiter
+}
+
+type hold struct {
+	span    trace.Span
+	parent  string
+	since   time.Time
+	counted bool // as held
+}
+
+func newLifetimes() *lifetimes { return &lifetimes{seed: maphash.MakeSeed()} }
+
+func (t *lifetimes) shard(key lockKey) *shard {
+	return &t.shards[maphash.Comparable(t.seed, key)%uint64(len(t.shards))]
+}
+
+// of returns a lock, which it makes if begin is set, or nil.
+func (t *lifetimes) of(e *lockagent.Event, begin bool) *lock {
+	if !begin && t.locks.Load() == 0 {
+		return nil
+	}
+	key := lockKey{e.Agent, e.Lock}
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.locks[key]
+	if l == nil && begin {
+		l = &lock{requests: make(map[uint64]*request), holds: make(map[lockagent.Owner]*hold)}
+		if s.locks == nil {
+			s.locks = make(map[lockKey]*lock)
+		}
+		s.locks[key] = l
+		t.locks.Add(1)
+	}
+	return l
+}
+
+// tidy forgets a lock with which nothing is under way any more.
+func (t *lifetimes) tidy(e *lockagent.Event, l *lock) {
+	if len(l.requests) > 0 || len(l.holds) > 0 {
+		return
+	}
+	key := lockKey{e.Agent, e.Lock}
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.locks, key)
+	t.locks.Add(-1)
+}

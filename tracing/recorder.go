@@ -1,0 +1,247 @@
+package tracing
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockagent/lockagent"
+)
+
+// recorder makes spans and metrics of events.
+type recorder struct {
+	next    lockagent.Recorder
+	tracer  tracer
+	metrics *lockMetrics
+	open    *lifetimes
+}
+
+var _ lockagent.Recorder = (*recorder)(nil)
+
+// Recorder returns a recorder that makes spans and metrics of what it records and
+// passes it on to next, with [lockagent.Event.TraceParent] set where it knows the
+// span. next may be nil.
+func Recorder(next lockagent.Recorder, c Config) lockagent.Recorder {
+	return &recorder{
+		next:    next,
+		tracer:  tracer{configured: c.TracerProvider},
+		metrics: newLockMetrics(c.meter()),
+		open:    newLifetimes(),
+	}
+}
+
+// Record implements [lockagent.Recorder].
+func (r *recorder) Record(ctx context.Context, e lockagent.Event) {
+	if parent := r.observe(ctx, &e); parent != "" {
+		e.TraceParent = parent
+	}
+	if r.next != nil {
+		r.next.Record(ctx, e)
+	}
+}
+
+// observe returns the trace context that the event belongs to, if it is known.
+func (r *recorder) observe(ctx context.Context, e *lockagent.Event) (parent string) {
+	r.metrics.events.Add(ctx, 1, of(r.metrics.kinds, e.Kind)...)
+	if e.Kind == lockagent.EventRequested {
+		return r.requested(ctx, e)
+	}
+	l := r.open.of(e, false)
+	if l == nil {
+		return ""
+	}
+	switch e.Kind {
+	case lockagent.EventQueued:
+		return r.queued(ctx, l, e)
+	case lockagent.EventGranted, lockagent.EventReentered,
+		lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
+		return r.answered(ctx, l, e)
+	case lockagent.EventRenewed:
+		if !l.trusted.IsZero() {
+			r.metrics.trust.Record(ctx, seconds(l.trusted.Sub(e.Time)))
+			l.trusted = e.Time.Add(e.Remaining)
+		}
+	case lockagent.EventUncertain:
+		return r.uncertain(ctx, l, e)
+	}
+	if e.Kind.EndsHold() {
+		return r.ended(ctx, l, e)
+	}
+	return ""
+}
+
+func (r *recorder) requested(ctx context.Context, e *lockagent.Event) string {
+	span := noSpan
+	if r.tracer.enabled() { // start would see to it as well, but its options cost
+		span = r.tracer.start(ctx, "acquire", trace.WithTimestamp(e.Time))
+	}
+	parent := traceParent(span.SpanContext())
+	if parent == "" && !r.metrics.enabled(ctx) {
+		return "" // nobody wants to know
+	}
+	describe(span, e)
+	r.open.of(e, true).requests[e.Request] = &request{span: span, parent: parent}
+	return parent
+}
+
+func (r *recorder) queued(ctx context.Context, l *lock, e *lockagent.Event) string {
+	q := l.requests[e.Request]
+	if q == nil {
+		return ""
+	}
+	if q.queued = r.metrics.waiters.Enabled(ctx); q.queued {
+		r.metrics.waiters.Add(ctx, 1)
+	}
+	if q.span.IsRecording() {
+		q.span.AddEvent("queued", trace.WithTimestamp(e.Time), trace.WithAttributes(attribute.Int("lockagent.waiters", e.Waiters)))
+	}
+	return q.parent
+}
+
+// answered ends a request, and begins a hold if the answer is a grant.
+func (r *recorder) answered(ctx context.Context, l *lock, e *lockagent.Event) string {
+	q := l.requests[e.Request]
+	if q == nil {
+		return ""
+	}
+	delete(l.requests, e.Request)
+	if q.queued {
+		r.metrics.waiters.Add(ctx, -1)
+	}
+	ctx = within(ctx, q.span)
+	r.metrics.acquire.Record(ctx, e.Waited.Seconds(), of(r.metrics.outcomes, e.Kind)...)
+
+	granted := e.Kind == lockagent.EventGranted || e.Kind == lockagent.EventReentered
+	if q.span.IsRecording() {
+		q.span.SetAttributes(attribute.String("lockagent.outcome", e.Kind.String()))
+		if granted {
+			describeGrant(q.span, e)
+		}
+		if e.Kind == lockagent.EventTimedOut || e.Kind == lockagent.EventRefused {
+			q.span.SetStatus(codes.Error, e.Err)
+		}
+	}
+	q.span.End(trace.WithTimestamp(e.Time))
+
+	if e.Kind == lockagent.EventGranted {
+		r.granted(ctx, l, e)
+	}
+	r.open.tidy(e, l)
+	return q.parent
+}
+
+// granted begins a hold. ctx has the span of the request.
+func (r *recorder) granted(ctx context.Context, l *lock, e *lockagent.Event) {
+	h := &hold{span: noSpan, since: e.Time, counted: r.metrics.held.Enabled(ctx)}
+	handedOff := e.How == lockagent.ByHandOff && !l.endedAt.IsZero()
+	if trace.SpanContextFromContext(ctx).IsValid() && r.tracer.enabled() {
+		start := []trace.SpanStartOption{trace.WithTimestamp(e.Time)}
+		if handedOff && l.handing.IsValid() {
+			start = append(start, trace.WithLinks(trace.Link{SpanContext: l.handing}))
+		}
+		h.span = r.tracer.start(ctx, "hold", start...)
+		h.parent = traceParent(h.span.SpanContext())
+		describe(h.span, e)
+		describeGrant(h.span, e)
+	}
+	if h.counted {
+		r.metrics.held.Add(ctx, 1)
+	}
+	if handedOff {
+		r.metrics.handOff.Record(ctx, seconds(e.Time.Sub(l.endedAt)))
+	} else {
+		l.trusted = e.Time.Add(e.Lease)
+	}
+	l.holds[e.Owner] = h
+}
+
+// ended ends a grant, and the hold with its last.
+func (r *recorder) ended(ctx context.Context, l *lock, e *lockagent.Event) string {
+	h := l.holds[e.Owner]
+	if h == nil {
+		return ""
+	}
+	how := h.span.SpanContext()
+	if e.Kind == lockagent.EventReleased && how.IsValid() {
+		span := r.tracer.start(within(ctx, h.span), "release", trace.WithTimestamp(e.Time))
+		describe(span, e)
+		span.End(trace.WithTimestamp(e.Time))
+		how = span.SpanContext()
+	}
+	if e.Count > 0 {
+		return h.parent
+	}
+	delete(l.holds, e.Owner)
+	l.handing, l.endedAt = how, e.Time
+
+	ctx = within(ctx, h.span)
+	if h.counted {
+		r.metrics.held.Add(ctx, -1)
+	}
+	r.metrics.hold.Record(ctx, seconds(e.Time.Sub(h.since)), of(r.metrics.outcomes, e.Kind)...)
+	if e.Kind != lockagent.EventReleased {
+		r.metrics.losses.Add(ctx, 1, of(r.metrics.reasons, reason(e))...)
+	}
+	if h.span.IsRecording() {
+		h.span.SetAttributes(attribute.String("lockagent.outcome", e.Kind.String()))
+		switch e.Kind {
+		case lockagent.EventExpired, lockagent.EventLost, lockagent.EventBroken:
+			h.span.SetStatus(codes.Error, reason(e).String())
+		}
+	}
+	h.span.End(trace.WithTimestamp(e.Time))
+	r.open.tidy(e, l)
+	return h.parent
+}
+
+// uncertain notes that a renewal has failed.
+func (r *recorder) uncertain(ctx context.Context, l *lock, e *lockagent.Event) string {
+	h := l.holds[e.Owner]
+	if h == nil {
+		return ""
+	}
+	r.metrics.trust.Record(within(ctx, h.span), seconds(e.Remaining))
+	if h.span.IsRecording() {
+		h.span.AddEvent("uncertain", trace.WithTimestamp(e.Time), trace.WithAttributes(
+			attribute.String("exception.message", e.Err),
+			attribute.Float64("lockagent.remaining", e.Remaining.Seconds())))
+	}
+	return h.parent
+}
+
+// seconds of a time that two readings of a clock have bounded. If the clock was
+// set back between them, it is none.
+func seconds(d time.Duration) float64 { return max(0, d).Seconds() }
+
+// reason says why a hold was lost. The kinds of event that do not say it are
+// named like it.
+func reason(e *lockagent.Event) lockagent.LossReason {
+	if e.Reason != 0 {
+		return e.Reason
+	}
+	named, _ := lockagent.ParseLossReason(e.Kind.String())
+	return named
+}
+
+// describe says whose span it is.
+func describe(span trace.Span, e *lockagent.Event) {
+	if span.IsRecording() {
+		span.SetAttributes(
+			attribute.String("lockagent.lock.name", string(e.Lock)),
+			attribute.String("lockagent.owner", string(e.Owner)),
+			attribute.String("lockagent.agent.id", string(e.Agent)))
+	}
+}
+
+// describeGrant says what was granted.
+func describeGrant(span trace.Span, e *lockagent.Event) {
+	if span.IsRecording() {
+		span.SetAttributes(
+			attribute.Int64("lockagent.token", int64(e.Token)),
+			attribute.Int64("lockagent.tenure", int64(e.Tenure)),
+			attribute.String("lockagent.how", e.How.String()))
+	}
+}

@@ -1,0 +1,213 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockagent/lockagent"
+)
+
+// operation is a method of the store that is traced.
+type operation int
+
+const (
+	acquire operation = iota
+	renew
+	release
+	breaking
+	inspect
+	operations
+)
+
+func (o operation) String() string {
+	return [operations]string{"acquire", "renew", "release", "break", "inspect"}[o]
+}
+
+// outcome is how a call to the store ended.
+type outcome int
+
+const (
+	granted outcome = iota
+	held
+	confirmed
+	denied
+	released
+	over
+	broken
+	free
+	unavailable // and what follows are errors
+	wrongType
+	notPermitted
+	closed
+	withdrawn
+	failed
+	outcomes
+)
+
+func (o outcome) String() string {
+	return [outcomes]string{
+		"granted", "held", "confirmed", "denied", "released", "over", "broken", "free",
+		"unavailable", "wrongtype", "notpermitted", "closed", "withdrawn", "error",
+	}[o]
+}
+
+// outcomeOf is one of two outcomes, or that of an error.
+func outcomeOf(err error, yes bool, ifYes, ifNo outcome) outcome {
+	switch {
+	case err == nil && yes:
+		return ifYes
+	case err == nil:
+		return ifNo
+	case errors.Is(err, lockagent.ErrStoreUnavailable):
+		return unavailable
+	case errors.Is(err, lockagent.ErrWrongType):
+		return wrongType
+	case errors.Is(err, lockagent.ErrNotPermitted):
+		return notPermitted
+	case errors.Is(err, lockagent.ErrClosed):
+		return closed
+	case errors.Is(err, lockagent.ErrWithdrawn):
+		return withdrawn
+	}
+	return failed
+}
+
+// store makes spans and metrics of calls.
+type store struct {
+	lockagent.Store // takes the calls, and those that are not traced
+	tracer          tracer
+	metrics         *storeMetrics
+	starts          [operations][]trace.SpanStartOption
+	names           [operations]string
+}
+
+var _ lockagent.Store = (*store)(nil)
+
+// Store returns a store that makes spans and metrics of the calls it passes on to
+// next, and otherwise is next: closing it closes next.
+func Store(next lockagent.Store, c Config) lockagent.Store {
+	s := &store{
+		Store:   next,
+		tracer:  tracer{configured: c.TracerProvider},
+		metrics: newStoreMetrics(c.meter()),
+	}
+	for op := range operations {
+		about := []attribute.KeyValue{attribute.String("db.operation.name", op.String())}
+		if c.System != "" {
+			about = append(about, attribute.String("db.system.name", c.System))
+		}
+		s.names[op] = "store " + op.String()
+		s.starts[op] = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(about...)}
+	}
+	return s
+}
+
+// Acquire implements [lockagent.Store].
+func (s *store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	c, ok := s.begin(ctx, acquire, req.Name)
+	if !ok {
+		s.Store.Acquire(ctx, req, done)
+		return
+	}
+	s.Store.Acquire(c.ctx, req, func(reply lockagent.AcquireReply, err error) {
+		c.end(outcomeOf(err, reply.Granted, granted, held), err)
+		done(reply, err)
+	})
+}
+
+// Renew implements [lockagent.Store].
+func (s *store) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
+	c, ok := s.begin(ctx, renew, req.Name)
+	if !ok {
+		s.Store.Renew(ctx, req, done)
+		return
+	}
+	s.Store.Renew(c.ctx, req, func(reply lockagent.RenewReply, err error) {
+		how := outcomeOf(err, reply.Held, confirmed, denied)
+		s.metrics.renewals.Add(c.ctx, 1, s.metrics.kept[how]...)
+		c.end(how, err)
+		done(reply, err)
+	})
+}
+
+// Release implements [lockagent.Store].
+func (s *store) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	c, ok := s.begin(ctx, release, req.Name)
+	if !ok {
+		s.Store.Release(ctx, req, done)
+		return
+	}
+	s.Store.Release(c.ctx, req, func(reply lockagent.ReleaseReply, err error) {
+		c.end(outcomeOf(err, reply.Released, released, over), err)
+		done(reply, err)
+	})
+}
+
+// Break implements [lockagent.Store].
+func (s *store) Break(ctx context.Context, name lockagent.Name, done func(bool, error)) {
+	c, ok := s.begin(ctx, breaking, name)
+	if !ok {
+		s.Store.Break(ctx, name, done)
+		return
+	}
+	s.Store.Break(c.ctx, name, func(was bool, err error) {
+		c.end(outcomeOf(err, was, broken, free), err)
+		done(was, err)
+	})
+}
+
+// Inspect implements [lockagent.Store].
+func (s *store) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
+	c, ok := s.begin(ctx, inspect, name)
+	if !ok {
+		s.Store.Inspect(ctx, name, done)
+		return
+	}
+	s.Store.Inspect(c.ctx, name, func(found lockagent.Inspection, err error) {
+		c.end(outcomeOf(err, found.Held, held, free), err)
+		done(found, err)
+	})
+}
+
+// call is one that is under way. It is passed by value, so that a call of which
+// nobody wants to know allocates nothing.
+type call struct {
+	store *store
+	op    operation
+	ctx   context.Context // with the span
+	span  trace.Span
+	began time.Time
+}
+
+// begin reports false if nobody wants to know of the call.
+func (s *store) begin(ctx context.Context, op operation, name lockagent.Name) (call, bool) {
+	span := noSpan
+	if s.tracer.enabled() && (op != renew || trace.SpanContextFromContext(ctx).IsValid()) {
+		span = s.tracer.start(ctx, s.names[op], s.starts[op]...)
+	}
+	if !span.SpanContext().IsValid() && !s.metrics.duration.Enabled(ctx) && (op != renew || !s.metrics.renewals.Enabled(ctx)) {
+		return call{}, false
+	}
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("lockagent.lock.name", string(name)))
+	}
+	return call{store: s, op: op, ctx: within(ctx, span), span: span, began: time.Now()}, true
+}
+
+func (c call) end(how outcome, err error) {
+	m := c.store.metrics
+	m.duration.Record(c.ctx, time.Since(c.began).Seconds(), m.calls[c.op][how]...)
+	if c.span.IsRecording() {
+		c.span.SetAttributes(attribute.String("lockagent.outcome", how.String()))
+		if err != nil {
+			c.span.SetAttributes(attribute.String("error.type", how.String()))
+			c.span.SetStatus(codes.Error, err.Error())
+		}
+	}
+	c.span.End()
+}
