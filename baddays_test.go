@@ -1,0 +1,387 @@
+package lockagent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/faultproxy"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+// What bad days do to locks on a real Redis: it is killed, emptied, slow, cut off,
+// or refuses. No test here waits for a time to pass, but patience, which is less
+// than a lease, ends those that wait for something that does not come.
+
+// openAgent is an agent of its own at a Redis server, reached at addr.
+func openAgent(t *testing.T, cfg redisstore.Config, addr string, agent channelapi.Config) *channelapi.Locks {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	store, err := cfg.Open(ctx, "redis://"+addr)
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	agent.Store = store
+	locks, err := channelapi.New(agent)
+	must(t, err)
+	t.Cleanup(func() { _ = locks.Close() })
+	return locks
+}
+
+func holdOf(t *testing.T, locks *channelapi.Locks, name lockagent.Name, opts ...channelapi.AcquireOption) lockagent.Grant {
+	t.Helper()
+	return receive(t, locks.Lock(name).Acquire(t.Context(), opts...))
+}
+
+// awaitLoss waits until a hold is over and returns why.
+func awaitLoss(t *testing.T, g lockagent.Grant) lockagent.LossReason {
+	t.Helper()
+	select {
+	case <-g.Lost():
+	case <-time.After(patience):
+		t.Fatal("the hold goes on")
+	}
+	lost, ok := errors.AsType[*lockagent.LostError](g.Cause())
+	if !ok {
+		t.Fatalf("the hold ended because of %v", g.Cause())
+	}
+	return lost.Reason
+}
+
+func awaitWaiters(t *testing.T, locks *channelapi.Locks, name lockagent.Name, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		s, err := locks.Lock(name).Inspect(t.Context())
+		must(t, err)
+		if s.Waiters == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d requests wait, want %d", s.Waiters, n)
+		}
+	}
+}
+
+func channelOf(name lockagent.Name) string { return "redisson_lock__channel:{" + string(name) + "}" }
+
+func awaitSubscribers(t *testing.T, redis *redistest.Server, name lockagent.Name) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); fmt.Sprint(redis.Do("PUBSUB", "NUMSUB", channelOf(name))) == fmt.Sprintf("[%s 0]", channelOf(name)); {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody listens for the release")
+		}
+	}
+}
+
+// However many wait, an agent subscribes once to a lock, asks the store twice, and
+// then sleeps: nothing polls.
+func TestManyWaitersOneSubscription(t *testing.T) {
+	redis := redistest.Start(t)
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{HandOffTime: time.Hour})
+	// The first wait of an agent makes its connection for subscriptions, and looks
+	// whether that leads to the same Redis.
+	warm := holdOf(t, alpha, "warm")
+	warming := beta.Lock("warm").Acquire(t.Context())
+	awaitSubscribers(t, redis, "warm")
+	must(t, warm.Unlock(t.Context()))
+	must(t, receive(t, warming).Unlock(t.Context()))
+
+	hold := holdOf(t, alpha, theLock)
+	scripts, subscriptions := redis.Calls("evalsha"), redis.Calls("subscribe")
+
+	const waiters = 100
+	var all []<-chan lockagent.Grant
+	for range waiters {
+		all = append(all, beta.Lock(theLock).Acquire(t.Context()))
+	}
+	// The second attempt is the one that follows the subscription.
+	for deadline := time.Now().Add(patience); redis.Calls("evalsha") < scripts+2; {
+		if time.Now().After(deadline) {
+			t.Fatal("beta has not asked twice")
+		}
+	}
+	for range 1000 { // some time for more, if there were more
+		redis.Do("PING")
+	}
+	if n := redis.Calls("evalsha") - scripts; n != 2 {
+		t.Errorf("%d scripts ran for %d waiters, want 2", n, waiters)
+	}
+	if n := redis.Calls("subscribe") - subscriptions; n != 1 {
+		t.Errorf("%d SUBSCRIBE for %d waiters of one lock, want 1", n, waiters)
+	}
+
+	// One wake-up, one attempt, and a hand-off to all the others.
+	must(t, hold.Unlock(t.Context()))
+	for _, grant := range all {
+		must(t, receive(t, grant).Unlock(t.Context()))
+	}
+	// alpha's release; beta's attempt, perhaps woken once more than it needed; its release
+	if n := redis.Calls("evalsha") - scripts - 2; n < 3 || n > 4 {
+		t.Errorf("%d scripts ran to serve %d waiters, want 3 or 4", n, waiters)
+	}
+}
+
+// Whoever waits when Redis dies goes on as soon as it is back, and whoever holds is
+// told that the lock was forgotten.
+func TestRedisRestartsEmpty(t *testing.T) {
+	redis := redistest.Start(t)
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	hold := holdOf(t, alpha, theLock)
+	waiting := beta.Lock(theLock).Acquire(t.Context())
+	awaitWaiters(t, beta, theLock, 1)
+
+	redis.Kill()
+	redis.Restart()
+
+	if why := awaitLoss(t, hold); why != lockagent.LostDenied {
+		t.Errorf("the holder was told %q, want %q", why, lockagent.LostDenied)
+	}
+	next := receive(t, waiting)
+	if next.Token() <= hold.Token() {
+		t.Errorf("token %d after %d", next.Token(), hold.Token())
+	}
+	if err := hold.Unlock(t.Context()); !errors.Is(err, lockagent.ErrLost) {
+		t.Errorf("the release of what was lost: %v", err)
+	}
+	must(t, next.Unlock(t.Context()))
+
+	again := holdOf(t, alpha, theLock)
+	if again.Token() <= next.Token() {
+		t.Errorf("token %d after %d", again.Token(), next.Token())
+	}
+	must(t, again.Unlock(t.Context()))
+}
+
+// A holder that is cut off while Redis forgets its lock overlaps with the next one.
+// The audit names that overlap, and the reset that explains it.
+func TestForgottenHoldIsExplained(t *testing.T) {
+	redis := redistest.Start(t)
+	proxy := faultproxy.Start(t, redis.Addr())
+	alphas, betas := newJournal(), newJournal()
+	alpha := openAgent(t, redisstore.Config{}, proxy.Addr(), channelapi.Config{Recorder: alphas})
+	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: betas})
+	first := holdOf(t, alpha, theLock)
+
+	proxy.Refuse(true)
+	proxy.Cut()
+	redis.Kill()
+	redis.Restart()
+	second := holdOf(t, beta, theLock)
+	if !first.Held() {
+		t.Fatal("the first holder knows already: there is no overlap to find")
+	}
+	proxy.Refuse(false)
+	if why := awaitLoss(t, first); why != lockagent.LostDenied {
+		t.Errorf("the first holder was told %q, want %q", why, lockagent.LostDenied)
+	}
+	must(t, second.Unlock(t.Context()))
+	must(t, alpha.Close())
+	must(t, beta.Close())
+
+	audit := events.NewAudit()
+	for _, j := range []*journal{alphas, betas} {
+		for i, e := range j.events {
+			audit.Add(events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)})
+		}
+	}
+	report := audit.Report()
+	if !report.OK() || len(report.Explained) != 1 || len(report.Resets) == 0 {
+		t.Fatalf("the audit says\n%v", report)
+	}
+	if e := report.Explained[0]; e.First.Token != first.Token() || e.Second.Token != second.Token() {
+		t.Errorf("the overlap is of %d and %d, want %d and %d", e.First.Token, e.Second.Token, first.Token(), second.Token())
+	}
+}
+
+// The answer to an acquire or a release is lost, though it was carried out: the lock
+// is held once, and released once.
+func TestLostReplies(t *testing.T) {
+	redis := redistest.Start(t)
+	proxy := faultproxy.Start(t, redis.Addr())
+	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Second}, proxy.Addr(), channelapi.Config{})
+	must(t, holdOf(t, alpha, theLock).Unlock(t.Context())) // loads the scripts
+
+	lost := proxy.LoseReply("EVALSHA")
+	hold := holdOf(t, alpha, theLock)
+	<-lost
+	if fields := redis.Do("HVALS", string(theLock)); fmt.Sprint(fields) != "[1]" {
+		t.Errorf("the lock's hash has the values %v, want one 1", fields)
+	}
+
+	lost = proxy.LoseReply("EVALSHA")
+	if err := hold.Unlock(t.Context()); !errors.Is(err, lockagent.ErrUnconfirmed) {
+		t.Errorf("a release without an answer: %v, want ErrUnconfirmed", err)
+	}
+	<-lost
+	must(t, holdOf(t, alpha, theLock).Unlock(t.Context()))
+	if n := redis.Do("EXISTS", string(theLock)); fmt.Sprint(n) != "0" {
+		t.Error("the lock is still there")
+	}
+}
+
+// Redis hangs for longer than any call is given. Nobody stalls for ever.
+func TestRedisHangs(t *testing.T) {
+	redis := redistest.Start(t)
+	alpha := openAgent(t, redisstore.Config{CallTimeout: 50 * time.Millisecond}, redis.Addr(), channelapi.Config{})
+	must(t, holdOf(t, alpha, theLock).Unlock(t.Context()))
+
+	redis.Pause()
+	waiting := alpha.Lock(theLock).Acquire(t.Context())
+	if _, err := alpha.Lock("another").TryLock(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Errorf("a try while Redis hangs: %v, want ErrStoreUnavailable", err)
+	}
+	_, err := alpha.Lock("a third").Lock(t.Context(), channelapi.Wait(200*time.Millisecond))
+	if !errors.Is(err, lockagent.ErrTimeout) || !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Errorf("a wait while Redis hangs: %v, want ErrTimeout and ErrStoreUnavailable", err)
+	}
+	redis.Resume()
+	must(t, receive(t, waiting).Unlock(t.Context()))
+}
+
+// Requests are abandoned at random moments. No key, no waiter, no hold is left.
+func TestAbandonedRequests(t *testing.T) {
+	redis := redistest.Start(t)
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	var all sync.WaitGroup
+	for i := range 400 {
+		locks := []*channelapi.Locks{alpha, beta}[i%2]
+		name := lockagent.Name(fmt.Sprintf("abandoned/%d", i%7))
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(5*time.Millisecond))))
+			defer cancel()
+			grant := locks.Lock(name).Acquire(ctx)
+			<-ctx.Done() // and the channel is left alone
+			_ = grant
+		})
+	}
+	all.Wait()
+	// Whoever asks now gets each lock, so nobody else has it.
+	for i := range 7 {
+		must(t, holdOf(t, alpha, lockagent.Name(fmt.Sprintf("abandoned/%d", i))).Unlock(t.Context()))
+	}
+	must(t, alpha.Close())
+	must(t, beta.Close())
+	if keys := redis.Do("KEYS", "abandoned/*"); fmt.Sprint(keys) != "[]" {
+		t.Errorf("these locks are left: %v", keys)
+	}
+}
+
+// The scripts are flushed all the time.
+func TestScriptFlush(t *testing.T) {
+	redis := redistest.Start(t)
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	for range 20 {
+		g := holdOf(t, alpha, theLock)
+		redis.Do("SCRIPT", "FLUSH")
+		must(t, g.Unlock(t.Context()))
+		redis.Do("SCRIPT", "FLUSH")
+	}
+}
+
+// A Redisson client holds the lock, and releases it as Redisson does.
+func TestForeignHolder(t *testing.T) {
+	redis := redistest.Start(t)
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	const java = "0f8fad5b-d9cb-469f-a165-70867728950e:42"
+	redis.Do("HSET", string(theLock), java, "2")
+	redis.Do("PEXPIRE", string(theLock), "600000")
+
+	_, err := alpha.Lock(theLock).TryLock(t.Context())
+	if held, ok := errors.AsType[*lockagent.HeldError](err); !ok || held.Holder != java {
+		t.Errorf("a try: %v, want that %s holds it", err, java)
+	}
+	if s, err := alpha.Lock(theLock).Inspect(t.Context()); err != nil || s.Holder != java || s.HoldCount != 2 || !s.Locked {
+		t.Errorf("the status is %+v, %v", s, err)
+	}
+	waiting := alpha.Lock(theLock).Acquire(t.Context())
+	awaitWaiters(t, alpha, theLock, 1)
+	awaitSubscribers(t, redis, theLock)
+	redis.Do("DEL", string(theLock))
+	redis.Do("PUBLISH", channelOf(theLock), "0")
+	hold := receive(t, waiting)
+
+	// And what Java would see of ours: one owner, a count of 1, and a TTL.
+	fields, _ := redis.Do("HGETALL", string(theLock)).([]any)
+	if len(fields) != 2 || !strings.HasPrefix(fmt.Sprint(fields[0]), string(alpha.ID())+":") || fmt.Sprint(fields[1]) != "1" {
+		t.Errorf("the lock's hash is %v", fields)
+	}
+	if ttl, ok := redis.Do("PTTL", string(theLock)).(int64); !ok || ttl <= 0 {
+		t.Errorf("the lock's hash lives for %v ms", ttl)
+	}
+	must(t, hold.Unlock(t.Context()))
+}
+
+// What cannot work is refused, each with an error of its own.
+func TestRefusals(t *testing.T) {
+	redis := redistest.Start(t, redistest.WithUser("reader", "secret", "~* &* +@read +@connection +info"))
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+
+	redis.Do("SET", "text", "not a lock")
+	for what, ask := range map[string]func() error{
+		"acquire": func() error { _, err := alpha.Lock("text").Lock(t.Context()); return err },
+		"inspect": func() error { _, err := alpha.Lock("text").Inspect(t.Context()); return err },
+		"break":   func() error { _, err := alpha.Lock("text").ForceUnlock(t.Context()); return err },
+	} {
+		if err := ask(); !errors.Is(err, lockagent.ErrWrongType) {
+			t.Errorf("%s of a key that is text: %v, want ErrWrongType", what, err)
+		}
+	}
+	if v := redis.Do("GET", "text"); v != "not a lock" {
+		t.Errorf("the text is now %v", v)
+	}
+
+	for url, want := range map[string]error{
+		redis.UserURL("reader", "wrong"):  lockagent.ErrNotPermitted,
+		"http://" + redis.Addr():          lockagent.ErrBadURL,
+		"redis://127.0.0.1:port":          lockagent.ErrBadURL,
+		"redis://127.0.0.1:1":             lockagent.ErrStoreUnavailable,
+		redis.UserURL("reader", "secret"): lockagent.ErrNotPermitted,
+	} {
+		store, err := redisstore.Open(t.Context(), url)
+		if !errors.Is(err, want) {
+			t.Errorf("Open(%s) = %v, want %v", url, err, want)
+		}
+		if err == nil {
+			must(t, store.Close())
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error tells the password: %v", err)
+		}
+	}
+}
+
+// NATS is not there. Locks do not mind, and the events that do not fit are counted.
+func TestWithoutNATS(t *testing.T) {
+	redis := redistest.Start(t)
+	id := lockagent.NewAgentID()
+	publisher, err := events.NewPublisher(events.Config{
+		Connection: events.Connection{URL: "nats://127.0.0.1:1"}, Agent: id, QueueSize: 10,
+	})
+	must(t, err)
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{ID: id, Recorder: publisher})
+	for range 20 {
+		must(t, holdOf(t, alpha, theLock).Unlock(t.Context()))
+	}
+	must(t, alpha.Close())
+	stats := publisher.Stats()
+	if stats.Published != 0 || stats.Dropped == 0 || stats.Recorded != stats.Dropped+stats.Queued {
+		t.Errorf("the publisher counts %+v", stats)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = publisher.Close(ctx)
+	if lost, ok := errors.AsType[*events.DroppedError](err); !ok || lost.Dropped+lost.Unconfirmed != stats.Recorded {
+		t.Errorf("Close without NATS: %v, want a DroppedError of %d events", err, stats.Recorded)
+	}
+}
