@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"sync"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -23,9 +23,9 @@ type Agent struct {
 	floor atomic.Uint64 // the greatest token seen, for stores that forget
 
 	offReset  func()
-	closing   sync.Once
-	closed    chan struct{}
-	abandoned atomic.Int64 // tenures that could not be returned on closing
+	closing   atomic.Bool
+	closed    chan struct{} // closed when Close has done its work
+	abandoned atomic.Int64  // tenures that could not be returned on closing
 }
 
 // Request says how an owner wants to hold a lock.
@@ -206,13 +206,13 @@ func (a *Agent) named(name lockagent.Name) (*entry, error) {
 // returns an error that is [lockagent.ErrUnconfirmed]. Closing again waits for the
 // first call and returns the same.
 func (a *Agent) Close() error {
-	a.closing.Do(func() {
+	if a.closing.CompareAndSwap(false, true) {
 		a.offReset()
 		a.registry.close(func(e *entry) { send(e, &closeMsg{}) })
 		a.registry.live.Wait()
 		a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
 		close(a.closed)
-	})
+	}
 	<-a.closed
 	if n := a.abandoned.Load(); n > 0 {
 		return fmt.Errorf("actor: close: %d locks: %w", n, lockagent.ErrUnconfirmed)
@@ -221,6 +221,9 @@ func (a *Agent) Close() error {
 }
 
 func (a *Agent) storeReset(r lockagent.Reset) {
+	if a.closing.Load() {
+		return // it was on its way when it was called off
+	}
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
 	for e := range a.registry.all {
 		send(e, &resetMsg{})
@@ -237,14 +240,30 @@ func (a *Agent) saw(t lockagent.Token) {
 	}
 }
 
-// record hands an event to the recorder, if there is one.
+// record hands an event to the recorder, if there is one. A recorder that panics
+// costs nobody a lock.
 func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
 	if a.cfg.Recorder == nil {
 		return
 	}
+	defer a.survive("recorder")
 	e.Agent = a.cfg.ID
 	e.Time = time.Now()
 	a.cfg.Recorder.Record(ctx, *e)
+}
+
+// survive is deferred around code that is not the agent's own. It ends a panic
+// there.
+func (a *Agent) survive(whose string) {
+	if p := recover(); p != nil {
+		a.complain(whose, p)
+	}
+}
+
+// complain logs a panic.
+func (a *Agent) complain(whose string, p any) {
+	defer func() { _ = recover() }() // of the logger: nobody is left to be told
+	a.cfg.Logger.Error("lockagent: recovered from a panic", "of", whose, "panic", p, "stack", string(debug.Stack()))
 }
 
 // send must only be used with a pinned entry, unless the message is a nudge.

@@ -30,12 +30,13 @@ func newClock() *clock {
 }
 
 func (c *clock) now() lockstate.Instant {
-	return c.at(time.Now())
+	t := time.Now()
+	return c.at(t.Sub(c.start), time.Duration(t.UnixNano()-c.start.UnixNano()))
 }
 
-func (c *clock) at(t time.Time) lockstate.Instant {
-	mono := t.Sub(c.start)
-	wall := time.Duration(t.UnixNano() - c.start.UnixNano())
+// at is the instant at which so much has passed on the monotonic clock and on the
+// wall clock.
+func (c *clock) at(mono, wall time.Duration) lockstate.Instant {
 	if moved := wall - mono - time.Duration(c.drift.Load()); moved > driftMost || moved < -driftMost {
 		c.slept.Store(int64(c.suspended() - c.before))
 		c.drift.Store(int64(wall - mono))

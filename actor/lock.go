@@ -3,7 +3,6 @@ package actor
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +30,7 @@ type lock struct {
 
 	tenure   uint64       // last number asked of the store
 	deadline atomic.Int64 // of the tenure, read by holders
-	storeErr error        // of the last attempt, nil if the store answered
+	storeErr error        // of the last call that requests wait for, nil if it was answered
 
 	unsubscribe func()
 	woken       atomic.Bool // a wakeMsg is on its way; set by the store
@@ -71,13 +70,13 @@ func (l *lock) Receive(c protoactor.Context) {
 	}
 }
 
-// handle processes a message. If that panics, in our own code, the store's or the
-// recorder's, everybody who waits is answered, and the lock starts again by ending
-// in the store what it may have there.
+// handle processes a message. If our own code panics, everybody who waits is
+// answered, and the lock starts again by ending in the store what it may have there.
+// Code that is not ours is called so that its panics do not come this far.
 func (l *lock) handle(m message) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.recover(m, p)
+			l.recover(p)
 		}
 	}()
 	switch m := m.(type) {
@@ -166,9 +165,9 @@ func (l *lock) do(e *lockstate.Event) {
 		l.askBreak(e.Call)
 	case lockstate.Attempted:
 		l.acquire(values, e)
-	case lockstate.FoundBusy:
+	case lockstate.FoundBusy, lockstate.Forgot, lockstate.Returned:
 		l.storeErr = nil
-	case lockstate.AttemptFailed:
+	case lockstate.AttemptFailed, lockstate.ReturnFailed:
 		l.storeErr = e.Err
 	case lockstate.Began:
 		l.storeErr = nil
@@ -181,6 +180,7 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Returning:
 		l.release(e)
 	case lockstate.Dropped:
+		l.storeErr = nil
 		if l.closing {
 			l.agent.abandoned.Add(1)
 		}
@@ -233,18 +233,23 @@ func (l *lock) answer(e *lockstate.Event) {
 	c.answer(err == nil, err)
 }
 
-// subscribe has wake-ups come when they are wanted, and not when they are not.
+// subscribe has wake-ups come when they are wanted, and not when they are not. If
+// the store panics over that, waiters do without: they ask again by themselves.
 func (l *lock) subscribe() {
 	switch wanted := l.state.Listening(); {
 	case wanted && l.unsubscribe == nil:
+		l.unsubscribe = func() {}
+		defer l.agent.survive("store")
 		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, func() {
 			if l.woken.CompareAndSwap(false, true) { // one on its way is enough
 				send(l.entry, &wakeMsg{})
 			}
 		})
 	case !wanted && l.unsubscribe != nil:
-		l.unsubscribe()
+		unsubscribe := l.unsubscribe
 		l.unsubscribe = nil
+		defer l.agent.survive("store")
+		unsubscribe()
 	}
 }
 
@@ -254,8 +259,8 @@ func (l *lock) subscribe() {
 func (l *lock) arm() {
 	at, ok := l.state.Alarm()
 	if !ok {
-		if !l.idle() {
-			return
+		if !l.idle() || l.entry.refs.Load() > 0 {
+			return // whatever is still to be processed sees to it
 		}
 		at = l.used + lockstate.Instant(l.agent.cfg.Idle)
 	}
@@ -295,8 +300,8 @@ func (l *lock) leave(c protoactor.Context) bool {
 }
 
 // recover answers everybody after a panic and starts over.
-func (l *lock) recover(m message, p any) {
-	l.agent.cfg.Logger.Error("lock actor recovered from a panic", "lock", l.entry.name, "panic", p, "stack", string(debug.Stack()))
+func (l *lock) recover(p any) {
+	l.agent.complain("actor of lock "+string(l.entry.name), p)
 	if l.arriving != nil {
 		r := l.arriving.request
 		l.arriving = nil
@@ -304,7 +309,8 @@ func (l *lock) recover(m message, p any) {
 			r.deny(lockagent.ErrInternal)
 		}
 	}
-	for id := range l.requests {
+	l.tellAll()
+	for id := range l.requests { // what the state does not know of any more
 		r := l.forget(id)
 		if r.deadline == nil {
 			r.deny(lockagent.ErrInternal)
@@ -316,16 +322,41 @@ func (l *lock) recover(m message, p any) {
 		delete(l.calls, id)
 		c.answer(false, lockagent.ErrInternal)
 	}
-	if m, ok := m.(*statusMsg); ok {
-		m.reply <- lockagent.Result[lockagent.Status]{Err: lockagent.ErrInternal}
-		close(m.reply)
-	}
 	l.takeBack = nil
+	l.restart()
+}
+
+// tellAll has the state end every hold and answer every request, as it does on
+// closing, but for another reason. The store is told nothing.
+func (l *lock) tellAll() {
+	defer l.agent.survive("state of lock " + string(l.entry.name))
+	l.state.Step(lockstate.Close{}, l.moment(), func(e *lockstate.Event) {
+		r := l.requests[e.Request.ID]
+		switch {
+		case e.Kind == lockstate.Answered && r != nil:
+			e.Err = lockagent.ErrInternal
+			l.do(e)
+		case e.Kind == lockstate.Ended && r != nil && r.deadline != nil:
+			e.Reason = lockagent.LostInternal
+			l.do(e)
+		}
+	})
+}
+
+// restart begins with a new state.
+func (l *lock) restart() {
 	cfg := l.agent.cfg.lock(l.entry.name)
-	if l.tenure == 0 {
+	switch {
+	case l.tenure == 0:
 		l.state = lockstate.New(cfg)
-		return
+	case l.closing: // no time to find out whether it panics again
+		l.state = lockstate.New(cfg)
+		l.tenure = 0
+		l.agent.abandoned.Add(1)
+	default: // it may panic again at once, so it starts with a pause
+		l.state = lockstate.Recovering(cfg, l.tenure, l.now+lockstate.Instant(retryMax))
 	}
-	// It may meet the same panic at once, so it starts with a pause.
-	l.state = lockstate.Recovering(cfg, l.tenure, l.now+lockstate.Instant(retryMax))
+	if l.closing {
+		l.state.Step(lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
+	}
 }

@@ -104,6 +104,7 @@ func (r *request) end(cause error) {
 
 func (r *request) finish() {
 	if r.Over != nil {
+		defer r.agent.survive("Request.Over")
 		r.Over()
 	}
 }

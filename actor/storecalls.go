@@ -2,31 +2,33 @@ package actor
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// ask makes a call to the store. The actor is pinned until the reply has been
-// processed. A store that replies twice is heard once, and one that panics
-// instead is taken to have replied.
-func (l *lock) ask(call func(reply func(message))) {
+// ask makes a call to the store, and has the actor sent the message that the reply
+// becomes. The actor is pinned until that has been processed. A store that replies
+// twice is heard once. One that panics may have made the call or not, which is what
+// an unavailable store leaves open too.
+func ask[R any](l *lock, call func(done func(R, error)), becomes func(R, error) message) {
 	l.entry.pin() // never fails: the actor is at work
 	var replied atomic.Bool
+	done := func(r R, err error) {
+		if replied.CompareAndSwap(false, true) {
+			send(l.entry, becomes(r, err))
+		}
+	}
 	defer func() {
 		if p := recover(); p != nil {
-			if replied.CompareAndSwap(false, true) {
-				l.entry.unpin()
-			}
-			panic(p)
+			l.agent.complain("store", p)
+			var none R
+			done(none, fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
 		}
 	}()
-	call(func(m message) {
-		if replied.CompareAndSwap(false, true) {
-			send(l.entry, m)
-		}
-	})
+	call(done)
 }
 
 func (l *lock) tenureOf(number uint64) lockagent.Tenure {
@@ -43,49 +45,46 @@ func (l *lock) acquire(values context.Context, e *lockstate.Event) {
 		Tokens: e.Tokens,
 		Floor:  lockagent.Token(l.agent.floor.Load()),
 	}
-	l.ask(func(reply func(message)) {
-		l.agent.cfg.Store.Acquire(values, req, func(r lockagent.AcquireReply, err error) {
-			reply(&replyMsg{reply: lockstate.AcquireReplied{Tenure: number, Reply: r, Err: err}})
+	ask(l, func(done func(lockagent.AcquireReply, error)) { l.agent.cfg.Store.Acquire(values, req, done) },
+		func(r lockagent.AcquireReply, err error) message {
+			return &replyMsg{reply: lockstate.AcquireReplied{Tenure: number, Reply: r, Err: err}}
 		})
-	})
 }
 
 func (l *lock) renew(e *lockstate.Event) {
 	number := e.Tenure
 	req := lockagent.RenewRequest{Name: l.entry.name, Tenure: l.tenureOf(number), Lease: e.Lease}
-	l.ask(func(reply func(message)) {
-		l.agent.cfg.Store.Renew(context.Background(), req, func(r lockagent.RenewReply, err error) {
-			reply(&replyMsg{reply: lockstate.RenewReplied{Tenure: number, Reply: r, Err: err}})
+	ask(l, func(done func(lockagent.RenewReply, error)) { l.agent.cfg.Store.Renew(context.Background(), req, done) },
+		func(r lockagent.RenewReply, err error) message {
+			return &replyMsg{reply: lockstate.RenewReplied{Tenure: number, Reply: r, Err: err}}
 		})
-	})
 }
 
 func (l *lock) release(e *lockstate.Event) {
 	number := e.Tenure
 	req := lockagent.ReleaseRequest{Name: l.entry.name, Tenure: l.tenureOf(number)}
-	l.ask(func(reply func(message)) {
-		l.agent.cfg.Store.Release(context.Background(), req, func(r lockagent.ReleaseReply, err error) {
-			reply(&replyMsg{reply: lockstate.ReleaseReplied{Tenure: number, Reply: r, Err: err}})
+	ask(l, func(done func(lockagent.ReleaseReply, error)) {
+		l.agent.cfg.Store.Release(context.Background(), req, done)
+	},
+		func(r lockagent.ReleaseReply, err error) message {
+			return &replyMsg{reply: lockstate.ReleaseReplied{Tenure: number, Reply: r, Err: err}}
 		})
-	})
 }
 
 func (l *lock) askBreak(id lockstate.CallID) {
 	c := l.calls[id]
-	l.ask(func(reply func(message)) {
-		l.agent.cfg.Store.Break(context.Background(), l.entry.name, func(broken bool, err error) {
-			reply(&brokenMsg{call: c, broken: broken, err: err})
-		})
-	})
 	delete(l.calls, id) // the reply carries it
+	ask(l, func(done func(bool, error)) { l.agent.cfg.Store.Break(context.Background(), l.entry.name, done) },
+		func(broken bool, err error) message { return &brokenMsg{call: c, broken: broken, err: err} })
 }
 
 func (l *lock) inspect(m *statusMsg) {
-	l.ask(func(reply func(message)) {
-		l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, func(i lockagent.Inspection, err error) {
-			reply(&inspectedMsg{reply: m.reply, inspection: i, err: err})
+	ask(l, func(done func(lockagent.Inspection, error)) {
+		l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, done)
+	},
+		func(i lockagent.Inspection, err error) message {
+			return &inspectedMsg{reply: m.reply, inspection: i, err: err}
 		})
-	})
 }
 
 // answerStatus puts together what the store knows and what this agent knows.

@@ -41,9 +41,10 @@ func (s *State) apply(e *Event) {
 
 	case Attempted:
 		s.phase = asking
+		before := s.attempt // all zero if the number is new
 		s.attempt = attempt{
 			number: e.Tenure, sent: e.Now, lease: e.Lease, upto: s.queue.last(),
-			unsure: s.attempt.unsure && s.attempt.number == e.Tenure,
+			unsure: before.unsure, longest: max(before.longest, e.Lease),
 		}
 	case FoundBusy:
 		s.phase = sleeping
@@ -55,7 +56,7 @@ func (s *State) apply(e *Event) {
 		s.failures++
 		s.attempt.unsure = e.Unsure
 		if !e.Unsure { // the number is spent
-			s.attempt.number = 0
+			s.attempt = attempt{}
 		}
 	case AttemptRefused:
 		s.phase = sleeping // from where it is withdrawn if it may have succeeded before
@@ -66,12 +67,13 @@ func (s *State) apply(e *Event) {
 		if s.attempt.doubt {
 			s.renewal.doubts = 1
 		}
-		s.attempt = attempt{}
 		s.failures = 0
 		s.tenure = tenure{
 			number: e.Tenure, began: e.Now, incarnation: e.Incarnation,
 			next: e.Token, last: e.Token + lockagent.Token(e.Tokens) - 1,
+			longest: s.attempt.longest,
 		}
+		s.attempt = attempt{}
 		s.confirm(e)
 	case Forgot:
 		s.free(e)
@@ -79,6 +81,7 @@ func (s *State) apply(e *Event) {
 	case Renewing:
 		s.renewal.inFlight, s.renewal.asked = true, s.renewal.doubts
 		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
+		s.tenure.longest = max(s.tenure.longest, e.Lease)
 	case Renewed:
 		s.confirm(e)
 		s.renewal = renewal{doubts: s.renewal.doubts - s.renewal.asked}
@@ -91,7 +94,7 @@ func (s *State) apply(e *Event) {
 	case Returning:
 		if s.phase != returning {
 			s.phase = returning
-			s.dropAt = e.Now.add(max(s.tenure.lease, s.attempt.lease, s.cfg.Watchdog))
+			s.dropAt = e.Now.add(max(s.tenure.longest, s.attempt.longest, s.cfg.Watchdog))
 			s.tenure.number = e.Tenure
 			s.attempt = attempt{}
 			s.failures = 0

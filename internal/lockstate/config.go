@@ -55,7 +55,7 @@ func Trust(lease time.Duration) time.Duration {
 
 // leaseFor is a lease that is trusted for at least d.
 func leaseFor(d time.Duration) time.Duration {
-	return d + min(d/(marginPart-1)+1, marginMost)
+	return d + min(d/(marginPart-1), marginMost)
 }
 
 // backoff is the pause before the next try after so many failures in a row.

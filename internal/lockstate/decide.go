@@ -128,7 +128,11 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 		return append(out, Event{Kind: AttemptRefused, Err: c.Err})
 	case c.Err != nil:
 		out = append(out, Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: c.Err, Unsure: !withdrawn})
-		return s.answerTries(c.Err, out)
+		err := c.Err
+		if withdrawn { // a number was used twice, which no application can do anything about
+			err = lockagent.ErrInternal
+		}
+		return s.answerTries(s.attempt.upto, err, out)
 	case r.Granted:
 		a := &s.attempt
 		out = append(out, Event{
@@ -136,7 +140,7 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 			Token: r.Token, Tokens: s.cfg.HandOffGrants, StoreTime: r.At, Incarnation: r.Incarnation,
 		})
 		// A reply that was slower than a fixed lease would be as slow next time.
-		if w := s.queue.head(); w != nil && w.Lease == a.lease && m.Now >= a.sent.add(Trust(a.lease)) {
+		if w := s.queue.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && m.Now >= a.sent.add(Trust(a.lease)) {
 			out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrLeaseTooShort})
 		}
 		return out
@@ -149,17 +153,18 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.queue.len()})
 	}
-	return s.answerTries(&lockagent.HeldError{Name: s.cfg.Name, Holder: r.Holder, Left: r.Remaining}, out)
+	return s.answerTries(s.attempt.upto, &lockagent.HeldError{Name: s.cfg.Name, Holder: r.Holder, Left: r.Remaining}, out)
 }
 
-// answerTries answers the requests that would not wait and that were there when
-// the attempt was sent. For one that came later, the answer may be too old.
-func (s *State) answerTries(err error, out []Event) []Event {
+// answerTries answers the requests that would not wait, up to the one that was
+// the youngest when the store was asked. For one that came later, the answer may
+// be too old.
+func (s *State) answerTries(upto RequestID, err error, out []Event) []Event {
 	if s.queue.tries == 0 {
 		return out
 	}
 	for i := s.queue.first; i < len(s.queue.items); i++ {
-		if w := &s.queue.items[i]; !w.gone && w.Try && w.ID <= s.attempt.upto {
+		if w := &s.queue.items[i]; !w.gone && w.Try && w.ID <= upto {
 			out = append(out, Event{Kind: Answered, Request: w.Request, Err: err})
 		}
 	}
@@ -198,6 +203,7 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 	case c.Err != nil:
 		answer.Err = lockagent.ErrUnconfirmed
 		out = append(out, Event{Kind: ReturnFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m))})
+		out = s.answerTries(s.queue.last(), c.Err, out)
 	default:
 		if !c.Reply.Released {
 			answer.Reason = lockagent.LostDenied

@@ -36,6 +36,9 @@
 //	|            Returned, Dropped              |  ^----+
 //	+-------------------------------------------+
 //
+// A renewal that is Denied takes a tenure from Held to Free at once. A lock that
+// is [Recovering] starts in Returning.
+//
 // A tenure that may have begun without our knowing, because the answer to the
 // attempt was lost, is asked for again under the same number while somebody
 // waits, and withdrawn through Returning when nobody does any more.

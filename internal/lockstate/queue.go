@@ -8,16 +8,17 @@ import (
 
 // queue holds the requests that wait, in the order of their arrival, which is
 // the order of their ids. Removing from the middle leaves a hole that is closed
-// when it reaches the front or when holes are the greater part, so that every
+// when it reaches an end or when holes are the greater part, so that every
 // operation but the scans costs at most the logarithm of the length.
 type queue struct {
 	items []waiter // sorted by id; id order survives removal
-	first int      // the front: all before it are gone
+	first int      // the front: all before it are gone; neither it nor the last is
 	live  int
 
 	// tries and sessions count the live requests of their kind, so that scans for
 	// them are only made when there is something to find.
-	tries, sessions int
+	tries    int
+	sessions map[lockagent.Owner]int // owners that have none are left out
 }
 
 type waiter struct {
@@ -46,11 +47,7 @@ func (q *queue) last() RequestID {
 	if q.live == 0 {
 		return 0
 	}
-	for i := len(q.items) - 1; ; i-- {
-		if w := &q.items[i]; !w.gone {
-			return w.ID
-		}
-	}
+	return q.items[len(q.items)-1].ID
 }
 
 // find returns the waiting request with that id, or nil.
@@ -81,11 +78,19 @@ func (q *queue) search(match func(*Request) bool) *waiter {
 	return nil
 }
 
-func (q *queue) ofOwner(o lockagent.Owner) *waiter {
+// ofSession is the oldest request of the owner's session, or nil.
+func (q *queue) ofSession(o lockagent.Owner) *waiter {
+	if q.sessions[o] == 0 {
+		return nil
+	}
 	return q.search(func(r *Request) bool { return r.Session && r.Owner == o })
 }
 
+// firstTry is the oldest request that will not wait, or nil.
 func (q *queue) firstTry() *waiter {
+	if q.tries == 0 {
+		return nil
+	}
 	return q.search(func(r *Request) bool { return r.Try })
 }
 
@@ -99,15 +104,22 @@ func (q *queue) remove(id RequestID) {
 	for q.first < len(q.items) && q.items[q.first].gone {
 		q.first++
 	}
+	for q.first < len(q.items) && q.items[len(q.items)-1].gone {
+		q.items = q.items[:len(q.items)-1]
+	}
 	switch {
 	case q.live == 0:
-		*q = queue{items: q.items[:0]}
 		if cap(q.items) > 64 { // a burst must not be kept for the life of the lock
-			q.items = nil
+			*q = queue{}
+		} else {
+			*q = queue{items: q.items[:0], sessions: q.sessions}
 		}
 	case len(q.items) > 32 && q.live < len(q.items)/2:
 		q.items = slices.DeleteFunc(q.items, func(w waiter) bool { return w.gone })
 		q.first = 0
+		if cap(q.items) > max(64, 4*q.live) {
+			q.items = slices.Clone(q.items)
+		}
 	}
 }
 
@@ -117,6 +129,11 @@ func (q *queue) count(r *Request, by int) {
 		q.tries += by
 	}
 	if r.Session {
-		q.sessions += by
+		if q.sessions == nil {
+			q.sessions = make(map[lockagent.Owner]int)
+		}
+		if q.sessions[r.Owner] += by; q.sessions[r.Owner] == 0 {
+			delete(q.sessions, r.Owner)
+		}
 	}
 }

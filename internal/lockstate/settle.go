@@ -51,10 +51,10 @@ func (s *State) refuseWhenClosed(Moment) (Event, bool) {
 // grantAgain lets the holder in again, past everybody who waits: they wait for
 // the holder anyway.
 func (s *State) grantAgain(m Moment) (Event, bool) {
-	if s.holder.none() || s.queue.sessions == 0 {
+	if s.holder.none() {
 		return Event{}, false
 	}
-	w := s.queue.ofOwner(s.holder.owner)
+	w := s.queue.ofSession(s.holder.owner)
 	if w == nil {
 		return Event{}, false
 	}
@@ -74,9 +74,8 @@ func (s *State) answerLocally(m Moment) (Event, bool) {
 	if s.call != 0 {
 		return Event{Kind: Unlocked, Call: s.call}, true
 	}
-	if s.queue.tries > 0 {
-		w := s.queue.firstTry()
-		left := s.deadline(&s.holder.grants[0]).Sub(m.Now)
+	if w := s.queue.firstTry(); w != nil {
+		left := s.end().Sub(m.Now)
 		return Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.cfg.Name, Holder: string(s.holder.owner), Left: left}}, true
 	}
 	return Event{}, false
@@ -114,9 +113,8 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 		}
 	case held:
 		if !s.holder.none() {
-			due, lease := s.renewalDue()
-			if !s.renewal.inFlight && m.Now >= due {
-				return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease}, true
+			if !s.renewal.inFlight && m.Now >= s.renewalDue() {
+				return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: s.renewalLease(m)}, true
 			}
 			break
 		}
@@ -129,7 +127,7 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 		case s.inFlight:
 		case m.Now >= s.dropAt:
 			return Event{Kind: Dropped, Tenure: s.tenure.number, Err: lockagent.ErrUnconfirmed}, true
-		case m.Now >= s.retryAt:
+		case m.Now >= s.retryAt || s.queue.tries > 0:
 			return Event{Kind: Returning, Tenure: s.tenure.number}, true
 		}
 	}
@@ -175,7 +173,7 @@ func (s *State) granted(w *waiter, m Moment) Event {
 	}
 	switch {
 	case w.Lease == 0:
-	case t.grants == 0 && w.Lease == t.lease: // just what the store was asked for
+	case t.grants == 0 && w.Lease == t.lease && w.Arrived <= t.sent: // just what the store was asked for
 		e.Fixed = t.deadline
 	default:
 		e.Fixed = m.Now.add(Trust(w.Lease))

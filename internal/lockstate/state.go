@@ -29,8 +29,7 @@ type State struct {
 	holder  holder  // empty but in phase held
 	renewal renewal // in phase held
 
-	// notBefore keeps the agent away from the store while it is free: it yields to
-	// others, or an attempt came to nothing.
+	// notBefore keeps the agent away from the store while it yields to others.
 	notBefore Instant
 	// retryAt is when a sleeping or returning tenure moves on by itself.
 	retryAt Instant
@@ -63,6 +62,8 @@ type attempt struct {
 	unsure bool      // a call with this number may have succeeded
 	woken  bool      // a wake-up came while the call was under way
 	doubt  bool      // the store was reset while the call was under way
+
+	longest time.Duration // lease that was asked for under this number
 }
 
 // tenure is the agent's time with the lock, as far as the store confirmed it.
@@ -72,6 +73,7 @@ type tenure struct {
 	sent        Instant // when the last confirmed call was sent
 	deadline    Instant
 	lease       time.Duration
+	longest     time.Duration       // lease that was asked for, confirmed or not
 	storeTime   lockagent.StoreTime // when the store confirmed it
 	incarnation string
 	next, last  lockagent.Token // what is left of the range
@@ -156,6 +158,15 @@ func (s *State) deadline(g *grant) Instant {
 	return s.tenure.deadline
 }
 
+// end is when the hold ends, unless it is renewed.
+func (s *State) end() Instant {
+	var end Instant
+	for i := range s.holder.grants {
+		end = max(end, s.deadline(&s.holder.grants[i]))
+	}
+	return end
+}
+
 // Alarm is when the state wants to be given a [Tick], if at all.
 func (s *State) Alarm() (at Instant, ok bool) {
 	at = never
@@ -168,8 +179,8 @@ func (s *State) Alarm() (at Instant, ok bool) {
 				at = min(at, g.claimBy)
 			}
 		}
-		if due, _ := s.renewalDue(); !s.renewal.inFlight {
-			at = min(at, due)
+		if !s.renewal.inFlight {
+			at = min(at, s.renewalDue())
 		}
 	case free:
 		switch {
@@ -188,26 +199,41 @@ func (s *State) Alarm() (at Instant, ok bool) {
 	return at, at != never
 }
 
-// renewalDue is when the lease has to be renewed for the sake of its holder, and
-// for how long. It is never if what the store has confirmed is enough.
-func (s *State) renewalDue() (at Instant, lease time.Duration) {
-	at = never
+// renewalDue is when the lease has to be renewed for the sake of its holder. It
+// is never if what the store has confirmed is enough.
+func (s *State) renewalDue() Instant {
+	at := never
 	watchdog := s.cfg.Watchdog
 	for i := range s.holder.grants {
 		switch g := &s.holder.grants[i]; {
 		case g.fixed == 0: // kept: renew when a third of the lease has passed
-			lease = max(lease, watchdog)
 			at = min(at, s.tenure.deadline.add(-Trust(watchdog)+watchdog/3))
 		case g.fixed > s.tenure.deadline: // handed off with less than it needs
-			lease = max(lease, leaseFor(g.fixed.Sub(s.tenure.sent)))
 			at = s.tenure.sent
 		}
 	}
 	if s.renewal.doubts > 0 && !s.holder.none() {
-		at, lease = s.tenure.sent, max(lease, s.tenure.lease)
+		at = s.tenure.sent
 	}
 	if at == never {
-		return never, 0
+		return never
 	}
-	return max(at, s.renewal.retryAt), lease
+	return max(at, s.renewal.retryAt)
+}
+
+// renewalLease is for how long to renew the lease now.
+func (s *State) renewalLease(m Moment) time.Duration {
+	lease := lockagent.MinLease
+	for i := range s.holder.grants {
+		switch g := &s.holder.grants[i]; {
+		case g.fixed == 0:
+			lease = max(lease, s.cfg.Watchdog)
+		case g.fixed > s.tenure.deadline:
+			lease = max(lease, leaseFor(g.fixed.Sub(m.Now)))
+		}
+	}
+	if s.renewal.doubts > 0 {
+		lease = max(lease, s.tenure.lease)
+	}
+	return lease
 }

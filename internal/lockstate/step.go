@@ -13,11 +13,16 @@ func (s *State) Step(c Command, m Moment, do func(*Event)) {
 	// Every round of settling shortens the queue or the list of grants, or moves
 	// the tenure on; if not, the rules contradict each other.
 	limit := 16 + 4*(s.queue.len()+len(s.holder.grants))
-	for e, ok := s.settle(m); ok; e, ok = s.settle(m) {
+	for {
+		e, ok := s.settle(m)
+		if !ok {
+			return
+		}
 		if limit--; limit < 0 {
 			panic(fmt.Sprintf("lockstate: rules do not settle: phase %d, event %d", s.phase, e.Kind))
 		}
-		s.take(&e, m, do)
+		s.scratch = append(s.scratch[:0], e) // where it costs no allocation
+		s.take(&s.scratch[0], m, do)
 	}
 }
 

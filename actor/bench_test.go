@@ -1,0 +1,67 @@
+package actor
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+func cycle(b *testing.B, a *Agent, name lockagent.Name, req Request) {
+	g := <-a.Acquire(background, name, req)
+	if g.Err() != nil {
+		b.Fatal(g.Err())
+	}
+	if err := <-g.Release(background); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// A lock that nobody else wants, each goroutine with its own.
+func BenchmarkUncontended(b *testing.B) {
+	for _, goroutines := range []int{1, 64} {
+		b.Run(fmt.Sprint(goroutines, " goroutines"), func(b *testing.B) {
+			a := start(b, Config{})
+			b.ReportAllocs()
+			b.SetParallelism(max(1, goroutines/runtime.GOMAXPROCS(0)))
+			var id atomic.Int64
+			if goroutines == 1 {
+				for b.Loop() {
+					cycle(b, a, "door", who("ann"))
+				}
+				return
+			}
+			b.RunParallel(func(p *testing.PB) {
+				name := lockagent.Name(fmt.Sprint("door", id.Add(1)))
+				for p.Next() {
+					cycle(b, a, name, who("ann"))
+				}
+			})
+		})
+	}
+}
+
+// One lock that many want: it is handed from one to the next.
+func BenchmarkHandOff(b *testing.B) {
+	a := start(b, Config{})
+	b.ReportAllocs()
+	b.SetParallelism(max(1, 64/runtime.GOMAXPROCS(0)))
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			cycle(b, a, "door", who("ann"))
+		}
+	})
+}
+
+// A lock that its owner has already.
+func BenchmarkReentry(b *testing.B) {
+	a := start(b, Config{})
+	g := <-a.Acquire(background, "door", again("ann"))
+	b.ReportAllocs()
+	for b.Loop() {
+		cycle(b, a, "door", again("ann"))
+	}
+	<-g.Release(background)
+}

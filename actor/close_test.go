@@ -1,0 +1,306 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func TestCloseOfAnUnusedAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		a := start(t, Config{Recorder: w})
+		for range 3 {
+			if err := closed(t, a); err != nil {
+				t.Error(err)
+			}
+		}
+		w.tells(t, "agentstarted agentstopped")
+	})
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		w := &witness{}
+		a, b := start(t, Config{Store: s, Recorder: w}), start(t, Config{Store: store})
+		var held []lockagent.Grant
+		var waiting []<-chan lockagent.Grant
+		for i := range 20 {
+			name := lockagent.Name(fmt.Sprint("local", i))
+			held = append(held, granted(t, a.Acquire(background, name, who("ann"))))
+			waiting = append(waiting, a.Acquire(background, name, who("bob")), a.Acquire(background, name, again("carl")))
+		}
+		far := granted(t, b.Acquire(background, "far", who("zoe")))
+		waiting = append(waiting, a.Acquire(background, "far", who("ann")))
+		unclaimed := a.Acquire(background, "unclaimed", who("ann"))
+		idle := granted(t, a.Acquire(background, "idle", who("ann")))
+		released(t, idle)
+		var gate gate
+		s.on("acquire", gate.keep)
+		waiting = append(waiting, a.Acquire(background, "asking", who("ann")))
+		synctest.Wait()
+
+		done := make(chan error, 1)
+		go func() { done <- a.Close() }()
+		synctest.Wait()
+		silent(t, "Close, while the store is asked", done)
+		for _, o := range gate.take() {
+			o.run()
+		}
+		if err := await(t, "close", done); err != nil {
+			t.Error(err)
+		}
+		for _, g := range held {
+			lostBecause(t, g.Cause(), lockagent.LostClosed)
+			lostBecause(t, await(t, "release", g.Release(background)), lockagent.LostClosed)
+		}
+		for _, c := range waiting {
+			refused(t, c, lockagent.ErrClosed)
+			exhausted(t, c)
+		}
+		if g := await(t, "unclaimed", unclaimed); g.Held() {
+			t.Error("an unclaimed grant is held after Close")
+		}
+		for i := range 20 {
+			if inspect(t, store, lockagent.Name(fmt.Sprint("local", i))).Held {
+				t.Errorf("the store still holds lock %d", i)
+			}
+		}
+		for _, name := range []lockagent.Name{"unclaimed", "idle", "asking"} {
+			if inspect(t, store, name).Held {
+				t.Errorf("the store still holds %q", name)
+			}
+		}
+		if !far.Held() {
+			t.Error("another agent's hold ended")
+		}
+		if n := a.entries(); n != 0 {
+			t.Errorf("%d actors left", n)
+		}
+		if n := s.subscriptions(); n != 0 {
+			t.Errorf("%d subscriptions left", n)
+		}
+		w.checkHolds(t)
+		released(t, far)
+	})
+}
+
+func TestUseAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTap(memstore.New())
+		a := start(t, Config{Store: s})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		old := granted(t, a.Acquire(background, "other", who("ann")))
+		released(t, old)
+		closed(t, a)
+		calls := s.count("")
+		overs := 0
+		refused(t, a.Acquire(background, "door", Request{Owner: "ann", Over: func() { overs++ }}), lockagent.ErrClosed)
+		if overs != 1 {
+			t.Errorf("Over was called %d times", overs)
+		}
+		for what, c := range map[string]<-chan error{"release": a.Release("door", "ann"), "leave": a.Leave("door", "ann")} {
+			if err := await(t, what, c); err != lockagent.ErrClosed {
+				t.Errorf("%s: %v", what, err)
+			}
+			exhausted(t, c)
+		}
+		if r := await(t, "status", a.Status("door")); r.Err != lockagent.ErrClosed {
+			t.Errorf("status: %v", r.Err)
+		}
+		if r := await(t, "break", a.Break("door")); r.Err != lockagent.ErrClosed {
+			t.Errorf("break: %v", r.Err)
+		}
+		lostBecause(t, await(t, "release", g.Release(background)), lockagent.LostClosed)
+		if err := await(t, "release", old.Release(background)); err != lockagent.ErrNotHeld {
+			t.Errorf("release of what was released: %v", err)
+		}
+		if n := s.count(""); n != calls {
+			t.Errorf("%d store calls after Close", n-calls)
+		}
+	})
+}
+
+func TestCloseWithoutStore(t *testing.T) {
+	for _, how := range []string{"refuses", "loses replies", "is slow"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTap(memstore.New())
+				a := start(t, Config{Store: s})
+				for i := range 10 {
+					granted(t, a.Acquire(background, lockagent.Name(fmt.Sprint("door", i)), who("ann")))
+				}
+				const bound = 5 * time.Second
+				s.handle(func(o *op) {
+					switch how {
+					case "refuses":
+						o.fail(lockagent.ErrStoreUnavailable)
+					case "loses replies":
+						o.lose()
+					case "is slow":
+						time.AfterFunc(bound, func() { o.fail(lockagent.ErrStoreUnavailable) })
+					}
+				})
+				waiting := a.Acquire(background, "asking", who("ann"))
+				synctest.Wait()
+				begin := time.Now()
+				err := closed(t, a)
+				if !errors.Is(err, lockagent.ErrUnconfirmed) {
+					t.Errorf("close: %v", err)
+				}
+				if d := time.Since(begin); d > 2*bound { // the attempt under way, and its withdrawal
+					t.Errorf("close took %v", d)
+				}
+				refused(t, waiting, lockagent.ErrClosed)
+				if again := closed(t, a); again == nil || again.Error() != err.Error() {
+					t.Errorf("close again: %v", again)
+				}
+			})
+		})
+	}
+}
+
+// Whoever closes second waits like the first, for as long as that takes.
+func TestCloseFromManySides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTap(memstore.New())
+		a := start(t, Config{Store: s})
+		granted(t, a.Acquire(background, "door", who("ann")))
+		s.on("release", func(o *op) { time.AfterFunc(5*time.Second, o.run) })
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if err := a.Close(); err != nil {
+					t.Error(err)
+				}
+				if d := time.Since(begin); d != 5*time.Second {
+					t.Errorf("returned after %v", d)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// The agent is closed while a return that failed waits for its next try.
+func TestCloseDuringReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTap(memstore.New())
+		a := start(t, Config{Store: s})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		s.on("release", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+		g.Release(background)
+		time.Sleep(10 * time.Second)
+		s.handle(nil)
+		begin := time.Now()
+		if err := closed(t, a); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("took %v", d)
+		}
+		if inspect(t, s.Store, "door").Held {
+			t.Error("not returned")
+		}
+	})
+}
+
+func TestTwoAgentsShareOneStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, b := start(t, Config{Store: store}), start(t, Config{Store: store})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		c := b.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		silent(t, "bob", c)
+		closed(t, a)
+		h := granted(t, c)
+		if h.Token() <= g.Token() || g.Held() {
+			t.Errorf("token %d after %d, held %v", h.Token(), g.Token(), g.Held())
+		}
+		released(t, h)
+		released(t, granted(t, b.Acquire(background, "door", who("bob"))))
+	})
+}
+
+// Close comes in the middle of everything, from many sides, in real time. Every
+// request is answered, whatever was held has ended, and the store holds nothing.
+func TestCloseRacesEverything(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 10
+	}
+	for round := range rounds {
+		store := memstore.New()
+		w := &witness{}
+		a := start(t, Config{Store: store, Recorder: w, Idle: time.Nanosecond})
+		var wg sync.WaitGroup
+		stop := make(chan struct{})
+		for i := range 16 {
+			wg.Go(func() {
+				rnd := rand.New(rand.NewPCG(uint64(round), uint64(i)))
+				for late := 0; late < 3; {
+					select {
+					case <-stop:
+						late++ // some requests come after Close has begun, or returned
+					default:
+					}
+					name := lockagent.Name(fmt.Sprint("door", rnd.IntN(5)))
+					c := a.Acquire(background, name, again(fmt.Sprint(i)))
+					g := await(t, "grant", c)
+					if err := g.Err(); err != nil {
+						if !errors.Is(err, lockagent.ErrClosed) {
+							t.Errorf("refused: %v", err)
+						}
+						continue
+					}
+					switch rnd.IntN(6) {
+					case 0:
+						await(t, "leave", a.Leave(name, lockagent.Owner(fmt.Sprint(i))))
+					case 1:
+						await(t, "break", a.Break(name))
+					case 2:
+						await(t, "status", a.Status(name))
+					}
+					if err := await(t, "release", g.Release(background)); err != nil && !errors.Is(err, lockagent.ErrLost) {
+						t.Errorf("release: %v", err)
+					}
+				}
+			})
+		}
+		for range round * 20 {
+			yieldNow()
+		}
+		for range 4 {
+			wg.Go(func() {
+				if err := a.Close(); err != nil {
+					t.Error(err)
+				}
+				for i := range 5 {
+					if inspect(t, store, lockagent.Name(fmt.Sprint("door", i))).Held {
+						t.Errorf("held by the store after Close")
+					}
+				}
+			})
+		}
+		close(stop)
+		wg.Wait()
+		if n := a.entries(); n != 0 {
+			t.Errorf("%d actors left", n)
+		}
+		w.checkHolds(t)
+		if t.Failed() {
+			break
+		}
+	}
+}

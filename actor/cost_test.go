@@ -1,0 +1,156 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// Neither a waiter nor a subscription nor an idle lock costs a goroutine.
+func TestGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const idle, locks, waiters = 1000, 100, 10_000
+		store := memstore.New()
+		s := newTap(store.Share())
+		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		for i := range idle {
+			released(t, granted(t, a.Acquire(background, lockagent.Name(fmt.Sprint("idle", i)), who("ann"))))
+		}
+		var held []lockagent.Grant
+		for i := range locks { // half of them here, half elsewhere, so that wake-ups are wanted
+			agent := []*Agent{a, b}[i%2]
+			held = append(held, granted(t, agent.Acquire(background, lockagent.Name(fmt.Sprint("busy", i)), who("ann"))))
+		}
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		var waiting []<-chan lockagent.Grant
+		for i := range waiters {
+			waiting = append(waiting, a.Acquire(ctx, lockagent.Name(fmt.Sprint("busy", i%locks)), Request{Owner: "bob", Wait: time.Hour}))
+		}
+		var contexts []context.Context
+		for _, g := range held {
+			contexts = append(contexts, g.Context(ctx))
+		}
+		synctest.Wait()
+		if n := a.entries(); n != idle+locks {
+			t.Errorf("%d actors, want %d", n, idle+locks)
+		}
+		if n := s.subscriptions(); n != locks/2 {
+			t.Errorf("%d subscriptions, want %d", n, locks/2)
+		}
+		if n := runtime.NumGoroutine() - before; n > 10 {
+			t.Errorf("%d goroutines for %d idle locks, %d held ones and %d waiters", n, idle, locks, waiters)
+		}
+		cancel()
+		for _, c := range waiting {
+			refused(t, c, context.Canceled)
+		}
+		for i, g := range held {
+			if context.Cause(contexts[i]) != context.Canceled {
+				t.Error(context.Cause(contexts[i]))
+			}
+			released(t, g)
+		}
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n > 10 {
+			t.Errorf("%d goroutines in the end", n)
+		}
+	})
+}
+
+// Nothing keeps an actor in memory that has left, nor what was asked of it.
+func TestActorsThatLeaveAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const actors = 500
+		a, b := start(t, Config{Store: forgetful{}}), start(t, Config{Store: memstore.New()})
+		var gone atomic.Int64
+		for _, agent := range []*Agent{a, b} {
+			make := agent.registry.make
+			agent.registry.make = func(e *entry) *lock {
+				l := make(e)
+				runtime.AddCleanup(l, func(*atomic.Int64) { gone.Add(1) }, &gone)
+				return l
+			}
+			ctx, cancel := context.WithCancel(background)
+			for i := range actors {
+				name := lockagent.Name(fmt.Sprint("door", i))
+				g := granted(t, agent.Acquire(ctx, name, Request{Owner: "ann", Wait: 100 * time.Hour}))
+				waiting := agent.Acquire(background, name, Request{Owner: "bob", Wait: 100 * time.Hour})
+				work := g.Context(ctx)
+				released(t, g)
+				<-work.Done()
+				released(t, granted(t, waiting))
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if n := agent.entries(); n != 0 {
+				t.Fatalf("%d actors left", n)
+			}
+			// cancel comes only now: a context that goes on keeps no actor.
+			defer cancel()
+		}
+		for range 100 {
+			runtime.GC()
+			if gone.Load() == 2*actors {
+				return
+			}
+		}
+		t.Errorf("%d of %d actors are gone", gone.Load(), 2*actors)
+	})
+}
+
+func BenchmarkIdleLocks(b *testing.B) {
+	a := start(b, Config{Store: forgetful{}, Idle: time.Hour})
+	heap := func() float64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	const locks = 100_000
+	round := 0
+	for b.Loop() {
+		before := heap()
+		for i := range locks {
+			g := <-a.Acquire(background, lockagent.Name(fmt.Sprint(round, "-", i)), who("ann"))
+			<-g.Release(background)
+		}
+		b.ReportMetric((heap()-before)/locks, "B/lock")
+		round++
+	}
+}
+
+// forgetful is a store for one agent, which is granted everything.
+type forgetful struct{}
+
+func (forgetful) Acquire(_ context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	done(lockagent.AcquireReply{Granted: true, Token: req.Floor + 1, At: 1}, nil)
+}
+
+func (forgetful) Renew(_ context.Context, _ lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
+	done(lockagent.RenewReply{Held: true, At: 1}, nil)
+}
+
+func (forgetful) Release(_ context.Context, _ lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	done(lockagent.ReleaseReply{Released: true, At: 1}, nil)
+}
+
+func (forgetful) Break(_ context.Context, _ lockagent.Name, done func(bool, error)) { done(false, nil) }
+
+func (forgetful) Inspect(_ context.Context, _ lockagent.Name, done func(lockagent.Inspection, error)) {
+	done(lockagent.Inspection{}, nil)
+}
+
+func (forgetful) Subscribe(lockagent.Name, func()) func() { return func() {} }
+func (forgetful) OnReset(func(lockagent.Reset)) func()    { return func() {} }
+func (forgetful) Close() error                            { return nil }

@@ -1,0 +1,461 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// storeNow is what the clock of a memstore that was made at begin shows.
+func storeNow(begin time.Time) lockagent.StoreTime {
+	return lockagent.StoreTime(begin.UnixMicro()).Add(time.Since(begin))
+}
+
+// The lives of a lock, as they are recorded.
+func TestStories(t *testing.T) {
+	try := Request{Owner: "bob", Try: true}
+	type world struct {
+		t     *testing.T
+		a, b  *Agent
+		s     *tap
+		store *memstore.Store
+	}
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		live func(w world)
+		want string
+	}{
+		{"acquired and released", Config{}, func(w world) {
+			released(w.t, granted(w.t, w.a.Acquire(background, "door", who("ann"))))
+		}, "requested granted released returned"},
+
+		{"released twice", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			released(w.t, g)
+			await(w.t, "release", g.Release(background))
+		}, "requested granted released returned"},
+
+		{"handed off", Config{HandOffTime: time.Hour}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			c := w.a.Acquire(background, "door", who("bob"))
+			released(w.t, g)
+			released(w.t, granted(w.t, c))
+		}, "requested granted requested queued released granted released returned"},
+
+		{"handed off until the budget is spent", Config{HandOffTime: time.Hour, HandOffGrants: 2}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			c, d := w.a.Acquire(background, "door", who("bob")), w.a.Acquire(background, "door", who("carl"))
+			released(w.t, g)
+			released(w.t, granted(w.t, c))
+			released(w.t, granted(w.t, d))
+		}, `requested granted requested queued requested queued released granted released
+			returned granted released returned`},
+
+		{"without hand-off", Config{HandOffGrants: 1}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			c := w.a.Acquire(background, "door", who("bob"))
+			released(w.t, g)
+			released(w.t, granted(w.t, c))
+		}, "requested granted requested queued released returned granted released returned"},
+
+		{"hand-off time passes", Config{HandOffTime: time.Second}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			c := w.a.Acquire(background, "door", who("bob"))
+			time.Sleep(time.Second)
+			released(w.t, g)
+			released(w.t, granted(w.t, c))
+		}, "requested granted requested queued released returned granted released returned"},
+
+		{"re-entered", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			h := granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			released(w.t, g)
+			released(w.t, h)
+		}, "requested granted requested reentered released released returned"},
+
+		{"renewed", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			time.Sleep(25 * time.Second)
+			released(w.t, g)
+		}, "requested granted renewed renewed released returned"},
+
+		{"uncertain", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			w.s.on("renew", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+			time.Sleep(15 * time.Second)
+			w.s.handle(nil)
+			time.Sleep(time.Second)
+			released(w.t, g)
+		}, "requested granted uncertain renewed released returned"},
+
+		{"lost at the deadline", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			w.s.handle(func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+			<-g.Lost()
+			time.Sleep(time.Minute)
+			w.s.handle(nil)
+		}, "requested granted uncertain lost"},
+
+		{"lost at the deadline, and returned", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			w.s.on("renew", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+			<-g.Lost()
+		}, "requested granted uncertain lost returned"},
+
+		{"denied", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			w.store.Break(background, "door", func(bool, error) {})
+			<-g.Lost()
+		}, "requested granted requested reentered lost lost returned"},
+
+		{"expired", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Second}))
+			<-g.Lost()
+		}, "requested granted expired returned"},
+
+		{"an inner lease expires", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			h := granted(w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Session: true, Lease: time.Second}))
+			<-h.Lost()
+			released(w.t, g)
+		}, "requested granted requested reentered expired released returned"},
+
+		{"broken", Config{}, func(w world) {
+			granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			await(w.t, "break", w.a.Break("door"))
+		}, "requested granted requested reentered broken broken returned"},
+
+		{"left", Config{}, func(w world) {
+			granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			c := w.a.Acquire(background, "door", again("bob"))
+			synctest.Wait()
+			await(w.t, "leave", w.a.Leave("door", "bob"))
+			refused(w.t, c, lockagent.ErrSessionClosed)
+			await(w.t, "leave", w.a.Leave("door", "ann"))
+		}, "requested granted requested queued refused lost returned"},
+
+		{"closed", Config{}, func(w world) {
+			granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			w.a.Acquire(background, "door", who("bob"))
+			synctest.Wait()
+			w.a.Close()
+		}, "requested granted requested queued lost refused returned"},
+
+		{"unclaimed", Config{Claim: time.Second}, func(w world) {
+			w.a.Acquire(background, "door", who("ann"))
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}, "requested granted unclaimed returned"},
+
+		{"tried", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			refused(w.t, w.a.Acquire(background, "door", try), lockagent.ErrHeld)
+			released(w.t, g)
+		}, "requested granted requested refused released returned"},
+
+		{"tried, but held elsewhere", Config{}, func(w world) {
+			g := granted(w.t, w.b.Acquire(background, "door", who("zoe")))
+			refused(w.t, w.a.Acquire(background, "door", try), lockagent.ErrHeld)
+			released(w.t, g)
+		}, "requested refused"},
+
+		{"timed out", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
+			refused(w.t, w.a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout)
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			defer cancel()
+			refused(w.t, w.a.Acquire(ctx, "door", who("carl")), context.DeadlineExceeded)
+			released(w.t, g)
+		}, "requested granted requested queued timedout requested queued timedout released returned"},
+
+		{"cancelled", Config{}, func(w world) {
+			g := granted(w.t, w.b.Acquire(background, "door", who("zoe")))
+			ctx, cancel := context.WithCancel(background)
+			c := w.a.Acquire(ctx, "door", who("ann"))
+			synctest.Wait()
+			cancel()
+			refused(w.t, c, context.Canceled)
+			released(w.t, g)
+		}, "requested queued cancelled"},
+
+		{"waits for another agent", Config{}, func(w world) {
+			g := granted(w.t, w.b.Acquire(background, "door", who("zoe")))
+			c := w.a.Acquire(background, "door", who("ann"))
+			synctest.Wait()
+			released(w.t, g)
+			released(w.t, granted(w.t, c))
+		}, "requested queued granted released returned"},
+
+		{"the store refuses", Config{}, func(w world) {
+			w.store.PlantValue("door")
+			refused(w.t, w.a.Acquire(background, "door", who("ann")), lockagent.ErrWrongType)
+			w.store.Reset()
+		}, "requested refused storereset"},
+
+		{"refused at the door", Config{}, func(w world) {
+			refused(w.t, w.a.Acquire(background, "", who("ann")), lockagent.ErrBadName)
+			ctx, cancel := context.WithCancel(background)
+			cancel()
+			refused(w.t, w.a.Acquire(ctx, "door", who("ann")), context.Canceled)
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				begin := time.Now()
+				s := newTap(store.Share())
+				w := &witness{}
+				w.before = func(e lockagent.Event) { checkFields(t, e, begin) }
+				cfg := c.cfg
+				cfg.Store, cfg.Recorder = s, w
+				a := start(t, cfg)
+				c.live(world{t: t, a: a, b: start(t, Config{Store: store}), s: s, store: store})
+				synctest.Wait()
+				closed(t, a)
+				w.tells(t, "agentstarted "+c.want+" agentstopped")
+				w.checkHolds(t)
+				for _, e := range w.all() {
+					if e.Agent != a.ID() {
+						t.Errorf("%v of agent %q", e.Kind, e.Agent)
+					}
+				}
+			})
+		})
+	}
+}
+
+// checkFields checks what the catalogue says about the fields of an event, at the
+// moment it is recorded.
+func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
+	t.Helper()
+	bad := func(what string) { t.Helper(); t.Errorf("%v: %s: %+v", e.Kind, what, e) }
+	if !e.Time.Equal(time.Now()) {
+		bad("time")
+	}
+	agent := e.Kind == lockagent.EventAgentStarted || e.Kind == lockagent.EventAgentStopped || e.Kind == lockagent.EventStoreReset
+	if agent != (e.Lock == "") {
+		bad("lock")
+	}
+	ofRequest := e.Kind == lockagent.EventRequested || e.Kind == lockagent.EventQueued || e.Kind == lockagent.EventGranted ||
+		e.Kind == lockagent.EventReentered || e.Kind.EndsHold() || e.Kind == lockagent.EventTimedOut ||
+		e.Kind == lockagent.EventCancelled || e.Kind == lockagent.EventRefused
+	if ofRequest != (e.Request != 0) {
+		bad("request")
+	}
+	if (ofRequest || e.Kind == lockagent.EventUncertain) != (e.Owner != "") {
+		bad("owner")
+	}
+	granted := e.Kind == lockagent.EventGranted || e.Kind == lockagent.EventReentered
+	if (granted || e.Kind.EndsHold() || e.Kind == lockagent.EventUncertain) != (e.Token != 0) {
+		bad("token")
+	}
+	tenure := granted || e.Kind.EndsHold() || e.Kind == lockagent.EventUncertain || e.Kind == lockagent.EventRenewed || e.Kind == lockagent.EventReturned
+	if tenure != (e.Tenure != 0) {
+		bad("tenure")
+	}
+	if granted && (e.Count == 0 || e.Incarnation == "" || e.Lease == 0) {
+		bad("grant")
+	}
+	if (e.Kind == lockagent.EventGranted) != (e.How != 0) {
+		bad("how")
+	}
+	if (e.Kind == lockagent.EventQueued) != (e.Waiters != 0) {
+		bad("waiters")
+	}
+	if (granted || e.Kind == lockagent.EventRenewed || e.Kind == lockagent.EventReturned) != (e.StoreTime != 0) {
+		bad("store time")
+	}
+	if e.StoreTime > storeNow(begin) {
+		bad("store time to come")
+	}
+	if e.Kind.EndsHold() != (e.Until != 0) || e.Until != 0 && (e.Until < storeNow(begin) || e.Until > storeNow(begin).Add(time.Millisecond)) {
+		bad("until")
+	}
+	failed := e.Kind == lockagent.EventRefused || e.Kind == lockagent.EventCancelled || e.Kind == lockagent.EventTimedOut || e.Kind == lockagent.EventUncertain
+	if failed != (e.Err != "") {
+		bad("err")
+	}
+	if (e.Kind == lockagent.EventUncertain || e.Kind == lockagent.EventRenewed) != (e.Remaining != 0) {
+		bad("remaining")
+	}
+	reason := e.Kind.EndsHold() && e.Kind != lockagent.EventReleased
+	if e.Kind != lockagent.EventReturned && reason != (e.Reason != 0) {
+		bad("reason")
+	}
+}
+
+// The figures of one story in full.
+func TestEventFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		store := memstore.New()
+		w := &witness{}
+		a := start(t, Config{Store: store, Recorder: w, HandOffTime: time.Hour, ID: "me"})
+		time.Sleep(time.Second)
+		g := granted(t, a.Acquire(background, "door", again("ann")))
+		time.Sleep(time.Second)
+		g2 := granted(t, a.Acquire(background, "door", again("ann")))
+		bob := a.Acquire(background, "door", Request{Owner: "bob", Lease: 4 * time.Second})
+		synctest.Wait()
+		carl := a.Acquire(background, "door", Request{Owner: "carl", Wait: time.Second})
+		refused(t, carl, lockagent.ErrTimeout)
+		released(t, g2)
+		time.Sleep(time.Second)
+		released(t, g)
+		h := granted(t, bob)
+		<-h.Lost()
+		synctest.Wait()
+
+		us := func(d time.Duration) lockagent.StoreTime { return lockagent.StoreTime(begin.UnixMicro()).Add(d) }
+		at := begin
+		incarnation := w.of(lockagent.EventGranted)[0].Incarnation
+		want := []lockagent.Event{
+			{Kind: lockagent.EventAgentStarted, Time: at},
+			{Kind: lockagent.EventRequested, Time: at.Add(time.Second), Lock: "door", Request: 1, Owner: "ann"},
+			{
+				Kind: lockagent.EventGranted, Time: at.Add(time.Second), Lock: "door", Request: 1, Owner: "ann",
+				Token: g.Token(), Tenure: 1, How: lockagent.ByStore, Count: 1, Lease: DefaultLease,
+				StoreTime: us(time.Second), Incarnation: incarnation,
+			},
+			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 3, Owner: "ann"},
+			{
+				Kind: lockagent.EventReentered, Time: at.Add(2 * time.Second), Lock: "door", Request: 3, Owner: "ann",
+				Token: g.Token(), Tenure: 1, Count: 2, Lease: DefaultLease,
+				StoreTime: us(time.Second), Incarnation: incarnation,
+			},
+			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second},
+			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second, Waiters: 1},
+			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 5, Owner: "carl"},
+			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 5, Owner: "carl", Waiters: 2},
+			{
+				Kind: lockagent.EventTimedOut, Time: at.Add(3 * time.Second), Lock: "door", Request: 5, Owner: "carl",
+				Waited: time.Second, Err: lockagent.ErrTimeout.Error(),
+			},
+			{
+				Kind: lockagent.EventReleased, Time: at.Add(3 * time.Second), Lock: "door", Request: 3, Owner: "ann",
+				Token: g.Token(), Tenure: 1, Held: time.Second, Count: 1, Until: us(3*time.Second) + 1,
+			},
+			{
+				Kind: lockagent.EventReleased, Time: at.Add(4 * time.Second), Lock: "door", Request: 1, Owner: "ann",
+				Token: g.Token(), Tenure: 1, Held: 3 * time.Second, Until: us(4*time.Second) + 1,
+			},
+			{
+				Kind: lockagent.EventGranted, Time: at.Add(4 * time.Second), Lock: "door", Request: 4, Owner: "bob",
+				Token: g.Token() + 1, Tenure: 1, How: lockagent.ByHandOff, Count: 1, Lease: DefaultLease,
+				StoreTime: us(time.Second), Incarnation: incarnation, Waited: 2 * time.Second,
+			},
+			{
+				Kind: lockagent.EventExpired, Time: at.Add(7600 * time.Millisecond), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second,
+				Token: g.Token() + 1, Tenure: 1, Held: 3600 * time.Millisecond, Until: us(7600*time.Millisecond) + 1, Reason: lockagent.LostExpired,
+			},
+			{Kind: lockagent.EventReturned, Time: at.Add(7600 * time.Millisecond), Lock: "door", Tenure: 1, StoreTime: us(7600 * time.Millisecond)},
+		}
+		got := w.all()
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) {
+				t.Errorf("%d events, want %d", len(got), len(want))
+				break
+			}
+			e, f := got[i], want[i]
+			f.Agent = "me"
+			if !e.Time.Equal(f.Time) {
+				t.Errorf("event %d: at %v, want %v", i, e.Time.Sub(begin), f.Time.Sub(begin))
+			}
+			e.Time = f.Time
+			if e != f {
+				t.Errorf("event %d:\n got %+v\nwant %+v", i, e, f)
+			}
+		}
+	})
+}
+
+// Values of the request's context reach the recorder and the store.
+func TestContextValuesTravel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		var seen []lockagent.EventKind
+		r := recorderFunc(func(ctx context.Context, e lockagent.Event) {
+			if ctx.Value(key{}) == "mine" {
+				seen = append(seen, e.Kind)
+			}
+			if ctx.Done() != nil {
+				t.Errorf("%v: the context can end", e.Kind)
+			}
+		})
+		asked := 0
+		s := acquireFunc{memstore.New(), func(ctx context.Context) {
+			asked++
+			if ctx.Value(key{}) != "mine" || ctx.Done() != nil {
+				t.Error("the store is asked with another context")
+			}
+		}}
+		a := start(t, Config{Store: s, Recorder: r})
+		ctx, cancel := context.WithCancel(context.WithValue(background, key{}, "mine"))
+		defer cancel()
+		g := granted(t, a.Acquire(ctx, "door", who("ann")))
+		refused(t, a.Acquire(ctx, "door", Request{Owner: "bob", Try: true}), lockagent.ErrHeld)
+		released(t, g)
+		want := []lockagent.EventKind{
+			lockagent.EventRequested, lockagent.EventGranted, lockagent.EventRequested, lockagent.EventRefused, lockagent.EventReleased,
+		}
+		if len(seen) != len(want) || asked != 1 {
+			t.Fatalf("seen %v, want %v; asked %d times", seen, want, asked)
+		}
+		for i := range want {
+			if seen[i] != want[i] {
+				t.Errorf("seen %v, want %v", seen, want)
+			}
+		}
+	})
+}
+
+type recorderFunc func(context.Context, lockagent.Event)
+
+func (f recorderFunc) Record(ctx context.Context, e lockagent.Event) { f(ctx, e) }
+
+// acquireFunc looks at the contexts of attempts.
+type acquireFunc struct {
+	lockagent.Store
+	look func(context.Context)
+}
+
+func (s acquireFunc) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	s.look(ctx)
+	s.Store.Acquire(ctx, req, done)
+}
+
+// A reset that the store tells of while the agent is being closed, or after.
+func TestAgentStoppedIsLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTap(memstore.New())
+		w := &witness{}
+		a := start(t, Config{Store: s, Recorder: w})
+		closed(t, a)
+		for _, f := range s.resets {
+			f(lockagent.Reset{From: "1", To: "2", Reason: "emptied"})
+		}
+		w.tells(t, "agentstarted agentstopped")
+	})
+}
+
+func TestUncertainTellsTheStoresError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTap(memstore.New())
+		w := &witness{}
+		a := start(t, Config{Store: s, Recorder: w})
+		granted(t, a.Acquire(background, "door", who("ann")))
+		s.on("renew", func(o *op) { o.fail(errors.Join(lockagent.ErrStoreUnavailable, errors.New("no route"))) })
+		time.Sleep(12 * time.Second)
+		if u := w.of(lockagent.EventUncertain); len(u) != 1 || u[0].Err != "lockagent: store unavailable\nno route" {
+			t.Errorf("%+v", u)
+		}
+	})
+}

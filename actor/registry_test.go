@@ -1,0 +1,216 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// turnstile is a recorder that finds out if two actors of one lock are at work at
+// once, or if a lock is granted while it is held.
+type turnstile struct {
+	t     *testing.T
+	locks sync.Map // lockagent.Name -> *turn
+}
+
+type turn struct {
+	inside  atomic.Int32
+	granted atomic.Uint64 // the request that holds the lock
+}
+
+func (r *turnstile) Record(_ context.Context, e lockagent.Event) {
+	v, _ := r.locks.LoadOrStore(e.Lock, new(turn))
+	l := v.(*turn)
+	if e.Lock == "" {
+		return
+	}
+	if l.inside.Add(1) != 1 {
+		r.t.Errorf("%q: two actors at once", e.Lock)
+	}
+	switch {
+	case e.Kind == lockagent.EventGranted:
+		if !l.granted.CompareAndSwap(0, e.Request) {
+			r.t.Errorf("%q: granted to request %d while %d holds it", e.Lock, e.Request, l.granted.Load())
+		}
+	case e.Kind.EndsHold():
+		if !l.granted.CompareAndSwap(e.Request, 0) {
+			r.t.Errorf("%q: %v of request %d while %d holds it", e.Lock, e.Kind, e.Request, l.granted.Load())
+		}
+	}
+	if l.inside.Add(-1) != 0 {
+		r.t.Errorf("%q: two actors at once", e.Lock)
+	}
+}
+
+// Actors retire whenever nobody looks, and come back all the time. No request may
+// get lost between two of them.
+func TestRetirementLosesNothing(t *testing.T) {
+	for _, size := range []struct{ names, callers, rounds int }{
+		{1, 2, 1000}, {1, 64, 30}, {3, 64, 60}, {50, 96, 60}, {1000, 96, 60},
+	} {
+		names, callers, rounds := size.names, size.callers, size.rounds
+		t.Run(fmt.Sprintf("%d names and %d callers", names, callers), func(t *testing.T) {
+			store := newTap(memstore.New())
+			r := &turnstile{t: t}
+			a := start(t, Config{Store: store, Recorder: r, Idle: time.Nanosecond, HandOffTime: time.Nanosecond})
+			var actors, answers, holds atomic.Int64
+			make := a.registry.make
+			a.registry.make = func(e *entry) *lock { actors.Add(1); return make(e) }
+			holders := new(sync.Map)
+			var wg sync.WaitGroup
+			for i := range callers {
+				wg.Go(func() {
+					rnd := rand.New(rand.NewPCG(1, uint64(i)))
+					for range rounds {
+						name := lockagent.Name(fmt.Sprint("door", rnd.IntN(names)))
+						if rnd.IntN(8) == 0 {
+							await(t, "status", a.Status(name))
+						}
+						if rnd.IntN(8) == 0 {
+							if err := await(t, "release", a.Release(name, "stranger")); err != lockagent.ErrNotHeld && err != lockagent.ErrNotOwner {
+								t.Errorf("release: %v", err)
+							}
+						}
+						ctx, cancel := context.WithCancel(background)
+						c := a.Acquire(ctx, name, Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Try: rnd.IntN(4) == 0})
+						if rnd.IntN(4) == 0 {
+							go cancel()
+						}
+						g := await(t, "grant", c)
+						answers.Add(1)
+						exhausted(t, c)
+						if err := g.Err(); err != nil {
+							if !errors.Is(err, lockagent.ErrHeld) && !errors.Is(err, context.Canceled) && err != lockagent.ErrNotGranted {
+								t.Errorf("refused: %v", err)
+							}
+							cancel()
+							continue
+						}
+						holds.Add(1)
+						if other, loaded := holders.LoadOrStore(name, i); loaded {
+							t.Errorf("%q: granted to %d while %v holds it", name, i, other)
+						}
+						if rnd.IntN(2) == 0 {
+							yieldNow()
+						}
+						holders.Delete(name)
+						if err := await(t, "release", g.Release(background)); err != nil {
+							t.Errorf("release: %v", err)
+						}
+						cancel()
+					}
+				})
+			}
+			wg.Wait()
+			if n := answers.Load(); n != int64(callers*rounds) {
+				t.Errorf("%d of %d requests answered", n, callers*rounds)
+			}
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+			if n := a.entries(); n != 0 {
+				t.Errorf("%d actors left", n)
+			}
+			if n := store.subscriptions(); n != 0 {
+				t.Errorf("%d subscriptions left", n)
+			}
+			for i := range names {
+				if inspect(t, store.Store, lockagent.Name(fmt.Sprint("door", i))).Held {
+					t.Fatal("the store holds a lock in the end")
+				}
+			}
+			if o := store.overlaps(); len(o) != 0 {
+				t.Error(o)
+			}
+			t.Logf("%d holds, %d actors for %d names", holds.Load(), actors.Load(), names)
+			if actors.Load() < 2*int64(names) && callers < 10*names {
+				t.Errorf("only %d actors: nothing was tested", actors.Load())
+			}
+		})
+	}
+}
+
+func TestIdleActorsLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		a, b := start(t, Config{Store: s, Idle: time.Minute}), start(t, Config{Store: store})
+		for i := range 100 {
+			released(t, granted(t, a.Acquire(background, lockagent.Name(fmt.Sprint("door", i)), who("ann"))))
+		}
+		held := granted(t, a.Acquire(background, "held", who("ann")))
+		far := granted(t, b.Acquire(background, "far", who("bob")))
+		waiting := a.Acquire(background, "far", who("ann"))
+		time.Sleep(time.Minute - 1)
+		if n := a.entries(); n != 102 {
+			t.Errorf("%d actors before Idle has passed", n)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if n := a.entries(); n != 2 {
+			t.Errorf("%d actors when Idle has passed, want the one that is held and the one that is waited for", n)
+		}
+		time.Sleep(time.Hour)
+		released(t, held)
+		released(t, far)
+		released(t, granted(t, waiting))
+		time.Sleep(time.Minute + linger)
+		synctest.Wait()
+		if n := a.entries(); n != 0 {
+			t.Errorf("%d actors in the end", n)
+		}
+		if n := s.subscriptions(); n != 0 {
+			t.Errorf("%d subscriptions in the end", n)
+		}
+	})
+}
+
+// A lock is used more often than Idle: its actor stays.
+func TestUsedActorsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Idle: time.Minute})
+		var actors int
+		make := a.registry.make
+		a.registry.make = func(e *entry) *lock { actors++; return make(e) }
+		for range 100 {
+			released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+			time.Sleep(50 * time.Second)
+		}
+		if actors != 1 {
+			t.Errorf("%d actors", actors)
+		}
+	})
+}
+
+// The numbers of tenures grow from one actor of a lock to the next, and no tenure
+// is used twice.
+func TestTenuresGrowOverRetirement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTap(memstore.New())
+		a := start(t, Config{Store: s, Idle: time.Nanosecond})
+		var last uint64
+		s.on("acquire", func(o *op) {
+			if o.tenure.Number <= last {
+				t.Errorf("tenure %d after %d", o.tenure.Number, last)
+			}
+			last = o.tenure.Number
+			o.run()
+		})
+		for range 100 {
+			released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+			time.Sleep(time.Second)
+			if n := a.entries(); n != 0 {
+				t.Fatalf("%d actors", n)
+			}
+		}
+	})
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
+	"github.com/lockagent/lockagent/events"
+)
+
+// demoFlags are the flags of the verb demo.
+type demoFlags struct {
+	demo.Config
+	processes int
+	metrics   string
+	format    string
+}
+
+// exampleRedis is the address in what we suggest to try.
+const exampleRedis = "redis://127.0.0.1:6379"
+
+// Bounds of what one machine can be asked to show.
+const (
+	mostAgents  = 100
+	mostWorkers = 10_000
+	mostLocks   = 10_000
+	leastLease  = 10 * time.Millisecond
+)
+
+func newDemo() *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Have agents contend for locks, and prove that they exclude each other",
+		Long: `Agents with many workers contend for a few locks. Each lock protects a counter: a
+worker that was granted the lock reads the counter, thinks, and writes it back one
+greater. In the end every accepted write must be in the counter, and the event log
+of the agents must prove that no two holds overlapped.
+
+Nothing has to be installed: the store is in memory and the event log in an embedded
+NATS server. With --redis it is distributed; kill that Redis and start it again
+while the demo runs, and see what it says.`,
+		Example: `  lockagent demo
+  lockagent demo --no-locks                 the same without the locks, to see the check fail
+  lockagent demo --redis ` + exampleRedis + ` --processes 4`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.complete(cmd); err != nil {
+				return err
+			}
+			return f.run(cmd)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&f.Agents, "agents", 3, "`number` of agents in this process")
+	flags.IntVar(&f.processes, "processes", 0, "`number` of agents that are processes of their own, instead; needs --redis")
+	flags.IntVar(&f.Workers, "workers", 8, "`number` of workers of each agent")
+	flags.IntVar(&f.Locks, "locks", 4, "`number` of locks")
+	flags.DurationVar(&f.Duration, "duration", 5*time.Second, "`time` to work for; an interrupt ends it early")
+	flags.DurationVar(&f.Think, "think", 500*time.Microsecond, "`time` that a worker spends inside the critical section")
+	flags.DurationVar(&f.Lease, "lease", 5*time.Second, "`time` for which a lock stays with an agent that does not renew it")
+	flags.BoolVar(&f.NoLocks, "no-locks", false, "skip the locks, to see the check fail")
+	connectionFlag(cmd, &f.Redis, "redis", "`URL` of a Redis to be the store")
+	connectionFlag(cmd, &f.NATS, "nats", "`URL` of a NATS server to keep the event log")
+	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9464")
+	flags.StringVar(&f.format, "format", "text", "`form` of the summary: text or json")
+	return cmd
+}
+
+// complete checks the flags, and sets what follows from them.
+func (f *demoFlags) complete(cmd *cobra.Command) error {
+	set := cmd.Flags().Changed
+	if f.NoLocks {
+		for _, name := range []string{"redis", "nats", "lease", "metrics"} {
+			if set(name) {
+				return usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
+			}
+		}
+		f.Redis, f.NATS = "", "" // the environment is meant for those who use them
+	}
+	if set("processes") {
+		if set("agents") {
+			return usage(fmt.Sprintf("lockagent demo --redis %s --processes %d", exampleRedis, max(1, f.processes)),
+				"--processes says already how many agents there are: one in each process; leave --agents out")
+		}
+		if err := between(cmd, "processes", f.processes, mostAgents, 3); err != nil {
+			return err
+		}
+		if f.Redis == "" && !f.NoLocks {
+			return usage(fmt.Sprintf("lockagent demo --redis %s --processes %d", exampleRedis, f.processes),
+				"--processes needs --redis, for a store in memory cannot be shared between processes")
+		}
+		if f.metrics != "" {
+			return usage("lockagent demo --metrics "+f.metrics, "--metrics are those of one process; leave --processes out")
+		}
+		f.Agents = f.processes
+	}
+	for _, n := range []struct {
+		name              string
+		value, most, good int
+	}{
+		{"agents", f.Agents, mostAgents, 3},
+		{"workers", f.Workers, mostWorkers, 8},
+		{"locks", f.Locks, mostLocks, 4},
+	} {
+		if err := between(cmd, n.name, n.value, n.most, n.good); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.Duration <= 0:
+		return usage("lockagent demo --duration 5s", "--duration must be longer than nothing, not %v", f.Duration)
+	case f.Think < 0:
+		return usage("lockagent demo --think 500us", "--think cannot be negative, as %v is", f.Think)
+	case f.Lease < leastLease || f.Lease > lockagent.MaxLease:
+		return usage("lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease)
+	}
+	return checkFormat(cmd, f.format, "text", "json")
+}
+
+// between checks a count.
+func between(cmd *cobra.Command, flag string, n, most, good int) error {
+	if n >= 1 && n <= most {
+		return nil
+	}
+	try := fmt.Sprintf("%s --%s %d", cmd.CommandPath(), flag, good)
+	if flag == "processes" {
+		try += " --redis " + exampleRedis
+	}
+	return usage(try, "--%s must be between 1 and %d, not %d", flag, most, n)
+}
+
+func (f *demoFlags) run(cmd *cobra.Command) (err error) {
+	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	var metrics *metricsServer
+	screen := demo.NewScreen(stdout, terminalWidth(stdout), func() string {
+		if metrics == nil {
+			return f.Intro()
+		}
+		return f.Intro() + "\nMetrics: " + metrics.url
+	})
+	stderr = screen.Above(stderr)
+	f.Logger = newLogger(stderr)
+	if f.format == "text" {
+		f.Watch, f.Every = screen.Watch, screen.Every()
+	}
+	if f.processes > 0 {
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		f.Command = func() *exec.Cmd {
+			command := exec.Command(program, demoAgentVerb)
+			command.Stderr = stderr
+			return command
+		}
+	}
+	if f.metrics != "" {
+		if metrics, err = serveMetrics(f.metrics); err != nil {
+			return &failure{exitFailed, err, "lockagent demo --metrics 127.0.0.1:0"}
+		}
+		defer func() { err = errors.Join(err, metrics.close()) }()
+		f.Telemetry.MeterProvider = metrics.provider
+	}
+	summary, err := demo.Run(cmd.Context(), f.Config)
+	screen.Clear()
+	if err != nil {
+		return f.explain(err)
+	}
+	if f.format == "json" {
+		err = writeJSON(stdout, &summary)
+	} else {
+		err = f.write(stdout, &summary)
+	}
+	if err != nil {
+		return err
+	}
+	return f.verdict(&summary)
+}
+
+func (f *demoFlags) write(stdout io.Writer, s *demo.Summary) error {
+	if terminalWidth(stdout) == 0 {
+		if _, err := fmt.Fprintln(stdout); err != nil {
+			return err
+		}
+	}
+	if err := s.WriteText(stdout, hasColour(stdout)); err != nil {
+		return err
+	}
+	if !s.OK {
+		return nil
+	}
+	next := "\nNext: lockagent demo --no-locks    the same without locks, to see the check fail\n"
+	if f.Redis == "" {
+		next += "      lockagent demo --redis " + exampleRedis + " --processes 4\n"
+	}
+	_, err := io.WriteString(stdout, next)
+	return err
+}
+
+// verdict is an error that names the checks that failed.
+func (f *demoFlags) verdict(s *demo.Summary) error {
+	if s.OK {
+		return nil
+	}
+	var failed []string
+	for _, c := range s.Failed() {
+		failed = append(failed, c.Name)
+	}
+	out := &failure{code: exitFailed, err: fmt.Errorf("not proven: %s", strings.Join(failed, ", "))}
+	if codeOf(s.Failure) == exitBug {
+		out.code = exitBug
+	}
+	switch {
+	case f.NoLocks:
+		out.try = "lockagent demo    (the same with the locks)"
+	case s.Events.Dropped > 0:
+		out.try = fmt.Sprintf("lockagent demo --think %v    (so that the event log keeps up)", max(2*f.Think, time.Millisecond))
+	}
+	return out
+}
+
+// explain has an error that kept the demo from beginning say what to do about it.
+func (f *demoFlags) explain(err error) error {
+	switch {
+	case errors.Is(err, lockagent.ErrBadURL):
+		return &failure{exitUsage, err, "lockagent demo --redis " + exampleRedis}
+	case errors.Is(err, lockagent.ErrStoreUnavailable):
+		return &failure{exitUnavailable, err, "lockagent demo    (needs no Redis), or start one: redis-server"}
+	case errors.Is(err, events.ErrBadURL):
+		return &failure{exitUsage, err, "lockagent demo --nats " + defaultNATS}
+	case errors.Is(err, demo.ErrNoEventLog):
+		return &failure{exitUnavailable, err, "lockagent demo    (has a NATS server of its own), or start one: nats-server -js"}
+	}
+	return err
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// patientLease is for tests with a Redis: its calls are given up after a part of the
+// lease, which on a busy machine must not be soon.
+const patientLease = "30s"
+
+// summaryLines begin the lines of a summary in which all is proven.
+var summaryLines = []string{
+	"  grants ", "  waits ", "  hand-offs ", "  store calls ", "  losses ", "  refused ",
+	"  ok   no lost update ", "  ok   agents ", "  ok   event log ", "  ok   mutual exclusion ",
+}
+
+func TestDemo(t *testing.T) {
+	r := call(t, "demo", "--duration", "1s")
+	r.expect(t, exitOK, append(summaryLines,
+		"3 agents with 8 workers each contend for 4 locks for 1s.\nStore: in memory. Event log: in an embedded NATS server.\n",
+		"  losses       none\n", "0 operations with an old token", "3 of 3 ended well", "Next: lockagent demo --no-locks"), nil)
+	if r.stderr != "" {
+		t.Errorf("stderr says %q", r.stderr)
+	}
+	if strings.ContainsAny(r.stdout, "\r\x1b") {
+		t.Errorf("the output is none of a terminal, but has what only a terminal understands: %q", r.stdout)
+	}
+}
+
+func TestDemoWithoutLocks(t *testing.T) {
+	call(t, "demo", "--no-locks", "--duration", "500ms").expect(t, exitFailed,
+		[]string{"without locking anything", "FAIL no lost update", "were lost"},
+		[]string{"not proven: no lost update", "Try: lockagent demo"})
+}
+
+func TestDemoJSON(t *testing.T) {
+	r := call(t, "demo", "--duration", "300ms", "--agents", "2", "--workers", "3", "--locks", "1", "--think", "0", "--format", "json")
+	r.expect(t, exitOK, nil, nil)
+	s := decodeSummary(t, r)
+	switch {
+	case !s.OK, s.Agents != 2, s.Workers != 3, s.Locks != 1, !s.Locked, s.Processes, s.Store != "memory", s.EventLog != "embedded",
+		s.Grants == 0, s.Updates == 0, s.LostUpdates != 0, s.Audit == nil, len(s.Checks) != 4, len(s.Counters) != 1, s.Waits.Max < s.Waits.P50:
+		t.Errorf("the summary is wrong: %s", r.stdout)
+	}
+}
+
+func decodeSummary(t *testing.T, r result) demo.Summary {
+	t.Helper()
+	var s demo.Summary
+	d := json.NewDecoder(strings.NewReader(r.stdout))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		t.Fatalf("the summary cannot be read: %v\n%s", err, r.stdout)
+	}
+	return s
+}
+
+func TestDemoInProcesses(t *testing.T) {
+	server := redistest.Start(t)
+	t.Setenv(asProgram, "1")
+	r := call(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "1s", "--lease", patientLease, "--format", "json")
+	r.expect(t, exitOK, nil, nil)
+	s := decodeSummary(t, r)
+	if !s.OK || s.Agents != 3 || !s.Processes || s.Store != "redis" || s.Audit.Agents != 3 || s.StoreCalls.Acquire == 0 {
+		t.Errorf("the summary is wrong: %s", r.stdout)
+	}
+	if keys := server.Do("KEYS", "lockagent/demo/*"); len(keys.([]any)) > 0 {
+		t.Errorf("locks are left in Redis: %v", keys)
+	}
+}
+
+// grants are the counts in the lines of progress.
+func grants(output string) []int {
+	var all []int
+	for _, m := range regexp.MustCompile(`([\d,]+) grants `).FindAllStringSubmatch(output, -1) {
+		n, _ := strconv.Atoi(strings.ReplaceAll(m[1], ",", "")) // digits, as the expression says
+		all = append(all, n)
+	}
+	return all
+}
+
+func working(output string) bool {
+	g := grants(output)
+	return len(g) > 0 && g[len(g)-1] > 0
+}
+
+// The agents go on when their Redis is killed and comes back without anything.
+func TestDemoWithRedisRestartedEmpty(t *testing.T) {
+	server := redistest.Start(t)
+	t.Setenv(asProgram, "1")
+	r := start(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "1h", "--lease", patientLease)
+	r.await(t, "it works", working)
+	server.Restart()
+	r.await(t, "it saw the reset", func(output string) bool { return strings.Contains(output, "store reset") })
+	before := len(grants(r.String()))
+	r.await(t, "it works again", func(output string) bool {
+		g := grants(output)
+		return len(g) > before+1 && g[len(g)-1] > g[before-1]
+	})
+	r.interrupt(t).expect(t, exitOK, append(summaryLines, "  store resets ", "emptied", "3 of 3 ended well"), nil)
+}
+
+// Whoever holds a lock when Redis forgets it may overlap with the next holder. The
+// counters refuse the old tokens, and the audit names the reset.
+func TestDemoWithRedisFlushed(t *testing.T) {
+	server := redistest.Start(t)
+	r := start(t, "demo", "--redis", server.URL(), "--duration", "1h", "--locks", "1", "--think", "300ms", "--lease", patientLease)
+	for n := range 4 {
+		r.await(t, "it goes on", func(text string) bool { return len(grants(text)) > n })
+		server.Do("FLUSHALL")
+	}
+	r.interrupt(t).expect(t, exitOK, summaryLines, nil)
+}
+
+// A Redis that is gone for good does not keep the demo from ending.
+func TestDemoWithRedisGone(t *testing.T) {
+	server := redistest.Start(t)
+	r := start(t, "demo", "--redis", server.URL(), "--duration", "1h", "--lease", patientLease)
+	r.await(t, "it works", working)
+	server.Kill()
+	r.await(t, "nothing is granted any more", func(output string) bool { return strings.Contains(output, " 0/s ") })
+	r.interrupt(t).expect(t, exitOK, summaryLines, nil)
+}
+
+func TestDemoWithoutRedis(t *testing.T) {
+	server := redistest.Start(t)
+	server.Kill()
+	for _, args := range [][]string{
+		{"demo", "--redis", server.URL()},
+		{"demo", "--redis", server.URL(), "--processes", "2"},
+	} {
+		r := call(t, args...)
+		r.expect(t, exitUnavailable, nil, []string{"lockagent: ", "Try: "})
+		if r.stdout != "" {
+			t.Errorf("it says %q before it knows", r.stdout)
+		}
+	}
+}
+
+func TestDemoWithTheWrongPassword(t *testing.T) {
+	const secret = "open-sesame"
+	server := redistest.Start(t, redistest.WithPassword(secret))
+	r := call(t, "demo", "--redis", server.UserURL("", "wrong-"+secret))
+	r.expect(t, exitNotPermitted, nil, []string{"lockagent: "})
+	if strings.Contains(r.stderr, secret) {
+		t.Errorf("stderr has the password: %s", r.stderr)
+	}
+	t.Setenv("LOCKAGENT_REDIS", server.URL())
+	call(t, "demo", "--duration", "200ms", "--lease", patientLease).expect(t, exitOK, []string{"Store: Redis"}, nil)
+}
+
+func TestDemoMetrics(t *testing.T) {
+	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h")
+	r.await(t, "it works", working)
+	url := regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.String())
+	if url == nil {
+		t.Fatalf("it does not say where the metrics are:\n%s", r)
+	}
+	response, err := http.Get(url[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	for _, want := range []string{"lockagent_lock_acquire_duration_seconds_count{", "lockagent_store_call_duration_seconds_count{", "lockagent_lock_held{"} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("the metrics have no %s:\n%s", want, body)
+		}
+	}
+	r.interrupt(t).expect(t, exitOK, summaryLines, nil)
+}
+
+func TestDemoMetricsWithoutAPort(t *testing.T) {
+	call(t, "demo", "--metrics", "nowhere").expect(t, exitFailed, nil, []string{"missing port", "Try: lockagent demo --metrics 127.0.0.1:0"})
+}
+
+// program starts the program in a process of its own, as the leader of a group.
+func program(t *testing.T, args ...string) (*exec.Cmd, *output) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out output
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdout, cmd.Stderr = &out, t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // in case the test has given up
+	return cmd, &out
+}
+
+// A terminal sends an interrupt to the whole group of processes.
+func TestDemoInterrupted(t *testing.T) {
+	server := redistest.Start(t)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			cmd, out := program(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--lease", patientLease)
+			out.await(t, "it works", working)
+			if err := syscall.Kill(-cmd.Process.Pid, sig); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+			result{cmd.ProcessState.ExitCode(), out.String(), ""}.expect(t, exitOK, summaryLines, nil)
+		})
+	}
+}
+
+// Whoever reads the output may go away: that ends nothing but the output.
+func TestDemoWithItsReaderGone(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	temporary := t.TempDir()
+	cmd := exec.Command(self, "demo", "--duration", "200ms")
+	cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+temporary)
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = write, &stderr
+	_ = cmd.Run() // the exit code is looked at
+	write.Close()
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed || stderr.Len() > 0 {
+		t.Errorf("exit code %d, want %d; stderr: %s", code, exitFailed, &stderr)
+	}
+	left, err := os.ReadDir(temporary)
+	if err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v, %v", left, err)
+	}
+}
+
+func TestVerdictNamesWhatHelps(t *testing.T) {
+	f := demoFlags{}
+	f.Think = time.Millisecond
+	s := demo.Summary{Events: demo.EventCounts{Dropped: 1}, Checks: []demo.Check{{Name: "event log"}, {Name: "agents", OK: true}}}
+	var stderr bytes.Buffer
+	if code := reportError(&stderr, f.verdict(&s)); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	want := "lockagent: not proven: event log\nTry: lockagent demo --think 2ms    (so that the event log keeps up)\n"
+	if got := stderr.String(); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
+// The summary is a contract: fields are only added. So is the report in it.
+func TestSummaryFields(t *testing.T) {
+	text, err := json.Marshal(demo.Summary{Audit: &events.Report{}, Checks: []demo.Check{{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"ok", "agents", "processes", "workers", "locks", "locked", "store", "event_log", "elapsed_ms", "grants",
+		"grants_per_second", "waits", "hand_offs", "hand_off_share", "store_calls", "store_resets", "losses",
+		"unconfirmed_releases", "counters", "updates", "lost_updates", "refused_operations", "unfinished", "events", "audit", "checks",
+	} {
+		if _, ok := fields[name]; !ok {
+			t.Errorf("the summary has no field %q", name)
+		}
+		delete(fields, name)
+	}
+	if len(fields) > 0 {
+		t.Errorf("fields that nobody has written down here: %v", fmt.Sprint(fields))
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+)
+
+func newEvents() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Read the event log",
+		Long:  "Read the log of everything that happened to locks: every agent publishes it to NATS.",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  wantsVerb("tail"),
+	}
+	cmd.AddCommand(newEventsTail(), newEventsAudit())
+	return cmd
+}
+
+// parseLock checks the value of --lock, which may be empty.
+func parseLock(cmd *cobra.Command, text string) (lockagent.Name, error) {
+	if text == "" {
+		return "", nil
+	}
+	name, err := lockagent.ParseName(text)
+	if bad, ok := errors.AsType[*lockagent.NameError](err); ok {
+		return "", usage(cmd.CommandPath()+" --lock orders/42", "--lock cannot be %q: %s", text, bad.Reason)
+	}
+	return name, err
+}
+
+// parseKinds checks the values of --kind.
+func parseKinds(cmd *cobra.Command, texts []string) ([]lockagent.EventKind, error) {
+	var kinds []lockagent.EventKind
+	for _, text := range texts {
+		kind, ok := lockagent.ParseEventKind(text)
+		if !ok {
+			return nil, usage(cmd.CommandPath()+" --kind granted,lost", "there is no kind of event %q; the kinds are %s", text, kindNames())
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range lockagent.EventKinds() {
+		names = append(names, k.String())
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+)
+
+// logged starts a NATS server and lets a demo fill its event log.
+func logged(t *testing.T) (url string) {
+	t.Helper()
+	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	r := call(t, "demo", "--nats", server.URL(), "--duration", "200ms", "--locks", "2")
+	r.expect(t, exitOK, []string{"Event log: in NATS."}, nil)
+	return server.URL()
+}
+
+func lines(text string) []string { return slices.Collect(strings.Lines(text)) }
+
+func TestEventsTail(t *testing.T) {
+	url := logged(t)
+	all := call(t, "events", "tail", "--nats", url, "--all", "--follow=false")
+	all.expect(t, exitOK, []string{"agentstarted", "granted", "token ", "by store", "released", "agentstopped"}, nil)
+
+	since := call(t, "events", "tail", "--nats", url, "--since", "1h", "--follow=false")
+	if since.stdout != all.stdout {
+		t.Errorf("the last hour has %d lines, want all %d", len(lines(since.stdout)), len(lines(all.stdout)))
+	}
+
+	some := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--lock", "lockagent/demo/2", "--kind", "granted,released")
+	some.expect(t, exitOK, nil, nil)
+	for _, line := range lines(some.stdout) {
+		if !strings.Contains(line, "  lockagent/demo/2  ") || !strings.Contains(line, "  granted  ") && !strings.Contains(line, "  released  ") {
+			t.Fatalf("not asked for: %s", line)
+		}
+	}
+	if n, m := len(lines(some.stdout)), len(lines(all.stdout)); n == 0 || n >= m {
+		t.Errorf("%d of %d lines are selected", n, m)
+	}
+
+	jsonl := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--format", "jsonl")
+	jsonl.expect(t, exitOK, nil, nil)
+	if n, m := len(lines(jsonl.stdout)), len(lines(all.stdout)); n != m {
+		t.Errorf("%d lines of JSON for %d events", n, m)
+	}
+	var agent lockagent.AgentID
+	err := events.ReadLines(strings.NewReader(jsonl.stdout), func(r events.Record, err error) error {
+		agent = r.Agent
+		return err
+	})
+	if err != nil {
+		t.Fatalf("the lines cannot be read back: %v", err)
+	}
+	one := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--format", "jsonl", "--agent", string(agent))
+	for _, line := range lines(one.stdout) {
+		if !strings.Contains(line, string(agent)) {
+			t.Fatalf("not asked for: %s", line)
+		}
+	}
+	if n := strings.Count(one.stdout, "agent.stopped"); n != 1 {
+		t.Errorf("%d agents, want 1", n)
+	}
+}
+
+func TestEventsTailFollows(t *testing.T) {
+	url := logged(t)
+	t.Setenv("LOCKAGENT_NATS", url)
+	r := start(t, "events", "tail", "--all")
+	r.await(t, "what there was", func(text string) bool { return strings.Count(text, "agentstopped") == 3 })
+	call(t, "demo", "--duration", "100ms", "--agents", "2").expect(t, exitOK, []string{"Event log: in NATS."}, nil)
+	r.await(t, "what came", func(text string) bool { return strings.Count(text, "agentstopped") == 5 })
+	r.interrupt(t).expect(t, exitOK, nil, nil)
+}
+
+func TestEventsWithoutNATS(t *testing.T) {
+	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	for _, verb := range []string{"tail", "audit"} {
+		call(t, "events", verb, "--nats", server.URL()).expect(t, exitUnavailable, nil, []string{"no such stream", "Try: "})
+	}
+	url := server.URL()
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"tail", "audit"} {
+		call(t, "events", verb, "--nats", url).expect(t, exitUnavailable, nil, []string{"NATS", "Try: "})
+	}
+}
+
+func TestEventsAudit(t *testing.T) {
+	url := logged(t)
+	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: no two holds overlapped\n", " of 3 agents on 2 locks: "}, nil)
+	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 locks: "}, nil)
+	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
+	call(t, "events", "audit", "--nats", url, "--agent", "nobody").expect(t, exitFailed, nil, []string{"there are no events"})
+	call(t, "events", "audit", "--nats", url, "--agent", "no body").expect(t, exitUsage, nil, []string{`"no body" is no agent`})
+
+	r := call(t, "events", "audit", "--nats", url, "--format", "json")
+	r.expect(t, exitOK, nil, nil)
+	var report events.Report
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Verdict != events.Proven || report.Grants == 0 {
+		t.Errorf("the report is wrong: %v\n%s", err, r.stdout)
+	}
+}
+
+func TestEventsAuditOfAFile(t *testing.T) {
+	url := logged(t)
+	log := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--format", "jsonl").stdout
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "events.jsonl")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	call(t, "events", "audit", "--file", file(log)).expect(t, exitOK, []string{"proven: "}, nil)
+	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitOK, []string{"proven: "}, nil)
+	callWith(t, log, "events", "audit", "--file", "-", "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
+	callWith(t, log, "events", "audit", "--file", "-", "--since", "1ns").expect(t, exitFailed, nil, []string{"there are no events"})
+	callWith(t, log, "events", "audit", "--file", "-", "--agent", "nobody").expect(t, exitFailed, nil, []string{"there are no events"})
+
+	all := lines(log)
+	i := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, "lock.released") })
+	missing := strings.Join(slices.Delete(slices.Clone(all), i, i+1), "")
+	callWith(t, missing, "events", "audit", "--file", "-").expect(t, exitFailed, []string{"incomplete: ", "missing: "}, []string{"not proven: incomplete"})
+
+	all[i] = "{}\n"
+	callWith(t, strings.Join(all, ""), "events", "audit", "--file", "-").expect(t, exitFailed, []string{"unreadable: "}, []string{"not proven"})
+}
+
+// overlapping is a log in which two agents held a lock at the same time.
+func overlapping(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, agent := range []struct {
+		id   lockagent.AgentID
+		from lockagent.StoreTime
+	}{{"a", 1000}, {"b", 2000}} {
+		for i, e := range []lockagent.Event{
+			{Kind: lockagent.EventGranted, Token: lockagent.Token(agent.from), How: lockagent.ByStore, StoreTime: agent.from},
+			{Kind: lockagent.EventReleased, Token: lockagent.Token(agent.from), Until: agent.from + 5000},
+			{Kind: lockagent.EventAgentStopped},
+		} {
+			e.Agent, e.Time = agent.id, time.Now()
+			if e.Kind != lockagent.EventAgentStopped {
+				e.Lock, e.Owner, e.Tenure = "orders/42", "me", 1
+			}
+			if err := events.WriteLine(&b, events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestEventsAuditFindsAnOverlap(t *testing.T) {
+	log := overlapping(t)
+	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitFailed, []string{"violated: ", `violation: "orders/42"`}, []string{"not proven: violated"})
+	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitFailed, []string{"violated: "}, nil)
+	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/43").expect(t, exitFailed, nil, []string{`there are no holds of "orders/43"`})
+}
+
+func TestEventText(t *testing.T) {
+	agent := lockagent.AgentID("470d6805-ae6d-4d11-9cd2-eb57ba61b13c")
+	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.Local)
+	for _, test := range []struct {
+		event lockagent.Event
+		want  string
+	}{
+		{
+			lockagent.Event{
+				Kind: lockagent.EventGranted, Lock: "orders/42", Owner: lockagent.Owner(agent) + "/7", Token: 123,
+				How: lockagent.ByHandOff, Waited: 3400 * time.Microsecond,
+			},
+			"granted     orders/42  token 123  by handoff  owner /7  waited 3.4ms",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42", Owner: "joe", Token: 123, Held: time.Second, Reason: lockagent.LostDeadline},
+			`lost        orders/42  token 123  owner "joe"  held 1s  reason deadline`,
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventUncertain, Lock: "orders/42", Owner: "joe", Remaining: time.Second, Err: "no answer"},
+			`uncertain   orders/42  owner "joe"  trusted for 1s  error "no answer"`,
+		},
+		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Waiters: 3}, "queued      orders/42  3 waiting"},
+		{lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "a", To: "b", Reason: "emptied"}}, "storereset  emptied, from a to b"},
+		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
+	} {
+		test.event.Agent, test.event.Time = agent, at
+		want := "03:04:05.678901  470d6805 #9       " + test.want
+		if got := eventText(events.Record{Event: test.event, Seq: 9}); got != want {
+			t.Errorf("the line is\n%q, want\n%q", got, want)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/memstore"
+	"github.com/lockagent/lockagent/tracing"
+)
+
+// probe is a resource that tells of each read.
+type probe struct {
+	reads  chan lockagent.Token
+	writes chan lockagent.Token
+}
+
+func (p probe) read(_ lockagent.Name, token lockagent.Token) (int64, error) {
+	p.reads <- token
+	return 0, nil
+}
+
+func (p probe) write(_ lockagent.Name, token lockagent.Token, _ int64) error {
+	p.writes <- token
+	return nil
+}
+
+// A worker that is told in the middle of its work that the lock is lost stops, does
+// not write, counts the loss, and goes on with the next.
+func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
+	log := eventLog{Connection: events.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)}}
+	store := memstore.New()
+	defer store.Close()
+	other, err := channelapi.New(channelapi.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+
+	p := probe{reads: make(chan lockagent.Token), writes: make(chan lockagent.Token, 1)}
+	work := Work{Workers: 1, Locks: 1, Think: time.Hour, Lease: 3 * time.Second} // renewed, and found to be lost, after one second
+	a, err := newAgent(work, p, store.Share(), log, tracing.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.run(ctx) }()
+
+	first := <-p.reads
+	if held, err := other.Lock(work.names()[0]).ForceUnlock(t.Context()); err != nil || !held {
+		t.Fatalf("ForceUnlock: %v, %v", held, err)
+	}
+	if second := <-p.reads; second <= first {
+		t.Errorf("token %d came after %d", second, first)
+	}
+	s := a.stats()
+	if got := s.Losses[lockagent.LostDenied.String()]; got != 1 || s.lost() != 1 {
+		t.Errorf("losses are %v, want 1 denied", s.Losses)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("run: %v", err)
+	}
+	if len(p.writes) > 0 {
+		t.Errorf("a worker wrote with token %d after its lock was lost or its time was up", <-p.writes)
+	}
+	s = a.stats()
+	if s.Grants != 2 || s.lost() != 1 || s.Unfinished != 1 || s.Dropped+s.Unpublished != 0 || s.Published == 0 {
+		t.Errorf("stats are %+v", s)
+	}
+	a.store.Inspect(t.Context(), work.names()[0], func(_ lockagent.Inspection, err error) {
+		if !errors.Is(err, lockagent.ErrClosed) {
+			t.Errorf("the store was left open: %v", err)
+		}
+	})
+}
+
+// broken is a resource that has a defect.
+type broken struct{ counters }
+
+var errDefect = errors.New("defect")
+
+func (broken) read(lockagent.Name, lockagent.Token) (int64, error) { return 0, errDefect }
+
+func TestAgentEndsWithItsFirstError(t *testing.T) {
+	a, err := newAgent(Work{Workers: 3, Locks: 2, NoLocks: true}, broken{}, nil, eventLog{}, tracing.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.run(t.Context()); !errors.Is(err, errDefect) {
+		t.Errorf("run returned %v, want the defect", err)
+	}
+}

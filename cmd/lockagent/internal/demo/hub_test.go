@@ -1,0 +1,76 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/rpc"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+func testHub(t *testing.T, fenced bool, names ...lockagent.Name) *hub {
+	t.Helper()
+	h, err := openHub(newResource(names, fenced), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.close(); err != nil {
+			t.Errorf("close the hub: %v", err)
+		}
+		if _, err := os.Stat(h.dir); !os.IsNotExist(err) {
+			t.Errorf("the directory of the hub is still there: %v", err)
+		}
+	})
+	return h
+}
+
+func TestLinkRefusesOldTokens(t *testing.T) {
+	h := testHub(t, true, counter)
+	client, err := rpc.Dial("unix", h.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	perform(t, &link{client: client}, fencedSteps)
+}
+
+// A process never outlives the demonstration: it ends when its input does, whether
+// it has begun or not.
+func TestJoinEndsWithItsInput(t *testing.T) {
+	for name, begin := range map[string]bool{"before it began": false, "at work": true} {
+		t.Run(name, func(t *testing.T) {
+			work := Work{Workers: 2, Locks: 1, NoLocks: true}
+			h := testHub(t, false, work.names()...)
+			in, out := io.Pipe()
+			joined := make(chan error, 1)
+			go func() { joined <- Join(context.Background(), in, testLogger(t)) }()
+			if err := json.NewEncoder(out).Encode(invitation{Work: work, Hub: h.address()}); err != nil {
+				t.Fatal(err)
+			}
+			<-h.seats[0].ready
+			if begin {
+				close(h.seats[0].begin)
+				for h.resource.state()[work.names()[0]].Writes == 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			out.Close()
+			if err := <-joined; err != nil {
+				t.Errorf("Join: %v", err)
+			}
+		})
+	}
+}
+
+func TestJoinWithoutInvitation(t *testing.T) {
+	in, out := io.Pipe()
+	out.Close()
+	if err := Join(context.Background(), in, testLogger(t)); err == nil {
+		t.Error("Join did without an invitation")
+	}
+}

@@ -1,0 +1,72 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/memstore"
+	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/tracing"
+)
+
+// openLog starts a server for the event log, or finds out whether there is one.
+func (s *show) openLog() (*natsserver.Server, error) {
+	s.log.Logger = s.cfg.Logger
+	if s.cfg.NATS != "" {
+		s.log.URL = s.cfg.NATS
+		reader, err := events.OpenReader(events.ReaderConfig{Connection: s.log.Connection})
+		if err != nil {
+			return nil, fmt.Errorf("%w at %s: %w", ErrNoEventLog, Redacted(s.cfg.NATS), err)
+		}
+		reader.Close()
+		return nil, nil
+	}
+	cfg := natsserver.Config{Temporary: true, Logger: s.cfg.Logger}
+	if s.cfg.Command != nil {
+		cfg.Listen = "127.0.0.1:0"
+	}
+	server, err := natsserver.Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.log.own = true
+	if s.cfg.Command != nil {
+		s.log.URL = server.URL()
+	} else {
+		s.log.InProcess = server
+	}
+	return server, nil
+}
+
+// openStore opens a store for an agent of this process.
+func (s *show) openStore(ctx context.Context) (lockagent.Store, error) {
+	if s.cfg.Redis != "" {
+		return openRedis(ctx, s.cfg.Redis, s.cfg.Lease)
+	}
+	if s.memory == nil {
+		s.memory = memstore.New()
+	}
+	return s.memory.Share(), nil
+}
+
+// openRedis opens a store for locks with the given lease. A call that has no
+// answer is given up soon enough for a renewal to be tried again.
+func openRedis(ctx context.Context, url string, lease time.Duration) (lockagent.Store, error) {
+	store, err := redisstore.Config{CallTimeout: min(redisstore.DefaultCallTimeout, lease/4)}.Open(ctx, url)
+	if err != nil {
+		return nil, err // and no store, rather than one that is a nil pointer
+	}
+	return store, nil
+}
+
+func (s *show) telemetry() tracing.Config {
+	t := s.cfg.Telemetry
+	if s.cfg.Redis != "" {
+		t.System = "redis"
+	}
+	return t
+}

@@ -1,0 +1,110 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Intro says what a demonstration is going to do.
+func (cfg Config) Intro() string {
+	agents := counted(cfg.Agents, "agent", "agents")
+	if cfg.Command != nil {
+		agents += ", each a process of its own,"
+	}
+	what := fmt.Sprintf("%s with %s each", agents, counted(cfg.Workers, "worker", "workers"))
+	if cfg.NoLocks {
+		return fmt.Sprintf("%s write to %s for %v without locking anything.", what, counted(cfg.Locks, "counter", "counters"), cfg.Duration)
+	}
+	store, log := "in memory", "in an embedded NATS server"
+	if cfg.Redis != "" {
+		store = "Redis"
+	}
+	if cfg.NATS != "" {
+		log = "in NATS"
+	}
+	return fmt.Sprintf("%s contend for %s for %v.\nStore: %s. Event log: %s.", what, counted(cfg.Locks, "lock", "locks"), cfg.Duration, store, log)
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return number(n) + " " + many
+}
+
+// WriteText writes the summary for people.
+func (s *Summary) WriteText(w io.Writer, colour bool) error {
+	var b strings.Builder
+	b.WriteString("What happened\n")
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	if s.Locked {
+		s.writeLocked(line)
+	} else {
+		line("writes", "%s, or %s per second", number(s.Updates), number(int64(float64(s.Updates)/float64(max(1, s.ElapsedMS))*1000)))
+	}
+	b.WriteString("\nWhat was checked\n")
+	for _, c := range s.Checks {
+		fmt.Fprintf(&b, "  %s %-18s%s\n", mark(c.OK, colour), c.Name, c.Says)
+		for _, d := range c.Detail {
+			fmt.Fprintf(&b, "       %s\n", d)
+		}
+	}
+	if s.OK && s.Locked {
+		b.WriteString("\nProven: no two workers ever held the same lock at the same time")
+		if s.Audit != nil && len(s.Audit.Explained) > 0 {
+			b.WriteString(", apart from the\noverlaps above, in which no update was lost, for the counters refuse old tokens")
+		}
+		b.WriteString(".\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (s *Summary) writeLocked(line func(name, format string, args ...any)) {
+	line("grants", "%s, or %s per second", number(s.Grants), number(int64(s.GrantsPerSecond)))
+	line("waits", "half of them up to %s, 99 %% up to %s, the longest %s", micros(s.Waits.P50), micros(s.Waits.P99), micros(s.Waits.Max))
+	line("hand-offs", "%s of the grants, made inside an agent without asking the store", percent(s.HandOffShare))
+	line("store calls", "%.2f per grant: %s to acquire, %s to release, %s to renew", s.StoreCalls.PerGrant,
+		number(s.StoreCalls.Acquire), number(s.StoreCalls.Release), number(s.StoreCalls.Renew))
+	if n := len(s.StoreResets); n > 0 {
+		line("store resets", "%d (%s): the store may have come back without what it knew", n, strings.Join(s.StoreResets, ", "))
+	}
+	line("losses", "%s", losses(s.Losses))
+	if s.Unconfirmed > 0 {
+		line("unconfirmed", "%s of which the store could not be told in time", counted(int(s.Unconfirmed), "release", "releases"))
+	}
+	if s.Unfinished > 0 {
+		line("unfinished", "%s, for time was up", counted(int(s.Unfinished), "update", "updates"))
+	}
+	line("refused", "%s with an old token", counted(int(s.Refused), "operation", "operations"))
+}
+
+func losses(by map[string]uint64) string {
+	if len(by) == 0 {
+		return "none"
+	}
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(by)) {
+		parts = append(parts, fmt.Sprintf("%s (%s)", number(by[reason]), reason))
+	}
+	return strings.Join(parts, ", ") + ": each holder was told"
+}
+
+func micros(us int64) string { return brief(time.Duration(us) * time.Microsecond) }
+
+func mark(ok, colour bool) string {
+	text, code := "FAIL", "31"
+	if ok {
+		text, code = "ok  ", "32"
+	}
+	if colour {
+		return "\x1b[" + code + "m" + text + "\x1b[m"
+	}
+	return text
+}

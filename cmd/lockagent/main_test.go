@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// asProgram in the environment makes the test binary the program, so that tests can
+// start it, and so that what they run can start itself.
+const asProgram = "LOCKAGENT_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	for _, name := range []string{"LOCKAGENT_REDIS", "LOCKAGENT_NATS", "NO_COLOR"} {
+		_ = os.Unsetenv(name) // cannot fail for a valid name
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds every wait in these tests. No test waits for it unless something
+// is broken.
+const patience = 2 * time.Minute
+
+// result is what became of a run of the program.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// call runs the program in this process until it ends.
+func call(t *testing.T, args ...string) result { return callWith(t, "", args...) }
+
+// callWith is call with a standard input.
+func callWith(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, args, strings.NewReader(stdin), &stdout, &stderr)
+	if ctx.Err() != nil {
+		t.Errorf("%v did not end by itself within %v", args, patience)
+	}
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// expect fails the test unless the program ended with code, and its outputs
+// contain the texts.
+func (r result) expect(t *testing.T, code int, stdout, stderr []string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, want %d", r.code, code)
+	}
+	for _, want := range stdout {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("stdout does not say %q", want)
+		}
+	}
+	for _, want := range stderr {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("stderr does not say %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("stdout:\n%s\nstderr:\n%s", r.stdout, r.stderr)
+	}
+}
+
+// running is the program at work.
+type running struct {
+	output
+	stop context.CancelFunc // as an interrupt does
+	end  result             // read it after output.ended
+}
+
+// start runs the program in this process. The test ends it, at the latest when the
+// test ends itself.
+func start(t *testing.T, args ...string) *running {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	r := &running{stop: stop, output: output{ended: ended}}
+	go func() {
+		defer close(ended)
+		var stderr bytes.Buffer
+		code := run(ctx, args, strings.NewReader(""), &r.output, &stderr)
+		r.end = result{code, r.String(), stderr.String()}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return r
+}
+
+// interrupt asks the program to end, and returns how it did.
+func (r *running) interrupt(t *testing.T) result {
+	t.Helper()
+	r.stop()
+	select {
+	case <-r.ended:
+	case <-time.After(patience):
+		t.Fatalf("it did not end within %v:\n%s", patience, r)
+	}
+	return r.end
+}

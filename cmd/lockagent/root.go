@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockagent",
+		Short: "A distributed lock manager",
+		Long: `lockagent is a distributed lock manager: one holder at a time, tokens that only
+grow, holders that are told of their loss, and an event log that proves it.`,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          wantsVerb("demo"),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.AddGroup(
+		&cobra.Group{ID: "try", Title: "Try it:"},
+		&cobra.Group{ID: "look", Title: "Look:"},
+		&cobra.Group{ID: "more", Title: "More:"},
+	)
+	root.CompletionOptions.DisableDefaultCmd = true
+	for group, commands := range map[string][]*cobra.Command{
+		"try":  {newDemo()},
+		"look": {newEvents()},
+		"more": {newVersion(), newCompletion()},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	help := newHelp()
+	help.GroupID = "more"
+	root.SetHelpCommand(help)
+	root.AddCommand(newDemoAgent())
+	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
+	root.SetHelpTemplate(root.HelpTemplate() + "\n" + exitHelp())
+	return root
+}
+
+// usageTemplate has our word for what the library calls a command.
+func usageTemplate(template string) string {
+	return strings.NewReplacer(
+		"{{if .Runnable}}", "{{if not .HasAvailableSubCommands}}",
+		"{{.CommandPath}} [command]{{end}}", "{{.CommandPath}} VERB [flags]{{end}}",
+		`Use "{{.CommandPath}} [command] --help" for more information about a command.`,
+		"More about a verb: {{.CommandPath}} VERB --help",
+		"Available Commands:", "Verbs:",
+	).Replace(template)
+}
+
+// wantsVerb is what a command does that only has others below it. first is the one
+// to try first.
+func wantsVerb(first string) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			cmd.SetOut(cmd.ErrOrStderr())
+			_ = cmd.Help() // nobody is there to tell if that cannot be written
+			return usage(cmd.CommandPath()+" "+first, "a verb is missing")
+		}
+		cmd.SuggestionsMinimumDistance = 2
+		for _, name := range cmd.SuggestionsFor(args[0]) {
+			return usage(cmd.CommandPath()+" "+name, "%q has no verb %q", cmd.CommandPath(), args[0])
+		}
+		return usage(cmd.CommandPath()+" --help", "%q has no verb %q", cmd.CommandPath(), args[0])
+	}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage(cmd.CommandPath(), "%q takes flags only, not %q", cmd.CommandPath(), args[0])
+}
+
+// flagError has the errors of flags carry the command that would have worked.
+func flagError(cmd *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		name := unknown.GetSpecifiedName()
+		if near := nearest(cmd, name); near != nil {
+			return usage(example(cmd, near), "%q has no flag --%s", cmd.CommandPath(), name)
+		}
+	}
+	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return usage(example(cmd, missing.GetFlag()), "--%s wants a value", missing.GetSpecifiedName())
+	}
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := bad.GetFlag()
+		try := example(cmd, f)
+		if _, err := strconv.ParseFloat(bad.GetValue(), 64); err == nil && f.Value.Type() == "duration" {
+			try = fmt.Sprintf("%s --%s %ss", cmd.CommandPath(), f.Name, bad.GetValue())
+		}
+		return usage(try, "--%s wants %s, not %q", f.Name, kindOf(f), bad.GetValue())
+	}
+	return usage(cmd.CommandPath()+" --help", "%w", err)
+}
+
+// kindOf says what a flag takes, for people.
+func kindOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int":
+		return "a whole number"
+	case "duration":
+		return "a duration such as 500ms, 5s or 2m"
+	case "bool":
+		return "true or false"
+	}
+	return "a " + f.Value.Type()
+}
+
+// example is a command with a flag as it can be used.
+func example(cmd *cobra.Command, f *pflag.Flag) string {
+	text := cmd.CommandPath() + " --" + f.Name
+	switch {
+	case f.Value.Type() == "bool":
+		return text
+	case f.DefValue != "" && f.DefValue != "[]" && f.DefValue != "0s":
+		return text + " " + f.DefValue
+	}
+	what, _ := pflag.UnquoteUsage(f)
+	return text + " " + strings.ToUpper(what)
+}
+
+// nearest is the flag whose name is most like the given one, or nil if none is.
+func nearest(cmd *cobra.Command, name string) *pflag.Flag {
+	var best *pflag.Flag
+	least := 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := distance(f.Name, name); d < least && !f.Hidden {
+			best, least = f, d
+		}
+	})
+	return best
+}
+
+// distance is how many letters have to be added, removed or replaced to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := corner
+			if a[i] != b[j] {
+				cost++
+			}
+			corner = row[j+1]
+			row[j+1] = min(row[j+1]+1, row[j]+1, cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+func TestUsage(t *testing.T) {
+	const redis = "redis://127.0.0.1:6379"
+	for _, test := range []struct {
+		args, says, try string
+	}{
+		{"", "a verb is missing", "lockagent demo"},
+		{"dmo", `"lockagent" has no verb "dmo"`, "lockagent demo"},
+		{"unlock", `"lockagent" has no verb "unlock"`, "lockagent --help"},
+		{"version now", `"lockagent version" takes flags only, not "now"`, "lockagent version"},
+		{"help nonsense", `there is no verb "nonsense"`, "lockagent --help"},
+		{"help demo nonsense", `there is no verb "demo nonsense"`, "lockagent --help"},
+		{"completion", "completion wants one of these shells: bash, fish, powershell, zsh", "lockagent completion bash"},
+		{"completion cmd.exe", "completion wants one of these shells", "lockagent completion bash"},
+		{"demo fast", `"lockagent demo" takes flags only, not "fast"`, "lockagent demo"},
+		{"demo --agnets 3", `"lockagent demo" has no flag --agnets`, "lockagent demo --agents 3"},
+		{"demo --no-lock", `"lockagent demo" has no flag --no-lock`, "lockagent demo --no-locks"},
+		{"demo --redi x", `"lockagent demo" has no flag --redi`, "lockagent demo --redis URL"},
+		{"demo --frobnicate", "unknown flag: --frobnicate", "lockagent demo --help"},
+		{"demo -x", "unknown shorthand flag: 'x' in -x", "lockagent demo --help"},
+		{"demo --agents", "--agents wants a value", "lockagent demo --agents 3"},
+		{"demo --agents many", `--agents wants a whole number, not "many"`, "lockagent demo --agents 3"},
+		{"demo --duration 7", `--duration wants a duration such as 500ms, 5s or 2m, not "7"`, "lockagent demo --duration 7s"},
+		{"demo --duration soon", `--duration wants a duration such as 500ms, 5s or 2m, not "soon"`, "lockagent demo --duration 5s"},
+		{"demo --no-locks=maybe", `--no-locks wants true or false, not "maybe"`, "lockagent demo --no-locks"},
+		{"demo --agents 0", "--agents must be between 1 and 100, not 0", "lockagent demo --agents 3"},
+		{"demo --workers 10001", "--workers must be between 1 and 10000, not 10001", "lockagent demo --workers 8"},
+		{"demo --locks -1", "--locks must be between 1 and 10000, not -1", "lockagent demo --locks 4"},
+		{"demo --duration 0s", "--duration must be longer than nothing, not 0s", "lockagent demo --duration 5s"},
+		{"demo --think -1s", "--think cannot be negative", "lockagent demo --think 500us"},
+		{"demo --lease 1ms", "--lease must be between 10ms and 8760h0m0s, not 1ms", "lockagent demo --lease 5s"},
+		{"demo --format xml", `--format must be text or json, not "xml"`, "lockagent demo --format json"},
+		{"demo --processes 2", "--processes needs --redis, for a store in memory cannot be shared between processes", "lockagent demo --redis " + redis + " --processes 2"},
+		{"demo --processes 0 --redis " + redis, "--processes must be between 1 and 100, not 0", "lockagent demo --processes 3 --redis " + redis},
+		{"demo --processes 2 --agents 3", "leave --agents out", "lockagent demo --redis " + redis + " --processes 2"},
+		{"demo --no-locks --redis " + redis, "--redis makes no difference", "lockagent demo --no-locks"},
+		{"demo --no-locks --nats nats://x", "--nats makes no difference", "lockagent demo --no-locks"},
+		{"demo --redis localhost:6379", "bad store URL", "lockagent demo --redis " + redis},
+		{"demo --nats localhost:4222", "bad NATS URL", "lockagent demo --nats " + defaultNATS},
+		{"demo --processes 2 --metrics :0 --redis " + redis, "leave --processes out", "lockagent demo --metrics :0"},
+		{"events", "a verb is missing", "lockagent events tail"},
+		{"events tial", `"lockagent events" has no verb "tial"`, "lockagent events tail"},
+		{"events tail --since -1m", "--since must be longer than nothing", "lockagent events tail --since 10m"},
+		{"events tail --since 1m --all", "exclude each other", "lockagent events tail --all"},
+		{"events tail --follow=false", "shows nothing", "lockagent events tail --all --follow=false"},
+		{"events tail --kind granted,stolen", `no kind of event "stolen"`, "lockagent events tail --kind granted,lost"},
+		{"events tail --lock {", "--lock cannot be", "lockagent events tail --lock orders/42"},
+		{"events tail --format json", `--format must be text or jsonl, not "json"`, "lockagent events tail --format jsonl"},
+		{"events tail --nats localhost:4222", "bad NATS URL", "lockagent events tail --nats " + defaultNATS},
+		{"events audit --file x --nats nats://y", "exclude each other", "lockagent events audit --file x"},
+		{"events audit --file /no/such/file", "no such file", "lockagent events audit --file events.jsonl"},
+		{"events audit --since 0s", "--since must be longer than nothing", "lockagent events audit --since 10m"},
+		{"events audit --format jsonl", `--format must be text or json, not "jsonl"`, "lockagent events audit --format json"},
+		{"events audit --lock {", "--lock cannot be", "lockagent events audit --lock orders/42"},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			r := call(t, strings.Fields(test.args)...)
+			r.expect(t, exitUsage, nil, []string{test.says, "\nTry: " + test.try + "\n"})
+			if r.stdout != "" {
+				t.Errorf("stdout says %q", r.stdout)
+			}
+			// What is worth trying has no usage errors of its own.
+			args := strings.Fields(test.try)[1:]
+			cmd, rest, err := newRoot().Find(args)
+			if err == nil {
+				err = cmd.ParseFlags(rest)
+			}
+			if err != nil && !strings.HasSuffix(test.try, "--help") {
+				t.Errorf("%q is a usage error itself: %v", test.try, err)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range []string{"--help", "help", "help demo", "demo --help", "events --help", "events tail --help", "events audit --help", "version --help"} {
+		call(t, strings.Fields(args)...).expect(t, exitOK, []string{exitHelp(), "Usage:\n  lockagent"}, nil)
+	}
+	r := call(t, "--help")
+	r.expect(t, exitOK, []string{"lockagent VERB [flags]", "Try it:\n  demo", "Look:\n  events"}, nil)
+	if strings.Contains(r.stdout, demoAgentVerb) {
+		t.Errorf("help shows %q, which is for ourselves", demoAgentVerb)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "fish", "powershell", "zsh"} {
+		call(t, "completion", shell).expect(t, exitOK, []string{"lockagent"}, nil)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	call(t, "version").expect(t, exitOK, []string{"lockagent ", "go1."}, nil)
+}
+
+// defect is an output that has one.
+type defect struct{}
+
+func (defect) Write([]byte) (int, error) { panic("a defect") }
+
+func TestPanic(t *testing.T) {
+	var stderr strings.Builder
+	if code := run(t.Context(), []string{"version"}, nil, defect{}, &stderr); code != exitBug {
+		t.Errorf("exit code %d, want %d", code, exitBug)
+	}
+	for _, want := range []string{"lockagent: bug: a defect\n", "defect.Write", "Please report this."} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("stderr does not say %q: %s", want, &stderr)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		code int
+	}{
+		{nil, exitOK},
+		{errors.New("some error"), exitFailed},
+		{usage("lockagent demo", "wrong"), exitUsage},
+		{fmt.Errorf("wrapped: %w", lockagent.ErrInternal), exitBug},
+		{fmt.Errorf("wrapped: %w", lockagent.ErrStoreUnavailable), exitUnavailable},
+		{fmt.Errorf("wrapped: %w", lockagent.ErrNotPermitted), exitNotPermitted},
+	} {
+		if got := codeOf(test.err); got != test.code {
+			t.Errorf("the exit code of %v is %d, want %d", test.err, got, test.code)
+		}
+	}
+	seen := make(map[int]bool)
+	for _, e := range exitCodes {
+		if seen[e.code] || e.meaning == "" {
+			t.Errorf("exit code %d has two meanings, or none", e.code)
+		}
+		seen[e.code] = true
+	}
+}

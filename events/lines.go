@@ -1,0 +1,47 @@
+package events
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxLine bounds a line of a file. The longest event is much shorter.
+const maxLine = 1 << 20
+
+// WriteLine writes r as one line of JSON.
+func WriteLine(w io.Writer, r Record) error {
+	_, err := w.Write(append(Append(nil, r), '\n'))
+	return err
+}
+
+// ReadLines calls visit for each line that [WriteLine] wrote. The Position of a
+// record is the number of its line. Empty lines are skipped.
+//
+// It returns nil at the end of in, what visit returned, or why in cannot be read.
+func ReadLines(in io.Reader, visit Visit) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	number := uint64(0)
+	for lines.Scan() {
+		number++
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		record, err := Decode(lines.Bytes())
+		if err != nil {
+			err = &DecodeError{Position: number, Err: err}
+		}
+		record.Position = number
+		if err := visit(record, err); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("events: line %d is longer than %d bytes", number+1, maxLine)
+	} else if err != nil {
+		return fmt.Errorf("events: %w", err)
+	}
+	return nil
+}

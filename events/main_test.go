@@ -1,0 +1,321 @@
+package events
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/natsserver"
+)
+
+// These make the test binary a NATS server, so that one can be killed.
+const (
+	serverDir  = "LOCKAGENT_TEST_NATS_DIR"
+	serverAddr = "LOCKAGENT_TEST_NATS_ADDR"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serverDir); dir != "" {
+		os.Exit(serve(dir, os.Getenv(serverAddr)))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// serve runs until the test that started it is gone.
+func serve(dir, addr string) int {
+	s, err := natsserver.Start(natsserver.Config{Dir: dir, Listen: addr})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(s.URL())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	if err := s.Stop(); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// patience bounds every wait in these tests. It is only used up when a test
+// fails.
+const patience = 60 * time.Second
+
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// process is a NATS server in a process of its own.
+type process struct {
+	t    testing.TB
+	dir  string
+	addr string
+	url  string
+	cmd  *exec.Cmd
+	in   io.Closer
+}
+
+// newProcess returns a server that is not started yet but has its address.
+func newProcess(t testing.TB) *process {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := &process{t: t, dir: t.TempDir(), addr: l.Addr().String(), url: "nats://" + l.Addr().String()}
+	t.Cleanup(p.kill)
+	return p
+}
+
+// start starts it, with patience: another program may have the port for a moment.
+func (p *process) start() {
+	p.t.Helper()
+	eventually(p.t, "the server is ready", func() bool {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), serverDir+"="+p.dir, serverAddr+"="+p.addr)
+		cmd.Stderr = p.t.Output()
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			p.t.Fatal(err)
+		}
+		p.cmd, p.in = cmd, in
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil || strings.TrimSpace(line) != p.url {
+			p.kill()
+			return false
+		}
+		return true
+	})
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) kill() {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	_ = p.cmd.Wait()
+	_ = p.in.Close()
+	p.cmd = nil
+}
+
+// link is the in-process way to a server, with a test's hand on it.
+type link struct {
+	mu     sync.Mutex
+	server *natsserver.Server
+	muted  bool
+	say    string
+	conns  []*linkConn
+}
+
+type linkConn struct {
+	net.Conn
+	link   *link
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *link) InProcessConn() (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server == nil {
+		return nil, syscall.EHOSTDOWN
+	}
+	c, err := l.server.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	conn := &linkConn{Conn: c, link: l, closed: make(chan struct{})}
+	l.conns = append(l.conns, conn)
+	return conn, nil
+}
+
+// use makes s the server of new connections; nil is none.
+func (l *link) use(s *natsserver.Server) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.server = s
+}
+
+// mute lets nothing from the server through any more.
+func (l *link) mute(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.muted = on
+}
+
+// lie gives the client text, once, instead of what the server says next.
+func (l *link) lie(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.say = text
+}
+
+// cut closes all connections.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		c.Close()
+	}
+	l.conns = nil
+}
+
+func (c *linkConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.link.mu.Lock()
+	muted, say := c.link.muted, c.link.say
+	c.link.say = ""
+	c.link.mu.Unlock()
+	if say != "" {
+		return copy(b, say), nil
+	}
+	if muted {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *linkConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// newPublisher returns a publisher that is closed at the end of the test if the
+// test has not done so.
+func newPublisher(t testing.TB, cfg Config) *Publisher {
+	t.Helper()
+	if cfg.Agent == "" {
+		cfg.Agent = testAgent
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = testLogger(t)
+	}
+	p, err := NewPublisher(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		done, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = p.Close(done)
+	})
+	return p
+}
+
+func testLogger(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func flushed(t testing.TB, p *Publisher) {
+	t.Helper()
+	if err := p.Flush(testContext(t)); err != nil {
+		t.Fatalf("%v; %+v", err, p.Stats())
+	}
+}
+
+// client returns a JetStream client of its own.
+func client(t testing.TB, c Connection) jetstream.JetStream {
+	t.Helper()
+	c.Logger = testLogger(t)
+	nc, err := c.dial("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// messages returns all that is in the stream, in its order.
+func messages(t testing.TB, js jetstream.JetStream, stream string) []*jetstream.RawStreamMsg {
+	t.Helper()
+	ctx := testContext(t)
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := s.CachedInfo().State
+	var all []*jetstream.RawStreamMsg
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		m, err := s.GetMsg(ctx, seq)
+		if err != nil {
+			t.Fatalf("message %d: %v", seq, err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// eventually waits for a state that nothing announces.
+func eventually(t testing.TB, what string, reached func() bool) {
+	t.Helper()
+	ctx := testContext(t)
+	for !reached() {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("not reached: %s", what)
+		}
+	}
+}
+
+// replayed returns all records of the stream, and the audit of them.
+func replayed(t testing.TB, c Connection, stream string) ([]Record, Report) {
+	t.Helper()
+	c.Logger = testLogger(t)
+	r, err := OpenReader(ReaderConfig{Connection: c, Stream: stream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var all []Record
+	audit := NewAudit()
+	err = r.Replay(testContext(t), From{}, Filter{}, func(r Record, err error) error {
+		if err == nil {
+			all = append(all, r)
+		}
+		return audit.Visit(r, err)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, audit.Report()
+}
+
+// requested is an event that the n-th request made.
+func requested(n int) lockagent.Event {
+	return lockagent.Event{Kind: lockagent.EventRequested, Lock: "orders/42", Request: uint64(n), Owner: "w"}
+}

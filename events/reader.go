@@ -1,0 +1,330 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+)
+
+const (
+	// idleCheck is how long no message may come before a reader looks whether that
+	// has another reason than that there is none.
+	idleCheck = time.Second
+
+	// prefetch is how many messages are under way to a reader.
+	prefetch = 4000
+
+	// tailBackoff is how long Tail waits before it tries to read on.
+	tailBackoff = 500 * time.Millisecond
+)
+
+// ReaderConfig says what a [Reader] reads. One of URL and InProcess must be set.
+type ReaderConfig struct {
+	Connection
+
+	// Stream is the name of the stream. Defaults to [DefaultStream].
+	Stream string
+}
+
+// Reader reads the events of all agents from a stream. It must be made by
+// [OpenReader] and closed. All methods are safe for concurrent use.
+type Reader struct {
+	cfg  ReaderConfig
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	gone chan signal // closed when the connection is closed
+}
+
+// Visit is called with each record of a stream or a file, in its order. What is
+// there but is no event is passed as a [*DecodeError], with a record that has
+// only its Position. An error that Visit returns ends the reading and is returned
+// as it is.
+type Visit func(Record, error) error
+
+// OpenReader connects to NATS, which must be there; the stream need not.
+//
+// It returns a [*lockagent.OptionError] or [ErrBadURL] for a wrong cfg, and
+// otherwise why there is no connection.
+func OpenReader(cfg ReaderConfig) (*Reader, error) {
+	if cfg.Stream == "" {
+		cfg.Stream = DefaultStream
+	}
+	if err := errors.Join(cfg.check(), checkStream(cfg.Stream)); err != nil {
+		return nil, err
+	}
+	r := &Reader{cfg: cfg, gone: make(chan signal)}
+	var err error
+	r.nc, err = cfg.dial("lockagent reader", nats.ClosedHandler(func(*nats.Conn) { close(r.gone) }))
+	if err != nil {
+		return nil, err
+	}
+	if r.js, err = jetstream.New(r.nc); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("events: %w", err)
+	}
+	return r, nil
+}
+
+// Close lets go of the connection. A Replay or Tail that goes on returns
+// [lockagent.ErrClosed].
+func (r *Reader) Close() {
+	r.nc.Close()
+	<-r.gone
+}
+
+// Replay calls visit for the selected records from from until the end that the
+// stream had when Replay was called.
+//
+// It returns nil at that end, what visit returned, the cause of ctx, [ErrNoStream],
+// or why the stream cannot be read on: then every record up to the last Position
+// was visited, and another Replay can go on behind it. A server that hangs may
+// hold up the return for some seconds after the end of ctx.
+func (r *Reader) Replay(ctx context.Context, from From, filter Filter, visit Visit) error {
+	if err := filter.check(); err != nil {
+		return err
+	}
+	stream, err := r.stream(ctx)
+	if err != nil {
+		return err
+	}
+	state := stream.CachedInfo().State
+	if state.Msgs == 0 || from.policy == jetstream.DeliverNewPolicy {
+		return nil
+	}
+	_, err = r.read(ctx, stream, from, filter, state.LastSeq, visit)
+	return err
+}
+
+// Tail calls visit for the selected records from from on, and goes on with those
+// that arrive. It survives the absence of the server and goes on where it was. If
+// the stream turns out to have been cut in the meantime, visit is passed
+// [ErrRewound], with a record that has only the Position of the cut.
+//
+// It returns what visit returned, the cause of ctx, [ErrNoStream] or, once the
+// reader is closed, [lockagent.ErrClosed]. A server that hangs may hold up the
+// return for some seconds after the end of ctx.
+func (r *Reader) Tail(ctx context.Context, from From, filter Filter, visit Visit) error {
+	if err := filter.check(); err != nil {
+		return err
+	}
+	stream, err := r.stream(ctx)
+	if err != nil {
+		return err
+	}
+	at := uint64(0) // up to where the stream was read
+	if from.policy == jetstream.DeliverNewPolicy {
+		at = stream.CachedInfo().State.LastSeq
+		from = FromPosition(at + 1)
+	}
+	for {
+		read, err := r.read(ctx, stream, from, filter, 0, visit)
+		if _, ok := errors.AsType[*interruption](err); !ok {
+			return err
+		}
+		r.cfg.Logger.Debug("events: reading is interrupted", "err", err)
+		if read > 0 {
+			at = read
+			from = FromPosition(at + 1)
+		}
+		before := stream
+		if stream, err = r.await(ctx); err != nil {
+			return err
+		}
+		if end := commonEnd(before, stream); end < at {
+			if err := visit(Record{Position: end}, ErrRewound); err != nil {
+				return err
+			}
+			at = end
+			from = FromPosition(at + 1)
+		}
+	}
+}
+
+// commonEnd is up to where a stream can still be what it was.
+func commonEnd(before, after jetstream.Stream) uint64 {
+	if !after.CachedInfo().Created.Equal(before.CachedInfo().Created) {
+		return 0
+	}
+	return after.CachedInfo().State.LastSeq
+}
+
+// await returns when the server tells about the stream again.
+func (r *Reader) await(ctx context.Context) (jetstream.Stream, error) {
+	for {
+		select {
+		case <-time.After(tailBackoff):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		stream, err := r.stream(ctx)
+		if _, ok := errors.AsType[*interruption](err); !ok {
+			return stream, err
+		}
+	}
+}
+
+func (r *Reader) stream(ctx context.Context) (jetstream.Stream, error) {
+	bounded, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	stream, err := r.js.Stream(bounded, r.cfg.Stream)
+	if err != nil {
+		return nil, r.failed(ctx, err)
+	}
+	return stream, nil
+}
+
+// interruption is an error of the server or the connection, which may pass.
+type interruption struct{ err error }
+
+func (e *interruption) Error() string { return "events: read: " + e.err.Error() }
+func (e *interruption) Unwrap() error { return e.err }
+
+// failed says what an error of the client library means to our caller.
+func (r *Reader) failed(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("%w: %s", ErrNoStream, r.cfg.Stream)
+	case r.nc.IsClosed():
+		return fmt.Errorf("events: read: %w", lockagent.ErrClosed)
+	}
+	return &interruption{err}
+}
+
+// read visits the records up to position last, or without end if last is 0. It
+// returns the position up to which it has read, or 0 if it has read nothing.
+func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, filter Filter, last uint64, visit Visit) (at uint64, err error) {
+	reconnects := r.nc.Stats().Reconnects
+	consumer, err := r.consume(ctx, from, filter)
+	if err != nil {
+		return 0, r.failed(ctx, err)
+	}
+	defer r.forget(consumer)
+	name := consumer.CachedInfo().Name
+	if last > 0 && consumer.CachedInfo().NumPending == 0 {
+		return 0, nil
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(prefetch))
+	if err != nil {
+		return 0, r.failed(ctx, err)
+	}
+	defer messages.Stop()
+	for {
+		m, err := next(ctx, messages)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			if last == 0 && r.nc.Stats().Reconnects != reconnects {
+				return at, &interruption{errors.New("the connection was interrupted")}
+			}
+			if last > 0 {
+				// What was left may have been removed.
+				if left, err := anyLeft(ctx, stream, filter, at, last); err != nil {
+					return at, r.failed(ctx, err)
+				} else if !left {
+					return at, nil
+				}
+			}
+			continue
+		}
+		if err != nil {
+			return at, r.failed(ctx, err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return at, r.failed(ctx, err)
+		}
+		position := meta.Sequence.Stream
+		if last > 0 && position > last {
+			return at, nil
+		}
+		if meta.Consumer != name {
+			// The library has made a new consumer, perhaps of another stream.
+			now, err := r.stream(ctx)
+			if err != nil {
+				return at, err
+			}
+			if commonEnd(stream, now) < at {
+				return at, &interruption{errors.New("the stream was replaced")}
+			}
+			name = meta.Consumer
+		}
+		if err := visit(decodeMessage(m, position)); err != nil {
+			return at, err
+		}
+		at = position
+		if last > 0 && (position == last || meta.NumPending == 0) {
+			return at, nil
+		}
+	}
+}
+
+// anyLeft reports whether there are messages for filter after at, up to last.
+func anyLeft(ctx context.Context, stream jetstream.Stream, filter Filter, at, last uint64) (bool, error) {
+	subjects := filter.subjects()
+	if subjects == nil {
+		subjects = []string{">"}
+	}
+	for _, subject := range subjects {
+		m, err := getNext(ctx, stream, at+1, subject)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil || m.Sequence <= last {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+func (r *Reader) consume(ctx context.Context, from From, filter Filter) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	cfg := jetstream.OrderedConsumerConfig{
+		FilterSubjects:    filter.subjects(),
+		DeliverPolicy:     from.policy,
+		OptStartSeq:       from.position,
+		InactiveThreshold: time.Minute,
+		// The library waits between attempts without regard to any context.
+		MaxResetAttempts: 1,
+	}
+	if !from.time.IsZero() {
+		cfg.OptStartTime = &from.time
+	}
+	return r.js.OrderedConsumer(ctx, r.cfg.Stream, cfg)
+}
+
+// forget removes the consumer from the server, which would do so by itself later.
+func (r *Reader) forget(consumer jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = r.js.DeleteConsumer(ctx, r.cfg.Stream, consumer.CachedInfo().Name)
+}
+
+// next returns the next message. It waits for it no longer than idleCheck.
+func next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, idleCheck)
+	defer cancel()
+	return messages.Next(jetstream.NextContext(ctx))
+}
+
+// decodeMessage returns a record that has only its Position if m is no event.
+func decodeMessage(m jetstream.Msg, position uint64) (Record, error) {
+	record, err := Decode(m.Data())
+	if err == nil {
+		subject := AppendSubject(nil, record.Agent, record.Kind, record.Lock)
+		if string(subject) != m.Subject() {
+			err = fmt.Errorf("it is an event for subject %q", subject)
+		}
+	}
+	if err != nil {
+		return Record{Position: position}, &DecodeError{Position: position, Subject: m.Subject(), Err: err}
+	}
+	record.Position = position
+	return record, nil
+}

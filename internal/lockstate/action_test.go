@@ -1,0 +1,330 @@
+package lockstate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+type actionKind uint8
+
+const (
+	doAsk       actionKind = iota // person a makes its next request
+	doCancel                      // the context of request b of agent a ends
+	doRelease                     // grant b of agent a is released
+	doUnclaimed                   // the shell of agent a took grant b back
+	doClaimed                     // the shell of agent a found that grant b has been received
+	doExecute                     // call a arrives at the store
+	doReply                       // the reply to call a arrives
+	doLose                        // instead of the reply to call a, an error arrives
+	doRefuse                      // the store refuses call a for good
+	doSubscribe                   // the subscription of agent a stands
+	doWake                        // the wake-up of agent a arrives
+	doMissWake                    // it does not
+	doTick                        // the alarm of agent a
+	doWait                        // time goes on to the next instant at which something may happen
+	doBreak                       // an operator breaks the lock through agent a
+	doReset                       // the store loses its memory
+	doNews                        // agent a hears of it
+	doCrash                       // agent a loses its state
+	doGone                        // the session of person a is closed
+	doClose                       // agent a is closed
+)
+
+type action struct {
+	kind actionKind
+	a, b uint8
+}
+
+// actions are what can happen next.
+func (w *world) actions() (out []action) {
+	errand, busy := w.errand()
+	add := func(k actionKind, a, b int) {
+		d := action{k, uint8(a), uint8(b)}
+		if busy && d != errand && w.left.order == 0 && !d.fault() {
+			return
+		}
+		out = append(out, d)
+	}
+	for p := range w.people {
+		if w.mayAsk(p) {
+			add(doAsk, p, 0)
+		}
+	}
+	for i, a := range w.agents {
+		for b := range a.ledger.waiting {
+			if w.left.cancels > 0 {
+				add(doCancel, i, b+len(a.ledger.grants))
+			}
+		}
+		for b := range a.ledger.grants {
+			if g := &a.ledger.grants[b]; g.recalled {
+				add(doUnclaimed, i, b)
+				add(doClaimed, i, b)
+			} else {
+				add(doRelease, i, b)
+				if w.left.cancels > 0 && g.claimBy != 0 {
+					add(doCancel, i, b)
+				}
+			}
+		}
+		if a.s.Listening() && !a.subscribed {
+			add(doSubscribe, i, 0)
+		}
+		if a.waking {
+			add(doWake, i, 0)
+			if w.left.lost > 0 {
+				add(doMissWake, i, 0)
+			}
+		}
+		if at, ok := a.s.Alarm(); ok && at <= w.now {
+			add(doTick, i, 0)
+		}
+		if w.left.broken > 0 {
+			add(doBreak, i, 0)
+		}
+		if a.resetting {
+			add(doNews, i, 0)
+		}
+		if w.left.crashes > 0 && a.tenure != 0 {
+			add(doCrash, i, 0)
+		}
+		if w.left.closed > 0 && !a.ledger.closed {
+			add(doClose, i, 0)
+		}
+	}
+	for i := range w.calls {
+		c := &w.calls[i]
+		if !c.executed {
+			add(doExecute, i, 0)
+		}
+		if c.zombie {
+			continue
+		}
+		if c.executed {
+			add(doReply, i, 0)
+		} else if w.left.refused > 0 {
+			add(doRefuse, i, 0)
+		}
+		if w.left.lost > 0 {
+			add(doLose, i, 0)
+		}
+	}
+	if w.left.resets > 0 {
+		add(doReset, 0, 0)
+	}
+	if w.left.gone > 0 {
+		for p := range w.people {
+			if w.people[p].session && w.asked[p] > 0 {
+				add(doGone, p, 0)
+			}
+		}
+	}
+	if !w.due() || w.left.late > 0 {
+		if _, ok := w.next(); ok {
+			add(doWait, 0, 0)
+		}
+	}
+	return out
+}
+
+// due reports whether an agent waits for its tick.
+func (w *world) due() bool {
+	for _, a := range w.agents {
+		if at, ok := a.s.Alarm(); ok && at <= w.now {
+			return true
+		}
+	}
+	return false
+}
+
+// mayAsk reports whether a person can make a request: it has one left, and has
+// none that it waits for, or without a session, that it holds.
+func (w *world) mayAsk(p int) bool {
+	who := &w.people[p]
+	if w.asked[p] == len(who.leases) {
+		return false
+	}
+	l := &w.agents[who.agent].ledger
+	for i := range l.waiting {
+		if l.waiting[i].Owner == who.owner {
+			return false
+		}
+	}
+	for i := range l.grants {
+		if l.grants[i].Owner == who.owner && !who.session {
+			return false
+		}
+	}
+	return true
+}
+
+// next is the next instant at which anything may change by itself.
+func (w *world) next() (Instant, bool) {
+	next := never
+	consider := func(i Instant) {
+		if i > w.now {
+			next = min(next, i)
+		}
+	}
+	for _, a := range w.agents {
+		if at, ok := a.s.Alarm(); ok {
+			consider(at)
+		}
+	}
+	if !w.store.free(w.now) {
+		consider(w.store.expiry)
+	}
+	for i := range w.calls {
+		if c := &w.calls[i]; c.kind == callAcquire && !c.zombie {
+			consider(c.sent.add(Trust(c.lease)))
+			consider(c.sent.add(c.lease))
+		}
+	}
+	return next, next != never
+}
+
+// fault reports whether an action is one that is bounded by a chance of its own.
+func (d action) fault() bool {
+	switch d.kind {
+	case doLose, doMissWake, doRefuse, doBreak, doReset, doCrash, doGone, doClose:
+		return true
+	}
+	return false
+}
+
+// do makes something happen.
+func (w *world) do(d action) {
+	if errand, busy := w.errand(); busy && d != errand && !d.fault() {
+		w.left.order--
+	}
+	a, b := int(d.a), int(d.b)
+	switch d.kind {
+	case doAsk:
+		p := &w.people[a]
+		r := Request{Owner: p.owner, Session: p.session, Try: p.try, Lease: p.leases[w.asked[a]]}
+		w.asked[a]++
+		w.tell(p.agent, Acquire{Request: r})
+	case doCancel:
+		l := &w.agents[a].ledger
+		w.left.cancels--
+		id := RequestID(0)
+		if b < len(l.grants) {
+			id = l.grants[b].ID
+		} else {
+			id = l.waiting[b-len(l.grants)].ID
+		}
+		w.tell(a, Cancel{ID: id, Err: lockagent.ErrTimeout, TimedOut: true})
+	case doRelease:
+		w.agent(a).calls++
+		w.tell(a, Release{ID: w.agents[a].ledger.grants[b].ID, Call: w.agents[a].calls})
+	case doUnclaimed:
+		w.tell(a, Unclaimed{ID: w.agents[a].ledger.grants[b].ID})
+	case doClaimed:
+		w.agent(a).ledger.grants[b].recalled = false
+	case doExecute:
+		w.execute(&w.calls[a])
+		if w.calls[a].zombie {
+			w.calls = slices.Delete(w.calls, a, a+1)
+		}
+	case doReply:
+		c := w.calls[a]
+		w.calls = slices.Delete(w.calls, a, a+1)
+		w.tell(c.agent, c.reply())
+	case doLose:
+		w.left.lost--
+		c := &w.calls[a]
+		failed := *c
+		failed.err = fmt.Errorf("lost: %w", lockagent.ErrStoreUnavailable)
+		// The store executes it later, a second time, or never.
+		*c = storeCall{agent: c.agent, kind: c.kind, number: c.number, lease: c.lease, tokens: c.tokens, zombie: true}
+		w.tell(failed.agent, failed.reply())
+	case doRefuse:
+		w.left.refused--
+		c := w.calls[a]
+		c.err = lockagent.ErrNotPermitted
+		w.calls = slices.Delete(w.calls, a, a+1)
+		w.tell(c.agent, c.reply())
+	case doSubscribe:
+		g := w.agent(a)
+		g.subscribed, g.waking = true, true
+	case doWake:
+		w.agent(a).waking = false
+		w.tell(a, Woken{})
+	case doMissWake:
+		w.left.lost--
+		w.missed = true
+		w.agent(a).waking = false
+	case doTick:
+		w.tell(a, Tick{})
+	case doWait:
+		if w.due() {
+			w.lateNow = true
+			w.left.late--
+		}
+		w.now, _ = w.next()
+	case doBreak:
+		w.left.broken--
+		w.agent(a).calls++
+		w.tell(a, Break{Call: w.agents[a].calls})
+	case doReset:
+		w.left.resets--
+		w.excuse()
+		w.store.done = nil
+		for i := range w.agents {
+			g := w.agent(i)
+			g.resetting = true
+			g.waking = g.subscribed // the subscription was interrupted
+		}
+	case doNews:
+		w.agent(a).resetting = false
+		w.tell(a, StoreReset{})
+	case doCrash:
+		w.left.crashes--
+		g := w.agent(a)
+		g.ledger = ledger{}
+		g.s = Recovering(g.s.cfg, g.tenure, w.now.add(pause))
+		g.subscribed, g.waking, g.crashed = false, false, true
+	case doGone:
+		w.left.gone--
+		p := &w.people[a]
+		w.agent(p.agent).calls++
+		w.tell(p.agent, OwnerGone{Owner: p.owner, Call: w.agents[p.agent].calls})
+	case doClose:
+		w.left.closed--
+		w.tell(a, Close{})
+	}
+	w.check()
+}
+
+// describe says what an action is, in the world before it.
+func (w *world) describe(d action) string {
+	names := [...]string{
+		doAsk: "asks", doCancel: "cancel", doRelease: "release", doUnclaimed: "taken back", doClaimed: "was received",
+		doExecute: "executed", doReply: "reply", doLose: "reply lost", doRefuse: "refused", doSubscribe: "subscribed",
+		doWake: "woken", doMissWake: "wake-up lost", doTick: "tick", doWait: "time goes on", doBreak: "break",
+		doReset: "store forgets", doNews: "hears of the reset", doCrash: "crash", doGone: "session closed", doClose: "close",
+	}
+	text := fmt.Sprintf("%4v  ", time.Duration(w.now))
+	switch d.kind {
+	case doAsk, doGone:
+		text += fmt.Sprintf("%s %s", w.people[d.a].owner, names[d.kind])
+	case doExecute, doReply, doLose, doRefuse:
+		c := &w.calls[d.a]
+		kinds := [...]string{callAcquire: "acquire", callRenew: "renew", callRelease: "release"}
+		text += fmt.Sprintf("agent %d's %s of tenure %d (sent %v): %s", c.agent+1, kinds[c.kind], c.number, time.Duration(c.sent), names[d.kind])
+		if c.zombie {
+			text += " after it was given up"
+		}
+	case doWait:
+		next, _ := w.next()
+		text += fmt.Sprintf("time goes on to %v", time.Duration(next))
+	case doReset:
+		text += names[d.kind]
+	default:
+		text += fmt.Sprintf("agent %d: %s %d", d.a+1, names[d.kind], d.b)
+	}
+	return text
+}

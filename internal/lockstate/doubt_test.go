@@ -1,0 +1,298 @@
+package lockstate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+func TestAttemptWithUnknownOutcome(t *testing.T) {
+	t.Run("is made again under the same number, after a pause", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		number := r.asked
+		r.skip()
+		r.attemptFails(errStore)
+		r.want("AttemptFailed")
+		r.alarmIn(500*time.Millisecond, time.Second)
+		r.pass(time.Second)
+		r.want("Attempted 30s")
+		if r.asked != number {
+			t.Errorf("asks for tenure %d, want %d", r.asked, number)
+		}
+	})
+	t.Run("counts the lease from before the attempt that was answered", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.attemptFails(errStore)
+		r.pass(time.Second)
+		sent := r.last(Attempted).Now
+		r.granted()
+		if want := sent.add(28 * time.Second); r.s.Deadline() != want {
+			t.Errorf("trusted until %v, want %v", time.Duration(r.s.Deadline()), time.Duration(want))
+		}
+	})
+	t.Run("pauses longer each time, up to a bound, and starts over when the store has answered", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		again := func() {
+			t.Helper()
+			at, _ := r.s.Alarm()
+			r.pass(at.Sub(r.now))
+		}
+		for _, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second} {
+			r.attemptFails(errStore)
+			r.alarmIn(pause/2, pause)
+			again()
+		}
+		r.busy(time.Second)
+		again()
+		r.attemptFails(errStore)
+		r.alarmIn(500*time.Millisecond, time.Second)
+	})
+	t.Run("is withdrawn when nobody waits any more", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		number := r.asked
+		r.attemptFails(errStore)
+		r.skip()
+		r.cancel("ann")
+		r.want("Answered ann: timeout", "Returning")
+		if r.asked != number {
+			t.Errorf("withdraws tenure %d, want %d", r.asked, number)
+		}
+		r.returnedLate()
+		r.want("Returned, over before")
+		r.idle(true)
+	})
+	t.Run("is withdrawn when nobody waits and the answer is unknown only then", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.cancel("ann")
+		r.skip()
+		r.attemptFails(errStore)
+		r.want("AttemptFailed", "Returning")
+	})
+	t.Run("stays in doubt when a later attempt finds another holder", func(t *testing.T) {
+		// The first attempt may still be on its way.
+		r := newRig(t)
+		r.acquire("ann")
+		r.attemptFails(errStore)
+		r.pass(time.Second)
+		r.busy(time.Second)
+		r.skip()
+		r.cancel("ann")
+		r.want("Answered ann: timeout", "Returning")
+	})
+	t.Run("stays in doubt when a later attempt is refused for good", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.attemptFails(errStore)
+		r.pass(time.Second)
+		r.skip()
+		r.attemptFails(lockagent.ErrNotPermitted)
+		r.want("Answered ann: not permitted", "AttemptRefused", "Returning")
+	})
+	t.Run("is in no doubt any more once the tenure was returned", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.attemptFails(errStore)
+		r.pass(time.Second)
+		r.granted()
+		r.release("ann")
+		r.returned(0)
+		r.acquire("ann")
+		r.busy(time.Second)
+		r.skip()
+		r.cancel("ann")
+		r.want("Answered ann: timeout", "Forgot")
+	})
+	t.Run("keeps the next request waiting while it is withdrawn", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		number := r.asked
+		r.attemptFails(errStore)
+		r.cancel("ann")
+		r.skip()
+		r.acquire("bob")
+		r.want("Requested bob", "Queued bob")
+		r.returnedLate()
+		r.want("Returned, over before", "Attempted 30s")
+		if r.asked == number {
+			t.Error("a withdrawn number is used again")
+		}
+	})
+}
+
+func TestAttemptThatIsRefusedForGood(t *testing.T) {
+	for _, err := range []error{lockagent.ErrNotPermitted, lockagent.ErrWrongType, lockagent.ErrClosed} {
+		r := newRig(t)
+		r.acquire("ann", "bob")
+		r.try("cid")
+		r.skip()
+		r.attemptFails(err)
+		e := errText(err)
+		r.want("Answered ann: "+e, "Answered bob: "+e, "Answered cid: "+e, "AttemptRefused", "Forgot")
+		r.idle(true)
+		r.acquire("ann") // the next request asks anew
+		r.want("Requested ann", "Attempted 30s")
+	}
+}
+
+func TestAttemptOfAWithdrawnTenureIsMadeUnderANewNumber(t *testing.T) {
+	r := newRig(t)
+	r.acquire("ann")
+	number := r.asked
+	r.skip()
+	r.attemptFails(lockagent.ErrWithdrawn)
+	r.want("AttemptFailed")
+	r.pass(time.Second)
+	r.want("Attempted 30s")
+	if r.asked <= number {
+		t.Errorf("asks for tenure %d after %d", r.asked, number)
+	}
+	r.busy(time.Second)
+	r.skip()
+	r.cancel("ann")
+	r.want("Answered ann: timeout", "Forgot") // there is nothing to withdraw
+}
+
+func TestStoreReset(t *testing.T) {
+	t.Run("while the lock is free means nothing", func(t *testing.T) {
+		r := newRig(t)
+		r.step(StoreReset{})
+		r.want()
+	})
+	t.Run("while the lock is asked for has the grant looked at again", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.skip()
+		r.step(StoreReset{})
+		r.want("Doubted")
+		r.granted()
+		r.want("Began", "Granted ann 101", "Renewing 30s")
+		r.renewed(true)
+		r.want("Renewed")
+		r.alarmIn(10*time.Second, 10*time.Second)
+	})
+	t.Run("while asleep has the store asked again", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.busy(time.Second)
+		r.skip()
+		r.step(StoreReset{})
+		r.want("Woke", "Attempted 30s")
+	})
+	t.Run("while held has the tenure renewed at once", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(time.Second)
+		r.step(StoreReset{})
+		r.want("Doubted", "Renewing 30s")
+		r.renewed(false)
+		r.want("Ended ann: denied", "Denied")
+	})
+	t.Run("while held has a fixed lease asked for again, without a longer hold", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", 10*time.Second)
+		r.granted()
+		r.pass(time.Second)
+		r.skip()
+		r.step(StoreReset{})
+		r.want("Doubted", "Renewing 10s")
+		r.renewed(true)
+		r.want("Renewed")
+		r.pass(8 * time.Second)
+		r.want("Ended ann: expired", "Returning")
+	})
+	t.Run("during a renewal has another one made", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(10 * time.Second)
+		r.skip()
+		r.step(StoreReset{})
+		r.want("Doubted")
+		r.renewed(true)
+		r.want("Renewed", "Renewing 30s")
+		r.renewed(true)
+		r.want("Renewed")
+	})
+	t.Run("does not wait for the pause after a failed renewal", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(10 * time.Second)
+		r.renewFails()
+		r.skip()
+		r.step(StoreReset{})
+		r.want("Doubted", "Renewing 30s")
+	})
+	t.Run("stays in doubt while the renewal fails", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.step(StoreReset{})
+		r.renewFails()
+		r.pass(time.Second)
+		r.renewFails()
+		r.skip()
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+	})
+	t.Run("while returned changes nothing", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.skip()
+		r.step(StoreReset{})
+		r.want()
+		r.returnedLate()
+		r.want("Returned, over before", "Unlocked 1: denied")
+	})
+}
+
+func TestRecovering(t *testing.T) {
+	t.Run("ends the tenure that is not known any more before anything else", func(t *testing.T) {
+		r := rigOn(t, Recovering(rigConfig(), 41, Instant(time.Second)))
+		r.fresh = 41
+		r.idle(false)
+		r.alarmIn(time.Second, time.Second)
+		r.acquire("ann")
+		r.want("Requested ann", "Queued ann")
+		r.pass(time.Second)
+		r.want("Returning")
+		if r.asked != 41 {
+			t.Errorf("returns tenure %d, want 41", r.asked)
+		}
+		r.returned(0)
+		r.want("Returned", "Attempted 30s")
+	})
+	t.Run("does not hear the answers to what was asked before", func(t *testing.T) {
+		r := rigOn(t, Recovering(rigConfig(), 41, 0))
+		r.fresh = 41
+		r.step(AcquireReplied{Tenure: 41, Reply: lockagent.AcquireReply{Granted: true, Token: 5}})
+		r.step(RenewReplied{Tenure: 41})
+		r.want("Returning")
+	})
+	t.Run("tries until the lease has run out", func(t *testing.T) {
+		r := rigOn(t, Recovering(rigConfig(), 41, 0))
+		r.fresh = 41
+		r.step(Tick{})
+		for r.now < Instant(30*time.Second) {
+			r.returnFails(errStore)
+			r.skip()
+			at, _ := r.s.Alarm()
+			r.pass(at.Sub(r.now))
+		}
+		r.want("Dropped")
+		r.idle(true)
+	})
+	t.Run("can be closed", func(t *testing.T) {
+		r := rigOn(t, Recovering(rigConfig(), 41, Instant(time.Second)))
+		r.fresh = 41
+		r.step(Close{})
+		r.want("Closed", "Returning")
+		r.returned(0)
+		r.want("Returned")
+		r.idle(true)
+	})
+}

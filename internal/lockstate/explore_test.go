@@ -1,0 +1,317 @@
+package lockstate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// statesVar is the environment variable that says how many states of each variant
+// of the world to explore, instead of the default, which is chosen for patience.
+const statesVar = "LOCKSTATE_STATES"
+
+// variant is a world to explore: who is in it, what may go wrong, and how far
+// things are when the exploration begins.
+type variant struct {
+	name   string
+	people []person
+	left   chances
+	change func(*Config)
+	ask    []int // who has asked before, each when the one before got what there was
+	bad    func(*storeModel)
+}
+
+var (
+	kept      = []time.Duration{0}
+	keptTwice = []time.Duration{0, 0}
+
+	// Two owners on one agent, one on the other.
+	three = []person{{"ann", 0, false, false, kept}, {"bob", 0, false, false, kept}, {"cid", 1, false, false, kept}}
+	// The same, who come back once.
+	threeTwice = []person{{"ann", 0, false, false, keptTwice}, {"bob", 0, false, false, kept}, {"cid", 1, false, false, keptTwice}}
+	// One who holds the lock twice, as a session.
+	session = []person{{"ann", 0, true, false, keptTwice}, {"bob", 0, false, false, kept}, {"cid", 1, false, false, kept}}
+	// Fixed leases: shorter than the watchdog's, and longer.
+	fixed = []person{{"ann", 0, false, false, []time.Duration{20 * tick}}, {"bob", 0, false, false, []time.Duration{60 * tick}}, {"cid", 1, false, false, kept}}
+	// A fixed lease inside a kept hold and a kept one inside a fixed hold.
+	mixed = []person{{"ann", 0, true, false, []time.Duration{0, 60 * tick}}, {"cid", 1, true, false, []time.Duration{20 * tick, 0}}}
+	// Some who would not wait.
+	tries = []person{{"ann", 0, false, false, kept}, {"bob", 0, false, true, keptTwice}, {"cid", 1, false, true, keptTwice}}
+)
+
+var variants = []variant{
+	{name: "from nothing", people: three, left: chances{order: 3, lost: 2, cancels: 1}},
+	{name: "contended", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}},
+	{name: "cancelled", people: three, left: chances{order: 3, lost: 1, cancels: 3}, ask: []int{0, 1, 2}},
+	{name: "session", people: session, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{0, 2}},
+	{name: "fixed leases", people: fixed, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 1}},
+	{name: "mixed leases", people: mixed, left: chances{order: 3, lost: 2}, ask: []int{0, 1}},
+	{name: "tries", people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}},
+	{name: "claims", people: three, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 2}, change: func(c *Config) { c.Claim = 10 * tick }},
+	{name: "refused", people: three, left: chances{order: 3, lost: 1, refused: 2}, ask: []int{0, 2}},
+	{name: "late ticks", people: three, left: chances{order: 3, lost: 2, late: 3}, ask: []int{0, 2}},
+	{name: "broken", people: three, left: chances{order: 3, lost: 1, broken: 1}, ask: []int{0, 2}},
+	{name: "reset", people: three, left: chances{order: 3, lost: 1, resets: 1}, ask: []int{0, 2}},
+	{name: "crashed", people: three, left: chances{order: 3, lost: 1, crashes: 1}, ask: []int{0, 2}},
+	{name: "closed", people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 2}},
+}
+
+// states is how many states of each variant to explore.
+func states(t *testing.T) int {
+	if s := os.Getenv(statesVar); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("%s is %q, not a number", statesVar, s)
+		}
+		return n
+	}
+	if testing.Short() {
+		return 2_000
+	}
+	return 20_000
+}
+
+// Every interleaving of what can happen in a small world, as far as there is
+// patience: breadth first, so that the first violation found is a shortest one.
+func TestSmallWorld(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			e := newExploration(v)
+			e.run(states(t))
+			if e.found != "" {
+				t.Fatal(e.found)
+			}
+			t.Logf("%d states, %d steps; all that %d actions can lead to%s", len(e.nodes), e.steps, e.depth, e.whole())
+		})
+	}
+}
+
+// Deep in the same worlds, where everybody comes back many times and much goes
+// wrong, but only along paths that are drawn by lot.
+func TestLongWalksThroughTheSmallWorld(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			v := v.longer(20)
+			steps := 0
+			for seed := range uint64(states(t) / 100) {
+				e := newExploration(v)
+				e.walk(rand.New(rand.NewPCG(seed, 0)), 400)
+				steps += e.steps
+				if e.found != "" {
+					t.Fatalf("seed %d: %s", seed, e.found)
+				}
+			}
+			t.Logf("%d steps", steps)
+		})
+	}
+}
+
+// The search is of no use if it finds nothing: a store that breaks its contract is
+// found out.
+func TestSmallWorldWithABadStore(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		people []person
+		left   chances
+		bad    func(*storeModel)
+		want   string
+	}{
+		{"that ends leases early", three, chances{}, func(m *storeModel) { m.early = 3 * tick }, "but the store's lease ends at"},
+		{"that forgets what was withdrawn", three, chances{lost: 1, cancels: 1}, func(m *storeModel) { m.forgetful = true }, "everybody has gone, but the store has a holder"},
+		{"that wakes nobody", three, chances{}, func(m *storeModel) { m.silent = true }, "waits for a lock that is free"},
+		// A late attempt of the same tenure, after its lease was extended.
+		{"that shortens a lease", fixed[1:], chances{lost: 1, order: 1}, func(m *storeModel) { m.shortens = true }, "but the store's lease ends at"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := newExploration(variant{people: tt.people, left: tt.left, bad: tt.bad})
+			e.run(20_000)
+			if !strings.Contains(e.found, tt.want) {
+				t.Errorf("among %d states found %q, want %q", len(e.nodes), e.found, tt.want)
+			}
+		})
+	}
+}
+
+// longer is the variant with all requests and chances so many times. An agent is
+// closed but once, which ends the fun.
+func (v variant) longer(times int) variant {
+	v.people = slices.Clone(v.people)
+	for i := range v.people {
+		v.people[i].leases = slices.Repeat(v.people[i].leases, times)
+	}
+	for _, n := range []*int{&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes, &v.left.gone, &v.left.cancels} {
+		*n *= times
+	}
+	return v
+}
+
+// exploration is the search through the worlds of a variant.
+type exploration struct {
+	v     variant
+	keyer *keyer
+	seen  map[uint64]bool
+	nodes []node // all states that were found
+	edge  []place
+	depth int // of which all states were found
+	steps int
+	ended bool   // there are no more states
+	found string // what went wrong, with the story of how it came to that
+}
+
+// node says how a state was found.
+type node struct {
+	parent int32
+	by     action
+}
+
+// place is a state from which the search goes on.
+type place struct {
+	w    *world
+	node int32
+}
+
+func newExploration(v variant) *exploration {
+	e := &exploration{v: v, keyer: newKeyer(), seen: make(map[uint64]bool)}
+	w, _ := v.begin(nil)
+	e.nodes = []node{{parent: -1}}
+	e.edge = []place{{w, 0}}
+	e.seen[e.keyer.key(w)] = true
+	return e
+}
+
+// begin is the world in which the exploration of a variant begins, and what
+// happened in it before.
+func (v *variant) begin(log func(string)) (*world, []action) {
+	w := newWorld(v.people, v.left, v.change)
+	w.log = log
+	if v.bad != nil {
+		v.bad(&w.store)
+	}
+	var past []action
+	do := func(d action) {
+		if log != nil {
+			log(w.describe(d))
+		}
+		w.do(d)
+		past = append(past, d)
+	}
+	for _, p := range v.ask {
+		do(action{kind: doAsk, a: uint8(p)})
+		for d, ok := w.errand(); ok; d, ok = w.errand() {
+			do(d)
+		}
+	}
+	return w, past
+}
+
+func (e *exploration) whole() string {
+	if e.ended {
+		return ", and that is all there is"
+	}
+	return ""
+}
+
+func (e *exploration) run(most int) {
+	for len(e.edge) > 0 {
+		from := e.edge
+		e.edge = nil
+		for _, p := range from {
+			for _, d := range p.w.actions() {
+				if len(e.nodes) >= most || e.found != "" {
+					return
+				}
+				e.visit(p, d)
+			}
+		}
+		e.depth++
+	}
+	e.ended = true
+}
+
+func (e *exploration) visit(from place, d action) {
+	w := from.w.clone()
+	w.do(d)
+	e.steps++
+	if w.problem != "" {
+		e.report(append(e.path(from.node), d), nil, w.problem)
+		return
+	}
+	key := e.keyer.key(w)
+	if e.seen[key] {
+		return
+	}
+	e.seen[key] = true
+	n := int32(len(e.nodes))
+	e.nodes = append(e.nodes, node{from.node, d})
+	e.edge = append(e.edge, place{w, n})
+	// Going on to the end costs as much as many states, so not from each.
+	if n%8 == 0 {
+		e.finish(w, endings[n/8%int32(len(endings))], func() []action { return e.path(n) })
+	}
+}
+
+func (e *exploration) walk(rnd *rand.Rand, length int) {
+	w := e.edge[0].w
+	var path []action
+	for range length {
+		choice := w.actions()
+		if len(choice) == 0 {
+			break
+		}
+		d := choice[rnd.IntN(len(choice))]
+		if errand, busy := w.errand(); busy && rnd.IntN(2) == 0 { // or time would run away
+			d = errand
+		}
+		w = w.clone()
+		w.do(d)
+		e.steps++
+		path = append(path, d)
+		if w.problem != "" {
+			e.report(path, nil, w.problem)
+			return
+		}
+	}
+	for _, end := range endings {
+		if e.found != "" {
+			return
+		}
+		e.finish(w, end, func() []action { return path })
+	}
+}
+
+// path is how a state was found.
+func (e *exploration) path(n int32) []action {
+	var back []action
+	for ; n > 0; n = e.nodes[n].parent {
+		back = append(back, e.nodes[n].by)
+	}
+	for i, j := 0, len(back)-1; i < j; i, j = i+1, j-1 {
+		back[i], back[j] = back[j], back[i]
+	}
+	return back
+}
+
+// report tells the story of what went wrong.
+func (e *exploration) report(path, ending []action, problem string) {
+	var story strings.Builder
+	log := func(line string) { fmt.Fprintln(&story, line) }
+	w, _ := e.v.begin(log)
+	log("      -- from here on anything may happen --")
+	for i, d := range append(path, ending...) {
+		if i == len(path) {
+			log("      -- from here on everybody goes --")
+		}
+		log(w.describe(d))
+		w = w.clone()
+		if i >= len(path) {
+			w.calm()
+		}
+		w.do(d)
+	}
+	e.found = problem + "\n" + story.String()
+}

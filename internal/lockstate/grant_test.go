@@ -1,0 +1,324 @@
+package lockstate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+func TestUncontendedLockCostsOneAcquireAndOneRelease(t *testing.T) {
+	r := newRig(t)
+	r.idle(true)
+	r.acquire("ann")
+	r.want("Requested ann", "Attempted 30s")
+	r.idle(false)
+	r.granted()
+	r.want("Began", "Granted ann 101")
+	r.release("ann")
+	r.want("Ended ann", "Returning")
+	r.returned(0)
+	r.want("Returned", "Unlocked 1")
+	r.idle(true)
+	r.noAlarm()
+	if r.s.Listening() {
+		t.Error("an uncontended lock wants wake-ups")
+	}
+}
+
+func TestGrantTellsWhatTheStoreConfirmed(t *testing.T) {
+	r := newRig(t)
+	r.pass(5 * time.Second)
+	r.acquire("ann")
+	r.pass(time.Second) // the call takes a second
+	r.granted()
+	g := r.last(Granted)
+	if want := Instant(5 * time.Second); g.Sent != want {
+		t.Errorf("Sent %v, want %v: the instant before the call", g.Sent, want)
+	}
+	if want := Instant(5*time.Second + 28*time.Second); r.s.Deadline() != want {
+		t.Errorf("deadline %v, want %v: the lease and its margin, from before the call", r.s.Deadline(), want)
+	}
+	if g.StoreTime != storeTime(r.now) || g.Lease != 30*time.Second || g.Incarnation != "one" || g.Tenure != r.asked || g.How != lockagent.ByStore {
+		t.Errorf("the grant does not tell the store's confirmation: %+v", g)
+	}
+	if want := r.now.add(r.s.cfg.Claim); g.ClaimBy != want {
+		t.Errorf("to be claimed by %v, want %v", g.ClaimBy, want)
+	}
+	owner, token, count, tenure := r.s.Holder()
+	if owner != "ann" || token != 101 || count != 1 || tenure != r.asked {
+		t.Errorf("Holder is %q, %d, %d, %d", owner, token, count, tenure)
+	}
+}
+
+func TestEndTellsTheLatestThatTheStoresClockCanShow(t *testing.T) {
+	r := newRig(t)
+	r.acquire("ann")
+	r.pass(2 * time.Second) // the store may have decided at any time in these two seconds
+	r.granted()
+	r.pass(3 * time.Second)
+	r.release("ann")
+	e := r.last(Ended)
+	if least := storeTime(r.now).Add(2 * time.Second); e.Until < least || e.Until > least+1 {
+		t.Errorf("Until is %d, want %d or a microsecond later", e.Until, least)
+	}
+	if e.Since != Instant(2*time.Second) || e.Token != 101 || e.Tenure != r.asked {
+		t.Errorf("the end tells %+v", e)
+	}
+}
+
+func TestLateGrantIsReturned(t *testing.T) {
+	t.Run("and the lock asked for again, for a kept lease", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		first := r.asked
+		r.pass(28 * time.Second) // the deadline, had it been granted
+		r.skip()
+		r.granted()
+		r.want("Began", "Returning")
+		if r.asked != first {
+			t.Errorf("returns tenure %d, want %d", r.asked, first)
+		}
+		r.returned(0)
+		r.want("Returned", "Attempted 30s")
+		if r.asked == first {
+			t.Error("the number of a tenure that was returned is used again")
+		}
+		r.granted()
+		r.want("Began", "Granted ann 104")
+	})
+	t.Run("but not a nanosecond too early", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.pass(28*time.Second - 1)
+		r.skip()
+		r.granted()
+		r.want("Began", "Granted ann 101", "Renewing 30s")
+	})
+	t.Run("and a request for a fixed lease is told that it was too short", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", time.Second)
+		r.want("Requested ann", "Attempted 1s")
+		r.pass(900 * time.Millisecond)
+		r.granted()
+		r.want("Began", "Answered ann: lease too short", "Returning")
+		r.returned(0)
+		r.want("Returned")
+		r.idle(true)
+	})
+	t.Run("without blaming a request that arrived after the attempt was sent", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", time.Second)
+		r.pass(800 * time.Millisecond)
+		r.cancel("ann")
+		r.acquireFixed("bob", time.Second)
+		r.pass(100 * time.Millisecond)
+		r.skip()
+		r.granted()
+		r.want("Began", "Returning")
+		r.returned(0)
+		r.want("Returned", "Attempted 1s")
+	})
+}
+
+func TestFixedLease(t *testing.T) {
+	t.Run("is trusted from before the attempt", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", 10*time.Second)
+		r.pass(time.Second)
+		r.skip()
+		r.granted()
+		r.want("Began", "Granted ann 101 until 9s")
+	})
+	t.Run("expires at its deadline and is never renewed", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", 10*time.Second)
+		r.granted()
+		r.skip()
+		r.alarmIn(9*time.Second, 9*time.Second)
+		r.pass(9*time.Second - 1)
+		r.want()
+		r.pass(1)
+		r.want("Ended ann: expired", "Returning")
+		r.returned(0)
+		r.want("Returned")
+	})
+	t.Run("longer than the watchdog's is asked for as it is", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", time.Hour)
+		r.want("Requested ann", "Attempted 1h0m0s")
+		r.granted()
+		r.skip()
+		r.pass(59*time.Minute + 57*time.Second)
+		r.want()
+		r.pass(time.Second)
+		r.want("Ended ann: expired", "Returning")
+	})
+	t.Run("of a request that arrived after the attempt counts from its grant", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", 10*time.Second)
+		r.pass(8 * time.Second)
+		r.cancel("ann")
+		r.acquireFixed("bob", 10*time.Second)
+		r.skip()
+		r.granted()
+		r.want("Began", "Granted bob 101 until 17s", "Renewing 10s")
+	})
+}
+
+// A tenure that was asked for in the name of one request may serve another.
+func TestGrantForAnotherRequestThanTheLockWasAskedFor(t *testing.T) {
+	t.Run("a kept lease after a short fixed one is renewed at once", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", 10*time.Second)
+		r.acquire("bob")
+		r.cancel("ann")
+		r.skip()
+		r.granted()
+		r.want("Began", "Granted bob 101", "Renewing 30s")
+	})
+	t.Run("a short fixed lease after a kept one just ends earlier", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.acquireFixed("bob", 10*time.Second)
+		r.cancel("ann")
+		r.pass(time.Second)
+		r.skip()
+		r.granted()
+		r.want("Began", "Granted bob 101 until 10s")
+		r.pass(9 * time.Second)
+		r.want("Ended bob: expired", "Returning")
+	})
+}
+
+func TestReentry(t *testing.T) {
+	t.Run("is granted at once, under the token of the hold, and counted", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		r.acquire("ann+")
+		r.want("Requested ann+", "Reentered ann+ 101 x2")
+		r.acquire("ann+")
+		r.want("Requested ann+", "Reentered ann+ 101 x3")
+		if _, token, count, _ := r.s.Holder(); token != 101 || count != 3 {
+			t.Errorf("held %d times under token %d, want 3 times under 101", count, token)
+		}
+	})
+	t.Run("goes past everybody who waits", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+", "bob", "cid+")
+		r.acquire("ann+")
+		r.want("Requested ann+", "Reentered ann+ 101 x2")
+	})
+	t.Run("costs no token", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+", "bob")
+		r.acquire("ann+")
+		r.releaseOwner("ann+")
+		r.skip()
+		r.releaseOwner("ann+")
+		r.want("Ended ann+", "Granted bob 102 by hand-off", "Unlocked 2")
+	})
+	t.Run("of a request that would not wait is granted too", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		r.try("ann+")
+		r.want("Requested ann+", "Reentered ann+ 101 x2")
+	})
+	t.Run("is for sessions only", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.acquire("ann")
+		r.want("Requested ann", "Queued ann")
+	})
+	t.Run("is not for other sessions", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		r.acquire("bob+")
+		r.want("Requested bob+", "Queued bob+")
+	})
+	t.Run("serves all that the session asked for while it waited", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann+")
+		r.acquire("bob", "ann+")
+		r.skip()
+		r.granted()
+		r.want("Began", "Granted ann+ 101", "Reentered ann+ 101 x2")
+	})
+	t.Run("is not granted into a hold that is past its deadline", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann+", 10*time.Second)
+		r.granted()
+		r.skip()
+		r.passLate(9 * time.Second)
+		r.acquire("ann+")
+		r.want("Requested ann+", "Ended ann+: expired", "Returning")
+		r.returned(0)
+		r.want("Returned", "Attempted 30s")
+	})
+	t.Run("holds until the last grant is released, in whatever order", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		outer := r.ids["ann+"]
+		r.acquire("ann+")
+		r.skip()
+		r.step(Release{ID: outer, Call: 7})
+		r.want("Ended ann+, 1 left", "Unlocked 7")
+		r.release("ann+")
+		r.want("Ended ann+", "Returning")
+		r.returned(0)
+		r.want("Returned", "Unlocked 1")
+	})
+}
+
+func TestLeaseOfEachReentry(t *testing.T) {
+	t.Run("a fixed one inside a kept hold ends by itself, and the hold goes on", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		r.request(Request{Owner: "ann+", Lease: 10 * time.Second})
+		r.want("Requested ann+", "Reentered ann+ 101 until 9s x2")
+		r.pass(9 * time.Second)
+		r.want("Ended ann+: expired, 1 left")
+		r.pass(time.Second)
+		r.want("Renewing 30s") // kept as before
+	})
+	t.Run("a fixed one longer than the hold's lease has that extended", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		r.request(Request{Owner: "ann+", Lease: time.Minute})
+		r.want("Requested ann+", "Reentered ann+ 101 until 58s x2", "Renewing 1m0s")
+	})
+	t.Run("a kept one inside a fixed hold keeps the lock past the end of the first", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann+", 10*time.Second)
+		r.granted()
+		r.skip()
+		r.acquire("ann+")
+		r.want("Requested ann+", "Reentered ann+ 101 x2", "Renewing 30s")
+		r.renewed(true)
+		r.want("Renewed")
+		r.pass(9 * time.Second)
+		r.want("Ended ann+: expired, 1 left")
+		r.pass(time.Second)
+		r.want("Renewing 30s")
+	})
+	t.Run("a kept one is lost at the fixed hold's deadline if it cannot be extended", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann+", 10*time.Second)
+		r.granted()
+		r.acquire("ann+")
+		r.skip()
+		r.pass(9 * time.Second)
+		r.want("Ended ann+: deadline, 1 left", "Ended ann+: expired", "Returning")
+	})
+	t.Run("two fixed ones end each at their time", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann+", 20*time.Second)
+		r.granted()
+		r.request(Request{Owner: "ann+", Lease: 10 * time.Second})
+		r.skip()
+		r.pass(9 * time.Second)
+		r.want("Ended ann+: expired, 1 left")
+		r.pass(9 * time.Second)
+		r.want("Ended ann+: expired", "Returning")
+	})
+}

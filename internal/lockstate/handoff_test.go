@@ -1,0 +1,241 @@
+package lockstate
+
+import (
+	"testing"
+	"time"
+)
+
+func TestHandOff(t *testing.T) {
+	t.Run("costs no call to the store, and its tokens grow", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob", "cid")
+		r.release("ann")
+		r.want("Ended ann", "Granted bob 102 by hand-off", "Unlocked 1")
+		r.release("bob")
+		r.want("Ended bob", "Granted cid 103 by hand-off", "Unlocked 2")
+		r.release("cid")
+		r.want("Ended cid", "Returning")
+	})
+	t.Run("tells the holder that it is over before the next is granted", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.breakLock()
+		r.want("Ended ann: broken", "Unlocked 1", "Granted bob 102 by hand-off")
+	})
+	t.Run("is in order of arrival", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.HandOffGrants = 10 })
+		r.hold("ann", "bob", "cid", "dan")
+		r.cancel("cid")
+		r.acquire("eve")
+		r.skip()
+		r.release("ann")
+		r.want("Ended ann", "Granted bob 102 by hand-off", "Unlocked 1")
+		r.release("bob")
+		r.want("Ended bob", "Granted dan 103 by hand-off", "Unlocked 2")
+		r.release("dan")
+		r.want("Ended dan", "Granted eve 104 by hand-off", "Unlocked 3")
+	})
+	t.Run("is in the same tenure and keeps its deadline", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.pass(5 * time.Second)
+		r.release("ann")
+		g := r.last(Granted)
+		if g.Tenure != r.asked || g.Sent != 0 || r.s.Deadline() != Instant(28*time.Second) {
+			t.Errorf("granted %+v until %v", g, r.s.Deadline())
+		}
+	})
+	t.Run("ends after as many grants as the budget has", func(t *testing.T) {
+		r := newRig(t) // 3 grants
+		r.hold("ann", "bob", "cid", "dan")
+		r.release("ann")
+		r.release("bob")
+		r.skip()
+		r.release("cid")
+		r.want("Ended cid", "Returning")
+		r.returned(0)
+		r.want("Returned", "Unlocked 3", "Attempted 30s")
+		r.granted()
+		r.want("Began", "Granted dan 104")
+	})
+	t.Run("asks the store for as many tokens as the budget has grants", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		if got := r.last(Attempted).Tokens; got != 3 {
+			t.Errorf("asks for %d tokens, want 3", got)
+		}
+	})
+	t.Run("is off with a budget of one", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.HandOffGrants = 1 })
+		r.hold("ann", "bob")
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+	})
+	t.Run("ends when its time has passed", func(t *testing.T) {
+		for _, tt := range []struct {
+			after time.Duration
+			want  []string
+		}{
+			{5*time.Second - 1, []string{"Ended ann", "Granted bob 102 by hand-off", "Unlocked 1"}},
+			{5 * time.Second, []string{"Ended ann", "Returning"}},
+		} {
+			r := newRig(t, func(c *Config) { c.HandOffTime = 5 * time.Second })
+			r.hold("ann", "bob")
+			r.pass(tt.after)
+			r.release("ann")
+			r.want(tt.want...)
+		}
+	})
+	t.Run("is not made past the deadline, however late the tick", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.passLate(28 * time.Second)
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+	})
+	t.Run("follows a lost hold too, while the tenure is trusted", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.granted()
+		r.skip()
+		r.acquire("bob")
+		r.step(Unclaimed{ID: r.ids["ann"]})
+		r.want("Requested bob", "Queued bob", "Ended ann: unclaimed", "Granted bob 102 by hand-off")
+	})
+	t.Run("is not made while a renewal has failed", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.pass(10 * time.Second)
+		r.renewFails()
+		r.skip()
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+	})
+	t.Run("is made while a renewal is under way", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.pass(10 * time.Second)
+		r.skip()
+		r.release("ann")
+		r.want("Ended ann", "Granted bob 102 by hand-off", "Unlocked 1")
+		r.renewed(true)
+		r.want("Renewed")
+		r.alarmIn(10*time.Second, 10*time.Second)
+	})
+	t.Run("is not made while the store may have forgotten", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.step(StoreReset{})
+		r.want("Doubted", "Renewing 30s")
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+	})
+}
+
+func TestHandOffToALongerFixedLease(t *testing.T) {
+	start := func(t *testing.T) *rig {
+		r := newRig(t)
+		r.hold("ann")
+		r.acquireFixed("bob", time.Minute)
+		r.pass(5 * time.Second)
+		r.skip()
+		r.release("ann")
+		// Bob's lease is trusted for 58 s from now, the tenure for 23 s.
+		r.want("Ended ann", "Granted bob 102 by hand-off until 1m3s", "Unlocked 1", "Renewing 1m0s")
+		return r
+	}
+	t.Run("extends the tenure in the background", func(t *testing.T) {
+		r := start(t)
+		r.pass(time.Second)
+		r.renewed(true)
+		r.want("Renewed")
+		if r.s.Deadline() < Instant(63*time.Second) {
+			t.Errorf("the tenure is trusted until %v, the hold needs 1m3s", time.Duration(r.s.Deadline()))
+		}
+		r.pass(56 * time.Second)
+		r.want()
+		r.pass(time.Second)
+		r.want("Ended bob: expired", "Returning")
+	})
+	t.Run("is lost at the old deadline if that fails", func(t *testing.T) {
+		r := start(t)
+		r.renewFails()
+		r.want("RenewFailed")
+		for range 20 { // as often as it tries
+			at, _ := r.s.Alarm()
+			if at >= Instant(28*time.Second) {
+				break
+			}
+			r.pass(at.Sub(r.now))
+			r.want("Renewing " + leaseFor(Instant(63*time.Second).Sub(r.now)).String())
+			r.renewFails()
+			r.want("RenewFailed")
+		}
+		r.pass(Instant(28 * time.Second).Sub(r.now))
+		r.want("Ended bob: deadline", "Returning")
+	})
+	t.Run("is lost at the old deadline if there is no answer", func(t *testing.T) {
+		r := start(t)
+		r.pass(23*time.Second - 1)
+		r.want()
+		r.pass(1)
+		r.want("Ended bob: deadline", "Returning")
+	})
+	t.Run("never asks for more than the longest lease", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		const longest = 365 * 24 * time.Hour
+		r.acquireFixed("bob", longest)
+		r.pass(5 * time.Second)
+		r.release("ann")
+		if got := r.last(Renewing).Lease; got > longest {
+			t.Errorf("asks for %v, %v too much", got, got-longest)
+		}
+	})
+}
+
+func TestHandOffToAShorterFixedLeaseEndsEarlier(t *testing.T) {
+	r := newRig(t)
+	r.hold("ann")
+	r.acquireFixed("bob", 10*time.Second)
+	r.pass(time.Second)
+	r.skip()
+	r.release("ann")
+	r.want("Ended ann", "Granted bob 102 by hand-off until 10s", "Unlocked 1")
+	r.pass(9 * time.Second)
+	r.want("Ended bob: expired", "Returning")
+}
+
+func TestYield(t *testing.T) {
+	t.Run("after a return that woke others the agent keeps away for a while", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.HandOffGrants = 1 })
+		r.hold("ann", "bob")
+		r.release("ann")
+		r.skip()
+		r.returned(1)
+		r.want("Returned", "Unlocked 1")
+		r.alarmIn(time.Second, time.Second)
+		r.acquire("cid")
+		r.want("Requested cid", "Queued cid")
+		r.pass(time.Second)
+		r.want("Attempted 30s")
+	})
+	t.Run("also if the store cannot tell whether it woke others", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.returned(-1)
+		r.skip()
+		r.acquire("bob")
+		r.want("Requested bob", "Queued bob")
+	})
+	t.Run("but not if it woke nobody", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.returned(0)
+		r.skip()
+		r.acquire("bob")
+		r.want("Requested bob", "Attempted 30s")
+	})
+}

@@ -1,0 +1,227 @@
+package lockstate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// keyer finds out whether two worlds are the same in all that can matter from
+// there on. Instants count from now, and what is past is just past. Of numbers
+// and tokens only the order counts.
+type keyer struct {
+	seed    maphash.Seed
+	buf     []byte
+	numbers [2][]uint64 // of tenures, for each agent, sorted
+	tokens  []lockagent.Token
+}
+
+func newKeyer() *keyer { return &keyer{seed: maphash.MakeSeed()} }
+
+func (k *keyer) int(i int64) { k.buf = binary.AppendVarint(k.buf, i) }
+
+func (k *keyer) flags(flags ...bool) {
+	var bits int64
+	for _, f := range flags {
+		bits <<= 1
+		if f {
+			bits |= 1
+		}
+	}
+	k.int(bits)
+}
+
+// until is an instant to come, or -1 if it is past.
+func (k *keyer) until(i, now Instant) { k.int(max(int64(i.Sub(now)), -1)) }
+
+// since is an instant that has passed, by no more than matters.
+func (k *keyer) since(i, now Instant, matters time.Duration) { k.int(int64(min(now.Sub(i), matters))) }
+
+func (k *keyer) number(agent int, n uint64) {
+	i, _ := slices.BinarySearch(k.numbers[agent], n)
+	k.int(int64(i))
+}
+
+func (k *keyer) token(t lockagent.Token) {
+	i, _ := slices.BinarySearch(k.tokens, t)
+	k.int(int64(i))
+}
+
+// collect finds the numbers and tokens that are in use.
+func (k *keyer) collect(w *world) {
+	k.tokens = append(k.tokens[:0], w.last, w.store.last)
+	for i, a := range w.agents {
+		k.numbers[i] = append(k.numbers[i][:0], 0, a.s.attempt.number, a.s.tenure.number)
+		k.tokens = append(k.tokens, a.s.tenure.next, a.s.tenure.last, a.s.holder.token)
+	}
+	for i := range w.calls {
+		c := &w.calls[i]
+		k.numbers[c.agent] = append(k.numbers[c.agent], c.number)
+		k.tokens = append(k.tokens, c.acquire.Token)
+	}
+	if h := w.store.holder; h.number != 0 {
+		k.numbers[h.agent] = append(k.numbers[h.agent], h.number)
+	}
+	for i := range k.numbers {
+		slices.Sort(k.numbers[i])
+		k.numbers[i] = slices.Compact(k.numbers[i])
+	}
+	slices.Sort(k.tokens)
+	k.tokens = slices.Compact(k.tokens)
+}
+
+func (k *keyer) key(w *world) uint64 {
+	k.collect(w)
+	k.buf = k.buf[:0]
+	for _, n := range w.asked {
+		k.int(int64(n))
+	}
+	l := &w.left
+	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.crashes, l.gone, l.closed, l.cancels} {
+		k.int(int64(n))
+	}
+	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.store.told)
+	k.token(w.last)
+	k.token(w.store.last)
+	k.store(&w.store, w.now)
+	for i, a := range w.agents {
+		k.agent(i, a, w.now)
+	}
+	k.calls(w)
+	return maphash.Bytes(k.seed, k.buf)
+}
+
+func (k *keyer) store(m *storeModel, now Instant) {
+	if m.free(now) {
+		k.int(-1)
+	} else {
+		k.int(int64(m.holder.agent))
+		k.number(m.holder.agent, m.holder.number)
+		k.until(m.expiry, now)
+	}
+	for agent := range 2 { // sorted, as the lists are in the order of events
+		for _, n := range k.numbers[agent] {
+			t := tenureID{agent, n}
+			d, done := m.finished(t)
+			k.flags(done, d.released, slices.Contains(m.excused, t))
+		}
+	}
+}
+
+func (k *keyer) agent(i int, a *agentModel, now Instant) {
+	s := a.s
+	k.flags(a.subscribed, a.waking, a.resetting, a.crashed, a.tenure != 0, s.contended, s.closed, s.call != 0, s.inFlight)
+	k.int(int64(s.phase))
+
+	k.int(int64(s.queue.len()))
+	upto := 0
+	for j := s.queue.first; j < len(s.queue.items); j++ {
+		r := &s.queue.items[j]
+		if r.gone {
+			continue
+		}
+		k.buf = append(k.buf, r.Owner[0])
+		k.int(int64(r.Lease))
+		k.flags(r.Try, r.Session, r.queued, r.Arrived <= s.attempt.sent)
+		if r.ID <= s.attempt.upto {
+			upto++
+		}
+	}
+
+	t := &s.attempt
+	k.number(i, t.number)
+	k.flags(t.unsure, t.woken, t.doubt)
+	k.int(int64(t.longest))
+	if s.phase == asking {
+		k.since(t.sent, now, t.lease)
+		k.int(int64(t.lease))
+		k.int(int64(upto))
+	}
+
+	switch s.phase {
+	case free:
+		k.until(s.notBefore, now)
+		if s.contended {
+			k.until(s.quietAt, now)
+		}
+	case sleeping:
+		k.until(s.notBefore, now)
+		k.until(s.retryAt, now)
+		k.flags(s.failures > 0)
+	case held:
+		h := &s.tenure
+		k.number(i, h.number)
+		k.since(h.began, now, s.cfg.HandOffTime)
+		k.until(h.deadline, now)
+		k.int(int64(h.lease))
+		k.int(int64(h.longest))
+		k.token(h.next)
+		k.int(int64(h.last) - int64(h.next))
+		k.token(s.holder.token)
+		for j := range s.holder.grants {
+			g := &s.holder.grants[j]
+			k.buf = append(k.buf, g.request.Owner[0])
+			k.until(g.fixed, now)
+			k.until(g.claimBy, now)
+			k.flags(g.fixed != 0, g.claimBy != 0, a.ledger.grants[j].recalled)
+		}
+		r := &s.renewal
+		k.flags(r.inFlight, r.failures > 0)
+		k.int(int64(r.doubts))
+		k.int(int64(r.asked))
+		k.until(r.retryAt, now)
+		if r.inFlight {
+			k.since(r.sent, now, r.lease)
+			k.int(int64(r.lease))
+		}
+	case returning:
+		k.number(i, s.tenure.number)
+		k.until(s.dropAt, now)
+		if !s.inFlight {
+			k.until(s.retryAt, now)
+		}
+	}
+}
+
+// calls writes what is on its way, in an order that does not tell which was sent
+// first.
+func (k *keyer) calls(w *world) {
+	start := len(k.buf)
+	var ends []int
+	for i := range w.calls {
+		c := &w.calls[i]
+		k.int(int64(c.agent))
+		k.int(int64(c.kind))
+		k.number(c.agent, c.number)
+		k.int(int64(c.lease))
+		k.flags(c.executed, c.zombie, c.err != nil, errors.Is(c.err, lockagent.ErrWithdrawn),
+			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0)
+		k.token(c.acquire.Token)
+		k.int(int64(c.acquire.Remaining))
+		if c.kind == callAcquire && !c.zombie {
+			k.since(c.sent, w.now, c.lease)
+		}
+		ends = append(ends, len(k.buf))
+	}
+	if len(ends) < 2 {
+		return
+	}
+	var parts [][]byte
+	for i, end := range ends {
+		begin := start
+		if i > 0 {
+			begin = ends[i-1]
+		}
+		parts = append(parts, slices.Clone(k.buf[begin:end]))
+	}
+	slices.SortFunc(parts, bytes.Compare)
+	k.buf = k.buf[:start]
+	for _, p := range parts {
+		k.buf = append(k.buf, p...)
+	}
+}

@@ -1,0 +1,125 @@
+package lockstate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockagent/lockagent"
+)
+
+// ledger is what the shell of a lock, and everybody behind it, is owed. It knows
+// the machine by its events alone.
+type ledger struct {
+	waiting []Request // not answered yet
+	grants  []deed    // not ended yet
+	calls   []CallID  // not answered yet
+	closed  bool
+}
+
+// deed is a grant as its owner sees it.
+type deed struct {
+	Request
+	token    lockagent.Token
+	tenure   uint64
+	fixed    Instant
+	claimBy  Instant // 0 once the shell was asked to take the grant back
+	recalled bool    // and has not said what came of it
+}
+
+func (l *ledger) clone() ledger {
+	c := *l
+	c.waiting = slices.Clone(l.waiting)
+	c.grants = slices.Clone(l.grants)
+	c.calls = slices.Clone(l.calls)
+	return c
+}
+
+func (l *ledger) waiter(id RequestID) int {
+	return slices.IndexFunc(l.waiting, func(r Request) bool { return r.ID == id })
+}
+
+func (l *ledger) grant(id RequestID) int {
+	return slices.IndexFunc(l.grants, func(d deed) bool { return d.ID == id })
+}
+
+// note takes an event into account, after it was applied to s. last is the
+// greatest token that was ever granted. It says what is wrong with the event, or
+// nothing.
+func (l *ledger) note(e *Event, s *State, last *lockagent.Token) string {
+	id := e.Request.ID
+	switch e.Kind {
+	case Requested:
+		if id == 0 || l.waiter(id) >= 0 || l.grant(id) >= 0 {
+			return "a request has an id that is in use"
+		}
+		l.waiting = append(l.waiting, e.Request)
+	case Queued:
+		if l.waiter(id) < 0 {
+			return "a request is queued that does not wait"
+		}
+	case Answered:
+		i := l.waiter(id)
+		if i < 0 {
+			return "a request is answered that does not wait"
+		}
+		if e.Err == nil {
+			return "a request is answered without an error or a grant"
+		}
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	case Granted, Reentered:
+		i := l.waiter(id)
+		switch {
+		case i < 0:
+			return "a request is granted that does not wait"
+		case l.closed:
+			return "a request is granted after closing"
+		case e.Now >= s.Deadline() || e.Fixed != 0 && e.Now >= e.Fixed:
+			return "a request is granted past its deadline"
+		case e.Kind == Granted && len(l.grants) > 0:
+			return "the lock is granted while it is held here"
+		case e.Kind == Granted && e.Token <= *last:
+			return fmt.Sprintf("token %d is granted after %d", e.Token, *last)
+		case e.Kind == Reentered && (len(l.grants) == 0 || l.grants[0].Owner != e.Request.Owner || l.grants[0].token != e.Token):
+			return "the lock is granted again to an owner or under a token that does not hold it"
+		case e.Kind == Reentered && !e.Request.Session:
+			return "the lock is granted again without a session"
+		case e.Count != len(l.grants)+1:
+			return fmt.Sprintf("the %dth grant is counted as the %dth", len(l.grants)+1, e.Count)
+		case (e.Fixed != 0) != (e.Request.Lease != 0):
+			return "a fixed lease is kept, or a kept one fixed"
+		}
+		*last = max(*last, e.Token)
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+		l.grants = append(l.grants, deed{Request: e.Request, token: e.Token, tenure: e.Tenure, fixed: e.Fixed, claimBy: e.ClaimBy})
+	case Recalled:
+		i := l.grant(id)
+		if i < 0 || l.grants[i].claimBy == 0 {
+			return "a grant is taken back twice, or that is over"
+		}
+		l.grants[i].claimBy, l.grants[i].recalled = 0, true
+	case Ended:
+		i := l.grant(id)
+		switch {
+		case i < 0:
+			return "a grant ends that is over"
+		case e.Count != len(l.grants)-1:
+			return fmt.Sprintf("%d grants are left, but %d are told", len(l.grants)-1, e.Count)
+		case e.Token != l.grants[i].token || e.Tenure != l.grants[i].tenure:
+			return "a grant ends under another token or tenure"
+		}
+		l.grants = slices.Delete(l.grants, i, i+1)
+	case Unlocked, AskBreak:
+		i := slices.Index(l.calls, e.Call)
+		if i < 0 {
+			return "a call is answered that was answered or not made"
+		}
+		l.calls = slices.Delete(l.calls, i, i+1)
+	case Closed:
+		l.closed = true
+	case Attempted, Returning, Returned, Denied, Forgot, Dropped:
+		if len(l.grants) > 0 {
+			return "the tenure is over, or asked for, while the lock is held"
+		}
+	}
+	return ""
+}

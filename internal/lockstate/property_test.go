@@ -1,0 +1,215 @@
+package lockstate
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/lockagent/lockagent"
+)
+
+// scene is a rig whose test is made up as it goes, and a ledger of what comes of
+// it. The shell it plays is a poor one: it says things that make no sense.
+type scene struct {
+	*rig
+	ledger ledger
+	last   lockagent.Token
+	noted  int // events that the ledger knows
+}
+
+func (s *scene) do(c Command) {
+	switch c := c.(type) {
+	case Release:
+		s.ledger.calls = append(s.ledger.calls, c.Call)
+	case Break:
+		s.ledger.calls = append(s.ledger.calls, c.Call)
+	case OwnerGone:
+		s.ledger.calls = append(s.ledger.calls, c.Call)
+	}
+	s.step(c)
+	for ; s.noted < len(s.events); s.noted++ {
+		e := &s.events[s.noted]
+		after := s.s // the ledger only looks at the deadline, which grants do not move
+		if problem := s.ledger.note(e, after, &s.last); problem != "" {
+			s.t.Fatalf("after %#v: %s: %s", c, text(e), problem)
+		}
+	}
+	if owner, _, count, _ := s.s.Holder(); count != len(s.ledger.grants) || count > 0 && owner != s.ledger.grants[0].Owner {
+		s.t.Fatalf("%q holds %d grants, the events tell of %d", owner, count, len(s.ledger.grants))
+	}
+	if s.s.Waiters() != len(s.ledger.waiting) {
+		s.t.Fatalf("%d wait, the events tell of %d", s.s.Waiters(), len(s.ledger.waiting))
+	}
+}
+
+func (s *scene) call() CallID {
+	s.calls++
+	return s.calls
+}
+
+// someID is the id of a request of this scene, or nobody's.
+func (s *scene) someID(t *rapid.T) RequestID {
+	ids := []RequestID{0, 1 << 40}
+	for _, r := range s.ledger.waiting {
+		ids = append(ids, r.ID)
+	}
+	for _, g := range s.ledger.grants {
+		ids = append(ids, g.ID, g.ID)
+	}
+	if s.fresh > 0 {
+		ids = append(ids, RequestID(rapid.Uint64Range(1, s.fresh).Draw(t, "old id")))
+	}
+	return rapid.SampledFrom(ids).Draw(t, "id")
+}
+
+var (
+	someOwner = rapid.SampledFrom([]lockagent.Owner{"ann", "bob", "cid", "dan"})
+	someErr   = rapid.SampledFrom([]error{
+		nil, nil, nil, nil, errStore, errStore, lockagent.ErrNotPermitted, lockagent.ErrWithdrawn, lockagent.ErrClosed,
+	})
+	// Leases and pauses of the same few sizes, so that things coincide.
+	someSpan = rapid.SampledFrom([]time.Duration{
+		1, time.Millisecond, time.Second, 9 * time.Second, 10 * time.Second, 28 * time.Second, 30 * time.Second, time.Minute,
+	})
+)
+
+// someTenure is mostly the one that an answer is owed to.
+func (s *scene) someTenure(t *rapid.T) uint64 {
+	return rapid.SampledFrom([]uint64{s.asked, s.asked, s.asked, s.asked, 0, 1, s.fresh, 1 << 40}).Draw(t, "tenure")
+}
+
+func (s *scene) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"acquire": func(t *rapid.T) {
+			q := Request{Owner: someOwner.Draw(t, "owner"), Try: rapid.IntRange(0, 3).Draw(t, "try") == 0, Session: rapid.Bool().Draw(t, "session")}
+			if rapid.Bool().Draw(t, "fixed") {
+				q.Lease = max(someSpan.Draw(t, "lease"), lockagent.MinLease)
+			}
+			s.do(Acquire{Request: q})
+		},
+		"cancel": func(t *rapid.T) {
+			s.do(Cancel{ID: s.someID(t), TimedOut: rapid.Bool().Draw(t, "timed out"), Err: lockagent.ErrTimeout})
+		},
+		"release": func(t *rapid.T) {
+			s.do(Release{ID: s.someID(t), Owner: someOwner.Draw(t, "owner"), Call: s.call()})
+		},
+		"unclaimed": func(t *rapid.T) { s.do(Unclaimed{ID: s.someID(t)}) },
+		"break":     func(*rapid.T) { s.do(Break{Call: s.call()}) },
+		"ownerGone": func(t *rapid.T) { s.do(OwnerGone{Owner: someOwner.Draw(t, "owner"), Call: s.call()}) },
+		"close": func(t *rapid.T) {
+			if rapid.IntRange(0, 9).Draw(t, "sure") == 0 { // or little else would be seen
+				s.do(Close{})
+			}
+		},
+		"woken": func(*rapid.T) { s.do(Woken{}) },
+		"reset": func(*rapid.T) { s.do(StoreReset{}) },
+		"acquireReplied": func(t *rapid.T) {
+			c := AcquireReplied{Tenure: s.someTenure(t), Err: someErr.Draw(t, "err")}
+			if c.Err == nil {
+				c.Reply = lockagent.AcquireReply{At: storeTime(s.now), Holder: "other:7"}
+				if c.Reply.Granted = rapid.Bool().Draw(t, "granted"); c.Reply.Granted {
+					c.Reply.Token = s.token + 1
+					s.token += 100
+				} else {
+					c.Reply.Remaining = someSpan.Draw(t, "remaining") - 5*time.Second
+				}
+			}
+			s.do(c)
+		},
+		"renewReplied": func(t *rapid.T) {
+			s.do(RenewReplied{
+				Tenure: s.someTenure(t), Err: someErr.Draw(t, "err"),
+				Reply: lockagent.RenewReply{Held: rapid.IntRange(0, 3).Draw(t, "held") > 0, At: storeTime(s.now)},
+			})
+		},
+		"releaseReplied": func(t *rapid.T) {
+			s.do(ReleaseReplied{
+				Tenure: s.someTenure(t), Err: someErr.Draw(t, "err"),
+				Reply: lockagent.ReleaseReply{
+					Released: rapid.Bool().Draw(t, "released"), At: storeTime(s.now), Others: rapid.IntRange(-1, 1).Draw(t, "others"),
+				},
+			})
+		},
+		"tick":     func(*rapid.T) { s.do(Tick{}) },
+		"timeGoes": func(t *rapid.T) { s.passLate(someSpan.Draw(t, "span")) },
+		"alarm": func(*rapid.T) {
+			if at, ok := s.s.Alarm(); ok {
+				s.now = max(s.now, at)
+				s.do(Tick{})
+			}
+		},
+	}
+}
+
+// leave has everybody go, in a world where the store answers every call.
+func (s *scene) leave(t *rapid.T) {
+	for range 100 {
+		switch {
+		case s.s.phase == asking:
+			s.do(AcquireReplied{Tenure: s.asked, Reply: lockagent.AcquireReply{Granted: true, Token: s.token + 1}})
+			s.token += 100
+		case s.s.phase == returning && s.s.inFlight:
+			s.do(ReleaseReplied{Tenure: s.asked, Reply: lockagent.ReleaseReply{Released: true}})
+		case len(s.ledger.waiting) > 0:
+			s.do(Cancel{ID: s.ledger.waiting[0].ID, Err: lockagent.ErrTimeout})
+		case len(s.ledger.grants) > 0:
+			s.do(Release{ID: s.ledger.grants[0].ID, Call: s.call()})
+		case !s.s.Idle():
+			at, ok := s.s.Alarm()
+			if !ok {
+				t.Fatalf("the lock is not idle, but wants nothing: %+v", s.s)
+			}
+			s.now = max(s.now, at)
+			s.do(Tick{})
+		default:
+			if len(s.ledger.calls) > 0 {
+				t.Fatalf("calls %v were not answered", s.ledger.calls)
+			}
+			s.noAlarm()
+			return
+		}
+	}
+	t.Fatalf("the lock does not become idle: %+v", s.s)
+}
+
+// Whatever is said to a lock, in whatever order: every request and every call is
+// answered exactly once, every grant ends exactly once, tokens grow, nothing is
+// granted past a deadline or to two owners, the state is the fold of its events,
+// it always settles, and when everybody has gone nothing is left.
+func TestAnySequenceOfCommands(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &scene{rig: newRig(t, func(c *Config) {
+			c.HandOffGrants = rapid.IntRange(1, 3).Draw(t, "HandOffGrants")
+			for _, d := range []*time.Duration{&c.Watchdog, &c.Claim, &c.HandOffTime, &c.Yield, &c.MaxSleep, &c.RetryMin, &c.RetryMax, &c.Linger} {
+				*d = someSpan.Draw(t, "config")
+			}
+			c.Watchdog = max(c.Watchdog, 10*time.Millisecond)
+		})}
+		t.Repeat(s.actions())
+		s.refold()
+		s.leave(t)
+		s.refold()
+	})
+}
+
+// Step panics if it does not settle in a number of rounds that grows with those
+// who wait and hold. The longest it ever takes stays far below.
+func TestSettlingManyAtOnce(t *testing.T) {
+	const many = 100
+	r := newRig(t)
+	for range many {
+		r.acquire("ann+")
+	}
+	r.granted() // each is granted in a round of its own
+	if _, _, count, _ := r.s.Holder(); count != many {
+		t.Errorf("held %d times, want %d", count, many)
+	}
+	for range many {
+		r.acquire("bob")
+	}
+	r.step(Close{}) // each hold ends, and each request is answered, in a round of its own
+	if _, _, count, _ := r.s.Holder(); count != 0 || r.s.Waiters() != 0 {
+		t.Errorf("held %d times and %d wait, after closing", count, r.s.Waiters())
+	}
+}

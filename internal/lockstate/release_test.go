@@ -1,0 +1,288 @@
+package lockstate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+func TestRelease(t *testing.T) {
+	t.Run("by the id of the request", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+	})
+	t.Run("by the owner gives up the youngest grant", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		outer := r.ids["ann+"]
+		r.acquire("ann+")
+		r.skip()
+		r.releaseOwner("ann+")
+		r.want("Ended ann+, 1 left", "Unlocked 1")
+		if got := r.last(Ended).Request.ID; got == outer {
+			t.Error("the oldest grant was given up")
+		}
+	})
+	t.Run("is answered when the store has confirmed it", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+		r.returned(0)
+		r.want("Returned", "Unlocked 1")
+	})
+	t.Run("tells the owner if the tenure was over before", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.skip()
+		r.returnedLate()
+		r.want("Returned, over before", "Unlocked 1: denied")
+	})
+	t.Run("by a stranger is refused", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.releaseOwner("bob")
+		r.want("Unlocked 1: not owner")
+	})
+	t.Run("of a request that still waits is refused", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.release("bob")
+		r.want("Unlocked 1: not held")
+	})
+	t.Run("of what nobody holds is refused", func(t *testing.T) {
+		r := newRig(t)
+		r.releaseOwner("ann")
+		r.step(Release{ID: 99, Call: 2})
+		r.want("Unlocked 1: not held", "Unlocked 2: not held")
+	})
+	t.Run("twice is refused the second time", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.release("ann")
+		r.skip()
+		r.release("ann")
+		r.want("Unlocked 2: not held")
+	})
+	t.Run("twice before the store has answered is refused the second time", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.release("ann")
+		r.want("Ended ann", "Returning", "Unlocked 2: not held")
+		r.returned(0)
+		r.want("Returned", "Unlocked 1")
+	})
+}
+
+func TestReleaseThatTheStoreDoesNotConfirm(t *testing.T) {
+	t.Run("is told as unconfirmed once, and tried again", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		tenure := r.asked
+		r.release("ann")
+		r.skip()
+		r.returnFails(errStore)
+		r.want("ReturnFailed", "Unlocked 1: unconfirmed")
+		r.alarmIn(500*time.Millisecond, time.Second)
+		r.pass(time.Second)
+		r.want("Returning")
+		if r.asked != tenure {
+			t.Errorf("returns tenure %d, want %d", r.asked, tenure)
+		}
+		r.returnFails(errStore)
+		r.want("ReturnFailed")
+		r.alarmIn(time.Second, 2*time.Second)
+		r.pass(2 * time.Second)
+		r.returned(0)
+		r.want("Returning", "Returned")
+		r.idle(true)
+	})
+	t.Run("is left alone when the lease has run out", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(5 * time.Second)
+		r.release("ann")
+		r.skip()
+		end := r.now.add(30 * time.Second)
+		for r.now < end {
+			r.returnFails(errStore)
+			at, ok := r.s.Alarm()
+			if !ok {
+				t.Fatal("nothing is tried any more")
+			}
+			if at == end {
+				r.skip()
+			}
+			r.pass(at.Sub(r.now))
+		}
+		r.want("Dropped")
+		r.idle(true)
+	})
+	t.Run("is left alone when the longest lease that may be in the store has run out", func(t *testing.T) {
+		// The first attempt and its renewal may have taken effect.
+		for name, start := range map[string]func(r *rig){
+			"of an attempt": func(r *rig) {
+				r.acquireFixed("ann", time.Hour)
+				r.acquire("bob")
+				r.attemptFails(errStore)
+				r.cancel("ann")
+				r.pass(time.Second)
+				r.attemptFails(errStore)
+				r.cancel("bob")
+			},
+			"of an attempt before the one that was granted": func(r *rig) {
+				r.acquireFixed("ann", time.Hour)
+				r.acquire("bob")
+				r.attemptFails(errStore)
+				r.cancel("ann")
+				r.pass(time.Second)
+				r.granted()
+				r.release("bob")
+			},
+			"of a renewal": func(r *rig) {
+				r.hold("ann")
+				r.acquireFixed("bob", time.Hour)
+				r.release("ann")
+				r.renewFails()
+				r.release("bob")
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := newRig(t)
+				start(r)
+				for r.now < Instant(59*time.Minute) {
+					if r.last(Returning).Now == r.now {
+						r.returnFails(errStore)
+					}
+					r.skip()
+					at, ok := r.s.Alarm()
+					if !ok {
+						t.Fatalf("given up at %v", time.Duration(r.now))
+					}
+					r.pass(at.Sub(r.now))
+				}
+				r.pass(2 * time.Minute)
+			})
+		}
+	})
+	t.Run("is left alone at once if that is definite", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.skip()
+		r.returnFails(lockagent.ErrNotPermitted)
+		r.want("Dropped", "Unlocked 1: not permitted")
+		r.idle(true)
+	})
+	t.Run("makes the next request wait", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.returnFails(errStore)
+		r.skip()
+		r.acquire("bob")
+		r.want("Requested bob", "Queued bob")
+		r.pass(time.Second)
+		r.returned(0)
+		r.want("Returning", "Returned", "Attempted 30s")
+	})
+}
+
+func TestReplyToNothing(t *testing.T) {
+	for name, c := range map[string]Command{
+		"acquire": AcquireReplied{Tenure: 77, Reply: lockagent.AcquireReply{Granted: true, Token: 9}},
+		"renew":   RenewReplied{Tenure: 77},
+		"release": ReleaseReplied{Tenure: 77},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.step(c)
+			r.want()
+			r.acquire("ann")
+			r.want("Requested ann", "Attempted 30s")
+			r.step(c)
+			r.want()
+			r.busy(time.Minute)
+			r.want("FoundBusy", "Queued ann")
+			r.step(c)
+			r.want()
+			r.step(Woken{})
+			r.want("Woke", "Attempted 30s")
+			r.granted()
+			r.want("Began", "Granted ann 101")
+			r.step(c)
+			r.want()
+			r.pass(10 * time.Second)
+			r.want("Renewing 30s")
+			r.step(c)
+			r.want()
+			r.release("ann")
+			r.want("Ended ann", "Returning")
+			r.step(c)
+			r.want()
+		})
+	}
+}
+
+func TestBreak(t *testing.T) {
+	t.Run("ends every grant of the hold and is answered at once", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		r.acquire("ann+")
+		r.skip()
+		r.breakLock()
+		r.want("Ended ann+: broken, 1 left", "Ended ann+: broken", "Unlocked 1", "Returning")
+	})
+	t.Run("of a lock that is not held here is for the store", func(t *testing.T) {
+		r := newRig(t)
+		r.breakLock()
+		r.acquire("ann")
+		r.breakLock()
+		r.want("AskBreak 1", "Requested ann", "Attempted 30s", "AskBreak 2")
+	})
+}
+
+func TestOwnerGone(t *testing.T) {
+	t.Run("ends what the owner holds and waits for", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+", "bob+", "ann", "cid+")
+		r.acquire("ann+")
+		r.skip()
+		r.ownerGone("ann+")
+		r.want("Ended ann+: sessionclosed, 1 left", "Ended ann+: sessionclosed", "Granted bob+ 102 by hand-off", "Unlocked 1")
+	})
+	t.Run("answers all its requests", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob+", "cid", "bob+")
+		r.ownerGone("bob+")
+		r.want("Answered bob+: session closed", "Answered bob+: session closed", "Unlocked 1")
+	})
+	t.Run("is answered when the store has confirmed the release", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		r.ownerGone("ann+")
+		r.want("Ended ann+: sessionclosed", "Returning")
+		r.returned(0)
+		r.want("Returned", "Unlocked 1")
+	})
+	t.Run("is answered at once for a stranger", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		r.ownerGone("bob+")
+		r.want("Unlocked 1")
+	})
+	t.Run("while the lock is asked for has it returned", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann+")
+		r.skip()
+		r.ownerGone("ann+")
+		r.want("Answered ann+: session closed", "Unlocked 1")
+		r.granted()
+		r.want("Began", "Returning")
+	})
+}

@@ -1,0 +1,186 @@
+package lockstate
+
+import (
+	"testing"
+	"time"
+)
+
+func TestKeptLeaseIsRenewedWhenAThirdHasPassed(t *testing.T) {
+	r := newRig(t)
+	r.hold("ann")
+	r.alarmIn(10*time.Second, 10*time.Second)
+	for range 5 {
+		r.pass(10*time.Second - 1)
+		r.want()
+		r.pass(1)
+		r.want("Renewing 30s")
+		sent := r.now
+		r.pass(time.Second) // the call takes a second
+		r.renewed(true)
+		r.want("Renewed")
+		if want := sent.add(28 * time.Second); r.s.Deadline() != want {
+			t.Errorf("trusted until %v, want %v", time.Duration(r.s.Deadline()), time.Duration(want))
+		}
+		r.alarmIn(9*time.Second, 9*time.Second)
+		r.now = r.now.add(-time.Second) // keep the arithmetic of this loop simple
+	}
+}
+
+func TestRenewalTellsWhatTheStoreConfirmed(t *testing.T) {
+	r := newRig(t)
+	r.hold("ann")
+	r.pass(11 * time.Second)
+	r.renewed(true)
+	e := r.last(Renewed)
+	if e.Sent != Instant(10*time.Second) || e.Lease != 30*time.Second || e.StoreTime != storeTime(r.now) || e.Tenure != r.asked {
+		t.Errorf("tells %+v", e)
+	}
+}
+
+func TestFailedRenewal(t *testing.T) {
+	t.Run("is not a loss: the hold goes on until its deadline, not less and not more", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(10 * time.Second)
+		r.want("Renewing 30s")
+		for {
+			r.renewFails()
+			r.want("RenewFailed")
+			at, _ := r.s.Alarm()
+			r.pass(at.Sub(r.now))
+			if at == Instant(28*time.Second) {
+				break
+			}
+			r.want("Renewing 30s")
+		}
+		r.want("Ended ann: deadline", "Returning")
+	})
+	t.Run("is tried again after a pause that grows to its bound", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(10 * time.Second)
+		for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second} {
+			r.renewFails()
+			if got := r.last(RenewFailed).Count; got != i+1 {
+				t.Errorf("failure %d is counted as %d", i+1, got)
+			}
+			r.alarmIn(pause/2, pause)
+			at, _ := r.s.Alarm()
+			r.pass(at.Sub(r.now))
+		}
+	})
+	t.Run("is forgotten when the next one is confirmed", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.pass(10 * time.Second)
+		r.renewFails()
+		r.pass(time.Second)
+		r.renewed(true)
+		sent := r.last(Renewed).Sent
+		if want := sent.add(28 * time.Second); r.s.Deadline() != want {
+			t.Errorf("trusted until %v, want %v", time.Duration(r.s.Deadline()), time.Duration(want))
+		}
+		r.skip()
+		r.release("ann")
+		r.want("Ended ann", "Granted bob 102 by hand-off", "Unlocked 1")
+	})
+}
+
+func TestRenewalWithoutAnAnswerIsLostAtTheDeadline(t *testing.T) {
+	r := newRig(t)
+	r.hold("ann")
+	r.pass(28*time.Second - 1)
+	r.want("Renewing 30s")
+	r.pass(1)
+	r.want("Ended ann: deadline", "Returning")
+	r.renewed(true) // too late to matter
+	r.want()
+}
+
+func TestRenewalThatIsDeniedEndsTheHoldAtOnce(t *testing.T) {
+	t.Run("and the lock is free for a new attempt", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+", "bob")
+		r.acquire("ann+")
+		r.pass(10 * time.Second)
+		r.skip()
+		first := r.asked
+		r.renewed(false)
+		r.want("Ended ann+: denied, 1 left", "Ended ann+: denied", "Denied", "Attempted 30s")
+		if r.asked == first {
+			t.Error("the number of a tenure that is over is used again")
+		}
+	})
+	t.Run("and nothing is returned if nobody waits", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(10 * time.Second)
+		r.skip()
+		r.renewed(false)
+		r.want("Ended ann: denied", "Denied")
+		r.idle(true)
+	})
+}
+
+func TestRenewalAnsweredAfterItsHold(t *testing.T) {
+	t.Run("is of no use to the next tenure", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.pass(10 * time.Second)
+		old := r.asked
+		r.breakLock()
+		r.release("bob")
+		r.returned(0)
+		r.acquire("cid")
+		r.granted()
+		r.skip()
+		before := r.s.Deadline()
+		r.pass(time.Second)
+		r.step(RenewReplied{Tenure: old})
+		r.want()
+		if r.s.Deadline() != before {
+			t.Error("the answer of another tenure's renewal moved the deadline")
+		}
+	})
+	t.Run("is not taken for that of the next tenure's renewal", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(10 * time.Second)
+		old := r.asked
+		r.release("ann")
+		r.returned(0)
+		r.hold("bob")
+		r.pass(10 * time.Second)
+		r.want("Renewing 30s")
+		r.step(RenewReplied{Tenure: old})
+		r.want()
+		r.renewed(true)
+		r.want("Renewed")
+	})
+	t.Run("is of no use when no renewal was asked for", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.renewed(false)
+		r.want()
+	})
+}
+
+func TestLateTick(t *testing.T) {
+	t.Run("ends the hold when it comes", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.passLate(time.Minute)
+		r.step(Tick{})
+		r.want("Ended ann: deadline", "Returning")
+	})
+	t.Run("after the answer of a renewal that was in time finds the hold well", func(t *testing.T) {
+		// The store had the tenure all the time, so nothing was lost.
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(10 * time.Second)
+		r.skip()
+		r.passLate(18 * time.Second)
+		r.renewed(true)
+		r.want("Renewed", "Renewing 30s")
+	})
+}

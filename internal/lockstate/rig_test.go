@@ -1,0 +1,381 @@
+package lockstate
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/lockagent/lockagent"
+)
+
+// rig is a lock under test with the simplest of shells: the test says what comes
+// to the lock, and when. After every step the rig checks what has to be true of
+// every step, see [rig.step].
+type rig struct {
+	t      rapid.TB
+	s      *State
+	origin *State // as it was before the first event
+	now    Instant
+	fresh  uint64
+
+	events []Event  // all of them
+	seen   []string // those that want has not compared yet, as text
+
+	ids   map[lockagent.Owner]RequestID // of each owner's last request
+	asked uint64                        // the tenure of the last store call
+	token lockagent.Token               // the last one that was reserved
+	calls CallID
+}
+
+// rigConfig has a lease that is trusted for 28 s and renewed after 10 s, and
+// nothing else in its way. No grant is taken back within a test that does not
+// wait for it.
+func rigConfig() Config {
+	return Config{
+		Name:          "orders",
+		Watchdog:      30 * time.Second,
+		Claim:         10 * time.Hour,
+		HandOffGrants: 3,
+		HandOffTime:   time.Hour,
+		Yield:         time.Second,
+		MaxSleep:      time.Minute,
+		RetryMin:      time.Second,
+		RetryMax:      4 * time.Second,
+		Linger:        20 * time.Second,
+	}
+}
+
+func newRig(t rapid.TB, change ...func(*Config)) *rig {
+	cfg := rigConfig()
+	for _, c := range change {
+		c(&cfg)
+	}
+	return rigOn(t, New(cfg))
+}
+
+func rigOn(t rapid.TB, s *State) *rig {
+	return &rig{t: t, s: s, origin: clone(s), token: 100, ids: make(map[lockagent.Owner]RequestID)}
+}
+
+// step takes one command and checks that
+//
+//   - neither deciding nor settling changed the state,
+//   - the state is the fold of the events,
+//   - it has settled: the alarm is not due,
+//   - nobody waits for nothing: there is a call under way or an alarm.
+func (r *rig) step(c Command) {
+	r.t.Helper()
+	r.fresh++
+	m := Moment{Now: r.now, Fresh: r.fresh}
+	byHand := clone(r.s)
+	expected := stepByHand(r.t, byHand, c, m)
+	first := len(r.events)
+	r.s.Step(c, m, func(e *Event) {
+		r.events = append(r.events, *e)
+		r.seen = append(r.seen, text(e))
+		switch e.Kind {
+		case Requested:
+			r.ids[e.Request.Owner] = e.Request.ID
+		case Attempted, Renewing, Returning:
+			r.asked = e.Tenure
+		}
+	})
+	if got := r.events[first:]; !slices.EqualFunc(got, expected, func(a, b Event) bool { return reflect.DeepEqual(a, b) }) {
+		r.t.Fatalf("Step made other events than decide, apply and settle:\n%v\n%v", got, expected)
+	}
+	if !equal(r.s, byHand) {
+		r.t.Fatalf("Step arrived at another state than decide, apply and settle")
+	}
+	if problem := unsettled(r.s, m); problem != "" {
+		r.t.Fatalf("after %T at %v: %s", c, time.Duration(r.now), problem)
+	}
+}
+
+// refold compares the state with the fold of all its events.
+func (r *rig) refold() {
+	r.t.Helper()
+	folded := clone(r.origin)
+	for i := range r.events {
+		e := r.events[i]
+		folded.apply(&e)
+	}
+	if !equal(r.s, folded) {
+		r.t.Fatalf("the state is not the fold of its events:\n%+v\n%+v", normal(r.s), normal(folded))
+	}
+}
+
+// stepByHand does what Step does, and checks that only apply changes the state.
+func stepByHand(t rapid.TB, s *State, c Command, m Moment) (events []Event) {
+	t.Helper()
+	before := clone(s)
+	out := s.decide(c, m, nil)
+	if !equal(s, before) {
+		t.Fatalf("deciding %T changed the state", c)
+	}
+	for i := range out {
+		out[i].Now = m.Now
+		s.apply(&out[i])
+		events = append(events, out[i])
+	}
+	for range 10_000 {
+		before := clone(s)
+		e, ok := s.settle(m)
+		if !equal(s, before) {
+			t.Fatalf("settling after %T changed the state", c)
+		}
+		if !ok {
+			return events
+		}
+		e.Now = m.Now
+		s.apply(&e)
+		events = append(events, e)
+	}
+	t.Fatalf("after %T the rules do not settle", c)
+	return nil
+}
+
+// unsettled says what is wrong with a state after a step, or nothing.
+func unsettled(s *State, m Moment) string {
+	at, ok := s.Alarm()
+	switch {
+	case ok && at <= m.Now:
+		return fmt.Sprintf("the alarm was due at %v", time.Duration(at))
+	case s.queue.len() > 0 && !ok && !calling(s):
+		return "somebody waits, but for nothing: there is no call under way and no alarm"
+	case !s.holder.none() && s.phase != held:
+		return "somebody holds the lock outside of a tenure"
+	case s.phase == held && s.holder.none():
+		return "a tenure has no holder"
+	}
+	if e, ok := s.settle(m); ok {
+		return fmt.Sprintf("there is still something to do: %s", text(&e))
+	}
+	return ""
+}
+
+// calling reports whether the store owes the lock an answer.
+func calling(s *State) bool {
+	return s.phase == asking || s.phase == returning && s.inFlight || s.phase == held && s.renewal.inFlight
+}
+
+// clone is a deep copy.
+func clone(s *State) *State {
+	c := *s
+	c.queue.items = slices.Clone(s.queue.items)
+	c.queue.sessions = maps.Clone(s.queue.sessions)
+	c.holder.grants = slices.Clone(s.holder.grants)
+	c.scratch = nil
+	return &c
+}
+
+// normal is a copy in which only what matters is left: holes in the queue and
+// capacities do not.
+func normal(s *State) *State {
+	c := clone(s)
+	c.queue.items = slices.DeleteFunc(c.queue.items, func(w waiter) bool { return w.gone })
+	c.queue.first = 0
+	if len(c.queue.items) == 0 {
+		c.queue.items = nil
+	}
+	if len(c.queue.sessions) == 0 {
+		c.queue.sessions = nil
+	}
+	if len(c.holder.grants) == 0 {
+		c.holder.grants = nil
+	}
+	return c
+}
+
+func equal(a, b *State) bool { return reflect.DeepEqual(normal(a), normal(b)) }
+
+// want compares what has happened since the last want.
+func (r *rig) want(lines ...string) {
+	r.t.Helper()
+	if !slices.Equal(r.seen, lines) {
+		r.t.Fatalf("at %v\n  got:  %s\n  want: %s", time.Duration(r.now), strings.Join(r.seen, "\n        "), strings.Join(lines, "\n        "))
+	}
+	r.seen = nil
+	r.refold()
+}
+
+// skip forgets what has happened since the last want.
+func (r *rig) skip() { r.seen = nil }
+
+// pass lets time pass, with a tick at every alarm.
+func (r *rig) pass(d time.Duration) {
+	r.t.Helper()
+	end := r.now.add(d)
+	for {
+		at, ok := r.s.Alarm()
+		if !ok || at > end {
+			break
+		}
+		r.now = max(r.now, at)
+		r.step(Tick{})
+	}
+	r.now = end
+}
+
+// passLate lets time pass without any tick.
+func (r *rig) passLate(d time.Duration) { r.now = r.now.add(d) }
+
+// alarmIn compares when the state wants its next tick, from now.
+func (r *rig) alarmIn(least, most time.Duration) {
+	r.t.Helper()
+	at, ok := r.s.Alarm()
+	if left := at.Sub(r.now); !ok || left < least || left > most {
+		r.t.Fatalf("at %v the alarm is in %v (%t), want %v to %v", time.Duration(r.now), left, ok, least, most)
+	}
+}
+
+func (r *rig) noAlarm() {
+	r.t.Helper()
+	if at, ok := r.s.Alarm(); ok {
+		r.t.Fatalf("at %v there is an alarm at %v", time.Duration(r.now), time.Duration(at))
+	}
+}
+
+func (r *rig) idle(want bool) {
+	r.t.Helper()
+	if got := r.s.Idle(); got != want {
+		r.t.Fatalf("Idle is %t, want %t", got, want)
+	}
+}
+
+// last is the last event of a kind.
+func (r *rig) last(k Kind) Event {
+	r.t.Helper()
+	for i := len(r.events) - 1; i >= 0; i-- {
+		if r.events[i].Kind == k {
+			return r.events[i]
+		}
+	}
+	r.t.Fatalf("there was no %s", kindNames[k])
+	return Event{}
+}
+
+// What may be said to the lock. An owner's name that ends in "+" is a session's.
+
+func (r *rig) request(q Request) {
+	r.t.Helper()
+	q.Session = strings.HasSuffix(string(q.Owner), "+")
+	r.step(Acquire{Request: q})
+}
+
+func (r *rig) acquire(owners ...lockagent.Owner) {
+	r.t.Helper()
+	for _, o := range owners {
+		r.request(Request{Owner: o})
+	}
+}
+
+func (r *rig) acquireFixed(o lockagent.Owner, lease time.Duration) {
+	r.t.Helper()
+	r.request(Request{Owner: o, Lease: lease})
+}
+
+func (r *rig) try(o lockagent.Owner) {
+	r.t.Helper()
+	r.request(Request{Owner: o, Try: true})
+}
+
+func (r *rig) cancel(o lockagent.Owner) {
+	r.t.Helper()
+	r.step(Cancel{ID: r.ids[o], TimedOut: true, Err: lockagent.ErrTimeout})
+}
+
+// release gives up the grant of the owner's last request.
+func (r *rig) release(o lockagent.Owner) {
+	r.t.Helper()
+	r.calls++
+	r.step(Release{ID: r.ids[o], Call: r.calls})
+}
+
+// releaseOwner gives up the youngest grant of the owner.
+func (r *rig) releaseOwner(o lockagent.Owner) {
+	r.t.Helper()
+	r.calls++
+	r.step(Release{Owner: o, Call: r.calls})
+}
+
+func (r *rig) breakLock() {
+	r.t.Helper()
+	r.calls++
+	r.step(Break{Call: r.calls})
+}
+
+func (r *rig) ownerGone(o lockagent.Owner) {
+	r.t.Helper()
+	r.calls++
+	r.step(OwnerGone{Owner: o, Call: r.calls})
+}
+
+// What the store may answer to the last call.
+
+var errStore = fmt.Errorf("connection reset: %w", lockagent.ErrStoreUnavailable)
+
+func (r *rig) acquireReplied(reply lockagent.AcquireReply, err error) {
+	r.t.Helper()
+	r.step(AcquireReplied{Tenure: r.asked, Reply: reply, Err: err})
+}
+
+func (r *rig) granted() {
+	r.t.Helper()
+	first := r.token + 1
+	r.token += lockagent.Token(r.s.cfg.HandOffGrants)
+	r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: first, At: storeTime(r.now), Incarnation: "one"}, nil)
+}
+
+func (r *rig) busy(left time.Duration) {
+	r.t.Helper()
+	r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: left}, nil)
+}
+
+func (r *rig) attemptFails(err error) {
+	r.t.Helper()
+	r.acquireReplied(lockagent.AcquireReply{}, err)
+}
+
+func (r *rig) renewed(held bool) {
+	r.t.Helper()
+	r.step(RenewReplied{Tenure: r.asked, Reply: lockagent.RenewReply{Held: held, At: storeTime(r.now)}})
+}
+
+func (r *rig) renewFails() {
+	r.t.Helper()
+	r.step(RenewReplied{Tenure: r.asked, Err: errStore})
+}
+
+func (r *rig) returned(others int) {
+	r.t.Helper()
+	r.step(ReleaseReplied{Tenure: r.asked, Reply: lockagent.ReleaseReply{Released: true, At: storeTime(r.now), Others: others}})
+}
+
+func (r *rig) returnedLate() { // the tenure was over before
+	r.t.Helper()
+	r.step(ReleaseReplied{Tenure: r.asked, Reply: lockagent.ReleaseReply{At: storeTime(r.now)}})
+}
+
+func (r *rig) returnFails(err error) {
+	r.t.Helper()
+	r.step(ReleaseReplied{Tenure: r.asked, Err: err})
+}
+
+// hold makes the owners holder and waiters, from an idle lock.
+func (r *rig) hold(o lockagent.Owner, waiters ...lockagent.Owner) {
+	r.t.Helper()
+	r.acquire(o)
+	r.granted()
+	r.acquire(waiters...)
+	r.skip()
+}
+
+// storeTime is what the store's clock shows: it runs a day ahead of the agent's.
+func storeTime(now Instant) lockagent.StoreTime {
+	return lockagent.StoreTime(24 * time.Hour.Microseconds()).Add(time.Duration(now))
+}

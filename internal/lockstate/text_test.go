@@ -1,0 +1,84 @@
+package lockstate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// text is an event in the words of the tests.
+func text(e *Event) string {
+	who := string(e.Request.Owner)
+	line := kindNames[e.Kind]
+	switch e.Kind {
+	case Requested, Queued, Recalled:
+		line += " " + who
+	case Answered:
+		line += " " + who + ": " + errText(e.Err)
+	case Granted, Reentered:
+		line += fmt.Sprintf(" %s %d", who, e.Token)
+		if e.How == lockagent.ByHandOff {
+			line += " by hand-off"
+		}
+		if e.Fixed != 0 {
+			line += fmt.Sprintf(" until %v", time.Duration(e.Fixed))
+		}
+		if e.Count != 1 {
+			line += fmt.Sprintf(" x%d", e.Count)
+		}
+	case Ended:
+		line += " " + who
+		if e.Reason != 0 {
+			line += ": " + e.Reason.String()
+		}
+		if e.Count != 0 {
+			line += fmt.Sprintf(", %d left", e.Count)
+		}
+	case Unlocked, AskBreak:
+		line += fmt.Sprintf(" %d", e.Call)
+		if e.Err != nil {
+			line += ": " + errText(e.Err)
+		}
+		if e.Reason != 0 {
+			line += ": " + e.Reason.String()
+		}
+	case Attempted, Renewing:
+		line += " " + e.Lease.String()
+	case Returned:
+		if !e.Released {
+			line += ", over before"
+		}
+	}
+	return line
+}
+
+var kindNames = [...]string{
+	Requested: "Requested", Queued: "Queued", Answered: "Answered", Granted: "Granted", Reentered: "Reentered",
+	Recalled: "Recalled", Ended: "Ended", Unlocked: "Unlocked", AskBreak: "AskBreak",
+	Attempted: "Attempted", FoundBusy: "FoundBusy", AttemptFailed: "AttemptFailed", AttemptRefused: "AttemptRefused",
+	Began: "Began", Forgot: "Forgot",
+	Renewing: "Renewing", Renewed: "Renewed", RenewFailed: "RenewFailed", Denied: "Denied",
+	Returning: "Returning", Returned: "Returned", ReturnFailed: "ReturnFailed", Dropped: "Dropped",
+	Woke: "Woke", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed",
+}
+
+func errText(err error) string {
+	var heldErr *lockagent.HeldError
+	if errors.As(err, &heldErr) {
+		return fmt.Sprintf("held by %s for %v", heldErr.Holder, heldErr.Left)
+	}
+	for is, name := range map[error]string{
+		lockagent.ErrTimeout: "timeout", lockagent.ErrClosed: "closed", lockagent.ErrSessionClosed: "session closed",
+		lockagent.ErrNotHeld: "not held", lockagent.ErrNotOwner: "not owner", lockagent.ErrUnconfirmed: "unconfirmed",
+		lockagent.ErrLeaseTooShort: "lease too short", lockagent.ErrStoreUnavailable: "unavailable",
+		lockagent.ErrNotPermitted: "not permitted", lockagent.ErrWrongType: "wrong type",
+		lockagent.ErrInternal: "internal",
+	} {
+		if errors.Is(err, is) {
+			return name
+		}
+	}
+	return fmt.Sprint(err)
+}

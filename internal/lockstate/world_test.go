@@ -1,0 +1,266 @@
+package lockstate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// The small world: two agents, each a State with the plainest of shells, over a
+// model of the store. It only moves by an [action] at a time, and any order of
+// actions that the real world could produce is one that can be chosen here.
+
+// tick is the unit of time in the world. Everything lasts whole ticks.
+const tick = time.Second
+
+// The periods of the world. Few different instants come of them.
+const (
+	watchdog = 30 * tick // trusted for 28, renewed after 10
+	pause    = 10 * tick // after a failed call
+)
+
+func worldConfig() Config {
+	return Config{
+		Name: "orders", Watchdog: watchdog, Claim: 10_000 * tick, HandOffGrants: 2, HandOffTime: 20 * tick,
+		Yield: 10 * tick, MaxSleep: 100 * tick, RetryMin: pause, RetryMax: pause, Linger: 10 * tick,
+	}
+}
+
+// person is an owner and what it may ask for, one lease after the other.
+type person struct {
+	owner   lockagent.Owner
+	agent   int
+	session bool
+	try     bool
+	leases  []time.Duration // of its requests; 0 is kept
+}
+
+// chances bound how often what is not part of a quiet day may happen.
+type chances struct {
+	lost    int // replies or wake-ups that do not arrive
+	refused int // calls that the store refuses for good
+	order   int // things that happen before what is next in order, see [world.errand]
+	late    int // ticks that the machine delivers too late
+	broken  int // locks that an operator breaks
+	resets  int // losses of the store's memory
+	crashes int // losses of an agent's state
+	gone    int // sessions that are closed
+	closed  int // agents that are closed
+	cancels int // requests whose context ends
+}
+
+// world is everything there is. It is changed by its own methods only, and copied
+// before.
+type world struct {
+	now    Instant
+	people []person // not changed
+	asked  [3]int   // how many requests each of the people has made
+	left   chances
+
+	store  storeModel
+	agents [2]*agentModel // shared between copies until changed
+	calls  []storeCall
+
+	last    lockagent.Token // the greatest that was granted
+	lateNow bool            // a tick was late: deadlines are all there is to trust in
+	dropped bool            // a tenure was left to run out by itself
+	missed  bool            // a wake-up was lost
+	blank   bool            // the store forgot a tenure, of which calls may be under way
+
+	problem string       // what went wrong, if anything
+	log     func(string) // nil, or told of all events
+}
+
+// agentModel is an agent: the machine, and what its shell knows.
+type agentModel struct {
+	s          *State
+	fresh      uint64
+	tenure     uint64 // last one asked for
+	ledger     ledger
+	subscribed bool
+	waking     bool // a wake-up is on its way
+	resetting  bool // the news of a reset is on its way
+	calls      CallID
+	crashed    bool
+}
+
+func newWorld(people []person, left chances, change func(*Config)) *world {
+	w := &world{people: people, left: left}
+	cfg := worldConfig()
+	if change != nil {
+		change(&cfg)
+	}
+	for i := range w.agents {
+		w.agents[i] = &agentModel{s: New(cfg)}
+	}
+	return w
+}
+
+func (w *world) clone() *world {
+	c := *w
+	c.store.done = slices.Clone(w.store.done)
+	c.store.excused = slices.Clone(w.store.excused)
+	c.calls = slices.Clone(w.calls)
+	return &c
+}
+
+// agent is the agent for changing it.
+func (w *world) agent(i int) *agentModel {
+	c := *w.agents[i]
+	c.s = clone(c.s)
+	c.ledger = c.ledger.clone()
+	w.agents[i] = &c
+	return &c
+}
+
+func (w *world) fail(format string, args ...any) {
+	if w.problem == "" {
+		w.problem = fmt.Sprintf(format, args...)
+	}
+}
+
+// tell has an agent take a step, and does what its events ask for.
+func (w *world) tell(i int, c Command) {
+	a := w.agent(i)
+	switch c.(type) {
+	case Release, Break, OwnerGone:
+		a.ledger.calls = append(a.ledger.calls, a.calls)
+	}
+	a.fresh++
+	m := Moment{Now: w.now, Fresh: a.fresh}
+	broke := false
+	a.s.Step(c, m, func(e *Event) {
+		if w.log != nil {
+			w.log(fmt.Sprintf("    agent %d: %s", i+1, text(e)))
+		}
+		last := &w.last
+		if w.isExcused(i, e.Tenure) { // its tokens are old, which is what protects the others
+			last = new(lockagent.Token)
+		}
+		if problem := a.ledger.note(e, a.s, last); problem != "" {
+			w.fail("agent %d: %s: %s", i+1, text(e), problem)
+		}
+		switch e.Kind {
+		case Attempted:
+			a.tenure = e.Tenure
+			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, lease: e.Lease, tokens: e.Tokens})
+		case Renewing:
+			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, lease: e.Lease})
+		case Returning:
+			w.send(storeCall{agent: i, kind: callRelease, number: e.Tenure})
+		case Granted:
+			w.overlap(i, e)
+		case AskBreak:
+			broke = true
+		case Dropped:
+			w.dropped = true
+		case Denied: // not withdrawn: an early attempt may still begin it anew
+			w.dropped = w.dropped || w.zombie(i, e.Tenure)
+		}
+	})
+	// Pauses are scattered, which makes for many instants that are the same in all
+	// but name. Any of them may be the last possible one, so take that.
+	if a.s.phase == sleeping || a.s.phase == returning {
+		a.s.retryAt = ceil(a.s.retryAt, w.now)
+	}
+	a.s.renewal.retryAt = ceil(a.s.renewal.retryAt, w.now)
+	if problem := unsettled(a.s, m); problem != "" {
+		w.fail("agent %d after %T: %s", i+1, c, problem)
+	}
+	if !a.s.Listening() {
+		a.subscribed, a.waking = false, false
+	}
+	if broke {
+		w.excuse()
+		w.wake(i)
+	}
+}
+
+// ceil rounds an instant in the future up: pauses to a whole one, sleep to a tick.
+func ceil(i, now Instant) Instant {
+	switch left := i.Sub(now); {
+	case i == never || left <= 0:
+		return i
+	case left < pause:
+		return now.add(pause)
+	default:
+		return now.add((left + tick - 1).Truncate(tick))
+	}
+}
+
+func (w *world) send(c storeCall) {
+	c.sent = w.now
+	for i := range w.calls {
+		o := &w.calls[i]
+		// Calls for one tenure come one at a time, but for a release that does not
+		// wait for the answer of a renewal.
+		overtakes := c.kind == callRelease && o.kind == callRenew
+		if o.agent == c.agent && o.number == c.number && !o.zombie && !overtakes && !w.agents[c.agent].crashed {
+			w.fail("agent %d makes two calls at a time for tenure %d", c.agent+1, c.number)
+		}
+	}
+	w.calls = append(w.calls, c)
+}
+
+// zombie reports whether an attempt to begin a tenure was given up, but may arrive.
+func (w *world) zombie(agent int, number uint64) bool {
+	return slices.ContainsFunc(w.calls, func(c storeCall) bool {
+		return c.zombie && c.kind == callAcquire && c.agent == agent && c.number == number
+	})
+}
+
+// overlap checks, when agent i grants the lock, that nobody else holds it: not
+// only inside a deadline, but at all, unless a tick was late.
+func (w *world) overlap(i int, e *Event) {
+	for j, other := range w.agents {
+		for k := range other.ledger.grants {
+			g := &other.ledger.grants[k]
+			if j == i && g.ID == e.Request.ID || w.isExcused(j, g.tenure) || w.isExcused(i, e.Tenure) {
+				continue
+			}
+			if w.lateNow && w.now >= w.deadline(j, g) {
+				continue
+			}
+			w.fail("%s is granted the lock while %s holds it", e.Request.Owner, g.Owner)
+		}
+	}
+}
+
+// deadline is until when the holder of a grant trusts in it.
+func (w *world) deadline(agent int, g *deed) Instant {
+	end := w.agents[agent].s.Deadline()
+	if g.fixed != 0 {
+		end = min(end, g.fixed)
+	}
+	return end
+}
+
+// check looks at what has to be true at any time: a hold inside its deadline lies
+// inside a lease that the store knows of and that ends no earlier, and nobody
+// sleeps through a wake-up.
+func (w *world) check() {
+	for i, a := range w.agents {
+		for k := range a.ledger.grants {
+			g := &a.ledger.grants[k]
+			end := w.deadline(i, g)
+			switch {
+			case w.now >= end || w.isExcused(i, g.tenure):
+			case w.store.free(w.now) || w.store.holder != tenureID{i, g.tenure}:
+				w.fail("%s trusts in tenure %d of agent %d until %v, but the store does not know of it", g.Owner, g.tenure, i+1, time.Duration(end))
+			case w.store.expiry < end:
+				w.fail("%s trusts in the lock until %v, but the store's lease ends at %v", g.Owner, time.Duration(end), time.Duration(w.store.expiry))
+			}
+		}
+	}
+	if _, busy := w.errand(); busy || w.missed || !w.store.told {
+		return
+	}
+	for i, a := range w.agents {
+		// Not after a failure, from which an agent keeps its distance.
+		if s := a.s; s.phase == sleeping && s.failures == 0 && w.now >= s.notBefore {
+			w.fail("agent %d waits for a lock that is free, and was told so", i+1)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package natsserver
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+)
+
+func TestLogger(t *testing.T) {
+	var out bytes.Buffer
+	l := &logger{
+		log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{
+			Level: slog.LevelDebug,
+			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			},
+		})),
+		fatal: make(chan string, 1),
+	}
+	for _, logf := range []func(string, ...any){l.Debugf, l.Tracef, l.Noticef, l.Warnf, l.Errorf, l.Fatalf, l.Fatalf} {
+		logf("%d%%", 7)
+	}
+	const want = "level=DEBUG msg=\"nats: 7%\"\nlevel=DEBUG msg=\"nats: 7%\"\nlevel=DEBUG msg=\"nats: 7%\"\n" +
+		"level=WARN msg=\"nats: 7%\"\nlevel=ERROR msg=\"nats: 7%\"\nlevel=ERROR msg=\"nats: 7%\"\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	if why := <-l.fatal; why != "7%" {
+		t.Errorf("the first fatal reason is %q", why)
+	}
+}

@@ -1,0 +1,125 @@
+package redistest
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// slots is how many slots a Cluster has.
+const slots = 16384
+
+// Cluster is a Redis Cluster of masters that share all slots.
+type Cluster struct {
+	// Nodes are the masters. The slots are dealt out in their order, in equal
+	// parts.
+	Nodes []*Server
+	// Replicas are those of the nodes, as they were added.
+	Replicas []*Server
+
+	opts []Option
+}
+
+// StartCluster starts n masters and returns when each of them says that the
+// Cluster is in order. The options are for every node.
+func StartCluster(t testing.TB, n int, opts ...Option) *Cluster {
+	t.Helper()
+	c := &Cluster{opts: append(opts, WithConfig(
+		"cluster-enabled yes",
+		"cluster-config-file nodes.conf",
+		"cluster-node-timeout 5000",
+	))}
+	for range n {
+		c.Nodes = append(c.Nodes, Start(t, c.opts...))
+	}
+	for i, node := range c.Nodes {
+		first, last := slots*i/n, slots*(i+1)/n-1
+		node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+		// Without an epoch of its own, a node's claim to its slots may lose to
+		// that of another while they meet.
+		node.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+	}
+	for _, node := range c.Nodes[1:] {
+		c.meet(node)
+	}
+	c.AwaitOK(t)
+	return c
+}
+
+func (c *Cluster) meet(node *Server) {
+	node.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(c.Nodes[0].port))
+}
+
+// AddReplica adds a replica of one of the nodes, and returns when it has the data.
+func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
+	t.Helper()
+	replica := Start(t, c.opts...)
+	c.meet(replica)
+	c.Replicas = append(c.Replicas, replica)
+	c.AwaitOK(t)
+	id := of.Do("CLUSTER", "MYID").(string)
+	await(t, "the replica to know its master", func() bool {
+		_, err := replica.try("CLUSTER", "REPLICATE", id)
+		return err == nil
+	})
+	await(t, "the replica to follow", func() bool {
+		return replica.info("replication", "master_link_status") == "up"
+	})
+	for _, node := range c.Nodes {
+		await(t, "the nodes to know the replica", func() bool {
+			replicas, _ := node.try("CLUSTER", "REPLICAS", id)
+			list, _ := replicas.([]any)
+			return len(list) > 0
+		})
+	}
+	of.AwaitReplica()
+	return replica
+}
+
+// AwaitOK waits until every node knows of all nodes and finds the Cluster in
+// order.
+func (c *Cluster) AwaitOK(t testing.TB) {
+	t.Helper()
+	members := slices.Concat(c.Nodes, c.Replicas)
+	for _, node := range members {
+		await(t, "the Cluster to come together", func() bool {
+			info, _ := node.try("CLUSTER", "INFO")
+			return field(info, "cluster_state") == "ok" &&
+				field(info, "cluster_known_nodes") == strconv.Itoa(len(members)) &&
+				field(info, "cluster_size") == strconv.Itoa(len(c.Nodes))
+		})
+	}
+}
+
+// MoveSlot gives the slot of a key, which must hold no keys, to another node.
+func (c *Cluster) MoveSlot(key string, to *Server) {
+	slot := strconv.FormatInt(c.Nodes[0].Do("CLUSTER", "KEYSLOT", key).(int64), 10)
+	id := to.Do("CLUSTER", "MYID").(string)
+	to.Do("CLUSTER", "SETSLOT", slot, "NODE", id) // first, so that it is never nobody's
+	for _, node := range c.Nodes {
+		node.Do("CLUSTER", "SETSLOT", slot, "NODE", id)
+	}
+}
+
+// URL names all nodes.
+func (c *Cluster) URL() string {
+	u := url.URL{Scheme: "redis", Host: c.Nodes[0].Addr()}
+	q := url.Values{}
+	for _, node := range c.Nodes[1:] {
+		q.Add("addr", node.Addr())
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// NodeOf is the node that has a key, as long as no slot was moved.
+func (c *Cluster) NodeOf(key string) *Server {
+	slot := c.Nodes[0].Do("CLUSTER", "KEYSLOT", key).(int64)
+	for i, node := range c.Nodes {
+		if int(slot) < slots*(i+1)/len(c.Nodes) {
+			return node
+		}
+	}
+	panic("redistest: slot out of range")
+}

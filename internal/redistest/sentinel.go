@@ -1,0 +1,93 @@
+package redistest
+
+import (
+	"net"
+	"net/url"
+	"strconv"
+	"testing"
+)
+
+// MasterSet is the name under which [StartSentinel] has the master watched.
+const MasterSet = "lockagent"
+
+// Sentinel is a master with one replica, and the Sentinel that watches them.
+type Sentinel struct {
+	// A is the master at first, and B its replica. A failover makes B the master.
+	A, B *Server
+	// Watcher is the Sentinel itself.
+	Watcher *Server
+
+	t testing.TB
+}
+
+// StartSentinel starts a master, a replica and a Sentinel, and returns when the
+// Sentinel could do a failover. The options are for master and replica.
+func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
+	t.Helper()
+	s := &Sentinel{t: t}
+	s.A = Start(t, opts...)
+	s.B = Start(t, append(opts, WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(s.A.port)))...)
+	s.Watcher = Start(t, func(w *Server) {
+		w.args = []string{"--sentinel"}
+		w.config = []string{
+			"sentinel monitor " + MasterSet + " 127.0.0.1 " + strconv.Itoa(s.A.port) + " 1",
+			"sentinel down-after-milliseconds " + MasterSet + " 5000",
+			"sentinel failover-timeout " + MasterSet + " 10000",
+		}
+	})
+	await(t, "the replica to follow", func() bool {
+		return s.B.info("replication", "master_link_status") == "up"
+	})
+	s.A.AwaitReplica()
+	await(t, "the Sentinel to know the replica", func() bool {
+		reply, _ := s.Watcher.try("SENTINEL", "REPLICAS", MasterSet)
+		replicas, _ := reply.([]any)
+		for _, r := range replicas {
+			if f := fields(r); f["master-link-status"] == "ok" && f["role-reported"] == "slave" {
+				return true
+			}
+		}
+		return false
+	})
+	return s
+}
+
+// URL names the Sentinel and the set that it watches.
+func (s *Sentinel) URL() string {
+	u := url.URL{Scheme: "redis", Host: s.Watcher.Addr(), RawQuery: "master_set=" + MasterSet}
+	return u.String()
+}
+
+// Failover makes the replica B the master, as if by hand, and returns when the
+// Sentinel says that it is. A does not know yet: the Sentinel tells it some
+// seconds later.
+func (s *Sentinel) Failover() {
+	s.t.Helper()
+	s.Watcher.Do("SENTINEL", "FAILOVER", MasterSet)
+	s.AwaitMaster(s.B)
+}
+
+// AwaitMaster waits until the Sentinel says that a server is the master, and the
+// server says so too.
+func (s *Sentinel) AwaitMaster(server *Server) {
+	s.t.Helper()
+	await(s.t, "the failover", func() bool {
+		reply, _ := s.Watcher.try("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterSet)
+		addr, _ := reply.([]any)
+		return len(addr) == 2 &&
+			net.JoinHostPort(addr[0].(string), addr[1].(string)) == server.Addr() &&
+			server.info("replication", "role") == "master"
+	})
+}
+
+// fields makes a map of a reply that lists names and values in turn.
+func fields(reply any) map[string]string {
+	list, _ := reply.([]any)
+	m := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		name, _ := list[i].(string)
+		value, _ := list[i+1].(string)
+		m[name] = value
+	}
+	return m
+}

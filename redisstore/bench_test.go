@@ -1,0 +1,112 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// BenchmarkPair measures an acquire and a release that nobody contends for, made
+// by goroutines that wait for each reply: through a store, and, as the floor that
+// it stands on, by the same scripts and by the least script there is through the
+// client alone. What is compared is the ratio within one run.
+func BenchmarkPair(b *testing.B) {
+	server := redistest.Start(b)
+	for _, goroutines := range []int{1, 64} {
+		b.Run(fmt.Sprintf("%d/store", goroutines), func(b *testing.B) {
+			store, err := Open(b.Context(), server.URL())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = store.Close() }()
+			benchmark(b, goroutines, func(name lockagent.Name, tenure lockagent.Tenure) error {
+				return pair(store, name, tenure)
+			})
+		})
+		b.Run(fmt.Sprintf("%d/scripts", goroutines), func(b *testing.B) {
+			client := floor(b, server)
+			defer client.Close()
+			benchmark(b, goroutines, func(name lockagent.Name, tenure lockagent.Tenure) error {
+				return scripts(client, name, tenure)
+			})
+		})
+		b.Run(fmt.Sprintf("%d/least", goroutines), func(b *testing.B) {
+			client := floor(b, server)
+			defer client.Close()
+			least := newScript("return redis.call('EXISTS', KEYS[1])")
+			benchmark(b, goroutines, func(name lockagent.Name, _ lockagent.Tenure) error {
+				for range 2 {
+					if _, err := run(client, least, []string{string(name)}, nil); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func benchmark(b *testing.B, goroutines int, once func(lockagent.Name, lockagent.Tenure) error) {
+	b.ReportAllocs()
+	var all sync.WaitGroup
+	for g := range goroutines {
+		all.Go(func() {
+			agent := lockagent.NewAgentID()
+			name := lockagent.Name("orders/" + strconv.Itoa(g))
+			for number := range (b.N + goroutines - 1) / goroutines {
+				if err := once(name, lockagent.Tenure{Agent: agent, Number: uint64(number + 1)}); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+}
+
+func pair(store *Store, name lockagent.Name, tenure lockagent.Tenure) error {
+	done := make(chan error, 1)
+	store.Acquire(context.Background(), lockagent.AcquireRequest{Name: name, Tenure: tenure, Lease: time.Minute, Tokens: 1}, func(_ lockagent.AcquireReply, err error) { done <- err })
+	if err := <-done; err != nil {
+		return err
+	}
+	store.Release(context.Background(), lockagent.ReleaseRequest{Name: name, Tenure: tenure}, func(_ lockagent.ReleaseReply, err error) { done <- err })
+	return <-done
+}
+
+func scripts(client rueidis.Client, name lockagent.Name, tenure lockagent.Tenure) error {
+	lock, token, released := string(name), tokenKey(name), releasedKey(name, tenure.Agent)
+	number := strconv.FormatUint(tenure.Number, 10)
+	if _, err := run(client, acquireScript, []string{lock, token, released, incarnationKey},
+		[]string{tenure.String(), number, "60000", "1", "0", "3600000", "9007199254740991", "run"}); err != nil {
+		return err
+	}
+	_, err := run(client, releaseScript, []string{lock, released},
+		[]string{tenure.String(), number, "60000", "PUBLISH", channel(name), "0"})
+	return err
+}
+
+func run(client rueidis.Client, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+	reply := client.Do(context.Background(), s.byDigest(client.B(), keys, args))
+	if missing(reply) {
+		reply = client.Do(context.Background(), s.bySource(client.B(), keys, args))
+	}
+	return reply.ToMessage()
+}
+
+func floor(b *testing.B, server *redistest.Server) rueidis.Client {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return client
+}

@@ -1,0 +1,280 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent"
+)
+
+const (
+	// TokenRetention is for how long the last token of a lock is kept after it was
+	// granted. It only saves memory: a token is never less than the server's clock
+	// in microseconds, and one that is ahead of the clock is kept until the clock
+	// has passed it. So tokens grow even where the last one was forgotten, unless
+	// the clock is set back by more than this.
+	TokenRetention = time.Hour
+
+	// ReleaseRetention is for how long it is remembered which tenure an agent
+	// released last. It has to outlive the calls that may still arrive late: the
+	// acquire that a network held up, the release that is repeated because its
+	// reply was lost. What is later than that is bounded by its own lease.
+	ReleaseRetention = time.Minute
+)
+
+// Acquire implements [lockagent.Store]. The request is refused with a
+// [*lockagent.NameError] or a [*lockagent.OptionError] if it is out of bounds.
+func (s *Store) Acquire(_ context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	if err := checkAcquire(req); err != nil {
+		done(lockagent.AcquireReply{}, err)
+		return
+	}
+	keys := []string{string(req.Name), tokenKey(req.Name), releasedKey(req.Name, req.Tenure.Agent)}
+	args := []string{
+		req.Tenure.String(),
+		strconv.FormatUint(req.Tenure.Number, 10),
+		milliseconds(req.Lease),
+		strconv.Itoa(req.Tokens),
+		strconv.FormatUint(uint64(req.Floor), 10),
+		milliseconds(TokenRetention),
+		strconv.FormatUint(uint64(lockagent.MaxToken), 10),
+	}
+	epoch, run := s.incarnations.known()
+	if !s.cluster {
+		keys = append(keys, incarnationKey)
+		args = append(args, run)
+	}
+	s.send(string(req.Name), &call{script: acquireScript, keys: keys, args: args, done: func(m rueidis.RedisMessage, err error) {
+		reply, err := parseAcquire(m, err)
+		if reply.Incarnation != "" {
+			s.incarnations.observe(reply.Incarnation, reply.At, epoch)
+		}
+		done(reply, err)
+	}})
+}
+
+func parseAcquire(m rueidis.RedisMessage, err error) (lockagent.AcquireReply, error) {
+	if err != nil {
+		return lockagent.AcquireReply{}, err
+	}
+	r := readReply(m)
+	code := r.number()
+	reply := lockagent.AcquireReply{At: lockagent.StoreTime(r.number())}
+	switch code {
+	case 1:
+		reply.Granted = true
+		reply.Incarnation = r.text()
+		reply.Token = lockagent.Token(r.number())
+	case 0:
+		reply.Incarnation = r.text()
+		reply.Remaining = remaining(r.number())
+		reply.Holder = r.text()
+	case -1:
+		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
+	case -2:
+		return lockagent.AcquireReply{}, &lockagent.OptionError{Option: "tokens", Reason: fmt.Sprintf("the lock has not that many left up to the greatest, %d; ask for fewer, with a floor that was a token", lockagent.MaxToken)}
+	}
+	if r.err != nil {
+		return lockagent.AcquireReply{}, malformed(r.err)
+	}
+	return reply, nil
+}
+
+// Renew implements [lockagent.Store]. It waits for company for at most a
+// thirtieth of the lease, and at most 100 ms.
+func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
+	if err := checkRenew(req); err != nil {
+		done(lockagent.RenewReply{}, err)
+		return
+	}
+	s.renewals.add(renewal{req: req, slot: slot(string(req.Name)), done: done})
+}
+
+// renew sends renewals in one command.
+func (s *Store) renew(batch []renewal) {
+	keys := make([]string, 0, len(batch))
+	args := make([]string, 0, 2*len(batch))
+	for _, n := range batch {
+		keys = append(keys, string(n.req.Name))
+		args = append(args, n.req.Tenure.String(), milliseconds(n.req.Lease))
+	}
+	s.send(keys[0], &call{script: renewScript, keys: keys, args: args, done: func(m rueidis.RedisMessage, err error) {
+		if errors.Is(err, lockagent.ErrNotPermitted) && len(batch) > 1 {
+			// One lock that the user may not touch must not fail the others.
+			for i := range batch {
+				s.renew(batch[i : i+1])
+			}
+			return
+		}
+		replies, err := parseRenewals(m, err, len(batch))
+		for i, n := range batch {
+			if err == nil && !replies[i].Held {
+				s.incarnations.suspect()
+			}
+			n.done(replies[i], err)
+		}
+	}})
+}
+
+// parseRenewals returns n replies in any case.
+func parseRenewals(m rueidis.RedisMessage, err error, n int) ([]lockagent.RenewReply, error) {
+	none := make([]lockagent.RenewReply, n)
+	if err != nil {
+		return none, err
+	}
+	r := readReply(m)
+	at := lockagent.StoreTime(r.number())
+	replies := make([]lockagent.RenewReply, n)
+	for i := range replies {
+		replies[i] = lockagent.RenewReply{Held: r.number() == 1, At: at}
+	}
+	if r.err != nil {
+		return none, malformed(r.err)
+	}
+	return replies, nil
+}
+
+// Release implements [lockagent.Store]. A tenure that ended longer than
+// [ReleaseRetention] ago is answered as one that never began.
+func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	if err := checkTenure(req.Name, req.Tenure); err != nil {
+		done(lockagent.ReleaseReply{}, err)
+		return
+	}
+	own := "0"
+	switch {
+	case !s.countsOthers():
+		own = "-1"
+	case s.subscriptions.counted(req.Name):
+		own = "1"
+	}
+	keys := []string{string(req.Name), releasedKey(req.Name, req.Tenure.Agent)}
+	args := []string{
+		req.Tenure.String(),
+		strconv.FormatUint(req.Tenure.Number, 10),
+		milliseconds(ReleaseRetention),
+		s.publish,
+		channel(req.Name),
+		own,
+	}
+	s.send(string(req.Name), &call{script: releaseScript, keys: keys, args: args, done: func(m rueidis.RedisMessage, err error) {
+		if err != nil {
+			done(lockagent.ReleaseReply{}, err)
+			return
+		}
+		r := readReply(m)
+		reply := lockagent.ReleaseReply{Released: r.number() == 1, At: lockagent.StoreTime(r.number()), Others: int(r.number())}
+		if r.err != nil {
+			done(lockagent.ReleaseReply{}, malformed(r.err))
+			return
+		}
+		done(reply, nil)
+	}})
+}
+
+// Break implements [lockagent.Store].
+func (s *Store) Break(_ context.Context, name lockagent.Name, done func(bool, error)) {
+	if err := checkName(name); err != nil {
+		done(false, err)
+		return
+	}
+	args := []string{s.publish, channel(name)}
+	s.send(string(name), &call{script: breakScript, keys: []string{string(name)}, args: args, done: func(m rueidis.RedisMessage, err error) {
+		if err != nil {
+			done(false, err)
+			return
+		}
+		broken, err := m.AsInt64()
+		if err != nil {
+			done(false, malformed(err))
+			return
+		}
+		done(broken == 1, nil)
+	}})
+}
+
+// Inspect implements [lockagent.Store].
+func (s *Store) Inspect(_ context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
+	if err := checkName(name); err != nil {
+		done(lockagent.Inspection{}, err)
+		return
+	}
+	s.send(string(name), &call{script: inspectScript, keys: []string{string(name)}, done: func(m rueidis.RedisMessage, err error) {
+		if err != nil {
+			done(lockagent.Inspection{}, err)
+			return
+		}
+		done(parseInspection(m))
+	}})
+}
+
+func parseInspection(m rueidis.RedisMessage) (lockagent.Inspection, error) {
+	r := readReply(m)
+	if r.err == nil && len(r.left) == 0 {
+		return lockagent.Inspection{}, nil
+	}
+	seen := lockagent.Inspection{Held: true, Holder: r.text()}
+	// Other programs may count in a way of their own, so what is no number counts
+	// for nothing.
+	seen.HoldCount, _ = strconv.Atoi(r.text())
+	seen.Remaining = remaining(r.number())
+	if r.err != nil {
+		return lockagent.Inspection{}, malformed(r.err)
+	}
+	return seen, nil
+}
+
+// milliseconds is a duration as scripts take it, rounded up.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+// remaining is what PTTL says, which is -1 for a lease without end.
+func remaining(pttl int64) time.Duration {
+	if pttl < 0 {
+		return -1
+	}
+	return time.Duration(pttl) * time.Millisecond
+}
+
+// reply reads the elements of a script's reply, one after the other. The first
+// one that is not as expected sets err, and what comes after it is zero.
+type reply struct {
+	left []rueidis.RedisMessage
+	err  error
+}
+
+func readReply(m rueidis.RedisMessage) *reply {
+	left, err := m.ToArray()
+	return &reply{left: left, err: err}
+}
+
+func (r *reply) next() (m rueidis.RedisMessage) {
+	if r.err == nil && len(r.left) == 0 {
+		r.err = errors.New("it is too short")
+	}
+	if r.err != nil {
+		return m
+	}
+	m, r.left = r.left[0], r.left[1:]
+	return m
+}
+
+func (r *reply) number() (n int64) {
+	if m := r.next(); r.err == nil {
+		n, r.err = m.AsInt64()
+	}
+	return n
+}
+
+func (r *reply) text() (text string) {
+	if m := r.next(); r.err == nil {
+		text, r.err = m.ToString()
+	}
+	return text
+}

@@ -1,0 +1,171 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+// somewhereElse is the name of a lock that is not on a node.
+func somewhereElse(cluster *redistest.Cluster, node *redistest.Server) lockagent.Name {
+	for i := 0; ; i++ {
+		if name := fmt.Sprintf("elsewhere/%d", i); cluster.NodeOf(name) != node {
+			return lockagent.Name(name)
+		}
+	}
+}
+
+func TestOpenACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3)
+	for _, url := range []string{cluster.URL(), cluster.Nodes[1].URL(), cluster.Nodes[1].URL() + "/0"} {
+		store := open(t, url)
+		for i := range 10 {
+			name := lockagent.Name(fmt.Sprintf("orders/%d", i))
+			sub := storetest.Subscribe(t, store, name)
+			wakes(t, sub, store, name)
+			sub.Cancel()
+		}
+	}
+	refused(t, redisstore.Config{}, cluster.Nodes[0].URL()+"/1", lockagent.ErrBadURL, "only database 0")
+	up := somewhereElse(cluster, cluster.Nodes[0])
+	cluster.Nodes[0].Kill()
+	refused(t, redisstore.Config{}, cluster.Nodes[0].URL(), lockagent.ErrStoreUnavailable, "refused")
+	storetest.Subscribe(t, open(t, cluster.URL()), up).Cancel()
+}
+
+func TestWakeUpsInACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3)
+	for _, c := range []struct {
+		sharded redisstore.Sharded
+		command string
+	}{
+		{redisstore.ShardedAuto, "spublish"},
+		{redisstore.ShardedOn, "spublish"},
+		{redisstore.ShardedOff, "publish"},
+	} {
+		for _, node := range cluster.Nodes {
+			node.Do("CONFIG", "RESETSTAT")
+		}
+		store := openConfig(t, redisstore.Config{Sharded: c.sharded}, cluster.URL())
+		other := openConfig(t, redisstore.Config{Sharded: c.sharded}, cluster.URL())
+		for i := range 20 {
+			name := lockagent.Name(fmt.Sprintf("orders/{%d}", i))
+			sub := storetest.Subscribe(t, store, name)
+			wakes(t, sub, other, name)
+			if cluster.NodeOf(string(name)).Calls(c.command) == 0 {
+				t.Errorf("Sharded %d: the node of %q was not told to %s", c.sharded, name, c.command)
+			}
+		}
+	}
+}
+
+func TestANodeThatIsDownTroublesNoOther(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3, redistest.WithConfig("cluster-require-full-coverage no"))
+	store := openConfig(t, redisstore.Config{CallTimeout: time.Second}, cluster.URL())
+	told := make(chan lockagent.Reset, 10)
+	defer store.OnReset(func(r lockagent.Reset) { told <- r })()
+
+	node := cluster.NodeOf("orders")
+	here, there := wish("orders", agentA, 1), wish(somewhereElse(cluster, node), agentA, 1)
+	acquire(t, store, here)
+	acquire(t, store, there)
+	sub := storetest.Subscribe(t, store, here.Name)
+	run := node.Info("server", "run_id")
+	node.Kill()
+	_, err := storetest.Acquire(t, store, here)
+	unavailable(t, "Acquire", err)
+	release(t, store, there)
+	there.Tenure.Number++
+	acquire(t, store, there)
+
+	node.Restart()
+	cluster.AwaitOK(t)
+	here.Tenure.Number++
+	persistently(t, store, here)
+	if reset := await(t, told); reset.Reason != "restarted" || reset.From != run || reset.To != node.Info("server", "run_id") || reset.After <= 0 || reset.Before <= reset.After {
+		t.Errorf("told %+v", reset)
+	}
+	sub.Await()
+	release(t, store, here)
+	wakes(t, sub, store, here.Name)
+}
+
+func TestASubscriptionFollowsItsSlot(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3)
+	store, other := open(t, cluster.URL()), open(t, cluster.URL())
+	var subs []*storetest.Subscription
+	name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprintf("{orders}/%d", i)) }
+	for i := range 10 {
+		subs = append(subs, storetest.Subscribe(t, store, name(i)))
+	}
+	stays := somewhereElse(cluster, cluster.NodeOf("orders"))
+	staying := storetest.Subscribe(t, store, stays)
+	for _, node := range cluster.Nodes {
+		if node == cluster.NodeOf("orders") {
+			continue
+		}
+		cluster.MoveSlot("orders", node)
+		for i, sub := range subs {
+			if !sub.Await() { // because it stands again
+				t.Fatalf("subscription %d", i)
+			}
+		}
+		wakes(t, subs[0], other, name(0))
+		wakes(t, subs[9], other, name(9))
+		wakes(t, staying, other, stays)
+		for _, key := range []string{"lockagent_token:", "lockagent_done:"} {
+			node.Do("EVAL", "for _, k in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', k) end", "0", key+"*")
+		}
+		for _, sub := range subs {
+			drain(sub)
+		}
+	}
+}
+
+func TestAFailoverInACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3)
+	replica := cluster.AddReplica(t, cluster.NodeOf("orders"))
+	store := open(t, cluster.URL())
+	told := make(chan lockagent.Reset, 10)
+	defer store.OnReset(func(r lockagent.Reset) { told <- r })()
+	req := wish("orders", agentA, 1)
+	acquire(t, store, req)
+	sub := storetest.Subscribe(t, store, "orders")
+	master := cluster.NodeOf("orders")
+	from, to := master.Info("server", "run_id"), replica.Info("server", "run_id")
+	master.AwaitReplica()
+
+	replica.Do("CLUSTER", "FAILOVER")
+	eventually(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
+	persistently(t, store, req) // the very tenure that has it
+	if !sub.Await() { // it stands again, at the new master
+		t.FailNow()
+	}
+	release(t, store, req)
+	wakes(t, sub, store, "orders")
+	// Nothing tells of an orderly failover; when the old master goes, the store looks.
+	master.Kill()
+	if reset := await(t, told); reset.Reason != "failed over" || reset.From != from || reset.To != to {
+		t.Errorf("told %+v; want a failover from %s to %s", reset, from, to)
+	}
+}
+
+func TestShardedMessagesNeedAServerThatHasThem(t *testing.T) {
+	// Outside of a Cluster it means nothing.
+	works(t, openConfig(t, redisstore.Config{Sharded: redisstore.ShardedOn}, redistest.Start(t).URL()))
+}
+
+func TestNamesThatAClusterCannotRelease(t *testing.T) {
+	store := open(t, redistest.StartCluster(t, 1).URL())
+	for _, name := range []lockagent.Name{"x{", "a}b", "{}z", "}x{y}"} {
+		if _, err := storetest.Acquire(t, store, wish(name, agentA, 1)); !errors.Is(err, lockagent.ErrBadName) {
+			t.Errorf("Acquire(%q): %v; want ErrBadName", name, err)
+		}
+	}
+}

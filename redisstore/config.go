@@ -1,0 +1,96 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Defaults of a [Config].
+const (
+	DefaultDialTimeout = 5 * time.Second
+	DefaultCallTimeout = 5 * time.Second
+	DefaultClientName  = "lockagent"
+)
+
+// Config says how a store uses Redis. The zero Config is usable. Where Redis is
+// stands in the URL.
+type Config struct {
+	// DialTimeout bounds [Config.Open], and later each attempt to make a
+	// connection. Defaults to [DefaultDialTimeout].
+	DialTimeout time.Duration
+
+	// CallTimeout bounds each call of the store: what has no answer by then ends
+	// with [lockagent.ErrStoreUnavailable]. Make it shorter than a third of the
+	// shortest lease that is kept, so that a renewal can be tried again in time.
+	// Defaults to [DefaultCallTimeout].
+	CallTimeout time.Duration
+
+	// Sharded says how wake-ups travel in a Cluster; elsewhere it means nothing.
+	// Defaults to [ShardedAuto].
+	Sharded Sharded
+
+	// TLS is the client's side of a rediss:// URL, for private certificates.
+	// Defaults to one that trusts what the system trusts.
+	TLS *tls.Config
+
+	// ClientName is how the server lists the connections. It has no spaces.
+	// Defaults to [DefaultClientName].
+	ClientName string
+}
+
+// Sharded says whether the wake-ups in a Cluster are published to the nodes of the
+// lock's shard, or to all nodes. All programs that use the same locks have to do
+// the same, or they do not wake each other and depend on the end of leases.
+type Sharded uint8
+
+// The ways that wake-ups travel in a Cluster.
+const (
+	// ShardedAuto is ShardedOn if the servers are Redis 7.0 or newer. It is what
+	// Redisson does since 3.22.
+	ShardedAuto Sharded = iota
+	// ShardedOn publishes with SPUBLISH, which is cheaper.
+	ShardedOn
+	// ShardedOff publishes with PUBLISH, as older programs do.
+	ShardedOff
+)
+
+func (c Config) withDefaults() Config {
+	if c.DialTimeout == 0 {
+		c.DialTimeout = DefaultDialTimeout
+	}
+	if c.CallTimeout == 0 {
+		c.CallTimeout = DefaultCallTimeout
+	}
+	if c.ClientName == "" {
+		c.ClientName = DefaultClientName
+	}
+	return c
+}
+
+// validate returns all that is wrong.
+func (c Config) validate() error {
+	var wrong []error
+	refuse := func(option, format string, args ...any) {
+		wrong = append(wrong, &lockagent.OptionError{Option: "redisstore.Config." + option, Reason: fmt.Sprintf(format, args...)})
+	}
+	if c.DialTimeout < 0 {
+		refuse("DialTimeout", "%v is negative; leave it out for %v", c.DialTimeout, DefaultDialTimeout)
+	}
+	if c.CallTimeout < 0 {
+		refuse("CallTimeout", "%v is negative; leave it out for %v", c.CallTimeout, DefaultCallTimeout)
+	}
+	if c.Sharded > ShardedOff {
+		refuse("Sharded", "%d is none of ShardedAuto, ShardedOn and ShardedOff", c.Sharded)
+	}
+	for _, r := range c.ClientName {
+		if r <= ' ' || r > '~' {
+			refuse("ClientName", "%q has a character that Redis does not take; use letters, digits and punctuation, without spaces", c.ClientName)
+			break
+		}
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,117 @@
+// Package redisstore is a [lockagent.Store] on Redis: agents on many hosts, and
+// programs that use Redisson, contend for the same locks through it.
+//
+// # Usage
+//
+//	store, err := redisstore.Open(ctx, "redis://localhost:6379")
+//	if err != nil {
+//		return err
+//	}
+//	defer store.Close()
+//
+// One URL says where Redis is and how to get in:
+//
+//	redis://host:6379                                  one server
+//	redis://user:password@host:6379/1                  with an ACL user, database 1
+//	redis://:password@host:6379                        with a password only
+//	rediss://host:6379                                 with TLS
+//	unix:///run/redis.sock?db=1                        through a Unix socket
+//	redis://host1:6379?addr=host2:6379&addr=host3:6379 a Cluster
+//	redis://host1:26379?addr=host2:26379&master_set=m  Sentinels that watch m
+//
+// Any one node of a Cluster will do; more addresses help when that one is down.
+// Sentinels have a user and a password of their own, sentinel_user and
+// sentinel_password. skip_verify=true accepts any certificate. Special characters
+// in a password are escaped: %40 for @, %2F for /, %3A for a colon, %25 for %.
+// [Config] has the rest.
+//
+// Redis 6.2 or newer is needed; Valkey is Redis here.
+//
+// # Guarantees
+//
+// The store passes package storetest, the contract of every store. Beyond that:
+//
+//   - Every call is one script, so it happens at once or not at all, and on the
+//     server's clock only. A call that was made alone is one command. Calls that
+//     come while others are under way travel together, and renewals are gathered,
+//     up to 100 in one command. The failure of one never touches its neighbours.
+//   - A call is answered within [Config.CallTimeout], and at once when the store is
+//     closed. Nothing is tried twice in secret: after ErrStoreUnavailable the caller
+//     makes the same call again, which is safe.
+//   - Servers that were restarted, or had their scripts flushed, get the scripts
+//     again with the next call.
+//   - All subscriptions of a store share one connection and one goroutine; with
+//     sharded messages, one for each node. When it is lost, it is made again within
+//     about a second of the server being back, everything is subscribed again, and
+//     everybody who waits is woken, because a release may have been missed.
+//   - What is written is what Redisson writes for an RLock, and what it publishes
+//     is heard. Its clients see the lock of a [lockagent.Tenure] as one that is
+//     held once, by the client with the agent's id and the thread with its number.
+//   - [Open] runs every command that the store is going to need. A user who lacks
+//     one of them hears it there.
+//
+// # Not guaranteed
+//
+// Redis replicates asynchronously. A master that fails may take with it what it
+// had confirmed, and its replica then grants a lock that is held. The store tells
+// that the server is another one ([Store.OnReset]) when it next hears from it;
+// the tokens of the new grants are greater all the same, so a resource that checks
+// them is safe.
+//
+// A user who may subscribe to some channels and not to others is not told so.
+// Waiters then depend on the end of the lease. So do they when some of the programs
+// in a Cluster use sharded messages and others do not, see [Sharded].
+//
+// An acquire that a network delays for more than [ReleaseRetention] after its
+// tenure was released still takes effect, for one lease.
+//
+// # Keys
+//
+// For a lock called N, in its hash slot. If N has a '{' its tag is N's own, and
+// N takes the place of {N}; our own keys have two colons then.
+//
+//	key or channel              what                            lives
+//	N                           hash: <agent>:<number> = 1      for the lease
+//	lockagent_token:{N}         the last token                  TokenRetention
+//	lockagent_done:<agent>:{N}  the last release of an agent    ReleaseRetention
+//	lockagent_incarnation       <data>.<run>, see Incarnations  for ever; not in a Cluster
+//	redisson_lock__channel:{N}  channel: "0" at every release
+//
+// No lock can have a name that begins with lockagent_. A user for the store needs
+// these rules, with a pattern for the names of the locks in place of the first:
+//
+//	~orders/* ~lockagent_* &redisson_lock__channel* -@all
+//	+eval +evalsha +info +time +ping +select
+//	+get +set +del +hset +hdel +hlen +hexists +hkeys +hgetall +pexpire +pttl
+//	+publish +subscribe +unsubscribe
+//
+// with Sentinels also +role, and in a Cluster also
+//
+//	+cluster|slots +cluster|shards +cluster|nodes +asking
+//	+spublish +ssubscribe +sunsubscribe
+//
+// # Incarnations
+//
+// A database has a name for its present life, which says since when it has had
+// its data and which run of the server serves it. [lockagent.AcquireReply] tells
+// it, and [Store.OnReset] that it changed: the data are gone ("emptied"), or they
+// are still there but may lack what was written last, because the server was
+// "restarted" or "failed over". In a Cluster there is no such name, because no key
+// is in every slot. There the runs of the nodes are compared, so that a node that
+// is emptied without being restarted goes unnoticed.
+//
+// The server is asked when a connection was lost or made, and when a renewal was
+// denied; not at intervals.
+//
+// # Concurrency
+//
+// A [Store] is safe for concurrent use. It calls done, wake and the functions of
+// OnReset from a few goroutines of its own: one that does not return holds up all
+// others. A panic in one of them is not recovered. The contexts of calls are not
+// used: calls of many callers travel together.
+//
+// # Testing
+//
+// The store needs a real server; package memstore stands in for it in tests of
+// other things, on virtual time.
+package redisstore

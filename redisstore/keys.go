@@ -1,0 +1,76 @@
+package redisstore
+
+import (
+	"strings"
+
+	"github.com/lockagent/lockagent"
+)
+
+// reserved begins the names of the keys that are our own. No lock has such a
+// name.
+const reserved = "lockagent_"
+
+// incarnationKey has the name of the incarnation of a database.
+const incarnationKey = reserved + "incarnation"
+
+// tokenKey has the last token of a lock.
+func tokenKey(name lockagent.Name) string { return ownKey(reserved+"token", name) }
+
+// releasedKey has the last tenure that an agent released. The agent comes before
+// the name, so that no other lock has the same key, whatever it is called.
+func releasedKey(name lockagent.Name, agent lockagent.AgentID) string {
+	return ownKey(reserved+"done:"+string(agent), name)
+}
+
+// ownKey is a key in the hash slot of a lock. A name with a hash tag of its own
+// gets two colons, because the lock "{a}" is another one than "a".
+func ownKey(prefix string, name lockagent.Name) string {
+	if strings.Contains(string(name), "{") {
+		return prefix + "::" + string(name)
+	}
+	return prefix + ":{" + string(name) + "}"
+}
+
+// channel is where the end of a hold is published. It is Redisson's, who has the
+// same one for the locks "{a}" and "a": they are woken for each other, in vain.
+func channel(name lockagent.Name) string {
+	const prefix = "redisson_lock__channel:"
+	if strings.Contains(string(name), "{") {
+		return prefix + string(name)
+	}
+	return prefix + "{" + string(name) + "}"
+}
+
+// slots is how many hash slots a Cluster has.
+const slots = 16384
+
+// slot is the hash slot of a key: the CRC16 of what stands between its first '{'
+// and the next '}', or of the whole key if there is nothing.
+func slot(key string) uint16 {
+	if _, tail, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(tail, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
+	}
+	return crc % slots
+}
+
+// crcTable is that of CRC-16/XMODEM, whose polynomial is 0x1021.
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()

@@ -1,0 +1,285 @@
+package redisstore_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+const secret = "s3cret"
+
+// refused opens a store and expects an error, which does not repeat the secret.
+func refused(t *testing.T, config redisstore.Config, url string, want error, says ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), storetest.Patience)
+	defer cancel()
+	store, err := config.Open(ctx, url)
+	if err == nil {
+		_ = store.Close()
+		t.Errorf("Open(%q) succeeded; want %v", url, want)
+		return
+	}
+	if !errors.Is(err, want) {
+		t.Errorf("Open(%q): %v; want %v", url, err, want)
+	}
+	for _, part := range says {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("Open(%q): %v; want it to say %q", url, err, part)
+		}
+	}
+	if strings.Contains(err.Error(), secret) {
+		t.Errorf("Open(%q): %v; that repeats the password", url, err)
+	}
+}
+
+// works takes and releases a lock, and is woken.
+func works(t *testing.T, store lockagent.Store) {
+	t.Helper()
+	sub := storetest.Subscribe(t, store, "orders")
+	defer sub.Cancel()
+	wakes(t, sub, store, "orders")
+}
+
+func TestOpenOneServer(t *testing.T) {
+	server := redistest.Start(t,
+		redistest.WithPassword(secret),
+		redistest.WithUser("app", "p@ss/w:rd%", "~* &* +@all"),
+		redistest.WithTLS(),
+	)
+	_, port, _ := strings.Cut(server.Addr(), ":")
+	for _, url := range []string{
+		server.URL(),
+		" " + server.URL() + "/\n",
+		server.URL() + "/1",
+		server.URL() + "?db=1",
+		"redis://:" + secret + "@localhost:" + port,
+		"redis://default:" + secret + "@" + server.Addr(),
+		"redis://app:p%40ss%2Fw%3Ard%25@" + server.Addr(),
+		"unix://:" + secret + "@" + server.Socket(),
+		"unix://:" + secret + "@" + server.Socket() + "?db=2",
+	} {
+		works(t, open(t, url))
+	}
+}
+
+func TestOpenWithTLS(t *testing.T) {
+	server := redistest.Start(t, redistest.WithTLS())
+	works(t, openConfig(t, redisstore.Config{TLS: server.TLSConfig()}, server.TLSURL()))
+	works(t, open(t, server.TLSURL()+"?skip_verify=true"))
+	refused(t, redisstore.Config{}, server.TLSURL(), lockagent.ErrStoreUnavailable, "certificate")
+	refused(t, redisstore.Config{TLS: &tls.Config{MinVersion: tls.VersionTLS12}}, server.TLSURL(), lockagent.ErrStoreUnavailable, "certificate")
+}
+
+func TestDatabasesAreApart(t *testing.T) {
+	server := redistest.Start(t)
+	acquire(t, open(t, server.URL()), wish("orders", agentA, 1))
+	acquire(t, open(t, server.URL()+"/1"), wish("orders", agentB, 1))
+}
+
+func TestOpenWhereThereIsNoServer(t *testing.T) {
+	server := redistest.Start(t)
+	server.Kill()
+	refused(t, redisstore.Config{}, server.URL(), lockagent.ErrStoreUnavailable, server.Addr(), "refused")
+	refused(t, redisstore.Config{}, "unix://"+server.Socket()+"x", lockagent.ErrStoreUnavailable, "no such file")
+	refused(t, redisstore.Config{}, "redis://host.invalid", lockagent.ErrStoreUnavailable, "host.invalid")
+}
+
+func TestOpenWhereNobodyAnswers(t *testing.T) {
+	server := redistest.Start(t)
+	server.Pause()
+	refused(t, redisstore.Config{DialTimeout: 100 * time.Millisecond}, server.URL(), lockagent.ErrStoreUnavailable, "not ready within 100ms")
+
+	cause := errors.New("the caller has no time")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	opened := make(chan error, 1)
+	go func() {
+		_, err := redisstore.Config{DialTimeout: time.Hour}.Open(ctx, server.URL())
+		opened <- err
+	}()
+	cancel(cause)
+	if err := await(t, opened); !errors.Is(err, lockagent.ErrStoreUnavailable) || !errors.Is(err, cause) {
+		t.Errorf("Open with a context that ended: %v", err)
+	}
+}
+
+func TestOpenWithoutPermission(t *testing.T) {
+	server := redistest.Start(t,
+		redistest.WithPassword(secret),
+		redistest.WithUser("limited", secret, "~* &* +@all -hset"),
+		redistest.WithUser("deaf", secret, "~* &* +@all -subscribe"),
+		redistest.WithUser("mute", secret, "~* resetchannels +@all"),
+		redistest.WithUser("blind", secret, "~orders/* &* +@all"),
+	)
+	for _, url := range []string{
+		"redis://" + server.Addr(),
+		"redis://:wrong" + secret + "@" + server.Addr(),
+		server.UserURL("nobody", secret),
+		server.UserURL("limited", secret),
+		server.UserURL("deaf", secret),
+		server.UserURL("mute", secret),
+		server.UserURL("blind", secret),
+	} {
+		refused(t, redisstore.Config{}, url, lockagent.ErrNotPermitted)
+	}
+}
+
+// documentedRules are the access rules that the package's documentation gives.
+func documentedRules(t *testing.T) string {
+	t.Helper()
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []string
+	for line := range strings.Lines(string(doc)) {
+		line = strings.TrimPrefix(line, "//\t")
+		if strings.HasPrefix(line, "~") || strings.HasPrefix(line, "+") {
+			rules = append(rules, strings.Fields(line)...)
+		}
+	}
+	if len(rules) < 20 {
+		t.Fatalf("found only the rules %q", rules)
+	}
+	return strings.Join(rules, " ")
+}
+
+func TestDocumentedRulesAreEnough(t *testing.T) {
+	rules := documentedRules(t)
+	server := redistest.Start(t, redistest.WithUser("app", secret, rules))
+	store := open(t, server.UserURL("app", secret))
+	sub := storetest.Subscribe(t, store, "orders/1")
+	wakes(t, sub, store, "orders/1")
+
+	// What is beyond the rules is denied, and only that.
+	mine, theirs := wish("orders/2", agentA, 1), wish("theirs", agentA, 1)
+	acquire(t, store, mine)
+	_, err := storetest.Acquire(t, store, theirs)
+	if !errors.Is(err, lockagent.ErrNotPermitted) {
+		t.Errorf("Acquire of a lock beyond the rules: %v", err)
+	}
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			req := mine
+			if i%2 == 1 {
+				req = theirs
+			}
+			reply, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease})
+			if i%2 == 0 && (err != nil || !reply.Held) || i%2 == 1 && !errors.Is(err, lockagent.ErrNotPermitted) {
+				t.Errorf("Renew(%q) = %+v, %v", req.Name, reply, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestOpenWhatDoesNotFit(t *testing.T) {
+	server := redistest.Start(t)
+	replica := redistest.Start(t, redistest.WithConfig("replicaof "+strings.Replace(server.Addr(), ":", " ", 1)))
+	refused(t, redisstore.Config{}, replica.URL(), lockagent.ErrStoreUnavailable, "READONLY")
+	refused(t, redisstore.Config{}, server.URL()+"/99", lockagent.ErrBadURL, "no database 99")
+	refused(t, redisstore.Config{}, server.URL()+"?addr="+replica.Addr(), lockagent.ErrBadURL, "several addresses", "master_set")
+	refused(t, redisstore.Config{}, server.URL()+"?master_set=m", lockagent.ErrBadURL, "no Sentinel")
+}
+
+func TestOpenWithABadConfig(t *testing.T) {
+	refused(t, redisstore.Config{DialTimeout: -1, CallTimeout: -1, Sharded: 9, ClientName: "a b"}, "redis://localhost", lockagent.ErrBadOption,
+		"DialTimeout", "CallTimeout", "Sharded", "ClientName")
+}
+
+func TestOpenTooOldAServer(t *testing.T) {
+	for _, version := range []string{"6.0.16", "6.1.240", "5 or less", "unstable"} {
+		refused(t, redisstore.Config{}, "redis://"+fakeServer(t, version), lockagent.ErrStoreUnavailable, version, "6.2 or newer")
+	}
+}
+
+// fakeServer answers like a server of some version, as far as that is asked for.
+func fakeServer(t *testing.T, version string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { fakeAnswers(c, version) })
+		}
+	})
+	return l.Addr().String()
+}
+
+func fakeAnswers(c net.Conn, version string) {
+	defer func() { _ = c.Close() }()
+	r := bufio.NewReader(c)
+	for {
+		args, err := readCommand(r)
+		if err != nil {
+			return
+		}
+		reply := "+OK\r\n"
+		switch strings.ToUpper(args[0]) {
+		case "HELLO":
+			if version == "5 or less" {
+				reply = "-ERR unknown command `HELLO`, with args beginning with: \r\n"
+				break
+			}
+			reply = fmt.Sprintf("%%3\r\n$7\r\nversion\r\n$%d\r\n%s\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$5\r\nproto\r\n:3\r\n", len(version), version)
+		case "CLUSTER":
+			reply = "-ERR This instance has cluster support disabled\r\n"
+		}
+		if _, err := io.WriteString(c, reply); err != nil {
+			return
+		}
+	}
+}
+
+func readCommand(r *bufio.Reader) ([]string, error) {
+	number := func() (int, error) {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(strings.TrimSpace(line[1:]))
+	}
+	n, err := number()
+	if err != nil {
+		return nil, err
+	}
+	args := make([]string, n)
+	for i := range args {
+		size, err := number()
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, size+2)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return nil, err
+		}
+		args[i] = string(b[:size])
+	}
+	return args, nil
+}

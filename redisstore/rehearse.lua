@@ -1,0 +1,26 @@
+-- rehearse.lua runs, on a key of its own, every command that the other scripts
+-- run, so that a user who may not run one of them hears of it at once, and not
+-- when a lock is half released.
+--
+-- KEYS[1]  a key that nobody uses
+-- ARGV[1]  how to wake those who wait: PUBLISH or SPUBLISH
+-- ARGV[2]  the channel of the lock that is called like the key
+--
+-- Reply: 1, and the key is gone.
+
+local key = KEYS[1]
+redis.call('TIME')
+redis.call('INFO', 'server')
+redis.call('SET', key, 'rehearsal', 'PX', 1000)
+redis.call('GET', key)
+redis.call('DEL', key)
+redis.call('HSET', key, 'rehearsal', 1)
+redis.call('PEXPIRE', key, 1000)
+redis.call('PTTL', key)
+redis.call('HEXISTS', key, 'rehearsal')
+redis.call('HKEYS', key)
+redis.call('HLEN', key)
+redis.call('HGETALL', key)
+redis.call('HDEL', key, 'rehearsal')
+redis.call(ARGV[1], ARGV[2], '0')
+return 1

@@ -1,0 +1,113 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent"
+)
+
+var _ lockagent.Store = (*Store)(nil)
+
+// Store is a [lockagent.Store] on Redis. [Open] makes one; the zero Store is of no
+// use. A Store is safe for concurrent use.
+type Store struct {
+	client  rueidis.Client
+	dialer  *dialer
+	cluster bool
+	sharded bool
+	publish string // the command that wakes: PUBLISH or SPUBLISH
+	wire    wire
+	bound   time.Duration // of a call
+
+	life    context.Context // done when the store is closed
+	end     context.CancelFunc
+	runs    sync.WaitGroup // the goroutines of what follows
+	closing sync.Once
+
+	lanes         []*lane
+	renewals      *renewals
+	subscriptions *subscriptions
+	incarnations  *incarnations
+}
+
+// laneCount is how many exchanges can be under way at the same time. A second one
+// outside of a Cluster brought nothing: Redis does one thing at a time. In a
+// Cluster each lane has a range of slots, as the nodes have, so that a node which
+// does not answer holds up few calls to others.
+const (
+	laneCount        = 1
+	laneCountCluster = 16
+)
+
+// start sets up what carries calls and wake-ups.
+func (s *Store) start() {
+	lanes := laneCount
+	if s.cluster {
+		lanes = laneCountCluster
+	}
+	for range lanes {
+		l := newLane(s.life, s.client, s.bound, s.dialer.cutSilent)
+		s.lanes = append(s.lanes, l)
+		s.runs.Go(l.run)
+	}
+	s.renewals = &renewals{bySlot: s.cluster, send: s.renew}
+	s.subscriptions = newSubscriptions(s.wire, s.bound, func(l *link) {
+		s.runs.Go(func() { l.run(s.life) })
+	})
+	// After a failover the old master may live on, with our subscriptions.
+	s.incarnations.onReset(func(lockagent.Reset) { s.subscriptions.reconnect() })
+}
+
+// send gives a call about a key to its lane.
+func (s *Store) send(key string, c *call) {
+	s.lanes[int(slot(key))*len(s.lanes)/slots].send(c)
+}
+
+// await sends a call and waits for the reply.
+func (s *Store) await(key string, c *call) (m rueidis.RedisMessage, err error) {
+	answered := make(chan struct{})
+	c.done = func(reply rueidis.RedisMessage, failed error) {
+		m, err = reply, failed
+		close(answered)
+	}
+	s.send(key, c)
+	<-answered
+	return m, err
+}
+
+// countsOthers reports whether the reply to a publish tells how many received it.
+// In a Cluster with classic messages it tells only of the node that was asked.
+func (s *Store) countsOthers() bool { return !s.cluster || s.sharded }
+
+// Subscribe implements [lockagent.Store]. A store that is closed calls wake never.
+// cancel may be called more than once.
+func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
+	return s.subscriptions.add(name, wake)
+}
+
+// OnReset implements [lockagent.Store]. Resets are told one after the other, in
+// their order. cancel may be called more than once.
+func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
+	return s.incarnations.onReset(f)
+}
+
+// Close implements [lockagent.Store]. It waits for the store's goroutines, and
+// returns nil, also when it is called again. It must not be called by a function
+// that the store calls.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.renewals.close()
+		s.subscriptions.close()
+		s.end()
+		for _, l := range s.lanes {
+			l.close()
+		}
+		s.client.Close()
+		s.runs.Wait()
+	})
+	return nil
+}

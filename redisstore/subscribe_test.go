@@ -1,0 +1,205 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/faultproxy"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+// eventually polls a server until a condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(storetest.Patience); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("gave up waiting: %s", what)
+		}
+	}
+}
+
+func TestManyWaitersAreOneSubscription(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	server.Do("CONFIG", "RESETSTAT")
+	var subs []*storetest.Subscription
+	for range 10 {
+		subs = append(subs, storetest.Subscribe(t, store, "orders"))
+	}
+	if got := server.Calls("subscribe"); got != 1 {
+		t.Errorf("10 waiters are %d subscriptions, want 1", got)
+	}
+	for i, sub := range subs {
+		if got := server.Calls("unsubscribe"); got != 0 {
+			t.Fatalf("unsubscribed after %d of 10 were cancelled", i)
+		}
+		sub.Cancel()
+	}
+	eventually(t, "the last one to unsubscribe", func() bool { return server.Calls("unsubscribe") == 1 })
+	storetest.Subscribe(t, store, "orders").Cancel()
+	if got := server.Calls("subscribe"); got != 2 {
+		t.Errorf("subscribed %d times in all, want 2", got)
+	}
+}
+
+func TestAllSubscriptionsShareOneConnection(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	storetest.Subscribe(t, store, "first")
+	before := server.Info("clients", "connected_clients")
+	for i := range 500 {
+		storetest.Subscribe(t, store, lockagent.Name(fmt.Sprintf("orders/%d", i)))
+	}
+	if after := server.Info("clients", "connected_clients"); after != before {
+		t.Errorf("%s connections became %s with 500 subscriptions", before, after)
+	}
+	if got := server.Info("stats", "pubsub_channels"); got != "501" && got != "" { // since 7.2 it is not under stats
+		t.Logf("pubsub_channels: %s", got)
+	}
+}
+
+// wakes expects that a release by another store wakes a subscription.
+func wakes(t *testing.T, sub *storetest.Subscription, other lockagent.Store, name lockagent.Name) {
+	t.Helper()
+	agent := lockagent.NewAgentID()
+	// A spurious wake-up may stand for one that is missing, so it is done often.
+	for number := uint64(1); number <= 3; number++ {
+		req := wish(name, agent, number)
+		acquire(t, other, req)
+		release(t, other, req)
+		if !sub.Await() {
+			t.FailNow()
+		}
+	}
+}
+
+// drain takes the wake-ups that are there.
+func drain(sub *storetest.Subscription) {
+	select {
+	case <-sub.C:
+	default:
+	}
+}
+
+func TestSubscriptionsStandAgainAfterARestart(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	var subs []*storetest.Subscription
+	name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprintf("orders/%d", i)) }
+	for i := range 300 {
+		subs = append(subs, storetest.Subscribe(t, store, name(i)))
+	}
+	server.Restart()
+	for i, sub := range subs {
+		if !sub.Await() { // without a release: one may have been missed
+			t.Fatalf("subscription %d", i)
+		}
+	}
+	other := open(t, server.URL())
+	wakes(t, subs[0], other, name(0))
+	wakes(t, subs[299], other, name(299))
+}
+
+func TestSubscriptionsStandAgainAfterACut(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr())
+	store, other := open(t, "redis://"+proxy.Addr()), open(t, server.URL())
+	sub := storetest.Subscribe(t, store, "orders")
+	for range 3 {
+		proxy.Cut()
+		if !sub.Await() {
+			t.FailNow()
+		}
+		wakes(t, sub, other, "orders")
+		drain(sub)
+	}
+}
+
+func TestSubscribeBeforeTheServerIsBack(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	server.Kill()
+	wake := make(chan struct{}, 1)
+	cancel := store.Subscribe("orders", func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})
+	defer cancel()
+	select {
+	case <-wake:
+		t.Fatal("woken although nothing can stand")
+	default:
+	}
+	server.Restart()
+	select {
+	case <-wake:
+	case <-time.After(storetest.Patience):
+		t.Fatal("not woken when the server was back")
+	}
+}
+
+func TestSubscriptionsThatWereCancelledDoNotComeBack(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	sub, kept := storetest.Subscribe(t, store, "orders"), storetest.Subscribe(t, store, "kept")
+	server.Kill()
+	sub.Cancel()
+	server.Restart()
+	kept.Await()
+	if got := server.Do("PUBSUB", "CHANNELS").([]any); len(got) != 1 || got[0] != "redisson_lock__channel:{kept}" {
+		t.Errorf("subscribed to %q, want what was kept only", got)
+	}
+}
+
+// A user may be permitted to subscribe to some channels only: that one is denied
+// must not trouble the others.
+func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser("app", "pw", "~* +@all &redisson_lock__channel*"))
+	store := open(t, server.UserURL("app", "pw"))
+	server.Do("ACL", "SETUSER", "app", "resetchannels", "&redisson_lock__channel:{mine}")
+	wake := make(chan struct{}, 100)
+	cancel := store.Subscribe("theirs", func() { wake <- struct{}{} })
+	sub := storetest.Subscribe(t, store, "mine")
+	wakes(t, sub, open(t, server.URL()), "mine")
+	select {
+	case <-wake:
+		t.Error("woken for a channel that is denied")
+	default:
+	}
+	cancel()
+	// Once it is permitted, it works for the next who subscribes.
+	server.Do("ACL", "SETUSER", "app", "allchannels")
+	wakes(t, storetest.Subscribe(t, store, "theirs"), open(t, server.URL()), "theirs")
+}
+
+func TestWakeMayUseTheStore(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	var cancels []func()
+	done := make(chan struct{})
+	first := make(chan struct{}, 1)
+	first <- struct{}{}
+	cancels = append(cancels, store.Subscribe("orders", func() {
+		select {
+		case <-first:
+			cancel := store.Subscribe("orders", func() {})
+			cancel()
+			cancel() // again: nothing
+			close(done)
+		default:
+		}
+	}))
+	select {
+	case <-done:
+	case <-time.After(storetest.Patience):
+		t.Fatal("stuck")
+	}
+	for _, cancel := range cancels {
+		cancel()
+	}
+}
