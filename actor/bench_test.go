@@ -63,5 +63,5 @@ func BenchmarkReentry(b *testing.B) {
 	for b.Loop() {
 		cycle(b, a, "door", again("ann"))
 	}
-	<-g.Release(background)
+	released(b, g)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func TestCloseOfAnUnusedAgent(t *testing.T) {
 		w := &witness{}
 		a := start(t, Config{Recorder: w})
 		for range 3 {
-			if err := closed(t, a); err != nil {
+			if err := closing(t, a); err != nil {
 				t.Error(err)
 			}
 		}
@@ -109,19 +110,19 @@ func TestUseAfterClose(t *testing.T) {
 			t.Errorf("Over was called %d times", overs)
 		}
 		for what, c := range map[string]<-chan error{"release": a.Release("door", "ann"), "leave": a.Leave("door", "ann")} {
-			if err := await(t, what, c); err != lockagent.ErrClosed {
+			if err := await(t, what, c); !errors.Is(err, lockagent.ErrClosed) {
 				t.Errorf("%s: %v", what, err)
 			}
 			exhausted(t, c)
 		}
-		if r := await(t, "status", a.Status("door")); r.Err != lockagent.ErrClosed {
+		if r := await(t, "status", a.Status("door")); !errors.Is(r.Err, lockagent.ErrClosed) {
 			t.Errorf("status: %v", r.Err)
 		}
-		if r := await(t, "break", a.Break("door")); r.Err != lockagent.ErrClosed {
+		if r := await(t, "break", a.Break("door")); !errors.Is(r.Err, lockagent.ErrClosed) {
 			t.Errorf("break: %v", r.Err)
 		}
 		lostBecause(t, await(t, "release", g.Release(background)), lockagent.LostClosed)
-		if err := await(t, "release", old.Release(background)); err != lockagent.ErrNotHeld {
+		if err := await(t, "release", old.Release(background)); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("release of what was released: %v", err)
 		}
 		if n := s.count(""); n != calls {
@@ -153,7 +154,7 @@ func TestCloseWithoutStore(t *testing.T) {
 				waiting := a.Acquire(background, "asking", who("ann"))
 				synctest.Wait()
 				begin := time.Now()
-				err := closed(t, a)
+				err := closing(t, a)
 				if !errors.Is(err, lockagent.ErrUnconfirmed) {
 					t.Errorf("close: %v", err)
 				}
@@ -161,7 +162,7 @@ func TestCloseWithoutStore(t *testing.T) {
 					t.Errorf("close took %v", d)
 				}
 				refused(t, waiting, lockagent.ErrClosed)
-				if again := closed(t, a); again == nil || again.Error() != err.Error() {
+				if again := closing(t, a); again == nil || again.Error() != err.Error() {
 					t.Errorf("close again: %v", again)
 				}
 			})
@@ -203,7 +204,7 @@ func TestCloseDuringReturn(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		s.handle(nil)
 		begin := time.Now()
-		if err := closed(t, a); err != nil {
+		if err := closing(t, a); err != nil {
 			t.Error(err)
 		}
 		if d := time.Since(begin); d != 0 {
@@ -236,16 +237,13 @@ func TestTwoAgentsShareOneStore(t *testing.T) {
 // Close comes in the middle of everything, from many sides, in real time. Every
 // request is answered, whatever was held has ended, and the store holds nothing.
 func TestCloseRacesEverything(t *testing.T) {
-	rounds := 60
-	if testing.Short() {
-		rounds = 10
-	}
-	for round := range rounds {
+	for round := range int64(50) {
 		store := memstore.New()
 		w := &witness{}
 		a := start(t, Config{Store: store, Recorder: w, Idle: time.Nanosecond})
 		var wg sync.WaitGroup
-		stop := make(chan struct{})
+		var answers atomic.Int64
+		enough, stop := make(chan struct{}), make(chan struct{})
 		for i := range 16 {
 			wg.Go(func() {
 				rnd := rand.New(rand.NewPCG(uint64(round), uint64(i)))
@@ -258,6 +256,9 @@ func TestCloseRacesEverything(t *testing.T) {
 					name := lockagent.Name(fmt.Sprint("door", rnd.IntN(5)))
 					c := a.Acquire(background, name, again(fmt.Sprint(i)))
 					g := await(t, "grant", c)
+					if answers.Add(1) == 1+10*round {
+						close(enough)
+					}
 					if err := g.Err(); err != nil {
 						if !errors.Is(err, lockagent.ErrClosed) {
 							t.Errorf("refused: %v", err)
@@ -266,7 +267,7 @@ func TestCloseRacesEverything(t *testing.T) {
 					}
 					switch rnd.IntN(6) {
 					case 0:
-						await(t, "leave", a.Leave(name, lockagent.Owner(fmt.Sprint(i))))
+						_ = await(t, "leave", a.Leave(name, lockagent.Owner(fmt.Sprint(i))))
 					case 1:
 						await(t, "break", a.Break(name))
 					case 2:
@@ -278,9 +279,7 @@ func TestCloseRacesEverything(t *testing.T) {
 				}
 			})
 		}
-		for range round * 20 {
-			yieldNow()
-		}
+		<-enough
 		for range 4 {
 			wg.Go(func() {
 				if err := a.Close(); err != nil {

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -55,7 +56,7 @@ func TestGoroutines(t *testing.T) {
 			refused(t, c, context.Canceled)
 		}
 		for i, g := range held {
-			if context.Cause(contexts[i]) != context.Canceled {
+			if !errors.Is(context.Cause(contexts[i]), context.Canceled) {
 				t.Error(context.Cause(contexts[i]))
 			}
 			released(t, g)
@@ -123,7 +124,7 @@ func BenchmarkIdleLocks(b *testing.B) {
 		before := heap()
 		for i := range locks {
 			g := <-a.Acquire(background, lockagent.Name(fmt.Sprint(round, "-", i)), who("ann"))
-			<-g.Release(background)
+			released(b, g)
 		}
 		b.ReportMetric((heap()-before)/locks, "B/lock")
 		round++

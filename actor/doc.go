@@ -19,8 +19,9 @@
 //
 // # Guarantees
 //
-// Every request is answered exactly once: also when the actor meets a panic, its
-// own or the store's, and when the agent is closed. An actor never waits: not
+// Every request is answered exactly once: also when the actor panics, and when the
+// agent is closed. A store that panics has failed, like one that cannot be reached;
+// a recorder that panics costs nobody a lock. An actor never waits: not
 // for a receiver (channels have room for their one value), not for the store,
 // not for the recorder of events. A holder is told that its hold is over before
 // the lock is given to anybody else or back to the store. Neither a waiter nor a

@@ -38,7 +38,7 @@ func TestStories(t *testing.T) {
 		{"released twice", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			released(w.t, g)
-			await(w.t, "release", g.Release(background))
+			_ = await(w.t, "release", g.Release(background))
 		}, "requested granted released returned"},
 
 		{"handed off", Config{HandOffTime: time.Hour}, func(w world) {
@@ -137,16 +137,16 @@ func TestStories(t *testing.T) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			c := w.a.Acquire(background, "door", again("bob"))
 			synctest.Wait()
-			await(w.t, "leave", w.a.Leave("door", "bob"))
+			_ = await(w.t, "leave", w.a.Leave("door", "bob"))
 			refused(w.t, c, lockagent.ErrSessionClosed)
-			await(w.t, "leave", w.a.Leave("door", "ann"))
+			_ = await(w.t, "leave", w.a.Leave("door", "ann"))
 		}, "requested granted requested queued refused lost returned"},
 
 		{"closed", Config{}, func(w world) {
 			granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			w.a.Acquire(background, "door", who("bob"))
 			synctest.Wait()
-			w.a.Close()
+			_ = w.a.Close()
 		}, "requested granted requested queued lost refused returned"},
 
 		{"unclaimed", Config{Claim: time.Second}, func(w world) {

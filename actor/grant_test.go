@@ -25,7 +25,7 @@ func TestGrantChannel(t *testing.T) {
 		}
 		g := granted(t, c)
 		exhausted(t, c)
-		if zero := <-c; zero.Err() != lockagent.ErrNotGranted || zero.Held() || zero.Token() != 0 {
+		if zero := <-c; !errors.Is(zero.Err(), lockagent.ErrNotGranted) || zero.Held() || zero.Token() != 0 {
 			t.Errorf("received again: %v held %v token %d", zero.Err(), zero.Held(), zero.Token())
 		}
 		if g.Lock() != "door" || g.Owner() != "ann" || g.Token() == 0 || g.HoldCount() != 1 || !g.Held() || g.Cause() != nil {
@@ -211,7 +211,7 @@ func TestContextEnds(t *testing.T) {
 			cancel(why)
 			synctest.Wait()
 			g := <-c
-			if g.Err() != lockagent.ErrNotGranted {
+			if !errors.Is(g.Err(), lockagent.ErrNotGranted) {
 				t.Errorf("received %v from a channel whose grant was taken back", g.Err())
 			}
 			h := granted(t, next)
@@ -253,7 +253,7 @@ func TestUnclaimedGrantIsTakenBack(t *testing.T) {
 		if waited := time.Since(begin); waited != 7*time.Second {
 			t.Errorf("taken back after %v, want the 7s of Claim", waited)
 		}
-		if err := (<-c).Err(); err != lockagent.ErrNotGranted {
+		if err := (<-c).Err(); !errors.Is(err, lockagent.ErrNotGranted) {
 			t.Errorf("ann received %v", err)
 		}
 		released(t, g)
@@ -309,7 +309,7 @@ func TestReceiverRacesTakeBack(t *testing.T) {
 			if err := g.Unlock(background); err != nil {
 				t.Fatalf("round %d: release: %v", i, err)
 			}
-		case err == lockagent.ErrNotGranted:
+		case errors.Is(err, lockagent.ErrNotGranted):
 			back++
 		case !errors.Is(err, context.Canceled):
 			t.Fatalf("round %d: %v", i, err)
@@ -335,7 +335,7 @@ func TestWaitCountsFromTheCall(t *testing.T) {
 		// The shorter of wait and context counts.
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
-		err := refused(t, a.Acquire(ctx, "door", Request{Owner: "bob", Wait: 3 * time.Second}), context.DeadlineExceeded)
+		err := refusal(t, a.Acquire(ctx, "door", Request{Owner: "bob", Wait: 3 * time.Second}), context.DeadlineExceeded)
 		if errors.Is(err, lockagent.ErrTimeout) {
 			t.Errorf("the context ended, not the wait: %v", err)
 		}
@@ -442,13 +442,13 @@ func TestTimeoutsTellTheStoresError(t *testing.T) {
 		away := fmt.Errorf("no route: %w", lockagent.ErrStoreUnavailable)
 		store.handle(func(o *op) { o.fail(away) })
 		a := start(t, Config{Store: store})
-		err := refused(t, a.Acquire(background, "door", Request{Owner: "ann", Wait: time.Second}), lockagent.ErrTimeout)
+		err := refusal(t, a.Acquire(background, "door", Request{Owner: "ann", Wait: time.Second}), lockagent.ErrTimeout)
 		if !errors.Is(err, away) || !errors.Is(err, lockagent.ErrStoreUnavailable) {
 			t.Errorf("timeout does not wrap the store's error: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
-		err = refused(t, a.Acquire(ctx, "door", who("ann")), context.DeadlineExceeded)
+		err = refusal(t, a.Acquire(ctx, "door", who("ann")), context.DeadlineExceeded)
 		if !errors.Is(err, away) {
 			t.Errorf("the end of the context does not wrap the store's error: %v", err)
 		}
@@ -457,7 +457,7 @@ func TestTimeoutsTellTheStoresError(t *testing.T) {
 
 		// An error of long ago is not the reason of a timeout today.
 		g := granted(t, a.Acquire(background, "door", who("ann")))
-		err = refused(t, a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout)
+		err = refusal(t, a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout)
 		if errors.Is(err, lockagent.ErrStoreUnavailable) {
 			t.Errorf("the store was fine: %v", err)
 		}
@@ -474,7 +474,7 @@ func TestTimeoutDoesNotTellAnErrorOfAnEarlierRequest(t *testing.T) {
 		synctest.Wait()
 		var gate gate
 		store.on("acquire", gate.keep)
-		err := refused(t, a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout)
+		err := refusal(t, a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout)
 		if errors.Is(err, lockagent.ErrStoreUnavailable) {
 			t.Errorf("bob's timeout tells an error that ann met: %v", err)
 		}
@@ -517,7 +517,7 @@ func TestTry(t *testing.T) {
 			a := start(t, Config{})
 			g := granted(t, a.Acquire(background, "door", who("ann")))
 			var held *lockagent.HeldError
-			err := refused(t, a.Acquire(background, "door", try), lockagent.ErrHeld)
+			err := refusal(t, a.Acquire(background, "door", try), lockagent.ErrHeld)
 			if !errors.As(err, &held) || held.Holder != "ann" || held.Name != "door" || held.Left != g.Remaining() {
 				t.Errorf("%+v", held)
 			}
@@ -531,7 +531,7 @@ func TestTry(t *testing.T) {
 			a, b := start(t, Config{Store: store}), start(t, Config{Store: store.Share()})
 			g := granted(t, a.Acquire(background, "door", who("ann")))
 			var held *lockagent.HeldError
-			err := refused(t, b.Acquire(background, "door", try), lockagent.ErrHeld)
+			err := refusal(t, b.Acquire(background, "door", try), lockagent.ErrHeld)
 			if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, string(a.ID())) || held.Left != DefaultLease {
 				t.Errorf("%+v", held)
 			}

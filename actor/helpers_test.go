@@ -80,7 +80,13 @@ func granted(t testing.TB, c <-chan lockagent.Grant) lockagent.Grant {
 }
 
 // refused receives a grant that must not be held, because of want.
-func refused(t testing.TB, c <-chan lockagent.Grant, want error) error {
+func refused(t testing.TB, c <-chan lockagent.Grant, want error) {
+	t.Helper()
+	_ = refusal(t, c, want)
+}
+
+// refusal is [refused] for those who look at the error.
+func refusal(t testing.TB, c <-chan lockagent.Grant, want error) error {
 	t.Helper()
 	g := await(t, "refusal", c)
 	if !errors.Is(g.Err(), want) {
@@ -123,6 +129,22 @@ func released(t testing.TB, g lockagent.Grant) {
 	t.Helper()
 	if err := await(t, "release", g.Release(context.Background())); err != nil {
 		t.Fatalf("release: %v", err)
+	}
+}
+
+// closing closes an agent, which must not take for ever.
+func closing(t testing.TB, a *Agent) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- a.Close() }()
+	return await(t, "close", done)
+}
+
+// closed closes an agent that can give everything back.
+func closed(t testing.TB, a *Agent) {
+	t.Helper()
+	if err := closing(t, a); err != nil {
+		t.Errorf("close: %v", err)
 	}
 }
 
@@ -384,7 +406,7 @@ func through[R any](s *tap, o *op, call func(done func(R, error)), done func(R, 
 	handler := s.handler
 	if o.tenure.Number != 0 {
 		// A release does not wait for a renewal, which may take its time.
-		if other := s.busy[o.tenure]; other != "" && !(other == "renew" && o.kind == "release") {
+		if other := s.busy[o.tenure]; other != "" && (other != "renew" || o.kind != "release") {
 			s.overlap = append(s.overlap, fmt.Sprintf("%v during %s", o, other))
 		}
 		s.busy[o.tenure] = o.kind

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -224,7 +225,7 @@ func (l *lock) answer(e *lockstate.Event) {
 		switch {
 		case e.Reason != 0:
 			err = c.request.lost(e.Reason)
-		case err == lockagent.ErrNotHeld:
+		case errors.Is(err, lockagent.ErrNotHeld):
 			err = c.request.releasedTwice()
 		}
 	} else if e.Reason != 0 {

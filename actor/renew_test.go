@@ -66,7 +66,7 @@ func TestFixedLeaseAfterHandOff(t *testing.T) {
 			if !h.Held() || !inspect(t, s.Store, "door").Held {
 				t.Errorf("%v: lost before: %v", lease, h.Cause())
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			lostBecause(t, h.Cause(), lockagent.LostExpired)
 		})

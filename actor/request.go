@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,7 +119,7 @@ func (r *request) cause() error {
 
 // releasedTwice is the answer to the release of a hold that is over.
 func (r *request) releasedTwice() error {
-	if cause := r.cause(); cause != lockagent.ErrReleased {
+	if cause := r.cause(); !errors.Is(cause, lockagent.ErrReleased) {
 		return cause
 	}
 	return lockagent.ErrNotHeld

@@ -173,13 +173,13 @@ func soak(t *testing.T, seed uint64, strict bool, requests int, lease time.Durat
 					time.Sleep(c.upTo(lease))
 				}
 				if c.below(20) == 0 {
-					await(t, "leave", a.Leave(name, req.Owner))
+					_ = await(t, "leave", a.Leave(name, req.Owner))
 				}
 				g := await(t, "grant", ch)
 				exhausted(t, ch)
 				answers.Add(1)
 				if err := g.Err(); err != nil {
-					fair := err == lockagent.ErrNotGranted || errors.Is(err, lockagent.ErrHeld) || errors.Is(err, lockagent.ErrTimeout) ||
+					fair := errors.Is(err, lockagent.ErrNotGranted) || errors.Is(err, lockagent.ErrHeld) || errors.Is(err, lockagent.ErrTimeout) ||
 						errors.Is(err, lockagent.ErrLeaseTooShort) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 						errors.Is(err, lockagent.ErrSessionClosed) || req.Try && errors.Is(err, lockagent.ErrStoreUnavailable)
 					if !fair {
@@ -197,28 +197,28 @@ func soak(t *testing.T, seed uint64, strict bool, requests int, lease time.Durat
 				}
 				switch c.below(20) {
 				case 1: // to break the lock would be allowed to make two hold at once
-					await(t, "leave", a.Leave(name, req.Owner))
+					_ = await(t, "leave", a.Leave(name, req.Owner))
 				case 2:
 					outer = append(outer, g)
 					cancel()
 					continue
 				case 3:
-					await(t, "release", a.Release(name, req.Owner))
+					_ = await(t, "release", a.Release(name, req.Owner))
 				case 4:
 					await(t, "status", a.Status(name))
 				}
 				cancel()
 				err := await(t, "release", g.Release(background))
-				if err != nil && err != lockagent.ErrNotHeld && err != lockagent.ErrUnconfirmed && !errors.Is(err, lockagent.ErrLost) {
+				if err != nil && !errors.Is(err, lockagent.ErrNotHeld) && !errors.Is(err, lockagent.ErrUnconfirmed) && !errors.Is(err, lockagent.ErrLost) {
 					t.Errorf("release: %v", err)
 				}
 				for len(outer) > 0 && c.below(2) == 0 {
-					await(t, "release", outer[0].Release(background))
+					_ = await(t, "release", outer[0].Release(background))
 					outer = outer[1:]
 				}
 			}
 			for _, g := range outer {
-				await(t, "release", g.Release(background))
+				_ = await(t, "release", g.Release(background))
 			}
 		})
 	}

@@ -139,10 +139,10 @@ func TestSlowQuestionsCostNothing(t *testing.T) {
 				var ok func() bool
 				if kind == "inspect" {
 					c := a.Status("door")
-					ok = func() bool { return (await(t, "status", c)).Err == nil }
+					ok = func() bool { return await(t, "status", c).Err == nil }
 				} else {
 					c := a.Break("door")
-					ok = func() bool { return (await(t, "break", c)).Err == nil }
+					ok = func() bool { return await(t, "break", c).Err == nil }
 				}
 				synctest.Wait()
 				time.Sleep(time.Second) // in a bubble no time passes while a loop spins

@@ -102,9 +102,10 @@ func (r *Reader) Replay(ctx context.Context, from From, filter Filter, visit Vis
 }
 
 // Tail calls visit for the selected records from from on, and goes on with those
-// that arrive. It survives the absence of the server and goes on where it was. If
-// the stream turns out to have been cut in the meantime, visit is passed
-// [ErrRewound], with a record that has only the Position of the cut.
+// that arrive. It survives the absence of the server, and of a stream that was
+// there when it began, and goes on where it was. If the stream turns out to have
+// been cut in the meantime, visit is passed [ErrRewound], with a record that has
+// only the Position of the cut.
 //
 // It returns what visit returned, the cause of ctx, [ErrNoStream] or, once the
 // reader is closed, [lockagent.ErrClosed]. A server that hangs may hold up the
@@ -124,7 +125,7 @@ func (r *Reader) Tail(ctx context.Context, from From, filter Filter, visit Visit
 	}
 	for {
 		read, err := r.read(ctx, stream, from, filter, 0, visit)
-		if _, ok := errors.AsType[*interruption](err); !ok {
+		if !passing(err) {
 			return err
 		}
 		r.cfg.Logger.Debug("events: reading is interrupted", "err", err)
@@ -163,7 +164,7 @@ func (r *Reader) await(ctx context.Context) (jetstream.Stream, error) {
 			return nil, context.Cause(ctx)
 		}
 		stream, err := r.stream(ctx)
-		if _, ok := errors.AsType[*interruption](err); !ok {
+		if !passing(err) {
 			return stream, err
 		}
 	}
@@ -184,6 +185,13 @@ type interruption struct{ err error }
 
 func (e *interruption) Error() string { return "events: read: " + e.err.Error() }
 func (e *interruption) Unwrap() error { return e.err }
+
+// passing reports whether err can pass by itself for a Tail. A stream that was
+// there before will be made again by those who publish to it.
+func passing(err error) bool {
+	_, ok := errors.AsType[*interruption](err)
+	return ok || errors.Is(err, ErrNoStream)
+}
 
 // failed says what an error of the client library means to our caller.
 func (r *Reader) failed(ctx context.Context, err error) error {

@@ -46,6 +46,9 @@ func (s *sender) resume(ctx context.Context) error {
 		}
 	}
 
+	if len(stored) > 0 || s.p.Stats().Queued == 0 {
+		s.p.recovered() // before anybody learns that the queue is empty
+	}
 	s.p.mu.Lock()
 	for i := s.p.queue.head; i < s.sent; i++ {
 		if i >= s.p.queue.head && stored[s.p.queue.at(i).seq] {
@@ -55,11 +58,7 @@ func (s *sender) resume(ctx context.Context) error {
 	s.position = last
 	s.session++
 	s.p.queue.rewind()
-	empty := s.p.queue.empty()
 	s.p.mu.Unlock()
-	if empty {
-		s.p.recovered()
-	}
 	return nil
 }
 

@@ -29,7 +29,7 @@ const (
 type sender struct {
 	p      *Publisher
 	agent  string      // the subjects of all events of this agent
-	broken chan error  // capacity 1: why the session must end
+	broken chan error  // capacity 1: why the session must end, or cannot begin
 	status chan signal // capacity 1: the connection is up, or closed
 
 	nc    *nats.Conn // nil before the first connection
@@ -84,12 +84,6 @@ func (s *sender) run(ctx context.Context) {
 
 // work is one session. It returns what went wrong with it, or when ctx ends.
 func (s *sender) work(ctx context.Context) error {
-	// What broke the session before is not to break this one.
-	select {
-	case err := <-s.broken:
-		s.p.stall(err)
-	default:
-	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -115,6 +109,8 @@ func (s *sender) connect(ctx context.Context) error {
 	}
 	for !s.nc.IsConnected() {
 		select {
+		case err := <-s.broken:
+			s.p.stall(err)
 		case <-s.status:
 			if s.nc.IsClosed() {
 				return errors.Join(errDisconnected, s.nc.LastError())
@@ -122,6 +118,12 @@ func (s *sender) connect(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	// What broke before this session has nothing under way is not to break it.
+	select {
+	case err := <-s.broken:
+		s.p.cfg.Logger.Debug("events: connected again", "after", err)
+	default:
 	}
 	return nil
 }
@@ -141,7 +143,7 @@ func (s *sender) dial() error {
 		nats.RetryOnFailedConnect(true),
 		nats.ConnectHandler(changed),
 		nats.ReconnectHandler(changed),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { s.p.stall(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { s.fail(err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.fail(errors.Join(errDisconnected, err)) }),
 		nats.ClosedHandler(func(nc *nats.Conn) {
 			s.fail(errors.Join(errDisconnected, nc.LastError()))

@@ -159,11 +159,11 @@ func (s *sender) acknowledged(m *nats.Msg) {
 
 	switch {
 	case err == nil:
+		s.p.recovered() // before anybody learns that the queue is empty
 		s.p.mu.Lock()
 		s.position = max(s.position, answer.Seq)
 		s.p.settle(index, true)
 		s.p.mu.Unlock()
-		s.p.recovered()
 	case answer.Error != nil && answer.Error.ErrorCode == errTooLarge:
 		s.reject(index, err)
 	default:

@@ -22,6 +22,7 @@ func somewhereElse(cluster *redistest.Cluster, node *redistest.Server) lockagent
 }
 
 func TestOpenACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	for _, url := range []string{cluster.URL(), cluster.Nodes[1].URL(), cluster.Nodes[1].URL() + "/0"} {
 		store := open(t, url)
@@ -40,6 +41,7 @@ func TestOpenACluster(t *testing.T) {
 }
 
 func TestWakeUpsInACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	for _, c := range []struct {
 		sharded redisstore.Sharded
@@ -66,6 +68,7 @@ func TestWakeUpsInACluster(t *testing.T) {
 }
 
 func TestANodeThatIsDownTroublesNoOther(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, redistest.WithConfig("cluster-require-full-coverage no"))
 	store := openConfig(t, redisstore.Config{CallTimeout: time.Second}, cluster.URL())
 	told := make(chan lockagent.Reset, 10)
@@ -97,6 +100,7 @@ func TestANodeThatIsDownTroublesNoOther(t *testing.T) {
 }
 
 func TestASubscriptionFollowsItsSlot(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	store, other := open(t, cluster.URL()), open(t, cluster.URL())
 	var subs []*storetest.Subscription
@@ -129,6 +133,7 @@ func TestASubscriptionFollowsItsSlot(t *testing.T) {
 }
 
 func TestAFailoverInACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	replica := cluster.AddReplica(t, cluster.NodeOf("orders"))
 	store := open(t, cluster.URL())
@@ -144,7 +149,7 @@ func TestAFailoverInACluster(t *testing.T) {
 	replica.Do("CLUSTER", "FAILOVER")
 	eventually(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
 	persistently(t, store, req) // the very tenure that has it
-	if !sub.Await() { // it stands again, at the new master
+	if !sub.Await() {           // it stands again, at the new master
 		t.FailNow()
 	}
 	release(t, store, req)
@@ -157,11 +162,13 @@ func TestAFailoverInACluster(t *testing.T) {
 }
 
 func TestShardedMessagesNeedAServerThatHasThem(t *testing.T) {
+	t.Parallel()
 	// Outside of a Cluster it means nothing.
 	works(t, openConfig(t, redisstore.Config{Sharded: redisstore.ShardedOn}, redistest.Start(t).URL()))
 }
 
 func TestNamesThatAClusterCannotRelease(t *testing.T) {
+	t.Parallel()
 	store := open(t, redistest.StartCluster(t, 1).URL())
 	for _, name := range []lockagent.Name{"x{", "a}b", "{}z", "}x{y}"} {
 		if _, err := storetest.Acquire(t, store, wish(name, agentA, 1)); !errors.Is(err, lockagent.ErrBadName) {

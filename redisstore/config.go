@@ -20,11 +20,15 @@ const (
 // stands in the URL.
 type Config struct {
 	// DialTimeout bounds [Config.Open], and later each attempt to make a
-	// connection. Defaults to [DefaultDialTimeout].
+	// connection. A connection on which nothing was heard for 10 s is probed, and
+	// given up if there is no answer within DialTimeout. Defaults to
+	// [DefaultDialTimeout].
 	DialTimeout time.Duration
 
 	// CallTimeout bounds each call of the store: what has no answer by then ends
-	// with [lockagent.ErrStoreUnavailable]. Make it shorter than a third of the
+	// with [lockagent.ErrStoreUnavailable]. For a renewal it begins when that has
+	// found company. After half of it without an answer the connection is given up,
+	// for the way may be dead and another one not. Make it shorter than a third of the
 	// shortest lease that is kept, so that a renewal can be tried again in time.
 	// Defaults to [DefaultCallTimeout].
 	CallTimeout time.Duration

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"flag"
 	"strconv"
 	"testing"
 	"time"
@@ -14,58 +15,58 @@ import (
 )
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
-	storetest.Run(t, func(t *testing.T) *storetest.Harness {
-		server.Do("FLUSHALL")
-		return harness(t, server.URL(), func(string) *redistest.Server { return server })
-	})
+	testContract(t, redisstore.Config{}, server.URL(), []*redistest.Server{server}, func(string) *redistest.Server { return server })
 }
 
 func TestContractInACluster(t *testing.T) {
-	cluster := redistest.StartCluster(t, 3)
+	t.Parallel()
 	for name, sharded := range map[string]redisstore.Sharded{"Sharded": redisstore.ShardedOn, "Classic": redisstore.ShardedOff} {
 		t.Run(name, func(t *testing.T) {
-			storetest.Run(t, func(t *testing.T) *storetest.Harness {
-				for _, node := range cluster.Nodes {
-					node.Do("FLUSHALL")
-				}
-				h := harness(t, cluster.URL(), cluster.NodeOf)
-				h.Open = func(t testing.TB) lockagent.Store {
-					return openConfig(t, redisstore.Config{Sharded: sharded}, cluster.URL())
-				}
-				_ = h.Store.Close()
-				h.Store = h.Open(t)
-				h.Reset = func(testing.TB) {
-					for _, node := range cluster.Nodes {
-						node.Do("FLUSHALL")
-					}
-				}
-				return h
-			})
+			t.Parallel()
+			cluster := redistest.StartCluster(t, 3)
+			testContract(t, redisstore.Config{Sharded: sharded}, cluster.URL(), cluster.Nodes, cluster.NodeOf)
 		})
 	}
 }
 
-func harness(t *testing.T, url string, nodeOf func(key string) *redistest.Server) *storetest.Harness {
-	return &storetest.Harness{
-		Store: open(t, url),
-		Open:  func(t testing.TB) lockagent.Store { return open(t, url) },
-		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
-			node := nodeOf(string(name))
-			node.Do("DEL", string(name))
-			node.Do("HSET", string(name), holder, strconv.Itoa(count))
-			if lease > 0 {
-				node.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))
-			}
-		},
-		PlantValue: func(_ testing.TB, name lockagent.Name) {
-			nodeOf(string(name)).Do("SET", string(name), "something else")
-		},
-		Reset: func(testing.TB) { nodeOf("").Do("FLUSHALL") },
+func testContract(t *testing.T, config redisstore.Config, url string, nodes []*redistest.Server, nodeOf func(key string) *redistest.Server) {
+	empty := func(testing.TB) {
+		for _, node := range nodes {
+			node.Do("FLUSHALL")
+		}
 	}
+	storetest.Run(t, func(t *testing.T) *storetest.Harness {
+		empty(t)
+		return &storetest.Harness{
+			Store: openConfig(t, config, url),
+			Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, url) },
+			PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
+				node := nodeOf(string(name))
+				node.Do("DEL", string(name))
+				node.Do("HSET", string(name), holder, strconv.Itoa(count))
+				if lease > 0 {
+					node.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))
+				}
+			},
+			PlantValue: func(_ testing.TB, name lockagent.Name) {
+				nodeOf(string(name)).Do("SET", string(name), "something else")
+			},
+			Reset: empty,
+		}
+	})
 }
 
+// The histories have many renewals, each of which waits for company, so there are
+// fewer of them than usual, unless the command line says how many.
 func TestCompare(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		if err := checks.Value.Set("10"); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = checks.Value.Set(checks.DefValue) }()
+	}
 	server := redistest.Start(t)
 	model := memstore.New()
 	storetest.Compare(t,

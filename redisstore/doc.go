@@ -43,7 +43,8 @@
 //   - All subscriptions of a store share one connection and one goroutine; with
 //     sharded messages, one for each node. When it is lost, it is made again within
 //     about a second of the server being back, everything is subscribed again, and
-//     everybody who waits is woken, because a release may have been missed.
+//     everybody who waits is woken, because a release may have been missed. So they
+//     are when the server turns out to have lost its data.
 //   - What is written is what Redisson writes for an RLock, and what it publishes
 //     is heard. Its clients see the lock of a [lockagent.Tenure] as one that is
 //     held once, by the client with the agent's id and the thread with its number.
@@ -57,6 +58,9 @@
 // that the server is another one ([Store.OnReset]) when it next hears from it;
 // the tokens of the new grants are greater all the same, so a resource that checks
 // them is safe.
+//
+// A server that evicts keys when its memory is full may evict locks. Run it with
+// the maxmemory-policy noeviction.
 //
 // A user who may subscribe to some channels and not to others is not told so.
 // Waiters then depend on the end of the lease. So do they when some of the programs

@@ -119,6 +119,17 @@ func TestADeniedRenewalHasTheServerLookedAt(t *testing.T) {
 	}
 }
 
+// Where the server was emptied, locks are free that nobody released.
+func TestAResetWakes(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	acquire(t, store, wish("orders", agentA, 1))
+	sub := storetest.Subscribe(t, store, "orders")
+	server.Do("FLUSHALL")
+	acquire(t, store, wish("another", agentA, 1)) // finds it out
+	sub.Await()
+}
+
 func TestALostReplyOfAnAcquire(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())

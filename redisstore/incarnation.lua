@@ -8,7 +8,7 @@
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local name = redis.call('GET', KEYS[1])
 local data = name and string.match(name, '^%d+') or string.format('%.0f', now)
 local current = data .. '.' .. string.sub(run, 1, 16)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -35,9 +34,9 @@ type incarnations struct {
 
 	doubt   chan struct{} // capacity 1: there is reason to look
 	changes chan struct{} // capacity 1: there is something in untold
-	epoch   atomic.Uint64 // grows with each change
 
 	mu      sync.Mutex // guards what follows
+	epoch   uint64     // how many changes there have been
 	current string
 	last    lockagent.StoreTime // when current was seen last
 	untold  []lockagent.Reset
@@ -60,7 +59,7 @@ func (i *incarnations) known() (epoch uint64, run string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	_, run, _ = strings.Cut(i.current, ".")
-	return i.epoch.Load(), run
+	return i.epoch, run
 }
 
 // observe takes the name of the incarnation out of a reply. epoch is what known
@@ -74,7 +73,7 @@ func (i *incarnations) observe(name string, at lockagent.StoreTime, epoch uint64
 		i.last = max(i.last, at)
 	case i.current == "":
 		i.current, i.last = name, at
-	case epoch == i.epoch.Load():
+	case epoch == i.epoch:
 		i.changed(lockagent.Reset{From: i.current, To: name, Reason: i.reason(name), After: i.last, Before: at})
 		i.current, i.last = name, at
 	}
@@ -101,7 +100,7 @@ func (i *incarnations) report(reset lockagent.Reset) {
 
 // changed expects mu to be held.
 func (i *incarnations) changed(reset lockagent.Reset) {
-	i.epoch.Add(1)
+	i.epoch++
 	i.untold = append(i.untold, reset)
 	signal(i.changes)
 }

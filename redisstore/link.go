@@ -96,13 +96,12 @@ func (l *link) forget(t *topic) {
 // session lasts as long as one connection. It reports whether all went well for
 // some time.
 func (l *link) session(ctx context.Context) (settled bool) {
+	defer l.disconnected()
 	conn, err := l.s.wire.connect(l.at)
 	if err != nil {
 		return false
 	}
-	defer l.disconnected()
 	defer conn.Close()
-	println(time.Now().UnixMilli()%100000, l.at, "session"); defer println(l.at, "session ends")
 	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage:      func(m rueidis.PubSubMessage) { l.s.wake(m.Channel) },
 		OnSubscription: l.changed,
@@ -161,7 +160,6 @@ func (l *link) reconsider() {
 // slot, and the topics with it. It might take them back, as a replica, but get no
 // messages yet, so they are located anew before anything else.
 func (l *link) changed(c rueidis.PubSubSubscription) {
-	println(time.Now().UnixMilli()%100000, l.at, "changed", c.Kind, c.Channel)
 	if c.Kind != "sunsubscribe" {
 		return
 	}
@@ -255,7 +253,6 @@ func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (wakes 
 	defer l.s.mu.Unlock()
 	for i, c := range changes {
 		t, err := c.topic, replies[i].Error()
-		if err != nil { println(l.at, "conclude", err.Error()) } else { println(time.Now().UnixMilli()%100000, l.at, "conclude ok", c.subscribe) }
 		switch {
 		case err == nil && c.subscribe:
 			t.stand = stands
@@ -282,13 +279,13 @@ func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (wakes 
 // relocate hands those topics over that belong to other links, after it has found
 // out where.
 func (l *link) relocate(ctx context.Context) {
-	if !l.mayHaveMoved() {
+	lost, ok := l.mayHaveMoved()
+	if !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.s.bound)
 	defer cancel()
-	l.s.wire.locate(ctx)
-	println(time.Now().UnixMilli()%100000, l.at, "located")
+	l.s.wire.locate(ctx, lost)
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if l.s.closed {
@@ -303,11 +300,19 @@ func (l *link) relocate(ctx context.Context) {
 	}
 }
 
-// mayHaveMoved reports whether there is reason to look for another place.
-func (l *link) mayHaveMoved() bool {
+// mayHaveMoved reports whether there is reason to look for another place, and for
+// which lock.
+func (l *link) mayHaveMoved() (lost lockagent.Name, ok bool) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	moved := l.moved
+	if !l.moved {
+		return "", false
+	}
 	l.moved = false
-	return moved
+	for t := range l.topics {
+		if t.stand == absent {
+			return t.name, true
+		}
+	}
+	return "", false
 }

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -24,40 +23,56 @@ type nodes struct {
 // node is what is known of one node.
 type node struct {
 	run    string
-	master string // the address of the master that it follows; empty if it is one
-	at     lockagent.StoreTime
+	master bool
+	// history names the data that the node has, as long as it is the master of
+	// them, and before those that it was a replica of until then.
+	history, before string
+	at              lockagent.StoreTime
 }
 
 // look asks every node who it is, and reports those masters that are not what
 // they were: restarted, or the replica of another. A node that is met for the
-// first time is taken as it is.
+// first time, and does not have the data of one that is known, is taken as it is.
 func (n *nodes) look(ctx context.Context) error {
 	var failed error
 	found := make(map[string]node)
 	for addr, client := range n.client.Nodes() {
 		now, err := n.lookAt(ctx, client)
+		known, met := n.known[addr]
 		if err != nil {
-			println(time.Now().UnixMilli()%100000, "look", addr, err.Error())
 			failed = storeError(fmt.Errorf("%s: %w", addr, err))
-			if before, ok := n.known[addr]; ok {
-				found[addr] = before
+			if met {
+				found[addr] = known
 			}
 			continue
 		}
 		found[addr] = now
-		println(time.Now().UnixMilli()%100000, "look", addr, now.run, now.master, n.known[addr].run, n.known[addr].master)
-		before, ok := n.known[addr]
 		switch {
-		case !ok || now.master != "":
-		case before.master != "":
-			was := n.known[before.master]
-			n.incarnations.report(lockagent.Reset{From: was.run, To: now.run, Reason: "failed over", After: was.at, Before: now.at})
-		case before.run != now.run:
-			n.incarnations.report(lockagent.Reset{From: before.run, To: now.run, Reason: "restarted", After: before.at, Before: now.at})
+		case !now.master:
+		case known.master && known.run != now.run:
+			n.report("restarted", known, now)
+		case !known.master:
+			if old := n.masterOf(now.before); met || old.master {
+				n.report("failed over", old, now)
+			}
 		}
 	}
 	n.known = found
 	return failed
+}
+
+// masterOf is the master that had some data, or the zero node.
+func (n *nodes) masterOf(history string) node {
+	for _, known := range n.known {
+		if known.master && known.history == history {
+			return known
+		}
+	}
+	return node{}
+}
+
+func (n *nodes) report(reason string, old, now node) {
+	n.incarnations.report(lockagent.Reset{From: old.run, To: now.run, Reason: reason, After: old.at, Before: now.at})
 }
 
 func (n *nodes) lookAt(ctx context.Context, client rueidis.Client) (node, error) {
@@ -84,11 +99,13 @@ func (n *nodes) lookAt(ctx context.Context, client rueidis.Client) (node, error)
 	if len(clock) != 2 {
 		return node{}, fmt.Errorf("time %v", clock)
 	}
-	found := node{run: infoField(server, "run_id"), at: lockagent.StoreTime(clock[0]*1_000_000 + clock[1])}
-	if host := infoField(replication, "master_host"); host != "" {
-		found.master = net.JoinHostPort(host, infoField(replication, "master_port"))
-	}
-	return found, nil
+	return node{
+		run:     infoField(server, "run_id"),
+		master:  infoField(replication, "role") == "master",
+		history: infoField(replication, "master_replid"),
+		before:  infoField(replication, "master_replid2"),
+		at:      lockagent.StoreTime(clock[0]*1_000_000 + clock[1]),
+	}, nil
 }
 
 // infoField returns one field of an INFO reply, or "" if it is not there.

@@ -153,7 +153,7 @@ func (s *Store) hello(ctx context.Context) (found server, err error) {
 // tryOut does once what the store is going to do, and then has the incarnation
 // watched.
 func (s *Store) tryOut(ctx context.Context) error {
-	s.wire.locate(ctx)
+	s.wire.locate(ctx, "")
 	if err := s.rehearse(ctx); err != nil {
 		return err
 	}
@@ -210,7 +210,9 @@ func (s *Store) chooseWire(c Config, version string) error {
 		return &lockagent.OptionError{Option: "redisstore.Config.Sharded", Reason: fmt.Sprintf("the server is version %s, which has no sharded messages; use ShardedAuto", version)}
 	}
 	s.sharded = true
-	s.publish, s.wire = "SPUBLISH", &shardedWire{client: s.client}
+	s.publish, s.wire = "SPUBLISH", &shardedWire{client: s.client, ask: func(name lockagent.Name) {
+		_, _ = s.await(string(name), &call{script: inspectScript, keys: []string{string(name)}})
+	}}
 	return nil
 }
 
@@ -271,7 +273,7 @@ func (c Config) options(a address, d *dialer) rueidis.ClientOption {
 		ClientName:       c.ClientName,
 		ClientSetInfo:    rueidis.DisableClientSetInfo, // not every user may
 		Dialer:           net.Dialer{Timeout: c.DialTimeout, KeepAlive: keepAlive},
-		ConnWriteTimeout: c.CallTimeout,
+		ConnWriteTimeout: c.DialTimeout, // for the answer to a probe
 		DialCtxFn:        d.dial,
 		// Whoever asked decides whether to ask again.
 		DisableRetry: true,

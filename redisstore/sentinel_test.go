@@ -11,6 +11,7 @@ import (
 )
 
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	refused(t, redisstore.Config{}, sentinel.Watcher.URL(), lockagent.ErrBadURL, "there is a Sentinel", "master_set")
 	refused(t, redisstore.Config{}, strings.Replace(sentinel.URL(), "master_set=", "master_set=not", 1), lockagent.ErrBadURL, "no master", "SENTINEL MASTERS")

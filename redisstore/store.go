@@ -58,8 +58,16 @@ func (s *Store) start() {
 	s.subscriptions = newSubscriptions(s.wire, s.bound, func(l *link) {
 		s.runs.Go(func() { l.run(s.life) })
 	})
-	// After a failover the old master may live on, with our subscriptions.
-	s.incarnations.onReset(func(lockagent.Reset) { s.subscriptions.reconnect() })
+	s.incarnations.onReset(s.afterReset)
+}
+
+// afterReset does what the subscriptions need: locks may be free that nobody
+// released, and after a failover the old master may live on, with connections to it.
+func (s *Store) afterReset(lockagent.Reset) {
+	s.subscriptions.wakeAll()
+	if s.incarnations.watched {
+		s.subscriptions.reconnect()
+	}
 }
 
 // send gives a call about a key to its lane.

@@ -25,6 +25,7 @@ type subscriptions struct {
 // topic is the channel of a lock, or of two that share it.
 type topic struct {
 	channel string
+	name    lockagent.Name // of the lock, or of one of the two
 	slot    uint16
 
 	// What follows is guarded by subscriptions.mu.
@@ -62,7 +63,7 @@ func (s *subscriptions) add(name lockagent.Name, f func()) (cancel func()) {
 	ch := channel(name)
 	t := s.topics[ch]
 	if t == nil {
-		t = &topic{channel: ch, slot: slot(string(name))}
+		t = &topic{channel: ch, name: name, slot: slot(string(name))}
 		s.topics[ch] = t
 	}
 	t.wakes = append(slices.Clip(t.wakes), w)
@@ -112,6 +113,19 @@ func (s *subscriptions) wake(channel string) {
 	var wakes []*wake
 	if t := s.topics[channel]; t != nil {
 		wakes = t.wakes
+	}
+	s.mu.Unlock()
+	for _, w := range wakes {
+		w.call()
+	}
+}
+
+// wakeAll wakes everybody.
+func (s *subscriptions) wakeAll() {
+	s.mu.Lock()
+	var wakes []*wake
+	for _, t := range s.topics {
+		wakes = append(wakes, t.wakes...)
 	}
 	s.mu.Unlock()
 	for _, w := range wakes {

@@ -7,9 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent"
 )
 
 // wire is how messages travel: to all nodes, or sharded.
@@ -17,9 +18,10 @@ type wire interface {
 	// place is the node that has the messages of a slot, and empty if any node
 	// has them, or none that is known.
 	place(slot uint16) string
-	// locate finds out anew what place returns. If it cannot, it leaves it as it
-	// was: it is called again when there is no connection to that place.
-	locate(ctx context.Context)
+	// locate finds out anew what place returns, for all slots, but takes special
+	// care of that of a lock, unless its name is empty. If it cannot, it leaves it as
+	// it was: it is called again when there is no connection to that place.
+	locate(ctx context.Context, lock lockagent.Name)
 	// connect opens a connection to a node.
 	connect(at string) (rueidis.DedicatedClient, error)
 	subscribe(b rueidis.Builder, channel string) rueidis.Completed
@@ -30,8 +32,9 @@ type wire interface {
 // all of its nodes.
 type classicWire struct{ client rueidis.Client }
 
-func (classicWire) place(uint16) string    { return "" }
-func (classicWire) locate(context.Context) {}
+func (classicWire) place(uint16) string { return "" }
+
+func (classicWire) locate(context.Context, lockagent.Name) {}
 
 func (w classicWire) connect(string) (rueidis.DedicatedClient, error) {
 	conn, _ := w.client.Dedicate() // closed rather than given back: it may have subscriptions
@@ -50,10 +53,12 @@ func (classicWire) unsubscribe(b rueidis.Builder, channel string) rueidis.Comple
 // the node that has it.
 type shardedWire struct {
 	client rueidis.Client
+	// ask makes any call about a lock. If its slot has moved, the client learns of
+	// the node that has it now, which it may not have known.
+	ask func(lockagent.Name)
 
-	mu      sync.Mutex // guards what follows
-	located time.Time  // when owners was found out
-	owners  []owner    // in the order of the slots
+	mu     sync.Mutex // guards what follows
+	owners []owner    // in the order of the slots
 }
 
 // owner is the master that has some slots.
@@ -82,12 +87,9 @@ func (w *shardedWire) place(slot uint16) string {
 
 // locate asks every node which slots it has. The client knows too, but does not
 // tell; and a node's word for itself needs no address of its own.
-func (w *shardedWire) locate(ctx context.Context) {
-	w.mu.Lock()
-	fresh := time.Since(w.located) < firstRetry // by another link, after the same failure
-	w.mu.Unlock()
-	if fresh {
-		return
+func (w *shardedWire) locate(ctx context.Context, lock lockagent.Name) {
+	if lock != "" {
+		w.ask(lock)
 	}
 	var owners []owner
 	for addr, node := range w.client.Nodes() {
@@ -102,7 +104,7 @@ func (w *shardedWire) locate(ctx context.Context) {
 	slices.SortFunc(owners, func(a, b owner) int { return int(a.first) - int(b.first) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.owners, w.located = owners, time.Now()
+	w.owners = owners
 }
 
 // ownedBy reads what a node says of itself in its reply to CLUSTER NODES. A line

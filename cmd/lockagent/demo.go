@@ -199,7 +199,7 @@ func (f *demoFlags) write(stdout io.Writer, s *demo.Summary) error {
 	if !s.OK {
 		return nil
 	}
-	next := "\nNext: lockagent demo --no-locks    the same without locks, to see the check fail\n"
+	next := "\nNext: lockagent demo --no-locks    the same without the locks: see it fail\n"
 	if f.Redis == "" {
 		next += "      lockagent demo --redis " + exampleRedis + " --processes 4\n"
 	}

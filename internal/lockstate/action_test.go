@@ -273,6 +273,7 @@ func (w *world) do(d action) {
 		w.left.resets--
 		w.excuse()
 		w.store.done = nil
+		w.blank = true
 		for i := range w.agents {
 			g := w.agent(i)
 			g.resetting = true

@@ -71,7 +71,7 @@ func (s *State) apply(e *Event) {
 		s.tenure = tenure{
 			number: e.Tenure, began: e.Now, incarnation: e.Incarnation,
 			next: e.Token, last: e.Token + lockagent.Token(e.Tokens) - 1,
-			longest: s.attempt.longest,
+			longest: s.attempt.longest, unsure: s.attempt.unsure,
 		}
 		s.attempt = attempt{}
 		s.confirm(e)

@@ -183,6 +183,9 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 		})
 	case !c.Reply.Held:
 		out = s.endAll(lockagent.LostDenied, m, out)
+		if s.tenure.unsure { // an early attempt may begin it anew, so withdraw it
+			return append(out, Event{Kind: Returning, Tenure: c.Tenure})
+		}
 		return append(out, Event{Kind: Denied, Tenure: c.Tenure, StoreTime: c.Reply.At, Count: s.tenure.grants})
 	}
 	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At})

@@ -36,8 +36,9 @@
 //	|            Returned, Dropped              |  ^----+
 //	+-------------------------------------------+
 //
-// A renewal that is Denied takes a tenure from Held to Free at once. A lock that
-// is [Recovering] starts in Returning.
+// A renewal that is Denied takes a tenure from Held to Free at once, or through
+// Returning if an early attempt may still arrive. A lock that is [Recovering]
+// starts in Returning.
 //
 // A tenure that may have begun without our knowing, because the answer to the
 // attempt was lost, is asked for again under the same number while somebody
@@ -53,7 +54,8 @@
 //     the lease, minus a margin; the store counts the lease from a later instant.
 //   - The tokens of successive grants grow.
 //   - Every request is answered exactly once, and so is every call to release.
-//   - When everybody has gone, the store holds nothing of this agent's.
+//   - When everybody has gone, and the store answered before the lease had run
+//     out, it holds nothing of this agent's.
 //
 // # Not guaranteed
 //

@@ -48,7 +48,7 @@ func (e *exploration) finish(w *world, end ending, path func() []action) {
 		w.do(done[len(done)-1])
 	}
 	// Some things leave a tenure behind that runs out by itself.
-	if !w.store.free(w.now) && !w.dropped && !w.blank && len(w.store.excused) == 0 {
+	if !w.store.free(w.now) && !w.dropped && !w.blank {
 		e.report(path(), done, "everybody has gone, but the store has a holder")
 	}
 }

@@ -66,7 +66,8 @@ const (
 	// Err, Count (failures in a row).
 	RenewFailed
 	// Denied: the store says that the tenure is over. Tenure, StoreTime, Count. All
-	// grants have Ended before.
+	// grants have Ended before. If an attempt to begin it may still be under way,
+	// Returning comes instead, to withdraw that.
 	Denied
 
 	// Returning: the tenure, or a doubtful attempt, shall end in the store. Tenure.

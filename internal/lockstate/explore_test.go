@@ -125,7 +125,7 @@ func TestSmallWorldWithABadStore(t *testing.T) {
 		{"that forgets what was withdrawn", three, chances{lost: 1, cancels: 1}, func(m *storeModel) { m.forgetful = true }, "everybody has gone, but the store has a holder"},
 		{"that wakes nobody", three, chances{}, func(m *storeModel) { m.silent = true }, "waits for a lock that is free"},
 		// A late attempt of the same tenure, after its lease was extended.
-		{"that shortens a lease", fixed[1:], chances{lost: 1, order: 1}, func(m *storeModel) { m.shortens = true }, "but the store's lease ends at"},
+		{"that shortens a lease", []person{three[0], fixed[1]}, chances{lost: 1, order: 1}, func(m *storeModel) { m.shortens = true }, "but the store's lease ends at"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := newExploration(variant{people: tt.people, left: tt.left, bad: tt.bad})

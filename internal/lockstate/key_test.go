@@ -156,6 +156,7 @@ func (k *keyer) agent(i int, a *agentModel, now Instant) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
+		k.flags(h.unsure)
 		k.since(h.began, now, s.cfg.HandOffTime)
 		k.until(h.deadline, now)
 		k.int(int64(h.lease))

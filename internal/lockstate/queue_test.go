@@ -2,6 +2,7 @@ package lockstate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -125,6 +126,15 @@ func TestQueueIsASortedListOfRequests(t *testing.T) {
 					if w := q.find(model[i].ID); w == nil || w.Request != model[i] {
 						t.Fatalf("%d is %v, want %v", model[i].ID, w, model[i])
 					}
+				}
+				sessions := make(map[lockagent.Owner]int)
+				for _, r := range model {
+					if r.Session {
+						sessions[r.Owner]++
+					}
+				}
+				if !maps.Equal(q.sessions, sessions) {
+					t.Fatalf("counts sessions %v, want %v", q.sessions, sessions)
 				}
 				ids := q.ids()
 				for i, r := range model {

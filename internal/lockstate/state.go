@@ -78,6 +78,7 @@ type tenure struct {
 	incarnation string
 	next, last  lockagent.Token // what is left of the range
 	grants      int
+	unsure      bool // an attempt before the one that was answered may arrive yet
 }
 
 // storeUpper is the latest that the store's clock can show at now: it showed

@@ -154,7 +154,6 @@ func (w *world) excuse() {
 		w.store.excused = append(w.store.excused, w.store.holder)
 	}
 	w.store.holder, w.store.told = tenureID{}, true
-	w.blank = true
 }
 
 func (w *world) isExcused(agent int, number uint64) bool {

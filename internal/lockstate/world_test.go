@@ -67,7 +67,7 @@ type world struct {
 	lateNow bool            // a tick was late: deadlines are all there is to trust in
 	dropped bool            // a tenure was left to run out by itself
 	missed  bool            // a wake-up was lost
-	blank   bool            // the store forgot a tenure, of which calls may be under way
+	blank   bool            // the store forgot what was released, of which calls may be under way
 
 	problem string       // what went wrong, if anything
 	log     func(string) // nil, or told of all events
@@ -156,8 +156,6 @@ func (w *world) tell(i int, c Command) {
 			broke = true
 		case Dropped:
 			w.dropped = true
-		case Denied: // not withdrawn: an early attempt may still begin it anew
-			w.dropped = w.dropped || w.zombie(i, e.Tenure)
 		}
 	})
 	// Pauses are scattered, which makes for many instants that are the same in all
@@ -202,13 +200,6 @@ func (w *world) send(c storeCall) {
 		}
 	}
 	w.calls = append(w.calls, c)
-}
-
-// zombie reports whether an attempt to begin a tenure was given up, but may arrive.
-func (w *world) zombie(agent int, number uint64) bool {
-	return slices.ContainsFunc(w.calls, func(c storeCall) bool {
-		return c.zombie && c.kind == callAcquire && c.agent == agent && c.number == number
-	})
 }
 
 // overlap checks, when agent i grants the lock, that nobody else holds it: not

@@ -69,7 +69,7 @@ func (s *Summary) WriteText(w io.Writer, colour bool) error {
 func (s *Summary) writeLocked(line func(name, format string, args ...any)) {
 	line("grants", "%s, or %s per second", number(s.Grants), number(int64(s.GrantsPerSecond)))
 	line("waits", "half of them up to %s, 99 %% up to %s, the longest %s", micros(s.Waits.P50), micros(s.Waits.P99), micros(s.Waits.Max))
-	line("hand-offs", "%s of the grants, made inside an agent without asking the store", percent(s.HandOffShare))
+	line("hand-offs", "%s of the grants, made without asking the store", percent(s.HandOffShare))
 	line("store calls", "%.2f per grant: %s to acquire, %s to release, %s to renew", s.StoreCalls.PerGrant,
 		number(s.StoreCalls.Acquire), number(s.StoreCalls.Release), number(s.StoreCalls.Renew))
 	if n := len(s.StoreResets); n > 0 {

@@ -1,0 +1,130 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+func TestReasonsOfResets(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		watched  bool
+		reason   string
+	}{
+		{"1.a", "2.a", false, "emptied"},
+		{"1.a", "2.b", false, "emptied"},
+		{"1.a", "11.a", false, "emptied"},
+		{"1.a", "1.b", false, "restarted"},
+		{"1.a", "1.b", true, "failed over"},
+		{"1.a", "2.b", true, "emptied"},
+	} {
+		i := newIncarnations(c.watched)
+		i.observe(c.from, 10, 0)
+		i.observe(c.from, 20, 0)
+		i.observe(c.to, 30, 0)
+		want := []lockagent.Reset{{From: c.from, To: c.to, Reason: c.reason, After: 20, Before: 30}}
+		if !reflect.DeepEqual(i.untold, want) {
+			t.Errorf("from %q to %q: %+v, want %+v", c.from, c.to, i.untold, want)
+		}
+	}
+}
+
+// The replies of calls that were under way when the incarnation changed tell of
+// the past. They are not another change.
+func TestRepliesOfThePastAreNoReset(t *testing.T) {
+	i := newIncarnations(false)
+	i.observe("1.a", 10, 0)
+	late, _ := i.known()
+	i.observe("2.a", 30, late)
+	i.observe("1.a", 20, late)
+	i.observe("2.a", 40, late)
+	if len(i.untold) != 1 {
+		t.Errorf("%d resets, want one: %+v", len(i.untold), i.untold)
+	}
+	// But what was asked for later may well be the old one again.
+	now, run := i.known()
+	if run != "a" {
+		t.Errorf("run %q", run)
+	}
+	i.observe("1.a", 50, now)
+	if len(i.untold) != 2 || i.untold[1].From != "2.a" || i.untold[1].After != 40 {
+		t.Errorf("resets %+v, want another one back", i.untold)
+	}
+}
+
+func TestWhenTheServerIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		i := newIncarnations(false)
+		began := time.Now()
+		var looks []time.Duration
+		var fails atomic.Bool
+		go i.run(ctx, func(context.Context) error {
+			looks = append(looks, time.Since(began))
+			if fails.Load() {
+				return errors.New("no server")
+			}
+			return nil
+		})
+		expect := func(want ...time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			if !reflect.DeepEqual(looks, want) {
+				t.Fatalf("looked after %v, want %v", looks, want)
+			}
+			looks, began = nil, time.Now()
+		}
+		time.Sleep(time.Hour)
+		expect() // nothing is wrong
+
+		i.suspect()
+		i.suspect()
+		synctest.Wait()
+		i.suspect()
+		i.suspect()
+		time.Sleep(time.Hour)
+		expect(0, firstPause)
+
+		fails.Store(true)
+		i.suspect()
+		time.Sleep(40 * time.Second)
+		fails.Store(false)
+		time.Sleep(time.Hour)
+		expect(0, 1*time.Second, 3*time.Second, 7*time.Second, 15*time.Second, 25*time.Second, 35*time.Second, 45*time.Second)
+	})
+}
+
+func TestResetsAreToldInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		i := newIncarnations(false)
+		i.observe("1.a", 1, 0)
+		var told []string
+		cancelHook := i.onReset(func(r lockagent.Reset) {
+			told = append(told, r.To)
+			time.Sleep(time.Second) // though it must not
+		})
+		go i.run(ctx, func(context.Context) error { return nil })
+		for n, name := range []string{"2.a", "3.a", "4.a"} {
+			i.observe(name, lockagent.StoreTime(n+2), uint64(n))
+		}
+		time.Sleep(time.Minute)
+		cancelHook()
+		cancelHook()
+		i.observe("5.a", 6, 3)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []string{"2.a", "3.a", "4.a"}; !reflect.DeepEqual(told, want) {
+			t.Errorf("told of %q, want %q", told, want)
+		}
+	})
+}
