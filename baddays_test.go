@@ -189,19 +189,48 @@ func TestForgottenHoldIsExplained(t *testing.T) {
 	must(t, alpha.Close())
 	must(t, beta.Close())
 
-	audit := events.NewAudit()
-	for _, j := range []*journal{alphas, betas} {
-		for i, e := range j.events {
-			audit.Add(events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)})
-		}
-	}
-	report := audit.Report()
+	report := auditOf(alphas, betas)
 	if !report.OK() || len(report.Explained) != 1 || len(report.Resets) == 0 {
 		t.Fatalf("the audit says\n%v", report)
 	}
 	if e := report.Explained[0]; e.First.Token != first.Token() || e.Second.Token != second.Token() {
 		t.Errorf("the overlap is of %d and %d, want %d and %d", e.First.Token, e.Second.Token, first.Token(), second.Token())
 	}
+}
+
+// An operator breaks a lock that another agent holds. The holder finds out with its
+// next renewal, and the audit knows why the holds overlap.
+func TestBrokenElsewhereIsExplained(t *testing.T) {
+	redis := redistest.Start(t)
+	alphas, betas := newJournal(), newJournal()
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: alphas, Lease: time.Second})
+	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: betas})
+	first := holdOf(t, alpha, theLock)
+	if held, err := beta.Lock(theLock).ForceUnlock(t.Context()); err != nil || !held {
+		t.Fatalf("ForceUnlock: %t, %v", held, err)
+	}
+	second := holdOf(t, beta, theLock)
+	if why := awaitLoss(t, first); why != lockagent.LostDenied {
+		t.Errorf("the first holder was told %q, want %q", why, lockagent.LostDenied)
+	}
+	must(t, second.Unlock(t.Context()))
+	must(t, alpha.Close())
+	must(t, beta.Close())
+	report := auditOf(alphas, betas)
+	if report.Verdict != events.Proven || len(report.Explained) != 1 || report.Explained[0].BrokenAt == 0 {
+		t.Errorf("the audit says\n%v", report)
+	}
+}
+
+// auditOf judges what the agents recorded.
+func auditOf(journals ...*journal) events.Report {
+	audit := events.NewAudit()
+	for _, j := range journals {
+		for i, e := range j.events {
+			audit.Add(events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)})
+		}
+	}
+	return audit.Report()
 }
 
 // The answer to an acquire or a release is lost, though it was carried out: the lock

@@ -10,10 +10,8 @@ import (
 // [*OptionError] unless s has between 1 and 64 bytes, all of them ASCII letters,
 // digits, '-' or '_': stores write it into keys, between separators.
 func ParseAgentID(s string) (AgentID, error) {
-	strange := strings.IndexFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_", r))
-	})
-	if s == "" || len(s) > 64 || strange >= 0 {
+	const fine = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	if s == "" || len(s) > 64 || strings.Trim(s, fine) != "" {
 		return "", &OptionError{Option: "agent", Reason: fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'; make one with NewAgentID", s)}
 	}
 	return AgentID(s), nil

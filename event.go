@@ -36,7 +36,8 @@ const (
 	// EventLost: a hold ended against the will of its owner. As EventReleased,
 	// and Reason.
 	EventLost
-	// EventBroken: an operator ended a hold. As EventLost.
+	// EventBroken: an operator ended a hold of this agent. As EventLost. Without a
+	// Token: the operator freed a lock that somebody else held. StoreTime.
 	EventBroken
 	// EventUnclaimed: nobody received the grant, it was taken back. As
 	// EventReleased.

@@ -30,6 +30,11 @@ type Hold interface {
 	// [*LostError].
 	Context() context.Context
 
+	// OnEnd has f called with the cause when the hold is over, before anybody else
+	// can be granted the lock, or at once if it is over already. f must not block.
+	// stop lets f go.
+	OnEnd(f func(cause error)) (stop func())
+
 	// Remaining is how long the agent still trusts the lease, at least. It is
 	// zero or less when the hold is over.
 	Remaining() time.Duration
@@ -126,9 +131,10 @@ func (g Grant) Context(parent context.Context) context.Context {
 		cancel(g.Err())
 		return ctx
 	}
-	hold := g.hold.Context()
-	stop := context.AfterFunc(hold, func() { cancel(context.Cause(hold)) })
-	context.AfterFunc(ctx, func() { stop() })
+	// Not context.AfterFunc on the hold's context: that would cancel ctx from another
+	// goroutine, perhaps only when the next holder is at work.
+	stop := g.hold.OnEnd(cancel)
+	context.AfterFunc(ctx, stop)
 	return ctx
 }
 

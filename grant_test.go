@@ -29,6 +29,11 @@ func newHold(t *testing.T) (*fakeHold, lockagent.Grant) {
 
 func (h *fakeHold) Context() context.Context { return h.ctx }
 
+func (h *fakeHold) OnEnd(f func(error)) (stop func()) {
+	stopped := context.AfterFunc(h.ctx, func() { f(context.Cause(h.ctx)) })
+	return func() { stopped() }
+}
+
 func (h *fakeHold) Remaining() time.Duration { return h.remaining }
 
 func (h *fakeHold) Release(ctx context.Context) <-chan error {

@@ -54,7 +54,7 @@ type Store interface {
 
 	// Break frees a lock, whoever has it, and wakes the agents that wait. It
 	// reports whether the lock was held.
-	Break(ctx context.Context, name Name, done func(broken bool, err error))
+	Break(ctx context.Context, name Name, done func(BreakReply, error))
 
 	// Inspect tells what the store knows of a lock.
 	Inspect(ctx context.Context, name Name, done func(Inspection, error))
@@ -162,6 +162,14 @@ type ReleaseReply struct {
 	// Others is how many other agents were woken, at least, or -1 if the store
 	// cannot tell: then the agent yields as if there were some.
 	Others int
+}
+
+// BreakReply answers a Break.
+type BreakReply struct {
+	// Broken is false if nobody held the lock.
+	Broken bool
+	// At is when the store broke the lock, or found it free.
+	At StoreTime
 }
 
 // Inspection is what a store knows of one lock.

@@ -20,7 +20,6 @@ type Agent struct {
 	registry registry
 
 	fresh atomic.Uint64 // numbers of the steps of all locks
-	floor atomic.Uint64 // the greatest token seen, for stores that forget
 
 	offReset  func()
 	closing   atomic.Bool
@@ -168,7 +167,7 @@ func (a *Agent) Break(name lockagent.Name) <-chan lockagent.Result[bool] {
 		return out
 	}
 	send(e, &callMsg{
-		call:    &call{answer: answer},
+		call:    &call{answer: answer, breaks: true},
 		command: func(id lockstate.CallID) lockstate.Command { return lockstate.Break{Call: id} },
 	})
 	return out
@@ -227,16 +226,6 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
 	for e := range a.registry.all {
 		send(e, &resetMsg{})
-	}
-}
-
-// saw remembers the greatest token of all.
-func (a *Agent) saw(t lockagent.Token) {
-	for {
-		old := a.floor.Load()
-		if uint64(t) <= old || a.floor.CompareAndSwap(old, uint64(t)) {
-			return
-		}
 	}
 }
 

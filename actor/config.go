@@ -98,7 +98,7 @@ func (c Config) withDefaults() (Config, error) {
 
 // handOffMost keeps the range of tokens that a tenure reserves, one for each
 // grant, from running far ahead of the store's clock.
-const handOffMost = 1_000_000
+const handOffMost = 10_000
 
 // Timing that nobody has needed to change.
 const (

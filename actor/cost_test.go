@@ -146,7 +146,9 @@ func (forgetful) Release(_ context.Context, _ lockagent.ReleaseRequest, done fun
 	done(lockagent.ReleaseReply{Released: true, At: 1}, nil)
 }
 
-func (forgetful) Break(_ context.Context, _ lockagent.Name, done func(bool, error)) { done(false, nil) }
+func (forgetful) Break(_ context.Context, _ lockagent.Name, done func(lockagent.BreakReply, error)) {
+	done(lockagent.BreakReply{}, nil)
+}
 
 func (forgetful) Inspect(_ context.Context, _ lockagent.Name, done func(lockagent.Inspection, error)) {
 	done(lockagent.Inspection{}, nil)

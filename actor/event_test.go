@@ -111,7 +111,7 @@ func TestStories(t *testing.T) {
 		{"denied", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
-			w.store.Break(background, "door", func(bool, error) {})
+			w.store.Break(background, "door", func(lockagent.BreakReply, error) {})
 			<-g.Lost()
 		}, "requested granted requested reentered lost lost returned"},
 

@@ -448,9 +448,9 @@ func (s *tap) Release(ctx context.Context, req lockagent.ReleaseRequest, done fu
 	through(s, o, func(done func(lockagent.ReleaseReply, error)) { s.Store.Release(ctx, req, done) }, done)
 }
 
-func (s *tap) Break(ctx context.Context, name lockagent.Name, done func(bool, error)) {
+func (s *tap) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
 	o := &op{kind: "break", name: name}
-	through(s, o, func(done func(bool, error)) { s.Store.Break(ctx, name, done) }, done)
+	through(s, o, func(done func(lockagent.BreakReply, error)) { s.Store.Break(ctx, name, done) }, done)
 }
 
 func (s *tap) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {

@@ -24,7 +24,7 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 		{"left", again("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Leave("door", "ann") }, lockagent.LostSessionClosed},
 		{"broken here", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Break("door") }, lockagent.LostBroken},
 		{"broken elsewhere", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
-			s.Store.Break(background, "door", func(bool, error) {})
+			s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
 			time.Sleep(DefaultLease / 3)
 		}, lockagent.LostDenied},
 		{"expired", Request{Owner: "ann", Lease: time.Second}, func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
@@ -154,9 +154,10 @@ func TestHolderIsToldFirst(t *testing.T) {
 					w := &witness{}
 					a := start(t, Config{Store: s, HandOffGrants: grants, HandOffTime: time.Hour, Recorder: w})
 					g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Session: true, Lease: time.Second}))
+					work := g.Context(background)
 					early := 0
 					check := func() {
-						if g.Cause() == nil || g.Held() {
+						if g.Cause() == nil || g.Held() || work.Err() == nil {
 							early++
 						}
 					}
@@ -422,7 +423,7 @@ func TestReleaseOfWhatTheStoreForgot(t *testing.T) {
 		s := newTap(memstore.New())
 		a := start(t, Config{Store: s})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
-		s.Store.Break(background, "door", func(bool, error) {})
+		s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
 		lostBecause(t, await(t, "release", g.Release(background)), lockagent.LostDenied)
 		if err := await(t, "release", g.Release(background)); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("again: %v", err)

@@ -29,9 +29,10 @@ type lock struct {
 	now      lockstate.Instant      // of the present step
 	takeBack []lockstate.RequestID  // grants recovered in the present step
 
-	tenure   uint64       // last number asked of the store
-	deadline atomic.Int64 // of the tenure, read by holders
-	storeErr error        // of the last call that requests wait for, nil if it was answered
+	tenure   uint64          // last number asked of the store
+	floor    lockagent.Token // the greatest reserved, for a store that forgets
+	deadline atomic.Int64    // of the tenure, read by holders
+	storeErr error           // of the last call that requests wait for, nil if it was answered
 
 	unsubscribe func()
 	woken       atomic.Bool // a wakeMsg is on its way; set by the store
@@ -107,7 +108,10 @@ func (l *lock) handle(m message) {
 	case *inspectedMsg:
 		l.answerStatus(m)
 	case *brokenMsg:
-		m.call.answer(m.broken, m.err)
+		if m.reply.Broken {
+			l.agent.record(context.Background(), &lockagent.Event{Kind: lockagent.EventBroken, Lock: l.entry.name, StoreTime: m.reply.At})
+		}
+		m.call.answer(m.reply.Broken, m.err)
 	case *closeMsg:
 		l.closing = true
 		l.step(lockstate.Close{})
@@ -155,6 +159,9 @@ func (l *lock) do(e *lockstate.Event) {
 		}
 	case lockstate.Ended:
 		r := l.forget(e.Request.ID)
+		if c := l.calls[e.Call]; c != nil {
+			c.request = r
+		}
 		if e.Reason == 0 {
 			r.end(lockagent.ErrReleased)
 		} else {
@@ -173,7 +180,7 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Began:
 		l.storeErr = nil
 		l.deadline.Store(int64(l.state.Deadline()))
-		l.agent.saw(e.Token + lockagent.Token(e.Tokens) - 1)
+		l.floor = max(l.floor, e.Token+lockagent.Token(e.Tokens)-1)
 	case lockstate.Renewing:
 		l.renew(e)
 	case lockstate.Renewed:
@@ -221,17 +228,14 @@ func (l *lock) answer(e *lockstate.Event) {
 	c := l.calls[e.Call]
 	delete(l.calls, e.Call)
 	err := e.Err
-	if c.request != nil {
-		switch {
-		case e.Reason != 0:
-			err = c.request.lost(e.Reason)
-		case errors.Is(err, lockagent.ErrNotHeld):
-			err = c.request.releasedTwice()
-		}
-	} else if e.Reason != 0 {
-		err = &lockagent.LostError{Name: l.entry.name, Reason: e.Reason}
+	switch {
+	case c.breaks: // and the hold is broken, whatever the store says of it
+	case e.Reason != 0:
+		err = c.request.lost(e.Reason)
+	case c.request != nil && errors.Is(err, lockagent.ErrNotHeld):
+		err = c.request.releasedTwice()
 	}
-	c.answer(err == nil, err)
+	c.answer(c.breaks, err)
 }
 
 // subscribe has wake-ups come when they are wanted, and not when they are not. If

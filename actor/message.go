@@ -45,9 +45,9 @@ type (
 	// brokenMsg and inspectedMsg answer store calls that it does not know of.
 	brokenMsg struct {
 		counted
-		call   *call
-		broken bool
-		err    error
+		call  *call
+		reply lockagent.BreakReply
+		err   error
 	}
 	inspectedMsg struct {
 		counted
@@ -71,5 +71,6 @@ type (
 // call is something that an Unlocked event answers.
 type call struct {
 	request *request // whose grant is released, if it is known
+	breaks  bool     // it is for an operator
 	answer  func(broken bool, err error)
 }

@@ -35,11 +35,14 @@ type request struct {
 	fixed    lockstate.Instant
 	deadline *atomic.Int64
 
-	mu     sync.Mutex
-	ctx    context.Context         // guarded by mu; made when first asked for
-	cancel context.CancelCauseFunc // guarded by mu
-	over   error                   // guarded by mu; why the hold ended
+	mu    sync.Mutex
+	ctx   context.Context     // guarded by mu; made when first asked for
+	onEnd map[*onEnd]struct{} // guarded by mu; to be called when the hold ends
+	over  error               // guarded by mu; why the hold ended
 }
+
+// onEnd is one call of OnEnd.
+type onEnd struct{ call func(cause error) }
 
 var _ lockagent.Hold = (*request)(nil)
 
@@ -48,12 +51,45 @@ func (r *request) Context() context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx == nil {
-		r.ctx, r.cancel = context.WithCancelCause(context.Background())
+		ctx, cancel := context.WithCancelCause(context.Background())
+		r.ctx = ctx
 		if r.over != nil {
-			r.cancel(r.over)
+			cancel(r.over)
+		} else {
+			r.register(cancel)
 		}
 	}
 	return r.ctx
+}
+
+// OnEnd implements [lockagent.Hold].
+func (r *request) OnEnd(f func(cause error)) (stop func()) {
+	r.mu.Lock()
+	over := r.over
+	if over == nil {
+		registered := r.register(f)
+		stop = func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			delete(r.onEnd, registered)
+		}
+	}
+	r.mu.Unlock()
+	if over != nil {
+		f(over)
+		return func() {}
+	}
+	return stop
+}
+
+// register expects mu to be held.
+func (r *request) register(f func(error)) *onEnd {
+	if r.onEnd == nil {
+		r.onEnd = make(map[*onEnd]struct{})
+	}
+	registered := &onEnd{f}
+	r.onEnd[registered] = struct{}{}
+	return registered
 }
 
 // Remaining implements [lockagent.Hold].
@@ -92,14 +128,17 @@ func (r *request) deny(err error) {
 	r.finish()
 }
 
-// end tells the holder that the hold is over.
+// end tells the holder that the hold is over: everything that is derived from it
+// is done when end returns.
 func (r *request) end(cause error) {
 	r.mu.Lock()
 	r.over = cause
-	if r.cancel != nil {
-		r.cancel(cause)
-	}
+	told := r.onEnd
+	r.onEnd = nil
 	r.mu.Unlock()
+	for registered := range told {
+		registered.call(cause)
+	}
 	r.finish()
 }
 

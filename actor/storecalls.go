@@ -43,7 +43,7 @@ func (l *lock) acquire(values context.Context, e *lockstate.Event) {
 		Tenure: l.tenureOf(number),
 		Lease:  e.Lease,
 		Tokens: e.Tokens,
-		Floor:  lockagent.Token(l.agent.floor.Load()),
+		Floor:  l.floor,
 	}
 	ask(l, func(done func(lockagent.AcquireReply, error)) { l.agent.cfg.Store.Acquire(values, req, done) },
 		func(r lockagent.AcquireReply, err error) message {
@@ -74,8 +74,10 @@ func (l *lock) release(e *lockstate.Event) {
 func (l *lock) askBreak(id lockstate.CallID) {
 	c := l.calls[id]
 	delete(l.calls, id) // the reply carries it
-	ask(l, func(done func(bool, error)) { l.agent.cfg.Store.Break(context.Background(), l.entry.name, done) },
-		func(broken bool, err error) message { return &brokenMsg{call: c, broken: broken, err: err} })
+	ask(l, func(done func(lockagent.BreakReply, error)) {
+		l.agent.cfg.Store.Break(context.Background(), l.entry.name, done)
+	},
+		func(r lockagent.BreakReply, err error) message { return &brokenMsg{call: c, reply: r, err: err} })
 }
 
 func (l *lock) inspect(m *statusMsg) {

@@ -53,11 +53,11 @@ func (s *farStore) Release(ctx context.Context, req lockagent.ReleaseRequest, do
 	}, func(err error) { done(lockagent.ReleaseReply{}, err) })
 }
 
-func (s *farStore) Break(ctx context.Context, name lockagent.Name, done func(bool, error)) {
+func (s *farStore) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
 	s.call(func() (answer func()) {
-		s.Store.Break(ctx, name, func(broken bool, err error) { answer = func() { done(broken, err) } })
+		s.Store.Break(ctx, name, func(r lockagent.BreakReply, err error) { answer = func() { done(r, err) } })
 		return answer
-	}, func(err error) { done(false, err) })
+	}, func(err error) { done(lockagent.BreakReply{}, err) })
 }
 
 func (s *farStore) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {

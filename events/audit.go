@@ -97,6 +97,7 @@ func compareFacts(a, b fact) int {
 
 // lockLog is what is known of one lock.
 type lockLog struct {
+	breaks    []lockagent.StoreTime // of holds elsewhere, by operators
 	grants    []grant
 	endings   []ending
 	reentries []reentry
@@ -170,6 +171,9 @@ func (a *Audit) Add(r Record) {
 		}
 		lock := a.lock(r.Lock)
 		lock.returns = append(lock.returns, returned{f, at})
+	case r.Kind == lockagent.EventBroken && r.Token == 0:
+		lock := a.lock(r.Lock)
+		lock.breaks = append(lock.breaks, r.StoreTime)
 	case r.Kind.EndsHold() && r.Count == 0:
 		if r.Kind != lockagent.EventReleased {
 			a.counts.Losses[lossOf(r.Kind, r.Reason)]++

@@ -265,10 +265,11 @@ func (j *judge) compare(ends []*hold, h *hold) {
 			// The one with the smaller token began when the other one was over.
 			kind, first, second = TokenFell, h, before
 		}
-		reset, ok := j.explain(before, h)
+		cause, ok := j.explain(before, h)
 		switch {
 		case ok && explained == nil:
-			explained = &Explained{Violation{kind, j.name, first.report(), second.report()}, reset}
+			cause.Violation = Violation{kind, j.name, first.report(), second.report()}
+			explained = &cause
 		case ok:
 		case h.tenure.start < before.tenure.start || before.final():
 			j.violation(kind, first, second)
@@ -282,9 +283,9 @@ func (j *judge) compare(ends []*hold, h *hold) {
 	}
 }
 
-// explain reports whether a reset of the store lies between two holds, of which
-// the second has the greater token, and which, if an event tells of it.
-func (j *judge) explain(first, second *hold) (*StoreReset, bool) {
+// explain reports whether a reset of the store or an operator came between two
+// holds, of which the second has the greater token, and what is known of that.
+func (j *judge) explain(first, second *hold) (Explained, bool) {
 	earlier := min(first.tenure.start, second.tenure.start)
 	later := max(first.tenure.start, second.tenure.start)
 	if earlier == 0 { // not known
@@ -293,10 +294,15 @@ func (j *judge) explain(first, second *hold) (*StoreReset, bool) {
 	for i, r := range j.report.Resets {
 		if max(r.After, r.Before) >= earlier && min(r.After, r.Before) <= later &&
 			sameOrUnknown(r.From, first.incarnation) && sameOrUnknown(r.To, second.incarnation) {
-			return &j.report.Resets[i], true
+			return Explained{Reset: &j.report.Resets[i]}, true
 		}
 	}
-	return nil, !sameOrUnknown(first.incarnation, second.incarnation)
+	for _, at := range j.facts.breaks {
+		if at >= earlier && at <= later {
+			return Explained{BrokenAt: at}, true
+		}
+	}
+	return Explained{}, !sameOrUnknown(first.incarnation, second.incarnation)
 }
 
 func sameOrUnknown(a, b string) bool { return a == "" || b == "" || a == b }

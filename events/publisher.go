@@ -61,8 +61,8 @@ func (cfg *Config) check() error {
 	if err := cfg.Connection.check(); err != nil {
 		errs = append(errs, err)
 	}
-	if !validAgent(cfg.Agent) {
-		bad("Agent", "%q is not 1 to %d letters, digits, '_' and '-'", cfg.Agent, maxAgentLen)
+	if _, err := lockagent.ParseAgentID(string(cfg.Agent)); err != nil {
+		errs = append(errs, err)
 	}
 	if cfg.Epoch > maxEpoch {
 		bad("Epoch", "%d is greater than %d", cfg.Epoch, uint64(maxEpoch))

@@ -24,20 +24,15 @@ type Record struct {
 // Limits of what identifies a record, so that its identity has a bounded length
 // and sorts as text.
 const (
-	maxAgentLen = 64
-	maxEpoch    = 1e10 - 1
-	maxSeq      = 1e16 - 1
+	maxEpoch = 1e10 - 1
+	maxSeq   = 1e16 - 1
 )
 
 // validAgent reports whether id can stand in a subject, a URI and a header as it
 // is.
 func validAgent(id lockagent.AgentID) bool {
-	for _, c := range []byte(id) {
-		if !plain(c) {
-			return false
-		}
-	}
-	return id != "" && len(id) <= maxAgentLen
+	_, err := lockagent.ParseAgentID(string(id))
+	return err == nil
 }
 
 func validKind(k lockagent.EventKind) bool { return k.String() != lockagent.EventKind(0).String() }

@@ -35,7 +35,8 @@ type Report struct {
 	// Violations are overlaps that nothing explains, and tokens that did not grow.
 	Violations []Violation `json:"violations,omitempty"`
 
-	// Explained are what would be violations without a reset of the store.
+	// Explained are what would be violations without a reset of the store, or an
+	// operator who broke the lock.
 	Explained []Explained `json:"explained,omitempty"`
 
 	// Gaps are the events that are missing.
@@ -158,16 +159,23 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%q: re-entry without a hold: %v", v.Lock, v.Second)
 }
 
-// Explained is a violation and the reset of the store that explains it.
+// Explained is a violation and what explains it: a reset of the store, or an
+// operator who broke the lock.
 type Explained struct {
 	Violation
 
-	// Reset is the first event that tells of it, or nil if only the incarnations
-	// of the two grants differ.
+	// Reset is the first event that tells of a reset. If neither it nor BrokenAt is
+	// set, only the incarnations of the two grants differ.
 	Reset *StoreReset `json:"reset,omitempty"`
+
+	// BrokenAt is when an operator freed the lock.
+	BrokenAt lockagent.StoreTime `json:"broken_at_us,omitempty"`
 }
 
 func (e Explained) String() string {
+	if e.BrokenAt != 0 {
+		return fmt.Sprintf("%v: an operator broke the lock at %d us", e.Violation, e.BrokenAt)
+	}
 	if e.Reset != nil {
 		return fmt.Sprintf("%v: %v", e.Violation, *e.Reset)
 	}

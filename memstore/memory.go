@@ -132,16 +132,18 @@ func (m *memory) release(req lockagent.ReleaseRequest, now time.Time, by *Store)
 }
 
 // breakLock also returns the subscriptions to wake once mu is free.
-func (m *memory) breakLock(name lockagent.Name, now time.Time) (bool, []*subscription, error) {
+func (m *memory) breakLock(name lockagent.Name, now time.Time) (lockagent.BreakReply, []*subscription, error) {
 	l := m.lock(name, now)
+	reply := lockagent.BreakReply{At: m.storeTime(now)}
 	switch {
 	case l.value:
-		return false, nil, lockagent.ErrWrongType
+		return lockagent.BreakReply{}, nil, lockagent.ErrWrongType
 	case l.holder == nil:
-		return false, nil, nil
+		return reply, nil, nil
 	}
 	l.holder = nil
-	return true, m.subscribers(name), nil
+	reply.Broken = true
+	return reply, m.subscribers(name), nil
 }
 
 func (m *memory) inspect(name lockagent.Name, now time.Time) (lockagent.Inspection, error) {

@@ -82,19 +82,19 @@ func (s *Store) release(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, [
 }
 
 // Break implements [lockagent.Store].
-func (s *Store) Break(_ context.Context, name lockagent.Name, done func(bool, error)) {
-	broken, woken, err := s.breakLock(name)
+func (s *Store) Break(_ context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
+	reply, woken, err := s.breakLock(name)
 	wakeAll(woken)
-	done(broken, err)
+	done(reply, err)
 }
 
-func (s *Store) breakLock(name lockagent.Name) (bool, []*subscription, error) {
+func (s *Store) breakLock(name lockagent.Name) (lockagent.BreakReply, []*subscription, error) {
 	if _, err := lockagent.ParseName(string(name)); err != nil {
-		return false, nil, err
+		return lockagent.BreakReply{}, nil, err
 	}
 	now, err := s.enter()
 	if err != nil {
-		return false, nil, err
+		return lockagent.BreakReply{}, nil, err
 	}
 	defer s.leave()
 	return s.memory.breakLock(name, now)

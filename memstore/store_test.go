@@ -130,7 +130,7 @@ func TestEverythingHappensBeforeTheMethodReturns(t *testing.T) {
 	store.Renew(ctx, lockagent.RenewRequest{Name: "orders/42", Tenure: tenure, Lease: time.Minute}, func(lockagent.RenewReply, error) { note("renewed") })
 	store.Inspect(ctx, "orders/42", func(lockagent.Inspection, error) { note("inspected") })
 	store.Release(ctx, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure}, func(lockagent.ReleaseReply, error) { note("released") })
-	store.Break(ctx, "orders/42", func(bool, error) { note("broken") })
+	store.Break(ctx, "orders/42", func(lockagent.BreakReply, error) { note("broken") })
 	store.Reset()
 
 	want := "[woken acquired renewed inspected woken released broken reset]"

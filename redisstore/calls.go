@@ -30,7 +30,7 @@ const (
 // Acquire implements [lockagent.Store]. The request is refused with a
 // [*lockagent.NameError] or a [*lockagent.OptionError] if it is out of bounds.
 func (s *Store) Acquire(_ context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	if err := checkAcquire(req); err != nil {
+	if err := check(req.Name, req); err != nil {
 		done(lockagent.AcquireReply{}, err)
 		return
 	}
@@ -88,7 +88,7 @@ func parseAcquire(m rueidis.RedisMessage, err error) (lockagent.AcquireReply, er
 // Renew implements [lockagent.Store]. It waits for company for at most a
 // thirtieth of the lease, and at most 100 ms.
 func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	if err := checkRenew(req); err != nil {
+	if err := check(req.Name, req); err != nil {
 		done(lockagent.RenewReply{}, err)
 		return
 	}
@@ -142,7 +142,7 @@ func parseRenewals(m rueidis.RedisMessage, err error, n int) ([]lockagent.RenewR
 // Release implements [lockagent.Store]. A tenure that ended longer than
 // [ReleaseRetention] ago is answered as one that never began.
 func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	if err := checkTenure(req.Name, req.Tenure); err != nil {
+	if err := check(req.Name, req); err != nil {
 		done(lockagent.ReleaseReply{}, err)
 		return
 	}
@@ -178,23 +178,24 @@ func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done fu
 }
 
 // Break implements [lockagent.Store].
-func (s *Store) Break(_ context.Context, name lockagent.Name, done func(bool, error)) {
+func (s *Store) Break(_ context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
 	if err := checkName(name); err != nil {
-		done(false, err)
+		done(lockagent.BreakReply{}, err)
 		return
 	}
 	args := []string{s.publish, channel(name)}
 	s.send(string(name), &call{script: breakScript, keys: []string{string(name)}, args: args, done: func(m rueidis.RedisMessage, err error) {
 		if err != nil {
-			done(false, err)
+			done(lockagent.BreakReply{}, err)
 			return
 		}
-		broken, err := m.AsInt64()
-		if err != nil {
-			done(false, malformed(err))
+		r := readReply(m)
+		reply := lockagent.BreakReply{Broken: r.number() == 1, At: lockagent.StoreTime(r.number())}
+		if r.err != nil {
+			done(lockagent.BreakReply{}, malformed(r.err))
 			return
 		}
-		done(broken == 1, nil)
+		done(reply, nil)
 	}})
 }
 

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,16 +133,37 @@ func TestASubscriptionFollowsItsSlot(t *testing.T) {
 	}
 }
 
+// A node may refuse subscriptions for a while, though they are its own.
+func TestASubscriptionThatIsRefusedForNow(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 1, redistest.WithConfig("cluster-allow-pubsubshard-when-down no"))
+	node := cluster.Nodes[0]
+	store := open(t, cluster.URL())
+	node.Do("CLUSTER", "DELSLOTS", "0")
+	isDown := func() bool { return strings.Contains(node.Do("CLUSTER", "INFO").(string), "cluster_state:fail") }
+	eventually(t, "the Cluster to be down", isDown)
+	wake := make(chan struct{}, 100)
+	defer store.Subscribe("orders", func() { wake <- struct{}{} })()
+	eventually(t, "an attempt to subscribe", func() bool { return strings.Contains(node.Info("errorstats", "errorstat_CLUSTERDOWN"), "count=") })
+	select {
+	case <-wake:
+		t.Fatal("woken although nothing stands")
+	default:
+	}
+	node.Do("CLUSTER", "ADDSLOTS", "0")
+	await(t, wake)
+}
+
 func TestAFailoverInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	replica := cluster.AddReplica(t, cluster.NodeOf("orders"))
-	store := open(t, cluster.URL())
+	waiting, store := open(t, cluster.URL()), open(t, cluster.URL()) // one that makes no call learns little
 	told := make(chan lockagent.Reset, 10)
 	defer store.OnReset(func(r lockagent.Reset) { told <- r })()
 	req := wish("orders", agentA, 1)
 	acquire(t, store, req)
-	sub := storetest.Subscribe(t, store, "orders")
+	sub := storetest.Subscribe(t, waiting, "orders")
 	master := cluster.NodeOf("orders")
 	from, to := master.Info("server", "run_id"), replica.Info("server", "run_id")
 	master.AwaitReplica()

@@ -32,7 +32,7 @@ func TestKind(t *testing.T) {
 		"TRYAGAIN Multiple keys request during rehashing of slot":                                                                     lockagent.ErrStoreUnavailable,
 		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.":                            lockagent.ErrStoreUnavailable,
 	} {
-		if got := kind(text); got != want {
+		if got := kind(text); !errors.Is(got, want) {
 			t.Errorf("kind(%q) = %v, want %v", text, got, want)
 		}
 	}

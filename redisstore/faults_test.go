@@ -207,16 +207,25 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	req := wish("orders", agentA, 1)
 	acquire(t, store, req)
 	server.Pause()
-	var all sync.WaitGroup
-	for i := range 100 {
-		all.Go(func() {
-			_, err := storetest.Acquire(t, store, wish(lockagent.Name(fmt.Sprintf("others/%d", i)), agentA, 1))
-			unavailable(t, "Acquire", err)
-			_, err = storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease})
-			unavailable(t, "Renew", err)
-		})
+	// The first ones travel, and are not answered. The last ones do not even travel,
+	// or they would be answered much later.
+	const calls = 2000
+	answers := make(chan error, calls)
+	for i := range calls - 1 {
+		store.Acquire(context.Background(), wish(lockagent.Name(fmt.Sprintf("others/%d", i)), agentA, 1), func(_ lockagent.AcquireReply, err error) { answers <- err })
 	}
-	all.Wait()
+	store.Renew(context.Background(), lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease}, func(_ lockagent.RenewReply, err error) { answers <- err })
+	var behind int
+	for range calls {
+		err := await(t, answers)
+		unavailable(t, "a call", err)
+		if strings.Contains(err.Error(), "behind") {
+			behind++
+		}
+	}
+	if behind == 0 || behind == calls {
+		t.Errorf("%d of %d calls did not travel", behind, calls)
+	}
 	server.Resume()
 	persistently(t, store, req)
 }
@@ -287,7 +296,7 @@ func TestConnectionsThatAreCutAllTheTime(t *testing.T) {
 		holder lockagent.AgentID
 		grants int
 	)
-	stop := make(chan struct{})
+	stop, turns := make(chan struct{}), make(chan struct{})
 	for i := range 8 {
 		store, agent := stores[i%2], lockagent.NewAgentID()
 		all.Go(func() {
@@ -297,7 +306,7 @@ func TestConnectionsThatAreCutAllTheTime(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				default:
+				case turns <- struct{}{}:
 				}
 				req := wish("orders", agent, number)
 				reply, err := storetest.Acquire(t, store, req)
@@ -323,10 +332,16 @@ func TestConnectionsThatAreCutAllTheTime(t *testing.T) {
 			}
 		})
 	}
-	for range 40 {
-		proxy.CutAfterReplies(500)
-		time.Sleep(10 * time.Millisecond) // the pace of the faults; nothing is waited for
-		proxy.Cut()
+	for i := range 400 {
+		<-turns
+		switch i % 10 {
+		case 3:
+			proxy.CutAfterReplies(500)
+		case 7:
+			proxy.CutAfterRequests(500)
+		case 9:
+			proxy.Cut()
+		}
 	}
 	close(stop)
 	all.Wait()

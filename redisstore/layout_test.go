@@ -193,6 +193,26 @@ func TestRedissonExcludesAndIsExcluded(t *testing.T) {
 	acquire(t, store, next)
 }
 
+// A read/write lock of Redisson has a field beside its holders.
+func TestReadWriteLockOfAPeer(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	for _, mode := range []string{"read", "write"} {
+		const reader = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:42"
+		server.Do("DEL", "orders")
+		server.Do("HSET", "orders", "mode", mode, reader, "3")
+		server.Do("PEXPIRE", "orders", "30000")
+		reply, err := storetest.Acquire(t, store, wish("orders", agentA, 1))
+		if err != nil || reply.Granted || reply.Holder != reader || reply.Remaining <= 0 {
+			t.Errorf("Acquire = %+v, %v; want it refused because of %s", reply, err, reader)
+		}
+		seen, err := storetest.Inspect(t, store, "orders")
+		if err != nil || !seen.Held || seen.Holder != reader || seen.HoldCount != 3 {
+			t.Errorf("Inspect = %+v, %v; want it held by %s", seen, err, reader)
+		}
+	}
+}
+
 func TestReleaseAndBreakPublishOnce(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -120,7 +121,7 @@ func (l *link) session(ctx context.Context) (settled bool) {
 		select {
 		case <-ctx.Done():
 			return true
-		case <-lost:
+		case <-lost: //nolint:errcheck // why does not matter: another connection is made
 			return true
 		case <-l.again:
 			return true
@@ -259,7 +260,7 @@ func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (wakes 
 			if !l.s.closed {
 				wakes = append(wakes, t.wakes...)
 			}
-		case err == nil || kind(err.Error()) == lockagent.ErrNotPermitted:
+		case err == nil || errors.Is(kind(err.Error()), lockagent.ErrNotPermitted):
 			// What a user may not subscribe to is tried again when somebody else
 			// joins. Until then the waiters depend on the end of the lease.
 			t.stand = absent

@@ -25,19 +25,19 @@ func TestSentinel(t *testing.T) {
 	sentinel.A.AwaitReplica()
 
 	sentinel.Failover()
+	if reset := await(t, told); reset.Reason != "failed over" || reset.From != before.Incarnation {
+		t.Errorf("told %+v after %+v", reset, before)
+	}
+	// The Sentinel would tell the old master, which would cut its clients off. That
+	// must not be needed: the old master lives on, and so do connections to it.
+	sentinel.Watcher.Pause()
 	after := persistently(t, store, req) // the very tenure that has it
 	if !after.Granted || after.Token <= before.Token {
 		t.Errorf("granted %+v after %+v", after, before)
 	}
-	if reset := await(t, told); reset.Reason != "failed over" || reset.From != before.Incarnation {
-		t.Errorf("told %+v after %+v", reset, before)
-	}
-	if !sub.Await() { // it stands again, at the new master
-		t.FailNow()
-	}
 	release(t, store, req)
 	wakes(t, sub, store, "orders")
-	if got := sentinel.B.Do("PUBSUB", "NUMSUB", "redisson_lock__channel:{orders}").([]any); got[1] == int64(0) {
-		t.Error("not subscribed at the new master")
+	if got := sentinel.B.Do("PUBSUB", "NUMSUB", "redisson_lock__channel:{orders}").([]any); got[1] != int64(1) {
+		t.Errorf("at the new master there are %v subscriptions, want 1", got[1])
 	}
 }

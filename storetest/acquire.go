@@ -169,11 +169,11 @@ var acquireClauses = []clause{
 			if err != nil || !released.Released {
 				t.Errorf("Release = %+v, %v", released, err)
 			}
-			broken, err := start(t, "Break", func(done func(bool, error)) {
+			broken, err := start(t, "Break", func(done func(lockagent.BreakReply, error)) {
 				one.store.Break(ctx, theLock, done)
 			}).await()
-			if err != nil || broken {
-				t.Errorf("Break = %t, %v", broken, err)
+			if err != nil || broken.Broken {
+				t.Errorf("Break = %+v, %v", broken, err)
 			}
 		},
 	},
@@ -187,7 +187,7 @@ var acquireClauses = []clause{
 				one.store.Acquire(ctx, one.wish(theLock, 1), func(lockagent.AcquireReply, error) {
 					one.store.Renew(ctx, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(1), Lease: minute}, func(lockagent.RenewReply, error) {
 						one.store.Release(ctx, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(1)}, func(lockagent.ReleaseReply, error) {
-							one.store.Break(ctx, theLock, func(bool, error) { one.store.Inspect(ctx, theLock, done) })
+							one.store.Break(ctx, theLock, func(lockagent.BreakReply, error) { one.store.Inspect(ctx, theLock, done) })
 						})
 					})
 				})

@@ -50,7 +50,8 @@ func Release(t TB, s lockagent.Store, req lockagent.ReleaseRequest) (lockagent.R
 // from any goroutine of the test.
 func Break(t TB, s lockagent.Store, name lockagent.Name) (bool, error) {
 	t.Helper()
-	return startBreak(t, s, name).await()
+	reply, err := startBreak(t, s, name).await()
+	return reply.Broken, err
 }
 
 // Inspect calls [lockagent.Store.Inspect] and waits for the reply. It may be
@@ -143,8 +144,8 @@ func startRelease(t TB, s lockagent.Store, req lockagent.ReleaseRequest) *call[l
 	return start(t, "Release", func(done func(lockagent.ReleaseReply, error)) { s.Release(context.Background(), req, done) })
 }
 
-func startBreak(t TB, s lockagent.Store, name lockagent.Name) *call[bool] {
-	return start(t, "Break", func(done func(bool, error)) { s.Break(context.Background(), name, done) })
+func startBreak(t TB, s lockagent.Store, name lockagent.Name) *call[lockagent.BreakReply] {
+	return start(t, "Break", func(done func(lockagent.BreakReply, error)) { s.Break(context.Background(), name, done) })
 }
 
 func startInspect(t TB, s lockagent.Store, name lockagent.Name) *call[lockagent.Inspection] {

@@ -97,7 +97,7 @@ var closeClauses = []clause{
 				acquired [calls]*call[lockagent.AcquireReply]
 				renewed  [calls]*call[lockagent.RenewReply]
 				released [calls]*call[lockagent.ReleaseReply]
-				broken   [calls]*call[bool]
+				broken   [calls]*call[lockagent.BreakReply]
 				seen     [calls]*call[lockagent.Inspection]
 			)
 			name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprintf("parcels/%d", i)) }

@@ -42,7 +42,7 @@ func newSpoilt(sound lockagent.Store) *spoilt {
 			return reply, err
 		},
 		breakLock: func(name lockagent.Name) (broken bool, err error) {
-			sound.Break(ctx, name, func(b bool, e error) { broken, err = b, e })
+			sound.Break(ctx, name, func(r lockagent.BreakReply, e error) { broken, err = r.Broken, e })
 			return broken, err
 		},
 		inspect: func(name lockagent.Name) (seen lockagent.Inspection, err error) {
@@ -72,9 +72,9 @@ func (s *spoilt) Release(ctx context.Context, req lockagent.ReleaseRequest, done
 	answerSpoilt(s, ctx, done, reply, err)
 }
 
-func (s *spoilt) Break(ctx context.Context, name lockagent.Name, done func(bool, error)) {
+func (s *spoilt) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
 	broken, err := s.breakLock(name)
-	answerSpoilt(s, ctx, done, broken, err)
+	answerSpoilt(s, ctx, done, lockagent.BreakReply{Broken: broken}, err)
 }
 
 func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {

@@ -149,15 +149,15 @@ func (s *store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 }
 
 // Break implements [lockagent.Store].
-func (s *store) Break(ctx context.Context, name lockagent.Name, done func(bool, error)) {
+func (s *store) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
 	c, ok := s.begin(ctx, breaking, name)
 	if !ok {
 		s.Store.Break(ctx, name, done)
 		return
 	}
-	s.Store.Break(c.ctx, name, func(was bool, err error) {
-		c.end(outcomeOf(err, was, broken, free), err)
-		done(was, err)
+	s.Store.Break(c.ctx, name, func(reply lockagent.BreakReply, err error) {
+		c.end(outcomeOf(err, reply.Broken, broken, free), err)
+		done(reply, err)
 	})
 }
 

@@ -37,9 +37,9 @@ func (c *canned) Release(ctx context.Context, _ lockagent.ReleaseRequest, done f
 	done(lockagent.ReleaseReply{Released: c.yes}, c.err)
 }
 
-func (c *canned) Break(ctx context.Context, _ lockagent.Name, done func(bool, error)) {
+func (c *canned) Break(ctx context.Context, _ lockagent.Name, done func(lockagent.BreakReply, error)) {
 	c.ctx = ctx
-	done(c.yes, c.err)
+	done(lockagent.BreakReply{Broken: c.yes}, c.err)
 }
 
 func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, done func(lockagent.Inspection, error)) {
@@ -81,7 +81,7 @@ var calls = []struct {
 		return yes, err
 	}},
 	{"break", "broken", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Break(ctx, "l", func(was bool, e error) { yes, err = was, e })
+		s.Break(ctx, "l", func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
 		return yes, err
 	}},
 	{"inspect", "held", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {

@@ -43,7 +43,7 @@ func (s *State) apply(e *Event) {
 		s.phase = asking
 		before := s.attempt // all zero if the number is new
 		s.attempt = attempt{
-			number: e.Tenure, sent: e.Now, lease: e.Lease, upto: s.queue.last(),
+			number: e.Tenure, sent: e.Now, lease: e.Lease, tokens: e.Tokens, upto: s.queue.last(),
 			unsure: before.unsure, longest: max(before.longest, e.Lease),
 		}
 	case FoundBusy:

@@ -25,6 +25,7 @@ func newMill(waiters int, session bool) *mill {
 	if waiters > 0 {
 		m.acquire("ann", session)
 		m.granted()
+		m.s.tenure.last = lockagent.MaxToken // so that the tenure goes on
 		for i := range waiters {
 			m.acquire(lockagent.Owner(fmt.Sprint("waiter", i)), session)
 		}

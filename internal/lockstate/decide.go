@@ -24,7 +24,9 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		if s.holder.none() {
 			return append(out, Event{Kind: AskBreak, Call: c.Call})
 		}
-		return append(s.endAll(lockagent.LostBroken, m, out), Event{Kind: Unlocked, Call: c.Call})
+		out = s.endAll(lockagent.LostBroken, m, out)
+		out[len(out)-1].Call = c.Call // answered as a release is
+		return out
 	case OwnerGone:
 		return s.ownerGone(c, m, out)
 	case Close:
@@ -137,7 +139,7 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 		a := &s.attempt
 		out = append(out, Event{
 			Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
-			Token: r.Token, Tokens: s.cfg.HandOffGrants, StoreTime: r.At, Incarnation: r.Incarnation,
+			Token: r.Token, Tokens: a.tokens, StoreTime: r.At, Incarnation: r.Incarnation,
 		})
 		// A reply that was slower than a fixed lease would be as slow next time.
 		if w := s.queue.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && m.Now >= a.sent.add(Trust(a.lease)) {

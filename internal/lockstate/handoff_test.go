@@ -20,7 +20,7 @@ func TestHandOff(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann", "bob")
 		r.breakLock()
-		r.want("Ended ann: broken", "Unlocked 1", "Granted bob 102 by hand-off")
+		r.want("Ended ann: broken", "Granted bob 102 by hand-off", "Unlocked 1")
 	})
 	t.Run("is in order of arrival", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.HandOffGrants = 10 })
@@ -58,11 +58,34 @@ func TestHandOff(t *testing.T) {
 		r.granted()
 		r.want("Began", "Granted dan 104")
 	})
-	t.Run("asks the store for as many tokens as the budget has grants", func(t *testing.T) {
-		r := newRig(t)
-		r.acquire("ann")
-		if got := r.last(Attempted).Tokens; got != 3 {
-			t.Errorf("asks for %d tokens, want 3", got)
+	t.Run("asks the store for tokens as there are waiters, but no more than the budget has grants", func(t *testing.T) {
+		for _, tt := range []struct{ waiters, tokens int }{{1, 8}, {3, 24}, {13, 100}} {
+			r := newRig(t, func(c *Config) { c.HandOffGrants = 100 })
+			for range tt.waiters {
+				r.acquire("ann")
+			}
+			r.busy(time.Minute)
+			r.step(Woken{})
+			if got := r.last(Attempted).Tokens; got != tt.tokens {
+				t.Errorf("%d waiters: asks for %d tokens, want %d", tt.waiters, got, tt.tokens)
+			}
+		}
+	})
+	t.Run("ends when the tokens that were asked for are used up", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.HandOffGrants = 100 })
+		r.hold("ann") // and 8 tokens
+		for range 7 {
+			r.acquire("bob") // who come too late to be counted
+		}
+		r.acquire("cid")
+		for range 7 {
+			r.releaseOwner(r.s.holder.owner)
+		}
+		r.skip()
+		r.releaseOwner("bob")
+		r.want("Ended bob", "Returning")
+		if got := r.last(Granted).Token; got != 108 {
+			t.Errorf("the last token is %d, want 108", got)
 		}
 	})
 	t.Run("is off with a budget of one", func(t *testing.T) {

@@ -140,6 +140,7 @@ func (k *keyer) agent(i int, a *agentModel, now Instant) {
 	if s.phase == asking {
 		k.since(t.sent, now, t.lease)
 		k.int(int64(t.lease))
+		k.int(int64(t.tokens))
 		k.int(int64(upto))
 	}
 

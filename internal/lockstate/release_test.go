@@ -230,13 +230,23 @@ func TestReplyToNothing(t *testing.T) {
 }
 
 func TestBreak(t *testing.T) {
-	t.Run("ends every grant of the hold and is answered at once", func(t *testing.T) {
+	t.Run("ends every grant of the hold and is answered when the store has confirmed it", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann+")
 		r.acquire("ann+")
 		r.skip()
 		r.breakLock()
-		r.want("Ended ann+: broken, 1 left", "Ended ann+: broken", "Unlocked 1", "Returning")
+		r.want("Ended ann+: broken, 1 left", "Ended ann+: broken", "Returning")
+		r.returned(0)
+		r.want("Returned", "Unlocked 1")
+	})
+	t.Run("is told as unconfirmed if the store does not answer", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.breakLock()
+		r.skip()
+		r.returnFails(errStore)
+		r.want("ReturnFailed", "Unlocked 1: unconfirmed")
 	})
 	t.Run("of a lock that is not held here is for the store", func(t *testing.T) {
 		r := newRig(t)

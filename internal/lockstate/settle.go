@@ -135,7 +135,7 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 }
 
 func (s *State) attempted(m Moment) Event {
-	e := Event{Kind: Attempted, Tenure: s.attempt.number, Tokens: s.cfg.HandOffGrants, Request: s.queue.head().Request}
+	e := Event{Kind: Attempted, Tenure: s.attempt.number, Tokens: s.tokens(), Request: s.queue.head().Request}
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
 	}
@@ -144,6 +144,15 @@ func (s *State) attempted(m Moment) Event {
 		e.Lease = s.cfg.Watchdog
 	}
 	return e
+}
+
+// tokens is how many tokens to reserve: some for each request that waits, and for
+// those that its owner will make again when it is served. Tenures must not use up
+// tokens faster than the store's clock makes them, one in a microsecond, or tokens
+// would run ahead of it and need the store's memory to keep growing.
+func (s *State) tokens() int {
+	const perWaiter = 8 // a lone request comes and goes in tens of microseconds at the least
+	return min(s.cfg.HandOffGrants, perWaiter*s.queue.len())
 }
 
 // mayGrant reports whether the tenure may serve another hold. The first is what

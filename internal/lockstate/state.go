@@ -58,6 +58,7 @@ type attempt struct {
 	number uint64 // 0 if there is none
 	sent   Instant
 	lease  time.Duration
+	tokens int
 	upto   RequestID // the youngest request when it was sent
 	unsure bool      // a call with this number may have succeeded
 	woken  bool      // a wake-up came while the call was under way

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -97,7 +98,7 @@ func (c *Conn) read() (any, error) {
 		replies := make([]any, n)
 		for i := range replies {
 			replies[i], err = c.read()
-			if inner, ok := err.(Error); ok {
+			if inner := Error(""); errors.As(err, &inner) {
 				replies[i] = inner
 			} else if err != nil {
 				return nil, err

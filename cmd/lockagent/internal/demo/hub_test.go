@@ -6,8 +6,8 @@ import (
 	"io"
 	"net/rpc"
 	"os"
+	"runtime"
 	"testing"
-	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -56,7 +56,7 @@ func TestJoinEndsWithItsInput(t *testing.T) {
 			if begin {
 				close(h.seats[0].begin)
 				for h.resource.state()[work.names()[0]].Writes == 0 {
-					time.Sleep(time.Millisecond)
+					runtime.Gosched()
 				}
 			}
 			out.Close()
