@@ -414,3 +414,24 @@ func TestWithoutNATS(t *testing.T) {
 		t.Errorf("Close without NATS: %v, want a DroppedError of %d events", err, stats.Recorded)
 	}
 }
+
+// One agent takes and releases a lock as fast as it can, Redis is flushed, and
+// another agent takes it: its token is greater all the same, because tokens do not
+// run ahead of the clock that they are made from.
+func TestTokensGrowAfterFlush(t *testing.T) {
+	redis := redistest.Start(t)
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	var last lockagent.Token
+	for range 2000 {
+		g := holdOf(t, alpha, theLock)
+		last = g.Token()
+		must(t, g.Unlock(t.Context()))
+	}
+	redis.Do("FLUSHALL")
+	g := holdOf(t, beta, theLock)
+	if g.Token() <= last {
+		t.Errorf("token %d after %d: tokens had run %v ahead of the clock", g.Token(), last, time.Duration(last-g.Token())*time.Microsecond)
+	}
+	must(t, g.Unlock(t.Context()))
+}

@@ -79,8 +79,8 @@ var (
 	ErrBadOption = errors.New("lockagent: bad option")
 )
 
-// Definite reports whether err, returned by a call to a [Store], says that the
-// call had no effect and that trying again will not help.
+// Definite reports whether err, returned by a call to a [Store], says that trying
+// again will not help. See [Store] for what is known of the call's effect.
 func Definite(err error) bool {
 	for _, definite := range []error{ErrWrongType, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
 		if errors.Is(err, definite) {

@@ -20,10 +20,13 @@ import (
 //
 // # Errors
 //
-// [ErrWrongType], [ErrNotPermitted], [ErrClosed] and [ErrWithdrawn] are definite:
-// the call had no effect, and trying again will not help. After any other error
-// the call may have taken effect, now or later. All calls are idempotent, so the
-// way out of that doubt is to make the same call again, or to Release.
+// [ErrWrongType], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and
+// [ErrBadOption] are definite: the call had no effect, and trying again will not
+// help. Trying again does not help after [ErrClosed] either, but a call that was
+// under way when the store was closed may have taken effect: close the agents
+// first. After any other error the call may have taken effect, now or later. All
+// calls are idempotent, so the way out of that doubt is to make the same call
+// again, or to Release.
 //
 // # Tenures
 //
@@ -38,7 +41,7 @@ import (
 type Store interface {
 	// Acquire tries once to begin a tenure. It is granted if the lock is free, or
 	// if this very tenure has it already (an earlier call whose reply was lost);
-	// then the lease starts anew. The reply is an ErrWithdrawn if the tenure was
+	// then the lease starts anew. It never ends earlier for that. The reply is an ErrWithdrawn if the tenure was
 	// released before, which only a call that arrives late can meet.
 	Acquire(ctx context.Context, req AcquireRequest, done func(AcquireReply, error))
 
@@ -49,11 +52,13 @@ type Store interface {
 
 	// Release ends a tenure and wakes the agents that wait. Released before it
 	// was acquired, the tenure is withdrawn: an Acquire that arrives later has no
-	// effect. Repeated, it has the same reply.
+	// effect. Repeated, it has the same reply. Of an agent's tenures of a
+	// lock, the last to end is remembered for that.
 	Release(ctx context.Context, req ReleaseRequest, done func(ReleaseReply, error))
 
 	// Break frees a lock, whoever has it, and wakes the agents that wait. It
-	// reports whether the lock was held.
+	// reports whether the lock was held. What is no lock is an ErrWrongType, and
+	// stays.
 	Break(ctx context.Context, name Name, done func(BreakReply, error))
 
 	// Inspect tells what the store knows of a lock.
@@ -73,7 +78,7 @@ type Store interface {
 	OnReset(f func(Reset)) (cancel func())
 
 	// Close ends all calls under way with ErrClosed and lets everything go that
-	// the store holds locally. It frees no lock.
+	// the store holds locally. It frees no lock. It may be called again.
 	Close() error
 }
 

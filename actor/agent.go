@@ -54,6 +54,8 @@ func New(cfg Config) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{cfg: cfg, clock: newClock(), closed: make(chan struct{})}
+	// An agent that starts again under its old identity must not use a number twice.
+	a.fresh.Store(uint64(max(1, time.Now().UnixMicro())))
 	a.registry.seed = maphash.MakeSeed()
 	a.registry.make = func(e *entry) *lock { return newLock(a, e) }
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted})

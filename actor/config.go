@@ -71,6 +71,8 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.ID == "" {
 		c.ID = lockagent.NewAgentID()
+	} else if _, err := lockagent.ParseAgentID(string(c.ID)); err != nil {
+		errs = append(errs, err)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -32,6 +32,7 @@ type lock struct {
 	tenure   uint64          // last number asked of the store
 	floor    lockagent.Token // the greatest reserved, for a store that forgets
 	deadline atomic.Int64    // of the tenure, read by holders
+	releaser context.Context // values of whoever released the hold, until that is returned or passed on
 	storeErr error           // of the last call that requests wait for, nil if it was answered
 
 	unsubscribe func()
@@ -150,6 +151,7 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Answered:
 		l.forget(e.Request.ID).deny(l.explain(e))
 	case lockstate.Granted, lockstate.Reentered:
+		l.releaser = nil
 		l.publish(values, e) // before the holder can do anything that is recorded
 		l.grant(e)
 		return
@@ -161,6 +163,7 @@ func (l *lock) do(e *lockstate.Event) {
 		r := l.forget(e.Request.ID)
 		if c := l.calls[e.Call]; c != nil {
 			c.request = r
+			l.releaser = c.values
 		}
 		if e.Reason == 0 {
 			r.end(lockagent.ErrReleased)
@@ -187,6 +190,7 @@ func (l *lock) do(e *lockstate.Event) {
 		l.deadline.Store(int64(l.state.Deadline()))
 	case lockstate.Returning:
 		l.release(e)
+		l.releaser = nil
 	case lockstate.Dropped:
 		l.storeErr = nil
 		if l.closing {

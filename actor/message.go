@@ -70,7 +70,8 @@ type (
 
 // call is something that an Unlocked event answers.
 type call struct {
-	request *request // whose grant is released, if it is known
-	breaks  bool     // it is for an operator
+	request *request        // whose grant is released, if it is known
+	breaks  bool            // it is for an operator
+	values  context.Context // of the caller, if it has any
 	answer  func(broken bool, err error)
 }

@@ -105,7 +105,7 @@ func (r *request) Remaining() time.Duration {
 }
 
 // Release implements [lockagent.Hold].
-func (r *request) Release(context.Context) <-chan error {
+func (r *request) Release(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
 	answer := func(_ bool, err error) {
 		done <- err
@@ -113,7 +113,7 @@ func (r *request) Release(context.Context) <-chan error {
 	}
 	if r.entry.pin() { // an actor with a hold has not retired
 		send(r.entry, &callMsg{
-			call:    &call{request: r, answer: answer},
+			call:    &call{request: r, answer: answer, values: context.WithoutCancel(ctx)},
 			command: func(id lockstate.CallID) lockstate.Command { return lockstate.Release{ID: r.id, Call: id} },
 		})
 	} else {

@@ -63,9 +63,11 @@ func (l *lock) renew(e *lockstate.Event) {
 func (l *lock) release(e *lockstate.Event) {
 	number := e.Tenure
 	req := lockagent.ReleaseRequest{Name: l.entry.name, Tenure: l.tenureOf(number)}
-	ask(l, func(done func(lockagent.ReleaseReply, error)) {
-		l.agent.cfg.Store.Release(context.Background(), req, done)
-	},
+	values := l.releaser
+	if values == nil {
+		values = context.Background()
+	}
+	ask(l, func(done func(lockagent.ReleaseReply, error)) { l.agent.cfg.Store.Release(values, req, done) },
 		func(r lockagent.ReleaseReply, err error) message {
 			return &replyMsg{reply: lockstate.ReleaseReplied{Tenure: number, Reply: r, Err: err}}
 		})

@@ -73,6 +73,10 @@ func (s *story) lost(reason lockagent.LossReason, tenure uint64, token lockagent
 	return s.ended(lockagent.EventLost, reason, tenure, token, until)
 }
 
+func (s *story) broke(at lockagent.StoreTime) *story {
+	return s.add(lockagent.Event{Kind: lockagent.EventBroken, Lock: s.lock, StoreTime: at})
+}
+
 func (s *story) returned(tenure uint64, at lockagent.StoreTime) *story {
 	return s.add(lockagent.Event{Kind: lockagent.EventReturned, Lock: s.lock, Tenure: tenure, StoreTime: at})
 }
@@ -103,7 +107,7 @@ func TestAudit(t *testing.T) {
 		verdict Verdict
 		lines   []string // of the report, after the first two
 	}{
-		"Nothing": {nil, Proven, nil},
+		"Nothing": {nil, Incomplete, nil},
 		"OneAfterTheOther": {
 			[]*story{
 				agent("A").granted(1, 100, 100).released(1, 100, 160).returned(1, 150).granted(2, 300, 300).released(2, 300, 310).stop(),
@@ -375,15 +379,37 @@ func TestAudit(t *testing.T) {
 				`unproven: "a": token 300 (agent C, epoch 1, event 1, tenure 1, from 300 us, until 299 us, released): its end is said to be before its start`,
 			},
 		},
-		"ExplainedByIncarnations": {
+		"ExplainedByAnOperator": {
 			[]*story{
-				agent("A").on("x").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 160).stop(),
-				agent("B").on("y").granted(1, 200, 150).released(1, 200, 220).stop(),
+				agent("A").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 160).stop(),
+				agent("B").broke(140).granted(1, 200, 150).released(1, 200, 220).stop(),
 			},
 			Proven,
 			[]string{
 				"lost (denied): 1",
-				`explained: "a": token 200 (agent B, epoch 1, event 1, tenure 1, from 150 us, until 220 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (denied)): the store was "x" for the first and "y" for the second`,
+				`explained: "a": token 200 (agent B, epoch 1, event 2, tenure 1, from 150 us, until 220 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (denied)): an operator broke the lock at 140 us`,
+			},
+		},
+		"BrokenTooLate": {
+			[]*story{
+				agent("A").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 160).stop(),
+				agent("B").granted(1, 200, 150).broke(155).released(1, 200, 220).stop(),
+			},
+			Violated,
+			[]string{
+				"lost (denied): 1",
+				`violation: "a": token 200 (agent B, epoch 1, event 1, tenure 1, from 150 us, until 220 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (denied))`,
+			},
+		},
+		"AnotherIncarnationWithoutAReset": {
+			[]*story{
+				agent("A").on("x").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 160).stop(),
+				agent("B").on("y").granted(1, 200, 150).released(1, 200, 220).stop(),
+			},
+			Incomplete,
+			[]string{
+				"lost (denied): 1",
+				`unproven: "a": token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (denied)): token 200 was granted when the store was another incarnation, but no event tells of the reset`,
 			},
 		},
 		"ExplainedByAReset": {
@@ -422,7 +448,7 @@ func TestAudit(t *testing.T) {
 				`reset: the store was reset (emptied) from "x" to "y" between 110 and 140 us`,
 			},
 		},
-		"OneExplainedAnotherNot": {
+		"OneInDoubtAnotherNot": {
 			[]*story{
 				agent("A").on("x").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 190).stop(),
 				agent("B").on("y").granted(1, 120, 120).lost(lockagent.LostDenied, 1, 120, 180).stop(),
@@ -432,7 +458,7 @@ func TestAudit(t *testing.T) {
 			[]string{
 				"lost (denied): 2",
 				`violation: "a": token 150 (agent C, epoch 1, event 1, tenure 1, from 150 us, until 220 us, released) began before the end of token 120 (agent B, epoch 1, event 1, tenure 1, from 120 us, until 180 us, lost (denied))`,
-				`explained: "a": token 120 (agent B, epoch 1, event 1, tenure 1, from 120 us, until 180 us, lost (denied)) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 190 us, lost (denied)): the store was "x" for the first and "y" for the second`,
+				`unproven: "a": token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 190 us, lost (denied)): token 150 was granted when the store was another incarnation, but no event tells of the reset`,
 			},
 		},
 		"ClockOfTheNewStoreIsBehind": {
@@ -440,9 +466,9 @@ func TestAudit(t *testing.T) {
 				agent("A").on("x").granted(1, 100, 1000).released(1, 100, 1100).stop(),
 				agent("B").on("y").granted(1, 200, 500).released(1, 200, 600).stop(),
 			},
-			Proven,
+			Incomplete,
 			[]string{
-				`explained: "a": token 100 (agent A, epoch 1, event 1, tenure 1, from 1000 us, until 1100 us, released) came after token 200 (agent B, epoch 1, event 1, tenure 1, from 500 us, until 600 us, released): the store was "y" for the first and "x" for the second`,
+				`unproven: "a": token 100 (agent A, epoch 1, event 1, tenure 1, from 1000 us, until 1100 us, released): token 200 was granted when the store was another incarnation, but no event tells of the reset`,
 			},
 		},
 	} {

@@ -271,6 +271,8 @@ func (j *judge) compare(ends []*hold, h *hold) {
 			cause.Violation = Violation{kind, j.name, first.report(), second.report()}
 			explained = &cause
 		case ok:
+		case !sameOrUnknown(before.incarnation, h.incarnation):
+			before.doubt = fmt.Sprintf("token %d was granted when the store was another incarnation, but no event tells of the reset", h.token)
 		case h.tenure.start < before.tenure.start || before.final():
 			j.violation(kind, first, second)
 			return
@@ -302,7 +304,7 @@ func (j *judge) explain(first, second *hold) (Explained, bool) {
 			return Explained{BrokenAt: at}, true
 		}
 	}
-	return Explained{}, !sameOrUnknown(first.incarnation, second.incarnation)
+	return Explained{}, false
 }
 
 func sameOrUnknown(a, b string) bool { return a == "" || b == "" || a == b }

@@ -164,22 +164,18 @@ func (v Violation) String() string {
 type Explained struct {
 	Violation
 
-	// Reset is the first event that tells of a reset. If neither it nor BrokenAt is
-	// set, only the incarnations of the two grants differ.
+	// Reset is the first event that tells of the reset, or nil.
 	Reset *StoreReset `json:"reset,omitempty"`
 
-	// BrokenAt is when an operator freed the lock.
+	// BrokenAt is when an operator freed the lock, or 0.
 	BrokenAt lockagent.StoreTime `json:"broken_at_us,omitempty"`
 }
 
 func (e Explained) String() string {
-	if e.BrokenAt != 0 {
-		return fmt.Sprintf("%v: an operator broke the lock at %d us", e.Violation, e.BrokenAt)
-	}
 	if e.Reset != nil {
 		return fmt.Sprintf("%v: %v", e.Violation, *e.Reset)
 	}
-	return fmt.Sprintf("%v: the store was %q for the first and %q for the second", e.Violation, e.First.Incarnation, e.Second.Incarnation)
+	return fmt.Sprintf("%v: an operator broke the lock at %d us", e.Violation, e.BrokenAt)
 }
 
 // Gap is events of one agent that are missing.
@@ -229,7 +225,7 @@ func (r Report) withVerdict() Report {
 	switch {
 	case len(r.Violations) > 0:
 		r.Verdict = Violated
-	case len(r.Gaps) > 0 || len(r.Unproven) > 0 || r.Unreadable > 0:
+	case len(r.Gaps) > 0 || len(r.Unproven) > 0 || r.Unreadable > 0 || r.Events == 0:
 		r.Verdict = Incomplete
 	default:
 		r.Verdict = Proven
@@ -267,6 +263,9 @@ func (r Report) summary() string {
 	case Violated:
 		return fmt.Sprintf("%d violations of mutual exclusion", len(r.Violations))
 	case Incomplete:
+		if r.Events == 0 {
+			return "there are no events"
+		}
 		return fmt.Sprintf("no violation, but %d gaps, %d holds unproven and %d messages unreadable", len(r.Gaps), len(r.Unproven), r.Unreadable)
 	}
 	if n := len(r.Explained); n > 0 {

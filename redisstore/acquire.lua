@@ -11,7 +11,6 @@
 -- ARGV[5]  the floor: a token that has been used
 -- ARGV[6]  for how long to keep the last token, in ms
 -- ARGV[7]  the greatest token there is
--- ARGV[8]  the run of the server that the agent knows; only with KEYS[4]
 --
 -- Replies, in which now is in microseconds and incarnation '' on a Cluster:
 --   {1, now, incarnation, first token}          granted
@@ -42,7 +41,8 @@ local incarnation = ''
 if KEYS[4] then
   incarnation = redis.call('GET', KEYS[4])
   if not incarnation then
-    incarnation = string.format('%.0f.%s', now, ARGV[8])
+    local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
+    incarnation = string.format('%.0f.%s', now, string.sub(run, 1, 16)) -- as incarnation.lua does
     redis.call('SET', KEYS[4], incarnation)
   end
 end

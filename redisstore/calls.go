@@ -44,10 +44,9 @@ func (s *Store) Acquire(_ context.Context, req lockagent.AcquireRequest, done fu
 		milliseconds(TokenRetention),
 		strconv.FormatUint(uint64(lockagent.MaxToken), 10),
 	}
-	epoch, run := s.incarnations.known()
+	epoch := s.incarnations.known()
 	if !s.cluster {
 		keys = append(keys, incarnationKey)
-		args = append(args, run)
 	}
 	s.send(string(req.Name), &call{script: acquireScript, keys: keys, args: args, done: func(m rueidis.RedisMessage, err error) {
 		reply, err := parseAcquire(m, err)

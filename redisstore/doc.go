@@ -25,7 +25,7 @@
 // in a password are escaped: %40 for @, %2F for /, %3A for a colon, %25 for %.
 // [Config] has the rest.
 //
-// Redis 6.2 or newer is needed; Valkey is Redis here.
+// Redis 6.2 or newer is needed, or a server that speaks like it.
 //
 // # Guarantees
 //

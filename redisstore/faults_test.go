@@ -63,6 +63,14 @@ func TestAServerThatIsKilledAndComesBackEmpty(t *testing.T) {
 	if reset.From != before.Incarnation || reset.Reason != "emptied" || reset.After < before.At || reset.Before < reset.After {
 		t.Errorf("told %+v after %+v and %+v", reset, before, after)
 	}
+
+	// That was all: what is told next is that it happened again.
+	server.Kill()
+	server.Restart()
+	persistently(t, store, wish("orders", agentB, 2))
+	if again := await(t, told); again.From != reset.To || again.Reason != "emptied" {
+		t.Errorf("told %+v after %+v", again, reset)
+	}
 }
 
 func await[T any](t *testing.T, c <-chan T) (value T) {

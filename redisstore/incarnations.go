@@ -12,9 +12,10 @@ import (
 
 const (
 	// Between two looks at the server there is at least firstPause. After one that
-	// failed the next comes of itself, after a pause that doubles up to lastPause.
-	firstPause = time.Second
-	lastPause  = 10 * time.Second
+	// failed the next comes of itself, after a pause that doubles up to lastPause:
+	// holders wait to be told that the server forgot them.
+	firstPause = 100 * time.Millisecond
+	lastPause  = time.Second
 )
 
 // incarnations knows in which of its lives the server is, and tells when that
@@ -53,13 +54,11 @@ func newIncarnations(watched bool) *incarnations {
 	}
 }
 
-// known returns the number of changes there have been, and the run of the server
-// as far as it is known.
-func (i *incarnations) known() (epoch uint64, run string) {
+// known returns the number of changes there have been.
+func (i *incarnations) known() (epoch uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	_, run, _ = strings.Cut(i.current, ".")
-	return i.epoch, run
+	return i.epoch
 }
 
 // observe takes the name of the incarnation out of a reply. epoch is what known

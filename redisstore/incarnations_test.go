@@ -41,7 +41,7 @@ func TestReasonsOfResets(t *testing.T) {
 func TestRepliesOfThePastAreNoReset(t *testing.T) {
 	i := newIncarnations(false)
 	i.observe("1.a", 10, 0)
-	late, _ := i.known()
+	late := i.known()
 	i.observe("2.a", 30, late)
 	i.observe("1.a", 20, late)
 	i.observe("2.a", 40, late)
@@ -49,10 +49,7 @@ func TestRepliesOfThePastAreNoReset(t *testing.T) {
 		t.Errorf("%d resets, want one: %+v", len(i.untold), i.untold)
 	}
 	// But what was asked for later may well be the old one again.
-	now, run := i.known()
-	if run != "a" {
-		t.Errorf("run %q", run)
-	}
+	now := i.known()
 	i.observe("1.a", 50, now)
 	if len(i.untold) != 2 || i.untold[1].From != "2.a" || i.untold[1].After != 40 {
 		t.Errorf("resets %+v, want another one back", i.untold)
@@ -95,10 +92,11 @@ func TestWhenTheServerIsLookedAt(t *testing.T) {
 
 		fails.Store(true)
 		i.suspect()
-		time.Sleep(40 * time.Second)
+		time.Sleep(4 * time.Second)
 		fails.Store(false)
 		time.Sleep(time.Hour)
-		expect(0, 1*time.Second, 3*time.Second, 7*time.Second, 15*time.Second, 25*time.Second, 35*time.Second, 45*time.Second)
+		const ms = time.Millisecond
+		expect(0, 100*ms, 300*ms, 700*ms, 1500*ms, 2500*ms, 3500*ms, 4500*ms)
 	})
 }
 

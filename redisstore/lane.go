@@ -36,7 +36,7 @@ type lane struct {
 	silence func(time.Duration)
 
 	mu     sync.Mutex // guards what follows
-	work   sync.Cond  // signals that waiting is not empty, or closed true
+	work   sync.Cond  // signals that queue is not empty, or closed true
 	queue  []*call
 	closed bool
 }
@@ -84,7 +84,7 @@ func (l *lane) run() {
 		if batch = l.dropStale(batch); len(batch) > 0 {
 			l.exchange(batch)
 		}
-		clear(batch) // let go of what was answered
+		clear(batch[:cap(batch)]) // let go of what was answered
 	}
 }
 

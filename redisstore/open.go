@@ -249,7 +249,7 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 
 // lookAtServer asks the server for its incarnation.
 func (s *Store) lookAtServer(context.Context) error {
-	epoch, _ := s.incarnations.known()
+	epoch := s.incarnations.known()
 	m, err := s.await(incarnationKey, &call{script: incarnationScript, keys: []string{incarnationKey}})
 	if err != nil {
 		return err
