@@ -278,6 +278,23 @@ func TestRedisHangs(t *testing.T) {
 	must(t, receive(t, waiting).Unlock(t.Context()))
 }
 
+// A session takes a lock for a moment, and again to keep it. The short lease is
+// extended before it ends.
+func TestShortLeaseIsKept(t *testing.T) {
+	redis := redistest.Start(t)
+	events := newJournal()
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: events})
+	session, err := alpha.Session("ann")
+	must(t, err)
+	receive(t, session.Lock(theLock).Acquire(t.Context(), channelapi.Lease(100*time.Millisecond)))
+	kept := receive(t, session.Lock(theLock).Acquire(t.Context()))
+	events.await(t, "renewed")
+	if !kept.Held() || kept.Remaining() < time.Second {
+		t.Errorf("the hold has %v left: %v", kept.Remaining(), kept.Cause())
+	}
+	must(t, kept.Unlock(t.Context()))
+}
+
 // Requests are abandoned at random moments. No key, no waiter, no hold is left.
 func TestAbandonedRequests(t *testing.T) {
 	redis := redistest.Start(t)

@@ -142,6 +142,10 @@ type RenewRequest struct {
 	Name   Name
 	Tenure Tenure
 	Lease  time.Duration
+
+	// Urgent renewals do not wait for company: there is little left of the lease
+	// so far, or doubt that the tenure still is.
+	Urgent bool
 }
 
 // RenewReply answers a [RenewRequest].

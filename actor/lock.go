@@ -95,6 +95,9 @@ func (l *lock) handle(m message) {
 	case *replyMsg:
 		l.step(m.reply)
 	case *cancelMsg:
+		if m.wait && m.request.deadline != nil {
+			return // it was granted in time
+		}
 		l.step(lockstate.Cancel{ID: m.request.id, TimedOut: m.timedOut, Err: m.err})
 	case *wakeMsg:
 		l.woken.Store(false)

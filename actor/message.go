@@ -61,6 +61,7 @@ type (
 		nudge
 		request  *request
 		timedOut bool
+		wait     bool // the wait is over, as opposed to the context
 		err      error
 	}
 	wakeMsg  struct{ nudge }

@@ -42,7 +42,9 @@ func (l *lock) publish(values context.Context, e *lockstate.Event) {
 		out.StoreTime, out.Incarnation, out.Lease = e.StoreTime, e.Incarnation, e.Lease
 	case lockstate.Ended:
 		out.Kind, out.Reason = endKind(e.Reason), e.Reason
-		out.Token, out.Count, out.Held, out.Until = e.Token, e.Count, e.Now.Sub(e.Since), e.Until
+		out.Token, out.Count, out.Held = e.Token, e.Count, e.Now.Sub(e.Since)
+		// The owner has been told between e.Now, when the step began, and now.
+		out.Until = e.Until.Add(l.agent.clock.now().Sub(e.Now))
 		out.Waited = 0
 	case lockstate.Renewed:
 		out.Kind, out.StoreTime, out.Lease = lockagent.EventRenewed, e.StoreTime, e.Lease

@@ -94,10 +94,10 @@ func (r *request) register(f func(error)) *onEnd {
 
 // Remaining implements [lockagent.Hold].
 func (r *request) Remaining() time.Duration {
-	if r.cause() != nil {
+	end := lockstate.Instant(r.deadline.Load())
+	if r.cause() != nil { // looked at last: the deadline may be that of a later tenure
 		return 0
 	}
-	end := lockstate.Instant(r.deadline.Load())
 	if r.fixed != 0 {
 		end = min(end, r.fixed)
 	}
@@ -197,7 +197,7 @@ func (r *request) watch(ctx context.Context) {
 	}
 	if !r.waitUntil.IsZero() {
 		r.timer = time.AfterFunc(time.Until(r.waitUntil), func() {
-			send(r.entry, &cancelMsg{request: r, err: lockagent.ErrTimeout, timedOut: true})
+			send(r.entry, &cancelMsg{request: r, err: lockagent.ErrTimeout, timedOut: true, wait: true})
 		})
 	}
 }

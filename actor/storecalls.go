@@ -53,7 +53,7 @@ func (l *lock) acquire(values context.Context, e *lockstate.Event) {
 
 func (l *lock) renew(e *lockstate.Event) {
 	number := e.Tenure
-	req := lockagent.RenewRequest{Name: l.entry.name, Tenure: l.tenureOf(number), Lease: e.Lease}
+	req := lockagent.RenewRequest{Name: l.entry.name, Tenure: l.tenureOf(number), Lease: e.Lease, Urgent: e.Urgent}
 	ask(l, func(done func(lockagent.RenewReply, error)) { l.agent.cfg.Store.Renew(context.Background(), req, done) },
 		func(r lockagent.RenewReply, err error) message {
 			return &replyMsg{reply: lockstate.RenewReplied{Tenure: number, Reply: r, Err: err}}

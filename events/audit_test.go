@@ -13,78 +13,6 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// story writes the log of one agent by hand, about lock "a" unless it is told
-// otherwise.
-type story struct {
-	agent   lockagent.AgentID
-	epoch   uint64
-	lock    lockagent.Name
-	inc     string
-	seq     uint64
-	records []Record
-}
-
-func agent(id lockagent.AgentID) *story { return &story{agent: id, epoch: 1, lock: "a"} }
-
-func (s *story) in(epoch uint64) *story        { s.epoch = epoch; return s }
-func (s *story) of(lock lockagent.Name) *story { s.lock = lock; return s }
-func (s *story) on(incarnation string) *story  { s.inc = incarnation; return s }
-func (s *story) missing(n uint64) *story       { s.seq += n; return s }
-func (s *story) stop() *story                  { return s.add(lockagent.Event{Kind: lockagent.EventAgentStopped}) }
-
-func (s *story) reset(r lockagent.Reset) *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
-}
-
-func (s *story) add(e lockagent.Event) *story {
-	s.seq++
-	e.Agent = s.agent
-	s.records = append(s.records, Record{Event: e, Epoch: s.epoch, Seq: s.seq})
-	return s
-}
-
-func (s *story) granted(tenure uint64, token lockagent.Token, at lockagent.StoreTime) *story {
-	return s.add(lockagent.Event{
-		Kind: lockagent.EventGranted, Lock: s.lock, Tenure: tenure, Token: token, How: lockagent.ByStore,
-		StoreTime: at, Count: 1, Incarnation: s.inc,
-	})
-}
-
-func (s *story) handedOff(tenure uint64, token lockagent.Token, confirmed lockagent.StoreTime) *story {
-	return s.add(lockagent.Event{
-		Kind: lockagent.EventGranted, Lock: s.lock, Tenure: tenure, Token: token, How: lockagent.ByHandOff,
-		StoreTime: confirmed, Count: 1, Incarnation: s.inc,
-	})
-}
-
-func (s *story) reentered(tenure uint64, token lockagent.Token) *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventReentered, Lock: s.lock, Tenure: tenure, Token: token, Count: 2})
-}
-
-func (s *story) ended(kind lockagent.EventKind, reason lockagent.LossReason, tenure uint64, token lockagent.Token, until lockagent.StoreTime) *story {
-	return s.add(lockagent.Event{Kind: kind, Reason: reason, Lock: s.lock, Tenure: tenure, Token: token, Until: until})
-}
-
-func (s *story) released(tenure uint64, token lockagent.Token, until lockagent.StoreTime) *story {
-	return s.ended(lockagent.EventReleased, 0, tenure, token, until)
-}
-
-func (s *story) lost(reason lockagent.LossReason, tenure uint64, token lockagent.Token, until lockagent.StoreTime) *story {
-	return s.ended(lockagent.EventLost, reason, tenure, token, until)
-}
-
-func (s *story) broke(at lockagent.StoreTime) *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventBroken, Lock: s.lock, StoreTime: at})
-}
-
-func (s *story) returned(tenure uint64, at lockagent.StoreTime) *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventReturned, Lock: s.lock, Tenure: tenure, StoreTime: at})
-}
-
-func (s *story) foundOver(tenure uint64, at lockagent.StoreTime) *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventReturned, Lock: s.lock, Tenure: tenure, StoreTime: at, Reason: lockagent.LostDenied})
-}
-
 func audited(records []Record) Report {
 	a := NewAudit()
 	for _, r := range records {
@@ -388,6 +316,28 @@ func TestAudit(t *testing.T) {
 			[]string{
 				"lost (denied): 1",
 				`explained: "a": token 200 (agent B, epoch 1, event 2, tenure 1, from 150 us, until 220 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (denied)): an operator broke the lock at 140 us`,
+			},
+		},
+		"ABreakExplainsNoTokens": {
+			[]*story{
+				agent("A").granted(1, 200, 100).released(1, 200, 105).stop(),
+				agent("B").broke(120).granted(1, 150, 130).released(1, 150, 139).stop(),
+			},
+			Violated,
+			[]string{
+				`violation: "a": token 150 (agent B, epoch 1, event 2, tenure 1, from 130 us, until 139 us, released) came after token 200 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 105 us, released)`,
+			},
+		},
+		"GrantedBeforeTheResetWasNoticed": {
+			[]*story{
+				agent("A").on("x").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 160).stop(),
+				agent("B").on("x").reset(lockagent.Reset{From: "x", To: "y", Reason: "restarted", After: 110, Before: 155}).granted(1, 200, 150).released(1, 200, 220).stop(),
+			},
+			Proven,
+			[]string{
+				"lost (denied): 1",
+				`explained: "a": token 200 (agent B, epoch 1, event 2, tenure 1, from 150 us, until 220 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (denied)): the store was reset (restarted) from "x" to "y" between 110 and 155 us`,
+				`reset: the store was reset (restarted) from "x" to "y" between 110 and 155 us`,
 			},
 		},
 		"BrokenTooLate": {

@@ -266,6 +266,9 @@ func (j *judge) compare(ends []*hold, h *hold) {
 			kind, first, second = TokenFell, h, before
 		}
 		cause, ok := j.explain(before, h)
+		if kind == TokenFell { // tokens grow over resets and breaks
+			ok = false
+		}
 		switch {
 		case ok && explained == nil:
 			cause.Violation = Violation{kind, j.name, first.report(), second.report()}
@@ -295,7 +298,7 @@ func (j *judge) explain(first, second *hold) (Explained, bool) {
 	}
 	for i, r := range j.report.Resets {
 		if max(r.After, r.Before) >= earlier && min(r.After, r.Before) <= later &&
-			sameOrUnknown(r.From, first.incarnation) && sameOrUnknown(r.To, second.incarnation) {
+			sameOrUnknown(r.From, first.incarnation) && j.after(r, second) {
 			return Explained{Reset: &j.report.Resets[i]}, true
 		}
 	}
@@ -305,6 +308,12 @@ func (j *judge) explain(first, second *hold) (Explained, bool) {
 		}
 	}
 	return Explained{}, false
+}
+
+// after reports whether a hold may have begun after a reset: under the new
+// incarnation, or under the old one as long as nobody had noticed.
+func (j *judge) after(r StoreReset, h *hold) bool {
+	return sameOrUnknown(r.To, h.incarnation) || sameOrUnknown(r.From, h.incarnation) && h.tenure.start >= r.After
 }
 
 func sameOrUnknown(a, b string) bool { return a == "" || b == "" || a == b }

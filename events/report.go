@@ -269,7 +269,7 @@ func (r Report) summary() string {
 		return fmt.Sprintf("no violation, but %d gaps, %d holds unproven and %d messages unreadable", len(r.Gaps), len(r.Unproven), r.Unreadable)
 	}
 	if n := len(r.Explained); n > 0 {
-		return fmt.Sprintf("no two holds overlapped, apart from %d cases that resets of the store explain", n)
+		return fmt.Sprintf("no two holds overlapped, apart from what is explained below (%d)", n)
 	}
 	return "no two holds overlapped"
 }

@@ -40,6 +40,7 @@ type incarnations struct {
 	epoch   uint64     // how many changes there have been
 	current string
 	last    lockagent.StoreTime // when current was seen last
+	unsure  bool                // whether it still is: what is seen meanwhile may be another run's
 	untold  []lockagent.Reset
 	hooks   []*resetHook
 }
@@ -69,7 +70,9 @@ func (i *incarnations) observe(name string, at lockagent.StoreTime, epoch uint64
 	defer i.mu.Unlock()
 	switch {
 	case name == i.current:
-		i.last = max(i.last, at)
+		if !i.unsure {
+			i.last = max(i.last, at)
+		}
 	case i.current == "":
 		i.current, i.last = name, at
 	case epoch == i.epoch:
@@ -105,7 +108,19 @@ func (i *incarnations) changed(reset lockagent.Reset) {
 }
 
 // suspect has the server looked at soon.
-func (i *incarnations) suspect() { signal(i.doubt) }
+func (i *incarnations) suspect() {
+	i.mu.Lock()
+	i.unsure = true
+	i.mu.Unlock()
+	signal(i.doubt)
+}
+
+// assured ends the doubt after a look, unless there is reason for another.
+func (i *incarnations) assured() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.unsure = len(i.doubt) > 0
+}
 
 // settled takes back what was suspected before the store was open.
 func (i *incarnations) settled() {
@@ -113,6 +128,7 @@ func (i *incarnations) settled() {
 	case <-i.doubt:
 	default:
 	}
+	i.assured()
 }
 
 // run looks at the server when there is reason to, and tells of resets in their
@@ -143,6 +159,7 @@ func (i *incarnations) run(ctx context.Context, look func(context.Context) error
 			rest = time.After(pause)
 			pause = min(2*pause, lastPause)
 		} else {
+			i.assured()
 			pause = firstPause
 			rest = time.After(pause)
 		}

@@ -40,8 +40,8 @@ type renewals struct {
 	closed   bool
 }
 
-// add takes a renewal. It is sent when there are enough, or when the one that can
-// wait the least has waited.
+// add takes a renewal. It is sent when there are enough, when one is urgent, or
+// when the one that can wait the least has waited.
 func (r *renewals) add(n renewal) {
 	now := time.Now()
 	due := now.Add(min(maxGather, n.req.Lease/gatherFraction))
@@ -54,7 +54,7 @@ func (r *renewals) add(n renewal) {
 	r.gathered = append(r.gathered, n)
 	var full []renewal
 	switch {
-	case len(r.gathered) >= maxRenewals:
+	case len(r.gathered) >= maxRenewals, n.req.Urgent:
 		full = r.take()
 	case len(r.gathered) == 1 || due.Before(r.due):
 		r.due = due

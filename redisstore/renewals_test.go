@@ -84,6 +84,19 @@ func TestTheMostUrgentRenewalTakesTheOthersWithIt(t *testing.T) {
 	})
 }
 
+func TestAnUrgentRenewalDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, sent := gather(false)
+		r.add(renewalFor(time.Hour, 0))
+		time.Sleep(10 * time.Millisecond)
+		urgent := renewalFor(time.Hour, 1)
+		urgent.req.Urgent = true
+		r.add(urgent)
+		time.Sleep(time.Minute)
+		sent.expect(t, sending{10 * time.Millisecond, 2})
+	})
+}
+
 func TestEnoughRenewalsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, sent := gather(false)

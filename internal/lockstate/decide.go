@@ -141,14 +141,18 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 			Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
 			Token: r.Token, Tokens: a.tokens, StoreTime: r.At, Incarnation: r.Incarnation,
 		})
-		// A reply that was slower than a fixed lease would be as slow next time.
-		if w := s.queue.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && m.Now >= a.sent.add(Trust(a.lease)) {
+		if m.Now < a.sent.add(Trust(a.lease)) {
+			return out
+		}
+		// A reply that was slower than the lease would be as slow next time, so whoever
+		// asked for that lease, or for one try, is told.
+		if w := s.queue.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && !w.Try {
 			out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrLeaseTooShort})
 		}
-		return out
+		return s.answerTries(a.upto, lockagent.ErrLeaseTooShort, out)
 	}
 	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, m))
-	if s.attempt.woken {
+	if s.attempt.woken || s.attempt.doubt {
 		retryAt = m.Now
 	}
 	out = append(out, Event{Kind: FoundBusy, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining})

@@ -7,6 +7,40 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
+func TestRenewalsThatAreUrgent(t *testing.T) {
+	r := newRig(t)
+	r.hold("ann")
+	r.pass(10 * time.Second)
+	if r.last(Renewing).Urgent {
+		t.Error("a renewal in its own time is urgent")
+	}
+	r.renewed(true)
+	r.step(StoreReset{})
+	if !r.last(Renewing).Urgent {
+		t.Error("a renewal after a reset is not urgent")
+	}
+	r.renewed(true)
+	r.release("ann")
+	r.returned(0)
+
+	r.acquireFixed("bob+", time.Second)
+	r.granted()
+	r.acquire("bob+") // to be kept, with less than a second left
+	if !r.last(Renewing).Urgent {
+		t.Error("the renewal of a short lease is not urgent")
+	}
+}
+
+// The store was reset while it was asked. Its answer may be of the time before.
+func TestBusyBeforeAReset(t *testing.T) {
+	r := newRig(t)
+	r.acquire("ann")
+	r.step(StoreReset{})
+	r.skip()
+	r.busy(25 * time.Second)
+	r.want("FoundBusy", "Queued ann", "Attempted 30s")
+}
+
 func TestAttemptWithUnknownOutcome(t *testing.T) {
 	t.Run("is made again under the same number, after a pause", func(t *testing.T) {
 		r := newRig(t)

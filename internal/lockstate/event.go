@@ -57,7 +57,7 @@ const (
 	// Forgot: nobody waits for the lock any more.
 	Forgot
 
-	// Renewing: the lease shall start anew. Tenure, Lease. The shell calls the
+	// Renewing: the lease shall start anew. Tenure, Lease, Urgent. The shell calls the
 	// store.
 	Renewing
 	// Renewed: the store confirmed that. Tenure, Sent, Lease, StoreTime.
@@ -120,6 +120,7 @@ type Event struct {
 	Holder              string
 	Left                time.Duration
 	Released, Unsure    bool
+	Urgent              bool
 	TimedOut, Cancelled bool
 	Err                 error
 }

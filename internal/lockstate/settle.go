@@ -114,7 +114,7 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 	case held:
 		if !s.holder.none() {
 			if !s.renewal.inFlight && m.Now >= s.renewalDue() {
-				return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: s.renewalLease(m)}, true
+				return s.renewing(m), true
 			}
 			break
 		}
@@ -132,6 +132,14 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 		}
 	}
 	return Event{}, false
+}
+
+// renewing is urgent unless it comes in its own time, as the renewal of a kept lease
+// does when a third of that has passed.
+func (s *State) renewing(m Moment) Event {
+	lease := s.renewalLease(m)
+	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < lease/2
+	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
 }
 
 func (s *State) attempted(m Moment) Event {

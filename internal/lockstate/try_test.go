@@ -39,6 +39,16 @@ func TestRequestThatWouldNotWait(t *testing.T) {
 		r.busy(7 * time.Second)
 		r.want("FoundBusy", "Answered ann: held by other:7 for 7s", "Forgot")
 	})
+	t.Run("is told when the store is slower than the lease", func(t *testing.T) {
+		r := newRig(t)
+		r.try("ann")
+		r.passLate(28 * time.Second)
+		r.skip()
+		r.granted()
+		if e := r.last(Answered); e.Request.Owner != "ann" || e.Err != lockagent.ErrLeaseTooShort {
+			t.Errorf("%s is answered %v, want ErrLeaseTooShort", e.Request.Owner, e.Err)
+		}
+	})
 	t.Run("makes an attempt of its own while others sleep", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
