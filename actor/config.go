@@ -51,8 +51,9 @@ type Config struct {
 	// HandOffGrants and HandOffTime bound how long an agent passes a lock on among
 	// its own owners before it returns the lock to the store, so that other agents
 	// get their turn: after so many grants, or when so much time has passed.
-	// HandOffGrants 1 switches hand-off off. They default to DefaultHandOffGrants
-	// and DefaultHandOffTime.
+	// A tenure that was asked for when few waited serves fewer grants: eight for each
+	// of them. HandOffGrants is between 1, which switches hand-off off, and 10,000.
+	// They default to DefaultHandOffGrants and DefaultHandOffTime.
 	HandOffGrants int
 	HandOffTime   time.Duration
 

@@ -68,8 +68,12 @@
 //	                                  broken, free; unavailable, wrongtype,
 //	                                  notpermitted, closed, withdrawn, error)
 //	lockagent.events.recorded         counter, {event}, by kind
+//	lockagent.events.published        counter, {event}
+//	lockagent.events.dropped          counter, {event}
+//	lockagent.events.queued           up-down counter, {event}
 //
-// The renewals and the store calls come from [Store], all others from [Recorder].
+// The renewals and the store calls come from [Store], what was published, dropped
+// and queued from [Publishing], all others from [Recorder].
 // What began before an SDK was there is not measured.
 //
 // # Concurrency

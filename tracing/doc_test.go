@@ -13,6 +13,7 @@ import (
 func emitted(t *testing.T) *rig {
 	r := newRig(t)
 	wholeLife(Recorder(nil, r.Config))
+	t.Cleanup(Publishing(func() PublishStats { return PublishStats{} }, r.Config))
 	ctx, _ := r.caller()
 	s := Store(&canned{}, r.Config)
 	for _, call := range calls {
@@ -34,8 +35,8 @@ func TestDocumentationListsEverything(t *testing.T) {
 	}
 	r := emitted(t)
 	metrics := r.collect()
-	if len(metrics) != 10 {
-		t.Errorf("%d metrics were emitted, want all 10", len(metrics))
+	if len(metrics) != 13 {
+		t.Errorf("%d metrics were emitted, want all 13", len(metrics))
 	}
 	for _, m := range metrics {
 		kind := "histogram"

@@ -182,7 +182,7 @@ func TestDemoMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	for _, want := range []string{"lockagent_lock_acquire_duration_seconds_count{", "lockagent_store_call_duration_seconds_count{", "lockagent_lock_held{"} {
+	for _, want := range []string{"lockagent_lock_acquire_duration_seconds_count{", "lockagent_store_call_duration_seconds_count{", "lockagent_lock_held{", "lockagent_events_published_total{", "lockagent_events_dropped_total{"} {
 		if !strings.Contains(string(body), want) {
 			t.Errorf("the metrics have no %s:\n%s", want, body)
 		}

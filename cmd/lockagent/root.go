@@ -20,6 +20,8 @@ grow, holders that are told of their loss, and an event log that proves it.`,
 		RunE:          wantsVerb("demo"),
 		SilenceErrors: true,
 		SilenceUsage:  true,
+
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return noEmptyFlags(cmd) },
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
@@ -80,6 +82,17 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return usage(cmd.CommandPath(), "%q takes flags only, not %q", cmd.CommandPath(), args[0])
+}
+
+// noEmptyFlags refuses a flag that is set to nothing: a shell variable that is not
+// set, rather than somebody who wants the default.
+func noEmptyFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" {
+			err = usage(cmd.CommandPath(), "--%s is set to nothing; leave it out, or give it a value", f.Name)
+		}
+	})
+	return err
 }
 
 // flagError has the errors of flags carry the command that would have worked.

@@ -35,6 +35,8 @@ func TestUsage(t *testing.T) {
 		{"demo --no-locks=maybe", `--no-locks wants true or false, not "maybe"`, "lockagent demo --no-locks"},
 		{"demo --agents 0", "--agents must be between 1 and 100, not 0", "lockagent demo --agents 3"},
 		{"demo --workers 10001", "--workers must be between 1 and 10000, not 10001", "lockagent demo --workers 8"},
+		{"demo --redis=", "--redis is set to nothing", "lockagent demo"},
+		{"events audit --lock=", "--lock is set to nothing", "lockagent events audit"},
 		{"demo --locks -1", "--locks must be between 1 and 10000, not -1", "lockagent demo --locks 4"},
 		{"demo --duration 0s", "--duration must be longer than nothing, not 0s", "lockagent demo --duration 5s"},
 		{"demo --think -1s", "--think cannot be negative", "lockagent demo --think 500us"},

@@ -73,7 +73,7 @@ func states(t *testing.T) int {
 	if testing.Short() {
 		return 2_000
 	}
-	return 20_000
+	return 50_000
 }
 
 // Every interleaving of what can happen in a small world, as far as there is

@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestRequestThatWouldNotWait(t *testing.T) {
 		r.passLate(28 * time.Second)
 		r.skip()
 		r.granted()
-		if e := r.last(Answered); e.Request.Owner != "ann" || e.Err != lockagent.ErrLeaseTooShort {
+		if e := r.last(Answered); e.Request.Owner != "ann" || !errors.Is(e.Err, lockagent.ErrLeaseTooShort) {
 			t.Errorf("%s is answered %v, want ErrLeaseTooShort", e.Request.Owner, e.Err)
 		}
 	})

@@ -122,6 +122,10 @@ func (s *show) run(ctx context.Context) (summary Summary, err error) {
 	if err := s.gather(ctx); err != nil {
 		return Summary{}, err
 	}
+	defer tracing.Publishing(func() tracing.PublishStats {
+		now := s.total()
+		return tracing.PublishStats{Published: now.Published, Dropped: now.Dropped, Queued: now.Unpublished}
+	}, s.telemetry())()
 	s.tell(Opened, 0)
 	elapsed := s.perform(ctx)
 	summary = s.sum(elapsed)
