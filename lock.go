@@ -80,8 +80,10 @@ func badTag(s string) string {
 	switch {
 	case open < 0 && end < 0:
 		return ""
-	case open < 0, end >= 0 && end < open:
-		return "it has a '}' before any '{', so a cluster could not release it; leave the braces out or balance them"
+	case open < 0:
+		return "it has a '}' without a '{', so a cluster could not release it; leave the braces out or balance them"
+	case end >= 0 && end < open:
+		return "it has a '}' before its first '{', and clients disagree about the slot of that in a cluster; leave the braces out or balance them"
 	case end < 0:
 		return "it has a '{' without a '}', so a cluster could not release it; leave the braces out or balance them"
 	case end == open+1:

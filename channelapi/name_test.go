@@ -16,12 +16,12 @@ var badNames = []struct{ name, reason string }{
 	{strings.Repeat("n", 513), "it has 513 bytes, the limit is 512"},
 	{"orders/\xff", "it is not valid UTF-8"},
 	{"x{", "'{' without a '}'"},
-	{"a}b", "'}' before any '{'"},
+	{"a}b", "'}' without a '{'"},
 	{"{}z", "nothing between its first braces"},
-	{"}x", "'}' before any '{'"},
+	{"}x", "'}' without a '{'"},
 	{"x{}y", "nothing between its first braces"},
-	{"x}{y", "'}' before any '{'"},
-	{"x}{y}", "'}' before any '{'"},
+	{"x}{y", "'}' before its first '{'"},
+	{"x}{y}", "'}' before its first '{'"},
 }
 
 func TestBadName(t *testing.T) {
