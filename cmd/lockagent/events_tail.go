@@ -71,7 +71,7 @@ func (f *tailFlags) run(cmd *cobra.Command) error {
 	}
 	out := cmd.OutOrStdout()
 	var broken error // what keeps us from writing
-	err = read(cmd.Context(), from, filter, func(r events.Record, err error) error {
+	visit := func(r events.Record, err error) error {
 		switch {
 		case err != nil:
 			_, broken = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %v\n", err)
@@ -81,7 +81,11 @@ func (f *tailFlags) run(cmd *cobra.Command) error {
 			_, broken = io.WriteString(out, eventText(r)+"\n")
 		}
 		return broken
-	})
+	}
+	err = read(cmd.Context(), from, filter, visit)
+	if f.follow && errors.Is(err, events.ErrNoStream) {
+		err = awaitStream(cmd, func() error { return read(cmd.Context(), events.From{}, filter, visit) })
+	}
 	switch {
 	case errors.Is(broken, syscall.EPIPE): // whoever read it has seen enough
 		return nil
@@ -91,6 +95,22 @@ func (f *tailFlags) run(cmd *cobra.Command) error {
 		return nil
 	}
 	return readFailure(cmd, err)
+}
+
+// awaitStream reads as soon as there is a stream: all of it, for it is new.
+func awaitStream(cmd *cobra.Command, read func() error) error {
+	const pause = time.Second
+	fmt.Fprintln(cmd.ErrOrStderr(), "lockagent: waiting for the first agent to publish an event")
+	for {
+		select {
+		case <-cmd.Context().Done():
+			return context.Cause(cmd.Context())
+		case <-time.After(pause):
+		}
+		if err := read(); !errors.Is(err, events.ErrNoStream) {
+			return err
+		}
+	}
 }
 
 // selection is what the flags ask for.

@@ -81,10 +81,23 @@ func TestEventsTailFollows(t *testing.T) {
 	r.interrupt(t).expect(t, exitOK, nil, nil)
 }
 
+// Whoever begins to follow before anything has happened sees all of it.
+func TestEventsTailWaitsForTheFirstAgent(t *testing.T) {
+	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	t.Setenv("LOCKAGENT_NATS", server.URL())
+	r := start(t, "events", "tail")
+	r.stderr.await(t, "that it waits", func(text string) bool { return strings.Contains(text, "waiting for the first agent") })
+	call(t, "demo", "--duration", "100ms", "--agents", "2").expect(t, exitOK, nil, nil)
+	r.await(t, "what came", func(text string) bool {
+		return strings.Count(text, "agentstarted") == 2 && strings.Count(text, "agentstopped") == 2
+	})
+	r.interrupt(t).expect(t, exitOK, nil, nil)
+}
+
 func TestEventsWithoutNATS(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
-	for _, verb := range []string{"tail", "audit"} {
-		call(t, "events", verb, "--nats", server.URL()).expect(t, exitUnavailable, nil, []string{"no such stream", "Try: "})
+	for _, args := range [][]string{{"tail", "--all", "--follow=false"}, {"audit"}} {
+		call(t, append([]string{"events"}, append(args, "--nats", server.URL())...)...).expect(t, exitUnavailable, nil, []string{"no such stream", "Try: "})
 	}
 	url := server.URL()
 	if err := server.Stop(); err != nil {

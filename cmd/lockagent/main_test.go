@@ -76,8 +76,9 @@ func (r result) expect(t *testing.T, code int, stdout, stderr []string) {
 // running is the program at work.
 type running struct {
 	output
-	stop context.CancelFunc // as an interrupt does
-	end  result             // read it after output.ended
+	stderr output
+	stop   context.CancelFunc // as an interrupt does
+	end    result             // read it after output.ended
 }
 
 // start runs the program in this process. The test ends it, at the latest when the
@@ -85,12 +86,11 @@ type running struct {
 func start(t *testing.T, args ...string) *running {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	r := &running{stop: stop, output: output{ended: ended}}
+	r := &running{stop: stop, output: output{ended: ended}, stderr: output{ended: ended}}
 	go func() {
 		defer close(ended)
-		var stderr bytes.Buffer
-		code := run(ctx, args, strings.NewReader(""), &r.output, &stderr)
-		r.end = result{code, r.String(), stderr.String()}
+		code := run(ctx, args, strings.NewReader(""), &r.output, &r.stderr)
+		r.end = result{code, r.String(), r.stderr.String()}
 	}()
 	t.Cleanup(func() {
 		stop()
