@@ -47,10 +47,10 @@
 // # Guarantees
 //
 // These are stated against this package, and checked by exploring the interleavings
-// of a small world of two agents and a model of the store, all of them up to a bound:
-// by default the first 50,000 states of each variant, which have at least all
-// schedules of six to nine actions after the set-up, and random walks beyond. LOCKSTATE_STATES sets
-// the bound.
+// of a small world of two agents and a model of the store, all of them up to a
+// bound: by default the first 50,000 states of each variant, which have at least all
+// schedules of six to nine actions after the set-up, and random walks beyond.
+// LOCKSTATE_STATES sets the bound.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time.
 //     A deadline is the instant before the confirmed store call was sent, plus
