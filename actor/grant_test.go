@@ -573,3 +573,23 @@ func TestTry(t *testing.T) {
 		})
 	})
 }
+
+// The wait ends while the grant lies in its channel: it came in time, so it stays.
+func TestWaitThatEndsAfterTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Store: memstore.New()})
+		var door *lock
+		make := a.registry.make
+		a.registry.make = func(e *entry) *lock {
+			door = make(e)
+			return door
+		}
+		out := a.Acquire(background, "door", Request{Owner: "ann", Wait: time.Hour})
+		synctest.Wait()
+		for _, r := range door.requests {
+			send(r.entry, &cancelMsg{request: r, err: lockagent.ErrTimeout, timedOut: true, wait: true})
+		}
+		synctest.Wait()
+		released(t, granted(t, out))
+	})
+}

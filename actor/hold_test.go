@@ -483,3 +483,35 @@ func TestConcurrentReleases(t *testing.T) {
 		}
 	}
 }
+
+// releases tells the values with which tenures are returned.
+type releases struct {
+	lockagent.Store
+	values chan any
+}
+
+type releaseKey struct{}
+
+func (s *releases) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	s.values <- ctx.Value(releaseKey{})
+	s.Store.Release(ctx, req, done)
+}
+
+// The store call that a release leads to has the values of its context, and those
+// of nobody who was there before.
+func TestReleaseCarriesTheValuesOfItsContext(t *testing.T) {
+	s := &releases{memstore.New(), make(chan any, 1)}
+	a := start(t, Config{Store: s})
+	for _, value := range []any{"a trace", nil} {
+		ctx := background
+		if value != nil {
+			ctx = context.WithValue(background, releaseKey{}, value)
+		}
+		if err := granted(t, a.Acquire(background, "door", who("ann"))).Unlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := await(t, "a release", s.values); got != value {
+			t.Errorf("the store was called with %v, want %v", got, value)
+		}
+	}
+}

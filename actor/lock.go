@@ -32,7 +32,7 @@ type lock struct {
 	tenure   uint64          // last number asked of the store
 	floor    lockagent.Token // the greatest reserved, for a store that forgets
 	deadline atomic.Int64    // of the tenure, read by holders
-	releaser context.Context // values of whoever released the hold, until that is returned or passed on
+	releaser context.Context // values of whoever released the last hold, until the next one
 	storeErr error           // of the last call that requests wait for, nil if it was answered
 
 	unsubscribe func()
@@ -193,7 +193,6 @@ func (l *lock) do(e *lockstate.Event) {
 		l.deadline.Store(int64(l.state.Deadline()))
 	case lockstate.Returning:
 		l.release(e)
-		l.releaser = nil
 	case lockstate.Dropped:
 		l.storeErr = nil
 		if l.closing {

@@ -126,3 +126,22 @@ func TestResetsAreToldInOrder(t *testing.T) {
 		}
 	})
 }
+
+// What is seen while it is doubted that the server is still the same proves nothing
+// about when it was.
+func TestWhatIsSeenInDoubt(t *testing.T) {
+	for assured, want := range map[bool]lockagent.StoreTime{false: 10, true: 50} {
+		i := newIncarnations(false)
+		i.observe("1.a", 10, 0)
+		i.suspect()
+		if assured {
+			<-i.doubt
+			i.assured()
+		}
+		i.observe("1.a", 50, i.known())
+		i.observe("1.b", 60, i.known())
+		if r := i.untold[0]; r.After != want || r.Before != 60 {
+			t.Errorf("assured %t: the reset was between %d and %d, want %d and 60", assured, r.After, r.Before, want)
+		}
+	}
+}
