@@ -70,7 +70,11 @@ type Store interface {
 	// been missed. Wake-ups may be spurious and may be lost, so waiters also try
 	// again when the remaining lease of the holder has passed. wake must not
 	// block. After cancel has returned, wake may still be called once.
-	Subscribe(name Name, wake func()) (cancel func())
+	//
+	// wake is given nil, or what has been passed on to a tenure that waited in the
+	// store's queue, see [AcquireRequest]. It may be a tenure of another agent that
+	// shares the Store.
+	Subscribe(name Name, wake func(*Pass)) (cancel func())
 
 	// OnReset has f called when the store is found to be another incarnation
 	// than before: it was restarted, flushed, or replaced by a replica. f must
@@ -114,6 +118,12 @@ type AcquireRequest struct {
 	// Floor is a token that has been used already: the range begins above it,
 	// even if the store has forgotten. 0 if none is known.
 	Floor Token
+
+	// Queue asks that, if the lock is busy, the tenure wait in the store's queue,
+	// so that a Release may pass the lock on to it. It counts only while its agent
+	// is subscribed to the lock. Release takes the tenure out of the queue again, and so does
+	// being granted the lock. Stores need not have a queue.
+	Queue bool
 }
 
 // AcquireReply answers an [AcquireRequest].
@@ -135,6 +145,27 @@ type AcquireReply struct {
 	// Remaining is what is left of the holder's lease, or negative if that has no
 	// end. Only if not granted.
 	Remaining time.Duration
+	// Queued tells that the tenure waits in the store's queue: it may be passed the
+	// lock from now on, until it is released. Only if not granted.
+	Queued bool
+}
+
+// Pass tells that a Release has passed the lock on to the tenure that had waited
+// longest in the store's queue, as if that had acquired it at the same instant. It
+// may be lost; the tenure then has the lock all the same, and its next Acquire is
+// granted.
+type Pass struct {
+	Tenure Tenure
+	// Lease is a short one: long enough for the agent to renew it at once, and
+	// short enough that an agent which does not answer holds up the others for a
+	// moment only.
+	Lease time.Duration
+	// Token is the first of Tokens, which follow each other without a gap.
+	Token  Token
+	Tokens int
+	// At is when the store decided, and Incarnation its life then.
+	At          StoreTime
+	Incarnation string
 }
 
 // RenewRequest asks for more time in a tenure.
@@ -171,6 +202,9 @@ type ReleaseReply struct {
 	// Others is how many other agents were woken, at least, or -1 if the store
 	// cannot tell: then the agent yields as if there were some.
 	Others int
+	// Passed tells that the lock has been passed on to a tenure that waited in the
+	// store's queue. Then nobody else was woken.
+	Passed bool
 }
 
 // BreakReply answers a Break.

@@ -154,6 +154,6 @@ func (forgetful) Inspect(_ context.Context, _ lockagent.Name, done func(lockagen
 	done(lockagent.Inspection{}, nil)
 }
 
-func (forgetful) Subscribe(lockagent.Name, func()) func() { return func() {} }
-func (forgetful) OnReset(func(lockagent.Reset)) func()    { return func() {} }
-func (forgetful) Close() error                            { return nil }
+func (forgetful) Subscribe(lockagent.Name, func(*lockagent.Pass)) func() { return func() {} }
+func (forgetful) OnReset(func(lockagent.Reset)) func()                   { return func() {} }
+func (forgetful) Close() error                                           { return nil }

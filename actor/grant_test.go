@@ -394,7 +394,7 @@ func TestWakeUps(t *testing.T) {
 		store := memstore.New()
 		s := newTap(store.Share())
 		subscriptions := 0
-		s.onSub = func(lockagent.Name, func()) { subscriptions++ }
+		s.onSub = func(lockagent.Name, func(*lockagent.Pass)) { subscriptions++ }
 		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
 		for range 5 {
 			g := granted(t, b.Acquire(background, "door", who("ann")))

@@ -313,14 +313,14 @@ type tap struct {
 	deaf func() bool // if not nil, reports whether a wake-up is lost
 
 	mu      sync.Mutex
-	handler func(*op)                    // guarded by mu; nil to let all pass
-	calls   []op                         // guarded by mu; in order
-	busy    map[lockagent.Tenure]string  // guarded by mu; calls under way
-	overlap []string                     // guarded by mu; calls that came too early
-	watches int                          // guarded by mu; subscriptions that stand
-	onSub   func(lockagent.Name, func()) // guarded by mu
-	onUnsub func(lockagent.Name)         // guarded by mu
-	resets  []func(lockagent.Reset)      // guarded by mu
+	handler func(*op)                                   // guarded by mu; nil to let all pass
+	calls   []op                                        // guarded by mu; in order
+	busy    map[lockagent.Tenure]string                 // guarded by mu; calls under way
+	overlap []string                                    // guarded by mu; calls that came too early
+	watches int                                         // guarded by mu; subscriptions that stand
+	onSub   func(lockagent.Name, func(*lockagent.Pass)) // guarded by mu
+	onUnsub func(lockagent.Name)                        // guarded by mu
+	resets  []func(lockagent.Reset)                     // guarded by mu
 }
 
 func newTap(s lockagent.Store) *tap {
@@ -458,7 +458,7 @@ func (s *tap) Inspect(ctx context.Context, name lockagent.Name, done func(lockag
 	through(s, o, func(done func(lockagent.Inspection, error)) { s.Store.Inspect(ctx, name, done) }, done)
 }
 
-func (s *tap) Subscribe(name lockagent.Name, wake func()) func() {
+func (s *tap) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) func() {
 	s.mu.Lock()
 	s.watches++
 	onSub, onUnsub := s.onSub, s.onUnsub
@@ -466,9 +466,9 @@ func (s *tap) Subscribe(name lockagent.Name, wake func()) func() {
 	if onSub != nil {
 		onSub(name, wake)
 	}
-	cancel := s.Store.Subscribe(name, func() {
+	cancel := s.Store.Subscribe(name, func(p *lockagent.Pass) {
 		if s.deaf == nil || !s.deaf() {
-			wake()
+			wake(p)
 		}
 	})
 	return func() {

@@ -251,7 +251,7 @@ func (l *lock) subscribe() {
 	case wanted && l.unsubscribe == nil:
 		l.unsubscribe = func() {}
 		defer l.agent.survive("store")
-		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, func() {
+		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, func(*lockagent.Pass) {
 			if l.woken.CompareAndSwap(false, true) { // one on its way is enough
 				send(l.entry, &wakeMsg{})
 			}

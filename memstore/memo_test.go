@@ -223,9 +223,9 @@ func TestSubscriptionsAreForgotten(t *testing.T) {
 	store := New()
 	other := store.Share()
 	for range 3 {
-		cancel := store.Subscribe("orders/42", func() {})
+		cancel := store.Subscribe("orders/42", func(*lockagent.Pass) {})
 		cancelReset := store.OnReset(func(lockagent.Reset) {})
-		other.Subscribe("orders/42", func() {})
+		other.Subscribe("orders/42", func(*lockagent.Pass) {})
 		other.OnReset(func(lockagent.Reset) {})
 		for range 2 {
 			cancel()
@@ -240,7 +240,7 @@ func TestSubscriptionsAreForgotten(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	other.Subscribe("orders/42", func() { t.Error("a closed store woke somebody") })()
+	other.Subscribe("orders/42", func(*lockagent.Pass) { t.Error("a closed store woke somebody") })()
 	other.OnReset(func(lockagent.Reset) {})
 	if m := store.memory; len(m.subscriptions) != 0 || len(m.hooks) != 0 {
 		t.Errorf("%d names with subscriptions and %d hooks, want none", len(m.subscriptions), len(m.hooks))
@@ -272,7 +272,7 @@ func TestSubscribersMayCancelWhenTheyAreCalled(t *testing.T) {
 	cancels = nil
 	woken := 0
 	for range subscribers {
-		cancels = append(cancels, store.Subscribe("orders/42", func() {
+		cancels = append(cancels, store.Subscribe("orders/42", func(*lockagent.Pass) {
 			if woken++; woken > subscribers { // not for the first time, as they stand
 				cancelAll()
 			}

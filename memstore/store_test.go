@@ -123,7 +123,7 @@ func TestEverythingHappensBeforeTheMethodReturns(t *testing.T) {
 	var happened []string
 	note := func(what string) { happened = append(happened, what) }
 
-	cancel := other.Subscribe("orders/42", func() { note("woken") })
+	cancel := other.Subscribe("orders/42", func(*lockagent.Pass) { note("woken") })
 	defer cancel()
 	other.OnReset(func(lockagent.Reset) { note("reset") })
 	store.Acquire(ctx, wish(tenure, time.Minute), func(lockagent.AcquireReply, error) { note("acquired") })
@@ -143,7 +143,7 @@ func TestOthersAreCountedByStore(t *testing.T) {
 	store := memstore.New()
 	two, three := store.Share(), store.Share()
 	for _, s := range []*memstore.Store{store, store, two, two, three} {
-		s.Subscribe("orders/42", func() {})
+		s.Subscribe("orders/42", func(*lockagent.Pass) {})
 	}
 	tenure := lockagent.Tenure{Agent: lockagent.NewAgentID(), Number: 1}
 	for _, want := range []int{2, 1, 0} {

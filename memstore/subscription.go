@@ -10,18 +10,18 @@ import (
 type subscription struct {
 	store *Store
 	name  lockagent.Name
-	wake  func()
+	wake  func(*lockagent.Pass)
 }
 
 // Subscribe implements [lockagent.Store]. The subscription stands at once: wake
 // is called for the first time before Subscribe returns. A Store that is closed
 // calls it never. cancel may be called more than once.
-func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
+func (s *Store) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) (cancel func()) {
 	sub := &subscription{store: s, name: name, wake: wake}
 	if !s.memory.subscribe(sub) {
 		return func() {}
 	}
-	wake()
+	wake(nil)
 	return func() { s.memory.unsubscribe(sub) }
 }
 
@@ -79,7 +79,7 @@ func otherStores(subs []*subscription, without *Store) int {
 // wakeAll is called without mu, because a wake function may call the store.
 func wakeAll(subs []*subscription) {
 	for _, sub := range subs {
-		sub.wake()
+		sub.wake(nil)
 	}
 }
 

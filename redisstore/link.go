@@ -178,7 +178,7 @@ func (l *link) changed(c rueidis.PubSubSubscription) {
 func (l *link) settle(ctx context.Context, conn rueidis.DedicatedClient) (retry bool, err error) {
 	changes, joined := l.plan()
 	for _, w := range joined {
-		w.call()
+		w.call(nil)
 	}
 	for len(changes) > 0 {
 		n := min(len(changes), maxBatch)
@@ -242,7 +242,7 @@ func (l *link) carryOut(ctx context.Context, conn rueidis.DedicatedClient, chang
 	}
 	wakes, retry := l.conclude(changes, replies)
 	for _, w := range wakes {
-		w.call()
+		w.call(nil)
 	}
 	return retry, nil
 }

@@ -93,7 +93,7 @@ func (s *Store) countsOthers() bool { return !s.cluster || s.sharded }
 
 // Subscribe implements [lockagent.Store]. A store that is closed calls wake never.
 // cancel may be called more than once.
-func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
+func (s *Store) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) (cancel func()) {
 	return s.subscriptions.add(name, wake)
 }
 

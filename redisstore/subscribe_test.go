@@ -126,7 +126,7 @@ func TestSubscribeBeforeTheServerIsBack(t *testing.T) {
 	store := open(t, server.URL())
 	server.Kill()
 	wake := make(chan struct{}, 1)
-	cancel := store.Subscribe("orders", func() {
+	cancel := store.Subscribe("orders", func(*lockagent.Pass) {
 		select {
 		case wake <- struct{}{}:
 		default:
@@ -187,10 +187,10 @@ func TestWakeMayUseTheStore(t *testing.T) {
 	done := make(chan struct{})
 	first := make(chan struct{}, 1)
 	first <- struct{}{}
-	cancels = append(cancels, store.Subscribe("orders", func() {
+	cancels = append(cancels, store.Subscribe("orders", func(*lockagent.Pass) {
 		select {
 		case <-first:
-			cancel := store.Subscribe("orders", func() {})
+			cancel := store.Subscribe("orders", func(*lockagent.Pass) {})
 			cancel()
 			cancel() // again: nothing
 			close(done)

@@ -46,14 +46,14 @@ const (
 )
 
 // wake is one call of Subscribe.
-type wake struct{ call func() }
+type wake struct{ call func(*lockagent.Pass) }
 
 func newSubscriptions(wire wire, bound time.Duration, start func(*link)) *subscriptions {
 	return &subscriptions{wire: wire, bound: bound, start: start, topics: make(map[string]*topic), links: make(map[string]*link)}
 }
 
 // add subscribes.
-func (s *subscriptions) add(name lockagent.Name, f func()) (cancel func()) {
+func (s *subscriptions) add(name lockagent.Name, f func(*lockagent.Pass)) (cancel func()) {
 	w := &wake{call: f}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *subscriptions) wake(channel string) {
 	}
 	s.mu.Unlock()
 	for _, w := range wakes {
-		w.call()
+		w.call(nil)
 	}
 }
 
@@ -129,7 +129,7 @@ func (s *subscriptions) wakeAll() {
 	}
 	s.mu.Unlock()
 	for _, w := range wakes {
-		w.call()
+		w.call(nil)
 	}
 }
 

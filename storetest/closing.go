@@ -74,14 +74,14 @@ var closeClauses = []clause{
 		says: "lets everything go that the store holds locally",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			cancelWake := one.store.Subscribe(theLock, func() {})
+			cancelWake := one.store.Subscribe(theLock, func(*lockagent.Pass) {})
 			cancelReset := one.store.OnReset(func(lockagent.Reset) {})
 			if err := one.store.Close(); err != nil {
 				t.Errorf("Close: %v", err)
 			}
 			cancelWake()
 			cancelReset()
-			one.store.Subscribe(theLock, func() {})()
+			one.store.Subscribe(theLock, func(*lockagent.Pass) {})()
 			one.store.OnReset(func(lockagent.Reset) {})()
 			two.acquire(theLock, 1)
 		},

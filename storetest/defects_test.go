@@ -192,7 +192,7 @@ var defects = []defect{
 	}},
 	{"forgets that a subscription was cancelled", "Subscribe/a cancelled subscription is left in peace", func(s *spoilt) {
 		subscribe := s.subscribe
-		s.subscribe = func(name lockagent.Name, wake func()) func() {
+		s.subscribe = func(name lockagent.Name, wake func(*lockagent.Pass)) func() {
 			subscribe(name, wake)
 			return func() {}
 		}
@@ -275,11 +275,11 @@ func replyingRelease(change func(*lockagent.ReleaseReply)) func(*spoilt) {
 func waking(mayPass func(nth int) bool) func(*spoilt) {
 	return func(s *spoilt) {
 		subscribe := s.subscribe
-		s.subscribe = func(name lockagent.Name, wake func()) func() {
+		s.subscribe = func(name lockagent.Name, wake func(*lockagent.Pass)) func() {
 			var nth atomic.Int64
-			return subscribe(name, func() {
+			return subscribe(name, func(p *lockagent.Pass) {
 				if mayPass(int(nth.Add(1))) {
-					wake()
+					wake(p)
 				}
 			})
 		}

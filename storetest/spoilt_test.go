@@ -15,7 +15,7 @@ type spoilt struct {
 	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
 	breakLock func(lockagent.Name) (bool, error)
 	inspect   func(lockagent.Name) (lockagent.Inspection, error)
-	subscribe func(lockagent.Name, func()) func()
+	subscribe func(lockagent.Name, func(*lockagent.Pass)) func()
 	onReset   func(func(lockagent.Reset)) func()
 	close     func() error
 
@@ -92,6 +92,8 @@ func answerSpoilt[R any](s *spoilt, ctx context.Context, done func(R, error), re
 	}
 }
 
-func (s *spoilt) Subscribe(name lockagent.Name, wake func()) func() { return s.subscribe(name, wake) }
-func (s *spoilt) OnReset(f func(lockagent.Reset)) func()            { return s.onReset(f) }
-func (s *spoilt) Close() error                                      { return s.close() }
+func (s *spoilt) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) func() {
+	return s.subscribe(name, wake)
+}
+func (s *spoilt) OnReset(f func(lockagent.Reset)) func() { return s.onReset(f) }
+func (s *spoilt) Close() error                           { return s.close() }

@@ -142,7 +142,7 @@ var subscribeClauses = []clause{
 				tried := false // the wake-ups of one subscription may come at once, on other goroutines
 				turn := make(chan struct{}, 1)
 				turn <- struct{}{}
-				cancel := two.store.Subscribe(theLock, func() {
+				cancel := two.store.Subscribe(theLock, func(*lockagent.Pass) {
 					<-turn
 					mine := !tried
 					tried = true

@@ -25,7 +25,7 @@ func Subscribe(t TB, s lockagent.Store, name lockagent.Name) *Subscription {
 	t.Helper()
 	wakes := make(chan struct{}, 1)
 	sub := &Subscription{C: wakes, t: t, name: name}
-	sub.cancel = s.Subscribe(name, func() {
+	sub.cancel = s.Subscribe(name, func(*lockagent.Pass) {
 		sub.count.Add(1)
 		select {
 		case wakes <- struct{}{}:

@@ -47,8 +47,8 @@ func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, done func(lockag
 	done(lockagent.Inspection{Held: c.yes}, c.err)
 }
 
-func (c *canned) Subscribe(_ lockagent.Name, wake func()) func() {
-	wake()
+func (c *canned) Subscribe(_ lockagent.Name, wake func(*lockagent.Pass)) func() {
+	wake(nil)
 	return func() { c.woken++ }
 }
 
@@ -184,7 +184,7 @@ func TestTheRestPassesThrough(t *testing.T) {
 	next := &canned{}
 	s := Store(next, newRig(t).Config)
 	var woken, reset bool
-	s.Subscribe("l", func() { woken = true })()
+	s.Subscribe("l", func(*lockagent.Pass) { woken = true })()
 	s.OnReset(func(lockagent.Reset) { reset = true })()
 	if err := s.Close(); err == nil || err.Error() != "closing" {
 		t.Errorf("close returned %v", err)
