@@ -166,7 +166,7 @@ func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
 	store := open(t, server.UserURL("app", "pw"))
 	server.Do("ACL", "SETUSER", "app", "resetchannels", "&redisson_lock__channel:{mine}")
 	wake := make(chan struct{}, 100)
-	cancel := store.Subscribe("theirs", func() { wake <- struct{}{} })
+	cancel := store.Subscribe("theirs", func(*lockagent.Pass) { wake <- struct{}{} })
 	sub := storetest.Subscribe(t, store, "mine")
 	wakes(t, sub, open(t, server.URL()), "mine")
 	select {
