@@ -88,15 +88,13 @@ func (r *registry) pinned(name lockagent.Name) *entry {
 		e.pid = system().Root.SpawnPrefix(protoactor.PropsFromProducer(
 			func() protoactor.Actor { return l },
 			protoactor.WithGuardian(resume),
-			protoactor.WithMailbox(lockfree),
+			protoactor.WithMailbox(func() protoactor.Mailbox { return new(mailbox) }),
 		), "lock/")
 		r.entries.Store(name, e)
 		mu.Unlock()
 		return e
 	}
 }
-
-var lockfree = protoactor.UnboundedLockfree()
 
 // close makes pinned return nil from now on, and calls f for every pinned entry
 // there is.

@@ -1,0 +1,137 @@
+package actor
+
+import (
+	"sync"
+
+	protoactor "github.com/asynkron/protoactor-go/actor"
+)
+
+// mailbox keeps the messages of one lock in order until the actor gets to them.
+//
+// The actor of an idle lock runs in the goroutine that posts a message to it, so
+// that the message, and most often the grant that follows from it, costs no switch of
+// goroutines: whoever releases a lock also hands it to the next owner. That is
+// possible because an actor never blocks, and because nobody posts a message while
+// holding a mutex that an actor, a store or a recorder may want. While it runs,
+// others only leave their messages. Who has run it for a while lets a goroutine
+// made for it go on, so that nobody is kept by messages of others.
+type mailbox struct {
+	invoker protoactor.MessageInvoker
+
+	mu        sync.Mutex // guards what follows
+	messages  []any      // that wait
+	system    []any      // those of the actor library, which come first
+	running   bool       // somebody runs the actor
+	suspended bool       // only messages of the library get through
+}
+
+var _ protoactor.Mailbox = (*mailbox)(nil)
+
+// mostTurns is how many messages of others somebody processes after their own.
+const mostTurns = 16
+
+// retainedMessages is the room for messages that an empty mailbox keeps.
+const retainedMessages = 8
+
+// RegisterHandlers implements [protoactor.Mailbox]. The mailbox is its own dispatcher.
+func (m *mailbox) RegisterHandlers(invoker protoactor.MessageInvoker, _ protoactor.Dispatcher) {
+	m.invoker = invoker
+}
+
+// Start implements [protoactor.Mailbox].
+func (m *mailbox) Start() {}
+
+// UserMessageCount implements [protoactor.Mailbox].
+func (m *mailbox) UserMessageCount() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.messages)
+}
+
+// PostUserMessage implements [protoactor.Mailbox].
+func (m *mailbox) PostUserMessage(message any) {
+	m.mu.Lock()
+	if m.running || m.suspended {
+		m.messages = append(m.messages, message)
+		m.mu.Unlock()
+		return
+	}
+	m.running = true
+	m.mu.Unlock()
+	m.invoke(message)
+	m.run(mostTurns)
+}
+
+// PostSystemMessage implements [protoactor.Mailbox].
+func (m *mailbox) PostSystemMessage(message any) {
+	m.mu.Lock()
+	m.system = append(m.system, message)
+	idle := !m.running
+	m.running = true
+	m.mu.Unlock()
+	if idle {
+		m.run(mostTurns)
+	}
+}
+
+// run processes what waits. After so many turns another goroutine goes on.
+func (m *mailbox) run(turns int) {
+	for ; turns > 0; turns-- {
+		message, system, ok := m.next()
+		switch {
+		case !ok:
+			return
+		case system:
+			m.invokeSystem(message)
+		default:
+			m.invoke(message)
+		}
+	}
+	go m.run(mostTurns)
+}
+
+// next takes a message out. If there is none to be processed, the actor stops running.
+func (m *mailbox) next() (message any, system, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case len(m.system) > 0:
+		message, m.system = m.system[0], m.system[1:]
+		return message, true, true
+	case len(m.messages) > 0 && !m.suspended:
+		message = m.messages[0]
+		m.messages[0] = nil
+		m.messages = m.messages[1:]
+		return message, false, true
+	}
+	if len(m.messages) == 0 && cap(m.messages) > retainedMessages {
+		m.messages = nil
+	}
+	m.running = false
+	return nil, false, false
+}
+
+func (m *mailbox) invoke(message any) {
+	defer m.escalate(message)
+	m.invoker.InvokeUserMessage(message)
+}
+
+func (m *mailbox) invokeSystem(message any) {
+	switch message.(type) {
+	case *protoactor.SuspendMailbox, *protoactor.ResumeMailbox:
+		_, suspend := message.(*protoactor.SuspendMailbox)
+		m.mu.Lock()
+		m.suspended = suspend
+		m.mu.Unlock()
+	default:
+		defer m.escalate(message)
+		m.invoker.InvokeSystemMessage(message)
+	}
+}
+
+// escalate is deferred around the actor. It tells its supervisor of a panic.
+func (m *mailbox) escalate(message any) {
+	if p := recover(); p != nil {
+		m.invoker.EscalateFailure(p, message)
+	}
+}
