@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
 // Agent is one lock manager: the actors of all locks that are in use through it.
@@ -74,7 +73,7 @@ func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 // nobody has received when ctx ends, or that lies in its channel for longer than
 // Config.Claim, is taken back; the channel then delivers nothing.
 func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <-chan lockagent.Grant {
-	r := &request{agent: a, name: name, Request: req, values: context.WithoutCancel(ctx), out: make(chan lockagent.Grant, 1)}
+	r := &request{agent: a, name: name, Request: req, values: valuesOf(ctx), out: make(chan lockagent.Grant, 1)}
 	if req.Wait > 0 {
 		r.waitUntil = time.Now().Add(req.Wait)
 	}
@@ -88,7 +87,8 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 		r.deny(err)
 		return r.out
 	}
-	send(r.entry, &acquireMsg{request: r, ctx: ctx})
+	r.arrival = acquireMsg{request: r, ctx: ctx}
+	send(r.entry, &r.arrival)
 	return r.out
 }
 
@@ -117,40 +117,32 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 // delivers what [lockagent.Grant.Release] would, or [lockagent.ErrNotOwner] if
 // another owner of this agent holds the lock; capacity and closing are the same.
 func (a *Agent) Release(name lockagent.Name, owner lockagent.Owner) <-chan error {
-	return a.call(name, lockagent.ErrNotHeld, func(id lockstate.CallID) lockstate.Command {
-		return lockstate.Release{Owner: owner, Call: id}
-	})
+	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner})
 }
 
 // Leave ends everything that owner holds or waits for on a lock: holds with
 // [lockagent.LostSessionClosed], requests with [lockagent.ErrSessionClosed]. The
 // channel is like that of [Agent.Release].
 func (a *Agent) Leave(name lockagent.Name, owner lockagent.Owner) <-chan error {
-	return a.call(name, nil, func(id lockstate.CallID) lockstate.Command {
-		return lockstate.OwnerGone{Owner: owner, Call: id}
-	})
+	return a.call(name, nil, &call{kind: toLeave, owner: owner})
 }
 
-// call has a command answered that changes nothing about a lock without an actor:
-// then absent is the answer.
-func (a *Agent) call(name lockagent.Name, absent error, command func(lockstate.CallID) lockstate.Command) <-chan error {
-	done := make(chan error, 1)
-	answer := func(_ bool, err error) {
-		done <- err
-		close(done)
-	}
+// call has a call answered that changes nothing about a lock without an actor: then
+// absent is the answer.
+func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
+	c.done = make(chan error, 1)
 	_, err := lockagent.ParseName(string(name))
 	switch v, ok := a.registry.entries.Load(name); {
 	case err != nil:
-		answer(false, err)
+		c.answer(false, err)
 	case a.registry.closed.Load():
-		answer(false, lockagent.ErrClosed)
+		c.answer(false, lockagent.ErrClosed)
 	case ok && v.(*entry).pin():
-		send(v.(*entry), &callMsg{call: &call{answer: answer}, command: command})
+		send(v.(*entry), c)
 	default:
-		answer(false, absent)
+		c.answer(false, absent)
 	}
-	return done
+	return c.done
 }
 
 // Break frees a lock, whoever holds it; for operators. Its holder in this agent is
@@ -158,21 +150,13 @@ func (a *Agent) call(name lockagent.Name, absent error, command func(lockstate.C
 // next renewal. The channel tells whether anybody held the lock; capacity and
 // closing are as for [Agent.Acquire].
 func (a *Agent) Break(name lockagent.Name) <-chan lockagent.Result[bool] {
-	out := make(chan lockagent.Result[bool], 1)
-	answer := func(broken bool, err error) {
-		out <- lockagent.Result[bool]{Value: broken, Err: err}
-		close(out)
+	c := &call{kind: toBreak, broken: make(chan lockagent.Result[bool], 1)}
+	if e, err := a.named(name); err != nil {
+		c.answer(false, err)
+	} else {
+		send(e, c)
 	}
-	e, err := a.named(name)
-	if err != nil {
-		answer(false, err)
-		return out
-	}
-	send(e, &callMsg{
-		call:    &call{answer: answer, breaks: true},
-		command: func(id lockstate.CallID) lockstate.Command { return lockstate.Break{Call: id} },
-	})
-	return out
+	return c.broken
 }
 
 // Status asks the store and this agent about a lock. The channel is like that of

@@ -586,7 +586,8 @@ func TestWaitThatEndsAfterTheGrant(t *testing.T) {
 		}
 		out := a.Acquire(background, "door", Request{Owner: "ann", Wait: time.Hour})
 		synctest.Wait()
-		for _, r := range door.requests {
+		for _, id := range door.requests.keys() {
+			r := door.requests.get(id)
 			send(r.entry, &cancelMsg{request: r, err: lockagent.ErrTimeout, timedOut: true, wait: true})
 		}
 		synctest.Wait()

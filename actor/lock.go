@@ -20,8 +20,8 @@ type lock struct {
 	entry *entry
 	state *lockstate.State
 
-	requests map[lockstate.RequestID]*request // that wait or hold
-	calls    map[lockstate.CallID]*call
+	requests few[lockstate.RequestID, request] // that wait or hold
+	calls    few[lockstate.CallID, call]
 	lastCall lockstate.CallID
 
 	perform  func(*lockstate.Event) // l.do, bound once
@@ -44,13 +44,7 @@ type lock struct {
 }
 
 func newLock(a *Agent, e *entry) *lock {
-	l := &lock{
-		agent:    a,
-		entry:    e,
-		state:    lockstate.New(a.cfg.lock(e.name)),
-		requests: make(map[lockstate.RequestID]*request),
-		calls:    make(map[lockstate.CallID]*call),
-	}
+	l := &lock{agent: a, entry: e, state: lockstate.New(a.cfg.lock(e.name))}
 	l.perform = l.do
 	return l
 }
@@ -88,12 +82,16 @@ func (l *lock) handle(m message) {
 		l.step(lockstate.Acquire{Request: lockstate.Request{
 			Owner: m.request.Owner, Lease: m.request.Lease, Try: m.request.Try, Session: m.request.Session,
 		}})
-	case *callMsg:
+	case *call:
 		l.lastCall++
-		l.calls[l.lastCall] = m.call
+		l.calls.put(l.lastCall, m)
 		l.step(m.command(l.lastCall))
-	case *replyMsg:
-		l.step(m.reply)
+	case *storeCall[lockagent.AcquireReply]:
+		l.step(lockstate.AcquireReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+	case *storeCall[lockagent.RenewReply]:
+		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+	case *storeCall[lockagent.ReleaseReply]:
+		l.step(lockstate.ReleaseReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *cancelMsg:
 		if m.wait && m.request.deadline != nil {
 			return // it was granted in time
@@ -109,13 +107,10 @@ func (l *lock) handle(m message) {
 		l.step(lockstate.Tick{})
 	case *statusMsg:
 		l.inspect(m)
-	case *inspectedMsg:
-		l.answerStatus(m)
-	case *brokenMsg:
-		if m.reply.Broken {
-			l.agent.record(context.Background(), &lockagent.Event{Kind: lockagent.EventBroken, Lock: l.entry.name, StoreTime: m.reply.At})
-		}
-		m.call.answer(m.reply.Broken, m.err)
+	case *storeCall[lockagent.Inspection]:
+		l.inspected(m)
+	case *storeCall[lockagent.BreakReply]:
+		l.broken(m)
 	case *closeMsg:
 		l.closing = true
 		l.step(lockstate.Close{})
@@ -140,15 +135,16 @@ func (l *lock) moment() lockstate.Moment {
 // do does what an event asks for. The state has changed already.
 func (l *lock) do(e *lockstate.Event) {
 	values := context.Background()
-	if r := l.requests[e.Request.ID]; r != nil {
+	if r := l.requests.get(e.Request.ID); r != nil {
 		values = r.values
 	}
 	switch e.Kind {
 	case lockstate.Requested:
 		r := l.arriving.request
 		r.id = e.Request.ID
-		l.requests[r.id] = r
+		l.requests.put(r.id, r)
 		r.watch(l.arriving.ctx)
+		l.arriving.ctx = nil
 		l.arriving = nil
 		values = r.values
 	case lockstate.Answered:
@@ -159,12 +155,12 @@ func (l *lock) do(e *lockstate.Event) {
 		l.grant(e)
 		return
 	case lockstate.Recalled:
-		if r := l.requests[e.Request.ID]; r.takeBack() {
+		if r := l.requests.get(e.Request.ID); r.takeBack() {
 			l.takeBack = append(l.takeBack, r.id)
 		}
 	case lockstate.Ended:
 		r := l.forget(e.Request.ID)
-		if c := l.calls[e.Call]; c != nil {
+		if c := l.calls.get(e.Call); c != nil {
 			c.request = r
 			l.releaser = c.values
 		}
@@ -203,7 +199,7 @@ func (l *lock) do(e *lockstate.Event) {
 }
 
 func (l *lock) grant(e *lockstate.Event) {
-	r := l.requests[e.Request.ID]
+	r := l.requests.get(e.Request.ID)
 	r.unwatchWait()
 	r.token, r.fixed, r.deadline = e.Token, e.Fixed, &l.deadline
 	r.deliver(lockagent.NewGrant(r.name, r.Owner, e.Token, e.Count, r))
@@ -214,8 +210,7 @@ func (l *lock) grant(e *lockstate.Event) {
 
 // forget lets a request go whose grant is over or that has none.
 func (l *lock) forget(id lockstate.RequestID) *request {
-	r := l.requests[id]
-	delete(l.requests, id)
+	r := l.requests.take(id)
 	r.unwatch()
 	return r
 }
@@ -231,17 +226,16 @@ func (l *lock) explain(e *lockstate.Event) error {
 
 // answer answers a call to release, to leave or to break.
 func (l *lock) answer(e *lockstate.Event) {
-	c := l.calls[e.Call]
-	delete(l.calls, e.Call)
+	c := l.calls.take(e.Call)
 	err := e.Err
 	switch {
-	case c.breaks: // and the hold is broken, whatever the store says of it
+	case c.kind == toBreak: // and the hold is broken, whatever the store says of it
 	case e.Reason != 0:
 		err = c.request.lost(e.Reason)
 	case c.request != nil && errors.Is(err, lockagent.ErrNotHeld):
 		err = c.request.releasedTwice()
 	}
-	c.answer(c.breaks, err)
+	c.answer(c.kind == toBreak, err)
 }
 
 // subscribe has wake-ups come when they are wanted, and not when they are not. If
@@ -289,7 +283,7 @@ func (l *lock) arm() {
 
 // idle reports whether nothing would be missed if the actor left.
 func (l *lock) idle() bool {
-	return l.state.Idle() && len(l.requests) == 0 && len(l.calls) == 0
+	return l.state.Idle() && l.requests.len() == 0 && l.calls.len() == 0
 }
 
 // leave retires the actor if nobody has needed it for a while. It reports whether
@@ -316,12 +310,12 @@ func (l *lock) recover(p any) {
 	if l.arriving != nil {
 		r := l.arriving.request
 		l.arriving = nil
-		if _, known := l.requests[r.id]; !known {
+		if l.requests.get(r.id) == nil {
 			r.deny(lockagent.ErrInternal)
 		}
 	}
 	l.tellAll()
-	for id := range l.requests { // what the state does not know of any more
+	for _, id := range l.requests.keys() { // what the state does not know of any more
 		r := l.forget(id)
 		if r.deadline == nil {
 			r.deny(lockagent.ErrInternal)
@@ -329,9 +323,8 @@ func (l *lock) recover(p any) {
 			r.end(r.lost(lockagent.LostInternal))
 		}
 	}
-	for id, c := range l.calls {
-		delete(l.calls, id)
-		c.answer(false, lockagent.ErrInternal)
+	for _, id := range l.calls.keys() {
+		l.calls.take(id).answer(false, lockagent.ErrInternal)
 	}
 	l.takeBack = nil
 	l.restart()
@@ -342,7 +335,7 @@ func (l *lock) recover(p any) {
 func (l *lock) tellAll() {
 	defer l.agent.survive("state of lock " + string(l.entry.name))
 	l.state.Step(lockstate.Close{}, l.moment(), func(e *lockstate.Event) {
-		r := l.requests[e.Request.ID]
+		r := l.requests.get(e.Request.ID)
 		switch {
 		case e.Kind == lockstate.Answered && r != nil:
 			e.Err = lockagent.ErrInternal

@@ -19,7 +19,8 @@ type mailbox struct {
 	invoker protoactor.MessageInvoker
 
 	mu        sync.Mutex // guards what follows
-	messages  []any      // that wait
+	messages  []any      // that wait, but for those before first
+	first     int
 	system    []any      // those of the actor library, which come first
 	running   bool       // somebody runs the actor
 	suspended bool       // only messages of the library get through
@@ -45,7 +46,7 @@ func (m *mailbox) Start() {}
 func (m *mailbox) UserMessageCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.messages)
+	return len(m.messages) - m.first
 }
 
 // PostUserMessage implements [protoactor.Mailbox].
@@ -98,14 +99,17 @@ func (m *mailbox) next() (message any, system, ok bool) {
 	case len(m.system) > 0:
 		message, m.system = m.system[0], m.system[1:]
 		return message, true, true
-	case len(m.messages) > 0 && !m.suspended:
-		message = m.messages[0]
-		m.messages[0] = nil
-		m.messages = m.messages[1:]
+	case m.first < len(m.messages) && !m.suspended:
+		message = m.messages[m.first]
+		m.messages[m.first] = nil
+		m.first++
 		return message, false, true
 	}
-	if len(m.messages) == 0 && cap(m.messages) > retainedMessages {
-		m.messages = nil
+	if m.first == len(m.messages) {
+		m.messages, m.first = m.messages[:0], 0
+		if cap(m.messages) > retainedMessages {
+			m.messages = nil
+		}
 	}
 	m.running = false
 	return nil, false, false

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
@@ -22,38 +23,15 @@ func (counted) counts()                  {}
 func (nudge) IgnoreDeadLetterLogging()   {}
 
 type (
+	// acquireMsg is part of its request, to be one allocation with it.
 	acquireMsg struct {
 		counted
 		request *request
-		ctx     context.Context // of the caller
-	}
-	// callMsg wants an Unlocked for its call.
-	callMsg struct {
-		counted
-		call    *call
-		command func(lockstate.CallID) lockstate.Command
+		ctx     context.Context // of the caller; nil when it is watched
 	}
 	statusMsg struct {
 		counted
 		reply chan<- lockagent.Result[lockagent.Status]
-	}
-	// replyMsg answers a store call that the state machine asked for.
-	replyMsg struct {
-		counted
-		reply lockstate.Command
-	}
-	// brokenMsg and inspectedMsg answer store calls that it does not know of.
-	brokenMsg struct {
-		counted
-		call  *call
-		reply lockagent.BreakReply
-		err   error
-	}
-	inspectedMsg struct {
-		counted
-		reply      chan<- lockagent.Result[lockagent.Status]
-		inspection lockagent.Inspection
-		err        error
 	}
 	closeMsg struct{ counted }
 
@@ -69,10 +47,68 @@ type (
 	tickMsg  struct{ nudge }
 )
 
-// call is something that an Unlocked event answers.
+// call is a message that an Unlocked event answers.
 type call struct {
+	counted
+	kind    callKind
 	request *request        // whose grant is released, if it is known
-	breaks  bool            // it is for an operator
+	owner   lockagent.Owner // who releases or leaves, if no request tells
 	values  context.Context // of the caller, if it has any
-	answer  func(broken bool, err error)
+
+	done   chan error                  // for the answer
+	broken chan lockagent.Result[bool] // or, if it breaks, this
+}
+
+type callKind uint8
+
+const (
+	toRelease callKind = iota
+	toLeave
+	toBreak
+)
+
+// command is what the call asks of the state machine.
+func (c *call) command(id lockstate.CallID) lockstate.Command {
+	switch c.kind {
+	case toLeave:
+		return lockstate.OwnerGone{Owner: c.owner, Call: id}
+	case toBreak:
+		return lockstate.Break{Call: id}
+	}
+	if c.request != nil {
+		return lockstate.Release{ID: c.request.id, Call: id}
+	}
+	return lockstate.Release{Owner: c.owner, Call: id}
+}
+
+// answer answers the call, which has to happen once.
+func (c *call) answer(broken bool, err error) {
+	if c.kind == toBreak {
+		c.broken <- lockagent.Result[bool]{Value: broken, Err: err}
+		close(c.broken)
+		return
+	}
+	c.done <- err
+	close(c.done)
+}
+
+// storeCall is a call to the store. With its reply it becomes a message to the actor,
+// which is pinned until that has been processed.
+type storeCall[R any] struct {
+	counted
+	lock    *lock
+	tenure  uint64  // that the call is about, if the state machine asked for it
+	asker   message // or whose question the reply answers
+	replied atomic.Bool
+
+	reply R
+	err   error
+}
+
+// done takes the reply. A store that replies twice is heard once.
+func (c *storeCall[R]) done(reply R, err error) {
+	if c.replied.CompareAndSwap(false, true) {
+		c.reply, c.err = reply, err
+		send(c.lock.entry, c)
+	}
 }

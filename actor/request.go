@@ -22,6 +22,8 @@ type request struct {
 	values context.Context // of the caller, without its end
 	out    chan lockagent.Grant
 
+	arrival acquireMsg
+
 	// These belong to the actor.
 	id        lockstate.RequestID
 	waitUntil time.Time
@@ -106,20 +108,13 @@ func (r *request) Remaining() time.Duration {
 
 // Release implements [lockagent.Hold].
 func (r *request) Release(ctx context.Context) <-chan error {
-	done := make(chan error, 1)
-	answer := func(_ bool, err error) {
-		done <- err
-		close(done)
-	}
+	c := &call{kind: toRelease, request: r, values: valuesOf(ctx), done: make(chan error, 1)}
 	if r.entry.pin() { // an actor with a hold has not retired
-		send(r.entry, &callMsg{
-			call:    &call{request: r, answer: answer, values: context.WithoutCancel(ctx)},
-			command: func(id lockstate.CallID) lockstate.Command { return lockstate.Release{ID: r.id, Call: id} },
-		})
+		send(r.entry, c)
 	} else {
-		answer(false, r.releasedTwice())
+		c.answer(false, r.releasedTwice())
 	}
-	return done
+	return c.done
 }
 
 // deny ends the request without a grant.
@@ -214,4 +209,12 @@ func (r *request) unwatch() {
 	if r.stopWait != nil {
 		r.stopWait()
 	}
+}
+
+// valuesOf is ctx without its end.
+func valuesOf(ctx context.Context) context.Context {
+	if ctx == context.Background() {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }

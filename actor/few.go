@@ -1,0 +1,61 @@
+package actor
+
+// few finds values by their keys. Most locks have one request and one call at a
+// time; only those that have more pay for a map. The zero few is empty.
+type few[K comparable, V any] struct {
+	key   K
+	value *V // nil if there is none outside of more
+	more  map[K]*V
+}
+
+func (f *few[K, V]) len() int {
+	n := len(f.more)
+	if f.value != nil {
+		n++
+	}
+	return n
+}
+
+// get returns the value of a key, or nil.
+func (f *few[K, V]) get(key K) *V {
+	if f.value != nil && f.key == key {
+		return f.value
+	}
+	return f.more[key]
+}
+
+// put adds a value under a key that has none.
+func (f *few[K, V]) put(key K, value *V) {
+	switch {
+	case f.value == nil:
+		f.key, f.value = key, value
+	case f.more == nil:
+		f.more = map[K]*V{key: value}
+	default:
+		f.more[key] = value
+	}
+}
+
+// take removes the value of a key, and returns it, or nil.
+func (f *few[K, V]) take(key K) *V {
+	if f.value != nil && f.key == key {
+		value := f.value
+		f.value = nil
+		return value
+	}
+	value := f.more[key]
+	delete(f.more, key)
+	return value
+}
+
+// keys returns the keys there are at the moment.
+func (f *few[K, V]) keys() []K {
+	keys := make([]K, 0, f.len())
+	if f.value != nil {
+		keys = append(keys, f.key)
+	}
+	for key := range f.more {
+		keys = append(keys, key)
+	}
+	return keys
+}
