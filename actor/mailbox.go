@@ -21,9 +21,9 @@ type mailbox struct {
 	mu        sync.Mutex // guards what follows
 	messages  []any      // that wait, but for those before first
 	first     int
-	system    []any      // those of the actor library, which come first
-	running   bool       // somebody runs the actor
-	suspended bool       // only messages of the library get through
+	system    []any // those of the actor library, which come first
+	running   bool  // somebody runs the actor
+	suspended bool  // only messages of the library get through
 }
 
 var _ protoactor.Mailbox = (*mailbox)(nil)
