@@ -3,7 +3,6 @@ package actor
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -55,8 +54,7 @@ func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, clock: newClock(), closed: make(chan struct{})}
 	// An agent that starts again under its old identity must not use a number twice.
 	a.fresh.Store(uint64(max(1, time.Now().UnixMicro())))
-	a.registry.seed = maphash.MakeSeed()
-	a.registry.make = func(e *entry) *lock { return newLock(a, e) }
+	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted})
 	a.offReset = cfg.Store.OnReset(a.storeReset)
 	return a, nil
@@ -131,16 +129,14 @@ func (a *Agent) Leave(name lockagent.Name, owner lockagent.Owner) <-chan error {
 // absent is the answer.
 func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 	c.done = make(chan error, 1)
-	_, err := lockagent.ParseName(string(name))
-	switch v, ok := a.registry.entries.Load(name); {
-	case err != nil:
+	if _, err := lockagent.ParseName(string(name)); err != nil {
 		c.answer(false, err)
-	case a.registry.closed.Load():
+	} else if a.registry.closed.Load() {
 		c.answer(false, lockagent.ErrClosed)
-	case ok && v.(*entry).pin():
-		send(v.(*entry), c)
-	default:
+	} else if e := a.registry.present(name); e == nil {
 		c.answer(false, absent)
+	} else {
+		send(e, c)
 	}
 	return c.done
 }
@@ -240,6 +236,3 @@ func (a *Agent) complain(whose string, p any) {
 	defer func() { _ = recover() }() // of the logger: nobody is left to be told
 	a.cfg.Logger.Error("lockagent: recovered from a panic", "of", whose, "panic", p, "stack", string(debug.Stack()))
 }
-
-// send must only be used with a pinned entry, unless the message is a nudge.
-func send(e *entry, m message) { system().Root.Send(e.pid, m) }

@@ -299,7 +299,7 @@ func (l *lock) leave(c protoactor.Context) bool {
 	if !l.entry.retire() {
 		return false
 	}
-	l.agent.registry.entries.CompareAndDelete(l.entry.name, l.entry)
+	l.entry.shard.remove(l.entry)
 	c.Stop(c.Self())
 	return true
 }

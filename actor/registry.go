@@ -2,7 +2,6 @@ package actor
 
 import (
 	"hash/maphash"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -11,35 +10,36 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// system runs the actors of all agents of the process. It owns no goroutine, so
-// nothing is gained by ever shutting it down; making it takes milliseconds, so it
-// is made once.
-var system = sync.OnceValue(func() *protoactor.ActorSystem {
-	return protoactor.NewActorSystem(protoactor.WithLoggerFactory(
-		func(*protoactor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) },
-	))
-})
-
-// resume keeps an actor and its mailbox after a panic that even its own recovery
-// did not survive; the default would be to start over and lose both.
-var resume = protoactor.NewOneForOneStrategy(0, 0, func(any) protoactor.Directive { return protoactor.ResumeDirective })
-
 // registry finds the actor of a lock, and makes and forgets actors so that no
 // counted message is lost.
 type registry struct {
-	entries sync.Map // lockagent.Name -> *entry
-	make    func(*entry) *lock
+	make func(*entry) *lock
 
 	seed   maphash.Seed
-	spawn  [64]sync.Mutex // one for each class of names, to make one actor at a time
+	shards [64]shard
 	closed atomic.Bool
 	live   sync.WaitGroup // actors that have not stopped
 }
 
+// shard has the actors of a part of the names. Its mutex is also held to make one,
+// so that there is one for a name.
+type shard struct {
+	mu      sync.Mutex // guards what follows
+	entries map[lockagent.Name]*entry
+	most    int // how many there have been since the map was made
+
+	// props are the same for all actors of the shard; spawning says which is made.
+	props    *protoactor.Props
+	spawning *lock
+}
+
 // entry is one actor in the registry.
 type entry struct {
-	name lockagent.Name
-	pid  *protoactor.PID
+	name    lockagent.Name
+	shard   *shard
+	pid     *protoactor.PID
+	root    *protoactor.RootContext // of the system that the actor is in
+	mailbox mailbox
 
 	// refs counts the messages sent and not yet processed, and the store calls
 	// under way. It is retired, far below zero, when the actor is gone.
@@ -58,41 +58,80 @@ func (e *entry) unpin() { e.refs.Add(-1) }
 // retire makes pin fail from now on. It reports false if somebody was faster.
 func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, retired) }
 
+// send must only be used with a pinned entry, unless the message is a nudge. The actor
+// may process the message, and others, before send returns.
+func send(e *entry, m message) { e.root.Send(e.pid, m) }
+
+func (r *registry) init(newLock func(*entry) *lock) {
+	r.make = newLock
+	r.seed = maphash.MakeSeed()
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.entries = make(map[lockagent.Name]*entry)
+		s.props = protoactor.PropsFromProducer(
+			func() protoactor.Actor { return s.spawning },
+			protoactor.WithGuardian(resume),
+			protoactor.WithMailbox(func() protoactor.Mailbox { return &s.spawning.entry.mailbox }),
+		)
+	}
+}
+
+func (r *registry) shard(name lockagent.Name) *shard {
+	return &r.shards[maphash.String(r.seed, string(name))%uint64(len(r.shards))]
+}
+
 // pinned returns the pinned entry of a lock, whose actor is made if there is none.
 // It returns nil if the registry is closed.
 func (r *registry) pinned(name lockagent.Name) *entry {
-	for {
-		if v, ok := r.entries.Load(name); ok {
-			e := v.(*entry)
-			if e.pin() {
-				return e
-			}
-			r.entries.CompareAndDelete(name, e) // retired: help it leave
-		}
-		mu := &r.spawn[maphash.String(r.seed, string(name))%uint64(len(r.spawn))]
-		mu.Lock()
-		if r.closed.Load() {
-			mu.Unlock()
-			return nil
-		}
-		if _, ok := r.entries.Load(name); ok {
-			mu.Unlock()
-			continue
-		}
-		e := &entry{name: name}
-		e.refs.Store(1)
-		l := r.make(e)
-		r.live.Add(1)
-		// The identity is new for every actor, so that two actors of one lock never
-		// meet under one, and nobody knows it before the spawn has returned.
-		e.pid = system().Root.SpawnPrefix(protoactor.PropsFromProducer(
-			func() protoactor.Actor { return l },
-			protoactor.WithGuardian(resume),
-			protoactor.WithMailbox(func() protoactor.Mailbox { return new(mailbox) }),
-		), "lock/")
-		r.entries.Store(name, e)
-		mu.Unlock()
+	s := r.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[name]; e != nil && e.pin() {
 		return e
+	}
+	if r.closed.Load() {
+		return nil
+	}
+	e := &entry{name: name, shard: s} // takes the place of one that has retired
+	e.refs.Store(1)
+	r.live.Add(1)
+	s.spawning = r.make(e)
+	// The identity is new for every actor, so that two actors of one lock never
+	// meet under one, and nobody knows it before the spawn has returned.
+	e.root = root()
+	e.pid = e.root.SpawnPrefix(s.props, "lock/")
+	s.spawning = nil
+	s.entries[name] = e
+	s.most = max(s.most, len(s.entries))
+	return e
+}
+
+// present returns the pinned entry of a lock, or nil if it has no actor.
+func (r *registry) present(name lockagent.Name) *entry {
+	s := r.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[name]; e != nil && e.pin() {
+		return e
+	}
+	return nil
+}
+
+// remove forgets an entry that has retired.
+func (s *shard) remove(e *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries[e.name] != e {
+		return // another one has its place
+	}
+	delete(s.entries, e.name)
+	// A map keeps the room it once needed, which many names used once should not cost.
+	if s.most > 64 && len(s.entries) < s.most/4 {
+		entries := make(map[lockagent.Name]*entry, len(s.entries))
+		for name, e := range s.entries {
+			entries[name] = e
+		}
+		s.entries, s.most = entries, len(entries)
 	}
 }
 
@@ -100,10 +139,6 @@ func (r *registry) pinned(name lockagent.Name) *entry {
 // there is.
 func (r *registry) close(f func(*entry)) {
 	r.closed.Store(true)
-	for i := range r.spawn { // whoever was making an actor has made it afterwards
-		r.spawn[i].Lock()
-		r.spawn[i].Unlock() //nolint:staticcheck // the point is to wait
-	}
 	for e := range r.all {
 		if e.pin() {
 			f(e)
@@ -111,7 +146,21 @@ func (r *registry) close(f func(*entry)) {
 	}
 }
 
-// all calls yield for every entry, retired or not.
+// all calls yield for every entry, retired or not. Of those that come or go
+// meanwhile, it may or may not.
 func (r *registry) all(yield func(*entry) bool) {
-	r.entries.Range(func(_, v any) bool { return yield(v.(*entry)) })
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		entries := make([]*entry, 0, len(s.entries))
+		for _, e := range s.entries {
+			entries = append(entries, e)
+		}
+		s.mu.Unlock()
+		for _, e := range entries {
+			if !yield(e) {
+				return
+			}
+		}
+	}
 }
