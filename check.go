@@ -3,18 +3,28 @@ package lockagent
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // ParseAgentID checks s and returns it as an [AgentID]. It returns an
 // [*OptionError] unless s has between 1 and 64 bytes, all of them ASCII letters,
 // digits, '-' or '_': stores write it into keys, between separators.
 func ParseAgentID(s string) (AgentID, error) {
-	const fine = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	if s == "" || len(s) > 64 || strings.Trim(s, fine) != "" {
+	if s == "" || len(s) > 64 || !plain(s) {
 		return "", &OptionError{Option: "agent", Reason: fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'; make one with NewAgentID", s)}
 	}
 	return AgentID(s), nil
+}
+
+// plain reports whether s has only ASCII letters, digits, '-' and '_'.
+func plain(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // Check returns an [*OptionError] unless the tenure has an agent and a number in

@@ -18,6 +18,9 @@ import (
 // own. The context carries values only (a trace); a store bounds the time of a
 // call by itself and reports [ErrStoreUnavailable] when the bound is passed.
 //
+// A store holds no mutex while it calls done, wake or what OnReset was given: the
+// agent goes on from there, and may call the store again before it returns.
+//
 // # Errors
 //
 // [ErrWrongType], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and

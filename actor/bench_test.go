@@ -65,3 +65,43 @@ func BenchmarkReentry(b *testing.B) {
 	}
 	released(b, g)
 }
+
+// The way to the actor of a lock that has one.
+func BenchmarkPin(b *testing.B) {
+	a := start(b, Config{})
+	g := <-a.Acquire(background, "door", who("ann"))
+	b.ReportAllocs()
+	for b.Loop() {
+		a.registry.pinned("door").unpin()
+	}
+	released(b, g)
+}
+
+// A lock that is used once: its actor is made, serves, and retires.
+func BenchmarkColdName(b *testing.B) {
+	a := start(b, Config{Store: forgetful{}, Idle: 1})
+	names := make([]lockagent.Name, 1<<16)
+	for i := range names {
+		names[i] = lockagent.Name(fmt.Sprint("door", i))
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		cycle(b, a, names[i%len(names)], who("ann"))
+	}
+}
+
+// A message to an actor that does nothing with it.
+func BenchmarkPost(b *testing.B) {
+	var e entry
+	e.mailbox.RegisterHandlers(deaf{}, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		e.mailbox.PostUserMessage(&e)
+	}
+}
+
+type deaf struct{}
+
+func (deaf) InvokeSystemMessage(any)  {}
+func (deaf) InvokeUserMessage(any)    {}
+func (deaf) EscalateFailure(_, _ any) {}

@@ -1,7 +1,7 @@
 package channelapi
 
 import (
-	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -78,5 +78,8 @@ func (l *Locks) Close() error {
 }
 
 func (l *Locks) newOwner() lockagent.Owner {
-	return lockagent.Owner(fmt.Sprintf("%s/%d", l.agent.ID(), l.owners.Add(1)))
+	const digits = 20 // of the greatest number
+	owner := make([]byte, 0, len(l.agent.ID())+len("/")+digits)
+	owner = append(append(owner, l.agent.ID()...), '/')
+	return lockagent.Owner(strconv.AppendUint(owner, l.owners.Add(1), 10))
 }
