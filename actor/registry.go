@@ -48,6 +48,9 @@ type entry struct {
 
 const retired = -1 << 40
 
+// fewEntries take no room that would be worth giving back.
+const fewEntries = 64
+
 // pin keeps the actor from retiring until the message that is sent next has been
 // processed. It reports false if it has retired.
 func (e *entry) pin() bool { return e.refs.Add(1) > 0 }
@@ -126,7 +129,7 @@ func (s *shard) remove(e *entry) {
 	}
 	delete(s.entries, e.name)
 	// A map keeps the room it once needed, which many names used once should not cost.
-	if s.most > 64 && len(s.entries) < s.most/4 {
+	if s.most > fewEntries && len(s.entries) < s.most/4 {
 		entries := make(map[lockagent.Name]*entry, len(s.entries))
 		for name, e := range s.entries {
 			entries[name] = e

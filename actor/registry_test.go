@@ -214,3 +214,39 @@ func TestTenuresGrowOverRetirement(t *testing.T) {
 		}
 	})
 }
+
+// What many names needed is given back when they are gone.
+func TestRegistryGivesBackRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const names = 20_000
+		a := start(t, Config{Store: forgetful{}})
+		held := make([]lockagent.Grant, names)
+		for i := range held {
+			held[i] = granted(t, a.Acquire(background, lockagent.Name(fmt.Sprint("door", i)), who("ann")))
+		}
+		for _, g := range held {
+			released(t, g)
+		}
+		time.Sleep(2 * DefaultIdle)
+		synctest.Wait()
+		for i := range a.registry.shards {
+			if s := &a.registry.shards[i]; len(s.entries) != 0 || s.most > fewEntries {
+				t.Errorf("a shard has %d entries, and room for %d", len(s.entries), s.most)
+			}
+		}
+	})
+}
+
+// An actor system goes with its actors when others have been made in another.
+func TestActorSystemsAreLeft(t *testing.T) {
+	first := root()
+	for range spawnsPerSystem {
+		root()
+	}
+	if root() == first {
+		t.Error("actors are still made where the first one was")
+	}
+	if root() != root() {
+		t.Error("actors are made where nobody else is")
+	}
+}
