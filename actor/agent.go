@@ -75,6 +75,7 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 	if req.Wait > 0 {
 		r.waitUntil = time.Now().Add(req.Wait)
 	}
+	out := r.out // the actor lets go of it when the grant has been received
 	err := check(ctx, name, req)
 	if err == nil {
 		if r.entry = a.registry.pinned(name); r.entry == nil {
@@ -83,11 +84,11 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 	}
 	if err != nil {
 		r.deny(err)
-		return r.out
+		return out
 	}
 	r.arrival = acquireMsg{request: r, ctx: ctx}
 	send(r.entry, &r.arrival)
-	return r.out
+	return out
 }
 
 func check(ctx context.Context, name lockagent.Name, req Request) error {

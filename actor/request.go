@@ -19,12 +19,11 @@ type request struct {
 	name  lockagent.Name
 	Request
 
-	values context.Context // of the caller, without its end
-	out    chan lockagent.Grant
-
 	arrival acquireMsg
+	values  context.Context // of the caller, without its end
 
 	// These belong to the actor.
+	out       chan lockagent.Grant // nil once it is known who received the grant
 	id        lockstate.RequestID
 	waitUntil time.Time
 	stopWait  func() bool // ends the watch on the caller's context
@@ -169,16 +168,24 @@ func (r *request) deliver(g lockagent.Grant) {
 	close(r.out)
 }
 
-// claimed reports whether somebody received the grant.
-func (r *request) claimed() bool { return len(r.out) == 0 }
+// claimed reports whether somebody received the grant. Then its channel is let go,
+// which would be a good part of what a hold costs.
+func (r *request) claimed() bool {
+	if len(r.out) > 0 {
+		return false
+	}
+	r.out = nil
+	return true
+}
 
 // takeBack receives the grant in the caller's stead, if nobody has yet: either
 // the caller has it afterwards or the actor, never both.
 func (r *request) takeBack() bool {
 	select {
 	case g := <-r.out: // closed and empty if the caller was faster
+		r.out = nil
 		return g.Err() == nil
-	default:
+	default: // claimed before
 		return false
 	}
 }
