@@ -17,6 +17,10 @@
 // is counted can ever meet an actor that is gone. Messages that an idle actor may
 // as well miss (a timer, a wake-up, the end of a context) are not counted.
 //
+// The actor of an idle lock runs in the goroutine that sends it a message: acquiring and
+// releasing, the replies of the store, timers. So a hand-off needs no goroutine but
+// those of the two owners.
+//
 // # Guarantees
 //
 // Every request is answered exactly once: also when the actor panics, and when the
