@@ -63,12 +63,14 @@ func (b *bench) abandonedBy(ctx context.Context, kind contender.Kind, rounds int
 	}
 	defer c.Close()
 	found := newSeries()
-	for range rounds {
+	for round := range rounds {
+		// What a round left behind is not in the way of the next.
+		name := func(g int) string { return fmt.Sprintf("bench/%d/%d", round, g) }
 		collect()
-		completing := abandon{window: b.plan.Window}.run(ctx, c.Contender)
+		completing := abandon{window: b.plan.Window, name: name}.run(ctx, c.Contender)
 		before := runtime.NumGoroutine()
 		collect()
-		abandoning := abandon{window: b.plan.Window, within: completing.waits.At(50)}.run(ctx, c.Contender)
+		abandoning := abandon{window: b.plan.Window, name: name, within: completing.waits.At(50)}.run(ctx, c.Contender)
 		found.add("completed", completing.completed)
 		found.add("abandoned", abandoning.abandoned)
 		found.add("x", abandoning.abandoned/completing.completed)
@@ -117,6 +119,7 @@ func (s *server) locks(part string) (int, error) {
 // never if that is 0.
 type abandon struct {
 	window, within time.Duration
+	name           func(goroutine int) string
 }
 
 type abandonOutcome struct {
@@ -134,9 +137,10 @@ func (a abandon) run(ctx context.Context, c contender.Contender) abandonOutcome 
 	}
 	begin := time.Now()
 	for g := range 64 {
+		name := a.name(g)
 		all.Go(func() {
 			for !over.Load() {
-				ok := a.once(ctx, c, g, &waits)
+				ok := a.once(ctx, c, g, name, &waits)
 				switch {
 				case over.Load():
 				case ok:
@@ -155,7 +159,7 @@ func (a abandon) run(ctx context.Context, c contender.Contender) abandonOutcome 
 }
 
 // once reports whether the lock was granted, and then released.
-func (a abandon) once(ctx context.Context, c contender.Contender, g int, waits *stat.Recorder) bool {
+func (a abandon) once(ctx context.Context, c contender.Contender, g int, name string, waits *stat.Recorder) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience) // a library may need a deadline
 	defer cancel()
 	after := patience
@@ -165,7 +169,7 @@ func (a abandon) once(ctx context.Context, c contender.Contender, g int, waits *
 	timer := time.AfterFunc(after, cancel)
 	defer timer.Stop()
 	begin := time.Now()
-	held, err := c.Lock(ctx, ownNames[g])
+	held, err := c.Lock(ctx, name)
 	waits.Record(g, time.Since(begin))
 	if err != nil {
 		return false

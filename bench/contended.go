@@ -26,19 +26,26 @@ var (
 )
 
 func (c crowd) title() string {
-	title := fmt.Sprintf("One lock, %d process(es) of %d goroutines, ", c.processes, c.goroutines)
-	if c.inside == 0 {
-		return title + "empty section"
+	who := fmt.Sprintf("%d goroutines of one process", c.goroutines)
+	if c.processes > 1 {
+		who = fmt.Sprintf("%d processes with %d goroutines each", c.processes, c.goroutines)
 	}
-	return title + fmt.Sprintf("%v inside (ideal: %.0f grants/s)", c.inside, 1/c.inside.Seconds())
+	if c.inside == 0 {
+		return "One lock, " + who + ", nothing inside"
+	}
+	return fmt.Sprintf("One lock, %s, %v inside (ideal: %.0f grants/s)", who, c.inside, 1/c.inside.Seconds())
 }
 
 // window is how long a round takes.
 func (b *bench) window(c crowd) time.Duration {
-	if c.processes == 1 {
+	switch {
+	case c.inside > 0:
+		return b.plan.InsideWindow
+	case c.processes > 1:
+		return b.plan.SharedWindow
+	default:
 		return b.plan.OneWindow
 	}
-	return b.plan.SharedWindow
 }
 
 // contended measures one lock that all want. The rounds of the contenders alternate.
@@ -72,7 +79,11 @@ func (b *bench) contended(ctx context.Context, c crowd) error {
 	}
 	defer s.stop()
 	found := make(map[string]*series)
-	for range b.plan.SharedRounds {
+	rounds := b.plan.SharedRounds
+	if c.inside > 0 {
+		rounds = b.plan.InsideRounds
+	}
+	for range rounds {
 		for _, kind := range contender.Kinds {
 			if !kind.Waits || !b.wants(kind) {
 				continue

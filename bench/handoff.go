@@ -195,19 +195,24 @@ func handoffWorker(ctx context.Context, t *task, parent *conversation) error {
 	}
 	defer c.Close()
 	var held contender.Held
+	cancel := func() {}
 	return obey(parent, func(o order) (m moment, err error) {
 		switch o.What {
 		case "lock":
-			ctx, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
+			// Some hold a lock only as long as the context lives that it was asked for with.
+			wait, end := context.WithTimeout(ctx, patience)
+			cancel = end
 			m.Began = monotonic()
-			held, err = c.Lock(ctx, "bench/handoff")
+			held, err = c.Lock(wait, "bench/handoff")
 		case "unlock":
 			m.Began = monotonic()
 			contender.Waste(time.Now(), o.Waste)
 			err = held.Unlock()
 		}
 		m.Ended = monotonic()
+		if o.What == "unlock" {
+			cancel()
+		}
 		return m, err
 	})
 }

@@ -15,7 +15,7 @@ import (
 func (b *bench) own(ctx context.Context, goroutines int) error {
 	t := &table{
 		Name:    "own-" + strconv.Itoa(goroutines),
-		Title:   fmt.Sprintf("Own lock, uncontended, %d goroutine(s)", goroutines),
+		Title:   fmt.Sprintf("Own locks, uncontended, goroutines: %d", goroutines),
 		Columns: cycleColumns,
 		Plotted: "one acquire and release",
 		Notes:   []string{"Each round of a contender comes right after one of the floor; the ratios are medians of those pairs, with the least and the most."},

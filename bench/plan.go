@@ -11,9 +11,10 @@ type plan struct {
 	PeerRounds, OurRounds int
 
 	// OneWindow is a round of one lock in one process, SharedWindow of one lock in
-	// several processes.
-	OneWindow, SharedWindow time.Duration
-	SharedRounds            int
+	// several processes, InsideWindow the same when holders take their time: then all
+	// get their turn only in so long.
+	OneWindow, SharedWindow, InsideWindow time.Duration
+	SharedRounds, InsideRounds            int
 
 	// HandOffs is how many hand-offs there are of a peer, and half as many as there
 	// are of lockagent. PollerHandOffs is how many of those who poll slowly.
@@ -33,7 +34,7 @@ type plan struct {
 // fullPlan is that of RESULTS.md. It takes less than ten minutes.
 var fullPlan = plan{
 	Window: 400 * time.Millisecond, PeerRounds: 3, OurRounds: 7,
-	OneWindow: 1500 * time.Millisecond, SharedWindow: 2 * time.Second, SharedRounds: 3,
+	OneWindow: 1500 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 4 * time.Second, SharedRounds: 3, InsideRounds: 2,
 	HandOffs: 60, PollerHandOffs: 25,
 	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 30 * time.Second, PeersKeptFor: 11 * time.Second,
 	Names: 1_000_000, Settle: 30 * time.Second,
@@ -42,7 +43,7 @@ var fullPlan = plan{
 // shortPlan looks at everything for a moment.
 var shortPlan = plan{
 	Window: 200 * time.Millisecond, PeerRounds: 1, OurRounds: 3,
-	OneWindow: 500 * time.Millisecond, SharedWindow: time.Second, SharedRounds: 1,
+	OneWindow: 500 * time.Millisecond, SharedWindow: time.Second, InsideWindow: 2 * time.Second, SharedRounds: 1, InsideRounds: 1,
 	HandOffs: 20, PollerHandOffs: 5,
 	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 11 * time.Second, PeersKeptFor: 2 * time.Second,
 	Names: 100_000, Settle: 15 * time.Second,
@@ -51,11 +52,13 @@ var shortPlan = plan{
 // smokePlan is for tests: does it work at all?
 var smokePlan = plan{
 	Window: 20 * time.Millisecond, PeerRounds: 1, OurRounds: 2,
-	OneWindow: 50 * time.Millisecond, SharedWindow: 100 * time.Millisecond, SharedRounds: 1,
+	OneWindow: 50 * time.Millisecond, SharedWindow: 100 * time.Millisecond, InsideWindow: 100 * time.Millisecond, SharedRounds: 1, InsideRounds: 1,
 	HandOffs: 2, PollerHandOffs: 1,
 	KeptFew: 100, KeptMany: 200, KeptFor: 300 * time.Millisecond, PeersKeptFor: 200 * time.Millisecond,
 	Names: 500, Settle: 10 * time.Millisecond,
 }
 
 // windows sets the length of all rounds.
-func (p *plan) windows(d time.Duration) { p.Window, p.OneWindow, p.SharedWindow = d, d, d }
+func (p *plan) windows(d time.Duration) {
+	p.Window, p.OneWindow, p.SharedWindow, p.InsideWindow = d, d, d, d
+}

@@ -20,9 +20,7 @@ func number(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "-"
-	case v == 0:
-		return "0"
-	case math.Abs(v) >= 100:
+	case v == math.Trunc(v) || math.Abs(v) >= 100:
 		return thousands(strconv.FormatFloat(v, 'f', 0, 64))
 	default:
 		digits := 2 - int(math.Floor(math.Log10(math.Abs(v))))
