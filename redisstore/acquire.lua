@@ -1,78 +1,123 @@
--- acquire.lua tries once to begin a tenure.
+-- acquire.lua tries once to begin a tenure of each of n locks.
 --
--- KEYS[1]  the lock: a hash with one field, the tenure that has it
--- KEYS[2]  the last token of the lock
--- KEYS[3]  the last tenure of the lock that this agent released
--- KEYS[4]  the incarnation of the database; none on a Cluster
--- ARGV[1]  the tenure: "<agent>:<number>"
--- ARGV[2]  the number of the tenure
--- ARGV[3]  the lease in ms
--- ARGV[4]  how many tokens
--- ARGV[5]  the floor: a token that has been used
--- ARGV[6]  for how long to keep the last token, in ms
--- ARGV[7]  the greatest token there is
+-- KEYS[i]      a lock: a hash with one field, the tenure that has it
+-- KEYS[n+i]    its last token
+-- KEYS[2n+i]   the last tenure of the lock that the agent released, see release.lua
+-- KEYS[3n+1]   the incarnation of the database; none on a Cluster
+-- ARGV[5i-4]   the tenure: "<agent>:<number>"
+-- ARGV[5i-3]   the number of the tenure
+-- ARGV[5i-2]   the lease in ms
+-- ARGV[5i-1]   how many tokens
+-- ARGV[5i]     the floor: a token that has been used
 --
--- Replies, in which now is in microseconds and incarnation '' on a Cluster:
---   {1, now, incarnation, first token}          granted
---   {0, now, incarnation, ms left or -1, holder} another tenure has the lock
---   {-1, now}                                   the tenure was released before
---   {-2, now}                                   not enough tokens are left
+-- Reply: {now, incarnation, ...} with the time in microseconds, an incarnation that
+-- is '' on a Cluster, and for each lock, in order, one of
+--   1, first token            granted
+--   0, ms left or -1, holder  another tenure has the lock
+--   -1                        the tenure was released before
+--   -2                        not enough tokens are left
+--   -3, text                  an error
 --
--- Nothing has been changed unless the lock was granted, except that an
--- incarnation is given a name that had none.
+-- A lock that was not granted has not been changed, and what is wrong with one does
+-- not concern the others. An incarnation is given a name that had none.
+
+local greatest_token = 9007199254740991
+local token_retention = 3600000 -- in ms
+
+-- Numbers are made text once: it takes as long as a command.
+local texts = {}
+local function text(number)
+  local known = texts[number]
+  if not known then
+    known = string.format('%.0f', number)
+    texts[number] = known
+  end
+  return known
+end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+local n = math.floor(#KEYS / 3)
 
--- Numbers of tenures go up to 2^63 and Lua's to 2^53, so they are compared as
--- text: the longer one is greater.
-local released = redis.call('GET', KEYS[3])
-if released then
-  local last, number = string.match(released, '^%d+'), ARGV[2]
-  if #number < #last or (#number == #last and number <= last) then
-    return {-1, now}
-  end
-end
-
-local mine = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
-local left = redis.call('PTTL', KEYS[1])
+-- One command reads all strings, because the cost of a script is in its commands.
+-- What is written meanwhile counts more: a lock may be among the n twice.
+local strings, written = redis.call('MGET', unpack(KEYS, n + 1)), {}
 
 local incarnation = ''
-if KEYS[4] then
-  incarnation = redis.call('GET', KEYS[4])
+if #KEYS > 3 * n then
+  incarnation = strings[2 * n + 1]
   if not incarnation then
     local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
     incarnation = string.format('%.0f.%s', now, string.sub(run, 1, 16)) -- as incarnation.lua does
-    redis.call('SET', KEYS[4], incarnation)
+    redis.call('SET', KEYS[3 * n + 1], incarnation)
   end
 end
 
-if not mine and left ~= -2 then
-  -- A read/write lock of another program has a field "mode" beside its holders.
-  local holder = ''
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if field ~= 'mode' then
-      holder = field
-      break
+-- Numbers of tenures go up to 2^63 and Lua's to 2^53, so they are compared as text:
+-- the longer one is greater.
+local function withdrawn(number, released)
+  local last = string.match(released, '^%d+')
+  return #number < #last or (#number == #last and number <= last)
+end
+
+local function acquire(lock, token, known, released, tenure, number, lease, tokens, floor)
+  if released and withdrawn(number, released) then
+    return -1
+  end
+
+  local left = redis.call('PTTL', lock)
+  if left ~= -2 then
+    local fields = redis.pcall('HKEYS', lock)
+    if fields.err then
+      return -3, fields.err
+    end
+    -- A read/write lock of another program has a field "mode" beside its holders.
+    local mine, holder = false, ''
+    for _, field in ipairs(fields) do
+      if field == tenure then
+        mine = true
+      elseif field ~= 'mode' and holder == '' then
+        holder = field
+      end
+    end
+    if not mine then
+      return 0, left, holder
     end
   end
-  return {0, now, incarnation, left, holder}
+
+  -- A clock is part of the tokens, so they grow even if the last one is forgotten.
+  local first = math.max((written[token] or known or 0) + 1, floor + 1, now)
+  -- Not the sum is compared: beyond 2^53 it would not be exact.
+  if first > greatest_token - tokens + 1 then
+    return -2
+  end
+  local last = first + tokens - 1
+  -- The last token may be forgotten only when the clock has passed it.
+  local keep = token_retention + math.max(0, math.floor((last - now) / 1000))
+  local set = redis.pcall('SET', token, text(last), 'PX', text(keep))
+  if set.err then
+    return -3, set.err
+  end
+  written[token] = last
+
+  redis.call('HSET', lock, tenure, '1')
+  if left < tonumber(lease) then
+    redis.call('PEXPIRE', lock, lease)
+  end
+  return 1, first
 end
 
--- A clock is part of the tokens, so they grow even if the last one is forgotten.
-local tokens, last = tonumber(ARGV[4]), tonumber(redis.call('GET', KEYS[2]) or 0)
-local first = math.max(last + 1, ARGV[5] + 1, now)
--- Not the sum is compared: beyond 2^53 it would not be exact.
-if first > ARGV[7] - tokens + 1 then
-  return {-2, now}
+local reply, size = {now, incarnation}, 2
+local function add(value)
+  if value then
+    size = size + 1
+    reply[size] = value
+  end
 end
-last = first + tokens - 1
--- The last token may be forgotten only when the clock has passed it.
-local keep = tonumber(ARGV[6]) + math.max(0, math.ceil((last - now) / 1000))
-redis.call('SET', KEYS[2], string.format('%.0f', last), 'PX', string.format('%.0f', keep))
-
-redis.call('HSET', KEYS[1], ARGV[1], 1)
-if left < tonumber(ARGV[3]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+for i = 1, n do
+  local code, first, second = acquire(KEYS[i], KEYS[n + i], strings[i], strings[n + i], unpack(ARGV, 5 * i - 4, 5 * i))
+  add(code)
+  add(first)
+  add(second)
 end
-return {1, now, incarnation, first}
+return reply

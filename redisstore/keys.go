@@ -14,32 +14,58 @@ const reserved = "lockagent_"
 const incarnationKey = reserved + "incarnation"
 
 // tokenKey has the last token of a lock.
-func tokenKey(name lockagent.Name) string { return ownKey(reserved+"token", name) }
+func (t *text) tokenKey(name lockagent.Name) string {
+	t.b.WriteString(reserved + "token")
+	return t.own(name)
+}
 
 // releasedKey has the last tenure that an agent released. The agent comes before
 // the name, so that no other lock has the same key, whatever it is called.
-func releasedKey(name lockagent.Name, agent lockagent.AgentID) string {
-	return ownKey(reserved+"done:"+string(agent), name)
+func (t *text) releasedKey(name lockagent.Name, agent lockagent.AgentID) string {
+	t.b.WriteString(reserved + "done:")
+	t.b.WriteString(string(agent))
+	return t.own(name)
 }
 
-// ownKey is a key in the hash slot of a lock. A name with a hash tag of its own
+// rehearsalKey has nothing: commands are tried out on it.
+func (t *text) rehearsalKey(name lockagent.Name) string {
+	t.b.WriteString(reserved + "rehearsal")
+	return t.own(name)
+}
+
+// own ends a key in the hash slot of a lock. A name with a hash tag of its own
 // gets two colons, because the lock "{a}" is another one than "a".
-func ownKey(prefix string, name lockagent.Name) string {
-	if strings.Contains(string(name), "{") {
-		return prefix + "::" + string(name)
+func (t *text) own(name lockagent.Name) string {
+	if hasTag(name) {
+		t.b.WriteByte(':')
 	}
-	return prefix + ":{" + string(name) + "}"
+	t.b.WriteByte(':')
+	return t.wrap(name)
 }
 
 // channel is where the end of a hold is published. It is Redisson's, who has the
 // same one for the locks "{a}" and "a": they are woken for each other, in vain.
-func channel(name lockagent.Name) string {
-	const prefix = "redisson_lock__channel:"
-	if strings.Contains(string(name), "{") {
-		return prefix + string(name)
-	}
-	return prefix + "{" + string(name) + "}"
+func (t *text) channel(name lockagent.Name) string {
+	t.b.WriteString("redisson_lock__channel:")
+	return t.wrap(name)
 }
+
+// wrap ends a key with the name of a lock, in braces unless it has some.
+func (t *text) wrap(name lockagent.Name) string {
+	if hasTag(name) {
+		t.b.WriteString(string(name))
+		return t.cut()
+	}
+	t.b.WriteByte('{')
+	t.b.WriteString(string(name))
+	t.b.WriteByte('}')
+	return t.cut()
+}
+
+func hasTag(name lockagent.Name) bool { return strings.IndexByte(string(name), '{') >= 0 }
+
+// channel is [text.channel] of a text of its own.
+func channel(name lockagent.Name) string { return new(text).channel(name) }
 
 // slots is how many hash slots a Cluster has.
 const slots = 16384

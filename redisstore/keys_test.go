@@ -38,6 +38,8 @@ func TestKeysOfALock(t *testing.T) {
 		}).Draw(t, "name"))
 	})
 	agent := rapid.SampledFrom([]lockagent.AgentID{"a", "b", "ab", "a-b"})
+	tokenKey := func(name lockagent.Name) string { return new(text).tokenKey(name) }
+	releasedKey := func(name lockagent.Name, agent lockagent.AgentID) string { return new(text).releasedKey(name, agent) }
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := name.Draw(t, "one"), name.Draw(t, "two")
 		a, b := agent.Draw(t, "a"), agent.Draw(t, "b")
