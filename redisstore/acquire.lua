@@ -1,14 +1,15 @@
--- acquire.lua tries once to begin a tenure of each of n locks.
+-- acquire.lua tries once to begin a tenure of each of n locks, for one agent.
 --
--- KEYS[i]      a lock: a hash with one field, the tenure that has it
--- KEYS[n+i]    its last token
--- KEYS[2n+i]   the last tenure of the lock that the agent released, see release.lua
--- KEYS[3n+1]   the incarnation of the database; none on a Cluster
--- ARGV[5i-4]   the tenure: "<agent>:<number>"
--- ARGV[5i-3]   the number of the tenure
--- ARGV[5i-2]   the lease in ms
--- ARGV[5i-1]   how many tokens
--- ARGV[5i]     the floor: a token that has been used
+-- KEYS[i]         a lock: a hash with one field, the tenure that has it
+-- KEYS[n+i]       its last token, if the clock alone does not tell
+-- KEYS[2n+1]      the clock: the greatest time, in microseconds, that a token was made of
+-- KEYS[2n+2], [2n+3]  what the agent released in even and in odd minutes, see release.lua
+-- KEYS[2n+4]      the incarnation of the database; none on a Cluster
+-- ARGV[5i-4]      the tenure: "<agent>:<number>"
+-- ARGV[5i-3]      the number of the tenure
+-- ARGV[5i-2]      the lease in ms
+-- ARGV[5i-1]      how many tokens
+-- ARGV[5i]        the floor: a token that has been used
 --
 -- Reply: {now, incarnation, ...} with the time in microseconds, an incarnation that
 -- is '' on a Cluster, and for each lock, in order, one of
@@ -24,100 +25,101 @@
 local greatest_token = 9007199254740991
 local token_retention = 3600000 -- in ms
 
--- Numbers are made text once: it takes as long as a command.
-local texts = {}
-local function text(number)
-  local known = texts[number]
-  if not known then
-    known = string.format('%.0f', number)
-    texts[number] = known
-  end
-  return known
-end
-
-local time = redis.call('TIME')
+local call, pcall = redis.call, redis.pcall
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local n = math.floor(#KEYS / 3)
+local n = math.floor((#KEYS - 3) / 2)
 
--- One command reads all strings, because the cost of a script is in its commands.
--- What is written meanwhile counts more: a lock may be among the n twice.
-local strings, written = redis.call('MGET', unpack(KEYS, n + 1)), {}
+-- One command asks about all locks, because the cost of a script is in its commands.
+local strings = call('MGET', unpack(KEYS, n + 1, #KEYS))
+local even = call('HMGET', KEYS[2 * n + 2], unpack(KEYS, 1, n))
+local odd = call('HMGET', KEYS[2 * n + 3], unpack(KEYS, 1, n))
+local all_free = n > 1 and call('EXISTS', unpack(KEYS, 1, n)) == 0
+local granted, last_token = {}, {} -- by this script: a lock may be among the n twice
 
 local incarnation = ''
-if #KEYS > 3 * n then
-  incarnation = strings[2 * n + 1]
+if #KEYS == 2 * n + 4 then
+  incarnation = strings[n + 4]
   if not incarnation then
-    local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
+    local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
     incarnation = string.format('%.0f.%s', now, string.sub(run, 1, 16)) -- as incarnation.lua does
-    redis.call('SET', KEYS[3 * n + 1], incarnation)
+    call('SET', KEYS[2 * n + 4], incarnation)
   end
 end
+
+-- A token of this script is greater than the clock was when the last one was made,
+-- also if that has been set back since. So a lock whose tokens never were ahead of the
+-- clock needs no memory of its own.
+local clock, clock_is_kept = math.max(now, (strings[n + 1] or 0) + 1), false
 
 -- Numbers of tenures go up to 2^63 and Lua's to 2^53, so they are compared as text:
 -- the longer one is greater.
-local function withdrawn(number, released)
-  local last = string.match(released, '^%d+')
+local function withdrawn(number, record)
+  local last = string.match(record, '^%d+')
   return #number < #last or (#number == #last and number <= last)
 end
 
-local function acquire(lock, token, known, released, tenure, number, lease, tokens, floor)
-  if released and withdrawn(number, released) then
-    return -1
+-- The holder of a lock, or '' if it has none that matters to the tenure.
+local function holder(lock, tenure)
+  local fields = pcall('HKEYS', lock)
+  if fields.err then
+    return nil, fields.err
   end
-
-  local left = redis.call('PTTL', lock)
-  if left ~= -2 then
-    local fields = redis.pcall('HKEYS', lock)
-    if fields.err then
-      return -3, fields.err
-    end
-    -- A read/write lock of another program has a field "mode" beside its holders.
-    local mine, holder = false, ''
-    for _, field in ipairs(fields) do
-      if field == tenure then
-        mine = true
-      elseif field ~= 'mode' and holder == '' then
-        holder = field
-      end
-    end
-    if not mine then
-      return 0, left, holder
+  local other = ''
+  for _, field in ipairs(fields) do
+    if field == tenure then
+      return ''
+    elseif field ~= 'mode' and other == '' then -- which a read/write lock has beside its holders
+      other = field
     end
   end
-
-  -- A clock is part of the tokens, so they grow even if the last one is forgotten.
-  local first = math.max((written[token] or known or 0) + 1, floor + 1, now)
-  -- Not the sum is compared: beyond 2^53 it would not be exact.
-  if first > greatest_token - tokens + 1 then
-    return -2
-  end
-  local last = first + tokens - 1
-  -- The last token may be forgotten only when the clock has passed it.
-  local keep = token_retention + math.max(0, math.floor((last - now) / 1000))
-  local set = redis.pcall('SET', token, text(last), 'PX', text(keep))
-  if set.err then
-    return -3, set.err
-  end
-  written[token] = last
-
-  redis.call('HSET', lock, tenure, '1')
-  if left < tonumber(lease) then
-    redis.call('PEXPIRE', lock, lease)
-  end
-  return 1, first
+  return other
 end
 
 local reply, size = {now, incarnation}, 2
-local function add(value)
-  if value then
-    size = size + 1
-    reply[size] = value
-  end
+local function add(code, first, second)
+  reply[size + 1], reply[size + 2], reply[size + 3] = code, first, second
+  size = size + (second and 3 or first and 2 or 1)
 end
+
 for i = 1, n do
-  local code, first, second = acquire(KEYS[i], KEYS[n + i], strings[i], strings[n + i], unpack(ARGV, 5 * i - 4, 5 * i))
-  add(code)
-  add(first)
-  add(second)
+  local lock, a = KEYS[i], 5 * i
+  local tenure, number, lease, tokens, floor = ARGV[a - 4], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1] + 0, ARGV[a] + 0
+
+  local left, other, err = -2, '', nil
+  if not all_free or granted[lock] then
+    left = call('PTTL', lock)
+    if left ~= -2 then
+      other, err = holder(lock, tenure)
+    end
+  end
+
+  local first = math.max(clock, (last_token[lock] or strings[i] or 0) + 1, floor + 1)
+  if (even[i] and withdrawn(number, even[i])) or (odd[i] and withdrawn(number, odd[i])) then
+    add(-1)
+  elseif err then
+    add(-3, err)
+  elseif other ~= '' then
+    add(0, left, other)
+  elseif first > greatest_token - tokens + 1 then -- the sum would not be exact beyond 2^53
+    add(-2)
+  else
+    if not clock_is_kept then
+      call('SET', KEYS[2 * n + 1], string.format('%.0f', clock))
+      clock_is_kept = true
+    end
+    local last = first + tokens - 1
+    if last > clock then
+      -- It may be forgotten only when the clock has passed it.
+      local keep = token_retention + math.max(0, math.floor((last - now) / 1000))
+      call('SET', KEYS[n + i], string.format('%.0f', last), 'PX', string.format('%.0f', keep))
+    end
+    granted[lock], last_token[lock] = true, last
+    call('HSET', lock, tenure, '1')
+    if left < lease + 0 then
+      call('PEXPIRE', lock, lease)
+    end
+    add(1, first)
+  end
 end
 return reply

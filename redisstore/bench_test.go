@@ -85,13 +85,15 @@ func pair(store *Store, name lockagent.Name, tenure lockagent.Tenure) error {
 }
 
 func scripts(client rueidis.Client, name lockagent.Name, tenure lockagent.Tenure) error {
-	lock, token, released := string(name), new(text).tokenKey(name), new(text).releasedKey(name, tenure.Agent)
+	keys := new(text)
+	lock, token, clock := string(name), keys.tokenKey(name), keys.clockKey(place{})
+	even, odd := keys.releasedKeys(tenure.Agent, place{})
 	number := strconv.FormatUint(tenure.Number, 10)
-	if _, err := run(client, acquireScript, []string{lock, token, released, incarnationKey},
+	if _, err := run(client, acquireScript, []string{lock, token, clock, even, odd, incarnationKey},
 		[]string{tenure.String(), number, "60000", "1", "0"}); err != nil {
 		return err
 	}
-	_, err := run(client, releaseScript, []string{lock, released},
+	_, err := run(client, releaseScript, []string{lock, even, odd},
 		[]string{"PUBLISH", tenure.String(), number, channel(name), "0"})
 	return err
 }

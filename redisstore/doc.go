@@ -78,17 +78,25 @@
 //
 //	key or channel              what                            lives
 //	N                           hash: <agent>:<number> = 1      for the lease
-//	lockagent_token:{N}         the last token                  TokenRetention
-//	lockagent_done:<agent>:{N}  the last release of an agent    ReleaseRetention
-//	lockagent_incarnation       <data>.<run>, see Incarnations  for ever; not in a Cluster
+//	lockagent_token:{N}         the last token, if it was ahead TokenRetention
+//	                            of the clock
 //	redisson_lock__channel:{N}  channel: "0" at every release
+//
+// For all locks together, or in a Cluster for those of one slot, with the slot's tag:
+//
+//	lockagent_clock             the latest time that a token    for ever
+//	                            was made of, in microseconds
+//	lockagent_even:<agent>,     hash: the last release of each  ReleaseRetention
+//	lockagent_odd:<agent>       lock, in even and odd minutes   to three times that
+//	lockagent_incarnation       <data>.<run>, see Incarnations  for ever; not in a Cluster
 //
 // No lock can have a name that begins with lockagent_. A user for the store needs
 // these rules, with a pattern for the names of the locks in place of the first:
 //
 //	~orders/* ~lockagent_* &redisson_lock__channel* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +mget +set +del +hset +hdel +hlen +hexists +hkeys +hgetall +pexpire +pttl
+//	+get +mget +set +del +unlink +exists +expire +pexpire +pttl
+//	+hset +hget +hmget +hdel +hlen +hexists +hkeys +hgetall
 //	+publish +subscribe +unsubscribe
 //
 // with Sentinels also +role, and in a Cluster also

@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lockagent/lockagent"
 )
@@ -13,19 +15,58 @@ const reserved = "lockagent_"
 // incarnationKey has the name of the incarnation of a database.
 const incarnationKey = reserved + "incarnation"
 
-// tokenKey has the last token of a lock.
+// tokenKey has the last token of a lock, if the clock alone does not tell.
 func (t *text) tokenKey(name lockagent.Name) string {
 	t.b.WriteString(reserved + "token")
 	return t.own(name)
 }
 
-// releasedKey has the last tenure that an agent released. The agent comes before
-// the name, so that no other lock has the same key, whatever it is called.
-func (t *text) releasedKey(name lockagent.Name, agent lockagent.AgentID) string {
-	t.b.WriteString(reserved + "done:")
-	t.b.WriteString(string(agent))
-	return t.own(name)
+// clockKey has the greatest time that a token was made of, in the database or, in a
+// Cluster, in a slot.
+func (t *text) clockKey(in place) string {
+	t.b.WriteString(reserved + "clock")
+	return t.at(in)
 }
+
+// releasedKeys have what an agent released in even and in odd minutes.
+func (t *text) releasedKeys(agent lockagent.AgentID, in place) (even, odd string) {
+	t.b.WriteString(reserved + "even:")
+	t.b.WriteString(string(agent))
+	even = t.at(in)
+	t.b.WriteString(reserved + "odd:")
+	t.b.WriteString(string(agent))
+	return even, t.at(in)
+}
+
+// place is where the keys are that no lock has for itself: in its slot in a Cluster,
+// and else anywhere.
+type place struct {
+	cluster bool
+	slot    uint16
+}
+
+// at ends a key of a place.
+func (t *text) at(in place) string {
+	if in.cluster {
+		t.b.WriteString(":{")
+		t.b.WriteString(tags()[in.slot])
+		t.b.WriteByte('}')
+	}
+	return t.cut()
+}
+
+// tags has a hash tag for each slot: the least number that is in it.
+var tags = sync.OnceValue(func() *[slots]string {
+	var tags [slots]string
+	for n, left := 0, slots; left > 0; n++ {
+		tag := strconv.Itoa(n)
+		if s := slot(tag); tags[s] == "" {
+			tags[s] = tag
+			left--
+		}
+	}
+	return &tags
+})
 
 // rehearsalKey has nothing: commands are tried out on it.
 func (t *text) rehearsalKey(name lockagent.Name) string {

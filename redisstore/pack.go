@@ -30,7 +30,8 @@ type departure struct {
 
 // packer makes few scripts of many calls, because a server's work is in the
 // commands and not in the locks: one script acquires locks and one releases locks;
-// in a Cluster there is one for each slot. One goroutine uses it.
+// in a Cluster there is one for each slot. Agents that share a store have scripts of
+// their own. One goroutine uses it.
 type packer struct {
 	publish       string
 	cluster       bool // the keys of a command must be in one slot
@@ -54,28 +55,47 @@ func (p *packer) pack(batch *gathered) []*call {
 	}
 	clear(p.calls)
 	p.calls = append(p.calls[:0], batch.calls...)
-	if p.cluster {
-		slices.SortStableFunc(batch.departures, func(a, b departure) int { return cmp.Compare(a.slot, b.slot) })
-		slices.SortStableFunc(batch.acquisitions, func(a, b acquisition) int { return cmp.Compare(a.slot, b.slot) })
-	}
 	// First those that make room for the others.
-	for all := batch.departures; len(all) > 0; {
-		n := 1
-		for n < len(all) && all[n].slot == all[0].slot {
-			n++
-		}
-		p.calls = append(p.calls, p.release(p.blank(), all[:n]))
-		all = all[n:]
+	for together := range split(batch.departures) {
+		p.calls = append(p.calls, p.release(p.blank(), together))
 	}
-	for all := batch.acquisitions; len(all) > 0; {
-		n := 1
-		for n < len(all) && all[n].slot == all[0].slot {
-			n++
-		}
-		p.calls = append(p.calls, p.acquire(p.blank(), all[:n]))
-		all = all[n:]
+	for together := range split(batch.acquisitions) {
+		p.calls = append(p.calls, p.acquire(p.blank(), together))
 	}
 	return p.calls
+}
+
+// party are the calls that one script can make.
+type party struct {
+	slot  uint16
+	agent lockagent.AgentID
+}
+
+func (a acquisition) party() party { return party{a.slot, a.req.Tenure.Agent} }
+func (d departure) party() party   { return party{d.slot, d.req.Tenure.Agent} }
+
+func (p party) compare(q party) int {
+	return cmp.Or(cmp.Compare(p.slot, q.slot), cmp.Compare(p.agent, q.agent))
+}
+
+// split sorts calls by party, and yields those of each.
+func split[C interface{ party() party }](calls []C) func(yield func([]C) bool) {
+	return func(yield func([]C) bool) {
+		byParty := func(a, b C) int { return a.party().compare(b.party()) }
+		if !slices.IsSortedFunc(calls, byParty) {
+			slices.SortStableFunc(calls, byParty)
+		}
+		for len(calls) > 0 {
+			n := 1
+			for n < len(calls) && calls[n].party() == calls[0].party() {
+				n++
+			}
+			if !yield(calls[:n]) {
+				return
+			}
+			calls = calls[n:]
+		}
+	}
 }
 
 // blank returns a call without keys and arguments.
@@ -104,9 +124,11 @@ func (p *packer) acquire(c *call, batch []acquisition) *call {
 	for i := range batch {
 		req := &batch[i].req
 		tenure, number := p.text.tenure(req.Tenure)
-		c.keys = append(c.keys, p.text.releasedKey(req.Name, req.Tenure.Agent))
 		c.args = append(c.args, tenure, number, p.text.milliseconds(req.Lease), p.text.number(uint64(req.Tokens)), p.text.number(uint64(req.Floor)))
 	}
+	in := place{cluster: p.cluster, slot: batch[0].slot}
+	even, odd := p.text.releasedKeys(batch[0].req.Tenure.Agent, in)
+	c.keys = append(c.keys, p.text.clockKey(in), even, odd)
 	if !p.cluster {
 		c.keys = append(c.keys, incarnationKey)
 	}
@@ -182,9 +204,10 @@ func (p *packer) release(c *call, batch []departure) *call {
 		case p.subscriptions.counted(channel):
 			own = "1"
 		}
-		c.keys = append(c.keys, p.text.releasedKey(req.Name, req.Tenure.Agent))
 		c.args = append(c.args, tenure, number, channel, own)
 	}
+	even, odd := p.text.releasedKeys(batch[0].req.Tenure.Agent, place{cluster: p.cluster, slot: batch[0].slot})
+	c.keys = append(c.keys, even, odd)
 	c.script = releaseScript
 	c.done = func(m rueidis.RedisMessage, err error) { p.released(batch, m, err) }
 	return c

@@ -1,8 +1,10 @@
--- release.lua ends a tenure of each of n locks, or withdraws one that has not begun.
+-- release.lua ends a tenure of each of n locks, or withdraws one that has not begun,
+-- for one agent.
 --
 -- KEYS[i]     a lock: a hash with one field, the tenure that has it
--- KEYS[n+i]   the last tenure of the lock that the agent released, as
---             "<number>:<released>:<time>:<others>"
+-- KEYS[n+1], [n+2]  what the agent released in even and in odd minutes: hashes of the
+--             last tenure by lock, as "<number>:<released>:<time>:<others>", with the
+--             minute in the field ''
 -- ARGV[1]     how to wake those who wait: PUBLISH or SPUBLISH
 -- ARGV[4i-2]  the tenure: "<agent>:<number>"
 -- ARGV[4i-1]  the number of the tenure
@@ -20,84 +22,100 @@
 --
 -- What is wrong with one lock does not concern the others.
 
--- Numbers are made text once: it takes as long as a command.
-local texts = {}
-local function text(number)
-  local known = texts[number]
-  if not known then
-    known = string.format('%.0f', number)
-    texts[number] = known
-  end
-  return known
+local release_retention = 60 -- in s, at least
+
+local call, pcall = redis.call, redis.pcall
+local time = call('TIME')
+local now = string.format('%.0f', time[1] * 1000000 + time[2])
+local n = #KEYS - 2
+
+-- What was released in the minute before the last is forgotten when its hash is needed.
+local minute = math.floor(time[1] / release_retention)
+local recent, before = KEYS[n + 1 + minute % 2], KEYS[n + 1 + (minute + 1) % 2]
+minute = string.format('%.0f', minute)
+local records = call('HMGET', recent, '', unpack(KEYS, 1, n))
+if records[1] ~= minute then
+  call('UNLINK', recent) -- it may be large
+  pcall('HSET', recent, '', minute)
+  call('EXPIRE', recent, 3 * release_retention)
+  records = {}
+end
+local known = {} -- of this script, by lock: a lock may be among the n twice
+local fields, size = {recent}, 1
+
+-- Numbers are compared as text, see acquire.lua.
+local function later(number, record)
+  local last = string.match(record, '^%d+')
+  return #number > #last or (#number == #last and number > last)
 end
 
-local release_retention = '60000' -- in ms
+local reply, length = {tonumber(now)}, 1
+local function add(code, first, second, third)
+  reply[length + 1], reply[length + 2], reply[length + 3], reply[length + 4] = code, first, second, third
+  length = length + (third and 4 or first and 2 or 1)
+end
 
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000000 + time[2])
-local n = #KEYS / 2
-
--- One command reads all records, because the cost of a script is in its commands.
--- What is written meanwhile counts more: a lock may be among the n twice.
-local records, written = redis.call('MGET', unpack(KEYS, n + 1)), {}
-
-local function release(lock, key, record, tenure, number, channel, own)
-  local removed = redis.pcall('HDEL', lock, tenure)
-  if type(removed) == 'table' then
-    -- What is no lock is not held by the tenure: that is no error here, for a
-    -- tenure that could not begin is withdrawn all the same.
-    if not string.find(removed.err, 'WRONGTYPE', 1, true) then
-      return -1, removed.err
+-- The reply to a call for a tenure that did not have the lock.
+local function repeated(lock, number, record)
+  for _, r in ipairs({record or '', call('HGET', before, lock) or ''}) do
+    local last, released, at, others = string.match(r, '^(%d+):(%d):(%d+):(%-?%d+)$')
+    if last == number then
+      return tonumber(released), tonumber(at), tonumber(others)
     end
-    removed = 0
   end
+end
 
-  record = written[key] or record
-  local last = ''
-  if record then
-    last = string.match(record, '^%d+')
-  end
-  local others = 0
+for i = 1, n do
+  local lock, a = KEYS[i], 4 * i
+  local number = ARGV[a - 1]
+  local record = known[lock] or records[i + 1]
+  local removed = pcall('HDEL', lock, ARGV[a - 2])
+  local others, err = 0, nil
   if removed == 1 then
-    local receivers = redis.pcall(ARGV[1], channel, '0')
+    local receivers = pcall(ARGV[1], ARGV[a], '0')
     others = -1
     -- A user who may not publish there has released the lock all the same.
-    if own ~= '-1' and type(receivers) == 'number' then
-      others = math.max(0, receivers - own)
+    if ARGV[a + 1] ~= '-1' and type(receivers) == 'number' then
+      others = math.max(0, receivers - ARGV[a + 1])
     end
-  elseif last == number then
-    local released, at, woken = string.match(record, ':(%d):(%d+):(%-?%d+)$')
-    return 2, tonumber(released), tonumber(at), tonumber(woken)
+  elseif removed ~= 0 then
+    -- What is no lock is not held by the tenure: that is no error here, for a
+    -- tenure that could not begin is withdrawn all the same.
+    if string.find(removed.err, 'WRONGTYPE', 1, true) then
+      removed = 0
+    else
+      err = removed.err
+    end
   end
 
+  local released, at, woken
+  if removed == 0 then
+    released, at, woken = repeated(lock, number, record)
+  end
   -- A later tenure may have been withdrawn before: that must not be forgotten.
-  -- Numbers are compared as text, see acquire.lua.
-  if #number > #last or (#number == #last and number > last) then
-    record = number .. ':' .. text(removed) .. ':' .. now .. ':' .. text(others)
-    local set = redis.pcall('SET', key, record, 'PX', release_retention)
-    if set.err and removed == 0 then
-      return -1, set.err
+  if not err and not released and (not record or later(number, record)) then
+    record = number .. ':' .. removed .. ':' .. now .. ':' .. others
+    known[lock] = record
+    if removed == 1 then
+      fields[size + 1], fields[size + 2] = lock, record
+      size = size + 2
+    else
+      local kept = pcall('HSET', recent, lock, record)
+      err = type(kept) == 'table' and kept.err -- then nothing is withdrawn
     end
-    written[key] = record
   end
-  if removed == 1 then
-    return 1, others
-  end
-  return 0
-end
 
-local reply, size = {tonumber(now)}, 1
-local function add(value)
-  if value then
-    size = size + 1
-    reply[size] = value
+  if err then
+    add(-1, err)
+  elseif released then
+    add(2, released, at, woken)
+  elseif removed == 1 then
+    add(1, others)
+  else
+    add(0)
   end
 end
-for i = 1, n do
-  local code, first, second, third = release(KEYS[i], KEYS[n + i], records[i], unpack(ARGV, 4 * i - 2, 4 * i + 1))
-  add(code)
-  add(first)
-  add(second)
-  add(third)
+if size > 1 then
+  pcall('HSET', unpack(fields)) -- what cannot be remembered has been released all the same
 end
 return reply
