@@ -10,19 +10,16 @@ func (s *State) passed(p *lockagent.Pass, m Moment, out []Event) []Event {
 	if a.number == 0 || p.Tenure.Number != a.number {
 		return out // that tenure was withdrawn, or has begun by an answer of the store
 	}
-	switch s.phase {
-	case asking:
+	if s.phase == asking {
 		return append(out, Event{
 			Kind: Offered, Tenure: a.number, Lease: p.Lease, Token: p.Token, Tokens: p.Tokens, StoreTime: p.At, Incarnation: p.Incarnation,
 		})
-	case sleeping:
-		if e, ok := s.begunBy(p, a.busySent, a.busyAt, m); ok && a.queued {
-			return append(out, e)
-		}
-		// The next attempt finds out whether the tenure has the lock still.
-		return append(out, Event{Kind: Woke, RetryAt: m.Now})
 	}
-	return out
+	if e, ok := s.begunBy(p, a.busySent, a.busyAt, m); ok && a.queued {
+		return append(out, e)
+	}
+	// The next attempt finds out whether the tenure has the lock still.
+	return append(out, Event{Kind: Woke, RetryAt: m.Now})
 }
 
 // begunBy is the beginning of the tenure by a pass, given that a call was sent at
