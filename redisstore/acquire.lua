@@ -2,7 +2,8 @@
 --
 -- KEYS[i]         a lock: a hash with one field, the tenure that has it
 -- KEYS[n+i]       its last token, if the clock alone does not tell
--- KEYS[2n+1]      the clock: the greatest time, in microseconds, that a token was made of
+-- KEYS[2n+1]      the clock: a time in microseconds after that of all tokens but those
+--                 that are kept for a lock
 -- KEYS[2n+2], [2n+3]  what the agent released in even and in odd minutes, see release.lua
 -- KEYS[2n+4]      the incarnation of the database; none on a Cluster
 -- ARGV[5i-4]      the tenure: "<agent>:<number>"
@@ -24,6 +25,7 @@
 
 local greatest_token = 9007199254740991
 local token_retention = 3600000 -- in ms
+local few_tokens = 8 -- that a lock may have without a memory of its own
 
 local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
@@ -47,10 +49,11 @@ if #KEYS == 2 * n + 4 then
   end
 end
 
--- A token of this script is greater than the clock was when the last one was made,
--- also if that has been set back since. So a lock whose tokens never were ahead of the
--- clock needs no memory of its own.
-local clock, clock_is_kept = math.max(now, (strings[n + 1] or 0) + 1), false
+-- The tokens of this script begin where the clock shows that those of the last one have
+-- ended, also if the time has been set back since. So locks that need few tokens need no
+-- memory of their own. The clock must not run ahead of the time for that.
+local clock, clock_is_kept = math.max(now, strings[n + 1] or 0), false
+local next_clock = clock + (clock < now + 1000 and few_tokens or 1)
 
 -- Numbers of tenures go up to 2^63 and Lua's to 2^53, so they are compared as text:
 -- the longer one is greater.
@@ -105,11 +108,11 @@ for i = 1, n do
     add(-2)
   else
     if not clock_is_kept then
-      call('SET', KEYS[2 * n + 1], string.format('%.0f', clock))
+      call('SET', KEYS[2 * n + 1], string.format('%.0f', next_clock))
       clock_is_kept = true
     end
     local last = first + tokens - 1
-    if last > clock then
+    if last >= next_clock then
       -- It may be forgotten only when the clock has passed it.
       local keep = token_retention + math.max(0, math.floor((last - now) / 1000))
       call('SET', KEYS[n + i], string.format('%.0f', last), 'PX', string.format('%.0f', keep))

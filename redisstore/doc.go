@@ -84,8 +84,9 @@
 //
 // For all locks together, or in a Cluster for those of one slot, with the slot's tag:
 //
-//	lockagent_clock             the latest time that a token    for ever
-//	                            was made of, in microseconds
+//	lockagent_clock             a time in microseconds, after   for ever
+//	                            that of all tokens that are
+//	                            not kept for a lock
 //	lockagent_even:<agent>,     hash: the last release of each  ReleaseRetention
 //	lockagent_odd:<agent>       lock, in even and odd minutes   to three times that
 //	lockagent_incarnation       <data>.<run>, see Incarnations  for ever; not in a Cluster
