@@ -33,7 +33,6 @@ func TestCompareFindsDefects(t *testing.T) {
 		"counts no holds",
 		"has no queue",
 		"forgets who is queued",
-		"passes on although nobody is there",
 		"passes on with old tokens",
 		"takes the releaser for one who waits",
 		"passes on what is broken",

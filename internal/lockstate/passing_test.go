@@ -409,6 +409,23 @@ func TestLeaseOfATenureThatWasPassedOn(t *testing.T) {
 	})
 }
 
+func TestTinyLeaseThatIsToBeKeptIsRenewedAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		lease time.Duration
+		want  []string
+	}{
+		{lockagent.PassLease, []string{"Requested ann+", "Reentered ann+ 101 x2"}},
+		{lockagent.PassLease - 1, []string{"Requested ann+", "Reentered ann+ 101 x2", "Renewing 30s"}},
+	} {
+		r := newRig(t)
+		r.acquireFixed("ann+", tt.lease)
+		r.granted()
+		r.skip()
+		r.acquire("ann+")
+		r.want(tt.want...)
+	}
+}
+
 func TestReturnThatPassesTheLockOn(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.HandOffGrants = 1 })
 	r.hold("ann", "bob")

@@ -1,8 +1,6 @@
 package lockstate
 
 import (
-	"time"
-
 	"github.com/lockagent/lockagent"
 )
 
@@ -137,11 +135,8 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 }
 
 // renewing is urgent unless it comes in its own time, as the renewal of a kept lease
-// does when a third of that has passed, and can be put off a little.
+// does when a third of that has passed, and there is room for the store to put it off.
 func (s *State) renewing(m Moment) Event {
-	// The store puts off by a small part of the lease that is asked for, but not by more
-	// than a tenth of a second, for which half of this leaves room.
-	const roomy = 2 * time.Second
 	lease := s.renewalLease(m)
 	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < min(lease, max(s.tenure.lease, roomy))/2
 	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
