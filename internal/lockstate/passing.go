@@ -42,5 +42,8 @@ func (s *State) begunBy(p *lockagent.Pass, sent Instant, busyAt lockagent.StoreT
 	return Event{
 		Kind: Began, Tenure: s.attempt.number, Sent: began, Lease: p.Lease,
 		Token: p.Token, Tokens: p.Tokens, StoreTime: p.At, Incarnation: p.Incarnation,
+		// If they are of the same time, the pass may have come first after all, and the
+		// tenure be in the queue again.
+		Unsure: p.At == busyAt,
 	}, true
 }
