@@ -7,7 +7,7 @@ import "github.com/lockagent/lockagent"
 // first.
 func (s *State) passed(p *lockagent.Pass, m Moment, out []Event) []Event {
 	a := &s.attempt
-	if a.number == 0 || p.Tenure.Number != a.number {
+	if p.Tenure.Number != a.number {
 		return out // that tenure was withdrawn, or has begun by an answer of the store
 	}
 	if s.phase == asking {
