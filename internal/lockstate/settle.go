@@ -138,7 +138,7 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 // does when a third of that has passed, and there is room for the store to put it off.
 func (s *State) renewing(m Moment) Event {
 	lease := s.renewalLease(m)
-	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < min(lease, max(s.tenure.lease, roomy))/2
+	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
 	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
 }
 
