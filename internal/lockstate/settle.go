@@ -134,8 +134,8 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 	return Event{}, false
 }
 
-// renewing is urgent unless it comes in its own time, as the renewal of a kept lease
-// does when a third of that has passed, and there is room for the store to put it off.
+// renewing is urgent if the tenure is in doubt, or if there is no room for the store to
+// put the renewal off, as there is when a third of a kept lease has passed.
 func (s *State) renewing(m Moment) Event {
 	lease := s.renewalLease(m)
 	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
