@@ -9,11 +9,14 @@
 -- ARGV[5i-2]   the lease in ms
 -- ARGV[5i-1]   how many tokens
 -- ARGV[5i]     the floor: a token that has been used
+-- ARGV[5n+1]   the Store, if there are more arguments: each is the i of a lock whose
+--              queue the tenure asks for a place in, or -i if it may have one
 --
 -- Reply: {now, incarnation, ...} with the time in microseconds, an incarnation that
 -- is '' on a Cluster, and for each lock, in order, one of
 --   1, first token            granted
 --   0, ms left or -1, holder  another tenure has the lock
+--   2, ms left or -1, holder  the same, and the tenure has a place in the queue
 --   -1                        the tenure was released before
 --   -2                        not enough tokens are left
 --   -3, text                  an error
@@ -23,6 +26,7 @@
 
 local greatest_token = 9007199254740991
 local token_retention = 3600000 -- in ms
+local queue_retention = 300000 -- in ms
 
 -- Numbers are made text once: it takes as long as a command.
 local texts = {}
@@ -53,6 +57,41 @@ if #KEYS > 3 * n then
   end
 end
 
+local asks, placed, store = {}, {}, ARGV[5 * n + 1]
+for j = 5 * n + 2, #ARGV do
+  local i = tonumber(ARGV[j])
+  asks[i], placed[-i] = true, true
+end
+
+-- The queue of a lock is two keys: its tenures by their arrival, and for each of them
+-- the tokens and the Store, as "<tokens>:<store>". Another key tells that there are
+-- queues at all, so that nobody looks for one as long as there are none.
+local function queue(lock)
+  if string.find(lock, '{', 1, true) then
+    return 'lockagent_queue::' .. lock, 'lockagent_places::' .. lock
+  end
+  return 'lockagent_queue:{' .. lock .. '}', 'lockagent_places:{' .. lock .. '}'
+end
+
+local function enqueue(lock, tenure, tokens)
+  local order, places = queue(lock)
+  local added = redis.pcall('ZADD', order, 'NX', text(now), tenure)
+  if type(added) == 'table' then
+    return false -- the server is full
+  end
+  redis.call('SET', 'lockagent_queues', '1', 'PX', queue_retention)
+  redis.call('HSET', places, tenure, tokens .. ':' .. store)
+  redis.call('PEXPIRE', order, queue_retention)
+  redis.call('PEXPIRE', places, queue_retention)
+  return true
+end
+
+local function dequeue(lock, tenure)
+  local order, places = queue(lock)
+  redis.call('ZREM', order, tenure)
+  redis.call('HDEL', places, tenure)
+end
+
 -- Numbers of tenures go up to 2^63 and Lua's to 2^53, so they are compared as text:
 -- the longer one is greater.
 local function withdrawn(number, released)
@@ -60,7 +99,7 @@ local function withdrawn(number, released)
   return #number < #last or (#number == #last and number <= last)
 end
 
-local function acquire(lock, token, known, released, tenure, number, lease, tokens, floor)
+local function acquire(i, lock, token, known, released, tenure, number, lease, tokens, floor)
   if released and withdrawn(number, released) then
     return -1
   end
@@ -81,7 +120,8 @@ local function acquire(lock, token, known, released, tenure, number, lease, toke
       end
     end
     if not mine then
-      return 0, left, holder
+      local queued = asks[i] and enqueue(lock, tenure, tokens) or placed[i] and redis.call('ZSCORE', (queue(lock)), tenure)
+      return queued and 2 or 0, left, holder
     end
   end
 
@@ -104,6 +144,9 @@ local function acquire(lock, token, known, released, tenure, number, lease, toke
   if left < tonumber(lease) then
     redis.call('PEXPIRE', lock, lease)
   end
+  if asks[i] or placed[i] then
+    dequeue(lock, tenure)
+  end
   return 1, first
 end
 
@@ -115,7 +158,7 @@ local function add(value)
   end
 end
 for i = 1, n do
-  local code, first, second = acquire(KEYS[i], KEYS[n + i], strings[i], strings[n + i], unpack(ARGV, 5 * i - 4, 5 * i))
+  local code, first, second = acquire(i, KEYS[i], KEYS[n + i], strings[i], strings[n + i], unpack(ARGV, 5 * i - 4, 5 * i))
   add(code)
   add(first)
   add(second)
