@@ -3,15 +3,18 @@ package lockagent
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // ParseAgentID checks s and returns it as an [AgentID]. It returns an
 // [*OptionError] unless s has between 1 and 64 bytes, all of them ASCII letters,
 // digits, '-' or '_': stores write it into keys, between separators.
 func ParseAgentID(s string) (AgentID, error) {
-	const fine = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	if s == "" || len(s) > 64 || strings.Trim(s, fine) != "" {
+	fine := len(s) >= 1 && len(s) <= 64
+	for i := 0; fine && i < len(s); i++ {
+		c := s[i]
+		fine = 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || c == '-' || c == '_'
+	}
+	if !fine {
 		return "", &OptionError{Option: "agent", Reason: fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'; make one with NewAgentID", s)}
 	}
 	return AgentID(s), nil
