@@ -43,8 +43,8 @@ var scenarios = []scenario{
 	{"handoff", (*bench).handoff},
 	{"reentrant", (*bench).reentrant},
 	{"abandoned", (*bench).abandoned},
-	{"kept-10000", func(b *bench, ctx context.Context) error { return b.kept(ctx, b.plan.KeptFew) }},
-	{"kept-100000", func(b *bench, ctx context.Context) error { return b.kept(ctx, b.plan.KeptMany) }},
+	{"kept-10000", func(b *bench, ctx context.Context) error { return b.kept(ctx, "kept-10000", b.plan.KeptFew) }},
+	{"kept-100000", func(b *bench, ctx context.Context) error { return b.kept(ctx, "kept-100000", b.plan.KeptMany) }},
 	{"once-1000000", (*bench).once},
 }
 
@@ -70,6 +70,14 @@ func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format
 // wants is whether a contender takes part.
 func (b *bench) wants(k contender.Kind) bool {
 	return !k.IsPeer() || b.contenders.MatchString(k.Name)
+}
+
+// rounds is how often a contender is measured.
+func (b *bench) rounds(k contender.Kind) int {
+	if k.Family == contender.Lockagent {
+		return b.plan.OurRounds
+	}
+	return b.plan.PeerRounds
 }
 
 // server is a Redis server of a scenario's own, that has seen nothing before.

@@ -102,24 +102,14 @@ func wayRow(name string, ways, floor []time.Duration) *row {
 
 // handoffs measures n hand-offs, and each floor once for so many of them.
 func (b *bench) handoffs(ctx context.Context, s *server, kind contender.Kind, n, perFloor int, floors *floorWorkers) ([]time.Duration, error) {
-	t := task{Role: "handoff", Contender: kind.Name, Addr: s.Addr()}
-	holder, err := startWorker(ctx, t)
+	pair, err := b.startHandoff(ctx, s, kind)
 	if err != nil {
 		return nil, err
 	}
-	defer holder.end()
-	waiter, err := startWorker(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	defer waiter.end()
+	defer pair.end()
 	var ways []time.Duration
 	for i := range n {
-		o := order{Pause: pause()}
-		if kind.Family == contender.Lockagent && b.slowdown > 0 && len(ways) > 0 {
-			o.Waste = time.Duration(b.slowdown / (1 + b.slowdown) * float64(ways[len(ways)-1]))
-		}
-		way, err := handOver(holder, waiter, o)
+		way, err := pair.once()
 		if err != nil {
 			return nil, err
 		}
@@ -133,26 +123,62 @@ func (b *bench) handoffs(ctx context.Context, s *server, kind contender.Kind, n,
 	return ways, nil
 }
 
-// handOver passes the lock from one process to the other once.
-func handOver(holder, waiter *worker, o order) (time.Duration, error) {
+// handoffPair is two processes that pass a lock from one to the other.
+type handoffPair struct {
+	holder, waiter *worker
+	waste          float64       // part of a hand-off that the holder wastes
+	last           time.Duration // how long the last one took
+}
+
+func (b *bench) startHandoff(ctx context.Context, s *server, kind contender.Kind) (*handoffPair, error) {
+	t := task{Role: "handoff", Contender: kind.Name, Addr: s.Addr()}
+	p := new(handoffPair)
+	if kind.Family == contender.Lockagent {
+		p.waste = b.slowdown / (1 + b.slowdown) // the last one has its waste in it
+	}
+	var err error
+	if p.holder, err = startWorker(ctx, t); err != nil {
+		return nil, err
+	}
+	if p.waiter, err = startWorker(ctx, t); err != nil {
+		p.holder.end()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *handoffPair) end() {
+	p.waiter.end()
+	p.holder.end()
+}
+
+// once passes the lock on once.
+func (p *handoffPair) once() (time.Duration, error) {
 	var locked, unlocked, got, after moment
-	if err := holder.ask(order{What: "lock"}, &locked); err != nil {
+	if err := p.holder.ask(order{What: "lock"}, &locked); err != nil {
 		return 0, err
 	}
-	if err := waiter.say(order{What: "lock"}); err != nil {
+	if err := p.waiter.say(order{What: "lock"}); err != nil {
 		return 0, err
 	}
-	o.What = "unlock"
-	if err := holder.ask(o, &unlocked); err != nil {
+	waste := time.Duration(p.waste * float64(p.last))
+	if err := p.holder.ask(order{What: "unlock", Pause: pause(), Waste: waste}, &unlocked); err != nil {
 		return 0, err
 	}
-	if err := waiter.hear(&got); err != nil {
+	if err := p.waiter.hear(&got); err != nil {
 		return 0, err
 	}
-	if err := waiter.ask(order{What: "unlock"}, &after); err != nil {
+	if got.Error != "" {
+		return 0, fmt.Errorf("lock: %s", got.Error)
+	}
+	if err := p.waiter.ask(order{What: "unlock"}, &after); err != nil {
 		return 0, err
 	}
-	return time.Duration(got.Ended - unlocked.Began), nil
+	if got.Ended < unlocked.Began {
+		return 0, fmt.Errorf("%w: the lock was got %v before it was given back", errOverlap, time.Duration(unlocked.Began-got.Ended))
+	}
+	p.last = time.Duration(got.Ended - unlocked.Began)
+	return p.last, nil
 }
 
 // pause is how long a waiter has waited.

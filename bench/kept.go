@@ -14,9 +14,9 @@ import (
 
 // kept measures what it costs to hold many locks for long. Peers and the floor hold
 // only the smaller number.
-func (b *bench) kept(ctx context.Context, locks int) error {
+func (b *bench) kept(ctx context.Context, name string, locks int) error {
 	t := &table{
-		Name:  "kept-" + strconv.Itoa(locks),
+		Name:  name,
 		Title: fmt.Sprintf("%d locks kept by one process", locks),
 		Columns: []column{
 			{Key: "seconds", Title: "for s"},

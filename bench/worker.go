@@ -110,7 +110,8 @@ func startWorker(ctx context.Context, t task) (*worker, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), workerVariable+"="+string(description))
+	// With the race detector, a process would sleep for a second before it ends.
+	cmd.Env = append(os.Environ(), workerVariable+"="+string(description), "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = dieWithParent()
 	stdin, err := cmd.StdinPipe()
@@ -127,9 +128,13 @@ func startWorker(ctx context.Context, t task) (*worker, error) {
 	return &worker{conversation{json.NewDecoder(bufio.NewReader(stdout)), json.NewEncoder(stdin)}, cmd, stdin}, nil
 }
 
-// end lets the process end by itself, and kills it if it does not.
+// dismiss tells the process that nothing more will be said. It then ends by itself.
+func (w *worker) dismiss() { _ = w.stdin.Close() }
+
+// end dismisses the process and waits until it is gone. One that does not end is
+// killed.
 func (w *worker) end() {
-	_ = w.stdin.Close()
+	w.dismiss()
 	kill := time.AfterFunc(time.Second, func() { _ = w.cmd.Process.Kill() })
 	defer kill.Stop()
 	_ = w.cmd.Wait() // killed is as good

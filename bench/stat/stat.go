@@ -47,10 +47,10 @@ func Median(figures []float64) float64 {
 // noise uses the median of the deviations from the median, so that a round that
 // somebody else's work disturbed counts as one and not by how far it is off.
 func noise(rounds []float64) float64 {
-	if len(rounds) < 2 {
+	middle := Median(rounds)
+	if len(rounds) < 2 || middle == 0 { // of which there are no parts
 		return 0
 	}
-	middle := Median(rounds)
 	deviations := make([]float64, len(rounds))
 	for i, r := range rounds {
 		deviations[i] = math.Abs(r - middle)
