@@ -28,9 +28,11 @@ var gauges = []gauge{
 	{"reentrant", "re-entrant acquire and release: time to that of an echo between two goroutines", false, reentrantGauge},
 }
 
-// Rounds of gauges are short, and many.
+// A round of a gauge changes sides many times, so that what else the machine does
+// meets both.
 const (
-	gaugeWindow     = 250 * time.Millisecond
+	gaugeTurns      = 8
+	gaugeTurn       = 40 * time.Millisecond
 	gaugeShared     = 800 * time.Millisecond
 	gaugeHandOffs   = 10
 	gaugeHandFloors = 4
@@ -72,19 +74,55 @@ func (b *bench) pairOf(ctx context.Context, lanes float64) (s *server, floor, ag
 	return s, floor, agent, all.close, nil
 }
 
+// rateOf is a round of a load as one side of a gauge.
+func (l load) rateOf(ctx context.Context, c *opened) func() (float64, error) {
+	return func() (float64, error) {
+		o, err := l.run(ctx, c.Contender)
+		if err != nil {
+			return 0, err
+		}
+		return o.rate(), nil
+	}
+}
+
+// inTurns returns the ratio of two sides that take turns.
+func inTurns(turns int, ours, base func() (float64, error)) (float64, error) {
+	collect()
+	var above, below float64
+	for range turns {
+		b, err := base()
+		if err != nil {
+			return 0, err
+		}
+		o, err := ours()
+		if err != nil {
+			return 0, err
+		}
+		above, below = above+o, below+b
+	}
+	return above / below, nil
+}
+
+func sum(figures []float64) (total float64) {
+	for _, f := range figures {
+		total += f
+	}
+	return total
+}
+
 func ownGauge(goroutines int) func(*bench, context.Context) (func() (float64, error), func(), error) {
 	return func(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
 		_, floor, agent, shut, err := b.pairOf(ctx, lanes(goroutines))
 		if err != nil {
 			return nil, nil, err
 		}
-		l := load{goroutines: goroutines, window: gaugeWindow, name: ownName, grace: callsEnd}
+		l := load{goroutines: goroutines, window: gaugeTurn, name: ownName, grace: callsEnd}
+		turns := gaugeTurns
+		if goroutines > 64 { // a cycle can take as long as a turn
+			turns, l.window = gaugeTurns/4, 6*gaugeTurn
+		}
 		return func() (float64, error) {
-			found := newSeries()
-			if err := l.pair(ctx, floor.Contender, agent.Contender, newSeries(), found); err != nil {
-				return 0, err
-			}
-			return found.values["x-rate"][0], nil
+			return inTurns(turns, l.rateOf(ctx, agent), l.rateOf(ctx, floor))
 		}, shut, nil
 	}
 }
@@ -95,18 +133,12 @@ func oneGauge(b *bench, ctx context.Context) (func() (float64, error), func(), e
 		return nil, nil, err
 	}
 	ping, stop := newEcho()
-	l := load{goroutines: 64, window: gaugeWindow, name: func(int, int) string { return "bench/one" }}
+	l := load{goroutines: 64, window: gaugeTurn, name: func(int, int) string { return "bench/one" }}
 	return func() (float64, error) {
-		collect()
-		echo, _, err := timed(gaugeWindow/2, ping)
-		if err != nil {
-			return 0, err
-		}
-		o, err := l.run(ctx, agent.Contender)
-		if err != nil {
-			return 0, err
-		}
-		return o.rate() * echo / 1e9, nil
+		return inTurns(gaugeTurns, l.rateOf(ctx, agent), func() (float64, error) {
+			ns, _, err := timed(gaugeTurn/2, ping)
+			return 1e9 / ns, err
+		})
 	}, func() { stop(); shut() }, nil
 }
 
@@ -116,9 +148,9 @@ func sharedGauge(b *bench, ctx context.Context) (func() (float64, error), func()
 		return nil, nil, err
 	}
 	b.plan.SharedWindow = gaugeShared
-	l := load{goroutines: 64, window: gaugeWindow, name: ownName, grace: callsEnd}
+	base := load{goroutines: 64, window: gaugeShared / 4, name: ownName, grace: callsEnd}.rateOf(ctx, floor)
 	return func() (float64, error) {
-		base, err := l.run(ctx, floor.Contender)
+		before, err := base()
 		if err != nil {
 			return 0, err
 		}
@@ -126,7 +158,8 @@ func sharedGauge(b *bench, ctx context.Context) (func() (float64, error), func()
 		if err != nil {
 			return 0, err
 		}
-		return o.rate() / base.rate(), nil
+		after, err := base()
+		return o.rate() / ((before + after) / 2), err
 	}, shut, nil
 }
 
@@ -173,12 +206,12 @@ func handoffGauge(b *bench, ctx context.Context) (read func() (float64, error), 
 }
 
 func reentrantGauge(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
-	b.plan.Window = gaugeWindow
+	b.plan.Window = 2 * gaugeTurn
 	return func() (float64, error) {
-		found, _, err := b.reentrants(ctx, 1)
+		found, echoes, err := b.reentrants(ctx, gaugeTurns)
 		if err != nil {
 			return 0, err
 		}
-		return found.values["x"][0], nil
+		return sum(found.values["ns"]) / sum(echoes.values["ns"]), nil
 	}, func() {}, nil
 }

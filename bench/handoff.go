@@ -73,7 +73,7 @@ func (b *bench) handoff(ctx context.Context) error {
 	for _, f := range []struct {
 		name string
 		ways []time.Duration
-	}{{floorSum, floors.sums}, {floorOne, floors.ones}, {floorAgain, floors.agains}, {floorScript, floors.scripts}, {floorWay, floors.messages}} {
+	}{{floorSum, floors.sums}, {floorOne, floors.ones}, {floorAgain, floors.replies}, {floorScript, floors.scripts}, {floorWay, floors.messages}} {
 		t.Rows = append(t.Rows, wayRow(f.name, f.ways, floors.sums))
 	}
 	t.Rows = append(t.Rows, rows...)

@@ -22,7 +22,7 @@ type Estimate struct {
 	Rounds int `json:"rounds"`
 }
 
-// Of summarizes the figures of several rounds. The Estimate of none is zero.
+// Of sums up the figures of several rounds. The Estimate of none is zero.
 func Of(rounds ...float64) Estimate {
 	if len(rounds) == 0 {
 		return Estimate{}
