@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -34,6 +35,7 @@ func (b *bench) handoff(ctx context.Context) error {
 			{Key: "p99", Title: "p99 µs"},
 			{Key: "max", Title: "max µs"},
 			{Key: "x-p50", Title: "p50 x floor"},
+			{Key: "failed", Title: "failed"},
 		},
 		Notes: []string{
 			"Both clocks are CLOCK_MONOTONIC of one machine; the waiter has waited for 30 to 90 ms, chosen anew each time; the floors are measured in turn with the contenders, after the same pauses.",
@@ -64,11 +66,13 @@ func (b *bench) handoff(ctx context.Context) error {
 		case contender.Redsync, contender.Redislock: // they wait for 100 ms and more
 			n = b.plan.PollerHandOffs
 		}
-		found, err := b.handoffs(ctx, s, kind, n, perFloor, floors)
+		found, failed, err := b.handoffs(ctx, s, kind, n, perFloor, floors)
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.Name, err)
 		}
-		rows = append(rows, wayRow(kind.Name, found, floors.sums))
+		row := wayRow(kind.Name, found, floors.sums)
+		row.Values["failed"] = stat.Of(float64(failed))
+		rows = append(rows, row)
 	}
 	for _, f := range []struct {
 		name string
@@ -100,27 +104,37 @@ func wayRow(name string, ways, floor []time.Duration) *row {
 	return s.row(name)
 }
 
-// handoffs measures n hand-offs, and each floor once for so many of them.
-func (b *bench) handoffs(ctx context.Context, s *server, kind contender.Kind, n, perFloor int, floors *floorWorkers) ([]time.Duration, error) {
+// handoffs measures n hand-offs, and each floor once for so many of them. Those that
+// failed are counted, up to a limit.
+func (b *bench) handoffs(ctx context.Context, s *server, kind contender.Kind, n, perFloor int, floors *floorWorkers) (ways []time.Duration, failed int, err error) {
 	pair, err := b.startHandoff(ctx, s, kind)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	defer pair.end()
-	var ways []time.Duration
+	defer func() { pair.end() }()
 	for i := range n {
 		way, err := pair.once()
-		if err != nil {
-			return nil, err
+		switch {
+		case err == nil:
+			ways = append(ways, way)
+		case failed == 3 || errors.Is(err, errOverlap):
+			return nil, 0, err
+		default: // the two are out of step now
+			failed++
+			pair.end()
+			next, err := b.startHandoff(ctx, s, kind)
+			if err != nil {
+				return nil, 0, err
+			}
+			pair = next
 		}
-		ways = append(ways, way)
 		if i%perFloor == 0 {
 			if err := floors.measure(); err != nil {
-				return nil, fmt.Errorf("floor: %w", err)
+				return nil, 0, fmt.Errorf("floor: %w", err)
 			}
 		}
 	}
-	return ways, nil
+	return ways, failed, nil
 }
 
 // handoffPair is two processes that pass a lock from one to the other.
@@ -197,20 +211,6 @@ type moment struct {
 	Began, Ended int64
 	Again        int64 // when a second thing ended
 	Error        string
-}
-
-// ask gives an order and waits until it is done.
-func (c *conversation) ask(o order, m *moment) error {
-	if err := c.say(o); err != nil {
-		return err
-	}
-	if err := c.hear(m); err != nil {
-		return err
-	}
-	if m.Error != "" {
-		return fmt.Errorf("%s: %s", o.What, m.Error)
-	}
-	return nil
 }
 
 // handoffWorker is the holder or the waiter.

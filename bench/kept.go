@@ -235,7 +235,7 @@ func acquireAll(ctx context.Context, names []string, held []contender.Held, lock
 				if i >= len(names) {
 					return
 				}
-				h, err := lock(ctx, names[i])
+				h, err := lockPatiently(ctx, names[i], lock)
 				if err != nil {
 					failed.Add(1)
 					mu.Lock()
@@ -255,6 +255,16 @@ func acquireAll(ctx context.Context, names []string, held []contender.Held, lock
 		report.Error = first.Error()
 	}
 	return report
+}
+
+// lockPatiently gives up after some time, for there are contenders that can wait for a
+// free lock for ever. The context lives on if the lock was had, because some hold it
+// no longer than that.
+func lockPatiently(ctx context.Context, name string, lock func(context.Context, string) (contender.Held, error)) (contender.Held, error) {
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithCancel(ctx)
+	defer time.AfterFunc(patience, cancel).Stop()
+	return lock(ctx, name)
 }
 
 // renewEvenly renews all locks in every third of their lease, 100 in a call.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/lockagent/lockagent/bench/contender"
@@ -126,6 +127,32 @@ func startWorker(ctx context.Context, t task) (*worker, error) {
 		return nil, err
 	}
 	return &worker{conversation{json.NewDecoder(bufio.NewReader(stdout)), json.NewEncoder(stdin)}, cmd, stdin}, nil
+}
+
+// silence is how long a process may say nothing when it should: more than any task
+// takes.
+const silence = 4 * time.Minute
+
+// hear waits for what the process says. One that is stuck is made to print where, and
+// to end.
+func (w *worker) hear(v any) error {
+	stuck := time.AfterFunc(silence, func() { _ = w.cmd.Process.Signal(syscall.SIGQUIT) })
+	defer stuck.Stop()
+	return w.conversation.hear(v)
+}
+
+// ask gives an order and waits until it is done.
+func (w *worker) ask(o order, m *moment) error {
+	if err := w.say(o); err != nil {
+		return err
+	}
+	if err := w.hear(m); err != nil {
+		return err
+	}
+	if m.Error != "" {
+		return fmt.Errorf("%s: %s", o.What, m.Error)
+	}
+	return nil
 }
 
 // dismiss tells the process that nothing more will be said. It then ends by itself.
