@@ -134,7 +134,20 @@ func (b *bench) besideFloor(ctx context.Context, t *table, l load, kinds []conte
 		rows = append(rows, found.row(kind.Name))
 	}
 	t.Rows = append([]*row{floors.row(contender.Floor)}, rows...)
+	t.Notes = append(t.Notes, bestFloor(rows))
 	return nil
+}
+
+// bestFloor says which configuration of the floor was the fastest.
+func bestFloor(rows []*row) string {
+	best, rate := contender.Floor, 1.0
+	for _, r := range rows {
+		kind, _ := contender.Named(r.Contender)
+		if x := r.Values["x-rate"].Median; kind.Family == contender.Floor && x > rate {
+			best, rate = r.Contender, x
+		}
+	}
+	return fmt.Sprintf("The configuration of the floor that is best for this case: `%s`, %s x `%s`.", best, number(rate), contender.Floor)
 }
 
 // pair is one round of the floor and one of a contender.
