@@ -16,7 +16,7 @@ const patience = 10 * time.Second
 
 // callsEnd is the grace of a load in which nobody waits for anybody: a call that is
 // cancelled may leave its key behind, in the way of the next round.
-const callsEnd = 2 * time.Second
+const callsEnd = time.Second
 
 // load is what some goroutines do with locks for a while.
 type load struct {
