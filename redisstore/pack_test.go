@@ -208,9 +208,8 @@ func TestOneLockTwiceInABatch(t *testing.T) {
 	b.release("orders", one, 9)
 	b.release("orders", one, 1)
 	b.release("orders", two, 1)
-	b.release("orders", one, 9)
 	b.travel(t, server, "")
-	expect(t, "releases", b.released, "false", "true", "false", "false")
+	expect(t, "releases", b.released, "false", "true", "false")
 	if got := server.Do("GET", "lockagent_done:"+string(one)+":{orders}").(string); !strings.HasPrefix(got, "9:0:") {
 		t.Errorf("the last release is %q, want that of tenure 9", got)
 	}
