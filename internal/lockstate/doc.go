@@ -44,17 +44,23 @@
 // attempt was lost, is asked for again under the same number while somebody
 // waits, and withdrawn through Returning when nobody does any more.
 //
+// So is one that waits in the store's queue, which may be passed the lock at any
+// time. Then it goes from Sleeping to Held without having asked; if it is Asking,
+// the pass is Offered, and counts only if the answer does not grant the lock.
+//
 // # Guarantees
 //
 // These are stated against this package, and checked by exploring the interleavings
 // of a small world of two agents and a model of the store, all of them up to a
 // bound: by default the first 50,000 states of each variant, which have at least all
-// schedules of six to nine actions after the set-up, and random walks beyond.
+// schedules of six to ten actions after the set-up, and random walks beyond.
 // LOCKSTATE_STATES sets the bound.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time.
 //     A deadline is the instant before the confirmed store call was sent, plus
 //     the lease, minus a margin; the store counts the lease from a later instant.
+//     Of a lease that began by a pass, that instant is the one at which the last
+//     attempt was sent, plus what passed on the store's clock after its answer.
 //   - The tokens of successive grants grow.
 //   - Every request is answered exactly once, and so is every call to release.
 //   - When everybody has gone, and the store answered before the lease had run
