@@ -70,7 +70,7 @@ func TestCompare(t *testing.T) {
 	}
 	server := redistest.Start(t)
 	model := memstore.New()
-	storetest.CompareWithoutQueue(t,
+	storetest.Compare(t,
 		[2]lockagent.Store{model, model.Share()},
 		[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
 	)

@@ -42,6 +42,8 @@
 //     makes the same call again, which is safe.
 //   - Servers that were restarted, or had their scripts flushed, get the scripts
 //     again with the next call.
+//   - Calls have a connection of their own, except in a Cluster and with Sentinels. It
+//     is looked at before it is used, so that no call suffers for its loss meanwhile.
 //   - All subscriptions of a store share one connection and one goroutine; with
 //     sharded messages, one for each node. When it is lost, it is made again within
 //     about a second of the server being back, everything is subscribed again, and
@@ -115,9 +117,10 @@
 // With one server each lock has a queue, as [lockagent.Store] describes it. A release
 // counts who is subscribed to the channel of the lock: if there are more than the
 // queue has places, a program waits that knows nothing of queues, as those that use
-// Redisson do, and everybody is woken. Subscriptions to a replica are not counted, so
-// with Sentinels there are no queues; nor are there in a Cluster. What is passed on is
-// published to one store. If that has lost its connection, the next in the queue is
+// Redisson do, and everybody is woken. Subscriptions to a replica are not counted:
+// with Sentinels there are no queues, nor are there in a Cluster, but a program that
+// subscribes to a replica of a server without Sentinels is passed over as long as the
+// queue has somebody in it. What is passed on is published to one store. If that has lost its connection, the next in the queue is
 // tried at once; if its process does not run, the lock is free after
 // [lockagent.PassLease].
 //
