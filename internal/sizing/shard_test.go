@@ -1,0 +1,211 @@
+package sizing
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/renewals"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+// spending is what a server has used up.
+type spending struct {
+	cpu      float64 // seconds
+	in, out  float64 // bytes
+	commands float64
+}
+
+func spent(b *testing.B, s *redistest.Server) spending {
+	number := func(section, name string) float64 {
+		n, err := strconv.ParseFloat(s.Info(section, name), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return n
+	}
+	return spending{
+		cpu:      number("cpu", "used_cpu_sys") + number("cpu", "used_cpu_user"),
+		in:       number("stats", "total_net_input_bytes"),
+		out:      number("stats", "total_net_output_bytes"),
+		commands: float64(s.Calls("evalsha")),
+	}
+}
+
+// charge reports what each of n things cost the server while f ran.
+func charge(b *testing.B, s *redistest.Server, n int, f func()) {
+	before := spent(b, s)
+	b.ResetTimer()
+	f()
+	b.StopTimer()
+	after := spent(b, s)
+	each := func(before, after float64) float64 { return (after - before) / float64(n) }
+	b.ReportMetric(1e6*each(before.cpu, after.cpu), "redis-µs/op")
+	b.ReportMetric(each(before.commands, after.commands), "commands/op")
+	b.ReportMetric(each(before.in, after.in), "in-B/op")
+	b.ReportMetric(each(before.out, after.out), "out-B/op")
+}
+
+func openStore(b *testing.B, s *redistest.Server) *redisstore.Store {
+	store, err := redisstore.Open(b.Context(), s.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = store.Close() }) // always nil
+	return store
+}
+
+func openLocks(b *testing.B, cfg channelapi.Config) *channelapi.Locks {
+	locks, err := channelapi.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := locks.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return locks
+}
+
+func cycle(b *testing.B, l *channelapi.Lock) {
+	g := <-l.Acquire(context.Background())
+	if err := g.Err(); err != nil {
+		b.Error(err)
+		return
+	}
+	if err := <-g.Release(context.Background()); err != nil {
+		b.Error(err)
+	}
+}
+
+// BenchmarkCycle acquires and releases locks that nobody else wants, from end to
+// end.
+func BenchmarkCycle(b *testing.B) {
+	server := redistest.Start(b)
+	for _, goroutines := range []int{1, 64, 1024} {
+		b.Run(fmt.Sprintf("goroutines=%d", goroutines), func(b *testing.B) {
+			b.ReportAllocs()
+			locks := openLocks(b, channelapi.Config{Store: openStore(b, server)})
+			charge(b, server, b.N, func() {
+				var all sync.WaitGroup
+				for g := range goroutines {
+					all.Go(func() {
+						lock := locks.Lock(lockagent.Name(fmt.Sprint("own/", g)))
+						for i := g; i < b.N; i += goroutines {
+							cycle(b, lock)
+						}
+					})
+				}
+				all.Wait()
+			})
+		})
+	}
+}
+
+// BenchmarkRivals has two agents want one lock all the time, and nothing handed off
+// inside of either, so that each grant is another conversation with Redis.
+func BenchmarkRivals(b *testing.B) {
+	server := redistest.Start(b)
+	var rivals []*channelapi.Lock
+	for range 2 {
+		rivals = append(rivals, openLocks(b, channelapi.Config{Store: openStore(b, server), HandOffGrants: 1}).Lock("hot"))
+	}
+	charge(b, server, b.N, func() {
+		var all sync.WaitGroup
+		for r, lock := range rivals {
+			all.Go(func() {
+				for i := r; i < b.N; i += len(rivals) {
+					cycle(b, lock)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// BenchmarkRenewal renews kept locks, so many in a command.
+func BenchmarkRenewal(b *testing.B) {
+	const kept = 10_000
+	server := redistest.Start(b)
+	store := openStore(b, server)
+	agent := lockagent.NewAgentID()
+	name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprint("kept/", i)) }
+	var under sync.WaitGroup
+	for i := range kept {
+		under.Add(1)
+		store.Acquire(b.Context(), lockagent.AcquireRequest{Name: name(i), Tenure: lockagent.Tenure{Agent: agent, Number: 1}, Lease: time.Hour, Tokens: 1}, func(_ lockagent.AcquireReply, err error) {
+			if err != nil {
+				b.Error(err)
+			}
+			under.Done()
+		})
+	}
+	under.Wait()
+	for _, together := range []int{1, 11, renewals.Most} {
+		b.Run(fmt.Sprintf("together=%d", together), func(b *testing.B) {
+			charge(b, server, b.N, func() {
+				var under sync.WaitGroup
+				for i := range b.N {
+					last := (i+1)%together == 0 || i == b.N-1
+					under.Add(1)
+					store.Renew(b.Context(), lockagent.RenewRequest{
+						Name: name(i % kept), Tenure: lockagent.Tenure{Agent: agent, Number: 1}, Lease: time.Hour, Urgent: last,
+					}, func(r lockagent.RenewReply, err error) {
+						if err != nil || !r.Held {
+							b.Error(r, err)
+						}
+						under.Done()
+					})
+					if last {
+						under.Wait()
+					}
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkRedisMemory reports what Redis needs for a lock that is held, and for one
+// that was released a moment ago.
+func BenchmarkRedisMemory(b *testing.B) {
+	const locks = 100_000
+	server := redistest.Start(b)
+	memory := func() float64 {
+		n, err := strconv.ParseFloat(server.Info("memory", "used_memory"), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return n
+	}
+	for b.Loop() {
+		server.Do("FLUSHALL")
+		l := openLocks(b, channelapi.Config{Store: openStore(b, server)})
+		empty := memory()
+		grants := make([]<-chan lockagent.Grant, locks)
+		for i := range grants {
+			grants[i] = l.Lock(lockagent.Name(fmt.Sprintf("orders/%08d", i))).Acquire(b.Context())
+		}
+		held := make([]lockagent.Grant, locks)
+		for i, c := range grants {
+			held[i] = <-c
+		}
+		b.ReportMetric((memory()-empty)/locks, "B/held")
+		released := make([]<-chan error, locks)
+		for i, g := range held {
+			released[i] = g.Release(b.Context())
+		}
+		for _, c := range released {
+			if err := <-c; err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric((memory()-empty)/locks, "B/released")
+	}
+}

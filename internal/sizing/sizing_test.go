@@ -1,0 +1,198 @@
+package sizing
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"text/tabwriter"
+	"time"
+)
+
+var (
+	hosts = flag.Int("hosts", 20, "hosts of the fleet; 1000 take some GB of memory and some minutes")
+	locks = flag.Int("locks", 200, "locks that each host keeps")
+)
+
+// row is one line of the table: what the model says, and what was counted.
+type row struct {
+	what        string
+	least, most float64 // of the model; equal, but for a tolerance, if it says one figure
+	got         float64
+}
+
+// about is a row whose model is a figure that may be off by a part of itself.
+func about(what string, want, part, got float64) row {
+	return row{what, want * (1 - part), want * (1 + part), got}
+}
+
+// table holds rows against the model and prints them.
+type table struct {
+	*testing.T
+	out *tabwriter.Writer
+}
+
+func newTable(t *testing.T, w io.Writer, title string) *table {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "%s\t\tmodel\tsimulation\n", title)
+	return &table{t, out}
+}
+
+func (t *table) add(r row) {
+	t.Helper()
+	verdict := ""
+	if r.got < r.least || r.got > r.most {
+		verdict = "not so"
+		t.Errorf("%s: %s, the model says %s", r.what, figure(r.got), r.model())
+	}
+	fmt.Fprintf(t.out, "  %s\t\t%s\t%s\t%s\n", r.what, r.model(), figure(r.got), verdict)
+}
+
+// note is a figure that there is no model of.
+func (t *table) note(what string, got float64) {
+	fmt.Fprintf(t.out, "  %s\t\t\t%s\n", what, figure(got))
+}
+
+func (r row) model() string {
+	if r.most-r.least <= 0.5*r.most {
+		return figure((r.least + r.most) / 2)
+	}
+	return figure(r.least) + " to " + figure(r.most)
+}
+
+func figure(x float64) string {
+	switch {
+	case x == 0 || x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+// The fleet of docs/performance.md, at a size that is quick to run. `make sizing`
+// runs it at full size.
+func TestFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(*hosts, *locks)
+		w := newWorld(t, f, 10*time.Minute)
+		defer w.end(t)
+		w.keep(f.period())
+		w.begin()
+		time.Sleep(2 * f.period())
+		w.steady(t)
+		w.oneDies(t)
+		w.redisRestarts(t)
+	})
+}
+
+// steady is what the fleet costs day by day.
+func (w *world) steady(t *testing.T) {
+	const d = time.Minute
+	time.Sleep(d)
+	s, n := w.meter.last(d), float64(len(w.hosts))
+	short := n * w.holds
+	hot := s.rate(hotGrant)
+	table := newTable(t, t.Output(), fmt.Sprintf("%d hosts keep %d locks each, for %v", w.fleet.hosts, w.fleet.locks, d))
+	defer table.out.Flush()
+	table.add(about("locks renewed /s", n*w.renewals(), 0.001, s.rate(renewal)))
+	table.add(about("renewals, commands /s", n*w.renewCommands(), 0.05, s.rate(renewCommand)))
+	table.add(about("short holds, commands /s", commandsPerHold*short, 0.05, s.rate(acquire)+s.rate(release)-w.hotRate(s)))
+	table.add(row{"contended locks, commands per grant", 2, 2 + float64(w.rivals), s.rate(hotCommand) / hot})
+	table.note("contended locks, grants /s", hot)
+	table.note("contended locks, wake-ups /s", s.rate(wakeUp))
+	table.add(row{"events /s", eventsPerHold * (short + hot) * 0.98, (eventsPerHold + 1) * (short + hot), s.rate(event)})
+	table.note("all commands /s", s.commandRate())
+	table.note("  of one host", s.commandRate()/n)
+	table.note("most in 100 ms, as a multiple of the mean", float64(s.burst(100*time.Millisecond))*10/s.commandRate())
+	table.note("most in 1 s, as a multiple of the mean", float64(s.burst(time.Second))/s.commandRate())
+}
+
+// hotRate is how many of the acquires and releases were about contended locks.
+func (w *world) hotRate(s span) float64 {
+	return s.rate(hotCommand) - s.rate(subscribe) - s.rate(unsubscribe)
+}
+
+// oneDies kills the first host while the second waits for everything it has.
+func (w *world) oneDies(t *testing.T) {
+	dead, heir := w.hosts[0], w.hosts[1]
+	got := heir.standBy(context.Background(), dead)
+	synctest.Wait()
+	const waiting = time.Minute
+	acquires := func(d time.Duration) float64 { return w.meter.last(d).rate(acquire) }
+	before := acquires(time.Minute) // the minute of steady
+	time.Sleep(waiting)
+	during := acquires(waiting - time.Second)
+
+	dead.link.die()
+	died := time.Now()
+	least, most := w.vacancy()
+	time.Sleep(most + time.Second)
+	var after []float64
+	for len(got) > 0 {
+		after = append(after, (<-got).Sub(died).Seconds())
+	}
+	slices.Sort(after)
+	table := newTable(t, t.Output(), "A host dies, another waits for all that it kept")
+	defer table.out.Flush()
+	n := dead.fleet.locks
+	fewest, mostAttempts := w.attempts(n)
+	table.add(row{"before: attempts of those who wait /s", fewest * 0.9, mostAttempts * 1.1, during - before})
+	table.add(about("locks that the other one has got", float64(n), 0, float64(len(after))))
+	if len(after) > 0 {
+		table.add(row{"the first after s", least.Seconds(), most.Seconds(), after[0]})
+		table.note("half of them after s", after[len(after)/2])
+		table.add(row{"the last after s", least.Seconds(), most.Seconds(), after[len(after)-1]})
+	}
+	s := w.meter.last(time.Since(died))
+	table.note("most commands in 100 ms, as a multiple of the mean", float64(s.burst(100*time.Millisecond))*10/s.commandRate())
+	table.add(about("holds lost on other hosts", 0, 0, float64(s.total(lost))))
+}
+
+// redisRestarts takes Redis away for a moment, so that every agent makes sure of
+// everything that it has.
+func (w *world) redisRestarts(t *testing.T) {
+	const away, noticed = 5 * time.Second, time.Second
+	kept := float64((len(w.hosts) - 1) * w.fleet.locks)
+	w.restart(away)
+	time.Sleep(noticed)
+	s := w.meter.last(noticed)
+	table := newTable(t, t.Output(), fmt.Sprintf("Redis restarts with what it had, and is away for %v", away))
+	defer table.out.Flush()
+	table.note("locks kept", kept)
+	table.add(about("of them lost", 0, 0, float64(s.total(lost))))
+	table.note("the second after: commands", float64(s.burst(noticed)))
+	table.note("the second after: most commands in 100 ms", float64(s.burst(100*time.Millisecond)))
+	table.note("the second after: renewals in them", float64(s.total(renewal)))
+	time.Sleep(4 * w.period())
+	late := w.meter.last(2 * w.period())
+	table.note("20 to 40 s later: commands /s", late.commandRate())
+	table.note("20 to 40 s later: most in 100 ms, as a multiple of the mean", float64(late.burst(100*time.Millisecond))*10/late.commandRate())
+	table.note("20 to 40 s later: most in 1 s, as a multiple of the mean", float64(late.burst(time.Second))/late.commandRate())
+}
+
+// All locks of the fleet begin at one instant, so they are renewed at one instant,
+// again and again.
+func TestFleetInStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(*hosts, *locks)
+		w := newWorld(t, f, 10*time.Minute)
+		defer w.end(t)
+		w.keep(0)
+		d := 3 * f.period()
+		time.Sleep(f.period() / 2)
+		time.Sleep(d)
+		s := w.meter.last(d)
+		table := newTable(t, t.Output(), fmt.Sprintf("%d hosts begin to keep %d locks each at one instant", f.hosts, f.locks))
+		defer table.out.Flush()
+		n := float64(f.hosts)
+		table.add(about("locks renewed /s", n*f.renewals(), 0.001, s.rate(renewal)))
+		table.add(about("renewals, commands /s", f.together()/f.period().Seconds(), 0.01, s.rate(renewCommand)))
+		table.add(about("most commands in 100 ms", f.together(), 0.01, float64(s.burst(100*time.Millisecond))))
+		table.note("as a multiple of the mean of 100 ms", float64(s.burst(100*time.Millisecond))*10/s.commandRate())
+		table.note("most in 1 s, as a multiple of the mean", float64(s.burst(time.Second))/s.commandRate())
+	})
+}
