@@ -38,25 +38,57 @@ import (
 // one lock only grow. A repeated or late call can therefore never touch another
 // tenure than its own.
 //
+// # Passing on
+//
+// A store may have a queue for each lock: the tenures that wait for it, in the order
+// in which they came. A Release then passes the lock on to the tenure that has waited
+// longest, in the same instant, and tells that one only, where it would wake everybody
+// else and have all of them try. A store without a queue never says that it queued or
+// passed on anything.
+//
+// A tenure comes into the queue by an Acquire that asks for it and finds the lock
+// busy. It keeps its place when it asks again; the tokens of its newest request count.
+// It leaves the queue when it has been granted the lock, when the lock is passed on to
+// it, when it is released, and when the queue finds that its Store is not subscribed
+// to the lock. An agent has one tenure at a time in the queue of a lock.
+//
+// A Release of a tenure that has the lock passes it on
+//
+//   - if nobody waits outside of the queue: there are no more Stores subscribed to the
+//     lock, other than the releaser's own, than there are tenures in the queue. Who
+//     waits without a place, as a program that knows nothing of queues does, would be
+//     passed over for ever. Otherwise the lock is free and everybody is woken.
+//   - to the first tenure in the queue whose Store is subscribed. Those before it leave
+//     the queue. If there is none, the lock is free and everybody is woken.
+//   - for [PassLease], with as many tokens as were asked for. They begin above the last
+//     one of the lock, and no lower than the clock.
+//
+// Break, the end of a lease and a reset pass nothing on, and a reset empties the queue.
+// The queue reserves nothing: an Acquire that finds the lock free is granted, whoever
+// waits.
+//
 // A Store is safe for concurrent use. Acquire and Release of one tenure are never
 // under way at once; a Release may overtake a Renew, whose reply then does not
 // matter.
 type Store interface {
 	// Acquire tries once to begin a tenure. It is granted if the lock is free, or
 	// if this very tenure has it already (an earlier call whose reply was lost);
-	// then the lease starts anew. It never ends earlier for that. The reply is an ErrWithdrawn if the tenure was
-	// released before, which only a call that arrives late can meet.
+	// then the lease starts anew. It never ends earlier for that. If it is busy, the
+	// tenure is put into the queue, if that is asked for and there is one. The reply is
+	// an ErrWithdrawn if the tenure was released before, which only a call that arrives
+	// late can meet.
 	Acquire(ctx context.Context, req AcquireRequest, done func(AcquireReply, error))
 
 	// Renew starts the lease of a tenure anew. It never shortens what remains.
-	// Implementations coalesce renewals; a renewal may be put off for a small
-	// part of its lease to find company.
+	// Implementations coalesce renewals; a renewal may be put off for a small part of
+	// its lease to find company, and for no more than a tenth of a second.
 	Renew(ctx context.Context, req RenewRequest, done func(RenewReply, error))
 
-	// Release ends a tenure and wakes the agents that wait. Released before it
-	// was acquired, the tenure is withdrawn: an Acquire that arrives later has no
-	// effect. Repeated, it has the same reply. Of an agent's tenures of a
-	// lock, the last to end is remembered for that.
+	// Release ends a tenure and wakes the agents that wait. If one of them is in the
+	// queue, the lock may be passed on to it instead, see above. Released before it was
+	// acquired, the tenure is withdrawn: an Acquire that arrives later has no effect.
+	// Repeated, it has the same reply. Of an agent's tenures of a lock, the last to end
+	// is remembered for that.
 	Release(ctx context.Context, req ReleaseRequest, done func(ReleaseReply, error))
 
 	// Break frees a lock, whoever has it, and wakes the agents that wait. It
@@ -68,15 +100,16 @@ type Store interface {
 	Inspect(ctx context.Context, name Name, done func(Inspection, error))
 
 	// Subscribe has wake called whenever an attempt to acquire may newly succeed:
-	// once the subscription stands, at every release, and whenever the
-	// subscription stands again after it was interrupted, for a release may have
+	// once the subscription stands, at every release that frees the lock, and whenever
+	// the subscription stands again after it was interrupted, for a release may have
 	// been missed. Wake-ups may be spurious and may be lost, so waiters also try
 	// again when the remaining lease of the holder has passed. wake must not
 	// block. After cancel has returned, wake may still be called once.
 	//
-	// wake is given nil, or what has been passed on to a tenure that waited in the
-	// store's queue, see [AcquireRequest]. It may be a tenure of another agent that
-	// shares the Store.
+	// wake is given nil, or what has been passed on to a tenure that came into the
+	// queue through this Store. That may be a tenure of another agent that shares it.
+	// All subscribers are given the same Pass, which must not be changed. It may come
+	// before the reply that tells that the tenure is in the queue, late, and twice.
 	Subscribe(name Name, wake func(*Pass)) (cancel func())
 
 	// OnReset has f called when the store is found to be another incarnation
@@ -123,9 +156,8 @@ type AcquireRequest struct {
 	Floor Token
 
 	// Queue asks that, if the lock is busy, the tenure wait in the store's queue,
-	// so that a Release may pass the lock on to it. It counts only while its agent
-	// is subscribed to the lock. Release takes the tenure out of the queue again, and so does
-	// being granted the lock. Stores need not have a queue.
+	// so that a Release may pass the lock on to it, see [Store]. Subscribe first, or
+	// the place may be lost. Stores need not have a queue.
 	Queue bool
 }
 
@@ -148,10 +180,17 @@ type AcquireReply struct {
 	// Remaining is what is left of the holder's lease, or negative if that has no
 	// end. Only if not granted.
 	Remaining time.Duration
-	// Queued tells that the tenure waits in the store's queue: it may be passed the
-	// lock from now on, until it is released. Only if not granted.
+	// Queued tells that the tenure waits in the store's queue, by this request or an
+	// earlier one: it may be passed the lock from now on, until it is released. Only
+	// if not granted.
 	Queued bool
 }
+
+// PassLease is the lease of a tenure that the lock was passed on to. It is long enough
+// for the message to arrive, and for a hold that goes on to be renewed in time; most
+// are over before. It is short enough that an agent which does not answer holds up the
+// others for a moment only.
+const PassLease = 2 * time.Second
 
 // Pass tells that a Release has passed the lock on to the tenure that had waited
 // longest in the store's queue, as if that had acquired it at the same instant. It
@@ -159,10 +198,7 @@ type AcquireReply struct {
 // granted.
 type Pass struct {
 	Tenure Tenure
-	// Lease is a short one: long enough for the agent to renew it at once, and
-	// short enough that an agent which does not answer holds up the others for a
-	// moment only.
-	Lease time.Duration
+	Lease  time.Duration // [PassLease]
 	// Token is the first of Tokens, which follow each other without a gap.
 	Token  Token
 	Tokens int
@@ -206,7 +242,7 @@ type ReleaseReply struct {
 	// cannot tell: then the agent yields as if there were some.
 	Others int
 	// Passed tells that the lock has been passed on to a tenure that waited in the
-	// store's queue. Then nobody else was woken.
+	// store's queue. Then nobody else was woken, and Others is 0.
 	Passed bool
 }
 

@@ -387,42 +387,6 @@ func TestWaitDoesNotBoundTheReceiver(t *testing.T) {
 	})
 }
 
-// Whoever waits for another agent is woken by its release, over one subscription
-// that is let go when nobody has waited for a while.
-func TestWakeUps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		s := newTap(store.Share())
-		subscriptions := 0
-		s.onSub = func(lockagent.Name, func(*lockagent.Pass)) { subscriptions++ }
-		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
-		for range 5 {
-			g := granted(t, b.Acquire(background, "door", who("ann")))
-			c, d := a.Acquire(background, "door", who("bob")), a.Acquire(background, "door", who("carl"))
-			time.Sleep(time.Second)
-			attempts := s.count("acquire")
-			released(t, g)
-			synctest.Wait()
-			if len(c) != 1 {
-				t.Fatal("not granted at the moment of the release")
-			}
-			if n := s.count("acquire") - attempts; n != 1 {
-				t.Errorf("%d attempts for one wake-up", n)
-			}
-			released(t, granted(t, c))
-			released(t, granted(t, d))
-			if n := s.subscriptions(); n != 1 || subscriptions != 1 {
-				t.Errorf("%d subscriptions, of %d", n, subscriptions)
-			}
-		}
-		time.Sleep(linger)
-		synctest.Wait()
-		if n := s.subscriptions(); n != 0 {
-			t.Errorf("%d subscriptions in the end", n)
-		}
-	})
-}
-
 func TestHugeWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{})

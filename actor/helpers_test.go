@@ -310,7 +310,10 @@ func (o *op) String() string { return fmt.Sprintf("%s %s %d", o.kind, o.name, o.
 // becomes of each.
 type tap struct {
 	lockagent.Store
-	deaf func() bool // if not nil, reports whether a wake-up is lost
+	deaf    func() bool // if not nil, reports whether a wake-up is lost
+	noQueue bool        // nobody is passed a lock
+	// pass, if not nil, is called with every pass instead of wake.
+	pass func(wake func(*lockagent.Pass), p *lockagent.Pass)
 
 	mu      sync.Mutex
 	handler func(*op)                                   // guarded by mu; nil to let all pass
@@ -434,6 +437,7 @@ func (s *tap) over(o *op) {
 }
 
 func (s *tap) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	req.Queue = req.Queue && !s.noQueue
 	o := &op{kind: "acquire", name: req.Name, tenure: req.Tenure, lease: req.Lease}
 	through(s, o, func(done func(lockagent.AcquireReply, error)) { s.Store.Acquire(ctx, req, done) }, done)
 }
@@ -467,7 +471,11 @@ func (s *tap) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) func() 
 		onSub(name, wake)
 	}
 	cancel := s.Store.Subscribe(name, func(p *lockagent.Pass) {
-		if s.deaf == nil || !s.deaf() {
+		switch {
+		case s.deaf != nil && s.deaf():
+		case p != nil && s.pass != nil:
+			s.pass(wake, p)
+		default:
 			wake(p)
 		}
 	})

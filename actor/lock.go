@@ -100,6 +100,12 @@ func (l *lock) handle(m message) {
 	case *wakeMsg:
 		l.woken.Store(false)
 		l.step(lockstate.Woken{})
+	case *passMsg:
+		if m.pass.Token <= l.floor { // the store forgot; asked again, it is told the floor
+			l.step(lockstate.Woken{})
+			return
+		}
+		l.step(lockstate.Passed{Pass: *m.pass})
 	case *resetMsg:
 		l.step(lockstate.StoreReset{})
 	case *tickMsg:
@@ -245,16 +251,24 @@ func (l *lock) subscribe() {
 	case wanted && l.unsubscribe == nil:
 		l.unsubscribe = func() {}
 		defer l.agent.survive("store")
-		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, func(*lockagent.Pass) {
-			if l.woken.CompareAndSwap(false, true) { // one on its way is enough
-				send(l.entry, &wakeMsg{})
-			}
-		})
+		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, l.wake)
 	case !wanted && l.unsubscribe != nil:
 		unsubscribe := l.unsubscribe
 		l.unsubscribe = nil
 		defer l.agent.survive("store")
 		unsubscribe()
+	}
+}
+
+// wake is called by the store.
+func (l *lock) wake(p *lockagent.Pass) {
+	switch {
+	case p != nil:
+		if p.Tenure.Agent == l.agent.cfg.ID {
+			send(l.entry, &passMsg{pass: p})
+		}
+	case l.woken.CompareAndSwap(false, true): // one on its way is enough
+		send(l.entry, &wakeMsg{})
 	}
 }
 

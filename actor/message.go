@@ -42,7 +42,11 @@ type (
 		wait     bool // the wait is over, as opposed to the context
 		err      error
 	}
-	wakeMsg  struct{ nudge }
+	wakeMsg struct{ nudge }
+	passMsg struct {
+		nudge
+		pass *lockagent.Pass
+	}
 	resetMsg struct{ nudge }
 	tickMsg  struct{ nudge }
 )

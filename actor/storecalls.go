@@ -36,6 +36,7 @@ func (l *lock) acquire(values context.Context, e *lockstate.Event) {
 			Lease:  e.Lease,
 			Tokens: e.Tokens,
 			Floor:  l.floor,
+			Queue:  e.Queue,
 		}, done)
 	})
 }

@@ -24,6 +24,7 @@
 //   - A lease ends on the nanosecond, rounded up to whole milliseconds, measured
 //     by the monotonic clock. [lockagent.StoreTime] and tokens never go back,
 //     whatever happens to the wall clock while the process runs.
+//   - It has a queue for each lock, and passes locks on.
 //   - A call never fails with [lockagent.ErrStoreUnavailable].
 //   - Names that are not used any more are forgotten, see [Retention].
 //
@@ -31,17 +32,19 @@
 // under one mutex, so their calls have one order. In that order a lock goes
 //
 //	        Acquire, unless withdrawn
-//	free ------------------------------> held by one tenure
-//	     <------------------------------
+//	free ------------------------------> held by one tenure --+ Release by that very
+//	     <------------------------------                  <---+ tenure passes it on
 //	      Release by that very tenure,
 //	      Break, Reset, or its lease
 //
-// and while it is held an Acquire changes nothing unless that very tenure makes
-// it, nor does a Renew or a Release. The lease of a tenure was counted from an
+// and while it is held nobody but that very tenure changes that: an Acquire of another
+// one only gives it a place in the queue, a Renew changes nothing, and a Release only
+// takes a place away. The lease of a tenure was counted from an
 // instant no earlier than the start of the call that asked for it, so the agent,
 // which counts from that start, stops trusting it no later than the lock is
-// free. A tenure that was released is not granted again, because its number is
-// remembered and only greater ones of that agent are granted.
+// free. For a tenure that was passed the lock, the pass tells the instant. A tenure
+// that was released is not granted again, nor passed the lock, because its number is
+// remembered and only greater ones of that agent are.
 //
 // Why tokens grow: a range of tokens begins above the last one of the lock, and
 // no lower than the clock in microseconds. A lock is forgotten only when the

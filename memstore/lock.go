@@ -10,6 +10,7 @@ import (
 // lock is what the memory knows of a name.
 type lock struct {
 	holder *holder         // nil if the lock is free
+	queue  []place         // who waits, the longest first
 	last   lockagent.Token // the greatest token that was ever reserved
 	value  bool            // something else than a lock is here
 	memos  int             // how many memos there are of this lock

@@ -74,7 +74,8 @@ func (m *memory) lock(name lockagent.Name, now time.Time) *lock {
 	return l
 }
 
-func (m *memory) acquire(req lockagent.AcquireRequest, now time.Time) (lockagent.AcquireReply, error) {
+// acquire is made through the Store by.
+func (m *memory) acquire(req lockagent.AcquireRequest, now time.Time, by *Store) (lockagent.AcquireReply, error) {
 	m.sweep(now)
 	l := m.lock(req.Name, now)
 	reply := lockagent.AcquireReply{At: m.storeTime(now), Incarnation: m.incarnation}
@@ -84,7 +85,11 @@ func (m *memory) acquire(req lockagent.AcquireRequest, now time.Time) (lockagent
 	case l.value:
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	case l.holder != nil && !l.heldBy(req.Tenure):
+		if req.Queue {
+			l.enqueue(place{req.Tenure, req.Tokens, by})
+		}
 		reply.Holder, reply.Remaining = l.holder.String(), l.holder.remaining(now)
+		reply.Queued = l.place(req.Tenure) >= 0
 		return reply, nil
 	}
 	first, err := l.reserve(req.Tokens, req.Floor, reply.At)
@@ -95,6 +100,7 @@ func (m *memory) acquire(req lockagent.AcquireRequest, now time.Time) (lockagent
 		l.holder = &holder{tenure: req.Tenure, count: 1, expires: now}
 	}
 	l.holder.extend(now, req.Lease)
+	l.dequeue(req.Tenure)
 	m.touch(req.Name, req.Tenure.Agent, l, now)
 	reply.Granted, reply.Token = true, first
 	return reply, nil
@@ -109,18 +115,25 @@ func (m *memory) renew(req lockagent.RenewRequest, now time.Time) lockagent.Rene
 	return lockagent.RenewReply{Held: held, At: m.storeTime(now)}
 }
 
-// release also returns the subscriptions to wake once mu is free.
-func (m *memory) release(req lockagent.ReleaseRequest, now time.Time, by *Store) (lockagent.ReleaseReply, []*subscription) {
+// release also returns the subscriptions to wake once mu is free, and what to wake
+// them with.
+func (m *memory) release(req lockagent.ReleaseRequest, now time.Time, by *Store) (lockagent.ReleaseReply, []*subscription, *lockagent.Pass) {
 	m.sweep(now)
 	l := m.lock(req.Name, now)
 	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.storeTime(now)}
 	var woken []*subscription
+	var pass *lockagent.Pass
+	l.dequeue(req.Tenure)
 	if reply.Released {
 		l.holder = nil
-		woken = m.subscribers(req.Name)
-		reply.Others = otherStores(woken, by)
+		subs := m.subscribers(req.Name)
+		if pass, woken = m.passOn(req.Name, l, subs, by, now); pass != nil {
+			reply.Passed = true
+		} else {
+			woken, reply.Others = subs, otherStores(subs, by)
+		}
 	} else if known := m.recall(req.Name, req.Tenure.Agent); known != nil && known.number == req.Tenure.Number {
-		return known.reply, nil
+		return known.reply, nil, nil
 	}
 	// An older number leaves the memo as it is, or a later tenure that was
 	// withdrawn could be granted after all.
@@ -128,7 +141,7 @@ func (m *memory) release(req lockagent.ReleaseRequest, now time.Time, by *Store)
 		remembered := m.touch(req.Name, req.Tenure.Agent, l, now)
 		remembered.number, remembered.reply = req.Tenure.Number, reply
 	}
-	return reply, woken
+	return reply, woken, pass
 }
 
 // breakLock also returns the subscriptions to wake once mu is free.

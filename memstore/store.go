@@ -40,7 +40,7 @@ func (s *Store) acquire(req lockagent.AcquireRequest) (lockagent.AcquireReply, e
 		return lockagent.AcquireReply{}, err
 	}
 	defer s.leave()
-	return s.memory.acquire(req, now)
+	return s.memory.acquire(req, now, s)
 }
 
 // Renew implements [lockagent.Store].
@@ -63,28 +63,28 @@ func (s *Store) renew(req lockagent.RenewRequest) (lockagent.RenewReply, error) 
 // Release implements [lockagent.Store]. Of a tenure that ended longer than
 // [Retention] ago nothing is known: it is answered as one that never began.
 func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	reply, woken, err := s.release(req)
-	wakeAll(woken)
+	reply, woken, pass, err := s.release(req)
+	wakeAll(woken, pass)
 	done(reply, err)
 }
 
-func (s *Store) release(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, []*subscription, error) {
+func (s *Store) release(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, []*subscription, *lockagent.Pass, error) {
 	if err := req.Check(); err != nil {
-		return lockagent.ReleaseReply{}, nil, err
+		return lockagent.ReleaseReply{}, nil, nil, err
 	}
 	now, err := s.enter()
 	if err != nil {
-		return lockagent.ReleaseReply{}, nil, err
+		return lockagent.ReleaseReply{}, nil, nil, err
 	}
 	defer s.leave()
-	reply, woken := s.memory.release(req, now, s)
-	return reply, woken, nil
+	reply, woken, pass := s.memory.release(req, now, s)
+	return reply, woken, pass, nil
 }
 
 // Break implements [lockagent.Store].
 func (s *Store) Break(_ context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
 	reply, woken, err := s.breakLock(name)
-	wakeAll(woken)
+	wakeAll(woken, nil)
 	done(reply, err)
 }
 

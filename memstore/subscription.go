@@ -76,10 +76,11 @@ func otherStores(subs []*subscription, without *Store) int {
 	return len(seen) - 1
 }
 
-// wakeAll is called without mu, because a wake function may call the store.
-func wakeAll(subs []*subscription) {
+// wakeAll is called without mu, because a wake function may call the store. pass is
+// nil if the lock is free.
+func wakeAll(subs []*subscription, pass *lockagent.Pass) {
 	for _, sub := range subs {
-		sub.wake(nil)
+		sub.wake(pass)
 	}
 }
 

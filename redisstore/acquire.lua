@@ -1,78 +1,128 @@
--- acquire.lua tries once to begin a tenure.
+-- acquire.lua tries once to begin a tenure of each of n locks, for one agent.
 --
--- KEYS[1]  the lock: a hash with one field, the tenure that has it
--- KEYS[2]  the last token of the lock
--- KEYS[3]  the last tenure of the lock that this agent released
--- KEYS[4]  the incarnation of the database; none on a Cluster
--- ARGV[1]  the tenure: "<agent>:<number>"
--- ARGV[2]  the number of the tenure
--- ARGV[3]  the lease in ms
--- ARGV[4]  how many tokens
--- ARGV[5]  the floor: a token that has been used
--- ARGV[6]  for how long to keep the last token, in ms
--- ARGV[7]  the greatest token there is
+-- KEYS[i]         a lock: a hash with one field, the tenure that has it
+-- KEYS[n+i]       its last token, if the clock alone does not tell
+-- KEYS[2n+1]      the clock: a time in microseconds after that of all tokens but those
+--                 that are kept for a lock
+-- KEYS[2n+2], [2n+3]  what the agent released in even and in odd minutes, see release.lua
+-- KEYS[2n+4]      the incarnation of the database; none on a Cluster
+-- ARGV[5i-4]      the tenure: "<agent>:<number>"
+-- ARGV[5i-3]      the number of the tenure
+-- ARGV[5i-2]      the lease in ms
+-- ARGV[5i-1]      how many tokens
+-- ARGV[5i]        the floor: a token that has been used
 --
--- Replies, in which now is in microseconds and incarnation '' on a Cluster:
---   {1, now, incarnation, first token}          granted
---   {0, now, incarnation, ms left or -1, holder} another tenure has the lock
---   {-1, now}                                   the tenure was released before
---   {-2, now}                                   not enough tokens are left
+-- Reply: {now, incarnation, ...} with the time in microseconds, an incarnation that
+-- is '' on a Cluster, and for each lock, in order, one of
+--   1, first token            granted
+--   0, ms left or -1, holder  another tenure has the lock
+--   -1                        the tenure was released before
+--   -2                        not enough tokens are left
+--   -3, text                  an error
 --
--- Nothing has been changed unless the lock was granted, except that an
--- incarnation is given a name that had none.
+-- A lock that was not granted has not been changed, and what is wrong with one does
+-- not concern the others. An incarnation is given a name that had none.
 
-local time = redis.call('TIME')
+local greatest_token = 9007199254740991
+local token_retention = 3600000 -- in ms
+local few_tokens = 8 -- that a lock may have without a memory of its own
+
+local call, pcall = redis.call, redis.pcall
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
+local n = math.floor((#KEYS - 3) / 2)
 
--- Numbers of tenures go up to 2^63 and Lua's to 2^53, so they are compared as
--- text: the longer one is greater.
-local released = redis.call('GET', KEYS[3])
-if released then
-  local last, number = string.match(released, '^%d+'), ARGV[2]
-  if #number < #last or (#number == #last and number <= last) then
-    return {-1, now}
-  end
-end
-
-local mine = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
-local left = redis.call('PTTL', KEYS[1])
+-- One command asks about all locks, because the cost of a script is in its commands.
+local strings = call('MGET', unpack(KEYS, n + 1, #KEYS))
+local even = call('HMGET', KEYS[2 * n + 2], unpack(KEYS, 1, n))
+local odd = call('HMGET', KEYS[2 * n + 3], unpack(KEYS, 1, n))
+local all_free = n > 1 and call('EXISTS', unpack(KEYS, 1, n)) == 0
+local granted, last_token = {}, {} -- by this script: a lock may be among the n twice
 
 local incarnation = ''
-if KEYS[4] then
-  incarnation = redis.call('GET', KEYS[4])
+if #KEYS == 2 * n + 4 then
+  incarnation = strings[n + 4]
   if not incarnation then
-    local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
+    local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
     incarnation = string.format('%.0f.%s', now, string.sub(run, 1, 16)) -- as incarnation.lua does
-    redis.call('SET', KEYS[4], incarnation)
+    call('SET', KEYS[2 * n + 4], incarnation)
   end
 end
 
-if not mine and left ~= -2 then
-  -- A read/write lock of another program has a field "mode" beside its holders.
-  local holder = ''
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if field ~= 'mode' then
-      holder = field
-      break
+-- The tokens of this script begin where the clock shows that those of the last one have
+-- ended, also if the time has been set back since. So locks that need few tokens need no
+-- memory of their own. The clock must not run ahead of the time for that.
+local clock, clock_is_kept = math.max(now, strings[n + 1] or 0), false
+local next_clock = clock + (clock < now + 1000 and few_tokens or 1)
+
+-- Numbers of tenures go up to 2^63 and Lua's to 2^53, so they are compared as text:
+-- the longer one is greater.
+local function withdrawn(number, record)
+  local last = string.match(record, '^%d+')
+  return #number < #last or (#number == #last and number <= last)
+end
+
+-- The holder of a lock, or '' if it has none that matters to the tenure.
+local function holder(lock, tenure)
+  local fields = pcall('HKEYS', lock)
+  if fields.err then
+    return nil, fields.err
+  end
+  local other = ''
+  for _, field in ipairs(fields) do
+    if field == tenure then
+      return ''
+    elseif field ~= 'mode' and other == '' then -- which a read/write lock has beside its holders
+      other = field
     end
   end
-  return {0, now, incarnation, left, holder}
+  return other
 end
 
--- A clock is part of the tokens, so they grow even if the last one is forgotten.
-local tokens, last = tonumber(ARGV[4]), tonumber(redis.call('GET', KEYS[2]) or 0)
-local first = math.max(last + 1, ARGV[5] + 1, now)
--- Not the sum is compared: beyond 2^53 it would not be exact.
-if first > ARGV[7] - tokens + 1 then
-  return {-2, now}
+local reply, size = {now, incarnation}, 2
+local function add(code, first, second)
+  reply[size + 1], reply[size + 2], reply[size + 3] = code, first, second
+  size = size + (second and 3 or first and 2 or 1)
 end
-last = first + tokens - 1
--- The last token may be forgotten only when the clock has passed it.
-local keep = tonumber(ARGV[6]) + math.max(0, math.ceil((last - now) / 1000))
-redis.call('SET', KEYS[2], string.format('%.0f', last), 'PX', string.format('%.0f', keep))
 
-redis.call('HSET', KEYS[1], ARGV[1], 1)
-if left < tonumber(ARGV[3]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+for i = 1, n do
+  local lock, a = KEYS[i], 5 * i
+  local tenure, number, lease, tokens, floor = ARGV[a - 4], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1] + 0, ARGV[a] + 0
+
+  local left, other, err = -2, '', nil
+  if not all_free or granted[lock] then
+    left = call('PTTL', lock)
+    if left ~= -2 then
+      other, err = holder(lock, tenure)
+    end
+  end
+
+  local first = math.max(clock, (last_token[lock] or strings[i] or 0) + 1, floor + 1)
+  if (even[i] and withdrawn(number, even[i])) or (odd[i] and withdrawn(number, odd[i])) then
+    add(-1)
+  elseif err then
+    add(-3, err)
+  elseif other ~= '' then
+    add(0, left, other)
+  elseif first > greatest_token - tokens + 1 then -- the sum would not be exact beyond 2^53
+    add(-2)
+  else
+    if not clock_is_kept then
+      call('SET', KEYS[2 * n + 1], string.format('%.0f', next_clock))
+      clock_is_kept = true
+    end
+    local last = first + tokens - 1
+    if last >= next_clock then
+      -- It may be forgotten only when the clock has passed it.
+      local keep = token_retention + math.max(0, math.floor((last - now) / 1000))
+      call('SET', KEYS[n + i], string.format('%.0f', last), 'PX', string.format('%.0f', keep))
+    end
+    granted[lock], last_token[lock] = true, last
+    call('HSET', lock, tenure, '1')
+    if left < lease + 0 then
+      call('PEXPIRE', lock, lease)
+    end
+    add(1, first)
+  end
 end
-return {1, now, incarnation, first}
+return reply

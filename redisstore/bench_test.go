@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ import (
 // client alone. What is compared is the ratio within one run.
 func BenchmarkPair(b *testing.B) {
 	server := redistest.Start(b)
-	for _, goroutines := range []int{1, 64} {
+	for _, goroutines := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("%d/store", goroutines), func(b *testing.B) {
 			store, err := Open(b.Context(), server.URL())
 			if err != nil {
@@ -84,14 +85,16 @@ func pair(store *Store, name lockagent.Name, tenure lockagent.Tenure) error {
 }
 
 func scripts(client rueidis.Client, name lockagent.Name, tenure lockagent.Tenure) error {
-	lock, token, released := string(name), tokenKey(name), releasedKey(name, tenure.Agent)
+	keys := new(text)
+	lock, token, clock := string(name), keys.tokenKey(name), keys.clockKey(place{})
+	even, odd := keys.releasedKeys(tenure.Agent, place{})
 	number := strconv.FormatUint(tenure.Number, 10)
-	if _, err := run(client, acquireScript, []string{lock, token, released, incarnationKey},
-		[]string{tenure.String(), number, "60000", "1", "0", "3600000", "9007199254740991", "run"}); err != nil {
+	if _, err := run(client, acquireScript, []string{lock, token, clock, even, odd, incarnationKey},
+		[]string{tenure.String(), number, "60000", "1", "0"}); err != nil {
 		return err
 	}
-	_, err := run(client, releaseScript, []string{lock, released},
-		[]string{tenure.String(), number, "60000", "PUBLISH", channel(name), "0"})
+	_, err := run(client, releaseScript, []string{lock, even, odd},
+		[]string{"PUBLISH", tenure.String(), number, channel(name), "0"})
 	return err
 }
 
@@ -109,4 +112,67 @@ func floor(b *testing.B, server *redistest.Server) rueidis.Client {
 		b.Fatal(err)
 	}
 	return client
+}
+
+// BenchmarkServer measures what the server itself spends on a lock that is
+// acquired and released, in scripts for many locks.
+func BenchmarkServer(b *testing.B) {
+	server := redistest.Start(b)
+	for _, locks := range []int{1, 16, 64, 256} {
+		b.Run(strconv.Itoa(locks), func(b *testing.B) {
+			client := floor(b, server)
+			defer client.Close()
+			p := newTestPacker()
+			agent := lockagent.NewAgentID()
+			spent := func() float64 {
+				var all float64
+				for line := range strings.Lines(server.Do("INFO", "commandstats").(string)) {
+					if _, stats, of := strings.Cut(line, "cmdstat_evalsha:"); of {
+						var calls, usec float64
+						if _, err := fmt.Sscanf(stats, "calls=%f,usec=%f", &calls, &usec); err != nil {
+							b.Fatal(err)
+						}
+						all += usec
+					}
+				}
+				return all
+			}
+			var number uint64
+			round := func() {
+				number++
+				var batch gathered
+				for i := range locks {
+					req := lockagent.AcquireRequest{Name: lockagent.Name("orders/" + strconv.Itoa(i)), Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: time.Minute, Tokens: 1}
+					batch.acquisitions = append(batch.acquisitions, acquisition{req: req, done: func(r lockagent.AcquireReply, err error) {
+						if err != nil || !r.Granted {
+							b.Fatal(r, err)
+						}
+					}})
+				}
+				for _, c := range p.pack(&batch) {
+					c.done(run(client, c.script, c.keys, c.args))
+				}
+				batch.acquisitions = nil
+				for i := range locks {
+					req := lockagent.ReleaseRequest{Name: lockagent.Name("orders/" + strconv.Itoa(i)), Tenure: lockagent.Tenure{Agent: agent, Number: number}}
+					batch.departures = append(batch.departures, departure{req: req, done: func(r lockagent.ReleaseReply, err error) {
+						if err != nil || !r.Released {
+							b.Fatal(r, err)
+						}
+					}})
+				}
+				for _, c := range p.pack(&batch) {
+					c.done(run(client, c.script, c.keys, c.args))
+				}
+			}
+			round() // the server has the scripts now
+			before := spent()
+			b.ResetTimer()
+			for n := 0; n < b.N; n += locks {
+				round()
+			}
+			rounds := (b.N + locks - 1) / locks
+			b.ReportMetric((spent()-before)*1000/float64(rounds*locks), "server-ns/pair")
+		})
+	}
 }

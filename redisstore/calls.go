@@ -35,54 +35,8 @@ func (s *Store) Acquire(_ context.Context, req lockagent.AcquireRequest, done fu
 		done(lockagent.AcquireReply{}, err)
 		return
 	}
-	keys := []string{string(req.Name), tokenKey(req.Name), releasedKey(req.Name, req.Tenure.Agent)}
-	args := []string{
-		req.Tenure.String(),
-		strconv.FormatUint(req.Tenure.Number, 10),
-		milliseconds(req.Lease),
-		strconv.Itoa(req.Tokens),
-		strconv.FormatUint(uint64(req.Floor), 10),
-		milliseconds(TokenRetention),
-		strconv.FormatUint(uint64(lockagent.MaxToken), 10),
-	}
-	epoch := s.incarnations.known()
-	if !s.cluster {
-		keys = append(keys, incarnationKey)
-	}
-	s.send(string(req.Name), &call{script: acquireScript, keys: keys, args: args, done: func(m rueidis.RedisMessage, err error) {
-		reply, err := parseAcquire(m, err)
-		if reply.Incarnation != "" {
-			s.incarnations.observe(reply.Incarnation, reply.At, epoch)
-		}
-		done(reply, err)
-	}})
-}
-
-func parseAcquire(m rueidis.RedisMessage, err error) (lockagent.AcquireReply, error) {
-	if err != nil {
-		return lockagent.AcquireReply{}, err
-	}
-	r := readReply(m)
-	code := r.number()
-	reply := lockagent.AcquireReply{At: lockagent.StoreTime(r.number())}
-	switch code {
-	case 1:
-		reply.Granted = true
-		reply.Incarnation = r.text()
-		reply.Token = lockagent.Token(r.number())
-	case 0:
-		reply.Incarnation = r.text()
-		reply.Remaining = remaining(r.number())
-		reply.Holder = r.text()
-	case -1:
-		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
-	case -2:
-		return lockagent.AcquireReply{}, &lockagent.OptionError{Option: "tokens", Reason: fmt.Sprintf("the lock has not that many left up to the greatest, %d; ask for fewer, with a floor that was a token", lockagent.MaxToken)}
-	}
-	if r.err != nil {
-		return lockagent.AcquireReply{}, malformed(r.err)
-	}
-	return reply, nil
+	slot := s.slot(string(req.Name))
+	s.lane(slot).acquire(acquisition{req: req, slot: slot, done: done})
 }
 
 // Renew implements [lockagent.Store]. It waits for company for at most a
@@ -92,7 +46,7 @@ func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(l
 		done(lockagent.RenewReply{}, err)
 		return
 	}
-	s.renewals.Add(renewals.Call{Req: req, Slot: slot(string(req.Name)), Done: done})
+	s.renewals.Add(renewals.Call{Req: req, Slot: s.slot(string(req.Name)), Done: done})
 }
 
 // renew sends renewals in one command.
@@ -140,41 +94,15 @@ func parseRenewals(m rueidis.RedisMessage, err error, n int) ([]lockagent.RenewR
 }
 
 // Release implements [lockagent.Store]. A tenure that ended longer than
-// [ReleaseRetention] ago is answered as one that never began.
+// [ReleaseRetention] ago is answered as one that never began. A user who may not
+// publish to the channel of the lock releases it all the same, and wakes nobody.
 func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
 	if err := check(req.Name, req); err != nil {
 		done(lockagent.ReleaseReply{}, err)
 		return
 	}
-	own := "0"
-	switch {
-	case !s.countsOthers():
-		own = "-1"
-	case s.subscriptions.counted(req.Name):
-		own = "1"
-	}
-	keys := []string{string(req.Name), releasedKey(req.Name, req.Tenure.Agent)}
-	args := []string{
-		req.Tenure.String(),
-		strconv.FormatUint(req.Tenure.Number, 10),
-		milliseconds(ReleaseRetention),
-		s.publish,
-		channel(req.Name),
-		own,
-	}
-	s.send(string(req.Name), &call{script: releaseScript, keys: keys, args: args, done: func(m rueidis.RedisMessage, err error) {
-		if err != nil {
-			done(lockagent.ReleaseReply{}, err)
-			return
-		}
-		r := readReply(m)
-		reply := lockagent.ReleaseReply{Released: r.number() == 1, At: lockagent.StoreTime(r.number()), Others: int(r.number())}
-		if r.err != nil {
-			done(lockagent.ReleaseReply{}, malformed(r.err))
-			return
-		}
-		done(reply, nil)
-	}})
+	slot := s.slot(string(req.Name))
+	s.lane(slot).release(departure{req: req, slot: slot, done: done})
 }
 
 // Break implements [lockagent.Store].
@@ -243,6 +171,9 @@ func remaining(pttl int64) time.Duration {
 	return time.Duration(pttl) * time.Millisecond
 }
 
+// refused is the error for the text of an error that concerns one lock of a script.
+func refused(text string) error { return fmt.Errorf("%w: %s", kind(text), text) }
+
 // reply reads the elements of a script's reply, one after the other. The first
 // one that is not as expected sets err, and what comes after it is zero.
 type reply struct {
@@ -250,9 +181,9 @@ type reply struct {
 	err  error
 }
 
-func readReply(m rueidis.RedisMessage) *reply {
+func readReply(m rueidis.RedisMessage) reply {
 	left, err := m.ToArray()
-	return &reply{left: left, err: err}
+	return reply{left: left, err: err}
 }
 
 func (r *reply) next() (m rueidis.RedisMessage) {

@@ -124,7 +124,7 @@ func TestASubscriptionFollowsItsSlot(t *testing.T) {
 		wakes(t, subs[0], other, name(0))
 		wakes(t, subs[9], other, name(9))
 		wakes(t, staying, other, stays)
-		for _, key := range []string{"lockagent_token:", "lockagent_done:"} {
+		for _, key := range []string{"lockagent_token:", "lockagent_clock:", "lockagent_even:", "lockagent_odd:"} {
 			node.Do("EVAL", "for _, k in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', k) end", "0", key+"*")
 		}
 		for _, sub := range subs {

@@ -31,10 +31,12 @@
 //
 // The store passes package storetest, the contract of every store. Beyond that:
 //
-//   - Every call is one script, so it happens at once or not at all, and on the
+//   - Every call is made by a script, so it happens at once or not at all, and on the
 //     server's clock only. A call that was made alone is one command. Calls that
-//     come while others are under way travel together, and renewals are gathered,
-//     up to 100 in one command. The failure of one never touches its neighbours.
+//     come while others are under way travel together: those that acquire are one
+//     command, and so are those that release; in a Cluster one for each slot.
+//     Renewals are gathered, up to 100 in one command. The failure of one never
+//     touches its neighbours.
 //   - A call is answered within [Config.CallTimeout], and at once when the store is
 //     closed. Nothing is tried twice in secret: after ErrStoreUnavailable the caller
 //     makes the same call again, which is safe.
@@ -62,9 +64,9 @@
 // A server that evicts keys when its memory is full may evict locks. Run it with
 // the maxmemory-policy noeviction.
 //
-// A user who may subscribe to some channels and not to others is not told so.
-// Waiters then depend on the end of the lease. So do they when some of the programs
-// in a Cluster use sharded messages and others do not, see [Sharded].
+// A user who may subscribe or publish to some channels and not to others is not
+// told so. Waiters then depend on the end of the lease. So do they when some of the
+// programs in a Cluster use sharded messages and others do not, see [Sharded].
 //
 // An acquire that a network delays for more than [ReleaseRetention] after its
 // tenure was released still takes effect, for one lease.
@@ -76,17 +78,26 @@
 //
 //	key or channel              what                            lives
 //	N                           hash: <agent>:<number> = 1      for the lease
-//	lockagent_token:{N}         the last token                  TokenRetention
-//	lockagent_done:<agent>:{N}  the last release of an agent    ReleaseRetention
-//	lockagent_incarnation       <data>.<run>, see Incarnations  for ever; not in a Cluster
+//	lockagent_token:{N}         the last token, if it was ahead TokenRetention
+//	                            of the clock
 //	redisson_lock__channel:{N}  channel: "0" at every release
+//
+// For all locks together, or in a Cluster for those of one slot, with the slot's tag:
+//
+//	lockagent_clock             a time in microseconds, after   for ever
+//	                            that of all tokens that are
+//	                            not kept for a lock
+//	lockagent_even:<agent>,     hash: the last release of each  ReleaseRetention
+//	lockagent_odd:<agent>       lock, in even and odd minutes   to three times that
+//	lockagent_incarnation       <data>.<run>, see Incarnations  for ever; not in a Cluster
 //
 // No lock can have a name that begins with lockagent_. A user for the store needs
 // these rules, with a pattern for the names of the locks in place of the first:
 //
 //	~orders/* ~lockagent_* &redisson_lock__channel* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +set +del +hset +hdel +hlen +hexists +hkeys +hgetall +pexpire +pttl
+//	+get +mget +set +del +unlink +exists +expire +pexpire +pttl
+//	+hset +hget +hmget +hdel +hlen +hexists +hkeys +hgetall
 //	+publish +subscribe +unsubscribe
 //
 // with Sentinels also +role, and in a Cluster also

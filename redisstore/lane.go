@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +22,34 @@ type call struct {
 	script     *script
 	keys, args []string
 	made       time.Time
+	packed     bool // made by a packer
 	// done is called once, with the reply or an error of the lockagent package.
 	done func(reply rueidis.RedisMessage, err error)
+}
+
+// gathered are calls that wait to travel. Those to acquire and to release a lock
+// become few scripts for many locks; each of the others is one.
+type gathered struct {
+	acquisitions []acquisition
+	departures   []departure
+	calls        []*call
+}
+
+func (g *gathered) empty() bool {
+	return len(g.acquisitions) == 0 && len(g.departures) == 0 && len(g.calls) == 0
+}
+
+// refuse answers all of them with an error.
+func (g *gathered) refuse(err error) {
+	for _, a := range g.acquisitions {
+		a.done(lockagent.AcquireReply{}, err)
+	}
+	for _, d := range g.departures {
+		d.done(lockagent.ReleaseReply{}, err)
+	}
+	for _, c := range g.calls {
+		c.done(rueidis.RedisMessage{}, err)
+	}
 }
 
 // lane carries calls to the server. Those that arrive while others are under way
@@ -30,6 +57,7 @@ type call struct {
 // One goroutine serves a lane, however many calls there are.
 type lane struct {
 	client rueidis.Client
+	packer packer
 	life   context.Context // done when the store is closed
 	bound  time.Duration   // of a call, from when it was made
 	// silence is called when an exchange had no answer, with how long that is.
@@ -37,7 +65,7 @@ type lane struct {
 
 	mu     sync.Mutex // guards what follows
 	work   sync.Cond  // signals that queue is not empty, or closed true
-	queue  []*call
+	queue  gathered
 	closed bool
 }
 
@@ -50,17 +78,37 @@ func newLane(life context.Context, client rueidis.Client, bound time.Duration, s
 // send takes a call. It does not wait.
 func (l *lane) send(c *call) {
 	c.made = time.Now()
+	if !put(l, &l.queue.calls, c) {
+		c.done(rueidis.RedisMessage{}, lockagent.ErrClosed)
+	}
+}
+
+// acquire is like send.
+func (l *lane) acquire(a acquisition) {
+	a.made = time.Now()
+	if !put(l, &l.queue.acquisitions, a) {
+		a.done(lockagent.AcquireReply{}, lockagent.ErrClosed)
+	}
+}
+
+// release is like send.
+func (l *lane) release(d departure) {
+	d.made = time.Now()
+	if !put(l, &l.queue.departures, d) {
+		d.done(lockagent.ReleaseReply{}, lockagent.ErrClosed)
+	}
+}
+
+// put adds to one of the lane's queues. It reports false if the lane is closed.
+func put[T any](l *lane, queue *[]T, c T) bool {
 	l.mu.Lock()
 	closed := l.closed
 	if !closed {
-		l.queue = append(l.queue, c)
+		*queue = append(*queue, c)
 	}
 	l.mu.Unlock()
-	if closed {
-		c.done(rueidis.RedisMessage{}, lockagent.ErrClosed)
-		return
-	}
 	l.work.Signal()
+	return !closed
 }
 
 // close answers the calls that wait. Those under way end when life is done, and
@@ -69,54 +117,77 @@ func (l *lane) close() {
 	l.mu.Lock()
 	l.closed = true
 	waiting := l.queue
-	l.queue = nil
+	l.queue = gathered{}
 	l.mu.Unlock()
 	l.work.Signal()
-	for _, c := range waiting {
-		c.done(rueidis.RedisMessage{}, lockagent.ErrClosed)
-	}
+	waiting.refuse(lockagent.ErrClosed)
 }
 
 // run serves the lane until it is closed.
 func (l *lane) run() {
-	var batch []*call
+	var batch gathered
 	for l.next(&batch) {
-		if batch = l.dropStale(batch); len(batch) > 0 {
-			l.exchange(batch)
+		batch.dropStale(l.bound / 2)
+		if !batch.empty() {
+			l.exchange(l.packer.pack(&batch))
 		}
-		clear(batch[:cap(batch)]) // let go of what was answered
 	}
 }
 
 // next waits for calls and moves them into batch. It reports false if the lane
 // is closed.
-func (l *lane) next(batch *[]*call) bool {
+func (l *lane) next(batch *gathered) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.queue) == 0 && !l.closed {
+	for l.queue.empty() && !l.closed {
 		l.work.Wait()
 	}
-	n := min(len(l.queue), maxBatch)
-	*batch = append((*batch)[:0], l.queue[:n]...)
-	rest := copy(l.queue, l.queue[n:])
-	clear(l.queue[rest:])
-	l.queue = l.queue[:rest]
+	batch.acquisitions = take(&l.queue.acquisitions, batch.acquisitions)
+	batch.departures = take(&l.queue.departures, batch.departures)
+	batch.calls = take(&l.queue.calls, batch.calls)
 	return !l.closed
+}
+
+// take moves at most maxBatch calls out of a queue, in place of an earlier batch.
+// It lets go of what it moves from and to.
+func take[T any](queue *[]T, batch []T) []T {
+	clear(batch)
+	if len(*queue) <= maxBatch {
+		taken := *queue
+		*queue = batch[:0]
+		return taken
+	}
+	batch = append(batch[:0], (*queue)[:maxBatch]...)
+	rest := copy(*queue, (*queue)[maxBatch:])
+	clear((*queue)[rest:])
+	*queue = (*queue)[:rest]
+	return batch
 }
 
 // dropStale answers the calls that waited for half of the bound already. The
 // exchange has the other half, so that each call is answered within the bound.
-func (l *lane) dropStale(batch []*call) []*call {
-	now := time.Now()
-	fresh := batch[:0]
-	for _, c := range batch {
-		if now.Sub(c.made) > l.bound/2 {
-			c.done(rueidis.RedisMessage{}, fmt.Errorf("%w: waited for %v behind calls without an answer", lockagent.ErrStoreUnavailable, l.bound/2))
-			continue
-		}
-		fresh = append(fresh, c)
+func (g *gathered) dropStale(wait time.Duration) {
+	var stale gathered
+	oldest := time.Now().Add(-wait)
+	drop(&g.acquisitions, &stale.acquisitions, func(a *acquisition) bool { return a.made.Before(oldest) })
+	drop(&g.departures, &stale.departures, func(d *departure) bool { return d.made.Before(oldest) })
+	drop(&g.calls, &stale.calls, func(c **call) bool { return (*c).made.Before(oldest) })
+	if !stale.empty() {
+		stale.refuse(fmt.Errorf("%w: waited for %v behind calls without an answer", lockagent.ErrStoreUnavailable, wait))
 	}
-	return fresh
+}
+
+// drop moves the stale calls, which come first: they are in the order in which
+// they were made, but for a few that met in send.
+func drop[T any](from, to *[]T, stale func(*T) bool) {
+	n := 0
+	for n < len(*from) && stale(&(*from)[n]) {
+		n++
+	}
+	if n > 0 {
+		*to = append(*to, (*from)[:n]...)
+		*from = slices.Delete(*from, 0, n)
+	}
 }
 
 // exchange sends the calls in one go, and answers them.

@@ -57,7 +57,7 @@ func TestLayoutOfAHeldLock(t *testing.T) {
 	for name, key := range map[lockagent.Name]string{"orders": ":{orders}", "a{b}c": "::a{b}c"} {
 		server.Do("FLUSHALL")
 		granted := acquire(t, store, wish(name, agentA, 7))
-		if got, want := keys(server), []string{string(name), "lockagent_incarnation", "lockagent_token" + key}; !reflect.DeepEqual(got, sorted(want)) {
+		if got, want := keys(server), []string{string(name), "lockagent_clock", "lockagent_incarnation"}; !reflect.DeepEqual(got, sorted(want)) {
 			t.Errorf("the keys are %q, want %q", got, sorted(want))
 		}
 		if got, want := server.Do("HGETALL", string(name)), []any{string(agentA) + ":7", "1"}; !reflect.DeepEqual(got, want) {
@@ -66,7 +66,16 @@ func TestLayoutOfAHeldLock(t *testing.T) {
 		if left := server.Do("PTTL", string(name)).(int64); left <= 0 || left > 30_000 {
 			t.Errorf("the lock lives for %d ms", left)
 		}
-		if got, want := server.Do("GET", "lockagent_token"+key), strconv.FormatUint(uint64(granted.Token), 10); got != want {
+		if got, want := server.Do("GET", "lockagent_clock"), strconv.FormatUint(uint64(granted.Token)+8, 10); got != want {
+			t.Errorf("the clock shows %q, want %q", got, want)
+		}
+		if got := server.Do("PTTL", "lockagent_clock"); got != int64(-1) {
+			t.Errorf("the clock lives for %d ms", got)
+		}
+		more := wish(name, agentA, 7)
+		more.Tokens = 1000
+		last := acquire(t, store, more).Token + 999
+		if got, want := server.Do("GET", "lockagent_token"+key), strconv.FormatUint(uint64(last), 10); got != want {
 			t.Errorf("the last token is %q, want %q", got, want)
 		}
 		if left := server.Do("PTTL", "lockagent_token"+key).(int64); left <= 0 || left > time.Hour.Milliseconds() {
@@ -84,19 +93,23 @@ func TestLayoutOfAHeldLock(t *testing.T) {
 func TestLayoutOfAReleasedLock(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
-	for name, suffix := range map[lockagent.Name]string{"orders": ":{orders}", "{a}": "::{a}"} {
+	for _, name := range []lockagent.Name{"orders", "{a}"} {
 		server.Do("FLUSHALL")
 		req := wish(name, agentA, 7)
 		acquire(t, store, req)
 		released := release(t, store, req)
-		done := "lockagent_done:" + string(agentA) + suffix
-		if got, want := keys(server), []string{"lockagent_incarnation", "lockagent_token" + suffix, done}; !reflect.DeepEqual(got, sorted(want)) {
+		minute := int64(released.At) / time.Minute.Microseconds()
+		done := []string{"lockagent_even:", "lockagent_odd:"}[minute%2] + string(agentA)
+		if got, want := keys(server), []string{"lockagent_clock", "lockagent_incarnation", done}; !reflect.DeepEqual(got, sorted(want)) {
 			t.Errorf("the keys are %q, want %q", got, sorted(want))
 		}
-		if got, want := server.Do("GET", done), "7:1:"+strconv.FormatInt(int64(released.At), 10)+":0"; got != want {
+		if got, want := server.Do("HGET", done, string(name)), "7:1:"+strconv.FormatInt(int64(released.At), 10)+":0"; got != want {
 			t.Errorf("the release is kept as %q, want %q", got, want)
 		}
-		if left := server.Do("PTTL", done).(int64); left <= 0 || left > time.Minute.Milliseconds() {
+		if got, want := server.Do("HGET", done, ""), strconv.FormatInt(minute, 10); got != want {
+			t.Errorf("the minute is kept as %q, want %q", got, want)
+		}
+		if left := server.Do("PTTL", done).(int64); left <= 2*time.Minute.Milliseconds() || left > 3*time.Minute.Milliseconds() {
 			t.Errorf("the release is kept for %d ms", left)
 		}
 	}

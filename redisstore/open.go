@@ -230,7 +230,7 @@ func (s *Store) rehearse(ctx context.Context) (err error) {
 }
 
 func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
-	key, messages := ownKey(reserved+"rehearsal", name), channel(name)
+	key, messages := new(text).rehearsalKey(name), channel(name)
 	if _, err := s.await(key, &call{script: rehearseScript, keys: []string{key}, args: []string{s.publish, messages}}); err != nil {
 		return err
 	}

@@ -1,54 +1,121 @@
--- release.lua ends a tenure, or withdraws one that has not begun.
+-- release.lua ends a tenure of each of n locks, or withdraws one that has not begun,
+-- for one agent.
 --
--- KEYS[1]  the lock: a hash with one field, the tenure that has it
--- KEYS[2]  the last tenure of the lock that this agent released, as
---          "<number>:<released>:<time>:<others>"
--- ARGV[1]  the tenure: "<agent>:<number>"
--- ARGV[2]  the number of the tenure
--- ARGV[3]  for how long to keep KEYS[2], in ms
--- ARGV[4]  how to wake those who wait: PUBLISH or SPUBLISH
--- ARGV[5]  the channel of the lock
--- ARGV[6]  how many of the channel's subscribers are this agent itself, or -1 if
---          the subscribers cannot be counted
+-- KEYS[i]     a lock: a hash with one field, the tenure that has it
+-- KEYS[n+1], [n+2]  what the agent released in even and in odd minutes: hashes of the
+--             last tenure by lock, as "<number>:<released>:<time>:<others>", with the
+--             minute in the field ''
+-- ARGV[1]     how to wake those who wait: PUBLISH or SPUBLISH
+-- ARGV[4i-2]  the tenure: "<agent>:<number>"
+-- ARGV[4i-1]  the number of the tenure
+-- ARGV[4i]    the channel of the lock
+-- ARGV[4i+1]  how many of the channel's subscribers are this agent itself, or -1 if
+--             the subscribers cannot be counted
 --
--- Reply: {released, time, others}, where released is 1 or 0, time is in
--- microseconds, and others is how many others were woken, or -1 if that is not
--- known. A repeated call has the reply of the first.
+-- Reply: {now, ...} with the time in microseconds, and for each lock, in order, one
+-- of
+--   1, others                  released, and how many others were woken, or -1 if
+--                              that is not known
+--   0                          the tenure did not have the lock
+--   2, released, time, others  the same call was made before, and this was its reply
+--   -1, text                   an error
+--
+-- What is wrong with one lock does not concern the others.
 
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
+local release_retention = 60 -- in s, at least
 
-local last, first_released, first_time, first_others
-local record = redis.call('GET', KEYS[2])
-if record then
-  last, first_released, first_time, first_others = string.match(record, '^(%d+):(%d):(%d+):(%-?%d+)$')
+local call, pcall = redis.call, redis.pcall
+local time = call('TIME')
+local now = string.format('%.0f', time[1] * 1000000 + time[2])
+local n = #KEYS - 2
+
+-- What was released in the minute before the last is forgotten when its hash is needed.
+local minute = math.floor(time[1] / release_retention)
+local recent, before = KEYS[n + 1 + minute % 2], KEYS[n + 1 + (minute + 1) % 2]
+minute = string.format('%.0f', minute)
+local records = call('HMGET', recent, '', unpack(KEYS, 1, n))
+if records[1] ~= minute then
+  call('UNLINK', recent) -- it may be large
+  pcall('HSET', recent, '', minute)
+  call('EXPIRE', recent, 3 * release_retention)
+  records = {}
+end
+local known = {} -- of this script, by lock: a lock may be among the n twice
+local fields, size = {recent}, 1
+
+-- Numbers are compared as text, see acquire.lua.
+local function later(number, record)
+  local last = string.match(record, '^%d+')
+  return #number > #last or (#number == #last and number > last)
 end
 
--- What is no lock is not held by the tenure: that is no error here, for a tenure
--- that could not begin is withdrawn all the same.
-local held = redis.pcall('HEXISTS', KEYS[1], ARGV[1]) == 1
-
-if not held and last == ARGV[2] then
-  return {tonumber(first_released), tonumber(first_time), tonumber(first_others)}
+local reply, length = {tonumber(now)}, 1
+local function add(code, first, second, third)
+  reply[length + 1], reply[length + 2], reply[length + 3], reply[length + 4] = code, first, second, third
+  length = length + (third and 4 or first and 2 or 1)
 end
 
-local released, others = 0, 0
-if held then
-  -- First what a user may not be permitted to do, so that it is all or nothing.
-  local receivers = redis.call(ARGV[4], ARGV[5], '0')
-  redis.call('HDEL', KEYS[1], ARGV[1])
-  released = 1
-  if ARGV[6] == '-1' then
-    others = -1
-  else
-    others = math.max(0, receivers - ARGV[6])
+-- The reply to a call for a tenure that did not have the lock.
+local function repeated(lock, number, record)
+  for _, r in ipairs({record or '', call('HGET', before, lock) or ''}) do
+    local last, released, at, others = string.match(r, '^(%d+):(%d):(%d+):(%-?%d+)$')
+    if last == number then
+      return tonumber(released), tonumber(at), tonumber(others)
+    end
   end
 end
 
--- A later tenure may have been withdrawn before: that must not be forgotten.
--- Numbers are compared as text, see acquire.lua.
-local number = ARGV[2]
-if not last or #number > #last or (#number == #last and number > last) then
-  redis.call('SET', KEYS[2], string.format('%s:%d:%.0f:%d', number, released, now, others), 'PX', ARGV[3])
+for i = 1, n do
+  local lock, a = KEYS[i], 4 * i
+  local number = ARGV[a - 1]
+  local record = known[lock] or records[i + 1]
+  local removed = pcall('HDEL', lock, ARGV[a - 2])
+  local others, err = 0, nil
+  if removed == 1 then
+    local receivers = pcall(ARGV[1], ARGV[a], '0')
+    others = -1
+    -- A user who may not publish there has released the lock all the same.
+    if ARGV[a + 1] ~= '-1' and type(receivers) == 'number' then
+      others = math.max(0, receivers - ARGV[a + 1])
+    end
+  elseif removed ~= 0 then
+    -- What is no lock is not held by the tenure: that is no error here, for a
+    -- tenure that could not begin is withdrawn all the same.
+    if string.find(removed.err, 'WRONGTYPE', 1, true) then
+      removed = 0
+    else
+      err = removed.err
+    end
+  end
+
+  local released, at, woken
+  if removed == 0 then
+    released, at, woken = repeated(lock, number, record)
+  end
+  -- A later tenure may have been withdrawn before: that must not be forgotten.
+  if not err and not released and (not record or later(number, record)) then
+    record = number .. ':' .. removed .. ':' .. now .. ':' .. others
+    known[lock] = record
+    if removed == 1 then
+      fields[size + 1], fields[size + 2] = lock, record
+      size = size + 2
+    else
+      local kept = pcall('HSET', recent, lock, record)
+      err = type(kept) == 'table' and kept.err -- then nothing is withdrawn
+    end
+  end
+
+  if err then
+    add(-1, err)
+  elseif released then
+    add(2, released, at, woken)
+  elseif removed == 1 then
+    add(1, others)
+  else
+    add(0)
+  end
 end
-return {released, now, others}
+if size > 1 then
+  pcall('HSET', unpack(fields)) -- what cannot be remembered has been released all the same
+end
+return reply

@@ -50,15 +50,23 @@ func (s *Store) start() {
 	if s.cluster {
 		lanes = laneCountCluster
 	}
+	s.subscriptions = newSubscriptions(s.wire, s.bound, func(l *link) {
+		s.runs.Go(func() { l.run(s.life) })
+	})
 	for range lanes {
 		l := newLane(s.life, s.client, s.bound, s.dialer.cutSilent)
+		l.packer = packer{
+			publish:       s.publish,
+			cluster:       s.cluster,
+			countsOthers:  s.countsOthers(),
+			subscriptions: s.subscriptions,
+			incarnations:  s.incarnations,
+			send:          l.send,
+		}
 		s.lanes = append(s.lanes, l)
 		s.runs.Go(l.run)
 	}
 	s.renewals = &renewals.Gatherer{BySlot: s.cluster, Send: s.renew}
-	s.subscriptions = newSubscriptions(s.wire, s.bound, func(l *link) {
-		s.runs.Go(func() { l.run(s.life) })
-	})
 	s.incarnations.onReset(s.afterReset)
 }
 
@@ -71,10 +79,19 @@ func (s *Store) afterReset(lockagent.Reset) {
 	}
 }
 
-// send gives a call about a key to its lane.
-func (s *Store) send(key string, c *call) {
-	s.lanes[int(slot(key))*len(s.lanes)/slots].send(c)
+// slot is the hash slot of a key, and 0 where slots mean nothing.
+func (s *Store) slot(key string) uint16 {
+	if !s.cluster {
+		return 0
+	}
+	return slot(key)
 }
+
+// lane is the one for calls about keys of a slot.
+func (s *Store) lane(slot uint16) *lane { return s.lanes[int(slot)*len(s.lanes)/slots] }
+
+// send gives a call about a key to its lane.
+func (s *Store) send(key string, c *call) { s.lane(s.slot(key)).send(c) }
 
 // await sends a call and waits for the reply.
 func (s *Store) await(key string, c *call) (m rueidis.RedisMessage, err error) {

@@ -99,11 +99,11 @@ func (s *subscriptions) remove(t *topic, w *wake) {
 }
 
 // counted reports whether the server may count this store among those who
-// receive a message for a lock.
-func (s *subscriptions) counted(name lockagent.Name) bool {
+// receive a message in a channel.
+func (s *subscriptions) counted(channel string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.topics[channel(name)]
+	t := s.topics[channel]
 	return t != nil && t.stand != absent
 }
 

@@ -15,27 +15,8 @@ var concurrencyClauses = []clause{
 		name: "one tenure at a time has a lock",
 		says: "One owner at a time holds a lock as long as clocks run at about the same rate",
 		prove: func(t *testing.T, h *Harness) {
-			const turns = 15 // of each agent
 			places := []*place{{name: "orders/1"}, {name: "orders/2"}, {name: "orders/3"}}
-			stores := []lockagent.Store{h.Store, h.open(t), h.open(t)}
-			var agents sync.WaitGroup
-			for i := range 12 {
-				p := newParty(t, stores[i%len(stores)])
-				agents.Go(func() {
-					for turn := range turns {
-						if !p.visit(places[(i+turn)%len(places)], uint64(turn+1)) {
-							return
-						}
-					}
-				})
-			}
-			agents.Wait()
-			for _, place := range places {
-				if visits := place.visits.Load(); visits != 12*turns/3 {
-					t.Errorf("lock %q: %d visits, want %d", place.name, visits, 12*turns/3)
-				}
-				newParty(t, h.Store).sees(place.name, "")
-			}
+			h.visitAll(t, places, (*party).visit)
 		},
 	},
 	{
@@ -130,6 +111,31 @@ type place struct {
 	visitor atomic.Pointer[party]
 	token   atomic.Uint64 // of the last visit
 	visits  atomic.Int64
+}
+
+// visitAll has agents with a few stores go to the places, over and over.
+func (h *Harness) visitAll(t *testing.T, places []*place, visit func(*party, *place, uint64) bool) {
+	t.Helper()
+	const agents, turns = 12, 15
+	stores := []lockagent.Store{h.Store, h.open(t), h.open(t)}
+	var all sync.WaitGroup
+	for i := range agents {
+		p := newParty(t, stores[i%len(stores)])
+		all.Go(func() {
+			for turn := range turns {
+				if !visit(p, places[(i+turn)%len(places)], uint64(turn+1)) {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, place := range places {
+		if visits, want := int(place.visits.Load()), agents*turns/len(places); visits != want {
+			t.Errorf("lock %q: %d visits, want %d", place.name, visits, want)
+		}
+		newParty(t, h.Store).sees(place.name, "")
+	}
 }
 
 // visit waits for the lock of a place, and goes there. It reports whether all

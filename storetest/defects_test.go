@@ -25,15 +25,7 @@ var defects = []defect{
 	{"forgets how long a lock is held", "Acquire/a held lock is refused, with what is left of its lease", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Remaining = 0
 	})},
-	{"refuses a tenure that it has granted", "Acquire/a tenure is granted again", func(s *spoilt) {
-		acquire := s.acquire
-		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			if seen, err := s.inspect(req.Name); err == nil && seen.Holder == req.Tenure.String() {
-				return lockagent.AcquireReply{Holder: seen.Holder, Remaining: seen.Remaining}, nil
-			}
-			return acquire(req)
-		}
-	}},
+	{"refuses a tenure that it has granted", "Acquire/a tenure is granted again", refusingTheHolder},
 	{"grants every lock to everybody", "Concurrency/one tenure at a time has a lock", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Granted = true
 	})},
@@ -230,6 +222,16 @@ var defects = []defect{
 			return closeSound()
 		}
 	}},
+}
+
+func refusingTheHolder(s *spoilt) {
+	acquire := s.acquire
+	s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+		if seen, err := s.inspect(req.Name); err == nil && seen.Holder == req.Tenure.String() {
+			return lockagent.AcquireReply{Holder: seen.Holder, Remaining: seen.Remaining}, nil
+		}
+		return acquire(req)
+	}
 }
 
 // asking spoils the requests that acquire.

@@ -27,6 +27,9 @@ type Harness struct {
 	// that cannot be.
 	PlantValue func(t testing.TB, name lockagent.Name)
 
+	// NoQueue says that the store has no queue, so it never passes a lock on.
+	NoQueue bool
+
 	// Reset makes the data disappear, as when a server is emptied or restarted
 	// empty. Nil if that cannot be.
 	Reset func(t testing.TB)
@@ -71,6 +74,8 @@ var contract = []struct {
 	{"Break", breakClauses},
 	{"Inspect", inspectClauses},
 	{"Subscribe", subscribeClauses},
+	{"Queue", queueClauses},
+	{"Pass", passClauses},
 	{"Foreign", foreignClauses},
 	{"BadRequest", badRequestClauses},
 	{"Reset", resetClauses},

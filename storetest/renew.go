@@ -83,7 +83,7 @@ var renewClauses = []clause{
 	},
 	{
 		name: "many renewals at once each have their own reply",
-		says: "Implementations coalesce renewals; a renewal may be put off for a small part of its lease to find company.",
+		says: "Implementations coalesce renewals; a renewal may be put off for a small part of its lease to find company, and for no more than a tenth of a second.",
 		prove: func(t *testing.T, h *Harness) {
 			const locks = 300
 			one, two := h.pair(t)

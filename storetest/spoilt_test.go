@@ -21,6 +21,8 @@ type spoilt struct {
 
 	answers      atomic.Int32 // how many times done is called
 	obeysContext bool
+
+	queue *badQueue // of all stores of a harness, for those defects that make use of it
 }
 
 var _ lockagent.Store = (*spoilt)(nil)

@@ -11,6 +11,9 @@ import (
 type Subscription struct {
 	// C gets a value at a wake-up, unless there is one in it. It is never closed.
 	C <-chan struct{}
+	// Passes gets what is passed on, unless it is full of passes that nobody received.
+	// It is never closed. A pass is no wake-up.
+	Passes <-chan lockagent.Pass
 
 	t      TB
 	name   lockagent.Name
@@ -23,9 +26,16 @@ type Subscription struct {
 // from any goroutine of the test.
 func Subscribe(t TB, s lockagent.Store, name lockagent.Name) *Subscription {
 	t.Helper()
-	wakes := make(chan struct{}, 1)
-	sub := &Subscription{C: wakes, t: t, name: name}
-	sub.cancel = s.Subscribe(name, func(*lockagent.Pass) {
+	wakes, passes := make(chan struct{}, 1), make(chan lockagent.Pass, 16)
+	sub := &Subscription{C: wakes, Passes: passes, t: t, name: name}
+	sub.cancel = s.Subscribe(name, func(p *lockagent.Pass) {
+		if p != nil {
+			select {
+			case passes <- *p:
+			default:
+			}
+			return
+		}
 		sub.count.Add(1)
 		select {
 		case wakes <- struct{}{}:
@@ -48,6 +58,21 @@ func (sub *Subscription) Await() bool {
 	case <-overdue.C:
 		sub.t.Errorf("no wake-up for lock %q within %v", sub.name, Patience)
 		return false
+	}
+}
+
+// AwaitPass waits for a pass. It reports whether one came; if not, the test has
+// failed.
+func (sub *Subscription) AwaitPass() (lockagent.Pass, bool) {
+	sub.t.Helper()
+	overdue := time.NewTimer(Patience)
+	defer overdue.Stop()
+	select {
+	case p := <-sub.Passes:
+		return p, true
+	case <-overdue.C:
+		sub.t.Errorf("no pass of lock %q within %v", sub.name, Patience)
+		return lockagent.Pass{}, false
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ const defectsWanted = "STORETEST_RUN_DEFECTS"
 // their own.
 func TestEveryDefectIsFound(t *testing.T) {
 	if os.Getenv(defectsWanted) != "" {
-		for _, d := range defects {
+		for _, d := range allDefects() {
 			t.Run(d.name, func(t *testing.T) { RunInBubble(t, d.harness) })
 		}
 		return
@@ -80,7 +81,7 @@ func TestEveryDefectIsFound(t *testing.T) {
 	if err == nil {
 		t.Errorf("the suite passed for all defective stores")
 	}
-	for _, d := range defects {
+	for _, d := range allDefects() {
 		if !strings.Contains(string(output), "--- FAIL: "+testName(t.Name(), d.name, d.found)+" ") {
 			t.Errorf("a store that %s was not found out by %q", d.name, d.found)
 		}
@@ -107,17 +108,36 @@ func TestSoundStorePasses(t *testing.T) {
 	RunInBubble(t, defect{spoil: func(*spoilt) {}}.harness)
 }
 
+// So is the queue.
+func TestSoundQueuePasses(t *testing.T) {
+	RunInBubble(t, defect{spoil: withQueue(func(*flaws) {})}.harness)
+}
+
+// A store that has no queue need not have one.
+func TestStoreWithoutAQueuePasses(t *testing.T) {
+	RunInBubble(t, defect{spoil: func(s *spoilt) {
+		s.queue.none = true
+		asking(func(req *lockagent.AcquireRequest) { req.Queue = false })(s)
+	}}.harness)
+}
+
+func allDefects() []defect { return slices.Concat(defects, queueDefects) }
+
 // harness is that of a store in memory, spoilt.
 func (d defect) harness(*testing.T) *Harness {
 	store := memstore.New()
+	queue := &badQueue{}
 	spoil := func(sound lockagent.Store) lockagent.Store {
 		s := newSpoilt(sound)
+		s.queue = queue
 		d.spoil(s)
 		return s
 	}
+	one := spoil(store)
 	return &Harness{
-		Store: spoil(store),
-		Open:  func(testing.TB) lockagent.Store { return spoil(store.Share()) },
+		NoQueue: queue.none,
+		Store:   one,
+		Open:    func(testing.TB) lockagent.Store { return spoil(store.Share()) },
 		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},

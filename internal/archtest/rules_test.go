@@ -157,7 +157,7 @@ var rules = []rule{
 		of:   forUsers,
 		never: []string{
 			"testing/...", "pgregory.net/rapid/...", "go.uber.org/goleak/...", "github.com/stretchr/...",
-			"./internal/...test", "./internal/faultproxy", "./storetest",
+			"./internal/...test", "./internal/redisserver", "./internal/faultproxy", "./storetest",
 		},
 		reach:  indirect,
 		reason: "what only tests need registers flags and adds weight in programs",

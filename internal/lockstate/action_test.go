@@ -23,6 +23,9 @@ const (
 	doSubscribe                   // the subscription of agent a stands
 	doWake                        // the wake-up of agent a arrives
 	doMissWake                    // it does not
+	doPass                        // pass b of agent a arrives
+	doPassTwice                   // it does, and will so again
+	doMissPass                    // it does not
 	doTick                        // the alarm of agent a
 	doWait                        // time goes on to the next instant at which something may happen
 	doBreak                       // an operator breaks the lock through agent a
@@ -77,6 +80,13 @@ func (w *world) actions() (out []action) {
 			add(doWake, i, 0)
 			if w.left.lost > 0 {
 				add(doMissWake, i, 0)
+			}
+		}
+		for b := range a.passes {
+			add(doPass, i, b)
+			if w.left.lost > 0 {
+				add(doPassTwice, i, b)
+				add(doMissPass, i, b)
 			}
 		}
 		if at, ok := a.s.Alarm(); ok && at <= w.now {
@@ -189,7 +199,7 @@ func (w *world) next() (Instant, bool) {
 // fault reports whether an action is one that is bounded by a chance of its own.
 func (d action) fault() bool {
 	switch d.kind {
-	case doLose, doMissWake, doRefuse, doBreak, doReset, doCrash, doGone, doClose:
+	case doLose, doMissWake, doPassTwice, doMissPass, doRefuse, doBreak, doReset, doCrash, doGone, doClose:
 		return true
 	}
 	return false
@@ -239,7 +249,7 @@ func (w *world) do(d action) {
 		failed := *c
 		failed.err = fmt.Errorf("lost: %w", lockagent.ErrStoreUnavailable)
 		// The store executes it later, a second time, or never.
-		*c = storeCall{agent: c.agent, kind: c.kind, number: c.number, lease: c.lease, tokens: c.tokens, zombie: true}
+		*c = storeCall{agent: c.agent, kind: c.kind, number: c.number, lease: c.lease, tokens: c.tokens, queue: c.queue, zombie: true}
 		w.tell(failed.agent, failed.reply())
 	case doRefuse:
 		w.left.refused--
@@ -257,6 +267,19 @@ func (w *world) do(d action) {
 		w.left.lost--
 		w.missed = true
 		w.agent(a).waking = false
+	case doPass, doPassTwice:
+		p := w.agents[a].passes[b]
+		if d.kind == doPassTwice {
+			w.left.lost--
+		} else {
+			g := w.agent(a)
+			g.passes = slices.Delete(g.passes, b, b+1)
+		}
+		w.tell(a, Passed{Pass: p})
+	case doMissPass:
+		w.left.lost--
+		g := w.agent(a)
+		g.passes = slices.Delete(g.passes, b, b+1)
 	case doTick:
 		w.tell(a, Tick{})
 	case doWait:
@@ -272,7 +295,7 @@ func (w *world) do(d action) {
 	case doReset:
 		w.left.resets--
 		w.excuse()
-		w.store.done = nil
+		w.store.done, w.store.queue = nil, nil
 		w.blank = true
 		for i := range w.agents {
 			g := w.agent(i)
@@ -305,7 +328,8 @@ func (w *world) describe(d action) string {
 	names := [...]string{
 		doAsk: "asks", doCancel: "cancel", doRelease: "release", doUnclaimed: "taken back", doClaimed: "was received",
 		doExecute: "executed", doReply: "reply", doLose: "reply lost", doRefuse: "refused", doSubscribe: "subscribed",
-		doWake: "woken", doMissWake: "wake-up lost", doTick: "tick", doWait: "time goes on", doBreak: "break",
+		doWake: "woken", doMissWake: "wake-up lost",
+		doPass: "passed the lock", doPassTwice: "passed the lock, for the first time", doMissPass: "pass lost", doTick: "tick", doWait: "time goes on", doBreak: "break",
 		doReset: "store forgets", doNews: "hears of the reset", doCrash: "crash", doGone: "session closed", doClose: "close",
 	}
 	text := fmt.Sprintf("%4v  ", time.Duration(w.now))

@@ -45,11 +45,14 @@ func (s *State) apply(e *Event) {
 		s.attempt = attempt{
 			number: e.Tenure, sent: e.Now, lease: e.Lease, tokens: e.Tokens, upto: s.queue.last(),
 			unsure: before.unsure, longest: max(before.longest, e.Lease),
+			queued: before.queued, busySent: before.busySent, busyAt: before.busyAt,
 		}
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
 		s.contended = true
+		s.attempt.queued = s.attempt.queued || e.Queued // until it is withdrawn: better once too often
+		s.attempt.busySent, s.attempt.busyAt = s.attempt.sent, e.StoreTime
 	case AttemptFailed:
 		s.phase = sleeping
 		s.retryAt = e.RetryAt
@@ -61,6 +64,10 @@ func (s *State) apply(e *Event) {
 	case AttemptRefused:
 		s.phase = sleeping // from where it is withdrawn if it may have succeeded before
 		s.retryAt = never
+	case Offered:
+		s.attempt.offer = &lockagent.Pass{
+			Lease: e.Lease, Token: e.Token, Tokens: e.Tokens, At: e.StoreTime, Incarnation: e.Incarnation,
+		}
 	case Began:
 		s.phase = held
 		s.renewal = renewal{}

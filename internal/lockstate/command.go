@@ -68,6 +68,12 @@ type (
 	// Woken says that an attempt may newly succeed.
 	Woken struct{}
 
+	// Passed says that the lock was passed on to a tenure of this agent in the store's
+	// queue. A pass to another agent is none of ours. One whose token is not above a
+	// floor that the agent knows must not be granted from: the shell makes it a Woken,
+	// and the next attempt, which finds its own tenure, has tokens above the floor.
+	Passed struct{ Pass lockagent.Pass }
+
 	// StoreReset says that the store may have forgotten the tenure.
 	StoreReset struct{}
 
@@ -101,6 +107,7 @@ func (Break) command()          {}
 func (OwnerGone) command()      {}
 func (Close) command()          {}
 func (Woken) command()          {}
+func (Passed) command()         {}
 func (StoreReset) command()     {}
 func (Tick) command()           {}
 func (AcquireReplied) command() {}

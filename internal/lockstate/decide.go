@@ -37,6 +37,8 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		if s.phase == asking || s.phase == sleeping {
 			out = append(out, Event{Kind: Woke, RetryAt: max(m.Now, s.notBefore)})
 		}
+	case Passed:
+		return s.passed(&c.Pass, m, out)
 	case StoreReset:
 		switch s.phase {
 		case asking, held:
@@ -130,6 +132,9 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 		return append(out, Event{Kind: AttemptRefused, Err: c.Err})
 	case c.Err != nil:
 		out = append(out, Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: c.Err, Unsure: !withdrawn})
+		if e, ok := s.begunBy(s.attempt.offer, s.attempt.busySent, s.attempt.busyAt, m); ok && s.attempt.queued && !withdrawn {
+			return append(out, e)
+		}
 		err := c.Err
 		if withdrawn { // a number was used twice, which no application can do anything about
 			err = lockagent.ErrInternal
@@ -151,11 +156,14 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 		}
 		return s.answerTries(a.upto, lockagent.ErrLeaseTooShort, out)
 	}
+	if e, ok := s.begunBy(s.attempt.offer, s.attempt.sent, r.At, m); ok {
+		return append(out, e)
+	}
 	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, m))
-	if s.attempt.woken || s.attempt.doubt {
+	if s.attempt.woken || s.attempt.doubt || s.attempt.offer != nil {
 		retryAt = m.Now
 	}
-	out = append(out, Event{Kind: FoundBusy, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining})
+	out = append(out, Event{Kind: FoundBusy, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Queued: r.Queued})
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.queue.len()})
 	}
@@ -218,7 +226,11 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 			answer.Reason = lockagent.LostDenied
 		}
 		e := Event{Kind: Returned, Tenure: c.Tenure, StoreTime: c.Reply.At, Released: c.Reply.Released, Count: s.tenure.grants}
-		if c.Reply.Others != 0 {
+		// After a pass there is nobody to yield to. Asking again at once takes the next
+		// place in the queue, and the answer shows the short lease of the pass, so this
+		// agent looks again when that ends: if the one that was passed the lock does not
+		// take it up, those who wait do not depend on its lease for longer.
+		if c.Reply.Others != 0 && !c.Reply.Passed {
 			e.RetryAt = m.Now.add(s.cfg.Yield)
 		}
 		out = append(out, e)

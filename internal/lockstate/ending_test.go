@@ -48,8 +48,12 @@ func (e *exploration) finish(w *world, end ending, path func() []action) {
 		w.do(done[len(done)-1])
 	}
 	// Some things leave a tenure behind that runs out by itself.
-	if !w.store.free(w.now) && !w.dropped && !w.blank {
+	switch {
+	case w.dropped || w.blank:
+	case !w.store.free(w.now):
 		e.report(path(), done, "everybody has gone, but the store has a holder")
+	case len(w.store.queue) > 0:
+		e.report(path(), done, "everybody has gone, but somebody is in the store's queue")
 	}
 }
 
@@ -77,6 +81,8 @@ func (w *world) errand() (action, bool) {
 			return action{kind: doSubscribe, a: agent}, true
 		case a.waking:
 			return action{kind: doWake, a: agent}, true
+		case len(a.passes) > 0:
+			return action{kind: doPass, a: agent}, true
 		case a.resetting:
 			return action{kind: doNews, a: agent}, true
 		case ok && at <= w.now:

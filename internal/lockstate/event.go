@@ -41,18 +41,22 @@ const (
 	// shell asks the store and answers.
 	AskBreak
 
-	// Attempted: the lock is asked of the store. Tenure, Lease, Tokens, Request
+	// Attempted: the lock is asked of the store. Tenure, Lease, Tokens, Queue, Request
 	// (the one at the head). The shell calls the store.
 	Attempted
-	// FoundBusy: somebody else has the lock. RetryAt, Holder, Left.
+	// FoundBusy: somebody else has the lock. RetryAt, Holder, Left, StoreTime, Queued
+	// (the tenure may be passed the lock from now on).
 	FoundBusy
 	// AttemptFailed: the answer is unknown. RetryAt, Err, Unsure (the attempt may
 	// have succeeded, or may yet).
 	AttemptFailed
 	// AttemptRefused: the attempt failed for good. Err.
 	AttemptRefused
-	// Began: the store granted the tenure. Tenure, Sent, Lease, Token, Tokens,
-	// StoreTime, Incarnation.
+	// Offered: the lock was passed on to the tenure while the store is being asked,
+	// whose answer comes first. Tenure, Lease, Token, Tokens, StoreTime, Incarnation.
+	Offered
+	// Began: the store granted the tenure, or passed the lock on to it. Tenure, Sent,
+	// Lease, Token, Tokens, StoreTime, Incarnation.
 	Began
 	// Forgot: nobody waits for the lock any more.
 	Forgot
@@ -100,7 +104,7 @@ type Event struct {
 	Call    CallID
 
 	Tenure      uint64
-	Sent        Instant // when the call was sent that last confirmed the tenure
+	Sent        Instant // when the call was sent that last confirmed the tenure, or as if
 	Lease       time.Duration
 	StoreTime   lockagent.StoreTime // when the store confirmed it
 	Incarnation string
@@ -120,6 +124,7 @@ type Event struct {
 	Holder              string
 	Left                time.Duration
 	Released, Unsure    bool
+	Queue, Queued       bool
 	Urgent              bool
 	TimedOut, Cancelled bool
 	Err                 error

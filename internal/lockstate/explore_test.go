@@ -22,8 +22,8 @@ type variant struct {
 	people []person
 	left   chances
 	change func(*Config)
-	ask    []int // who has asked before, each when the one before got what there was
-	bad    func(*storeModel)
+	ask    []int             // who has asked before, each when the one before got what there was
+	bad    func(*storeModel) // nil, or what is special about the store
 }
 
 var (
@@ -58,6 +58,10 @@ var variants = []variant{
 	{name: "broken", people: three, left: chances{order: 3, lost: 1, broken: 1}, ask: []int{0, 2}},
 	{name: "reset", people: three, left: chances{order: 3, lost: 1, resets: 1}, ask: []int{0, 2}},
 	{name: "crashed", people: three, left: chances{order: 3, lost: 1, crashes: 1}, ask: []int{0, 2}},
+	{name: "passed on", people: threeTwice, left: chances{order: 4, lost: 3}, ask: []int{0, 2}},
+	{name: "passed on and cancelled", people: three, left: chances{order: 4, lost: 2, cancels: 2}, ask: []int{0, 2, 1}},
+	{name: "passed on and broken", people: threeTwice, left: chances{order: 3, lost: 2, broken: 1, resets: 1}, ask: []int{0, 2}},
+	{name: "without a queue", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}, bad: func(m *storeModel) { m.plain = true }},
 	{name: "closed", people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 2}},
 }
 
@@ -123,7 +127,10 @@ func TestSmallWorldWithABadStore(t *testing.T) {
 	}{
 		{"that ends leases early", three, chances{}, func(m *storeModel) { m.early = 3 * tick }, "but the store's lease ends at"},
 		{"that forgets what was withdrawn", three, chances{lost: 1, cancels: 1}, func(m *storeModel) { m.forgetful = true }, "everybody has gone, but the store has a holder"},
-		{"that wakes nobody", three, chances{}, func(m *storeModel) { m.silent = true }, "waits for a lock that is free"},
+		{"that wakes nobody", three, chances{}, func(m *storeModel) { m.silent, m.plain = true, true }, "waits for a lock that is free"},
+		{"that passes a lock on for less than it says", three, chances{}, func(m *storeModel) { m.stingy = 3 * tick }, "but the store's lease ends at"},
+		{"that passes a lock on with old tokens", three, chances{}, func(m *storeModel) { m.recycles = true }, "is granted after"},
+		{"that leaves who is withdrawn in the queue", three, chances{cancels: 1}, func(m *storeModel) { m.sticky = true }, "everybody has gone, but"},
 		// A late attempt of the same tenure, after its lease was extended.
 		{"that shortens a lease", []person{three[0], fixed[1]}, chances{lost: 1, order: 1}, func(m *storeModel) { m.shortens = true }, "but the store's lease ends at"},
 	} {

@@ -168,14 +168,17 @@ func TestFixedLease(t *testing.T) {
 
 // A tenure that was asked for in the name of one request may serve another.
 func TestGrantForAnotherRequestThanTheLockWasAskedFor(t *testing.T) {
-	t.Run("a kept lease after a short fixed one is renewed at once", func(t *testing.T) {
+	t.Run("a kept lease after a short fixed one is renewed when a third of that has passed", func(t *testing.T) {
 		r := newRig(t)
 		r.acquireFixed("ann", 10*time.Second)
 		r.acquire("bob")
 		r.cancel("ann")
 		r.skip()
 		r.granted()
-		r.want("Began", "Granted bob 101", "Renewing 30s")
+		r.want("Began", "Granted bob 101")
+		r.alarmIn(10*time.Second/3, 10*time.Second/3)
+		r.pass(10 * time.Second / 3)
+		r.want("Renewing 30s")
 	})
 	t.Run("a short fixed lease after a kept one just ends earlier", func(t *testing.T) {
 		r := newRig(t)
@@ -293,12 +296,15 @@ func TestLeaseOfEachReentry(t *testing.T) {
 		r.granted()
 		r.skip()
 		r.acquire("ann+")
-		r.want("Requested ann+", "Reentered ann+ 101 x2", "Renewing 30s")
+		r.want("Requested ann+", "Reentered ann+ 101 x2")
+		const third = 10 * time.Second / 3
+		r.pass(third)
+		r.want("Renewing 30s")
 		r.renewed(true)
 		r.want("Renewed")
-		r.pass(9 * time.Second)
+		r.pass(9*time.Second - third)
 		r.want("Ended ann+: expired, 1 left")
-		r.pass(time.Second)
+		r.pass(third + time.Second)
 		r.want("Renewing 30s")
 	})
 	t.Run("a kept one is lost at the fixed hold's deadline if it cannot be extended", func(t *testing.T) {
@@ -308,7 +314,7 @@ func TestLeaseOfEachReentry(t *testing.T) {
 		r.acquire("ann+")
 		r.skip()
 		r.pass(9 * time.Second)
-		r.want("Ended ann+: deadline, 1 left", "Ended ann+: expired", "Returning")
+		r.want("Renewing 30s", "Ended ann+: deadline, 1 left", "Ended ann+: expired", "Returning")
 	})
 	t.Run("two fixed ones end each at their time", func(t *testing.T) {
 		r := newRig(t)

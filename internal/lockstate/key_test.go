@@ -58,6 +58,16 @@ func (k *keyer) collect(w *world) {
 	for i, a := range w.agents {
 		k.numbers[i] = append(k.numbers[i][:0], 0, a.s.attempt.number, a.s.tenure.number)
 		k.tokens = append(k.tokens, a.s.tenure.next, a.s.tenure.last, a.s.holder.token)
+		for j := range a.passes {
+			k.numbers[i] = append(k.numbers[i], a.passes[j].Tenure.Number)
+			k.tokens = append(k.tokens, a.passes[j].Token)
+		}
+		if o := a.s.attempt.offer; o != nil {
+			k.tokens = append(k.tokens, o.Token)
+		}
+	}
+	for _, p := range w.store.queue {
+		k.numbers[p.agent] = append(k.numbers[p.agent], p.number)
 	}
 	for i := range w.calls {
 		c := &w.calls[i]
@@ -108,9 +118,27 @@ func (k *keyer) store(m *storeModel, now Instant) {
 		for _, n := range k.numbers[agent] {
 			t := tenureID{agent, n}
 			d, done := m.finished(t)
-			k.flags(done, d.released, slices.Contains(m.excused, t))
+			k.flags(done, d.released, d.passed, slices.Contains(m.excused, t))
 		}
 	}
+	k.int(int64(len(m.queue)))
+	for _, p := range m.queue {
+		k.int(int64(p.agent))
+		k.number(p.agent, p.number)
+		k.int(int64(p.tokens))
+	}
+}
+
+// clock is an instant on the store's clock that has passed.
+func (k *keyer) clock(t lockagent.StoreTime, now Instant) { k.int(int64(storeTime(now).Sub(t))) }
+
+// pass is one that an agent may yet take up. Which instants there were matters only
+// then.
+func (k *keyer) pass(p *lockagent.Pass, t *attempt, now Instant) {
+	k.token(p.Token)
+	k.int(int64(p.Tokens))
+	k.clock(p.At, now)
+	k.flags(p.At >= t.busyAt)
 }
 
 func (k *keyer) agent(i int, a *agentModel, now Instant) {
@@ -135,7 +163,18 @@ func (k *keyer) agent(i int, a *agentModel, now Instant) {
 
 	t := &s.attempt
 	k.number(i, t.number)
-	k.flags(t.unsure, t.woken, t.doubt)
+	k.flags(t.unsure, t.queued, t.woken, t.doubt, t.offer != nil)
+	if t.offer != nil {
+		k.pass(t.offer, t, now)
+	}
+	if t.queued {
+		k.int(int64(t.busyAt.Sub(storeTime(t.busySent))))
+	}
+	k.int(int64(len(a.passes)))
+	for j := range a.passes {
+		k.number(i, a.passes[j].Tenure.Number)
+		k.pass(&a.passes[j], t, now)
+	}
 	k.int(int64(t.longest))
 	if s.phase == asking {
 		k.since(t.sent, now, t.lease)
@@ -202,11 +241,14 @@ func (k *keyer) calls(w *world) {
 		k.number(c.agent, c.number)
 		k.int(int64(c.lease))
 		k.flags(c.executed, c.zombie, c.err != nil, errors.Is(c.err, lockagent.ErrWithdrawn),
-			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0)
+			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0, c.release.Passed, c.queue, c.acquire.Queued)
 		k.token(c.acquire.Token)
 		k.int(int64(c.acquire.Remaining))
 		if c.kind == callAcquire && !c.zombie {
 			k.since(c.sent, w.now, c.lease)
+			if c.acquire.Queued {
+				k.int(int64(c.acquire.At.Sub(storeTime(c.sent))))
+			}
 		}
 		ends = append(ends, len(k.buf))
 	}

@@ -104,6 +104,13 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 		},
 		"woken": func(*rapid.T) { s.do(Woken{}) },
 		"reset": func(*rapid.T) { s.do(StoreReset{}) },
+		"passed": func(t *rapid.T) {
+			s.do(Passed{Pass: lockagent.Pass{
+				Tenure: lockagent.Tenure{Number: s.someTenure(t)}, Lease: someSpan.Draw(t, "lease"), Token: s.token + 1, Tokens: 3,
+				At: storeTime(s.now).Add(-someSpan.Draw(t, "late")),
+			}})
+			s.token += 100
+		},
 		"acquireReplied": func(t *rapid.T) {
 			c := AcquireReplied{Tenure: s.someTenure(t), Err: someErr.Draw(t, "err")}
 			if c.Err == nil {
@@ -113,6 +120,7 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 					s.token += 100
 				} else {
 					c.Reply.Remaining = someSpan.Draw(t, "remaining") - 5*time.Second
+					c.Reply.Queued = rapid.Bool().Draw(t, "queued")
 				}
 			}
 			s.do(c)
@@ -128,6 +136,7 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 				Tenure: s.someTenure(t), Err: someErr.Draw(t, "err"),
 				Reply: lockagent.ReleaseReply{
 					Released: rapid.Bool().Draw(t, "released"), At: storeTime(s.now), Others: rapid.IntRange(-1, 1).Draw(t, "others"),
+					Passed: rapid.Bool().Draw(t, "passed"),
 				},
 			})
 		},

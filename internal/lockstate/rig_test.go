@@ -336,6 +336,22 @@ func (r *rig) busy(left time.Duration) {
 	r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: left}, nil)
 }
 
+// queued answers that the lock is busy, and that the tenure waits in the queue.
+func (r *rig) queued(left time.Duration) {
+	r.t.Helper()
+	r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: left, At: storeTime(r.now), Queued: true}, nil)
+}
+
+// passedOn tells of a pass that the store made at an instant, with three tokens.
+func (r *rig) passedOn(at Instant) {
+	r.t.Helper()
+	first := r.token + 1
+	r.token += 3
+	r.step(Passed{Pass: lockagent.Pass{
+		Tenure: lockagent.Tenure{Agent: "this", Number: r.asked}, Lease: lockagent.PassLease, Token: first, Tokens: 3, At: storeTime(at), Incarnation: "one",
+	}})
+}
+
 func (r *rig) attemptFails(err error) {
 	r.t.Helper()
 	r.acquireReplied(lockagent.AcquireReply{}, err)

@@ -1,6 +1,8 @@
 package lockstate
 
 import (
+	"time"
+
 	"github.com/lockagent/lockagent"
 )
 
@@ -106,7 +108,7 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 		switch {
 		case s.queue.len() > 0 && (m.Now >= s.retryAt || s.queue.tries > 0):
 			return s.attempted(m), true
-		case s.queue.len() == 0 && s.attempt.unsure:
+		case s.queue.len() == 0 && s.attempt.mayHave():
 			return Event{Kind: Returning, Tenure: s.attempt.number}, true
 		case s.queue.len() == 0:
 			return Event{Kind: Forgot}, true
@@ -135,15 +137,22 @@ func (s *State) moveOn(m Moment) (Event, bool) {
 }
 
 // renewing is urgent unless it comes in its own time, as the renewal of a kept lease
-// does when a third of that has passed.
+// does when a third of that has passed, and can be put off a little.
 func (s *State) renewing(m Moment) Event {
+	// The store puts off by a small part of the lease that is asked for, but not by more
+	// than a tenth of a second, for which half of this leaves room.
+	const roomy = 2 * time.Second
 	lease := s.renewalLease(m)
-	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < lease/2
+	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < min(lease, max(s.tenure.lease, roomy))/2
 	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
 }
 
 func (s *State) attempted(m Moment) Event {
-	e := Event{Kind: Attempted, Tenure: s.attempt.number, Tokens: s.tokens(), Request: s.queue.head().Request}
+	e := Event{
+		Kind: Attempted, Tenure: s.attempt.number, Tokens: s.tokens(), Request: s.queue.head().Request,
+		// The queue passes over who has not subscribed. A try is over before its turn.
+		Queue: s.contended && s.queue.len() > s.queue.tries,
+	}
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
 	}

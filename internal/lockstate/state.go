@@ -61,8 +61,16 @@ type attempt struct {
 	tokens int
 	upto   RequestID // the youngest request when it was sent
 	unsure bool      // a call with this number may have succeeded
+	queued bool      // it waits in the store's queue, and may be passed the lock unasked
 	woken  bool      // a wake-up came while the call was under way
 	doubt  bool      // the store was reset while the call was under way
+
+	// The last call with this number that was answered busy was sent at busySent, and
+	// the store's clock showed busyAt at some instant after that. Set if queued.
+	busySent Instant
+	busyAt   lockagent.StoreTime
+
+	offer *lockagent.Pass // came while the call was under way
 
 	longest time.Duration // lease that was asked for under this number
 }
@@ -81,6 +89,10 @@ type tenure struct {
 	grants      int
 	unsure      bool // an attempt before the one that was answered may arrive yet
 }
+
+// mayHave reports whether the tenure may get the lock, or have it, without our
+// knowing. Then it must not be forgotten, but withdrawn.
+func (a *attempt) mayHave() bool { return a.unsure || a.queued }
 
 // storeUpper is the latest that the store's clock can show at now: it showed
 // storeTime at some instant after the call was sent.
@@ -205,11 +217,11 @@ func (s *State) Alarm() (at Instant, ok bool) {
 // is never if what the store has confirmed is enough.
 func (s *State) renewalDue() Instant {
 	at := never
-	watchdog := s.cfg.Watchdog
+	lease := min(s.cfg.Watchdog, s.tenure.lease) // a tenure that was passed the lock has a short one
 	for i := range s.holder.grants {
 		switch g := &s.holder.grants[i]; {
 		case g.fixed == 0: // kept: renew when a third of the lease has passed
-			at = min(at, s.tenure.deadline.add(-Trust(watchdog)+watchdog/3))
+			at = min(at, s.tenure.deadline.add(-Trust(lease)+lease/3))
 		case g.fixed > s.tenure.deadline: // handed off with less than it needs
 			at = s.tenure.sent
 		}

@@ -58,7 +58,7 @@ var kindNames = [...]string{
 	Requested: "Requested", Queued: "Queued", Answered: "Answered", Granted: "Granted", Reentered: "Reentered",
 	Recalled: "Recalled", Ended: "Ended", Unlocked: "Unlocked", AskBreak: "AskBreak",
 	Attempted: "Attempted", FoundBusy: "FoundBusy", AttemptFailed: "AttemptFailed", AttemptRefused: "AttemptRefused",
-	Began: "Began", Forgot: "Forgot",
+	Offered: "Offered", Began: "Began", Forgot: "Forgot",
 	Renewing: "Renewing", Renewed: "Renewed", RenewFailed: "RenewFailed", Denied: "Denied",
 	Returning: "Returning", Returned: "Returned", ReturnFailed: "ReturnFailed", Dropped: "Dropped",
 	Woke: "Woke", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed",

@@ -39,7 +39,7 @@ type person struct {
 
 // chances bound how often what is not part of a quiet day may happen.
 type chances struct {
-	lost    int // replies or wake-ups that do not arrive
+	lost    int // replies, wake-ups or passes that do not arrive, or passes that arrive twice
 	refused int // calls that the store refuses for good
 	order   int // things that happen before what is next in order, see [world.errand]
 	late    int // ticks that the machine delivers too late
@@ -80,8 +80,9 @@ type agentModel struct {
 	tenure     uint64 // last one asked for
 	ledger     ledger
 	subscribed bool
-	waking     bool // a wake-up is on its way
-	resetting  bool // the news of a reset is on its way
+	waking     bool             // a wake-up is on its way
+	passes     []lockagent.Pass // on their way
+	resetting  bool             // the news of a reset is on its way
 	calls      CallID
 	crashed    bool
 }
@@ -100,6 +101,7 @@ func newWorld(people []person, left chances, change func(*Config)) *world {
 
 func (w *world) clone() *world {
 	c := *w
+	c.store.queue = slices.Clone(w.store.queue)
 	c.store.done = slices.Clone(w.store.done)
 	c.store.excused = slices.Clone(w.store.excused)
 	c.calls = slices.Clone(w.calls)
@@ -111,6 +113,7 @@ func (w *world) agent(i int) *agentModel {
 	c := *w.agents[i]
 	c.s = clone(c.s)
 	c.ledger = c.ledger.clone()
+	c.passes = slices.Clone(c.passes)
 	w.agents[i] = &c
 	return &c
 }
@@ -145,7 +148,7 @@ func (w *world) tell(i int, c Command) {
 		switch e.Kind {
 		case Attempted:
 			a.tenure = e.Tenure
-			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, lease: e.Lease, tokens: e.Tokens})
+			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, lease: e.Lease, tokens: e.Tokens, queue: e.Queue})
 		case Renewing:
 			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, lease: e.Lease})
 		case Returning:

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/lockagent/lockagent/internal/redisserver"
 )
 
 // slots is how many slots a Cluster has.
@@ -48,7 +50,7 @@ func StartCluster(t testing.TB, n int, opts ...Option) *Cluster {
 }
 
 func (c *Cluster) meet(node *Server) {
-	node.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(c.Nodes[0].port))
+	node.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(c.Nodes[0].Port()))
 }
 
 // AddReplica adds a replica of one of the nodes, and returns when it has the data.
@@ -60,7 +62,7 @@ func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
 	c.AwaitOK(t)
 	id := of.Do("CLUSTER", "MYID").(string)
 	await(t, "the replica to know its master", func() bool {
-		_, err := replica.try("CLUSTER", "REPLICATE", id)
+		_, err := replica.Server.Do("CLUSTER", "REPLICATE", id)
 		return err == nil
 	})
 	await(t, "the replica to follow", func() bool {
@@ -68,7 +70,7 @@ func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
 	})
 	for _, node := range c.Nodes {
 		await(t, "the nodes to know the replica", func() bool {
-			replicas, _ := node.try("CLUSTER", "REPLICAS", id)
+			replicas, _ := node.Server.Do("CLUSTER", "REPLICAS", id)
 			list, _ := replicas.([]any)
 			return len(list) > 0
 		})
@@ -84,10 +86,10 @@ func (c *Cluster) AwaitOK(t testing.TB) {
 	members := slices.Concat(c.Nodes, c.Replicas)
 	for _, node := range members {
 		await(t, "the Cluster to come together", func() bool {
-			info, _ := node.try("CLUSTER", "INFO")
-			return field(info, "cluster_state") == "ok" &&
-				field(info, "cluster_known_nodes") == strconv.Itoa(len(members)) &&
-				field(info, "cluster_size") == strconv.Itoa(len(c.Nodes))
+			info, _ := node.Server.Do("CLUSTER", "INFO")
+			return redisserver.Field(info, "cluster_state") == "ok" &&
+				redisserver.Field(info, "cluster_known_nodes") == strconv.Itoa(len(members)) &&
+				redisserver.Field(info, "cluster_size") == strconv.Itoa(len(c.Nodes))
 		})
 	}
 }

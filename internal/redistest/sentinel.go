@@ -26,11 +26,11 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	t.Helper()
 	s := &Sentinel{t: t}
 	s.A = Start(t, opts...)
-	s.B = Start(t, append(opts, WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(s.A.port)))...)
+	s.B = Start(t, append(opts, WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(s.A.Port())))...)
 	s.Watcher = Start(t, func(w *Server) {
-		w.args = []string{"--sentinel"}
-		w.config = []string{
-			"sentinel monitor " + MasterSet + " 127.0.0.1 " + strconv.Itoa(s.A.port) + " 1",
+		w.config.Args = []string{"--sentinel"}
+		w.config.Lines = []string{
+			"sentinel monitor " + MasterSet + " 127.0.0.1 " + strconv.Itoa(s.A.Port()) + " 1",
 			"sentinel down-after-milliseconds " + MasterSet + " 5000",
 			"sentinel failover-timeout " + MasterSet + " 10000",
 		}
@@ -40,7 +40,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	})
 	s.A.AwaitReplica()
 	await(t, "the Sentinel to know the replica", func() bool {
-		reply, _ := s.Watcher.try("SENTINEL", "REPLICAS", MasterSet)
+		reply, _ := s.Watcher.Server.Do("SENTINEL", "REPLICAS", MasterSet)
 		replicas, _ := reply.([]any)
 		for _, r := range replicas {
 			if f := fields(r); f["master-link-status"] == "ok" && f["role-reported"] == "slave" {
@@ -72,7 +72,7 @@ func (s *Sentinel) Failover() {
 func (s *Sentinel) AwaitMaster(server *Server) {
 	s.t.Helper()
 	await(s.t, "the failover", func() bool {
-		reply, _ := s.Watcher.try("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterSet)
+		reply, _ := s.Watcher.Server.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterSet)
 		addr, _ := reply.([]any)
 		return len(addr) == 2 &&
 			net.JoinHostPort(addr[0].(string), addr[1].(string)) == server.Addr() &&

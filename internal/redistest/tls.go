@@ -12,42 +12,35 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent/internal/redisserver"
 )
 
 // certificates is what a server needs to speak TLS.
 type certificates struct {
-	port      int
 	cert, key string // paths
 	roots     *x509.CertPool
 }
 
 // WithTLS has the server listen with TLS on a second port. See [Server.TLSURL].
 func WithTLS() Option {
-	return func(s *Server) { s.certs = newCertificates(s.t, s.dir) }
+	return func(s *Server) {
+		s.certs = newCertificates(s.t, s.dir)
+		s.config.TLS = &redisserver.TLS{Cert: s.certs.cert, Key: s.certs.key}
+	}
 }
 
 // TLSURL is the server's address with TLS, as a URL.
 func (s *Server) TLSURL() string {
-	u := url.URL{Scheme: "rediss", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.certs.port))}
+	u := url.URL{Scheme: "rediss", Host: s.TLSAddr()}
 	return u.String()
 }
 
 // TLSConfig is the configuration of a client that trusts the server.
 func (s *Server) TLSConfig() *tls.Config {
 	return &tls.Config{RootCAs: s.certs.roots, MinVersion: tls.VersionTLS12}
-}
-
-func (c *certificates) config() []string {
-	return []string{
-		"tls-port " + strconv.Itoa(c.port),
-		"tls-cert-file " + c.cert,
-		"tls-key-file " + c.key,
-		"tls-ca-cert-file " + c.cert,
-		"tls-auth-clients no",
-	}
 }
 
 // newCertificates makes a certificate for 127.0.0.1 that is its own authority.

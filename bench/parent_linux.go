@@ -1,9 +1,8 @@
-package redistest
+package main
 
 import "syscall"
 
-// dieWithParent has a server end even if the test binary is killed before it
-// could clean up.
+// dieWithParent has a worker end even if this process is killed.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -1,4 +1,4 @@
-package redistest
+package redisserver
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 )
 
 // Conn is one connection to a server. It speaks just enough of the protocol
-// (RESP2) for tests, and shares no code with what they test. It is for one
+// (RESP2) to run and watch a server, and shares no code with what is tested. It is for one
 // goroutine at a time.
 type Conn struct {
 	conn net.Conn
@@ -24,7 +24,9 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
-func dial(addr, password string) (*Conn, error) {
+// Dial connects to a server, and says the password of its default user if there is
+// one.
+func Dial(addr, password string) (*Conn, error) {
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return nil, err
@@ -70,7 +72,7 @@ func (c *Conn) read() (any, error) {
 	}
 	line = strings.TrimSuffix(line, "\r\n")
 	if line == "" {
-		return nil, fmt.Errorf("redistest: empty reply")
+		return nil, fmt.Errorf("redisserver: empty reply")
 	}
 	kind, rest := line[0], line[1:]
 	switch kind {
@@ -81,7 +83,7 @@ func (c *Conn) read() (any, error) {
 	}
 	n, err := strconv.ParseInt(rest, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("redistest: reply %q: %w", line, err)
+		return nil, fmt.Errorf("redisserver: reply %q: %w", line, err)
 	}
 	switch {
 	case kind == ':':
@@ -106,5 +108,5 @@ func (c *Conn) read() (any, error) {
 		}
 		return replies, nil
 	}
-	return nil, fmt.Errorf("redistest: reply %q", line)
+	return nil, fmt.Errorf("redisserver: reply %q", line)
 }

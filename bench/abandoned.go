@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockagent/lockagent/bench/contender"
+	"github.com/lockagent/lockagent/bench/stat"
+)
+
+// abandoned measures requests whose context is cancelled at a random moment, and
+// what they leave behind.
+func (b *bench) abandoned(ctx context.Context) error {
+	t := &table{
+		Name:  "abandoned",
+		Title: "Abandoned requests: context cancelled at a random moment of an acquire, 64 goroutines with a lock each",
+		Columns: []column{
+			{Key: "completed", Title: "completed/s, none cancelled"},
+			{Key: "abandoned", Title: "abandoned/s"},
+			{Key: "x", Title: "abandoned x completed", Spread: true},
+			{Key: "beside", Title: "completed beside them/s"},
+			{Key: "keys", Title: "keys left"},
+			{Key: "goroutines", Title: "goroutines left"},
+		},
+		Notes: []string{
+			"A round without cancelling is followed by one in which each acquire is cancelled after a random part of the median wait of the first; in both, each request makes a context and a timer. Those that were granted in spite of it are completed, with their release. " +
+				"Keys and goroutines are looked at when at most 3 s have passed. Keys of lockagent's memory of tokens and releases are not locks, and expire.",
+		},
+	}
+	b.results.Tables = append(b.results.Tables, t)
+	for _, kind := range contender.Kinds {
+		if !kind.Waits || !b.wants(kind) {
+			continue
+		}
+		rounds := b.plan.PeerRounds
+		if !kind.IsPeer() {
+			rounds = b.plan.OurRounds
+		}
+		found, err := b.abandonedBy(ctx, kind, rounds)
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind.Name, err)
+		}
+		t.Rows = append(t.Rows, found.row(kind.Name))
+	}
+	return nil
+}
+
+func (b *bench) abandonedBy(ctx context.Context, kind contender.Kind, rounds int) (*series, error) {
+	s, err := startServer()
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	c, err := b.open(ctx, kind, s, lanes(64))
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	found := newSeries()
+	for round := range rounds {
+		// What a round left behind is not in the way of the next.
+		name := func(g int) string { return fmt.Sprintf("bench/%d/%d", round, g) }
+		collect()
+		completing := abandon{window: b.plan.Window, name: name}.run(ctx, c.Contender)
+		before := runtime.NumGoroutine()
+		collect()
+		abandoning := abandon{window: b.plan.Window, name: name, within: completing.waits.At(50)}.run(ctx, c.Contender)
+		found.add("completed", completing.completed)
+		found.add("abandoned", abandoning.abandoned)
+		found.add("x", abandoning.abandoned/completing.completed)
+		found.add("beside", abandoning.completed)
+		keys, goroutines, err := s.left(before)
+		if err != nil {
+			return nil, err
+		}
+		found.add("keys", float64(keys))
+		found.add("goroutines", float64(goroutines))
+	}
+	return found, nil
+}
+
+// left waits a while until no locks and no more goroutines than before are left, and
+// returns what is.
+func (s *server) left(goroutines int) (keys, more int, err error) {
+	for end := time.Now().Add(3 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if keys, err = s.locks("bench/"); err != nil {
+			return 0, 0, err
+		}
+		more = max(0, runtime.NumGoroutine()-goroutines)
+		if keys == 0 && more == 0 || time.Now().After(end) {
+			return keys, more, nil
+		}
+	}
+}
+
+// locks counts the keys of locks whose names have that part.
+func (s *server) locks(part string) (int, error) {
+	reply, err := s.watch.Do("KEYS", "*"+part+"*")
+	if err != nil {
+		return 0, err
+	}
+	keys, _ := reply.([]any)
+	n := 0
+	for _, key := range keys {
+		if name, _ := key.(string); !strings.HasPrefix(name, "lockagent_") {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// abandon is requests that are given up at a random moment within some time, or
+// never if that is 0.
+type abandon struct {
+	window, within time.Duration
+	name           func(goroutine int) string
+}
+
+type abandonOutcome struct {
+	completed, abandoned float64 // per second
+	waits                *stat.Histogram
+}
+
+func (a abandon) run(ctx context.Context, c contender.Contender) abandonOutcome {
+	var completed, abandoned atomic.Int64
+	var over atomic.Bool
+	var waits stat.Recorder
+	var all sync.WaitGroup
+	if s, ok := c.(*contender.Slowed); ok {
+		s.Begin()
+	}
+	begin := time.Now()
+	for g := range 64 {
+		name := a.name(g)
+		all.Go(func() {
+			for !over.Load() {
+				ok := a.once(ctx, c, g, name, &waits)
+				switch {
+				case over.Load():
+				case ok:
+					completed.Add(1)
+				default:
+					abandoned.Add(1)
+				}
+			}
+		})
+	}
+	time.Sleep(a.window)
+	over.Store(true)
+	seconds := time.Since(begin).Seconds()
+	all.Wait()
+	return abandonOutcome{float64(completed.Load()) / seconds, float64(abandoned.Load()) / seconds, waits.Histogram()}
+}
+
+// once reports whether the lock was granted, and then released.
+func (a abandon) once(ctx context.Context, c contender.Contender, g int, name string, waits *stat.Recorder) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience) // a library may need a deadline
+	defer cancel()
+	after := patience
+	if a.within > 0 {
+		after = rand.N(a.within)
+	}
+	timer := time.AfterFunc(after, cancel)
+	defer timer.Stop()
+	begin := time.Now()
+	held, err := c.Lock(ctx, name)
+	waits.Record(g, time.Since(begin))
+	if err != nil {
+		return false
+	}
+	return held.Unlock() == nil
+}

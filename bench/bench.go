@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/lockagent/lockagent/bench/commandstats"
+	"github.com/lockagent/lockagent/bench/contender"
+	"github.com/lockagent/lockagent/internal/redisserver"
+)
+
+// bench is one run of the program.
+type bench struct {
+	plan       plan
+	contenders *regexp.Regexp // those that are measured beside floor and lockagent
+	slowdown   float64        // wasted by lockagent, to see that it is noticed
+	progress   io.Writer
+	results    *results
+}
+
+// scenario is something that is measured.
+type scenario struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+var scenarios = []scenario{
+	{"own-1", func(b *bench, ctx context.Context) error { return b.own(ctx, 1) }},
+	{"own-64", func(b *bench, ctx context.Context) error { return b.own(ctx, 64) }},
+	{"own-1024", func(b *bench, ctx context.Context) error { return b.own(ctx, 1024) }},
+	{"paced", (*bench).paced},
+	{"cold", (*bench).cold},
+	{"one-64", func(b *bench, ctx context.Context) error { return b.contended(ctx, oneProcess) }},
+	{"one-8x8", func(b *bench, ctx context.Context) error { return b.contended(ctx, eightProcesses) }},
+	{"one-8x8-5ms", func(b *bench, ctx context.Context) error { return b.contended(ctx, eightProcesses5ms) }},
+	{"handoff", (*bench).handoff},
+	{"reentrant", (*bench).reentrant},
+	{"abandoned", (*bench).abandoned},
+	{"kept-10000", func(b *bench, ctx context.Context) error { return b.kept(ctx, b.plan.KeptFew) }},
+	{"kept-100000", func(b *bench, ctx context.Context) error { return b.kept(ctx, b.plan.KeptMany) }},
+	{"once-1000000", (*bench).once},
+}
+
+// all runs the scenarios whose names match.
+func (b *bench) all(ctx context.Context, only *regexp.Regexp) error {
+	start := time.Now()
+	for _, s := range scenarios {
+		if !only.MatchString(s.name) {
+			continue
+		}
+		began := time.Now()
+		if err := s.run(b, ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		b.say("%-14s %5.1f s", s.name, time.Since(began).Seconds())
+	}
+	b.results.Took = time.Since(start).Seconds()
+	return nil
+}
+
+func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
+
+// wants is whether a contender takes part.
+func (b *bench) wants(k contender.Kind) bool {
+	return !k.IsPeer() || b.contenders.MatchString(k.Name)
+}
+
+// server is a Redis server of a scenario's own, that has seen nothing before.
+type server struct {
+	*redisserver.Server
+	dir   string
+	watch *redisserver.Conn
+}
+
+func startServer() (*server, error) {
+	dir, err := os.MkdirTemp("", "bench") // short, for the socket
+	if err != nil {
+		return nil, err
+	}
+	s := &server{dir: dir}
+	if s.Server, err = redisserver.Start(dir, redisserver.Config{}); err == nil {
+		s.watch, err = s.Dial()
+	}
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *server) stop() {
+	if s.watch != nil {
+		s.watch.Close()
+	}
+	if s.Server != nil {
+		s.Kill()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// file is a path for a file that goes with the server.
+func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
+
+// counts asks what the server has counted.
+func (s *server) counts() (commandstats.Counts, error) {
+	info, err := s.watch.Do("INFO", "commandstats")
+	if err != nil {
+		return nil, err
+	}
+	text, _ := info.(string)
+	return commandstats.Parse(text), nil
+}
+
+// opened is a contender at work.
+type opened struct {
+	contender.Contender
+	kind contender.Kind
+}
+
+// open opens a contender. lanes is how many of its cycles can be at work at a time.
+func (b *bench) open(ctx context.Context, kind contender.Kind, s *server, lanes float64) (*opened, error) {
+	c, err := kind.Open(ctx, s.Addr())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind.Name, err)
+	}
+	// What is done once, such as loading scripts, is not measured.
+	if held, err := c.Lock(ctx, "warm-up"); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%s: %w", kind.Name, err)
+	} else if err := held.Unlock(); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%s: %w", kind.Name, err)
+	}
+	if kind.Family == contender.Lockagent {
+		c = slow(c, b.slowdown, lanes)
+	}
+	return &opened{c, kind}, nil
+}
+
+// slow has a contender waste time, if it is to waste any.
+func slow(c contender.Contender, part, lanes float64) contender.Contender {
+	if part == 0 {
+		return c
+	}
+	return &contender.Slowed{Contender: c, Part: part, Lanes: lanes}
+}
+
+// lanes is how many goroutines can be at work at a time.
+func lanes(goroutines int) float64 { return float64(min(goroutines, runtime.GOMAXPROCS(0))) }
+
+// ownName is a lock that one goroutine has for itself.
+func ownName(goroutine, _ int) string { return ownNames[goroutine] }
+
+// ownNames are made before anything is measured.
+var ownNames = func() (names [1024]string) {
+	for g := range names {
+		names[g] = "bench/" + strconv.Itoa(g)
+	}
+	return names
+}()
+
+// collect has the garbage of one measurement not burden the next.
+func collect() { runtime.GC() }

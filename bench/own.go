@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockagent/lockagent/bench/contender"
+	"github.com/lockagent/lockagent/bench/stat"
+)
+
+// own measures locks that nobody contends for: each goroutine has one of its own.
+func (b *bench) own(ctx context.Context, goroutines int) error {
+	t := &table{
+		Name:    "own-" + strconv.Itoa(goroutines),
+		Title:   fmt.Sprintf("Own locks, uncontended, goroutines: %d", goroutines),
+		Columns: cycleColumns,
+		Plotted: "one acquire and release",
+		Notes:   []string{"Each round of a contender comes right after one of the floor; the ratios are medians of those pairs, with the least and the most."},
+	}
+	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: ownName, grace: callsEnd}, contender.Kinds)
+}
+
+// cold measures locks of which each is used once.
+func (b *bench) cold(ctx context.Context) error {
+	t := &table{
+		Name:    "cold",
+		Title:   "Cold names: every acquire a new name, 64 goroutines",
+		Columns: cycleColumns,
+		Notes:   []string{"As above, but no name is used twice."},
+	}
+	var names atomic.Int64
+	name := func(int, int) string { return "bench/cold/" + strconv.FormatInt(names.Add(1), 10) }
+	return b.besideFloor(ctx, t, load{goroutines: 64, window: b.plan.Window, name: name, grace: callsEnd}, contender.Kinds)
+}
+
+// paced measures latency at a rate that all can keep.
+func (b *bench) paced(ctx context.Context) error {
+	const goroutines = 64
+	s, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	floor, _ := contender.Named(contender.Floor)
+	rate, err := b.capacity(ctx, s, floor, goroutines)
+	if err != nil {
+		return err
+	}
+	t := &table{
+		Name:    "paced",
+		Title:   "Own locks at a fixed rate, 64 goroutines",
+		Columns: cycleColumns,
+		Plotted: "one acquire and release, from when it was due",
+		Notes: []string{fmt.Sprintf("Half of what the floor does in a closed loop: %s cycles/s. Latency counts from the moment when a cycle was due, so that a stall is seen by all who would have come meanwhile (no coordinated omission). The lateness of timers, up to 1 ms, is part of it for all alike. "+
+			"A contender that cannot keep the pace falls behind further the longer it takes.", number(rate/2))},
+	}
+	l := load{
+		goroutines: goroutines, window: 2 * b.plan.Window, name: ownName, grace: callsEnd,
+		every: time.Duration(goroutines / (rate / 2) * float64(time.Second)),
+	}
+	return b.besideFloor(ctx, t, l, contender.Kinds)
+}
+
+// capacity is the rate of a contender in a closed loop.
+func (b *bench) capacity(ctx context.Context, s *server, kind contender.Kind, goroutines int) (float64, error) {
+	c, err := b.open(ctx, kind, s, lanes(goroutines))
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	o, err := load{goroutines: goroutines, window: b.plan.Window, name: ownName, grace: callsEnd}.run(ctx, c.Contender)
+	if err != nil {
+		return 0, err
+	}
+	return o.rate(), nil
+}
+
+var cycleColumns = []column{
+	{Key: "rate", Title: "cycles/s"},
+	{Key: "x-rate", Title: "x floor", Spread: true},
+	{Key: "p50", Title: "p50 µs"},
+	{Key: "x-p50", Title: "p50 x floor", Spread: true},
+	{Key: "p99", Title: "p99 µs"},
+	{Key: "x-p99", Title: "p99 x floor", Spread: true},
+	{Key: "failed", Title: "failed"},
+}
+
+// besideFloor puts a load on each contender, and on the floor right before each.
+func (b *bench) besideFloor(ctx context.Context, t *table, l load, kinds []contender.Kind) error {
+	b.results.Tables = append(b.results.Tables, t)
+	s, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	floorKind, _ := contender.Named(contender.Floor)
+	floor, err := b.open(ctx, floorKind, s, 1)
+	if err != nil {
+		return err
+	}
+	defer floor.Close()
+	floors := newSeries()
+	var rows []*row
+	for _, kind := range kinds {
+		if kind.Name == contender.Floor || !b.wants(kind) {
+			continue
+		}
+		c, err := b.open(ctx, kind, s, lanes(l.goroutines))
+		if err != nil {
+			return err
+		}
+		rounds := b.plan.PeerRounds
+		if !kind.IsPeer() {
+			rounds = b.plan.OurRounds
+		}
+		found := newSeries()
+		for range rounds {
+			if err = l.pair(ctx, floor.Contender, c.Contender, floors, found); err != nil {
+				break
+			}
+		}
+		c.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind.Name, err)
+		}
+		rows = append(rows, found.row(kind.Name))
+	}
+	t.Rows = append([]*row{floors.row(contender.Floor)}, rows...)
+	return nil
+}
+
+// pair is one round of the floor and one of a contender.
+func (l load) pair(ctx context.Context, floor, c contender.Contender, floors, found *series) error {
+	collect()
+	base, err := l.run(ctx, floor)
+	if err != nil {
+		return fmt.Errorf("floor: %w", err)
+	}
+	collect()
+	o, err := l.run(ctx, c)
+	if err != nil {
+		return err
+	}
+	floors.cycles(base)
+	found.cycles(o)
+	found.add("x-rate", o.rate()/base.rate())
+	for _, p := range []struct {
+		key        string
+		percentile float64
+	}{{"p50", 50}, {"p99", 99}} {
+		found.add("x-"+p.key, float64(o.Spans.At(p.percentile))/float64(base.Spans.At(p.percentile)))
+	}
+	return nil
+}
+
+// cycles adds what one round found of whole cycles.
+func (s *series) cycles(o *outcome) {
+	s.add("rate", o.rate())
+	s.add("p50", stat.Us(o.Spans.At(50)))
+	s.add("p99", stat.Us(o.Spans.At(99)))
+	s.add("failed", float64(o.Failed))
+	s.waits.Merge(o.Spans)
+	if o.Error != "" {
+		s.note = o.Error
+	}
+}

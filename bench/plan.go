@@ -1,0 +1,64 @@
+package main
+
+import "time"
+
+// plan says how long things are measured. Rounds of two contenders that are compared
+// alternate, so that both see the same machine.
+type plan struct {
+	// Window is how long one round of own locks takes, PeerRounds and OurRounds how
+	// many rounds there are, each of a contender and of the floor.
+	Window                time.Duration
+	PeerRounds, OurRounds int
+
+	// OneWindow is a round of one lock in one process, SharedWindow of one lock in
+	// several processes, InsideWindow the same when holders take their time: then all
+	// get their turn only in so long.
+	OneWindow, SharedWindow, InsideWindow time.Duration
+	SharedRounds, InsideRounds            int
+
+	// HandOffs is how many hand-offs there are of a peer, and half as many as there
+	// are of lockagent. PollerHandOffs is how many of those who poll slowly.
+	HandOffs, PollerHandOffs int
+
+	// KeptFew and KeptMany locks are kept for KeptFor by lockagent, KeptFew for
+	// PeersKeptFor by the others.
+	KeptFew, KeptMany     int
+	KeptFor, PeersKeptFor time.Duration
+
+	// Names are used once.
+	Names int
+	// Settle is how long they have to leave the memory again.
+	Settle time.Duration
+}
+
+// fullPlan is that of RESULTS.md. It takes less than ten minutes.
+var fullPlan = plan{
+	Window: 400 * time.Millisecond, PeerRounds: 3, OurRounds: 7,
+	OneWindow: 1500 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 4 * time.Second, SharedRounds: 3, InsideRounds: 2,
+	HandOffs: 60, PollerHandOffs: 25,
+	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 30 * time.Second, PeersKeptFor: 11 * time.Second,
+	Names: 1_000_000, Settle: 30 * time.Second,
+}
+
+// shortPlan looks at everything for a moment.
+var shortPlan = plan{
+	Window: 200 * time.Millisecond, PeerRounds: 1, OurRounds: 3,
+	OneWindow: 500 * time.Millisecond, SharedWindow: time.Second, InsideWindow: 2 * time.Second, SharedRounds: 1, InsideRounds: 1,
+	HandOffs: 20, PollerHandOffs: 5,
+	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 11 * time.Second, PeersKeptFor: 2 * time.Second,
+	Names: 100_000, Settle: 15 * time.Second,
+}
+
+// smokePlan is for tests: does it work at all?
+var smokePlan = plan{
+	Window: 20 * time.Millisecond, PeerRounds: 1, OurRounds: 2,
+	OneWindow: 50 * time.Millisecond, SharedWindow: 100 * time.Millisecond, InsideWindow: 100 * time.Millisecond, SharedRounds: 1, InsideRounds: 1,
+	HandOffs: 2, PollerHandOffs: 1,
+	KeptFew: 100, KeptMany: 200, KeptFor: 300 * time.Millisecond, PeersKeptFor: 200 * time.Millisecond,
+	Names: 500, Settle: 10 * time.Millisecond,
+}
+
+// windows sets the length of all rounds.
+func (p *plan) windows(d time.Duration) {
+	p.Window, p.OneWindow, p.SharedWindow, p.InsideWindow = d, d, d, d
+}

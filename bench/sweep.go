@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/lockagent/lockagent/bench/contender"
+	"github.com/lockagent/lockagent/bench/stat"
+)
+
+var (
+	sweepGrants = []int{1, 4, 16, 64, 256, 1024, 4096}
+	sweepTimes  = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond}
+)
+
+// sweep measures one lock in eight processes with hand-off budgets around the
+// default, and draws what more of it gives and costs.
+func (b *bench) sweep(ctx context.Context, path string) error {
+	s, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	kind, _ := contender.Named(contender.Lockagent)
+	var rates, waits []curve
+	fmt.Printf("%8s %8s %12s %12s %12s\n", "time", "grants", "grants/s", "p99 ms", "commands/grant")
+	for _, d := range sweepTimes {
+		rate, wait := curve{name: d.String()}, curve{name: d.String()}
+		for _, grants := range sweepGrants {
+			found := newSeries()
+			for range b.plan.SharedRounds {
+				o, err := b.crowd(ctx, s, eightProcesses, kind, task{Grants: grants, GrantsWithin: d})
+				if err != nil {
+					return err
+				}
+				found.crowd(o)
+			}
+			median := func(key string) float64 { return stat.Median(found.values[key]) }
+			rate.points = append(rate.points, plotter.XY{X: float64(grants), Y: median("rate")})
+			wait.points = append(wait.points, plotter.XY{X: float64(grants), Y: median("p99")})
+			fmt.Printf("%8v %8d %12s %12s %12s\n", d, grants, number(median("rate")), number(median("p99")), number(median("sent")))
+		}
+		rates, waits = append(rates, rate), append(waits, wait)
+	}
+	return drawSweep(path, rates, waits)
+}
+
+// curve is a line of a plot.
+type curve struct {
+	name   string
+	points plotter.XYs
+}
+
+// drawSweep draws two plots, one above the other.
+func drawSweep(path string, rates, waits []curve) error {
+	canvas := vgsvg.New(plotWidth, 2*plotHeight)
+	tiles := draw.Tiles{Rows: 2, Cols: 1, PadY: vg.Centimeter}
+	over := draw.New(canvas)
+	for i, of := range []struct {
+		title, y string
+		curves   []curve
+	}{
+		{"One lock, 8 processes x 8 goroutines: grants per second", "grants/s", rates},
+		{"The same: 99th percentile of the wait", "ms", waits},
+	} {
+		p := plot.New()
+		p.Title.Text = of.title
+		p.X.Label.Text = "HandOffGrants, one line for each HandOffTime"
+		p.Y.Label.Text = of.y
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.Legend.Top, p.Legend.Left = true, true
+		p.Add(plotter.NewGrid())
+		for j, c := range of.curves {
+			line, err := plotter.NewLine(c.points)
+			if err != nil {
+				return err
+			}
+			line.Color, line.Width = plotutil.Color(j), vg.Points(1.5)
+			p.Add(line)
+			p.Legend.Add(c.name, line)
+		}
+		p.Draw(tiles.At(over, 0, i))
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := canvas.WriteTo(file); err != nil {
+		_ = file.Close()
+		return err
+	}
+	return file.Close()
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/lockagent/lockagent/bench/contender"
+)
+
+// target is something that has to be reached.
+type target struct {
+	text string
+	// measure returns what was measured, and whether it reaches the target.
+	measure func(figures) (text string, reached bool)
+}
+
+// figures are results of which those that were not measured are not numbers, which
+// are not at least or at most anything.
+type figures struct{ *results }
+
+func (f figures) of(tableName, contenderName, key string) float64 {
+	v, ok := f.value(tableName, contenderName, key)
+	if !ok {
+		return math.NaN()
+	}
+	return v
+}
+
+func (f figures) ours(tableName, key string) float64 { return f.of(tableName, us, key) }
+
+const us = contender.Lockagent
+
+// best returns the peer with the greatest figure.
+func (f figures) best(tableName, key string) (string, float64) {
+	return f.bestBy(tableName, key, func(v, best float64) bool { return v > best })
+}
+
+// bestBy returns the peer whose figure is better than all others'.
+func (f figures) bestBy(tableName, key string, better func(v, best float64) bool) (string, float64) {
+	name, best := "no peer", math.NaN()
+	for _, k := range contender.Kinds {
+		if v := f.of(tableName, k.Name, key); k.IsPeer() && !math.IsNaN(v) && (math.IsNaN(best) || better(v, best)) {
+			name, best = k.Name, v
+		}
+	}
+	return name, best
+}
+
+// atMost and atLeast are targets of one figure.
+func atMost(most, v float64, format string, args ...any) (string, bool) {
+	return fmt.Sprintf(format, args...), v <= most
+}
+
+func atLeast(least, v float64, format string, args ...any) (string, bool) {
+	return fmt.Sprintf(format, args...), v >= least
+}
+
+var targets = []target{
+	{"Own lock, 1 goroutine: cycle p50 at most 1.1 x the floor's", func(f figures) (string, bool) {
+		v := f.ours("own-1", "x-p50")
+		return atMost(1.1, v, "%.2f x", v)
+	}},
+	{"Own lock, 1 goroutine: not slower than the best peer by more than a tenth (cycle p50)", func(f figures) (string, bool) {
+		name, best := f.bestBy("own-1", "x-p50", func(v, best float64) bool { return v < best })
+		v := f.ours("own-1", "x-p50") / best
+		return atMost(1.1, v, "%.2f x %s", v, name)
+	}},
+	{"Own locks, 64 goroutines: at least 1.2 x the floor's cycles/s", func(f figures) (string, bool) {
+		v := f.ours("own-64", "x-rate")
+		return atLeast(1.2, v, "%.2f x", v)
+	}},
+	{"Own locks, 1024 goroutines: at least 1.5 x the floor's cycles/s", func(f figures) (string, bool) {
+		v := f.ours("own-1024", "x-rate")
+		return atLeast(1.5, v, "%.2f x", v)
+	}},
+	{"One lock, 64 goroutines of one process: at least 20 x the best peer in grants/s", func(f figures) (string, bool) {
+		name, best := f.best("one-64", "rate")
+		v := f.ours("one-64", "rate") / best
+		return atLeast(20, v, "%.1f x %s", v, name)
+	}},
+	{"One lock, 64 goroutines: under 0.1 Redis commands per grant", func(f figures) (string, bool) {
+		v := f.ours("one-64", "sent")
+		return fmt.Sprintf("%.3f", v), v < 0.1
+	}},
+	{"One lock, 64 goroutines: p99 wait under ten times the median", func(f figures) (string, bool) {
+		v := f.ours("one-64", "p99") / f.ours("one-64", "p50")
+		return fmt.Sprintf("%.1f x", v), v < 10
+	}},
+	{"One lock, 64 goroutines: no goroutine under half of the mean", func(f figures) (string, bool) {
+		v := f.ours("one-64", "least")
+		return atLeast(0.5, v, "the least has %.2f of the mean", v)
+	}},
+	{"One lock, 8 processes x 8: at least 5 x the best peer in grants/s", func(f figures) (string, bool) {
+		name, best := f.best("one-8x8", "rate")
+		v := f.ours("one-8x8", "rate") / best
+		return atLeast(5, v, "%.1f x %s", v, name)
+	}},
+	{"One lock, 8 processes x 8: p99 wait under 0.1 s", func(f figures) (string, bool) {
+		v := f.ours("one-8x8", "p99")
+		return fmt.Sprintf("%.1f ms", v), v < 100
+	}},
+	{"One lock, 8 processes x 8: every process at least a third of its fair share", func(f figures) (string, bool) {
+		v := f.ours("one-8x8", "p-least")
+		return atLeast(1.0/3, v, "the least has %.2f of the mean", v)
+	}},
+	{"One lock, 8 processes x 8: under 0.2 commands per grant", func(f figures) (string, bool) {
+		v := f.ours("one-8x8", "sent")
+		return fmt.Sprintf("%.3f", v), v < 0.2
+	}},
+	{"The same with 5 ms inside: at least 95 % of the ideal 200 grants/s", func(f figures) (string, bool) {
+		v := f.ours("one-8x8-5ms", "rate")
+		return atLeast(190, v, "%.1f grants/s, %.1f %%", v, v/2)
+	}},
+	{"Hand-off between two processes: p50 at most 1.2 x one script call plus one published message received", func(f figures) (string, bool) {
+		v := f.ours("handoff", "x-p50")
+		return atMost(1.2, v, "%.2f x (%.0f µs to %.0f µs)", v, f.ours("handoff", "p50"), f.of("handoff", floorSum, "p50"))
+	}},
+	{"Hand-off: p50 below 0.6 x tuned rueidislock", func(f figures) (string, bool) {
+		v := f.ours("handoff", "p50") / f.of("handoff", "rueidislock-best", "p50")
+		return fmt.Sprintf("%.2f x", v), v < 0.6
+	}},
+	{"A re-entrant acquire and its release: no Redis command", func(f figures) (string, bool) {
+		v := f.ours("reentrant", "commands")
+		return atMost(0, v, "%.0f in %.0f", v, f.ours("reentrant", "cycles"))
+	}},
+	{"10,000 kept locks: under 15 commands per second", func(f figures) (string, bool) {
+		v := f.ours("kept-10000", "sent")
+		return fmt.Sprintf("%.1f", v), v < 15
+	}},
+	{"10,000 kept locks: under 0.01 cores in the client", func(f figures) (string, bool) {
+		v := f.ours("kept-10000", "cpu")
+		return fmt.Sprintf("%.4f", v), v < 0.01
+	}},
+	{"100,000 kept locks: under 2 KB of heap each", func(f figures) (string, bool) {
+		v := f.ours("kept-100000", "heap")
+		return fmt.Sprintf("%.0f bytes", v), v < 2048
+	}},
+	{"100,000 kept locks: under 120 commands per second on average", func(f figures) (string, bool) {
+		v := f.ours("kept-100000", "sent")
+		return fmt.Sprintf("%.1f", v), v < 120
+	}},
+	{"100,000 kept locks: no burst above ten times 120 per second", func(f figures) (string, bool) {
+		v := f.ours("kept-100000", "burst100ms")
+		return atMost(1200, v, "%.0f/s within 100 ms, %.0f/s within 1 s", v, f.ours("kept-100000", "burst1s"))
+	}},
+	{"Abandoned requests: no key left behind, no goroutine left", func(f figures) (string, bool) {
+		row := f.find("abandoned", us)
+		if row == nil {
+			return "", false
+		}
+		keys, goroutines := row.Values["keys"].High, row.Values["goroutines"].High
+		return atMost(0, keys+goroutines, "%.0f keys, %.0f goroutines", keys, goroutines)
+	}},
+	{"Abandoned requests: at least half the rate of completed ones", func(f figures) (string, bool) {
+		v := f.ours("abandoned", "x")
+		return atLeast(0.5, v, "%.2f x", v)
+	}},
+	{"1,000,000 names used once: back to within 10 % of the starting heap", func(f figures) (string, bool) {
+		v := f.ours("once-1000000", "percent")
+		return atMost(110, v, "%.0f %% of it", v)
+	}},
+}
+
+// verdict is a target and what came of it.
+type verdict struct {
+	Target   string `json:"target"`
+	Measured string `json:"measured"`
+	Reached  string `json:"reached"` // yes, no, or not measured
+}
+
+func (r *results) verdicts() []verdict {
+	var all []verdict
+	for _, t := range targets {
+		text, reached := t.measure(figures{r})
+		v := verdict{Target: t.text, Measured: text, Reached: "no"}
+		if text == "" || strings.Contains(text, "NaN") {
+			v.Measured, v.Reached = "", "not measured"
+		} else if reached {
+			v.Reached = "yes"
+		}
+		all = append(all, v)
+	}
+	return all
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/lockagent/lockagent/bench/contender"
+)
+
+// workerVariable has the task of a process that this program started from itself.
+const workerVariable = "LOCKAGENT_BENCH_TASK"
+
+// task is what a worker process is to do. Its conversation goes over its standard
+// input and output, a line of JSON each way.
+type task struct {
+	Role      string // see workerRoles
+	Contender string
+	Addr      string
+
+	// For a contended lock:
+	Goroutines   int
+	Processes    int
+	Window       time.Duration
+	Inside       time.Duration
+	Name         string // of the lock
+	Guard        string // path of the guard's file
+	Grants       int    // hand-off budget, if it is not the default
+	GrantsWithin time.Duration
+
+	// For locks that are kept, or used once:
+	Locks int
+
+	Slowdown float64
+}
+
+var workerRoles = map[string]func(context.Context, *task, *conversation) error{
+	"contend":    contendWorker,
+	"handoff":    handoffWorker,
+	"floor-wake": floorWakeWorker,
+	"floor-hear": floorHearWorker,
+	"keep":       keepWorker,
+	"once":       onceWorker,
+}
+
+// runWorker is the main function of a worker process. It ends when the process that
+// started it does.
+func runWorker(description string) error {
+	var t task
+	if err := json.Unmarshal([]byte(description), &t); err != nil {
+		return err
+	}
+	role, ok := workerRoles[t.Role]
+	if !ok {
+		return fmt.Errorf("no role %q", t.Role)
+	}
+	return role(context.Background(), &t, &conversation{in: json.NewDecoder(os.Stdin), out: json.NewEncoder(os.Stdout)})
+}
+
+// open opens the contender of a task.
+func (t *task) open(ctx context.Context) (contender.Contender, error) {
+	kind, ok := contender.Named(t.Contender)
+	if !ok {
+		return nil, fmt.Errorf("no contender %q", t.Contender)
+	}
+	var c contender.Contender
+	var err error
+	if t.Grants != 0 || t.GrantsWithin != 0 {
+		c, err = contender.OpenAgent(ctx, t.Addr, t.Grants, t.GrantsWithin)
+	} else {
+		c, err = kind.Open(ctx, t.Addr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// conversation is what two processes say to each other.
+type conversation struct {
+	in  *json.Decoder
+	out *json.Encoder
+}
+
+func (c *conversation) say(v any) error { return c.out.Encode(v) }
+
+func (c *conversation) hear(v any) error { return c.in.Decode(v) }
+
+// worker is a process that does a task.
+type worker struct {
+	conversation
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+// startWorker starts a process of this program. The end of ctx kills it, and so does
+// the end of this process.
+func startWorker(ctx context.Context, t task) (*worker, error) {
+	description, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), workerVariable+"="+string(description))
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = dieWithParent()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &worker{conversation{json.NewDecoder(bufio.NewReader(stdout)), json.NewEncoder(stdin)}, cmd, stdin}, nil
+}
+
+// end lets the process end by itself, and kills it if it does not.
+func (w *worker) end() {
+	_ = w.stdin.Close()
+	kill := time.AfterFunc(time.Second, func() { _ = w.cmd.Process.Kill() })
+	defer kill.Stop()
+	_ = w.cmd.Wait() // killed is as good
+}
+
+// quit kills the process at once: for one that would take long to clean up what goes
+// with the server anyway.
+func (w *worker) quit() {
+	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Wait()
+}

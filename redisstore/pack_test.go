@@ -1,0 +1,293 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+const (
+	one lockagent.AgentID = "11111111-1111-4111-8111-111111111111"
+	two lockagent.AgentID = "22222222-2222-4222-8222-222222222222"
+)
+
+// batch is what the calls that traveled together were answered.
+type batch struct {
+	gathered
+	acquired []string
+	released []string
+}
+
+func (b *batch) acquire(name lockagent.Name, agent lockagent.AgentID, number uint64) *acquisition {
+	i := len(b.acquired)
+	b.acquired = append(b.acquired, "nothing")
+	b.acquisitions = append(b.acquisitions, acquisition{
+		req: lockagent.AcquireRequest{Name: name, Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: time.Minute, Tokens: 1},
+		done: func(r lockagent.AcquireReply, err error) {
+			switch {
+			case err != nil:
+				b.acquired[i] = err.Error()
+			case r.Granted:
+				b.acquired[i] = "granted"
+			default:
+				b.acquired[i] = "held by " + r.Holder
+			}
+		},
+	})
+	return &b.acquisitions[i]
+}
+
+func (b *batch) release(name lockagent.Name, agent lockagent.AgentID, number uint64) {
+	i := len(b.released)
+	b.released = append(b.released, "nothing")
+	b.departures = append(b.departures, departure{
+		req: lockagent.ReleaseRequest{Name: name, Tenure: lockagent.Tenure{Agent: agent, Number: number}},
+		done: func(r lockagent.ReleaseReply, err error) {
+			if b.released[i] = strconv.FormatBool(r.Released); err != nil {
+				b.released[i] = err.Error()
+			}
+		},
+	})
+}
+
+// travel makes the calls, each kind in one script, and then those that have to be
+// made once more.
+func (b *batch) travel(t *testing.T, server *redistest.Server, user string) {
+	t.Helper()
+	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true, DisableRetry: true, ForceSingleClient: true}
+	if user != "" {
+		option.Username, option.Password = user, user
+	}
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	p := newTestPacker()
+	var again []*call
+	p.send = func(c *call) { again = append(again, c) }
+	answer := func(c *call) {
+		m, err := run(client, c.script, c.keys, c.args)
+		c.done(m, storeError(err))
+	}
+	calls := p.pack(&b.gathered)
+	kinds := make(map[string]bool)
+	for _, a := range b.acquisitions {
+		kinds["acquire for "+string(a.req.Tenure.Agent)] = true
+	}
+	for _, d := range b.departures {
+		kinds["release for "+string(d.req.Tenure.Agent)] = true
+	}
+	if len(calls) != len(kinds) {
+		t.Fatalf("%d calls, want one to each of %v", len(calls), kinds)
+	}
+	for _, c := range calls {
+		answer(c)
+	}
+	for _, c := range again {
+		answer(c)
+	}
+}
+
+func newTestPacker() *packer {
+	return &packer{publish: "PUBLISH", countsOthers: true, subscriptions: newSubscriptions(nil, 0, nil), incarnations: newIncarnations(false)}
+}
+
+func expect(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("%s were answered %q, want %q", what, got, want)
+			return
+		}
+	}
+}
+
+// What is wrong with one lock does not concern those that travel with it.
+func TestNeighboursInABatch(t *testing.T) {
+	server := redistest.Start(t)
+	server.Do("SET", "value", "something else")
+	server.Do("HSET", "theirs", "another:1", "1")
+	server.Do("SET", "lockagent_token:{exhausted}", strconv.FormatUint(uint64(lockagent.MaxToken), 10))
+	server.Do("HSET", "lockagent_odd:"+string(one), "withdrawn", "7:0:1:0")
+
+	var b batch
+	b.acquire("first", one, 1)
+	b.acquire("value", one, 1)
+	b.acquire("theirs", one, 1)
+	b.acquire("exhausted", one, 1)
+	b.acquire("withdrawn", one, 7)
+	b.acquire("last", one, 1)
+	b.travel(t, server, "")
+	expect(t, "acquisitions", b.acquired, "granted", lockagent.ErrWrongType.Error(), "held by another:1", "lockagent: bad tokens", lockagent.ErrWithdrawn.Error(), "granted")
+
+	b = batch{}
+	b.release("first", one, 1)
+	b.release("value", one, 1)
+	b.release("theirs", one, 1)
+	b.release("withdrawn", one, 7)
+	b.release("last", one, 1)
+	b.travel(t, server, "")
+	expect(t, "releases", b.released, "true", "false", "false", "false", "true")
+	for i, key := range []string{"first", "last"} {
+		if got := server.Do("EXISTS", key); got != int64(0) {
+			t.Errorf("lock %d is still there", i)
+		}
+	}
+}
+
+// A lock that the user may not touch fails the whole command.
+func TestADeniedNeighbourInABatch(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser("app", "app", "~orders/* ~lockagent_* &* +@all"))
+	var b batch
+	b.acquire("orders/1", one, 1)
+	b.acquire("theirs", one, 1)
+	b.acquire("orders/2", one, 1)
+	b.travel(t, server, "app")
+	expect(t, "acquisitions", b.acquired, "granted", lockagent.ErrNotPermitted.Error(), "granted")
+
+	b = batch{}
+	b.release("orders/1", one, 1)
+	b.release("theirs", one, 1)
+	b.release("orders/2", one, 1)
+	b.travel(t, server, "app")
+	expect(t, "releases", b.released, "true", lockagent.ErrNotPermitted.Error(), "true")
+}
+
+// A user who may not publish in the channel of a lock has released it all the same.
+func TestAReleaseThatMayWakeNobody(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser("app", "app", "~* resetchannels &redisson_lock__channel:{heard} +@all"))
+	var b batch
+	b.acquire("mute", one, 1)
+	b.acquire("heard", one, 1)
+	b.travel(t, server, "app")
+	b.release("mute", one, 1)
+	b.release("heard", one, 1)
+	b.acquisitions = nil
+	b.departures[0].done = wrap(b.departures[0].done, func(r lockagent.ReleaseReply) {
+		if r.Others != -1 {
+			t.Errorf("%d others were woken, want -1 for what is not known", r.Others)
+		}
+	})
+	b.travel(t, server, "app")
+	expect(t, "releases", b.released, "true", "true")
+}
+
+func wrap(done func(lockagent.ReleaseReply, error), look func(lockagent.ReleaseReply)) func(lockagent.ReleaseReply, error) {
+	return func(r lockagent.ReleaseReply, err error) {
+		look(r)
+		done(r, err)
+	}
+}
+
+// Agents that share a store may ask for one lock at once.
+func TestOneLockTwiceInABatch(t *testing.T) {
+	server := redistest.Start(t)
+	var b batch
+	b.acquire("orders", one, 1)
+	b.acquire("orders", two, 1)
+	b.travel(t, server, "")
+	expect(t, "acquisitions", b.acquired, "granted", "held by "+string(one)+":1")
+
+	// A repeated one is granted again, with a greater token.
+	b = batch{}
+	var tokens []lockagent.Token
+	for range 2 {
+		a := b.acquire("orders", one, 1)
+		a.done = func(r lockagent.AcquireReply, _ error) { tokens = append(tokens, r.Token) }
+	}
+	b.travel(t, server, "")
+	if len(tokens) != 2 || tokens[1] <= tokens[0] {
+		t.Errorf("tokens %d, want the second greater", tokens)
+	}
+
+	// The greater of two tenures is remembered, whichever comes first.
+	b = batch{}
+	b.release("orders", one, 9)
+	b.release("orders", one, 1)
+	b.release("orders", two, 1)
+	b.release("orders", one, 9)
+	b.travel(t, server, "")
+	expect(t, "releases", b.released, "false", "true", "false", "false")
+	var records []string
+	for _, key := range []string{"lockagent_even:", "lockagent_odd:"} {
+		if record, ok := server.Do("HGET", key+string(one), "orders").(string); ok {
+			records = append(records, record)
+		}
+	}
+	if len(records) != 1 || !strings.HasPrefix(records[0], "9:0:") {
+		t.Errorf("the last release is %q, want that of tenure 9", records)
+	}
+}
+
+// Constants that a script has are those of the package.
+func TestConstantsInScripts(t *testing.T) {
+	for line, source := range map[string]string{
+		fmt.Sprintf("local greatest_token = %d\n", lockagent.MaxToken):             acquireSource,
+		fmt.Sprintf("local token_retention = %d ", TokenRetention.Milliseconds()):  acquireSource,
+		fmt.Sprintf("local release_retention = %.0f ", ReleaseRetention.Seconds()): releaseSource,
+	} {
+		if !strings.Contains(source, line) {
+			t.Errorf("a script lacks the line %q", line)
+		}
+	}
+}
+
+// In a Cluster the keys of a command are in one slot.
+func TestSlotsInABatch(t *testing.T) {
+	p := newTestPacker()
+	p.cluster = true
+	var b batch
+	for _, name := range []lockagent.Name{"{a}1", "b", "{a}2", "{b}1", "{a}3"} {
+		b.acquire(name, one, 1)
+		b.release(name, one, 1)
+	}
+	for i := range b.acquisitions {
+		s := slot(string(b.acquisitions[i].req.Name))
+		b.acquisitions[i].slot, b.departures[i].slot = s, s
+	}
+	var sizes []int
+	for _, c := range p.pack(&b.gathered) {
+		for _, key := range c.keys {
+			if slot(key) != slot(c.keys[0]) {
+				t.Errorf("keys %q are in two slots", c.keys)
+			}
+		}
+		sizes = append(sizes, len(c.keys))
+	}
+	if want := []int{2 + 2, 3 + 2, 2*2 + 3, 2*3 + 3}; !reflect.DeepEqual(sizes, want) {
+		t.Errorf("the calls have %d keys, want %d", sizes, want)
+	}
+}
+
+// What waited for too long is answered, and what did not is not.
+func TestStaleCalls(t *testing.T) {
+	now := time.Now()
+	var b batch
+	var refused int
+	b.acquire("orders", one, 1).made = now.Add(-time.Minute)
+	b.acquire("orders", one, 2).made = now
+	b.release("orders", one, 1)
+	b.departures[0].made = now.Add(-time.Minute)
+	b.calls = []*call{{made: now.Add(-time.Minute), done: func(_ rueidis.RedisMessage, err error) {
+		if errors.Is(err, lockagent.ErrStoreUnavailable) {
+			refused++
+		}
+	}}, {made: now}}
+	b.dropStale(30 * time.Second)
+	unavailable := lockagent.ErrStoreUnavailable.Error()
+	expect(t, "acquisitions", b.acquired, unavailable, "nothing")
+	expect(t, "releases", b.released, unavailable)
+	if refused != 1 || len(b.calls) != 1 || len(b.acquisitions) != 1 || len(b.departures) != 0 {
+		t.Errorf("%d calls were refused; left are %d, %d and %d", refused, len(b.calls), len(b.acquisitions), len(b.departures))
+	}
+}
