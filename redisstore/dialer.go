@@ -26,6 +26,17 @@ func newDialer(network string, life context.Context, changed func()) *dialer {
 
 // dial has the signature that the client wants.
 func (d *dialer) dial(ctx context.Context, addr string, base *net.Dialer, config *tls.Config) (net.Conn, error) {
+	return d.connect(ctx, addr, base, config, false)
+}
+
+// dialDirect is dial for a client with the options of direct.
+func (d *dialer) dialDirect(ctx context.Context, addr string, base *net.Dialer, config *tls.Config) (net.Conn, error) {
+	probed := *base
+	probed.KeepAlive = keepAlive
+	return d.connect(ctx, addr, &probed, config, true)
+}
+
+func (d *dialer) connect(ctx context.Context, addr string, base *net.Dialer, config *tls.Config, direct bool) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.life, cancel)()
@@ -41,6 +52,9 @@ func (d *dialer) dial(ctx context.Context, addr string, base *net.Dialer, config
 		return nil, err
 	}
 	c := &conn{Conn: raw, dialer: d}
+	if direct {
+		c.peeker = newPeeker(raw)
+	}
 	c.forget = context.AfterFunc(d.life, func() { _ = raw.Close() })
 	d.mu.Lock()
 	d.conns[c] = true
@@ -76,10 +90,16 @@ type conn struct {
 	// received; nil if nothing was. A send that meets a receipt may be overlooked:
 	// then the next one counts.
 	asked atomic.Pointer[time.Time]
+	// peeker looks at a connection that nobody reads from while nothing is asked;
+	// nil for others.
+	peeker *peeker
 }
 
 func (c *conn) Write(b []byte) (int, error) {
 	if c.asked.Load() == nil {
+		if c.peeker != nil && c.peeker.isLost() {
+			return 0, errUnsent
+		}
 		now := time.Now()
 		c.asked.CompareAndSwap(nil, &now)
 	}
@@ -90,6 +110,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.asked.Store(nil)
+		if c.peeker != nil {
+			c.peeker.met = true
+		}
 	}
 	return n, err
 }

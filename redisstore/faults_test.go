@@ -108,6 +108,10 @@ func TestAServerThatIsRestartedWithItsData(t *testing.T) {
 		t.Errorf("told of another reset, %+v", reset)
 	default:
 	}
+	server.Restart()
+	if again := await(t, told); again.From != reset.To {
+		t.Errorf("told %+v after %+v", again, reset)
+	}
 }
 
 // A store that only renews hears that the server was emptied from the denial.
@@ -378,4 +382,21 @@ func TestAServerThatIsFull(t *testing.T) {
 	}
 	release(t, store, req)
 	release(t, store, req) // repeated: it could be kept
+}
+
+// A server may close a connection that is idle. The next call does not suffer for it.
+func TestAnIdleConnectionThatIsClosed(t *testing.T) {
+	server := redistest.Start(t, redistest.WithTLS())
+	for name, store := range map[lockagent.Name]*redisstore.Store{
+		"plain":  open(t, server.URL()),
+		"socket": open(t, "unix://"+server.Socket()),
+		"tls":    openConfig(t, redisstore.Config{TLS: server.TLSConfig()}, server.TLSURL()),
+	} {
+		for number := uint64(1); number <= 5; number++ {
+			req := wish(name, agentA, number)
+			acquire(t, store, req)
+			server.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			release(t, store, req)
+		}
+	}
 }

@@ -57,11 +57,14 @@ func (g *gathered) refuse(err error) {
 // One goroutine serves a lane, however many calls there are.
 type lane struct {
 	client rueidis.Client
+	direct bool // the client is a direct one, and serves this lane only
 	packer packer
 	life   context.Context // done when the store is closed
 	bound  time.Duration   // of a call, from when it was made
 	// silence is called when an exchange had no answer, with how long that is.
 	silence func(time.Duration)
+
+	reply [1]rueidis.RedisResult // to an exchange of one command
 
 	mu     sync.Mutex // guards what follows
 	work   sync.Cond  // signals that queue is not empty, or closed true
@@ -69,8 +72,8 @@ type lane struct {
 	closed bool
 }
 
-func newLane(life context.Context, client rueidis.Client, bound time.Duration, silence func(time.Duration)) *lane {
-	l := &lane{client: client, life: life, bound: bound, silence: silence}
+func newLane(life context.Context, client rueidis.Client, direct bool, bound time.Duration, silence func(time.Duration)) *lane {
+	l := &lane{client: client, direct: direct, life: life, bound: bound, silence: silence}
 	l.work.L = &l.mu
 	return l
 }
@@ -192,15 +195,19 @@ func drop[T any](from, to *[]T, stale func(*T) bool) {
 
 // exchange sends the calls in one go, and answers them.
 func (l *lane) exchange(batch []*call) {
-	ctx, cancel := context.WithTimeout(l.life, l.bound/2)
+	deadline := time.Now().Add(l.bound / 2)
+	ctx, cancel := l.within(deadline)
 	defer cancel()
-	commands := make(rueidis.Commands, len(batch))
+	commands := make([]rueidis.Completed, len(batch))
 	for i, c := range batch {
 		commands[i] = c.script.byDigest(l.client.B(), c.keys, c.args)
 	}
-	replies := l.client.DoMulti(ctx, commands...)
+	replies := l.do(ctx, commands)
+	if errors.Is(replies[0].Error(), errUnsent) {
+		replies = l.do(ctx, commands) // with another connection
+	}
 	l.repeatBySource(ctx, batch, replies)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if !time.Now().Before(deadline) {
 		l.silence(l.bound / 4) // less than the exchange had, because it may have begun with dialling
 	}
 	for i, c := range batch {
@@ -208,22 +215,30 @@ func (l *lane) exchange(batch []*call) {
 	}
 }
 
+// within returns a context that ends at a time.
+func (l *lane) within(deadline time.Time) (context.Context, context.CancelFunc) {
+	if !l.direct {
+		return context.WithDeadline(l.life, deadline)
+	}
+	return &timed{l.life, deadline}, func() {}
+}
+
+// do makes commands. They may not be used any more unless they failed.
+func (l *lane) do(ctx context.Context, commands []rueidis.Completed) []rueidis.RedisResult {
+	if len(commands) > 1 {
+		return l.client.DoMulti(ctx, commands...)
+	}
+	l.reply[0] = l.client.Do(ctx, commands[0])
+	return l.reply[:]
+}
+
 // repeatBySource makes those calls once more whose script the server did not
 // have, and puts the new replies in place of the old.
 func (l *lane) repeatBySource(ctx context.Context, batch []*call, replies []rueidis.RedisResult) {
-	var commands rueidis.Commands
-	var places []int
 	for i, c := range batch {
 		if missing(replies[i]) {
-			commands = append(commands, c.script.bySource(l.client.B(), c.keys, c.args))
-			places = append(places, i)
+			replies[i] = l.client.Do(ctx, c.script.bySource(l.client.B(), c.keys, c.args))
 		}
-	}
-	if len(places) == 0 {
-		return
-	}
-	for i, reply := range l.client.DoMulti(ctx, commands...) {
-		replies[places[i]] = reply
 	}
 }
 

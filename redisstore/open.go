@@ -73,9 +73,7 @@ func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 	inTime := context.AfterFunc(ctx, s.end)
 	if err := s.meet(ctx, c, a); err != nil {
 		s.end()
-		if s.client != nil {
-			s.client.Close()
-		}
+		s.disconnect()
 		return nil, err
 	}
 	s.start()
@@ -109,6 +107,15 @@ func (s *Store) meet(ctx context.Context, c Config, a address) error {
 		}
 	}
 	s.cluster = server.mode == "cluster"
+	s.carrier = s.client
+	if !s.cluster && a.masterSet == "" {
+		option := direct(option, c)
+		option.DialCtxFn = s.dialer.dialDirect
+		s.direct = true
+		if s.carrier, err = rueidis.NewClient(option); err != nil {
+			return storeError(err)
+		}
+	}
 	return s.chooseWire(c, server.version)
 }
 
@@ -248,7 +255,7 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 }
 
 // lookAtServer asks the server for its incarnation.
-func (s *Store) lookAtServer(context.Context) error {
+func (s *Store) lookAtServer(ctx context.Context) error {
 	epoch := s.incarnations.known()
 	m, err := s.await(incarnationKey, &call{script: incarnationScript, keys: []string{incarnationKey}})
 	if err != nil {
@@ -260,7 +267,15 @@ func (s *Store) lookAtServer(context.Context) error {
 		return malformed(r.err)
 	}
 	s.incarnations.observe(name, at, epoch)
-	return nil
+	return s.watch(ctx)
+}
+
+// watch sees to it that there is a connection whose loss is noticed at once, also
+// while nobody calls.
+func (s *Store) watch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.bound)
+	defer cancel()
+	return s.client.Do(ctx, s.client.B().Ping().Build()).NonRedisError()
 }
 
 // options are those of the client.

@@ -17,6 +17,8 @@ var _ lockagent.Store = (*Store)(nil)
 // use. A Store is safe for concurrent use.
 type Store struct {
 	client  rueidis.Client
+	carrier rueidis.Client // of the lanes: client, or a direct one
+	direct  bool           // whether it is
 	dialer  *dialer
 	cluster bool
 	sharded bool
@@ -54,7 +56,7 @@ func (s *Store) start() {
 		s.runs.Go(func() { l.run(s.life) })
 	})
 	for range lanes {
-		l := newLane(s.life, s.client, s.bound, s.dialer.cutSilent)
+		l := newLane(s.life, s.carrier, s.direct, s.bound, s.dialer.cutSilent)
 		l.packer = packer{
 			publish:       s.publish,
 			cluster:       s.cluster,
@@ -134,6 +136,16 @@ func (s *Store) Close() error {
 		}
 		s.client.Close()
 		s.runs.Wait()
+		s.disconnect()
 	})
 	return nil
+}
+
+// disconnect closes the clients, also those that are not there yet.
+func (s *Store) disconnect() {
+	for _, client := range []rueidis.Client{s.client, s.carrier} {
+		if client != nil {
+			client.Close()
+		}
+	}
 }

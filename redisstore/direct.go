@@ -1,0 +1,72 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// A lane has one exchange under way at a time. Where it has a connection of its
+// own, its goroutine writes to it and reads from it directly, without those of the
+// client in between. The client does so as long as nobody else uses the connection,
+// and as no call has a context that can be cancelled. So such a connection is not
+// probed while nobody calls, and nobody notices if it is lost meanwhile: it is
+// looked at before each exchange.
+
+// direct makes the options those of a client for one lane.
+func direct(option rueidis.ClientOption, c Config) rueidis.ClientOption {
+	option.AlwaysPipelining = false
+	option.Dialer.KeepAlive = -1 // the probes of the client would meet an exchange
+	option.ConnWriteTimeout = max(c.DialTimeout, c.CallTimeout)
+	return option
+}
+
+// timed is a context with a deadline that nobody is told of: whoever uses it has
+// to look.
+type timed struct {
+	context.Context
+	deadline time.Time
+}
+
+func (t *timed) Deadline() (time.Time, bool) { return t.deadline, true }
+func (t *timed) Done() <-chan struct{}       { return nil }
+
+// errUnsent is the error of an exchange for which the connection had been lost
+// before anything was sent.
+var errUnsent = errors.New("the connection was lost")
+
+// peeker tells whether a connection on which nothing is expected was lost. One
+// goroutine uses it at a time.
+type peeker struct {
+	met  bool // there was an answer already; before, a server may speak unasked, as TLS has it
+	raw  syscall.RawConn
+	look func(fd uintptr) bool // made once, because it is used all the time
+	lost bool
+}
+
+// newPeeker returns nil if the connection cannot be looked at.
+func newPeeker(c net.Conn) *peeker {
+	if tls, of := c.(interface{ NetConn() net.Conn }); of {
+		c = tls.NetConn()
+	}
+	system, of := c.(syscall.Conn)
+	if !of {
+		return nil
+	}
+	raw, err := system.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	p := &peeker{raw: raw}
+	p.look = func(fd uintptr) bool {
+		p.lost = !silent(fd)
+		return true
+	}
+	return p
+}
+
+func (p *peeker) isLost() bool { return p.met && (p.raw.Read(p.look) != nil || p.lost) }

@@ -1,0 +1,13 @@
+//go:build unix
+
+package redisstore
+
+import "syscall"
+
+// silent reports whether there is nothing to read from a socket. The end of the
+// connection is something.
+func silent(fd uintptr) bool {
+	var b [1]byte
+	_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	return err == syscall.EAGAIN || err == syscall.EINTR
+}
