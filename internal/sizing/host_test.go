@@ -16,7 +16,12 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-const hotPrefix = "hot/"
+// Locks of different use have different names.
+const (
+	hotPrefix   = "hot/"
+	keptPrefix  = "kept/"
+	shortPrefix = "short/"
+)
 
 // world is a fleet at work.
 type world struct {
@@ -95,7 +100,7 @@ func (h *host) keep(d time.Duration) {
 }
 
 func (h *host) name(i int) lockagent.Name {
-	return lockagent.Name(fmt.Sprintf("kept/%d/%d", h.number, i))
+	return lockagent.Name(fmt.Sprintf(keptPrefix+"%d/%d", h.number, i))
 }
 
 // moment is a random one within d, to the millisecond: a simulation has less to do
@@ -129,7 +134,7 @@ func (h *host) shortHolds(ctx context.Context, first time.Duration) {
 	const names = 10
 	pause(ctx, first)
 	for i := 0; ctx.Err() == nil; i++ {
-		g := <-h.locks.Lock(lockagent.Name(fmt.Sprintf("short/%d/%d", h.number, i%names))).Acquire(ctx)
+		g := <-h.locks.Lock(lockagent.Name(fmt.Sprintf(shortPrefix+"%d/%d", h.number, i%names))).Acquire(ctx)
 		pause(ctx, h.holdTime)
 		<-g.Release(context.Background())
 		pause(ctx, time.Duration(float64(time.Second)/h.holds)-h.holdTime)

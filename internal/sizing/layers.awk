@@ -40,7 +40,7 @@ function finish() {
 }
 END {
 	finish()
-	for (name in spent) printf "%5.1f %%  %6.2f µs  %s\n", 100 * spent[name] / total, 1000 * spent[name] / cycles, name | "sort -rn"
+	for (name in spent) printf "%5.1f %%  %6.2f µs  %s\n", 100 * spent[name] / total, 1000 * spent[name] / n, name | "sort -rn"
 	close("sort -rn")
-	printf "         %6.2f µs  in all, for each cycle\n", 1000 * total / cycles
+	printf "         %6.2f µs  in all, for each\n", 1000 * total / n
 }

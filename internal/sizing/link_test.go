@@ -38,8 +38,11 @@ func (l *link) reach(k kind, name lockagent.Name) bool {
 	}
 	l.sent.Add(1)
 	l.meter.count(k, 1)
-	if strings.HasPrefix(string(name), hotPrefix) {
+	switch {
+	case strings.HasPrefix(string(name), hotPrefix):
 		l.meter.count(hotCommand, 1)
+	case k == acquire && strings.HasPrefix(string(name), keptPrefix):
+		l.meter.count(attempt, 1)
 	}
 	return true
 }

@@ -20,8 +20,9 @@ const (
 	wakeUp     // a message that an agent received
 	hotCommand // one of the commands, about a contended lock
 	hotGrant
-	event // that is published
-	lost  // a hold
+	attempt // of an acquire for a lock that is kept
+	event   // that is published
+	lost    // a hold
 	kinds
 )
 

@@ -28,7 +28,7 @@ func newFleet(hosts, locks int) fleet {
 	return fleet{
 		hosts: hosts, locks: locks, lease: actor.DefaultLease,
 		holds: 1, holdTime: 20 * time.Millisecond,
-		hot: max(1, hosts/10), rivals: 10, hotTime: 20 * time.Millisecond, hotPause: time.Second,
+		hot: max(1, hosts/50), rivals: 10, hotTime: 20 * time.Millisecond, hotPause: 200 * time.Millisecond,
 	}
 }
 
@@ -55,12 +55,20 @@ func (f fleet) together() float64 {
 	return float64(f.hosts) * math.Ceil(float64(f.locks)/renewals.Most)
 }
 
-// A short hold is an acquire and a release, and four events: requested, granted,
-// released and returned. Where the lock is contended one more may tell that the
-// request was queued.
+// A hold of a lock that nobody else wants is an acquire and a release, and four
+// events: requested, granted, released and returned.
 const (
 	commandsPerHold = 2
 	eventsPerHold   = 4
+)
+
+// A grant of a lock that others want costs at most three commands more, however many
+// they are: the lock is found busy once and asked for once, the beginning and the end
+// of its wake-ups, and the renewal that follows when it is passed on. Its request is
+// queued, which is an event.
+const (
+	commandsPerContendedGrant = commandsPerHold + 3
+	eventsPerContendedGrant   = eventsPerHold + 1
 )
 
 // attempts is the least and the most that n waiters ask in a second for locks that

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,16 +90,19 @@ func cycle(b *testing.B, l *channelapi.Lock) {
 // end.
 func BenchmarkCycle(b *testing.B) {
 	server := redistest.Start(b)
-	for _, goroutines := range []int{1, 64, 1024} {
-		b.Run(fmt.Sprintf("goroutines=%d", goroutines), func(b *testing.B) {
+	for _, c := range []struct{ agents, goroutines int }{{1, 1}, {1, 64}, {1, 1024}, {64, 1}} {
+		b.Run(fmt.Sprintf("agents=%d/goroutines=%d", c.agents, c.goroutines), func(b *testing.B) {
 			b.ReportAllocs()
-			locks := openLocks(b, channelapi.Config{Store: openStore(b, server)})
+			var agents []*channelapi.Locks
+			for range c.agents {
+				agents = append(agents, openLocks(b, channelapi.Config{Store: openStore(b, server)}))
+			}
 			charge(b, server, b.N, func() {
 				var all sync.WaitGroup
-				for g := range goroutines {
+				for g := range c.agents * c.goroutines {
 					all.Go(func() {
-						lock := locks.Lock(lockagent.Name(fmt.Sprint("own/", g)))
-						for i := g; i < b.N; i += goroutines {
+						lock := agents[g%c.agents].Lock(lockagent.Name(fmt.Sprint("own/", g)))
+						for i := g; i < b.N; i += c.agents * c.goroutines {
 							cycle(b, lock)
 						}
 					})
@@ -130,45 +134,99 @@ func BenchmarkRivals(b *testing.B) {
 	})
 }
 
-// BenchmarkRenewal renews kept locks, so many in a command.
+// BenchmarkRenewal has agents renew the locks that they keep, so many in a command.
 func BenchmarkRenewal(b *testing.B) {
-	const kept = 10_000
+	const agents, kept = 16, 1000
 	server := redistest.Start(b)
-	store := openStore(b, server)
-	agent := lockagent.NewAgentID()
-	name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprint("kept/", i)) }
-	var under sync.WaitGroup
-	for i := range kept {
-		under.Add(1)
-		store.Acquire(b.Context(), lockagent.AcquireRequest{Name: name(i), Tenure: lockagent.Tenure{Agent: agent, Number: 1}, Lease: time.Hour, Tokens: 1}, func(_ lockagent.AcquireReply, err error) {
-			if err != nil {
-				b.Error(err)
-			}
-			under.Done()
-		})
+	var keepers []*keeper
+	for i := range agents {
+		k := &keeper{store: openStore(b, server), tenure: lockagent.Tenure{Agent: lockagent.NewAgentID(), Number: 1}}
+		for n := range kept {
+			k.names = append(k.names, lockagent.Name(fmt.Sprint("kept/", i, "/", n)))
+		}
+		k.acquire(b)
+		keepers = append(keepers, k)
 	}
-	under.Wait()
 	for _, together := range []int{1, 11, renewals.Most} {
 		b.Run(fmt.Sprintf("together=%d", together), func(b *testing.B) {
 			charge(b, server, b.N, func() {
-				var under sync.WaitGroup
-				for i := range b.N {
-					last := (i+1)%together == 0 || i == b.N-1
-					under.Add(1)
-					store.Renew(b.Context(), lockagent.RenewRequest{
-						Name: name(i % kept), Tenure: lockagent.Tenure{Agent: agent, Number: 1}, Lease: time.Hour, Urgent: last,
-					}, func(r lockagent.RenewReply, err error) {
-						if err != nil || !r.Held {
-							b.Error(r, err)
-						}
-						under.Done()
-					})
-					if last {
-						under.Wait()
-					}
+				var all sync.WaitGroup
+				for i, k := range keepers {
+					all.Go(func() { k.renew(b, together, (b.N+i)/agents) })
 				}
+				all.Wait()
 			})
 		})
+	}
+}
+
+// keeper is an agent that keeps locks, as its store sees it.
+type keeper struct {
+	store  *redisstore.Store
+	tenure lockagent.Tenure
+	names  []lockagent.Name
+	under  sync.WaitGroup // calls
+}
+
+func (k *keeper) acquire(b *testing.B) {
+	for _, name := range k.names {
+		k.under.Add(1)
+		k.store.Acquire(b.Context(), lockagent.AcquireRequest{Name: name, Tenure: k.tenure, Lease: time.Hour, Tokens: 1}, func(r lockagent.AcquireReply, err error) {
+			if err != nil || !r.Granted {
+				b.Error(r, err)
+			}
+			k.under.Done()
+		})
+	}
+	k.under.Wait()
+}
+
+// renew renews n locks, so many in a command.
+func (k *keeper) renew(b *testing.B, together, n int) {
+	for i := range n {
+		last := (i+1)%together == 0 || i == n-1
+		k.under.Add(1)
+		k.store.Renew(b.Context(), lockagent.RenewRequest{Name: k.names[i%len(k.names)], Tenure: k.tenure, Lease: time.Hour, Urgent: last}, func(r lockagent.RenewReply, err error) {
+			if err != nil || !r.Held {
+				b.Error(r, err)
+			}
+			k.under.Done()
+		})
+		if last {
+			k.under.Wait()
+		}
+	}
+}
+
+// BenchmarkKept keeps locks, from end to end, until they have been renewed so often in
+// all. Their lease is short, so that there is much to see.
+func BenchmarkKept(b *testing.B) {
+	const kept, lease = 5000, 3 * time.Second
+	server := redistest.Start(b)
+	r := &renewed{enough: int64(b.N), done: make(chan struct{})}
+	locks := openLocks(b, channelapi.Config{Store: openStore(b, server), Recorder: r, Lease: lease})
+	var asked []<-chan lockagent.Grant
+	for i := range kept {
+		asked = append(asked, locks.Lock(lockagent.Name(fmt.Sprint("kept/", i))).Acquire(b.Context()))
+	}
+	for _, c := range asked {
+		if err := (<-c).Err(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	charge(b, server, b.N, func() { <-r.done })
+}
+
+// renewed is a recorder that waits for renewals.
+type renewed struct {
+	enough int64
+	seen   atomic.Int64
+	done   chan struct{}
+}
+
+func (r *renewed) Record(_ context.Context, e lockagent.Event) {
+	if e.Kind == lockagent.EventRenewed && r.seen.Add(1) == r.enough {
+		close(r.done)
 	}
 }
 
