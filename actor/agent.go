@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
 // Agent is one lock manager: the actors of all locks that are in use through it.
 // Make one with [New]. It is safe for concurrent use.
 type Agent struct {
 	cfg      Config
+	locks    *lockstate.Config // the same for all
 	clock    *clock
 	registry registry
 
@@ -51,7 +53,7 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, clock: newClock(), closed: make(chan struct{})}
+	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), closed: make(chan struct{})}
 	// An agent that starts again under its old identity must not use a number twice.
 	a.fresh.Store(uint64(max(1, time.Now().UnixMicro())))
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })

@@ -112,9 +112,8 @@ const (
 	linger   = time.Second
 )
 
-func (c *Config) lock(name lockagent.Name) lockstate.Config {
-	return lockstate.Config{
-		Name:          name,
+func (c *Config) locks() *lockstate.Config {
+	return &lockstate.Config{
 		Watchdog:      c.Lease,
 		Claim:         c.Claim,
 		HandOffGrants: c.HandOffGrants,

@@ -44,7 +44,7 @@ type lock struct {
 }
 
 func newLock(a *Agent, e *entry) *lock {
-	l := &lock{agent: a, entry: e, state: lockstate.New(a.cfg.lock(e.name))}
+	l := &lock{agent: a, entry: e, state: lockstate.New(e.name, a.locks)}
 	l.perform = l.do
 	return l
 }
@@ -363,16 +363,15 @@ func (l *lock) tellAll() {
 
 // restart begins with a new state.
 func (l *lock) restart() {
-	cfg := l.agent.cfg.lock(l.entry.name)
 	switch {
 	case l.tenure == 0:
-		l.state = lockstate.New(cfg)
+		l.state = lockstate.New(l.entry.name, l.agent.locks)
 	case l.closing: // no time to find out whether it panics again
-		l.state = lockstate.New(cfg)
+		l.state = lockstate.New(l.entry.name, l.agent.locks)
 		l.tenure = 0
 		l.agent.abandoned.Add(1)
 	default: // it may panic again at once, so it starts with a pause
-		l.state = lockstate.Recovering(cfg, l.tenure, l.now+lockstate.Instant(retryMax))
+		l.state = lockstate.Recovering(l.entry.name, l.agent.locks, l.tenure, l.now+lockstate.Instant(retryMax))
 	}
 	if l.closing {
 		l.state.Step(lockstate.Close{}, l.moment(), func(*lockstate.Event) {})

@@ -7,7 +7,7 @@
 -- KEYS[2n+2], [2n+3]  what the agent released in even and in odd minutes, see release.lua
 -- KEYS[2n+4]      the incarnation of the database; none on a Cluster
 -- ARGV[5i-4]      the tenure: "<agent>:<number>"
--- ARGV[5i-3]      the number of the tenure
+-- ARGV[5i-3]      the number of the tenure, with 19 digits
 -- ARGV[5i-2]      the lease in ms
 -- ARGV[5i-1]      how many tokens
 -- ARGV[5i]        the floor: a token that has been used
@@ -37,7 +37,7 @@ local strings = call('MGET', unpack(KEYS, n + 1, #KEYS))
 local even = call('HMGET', KEYS[2 * n + 2], unpack(KEYS, 1, n))
 local odd = call('HMGET', KEYS[2 * n + 3], unpack(KEYS, 1, n))
 local all_free = n > 1 and call('EXISTS', unpack(KEYS, 1, n)) == 0
-local granted, last_token = {}, {} -- by this script: a lock may be among the n twice
+local granted = {} -- the last token, by lock: a lock may be among the n twice
 
 local incarnation = ''
 if #KEYS == 2 * n + 4 then
@@ -54,13 +54,6 @@ end
 -- memory of their own. The clock must not run ahead of the time for that.
 local clock, clock_is_kept = math.max(now, strings[n + 1] or 0), false
 local next_clock = clock + (clock < now + 1000 and few_tokens or 1)
-
--- Numbers of tenures go up to 2^63 and Lua's to 2^53, so they are compared as text:
--- the longer one is greater.
-local function withdrawn(number, record)
-  local last = string.match(record, '^%d+')
-  return #number < #last or (#number == #last and number <= last)
-end
 
 -- The holder of a lock, or '' if it has none that matters to the tenure.
 local function holder(lock, tenure)
@@ -80,14 +73,9 @@ local function holder(lock, tenure)
 end
 
 local reply, size = {now, incarnation}, 2
-local function add(code, first, second)
-  reply[size + 1], reply[size + 2], reply[size + 3] = code, first, second
-  size = size + (second and 3 or first and 2 or 1)
-end
-
 for i = 1, n do
   local lock, a = KEYS[i], 5 * i
-  local tenure, number, lease, tokens, floor = ARGV[a - 4], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1] + 0, ARGV[a] + 0
+  local tenure, number = ARGV[a - 4], ARGV[a - 3]
 
   local left, other, err = -2, '', nil
   if not all_free or granted[lock] then
@@ -97,32 +85,46 @@ for i = 1, n do
     end
   end
 
-  local first = math.max(clock, (last_token[lock] or strings[i] or 0) + 1, floor + 1)
-  if (even[i] and withdrawn(number, even[i])) or (odd[i] and withdrawn(number, odd[i])) then
-    add(-1)
+  local first, floor, known = clock, ARGV[a], granted[lock] or strings[i]
+  if known and known + 1 > first then
+    first = known + 1
+  end
+  if floor ~= '0' and floor + 1 > first then
+    first = floor + 1
+  end
+  local last = first + ARGV[a - 1] - 1
+
+  -- A record begins with a number of 19 digits, because Lua counts up to 2^53 only, and
+  -- goes on after it: so it is greater than the number itself, and than smaller ones.
+  if (even[i] and number < even[i]) or (odd[i] and number < odd[i]) then
+    reply[size + 1] = -1
+    size = size + 1
   elseif err then
-    add(-3, err)
+    reply[size + 1], reply[size + 2] = -3, err
+    size = size + 2
   elseif other ~= '' then
-    add(0, left, other)
-  elseif first > greatest_token - tokens + 1 then -- the sum would not be exact beyond 2^53
-    add(-2)
+    reply[size + 1], reply[size + 2], reply[size + 3] = 0, left, other
+    size = size + 3
+  elseif first > greatest_token - ARGV[a - 1] + 1 then -- beyond 2^53 a sum is not exact
+    reply[size + 1] = -2
+    size = size + 1
   else
     if not clock_is_kept then
       call('SET', KEYS[2 * n + 1], string.format('%.0f', next_clock))
       clock_is_kept = true
     end
-    local last = first + tokens - 1
     if last >= next_clock then
       -- It may be forgotten only when the clock has passed it.
       local keep = token_retention + math.max(0, math.floor((last - now) / 1000))
       call('SET', KEYS[n + i], string.format('%.0f', last), 'PX', string.format('%.0f', keep))
     end
-    granted[lock], last_token[lock] = true, last
     call('HSET', lock, tenure, '1')
-    if left < lease + 0 then
-      call('PEXPIRE', lock, lease)
+    if left < ARGV[a - 2] + 0 then
+      call('PEXPIRE', lock, ARGV[a - 2])
     end
-    add(1, first)
+    granted[lock] = last
+    reply[size + 1], reply[size + 2] = 1, first
+    size = size + 2
   end
 end
 return reply

@@ -88,7 +88,7 @@ func scripts(client rueidis.Client, name lockagent.Name, tenure lockagent.Tenure
 	keys := new(text)
 	lock, token, clock := string(name), keys.tokenKey(name), keys.clockKey(place{})
 	even, odd := keys.releasedKeys(tenure.Agent, place{})
-	number := strconv.FormatUint(tenure.Number, 10)
+	number := fmt.Sprintf("%019d", tenure.Number)
 	if _, err := run(client, acquireScript, []string{lock, token, clock, even, odd, incarnationKey},
 		[]string{tenure.String(), number, "60000", "1", "0"}); err != nil {
 		return err

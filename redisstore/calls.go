@@ -14,15 +14,12 @@ import (
 )
 
 const (
-	// TokenRetention is for how long the last token of a lock is kept after it was
-	// granted. It only saves memory: a token is never less than the server's clock
-	// in microseconds, and one that is ahead of the clock is kept until the clock
-	// has passed it. So tokens grow even where the last one was forgotten, unless
-	// the clock is set back by more than this.
+	// TokenRetention is for how long the last token of a lock is kept, if it was ahead
+	// of the clock that all locks share, after the server's clock has passed it.
 	TokenRetention = time.Hour
 
-	// ReleaseRetention is for how long it is remembered which tenure an agent
-	// released last. It has to outlive the calls that may still arrive late: the
+	// ReleaseRetention is for how long it is remembered, at least, which tenure an
+	// agent released last. It has to outlive the calls that may still arrive late: the
 	// acquire that a network held up, the release that is repeated because its
 	// reply was lost. What is later than that is bounded by its own lease.
 	ReleaseRetention = time.Minute

@@ -103,7 +103,7 @@ func TestLayoutOfAReleasedLock(t *testing.T) {
 		if got, want := keys(server), []string{"lockagent_clock", "lockagent_incarnation", done}; !reflect.DeepEqual(got, sorted(want)) {
 			t.Errorf("the keys are %q, want %q", got, sorted(want))
 		}
-		if got, want := server.Do("HGET", done, string(name)), "7:1:"+strconv.FormatInt(int64(released.At), 10)+":0"; got != want {
+		if got, want := server.Do("HGET", done, string(name)), "0000000000000000007:1:"+strconv.FormatInt(int64(released.At), 10)+":0"; got != want {
 			t.Errorf("the release is kept as %q, want %q", got, want)
 		}
 		if got, want := server.Do("HGET", done, ""), strconv.FormatInt(minute, 10); got != want {

@@ -7,7 +7,7 @@
 --             minute in the field ''
 -- ARGV[1]     how to wake those who wait: PUBLISH or SPUBLISH
 -- ARGV[4i-2]  the tenure: "<agent>:<number>"
--- ARGV[4i-1]  the number of the tenure
+-- ARGV[4i-1]  the number of the tenure, with 19 digits
 -- ARGV[4i]    the channel of the lock
 -- ARGV[4i+1]  how many of the channel's subscribers are this agent itself, or -1 if
 --             the subscribers cannot be counted
@@ -42,77 +42,71 @@ if records[1] ~= minute then
 end
 local known = {} -- of this script, by lock: a lock may be among the n twice
 local fields, size = {recent}, 1
-
--- Numbers are compared as text, see acquire.lua.
-local function later(number, record)
-  local last = string.match(record, '^%d+')
-  return #number > #last or (#number == #last and number > last)
-end
-
 local reply, length = {tonumber(now)}, 1
-local function add(code, first, second, third)
-  reply[length + 1], reply[length + 2], reply[length + 3], reply[length + 4] = code, first, second, third
-  length = length + (third and 4 or first and 2 or 1)
-end
 
--- The reply to a call for a tenure that did not have the lock.
-local function repeated(lock, number, record)
-  for _, r in ipairs({record or '', call('HGET', before, lock) or ''}) do
-    local last, released, at, others = string.match(r, '^(%d+):(%d):(%d+):(%-?%d+)$')
-    if last == number then
-      return tonumber(released), tonumber(at), tonumber(others)
-    end
+-- What a record says of a tenure, if it is about that one.
+local function recall(record, number)
+  local last, released, at, others = string.match(record or '', '^(%d+):(%d):(%d+):(%-?%d+)$')
+  if last == number then
+    return tonumber(released), tonumber(at), tonumber(others)
   end
 end
 
+-- Answers a call for a tenure that did not have the lock.
+local function withdraw(lock, number, record)
+  local released, at, others = recall(record, number)
+  if not released then
+    released, at, others = recall(call('HGET', before, lock), number)
+  end
+  if released then
+    reply[length + 1], reply[length + 2], reply[length + 3], reply[length + 4] = 2, released, at, others
+    length = length + 4
+    return
+  end
+  if not record or number > record then
+    record = number .. ':0:' .. now .. ':0'
+    local kept = pcall('HSET', recent, lock, record)
+    if type(kept) == 'table' then
+      reply[length + 1], reply[length + 2] = -1, kept.err
+      length = length + 2
+      return
+    end
+    known[lock] = record
+  end
+  reply[length + 1] = 0
+  length = length + 1
+end
+
+local none_woken = ':1:' .. now .. ':0'
 for i = 1, n do
   local lock, a = KEYS[i], 4 * i
   local number = ARGV[a - 1]
   local record = known[lock] or records[i + 1]
   local removed = pcall('HDEL', lock, ARGV[a - 2])
-  local others, err = 0, nil
   if removed == 1 then
-    local receivers = pcall(ARGV[1], ARGV[a], '0')
-    others = -1
-    -- A user who may not publish there has released the lock all the same.
-    if ARGV[a + 1] ~= '-1' and type(receivers) == 'number' then
-      others = math.max(0, receivers - ARGV[a + 1])
+    local others, own = pcall(ARGV[1], ARGV[a], '0'), ARGV[a + 1]
+    if own == '-1' or type(others) ~= 'number' then
+      others = -1 -- a user who may not publish there has released the lock all the same
+    elseif others > 0 then
+      others = math.max(0, others - own)
     end
-  elseif removed ~= 0 then
-    -- What is no lock is not held by the tenure: that is no error here, for a
-    -- tenure that could not begin is withdrawn all the same.
-    if string.find(removed.err, 'WRONGTYPE', 1, true) then
-      removed = 0
-    else
-      err = removed.err
-    end
-  end
-
-  local released, at, woken
-  if removed == 0 then
-    released, at, woken = repeated(lock, number, record)
-  end
-  -- A later tenure may have been withdrawn before: that must not be forgotten.
-  if not err and not released and (not record or later(number, record)) then
-    record = number .. ':' .. removed .. ':' .. now .. ':' .. others
-    known[lock] = record
-    if removed == 1 then
+    -- A later tenure may have been withdrawn before: that must not be forgotten. A record
+    -- is greater than its number, see acquire.lua.
+    if not record or number > record then
+      record = number .. (others == 0 and none_woken or ':1:' .. now .. ':' .. others)
+      known[lock] = record
       fields[size + 1], fields[size + 2] = lock, record
       size = size + 2
-    else
-      local kept = pcall('HSET', recent, lock, record)
-      err = type(kept) == 'table' and kept.err -- then nothing is withdrawn
     end
-  end
-
-  if err then
-    add(-1, err)
-  elseif released then
-    add(2, released, at, woken)
-  elseif removed == 1 then
-    add(1, others)
+    reply[length + 1], reply[length + 2] = 1, others
+    length = length + 2
+  elseif removed == 0 or string.find(removed.err, 'WRONGTYPE', 1, true) then
+    -- What is no lock is not held by the tenure: that is no error here, for a
+    -- tenure that could not begin is withdrawn all the same.
+    withdraw(lock, number, record)
   else
-    add(0)
+    reply[length + 1], reply[length + 2] = -1, removed.err
+    length = length + 2
   end
 end
 if size > 1 then

@@ -52,11 +52,14 @@ func (t *text) milliseconds(d time.Duration) string {
 	return t.leaseStr
 }
 
-// tenure is what [lockagent.Tenure.String] returns, and the number in it.
+// tenure is what [lockagent.Tenure.String] returns, and the number in it with so many
+// digits that scripts can compare it as text.
 func (t *text) tenure(tenure lockagent.Tenure) (whole, number string) {
 	t.b.WriteString(string(tenure.Agent))
 	t.b.WriteByte(':')
 	t.digits(tenure.Number)
 	whole = t.cut()
-	return whole, whole[len(tenure.Agent)+1:]
+	t.b.WriteString("0000000000000000000"[:19-(len(whole)-len(tenure.Agent)-1)])
+	t.digits(tenure.Number)
+	return whole, t.cut()
 }

@@ -309,7 +309,7 @@ func (w *world) do(d action) {
 		w.left.crashes--
 		g := w.agent(a)
 		g.ledger = ledger{}
-		g.s = Recovering(g.s.cfg, g.tenure, w.now.add(pause))
+		g.s = Recovering("orders", g.s.cfg, g.tenure, w.now.add(pause))
 		g.subscribed, g.waking, g.crashed = false, false, true
 	case doGone:
 		w.left.gone--

@@ -21,7 +21,7 @@ func newMill(waiters int, session bool) *mill {
 	cfg.HandOffGrants = 1 << 40
 	cfg.HandOffTime = 1 << 60
 	cfg.Watchdog = time.Hour
-	m := &mill{s: New(cfg)}
+	m := &mill{s: New("orders", &cfg)}
 	if waiters > 0 {
 		m.acquire("ann", session)
 		m.granted()

@@ -2,15 +2,11 @@ package lockstate
 
 import (
 	"time"
-
-	"github.com/lockagent/lockagent"
 )
 
-// Config is what one lock's state machine is told once. All fields but Name are
-// positive; the shell sees to that.
+// Config is what state machines are told once. All fields are positive; the shell
+// sees to that.
 type Config struct {
-	Name lockagent.Name
-
 	// Watchdog is the lease of a tenure whose holder wants it kept. It is renewed
 	// when a third of it has passed.
 	Watchdog time.Duration

@@ -167,7 +167,7 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.queue.len()})
 	}
-	return s.answerTries(s.attempt.upto, &lockagent.HeldError{Name: s.cfg.Name, Holder: r.Holder, Left: r.Remaining}, out)
+	return s.answerTries(s.attempt.upto, &lockagent.HeldError{Name: s.name, Holder: r.Holder, Left: r.Remaining}, out)
 }
 
 // answerTries answers the requests that would not wait, up to the one that was

@@ -302,7 +302,7 @@ func TestStoreReset(t *testing.T) {
 
 func TestRecovering(t *testing.T) {
 	t.Run("ends the tenure that is not known any more before anything else", func(t *testing.T) {
-		r := rigOn(t, Recovering(rigConfig(), 41, Instant(time.Second)))
+		r := recovering(t, 41, Instant(time.Second))
 		r.fresh = 41
 		r.idle(false)
 		r.alarmIn(time.Second, time.Second)
@@ -317,14 +317,14 @@ func TestRecovering(t *testing.T) {
 		r.want("Returned", "Attempted 30s")
 	})
 	t.Run("does not hear the answers to what was asked before", func(t *testing.T) {
-		r := rigOn(t, Recovering(rigConfig(), 41, 0))
+		r := recovering(t, 41, 0)
 		r.fresh = 41
 		r.step(AcquireReplied{Tenure: 41, Reply: lockagent.AcquireReply{Granted: true, Token: 5}})
 		r.step(RenewReplied{Tenure: 41})
 		r.want("Returning")
 	})
 	t.Run("tries until the lease has run out", func(t *testing.T) {
-		r := rigOn(t, Recovering(rigConfig(), 41, 0))
+		r := recovering(t, 41, 0)
 		r.fresh = 41
 		r.step(Tick{})
 		for r.now < Instant(30*time.Second) {
@@ -337,7 +337,7 @@ func TestRecovering(t *testing.T) {
 		r.idle(true)
 	})
 	t.Run("can be closed", func(t *testing.T) {
-		r := rigOn(t, Recovering(rigConfig(), 41, Instant(time.Second)))
+		r := recovering(t, 41, Instant(time.Second))
 		r.fresh = 41
 		r.step(Close{})
 		r.want("Closed", "Returning")

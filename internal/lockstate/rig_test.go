@@ -37,7 +37,6 @@ type rig struct {
 // wait for it.
 func rigConfig() Config {
 	return Config{
-		Name:          "orders",
 		Watchdog:      30 * time.Second,
 		Claim:         10 * time.Hour,
 		HandOffGrants: 3,
@@ -50,12 +49,17 @@ func rigConfig() Config {
 	}
 }
 
+func recovering(t rapid.TB, number uint64, at Instant) *rig {
+	cfg := rigConfig()
+	return rigOn(t, Recovering("orders", &cfg, number, at))
+}
+
 func newRig(t rapid.TB, change ...func(*Config)) *rig {
 	cfg := rigConfig()
 	for _, c := range change {
 		c(&cfg)
 	}
-	return rigOn(t, New(cfg))
+	return rigOn(t, New("orders", &cfg))
 }
 
 func rigOn(t rapid.TB, s *State) *rig {
@@ -124,7 +128,8 @@ func stepByHand(t rapid.TB, s *State, c Command, m Moment) (events []Event) {
 	}
 	for range 10_000 {
 		before := clone(s)
-		e, ok := s.settle(m)
+		var e Event
+		ok := s.settle(m, &e)
 		if !equal(s, before) {
 			t.Fatalf("settling after %T changed the state", c)
 		}
@@ -152,7 +157,8 @@ func unsettled(s *State, m Moment) string {
 	case s.phase == held && s.holder.none():
 		return "a tenure has no holder"
 	}
-	if e, ok := s.settle(m); ok {
+	var e Event
+	if s.settle(m, &e) {
 		return fmt.Sprintf("there is still something to do: %s", text(&e))
 	}
 	return ""
@@ -169,7 +175,6 @@ func clone(s *State) *State {
 	c.queue.items = slices.Clone(s.queue.items)
 	c.queue.sessions = maps.Clone(s.queue.sessions)
 	c.holder.grants = slices.Clone(s.holder.grants)
-	c.scratch = nil
 	return &c
 }
 

@@ -7,133 +7,143 @@ import (
 )
 
 // settle finds the next thing that has to happen in the present state, whatever
-// led to it. The rules stand in the order of their urgency: first whoever holds
+// led to it, and makes it e. The rules stand in the order of their urgency: first whoever holds
 // the lock is told that the hold is over, then others may get it. It only reads
 // the state.
-func (s *State) settle(m Moment) (Event, bool) {
-	for _, rule := range [...]func(*State, Moment) (Event, bool){
-		(*State).endHolds,
-		(*State).refuseWhenClosed,
-		(*State).grantAgain,
-		(*State).answerLocally,
-		(*State).recall,
-		(*State).moveOn,
-	} {
-		if e, ok := rule(s, m); ok {
-			return e, true
-		}
-	}
-	return Event{}, false
+func (s *State) settle(m Moment, e *Event) bool {
+	return s.endHolds(m, e) ||
+		s.refuseWhenClosed(e) ||
+		s.grantAgain(m, e) ||
+		s.answerLocally(m, e) ||
+		s.recall(m, e) ||
+		s.moveOn(m, e)
 }
 
 // endHolds ends the grants whose time has passed, and all of them on closing.
-func (s *State) endHolds(m Moment) (Event, bool) {
+func (s *State) endHolds(m Moment, e *Event) bool {
 	for i := len(s.holder.grants) - 1; i >= 0; i-- {
 		g := &s.holder.grants[i]
 		left := len(s.holder.grants) - 1
 		switch {
 		case s.closed:
-			return s.ended(i, left, lockagent.LostClosed, m), true
+			*e = s.ended(i, left, lockagent.LostClosed, m)
+			return true
 		case g.fixed != 0 && m.Now >= g.fixed:
-			return s.ended(i, left, lockagent.LostExpired, m), true
+			*e = s.ended(i, left, lockagent.LostExpired, m)
+			return true
 		case m.Now >= s.tenure.deadline:
-			return s.ended(i, left, lockagent.LostDeadline, m), true
+			*e = s.ended(i, left, lockagent.LostDeadline, m)
+			return true
 		}
 	}
-	return Event{}, false
+	return false
 }
 
-func (s *State) refuseWhenClosed(Moment) (Event, bool) {
+func (s *State) refuseWhenClosed(e *Event) bool {
 	if w := s.queue.head(); w != nil && s.closed {
-		return Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrClosed}, true
+		*e = Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrClosed}
+		return true
 	}
-	return Event{}, false
+	return false
 }
 
 // grantAgain lets the holder in again, past everybody who waits: they wait for
 // the holder anyway.
-func (s *State) grantAgain(m Moment) (Event, bool) {
+func (s *State) grantAgain(m Moment, e *Event) bool {
 	if s.holder.none() {
-		return Event{}, false
+		return false
 	}
 	w := s.queue.ofSession(s.holder.owner)
 	if w == nil {
-		return Event{}, false
+		return false
 	}
-	e := s.granted(w, m)
+	*e = s.granted(w, m)
 	e.Kind, e.How = Reentered, 0
 	e.Token = s.holder.token
-	return e, true
+	return true
 }
 
 // answerLocally answers what need not wait for the store: requests that will not
 // wait, because a local owner has the lock, and the release after which the lock
 // was passed on.
-func (s *State) answerLocally(m Moment) (Event, bool) {
+func (s *State) answerLocally(m Moment, e *Event) bool {
 	if s.holder.none() {
-		return Event{}, false
+		return false
 	}
 	if s.call != 0 {
-		return Event{Kind: Unlocked, Call: s.call}, true
+		*e = Event{Kind: Unlocked, Call: s.call}
+		return true
 	}
 	if w := s.queue.firstTry(); w != nil {
 		left := s.end().Sub(m.Now)
-		return Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.cfg.Name, Holder: string(s.holder.owner), Left: left}}, true
+		*e = Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.name, Holder: string(s.holder.owner), Left: left}}
+		return true
 	}
-	return Event{}, false
+	return false
 }
 
 // recall has grants taken back that lay in their channel for too long.
-func (s *State) recall(m Moment) (Event, bool) {
+func (s *State) recall(m Moment, e *Event) bool {
 	for i := range s.holder.grants {
 		if g := &s.holder.grants[i]; g.claimBy != 0 && m.Now >= g.claimBy {
-			return Event{Kind: Recalled, Request: g.request}, true
+			*e = Event{Kind: Recalled, Request: g.request}
+			return true
 		}
 	}
-	return Event{}, false
+	return false
 }
 
 // moveOn takes the tenure to its next phase.
-func (s *State) moveOn(m Moment) (Event, bool) {
+func (s *State) moveOn(m Moment, e *Event) bool {
 	switch s.phase {
 	case free:
 		switch {
 		case s.queue.len() > 0 && (m.Now >= s.notBefore || s.queue.tries > 0):
-			return s.attempted(m), true
+			*e = s.attempted(m)
+			return true
 		case s.queue.len() == 0 && s.contended && (m.Now >= s.quietAt || s.closed):
-			return Event{Kind: Quieted}, true
+			*e = Event{Kind: Quieted}
+			return true
 		}
 	case asking: // until the store has answered
 	case sleeping:
 		switch {
 		case s.queue.len() > 0 && (m.Now >= s.retryAt || s.queue.tries > 0):
-			return s.attempted(m), true
+			*e = s.attempted(m)
+			return true
 		case s.queue.len() == 0 && s.attempt.mayHave():
-			return Event{Kind: Returning, Tenure: s.attempt.number}, true
+			*e = Event{Kind: Returning, Tenure: s.attempt.number}
+			return true
 		case s.queue.len() == 0:
-			return Event{Kind: Forgot}, true
+			*e = Event{Kind: Forgot}
+			return true
 		}
 	case held:
 		if !s.holder.none() {
 			if !s.renewal.inFlight && m.Now >= s.renewalDue() {
-				return s.renewing(m), true
+				*e = s.renewing(m)
+				return true
 			}
 			break
 		}
 		if w := s.queue.head(); w != nil && s.mayGrant(m) {
-			return s.granted(w, m), true
+			*e = s.granted(w, m)
+			return true
 		}
-		return Event{Kind: Returning, Tenure: s.tenure.number}, true
+		*e = Event{Kind: Returning, Tenure: s.tenure.number}
+		return true
 	case returning:
 		switch {
 		case s.inFlight:
 		case m.Now >= s.dropAt:
-			return Event{Kind: Dropped, Tenure: s.tenure.number, Err: lockagent.ErrUnconfirmed}, true
+			*e = Event{Kind: Dropped, Tenure: s.tenure.number, Err: lockagent.ErrUnconfirmed}
+			return true
 		case m.Now >= s.retryAt || s.queue.tries > 0:
-			return Event{Kind: Returning, Tenure: s.tenure.number}, true
+			*e = Event{Kind: Returning, Tenure: s.tenure.number}
+			return true
 		}
 	}
-	return Event{}, false
+	return false
 }
 
 // renewing is urgent unless it comes in its own time, as the renewal of a kept lease

@@ -20,7 +20,8 @@ const (
 // State is one lock as one agent sees it: the fold of its events. The zero State
 // is not usable; see [New].
 type State struct {
-	cfg   Config
+	name  lockagent.Name
+	cfg   *Config
 	phase phase
 	queue queue
 
@@ -49,8 +50,6 @@ type State struct {
 	quietAt   Instant
 
 	closed bool
-
-	scratch []Event // of Step, kept for its capacity
 }
 
 // attempt is a tenure that the store has been asked for.
@@ -129,13 +128,13 @@ type renewal struct {
 	doubts, asked int
 }
 
-// New returns a lock that nobody holds.
-func New(cfg Config) *State { return &State{cfg: cfg} }
+// New returns a lock that nobody holds. cfg may be shared; it must not change.
+func New(name lockagent.Name, cfg *Config) *State { return &State{name: name, cfg: cfg} }
 
 // Recovering returns a lock that first ends the tenure with the given number in
 // the store. It is where a shell that lost its state starts again.
-func Recovering(cfg Config, number uint64, now Instant) *State {
-	s := New(cfg)
+func Recovering(name lockagent.Name, cfg *Config, number uint64, now Instant) *State {
+	s := New(name, cfg)
 	s.phase = returning
 	s.tenure.number = number
 	s.retryAt = now

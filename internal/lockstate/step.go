@@ -1,30 +1,48 @@
 package lockstate
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // Step decides what c means at m, applies every event of that, and settles. do is
 // called with each event right after it was applied; the event is only valid
 // during the call. do may read the state but must not call Step.
 func (s *State) Step(c Command, m Moment, do func(*Event)) {
-	s.scratch = s.decide(c, m, s.scratch[:0])
-	for i := range s.scratch {
-		s.take(&s.scratch[i], m, do)
+	space := spaces.Get().(*space)
+	space.decided = s.decide(c, m, space.decided[:0])
+	for i := range space.decided {
+		s.take(&space.decided[i], m, do)
 	}
 	// Every round of settling shortens the queue or the list of grants, or moves
 	// the tenure on; if not, the rules contradict each other.
 	limit := 16 + 4*(s.queue.len()+len(s.holder.grants))
 	for {
-		e, ok := s.settle(m)
-		if !ok {
-			return
+		if !s.settle(m, &space.settled) {
+			break
 		}
 		if limit--; limit < 0 {
-			panic(fmt.Sprintf("lockstate: rules do not settle: phase %d, event %d", s.phase, e.Kind))
+			panic(fmt.Sprintf("lockstate: rules do not settle: phase %d, event %d", s.phase, space.settled.Kind))
 		}
-		s.scratch = append(s.scratch[:0], e) // where it costs no allocation
-		s.take(&s.scratch[0], m, do)
+		s.take(&space.settled, m, do)
+	}
+	clear(space.decided)
+	space.settled = Event{}
+	if cap(space.decided) <= retainedEvents {
+		spaces.Put(space)
 	}
 }
+
+// space is where a step has its events. Steps share it, because most locks do
+// nothing at a time.
+type space struct {
+	decided []Event
+	settled Event
+}
+
+const retainedEvents = 64
+
+var spaces = sync.Pool{New: func() any { return new(space) }}
 
 func (s *State) take(e *Event, m Moment, do func(*Event)) {
 	e.Now = m.Now

@@ -23,7 +23,7 @@ const (
 
 func worldConfig() Config {
 	return Config{
-		Name: "orders", Watchdog: watchdog, Claim: 10_000 * tick, HandOffGrants: 2, HandOffTime: 20 * tick,
+		Watchdog: watchdog, Claim: 10_000 * tick, HandOffGrants: 2, HandOffTime: 20 * tick,
 		Yield: 10 * tick, MaxSleep: 100 * tick, RetryMin: pause, RetryMax: pause, Linger: 10 * tick,
 	}
 }
@@ -94,7 +94,7 @@ func newWorld(people []person, left chances, change func(*Config)) *world {
 		change(&cfg)
 	}
 	for i := range w.agents {
-		w.agents[i] = &agentModel{s: New(cfg)}
+		w.agents[i] = &agentModel{s: New("orders", &cfg)}
 	}
 	return w
 }
