@@ -102,5 +102,5 @@ func (l *link) OnReset(f func(lockagent.Reset)) (cancel func()) {
 // it anything.
 func (l *link) die() {
 	l.dead.Store(true)
-	_ = l.Store.Close() // always nil
+	_ = l.Close() // always nil
 }

@@ -109,6 +109,11 @@ func BenchmarkCycle(b *testing.B) {
 				}
 				all.Wait()
 			})
+			clients, err := strconv.Atoi(server.Info("clients", "connected_clients"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(clients-1)/float64(c.agents), "connections") // but the one that asks
 		})
 	}
 }
@@ -134,7 +139,8 @@ func BenchmarkRivals(b *testing.B) {
 	})
 }
 
-// BenchmarkRenewal has agents renew the locks that they keep, so many in a command.
+// BenchmarkRenewal has agents renew the locks that they keep: so many in a command, or
+// all that an agent has at once, each of them urgent, as when Redis was restarted.
 func BenchmarkRenewal(b *testing.B) {
 	const agents, kept = 16, 1000
 	server := redistest.Start(b)
@@ -147,12 +153,16 @@ func BenchmarkRenewal(b *testing.B) {
 		k.acquire(b)
 		keepers = append(keepers, k)
 	}
-	for _, together := range []int{1, 11, renewals.Most} {
-		b.Run(fmt.Sprintf("together=%d", together), func(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		n      int
+		urgent bool
+	}{{"together=1", 1, false}, {"together=11", 11, false}, {"together=100", renewals.Most, false}, {"urgent", kept, true}} {
+		b.Run(c.name, func(b *testing.B) {
 			charge(b, server, b.N, func() {
 				var all sync.WaitGroup
 				for i, k := range keepers {
-					all.Go(func() { k.renew(b, together, (b.N+i)/agents) })
+					all.Go(func() { k.renew(b, (b.N+i)/agents, c.n, c.urgent) })
 				}
 				all.Wait()
 			})
@@ -181,12 +191,13 @@ func (k *keeper) acquire(b *testing.B) {
 	k.under.Wait()
 }
 
-// renew renews n locks, so many in a command.
-func (k *keeper) renew(b *testing.B, together, n int) {
+// renew renews n locks, and waits after every so many. The last of these is urgent, so
+// that they are sent together, or all of them are.
+func (k *keeper) renew(b *testing.B, n, together int, urgent bool) {
 	for i := range n {
 		last := (i+1)%together == 0 || i == n-1
 		k.under.Add(1)
-		k.store.Renew(b.Context(), lockagent.RenewRequest{Name: k.names[i%len(k.names)], Tenure: k.tenure, Lease: time.Hour, Urgent: last}, func(r lockagent.RenewReply, err error) {
+		k.store.Renew(b.Context(), lockagent.RenewRequest{Name: k.names[i%len(k.names)], Tenure: k.tenure, Lease: time.Hour, Urgent: urgent || last}, func(r lockagent.RenewReply, err error) {
 			if err != nil || !r.Held {
 				b.Error(r, err)
 			}

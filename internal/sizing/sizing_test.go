@@ -96,7 +96,7 @@ func (w *world) steady(t *testing.T) {
 	s, n := w.meter.last(d), float64(len(w.hosts))
 	short := n * w.holds
 	hot := s.rate(hotGrant)
-	table := newTable(t, t.Output(), fmt.Sprintf("%d hosts keep %d locks each, for %v", w.fleet.hosts, w.fleet.locks, d))
+	table := newTable(t, t.Output(), fmt.Sprintf("%d hosts keep %d locks each, for %v", w.fleet.hosts, w.locks, d))
 	defer table.out.Flush()
 	table.add(about("locks renewed /s", n*w.renewals(), 0.001, s.rate(renewal)))
 	table.add(about("renewals, commands /s", n*w.renewCommands(), 0.05, s.rate(renewCommand)))
@@ -154,7 +154,7 @@ func (w *world) oneDies(t *testing.T) {
 // everything that it has.
 func (w *world) redisRestarts(t *testing.T) {
 	const away, noticed = 5 * time.Second, time.Second
-	kept := float64((len(w.hosts) - 1) * w.fleet.locks)
+	kept := float64((len(w.hosts) - 1) * w.locks)
 	w.restart(away)
 	time.Sleep(noticed)
 	s := w.meter.last(noticed)
