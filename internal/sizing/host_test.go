@@ -25,6 +25,7 @@ const (
 
 // world is a fleet at work.
 type world struct {
+	*testing.T
 	fleet
 	meter *meter
 	away  atomic.Bool // Redis is
@@ -48,7 +49,7 @@ type host struct {
 // d. They do nothing yet.
 func newWorld(t *testing.T, f fleet, d time.Duration) *world {
 	t.Helper()
-	w := &world{fleet: f, meter: newMeter(d)}
+	w := &world{T: t, fleet: f, meter: newMeter(d)}
 	memory := memstore.New()
 	for i := range f.hosts {
 		h := &host{world: w, number: i, random: rand.New(rand.NewPCG(1, uint64(i))), link: newLink(memory, w.meter, &w.away)}
@@ -92,9 +93,7 @@ func (h *host) keep(d time.Duration) {
 	slices.Sort(after)
 	h.kept = make([]lockagent.Grant, len(after))
 	for i := range after {
-		if wait := after[i] - time.Since(began); wait > 0 {
-			time.Sleep(wait)
-		}
+		pause(context.Background(), after[i]-time.Since(began))
 		h.kept[i] = <-h.locks.Lock(h.name(i)).Acquire(context.Background())
 	}
 }
@@ -135,8 +134,11 @@ func (h *host) shortHolds(ctx context.Context, first time.Duration) {
 	pause(ctx, first)
 	for i := 0; ctx.Err() == nil; i++ {
 		g := <-h.locks.Lock(lockagent.Name(fmt.Sprintf(shortPrefix+"%d/%d", h.number, i%names))).Acquire(ctx)
+		if g.Err() != nil {
+			continue // the work is over, or the host is dead
+		}
 		pause(ctx, h.holdTime)
-		_ = <-g.Release(context.Background()) // cannot be confirmed while Redis is away
+		h.release(g)
 		pause(ctx, time.Duration(float64(time.Second)/h.holds)-h.holdTime)
 	}
 }
@@ -151,7 +153,14 @@ func (h *host) compete(ctx context.Context, name lockagent.Name, random *rand.Ra
 		}
 		h.meter.count(hotGrant, 1)
 		pause(ctx, h.hotTime)
-		_ = <-g.Release(context.Background()) // cannot be confirmed while Redis is away
+		h.release(g)
+	}
+}
+
+func (h *host) release(g lockagent.Grant) {
+	// Nothing is confirmed while Redis is away.
+	if err := <-g.Release(context.Background()); err != nil && !errors.Is(err, lockagent.ErrUnconfirmed) {
+		h.Errorf("host %d: release of %s: %v", h.number, g.Lock(), err)
 	}
 }
 
@@ -184,7 +193,7 @@ func (h *host) standBy(ctx context.Context, other *host) <-chan time.Time {
 // notices within a second of that.
 func (w *world) restart(d time.Duration) {
 	w.away.Store(true)
-	time.Sleep(d)
+	pause(context.Background(), d)
 	w.away.Store(false)
 	for _, h := range w.hosts {
 		if !h.link.dead.Load() {
@@ -196,8 +205,7 @@ func (w *world) restart(d time.Duration) {
 }
 
 // end stops the work and closes the agents.
-func (w *world) end(t *testing.T) {
-	t.Helper()
+func (w *world) end() {
 	if w.stop != nil {
 		w.stop()
 	}
@@ -206,7 +214,7 @@ func (w *world) end(t *testing.T) {
 	for _, h := range w.hosts {
 		all.Go(func() {
 			if err := h.locks.Close(); err != nil && (!h.link.dead.Load() || !errors.Is(err, lockagent.ErrUnconfirmed)) {
-				t.Errorf("host %d: Close: %v", h.number, err)
+				h.Errorf("host %d: Close: %v", h.number, err)
 			}
 		})
 	}

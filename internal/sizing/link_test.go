@@ -39,6 +39,8 @@ func (l *link) reach(k kind, name lockagent.Name) bool {
 	l.sent.Add(1)
 	l.meter.count(k, 1)
 	switch {
+	case strings.HasPrefix(string(name), shortPrefix):
+		l.meter.count(shortCommand, 1)
 	case strings.HasPrefix(string(name), hotPrefix):
 		l.meter.count(hotCommand, 1)
 	case k == acquire && strings.HasPrefix(string(name), keptPrefix):

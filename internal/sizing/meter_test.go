@@ -16,9 +16,10 @@ const (
 	subscribe
 	unsubscribe
 
-	renewal    // a lock in a renewCommand
-	wakeUp     // a message that an agent received
-	hotCommand // one of the commands, about a contended lock
+	renewal      // a lock in a renewCommand
+	wakeUp       // a message that an agent received
+	shortCommand // one of the commands, about a lock that nobody else wants
+	hotCommand   // one of the commands, about a contended lock
 	hotGrant
 	attempt // of an acquire for a lock that is kept
 	event   // that is published
