@@ -16,13 +16,6 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// Locks of different use have different names.
-const (
-	hotPrefix   = "hot/"
-	keptPrefix  = "kept/"
-	shortPrefix = "short/"
-)
-
 // world is a fleet at work.
 type world struct {
 	*testing.T
@@ -42,7 +35,7 @@ type host struct {
 	random *rand.Rand // of the goroutine that sets the host up
 	link   *link
 	locks  *channelapi.Locks
-	kept   []lockagent.Grant
+	mine   []lockagent.Grant
 }
 
 // newWorld starts the agents of a fleet over one memory, to be measured for at most
@@ -69,9 +62,9 @@ func (h *host) Record(_ context.Context, e lockagent.Event) {
 	case h.link.dead.Load(), e.Kind == lockagent.EventRenewed: // which is off unless asked for
 		return
 	case e.Kind == lockagent.EventLost:
-		h.meter.count(lost, 1)
+		h.meter.count(e.Lock, lost)
 	}
-	h.meter.count(event, 1)
+	h.meter.count(e.Lock, event)
 }
 
 // keep has every host acquire its locks within d: at random moments, or all at once
@@ -91,15 +84,15 @@ func (h *host) keep(d time.Duration) {
 		after[i] = h.moment(d)
 	}
 	slices.Sort(after)
-	h.kept = make([]lockagent.Grant, len(after))
+	h.mine = make([]lockagent.Grant, len(after))
 	for i := range after {
 		pause(context.Background(), after[i]-time.Since(began))
-		h.kept[i] = <-h.locks.Lock(h.name(i)).Acquire(context.Background())
+		h.mine[i] = <-h.locks.Lock(h.name(i)).Acquire(context.Background())
 	}
 }
 
 func (h *host) name(i int) lockagent.Name {
-	return lockagent.Name(fmt.Sprintf(keptPrefix+"%d/%d", h.number, i))
+	return lockagent.Name(fmt.Sprintf("%v/%d/%d", kept, h.number, i))
 }
 
 // moment is a random one within d, to the millisecond: a simulation has less to do
@@ -119,11 +112,15 @@ func (w *world) begin() {
 		first := h.moment(time.Second)
 		w.work.Go(func() { h.shortHolds(ctx, first) })
 	}
-	for i := range w.hot {
+	for i := range w.contended {
 		for n := range min(w.rivals, len(w.hosts)) {
-			h := w.hosts[(i*w.rivals+n)%len(w.hosts)]
-			random := rand.New(rand.NewPCG(2, uint64(i*w.rivals+n)))
-			w.work.Go(func() { h.compete(ctx, lockagent.Name(fmt.Sprint(hotPrefix, i)), random) })
+			rival := i*w.rivals + n
+			h := w.hosts[rival%len(w.hosts)]
+			for u, rest := range map[use]time.Duration{now: w.rest, ever: 0} {
+				name := lockagent.Name(fmt.Sprintf("%v/%d", u, i))
+				random := rand.New(rand.NewPCG(uint64(u), uint64(rival)))
+				w.work.Go(func() { h.compete(ctx, name, rest, random) })
+			}
 		}
 	}
 }
@@ -133,7 +130,7 @@ func (h *host) shortHolds(ctx context.Context, first time.Duration) {
 	const names = 10
 	pause(ctx, first)
 	for i := 0; ctx.Err() == nil; i++ {
-		g := <-h.locks.Lock(lockagent.Name(fmt.Sprintf(shortPrefix+"%d/%d", h.number, i%names))).Acquire(ctx)
+		g := <-h.locks.Lock(lockagent.Name(fmt.Sprintf("%v/%d/%d", short, h.number, i%names))).Acquire(ctx)
 		if g.Err() != nil {
 			continue // the work is over, or the host is dead
 		}
@@ -143,16 +140,17 @@ func (h *host) shortHolds(ctx context.Context, first time.Duration) {
 	}
 }
 
-// compete wants a lock that others want too, again and again.
-func (h *host) compete(ctx context.Context, name lockagent.Name, random *rand.Rand) {
+// compete wants a lock that others want too, again and again, after a rest of about
+// the given time.
+func (h *host) compete(ctx context.Context, name lockagent.Name, rest time.Duration, random *rand.Rand) {
 	for ctx.Err() == nil {
-		pause(ctx, time.Duration(random.Int64N(int64(2*h.hotPause/time.Millisecond)))*time.Millisecond)
+		pause(ctx, time.Duration(random.Int64N(int64(2*rest/time.Millisecond)+1))*time.Millisecond)
 		g := <-h.locks.Lock(name).Acquire(ctx)
 		if g.Err() != nil {
 			continue
 		}
-		h.meter.count(hotGrant, 1)
-		pause(ctx, h.hotTime)
+		h.meter.count(name, grant)
+		pause(ctx, h.holdTime)
 		h.release(g)
 	}
 }

@@ -2,7 +2,6 @@ package sizing
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
@@ -37,15 +36,7 @@ func (l *link) reach(k kind, name lockagent.Name) bool {
 		return false
 	}
 	l.sent.Add(1)
-	l.meter.count(k, 1)
-	switch {
-	case strings.HasPrefix(string(name), shortPrefix):
-		l.meter.count(shortCommand, 1)
-	case strings.HasPrefix(string(name), hotPrefix):
-		l.meter.count(hotCommand, 1)
-	case k == acquire && strings.HasPrefix(string(name), keptPrefix):
-		l.meter.count(attempt, 1)
-	}
+	l.meter.count(name, k)
 	return true
 }
 
@@ -69,7 +60,7 @@ func (l *link) renew(batch []renewals.Call) {
 			c.Done(lockagent.RenewReply{}, lockagent.ErrStoreUnavailable)
 			continue
 		}
-		l.meter.count(renewal, 1)
+		l.meter.count(c.Req.Name, renewal)
 		l.Store.Renew(context.Background(), c.Req, c.Done)
 	}
 }
@@ -85,7 +76,7 @@ func (l *link) Release(ctx context.Context, req lockagent.ReleaseRequest, done f
 func (l *link) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) func() {
 	l.reach(subscribe, name)
 	cancel := l.Store.Subscribe(name, func(p *lockagent.Pass) {
-		l.meter.count(wakeUp, 1)
+		l.meter.count(name, message)
 		wake(p)
 	})
 	return func() {

@@ -1,8 +1,11 @@
 package sizing
 
 import (
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/lockagent/lockagent"
 )
 
 // kind is what a meter counts.
@@ -16,19 +19,39 @@ const (
 	subscribe
 	unsubscribe
 
-	renewal      // a lock in a renewCommand
-	wakeUp       // a message that an agent received
-	shortCommand // one of the commands, about a lock that nobody else wants
-	hotCommand   // one of the commands, about a contended lock
-	hotGrant
-	attempt // of an acquire for a lock that is kept
-	event   // that is published
-	lost    // a hold
+	renewal // a lock in a renewCommand
+	message // that an agent received
+	grant
+	event // that is published
+	lost  // a hold
 	kinds
 )
 
 // lastCommand is the last kind that is a command.
 const lastCommand = unsubscribe
+
+// use is what a lock is for. Its name begins with it.
+type use int
+
+const (
+	kept  use = iota // by one host, for ever
+	short            // for a moment, by one host
+	now              // wanted now and then by several hosts
+	ever             // wanted all the time by several hosts
+	uses
+)
+
+func (u use) String() string { return [uses]string{"kept", "short", "now", "ever"}[u] }
+
+// useOf is what a lock is for. Of the events that are about no lock there are few.
+func useOf(name lockagent.Name) use {
+	for u := range uses {
+		if strings.HasPrefix(string(name), u.String()) {
+			return u
+		}
+	}
+	return kept
+}
 
 // tick is how fine a meter tells times apart.
 const tick = 10 * time.Millisecond
@@ -36,17 +59,17 @@ const tick = 10 * time.Millisecond
 // meter counts what happens in virtual time.
 type meter struct {
 	began time.Time
-	ticks [][kinds]atomic.Int64
+	ticks [][uses][kinds]atomic.Int64
 }
 
 // newMeter counts from now on for a while; what comes later is not counted.
 func newMeter(d time.Duration) *meter {
-	return &meter{began: time.Now(), ticks: make([][kinds]atomic.Int64, d/tick)}
+	return &meter{began: time.Now(), ticks: make([][uses][kinds]atomic.Int64, d/tick)}
 }
 
-func (m *meter) count(k kind, n int) {
+func (m *meter) count(name lockagent.Name, k kind) {
 	if i := int(time.Since(m.began) / tick); i < len(m.ticks) {
-		m.ticks[i][k].Add(int64(n))
+		m.ticks[i][useOf(name)][k].Add(1)
 	}
 }
 
@@ -62,36 +85,46 @@ func (m *meter) last(d time.Duration) span {
 	return span{m, to - int(d/tick), to}
 }
 
-// total is how many there were of a kind.
-func (s span) total(k kind) (n int64) {
+// total is how many there were of a kind for a use.
+func (s span) total(u use, k kind) (n int64) {
 	for i := s.from; i < s.to; i++ {
-		n += s.ticks[i][k].Load()
+		n += s.ticks[i][u][k].Load()
 	}
 	return n
 }
 
-// rate is how many there were of a kind in a second.
-func (s span) rate(k kind) float64 {
-	return float64(s.total(k)) / (time.Duration(s.to-s.from) * tick).Seconds()
+// rate is how many there were of a kind for a use in a second.
+func (s span) rate(u use, k kind) float64 {
+	return float64(s.total(u, k)) / (time.Duration(s.to-s.from) * tick).Seconds()
 }
 
-// commandRate is how many commands there were in a second.
-func (s span) commandRate() (rate float64) {
+// commands is how many commands there were for a use in a second.
+func (s span) commands(u use) (rate float64) {
 	for k := range lastCommand + 1 {
-		rate += s.rate(k)
+		rate += s.rate(u, k)
 	}
 	return rate
 }
 
+// all adds up what f says of each use.
+func all(f func(use) float64) (sum float64) {
+	for u := range uses {
+		sum += f(u)
+	}
+	return sum
+}
+
 // burst is the greatest number of commands in any stretch of d.
-func (s span) burst(d time.Duration) (most int64) {
-	sent := func(i int) (n int64) {
-		for k := range lastCommand + 1 {
-			n += s.ticks[i][k].Load()
+func (s span) burst(d time.Duration) (most float64) {
+	sent := func(i int) (n float64) {
+		for u := range uses {
+			for k := range lastCommand + 1 {
+				n += float64(s.ticks[i][u][k].Load())
+			}
 		}
 		return n
 	}
-	var within int64
+	var within float64
 	for i := s.from; i < s.to; i++ {
 		within += sent(i)
 		if gone := i - int(d/tick); gone >= s.from {
@@ -100,4 +133,10 @@ func (s span) burst(d time.Duration) (most int64) {
 		most = max(most, within)
 	}
 	return most
+}
+
+// peak is the greatest number of commands in any stretch of d, as a multiple of the
+// mean.
+func (s span) peak(d time.Duration) float64 {
+	return s.burst(d) / (all(s.commands) * d.Seconds())
 }

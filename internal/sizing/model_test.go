@@ -16,19 +16,18 @@ type fleet struct {
 	lease time.Duration // W: of a kept lock
 
 	holds    float64       // c: short holds per second on each host, of locks that nobody else wants
-	holdTime time.Duration // how long each of them takes
+	holdTime time.Duration // how long each of them takes, and of those of contended locks
 
-	hot      int           // locks that several hosts want
-	rivals   int           // A: hosts that want each of them
-	hotTime  time.Duration // how long a host has one
-	hotPause time.Duration // about how long it then does without
+	contended int           // locks that several hosts want all the time, and as many that they want now and then
+	rivals    int           // A: hosts that want each of them
+	rest      time.Duration // about how long a host does without the latter
 }
 
 func newFleet(hosts, locks int) fleet {
 	return fleet{
 		hosts: hosts, locks: locks, lease: actor.DefaultLease,
 		holds: 1, holdTime: 20 * time.Millisecond,
-		hot: max(1, hosts/50), rivals: 10, hotTime: 20 * time.Millisecond, hotPause: 200 * time.Millisecond,
+		contended: max(1, hosts/100), rivals: 10, rest: 200 * time.Millisecond,
 	}
 }
 
@@ -62,14 +61,14 @@ const (
 	eventsPerHold   = 4
 )
 
-// A grant of a lock that others want costs at most three commands more, however many
-// they are: the lock is found busy once and asked for once, the beginning and the end
-// of its wake-ups, and the renewal that follows when it is passed on. Its request is
-// queued, which is an event.
-const (
-	commandsPerContendedGrant = commandsPerHold + 3
-	eventsPerContendedGrant   = eventsPerHold + 1
-)
+// crowded is how many commands and messages a grant costs at most, of a lock that
+// hosts want now and then: one may listen to it that does not wait, so a release wakes
+// all who listen, and all who wait ask again. Where all who listen wait, the release
+// passes the lock on, and the costs are those of a lock that nobody else wants, and
+// one message.
+func (f fleet) crowded() (commands, messages float64) {
+	return commandsPerHold + float64(f.rivals), float64(f.rivals)
+}
 
 // attempts is the least and the most that n waiters ask in a second for locks that
 // are kept: each time what remained of the lease has passed, which is between two

@@ -93,21 +93,24 @@ func (w *world) steady() {
 	const d = time.Minute
 	time.Sleep(d)
 	s, n := w.meter.last(d), float64(len(w.hosts))
-	short := n * w.holds
-	hot := s.rate(hotGrant)
 	table := newTable(w.T, fmt.Sprintf("%d hosts keep %d locks each, for %v", w.fleet.hosts, w.locks, d))
 	defer table.out.Flush()
-	table.add(about("locks renewed /s", n*w.renewals(), 0.001, s.rate(renewal)))
-	table.add(about("renewals, commands /s", n*w.renewCommands(), 0.05, s.rate(renewCommand)))
-	table.add(about("short holds, commands /s", commandsPerHold*short, 0.05, s.rate(shortCommand)))
-	table.add(row{"contended locks, commands per grant", commandsPerHold, commandsPerContendedGrant, s.rate(hotCommand) / hot})
-	table.note("contended locks, grants /s", hot)
-	table.add(row{"contended locks, messages to agents per grant", 1, 1.01 * float64(w.rivals), s.rate(wakeUp) / hot})
-	table.add(row{"events /s", eventsPerHold * (short + hot) * 0.98, (eventsPerHold + 1) * (short + hot), s.rate(event)})
-	table.note("all commands /s", s.commandRate())
-	table.note("  of one host", s.commandRate()/n)
-	table.note("most in 100 ms, as a multiple of the mean", float64(s.burst(100*time.Millisecond))*10/s.commandRate())
-	table.note("most in 1 s, as a multiple of the mean", float64(s.burst(time.Second))/s.commandRate())
+	table.add(about("locks renewed /s", n*w.renewals(), 0.001, s.rate(kept, renewal)))
+	table.add(about("renewals, commands /s", n*w.renewCommands(), 0.05, s.commands(kept)))
+	table.add(about("short holds, commands /s", n*w.holds*commandsPerHold, 0.05, s.commands(short)))
+	table.note("locks wanted all the time, grants /s", s.rate(ever, grant))
+	table.add(about("  commands per grant", commandsPerHold, 0.05, s.commands(ever)/s.rate(ever, grant)))
+	table.add(about("  messages per grant", 1, 0.05, s.rate(ever, message)/s.rate(ever, grant)))
+	table.note("locks wanted now and then, grants /s", s.rate(now, grant))
+	commands, messages := w.crowded()
+	table.add(row{"  commands per grant", commandsPerHold, commands, s.commands(now) / s.rate(now, grant)})
+	table.add(row{"  messages per grant", 1, 1.05 * messages, s.rate(now, message) / s.rate(now, grant)})
+	grants := n*w.holds + s.rate(ever, grant) + s.rate(now, grant)
+	table.add(row{"events /s", 0.98 * eventsPerHold * grants, (eventsPerHold + 1) * grants, all(func(u use) float64 { return s.rate(u, event) })})
+	table.note("all commands /s", all(s.commands))
+	table.note("  of one host", all(s.commands)/n)
+	table.note("  most in 100 ms, as a multiple of the mean", s.peak(100*time.Millisecond))
+	table.note("  most in 1 s, as a multiple of the mean", s.peak(time.Second))
 }
 
 // oneDies kills the first host while the second waits for everything it has.
@@ -117,7 +120,7 @@ func (w *world) oneDies() {
 	got := heir.standBy(context.Background(), dead)
 	time.Sleep(time.Second) // in which they asked for the first time
 	time.Sleep(waiting)
-	attempts := w.meter.last(waiting).rate(attempt)
+	attempts := w.meter.last(waiting).rate(kept, acquire)
 
 	dead.link.die()
 	died := time.Now()
@@ -140,31 +143,34 @@ func (w *world) oneDies() {
 		table.add(row{"the last after s", least.Seconds(), most.Seconds(), after[len(after)-1]})
 	}
 	s := w.meter.last(time.Since(died))
-	table.note("most commands in 100 ms, as a multiple of the mean", float64(s.burst(100*time.Millisecond))*10/s.commandRate())
-	table.add(about("holds lost on other hosts", 0, 0, float64(s.total(lost))))
+	table.note("most commands in 100 ms, as a multiple of the mean", s.peak(100*time.Millisecond))
+	table.add(about("holds lost on other hosts", 0, 0, s.lost()))
 }
 
 // redisRestarts takes Redis away for a moment, so that every agent makes sure of
 // everything that it has.
 func (w *world) redisRestarts() {
 	const away, noticed = 5 * time.Second, time.Second
-	kept := float64((len(w.hosts) - 1) * w.locks)
 	began := time.Now()
 	w.restart(away)
 	time.Sleep(noticed)
 	s := w.meter.last(noticed)
 	table := newTable(w.T, fmt.Sprintf("Redis restarts with what it had, and is away for %v", away))
 	defer table.out.Flush()
-	table.note("locks kept", kept)
-	table.note("the second after: commands", float64(s.burst(noticed)))
-	table.note("the second after: most commands in 100 ms", float64(s.burst(100*time.Millisecond)))
-	table.note("the second after: renewals in them", float64(s.total(renewal)))
+	table.note("locks kept", float64((len(w.hosts)-1)*w.locks))
+	table.note("in the second after: renewals", float64(s.total(kept, renewal)))
+	table.note("  commands", s.burst(noticed))
+	table.note("  most in 100 ms", s.burst(100*time.Millisecond))
 	time.Sleep(4 * w.period())
-	table.add(about("holds lost until 40 s later", 0, 0, float64(w.meter.last(time.Since(began)).total(lost))))
+	table.add(about("holds lost until 40 s later", 0, 0, w.meter.last(time.Since(began)).lost()))
 	late := w.meter.last(2 * w.period())
-	table.note("20 to 40 s later: commands /s", late.commandRate())
-	table.note("20 to 40 s later: most in 100 ms, as a multiple of the mean", float64(late.burst(100*time.Millisecond))*10/late.commandRate())
-	table.note("20 to 40 s later: most in 1 s, as a multiple of the mean", float64(late.burst(time.Second))/late.commandRate())
+	table.note("20 to 40 s later: commands /s", all(late.commands))
+	table.note("  most in 100 ms, as a multiple of the mean", late.peak(100*time.Millisecond))
+	table.note("  most in 1 s, as a multiple of the mean", late.peak(time.Second))
+}
+
+func (s span) lost() float64 {
+	return all(func(u use) float64 { return float64(s.total(u, lost)) })
 }
 
 // All locks of the fleet begin at one instant, so they are renewed at one instant,
@@ -182,10 +188,10 @@ func TestFleetInStep(t *testing.T) {
 		table := newTable(t, fmt.Sprintf("%d hosts begin to keep %d locks each at one instant", f.hosts, f.locks))
 		defer table.out.Flush()
 		n := float64(f.hosts)
-		table.add(about("locks renewed /s", n*f.renewals(), 0.001, s.rate(renewal)))
-		table.add(about("renewals, commands /s", f.together()/f.period().Seconds(), 0.01, s.rate(renewCommand)))
-		table.add(about("most commands in 100 ms", f.together(), 0.01, float64(s.burst(100*time.Millisecond))))
-		table.note("as a multiple of the mean of 100 ms", float64(s.burst(100*time.Millisecond))*10/s.commandRate())
-		table.note("most in 1 s, as a multiple of the mean", float64(s.burst(time.Second))/s.commandRate())
+		table.add(about("locks renewed /s", n*f.renewals(), 0.001, s.rate(kept, renewal)))
+		table.add(about("renewals, commands /s", f.together()/f.period().Seconds(), 0.01, s.commands(kept)))
+		table.add(about("most commands in 100 ms", f.together(), 0.01, s.burst(100*time.Millisecond)))
+		table.note("  as a multiple of the mean", s.peak(100*time.Millisecond))
+		table.note("most in 1 s, as a multiple of the mean", s.peak(time.Second))
 	})
 }
