@@ -43,6 +43,24 @@ func TestAudit(t *testing.T) {
 			},
 			Proven, nil,
 		},
+		"PassedOn": { // each tenure begins at the very instant at which the one before ends
+			[]*story{
+				agent("A").granted(1, 100, 100).released(1, 100, 160).returned(1, 150).granted(2, 300, 200).released(2, 300, 230).returned(2, 200).stop(),
+				agent("B").granted(1, 200, 150).released(1, 200, 220).returned(1, 200).stop(),
+				agent("C").granted(1, 400, 200).released(1, 400, 210).returned(1, 205).stop(),
+			},
+			Proven, nil,
+		},
+		"PassedOnBeforeTheEnd": { // one instant too early
+			[]*story{
+				agent("A").granted(1, 100, 100).released(1, 100, 160).returned(1, 151).stop(),
+				agent("B").granted(1, 200, 150).released(1, 200, 220).returned(1, 200).stop(),
+			},
+			Violated,
+			[]string{
+				`violation: "a": token 200 (agent B, epoch 1, event 1, tenure 1, from 150 us, until 200 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 151 us, released)`,
+			},
+		},
 		"HandOffsAndReentry": {
 			[]*story{
 				agent("A").granted(1, 100, 100).reentered(1, 100).released(1, 100, 120).handedOff(1, 101, 110).released(1, 101, 145).returned(1, 140).stop(),

@@ -53,7 +53,8 @@ func testContract(t *testing.T, config redisstore.Config, url string, nodes []*r
 			PlantValue: func(_ testing.TB, name lockagent.Name) {
 				nodeOf(string(name)).Do("SET", string(name), "something else")
 			},
-			Reset: empty,
+			Reset:   empty,
+			NoQueue: true,
 		}
 	})
 }
@@ -69,7 +70,7 @@ func TestCompare(t *testing.T) {
 	}
 	server := redistest.Start(t)
 	model := memstore.New()
-	storetest.Compare(t,
+	storetest.CompareWithoutQueue(t,
 		[2]lockagent.Store{model, model.Share()},
 		[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
 	)

@@ -18,9 +18,9 @@ type badQueue struct {
 	mu      sync.Mutex
 	places  []badPlace
 	subs    []*badSub
-	passed  map[lockagent.Tenure]bool // of the tenures that were released
-	holding int                       // releases under way
-	held    []func()                  // wake-ups meanwhile
+	passed  map[lockagent.ReleaseRequest]bool
+	holding int      // releases under way
+	held    []func() // wake-ups meanwhile
 }
 
 // flaws are what is wrong.
@@ -37,6 +37,11 @@ type flaws struct {
 type badPlace struct {
 	req lockagent.AcquireRequest
 	by  *spoilt
+}
+
+// tenure is that of one lock: agents use the same numbers for all.
+func (p badPlace) tenure() lockagent.ReleaseRequest {
+	return lockagent.ReleaseRequest{Name: p.req.Name, Tenure: p.req.Tenure}
 }
 
 type badSub struct {
@@ -64,7 +69,7 @@ func (q *badQueue) join(s *spoilt) {
 	s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 		seen, _ := inspect(req.Name)
 		ends := seen.Holder == req.Tenure.String()
-		q.leave(req.Tenure, q.keepsReleased)
+		q.leave(req, q.keepsReleased)
 		q.hold()
 		reply, err := release(req)
 		if q.onWithdrawal && !ends && seen.Held {
@@ -75,9 +80,9 @@ func (q *badQueue) join(s *spoilt) {
 		case err != nil:
 		case ends:
 			reply.Passed = passOn(req.Name, reply.Others)
-			q.remember(req.Tenure, reply.Passed)
+			q.remember(req, reply.Passed)
 		default:
-			reply.Passed = q.wasPassed(req.Tenure)
+			reply.Passed = q.wasPassed(req)
 		}
 		if reply.Passed {
 			reply.Others = 0
@@ -128,12 +133,12 @@ func (q *badQueue) join(s *spoilt) {
 // place takes the outcome of an Acquire, and reports whether the tenure waits.
 func (q *badQueue) place(p badPlace, granted bool) bool {
 	if granted {
-		q.leave(p.req.Tenure, q.keepsGranted)
+		q.leave(p.tenure(), q.keepsGranted)
 		return false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := slices.IndexFunc(q.places, func(o badPlace) bool { return o.req.Tenure == p.req.Tenure })
+	i := slices.IndexFunc(q.places, func(o badPlace) bool { return o.tenure() == p.tenure() })
 	switch {
 	case !p.req.Queue:
 		return i >= 0
@@ -147,11 +152,11 @@ func (q *badQueue) place(p badPlace, granted bool) bool {
 	return true
 }
 
-func (q *badQueue) leave(t lockagent.Tenure, stays bool) {
+func (q *badQueue) leave(t lockagent.ReleaseRequest, stays bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !stays {
-		q.places = slices.DeleteFunc(q.places, func(o badPlace) bool { return o.req.Tenure == t })
+		q.places = slices.DeleteFunc(q.places, func(o badPlace) bool { return o.tenure() == t })
 	}
 }
 
@@ -159,7 +164,8 @@ func (q *badQueue) leave(t lockagent.Tenure, stays bool) {
 func (q *badQueue) waitsBefore(req lockagent.AcquireRequest) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.places) > 0 && q.places[0].req.Tenure != req.Tenure
+	i := slices.IndexFunc(q.places, func(p badPlace) bool { return p.req.Name == req.Name })
+	return i >= 0 && q.places[i].req.Tenure != req.Tenure
 }
 
 // passOn passes a free lock on, if it can.
@@ -177,7 +183,7 @@ func (q *badQueue) passOn(name lockagent.Name, by *spoilt, others int, acquire f
 		slices.Reverse(queue)
 	}
 	for _, next := range queue {
-		q.leave(next.req.Tenure, q.keepsPassed)
+		q.leave(next.tenure(), q.keepsPassed)
 		q.mu.Lock()
 		told := slices.DeleteFunc(slices.Clone(q.subs), func(s *badSub) bool { return s.name != name || s.by != next.by })
 		q.mu.Unlock()
@@ -206,16 +212,16 @@ func (q *badQueue) passOn(name lockagent.Name, by *spoilt, others int, acquire f
 	return false
 }
 
-func (q *badQueue) remember(t lockagent.Tenure, passed bool) {
+func (q *badQueue) remember(t lockagent.ReleaseRequest, passed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.passed == nil {
-		q.passed = make(map[lockagent.Tenure]bool)
+		q.passed = make(map[lockagent.ReleaseRequest]bool)
 	}
 	q.passed[t] = passed
 }
 
-func (q *badQueue) wasPassed(t lockagent.Tenure) bool {
+func (q *badQueue) wasPassed(t lockagent.ReleaseRequest) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.passed[t]

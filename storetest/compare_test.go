@@ -31,8 +31,14 @@ func TestCompareFindsDefects(t *testing.T) {
 		"has one token for all",
 		"says that it broke every lock",
 		"counts no holds",
+		"has no queue",
+		"forgets who is queued",
+		"passes on with old tokens",
+		"takes the releaser for one who waits",
+		"passes on what is broken",
 	} {
 		t.Run(defective, func(t *testing.T) {
+			defects := allDefects()
 			i := slices.IndexFunc(defects, func(d defect) bool { return d.name == defective })
 			if i < 0 {
 				t.Fatal("there is no such defect")
@@ -54,6 +60,8 @@ func TestCompareFindsDefects(t *testing.T) {
 func twoStores(spoil func(*spoilt)) [2]lockagent.Store {
 	store := memstore.New()
 	one, two := newSpoilt(store), newSpoilt(store.Share())
+	one.queue = &badQueue{}
+	two.queue = one.queue
 	spoil(one)
 	spoil(two)
 	return [2]lockagent.Store{one, two}

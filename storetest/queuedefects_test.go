@@ -59,7 +59,7 @@ var queueDefects = []defect{
 		var released sync.Map
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 			reply, err := release(req)
-			if _, again := released.LoadOrStore(req.Tenure, true); again {
+			if _, again := released.LoadOrStore(req, true); again {
 				reply.Passed = false
 			}
 			return reply, err

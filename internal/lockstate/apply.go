@@ -78,7 +78,7 @@ func (s *State) apply(e *Event) {
 		s.tenure = tenure{
 			number: e.Tenure, began: e.Now, incarnation: e.Incarnation,
 			next: e.Token, last: e.Token + lockagent.Token(e.Tokens) - 1,
-			longest: s.attempt.longest, unsure: s.attempt.unsure,
+			longest: s.attempt.longest, unsure: s.attempt.unsure || e.Unsure,
 		}
 		s.attempt = attempt{}
 		s.confirm(e)

@@ -44,6 +44,10 @@
 // attempt was lost, is asked for again under the same number while somebody
 // waits, and withdrawn through Returning when nobody does any more.
 //
+// So is one that waits in the store's queue, which may be passed the lock at any
+// time. Then it goes from Sleeping to Held without having asked; if it is Asking,
+// the pass is Offered, and counts only if the answer does not grant the lock.
+//
 // # Guarantees
 //
 // These are stated against this package, and checked by exploring the interleavings
@@ -55,6 +59,8 @@
 //   - Two owners never hold the lock inside their deadlines at the same time.
 //     A deadline is the instant before the confirmed store call was sent, plus
 //     the lease, minus a margin; the store counts the lease from a later instant.
+//     Of a lease that began by a pass, that instant is the one at which the last
+//     attempt was sent, plus what passed on the store's clock after its answer.
 //   - The tokens of successive grants grow.
 //   - Every request is answered exactly once, and so is every call to release.
 //   - When everybody has gone, and the store answered before the lease had run

@@ -56,7 +56,7 @@ const (
 	// whose answer comes first. Tenure, Lease, Token, Tokens, StoreTime, Incarnation.
 	Offered
 	// Began: the store granted the tenure, or passed the lock on to it. Tenure, Sent,
-	// Lease, Token, Tokens, StoreTime, Incarnation.
+	// Lease, Token, Tokens, StoreTime, Incarnation, Unsure (it may be in the queue again).
 	Began
 	// Forgot: nobody waits for the lock any more.
 	Forgot

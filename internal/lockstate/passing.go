@@ -7,7 +7,7 @@ import "github.com/lockagent/lockagent"
 // first.
 func (s *State) passed(p *lockagent.Pass, m Moment, out []Event) []Event {
 	a := &s.attempt
-	if a.number == 0 || p.Tenure.Number != a.number {
+	if p.Tenure.Number != a.number {
 		return out // that tenure was withdrawn, or has begun by an answer of the store
 	}
 	if s.phase == asking {
@@ -42,5 +42,8 @@ func (s *State) begunBy(p *lockagent.Pass, sent Instant, busyAt lockagent.StoreT
 	return Event{
 		Kind: Began, Tenure: s.attempt.number, Sent: began, Lease: p.Lease,
 		Token: p.Token, Tokens: p.Tokens, StoreTime: p.At, Incarnation: p.Incarnation,
+		// If they are of the same time, the pass may have come first after all, and the
+		// tenure be in the queue again.
+		Unsure: p.At == busyAt,
 	}, true
 }

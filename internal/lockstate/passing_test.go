@@ -154,9 +154,18 @@ func TestPassWhileAsleep(t *testing.T) {
 		r.renewed(false) // and the call that failed may arrive yet
 		r.want("Ended ann: denied", "Returning")
 	})
+	t.Run("of the same time as the answer may be the older one", func(t *testing.T) {
+		r := asleep(t)
+		r.passedOn(Instant(way))
+		r.skip()
+		r.pass(time.Second)
+		r.skip()
+		r.renewed(false) // it was broken, say, and the tenure came into the queue after that
+		r.want("Ended ann: denied", "Returning")
+	})
 	t.Run("leaves no doubt otherwise", func(t *testing.T) {
 		r := asleep(t)
-		r.passedOn(r.now)
+		r.passedOn(Instant(way + time.Microsecond))
 		r.pass(time.Second)
 		r.skip()
 		r.renewed(false)
@@ -407,6 +416,23 @@ func TestLeaseOfATenureThatWasPassedOn(t *testing.T) {
 			t.Error("a renewal in its own time is urgent")
 		}
 	})
+}
+
+func TestTinyLeaseThatIsToBeKeptIsRenewedAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		lease time.Duration
+		want  []string
+	}{
+		{lockagent.PassLease, []string{"Requested ann+", "Reentered ann+ 101 x2"}},
+		{lockagent.PassLease - 1, []string{"Requested ann+", "Reentered ann+ 101 x2", "Renewing 30s"}},
+	} {
+		r := newRig(t)
+		r.acquireFixed("ann+", tt.lease)
+		r.granted()
+		r.skip()
+		r.acquire("ann+")
+		r.want(tt.want...)
+	}
 }
 
 func TestReturnThatPassesTheLockOn(t *testing.T) {

@@ -1,8 +1,6 @@
 package lockstate
 
 import (
-	"time"
-
 	"github.com/lockagent/lockagent"
 )
 
@@ -146,14 +144,11 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 	return false
 }
 
-// renewing is urgent unless it comes in its own time, as the renewal of a kept lease
-// does when a third of that has passed, and can be put off a little.
+// renewing is urgent if the tenure is in doubt, or if there is no room for the store to
+// put the renewal off, as there is when a third of a kept lease has passed.
 func (s *State) renewing(m Moment) Event {
-	// The store puts off by a small part of the lease that is asked for, but not by more
-	// than a tenth of a second, for which half of this leaves room.
-	const roomy = 2 * time.Second
 	lease := s.renewalLease(m)
-	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < min(lease, max(s.tenure.lease, roomy))/2
+	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
 	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
 }
 

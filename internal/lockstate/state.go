@@ -212,13 +212,20 @@ func (s *State) Alarm() (at Instant, ok bool) {
 	return at, at != never
 }
 
+// roomy is the shortest lease that leaves room for a late tick, and for a store that
+// puts a renewal off for up to a tenth of a second.
+const roomy = lockagent.PassLease
+
 // renewalDue is when the lease has to be renewed for the sake of its holder. It
 // is never if what the store has confirmed is enough.
 func (s *State) renewalDue() Instant {
 	at := never
 	lease := min(s.cfg.Watchdog, s.tenure.lease) // a tenure that was passed the lock has a short one
+	tiny := lease < min(s.cfg.Watchdog, roomy)   // so has one that was asked for by a short fixed lease
 	for i := range s.holder.grants {
 		switch g := &s.holder.grants[i]; {
+		case g.fixed == 0 && tiny: // kept: a late tick would be too late
+			at = s.tenure.sent
 		case g.fixed == 0: // kept: renew when a third of the lease has passed
 			at = min(at, s.tenure.deadline.add(-Trust(lease)+lease/3))
 		case g.fixed > s.tenure.deadline: // handed off with less than it needs
