@@ -104,7 +104,7 @@ func (h *host) moment(d time.Duration) time.Duration {
 	return time.Duration(h.random.Int64N(int64(d/time.Millisecond))) * time.Millisecond
 }
 
-// begin has every host do what it does beside keeping locks, until end.
+// begin has every host do what it does beside keeping locks, until finish.
 func (w *world) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
@@ -202,12 +202,17 @@ func (w *world) restart(d time.Duration) {
 	}
 }
 
-// end stops the work and closes the agents.
-func (w *world) end() {
+// finish ends what begin began.
+func (w *world) finish() {
 	if w.stop != nil {
 		w.stop()
 	}
 	w.work.Wait()
+}
+
+// end finishes and closes the agents.
+func (w *world) end() {
+	w.finish()
 	var all sync.WaitGroup
 	for _, h := range w.hosts {
 		all.Go(func() {

@@ -148,9 +148,10 @@ func (w *world) oneDies() {
 }
 
 // redisRestarts takes Redis away for a moment, so that every agent makes sure of
-// everything that it has.
+// everything that it has. Nothing is done meanwhile but keeping locks.
 func (w *world) redisRestarts() {
 	const away, noticed = 5 * time.Second, time.Second
+	w.finish()
 	began := time.Now()
 	w.restart(away)
 	time.Sleep(noticed)
