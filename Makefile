@@ -21,15 +21,25 @@ GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .PHONY: help
 help: ## List what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: test
 test: deps vet format ## Run all tests, with the race detector
 	$(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: vet
 vet:
 	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
+
+.PHONY: bench
+bench: deps ## Measure speed beside the peers, into bench/RESULTS.md
+	cd bench && $(GO) build -o ../bin/bench . && ../bin/bench -write .
+
+.PHONY: bench-check
+bench-check: deps ## Fail if speed has regressed by more than the noise
+	cd bench && $(GO) build -o ../bin/bench . && ../bin/bench -check
 
 .PHONY: format
 format:
@@ -63,6 +73,7 @@ deps: ## Install redis-server, and a C compiler, where they are missing
 lint: ## Run the linters and look for known vulnerabilities
 	$(GO) mod tidy -diff
 	$(GO) run $(GOLANGCI_LINT) run ./...
+	cd bench && $(GO) run $(GOLANGCI_LINT) run ./...
 	$(GO) run $(GOVULNCHECK) ./...
 
 .PHONY: build

@@ -38,11 +38,7 @@ func (b *bench) abandoned(ctx context.Context) error {
 		if !kind.Waits || !b.wants(kind) {
 			continue
 		}
-		rounds := b.plan.PeerRounds
-		if !kind.IsPeer() {
-			rounds = b.plan.OurRounds
-		}
-		found, err := b.abandonedBy(ctx, kind, rounds)
+		found, err := b.abandonedBy(ctx, kind, b.rounds(kind))
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.Name, err)
 		}

@@ -138,6 +138,9 @@ func (b *bench) crowd(ctx context.Context, s *server, c crowd, kind contender.Ki
 	collect()
 	var workers []*worker
 	defer func() {
+		for _, w := range workers { // first all, so that they end together
+			w.dismiss()
+		}
 		for _, w := range workers {
 			w.end()
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -34,6 +35,7 @@ func (b *bench) handoff(ctx context.Context) error {
 			{Key: "p99", Title: "p99 µs"},
 			{Key: "max", Title: "max µs"},
 			{Key: "x-p50", Title: "p50 x floor"},
+			{Key: "failed", Title: "failed"},
 		},
 		Notes: []string{
 			"Both clocks are CLOCK_MONOTONIC of one machine; the waiter has waited for 30 to 90 ms, chosen anew each time; the floors are measured in turn with the contenders, after the same pauses.",
@@ -64,16 +66,18 @@ func (b *bench) handoff(ctx context.Context) error {
 		case contender.Redsync, contender.Redislock: // they wait for 100 ms and more
 			n = b.plan.PollerHandOffs
 		}
-		found, err := b.handoffs(ctx, s, kind, n, perFloor, floors)
+		found, failed, err := b.handoffs(ctx, s, kind, n, perFloor, floors)
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.Name, err)
 		}
-		rows = append(rows, wayRow(kind.Name, found, floors.sums))
+		row := wayRow(kind.Name, found, floors.sums)
+		row.Values["failed"] = stat.Of(float64(failed))
+		rows = append(rows, row)
 	}
 	for _, f := range []struct {
 		name string
 		ways []time.Duration
-	}{{floorSum, floors.sums}, {floorOne, floors.ones}, {floorAgain, floors.agains}, {floorScript, floors.scripts}, {floorWay, floors.messages}} {
+	}{{floorSum, floors.sums}, {floorOne, floors.ones}, {floorAgain, floors.replies}, {floorScript, floors.scripts}, {floorWay, floors.messages}} {
 		t.Rows = append(t.Rows, wayRow(f.name, f.ways, floors.sums))
 	}
 	t.Rows = append(t.Rows, rows...)
@@ -100,59 +104,95 @@ func wayRow(name string, ways, floor []time.Duration) *row {
 	return s.row(name)
 }
 
-// handoffs measures n hand-offs, and each floor once for so many of them.
-func (b *bench) handoffs(ctx context.Context, s *server, kind contender.Kind, n, perFloor int, floors *floorWorkers) ([]time.Duration, error) {
-	t := task{Role: "handoff", Contender: kind.Name, Addr: s.Addr()}
-	holder, err := startWorker(ctx, t)
+// handoffs measures n hand-offs, and each floor once for so many of them. Those that
+// failed are counted, up to a limit.
+func (b *bench) handoffs(ctx context.Context, s *server, kind contender.Kind, n, perFloor int, floors *floorWorkers) (ways []time.Duration, failed int, err error) {
+	pair, err := b.startHandoff(ctx, s, kind)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	defer holder.end()
-	waiter, err := startWorker(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	defer waiter.end()
-	var ways []time.Duration
+	defer func() { pair.end() }()
 	for i := range n {
-		o := order{Pause: pause()}
-		if kind.Family == contender.Lockagent && b.slowdown > 0 && len(ways) > 0 {
-			o.Waste = time.Duration(b.slowdown / (1 + b.slowdown) * float64(ways[len(ways)-1]))
+		way, err := pair.once()
+		switch {
+		case err == nil:
+			ways = append(ways, way)
+		case failed == 3 || errors.Is(err, errOverlap):
+			return nil, 0, err
+		default: // the two are out of step now
+			failed++
+			pair.end()
+			next, err := b.startHandoff(ctx, s, kind)
+			if err != nil {
+				return nil, 0, err
+			}
+			pair = next
 		}
-		way, err := handOver(holder, waiter, o)
-		if err != nil {
-			return nil, err
-		}
-		ways = append(ways, way)
 		if i%perFloor == 0 {
 			if err := floors.measure(); err != nil {
-				return nil, fmt.Errorf("floor: %w", err)
+				return nil, 0, fmt.Errorf("floor: %w", err)
 			}
 		}
 	}
-	return ways, nil
+	return ways, failed, nil
 }
 
-// handOver passes the lock from one process to the other once.
-func handOver(holder, waiter *worker, o order) (time.Duration, error) {
+// handoffPair is two processes that pass a lock from one to the other.
+type handoffPair struct {
+	holder, waiter *worker
+	waste          float64       // part of a hand-off that the holder wastes
+	last           time.Duration // how long the last one took
+}
+
+func (b *bench) startHandoff(ctx context.Context, s *server, kind contender.Kind) (*handoffPair, error) {
+	t := task{Role: "handoff", Contender: kind.Name, Addr: s.Addr()}
+	p := new(handoffPair)
+	if kind.Family == contender.Lockagent {
+		p.waste = b.slowdown / (1 + b.slowdown) // the last one has its waste in it
+	}
+	var err error
+	if p.holder, err = startWorker(ctx, t); err != nil {
+		return nil, err
+	}
+	if p.waiter, err = startWorker(ctx, t); err != nil {
+		p.holder.end()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *handoffPair) end() {
+	p.waiter.end()
+	p.holder.end()
+}
+
+// once passes the lock on once.
+func (p *handoffPair) once() (time.Duration, error) {
 	var locked, unlocked, got, after moment
-	if err := holder.ask(order{What: "lock"}, &locked); err != nil {
+	if err := p.holder.ask(order{What: "lock"}, &locked); err != nil {
 		return 0, err
 	}
-	if err := waiter.say(order{What: "lock"}); err != nil {
+	if err := p.waiter.say(order{What: "lock"}); err != nil {
 		return 0, err
 	}
-	o.What = "unlock"
-	if err := holder.ask(o, &unlocked); err != nil {
+	waste := time.Duration(p.waste * float64(p.last))
+	if err := p.holder.ask(order{What: "unlock", Pause: pause(), Waste: waste}, &unlocked); err != nil {
 		return 0, err
 	}
-	if err := waiter.hear(&got); err != nil {
+	if err := p.waiter.hear(&got); err != nil {
 		return 0, err
 	}
-	if err := waiter.ask(order{What: "unlock"}, &after); err != nil {
+	if got.Error != "" {
+		return 0, fmt.Errorf("lock: %s", got.Error)
+	}
+	if err := p.waiter.ask(order{What: "unlock"}, &after); err != nil {
 		return 0, err
 	}
-	return time.Duration(got.Ended - unlocked.Began), nil
+	if got.Ended < unlocked.Began {
+		return 0, fmt.Errorf("%w: the lock was got %v before it was given back", errOverlap, time.Duration(unlocked.Began-got.Ended))
+	}
+	p.last = time.Duration(got.Ended - unlocked.Began)
+	return p.last, nil
 }
 
 // pause is how long a waiter has waited.
@@ -171,20 +211,6 @@ type moment struct {
 	Began, Ended int64
 	Again        int64 // when a second thing ended
 	Error        string
-}
-
-// ask gives an order and waits until it is done.
-func (c *conversation) ask(o order, m *moment) error {
-	if err := c.say(o); err != nil {
-		return err
-	}
-	if err := c.hear(m); err != nil {
-		return err
-	}
-	if m.Error != "" {
-		return fmt.Errorf("%s: %s", o.What, m.Error)
-	}
-	return nil
 }
 
 // handoffWorker is the holder or the waiter.

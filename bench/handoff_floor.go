@@ -16,7 +16,7 @@ type floorWorkers struct {
 	messages []time.Duration // from PUBLISH until the message is there
 	sums     []time.Duration // of the two above
 	ones     []time.Duration // from a script that publishes until the message is there
-	agains   []time.Duration // the same until the receiver has run a script
+	replies  []time.Duration // the same until the receiver has run a script
 }
 
 func (b *bench) startFloors(ctx context.Context, s *server) (*floorWorkers, error) {
@@ -59,7 +59,7 @@ func (f *floorWorkers) measure() error {
 	f.messages = append(f.messages, time.Duration(heard.Ended-way.Began))
 	f.sums = append(f.sums, f.scripts[len(f.scripts)-1]+f.messages[len(f.messages)-1])
 	f.ones = append(f.ones, time.Duration(again.Ended-one.Began))
-	f.agains = append(f.agains, time.Duration(again.Again-one.Began))
+	f.replies = append(f.replies, time.Duration(again.Again-one.Began))
 	return nil
 }
 

@@ -16,7 +16,7 @@ const patience = 10 * time.Second
 
 // callsEnd is the grace of a load in which nobody waits for anybody: a call that is
 // cancelled may leave its key behind, in the way of the next round.
-const callsEnd = 2 * time.Second
+const callsEnd = time.Second
 
 // load is what some goroutines do with locks for a while.
 type load struct {
@@ -71,7 +71,11 @@ func (l load) run(ctx context.Context, c contender.Contender) (*outcome, error) 
 	}
 	r.over.Store(true)
 	elapsed := time.Since(r.start)
-	rest := time.AfterFunc(l.grace, cancel)
+	rest := time.AfterFunc(l.grace, func() {
+		r.section.Lock()
+		defer r.section.Unlock()
+		cancel()
+	})
 	all.Wait()
 	rest.Stop()
 	o := &outcome{
@@ -93,6 +97,7 @@ type runner struct {
 	begin     chan struct{}
 	start     time.Time
 	over      atomic.Bool
+	section   sync.RWMutex // keeps the context of a holder that is inside from ending, for some hold no longer than it
 	cycles    []int64
 	failed    atomic.Int64
 	err       atomic.Value
@@ -140,7 +145,11 @@ func (r *runner) cycle(ctx context.Context, g, cycle int, due time.Time) (ok boo
 		return false, err
 	}
 	if r.inside != nil {
-		r.inside()
+		r.section.RLock()
+		if !r.over.Load() {
+			r.inside()
+		}
+		r.section.RUnlock()
 	}
 	err = held.Unlock()
 	if !r.over.Load() {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -27,12 +28,11 @@ func processor() string {
 }
 
 func memory() string {
-	if kb := field("/proc/meminfo", `(?m)^MemTotal:\s*(\d+) kB$`); kb != "" {
-		var n float64
-		fmt.Sscan(kb, &n)
-		return fmt.Sprintf("%.0f GB", n/1024/1024)
+	kb, err := strconv.ParseFloat(field("/proc/meminfo", `(?m)^MemTotal:\s*(\d+) kB$`), 64)
+	if err != nil {
+		return "an unknown amount"
 	}
-	return "an unknown amount"
+	return fmt.Sprintf("%.0f GB", kb/1024/1024)
 }
 
 func load1() string { return field("/proc/loadavg", `^(\S+)`) }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -29,11 +30,11 @@ func (b *bench) cold(ctx context.Context) error {
 		Name:    "cold",
 		Title:   "Cold names: every acquire a new name, 64 goroutines",
 		Columns: cycleColumns,
-		Notes:   []string{"As above, but no name is used twice."},
+		Notes:   []string{"As above, but no name is used twice. Of the peers the two fastest take part."},
 	}
 	var names atomic.Int64
 	name := func(int, int) string { return "bench/cold/" + strconv.FormatInt(names.Add(1), 10) }
-	return b.besideFloor(ctx, t, load{goroutines: 64, window: b.plan.Window, name: name, grace: callsEnd}, contender.Kinds)
+	return b.besideFloor(ctx, t, load{goroutines: 64, window: b.plan.Window, name: name, grace: callsEnd}, fastKinds())
 }
 
 // paced measures latency at a rate that all can keep.
@@ -55,13 +56,21 @@ func (b *bench) paced(ctx context.Context) error {
 		Columns: cycleColumns,
 		Plotted: "one acquire and release, from when it was due",
 		Notes: []string{fmt.Sprintf("Half of what the floor does in a closed loop: %s cycles/s. Latency counts from the moment when a cycle was due, so that a stall is seen by all who would have come meanwhile (no coordinated omission). The lateness of timers, up to 1 ms, is part of it for all alike. "+
-			"A contender that cannot keep the pace falls behind further the longer it takes.", number(rate/2))},
+			"A contender that cannot keep the pace falls behind further the longer it takes. Of the peers only the two that can keep it take part.", number(rate/2))},
 	}
 	l := load{
 		goroutines: goroutines, window: 2 * b.plan.Window, name: ownName, grace: callsEnd,
 		every: time.Duration(goroutines / (rate / 2) * float64(time.Second)),
 	}
-	return b.besideFloor(ctx, t, l, contender.Kinds)
+	return b.besideFloor(ctx, t, l, fastKinds())
+}
+
+// fastKinds are the contenders without those peers that cannot do half of what the
+// floor does.
+func fastKinds() []contender.Kind {
+	return slices.DeleteFunc(slices.Clone(contender.Kinds), func(k contender.Kind) bool {
+		return k.IsPeer() && k.Name != "rueidislock-best" && k.Name != "redsync-best"
+	})
 }
 
 // capacity is the rate of a contender in a closed loop.
@@ -112,12 +121,8 @@ func (b *bench) besideFloor(ctx context.Context, t *table, l load, kinds []conte
 		if err != nil {
 			return err
 		}
-		rounds := b.plan.PeerRounds
-		if !kind.IsPeer() {
-			rounds = b.plan.OurRounds
-		}
 		found := newSeries()
-		for range rounds {
+		for range b.rounds(kind) {
 			if err = l.pair(ctx, floor.Contender, c.Contender, floors, found); err != nil {
 				break
 			}
@@ -129,7 +134,20 @@ func (b *bench) besideFloor(ctx context.Context, t *table, l load, kinds []conte
 		rows = append(rows, found.row(kind.Name))
 	}
 	t.Rows = append([]*row{floors.row(contender.Floor)}, rows...)
+	t.Notes = append(t.Notes, bestFloor(rows))
 	return nil
+}
+
+// bestFloor says which configuration of the floor was the fastest.
+func bestFloor(rows []*row) string {
+	best, rate := contender.Floor, 1.0
+	for _, r := range rows {
+		kind, _ := contender.Named(r.Contender)
+		if x := r.Values["x-rate"].Median; kind.Family == contender.Floor && x > rate {
+			best, rate = r.Contender, x
+		}
+	}
+	return fmt.Sprintf("The configuration of the floor that is best for this case: `%s`, %s x `%s`.", best, number(rate), contender.Floor)
 }
 
 // pair is one round of the floor and one of a contender.

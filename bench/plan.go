@@ -51,8 +51,8 @@ var shortPlan = plan{
 
 // smokePlan is for tests: does it work at all?
 var smokePlan = plan{
-	Window: 20 * time.Millisecond, PeerRounds: 1, OurRounds: 2,
-	OneWindow: 50 * time.Millisecond, SharedWindow: 100 * time.Millisecond, InsideWindow: 100 * time.Millisecond, SharedRounds: 1, InsideRounds: 1,
+	Window: 100 * time.Millisecond, PeerRounds: 1, OurRounds: 2,
+	OneWindow: 100 * time.Millisecond, SharedWindow: 300 * time.Millisecond, InsideWindow: 300 * time.Millisecond, SharedRounds: 1, InsideRounds: 1,
 	HandOffs: 2, PollerHandOffs: 1,
 	KeptFew: 100, KeptMany: 200, KeptFor: 300 * time.Millisecond, PeersKeptFor: 200 * time.Millisecond,
 	Names: 500, Settle: 10 * time.Millisecond,

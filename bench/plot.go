@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	plotWidth  = 22 * vg.Centimeter
-	plotHeight = 13 * vg.Centimeter
+	plotWidth  = 8.5 * vg.Inch
+	plotHeight = 5 * vg.Inch
 )
 
 // plots draws the distributions of all tables that have some into files, and returns

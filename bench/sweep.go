@@ -63,7 +63,7 @@ type curve struct {
 // drawSweep draws two plots, one above the other.
 func drawSweep(path string, rates, waits []curve) error {
 	canvas := vgsvg.New(plotWidth, 2*plotHeight)
-	tiles := draw.Tiles{Rows: 2, Cols: 1, PadY: vg.Centimeter}
+	tiles := draw.Tiles{Rows: 2, Cols: 1, PadY: vg.Inch / 2}
 	over := draw.New(canvas)
 	for i, of := range []struct {
 		title, y string

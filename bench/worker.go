@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/lockagent/lockagent/bench/contender"
@@ -110,7 +111,8 @@ func startWorker(ctx context.Context, t task) (*worker, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), workerVariable+"="+string(description))
+	// With the race detector, a process would sleep for a second before it ends.
+	cmd.Env = append(os.Environ(), workerVariable+"="+string(description), "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = dieWithParent()
 	stdin, err := cmd.StdinPipe()
@@ -127,9 +129,39 @@ func startWorker(ctx context.Context, t task) (*worker, error) {
 	return &worker{conversation{json.NewDecoder(bufio.NewReader(stdout)), json.NewEncoder(stdin)}, cmd, stdin}, nil
 }
 
-// end lets the process end by itself, and kills it if it does not.
+// silence is how long a process may say nothing when it should: more than any task
+// takes.
+const silence = 4 * time.Minute
+
+// hear waits for what the process says. One that is stuck is made to print where, and
+// to end.
+func (w *worker) hear(v any) error {
+	stuck := time.AfterFunc(silence, func() { _ = w.cmd.Process.Signal(syscall.SIGQUIT) })
+	defer stuck.Stop()
+	return w.conversation.hear(v)
+}
+
+// ask gives an order and waits until it is done.
+func (w *worker) ask(o order, m *moment) error {
+	if err := w.say(o); err != nil {
+		return err
+	}
+	if err := w.hear(m); err != nil {
+		return err
+	}
+	if m.Error != "" {
+		return fmt.Errorf("%s: %s", o.What, m.Error)
+	}
+	return nil
+}
+
+// dismiss tells the process that nothing more will be said. It then ends by itself.
+func (w *worker) dismiss() { _ = w.stdin.Close() }
+
+// end dismisses the process and waits until it is gone. One that does not end is
+// killed.
 func (w *worker) end() {
-	_ = w.stdin.Close()
+	w.dismiss()
 	kill := time.AfterFunc(time.Second, func() { _ = w.cmd.Process.Kill() })
 	defer kill.Stop()
 	_ = w.cmd.Wait() // killed is as good

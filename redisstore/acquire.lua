@@ -11,11 +11,14 @@
 -- ARGV[5i-2]      the lease in ms
 -- ARGV[5i-1]      how many tokens
 -- ARGV[5i]        the floor: a token that has been used
+-- ARGV[5n+1]      the Store, if there are more arguments: each is the i of a lock whose
+--                 queue the tenure asks for a place in, or -i if it may have one
 --
 -- Reply: {now, incarnation, ...} with the time in microseconds, an incarnation that
 -- is '' on a Cluster, and for each lock, in order, one of
 --   1, first token            granted
 --   0, ms left or -1, holder  another tenure has the lock
+--   2, ms left or -1, holder  the same, and the tenure has a place in the queue
 --   -1                        the tenure was released before
 --   -2                        not enough tokens are left
 --   -3, text                  an error
@@ -25,6 +28,7 @@
 
 local greatest_token = 9007199254740991
 local token_retention = 3600000 -- in ms
+local queue_retention = 300000 -- in ms
 local few_tokens = 8 -- that a lock may have without a memory of its own
 
 local call, pcall = redis.call, redis.pcall
@@ -72,6 +76,41 @@ local function holder(lock, tenure)
   return other
 end
 
+-- The queue of a lock is two keys: its tenures by their arrival, and for each of them
+-- the tokens and the Store, as "<tokens>:<store>". Another key tells that there are
+-- queues at all, so that nobody looks for one as long as there are none.
+local asks, placed, store = {}, {}, ARGV[5 * n + 1]
+for j = 5 * n + 2, #ARGV do
+  local i = tonumber(ARGV[j])
+  asks[i], placed[-i] = true, true
+end
+
+local function queue(lock)
+  if string.find(lock, '{', 1, true) then
+    return 'lockagent_queue::' .. lock, 'lockagent_places::' .. lock
+  end
+  return 'lockagent_queue:{' .. lock .. '}', 'lockagent_places:{' .. lock .. '}'
+end
+
+local function enqueue(lock, tenure, tokens)
+  local order, places = queue(lock)
+  local added = pcall('ZADD', order, 'NX', string.format('%.0f', now), tenure)
+  if type(added) == 'table' then
+    return false -- the server is full
+  end
+  call('SET', 'lockagent_queues', '1', 'PX', queue_retention)
+  call('HSET', places, tenure, tokens .. ':' .. store)
+  call('PEXPIRE', order, queue_retention)
+  call('PEXPIRE', places, queue_retention)
+  return true
+end
+
+local function dequeue(lock, tenure)
+  local order, places = queue(lock)
+  call('ZREM', order, tenure)
+  call('HDEL', places, tenure)
+end
+
 local reply, size = {now, incarnation}, 2
 for i = 1, n do
   local lock, a = KEYS[i], 5 * i
@@ -103,7 +142,8 @@ for i = 1, n do
     reply[size + 1], reply[size + 2] = -3, err
     size = size + 2
   elseif other ~= '' then
-    reply[size + 1], reply[size + 2], reply[size + 3] = 0, left, other
+    local queued = asks[i] and enqueue(lock, tenure, ARGV[a - 1]) or placed[i] and call('ZSCORE', (queue(lock)), tenure)
+    reply[size + 1], reply[size + 2], reply[size + 3] = queued and 2 or 0, left, other
     size = size + 3
   elseif first > greatest_token - ARGV[a - 1] + 1 then -- beyond 2^53 a sum is not exact
     reply[size + 1] = -2
@@ -121,6 +161,9 @@ for i = 1, n do
     call('HSET', lock, tenure, '1')
     if left < ARGV[a - 2] + 0 then
       call('PEXPIRE', lock, ARGV[a - 2])
+    end
+    if store and (asks[i] or placed[i]) then
+      dequeue(lock, tenure)
     end
     granted[lock] = last
     reply[size + 1], reply[size + 2] = 1, first

@@ -23,6 +23,10 @@ const (
 	// acquire that a network held up, the release that is repeated because its
 	// reply was lost. What is later than that is bounded by its own lease.
 	ReleaseRetention = time.Minute
+
+	// QueueRetention is for how long the queue of a lock is kept after somebody asked
+	// for a place in it. Waiters ask more often.
+	QueueRetention = 5 * time.Minute
 )
 
 // Acquire implements [lockagent.Store]. The request is refused with a

@@ -17,7 +17,7 @@ import (
 func TestContract(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	testContract(t, redisstore.Config{}, server.URL(), []*redistest.Server{server}, func(string) *redistest.Server { return server })
+	testContract(t, redisstore.Config{}, server.URL(), []*redistest.Server{server}, func(string) *redistest.Server { return server }, true)
 }
 
 func TestContractInACluster(t *testing.T) {
@@ -26,12 +26,12 @@ func TestContractInACluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := redistest.StartCluster(t, 3)
-			testContract(t, redisstore.Config{Sharded: sharded}, cluster.URL(), cluster.Nodes, cluster.NodeOf)
+			testContract(t, redisstore.Config{Sharded: sharded}, cluster.URL(), cluster.Nodes, cluster.NodeOf, false)
 		})
 	}
 }
 
-func testContract(t *testing.T, config redisstore.Config, url string, nodes []*redistest.Server, nodeOf func(key string) *redistest.Server) {
+func testContract(t *testing.T, config redisstore.Config, url string, nodes []*redistest.Server, nodeOf func(key string) *redistest.Server, queues bool) {
 	empty := func(testing.TB) {
 		for _, node := range nodes {
 			node.Do("FLUSHALL")
@@ -54,7 +54,7 @@ func testContract(t *testing.T, config redisstore.Config, url string, nodes []*r
 				nodeOf(string(name)).Do("SET", string(name), "something else")
 			},
 			Reset:   empty,
-			NoQueue: true,
+			NoQueue: !queues,
 		}
 	})
 }

@@ -80,7 +80,10 @@
 //	N                           hash: <agent>:<number> = 1      for the lease
 //	lockagent_token:{N}         the last token, if it was ahead TokenRetention
 //	                            of the clock
+//	lockagent_queue:{N}         who waits, by arrival           QueueRetention; see Queues
+//	lockagent_places:{N}        their tokens and stores         as the queue
 //	redisson_lock__channel:{N}  channel: "0" at every release
+//	lockagent_pass:<store>      channel: what is passed on to a store
 //
 // For all locks together, or in a Cluster for those of one slot, with the slot's tag:
 //
@@ -89,21 +92,34 @@
 //	                            not kept for a lock
 //	lockagent_even:<agent>,     hash: the last release of each  ReleaseRetention
 //	lockagent_odd:<agent>       lock, in even and odd minutes   to three times that
+//	lockagent_queues            1 if some lock has a queue      as the queue
 //	lockagent_incarnation       <data>.<run>, see Incarnations  for ever; not in a Cluster
 //
 // No lock can have a name that begins with lockagent_. A user for the store needs
 // these rules, with a pattern for the names of the locks in place of the first:
 //
-//	~orders/* ~lockagent_* &redisson_lock__channel* -@all
+//	~orders/* ~lockagent_* &redisson_lock__channel* &lockagent_pass* -@all
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +del +unlink +exists +expire +pexpire +pttl
 //	+hset +hget +hmget +hdel +hlen +hexists +hkeys +hgetall
-//	+publish +subscribe +unsubscribe
+//	+zadd +zscore +zcard +zrem +zpopmin
+//	+publish +subscribe +unsubscribe +pubsub|numsub
 //
 // with Sentinels also +role, and in a Cluster also
 //
 //	+cluster|slots +cluster|shards +cluster|nodes +asking
 //	+spublish +ssubscribe +sunsubscribe
+//
+// # Queues
+//
+// With one server each lock has a queue, as [lockagent.Store] describes it. A release
+// counts who is subscribed to the channel of the lock: if there are more than the
+// queue has places, a program waits that knows nothing of queues, as those that use
+// Redisson do, and everybody is woken. Subscriptions to a replica are not counted, so
+// with Sentinels there are no queues; nor are there in a Cluster. What is passed on is
+// published to one store. If that has lost its connection, the next in the queue is
+// tried at once; if its process does not run, the lock is free after
+// [lockagent.PassLease].
 //
 // # Incarnations
 //

@@ -15,6 +15,9 @@ const reserved = "lockagent_"
 // incarnationKey has the name of the incarnation of a database.
 const incarnationKey = reserved + "incarnation"
 
+// queuesKey is there while locks have queues.
+const queuesKey = reserved + "queues"
+
 // tokenKey has the last token of a lock, if the clock alone does not tell.
 func (t *text) tokenKey(name lockagent.Name) string {
 	t.b.WriteString(reserved + "token")

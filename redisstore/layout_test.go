@@ -90,6 +90,12 @@ func TestLayoutOfAHeldLock(t *testing.T) {
 	}
 }
 
+// doneKey is where a release of agentA is remembered.
+func doneKey(r lockagent.ReleaseReply) string {
+	minute := int64(r.At) / time.Minute.Microseconds()
+	return []string{"lockagent_even:", "lockagent_odd:"}[minute%2] + string(agentA)
+}
+
 func TestLayoutOfAReleasedLock(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
@@ -99,7 +105,7 @@ func TestLayoutOfAReleasedLock(t *testing.T) {
 		acquire(t, store, req)
 		released := release(t, store, req)
 		minute := int64(released.At) / time.Minute.Microseconds()
-		done := []string{"lockagent_even:", "lockagent_odd:"}[minute%2] + string(agentA)
+		done := doneKey(released)
 		if got, want := keys(server), []string{"lockagent_clock", "lockagent_incarnation", done}; !reflect.DeepEqual(got, sorted(want)) {
 			t.Errorf("the keys are %q, want %q", got, sorted(want))
 		}

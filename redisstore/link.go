@@ -28,13 +28,17 @@ type link struct {
 	again chan struct{} // capacity 1: another connection is wanted
 
 	// What follows is guarded by subscriptions.mu.
+	passes *topic          // for what is passed on to the store; nobody waits for it by itself
 	topics map[*topic]bool // that it looks after
 	work   []*topic        // those of them that may not be as they should
 	moved  bool            // some of them may belong to another link
 }
 
 func newLink(s *subscriptions, at string) *link {
-	return &link{s: s, at: at, kick: make(chan struct{}, 1), again: make(chan struct{}, 1), topics: make(map[*topic]bool)}
+	return &link{
+		s: s, at: at, kick: make(chan struct{}, 1), again: make(chan struct{}, 1),
+		passes: &topic{channel: passChannel(s.id)}, topics: make(map[*topic]bool),
+	}
 }
 
 // change is a topic that is about to be subscribed or unsubscribed.
@@ -104,7 +108,7 @@ func (l *link) session(ctx context.Context) (settled bool) {
 	}
 	defer conn.Close()
 	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { l.s.wake(m.Channel) },
+		OnMessage:      l.heard,
 		OnSubscription: l.changed,
 	})
 	var later <-chan time.Time // not nil if something has to be tried again
@@ -133,11 +137,24 @@ func (l *link) session(ctx context.Context) (settled bool) {
 	}
 }
 
+// heard takes a message. What is passed on and cannot be understood is a pass that
+// is lost, as any may be.
+func (l *link) heard(m rueidis.PubSubMessage) {
+	if m.Channel != l.passes.channel {
+		l.s.wake(m.Channel)
+		return
+	}
+	if name, pass, err := parsePass(m.Message); err == nil {
+		l.s.pass(name, pass)
+	}
+}
+
 // disconnected notes that nothing stands any more.
 func (l *link) disconnected() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	l.moved = true
+	l.passes.stand = absent
 	for t := range l.topics {
 		t.stand = absent
 		l.add(t)
@@ -199,6 +216,11 @@ func (l *link) plan() (changes []change, joined []*wake) {
 	defer l.s.mu.Unlock()
 	if l.s.closed {
 		return nil, nil
+	}
+	// This one comes first: who is queued when a topic stands can be passed the lock.
+	if wanted := l.s.awaited > 0; l.s.passing && (wanted && l.passes.stand == absent || !wanted && l.passes.stand == stands) {
+		l.passes.stand = uncertain
+		changes = append(changes, change{topic: l.passes, subscribe: wanted})
 	}
 	for _, t := range l.work {
 		if t.link != l {

@@ -111,7 +111,7 @@ func (s *Store) meet(ctx context.Context, c Config, a address) error {
 	if !s.cluster && a.masterSet == "" {
 		option := direct(option, c)
 		option.DialCtxFn = s.dialer.dialDirect
-		s.direct = true
+		s.direct, s.queues = true, true
 		if s.carrier, err = rueidis.NewClient(option); err != nil {
 			return storeError(err)
 		}
@@ -238,7 +238,11 @@ func (s *Store) rehearse(ctx context.Context) (err error) {
 
 func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 	key, messages := new(text).rehearsalKey(name), channel(name)
-	if _, err := s.await(key, &call{script: rehearseScript, keys: []string{key}, args: []string{s.publish, messages}}); err != nil {
+	channels := []string{messages}
+	if s.queues {
+		channels = append(channels, passChannel(s.subscriptions.id))
+	}
+	if _, err := s.await(key, &call{script: rehearseScript, keys: []string{key}, args: append([]string{s.publish}, channels...)}); err != nil {
 		return err
 	}
 	conn, err := s.wire.connect(s.wire.place(slot(key)))
@@ -246,9 +250,11 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 		return storeError(err)
 	}
 	defer conn.Close()
-	for _, command := range []rueidis.Completed{s.wire.subscribe(conn.B(), messages), s.wire.unsubscribe(conn.B(), messages)} {
-		if err := conn.Do(ctx, command).Error(); err != nil {
-			return storeError(err)
+	for _, channel := range channels {
+		for _, command := range []rueidis.Completed{s.wire.subscribe(conn.B(), channel), s.wire.unsubscribe(conn.B(), channel)} {
+			if err := conn.Do(ctx, command).Error(); err != nil {
+				return storeError(err)
+			}
 		}
 	}
 	return nil

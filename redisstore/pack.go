@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -28,6 +29,12 @@ type departure struct {
 	done func(lockagent.ReleaseReply, error)
 }
 
+// waiting is a tenure that waits for a lock.
+type waiting struct {
+	name   lockagent.Name
+	tenure lockagent.Tenure
+}
+
 // packer makes few scripts of many calls, because a server's work is in the
 // commands and not in the locks: one script acquires locks and one releases locks;
 // in a Cluster there is one for each slot. Agents that share a store have scripts of
@@ -36,9 +43,14 @@ type packer struct {
 	publish       string
 	cluster       bool // the keys of a command must be in one slot
 	countsOthers  bool
+	queues        bool   // locks may be passed on
+	store         string // the id of the store
 	subscriptions *subscriptions
 	incarnations  *incarnations
 	send          func(*call) // for what has to travel once more
+
+	// placed are the tenures that may have a place in a queue.
+	placed map[waiting]bool
 
 	calls []*call // what pack returned last
 	spare []*call // made for earlier batches, to be used again
@@ -132,10 +144,33 @@ func (p *packer) acquire(c *call, batch []acquisition) *call {
 	if !p.cluster {
 		c.keys = append(c.keys, incarnationKey)
 	}
+	if p.queues {
+		p.addQueueing(c, batch)
+	}
 	c.script = acquireScript
 	epoch := p.incarnations.known()
 	c.done = func(m rueidis.RedisMessage, err error) { p.acquired(batch, epoch, m, err) }
 	return c
+}
+
+// addQueueing adds which of the tenures ask for a place in a queue, or may have one.
+func (p *packer) addQueueing(c *call, batch []acquisition) {
+	none := len(c.args)
+	for i := range batch {
+		req := &batch[i].req
+		placed := len(p.placed) > 0 && p.placed[waiting{req.Name, req.Tenure}]
+		if !req.Queue && !placed {
+			continue
+		}
+		if len(c.args) == none {
+			c.args = append(c.args, p.store)
+		}
+		if req.Queue {
+			c.args = append(c.args, strconv.Itoa(i+1))
+		} else {
+			c.args = append(c.args, strconv.Itoa(-i-1))
+		}
+	}
 }
 
 // acquired answers the calls that were made together.
@@ -159,7 +194,21 @@ func (p *packer) acquired(batch []acquisition, epoch uint64, m rueidis.RedisMess
 		p.incarnations.observe(incarnation, at, epoch)
 	}
 	for i := range batch {
-		batch[i].done(parseAcquire(&r, at, incarnation))
+		reply, err := parseAcquire(&r, at, incarnation)
+		if p.queues {
+			p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, reply.Queued)
+		}
+		batch[i].done(reply, err)
+	}
+}
+
+// note remembers whether a tenure has a place in a queue.
+func (p *packer) note(w waiting, queued bool) {
+	switch {
+	case queued:
+		p.placed[w] = true
+	case len(p.placed) > 0:
+		delete(p.placed, w)
 	}
 }
 
@@ -170,7 +219,8 @@ func parseAcquire(r *reply, at lockagent.StoreTime, incarnation string) (lockage
 	case 1:
 		reply.Granted = true
 		reply.Token = lockagent.Token(r.number())
-	case 0:
+	case 0, 2:
+		reply.Queued = code == 2
 		reply.Remaining = remaining(r.number())
 		reply.Holder = r.text()
 	case -1:
@@ -194,20 +244,25 @@ func (p *packer) release(c *call, batch []departure) *call {
 	}
 	c.args = append(c.args, p.publish)
 	for i := range batch {
+		c.args = append(c.args, p.text.channel(batch[i].req.Name))
+	}
+	for i := range batch {
 		req := &batch[i].req
 		tenure, number := p.text.tenure(req.Tenure)
-		channel := p.text.channel(req.Name)
 		own := "0"
 		switch {
 		case !p.countsOthers:
 			own = "-1"
-		case p.subscriptions.counted(channel):
+		case p.subscriptions.counted(c.args[1+i]):
 			own = "1"
 		}
-		c.args = append(c.args, tenure, number, channel, own)
+		c.args = append(c.args, tenure, number, own)
 	}
 	even, odd := p.text.releasedKeys(batch[0].req.Tenure.Agent, place{cluster: p.cluster, slot: batch[0].slot})
 	c.keys = append(c.keys, even, odd)
+	if p.queues {
+		c.keys = append(c.keys, queuesKey)
+	}
 	c.script = releaseScript
 	c.done = func(m rueidis.RedisMessage, err error) { p.released(batch, m, err) }
 	return c
@@ -230,6 +285,9 @@ func (p *packer) released(batch []departure, m rueidis.RedisMessage, err error) 
 	r := readReply(m)
 	at := lockagent.StoreTime(r.number())
 	for i := range batch {
+		if p.queues {
+			p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, false)
+		}
 		batch[i].done(parseRelease(&r, at))
 	}
 }
@@ -242,9 +300,12 @@ func parseRelease(r *reply, at lockagent.StoreTime) (lockagent.ReleaseReply, err
 		reply.Released = true
 		reply.Others = int(r.number())
 	case 2:
-		reply.Released = r.number() == 1
+		released := r.number()
+		reply.Released, reply.Passed = released > 0, released == 2
 		reply.At = lockagent.StoreTime(r.number())
 		reply.Others = int(r.number())
+	case 3:
+		reply.Released, reply.Passed = true, true
 	case -1:
 		return lockagent.ReleaseReply{}, refused(r.text())
 	}

@@ -231,13 +231,17 @@ func TestOneLockTwiceInABatch(t *testing.T) {
 
 // Constants that a script has are those of the package.
 func TestConstantsInScripts(t *testing.T) {
-	for line, source := range map[string]string{
-		fmt.Sprintf("local greatest_token = %d\n", lockagent.MaxToken):             acquireSource,
-		fmt.Sprintf("local token_retention = %d ", TokenRetention.Milliseconds()):  acquireSource,
-		fmt.Sprintf("local release_retention = %.0f ", ReleaseRetention.Seconds()): releaseSource,
+	for _, c := range []struct{ line, source string }{
+		{fmt.Sprintf("local greatest_token = %d\n", lockagent.MaxToken), acquireSource},
+		{fmt.Sprintf("local greatest_token = %d\n", lockagent.MaxToken), releaseSource},
+		{fmt.Sprintf("local token_retention = %d ", TokenRetention.Milliseconds()), acquireSource},
+		{fmt.Sprintf("local token_retention = %d ", TokenRetention.Milliseconds()), releaseSource},
+		{fmt.Sprintf("local queue_retention = %d ", QueueRetention.Milliseconds()), acquireSource},
+		{fmt.Sprintf("local release_retention = %.0f ", ReleaseRetention.Seconds()), releaseSource},
+		{fmt.Sprintf("local pass_lease = '%d' ", lockagent.PassLease.Milliseconds()), releaseSource},
 	} {
-		if !strings.Contains(source, line) {
-			t.Errorf("a script lacks the line %q", line)
+		if !strings.Contains(c.source, c.line) {
+			t.Errorf("a script lacks the line %q", c.line)
 		}
 	}
 }

@@ -5,6 +5,7 @@
 -- KEYS[1]  a key that nobody uses
 -- ARGV[1]  how to wake those who wait: PUBLISH or SPUBLISH
 -- ARGV[2]  the channel of the lock that is called like the key
+-- ARGV[3]  the channel for what is passed on to the store; none without queues
 --
 -- Reply: 1, and the key is gone.
 
@@ -29,4 +30,16 @@ redis.call('HGETALL', key)
 redis.call('HDEL', key, 'rehearsal')
 redis.call('DEL', key)
 redis.call(ARGV[1], ARGV[2], '0')
+if ARGV[3] then
+  redis.call('HSET', key, 'rehearsal', 1)
+  redis.call('HGET', key, 'rehearsal')
+  redis.call('DEL', key)
+  redis.call('ZADD', key, 'NX', 1, 'rehearsal')
+  redis.call('ZSCORE', key, 'rehearsal')
+  redis.call('ZCARD', key)
+  redis.call('ZREM', key, 'rehearsal')
+  redis.call('ZPOPMIN', key)
+  redis.call('PUBSUB', 'NUMSUB', ARGV[2])
+  redis.call('PUBLISH', ARGV[3], '')
+end
 return 1

@@ -3,14 +3,16 @@
 --
 -- KEYS[i]     a lock: a hash with one field, the tenure that has it
 -- KEYS[n+1], [n+2]  what the agent released in even and in odd minutes: hashes of the
---             last tenure by lock, as "<number>:<released>:<time>:<others>", with the
---             minute in the field ''
+--             last tenure by lock, as "<number>:<released>:<time>:<others>", released
+--             being 2 if the lock was passed on, with the minute in the field ''
+-- KEYS[n+3]   is there if some lock has a queue; none where there are no queues
 -- ARGV[1]     how to wake those who wait: PUBLISH or SPUBLISH
--- ARGV[4i-2]  the tenure: "<agent>:<number>"
--- ARGV[4i-1]  the number of the tenure, with 19 digits
--- ARGV[4i]    the channel of the lock
--- ARGV[4i+1]  how many of the channel's subscribers are this agent itself, or -1 if
---             the subscribers cannot be counted
+-- ARGV[1+i]   the channel of the lock
+-- The others are three for each lock:
+--   the tenure: "<agent>:<number>"
+--   the number of the tenure, with 19 digits
+--   how many of the channel's subscribers are this agent itself, or -1 if the
+--   subscribers cannot be counted
 --
 -- Reply: {now, ...} with the time in microseconds, and for each lock, in order, one
 -- of
@@ -18,16 +20,23 @@
 --                              that is not known
 --   0                          the tenure did not have the lock
 --   2, released, time, others  the same call was made before, and this was its reply
+--   3                          released, and passed on
 --   -1, text                   an error
 --
--- What is wrong with one lock does not concern the others.
+-- What is wrong with one lock does not concern the others. The keys of a queue, see
+-- acquire.lua, are none of KEYS, because most locks have none: that is why there are
+-- no queues on a Cluster.
 
 local release_retention = 60 -- in s, at least
+local token_retention = 3600000 -- in ms
+local greatest_token = 9007199254740991
+local pass_lease = '2000' -- in ms
 
 local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
-local now = string.format('%.0f', time[1] * 1000000 + time[2])
-local n = #KEYS - 2
+local now_number = time[1] * 1000000 + time[2]
+local now = string.format('%.0f', now_number)
+local n = (#ARGV - 1) / 4
 
 -- What was released in the minute before the last is forgotten when its hash is needed.
 local minute = math.floor(time[1] / release_retention)
@@ -42,7 +51,67 @@ if records[1] ~= minute then
 end
 local known = {} -- of this script, by lock: a lock may be among the n twice
 local fields, size = {recent}, 1
-local reply, length = {tonumber(now)}, 1
+local reply, length = {now_number}, 1
+
+-- Where there are queues, one command counts all subscribers: how many has channel i
+-- is at 2i.
+local counts = KEYS[n + 3] and call('GET', KEYS[n + 3]) and call('PUBSUB', 'NUMSUB', unpack(ARGV, 2, n + 1))
+
+local function key(prefix, lock)
+  if string.find(lock, '{', 1, true) then
+    return prefix .. '::' .. lock
+  end
+  return prefix .. ':{' .. lock .. '}'
+end
+
+-- Whether a tenure has been withdrawn.
+local function withdrawn(lock, agent, number)
+  local padded = string.rep('0', 19 - #number) .. number
+  for _, parity in ipairs({'even:', 'odd:'}) do
+    local record = call('HGET', 'lockagent_' .. parity .. agent, lock)
+    if record and padded < record then -- see acquire.lua
+      return true
+    end
+  end
+  return false
+end
+
+-- pass gives a lock that is free to the tenure that has waited longest, if nobody
+-- waits outside of the queue.
+local function pass(lock, waiting)
+  local order, places = key('lockagent_queue', lock), key('lockagent_places', lock)
+  if waiting > call('ZCARD', order) then
+    return false
+  end
+  while true do
+    local tenure = call('ZPOPMIN', order)[1]
+    if not tenure then
+      return false
+    end
+    local agent, number = string.match(tenure, '^(.*):(%d+)$')
+    local tokens, store = string.match(call('HGET', places, tenure) or '', '^(%d+):(.*)$')
+    call('HDEL', places, tenure)
+    local token = key('lockagent_token', lock)
+    local kept = call('MGET', token, 'lockagent_clock', 'lockagent_incarnation')
+    local first = math.max(now_number, kept[2] or 0, (kept[1] or 0) + 1)
+    if tokens and first <= greatest_token - tokens + 1 and not withdrawn(lock, agent, number) then
+      local last = first + tokens - 1
+      local keep = token_retention + math.max(0, math.floor((last - now_number) / 1000))
+      if pcall('SET', token, string.format('%.0f', last), 'PX', string.format('%.0f', keep)).err then
+        return false -- the server is full
+      end
+      call('HSET', lock, tenure, '1')
+      call('PEXPIRE', lock, pass_lease)
+      -- Nobody must hear of a lock that it does not have, so this comes last.
+      local message = table.concat({tenure, string.format('%.0f', first), tokens, now, kept[3] or '', lock}, ' ')
+      local receivers = pcall('PUBLISH', 'lockagent_pass:' .. store, message)
+      if type(receivers) == 'number' and receivers > 0 then
+        return true
+      end
+      call('HDEL', lock, tenure)
+    end
+  end
+end
 
 -- What a record says of a tenure, if it is about that one.
 local function recall(record, number)
@@ -53,7 +122,7 @@ local function recall(record, number)
 end
 
 -- Answers a call for a tenure that did not have the lock.
-local function withdraw(lock, number, record)
+local function withdraw(lock, tenure, number, record)
   local released, at, others = recall(record, number)
   if not released then
     released, at, others = recall(call('HGET', before, lock), number)
@@ -62,6 +131,10 @@ local function withdraw(lock, number, record)
     reply[length + 1], reply[length + 2], reply[length + 3], reply[length + 4] = 2, released, at, others
     length = length + 4
     return
+  end
+  if counts then
+    call('ZREM', key('lockagent_queue', lock), tenure)
+    call('HDEL', key('lockagent_places', lock), tenure)
   end
   if not record or number > record then
     record = number .. ':0:' .. now .. ':0'
@@ -79,31 +152,43 @@ end
 
 local none_woken = ':1:' .. now .. ':0'
 for i = 1, n do
-  local lock, a = KEYS[i], 4 * i
-  local number = ARGV[a - 1]
+  local lock, a = KEYS[i], n + 3 * i
+  local tenure, number, own = ARGV[a - 1], ARGV[a], ARGV[a + 1]
   local record = known[lock] or records[i + 1]
-  local removed = pcall('HDEL', lock, ARGV[a - 2])
+  local removed = pcall('HDEL', lock, tenure)
   if removed == 1 then
-    local others, own = pcall(ARGV[1], ARGV[a], '0'), ARGV[a + 1]
-    if own == '-1' or type(others) ~= 'number' then
-      others = -1 -- a user who may not publish there has released the lock all the same
-    elseif others > 0 then
-      others = math.max(0, others - own)
+    local others, passed = 0, false
+    if counts and counts[2 * i] > 0 then
+      passed = pass(lock, counts[2 * i] - own)
+    end
+    if not passed then
+      others = pcall(ARGV[1], ARGV[1 + i], '0')
+      if own == '-1' or type(others) ~= 'number' then
+        others = -1 -- a user who may not publish there has released the lock all the same
+      elseif others > 0 then
+        others = math.max(0, others - own)
+      end
     end
     -- A later tenure may have been withdrawn before: that must not be forgotten. A record
     -- is greater than its number, see acquire.lua.
     if not record or number > record then
-      record = number .. (others == 0 and none_woken or ':1:' .. now .. ':' .. others)
+      local rest = others == 0 and none_woken or ':1:' .. now .. ':' .. others
+      record = number .. (passed and ':2:' .. now .. ':0' or rest)
       known[lock] = record
       fields[size + 1], fields[size + 2] = lock, record
       size = size + 2
     end
-    reply[length + 1], reply[length + 2] = 1, others
-    length = length + 2
+    if passed then
+      reply[length + 1] = 3
+      length = length + 1
+    else
+      reply[length + 1], reply[length + 2] = 1, others
+      length = length + 2
+    end
   elseif removed == 0 or string.find(removed.err, 'WRONGTYPE', 1, true) then
     -- What is no lock is not held by the tenure: that is no error here, for a
     -- tenure that could not begin is withdrawn all the same.
-    withdraw(lock, number, record)
+    withdraw(lock, tenure, number, record)
   else
     reply[length + 1], reply[length + 2] = -1, removed.err
     length = length + 2

@@ -19,6 +19,7 @@ type Store struct {
 	client  rueidis.Client
 	carrier rueidis.Client // of the lanes: client, or a direct one
 	direct  bool           // whether it is
+	queues  bool           // whether locks are passed on: the server is alone
 	dialer  *dialer
 	cluster bool
 	sharded bool
@@ -55,12 +56,16 @@ func (s *Store) start() {
 	s.subscriptions = newSubscriptions(s.wire, s.bound, func(l *link) {
 		s.runs.Go(func() { l.run(s.life) })
 	})
+	s.subscriptions.passing = s.queues
 	for range lanes {
 		l := newLane(s.life, s.carrier, s.direct, s.bound, s.dialer.cutSilent)
 		l.packer = packer{
 			publish:       s.publish,
 			cluster:       s.cluster,
 			countsOthers:  s.countsOthers(),
+			queues:        s.queues,
+			store:         s.subscriptions.id,
+			placed:        make(map[waiting]bool),
 			subscriptions: s.subscriptions,
 			incarnations:  s.incarnations,
 			send:          l.send,

@@ -27,6 +27,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 func TestManyWaitersAreOneSubscription(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
+	storetest.Subscribe(t, store, "another") // takes a channel for passes with it
 	server.Do("CONFIG", "RESETSTAT")
 	var subs []*storetest.Subscription
 	for range 10 {
@@ -59,8 +60,11 @@ func TestAllSubscriptionsShareOneConnection(t *testing.T) {
 	if after := server.Info("clients", "connected_clients"); after != before {
 		t.Errorf("%s connections became %s with 500 subscriptions", before, after)
 	}
-	if got := len(server.Do("PUBSUB", "CHANNELS").([]any)); got != 501 {
+	if got := len(server.Do("PUBSUB", "CHANNELS", "redisson*").([]any)); got != 501 {
 		t.Errorf("%d channels are subscribed to, want 501", got)
+	}
+	if got := len(server.Do("PUBSUB", "CHANNELS", "lockagent*").([]any)); got != 1 {
+		t.Errorf("%d channels for passes are subscribed to, want 1", got)
 	}
 }
 
@@ -154,7 +158,7 @@ func TestSubscriptionsThatWereCancelledDoNotComeBack(t *testing.T) {
 	sub.Cancel()
 	server.Restart()
 	kept.Await()
-	if got := server.Do("PUBSUB", "CHANNELS").([]any); len(got) != 1 || got[0] != "redisson_lock__channel:{kept}" {
+	if got := server.Do("PUBSUB", "CHANNELS", "redisson*").([]any); len(got) != 1 || got[0] != "redisson_lock__channel:{kept}" {
 		t.Errorf("subscribed to %q, want what was kept only", got)
 	}
 }
@@ -162,9 +166,9 @@ func TestSubscriptionsThatWereCancelledDoNotComeBack(t *testing.T) {
 // A user may be permitted to subscribe to some channels only: that one is denied
 // must not trouble the others.
 func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
-	server := redistest.Start(t, redistest.WithUser("app", "pw", "~* +@all &redisson_lock__channel*"))
+	server := redistest.Start(t, redistest.WithUser("app", "pw", "~* +@all &redisson_lock__channel* &lockagent_pass*"))
 	store := open(t, server.UserURL("app", "pw"))
-	server.Do("ACL", "SETUSER", "app", "resetchannels", "&redisson_lock__channel:{mine}")
+	server.Do("ACL", "SETUSER", "app", "resetchannels", "&lockagent_pass*", "&redisson_lock__channel:{mine}")
 	wake := make(chan struct{}, 100)
 	cancel := store.Subscribe("theirs", func(*lockagent.Pass) { wake <- struct{}{} })
 	sub := storetest.Subscribe(t, store, "mine")

@@ -15,11 +15,17 @@ type subscriptions struct {
 	wire  wire
 	start func(*link)   // runs a link on a goroutine of its own
 	bound time.Duration // of one exchange with the server
+	// id is the store's among those that a lock can be passed on to, if passing is true.
+	id      string
+	passing bool
 
 	mu     sync.Mutex // guards what follows, and what says so in topic and link
 	topics map[string]*topic
 	links  map[string]*link // by node
-	closed bool
+	// awaited is how many topics somebody waits for. While there are some, the
+	// channel for what is passed on to the store is subscribed to as well.
+	awaited int
+	closed  bool
 }
 
 // topic is the channel of a lock, or of two that share it.
@@ -46,15 +52,21 @@ const (
 )
 
 // wake is one call of Subscribe.
-type wake struct{ call func(*lockagent.Pass) }
+type wake struct {
+	name lockagent.Name
+	call func(*lockagent.Pass)
+}
 
 func newSubscriptions(wire wire, bound time.Duration, start func(*link)) *subscriptions {
-	return &subscriptions{wire: wire, bound: bound, start: start, topics: make(map[string]*topic), links: make(map[string]*link)}
+	return &subscriptions{
+		wire: wire, bound: bound, start: start, id: string(lockagent.NewAgentID()),
+		topics: make(map[string]*topic), links: make(map[string]*link),
+	}
 }
 
 // add subscribes.
 func (s *subscriptions) add(name lockagent.Name, f func(*lockagent.Pass)) (cancel func()) {
-	w := &wake{call: f}
+	w := &wake{name: name, call: f}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -65,6 +77,9 @@ func (s *subscriptions) add(name lockagent.Name, f func(*lockagent.Pass)) (cance
 	if t == nil {
 		t = &topic{channel: ch, name: name, slot: slot(string(name))}
 		s.topics[ch] = t
+	}
+	if len(t.wakes) == 0 {
+		s.awaited++
 	}
 	t.wakes = append(slices.Clip(t.wakes), w)
 	t.fresh = true
@@ -92,7 +107,13 @@ func (s *subscriptions) assign(t *topic) {
 func (s *subscriptions) remove(t *topic, w *wake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !slices.Contains(t.wakes, w) {
+		return
+	}
 	t.wakes = slices.DeleteFunc(slices.Clone(t.wakes), func(other *wake) bool { return other == w })
+	if len(t.wakes) == 0 {
+		s.awaited--
+	}
 	if len(t.wakes) == 0 && t.link != nil {
 		t.link.add(t)
 	}
@@ -117,6 +138,21 @@ func (s *subscriptions) wake(channel string) {
 	s.mu.Unlock()
 	for _, w := range wakes {
 		w.call(nil)
+	}
+}
+
+// pass tells those who wait for a lock what was passed on to one of them.
+func (s *subscriptions) pass(name lockagent.Name, pass *lockagent.Pass) {
+	s.mu.Lock()
+	var wakes []*wake
+	if t := s.topics[channel(name)]; t != nil {
+		wakes = t.wakes
+	}
+	s.mu.Unlock()
+	for _, w := range wakes {
+		if w.name == name { // and not another lock that shares the channel
+			w.call(pass)
+		}
 	}
 }
 

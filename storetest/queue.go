@@ -100,13 +100,13 @@ var queueClauses = []clause{
 		name: "who is released leaves",
 		says: "when it is released",
 		prove: func(t *testing.T, h *Harness) {
-			line := h.line(t, 1)
+			line := h.line(t, 2)
 			one, two := line.one, line.others[0]
 			two.release(theLock, 1, false)
 			if reply, err := two.try(queueing(two.wish(theLock, 1))); !errors.Is(err, lockagent.ErrWithdrawn) {
 				t.Errorf("Acquire(%s) = %+v, %v; want ErrWithdrawn", two.tenure(1), reply, err)
 			}
-			line.wakes(one, 1)
+			line.wakes(one, 1) // two is subscribed still, and has no place
 		},
 	},
 	{

@@ -75,7 +75,7 @@ func TestEveryDefectIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
+	child := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
 	child.Env = append(os.Environ(), defectsWanted+"=1")
 	output, err := child.CombinedOutput()
 	if err == nil {

@@ -22,7 +22,7 @@ type Estimate struct {
 	Rounds int `json:"rounds"`
 }
 
-// Of summarizes the figures of several rounds. The Estimate of none is zero.
+// Of sums up the figures of several rounds. The Estimate of none is zero.
 func Of(rounds ...float64) Estimate {
 	if len(rounds) == 0 {
 		return Estimate{}
@@ -47,10 +47,10 @@ func Median(figures []float64) float64 {
 // noise uses the median of the deviations from the median, so that a round that
 // somebody else's work disturbed counts as one and not by how far it is off.
 func noise(rounds []float64) float64 {
-	if len(rounds) < 2 {
+	middle := Median(rounds)
+	if len(rounds) < 2 || middle == 0 { // of which there are no parts
 		return 0
 	}
-	middle := Median(rounds)
 	deviations := make([]float64, len(rounds))
 	for i, r := range rounds {
 		deviations[i] = math.Abs(r - middle)

@@ -53,7 +53,7 @@
 // These are stated against this package, and checked by exploring the interleavings
 // of a small world of two agents and a model of the store, all of them up to a
 // bound: by default the first 50,000 states of each variant, which have at least all
-// schedules of six to nine actions after the set-up, and random walks beyond.
+// schedules of six to ten actions after the set-up, and random walks beyond.
 // LOCKSTATE_STATES sets the bound.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time.

@@ -1,0 +1,118 @@
+package contender
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Each contender locks: who comes second waits, or is refused by the floor, and gets
+// the lock when the first one has given it back.
+func TestContendersExclude(t *testing.T) {
+	server := redistest.Start(t)
+	for _, k := range Kinds {
+		t.Run(k.Name, func(t *testing.T) {
+			first, second := open(t, k, server), open(t, k, server)
+			held, err := first.Lock(t.Context(), k.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if held.Lost() {
+				t.Error("lost at once")
+			}
+			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := second.Lock(short, k.Name); err == nil {
+				t.Fatal("two hold the lock")
+			}
+			if err := held.Unlock(); err != nil {
+				t.Error(err)
+			}
+			long, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			again, err := second.Lock(long, k.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := again.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func open(t *testing.T, k Kind, server *redistest.Server) Contender {
+	t.Helper()
+	c, err := k.Open(t.Context(), server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestFloorExtends(t *testing.T) {
+	server := redistest.Start(t)
+	floor, err := OpenFloorClient(t.Context(), server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer floor.Close()
+	for _, name := range []string{"a", "b"} {
+		if _, err := floor.LockAsOne(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := floor.Extend(t.Context(), []string{"a", "b", "c"}, OneToken); n != 2 || err != nil {
+		t.Errorf("%d were extended, %v; want 2", n, err)
+	}
+	if err := floor.Give(t.Context(), "a", "not mine"); !errors.Is(err, errNotFree) {
+		t.Errorf("somebody else's lock was given: %v", err)
+	}
+}
+
+func TestSlowedWastesItsPart(t *testing.T) {
+	s := &Slowed{Contender: instant{}, Part: 0.5, Lanes: 1}
+	s.Begin()
+	s.start.Add(int64(-time.Second)) // as if the first cycle had taken so long
+	begin := time.Now()
+	held, err := s.Lock(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if wasted := time.Since(begin); wasted < 330*time.Millisecond {
+		t.Errorf("of a cycle of 1 s, with its waste, %v was wasted, want a third", wasted)
+	}
+}
+
+type instant struct{ Contender }
+
+func (instant) Lock(context.Context, string) (Held, error) { return instantHeld{}, nil }
+
+type instantHeld struct{}
+
+func (instantHeld) Unlock() error { return nil }
+func (instantHeld) Lost() bool    { return false }
+
+func TestKindsAreWhole(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, k := range Kinds {
+		if k.Name == "" || k.Family == "" || k.Setup == "" || k.Open == nil || seen[k.Name] {
+			t.Errorf("%+v is not whole, or there twice", k)
+		}
+		seen[k.Name] = true
+	}
+	if _, ok := Named("nobody"); ok {
+		t.Error("there is a contender of no name")
+	}
+}

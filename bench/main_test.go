@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent/bench/stat"
+)
+
+// The test binary is its own worker, as the program is.
+func TestMain(m *testing.M) {
+	if os.Getenv(workerVariable) != "" {
+		main()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func requireRedis(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		return
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("install redis-server")
+	}
+	t.Skip("install redis-server")
+}
+
+func smoke(t *testing.T) *bench {
+	t.Helper()
+	return &bench{
+		plan: smokePlan, contenders: regexp.MustCompile("^(rueidislock-best|redsync-best|redislock)$"), progress: t.Output(),
+		results: &results{Machine: "a test"},
+	}
+}
+
+func TestEveryScenarioRuns(t *testing.T) {
+	requireRedis(t)
+	b := smoke(t)
+	if err := b.all(t.Context(), regexp.MustCompile("")); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.results.Tables) != len(scenarios) {
+		t.Errorf("%d tables of %d scenarios", len(b.results.Tables), len(scenarios))
+	}
+	for _, table := range b.results.Tables {
+		if row := b.results.find(table.Name, us); row == nil {
+			t.Errorf("%s says nothing of lockagent", table.Name)
+			continue
+		}
+		for _, row := range table.Rows {
+			for _, c := range table.Columns {
+				if e := row.Values[c.Key]; e.Rounds > 0 && e.Median < 0 {
+					t.Errorf("%s: %s of %s is %v", table.Name, c.Key, row.Contender, e.Median)
+				}
+			}
+		}
+	}
+	for _, v := range b.results.verdicts() {
+		if v.Reached == "not measured" {
+			t.Errorf("%s: not measured", v.Target)
+		}
+	}
+	dir := t.TempDir()
+	if err := b.results.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	var read results
+	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &read); err != nil || len(read.Tables) != len(scenarios) {
+		t.Errorf("read back: %d tables, %v", len(read.Tables), err)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "RESULTS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plotted := range regexp.MustCompile(`\]\((\S+\.svg)\)`).FindAllStringSubmatch(string(page), -1) {
+		svg, err := os.ReadFile(filepath.Join(dir, plotted[1]))
+		if err != nil || !bytes.Contains(svg, []byte("</svg>")) {
+			t.Errorf("%s: %v", plotted[1], err)
+		}
+	}
+	if !strings.Contains(string(page), "| target | measured | reached? |") {
+		t.Error("the page has no table of targets")
+	}
+}
+
+func TestGaugesRead(t *testing.T) {
+	requireRedis(t)
+	b := smoke(t)
+	b.slowdown = 0.3 // that way is taken as well
+	for _, g := range gauges {
+		read, shut, err := g.open(b, t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", g.name, err)
+		}
+		v, err := read()
+		shut()
+		if err != nil || v < 0 { // a slow machine may do nothing in so short a time
+			t.Errorf("%s reads %v, %v", g.name, v, err)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	more, less := gauge{more: true}, gauge{more: false}
+	steady := func(v float64) stat.Estimate { return stat.Estimate{Median: v, Noise: 0.02, Rounds: 9} }
+	noisy := func(v float64) stat.Estimate { return stat.Estimate{Median: v, Noise: 0.5, Rounds: 9} }
+	for _, c := range []struct {
+		what      string
+		gauge     gauge
+		now, base stat.Estimate
+		fails     bool
+	}{
+		{"the same", more, steady(1), steady(1), false},
+		{"more is better", more, steady(2), steady(1), false},
+		{"less is better", less, steady(1), steady(2), false},
+		{"a little slower", more, steady(0.95), steady(1), false},
+		{"30 % slower", more, steady(1 / 1.3), steady(1), true},
+		{"30 % longer", less, steady(1.3), steady(1), true},
+		{"30 % slower in much noise", more, noisy(1 / 1.3), noisy(1), true},
+		{"15 % longer in noise", less, noisy(1.15), noisy(1), false},
+		{"15 % longer without noise", less, steady(1.15), steady(1), true},
+	} {
+		if r := c.gauge.compare(c.now, c.base); r.failed() != c.fails {
+			t.Errorf("%s: worse by %.3f of %.3f allowed", c.what, r.worse, r.allowed)
+		}
+	}
+}
+
+func TestCheckNeedsItsBaseline(t *testing.T) {
+	b := smoke(t)
+	path := filepath.Join(t.TempDir(), "baseline.json")
+	if err := b.check(t.Context(), path, regexp.MustCompile("")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a baseline: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.check(t.Context(), path, regexp.MustCompile("own-1$")); err == nil || !strings.Contains(err.Error(), "own-1") {
+		t.Errorf("with an empty baseline: %v", err)
+	}
+}
