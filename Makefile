@@ -98,6 +98,27 @@ fuzz: ## Fuzz every fuzz target for a moment
 		done; \
 	done
 
+.PHONY: sizing
+sizing: ## Simulate 1,000 hosts that keep 1,000,000 locks, in virtual time
+	$(GO) test -run TestFleet -v -timeout 60m ./internal/sizing -hosts 1000 -locks 1000
+
+# The tables of docs/performance.md: what each part costs by itself, what Redis
+# spends, and in which layers an agent spends its time, per cycle or renewal.
+.PHONY: costs
+costs: deps ## Measure what docs/performance.md quotes
+	$(GO) test -run '^$$' -bench 'Step/(uncontended|release)|Uncontended|HandOff|Reentry|Pin|Post|Cold|Memory|Record/One|Append$$|Publish' \
+		-benchmem ./internal/lockstate ./actor ./events
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/sizing
+	@scratch="$$(mktemp -d)"; trap 'rm -rf "$$scratch"' EXIT; \
+	profile() { \
+		echo; echo "$$1: processor time of the agent"; \
+		$(GO) test -run '^$$' -bench "$$1\$$" -benchtime "$$2x" -cpuprofile "$$scratch/cpu" -o "$$scratch/test" ./internal/sizing >"$$scratch/out" || { cat "$$scratch/out"; exit 1; }; \
+		$(GO) tool pprof -traces "$$scratch/test" "$$scratch/cpu" 2>/dev/null | awk -v n="$$2" -f internal/sizing/layers.awk; \
+	}; \
+	profile Cycle/agents=1/goroutines=1 50000; \
+	profile Cycle/agents=1/goroutines=64 300000; \
+	profile Kept 50000
+
 .PHONY: clean
 clean: ## Remove what was built and measured
 	rm -rf bin coverage.out

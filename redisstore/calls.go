@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/renewals"
 )
 
 const (
@@ -46,16 +47,16 @@ func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(l
 		done(lockagent.RenewReply{}, err)
 		return
 	}
-	s.renewals.add(renewal{req: req, slot: s.slot(string(req.Name)), done: done})
+	s.renewals.Add(renewals.Call{Req: req, Slot: s.slot(string(req.Name)), Done: done})
 }
 
 // renew sends renewals in one command.
-func (s *Store) renew(batch []renewal) {
+func (s *Store) renew(batch []renewals.Call) {
 	keys := make([]string, 0, len(batch))
 	args := make([]string, 0, 2*len(batch))
 	for _, n := range batch {
-		keys = append(keys, string(n.req.Name))
-		args = append(args, n.req.Tenure.String(), milliseconds(n.req.Lease))
+		keys = append(keys, string(n.Req.Name))
+		args = append(args, n.Req.Tenure.String(), milliseconds(n.Req.Lease))
 	}
 	s.send(keys[0], &call{script: renewScript, keys: keys, args: args, done: func(m rueidis.RedisMessage, err error) {
 		if errors.Is(err, lockagent.ErrNotPermitted) && len(batch) > 1 {
@@ -70,7 +71,7 @@ func (s *Store) renew(batch []renewal) {
 			if err == nil && !replies[i].Held {
 				s.incarnations.suspect()
 			}
-			n.done(replies[i], err)
+			n.Done(replies[i], err)
 		}
 	}})
 }

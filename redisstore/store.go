@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/renewals"
 )
 
 var _ lockagent.Store = (*Store)(nil)
@@ -32,7 +33,7 @@ type Store struct {
 	closing sync.Once
 
 	lanes         []*lane
-	renewals      *renewals
+	renewals      *renewals.Gatherer
 	subscriptions *subscriptions
 	incarnations  *incarnations
 }
@@ -72,7 +73,7 @@ func (s *Store) start() {
 		s.lanes = append(s.lanes, l)
 		s.runs.Go(l.run)
 	}
-	s.renewals = &renewals{bySlot: s.cluster, send: s.renew}
+	s.renewals = &renewals.Gatherer{BySlot: s.cluster, Send: s.renew}
 	s.incarnations.onReset(s.afterReset)
 }
 
@@ -132,7 +133,7 @@ func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 // that the store calls.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.renewals.close()
+		s.renewals.Close()
 		s.subscriptions.close()
 		s.end()
 		for _, l := range s.lanes {

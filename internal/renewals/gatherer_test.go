@@ -1,4 +1,4 @@
-package redisstore
+package renewals
 
 import (
 	"errors"
@@ -22,15 +22,15 @@ type sending struct {
 	n     int
 }
 
-func gather(bySlot bool) (*renewals, *sendings) {
+func gather(bySlot bool) (*Gatherer, *sendings) {
 	s := &sendings{began: time.Now()}
-	return &renewals{bySlot: bySlot, send: func(batch []renewal) {
+	return &Gatherer{BySlot: bySlot, Send: func(batch []Call) {
 		s.all = append(s.all, sending{time.Since(s.began), len(batch)})
 		for _, n := range batch {
-			if n.slot != batch[0].slot && bySlot {
+			if n.Slot != batch[0].Slot && bySlot {
 				panic("two slots in one batch")
 			}
-			n.done(lockagent.RenewReply{Held: true}, nil)
+			n.Done(lockagent.RenewReply{Held: true}, nil)
 		}
 	}}, s
 }
@@ -43,11 +43,11 @@ func (s *sendings) expect(t *testing.T, want ...sending) {
 	}
 }
 
-func renewalFor(lease time.Duration, slot uint16) renewal {
-	return renewal{
-		req:  lockagent.RenewRequest{Name: lockagent.Name(strconv.Itoa(int(slot))), Lease: lease},
-		slot: slot,
-		done: func(lockagent.RenewReply, error) {},
+func renewalFor(lease time.Duration, slot uint16) Call {
+	return Call{
+		Req:  lockagent.RenewRequest{Name: lockagent.Name(strconv.Itoa(int(slot))), Lease: lease},
+		Slot: slot,
+		Done: func(lockagent.RenewReply, error) {},
 	}
 }
 
@@ -60,8 +60,8 @@ func TestALoneRenewalWaitsForCompany(t *testing.T) {
 		time.Millisecond: time.Millisecond / 30,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r, sent := gather(false)
-			r.add(renewalFor(lease, 0))
+			g, sent := gather(false)
+			g.Add(renewalFor(lease, 0))
 			time.Sleep(time.Minute)
 			sent.expect(t, sending{wait, 1})
 		})
@@ -70,15 +70,15 @@ func TestALoneRenewalWaitsForCompany(t *testing.T) {
 
 func TestTheMostUrgentRenewalTakesTheOthersWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, sent := gather(false)
-		r.add(renewalFor(time.Hour, 0))
+		g, sent := gather(false)
+		g.Add(renewalFor(time.Hour, 0))
 		time.Sleep(10 * time.Millisecond)
-		r.add(renewalFor(600*time.Millisecond, 1)) // waits for 20 ms
+		g.Add(renewalFor(600*time.Millisecond, 1)) // waits for 20 ms
 		time.Sleep(10 * time.Millisecond)
-		r.add(renewalFor(time.Hour, 2))
+		g.Add(renewalFor(time.Hour, 2))
 		time.Sleep(time.Minute)
 		sent.expect(t, sending{30 * time.Millisecond, 3})
-		r.add(renewalFor(time.Hour, 3)) // begins anew
+		g.Add(renewalFor(time.Hour, 3)) // begins anew
 		time.Sleep(time.Minute)
 		sent.expect(t, sending{30 * time.Millisecond, 3}, sending{time.Minute + 120*time.Millisecond, 1})
 	})
@@ -86,12 +86,12 @@ func TestTheMostUrgentRenewalTakesTheOthersWithIt(t *testing.T) {
 
 func TestAnUrgentRenewalDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, sent := gather(false)
-		r.add(renewalFor(time.Hour, 0))
+		g, sent := gather(false)
+		g.Add(renewalFor(time.Hour, 0))
 		time.Sleep(10 * time.Millisecond)
 		urgent := renewalFor(time.Hour, 1)
-		urgent.req.Urgent = true
-		r.add(urgent)
+		urgent.Req.Urgent = true
+		g.Add(urgent)
 		time.Sleep(time.Minute)
 		sent.expect(t, sending{10 * time.Millisecond, 2})
 	})
@@ -99,35 +99,35 @@ func TestAnUrgentRenewalDoesNotWait(t *testing.T) {
 
 func TestEnoughRenewalsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, sent := gather(false)
-		for i := range 2*maxRenewals + 1 {
-			r.add(renewalFor(time.Hour, uint16(i)))
+		g, sent := gather(false)
+		for i := range 2*Most + 1 {
+			g.Add(renewalFor(time.Hour, uint16(i)))
 		}
 		time.Sleep(time.Minute)
-		sent.expect(t, sending{0, maxRenewals}, sending{0, maxRenewals}, sending{maxGather, 1})
+		sent.expect(t, sending{0, Most}, sending{0, Most}, sending{MaxWait, 1})
 	})
 }
 
 func TestRenewalsOfTwoSlotsAreTwoCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, sent := gather(true)
+		g, sent := gather(true)
 		for _, slot := range []uint16{7, 9, 7, 7, 9, 1} {
-			r.add(renewalFor(time.Hour, slot))
+			g.Add(renewalFor(time.Hour, slot))
 		}
 		time.Sleep(time.Minute)
-		sent.expect(t, sending{maxGather, 1}, sending{maxGather, 3}, sending{maxGather, 2})
+		sent.expect(t, sending{MaxWait, 1}, sending{MaxWait, 3}, sending{MaxWait, 2})
 	})
 }
 
 func TestRenewalsThatWaitAreAnsweredAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, sent := gather(false)
+		g, sent := gather(false)
 		var answers []error
 		n := renewalFor(time.Hour, 0)
-		n.done = func(_ lockagent.RenewReply, err error) { answers = append(answers, err) }
-		r.add(n)
-		r.close()
-		r.add(n)
+		n.Done = func(_ lockagent.RenewReply, err error) { answers = append(answers, err) }
+		g.Add(n)
+		g.Close()
+		g.Add(n)
 		time.Sleep(time.Minute)
 		sent.expect(t)
 		if len(answers) != 2 || !errors.Is(answers[0], lockagent.ErrClosed) || !errors.Is(answers[1], lockagent.ErrClosed) {

@@ -1,0 +1,87 @@
+package sizing
+
+import (
+	"math"
+	"time"
+
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/renewals"
+)
+
+// fleet says what there is and what it does. These are the letters of
+// docs/performance.md.
+type fleet struct {
+	hosts int           // H
+	locks int           // L: kept by each host
+	lease time.Duration // W: of a kept lock
+
+	holds    float64       // c: short holds per second on each host, of locks that nobody else wants
+	holdTime time.Duration // how long each of them takes, and of those of contended locks
+
+	contended int           // locks that several hosts want all the time, and as many that they want now and then
+	rivals    int           // A: hosts that want each of them
+	rest      time.Duration // about how long a host does without the latter
+}
+
+func newFleet(hosts, locks int) fleet {
+	return fleet{
+		hosts: hosts, locks: locks, lease: actor.DefaultLease,
+		holds: 1, holdTime: 20 * time.Millisecond,
+		contended: max(1, hosts/100), rivals: 10, rest: 200 * time.Millisecond,
+	}
+}
+
+// period is how often a kept lock is renewed.
+func (f fleet) period() time.Duration { return f.lease / 3 }
+
+// renewals is how many locks are renewed in a second by one host.
+func (f fleet) renewals() float64 { return float64(f.locks) / f.period().Seconds() }
+
+// company is how many locks one command renews: the first waits for others to
+// come, until it has waited long enough or the command is full.
+func (f fleet) company() float64 {
+	wait := min(renewals.MaxWait, f.lease/30)
+	return min(1+f.renewals()*wait.Seconds(), renewals.Most)
+}
+
+// renewCommands is how many commands one host renews its locks with in a second,
+// if their renewals are spread over the period.
+func (f fleet) renewCommands() float64 { return f.renewals() / f.company() }
+
+// together is how many commands the fleet sends at one instant if all its locks
+// were begun at one instant.
+func (f fleet) together() float64 {
+	return float64(f.hosts) * math.Ceil(float64(f.locks)/renewals.Most)
+}
+
+// A hold of a lock that nobody else wants is an acquire and a release, and four
+// events: requested, granted, released and returned.
+const (
+	commandsPerHold = 2
+	eventsPerHold   = 4
+)
+
+// crowded is how many commands and messages a grant costs at most, of a lock that
+// hosts want now and then: one may listen to it that does not wait, so a release wakes
+// all who listen, and all who wait ask again. Where all who listen wait, the release
+// passes the lock on, and the costs are those of a lock that nobody else wants, and
+// one message.
+func (f fleet) crowded() (commands, messages float64) {
+	return commandsPerHold + float64(f.rivals), float64(f.rivals)
+}
+
+// attempts is the least and the most that n waiters ask in a second for locks that
+// are kept: each time what remained of the lease has passed, which is between two
+// thirds of it and all.
+func (f fleet) attempts(n int) (least, most float64) {
+	once := float64(n) / f.lease.Seconds()
+	return once, 1.5 * once
+}
+
+// vacancy is the least and the longest time for which a lock stays with a host that
+// died: what remained of the lease, which was renewed when a third of it had passed
+// or a gathering later, and then the scatter of those who wait.
+func (f fleet) vacancy() (least, most time.Duration) {
+	const late, scatter = time.Millisecond, 100 * time.Millisecond
+	return f.lease - f.period() - renewals.MaxWait, f.lease + renewals.MaxWait + late + scatter
+}
