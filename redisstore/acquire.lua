@@ -31,17 +31,24 @@ local token_retention = 3600000 -- in ms
 local queue_retention = 300000 -- in ms
 local few_tokens = 8 -- that a lock may have without a memory of its own
 
+-- What is seldom needed is made where it is needed: functions, tables and formatted
+-- numbers cost about as much as commands do. Numbers are passed to commands as they are,
+-- which makes 17 digits of them.
 local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local n = math.floor((#KEYS - 3) / 2)
+local n = #KEYS - 3
+n = (n - n % 2) / 2
 
--- One command asks about all locks, because the cost of a script is in its commands.
-local strings = call('MGET', unpack(KEYS, n + 1, #KEYS))
+-- One command asks about all locks.
+local strings = call('MGET', unpack(KEYS, n + 1))
 local even = call('HMGET', KEYS[2 * n + 2], unpack(KEYS, 1, n))
 local odd = call('HMGET', KEYS[2 * n + 3], unpack(KEYS, 1, n))
-local all_free = n > 1 and call('EXISTS', unpack(KEYS, 1, n)) == 0
-local granted = {} -- the last token, by lock: a lock may be among the n twice
+local all_free, granted = false, nil
+if n > 1 then
+  all_free = call('EXISTS', unpack(KEYS, 1, n)) == 0
+  granted = {} -- the last token, by lock: a lock may be among the n twice
+end
 
 local incarnation = ''
 if #KEYS == 2 * n + 4 then
@@ -56,59 +63,29 @@ end
 -- The tokens of this script begin where the clock shows that those of the last one have
 -- ended, also if the time has been set back since. So locks that need few tokens need no
 -- memory of their own. The clock must not run ahead of the time for that.
-local clock, clock_is_kept = math.max(now, strings[n + 1] or 0), false
-local next_clock = clock + (clock < now + 1000 and few_tokens or 1)
-
--- The holder of a lock, or '' if it has none that matters to the tenure.
-local function holder(lock, tenure)
-  local fields = pcall('HKEYS', lock)
-  if fields.err then
-    return nil, fields.err
-  end
-  local other = ''
-  for _, field in ipairs(fields) do
-    if field == tenure then
-      return ''
-    elseif field ~= 'mode' and other == '' then -- which a read/write lock has beside its holders
-      other = field
-    end
-  end
-  return other
+local clock, next_clock, clock_is_kept = now, now + few_tokens, false
+if strings[n + 1] and strings[n + 1] + 0 > now then
+  clock = strings[n + 1] + 0
+  next_clock = clock + (clock < now + 1000 and few_tokens or 1)
 end
 
 -- The queue of a lock is two keys: its tenures by their arrival, and for each of them
 -- the tokens and the Store, as "<tokens>:<store>". Another key tells that there are
 -- queues at all, so that nobody looks for one as long as there are none.
-local asks, placed, store = {}, {}, ARGV[5 * n + 1]
-for j = 5 * n + 2, #ARGV do
-  local i = tonumber(ARGV[j])
-  asks[i], placed[-i] = true, true
-end
-
-local function queue(lock)
-  if string.find(lock, '{', 1, true) then
-    return 'lockagent_queue::' .. lock, 'lockagent_places::' .. lock
+local asks, placed, queue
+local store = ARGV[5 * n + 1]
+if store then
+  asks, placed = {}, {}
+  for j = 5 * n + 2, #ARGV do
+    local i = tonumber(ARGV[j])
+    asks[i], placed[-i] = true, true
   end
-  return 'lockagent_queue:{' .. lock .. '}', 'lockagent_places:{' .. lock .. '}'
-end
-
-local function enqueue(lock, tenure, tokens)
-  local order, places = queue(lock)
-  local added = pcall('ZADD', order, 'NX', string.format('%.0f', now), tenure)
-  if type(added) == 'table' then
-    return false -- the server is full
+  queue = function(lock)
+    if string.find(lock, '{', 1, true) then
+      return 'lockagent_queue::' .. lock, 'lockagent_places::' .. lock
+    end
+    return 'lockagent_queue:{' .. lock .. '}', 'lockagent_places:{' .. lock .. '}'
   end
-  call('SET', 'lockagent_queues', '1', 'PX', queue_retention)
-  call('HSET', places, tenure, tokens .. ':' .. store)
-  call('PEXPIRE', order, queue_retention)
-  call('PEXPIRE', places, queue_retention)
-  return true
-end
-
-local function dequeue(lock, tenure)
-  local order, places = queue(lock)
-  call('ZREM', order, tenure)
-  call('HDEL', places, tenure)
 end
 
 local reply, size = {now, incarnation}, 2
@@ -116,15 +93,25 @@ for i = 1, n do
   local lock, a = KEYS[i], 5 * i
   local tenure, number = ARGV[a - 4], ARGV[a - 3]
 
-  local left, other, err = -2, '', nil
+  -- holder is '' if nobody has the lock but the tenure itself.
+  local left, holder, err = -2, '', nil
   if not all_free or granted[lock] then
     left = call('PTTL', lock)
     if left ~= -2 then
-      other, err = holder(lock, tenure)
+      local fields = pcall('HKEYS', lock)
+      err = fields.err
+      for _, field in ipairs(fields) do
+        if field == tenure then
+          holder = ''
+          break
+        elseif field ~= 'mode' and holder == '' then -- which a read/write lock has beside its holders
+          holder = field
+        end
+      end
     end
   end
 
-  local first, floor, known = clock, ARGV[a], granted[lock] or strings[i]
+  local first, floor, known = clock, ARGV[a], granted and granted[lock] or strings[i]
   if known and known + 1 > first then
     first = known + 1
   end
@@ -141,31 +128,46 @@ for i = 1, n do
   elseif err then
     reply[size + 1], reply[size + 2] = -3, err
     size = size + 2
-  elseif other ~= '' then
-    local queued = asks[i] and enqueue(lock, tenure, ARGV[a - 1]) or placed[i] and call('ZSCORE', (queue(lock)), tenure)
-    reply[size + 1], reply[size + 2], reply[size + 3] = queued and 2 or 0, left, other
+  elseif holder ~= '' then
+    local queued = false
+    if store and asks[i] then
+      local order, places = queue(lock)
+      queued = type(pcall('ZADD', order, 'NX', now, tenure)) ~= 'table' -- unless the server is full
+      if queued then
+        call('SET', 'lockagent_queues', '1', 'PX', queue_retention)
+        call('HSET', places, tenure, ARGV[a - 1] .. ':' .. store)
+        call('PEXPIRE', order, queue_retention)
+        call('PEXPIRE', places, queue_retention)
+      end
+    elseif store and placed[i] then
+      queued = call('ZSCORE', (queue(lock)), tenure)
+    end
+    reply[size + 1], reply[size + 2], reply[size + 3] = queued and 2 or 0, left, holder
     size = size + 3
   elseif first > greatest_token - ARGV[a - 1] + 1 then -- beyond 2^53 a sum is not exact
     reply[size + 1] = -2
     size = size + 1
   else
     if not clock_is_kept then
-      call('SET', KEYS[2 * n + 1], string.format('%.0f', next_clock))
+      call('SET', KEYS[2 * n + 1], next_clock)
       clock_is_kept = true
     end
     if last >= next_clock then
       -- It may be forgotten only when the clock has passed it.
-      local keep = token_retention + math.max(0, math.floor((last - now) / 1000))
-      call('SET', KEYS[n + i], string.format('%.0f', last), 'PX', string.format('%.0f', keep))
+      call('SET', KEYS[n + i], last, 'PX', token_retention + math.max(0, math.floor((last - now) / 1000)))
     end
     call('HSET', lock, tenure, '1')
     if left < ARGV[a - 2] + 0 then
       call('PEXPIRE', lock, ARGV[a - 2])
     end
     if store and (asks[i] or placed[i]) then
-      dequeue(lock, tenure)
+      local order, places = queue(lock)
+      call('ZREM', order, tenure)
+      call('HDEL', places, tenure)
     end
-    granted[lock] = last
+    if granted then
+      granted[lock] = last
+    end
     reply[size + 1], reply[size + 2] = 1, first
     size = size + 2
   end

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -109,7 +110,7 @@ func TestLayoutOfAReleasedLock(t *testing.T) {
 		if got, want := keys(server), []string{"lockagent_clock", "lockagent_incarnation", done}; !reflect.DeepEqual(got, sorted(want)) {
 			t.Errorf("the keys are %q, want %q", got, sorted(want))
 		}
-		if got, want := server.Do("HGET", done, string(name)), "0000000000000000007:1:"+strconv.FormatInt(int64(released.At), 10)+":0"; got != want {
+		if got, want := server.Do("HGET", done, string(name)), fmt.Sprintf("0000000000000000007:1:%d:%d:0", released.At/1e6, released.At%1e6); got != want {
 			t.Errorf("the release is kept as %q, want %q", got, want)
 		}
 		if got, want := server.Do("HGET", done, ""), strconv.FormatInt(minute, 10); got != want {

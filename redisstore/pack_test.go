@@ -118,7 +118,7 @@ func TestNeighboursInABatch(t *testing.T) {
 	server.Do("SET", "value", "something else")
 	server.Do("HSET", "theirs", "another:1", "1")
 	server.Do("SET", "lockagent_token:{exhausted}", strconv.FormatUint(uint64(lockagent.MaxToken), 10))
-	server.Do("HSET", "lockagent_odd:"+string(one), "withdrawn", "0000000000000000007:0:1:0")
+	server.Do("HSET", "lockagent_odd:"+string(one), "withdrawn", "0000000000000000007:0:1:0:0")
 
 	var b batch
 	b.acquire("first", one, 1)

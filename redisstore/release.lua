@@ -3,8 +3,9 @@
 --
 -- KEYS[i]     a lock: a hash with one field, the tenure that has it
 -- KEYS[n+1], [n+2]  what the agent released in even and in odd minutes: hashes of the
---             last tenure by lock, as "<number>:<released>:<time>:<others>", released
---             being 2 if the lock was passed on, with the minute in the field ''
+--             last tenure by lock, as "<number>:<released>:<s>:<us>:<others>" with the
+--             time in two parts, released being 2 if the lock was passed on; and the
+--             minute in the field ''
 -- KEYS[n+3]   is there if some lock has a queue; none where there are no queues
 -- ARGV[1]     how to wake those who wait: PUBLISH or SPUBLISH
 -- ARGV[1+i]   the channel of the lock
@@ -32,16 +33,17 @@ local token_retention = 3600000 -- in ms
 local greatest_token = 9007199254740991
 local pass_lease = '2000' -- in ms
 
+-- What is seldom needed is made where it is needed, see acquire.lua.
 local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
-local now_number = time[1] * 1000000 + time[2]
-local now = string.format('%.0f', now_number)
+local now = time[1] * 1000000 + time[2]
+local at = time[1] .. ':' .. time[2]
 local n = (#ARGV - 1) / 4
 
 -- What was released in the minute before the last is forgotten when its hash is needed.
-local minute = math.floor(time[1] / release_retention)
+local minute = (time[1] - time[1] % release_retention) / release_retention
 local recent, before = KEYS[n + 1 + minute % 2], KEYS[n + 1 + (minute + 1) % 2]
-minute = string.format('%.0f', minute)
+minute = minute .. ''
 local records = call('HMGET', recent, '', unpack(KEYS, 1, n))
 if records[1] ~= minute then
   call('UNLINK', recent) -- it may be large
@@ -49,119 +51,108 @@ if records[1] ~= minute then
   call('EXPIRE', recent, 3 * release_retention)
   records = {}
 end
-local known = {} -- of this script, by lock: a lock may be among the n twice
+local known = n > 1 and {} -- of this script, by lock: a lock may be among the n twice
 local fields, size = {recent}, 1
-local reply, length = {now_number}, 1
+local reply, length = {now}, 1
 
 -- Where there are queues, one command counts all subscribers: how many has channel i
--- is at 2i.
-local counts = KEYS[n + 3] and call('GET', KEYS[n + 3]) and call('PUBSUB', 'NUMSUB', unpack(ARGV, 2, n + 1))
+-- is at 2i. Then pass gives a lock that is free to the tenure that has waited longest, if
+-- nobody waits outside of the queue.
+local counts, key, pass
+if KEYS[n + 3] and call('GET', KEYS[n + 3]) then
+  counts = call('PUBSUB', 'NUMSUB', unpack(ARGV, 2, n + 1))
 
-local function key(prefix, lock)
-  if string.find(lock, '{', 1, true) then
-    return prefix .. '::' .. lock
-  end
-  return prefix .. ':{' .. lock .. '}'
-end
-
--- Whether a tenure has been withdrawn.
-local function withdrawn(lock, agent, number)
-  local padded = string.rep('0', 19 - #number) .. number
-  for _, parity in ipairs({'even:', 'odd:'}) do
-    local record = call('HGET', 'lockagent_' .. parity .. agent, lock)
-    if record and padded < record then -- see acquire.lua
-      return true
+  key = function(prefix, lock)
+    if string.find(lock, '{', 1, true) then
+      return prefix .. '::' .. lock
     end
+    return prefix .. ':{' .. lock .. '}'
   end
-  return false
-end
 
--- pass gives a lock that is free to the tenure that has waited longest, if nobody
--- waits outside of the queue.
-local function pass(lock, waiting)
-  local order, places = key('lockagent_queue', lock), key('lockagent_places', lock)
-  if waiting > call('ZCARD', order) then
-    return false
-  end
-  while true do
-    local tenure = call('ZPOPMIN', order)[1]
-    if not tenure then
-      return false
-    end
-    local agent, number = string.match(tenure, '^(.*):(%d+)$')
-    local tokens, store = string.match(call('HGET', places, tenure) or '', '^(%d+):(.*)$')
-    call('HDEL', places, tenure)
-    local token = key('lockagent_token', lock)
-    local kept = call('MGET', token, 'lockagent_clock', 'lockagent_incarnation')
-    local first = math.max(now_number, kept[2] or 0, (kept[1] or 0) + 1)
-    if tokens and first <= greatest_token - tokens + 1 and not withdrawn(lock, agent, number) then
-      local last = first + tokens - 1
-      local keep = token_retention + math.max(0, math.floor((last - now_number) / 1000))
-      if pcall('SET', token, string.format('%.0f', last), 'PX', string.format('%.0f', keep)).err then
-        return false -- the server is full
-      end
-      call('HSET', lock, tenure, '1')
-      call('PEXPIRE', lock, pass_lease)
-      -- Nobody must hear of a lock that it does not have, so this comes last.
-      local message = table.concat({tenure, string.format('%.0f', first), tokens, now, kept[3] or '', lock}, ' ')
-      local receivers = pcall('PUBLISH', 'lockagent_pass:' .. store, message)
-      if type(receivers) == 'number' and receivers > 0 then
+  local function withdrawn(lock, agent, number)
+    local padded = string.rep('0', 19 - #number) .. number
+    for _, parity in ipairs({'even:', 'odd:'}) do
+      local record = call('HGET', 'lockagent_' .. parity .. agent, lock)
+      if record and padded < record then -- see acquire.lua
         return true
       end
-      call('HDEL', lock, tenure)
     end
+    return false
   end
-end
 
--- What a record says of a tenure, if it is about that one.
-local function recall(record, number)
-  local last, released, at, others = string.match(record or '', '^(%d+):(%d):(%d+):(%-?%d+)$')
-  if last == number then
-    return tonumber(released), tonumber(at), tonumber(others)
+  pass = function(lock, waiting)
+    local order, places = key('lockagent_queue', lock), key('lockagent_places', lock)
+    if waiting > call('ZCARD', order) then
+      return false
+    end
+    while true do
+      local tenure = call('ZPOPMIN', order)[1]
+      if not tenure then
+        return false
+      end
+      local agent, number = string.match(tenure, '^(.*):(%d+)$')
+      local tokens, store = string.match(call('HGET', places, tenure) or '', '^(%d+):(.*)$')
+      call('HDEL', places, tenure)
+      local token = key('lockagent_token', lock)
+      local kept = call('MGET', token, 'lockagent_clock', 'lockagent_incarnation')
+      local first = math.max(now, kept[2] or 0, (kept[1] or 0) + 1)
+      if tokens and first <= greatest_token - tokens + 1 and not withdrawn(lock, agent, number) then
+        local last = first + tokens - 1
+        call('SET', token, last, 'PX', token_retention + math.max(0, math.floor((last - now) / 1000)))
+        call('HSET', lock, tenure, '1')
+        call('PEXPIRE', lock, pass_lease)
+        -- Nobody must hear of a lock that it does not have, so this comes last.
+        local message = string.format('%s %.0f %s %.0f %s %s', tenure, first, tokens, now, kept[3] or '', lock)
+        local receivers = pcall('PUBLISH', 'lockagent_pass:' .. store, message)
+        if type(receivers) == 'number' and receivers > 0 then
+          return true
+        end
+        call('HDEL', lock, tenure)
+      end
+    end
   end
 end
 
 -- Answers a call for a tenure that did not have the lock.
 local function withdraw(lock, tenure, number, record)
-  local released, at, others = recall(record, number)
-  if not released then
-    released, at, others = recall(call('HGET', before, lock), number)
-  end
-  if released then
-    reply[length + 1], reply[length + 2], reply[length + 3], reply[length + 4] = 2, released, at, others
-    length = length + 4
-    return
+  for _, r in ipairs({record or '', call('HGET', before, lock) or ''}) do
+    local last, released, s, us, others = string.match(r, '^(%d+):(%d):(%d+):(%d+):(%-?%d+)$')
+    if last == number then
+      reply[length + 1], reply[length + 2], reply[length + 3], reply[length + 4] = 2, tonumber(released), s * 1000000 + us, tonumber(others)
+      length = length + 4
+      return
+    end
   end
   if counts then
     call('ZREM', key('lockagent_queue', lock), tenure)
     call('HDEL', key('lockagent_places', lock), tenure)
   end
   if not record or number > record then
-    record = number .. ':0:' .. now .. ':0'
+    record = number .. ':0:' .. at .. ':0'
     local kept = pcall('HSET', recent, lock, record)
     if type(kept) == 'table' then
       reply[length + 1], reply[length + 2] = -1, kept.err
       length = length + 2
       return
     end
-    known[lock] = record
+    if known then
+      known[lock] = record
+    end
   end
   reply[length + 1] = 0
   length = length + 1
 end
 
-local none_woken = ':1:' .. now .. ':0'
 for i = 1, n do
   local lock, a = KEYS[i], n + 3 * i
   local tenure, number, own = ARGV[a - 1], ARGV[a], ARGV[a + 1]
-  local record = known[lock] or records[i + 1]
+  local record = known and known[lock] or records[i + 1]
   local removed = pcall('HDEL', lock, tenure)
   if removed == 1 then
-    local others, passed = 0, false
-    if counts and counts[2 * i] > 0 then
-      passed = pass(lock, counts[2 * i] - own)
-    end
-    if not passed then
+    local released, others = 1, 0
+    if counts and counts[2 * i] > 0 and pass(lock, counts[2 * i] - own) then
+      released = 2
+    else
       others = pcall(ARGV[1], ARGV[1 + i], '0')
       if own == '-1' or type(others) ~= 'number' then
         others = -1 -- a user who may not publish there has released the lock all the same
@@ -172,13 +163,14 @@ for i = 1, n do
     -- A later tenure may have been withdrawn before: that must not be forgotten. A record
     -- is greater than its number, see acquire.lua.
     if not record or number > record then
-      local rest = others == 0 and none_woken or ':1:' .. now .. ':' .. others
-      record = number .. (passed and ':2:' .. now .. ':0' or rest)
-      known[lock] = record
+      record = number .. ':' .. released .. ':' .. at .. ':' .. others
       fields[size + 1], fields[size + 2] = lock, record
       size = size + 2
+      if known then
+        known[lock] = record
+      end
     end
-    if passed then
+    if released == 2 then
       reply[length + 1] = 3
       length = length + 1
     else
