@@ -164,6 +164,12 @@ func (g Grant) Release(ctx context.Context) <-chan error {
 // first it returns the cause of ctx, and the release goes on without the caller:
 // a cancelled ctx still releases.
 func (g Grant) Unlock(ctx context.Context) error {
+	if ctx.Done() == nil { // there is nothing else to wait for
+		errand := NewErrand(ctx)
+		done := g.Release(errand)
+		errand.Finish()
+		return <-done
+	}
 	done := g.Release(ctx)
 	select {
 	case err := <-done:

@@ -29,6 +29,10 @@ func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) <-chan lockag
 	if err := applyAll(&req, opts); err != nil {
 		return denied(l.name, err)
 	}
+	return l.ask(ctx, req)
+}
+
+func (l *Lock) ask(ctx context.Context, req actor.Request) <-chan lockagent.Grant {
 	if l.session != nil {
 		return l.session.acquire(ctx, l.name, req)
 	}
@@ -40,7 +44,19 @@ func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) <-chan lockag
 // [lockagent.Grant.Err]; it is the cause of ctx also if the lock was granted but
 // ctx ended before the caller could be given it.
 func (l *Lock) Lock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant, error) {
-	g := <-l.Acquire(ctx, opts...)
+	var req actor.Request
+	if err := applyAll(&req, opts); err != nil {
+		return lockagent.Denied(l.name, "", err), err
+	}
+	var g lockagent.Grant
+	if ctx.Done() == nil && req.Wait == 0 { // there is nothing else to wait for
+		errand := lockagent.NewErrand(ctx)
+		granted := l.ask(errand, req)
+		errand.Finish()
+		g = <-granted
+	} else {
+		g = <-l.ask(ctx, req)
+	}
 	return g, outcome(ctx, g)
 }
 

@@ -31,13 +31,13 @@ const (
 
 // Acquire implements [lockagent.Store]. The request is refused with a
 // [*lockagent.NameError] or a [*lockagent.OptionError] if it is out of bounds.
-func (s *Store) Acquire(_ context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	if err := check(req.Name, req); err != nil {
 		done(lockagent.AcquireReply{}, err)
 		return
 	}
 	slot := s.slot(string(req.Name))
-	s.lane(slot).acquire(acquisition{req: req, slot: slot, done: done})
+	s.lane(slot).acquire(ctx, acquisition{req: req, slot: slot, done: done})
 }
 
 // Renew implements [lockagent.Store]. It waits for company for at most a
@@ -97,13 +97,13 @@ func parseRenewals(m rueidis.RedisMessage, err error, n int) ([]lockagent.RenewR
 // Release implements [lockagent.Store]. A tenure that ended longer than
 // [ReleaseRetention] ago is answered as one that never began. A user who may not
 // publish to the channel of the lock releases it all the same, and wakes nobody.
-func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
 	if err := check(req.Name, req); err != nil {
 		done(lockagent.ReleaseReply{}, err)
 		return
 	}
 	slot := s.slot(string(req.Name))
-	s.lane(slot).release(departure{req: req, slot: slot, done: done})
+	s.lane(slot).release(ctx, departure{req: req, slot: slot, done: done})
 }
 
 // Break implements [lockagent.Store].

@@ -54,7 +54,8 @@ func (g *gathered) refuse(err error) {
 
 // lane carries calls to the server. Those that arrive while others are under way
 // gather and travel together afterwards; one that arrives alone leaves at once.
-// One goroutine serves a lane, however many calls there are.
+// One goroutine serves a lane, however many calls there are, but for callers who wait
+// for the reply anyway and make an exchange themselves.
 type lane struct {
 	client rueidis.Client
 	direct bool // the client is a direct one, and serves this lane only
@@ -66,9 +67,12 @@ type lane struct {
 
 	reply [1]rueidis.RedisResult // to an exchange of one command
 
+	batch gathered // of the present exchange
+
 	mu     sync.Mutex // guards what follows
-	work   sync.Cond  // signals that queue is not empty, or closed true
+	work   sync.Cond  // signals that there is something to serve, or closed true
 	queue  gathered
+	busy   bool // somebody serves, and has all above to themselves
 	closed bool
 }
 
@@ -81,37 +85,43 @@ func newLane(life context.Context, client rueidis.Client, direct bool, bound tim
 // send takes a call. It does not wait.
 func (l *lane) send(c *call) {
 	c.made = time.Now()
-	if !put(l, &l.queue.calls, c) {
+	if !put(l.life, l, &l.queue.calls, c) {
 		c.done(rueidis.RedisMessage{}, lockagent.ErrClosed)
 	}
 }
 
-// acquire is like send.
-func (l *lane) acquire(a acquisition) {
+// acquire is like send, but may leave the exchange to the caller.
+func (l *lane) acquire(ctx context.Context, a acquisition) {
 	a.made = time.Now()
-	if !put(l, &l.queue.acquisitions, a) {
+	if !put(ctx, l, &l.queue.acquisitions, a) {
 		a.done(lockagent.AcquireReply{}, lockagent.ErrClosed)
 	}
 }
 
-// release is like send.
-func (l *lane) release(d departure) {
+// release is like acquire.
+func (l *lane) release(ctx context.Context, d departure) {
 	d.made = time.Now()
-	if !put(l, &l.queue.departures, d) {
+	if !put(ctx, l, &l.queue.departures, d) {
 		d.done(lockagent.ReleaseReply{}, lockagent.ErrClosed)
 	}
 }
 
 // put adds to one of the lane's queues. It reports false if the lane is closed.
-func put[T any](l *lane, queue *[]T, c T) bool {
+func put[T any](ctx context.Context, l *lane, queue *[]T, c T) bool {
 	l.mu.Lock()
-	closed := l.closed
-	if !closed {
-		*queue = append(*queue, c)
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
 	}
-	l.mu.Unlock()
-	l.work.Signal()
-	return !closed
+	*queue = append(*queue, c)
+	switch {
+	case l.busy: // whoever serves sees to it
+	case lockagent.LeaveToCaller(ctx, l.serve):
+		l.busy = true
+	default:
+		l.work.Signal()
+	}
+	return true
 }
 
 // close answers the calls that wait. Those under way end when life is done, and
@@ -128,27 +138,41 @@ func (l *lane) close() {
 
 // run serves the lane until it is closed.
 func (l *lane) run() {
-	var batch gathered
-	for l.next(&batch) {
-		batch.dropStale(l.bound / 2)
-		if !batch.empty() {
-			l.exchange(l.packer.pack(&batch))
-		}
+	for l.next() {
+		l.serve()
 	}
 }
 
-// next waits for calls and moves them into batch. It reports false if the lane
-// is closed.
-func (l *lane) next(batch *gathered) bool {
+// next waits until there is something to serve that nobody serves, and makes the lane
+// busy. It reports false if the lane is closed.
+func (l *lane) next() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.queue.empty() && !l.closed {
+	for (l.busy || l.queue.empty()) && !l.closed {
 		l.work.Wait()
 	}
-	batch.acquisitions = take(&l.queue.acquisitions, batch.acquisitions)
-	batch.departures = take(&l.queue.departures, batch.departures)
-	batch.calls = take(&l.queue.calls, batch.calls)
+	l.busy = true
 	return !l.closed
+}
+
+// serve makes one exchange with the calls that wait. Only one at a time may do so,
+// who has made the lane busy.
+func (l *lane) serve() {
+	l.mu.Lock()
+	l.batch.acquisitions = take(&l.queue.acquisitions, l.batch.acquisitions)
+	l.batch.departures = take(&l.queue.departures, l.batch.departures)
+	l.batch.calls = take(&l.queue.calls, l.batch.calls)
+	l.mu.Unlock()
+	l.batch.dropStale(l.bound / 2)
+	if !l.batch.empty() {
+		l.exchange(l.packer.pack(&l.batch))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy = false
+	if !l.queue.empty() {
+		l.work.Signal()
+	}
 }
 
 // take moves at most maxBatch calls out of a queue, in place of an earlier batch.
