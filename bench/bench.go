@@ -19,8 +19,9 @@ import (
 // bench is one run of the program.
 type bench struct {
 	plan       plan
-	contenders *regexp.Regexp // those that are measured beside floor and lockagent
-	slowdown   float64        // wasted by lockagent, to see that it is noticed
+	contenders *regexp.Regexp           // those that are measured beside floor and lockagent
+	slowdown   float64                  // wasted by lockagent, to see that it is noticed
+	grantTimes map[string]time.Duration // of lockagent by crowd, in the first round, which is not slowed
 	progress   io.Writer
 	results    *results
 }
@@ -143,7 +144,7 @@ func (b *bench) open(ctx context.Context, kind contender.Kind, s *server, lanes 
 		return nil, fmt.Errorf("%s: %w", kind.Name, err)
 	}
 	if kind.Family == contender.Lockagent {
-		c = slow(c, b.slowdown, lanes)
+		c = b.slow(c, lanes)
 	}
 	return &opened{c, kind}, nil
 }
@@ -161,11 +162,11 @@ func warmUp(ctx context.Context, c contender.Contender) (err error) {
 }
 
 // slow has a contender waste time, if it is to waste any.
-func slow(c contender.Contender, part, lanes float64) contender.Contender {
-	if part == 0 {
+func (b *bench) slow(c contender.Contender, lanes float64) contender.Contender {
+	if b.slowdown == 0 {
 		return c
 	}
-	return &contender.Slowed{Contender: c, Part: part, Lanes: lanes}
+	return &contender.Slowed{Contender: c, Part: b.slowdown, Lanes: lanes}
 }
 
 // lanes is how many goroutines can be at work at a time.
