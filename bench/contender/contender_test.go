@@ -79,7 +79,7 @@ func TestFloorExtends(t *testing.T) {
 }
 
 func TestSlowedWastesItsPart(t *testing.T) {
-	s := &Slowed{Contender: instant{}, Part: 0.3, Lanes: 2}
+	s := &Slowed{Contender: instant{}, Part: 0.3}
 	cycle := func() {
 		t.Helper()
 		held, err := s.Lock(t.Context(), "a")
@@ -98,8 +98,7 @@ func TestSlowedWastesItsPart(t *testing.T) {
 		t.Errorf("the first run wastes %v", s.Each)
 	}
 	s.Begin()
-	// Two cycles at work at a time that begin every half second take a second each.
-	if want := 300 * time.Millisecond; s.Each < want || s.Each > 2*want {
+	if want := 150 * time.Millisecond; s.Each < want || s.Each > 2*want {
 		t.Errorf("then %v is wasted in each cycle, want %v", s.Each, want)
 	}
 	cycle()

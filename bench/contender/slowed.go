@@ -6,16 +6,14 @@ import (
 	"time"
 )
 
-// Slowed is a contender that wastes a part of the time that a cycle takes, for to
-// see that a measurement notices. How long that is it finds out in its first run,
+// Slowed is a contender that wastes a part of the time in which it does a cycle, to
+// see that a measurement notices: of all that its goroutines do in a second, so that
+// the waste of many on few cores is no more than that of one. How long that is it finds out in its first run,
 // which it does not slow, unless it is told.
 type Slowed struct {
 	Contender
 	// Part is what is wasted, of the time without the waste.
 	Part float64
-	// Lanes is how many cycles of this process can be at work at a time: the number
-	// of cores for locks that are independent, 1 for one that is shared.
-	Lanes float64
 	// Each is what a cycle wastes.
 	Each time.Duration
 
@@ -25,8 +23,7 @@ type Slowed struct {
 // Begin begins a run. It is not for runs that overlap.
 func (s *Slowed) Begin() {
 	if ops := s.ops.Load(); s.Each == 0 && ops > 0 {
-		cycle := float64(s.last.Load()-s.start.Load()) / float64(ops)
-		s.Each = time.Duration(s.Part * s.Lanes * cycle)
+		s.Each = time.Duration(s.Part * float64(s.last.Load()-s.start.Load()) / float64(ops))
 	}
 	s.ops.Store(0)
 	s.start.Store(time.Now().UnixNano())
