@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/pprof"
+	"syscall"
 	"time"
 )
 
@@ -29,7 +30,7 @@ func start(args []string) error {
 	if description := os.Getenv(workerVariable); description != "" {
 		return runWorker(description)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := command(ctx, args)
 	if errors.Is(err, flag.ErrHelp) {
