@@ -53,7 +53,7 @@ func (b *bench) abandonedBy(ctx context.Context, kind contender.Kind, rounds int
 		return nil, err
 	}
 	defer s.stop()
-	c, err := b.open(ctx, kind, s, lanes(64))
+	c, err := b.open(ctx, kind, s)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,9 @@ import (
 // bench is one run of the program.
 type bench struct {
 	plan       plan
-	contenders *regexp.Regexp // those that are measured beside floor and lockagent
-	slowdown   float64        // wasted by lockagent, to see that it is noticed
+	contenders *regexp.Regexp           // those that are measured beside floor and lockagent
+	slowdown   float64                  // wasted by lockagent, to see that it is noticed
+	grantTimes map[string]time.Duration // of lockagent by crowd, in the first round, which is not slowed
 	progress   io.Writer
 	results    *results
 }
@@ -132,8 +133,8 @@ type opened struct {
 	kind contender.Kind
 }
 
-// open opens a contender. lanes is how many of its cycles can be at work at a time.
-func (b *bench) open(ctx context.Context, kind contender.Kind, s *server, lanes float64) (*opened, error) {
+// open opens a contender.
+func (b *bench) open(ctx context.Context, kind contender.Kind, s *server) (*opened, error) {
 	c, err := kind.Open(ctx, s.Addr())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind.Name, err)
@@ -143,7 +144,7 @@ func (b *bench) open(ctx context.Context, kind contender.Kind, s *server, lanes 
 		return nil, fmt.Errorf("%s: %w", kind.Name, err)
 	}
 	if kind.Family == contender.Lockagent {
-		c = slow(c, b.slowdown, lanes)
+		c = b.slow(c)
 	}
 	return &opened{c, kind}, nil
 }
@@ -161,15 +162,12 @@ func warmUp(ctx context.Context, c contender.Contender) (err error) {
 }
 
 // slow has a contender waste time, if it is to waste any.
-func slow(c contender.Contender, part, lanes float64) contender.Contender {
-	if part == 0 {
+func (b *bench) slow(c contender.Contender) contender.Contender {
+	if b.slowdown == 0 {
 		return c
 	}
-	return &contender.Slowed{Contender: c, Part: part, Lanes: lanes}
+	return &contender.Slowed{Contender: c, Part: b.slowdown}
 }
-
-// lanes is how many goroutines can be at work at a time.
-func lanes(goroutines int) float64 { return float64(min(goroutines, runtime.GOMAXPROCS(0))) }
 
 // ownName is a lock that one goroutine has for itself.
 func ownName(goroutine, _ int) string { return ownNames[goroutine] }

@@ -131,9 +131,10 @@ func (b *bench) crowd(ctx context.Context, s *server, c crowd, kind contender.Ki
 	defer func() { _ = g.close() }()
 	t.Role, t.Contender, t.Addr, t.Guard = "contend", kind.Name, s.Addr(), path
 	t.Name = fmt.Sprintf("bench/%s/%d", kind.Name, time.Now().UnixNano()) // what a round leaves behind is not in the way of the next
-	t.Goroutines, t.Processes, t.Window, t.Inside = c.goroutines, c.processes, b.window(c), c.inside
-	if kind.Family == contender.Lockagent {
-		t.Slowdown = b.slowdown
+	t.Goroutines, t.Window, t.Inside = c.goroutines, b.window(c), c.inside
+	ours := kind.Family == contender.Lockagent
+	if ours {
+		t.Waste = time.Duration(b.slowdown * float64(b.grantTimes[c.name]))
 	}
 	collect()
 	var workers []*worker
@@ -195,6 +196,9 @@ func (b *bench) crowd(ctx context.Context, s *server, c crowd, kind contender.Ki
 	if err := g.check(entered, overlaps); err != nil {
 		return nil, err
 	}
+	if _, known := b.grantTimes[c.name]; ours && !known && all.total() > 0 {
+		b.grantTimes[c.name] = time.Duration(float64(time.Second) / all.rate())
+	}
 	all.sent = float64(after.Since(before).Sent(kind.Sends...)) / float64(max(1, all.total()))
 	return all, nil
 }
@@ -254,8 +258,9 @@ func contendWorker(ctx context.Context, t *task, parent *conversation) error {
 	if err != nil {
 		return err
 	}
-	// A cycle of the shared lock excludes those of the other processes.
-	c = slow(c, t.Slowdown, 1/float64(t.Processes))
+	if t.Waste > 0 {
+		c = &contender.Slowed{Contender: c, Each: t.Waste}
+	}
 	l := load{
 		goroutines: t.Goroutines, window: t.Window,
 		name:   func(int, int) string { return t.Name },

@@ -50,7 +50,7 @@ func (c *closers) close() {
 }
 
 // pairOf opens a server, the floor and lockagent.
-func (b *bench) pairOf(ctx context.Context, lanes float64) (s *server, floor, agent *opened, shut func(), err error) {
+func (b *bench) pairOf(ctx context.Context) (s *server, floor, agent *opened, shut func(), err error) {
 	var all closers
 	defer func() {
 		if err != nil {
@@ -62,12 +62,12 @@ func (b *bench) pairOf(ctx context.Context, lanes float64) (s *server, floor, ag
 	}
 	all.add(s.stop)
 	floorKind, _ := contender.Named(contender.Floor)
-	if floor, err = b.open(ctx, floorKind, s, 1); err != nil {
+	if floor, err = b.open(ctx, floorKind, s); err != nil {
 		return
 	}
 	all.add(floor.Close)
 	agentKind, _ := contender.Named(contender.Lockagent)
-	if agent, err = b.open(ctx, agentKind, s, lanes); err != nil {
+	if agent, err = b.open(ctx, agentKind, s); err != nil {
 		return
 	}
 	all.add(agent.Close)
@@ -112,7 +112,7 @@ func sum(figures []float64) (total float64) {
 
 func ownGauge(goroutines int) func(*bench, context.Context) (func() (float64, error), func(), error) {
 	return func(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
-		_, floor, agent, shut, err := b.pairOf(ctx, lanes(goroutines))
+		_, floor, agent, shut, err := b.pairOf(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -128,7 +128,7 @@ func ownGauge(goroutines int) func(*bench, context.Context) (func() (float64, er
 }
 
 func oneGauge(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
-	_, _, agent, shut, err := b.pairOf(ctx, 1)
+	_, _, agent, shut, err := b.pairOf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,7 +143,7 @@ func oneGauge(b *bench, ctx context.Context) (func() (float64, error), func(), e
 }
 
 func sharedGauge(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
-	s, floor, agent, shut, err := b.pairOf(ctx, 1)
+	s, floor, agent, shut, err := b.pairOf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/pprof"
+	"syscall"
 	"time"
 )
 
@@ -29,7 +30,7 @@ func start(args []string) error {
 	if description := os.Getenv(workerVariable); description != "" {
 		return runWorker(description)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := command(ctx, args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -61,7 +62,7 @@ func command(ctx context.Context, args []string) (err error) {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no flag; see -help", flags.Arg(0))
 	}
-	b := &bench{plan: fullPlan, slowdown: *slowdown, progress: os.Stderr}
+	b := &bench{plan: fullPlan, slowdown: *slowdown, grantTimes: make(map[string]time.Duration), progress: os.Stderr}
 	if *short {
 		b.plan = shortPlan
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -40,7 +41,7 @@ func smoke(t *testing.T) *bench {
 	t.Helper()
 	return &bench{
 		plan: smokePlan, contenders: regexp.MustCompile("^(rueidislock-best|redsync-best|redislock)$"), progress: t.Output(),
-		results: &results{Machine: "a test"},
+		grantTimes: make(map[string]time.Duration), results: &results{Machine: "a test"},
 	}
 }
 

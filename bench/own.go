@@ -75,7 +75,7 @@ func fastKinds() []contender.Kind {
 
 // capacity is the rate of a contender in a closed loop.
 func (b *bench) capacity(ctx context.Context, s *server, kind contender.Kind, goroutines int) (float64, error) {
-	c, err := b.open(ctx, kind, s, lanes(goroutines))
+	c, err := b.open(ctx, kind, s)
 	if err != nil {
 		return 0, err
 	}
@@ -106,7 +106,7 @@ func (b *bench) besideFloor(ctx context.Context, t *table, l load, kinds []conte
 	}
 	defer s.stop()
 	floorKind, _ := contender.Named(contender.Floor)
-	floor, err := b.open(ctx, floorKind, s, 1)
+	floor, err := b.open(ctx, floorKind, s)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (b *bench) besideFloor(ctx context.Context, t *table, l load, kinds []conte
 		if kind.Name == contender.Floor || !b.wants(kind) {
 			continue
 		}
-		c, err := b.open(ctx, kind, s, lanes(l.goroutines))
+		c, err := b.open(ctx, kind, s)
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,6 @@ type task struct {
 
 	// For a contended lock:
 	Goroutines   int
-	Processes    int
 	Window       time.Duration
 	Inside       time.Duration
 	Name         string // of the lock
@@ -37,7 +36,8 @@ type task struct {
 	// For locks that are kept, or used once:
 	Locks int
 
-	Slowdown float64
+	// Waste is what each cycle of lockagent wastes.
+	Waste time.Duration
 }
 
 var workerRoles = map[string]func(context.Context, *task, *conversation) error{

@@ -79,19 +79,32 @@ func TestFloorExtends(t *testing.T) {
 }
 
 func TestSlowedWastesItsPart(t *testing.T) {
-	s := &Slowed{Contender: instant{}, Part: 0.5, Lanes: 1}
+	s := &Slowed{Contender: instant{}, Part: 0.3}
+	cycle := func() {
+		t.Helper()
+		held, err := s.Lock(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.Begin()
-	s.start.Add(int64(-time.Second)) // as if the first cycle had taken so long
-	begin := time.Now()
-	held, err := s.Lock(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
+	s.start.Store(time.Now().Add(-time.Second).UnixNano()) // as if two cycles took so long
+	cycle()
+	cycle()
+	if s.Each != 0 {
+		t.Errorf("the first run wastes %v", s.Each)
 	}
-	if err := held.Unlock(); err != nil {
-		t.Fatal(err)
+	s.Begin()
+	if want := 150 * time.Millisecond; s.Each < want || s.Each > 2*want {
+		t.Errorf("then %v is wasted in each cycle, want %v", s.Each, want)
 	}
-	if wasted := time.Since(begin); wasted < 330*time.Millisecond {
-		t.Errorf("of a cycle of 1 s, with its waste, %v was wasted, want a third", wasted)
+	cycle()
+	s.Begin()
+	if s.Each > time.Second {
+		t.Errorf("the waste grows with itself: %v", s.Each)
 	}
 }
 

@@ -6,23 +6,25 @@ import (
 	"time"
 )
 
-// Slowed is a contender that wastes a part of the time that a cycle takes, for to
-// see that a measurement notices.
+// Slowed is a contender that wastes a part of the time in which it does a cycle, to
+// see that a measurement notices: of all that its goroutines do in a second, so that
+// the waste of many on few cores is no more than that of one. How long that is it finds out in its first run,
+// which it does not slow, unless it is told.
 type Slowed struct {
 	Contender
 	// Part is what is wasted, of the time without the waste.
 	Part float64
-	// Lanes is how many cycles of this process can be at work at a time: the number
-	// of cores for locks that are independent, and less than one for a lock that
-	// processes share.
-	Lanes float64
+	// Each is what a cycle wastes.
+	Each time.Duration
 
-	start atomic.Int64
-	ops   atomic.Int64
+	start, last, ops atomic.Int64
 }
 
-// Begin begins to count cycles and their time.
+// Begin begins a run. It is not for runs that overlap.
 func (s *Slowed) Begin() {
+	if ops := s.ops.Load(); s.Each == 0 && ops > 0 {
+		s.Each = time.Duration(s.Part * float64(s.last.Load()-s.start.Load()) / float64(ops))
+	}
 	s.ops.Store(0)
 	s.start.Store(time.Now().UnixNano())
 }
@@ -44,11 +46,10 @@ type slowedHeld struct {
 // Unlock wastes the time while the lock is held, which counts for locks of one's
 // own as anywhere else, and for a shared one is where it hurts.
 func (h *slowedHeld) Unlock() error {
-	s := h.slowed
 	now := time.Now()
-	elapsed := now.UnixNano() - s.start.Load()
-	cycle := float64(elapsed) / float64(s.ops.Add(1)) * s.Lanes
-	Waste(now, time.Duration(cycle*s.Part/(1+s.Part))) // cycle has the waste in it
+	h.slowed.ops.Add(1)
+	h.slowed.last.Store(now.UnixNano())
+	Waste(now, h.slowed.Each)
 	return h.Held.Unlock()
 }
 
