@@ -15,7 +15,7 @@ const (
 	DefaultLease         = 30 * time.Second
 	DefaultClaim         = 30 * time.Second
 	DefaultHandOffGrants = 256
-	DefaultHandOffTime   = 10 * time.Millisecond
+	DefaultHandOffTime   = 50 * time.Millisecond
 	DefaultIdle          = 10 * time.Second
 )
 
