@@ -115,6 +115,7 @@ const (
 func (c *Config) locks() *lockstate.Config {
 	return &lockstate.Config{
 		Watchdog:      c.Lease,
+		Scatter:       c.Lease / 6,
 		Claim:         c.Claim,
 		HandOffGrants: c.HandOffGrants,
 		HandOffTime:   c.HandOffTime,

@@ -33,6 +33,7 @@ func start(t testing.TB, cfg Config) *Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.locks.Scatter = 0 // so that renewals come when one expects them
 	t.Cleanup(func() { _ = a.Close() })
 	return a
 }

@@ -53,6 +53,7 @@ func newLock(a *Agent, e *entry) *lock {
 func (l *lock) Receive(c protoactor.Context) {
 	switch m := c.Message().(type) {
 	case *protoactor.Stopped:
+		l.entry.system.leave()
 		l.agent.registry.live.Done()
 	case message:
 		l.now = l.agent.clock.now()

@@ -38,7 +38,7 @@ type entry struct {
 	name    lockagent.Name
 	shard   *shard
 	pid     *protoactor.PID
-	root    *protoactor.RootContext // of the system that the actor is in
+	system  *system // that the actor is in
 	mailbox mailbox
 
 	// refs counts the messages sent and not yet processed, and the store calls
@@ -63,7 +63,7 @@ func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, retired) }
 
 // send must only be used with a pinned entry, unless the message is a nudge. The actor
 // may process the message, and others, before send returns.
-func send(e *entry, m message) { e.root.Send(e.pid, m) }
+func send(e *entry, m message) { e.system.root.Send(e.pid, m) }
 
 func (r *registry) init(newLock func(*entry) *lock) {
 	r.make = newLock
@@ -101,8 +101,8 @@ func (r *registry) pinned(name lockagent.Name) *entry {
 	s.spawning = r.make(e)
 	// The identity is new for every actor, so that two actors of one lock never
 	// meet under one, and nobody knows it before the spawn has returned.
-	e.root = root()
-	e.pid = e.root.SpawnPrefix(s.props, "lock/")
+	e.system = enter()
+	e.pid = e.system.root.SpawnPrefix(s.props, "lock/")
 	s.spawning = nil
 	s.entries[name] = e
 	s.most = max(s.most, len(s.entries))

@@ -237,16 +237,30 @@ func TestRegistryGivesBackRoom(t *testing.T) {
 	})
 }
 
-// An actor system goes with its actors when others have been made in another.
+// An actor system goes with its actors when others have been made in another, and when
+// many of its actors have come and gone.
 func TestActorSystemsAreLeft(t *testing.T) {
-	first := root()
+	first := enter()
 	for range spawnsPerSystem {
-		root()
+		enter().leave()
 	}
-	if root() == first {
+	second := enter()
+	if second == first {
 		t.Error("actors are still made where the first one was")
 	}
-	if root() != root() {
+	if enter() != second {
 		t.Error("actors are made where nobody else is")
+	}
+	for range worthLeaving {
+		enter().leave()
+	}
+	if enter() != second {
+		t.Error("a system that has actors was left")
+	}
+	for range 3 {
+		second.leave()
+	}
+	if enter() == second {
+		t.Error("a system without actors was not left")
 	}
 }

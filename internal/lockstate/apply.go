@@ -2,6 +2,7 @@ package lockstate
 
 import (
 	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -79,6 +80,7 @@ func (s *State) apply(e *Event) {
 			number: e.Tenure, began: e.Now, incarnation: e.Incarnation,
 			next: e.Token, last: e.Token + lockagent.Token(e.Tokens) - 1,
 			longest: s.attempt.longest, unsure: s.attempt.unsure || e.Unsure,
+			early: s.scatter(e),
 		}
 		s.attempt = attempt{}
 		s.confirm(e)
@@ -91,6 +93,10 @@ func (s *State) apply(e *Event) {
 		s.tenure.longest = max(s.tenure.longest, e.Lease)
 	case Renewed:
 		s.confirm(e)
+		s.tenure.early = 0
+		if s.renewal.asked > 0 { // as were all others, when the store was reset
+			s.tenure.early = s.scatter(e)
+		}
 		s.renewal = renewal{doubts: s.renewal.doubts - s.renewal.asked}
 	case RenewFailed:
 		s.renewal.inFlight = false
@@ -132,6 +138,11 @@ func (s *State) apply(e *Event) {
 		s.closed = true
 		s.retryAt = 0 // one last try, if there is something to return
 	}
+}
+
+// scatter differs from tenure to tenure.
+func (s *State) scatter(e *Event) time.Duration {
+	return Moment{Fresh: e.Tenure}.scatter(s.cfg.Scatter)
 }
 
 // confirm takes over that the store granted or renewed the tenure.

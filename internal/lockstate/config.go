@@ -4,12 +4,16 @@ import (
 	"time"
 )
 
-// Config is what state machines are told once. All fields are positive; the shell
+// Config is what state machines are told once. All fields but Scatter are positive; the shell
 // sees to that.
 type Config struct {
 	// Watchdog is the lease of a tenure whose holder wants it kept. It is renewed
 	// when a third of it has passed.
 	Watchdog time.Duration
+
+	// Scatter is by how much the first renewal of a tenure may come early, up to a sixth of
+	// the lease. It may be 0.
+	Scatter time.Duration
 
 	// Claim is how long a grant may lie in its channel before it is taken back.
 	Claim time.Duration

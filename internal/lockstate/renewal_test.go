@@ -3,6 +3,8 @@ package lockstate
 import (
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent"
 )
 
 func TestKeptLeaseIsRenewedWhenAThirdHasPassed(t *testing.T) {
@@ -183,4 +185,47 @@ func TestLateTick(t *testing.T) {
 		r.renewed(true)
 		r.want("Renewed", "Renewing 30s")
 	})
+}
+
+// Locks that were acquired together do not stay together: the first renewal comes early,
+// for each tenure by another time, and so does the one after the store was reset.
+func TestRenewalsAreScattered(t *testing.T) {
+	const tenures, most = 100, 5 * time.Second
+	cfg := rigConfig() // a lease of 30 s
+	cfg.Scatter = most
+	seen := make(map[Instant]bool)
+	for number := range uint64(tenures) {
+		s := New("orders", &cfg)
+		m := Moment{Fresh: number + 1}
+		var asked uint64
+		step := func(c Command) {
+			s.Step(c, m, func(e *Event) {
+				if e.Kind == Attempted {
+					asked = e.Tenure
+				}
+			})
+		}
+		step(Acquire{Request: Request{Owner: "ann"}})
+		step(AcquireReplied{Tenure: asked, Reply: lockagent.AcquireReply{Granted: true, Token: 1}})
+		renew := func(least, end time.Duration) Instant {
+			t.Helper()
+			at := s.renewalDue()
+			if early := m.Now.add(end).Sub(at); early < 0 || early > end-least {
+				t.Fatalf("the renewal is due after %v, want between %v and %v", at.Sub(m.Now), least, end)
+			}
+			m.Now = at
+			step(Tick{})
+			step(RenewReplied{Tenure: asked, Reply: lockagent.RenewReply{Held: true}})
+			return at
+		}
+		seen[renew(10*time.Second-most, 10*time.Second)] = true
+		renew(10*time.Second, 10*time.Second)
+		step(StoreReset{})
+		step(RenewReplied{Tenure: asked, Reply: lockagent.RenewReply{Held: true}})
+		renew(10*time.Second-most, 10*time.Second)
+		renew(10*time.Second, 10*time.Second)
+	}
+	if len(seen) < tenures {
+		t.Errorf("%d tenures are renewed at %d instants", tenures, len(seen))
+	}
 }

@@ -87,6 +87,9 @@ type tenure struct {
 	next, last  lockagent.Token // what is left of the range
 	grants      int
 	unsure      bool // an attempt before the one that was answered may arrive yet
+	// early is by how much the next renewal comes before its time, so that those of
+	// locks that were acquired together do not stay together.
+	early time.Duration
 }
 
 // mayHave reports whether the tenure may get the lock, or have it, without our
@@ -227,7 +230,7 @@ func (s *State) renewalDue() Instant {
 		case g.fixed == 0 && tiny: // kept: a late tick would be too late
 			at = s.tenure.sent
 		case g.fixed == 0: // kept: renew when a third of the lease has passed
-			at = min(at, s.tenure.deadline.add(-Trust(lease)+lease/3))
+			at = min(at, s.tenure.deadline.add(-Trust(lease)+lease/3-min(s.tenure.early, lease/6)))
 		case g.fixed > s.tenure.deadline: // handed off with less than it needs
 			at = s.tenure.sent
 		}

@@ -1,7 +1,6 @@
 package sizing
 
 import (
-	"math"
 	"time"
 
 	"github.com/lockagent/lockagent/actor"
@@ -48,10 +47,11 @@ func (f fleet) company() float64 {
 // if their renewals are spread over the period.
 func (f fleet) renewCommands() float64 { return f.renewals() / f.company() }
 
-// together is how many commands the fleet sends at one instant if all its locks
-// were begun at one instant.
-func (f fleet) together() float64 {
-	return float64(f.hosts) * math.Ceil(float64(f.locks)/renewals.Most)
+// inStep is how many commands one host renews its locks with in a second, if they were
+// all begun at one instant: their renewals are scattered over half of the period.
+func (f fleet) inStep() float64 {
+	f.locks *= 2
+	return f.renewCommands() / 2
 }
 
 // A hold of a lock that nobody else wants is an acquire and a release, and four
