@@ -165,10 +165,7 @@ func (g Grant) Release(ctx context.Context) <-chan error {
 // a cancelled ctx still releases.
 func (g Grant) Unlock(ctx context.Context) error {
 	if ctx.Done() == nil { // there is nothing else to wait for
-		errand := NewErrand(ctx)
-		done := g.Release(errand)
-		errand.Finish()
-		return <-done
+		return <-g.releaseAndHelp(ctx)
 	}
 	done := g.Release(ctx)
 	select {
@@ -182,6 +179,14 @@ func (g Grant) Unlock(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// releaseAndHelp is Release for callers who have nothing else to do until the outcome is
+// there.
+func (g Grant) releaseAndHelp(ctx context.Context) <-chan error {
+	errand := NewErrand(ctx)
+	defer errand.Finish()
+	return g.Release(errand)
 }
 
 var alwaysClosed = func() chan struct{} {

@@ -55,7 +55,7 @@ import (
 // A Release of a tenure that has the lock passes it on
 //
 //   - if nobody waits outside of the queue: there are no more Stores subscribed to the
-//     lock, other than the releaser's own, than there are tenures in the queue. Who
+//     lock, other than the releaser's own, than other Stores have tenures in the queue. Who
 //     waits without a place, as a program that knows nothing of queues does, would be
 //     passed over for ever. Otherwise the lock is free and everybody is woken.
 //   - to the first tenure in the queue whose Store is subscribed. Those before it leave

@@ -50,14 +50,18 @@ func (l *Lock) Lock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant
 	}
 	var g lockagent.Grant
 	if ctx.Done() == nil && req.Wait == 0 { // there is nothing else to wait for
-		errand := lockagent.NewErrand(ctx)
-		granted := l.ask(errand, req)
-		errand.Finish()
-		g = <-granted
+		g = <-l.askAndHelp(ctx, req)
 	} else {
 		g = <-l.ask(ctx, req)
 	}
 	return g, outcome(ctx, g)
+}
+
+// askAndHelp is ask for callers who have nothing else to do until the grant is there.
+func (l *Lock) askAndHelp(ctx context.Context, req actor.Request) <-chan lockagent.Grant {
+	errand := lockagent.NewErrand(ctx)
+	defer errand.Finish()
+	return l.ask(errand, req)
 }
 
 // TryLock is [Lock.Lock] with [Try]: it returns a [*lockagent.HeldError] if the

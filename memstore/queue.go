@@ -36,12 +36,23 @@ func (l *lock) place(tenure lockagent.Tenure) int {
 	return slices.IndexFunc(l.queue, func(p place) bool { return p.tenure == tenure })
 }
 
+// otherStoresQueued counts the Stores that have places in the queue, without one.
+func (l *lock) otherStoresQueued(without *Store) int {
+	seen := make(map[*Store]bool)
+	for _, p := range l.queue {
+		if p.store != without {
+			seen[p.store] = true
+		}
+	}
+	return len(seen)
+}
+
 // passOn gives a lock that its holder, an agent of the Store by, has just released to
 // the tenure that has waited longest. It returns the pass and the subscriptions that
 // are to be given it, or nil if the lock stays free. It takes those out of the queue
 // that nobody can be told of or that were withdrawn.
 func (m *memory) passOn(name lockagent.Name, l *lock, subs []*subscription, by *Store, now time.Time) (*lockagent.Pass, []*subscription) {
-	if otherStores(subs, by) > len(l.queue) {
+	if otherStores(subs, by) > l.otherStoresQueued(by) {
 		return nil, nil // somebody waits who has no place
 	}
 	for len(l.queue) > 0 {

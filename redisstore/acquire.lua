@@ -64,8 +64,11 @@ end
 -- ended, also if the time has been set back since. So locks that need few tokens need no
 -- memory of their own. The clock must not run ahead of the time for that.
 local clock, next_clock, clock_is_kept = now, now + few_tokens, false
-if strings[n + 1] and strings[n + 1] + 0 > now then
-  clock = strings[n + 1] + 0
+local kept_clock = tonumber(strings[n + 1] or 0)
+if not kept_clock then
+  return redis.error_reply('ERR ' .. KEYS[2 * n + 1] .. ' is no number')
+elseif kept_clock > now then
+  clock = kept_clock
   next_clock = clock + (clock < now + 1000 and few_tokens or 1)
 end
 
@@ -111,8 +114,10 @@ for i = 1, n do
     end
   end
 
-  local first, floor, known = clock, ARGV[a], granted and granted[lock] or strings[i]
-  if known and known + 1 > first then
+  local first, floor, known = clock, ARGV[a], tonumber(granted and granted[lock] or strings[i] or 0)
+  if not known then
+    known, err = 0, err or 'ERR ' .. KEYS[n + i] .. ' is no number'
+  elseif known + 1 > first then
     first = known + 1
   end
   if floor ~= '0' and floor + 1 > first then

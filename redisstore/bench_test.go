@@ -94,7 +94,7 @@ func scripts(client rueidis.Client, name lockagent.Name, tenure lockagent.Tenure
 		return err
 	}
 	_, err := run(client, releaseScript, []string{lock, even, odd},
-		[]string{"PUBLISH", channel(name), tenure.String(), number, "0"})
+		[]string{"PUBLISH", channel(name), tenure.String(), number, "0", "benchmark"})
 	return err
 }
 

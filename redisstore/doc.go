@@ -103,7 +103,7 @@
 //	~orders/* ~lockagent_* &redisson_lock__channel* &lockagent_pass* -@all
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +del +unlink +exists +expire +pexpire +pttl
-//	+hset +hget +hmget +hdel +hlen +hexists +hkeys +hgetall
+//	+hset +hget +hmget +hdel +hlen +hexists +hkeys +hvals +hgetall
 //	+zadd +zscore +zcard +zrem +zpopmin
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //

@@ -258,6 +258,7 @@ func (p *packer) release(c *call, batch []departure) *call {
 		}
 		c.args = append(c.args, tenure, number, own)
 	}
+	c.args = append(c.args, p.store)
 	even, odd := p.text.releasedKeys(batch[0].req.Tenure.Agent, place{cluster: p.cluster, slot: batch[0].slot})
 	c.keys = append(c.keys, even, odd)
 	if p.queues {

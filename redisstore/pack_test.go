@@ -118,6 +118,7 @@ func TestNeighboursInABatch(t *testing.T) {
 	server.Do("SET", "value", "something else")
 	server.Do("HSET", "theirs", "another:1", "1")
 	server.Do("SET", "lockagent_token:{exhausted}", strconv.FormatUint(uint64(lockagent.MaxToken), 10))
+	server.Do("SET", "lockagent_token:{spoilt}", "no number")
 	server.Do("HSET", "lockagent_odd:"+string(one), "withdrawn", "0000000000000000007:0:1:0:0")
 
 	var b batch
@@ -125,10 +126,11 @@ func TestNeighboursInABatch(t *testing.T) {
 	b.acquire("value", one, 1)
 	b.acquire("theirs", one, 1)
 	b.acquire("exhausted", one, 1)
+	b.acquire("spoilt", one, 1)
 	b.acquire("withdrawn", one, 7)
 	b.acquire("last", one, 1)
 	b.travel(t, server, "")
-	expect(t, "acquisitions", b.acquired, "granted", lockagent.ErrWrongType.Error(), "held by another:1", "lockagent: bad tokens", lockagent.ErrWithdrawn.Error(), "granted")
+	expect(t, "acquisitions", b.acquired, "granted", lockagent.ErrWrongType.Error(), "held by another:1", "lockagent: bad tokens", lockagent.ErrStoreUnavailable.Error(), lockagent.ErrWithdrawn.Error(), "granted")
 
 	b = batch{}
 	b.release("first", one, 1)

@@ -9,11 +9,12 @@
 -- KEYS[n+3]   is there if some lock has a queue; none where there are no queues
 -- ARGV[1]     how to wake those who wait: PUBLISH or SPUBLISH
 -- ARGV[1+i]   the channel of the lock
--- The others are three for each lock:
+-- The next are three for each lock:
 --   the tenure: "<agent>:<number>"
 --   the number of the tenure, with 19 digits
---   how many of the channel's subscribers are this agent itself, or -1 if the
+--   how many of the channel's subscribers are this Store itself, or -1 if the
 --   subscribers cannot be counted
+-- ARGV[4n+2]  the Store
 --
 -- Reply: {now, ...} with the time in microseconds, and for each lock, in order, one
 -- of
@@ -38,14 +39,14 @@ local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local at = time[1] .. ':' .. time[2]
-local n = (#ARGV - 1) / 4
+local n = (#ARGV - 2) / 4
 
 -- What was released in the minute before the last is forgotten when its hash is needed.
 local minute = (time[1] - time[1] % release_retention) / release_retention
 local recent, before = KEYS[n + 1 + minute % 2], KEYS[n + 1 + (minute + 1) % 2]
 minute = minute .. ''
 local records = call('HMGET', recent, '', unpack(KEYS, 1, n))
-if records[1] ~= minute then
+if not records[1] or records[1] - minute < 0 then -- it is later if the clock was set back
   call('UNLINK', recent) -- it may be large
   pcall('HSET', recent, '', minute)
   call('EXPIRE', recent, 3 * release_retention)
@@ -82,7 +83,14 @@ if KEYS[n + 3] and call('GET', KEYS[n + 3]) then
 
   pass = function(lock, waiting)
     local order, places = key('lockagent_queue', lock), key('lockagent_places', lock)
-    if waiting > call('ZCARD', order) then
+    local queued, seen = 0, {[ARGV[4 * n + 2]] = true}
+    for _, place in ipairs(call('HVALS', places)) do
+      local store = string.match(place, ':(.*)$')
+      if store and not seen[store] then
+        queued, seen[store] = queued + 1, true
+      end
+    end
+    if waiting > queued then
       return false
     end
     while true do
@@ -95,7 +103,7 @@ if KEYS[n + 3] and call('GET', KEYS[n + 3]) then
       call('HDEL', places, tenure)
       local token = key('lockagent_token', lock)
       local kept = call('MGET', token, 'lockagent_clock', 'lockagent_incarnation')
-      local first = math.max(now, kept[2] or 0, (kept[1] or 0) + 1)
+      local first = math.max(now, tonumber(kept[2] or 0) or greatest_token, (tonumber(kept[1] or 0) or greatest_token) + 1)
       if tokens and first <= greatest_token - tokens + 1 and not withdrawn(lock, agent, number) then
         local last = first + tokens - 1
         call('SET', token, last, 'PX', token_retention + math.max(0, math.floor((last - now) / 1000)))

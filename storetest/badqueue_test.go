@@ -28,6 +28,7 @@ type flaws struct {
 	movesBack, keepsGranted, keepsPassed, keepsReleased, keepsReset bool // places
 	lastFirst, toTheDead, forAll                                    bool // whom it passes the lock on to
 	starves, countsOwn, reserves, wakesAll                          bool // and who else is minded
+	countsTenures, placesOfOwn                                      bool
 	onBreak, onEnd, onWithdrawal                                    bool // when it does, too
 	oldTokens                                                       bool // of the first request
 	change                                                          func(*lockagent.AcquireRequest)
@@ -176,7 +177,18 @@ func (q *badQueue) passOn(name lockagent.Name, by *spoilt, others int, acquire f
 		others++
 	}
 	q.mu.Unlock()
-	if others > len(queue) && !q.starves {
+	places := make(map[*spoilt]bool)
+	for _, p := range queue {
+		places[p.by] = true
+	}
+	if !q.placesOfOwn {
+		delete(places, by)
+	}
+	queued := len(places)
+	if q.countsTenures {
+		queued = len(queue)
+	}
+	if others > queued && !q.starves {
 		return false
 	}
 	if q.lastFirst {

@@ -149,7 +149,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "who waits outside of the queue is not passed over",
-		says: "if nobody waits outside of the queue: there are no more Stores subscribed to the lock, other than the releaser's own, than there are tenures in the queue.",
+		says: "if nobody waits outside of the queue: there are no more Stores subscribed to the lock, other than the releaser's own, than other Stores have tenures in the queue.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
 			one, two := line.one, line.others[0]
@@ -162,8 +162,35 @@ var passClauses = []clause{
 		},
 	},
 	{
+		name: "who waits outside of the queue is not passed over, though a Store has two places",
+		says: "than other Stores have tenures in the queue.",
+		prove: func(t *testing.T, h *Harness) {
+			line := h.line(t, 1)
+			newParty(t, line.others[0].store).queue(theLock, 1, line.one.tenure(1))
+			newParty(t, h.open(t)).subscribe(theLock)
+			line.wakes(line.one, 1)
+		},
+	},
+	{
+		name: "places of the releaser's own Store do not count",
+		says: "no more Stores subscribed to the lock, other than the releaser's own, than other Stores have tenures in the queue.",
+		prove: func(t *testing.T, h *Harness) {
+			h.needsQueue(t)
+			one, own := newParty(t, h.Store), newParty(t, h.Store)
+			sub := own.subscribe(theLock)
+			one.acquire(theLock, 1)
+			own.queue(theLock, 1, one.tenure(1))
+			outside := newParty(t, h.open(t)).subscribe(theLock)
+			if released := one.release(theLock, 1, true); released.Passed {
+				t.Errorf("%+v: passed on within one Store, over who waits outside of the queue", released)
+			}
+			sub.Await()
+			outside.Await()
+		},
+	},
+	{
 		name: "subscriptions of the releaser's own do not count",
-		says: "there are no more Stores subscribed to the lock, other than the releaser's own, than there are tenures in the queue.",
+		says: "there are no more Stores subscribed to the lock, other than the releaser's own, than other Stores have tenures in the queue.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]

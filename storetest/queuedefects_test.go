@@ -66,6 +66,8 @@ var queueDefects = []defect{
 		}
 	}},
 	{"passes over who waits outside of the queue", "Pass/who waits outside of the queue is not passed over", withQueue(func(f *flaws) { f.starves = true })},
+	{"takes the places of one Store for those of several", "Pass/who waits outside of the queue is not passed over, though a Store has two places", withQueue(func(f *flaws) { f.countsTenures = true })},
+	{"takes its own places for those of others", "Pass/places of the releaser's own Store do not count", withQueue(func(f *flaws) { f.placesOfOwn = true })},
 	{"takes the releaser for one who waits", "Pass/subscriptions of the releaser's own do not count", withQueue(func(f *flaws) { f.countsOwn = true })},
 	{"passes on what is broken", "Pass/a break passes nothing on", withQueue(func(f *flaws) { f.onBreak = true })},
 	{"passes on what has run out", "Pass/the end of a lease passes nothing on", withQueue(func(f *flaws) { f.onEnd = true })},
