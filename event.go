@@ -186,7 +186,9 @@ type Event struct {
 	TraceParent string
 }
 
-// Recorder takes the events of an agent, in order. Record never blocks and never
+// Recorder takes the events of an agent, in order. Record may run within the
+// application's own calls to acquire and release, so it must want no mutex that is held
+// while such a call is made. It never blocks and never
 // fails: what it cannot keep it counts. The context carries values only, such as
 // the trace of the request that the event is about. Record is called by many
 // goroutines at once; the calls for one lock come one after the other.

@@ -102,11 +102,14 @@ func (l *lock) handle(m message) {
 		l.woken.Store(false)
 		l.step(lockstate.Woken{})
 	case *passMsg:
-		if m.pass.Token <= l.floor { // the store forgot; asked again, it is told the floor
+		switch {
+		case !l.state.Knows(m.pass.Tenure.Number):
+			l.decline(m.pass)
+		case m.pass.Token <= l.floor: // the store forgot; asked again, it is told the floor
 			l.step(lockstate.Woken{})
-			return
+		default:
+			l.step(lockstate.Passed{Pass: *m.pass})
 		}
-		l.step(lockstate.Passed{Pass: *m.pass})
 	case *resetMsg:
 		l.step(lockstate.StoreReset{})
 	case *tickMsg:
@@ -212,6 +215,9 @@ func (l *lock) grant(e *lockstate.Event) {
 	r.deliver(lockagent.NewGrant(r.name, r.Owner, e.Token, e.Count, r))
 	if r.claimed() {
 		r.unwatch()
+	}
+	if l.agent.cfg.Recorder == nil { // which is who they are for from now on
+		r.values = context.Background()
 	}
 }
 

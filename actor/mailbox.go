@@ -98,11 +98,19 @@ func (m *mailbox) next() (message any, system, ok bool) {
 	switch {
 	case len(m.system) > 0:
 		message, m.system = m.system[0], m.system[1:]
+		if len(m.system) == 0 {
+			m.system = nil // there is seldom another one
+		}
 		return message, true, true
 	case m.first < len(m.messages) && !m.suspended:
 		message = m.messages[m.first]
 		m.messages[m.first] = nil
 		m.first++
+		if m.first > retainedMessages && m.first > len(m.messages)/2 { // there may never be none
+			left := copy(m.messages, m.messages[m.first:])
+			clear(m.messages[left:])
+			m.messages, m.first = m.messages[:left], 0
+		}
 		return message, false, true
 	}
 	if m.first == len(m.messages) {
@@ -116,8 +124,16 @@ func (m *mailbox) next() (message any, system, ok bool) {
 }
 
 func (m *mailbox) invoke(message any) {
-	defer m.escalate(message)
+	returned := false
+	defer func() {
+		if p := recover(); p != nil {
+			m.invoker.EscalateFailure(p, message)
+		} else if !returned { // code that is not ours ended this goroutine
+			go m.run(mostTurns)
+		}
+	}()
 	m.invoker.InvokeUserMessage(message)
+	returned = true
 }
 
 func (m *mailbox) invokeSystem(message any) {
@@ -128,14 +144,11 @@ func (m *mailbox) invokeSystem(message any) {
 		m.suspended = suspend
 		m.mu.Unlock()
 	default:
-		defer m.escalate(message)
+		defer func() {
+			if p := recover(); p != nil {
+				m.invoker.EscalateFailure(p, message)
+			}
+		}()
 		m.invoker.InvokeSystemMessage(message)
-	}
-}
-
-// escalate is deferred around the actor. It tells its supervisor of a panic.
-func (m *mailbox) escalate(message any) {
-	if p := recover(); p != nil {
-		m.invoker.EscalateFailure(p, message)
 	}
 }

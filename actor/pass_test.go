@@ -64,8 +64,9 @@ func TestPassesThatGoWrong(t *testing.T) {
 			wake(&q)
 			wake(nil)
 		},
-		"of another tenure":      func(wake func(*lockagent.Pass), p *lockagent.Pass) { q := *p; q.Tenure.Number++; wake(&q); wake(nil) },
-		"with a token from then": func(wake func(*lockagent.Pass), p *lockagent.Pass) { q := *p; q.Token = 1; wake(&q) },
+		"of a tenure that was withdrawn": func(wake func(*lockagent.Pass), p *lockagent.Pass) { q := *p; q.Tenure.Number--; wake(p); wake(&q) },
+		"of another tenure":              func(wake func(*lockagent.Pass), p *lockagent.Pass) { q := *p; q.Tenure.Number++; wake(&q); wake(nil) },
+		"with a token from then":         func(wake func(*lockagent.Pass), p *lockagent.Pass) { q := *p; q.Token = 1; wake(&q) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -92,4 +93,33 @@ func TestPassesThatGoWrong(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A pass to a tenure that the agent has given up without the store hearing of it is
+// given back at once.
+func TestPassThatNobodyWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
+		g := granted(t, b.Acquire(background, "door", who("ann")))
+		waiting := a.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		// Another tenure of the same agent is in the queue, before the one that waits.
+		ghost := lockagent.AcquireRequest{Name: "door", Tenure: lockagent.Tenure{Agent: a.ID(), Number: 1 << 62}, Lease: DefaultLease, Tokens: 1, Queue: true}
+		queued := make(chan bool, 1)
+		released(t, g)
+		released(t, granted(t, waiting))
+		g = granted(t, b.Acquire(background, "door", who("ann")))
+		s.Store.Acquire(background, ghost, func(r lockagent.AcquireReply, _ error) { queued <- r.Queued })
+		if !<-queued {
+			t.Fatal("the ghost has no place")
+		}
+		start := time.Now()
+		released(t, g)
+		released(t, granted(t, b.Acquire(background, "door", who("ann"))))
+		if late := time.Since(start); late >= lockagent.PassLease {
+			t.Errorf("a pass that nobody waits for held the lock for %v", late)
+		}
+	})
 }

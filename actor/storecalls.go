@@ -59,6 +59,15 @@ func (l *lock) release(e *lockstate.Event) {
 	})
 }
 
+// decline gives back what was passed on to a tenure that nobody knows of any more: its
+// withdrawal never reached the store. What comes of it does not matter: if nothing does,
+// the lease of a pass is short.
+func (l *lock) decline(p *lockagent.Pass) {
+	defer l.agent.survive("store")
+	req := lockagent.ReleaseRequest{Name: l.entry.name, Tenure: p.Tenure}
+	l.agent.cfg.Store.Release(context.Background(), req, func(lockagent.ReleaseReply, error) {})
+}
+
 func (l *lock) askBreak(id lockstate.CallID) {
 	c := l.calls.take(id) // the reply answers it
 	ask(&storeCall[lockagent.BreakReply]{asker: c}, l, func(done func(lockagent.BreakReply, error)) {

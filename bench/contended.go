@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lockagent/lockagent/bench/contender"
 	"github.com/lockagent/lockagent/bench/stat"
 )
@@ -284,15 +282,4 @@ func contendWorker(ctx context.Context, t *task, parent *conversation) error {
 	_ = parent.hear(new(string)) // the other processes still use the lock; ends with the conversation
 	c.Close()
 	return g.close()
-}
-
-// sleep does not even yield for no time. It is the system's and not the runtime's, whose
-// timers are late by a good part of a millisecond: that would count as time between holds.
-func sleep(d time.Duration) {
-	if d == 0 {
-		return
-	}
-	left := unix.NsecToTimespec(d.Nanoseconds())
-	for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &left, &left) == unix.EINTR {
-	}
 }

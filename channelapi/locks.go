@@ -78,8 +78,5 @@ func (l *Locks) Close() error {
 }
 
 func (l *Locks) newOwner() lockagent.Owner {
-	const digits = 20 // of the greatest number
-	owner := make([]byte, 0, len(l.agent.ID())+len("/")+digits)
-	owner = append(append(owner, l.agent.ID()...), '/')
-	return lockagent.Owner(strconv.AppendUint(owner, l.owners.Add(1), 10))
+	return lockagent.Owner(string(l.agent.ID()) + "/" + strconv.FormatUint(l.owners.Add(1), 10))
 }

@@ -96,16 +96,15 @@ for i = 1, n do
   local lock, a = KEYS[i], 5 * i
   local tenure, number = ARGV[a - 4], ARGV[a - 3]
 
-  -- holder is '' if nobody has the lock but the tenure itself.
-  local left, holder, err = -2, '', nil
+  local left, busy, holder, err = -2, false, '', nil
   if not all_free or granted[lock] then
     left = call('PTTL', lock)
     if left ~= -2 then
       local fields = pcall('HKEYS', lock)
-      err = fields.err
+      err, busy = fields.err, true
       for _, field in ipairs(fields) do
         if field == tenure then
-          holder = ''
+          busy = false
           break
         elseif field ~= 'mode' and holder == '' then -- which a read/write lock has beside its holders
           holder = field
@@ -133,19 +132,20 @@ for i = 1, n do
   elseif err then
     reply[size + 1], reply[size + 2] = -3, err
     size = size + 2
-  elseif holder ~= '' then
+  elseif busy then
     local queued = false
     if store and asks[i] then
       local order, places = queue(lock)
-      queued = type(pcall('ZADD', order, 'NX', now, tenure)) ~= 'table' -- unless the server is full
+      -- Unless the server is full, or a key is spoilt.
+      queued = type(pcall('HSET', places, tenure, ARGV[a - 1] .. ':' .. store)) ~= 'table' and
+        type(pcall('ZADD', order, 'NX', now, tenure)) ~= 'table'
       if queued then
         call('SET', 'lockagent_queues', '1', 'PX', queue_retention)
-        call('HSET', places, tenure, ARGV[a - 1] .. ':' .. store)
         call('PEXPIRE', order, queue_retention)
         call('PEXPIRE', places, queue_retention)
       end
     elseif store and placed[i] then
-      queued = call('ZSCORE', (queue(lock)), tenure)
+      queued = type(pcall('ZSCORE', (queue(lock)), tenure)) == 'string'
     end
     reply[size + 1], reply[size + 2], reply[size + 3] = queued and 2 or 0, left, holder
     size = size + 3
@@ -167,8 +167,8 @@ for i = 1, n do
     end
     if store and (asks[i] or placed[i]) then
       local order, places = queue(lock)
-      call('ZREM', order, tenure)
-      call('HDEL', places, tenure)
+      pcall('ZREM', order, tenure)
+      pcall('HDEL', places, tenure)
     end
     if granted then
       granted[lock] = last

@@ -85,7 +85,6 @@
 //	lockagent_queue:{N}         who waits, by arrival           QueueRetention; see Queues
 //	lockagent_places:{N}        their tokens and stores         as the queue
 //	redisson_lock__channel:{N}  channel: "0" at every release
-//	lockagent_pass:<store>      channel: what is passed on to a store
 //
 // For all locks together, or in a Cluster for those of one slot, with the slot's tag:
 //
@@ -95,6 +94,7 @@
 //	lockagent_even:<agent>,     hash: the last release of each  ReleaseRetention
 //	lockagent_odd:<agent>       lock, in even and odd minutes   to three times that
 //	lockagent_queues            1 if some lock has a queue      as the queue
+//	lockagent_pass:<store>      channel: what is passed on to a store
 //	lockagent_incarnation       <data>.<run>, see Incarnations  for ever; not in a Cluster
 //
 // No lock can have a name that begins with lockagent_. A user for the store needs
@@ -140,9 +140,10 @@
 // # Concurrency
 //
 // A [Store] is safe for concurrent use. It calls done, wake and the functions of
-// OnReset from a few goroutines of its own: one that does not return holds up all
-// others. A panic in one of them is not recovered. The contexts of calls are not
-// used: calls of many callers travel together.
+// OnReset from a few goroutines of its own, or from that of a caller who waits with a
+// [lockagent.Errand]: one that does not return holds up all others. A panic in one of
+// them is not recovered. Of the contexts of calls nothing else is used: calls of many
+// callers travel together.
 //
 // # Testing
 //

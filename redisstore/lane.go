@@ -163,10 +163,14 @@ func (l *lane) serve() {
 	l.batch.departures = take(&l.queue.departures, l.batch.departures)
 	l.batch.calls = take(&l.queue.calls, l.batch.calls)
 	l.mu.Unlock()
+	defer l.served() // also if a caller's code ends its goroutine
 	l.batch.dropStale(l.bound / 2)
 	if !l.batch.empty() {
 		l.exchange(l.packer.pack(&l.batch))
 	}
+}
+
+func (l *lane) served() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy = false

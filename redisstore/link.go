@@ -28,10 +28,11 @@ type link struct {
 	again chan struct{} // capacity 1: another connection is wanted
 
 	// What follows is guarded by subscriptions.mu.
-	passes *topic          // for what is passed on to the store; nobody waits for it by itself
-	topics map[*topic]bool // that it looks after
-	work   []*topic        // those of them that may not be as they should
-	moved  bool            // some of them may belong to another link
+	passes  *topic          // for what is passed on to the store; nobody waits for it by itself
+	refused bool            // it could not be subscribed, and is to be tried again later
+	topics  map[*topic]bool // that it looks after
+	work    []*topic        // those of them that may not be as they should
+	moved   bool            // some of them may belong to another link
 }
 
 func newLink(s *subscriptions, at string) *link {
@@ -154,7 +155,7 @@ func (l *link) disconnected() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	l.moved = true
-	l.passes.stand = absent
+	l.passes.stand, l.refused = absent, false
 	for t := range l.topics {
 		t.stand = absent
 		l.add(t)
@@ -165,7 +166,7 @@ func (l *link) disconnected() {
 func (l *link) reconsider() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	l.moved = true
+	l.moved, l.refused = true, false
 	for t := range l.topics {
 		if t.stand == absent {
 			l.add(t)
@@ -218,7 +219,7 @@ func (l *link) plan() (changes []change, joined []*wake) {
 		return nil, nil
 	}
 	// This one comes first: who is queued when a topic stands can be passed the lock.
-	if wanted := l.s.awaited > 0; l.s.passing && (wanted && l.passes.stand == absent || !wanted && l.passes.stand == stands) {
+	if wanted := l.s.awaited > 0; l.s.passing && (wanted && l.passes.stand == absent && !l.refused || !wanted && l.passes.stand == stands) {
 		l.passes.stand = uncertain
 		changes = append(changes, change{topic: l.passes, subscribe: wanted})
 	}
@@ -293,6 +294,7 @@ func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (wakes 
 			t.stand = absent
 			retry = true
 			l.moved = true
+			l.refused = l.refused || t == l.passes
 			signal(l.kick)
 		}
 	}

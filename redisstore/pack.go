@@ -184,6 +184,9 @@ func (p *packer) acquired(batch []acquisition, epoch uint64, m rueidis.RedisMess
 	}
 	if err != nil {
 		for i := range batch {
+			if p.queues && batch[i].req.Queue { // it may have been queued all the same
+				p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, true)
+			}
 			batch[i].done(lockagent.AcquireReply{}, err)
 		}
 		return

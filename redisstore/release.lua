@@ -110,7 +110,7 @@ if KEYS[n + 3] and call('GET', KEYS[n + 3]) then
         call('HSET', lock, tenure, '1')
         call('PEXPIRE', lock, pass_lease)
         -- Nobody must hear of a lock that it does not have, so this comes last.
-        local message = string.format('%s %.0f %s %.0f %s %s', tenure, first, tokens, now, kept[3] or '', lock)
+        local message = table.concat({tenure, string.format('%.0f', first), tokens, string.format('%.0f', now), kept[3] or '', lock}, ' ')
         local receivers = pcall('PUBLISH', 'lockagent_pass:' .. store, message)
         if type(receivers) == 'number' and receivers > 0 then
           return true
@@ -145,6 +145,8 @@ local function withdraw(lock, tenure, number, record)
     end
     if known then
       known[lock] = record
+      fields[size + 1], fields[size + 2] = lock, record -- after what is to be written still
+      size = size + 2
     end
   end
   reply[length + 1] = 0
@@ -158,6 +160,10 @@ for i = 1, n do
   local removed = pcall('HDEL', lock, tenure)
   if removed == 1 then
     local released, others = 1, 0
+    if counts then -- it may have a place still, if a reply was lost
+      call('ZREM', key('lockagent_queue', lock), tenure)
+      call('HDEL', key('lockagent_places', lock), tenure)
+    end
     if counts and counts[2 * i] > 0 and pass(lock, counts[2 * i] - own) then
       released = 2
     else

@@ -164,6 +164,11 @@ func (s *State) Holder() (owner lockagent.Owner, token lockagent.Token, count in
 	return s.holder.owner, s.holder.token, len(s.holder.grants), s.tenure.number
 }
 
+// Knows reports whether the tenure with that number is the present one, or is asked for.
+func (s *State) Knows(number uint64) bool {
+	return number == s.attempt.number || number == s.tenure.number
+}
+
 // Deadline is until when the tenure is trusted, or 0 if there is none.
 func (s *State) Deadline() Instant { return s.tenure.deadline }
 
