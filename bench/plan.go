@@ -36,7 +36,7 @@ var fullPlan = plan{
 	Window: 400 * time.Millisecond, PeerRounds: 3, OurRounds: 7,
 	OneWindow: 1500 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 4 * time.Second, SharedRounds: 3, InsideRounds: 2,
 	HandOffs: 60, PollerHandOffs: 25,
-	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 30 * time.Second, PeersKeptFor: 11 * time.Second,
+	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 30 * time.Second, PeersKeptFor: 30 * time.Second,
 	Names: 1_000_000, Settle: 30 * time.Second,
 }
 

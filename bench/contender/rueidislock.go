@@ -15,8 +15,10 @@ var rueidislockKinds = []Kind{
 	},
 	{
 		Name: "rueidislock-best", Family: Rueidislock, Waits: true,
-		Setup: "KeyMajority 1, which is as safe on one server, and NoLoopTracking, as its README advises for speed",
-		Open:  openRueidislock(rueidislock.LockerOption{KeyMajority: 1, NoLoopTracking: true}),
+		Setup: "KeyMajority 1, which is as safe on one server, NoLoopTracking, as its README advises for speed, and one connection, which pipelines best",
+		Open: openRueidislock(rueidislock.LockerOption{
+			KeyMajority: 1, NoLoopTracking: true, ClientOption: rueidis.ClientOption{PipelineMultiplex: -1},
+		}),
 	},
 }
 
@@ -25,7 +27,7 @@ type rueidisLocker struct{ locker rueidislock.Locker }
 func openRueidislock(option rueidislock.LockerOption) func(context.Context, string) (Contender, error) {
 	return func(_ context.Context, addr string) (Contender, error) {
 		option := option
-		option.ClientOption = rueidis.ClientOption{InitAddress: []string{addr}}
+		option.ClientOption.InitAddress = []string{addr}
 		locker, err := rueidislock.NewLocker(option)
 		if err != nil {
 			return nil, err
