@@ -170,7 +170,12 @@ func (l *lane) serve() {
 	}
 }
 
+// served lets go of what was answered, which may be all that keeps much memory of the
+// agent, and of the lane.
 func (l *lane) served() {
+	clear(l.batch.acquisitions)
+	clear(l.batch.departures)
+	clear(l.batch.calls)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy = false

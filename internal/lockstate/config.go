@@ -12,7 +12,8 @@ type Config struct {
 	Watchdog time.Duration
 
 	// Scatter is by how much the first renewal of a tenure may come early, up to a sixth of
-	// the lease. It may be 0.
+	// the lease; all renewals come in step with a fiftieth of it. If it is 0 they come
+	// when a third of the lease has passed.
 	Scatter time.Duration
 
 	// Claim is how long a grant may lie in its channel before it is taken back.
