@@ -9,8 +9,9 @@ import (
 
 func TestErrand(t *testing.T) {
 	type key struct{}
+	type another struct{}
 	e := lockagent.NewErrand(context.WithValue(t.Context(), key{}, 7))
-	inner := context.WithValue(context.WithoutCancel(e), struct{}{}, 8)
+	inner := context.WithValue(context.WithoutCancel(e), another{}, 8)
 	if inner.Value(key{}) != 7 {
 		t.Error("an errand lost the values of its context")
 	}

@@ -95,12 +95,12 @@ func TestPosterIsRelieved(t *testing.T) {
 		m := newMailbox(c)
 		posted := make(chan struct{})
 		c.on = func(message any) {
-			switch {
-			case message == 0:
+			switch message {
+			case 0:
 				for i := range messages {
 					m.PostUserMessage(i + 1)
 				}
-			case message == mostTurns+1:
+			case mostTurns + 1:
 				<-posted // by whom, if not another goroutine?
 			}
 		}
