@@ -54,6 +54,7 @@ func (r *turnstile) Record(_ context.Context, e lockagent.Event) {
 // Actors retire whenever nobody looks, and come back all the time. No request may
 // get lost between two of them.
 func TestRetirementLosesNothing(t *testing.T) {
+	var again atomic.Int64 // actors that were not the first of their lock
 	for _, size := range []struct{ names, callers, rounds int }{
 		{1, 2, 1000}, {1, 64, 30}, {3, 64, 60}, {50, 96, 60}, {1000, 96, 60},
 	} {
@@ -132,10 +133,12 @@ func TestRetirementLosesNothing(t *testing.T) {
 				t.Error(o)
 			}
 			t.Logf("%d holds, %d actors for %d names", holds.Load(), actors.Load(), names)
-			if actors.Load() < 2*int64(names) && callers < 10*names {
-				t.Errorf("only %d actors: nothing was tested", actors.Load())
-			}
+			again.Add(max(0, actors.Load()-int64(names)))
 		})
+	}
+	// How often an actor finds that nobody looks is a matter of luck for few names.
+	if again.Load() < 100 {
+		t.Errorf("only %d actors took the place of others: nothing was tested", again.Load())
 	}
 }
 
