@@ -101,9 +101,11 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 
 	const waiters = 100
 	var all []<-chan lockagent.Grant
+	redis.Pause() // so that all have come when beta asks for the second time
 	for range waiters {
 		all = append(all, beta.Lock(theLock).Acquire(t.Context()))
 	}
+	redis.Resume()
 	// The second attempt is the one that follows the subscription.
 	for deadline := time.Now().Add(patience); redis.Calls("evalsha") < scripts+2; {
 		if time.Now().After(deadline) {

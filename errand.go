@@ -16,8 +16,8 @@ import (
 type Errand struct {
 	context.Context
 
-	mu   sync.Mutex // guards what follows
-	run  func()     // what was left
+	mu   sync.Mutex                   // guards what follows
+	run  func(caller context.Context) // what was left
 	over bool
 }
 
@@ -36,9 +36,11 @@ func (e *Errand) Value(key any) any {
 }
 
 // LeaveToCaller leaves run to be done by whoever made the call that ctx came with. It
-// reports false if nobody is going to, and has left nothing then. It is for stores. run
-// takes a bounded time.
-func LeaveToCaller(ctx context.Context, run func()) bool {
+// reports false if nobody is going to, and has left nothing then. It is for stores.
+//
+// run is given the context that the errand was made with. When that ends the caller has
+// no use for the outcome any more, and run returns soon. It takes a bounded time in any case.
+func LeaveToCaller(ctx context.Context, run func(caller context.Context)) bool {
 	e, _ := ctx.Value(errandKey{}).(*Errand)
 	if e == nil {
 		return false
@@ -59,6 +61,6 @@ func (e *Errand) Finish() {
 	e.run, e.over = nil, true
 	e.mu.Unlock()
 	if run != nil {
-		run()
+		run(e.Context)
 	}
 }

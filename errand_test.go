@@ -16,10 +16,16 @@ func TestErrand(t *testing.T) {
 		t.Error("an errand lost the values of its context")
 	}
 	done := 0
-	if !lockagent.LeaveToCaller(inner, func() { done++ }) {
+	caller := e.Context
+	if !lockagent.LeaveToCaller(inner, func(ctx context.Context) {
+		done++
+		if ctx != caller {
+			t.Error("what was left does not know the context of the caller")
+		}
+	}) {
 		t.Fatal("nothing could be left")
 	}
-	if lockagent.LeaveToCaller(inner, func() { t.Error("done, though it was not left") }) {
+	if lockagent.LeaveToCaller(inner, func(context.Context) { t.Error("done, though it was not left") }) {
 		t.Error("two things were left")
 	}
 	if done != 0 {
@@ -30,18 +36,18 @@ func TestErrand(t *testing.T) {
 	if done != 1 {
 		t.Errorf("done %d times", done)
 	}
-	if lockagent.LeaveToCaller(inner, func() {}) {
+	if lockagent.LeaveToCaller(inner, func(context.Context) {}) {
 		t.Error("something was left after the caller had finished")
 	}
 }
 
 func TestNobodyRunsErrands(t *testing.T) {
-	if lockagent.LeaveToCaller(t.Context(), func() {}) {
+	if lockagent.LeaveToCaller(t.Context(), func(context.Context) {}) {
 		t.Error("something was left to nobody")
 	}
 	e := lockagent.NewErrand(t.Context())
 	e.Finish()
-	if lockagent.LeaveToCaller(e, func() {}) {
+	if lockagent.LeaveToCaller(e, func(context.Context) {}) {
 		t.Error("something was left to somebody who does nothing any more")
 	}
 }

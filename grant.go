@@ -164,10 +164,7 @@ func (g Grant) Release(ctx context.Context) <-chan error {
 // first it returns the cause of ctx, and the release goes on without the caller:
 // a cancelled ctx still releases.
 func (g Grant) Unlock(ctx context.Context) error {
-	if ctx.Done() == nil { // there is nothing else to wait for
-		return <-g.releaseAndHelp(ctx)
-	}
-	done := g.Release(ctx)
+	done := g.releaseAndHelp(ctx)
 	select {
 	case err := <-done:
 		return err
@@ -182,8 +179,11 @@ func (g Grant) Unlock(ctx context.Context) error {
 }
 
 // releaseAndHelp is Release for callers who have nothing else to do until the outcome is
-// there.
+// there, or ctx ends.
 func (g Grant) releaseAndHelp(ctx context.Context) <-chan error {
+	if ctx.Err() != nil {
+		return g.Release(ctx)
+	}
 	errand := NewErrand(ctx)
 	defer errand.Finish()
 	return g.Release(errand)

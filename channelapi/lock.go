@@ -49,15 +49,16 @@ func (l *Lock) Lock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant
 		return lockagent.Denied(l.name, "", err), err
 	}
 	var g lockagent.Grant
-	if ctx.Done() == nil && req.Wait == 0 { // there is nothing else to wait for
+	if req.Wait == 0 {
 		g = <-l.askAndHelp(ctx, req)
-	} else {
+	} else { // the wait may be over before ctx, which is what an errand goes by
 		g = <-l.ask(ctx, req)
 	}
 	return g, outcome(ctx, g)
 }
 
-// askAndHelp is ask for callers who have nothing else to do until the grant is there.
+// askAndHelp is ask for callers who have nothing else to do until the grant is there,
+// or ctx ends.
 func (l *Lock) askAndHelp(ctx context.Context, req actor.Request) <-chan lockagent.Grant {
 	errand := lockagent.NewErrand(ctx)
 	defer errand.Finish()

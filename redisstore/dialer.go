@@ -67,15 +67,25 @@ func (d *dialer) connect(ctx context.Context, addr string, base *net.Dialer, con
 // something was asked. The way to the server may be gone without anybody telling;
 // a new connection then often finds another.
 func (d *dialer) cutSilent(atLeast time.Duration) {
+	d.cut(func(c *conn) bool { return c.silentFor(atLeast) })
+}
+
+// cutDirect is cutSilent for direct connections only.
+func (d *dialer) cutDirect(atLeast time.Duration) {
+	d.cut(func(c *conn) bool { return c.peeker != nil && c.silentFor(atLeast) })
+}
+
+// cut closes the connections that are to be closed.
+func (d *dialer) cut(which func(*conn) bool) {
 	d.mu.Lock()
-	var silent []*conn
+	var found []*conn
 	for c := range d.conns {
-		if asked := c.asked.Load(); asked != nil && time.Since(*asked) >= atLeast {
-			silent = append(silent, c)
+		if which(c) {
+			found = append(found, c)
 		}
 	}
 	d.mu.Unlock()
-	for _, c := range silent {
+	for _, c := range found {
 		_ = c.Close()
 	}
 }
@@ -93,6 +103,12 @@ type conn struct {
 	// peeker looks at a connection that nobody reads from while nothing is asked;
 	// nil for others.
 	peeker *peeker
+}
+
+// silentFor reports whether nothing was heard for a time although something was asked.
+func (c *conn) silentFor(atLeast time.Duration) bool {
+	asked := c.asked.Load()
+	return asked != nil && time.Since(*asked) >= atLeast
 }
 
 func (c *conn) Write(b []byte) (int, error) {

@@ -62,12 +62,12 @@ type lane struct {
 	packer packer
 	life   context.Context // done when the store is closed
 	bound  time.Duration   // of a call, from when it was made
-	// silence is called when an exchange had no answer, with how long that is.
-	silence func(time.Duration)
+	dialer *dialer         // of the client's connections
 
 	reply [1]rueidis.RedisResult // to an exchange of one command
 
-	batch gathered // of the present exchange
+	batch    gathered // of the present exchange
+	answered bool     // the last exchange was, so that the next need not dial first
 
 	mu     sync.Mutex // guards what follows
 	work   sync.Cond  // signals that there is something to serve, or closed true
@@ -76,8 +76,8 @@ type lane struct {
 	closed bool
 }
 
-func newLane(life context.Context, client rueidis.Client, direct bool, bound time.Duration, silence func(time.Duration)) *lane {
-	l := &lane{client: client, direct: direct, life: life, bound: bound, silence: silence}
+func newLane(life context.Context, client rueidis.Client, direct bool, bound time.Duration, dialer *dialer) *lane {
+	l := &lane{client: client, direct: direct, life: life, bound: bound, dialer: dialer}
 	l.work.L = &l.mu
 	return l
 }
@@ -116,7 +116,7 @@ func put[T any](ctx context.Context, l *lane, queue *[]T, c T) bool {
 	*queue = append(*queue, c)
 	switch {
 	case l.busy: // whoever serves sees to it
-	case lockagent.LeaveToCaller(ctx, l.serve):
+	case l.answered && lockagent.LeaveToCaller(ctx, l.help):
 		l.busy = true
 	default:
 		l.work.Signal()
@@ -139,8 +139,36 @@ func (l *lane) close() {
 // run serves the lane until it is closed.
 func (l *lane) run() {
 	for l.next() {
-		l.serve()
+		l.serve(true)
 	}
+}
+
+// patience is how long a caller goes on with an exchange after it lost interest.
+const patience = 10 * time.Millisecond
+
+// help makes one exchange for a caller, for as long as that has an interest in it. If there
+// is no answer soon after the caller's context has ended, the connection is given up: then
+// it is for the others as if it had been lost.
+func (l *lane) help(caller context.Context) {
+	if caller.Done() != nil {
+		if !l.direct { // then a connection may be in use by others
+			l.served()
+			return
+		}
+		over := make(chan struct{})
+		defer close(over)
+		defer context.AfterFunc(caller, func() {
+			for {
+				select {
+				case <-over:
+					return
+				case <-time.After(patience):
+					l.dialer.cutDirect(patience)
+				}
+			}
+		})()
+	}
+	l.serve(false)
 }
 
 // next waits until there is something to serve that nobody serves, and makes the lane
@@ -156,8 +184,8 @@ func (l *lane) next() bool {
 }
 
 // serve makes one exchange with the calls that wait. Only one at a time may do so,
-// who has made the lane busy.
-func (l *lane) serve() {
+// who has made the lane busy. If it may not dial and has to, the calls go on waiting.
+func (l *lane) serve(mayDial bool) {
 	l.mu.Lock()
 	l.batch.acquisitions = take(&l.queue.acquisitions, l.batch.acquisitions)
 	l.batch.departures = take(&l.queue.departures, l.batch.departures)
@@ -166,7 +194,7 @@ func (l *lane) serve() {
 	defer l.served() // also if a caller's code ends its goroutine
 	l.batch.dropStale(l.bound / 2)
 	if !l.batch.empty() {
-		l.exchange(l.packer.pack(&l.batch))
+		l.exchange(l.packer.pack(&l.batch), mayDial)
 	}
 }
 
@@ -182,6 +210,15 @@ func (l *lane) served() {
 	if !l.queue.empty() {
 		l.work.Signal()
 	}
+}
+
+// putBack has the calls of the batch wait once more, before those that came after them.
+func (l *lane) putBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue.acquisitions = append(slices.Clone(l.batch.acquisitions), l.queue.acquisitions...)
+	l.queue.departures = append(slices.Clone(l.batch.departures), l.queue.departures...)
+	l.queue.calls = append(slices.Clone(l.batch.calls), l.queue.calls...)
 }
 
 // take moves at most maxBatch calls out of a queue, in place of an earlier batch.
@@ -227,7 +264,7 @@ func drop[T any](from, to *[]T, stale func(*T) bool) {
 }
 
 // exchange sends the calls in one go, and answers them.
-func (l *lane) exchange(batch []*call) {
+func (l *lane) exchange(batch []*call, mayDial bool) {
 	deadline := time.Now().Add(l.bound / 2)
 	ctx, cancel := l.within(deadline)
 	defer cancel()
@@ -237,11 +274,17 @@ func (l *lane) exchange(batch []*call) {
 	}
 	replies := l.do(ctx, commands)
 	if errors.Is(replies[0].Error(), errUnsent) {
+		if !mayDial {
+			l.answered = false
+			l.putBack()
+			return
+		}
 		replies = l.do(ctx, commands) // with another connection
 	}
+	l.answered = replies[0].NonRedisError() == nil
 	l.repeatBySource(ctx, batch, replies)
 	if !time.Now().Before(deadline) {
-		l.silence(l.bound / 4) // less than the exchange had, because it may have begun with dialling
+		l.dialer.cutSilent(l.bound / 4) // less than the exchange had, because it may have begun with dialling
 	}
 	for i, c := range batch {
 		c.done(l.answer(replies[i]))

@@ -58,7 +58,7 @@ func (s *Store) start() {
 	})
 	s.subscriptions.passing = s.queues
 	for range lanes {
-		l := newLane(s.life, s.carrier, s.direct, s.bound, s.dialer.cutSilent)
+		l := newLane(s.life, s.carrier, s.direct, s.bound, s.dialer)
 		l.packer = packer{
 			publish:       s.publish,
 			cluster:       s.cluster,
