@@ -182,9 +182,43 @@ type reply struct {
 	err  error
 }
 
+// readReply reads an array, or one element that stands for an array of it.
 func readReply(m rueidis.RedisMessage) reply {
+	if m.IsString() {
+		return reply{left: []rueidis.RedisMessage{m}}
+	}
 	left, err := m.ToArray()
 	return reply{left: left, err: err}
+}
+
+// isAbout reads the number of the i-th lock, if that is what comes next.
+func (r *reply) isAbout(i int) bool {
+	if r.err != nil || len(r.left) == 0 {
+		return false
+	}
+	if n, err := r.left[0].AsInt64(); err != nil || n != int64(i+1) {
+		return false
+	}
+	r.left = r.left[1:]
+	return true
+}
+
+// unknown says that a code is none that is known.
+func (r *reply) unknown(code int64) {
+	if r.err == nil {
+		r.err = fmt.Errorf("it has an unknown code: %d", code)
+	}
+}
+
+// end returns an error if the reply was not as expected, or if there is more of it.
+func (r *reply) end() error {
+	if r.err == nil && len(r.left) > 0 {
+		r.err = errors.New("it is too long")
+	}
+	if r.err != nil {
+		return malformed(r.err)
+	}
+	return nil
 }
 
 func (r *reply) next() (m rueidis.RedisMessage) {

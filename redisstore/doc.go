@@ -88,9 +88,9 @@
 //
 // For all locks together, or in a Cluster for those of one slot, with the slot's tag:
 //
-//	lockagent_clock             a time in microseconds, after   for ever
-//	                            that of all tokens that are
-//	                            not kept for a lock
+//	lockagent_clock             a time in microseconds; tokens  for ever
+//	                            that are not kept for a lock
+//	                            are less than 8 greater
 //	lockagent_even:<agent>,     hash: the last release of each  ReleaseRetention
 //	lockagent_odd:<agent>       lock, in even and odd minutes   to three times that
 //	lockagent_queues            1 if some lock has a queue      as the queue

@@ -148,7 +148,7 @@ func TestALostReplyOfAnAcquire(t *testing.T) {
 	store := open(t, "redis://"+proxy.Addr())
 	acquire(t, store, wish("warm", agentA, 1)) // the server has the script now
 	req := wish("orders", agentA, 1)
-	lost := proxy.LoseReply(req.Tenure.String())
+	lost := proxy.LoseReply(string(req.Name))
 	_, err := storetest.Acquire(t, store, req)
 	unavailable(t, "Acquire", err)
 	await(t, lost)
@@ -175,7 +175,7 @@ func TestALostReplyOfARelease(t *testing.T) {
 	release(t, store, warm) // the server has the script now
 	req := wish("orders", agentA, 2)
 	acquire(t, store, req)
-	lost := proxy.LoseReply(req.Tenure.String())
+	lost := proxy.LoseReply(string(req.Name))
 	_, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: req.Name, Tenure: req.Tenure})
 	unavailable(t, "Release", err)
 	await(t, lost)
@@ -206,7 +206,7 @@ func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
 	record := record(t, server)
 	proxy.DelayRequests(0)
 	eventually(t, "the late acquire to arrive", func() bool {
-		return slices.ContainsFunc(record.lines(t), func(line string) bool { return strings.Contains(line, req.Tenure.String()) })
+		return slices.ContainsFunc(record.lines(t), func(line string) bool { return strings.Contains(line, string(req.Name)) })
 	})
 	if seen, err := storetest.Inspect(t, other, "orders"); err != nil || seen.Held {
 		t.Errorf("Inspect = %+v, %v; want it free", seen, err)

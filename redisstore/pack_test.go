@@ -23,6 +23,7 @@ const (
 // batch is what the calls that traveled together were answered.
 type batch struct {
 	gathered
+	packer   *packer // a new one if it is nil
 	acquired []string
 	released []string
 }
@@ -72,7 +73,10 @@ func (b *batch) travel(t *testing.T, server *redistest.Server, user string) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	p := newTestPacker()
+	p := b.packer
+	if p == nil {
+		p = newTestPacker()
+	}
 	var again []*call
 	p.send = func(c *call) { again = append(again, c) }
 	answer := func(c *call) {
@@ -82,10 +86,10 @@ func (b *batch) travel(t *testing.T, server *redistest.Server, user string) {
 	calls := p.pack(&b.gathered)
 	kinds := make(map[string]bool)
 	for _, a := range b.acquisitions {
-		kinds["acquire for "+string(a.req.Tenure.Agent)] = true
+		kinds[fmt.Sprint("acquire for ", a.party())] = true
 	}
 	for _, d := range b.departures {
-		kinds["release for "+string(d.req.Tenure.Agent)] = true
+		kinds[fmt.Sprint("release for ", d.party())] = true
 	}
 	if len(calls) != len(kinds) {
 		t.Fatalf("%d calls, want one to each of %v", len(calls), kinds)
@@ -119,7 +123,7 @@ func TestNeighboursInABatch(t *testing.T) {
 	server.Do("HSET", "theirs", "another:1", "1")
 	server.Do("SET", "lockagent_token:{exhausted}", strconv.FormatUint(uint64(lockagent.MaxToken), 10))
 	server.Do("SET", "lockagent_token:{spoilt}", "no number")
-	server.Do("HSET", "lockagent_odd:"+string(one), "withdrawn", "0000000000000000007:0:1:0:0")
+	server.Do("HSET", "lockagent_odd:"+string(one), "", "0000000000000000007:1", "withdrawn", "0000000000000000007:0:1000000:0")
 
 	var b batch
 	b.acquire("first", one, 1)
@@ -237,6 +241,8 @@ func TestConstantsInScripts(t *testing.T) {
 		{fmt.Sprintf("local greatest_token = %d\n", lockagent.MaxToken), releaseSource},
 		{fmt.Sprintf("local token_retention = %d ", TokenRetention.Milliseconds()), acquireSource},
 		{fmt.Sprintf("local token_retention = %d ", TokenRetention.Milliseconds()), releaseSource},
+		{"local few_tokens = 8 ", acquireSource},
+		{"local few_tokens = 8 ", releaseSource},
 		{fmt.Sprintf("local queue_retention = %d ", QueueRetention.Milliseconds()), acquireSource},
 		{fmt.Sprintf("local release_retention = %.0f ", ReleaseRetention.Seconds()), releaseSource},
 		{fmt.Sprintf("local pass_lease = '%d' ", lockagent.PassLease.Milliseconds()), releaseSource},

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +23,9 @@ func queue(t *testing.T, s lockagent.Store, req lockagent.AcquireRequest) {
 }
 
 func TestLayoutOfAQueue(t *testing.T) {
-	server := redistest.Start(t)
-	store, other := open(t, server.URL()), open(t, server.URL())
 	for name, suffix := range map[lockagent.Name]string{"orders 42": ":{orders 42}", "a{b}c": "::a{b}c"} {
-		server.Do("FLUSHALL")
+		server := redistest.Start(t)
+		store, other := open(t, server.URL()), open(t, server.URL())
 		sub := storetest.Subscribe(t, other, name)
 		ours, theirs := wish(name, agentA, 1), wish(name, agentB, 7)
 		theirs.Tokens = 5
@@ -44,9 +44,11 @@ func TestLayoutOfAQueue(t *testing.T) {
 			}
 		}
 
+		ahead := granted.Token + lockagent.Token(time.Minute.Microseconds()) // if the time was set back
+		server.Do("SET", "lockagent_clock", strconv.FormatUint(uint64(ahead), 10))
 		released := release(t, store, ours)
 		pass, ok := sub.AwaitPass()
-		want := lockagent.Pass{Tenure: theirs.Tenure, Lease: lockagent.PassLease, Token: pass.Token, Tokens: 5, At: released.At, Incarnation: granted.Incarnation}
+		want := lockagent.Pass{Tenure: theirs.Tenure, Lease: lockagent.PassLease, Token: ahead + 8, Tokens: 5, At: released.At, Incarnation: granted.Incarnation}
 		if !ok || pass != want || !released.Passed {
 			t.Errorf("released %+v and passed on %+v, want %+v", released, pass, want)
 		}

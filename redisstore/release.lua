@@ -3,21 +3,25 @@
 --
 -- KEYS[i]     a lock: a hash with one field, the tenure that has it
 -- KEYS[n+1], [n+2]  what the agent released in even and in odd minutes: hashes of the
---             last tenure by lock, as "<number>:<released>:<s>:<us>:<others>" with the
---             time in two parts, released being 2 if the lock was passed on; and the
---             minute in the field ''
+--             last tenure by lock, as "<number>:<released>:<time>:<others>", released being
+--             2 if the lock was passed on. The field '' is "<number>:<time>", the greatest
+--             number in the hash, and the second of the last change
 -- KEYS[n+3]   is there if some lock has a queue; none where there are no queues
--- ARGV[1]     how to wake those who wait: PUBLISH or SPUBLISH
--- ARGV[1+i]   the channel of the lock
--- The next are three for each lock:
---   the tenure: "<agent>:<number>"
---   the number of the tenure, with 19 digits
---   how many of the channel's subscribers are this Store itself, or -1 if the
---   subscribers cannot be counted
--- ARGV[4n+2]  the Store
+-- ARGV[1]     "<agent>:", which with its number is a tenure
+-- ARGV[2]     the zeros that make 19 digits of a number
+-- ARGV[3]     the least of the numbers, with 19 digits
+-- ARGV[4]     how to wake those who wait: PUBLISH or SPUBLISH
+-- ARGV[5]     the Store
+-- ARGV[6]     how many of a channel's subscribers are this Store itself, for all but those
+--             below: 0, or -1 if the subscribers cannot be counted
+-- ARGV[7]     on how many channels the Store itself is one of the subscribers: m
+-- ARGV[7+i]   the number of the tenure
+-- ARGV[7+n+i] the channel of the lock
+-- The next m are the i of those channels.
 --
--- Reply: {now, ...} with the time in microseconds, and for each lock, in order, one
--- of
+-- Reply: the time in microseconds, if all locks were released and no others were woken, or
+-- it is not known of any how many. Otherwise an array of this and, in order, for each lock of
+-- which it is not true, i and one of
 --   1, others                  released, and how many others were woken, or -1 if
 --                              that is not known
 --   0                          the tenure did not have the lock
@@ -32,37 +36,39 @@
 local release_retention = 60 -- in s, at least
 local token_retention = 3600000 -- in ms
 local greatest_token = 9007199254740991
+local few_tokens = 8 -- see acquire.lua
 local pass_lease = '2000' -- in ms
 
--- What is seldom needed is made where it is needed, see acquire.lua.
+-- What is seldom needed is made where it is needed, and time is text, see acquire.lua.
 local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
-local at = time[1] .. ':' .. time[2]
-local n = (#ARGV - 2) / 4
+local at = time[1] .. string.sub('00000' .. time[2], -6)
+local n = (#ARGV - 7 - ARGV[7]) / 2
 
 -- What was released in the minute before the last is forgotten when its hash is needed.
-local minute = (time[1] - time[1] % release_retention) / release_retention
-local recent, before = KEYS[n + 1 + minute % 2], KEYS[n + 1 + (minute + 1) % 2]
-minute = minute .. ''
-local records = call('HMGET', recent, '', unpack(KEYS, 1, n))
-if not records[1] or records[1] - minute < 0 then -- it is later if the clock was set back
+local second = time[1] % release_retention -- of the minute
+local parity = (time[1] - second) / release_retention % 2
+local recent, before = KEYS[n + 1 + parity], KEYS[n + 2 - parity]
+local greatest = call('HGET', recent, '')
+if not greatest or string.sub(greatest, 21) + second < time[1] + 0 then -- it is later if the clock was set back
+  greatest = '0000000000000000000'
   call('UNLINK', recent) -- it may be large
-  pcall('HSET', recent, '', minute)
+  pcall('HSET', recent, '', greatest .. ':' .. time[1])
   call('EXPIRE', recent, 3 * release_retention)
-  records = {}
 end
+local old = greatest > ARGV[3] -- then some lock may have a later record
+greatest = string.sub(greatest, 1, 19)
+local records = old and call('HMGET', recent, unpack(KEYS, 1, n))
 local known = n > 1 and {} -- of this script, by lock: a lock may be among the n twice
-local fields, size = {recent}, 1
-local reply, length = {now}, 1
+local fields, size = {recent, '', greatest}, 3
 
--- Where there are queues, one command counts all subscribers: how many has channel i
--- is at 2i. Then pass gives a lock that is free to the tenure that has waited longest, if
--- nobody waits outside of the queue.
-local counts, key, pass
-if KEYS[n + 3] and call('GET', KEYS[n + 3]) then
-  counts = call('PUBSUB', 'NUMSUB', unpack(ARGV, 2, n + 1))
-
+-- Where there are queues, one command counts the subscribers of all channels: how many has
+-- channel i is at 2i. Then pass gives a lock that is free to the tenure that has waited
+-- longest, if nobody waits outside of the queue.
+local queues = KEYS[n + 3] and call('GET', KEYS[n + 3])
+local counts = queues and call('PUBSUB', 'NUMSUB', unpack(ARGV, 8 + n, 7 + 2 * n))
+local key, pass
+if queues then
   key = function(prefix, lock)
     if string.find(lock, '{', 1, true) then
       return prefix .. '::' .. lock
@@ -72,8 +78,8 @@ if KEYS[n + 3] and call('GET', KEYS[n + 3]) then
 
   local function withdrawn(lock, agent, number)
     local padded = string.rep('0', 19 - #number) .. number
-    for _, parity in ipairs({'even:', 'odd:'}) do
-      local record = call('HGET', 'lockagent_' .. parity .. agent, lock)
+    for _, which in ipairs({'even:', 'odd:'}) do
+      local record = call('HGET', 'lockagent_' .. which .. agent, lock)
       if record and padded < record then -- see acquire.lua
         return true
       end
@@ -82,8 +88,9 @@ if KEYS[n + 3] and call('GET', KEYS[n + 3]) then
   end
 
   pass = function(lock, waiting)
+    local now = tonumber(at)
     local order, places = key('lockagent_queue', lock), key('lockagent_places', lock)
-    local queued, seen = 0, {[ARGV[4 * n + 2]] = true}
+    local queued, seen = 0, {[ARGV[5]] = true}
     for _, place in ipairs(call('HVALS', places)) do
       local store = string.match(place, ':(.*)$')
       if store and not seen[store] then
@@ -103,14 +110,14 @@ if KEYS[n + 3] and call('GET', KEYS[n + 3]) then
       call('HDEL', places, tenure)
       local token = key('lockagent_token', lock)
       local kept = call('MGET', token, 'lockagent_clock', 'lockagent_incarnation')
-      local first = math.max(now, tonumber(kept[2] or 0) or greatest_token, (tonumber(kept[1] or 0) or greatest_token) + 1)
+      local first = math.max(now, (tonumber(kept[2] or 0) or greatest_token) + few_tokens, (tonumber(kept[1] or 0) or greatest_token) + 1)
       if tokens and first <= greatest_token - tokens + 1 and not withdrawn(lock, agent, number) then
         local last = first + tokens - 1
         call('SET', token, last, 'PX', token_retention + math.max(0, math.floor((last - now) / 1000)))
         call('HSET', lock, tenure, '1')
         call('PEXPIRE', lock, pass_lease)
         -- Nobody must hear of a lock that it does not have, so this comes last.
-        local message = table.concat({tenure, string.format('%.0f', first), tokens, string.format('%.0f', now), kept[3] or '', lock}, ' ')
+        local message = table.concat({tenure, string.format('%.0f', first), tokens, at, kept[3] or '', lock}, ' ')
         local receivers = pcall('PUBLISH', 'lockagent_pass:' .. store, message)
         if type(receivers) == 'number' and receivers > 0 then
           return true
@@ -121,26 +128,41 @@ if KEYS[n + 3] and call('GET', KEYS[n + 3]) then
   end
 end
 
+local own_count = tonumber(ARGV[6])
+local own
+if ARGV[7] ~= '0' then
+  own = {}
+  for a = 8 + 2 * n, #ARGV do
+    own[tonumber(ARGV[a])] = true
+  end
+end
+
+local reply, length = {at}, 1
+
 -- Answers a call for a tenure that did not have the lock.
-local function withdraw(lock, tenure, number, record)
+local function withdraw(i, lock, tenure, number, record)
   for _, r in ipairs({record or '', call('HGET', before, lock) or ''}) do
-    local last, released, s, us, others = string.match(r, '^(%d+):(%d):(%d+):(%d+):(%-?%d+)$')
+    local last, released, when, others = string.match(r, '^(%d+):(%d):(%d+):(%-?%d+)$')
     if last == number then
-      reply[length + 1], reply[length + 2], reply[length + 3], reply[length + 4] = 2, tonumber(released), s * 1000000 + us, tonumber(others)
-      length = length + 4
+      reply[length + 1], reply[length + 2], reply[length + 3] = i, 2, tonumber(released)
+      reply[length + 4], reply[length + 5] = tonumber(when), tonumber(others)
+      length = length + 5
       return
     end
   end
-  if counts then
+  if queues then
     call('ZREM', key('lockagent_queue', lock), tenure)
     call('HDEL', key('lockagent_places', lock), tenure)
   end
   if not record or number > record then
     record = number .. ':0:' .. at .. ':0'
-    local kept = pcall('HSET', recent, lock, record)
+    if number > greatest then
+      greatest = number
+    end
+    local kept = pcall('HSET', recent, '', greatest .. ':' .. time[1], lock, record)
     if type(kept) == 'table' then
-      reply[length + 1], reply[length + 2] = -1, kept.err
-      length = length + 2
+      reply[length + 1], reply[length + 2], reply[length + 3] = i, -1, kept.err
+      length = length + 3
       return
     end
     if known then
@@ -149,58 +171,67 @@ local function withdraw(lock, tenure, number, record)
       size = size + 2
     end
   end
-  reply[length + 1] = 0
-  length = length + 1
+  reply[length + 1], reply[length + 2] = i, 0
+  length = length + 2
 end
 
+local released_now, passed_now = ':1:' .. at .. ':', ':2:' .. at .. ':0'
 for i = 1, n do
-  local lock, a = KEYS[i], n + 3 * i
-  local tenure, number, own = ARGV[a - 1], ARGV[a], ARGV[a + 1]
-  local record = known and known[lock] or records[i + 1]
+  local lock, number = KEYS[i], ARGV[2] .. ARGV[7 + i]
+  local tenure = ARGV[1] .. ARGV[7 + i]
+  local record = known and known[lock] or old and records[i]
   local removed = pcall('HDEL', lock, tenure)
   if removed == 1 then
-    local released, others = 1, 0
-    if counts then -- it may have a place still, if a reply was lost
+    local own_here, others, passed = own and own[i] and 1 or own_count, 0, false
+    if queues then -- it may have a place still, if a reply was lost
       call('ZREM', key('lockagent_queue', lock), tenure)
       call('HDEL', key('lockagent_places', lock), tenure)
     end
-    if counts and counts[2 * i] > 0 and pass(lock, counts[2 * i] - own) then
-      released = 2
-    else
-      others = pcall(ARGV[1], ARGV[1 + i], '0')
-      if own == '-1' or type(others) ~= 'number' then
+    if queues and counts[2 * i] > 0 then
+      passed = pass(lock, counts[2 * i] - own_here)
+    end
+    if not passed then -- also if nobody subscribes here: they may at a replica
+      others = pcall(ARGV[4], ARGV[7 + n + i], '0')
+      if own_here < 0 or type(others) ~= 'number' then
         others = -1 -- a user who may not publish there has released the lock all the same
       elseif others > 0 then
-        others = math.max(0, others - own)
+        others = math.max(0, others - own_here)
       end
     end
     -- A later tenure may have been withdrawn before: that must not be forgotten. A record
     -- is greater than its number, see acquire.lua.
     if not record or number > record then
-      record = number .. ':' .. released .. ':' .. at .. ':' .. others
+      record = number .. (passed and passed_now or released_now .. others)
       fields[size + 1], fields[size + 2] = lock, record
       size = size + 2
+      if number > greatest then
+        greatest = number
+      end
       if known then
         known[lock] = record
       end
     end
-    if released == 2 then
-      reply[length + 1] = 3
-      length = length + 1
-    else
-      reply[length + 1], reply[length + 2] = 1, others
+    if passed then
+      reply[length + 1], reply[length + 2] = i, 3
       length = length + 2
+    elseif others ~= own_count then -- which are what others are if nobody waits
+      reply[length + 1], reply[length + 2], reply[length + 3] = i, 1, others
+      length = length + 3
     end
   elseif removed == 0 or string.find(removed.err, 'WRONGTYPE', 1, true) then
     -- What is no lock is not held by the tenure: that is no error here, for a
     -- tenure that could not begin is withdrawn all the same.
-    withdraw(lock, tenure, number, record)
+    withdraw(i, lock, tenure, number, record)
   else
-    reply[length + 1], reply[length + 2] = -1, removed.err
-    length = length + 2
+    reply[length + 1], reply[length + 2], reply[length + 3] = i, -1, removed.err
+    length = length + 3
   end
 end
-if size > 1 then
+if size > 3 then
+  fields[3] = greatest .. ':' .. time[1]
   pcall('HSET', unpack(fields)) -- what cannot be remembered has been released all the same
+end
+if length == 1 then
+  return at
 end
 return reply

@@ -52,14 +52,17 @@ func (t *text) milliseconds(d time.Duration) string {
 	return t.leaseStr
 }
 
-// tenure is what [lockagent.Tenure.String] returns, and the number in it with so many
-// digits that scripts can compare it as text.
-func (t *text) tenure(tenure lockagent.Tenure) (whole, number string) {
-	t.b.WriteString(string(tenure.Agent))
+// numbering is what a script makes the tenures of an agent from whose numbers have as many
+// digits as that of t: what they all begin with; the zeros that make 19 digits of a number,
+// so that scripts can compare it as text; and one of the numbers in this form.
+func (t *text) numbering(of lockagent.Tenure, one uint64) (agent, zeros, padded string) {
+	const digits = 19
+	t.b.WriteString(string(of.Agent))
 	t.b.WriteByte(':')
-	t.digits(tenure.Number)
-	whole = t.cut()
-	t.b.WriteString("0000000000000000000"[:19-(len(whole)-len(tenure.Agent)-1)])
-	t.digits(tenure.Number)
-	return whole, t.cut()
+	agent = t.cut()
+	t.digits(of.Number)
+	zeros = "0000000000000000000"[:digits-len(t.cut())]
+	t.b.WriteString(zeros)
+	t.digits(one)
+	return agent, zeros, t.cut()
 }

@@ -1,0 +1,224 @@
+package redisstore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent"
+)
+
+// acquisition is one call of Acquire.
+type acquisition struct {
+	req  lockagent.AcquireRequest
+	slot uint16
+	made time.Time
+	done func(lockagent.AcquireReply, error)
+}
+
+func (a acquisition) party() party { return partyOf(a.slot, a.req.Tenure) }
+
+// acquire makes c the call that acquires locks, see acquire.lua.
+func (p *packer) acquire(c *call, batch []acquisition) *call {
+	p.text.begin()
+	common := *usual(batch) // but for the floor
+	common.Floor = 0
+	least := common.Tenure.Number
+	for i := range batch {
+		req := &batch[i].req
+		c.keys = append(c.keys, string(req.Name))
+		least = min(least, req.Tenure.Number)
+		if p.isPast(req.Floor) {
+			common.Floor = max(common.Floor, req.Floor)
+		}
+	}
+	for i := range batch {
+		c.keys = append(c.keys, p.text.tokenKey(batch[i].req.Name))
+	}
+	agent, zeros, first := p.text.numbering(common.Tenure, least)
+	c.args = append(c.args, agent, zeros, first,
+		p.text.milliseconds(common.Lease), p.text.number(uint64(common.Tokens)), p.text.number(uint64(common.Floor)), "0")
+	for i := range batch {
+		c.args = append(c.args, p.text.number(batch[i].req.Tenure.Number))
+	}
+	p.addUncommon(c, &common, batch)
+	in := place{cluster: p.cluster, slot: batch[0].slot}
+	even, odd := p.text.releasedKeys(common.Tenure.Agent, in)
+	c.keys = append(c.keys, p.text.clockKey(in), even, odd)
+	if !p.cluster {
+		c.keys = append(c.keys, incarnationKey)
+	}
+	if p.queues {
+		p.addQueueing(c, batch)
+	}
+	c.script = acquireScript
+	epoch := p.incarnations.known()
+	c.done = func(m rueidis.RedisMessage, err error) { p.acquired(batch, epoch, m, err) }
+	return c
+}
+
+// usual is a request that has the lease and the tokens of most, if most have the same: the
+// winner of the vote of Boyer and Moore.
+func usual(batch []acquisition) *lockagent.AcquireRequest {
+	var leader *lockagent.AcquireRequest
+	votes := 0
+	for i := range batch {
+		req := &batch[i].req
+		switch {
+		case votes == 0:
+			leader, votes = req, 1
+		case req.Lease == leader.Lease && req.Tokens == leader.Tokens:
+			votes++
+		default:
+			votes--
+		}
+	}
+	return leader
+}
+
+// isPast reports whether a token is no later than a server's clock has shown. Tokens are
+// made of the time, so such a floor may be raised to another one that is past.
+func (p *packer) isPast(t lockagent.Token) bool { return t <= lockagent.Token(p.latest) }
+
+// addUncommon adds what some of the locks have for themselves.
+func (p *packer) addUncommon(c *call, common *lockagent.AcquireRequest, batch []acquisition) {
+	const count = 6 // is where their number goes
+	n := 0
+	for i := range batch {
+		req := &batch[i].req
+		if req.Lease != common.Lease || req.Tokens != common.Tokens || req.Floor > common.Floor {
+			c.args = append(c.args, strconv.Itoa(i+1), milliseconds(req.Lease), p.text.number(uint64(req.Tokens)), p.text.number(uint64(req.Floor)))
+			n++
+		}
+	}
+	c.args[count] = strconv.Itoa(n)
+}
+
+// addQueueing adds which of the tenures ask for a place in a queue, or may have one.
+func (p *packer) addQueueing(c *call, batch []acquisition) {
+	none := len(c.args)
+	for i := range batch {
+		req := &batch[i].req
+		placed := len(p.placed) > 0 && p.placed[waiting{req.Name, req.Tenure}]
+		if !req.Queue && !placed {
+			continue
+		}
+		if len(c.args) == none {
+			c.args = append(c.args, p.store)
+		}
+		if req.Queue {
+			c.args = append(c.args, strconv.Itoa(i+1))
+		} else {
+			c.args = append(c.args, strconv.Itoa(-i-1))
+		}
+	}
+}
+
+// acquired answers the calls that were made together.
+func (p *packer) acquired(batch []acquisition, epoch uint64, m rueidis.RedisMessage, err error) {
+	if errors.Is(err, lockagent.ErrNotPermitted) && len(batch) > 1 {
+		// One lock that the user may not touch must not fail the others.
+		for _, a := range batch {
+			p.send(p.acquire(new(call), []acquisition{a}))
+		}
+		return
+	}
+	if err == nil {
+		err = p.parseAcquired(m, len(batch))
+	}
+	if err != nil {
+		for i := range batch {
+			if p.queues && batch[i].req.Queue { // it may have been queued all the same
+				p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, true)
+			}
+			batch[i].done(lockagent.AcquireReply{}, err)
+		}
+		return
+	}
+	for i := range batch {
+		o := &p.acquisitions[i]
+		if i == 0 && o.reply.Incarnation != "" {
+			p.incarnations.observe(o.reply.Incarnation, o.reply.At, epoch)
+		}
+		if p.queues {
+			p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, o.reply.Queued)
+		}
+		if o.err != nil {
+			o.reply = lockagent.AcquireReply{}
+		}
+		batch[i].done(o.reply, o.err)
+	}
+}
+
+// waiting is a tenure that waits for a lock.
+type waiting struct {
+	name   lockagent.Name
+	tenure lockagent.Tenure
+}
+
+// note remembers whether a tenure has a place in a queue.
+func (p *packer) note(w waiting, queued bool) {
+	switch {
+	case queued:
+		p.placed[w] = true
+	case len(p.placed) > 0:
+		delete(p.placed, w)
+	}
+}
+
+// parseAcquired reads what became of n locks. A reply says nothing of a lock that was
+// granted like the others, so nothing of it is believed if there is something in it that
+// is not understood.
+func (p *packer) parseAcquired(m rueidis.RedisMessage, n int) error {
+	r := readReply(m)
+	now, rest, _ := strings.Cut(r.text(), " ")
+	token, incarnation, ok := strings.Cut(rest, " ")
+	at, err := strconv.ParseInt(now, 10, 64)
+	first, err2 := strconv.ParseInt(token, 10, 64)
+	r.err = cmp.Or(r.err, err, err2)
+	if r.err == nil && !ok {
+		r.err = errors.New("it names no incarnation")
+	}
+	common := lockagent.AcquireReply{Granted: true, Token: lockagent.Token(first), At: lockagent.StoreTime(at), Incarnation: incarnation}
+	p.acquisitions = p.acquisitions[:0]
+	for i := range n {
+		o := outcome[lockagent.AcquireReply]{reply: common}
+		if r.isAbout(i) {
+			o.err = parseAcquire(&r, &o.reply)
+		}
+		p.acquisitions = append(p.acquisitions, o)
+	}
+	if err := r.end(); err != nil {
+		return err
+	}
+	p.latest = max(p.latest, common.At)
+	return nil
+}
+
+// parseAcquire reads what became of one lock. It returns an error that is about it alone.
+func parseAcquire(r *reply, reply *lockagent.AcquireReply) error {
+	code := r.number()
+	reply.Granted, reply.Token = code == 1, 0
+	switch code {
+	case 1:
+		reply.Token = lockagent.Token(r.number())
+	case 0, 2:
+		reply.Queued = code == 2
+		reply.Remaining = remaining(r.number())
+		reply.Holder = r.text()
+	case -1:
+		return lockagent.ErrWithdrawn
+	case -2:
+		return &lockagent.OptionError{Option: "tokens", Reason: fmt.Sprintf("the lock has not that many left up to the greatest, %d; ask for fewer, with a floor that was a token", lockagent.MaxToken)}
+	case -3:
+		return refused(r.text())
+	default:
+		r.unknown(code)
+	}
+	return nil
+}
