@@ -32,9 +32,7 @@ func TestACallerMakesTheExchange(t *testing.T) {
 	defer cancel()
 	for i, ctx := range []context.Context{context.Background(), ctx} {
 		answered := acquireInPerson(ctx, t, store, wish("orders", agentA, uint64(i+1)))
-		select {
-		case <-answered:
-		default:
+		if len(answered) == 0 {
 			t.Error("the call was not answered when the caller had made the exchange")
 		}
 	}
