@@ -72,7 +72,9 @@ type lane struct {
 	mu     sync.Mutex // guards what follows
 	work   sync.Cond  // signals that there is something to serve, or closed true
 	queue  gathered
-	busy   bool // somebody serves, and has all above to themselves
+	caller context.Context // who serves, if it may lose interest
+	look   *time.Timer     // when to look whether it has
+	busy   bool            // somebody serves, and has all above to themselves
 	closed bool
 }
 
@@ -150,25 +152,39 @@ const patience = 10 * time.Millisecond
 // is no answer soon after the caller's context has ended, the connection is given up: then
 // it is for the others as if it had been lost.
 func (l *lane) help(caller context.Context) {
-	if caller.Done() != nil {
-		if !l.direct { // then a connection may be in use by others
-			l.served()
-			return
-		}
-		over := make(chan struct{})
-		defer close(over)
-		defer context.AfterFunc(caller, func() {
-			for {
-				select {
-				case <-over:
-					return
-				case <-time.After(patience):
-					l.dialer.cutDirect(patience)
-				}
-			}
-		})()
+	switch {
+	case caller.Done() == nil:
+		l.serve(false)
+	case !l.direct: // the connection may be in use by others
+		l.served()
+	default:
+		l.attend(caller)
+		l.serve(false)
 	}
-	l.serve(false)
+}
+
+// attend has the interest of a caller looked at from time to time, until served is called.
+func (l *lane) attend(caller context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.caller = caller
+	if l.look == nil { // made once: callers come often, and seldom leave
+		l.look = time.AfterFunc(patience, l.lookAtCaller)
+	} else {
+		l.look.Reset(patience)
+	}
+}
+
+func (l *lane) lookAtCaller() {
+	l.mu.Lock()
+	caller := l.caller
+	if caller != nil {
+		l.look.Reset(patience)
+	}
+	l.mu.Unlock()
+	if caller != nil && caller.Err() != nil {
+		l.dialer.cutDirect(patience)
+	}
 }
 
 // next waits until there is something to serve that nobody serves, and makes the lane
@@ -207,6 +223,10 @@ func (l *lane) served() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy = false
+	if l.caller != nil {
+		l.caller = nil
+		l.look.Stop()
+	}
 	if !l.queue.empty() {
 		l.work.Signal()
 	}
