@@ -19,11 +19,11 @@ type lockFunc func(context.Context) (contender.Held, error)
 func (f lockFunc) Lock(ctx context.Context, _ string) (contender.Held, error) { return f(ctx) }
 func (lockFunc) Close()                                                       {}
 
-// heldUntil is a lock of which Unlock has that error.
-type heldUntil struct{ err error }
+// heldWith is a lock whose Unlock returns err.
+type heldWith struct{ err error }
 
-func (h heldUntil) Unlock() error { return h.err }
-func (heldUntil) Lost() bool      { return false }
+func (h heldWith) Unlock() error { return h.err }
+func (heldWith) Lost() bool      { return false }
 
 // Only what the end of the context prevented is abandoned.
 func TestWhatIsAbandoned(t *testing.T) {
@@ -53,9 +53,9 @@ func TestWhatIsAbandoned(t *testing.T) {
 		"another error before the end":   {lock: after(nil, broken), within: time.Hour, failed: true},
 		"a context that has not ended":   {lock: after(nil, context.Canceled), within: never, failed: true},
 		"nobody gives up":                {lock: ended("%w"), failed: true},
-		"granted":                        {lock: after(heldUntil{}, nil), within: time.Hour, completed: true},
-		"granted and not given back":     {lock: after(heldUntil{broken}, nil), within: time.Hour, failed: true},
-		"granted and given back in vain": {lock: after(heldUntil{context.Canceled}, nil), within: time.Hour, failed: true},
+		"granted":                        {lock: after(heldWith{}, nil), within: time.Hour, completed: true},
+		"granted and not given back":     {lock: after(heldWith{broken}, nil), within: time.Hour, failed: true},
+		"granted and given back in vain": {lock: after(heldWith{context.Canceled}, nil), within: time.Hour, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -69,8 +69,7 @@ func TestWhatIsAbandoned(t *testing.T) {
 	}
 }
 
-// A request that has just been given up by the time at which its context has ended has a
-// cause that need not be one of package context.
+// The cause of a context's end need not be an error of package context.
 func TestCausesAreOfTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	tired := errors.New("tired")
