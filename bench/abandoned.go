@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -27,9 +29,10 @@ func (b *bench) abandoned(ctx context.Context) error {
 			{Key: "beside", Title: "completed beside them/s"},
 			{Key: "keys", Title: "keys left"},
 			{Key: "goroutines", Title: "goroutines left"},
+			{Key: "failed", Title: "failed"},
 		},
 		Notes: []string{
-			"A round without cancelling is followed by one in which each acquire is cancelled after a random part of the median wait of the first; in both, each request makes a context and a timer. Those that were granted in spite of it are completed, with their release. " +
+			"A round without cancelling is followed by one in which each acquire is cancelled after a random part of the median wait of the first; in both, each request makes a context and a timer. Those that were granted in spite of it are completed, with their release; those whose error is not that of the context have failed. redsync says of all of them that it failed to acquire the lock, and not why. " +
 				"Keys and goroutines are looked at when at most 3 s have passed. Keys of lockagent's memory of tokens and releases are not locks, and expire.",
 		},
 	}
@@ -60,6 +63,9 @@ func (b *bench) abandonedBy(ctx context.Context, kind contender.Kind, rounds int
 	defer c.Close()
 	found := newSeries()
 	for round := range rounds {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		// What a round left behind is not in the way of the next.
 		name := func(g int) string { return fmt.Sprintf("bench/%d/%d", round, g) }
 		collect()
@@ -71,6 +77,10 @@ func (b *bench) abandonedBy(ctx context.Context, kind contender.Kind, rounds int
 		found.add("abandoned", abandoning.abandoned)
 		found.add("x", abandoning.abandoned/completing.completed)
 		found.add("beside", abandoning.completed)
+		found.add("failed", float64(completing.failed+abandoning.failed))
+		if err := cmp.Or(completing.err, abandoning.err); err != nil {
+			found.note = err.Error()
+		}
 		keys, goroutines, err := s.left(before)
 		if err != nil {
 			return nil, err
@@ -120,11 +130,14 @@ type abandon struct {
 
 type abandonOutcome struct {
 	completed, abandoned float64 // per second
+	failed               int64
+	err                  error // the first of those that failed
 	waits                *stat.Histogram
 }
 
 func (a abandon) run(ctx context.Context, c contender.Contender) abandonOutcome {
-	var completed, abandoned atomic.Int64
+	var completed, abandoned, failed atomic.Int64
+	var first atomic.Pointer[error] // of those that failed
 	var over atomic.Bool
 	var waits stat.Recorder
 	var all sync.WaitGroup
@@ -136,13 +149,16 @@ func (a abandon) run(ctx context.Context, c contender.Contender) abandonOutcome 
 		name := a.name(g)
 		all.Go(func() {
 			for !over.Load() {
-				ok := a.once(ctx, c, g, name, &waits)
+				err := a.once(ctx, c, g, name, &waits)
 				switch {
 				case over.Load():
-				case ok:
+				case err == nil:
 					completed.Add(1)
-				default:
+				case errors.Is(err, errAbandoned):
 					abandoned.Add(1)
+				default:
+					failed.Add(1)
+					first.CompareAndSwap(nil, &err)
 				}
 			}
 		})
@@ -151,11 +167,21 @@ func (a abandon) run(ctx context.Context, c contender.Contender) abandonOutcome 
 	over.Store(true)
 	seconds := time.Since(begin).Seconds()
 	all.Wait()
-	return abandonOutcome{float64(completed.Load()) / seconds, float64(abandoned.Load()) / seconds, waits.Histogram()}
+	o := abandonOutcome{
+		completed: float64(completed.Load()) / seconds, abandoned: float64(abandoned.Load()) / seconds,
+		failed: failed.Load(), waits: waits.Histogram(),
+	}
+	if err := first.Load(); err != nil {
+		o.err = *err
+	}
+	return o
 }
 
-// once reports whether the lock was granted, and then released.
-func (a abandon) once(ctx context.Context, c contender.Contender, g int, name string, waits *stat.Recorder) bool {
+var errAbandoned = errors.New("given up when the context had ended")
+
+// once acquires the lock and releases it. The error is errAbandoned if it was the end of
+// the context that prevented it.
+func (a abandon) once(ctx context.Context, c contender.Contender, g int, name string, waits *stat.Recorder) error {
 	ctx, cancel := context.WithTimeout(ctx, patience) // a library may need a deadline
 	defer cancel()
 	after := patience
@@ -167,8 +193,17 @@ func (a abandon) once(ctx context.Context, c contender.Contender, g int, name st
 	begin := time.Now()
 	held, err := c.Lock(ctx, name)
 	waits.Record(g, time.Since(begin))
-	if err != nil {
-		return false
+	switch {
+	case err == nil:
+		return held.Unlock()
+	case a.within > 0 && ofContext(ctx, err):
+		return errAbandoned
 	}
-	return held.Unlock() == nil
+	return err
+}
+
+// ofContext reports whether an error says that a context has ended, which it has.
+func ofContext(ctx context.Context, err error) bool {
+	return ctx.Err() != nil &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(ctx)))
 }

@@ -57,7 +57,11 @@ func (b *bench) all(ctx context.Context, only *regexp.Regexp) error {
 			continue
 		}
 		began := time.Now()
-		if err := s.run(b, ctx); err != nil {
+		err := s.run(b, ctx)
+		if ctx.Err() != nil { // which ends what a scenario has started, and looks like a failure of that
+			err = context.Cause(ctx)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		b.say("%-14s %5.1f s", s.name, time.Since(began).Seconds())

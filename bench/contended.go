@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -240,12 +241,13 @@ func (s *series) fairness(prefix string, shares []int64) {
 	for _, n := range shares {
 		mean += float64(n) / float64(len(shares))
 	}
-	if mean == 0 {
-		return
-	}
 	s.add(prefix+"least", float64(slices.Min(shares))/mean)
 	s.add(prefix+"most", float64(slices.Max(shares))/mean)
-	s.add(prefix+"jain", stat.Jain(shares))
+	jain := stat.Jain(shares)
+	if mean == 0 { // nothing is not fair
+		jain = math.NaN()
+	}
+	s.add(prefix+"jain", jain)
 }
 
 // contendWorker is one process of a crowd.

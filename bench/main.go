@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,8 @@ func start(args []string) error {
 	return err
 }
 
+var errTooLong = errors.New("the scenarios take longer than -limit allows")
+
 // command is the program without its process.
 func command(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -49,6 +52,7 @@ func command(ctx context.Context, args []string) (err error) {
 		seconds    = flags.Float64("seconds", 0, "length of each round of a load, in `seconds`")
 		jsonFile   = flags.String("json", "", "write the results to this `file` for machines")
 		write      = flags.String("write", "", "write RESULTS.md, results.json and the plots into this `directory`")
+		limit      = flags.Duration("limit", 10*time.Minute, "end a run of the scenarios that takes longer than `this` with an error")
 		slowdown   = flags.Float64("slowdown", 0, "have lockagent waste this `part` of the time of each cycle, to see that it is noticed")
 		check      = flags.Bool("check", false, "compare a few ratios with the baseline and fail if one is worse")
 		baseline   = flags.String("baseline", "baseline.json", "`file` with the baseline")
@@ -98,6 +102,8 @@ func command(ctx context.Context, args []string) (err error) {
 	case *sweep != "":
 		return b.sweep(ctx, *sweep)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, *limit, fmt.Errorf("%w: %v", errTooLong, *limit))
+	defer cancel()
 	if err := b.all(ctx, chosen); err != nil {
 		return err
 	}
@@ -129,12 +135,49 @@ func (r *results) write(dir string) error {
 }
 
 func (r *results) writeJSON(path string) error {
-	b, err := json.MarshalIndent(struct {
+	b, err := json.Marshal(struct {
 		*results
 		Targets []verdict `json:"targets"`
-	}{r, r.verdicts()}, "", "\t")
+	}{r, r.verdicts()})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
+	const rows = 4 // of a table of the list of tables
+	return os.WriteFile(path, broken(b, rows), 0o644)
+}
+
+// broken breaks JSON without blanks into lines: one for each element of what is nested no
+// deeper than that. What changes is then seen by line, and the rest is not long.
+func broken(text []byte, deep int) []byte {
+	var out []byte
+	depth, quoted := 0, false
+	for i, c := range text {
+		if quoted {
+			out = append(out, c)
+			quoted = c != '"' || escaped(text[:i])
+			continue
+		}
+		switch c {
+		case '"':
+			quoted = true
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth <= deep {
+				out = append(out, '\n')
+			}
+			depth--
+		}
+		out = append(out, c)
+		if (c == '{' || c == '[' || c == ',') && depth <= deep {
+			out = append(out, '\n')
+		}
+	}
+	return append(out, '\n')
+}
+
+// escaped reports whether what comes after the text, in a string, has no meaning of its
+// own.
+func escaped(text []byte) bool {
+	return (len(text)-len(bytes.TrimRight(text, `\`)))%2 == 1
 }

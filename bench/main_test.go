@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,6 +99,34 @@ func TestEveryScenarioRuns(t *testing.T) {
 	}
 	if !strings.Contains(string(page), "| target | measured | reached? |") {
 		t.Error("the page has no table of targets")
+	}
+}
+
+// A run that takes too long ends what it started, and says why.
+func TestRunsAreBounded(t *testing.T) {
+	requireRedis(t)
+	dir := t.TempDir()
+	for _, scenario := range []string{"own-64", "abandoned", "kept-10000", "one-8x8", "handoff", "once-1000000"} {
+		err := command(t.Context(), []string{"-only", "^" + scenario + "$", "-limit", "200ms", "-write", dir})
+		if !errors.Is(err, errTooLong) {
+			t.Errorf("%s: %v, want it to have taken too long", scenario, err)
+		}
+		if _, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); !errors.Is(err, syscall.ECHILD) {
+			t.Errorf("%s: a process is left: %v", scenario, err)
+		}
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("%v was written, %v", files, err)
+	}
+}
+
+// A ratio to nothing compares with nothing.
+func TestCheckNeedsValues(t *testing.T) {
+	g := gauge{open: func(*bench, context.Context) (func() (float64, error), func(), error) {
+		return func() (float64, error) { return math.NaN(), nil }, func() {}, nil
+	}}
+	if rounds, err := smoke(t).read(t.Context(), g, nil, roundsMost); !errors.Is(err, errNoValue) {
+		t.Errorf("read %v, %v", rounds, err)
 	}
 }
 

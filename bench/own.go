@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,7 @@ func (b *bench) own(ctx context.Context, goroutines int) error {
 		Plotted: "one acquire and release",
 		Notes:   []string{"Each round of a contender comes right after one of the floor; the ratios are medians of those pairs, with the least and the most."},
 	}
-	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: ownName, grace: callsEnd}, contender.Kinds)
+	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: ownName, grace: callsEnd})
 }
 
 // cold measures locks of which each is used once.
@@ -30,14 +31,14 @@ func (b *bench) cold(ctx context.Context) error {
 		Name:    "cold",
 		Title:   "Cold names: every acquire a new name, 64 goroutines",
 		Columns: cycleColumns,
-		Notes:   []string{"As above, but no name is used twice. Of the peers the two fastest take part."},
+		Notes:   []string{"As above, but no name is used twice."},
 	}
 	var names atomic.Int64
 	name := func(int, int) string { return "bench/cold/" + strconv.FormatInt(names.Add(1), 10) }
-	return b.besideFloor(ctx, t, load{goroutines: 64, window: b.plan.Window, name: name, grace: callsEnd}, fastKinds())
+	return b.besideFloor(ctx, t, load{goroutines: 64, window: b.plan.Window, name: name, grace: callsEnd})
 }
 
-// paced measures latency at a rate that all can keep.
+// paced measures latency at a fixed rate, and who can keep it.
 func (b *bench) paced(ctx context.Context) error {
 	const goroutines = 64
 	s, err := startServer()
@@ -53,24 +54,39 @@ func (b *bench) paced(ctx context.Context) error {
 	t := &table{
 		Name:    "paced",
 		Title:   "Own locks at a fixed rate, 64 goroutines",
-		Columns: cycleColumns,
+		Columns: slices.Insert(slices.Clone(cycleColumns), 1, column{Key: paceKept, Title: "of the pace"}),
 		Plotted: "one acquire and release, from when it was due",
-		Notes: []string{fmt.Sprintf("Half of what the floor does in a closed loop: %s cycles/s. Latency counts from the moment when a cycle was due, so that a stall is seen by all who would have come meanwhile (no coordinated omission). The lateness of timers, up to 1 ms, is part of it for all alike. "+
-			"A contender that cannot keep the pace falls behind further the longer it takes. Of the peers only the two that can keep it take part.", number(rate/2))},
+		Notes:   []string{fmt.Sprintf("Half of what the floor does in a closed loop: %s cycles/s. Latency counts from the moment when a cycle was due, so that a stall is seen by all who would have come meanwhile (no coordinated omission). The lateness of timers, up to 1 ms, is part of it for all alike.", number(rate/2))},
 	}
 	l := load{
 		goroutines: goroutines, window: 2 * b.plan.Window, name: ownName, grace: callsEnd,
 		every: time.Duration(goroutines / (rate / 2) * float64(time.Second)),
 	}
-	return b.besideFloor(ctx, t, l, fastKinds())
+	if err := b.besideFloor(ctx, t, l); err != nil {
+		return err
+	}
+	if note := fellBehind(t.Rows); note != "" {
+		t.Notes = append(t.Notes, note)
+	}
+	return nil
 }
 
-// fastKinds are the contenders without those peers that cannot do half of what the
-// floor does.
-func fastKinds() []contender.Kind {
-	return slices.DeleteFunc(slices.Clone(contender.Kinds), func(k contender.Kind) bool {
-		return k.IsPeer() && k.Name != "rueidislock-best" && k.Name != "redsync-best"
-	})
+// paceKept is the part of the cycles that were due that were done.
+const paceKept = "pace"
+
+// fellBehind names those who did not keep the pace.
+func fellBehind(rows []*row) string {
+	const kept = 0.95 // the rest may be under way when the round ends
+	var names []string
+	for _, r := range rows {
+		if e := r.Values[paceKept]; e.Rounds > 0 && e.Median < kept {
+			names = append(names, "`"+r.Contender+"`")
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "Not able to keep the pace: " + strings.Join(names, ", ") + ". Who falls behind does so further the longer a round takes, so those latencies say how long that was."
 }
 
 // capacity is the rate of a contender in a closed loop.
@@ -98,7 +114,7 @@ var cycleColumns = []column{
 }
 
 // besideFloor puts a load on each contender, and on the floor right before each.
-func (b *bench) besideFloor(ctx context.Context, t *table, l load, kinds []contender.Kind) error {
+func (b *bench) besideFloor(ctx context.Context, t *table, l load) error {
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()
 	if err != nil {
@@ -113,7 +129,7 @@ func (b *bench) besideFloor(ctx context.Context, t *table, l load, kinds []conte
 	defer floor.Close()
 	floors := newSeries()
 	var rows []*row
-	for _, kind := range kinds {
+	for _, kind := range contender.Kinds {
 		if kind.Name == contender.Floor || !b.wants(kind) {
 			continue
 		}
@@ -164,6 +180,11 @@ func (l load) pair(ctx context.Context, floor, c contender.Contender, floors, fo
 	}
 	floors.cycles(base)
 	found.cycles(o)
+	if l.every > 0 {
+		pace := float64(l.goroutines) / l.every.Seconds()
+		floors.add(paceKept, base.rate()/pace)
+		found.add(paceKept, o.rate()/pace)
+	}
 	found.add("x-rate", o.rate()/base.rate())
 	for _, p := range []struct {
 		key        string

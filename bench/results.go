@@ -40,8 +40,10 @@ type column struct {
 type row struct {
 	Contender string                   `json:"contender"`
 	Values    map[string]stat.Estimate `json:"values"`
-	Note      string                   `json:"note,omitempty"`
-	Latency   []stat.Point             `json:"latency,omitempty"`
+	// Undefined is how many rounds had no value, by key. Values says nothing of them.
+	Undefined map[string]int `json:"undefined,omitempty"`
+	Note      string         `json:"note,omitempty"`
+	Latency   []stat.Point   `json:"latency,omitempty"`
 }
 
 // find returns a row, or nil.
@@ -71,24 +73,29 @@ func (r *results) value(tableName, contenderName, key string) (float64, bool) {
 
 // series gathers what the rounds of one contender find.
 type series struct {
-	values map[string][]float64
-	waits  *stat.Histogram
-	note   string
+	values    map[string][]float64
+	undefined map[string]int // how many rounds had no value
+	waits     *stat.Histogram
+	note      string
 }
 
 func newSeries() *series {
-	return &series{values: make(map[string][]float64), waits: stat.NewHistogram()}
+	return &series{values: make(map[string][]float64), undefined: make(map[string]int), waits: stat.NewHistogram()}
 }
 
-// add adds what a round found. A ratio to nothing is no finding.
+// add adds what a round found. A ratio to nothing is no value, and is counted as such.
 func (s *series) add(key string, v float64) {
-	if !math.IsNaN(v) && !math.IsInf(v, 0) {
-		s.values[key] = append(s.values[key], v)
+	if !isValue(v) {
+		s.undefined[key]++
+		return
 	}
+	s.values[key] = append(s.values[key], v)
 }
+
+func isValue(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func (s *series) row(name string) *row {
-	r := &row{Contender: name, Values: make(map[string]stat.Estimate), Note: s.note, Latency: s.waits.Points()}
+	r := &row{Contender: name, Values: make(map[string]stat.Estimate), Undefined: s.undefined, Note: s.note, Latency: s.waits.Points()}
 	for key, values := range s.values {
 		r.Values[key] = stat.Of(values...)
 	}

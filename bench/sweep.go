@@ -17,12 +17,17 @@ import (
 	"github.com/lockagent/lockagent/bench/stat"
 )
 
+// A tenure ends by what is spent first: its grants, its time, or its tokens, of which it
+// has eight for each that waits when it is asked for. For grants and time to show, there
+// have to be so many that wait that the tokens last longer than all of sweepGrants, and
+// something inside, or all of sweepGrants would pass in a few milliseconds.
 var (
-	sweepGrants = []int{1, 4, 16, 64, 256, 1024, 4096}
-	sweepTimes  = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond}
+	sweepCrowd  = crowd{name: "sweep", processes: 8, goroutines: 160, inside: 100 * time.Microsecond}
+	sweepGrants = []int{1, 4, 16, 64, 256, 1024}
+	sweepTimes  = []time.Duration{time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
 )
 
-// sweep measures one lock in eight processes with hand-off budgets around the
+// sweep measures one lock in several processes with hand-off budgets around the
 // default, and draws what more of it gives and costs.
 func (b *bench) sweep(ctx context.Context, path string) error {
 	s, err := startServer()
@@ -37,8 +42,8 @@ func (b *bench) sweep(ctx context.Context, path string) error {
 		rate, wait := curve{name: d.String()}, curve{name: d.String()}
 		for _, grants := range sweepGrants {
 			found := newSeries()
-			for range b.plan.SharedRounds {
-				o, err := b.crowd(ctx, s, eightProcesses, kind, task{Grants: grants, GrantsWithin: d})
+			for range b.plan.InsideRounds {
+				o, err := b.crowd(ctx, s, sweepCrowd, kind, task{Grants: grants, GrantsWithin: d})
 				if err != nil {
 					return err
 				}
@@ -69,7 +74,7 @@ func drawSweep(path string, rates, waits []curve) error {
 		title, y string
 		curves   []curve
 	}{
-		{"One lock, 8 processes x 8 goroutines: grants per second", "grants/s", rates},
+		{sweepCrowd.title() + ": grants per second", "grants/s", rates},
 		{"The same: 99th percentile of the wait", "ms", waits},
 	} {
 		p := plot.New()

@@ -1,0 +1,159 @@
+package lockagent_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+// agentAddr is set in a process that is an agent at the Redis server there.
+const agentAddr = "LOCKAGENT_TEST_AGENT_ADDR"
+
+// agentProcess is an agent in a process of its own, which asks for theLock, releases it
+// again, and ends.
+type agentProcess struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan string // that it says: its id, and the token of its grant
+}
+
+// startAgentProcess runs the test that calls it once more, in another process.
+func startAgentProcess(t *testing.T, addr string) *agentProcess {
+	t.Helper()
+	p := &agentProcess{t: t, cmd: exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$"), lines: make(chan string, 10)}
+	p.cmd.Env = append(os.Environ(), agentAddr+"="+addr)
+	p.cmd.Stderr = t.Output()
+	// A stopped process group of its own is ended by the system when this process is gone.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := p.cmd.StdoutPipe()
+	must(t, err)
+	must(t, p.cmd.Start())
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended by itself
+		<-read
+		_ = p.cmd.Wait()
+	})
+	return p
+}
+
+// hear returns what it says next.
+func (p *agentProcess) hear() (line string) {
+	p.t.Helper()
+	select {
+	case line = <-p.lines:
+	case <-time.After(patience):
+		p.t.Fatal("the other process says nothing")
+	}
+	return line
+}
+
+// stop returns when the process does nothing any more.
+func (p *agentProcess) stop() {
+	p.t.Helper()
+	must(p.t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+	if err != nil || !status.Stopped() {
+		p.t.Fatalf("the other process is not stopped: %v, %v", status, err)
+	}
+}
+
+func (p *agentProcess) resume() {
+	p.t.Helper()
+	must(p.t, p.cmd.Process.Signal(syscall.SIGCONT))
+}
+
+// runAgentProcess is what the other process does.
+func runAgentProcess(t *testing.T, addr string) {
+	locks := openAgent(t, redisstore.Config{}, addr, channelapi.Config{})
+	fmt.Println(locks.ID())
+	g, err := locks.Lock(theLock).Lock(t.Context())
+	must(t, err)
+	fmt.Println(g.Token())
+	must(t, g.Unlock(t.Context()))
+}
+
+// An agent whose process does not run is passed the lock. The others get it when the
+// short lease of the pass is over, which is long before any other lease is. When the
+// process runs again it hears of the pass, and does not take it for the lock.
+func TestAgentThatIsStoppedIsPassedTheLock(t *testing.T) {
+	if addr := os.Getenv(agentAddr); addr != "" {
+		runAgentProcess(t, addr)
+		return
+	}
+	redis := redistest.Start(t)
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{HandOffGrants: 1})
+	hold := holdOf(t, alpha, theLock)
+	other := startAgentProcess(t, redis.Addr())
+	id := other.hear()
+	awaitQueue(t, redis, theLock, 1)
+	waiting := alpha.Lock(theLock).Acquire(t.Context())
+	passes := redis.Dial()
+	_, err := passes.Do("PSUBSCRIBE", "lockagent_pass:*")
+	must(t, err)
+
+	other.stop()
+	must(t, hold.Unlock(t.Context()))
+	passed := heardPass(t, passes)
+	if !strings.HasPrefix(passed.tenure, id) {
+		t.Fatalf("the lock was passed on to %s, want it passed on to %s", passed.tenure, id)
+	}
+	next := receive(t, waiting)
+	if next.Token() <= passed.token {
+		t.Errorf("token %d after %d, which was passed on", next.Token(), passed.token)
+	}
+
+	other.resume()
+	awaitQueue(t, redis, theLock, 1) // it waits again
+	if len(other.lines) > 0 {
+		t.Errorf("it was granted the lock that another holds: token %s", other.hear())
+	}
+	must(t, next.Unlock(t.Context()))
+	var last lockagent.Token
+	if _, err := fmt.Sscan(other.hear(), &last); err != nil || last <= next.Token() {
+		t.Errorf("it was granted the lock with token %d, %v; want one after %d", last, err, next.Token())
+	}
+}
+
+// awaitQueue waits until n tenures have a place in the queue of a lock.
+func awaitQueue(t *testing.T, redis *redistest.Server, name lockagent.Name, n int64) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); redis.Do("ZCARD", "lockagent_queue:{"+string(name)+"}") != n; {
+		if time.Now().After(deadline) {
+			t.Fatalf("the queue does not come to have %d places", n)
+		}
+	}
+}
+
+// pass is what a lock was passed on as.
+type pass struct {
+	tenure string
+	token  lockagent.Token
+}
+
+// heardPass returns the next pass that a connection hears of.
+func heardPass(t *testing.T, c *redistest.Conn) (p pass) {
+	t.Helper()
+	message, err := c.Receive() // pmessage, pattern, channel, text
+	must(t, err)
+	_, err = fmt.Sscan(message.([]any)[3].(string), &p.tenure, &p.token)
+	must(t, err)
+	return p
+}
