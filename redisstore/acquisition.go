@@ -132,19 +132,19 @@ func (p *packer) acquired(batch []acquisition, epoch uint64, m rueidis.RedisMess
 		err = p.parseAcquired(m, len(batch))
 	}
 	if err != nil {
-		for i := range batch {
+		each(len(batch), func(i int) {
 			if p.queues && batch[i].req.Queue { // it may have been queued all the same
 				p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, true)
 			}
 			batch[i].done(lockagent.AcquireReply{}, err)
-		}
+		})
 		return
 	}
-	for i := range batch {
+	if first := p.acquisitions[0].reply; first.Incarnation != "" {
+		p.incarnations.observe(first.Incarnation, first.At, epoch)
+	}
+	each(len(batch), func(i int) {
 		o := &p.acquisitions[i]
-		if i == 0 && o.reply.Incarnation != "" {
-			p.incarnations.observe(o.reply.Incarnation, o.reply.At, epoch)
-		}
 		if p.queues {
 			p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, o.reply.Queued)
 		}
@@ -152,7 +152,7 @@ func (p *packer) acquired(batch []acquisition, epoch uint64, m rueidis.RedisMess
 			o.reply = lockagent.AcquireReply{}
 		}
 		batch[i].done(o.reply, o.err)
-	}
+	})
 }
 
 // waiting is a tenure that waits for a lock.

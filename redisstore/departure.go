@@ -85,18 +85,16 @@ func (p *packer) released(batch []departure, m rueidis.RedisMessage, err error) 
 		err = p.parseReleased(m, len(batch))
 	}
 	if err != nil {
-		for i := range batch {
-			batch[i].done(lockagent.ReleaseReply{}, err)
-		}
+		each(len(batch), func(i int) { batch[i].done(lockagent.ReleaseReply{}, err) })
 		return
 	}
-	for i := range batch {
+	each(len(batch), func(i int) {
 		o := &p.departures[i]
 		if p.queues {
 			p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, false)
 		}
 		batch[i].done(o.reply, o.err)
-	}
+	})
 }
 
 // parseReleased reads what became of n locks, see parseAcquired.

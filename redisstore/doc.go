@@ -142,7 +142,7 @@
 // A [Store] is safe for concurrent use. It calls done, wake and the functions of
 // OnReset from a few goroutines of its own, or from that of a caller who waits with a
 // [lockagent.Errand]: one that does not return holds up all others. A panic in one of
-// them is not recovered. Of the contexts of calls nothing else is used: calls of many
+// them is not recovered; one that ends its goroutine in done keeps nobody from an answer. Of the contexts of calls nothing else is used: calls of many
 // callers travel together.
 //
 // # Testing

@@ -138,11 +138,19 @@ func (l *lane) close() {
 	waiting.refuse(lockagent.ErrClosed)
 }
 
-// run serves the lane until it is closed.
-func (l *lane) run() {
+// run serves the lane until it is closed. If code that is called with an answer ends the
+// goroutine, as a test does that fails, another one goes on.
+func (l *lane) run(runs *sync.WaitGroup) {
+	closed := false
+	defer func() {
+		if !closed {
+			runs.Go(func() { l.run(runs) })
+		}
+	}()
 	for l.next() {
 		l.serve(true)
 	}
+	closed = true
 }
 
 // patience is how long a caller goes on with an exchange after it lost interest.
@@ -306,8 +314,19 @@ func (l *lane) exchange(batch []*call, mayDial bool) {
 	if !time.Now().Before(deadline) {
 		l.dialer.cutSilent(l.bound / 4) // less than the exchange had, because it may have begun with dialling
 	}
-	for i, c := range batch {
-		c.done(l.answer(replies[i]))
+	each(len(batch), func(i int) { batch[i].done(l.answer(replies[i])) })
+}
+
+// each answers all of n, one after the other, also if one of them ends the goroutine.
+func each(n int, answer func(i int)) {
+	i := 0
+	defer func() {
+		if rest := i + 1; rest < n {
+			each(n-rest, func(i int) { answer(rest + i) })
+		}
+	}()
+	for ; i < n; i++ {
+		answer(i)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,8 +45,9 @@ func openLane(t *testing.T) (l *lane, g *gate, end func()) {
 	g = &gate{Client: client, begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100)}
 	life, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
-	l = newLane(life, g, false, 4*storetest.Patience, func(time.Duration) {})
+	l = newLane(life, g, true, 4*storetest.Patience, new(dialer))
 	l.packer = *newTestPacker()
+	l.answered = true
 	return l, g, end
 }
 
@@ -125,7 +127,7 @@ func TestACallerMakesTheExchangeItself(t *testing.T) {
 func TestCallsDuringTheExchangeOfACaller(t *testing.T) {
 	l, g, end := openLane(t)
 	ended := make(chan struct{})
-	go func() { l.run(); close(ended) }()
+	go func() { l.run(new(sync.WaitGroup)); close(ended) }()
 	for i := range 10 {
 		name := func(suffix string) lockagent.Name { return lockagent.Name(fmt.Sprintf("orders/%d/%s", i, suffix)) }
 		e := lockagent.NewErrand(t.Context())
@@ -135,7 +137,7 @@ func TestCallsDuringTheExchangeOfACaller(t *testing.T) {
 		second := ask(t.Context(), l, name("second"))
 		other := lockagent.NewErrand(t.Context())
 		third := ask(other, l, name("third"))
-		if !lockagent.LeaveToCaller(other, func() {}) {
+		if !lockagent.LeaveToCaller(other, func(context.Context) {}) {
 			t.Fatal("another caller was left an exchange at the same time")
 		}
 
@@ -165,7 +167,7 @@ func TestCallsDuringTheExchangeOfACaller(t *testing.T) {
 func TestALaneIsClosedDuringTheExchangeOfACaller(t *testing.T) {
 	l, g, end := openLane(t)
 	ended := make(chan struct{})
-	go func() { l.run(); close(ended) }()
+	go func() { l.run(new(sync.WaitGroup)); close(ended) }()
 	e := lockagent.NewErrand(t.Context())
 	first := ask(e, l, "first")
 	finished := finish(e)
@@ -175,7 +177,7 @@ func TestALaneIsClosedDuringTheExchangeOfACaller(t *testing.T) {
 	l.close()
 	late := lockagent.NewErrand(t.Context())
 	refused := ask(late, l, "late")
-	if !lockagent.LeaveToCaller(late, func() {}) {
+	if !lockagent.LeaveToCaller(late, func(context.Context) {}) {
 		t.Error("a lane that is closed left an exchange to a caller")
 	}
 	for what, answers := range map[string]chan error{"waiting": waiting, "late": refused} {
@@ -216,7 +218,7 @@ func TestALaneIsClosedBeforeTheExchangeOfACaller(t *testing.T) {
 func TestACallerEndsDuringItsExchange(t *testing.T) {
 	l, g, end := openLane(t)
 	ended := make(chan struct{})
-	go func() { l.run(); close(ended) }()
+	go func() { l.run(new(sync.WaitGroup)); close(ended) }()
 	e := lockagent.NewErrand(t.Context())
 	l.acquire(e, acquisition{req: wishOf("first"), done: func(lockagent.AcquireReply, error) { runtime.Goexit() }})
 	finished := finish(e)
@@ -232,4 +234,39 @@ func TestACallerEndsDuringItsExchange(t *testing.T) {
 	l.close()
 	end()
 	receive(t, "the lane to end", ended)
+}
+
+// Nor is a call that traveled with such a one left without an answer, or one that comes
+// later, whoever made the exchange.
+func TestNeighboursOfACallThatEndsItsGoroutine(t *testing.T) {
+	for name, ctx := range map[string]context.Context{"a caller's": lockagent.NewErrand(t.Context()), "the lane's": t.Context()} {
+		t.Run(name, func(t *testing.T) {
+			l, g, end := openLane(t)
+			ends := func(lockagent.AcquireReply, error) { runtime.Goexit() }
+			l.acquire(ctx, acquisition{req: wishOf("first"), done: ends})
+			neighbour := ask(t.Context(), l, "neighbour")
+			l.acquire(t.Context(), acquisition{req: wishOf("third"), done: ends})
+			last := ask(t.Context(), l, "last")
+			var runs sync.WaitGroup
+			runs.Go(func() { l.run(&runs) })
+			if e, of := ctx.(*lockagent.Errand); of {
+				finish(e)
+			}
+			receive(t, "the exchange", g.begun)
+			g.goOn <- struct{}{}
+			for _, answers := range []chan error{neighbour, last} {
+				if err := receive(t, "the answer to a neighbour", answers); err != nil {
+					t.Error(err)
+				}
+			}
+			later := ask(t.Context(), l, "later")
+			g.goOn <- struct{}{}
+			if err := receive(t, "the answer to a later call", later); err != nil {
+				t.Error(err)
+			}
+			l.close()
+			end()
+			runs.Wait()
+		})
+	}
 }

@@ -71,7 +71,7 @@ func (s *Store) start() {
 			send:          l.send,
 		}
 		s.lanes = append(s.lanes, l)
-		s.runs.Go(l.run)
+		s.runs.Go(func() { l.run(&s.runs) })
 	}
 	s.renewals = &renewals.Gatherer{BySlot: s.cluster, Send: s.renew}
 	s.incarnations.onReset(s.afterReset)

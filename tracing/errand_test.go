@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"context"
 	"testing"
 
 	"github.com/lockagent/lockagent"
@@ -17,7 +18,7 @@ func TestErrandsReachTheStoreBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 			done := false
-			if !lockagent.LeaveToCaller(next.ctx, func() { done = true }) {
+			if !lockagent.LeaveToCaller(next.ctx, func(context.Context) { done = true }) {
 				t.Errorf("%s, %s: the store could not leave anything to the caller", call.operation, name)
 			}
 			e.Finish()
