@@ -17,6 +17,7 @@ type Agent struct {
 	cfg      Config
 	locks    *lockstate.Config // the same for all
 	clock    *clock
+	ticks    ticks
 	registry registry
 
 	fresh atomic.Uint64 // numbers of the steps of all locks
@@ -54,6 +55,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), closed: make(chan struct{})}
+	a.ticks.clock = a.clock
 	// An agent that starts again under its old identity must not use a number twice.
 	a.fresh.Store(uint64(max(1, time.Now().UnixMicro())))
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
@@ -194,6 +196,7 @@ func (a *Agent) Close() error {
 		a.offReset()
 		a.registry.close(func(e *entry) { send(e, &closeMsg{}) })
 		a.registry.live.Wait()
+		a.ticks.stop()
 		a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
 		close(a.closed)
 	}

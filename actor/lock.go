@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	protoactor "github.com/asynkron/protoactor-go/actor"
 
@@ -36,9 +35,9 @@ type lock struct {
 	storeErr error           // of the last call that requests wait for, nil if it was answered
 
 	unsubscribe func()
-	woken       atomic.Bool // a wakeMsg is on its way; set by the store
-	timer       *time.Timer
-	armed       lockstate.Instant // when the timer fires, if it is not 0
+	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
+	armed       lockstate.Instant // when the next tick comes, if it is not 0
+	place       int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
 	used        lockstate.Instant // when somebody last wanted something
 	closing     bool
 }
@@ -279,9 +278,9 @@ func (l *lock) wake(p *lockagent.Pass) {
 	}
 }
 
-// arm sets the timer for when the state wants a tick, or when the lock will have
-// been idle for long enough. A timer that would fire too early is left alone: what
-// it finds to do is nothing.
+// arm sets a tick for when the state wants one, or when the lock will have been idle
+// for long enough. A tick that would come too early is left alone: what it finds to do
+// is nothing.
 func (l *lock) arm() {
 	at, ok := l.state.Alarm()
 	if !ok {
@@ -294,12 +293,7 @@ func (l *lock) arm() {
 		return
 	}
 	l.armed = max(at, 1)
-	after := at.Sub(l.agent.clock.now())
-	if l.timer == nil {
-		l.timer = time.AfterFunc(after, func() { send(l.entry, &tickMsg{}) })
-	} else {
-		l.timer.Reset(after)
-	}
+	l.agent.ticks.set(l, at)
 }
 
 // idle reports whether nothing would be missed if the actor left.
@@ -313,10 +307,8 @@ func (l *lock) leave(c protoactor.Context) bool {
 	if !l.idle() || !l.closing && l.now.Sub(l.used) < l.agent.cfg.Idle {
 		return false
 	}
-	if l.timer != nil {
-		l.timer.Stop()
-		l.armed = 0
-	}
+	l.agent.ticks.unset(l)
+	l.armed = 0
 	if !l.entry.retire() {
 		return false
 	}
