@@ -22,7 +22,7 @@ func (t *ticks) check(tb testing.TB) {
 		if x.lock.place != i+1 {
 			tb.Fatalf("the lock at %d has its place at %d", i, x.lock.place-1)
 		}
-		if above := t.due[max(i-1, 0)/2]; x.at < above.at {
+		if above := t.due[max(i-1, 0)/ways]; x.at < above.at {
 			tb.Fatalf("%v at %d is above %v", above.at, i, x.at)
 		}
 	}
