@@ -166,6 +166,8 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Recalled:
 		if r := l.requests.get(e.Request.ID); r.takeBack() {
 			l.takeBack = append(l.takeBack, r.id)
+		} else {
+			r.unwatch()
 		}
 	case lockstate.Ended:
 		r := l.forget(e.Request.ID)

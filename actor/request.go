@@ -204,10 +204,11 @@ func (r *request) watch(ctx context.Context) {
 	}
 }
 
-// unwatchWait and unwatch let the sources of cancellation go.
+// unwatchWait and unwatch let the sources of cancellation go, and their memory.
 func (r *request) unwatchWait() {
 	if r.timer != nil {
 		r.timer.Stop()
+		r.timer = nil
 	}
 }
 
@@ -215,6 +216,7 @@ func (r *request) unwatch() {
 	r.unwatchWait()
 	if r.stopWait != nil {
 		r.stopWait()
+		r.stopWait = nil
 	}
 }
 
