@@ -75,9 +75,9 @@ func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 // nobody has received when ctx ends, or that lies in its channel for longer than
 // Config.Claim, is taken back; the channel then delivers nothing.
 func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <-chan lockagent.Grant {
-	r := &request{agent: a, name: name, Request: req, values: valuesOf(ctx), out: make(chan lockagent.Grant, 1)}
+	r := &request{agent: a, Request: req, values: valuesOf(ctx), out: make(chan lockagent.Grant, 1)}
 	if req.Wait > 0 {
-		r.waitUntil = time.Now().Add(req.Wait)
+		r.waitUntil = a.clock.now() + lockstate.Instant(req.Wait)
 	}
 	out := r.out // the actor lets go of it when the grant has been received
 	err := check(ctx, name, req)
@@ -87,7 +87,7 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 		}
 	}
 	if err != nil {
-		r.deny(err)
+		r.deny(name, err)
 		return out
 	}
 	r.arrival = acquireMsg{request: r, ctx: ctx}

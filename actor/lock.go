@@ -35,11 +35,11 @@ type lock struct {
 	storeErr error           // of the last call that requests wait for, nil if it was answered
 
 	unsubscribe func()
-	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
+	woken       atomic.Bool // a wakeMsg is on its way; set by the store
+	closing     bool
 	armed       lockstate.Instant // when the next tick comes, if it is not 0
 	place       int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
 	used        lockstate.Instant // when somebody last wanted something
-	closing     bool
 }
 
 func newLock(a *Agent, e *entry) *lock {
@@ -157,7 +157,7 @@ func (l *lock) do(e *lockstate.Event) {
 		l.arriving = nil
 		values = r.values
 	case lockstate.Answered:
-		l.forget(e.Request.ID).deny(l.explain(e))
+		l.forget(e.Request.ID).deny(l.entry.name, l.explain(e))
 	case lockstate.Granted, lockstate.Reentered:
 		l.releaser = nil
 		l.publish(values, e) // before the holder can do anything that is recorded
@@ -213,7 +213,7 @@ func (l *lock) grant(e *lockstate.Event) {
 	r := l.requests.get(e.Request.ID)
 	r.unwatchWait()
 	r.token, r.fixed, r.deadline = e.Token, e.Fixed, &l.deadline
-	r.deliver(lockagent.NewGrant(r.name, r.Owner, e.Token, e.Count, r))
+	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r))
 	if r.claimed() {
 		r.unwatch()
 	}
@@ -314,7 +314,7 @@ func (l *lock) leave(c protoactor.Context) bool {
 	if !l.entry.retire() {
 		return false
 	}
-	l.entry.shard.remove(l.entry)
+	l.agent.registry.remove(l.entry)
 	c.Stop(c.Self())
 	return true
 }
@@ -326,14 +326,14 @@ func (l *lock) recover(p any) {
 		r := l.arriving.request
 		l.arriving = nil
 		if l.requests.get(r.id) == nil {
-			r.deny(lockagent.ErrInternal)
+			r.deny(l.entry.name, lockagent.ErrInternal)
 		}
 	}
 	l.tellAll()
 	for _, id := range l.requests.keys() { // what the state does not know of any more
 		r := l.forget(id)
 		if r.deadline == nil {
-			r.deny(lockagent.ErrInternal)
+			r.deny(l.entry.name, lockagent.ErrInternal)
 		} else {
 			r.end(r.lost(lockagent.LostInternal))
 		}
