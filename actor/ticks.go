@@ -91,6 +91,7 @@ func (t *ticks) take() *lock {
 	now := t.clock.now()
 	first := t.due[0]
 	if first.at > now {
+		t.fires = time.Time{} // nobody's help is needed before
 		t.wind(first.at)
 		return nil
 	}
@@ -105,11 +106,12 @@ func (t *ticks) take() *lock {
 // nothing. The two are compared on the timer's own clock, which stands still while the
 // machine is suspended. It expects mu to be held, as do all below.
 func (t *ticks) wind(at lockstate.Instant) {
-	after := at.Sub(t.clock.now())
-	if !t.fires.IsZero() && time.Until(t.fires) <= after {
+	now := time.Now()
+	after := at.Sub(t.clock.instant(now))
+	if !t.fires.IsZero() && t.fires.Sub(now) <= after {
 		return
 	}
-	t.fires = time.Now().Add(after)
+	t.fires = now.Add(after)
 	if t.timer == nil {
 		t.timer = time.AfterFunc(after, t.fire)
 	} else {
