@@ -163,7 +163,7 @@ func TestTicksShareAGoroutine(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if most != 1 {
+		if most > 1 {
 			t.Errorf("%d goroutines for %d ticks", most, locks)
 		}
 	})
