@@ -17,6 +17,7 @@ type Agent struct {
 	cfg      Config
 	locks    *lockstate.Config // the same for all
 	clock    *clock
+	ticks    ticks
 	registry registry
 
 	fresh atomic.Uint64 // numbers of the steps of all locks
@@ -54,6 +55,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), closed: make(chan struct{})}
+	a.ticks.clock = a.clock
 	// An agent that starts again under its old identity must not use a number twice.
 	a.fresh.Store(uint64(max(1, time.Now().UnixMicro())))
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
@@ -73,9 +75,9 @@ func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 // nobody has received when ctx ends, or that lies in its channel for longer than
 // Config.Claim, is taken back; the channel then delivers nothing.
 func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <-chan lockagent.Grant {
-	r := &request{agent: a, name: name, Request: req, values: valuesOf(ctx), out: make(chan lockagent.Grant, 1)}
+	r := &request{agent: a, Request: req, values: valuesOf(ctx), out: make(chan lockagent.Grant, 1)}
 	if req.Wait > 0 {
-		r.waitUntil = time.Now().Add(req.Wait)
+		r.waitUntil = a.clock.now() + lockstate.Instant(req.Wait)
 	}
 	out := r.out // the actor lets go of it when the grant has been received
 	err := check(ctx, name, req)
@@ -85,7 +87,7 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 		}
 	}
 	if err != nil {
-		r.deny(err)
+		r.deny(name, err)
 		return out
 	}
 	r.arrival = acquireMsg{request: r, ctx: ctx}
@@ -194,6 +196,7 @@ func (a *Agent) Close() error {
 		a.offReset()
 		a.registry.close(func(e *entry) { send(e, &closeMsg{}) })
 		a.registry.live.Wait()
+		a.ticks.stop()
 		a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
 		close(a.closed)
 	}

@@ -29,8 +29,10 @@ func newClock() *clock {
 	return &clock{start: time.Now(), suspended: suspended, before: suspended()}
 }
 
-func (c *clock) now() lockstate.Instant {
-	t := time.Now()
+func (c *clock) now() lockstate.Instant { return c.instant(time.Now()) }
+
+// instant is the instant of a time that was read just now.
+func (c *clock) instant(t time.Time) lockstate.Instant {
 	return c.at(t.Sub(c.start), time.Duration(t.UnixNano()-c.start.UnixNano()))
 }
 

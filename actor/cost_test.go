@@ -109,6 +109,38 @@ func TestActorsThatLeaveAreForgotten(t *testing.T) {
 	})
 }
 
+// watched is a context that never ends, and counts who waits for that.
+type watched struct {
+	context.Context
+	watches atomic.Int64
+}
+
+func (*watched) Done() <-chan struct{} { return make(chan struct{}) }
+
+// AfterFunc is what package context calls to watch it.
+func (w *watched) AfterFunc(func()) (stop func() bool) {
+	w.watches.Add(1)
+	return func() bool { w.watches.Add(-1); return true }
+}
+
+// A grant that was received keeps nothing of the context with which it was asked for,
+// as soon as it is known that it was.
+func TestReceivedGrantLeavesItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Claim: 7 * time.Second})
+		ctx := &watched{Context: background}
+		g := granted(t, a.Acquire(ctx, "door", who("ann")))
+		if n := ctx.watches.Load(); n != 1 {
+			t.Fatalf("%d watches of the context before it is known, want 1", n)
+		}
+		time.Sleep(7 * time.Second)
+		synctest.Wait()
+		if n := ctx.watches.Load(); n != 0 || !g.Held() {
+			t.Errorf("%d watches of the context are left, held %v", n, g.Held())
+		}
+	})
+}
+
 func heap() float64 {
 	runtime.GC()
 	runtime.GC()

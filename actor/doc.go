@@ -1,5 +1,5 @@
 // Package actor is the shell around the lock state machine: one actor for every
-// lock name in use, with a mailbox, a timer, and asynchronous calls to the store.
+// lock name in use, with a mailbox, ticks, and asynchronous calls to the store.
 // Applications use it through package channelapi.
 //
 // # Usage
@@ -15,11 +15,16 @@
 // the actor has retired, and then a new one is made; the actor retires by one
 // atomic exchange that succeeds only while the count is zero. So no message that
 // is counted can ever meet an actor that is gone. Messages that an idle actor may
-// as well miss (a timer, a wake-up, the end of a context) are not counted.
+// as well miss (a tick, a wake-up, the end of a context) are not counted.
 //
 // The actor of an idle lock runs in the goroutine that sends it a message: acquiring and
-// releasing, the replies of the store, timers. So a hand-off needs no goroutine but
+// releasing, the replies of the store, ticks. So a hand-off needs no goroutine but
 // those of the two owners.
+//
+// An actor is sent a tick when something of its lock is due. One timer serves all locks
+// of an agent: what is due at about the same time is done in one goroutine, one lock after
+// the other. If that takes longer than 10 ms, say because a callback blocks, another
+// goroutine goes on with the rest.
 //
 // # Guarantees
 //

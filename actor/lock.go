@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	protoactor "github.com/asynkron/protoactor-go/actor"
 
@@ -37,10 +36,10 @@ type lock struct {
 
 	unsubscribe func()
 	woken       atomic.Bool // a wakeMsg is on its way; set by the store
-	timer       *time.Timer
-	armed       lockstate.Instant // when the timer fires, if it is not 0
-	used        lockstate.Instant // when somebody last wanted something
 	closing     bool
+	armed       lockstate.Instant // when the next tick comes, if it is not 0
+	place       int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
+	used        lockstate.Instant // when somebody last wanted something
 }
 
 func newLock(a *Agent, e *entry) *lock {
@@ -158,7 +157,7 @@ func (l *lock) do(e *lockstate.Event) {
 		l.arriving = nil
 		values = r.values
 	case lockstate.Answered:
-		l.forget(e.Request.ID).deny(l.explain(e))
+		l.forget(e.Request.ID).deny(l.entry.name, l.explain(e))
 	case lockstate.Granted, lockstate.Reentered:
 		l.releaser = nil
 		l.publish(values, e) // before the holder can do anything that is recorded
@@ -167,6 +166,8 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Recalled:
 		if r := l.requests.get(e.Request.ID); r.takeBack() {
 			l.takeBack = append(l.takeBack, r.id)
+		} else {
+			r.unwatch()
 		}
 	case lockstate.Ended:
 		r := l.forget(e.Request.ID)
@@ -212,7 +213,7 @@ func (l *lock) grant(e *lockstate.Event) {
 	r := l.requests.get(e.Request.ID)
 	r.unwatchWait()
 	r.token, r.fixed, r.deadline = e.Token, e.Fixed, &l.deadline
-	r.deliver(lockagent.NewGrant(r.name, r.Owner, e.Token, e.Count, r))
+	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r))
 	if r.claimed() {
 		r.unwatch()
 	}
@@ -279,9 +280,9 @@ func (l *lock) wake(p *lockagent.Pass) {
 	}
 }
 
-// arm sets the timer for when the state wants a tick, or when the lock will have
-// been idle for long enough. A timer that would fire too early is left alone: what
-// it finds to do is nothing.
+// arm sets a tick for when the state wants one, or when the lock will have been idle
+// for long enough. A tick that would come too early is left alone: what it finds to do
+// is nothing.
 func (l *lock) arm() {
 	at, ok := l.state.Alarm()
 	if !ok {
@@ -294,12 +295,7 @@ func (l *lock) arm() {
 		return
 	}
 	l.armed = max(at, 1)
-	after := at.Sub(l.agent.clock.now())
-	if l.timer == nil {
-		l.timer = time.AfterFunc(after, func() { send(l.entry, &tickMsg{}) })
-	} else {
-		l.timer.Reset(after)
-	}
+	l.agent.ticks.set(l, at)
 }
 
 // idle reports whether nothing would be missed if the actor left.
@@ -313,14 +309,12 @@ func (l *lock) leave(c protoactor.Context) bool {
 	if !l.idle() || !l.closing && l.now.Sub(l.used) < l.agent.cfg.Idle {
 		return false
 	}
-	if l.timer != nil {
-		l.timer.Stop()
-		l.armed = 0
-	}
+	l.agent.ticks.unset(l)
+	l.armed = 0
 	if !l.entry.retire() {
 		return false
 	}
-	l.entry.shard.remove(l.entry)
+	l.agent.registry.remove(l.entry)
 	c.Stop(c.Self())
 	return true
 }
@@ -332,14 +326,14 @@ func (l *lock) recover(p any) {
 		r := l.arriving.request
 		l.arriving = nil
 		if l.requests.get(r.id) == nil {
-			r.deny(lockagent.ErrInternal)
+			r.deny(l.entry.name, lockagent.ErrInternal)
 		}
 	}
 	l.tellAll()
 	for _, id := range l.requests.keys() { // what the state does not know of any more
 		r := l.forget(id)
 		if r.deadline == nil {
-			r.deny(lockagent.ErrInternal)
+			r.deny(l.entry.name, lockagent.ErrInternal)
 		} else {
 			r.end(r.lost(lockagent.LostInternal))
 		}

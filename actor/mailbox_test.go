@@ -194,3 +194,11 @@ func TestManyPosters(t *testing.T) {
 	all.Wait()
 	<-done
 }
+
+func TestPostAllocatesNothing(t *testing.T) {
+	var e entry
+	e.mailbox.RegisterHandlers(deaf{}, nil)
+	if n := testing.AllocsPerRun(1000, func() { e.mailbox.PostUserMessage(&e) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -36,7 +36,6 @@ type shard struct {
 // entry is one actor in the registry.
 type entry struct {
 	name    lockagent.Name
-	shard   *shard
 	pid     *protoactor.PID
 	system  *system // that the actor is in
 	mailbox mailbox
@@ -95,7 +94,7 @@ func (r *registry) pinned(name lockagent.Name) *entry {
 	if r.closed.Load() {
 		return nil
 	}
-	e := &entry{name: name, shard: s} // takes the place of one that has retired
+	e := &entry{name: name} // takes the place of one that has retired
 	e.refs.Store(1)
 	r.live.Add(1)
 	s.spawning = r.make(e)
@@ -121,7 +120,8 @@ func (r *registry) present(name lockagent.Name) *entry {
 }
 
 // remove forgets an entry that has retired.
-func (s *shard) remove(e *entry) {
+func (r *registry) remove(e *entry) {
+	s := r.shard(e.name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.entries[e.name] != e {

@@ -16,7 +16,6 @@ import (
 type request struct {
 	agent *Agent
 	entry *entry
-	name  lockagent.Name
 	Request
 
 	arrival acquireMsg
@@ -25,9 +24,9 @@ type request struct {
 	// These belong to the actor.
 	out       chan lockagent.Grant // nil once it is known who received the grant
 	id        lockstate.RequestID
-	waitUntil time.Time
-	stopWait  func() bool // ends the watch on the caller's context
-	timer     *time.Timer // of the wait
+	waitUntil lockstate.Instant // 0 for no bound
+	stopWait  func() bool       // ends the watch on the caller's context
+	timer     *time.Timer       // of the wait
 
 	// fixed and deadline bound the hold: the end of its own fixed lease, if any,
 	// and the deadline of the tenure, which renewals move. They are set before the
@@ -117,8 +116,8 @@ func (r *request) Release(ctx context.Context) <-chan error {
 }
 
 // deny ends the request without a grant.
-func (r *request) deny(err error) {
-	r.deliver(lockagent.Denied(r.name, r.Owner, err))
+func (r *request) deny(name lockagent.Name, err error) {
+	r.deliver(lockagent.Denied(name, r.Owner, err))
 	r.finish()
 }
 
@@ -159,7 +158,7 @@ func (r *request) releasedTwice() error {
 }
 
 func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {
-	return &lockagent.LostError{Name: r.name, Owner: r.Owner, Token: r.token, Reason: why}
+	return &lockagent.LostError{Name: r.entry.name, Owner: r.Owner, Token: r.token, Reason: why}
 }
 
 // deliver puts the one grant of the request into its channel, which has room.
@@ -197,17 +196,18 @@ func (r *request) watch(ctx context.Context) {
 			send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: ctx.Err() == context.DeadlineExceeded})
 		})
 	}
-	if !r.waitUntil.IsZero() {
-		r.timer = time.AfterFunc(time.Until(r.waitUntil), func() {
+	if r.waitUntil != 0 {
+		r.timer = time.AfterFunc(r.waitUntil.Sub(r.agent.clock.now()), func() {
 			send(r.entry, &cancelMsg{request: r, err: lockagent.ErrTimeout, timedOut: true, wait: true})
 		})
 	}
 }
 
-// unwatchWait and unwatch let the sources of cancellation go.
+// unwatchWait and unwatch let the sources of cancellation go, and their memory.
 func (r *request) unwatchWait() {
 	if r.timer != nil {
 		r.timer.Stop()
+		r.timer = nil
 	}
 }
 
@@ -215,6 +215,7 @@ func (r *request) unwatch() {
 	r.unwatchWait()
 	if r.stopWait != nil {
 		r.stopWait()
+		r.stopWait = nil
 	}
 }
 

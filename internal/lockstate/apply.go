@@ -20,7 +20,7 @@ func (s *State) apply(e *Event) {
 		s.touch(e)
 	case Granted:
 		s.queue.remove(e.Request.ID)
-		s.holder.owner, s.holder.token = e.Request.Owner, e.Token
+		s.holder.token = e.Token
 		s.holder.add(e)
 		s.tenure.grants++
 		s.tenure.next++
@@ -98,6 +98,7 @@ func (s *State) apply(e *Event) {
 			s.tenure.early = s.scatter(e)
 		}
 		s.renewal = renewal{doubts: s.renewal.doubts - s.renewal.asked}
+		s.queue.trim() // who keeps the lock for so long may do so for much longer
 	case RenewFailed:
 		s.renewal.inFlight = false
 		s.renewal.failures, s.renewal.retryAt = e.Count, e.RetryAt
@@ -177,7 +178,7 @@ func (h *holder) add(e *Event) {
 func (h *holder) remove(id RequestID) {
 	i := h.find(id)
 	h.grants = slices.Delete(h.grants, i, i+1)
-	if len(h.grants) == 0 {
-		h.owner, h.token = "", 0
+	if h.none() {
+		h.token = 0
 	}
 }

@@ -58,7 +58,7 @@ func (m *mill) granted() {
 
 // handOff has the holder release and come back as the last in the queue.
 func (m *mill) handOff(session bool) {
-	owner := m.s.holder.owner
+	owner := m.s.holder.owner()
 	m.step(Release{Owner: owner, Call: 1})
 	m.acquire(owner, session)
 }

@@ -61,7 +61,7 @@ func (s *State) acquire(c Acquire, m Moment, out []Event) []Event {
 	r := c.Request
 	r.ID, r.Arrived = RequestID(m.Fresh), m.Now
 	out = append(out, Event{Kind: Requested, Request: r})
-	again := !s.holder.none() && r.Session && r.Owner == s.holder.owner
+	again := !s.holder.none() && r.Session && r.Owner == s.holder.owner()
 	atOnce := s.phase == free && s.queue.len() == 0 && m.Now >= s.notBefore
 	if !again && !atOnce && !r.Try && !s.closed {
 		out = append(out, Event{Kind: Queued, Request: r, Waiters: s.queue.len() + 1})
@@ -84,7 +84,7 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 	if c.ID == 0 {
 		switch {
 		case s.holder.none():
-		case s.holder.owner != c.Owner:
+		case s.holder.owner() != c.Owner:
 			return append(out, Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotOwner})
 		default:
 			i = len(s.holder.grants) - 1
@@ -108,7 +108,7 @@ func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
 			out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrSessionClosed})
 		}
 	}
-	if s.holder.none() || s.holder.owner != c.Owner {
+	if s.holder.none() || s.holder.owner() != c.Owner {
 		return append(out, Event{Kind: Unlocked, Call: c.Call})
 	}
 	out = s.endAll(lockagent.LostSessionClosed, m, out)

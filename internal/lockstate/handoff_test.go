@@ -79,7 +79,7 @@ func TestHandOff(t *testing.T) {
 		}
 		r.acquire("cid")
 		for range 7 {
-			r.releaseOwner(r.s.holder.owner)
+			r.releaseOwner(r.s.holder.owner())
 		}
 		r.skip()
 		r.releaseOwner("bob")

@@ -123,6 +123,13 @@ func (q *queue) remove(id RequestID) {
 	}
 }
 
+// trim lets the room go if nobody waits.
+func (q *queue) trim() {
+	if q.live == 0 {
+		*q = queue{}
+	}
+}
+
 func (q *queue) count(r *Request, by int) {
 	q.live += by
 	if r.Try {

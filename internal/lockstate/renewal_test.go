@@ -39,6 +39,25 @@ func TestRenewalTellsWhatTheStoreConfirmed(t *testing.T) {
 	}
 }
 
+func TestKeptLockHasNoRoomForWaiters(t *testing.T) {
+	r := newRig(t)
+	r.hold("ann")
+	if cap(r.s.queue.items) == 0 {
+		t.Fatal("there is no room that could be let go")
+	}
+	r.pass(10 * time.Second)
+	r.renewed(true)
+	if n := cap(r.s.queue.items); n != 0 {
+		t.Errorf("room for %d", n)
+	}
+	r.acquire("bob")
+	r.pass(10 * time.Second)
+	r.renewed(true)
+	if w := r.s.queue.head(); w == nil || w.Owner != "bob" {
+		t.Errorf("%v waits, want bob", w)
+	}
+}
+
 func TestFailedRenewal(t *testing.T) {
 	t.Run("is not a loss: the hold goes on until its deadline, not less and not more", func(t *testing.T) {
 		r := newRig(t)

@@ -51,7 +51,7 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 	if s.holder.none() {
 		return false
 	}
-	w := s.queue.ofSession(s.holder.owner)
+	w := s.queue.ofSession(s.holder.owner())
 	if w == nil {
 		return false
 	}
@@ -74,7 +74,7 @@ func (s *State) answerLocally(m Moment, e *Event) bool {
 	}
 	if w := s.queue.firstTry(); w != nil {
 		left := s.end().Sub(m.Now)
-		*e = Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.name, Holder: string(s.holder.owner), Left: left}}
+		*e = Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.name, Holder: string(s.holder.owner()), Left: left}}
 		return true
 	}
 	return false

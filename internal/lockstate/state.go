@@ -22,8 +22,16 @@ const (
 type State struct {
 	name  lockagent.Name
 	cfg   *Config
-	phase phase
 	queue queue
+
+	phase  phase
+	closed bool
+	// inFlight says that the store has been asked to return the tenure.
+	inFlight bool
+	// contended says that the lock was found busy, so that wake-ups are wanted,
+	// until quietAt if nobody waits.
+	contended bool
+	quietAt   Instant
 
 	attempt attempt // in phases asking and sleeping
 	tenure  tenure  // in phases held and, in part, returning
@@ -34,8 +42,6 @@ type State struct {
 	notBefore Instant
 	// retryAt is when a sleeping or returning tenure moves on by itself.
 	retryAt Instant
-	// inFlight says that the store has been asked to return the tenure.
-	inFlight bool
 	// dropAt is when a tenure that cannot be returned is left alone.
 	dropAt Instant
 	// failures counts the store calls of the current phase that failed in a row.
@@ -43,13 +49,6 @@ type State struct {
 	// call is the release to be answered once the hold has been passed on or the
 	// tenure returned.
 	call CallID
-
-	// contended says that the lock was found busy, so that wake-ups are wanted,
-	// until quietAt if nobody waits.
-	contended bool
-	quietAt   Instant
-
-	closed bool
 }
 
 // attempt is a tenure that the store has been asked for.
@@ -104,12 +103,14 @@ func (t *tenure) storeUpper(now Instant) lockagent.StoreTime {
 
 // holder is the owner of the hold and its grants, in the order they were made.
 type holder struct {
-	owner  lockagent.Owner
 	token  lockagent.Token
-	grants []grant
+	grants []grant // of one owner
 }
 
 func (h *holder) none() bool { return len(h.grants) == 0 }
+
+// owner is who holds the lock, if anybody does.
+func (h *holder) owner() lockagent.Owner { return h.grants[0].request.Owner }
 
 type grant struct {
 	request Request
@@ -161,7 +162,7 @@ func (s *State) Holder() (owner lockagent.Owner, token lockagent.Token, count in
 	if s.holder.none() {
 		return "", 0, 0, 0
 	}
-	return s.holder.owner, s.holder.token, len(s.holder.grants), s.tenure.number
+	return s.holder.owner(), s.holder.token, len(s.holder.grants), s.tenure.number
 }
 
 // Knows reports whether the tenure with that number is the present one, or is asked for.

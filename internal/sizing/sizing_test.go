@@ -189,7 +189,8 @@ func TestFleetInStep(t *testing.T) {
 		defer table.out.Flush()
 		n := float64(f.hosts)
 		table.add(about("locks renewed /s", n*f.renewals(), 0.001, s.rate(kept, renewal)))
-		table.add(about("renewals, commands /s", n*f.inStep(), 0.05, s.commands(kept)))
+		// A command waits just until the next renewals are due, which may come along.
+		table.add(about("renewals, commands /s", n*f.inStep(), 0.1, s.commands(kept)))
 		table.add(row{"most in 100 ms, as a multiple of the mean", 1, 10, s.peak(100 * time.Millisecond)})
 		table.add(row{"most in 1 s, as a multiple of the mean", 1, 4, s.peak(time.Second)})
 	})
