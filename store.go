@@ -2,7 +2,7 @@ package lockagent
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -130,7 +130,7 @@ type Tenure struct {
 }
 
 // String is the tenure as stores write it: the agent, a colon, the number.
-func (t Tenure) String() string { return fmt.Sprintf("%s:%d", t.Agent, t.Number) }
+func (t Tenure) String() string { return string(t.Agent) + ":" + strconv.FormatUint(t.Number, 10) }
 
 // StoreTime is an instant on the clock of the store that serves a lock, in
 // microseconds since 1970. Two of them can be compared if they come from the same

@@ -120,42 +120,56 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 	if s.phase != asking || c.Tenure != s.attempt.number {
 		return out
 	}
-	r := c.Reply
 	withdrawn := errors.Is(c.Err, lockagent.ErrWithdrawn)
 	switch {
 	case c.Err != nil && lockagent.Definite(c.Err) && !withdrawn:
-		for i := s.queue.first; i < len(s.queue.items); i++ {
-			if w := &s.queue.items[i]; !w.gone {
-				out = append(out, Event{Kind: Answered, Request: w.Request, Err: c.Err})
-			}
-		}
-		return append(out, Event{Kind: AttemptRefused, Err: c.Err})
+		return s.attemptRefused(c.Err, out)
 	case c.Err != nil:
-		out = append(out, Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: c.Err, Unsure: !withdrawn})
-		if e, ok := s.begunBy(s.attempt.offer, s.attempt.busySent, s.attempt.busyAt, m); ok && s.attempt.queued && !withdrawn {
-			return append(out, e)
-		}
-		err := c.Err
-		if withdrawn { // a number was used twice, which no application can do anything about
-			err = lockagent.ErrInternal
-		}
-		return s.answerTries(s.attempt.upto, err, out)
-	case r.Granted:
-		a := &s.attempt
-		out = append(out, Event{
-			Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
-			Token: r.Token, Tokens: a.tokens, StoreTime: r.At, Incarnation: r.Incarnation,
-		})
-		if m.Now < a.sent.add(Trust(a.lease)) {
-			return out
-		}
-		// A reply that was slower than the lease would be as slow next time, so whoever
-		// asked for that lease, or for one try, is told.
-		if w := s.queue.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && !w.Try {
-			out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrLeaseTooShort})
-		}
-		return s.answerTries(a.upto, lockagent.ErrLeaseTooShort, out)
+		return s.attemptFailed(c.Err, withdrawn, m, out)
+	case c.Reply.Granted:
+		return s.attemptGranted(&c.Reply, m, out)
 	}
+	return s.foundBusy(&c.Reply, m, out)
+}
+
+func (s *State) attemptRefused(err error, out []Event) []Event {
+	for i := s.queue.first; i < len(s.queue.items); i++ {
+		if w := &s.queue.items[i]; !w.gone {
+			out = append(out, Event{Kind: Answered, Request: w.Request, Err: err})
+		}
+	}
+	return append(out, Event{Kind: AttemptRefused, Err: err})
+}
+
+func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) []Event {
+	out = append(out, Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: err, Unsure: !withdrawn})
+	if e, ok := s.begunBy(s.attempt.offer, s.attempt.busySent, s.attempt.busyAt, m); ok && s.attempt.queued && !withdrawn {
+		return append(out, e)
+	}
+	if withdrawn { // a number was used twice, which no application can do anything about
+		err = lockagent.ErrInternal
+	}
+	return s.answerTries(s.attempt.upto, err, out)
+}
+
+func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event) []Event {
+	a := &s.attempt
+	out = append(out, Event{
+		Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
+		Token: r.Token, Tokens: a.tokens, StoreTime: r.At, Incarnation: r.Incarnation,
+	})
+	if m.Now < a.sent.add(Trust(a.lease)) {
+		return out
+	}
+	// A reply that was slower than the lease would be as slow next time, so whoever
+	// asked for that lease, or for one try, is told.
+	if w := s.queue.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && !w.Try {
+		out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrLeaseTooShort})
+	}
+	return s.answerTries(a.upto, lockagent.ErrLeaseTooShort, out)
+}
+
+func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Event {
 	if e, ok := s.begunBy(s.attempt.offer, s.attempt.sent, r.At, m); ok {
 		return append(out, e)
 	}
