@@ -57,7 +57,7 @@ func (l *lock) Receive(c protoactor.Context) {
 	case message:
 		l.now = l.agent.clock.now()
 		l.handle(m)
-		if _, ok := m.(interface{ counts() }); ok {
+		if m.counts() {
 			l.used = l.now
 			l.entry.unpin()
 		}

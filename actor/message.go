@@ -8,9 +8,8 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// message is what an actor is sent. None is worth a log line when it arrives at an
-// actor that is gone: those that matter are counted, and then it is not gone.
-type message interface{ IgnoreDeadLetterLogging() }
+// message is what an actor is sent.
+type message interface{ counts() bool }
 
 // counted messages keep the actor from retiring until they were processed.
 type counted struct{}
@@ -18,9 +17,8 @@ type counted struct{}
 // nudges may be lost with an idle actor, which had nothing to do about them.
 type nudge struct{}
 
-func (counted) IgnoreDeadLetterLogging() {}
-func (counted) counts()                  {}
-func (nudge) IgnoreDeadLetterLogging()   {}
+func (counted) counts() bool { return true }
+func (nudge) counts() bool   { return false }
 
 type (
 	// acquireMsg is part of its request, to be one allocation with it.

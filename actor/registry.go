@@ -36,7 +36,6 @@ type shard struct {
 // entry is one actor in the registry.
 type entry struct {
 	name    lockagent.Name
-	pid     *protoactor.PID
 	system  *system // that the actor is in
 	mailbox mailbox
 
@@ -60,9 +59,9 @@ func (e *entry) unpin() { e.refs.Add(-1) }
 // retire makes pin fail from now on. It reports false if somebody was faster.
 func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, retired) }
 
-// send must only be used with a pinned entry, unless the message is a nudge. The actor
-// may process the message, and others, before send returns.
-func send(e *entry, m message) { e.system.root.Send(e.pid, m) }
+// send must only be used with a pinned entry, unless the message is a nudge, which an actor
+// that is gone ignores. The actor may process the message, and others, before send returns.
+func send(e *entry, m message) { e.mailbox.PostUserMessage(m) }
 
 func (r *registry) init(newLock func(*entry) *lock) {
 	r.make = newLock
@@ -101,7 +100,7 @@ func (r *registry) pinned(name lockagent.Name) *entry {
 	// The identity is new for every actor, so that two actors of one lock never
 	// meet under one, and nobody knows it before the spawn has returned.
 	e.system = enter()
-	e.pid = e.system.root.SpawnPrefix(s.props, "lock/")
+	e.system.root.SpawnPrefix(s.props, "lock/")
 	s.spawning = nil
 	s.entries[name] = e
 	s.most = max(s.most, len(s.entries))
