@@ -27,6 +27,8 @@ help: ## List what there is to make
 test: deps vet format ## Run all tests, with the race detector
 	$(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	@# What the race detector would disturb: counts of allocations. And that benchmarks run.
+	$(GO) test -vet=off -run Alloc -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
 
 .PHONY: vet
 vet:
@@ -108,6 +110,7 @@ sizing: ## Simulate 1,000 hosts that keep 1,000,000 locks, in virtual time
 costs: deps ## Measure what docs/performance.md quotes
 	$(GO) test -run '^$$' -bench 'Step/(uncontended|release)|Uncontended|HandOff|Reentry|Pin|Post|Cold|Memory|Record/One|Append$$|Publish' \
 		-benchmem ./internal/lockstate ./actor ./events
+	$(GO) test -run '^$$' -bench 'Pair/1/|Server' -benchmem ./redisstore
 	$(GO) test -run '^$$' -bench 'Cycle|Rivals|Renewal|RedisMemory' -benchmem ./internal/sizing
 	@scratch="$$(mktemp -d)"; trap 'rm -rf "$$scratch"' EXIT; \
 	profile() { \
@@ -117,6 +120,7 @@ costs: deps ## Measure what docs/performance.md quotes
 	}; \
 	profile Cycle/agents=1/goroutines=1 50000; \
 	profile Cycle/agents=1/goroutines=64 300000; \
+	profile Cycle/agents=1/goroutines=1024 300000; \
 	profile Kept 50000
 
 .PHONY: clean

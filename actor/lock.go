@@ -38,7 +38,7 @@ type lock struct {
 	woken       atomic.Bool // a wakeMsg is on its way; set by the store
 	closing     bool
 	armed       lockstate.Instant // when the next tick comes, if it is not 0
-	place       int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
+	tickAt      int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
 	used        lockstate.Instant // when somebody last wanted something
 }
 

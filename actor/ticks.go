@@ -14,7 +14,7 @@ import (
 type ticks struct {
 	clock *clock
 
-	// mu guards what follows and the place of every lock. It is never held while a
+	// mu guards what follows and where every lock is. It is never held while a
 	// message is sent, because the actor then runs and sets its next tick.
 	mu    sync.Mutex
 	due   []tick // a heap: what is at i comes no later than what is below it, from ways*i+1 on
@@ -44,11 +44,11 @@ const fewTicks = 64
 func (t *ticks) set(l *lock, at lockstate.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l.place == 0 {
+	if l.tickAt == 0 {
 		t.due = append(t.due, tick{})
-		l.place = len(t.due)
+		l.tickAt = len(t.due)
 	}
-	t.put(l.place-1, tick{at, l})
+	t.put(l.tickAt-1, tick{at, l})
 	t.wind(t.due[0].at)
 }
 
@@ -56,8 +56,8 @@ func (t *ticks) set(l *lock, at lockstate.Instant) {
 func (t *ticks) unset(l *lock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l.place != 0 {
-		t.remove(l.place - 1)
+	if l.tickAt != 0 {
+		t.remove(l.tickAt - 1)
 	}
 }
 
@@ -122,7 +122,7 @@ func (t *ticks) wind(at lockstate.Instant) {
 // put puts a tick at i, or above or below it, where it belongs.
 func (t *ticks) put(i int, x tick) {
 	for up := (i - 1) / ways; i > 0 && x.at < t.due[up].at; up = (i - 1) / ways {
-		t.place(i, t.due[up])
+		t.move(i, t.due[up])
 		i = up
 	}
 	for {
@@ -135,19 +135,19 @@ func (t *ticks) put(i int, x tick) {
 		if first == i {
 			break
 		}
-		t.place(i, t.due[first])
+		t.move(i, t.due[first])
 		i = first
 	}
-	t.place(i, x)
+	t.move(i, x)
 }
 
-func (t *ticks) place(i int, x tick) {
+func (t *ticks) move(i int, x tick) {
 	t.due[i] = x
-	x.lock.place = i + 1
+	x.lock.tickAt = i + 1
 }
 
 func (t *ticks) remove(i int) {
-	t.due[i].lock.place = 0
+	t.due[i].lock.tickAt = 0
 	end := len(t.due) - 1
 	last := t.due[end]
 	t.due[end] = tick{}

@@ -19,8 +19,8 @@ func (t *ticks) check(tb testing.TB) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, x := range t.due {
-		if x.lock.place != i+1 {
-			tb.Fatalf("the lock at %d has its place at %d", i, x.lock.place-1)
+		if x.lock.tickAt != i+1 {
+			tb.Fatalf("the lock at %d has its place at %d", i, x.lock.tickAt-1)
 		}
 		if above := t.due[max(i-1, 0)/ways]; x.at < above.at {
 			tb.Fatalf("%v at %d is above %v", above.at, i, x.at)

@@ -147,6 +147,8 @@ func sharedGauge(b *bench, ctx context.Context) (func() (float64, error), func()
 	if err != nil {
 		return nil, nil, err
 	}
+	own := *b // the plan of the others stays as it is
+	b = &own
 	b.plan.SharedWindow = gaugeShared
 	base := load{goroutines: 64, window: gaugeShared / 4, name: ownName, grace: callsEnd}.rateOf(ctx, floor)
 	return func() (float64, error) {
@@ -206,6 +208,8 @@ func handoffGauge(b *bench, ctx context.Context) (read func() (float64, error), 
 }
 
 func reentrantGauge(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
+	own := *b // the plan of the others stays as it is
+	b = &own
 	b.plan.Window = 2 * gaugeTurn
 	return func() (float64, error) {
 		found, echoes, err := b.reentrants(ctx, gaugeTurns)

@@ -143,12 +143,12 @@ func (r *results) writeJSON(path string) error {
 		return err
 	}
 	const rows = 4 // of a table of the list of tables
-	return os.WriteFile(path, broken(b, rows), 0o644)
+	return os.WriteFile(path, inLines(b, rows), 0o644)
 }
 
-// broken breaks JSON without blanks into lines: one for each element of what is nested no
+// inLines breaks JSON without blanks into lines: one for each element of what is nested no
 // deeper than that. What changes is then seen by line, and the rest is not long.
-func broken(text []byte, deep int) []byte {
+func inLines(text []byte, deep int) []byte {
 	var out []byte
 	depth, quoted := 0, false
 	for i, c := range text {

@@ -79,13 +79,13 @@ end
 -- memory of their own. The clock must not run ahead of the time for that.
 local clock, clock_text, limit, limit_text = now, at, now + few_tokens, at
 if strings[n + 1] then
-  local next = tonumber(strings[n + 1])
-  if not next then
+  local after = tonumber(strings[n + 1])
+  if not after then
     return redis.error_reply('ERR ' .. KEYS[2 * n + 1] .. ' is no number')
   end
-  next = next + few_tokens
-  if next > now then
-    clock, clock_text = next, string.format('%.0f', next)
+  after = after + few_tokens
+  if after > now then
+    clock, clock_text = after, string.format('%.0f', after)
     limit = clock + (clock < now + 1000 and few_tokens or 1)
     limit_text = string.format('%.0f', limit - few_tokens)
   end

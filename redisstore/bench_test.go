@@ -84,17 +84,22 @@ func pair(store *Store, name lockagent.Name, tenure lockagent.Tenure) error {
 	return <-done
 }
 
-func scripts(client rueidis.Client, name lockagent.Name, tenure lockagent.Tenure) error {
-	keys := new(text)
-	lock, token, clock := string(name), keys.tokenKey(name), keys.clockKey(place{})
-	even, odd := keys.releasedKeys(tenure.Agent, place{})
-	number := fmt.Sprintf("%019d", tenure.Number)
-	if _, err := run(client, acquireScript, []string{lock, token, clock, even, odd, incarnationKey},
-		[]string{tenure.String(), number, "60000", "1", "0"}); err != nil {
+// scripts makes the calls of a store without its lane.
+func scripts(client rueidis.Client, name lockagent.Name, tenure lockagent.Tenure) (err error) {
+	p := newTestPacker()
+	calls := p.pack(&gathered{acquires: []acquireCall{{
+		req:  lockagent.AcquireRequest{Name: name, Tenure: tenure, Lease: time.Minute, Tokens: 1},
+		done: func(_ lockagent.AcquireReply, failed error) { err = failed },
+	}}})
+	calls[0].done(run(client, calls[0].script, calls[0].keys, calls[0].args))
+	if err != nil {
 		return err
 	}
-	_, err := run(client, releaseScript, []string{lock, even, odd},
-		[]string{"PUBLISH", channel(name), tenure.String(), number, "0", "benchmark"})
+	calls = p.pack(&gathered{releases: []releaseCall{{
+		req:  lockagent.ReleaseRequest{Name: name, Tenure: tenure},
+		done: func(_ lockagent.ReleaseReply, failed error) { err = failed },
+	}}})
+	calls[0].done(run(client, calls[0].script, calls[0].keys, calls[0].args))
 	return err
 }
 
@@ -143,7 +148,7 @@ func BenchmarkServer(b *testing.B) {
 				var batch gathered
 				for i := range locks {
 					req := lockagent.AcquireRequest{Name: lockagent.Name("orders/" + strconv.Itoa(i)), Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: time.Minute, Tokens: 1}
-					batch.acquisitions = append(batch.acquisitions, acquisition{req: req, done: func(r lockagent.AcquireReply, err error) {
+					batch.acquires = append(batch.acquires, acquireCall{req: req, done: func(r lockagent.AcquireReply, err error) {
 						if err != nil || !r.Granted {
 							b.Fatal(r, err)
 						}
@@ -152,10 +157,10 @@ func BenchmarkServer(b *testing.B) {
 				for _, c := range p.pack(&batch) {
 					c.done(run(client, c.script, c.keys, c.args))
 				}
-				batch.acquisitions = nil
+				batch.acquires = nil
 				for i := range locks {
 					req := lockagent.ReleaseRequest{Name: lockagent.Name("orders/" + strconv.Itoa(i)), Tenure: lockagent.Tenure{Agent: agent, Number: number}}
-					batch.departures = append(batch.departures, departure{req: req, done: func(r lockagent.ReleaseReply, err error) {
+					batch.releases = append(batch.releases, releaseCall{req: req, done: func(r lockagent.ReleaseReply, err error) {
 						if err != nil || !r.Released {
 							b.Fatal(r, err)
 						}

@@ -37,7 +37,7 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 		return
 	}
 	slot := s.slot(string(req.Name))
-	s.lane(slot).acquire(ctx, acquisition{req: req, slot: slot, done: done})
+	s.lane(slot).acquire(ctx, acquireCall{req: req, slot: slot, done: done})
 }
 
 // Renew implements [lockagent.Store]. It waits for company for at most a
@@ -67,12 +67,12 @@ func (s *Store) renew(batch []renewals.Call) {
 			return
 		}
 		replies, err := parseRenewals(m, err, len(batch))
-		for i, n := range batch {
+		each(len(batch), func(i int) {
 			if err == nil && !replies[i].Held {
 				s.incarnations.suspect()
 			}
-			n.Done(replies[i], err)
-		}
+			batch[i].Done(replies[i], err)
+		})
 	}})
 }
 
@@ -103,7 +103,7 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 		return
 	}
 	slot := s.slot(string(req.Name))
-	s.lane(slot).release(ctx, departure{req: req, slot: slot, done: done})
+	s.lane(slot).release(ctx, releaseCall{req: req, slot: slot, done: done})
 }
 
 // Break implements [lockagent.Store].

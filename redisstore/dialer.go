@@ -51,7 +51,7 @@ func (d *dialer) connect(ctx context.Context, addr string, base *net.Dialer, con
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: raw, dialer: d}
+	c := &conn{Conn: raw, dialer: d, direct: direct}
 	if direct {
 		c.peeker = newPeeker(raw)
 	}
@@ -67,26 +67,28 @@ func (d *dialer) connect(ctx context.Context, addr string, base *net.Dialer, con
 // something was asked. The way to the server may be gone without anybody telling;
 // a new connection then often finds another.
 func (d *dialer) cutSilent(atLeast time.Duration) {
-	d.cut(func(c *conn) bool { return c.silentFor(atLeast) })
-}
-
-// cutDirect is cutSilent for direct connections only.
-func (d *dialer) cutDirect(atLeast time.Duration) {
-	d.cut(func(c *conn) bool { return c.peeker != nil && c.silentFor(atLeast) })
-}
-
-// cut closes the connections that are to be closed.
-func (d *dialer) cut(which func(*conn) bool) {
 	d.mu.Lock()
-	var found []*conn
+	var silent []*conn
 	for c := range d.conns {
-		if which(c) {
-			found = append(found, c)
+		if asked := c.asked.Load(); asked != nil && time.Since(*asked) >= atLeast {
+			silent = append(silent, c)
 		}
 	}
 	d.mu.Unlock()
-	for _, c := range found {
+	for _, c := range silent {
 		_ = c.Close()
+	}
+}
+
+// interrupt ends the exchange that is under way on a direct connection, and does not wait.
+// Its client then closes the connection.
+func (d *dialer) interrupt() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.conns {
+		if c.direct {
+			_ = c.SetReadDeadline(time.Unix(1, 0)) // long ago
+		}
 	}
 }
 
@@ -99,16 +101,11 @@ type conn struct {
 	// asked is when something was sent for the first time since something was
 	// received; nil if nothing was. A send that meets a receipt may be overlooked:
 	// then the next one counts.
-	asked atomic.Pointer[time.Time]
+	asked  atomic.Pointer[time.Time]
+	direct bool
 	// peeker looks at a connection that nobody reads from while nothing is asked;
 	// nil for others.
 	peeker *peeker
-}
-
-// silentFor reports whether nothing was heard for a time although something was asked.
-func (c *conn) silentFor(atLeast time.Duration) bool {
-	asked := c.asked.Load()
-	return asked != nil && time.Since(*asked) >= atLeast
 }
 
 func (c *conn) Write(b []byte) (int, error) {

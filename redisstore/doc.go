@@ -104,7 +104,7 @@
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +del +unlink +exists +expire +pexpire +pttl
 //	+hset +hget +hmget +hdel +hlen +hexists +hkeys +hvals +hgetall
-//	+zadd +zscore +zcard +zrem +zpopmin
+//	+zadd +zscore +zrem +zpopmin
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //
 // with Sentinels also +role, and in a Cluster also

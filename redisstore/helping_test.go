@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -82,4 +83,23 @@ func TestACallerDoesNotDial(t *testing.T) {
 		}
 		return left
 	})
+}
+
+// A renewal that ends its goroutine keeps no other from its answer.
+func TestNeighboursOfARenewalThatEndsItsGoroutine(t *testing.T) {
+	store := open(t, redistest.Start(t).URL())
+	answers := make(chan error, 2)
+	for _, name := range []lockagent.Name{"first", "second"} {
+		req := wish(name, agentA, 1)
+		acquire(t, store, req)
+		store.Renew(t.Context(), lockagent.RenewRequest{Name: name, Tenure: req.Tenure, Lease: req.Lease}, func(_ lockagent.RenewReply, err error) {
+			answers <- err
+			runtime.Goexit()
+		})
+	}
+	for range 2 {
+		if err := await(t, answers); err != nil {
+			t.Error(err)
+		}
+	}
 }

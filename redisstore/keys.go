@@ -26,13 +26,13 @@ func (t *text) tokenKey(name lockagent.Name) string {
 
 // clockKey has the greatest time that a token was made of, in the database or, in a
 // Cluster, in a slot.
-func (t *text) clockKey(in place) string {
+func (t *text) clockKey(in home) string {
 	t.b.WriteString(reserved + "clock")
 	return t.at(in)
 }
 
 // releasedKeys have what an agent released in even and in odd minutes.
-func (t *text) releasedKeys(agent lockagent.AgentID, in place) (even, odd string) {
+func (t *text) releasedKeys(agent lockagent.AgentID, in home) (even, odd string) {
 	t.b.WriteString(reserved + "even:")
 	t.b.WriteString(string(agent))
 	even = t.at(in)
@@ -41,15 +41,15 @@ func (t *text) releasedKeys(agent lockagent.AgentID, in place) (even, odd string
 	return even, t.at(in)
 }
 
-// place is where the keys are that no lock has for itself: in its slot in a Cluster,
+// home is where the keys are that no lock has for itself: in its slot in a Cluster,
 // and else anywhere.
-type place struct {
+type home struct {
 	cluster bool
 	slot    uint16
 }
 
-// at ends a key of a place.
-func (t *text) at(in place) string {
+// at ends a key of a home.
+func (t *text) at(in home) string {
 	if in.cluster {
 		t.b.WriteString(":{")
 		t.b.WriteString(tags()[in.slot])

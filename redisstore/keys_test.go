@@ -40,7 +40,7 @@ func TestKeysOfALock(t *testing.T) {
 	tokenKey := func(name lockagent.Name) string { return new(text).tokenKey(name) }
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := name.Draw(t, "one"), name.Draw(t, "two")
-		in := place{cluster: true, slot: slot(string(one))}
+		in := home{cluster: true, slot: slot(string(one))}
 		even, odd := new(text).releasedKeys("a", in)
 		for _, key := range []string{tokenKey(one), channel(one), new(text).clockKey(in), even, odd} {
 			if slot(key) != slot(string(one)) {

@@ -30,26 +30,27 @@ type call struct {
 // gathered are calls that wait to travel. Those to acquire and to release a lock
 // become few scripts for many locks; each of the others is one.
 type gathered struct {
-	acquisitions []acquisition
-	departures   []departure
-	calls        []*call
+	acquires []acquireCall
+	releases []releaseCall
+	calls    []*call
 }
 
 func (g *gathered) empty() bool {
-	return len(g.acquisitions) == 0 && len(g.departures) == 0 && len(g.calls) == 0
+	return len(g.acquires) == 0 && len(g.releases) == 0 && len(g.calls) == 0
 }
 
 // refuse answers all of them with an error.
 func (g *gathered) refuse(err error) {
-	for _, a := range g.acquisitions {
-		a.done(lockagent.AcquireReply{}, err)
-	}
-	for _, d := range g.departures {
-		d.done(lockagent.ReleaseReply{}, err)
-	}
-	for _, c := range g.calls {
-		c.done(rueidis.RedisMessage{}, err)
-	}
+	each(len(g.acquires)+len(g.releases)+len(g.calls), func(i int) {
+		switch j := i - len(g.acquires); {
+		case j < 0:
+			g.acquires[i].done(lockagent.AcquireReply{}, err)
+		case j < len(g.releases):
+			g.releases[j].done(lockagent.ReleaseReply{}, err)
+		default:
+			g.calls[j-len(g.releases)].done(rueidis.RedisMessage{}, err)
+		}
+	})
 }
 
 // lane carries calls to the server. Those that arrive while others are under way
@@ -66,13 +67,14 @@ type lane struct {
 
 	reply [1]rueidis.RedisResult // to an exchange of one command
 
-	batch    gathered // of the present exchange
-	answered bool     // the last exchange was, so that the next need not dial first
+	batch    gathered      // of the present exchange
+	answered bool          // the last exchange was, so that the next need not dial first
+	took     time.Duration // how long the last one took
 
 	mu     sync.Mutex // guards what follows
 	work   sync.Cond  // signals that there is something to serve, or closed true
 	queue  gathered
-	caller context.Context // who serves, if it may lose interest
+	caller context.Context // the context of the caller who serves; nil if it has no end
 	look   *time.Timer     // when to look whether it has
 	busy   bool            // somebody serves, and has all above to themselves
 	closed bool
@@ -93,17 +95,17 @@ func (l *lane) send(c *call) {
 }
 
 // acquire is like send, but may leave the exchange to the caller.
-func (l *lane) acquire(ctx context.Context, a acquisition) {
+func (l *lane) acquire(ctx context.Context, a acquireCall) {
 	a.made = time.Now()
-	if !put(ctx, l, &l.queue.acquisitions, a) {
+	if !put(ctx, l, &l.queue.acquires, a) {
 		a.done(lockagent.AcquireReply{}, lockagent.ErrClosed)
 	}
 }
 
 // release is like acquire.
-func (l *lane) release(ctx context.Context, d departure) {
+func (l *lane) release(ctx context.Context, d releaseCall) {
 	d.made = time.Now()
-	if !put(ctx, l, &l.queue.departures, d) {
+	if !put(ctx, l, &l.queue.releases, d) {
 		d.done(lockagent.ReleaseReply{}, lockagent.ErrClosed)
 	}
 }
@@ -118,7 +120,7 @@ func put[T any](ctx context.Context, l *lane, queue *[]T, c T) bool {
 	*queue = append(*queue, c)
 	switch {
 	case l.busy: // whoever serves sees to it
-	case l.answered && lockagent.LeaveToCaller(ctx, l.help):
+	case l.direct && l.answered && l.took < quick && lockagent.LeaveToCaller(ctx, l.help):
 		l.busy = true
 	default:
 		l.work.Signal()
@@ -153,22 +155,22 @@ func (l *lane) run(runs *sync.WaitGroup) {
 	closed = true
 }
 
-// patience is how long a caller goes on with an exchange after it lost interest.
-const patience = 10 * time.Millisecond
+// An exchange is left to a caller if the last one was quick. If the next one is not, and
+// the caller loses interest, that is found out when it has taken as long as patience, or
+// another time as long.
+const (
+	quick    = 5 * time.Millisecond
+	patience = 50 * time.Millisecond
+)
 
-// help makes one exchange for a caller, for as long as that has an interest in it. If there
-// is no answer soon after the caller's context has ended, the connection is given up: then
-// it is for the others as if it had been lost.
+// help makes one exchange for a caller, for as long as that has an interest in it. If the
+// caller's context ends while the server is silent, the connection is given up: that is for
+// all whose calls travel together as if it had been lost.
 func (l *lane) help(caller context.Context) {
-	switch {
-	case caller.Done() == nil:
-		l.serve(false)
-	case !l.direct: // the connection may be in use by others
-		l.served()
-	default:
+	if caller.Done() != nil {
 		l.attend(caller)
-		l.serve(false)
 	}
+	l.serve(false)
 }
 
 // attend has the interest of a caller looked at from time to time, until served is called.
@@ -185,14 +187,14 @@ func (l *lane) attend(caller context.Context) {
 
 func (l *lane) lookAtCaller() {
 	l.mu.Lock()
-	caller := l.caller
-	if caller != nil {
-		l.look.Reset(patience)
+	defer l.mu.Unlock() // not before, or this may be about another exchange
+	if l.caller == nil {
+		return
 	}
-	l.mu.Unlock()
-	if caller != nil && caller.Err() != nil {
-		l.dialer.cutDirect(patience)
+	if l.caller.Err() != nil {
+		l.dialer.interrupt()
 	}
+	l.look.Reset(patience)
 }
 
 // next waits until there is something to serve that nobody serves, and makes the lane
@@ -211,22 +213,25 @@ func (l *lane) next() bool {
 // who has made the lane busy. If it may not dial and has to, the calls go on waiting.
 func (l *lane) serve(mayDial bool) {
 	l.mu.Lock()
-	l.batch.acquisitions = take(&l.queue.acquisitions, l.batch.acquisitions)
-	l.batch.departures = take(&l.queue.departures, l.batch.departures)
+	l.batch.acquires = take(&l.queue.acquires, l.batch.acquires)
+	l.batch.releases = take(&l.queue.releases, l.batch.releases)
 	l.batch.calls = take(&l.queue.calls, l.batch.calls)
 	l.mu.Unlock()
-	defer l.served() // also if a caller's code ends its goroutine
+	// These happen also if code that is called with an answer ends the goroutine.
+	defer l.served()
+	defer func() {
+		if !l.batch.empty() {
+			l.exchange(l.packer.pack(&l.batch), mayDial)
+		}
+	}()
 	l.batch.dropStale(l.bound / 2)
-	if !l.batch.empty() {
-		l.exchange(l.packer.pack(&l.batch), mayDial)
-	}
 }
 
 // served lets go of what was answered, which may be all that keeps much memory of the
 // agent, and of the lane.
 func (l *lane) served() {
-	clear(l.batch.acquisitions)
-	clear(l.batch.departures)
+	clear(l.batch.acquires)
+	clear(l.batch.releases)
 	clear(l.batch.calls)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,9 +248,14 @@ func (l *lane) served() {
 // putBack has the calls of the batch wait once more, before those that came after them.
 func (l *lane) putBack() {
 	l.mu.Lock()
+	if l.closed { // nobody serves them any more
+		l.mu.Unlock()
+		l.batch.refuse(lockagent.ErrClosed)
+		return
+	}
 	defer l.mu.Unlock()
-	l.queue.acquisitions = append(slices.Clone(l.batch.acquisitions), l.queue.acquisitions...)
-	l.queue.departures = append(slices.Clone(l.batch.departures), l.queue.departures...)
+	l.queue.acquires = append(slices.Clone(l.batch.acquires), l.queue.acquires...)
+	l.queue.releases = append(slices.Clone(l.batch.releases), l.queue.releases...)
 	l.queue.calls = append(slices.Clone(l.batch.calls), l.queue.calls...)
 }
 
@@ -270,15 +280,15 @@ func take[T any](queue *[]T, batch []T) []T {
 func (g *gathered) dropStale(wait time.Duration) {
 	var stale gathered
 	oldest := time.Now().Add(-wait)
-	drop(&g.acquisitions, &stale.acquisitions, func(a *acquisition) bool { return a.made.Before(oldest) })
-	drop(&g.departures, &stale.departures, func(d *departure) bool { return d.made.Before(oldest) })
+	drop(&g.acquires, &stale.acquires, func(a *acquireCall) bool { return a.made.Before(oldest) })
+	drop(&g.releases, &stale.releases, func(d *releaseCall) bool { return d.made.Before(oldest) })
 	drop(&g.calls, &stale.calls, func(c **call) bool { return (*c).made.Before(oldest) })
 	if !stale.empty() {
 		stale.refuse(fmt.Errorf("%w: waited for %v behind calls without an answer", lockagent.ErrStoreUnavailable, wait))
 	}
 }
 
-// drop moves the stale calls, which come first: they are in the order in which
+// drop moves the stale calls, which come first: calls are in the order in which
 // they were made, but for a few that met in send.
 func drop[T any](from, to *[]T, stale func(*T) bool) {
 	n := 0
@@ -293,7 +303,8 @@ func drop[T any](from, to *[]T, stale func(*T) bool) {
 
 // exchange sends the calls in one go, and answers them.
 func (l *lane) exchange(batch []*call, mayDial bool) {
-	deadline := time.Now().Add(l.bound / 2)
+	began := time.Now()
+	deadline := began.Add(l.bound / 2)
 	ctx, cancel := l.within(deadline)
 	defer cancel()
 	commands := make([]rueidis.Completed, len(batch))
@@ -309,9 +320,10 @@ func (l *lane) exchange(batch []*call, mayDial bool) {
 		}
 		replies = l.do(ctx, commands) // with another connection
 	}
-	l.answered = replies[0].NonRedisError() == nil
 	l.repeatBySource(ctx, batch, replies)
-	if !time.Now().Before(deadline) {
+	l.answered = replies[len(replies)-1].NonRedisError() == nil
+	l.took = time.Since(began)
+	if l.took >= l.bound/2 {
 		l.dialer.cutSilent(l.bound / 4) // less than the exchange had, because it may have begun with dialling
 	}
 	each(len(batch), func(i int) { batch[i].done(l.answer(replies[i])) })
@@ -348,11 +360,17 @@ func (l *lane) do(ctx context.Context, commands []rueidis.Completed) []rueidis.R
 }
 
 // repeatBySource makes those calls once more whose script the server did not
-// have, and puts the new replies in place of the old.
+// have, and puts the new replies in place of the old. If one fails, so do the rest.
 func (l *lane) repeatBySource(ctx context.Context, batch []*call, replies []rueidis.RedisResult) {
 	for i, c := range batch {
 		if missing(replies[i]) {
 			replies[i] = l.client.Do(ctx, c.script.bySource(l.client.B(), c.keys, c.args))
+			if replies[i].NonRedisError() != nil {
+				for rest := i + 1; rest < len(replies); rest++ {
+					replies[rest] = replies[i]
+				}
+				return
+			}
 		}
 	}
 }

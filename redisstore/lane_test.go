@@ -55,7 +55,7 @@ func openLane(t *testing.T) (l *lane, g *gate, end func()) {
 // one, which must not come.
 func ask(ctx context.Context, l *lane, name lockagent.Name) (answers chan error) {
 	answers = make(chan error, 2)
-	l.acquire(ctx, acquisition{req: wishOf(name), done: func(r lockagent.AcquireReply, err error) {
+	l.acquire(ctx, acquireCall{req: wishOf(name), done: func(r lockagent.AcquireReply, err error) {
 		if err == nil && !r.Granted {
 			err = errors.New("held by " + r.Holder)
 		}
@@ -112,7 +112,7 @@ func TestACallerMakesTheExchangeItself(t *testing.T) {
 
 	e := lockagent.NewErrand(t.Context())
 	released := make(chan bool, 2)
-	l.release(e, departure{
+	l.release(e, releaseCall{
 		req:  lockagent.ReleaseRequest{Name: "orders/0", Tenure: wishOf("orders/0").Tenure},
 		done: func(r lockagent.ReleaseReply, _ error) { released <- r.Released },
 	})
@@ -220,7 +220,7 @@ func TestACallerEndsDuringItsExchange(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { l.run(new(sync.WaitGroup)); close(ended) }()
 	e := lockagent.NewErrand(t.Context())
-	l.acquire(e, acquisition{req: wishOf("first"), done: func(lockagent.AcquireReply, error) { runtime.Goexit() }})
+	l.acquire(e, acquireCall{req: wishOf("first"), done: func(lockagent.AcquireReply, error) { runtime.Goexit() }})
 	finished := finish(e)
 	receive(t, "the caller's exchange", g.begun)
 	second := ask(t.Context(), l, "second")
@@ -236,16 +236,16 @@ func TestACallerEndsDuringItsExchange(t *testing.T) {
 	receive(t, "the lane to end", ended)
 }
 
-// Nor is a call that traveled with such a one left without an answer, or one that comes
+// Nor is a call that travelled with such a one left without an answer, or one that comes
 // later, whoever made the exchange.
 func TestNeighboursOfACallThatEndsItsGoroutine(t *testing.T) {
 	for name, ctx := range map[string]context.Context{"a caller's": lockagent.NewErrand(t.Context()), "the lane's": t.Context()} {
 		t.Run(name, func(t *testing.T) {
 			l, g, end := openLane(t)
 			ends := func(lockagent.AcquireReply, error) { runtime.Goexit() }
-			l.acquire(ctx, acquisition{req: wishOf("first"), done: ends})
+			l.acquire(ctx, acquireCall{req: wishOf("first"), done: ends})
 			neighbour := ask(t.Context(), l, "neighbour")
-			l.acquire(t.Context(), acquisition{req: wishOf("third"), done: ends})
+			l.acquire(t.Context(), acquireCall{req: wishOf("third"), done: ends})
 			last := ask(t.Context(), l, "last")
 			var runs sync.WaitGroup
 			runs.Go(func() { l.run(&runs) })
@@ -269,4 +269,40 @@ func TestNeighboursOfACallThatEndsItsGoroutine(t *testing.T) {
 			runs.Wait()
 		})
 	}
+}
+
+// A call that was not sent because the store was being closed is answered.
+func TestACallIsNotPutBackIntoALaneThatIsClosed(t *testing.T) {
+	l, _, _ := openLane(t)
+	answers := ask(lockagent.NewErrand(t.Context()), l, "orders")
+	l.batch, l.queue = l.queue, gathered{} // as whoever serves takes it
+	l.close()
+	l.putBack()
+	if len(answers) != 1 || !errors.Is(<-answers, lockagent.ErrClosed) {
+		t.Error("the call is not answered by ErrClosed")
+	}
+}
+
+// A stale call that ends its goroutine keeps neither another one nor a fresh one from an
+// answer.
+func TestNeighboursOfAStaleCallThatEndsItsGoroutine(t *testing.T) {
+	l, g, end := openLane(t)
+	l.acquire(t.Context(), acquireCall{req: wishOf("stale"), done: func(lockagent.AcquireReply, error) { runtime.Goexit() }})
+	stale := ask(t.Context(), l, "also stale")
+	for i := range l.queue.acquires {
+		l.queue.acquires[i].made = time.Now().Add(-l.bound)
+	}
+	fresh := ask(t.Context(), l, "fresh")
+	g.goOn <- struct{}{}
+	var runs sync.WaitGroup
+	runs.Go(func() { l.run(&runs) })
+	if err := receive(t, "the answer to a stale call", stale); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Errorf("a stale call was answered %v", err)
+	}
+	if err := receive(t, "the answer to a fresh call", fresh); err != nil {
+		t.Error(err)
+	}
+	l.close()
+	end()
+	runs.Wait()
 }

@@ -91,8 +91,8 @@ func TestLayoutOfAHeldLock(t *testing.T) {
 	}
 }
 
-// doneKey is where a release of agentA is remembered.
-func doneKey(r lockagent.ReleaseReply) string {
+// releasedKey is where a release of agentA is remembered.
+func releasedKey(r lockagent.ReleaseReply) string {
 	minute := int64(r.At) / time.Minute.Microseconds()
 	return []string{"lockagent_even:", "lockagent_odd:"}[minute%2] + string(agentA)
 }
@@ -105,7 +105,7 @@ func TestLayoutOfAReleasedLock(t *testing.T) {
 		req := wish(name, agentA, 7)
 		acquire(t, store, req)
 		released := release(t, store, req)
-		done := doneKey(released)
+		done := releasedKey(released)
 		if got, want := keys(server), []string{"lockagent_clock", "lockagent_incarnation", done}; !reflect.DeepEqual(got, sorted(want)) {
 			t.Errorf("the keys are %q, want %q", got, sorted(want))
 		}

@@ -317,7 +317,7 @@ func (l *link) relocate(ctx context.Context) {
 		return
 	}
 	for t := range l.topics {
-		if t.stand == absent && l.s.wire.place(t.slot) != l.at {
+		if t.stand == absent && l.s.wire.node(t.slot) != l.at {
 			delete(l.topics, t)
 			t.link, t.due = nil, false
 			l.s.assign(t)
@@ -325,7 +325,7 @@ func (l *link) relocate(ctx context.Context) {
 	}
 }
 
-// mayHaveMoved reports whether there is reason to look for another place, and for
+// mayHaveMoved reports whether there is reason to look for another node, and for
 // which lock.
 func (l *link) mayHaveMoved() (lost lockagent.Name, ok bool) {
 	l.s.mu.Lock()

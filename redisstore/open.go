@@ -245,7 +245,7 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 	if _, err := s.await(key, &call{script: rehearseScript, keys: []string{key}, args: append([]string{s.publish}, channels...)}); err != nil {
 		return err
 	}
-	conn, err := s.wire.connect(s.wire.place(slot(key)))
+	conn, err := s.wire.connect(s.wire.node(slot(key)))
 	if err != nil {
 		return storeError(err)
 	}

@@ -10,7 +10,7 @@ import (
 // packer makes few scripts of many calls, because a server's work is in the
 // commands and not in the locks: one script acquires locks and one releases locks;
 // in a Cluster there is one for each slot. Agents that share a store have scripts of
-// their own. One goroutine uses it.
+// their own. Whoever serves the lane uses it, one at a time.
 type packer struct {
 	publish       string
 	cluster       bool // the keys of a command must be in one slot
@@ -30,8 +30,8 @@ type packer struct {
 	spare []*call // made for earlier batches, to be used again
 	text  text
 
-	acquisitions []outcome[lockagent.AcquireReply] // of the present reply
-	departures   []outcome[lockagent.ReleaseReply]
+	acquires []outcome[lockagent.AcquireReply] // of the present reply
+	releases []outcome[lockagent.ReleaseReply]
 }
 
 // pack returns the scripts that a batch is made as. They are answered before the
@@ -45,10 +45,10 @@ func (p *packer) pack(batch *gathered) []*call {
 	clear(p.calls)
 	p.calls = append(p.calls[:0], batch.calls...)
 	// First those that make room for the others.
-	for together := range split(batch.departures) {
+	for together := range split(batch.releases) {
 		p.calls = append(p.calls, p.release(p.blank(), together))
 	}
-	for together := range split(batch.acquisitions) {
+	for together := range split(batch.acquires) {
 		p.calls = append(p.calls, p.acquire(p.blank(), together))
 	}
 	return p.calls

@@ -20,7 +20,7 @@ const (
 	two lockagent.AgentID = "22222222-2222-4222-8222-222222222222"
 )
 
-// batch is what the calls that traveled together were answered.
+// batch is what the calls that travelled together were answered.
 type batch struct {
 	gathered
 	packer   *packer // a new one if it is nil
@@ -28,10 +28,10 @@ type batch struct {
 	released []string
 }
 
-func (b *batch) acquire(name lockagent.Name, agent lockagent.AgentID, number uint64) *acquisition {
+func (b *batch) acquire(name lockagent.Name, agent lockagent.AgentID, number uint64) *acquireCall {
 	i := len(b.acquired)
 	b.acquired = append(b.acquired, "nothing")
-	b.acquisitions = append(b.acquisitions, acquisition{
+	b.acquires = append(b.acquires, acquireCall{
 		req: lockagent.AcquireRequest{Name: name, Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: time.Minute, Tokens: 1},
 		done: func(r lockagent.AcquireReply, err error) {
 			switch {
@@ -44,13 +44,13 @@ func (b *batch) acquire(name lockagent.Name, agent lockagent.AgentID, number uin
 			}
 		},
 	})
-	return &b.acquisitions[i]
+	return &b.acquires[i]
 }
 
 func (b *batch) release(name lockagent.Name, agent lockagent.AgentID, number uint64) {
 	i := len(b.released)
 	b.released = append(b.released, "nothing")
-	b.departures = append(b.departures, departure{
+	b.releases = append(b.releases, releaseCall{
 		req: lockagent.ReleaseRequest{Name: name, Tenure: lockagent.Tenure{Agent: agent, Number: number}},
 		done: func(r lockagent.ReleaseReply, err error) {
 			if b.released[i] = strconv.FormatBool(r.Released); err != nil {
@@ -85,10 +85,10 @@ func (b *batch) travel(t *testing.T, server *redistest.Server, user string) {
 	}
 	calls := p.pack(&b.gathered)
 	kinds := make(map[string]bool)
-	for _, a := range b.acquisitions {
+	for _, a := range b.acquires {
 		kinds[fmt.Sprint("acquire for ", a.party())] = true
 	}
-	for _, d := range b.departures {
+	for _, d := range b.releases {
 		kinds[fmt.Sprint("release for ", d.party())] = true
 	}
 	if len(calls) != len(kinds) {
@@ -134,7 +134,7 @@ func TestNeighboursInABatch(t *testing.T) {
 	b.acquire("withdrawn", one, 7)
 	b.acquire("last", one, 1)
 	b.travel(t, server, "")
-	expect(t, "acquisitions", b.acquired, "granted", lockagent.ErrWrongType.Error(), "held by another:1", "lockagent: bad tokens", lockagent.ErrStoreUnavailable.Error(), lockagent.ErrWithdrawn.Error(), "granted")
+	expect(t, "acquires", b.acquired, "granted", lockagent.ErrWrongType.Error(), "held by another:1", "lockagent: bad tokens", lockagent.ErrStoreUnavailable.Error(), lockagent.ErrWithdrawn.Error(), "granted")
 
 	b = batch{}
 	b.release("first", one, 1)
@@ -159,7 +159,7 @@ func TestADeniedNeighbourInABatch(t *testing.T) {
 	b.acquire("theirs", one, 1)
 	b.acquire("orders/2", one, 1)
 	b.travel(t, server, "app")
-	expect(t, "acquisitions", b.acquired, "granted", lockagent.ErrNotPermitted.Error(), "granted")
+	expect(t, "acquires", b.acquired, "granted", lockagent.ErrNotPermitted.Error(), "granted")
 
 	b = batch{}
 	b.release("orders/1", one, 1)
@@ -178,8 +178,8 @@ func TestAReleaseThatMayWakeNobody(t *testing.T) {
 	b.travel(t, server, "app")
 	b.release("mute", one, 1)
 	b.release("heard", one, 1)
-	b.acquisitions = nil
-	b.departures[0].done = wrap(b.departures[0].done, func(r lockagent.ReleaseReply) {
+	b.acquires = nil
+	b.releases[0].done = wrap(b.releases[0].done, func(r lockagent.ReleaseReply) {
 		if r.Others != -1 {
 			t.Errorf("%d others were woken, want -1 for what is not known", r.Others)
 		}
@@ -202,7 +202,7 @@ func TestOneLockTwiceInABatch(t *testing.T) {
 	b.acquire("orders", one, 1)
 	b.acquire("orders", two, 1)
 	b.travel(t, server, "")
-	expect(t, "acquisitions", b.acquired, "granted", "held by "+string(one)+":1")
+	expect(t, "acquires", b.acquired, "granted", "held by "+string(one)+":1")
 
 	// A repeated one is granted again, with a greater token.
 	b = batch{}
@@ -262,9 +262,9 @@ func TestSlotsInABatch(t *testing.T) {
 		b.acquire(name, one, 1)
 		b.release(name, one, 1)
 	}
-	for i := range b.acquisitions {
-		s := slot(string(b.acquisitions[i].req.Name))
-		b.acquisitions[i].slot, b.departures[i].slot = s, s
+	for i := range b.acquires {
+		s := slot(string(b.acquires[i].req.Name))
+		b.acquires[i].slot, b.releases[i].slot = s, s
 	}
 	var sizes []int
 	for _, c := range p.pack(&b.gathered) {
@@ -288,7 +288,7 @@ func TestStaleCalls(t *testing.T) {
 	b.acquire("orders", one, 1).made = now.Add(-time.Minute)
 	b.acquire("orders", one, 2).made = now
 	b.release("orders", one, 1)
-	b.departures[0].made = now.Add(-time.Minute)
+	b.releases[0].made = now.Add(-time.Minute)
 	b.calls = []*call{{made: now.Add(-time.Minute), done: func(_ rueidis.RedisMessage, err error) {
 		if errors.Is(err, lockagent.ErrStoreUnavailable) {
 			refused++
@@ -296,9 +296,9 @@ func TestStaleCalls(t *testing.T) {
 	}}, {made: now}}
 	b.dropStale(30 * time.Second)
 	unavailable := lockagent.ErrStoreUnavailable.Error()
-	expect(t, "acquisitions", b.acquired, unavailable, "nothing")
+	expect(t, "acquires", b.acquired, unavailable, "nothing")
 	expect(t, "releases", b.released, unavailable)
-	if refused != 1 || len(b.calls) != 1 || len(b.acquisitions) != 1 || len(b.departures) != 0 {
-		t.Errorf("%d calls were refused; left are %d, %d and %d", refused, len(b.calls), len(b.acquisitions), len(b.departures))
+	if refused != 1 || len(b.calls) != 1 || len(b.acquires) != 1 || len(b.releases) != 0 {
+		t.Errorf("%d calls were refused; left are %d, %d and %d", refused, len(b.calls), len(b.acquires), len(b.releases))
 	}
 }

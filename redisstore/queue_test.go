@@ -53,7 +53,7 @@ func TestLayoutOfAQueue(t *testing.T) {
 			t.Errorf("released %+v and passed on %+v, want %+v", released, pass, want)
 		}
 		if got, want := keys(server), sorted([]string{
-			string(name), "lockagent_clock", "lockagent_incarnation", "lockagent_queues", "lockagent_token" + suffix, doneKey(released),
+			string(name), "lockagent_clock", "lockagent_incarnation", "lockagent_queues", "lockagent_token" + suffix, releasedKey(released),
 		}); !reflect.DeepEqual(got, want) {
 			t.Errorf("the keys are %q, want %q", got, want)
 		}

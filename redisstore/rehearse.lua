@@ -37,7 +37,6 @@ if ARGV[3] then
   redis.call('DEL', key)
   redis.call('ZADD', key, 'NX', 1, 'rehearsal')
   redis.call('ZSCORE', key, 'rehearsal')
-  redis.call('ZCARD', key)
   redis.call('ZREM', key, 'rehearsal')
   redis.call('ZPOPMIN', key)
   redis.call('PUBSUB', 'NUMSUB', ARGV[2])

@@ -5,7 +5,7 @@
 -- KEYS[n+1], [n+2]  what the agent released in even and in odd minutes: hashes of the
 --             last tenure by lock, as "<number>:<released>:<time>:<others>", released being
 --             2 if the lock was passed on. The field '' is "<number>:<time>", the greatest
---             number in the hash, and the second of the last change
+--             number in the hash, and the latest second in which it was changed
 -- KEYS[n+3]   is there if some lock has a queue; none where there are no queues
 -- ARGV[1]     "<agent>:", which with its number is a tenure
 -- ARGV[2]     the zeros that make 19 digits of a number
@@ -49,12 +49,14 @@ local n = (#ARGV - 7 - ARGV[7]) / 2
 local second = time[1] % release_retention -- of the minute
 local parity = (time[1] - second) / release_retention % 2
 local recent, before = KEYS[n + 1 + parity], KEYS[n + 2 - parity]
-local greatest = call('HGET', recent, '')
+local greatest, changed = call('HGET', recent, ''), time[1]
 if not greatest or string.sub(greatest, 21) + second < time[1] + 0 then -- it is later if the clock was set back
   greatest = '0000000000000000000'
   call('UNLINK', recent) -- it may be large
   pcall('HSET', recent, '', greatest .. ':' .. time[1])
   call('EXPIRE', recent, 3 * release_retention)
+elseif string.sub(greatest, 21) > changed then -- what was released then must not be forgotten earlier
+  changed = string.sub(greatest, 21)
 end
 local old = greatest > ARGV[3] -- then some lock may have a later record
 greatest = string.sub(greatest, 1, 19)
@@ -159,7 +161,7 @@ local function withdraw(i, lock, tenure, number, record)
     if number > greatest then
       greatest = number
     end
-    local kept = pcall('HSET', recent, '', greatest .. ':' .. time[1], lock, record)
+    local kept = pcall('HSET', recent, '', greatest .. ':' .. changed, lock, record)
     if type(kept) == 'table' then
       reply[length + 1], reply[length + 2], reply[length + 3] = i, -1, kept.err
       length = length + 3
@@ -228,7 +230,7 @@ for i = 1, n do
   end
 end
 if size > 3 then
-  fields[3] = greatest .. ':' .. time[1]
+  fields[3] = greatest .. ':' .. changed
   pcall('HSET', unpack(fields)) -- what cannot be remembered has been released all the same
 end
 if length == 1 then

@@ -90,7 +90,7 @@ func TestUnlikeLocksInABatch(t *testing.T) {
 	clock.travel(t, server, "")
 
 	wishes := []lockagent.AcquireRequest{
-		{Name: "short", Lease: time.Second, Tokens: 1},
+		{Name: "short", Lease: 10 * time.Second, Tokens: 1},
 		{Name: "plain", Lease: time.Minute, Tokens: 1},
 		{Name: "with a past floor", Lease: time.Minute, Tokens: 1, Floor: now},
 		{Name: "with many tokens", Lease: time.Minute, Tokens: 1000},
@@ -142,7 +142,7 @@ func TestNumbersOfManyLengths(t *testing.T) {
 			wants = append(wants, want)
 		}
 		b.travel(t, server, "")
-		expect(t, "acquisitions", b.acquired, wants...)
+		expect(t, "acquires", b.acquired, wants...)
 	}
 	release := func() {
 		var b batch
@@ -162,7 +162,7 @@ func TestNumbersOfManyLengths(t *testing.T) {
 	var b batch
 	b.acquire("another", one, 5)
 	b.travel(t, server, "")
-	expect(t, "acquisitions", b.acquired, "granted")
+	expect(t, "acquires", b.acquired, "granted")
 }
 
 // Tokens grow although the clock of the server has been set back, by little or much.
@@ -202,7 +202,7 @@ func TestAReleaseIsHeardByPattern(t *testing.T) {
 		b = batch{packer: p}
 		for i, name := range []lockagent.Name{"1", "2"} {
 			b.release(name, one, number)
-			b.departures[i].done = wrap(b.departures[i].done, func(r lockagent.ReleaseReply) {
+			b.releases[i].done = wrap(b.releases[i].done, func(r lockagent.ReleaseReply) {
 				if r.Others != listeners {
 					t.Errorf("%d others heard of a release, want %d", r.Others, listeners)
 				}
@@ -216,5 +216,37 @@ func TestAReleaseIsHeardByPattern(t *testing.T) {
 		}
 		b.travel(t, server, "")
 		expect(t, "releases", b.released, "true", "true")
+	}
+}
+
+// What was released before the clock of the server was set back is not forgotten earlier
+// for that.
+func TestReleasesAreKeptWhenTheClockIsSetBack(t *testing.T) {
+	server := redistest.Start(t)
+	later := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
+	for _, key := range []string{"lockagent_even:", "lockagent_odd:"} {
+		server.Do("HSET", key+string(one), "", "0000000000000000007:"+later, "orders", "0000000000000000007:1:1000000:0")
+	}
+	for _, held := range []bool{true, false} { // released, and withdrawn
+		var b batch
+		if held {
+			b.acquire("another", one, 8)
+			b.travel(t, server, "")
+			b = batch{}
+		}
+		b.release("another", one, 8)
+		b.travel(t, server, "")
+		found := 0
+		for _, key := range []string{"lockagent_even:", "lockagent_odd:"} {
+			mark := server.Do("HGET", key+string(one), "")
+			if mark == "0000000000000000008:"+later && server.Do("HEXISTS", key+string(one), "orders") == int64(1) {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("held %v: no hash has the later time, and what was released before", held)
+		}
+		server.Do("HDEL", "lockagent_even:"+string(one), "another")
+		server.Do("HDEL", "lockagent_odd:"+string(one), "another")
 	}
 }

@@ -91,7 +91,7 @@ func (s *subscriptions) add(name lockagent.Name, f func(*lockagent.Pass)) (cance
 // and starts that if need be. It expects mu to be held.
 func (s *subscriptions) assign(t *topic) {
 	if t.link == nil {
-		at := s.wire.place(t.slot)
+		at := s.wire.node(t.slot)
 		l := s.links[at]
 		if l == nil {
 			l = newLink(s, at)

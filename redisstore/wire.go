@@ -15,12 +15,12 @@ import (
 
 // wire is how messages travel: to all nodes, or sharded.
 type wire interface {
-	// place is the node that has the messages of a slot, and empty if any node
+	// node is the address of the node that has the messages of a slot, and empty if any node
 	// has them, or none that is known.
-	place(slot uint16) string
-	// locate finds out anew what place returns, for all slots, but takes special
+	node(slot uint16) string
+	// locate finds out anew what node returns, for all slots, but takes special
 	// care of that of a lock, unless its name is empty. If it cannot, it leaves it as
-	// it was: it is called again when there is no connection to that place.
+	// it was: it is called again when there is no connection to that node.
 	locate(ctx context.Context, lock lockagent.Name)
 	// connect opens a connection to a node.
 	connect(at string) (rueidis.DedicatedClient, error)
@@ -32,7 +32,7 @@ type wire interface {
 // all of its nodes.
 type classicWire struct{ client rueidis.Client }
 
-func (classicWire) place(uint16) string { return "" }
+func (classicWire) node(uint16) string { return "" }
 
 func (classicWire) locate(context.Context, lockagent.Name) {}
 
@@ -67,7 +67,7 @@ type owner struct {
 	addr        string
 }
 
-func (w *shardedWire) place(slot uint16) string {
+func (w *shardedWire) node(slot uint16) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i, found := slices.BinarySearchFunc(w.owners, slot, func(o owner, slot uint16) int {

@@ -27,11 +27,11 @@ func TestOwnedBy(t *testing.T) {
 func TestPlace(t *testing.T) {
 	w := &shardedWire{owners: []owner{{0, 9, "a"}, {10, 10, "b"}, {20, 29, "a"}}}
 	for slot, want := range map[uint16]string{0: "a", 9: "a", 10: "b", 11: "", 19: "", 20: "a", 29: "a", 30: "", 16383: ""} {
-		if got := w.place(slot); got != want {
+		if got := w.node(slot); got != want {
 			t.Errorf("slot %d is at %q, want %q", slot, got, want)
 		}
 	}
-	if got := new(shardedWire).place(0); got != "" {
+	if got := new(shardedWire).node(0); got != "" {
 		t.Errorf("a slot that nobody knows of is at %q", got)
 	}
 }

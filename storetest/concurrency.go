@@ -175,8 +175,7 @@ func (p *party) enter(place *place, number uint64, reply lockagent.AcquireReply)
 		p.t.Errorf("lock %q: token %d after token %d", place.name, reply.Token, last)
 	}
 	place.visits.Add(1)
-	time.Sleep(time.Millisecond) // the visit: others come in meanwhile if they can
-	seen, err := Inspect(p.t, p.store, place.name)
+	seen, err := Inspect(p.t, p.store, place.name) // the visit: others come in meanwhile if they can
 	if err != nil || seen.Holder != p.tenure(number).String() {
 		p.t.Errorf("Inspect(%q) = %+v, %v, while %s has the lock", place.name, seen, err, p.tenure(number))
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// rueidisPool is redsync on rueidis. It stands in for redsync's own adapter, whose
-// rueidiscompat module of this version is not on every module proxy, and does what
+// rueidisPool is redsync on rueidis. It stands in for redsync's own adapter, and does what
 // that does with a layer less.
 type rueidisPool struct{ client rueidis.Client }
 

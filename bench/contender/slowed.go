@@ -8,8 +8,8 @@ import (
 
 // Slowed is a contender that wastes a part of the time in which it does a cycle, to
 // see that a measurement notices: of all that its goroutines do in a second, so that
-// the waste of many on few cores is no more than that of one. How long that is it finds out in its first run,
-// which it does not slow, unless it is told.
+// the waste of many on few cores is no more than that of one. Unless it is told how long
+// that is, it finds it out in its first run, which it does not slow.
 type Slowed struct {
 	Contender
 	// Part is what is wasted, of the time without the waste.

@@ -75,13 +75,13 @@ func openLocks(b *testing.B, cfg channelapi.Config) *channelapi.Locks {
 	return locks
 }
 
-func cycle(b *testing.B, l *channelapi.Lock) {
-	g := <-l.Acquire(context.Background())
-	if err := g.Err(); err != nil {
+func cycle(ctx context.Context, b *testing.B, l *channelapi.Lock) {
+	g, err := l.Lock(ctx)
+	if err != nil {
 		b.Error(err)
 		return
 	}
-	if err := <-g.Release(context.Background()); err != nil {
+	if err := g.Unlock(ctx); err != nil {
 		b.Error(err)
 	}
 }
@@ -97,13 +97,15 @@ func BenchmarkCycle(b *testing.B) {
 			for range c.agents {
 				agents = append(agents, openLocks(b, channelapi.Config{Store: openStore(b, server)}))
 			}
+			ctx, cancel := context.WithCancel(b.Context()) // as most contexts are
+			defer cancel()
 			charge(b, server, b.N, func() {
 				var all sync.WaitGroup
 				for g := range c.agents * c.goroutines {
 					all.Go(func() {
 						lock := agents[g%c.agents].Lock(lockagent.Name(fmt.Sprint("own/", g)))
 						for i := g; i < b.N; i += c.agents * c.goroutines {
-							cycle(b, lock)
+							cycle(ctx, b, lock)
 						}
 					})
 				}
@@ -131,7 +133,7 @@ func BenchmarkRivals(b *testing.B) {
 		for r, lock := range rivals {
 			all.Go(func() {
 				for i := r; i < b.N; i += len(rivals) {
-					cycle(b, lock)
+					cycle(b.Context(), b, lock)
 				}
 			})
 		}

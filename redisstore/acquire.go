@@ -13,18 +13,18 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// acquisition is one call of Acquire.
-type acquisition struct {
+// acquireCall is one call of Acquire.
+type acquireCall struct {
 	req  lockagent.AcquireRequest
 	slot uint16
 	made time.Time
 	done func(lockagent.AcquireReply, error)
 }
 
-func (a acquisition) party() party { return partyOf(a.slot, a.req.Tenure) }
+func (c acquireCall) party() party { return partyOf(c.slot, c.req.Tenure) }
 
 // acquire makes c the call that acquires locks, see acquire.lua.
-func (p *packer) acquire(c *call, batch []acquisition) *call {
+func (p *packer) acquire(c *call, batch []acquireCall) *call {
 	p.text.begin()
 	common := *usual(batch) // but for the floor
 	common.Floor = 0
@@ -47,7 +47,7 @@ func (p *packer) acquire(c *call, batch []acquisition) *call {
 		c.args = append(c.args, p.text.number(batch[i].req.Tenure.Number))
 	}
 	p.addUncommon(c, &common, batch)
-	in := place{cluster: p.cluster, slot: batch[0].slot}
+	in := home{cluster: p.cluster, slot: batch[0].slot}
 	even, odd := p.text.releasedKeys(common.Tenure.Agent, in)
 	c.keys = append(c.keys, p.text.clockKey(in), even, odd)
 	if !p.cluster {
@@ -64,7 +64,7 @@ func (p *packer) acquire(c *call, batch []acquisition) *call {
 
 // usual is a request that has the lease and the tokens of most, if most have the same: the
 // winner of the vote of Boyer and Moore.
-func usual(batch []acquisition) *lockagent.AcquireRequest {
+func usual(batch []acquireCall) *lockagent.AcquireRequest {
 	var leader *lockagent.AcquireRequest
 	votes := 0
 	for i := range batch {
@@ -86,7 +86,7 @@ func usual(batch []acquisition) *lockagent.AcquireRequest {
 func (p *packer) isPast(t lockagent.Token) bool { return t <= lockagent.Token(p.latest) }
 
 // addUncommon adds what some of the locks have for themselves.
-func (p *packer) addUncommon(c *call, common *lockagent.AcquireRequest, batch []acquisition) {
+func (p *packer) addUncommon(c *call, common *lockagent.AcquireRequest, batch []acquireCall) {
 	const count = 6 // is where their number goes
 	n := 0
 	for i := range batch {
@@ -100,7 +100,7 @@ func (p *packer) addUncommon(c *call, common *lockagent.AcquireRequest, batch []
 }
 
 // addQueueing adds which of the tenures ask for a place in a queue, or may have one.
-func (p *packer) addQueueing(c *call, batch []acquisition) {
+func (p *packer) addQueueing(c *call, batch []acquireCall) {
 	none := len(c.args)
 	for i := range batch {
 		req := &batch[i].req
@@ -120,11 +120,11 @@ func (p *packer) addQueueing(c *call, batch []acquisition) {
 }
 
 // acquired answers the calls that were made together.
-func (p *packer) acquired(batch []acquisition, epoch uint64, m rueidis.RedisMessage, err error) {
+func (p *packer) acquired(batch []acquireCall, epoch uint64, m rueidis.RedisMessage, err error) {
 	if errors.Is(err, lockagent.ErrNotPermitted) && len(batch) > 1 {
 		// One lock that the user may not touch must not fail the others.
 		for _, a := range batch {
-			p.send(p.acquire(new(call), []acquisition{a}))
+			p.send(p.acquire(new(call), []acquireCall{a}))
 		}
 		return
 	}
@@ -140,11 +140,11 @@ func (p *packer) acquired(batch []acquisition, epoch uint64, m rueidis.RedisMess
 		})
 		return
 	}
-	if first := p.acquisitions[0].reply; first.Incarnation != "" {
+	if first := p.acquires[0].reply; first.Incarnation != "" {
 		p.incarnations.observe(first.Incarnation, first.At, epoch)
 	}
 	each(len(batch), func(i int) {
-		o := &p.acquisitions[i]
+		o := &p.acquires[i]
 		if p.queues {
 			p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, o.reply.Queued)
 		}
@@ -185,13 +185,13 @@ func (p *packer) parseAcquired(m rueidis.RedisMessage, n int) error {
 		r.err = errors.New("it names no incarnation")
 	}
 	common := lockagent.AcquireReply{Granted: true, Token: lockagent.Token(first), At: lockagent.StoreTime(at), Incarnation: incarnation}
-	p.acquisitions = p.acquisitions[:0]
+	p.acquires = p.acquires[:0]
 	for i := range n {
 		o := outcome[lockagent.AcquireReply]{reply: common}
 		if r.isAbout(i) {
 			o.err = parseAcquire(&r, &o.reply)
 		}
-		p.acquisitions = append(p.acquisitions, o)
+		p.acquires = append(p.acquires, o)
 	}
 	if err := r.end(); err != nil {
 		return err

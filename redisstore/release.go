@@ -11,18 +11,18 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// departure is one call of Release.
-type departure struct {
+// releaseCall is one call of Release.
+type releaseCall struct {
 	req  lockagent.ReleaseRequest
 	slot uint16
 	made time.Time
 	done func(lockagent.ReleaseReply, error)
 }
 
-func (d departure) party() party { return partyOf(d.slot, d.req.Tenure) }
+func (c releaseCall) party() party { return partyOf(c.slot, c.req.Tenure) }
 
 // release makes c the call that releases locks, see release.lua.
-func (p *packer) release(c *call, batch []departure) *call {
+func (p *packer) release(c *call, batch []releaseCall) *call {
 	p.text.begin()
 	tenure := batch[0].req.Tenure
 	least := tenure.Number
@@ -41,7 +41,7 @@ func (p *packer) release(c *call, batch []departure) *call {
 	if p.countsOthers {
 		p.addOwn(c, c.args[len(c.args)-len(batch):])
 	}
-	even, odd := p.text.releasedKeys(tenure.Agent, place{cluster: p.cluster, slot: batch[0].slot})
+	even, odd := p.text.releasedKeys(tenure.Agent, home{cluster: p.cluster, slot: batch[0].slot})
 	c.keys = append(c.keys, even, odd)
 	if p.queues {
 		c.keys = append(c.keys, queuesKey)
@@ -73,11 +73,11 @@ func (p *packer) addOwn(c *call, channels []string) {
 }
 
 // released answers the calls that were made together.
-func (p *packer) released(batch []departure, m rueidis.RedisMessage, err error) {
+func (p *packer) released(batch []releaseCall, m rueidis.RedisMessage, err error) {
 	if errors.Is(err, lockagent.ErrNotPermitted) && len(batch) > 1 {
 		// One lock that the user may not touch must not fail the others.
 		for _, d := range batch {
-			p.send(p.release(new(call), []departure{d}))
+			p.send(p.release(new(call), []releaseCall{d}))
 		}
 		return
 	}
@@ -89,7 +89,7 @@ func (p *packer) released(batch []departure, m rueidis.RedisMessage, err error) 
 		return
 	}
 	each(len(batch), func(i int) {
-		o := &p.departures[i]
+		o := &p.releases[i]
 		if p.queues {
 			p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, false)
 		}
@@ -103,13 +103,13 @@ func (p *packer) parseReleased(m rueidis.RedisMessage, n int) error {
 	at, err := strconv.ParseInt(r.text(), 10, 64)
 	r.err = cmp.Or(r.err, err)
 	common := lockagent.ReleaseReply{Released: true, At: lockagent.StoreTime(at), Others: p.unwoken()}
-	p.departures = p.departures[:0]
+	p.releases = p.releases[:0]
 	for i := range n {
 		o := outcome[lockagent.ReleaseReply]{reply: common}
 		if r.isAbout(i) {
 			o.reply, o.err = parseRelease(&r, common.At)
 		}
-		p.departures = append(p.departures, o)
+		p.releases = append(p.releases, o)
 	}
 	if err := r.end(); err != nil {
 		return err
