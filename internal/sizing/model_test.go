@@ -36,22 +36,29 @@ func (f fleet) period() time.Duration { return f.lease / 3 }
 // renewals is how many locks are renewed in a second by one host.
 func (f fleet) renewals() float64 { return float64(f.locks) / f.period().Seconds() }
 
-// company is how many locks one command renews: the first waits for others to
-// come, until it has waited long enough or the command is full.
-func (f fleet) company() float64 {
-	wait := min(renewals.MaxWait, f.lease/30)
-	return min(1+f.renewals()*wait.Seconds(), renewals.Most)
+// beat is how far apart the instants are at which the locks of one host are renewed.
+func (f fleet) beat() time.Duration { return f.lease / 300 }
+
+// company is how many locks one command renews, unless it is full: those of a beat, and
+// perhaps those of the next, for which the first waits just as long as a beat is.
+func (f fleet) company() (least, most float64) {
+	once := f.renewals() * f.beat().Seconds()
+	return min(max(1, once), renewals.Most), min(1+2*once, renewals.Most)
 }
 
 // renewCommands is how many commands one host renews its locks with in a second,
 // if their renewals are spread over the period.
-func (f fleet) renewCommands() float64 { return f.renewals() / f.company() }
+func (f fleet) renewCommands() (least, most float64) {
+	few, many := f.company()
+	return f.renewals() / many, f.renewals() / few
+}
 
 // inStep is how many commands one host renews its locks with in a second, if they were
 // all begun at one instant: their renewals are scattered over half of the period.
-func (f fleet) inStep() float64 {
+func (f fleet) inStep() (least, most float64) {
 	f.locks *= 2
-	return f.renewCommands() / 2
+	least, most = f.renewCommands()
+	return least / 2, most / 2
 }
 
 // A hold of a lock that nobody else wants is an acquire and a release, and four
