@@ -12,7 +12,9 @@ import (
 // which is a good part of what a call costs that nobody contends with.
 //
 // Make one with [NewErrand] for each call; the zero Errand is of no use. It is safe for
-// concurrent use.
+// concurrent use. A store in which something was left may keep all other calls waiting
+// until Finish: it has to follow the call, in the same goroutine and with nothing in
+// between.
 type Errand struct {
 	context.Context
 

@@ -162,7 +162,9 @@ func (g Grant) Release(ctx context.Context) <-chan error {
 
 // Unlock is [Grant.Release] for callers who wait for the outcome. If ctx ends
 // first it returns the cause of ctx, and the release goes on without the caller:
-// a cancelled ctx still releases.
+// a cancelled ctx still releases. The caller may be the one who makes the exchange with
+// the server; if that falls silent meanwhile, Unlock returns up to a tenth of a second
+// after the end of ctx.
 func (g Grant) Unlock(ctx context.Context) error {
 	done := g.releaseAndHelp(ctx)
 	select {

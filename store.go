@@ -15,7 +15,7 @@ import (
 // Every call is asynchronous: the method returns without waiting for the store,
 // and done is called exactly once, from any goroutine, possibly before the
 // method has returned. done must not block. No call needs a goroutine of its
-// own. The context carries values only (a trace), or is an [Errand], in which the store
+// own. The context carries values only: a trace, or an [Errand], in which the store
 // may leave work to the caller. A store bounds the time of a call by itself and reports
 // [ErrStoreUnavailable] when the bound is passed.
 //

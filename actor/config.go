@@ -39,7 +39,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	// Lease is the lease of locks that are kept: it is renewed when a third of it
-	// has passed, and a holder that dies blocks others for at most as long. At
+	// has passed, the first time up to a sixth of it earlier, and a holder that dies blocks others for at most as long. At
 	// least 10 ms. Shorter frees dead holders' locks sooner, longer survives longer
 	// outages of the store. Defaults to DefaultLease.
 	Lease time.Duration

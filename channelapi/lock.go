@@ -42,7 +42,9 @@ func (l *Lock) ask(ctx context.Context, req actor.Request) <-chan lockagent.Gran
 
 // Lock is [Lock.Acquire] for callers who wait for the grant. The error is that of
 // [lockagent.Grant.Err]; it is the cause of ctx also if the lock was granted but
-// ctx ended before the caller could be given it.
+// ctx ended before the caller could be given it. The caller may be the one who makes the
+// exchange with the server; if that falls silent meanwhile, Lock returns up to a tenth of a
+// second after the end of ctx.
 func (l *Lock) Lock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant, error) {
 	var req actor.Request
 	if err := applyAll(&req, opts); err != nil {

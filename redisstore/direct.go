@@ -11,8 +11,8 @@ import (
 )
 
 // A lane has one exchange under way at a time. Where it has a connection of its
-// own, its goroutine writes to it and reads from it directly, without those of the
-// client in between. The client does so as long as nobody else uses the connection,
+// own, whoever serves it writes and reads directly, without the goroutines of the client
+// in between. The client does so as long as nobody else uses the connection,
 // and as no call has a context that can be cancelled. So such a connection is not
 // probed while nobody calls, and nobody notices if it is lost meanwhile: it is
 // looked at before each exchange.

@@ -33,8 +33,9 @@
 //
 //   - Every call is made by a script, so it happens at once or not at all, and on the
 //     server's clock only. A call that was made alone is one command. Calls that
-//     come while others are under way travel together: those that acquire are one
-//     command, and so are those that release; in a Cluster one for each slot.
+//     come while others are under way travel together: as a rule those that acquire
+//     are one command for an agent, and so are those that release; in a Cluster one
+//     for each slot.
 //     Renewals are gathered, up to 100 in one command. The failure of one never
 //     touches its neighbours.
 //   - A call is answered within [Config.CallTimeout], and at once when the store is
@@ -43,7 +44,8 @@
 //   - Servers that were restarted, or had their scripts flushed, get the scripts
 //     again with the next call.
 //   - Calls have a connection of their own, except in a Cluster and with Sentinels. It
-//     is looked at before it is used, so that no call suffers for its loss meanwhile.
+//     is looked at before it is used, where the system lets it be (not on Windows), so
+//     that no call suffers for its loss meanwhile.
 //   - All subscriptions of a store share one connection and one goroutine; with
 //     sharded messages, one for each node. When it is lost, it is made again within
 //     about a second of the server being back, everything is subscribed again, and
