@@ -140,7 +140,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "a context that ended stops no call",
-		says: "The context carries values only (a trace)",
+		says: "The context carries values only",
 		prove: func(t *testing.T, h *Harness) {
 			one, _ := h.pair(t)
 			ctx, cancel := context.WithCancel(context.Background())
