@@ -63,6 +63,7 @@ type lane struct {
 	packer packer
 	life   context.Context // done when the store is closed
 	bound  time.Duration   // of a call, from when it was made
+	quick  time.Duration   // below which an exchange is left to a caller, if the last one took so long
 	dialer *dialer         // of the client's connections
 
 	reply [1]rueidis.RedisResult // to an exchange of one command
@@ -81,7 +82,7 @@ type lane struct {
 }
 
 func newLane(life context.Context, client rueidis.Client, direct bool, bound time.Duration, dialer *dialer) *lane {
-	l := &lane{client: client, direct: direct, life: life, bound: bound, dialer: dialer}
+	l := &lane{client: client, direct: direct, life: life, bound: bound, quick: quick, dialer: dialer}
 	l.work.L = &l.mu
 	return l
 }
@@ -120,7 +121,7 @@ func put[T any](ctx context.Context, l *lane, queue *[]T, c T) bool {
 	*queue = append(*queue, c)
 	switch {
 	case l.busy: // whoever serves sees to it
-	case l.direct && l.answered && l.took < quick && lockagent.LeaveToCaller(ctx, l.help):
+	case l.direct && l.answered && l.took < l.quick && lockagent.LeaveToCaller(ctx, l.help):
 		l.busy = true
 	default:
 		l.work.Signal()
@@ -155,9 +156,9 @@ func (l *lane) run(runs *sync.WaitGroup) {
 	closed = true
 }
 
-// An exchange is left to a caller if the last one was quick. If the next one is not, and
-// the caller loses interest, that is found out when it has taken as long as patience, or
-// another time as long.
+// An exchange is left to a caller if the last one took less than quick. If the next one takes
+// longer, and the caller loses interest, that is found out when it has taken as long as
+// patience, or another time as long.
 const (
 	quick    = 5 * time.Millisecond
 	patience = 50 * time.Millisecond

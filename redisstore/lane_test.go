@@ -47,7 +47,7 @@ func openLane(t *testing.T) (l *lane, g *gate, end func()) {
 	t.Cleanup(end)
 	l = newLane(life, g, true, 4*storetest.Patience, new(dialer))
 	l.packer = *newTestPacker()
-	l.answered = true
+	l.answered, l.quick = true, storetest.Patience
 	return l, g, end
 }
 
@@ -301,6 +301,36 @@ func TestNeighboursOfAStaleCallThatEndsItsGoroutine(t *testing.T) {
 	}
 	if err := receive(t, "the answer to a fresh call", fresh); err != nil {
 		t.Error(err)
+	}
+	l.close()
+	end()
+	runs.Wait()
+}
+
+// A caller who may lose interest would have to wait for an exchange that is slow, or that
+// has to dial first.
+func TestWhatIsNotLeftToACaller(t *testing.T) {
+	l, g, end := openLane(t)
+	var runs sync.WaitGroup
+	runs.Go(func() { l.run(&runs) })
+	for what, unfit := range map[string]func(){
+		"slow":        func() { l.took = l.quick },
+		"unconnected": func() { l.answered = false },
+		"shared":      func() { l.direct = false },
+	} {
+		l.mu.Lock()
+		l.took, l.answered, l.direct = 0, true, true
+		unfit()
+		l.mu.Unlock()
+		e := lockagent.NewErrand(t.Context())
+		answers := ask(e, l, lockagent.Name(what))
+		if !lockagent.LeaveToCaller(e, func(context.Context) {}) {
+			t.Errorf("%s: the exchange was left to the caller", what)
+		}
+		g.goOn <- struct{}{}
+		if err := receive(t, "the answer", answers); err != nil {
+			t.Error(err)
+		}
 	}
 	l.close()
 	end()
