@@ -2,7 +2,6 @@ package lockagent
 
 import (
 	"fmt"
-	"math"
 )
 
 // ParseAgentID checks s and returns it as an [AgentID]. It returns an
@@ -33,8 +32,8 @@ func (t Tenure) Check() error {
 	if _, err := ParseAgentID(string(t.Agent)); err != nil {
 		return err
 	}
-	if t.Number < 1 || t.Number > math.MaxInt64 {
-		return &OptionError{Option: "tenure", Reason: fmt.Sprintf("number %d is not between 1 and %d; count the agent's tenures of the lock from 1", t.Number, math.MaxInt64)}
+	if t.Number < 1 || t.Number > MaxTenure {
+		return &OptionError{Option: "tenure", Reason: fmt.Sprintf("number %d is not between 1 and %d; count the agent's tenures of the lock from 1", t.Number, uint64(MaxTenure))}
 	}
 	return nil
 }
@@ -48,11 +47,8 @@ func (r AcquireRequest) Check() error {
 	if err := CheckLease(r.Lease); err != nil {
 		return err
 	}
-	switch {
-	case r.Tokens < 1:
-		return &OptionError{Option: "tokens", Reason: fmt.Sprintf("%d is less than 1; ask for one token for each hold", r.Tokens)}
-	case r.Floor >= MaxToken || Token(r.Tokens) > MaxToken-r.Floor:
-		return &OptionError{Option: "floor", Reason: fmt.Sprintf("there are no %d tokens above %d; the greatest is %d", r.Tokens, r.Floor, MaxToken)}
+	if r.Floor >= MaxToken {
+		return &OptionError{Option: "floor", Reason: fmt.Sprintf("there is no token above %d; the greatest is %d", r.Floor, MaxToken)}
 	}
 	return nil
 }
@@ -66,7 +62,15 @@ func (r RenewRequest) Check() error {
 }
 
 // Check is like [AcquireRequest.Check].
-func (r ReleaseRequest) Check() error { return checkCall(r.Name, r.Tenure) }
+func (r ReleaseRequest) Check() error {
+	if err := checkCall(r.Name, r.Tenure); err != nil {
+		return err
+	}
+	if r.Last > MaxToken {
+		return &OptionError{Option: "last", Reason: fmt.Sprintf("%d is no token; the greatest is %d", r.Last, MaxToken)}
+	}
+	return nil
+}
 
 func checkCall(name Name, tenure Tenure) error {
 	if _, err := ParseName(string(name)); err != nil {

@@ -2,7 +2,6 @@ package lockagent
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ func TestParseAgentID(t *testing.T) {
 
 func TestChecksOfStoreRequests(t *testing.T) {
 	tenure := Tenure{Agent: NewAgentID(), Number: 1}
-	good := AcquireRequest{Name: "n", Tenure: tenure, Lease: time.Second, Tokens: 1}
+	good := AcquireRequest{Name: "n", Tenure: tenure, Lease: time.Second}
 	change := func(f func(*AcquireRequest)) AcquireRequest {
 		r := good
 		f(&r)
@@ -35,16 +34,14 @@ func TestChecksOfStoreRequests(t *testing.T) {
 	}{
 		"as it should be":    {good, nil},
 		"the last token":     {change(func(r *AcquireRequest) { r.Floor = MaxToken - 1 }), nil},
-		"the last tenure":    {change(func(r *AcquireRequest) { r.Tenure.Number = math.MaxInt64 }), nil},
+		"the last tenure":    {change(func(r *AcquireRequest) { r.Tenure.Number = MaxTenure }), nil},
 		"no name":            {change(func(r *AcquireRequest) { r.Name = "" }), ErrBadName},
 		"no agent":           {change(func(r *AcquireRequest) { r.Tenure.Agent = "" }), ErrBadOption},
 		"no number":          {change(func(r *AcquireRequest) { r.Tenure.Number = 0 }), ErrBadOption},
-		"too great a number": {change(func(r *AcquireRequest) { r.Tenure.Number = math.MaxInt64 + 1 }), ErrBadOption},
+		"too great a number": {change(func(r *AcquireRequest) { r.Tenure.Number = MaxTenure + 1 }), ErrBadOption},
 		"no lease":           {change(func(r *AcquireRequest) { r.Lease = 0 }), ErrBadOption},
 		"too long a lease":   {change(func(r *AcquireRequest) { r.Lease = MaxLease + 1 }), ErrBadOption},
-		"no tokens":          {change(func(r *AcquireRequest) { r.Tokens = 0 }), ErrBadOption},
 		"nothing above":      {change(func(r *AcquireRequest) { r.Floor = MaxToken }), ErrBadOption},
-		"too little above":   {change(func(r *AcquireRequest) { r.Floor, r.Tokens = MaxToken-1, 2 }), ErrBadOption},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if err := test.req.Check(); !errors.Is(err, test.want) {

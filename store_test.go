@@ -8,9 +8,21 @@ import (
 )
 
 func TestTenureString(t *testing.T) {
-	tenure := lockagent.Tenure{Agent: "f47ac10b-58cc-4372-a567-0e02b2c3d479", Number: 1<<63 - 1}
-	if got, want := tenure.String(), "f47ac10b-58cc-4372-a567-0e02b2c3d479:9223372036854775807"; got != want {
+	tenure := lockagent.Tenure{Agent: "f47ac10b-58cc-4372-a567-0e02b2c3d479", Number: lockagent.MaxTenure}
+	if got, want := tenure.String(), "f47ac10b-58cc-4372-a567-0e02b2c3d479:9007199254740991"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestParseTenure(t *testing.T) {
+	good := lockagent.Tenure{Agent: "web-1", Number: 42}
+	if got, ok := lockagent.ParseTenure(good.String()); !ok || got != good {
+		t.Errorf("ParseTenure(%q) = %v, %v", good, got, ok)
+	}
+	for _, bad := range []string{"", "web-1", "web-1:", ":42", "web-1:0", "web-1:042", "web-1:+42", "web-1:42:write", "web 1:42", "web-1:9007199254740992", "web-1:-3"} {
+		if got, ok := lockagent.ParseTenure(bad); ok {
+			t.Errorf("ParseTenure(%q) = %v, want none", bad, got)
+		}
 	}
 }
 
