@@ -19,6 +19,7 @@ type canned struct {
 	ctx    context.Context // of the last call
 	closed bool
 	woken  int
+	heard  int
 	resets int
 }
 
@@ -47,9 +48,14 @@ func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, done func(lockag
 	done(lockagent.Inspection{Held: c.yes}, c.err)
 }
 
-func (c *canned) Subscribe(_ lockagent.Name, wake func(*lockagent.Pass)) func() {
-	wake(nil)
+func (c *canned) Subscribe(_ lockagent.Name, wake func()) func() {
+	wake()
 	return func() { c.woken++ }
+}
+
+func (c *canned) Listen(_ lockagent.AgentID, hear func(lockagent.Message)) func() {
+	hear(lockagent.Message{})
+	return func() { c.heard++ }
 }
 
 func (c *canned) OnReset(f func(lockagent.Reset)) func() {
@@ -183,13 +189,14 @@ func TestNoSystemUnlessConfigured(t *testing.T) {
 func TestTheRestPassesThrough(t *testing.T) {
 	next := &canned{}
 	s := Store(next, newRig(t).Config)
-	var woken, reset bool
-	s.Subscribe("l", func(*lockagent.Pass) { woken = true })()
+	var woken, heard, reset bool
+	s.Subscribe("l", func() { woken = true })()
+	s.Listen("a", func(lockagent.Message) { heard = true })()
 	s.OnReset(func(lockagent.Reset) { reset = true })()
 	if err := s.Close(); err == nil || err.Error() != "closing" {
 		t.Errorf("close returned %v", err)
 	}
-	if !woken || !reset || next.woken != 1 || next.resets != 1 || !next.closed {
-		t.Errorf("woken %v, reset %v, next %+v", woken, reset, next)
+	if !woken || !heard || !reset || next.woken != 1 || next.heard != 1 || next.resets != 1 || !next.closed {
+		t.Errorf("woken %v, heard %v, reset %v, next %+v", woken, heard, reset, next)
 	}
 }

@@ -73,16 +73,23 @@ func (l *link) Release(ctx context.Context, req lockagent.ReleaseRequest, done f
 	l.Store.Release(ctx, req, done)
 }
 
-func (l *link) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) func() {
+func (l *link) Subscribe(name lockagent.Name, wake func()) func() {
 	l.reach(subscribe, name)
-	cancel := l.Store.Subscribe(name, func(p *lockagent.Pass) {
+	cancel := l.Store.Subscribe(name, func() {
 		l.meter.count(name, message)
-		wake(p)
+		wake()
 	})
 	return func() {
 		l.reach(unsubscribe, name)
 		cancel()
 	}
+}
+
+func (l *link) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+	return l.Store.Listen(agent, func(m lockagent.Message) {
+		l.meter.count(m.Name, message)
+		hear(m)
+	})
 }
 
 // OnReset is for the one agent of the link.

@@ -183,7 +183,7 @@ type keeper struct {
 func (k *keeper) acquire(b *testing.B) {
 	for _, name := range k.names {
 		k.under.Add(1)
-		k.store.Acquire(b.Context(), lockagent.AcquireRequest{Name: name, Tenure: k.tenure, Lease: time.Hour, Tokens: 1}, func(r lockagent.AcquireReply, err error) {
+		k.store.Acquire(b.Context(), lockagent.AcquireRequest{Name: name, Tenure: k.tenure, Lease: time.Hour}, func(r lockagent.AcquireReply, err error) {
 			if err != nil || !r.Granted {
 				b.Error(r, err)
 			}
