@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"container/list"
 	"crypto/rand"
 	"sync"
 	"time"
@@ -12,26 +11,24 @@ import (
 // memory is what several Stores share. Its methods expect mu to be held, except
 // those that say otherwise.
 type memory struct {
-	mu sync.Mutex // guards everything below, and Store.closed
+	mu sync.Mutex // guards everything below, and what changes in the Stores
 
-	started     time.Time // the clock counts from here, monotonically
+	clock       clock
 	incarnation string
-
-	// locks has the locks that anything is known of. Each has at least one memo,
-	// and is forgotten with its last one.
-	locks map[lockagent.Name]*lock
-	memos map[memoKey]*list.Element // the values are *memo
-	// byAge has all memos, the one that was touched longest ago first.
-	byAge *list.List
+	locks       map[lockagent.Name]*lock
+	withdrawn   map[claim]time.Time // until when that is remembered
+	most        int                 // of both, before the memory is tidied
 
 	subscriptions map[lockagent.Name][]*subscription
+	listeners     map[lockagent.AgentID][]*listener
 	hooks         []*resetHook
 }
 
 func newMemory() *memory {
 	m := &memory{
-		started:       time.Now(),
+		clock:         clock{started: time.Now()},
 		subscriptions: make(map[lockagent.Name][]*subscription),
+		listeners:     make(map[lockagent.AgentID][]*listener),
 	}
 	m.forget()
 	return m
@@ -39,32 +36,24 @@ func newMemory() *memory {
 
 // forget begins a new incarnation. Subscriptions belong to the Stores and stay.
 func (m *memory) forget() {
+	m.clock = clock{started: m.clock.started}
 	m.incarnation = rand.Text()
 	m.locks = make(map[lockagent.Name]*lock)
-	m.memos = make(map[memoKey]*list.Element)
-	m.byAge = list.New()
+	m.withdrawn = make(map[claim]time.Time)
+	m.most = fewest
 }
 
-// reset forgets and returns what the hooks are to be told. It takes mu.
-func (m *memory) reset() (lockagent.Reset, []*resetHook) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := m.storeTime(time.Now())
-	reset := lockagent.Reset{From: m.incarnation, Reason: "emptied", After: at, Before: at}
-	m.forget()
-	reset.To = m.incarnation
-	return reset, append([]*resetHook(nil), m.hooks...)
+// visit is one call in the memory: by whom and when, and who is told of it once mu is
+// free. The clock is read under mu, so instants have the order of the calls.
+type visit struct {
+	by       *Store
+	now      time.Time
+	woken    []*subscription
+	messages []hearing
 }
 
-// storeTime is now on the store's clock. It begins with the wall clock and then
-// follows the monotonic one, so that it never goes back and a lease takes as long
-// on it as it takes.
-func (m *memory) storeTime(now time.Time) lockagent.StoreTime {
-	return lockagent.StoreTime(m.started.UnixMicro()).Add(now.Sub(m.started))
-}
-
-// lock returns what is known of a lock at now. If that is nothing it is a free
-// lock, which touch makes known.
+// lock returns what is known of a lock. If that is nothing it is a free lock that the
+// memory does not keep.
 func (m *memory) lock(name lockagent.Name, now time.Time) *lock {
 	l := m.locks[name]
 	if l == nil {
@@ -74,103 +63,110 @@ func (m *memory) lock(name lockagent.Name, now time.Time) *lock {
 	return l
 }
 
-// acquire is made through the Store by.
-func (m *memory) acquire(req lockagent.AcquireRequest, now time.Time, by *Store) (lockagent.AcquireReply, error) {
-	m.sweep(now)
-	l := m.lock(req.Name, now)
-	reply := lockagent.AcquireReply{At: m.storeTime(now), Incarnation: m.incarnation}
-	switch {
-	case m.finished(req.Name, req.Tenure.Agent) >= req.Tenure.Number:
+// keep is lock for a lock that is going to change.
+func (m *memory) keep(name lockagent.Name, now time.Time) *lock {
+	if m.locks[name] == nil {
+		m.grow(now)
+		m.locks[name] = &lock{}
+	}
+	return m.lock(name, now)
+}
+
+func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+	if v.now.Before(m.withdrawn[claim{req.Name, req.Tenure}]) {
 		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
-	case l.value:
+	}
+	l := m.keep(req.Name, v.now)
+	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
-	case l.holder != nil && !l.heldBy(req.Tenure):
-		if req.Queue {
-			l.enqueue(place{req.Tenure, req.Tokens, by})
+	}
+	reply := lockagent.AcquireReply{Incarnation: m.incarnation}
+	if kept := l.turn.until.Sub(v.now); l.heldBy(req.Tenure) || !l.held() && kept <= 0 {
+		at := m.clock.begin(v.now, req.Floor)
+		if at == 0 {
+			return lockagent.AcquireReply{}, errNoTokens
 		}
-		reply.Holder, reply.Remaining = l.holder.String(), l.holder.remaining(now)
-		reply.Queued = l.place(req.Tenure) >= 0
-		return reply, nil
+		if !l.held() {
+			l.holder = holder{tenure: req.Tenure, count: 1, expires: v.now}
+		}
+		l.holder.extend(v.now, req.Lease)
+		l.dequeue(req.Tenure)
+		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+	} else {
+		reply.At, reply.Holder, reply.Remaining = m.clock.at(v.now), l.holder.String(), kept
+		if l.held() {
+			reply.Remaining = l.holder.remaining(v.now)
+		}
+		if req.Queue {
+			m.enqueue(v, req.Name, l, req.Tenure)
+		}
+		reply.Queued = l.placeOf(req.Tenure) >= 0
 	}
-	first, err := l.reserve(req.Tokens, req.Floor, reply.At)
-	if err != nil {
-		return lockagent.AcquireReply{}, err
+	if req.Queue {
+		reply.Outsiders = l.outsiders(m.subscribers(req.Name), v.by)
 	}
-	if l.holder == nil {
-		l.holder = &holder{tenure: req.Tenure, count: 1, expires: now}
-	}
-	l.holder.extend(now, req.Lease)
-	l.dequeue(req.Tenure)
-	m.touch(req.Name, req.Tenure.Agent, l, now)
-	reply.Granted, reply.Token = true, first
 	return reply, nil
 }
 
-func (m *memory) renew(req lockagent.RenewRequest, now time.Time) lockagent.RenewReply {
-	l := m.lock(req.Name, now)
+// errNoTokens can only be met after a floor near the greatest token.
+var errNoTokens = &lockagent.OptionError{Option: "floor", Reason: "the store has given out the greatest token; reset it, and use floors that were tokens"}
+
+func (m *memory) renew(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
+	l := m.lock(req.Name, v.now)
 	held := l.heldBy(req.Tenure)
 	if held {
-		l.holder.extend(now, req.Lease)
+		l.holder.extend(v.now, req.Lease)
 	}
-	return lockagent.RenewReply{Held: held, At: m.storeTime(now)}
+	return lockagent.RenewReply{Held: held, At: m.clock.at(v.now)}, nil
 }
 
-// release also returns the subscriptions to wake once mu is free, and what to wake
-// them with.
-func (m *memory) release(req lockagent.ReleaseRequest, now time.Time, by *Store) (lockagent.ReleaseReply, []*subscription, *lockagent.Pass) {
-	m.sweep(now)
-	l := m.lock(req.Name, now)
-	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.storeTime(now)}
-	var woken []*subscription
-	var pass *lockagent.Pass
+func (m *memory) release(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last))
+	l := m.lock(req.Name, v.now)
 	l.dequeue(req.Tenure)
-	if reply.Released {
-		l.holder = nil
+	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.clock.at(v.now)}
+	switch {
+	case reply.Released:
+		l.holder = holder{}
 		subs := m.subscribers(req.Name)
-		if pass, woken = m.passOn(req.Name, l, subs, by, now); pass != nil {
-			reply.Passed = true
+		if at := m.pass(v, req.Name, l, l.outsiders(subs, v.by)); at > 0 {
+			reply.Passed, reply.At = true, at // one ends when the other begins
 		} else {
-			woken, reply.Others = subs, otherStores(subs, by)
+			reply.Others = len(otherStores(subs, v.by))
+			v.wake(subs)
 		}
-	} else if known := m.recall(req.Name, req.Tenure.Agent); known != nil && known.number == req.Tenure.Number {
-		return known.reply, nil, nil
+	case req.Unanswered:
+		m.withdraw(claim{req.Name, req.Tenure}, v.now)
 	}
-	// An older number leaves the memo as it is, or a later tenure that was
-	// withdrawn could be granted after all.
-	if req.Tenure.Number > m.finished(req.Name, req.Tenure.Agent) {
-		remembered := m.touch(req.Name, req.Tenure.Agent, l, now)
-		remembered.number, remembered.reply = req.Tenure.Number, reply
-	}
-	return reply, woken, pass
+	return reply, nil
 }
 
-// breakLock also returns the subscriptions to wake once mu is free.
-func (m *memory) breakLock(name lockagent.Name, now time.Time) (lockagent.BreakReply, []*subscription, error) {
-	l := m.lock(name, now)
-	reply := lockagent.BreakReply{At: m.storeTime(now)}
+func (m *memory) breakLock(v *visit, name checkedName) (lockagent.BreakReply, error) {
+	l := m.lock(name.Name, v.now)
+	reply := lockagent.BreakReply{Broken: l.held(), At: m.clock.at(v.now)}
 	switch {
 	case l.value:
-		return lockagent.BreakReply{}, nil, lockagent.ErrWrongType
-	case l.holder == nil:
-		return reply, nil, nil
+		return lockagent.BreakReply{}, lockagent.ErrWrongType
+	case reply.Broken:
+		v.wake(m.subscribers(name.Name))
+		m.tell(v, lockagent.Message{Kind: lockagent.MessageBroken, Name: name.Name, Tenure: l.holder.tenure, At: reply.At})
+		l.holder = holder{}
 	}
-	l.holder = nil
-	reply.Broken = true
-	return reply, m.subscribers(name), nil
+	return reply, nil
 }
 
-func (m *memory) inspect(name lockagent.Name, now time.Time) (lockagent.Inspection, error) {
-	l := m.lock(name, now)
+func (m *memory) inspect(v *visit, name checkedName) (lockagent.Inspection, error) {
+	l := m.lock(name.Name, v.now)
 	switch {
 	case l.value:
 		return lockagent.Inspection{}, lockagent.ErrWrongType
-	case l.holder == nil:
+	case !l.held():
 		return lockagent.Inspection{}, nil
 	}
 	return lockagent.Inspection{
 		Held:      true,
 		Holder:    l.holder.String(),
 		HoldCount: l.holder.count,
-		Remaining: l.holder.remaining(now),
+		Remaining: l.holder.remaining(v.now),
 	}, nil
 }

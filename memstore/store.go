@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -14,7 +15,10 @@ var _ lockagent.Store = (*Store)(nil)
 // Store is of no use. A Store is safe for concurrent use.
 type Store struct {
 	memory *memory
-	closed bool // guarded by memory.mu
+
+	// Guarded by memory.mu.
+	closed bool
+	fault  fault
 }
 
 // New returns a Store on a memory of its own, without any locks. It holds
@@ -22,108 +26,47 @@ type Store struct {
 func New() *Store { return &Store{memory: newMemory()} }
 
 // Share returns another Store on the same memory, for another agent. It has its
-// own subscriptions and is closed on its own. It is open even if s is closed.
+// own subscriptions and faults, and is closed on its own. It is open even if s is closed.
 func (s *Store) Share() *Store { return &Store{memory: s.memory} }
 
 // Acquire implements [lockagent.Store]. The request is refused with a
 // [*lockagent.NameError] or a [*lockagent.OptionError] if it is out of bounds.
 func (s *Store) Acquire(_ context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	done(s.acquire(req))
-}
-
-func (s *Store) acquire(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-	if err := req.Check(); err != nil {
-		return lockagent.AcquireReply{}, err
-	}
-	now, err := s.enter()
-	if err != nil {
-		return lockagent.AcquireReply{}, err
-	}
-	defer s.leave()
-	return s.memory.acquire(req, now, s)
+	call(s, req, (*memory).acquire, done)
 }
 
 // Renew implements [lockagent.Store].
 func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	done(s.renew(req))
+	call(s, req, (*memory).renew, done)
 }
 
-func (s *Store) renew(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
-	if err := req.Check(); err != nil {
-		return lockagent.RenewReply{}, err
-	}
-	now, err := s.enter()
-	if err != nil {
-		return lockagent.RenewReply{}, err
-	}
-	defer s.leave()
-	return s.memory.renew(req, now), nil
-}
-
-// Release implements [lockagent.Store]. Of a tenure that ended longer than
-// [Retention] ago nothing is known: it is answered as one that never began.
+// Release implements [lockagent.Store].
 func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	reply, woken, pass, err := s.release(req)
-	wakeAll(woken, pass)
-	done(reply, err)
-}
-
-func (s *Store) release(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, []*subscription, *lockagent.Pass, error) {
-	if err := req.Check(); err != nil {
-		return lockagent.ReleaseReply{}, nil, nil, err
-	}
-	now, err := s.enter()
-	if err != nil {
-		return lockagent.ReleaseReply{}, nil, nil, err
-	}
-	defer s.leave()
-	reply, woken, pass := s.memory.release(req, now, s)
-	return reply, woken, pass, nil
+	call(s, req, (*memory).release, done)
 }
 
 // Break implements [lockagent.Store].
 func (s *Store) Break(_ context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
-	reply, woken, err := s.breakLock(name)
-	wakeAll(woken, nil)
-	done(reply, err)
-}
-
-func (s *Store) breakLock(name lockagent.Name) (lockagent.BreakReply, []*subscription, error) {
-	if _, err := lockagent.ParseName(string(name)); err != nil {
-		return lockagent.BreakReply{}, nil, err
-	}
-	now, err := s.enter()
-	if err != nil {
-		return lockagent.BreakReply{}, nil, err
-	}
-	defer s.leave()
-	return s.memory.breakLock(name, now)
+	call(s, checkedName{name}, (*memory).breakLock, done)
 }
 
 // Inspect implements [lockagent.Store].
 func (s *Store) Inspect(_ context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
-	done(s.inspect(name))
-}
-
-func (s *Store) inspect(name lockagent.Name) (lockagent.Inspection, error) {
-	if _, err := lockagent.ParseName(string(name)); err != nil {
-		return lockagent.Inspection{}, err
-	}
-	now, err := s.enter()
-	if err != nil {
-		return lockagent.Inspection{}, err
-	}
-	defer s.leave()
-	return s.memory.inspect(name, now)
+	call(s, checkedName{name}, (*memory).inspect, done)
 }
 
 // Close implements [lockagent.Store]. Other Stores on the same memory go on. It
 // returns nil, also when it is called again.
 func (s *Store) Close() error {
-	s.memory.mu.Lock()
-	defer s.memory.mu.Unlock()
+	m := s.memory
+	m.mu.Lock()
 	s.closed = true
-	s.memory.unsubscribeStore(s)
+	hanging := s.fault.take()
+	m.unsubscribeStore(s)
+	m.mu.Unlock()
+	for _, h := range hanging {
+		h.fail(lockagent.ErrClosed)
+	}
 	return nil
 }
 
@@ -132,21 +75,67 @@ func (s *Store) Close() error {
 // the functions that OnReset was given by any Store on the memory. It wakes
 // nobody, as an emptied server does not. It is for tests and demonstrations.
 func (s *Store) Reset() {
-	reset, hooks := s.memory.reset()
+	m := s.memory
+	m.mu.Lock()
+	now := time.Now()
+	reset := lockagent.Reset{From: m.incarnation, Reason: "emptied", After: m.clock.at(now)}
+	m.forget()
+	reset.To, reset.Before = m.incarnation, m.clock.at(now)
+	hooks := slices.DeleteFunc(slices.Clone(m.hooks), func(hook *resetHook) bool {
+		return hook.store.fault.misses(reset)
+	})
+	m.mu.Unlock()
 	for _, hook := range hooks {
 		hook.call(reset)
 	}
 }
 
-// enter locks the memory for one call and says at which instant it happens. The
-// clock is read under the mutex, so instants have the order of the calls.
-func (s *Store) enter() (time.Time, error) {
-	s.memory.mu.Lock()
-	if s.closed {
-		s.memory.mu.Unlock()
-		return time.Time{}, lockagent.ErrClosed
-	}
-	return time.Now(), nil
+// request is what a call asks for.
+type request interface{ Check() error }
+
+// checkedName is the request of a call that needs only a name.
+type checkedName struct{ lockagent.Name }
+
+// Check implements request.
+func (n checkedName) Check() error {
+	_, err := lockagent.ParseName(string(n.Name))
+	return err
 }
 
-func (s *Store) leave() { s.memory.mu.Unlock() }
+// call makes one call, or has it wait if the Store hangs.
+func call[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, error), done func(R, error)) {
+	if err := req.Check(); err != nil {
+		var none R
+		done(none, err)
+		return
+	}
+	s.memory.mu.Lock()
+	if s.fault.hangs && !s.closed {
+		s.fault.calls = append(s.fault.calls, hang(s, req, do, done))
+		s.memory.mu.Unlock()
+		return
+	}
+	perform(s, req, do, done)
+}
+
+// perform makes one call. It takes mu over, and is free of it when it tells those whom the
+// call concerns, and then calls done.
+func perform[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, error), done func(R, error)) {
+	v := visit{by: s, now: time.Now()}
+	var reply R
+	err := s.away()
+	if err == nil {
+		reply, err = do(s.memory, &v, req)
+	}
+	s.memory.mu.Unlock()
+	v.tell()
+	done(reply, err)
+}
+
+// away is why the Store answers no call, or nil.
+func (s *Store) away() error {
+	if s.closed {
+		return lockagent.ErrClosed
+	}
+	return s.fault.outage
+}

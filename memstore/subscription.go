@@ -10,77 +10,106 @@ import (
 type subscription struct {
 	store *Store
 	name  lockagent.Name
-	wake  func(*lockagent.Pass)
+	wake  func()
 }
 
 // Subscribe implements [lockagent.Store]. The subscription stands at once: wake
 // is called for the first time before Subscribe returns. A Store that is closed
 // calls it never. cancel may be called more than once.
-func (s *Store) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) (cancel func()) {
-	sub := &subscription{store: s, name: name, wake: wake}
-	if !s.memory.subscribe(sub) {
+func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
+	m := s.memory
+	m.mu.Lock()
+	if s.closed {
+		m.mu.Unlock()
 		return func() {}
 	}
-	wake(nil)
-	return func() { s.memory.unsubscribe(sub) }
-}
-
-// subscribe reports false if the Store is closed. It takes mu.
-func (m *memory) subscribe(sub *subscription) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if sub.store.closed {
-		return false
+	sub := &subscription{store: s, name: name, wake: wake}
+	m.subscriptions[name] = append(m.subscriptions[name], sub)
+	stands := s.fault.hears()
+	m.mu.Unlock()
+	if stands {
+		wake()
 	}
-	m.subscriptions[sub.name] = append(m.subscriptions[sub.name], sub)
-	return true
-}
-
-// unsubscribe takes mu.
-func (m *memory) unsubscribe(sub *subscription) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dropSubscriptions(sub.name, func(other *subscription) bool { return other == sub })
-}
-
-// unsubscribeStore drops all that a Store had.
-func (m *memory) unsubscribeStore(s *Store) {
-	for name := range m.subscriptions {
-		m.dropSubscriptions(name, func(sub *subscription) bool { return sub.store == s })
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		drop(m.subscriptions, name, func(other *subscription) bool { return other == sub })
 	}
-	m.hooks = slices.DeleteFunc(m.hooks, func(hook *resetHook) bool { return hook.store == s })
-}
-
-func (m *memory) dropSubscriptions(name lockagent.Name, drop func(*subscription) bool) {
-	left := slices.DeleteFunc(m.subscriptions[name], drop)
-	if len(left) == 0 {
-		delete(m.subscriptions, name)
-		return
-	}
-	m.subscriptions[name] = left
 }
 
 // subscribers returns the subscriptions to a lock, for use without mu.
 func (m *memory) subscribers(name lockagent.Name) []*subscription {
-	return slices.Clone(m.subscriptions[name])
+	return slices.DeleteFunc(slices.Clone(m.subscriptions[name]), func(sub *subscription) bool { return sub.store.fault.outage != nil })
 }
 
-// otherStores counts the Stores behind subs, without one.
-func otherStores(subs []*subscription, without *Store) int {
-	seen := []*Store{without}
+// otherStores returns the Stores behind subs, without one.
+func otherStores(subs []*subscription, without *Store) []*Store {
+	var others []*Store
 	for _, sub := range subs {
-		if !slices.Contains(seen, sub.store) {
-			seen = append(seen, sub.store)
+		if sub.store != without && !slices.Contains(others, sub.store) {
+			others = append(others, sub.store)
 		}
 	}
-	return len(seen) - 1
+	return others
 }
 
-// wakeAll is called without mu, because a wake function may call the store. pass is
-// nil if the lock is free.
-func wakeAll(subs []*subscription, pass *lockagent.Pass) {
-	for _, sub := range subs {
-		sub.wake(pass)
+// listener has one function hear the messages to an agent.
+type listener struct {
+	store *Store
+	agent lockagent.AgentID
+	hear  func(lockagent.Message)
+}
+
+// Listen implements [lockagent.Store]. Messages are heard from when it returns. A
+// Store that is closed calls hear never. cancel may be called more than once.
+func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.closed {
+		return func() {}
+	}
+	l := &listener{store: s, agent: agent, hear: hear}
+	m.listeners[agent] = append(m.listeners[agent], l)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		drop(m.listeners, agent, func(other *listener) bool { return other == l })
+	}
+}
+
+// listens reports whether an agent listens. One that hangs does, to all appearances.
+func (m *memory) listens(agent lockagent.AgentID) bool {
+	return slices.ContainsFunc(m.listeners[agent], func(l *listener) bool { return l.store.fault.outage == nil })
+}
+
+// hearing is a message to one listener.
+type hearing struct {
+	by      *listener
+	message lockagent.Message
+}
+
+// tell has a message heard by the agent of its tenure, unless that is cut off.
+func (m *memory) tell(v *visit, message lockagent.Message) {
+	for _, l := range m.listeners[message.Tenure.Agent] {
+		if l.store.fault.hears() {
+			v.messages = append(v.messages, hearing{l, message})
+		}
+	}
+}
+
+// wake has subscribers woken that are not cut off. It takes subs over.
+func (v *visit) wake(subs []*subscription) {
+	v.woken = slices.DeleteFunc(subs, func(sub *subscription) bool { return !sub.store.fault.hears() })
+}
+
+// tell is called without mu, because who is told may call the store.
+func (v *visit) tell() {
+	for _, h := range v.messages {
+		h.by.hear(h.message)
+	}
+	for _, sub := range v.woken {
+		sub.wake()
 	}
 }
 
@@ -107,4 +136,25 @@ func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 		defer m.mu.Unlock()
 		m.hooks = slices.DeleteFunc(m.hooks, func(other *resetHook) bool { return other == hook })
 	}
+}
+
+// unsubscribeStore drops all that a Store had.
+func (m *memory) unsubscribeStore(s *Store) {
+	for name := range m.subscriptions {
+		drop(m.subscriptions, name, func(sub *subscription) bool { return sub.store == s })
+	}
+	for agent := range m.listeners {
+		drop(m.listeners, agent, func(l *listener) bool { return l.store == s })
+	}
+	m.hooks = slices.DeleteFunc(m.hooks, func(hook *resetHook) bool { return hook.store == s })
+}
+
+// drop removes something from the list of a key, and the key with the last.
+func drop[K comparable, V any](all map[K][]V, key K, which func(V) bool) {
+	left := slices.DeleteFunc(all[key], which)
+	if len(left) == 0 {
+		delete(all, key)
+		return
+	}
+	all[key] = left
 }

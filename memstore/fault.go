@@ -1,0 +1,172 @@
+package memstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// DefaultBound bounds the time of each call to a Store that hangs.
+const DefaultBound = 5 * time.Second
+
+// fault is what is wrong with one Store: its agent cannot reach the memory. It is guarded
+// by memory.mu. The zero fault is none.
+type fault struct {
+	outage error
+	hangs  bool
+	bound  time.Duration // of a call; DefaultBound if 0
+	calls  []*hanging
+	missed *lockagent.Reset
+}
+
+// SetOutage makes the store unavailable to this agent, as a server does that cannot be
+// reached: each call is answered at once by an error that is err and
+// [lockagent.ErrStoreUnavailable], and has no effect. Other Stores on the memory see that the agent
+// listens and waits no more. SetOutage(nil) ends that, and wakes and tells the agent as
+// after an interruption. Subscriptions and leases go on. It is for tests.
+func (s *Store) SetOutage(err error) {
+	if err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		err = fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, err)
+	}
+	s.changeFault(func(f *fault) []*hanging {
+		f.outage = err
+		return nil
+	})
+}
+
+// Hang keeps the answers from this agent, as a server does that is stopped or a network
+// that drops everything. No call gets an answer until resume is called, or until the
+// bound of the Store passes: then its error is a [lockagent.ErrStoreUnavailable]. The agent
+// hears nothing either, but the other Stores do not notice.
+//
+// When resume is called all calls arrive in their order and take effect, those too that
+// were answered by an error: this is how late calls come about. Then the agent is woken and
+// told as after an interruption. resume may be called more than once. Close ends the calls,
+// which then have no effect. It is for tests.
+func (s *Store) Hang() (resume func()) {
+	s.changeFault(func(f *fault) []*hanging {
+		f.hangs = true
+		return nil
+	})
+	return func() { s.changeFault((*fault).take) }
+}
+
+// SetBound bounds the time of each call that is made from now on, if the Store hangs; 0
+// stands for [DefaultBound]. It is for tests.
+func (s *Store) SetBound(d time.Duration) {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.fault.bound = d
+}
+
+// changeFault changes what is wrong. The calls that change returns are made. If nothing is
+// wrong any more, the agent is told what it missed.
+func (s *Store) changeFault(change func(*fault) []*hanging) {
+	m := s.memory
+	m.mu.Lock()
+	before := s.fault.hears()
+	calls := change(&s.fault)
+	var missed visit
+	var reset *lockagent.Reset
+	var hooks []*resetHook
+	if s.fault.hears() && !before {
+		missed, hooks = m.allOf(s)
+		reset, s.fault.missed = s.fault.missed, nil
+	}
+	m.mu.Unlock()
+	for _, c := range calls {
+		c.arrive()
+	}
+	missed.tell()
+	if reset != nil {
+		for _, hook := range hooks {
+			hook.call(*reset)
+		}
+	}
+}
+
+// allOf returns all whom a Store tells that there was an interruption.
+func (m *memory) allOf(s *Store) (visit, []*resetHook) {
+	var v visit
+	for _, subs := range m.subscriptions {
+		for _, sub := range subs {
+			if sub.store == s {
+				v.woken = append(v.woken, sub)
+			}
+		}
+	}
+	for _, listeners := range m.listeners {
+		for _, l := range listeners {
+			if l.store == s {
+				v.messages = append(v.messages, hearing{l, lockagent.Message{Kind: lockagent.MessagesMissed}})
+			}
+		}
+	}
+	hooks := slices.DeleteFunc(slices.Clone(m.hooks), func(hook *resetHook) bool { return hook.store != s })
+	return v, hooks
+}
+
+// hears reports whether anything reaches the agent.
+func (f *fault) hears() bool { return f.outage == nil && !f.hangs }
+
+// misses reports whether a reset does not reach the agent, which hears of it later then.
+func (f *fault) misses(reset lockagent.Reset) bool {
+	if f.hears() {
+		return false
+	}
+	if f.missed != nil {
+		reset.From, reset.After = f.missed.From, f.missed.After
+	}
+	f.missed = &reset
+	return true
+}
+
+// take ends the hanging and returns the calls meanwhile. Their time does not count any
+// more.
+func (f *fault) take() []*hanging {
+	calls := f.calls
+	f.hangs, f.calls = false, nil
+	for _, c := range calls {
+		c.overdue.Stop()
+	}
+	return calls
+}
+
+// hanging is a call of a Store that hangs.
+type hanging struct {
+	arrive  func()      // makes it
+	fail    func(error) // answers it
+	overdue *time.Timer
+}
+
+// hang has a call wait for its bound to pass, unless it is stopped.
+func hang[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, error), done func(R, error)) *hanging {
+	var answered atomic.Bool
+	answer := func(reply R, err error) {
+		if !answered.Swap(true) {
+			done(reply, err)
+		}
+	}
+	h := &hanging{
+		arrive: func() {
+			s.memory.mu.Lock()
+			perform(s, req, do, answer)
+		},
+		fail: func(err error) {
+			var none R
+			answer(none, err)
+		},
+	}
+	bound := s.fault.bound
+	if bound == 0 {
+		bound = DefaultBound
+	}
+	h.overdue = time.AfterFunc(bound, func() {
+		h.fail(fmt.Errorf("%w: no answer within %v", lockagent.ErrStoreUnavailable, bound))
+	})
+	return h
+}
