@@ -17,16 +17,15 @@
 //
 // The store passes package storetest, the contract of every store. Beyond that:
 //
-//   - It starts no goroutine and no timer. done is called before the method
-//     returns, by the caller's goroutine, when no mutex is held: it may call the
-//     store again. So are the wake functions of subscriptions, by the goroutine
-//     that releases or breaks the lock, before done, and the functions of OnReset.
+//   - It starts no goroutine, and a timer only for a call that hangs (see Testing). done is
+//     called before the method returns, by the caller's goroutine. Before that, the same
+//     goroutine wakes subscribers, tells messages and calls the functions of OnReset. No
+//     mutex is held meanwhile: all of them may call the store again.
 //   - A lease ends on the nanosecond, rounded up to whole milliseconds, measured
 //     by the monotonic clock. [lockagent.StoreTime] and tokens never go back,
 //     whatever happens to the wall clock while the process runs.
-//   - It has a queue for each lock, and passes locks on.
-//   - A call never fails with [lockagent.ErrStoreUnavailable].
-//   - Names that are not used any more are forgotten, see [Retention].
+//   - It has a queue for each lock, and passes locks on. Outsiders get their turn.
+//   - Names that are not used any more are forgotten.
 //
 // Why at most one tenure has a lock: all Stores that share a memory change it
 // under one mutex, so their calls have one order. In that order a lock goes
@@ -37,19 +36,25 @@
 //	      Release by that very tenure,
 //	      Break, Reset, or its lease
 //
-// and while it is held nobody but that very tenure changes that: an Acquire of another
-// one only gives it a place in the queue, a Renew changes nothing, and a Release only
-// takes a place away. The lease of a tenure was counted from an
-// instant no earlier than the start of the call that asked for it, so the agent,
-// which counts from that start, stops trusting it no later than the lock is
-// free. For a tenure that was passed the lock, the pass tells the instant. A tenure
-// that was released is not granted again, nor passed the lock, because its number is
-// remembered and only greater ones of that agent are.
+// While a lock is held, only its own tenure and Break change that. An Acquire of another
+// tenure only takes a place in the queue. A Renew of another changes nothing. A Release of
+// another only takes a place away, or withdraws that other tenure.
 //
-// Why tokens grow: a range of tokens begins above the last one of the lock, and
-// no lower than the clock in microseconds. A lock is forgotten only when the
-// clock has passed its last token, so the clock then takes the place of the
-// memory.
+// The agent trusts its lease no longer than the store does: the store counts the lease
+// from an instant during the call, the agent from the start of the call. A pass tells the
+// instant from which it counts.
+//
+// A tenure that is over does not come back. Its number is not used again, so only a late
+// call could bring it back. An Acquire that was answered is not late. One that was not
+// answered is known to the agent, whose Release withdraws the tenure for [Retention].
+//
+// Why tokens grow: a tenure begins at a time of its own on the clock of the memory, and
+// its tokens count from there. All locks share that clock, and it gives out no time twice.
+//
+//   - After a Release the next tenure begins above the last token, which the Release tells.
+//   - After the end of a lease, a Break or a Reset the clock has moved on: a hold takes
+//     longer than a microsecond, so no tenure's tokens are ahead of the clock.
+//   - After a floor far ahead the clock goes on from there, at its own pace.
 //
 // # Not guaranteed
 //
@@ -57,17 +62,33 @@
 // those of this one as long as the wall clock was not set back in between; the
 // floor of a request covers that case too.
 //
-// Two agents that share one Store, rather than have one each by [Store.Share],
-// exclude each other, but the store does not count one as the other of the other:
-// [lockagent.ReleaseReply].Others leaves it out.
+// A floor near [lockagent.MaxToken] leaves no tokens to the other locks either.
 //
 // # Concurrency
 //
-// A Store is safe for concurrent use.
+// A Store is safe for concurrent use. It serves one agent: two agents that share one
+// exclude each other, but count as one where waiters are counted.
 //
 // # Testing
 //
-// In a testing/synctest bubble the store runs on the virtual clock of the bubble;
-// make it inside of the bubble. [Store.Reset], [Store.PlantHolder] and
-// [Store.PlantValue] stand for what else can happen to a store.
+// A program that uses locks can be tested with this store in place of a server. In a
+// testing/synctest bubble it runs on the virtual clock of the bubble; make it inside of
+// the bubble. These stand for what happens to a store, and to an agent's connection:
+//
+//	store.SetOutage(err)        calls fail at once, until SetOutage(nil)
+//	resume := store.Hang()      calls get no answer in time, and arrive late
+//	store.Reset()               the server is emptied
+//	store.PlantHolder(...)      another program has the lock
+//	store.PlantOutsider(...)    another program waits for the lock
+//	store.PlantValue(...)       the name is used for something else
+//
+// Faults belong to one Store. Share gives one to each agent, so that one agent can be cut
+// off while others go on:
+//
+//	store := memstore.New()
+//	locks, err := channelapi.New(channelapi.Config{Store: store})
+//	// ... acquire, and then
+//	resume := store.Hang()
+//	// ... the grant is lost at its deadline, because no renewal is confirmed
+//	resume()
 package memstore

@@ -20,7 +20,7 @@ func Example() {
 	ctx := context.Background()
 	tenure := lockagent.Tenure{Agent: lockagent.NewAgentID(), Number: 1}
 	store.Acquire(ctx, lockagent.AcquireRequest{
-		Name: "orders/42", Tenure: tenure, Lease: 30 * time.Second, Tokens: 1,
+		Name: "orders/42", Tenure: tenure, Lease: 30 * time.Second,
 	}, func(reply lockagent.AcquireReply, err error) {
 		fmt.Println("acquired:", reply.Granted, err)
 	})
@@ -41,7 +41,7 @@ func Example() {
 }
 
 func wish(tenure lockagent.Tenure, lease time.Duration) lockagent.AcquireRequest {
-	return lockagent.AcquireRequest{Name: "orders/42", Tenure: tenure, Lease: lease, Tokens: 1}
+	return lockagent.AcquireRequest{Name: "orders/42", Tenure: tenure, Lease: lease}
 }
 
 func TestLeaseEndsOnTheNanosecond(t *testing.T) {
@@ -105,7 +105,7 @@ func TestTokensAndTimesFollowTheClock(t *testing.T) {
 			if err != nil || int64(reply.At) != now || int64(reply.Token) != now {
 				t.Errorf("Acquire = %+v, %v; want token and time %d", reply, err, now)
 			}
-			released, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure})
+			released, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure, Last: reply.Token})
 			if err != nil || int64(released.At) != now {
 				t.Errorf("Release = %+v, %v; want time %d", released, err, now)
 			}
@@ -123,17 +123,20 @@ func TestEverythingHappensBeforeTheMethodReturns(t *testing.T) {
 	var happened []string
 	note := func(what string) { happened = append(happened, what) }
 
-	cancel := other.Subscribe("orders/42", func(*lockagent.Pass) { note("woken") })
+	cancel := other.Subscribe("orders/42", func() { note("woken") })
 	defer cancel()
+	store.Listen(tenure.Agent, func(lockagent.Message) { note("heard") })
 	other.OnReset(func(lockagent.Reset) { note("reset") })
 	store.Acquire(ctx, wish(tenure, time.Minute), func(lockagent.AcquireReply, error) { note("acquired") })
 	store.Renew(ctx, lockagent.RenewRequest{Name: "orders/42", Tenure: tenure, Lease: time.Minute}, func(lockagent.RenewReply, error) { note("renewed") })
 	store.Inspect(ctx, "orders/42", func(lockagent.Inspection, error) { note("inspected") })
 	store.Release(ctx, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure}, func(lockagent.ReleaseReply, error) { note("released") })
+	tenure.Number++
+	store.Acquire(ctx, wish(tenure, time.Minute), func(lockagent.AcquireReply, error) { note("acquired") })
 	store.Break(ctx, "orders/42", func(lockagent.BreakReply, error) { note("broken") })
 	store.Reset()
 
-	want := "[woken acquired renewed inspected woken released broken reset]"
+	want := "[woken acquired renewed inspected woken released acquired heard woken broken reset]"
 	if got := fmt.Sprint(happened); got != want {
 		t.Errorf("happened: %s\nwant:     %s", got, want)
 	}
@@ -143,7 +146,7 @@ func TestOthersAreCountedByStore(t *testing.T) {
 	store := memstore.New()
 	two, three := store.Share(), store.Share()
 	for _, s := range []*memstore.Store{store, store, two, two, three} {
-		s.Subscribe("orders/42", func(*lockagent.Pass) {})
+		s.Subscribe("orders/42", func() {})
 	}
 	tenure := lockagent.Tenure{Agent: lockagent.NewAgentID(), Number: 1}
 	for _, want := range []int{2, 1, 0} {
