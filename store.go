@@ -83,9 +83,8 @@ type Store interface {
 	Renew(ctx context.Context, req RenewRequest, done func(RenewReply, error))
 
 	// Release ends a tenure and passes the lock on or wakes the waiters. It takes the
-	// tenure out of the queue. If the tenure does not have the lock and the request says
-	// that an Acquire is unanswered, the tenure is withdrawn: that Acquire has no effect
-	// if it arrives within a minute.
+	// tenure out of the queue. If the request says that an Acquire is unanswered, the
+	// tenure is withdrawn as well: that Acquire has no effect if it arrives within a minute.
 	Release(ctx context.Context, req ReleaseRequest, done func(ReleaseReply, error))
 
 	// Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose
@@ -105,9 +104,10 @@ type Store interface {
 	Subscribe(name Name, wake func()) (cancel func())
 
 	// Listen has hear called with the messages to an agent. It is called once, before
-	// anything else. Messages may be lost, late, and repeated. After an interruption
-	// hear is given a message of kind [MessagesMissed]. hear must not block. After
-	// cancel has returned, hear may still be called once.
+	// anything else. Messages may be lost, late, and repeated. Whenever the agent begins
+	// to be listened for, also for the first time and after an interruption, hear is given
+	// a message of kind [MessagesMissed]. hear must not block. After cancel has returned,
+	// hear may still be called once.
 	Listen(agent AgentID, hear func(Message)) (cancel func())
 
 	// OnReset has f called when the store is found to be another incarnation than
@@ -177,6 +177,10 @@ type AcquireReply struct {
 	Token Token
 	// At is when the store decided.
 	At StoreTime
+	// Clock names the clock that At was read from. The difference of two StoreTimes is the
+	// time that has passed only if their Clocks are the same: a server's clock may be set,
+	// and another server may take over.
+	Clock string
 	// Incarnation names the life of the store that decided, if the store can tell, and
 	// is empty otherwise. A store that lost its memory has a new one.
 	Incarnation string
@@ -211,8 +215,8 @@ const (
 	_ MessageKind = iota
 	// MessagePassed: a release passed the lock to the tenure, as if that had acquired it
 	// at the same instant, with the lease [PassLease]. If the message is lost the tenure
-	// has the lock all the same, and its next Acquire is granted. Token, At, Incarnation,
-	// Outsiders.
+	// has the lock all the same, and its next Acquire is granted. Token, At, Clock,
+	// Incarnation, Outsiders.
 	MessagePassed
 	// MessageStandby: the lock was passed to the tenure in front of this one in the
 	// queue. If that one does not take it up, the lock is free when its lease is over,
@@ -234,6 +238,7 @@ type Message struct {
 
 	Token       Token     // of the first hold
 	At          StoreTime // when the store decided
+	Clock       string    // as in AcquireReply
 	Incarnation string    // as in AcquireReply
 	Outsiders   int       // as in AcquireReply
 	Remaining   time.Duration
