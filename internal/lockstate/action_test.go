@@ -11,29 +11,33 @@ import (
 type actionKind uint8
 
 const (
-	doAsk       actionKind = iota // person a makes its next request
-	doCancel                      // the context of request b of agent a ends
-	doRelease                     // grant b of agent a is released
-	doUnclaimed                   // the shell of agent a took grant b back
-	doClaimed                     // the shell of agent a found that grant b has been received
-	doExecute                     // call a arrives at the store
-	doReply                       // the reply to call a arrives
-	doLose                        // instead of the reply to call a, an error arrives
-	doRefuse                      // the store refuses call a for good
-	doSubscribe                   // the subscription of agent a stands
-	doWake                        // the wake-up of agent a arrives
-	doMissWake                    // it does not
-	doPass                        // pass b of agent a arrives
-	doPassTwice                   // it does, and will so again
-	doMissPass                    // it does not
-	doTick                        // the alarm of agent a
-	doWait                        // time goes on to the next instant at which something may happen
-	doBreak                       // an operator breaks the lock through agent a
-	doReset                       // the store loses its memory
-	doNews                        // agent a hears of it
-	doCrash                       // agent a loses its state
-	doGone                        // the session of person a is closed
-	doClose                       // agent a is closed
+	doAsk         actionKind = iota // person a makes its next request
+	doCancel                        // the context of request b of agent a ends
+	doRelease                       // grant b of agent a is released
+	doUnclaimed                     // the shell of agent a took grant b back
+	doClaimed                       // the shell of agent a found that grant b has been received
+	doExecute                       // call a arrives at the store
+	doReply                         // the reply to call a arrives
+	doLose                          // instead of the reply to call a, an error arrives
+	doRefuse                        // the store refuses call a for good
+	doSubscribe                     // the subscription of agent a stands
+	doWake                          // the wake-up of agent a arrives
+	doMissWake                      // it does not
+	doHear                          // message b to agent a arrives
+	doHearTwice                     // it does, and will so again
+	doMissMessage                   // it does not
+	doInterrupt                     // nor does any message or wake-up to agent a, which will be told
+	doTellMissed                    // agent a is told
+	doTick                          // the alarm of agent a
+	doWait                          // time goes on to the next instant at which something may happen
+	doBreak                         // an operator breaks the lock through agent a
+	doReset                         // the store loses its memory
+	doStep                          // its clock is set back
+	doFailover                      // the store is what it was before the last release
+	doNews                          // agent a hears of it
+	doCrash                         // agent a loses its state
+	doGone                          // the session of person a is closed
+	doClose                         // agent a is closed
 )
 
 type action struct {
@@ -82,12 +86,18 @@ func (w *world) actions() (out []action) {
 				add(doMissWake, i, 0)
 			}
 		}
-		for b := range a.passes {
-			add(doPass, i, b)
+		for b := range a.inbox {
+			add(doHear, i, b)
 			if w.left.lost > 0 {
-				add(doPassTwice, i, b)
-				add(doMissPass, i, b)
+				add(doHearTwice, i, b)
+				add(doMissMessage, i, b)
 			}
+		}
+		if w.left.lost > 0 && (len(a.inbox) > 0 || a.waking) {
+			add(doInterrupt, i, 0)
+		}
+		if a.missing {
+			add(doTellMissed, i, 0)
 		}
 		if at, ok := a.s.Alarm(); ok && at <= w.now {
 			add(doTick, i, 0)
@@ -124,6 +134,12 @@ func (w *world) actions() (out []action) {
 	}
 	if w.left.resets > 0 {
 		add(doReset, 0, 0)
+	}
+	if w.left.steps > 0 {
+		add(doStep, 0, 0)
+	}
+	if w.left.ghosts > 0 && w.store.ghost != (tenureID{}) {
+		add(doFailover, 0, 0)
 	}
 	if w.left.gone > 0 {
 		for p := range w.people {
@@ -199,7 +215,7 @@ func (w *world) next() (Instant, bool) {
 // fault reports whether an action is one that is bounded by a chance of its own.
 func (d action) fault() bool {
 	switch d.kind {
-	case doLose, doMissWake, doPassTwice, doMissPass, doRefuse, doBreak, doReset, doCrash, doGone, doClose:
+	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover, doCrash, doGone, doClose:
 		return true
 	}
 	return false
@@ -249,7 +265,10 @@ func (w *world) do(d action) {
 		failed := *c
 		failed.err = fmt.Errorf("lost: %w", lockagent.ErrStoreUnavailable)
 		// The store executes it later, a second time, or never.
-		*c = storeCall{agent: c.agent, kind: c.kind, number: c.number, lease: c.lease, tokens: c.tokens, queue: c.queue, zombie: true}
+		*c = storeCall{
+			agent: c.agent, kind: c.kind, number: c.number, lease: c.lease, token: c.token, queue: c.queue, unanswered: c.unanswered, zombie: true,
+		}
+		w.missed = w.missed || c.kind == callDisown
 		w.tell(failed.agent, failed.reply())
 	case doRefuse:
 		w.left.refused--
@@ -267,19 +286,29 @@ func (w *world) do(d action) {
 		w.left.lost--
 		w.missed = true
 		w.agent(a).waking = false
-	case doPass, doPassTwice:
-		p := w.agents[a].passes[b]
-		if d.kind == doPassTwice {
+	case doHear, doHearTwice:
+		c := w.agents[a].inbox[b]
+		if d.kind == doHearTwice {
 			w.left.lost--
 		} else {
 			g := w.agent(a)
-			g.passes = slices.Delete(g.passes, b, b+1)
+			g.inbox = slices.Delete(g.inbox, b, b+1)
 		}
-		w.tell(a, Passed{Pass: p})
-	case doMissPass:
+		w.tell(a, c)
+	case doMissMessage:
+		w.left.lost--
+		w.missed = true
+		g := w.agent(a)
+		g.inbox = slices.Delete(g.inbox, b, b+1)
+	case doInterrupt:
 		w.left.lost--
 		g := w.agent(a)
-		g.passes = slices.Delete(g.passes, b, b+1)
+		g.inbox = nil
+		g.missing = true
+		g.waking = g.subscribed
+	case doTellMissed:
+		w.agent(a).missing = false
+		w.tell(a, Missed{})
 	case doTick:
 		w.tell(a, Tick{})
 	case doWait:
@@ -287,6 +316,7 @@ func (w *world) do(d action) {
 			w.lateNow = true
 			w.left.late--
 		}
+		w.slow = w.slow || slices.ContainsFunc(w.calls, func(c storeCall) bool { return c.executed })
 		w.now, _ = w.next()
 	case doBreak:
 		w.left.broken--
@@ -294,14 +324,14 @@ func (w *world) do(d action) {
 		w.tell(a, Break{Call: w.agents[a].calls})
 	case doReset:
 		w.left.resets--
-		w.excuse()
-		w.store.done, w.store.queue = nil, nil
-		w.blank = true
-		for i := range w.agents {
-			g := w.agent(i)
-			g.resetting = true
-			g.waking = g.subscribed // the subscription was interrupted
-		}
+		w.reset(false)
+	case doStep: // so it is made to be as much ahead of the server's as it was, and a good deal more
+		w.left.steps--
+		w.store.ahead += time.Minute
+		w.store.clock++
+	case doFailover:
+		w.left.ghosts--
+		w.reset(true)
 	case doNews:
 		w.agent(a).resetting = false
 		w.tell(a, StoreReset{})
@@ -309,7 +339,7 @@ func (w *world) do(d action) {
 		w.left.crashes--
 		g := w.agent(a)
 		g.ledger = ledger{}
-		g.s = Recovering("orders", g.s.cfg, g.tenure, w.now.add(pause))
+		g.s = Recovering("orders", g.s.cfg, g.tenure, g.s.Floor(), w.now.add(pause))
 		g.subscribed, g.waking, g.crashed = false, false, true
 	case doGone:
 		w.left.gone--
@@ -328,9 +358,9 @@ func (w *world) describe(d action) string {
 	names := [...]string{
 		doAsk: "asks", doCancel: "cancel", doRelease: "release", doUnclaimed: "taken back", doClaimed: "was received",
 		doExecute: "executed", doReply: "reply", doLose: "reply lost", doRefuse: "refused", doSubscribe: "subscribed",
-		doWake: "woken", doMissWake: "wake-up lost",
-		doPass: "passed the lock", doPassTwice: "passed the lock, for the first time", doMissPass: "pass lost", doTick: "tick", doWait: "time goes on", doBreak: "break",
-		doReset: "store forgets", doNews: "hears of the reset", doCrash: "crash", doGone: "session closed", doClose: "close",
+		doWake: "woken", doMissWake: "wake-up lost", doHear: "hears", doHearTwice: "hears for the first time", doMissMessage: "does not hear",
+		doInterrupt: "interrupted", doTellMissed: "told so", doTick: "tick", doWait: "time goes on", doBreak: "break",
+		doReset: "store forgets", doStep: "clock set back", doFailover: "store is as before", doNews: "hears of the reset", doCrash: "crash", doGone: "session closed", doClose: "close",
 	}
 	text := fmt.Sprintf("%4v  ", time.Duration(w.now))
 	switch d.kind {
@@ -338,7 +368,7 @@ func (w *world) describe(d action) string {
 		text += fmt.Sprintf("%s %s", w.people[d.a].owner, names[d.kind])
 	case doExecute, doReply, doLose, doRefuse:
 		c := &w.calls[d.a]
-		kinds := [...]string{callAcquire: "acquire", callRenew: "renew", callRelease: "release"}
+		kinds := [...]string{callAcquire: "acquire", callRenew: "renew", callRelease: "release", callDisown: "disowning"}
 		text += fmt.Sprintf("agent %d's %s of tenure %d (sent %v): %s", c.agent+1, kinds[c.kind], c.number, time.Duration(c.sent), names[d.kind])
 		if c.zombie {
 			text += " after it was given up"
@@ -346,7 +376,9 @@ func (w *world) describe(d action) string {
 	case doWait:
 		next, _ := w.next()
 		text += fmt.Sprintf("time goes on to %v", time.Duration(next))
-	case doReset:
+	case doHear, doHearTwice, doMissMessage:
+		text += fmt.Sprintf("agent %d: %s %T%+[3]v", d.a+1, names[d.kind], w.agents[d.a].inbox[d.b])
+	case doReset, doStep, doFailover:
 		text += names[d.kind]
 	default:
 		text += fmt.Sprintf("agent %d: %s %d", d.a+1, names[d.kind], d.b)

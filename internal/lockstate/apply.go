@@ -3,8 +3,6 @@ package lockstate
 import (
 	"slices"
 	"time"
-
-	"github.com/lockagent/lockagent"
 )
 
 // apply folds an event into the state. It decides nothing: given the same events
@@ -18,19 +16,19 @@ func (s *State) apply(e *Event) {
 	case Answered:
 		s.queue.remove(e.Request.ID)
 		s.touch(e)
-	case Granted:
+	case Granted, Reentered:
 		s.queue.remove(e.Request.ID)
-		s.holder.token = e.Token
-		s.holder.add(e)
-		s.tenure.grants++
-		s.tenure.next++
-	case Reentered:
-		s.queue.remove(e.Request.ID)
-		s.holder.add(e)
+		s.grants = append(s.grants, grant{request: e.Request, token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy})
+		if e.Kind == Granted {
+			s.tenure.holds++
+			s.tenure.last = e.Token
+			s.floor = max(s.floor, e.Token)
+		}
 	case Recalled:
-		s.holder.grants[s.holder.find(e.Request.ID)].claimBy = 0
+		s.grants[s.grants.find(e.Request.ID)].claimBy = 0
 	case Ended:
-		s.holder.remove(e.Request.ID)
+		i := s.grants.find(e.Request.ID)
+		s.grants = slices.Delete(s.grants, i, i+1)
 		if e.Call != 0 {
 			s.call = e.Call
 		}
@@ -38,48 +36,40 @@ func (s *State) apply(e *Event) {
 		if e.Call == s.call {
 			s.call = 0
 		}
-	case AskBreak: // concerns the shell alone
+	case AskBreak, Disowning: // concern the shell alone
 
 	case Attempted:
 		s.phase = asking
-		before := s.attempt // all zero if the number is new
-		s.attempt = attempt{
-			number: e.Tenure, sent: e.Now, lease: e.Lease, tokens: e.Tokens, upto: s.queue.last(),
-			unsure: before.unsure, longest: max(before.longest, e.Lease),
-			queued: before.queued, busySent: before.busySent, busyAt: before.busyAt,
-		}
+		a := &s.attempt // all zero but for the calls before with the same number
+		a.number, a.sent, a.lease, a.upto = e.Tenure, e.Now, e.Lease, s.queue.last()
+		a.woken, a.doubt, a.offer = false, false, nil
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
 		s.contended = true
 		s.attempt.queued = s.attempt.queued || e.Queued // until it is withdrawn: better once too often
-		s.attempt.busySent, s.attempt.busyAt = s.attempt.sent, e.StoreTime
+		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}
 	case AttemptFailed:
 		s.phase = sleeping
 		s.retryAt = e.RetryAt
 		s.failures++
-		s.attempt.unsure = e.Unsure
-		if !e.Unsure { // the number is spent
+		if !e.Unanswered { // the number is spent
 			s.attempt = attempt{}
+			break
 		}
+		s.attempt.unanswered, s.attempt.open = true, max(s.attempt.open, s.attempt.lease)
 	case AttemptRefused:
 		s.phase = sleeping // from where it is withdrawn if it may have succeeded before
 		s.retryAt = never
 	case Offered:
-		s.attempt.offer = &lockagent.Pass{
-			Lease: e.Lease, Token: e.Token, Tokens: e.Tokens, At: e.StoreTime, Incarnation: e.Incarnation,
-		}
+		s.attempt.offer = &Passed{e.Tenure, e.Token, e.StoreTime, e.Clock, e.Incarnation, e.Outsiders}
 	case Began:
 		s.phase = held
 		s.renewal = renewal{}
-		if s.attempt.doubt {
-			s.renewal.doubts = 1
-		}
 		s.failures = 0
 		s.tenure = tenure{
-			number: e.Tenure, began: e.Now, incarnation: e.Incarnation,
-			next: e.Token, last: e.Token + lockagent.Token(e.Tokens) - 1,
-			longest: s.attempt.longest, unsure: s.attempt.unsure || e.Unsure,
+			number: e.Tenure, began: e.Now, incarnation: e.Incarnation, outsiders: e.Outsiders > 0, first: e.Token,
+			doubt: s.attempt.doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
 			early: s.scatter(e),
 		}
 		s.attempt = attempt{}
@@ -88,38 +78,48 @@ func (s *State) apply(e *Event) {
 		s.free(e)
 
 	case Renewing:
-		s.renewal.inFlight, s.renewal.asked = true, s.renewal.doubts
+		s.renewal.inFlight, s.renewal.stale = true, false
 		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
-		s.tenure.longest = max(s.tenure.longest, e.Lease)
 	case Renewed:
 		s.confirm(e)
 		s.tenure.early = 0
-		if s.renewal.asked > 0 { // as were all others, when the store was reset
+		if s.tenure.doubt { // as were all others, when the store was reset
 			s.tenure.early = s.scatter(e)
 		}
-		s.renewal = renewal{doubts: s.renewal.doubts - s.renewal.asked}
+		s.tenure.doubt = s.renewal.stale
+		s.renewal = renewal{}
 		s.queue.trim() // who keeps the lock for so long may do so for much longer
 	case RenewFailed:
+		s.tenure.open = max(s.tenure.open, s.renewal.lease)
 		s.renewal.inFlight = false
 		s.renewal.failures, s.renewal.retryAt = e.Count, e.RetryAt
 	case Denied:
+		if e.Unanswered {
+			s.withdraw(tenure{number: e.Tenure, last: s.tenure.last, unanswered: true, open: s.left(e.Now)}, e.Now)
+			break
+		}
 		s.free(e)
 
-	case Returning:
-		if s.phase != returning {
-			s.phase = returning
-			s.dropAt = e.Now.add(max(s.tenure.longest, s.attempt.longest, s.cfg.Watchdog))
-			s.tenure.number = e.Tenure
+	case Returning, Withdrawing:
+		if s.phase != releasing {
+			s.leaving = leaving{
+				withdraws: e.Kind == Withdrawing, inTime: e.Kind == Returning && e.Now < s.tenure.deadline,
+				dropAt: e.Now.add(max(s.left(e.Now), s.attempt.open, s.cfg.Watchdog)),
+			}
+			if e.Kind == Withdrawing {
+				s.tenure = tenure{number: e.Tenure, unanswered: e.Unanswered}
+			}
+			s.phase = releasing
 			s.attempt = attempt{}
+			s.renewal = renewal{}
 			s.failures = 0
 		}
-		s.inFlight = true
-	case ReturnFailed:
-		s.inFlight = false
+		s.leaving.inFlight = true
+	case ReleaseFailed:
+		s.leaving.inFlight, s.leaving.unanswered = false, true
 		s.failures++
 		s.retryAt = e.RetryAt
-	case Returned, Dropped:
-		s.inFlight = false
+	case Returned, Withdrawn, Dropped:
 		s.free(e)
 		s.notBefore = e.RetryAt
 
@@ -128,11 +128,12 @@ func (s *State) apply(e *Event) {
 		s.retryAt = e.RetryAt
 	case Doubted:
 		if s.phase == asking {
-			s.attempt.doubt = true
+			s.attempt.doubt, s.attempt.woken = true, true
 			break
 		}
-		s.renewal.doubts++
-		s.renewal.retryAt = 0
+		s.tenure.doubt = true
+		s.renewal.stale = s.renewal.inFlight
+		s.renewal.failures, s.renewal.retryAt = 0, 0
 	case Quieted:
 		s.contended = false
 	case Closed:
@@ -149,8 +150,18 @@ func (s *State) scatter(e *Event) time.Duration {
 // confirm takes over that the store granted or renewed the tenure.
 func (s *State) confirm(e *Event) {
 	t := &s.tenure
-	t.sent, t.lease, t.storeTime = e.Sent, e.Lease, e.StoreTime
+	t.sent, t.replied, t.lease, t.storeTime = e.Sent, e.Now, e.Lease, e.StoreTime
 	t.deadline = max(t.deadline, e.Sent.add(Trust(e.Lease)))
+	t.until = max(t.until, e.Now.add(e.Lease))
+}
+
+// withdraw has a tenure released about which nothing is known but what t says.
+func (s *State) withdraw(t tenure, now Instant) {
+	s.phase = releasing
+	s.tenure = t
+	s.renewal = renewal{}
+	s.leaving = leaving{withdraws: true, dropAt: now.add(max(t.open, s.cfg.Watchdog))}
+	s.retryAt, s.failures = now, 0
 }
 
 // free forgets what the agent had or wanted in the store.
@@ -159,26 +170,10 @@ func (s *State) free(e *Event) {
 	s.attempt = attempt{}
 	s.tenure = tenure{}
 	s.renewal = renewal{}
+	s.leaving = leaving{}
 	s.notBefore, s.retryAt, s.failures = 0, 0, 0
 	s.touch(e)
 }
 
 // touch puts off the end of the subscription.
 func (s *State) touch(e *Event) { s.quietAt = e.Now.add(s.cfg.Linger) }
-
-// find is the index of the grant of a request, or -1.
-func (h *holder) find(id RequestID) int {
-	return slices.IndexFunc(h.grants, func(g grant) bool { return g.request.ID == id })
-}
-
-func (h *holder) add(e *Event) {
-	h.grants = append(h.grants, grant{request: e.Request, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy})
-}
-
-func (h *holder) remove(id RequestID) {
-	i := h.find(id)
-	h.grants = slices.Delete(h.grants, i, i+1)
-	if h.none() {
-		h.token = 0
-	}
-}

@@ -25,7 +25,6 @@ func newMill(waiters int, session bool) *mill {
 	if waiters > 0 {
 		m.acquire("ann", session)
 		m.granted()
-		m.s.tenure.last = lockagent.MaxToken // so that the tenure goes on
 		for i := range waiters {
 			m.acquire(lockagent.Owner(fmt.Sprint("waiter", i)), session)
 		}
@@ -43,7 +42,7 @@ func (m *mill) do(e *Event) {
 	switch e.Kind {
 	case Requested:
 		m.last = e.Request.ID
-	case Attempted, Returning:
+	case Attempted, Returning, Withdrawing:
 		m.tenure = e.Tenure
 	}
 }
@@ -53,13 +52,14 @@ func (m *mill) acquire(o lockagent.Owner, session bool) {
 }
 
 func (m *mill) granted() {
-	m.step(AcquireReplied{Tenure: m.tenure, Reply: lockagent.AcquireReply{Granted: true, Token: 1}})
+	m.step(AcquireReplied{Tenure: m.tenure, Reply: lockagent.AcquireReply{Granted: true, Token: 1, At: 1 << 50}})
 }
 
 // handOff has the holder release and come back as the last in the queue.
 func (m *mill) handOff(session bool) {
-	owner := m.s.holder.owner()
-	m.step(Release{Owner: owner, Call: 1})
+	r := &m.s.grants[0].request
+	owner := r.Owner
+	m.step(Release{ID: r.ID, Call: 1})
 	m.acquire(owner, session)
 }
 

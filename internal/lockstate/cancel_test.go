@@ -124,7 +124,7 @@ func TestGrantIsTakenBackWhenTheTimeToClaimItHasPassed(t *testing.T) {
 		r.want("Recalled ann+")
 		r.step(Unclaimed{ID: second})
 		r.want("Ended ann+: unclaimed, 1 left")
-		if _, _, count, _ := r.s.Holder(); count != 1 {
+		if _, _, count, _ := r.s.Hold(); count != 1 {
 			t.Errorf("%d grants are left, want 1", count)
 		}
 	})

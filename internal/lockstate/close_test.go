@@ -60,7 +60,7 @@ func TestClose(t *testing.T) {
 		r.step(Close{})
 		r.skip()
 		r.attemptFails(errStore)
-		r.want("AttemptFailed", "Returning")
+		r.want("AttemptFailed", "Withdrawing")
 		r.returnFails(errStore)
 		r.want("Dropped")
 		r.idle(true)
@@ -74,13 +74,13 @@ func TestClose(t *testing.T) {
 		r.want("Closed", "Answered ann: closed", "Forgot", "Quieted")
 		r.idle(true)
 	})
-	t.Run("while asleep in doubt withdraws", func(t *testing.T) {
+	t.Run("while asleep with an attempt that was not answered withdraws", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
 		r.attemptFails(errStore)
 		r.skip()
 		r.step(Close{})
-		r.want("Closed", "Answered ann: closed", "Returning")
+		r.want("Closed", "Answered ann: closed", "Withdrawing")
 	})
 	t.Run("while held ends the hold, answers who waits and returns the tenure", func(t *testing.T) {
 		r := newRig(t)

@@ -27,6 +27,7 @@ type Request struct {
 // Command is what may be said to a lock. The concrete types are below.
 type Command interface{ command() }
 
+// What the owners of this agent want.
 type (
 	// Acquire asks for the lock. Requested tells the id that the request got.
 	Acquire struct{ Request Request }
@@ -40,8 +41,8 @@ type (
 		Err      error
 	}
 
-	// Release gives up one grant: the one of request ID, or, if that is 0, the
-	// youngest of Owner. Call is answered.
+	// Release gives up one grant. Call is answered. If ID is 0, Owner has received
+	// no grant that it could give up, see [State.Youngest], and the answer says so.
 	Release struct {
 		ID    RequestID
 		Owner lockagent.Owner
@@ -52,7 +53,7 @@ type (
 	// channel.
 	Unclaimed struct{ ID RequestID }
 
-	// Break ends the hold, whoever has it. Call is answered; if this agent does
+	// Break ends the holds of this agent. Call is answered; if this agent does
 	// not hold the lock, by the shell, after it asked the store.
 	Break struct{ Call CallID }
 
@@ -65,23 +66,52 @@ type (
 	// Close ends everything. Nothing is granted any more.
 	Close struct{}
 
+	// Tick says that the instant of [State.Alarm] has come.
+	Tick struct{}
+)
+
+// What the store says without being asked. The tenures are those of this agent, by
+// their numbers. Any of this may be late or repeated.
+type (
 	// Woken says that an attempt may newly succeed.
 	Woken struct{}
 
-	// Passed says that the lock was passed on to a tenure of this agent in the store's
-	// queue. A pass to another agent is none of ours. One whose token is not above a
-	// floor that the agent knows must not be granted from: the shell makes it a Woken,
-	// and the next attempt, which finds its own tenure, has tokens above the floor.
-	Passed struct{ Pass lockagent.Pass }
+	// Passed says that a release passed the lock to the tenure.
+	Passed struct {
+		Tenure      uint64
+		Token       lockagent.Token
+		At          lockagent.StoreTime
+		Clock       string
+		Incarnation string
+		Outsiders   int
+	}
+
+	// Standby says that a release passed the lock to the tenure in front of this one
+	// in the store's queue, with so much of its lease remaining.
+	Standby struct {
+		Tenure    uint64
+		Remaining time.Duration
+	}
+
+	// Wanted says that another agent waits for what the tenure has.
+	Wanted struct{ Tenure uint64 }
+
+	// Broken says that somebody broke the tenure.
+	Broken struct {
+		Tenure uint64
+		At     lockagent.StoreTime
+	}
+
+	// Missed says that messages of the store may have been lost.
+	Missed struct{}
 
 	// StoreReset says that the store may have forgotten the tenure.
 	StoreReset struct{}
+)
 
-	// Tick says that the instant of [State.Alarm] has come.
-	Tick struct{}
-
-	// AcquireReplied, RenewReplied and ReleaseReplied answer the store calls that
-	// Attempted, Renewing and Returning asked for, by their tenure's number.
+// What the store answers to the calls that [Attempted], [Renewing], [Returning] or
+// [Withdrawing], and [Disowning] asked for, by the number of their tenure.
+type (
 	AcquireReplied struct {
 		Tenure uint64
 		Reply  lockagent.AcquireReply
@@ -97,6 +127,11 @@ type (
 		Reply  lockagent.ReleaseReply
 		Err    error
 	}
+	DisownReplied struct {
+		Tenure uint64
+		Reply  lockagent.ReleaseReply
+		Err    error
+	}
 )
 
 func (Acquire) command()        {}
@@ -106,10 +141,15 @@ func (Unclaimed) command()      {}
 func (Break) command()          {}
 func (OwnerGone) command()      {}
 func (Close) command()          {}
+func (Tick) command()           {}
 func (Woken) command()          {}
 func (Passed) command()         {}
+func (Standby) command()        {}
+func (Wanted) command()         {}
+func (Broken) command()         {}
+func (Missed) command()         {}
 func (StoreReset) command()     {}
-func (Tick) command()           {}
 func (AcquireReplied) command() {}
 func (RenewReplied) command()   {}
 func (ReleaseReplied) command() {}
+func (DisownReplied) command()  {}

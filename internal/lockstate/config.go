@@ -2,11 +2,16 @@ package lockstate
 
 import (
 	"time"
+
+	"github.com/lockagent/lockagent"
 )
 
-// Config is what state machines are told once. All fields but Scatter are positive; the shell
-// sees to that.
+// Config is what state machines are told once. All durations but Scatter are positive; the
+// shell sees to that.
 type Config struct {
+	// Agent is whose locks they are.
+	Agent lockagent.AgentID
+
 	// Watchdog is the lease of a tenure whose holder wants it kept. It is renewed
 	// when a third of it has passed.
 	Watchdog time.Duration
@@ -19,8 +24,8 @@ type Config struct {
 	// Claim is how long a grant may lie in its channel before it is taken back.
 	Claim time.Duration
 
-	// A tenure is passed on to local owners until it has served HandOffGrants
-	// grants or HandOffTime has passed. Then it is returned, so that other agents
+	// A tenure is handed off among local owners until it has served HandOffGrants
+	// holds or HandOffTime has passed. Then it is returned, so that other agents
 	// get their turn.
 	HandOffGrants int
 	HandOffTime   time.Duration
@@ -54,6 +59,9 @@ func Trust(lease time.Duration) time.Duration {
 	return lease - min(lease/marginPart, marginMost)
 }
 
+// rounding is by how much leases that are meant to be the same may differ.
+const rounding = time.Millisecond
+
 // leaseFor is a lease that is trusted for at least d.
 func leaseFor(d time.Duration) time.Duration {
 	return d + min(d/(marginPart-1), marginMost)
@@ -72,11 +80,19 @@ func (c *Config) backoff(failures int, m Moment) time.Duration {
 	return pause/2 + m.scatter(pause/2)
 }
 
-// sleep is how long to trust in wake-ups when the holder's lease has left to go:
-// a little beyond that, for then the lock is free without a message.
-func (c *Config) sleep(left time.Duration, m Moment) time.Duration {
-	if left < 0 || left > c.MaxSleep {
-		left = c.MaxSleep
+// queuedSleep bounds the sleep of a tenure that has a place in the store's queue: if the
+// place is lost, a release passes the lock to others for that long.
+const queuedSleep = 10 * time.Second
+
+// sleep is how long to trust in the store's messages when the lease of whoever has the
+// lock has left to go: a little beyond that, for then it is free without a message.
+func (c *Config) sleep(left time.Duration, queued bool, m Moment) time.Duration {
+	most := c.MaxSleep
+	if queued {
+		most = min(most, queuedSleep)
+	}
+	if left < 0 || left > most {
+		left = most
 	}
 	const late, spread = time.Millisecond, 100 * time.Millisecond
 	return left + late + m.scatter(min(left/10+late, spread))

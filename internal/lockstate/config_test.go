@@ -89,10 +89,14 @@ func TestSleepIsALittleLongerThanTheLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{MaxSleep: time.Minute}
 		left := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "left"))
-		got := cfg.sleep(left, Moment{Fresh: rapid.Uint64().Draw(t, "fresh")})
-		want := left
-		if left < 0 || left > cfg.MaxSleep {
-			want = cfg.MaxSleep
+		queued := rapid.Bool().Draw(t, "queued")
+		got := cfg.sleep(left, queued, Moment{Fresh: rapid.Uint64().Draw(t, "fresh")})
+		want, most := left, cfg.MaxSleep
+		if queued {
+			most = queuedSleep
+		}
+		if left < 0 || left > most {
+			want = most
 		}
 		if got <= want || got > want+101*time.Millisecond {
 			t.Fatalf("sleeps %v when %v are left", got, left)

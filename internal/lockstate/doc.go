@@ -22,36 +22,62 @@
 //
 // # The tenure
 //
-// What the agent has in the store goes through five phases:
+// What the agent has in the store goes through phases. An uncontended one goes straight on,
+// and serves its holds one after the other:
 //
-//	           Attempted            Began
-//	+-> Free ------------> Asking -----------> Held <--+ Granted, Ended: holds of local
-//	|    ^                 |    ^               |      | owners, one after the other
-//	|    | Forgot   Found- |    | Attempted     |      | Renewing, Renewed
-//	|    |          Busy,  v    |               |------+
-//	|    +------- Attempt- Sleeping             |
-//	|             Failed      |                 | Returning
-//	|                         | Returning       v
-//	+-------------------------+-----------> Returning --+ ReturnFailed: again
-//	|            Returned, Dropped              |  ^----+
-//	+-------------------------------------------+
+//	     Attempted         Began         Returning            Returned
+//	Free ---------> Asking -----> Held ------------> Releasing --------> Free
+//	                              ^  |
+//	                              +--+ Granted, Ended, Renewing, Renewed, RenewFailed
 //
-// A renewal that is Denied takes a tenure from Held to Free at once, or through
-// Returning if an early attempt may still arrive. A lock that is [Recovering]
-// starts in Returning.
+// A busy lock, or a store that does not answer, adds a phase:
 //
-// A tenure that may have begun without our knowing, because the answer to the
-// attempt was lost, is asked for again under the same number while somebody
-// waits, and withdrawn through Returning when nobody does any more.
+//	       FoundBusy, AttemptFailed,           Attempted    (woken, or it is time)
+//	       AttemptRefused                     +---------> Asking
+//	Asking ------------------------> Sleeping +---------> Held        Began (passed the lock)
+//	                                          +---------> Free        Forgot (nobody waits)
+//	                                          +---------> Releasing   Withdrawing (the same, but it may have begun)
 //
-// So is one that waits in the store's queue, which may be passed the lock at any
-// time. Then it goes from Sleeping to Held without having asked; if it is Asking,
-// the pass is Offered, and counts only if the answer does not grant the lock.
+// And not everything ends by a return:
+//
+//	Held      ---------> Free        Denied (the store has it no more)
+//	Held      ---------> Releasing   Denied (the same, but it may begin once more), Withdrawing
+//	Releasing ---------> Releasing   ReleaseFailed; Returning or Withdrawing again
+//	Releasing ---------> Free        Withdrawn; or Dropped (there was no answer for as long as a lease)
+//
+// A tenure in the store's queue goes from Sleeping to Held without having asked, when a
+// release passes the lock to it. If it is Asking when it hears of that, the pass is
+// Offered, and counts only if the answer does not grant the lock.
+//
+// # Unanswered calls
+//
+// A call to the store may have taken effect although its answer was lost, or may yet.
+//
+//   - An attempt is made again under the same number while somebody waits, and withdrawn
+//     when nobody does any more. So is a tenure in the queue, which may be passed the
+//     lock at any time. A tenure that is Denied, but may begin once more by such an
+//     attempt, goes from Held to Releasing, to be withdrawn as well.
+//   - A renewal is made again until the deadline.
+//   - A release is made again. If it then finds nothing, the call before it released the
+//     tenure, if it was sent before the deadline. Otherwise the hold had been lost.
+//
+// A lock that is [Recovering] starts in Releasing.
+//
+// # Doubt
+//
+// A tenure is in doubt when its store was reset or messages may have been missed, until a
+// renewal has confirmed it. A hold goes on meanwhile, but there is no hand-off. A tenure that
+// was in doubt before its first hold is checked first.
+//
+// # Ghosts
+//
+// A failover may bring a tenure back that was released. An agent that meets one of its own
+// that is neither the present one nor asked for has the store end it: Disowning.
 //
 // # Guarantees
 //
 // These are stated against this package, and checked by exploring the interleavings
-// of a small world of two agents and a model of the store, all of them up to a
+// of a small world of three agents and a model of the store, all of them up to a
 // bound: by default the first 50,000 states of each variant, which have at least all
 // schedules of six to ten actions after the set-up, and random walks beyond.
 // LOCKSTATE_STATES sets the bound.
@@ -62,6 +88,7 @@
 //     Of a lease that began by a pass, that instant is the one at which the last
 //     attempt was sent, plus what passed on the store's clock after its answer.
 //   - The tokens of successive grants grow.
+//   - Nobody waits for a free lock that the agent was told of, nor for a ghost.
 //   - Every request is answered exactly once, and so is every call to release.
 //   - When everybody has gone, and the store answered before the lease had run
 //     out, it holds nothing of this agent's.

@@ -15,9 +15,15 @@ func TestRenewalsThatAreUrgent(t *testing.T) {
 		t.Error("a renewal in its own time is urgent")
 	}
 	r.renewed(true)
+	r.step(StoreReset{}) // as for all other locks, which had better gather
+	if r.last(Renewing).Urgent {
+		t.Error("a renewal after a reset is urgent")
+	}
+	r.pass(27500 * time.Millisecond)
 	r.step(StoreReset{})
+	r.renewed(true)
 	if !r.last(Renewing).Urgent {
-		t.Error("a renewal after a reset is not urgent")
+		t.Error("a renewal after a reset is not urgent near the deadline")
 	}
 	r.renewed(true)
 	r.release("ann")
@@ -92,12 +98,12 @@ func TestAttemptWithUnknownOutcome(t *testing.T) {
 		r.attemptFails(errStore)
 		r.skip()
 		r.cancel("ann")
-		r.want("Answered ann: timeout", "Returning")
+		r.want("Answered ann: timeout", "Withdrawing")
 		if r.asked != number {
 			t.Errorf("withdraws tenure %d, want %d", r.asked, number)
 		}
 		r.returnedLate()
-		r.want("Returned, over before")
+		r.want("Withdrawn")
 		r.idle(true)
 	})
 	t.Run("is withdrawn when nobody waits and the answer is unknown only then", func(t *testing.T) {
@@ -106,9 +112,9 @@ func TestAttemptWithUnknownOutcome(t *testing.T) {
 		r.cancel("ann")
 		r.skip()
 		r.attemptFails(errStore)
-		r.want("AttemptFailed", "Returning")
+		r.want("AttemptFailed", "Withdrawing")
 	})
-	t.Run("stays in doubt when a later attempt finds another holder", func(t *testing.T) {
+	t.Run("is withdrawn also when a later attempt finds another holder", func(t *testing.T) {
 		// The first attempt may still be on its way.
 		r := newRig(t)
 		r.acquire("ann")
@@ -117,18 +123,18 @@ func TestAttemptWithUnknownOutcome(t *testing.T) {
 		r.busy(time.Second)
 		r.skip()
 		r.cancel("ann")
-		r.want("Answered ann: timeout", "Returning")
+		r.want("Answered ann: timeout", "Withdrawing")
 	})
-	t.Run("stays in doubt when a later attempt is refused for good", func(t *testing.T) {
+	t.Run("is withdrawn also when a later attempt is refused for good", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
 		r.attemptFails(errStore)
 		r.pass(time.Second)
 		r.skip()
 		r.attemptFails(lockagent.ErrNotPermitted)
-		r.want("Answered ann: not permitted", "AttemptRefused", "Returning")
+		r.want("Answered ann: not permitted", "AttemptRefused", "Withdrawing")
 	})
-	t.Run("is in no doubt any more once the tenure was returned", func(t *testing.T) {
+	t.Run("is forgotten once the tenure was returned", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
 		r.attemptFails(errStore)
@@ -151,9 +157,9 @@ func TestAttemptWithUnknownOutcome(t *testing.T) {
 		r.pass(10 * time.Second)
 		r.skip()
 		r.renewed(false)
-		r.want("Ended ann: denied", "Returning")
+		r.want("Ended ann: denied", "Denied", "Withdrawing")
 		r.returnedLate()
-		r.want("Returned, over before", "Attempted 30s")
+		r.want("Withdrawn", "Attempted 30s")
 	})
 	t.Run("keeps the next request waiting while it is withdrawn", func(t *testing.T) {
 		r := newRig(t)
@@ -165,7 +171,7 @@ func TestAttemptWithUnknownOutcome(t *testing.T) {
 		r.acquire("bob")
 		r.want("Requested bob", "Queued bob")
 		r.returnedLate()
-		r.want("Returned, over before", "Attempted 30s")
+		r.want("Withdrawn", "Attempted 30s")
 		if r.asked == number {
 			t.Error("a withdrawn number is used again")
 		}
@@ -211,18 +217,6 @@ func TestStoreReset(t *testing.T) {
 		r.step(StoreReset{})
 		r.want()
 	})
-	t.Run("while the lock is asked for has the grant looked at again", func(t *testing.T) {
-		r := newRig(t)
-		r.acquire("ann")
-		r.skip()
-		r.step(StoreReset{})
-		r.want("Doubted")
-		r.granted()
-		r.want("Began", "Granted ann 101", "Renewing 30s")
-		r.renewed(true)
-		r.want("Renewed")
-		r.alarmIn(10*time.Second, 10*time.Second)
-	})
 	t.Run("while asleep has the store asked again", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
@@ -240,14 +234,14 @@ func TestStoreReset(t *testing.T) {
 		r.renewed(false)
 		r.want("Ended ann: denied", "Denied")
 	})
-	t.Run("while held has a fixed lease asked for again, without a longer hold", func(t *testing.T) {
+	t.Run("while held has a fixed lease checked, and not made longer than the hold", func(t *testing.T) {
 		r := newRig(t)
 		r.acquireFixed("ann", 10*time.Second)
 		r.granted()
 		r.pass(time.Second)
 		r.skip()
 		r.step(StoreReset{})
-		r.want("Doubted", "Renewing 10s")
+		r.want("Doubted", "Renewing "+leaseFor(8*time.Second).String())
 		r.renewed(true)
 		r.want("Renewed")
 		r.pass(8 * time.Second)
@@ -274,6 +268,17 @@ func TestStoreReset(t *testing.T) {
 		r.step(StoreReset{})
 		r.want("Doubted", "Renewing 30s")
 	})
+	t.Run("does not wait for the pause after the renewal under way fails either", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.pass(10 * time.Second)
+		r.step(StoreReset{})
+		r.skip()
+		r.renewFails()
+		r.want("RenewFailed", "Renewing 30s")
+		r.renewFails() // this one was sent after the reset
+		r.want("RenewFailed")
+	})
 	t.Run("stays in doubt while the renewal fails", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann", "bob")
@@ -297,6 +302,71 @@ func TestStoreReset(t *testing.T) {
 	})
 }
 
+// A grant that was made before a reset, or before a break, is checked before anybody is told
+// of it.
+func TestGrantOfATenureInDoubt(t *testing.T) {
+	doubted := func(t *testing.T) *rig {
+		r := newRig(t)
+		r.acquire("ann")
+		r.skip()
+		r.step(StoreReset{})
+		r.want("Doubted")
+		r.granted()
+		r.want("Began", "Renewing 30s")
+		return r
+	}
+	t.Run("is delivered when the store has confirmed it", func(t *testing.T) {
+		r := doubted(t)
+		r.acquire("bob")
+		r.skip()
+		r.pass(time.Second)
+		r.renewed(true)
+		r.want("Renewed", "Granted ann 101")
+		r.alarmIn(9*time.Second, 9*time.Second)
+	})
+	t.Run("is asked for anew when the store does not know of it", func(t *testing.T) {
+		r := doubted(t)
+		r.renewed(false)
+		r.want("Denied", "Attempted 30s")
+	})
+	t.Run("is returned and asked for anew when there is no telling", func(t *testing.T) {
+		r := doubted(t)
+		r.renewFails()
+		r.want("RenewFailed", "Returning")
+		r.returned(0)
+		r.want("Returned", "Attempted 30s")
+	})
+	t.Run("is returned when there is no answer before its deadline", func(t *testing.T) {
+		r := doubted(t)
+		r.pass(28 * time.Second)
+		r.want("Returning")
+	})
+	t.Run("is returned when nobody waits any more", func(t *testing.T) {
+		r := doubted(t)
+		r.cancel("ann")
+		r.want("Answered ann: timeout", "Returning")
+	})
+	t.Run("is checked for the lease of the request", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", 5*time.Second)
+		r.step(StoreReset{})
+		r.skip()
+		r.granted()
+		r.want("Began", "Renewing 5s")
+		r.pass(time.Second)
+		r.renewed(true)
+		r.want("Renewed", "Granted ann 101 until 4.5s")
+	})
+	t.Run("is checked again if doubt comes up meanwhile", func(t *testing.T) {
+		r := doubted(t)
+		r.step(Missed{})
+		r.renewed(true)
+		r.want("Doubted", "Renewed", "Renewing 30s")
+		r.renewed(true)
+		r.want("Renewed", "Granted ann 101")
+	})
+}
+
 func TestRecovering(t *testing.T) {
 	t.Run("ends the tenure that is not known any more before anything else", func(t *testing.T) {
 		r := recovering(t, 41, Instant(time.Second))
@@ -306,19 +376,31 @@ func TestRecovering(t *testing.T) {
 		r.acquire("ann")
 		r.want("Requested ann", "Queued ann")
 		r.pass(time.Second)
-		r.want("Returning")
+		r.want("Withdrawing")
 		if r.asked != 41 {
 			t.Errorf("returns tenure %d, want 41", r.asked)
 		}
 		r.returned(0)
-		r.want("Returned", "Attempted 30s")
+		r.want("Withdrawn", "Attempted 30s")
+	})
+	t.Run("tells of the last token that it knows of", func(t *testing.T) {
+		r := recovering(t, 41, 0)
+		r.fresh = 41
+		r.acquire("ann")
+		if e := r.last(Withdrawing); e.Token != 50 || !e.Unanswered {
+			t.Errorf("withdraws %+v", e)
+		}
+		r.returnedLate()
+		if e := r.last(Attempted); e.Token != 50 {
+			t.Errorf("asks %+v", e)
+		}
 	})
 	t.Run("does not hear the answers to what was asked before", func(t *testing.T) {
 		r := recovering(t, 41, 0)
 		r.fresh = 41
 		r.step(AcquireReplied{Tenure: 41, Reply: lockagent.AcquireReply{Granted: true, Token: 5}})
 		r.step(RenewReplied{Tenure: 41})
-		r.want("Returning")
+		r.want("Withdrawing")
 	})
 	t.Run("tries until the lease has run out", func(t *testing.T) {
 		r := recovering(t, 41, 0)
@@ -337,9 +419,9 @@ func TestRecovering(t *testing.T) {
 		r := recovering(t, 41, Instant(time.Second))
 		r.fresh = 41
 		r.step(Close{})
-		r.want("Closed", "Returning")
+		r.want("Closed", "Withdrawing")
 		r.returned(0)
-		r.want("Returned")
+		r.want("Withdrawn")
 		r.idle(true)
 	})
 }

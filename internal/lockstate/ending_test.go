@@ -61,33 +61,60 @@ func (e *exploration) finish(w *world, end ending, path func() []action) {
 // and without that time goes on.
 func (w *world) errand() (action, bool) {
 	for i := range w.calls {
-		switch c := &w.calls[i]; {
-		case c.zombie:
-		case c.executed:
-			return action{kind: doReply, a: uint8(i)}, true
-		default:
-			return action{kind: doExecute, a: uint8(i)}, true
+		if d, ok := w.errandFor(i); ok {
+			return d, true
 		}
 	}
-	for i, a := range w.agents {
-		agent := uint8(i)
-		for b := range a.ledger.grants {
-			if a.ledger.grants[b].recalled {
-				return action{kind: doClaimed, a: agent, b: uint8(b)}, true
-			}
+	for i := range w.agents {
+		if d, ok := w.errandTo(i); ok {
+			return d, true
 		}
-		switch at, ok := a.s.Alarm(); {
-		case a.s.Listening() && !a.subscribed:
-			return action{kind: doSubscribe, a: agent}, true
-		case a.waking:
-			return action{kind: doWake, a: agent}, true
-		case len(a.passes) > 0:
-			return action{kind: doPass, a: agent}, true
-		case a.resetting:
-			return action{kind: doNews, a: agent}, true
-		case ok && at <= w.now:
-			return action{kind: doTick, a: agent}, true
+	}
+	return action{}, false
+}
+
+// errandOf is the next that concerns one agent.
+func (w *world) errandOf(agent int) (action, bool) {
+	for i := range w.calls {
+		if d, ok := w.errandFor(i); ok && w.calls[i].agent == agent {
+			return d, true
 		}
+	}
+	return w.errandTo(agent)
+}
+
+// errandFor is what becomes of a call.
+func (w *world) errandFor(i int) (action, bool) {
+	switch c := &w.calls[i]; {
+	case c.zombie:
+		return action{}, false
+	case c.executed:
+		return action{kind: doReply, a: uint8(i)}, true
+	}
+	return action{kind: doExecute, a: uint8(i)}, true
+}
+
+// errandTo is what comes to an agent.
+func (w *world) errandTo(i int) (action, bool) {
+	a, agent := w.agents[i], uint8(i)
+	for b := range a.ledger.grants {
+		if a.ledger.grants[b].recalled {
+			return action{kind: doClaimed, a: agent, b: uint8(b)}, true
+		}
+	}
+	switch at, ok := a.s.Alarm(); {
+	case a.s.Listening() && !a.subscribed:
+		return action{kind: doSubscribe, a: agent}, true
+	case a.waking:
+		return action{kind: doWake, a: agent}, true
+	case len(a.inbox) > 0:
+		return action{kind: doHear, a: agent}, true
+	case a.missing:
+		return action{kind: doTellMissed, a: agent}, true
+	case a.resetting:
+		return action{kind: doNews, a: agent}, true
+	case ok && at <= w.now:
+		return action{kind: doTick, a: agent}, true
 	}
 	return action{}, false
 }

@@ -25,14 +25,14 @@ const (
 	// Token, How, Count, Fixed, ClaimBy, Tenure and the fields of its
 	// confirmation. The shell delivers it.
 	Granted
-	// Reentered: as Granted, to the owner who holds the lock already.
+	// Reentered: as Granted, to an owner who holds the lock already.
 	Reentered
 	// Recalled: the grant of a request shall be taken back if nobody received it.
 	// Request. The shell tries, and if it could, says so with [Unclaimed].
 	Recalled
 	// Ended: a grant is over, for Reason, or released by its owner if that is 0.
-	// Request, Reason, Token, Tenure, Count (grants that are left), Since, Until,
-	// Call. The shell tells the holder, before it does anything else.
+	// Request, Reason, Token, Tenure, Count (grants of the owner that are left), Since,
+	// Until, Call. The shell tells the owner, before it does anything else.
 	Ended
 	// Unlocked: the answer to a call. Call, and if it went wrong, Err or Reason (the
 	// hold had been lost). The shell delivers it.
@@ -41,22 +41,23 @@ const (
 	// shell asks the store and answers.
 	AskBreak
 
-	// Attempted: the lock is asked of the store. Tenure, Lease, Tokens, Queue, Request
-	// (the one at the head). The shell calls the store.
+	// Attempted: the lock is asked of the store. Tenure, Lease, Token (the floor), Queue,
+	// Request (the one at the head). The shell calls the store.
 	Attempted
-	// FoundBusy: somebody else has the lock. RetryAt, Holder, Left, StoreTime, Queued
-	// (the tenure may be passed the lock from now on).
+	// FoundBusy: somebody else has the lock. RetryAt, Holder, Left, StoreTime, Clock, Queued
+	// (the lock may be passed to the tenure from now on).
 	FoundBusy
-	// AttemptFailed: the answer is unknown. RetryAt, Err, Unsure (the attempt may
+	// AttemptFailed: the answer is unknown. RetryAt, Err, Unanswered (the attempt may
 	// have succeeded, or may yet).
 	AttemptFailed
 	// AttemptRefused: the attempt failed for good. Err.
 	AttemptRefused
-	// Offered: the lock was passed on to the tenure while the store is being asked,
-	// whose answer comes first. Tenure, Lease, Token, Tokens, StoreTime, Incarnation.
+	// Offered: the lock was passed to the tenure while the store is being asked,
+	// whose answer comes first. Tenure, Token, StoreTime, Clock, Incarnation, Outsiders.
 	Offered
-	// Began: the store granted the tenure, or passed the lock on to it. Tenure, Sent,
-	// Lease, Token, Tokens, StoreTime, Incarnation, Unsure (it may be in the queue again).
+	// Began: the store granted the tenure, or passed the lock to it. Tenure, Sent,
+	// Lease, Token (of the first hold), StoreTime, Incarnation, Outsiders, Unanswered (it
+	// may begin once more).
 	Began
 	// Forgot: nobody waits for the lock any more.
 	Forgot
@@ -69,25 +70,34 @@ const (
 	// RenewFailed: it did not, and the tenure goes on until its deadline. RetryAt,
 	// Err, Count (failures in a row).
 	RenewFailed
-	// Denied: the store says that the tenure is over. Tenure, StoreTime, Count. All
-	// grants have Ended before. If an attempt to begin it may still be under way,
-	// Returning comes instead, to withdraw that.
+	// Denied: the store says that the tenure is over, for Reason. Tenure, StoreTime, Count
+	// (holds that it served), Unanswered (it may begin once more). All grants have Ended
+	// before.
 	Denied
 
-	// Returning: the tenure, or a doubtful attempt, shall end in the store. Tenure.
-	// The shell calls the store.
+	// Returning: the tenure shall end in the store. Tenure, Token (of the last hold, or
+	// 0), Unanswered (so may an attempt be). The shell calls the store.
 	Returning
-	// Returned: the store confirmed that. Tenure, StoreTime, Released, Count (grants
-	// that the tenure served), RetryAt (the lock is not to be asked for before).
+	// Withdrawing: the same for a tenure that may have begun without our knowing, or may
+	// yet.
+	Withdrawing
+	// Returned: the store confirmed that. Tenure, StoreTime, Released (it had the lock
+	// until then), Count (holds that it served), RetryAt (the lock is not to be asked for
+	// before).
 	Returned
-	// ReturnFailed: it did not. RetryAt, Err.
-	ReturnFailed
+	// Withdrawn: the store confirmed that. Tenure, StoreTime.
+	Withdrawn
+	// ReleaseFailed: it did neither. RetryAt, Err.
+	ReleaseFailed
 	// Dropped: the tenure is left to run out by itself. Tenure, Err.
 	Dropped
+	// Disowning: the store has a tenure of this agent that this lock does not have. It
+	// shall end there. Tenure, Token (the floor). The shell has the store release it.
+	Disowning
 
-	// Woke: a wake-up came; RetryAt is when to follow it.
+	// Woke: something may be different now; RetryAt is when to look.
 	Woke
-	// Doubted: the tenure shall be renewed at once, to see if it still is.
+	// Doubted: the store shall be asked whether the tenure still is.
 	Doubted
 	// Quieted: nobody has waited for a while: no need for wake-ups.
 	Quieted
@@ -107,9 +117,10 @@ type Event struct {
 	Sent        Instant // when the call was sent that last confirmed the tenure, or as if
 	Lease       time.Duration
 	StoreTime   lockagent.StoreTime // when the store confirmed it
+	Clock       string              // that StoreTime was read from
 	Incarnation string
 	Token       lockagent.Token
-	Tokens      int
+	Outsiders   int
 
 	How     lockagent.How
 	Count   int
@@ -120,12 +131,12 @@ type Event struct {
 	Until   lockagent.StoreTime // the latest the store's clock can show at Now
 	Reason  lockagent.LossReason
 
-	RetryAt             Instant
-	Holder              string
-	Left                time.Duration
-	Released, Unsure    bool
-	Queue, Queued       bool
-	Urgent              bool
-	TimedOut, Cancelled bool
-	Err                 error
+	RetryAt              Instant
+	Holder               string
+	Left                 time.Duration
+	Released, Unanswered bool
+	Queue, Queued        bool
+	Urgent               bool
+	TimedOut, Cancelled  bool
+	Err                  error
 }

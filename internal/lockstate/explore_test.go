@@ -40,6 +40,8 @@ var (
 	fixed = []person{{"ann", 0, false, false, []time.Duration{20 * tick}}, {"bob", 0, false, false, []time.Duration{60 * tick}}, {"cid", 1, false, false, kept}}
 	// A fixed lease inside a kept hold and a kept one inside a fixed hold.
 	mixed = []person{{"ann", 0, true, false, []time.Duration{0, 60 * tick}}, {"cid", 1, true, false, []time.Duration{20 * tick, 0}}}
+	// One on each of three agents.
+	spread = []person{{"ann", 0, false, false, []time.Duration{60 * tick}}, {"bob", 1, false, false, kept}, {"cid", 2, false, false, kept}}
 	// Some who would not wait.
 	tries = []person{{"ann", 0, false, false, kept}, {"bob", 0, false, true, keptTwice}, {"cid", 1, false, true, keptTwice}}
 )
@@ -58,6 +60,10 @@ var variants = []variant{
 	{name: "broken", people: three, left: chances{order: 3, lost: 1, broken: 1}, ask: []int{0, 2}},
 	{name: "reset", people: three, left: chances{order: 3, lost: 1, resets: 1}, ask: []int{0, 2}},
 	{name: "crashed", people: three, left: chances{order: 3, lost: 1, crashes: 1}, ask: []int{0, 2}},
+	{name: "failover", people: threeTwice, left: chances{order: 3, lost: 1, ghosts: 1}, ask: []int{0, 2}},
+	{name: "clock set back", people: threeTwice, left: chances{order: 3, lost: 1, steps: 2}, ask: []int{0, 2}},
+	{name: "standing by", people: spread, left: chances{order: 3, lost: 2}, ask: []int{0, 1, 2}},
+	{name: "beside outsiders", people: threeTwice, left: chances{order: 3, lost: 2}, ask: []int{0, 2}, bad: func(m *storeModel) { m.outsiders = 1 }},
 	{name: "passed on", people: threeTwice, left: chances{order: 4, lost: 3}, ask: []int{0, 2}},
 	{name: "passed on and cancelled", people: three, left: chances{order: 4, lost: 2, cancels: 2}, ask: []int{0, 2, 1}},
 	{name: "passed on and broken", people: threeTwice, left: chances{order: 3, lost: 2, broken: 1, resets: 1}, ask: []int{0, 2}},
@@ -125,12 +131,13 @@ func TestSmallWorldWithABadStore(t *testing.T) {
 		bad    func(*storeModel)
 		want   string
 	}{
-		{"that ends leases early", three, chances{}, func(m *storeModel) { m.early = 3 * tick }, "but the store's lease ends at"},
+		{"that ends leases early", three, chances{}, func(m *storeModel) { m.early = 4 * tick }, "but the store's lease ends at"},
 		{"that forgets what was withdrawn", three, chances{lost: 1, cancels: 1}, func(m *storeModel) { m.forgetful = true }, "everybody has gone, but the store has a holder"},
 		{"that wakes nobody", three, chances{}, func(m *storeModel) { m.silent, m.plain = true, true }, "waits for a lock that is free"},
 		{"that passes a lock on for less than it says", three, chances{}, func(m *storeModel) { m.stingy = 3 * tick }, "but the store's lease ends at"},
-		{"that passes a lock on with old tokens", three, chances{}, func(m *storeModel) { m.recycles = true }, "is granted after"},
-		{"that leaves who is withdrawn in the queue", three, chances{cancels: 1}, func(m *storeModel) { m.sticky = true }, "everybody has gone, but"},
+		{"that gives tokens out twice", three, chances{}, func(m *storeModel) { m.recycles = true }, "is granted after"},
+		{"that has nobody stand by", spread, chances{order: 1}, func(m *storeModel) { m.alone = true }, "is the first in the queue, but sleeps"},
+		{"that does not tell its clocks apart", three, chances{order: 1, steps: 1}, func(m *storeModel) { m.nameless = true }, "but the store"},
 		// A late attempt of the same tenure, after its lease was extended.
 		{"that shortens a lease", []person{three[0], fixed[1]}, chances{lost: 1, order: 1}, func(m *storeModel) { m.shortens = true }, "but the store's lease ends at"},
 	} {

@@ -45,7 +45,7 @@ func TestGrantTellsWhatTheStoreConfirmed(t *testing.T) {
 	if want := r.now.add(r.s.cfg.Claim); g.ClaimBy != want {
 		t.Errorf("to be claimed by %v, want %v", g.ClaimBy, want)
 	}
-	owner, token, count, tenure := r.s.Holder()
+	owner, token, count, tenure := r.s.Hold()
 	if owner != "ann" || token != 101 || count != 1 || tenure != r.asked {
 		t.Errorf("Holder is %q, %d, %d, %d", owner, token, count, tenure)
 	}
@@ -180,17 +180,37 @@ func TestGrantForAnotherRequestThanTheLockWasAskedFor(t *testing.T) {
 		r.pass(10 * time.Second / 3)
 		r.want("Renewing 30s")
 	})
-	t.Run("a short fixed lease after a kept one just ends earlier", func(t *testing.T) {
+	t.Run("a lease that the store would keep for longer than the request needs is returned", func(t *testing.T) {
+		for _, ask := range []func(*rig, lockagent.Owner){
+			func(r *rig, o lockagent.Owner) { r.acquireFixed(o, 10*time.Second) },
+			func(r *rig, o lockagent.Owner) { r.acquire(o) },
+		} {
+			r := newRig(t)
+			r.acquireFixed("ann", time.Hour)
+			ask(r, "bob")
+			r.cancel("ann")
+			r.skip()
+			r.granted()
+			r.want("Began", "Returning")
+			r.returned(0)
+			r.skip()
+			r.granted()
+			bob := r.last(Granted).Request
+			if got, want := r.s.left(r.now), r.s.lease(&bob); bob.Owner != "bob" || got != want {
+				t.Errorf("%s holds the lock, which the store keeps for %v, want %v", bob.Owner, got, want)
+			}
+		}
+	})
+	t.Run("so is one that an attempt without an answer may have begun", func(t *testing.T) {
 		r := newRig(t)
-		r.acquire("ann")
-		r.acquireFixed("bob", 10*time.Second)
+		r.acquireFixed("ann", time.Hour)
+		r.acquire("bob")
+		r.attemptFails(errStore)
 		r.cancel("ann")
 		r.pass(time.Second)
 		r.skip()
 		r.granted()
-		r.want("Began", "Granted bob 101 until 10s")
-		r.pass(9 * time.Second)
-		r.want("Ended bob: expired", "Returning")
+		r.want("Began", "Returning")
 	})
 }
 
@@ -202,7 +222,7 @@ func TestReentry(t *testing.T) {
 		r.want("Requested ann+", "Reentered ann+ 101 x2")
 		r.acquire("ann+")
 		r.want("Requested ann+", "Reentered ann+ 101 x3")
-		if _, token, count, _ := r.s.Holder(); token != 101 || count != 3 {
+		if _, token, count, _ := r.s.Hold(); token != 101 || count != 3 {
 			t.Errorf("held %d times under token %d, want 3 times under 101", count, token)
 		}
 	})

@@ -3,6 +3,8 @@ package lockstate
 import (
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent"
 )
 
 func TestHandOff(t *testing.T) {
@@ -58,35 +60,24 @@ func TestHandOff(t *testing.T) {
 		r.granted()
 		r.want("Began", "Granted dan 104")
 	})
-	t.Run("asks the store for tokens as there are waiters, but no more than the budget has grants", func(t *testing.T) {
-		for _, tt := range []struct{ waiters, tokens int }{{1, 8}, {3, 24}, {13, 100}} {
-			r := newRig(t, func(c *Config) { c.HandOffGrants = 100 })
-			for range tt.waiters {
-				r.acquire("ann")
-			}
-			r.busy(time.Minute)
-			r.step(Woken{})
-			if got := r.last(Attempted).Tokens; got != tt.tokens {
-				t.Errorf("%d waiters: asks for %d tokens, want %d", tt.waiters, got, tt.tokens)
-			}
+	t.Run("ends when its tokens would run ahead of the store's clock", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.HandOffGrants = 10_000 })
+		r.acquire("ann")
+		r.passLate(time.Second)
+		first := lockagent.Token(storeTime(r.now)) - 3 // which the store's clock showed just now
+		r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: first, At: storeTime(r.now)}, nil)
+		r.passLate(2 * time.Microsecond)
+		for range 1005 { // three, two, and the slack
+			r.acquire("bob")
+			r.releaseOwner(r.s.grants.owner())
 		}
-	})
-	t.Run("ends when the tokens that were asked for are used up", func(t *testing.T) {
-		r := newRig(t, func(c *Config) { c.HandOffGrants = 100 })
-		r.hold("ann") // and 8 tokens
-		for range 7 {
-			r.acquire("bob") // who come too late to be counted
+		if got, want := r.last(Granted).Token, lockagent.Token(storeTime(r.now))+1000; got != want {
+			t.Errorf("the last token is %d, want %d", got, want)
 		}
-		r.acquire("cid")
-		for range 7 {
-			r.releaseOwner(r.s.holder.owner())
-		}
+		r.acquire("bob")
 		r.skip()
 		r.releaseOwner("bob")
 		r.want("Ended bob", "Returning")
-		if got := r.last(Granted).Token; got != 108 {
-			t.Errorf("the last token is %d, want 108", got)
-		}
 	})
 	t.Run("is off with a budget of one", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.HandOffGrants = 1 })
@@ -217,16 +208,90 @@ func TestHandOffToALongerFixedLease(t *testing.T) {
 	})
 }
 
-func TestHandOffToAShorterFixedLeaseEndsEarlier(t *testing.T) {
-	r := newRig(t)
-	r.hold("ann")
-	r.acquireFixed("bob", 10*time.Second)
-	r.pass(time.Second)
-	r.skip()
-	r.release("ann")
-	r.want("Ended ann", "Granted bob 102 by hand-off until 10s", "Unlocked 1")
-	r.pass(9 * time.Second)
-	r.want("Ended bob: expired", "Returning")
+// If this process died, the store would keep others out for no longer than the lease of
+// who holds the lock.
+func TestHandOffIntoALongerLease(t *testing.T) {
+	t.Run("is not made", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", time.Hour)
+		r.granted()
+		r.acquire("bob")
+		r.skip()
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+		r.returned(0)
+		r.want("Returned", "Unlocked 1", "Attempted 30s")
+	})
+	t.Run("is made when no more of it is left than the request needs", func(t *testing.T) {
+		for _, tt := range []struct {
+			after time.Duration
+			want  []string
+		}{
+			{30*time.Second - rounding, []string{"Ended ann", "Granted bob 102 by hand-off", "Unlocked 1"}},
+			{30*time.Second - rounding - 1, []string{"Ended ann", "Returning"}},
+		} {
+			r := newRig(t)
+			r.acquireFixed("ann", time.Minute)
+			r.granted()
+			r.acquire("bob")
+			r.pass(tt.after)
+			r.skip()
+			r.release("ann")
+			r.want(tt.want...)
+		}
+	})
+	t.Run("is not made to a fixed lease that is shorter", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.acquireFixed("bob", 10*time.Second)
+		r.pass(9 * time.Second)
+		r.skip()
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+	})
+	t.Run("is not made while a renewal may make it longer", func(t *testing.T) {
+		for _, failed := range []bool{false, true} {
+			r := newRig(t)
+			r.hold("ann+")
+			r.request(Request{Owner: "ann+", Lease: time.Hour})
+			r.acquire("bob")
+			if failed {
+				r.renewFails()
+			}
+			r.releaseOwner("ann+")
+			r.skip()
+			r.releaseOwner("ann+")
+			r.want("Ended ann+", "Returning")
+		}
+	})
+	t.Run("goes on for the owner who asked for it", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		r.request(Request{Owner: "ann+", Lease: time.Hour})
+		r.renewed(true)
+		r.releaseOwner("ann+")
+		r.skip()
+		r.acquire("ann+")
+		r.want("Requested ann+", "Reentered ann+ 101 x2")
+	})
+}
+
+func TestHandOffBesideOutsidersEndsEarlier(t *testing.T) {
+	for _, tt := range []struct {
+		after time.Duration
+		want  []string
+	}{
+		{time.Second - 1, []string{"Ended ann", "Granted bob 102 by hand-off", "Unlocked 1"}},
+		{time.Second, []string{"Ended ann", "Returning"}},
+	} {
+		r := newRig(t, func(c *Config) { c.HandOffTime = 5 * time.Second })
+		r.acquire("ann", "bob")
+		r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: 101, At: storeTime(r.now), Outsiders: 1}, nil)
+		r.pass(tt.after)
+		r.skip()
+		r.release("ann")
+		r.want(tt.want...)
+	}
 }
 
 func TestYield(t *testing.T) {

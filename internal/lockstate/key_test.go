@@ -17,7 +17,7 @@ import (
 type keyer struct {
 	seed    maphash.Seed
 	buf     []byte
-	numbers [2][]uint64 // of tenures, for each agent, sorted
+	numbers [3][]uint64 // of tenures, for each agent, sorted
 	tokens  []lockagent.Token
 }
 
@@ -54,25 +54,30 @@ func (k *keyer) token(t lockagent.Token) {
 
 // collect finds the numbers and tokens that are in use.
 func (k *keyer) collect(w *world) {
-	k.tokens = append(k.tokens[:0], w.last, w.store.last)
+	k.tokens = append(k.tokens[:0], w.last, w.store.guard, lockagent.Token(w.storeTime()))
 	for i, a := range w.agents {
 		k.numbers[i] = append(k.numbers[i][:0], 0, a.s.attempt.number, a.s.tenure.number)
-		k.tokens = append(k.tokens, a.s.tenure.next, a.s.tenure.last, a.s.holder.token)
-		for j := range a.passes {
-			k.numbers[i] = append(k.numbers[i], a.passes[j].Tenure.Number)
-			k.tokens = append(k.tokens, a.passes[j].Token)
+		k.tokens = append(k.tokens, a.s.tenure.next(), a.s.tenure.last, a.s.floor)
+		for _, c := range a.inbox {
+			number, token := about(c)
+			k.numbers[i] = append(k.numbers[i], number)
+			k.tokens = append(k.tokens, token)
 		}
 		if o := a.s.attempt.offer; o != nil {
 			k.tokens = append(k.tokens, o.Token)
 		}
 	}
-	for _, p := range w.store.queue {
-		k.numbers[p.agent] = append(k.numbers[p.agent], p.number)
+	for _, list := range [][]tenureID{w.store.queue, w.store.withdrawn, w.store.excused, {w.store.ghost}} {
+		for _, t := range list {
+			if t.number != 0 {
+				k.numbers[t.agent] = append(k.numbers[t.agent], t.number)
+			}
+		}
 	}
 	for i := range w.calls {
 		c := &w.calls[i]
 		k.numbers[c.agent] = append(k.numbers[c.agent], c.number)
-		k.tokens = append(k.tokens, c.acquire.Token)
+		k.tokens = append(k.tokens, c.acquire.Token, c.token)
 	}
 	if h := w.store.holder; h.number != 0 {
 		k.numbers[h.agent] = append(k.numbers[h.agent], h.number)
@@ -92,21 +97,38 @@ func (k *keyer) key(w *world) uint64 {
 		k.int(int64(n))
 	}
 	l := &w.left
-	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.crashes, l.gone, l.closed, l.cancels} {
+	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.gone, l.closed, l.cancels} {
 		k.int(int64(n))
 	}
-	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.store.told)
+	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.store.told, w.store.turn)
 	k.token(w.last)
-	k.token(w.store.last)
-	k.store(&w.store, w.now)
+	k.token(w.store.guard)
+	k.token(lockagent.Token(w.storeTime()))
+	k.store(w)
 	for i, a := range w.agents {
-		k.agent(i, a, w.now)
+		k.agent(i, a, w)
 	}
 	k.calls(w)
 	return maphash.Bytes(k.seed, k.buf)
 }
 
-func (k *keyer) store(m *storeModel, now Instant) {
+// about is which tenure and token a message tells of.
+func about(c Command) (number uint64, token lockagent.Token) {
+	switch c := c.(type) {
+	case Passed:
+		return c.Tenure, c.Token
+	case Standby:
+		return c.Tenure, 0
+	case Wanted:
+		return c.Tenure, 0
+	case Broken:
+		return c.Tenure, 0
+	}
+	return 0, 0
+}
+
+func (k *keyer) store(w *world) {
+	m, now := &w.store, w.now
 	if m.free(now) {
 		k.int(-1)
 	} else {
@@ -114,36 +136,57 @@ func (k *keyer) store(m *storeModel, now Instant) {
 		k.number(m.holder.agent, m.holder.number)
 		k.until(m.expiry, now)
 	}
-	for agent := range 2 { // sorted, as the lists are in the order of events
+	for agent := range k.numbers { // sorted, as the lists are in the order of events
 		for _, n := range k.numbers[agent] {
 			t := tenureID{agent, n}
-			d, done := m.finished(t)
-			k.flags(done, d.released, d.passed, slices.Contains(m.excused, t))
+			k.flags(slices.Contains(m.withdrawn, t), slices.Contains(m.excused, t))
 		}
 	}
 	k.int(int64(len(m.queue)))
 	for _, p := range m.queue {
 		k.int(int64(p.agent))
 		k.number(p.agent, p.number)
-		k.int(int64(p.tokens))
+	}
+	if w.left.ghosts > 0 {
+		k.int(int64(m.ghost.agent))
+		k.number(m.ghost.agent, m.ghost.number)
+		k.until(m.ghostExpiry, now)
 	}
 }
 
 // clock is an instant on the store's clock that has passed.
-func (k *keyer) clock(t lockagent.StoreTime, now Instant) { k.int(int64(storeTime(now).Sub(t))) }
+func (k *keyer) clock(t lockagent.StoreTime, w *world) { k.int(int64(w.storeTime().Sub(t))) }
 
 // pass is one that an agent may yet take up. Which instants there were matters only
 // then.
-func (k *keyer) pass(p *lockagent.Pass, t *attempt, now Instant) {
+func (k *keyer) pass(p *Passed, t *attempt, w *world) {
 	k.token(p.Token)
-	k.int(int64(p.Tokens))
-	k.clock(p.At, now)
-	k.flags(p.At >= t.busyAt)
+	k.clock(p.At, w)
+	k.flags(p.At >= t.busy.at, p.Clock == t.busy.clock, p.Clock == w.store.clockName(), p.Outsiders > 0)
 }
 
-func (k *keyer) agent(i int, a *agentModel, now Instant) {
-	s := a.s
-	k.flags(a.subscribed, a.waking, a.resetting, a.crashed, a.tenure != 0, s.contended, s.closed, s.call != 0, s.inFlight)
+func (k *keyer) message(i int, c Command, s *State, w *world) {
+	number, _ := about(c)
+	k.number(i, number)
+	switch c := c.(type) {
+	case Passed:
+		k.int(1)
+		k.pass(&c, &s.attempt, w)
+	case Standby:
+		k.int(2)
+		k.int(int64(c.Remaining))
+	case Wanted:
+		k.int(3)
+	case Broken:
+		k.int(4)
+		k.flags(c.At >= s.tenure.storeTime, c.At == s.tenure.storeTime)
+	}
+}
+
+func (k *keyer) agent(i int, a *agentModel, w *world) {
+	s, now := a.s, w.now
+	k.flags(a.subscribed, a.waking, a.missing, a.resetting, a.crashed, a.tenure != 0, s.contended, s.closed, s.call != 0, s.leaving.inFlight)
+	k.token(s.floor)
 	k.int(int64(s.phase))
 
 	k.int(int64(s.queue.len()))
@@ -163,23 +206,22 @@ func (k *keyer) agent(i int, a *agentModel, now Instant) {
 
 	t := &s.attempt
 	k.number(i, t.number)
-	k.flags(t.unsure, t.queued, t.woken, t.doubt, t.offer != nil)
+	k.flags(t.unanswered, t.queued, t.woken, t.doubt, t.offer != nil)
 	if t.offer != nil {
-		k.pass(t.offer, t, now)
+		k.pass(t.offer, t, w)
 	}
 	if t.queued {
-		k.int(int64(t.busyAt.Sub(storeTime(t.busySent))))
+		k.int(int64(t.busy.at.Sub(storeTime(t.busy.sent).Add(w.store.ahead))))
+		k.flags(t.busy.clock == w.store.clockName())
 	}
-	k.int(int64(len(a.passes)))
-	for j := range a.passes {
-		k.number(i, a.passes[j].Tenure.Number)
-		k.pass(&a.passes[j], t, now)
+	k.int(int64(len(a.inbox)))
+	for _, c := range a.inbox {
+		k.message(i, c, s, w)
 	}
-	k.int(int64(t.longest))
+	k.int(int64(t.open))
 	if s.phase == asking {
 		k.since(t.sent, now, t.lease)
 		k.int(int64(t.lease))
-		k.int(int64(t.tokens))
 		k.int(int64(upto))
 	}
 
@@ -196,34 +238,35 @@ func (k *keyer) agent(i int, a *agentModel, now Instant) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
-		k.flags(h.unsure)
+		k.flags(h.unanswered, h.doubt, h.outsiders, h.storeTime == w.storeTime())
+		k.int(int64(max(s.left(now), w.least())))
+		k.int(int64(h.holds))
 		k.since(h.began, now, s.cfg.HandOffTime)
 		k.until(h.deadline, now)
 		k.int(int64(h.lease))
-		k.int(int64(h.longest))
-		k.token(h.next)
-		k.int(int64(h.last) - int64(h.next))
-		k.token(s.holder.token)
-		for j := range s.holder.grants {
-			g := &s.holder.grants[j]
+		k.token(h.next())
+		k.token(h.last)
+		for j := range s.grants {
+			g := &s.grants[j]
 			k.buf = append(k.buf, g.request.Owner[0])
 			k.until(g.fixed, now)
 			k.until(g.claimBy, now)
 			k.flags(g.fixed != 0, g.claimBy != 0, a.ledger.grants[j].recalled)
 		}
 		r := &s.renewal
-		k.flags(r.inFlight, r.failures > 0)
-		k.int(int64(r.doubts))
-		k.int(int64(r.asked))
+		k.flags(r.inFlight, r.stale, r.failures > 0)
 		k.until(r.retryAt, now)
 		if r.inFlight {
 			k.since(r.sent, now, r.lease)
 			k.int(int64(r.lease))
 		}
-	case returning:
+	case releasing:
 		k.number(i, s.tenure.number)
-		k.until(s.dropAt, now)
-		if !s.inFlight {
+		k.token(s.tenure.last)
+		l := &s.leaving
+		k.flags(s.tenure.unanswered, s.tenure.holds > 0, l.withdraws, l.inTime, l.unanswered)
+		k.until(l.dropAt, now)
+		if !l.inFlight {
 			k.until(s.retryAt, now)
 		}
 	}
@@ -241,13 +284,17 @@ func (k *keyer) calls(w *world) {
 		k.number(c.agent, c.number)
 		k.int(int64(c.lease))
 		k.flags(c.executed, c.zombie, c.err != nil, errors.Is(c.err, lockagent.ErrWithdrawn),
-			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0, c.release.Passed, c.queue, c.acquire.Queued)
+			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0, c.release.Passed, c.queue, c.acquire.Queued,
+			c.acquire.Outsiders > 0, c.unanswered)
 		k.token(c.acquire.Token)
+		k.token(c.token)
+		k.buf = append(k.buf, c.acquire.Holder...)
 		k.int(int64(c.acquire.Remaining))
 		if c.kind == callAcquire && !c.zombie {
 			k.since(c.sent, w.now, c.lease)
 			if c.acquire.Queued {
-				k.int(int64(c.acquire.At.Sub(storeTime(c.sent))))
+				k.int(int64(c.acquire.At.Sub(storeTime(c.sent).Add(w.store.ahead))))
+				k.buf = append(k.buf, c.acquire.Clock...)
 			}
 		}
 		ends = append(ends, len(k.buf))

@@ -116,7 +116,7 @@ func (l *ledger) note(e *Event, s *State, last *lockagent.Token) string {
 		l.calls = slices.Delete(l.calls, i, i+1)
 	case Closed:
 		l.closed = true
-	case Attempted, Returning, Returned, Denied, Forgot, Dropped:
+	case Attempted, Returning, Withdrawing, Returned, Withdrawn, Denied, Forgot, Dropped:
 		if len(l.grants) > 0 {
 			return "the tenure is over, or asked for, while the lock is held"
 		}

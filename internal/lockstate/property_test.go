@@ -35,7 +35,7 @@ func (s *scene) do(c Command) {
 			s.t.Fatalf("after %#v: %s: %s", c, text(e), problem)
 		}
 	}
-	if owner, _, count, _ := s.s.Holder(); count != len(s.ledger.grants) || count > 0 && owner != s.ledger.grants[0].Owner {
+	if owner, _, count, _ := s.s.Hold(); count != len(s.ledger.grants) || count > 0 && owner != s.ledger.grants[0].Owner {
 		s.t.Fatalf("%q holds %d grants, the events tell of %d", owner, count, len(s.ledger.grants))
 	}
 	if s.s.Waiters() != len(s.ledger.waiting) {
@@ -92,7 +92,11 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 			s.do(Cancel{ID: s.someID(t), TimedOut: rapid.Bool().Draw(t, "timed out"), Err: lockagent.ErrTimeout})
 		},
 		"release": func(t *rapid.T) {
-			s.do(Release{ID: s.someID(t), Owner: someOwner.Draw(t, "owner"), Call: s.call()})
+			c := Release{ID: s.someID(t), Owner: someOwner.Draw(t, "owner"), Call: s.call()}
+			if rapid.Bool().Draw(t, "by owner") {
+				c.ID = s.s.Youngest(c.Owner, func(RequestID) bool { return rapid.Bool().Draw(t, "received") })
+			}
+			s.do(c)
 		},
 		"unclaimed": func(t *rapid.T) { s.do(Unclaimed{ID: s.someID(t)}) },
 		"break":     func(*rapid.T) { s.do(Break{Call: s.call()}) },
@@ -105,16 +109,24 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 		"woken": func(*rapid.T) { s.do(Woken{}) },
 		"reset": func(*rapid.T) { s.do(StoreReset{}) },
 		"passed": func(t *rapid.T) {
-			s.do(Passed{Pass: lockagent.Pass{
-				Tenure: lockagent.Tenure{Number: s.someTenure(t)}, Lease: someSpan.Draw(t, "lease"), Token: s.token + 1, Tokens: 3,
-				At: storeTime(s.now).Add(-someSpan.Draw(t, "late")),
-			}})
+			s.do(Passed{Tenure: s.someTenure(t), Token: s.token + 1, At: storeTime(s.now).Add(-someSpan.Draw(t, "late")), Outsiders: rapid.IntRange(0, 1).Draw(t, "outsiders")})
 			s.token += 100
+		},
+		"standby": func(t *rapid.T) {
+			s.do(Standby{Tenure: s.someTenure(t), Remaining: someSpan.Draw(t, "remaining") - 5*time.Second})
+		},
+		"wanted": func(t *rapid.T) { s.do(Wanted{Tenure: s.someTenure(t)}) },
+		"broken": func(t *rapid.T) {
+			s.do(Broken{Tenure: s.someTenure(t), At: storeTime(s.now).Add(-someSpan.Draw(t, "late"))})
+		},
+		"missed": func(*rapid.T) { s.do(Missed{}) },
+		"disownReplied": func(t *rapid.T) {
+			s.do(DisownReplied{Tenure: s.someTenure(t), Err: someErr.Draw(t, "err"), Reply: lockagent.ReleaseReply{Released: rapid.Bool().Draw(t, "released")}})
 		},
 		"acquireReplied": func(t *rapid.T) {
 			c := AcquireReplied{Tenure: s.someTenure(t), Err: someErr.Draw(t, "err")}
 			if c.Err == nil {
-				c.Reply = lockagent.AcquireReply{At: storeTime(s.now), Holder: "other:7"}
+				c.Reply = lockagent.AcquireReply{At: storeTime(s.now), Holder: rapid.SampledFrom([]string{"", "other:7", "this:7"}).Draw(t, "holder")}
 				if c.Reply.Granted = rapid.Bool().Draw(t, "granted"); c.Reply.Granted {
 					c.Reply.Token = s.token + 1
 					s.token += 100
@@ -158,7 +170,7 @@ func (s *scene) leave(t *rapid.T) {
 		case s.s.phase == asking:
 			s.do(AcquireReplied{Tenure: s.asked, Reply: lockagent.AcquireReply{Granted: true, Token: s.token + 1}})
 			s.token += 100
-		case s.s.phase == returning && s.s.inFlight:
+		case s.s.phase == releasing && s.s.leaving.inFlight:
 			s.do(ReleaseReplied{Tenure: s.asked, Reply: lockagent.ReleaseReply{Released: true}})
 		case len(s.ledger.waiting) > 0:
 			s.do(Cancel{ID: s.ledger.waiting[0].ID, Err: lockagent.ErrTimeout})
@@ -211,14 +223,14 @@ func TestSettlingManyAtOnce(t *testing.T) {
 		r.acquire("ann+")
 	}
 	r.granted() // each is granted in a round of its own
-	if _, _, count, _ := r.s.Holder(); count != many {
+	if _, _, count, _ := r.s.Hold(); count != many {
 		t.Errorf("held %d times, want %d", count, many)
 	}
 	for range many {
 		r.acquire("bob")
 	}
 	r.step(Close{}) // each hold ends, and each request is answered, in a round of its own
-	if _, _, count, _ := r.s.Holder(); count != 0 || r.s.Waiters() != 0 {
+	if _, _, count, _ := r.s.Hold(); count != 0 || r.s.Waiters() != 0 {
 		t.Errorf("held %d times and %d wait, after closing", count, r.s.Waiters())
 	}
 }

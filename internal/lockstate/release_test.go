@@ -42,6 +42,21 @@ func TestRelease(t *testing.T) {
 		r.returnedLate()
 		r.want("Returned, over before", "Unlocked 1: denied")
 	})
+	t.Run("by the owner leaves alone what the owner has not received", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		outer := r.ids["ann+"]
+		r.acquire("ann+")
+		inner := r.ids["ann+"]
+		r.skip()
+		r.releaseOwner("ann+", inner)
+		r.want("Ended ann+, 1 left", "Unlocked 1")
+		if got := r.last(Ended).Request.ID; got != outer {
+			t.Error("a grant was given up that was not received")
+		}
+		r.releaseOwner("ann+", inner)
+		r.want("Unlocked 2: not held")
+	})
 	t.Run("by a stranger is refused", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann", "bob")
@@ -79,6 +94,74 @@ func TestRelease(t *testing.T) {
 	})
 }
 
+func TestReleaseTells(t *testing.T) {
+	t.Run("the last token", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.release("ann")
+		r.release("bob")
+		if got := r.last(Returning).Token; got != 102 {
+			t.Errorf("tells %d, want 102", got)
+		}
+	})
+	t.Run("that there was no hold", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.cancel("ann")
+		r.granted()
+		if got := r.last(Returning).Token; got != 0 {
+			t.Errorf("tells %d, want none", got)
+		}
+	})
+	t.Run("whether an attempt was not answered", func(t *testing.T) {
+		for _, lost := range []bool{false, true} {
+			r := newRig(t)
+			r.acquire("ann")
+			if lost {
+				r.attemptFails(errStore)
+				r.pass(time.Second)
+			}
+			r.granted()
+			r.release("ann")
+			if got := r.last(Returning).Unanswered; got != lost {
+				t.Errorf("tells %t, want %t", got, lost)
+			}
+		}
+	})
+}
+
+// The store says that there was nothing to release. Was it released before, or lost?
+func TestReleaseThatFindsNothing(t *testing.T) {
+	t.Run("in its first call tells that the hold was lost", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.skip()
+		r.returnedLate()
+		r.want("Returned, over before", "Unlocked 1: denied")
+	})
+	for _, tt := range []struct {
+		name  string
+		after time.Duration
+		want  string
+	}{
+		{"after a call without an answer was the second", 28*time.Second - 1, "Returned"},
+		{"was too late if the first call was sent at the deadline", 28 * time.Second, "Returned, over before"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			r.hold("ann")
+			r.passLate(tt.after)
+			r.release("ann")
+			r.returnFails(errStore)
+			r.skip()
+			r.pass(time.Second)
+			r.returnedLate()
+			r.want("Returning", tt.want)
+		})
+	}
+}
+
 func TestReleaseThatTheStoreDoesNotConfirm(t *testing.T) {
 	t.Run("is told as unconfirmed once, and tried again", func(t *testing.T) {
 		r := newRig(t)
@@ -87,7 +170,7 @@ func TestReleaseThatTheStoreDoesNotConfirm(t *testing.T) {
 		r.release("ann")
 		r.skip()
 		r.returnFails(errStore)
-		r.want("ReturnFailed", "Unlocked 1: unconfirmed")
+		r.want("ReleaseFailed", "Unlocked 1: unconfirmed")
 		r.alarmIn(500*time.Millisecond, time.Second)
 		r.pass(time.Second)
 		r.want("Returning")
@@ -95,7 +178,7 @@ func TestReleaseThatTheStoreDoesNotConfirm(t *testing.T) {
 			t.Errorf("returns tenure %d, want %d", r.asked, tenure)
 		}
 		r.returnFails(errStore)
-		r.want("ReturnFailed")
+		r.want("ReleaseFailed")
 		r.alarmIn(time.Second, 2*time.Second)
 		r.pass(2 * time.Second)
 		r.returned(0)
@@ -156,7 +239,7 @@ func TestReleaseThatTheStoreDoesNotConfirm(t *testing.T) {
 				r := newRig(t)
 				start(r)
 				for r.now < Instant(59*time.Minute) {
-					if r.last(Returning).Now == r.now {
+					if r.s.leaving.inFlight {
 						r.returnFails(errStore)
 					}
 					r.skip()
@@ -246,7 +329,7 @@ func TestBreak(t *testing.T) {
 		r.breakLock()
 		r.skip()
 		r.returnFails(errStore)
-		r.want("ReturnFailed", "Unlocked 1: unconfirmed")
+		r.want("ReleaseFailed", "Unlocked 1: unconfirmed")
 	})
 	t.Run("of a lock that is not held here is for the store", func(t *testing.T) {
 		r := newRig(t)

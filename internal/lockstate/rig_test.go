@@ -28,7 +28,7 @@ type rig struct {
 
 	ids   map[lockagent.Owner]RequestID // of each owner's last request
 	asked uint64                        // the tenure of the last store call
-	token lockagent.Token               // the last one that was reserved
+	token lockagent.Token               // no later tenure begins below it
 	calls CallID
 }
 
@@ -37,6 +37,7 @@ type rig struct {
 // wait for it.
 func rigConfig() Config {
 	return Config{
+		Agent:         "this",
 		Watchdog:      30 * time.Second,
 		Claim:         10 * time.Hour,
 		HandOffGrants: 3,
@@ -51,7 +52,7 @@ func rigConfig() Config {
 
 func recovering(t rapid.TB, number uint64, at Instant) *rig {
 	cfg := rigConfig()
-	return rigOn(t, Recovering("orders", &cfg, number, at))
+	return rigOn(t, Recovering("orders", &cfg, number, 50, at))
 }
 
 func newRig(t rapid.TB, change ...func(*Config)) *rig {
@@ -85,7 +86,7 @@ func (r *rig) step(c Command) {
 		switch e.Kind {
 		case Requested:
 			r.ids[e.Request.Owner] = e.Request.ID
-		case Attempted, Renewing, Returning:
+		case Attempted, Renewing, Returning, Withdrawing:
 			r.asked = e.Tenure
 		}
 	})
@@ -152,10 +153,10 @@ func unsettled(s *State, m Moment) string {
 		return fmt.Sprintf("the alarm was due at %v", time.Duration(at))
 	case s.queue.len() > 0 && !ok && !calling(s):
 		return "somebody waits, but for nothing: there is no call under way and no alarm"
-	case !s.holder.none() && s.phase != held:
+	case len(s.grants) > 0 && s.phase != held:
 		return "somebody holds the lock outside of a tenure"
-	case s.phase == held && s.holder.none():
-		return "a tenure has no holder"
+	case s.phase == held && len(s.grants) == 0 && !(s.tenure.doubt && s.renewal.inFlight):
+		return "nobody holds the lock in a tenure that is in no doubt"
 	}
 	var e Event
 	if s.settle(m, &e) {
@@ -166,7 +167,7 @@ func unsettled(s *State, m Moment) string {
 
 // calling reports whether the store owes the lock an answer.
 func calling(s *State) bool {
-	return s.phase == asking || s.phase == returning && s.inFlight || s.phase == held && s.renewal.inFlight
+	return s.phase == asking || s.phase == releasing && s.leaving.inFlight || s.phase == held && s.renewal.inFlight
 }
 
 // clone is a deep copy.
@@ -174,7 +175,7 @@ func clone(s *State) *State {
 	c := *s
 	c.queue.items = slices.Clone(s.queue.items)
 	c.queue.sessions = maps.Clone(s.queue.sessions)
-	c.holder.grants = slices.Clone(s.holder.grants)
+	c.grants = slices.Clone(s.grants)
 	return &c
 }
 
@@ -190,8 +191,8 @@ func normal(s *State) *State {
 	if len(c.queue.sessions) == 0 {
 		c.queue.sessions = nil
 	}
-	if len(c.holder.grants) == 0 {
-		c.holder.grants = nil
+	if len(c.grants) == 0 {
+		c.grants = nil
 	}
 	return c
 }
@@ -301,11 +302,13 @@ func (r *rig) release(o lockagent.Owner) {
 	r.step(Release{ID: r.ids[o], Call: r.calls})
 }
 
-// releaseOwner gives up the youngest grant of the owner.
-func (r *rig) releaseOwner(o lockagent.Owner) {
+// releaseOwner gives up the youngest grant that the owner has received: not those of the
+// requests that are given.
+func (r *rig) releaseOwner(o lockagent.Owner, unreceived ...RequestID) {
 	r.t.Helper()
 	r.calls++
-	r.step(Release{Owner: o, Call: r.calls})
+	id := r.s.Youngest(o, func(id RequestID) bool { return !slices.Contains(unreceived, id) })
+	r.step(Release{ID: id, Owner: o, Call: r.calls})
 }
 
 func (r *rig) breakLock() {
@@ -347,14 +350,12 @@ func (r *rig) queued(left time.Duration) {
 	r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: left, At: storeTime(r.now), Queued: true}, nil)
 }
 
-// passedOn tells of a pass that the store made at an instant, with three tokens.
-func (r *rig) passedOn(at Instant) {
+// passed tells of a pass that the store made at an instant.
+func (r *rig) passed(at Instant) {
 	r.t.Helper()
 	first := r.token + 1
 	r.token += 3
-	r.step(Passed{Pass: lockagent.Pass{
-		Tenure: lockagent.Tenure{Agent: "this", Number: r.asked}, Lease: lockagent.PassLease, Token: first, Tokens: 3, At: storeTime(at), Incarnation: "one",
-	}})
+	r.step(Passed{Tenure: r.asked, Token: first, At: storeTime(at), Incarnation: "one"})
 }
 
 func (r *rig) attemptFails(err error) {

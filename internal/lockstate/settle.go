@@ -1,13 +1,15 @@
 package lockstate
 
 import (
+	"time"
+
 	"github.com/lockagent/lockagent"
 )
 
 // settle finds the next thing that has to happen in the present state, whatever
-// led to it, and makes it e. The rules stand in the order of their urgency: first whoever holds
-// the lock is told that the hold is over, then others may get it. It only reads
-// the state.
+// led to it, and makes it e. The rules stand in the order of their urgency: first the
+// owners are told whose hold is over, then others may get the lock. It only reads the
+// state.
 func (s *State) settle(m Moment, e *Event) bool {
 	return s.endHolds(m, e) ||
 		s.refuseWhenClosed(e) ||
@@ -19,9 +21,9 @@ func (s *State) settle(m Moment, e *Event) bool {
 
 // endHolds ends the grants whose time has passed, and all of them on closing.
 func (s *State) endHolds(m Moment, e *Event) bool {
-	for i := len(s.holder.grants) - 1; i >= 0; i-- {
-		g := &s.holder.grants[i]
-		left := len(s.holder.grants) - 1
+	for i := len(s.grants) - 1; i >= 0; i-- {
+		g := &s.grants[i]
+		left := len(s.grants) - 1
 		switch {
 		case s.closed:
 			*e = s.ended(i, left, lockagent.LostClosed, m)
@@ -45,27 +47,27 @@ func (s *State) refuseWhenClosed(e *Event) bool {
 	return false
 }
 
-// grantAgain lets the holder in again, past everybody who waits: they wait for
-// the holder anyway.
+// grantAgain lets an owner in again, past everybody who waits: they wait for that owner
+// anyway.
 func (s *State) grantAgain(m Moment, e *Event) bool {
-	if s.holder.none() {
+	if len(s.grants) == 0 {
 		return false
 	}
-	w := s.queue.ofSession(s.holder.owner())
+	w := s.queue.ofSession(s.grants.owner())
 	if w == nil {
 		return false
 	}
 	*e = s.granted(w, m)
 	e.Kind, e.How = Reentered, 0
-	e.Token = s.holder.token
+	e.Token = s.grants[0].token
 	return true
 }
 
 // answerLocally answers what need not wait for the store: requests that will not
 // wait, because a local owner has the lock, and the release after which the lock
-// was passed on.
+// was handed off.
 func (s *State) answerLocally(m Moment, e *Event) bool {
-	if s.holder.none() {
+	if len(s.grants) == 0 {
 		return false
 	}
 	if s.call != 0 {
@@ -74,7 +76,7 @@ func (s *State) answerLocally(m Moment, e *Event) bool {
 	}
 	if w := s.queue.firstTry(); w != nil {
 		left := s.end().Sub(m.Now)
-		*e = Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.name, Holder: string(s.holder.owner()), Left: left}}
+		*e = Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.name, Holder: string(s.grants.owner()), Left: left}}
 		return true
 	}
 	return false
@@ -82,8 +84,8 @@ func (s *State) answerLocally(m Moment, e *Event) bool {
 
 // recall has grants taken back that lay in their channel for too long.
 func (s *State) recall(m Moment, e *Event) bool {
-	for i := range s.holder.grants {
-		if g := &s.holder.grants[i]; g.claimBy != 0 && m.Now >= g.claimBy {
+	for i := range s.grants {
+		if g := &s.grants[i]; g.claimBy != 0 && m.Now >= g.claimBy {
 			*e = Event{Kind: Recalled, Request: g.request}
 			return true
 		}
@@ -110,101 +112,113 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 			*e = s.attempted(m)
 			return true
 		case s.queue.len() == 0 && s.attempt.mayHave():
-			*e = Event{Kind: Returning, Tenure: s.attempt.number}
+			*e = Event{Kind: Withdrawing, Tenure: s.attempt.number, Unanswered: s.attempt.unanswered}
 			return true
 		case s.queue.len() == 0:
 			*e = Event{Kind: Forgot}
 			return true
 		}
 	case held:
-		if !s.holder.none() {
-			if !s.renewal.inFlight && m.Now >= s.renewalDue() {
-				*e = s.renewing(m)
-				return true
-			}
-			break
-		}
-		if w := s.queue.head(); w != nil && s.mayGrant(m) {
-			*e = s.granted(w, m)
-			return true
-		}
-		*e = Event{Kind: Returning, Tenure: s.tenure.number}
-		return true
-	case returning:
+		return s.handOn(m, e)
+	case releasing:
 		switch {
-		case s.inFlight:
-		case m.Now >= s.dropAt:
+		case s.leaving.inFlight:
+		case m.Now >= s.leaving.dropAt:
 			*e = Event{Kind: Dropped, Tenure: s.tenure.number, Err: lockagent.ErrUnconfirmed}
 			return true
 		case m.Now >= s.retryAt || s.queue.tries > 0:
-			*e = Event{Kind: Returning, Tenure: s.tenure.number}
+			*e = s.returning()
 			return true
 		}
 	}
 	return false
 }
 
-// renewing is urgent if the tenure is in doubt, or if there is no room for the store to
-// put the renewal off, as there is when a third of a kept lease has passed.
+// handOn keeps the tenure for its owners, hands it off to the next one, or returns it.
+func (s *State) handOn(m Moment, e *Event) bool {
+	w := s.queue.head()
+	wait := len(s.grants) > 0 || // the first hold of a tenure in doubt waits until that is checked
+		s.tenure.doubt && s.tenure.holds == 0 && w != nil && s.renewal.failures == 0 && m.Now < s.tenure.deadline
+	switch {
+	case wait && !s.renewal.inFlight && m.Now >= s.renewalDue():
+		*e = s.renewing(m)
+	case wait:
+		return false
+	case w != nil && s.mayGrant(w, m):
+		*e = s.granted(w, m)
+	default:
+		*e = s.returning()
+	}
+	return true
+}
+
+// renewing is urgent if there is no room for the store to put the renewal off, as there is
+// when a third of a kept lease has passed.
 func (s *State) renewing(m Moment) Event {
 	lease := s.renewalLease(m)
-	urgent := s.renewal.doubts > 0 || s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
+	urgent := s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
 	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
 }
 
 func (s *State) attempted(m Moment) Event {
+	r := s.queue.head().Request
 	e := Event{
-		Kind: Attempted, Tenure: s.attempt.number, Tokens: s.tokens(), Request: s.queue.head().Request,
+		Kind: Attempted, Tenure: s.attempt.number, Lease: s.lease(&r), Token: s.floor, Request: r,
 		// The queue passes over who has not subscribed. A try is over before its turn.
 		Queue: s.contended && s.queue.len() > s.queue.tries,
 	}
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
 	}
-	e.Lease = e.Request.Lease
-	if e.Lease == 0 {
-		e.Lease = s.cfg.Watchdog
+	return e
+}
+
+func (s *State) returning() Event {
+	e := Event{Kind: Returning, Tenure: s.tenure.number, Token: s.tenure.last, Unanswered: s.tenure.unanswered}
+	if s.leaving.withdraws {
+		e.Kind = Withdrawing
 	}
 	return e
 }
 
-// tokens is how many tokens to reserve: some for each request that waits, and for
-// those that its owner will make again when it is served. Tenures must not use up
-// tokens faster than the store's clock makes them, one in a microsecond, or tokens
-// would run ahead of it and need the store's memory to keep growing.
-func (s *State) tokens() int {
-	const perWaiter = 8 // a lone request comes and goes in tens of microseconds at the least
-	return min(s.cfg.HandOffGrants, perWaiter*s.queue.len())
-}
-
-// mayGrant reports whether the tenure may serve another hold. The first is what
-// it was begun for; further ones are hand-offs, for which there must be tokens and
-// budget left, and no doubt about the lease.
-func (s *State) mayGrant(m Moment) bool {
+// mayGrant reports whether the tenure may serve w next. The first hold is what it was
+// begun for; further ones are hand-offs, for which there must be budget left. None may
+// depend on a longer lease than it needs, which another request asked for: that would
+// keep others out for longer if this process died. A pass is short enough for everybody.
+func (s *State) mayGrant(w *waiter, m Moment) bool {
 	t := &s.tenure
 	switch {
-	case m.Now >= t.deadline:
+	case m.Now >= t.deadline || t.doubt || s.left(m.Now) > max(s.lease(&w.Request), lockagent.PassLease)+rounding:
 		return false
-	case t.grants == 0:
+	case t.holds == 0:
 		return true
 	}
-	return t.next <= t.last && m.Now < t.began.add(s.cfg.HandOffTime) && s.renewal.failures == 0 && s.renewal.doubts == 0
+	return t.holds < s.cfg.HandOffGrants && m.Now < t.began.add(s.handOffTime()) && t.next() <= t.greatest(m.Now) && s.renewal.failures == 0
+}
+
+// handOffTime is how long the tenure is handed off. It is shorter if somebody waits who
+// gets no turn otherwise.
+func (s *State) handOffTime() time.Duration {
+	if s.tenure.outsiders {
+		return s.cfg.HandOffTime / 5
+	}
+	return s.cfg.HandOffTime
 }
 
 // granted is the grant of the lock to w, as the next hold of the tenure.
 func (s *State) granted(w *waiter, m Moment) Event {
 	t := &s.tenure
 	e := Event{
-		Kind: Granted, Request: w.Request, Token: t.next, How: lockagent.ByHandOff, Count: len(s.holder.grants) + 1,
+		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: len(s.grants) + 1,
 		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
 		ClaimBy: m.Now.add(s.cfg.Claim),
 	}
-	if t.grants == 0 {
+	if t.holds == 0 {
 		e.How = lockagent.ByStore
 	}
 	switch {
 	case w.Lease == 0:
-	case t.grants == 0 && w.Lease == t.lease && w.Arrived <= t.sent: // just what the store was asked for
+	case t.holds == 0 && w.Lease == t.lease && w.Arrived <= t.sent: // just what the store was asked for
 		e.Fixed = t.deadline
 	default:
 		e.Fixed = m.Now.add(Trust(w.Lease))

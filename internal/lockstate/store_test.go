@@ -7,47 +7,47 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// storeModel is the contract of the store, for one lock and the two agents.
+// storeModel is the contract of the store, for one lock and the agents.
 type storeModel struct {
-	holder  tenureID // zero if the lock is free
-	expiry  Instant
-	last    lockagent.Token
-	told    bool         // the agents were told when it became free
-	queue   []seat       // who waits, the longest first
-	done    []doneTenure // released or withdrawn
-	excused []tenureID   // broken or forgotten while their agents may believe in them
+	holder    tenureID // zero if the lock is free
+	expiry    Instant
+	guard     lockagent.Token // the greatest that was given out or told
+	told      bool            // the agents were told when it became free
+	queue     []tenureID      // who waits, the longest first
+	outsiders int             // who wait without knowing of the queue
+	turn      bool            // the next release is for them
+	ahead     time.Duration   // by how much the clock is ahead
+	clock     int             // which names it
+	withdrawn []tenureID
+	excused   []tenureID // broken or forgotten while their agents may believe in them
+
+	// What a failover brings back that loses the last release.
+	ghost       tenureID
+	ghostExpiry Instant
 
 	plain bool // it has no queue
 
 	// What a bad store does, to see that it is found out.
 	early     time.Duration // by how much it ends leases too early
-	forgetful bool          // of what was released
+	forgetful bool          // of what was withdrawn
 	silent    bool          // it wakes nobody
 	shortens  bool          // a lease, when its tenure is acquired again
-	sticky    bool          // who is released stays in the queue
 	stingy    time.Duration // by how much the lease of a pass ends too early
-	recycles  bool          // the tokens of a pass
+	recycles  bool          // the tokens of a tenure that was released
+	alone     bool          // nobody stands by
+	nameless  bool          // its clock
 }
-
-// seat is the place of a tenure in the queue.
-type seat struct {
-	tenureID
-	tokens int
-}
-
-// passLease is what the model has instead of [lockagent.PassLease], so that few
-// different instants come of it.
-const passLease = 20 * tick // trusted for 18
 
 type tenureID struct {
 	agent  int
 	number uint64
 }
 
-type doneTenure struct {
-	tenureID
-	released bool
-	passed   bool
+// agentID is how an agent of the world is called.
+func agentID(i int) lockagent.AgentID { return lockagent.AgentID('a' + rune(i)) }
+
+func (t tenureID) String() string {
+	return lockagent.Tenure{Agent: agentID(t.agent), Number: t.number}.String()
 }
 
 type callKind uint8
@@ -56,17 +56,19 @@ const (
 	callAcquire callKind = iota
 	callRenew
 	callRelease
+	callDisown
 )
 
 // storeCall is a call on its way to the store or back.
 type storeCall struct {
-	agent  int
-	kind   callKind
-	number uint64
-	sent   Instant
-	lease  time.Duration
-	tokens int
-	queue  bool
+	agent      int
+	kind       callKind
+	number     uint64
+	sent       Instant
+	lease      time.Duration
+	token      lockagent.Token // the floor, or the last
+	queue      bool
+	unanswered bool
 
 	executed bool // and the reply below is on its way
 	zombie   bool // the agent was told that it failed; the store may execute it yet
@@ -82,134 +84,136 @@ func (c *storeCall) reply() Command {
 		return AcquireReplied{Tenure: c.number, Reply: c.acquire, Err: c.err}
 	case callRenew:
 		return RenewReplied{Tenure: c.number, Reply: c.renew, Err: c.err}
+	case callDisown:
+		return DisownReplied{Tenure: c.number, Reply: c.release, Err: c.err}
 	}
 	return ReleaseReplied{Tenure: c.number, Reply: c.release, Err: c.err}
 }
 
 func (m *storeModel) free(now Instant) bool { return m.holder == tenureID{} || now >= m.expiry }
 
-func (m *storeModel) finished(t tenureID) (doneTenure, bool) {
-	for _, d := range m.done {
-		if d.tenureID == t {
-			return d, true
-		}
-	}
-	return doneTenure{}, false
-}
-
 // execute has the store do what a call asks for.
 func (w *world) execute(c *storeCall) {
 	m := &w.store
 	t := tenureID{c.agent, c.number}
 	if m.free(w.now) {
-		m.holder = tenureID{}
+		w.vacate()
 	}
-	at := storeTime(w.now)
+	at := w.storeTime()
 	switch c.kind {
 	case callAcquire:
-		_, finished := m.finished(t)
 		switch {
-		case finished:
+		case slices.Contains(m.withdrawn, t):
 			c.err = lockagent.ErrWithdrawn
 		case m.holder != tenureID{} && m.holder != t:
-			i := m.seat(t)
-			switch {
-			case i >= 0 && c.queue:
-				m.queue[i].tokens = c.tokens
-			case i < 0 && c.queue && !m.plain:
-				m.queue = append(m.queue, seat{t, c.tokens})
+			if c.queue && !m.plain && !slices.Contains(m.queue, t) {
+				m.queue = append(m.queue, t)
+				w.post(m.holder.agent, Wanted{Tenure: m.holder.number})
 			}
-			c.acquire = lockagent.AcquireReply{At: at, Holder: "another", Remaining: m.expiry.Sub(w.now), Queued: m.seat(t) >= 0}
+			c.acquire = lockagent.AcquireReply{
+				At: at, Clock: m.clockName(), Holder: m.holder.String(), Remaining: m.expiry.Sub(w.now),
+				Queued: slices.Contains(m.queue, t), Outsiders: m.outsiders,
+			}
 		default:
-			if m.holder == (tenureID{}) {
-				m.expiry = w.now
-				w.believe(t)
+			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(t, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders}
+			if c.zombie {
+				w.haunted = true
 			}
-			m.holder, m.told = t, false
-			m.leave(t)
-			if expiry := w.now.add(c.lease - m.early); expiry > m.expiry || m.shortens {
-				m.expiry = expiry
-			}
-			c.acquire = lockagent.AcquireReply{Granted: true, Token: m.last + 1, At: at}
-			m.last += lockagent.Token(c.tokens)
 		}
 	case callRenew:
 		c.renew = lockagent.RenewReply{Held: m.holder == t, At: at}
 		if m.holder == t {
 			m.expiry = max(m.expiry, w.now.add(c.lease))
 		}
-	case callRelease:
-		d, repeated := m.finished(t)
-		if !m.sticky {
-			m.leave(t)
+	case callRelease, callDisown:
+		m.leave(t)
+		c.release = lockagent.ReleaseReply{Released: m.holder == t, At: at}
+		if c.unanswered && !m.forgetful && !slices.Contains(m.withdrawn, t) {
+			m.withdrawn = append(m.withdrawn, t)
 		}
-		others := 0
-		if !repeated {
-			d = doneTenure{tenureID: t, released: m.holder == t}
-			if m.holder == t {
-				if d.passed = w.passOn(c.agent); !d.passed {
-					m.holder, m.told = tenureID{}, true
-					others = w.wake(c.agent)
-				}
+		if m.holder == t {
+			m.ghost, m.ghostExpiry = t, m.expiry
+			if !m.recycles {
+				m.guard = max(m.guard, c.token)
 			}
-			if !m.forgetful {
-				m.done = append(m.done, d)
+			if c.release.Passed = w.passOn(); !c.release.Passed {
+				m.holder, m.told = tenureID{}, true
+				c.release.Others = w.wake(c.agent)
 			}
 		}
-		c.release = lockagent.ReleaseReply{Released: d.released, At: at, Others: others, Passed: d.passed}
 	}
 	c.executed = true
 }
 
-// seat is the index of a tenure in the queue, or -1.
-func (m *storeModel) seat(t tenureID) int {
-	return slices.IndexFunc(m.queue, func(p seat) bool { return p.tenureID == t })
+// begin is a new tenure, or its lease anew. It returns its first token.
+func (w *world) begin(t tenureID, lease time.Duration, floor lockagent.Token) lockagent.Token {
+	m := &w.store
+	if m.holder != t {
+		m.expiry = w.now
+		w.believe(t)
+	}
+	m.holder, m.told = t, false
+	m.leave(t)
+	if expiry := w.now.add(lease); expiry > m.expiry || m.shortens {
+		m.expiry = expiry
+	}
+	m.guard = max(lockagent.Token(w.storeTime()), m.guard+1, floor+1)
+	return m.guard
+}
+
+// vacate ends a tenure without a release. In the world as it is, every hold has taken a
+// microsecond, so the store's clock shows more than their tokens.
+func (w *world) vacate() {
+	w.store.holder = tenureID{}
+	w.store.guard = max(w.store.guard, w.last)
 }
 
 func (m *storeModel) leave(t tenureID) {
-	m.queue = slices.DeleteFunc(m.queue, func(p seat) bool { return p.tenureID == t })
+	m.queue = slices.DeleteFunc(m.queue, func(p tenureID) bool { return p == t })
 }
 
-// passOn has the lock go from an agent to the one that has waited longest, if nobody
-// else waits than who is in the queue.
-func (w *world) passOn(from int) bool {
-	m := &w.store
-	others := 0
-	for i, a := range w.agents {
-		if a.subscribed && i != from {
-			others++
-		}
+// storeTime is what the store's clock shows.
+func (w *world) storeTime() lockagent.StoreTime { return storeTime(w.now).Add(w.store.ahead) }
+
+func (m *storeModel) clockName() string {
+	if m.nameless {
+		return ""
 	}
-	if others > len(m.queue) {
+	return string('a' + rune(m.clock))
+}
+
+// passOn has the lock go to the tenure that has waited longest, unless it is the turn of
+// the outsiders.
+func (w *world) passOn() bool {
+	m := &w.store
+	if len(m.queue) == 0 || m.turn {
+		m.turn = false
 		return false
 	}
-	for len(m.queue) > 0 {
-		next := m.queue[0]
-		m.queue = slices.Delete(m.queue, 0, 1)
-		if !w.agents[next.agent].subscribed {
-			continue
+	m.turn = m.outsiders > 0
+	next := m.queue[0]
+	m.holder = tenureID{}
+	first := w.begin(next, lockagent.PassLease-m.stingy, 0)
+	w.post(next.agent, Passed{Tenure: next.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders})
+	for _, p := range m.queue[:min(2, len(m.queue))] {
+		if !m.alone {
+			w.post(p.agent, Standby{Tenure: p.number, Remaining: lockagent.PassLease})
 		}
-		w.believe(next.tenureID)
-		m.holder, m.told = next.tenureID, false
-		m.expiry = w.now.add(passLease - m.stingy)
-		a := w.agent(next.agent)
-		a.passes = append(a.passes, lockagent.Pass{
-			Tenure: lockagent.Tenure{Number: next.number}, Lease: passLease,
-			Token: m.last + 1, Tokens: next.tokens, At: storeTime(w.now),
-		})
-		if !m.recycles {
-			m.last += lockagent.Token(next.tokens)
-		}
-		return true
 	}
-	return false
+	return true
+}
+
+// post sends a message to an agent.
+func (w *world) post(agent int, c Command) {
+	a := w.agent(agent)
+	a.inbox = append(a.inbox, c)
 }
 
 // believe takes note that a tenure which its agent may have lost without its fault
 // has the lock anew, unless the agent may still take it up as it was before.
 func (w *world) believe(t tenureID) {
 	a := w.agents[t.agent]
-	stale := slices.ContainsFunc(a.passes, func(p lockagent.Pass) bool { return p.Tenure.Number == t.number })
+	stale := slices.ContainsFunc(a.inbox, func(c Command) bool { p, ok := c.(Passed); return ok && p.Tenure == t.number })
 	if a.s.attempt.number == t.number && a.s.attempt.offer != nil {
 		stale = true
 	}
@@ -241,9 +245,36 @@ func (w *world) excuse() {
 	if !w.store.free(w.now) {
 		w.store.excused = append(w.store.excused, w.store.holder)
 	}
-	w.store.holder, w.store.told = tenureID{}, true
+	w.vacate()
+	w.store.told = true
 }
 
 func (w *world) isExcused(agent int, number uint64) bool {
 	return slices.Contains(w.store.excused, tenureID{agent, number})
+}
+
+// breakLock has an operator break the lock.
+func (w *world) breakLock(by int) {
+	if h := w.store.holder; !w.store.free(w.now) {
+		w.post(h.agent, Broken{Tenure: h.number, At: w.storeTime()})
+	}
+	w.excuse()
+	w.wake(by)
+}
+
+// reset has the store lose its memory, or come back as it was before the last release.
+func (w *world) reset(failover bool) {
+	m := &w.store
+	w.excuse()
+	m.queue, m.withdrawn = nil, nil
+	w.blank = true
+	if failover && m.ghost != (tenureID{}) && w.now < m.ghostExpiry {
+		m.holder, m.expiry, m.told = m.ghost, m.ghostExpiry, false
+	}
+	for i := range w.agents {
+		a := w.agent(i)
+		a.inbox = nil // lost with the connection
+		a.resetting, a.missing = true, true
+		a.waking = a.subscribed // the subscription was interrupted
+	}
 }

@@ -44,6 +44,8 @@ func text(e *Event) string {
 		if e.Reason != 0 {
 			line += ": " + e.Reason.String()
 		}
+	case Disowning:
+		line += fmt.Sprintf(" %d", e.Tenure)
 	case Attempted, Renewing:
 		line += " " + e.Lease.String()
 	case Returned:
@@ -60,7 +62,8 @@ var kindNames = [...]string{
 	Attempted: "Attempted", FoundBusy: "FoundBusy", AttemptFailed: "AttemptFailed", AttemptRefused: "AttemptRefused",
 	Offered: "Offered", Began: "Began", Forgot: "Forgot",
 	Renewing: "Renewing", Renewed: "Renewed", RenewFailed: "RenewFailed", Denied: "Denied",
-	Returning: "Returning", Returned: "Returned", ReturnFailed: "ReturnFailed", Dropped: "Dropped",
+	Returning: "Returning", Withdrawing: "Withdrawing", Returned: "Returned", Withdrawn: "Withdrawn",
+	ReleaseFailed: "ReleaseFailed", Dropped: "Dropped", Disowning: "Disowning",
 	Woke: "Woke", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed",
 }
 

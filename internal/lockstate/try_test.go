@@ -126,7 +126,7 @@ func TestRequestThatWouldNotWait(t *testing.T) {
 		r.acquire("dan")
 		r.skip()
 		r.returnFails(errStore)
-		r.want("ReturnFailed", "Answered bob: unavailable", "Unlocked 2: unconfirmed")
+		r.want("ReleaseFailed", "Answered bob: unavailable", "Unlocked 2: unconfirmed")
 	})
 	t.Run("has a return that failed tried again at once", func(t *testing.T) {
 		r := newRig(t)
@@ -137,7 +137,7 @@ func TestRequestThatWouldNotWait(t *testing.T) {
 		r.try("bob")
 		r.want("Requested bob", "Returning")
 		r.returnFails(lockagent.ErrStoreUnavailable)
-		r.want("ReturnFailed", "Answered bob: unavailable")
+		r.want("ReleaseFailed", "Answered bob: unavailable")
 	})
 	t.Run("is answered when its context ends", func(t *testing.T) {
 		r := newRig(t)

@@ -8,23 +8,24 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// The small world: two agents, each a State with the plainest of shells, over a
+// The small world: three agents, each a State with the plainest of shells, over a
 // model of the store. It only moves by an [action] at a time, and any order of
 // actions that the real world could produce is one that can be chosen here.
 
 // tick is the unit of time in the world. Everything lasts whole ticks.
-const tick = time.Second
+const tick = 100 * time.Millisecond
 
 // The periods of the world. Few different instants come of them.
 const (
-	watchdog = 30 * tick // trusted for 28, renewed after 10
+	watchdog = 30 * tick // trusted for 27, renewed after 10
 	pause    = 10 * tick // after a failed call
+	// The lease of a pass has 20 ticks, and is trusted for 18.
 )
 
 func worldConfig() Config {
 	return Config{
 		Watchdog: watchdog, Claim: 10_000 * tick, HandOffGrants: 2, HandOffTime: 20 * tick,
-		Yield: 10 * tick, MaxSleep: 100 * tick, RetryMin: pause, RetryMax: pause, Linger: 10 * tick,
+		Yield: 10 * tick, MaxSleep: 200 * tick, RetryMin: pause, RetryMax: pause, Linger: 10 * tick,
 	}
 }
 
@@ -39,12 +40,14 @@ type person struct {
 
 // chances bound how often what is not part of a quiet day may happen.
 type chances struct {
-	lost    int // replies, wake-ups or passes that do not arrive, or passes that arrive twice
+	lost    int // replies, wake-ups or messages that do not arrive, or messages that arrive twice
 	refused int // calls that the store refuses for good
 	order   int // things that happen before what is next in order, see [world.errand]
 	late    int // ticks that the machine delivers too late
 	broken  int // locks that an operator breaks
 	resets  int // losses of the store's memory
+	ghosts  int // failovers that lose a release
+	steps   int // steps back of the store's clock
 	crashes int // losses of an agent's state
 	gone    int // sessions that are closed
 	closed  int // agents that are closed
@@ -60,14 +63,16 @@ type world struct {
 	left   chances
 
 	store  storeModel
-	agents [2]*agentModel // shared between copies until changed
+	agents [3]*agentModel // shared between copies until changed
 	calls  []storeCall
 
 	last    lockagent.Token // the greatest that was granted
 	lateNow bool            // a tick was late: deadlines are all there is to trust in
 	dropped bool            // a tenure was left to run out by itself
-	missed  bool            // a wake-up was lost
-	blank   bool            // the store forgot what was released, of which calls may be under way
+	missed  bool            // something was lost, and nobody was told
+	blank   bool            // the store forgot what was withdrawn, of which calls may be under way
+	haunted bool            // and one of them began a tenure
+	slow    bool            // time went on while an answer was on its way
 
 	problem string       // what went wrong, if anything
 	log     func(string) // nil, or told of all events
@@ -80,9 +85,10 @@ type agentModel struct {
 	tenure     uint64 // last one asked for
 	ledger     ledger
 	subscribed bool
-	waking     bool             // a wake-up is on its way
-	passes     []lockagent.Pass // on their way
-	resetting  bool             // the news of a reset is on its way
+	waking     bool      // a wake-up is on its way
+	inbox      []Command // messages on their way
+	missing    bool      // the news that messages were missed is on its way
+	resetting  bool      // so is that of a reset
 	calls      CallID
 	crashed    bool
 }
@@ -94,7 +100,9 @@ func newWorld(people []person, left chances, change func(*Config)) *world {
 		change(&cfg)
 	}
 	for i := range w.agents {
-		w.agents[i] = &agentModel{s: New("orders", &cfg)}
+		own := cfg
+		own.Agent = agentID(i)
+		w.agents[i] = &agentModel{s: New("orders", &own)}
 	}
 	return w
 }
@@ -102,7 +110,7 @@ func newWorld(people []person, left chances, change func(*Config)) *world {
 func (w *world) clone() *world {
 	c := *w
 	c.store.queue = slices.Clone(w.store.queue)
-	c.store.done = slices.Clone(w.store.done)
+	c.store.withdrawn = slices.Clone(w.store.withdrawn)
 	c.store.excused = slices.Clone(w.store.excused)
 	c.calls = slices.Clone(w.calls)
 	return &c
@@ -113,9 +121,22 @@ func (w *world) agent(i int) *agentModel {
 	c := *w.agents[i]
 	c.s = clone(c.s)
 	c.ledger = c.ledger.clone()
-	c.passes = slices.Clone(c.passes)
+	c.inbox = slices.Clone(c.inbox)
 	w.agents[i] = &c
 	return &c
+}
+
+// least is the shortest lease that anybody asks for.
+func (w *world) least() time.Duration {
+	least := watchdog
+	for i := range w.people {
+		for _, lease := range w.people[i].leases {
+			if lease != 0 {
+				least = min(least, lease)
+			}
+		}
+	}
+	return least
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -148,11 +169,13 @@ func (w *world) tell(i int, c Command) {
 		switch e.Kind {
 		case Attempted:
 			a.tenure = e.Tenure
-			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, lease: e.Lease, tokens: e.Tokens, queue: e.Queue})
+			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, lease: e.Lease, token: e.Token, queue: e.Queue})
 		case Renewing:
 			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, lease: e.Lease})
-		case Returning:
-			w.send(storeCall{agent: i, kind: callRelease, number: e.Tenure})
+		case Returning, Withdrawing:
+			w.send(storeCall{agent: i, kind: callRelease, number: e.Tenure, token: e.Token, unanswered: e.Unanswered})
+		case Disowning:
+			w.send(storeCall{agent: i, kind: callDisown, number: e.Tenure, token: e.Token})
 		case Granted:
 			w.overlap(i, e)
 		case AskBreak:
@@ -163,7 +186,7 @@ func (w *world) tell(i int, c Command) {
 	})
 	// Pauses are scattered, which makes for many instants that are the same in all
 	// but name. Any of them may be the last possible one, so take that.
-	if a.s.phase == sleeping || a.s.phase == returning {
+	if a.s.phase == sleeping || a.s.phase == releasing {
 		a.s.retryAt = ceil(a.s.retryAt, w.now)
 	}
 	a.s.renewal.retryAt = ceil(a.s.renewal.retryAt, w.now)
@@ -174,12 +197,12 @@ func (w *world) tell(i int, c Command) {
 		a.subscribed, a.waking = false, false
 	}
 	if broke {
-		w.excuse()
-		w.wake(i)
+		w.breakLock(i)
 	}
 }
 
-// ceil rounds an instant in the future up: pauses to a whole one, sleep to a tick.
+// ceil rounds an instant in the future up: pauses to a whole one, and sleep to what it is
+// at the most.
 func ceil(i, now Instant) Instant {
 	switch left := i.Sub(now); {
 	case i == never || left <= 0:
@@ -187,7 +210,7 @@ func ceil(i, now Instant) Instant {
 	case left < pause:
 		return now.add(pause)
 	default:
-		return now.add((left + tick - 1).Truncate(tick))
+		return now.add((left - time.Millisecond).Truncate(tick) + 2*tick)
 	}
 }
 
@@ -196,8 +219,8 @@ func (w *world) send(c storeCall) {
 	for i := range w.calls {
 		o := &w.calls[i]
 		// Calls for one tenure come one at a time, but for a release that does not
-		// wait for the answer of a renewal.
-		overtakes := c.kind == callRelease && o.kind == callRenew
+		// wait for the answer of a renewal, or is that of a tenure left alone.
+		overtakes := c.kind == callRelease && o.kind == callRenew || c.kind == callDisown && o.kind != callAcquire
 		if o.agent == c.agent && o.number == c.number && !o.zombie && !overtakes && !w.agents[c.agent].crashed {
 			w.fail("agent %d makes two calls at a time for tenure %d", c.agent+1, c.number)
 		}
@@ -248,13 +271,28 @@ func (w *world) check() {
 			}
 		}
 	}
-	if _, busy := w.errand(); busy || w.missed || !w.store.told {
+	for i, a := range w.agents {
+		w.checkSleep(i, a.s)
+	}
+}
+
+// checkSleep looks at an agent that sleeps, and to which nothing is on its way. It is
+// another matter if something was lost, or after a failure, from which an agent keeps its
+// distance.
+func (w *world) checkSleep(i int, s *State) {
+	if w.missed || s.phase != sleeping || s.failures > 0 || w.now < s.notBefore {
 		return
 	}
-	for i, a := range w.agents {
-		// Not after a failure, from which an agent keeps its distance.
-		if s := a.s; s.phase == sleeping && s.failures == 0 && w.now >= s.notBefore {
-			w.fail("agent %d waits for a lock that is free, and was told so", i+1)
-		}
+	if _, busy := w.errandOf(i); busy {
+		return
+	}
+	m := &w.store
+	switch free := m.free(w.now); {
+	case free && m.told:
+		w.fail("agent %d waits for a lock that is free, and was told so", i+1)
+	case free && !w.slow && len(m.queue) > 0 && m.queue[0] == tenureID{i, s.attempt.number} && s.retryAt > w.now.add(lockagent.PassLease+pause):
+		w.fail("agent %d is the first in the queue, but sleeps until %v, while nobody has the lock", i+1, time.Duration(s.retryAt))
+	case !free && m.holder.agent == i && !w.haunted && !w.dropped:
+		w.fail("agent %d waits for a tenure of its own", i+1)
 	}
 }

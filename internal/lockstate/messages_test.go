@@ -65,7 +65,7 @@ func TestPassWhileAsleep(t *testing.T) {
 	t.Run("begins the tenure", func(t *testing.T) {
 		r := asleep(t)
 		r.pass(time.Second)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.want("Began", "Granted ann 101")
 		g := r.last(Granted)
 		if g.Tenure != r.asked || g.StoreTime != storeTime(r.now) || g.Lease != lockagent.PassLease || g.Incarnation != "one" || g.How != lockagent.ByStore {
@@ -76,7 +76,7 @@ func TestPassWhileAsleep(t *testing.T) {
 		r := asleep(t)
 		const made = 5 * time.Second
 		r.pass(made + 3*way - time.Duration(r.now))
-		r.passedOn(Instant(made))
+		r.passed(Instant(made))
 		r.want("Began", "Granted ann 101")
 		// The store's clock showed the time of the answer at 0 or later, so that of the
 		// pass 4.9 s after that or later.
@@ -86,7 +86,7 @@ func TestPassWhileAsleep(t *testing.T) {
 	})
 	t.Run("counts from no later than its arrival", func(t *testing.T) {
 		r := asleep(t)
-		r.passedOn(Instant(time.Hour)) // the store's clock was set
+		r.passed(Instant(time.Hour)) // the store's clock was set
 		r.want("Began", "Granted ann 101")
 		if got := r.last(Began).Sent; got != r.now {
 			t.Errorf("trusted from %v, at %v", time.Duration(got), time.Duration(r.now))
@@ -96,19 +96,19 @@ func TestPassWhileAsleep(t *testing.T) {
 		r := asleep(t)
 		made := r.now // which may be as early as one way before
 		r.pass(passTrust - way - 1)
-		r.passedOn(made)
+		r.passed(made)
 		r.want("Began", "Granted ann 101", "Renewing 30s")
 
 		r = asleep(t)
 		r.pass(passTrust - way)
-		r.passedOn(made)
+		r.passed(made)
 		r.want("Woke", "Attempted 30s")
 		r.granted()
 		r.want("Began", "Granted ann 104")
 	})
 	t.Run("has the store asked at once if the lock was found busy since", func(t *testing.T) {
 		r := asleep(t)
-		r.passedOn(Instant(way - time.Microsecond))
+		r.passed(Instant(way - time.Microsecond))
 		r.want("Woke", "Attempted 30s")
 	})
 	t.Run("has the store asked at once if no answer tells when it was", func(t *testing.T) {
@@ -116,56 +116,76 @@ func TestPassWhileAsleep(t *testing.T) {
 		r.acquire("ann")
 		r.attemptFails(errStore)
 		r.skip()
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.want("Woke", "Attempted 30s")
 	})
 	t.Run("of another tenure is nothing to us", func(t *testing.T) {
 		r := asleep(t)
 		r.asked--
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.want()
 	})
 	t.Run("comes twice", func(t *testing.T) {
 		r := asleep(t)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.skip()
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.want()
 	})
-	t.Run("has the tokens that were asked for when the place was taken", func(t *testing.T) {
+	t.Run("has the store asked at once if the clock is another", func(t *testing.T) {
 		r := asleep(t)
-		r.acquire("cid", "dan")
-		r.passedOn(r.now)
+		r.step(Passed{Tenure: r.asked, Token: 101, At: storeTime(r.now), Clock: "another"})
+		r.want("Woke", "Attempted 30s")
+	})
+	t.Run("has the store asked at once if its token is not above the floor", func(t *testing.T) {
+		r := asleep(t)
+		r.passed(r.now)
 		r.release("ann")
-		r.release("bob")
+		r.release("bob") // token 102
+		r.returned(0)
+		r.acquire("cid")
+		r.queued(time.Minute)
 		r.skip()
-		r.release("cid")
-		r.want("Ended cid", "Returning") // 3 tokens
+		r.step(Passed{Tenure: r.asked, Token: 102, At: storeTime(r.now)})
+		r.want("Woke", "Attempted 30s")
+		if got := r.last(Attempted).Token; got != 102 {
+			t.Errorf("asks for tokens above %d, want 102", got)
+		}
+	})
+	t.Run("tells of outsiders", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.HandOffTime = 5 * time.Millisecond })
+		r.acquire("ann", "bob")
+		r.queued(time.Minute)
+		r.step(Passed{Tenure: r.asked, Token: 101, At: storeTime(r.now), Outsiders: 2})
+		r.pass(time.Millisecond)
+		r.skip()
+		r.release("ann")
+		r.want("Ended ann", "Returning")
 	})
 	t.Run("follows a call that failed", func(t *testing.T) {
 		r := asleep(t)
 		r.step(Woken{})
 		r.attemptFails(errStore)
 		r.skip()
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.want("Began", "Granted ann 101")
 		r.pass(time.Second)
 		r.skip()
 		r.renewed(false) // and the call that failed may arrive yet
-		r.want("Ended ann: denied", "Returning")
+		r.want("Ended ann: denied", "Denied", "Withdrawing")
 	})
 	t.Run("of the same time as the answer may be the older one", func(t *testing.T) {
 		r := asleep(t)
-		r.passedOn(Instant(way))
+		r.passed(Instant(way))
 		r.skip()
 		r.pass(time.Second)
 		r.skip()
 		r.renewed(false) // it was broken, say, and the tenure came into the queue after that
-		r.want("Ended ann: denied", "Returning")
+		r.want("Ended ann: denied", "Denied", "Withdrawing")
 	})
 	t.Run("leaves no doubt otherwise", func(t *testing.T) {
 		r := asleep(t)
-		r.passedOn(Instant(way + time.Microsecond))
+		r.passed(Instant(way + time.Microsecond))
 		r.pass(time.Second)
 		r.skip()
 		r.renewed(false)
@@ -186,12 +206,12 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 	}
 	t.Run("waits for the answer", func(t *testing.T) {
 		r := asking(t)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.want("Offered")
 	})
 	t.Run("is of no use if that is a grant", func(t *testing.T) {
 		r := asking(t)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.granted()
 		r.want("Offered", "Began", "Granted ann 104")
 		if got := r.s.Deadline(); got != Instant(29*time.Second) {
@@ -203,7 +223,7 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 		r.try("bob") // who is served, not turned away
 		at := r.now
 		r.pass(500 * time.Millisecond)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.skip()
 		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: time.Minute, At: storeTime(at), Queued: true}, nil)
 		r.want("Began", "Granted ann 101", "Answered bob: held by ann for 1.8s")
@@ -211,7 +231,7 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 	t.Run("begins the tenure if there was no answer about the queue before", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.skip()
 		r.queued(time.Minute)
 		r.want("Began", "Granted ann 101")
@@ -219,7 +239,7 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 	t.Run("is over if the lock was busy after it", func(t *testing.T) {
 		r := asking(t)
 		at := r.now
-		r.passedOn(at)
+		r.passed(at)
 		r.pass(time.Millisecond)
 		r.skip()
 		r.queued(time.Minute)
@@ -229,18 +249,18 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 	})
 	t.Run("begins the tenure if there is no answer", func(t *testing.T) {
 		r := asking(t)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.skip()
 		r.attemptFails(errStore)
 		r.want("AttemptFailed", "Began", "Granted ann 101")
 		r.pass(time.Second)
 		r.skip()
 		r.renewed(false)
-		r.want("Ended ann: denied", "Returning")
+		r.want("Ended ann: denied", "Denied", "Withdrawing")
 	})
 	t.Run("is not trusted any more when there is no answer", func(t *testing.T) {
 		r := asking(t)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.skip()
 		r.pass(passTrust)
 		r.attemptFails(errStore)
@@ -249,14 +269,14 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 	t.Run("is of no use if no answer tells when it was", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.skip()
 		r.attemptFails(errStore)
 		r.want("AttemptFailed")
 	})
 	t.Run("is of no use if the tenure is withdrawn", func(t *testing.T) {
 		r := asking(t)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.skip()
 		r.attemptFails(lockagent.ErrWithdrawn)
 		r.want("AttemptFailed")
@@ -264,7 +284,7 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 	t.Run("is returned if nobody waits when the answer comes", func(t *testing.T) {
 		r := asking(t)
 		at := r.now
-		r.passedOn(at)
+		r.passed(at)
 		r.cancel("ann")
 		r.skip()
 		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", At: storeTime(at), Queued: true}, nil)
@@ -272,22 +292,19 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 	})
 	t.Run("is returned if everybody was refused", func(t *testing.T) {
 		r := asking(t)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.skip()
 		r.attemptFails(lockagent.ErrNotPermitted)
-		r.want("Answered ann: not permitted", "AttemptRefused", "Returning")
+		r.want("Answered ann: not permitted", "AttemptRefused", "Withdrawing")
 	})
 	t.Run("is doubted if the store was reset", func(t *testing.T) {
 		r := asking(t)
 		at := r.now
-		r.passedOn(at)
+		r.passed(at)
 		r.step(StoreReset{})
 		r.skip()
 		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", At: storeTime(at), Queued: true}, nil)
-		r.want("Began", "Granted ann 101", "Renewing 30s")
-		if !r.last(Renewing).Urgent {
-			t.Error("a renewal after a reset is not urgent")
-		}
+		r.want("Began", "Renewing 30s")
 	})
 }
 
@@ -298,14 +315,17 @@ func TestTenureInTheQueueIsWithdrawn(t *testing.T) {
 		r.queued(time.Minute)
 		r.skip()
 		r.cancel("ann")
-		r.want("Answered ann: timeout", "Returning")
+		r.want("Answered ann: timeout", "Withdrawing")
 		if r.s.tenure.number != r.asked {
 			t.Errorf("returns tenure %d, want %d", r.s.tenure.number, r.asked)
 		}
-		r.passedOn(r.now) // too late to be of use
+		if r.last(Withdrawing).Unanswered {
+			t.Error("every attempt was answered")
+		}
+		r.passed(r.now) // too late to be of use
 		r.want()
 		r.returned(0)
-		r.want("Returned")
+		r.want("Withdrawn")
 	})
 	t.Run("also when the last answer does not tell of the queue", func(t *testing.T) {
 		r := newRig(t)
@@ -315,7 +335,7 @@ func TestTenureInTheQueueIsWithdrawn(t *testing.T) {
 		r.busy(time.Minute)
 		r.skip()
 		r.cancel("ann")
-		r.want("Answered ann: timeout", "Returning")
+		r.want("Answered ann: timeout", "Withdrawing")
 	})
 	t.Run("on closing", func(t *testing.T) {
 		r := newRig(t)
@@ -323,7 +343,7 @@ func TestTenureInTheQueueIsWithdrawn(t *testing.T) {
 		r.queued(time.Minute)
 		r.skip()
 		r.step(Close{})
-		r.want("Closed", "Answered ann: closed", "Returning")
+		r.want("Closed", "Answered ann: closed", "Withdrawing")
 	})
 	t.Run("and forgotten if it is not in the queue", func(t *testing.T) {
 		r := newRig(t)
@@ -335,13 +355,13 @@ func TestTenureInTheQueueIsWithdrawn(t *testing.T) {
 	})
 }
 
-func TestLeaseOfATenureThatWasPassedOn(t *testing.T) {
+func TestLeaseOfAPass(t *testing.T) {
 	passed := func(t *testing.T, lease time.Duration) *rig {
 		r := newRig(t)
 		r.acquireFixed("ann", lease)
 		r.queued(time.Minute)
 		r.skip()
-		r.passedOn(r.now)
+		r.passed(r.now)
 		return r
 	}
 	const third = lockagent.PassLease / 3
@@ -373,7 +393,7 @@ func TestLeaseOfATenureThatWasPassedOn(t *testing.T) {
 		r.queued(time.Minute)
 		r.pass(passTrust - 800*time.Millisecond)
 		r.skip()
-		r.passedOn(0) // late
+		r.passed(0) // late
 		r.want("Began", "Granted ann 101", "Renewing 30s")
 		if !r.last(Renewing).Urgent {
 			t.Error("the renewal is not urgent, with less than half of the lease left")
@@ -406,7 +426,7 @@ func TestLeaseOfATenureThatWasPassedOn(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Watchdog = time.Second })
 		r.acquire("ann")
 		r.queued(time.Minute)
-		r.passedOn(r.now)
+		r.passed(r.now)
 		r.skip()
 		due := passTrust - Trust(time.Second) + time.Second/3
 		r.alarmIn(due, due)
@@ -435,7 +455,7 @@ func TestTinyLeaseThatIsToBeKeptIsRenewedAtOnce(t *testing.T) {
 	}
 }
 
-func TestReturnThatPassesTheLockOn(t *testing.T) {
+func TestReturnThatPassesTheLock(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.HandOffGrants = 1 })
 	r.hold("ann", "bob")
 	r.release("ann")
@@ -445,4 +465,228 @@ func TestReturnThatPassesTheLockOn(t *testing.T) {
 	r.queued(lockagent.PassLease)
 	r.want("FoundBusy")
 	r.alarmIn(lockagent.PassLease, lockagent.PassLease+110*time.Millisecond)
+}
+
+func TestStandby(t *testing.T) {
+	const remaining, late = 2 * time.Second, 101 * time.Millisecond
+	asleep := func(t *testing.T) *rig {
+		r := newRig(t)
+		r.acquire("ann")
+		r.queued(9 * time.Second)
+		r.skip()
+		return r
+	}
+	t.Run("looks again when the lease of the one in front is over", func(t *testing.T) {
+		r := asleep(t)
+		r.step(Standby{Tenure: r.asked, Remaining: remaining})
+		r.want("Woke")
+		r.alarmIn(remaining, remaining+late)
+		r.pass(remaining + late)
+		r.want("Attempted 30s")
+	})
+	t.Run("does not look later than it would have", func(t *testing.T) {
+		r := asleep(t)
+		r.pass(8 * time.Second)
+		r.step(Standby{Tenure: r.asked, Remaining: remaining})
+		r.want()
+	})
+	t.Run("asks again if it asks already", func(t *testing.T) {
+		r := asleep(t)
+		r.step(Woken{})
+		r.step(Standby{Tenure: r.asked, Remaining: remaining})
+		r.skip()
+		r.queued(9 * time.Second)
+		r.want("FoundBusy", "Attempted 30s")
+	})
+	t.Run("is nobody else", func(t *testing.T) {
+		r := asleep(t)
+		r.step(Standby{Tenure: r.asked - 1, Remaining: remaining})
+		r.want()
+		r.cancel("ann")
+		r.skip()
+		r.step(Standby{Tenure: r.asked, Remaining: remaining})
+		r.want()
+	})
+}
+
+func TestSleepWithAPlaceInTheQueue(t *testing.T) {
+	r := newRig(t)
+	r.acquire("ann")
+	r.queued(time.Minute)
+	r.alarmIn(queuedSleep, queuedSleep+101*time.Millisecond)
+	r.step(Woken{})
+	r.busy(time.Minute) // it may have it still
+	r.alarmIn(queuedSleep, queuedSleep+101*time.Millisecond)
+}
+
+// What a failover brings back, and what was left alone.
+func TestTenureThatNobodyHas(t *testing.T) {
+	t.Run("is released when it is wanted", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.step(Wanted{Tenure: 77})
+		r.want("Disowning 77")
+		if got := r.last(Disowning).Token; got != 101 {
+			t.Errorf("tells of token %d, want 101", got)
+		}
+		r.step(DisownReplied{Tenure: 77})
+		r.want()
+	})
+	t.Run("is released when the lock is passed to it", func(t *testing.T) {
+		r := newRig(t)
+		r.step(Passed{Tenure: 77, Token: 101})
+		r.want("Disowning 77")
+	})
+	t.Run("is released when it is in the way, and the lock asked for again", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.skip()
+		r.acquireReplied(lockagent.AcquireReply{Holder: "this:77", Remaining: time.Minute}, nil)
+		r.want("FoundBusy", "Disowning 77", "Queued ann")
+		r.step(DisownReplied{Tenure: 77, Reply: lockagent.ReleaseReply{Released: true}})
+		r.want("Woke", "Attempted 30s")
+	})
+	t.Run("is looked at again after a pause if it could not be released", func(t *testing.T) {
+		for _, c := range []DisownReplied{{Tenure: 77}, {Tenure: 77, Err: errStore}} {
+			r := newRig(t)
+			r.acquire("ann")
+			r.acquireReplied(lockagent.AcquireReply{Holder: "this:77", Remaining: time.Minute}, nil)
+			r.skip()
+			r.step(c)
+			r.want("Woke")
+			r.alarmIn(500*time.Millisecond, time.Second)
+		}
+	})
+	t.Run("is not one that is had, asked for or returned", func(t *testing.T) {
+		r := newRig(t)
+		wanted := func() {
+			t.Helper()
+			r.skip()
+			r.step(Wanted{Tenure: r.asked})
+			r.want()
+		}
+		r.acquire("ann")
+		wanted()
+		r.queued(time.Minute)
+		wanted()
+		r.passed(r.now)
+		wanted()
+		r.release("ann")
+		wanted()
+		r.returned(0)
+		r.skip()
+		r.step(Wanted{Tenure: r.asked}) // it is late
+		r.want("Disowning 1")
+	})
+	t.Run("is not one of another program", func(t *testing.T) {
+		for _, holder := range []string{"", "other:77", "this:", "this:077", "this", "f3a1:77:write"} {
+			r := newRig(t)
+			r.acquire("ann")
+			r.skip()
+			r.acquireReplied(lockagent.AcquireReply{Holder: holder, Remaining: time.Minute}, nil)
+			r.want("FoundBusy", "Queued ann")
+		}
+	})
+}
+
+func TestBroken(t *testing.T) {
+	t.Run("ends every hold of the tenure at once", func(t *testing.T) {
+		for _, lease := range []time.Duration{0, time.Hour} {
+			r := newRig(t)
+			r.request(Request{Owner: "ann+", Lease: lease})
+			r.granted()
+			r.request(Request{Owner: "ann+", Lease: lease})
+			r.pass(time.Second)
+			r.skip()
+			r.step(Broken{Tenure: r.asked, At: storeTime(r.now)})
+			r.want("Ended ann+: broken, 1 left", "Ended ann+: broken", "Denied")
+			if e := r.last(Denied); e.Reason != lockagent.LostBroken || e.StoreTime != storeTime(r.now) || e.Count != 1 {
+				t.Errorf("tells %+v", e)
+			}
+			r.idle(true)
+		}
+	})
+	t.Run("leaves the lock to whoever waits", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.step(Broken{Tenure: r.asked, At: storeTime(r.now) + 1})
+		r.want("Ended ann: broken", "Denied", "Attempted 30s")
+	})
+	t.Run("is of no use to another tenure, or to none", func(t *testing.T) {
+		r := newRig(t)
+		r.step(Broken{})
+		r.hold("ann")
+		r.step(Broken{Tenure: r.asked + 1, At: storeTime(r.now)})
+		r.want()
+	})
+	t.Run("is of no use if the tenure was confirmed since", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.step(Broken{Tenure: r.asked, At: storeTime(r.now) - 1})
+		r.want()
+	})
+	t.Run("has the tenure withdrawn if it may have begun once more", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.step(Broken{Tenure: r.asked, At: storeTime(r.now)})
+		r.want("Ended ann: broken", "Denied", "Withdrawing")
+	})
+	t.Run("has the answer to an attempt checked", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.skip()
+		r.step(Broken{Tenure: r.asked, At: storeTime(r.now)})
+		r.granted()
+		r.want("Doubted", "Began", "Renewing 30s")
+	})
+	t.Run("has the store asked if the pass is on its way", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.queued(time.Minute)
+		r.skip()
+		r.step(Broken{Tenure: r.asked, At: storeTime(r.now)})
+		r.want("Woke", "Attempted 30s")
+	})
+	t.Run("changes nothing for a tenure that is returned", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.skip()
+		r.step(Broken{Tenure: r.asked, At: storeTime(r.now) + 1})
+		r.want()
+	})
+}
+
+func TestMissedMessages(t *testing.T) {
+	t.Run("may have told that the tenure is over, also one with a fixed lease", func(t *testing.T) {
+		for _, lease := range []time.Duration{0, 20 * time.Second} {
+			r := newRig(t)
+			r.request(Request{Owner: "ann", Lease: lease})
+			r.granted()
+			r.skip()
+			r.step(Missed{})
+			if r.last(Doubted).Now != r.now || r.last(Renewing).Now != r.now {
+				t.Error("the tenure is not checked")
+			}
+			r.skip()
+			r.renewed(false)
+			r.want("Ended ann: denied", "Denied")
+		}
+	})
+	t.Run("may have passed the lock", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.queued(time.Minute)
+		r.skip()
+		r.step(Missed{})
+		r.want("Woke", "Attempted 30s")
+		r.step(Missed{})
+		r.queued(time.Minute) // this answer may be older
+		r.want("Doubted", "FoundBusy", "Attempted 30s")
+	})
+	t.Run("mean nothing to a lock that is free", func(t *testing.T) {
+		r := newRig(t)
+		r.step(Missed{})
+		r.want()
+	})
 }

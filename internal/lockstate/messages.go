@@ -1,0 +1,127 @@
+package lockstate
+
+import (
+	"github.com/lockagent/lockagent"
+)
+
+// passed is what it means that the lock was passed to a tenure of this agent. The
+// answer to a call under way may be older than the pass or younger, so it is heard
+// first.
+func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
+	a := &s.attempt
+	switch {
+	case !s.has(p.Tenure): // its withdrawal never reached the store, or nobody knows of it
+		return append(out, s.disowning(p.Tenure))
+	case p.Tenure != a.number:
+		return out // it has begun by an answer of the store, or is being withdrawn
+	case s.phase == asking:
+		return append(out, Event{
+			Kind: Offered, Tenure: p.Tenure, Token: p.Token, StoreTime: p.At, Clock: p.Clock,
+			Incarnation: p.Incarnation, Outsiders: p.Outsiders,
+		})
+	}
+	if e, ok := s.begunBy(p, a.busy, m); ok && a.queued {
+		return append(out, e)
+	}
+	// The next attempt finds out whether the tenure has the lock still.
+	return append(out, Event{Kind: Woke, RetryAt: m.Now})
+}
+
+// begunBy is the beginning of the tenure by a pass, given a call that found the lock
+// busy. It reports false if there is no pass, or none that is trusted.
+//
+// The lease began when the store's clock showed the time of the pass. It showed the
+// time of the answer after the call was sent, so it showed the time of the pass no
+// earlier than as much later as it says, if it is the same clock, if it runs at the same
+// rate as ours, and to the microsecond; the margin of the lease pays for the last two. This
+// holds however late the pass is.
+//
+// A store that has forgotten may pass the lock with a token that is not above the floor.
+// The next attempt finds its own tenure and has tokens above it.
+func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
+	if p == nil || p.Clock != busy.clock || p.At < busy.at || p.Token <= s.floor { // busy after the pass: the tenure has lost the lock
+		return Event{}, false
+	}
+	began := min(m.Now, busy.sent.add(p.At.Sub(busy.at)))
+	if m.Now >= began.add(Trust(lockagent.PassLease)) {
+		return Event{}, false
+	}
+	return Event{
+		Kind: Began, Tenure: s.attempt.number, Sent: began, Lease: lockagent.PassLease,
+		Token: p.Token, StoreTime: p.At, Incarnation: p.Incarnation, Outsiders: p.Outsiders,
+		// If they are of the same time, the pass may have come first after all, and the
+		// tenure be in the queue again.
+		Unanswered: p.At == busy.at,
+	}, true
+}
+
+// standby has the tenure look again when the lease of the one in front is over: if that
+// one does not take the lock up, nobody is told that it is free.
+func (s *State) standby(c Standby, m Moment, out []Event) []Event {
+	if c.Tenure != s.attempt.number {
+		return out
+	}
+	retryAt := m.Now.add(s.cfg.sleep(c.Remaining, true, m))
+	switch s.phase {
+	case asking: // the answer may be older
+		out = append(out, Event{Kind: Woke})
+	case sleeping:
+		if retryAt < s.retryAt {
+			out = append(out, Event{Kind: Woke, RetryAt: retryAt})
+		}
+	}
+	return out
+}
+
+// wanted ends a tenure that nobody here has, which a failover may have brought back.
+func (s *State) wanted(c Wanted, out []Event) []Event {
+	if !s.has(c.Tenure) {
+		return append(out, s.disowning(c.Tenure))
+	}
+	// A tenure that this agent has is returned soon enough without being wanted.
+	return out
+}
+
+func (s *State) disowning(tenure uint64) Event {
+	return Event{Kind: Disowning, Tenure: tenure, Token: s.floor}
+}
+
+// disownReplied has the store asked again for the lock that a tenure had which nobody
+// here has. If that could not be ended, after a pause.
+func (s *State) disownReplied(c DisownReplied, m Moment, out []Event) []Event {
+	if s.phase != sleeping {
+		return out
+	}
+	retryAt := m.Now
+	if c.Err != nil || !c.Reply.Released {
+		retryAt = m.Now.add(s.cfg.backoff(1, m))
+	}
+	if retryAt < s.retryAt {
+		out = append(out, Event{Kind: Woke, RetryAt: retryAt})
+	}
+	return out
+}
+
+// broken ends every hold of a tenure that somebody broke.
+func (s *State) broken(c Broken, m Moment, out []Event) []Event {
+	switch {
+	case c.Tenure == s.attempt.number && s.phase != free:
+		return s.doubted(m, out) // the answer to a call, or a pass, may come yet
+	case s.phase == held && c.Tenure == s.tenure.number && c.At >= s.tenure.storeTime:
+		// If it was broken at the very time of its confirmation, that may have come after.
+		again := s.tenure.unanswered || c.At == s.tenure.storeTime
+		return s.denied(lockagent.LostBroken, c.At, again, m, out)
+	}
+	return out
+}
+
+// doubted has the store asked, because what it last said may not be true any more.
+func (s *State) doubted(m Moment, out []Event) []Event {
+	switch s.phase {
+	case asking, held:
+		out = append(out, Event{Kind: Doubted})
+	case sleeping:
+		out = append(out, Event{Kind: Woke, RetryAt: m.Now})
+	}
+	return out
+}
