@@ -54,7 +54,7 @@
 //   - After a Release the next tenure begins above the last token, which the Release tells.
 //   - After the end of a lease, a Break or a Reset the clock has moved on: a hold takes
 //     longer than a microsecond, so no tenure's tokens are ahead of the clock.
-//   - After a floor far ahead the clock goes on from there, at its own pace.
+//   - After a floor ahead of the clock it goes on from there, at its own pace.
 //
 // # Not guaranteed
 //
@@ -62,12 +62,13 @@
 // those of this one as long as the wall clock was not set back in between; the
 // floor of a request covers that case too.
 //
-// A floor near [lockagent.MaxToken] leaves no tokens to the other locks either.
+// A floor that is more than a day ahead of the wall clock is refused, and such a last token
+// is ignored.
 //
 // # Concurrency
 //
 // A Store is safe for concurrent use. It serves one agent: two agents that share one
-// exclude each other, but count as one where waiters are counted.
+// exclude each other, but [lockagent.ReleaseReply].Others counts them as one.
 //
 // # Testing
 //

@@ -135,7 +135,7 @@ func TestResetsDuringAFaultAreToldOnce(t *testing.T) {
 	g := newGuests(t, 1)[0]
 	var told []lockagent.Reset
 	g.store.OnReset(func(reset lockagent.Reset) { told = append(told, reset) })
-	from := g.store.memory.incarnation
+	from := g.store.memory.clock.incarnation
 	resume := g.store.Hang()
 	g.store.Reset()
 	g.store.Reset()
@@ -146,7 +146,7 @@ func TestResetsDuringAFaultAreToldOnce(t *testing.T) {
 	}
 	g.store.SetOutage(nil)
 	g.store.SetOutage(nil)
-	if len(told) != 1 || told[0].From != from || told[0].To != g.store.memory.incarnation {
+	if len(told) != 1 || told[0].From != from || told[0].To != g.store.memory.clock.incarnation {
 		t.Errorf("told %+v", told)
 	}
 }

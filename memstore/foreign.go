@@ -33,8 +33,9 @@ func (s *Store) plant(name lockagent.Name, change func(*lock, time.Time)) {
 	change(m.keep(name, now), now)
 }
 
-// PlantOutsider has another program wait for a lock: wake is called as by
-// [Store.Subscribe], until cancel is called. It is for tests.
+// PlantOutsider has another program wait for a lock, one that knows nothing of the queue:
+// wake is called as by [Store.Subscribe], until cancel is called. It is for tests.
 func (s *Store) PlantOutsider(name lockagent.Name, wake func()) (cancel func()) {
-	return s.Share().Subscribe(name, wake)
+	outsider := &Store{memory: s.memory, outsider: true}
+	return outsider.Subscribe(name, wake)
 }

@@ -24,6 +24,7 @@ func newGuest(t *testing.T, store *Store) *guest {
 	g := &guest{t: t, store: store, id: lockagent.NewAgentID()}
 	store.Listen(g.id, func(message lockagent.Message) { g.heard = append(g.heard, message) })
 	store.Subscribe(orders, func() { g.woken++ })
+	g.hears(lockagent.MessagesMissed)
 	return g
 }
 
@@ -63,9 +64,6 @@ func (g *guest) queue(number uint64) lockagent.AcquireReply {
 	}
 	return reply
 }
-
-// wait is queue for when only the place matters.
-func (g *guest) wait(number uint64) { g.t.Helper(); g.queue(number) }
 
 func (g *guest) end(req lockagent.ReleaseRequest) (reply lockagent.ReleaseReply) {
 	g.t.Helper()

@@ -9,9 +9,9 @@ import (
 // lock is what the memory knows of a name. The zero lock is free.
 type lock struct {
 	holder holder
-	value  bool    // something else than a lock is here
-	queue  []place // who waits, the longest first
-	turn   turn    // of the outsiders
+	value  bool               // something else than a lock is here
+	queue  []lockagent.Tenure // who waits, the longest first
+	turn   turn               // of the outsiders
 }
 
 // expire frees the lock if its lease has run out.

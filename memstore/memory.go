@@ -1,7 +1,8 @@
 package memstore
 
 import (
-	"crypto/rand"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,11 +14,10 @@ import (
 type memory struct {
 	mu sync.Mutex // guards everything below, and what changes in the Stores
 
-	clock       clock
-	incarnation string
-	locks       map[lockagent.Name]*lock
-	withdrawn   map[claim]time.Time // until when that is remembered
-	most        int                 // of both, before the memory is tidied
+	clock     clock
+	locks     map[lockagent.Name]*lock
+	withdrawn map[claim]time.Time // until when that is remembered
+	most      int                 // of both, before the memory is tidied
 
 	subscriptions map[lockagent.Name][]*subscription
 	listeners     map[lockagent.AgentID][]*listener
@@ -36,8 +36,7 @@ func newMemory() *memory {
 
 // forget begins a new incarnation. Subscriptions belong to the Stores and stay.
 func (m *memory) forget() {
-	m.clock = clock{started: m.clock.started}
-	m.incarnation = rand.Text()
+	m.clock.restart()
 	m.locks = make(map[lockagent.Name]*lock)
 	m.withdrawn = make(map[claim]time.Time)
 	m.most = fewest
@@ -80,12 +79,12 @@ func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.Acqu
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
-	reply := lockagent.AcquireReply{Incarnation: m.incarnation}
+	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor)) {
+		return lockagent.AcquireReply{}, errFarFloor
+	}
+	var reply lockagent.AcquireReply
 	if kept := l.turn.until.Sub(v.now); l.heldBy(req.Tenure) || !l.held() && kept <= 0 {
-		at := m.clock.begin(v.now, req.Floor)
-		if at == 0 {
-			return lockagent.AcquireReply{}, errNoTokens
-		}
+		at := m.clock.begin(v.now)
 		if !l.held() {
 			l.holder = holder{tenure: req.Tenure, count: 1, expires: v.now}
 		}
@@ -100,16 +99,16 @@ func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.Acqu
 		if req.Queue {
 			m.enqueue(v, req.Name, l, req.Tenure)
 		}
-		reply.Queued = l.placeOf(req.Tenure) >= 0
+		reply.Queued = slices.Contains(l.queue, req.Tenure)
 	}
 	if req.Queue {
-		reply.Outsiders = l.outsiders(m.subscribers(req.Name), v.by)
+		reply.Outsiders = m.outsiders(req.Name)
 	}
+	reply.Clock, reply.Incarnation = m.clock.name, m.clock.incarnation
 	return reply, nil
 }
 
-// errNoTokens can only be met after a floor near the greatest token.
-var errNoTokens = &lockagent.OptionError{Option: "floor", Reason: "the store has given out the greatest token; reset it, and use floors that were tokens"}
+var errFarFloor = &lockagent.OptionError{Option: "floor", Reason: fmt.Sprintf("it is more than %v ahead of the store's clock; use a token of the lock", farthest)}
 
 func (m *memory) renew(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 	l := m.lock(req.Name, v.now)
@@ -121,22 +120,23 @@ func (m *memory) renew(v *visit, req lockagent.RenewRequest) (lockagent.RenewRep
 }
 
 func (m *memory) release(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-	m.clock.raise(v.now, lockagent.StoreTime(req.Last))
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last)) // no token is too far ahead
 	l := m.lock(req.Name, v.now)
 	l.dequeue(req.Tenure)
 	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.clock.at(v.now)}
-	switch {
-	case reply.Released:
-		l.holder = holder{}
-		subs := m.subscribers(req.Name)
-		if at := m.pass(v, req.Name, l, l.outsiders(subs, v.by)); at > 0 {
-			reply.Passed, reply.At = true, at // one ends when the other begins
-		} else {
-			reply.Others = len(otherStores(subs, v.by))
-			v.wake(subs)
-		}
-	case req.Unanswered:
+	if req.Unanswered {
 		m.withdraw(claim{req.Name, req.Tenure}, v.now)
+	}
+	if !reply.Released {
+		return reply, nil
+	}
+	l.holder = holder{}
+	if at := m.pass(v, req.Name, l); at > 0 {
+		reply.Passed, reply.At = true, at // one ends when the other begins
+	} else {
+		subs := m.subscribers(req.Name)
+		reply.Others = otherStores(subs, v.by)
+		v.wake(subs)
 	}
 	return reply, nil
 }

@@ -15,20 +15,9 @@ const (
 	mostCleared = 2
 )
 
-// place is that of a tenure in the queue of a lock.
-type place struct {
-	tenure lockagent.Tenure
-	store  *Store // through which it was taken
-}
-
-// placeOf is the index of a tenure in the queue, or -1.
-func (l *lock) placeOf(tenure lockagent.Tenure) int {
-	return slices.IndexFunc(l.queue, func(p place) bool { return p.tenure == tenure })
-}
-
 // dequeue takes a tenure out of the queue if it is there.
 func (l *lock) dequeue(tenure lockagent.Tenure) {
-	if i := l.placeOf(tenure); i >= 0 {
+	if i := slices.Index(l.queue, tenure); i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
 	}
 }
@@ -36,16 +25,16 @@ func (l *lock) dequeue(tenure lockagent.Tenure) {
 // enqueue gives a tenure the last place in the queue, unless it has one. It tells the
 // holder's agent of a new place.
 func (m *memory) enqueue(v *visit, name lockagent.Name, l *lock, tenure lockagent.Tenure) {
-	if l.placeOf(tenure) >= 0 {
+	if slices.Index(l.queue, tenure) >= 0 {
 		return
 	}
 	for range mostCleared {
-		if len(l.queue) == 0 || m.listens(l.queue[0].tenure.Agent) {
+		if len(l.queue) == 0 || m.listens(l.queue[0].Agent) {
 			break
 		}
 		l.queue = slices.Delete(l.queue, 0, 1)
 	}
-	l.queue = append(l.queue, place{tenure, v.by})
+	l.queue = append(l.queue, tenure)
 	if l.holder.tenure.Agent != tenure.Agent {
 		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: name, Tenure: l.holder.tenure})
 	}
@@ -53,40 +42,42 @@ func (m *memory) enqueue(v *visit, name lockagent.Name, l *lock, tenure lockagen
 
 // next is the first place in the queue whose agent listens. That one and those before it
 // lose their places.
-func (m *memory) next(l *lock) (place, bool) {
+func (m *memory) next(l *lock) (lockagent.Tenure, bool) {
 	for looked := 0; looked < mostLooked && len(l.queue) > 0; looked++ {
 		first := l.queue[0]
 		l.queue = slices.Delete(l.queue, 0, 1)
-		if m.listens(first.tenure.Agent) {
+		if m.listens(first.Agent) {
 			return first, true
 		}
 	}
-	return place{}, false
+	return lockagent.Tenure{}, false
 }
+
+// standbys is how many of those who wait are told of a pass to the one in front of them.
+// There are two, because one of them may be frozen as well.
+const standbys = 2
 
 // pass gives a lock that was released to the first place in the queue. It returns when
 // that tenure begins, or 0 if the lock stays free.
-func (m *memory) pass(v *visit, name lockagent.Name, l *lock, outsiders int) lockagent.StoreTime {
-	if l.outsidersTurn(outsiders, v.now) {
+func (m *memory) pass(v *visit, name lockagent.Name, l *lock) lockagent.StoreTime {
+	outsiders := m.outsiders(name)
+	if outsiders > 0 && l.outsidersTurn(v.now) {
 		return 0
 	}
 	to, ok := m.next(l)
 	if !ok {
 		return 0
 	}
-	at := m.clock.begin(v.now, 0)
-	if at == 0 {
-		return 0
-	}
-	l.holder = holder{tenure: to.tenure, count: 1, expires: v.now}
+	at := m.clock.begin(v.now)
+	l.holder = holder{tenure: to, count: 1, expires: v.now}
 	l.holder.extend(v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: name, Tenure: to.tenure,
-		Token: lockagent.Token(at), At: at, Incarnation: m.incarnation, Outsiders: outsiders,
+		Kind: lockagent.MessagePassed, Name: name, Tenure: to, Token: lockagent.Token(at), At: at,
+		Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders,
 	})
-	if len(l.queue) > 0 {
+	for _, next := range l.queue[:min(standbys, len(l.queue))] {
 		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessageStandby, Name: name, Tenure: l.queue[0].tenure, Remaining: lockagent.PassLease,
+			Kind: lockagent.MessageStandby, Name: name, Tenure: next, Remaining: lockagent.PassLease,
 		})
 	}
 	return at
@@ -103,17 +94,15 @@ const (
 // turn is what is known of the outsiders' turns at a lock.
 type turn struct {
 	passes int       // since the last one
-	last   time.Time // when it was, or when outsiders were first seen; zero if never
-	until  time.Time // the end of the last one
+	last   time.Time // when that was; zero if never
+	until  time.Time // when it ended
 }
 
-// outsidersTurn reports whether a release is the outsiders' turn. It takes note of it.
-func (l *lock) outsidersTurn(outsiders int, now time.Time) bool {
-	if outsiders == 0 || len(l.queue) == 0 {
+// outsidersTurn reports whether a release, while outsiders and others wait, is the outsiders' turn. It
+// takes note of it.
+func (l *lock) outsidersTurn(now time.Time) bool {
+	if len(l.queue) == 0 {
 		return false
-	}
-	if l.turn.last.IsZero() {
-		l.turn.last = now
 	}
 	if l.turn.passes < len(l.queue) && now.Sub(l.turn.last) < turnEvery {
 		l.turn.passes++
@@ -123,10 +112,13 @@ func (l *lock) outsidersTurn(outsiders int, now time.Time) bool {
 	return true
 }
 
-// outsiders counts the Stores that wait for a lock without a place in its queue, other
-// than the one that asks.
-func (l *lock) outsiders(subs []*subscription, asks *Store) int {
-	return len(slices.DeleteFunc(otherStores(subs, asks), func(s *Store) bool {
-		return slices.ContainsFunc(l.queue, func(p place) bool { return p.store == s })
-	}))
+// outsiders counts the programs that wait for a lock and know nothing of its queue.
+func (m *memory) outsiders(name lockagent.Name) int {
+	n := 0
+	for _, sub := range m.subscriptions[name] {
+		if sub.store.outsider {
+			n++
+		}
+	}
+	return n
 }

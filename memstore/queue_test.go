@@ -9,14 +9,14 @@ import (
 )
 
 func TestMessagesOfAPass(t *testing.T) {
-	guests := newGuests(t, 4)
-	one, two, three, four := guests[0], guests[1], guests[2], guests[3]
+	guests := newGuests(t, 5)
+	one, two, three, four, five := guests[0], guests[1], guests[2], guests[3], guests[4]
 	one.acquire(orders, 1)
 	for _, g := range guests[1:] {
 		g.queue(1)
 		g.queue(1)
 	}
-	for _, wanted := range one.hears(lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted) {
+	for _, wanted := range one.hears(lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted) {
 		if wanted != (lockagent.Message{Kind: lockagent.MessageWanted, Name: orders, Tenure: one.tenure(1)}) {
 			t.Errorf("told %+v", wanted)
 		}
@@ -24,17 +24,19 @@ func TestMessagesOfAPass(t *testing.T) {
 	released := one.release(orders, 1)
 	passed := two.hears(lockagent.MessagePassed)[0]
 	want := lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: orders, Tenure: two.tenure(1),
-		Token: lockagent.Token(released.At), At: released.At, Incarnation: one.store.memory.incarnation,
+		Kind: lockagent.MessagePassed, Name: orders, Tenure: two.tenure(1), Token: lockagent.Token(released.At), At: released.At,
+		Clock: one.store.memory.clock.name, Incarnation: one.store.memory.clock.incarnation,
 	}
 	if passed != want || !released.Passed || released.Others != 0 {
 		t.Errorf("Release = %+v, told %+v; want %+v", released, passed, want)
 	}
-	standby := three.hears(lockagent.MessageStandby)[0]
-	if standby != (lockagent.Message{Kind: lockagent.MessageStandby, Name: orders, Tenure: three.tenure(1), Remaining: lockagent.PassLease}) {
-		t.Errorf("told %+v", standby)
+	for _, g := range []*guest{three, four} {
+		standby := g.hears(lockagent.MessageStandby)[0]
+		if standby != (lockagent.Message{Kind: lockagent.MessageStandby, Name: orders, Tenure: g.tenure(1), Remaining: lockagent.PassLease}) {
+			t.Errorf("told %+v", standby)
+		}
 	}
-	four.hears()
+	five.hears()
 	if !four.breaks(orders) {
 		t.Error("not broken")
 	}
@@ -109,76 +111,77 @@ func TestANewPlaceRemovesDeadOnes(t *testing.T) {
 
 func TestOutsidersTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		guests := newGuests(t, 4)
+		const places = 3
+		guests := newGuests(t, places+1)
 		woken := 0
-		defer guests[0].store.PlantOutsider(orders, func() { woken++ })()
+		cancel := guests[0].store.PlantOutsider(orders, func() { woken++ })
 		numbers := make([]uint64, len(guests))
-		take := func(i int, ask func(*guest, uint64)) {
+		queue := func(i int) lockagent.AcquireReply {
 			numbers[i]++
-			ask(guests[i], numbers[i])
+			return guests[i].queue(numbers[i])
 		}
-		take(0, func(g *guest, n uint64) { g.acquire(orders, n) })
-		for i := 1; i < len(guests); i++ {
-			take(i, (*guest).wait)
+		numbers[0]++
+		guests[0].acquire(orders, 1)
+		for i := range places {
+			queue(i + 1)
 		}
 		holder := 0
-		for range 3 { // as many as there are places
-			guests[holder].heard, guests[holder+1].heard = nil, nil
-			if reply := guests[holder].release(orders, numbers[holder]); !reply.Passed {
-				t.Fatalf("Release of agent %d = %+v; want the lock passed", holder, reply)
+		// The first turn is at once. The next one is after as many passes as there are places.
+		for turn := range 3 {
+			for passes := 0; turn > 0 && passes < places; passes++ {
+				next := (holder + 1) % len(guests)
+				guests[next].heard = nil
+				if reply := guests[holder].release(orders, numbers[holder]); !reply.Passed {
+					t.Fatalf("Release %d of turn %d = %+v; want the lock passed", passes, turn, reply)
+				}
+				if passed := guests[next].heard[0]; passed.Kind != lockagent.MessagePassed || passed.Outsiders != 1 {
+					t.Errorf("told %+v; want 1 outsider", passed)
+				}
+				queue(holder)
+				holder = next
 			}
-			if passed := guests[holder+1].hears(lockagent.MessagePassed)[0]; passed.Outsiders != 1 {
-				t.Errorf("told %+v; want 1 outsider", passed)
+			reply := guests[holder].release(orders, numbers[holder])
+			if reply.Passed || reply.Others != len(guests) || woken != turn+2 {
+				t.Fatalf("Release in turn %d = %+v, outsider woken %d times; want everybody woken", turn, reply, woken)
 			}
-			take(holder, (*guest).wait)
-			holder++
+			time.Sleep(4 * time.Millisecond)
+			seen := queue(holder)
+			if seen.Holder != "" || seen.Remaining != 6*time.Millisecond || seen.Outsiders != 1 {
+				t.Errorf("Acquire in turn %d = %+v", turn, seen)
+			}
+			time.Sleep(seen.Remaining)
+			guests[holder].acquire(orders, numbers[holder])
 		}
-		reply := guests[holder].release(orders, numbers[holder])
-		if reply.Passed || reply.Others != 4 || woken != 2 {
-			t.Fatalf("Release = %+v, woken %d times; want the outsiders' turn", reply, woken)
-		}
-		time.Sleep(4 * time.Millisecond)
-		seen := guests[1].queue(numbers[1])
-		if seen.Holder != "" || seen.Remaining != 6*time.Millisecond || seen.Outsiders != 2 {
-			t.Errorf("Acquire in the outsiders' turn = %+v", seen) // the last holder has no place
-		}
-		time.Sleep(seen.Remaining)
-		guests[1].acquire(orders, numbers[1])
-		// Not as many passes as there are places, but long ago.
-		time.Sleep(turnEvery - turnLasts)
-		if reply := guests[1].release(orders, numbers[1]); reply.Passed {
+		// Their next turn is when the last one is long ago, too.
+		time.Sleep(turnEvery)
+		if reply := guests[holder].release(orders, numbers[holder]); reply.Passed {
 			t.Errorf("Release = %+v, %v after the last turn", reply, turnEvery)
 		}
-		// The turn is of no use to others than agents.
+		// It does not concern them what the agents wait for.
 		guests[0].store.PlantHolder(orders, "somebody", 1, time.Millisecond)
-		if seen := guests[1].queue(numbers[1]); seen.Holder != "somebody" || seen.Remaining != time.Millisecond {
+		if seen := queue(holder); seen.Holder != "somebody" || seen.Remaining != time.Millisecond {
 			t.Errorf("Acquire = %+v", seen)
+		}
+		// Without outsiders there are no turns.
+		cancel()
+		time.Sleep(time.Hour)
+		guests[0].acquire(orders, 1000)
+		if reply := guests[0].release(orders, 1000); !reply.Passed {
+			t.Errorf("Release = %+v; want the lock passed", reply)
 		}
 	})
 }
 
-// A lock that agents hold for longer than the outsiders wait is freed each time.
-func TestOutsidersOfALockThatIsHeldForLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		guests := newGuests(t, 2)
-		one, two := guests[0], guests[1]
-		defer one.store.PlantOutsider(orders, func() {})()
-		passes := 0
-		for number := uint64(1); number <= 10; number++ {
-			one.acquire(orders, number)
-			two.queue(number)
-			time.Sleep(10 * time.Second)
-			if one.release(orders, number).Passed {
-				passes++
-				two.release(orders, number)
-			}
-			time.Sleep(turnLasts)
-			two.release(orders, number)
+// Nothing is kept for outsiders if nobody has a place.
+func TestOutsidersAlone(t *testing.T) {
+	g := newGuests(t, 1)[0]
+	defer g.store.PlantOutsider(orders, func() {})()
+	for number := uint64(1); number <= 3; number++ {
+		g.acquire(orders, number)
+		if reply := g.release(orders, number); reply.Others != 1 {
+			t.Errorf("Release = %+v", reply)
 		}
-		if passes != 1 { // the first
-			t.Errorf("passed %d times, want once", passes)
-		}
-	})
+	}
 }
 
 // A pass allocates what it tells and whom; nothing grows.

@@ -14,7 +14,8 @@ var _ lockagent.Store = (*Store)(nil)
 // makes one on a new memory, [Store.Share] another on the same memory. The zero
 // Store is of no use. A Store is safe for concurrent use.
 type Store struct {
-	memory *memory
+	memory   *memory
+	outsider bool // it stands for another program
 
 	// Guarded by memory.mu.
 	closed bool
@@ -78,9 +79,10 @@ func (s *Store) Reset() {
 	m := s.memory
 	m.mu.Lock()
 	now := time.Now()
-	reset := lockagent.Reset{From: m.incarnation, Reason: "emptied", After: m.clock.at(now)}
+	at := m.clock.at(now)
+	reset := lockagent.Reset{From: m.clock.incarnation, Reason: "emptied", After: at, Before: at}
 	m.forget()
-	reset.To, reset.Before = m.incarnation, m.clock.at(now)
+	reset.To = m.clock.incarnation
 	hooks := slices.DeleteFunc(slices.Clone(m.hooks), func(hook *resetHook) bool {
 		return hook.store.fault.misses(reset)
 	})

@@ -42,15 +42,15 @@ func (m *memory) subscribers(name lockagent.Name) []*subscription {
 	return slices.DeleteFunc(slices.Clone(m.subscriptions[name]), func(sub *subscription) bool { return sub.store.fault.outage != nil })
 }
 
-// otherStores returns the Stores behind subs, without one.
-func otherStores(subs []*subscription, without *Store) []*Store {
-	var others []*Store
+// otherStores counts the Stores behind subs, without one.
+func otherStores(subs []*subscription, without *Store) int {
+	seen := []*Store{without}
 	for _, sub := range subs {
-		if sub.store != without && !slices.Contains(others, sub.store) {
-			others = append(others, sub.store)
+		if !slices.Contains(seen, sub.store) {
+			seen = append(seen, sub.store)
 		}
 	}
-	return others
+	return len(seen) - 1
 }
 
 // listener has one function hear the messages to an agent.
@@ -60,17 +60,23 @@ type listener struct {
 	hear  func(lockagent.Message)
 }
 
-// Listen implements [lockagent.Store]. Messages are heard from when it returns. A
-// Store that is closed calls hear never. cancel may be called more than once.
+// Listen implements [lockagent.Store]. The agent is listened for at once: hear is called
+// for the first time before Listen returns. A Store that is closed calls it never. cancel may
+// be called more than once.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
 	m := s.memory
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if s.closed {
+		m.mu.Unlock()
 		return func() {}
 	}
 	l := &listener{store: s, agent: agent, hear: hear}
 	m.listeners[agent] = append(m.listeners[agent], l)
+	stands := s.fault.hears()
+	m.mu.Unlock()
+	if stands {
+		hear(lockagent.Message{Kind: lockagent.MessagesMissed})
+	}
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
