@@ -22,6 +22,7 @@ type Agent struct {
 
 	fresh atomic.Uint64 // numbers of the steps of all locks
 
+	offListen func()
 	offReset  func()
 	closing   atomic.Bool
 	closed    chan struct{} // closed when Close has done its work
@@ -59,6 +60,7 @@ func New(cfg Config) (*Agent, error) {
 	// An agent that starts again under its old identity must not use a number twice.
 	a.fresh.Store(uint64(max(1, time.Now().UnixMicro())))
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
+	a.offListen = cfg.Store.Listen(cfg.ID, a.hear)
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted})
 	a.offReset = cfg.Store.OnReset(a.storeReset)
 	return a, nil
@@ -116,7 +118,7 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 	return nil
 }
 
-// Release gives up the youngest grant that owner has of a lock. The channel
+// Release gives up the youngest grant of a lock that owner has received. The channel
 // delivers what [lockagent.Grant.Release] would, or [lockagent.ErrNotOwner] if
 // another owner of this agent holds the lock; capacity and closing are the same.
 func (a *Agent) Release(name lockagent.Name, owner lockagent.Owner) <-chan error {
@@ -196,6 +198,7 @@ func (a *Agent) Close() error {
 		a.offReset()
 		a.registry.close(func(e *entry) { send(e, &closeMsg{}) })
 		a.registry.live.Wait()
+		a.offListen()
 		a.ticks.stop()
 		a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
 		close(a.closed)
@@ -214,6 +217,29 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
 	for e := range a.registry.all {
 		send(e, &resetMsg{})
+	}
+}
+
+// hear is called by the store.
+func (a *Agent) hear(m lockagent.Message) {
+	if m.Kind == lockagent.MessagesMissed {
+		for e := range a.registry.all {
+			send(e, &missedMsg{})
+		}
+		return
+	}
+	if m.Tenure.Agent != a.cfg.ID {
+		return
+	}
+	if e := a.registry.present(m.Name); e != nil {
+		send(e, &newsMsg{news: m})
+		return
+	}
+	// Nobody has the tenure: it was left alone, or a failover brought it back.
+	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {
+		defer a.survive("store")
+		req := lockagent.ReleaseRequest{Name: m.Name, Tenure: m.Tenure}
+		a.cfg.Store.Release(context.Background(), req, func(lockagent.ReleaseReply, error) {})
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 // Store is usable.
 type Config struct {
 	// Store arbitrates the locks. It is required, and stays open when the agent is
-	// closed. Several agents may share one.
+	// closed. It serves this agent alone.
 	Store lockagent.Store
 
 	// ID identifies the agent to stores and in events. Defaults to a new random
@@ -48,11 +48,11 @@ type Config struct {
 	// Defaults to DefaultClaim.
 	Claim time.Duration
 
-	// HandOffGrants and HandOffTime bound how long an agent passes a lock on among
+	// HandOffGrants and HandOffTime bound how long an agent hands a lock off among
 	// its own owners before it returns the lock to the store, so that other agents
 	// get their turn: after so many grants, or when so much time has passed.
-	// A tenure that was asked for when few waited serves fewer grants: eight for each
-	// of them. HandOffGrants is between 1, which switches hand-off off, and 10,000.
+	// While somebody waits who is not told of a pass, such as Redisson, it is a fifth of that time.
+	// HandOffGrants is between 1, which switches hand-off off, and 10,000.
 	// They default to DefaultHandOffGrants and DefaultHandOffTime.
 	HandOffGrants int
 	HandOffTime   time.Duration
@@ -99,8 +99,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// handOffMost keeps the range of tokens that a tenure reserves, one for each
-// grant, from running far ahead of the store's clock.
+// handOffMost is more than anybody needs.
 const handOffMost = 10_000
 
 // Timing that nobody has needed to change.
@@ -114,6 +113,7 @@ const (
 
 func (c *Config) locks() *lockstate.Config {
 	return &lockstate.Config{
+		Agent:         c.ID,
 		Watchdog:      c.Lease,
 		Scatter:       c.Lease / 6,
 		Claim:         c.Claim,

@@ -191,6 +191,7 @@ func (forgetful) Inspect(_ context.Context, _ lockagent.Name, done func(lockagen
 	done(lockagent.Inspection{}, nil)
 }
 
-func (forgetful) Subscribe(lockagent.Name, func(*lockagent.Pass)) func() { return func() {} }
-func (forgetful) OnReset(func(lockagent.Reset)) func()                   { return func() {} }
-func (forgetful) Close() error                                           { return nil }
+func (forgetful) Subscribe(lockagent.Name, func()) func()                  { return func() {} }
+func (forgetful) Listen(lockagent.AgentID, func(lockagent.Message)) func() { return func() {} }
+func (forgetful) OnReset(func(lockagent.Reset)) func()                     { return func() {} }
+func (forgetful) Close() error                                             { return nil }

@@ -111,6 +111,7 @@ func TestStories(t *testing.T) {
 		{"denied", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			w.s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
 			w.store.Break(background, "door", func(lockagent.BreakReply, error) {})
 			<-g.Lost()
 		}, "requested granted requested reentered lost lost returned"},
@@ -131,6 +132,13 @@ func TestStories(t *testing.T) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			await(w.t, "break", w.a.Break("door"))
+		}, "requested granted requested reentered broken broken returned"},
+
+		{"broken by another agent", Config{}, func(w world) {
+			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			granted(w.t, w.a.Acquire(background, "door", again("ann")))
+			await(w.t, "break", w.b.Break("door"))
+			<-g.Lost()
 		}, "requested granted requested reentered broken broken returned"},
 
 		{"left", Config{}, func(w world) {
@@ -273,7 +281,7 @@ func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	if (granted || e.Kind == lockagent.EventRenewed || e.Kind == lockagent.EventReturned) != (e.StoreTime != 0) {
 		bad("store time")
 	}
-	if e.StoreTime > storeNow(begin) {
+	if e.StoreTime > storeNow(begin).Add(time.Millisecond) { // no two tenures begin at the same time, also if that stands still
 		bad("store time to come")
 	}
 	if e.Kind.EndsHold() != (e.Until != 0) || e.Until != 0 && (e.Until < storeNow(begin) || e.Until > storeNow(begin).Add(time.Millisecond)) {
@@ -301,9 +309,9 @@ func TestEventFields(t *testing.T) {
 		a := start(t, Config{Store: store, Recorder: w, HandOffTime: time.Hour, ID: "me"})
 		a.fresh.Store(0) // small numbers are easier to read
 		time.Sleep(time.Second)
-		g := granted(t, a.Acquire(background, "door", again("ann")))
+		g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Session: true, Lease: 4 * time.Second}))
 		time.Sleep(time.Second)
-		g2 := granted(t, a.Acquire(background, "door", again("ann")))
+		g2 := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Session: true, Lease: 2 * time.Second}))
 		bob := a.Acquire(background, "door", Request{Owner: "bob", Lease: 4 * time.Second})
 		synctest.Wait()
 		carl := a.Acquire(background, "door", Request{Owner: "carl", Wait: time.Second})
@@ -320,16 +328,16 @@ func TestEventFields(t *testing.T) {
 		incarnation := w.of(lockagent.EventGranted)[0].Incarnation
 		want := []lockagent.Event{
 			{Kind: lockagent.EventAgentStarted, Time: at},
-			{Kind: lockagent.EventRequested, Time: at.Add(time.Second), Lock: "door", Request: 1, Owner: "ann"},
+			{Kind: lockagent.EventRequested, Time: at.Add(time.Second), Lock: "door", Request: 1, Owner: "ann", Lease: 4 * time.Second},
 			{
 				Kind: lockagent.EventGranted, Time: at.Add(time.Second), Lock: "door", Request: 1, Owner: "ann",
-				Token: g.Token(), Tenure: 1, How: lockagent.ByStore, Count: 1, Lease: DefaultLease,
+				Token: g.Token(), Tenure: 1, How: lockagent.ByStore, Count: 1, Lease: 4 * time.Second,
 				StoreTime: us(time.Second), Incarnation: incarnation,
 			},
-			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 3, Owner: "ann"},
+			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 3, Owner: "ann", Lease: 2 * time.Second},
 			{
 				Kind: lockagent.EventReentered, Time: at.Add(2 * time.Second), Lock: "door", Request: 3, Owner: "ann",
-				Token: g.Token(), Tenure: 1, Count: 2, Lease: DefaultLease,
+				Token: g.Token(), Tenure: 1, Count: 2, Lease: 4 * time.Second,
 				StoreTime: us(time.Second), Incarnation: incarnation,
 			},
 			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second},
@@ -341,17 +349,21 @@ func TestEventFields(t *testing.T) {
 				Waited: time.Second, Err: lockagent.ErrTimeout.Error(),
 			},
 			{
-				Kind: lockagent.EventReleased, Time: at.Add(3 * time.Second), Lock: "door", Request: 3, Owner: "ann",
+				Kind: lockagent.EventReleased, Time: at.Add(3 * time.Second), Lock: "door", Request: 3, Owner: "ann", Lease: 2 * time.Second,
 				Token: g.Token(), Tenure: 1, Held: time.Second, Count: 1, Until: us(3*time.Second) + 1,
 			},
 			{
-				Kind: lockagent.EventReleased, Time: at.Add(4 * time.Second), Lock: "door", Request: 1, Owner: "ann",
+				Kind: lockagent.EventReleased, Time: at.Add(4 * time.Second), Lock: "door", Request: 1, Owner: "ann", Lease: 4 * time.Second,
 				Token: g.Token(), Tenure: 1, Held: 3 * time.Second, Until: us(4*time.Second) + 1,
 			},
 			{
 				Kind: lockagent.EventGranted, Time: at.Add(4 * time.Second), Lock: "door", Request: 4, Owner: "bob",
-				Token: g.Token() + 1, Tenure: 1, How: lockagent.ByHandOff, Count: 1, Lease: DefaultLease,
+				Token: g.Token() + 1, Tenure: 1, How: lockagent.ByHandOff, Count: 1, Lease: 4 * time.Second,
 				StoreTime: us(time.Second), Incarnation: incarnation, Waited: 2 * time.Second,
+			},
+			{
+				Kind: lockagent.EventRenewed, Time: at.Add(4 * time.Second), Lock: "door", Tenure: 1, Lease: 4 * time.Second,
+				StoreTime: us(4 * time.Second), Remaining: 3600 * time.Millisecond,
 			},
 			{
 				Kind: lockagent.EventExpired, Time: at.Add(7600 * time.Millisecond), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second,

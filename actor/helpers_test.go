@@ -313,18 +313,18 @@ type tap struct {
 	lockagent.Store
 	deaf    func() bool // if not nil, reports whether a wake-up is lost
 	noQueue bool        // nobody is passed a lock
-	// pass, if not nil, is called with every pass instead of wake.
-	pass func(wake func(*lockagent.Pass), p *lockagent.Pass)
+	// news, if not nil, is called with every message instead of hear.
+	news func(hear func(lockagent.Message), m lockagent.Message)
 
 	mu      sync.Mutex
-	handler func(*op)                                   // guarded by mu; nil to let all pass
-	calls   []op                                        // guarded by mu; in order
-	busy    map[lockagent.Tenure]string                 // guarded by mu; calls under way
-	overlap []string                                    // guarded by mu; calls that came too early
-	watches int                                         // guarded by mu; subscriptions that stand
-	onSub   func(lockagent.Name, func(*lockagent.Pass)) // guarded by mu
-	onUnsub func(lockagent.Name)                        // guarded by mu
-	resets  []func(lockagent.Reset)                     // guarded by mu
+	handler func(*op)                    // guarded by mu; nil to let all pass
+	calls   []op                         // guarded by mu; in order
+	busy    map[lockagent.Tenure]string  // guarded by mu; calls under way
+	overlap []string                     // guarded by mu; calls that came too early
+	watches int                          // guarded by mu; subscriptions that stand
+	onSub   func(lockagent.Name, func()) // guarded by mu
+	onUnsub func(lockagent.Name)         // guarded by mu
+	resets  []func(lockagent.Reset)      // guarded by mu
 }
 
 func newTap(s lockagent.Store) *tap {
@@ -463,7 +463,7 @@ func (s *tap) Inspect(ctx context.Context, name lockagent.Name, done func(lockag
 	through(s, o, func(done func(lockagent.Inspection, error)) { s.Store.Inspect(ctx, name, done) }, done)
 }
 
-func (s *tap) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) func() {
+func (s *tap) Subscribe(name lockagent.Name, wake func()) func() {
 	s.mu.Lock()
 	s.watches++
 	onSub, onUnsub := s.onSub, s.onUnsub
@@ -471,13 +471,9 @@ func (s *tap) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) func() 
 	if onSub != nil {
 		onSub(name, wake)
 	}
-	cancel := s.Store.Subscribe(name, func(p *lockagent.Pass) {
-		switch {
-		case s.deaf != nil && s.deaf():
-		case p != nil && s.pass != nil:
-			s.pass(wake, p)
-		default:
-			wake(p)
+	cancel := s.Store.Subscribe(name, func() {
+		if s.deaf == nil || !s.deaf() {
+			wake()
 		}
 	})
 	return func() {
@@ -489,6 +485,16 @@ func (s *tap) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) func() 
 			onUnsub(name)
 		}
 	}
+}
+
+func (s *tap) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+	return s.Store.Listen(agent, func(m lockagent.Message) {
+		if s.news != nil {
+			s.news(hear, m)
+		} else {
+			hear(m)
+		}
+	})
 }
 
 func (s *tap) OnReset(f func(lockagent.Reset)) func() {

@@ -25,6 +25,10 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 		{"broken here", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Break("door") }, lockagent.LostBroken},
 		{"broken elsewhere", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
 			s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
+		}, lockagent.LostBroken},
+		{"broken elsewhere, which nobody heard", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
+			s.news = func(func(lockagent.Message), lockagent.Message) {}
+			s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
 			time.Sleep(DefaultLease / 3)
 		}, lockagent.LostDenied},
 		{"expired", Request{Owner: "ann", Lease: time.Second}, func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
@@ -423,6 +427,7 @@ func TestReleaseOfWhatTheStoreForgot(t *testing.T) {
 		s := newTap(memstore.New())
 		a := start(t, Config{Store: s})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
+		s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
 		s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
 		lostBecause(t, await(t, "release", g.Release(background)), lockagent.LostDenied)
 		if err := await(t, "release", g.Release(background)); !errors.Is(err, lockagent.ErrNotHeld) {
@@ -514,4 +519,29 @@ func TestReleaseCarriesTheValuesOfItsContext(t *testing.T) {
 			t.Errorf("the store was called with %v, want %v", got, value)
 		}
 	}
+}
+
+// A session that releases by its name gives up what it has received, and not what another of its
+// goroutines is about to receive.
+func TestReleaseByOwnerSparesWhatNobodyReceived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{})
+		release := func() error { return await(t, "release", a.Release("door", "ann")) }
+		outer := granted(t, a.Acquire(background, "door", again("ann")))
+		inner := a.Acquire(background, "door", again("ann"))
+		synctest.Wait()
+		if err := release(); err != nil {
+			t.Fatal(err)
+		}
+		if err := release(); !errors.Is(err, lockagent.ErrNotHeld) {
+			t.Errorf("released what nobody had received: %v", err)
+		}
+		g := granted(t, inner)
+		if !g.Held() || outer.Held() {
+			t.Errorf("held: what was released %t, what was received later %t", outer.Held(), g.Held())
+		}
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -29,7 +29,6 @@ type lock struct {
 	takeBack []lockstate.RequestID  // grants recovered in the present step
 
 	tenure   uint64          // last number asked of the store
-	floor    lockagent.Token // the greatest reserved, for a store that forgets
 	deadline atomic.Int64    // of the tenure, read by holders
 	releaser context.Context // values of whoever released the last hold, until the next one
 	storeErr error           // of the last call that requests wait for, nil if it was answered
@@ -85,13 +84,17 @@ func (l *lock) handle(m message) {
 	case *call:
 		l.lastCall++
 		l.calls.put(l.lastCall, m)
-		l.step(m.command(l.lastCall))
+		l.step(l.command(m, l.lastCall))
 	case *storeCall[lockagent.AcquireReply]:
 		l.step(lockstate.AcquireReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *storeCall[lockagent.RenewReply]:
 		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *storeCall[lockagent.ReleaseReply]:
-		l.step(lockstate.ReleaseReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+		if m.disowns {
+			l.step(lockstate.DisownReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+		} else {
+			l.step(lockstate.ReleaseReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+		}
 	case *cancelMsg:
 		if m.wait && m.request.deadline != nil {
 			return // it was granted in time
@@ -100,15 +103,10 @@ func (l *lock) handle(m message) {
 	case *wakeMsg:
 		l.woken.Store(false)
 		l.step(lockstate.Woken{})
-	case *passMsg:
-		switch {
-		case !l.state.Knows(m.pass.Tenure.Number):
-			l.decline(m.pass)
-		case m.pass.Token <= l.floor: // the store forgot; asked again, it is told the floor
-			l.step(lockstate.Woken{})
-		default:
-			l.step(lockstate.Passed{Pass: *m.pass})
-		}
+	case *newsMsg:
+		l.step(m.command())
+	case *missedMsg:
+		l.step(lockstate.Missed{})
 	case *resetMsg:
 		l.step(lockstate.StoreReset{})
 	case *tickMsg:
@@ -186,20 +184,21 @@ func (l *lock) do(e *lockstate.Event) {
 		l.askBreak(e.Call)
 	case lockstate.Attempted:
 		l.acquire(values, e)
-	case lockstate.FoundBusy, lockstate.Forgot, lockstate.Returned:
+	case lockstate.FoundBusy, lockstate.Forgot, lockstate.Returned, lockstate.Withdrawn:
 		l.storeErr = nil
-	case lockstate.AttemptFailed, lockstate.ReturnFailed:
+	case lockstate.AttemptFailed, lockstate.ReleaseFailed:
 		l.storeErr = e.Err
 	case lockstate.Began:
 		l.storeErr = nil
 		l.deadline.Store(int64(l.state.Deadline()))
-		l.floor = max(l.floor, e.Token+lockagent.Token(e.Tokens)-1)
 	case lockstate.Renewing:
 		l.renew(e)
 	case lockstate.Renewed:
 		l.deadline.Store(int64(l.state.Deadline()))
-	case lockstate.Returning:
+	case lockstate.Returning, lockstate.Withdrawing:
 		l.release(e)
+	case lockstate.Disowning:
+		l.disown(e)
 	case lockstate.Dropped:
 		l.storeErr = nil
 		if l.closing {
@@ -269,13 +268,8 @@ func (l *lock) subscribe() {
 }
 
 // wake is called by the store.
-func (l *lock) wake(p *lockagent.Pass) {
-	switch {
-	case p != nil:
-		if p.Tenure.Agent == l.agent.cfg.ID {
-			send(l.entry, &passMsg{pass: p})
-		}
-	case l.woken.CompareAndSwap(false, true): // one on its way is enough
+func (l *lock) wake() {
+	if l.woken.CompareAndSwap(false, true) { // one on its way is enough
 		send(l.entry, &wakeMsg{})
 	}
 }
@@ -372,7 +366,7 @@ func (l *lock) restart() {
 		l.tenure = 0
 		l.agent.abandoned.Add(1)
 	default: // it may panic again at once, so it starts with a pause
-		l.state = lockstate.Recovering(l.entry.name, l.agent.locks, l.tenure, l.now+lockstate.Instant(retryMax))
+		l.state = lockstate.Recovering(l.entry.name, l.agent.locks, l.tenure, l.state.Floor(), l.now+lockstate.Instant(retryMax))
 	}
 	if l.closing {
 		l.state.Step(lockstate.Close{}, l.moment(), func(*lockstate.Event) {})

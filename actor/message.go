@@ -40,13 +40,16 @@ type (
 		wait     bool // the wait is over, as opposed to the context
 		err      error
 	}
-	wakeMsg struct{ nudge }
-	passMsg struct {
-		nudge
-		pass *lockagent.Pass
-	}
+	wakeMsg  struct{ nudge }
 	resetMsg struct{ nudge }
 	tickMsg  struct{ nudge }
+
+	// newsMsg is a message of the store about a tenure.
+	newsMsg struct {
+		counted
+		news lockagent.Message
+	}
+	missedMsg struct{ nudge } // there may have been some that were lost
 )
 
 // call is a message that an Unlocked event answers.
@@ -69,18 +72,36 @@ const (
 	toBreak
 )
 
-// command is what the call asks of the state machine.
-func (c *call) command(id lockstate.CallID) lockstate.Command {
-	switch c.kind {
-	case toLeave:
+// command is what a call asks of the state machine.
+func (l *lock) command(c *call, id lockstate.CallID) lockstate.Command {
+	switch {
+	case c.kind == toLeave:
 		return lockstate.OwnerGone{Owner: c.owner, Call: id}
-	case toBreak:
+	case c.kind == toBreak:
 		return lockstate.Break{Call: id}
-	}
-	if c.request != nil {
+	case c.request != nil:
 		return lockstate.Release{ID: c.request.id, Call: id}
 	}
-	return lockstate.Release{Owner: c.owner, Call: id}
+	received := func(id lockstate.RequestID) bool { return l.requests.get(id).claimed() }
+	return lockstate.Release{ID: l.state.Youngest(c.owner, received), Owner: c.owner, Call: id}
+}
+
+// command is what the store's message says to the state machine.
+func (m *newsMsg) command() lockstate.Command {
+	n := &m.news
+	switch n.Kind {
+	case lockagent.MessagePassed:
+		return lockstate.Passed{
+			Tenure: n.Tenure.Number, Token: n.Token, At: n.At, Clock: n.Clock, Incarnation: n.Incarnation, Outsiders: n.Outsiders,
+		}
+	case lockagent.MessageStandby:
+		return lockstate.Standby{Tenure: n.Tenure.Number, Remaining: n.Remaining}
+	case lockagent.MessageWanted:
+		return lockstate.Wanted{Tenure: n.Tenure.Number}
+	case lockagent.MessageBroken:
+		return lockstate.Broken{Tenure: n.Tenure.Number, At: n.At}
+	}
+	return lockstate.Tick{} // of a kind that was not known when this was written
 }
 
 // answer answers the call, which has to happen once.
@@ -100,6 +121,7 @@ type storeCall[R any] struct {
 	counted
 	lock    *lock
 	tenure  uint64  // that the call is about, if the state machine asked for it
+	disowns bool    // which the lock does not have
 	asker   message // or whose question the reply answers
 	replied atomic.Bool
 

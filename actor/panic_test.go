@@ -114,7 +114,7 @@ func TestSubscribePanics(t *testing.T) {
 					}
 				}
 				if when == "subscribe" {
-					s.onSub = func(name lockagent.Name, _ func(*lockagent.Pass)) { boom(name) }
+					s.onSub = func(name lockagent.Name, _ func()) { boom(name) }
 				} else {
 					s.onUnsub = boom
 				}

@@ -54,14 +54,16 @@ func (l *lock) publish(values context.Context, e *lockstate.Event) {
 			return // it has been uncertain before
 		}
 		out.Kind, out.Err = lockagent.EventUncertain, e.Err.Error()
-		out.Owner, out.Token, _, _ = l.state.Holder()
+		out.Owner, out.Token, _, _ = l.state.Hold()
 		out.Remaining = l.state.Deadline().Sub(e.Now)
 	case lockstate.Returned, lockstate.Denied:
 		if e.Count == 0 {
 			return // nobody was granted anything
 		}
 		out.Kind, out.StoreTime = lockagent.EventReturned, e.StoreTime
-		if !e.Released {
+		if e.Kind == lockstate.Denied {
+			out.Reason = e.Reason
+		} else if !e.Released {
 			out.Reason = lockagent.LostDenied
 		}
 	default:

@@ -34,8 +34,7 @@ func (l *lock) acquire(values context.Context, e *lockstate.Event) {
 			Name:   l.entry.name,
 			Tenure: l.tenureOf(e.Tenure),
 			Lease:  e.Lease,
-			Tokens: e.Tokens,
-			Floor:  l.floor,
+			Floor:  e.Token,
 			Queue:  e.Queue,
 		}, done)
 	})
@@ -55,17 +54,19 @@ func (l *lock) release(e *lockstate.Event) {
 		values = context.Background()
 	}
 	ask(&storeCall[lockagent.ReleaseReply]{tenure: e.Tenure}, l, func(done func(lockagent.ReleaseReply, error)) {
-		l.agent.cfg.Store.Release(values, lockagent.ReleaseRequest{Name: l.entry.name, Tenure: l.tenureOf(e.Tenure)}, done)
+		l.agent.cfg.Store.Release(values, lockagent.ReleaseRequest{
+			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
+		}, done)
 	})
 }
 
-// decline gives back what was passed on to a tenure that nobody knows of any more: its
-// withdrawal never reached the store. What comes of it does not matter: if nothing does,
-// the lease of a pass is short.
-func (l *lock) decline(p *lockagent.Pass) {
-	defer l.agent.survive("store")
-	req := lockagent.ReleaseRequest{Name: l.entry.name, Tenure: p.Tenure}
-	l.agent.cfg.Store.Release(context.Background(), req, func(lockagent.ReleaseReply, error) {})
+// disown ends a tenure in the store that this lock does not have.
+func (l *lock) disown(e *lockstate.Event) {
+	ask(&storeCall[lockagent.ReleaseReply]{tenure: e.Tenure, disowns: true}, l, func(done func(lockagent.ReleaseReply, error)) {
+		l.agent.cfg.Store.Release(context.Background(), lockagent.ReleaseRequest{
+			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token,
+		}, done)
+	})
 }
 
 func (l *lock) askBreak(id lockstate.CallID) {
@@ -96,7 +97,7 @@ func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 		Name: l.entry.name, Locked: i.Held, Holder: i.Holder, HoldCount: i.HoldCount, Remaining: i.Remaining,
 		Waiters: l.state.Waiters(),
 	}
-	if owner, token, count, tenure := l.state.Holder(); count > 0 && i.Holder == l.tenureOf(tenure).String() {
+	if owner, token, count, tenure := l.state.Hold(); count > 0 && i.Holder == l.tenureOf(tenure).String() {
 		s.Owner, s.Token, s.HoldCount = owner, token, count
 	}
 	reply := m.asker.(*statusMsg).reply
