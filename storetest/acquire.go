@@ -14,7 +14,7 @@ var acquireClauses = []clause{
 		name: "a free lock is granted",
 		says: "It is granted if the lock is free",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			one.sees(theLock, "")
 			reply := one.acquire(theLock, 1)
 			if reply.Token < 1 || reply.Token > lockagent.MaxToken {
@@ -28,7 +28,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "a held lock is refused, with its holder",
-		says: "Holder is who has the lock instead, as the store writes it: the text of a [Tenure], or whatever another program put there.",
+		says: "Holder is who has the lock instead, as the store writes it: the text of a [Tenure], or what another program put there.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 7)
@@ -64,19 +64,8 @@ var acquireClauses = []clause{
 		},
 	},
 	{
-		name: "agents that share a store exclude each other",
-		says: "Store arbitrates locks between agents.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := newParty(t, h.Store), newParty(t, h.Store)
-			one.acquire(theLock, 1)
-			two.refused(theLock, 1, one.tenure(1).String())
-			two.release(theLock, 1, false)
-			one.sees(theLock, one.tenure(1).String())
-		},
-	},
-	{
 		name: "a tenure is granted again",
-		says: "or if this very tenure has it already (an earlier call whose reply was lost)",
+		says: "if this very tenure has it already (an earlier call whose reply was lost).",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
@@ -90,9 +79,9 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "granted again the lease starts anew",
-		says: "then the lease starts anew.",
+		says: "Then the lease starts anew; it never ends earlier for that.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			one.acquire(theLock, 1)
 			longer := one.wish(theLock, 1)
 			longer.Lease = time.Hour
@@ -104,9 +93,9 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "granted again the lease is not shortened",
-		says: "It never shortens what remains.",
+		says: "Then the lease starts anew; it never ends earlier for that.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			longer := one.wish(theLock, 1)
 			longer.Lease = time.Hour
 			one.get(longer)
@@ -142,7 +131,7 @@ var acquireClauses = []clause{
 		name: "a context that ended stops no call",
 		says: "The context carries values only",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
 			acquired, err := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
@@ -152,7 +141,7 @@ var acquireClauses = []clause{
 				t.Errorf("Acquire = %+v, %v", acquired, err)
 			}
 			renewed, err := start(t, "Renew", func(done func(lockagent.RenewReply, error)) {
-				one.store.Renew(ctx, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(1), Lease: minute}, done)
+				one.store.Renew(ctx, one.renewal(theLock, 1, minute), done)
 			}).await()
 			if err != nil || !renewed.Held {
 				t.Errorf("Renew = %+v, %v", renewed, err)
@@ -164,7 +153,7 @@ var acquireClauses = []clause{
 				t.Errorf("Inspect = %+v, %v", seen, err)
 			}
 			released, err := start(t, "Release", func(done func(lockagent.ReleaseReply, error)) {
-				one.store.Release(ctx, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(1)}, done)
+				one.store.Release(ctx, one.ending(theLock, 1), done)
 			}).await()
 			if err != nil || !released.Released {
 				t.Errorf("Release = %+v, %v", released, err)
@@ -179,14 +168,14 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "calls made by done are answered",
-		says: "Every call is asynchronous: the method returns without waiting for the store",
+		says: "A store holds no mutex while it calls done, wake, hear or what OnReset was given: the agent goes on from there, and may call the store again before it returns.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			last := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
 				ctx := context.Background()
 				one.store.Acquire(ctx, one.wish(theLock, 1), func(lockagent.AcquireReply, error) {
-					one.store.Renew(ctx, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(1), Lease: minute}, func(lockagent.RenewReply, error) {
-						one.store.Release(ctx, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(1)}, func(lockagent.ReleaseReply, error) {
+					one.store.Renew(ctx, one.renewal(theLock, 1, minute), func(lockagent.RenewReply, error) {
+						one.store.Release(ctx, one.ending(theLock, 1), func(lockagent.ReleaseReply, error) {
 							one.store.Break(ctx, theLock, func(lockagent.BreakReply, error) { one.store.Inspect(ctx, theLock, done) })
 						})
 					})

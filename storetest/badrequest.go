@@ -16,7 +16,7 @@ var badRequestClauses = []clause{
 		says: "CheckLease returns an [*OptionError] unless d is between [MinLease] and [MaxLease].",
 		prove: func(t *testing.T, h *Harness) {
 			leases := []time.Duration{math.MinInt64, -1, 0, 1, lockagent.MinLease - 1, lockagent.MaxLease + 1, math.MaxInt64}
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			for _, lease := range leases {
 				wish := one.wish(theLock, 1)
 				wish.Lease = lease
@@ -25,7 +25,7 @@ var badRequestClauses = []clause{
 			one.sees(theLock, "")
 			one.acquire(theLock, 1)
 			for _, lease := range leases {
-				reply, err := Renew(t, one.store, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(1), Lease: lease})
+				reply, err := Renew(t, one.store, one.renewal(theLock, 1, lease))
 				if !errors.Is(err, lockagent.ErrBadOption) || reply.Held {
 					t.Errorf("Renew with a lease of %v = %+v, %v; want ErrBadOption", lease, reply, err)
 				}
@@ -36,29 +36,32 @@ var badRequestClauses = []clause{
 		},
 	},
 	{
-		name: "fewer than one token",
-		says: "At least 1.",
+		name: "a last token that is none",
+		says: "Tokens are greater than zero and at most [MaxToken]; zero means that nothing is held.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
-			for _, tokens := range []int{0, -1, math.MinInt} {
-				wish := one.wish(theLock, 1)
-				wish.Tokens = tokens
-				one.refusedOption(wish)
+			one := h.agent(t)
+			one.acquire(theLock, 1)
+			req := one.ending(theLock, 1)
+			for _, last := range []lockagent.Token{lockagent.MaxToken + 1, math.MaxUint64} {
+				req.Last = last
+				if reply, err := Release(t, one.store, req); !errors.Is(err, lockagent.ErrBadOption) {
+					t.Errorf("Release(%+v) = %+v, %v; want ErrBadOption", req, reply, err)
+				}
 			}
-			one.sees(theLock, "")
+			one.sees(theLock, one.tenure(1).String())
 		},
 	},
 	{
 		name: "tenures without a number",
-		says: "at least 1, at most 2^63-1; grows with each tenure of an agent on a lock",
+		says: "at least 1, at most MaxTenure; an agent uses each once for a lock",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
-			for _, number := range []uint64{0, 1 << 63, math.MaxUint64} {
+			one := h.agent(t)
+			for _, number := range []uint64{0, lockagent.MaxTenure + 1, 1 << 63, math.MaxUint64} {
 				one.refusedOption(one.wish(theLock, number))
-				if reply, err := Renew(t, one.store, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(number), Lease: minute}); !errors.Is(err, lockagent.ErrBadOption) {
+				if reply, err := Renew(t, one.store, one.renewal(theLock, number, minute)); !errors.Is(err, lockagent.ErrBadOption) {
 					t.Errorf("Renew(%s) = %+v, %v; want ErrBadOption", one.tenure(number), reply, err)
 				}
-				if reply, err := Release(t, one.store, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(number)}); !errors.Is(err, lockagent.ErrBadOption) {
+				if reply, err := Release(t, one.store, one.ending(theLock, number)); !errors.Is(err, lockagent.ErrBadOption) {
 					t.Errorf("Release(%s) = %+v, %v; want ErrBadOption", one.tenure(number), reply, err)
 				}
 			}
@@ -70,7 +73,7 @@ var badRequestClauses = []clause{
 		name: "names that no lock can have",
 		says: "a conversion from a string is not checked until it is used.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			for _, name := range []lockagent.Name{
 				"", "x{", "a}b", "{}z", "\xff",
 				lockagent.Name(strings.Repeat("x", lockagent.MaxNameLen+1)),
@@ -83,9 +86,9 @@ var badRequestClauses = []clause{
 				}
 				_, err := one.try(one.wish(name, 1))
 				bad("Acquire", err)
-				_, err = Renew(t, one.store, lockagent.RenewRequest{Name: name, Tenure: one.tenure(1), Lease: minute})
+				_, err = Renew(t, one.store, one.renewal(name, 1, minute))
 				bad("Renew", err)
-				_, err = Release(t, one.store, lockagent.ReleaseRequest{Name: name, Tenure: one.tenure(1)})
+				_, err = Release(t, one.store, one.ending(name, 1))
 				bad("Release", err)
 				_, err = Break(t, one.store, name)
 				bad("Break", err)

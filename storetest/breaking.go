@@ -8,7 +8,7 @@ import (
 var breakClauses = []clause{
 	{
 		name: "a lock that is broken is free",
-		says: "Break frees a lock, whoever has it, and wakes the agents that wait.",
+		says: "Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose tenure it was.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)

@@ -16,9 +16,7 @@ var closeClauses = []clause{
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
-			if err := one.store.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
+			one.close()
 			closed := func(what string, err error) {
 				t.Helper()
 				if !errors.Is(err, lockagent.ErrClosed) {
@@ -27,9 +25,9 @@ var closeClauses = []clause{
 			}
 			_, err := one.try(one.wish("orders/43", 1))
 			closed("Acquire", err)
-			_, err = Renew(t, one.store, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(1), Lease: minute})
+			_, err = Renew(t, one.store, one.renewal(theLock, 1, minute))
 			closed("Renew", err)
-			_, err = Release(t, one.store, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(1)})
+			_, err = Release(t, one.store, one.ending(theLock, 1))
 			closed("Release", err)
 			_, err = Break(t, one.store, theLock)
 			closed("Break", err)
@@ -45,43 +43,38 @@ var closeClauses = []clause{
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
-			if err := one.store.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
+			one.close()
 			two.refused(theLock, 1, one.tenure(1).String())
 		},
 	},
 	{
 		name: "other stores go on",
-		says: "lets everything go that the store holds locally",
+		says: "lets everything go that the store holds locally.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			if err := one.store.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
+			one.close()
 			sub := two.subscribe(theLock)
 			for number := uint64(1); number <= rounds; number++ {
 				two.acquire(theLock, number)
 				two.release(theLock, number, true)
 				sub.Await()
 			}
-			three := newParty(t, h.open(t))
-			three.acquire(theLock, 1)
+			h.agent(t).acquire(theLock, 1)
 		},
 	},
 	{
 		name: "a closed store takes subscriptions and ends them",
-		says: "lets everything go that the store holds locally",
+		says: "lets everything go that the store holds locally.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			cancelWake := one.store.Subscribe(theLock, func(*lockagent.Pass) {})
+			cancelWake := one.store.Subscribe(theLock, func() {})
 			cancelReset := one.store.OnReset(func(lockagent.Reset) {})
-			if err := one.store.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
+			one.close()
 			cancelWake()
 			cancelReset()
-			one.store.Subscribe(theLock, func(*lockagent.Pass) {})()
+			one.messages.Cancel()
+			one.store.Subscribe(theLock, func() {})()
+			one.store.Listen(one.id, func(lockagent.Message) {})()
 			one.store.OnReset(func(lockagent.Reset) {})()
 			two.acquire(theLock, 1)
 		},
@@ -91,7 +84,7 @@ var closeClauses = []clause{
 		says: "Close ends all calls under way with ErrClosed",
 		prove: func(t *testing.T, h *Harness) {
 			const calls = 50
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			var (
 				begun    sync.WaitGroup
 				acquired [calls]*call[lockagent.AcquireReply]
@@ -104,18 +97,16 @@ var closeClauses = []clause{
 			for i := range calls {
 				begun.Go(func() { acquired[i] = startAcquire(t, one.store, one.wish(name(i), 1)) })
 				begun.Go(func() {
-					renewed[i] = startRenew(t, one.store, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(uint64(i + 1)), Lease: minute})
+					renewed[i] = startRenew(t, one.store, one.renewal(theLock, uint64(i+1), minute))
 				})
 				begun.Go(func() {
-					released[i] = startRelease(t, one.store, lockagent.ReleaseRequest{Name: theLock, Tenure: one.tenure(uint64(i + 1))})
+					released[i] = startRelease(t, one.store, one.ending(theLock, uint64(i+1)))
 				})
 				begun.Go(func() { broken[i] = startBreak(t, one.store, name(i)) })
 				begun.Go(func() { seen[i] = startInspect(t, one.store, name(i)) })
 				if i == calls/2 {
 					begun.Go(func() {
-						if err := one.store.Close(); err != nil {
-							t.Errorf("Close: %v", err)
-						}
+						one.close()
 					})
 				}
 			}

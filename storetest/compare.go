@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"pgregory.net/rapid"
@@ -37,28 +36,39 @@ func CompareWithoutQueue(t rapid.TB, model, subject [2]lockagent.Store) {
 
 func compare(t rapid.TB, model, subject [2]lockagent.Store, queues bool) {
 	t.Helper()
+	heardBy := func(stores [2]lockagent.Store) (all [2]*Messages) {
+		for i, s := range stores {
+			all[i] = Listen(t, s, comparedAgents[i])
+		}
+		return all
+	}
+	modelHears, subjectHears := heardBy(model), heardBy(subject)
+	defer func() {
+		for i := range comparedAgents {
+			modelHears[i].Cancel()
+			subjectHears[i].Cancel()
+		}
+	}()
 	run, histories := rand.Text(), 0
 	rapid.Check(t, func(t *rapid.T) {
 		histories++
 		h := &history{
-			prefix:   fmt.Sprintf("compare/%s/%d/", run, histories),
-			model:    newWitness(model),
-			subject:  newWitness(subject),
-			queues:   queues,
-			latest:   make(map[seat]uint64),
-			released: make(map[turn]bool),
-			queued:   make(map[seat]uint64),
+			prefix:  fmt.Sprintf("compare/%s/%d/", run, histories),
+			model:   newWitness(model, modelHears),
+			subject: newWitness(subject, subjectHears),
+			queues:  queues,
+			latest:  make(map[seat]uint64),
+			queued:  make(map[seat]uint64),
+			holds:   make(map[seat]bool),
 		}
 		defer h.model.cancel()
 		defer h.subject.cancel()
 		t.Repeat(map[string]func(*rapid.T){
-			"acquire":   h.acquire,
-			"renew":     h.renew,
-			"release":   h.release,
-			"break":     h.breakLock,
-			"inspect":   h.inspect,
-			"subscribe": func(t *rapid.T) { h.subscribe(t, drawSeat(t)) },
-			"wait":      h.wait,
+			"acquire": h.acquire,
+			"renew":   h.renew,
+			"release": h.release,
+			"break":   h.breakLock,
+			"inspect": h.inspect,
 		})
 	})
 }
@@ -75,8 +85,8 @@ type history struct {
 	model, subject *witness
 	queues         bool            // may be asked for
 	latest         map[seat]uint64 // the greatest tenure number used
-	released       map[turn]bool   // those that had begun
-	queued         map[seat]uint64 // the tenure that may be in the queue; an agent has one
+	queued         map[seat]uint64 // the tenure that has a place
+	holds          map[seat]bool
 }
 
 // seat is an agent at a lock.
@@ -85,21 +95,19 @@ type seat struct {
 	agent int
 }
 
-// turn is a tenure that is over.
-type turn struct {
-	seat
-	number uint64
-}
-
 // witness is one of the two that are compared.
 type witness struct {
-	stores [2]lockagent.Store
-	tokens map[lockagent.Name]lockagent.Token // the last of each lock
-	subs   map[seat]*Subscription
+	stores   [2]lockagent.Store
+	messages [2]*Messages
+	tokens   map[lockagent.Name]lockagent.Token // the last of each lock
+	subs     map[seat]*Subscription
 }
 
-func newWitness(stores [2]lockagent.Store) *witness {
-	return &witness{stores: stores, tokens: make(map[lockagent.Name]lockagent.Token), subs: make(map[seat]*Subscription)}
+func newWitness(stores [2]lockagent.Store, messages [2]*Messages) *witness {
+	for _, m := range messages {
+		m.forget()
+	}
+	return &witness{stores: stores, messages: messages, tokens: make(map[lockagent.Name]lockagent.Token), subs: make(map[seat]*Subscription)}
 }
 
 func (w *witness) cancel() {
@@ -108,76 +116,60 @@ func (w *witness) cancel() {
 	}
 }
 
-// grew takes note of tokens that were given.
-func (w *witness) grew(t *rapid.T, s seat, name lockagent.Name, first lockagent.Token, tokens int) {
+// grew takes note of a token that was given.
+func (w *witness) grew(t *rapid.T, s seat, name lockagent.Name, token lockagent.Token) {
 	t.Helper()
-	if first <= w.tokens[name] {
+	if token <= w.tokens[name] {
 		t.Fatalf("the tokens of lock %q do not grow", s.lock)
 	}
-	w.tokens[name] = first + lockagent.Token(tokens) - 1
+	w.tokens[name] = token
 }
 
-// awaitPass waits for a pass of a lock to either agent, and has the tenure kept, so
-// that its lease does not end in the history.
-func (w *witness) awaitPass(t *rapid.T, s seat, name lockagent.Name) lockagent.Pass {
+// takesUp has an agent hear that it was passed a lock, and keep the tenure, so that its
+// lease does not end in the history.
+func (w *witness) takesUp(t *rapid.T, to seat, name lockagent.Name, tenure lockagent.Tenure) {
 	t.Helper()
-	var passes [len(comparedAgents)]<-chan lockagent.Pass
-	for i := range passes {
-		if sub := w.subs[seat{s.lock, i}]; sub != nil {
-			passes[i] = sub.Passes
-		}
+	told, ok := w.messages[to.agent].await(lockagent.MessagePassed, name, tenure)
+	if !ok {
+		t.Fatalf("no message to %s that it was passed lock %q", tenure, to.lock)
 	}
-	overdue := time.NewTimer(Patience)
-	defer overdue.Stop()
-	var pass lockagent.Pass
-	to := 0
-	select {
-	case pass = <-passes[0]:
-	case pass = <-passes[1]:
-		to = 1
-	case <-overdue.C:
-		t.Fatalf("no pass of lock %q within %v", s.lock, Patience)
-	}
-	w.grew(t, s, name, pass.Token, pass.Tokens)
-	reply, err := Renew(t, w.stores[to], lockagent.RenewRequest{Name: name, Tenure: pass.Tenure, Lease: minute, Urgent: true})
+	w.grew(t, to, name, told.Token)
+	reply, err := Renew(t, w.stores[to.agent], lockagent.RenewRequest{Name: name, Tenure: tenure, Lease: minute, Urgent: true})
 	if err != nil || !reply.Held {
-		t.Fatalf("Renew(%s, %s) = %+v, %v, after it was passed on", s.lock, pass.Tenure, reply, err)
+		t.Fatalf("Renew(%s, %s) = %+v, %v, after it was passed", to.lock, tenure, reply, err)
 	}
-	return pass
 }
 
 // testimony is the part of a reply in which stores have to agree.
 type testimony struct {
 	yes    bool // granted, held, released or broken
 	queued bool
-	passed bool // on
+	passed bool
 	holder string
 	count  int
 	err    string
 }
 
+// acquire has an agent try to acquire a lock, as agents do: with one place in its queue at
+// most, and none in that of a lock that it has.
 func (h *history) acquire(t *rapid.T) {
 	s, tenure := h.draw(t)
+	if waits := h.queued[s]; waits != 0 {
+		tenure.Number = waits
+	}
 	req := lockagent.AcquireRequest{
 		Name:   h.name(s),
 		Tenure: tenure,
 		Lease:  minute,
-		Tokens: rapid.SampledFrom([]int{1, 1, 1, 1000, 0}).Draw(t, "tokens"),
-		Queue:  h.queues && rapid.Bool().Draw(t, "queue"),
+		Queue:  h.queues && !h.holds[s] && rapid.Bool().Draw(t, "queue"),
 	}
-	h.ask(t, s, req)
-}
-
-func (h *history) ask(t *rapid.T, s seat, req lockagent.AcquireRequest) {
-	tenure := req.Tenure
-	if other := h.queued[s]; other != 0 && other != tenure.Number {
-		req.Queue = false
+	if req.Queue {
+		h.subscribe(t, s)
 	}
-	what := fmt.Sprintf("Acquire(%s, %s, %d tokens, queue %t)", s.lock, tenure, req.Tokens, req.Queue)
-	reply := h.compare(t, what, func(w *witness) testimony {
+	reply := h.compare(t, fmt.Sprintf("Acquire(%s, %s, queue %t)", s.lock, tenure, req.Queue), func(w *witness) testimony {
 		reply, err := Acquire(t, w.stores[s.agent], req)
 		if reply.Granted {
-			w.grew(t, s, req.Name, reply.Token, req.Tokens)
+			w.grew(t, s, req.Name, reply.Token)
 		}
 		return testimony{yes: reply.Granted, queued: reply.Queued, holder: reply.Holder, err: kind(err)}
 	})
@@ -185,7 +177,8 @@ func (h *history) ask(t *rapid.T, s seat, req lockagent.AcquireRequest) {
 	case reply.queued:
 		h.queued[s] = tenure.Number
 	case reply.yes:
-		h.left(s.lock, tenure.String())
+		delete(h.queued, s)
+		h.holds[s] = true
 	}
 }
 
@@ -200,35 +193,41 @@ func (h *history) renew(t *rapid.T) {
 
 func (h *history) release(t *rapid.T) {
 	s, tenure := h.draw(t)
-	if waits := h.queued[s]; waits != 0 && tenure.Number > waits {
-		tenure.Number = waits // an agent ends its tenures one after the other
-	}
-	req := lockagent.ReleaseRequest{Name: h.name(s), Tenure: tenure}
-	reply := h.compare(t, fmt.Sprintf("Release(%s, %s)", s.lock, tenure), func(w *witness) testimony {
+	req := lockagent.ReleaseRequest{Name: h.name(s), Tenure: tenure, Unanswered: rapid.Bool().Draw(t, "unanswered")}
+	tell := rapid.Bool().Draw(t, "last")
+	reply := h.compare(t, fmt.Sprintf("Release(%s, %s, unanswered %t)", s.lock, tenure, req.Unanswered), func(w *witness) testimony {
+		req := req
+		if tell {
+			req.Last = w.tokens[req.Name]
+		}
 		reply, err := Release(t, w.stores[s.agent], req)
 		return testimony{yes: reply.Released, passed: reply.Passed, err: kind(err)}
 	})
-	h.left(s.lock, tenure.String())
-	if reply.passed && !h.released[turn{s, tenure.Number}] { // or the pass came then
-		to := h.compare(t, fmt.Sprintf("pass of %s", s.lock), func(w *witness) testimony {
-			pass := w.awaitPass(t, s, req.Name)
-			return testimony{holder: pass.Tenure.String(), count: pass.Tokens}
-		})
-		h.left(s.lock, to.holder)
+	if h.queued[s] == tenure.Number {
+		delete(h.queued, s)
 	}
 	if reply.yes {
-		h.released[turn{s, tenure.Number}] = true
+		delete(h.holds, s)
+	}
+	if reply.passed {
+		h.pass(t, s)
 	}
 }
 
-// left takes note that a tenure is not in the queue of a lock any more.
-func (h *history) left(lock, tenure string) {
+// pass finds out to whom a lock was passed.
+func (h *history) pass(t *rapid.T, from seat) {
+	holder := h.look(t, from).holder
 	for i, agent := range comparedAgents {
-		s := seat{lock, i}
-		if waits := (lockagent.Tenure{Agent: agent, Number: h.queued[s]}); waits.String() == tenure {
-			delete(h.queued, s)
+		to := seat{from.lock, i}
+		if tenure := (lockagent.Tenure{Agent: agent, Number: h.queued[to]}); tenure.String() == holder {
+			h.model.takesUp(t, to, h.name(to), tenure)
+			h.subject.takesUp(t, to, h.name(to), tenure)
+			delete(h.queued, to)
+			h.holds[to] = true
+			return
 		}
 	}
+	t.Fatalf("lock %q was passed to %q, which has no place", from.lock, holder)
 }
 
 // subscribe has an agent subscribe once to a lock, for the rest of the history.
@@ -238,14 +237,6 @@ func (h *history) subscribe(t *rapid.T, s seat) {
 			w.subs[s] = Subscribe(t, w.stores[s.agent], h.name(s))
 		}
 	}
-	t.Logf("Subscribe(%s, %s)", s.lock, comparedAgents[s.agent])
-}
-
-// wait does what an agent does that wants a lock.
-func (h *history) wait(t *rapid.T) {
-	s, tenure := h.draw(t)
-	h.subscribe(t, s)
-	h.ask(t, s, lockagent.AcquireRequest{Name: h.name(s), Tenure: tenure, Lease: minute, Tokens: rapid.IntRange(1, 3).Draw(t, "tokens"), Queue: h.queues})
 }
 
 func (h *history) breakLock(t *rapid.T) {
@@ -254,11 +245,15 @@ func (h *history) breakLock(t *rapid.T) {
 		broken, err := Break(t, w.stores[s.agent], h.name(s))
 		return testimony{yes: broken, err: kind(err)}
 	})
+	for i := range comparedAgents {
+		delete(h.holds, seat{s.lock, i})
+	}
 }
 
-func (h *history) inspect(t *rapid.T) {
-	s := drawSeat(t)
-	h.compare(t, fmt.Sprintf("Inspect(%s)", s.lock), func(w *witness) testimony {
+func (h *history) inspect(t *rapid.T) { h.look(t, drawSeat(t)) }
+
+func (h *history) look(t *rapid.T, s seat) testimony {
+	return h.compare(t, fmt.Sprintf("Inspect(%s)", s.lock), func(w *witness) testimony {
 		seen, err := Inspect(t, w.stores[s.agent], h.name(s))
 		return testimony{yes: seen.Held, holder: seen.Holder, count: seen.HoldCount, err: kind(err)}
 	})

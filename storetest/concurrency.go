@@ -15,28 +15,27 @@ var concurrencyClauses = []clause{
 		name: "one tenure at a time has a lock",
 		says: "One owner at a time holds a lock as long as clocks run at about the same rate",
 		prove: func(t *testing.T, h *Harness) {
-			places := []*place{{name: "orders/1"}, {name: "orders/2"}, {name: "orders/3"}}
-			h.visitAll(t, places, (*party).visit)
+			h.visitAll(t, []*place{newPlace("orders/1"), newPlace("orders/2"), newPlace("orders/3")}, (*party).wish)
 		},
 	},
 	{
 		name: "done is called exactly once",
 		says: "done is called exactly once, from any goroutine, possibly before the method has returned.",
 		prove: func(t *testing.T, h *Harness) {
-			const agents, locks = 40, 5
-			stores := []lockagent.Store{h.Store, h.open(t)}
+			const locks = 5
 			names := make([]lockagent.Name, locks)
 			for i := range names {
 				names[i] = lockagent.Name(fmt.Sprintf("orders/%d", i))
 			}
 			// The mix is random enough to be of interest. What is answered does not
 			// matter here, that it is answered does: await fails the case otherwise.
+			agents := h.agents(t, 4)
 			var all sync.WaitGroup
-			for i := range agents {
-				p := newParty(t, stores[i%len(stores)])
+			for i := range 40 {
+				p := agents[i%len(agents)]
 				all.Go(func() {
 					for round := range 5 {
-						number := uint64(round + 1)
+						number := uint64(i*5 + round + 1)
 						acquired := make([]*call[lockagent.AcquireReply], locks)
 						for j, name := range names {
 							acquired[j] = startAcquire(t, p.store, p.wish(name, number))
@@ -44,8 +43,8 @@ var concurrencyClauses = []clause{
 						seen := startInspect(t, p.store, names[round])
 						for j, name := range names {
 							p.answered(acquired[j].await())
-							p.answered(Renew(t, p.store, lockagent.RenewRequest{Name: name, Tenure: p.tenure(number), Lease: minute}))
-							p.answered(Release(t, p.store, lockagent.ReleaseRequest{Name: name, Tenure: p.tenure(number)}))
+							p.answered(Renew(t, p.store, p.renewal(name, number, minute)))
+							p.answered(Release(t, p.store, p.ending(name, number)))
 						}
 						p.answered(seen.await())
 						p.answered(Break(t, p.store, names[round]))
@@ -54,12 +53,10 @@ var concurrencyClauses = []clause{
 			}
 			all.Wait()
 			for _, name := range names {
-				newParty(t, h.Store).sees(name, "")
+				agents[0].sees(name, "")
 			}
-			for _, store := range stores {
-				if err := store.Close(); err != nil {
-					t.Errorf("Close: %v", err)
-				}
+			for _, p := range agents {
+				p.close()
 			}
 		},
 	},
@@ -67,40 +64,31 @@ var concurrencyClauses = []clause{
 		name: "subscriptions come and go at any time",
 		says: "A Store is safe for concurrent use.",
 		prove: func(t *testing.T, h *Harness) {
-			stores := []lockagent.Store{h.Store, h.open(t)}
+			agents := h.agents(t, 2)
 			var all sync.WaitGroup
 			for i := range 20 {
-				p := newParty(t, stores[i%len(stores)])
+				p := agents[i%len(agents)]
 				all.Go(func() {
-					for number := uint64(1); number <= 10; number++ {
+					for number := uint64(i*10 + 1); number <= uint64(i*10+10); number++ {
 						sub := Subscribe(t, p.store, theLock)
 						cancel := p.store.OnReset(func(lockagent.Reset) {})
 						p.answered(p.try(p.wish(theLock, number)))
-						p.answered(Release(t, p.store, lockagent.ReleaseRequest{Name: theLock, Tenure: p.tenure(number)}))
+						p.answered(Release(t, p.store, p.ending(theLock, number)))
 						cancel()
 						sub.Cancel()
 					}
 				})
 			}
 			all.Wait()
-			sub := Subscribe(t, h.Store, theLock)
-			one := newParty(t, stores[1])
-			for number := uint64(1); number <= rounds; number++ {
+			sub := agents[0].subscribe(theLock)
+			one := agents[1]
+			for number := uint64(1001); number <= 1000+rounds; number++ {
 				one.acquire(theLock, number)
 				one.release(theLock, number, true)
 				sub.Await()
 			}
 		},
 	},
-}
-
-// answered takes the outcome of a call and fails the case if that is an error.
-// Unlike the other methods it may be used on any goroutine.
-func (p *party) answered(_ any, err error) {
-	p.t.Helper()
-	if err != nil {
-		p.t.Errorf("a call that was in order: %v", err)
-	}
 }
 
 // place is what a lock protects: it is for one visitor at a time. Everything in
@@ -111,19 +99,35 @@ type place struct {
 	visitor atomic.Pointer[party]
 	token   atomic.Uint64 // of the last visit
 	visits  atomic.Int64
+
+	// The first visit lasts until another visitor has tried to come in. Otherwise it would be
+	// left to chance whether any two are there at the same time.
+	first atomic.Pointer[party]
+	met   chan struct{} // closed when another has tried
+	meet  sync.Once
 }
 
-// visitAll has agents with a few stores go to the places, over and over.
-func (h *Harness) visitAll(t *testing.T, places []*place, visit func(*party, *place, uint64) bool) {
+func newPlace(name lockagent.Name) *place { return &place{name: name, met: make(chan struct{})} }
+
+// tried takes note that p has tried to come in, whether it has or not.
+func (place *place) tried(p *party) {
+	if first := place.first.Load(); first != nil && first != p {
+		place.meet.Do(func() { close(place.met) })
+	}
+}
+
+// visitAll has agents go to the places, over and over. They acquire by the requests that
+// wish makes.
+func (h *Harness) visitAll(t *testing.T, places []*place, wish func(*party, lockagent.Name, uint64) lockagent.AcquireRequest) {
 	t.Helper()
-	const agents, turns = 12, 15
-	stores := []lockagent.Store{h.Store, h.open(t), h.open(t)}
+	const turns = 15
+	agents := h.agents(t, 6)
 	var all sync.WaitGroup
-	for i := range agents {
-		p := newParty(t, stores[i%len(stores)])
+	for i, p := range agents {
 		all.Go(func() {
 			for turn := range turns {
-				if !visit(p, places[(i+turn)%len(places)], uint64(turn+1)) {
+				place := places[(i+turn)%len(places)]
+				if !p.visit(place, wish(p, place.name, uint64(turn+1))) {
 					return
 				}
 			}
@@ -131,58 +135,73 @@ func (h *Harness) visitAll(t *testing.T, places []*place, visit func(*party, *pl
 	}
 	all.Wait()
 	for _, place := range places {
-		if visits, want := int(place.visits.Load()), agents*turns/len(places); visits != want {
+		if visits, want := int(place.visits.Load()), len(agents)*turns/len(places); visits != want {
 			t.Errorf("lock %q: %d visits, want %d", place.name, visits, want)
 		}
-		newParty(t, h.Store).sees(place.name, "")
+		agents[0].sees(place.name, "")
 	}
 }
 
 // visit waits for the lock of a place, and goes there. It reports whether all
 // was well.
-func (p *party) visit(place *place, number uint64) bool {
+func (p *party) visit(place *place, req lockagent.AcquireRequest) bool {
 	sub := Subscribe(p.t, p.store, place.name)
 	defer sub.Cancel()
 	overdue := time.NewTimer(Patience)
 	defer overdue.Stop()
 	for {
-		reply, err := p.try(p.wish(place.name, number))
+		reply, err := p.try(req)
 		if err != nil {
 			p.t.Errorf("Acquire: %v", err)
 			return false
 		}
 		if reply.Granted {
-			return p.enter(place, number, reply)
+			return p.enter(place, req.Tenure, reply.Token)
 		}
-		// Wake-ups may be lost, so try again when one should have been there.
+		place.tried(p)
+		// Wake-ups and messages may be lost, so try again when one should have been there.
 		again := time.NewTimer(100 * time.Millisecond)
 		select {
 		case <-sub.C:
+		case <-p.messages.C:
 		case <-again.C:
 		case <-overdue.C:
 			p.t.Errorf("lock %q was not free for %v", place.name, Patience)
 			return false
 		}
 		again.Stop()
+		if passed, ok := p.messages.Take(lockagent.MessagePassed, place.name, req.Tenure); ok {
+			return p.enter(place, req.Tenure, passed.Token)
+		}
 	}
 }
 
-func (p *party) enter(place *place, number uint64, reply lockagent.AcquireReply) bool {
+func (p *party) enter(place *place, tenure lockagent.Tenure, token lockagent.Token) bool {
 	if other := place.visitor.Swap(p); other != nil {
 		p.t.Errorf("lock %q: %s was granted it while %s had it", place.name, p.id, other.id)
 	}
-	if last := place.token.Swap(uint64(reply.Token)); last >= uint64(reply.Token) {
-		p.t.Errorf("lock %q: token %d after token %d", place.name, reply.Token, last)
+	if last := place.token.Swap(uint64(token)); last >= uint64(token) {
+		p.t.Errorf("lock %q: token %d after token %d", place.name, token, last)
 	}
 	place.visits.Add(1)
+	place.tried(p)
+	if place.first.CompareAndSwap(nil, p) {
+		overdue := time.NewTimer(Patience)
+		select {
+		case <-place.met:
+		case <-overdue.C:
+			p.t.Errorf("lock %q: nobody else tried to have it within %v", place.name, Patience)
+		}
+		overdue.Stop()
+	}
 	seen, err := Inspect(p.t, p.store, place.name) // the visit: others come in meanwhile if they can
-	if err != nil || seen.Holder != p.tenure(number).String() {
-		p.t.Errorf("Inspect(%q) = %+v, %v, while %s has the lock", place.name, seen, err, p.tenure(number))
+	if err != nil || seen.Holder != tenure.String() {
+		p.t.Errorf("Inspect(%q) = %+v, %v, while %s has the lock", place.name, seen, err, tenure)
 	}
 	if !place.visitor.CompareAndSwap(p, nil) {
 		p.t.Errorf("lock %q: another was granted it while %s had it", place.name, p.id)
 	}
-	released, err := Release(p.t, p.store, lockagent.ReleaseRequest{Name: place.name, Tenure: p.tenure(number)})
+	released, err := Release(p.t, p.store, lockagent.ReleaseRequest{Name: place.name, Tenure: tenure, Last: token})
 	if err != nil || !released.Released {
 		p.t.Errorf("Release(%q) = %+v, %v", place.name, released, err)
 		return false

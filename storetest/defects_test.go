@@ -35,11 +35,32 @@ var defects = []defect{
 	{"obeys the context", "Acquire/a context that ended stops no call", func(s *spoilt) { s.obeysContext = true }},
 	{"answers twice", "Concurrency/done is called exactly once", func(s *spoilt) { s.answers.Store(2) }},
 	{"does not answer", "Acquire/a free lock is granted", func(s *spoilt) { s.answers.Store(0) }},
-	{"forgets what was withdrawn", "Tenure/a tenure that was released before is withdrawn", func(s *spoilt) {
+	{"forgets what was withdrawn", "Tenure/a late call of a tenure that was withdrawn has no effect", ending(func(req *lockagent.ReleaseRequest) { req.Unanswered = false })},
+	{"forgets what is withdrawn when it is over", "Tenure/a late call of a tenure that has been over is refused", func(s *spoilt) {
+		acquire, release := s.acquire, s.release
+		var begun sync.Map
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			if reply.Granted {
+				begun.Store(req.Tenure, true)
+			}
+			return reply, err
+		}
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			if _, known := begun.Load(req.Tenure); known {
+				req.Unanswered = false
+			}
+			return release(req)
+		}
+	}},
+	{"withdraws every tenure", "Tenure/a tenure of which every call was answered is not withdrawn", ending(func(req *lockagent.ReleaseRequest) { req.Unanswered = true })},
+	{"withdraws older tenures too", "Tenure/only that tenure is withdrawn", withdrawing(func(withdrawn, number uint64) bool { return number <= withdrawn })},
+	{"remembers only the last that was withdrawn", "Tenure/several tenures are withdrawn", withdrawing(func(withdrawn, number uint64) bool { return number == withdrawn })},
+	{"withdraws only what does not have the lock", "Tenure/a late call of a tenure that was released is refused", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			if seen, err := s.inspect(req.Name); err != nil || seen.Holder != req.Tenure.String() {
-				return lockagent.ReleaseReply{At: 1}, err
+			if holder, _ := s.holder(req.Name); holder == req.Tenure {
+				req.Unanswered = false
 			}
 			return release(req)
 		}
@@ -51,11 +72,19 @@ var defects = []defect{
 			return release(req)
 		}
 	}},
-	{"tells the time of a repeated release anew", "Release/a repeated release has the same reply", func(s *spoilt) {
-		var calls atomic.Int64
-		replyingRelease(func(reply *lockagent.ReleaseReply) {
-			reply.At += lockagent.StoreTime(calls.Add(1))
-		})(s)
+	{"remembers what it released", "Release/a repeated release finds nothing", func(s *spoilt) {
+		release := s.release
+		var released sync.Map
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			if first, again := released.Load(req); again {
+				return first.(lockagent.ReleaseReply), nil
+			}
+			reply, err := release(req)
+			if reply.Released {
+				released.Store(req, reply)
+			}
+			return reply, err
+		}
 	}},
 	{"goes back in time", "Release/a release tells when", replyingRelease(func(reply *lockagent.ReleaseReply) { reply.At = 1 })},
 	{"counts the agent itself among the others", "Subscribe/a release counts the others that it wakes, at least, or says that it cannot tell", replyingRelease(func(reply *lockagent.ReleaseReply) { reply.Others++ })},
@@ -99,9 +128,9 @@ var defects = []defect{
 	{"takes any lease", "BadRequest/leases out of range", asking(func(req *lockagent.AcquireRequest) {
 		req.Lease = min(max(req.Lease, lockagent.MinLease), lockagent.MaxLease)
 	})},
-	{"takes any number of tokens", "BadRequest/fewer than one token", asking(func(req *lockagent.AcquireRequest) { req.Tokens = max(req.Tokens, 1) })},
+	{"takes any last token", "BadRequest/a last token that is none", ending(func(req *lockagent.ReleaseRequest) { req.Last = 0 })},
 	{"takes any tenure", "BadRequest/tenures without a number", asking(func(req *lockagent.AcquireRequest) {
-		req.Tenure.Number = max(req.Tenure.Number&(1<<63-1), 1)
+		req.Tenure.Number = max(req.Tenure.Number&lockagent.MaxTenure, 1)
 	})},
 	{"takes any name", "BadRequest/names that no lock can have", func(s *spoilt) {
 		inspect := s.inspect
@@ -116,12 +145,15 @@ var defects = []defect{
 	{"has one token for all", "Token/tokens grow from grant to grant", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Token = 1
 	})},
-	{"reserves one token only", "Token/a range is not used again", asking(func(req *lockagent.AcquireRequest) {
-		if req.Tokens > 1 {
-			req.Tokens = 1
-		}
-	})},
-	{"has the same tokens for a tenure that it grants again", "Token/a tenure that is granted again has a new range", func(s *spoilt) {
+	{"counts tokens from 1", "Token/tokens are times", func(s *spoilt) {
+		var tokens atomic.Uint64
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			if reply.Granted {
+				reply.Token = lockagent.Token(tokens.Add(1))
+			}
+		})(s)
+	}},
+	{"has the same token for a tenure that it grants again", "Token/a tenure that is granted again begins again", func(s *spoilt) {
 		var first sync.Map // by tenure
 		replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 			if reply.Granted {
@@ -130,15 +162,42 @@ var defects = []defect{
 			}
 		})(s)
 	}},
-	{"does not mind the floor", "Token/a range begins above the floor", asking(func(req *lockagent.AcquireRequest) { req.Floor = 0 })},
-	{"has tokens beyond the greatest", "Token/no token is greater than the greatest", asking(func(req *lockagent.AcquireRequest) {
-		req.Floor = min(req.Floor, lockagent.MaxToken-1_000_000)
+	{"does not mind the last token", "Token/tokens grow over a release, which tells the last", ending(func(req *lockagent.ReleaseRequest) { req.Last = 0 })},
+	{"has tokens below the clock after a lease has run out", "Token/tokens grow over the end of a lease", func(s *spoilt) {
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			if reply.Granted && !s.ledger.token.CompareAndSwap(0, uint64(reply.Token)) {
+				reply.Token = lockagent.Token(s.ledger.token.Add(1))
+			}
+		})(s)
+	}},
+	{"does not mind the floor", "Token/tokens begin above the floor", asking(func(req *lockagent.AcquireRequest) { req.Floor = 0 })},
+	{"takes any floor", "Token/no token is greater than the greatest", asking(func(req *lockagent.AcquireRequest) {
+		if req.Floor >= lockagent.MaxToken {
+			req.Floor = 0
+		}
+	})},
+	{"uses up all tokens for a wrong floor", "Token/no token is greater than the greatest", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			if s.ledger.exhausted.Load() || req.Floor == lockagent.MaxToken-1 {
+				s.ledger.exhausted.Store(true)
+				return lockagent.AcquireReply{}, lockagent.ErrNotPermitted
+			}
+			return acquire(req)
+		}
+	}},
+	{"has one name for all clocks", "Token/clocks are named", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.Clock = "clock"
+	})},
+	{"names its clock anew each time", "Token/clocks are named", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.Clock = rand.Text()
 	})},
 	{"says that it broke every lock", "Break/it tells whether the lock was held", func(s *spoilt) {
 		breakLock := s.breakLock
-		s.breakLock = func(name lockagent.Name) (bool, error) {
-			_, err := breakLock(name)
-			return true, err
+		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
+			reply, err := breakLock(name)
+			reply.Broken = true
+			return reply, err
 		}
 	}},
 	{"counts no holds", "Inspect/of a held lock it tells the holder", func(s *spoilt) {
@@ -167,6 +226,28 @@ var defects = []defect{
 			return reply, err
 		}
 	}},
+	{"takes a hash for a lock", "Foreign/what looks like a lock and is none is not touched", func(s *spoilt) {
+		inspect := s.inspect
+		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
+			seen, err := inspect(name)
+			if errors.Is(err, lockagent.ErrWrongType) {
+				err = nil
+			}
+			return seen, err
+		}
+	}},
+	{"answers like the call before it, if that met an error", "Foreign/what is wrong with one lock does not touch the others", func(s *spoilt) {
+		release := s.release
+		var before atomic.Value
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			_, err := s.inspect(req.Name)
+			wrong, _ := before.Swap(errors.Is(err, lockagent.ErrWrongType)).(bool)
+			if wrong {
+				return lockagent.ReleaseReply{}, lockagent.ErrWrongType
+			}
+			return release(req)
+		}
+	}},
 	{"gives every lease an end", "Foreign/a lease without end is told as negative", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Remaining = max(reply.Remaining, 0)
 	})},
@@ -175,7 +256,7 @@ var defects = []defect{
 	{"wakes nobody at a break", "Subscribe/a break wakes", func(s *spoilt) {
 		breakLock := s.breakLock
 		var breaking atomic.Bool
-		s.breakLock = func(name lockagent.Name) (bool, error) {
+		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
 			breaking.Store(true)
 			defer breaking.Store(false)
 			return breakLock(name)
@@ -184,7 +265,7 @@ var defects = []defect{
 	}},
 	{"forgets that a subscription was cancelled", "Subscribe/a cancelled subscription is left in peace", func(s *spoilt) {
 		subscribe := s.subscribe
-		s.subscribe = func(name lockagent.Name, wake func(*lockagent.Pass)) func() {
+		s.subscribe = func(name lockagent.Name, wake func()) func() {
 			subscribe(name, wake)
 			return func() {}
 		}
@@ -259,6 +340,38 @@ func replyingAcquire(change func(lockagent.AcquireRequest, *lockagent.AcquireRep
 	}
 }
 
+// ending spoils the requests that release.
+func ending(change func(*lockagent.ReleaseRequest)) func(*spoilt) {
+	return func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			change(&req)
+			return release(req)
+		}
+	}
+}
+
+// withdrawing remembers one withdrawn tenure of each agent and lock, and refuses what is
+// withdrawn according to that.
+func withdrawing(refuses func(withdrawn, number uint64) bool) func(*spoilt) {
+	return func(s *spoilt) {
+		acquire := s.acquire
+		var withdrawn sync.Map
+		ending(func(req *lockagent.ReleaseRequest) {
+			if req.Unanswered {
+				withdrawn.Store(req.Tenure.Agent+lockagent.AgentID(req.Name), req.Tenure.Number)
+			}
+			req.Unanswered = false
+		})(s)
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			if last, ok := withdrawn.Load(req.Tenure.Agent + lockagent.AgentID(req.Name)); ok && refuses(last.(uint64), req.Tenure.Number) {
+				return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
+			}
+			return acquire(req)
+		}
+	}
+}
+
 // replyingRelease spoils the replies to releases.
 func replyingRelease(change func(*lockagent.ReleaseReply)) func(*spoilt) {
 	return func(s *spoilt) {
@@ -277,11 +390,11 @@ func replyingRelease(change func(*lockagent.ReleaseReply)) func(*spoilt) {
 func waking(mayPass func(nth int) bool) func(*spoilt) {
 	return func(s *spoilt) {
 		subscribe := s.subscribe
-		s.subscribe = func(name lockagent.Name, wake func(*lockagent.Pass)) func() {
+		s.subscribe = func(name lockagent.Name, wake func()) func() {
 			var nth atomic.Int64
-			return subscribe(name, func(p *lockagent.Pass) {
+			return subscribe(name, func() {
 				if mayPass(int(nth.Add(1))) {
-					wake(p)
+					wake()
 				}
 			})
 		}

@@ -2,22 +2,23 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/lockagent/lockagent"
 )
 
-// stranger is a holder as no agent here writes it.
-const stranger = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:-77:write"
+// stranger is a holder that none of the agents is.
+const stranger = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:77"
 
 var foreignClauses = []clause{
 	{
 		name: "the lock of another program is refused, with its holder",
-		says: "Holder is who has the lock instead, as the store writes it: the text of a [Tenure], or whatever another program put there.",
+		says: "Holder is who has the lock instead, as the store writes it: the text of a [Tenure], or what another program put there.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 2, minute)
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			if left := one.refused(theLock, 1, stranger).Remaining; left <= 0 || left > minute {
 				t.Errorf("%v left of a lease of %v", left, minute)
 			}
@@ -29,10 +30,10 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "a lease without end is told as negative",
-		says: "negative if the lease has no end",
+		says: "Remaining is what is left of the holder's lease, or negative if that has no end.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 1, 0)
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			if left := one.refused(theLock, 1, stranger).Remaining; left >= 0 {
 				t.Errorf("Acquire: %v left of a lease without end", left)
 			}
@@ -46,7 +47,7 @@ var foreignClauses = []clause{
 		says: "A repeated or late call can therefore never touch another tenure than its own.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 1, minute)
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			if reply := one.renew(theLock, 1, time.Hour); reply.Held {
 				t.Errorf("Renew = %+v; want Held false", reply)
 			}
@@ -58,10 +59,10 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "the lock of another program can be broken",
-		says: "Break frees a lock, whoever has it, and wakes the agents that wait.",
+		says: "Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose tenure it was.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 3, 0)
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			one.breaks(theLock, true)
 			one.acquire(theLock, 1)
 		},
@@ -70,37 +71,105 @@ var foreignClauses = []clause{
 		name: "what is no lock is not touched",
 		says: "ErrWrongType is returned when the store has something else than a lock under the name of the lock.",
 		prove: func(t *testing.T, h *Harness) {
+			h.untouched(t, h.PlantValue)
+		},
+	},
+	{
+		name: "what looks like a lock and is none is not touched",
+		says: "What is no lock is an [ErrWrongType], and stays.",
+		prove: func(t *testing.T, h *Harness) {
+			h.untouched(t, h.PlantForeignHash)
+		},
+	},
+	{
+		name: "what is wrong with one lock does not touch the others",
+		says: "[ErrWrongType], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are definite: the call had no effect, and trying again will not help.",
+		prove: func(t *testing.T, h *Harness) {
 			if h.PlantValue == nil {
 				t.Skip("the harness cannot plant a value that is no lock")
 			}
-			h.PlantValue(t, theLock)
+			const locks = 30
 			one, two := h.pair(t)
-			wrong := func(what string, err error) {
-				t.Helper()
-				if !errors.Is(err, lockagent.ErrWrongType) {
-					t.Errorf("%s: error %v; want ErrWrongType", what, err)
+			name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprintf("orders/%d", i)) }
+			bad := func(i int) bool { return i%3 == 1 }
+			for i := range locks {
+				if bad(i) {
+					h.PlantValue(t, name(i))
 				}
 			}
-			reply, err := one.try(one.wish(theLock, 1))
-			wrong("Acquire", err)
-			if reply.Granted {
-				t.Errorf("Acquire = %+v", reply)
+			var acquired []*call[lockagent.AcquireReply]
+			for i := range locks {
+				acquired = append(acquired, startAcquire(t, one.store, one.wish(name(i), 1)))
 			}
-			_, err = Inspect(t, one.store, theLock)
-			wrong("Inspect", err)
-			broken, err := Break(t, one.store, theLock)
-			wrong("Break", err)
-			if broken {
-				t.Error("Break: broken")
+			for i, c := range acquired {
+				if reply, err := c.await(); reply.Granted == bad(i) || errors.Is(err, lockagent.ErrWrongType) != bad(i) {
+					t.Errorf("Acquire(%q) = %+v, %v; want it granted if that is a lock", name(i), reply, err)
+				}
 			}
-			if renewed := one.renew(theLock, 1, minute); renewed.Held {
-				t.Errorf("Renew = %+v; want Held false", renewed)
+			var renewed []*call[lockagent.RenewReply]
+			for i := range locks {
+				renewed = append(renewed, startRenew(t, one.store, one.renewal(name(i), 1, 2*minute)))
 			}
-			one.release(theLock, 1, false)
-			_, err = Inspect(t, two.store, theLock)
-			wrong("Inspect, after all that", err)
+			for i, c := range renewed {
+				if reply, err := c.await(); reply.Held == bad(i) || err != nil && !bad(i) {
+					t.Errorf("Renew(%q) = %+v, %v; want it held if that is a lock", name(i), reply, err)
+				}
+			}
+			var released []*call[lockagent.ReleaseReply]
+			for i := range locks {
+				released = append(released, startRelease(t, one.store, one.ending(name(i), 1)))
+			}
+			for i, c := range released {
+				if reply, err := c.await(); reply.Released == bad(i) || err != nil && !bad(i) {
+					t.Errorf("Release(%q) = %+v, %v; want it released if that is a lock", name(i), reply, err)
+				}
+				if !bad(i) {
+					two.sees(name(i), "")
+				}
+			}
 		},
 	},
+}
+
+// untouched makes all calls to what plant has put under the name of a lock.
+func (h *Harness) untouched(t *testing.T, plant func(testing.TB, lockagent.Name)) {
+	t.Helper()
+	if plant == nil {
+		t.Skip("the harness cannot plant that")
+	}
+	plant(t, theLock)
+	one, two := h.pair(t)
+	wrong := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, lockagent.ErrWrongType) {
+			t.Errorf("%s: error %v; want ErrWrongType", what, err)
+		}
+	}
+	for _, req := range []lockagent.AcquireRequest{one.wish(theLock, 1), one.queueing(theLock, 1)} {
+		reply, err := one.try(req)
+		wrong("Acquire", err)
+		if reply.Granted {
+			t.Errorf("Acquire = %+v", reply)
+		}
+	}
+	_, err := Inspect(t, one.store, theLock)
+	wrong("Inspect", err)
+	broken, err := Break(t, one.store, theLock)
+	wrong("Break", err)
+	if broken {
+		t.Error("Break: broken")
+	}
+	// A tenure that does not have the lock may be answered so, too.
+	renewed, err := Renew(t, one.store, one.renewal(theLock, 1, minute))
+	if renewed.Held || err != nil && !errors.Is(err, lockagent.ErrWrongType) {
+		t.Errorf("Renew = %+v, %v; want Held false or ErrWrongType", renewed, err)
+	}
+	released, err := Release(t, one.store, one.ending(theLock, 1))
+	if released.Released || err != nil && !errors.Is(err, lockagent.ErrWrongType) {
+		t.Errorf("Release = %+v, %v; want Released false or ErrWrongType", released, err)
+	}
+	_, err = Inspect(t, two.store, theLock)
+	wrong("Inspect, after all that", err)
 }
 
 // plantHolder has another program hold the lock.

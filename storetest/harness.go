@@ -27,12 +27,24 @@ type Harness struct {
 	// that cannot be.
 	PlantValue func(t testing.TB, name lockagent.Name)
 
-	// NoQueue says that the store has no queue, so it never passes a lock on.
+	// PlantForeignHash puts something there that is made of what locks are made of, and is
+	// none, such as a hash of settings in Redis. Nil if that cannot be.
+	PlantForeignHash func(t testing.TB, name lockagent.Name)
+
+	// PlantOutsider has another program wait for a lock that knows nothing of queues. Its
+	// subscription stands when PlantOutsider returns, and ends with the case. Nil if no other
+	// program can.
+	PlantOutsider func(t testing.TB, name lockagent.Name, wake func())
+
+	// NoQueue says that the store has no queue, so it never passes a lock on, and has no
+	// turns for outsiders.
 	NoQueue bool
 
 	// Reset makes the data disappear, as when a server is emptied or restarted
 	// empty. Nil if that cannot be.
 	Reset func(t testing.TB)
+
+	used bool // Store has its agent
 }
 
 // Run tests that a store fulfils its contract. The cases run one after the
@@ -74,8 +86,10 @@ var contract = []struct {
 	{"Break", breakClauses},
 	{"Inspect", inspectClauses},
 	{"Subscribe", subscribeClauses},
+	{"Listen", listenClauses},
 	{"Queue", queueClauses},
 	{"Pass", passClauses},
+	{"Outsiders", outsiderClauses},
 	{"Foreign", foreignClauses},
 	{"BadRequest", badRequestClauses},
 	{"Reset", resetClauses},
@@ -101,9 +115,29 @@ func (c clause) check(t *testing.T, open func(t *testing.T) *Harness) {
 	c.prove(t, h)
 }
 
-// open opens another store and has it closed in the end.
-func (h *Harness) open(t *testing.T) lockagent.Store {
-	store := h.Open(t)
-	t.Cleanup(func() { _ = store.Close() })
-	return store
+// agent returns another agent, with a store of its own.
+func (h *Harness) agent(t *testing.T) *party {
+	t.Helper()
+	store := h.Store
+	if h.used {
+		store = h.Open(t)
+		t.Cleanup(func() { _ = store.Close() })
+	}
+	h.used = true
+	id := lockagent.NewAgentID()
+	return &party{t: t, store: store, id: id, messages: Listen(t, store, id)}
+}
+
+func (h *Harness) agents(t *testing.T, n int) []*party {
+	t.Helper()
+	all := make([]*party, n)
+	for i := range all {
+		all[i] = h.agent(t)
+	}
+	return all
+}
+
+func (h *Harness) pair(t *testing.T) (one, two *party) {
+	t.Helper()
+	return h.agent(t), h.agent(t)
 }

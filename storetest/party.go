@@ -18,33 +18,37 @@ const (
 	// brief is the lease of a tenure that is to end by itself. Until that is
 	// waited for nothing may depend on the lock being held still.
 	brief = 20 * time.Millisecond
+
+	// moment is what two readings of the store's clock may be apart for one instant: a
+	// store may start a lease and read its clock one after the other, and its clock may be
+	// a little behind the tokens that it gave out.
+	moment = 500 * time.Microsecond
 )
 
 // party is one agent in a case: an identity, and the store that it uses. What it
 // does fails the case at once if the store does not answer, or answers with an
 // error, except where an error is returned.
 type party struct {
-	t     *testing.T
-	store lockagent.Store
-	id    lockagent.AgentID
-}
-
-func newParty(t *testing.T, store lockagent.Store) *party {
-	return &party{t: t, store: store, id: lockagent.NewAgentID()}
-}
-
-// pair returns two agents with a store each, on the same data.
-func (h *Harness) pair(t *testing.T) (one, two *party) {
-	return newParty(t, h.Store), newParty(t, h.open(t))
+	t        *testing.T
+	store    lockagent.Store
+	id       lockagent.AgentID
+	messages *Messages
 }
 
 func (p *party) tenure(number uint64) lockagent.Tenure {
 	return lockagent.Tenure{Agent: p.id, Number: number}
 }
 
-// wish is a request for one token and a lease that does not end in the case.
+// wish is a request for a lease that does not end in the case.
 func (p *party) wish(name lockagent.Name, number uint64) lockagent.AcquireRequest {
-	return lockagent.AcquireRequest{Name: name, Tenure: p.tenure(number), Lease: minute, Tokens: 1}
+	return lockagent.AcquireRequest{Name: name, Tenure: p.tenure(number), Lease: minute}
+}
+
+// queueing is a request that asks for a place in the queue.
+func (p *party) queueing(name lockagent.Name, number uint64) lockagent.AcquireRequest {
+	req := p.wish(name, number)
+	req.Queue = true
+	return req
 }
 
 // try acquires and returns whatever comes of it.
@@ -79,23 +83,47 @@ func (p *party) refused(name lockagent.Name, number uint64, holder string) locka
 	return reply
 }
 
+func (p *party) renewal(name lockagent.Name, number uint64, lease time.Duration) lockagent.RenewRequest {
+	return lockagent.RenewRequest{Name: name, Tenure: p.tenure(number), Lease: lease}
+}
+
 func (p *party) renew(name lockagent.Name, number uint64, lease time.Duration) lockagent.RenewReply {
 	p.t.Helper()
-	reply, err := Renew(p.t, p.store, lockagent.RenewRequest{Name: name, Tenure: p.tenure(number), Lease: lease})
+	reply, err := Renew(p.t, p.store, p.renewal(name, number, lease))
 	if err != nil {
 		p.t.Fatalf("Renew(%s): %v", p.tenure(number), err)
 	}
 	return reply
 }
 
-// release releases and expects the reply to say so, or not.
-func (p *party) release(name lockagent.Name, number uint64, released bool) lockagent.ReleaseReply {
+// ending is a request to release.
+func (p *party) ending(name lockagent.Name, number uint64) lockagent.ReleaseRequest {
+	return lockagent.ReleaseRequest{Name: name, Tenure: p.tenure(number)}
+}
+
+// end releases and expects the reply to say so, or not.
+func (p *party) end(req lockagent.ReleaseRequest, released bool) lockagent.ReleaseReply {
 	p.t.Helper()
-	reply, err := Release(p.t, p.store, lockagent.ReleaseRequest{Name: name, Tenure: p.tenure(number)})
+	reply, err := Release(p.t, p.store, req)
 	if err != nil || reply.Released != released {
-		p.t.Fatalf("Release(%s) = %+v, %v; want Released %t", p.tenure(number), reply, err, released)
+		p.t.Fatalf("Release(%+v) = %+v, %v; want Released %t", req, reply, err, released)
 	}
 	return reply
+}
+
+// release is end with the plainest request.
+func (p *party) release(name lockagent.Name, number uint64, released bool) lockagent.ReleaseReply {
+	p.t.Helper()
+	return p.end(p.ending(name, number), released)
+}
+
+// withdraws releases a tenure of which an Acquire is unanswered, and which does not have
+// the lock.
+func (p *party) withdraws(name lockagent.Name, number uint64) {
+	p.t.Helper()
+	req := p.ending(name, number)
+	req.Unanswered = true
+	p.end(req, false)
 }
 
 // breaks breaks a lock and expects the reply to say so, or not.
@@ -133,4 +161,44 @@ func (p *party) subscribe(name lockagent.Name) *Subscription {
 		p.t.FailNow()
 	}
 	return sub
+}
+
+// close closes the agent's store.
+func (p *party) close() {
+	p.t.Helper()
+	if err := p.store.Close(); err != nil {
+		p.t.Errorf("Close: %v", err)
+	}
+}
+
+// hears waits for a message about theLock.
+func (p *party) hears(kind lockagent.MessageKind, number uint64) lockagent.Message {
+	p.t.Helper()
+	message, ok := p.messages.Await(kind, theLock, p.tenure(number))
+	if !ok {
+		p.t.FailNow()
+	}
+	return message
+}
+
+// answered takes the outcome of a call and fails the case if that is an error.
+// Unlike the other methods it may be used on any goroutine.
+func (p *party) answered(_ any, err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Errorf("a call that was in order: %v", err)
+	}
+}
+
+// eventually tries until reached reports true. Each try talks to the store, which
+// is what gives it time.
+func eventually(t *testing.T, state string, reached func() bool) {
+	t.Helper()
+	const tries = 5000
+	for range tries {
+		if reached() {
+			return
+		}
+	}
+	t.Fatalf("tried %d times until %s", tries, state)
 }

@@ -1,30 +1,29 @@
 package storetest
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/lockagent/lockagent"
 )
 
 // What brings a tenure into the queue of a lock and out of it, which shows when the
-// lock is passed on.
+// lock is passed.
 var queueClauses = []clause{
 	{
 		name: "a tenure that finds the lock busy is queued if it asks for that",
-		says: "A tenure comes into the queue by an Acquire that asks for it and finds the lock busy.",
+		says: "A tenure gets a place by an Acquire that asks for it and finds the lock busy.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			one, two := h.pair(t)
 			two.subscribe(theLock)
-			if reply := one.get(queueing(one.wish(theLock, 1))); reply.Queued {
+			if reply := one.get(one.queueing(theLock, 1)); reply.Queued {
 				t.Errorf("%+v: queued for a lock that it was granted", reply)
 			}
 			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.Queued {
 				t.Errorf("%+v: queued without having asked for it", reply)
 			}
 			if released := one.release(theLock, 1, true); released.Passed {
-				t.Errorf("%+v: passed on to nobody", released)
+				t.Errorf("%+v: passed to nobody", released)
 			}
 			one.acquire(theLock, 2)
 			two.queue(theLock, 1, one.tenure(2))
@@ -36,7 +35,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "a store without a queue says that nobody is queued",
-		says: "A store without a queue never says that it queued or passed on anything.",
+		says: "A store without a queue never says that it queued or passed anything.",
 		prove: func(t *testing.T, h *Harness) {
 			if !h.NoQueue {
 				t.Skip("the store has a queue")
@@ -44,36 +43,46 @@ var queueClauses = []clause{
 			one, two := h.pair(t)
 			sub := two.subscribe(theLock)
 			one.acquire(theLock, 1)
-			if reply, err := two.try(queueing(two.wish(theLock, 1))); err != nil || reply.Granted || reply.Queued {
+			if reply, err := two.try(two.queueing(theLock, 1)); err != nil || reply.Granted || reply.Queued {
 				t.Errorf("Acquire = %+v, %v; want it refused and not queued", reply, err)
 			}
 			if released := one.release(theLock, 1, true); released.Passed {
-				t.Errorf("Release = %+v; want it not passed on", released)
+				t.Errorf("Release = %+v; want it not passed", released)
 			}
 			sub.Await()
 			two.acquire(theLock, 1)
 		},
 	},
 	{
+		name: "the holder is told that it is wanted",
+		says: "MessageWanted: another agent waits for what the tenure has.",
+		prove: func(t *testing.T, h *Harness) {
+			h.needsQueue(t)
+			one, two := h.pair(t)
+			two.subscribe(theLock)
+			for number := uint64(1); number <= rounds; number++ {
+				one.acquire(theLock, number)
+				two.queue(theLock, number, one.tenure(number))
+				one.hears(lockagent.MessageWanted, number)
+				one.release(theLock, number, true)
+				two.release(theLock, number, true)
+			}
+		},
+	},
+	{
 		name: "who asks again keeps the place",
-		says: "It keeps its place when it asks again; the tokens of its newest request count.",
+		says: "It keeps the place when it asks again.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
 			one, two, three := line.one, line.others[0], line.others[1]
-			again := queueing(two.wish(theLock, 1))
-			again.Tokens = 1000
-			if reply, err := two.try(again); err != nil || !reply.Queued {
-				t.Fatalf("Acquire = %+v, %v; want it queued", reply, err)
-			}
-			if pass := line.passes(one, 1, two); pass.Tokens != again.Tokens {
-				t.Errorf("passed on with %d tokens, want %d", pass.Tokens, again.Tokens)
-			}
+			two.queue(theLock, 1, one.tenure(1))
+			line.passes(one, 1, two)
 			line.passes(two.party, 1, three) // and two has no second place
 		},
 	},
 	{
-		name: "who is granted the lock leaves",
-		says: "It leaves the queue when it has been granted the lock",
+		name: "who is granted the lock loses the place",
+		says: "It loses the place when it is granted the lock",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -85,8 +94,8 @@ var queueClauses = []clause{
 		},
 	},
 	{
-		name: "who is passed the lock leaves",
-		says: "when the lock is passed on to it",
+		name: "who is passed the lock loses the place",
+		says: "when the lock is passed to it",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -97,38 +106,35 @@ var queueClauses = []clause{
 		},
 	},
 	{
-		name: "who is released leaves",
-		says: "when it is released",
-		prove: func(t *testing.T, h *Harness) {
-			line := h.line(t, 2)
-			one, two := line.one, line.others[0]
-			two.release(theLock, 1, false)
-			if reply, err := two.try(queueing(two.wish(theLock, 1))); !errors.Is(err, lockagent.ErrWithdrawn) {
-				t.Errorf("Acquire(%s) = %+v, %v; want ErrWithdrawn", two.tenure(1), reply, err)
-			}
-			line.wakes(one, 1) // two is subscribed still, and has no place
-		},
-	},
-	{
-		name: "who has not subscribed leaves",
-		says: "when the queue finds that its Store is not subscribed to the lock.",
+		name: "who is released loses the place",
+		says: "It takes the tenure out of the queue.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
 			one, two, three := line.one, line.others[0], line.others[1]
 			two.release(theLock, 1, false)
-			three.release(theLock, 1, false)
-			two.sub.Cancel()
+			three.withdraws(theLock, 1)
+			three.withdrawn(theLock, 1)
+			line.wakes(one, 1) // they are subscribed still, and have no places
+		},
+	},
+	{
+		name: "who listens no more loses the place",
+		says: "The tenures before that one lose their places.",
+		prove: func(t *testing.T, h *Harness) {
+			line := h.line(t, 2)
+			one, dead, two := line.one, line.others[0], line.others[1]
+			dead.messages.Cancel()
 			// The store may hear of that only after a while.
-			eventually(t, "the lock is passed on to who has subscribed still", func() bool {
-				number := line.next(one)
-				two.queue(theLock, number, one.tenure(number))
-				three.queue(theLock, number, one.tenure(number))
-				one.release(theLock, number, true)
-				reached := one.inspect(theLock).Holder == three.tenure(number).String()
-				two.release(theLock, number, !reached)
-				three.release(theLock, number, true)
+			eventually(t, "the lock is passed to who listens", func() bool {
+				released := one.release(theLock, line.latest, true)
+				reached := released.Passed && one.inspect(theLock).Holder == two.tenure(1).String()
+				if !reached {
+					line.again(dead, two)
+				}
 				return reached
 			})
+			two.hears(lockagent.MessagePassed, 1)
+			line.wakes(two.party, 1) // the dead have no places
 		},
 	},
 	{
@@ -136,27 +142,44 @@ var queueClauses = []clause{
 		says: "If there is none, the lock is free and everybody is woken.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
-			one, two := line.one, line.others[0]
-			two.release(theLock, 1, false)
-			two.sub.Cancel()
+			one, dead := line.one, line.others[0]
 			sub := one.subscribe(theLock)
-			released := func() lockagent.ReleaseReply {
-				number := line.next(one)
-				two.queue(theLock, number, one.tenure(number))
-				reply := one.release(theLock, number, true)
-				two.release(theLock, number, reply.Passed)
-				return reply
-			}
-			eventually(t, "the lock is not passed on", func() bool { return !released().Passed })
-			woken := sub.Count()
-			if reply := released(); reply.Passed {
-				t.Errorf("%+v: passed on to one who is not there", reply)
-			}
-			one.sees(theLock, "")
+			dead.messages.Cancel()
+			woken := 0
+			eventually(t, "the lock is not passed", func() bool {
+				woken = sub.Count()
+				passed := one.release(theLock, line.latest, true).Passed
+				if passed {
+					line.again(dead)
+				}
+				return !passed
+			})
 			eventually(t, "everybody is woken", func() bool {
 				one.sees(theLock, "")
 				return sub.Count() > woken
 			})
+		},
+	},
+	{
+		name: "a crowd of the dead holds nobody up",
+		says: "The tenures before that one lose their places.",
+		prove: func(t *testing.T, h *Harness) {
+			const crowd = 12
+			line := h.line(t, crowd+1)
+			one, living := line.one, line.others[crowd]
+			for _, dead := range line.others[:crowd] {
+				dead.close()
+			}
+			// A release may look at a few places only.
+			eventually(t, "the lock is passed to who listens", func() bool {
+				released := one.release(theLock, line.latest, true)
+				reached := released.Passed && one.inspect(theLock).Holder == living.tenure(1).String()
+				if !reached {
+					line.again()
+				}
+				return reached
+			})
+			living.hears(lockagent.MessagePassed, 1)
 		},
 	},
 	{
@@ -178,21 +201,9 @@ var queueClauses = []clause{
 			one, two := line.one, line.others[0]
 			one.acquire("another", 1)
 			if released := one.release("another", 1, true); released.Passed {
-				t.Errorf("%+v: passed on to one who waits for another lock", released)
+				t.Errorf("%+v: passed to one who waits for another lock", released)
 			}
 			line.passes(one, 1, two)
-		},
-	},
-	{
-		name: "a reset empties the queue",
-		says: "a reset empties the queue.",
-		prove: func(t *testing.T, h *Harness) {
-			line := h.line(t, 1)
-			h.reset(t)
-			line.one.acquire(theLock, 2)
-			if released := line.one.release(theLock, 2, true); released.Passed {
-				t.Errorf("%+v: passed on to one who waited before the reset", released)
-			}
 		},
 	},
 }
@@ -202,7 +213,7 @@ type line struct {
 	t      *testing.T
 	one    *party
 	others []*waiter
-	latest uint64 // the last number of one's tenures that next has used
+	latest uint64 // the last number of one's tenures
 }
 
 // waiter is an agent that has subscribed to the lock.
@@ -215,10 +226,10 @@ type waiter struct {
 func (h *Harness) line(t *testing.T, others int) *line {
 	t.Helper()
 	h.needsQueue(t)
-	l := &line{t: t, one: newParty(t, h.Store), latest: 1}
+	l := &line{t: t, one: h.agent(t), latest: 1}
 	l.one.acquire(theLock, 1)
 	for range others {
-		w := &waiter{party: newParty(t, h.open(t))}
+		w := &waiter{party: h.agent(t)}
 		w.sub = w.subscribe(theLock)
 		w.queue(theLock, 1, l.one.tenure(1))
 		l.others = append(l.others, w)
@@ -234,19 +245,16 @@ func (h *Harness) needsQueue(t *testing.T) {
 	}
 }
 
-// passes releases a tenure and expects the lock to be passed on to number 1 of
-// another agent.
-func (l *line) passes(from *party, number uint64, to *waiter) lockagent.Pass {
+// passes releases a tenure and expects the lock to be passed to number 1 of another
+// agent.
+func (l *line) passes(from *party, number uint64, to *waiter) lockagent.Message {
 	l.t.Helper()
 	released := from.release(theLock, number, true)
 	if !released.Passed || released.Others != 0 {
-		l.t.Fatalf("Release(%s) = %+v; want the lock passed on and nobody woken", from.tenure(number), released)
+		l.t.Fatalf("Release(%s) = %+v; want the lock passed and nobody woken", from.tenure(number), released)
 	}
-	pass, ok := to.sub.AwaitPass()
-	if !ok || pass.Tenure != to.tenure(1) {
-		l.t.Fatalf("the lock was passed on as %+v; want %s", pass, to.tenure(1))
-	}
-	return pass
+	to.sees(theLock, to.tenure(1).String())
+	return to.hears(lockagent.MessagePassed, 1)
 }
 
 // wakes releases a tenure and expects the lock to be free, although there are some who
@@ -254,7 +262,7 @@ func (l *line) passes(from *party, number uint64, to *waiter) lockagent.Pass {
 func (l *line) wakes(from *party, number uint64) {
 	l.t.Helper()
 	if released := from.release(theLock, number, true); released.Passed {
-		l.t.Fatalf("Release(%s) = %+v; want the lock not to be passed on", from.tenure(number), released)
+		l.t.Fatalf("Release(%s) = %+v; want the lock not to be passed", from.tenure(number), released)
 	}
 	for _, w := range l.others {
 		w.sub.Await()
@@ -262,30 +270,28 @@ func (l *line) wakes(from *party, number uint64) {
 	l.one.sees(theLock, "")
 }
 
-// next has an agent acquire the lock by its next tenure. The lock is made free for
-// that.
-func (l *line) next(p *party) uint64 {
+// again has the first agent acquire the lock by its next tenure, and waiters take places
+// in this order. The lock is made free for that.
+func (l *line) again(waiters ...*waiter) {
 	l.t.Helper()
-	if _, err := Break(l.t, p.store, theLock); err != nil {
+	if _, err := Break(l.t, l.one.store, theLock); err != nil {
 		l.t.Fatalf("Break: %v", err)
 	}
 	l.latest++
-	p.acquire(theLock, l.latest)
-	return l.latest
-}
-
-// queueing is a request that asks for a place in the queue.
-func queueing(req lockagent.AcquireRequest) lockagent.AcquireRequest {
-	req.Queue = true
-	return req
+	l.one.comesIn(l.one.wish(theLock, l.latest))
+	for _, w := range waiters {
+		w.release(theLock, 1, false)
+		w.queue(theLock, 1, l.one.tenure(l.latest))
+	}
 }
 
 // queue acquires, and expects that holder has the lock and the tenure gets a place
 // in the queue.
-func (p *party) queue(name lockagent.Name, number uint64, holder lockagent.Tenure) {
+func (p *party) queue(name lockagent.Name, number uint64, holder lockagent.Tenure) lockagent.AcquireReply {
 	p.t.Helper()
-	reply, err := p.try(queueing(p.wish(name, number)))
+	reply, err := p.try(p.queueing(name, number))
 	if err != nil || reply.Granted || reply.Holder != holder.String() || !reply.Queued {
 		p.t.Fatalf("Acquire(%s) = %+v, %v; want it queued, because of holder %q", p.tenure(number), reply, err, holder)
 	}
+	return reply
 }

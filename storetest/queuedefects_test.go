@@ -1,40 +1,92 @@
 package storetest
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockagent/lockagent"
 )
 
-// queueDefects are what can be wrong with the queue of a store.
+// queueDefects are what can be wrong with the queue of a store, and with messages.
 var queueDefects = []defect{
 	{"queues everybody", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = true })},
 	{"forgets who is queued", "Queue/a tenure that finds the lock busy is queued if it asks for that", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Queued = reply.Queued && req.Queue
 	})},
-	{"has a queue and says that it has none", "Queue/a store without a queue says that nobody is queued", func(s *spoilt) { s.queue.none = true }},
+	{"has a queue and says that it has none", "Queue/a store without a queue says that nobody is queued", func(s *spoilt) { s.ledger.noQueue = true }},
 	{"has no queue", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = false })},
-	{"sends back whoever asks again", "Queue/who asks again keeps the place", withQueue(func(f *flaws) { f.movesBack = true })},
-	{"keeps to the first number of tokens", "Queue/who asks again keeps the place", withQueue(func(f *flaws) { f.oldTokens = true })},
-	{"keeps who is granted the lock in the queue", "Queue/who is granted the lock leaves", withQueue(func(f *flaws) { f.keepsGranted = true })},
-	{"keeps who is passed the lock in the queue", "Queue/who is passed the lock leaves", withQueue(func(f *flaws) { f.keepsPassed = true })},
-	{"keeps who is released in the queue", "Queue/who is released leaves", withQueue(func(f *flaws) { f.keepsReleased = true })},
-	{"passes on to the dead", "Queue/who has not subscribed leaves", withQueue(func(f *flaws) { f.toTheDead = true })},
-	{"passes on although nobody is there", "Queue/nobody is passed the lock who is not there", withQueue(func(f *flaws) { f.toTheDead = true })},
-	{"keeps a free lock for who waits", "Queue/a lock that is free is granted, whoever waits", withQueue(func(f *flaws) { f.reserves = true })},
-	{"has one queue for all locks", "Queue/queues of different locks are apart", withQueue(func(f *flaws) { f.forAll, f.toTheDead = true, true })},
-	{"has a queue that outlives a reset", "Queue/a reset empties the queue", withQueue(func(f *flaws) { f.keepsReset = true })},
-	{"passes on to the last", "Pass/a release passes the lock on to who has waited longest", withQueue(func(f *flaws) { f.lastFirst = true })},
-	{"wakes everybody over a pass", "Pass/a release passes the lock on to who has waited longest", withQueue(func(f *flaws) { f.wakesAll = true })},
-	{"passes on later than it releases", "Pass/the tenure begins when the other one ends", passing(func(p *lockagent.Pass) { p.At++ })},
-	{"passes on in another life", "Pass/the tenure begins when the other one ends", passing(func(p *lockagent.Pass) { p.Incarnation += "'" })},
-	{"passes on with old tokens", "Pass/tokens begin above the last one and no lower than the clock", passing(func(p *lockagent.Pass) { p.Token = 1 })},
-	{"passes on for long", "Pass/the lease is short", withQueue(func(f *flaws) {
-		f.change = func(req *lockagent.AcquireRequest) { req.Lease = 10 * time.Second }
+	{"tells nobody that it is wanted", "Queue/the holder is told that it is wanted", without(lockagent.MessageWanted)},
+	{"tells that another tenure is wanted", "Queue/the holder is told that it is wanted", telling(lockagent.MessageWanted, func(m *lockagent.Message) { m.Tenure.Number++ })},
+	{"sends back whoever asks again", "Queue/who asks again keeps the place", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			if req.Queue && slices.ContainsFunc(s.ledger.queue(req.Name), func(e entry) bool { return e.req.Tenure == req.Tenure }) {
+				_, _ = s.release(lockagent.ReleaseRequest{Name: req.Name, Tenure: req.Tenure})
+			}
+			return acquire(req)
+		}
+	}},
+	{"keeps the places of who is granted the lock", "Queue/who is granted the lock loses the place", keepingPlaces},
+	{"keeps the places of who is passed the lock", "Queue/who is passed the lock loses the place", keepingPlaces},
+	{"keeps the places of who is released", "Queue/who is released loses the place", keepingPlaces},
+	{"keeps the places of before a reset", "Reset/a reset empties the queue", keepingPlaces},
+	{"passes to who listens no more", "Queue/who listens no more loses the place", passingToTheDead},
+	{"passes although nobody listens", "Queue/nobody is passed the lock who is not there", passingToTheDead},
+	{"gives up if the first listens no more", "Queue/who listens no more loses the place", givingUp},
+	{"gives up in a crowd of the dead", "Queue/a crowd of the dead holds nobody up", givingUp},
+	{"keeps a free lock for who waits", "Queue/a lock that is free is granted, whoever waits", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			queue := s.ledger.queue(req.Name)
+			if seen, err := s.inspect(req.Name); err == nil && !seen.Held && len(queue) > 0 && queue[0].req.Tenure != req.Tenure {
+				return lockagent.AcquireReply{Holder: "reserved"}, nil
+			}
+			return acquire(req)
+		}
+	}},
+	{"has one queue for all locks", "Queue/queues of different locks are apart", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+		reply.Passed = reply.Released && len(s.ledger.places) > 0
 	})},
-	{"passes on for less than it says", "Pass/the lease is short", withQueue(func(f *flaws) {
-		f.change = func(req *lockagent.AcquireRequest) { req.Lease /= 2 }
+	{"passes to the last", "Pass/a release passes the lock to who has waited longest", func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			queue := s.ledger.queue(req.Name)
+			for _, e := range queue {
+				_, _ = release(lockagent.ReleaseRequest{Name: e.req.Name, Tenure: e.req.Tenure})
+			}
+			for _, e := range slices.Backward(queue) {
+				_, _ = e.by.acquire(e.req)
+			}
+			return release(req)
+		}
+	}},
+	{"wakes everybody over a pass", "Pass/a release passes the lock to who has waited longest", releasing(func(s *spoilt, _ lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+		if reply.Passed {
+			s.ledger.wakeAll()
+		}
+	})},
+	{"tells everybody of a pass", "Pass/a release passes the lock to who has waited longest", tellingAll(lockagent.MessagePassed)},
+	{"tells nobody of a pass", "Pass/a release passes the lock to who has waited longest", without(lockagent.MessagePassed)},
+	{"passes later than it releases", "Pass/the tenure begins when the other one ends", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.At += 1000 })},
+	{"passes in another life", "Pass/the tenure begins when the other one ends", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Incarnation += "'" })},
+	{"passes on another clock", "Pass/the tenure begins when the other one ends", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Clock += "'" })},
+	{"names no clock when it passes", "Pass/tokens grow over a pass", func(s *spoilt) {
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) { reply.Clock = "" })(s)
+		telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Clock = "" })(s)
+	}},
+	{"passes with old tokens", "Pass/tokens grow over a pass", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Token = 1 })},
+	{"passes for long", "Pass/the lease is short", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+		if to, ok := s.holder(req.Name); ok && reply.Passed {
+			_, _ = s.renew(lockagent.RenewRequest{Name: req.Name, Tenure: to, Lease: 10 * time.Second})
+		}
+	})},
+	{"passes for less than it should", "Pass/the lease is short", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+		if to, ok := s.holder(req.Name); ok && reply.Passed {
+			_, _ = s.breakLock(req.Name)
+			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Tenure: to, Lease: lockagent.PassLease / 2})
+		}
 	})},
 	{"renews only what was acquired", "Pass/who was passed the lock can renew it", func(s *spoilt) {
 		acquire, renew := s.acquire, s.renew
@@ -53,39 +105,269 @@ var queueDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"refuses a tenure that it passed the lock on to", "Pass/who missed the pass is granted the lock", refusingTheHolder},
-	{"forgets that it passed the lock on", "Pass/a repeated release has the same reply and passes nothing on", func(s *spoilt) {
+	{"refuses a tenure that it passed the lock to", "Pass/who missed the message is granted the lock", refusingTheHolder},
+	{"releases only what was acquired", "Pass/who was passed the lock can release it, and be told too late", func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			if req.Unanswered {
+				return lockagent.ReleaseReply{At: 1}, nil
+			}
+			return release(req)
+		}
+	}},
+	{"tells nobody to stand by", "Pass/the next in the queue stands by", without(lockagent.MessageStandby)},
+	{"has everybody stand by", "Pass/the next in the queue stands by", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+		for _, e := range s.ledger.queue(req.Name) {
+			s.ledger.tellAgent(lockagent.Message{Kind: lockagent.MessageStandby, Name: req.Name, Tenure: e.req.Tenure, Remaining: lockagent.PassLease})
+		}
+	})},
+	{"has the next stand by for long", "Pass/the next in the queue stands by", telling(lockagent.MessageStandby, func(m *lockagent.Message) { m.Remaining++ })},
+	{"passes again at a repeated release", "Pass/a repeated release passes nothing", func(s *spoilt) {
 		release := s.release
 		var released sync.Map
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 			reply, err := release(req)
 			if _, again := released.LoadOrStore(req, true); again {
-				reply.Passed = false
+				reply.Passed = true
 			}
 			return reply, err
 		}
 	}},
-	{"passes over who waits outside of the queue", "Pass/who waits outside of the queue is not passed over", withQueue(func(f *flaws) { f.starves = true })},
-	{"takes the places of one Store for those of several", "Pass/who waits outside of the queue is not passed over, though a Store has two places", withQueue(func(f *flaws) { f.countsTenures = true })},
-	{"takes its own places for those of others", "Pass/places of the releaser's own Store do not count", withQueue(func(f *flaws) { f.placesOfOwn = true })},
-	{"takes the releaser for one who waits", "Pass/subscriptions of the releaser's own do not count", withQueue(func(f *flaws) { f.countsOwn = true })},
-	{"passes on what is broken", "Pass/a break passes nothing on", withQueue(func(f *flaws) { f.onBreak = true })},
-	{"passes on what has run out", "Pass/the end of a lease passes nothing on", withQueue(func(f *flaws) { f.onEnd = true })},
-	{"passes on at a withdrawal", "Pass/the release of another tenure passes nothing on", withQueue(func(f *flaws) { f.onWithdrawal = true })},
-	{"grants everybody what it passes on", "Pass/one tenure at a time has a lock that is passed on", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+	{"passes what is broken", "Pass/a break passes nothing", func(s *spoilt) {
+		breakLock := s.breakLock
+		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
+			reply, err := breakLock(name)
+			if reply.Broken {
+				s.passes(name)
+			}
+			return reply, err
+		}
+	}},
+	{"passes what has run out", "Pass/the end of a lease passes nothing", func(s *spoilt) {
+		inspect := s.inspect
+		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
+			seen, err := inspect(name)
+			if err == nil && !seen.Held {
+				s.passes(name)
+			}
+			return seen, err
+		}
+	}},
+	{"passes at the release of another tenure", "Pass/the release of another tenure passes nothing", func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			if holder, ok := s.holder(req.Name); ok {
+				reply, err := release(lockagent.ReleaseRequest{Name: req.Name, Tenure: holder})
+				reply.Released = holder == req.Tenure
+				return reply, err
+			}
+			return release(req)
+		}
+	}},
+	{"grants everybody what it passes", "Pass/one tenure at a time has a lock that is passed", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Granted = true
 	})},
+	{"has outsiders wait for ever", "Outsiders/outsiders get their turn, and agents the others", func(s *spoilt) {
+		s.ledger.plantOutsider = func(_ lockagent.Name, wake func()) func() {
+			wake()
+			return func() {}
+		}
+	}},
+	{"has outsiders before everybody else", "Outsiders/outsiders get their turn, and agents the others", func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			for _, e := range s.ledger.queue(req.Name) {
+				_, _ = release(lockagent.ReleaseRequest{Name: req.Name, Tenure: e.req.Tenure})
+			}
+			return release(req)
+		}
+	}},
+	{"wakes nobody for the outsiders' turn", "Outsiders/outsiders get their turn, and agents the others", func(s *spoilt) {
+		plant := s.ledger.plantOutsider
+		s.ledger.plantOutsider = func(name lockagent.Name, _ func()) func() { return plant(name, func() {}) }
+	}},
+	{"keeps a lock for outsiders for ever", "Outsiders/outsiders get their turn, and agents the others", func(s *spoilt) {
+		acquire := s.acquire
+		var kept atomic.Bool
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			if err == nil && !reply.Granted && reply.Holder == "" {
+				kept.Store(true)
+			}
+			if kept.Load() {
+				return lockagent.AcquireReply{Remaining: time.Millisecond}, nil
+			}
+			return reply, err
+		}
+	}},
+	{"keeps no lock for outsiders", "Outsiders/the lock is kept from the agents for a moment", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			if err == nil && !reply.Granted && reply.Holder == "" {
+				time.Sleep(reply.Remaining)
+				return acquire(req)
+			}
+			return reply, err
+		}
+	}},
+	{"calls the outsiders' turn a holder", "Outsiders/the lock is kept from the agents for a moment", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		if !reply.Granted && reply.Holder == "" {
+			reply.Holder = "outsiders"
+		}
+	})},
+	{"keeps a lock from everybody", "Outsiders/another program can have the lock meanwhile", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		if reply.Holder == stranger {
+			reply.Holder = ""
+		}
+	})},
+	{"takes who has a place for an outsider", "Outsiders/who has a place is no outsider", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		if reply.Queued && req.Queue {
+			reply.Outsiders += 2
+		}
+	})},
+	{"counts outsiders for everybody", "Outsiders/outsiders are counted", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.Outsiders++
+	})},
+	{"passes to one among outsiders that are none", "Outsiders/who has a place is no outsider", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Outsiders++ })},
+	{"tells nobody of a break", "Listen/an agent is told that its tenure was broken", without(lockagent.MessageBroken)},
+	{"tells when a tenure was broken, wrongly", "Listen/an agent is told that its tenure was broken", telling(lockagent.MessageBroken, func(m *lockagent.Message) { m.At++ })},
+	{"tells only others of a break", "Listen/an agent that broke its own tenure is told too", func(s *spoilt) {
+		breakLock := s.breakLock
+		var breaking atomic.Bool
+		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
+			breaking.Store(true)
+			defer breaking.Store(false)
+			return breakLock(name)
+		}
+		hearing(func(lockagent.Message) bool { return !breaking.Load() })(s)
+	}},
+	{"tells everybody of a break", "Listen/no other agent is told", tellingAll(lockagent.MessageBroken)},
+	{"forgets that an agent listens no more", "Listen/an agent that listens no more is left in peace", func(s *spoilt) {
+		listen := s.listen
+		s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+			listen(agent, hear)
+			return func() {}
+		}
+	}},
 }
 
-// withQueue has a store with a queue that is flawed.
-func withQueue(spoil func(*flaws)) func(*spoilt) {
+// hearing lets only those messages through that may pass.
+func hearing(mayPass func(lockagent.Message) bool) func(*spoilt) {
 	return func(s *spoilt) {
-		spoil(&s.queue.flaws)
-		s.queue.join(s)
+		listen := s.listen
+		s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+			return listen(agent, func(message lockagent.Message) {
+				if mayPass(message) {
+					hear(message)
+				}
+			})
+		}
 	}
 }
 
-// passing spoils what is passed on.
-func passing(change func(*lockagent.Pass)) func(*spoilt) {
-	return withQueue(func(f *flaws) { f.changePass = change })
+func without(kind lockagent.MessageKind) func(*spoilt) {
+	return hearing(func(message lockagent.Message) bool { return message.Kind != kind })
+}
+
+// telling spoils the messages of a kind.
+func telling(kind lockagent.MessageKind, change func(*lockagent.Message)) func(*spoilt) {
+	return func(s *spoilt) {
+		listen := s.listen
+		s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+			return listen(agent, func(message lockagent.Message) {
+				if message.Kind == kind {
+					change(&message)
+				}
+				hear(message)
+			})
+		}
+	}
+}
+
+// tellingAll tells everybody of the messages of a kind.
+func tellingAll(kind lockagent.MessageKind) func(*spoilt) {
+	return func(s *spoilt) {
+		listen := s.listen
+		s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+			cancel := listen(agent, func(message lockagent.Message) {
+				if message.Kind == kind {
+					s.ledger.tellAll(message)
+					return
+				}
+				hear(message)
+			})
+			s.ledger.hearsBy(agent, hear)
+			return cancel
+		}
+	}
+}
+
+// releasing spoils what follows a release.
+func releasing(spoil func(*spoilt, lockagent.ReleaseRequest, *lockagent.ReleaseReply)) func(*spoilt) {
+	return func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			reply, err := release(req)
+			spoil(s, req, &reply)
+			return reply, err
+		}
+	}
+}
+
+// keepingPlaces brings the places back that were lost, before the lock is released.
+func keepingPlaces(s *spoilt) {
+	release := s.release
+	s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+		for _, e := range s.ledger.formerly() {
+			if _, held := s.holder(req.Name); held && e.req.Tenure != req.Tenure {
+				_, _ = e.by.acquire(e.req)
+			}
+		}
+		return release(req)
+	}
+}
+
+// passingToTheDead takes everybody who has listened once for one who listens still.
+func passingToTheDead(s *spoilt) {
+	listen := s.listen
+	s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+		var gone atomic.Bool
+		listen(agent, func(message lockagent.Message) {
+			if !gone.Load() {
+				hear(message)
+			}
+		})
+		return func() { gone.Store(true) }
+	}
+}
+
+// givingUp passes nothing if the first in the queue is dead.
+func givingUp(s *spoilt) {
+	release := s.release
+	s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+		if holder, ok := s.holder(req.Name); ok && holder == req.Tenure && s.ledger.firstIsDead(req.Name) {
+			reply, err := s.breakLock(req.Name)
+			return lockagent.ReleaseReply{Released: reply.Broken, At: reply.At}, err
+		}
+		return release(req)
+	}
+}
+
+// holder is the tenure that has a lock.
+func (s *spoilt) holder(name lockagent.Name) (lockagent.Tenure, bool) {
+	seen, err := s.inspect(name)
+	if err != nil {
+		return lockagent.Tenure{}, false
+	}
+	return lockagent.ParseTenure(seen.Holder)
+}
+
+// passes gives a lock that is free to the first in its queue.
+func (s *spoilt) passes(name lockagent.Name) {
+	if queue := s.ledger.queue(name); len(queue) > 0 {
+		req := queue[0].req
+		req.Queue, req.Lease = false, lockagent.PassLease
+		_, _ = s.acquire(req)
+	}
 }

@@ -28,7 +28,7 @@ var renewClauses = []clause{
 		name: "the lease is not shortened",
 		says: "It never shortens what remains.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			longer := one.wish(theLock, 1)
 			longer.Lease = time.Hour
 			one.get(longer)
@@ -67,12 +67,12 @@ var renewClauses = []clause{
 	},
 	{
 		name: "a release may overtake a renewal",
-		says: "a Release may overtake a Renew, whose reply then does not matter.",
+		says: "A Release may overtake a Renew, whose reply then does not matter.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			for number := uint64(1); number <= 20; number++ {
 				one.acquire(theLock, number)
-				renewed := startRenew(t, one.store, lockagent.RenewRequest{Name: theLock, Tenure: one.tenure(number), Lease: minute})
+				renewed := startRenew(t, one.store, one.renewal(theLock, number, minute))
 				one.release(theLock, number, true)
 				two.acquire(theLock, number) // at once, whatever becomes of the renewal
 				one.answered(renewed.await())
@@ -83,7 +83,7 @@ var renewClauses = []clause{
 	},
 	{
 		name: "many renewals at once each have their own reply",
-		says: "Implementations coalesce renewals; a renewal may be put off for a small part of its lease to find company, and for no more than a tenth of a second.",
+		says: "Implementations gather renewals: a renewal may be put off for a small part of its lease, and for no more than a tenth of a second.",
 		prove: func(t *testing.T, h *Harness) {
 			const locks = 300
 			one, two := h.pair(t)
@@ -104,7 +104,7 @@ var renewClauses = []clause{
 			}
 			var renewed []*call[lockagent.RenewReply]
 			for i := range locks {
-				renewed = append(renewed, startRenew(t, one.store, lockagent.RenewRequest{Name: name(i), Tenure: one.tenure(1), Lease: minute}))
+				renewed = append(renewed, startRenew(t, one.store, one.renewal(name(i), 1, minute)))
 			}
 			for i, c := range renewed {
 				if reply, err := c.await(); err != nil || reply.Held != (i%3 == 0) {

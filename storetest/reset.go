@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,19 +27,30 @@ var resetClauses = []clause{
 		},
 	},
 	{
-		name: "tokens go on above the floor",
-		says: "Floor is a token that has been used already: the range begins above it, even if the store has forgotten.",
+		name: "a reset empties the queue",
+		says: "Break, the end of a lease and a reset pass nothing, and a reset empties the queue.",
 		prove: func(t *testing.T, h *Harness) {
-			const tokens = 1_000_000 // ahead of any clock that counts in microseconds
-			one, two := h.pair(t)
-			wish := one.wish(theLock, 1)
-			wish.Tokens = tokens
-			last := one.get(wish).Token + tokens - 1
+			line := h.line(t, 1)
 			h.reset(t)
-			wish = two.wish(theLock, 1)
-			wish.Floor = last
-			if reply := two.get(wish); reply.Token <= last {
-				t.Errorf("token %d, floor %d", reply.Token, last)
+			line.one.acquire(theLock, 2)
+			if released := line.one.release(theLock, 2, true); released.Passed {
+				t.Errorf("%+v: passed to a tenure that waited before the reset", released)
+			}
+		},
+	},
+	{
+		name: "tokens go on above the floor",
+		says: "The tenure begins above it, even if the store has forgotten.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			req := one.ending(theLock, 1)
+			req.Last = one.acquire(theLock, 1).Token + farAhead
+			one.end(req, true)
+			h.reset(t)
+			wish := two.wish(theLock, 1)
+			wish.Floor = req.Last
+			if reply := two.get(wish); reply.Token <= req.Last {
+				t.Errorf("token %d, floor %d", reply.Token, req.Last)
 			}
 		},
 	},
@@ -80,7 +93,7 @@ var resetClauses = []clause{
 					if !ok {
 						return
 					}
-					if reset.From != before || reset.To != after || reset.Reason == "" || reset.After <= 0 || reset.Before < reset.After {
+					if reset.From != before || reset.To != after || reset.Reason == "" || reset.After <= 0 || reset.Before <= 0 {
 						t.Errorf("told %+v; want from %q to %q, with a reason, and between when and when", reset, before, after)
 					}
 				}
@@ -88,10 +101,29 @@ var resetClauses = []clause{
 		},
 	},
 	{
+		name: "calls made by a function that is told are answered",
+		says: "A store holds no mutex while it calls done, wake, hear or what OnReset was given: the agent goes on from there, and may call the store again before it returns.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.agent(t)
+			one.incarnation(1)
+			first := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
+				var once sync.Once
+				t.Cleanup(one.store.OnReset(func(lockagent.Reset) {
+					once.Do(func() { one.store.Inspect(context.Background(), theLock, done) })
+				}))
+				h.reset(t)
+				one.incarnation(2)
+			})
+			if seen, err := first.await(); err != nil || seen.Held {
+				t.Errorf("Inspect = %+v, %v; want the lock free", seen, err)
+			}
+		},
+	},
+	{
 		name: "a function that was cancelled is told nothing",
 		says: "OnReset has f called when the store is found to be another incarnation than before",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			cancelled := make(chan lockagent.Reset, 1)
 			cancel := one.store.OnReset(func(reset lockagent.Reset) { cancelled <- reset })
 			told := one.onReset()
@@ -109,6 +141,7 @@ var resetClauses = []clause{
 	},
 }
 
+// reset skips the rest of a case if the data cannot disappear.
 func (h *Harness) reset(t *testing.T) {
 	t.Helper()
 	if h.Reset == nil {

@@ -13,22 +13,23 @@ type spoilt struct {
 	acquire   func(lockagent.AcquireRequest) (lockagent.AcquireReply, error)
 	renew     func(lockagent.RenewRequest) (lockagent.RenewReply, error)
 	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
-	breakLock func(lockagent.Name) (bool, error)
+	breakLock func(lockagent.Name) (lockagent.BreakReply, error)
 	inspect   func(lockagent.Name) (lockagent.Inspection, error)
-	subscribe func(lockagent.Name, func(*lockagent.Pass)) func()
+	subscribe func(lockagent.Name, func()) func()
+	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
 	onReset   func(func(lockagent.Reset)) func()
 	close     func() error
 
 	answers      atomic.Int32 // how many times done is called
 	obeysContext bool
 
-	queue *badQueue // of all stores of a harness, for those defects that make use of it
+	ledger *ledger // of all stores of a harness
 }
 
 var _ lockagent.Store = (*spoilt)(nil)
 
 // newSpoilt returns a store that is not spoilt yet.
-func newSpoilt(sound lockagent.Store) *spoilt {
+func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 	ctx := context.Background()
 	s := &spoilt{
 		acquire: func(req lockagent.AcquireRequest) (reply lockagent.AcquireReply, err error) {
@@ -43,19 +44,21 @@ func newSpoilt(sound lockagent.Store) *spoilt {
 			sound.Release(ctx, req, func(r lockagent.ReleaseReply, e error) { reply, err = r, e })
 			return reply, err
 		},
-		breakLock: func(name lockagent.Name) (broken bool, err error) {
-			sound.Break(ctx, name, func(r lockagent.BreakReply, e error) { broken, err = r.Broken, e })
-			return broken, err
+		breakLock: func(name lockagent.Name) (reply lockagent.BreakReply, err error) {
+			sound.Break(ctx, name, func(r lockagent.BreakReply, e error) { reply, err = r, e })
+			return reply, err
 		},
 		inspect: func(name lockagent.Name) (seen lockagent.Inspection, err error) {
 			sound.Inspect(ctx, name, func(i lockagent.Inspection, e error) { seen, err = i, e })
 			return seen, err
 		},
 		subscribe: sound.Subscribe,
+		listen:    sound.Listen,
 		onReset:   sound.OnReset,
 		close:     sound.Close,
 	}
 	s.answers.Store(1)
+	l.join(s)
 	return s
 }
 
@@ -75,8 +78,8 @@ func (s *spoilt) Release(ctx context.Context, req lockagent.ReleaseRequest, done
 }
 
 func (s *spoilt) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
-	broken, err := s.breakLock(name)
-	answerSpoilt(s, ctx, done, lockagent.BreakReply{Broken: broken}, err)
+	reply, err := s.breakLock(name)
+	answerSpoilt(s, ctx, done, reply, err)
 }
 
 func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
@@ -94,8 +97,12 @@ func answerSpoilt[R any](s *spoilt, ctx context.Context, done func(R, error), re
 	}
 }
 
-func (s *spoilt) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) func() {
+func (s *spoilt) Subscribe(name lockagent.Name, wake func()) func() {
 	return s.subscribe(name, wake)
+}
+
+func (s *spoilt) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+	return s.listen(agent, hear)
 }
 func (s *spoilt) OnReset(f func(lockagent.Reset)) func() { return s.onReset(f) }
 func (s *spoilt) Close() error                           { return s.close() }

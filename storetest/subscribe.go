@@ -15,7 +15,7 @@ const rounds = 3
 var subscribeClauses = []clause{
 	{
 		name: "wake is called once the subscription stands",
-		says: "once the subscription stands, at every release",
+		says: "once the subscription stands, at every release that frees the lock",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.subscribe(theLock)
@@ -26,7 +26,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a release wakes",
-		says: "Release ends a tenure and wakes the agents that wait.",
+		says: "Release ends a tenure and passes the lock on or wakes the waiters.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			subs := []*Subscription{one.subscribe(theLock), two.subscribe(theLock), two.subscribe(theLock)}
@@ -43,7 +43,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a break wakes",
-		says: "Break frees a lock, whoever has it, and wakes the agents that wait.",
+		says: "Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose tenure it was.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			subs := []*Subscription{one.subscribe(theLock), two.subscribe(theLock)}
@@ -121,7 +121,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a subscription can be taken up again",
-		says: "once the subscription stands, at every release",
+		says: "once the subscription stands, at every release that frees the lock",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			for number := uint64(1); number <= rounds; number++ {
@@ -135,14 +135,14 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "calls made by wake are answered",
-		says: "wake must not block.",
+		says: "A store holds no mutex while it calls done, wake, hear or what OnReset was given: the agent goes on from there, and may call the store again before it returns.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
 				tried := false // the wake-ups of one subscription may come at once, on other goroutines
 				turn := make(chan struct{}, 1)
 				turn <- struct{}{}
-				cancel := two.store.Subscribe(theLock, func(*lockagent.Pass) {
+				cancel := two.store.Subscribe(theLock, func() {
 					<-turn
 					mine := !tried
 					tried = true
@@ -164,7 +164,7 @@ var subscribeClauses = []clause{
 		says: "Others is how many other agents were woken, at least, or -1 if the store cannot tell: then the agent yields as if there were some.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			three := newParty(t, h.open(t))
+			three := h.agent(t)
 			number := uint64(0)
 			others := func() int {
 				t.Helper()
@@ -198,9 +198,7 @@ var subscribeClauses = []clause{
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			closed, standing := two.subscribe(theLock), one.subscribe(theLock)
-			if err := two.store.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
+			two.close()
 			before := closed.Count()
 			for number := uint64(1); number <= rounds; number++ {
 				one.acquire(theLock, number)
@@ -218,17 +216,4 @@ var subscribeClauses = []clause{
 			})
 		},
 	},
-}
-
-// eventually tries until reached reports true. Each try talks to the store, which
-// is what gives it time.
-func eventually(t *testing.T, state string, reached func() bool) {
-	t.Helper()
-	const tries = 5000
-	for range tries {
-		if reached() {
-			return
-		}
-	}
-	t.Fatalf("tried %d times until %s", tries, state)
 }

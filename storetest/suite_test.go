@@ -108,15 +108,26 @@ func TestSoundStorePasses(t *testing.T) {
 	RunInBubble(t, defect{spoil: func(*spoilt) {}}.harness)
 }
 
-// So is the queue.
-func TestSoundQueuePasses(t *testing.T) {
-	RunInBubble(t, defect{spoil: withQueue(func(*flaws) {})}.harness)
+// A store may repeat messages, and tell at any time that some were missed.
+func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
+	RunInBubble(t, defect{spoil: func(s *spoilt) {
+		listen := s.listen
+		s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+			missed := lockagent.Message{Kind: lockagent.MessagesMissed}
+			hear(missed)
+			return listen(agent, func(message lockagent.Message) {
+				hear(missed)
+				hear(message)
+				hear(message)
+			})
+		}
+	}}.harness)
 }
 
 // A store that has no queue need not have one.
 func TestStoreWithoutAQueuePasses(t *testing.T) {
 	RunInBubble(t, defect{spoil: func(s *spoilt) {
-		s.queue.none = true
+		s.ledger.noQueue = true
 		asking(func(req *lockagent.AcquireRequest) { req.Queue = false })(s)
 	}}.harness)
 }
@@ -126,22 +137,24 @@ func allDefects() []defect { return slices.Concat(defects, queueDefects) }
 // harness is that of a store in memory, spoilt.
 func (d defect) harness(*testing.T) *Harness {
 	store := memstore.New()
-	queue := &badQueue{}
+	l := newLedger()
+	l.plantOutsider = store.PlantOutsider
 	spoil := func(sound lockagent.Store) lockagent.Store {
-		s := newSpoilt(sound)
-		s.queue = queue
+		s := newSpoilt(sound, l)
 		d.spoil(s)
 		return s
 	}
 	one := spoil(store)
 	return &Harness{
-		NoQueue: queue.none,
+		NoQueue: l.noQueue,
 		Store:   one,
 		Open:    func(testing.TB) lockagent.Store { return spoil(store.Share()) },
 		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},
-		PlantValue: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
-		Reset:      func(testing.TB) { store.Reset() },
+		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
+		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
+		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(l.plantOutsider(name, wake)) },
+		Reset:            func(testing.TB) { store.Reset() },
 	}
 }

@@ -10,58 +10,90 @@ import (
 
 var tenureClauses = []clause{
 	{
-		name: "a tenure that was released before is withdrawn",
-		says: "Released before it was acquired, the tenure is withdrawn: an Acquire that arrives later has no effect.",
+		name: "a late call of a tenure that was withdrawn has no effect",
+		says: "If the request says that an Acquire is unanswered, the tenure is withdrawn as well: that Acquire has no effect if it arrives within a minute.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			one.release(theLock, 1, false)
+			one.withdraws(theLock, 1)
+			one.withdrawn(theLock, 1)
+			one.sees(theLock, "")
+			two.acquire(theLock, 1)
+			one.withdrawn(theLock, 1)
+			two.sees(theLock, two.tenure(1).String())
+		},
+	},
+	{
+		name: "a late call of a tenure that has been over is refused",
+		says: "The error is [ErrWithdrawn] if the tenure was withdrawn before, which only a call that arrives late can meet.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.agent(t)
+			one.acquire(theLock, 1)
+			one.breaks(theLock, true)
+			one.withdraws(theLock, 1)
+			one.withdrawn(theLock, 1)
+			one.sees(theLock, "")
+		},
+	},
+	{
+		name: "a late call of a tenure that was released is refused",
+		says: "If the request says that an Acquire is unanswered, the tenure is withdrawn as well",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.acquire(theLock, 1)
+			req := one.ending(theLock, 1)
+			req.Unanswered = true
+			one.end(req, true)
 			one.withdrawn(theLock, 1)
 			one.sees(theLock, "")
 			two.acquire(theLock, 1)
 		},
 	},
 	{
-		name: "a tenure that is over is not granted again",
-		says: "The reply is an ErrWithdrawn if the tenure was released before, which only a call that arrives late can meet.",
+		name: "only that tenure is withdrawn",
+		says: "A tenure is an agent and a number that is used once.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
-			one.acquire(theLock, 1)
-			one.release(theLock, 1, true)
-			one.withdrawn(theLock, 1)
-			one.sees(theLock, "")
+			one, two := h.pair(t)
+			one.withdraws(theLock, 5)
+			for _, number := range []uint64{4, 6, 50} {
+				one.acquire(theLock, number)
+				one.release(theLock, number, true)
+			}
+			two.acquire(theLock, 5)
+			one.acquire("orders/43", 5)
+			one.withdrawn(theLock, 5)
 		},
 	},
 	{
-		name: "an older tenure is not granted after a later one",
-		says: "the numbers that an agent uses for one lock only grow.",
+		name: "several tenures are withdrawn",
+		says: "that Acquire has no effect if it arrives within a minute.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
-			one.acquire(theLock, 5)
-			one.release(theLock, 5, true)
-			one.withdrawn(theLock, 4)
-			one.withdrawn(theLock, 1)
-			one.sees(theLock, "")
-			one.acquire(theLock, 6)
+			one := h.agent(t)
+			for _, number := range []uint64{1, 3, 2} {
+				one.withdraws(theLock, number)
+			}
+			for _, number := range []uint64{1, 2, 3} {
+				one.withdrawn(theLock, number)
+			}
+			one.acquire(theLock, 4)
 		},
 	},
 	{
-		name: "a withdrawn tenure stays withdrawn when an older one ends",
-		says: "Released before it was acquired, the tenure is withdrawn: an Acquire that arrives later has no effect.",
+		name: "a tenure of which every call was answered is not withdrawn",
+		says: "Unanswered says that an Acquire of the tenure was not answered, and may arrive yet.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one, two := h.pair(t)
 			one.acquire(theLock, 1)
-			one.release(theLock, 2, false)
+			two.refused(theLock, 1, one.tenure(1).String())
+			two.release(theLock, 1, false)
 			one.release(theLock, 1, true)
-			one.withdrawn(theLock, 2)
-			one.withdrawn(theLock, 1)
-			one.sees(theLock, "")
+			two.acquire(theLock, 1) // nothing is remembered of it
 		},
 	},
 	{
 		name: "the tenures of an agent exclude each other",
-		says: "Each tenure has an identity that is used once",
+		says: "A tenure is an agent and a number that is used once.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			one.acquire(theLock, 2)
 			one.refused(theLock, 3, one.tenure(2).String())
 			one.refused(theLock, 1, one.tenure(2).String())
@@ -74,9 +106,8 @@ var tenureClauses = []clause{
 		says: "Tenure identifies one agent's time with a lock in the store.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			one.acquire(theLock, 9)
-			one.release(theLock, 9, true)
 			two.acquire(theLock, 1)
+			one.refused(theLock, 1, two.tenure(1).String())
 			one.release(theLock, 1, false)
 			two.sees(theLock, two.tenure(1).String())
 		},
@@ -85,32 +116,33 @@ var tenureClauses = []clause{
 		name: "the numbers of one lock mean nothing for another",
 		says: "Tenure identifies one agent's time with a lock in the store.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
-			one.acquire(theLock, 9)
-			one.release(theLock, 9, true)
+			one := h.agent(t)
+			one.acquire(theLock, 1)
 			one.acquire("orders/43", 1)
+			one.release(theLock, 1, true)
+			one.sees("orders/43", one.tenure(1).String())
 		},
 	},
 	{
 		name: "great numbers are told apart",
-		says: "at least 1, at most 2^63-1; grows with each tenure of an agent on a lock",
+		says: "MaxTenure is the greatest number of a [Tenure]: Lua counts up to it without a gap.",
 		prove: func(t *testing.T, h *Harness) {
-			const greatest = 1<<63 - 1
-			one, _ := h.pair(t)
-			one.acquire(theLock, greatest-1)
-			one.release(theLock, greatest-1, true)
-			one.withdrawn(theLock, greatest-2)
+			const greatest = lockagent.MaxTenure
+			one := h.agent(t)
+			one.withdraws(theLock, greatest-1)
 			one.acquire(theLock, greatest)
 			one.sees(theLock, one.tenure(greatest).String())
+			one.refused(theLock, greatest-2, one.tenure(greatest).String())
+			one.release(theLock, greatest-2, false)
 			one.release(theLock, greatest, true)
-			one.withdrawn(theLock, greatest)
+			one.withdrawn(theLock, greatest-1)
 		},
 	},
 	{
 		name: "late calls leave a later tenure of the agent alone",
 		says: "A repeated or late call can therefore never touch another tenure than its own.",
 		prove: func(t *testing.T, h *Harness) {
-			one, _ := h.pair(t)
+			one := h.agent(t)
 			one.acquire(theLock, 1)
 			one.release(theLock, 1, true)
 			one.acquire(theLock, 2)
@@ -136,7 +168,7 @@ var tenureClauses = []clause{
 	},
 }
 
-// withdrawn acquires and expects to hear that the tenure was released before.
+// withdrawn acquires and expects to hear that the tenure was withdrawn before.
 func (p *party) withdrawn(name lockagent.Name, number uint64) {
 	p.t.Helper()
 	if reply, err := p.try(p.wish(name, number)); !errors.Is(err, lockagent.ErrWithdrawn) || reply.Granted {
@@ -144,12 +176,16 @@ func (p *party) withdrawn(name lockagent.Name, number uint64) {
 	}
 }
 
-// lateCalls makes all calls again that there were for a tenure which was released.
+// lateCalls makes all calls again that there were for a tenure which was released, while
+// another one has the lock.
 func (p *party) lateCalls(name lockagent.Name, number uint64) {
 	p.t.Helper()
-	p.withdrawn(name, number)
+	holder := p.inspect(name).Holder
+	p.refused(name, number, holder)
 	if reply := p.renew(name, number, time.Hour); reply.Held {
 		p.t.Errorf("Renew(%s) = %+v; want Held false", p.tenure(number), reply)
 	}
-	p.release(name, number, true) // the reply of the first release
+	p.release(name, number, false)
+	p.withdraws(name, number)
+	p.sees(name, holder)
 }

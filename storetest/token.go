@@ -4,9 +4,14 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
+
+// farAhead is how far a token can be ahead of a clock that counts in microseconds: what
+// was given out before the clock was set back by an hour.
+const farAhead lockagent.Token = 3_600_000_000
 
 var tokenClauses = []clause{
 	{
@@ -31,55 +36,86 @@ var tokenClauses = []clause{
 		},
 	},
 	{
-		name: "a range is not used again",
-		says: "Token is the first token of the range; the request's Tokens follow each other without a gap.",
+		name: "tokens are times",
+		says: "A tenure that begins at time T of the store's clock has the tokens from T on: its k-th hold has the token T + k - 1.",
 		prove: func(t *testing.T, h *Harness) {
-			const tokens = 1_000_000 // ahead of any clock that counts in microseconds
+			one := h.agent(t)
+			for number := uint64(1); number <= 3; number++ {
+				reply := one.acquire(theLock, number)
+				if off := lockagent.StoreTime(reply.Token).Sub(reply.At); off < -moment || off > moment {
+					t.Errorf("token %d is %v off the time %d", reply.Token, off, reply.At)
+				}
+				one.release(theLock, number, true)
+			}
+		},
+	},
+	{
+		name: "a tenure that is granted again begins again",
+		says: "T is greater than every token that the lock had before.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.agent(t)
+			first, again := one.acquire(theLock, 1), one.acquire(theLock, 1)
+			if again.Token <= first.Token {
+				t.Errorf("token %d after %d", again.Token, first.Token)
+			}
+		},
+	},
+	{
+		name: "tokens grow over a release, which tells the last",
+		says: "Last is the token of the tenure's last hold, or 0 if it had none. Later tenures begin above it.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			req := one.ending(theLock, 1)
+			req.Last = one.acquire(theLock, 1).Token + farAhead
+			released := one.end(req, true)
+			second := two.acquire(theLock, 1)
+			if second.Token <= req.Last || second.At < released.At {
+				t.Errorf("token %d at %d after a release at %d that told %d", second.Token, second.At, released.At, req.Last)
+			}
+			two.release(theLock, 1, true)
+			if third := one.acquire(theLock, 2); third.Token <= second.Token {
+				t.Errorf("token %d after %d, which was not told", third.Token, second.Token)
+			}
+		},
+	},
+	{
+		name: "tokens grow over the end of a lease",
+		says: "T is greater than every token that the lock had before.",
+		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			wish := one.wish(theLock, 1)
-			wish.Tokens = tokens
+			wish.Lease = brief
 			first := one.get(wish)
-			one.release(theLock, 1, true)
-			if second := two.acquire(theLock, 1); second.Token < first.Token+tokens {
-				t.Errorf("token %d after the %d that begin with %d", second.Token, tokens, first.Token)
+			if !AwaitFree(t, two.store, theLock) {
+				return
+			}
+			// It may have had a hold in each microsecond of its lease.
+			second := two.acquire(theLock, 1)
+			if least := first.Token + lockagent.Token((brief-moment)/time.Microsecond); second.Token < least {
+				t.Errorf("token %d after %d and a lease of %v", second.Token, first.Token, brief)
 			}
 		},
 	},
 	{
-		name: "a tenure that is granted again has a new range",
-		says: "Tokens is how many tokens the tenure needs, one for each hold inside it.",
-		prove: func(t *testing.T, h *Harness) {
-			const tokens = 1000
-			one, _ := h.pair(t)
-			wish := one.wish(theLock, 1)
-			wish.Tokens = tokens
-			first, again := one.get(wish), one.get(wish)
-			if again.Token < first.Token+tokens {
-				t.Errorf("token %d after the %d that begin with %d", again.Token, tokens, first.Token)
-			}
-		},
-	},
-	{
-		name: "a range begins above the floor",
-		says: "Floor is a token that has been used already: the range begins above it, even if the store has forgotten.",
+		name: "tokens begin above the floor",
+		says: "The tenure begins above it, even if the store has forgotten.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			wish := one.wish(theLock, 1)
-			wish.Floor = one.acquire("another", 1).Token + 3_600_000_000 // as after an hour, for a clock in microseconds
+			wish.Floor = one.acquire("another", 1).Token + farAhead
 			first := one.get(wish)
 			if first.Token <= wish.Floor {
 				t.Errorf("token %d, floor %d", first.Token, wish.Floor)
 			}
-			one.release(theLock, 1, true)
-			second := two.acquire(theLock, 1)
-			if second.Token <= first.Token {
-				t.Errorf("token %d after %d", second.Token, first.Token)
-			}
-			two.release(theLock, 1, true)
-			wish = two.wish(theLock, 2)
+			over := one.release(theLock, 1, true)
+			wish = two.wish(theLock, 1)
 			wish.Floor = 1
-			if third := two.get(wish); third.Token <= second.Token {
-				t.Errorf("token %d after %d, with a floor below", third.Token, second.Token)
+			second := two.get(wish)
+			if second.Token <= first.Token {
+				t.Errorf("token %d after %d, with a floor below", second.Token, first.Token)
+			}
+			if first.At > over.At || over.At > second.At {
+				t.Errorf("times go back: acquired %d, released %d, acquired %d", first.At, over.At, second.At)
 			}
 		},
 	},
@@ -93,20 +129,32 @@ var tokenClauses = []clause{
 				wish.Floor = floor
 				one.refusedOption(wish)
 			}
-			wish.Floor = lockagent.MaxToken - 5
-			wish.Tokens = 6
-			one.refusedOption(wish)
 			one.sees(theLock, "")
-
-			wish.Tokens = 5
-			if reply := one.get(wish); reply.Token != lockagent.MaxToken-4 {
-				t.Errorf("token %d, floor %d", reply.Token, wish.Floor)
+			wish.Floor = lockagent.MaxToken - 1
+			if reply, err := one.try(wish); reply.Token > lockagent.MaxToken || reply.Granted == lockagent.Definite(err) {
+				t.Errorf("Acquire = %+v, %v; want the greatest token or a definite error", reply, err)
 			}
-			one.release(theLock, 1, true)
-			if reply, err := two.try(two.wish(theLock, 1)); reply.Granted || !lockagent.Definite(err) {
-				t.Errorf("Acquire = %+v, %v, with no token left; want a definite error", reply, err)
+			two.acquire("another", 1) // one wrong floor does not use up the tokens of all
+		},
+	},
+	{
+		name: "clocks are named",
+		says: "The difference of two StoreTimes is the time that has passed only if their Clocks are the same",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.acquire(theLock, 1)
+			first := two.refused(theLock, 1, one.tenure(1).String())
+			if second := two.refused(theLock, 1, one.tenure(1).String()); second.Clock != first.Clock || first.Clock == "" {
+				t.Errorf("clock %q, and then %q; want one name", first.Clock, second.Clock)
 			}
-			two.sees(theLock, "")
+			req := one.ending(theLock, 1)
+			req.Last = lockagent.Token(first.At) + farAhead
+			one.end(req, true)
+			one.acquire(theLock, 2)
+			third := two.refused(theLock, 1, one.tenure(2).String())
+			if passed := third.At.Sub(first.At); third.Clock == first.Clock && passed > Patience {
+				t.Errorf("%v passed on clock %q", passed, first.Clock)
+			}
 		},
 	},
 }

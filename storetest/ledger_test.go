@@ -1,0 +1,181 @@
+package storetest
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lockagent/lockagent"
+)
+
+// ledger knows what the spoilt stores of one harness have answered and told about queues,
+// so that a defect can make something of it. It changes nothing by itself.
+type ledger struct {
+	noQueue       bool                                // what the harness says
+	plantOutsider func(lockagent.Name, func()) func() // what it does
+	exhausted     atomic.Bool                         // for defects
+	token         atomic.Uint64
+
+	mu     sync.Mutex
+	places []entry // in their order
+	lost   []entry // places that were lost
+	wakes  []*func()
+	hears  map[lockagent.AgentID]func(lockagent.Message)
+	dead   map[lockagent.AgentID]bool // that listened once
+}
+
+func newLedger() *ledger {
+	return &ledger{hears: make(map[lockagent.AgentID]func(lockagent.Message)), dead: make(map[lockagent.AgentID]bool)}
+}
+
+// entry is a place in a queue, by the request for it.
+type entry struct {
+	req lockagent.AcquireRequest
+	by  *spoilt
+}
+
+// join has the ledger know what becomes of a store.
+func (l *ledger) join(s *spoilt) {
+	acquire, release, subscribe, listen, onReset, closeStore := s.acquire, s.release, s.subscribe, s.listen, s.onReset, s.close
+	var agents []lockagent.AgentID
+	s.ledger = l
+	s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+		reply, err := acquire(req)
+		switch {
+		case reply.Granted:
+			l.loses(req.Name, req.Tenure)
+		case reply.Queued && req.Queue:
+			l.gets(entry{req, s})
+		}
+		return reply, err
+	}
+	s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+		reply, err := release(req)
+		l.loses(req.Name, req.Tenure)
+		return reply, err
+	}
+	s.subscribe = func(name lockagent.Name, wake func()) func() {
+		cancel := subscribe(name, wake)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.wakes = append(l.wakes, &wake)
+		return func() {
+			cancel()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.wakes = slices.DeleteFunc(l.wakes, func(other *func()) bool { return other == &wake })
+		}
+	}
+	s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+		cancel := listen(agent, func(message lockagent.Message) {
+			if message.Kind == lockagent.MessagePassed {
+				l.loses(message.Name, message.Tenure)
+			}
+			hear(message)
+		})
+		agents = append(agents, agent)
+		l.hearsBy(agent, hear)
+		return func() {
+			cancel()
+			l.dies(agent)
+		}
+	}
+	s.close = func() error {
+		l.dies(agents...)
+		return closeStore()
+	}
+	onReset(func(lockagent.Reset) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lost = append(l.lost, l.places...)
+		l.places = nil
+	})
+}
+
+func (l *ledger) hearsBy(agent lockagent.AgentID, hear func(lockagent.Message)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hears[agent] = hear
+}
+
+func (l *ledger) gets(e entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.ContainsFunc(l.places, func(o entry) bool { return o.req.Name == e.req.Name && o.req.Tenure == e.req.Tenure }) {
+		l.places = append(l.places, e)
+	}
+}
+
+func (l *ledger) loses(name lockagent.Name, tenure lockagent.Tenure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.places, func(e entry) bool { return e.req.Name == name && e.req.Tenure == tenure })
+	if i >= 0 {
+		l.lost = append(l.lost, l.places[i])
+		l.places = slices.Delete(l.places, i, i+1)
+	}
+}
+
+func (l *ledger) dies(agents ...lockagent.AgentID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, agent := range agents {
+		l.dead[agent] = true
+	}
+}
+
+// queue returns the places in the queue of a lock.
+func (l *ledger) queue(name lockagent.Name) []entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.places), func(e entry) bool { return e.req.Name != name })
+}
+
+// formerly returns the places that were lost, and forgets them.
+func (l *ledger) formerly() []entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lost := l.lost
+	l.lost = nil
+	return lost
+}
+
+// firstIsDead reports whether who has the first place in the queue of a lock does not
+// listen.
+func (l *ledger) firstIsDead(name lockagent.Name) bool {
+	queue := l.queue(name)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(queue) > 0 && l.dead[queue[0].req.Tenure.Agent]
+}
+
+// wakeAll wakes every subscriber of any lock.
+func (l *ledger) wakeAll() {
+	l.mu.Lock()
+	wakes := slices.Clone(l.wakes)
+	l.mu.Unlock()
+	for _, wake := range wakes {
+		(*wake)()
+	}
+}
+
+// tellAll tells every agent that has ever listened.
+func (l *ledger) tellAll(message lockagent.Message) {
+	l.mu.Lock()
+	hears := maps.Clone(l.hears)
+	l.mu.Unlock()
+	for _, hear := range hears {
+		hear(message)
+	}
+}
+
+// tellAgent tells the agent of a message's tenure.
+func (l *ledger) tellAgent(message lockagent.Message) {
+	l.mu.Lock()
+	hear := l.hears[message.Tenure.Agent]
+	l.mu.Unlock()
+	if hear != nil {
+		hear(message)
+	}
+}

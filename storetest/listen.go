@@ -1,0 +1,108 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Which messages there are about a queue is in the chapters about that.
+var listenClauses = []clause{
+	{
+		name: "an agent is told when it is listened for",
+		says: "Whenever the agent begins to be listened for, also for the first time and after an interruption, hear is given a message of kind [MessagesMissed].",
+		prove: func(t *testing.T, h *Harness) {
+			h.agents(t, 3) // which waits for that
+		},
+	},
+	{
+		name: "an agent is told that its tenure was broken",
+		says: "MessageBroken: the tenure was broken. At.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			for number := uint64(1); number <= rounds; number++ {
+				begun := one.acquire(theLock, number).At
+				reply, err := startBreak(t, two.store, theLock).await()
+				if err != nil || !reply.Broken {
+					t.Fatalf("Break = %+v, %v", reply, err)
+				}
+				if told := one.hears(lockagent.MessageBroken, number); told.At < begun || told.At != reply.At {
+					t.Errorf("told %+v after a tenure that began at %d and was broken at %d", told, begun, reply.At)
+				}
+			}
+		},
+	},
+	{
+		name: "an agent that broke its own tenure is told too",
+		says: "Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose tenure it was.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.agent(t)
+			one.acquire(theLock, 1)
+			one.breaks(theLock, true)
+			one.hears(lockagent.MessageBroken, 1)
+		},
+	},
+	{
+		name: "no other agent is told",
+		says: "Listen has hear called with the messages to an agent.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			two.acquire("another", 1)
+			one.acquire(theLock, 1)
+			two.breaks(theLock, true)
+			one.hears(lockagent.MessageBroken, 1)
+			two.breaks("another", true)
+			two.messages.Await(lockagent.MessageBroken, "another", two.tenure(1))
+			for _, told := range two.messages.all() {
+				if told.Name == theLock {
+					t.Errorf("told %+v", told)
+				}
+			}
+		},
+	},
+	{
+		name: "calls made by hear are answered",
+		says: "A store holds no mutex while it calls done, wake, hear or what OnReset was given: the agent goes on from there, and may call the store again before it returns.",
+		prove: func(t *testing.T, h *Harness) {
+			store := h.Open(t)
+			t.Cleanup(func() { _ = store.Close() })
+			two := &party{t: t, store: store, id: lockagent.NewAgentID()}
+			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
+				var once, listened sync.Once // messages may be repeated
+				stands := make(chan struct{})
+				t.Cleanup(store.Listen(two.id, func(message lockagent.Message) {
+					listened.Do(func() { close(stands) })
+					if message.Kind == lockagent.MessageBroken {
+						once.Do(func() { store.Acquire(context.Background(), two.wish(theLock, 2), done) })
+					}
+				}))
+				<-stands
+				two.acquire(theLock, 1)
+				h.agent(t).breaks(theLock, true)
+			})
+			if reply, err := first.await(); err != nil || !reply.Granted {
+				t.Errorf("Acquire = %+v, %v; want it granted", reply, err)
+			}
+		},
+	},
+	{
+		name: "an agent that listens no more is left in peace",
+		says: "After cancel has returned, hear may still be called once.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.messages.Cancel()
+			for number := uint64(1); number <= rounds; number++ {
+				one.acquire(theLock, number)
+				two.breaks(theLock, true)
+				two.acquire(theLock, number)
+				two.breaks(theLock, true)
+				two.hears(lockagent.MessageBroken, number)
+			}
+			if told := one.messages.Count(lockagent.MessageBroken); told > 1 {
+				t.Errorf("told %d times after cancel had returned", told)
+			}
+		},
+	},
+}
