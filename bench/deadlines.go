@@ -37,8 +37,8 @@ func (s *series) deadlines(without, with float64, timeout time.Duration) {
 	s.add("d-x", (1/with-timeout.Seconds())*without)
 }
 
-// timeouts is how long it takes to make and cancel a context with a deadline, when so many
-// goroutines do nothing else: the time that passes, by how many contexts they all make.
+// timeouts is how long it takes to make and cancel a context with a deadline. So many
+// goroutines do nothing else: the time that passes is divided by the contexts of all.
 func timeouts(ctx context.Context, goroutines int, window time.Duration) time.Duration {
 	collect()
 	var made atomic.Int64

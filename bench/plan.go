@@ -39,7 +39,7 @@ var fullPlan = plan{
 	Window: 300 * time.Millisecond, PeerRounds: 3, OurRounds: 7,
 	OneWindow: 1200 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 3 * time.Second, SharedRounds: 3, InsideRounds: 2,
 	HandOffs: 60, PollerHandOffs: 25,
-	Pairs:   4096,
+	Pairs:   3072,
 	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 30 * time.Second, PeersKeptFor: 20 * time.Second,
 	Names: 1_000_000, Settle: 30 * time.Second,
 }
