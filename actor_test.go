@@ -132,11 +132,11 @@ func live(t *testing.T, alpha, beta *agent) {
 
 	// Alice has to let go of it as often as she took it. Then it goes to bob, from
 	// hand to hand, without the store.
-	must(t, second.Unlock(ctx))
+	must(t, second.Release(ctx))
 	if !first.Held() || second.Held() {
 		t.Error("the first grant is over, or the second is not")
 	}
-	must(t, first.Unlock(ctx))
+	must(t, first.Release(ctx))
 	if !errors.Is(first.Cause(), lockagent.ErrReleased) {
 		t.Errorf("alice's hold ended because of %v", first.Cause())
 	}
@@ -144,7 +144,7 @@ func live(t *testing.T, alpha, beta *agent) {
 
 	// Nobody else waits at alpha, so bob's release gives it back to the store, which
 	// wakes beta.
-	must(t, bob.Unlock(ctx))
+	must(t, bob.Release(ctx))
 	carol := receive(t, carols)
 
 	// An operator breaks the lock. Carol is told at once, and when she releases it
@@ -152,8 +152,8 @@ func live(t *testing.T, alpha, beta *agent) {
 	if held, err := beta.Lock(theLock).ForceUnlock(ctx); err != nil || !held {
 		t.Fatalf("ForceUnlock: %t, %v", held, err)
 	}
-	<-carol.Lost()
-	if lost, ok := errors.AsType[*lockagent.LostError](carol.Unlock(ctx)); !ok || lost.Reason != lockagent.LostBroken {
+	<-carol.Done()
+	if lost, ok := errors.AsType[*lockagent.LostError](carol.Release(ctx)); !ok || lost.Reason != lockagent.LostBroken {
 		t.Errorf("carol's release: %v", lost)
 	}
 	beta.journal.await(t, "returned")
@@ -191,7 +191,7 @@ func live(t *testing.T, alpha, beta *agent) {
 		t.Errorf("erin's hold ended because of %v", erin.Cause())
 	}
 	grace := receive(t, graces)
-	must(t, grace.Unlock(ctx))
+	must(t, grace.Release(ctx))
 
 	// Nothing is left of it but the tokens, which have grown all the time.
 	if s := alpha.inspect(t); s != (lockagent.Status{Name: theLock}) {

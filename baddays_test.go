@@ -46,7 +46,7 @@ func holdOf(t *testing.T, locks *channelapi.Locks, name lockagent.Name, opts ...
 func awaitLoss(t *testing.T, g lockagent.Grant) lockagent.LossReason {
 	t.Helper()
 	select {
-	case <-g.Lost():
+	case <-g.Done():
 	case <-time.After(patience):
 		t.Fatal("the hold goes on")
 	}
@@ -93,8 +93,8 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	warm := holdOf(t, alpha, "warm")
 	warming := beta.Lock("warm").Acquire(t.Context())
 	awaitSubscribers(t, redis, "warm")
-	must(t, warm.Unlock(t.Context()))
-	must(t, receive(t, warming).Unlock(t.Context()))
+	must(t, warm.Release(t.Context()))
+	must(t, receive(t, warming).Release(t.Context()))
 
 	hold := holdOf(t, alpha, theLock)
 	scripts, subscriptions := redis.Calls("evalsha"), redis.Calls("subscribe")
@@ -123,9 +123,9 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	}
 
 	// The lock is passed on, and handed off to all the others.
-	must(t, hold.Unlock(t.Context()))
+	must(t, hold.Release(t.Context()))
 	for _, grant := range all {
-		must(t, receive(t, grant).Unlock(t.Context()))
+		must(t, receive(t, grant).Release(t.Context()))
 	}
 	// alpha's release, and beta's
 	if n := redis.Calls("evalsha") - scripts - 2; n != 2 {
@@ -153,16 +153,16 @@ func TestRedisRestartsEmpty(t *testing.T) {
 	if next.Token() <= hold.Token() {
 		t.Errorf("token %d after %d", next.Token(), hold.Token())
 	}
-	if err := hold.Unlock(t.Context()); !errors.Is(err, lockagent.ErrLost) {
+	if err := hold.Release(t.Context()); !errors.Is(err, lockagent.ErrLost) {
 		t.Errorf("the release of what was lost: %v", err)
 	}
-	must(t, next.Unlock(t.Context()))
+	must(t, next.Release(t.Context()))
 
 	again := holdOf(t, alpha, theLock)
 	if again.Token() <= next.Token() {
 		t.Errorf("token %d after %d", again.Token(), next.Token())
 	}
-	must(t, again.Unlock(t.Context()))
+	must(t, again.Release(t.Context()))
 }
 
 // A holder that is cut off while Redis forgets its lock overlaps with the next one.
@@ -187,7 +187,7 @@ func TestForgottenHoldIsExplained(t *testing.T) {
 	if why := awaitLoss(t, first); why != lockagent.LostDenied {
 		t.Errorf("the first holder was told %q, want %q", why, lockagent.LostDenied)
 	}
-	must(t, second.Unlock(t.Context()))
+	must(t, second.Release(t.Context()))
 	must(t, alpha.Close())
 	must(t, beta.Close())
 
@@ -215,7 +215,7 @@ func TestBrokenElsewhereIsExplained(t *testing.T) {
 	if why := awaitLoss(t, first); why != lockagent.LostDenied {
 		t.Errorf("the first holder was told %q, want %q", why, lockagent.LostDenied)
 	}
-	must(t, second.Unlock(t.Context()))
+	must(t, second.Release(t.Context()))
 	must(t, alpha.Close())
 	must(t, beta.Close())
 	report := auditOf(alphas, betas)
@@ -241,7 +241,7 @@ func TestLostReplies(t *testing.T) {
 	redis := redistest.Start(t)
 	proxy := faultproxy.Start(t, redis.Addr())
 	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Second}, proxy.Addr(), channelapi.Config{})
-	must(t, holdOf(t, alpha, theLock).Unlock(t.Context())) // loads the scripts
+	must(t, holdOf(t, alpha, theLock).Release(t.Context())) // loads the scripts
 
 	lost := proxy.LoseReply("EVALSHA")
 	hold := holdOf(t, alpha, theLock)
@@ -251,11 +251,11 @@ func TestLostReplies(t *testing.T) {
 	}
 
 	lost = proxy.LoseReply("EVALSHA")
-	if err := hold.Unlock(t.Context()); !errors.Is(err, lockagent.ErrUnconfirmed) {
+	if err := hold.Release(t.Context()); !errors.Is(err, lockagent.ErrUnconfirmed) {
 		t.Errorf("a release without an answer: %v, want ErrUnconfirmed", err)
 	}
 	<-lost
-	must(t, holdOf(t, alpha, theLock).Unlock(t.Context()))
+	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 	if n := redis.Do("EXISTS", string(theLock)); fmt.Sprint(n) != "0" {
 		t.Error("the lock is still there")
 	}
@@ -265,7 +265,7 @@ func TestLostReplies(t *testing.T) {
 func TestRedisHangs(t *testing.T) {
 	redis := redistest.Start(t)
 	alpha := openAgent(t, redisstore.Config{CallTimeout: 50 * time.Millisecond}, redis.Addr(), channelapi.Config{})
-	must(t, holdOf(t, alpha, theLock).Unlock(t.Context()))
+	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 
 	redis.Pause()
 	waiting := alpha.Lock(theLock).Acquire(t.Context())
@@ -277,7 +277,7 @@ func TestRedisHangs(t *testing.T) {
 		t.Errorf("a wait while Redis hangs: %v, want ErrTimeout and ErrStoreUnavailable", err)
 	}
 	redis.Resume()
-	must(t, receive(t, waiting).Unlock(t.Context()))
+	must(t, receive(t, waiting).Release(t.Context()))
 }
 
 // A session takes a lock for a moment, and again to keep it. The short lease is
@@ -294,7 +294,7 @@ func TestShortLeaseIsKept(t *testing.T) {
 	if !kept.Held() || kept.Remaining() < time.Second {
 		t.Errorf("the hold has %v left: %v", kept.Remaining(), kept.Cause())
 	}
-	must(t, kept.Unlock(t.Context()))
+	must(t, kept.Release(t.Context()))
 }
 
 // Requests are abandoned at random moments. No key, no waiter, no hold is left.
@@ -317,7 +317,7 @@ func TestAbandonedRequests(t *testing.T) {
 	all.Wait()
 	// Whoever asks now gets each lock, so nobody else has it.
 	for i := range 7 {
-		must(t, holdOf(t, alpha, lockagent.Name(fmt.Sprintf("abandoned/%d", i))).Unlock(t.Context()))
+		must(t, holdOf(t, alpha, lockagent.Name(fmt.Sprintf("abandoned/%d", i))).Release(t.Context()))
 	}
 	must(t, alpha.Close())
 	must(t, beta.Close())
@@ -333,7 +333,7 @@ func TestScriptFlush(t *testing.T) {
 	for range 20 {
 		g := holdOf(t, alpha, theLock)
 		redis.Do("SCRIPT", "FLUSH")
-		must(t, g.Unlock(t.Context()))
+		must(t, g.Release(t.Context()))
 		redis.Do("SCRIPT", "FLUSH")
 	}
 }
@@ -368,7 +368,7 @@ func TestForeignHolder(t *testing.T) {
 	if ttl, ok := redis.Do("PTTL", string(theLock)).(int64); !ok || ttl <= 0 {
 		t.Errorf("the lock's hash lives for %v ms", ttl)
 	}
-	must(t, hold.Unlock(t.Context()))
+	must(t, hold.Release(t.Context()))
 }
 
 // What cannot work is refused, each with an error of its own.
@@ -419,7 +419,7 @@ func TestWithoutNATS(t *testing.T) {
 	must(t, err)
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{ID: id, Recorder: publisher})
 	for range 20 {
-		must(t, holdOf(t, alpha, theLock).Unlock(t.Context()))
+		must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 	}
 	must(t, alpha.Close())
 	stats := publisher.Stats()
@@ -445,12 +445,12 @@ func TestTokensGrowAfterFlush(t *testing.T) {
 	for range 2000 {
 		g := holdOf(t, alpha, theLock)
 		last = g.Token()
-		must(t, g.Unlock(t.Context()))
+		must(t, g.Release(t.Context()))
 	}
 	redis.Do("FLUSHALL")
 	g := holdOf(t, beta, theLock)
 	if g.Token() <= last {
 		t.Errorf("token %d after %d: tokens had run %v ahead of the clock", g.Token(), last, time.Duration(last-g.Token())*time.Microsecond)
 	}
-	must(t, g.Unlock(t.Context()))
+	must(t, g.Release(t.Context()))
 }

@@ -87,7 +87,7 @@ func runAgentProcess(t *testing.T, addr string) {
 	g, err := locks.Lock(theLock).Lock(t.Context())
 	must(t, err)
 	fmt.Println(g.Token())
-	must(t, g.Unlock(t.Context()))
+	must(t, g.Release(t.Context()))
 }
 
 // An agent whose process does not run is passed the lock. The others get it when the
@@ -110,7 +110,7 @@ func TestAgentThatIsStoppedIsPassedTheLock(t *testing.T) {
 	must(t, err)
 
 	other.stop()
-	must(t, hold.Unlock(t.Context()))
+	must(t, hold.Release(t.Context()))
 	passed := heardPass(t, passes)
 	if !strings.HasPrefix(passed.tenure, id) {
 		t.Fatalf("the lock was passed on to %s, want it passed on to %s", passed.tenure, id)
@@ -125,7 +125,7 @@ func TestAgentThatIsStoppedIsPassedTheLock(t *testing.T) {
 	if len(other.lines) > 0 {
 		t.Errorf("it was granted the lock that another holds: token %s", other.hear())
 	}
-	must(t, next.Unlock(t.Context()))
+	must(t, next.Release(t.Context()))
 	var last lockagent.Token
 	if _, err := fmt.Sscan(other.hear(), &last); err != nil || last <= next.Token() {
 		t.Errorf("it was granted the lock with token %d, %v; want one after %d", last, err, next.Token())

@@ -38,7 +38,7 @@ type Request struct {
 	// Lease is a fixed lease, or 0 for a lease that is kept.
 	Lease time.Duration
 	// Wait bounds the wait for the lock, 0 for no bound but the context. It counts
-	// from the call of Acquire.
+	// from the call of Acquire or Lock. One that is negative has passed already.
 	Wait time.Duration
 	// Try asks not to wait at all: the lock is granted if it is free now.
 	Try bool
@@ -80,7 +80,13 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 		r.waitUntil = a.clock.now() + lockstate.Instant(req.Wait)
 	}
 	out := r.out // the actor lets go of it when the grant has been received
-	err := check(ctx, name, req)
+	a.ask(ctx, name, r, ctx)
+	return out
+}
+
+// ask sends a request to its lock, which watches the end of watched, or answers it at once.
+func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request, watched context.Context) {
+	err := check(ctx, name, r.Request)
 	if err == nil {
 		if r.entry = a.registry.pinned(name); r.entry == nil {
 			err = lockagent.ErrClosed
@@ -88,11 +94,10 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 	}
 	if err != nil {
 		r.deny(name, err)
-		return out
+		return
 	}
-	r.arrival = acquireMsg{request: r, ctx: ctx}
+	r.arrival = acquireMsg{request: r, ctx: watched}
 	send(r.entry, &r.arrival)
-	return out
 }
 
 func check(ctx context.Context, name lockagent.Name, req Request) error {
@@ -107,17 +112,17 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 			return err
 		}
 	}
-	if req.Wait < 0 {
-		return &lockagent.OptionError{Option: "wait", Reason: fmt.Sprintf("%v is negative; try without waiting, or leave it out to wait without a bound", req.Wait)}
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ended(ctx, name, 0)
+	case req.Wait < 0:
+		return &lockagent.WaitError{Name: name, TimedOut: true, Err: lockagent.ErrTimeout}
 	}
 	return nil
 }
 
 // Release gives up the youngest grant that owner has of a lock. The channel
-// delivers what [lockagent.Grant.Release] would, or [lockagent.ErrNotOwner] if
+// delivers what [lockagent.Grant.ReleaseAsync] would, or [lockagent.ErrNotOwner] if
 // another owner of this agent holds the lock; capacity and closing are the same.
 func (a *Agent) Release(name lockagent.Name, owner lockagent.Owner) <-chan error {
 	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner})

@@ -14,7 +14,7 @@ func cycle(b *testing.B, a *Agent, name lockagent.Name, req Request) {
 	if g.Err() != nil {
 		b.Fatal(g.Err())
 	}
-	if err := <-g.Release(background); err != nil {
+	if err := <-g.ReleaseAsync(background); err != nil {
 		b.Fatal(err)
 	}
 }

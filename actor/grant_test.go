@@ -28,10 +28,10 @@ func TestGrantChannel(t *testing.T) {
 		if zero := <-c; !errors.Is(zero.Err(), lockagent.ErrNotGranted) || zero.Held() || zero.Token() != 0 {
 			t.Errorf("received again: %v held %v token %d", zero.Err(), zero.Held(), zero.Token())
 		}
-		if g.Lock() != "door" || g.Owner() != "ann" || g.Token() == 0 || g.HoldCount() != 1 || !g.Held() || g.Cause() != nil {
+		if g.Name() != "door" || g.Owner() != "ann" || g.Token() == 0 || g.HoldCount() != 1 || !g.Held() || g.Cause() != nil {
 			t.Errorf("grant: %+v", g)
 		}
-		done := g.Release(background)
+		done := g.ReleaseAsync(background)
 		if cap(done) != 1 {
 			t.Errorf("capacity of release %d, want 1", cap(done))
 		}
@@ -306,7 +306,7 @@ func TestReceiverRacesTakeBack(t *testing.T) {
 			if p := await(t, "probe", probe); !errors.Is(p.Err(), lockagent.ErrHeld) {
 				t.Fatalf("round %d: held, and somebody else got %v", i, p.Err())
 			}
-			if err := g.Unlock(background); err != nil {
+			if err := g.Release(background); err != nil {
 				t.Fatalf("round %d: release: %v", i, err)
 			}
 		case errors.Is(err, lockagent.ErrNotGranted):
@@ -525,7 +525,7 @@ func TestTry(t *testing.T) {
 			a := start(t, Config{Store: store})
 			g := granted(t, a.Acquire(background, "door", who("ann")))
 			store.handle(func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
-			if err := await(t, "release", g.Release(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
+			if err := await(t, "release", g.ReleaseAsync(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
 				t.Errorf("release: %v", err)
 			}
 			begin := time.Now()

@@ -128,7 +128,7 @@ func exhausted[T any](t testing.TB, c <-chan T) {
 // released releases a grant, which must succeed.
 func released(t testing.TB, g lockagent.Grant) {
 	t.Helper()
-	if err := await(t, "release", g.Release(context.Background())); err != nil {
+	if err := await(t, "release", g.ReleaseAsync(context.Background())); err != nil {
 		t.Fatalf("release: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package actor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	protoactor "github.com/asynkron/protoactor-go/actor"
@@ -32,7 +31,8 @@ type lock struct {
 	floor    lockagent.Token // the greatest reserved, for a store that forgets
 	deadline atomic.Int64    // of the tenure, read by holders
 	releaser context.Context // values of whoever released the last hold, until the next one
-	storeErr error           // of the last call that requests wait for, nil if it was answered
+	silence  silence         // of the store
+	seen     string          // who held the lock elsewhere when the store last told; empty if nobody
 
 	unsubscribe func()
 	woken       atomic.Bool // a wakeMsg is on its way; set by the store
@@ -87,10 +87,13 @@ func (l *lock) handle(m message) {
 		l.calls.put(l.lastCall, m)
 		l.step(m.command(l.lastCall))
 	case *storeCall[lockagent.AcquireReply]:
+		l.silence.heard(m.err)
 		l.step(lockstate.AcquireReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *storeCall[lockagent.RenewReply]:
+		l.silence.heard(m.err)
 		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *storeCall[lockagent.ReleaseReply]:
+		l.silence.heard(m.err)
 		l.step(lockstate.ReleaseReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *cancelMsg:
 		if m.wait && m.request.deadline != nil {
@@ -186,12 +189,12 @@ func (l *lock) do(e *lockstate.Event) {
 		l.askBreak(e.Call)
 	case lockstate.Attempted:
 		l.acquire(values, e)
-	case lockstate.FoundBusy, lockstate.Forgot, lockstate.Returned:
-		l.storeErr = nil
-	case lockstate.AttemptFailed, lockstate.ReturnFailed:
-		l.storeErr = e.Err
+	case lockstate.FoundBusy:
+		l.seen = e.Holder
+	case lockstate.Forgot:
+		l.silence, l.seen = silence{}, ""
 	case lockstate.Began:
-		l.storeErr = nil
+		l.seen = ""
 		l.deadline.Store(int64(l.state.Deadline()))
 		l.floor = max(l.floor, e.Token+lockagent.Token(e.Tokens)-1)
 	case lockstate.Renewing:
@@ -201,7 +204,7 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Returning:
 		l.release(e)
 	case lockstate.Dropped:
-		l.storeErr = nil
+		l.silence = silence{}
 		if l.closing {
 			l.agent.abandoned.Add(1)
 		}
@@ -227,15 +230,6 @@ func (l *lock) forget(id lockstate.RequestID) *request {
 	r := l.requests.take(id)
 	r.unwatch()
 	return r
-}
-
-// explain is the error of a request that was not granted. One that waited in vain
-// while the store was away says so.
-func (l *lock) explain(e *lockstate.Event) error {
-	if l.storeErr != nil && (e.TimedOut || e.Cancelled) {
-		return fmt.Errorf("%w; meanwhile: %w", e.Err, l.storeErr)
-	}
-	return e.Err
 }
 
 // answer answers a call to release, to leave or to break.

@@ -18,6 +18,7 @@ type request struct {
 	entry *entry
 	Request
 
+	waited  bool // the caller waits for the grant
 	arrival acquireMsg
 	values  context.Context // of the caller, without its end
 
@@ -191,9 +192,12 @@ func (r *request) takeBack() bool {
 
 // watch has the actor told when the caller's context ends or the wait is over.
 func (r *request) watch(ctx context.Context) {
+	if r.waited {
+		return // the caller does
+	}
 	if ctx.Done() != nil {
 		r.stopWait = context.AfterFunc(ctx, func() {
-			send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: ctx.Err() == context.DeadlineExceeded})
+			send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
 		})
 	}
 	if r.waitUntil != 0 {

@@ -68,7 +68,7 @@ func (b *bench) reentrants(ctx context.Context, rounds int) (found, echoes *seri
 			if err != nil {
 				return err
 			}
-			return inner.Unlock(ctx)
+			return inner.Release(ctx)
 		}))
 		if err != nil {
 			return nil, nil, err

@@ -255,7 +255,7 @@ func TestA22TriesNeverStopTheRenewal(t *testing.T) {
 		if !g.Held() {
 			t.Errorf("not held before the release: %v", g.Cause())
 		}
-		wantErr(t, "Unlock", g.Unlock(t.Context()), nil)
+		wantErr(t, "Unlock", g.Release(t.Context()), nil)
 		return true
 	}
 	t.Run("of long holds", func(t *testing.T) {
@@ -360,7 +360,7 @@ func TestB03ALostLockDoesNotSpoilTheRenewalOfLaterOnes(t *testing.T) {
 		g := hold(t, l)
 		store.Reset() // as a server that is restarted empty
 		time.Sleep(2 * time.Second)
-		wantLost(t, g.Unlock(t.Context()), g, lockagent.LostDenied)
+		wantLost(t, g.Release(t.Context()), g, lockagent.LostDenied)
 		for range 2 {
 			later := hold(t, l)
 			if later.Token() <= g.Token() {

@@ -116,7 +116,7 @@ func All(ctx context.Context, requests ...Request) ([]lockagent.Grant, error) {
 		g, err := requests[i].lock.Lock(ctx, requests[i].opts...)
 		if err != nil {
 			for _, j := range slices.Backward(order[:k]) {
-				grants[j].Release(ctx)
+				grants[j].ReleaseAsync(ctx)
 			}
 			return nil, fmt.Errorf("%q: %w", requests[i].lock.name, err)
 		}

@@ -85,7 +85,7 @@ func TestThen(t *testing.T) {
 	t.Run("calls f with the grant", func(t *testing.T) {
 		l := open(t).Lock(name)
 		result := channelapi.Then(l.Acquire(t.Context()), func(g lockagent.Grant) (lockagent.Name, error) {
-			return g.Lock(), g.Unlock(t.Context())
+			return g.Name(), g.Release(t.Context())
 		})
 		if cap(result) != 1 {
 			t.Errorf("the channel has capacity %d, want 1", cap(result))
@@ -122,7 +122,7 @@ func TestThen(t *testing.T) {
 			locks := open(t)
 			first := hold(t, locks.Lock(name))
 			result := channelapi.Then(locks.Lock(name).Acquire(t.Context()), func(g lockagent.Grant) (int, error) {
-				return 7, g.Unlock(t.Context())
+				return 7, g.Release(t.Context())
 			})
 			synctest.Wait()
 			pending(t, result)
@@ -149,7 +149,7 @@ func TestFirst(t *testing.T) {
 			hold(t, locks.Lock("a"))
 			hold(t, other.Lock("c"))
 			i, g, err := channelapi.First(t.Context(), ask(locks, "a", "b", "c")...)
-			if i != 1 || err != nil || g.Lock() != "b" || !g.Held() {
+			if i != 1 || err != nil || g.Name() != "b" || !g.Held() {
 				t.Fatalf("%d, %v, want b", i, err)
 			}
 			synctest.Wait()
@@ -170,10 +170,10 @@ func TestFirst(t *testing.T) {
 			locks := open(t)
 			hold(t, locks.Lock("a"))
 			b := hold(t, locks.Lock("b"))
-			time.AfterFunc(time.Minute, func() { b.Release(context.Background()) })
+			time.AfterFunc(time.Minute, func() { b.ReleaseAsync(context.Background()) })
 			start := time.Now()
 			i, g, err := channelapi.First(t.Context(), ask(locks, "a", "b")...)
-			if i != 1 || err != nil || g.Lock() != "b" {
+			if i != 1 || err != nil || g.Name() != "b" {
 				t.Fatalf("%d, %v, want b", i, err)
 			}
 			if waited := time.Since(start); waited != time.Minute {
@@ -215,7 +215,7 @@ func TestFirst(t *testing.T) {
 		locks := open(t)
 		hold(t, locks.Lock("a"))
 		i, g, err := channelapi.First(t.Context(), locks.Lock("a").With(channelapi.Try()), locks.Lock("").With(), locks.Lock("b").With())
-		if i != 2 || err != nil || g.Lock() != "b" {
+		if i != 2 || err != nil || g.Name() != "b" {
 			t.Errorf("%d, %v, want b", i, err)
 		}
 	})
@@ -275,8 +275,8 @@ func TestAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, g := range grants {
-			if g.Lock() != names[i] || !g.Held() {
-				t.Errorf("grant %d is of %q, want %q", i, g.Lock(), names[i])
+			if g.Name() != names[i] || !g.Held() {
+				t.Errorf("grant %d is of %q, want %q", i, g.Name(), names[i])
 			}
 			unlock(t, g)
 		}
@@ -322,7 +322,7 @@ func TestAll(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := open(t)
 			b := hold(t, locks.Lock("b"))
-			time.AfterFunc(time.Minute, func() { b.Release(context.Background()) })
+			time.AfterFunc(time.Minute, func() { b.ReleaseAsync(context.Background()) })
 			grants, err := channelapi.All(t.Context(), locks.Lock("a").With(channelapi.Lease(time.Second)), locks.Lock("b").With())
 			if err != nil {
 				t.Fatal(err)
@@ -416,7 +416,7 @@ func TestAllInOppositeOrders(t *testing.T) {
 				}
 				guarded++
 				for _, g := range grants {
-					if err := g.Unlock(ctx); err != nil {
+					if err := g.Release(ctx); err != nil {
 						t.Errorf("Unlock: %v", err)
 					}
 				}

@@ -58,25 +58,25 @@ func TestWhoRunsErrands(t *testing.T) {
 	for what, ctx := range map[string]context.Context{"without an end": context.Background(), "with an end": patient(t)} {
 		g := got(lock.Lock(ctx))
 		expect("Lock "+what, 1)
-		if err := g.Unlock(ctx); err != nil {
+		if err := g.Release(ctx); err != nil {
 			t.Error(err)
 		}
 		expect("Unlock "+what, 1)
 	}
 	g := got(lock.TryLock(patient(t)))
 	expect("TryLock", 1)
-	_ = g.Unlock(ended) // the store may be faster than its context
+	_ = g.Release(ended) // the store may be faster than its context
 	expect("Unlock whose context has ended", 0)
 
 	g = got(lock.Lock(patient(t), channelapi.Wait(time.Hour)))
 	expect("Lock with Wait", 0)
-	if err := <-g.Release(patient(t)); err != nil {
+	if err := <-g.ReleaseAsync(patient(t)); err != nil {
 		t.Error(err)
 	}
 	expect("Release", 0)
 	g = <-lock.Acquire(patient(t))
 	expect("Acquire", 0)
-	if err := <-g.Release(patient(t)); err != nil {
+	if err := <-g.ReleaseAsync(patient(t)); err != nil {
 		t.Error(err)
 	}
 }

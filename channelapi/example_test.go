@@ -28,7 +28,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		defer grant.Unlock(context.Background())
+		defer grant.Release(context.Background())
 
 		work := grant.Context(ctx) // ends with the hold, whatever ends that
 		fmt.Println("charging order", order, "with a token:", grant.Token() > 0)
@@ -51,7 +51,7 @@ func ExampleLock_Acquire() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer other.Unlock(context.Background())
+	defer other.Release(context.Background())
 	quit := make(chan struct{})
 	go close(quit)
 
@@ -63,7 +63,7 @@ func ExampleLock_Acquire() {
 			fmt.Println(err)
 			return
 		}
-		defer grant.Unlock(context.Background())
+		defer grant.Release(context.Background())
 		fmt.Println("holding the lock")
 	case <-quit:
 		fmt.Println("there are more important things to do")
@@ -86,7 +86,7 @@ func ExampleLock_TryLock() {
 	}
 	_, err = locks.Lock("cleanup").TryLock(ctx)
 	fmt.Println("somebody else cleans up:", errors.Is(err, lockagent.ErrHeld))
-	fmt.Println("unlocked:", first.Unlock(ctx))
+	fmt.Println("unlocked:", first.Release(ctx))
 	// Output:
 	// somebody else cleans up: true
 	// unlocked: <nil>
@@ -104,7 +104,7 @@ func ExampleWait() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer held.Unlock(ctx)
+	defer held.Release(ctx)
 	_, err = locks.Lock("orders/42").Lock(ctx, channelapi.Wait(10*time.Millisecond))
 	fmt.Println(err)
 	// Output:
@@ -154,7 +154,7 @@ func ExampleLocks_Session() {
 			return err
 		}
 		fmt.Println("adding an item under grant", grant.HoldCount())
-		return grant.Unlock(ctx)
+		return grant.Release(ctx)
 	}
 	outer, err := catalogue.Lock(ctx)
 	if err != nil {
@@ -213,7 +213,7 @@ func ExampleLock_ForceUnlock() {
 	}
 	held, err := locks.Lock("orders/42").ForceUnlock(ctx)
 	fmt.Println("was held:", held, err)
-	<-stuck.Lost()
+	<-stuck.Done()
 	fmt.Println("the holder knows:", errors.Is(stuck.Cause(), lockagent.ErrLost))
 	// Output:
 	// was held: true <nil>
@@ -239,8 +239,8 @@ func ExampleFirst() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer grant.Unlock(ctx)
-	fmt.Println(i, grant.Lock())
+	defer grant.Release(ctx)
+	fmt.Println(i, grant.Name())
 	// Output:
 	// 1 printers/2
 }
@@ -262,7 +262,7 @@ func ExampleAll() {
 		log.Fatal(err)
 	}
 	for _, grant := range grants {
-		fmt.Println(grant.Lock(), grant.Unlock(ctx))
+		fmt.Println(grant.Name(), grant.Release(ctx))
 	}
 	// Output:
 	// accounts/bob <nil>
@@ -279,7 +279,7 @@ func ExampleThen() {
 	ctx := context.Background()
 
 	total := channelapi.Then(locks.Lock("till").Acquire(ctx), func(grant lockagent.Grant) (int, error) {
-		defer grant.Unlock(ctx)
+		defer grant.Release(ctx)
 		return 19 + 23, nil
 	})
 	fmt.Println(channelapi.Value(ctx, total))
@@ -303,7 +303,7 @@ func ExampleAwait() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("got", grant.Lock(), grant.Unlock(ctx))
+	fmt.Println("got", grant.Name(), grant.Release(ctx))
 	// Output:
 	// preparing meanwhile
 	// got orders/42 <nil>

@@ -74,7 +74,7 @@ func (l *Lock) TryLock(ctx context.Context, opts ...AcquireOption) (lockagent.Gr
 }
 
 // Release gives up the session's youngest grant of the lock. The outcome is that
-// of [lockagent.Grant.Release], but a hold that was lost before is
+// of [lockagent.Grant.ReleaseAsync], but a hold that was lost before is
 // [lockagent.ErrNotHeld], for only its grants remember it. It is
 // [lockagent.ErrNotOwner] if somebody else of this agent holds the lock, as it
 // always is for a handle without a session: there the grant has to be released.

@@ -33,7 +33,7 @@ func TestAcquire(t *testing.T) {
 	switch {
 	case g.Err() != nil:
 		t.Fatalf("Err: %v", g.Err())
-	case g.Lock() != name, g.Owner() == "", g.Token() == 0, g.HoldCount() != 1, !g.Held(), g.Remaining() <= 0, g.Cause() != nil:
+	case g.Name() != name, g.Owner() == "", g.Token() == 0, g.HoldCount() != 1, !g.Held(), g.Remaining() <= 0, g.Cause() != nil:
 		t.Errorf("not what was asked for: %+v", g)
 	}
 	again := <-grant
@@ -44,7 +44,7 @@ func TestAcquire(t *testing.T) {
 	wantClosed(t, grant)
 	unlock(t, g)
 	wantErr(t, "Cause", g.Cause(), lockagent.ErrReleased)
-	wantErr(t, "second Unlock", g.Unlock(t.Context()), lockagent.ErrNotHeld)
+	wantErr(t, "second Unlock", g.Release(t.Context()), lockagent.ErrNotHeld)
 }
 
 func TestAcquireReturnsAtOnce(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAcquireReturnsAtOnce(t *testing.T) {
 		}
 		g := <-grant
 		start = time.Now()
-		done := g.Release(t.Context())
+		done := g.ReleaseAsync(t.Context())
 		if time.Since(start) != 0 {
 			t.Error("Release waited for the store")
 		}
@@ -79,7 +79,7 @@ func TestChannelsNeedNoReader(t *testing.T) {
 		l.Release()
 		l.Release()
 		l.ForceRelease()
-		channelapi.Then(l.Acquire(ctx), func(g lockagent.Grant) (int, error) { return 1, g.Unlock(t.Context()) })
+		channelapi.Then(l.Acquire(ctx), func(g lockagent.Grant) (int, error) { return 1, g.Release(t.Context()) })
 		locks.Lock(name).Acquire(ctx, channelapi.Try())
 		synctest.Wait()
 		change()

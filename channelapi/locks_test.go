@@ -95,7 +95,7 @@ func TestClose(t *testing.T) {
 					t.Error("a hold goes on")
 				}
 				wantLost(t, g.Cause(), g, lockagent.LostClosed)
-				wantLost(t, g.Unlock(t.Context()), g, lockagent.LostClosed)
+				wantLost(t, g.Release(t.Context()), g, lockagent.LostClosed)
 			}
 			for _, grant := range []<-chan lockagent.Grant{waiting, elsewhere} {
 				wantErr(t, "the waiting request", (<-grant).Err(), lockagent.ErrClosed)
@@ -198,17 +198,17 @@ func TestCloseRacesWithAcquire(t *testing.T) {
 						return
 					}
 					if i%2 == 0 {
-						g.Release(context.Background())
+						g.ReleaseAsync(context.Background())
 						continue
 					}
-					if err := g.Unlock(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
+					if err := g.Release(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
 						t.Errorf("Unlock: %v", err)
 					}
 				}
 			})
 		}
 		g := <-locks.Lock("a").Acquire(t.Context()) // they are at work
-		g.Release(t.Context())
+		g.ReleaseAsync(t.Context())
 		wantErr(t, "Close", locks.Close(), nil)
 		wg.Wait()
 		for _, n := range names {

@@ -75,7 +75,7 @@ func hold(t testing.TB, l *channelapi.Lock, opts ...channelapi.AcquireOption) lo
 
 func unlock(t testing.TB, g lockagent.Grant) {
 	t.Helper()
-	if err := g.Unlock(t.Context()); err != nil {
+	if err := g.Release(t.Context()); err != nil {
 		t.Fatalf("Unlock: %v", err)
 	}
 }
@@ -89,7 +89,7 @@ func guarded(t testing.TB, l *channelapi.Lock, work func(lockagent.Grant), opts 
 		return
 	}
 	work(g)
-	if err := g.Unlock(t.Context()); err != nil {
+	if err := g.Release(t.Context()); err != nil {
 		t.Errorf("Unlock(%q): %v", l.Name(), err)
 	}
 }
@@ -121,7 +121,7 @@ func wantErr(t testing.TB, what string, err, want error) {
 // wantLost fails unless err is a loss of the grant, for that reason.
 func wantLost(t testing.TB, err error, g lockagent.Grant, why lockagent.LossReason) {
 	t.Helper()
-	want := lockagent.LostError{Name: g.Lock(), Owner: g.Owner(), Token: g.Token(), Reason: why}
+	want := lockagent.LostError{Name: g.Name(), Owner: g.Owner(), Token: g.Token(), Reason: why}
 	if lost, ok := errors.AsType[*lockagent.LostError](err); !ok || *lost != want {
 		t.Errorf("%v, want %v", err, &want)
 	}

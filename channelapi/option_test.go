@@ -132,7 +132,7 @@ func TestLease(t *testing.T) {
 					t.Errorf("%v remain in the store, want %v", s.Remaining, c.lease)
 				}
 				next := other.Lock(name).Acquire(t.Context())
-				<-g.Lost()
+				<-g.Done()
 				if held := time.Since(start); held != c.held {
 					t.Errorf("lost after %v, want %v", held, c.held)
 				}
@@ -143,7 +143,7 @@ func TestLease(t *testing.T) {
 				if g := <-next; g.Err() != nil {
 					t.Errorf("the next owner: %v", g.Err())
 				}
-				wantLost(t, g.Unlock(t.Context()), g, lockagent.LostExpired)
+				wantLost(t, g.Release(t.Context()), g, lockagent.LostExpired)
 			})
 		})
 	}

@@ -74,10 +74,10 @@ func TestRelease(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := openSession(t, open(t), alice).Lock(name)
 			g := hold(t, l, channelapi.Lease(time.Second))
-			<-g.Lost()
+			<-g.Done()
 			synctest.Wait()
 			wantErr(t, "Unlock", l.Unlock(t.Context()), lockagent.ErrNotHeld)
-			wantLost(t, g.Unlock(t.Context()), g, lockagent.LostExpired) // the grant knows better
+			wantLost(t, g.Release(t.Context()), g, lockagent.LostExpired) // the grant knows better
 		})
 	})
 	t.Run("goes on when its context ends", func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestRelease(t *testing.T) {
 			ctx, change := changing(t)
 			change()
 			wantErr(t, "Unlock", l.Unlock(ctx), errChangedMind)
-			<-g.Lost()
+			<-g.Done()
 			wantErr(t, "Cause", g.Cause(), lockagent.ErrReleased)
 			time.Sleep(roundTrip)
 			wantFree(t, l)
@@ -130,7 +130,7 @@ func TestForceUnlock(t *testing.T) {
 				t.Error("the holder was not told")
 			}
 			wantLost(t, g.Cause(), g, lockagent.LostBroken)
-			wantLost(t, g.Unlock(t.Context()), g, lockagent.LostBroken)
+			wantLost(t, g.Release(t.Context()), g, lockagent.LostBroken)
 			wantFree(t, locks.Lock(name))
 		})
 	})
@@ -150,7 +150,7 @@ func TestForceUnlock(t *testing.T) {
 				t.Error("the holder knows already, which the documentation denies")
 			}
 			start := time.Now()
-			<-g.Lost()
+			<-g.Done()
 			if late := time.Since(start); late < 5*time.Second || late > 10*time.Second {
 				t.Errorf("told after %v, want when a sixth to a third of the lease has passed", late)
 			}

@@ -22,7 +22,7 @@ func TestSessionForgets(t *testing.T) {
 			if len(s.names) != 1 || s.names[name] != 2 {
 				t.Errorf("the session remembers %v, want two grants", s.names)
 			}
-			if err := errors.Join(<-first.Release(t.Context()), <-second.Release(t.Context())); err != nil {
+			if err := errors.Join(<-first.ReleaseAsync(t.Context()), <-second.ReleaseAsync(t.Context())); err != nil {
 				t.Error(err)
 			}
 		}},
@@ -61,7 +61,7 @@ func TestSessionForgets(t *testing.T) {
 		}},
 		{"expired", func(t *testing.T, s *Session, _ *Lock) {
 			g := <-s.Lock(name).Acquire(t.Context(), Lease(time.Second))
-			<-g.Lost()
+			<-g.Done()
 		}},
 		{"broken", func(t *testing.T, s *Session, other *Lock) {
 			<-s.Lock(name).Acquire(t.Context())

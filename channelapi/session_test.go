@@ -54,7 +54,7 @@ func TestEachGrantOfASessionHasItsOwnLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := openSession(t, open(t), "alice").Lock(name)
 		kept, fixed := hold(t, l), hold(t, l, channelapi.Lease(time.Second))
-		<-fixed.Lost()
+		<-fixed.Done()
 		wantLost(t, fixed.Cause(), fixed, lockagent.LostExpired)
 		time.Sleep(time.Hour)
 		if !kept.Held() {
@@ -92,7 +92,7 @@ func TestSessionClose(t *testing.T) {
 			wantErr(t, "Close", s.Close(t.Context()), nil)
 			for _, g := range grants {
 				wantLost(t, g.Cause(), g, lockagent.LostSessionClosed)
-				wantLost(t, g.Unlock(t.Context()), g, lockagent.LostSessionClosed)
+				wantLost(t, g.Release(t.Context()), g, lockagent.LostSessionClosed)
 			}
 			for _, grant := range waiting {
 				wantErr(t, "the waiting request", (<-grant).Err(), lockagent.ErrSessionClosed)
@@ -126,7 +126,7 @@ func TestSessionClose(t *testing.T) {
 		wantErr(t, "Close", old.Close(t.Context()), nil)
 		g := hold(t, openSession(t, locks, "alice").Lock(name))
 		wantErr(t, "Unlock by the old one", old.Lock(name).Unlock(t.Context()), lockagent.ErrSessionClosed)
-		wantLost(t, lost.Unlock(t.Context()), lost, lockagent.LostSessionClosed)
+		wantLost(t, lost.Release(t.Context()), lost, lockagent.LostSessionClosed)
 		wantErr(t, "Close of the old one", old.Close(t.Context()), nil)
 		_, err := locks.Session("alice")
 		wantErr(t, "a third session beside the second", err, lockagent.ErrBadOwner)
@@ -209,7 +209,7 @@ func TestSessionCloseRacesWithAcquire(t *testing.T) {
 					if i%2 == 0 { // the others leave theirs to Close
 						continue
 					}
-					if err := g.Unlock(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
+					if err := g.Release(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
 						t.Errorf("Unlock: %v", err)
 					}
 				}

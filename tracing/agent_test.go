@@ -32,7 +32,7 @@ func TestARealAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		waiting := l.Acquire(ctx)
-		if err := first.Unlock(ctx); err != nil {
+		if err := first.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
 		second := <-waiting
@@ -57,7 +57,7 @@ func TestARealAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-fixed.Lost()
+		<-fixed.Done()
 		l.Acquire(ctx)
 		time.Sleep(time.Minute) // unclaimed
 

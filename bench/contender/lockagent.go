@@ -57,5 +57,5 @@ func (a *Agent) Close() {
 	_ = a.store.Close()
 }
 
-func (h *agentHeld) Unlock() error { return h.grant.Unlock(context.Background()) }
+func (h *agentHeld) Unlock() error { return h.grant.Release(context.Background()) }
 func (h *agentHeld) Lost() bool    { return !h.grant.Held() }

@@ -81,10 +81,10 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 	fmt.Fprintf(w, "in the ledger: %s\n", &book)
 
 	// Whoever releases learns how the hold ended, too.
-	if err := first.Unlock(ctx); errors.Is(err, lockagent.ErrLost) {
+	if err := first.Release(ctx); errors.Is(err, lockagent.ErrLost) {
 		fmt.Fprintln(w, "the first worker had nothing to release")
 	}
-	return second.Unlock(ctx)
+	return second.Release(ctx)
 }
 
 // work writes entries into the ledger until there are no more, or the lock is lost.

@@ -46,7 +46,7 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer laser.Release(ctx)
+	defer laser.ReleaseAsync(ctx)
 	inkjet, err := locks.Lock("printers/inkjet").Lock(ctx)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 
 	// The inkjet will be free in a moment.
 	closing := make(chan struct{})
-	time.AfterFunc(100*time.Millisecond, func() { inkjet.Release(ctx) })
+	time.AfterFunc(100*time.Millisecond, func() { inkjet.ReleaseAsync(ctx) })
 	if err := printDocument(ctx, w, locks, "letter", closing); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer inkjet.Release(ctx)
+	defer inkjet.ReleaseAsync(ctx)
 	time.AfterFunc(100*time.Millisecond, func() { close(closing) })
 	return printDocument(ctx, w, locks, "novel", closing)
 }
@@ -90,8 +90,8 @@ func printDocument(ctx context.Context, w io.Writer, locks *channelapi.Locks, do
 	if err := grant.Err(); err != nil { // what came need not be the lock
 		return err
 	}
-	fmt.Fprintf(w, "%s: printing, with the lock %s\n", document, grant.Lock())
-	return grant.Unlock(ctx)
+	fmt.Fprintf(w, "%s: printing, with the lock %s\n", document, grant.Name())
+	return grant.Release(ctx)
 }
 
 // openStore opens the store in Redis, or one in memory if there is no URL.

@@ -60,7 +60,7 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 	if held, ok := errors.AsType[*lockagent.HeldError](err); ok {
 		fmt.Fprintf(w, "somebody else has to wait for the %s\n", held.Holder)
 	}
-	if err := grant.Unlock(ctx); err != nil {
+	if err := grant.Release(ctx); err != nil {
 		return err
 	}
 
@@ -80,7 +80,7 @@ func (c *catalogue) addAll(ctx context.Context, items ...string) error {
 	if err != nil {
 		return err
 	}
-	defer grant.Release(ctx)
+	defer grant.ReleaseAsync(ctx)
 	for _, item := range items {
 		if err := c.add(ctx, item); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (c *catalogue) add(ctx context.Context, item string) error {
 	if err != nil {
 		return err
 	}
-	defer grant.Release(ctx)
+	defer grant.ReleaseAsync(ctx)
 	fmt.Fprintf(c.w, "adding a %s, under %d grants\n", item, grant.HoldCount())
 	return nil
 }

@@ -157,8 +157,8 @@ func (h *host) compete(ctx context.Context, name lockagent.Name, rest time.Durat
 
 func (h *host) release(g lockagent.Grant) {
 	// Nothing is confirmed while Redis is away.
-	if err := <-g.Release(context.Background()); err != nil && !errors.Is(err, lockagent.ErrUnconfirmed) {
-		h.Errorf("host %d: release of %s: %v", h.number, g.Lock(), err)
+	if err := <-g.ReleaseAsync(context.Background()); err != nil && !errors.Is(err, lockagent.ErrUnconfirmed) {
+		h.Errorf("host %d: release of %s: %v", h.number, g.Name(), err)
 	}
 }
 

@@ -81,7 +81,7 @@ func cycle(ctx context.Context, b *testing.B, l *channelapi.Lock) {
 		b.Error(err)
 		return
 	}
-	if err := g.Unlock(ctx); err != nil {
+	if err := g.Release(ctx); err != nil {
 		b.Error(err)
 	}
 }
@@ -270,7 +270,7 @@ func BenchmarkRedisMemory(b *testing.B) {
 		b.ReportMetric((memory()-empty)/locks, "B/held")
 		released := make([]<-chan error, locks)
 		for i, g := range held {
-			released[i] = g.Release(b.Context())
+			released[i] = g.ReleaseAsync(b.Context())
 		}
 		for _, c := range released {
 			if err := <-c; err != nil {
