@@ -63,7 +63,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			{background, "door", Request{Owner: "ann", Lease: 1}, lockagent.ErrBadOption},
 			{background, "door", Request{Owner: "ann", Lease: -1}, lockagent.ErrBadOption},
 			{background, "door", Request{Owner: "ann", Lease: lockagent.MaxLease + 1}, lockagent.ErrBadOption},
-			{background, "door", Request{Owner: "ann", Wait: -1}, lockagent.ErrBadOption},
+			{background, "door", Request{Owner: "ann", Wait: -1}, lockagent.ErrTimeout},
 			{over, "door", who("ann"), why},
 		} {
 			ended := 0
@@ -336,7 +336,7 @@ func TestWaitCountsFromTheCall(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		err := refusal(t, a.Acquire(ctx, "door", Request{Owner: "bob", Wait: 3 * time.Second}), context.DeadlineExceeded)
-		if errors.Is(err, lockagent.ErrTimeout) {
+		if waitError(t, err).Err != context.DeadlineExceeded {
 			t.Errorf("the context ended, not the wait: %v", err)
 		}
 		released(t, g)
@@ -439,7 +439,7 @@ func TestTimeoutDoesNotTellAnErrorOfAnEarlierRequest(t *testing.T) {
 		var gate gate
 		store.on("acquire", gate.keep)
 		err := refusal(t, a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout)
-		if errors.Is(err, lockagent.ErrStoreUnavailable) {
+		if w := waitError(t, err); w.Store != nil || w.Silent > time.Second {
 			t.Errorf("bob's timeout tells an error that ann met: %v", err)
 		}
 		for _, o := range gate.take() {
