@@ -42,6 +42,9 @@ type Request struct {
 	Wait time.Duration
 	// Try asks not to wait at all: the lock is granted if it is free now.
 	Try bool
+	// Granted, if it is not nil, is called once if the lock is granted, before the grant is
+	// delivered. It must not block.
+	Granted func()
 	// Over, if it is not nil, is called once: when the request was denied or its
 	// hold is over. It must not block.
 	Over func()
@@ -121,9 +124,11 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 	return nil
 }
 
-// Release gives up the youngest grant that owner has of a lock. The channel
+// Release gives up the youngest grant of a lock that owner has received. The channel
 // delivers what [lockagent.Grant.ReleaseAsync] would, or [lockagent.ErrNotOwner] if
-// another owner of this agent holds the lock; capacity and closing are the same.
+// another owner of this agent holds the lock; capacity and closing are the same. Grants that
+// lie in their channels are not released so: if owner has no others, it is
+// [lockagent.ErrNotHeld].
 func (a *Agent) Release(name lockagent.Name, owner lockagent.Owner) <-chan error {
 	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner})
 }

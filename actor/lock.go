@@ -19,6 +19,7 @@ type lock struct {
 	state *lockstate.State
 
 	requests few[lockstate.RequestID, request] // that wait or hold
+	holds    holds                             // those that hold
 	calls    few[lockstate.CallID, call]
 	lastCall lockstate.CallID
 
@@ -83,6 +84,13 @@ func (l *lock) handle(m message) {
 			Owner: m.request.Owner, Lease: m.request.Lease, Try: m.request.Try, Session: m.request.Session,
 		}})
 	case *call:
+		if m.kind == toRelease && m.request == nil {
+			hidden := false
+			if m.request, hidden = l.holds.releasable(m.owner); hidden {
+				m.answer(false, lockagent.ErrNotHeld)
+				return
+			}
+		}
 		l.lastCall++
 		l.calls.put(l.lastCall, m)
 		l.step(m.command(l.lastCall))
@@ -174,6 +182,7 @@ func (l *lock) do(e *lockstate.Event) {
 		}
 	case lockstate.Ended:
 		r := l.forget(e.Request.ID)
+		l.holds.remove(r)
 		if c := l.calls.get(e.Call); c != nil {
 			c.request = r
 			l.releaser = c.values
@@ -216,6 +225,8 @@ func (l *lock) grant(e *lockstate.Event) {
 	r := l.requests.get(e.Request.ID)
 	r.unwatchWait()
 	r.token, r.fixed, r.deadline = e.Token, e.Fixed, &l.deadline
+	l.holds.add(r)
+	r.begin()
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r))
 	if r.claimed() {
 		r.unwatch()
@@ -335,7 +346,7 @@ func (l *lock) recover(p any) {
 	for _, id := range l.calls.keys() {
 		l.calls.take(id).answer(false, lockagent.ErrInternal)
 	}
-	l.takeBack = nil
+	l.takeBack, l.holds = nil, holds{}
 	l.restart()
 }
 

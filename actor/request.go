@@ -28,6 +28,7 @@ type request struct {
 	waitUntil lockstate.Instant // 0 for no bound
 	stopWait  func() bool       // ends the watch on the caller's context
 	timer     *time.Timer       // of the wait
+	older     *request          // in the holds of its lock
 
 	// fixed and deadline bound the hold: the end of its own fixed lease, if any,
 	// and the deadline of the tenure, which renewals move. They are set before the
@@ -123,17 +124,26 @@ func (r *request) deny(name lockagent.Name, err error) {
 }
 
 // end tells the holder that the hold is over: everything that is derived from it
-// is done when end returns.
+// is done when end returns. A grant that nobody has received is not received any more.
 func (r *request) end(cause error) {
 	r.mu.Lock()
 	r.over = cause
 	told := r.onEnd
 	r.onEnd = nil
 	r.mu.Unlock()
+	r.takeBack()
 	for registered := range told {
 		registered.call(cause)
 	}
 	r.finish()
+}
+
+// begin is called when the lock is granted.
+func (r *request) begin() {
+	if r.Granted != nil {
+		defer r.agent.survive("Request.Granted")
+		r.Granted()
+	}
 }
 
 func (r *request) finish() {
@@ -168,10 +178,13 @@ func (r *request) deliver(g lockagent.Grant) {
 	close(r.out)
 }
 
-// claimed reports whether somebody received the grant. Then its channel is let go,
-// which would be a good part of what a hold costs.
+// isReceived reports whether somebody received the grant.
+func (r *request) isReceived() bool { return len(r.out) == 0 }
+
+// claimed is isReceived. If somebody did, the channel is let go, which would be a good
+// part of what a hold costs.
 func (r *request) claimed() bool {
-	if len(r.out) > 0 {
+	if !r.isReceived() {
 		return false
 	}
 	r.out = nil
@@ -181,13 +194,12 @@ func (r *request) claimed() bool {
 // takeBack receives the grant in the caller's stead, if nobody has yet: either
 // the caller has it afterwards or the actor, never both.
 func (r *request) takeBack() bool {
-	select {
-	case g := <-r.out: // closed and empty if the caller was faster
-		r.out = nil
-		return g.Err() == nil
-	default: // claimed before
+	if r.claimed() {
 		return false
 	}
+	g := <-r.out // closed and empty if the caller was faster
+	r.out = nil
+	return g.Err() == nil
 }
 
 // watch has the actor told when the caller's context ends or the wait is over.
