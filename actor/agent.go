@@ -3,7 +3,6 @@ package actor
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +20,7 @@ type Agent struct {
 	registry registry
 
 	fresh atomic.Uint64 // numbers of the steps of all locks
+	wild  atomic.Bool   // a callback has ended its goroutine
 
 	offReset  func()
 	closing   atomic.Bool
@@ -225,30 +225,4 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 	for e := range a.registry.all {
 		send(e, &resetMsg{})
 	}
-}
-
-// record hands an event to the recorder, if there is one. A recorder that panics
-// costs nobody a lock.
-func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
-	if a.cfg.Recorder == nil {
-		return
-	}
-	defer a.survive("recorder")
-	e.Agent = a.cfg.ID
-	e.Time = time.Now()
-	a.cfg.Recorder.Record(ctx, *e)
-}
-
-// survive is deferred around code that is not the agent's own. It ends a panic
-// there.
-func (a *Agent) survive(whose string) {
-	if p := recover(); p != nil {
-		a.complain(whose, p)
-	}
-}
-
-// complain logs a panic.
-func (a *Agent) complain(whose string, p any) {
-	defer func() { _ = recover() }() // of the logger: nobody is left to be told
-	a.cfg.Logger.Error("lockagent: recovered from a panic", "of", whose, "panic", p, "stack", string(debug.Stack()))
 }

@@ -57,26 +57,41 @@ func (l *lock) Receive(c protoactor.Context) {
 		l.agent.registry.live.Done()
 	case message:
 		l.now = l.agent.clock.now()
+		defer l.processed(c, m) // a callback may end this goroutine
 		l.handle(m)
-		if m.counts() {
-			l.used = l.now
-			l.entry.unpin()
-		}
-		if !l.leave(c) {
-			l.arm()
-		}
+	}
+}
+
+// processed does what follows every message.
+func (l *lock) processed(c protoactor.Context, m message) {
+	if m.counts() {
+		l.used = l.now
+		l.entry.unpin()
+	}
+	if !l.leave(c) {
+		l.arm()
 	}
 }
 
 // handle processes a message. If our own code panics, everybody who waits is
 // answered, and the lock starts again by ending in the store what it may have there.
-// Code that is not ours is called so that its panics do not come this far.
+// Code that is not ours is called so that its panics do not come this far. But if it ends
+// the goroutine, the rest of the step is lost, as after a panic of our own.
 func (l *lock) handle(m message) {
+	returned := false
 	defer func() {
 		if p := recover(); p != nil {
 			l.recover(p)
+		} else if !returned {
+			l.agent.wild.Store(true)
+			l.recover("runtime.Goexit in a callback")
 		}
 	}()
+	l.process(m)
+	returned = true
+}
+
+func (l *lock) process(m message) {
 	switch m := m.(type) {
 	case *acquireMsg:
 		l.arriving = m

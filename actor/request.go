@@ -133,7 +133,7 @@ func (r *request) end(cause error) {
 	r.mu.Unlock()
 	r.takeBack()
 	for registered := range told {
-		registered.call(cause)
+		r.agent.callback("Hold.OnEnd", func() { registered.call(cause) })
 	}
 	r.finish()
 }
@@ -141,15 +141,13 @@ func (r *request) end(cause error) {
 // begin is called when the lock is granted.
 func (r *request) begin() {
 	if r.Granted != nil {
-		defer r.agent.survive("Request.Granted")
-		r.Granted()
+		r.agent.callback("Request.Granted", r.Granted)
 	}
 }
 
 func (r *request) finish() {
 	if r.Over != nil {
-		defer r.agent.survive("Request.Over")
-		r.Over()
+		r.agent.callback("Request.Over", r.Over)
 	}
 }
 

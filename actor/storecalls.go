@@ -13,14 +13,19 @@ import (
 func ask[R any](c *storeCall[R], l *lock, call func(done func(R, error))) {
 	c.lock = l
 	l.entry.pin() // never fails: the actor is at work
+	returned := false
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if p != nil {
 			l.agent.complain("store", p)
-			var none R
-			c.done(none, fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
+		} else if returned {
+			return
 		}
+		var none R
+		c.done(none, fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
 	}()
 	call(c.done)
+	returned = true
 }
 
 func (l *lock) tenureOf(number uint64) lockagent.Tenure {
