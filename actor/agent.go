@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,8 @@ type Agent struct {
 
 	fresh atomic.Uint64 // numbers of the steps of all locks
 	wild  atomic.Bool   // a callback has ended its goroutine
+
+	unclaimed, dropped sync.Once // to be logged
 
 	offReset  func()
 	closing   atomic.Bool

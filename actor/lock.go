@@ -28,6 +28,9 @@ type lock struct {
 	now      lockstate.Instant      // of the present step
 	takeBack []lockstate.RequestID  // grants recovered in the present step
 
+	cancelled *request          // whose caller goes away in the present step
+	neglected lockstate.Instant // when a grant was found that nobody had received; 0 if they are received
+
 	tenure   uint64          // last number asked of the store
 	floor    lockagent.Token // the greatest reserved, for a store that forgets
 	deadline atomic.Int64    // of the tenure, read by holders
@@ -115,6 +118,7 @@ func (l *lock) process(m message) {
 	case *storeCall[lockagent.RenewReply]:
 		l.silence.heard(m.err)
 		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+		l.endDropped()
 	case *storeCall[lockagent.ReleaseReply]:
 		l.silence.heard(m.err)
 		l.step(lockstate.ReleaseReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
@@ -122,7 +126,11 @@ func (l *lock) process(m message) {
 		if m.wait && m.request.deadline != nil {
 			return // it was granted in time
 		}
+		l.cancelled = m.request
 		l.step(lockstate.Cancel{ID: m.request.id, TimedOut: m.timedOut, Err: m.err})
+		l.cancelled = nil
+	case *overdueMsg:
+		l.step(lockstate.Cancel{ID: m.request.id})
 	case *wakeMsg:
 		l.woken.Store(false)
 		l.step(lockstate.Woken{})
@@ -192,8 +200,12 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Recalled:
 		if r := l.requests.get(e.Request.ID); r.takeBack() {
 			l.takeBack = append(l.takeBack, r.id)
+			if r != l.cancelled {
+				l.neglect(r)
+			}
 		} else {
 			r.unwatch()
+			l.attend(r)
 		}
 	case lockstate.Ended:
 		r := l.forget(e.Request.ID)
@@ -203,6 +215,7 @@ func (l *lock) do(e *lockstate.Event) {
 			l.releaser = c.values
 		}
 		if e.Reason == 0 {
+			l.attend(r)
 			r.end(lockagent.ErrReleased)
 		} else {
 			r.end(r.lost(e.Reason))
@@ -242,9 +255,12 @@ func (l *lock) grant(e *lockstate.Event) {
 	r.token, r.fixed, r.deadline = e.Token, e.Fixed, &l.deadline
 	l.holds.add(r)
 	r.begin()
-	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r))
+	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
 	if r.claimed() {
 		r.unwatch()
+		l.attend(r)
+	} else {
+		l.hurry(r)
 	}
 	if l.agent.cfg.Recorder == nil { // which is who they are for from now on
 		r.values = context.Background()

@@ -12,7 +12,7 @@ import (
 )
 
 // request is one wish to hold a lock, from Acquire until its grant is over. It is
-// also the hold that stands behind the grant.
+// also the hold that stands behind the grant, or behind its [handle].
 type request struct {
 	agent *Agent
 	entry *entry
@@ -27,8 +27,9 @@ type request struct {
 	id        lockstate.RequestID
 	waitUntil lockstate.Instant // 0 for no bound
 	stopWait  func() bool       // ends the watch on the caller's context
-	timer     *time.Timer       // of the wait
+	timer     *time.Timer       // of the wait, and then of a short claim
 	older     *request          // in the holds of its lock
+	handle    *handle           // until the first renewal of a hold that has one
 
 	// fixed and deadline bound the hold: the end of its own fixed lease, if any,
 	// and the deadline of the tenure, which renewals move. They are set before the
@@ -37,19 +38,26 @@ type request struct {
 	fixed    lockstate.Instant
 	deadline *atomic.Int64
 
+	dropped atomic.Bool // nothing refers to the handle any more
+
 	mu    sync.Mutex
 	ctx   context.Context     // guarded by mu; made when first asked for
 	onEnd map[*onEnd]struct{} // guarded by mu; to be called when the hold ends
 	over  error               // guarded by mu; why the hold ended
 }
 
-// onEnd is one call of OnEnd.
-type onEnd struct{ call func(cause error) }
+// onEnd is one call of OnEnd. While it stands, its handle is in use.
+type onEnd struct {
+	call func(cause error)
+	of   *handle
+}
 
 var _ lockagent.Hold = (*request)(nil)
 
 // Context implements [lockagent.Hold].
-func (r *request) Context() context.Context {
+func (r *request) Context() context.Context { return r.context(nil) }
+
+func (r *request) context(of *handle) context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx == nil {
@@ -58,18 +66,20 @@ func (r *request) Context() context.Context {
 		if r.over != nil {
 			cancel(r.over)
 		} else {
-			r.register(cancel)
+			r.register(&onEnd{cancel, of})
 		}
 	}
 	return r.ctx
 }
 
 // OnEnd implements [lockagent.Hold].
-func (r *request) OnEnd(f func(cause error)) (stop func()) {
+func (r *request) OnEnd(f func(cause error)) (stop func()) { return r.notify(&onEnd{call: f}) }
+
+func (r *request) notify(registered *onEnd) (stop func()) {
 	r.mu.Lock()
 	over := r.over
 	if over == nil {
-		registered := r.register(f)
+		r.register(registered)
 		stop = func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -78,20 +88,18 @@ func (r *request) OnEnd(f func(cause error)) (stop func()) {
 	}
 	r.mu.Unlock()
 	if over != nil {
-		f(over)
+		registered.call(over)
 		return func() {}
 	}
 	return stop
 }
 
 // register expects mu to be held.
-func (r *request) register(f func(error)) *onEnd {
+func (r *request) register(registered *onEnd) {
 	if r.onEnd == nil {
 		r.onEnd = make(map[*onEnd]struct{})
 	}
-	registered := &onEnd{f}
 	r.onEnd[registered] = struct{}{}
-	return registered
 }
 
 // Remaining implements [lockagent.Hold].
