@@ -37,9 +37,9 @@ func openAgent(t *testing.T, cfg redisstore.Config, addr string, agent channelap
 	return locks
 }
 
-func holdOf(t *testing.T, locks *channelapi.Locks, name lockagent.Name, opts ...channelapi.AcquireOption) lockagent.Grant {
+func holdOf(t *testing.T, locks *channelapi.Locks, name string, opts ...channelapi.Option) lockagent.Grant {
 	t.Helper()
-	return receive(t, locks.Lock(name).Acquire(t.Context(), opts...))
+	return receive(t, locks.Lock(name, opts...).AcquireAsync(t.Context()))
 }
 
 // awaitLoss waits until a hold is over and returns why.
@@ -57,10 +57,10 @@ func awaitLoss(t *testing.T, g lockagent.Grant) lockagent.LossReason {
 	return lost.Reason
 }
 
-func awaitWaiters(t *testing.T, locks *channelapi.Locks, name lockagent.Name, n int) {
+func awaitWaiters(t *testing.T, locks *channelapi.Locks, name string, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		s, err := locks.Lock(name).Inspect(t.Context())
+		s, err := locks.Lock(name).Status(t.Context())
 		must(t, err)
 		if s.Waiters == n {
 			return
@@ -71,9 +71,9 @@ func awaitWaiters(t *testing.T, locks *channelapi.Locks, name lockagent.Name, n 
 	}
 }
 
-func channelOf(name lockagent.Name) string { return "redisson_lock__channel:{" + string(name) + "}" }
+func channelOf(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
-func awaitSubscribers(t *testing.T, redis *redistest.Server, name lockagent.Name) {
+func awaitSubscribers(t *testing.T, redis *redistest.Server, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); fmt.Sprint(redis.Do("PUBSUB", "NUMSUB", channelOf(name))) == fmt.Sprintf("[%s 0]", channelOf(name)); {
 		if time.Now().After(deadline) {
@@ -91,7 +91,7 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	// The first wait of an agent makes its connection for subscriptions, and looks
 	// whether that leads to the same Redis.
 	warm := holdOf(t, alpha, "warm")
-	warming := beta.Lock("warm").Acquire(t.Context())
+	warming := beta.Lock("warm").AcquireAsync(t.Context())
 	awaitSubscribers(t, redis, "warm")
 	must(t, warm.Release(t.Context()))
 	must(t, receive(t, warming).Release(t.Context()))
@@ -103,7 +103,7 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	var all []<-chan lockagent.Grant
 	redis.Pause() // so that all have come when beta asks for the second time
 	for range waiters {
-		all = append(all, beta.Lock(theLock).Acquire(t.Context()))
+		all = append(all, beta.Lock(theLock).AcquireAsync(t.Context()))
 	}
 	redis.Resume()
 	// The second attempt is the one that follows the subscription.
@@ -140,7 +140,7 @@ func TestRedisRestartsEmpty(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	hold := holdOf(t, alpha, theLock)
-	waiting := beta.Lock(theLock).Acquire(t.Context())
+	waiting := beta.Lock(theLock).AcquireAsync(t.Context())
 	awaitWaiters(t, beta, theLock, 1)
 
 	redis.Kill()
@@ -208,7 +208,7 @@ func TestBrokenElsewhereIsExplained(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: alphas, Lease: time.Second})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: betas})
 	first := holdOf(t, alpha, theLock)
-	if held, err := beta.Lock(theLock).ForceUnlock(t.Context()); err != nil || !held {
+	if held, err := beta.Lock(theLock).Break(t.Context()); err != nil || !held {
 		t.Fatalf("ForceUnlock: %t, %v", held, err)
 	}
 	second := holdOf(t, beta, theLock)
@@ -246,7 +246,7 @@ func TestLostReplies(t *testing.T) {
 	lost := proxy.LoseReply("EVALSHA")
 	hold := holdOf(t, alpha, theLock)
 	<-lost
-	if fields := redis.Do("HVALS", string(theLock)); fmt.Sprint(fields) != "[1]" {
+	if fields := redis.Do("HVALS", theLock); fmt.Sprint(fields) != "[1]" {
 		t.Errorf("the lock's hash has the values %v, want one 1", fields)
 	}
 
@@ -256,7 +256,7 @@ func TestLostReplies(t *testing.T) {
 	}
 	<-lost
 	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
-	if n := redis.Do("EXISTS", string(theLock)); fmt.Sprint(n) != "0" {
+	if n := redis.Do("EXISTS", theLock); fmt.Sprint(n) != "0" {
 		t.Error("the lock is still there")
 	}
 }
@@ -268,11 +268,11 @@ func TestRedisHangs(t *testing.T) {
 	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 
 	redis.Pause()
-	waiting := alpha.Lock(theLock).Acquire(t.Context())
-	if _, err := alpha.Lock("another").TryLock(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+	waiting := alpha.Lock(theLock).AcquireAsync(t.Context())
+	if _, err := alpha.Lock("another").TryAcquire(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a try while Redis hangs: %v, want ErrStoreUnavailable", err)
 	}
-	_, err := alpha.Lock("a third").Lock(t.Context(), channelapi.Wait(200*time.Millisecond))
+	_, err := alpha.Lock("a third", channelapi.Wait(200*time.Millisecond)).Acquire(t.Context())
 	if !errors.Is(err, lockagent.ErrTimeout) || !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a wait while Redis hangs: %v, want ErrTimeout and ErrStoreUnavailable", err)
 	}
@@ -288,8 +288,8 @@ func TestShortLeaseIsKept(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: events})
 	session, err := alpha.Session("ann")
 	must(t, err)
-	receive(t, session.Lock(theLock).Acquire(t.Context(), channelapi.Lease(100*time.Millisecond)))
-	kept := receive(t, session.Lock(theLock).Acquire(t.Context()))
+	receive(t, session.Lock(theLock, channelapi.Lease(100*time.Millisecond)).AcquireAsync(t.Context()))
+	kept := receive(t, session.Lock(theLock).AcquireAsync(t.Context()))
 	events.await(t, "renewed")
 	if !kept.Held() || kept.Remaining() < time.Second {
 		t.Errorf("the hold has %v left: %v", kept.Remaining(), kept.Cause())
@@ -305,11 +305,11 @@ func TestAbandonedRequests(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 400 {
 		locks := []*channelapi.Locks{alpha, beta}[i%2]
-		name := lockagent.Name(fmt.Sprintf("abandoned/%d", i%7))
+		name := fmt.Sprintf("abandoned/%d", i%7)
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(5*time.Millisecond))))
 			defer cancel()
-			grant := locks.Lock(name).Acquire(ctx)
+			grant := locks.Lock(name).AcquireAsync(ctx)
 			<-ctx.Done() // and the channel is left alone
 			_ = grant
 		})
@@ -317,7 +317,7 @@ func TestAbandonedRequests(t *testing.T) {
 	all.Wait()
 	// Whoever asks now gets each lock, so nobody else has it.
 	for i := range 7 {
-		must(t, holdOf(t, alpha, lockagent.Name(fmt.Sprintf("abandoned/%d", i))).Release(t.Context()))
+		must(t, holdOf(t, alpha, fmt.Sprintf("abandoned/%d", i)).Release(t.Context()))
 	}
 	must(t, alpha.Close())
 	must(t, beta.Close())
@@ -343,29 +343,29 @@ func TestForeignHolder(t *testing.T) {
 	redis := redistest.Start(t)
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	const java = "0f8fad5b-d9cb-469f-a165-70867728950e:42"
-	redis.Do("HSET", string(theLock), java, "2")
-	redis.Do("PEXPIRE", string(theLock), "600000")
+	redis.Do("HSET", theLock, java, "2")
+	redis.Do("PEXPIRE", theLock, "600000")
 
-	_, err := alpha.Lock(theLock).TryLock(t.Context())
+	_, err := alpha.Lock(theLock).TryAcquire(t.Context())
 	if held, ok := errors.AsType[*lockagent.HeldError](err); !ok || held.Holder != java {
 		t.Errorf("a try: %v, want that %s holds it", err, java)
 	}
-	if s, err := alpha.Lock(theLock).Inspect(t.Context()); err != nil || s.Holder != java || s.HoldCount != 2 || !s.Locked {
+	if s, err := alpha.Lock(theLock).Status(t.Context()); err != nil || s.Holder != java || s.HoldCount != 2 || !s.Locked {
 		t.Errorf("the status is %+v, %v", s, err)
 	}
-	waiting := alpha.Lock(theLock).Acquire(t.Context())
+	waiting := alpha.Lock(theLock).AcquireAsync(t.Context())
 	awaitWaiters(t, alpha, theLock, 1)
 	awaitSubscribers(t, redis, theLock)
-	redis.Do("DEL", string(theLock))
+	redis.Do("DEL", theLock)
 	redis.Do("PUBLISH", channelOf(theLock), "0")
 	hold := receive(t, waiting)
 
 	// And what Java would see of ours: one owner, a count of 1, and a TTL.
-	fields, _ := redis.Do("HGETALL", string(theLock)).([]any)
+	fields, _ := redis.Do("HGETALL", theLock).([]any)
 	if len(fields) != 2 || !strings.HasPrefix(fmt.Sprint(fields[0]), string(alpha.ID())+":") || fmt.Sprint(fields[1]) != "1" {
 		t.Errorf("the lock's hash is %v", fields)
 	}
-	if ttl, ok := redis.Do("PTTL", string(theLock)).(int64); !ok || ttl <= 0 {
+	if ttl, ok := redis.Do("PTTL", theLock).(int64); !ok || ttl <= 0 {
 		t.Errorf("the lock's hash lives for %v ms", ttl)
 	}
 	must(t, hold.Release(t.Context()))
@@ -378,9 +378,9 @@ func TestRefusals(t *testing.T) {
 
 	redis.Do("SET", "text", "not a lock")
 	for what, ask := range map[string]func() error{
-		"acquire": func() error { _, err := alpha.Lock("text").Lock(t.Context()); return err },
-		"inspect": func() error { _, err := alpha.Lock("text").Inspect(t.Context()); return err },
-		"break":   func() error { _, err := alpha.Lock("text").ForceUnlock(t.Context()); return err },
+		"acquire": func() error { _, err := alpha.Lock("text").Acquire(t.Context()); return err },
+		"inspect": func() error { _, err := alpha.Lock("text").Status(t.Context()); return err },
+		"break":   func() error { _, err := alpha.Lock("text").Break(t.Context()); return err },
 	} {
 		if err := ask(); !errors.Is(err, lockagent.ErrWrongType) {
 			t.Errorf("%s of a key that is text: %v, want ErrWrongType", what, err)

@@ -39,7 +39,7 @@ type Hold interface {
 	// zero or less when the hold is over.
 	Remaining() time.Duration
 
-	// Release gives the hold up. See [Grant.Release].
+	// Release gives the hold up. See [Grant.ReleaseAsync].
 	Release(ctx context.Context) <-chan error
 }
 
@@ -57,8 +57,8 @@ func Denied(name Name, owner Owner, err error) Grant {
 //
 //   - [ErrNotGranted] for the zero Grant;
 //   - a [*HeldError] if the request would not wait and the lock is held;
-//   - [ErrTimeout] if the wait passed;
-//   - the cause of the request's context if that ended first;
+//   - a [*WaitError] if the wait passed or the context ended first: it is [ErrTimeout]
+//     and [context.DeadlineExceeded] if time ran out, and the cause of the context;
 //   - [ErrClosed] or [ErrSessionClosed] if the agent or the session was closed;
 //   - [ErrWrongType], [ErrNotPermitted] or [ErrStoreUnavailable] if the store
 //     refused or could not be asked;
@@ -103,7 +103,7 @@ func (g Grant) Remaining() time.Duration {
 }
 
 // Done returns a channel that is closed when the hold is over, for whatever
-// reason; [Grant.Cause] tells which. It never delivers a value. For a grant that
+// reason, also by a release; [Grant.Cause] tells which. It never delivers a value. For a grant that
 // was never held it is closed already.
 func (g Grant) Done() <-chan struct{} {
 	if g.hold == nil {
@@ -138,35 +138,20 @@ func (g Grant) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// ReleaseAsync gives the hold up and returns a channel that delivers the outcome:
-// nil if the lock was given back or passed on, and otherwise
+// Release gives the hold up and waits for the outcome: nil if the lock was given back
+// or passed on, and otherwise
 //
 //   - a [*LostError] if the hold had been lost: what was done under it may have
 //     overlapped with another holder's work;
 //   - [ErrNotHeld] if it had been released before, or was never granted;
-//   - [ErrUnconfirmed] if the store could not be told yet. The hold is over all
-//     the same. The agent keeps trying until the lease has run out by itself.
+//   - [ErrUnconfirmed] if the store could not be told yet, or is closed. The hold is over
+//     all the same. The agent keeps trying until the lease has run out by itself.
 //
-// The channel has capacity 1, delivers one value, is then closed by the agent,
-// and needs no reader. The release goes ahead when ctx ends: ctx only carries
-// values, such as a trace.
-func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
-	if g.hold == nil {
-		done := make(chan error, 1)
-		done <- ErrNotHeld
-		close(done)
-		return done
-	}
-	return g.hold.Release(ctx)
-}
-
-// Release is [Grant.ReleaseAsync] for callers who wait for the outcome. If ctx ends
-// first it returns the cause of ctx, and the release goes on without the caller:
-// a cancelled ctx still releases. The caller may be the one who makes the exchange with
-// the server; if that falls silent meanwhile, Release returns up to a tenth of a second
-// after the end of ctx.
+// A ctx that has ended still releases. But then Release does not wait: it returns the
+// cause of ctx, and nobody hears of a loss. Give it a context that outlives the work, such
+// as [context.WithoutCancel] of the one that the work had. The store bounds the time.
 func (g Grant) Release(ctx context.Context) error {
-	done := g.releaseAndHelp(ctx)
+	done := g.ReleaseAsync(ctx)
 	select {
 	case err := <-done:
 		return err
@@ -180,15 +165,17 @@ func (g Grant) Release(ctx context.Context) error {
 	}
 }
 
-// releaseAndHelp is Release for callers who have nothing else to do until the outcome is
-// there, or ctx ends.
-func (g Grant) releaseAndHelp(ctx context.Context) <-chan error {
-	if ctx.Err() != nil {
-		return g.ReleaseAsync(ctx)
+// ReleaseAsync is [Grant.Release] for select: it returns at once, and the outcome comes
+// on a channel. That has capacity 1, delivers one value, is then closed by the agent, and
+// needs no reader. ctx only carries values, such as a trace; its end changes nothing.
+func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
+	if g.hold == nil {
+		done := make(chan error, 1)
+		done <- ErrNotHeld
+		close(done)
+		return done
 	}
-	errand := NewErrand(ctx)
-	defer errand.Finish()
-	return g.ReleaseAsync(errand)
+	return g.hold.Release(ctx)
 }
 
 var alwaysClosed = func() chan struct{} {

@@ -84,7 +84,7 @@ func (p *agentProcess) resume() {
 func runAgentProcess(t *testing.T, addr string) {
 	locks := openAgent(t, redisstore.Config{}, addr, channelapi.Config{})
 	fmt.Println(locks.ID())
-	g, err := locks.Lock(theLock).Lock(t.Context())
+	g, err := locks.Lock(theLock).Acquire(t.Context())
 	must(t, err)
 	fmt.Println(g.Token())
 	must(t, g.Release(t.Context()))
@@ -104,7 +104,7 @@ func TestAgentThatIsStoppedIsPassedTheLock(t *testing.T) {
 	other := startAgentProcess(t, redis.Addr())
 	id := other.hear()
 	awaitQueue(t, redis, theLock, 1)
-	waiting := alpha.Lock(theLock).Acquire(t.Context())
+	waiting := alpha.Lock(theLock).AcquireAsync(t.Context())
 	passes := redis.Dial()
 	_, err := passes.Do("PSUBSCRIBE", "lockagent_pass:*")
 	must(t, err)
@@ -133,9 +133,9 @@ func TestAgentThatIsStoppedIsPassedTheLock(t *testing.T) {
 }
 
 // awaitQueue waits until n tenures have a place in the queue of a lock.
-func awaitQueue(t *testing.T, redis *redistest.Server, name lockagent.Name, n int64) {
+func awaitQueue(t *testing.T, redis *redistest.Server, name string, n int64) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); redis.Do("ZCARD", "lockagent_queue:{"+string(name)+"}") != n; {
+	for deadline := time.Now().Add(patience); redis.Do("ZCARD", "lockagent_queue:{"+name+"}") != n; {
 		if time.Now().After(deadline) {
 			t.Fatalf("the queue does not come to have %d places", n)
 		}

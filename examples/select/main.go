@@ -42,12 +42,12 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 	defer func() { err = errors.Join(err, locks.Close()) }() // gives back what is still held
 
 	// Somebody else is printing on both.
-	laser, err := locks.Lock("printers/laser").Lock(ctx)
+	laser, err := locks.Lock("printers/laser").Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer laser.ReleaseAsync(ctx)
-	inkjet, err := locks.Lock("printers/inkjet").Lock(ctx)
+	inkjet, err := locks.Lock("printers/inkjet").Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 	}
 
 	// And now it is taken again, but soon everybody goes home.
-	inkjet, err = locks.Lock("printers/inkjet").Lock(ctx)
+	inkjet, err = locks.Lock("printers/inkjet").Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func printDocument(ctx context.Context, w io.Writer, locks *channelapi.Locks, do
 
 	var grant lockagent.Grant
 	select {
-	case grant = <-locks.Lock("printers/laser").Acquire(wait):
-	case grant = <-locks.Lock("printers/inkjet").Acquire(wait):
+	case grant = <-locks.Lock("printers/laser").AcquireAsync(wait):
+	case grant = <-locks.Lock("printers/inkjet").AcquireAsync(wait):
 	case <-closing:
 		fmt.Fprintf(w, "%s: not printed, we are closing\n", document)
 		return nil

@@ -115,7 +115,7 @@ func (a *agent) turn(ctx context.Context, name lockagent.Name) error {
 		return err
 	}
 	asked := time.Now()
-	g := <-a.locks.Lock(name).Acquire(ctx)
+	g := <-a.locks.Lock(string(name)).AcquireAsync(ctx)
 	switch err := g.Err(); {
 	case err == nil:
 	case ctx.Err() != nil:
