@@ -114,7 +114,7 @@ func TestBreak(t *testing.T) {
 			t.Error("nobody has told its holder yet")
 		}
 		i := granted(t, b.Acquire(background, "door", who("carl")))
-		<-h.Lost()
+		<-h.Done()
 		lostBecause(t, h.Cause(), lockagent.LostDenied)
 		released(t, i)
 		if r := await(t, "break", a.Break("x{")); !errors.Is(r.Err, lockagent.ErrBadName) {
