@@ -91,7 +91,7 @@ func TestLifeOnRedisAndNATS(t *testing.T) {
 	judge(t, audit)
 }
 
-const theLock lockagent.Name = "orders/42"
+const theLock = "orders/42"
 
 // live is the story. Two agents, alpha and beta, serve seven owners.
 func live(t *testing.T, alpha, beta *agent) {
@@ -99,13 +99,13 @@ func live(t *testing.T, alpha, beta *agent) {
 
 	// A request is a channel. Nobody has the lock, so the store grants it at once.
 	alice := alpha.session(t, "alice").Lock(theLock)
-	first := <-alice.Acquire(ctx)
+	first := <-alice.AcquireAsync(ctx)
 	if first.Err() != nil || !first.Held() {
 		t.Fatalf("alice: %v", first.Err())
 	}
 
 	// A session may hold the lock several times. It is one hold, with one token.
-	second, err := alice.Lock(ctx)
+	second, err := alice.Acquire(ctx)
 	if err != nil || second.HoldCount() != 2 || second.Token() != first.Token() {
 		t.Fatalf("alice again: %v, %d grants, token %d after %d", err, second.HoldCount(), second.Token(), first.Token())
 	}
@@ -120,23 +120,23 @@ func live(t *testing.T, alpha, beta *agent) {
 	}
 
 	// Others wait: bob at the same agent, carol at the other. Dave would not wait.
-	bobs := alpha.session(t, "bob").Lock(theLock).Acquire(ctx)
+	bobs := alpha.session(t, "bob").Lock(theLock).AcquireAsync(ctx)
 	alpha.journal.await(t, "queued bob")
-	carols := beta.session(t, "carol").Lock(theLock).Acquire(ctx)
+	carols := beta.session(t, "carol").Lock(theLock).AcquireAsync(ctx)
 	beta.journal.await(t, "queued carol")
-	dave := beta.session(t, "dave").Lock(theLock)
-	_, err = dave.TryLock(ctx)
+	dave := beta.session(t, "dave")
+	_, err = dave.Lock(theLock).TryAcquire(ctx)
 	if held, ok := errors.AsType[*lockagent.HeldError](err); !ok || held.Holder != far.Holder {
 		t.Errorf("dave: %v, want that it is held by %q", err, far.Holder)
 	}
 
 	// Alice has to let go of it as often as she took it. Then it goes to bob, from
 	// hand to hand, without the store.
-	must(t, second.Unlock(ctx))
+	must(t, second.Release(ctx))
 	if !first.Held() || second.Held() {
 		t.Error("the first grant is over, or the second is not")
 	}
-	must(t, first.Unlock(ctx))
+	must(t, first.Release(ctx))
 	if !errors.Is(first.Cause(), lockagent.ErrReleased) {
 		t.Errorf("alice's hold ended because of %v", first.Cause())
 	}
@@ -144,22 +144,22 @@ func live(t *testing.T, alpha, beta *agent) {
 
 	// Nobody else waits at alpha, so bob's release gives it back to the store, which
 	// wakes beta.
-	must(t, bob.Unlock(ctx))
+	must(t, bob.Release(ctx))
 	carol := receive(t, carols)
 
 	// An operator breaks the lock. Carol is told at once, and when she releases it
 	// she is told again: what she did last was perhaps not alone.
-	if held, err := beta.Lock(theLock).ForceUnlock(ctx); err != nil || !held {
-		t.Fatalf("ForceUnlock: %t, %v", held, err)
+	if held, err := beta.Lock(theLock).Break(ctx); err != nil || !held {
+		t.Fatalf("Break: %t, %v", held, err)
 	}
-	<-carol.Lost()
-	if lost, ok := errors.AsType[*lockagent.LostError](carol.Unlock(ctx)); !ok || lost.Reason != lockagent.LostBroken {
+	<-carol.Done()
+	if lost, ok := errors.AsType[*lockagent.LostError](carol.Release(ctx)); !ok || lost.Reason != lockagent.LostBroken {
 		t.Errorf("carol's release: %v", lost)
 	}
 	beta.journal.await(t, "returned")
 
 	// Dave asks for a lease that ends by itself, and works under its context.
-	daves, err := dave.Lock(ctx, channelapi.Lease(time.Second))
+	daves, err := dave.Lock(theLock, channelapi.Lease(time.Second)).Acquire(ctx)
 	if err != nil {
 		t.Fatalf("dave: %v", err)
 	}
@@ -171,12 +171,12 @@ func live(t *testing.T, alpha, beta *agent) {
 	beta.journal.await(t, "returned")
 
 	// Erin takes it. Frank waits for her at the other agent, and changes his mind.
-	erin, err := beta.session(t, "erin").Lock(theLock).Lock(ctx)
+	erin, err := beta.session(t, "erin").Lock(theLock).Acquire(ctx)
 	if err != nil {
 		t.Fatalf("erin: %v", err)
 	}
 	waiting, leave := context.WithCancel(ctx)
-	franks := alpha.session(t, "frank").Lock(theLock).Acquire(waiting)
+	franks := alpha.session(t, "frank").Lock(theLock).AcquireAsync(waiting)
 	alpha.journal.await(t, "queued frank")
 	leave()
 	if g := <-franks; !errors.Is(g.Err(), context.Canceled) {
@@ -184,14 +184,14 @@ func live(t *testing.T, alpha, beta *agent) {
 	}
 
 	// Grace is more patient. Erin's agent closes: erin is told, and grace has it.
-	graces := alpha.session(t, "grace").Lock(theLock).Acquire(ctx)
+	graces := alpha.session(t, "grace").Lock(theLock).AcquireAsync(ctx)
 	alpha.journal.await(t, "queued grace")
 	must(t, beta.Close())
 	if lost, ok := errors.AsType[*lockagent.LostError](erin.Cause()); !ok || lost.Reason != lockagent.LostClosed {
 		t.Errorf("erin's hold ended because of %v", erin.Cause())
 	}
 	grace := receive(t, graces)
-	must(t, grace.Unlock(ctx))
+	must(t, grace.Release(ctx))
 
 	// Nothing is left of it but the tokens, which have grown all the time.
 	if s := alpha.inspect(t); s != (lockagent.Status{Name: theLock}) {
@@ -342,7 +342,7 @@ func newAgent(t *testing.T, store lockagent.Store, also *published) *agent {
 	return a
 }
 
-func (a *agent) session(t *testing.T, owner lockagent.Owner) *channelapi.Session {
+func (a *agent) session(t *testing.T, owner string) *channelapi.Session {
 	t.Helper()
 	s, err := a.Session(owner)
 	if err != nil {
@@ -353,7 +353,7 @@ func (a *agent) session(t *testing.T, owner lockagent.Owner) *channelapi.Session
 
 func (a *agent) inspect(t *testing.T) lockagent.Status {
 	t.Helper()
-	s, err := a.Lock(theLock).Inspect(t.Context())
+	s, err := a.Lock(theLock).Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,11 +427,12 @@ func must(t *testing.T, err error) {
 // receive receives a grant that has to come.
 func receive(t *testing.T, grant <-chan lockagent.Grant) lockagent.Grant {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	g, err := channelapi.Await(ctx, grant)
-	if err != nil {
-		t.Fatalf("the grant: %v", err)
+	select {
+	case g := <-grant:
+		must(t, g.Err())
+		return g
+	case <-time.After(patience):
+		t.Fatal("the grant does not come")
+		return lockagent.Grant{}
 	}
-	return g
 }

@@ -37,16 +37,16 @@ func openAgent(t *testing.T, cfg redisstore.Config, addr string, agent channelap
 	return locks
 }
 
-func holdOf(t *testing.T, locks *channelapi.Locks, name lockagent.Name, opts ...channelapi.AcquireOption) lockagent.Grant {
+func holdOf(t *testing.T, locks *channelapi.Locks, name string, opts ...channelapi.Option) lockagent.Grant {
 	t.Helper()
-	return receive(t, locks.Lock(name).Acquire(t.Context(), opts...))
+	return receive(t, locks.Lock(name, opts...).AcquireAsync(t.Context()))
 }
 
 // awaitLoss waits until a hold is over and returns why.
 func awaitLoss(t *testing.T, g lockagent.Grant) lockagent.LossReason {
 	t.Helper()
 	select {
-	case <-g.Lost():
+	case <-g.Done():
 	case <-time.After(patience):
 		t.Fatal("the hold goes on")
 	}
@@ -57,10 +57,10 @@ func awaitLoss(t *testing.T, g lockagent.Grant) lockagent.LossReason {
 	return lost.Reason
 }
 
-func awaitWaiters(t *testing.T, locks *channelapi.Locks, name lockagent.Name, n int) {
+func awaitWaiters(t *testing.T, locks *channelapi.Locks, name string, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		s, err := locks.Lock(name).Inspect(t.Context())
+		s, err := locks.Lock(name).Status(t.Context())
 		must(t, err)
 		if s.Waiters == n {
 			return
@@ -71,9 +71,9 @@ func awaitWaiters(t *testing.T, locks *channelapi.Locks, name lockagent.Name, n 
 	}
 }
 
-func channelOf(name lockagent.Name) string { return "redisson_lock__channel:{" + string(name) + "}" }
+func channelOf(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
-func awaitSubscribers(t *testing.T, redis *redistest.Server, name lockagent.Name) {
+func awaitSubscribers(t *testing.T, redis *redistest.Server, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); fmt.Sprint(redis.Do("PUBSUB", "NUMSUB", channelOf(name))) == fmt.Sprintf("[%s 0]", channelOf(name)); {
 		if time.Now().After(deadline) {
@@ -91,10 +91,10 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	// The first wait of an agent makes its connection for subscriptions, and looks
 	// whether that leads to the same Redis.
 	warm := holdOf(t, alpha, "warm")
-	warming := beta.Lock("warm").Acquire(t.Context())
+	warming := beta.Lock("warm").AcquireAsync(t.Context())
 	awaitSubscribers(t, redis, "warm")
-	must(t, warm.Unlock(t.Context()))
-	must(t, receive(t, warming).Unlock(t.Context()))
+	must(t, warm.Release(t.Context()))
+	must(t, receive(t, warming).Release(t.Context()))
 
 	hold := holdOf(t, alpha, theLock)
 	scripts, subscriptions := redis.Calls("evalsha"), redis.Calls("subscribe")
@@ -103,7 +103,7 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	var all []<-chan lockagent.Grant
 	redis.Pause() // so that all have come when beta asks for the second time
 	for range waiters {
-		all = append(all, beta.Lock(theLock).Acquire(t.Context()))
+		all = append(all, beta.Lock(theLock).AcquireAsync(t.Context()))
 	}
 	redis.Resume()
 	// The second attempt is the one that follows the subscription.
@@ -123,9 +123,9 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	}
 
 	// The lock is passed on, and handed off to all the others.
-	must(t, hold.Unlock(t.Context()))
+	must(t, hold.Release(t.Context()))
 	for _, grant := range all {
-		must(t, receive(t, grant).Unlock(t.Context()))
+		must(t, receive(t, grant).Release(t.Context()))
 	}
 	// alpha's release, and beta's
 	if n := redis.Calls("evalsha") - scripts - 2; n != 2 {
@@ -140,7 +140,7 @@ func TestRedisRestartsEmpty(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	hold := holdOf(t, alpha, theLock)
-	waiting := beta.Lock(theLock).Acquire(t.Context())
+	waiting := beta.Lock(theLock).AcquireAsync(t.Context())
 	awaitWaiters(t, beta, theLock, 1)
 
 	redis.Kill()
@@ -153,16 +153,16 @@ func TestRedisRestartsEmpty(t *testing.T) {
 	if next.Token() <= hold.Token() {
 		t.Errorf("token %d after %d", next.Token(), hold.Token())
 	}
-	if err := hold.Unlock(t.Context()); !errors.Is(err, lockagent.ErrLost) {
+	if err := hold.Release(t.Context()); !errors.Is(err, lockagent.ErrLost) {
 		t.Errorf("the release of what was lost: %v", err)
 	}
-	must(t, next.Unlock(t.Context()))
+	must(t, next.Release(t.Context()))
 
 	again := holdOf(t, alpha, theLock)
 	if again.Token() <= next.Token() {
 		t.Errorf("token %d after %d", again.Token(), next.Token())
 	}
-	must(t, again.Unlock(t.Context()))
+	must(t, again.Release(t.Context()))
 }
 
 // A holder that is cut off while Redis forgets its lock overlaps with the next one.
@@ -187,7 +187,7 @@ func TestForgottenHoldIsExplained(t *testing.T) {
 	if why := awaitLoss(t, first); why != lockagent.LostDenied {
 		t.Errorf("the first holder was told %q, want %q", why, lockagent.LostDenied)
 	}
-	must(t, second.Unlock(t.Context()))
+	must(t, second.Release(t.Context()))
 	must(t, alpha.Close())
 	must(t, beta.Close())
 
@@ -208,14 +208,14 @@ func TestBrokenElsewhereIsExplained(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: alphas, Lease: time.Second})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: betas})
 	first := holdOf(t, alpha, theLock)
-	if held, err := beta.Lock(theLock).ForceUnlock(t.Context()); err != nil || !held {
+	if held, err := beta.Lock(theLock).Break(t.Context()); err != nil || !held {
 		t.Fatalf("ForceUnlock: %t, %v", held, err)
 	}
 	second := holdOf(t, beta, theLock)
 	if why := awaitLoss(t, first); why != lockagent.LostDenied {
 		t.Errorf("the first holder was told %q, want %q", why, lockagent.LostDenied)
 	}
-	must(t, second.Unlock(t.Context()))
+	must(t, second.Release(t.Context()))
 	must(t, alpha.Close())
 	must(t, beta.Close())
 	report := auditOf(alphas, betas)
@@ -241,22 +241,22 @@ func TestLostReplies(t *testing.T) {
 	redis := redistest.Start(t)
 	proxy := faultproxy.Start(t, redis.Addr())
 	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Second}, proxy.Addr(), channelapi.Config{})
-	must(t, holdOf(t, alpha, theLock).Unlock(t.Context())) // loads the scripts
+	must(t, holdOf(t, alpha, theLock).Release(t.Context())) // loads the scripts
 
 	lost := proxy.LoseReply("EVALSHA")
 	hold := holdOf(t, alpha, theLock)
 	<-lost
-	if fields := redis.Do("HVALS", string(theLock)); fmt.Sprint(fields) != "[1]" {
+	if fields := redis.Do("HVALS", theLock); fmt.Sprint(fields) != "[1]" {
 		t.Errorf("the lock's hash has the values %v, want one 1", fields)
 	}
 
 	lost = proxy.LoseReply("EVALSHA")
-	if err := hold.Unlock(t.Context()); !errors.Is(err, lockagent.ErrUnconfirmed) {
+	if err := hold.Release(t.Context()); !errors.Is(err, lockagent.ErrUnconfirmed) {
 		t.Errorf("a release without an answer: %v, want ErrUnconfirmed", err)
 	}
 	<-lost
-	must(t, holdOf(t, alpha, theLock).Unlock(t.Context()))
-	if n := redis.Do("EXISTS", string(theLock)); fmt.Sprint(n) != "0" {
+	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
+	if n := redis.Do("EXISTS", theLock); fmt.Sprint(n) != "0" {
 		t.Error("the lock is still there")
 	}
 }
@@ -265,19 +265,19 @@ func TestLostReplies(t *testing.T) {
 func TestRedisHangs(t *testing.T) {
 	redis := redistest.Start(t)
 	alpha := openAgent(t, redisstore.Config{CallTimeout: 50 * time.Millisecond}, redis.Addr(), channelapi.Config{})
-	must(t, holdOf(t, alpha, theLock).Unlock(t.Context()))
+	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 
 	redis.Pause()
-	waiting := alpha.Lock(theLock).Acquire(t.Context())
-	if _, err := alpha.Lock("another").TryLock(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+	waiting := alpha.Lock(theLock).AcquireAsync(t.Context())
+	if _, err := alpha.Lock("another").TryAcquire(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a try while Redis hangs: %v, want ErrStoreUnavailable", err)
 	}
-	_, err := alpha.Lock("a third").Lock(t.Context(), channelapi.Wait(200*time.Millisecond))
+	_, err := alpha.Lock("a third", channelapi.Wait(200*time.Millisecond)).Acquire(t.Context())
 	if !errors.Is(err, lockagent.ErrTimeout) || !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a wait while Redis hangs: %v, want ErrTimeout and ErrStoreUnavailable", err)
 	}
 	redis.Resume()
-	must(t, receive(t, waiting).Unlock(t.Context()))
+	must(t, receive(t, waiting).Release(t.Context()))
 }
 
 // A session takes a lock for a moment, and again to keep it. The short lease is
@@ -288,13 +288,13 @@ func TestShortLeaseIsKept(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: events})
 	session, err := alpha.Session("ann")
 	must(t, err)
-	receive(t, session.Lock(theLock).Acquire(t.Context(), channelapi.Lease(100*time.Millisecond)))
-	kept := receive(t, session.Lock(theLock).Acquire(t.Context()))
+	receive(t, session.Lock(theLock, channelapi.Lease(100*time.Millisecond)).AcquireAsync(t.Context()))
+	kept := receive(t, session.Lock(theLock).AcquireAsync(t.Context()))
 	events.await(t, "renewed")
 	if !kept.Held() || kept.Remaining() < time.Second {
 		t.Errorf("the hold has %v left: %v", kept.Remaining(), kept.Cause())
 	}
-	must(t, kept.Unlock(t.Context()))
+	must(t, kept.Release(t.Context()))
 }
 
 // Requests are abandoned at random moments. No key, no waiter, no hold is left.
@@ -305,11 +305,11 @@ func TestAbandonedRequests(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 400 {
 		locks := []*channelapi.Locks{alpha, beta}[i%2]
-		name := lockagent.Name(fmt.Sprintf("abandoned/%d", i%7))
+		name := fmt.Sprintf("abandoned/%d", i%7)
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(5*time.Millisecond))))
 			defer cancel()
-			grant := locks.Lock(name).Acquire(ctx)
+			grant := locks.Lock(name).AcquireAsync(ctx)
 			<-ctx.Done() // and the channel is left alone
 			_ = grant
 		})
@@ -317,7 +317,7 @@ func TestAbandonedRequests(t *testing.T) {
 	all.Wait()
 	// Whoever asks now gets each lock, so nobody else has it.
 	for i := range 7 {
-		must(t, holdOf(t, alpha, lockagent.Name(fmt.Sprintf("abandoned/%d", i))).Unlock(t.Context()))
+		must(t, holdOf(t, alpha, fmt.Sprintf("abandoned/%d", i)).Release(t.Context()))
 	}
 	must(t, alpha.Close())
 	must(t, beta.Close())
@@ -333,7 +333,7 @@ func TestScriptFlush(t *testing.T) {
 	for range 20 {
 		g := holdOf(t, alpha, theLock)
 		redis.Do("SCRIPT", "FLUSH")
-		must(t, g.Unlock(t.Context()))
+		must(t, g.Release(t.Context()))
 		redis.Do("SCRIPT", "FLUSH")
 	}
 }
@@ -343,32 +343,32 @@ func TestForeignHolder(t *testing.T) {
 	redis := redistest.Start(t)
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	const java = "0f8fad5b-d9cb-469f-a165-70867728950e:42"
-	redis.Do("HSET", string(theLock), java, "2")
-	redis.Do("PEXPIRE", string(theLock), "600000")
+	redis.Do("HSET", theLock, java, "2")
+	redis.Do("PEXPIRE", theLock, "600000")
 
-	_, err := alpha.Lock(theLock).TryLock(t.Context())
+	_, err := alpha.Lock(theLock).TryAcquire(t.Context())
 	if held, ok := errors.AsType[*lockagent.HeldError](err); !ok || held.Holder != java {
 		t.Errorf("a try: %v, want that %s holds it", err, java)
 	}
-	if s, err := alpha.Lock(theLock).Inspect(t.Context()); err != nil || s.Holder != java || s.HoldCount != 2 || !s.Locked {
+	if s, err := alpha.Lock(theLock).Status(t.Context()); err != nil || s.Holder != java || s.HoldCount != 2 || !s.Locked {
 		t.Errorf("the status is %+v, %v", s, err)
 	}
-	waiting := alpha.Lock(theLock).Acquire(t.Context())
+	waiting := alpha.Lock(theLock).AcquireAsync(t.Context())
 	awaitWaiters(t, alpha, theLock, 1)
 	awaitSubscribers(t, redis, theLock)
-	redis.Do("DEL", string(theLock))
+	redis.Do("DEL", theLock)
 	redis.Do("PUBLISH", channelOf(theLock), "0")
 	hold := receive(t, waiting)
 
 	// And what Java would see of ours: one owner, a count of 1, and a TTL.
-	fields, _ := redis.Do("HGETALL", string(theLock)).([]any)
+	fields, _ := redis.Do("HGETALL", theLock).([]any)
 	if len(fields) != 2 || !strings.HasPrefix(fmt.Sprint(fields[0]), string(alpha.ID())+":") || fmt.Sprint(fields[1]) != "1" {
 		t.Errorf("the lock's hash is %v", fields)
 	}
-	if ttl, ok := redis.Do("PTTL", string(theLock)).(int64); !ok || ttl <= 0 {
+	if ttl, ok := redis.Do("PTTL", theLock).(int64); !ok || ttl <= 0 {
 		t.Errorf("the lock's hash lives for %v ms", ttl)
 	}
-	must(t, hold.Unlock(t.Context()))
+	must(t, hold.Release(t.Context()))
 }
 
 // What cannot work is refused, each with an error of its own.
@@ -378,9 +378,9 @@ func TestRefusals(t *testing.T) {
 
 	redis.Do("SET", "text", "not a lock")
 	for what, ask := range map[string]func() error{
-		"acquire": func() error { _, err := alpha.Lock("text").Lock(t.Context()); return err },
-		"inspect": func() error { _, err := alpha.Lock("text").Inspect(t.Context()); return err },
-		"break":   func() error { _, err := alpha.Lock("text").ForceUnlock(t.Context()); return err },
+		"acquire": func() error { _, err := alpha.Lock("text").Acquire(t.Context()); return err },
+		"inspect": func() error { _, err := alpha.Lock("text").Status(t.Context()); return err },
+		"break":   func() error { _, err := alpha.Lock("text").Break(t.Context()); return err },
 	} {
 		if err := ask(); !errors.Is(err, lockagent.ErrWrongType) {
 			t.Errorf("%s of a key that is text: %v, want ErrWrongType", what, err)
@@ -419,7 +419,7 @@ func TestWithoutNATS(t *testing.T) {
 	must(t, err)
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{ID: id, Recorder: publisher})
 	for range 20 {
-		must(t, holdOf(t, alpha, theLock).Unlock(t.Context()))
+		must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 	}
 	must(t, alpha.Close())
 	stats := publisher.Stats()
@@ -445,12 +445,12 @@ func TestTokensGrowAfterFlush(t *testing.T) {
 	for range 2000 {
 		g := holdOf(t, alpha, theLock)
 		last = g.Token()
-		must(t, g.Unlock(t.Context()))
+		must(t, g.Release(t.Context()))
 	}
 	redis.Do("FLUSHALL")
 	g := holdOf(t, beta, theLock)
 	if g.Token() <= last {
 		t.Errorf("token %d after %d: tokens had run %v ahead of the clock", g.Token(), last, time.Duration(last-g.Token())*time.Microsecond)
 	}
-	must(t, g.Unlock(t.Context()))
+	must(t, g.Release(t.Context()))
 }

@@ -16,8 +16,9 @@ var (
 	// the lock. The error is a [*HeldError].
 	ErrHeld = errors.New("lockagent: lock is held")
 
-	// ErrTimeout is returned when the wait of a request passed before the lock was
-	// granted.
+	// ErrTimeout is returned when time ran out before the lock was granted: the wait of
+	// the request, or the deadline of its context. The error is a [*WaitError], which is
+	// [context.DeadlineExceeded] as well.
 	ErrTimeout = errors.New("lockagent: wait for the lock timed out")
 
 	// ErrClosed is returned by everything that is used after the agent or the
@@ -35,7 +36,7 @@ var (
 	// that was never held.
 	ErrNotHeld = errors.New("lockagent: not held: the grant was released before or never held")
 
-	// ErrNotOwner is returned by the release of a lock that somebody else holds.
+	// ErrNotOwner is returned by a session's release of a lock that somebody else holds.
 	ErrNotOwner = errors.New("lockagent: not the owner of the lock; release it through the session or the grant that holds it, or break it")
 
 	// ErrLost is what every [*LostError] is.

@@ -39,7 +39,7 @@ type Hold interface {
 	// zero or less when the hold is over.
 	Remaining() time.Duration
 
-	// Release gives the hold up. See [Grant.Release].
+	// Release gives the hold up. See [Grant.ReleaseAsync].
 	Release(ctx context.Context) <-chan error
 }
 
@@ -57,15 +57,15 @@ func Denied(name Name, owner Owner, err error) Grant {
 //
 //   - [ErrNotGranted] for the zero Grant;
 //   - a [*HeldError] if the request would not wait and the lock is held;
-//   - [ErrTimeout] if the wait passed;
-//   - the cause of the request's context if that ended first;
+//   - a [*WaitError] if the wait passed or the context ended first: it is [ErrTimeout]
+//     and [context.DeadlineExceeded] if time ran out, and the cause of the context;
 //   - [ErrClosed] or [ErrSessionClosed] if the agent or the session was closed;
 //   - [ErrWrongType], [ErrNotPermitted] or [ErrStoreUnavailable] if the store
 //     refused or could not be asked;
 //   - a [*NameError], [*OwnerError] or [*OptionError] if the request was wrong.
 //
 // Err speaks of the request, not of what happened to the hold since: for that
-// see [Grant.Lost] and [Grant.Cause].
+// see [Grant.Done] and [Grant.Cause].
 func (g Grant) Err() error {
 	if g.hold == nil && g.err == nil {
 		return ErrNotGranted
@@ -73,8 +73,8 @@ func (g Grant) Err() error {
 	return g.err
 }
 
-// Lock is the name of the lock.
-func (g Grant) Lock() Name { return g.name }
+// Name is the name of the lock.
+func (g Grant) Name() Name { return g.name }
 
 // Owner is who holds the lock.
 func (g Grant) Owner() Owner { return g.owner }
@@ -90,7 +90,7 @@ func (g Grant) HoldCount() int { return g.count }
 
 // Held reports whether the agent trusts, at this moment, that the lock is held.
 // It asks no store. It turns false at the deadline even if the process was
-// suspended in the meantime, which [Grant.Lost] may tell later.
+// suspended in the meantime, which [Grant.Done] may tell later.
 func (g Grant) Held() bool { return g.hold != nil && g.Remaining() > 0 }
 
 // Remaining is for how long the agent trusts its lease from now on, renewals to
@@ -102,10 +102,10 @@ func (g Grant) Remaining() time.Duration {
 	return max(0, g.hold.Remaining())
 }
 
-// Lost returns a channel that is closed when the hold is over, for whatever
-// reason; [Grant.Cause] tells which. It never delivers a value. For a grant that
+// Done returns a channel that is closed when the hold is over, for whatever
+// reason, also by a release; [Grant.Cause] tells which. It never delivers a value. For a grant that
 // was never held it is closed already.
-func (g Grant) Lost() <-chan struct{} {
+func (g Grant) Done() <-chan struct{} {
 	if g.hold == nil {
 		return alwaysClosed
 	}
@@ -138,35 +138,20 @@ func (g Grant) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// Release gives the hold up and returns a channel that delivers the outcome:
-// nil if the lock was given back or passed on, and otherwise
+// Release gives the hold up and waits for the outcome: nil if the lock was given back
+// or passed on, and otherwise
 //
 //   - a [*LostError] if the hold had been lost: what was done under it may have
 //     overlapped with another holder's work;
 //   - [ErrNotHeld] if it had been released before, or was never granted;
-//   - [ErrUnconfirmed] if the store could not be told yet. The hold is over all
-//     the same. The agent keeps trying until the lease has run out by itself.
+//   - [ErrUnconfirmed] if the store could not be told yet, or is closed. The hold is over
+//     all the same. The agent keeps trying until the lease has run out by itself.
 //
-// The channel has capacity 1, delivers one value, is then closed by the agent,
-// and needs no reader. The release goes ahead when ctx ends: ctx only carries
-// values, such as a trace.
-func (g Grant) Release(ctx context.Context) <-chan error {
-	if g.hold == nil {
-		done := make(chan error, 1)
-		done <- ErrNotHeld
-		close(done)
-		return done
-	}
-	return g.hold.Release(ctx)
-}
-
-// Unlock is [Grant.Release] for callers who wait for the outcome. If ctx ends
-// first it returns the cause of ctx, and the release goes on without the caller:
-// a cancelled ctx still releases. The caller may be the one who makes the exchange with
-// the server; if that falls silent meanwhile, Unlock returns up to a tenth of a second
-// after the end of ctx.
-func (g Grant) Unlock(ctx context.Context) error {
-	done := g.releaseAndHelp(ctx)
+// A ctx that has ended still releases. But then Release does not wait: it returns the
+// cause of ctx, and nobody hears of a loss. Give it a context that outlives the work, such
+// as [context.WithoutCancel] of the one that the work had. The store bounds the time.
+func (g Grant) Release(ctx context.Context) error {
+	done := g.ReleaseAsync(ctx)
 	select {
 	case err := <-done:
 		return err
@@ -180,15 +165,17 @@ func (g Grant) Unlock(ctx context.Context) error {
 	}
 }
 
-// releaseAndHelp is Release for callers who have nothing else to do until the outcome is
-// there, or ctx ends.
-func (g Grant) releaseAndHelp(ctx context.Context) <-chan error {
-	if ctx.Err() != nil {
-		return g.Release(ctx)
+// ReleaseAsync is [Grant.Release] for select: it returns at once, and the outcome comes
+// on a channel. That has capacity 1, delivers one value, is then closed by the agent, and
+// needs no reader. ctx only carries values, such as a trace; its end changes nothing.
+func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
+	if g.hold == nil {
+		done := make(chan error, 1)
+		done <- ErrNotHeld
+		close(done)
+		return done
 	}
-	errand := NewErrand(ctx)
-	defer errand.Finish()
-	return g.Release(errand)
+	return g.hold.Release(ctx)
 }
 
 var alwaysClosed = func() chan struct{} {

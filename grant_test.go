@@ -69,14 +69,14 @@ func TestGrantThatIsNotHeld(t *testing.T) {
 			if g.Held() || g.Token() != 0 || g.HoldCount() != 0 || g.Remaining() != 0 {
 				t.Errorf("held %t, token %d, count %d, %v remain", g.Held(), g.Token(), g.HoldCount(), g.Remaining())
 			}
-			if !isClosed(g.Lost()) {
+			if !isClosed(g.Done()) {
 				t.Error("Lost is open")
 			}
 			work := g.Context(t.Context())
 			if !isClosed(work.Done()) || !errors.Is(context.Cause(work), c.err) {
 				t.Errorf("the work may go on; cause %v", context.Cause(work))
 			}
-			done := g.Release(t.Context())
+			done := g.ReleaseAsync(t.Context())
 			if cap(done) != 1 {
 				t.Errorf("Release's channel has capacity %d, want 1", cap(done))
 			}
@@ -88,22 +88,22 @@ func TestGrantThatIsNotHeld(t *testing.T) {
 			}
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
-			if err := g.Unlock(ended); !errors.Is(err, lockagent.ErrNotHeld) {
+			if err := g.Release(ended); !errors.Is(err, lockagent.ErrNotHeld) {
 				t.Errorf("Unlock: %v", err)
 			}
 		})
 	}
-	if g := lockagent.Denied("orders/42", "alice", refused); g.Lock() != "orders/42" || g.Owner() != "alice" {
-		t.Errorf("denied %q to %q", g.Lock(), g.Owner())
+	if g := lockagent.Denied("orders/42", "alice", refused); g.Name() != "orders/42" || g.Owner() != "alice" {
+		t.Errorf("denied %q to %q", g.Name(), g.Owner())
 	}
 }
 
 func TestGrantThatIsHeld(t *testing.T) {
 	hold, g := newHold(t)
-	if g.Err() != nil || g.Cause() != nil || isClosed(g.Lost()) || !g.Held() {
+	if g.Err() != nil || g.Cause() != nil || isClosed(g.Done()) || !g.Held() {
 		t.Errorf("not held: %v, %v", g.Err(), g.Cause())
 	}
-	if g.Lock() != "orders/42" || g.Owner() != "alice" || g.Token() != 7 || g.HoldCount() != 2 || g.Remaining() != time.Minute {
+	if g.Name() != "orders/42" || g.Owner() != "alice" || g.Token() != 7 || g.HoldCount() != 2 || g.Remaining() != time.Minute {
 		t.Errorf("%+v is not what was granted", g)
 	}
 
@@ -111,13 +111,13 @@ func TestGrantThatIsHeld(t *testing.T) {
 	if g.Held() || g.Remaining() != 0 {
 		t.Errorf("held with %v left", g.Remaining())
 	}
-	if g.Err() != nil || isClosed(g.Lost()) {
+	if g.Err() != nil || isClosed(g.Done()) {
 		t.Error("and it was told")
 	}
 
 	why := &lockagent.LostError{Name: "orders/42", Owner: "alice", Token: 7, Reason: lockagent.LostDeadline}
 	hold.end(why)
-	if lost, _ := errors.AsType[*lockagent.LostError](g.Cause()); lost != why || !isClosed(g.Lost()) {
+	if lost, _ := errors.AsType[*lockagent.LostError](g.Cause()); lost != why || !isClosed(g.Done()) {
 		t.Errorf("Cause %v, want %v", g.Cause(), why)
 	}
 	if g.Err() != nil {
@@ -216,7 +216,7 @@ func TestGrantRelease(t *testing.T) {
 	ctx := context.WithValue(t.Context(), key{}, "v")
 	hold, g := newHold(t)
 	hold.released <- lockagent.ErrUnconfirmed
-	if err := <-g.Release(ctx); !errors.Is(err, lockagent.ErrUnconfirmed) {
+	if err := <-g.ReleaseAsync(ctx); !errors.Is(err, lockagent.ErrUnconfirmed) {
 		t.Errorf("Release: %v", err)
 	}
 	if hold.by.Value(key{}) != "v" {
@@ -231,7 +231,7 @@ func TestGrantUnlock(t *testing.T) {
 	t.Run("returns the outcome", func(t *testing.T) {
 		hold, g := newHold(t)
 		go func() { hold.released <- lockagent.ErrUnconfirmed }()
-		if err := g.Unlock(t.Context()); !errors.Is(err, lockagent.ErrUnconfirmed) {
+		if err := g.Release(t.Context()); !errors.Is(err, lockagent.ErrUnconfirmed) {
 			t.Errorf("Unlock: %v", err)
 		}
 	})
@@ -239,14 +239,14 @@ func TestGrantUnlock(t *testing.T) {
 		for range 20 { // for select would choose at random
 			hold, g := newHold(t)
 			hold.released <- nil
-			if err := g.Unlock(ended); err != nil {
+			if err := g.Release(ended); err != nil {
 				t.Fatalf("Unlock: %v", err)
 			}
 		}
 	})
 	t.Run("releases even if its context has ended", func(t *testing.T) {
 		hold, g := newHold(t)
-		if err := g.Unlock(ended); !errors.Is(err, quit) {
+		if err := g.Release(ended); !errors.Is(err, quit) {
 			t.Errorf("Unlock: %v, want %v", err, quit)
 		}
 		if hold.by == nil {

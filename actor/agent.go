@@ -3,7 +3,7 @@ package actor
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +21,9 @@ type Agent struct {
 	registry registry
 
 	fresh atomic.Uint64 // numbers of the steps of all locks
+	wild  atomic.Bool   // a callback has ended its goroutine
+
+	unclaimed, dropped sync.Once // to be logged
 
 	offListen func()
 	offReset  func()
@@ -39,10 +42,13 @@ type Request struct {
 	// Lease is a fixed lease, or 0 for a lease that is kept.
 	Lease time.Duration
 	// Wait bounds the wait for the lock, 0 for no bound but the context. It counts
-	// from the call of Acquire.
+	// from the call of Acquire or Lock. One that is negative has passed already.
 	Wait time.Duration
 	// Try asks not to wait at all: the lock is granted if it is free now.
 	Try bool
+	// Granted, if it is not nil, is called once if the lock is granted, before the grant is
+	// delivered. It must not block.
+	Granted func()
 	// Over, if it is not nil, is called once: when the request was denied or its
 	// hold is over. It must not block.
 	Over func()
@@ -82,7 +88,13 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 		r.waitUntil = a.clock.now() + lockstate.Instant(req.Wait)
 	}
 	out := r.out // the actor lets go of it when the grant has been received
-	err := check(ctx, name, req)
+	a.ask(ctx, name, r, ctx)
+	return out
+}
+
+// ask sends a request to its lock, which watches the end of watched, or answers it at once.
+func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request, watched context.Context) {
+	err := check(ctx, name, r.Request)
 	if err == nil {
 		if r.entry = a.registry.pinned(name); r.entry == nil {
 			err = lockagent.ErrClosed
@@ -90,11 +102,10 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 	}
 	if err != nil {
 		r.deny(name, err)
-		return out
+		return
 	}
-	r.arrival = acquireMsg{request: r, ctx: ctx}
+	r.arrival = acquireMsg{request: r, ctx: watched}
 	send(r.entry, &r.arrival)
-	return out
 }
 
 func check(ctx context.Context, name lockagent.Name, req Request) error {
@@ -109,18 +120,20 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 			return err
 		}
 	}
-	if req.Wait < 0 {
-		return &lockagent.OptionError{Option: "wait", Reason: fmt.Sprintf("%v is negative; try without waiting, or leave it out to wait without a bound", req.Wait)}
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ended(ctx, name, 0)
+	case req.Wait < 0:
+		return &lockagent.WaitError{Name: name, TimedOut: true, Err: lockagent.ErrTimeout}
 	}
 	return nil
 }
 
 // Release gives up the youngest grant of a lock that owner has received. The channel
-// delivers what [lockagent.Grant.Release] would, or [lockagent.ErrNotOwner] if
-// another owner of this agent holds the lock; capacity and closing are the same.
+// delivers what [lockagent.Grant.ReleaseAsync] would, or [lockagent.ErrNotOwner] if
+// another owner of this agent holds the lock; capacity and closing are the same. Grants that
+// lie in their channels are not released so: if owner has no others, it is
+// [lockagent.ErrNotHeld].
 func (a *Agent) Release(name lockagent.Name, owner lockagent.Owner) <-chan error {
 	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner})
 }
@@ -241,30 +254,4 @@ func (a *Agent) hear(m lockagent.Message) {
 		req := lockagent.ReleaseRequest{Name: m.Name, Tenure: m.Tenure}
 		a.cfg.Store.Release(context.Background(), req, func(lockagent.ReleaseReply, error) {})
 	}
-}
-
-// record hands an event to the recorder, if there is one. A recorder that panics
-// costs nobody a lock.
-func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
-	if a.cfg.Recorder == nil {
-		return
-	}
-	defer a.survive("recorder")
-	e.Agent = a.cfg.ID
-	e.Time = time.Now()
-	a.cfg.Recorder.Record(ctx, *e)
-}
-
-// survive is deferred around code that is not the agent's own. It ends a panic
-// there.
-func (a *Agent) survive(whose string) {
-	if p := recover(); p != nil {
-		a.complain(whose, p)
-	}
-}
-
-// complain logs a panic.
-func (a *Agent) complain(whose string, p any) {
-	defer func() { _ = recover() }() // of the logger: nobody is left to be told
-	a.cfg.Logger.Error("lockagent: recovered from a panic", "of", whose, "panic", p, "stack", string(debug.Stack()))
 }

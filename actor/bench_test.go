@@ -1,10 +1,12 @@
 package actor
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -14,7 +16,7 @@ func cycle(b *testing.B, a *Agent, name lockagent.Name, req Request) {
 	if g.Err() != nil {
 		b.Fatal(g.Err())
 	}
-	if err := <-g.Release(background); err != nil {
+	if err := <-g.ReleaseAsync(background); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -105,3 +107,35 @@ type deaf struct{}
 func (deaf) InvokeSystemMessage(any)  {}
 func (deaf) InvokeUserMessage(any)    {}
 func (deaf) EscalateFailure(_, _ any) {}
+
+// What a deadline costs a grant of a lock that many want. What a context costs that the
+// request is not told of is not the agent's doing.
+func BenchmarkHandOffDeadline(b *testing.B) {
+	for _, form := range []struct {
+		name string
+		ask  func(context.Context, *Agent) lockagent.Grant
+	}{
+		{"Acquire", func(ctx context.Context, a *Agent) lockagent.Grant { return <-a.Acquire(ctx, "door", who("ann")) }},
+		{"Lock", func(ctx context.Context, a *Agent) lockagent.Grant { return a.Lock(ctx, "door", who("ann")) }},
+	} {
+		for _, told := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/told of it %v", form.name, told), func(b *testing.B) {
+				a := start(b, Config{})
+				b.ReportAllocs()
+				b.SetParallelism(max(1, 64/runtime.GOMAXPROCS(0)))
+				b.RunParallel(func(p *testing.PB) {
+					for p.Next() {
+						ctx, cancel := context.WithTimeout(background, time.Minute)
+						if !told {
+							ctx = background
+						}
+						if err := <-form.ask(ctx, a).ReleaseAsync(background); err != nil {
+							b.Error(err)
+						}
+						cancel()
+					}
+				})
+			})
+		}
+	}
+}

@@ -38,7 +38,7 @@ func TestStories(t *testing.T) {
 		{"released twice", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			released(w.t, g)
-			_ = await(w.t, "release", g.Release(background))
+			_ = await(w.t, "release", g.ReleaseAsync(background))
 		}, "requested granted released returned"},
 
 		{"handed off", Config{HandOffTime: time.Hour}, func(w world) {
@@ -97,7 +97,7 @@ func TestStories(t *testing.T) {
 		{"lost at the deadline", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			w.s.handle(func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
-			<-g.Lost()
+			<-g.Done()
 			time.Sleep(time.Minute)
 			w.s.handle(nil)
 		}, "requested granted uncertain lost"},
@@ -105,7 +105,7 @@ func TestStories(t *testing.T) {
 		{"lost at the deadline, and returned", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			w.s.on("renew", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
-			<-g.Lost()
+			<-g.Done()
 		}, "requested granted uncertain lost returned"},
 
 		{"denied", Config{}, func(w world) {
@@ -113,18 +113,18 @@ func TestStories(t *testing.T) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			w.s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
 			w.store.Break(background, "door", func(lockagent.BreakReply, error) {})
-			<-g.Lost()
+			<-g.Done()
 		}, "requested granted requested reentered lost lost returned"},
 
 		{"expired", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Second}))
-			<-g.Lost()
+			<-g.Done()
 		}, "requested granted expired returned"},
 
 		{"an inner lease expires", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			h := granted(w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Session: true, Lease: time.Second}))
-			<-h.Lost()
+			<-h.Done()
 			released(w.t, g)
 		}, "requested granted requested reentered expired released returned"},
 
@@ -138,7 +138,7 @@ func TestStories(t *testing.T) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			await(w.t, "break", w.b.Break("door"))
-			<-g.Lost()
+			<-g.Done()
 		}, "requested granted requested reentered broken broken returned"},
 
 		{"left", Config{}, func(w world) {
@@ -320,7 +320,7 @@ func TestEventFields(t *testing.T) {
 		time.Sleep(time.Second)
 		released(t, g)
 		h := granted(t, bob)
-		<-h.Lost()
+		<-h.Done()
 		synctest.Wait()
 
 		us := func(d time.Duration) lockagent.StoreTime { return lockagent.StoreTime(begin.UnixMicro()).Add(d) }

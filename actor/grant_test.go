@@ -28,10 +28,10 @@ func TestGrantChannel(t *testing.T) {
 		if zero := <-c; !errors.Is(zero.Err(), lockagent.ErrNotGranted) || zero.Held() || zero.Token() != 0 {
 			t.Errorf("received again: %v held %v token %d", zero.Err(), zero.Held(), zero.Token())
 		}
-		if g.Lock() != "door" || g.Owner() != "ann" || g.Token() == 0 || g.HoldCount() != 1 || !g.Held() || g.Cause() != nil {
+		if g.Name() != "door" || g.Owner() != "ann" || g.Token() == 0 || g.HoldCount() != 1 || !g.Held() || g.Cause() != nil {
 			t.Errorf("grant: %+v", g)
 		}
-		done := g.Release(background)
+		done := g.ReleaseAsync(background)
 		if cap(done) != 1 {
 			t.Errorf("capacity of release %d, want 1", cap(done))
 		}
@@ -63,7 +63,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			{background, "door", Request{Owner: "ann", Lease: 1}, lockagent.ErrBadOption},
 			{background, "door", Request{Owner: "ann", Lease: -1}, lockagent.ErrBadOption},
 			{background, "door", Request{Owner: "ann", Lease: lockagent.MaxLease + 1}, lockagent.ErrBadOption},
-			{background, "door", Request{Owner: "ann", Wait: -1}, lockagent.ErrBadOption},
+			{background, "door", Request{Owner: "ann", Wait: -1}, lockagent.ErrTimeout},
 			{over, "door", who("ann"), why},
 		} {
 			ended := 0
@@ -306,7 +306,7 @@ func TestReceiverRacesTakeBack(t *testing.T) {
 			if p := await(t, "probe", probe); !errors.Is(p.Err(), lockagent.ErrHeld) {
 				t.Fatalf("round %d: held, and somebody else got %v", i, p.Err())
 			}
-			if err := g.Unlock(background); err != nil {
+			if err := g.Release(background); err != nil {
 				t.Fatalf("round %d: release: %v", i, err)
 			}
 		case errors.Is(err, lockagent.ErrNotGranted):
@@ -336,7 +336,7 @@ func TestWaitCountsFromTheCall(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		err := refusal(t, a.Acquire(ctx, "door", Request{Owner: "bob", Wait: 3 * time.Second}), context.DeadlineExceeded)
-		if errors.Is(err, lockagent.ErrTimeout) {
+		if waitError(t, err).Err != context.DeadlineExceeded {
 			t.Errorf("the context ended, not the wait: %v", err)
 		}
 		released(t, g)
@@ -439,7 +439,7 @@ func TestTimeoutDoesNotTellAnErrorOfAnEarlierRequest(t *testing.T) {
 		var gate gate
 		store.on("acquire", gate.keep)
 		err := refusal(t, a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout)
-		if errors.Is(err, lockagent.ErrStoreUnavailable) {
+		if w := waitError(t, err); w.Store != nil || w.Silent > time.Second {
 			t.Errorf("bob's timeout tells an error that ann met: %v", err)
 		}
 		for _, o := range gate.take() {
@@ -525,7 +525,7 @@ func TestTry(t *testing.T) {
 			a := start(t, Config{Store: store})
 			g := granted(t, a.Acquire(background, "door", who("ann")))
 			store.handle(func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
-			if err := await(t, "release", g.Release(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
+			if err := await(t, "release", g.ReleaseAsync(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
 				t.Errorf("release: %v", err)
 			}
 			begin := time.Now()

@@ -38,13 +38,15 @@ func start(t testing.TB, cfg Config) *Agent {
 	return a
 }
 
-// noComplaints is the logger of agents that have no reason to log anything.
+// noComplaints is the logger of agents that have no reason to log a defect.
 type noComplaints struct {
 	slog.Handler
 	t testing.TB
 }
 
-func (noComplaints) Enabled(context.Context, slog.Level) bool { return true }
+func (noComplaints) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelError
+}
 
 func (h noComplaints) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
@@ -128,7 +130,7 @@ func exhausted[T any](t testing.TB, c <-chan T) {
 // released releases a grant, which must succeed.
 func released(t testing.TB, g lockagent.Grant) {
 	t.Helper()
-	if err := await(t, "release", g.Release(context.Background())); err != nil {
+	if err := await(t, "release", g.ReleaseAsync(context.Background())); err != nil {
 		t.Fatalf("release: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 		end  func(t *testing.T, a *Agent, s *tap, g lockagent.Grant)
 		want lockagent.LossReason // 0 for ErrReleased
 	}{
-		{"released", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { g.Release(background) }, 0},
+		{"released", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { g.ReleaseAsync(background) }, 0},
 		{"released by owner", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Release("door", "ann") }, 0},
 		{"left", again("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Leave("door", "ann") }, lockagent.LostSessionClosed},
 		{"broken here", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Break("door") }, lockagent.LostBroken},
@@ -56,14 +56,14 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 					t.Error("the context is no child of its parent")
 				}
 				select {
-				case <-g.Lost():
+				case <-g.Done():
 					t.Error("lost already")
 				default:
 				}
 				c.end(t, a, s, g)
 				synctest.Wait()
 				select {
-				case <-g.Lost():
+				case <-g.Done():
 				default:
 					t.Error("Lost is open")
 				}
@@ -96,7 +96,7 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 				}
 				// A release that comes now has a fitting answer, as often as it comes.
 				for range 2 {
-					err := await(t, "release", g.Release(background))
+					err := await(t, "release", g.ReleaseAsync(background))
 					if c.want == 0 && !errors.Is(err, lockagent.ErrNotHeld) {
 						t.Errorf("released again: %v", err)
 					}
@@ -107,7 +107,7 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 				// Also when the actor is gone, and when the agent is.
 				time.Sleep(DefaultIdle + time.Minute)
 				for range 2 {
-					err := await(t, "release", g.Release(background))
+					err := await(t, "release", g.ReleaseAsync(background))
 					if c.want == 0 && !errors.Is(err, lockagent.ErrNotHeld) {
 						t.Errorf("released again: %v", err)
 					}
@@ -146,7 +146,7 @@ func TestHolderIsToldFirst(t *testing.T) {
 		name string
 		f    func(a *Agent, g lockagent.Grant)
 	}{
-		{"released", func(a *Agent, g lockagent.Grant) { g.Release(background) }},
+		{"released", func(a *Agent, g lockagent.Grant) { g.ReleaseAsync(background) }},
 		{"left", func(a *Agent, g lockagent.Grant) { a.Leave("door", "ann") }},
 		{"broken", func(a *Agent, g lockagent.Grant) { a.Break("door") }},
 		{"expired", func(a *Agent, g lockagent.Grant) { time.Sleep(900 * time.Millisecond) }},
@@ -356,7 +356,7 @@ func TestUnlockWithEndedContextReleases(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(background)
 		why := errors.New("why")
 		cancel(why)
-		if err := g.Unlock(ctx); !errors.Is(err, why) {
+		if err := g.Release(ctx); !errors.Is(err, why) {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()
@@ -380,13 +380,13 @@ func TestUnconfirmedRelease(t *testing.T) {
 		a := start(t, Config{Store: s})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
 		s.on("release", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
-		if err := await(t, "release", g.Release(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
+		if err := await(t, "release", g.ReleaseAsync(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
 			t.Errorf("got %v", err)
 		}
 		if g.Held() || !errors.Is(g.Cause(), lockagent.ErrReleased) {
 			t.Errorf("held %v, cause %v", g.Held(), g.Cause())
 		}
-		if err := await(t, "release", g.Release(background)); !errors.Is(err, lockagent.ErrNotHeld) {
+		if err := await(t, "release", g.ReleaseAsync(background)); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("again: %v", err)
 		}
 		time.Sleep(3 * time.Second)
@@ -410,7 +410,7 @@ func TestReleaseWhoseReplyIsLost(t *testing.T) {
 		a := start(t, Config{Store: s, Recorder: w})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
 		s.on("release", func(o *op) { o.lose() })
-		if err := await(t, "release", g.Release(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
+		if err := await(t, "release", g.ReleaseAsync(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
 			t.Errorf("got %v", err)
 		}
 		s.handle(nil)
@@ -429,8 +429,8 @@ func TestReleaseOfWhatTheStoreForgot(t *testing.T) {
 		g := granted(t, a.Acquire(background, "door", who("ann")))
 		s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
 		s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
-		lostBecause(t, await(t, "release", g.Release(background)), lockagent.LostDenied)
-		if err := await(t, "release", g.Release(background)); !errors.Is(err, lockagent.ErrNotHeld) {
+		lostBecause(t, await(t, "release", g.ReleaseAsync(background)), lockagent.LostDenied)
+		if err := await(t, "release", g.ReleaseAsync(background)); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("again: %v", err)
 		}
 	})
@@ -452,7 +452,7 @@ func TestReleaseRacesLoss(t *testing.T) {
 				_ = await(t, "leave", a.Leave("door", "ann"))
 			}
 		})
-		err := await(t, "release", g.Release(background))
+		err := await(t, "release", g.ReleaseAsync(background))
 		wg.Wait()
 		cause := g.Cause()
 		switch {
@@ -476,7 +476,7 @@ func TestConcurrentReleases(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				err := <-g.Release(background)
+				err := <-g.ReleaseAsync(background)
 				mu.Lock()
 				defer mu.Unlock()
 				outcomes[err]++
@@ -512,7 +512,7 @@ func TestReleaseCarriesTheValuesOfItsContext(t *testing.T) {
 		if value != nil {
 			ctx = context.WithValue(background, releaseKey{}, value)
 		}
-		if err := granted(t, a.Acquire(background, "door", who("ann"))).Unlock(ctx); err != nil {
+		if err := granted(t, a.Acquire(background, "door", who("ann"))).Release(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if got := await(t, "a release", s.values); got != value {

@@ -3,7 +3,6 @@ package actor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	protoactor "github.com/asynkron/protoactor-go/actor"
@@ -20,6 +19,7 @@ type lock struct {
 	state *lockstate.State
 
 	requests few[lockstate.RequestID, request] // that wait or hold
+	holds    holds                             // those that hold
 	calls    few[lockstate.CallID, call]
 	lastCall lockstate.CallID
 
@@ -28,10 +28,14 @@ type lock struct {
 	now      lockstate.Instant      // of the present step
 	takeBack []lockstate.RequestID  // grants recovered in the present step
 
+	cancelled *request          // whose caller goes away in the present step
+	neglected lockstate.Instant // when a grant was found that nobody had received; 0 if they are received
+
 	tenure   uint64          // last number asked of the store
 	deadline atomic.Int64    // of the tenure, read by holders
 	releaser context.Context // values of whoever released the last hold, until the next one
-	storeErr error           // of the last call that requests wait for, nil if it was answered
+	silence  silence         // of the store
+	seen     string          // who held the lock elsewhere when the store last told; empty if nobody
 
 	unsubscribe func()
 	woken       atomic.Bool // a wakeMsg is on its way; set by the store
@@ -55,26 +59,41 @@ func (l *lock) Receive(c protoactor.Context) {
 		l.agent.registry.live.Done()
 	case message:
 		l.now = l.agent.clock.now()
+		defer l.processed(c, m) // a callback may end this goroutine
 		l.handle(m)
-		if m.counts() {
-			l.used = l.now
-			l.entry.unpin()
-		}
-		if !l.leave(c) {
-			l.arm()
-		}
+	}
+}
+
+// processed does what follows every message.
+func (l *lock) processed(c protoactor.Context, m message) {
+	if m.counts() {
+		l.used = l.now
+		l.entry.unpin()
+	}
+	if !l.leave(c) {
+		l.arm()
 	}
 }
 
 // handle processes a message. If our own code panics, everybody who waits is
 // answered, and the lock starts again by ending in the store what it may have there.
-// Code that is not ours is called so that its panics do not come this far.
+// Code that is not ours is called so that its panics do not come this far. But if it ends
+// the goroutine, the rest of the step is lost, as after a panic of our own.
 func (l *lock) handle(m message) {
+	returned := false
 	defer func() {
 		if p := recover(); p != nil {
 			l.recover(p)
+		} else if !returned {
+			l.agent.wild.Store(true)
+			l.recover("runtime.Goexit in a callback")
 		}
 	}()
+	l.process(m)
+	returned = true
+}
+
+func (l *lock) process(m message) {
 	switch m := m.(type) {
 	case *acquireMsg:
 		l.arriving = m
@@ -82,14 +101,25 @@ func (l *lock) handle(m message) {
 			Owner: m.request.Owner, Lease: m.request.Lease, Try: m.request.Try, Session: m.request.Session,
 		}})
 	case *call:
+		if m.kind == toRelease && m.request == nil {
+			hidden := false
+			if m.request, hidden = l.holds.releasable(m.owner); hidden {
+				m.answer(false, lockagent.ErrNotHeld)
+				return
+			}
+		}
 		l.lastCall++
 		l.calls.put(l.lastCall, m)
 		l.step(l.command(m, l.lastCall))
 	case *storeCall[lockagent.AcquireReply]:
+		l.silence.heard(m.err)
 		l.step(lockstate.AcquireReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *storeCall[lockagent.RenewReply]:
+		l.silence.heard(m.err)
 		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+		l.endDropped()
 	case *storeCall[lockagent.ReleaseReply]:
+		l.silence.heard(m.err)
 		if m.disowns {
 			l.step(lockstate.DisownReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 		} else {
@@ -99,7 +129,11 @@ func (l *lock) handle(m message) {
 		if m.wait && m.request.deadline != nil {
 			return // it was granted in time
 		}
+		l.cancelled = m.request
 		l.step(lockstate.Cancel{ID: m.request.id, TimedOut: m.timedOut, Err: m.err})
+		l.cancelled = nil
+	case *overdueMsg:
+		l.step(lockstate.Cancel{ID: m.request.id})
 	case *wakeMsg:
 		l.woken.Store(false)
 		l.step(lockstate.Woken{})
@@ -164,16 +198,22 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Recalled:
 		if r := l.requests.get(e.Request.ID); r.takeBack() {
 			l.takeBack = append(l.takeBack, r.id)
+			if r != l.cancelled {
+				l.neglect(r)
+			}
 		} else {
 			r.unwatch()
+			l.attend(r)
 		}
 	case lockstate.Ended:
 		r := l.forget(e.Request.ID)
+		l.holds.remove(r)
 		if c := l.calls.get(e.Call); c != nil {
 			c.request = r
 			l.releaser = c.values
 		}
 		if e.Reason == 0 {
+			l.attend(r)
 			r.end(lockagent.ErrReleased)
 		} else {
 			r.end(r.lost(e.Reason))
@@ -184,12 +224,12 @@ func (l *lock) do(e *lockstate.Event) {
 		l.askBreak(e.Call)
 	case lockstate.Attempted:
 		l.acquire(values, e)
-	case lockstate.FoundBusy, lockstate.Forgot, lockstate.Returned, lockstate.Withdrawn:
-		l.storeErr = nil
-	case lockstate.AttemptFailed, lockstate.ReleaseFailed:
-		l.storeErr = e.Err
+	case lockstate.FoundBusy:
+		l.seen = e.Holder
+	case lockstate.Forgot:
+		l.silence, l.seen = silence{}, ""
 	case lockstate.Began:
-		l.storeErr = nil
+		l.seen = ""
 		l.deadline.Store(int64(l.state.Deadline()))
 	case lockstate.Renewing:
 		l.renew(e)
@@ -200,7 +240,7 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Disowning:
 		l.disown(e)
 	case lockstate.Dropped:
-		l.storeErr = nil
+		l.silence = silence{}
 		if l.closing {
 			l.agent.abandoned.Add(1)
 		}
@@ -212,9 +252,14 @@ func (l *lock) grant(e *lockstate.Event) {
 	r := l.requests.get(e.Request.ID)
 	r.unwatchWait()
 	r.token, r.fixed, r.deadline = e.Token, e.Fixed, &l.deadline
-	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r))
+	l.holds.add(r)
+	r.begin()
+	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
 	if r.claimed() {
 		r.unwatch()
+		l.attend(r)
+	} else {
+		l.hurry(r)
 	}
 	if l.agent.cfg.Recorder == nil { // which is who they are for from now on
 		r.values = context.Background()
@@ -226,15 +271,6 @@ func (l *lock) forget(id lockstate.RequestID) *request {
 	r := l.requests.take(id)
 	r.unwatch()
 	return r
-}
-
-// explain is the error of a request that was not granted. One that waited in vain
-// while the store was away says so.
-func (l *lock) explain(e *lockstate.Event) error {
-	if l.storeErr != nil && (e.TimedOut || e.Cancelled) {
-		return fmt.Errorf("%w; meanwhile: %w", e.Err, l.storeErr)
-	}
-	return e.Err
 }
 
 // answer answers a call to release, to leave or to break.
@@ -335,7 +371,7 @@ func (l *lock) recover(p any) {
 	for _, id := range l.calls.keys() {
 		l.calls.take(id).answer(false, lockagent.ErrInternal)
 	}
-	l.takeBack = nil
+	l.takeBack, l.holds = nil, holds{}
 	l.restart()
 }
 

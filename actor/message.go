@@ -40,6 +40,10 @@ type (
 		wait     bool // the wait is over, as opposed to the context
 		err      error
 	}
+	overdueMsg struct {
+		nudge
+		request *request
+	}
 	wakeMsg  struct{ nudge }
 	resetMsg struct{ nudge }
 	tickMsg  struct{ nudge }

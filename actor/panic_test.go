@@ -74,10 +74,10 @@ func TestStorePanics(t *testing.T) {
 							if !g.Held() {
 								t.Errorf("a panic in %s ended the hold: %v", kind, g.Cause())
 							}
-							done := g.Release(background)
+							done := g.ReleaseAsync(background)
 							for _, c := range waiters {
 								g := granted(t, c)
-								g.Release(background)
+								g.ReleaseAsync(background)
 							}
 							await(t, "break", far)
 							exhausted(t, far)
@@ -158,10 +158,10 @@ func TestStorePanicsForEver(t *testing.T) {
 						refused(t, a.Acquire(background, "door", Request{Owner: "ann", Wait: time.Minute / 2}), lockagent.ErrInternal)
 					}
 				case "renew":
-					<-g.Lost()
+					<-g.Done()
 					lostBecause(t, g.Cause(), lockagent.LostDeadline)
 				case "release":
-					if err := await(t, "release", g.Release(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
+					if err := await(t, "release", g.ReleaseAsync(background)); !errors.Is(err, lockagent.ErrUnconfirmed) {
 						t.Errorf("release: %v", err)
 					}
 					refused(t, a.Acquire(background, "door", Request{Owner: "ann", Try: true}), lockagent.ErrInternal)
@@ -169,7 +169,7 @@ func TestStorePanicsForEver(t *testing.T) {
 					if d := time.Since(begin); d < DefaultLease {
 						t.Errorf("granted after %v", d)
 					}
-					h.Release(background)
+					h.ReleaseAsync(background)
 				}
 				before := s.count("")
 				time.Sleep(time.Hour)
@@ -262,7 +262,7 @@ func everyKind(t *testing.T, a *Agent, s *tap, store *memstore.Store) {
 	lostBecause(t, g.Cause(), lockagent.LostBroken)
 	// expired
 	g = granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Second}))
-	<-g.Lost()
+	<-g.Done()
 	// lost returned
 	g = granted(t, a.Acquire(background, "door", again("ann")))
 	_ = await(t, "leave", a.Leave("door", "ann"))
@@ -359,7 +359,7 @@ func TestActorPanics(t *testing.T) {
 						refused(t, waiting, lockagent.ErrInternal)
 						for _, g := range []lockagent.Grant{g1, g2} {
 							lostBecause(t, g.Cause(), lockagent.LostInternal)
-							lostBecause(t, await(t, "release", g.Release(background)), lockagent.LostInternal)
+							lostBecause(t, await(t, "release", g.ReleaseAsync(background)), lockagent.LostInternal)
 						}
 						if overs != 2*(i+1) {
 							t.Errorf("Over was called %d times for %d requests", overs, 2*(i+1))
@@ -450,7 +450,7 @@ func TestActorPanicsDuringRelease(t *testing.T) {
 		g := granted(t, a.Acquire(background, "door", who("ann")))
 		var gate gate
 		s.on("release", gate.keep)
-		done := g.Release(background)
+		done := g.ReleaseAsync(background)
 		synctest.Wait()
 		refused(t, a.Acquire(badContext{background}, "door", who("eve")), lockagent.ErrInternal)
 		if err := await(t, "release", done); !errors.Is(err, lockagent.ErrInternal) {

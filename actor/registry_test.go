@@ -104,7 +104,7 @@ func TestRetirementLosesNothing(t *testing.T) {
 							yieldNow()
 						}
 						holders.Delete(name)
-						if err := await(t, "release", g.Release(background)); err != nil {
+						if err := await(t, "release", g.ReleaseAsync(background)); err != nil {
 							t.Errorf("release: %v", err)
 						}
 						cancel()

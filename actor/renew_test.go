@@ -82,7 +82,7 @@ func TestStoreAway(t *testing.T) {
 			g := granted(t, a.Acquire(background, "door", who("ann")))
 			s.handle(func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
 			begin := time.Now()
-			<-g.Lost()
+			<-g.Done()
 			if d := time.Since(begin); d != 28*time.Second {
 				t.Errorf("lost after %v, want the lease less two seconds", d)
 			}
@@ -137,7 +137,7 @@ func TestStoreAway(t *testing.T) {
 			g := granted(t, a.Acquire(background, "door", who("ann")))
 			s.on("renew", func(o *op) { o.lose() })
 			begin := time.Now()
-			<-g.Lost()
+			<-g.Done()
 			if d := time.Since(begin); d != 28*time.Second {
 				t.Errorf("lost after %v", d)
 			}
@@ -188,7 +188,7 @@ func TestStoreAway(t *testing.T) {
 			var gate gate
 			s.on("renew", gate.keep)
 			begin := time.Now()
-			<-g.Lost()
+			<-g.Done()
 			if d := time.Since(begin); d != 28*time.Second {
 				t.Errorf("lost after %v", d)
 			}
@@ -216,7 +216,7 @@ func TestStoreSaysNotHeld(t *testing.T) {
 		s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
 		s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
 		begin := time.Now()
-		<-g.Lost()
+		<-g.Done()
 		if d := time.Since(begin); d != 9*time.Second {
 			t.Errorf("lost after %v, want at the next renewal", d)
 		}
@@ -244,13 +244,13 @@ func TestStoreReset(t *testing.T) {
 		time.Sleep(time.Second)
 		begin := time.Now()
 		store.Reset()
-		<-g.Lost() // checked at once
+		<-g.Done() // checked at once
 		synctest.Wait()
 		if d := time.Since(begin); d != 0 {
 			t.Errorf("lost after %v", d)
 		}
 		lostBecause(t, g.Cause(), lockagent.LostDenied)
-		<-elsewhere.Lost()
+		<-elsewhere.Done()
 		h := granted(t, waiting) // tries at once
 		if d := time.Since(begin); d != 0 {
 			t.Errorf("granted after %v", d)
@@ -284,7 +284,7 @@ func TestRenewalThatTheStoreRefuses(t *testing.T) {
 		a := start(t, Config{Store: s})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
 		s.on("renew", func(o *op) { o.fail(lockagent.ErrNotPermitted) })
-		<-g.Lost()
+		<-g.Done()
 		if !errors.Is(g.Cause(), lockagent.ErrLost) {
 			t.Error(g.Cause())
 		}

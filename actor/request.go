@@ -12,12 +12,13 @@ import (
 )
 
 // request is one wish to hold a lock, from Acquire until its grant is over. It is
-// also the hold that stands behind the grant.
+// also the hold that stands behind the grant, or behind its [handle].
 type request struct {
 	agent *Agent
 	entry *entry
 	Request
 
+	waited  bool // the caller waits for the grant
 	arrival acquireMsg
 	values  context.Context // of the caller, without its end
 
@@ -26,7 +27,9 @@ type request struct {
 	id        lockstate.RequestID
 	waitUntil lockstate.Instant // 0 for no bound
 	stopWait  func() bool       // ends the watch on the caller's context
-	timer     *time.Timer       // of the wait
+	timer     *time.Timer       // of the wait, and then of a short claim
+	older     *request          // in the holds of its lock
+	handle    *handle           // until the first renewal of a hold that has one
 
 	// fixed and deadline bound the hold: the end of its own fixed lease, if any,
 	// and the deadline of the tenure, which renewals move. They are set before the
@@ -35,19 +38,26 @@ type request struct {
 	fixed    lockstate.Instant
 	deadline *atomic.Int64
 
+	dropped atomic.Bool // nothing refers to the handle any more
+
 	mu    sync.Mutex
 	ctx   context.Context     // guarded by mu; made when first asked for
 	onEnd map[*onEnd]struct{} // guarded by mu; to be called when the hold ends
 	over  error               // guarded by mu; why the hold ended
 }
 
-// onEnd is one call of OnEnd.
-type onEnd struct{ call func(cause error) }
+// onEnd is one call of OnEnd. While it stands, its handle is in use.
+type onEnd struct {
+	call func(cause error)
+	of   *handle
+}
 
 var _ lockagent.Hold = (*request)(nil)
 
 // Context implements [lockagent.Hold].
-func (r *request) Context() context.Context {
+func (r *request) Context() context.Context { return r.context(nil) }
+
+func (r *request) context(of *handle) context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx == nil {
@@ -56,18 +66,20 @@ func (r *request) Context() context.Context {
 		if r.over != nil {
 			cancel(r.over)
 		} else {
-			r.register(cancel)
+			r.register(&onEnd{cancel, of})
 		}
 	}
 	return r.ctx
 }
 
 // OnEnd implements [lockagent.Hold].
-func (r *request) OnEnd(f func(cause error)) (stop func()) {
+func (r *request) OnEnd(f func(cause error)) (stop func()) { return r.notify(&onEnd{call: f}) }
+
+func (r *request) notify(registered *onEnd) (stop func()) {
 	r.mu.Lock()
 	over := r.over
 	if over == nil {
-		registered := r.register(f)
+		r.register(registered)
 		stop = func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -76,20 +88,18 @@ func (r *request) OnEnd(f func(cause error)) (stop func()) {
 	}
 	r.mu.Unlock()
 	if over != nil {
-		f(over)
+		registered.call(over)
 		return func() {}
 	}
 	return stop
 }
 
 // register expects mu to be held.
-func (r *request) register(f func(error)) *onEnd {
+func (r *request) register(registered *onEnd) {
 	if r.onEnd == nil {
 		r.onEnd = make(map[*onEnd]struct{})
 	}
-	registered := &onEnd{f}
 	r.onEnd[registered] = struct{}{}
-	return registered
 }
 
 // Remaining implements [lockagent.Hold].
@@ -122,23 +132,30 @@ func (r *request) deny(name lockagent.Name, err error) {
 }
 
 // end tells the holder that the hold is over: everything that is derived from it
-// is done when end returns.
+// is done when end returns. A grant that nobody has received is not received any more.
 func (r *request) end(cause error) {
 	r.mu.Lock()
 	r.over = cause
 	told := r.onEnd
 	r.onEnd = nil
 	r.mu.Unlock()
+	r.takeBack()
 	for registered := range told {
-		registered.call(cause)
+		r.agent.callback("Hold.OnEnd", func() { registered.call(cause) })
 	}
 	r.finish()
 }
 
+// begin is called when the lock is granted.
+func (r *request) begin() {
+	if r.Granted != nil {
+		r.agent.callback("Request.Granted", r.Granted)
+	}
+}
+
 func (r *request) finish() {
 	if r.Over != nil {
-		defer r.agent.survive("Request.Over")
-		r.Over()
+		r.agent.callback("Request.Over", r.Over)
 	}
 }
 
@@ -167,10 +184,13 @@ func (r *request) deliver(g lockagent.Grant) {
 	close(r.out)
 }
 
-// claimed reports whether somebody received the grant. Then its channel is let go,
-// which would be a good part of what a hold costs.
+// isReceived reports whether somebody received the grant.
+func (r *request) isReceived() bool { return len(r.out) == 0 }
+
+// claimed is isReceived. If somebody did, the channel is let go, which would be a good
+// part of what a hold costs.
 func (r *request) claimed() bool {
-	if len(r.out) > 0 {
+	if !r.isReceived() {
 		return false
 	}
 	r.out = nil
@@ -180,20 +200,22 @@ func (r *request) claimed() bool {
 // takeBack receives the grant in the caller's stead, if nobody has yet: either
 // the caller has it afterwards or the actor, never both.
 func (r *request) takeBack() bool {
-	select {
-	case g := <-r.out: // closed and empty if the caller was faster
-		r.out = nil
-		return g.Err() == nil
-	default: // claimed before
+	if r.claimed() {
 		return false
 	}
+	g := <-r.out // closed and empty if the caller was faster
+	r.out = nil
+	return g.Err() == nil
 }
 
 // watch has the actor told when the caller's context ends or the wait is over.
 func (r *request) watch(ctx context.Context) {
+	if r.waited {
+		return // the caller does
+	}
 	if ctx.Done() != nil {
 		r.stopWait = context.AfterFunc(ctx, func() {
-			send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: ctx.Err() == context.DeadlineExceeded})
+			send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
 		})
 	}
 	if r.waitUntil != 0 {

@@ -77,7 +77,7 @@ type referee struct {
 func (r *referee) entered(g lockagent.Grant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name := g.Lock()
+	name := g.Name()
 	var still []lockagent.Grant
 	for _, h := range r.holds[name] {
 		before, cause := g.Held(), g.Cause()
@@ -208,17 +208,17 @@ func soak(t *testing.T, seed uint64, strict bool, requests int, lease time.Durat
 					await(t, "status", a.Status(name))
 				}
 				cancel()
-				err := await(t, "release", g.Release(background))
+				err := await(t, "release", g.ReleaseAsync(background))
 				if err != nil && !errors.Is(err, lockagent.ErrNotHeld) && !errors.Is(err, lockagent.ErrUnconfirmed) && !errors.Is(err, lockagent.ErrLost) {
 					t.Errorf("release: %v", err)
 				}
 				for len(outer) > 0 && c.below(2) == 0 {
-					_ = await(t, "release", outer[0].Release(background))
+					_ = await(t, "release", outer[0].ReleaseAsync(background))
 					outer = outer[1:]
 				}
 			}
 			for _, g := range outer {
-				_ = await(t, "release", g.Release(background))
+				_ = await(t, "release", g.ReleaseAsync(background))
 			}
 		})
 	}

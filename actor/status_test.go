@@ -112,6 +112,7 @@ func TestBreak(t *testing.T) {
 		}
 		lostBecause(t, h.Cause(), lockagent.LostBroken)
 		i := granted(t, b.Acquire(background, "door", who("carl")))
+		<-h.Done()
 		released(t, i)
 		if r := await(t, "break", a.Break("x{")); !errors.Is(r.Err, lockagent.ErrBadName) {
 			t.Errorf("no name: %+v", r)

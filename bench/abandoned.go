@@ -107,7 +107,7 @@ func (s *server) left(goroutines int) (keys, more int, err error) {
 
 // locks counts the keys of locks whose names have that part.
 func (s *server) locks(part string) (int, error) {
-	reply, err := s.watch.Do("KEYS", "*"+part+"*")
+	reply, err := s.watches[0].Do("KEYS", "*"+part+"*")
 	if err != nil {
 		return 0, err
 	}

@@ -4,16 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
 	"time"
 
-	"github.com/lockagent/lockagent/bench/commandstats"
 	"github.com/lockagent/lockagent/bench/contender"
-	"github.com/lockagent/lockagent/internal/redisserver"
 )
 
 // bench is one run of the program.
@@ -37,11 +33,15 @@ var scenarios = []scenario{
 	{"own-64", func(b *bench, ctx context.Context) error { return b.own(ctx, 64) }},
 	{"own-1024", func(b *bench, ctx context.Context) error { return b.own(ctx, 1024) }},
 	{"paced", (*bench).paced},
-	{"cold", (*bench).cold},
+	{"cold-1", func(b *bench, ctx context.Context) error { return b.cold(ctx, 1, withoutPeers) }},
+	{"cold-64", func(b *bench, ctx context.Context) error { return b.cold(ctx, 64, withPeers) }},
+	{"cold-1024", func(b *bench, ctx context.Context) error { return b.cold(ctx, 1024, withoutPeers) }},
 	{"one-64", func(b *bench, ctx context.Context) error { return b.contended(ctx, oneProcess) }},
 	{"one-8x8", func(b *bench, ctx context.Context) error { return b.contended(ctx, eightProcesses) }},
 	{"one-8x8-5ms", func(b *bench, ctx context.Context) error { return b.contended(ctx, eightProcesses5ms) }},
 	{"handoff", (*bench).handoff},
+	{"cluster", (*bench).cluster},
+	{"server", (*bench).serverTime},
 	{"reentrant", (*bench).reentrant},
 	{"abandoned", (*bench).abandoned},
 	{"kept-10000", func(b *bench, ctx context.Context) error { return b.kept(ctx, "kept-10000", b.plan.KeptFew) }},
@@ -83,52 +83,6 @@ func (b *bench) rounds(k contender.Kind) int {
 		return b.plan.OurRounds
 	}
 	return b.plan.PeerRounds
-}
-
-// server is a Redis server of a scenario's own, that has seen nothing before.
-type server struct {
-	*redisserver.Server
-	dir   string
-	watch *redisserver.Conn
-}
-
-func startServer() (*server, error) {
-	dir, err := os.MkdirTemp("", "bench") // short, for the socket
-	if err != nil {
-		return nil, err
-	}
-	s := &server{dir: dir}
-	if s.Server, err = redisserver.Start(dir, redisserver.Config{}); err == nil {
-		s.watch, err = s.Dial()
-	}
-	if err != nil {
-		s.stop()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *server) stop() {
-	if s.watch != nil {
-		s.watch.Close()
-	}
-	if s.Server != nil {
-		s.Kill()
-	}
-	_ = os.RemoveAll(s.dir)
-}
-
-// file is a path for a file that goes with the server.
-func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
-
-// counts asks what the server has counted.
-func (s *server) counts() (commandstats.Counts, error) {
-	info, err := s.watch.Do("INFO", "commandstats")
-	if err != nil {
-		return nil, err
-	}
-	text, _ := info.(string)
-	return commandstats.Parse(text), nil
 }
 
 // opened is a contender at work.

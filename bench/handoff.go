@@ -38,7 +38,7 @@ func (b *bench) handoff(ctx context.Context) error {
 			{Key: "failed", Title: "failed"},
 		},
 		Notes: []string{
-			"Both clocks are CLOCK_MONOTONIC of one machine; the waiter has waited for 30 to 90 ms, chosen anew each time; the floors are measured in turn with the contenders, after the same pauses.",
+			"Both clocks are CLOCK_MONOTONIC of one machine; the waiter has waited for 30 to 90 ms, chosen anew each time. The contenders take turns, and so do the floors, after the same pauses.",
 			"`" + floorSum + "` is what ratios are to: one script call (its round trip in one process) plus one published message received (from the call of PUBLISH until another process has it), measured one after the other and added. " +
 				"`" + floorOne + "` is a release script that publishes, from its call until the message is received. `" + floorAgain + "` goes on until the receiver has run a script of its own, as a design has to that wakes a waiter who then tries to acquire.",
 		},
@@ -54,25 +54,13 @@ func (b *bench) handoff(ctx context.Context) error {
 		return err
 	}
 	defer floors.end()
-	var rows []*row
-	for _, kind := range contender.Kinds {
-		if !kind.Waits || !b.wants(kind) {
-			continue
-		}
-		n, perFloor := b.plan.HandOffs, 5
-		switch kind.Name {
-		case contender.Lockagent:
-			n, perFloor = 2*n, 2
-		case contender.Redsync, contender.Redislock: // they wait for 100 ms and more
-			n = b.plan.PollerHandOffs
-		}
-		found, failed, err := b.handoffs(ctx, s, kind, n, perFloor, floors)
-		if err != nil {
-			return fmt.Errorf("%s: %w", kind.Name, err)
-		}
-		row := wayRow(kind.Name, found, floors.sums)
-		row.Values["failed"] = stat.Of(float64(failed))
-		rows = append(rows, row)
+	all, err := b.startHandoffs(ctx, s)
+	defer all.end()
+	if err != nil {
+		return err
+	}
+	if err := all.pass(b, ctx, floors); err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		name string
@@ -80,7 +68,11 @@ func (b *bench) handoff(ctx context.Context) error {
 	}{{floorSum, floors.sums}, {floorOne, floors.ones}, {floorAgain, floors.replies}, {floorScript, floors.scripts}, {floorWay, floors.messages}} {
 		t.Rows = append(t.Rows, wayRow(f.name, f.ways, floors.sums))
 	}
-	t.Rows = append(t.Rows, rows...)
+	for _, h := range all {
+		row := wayRow(h.kind.Name, h.ways, floors.sums)
+		row.Values["failed"] = stat.Of(float64(h.failed))
+		t.Rows = append(t.Rows, row)
+	}
 	return nil
 }
 
@@ -104,37 +96,95 @@ func wayRow(name string, ways, floor []time.Duration) *row {
 	return s.row(name)
 }
 
-// handoffs measures n hand-offs, and each floor once for so many of them. Those that
-// failed are counted, up to a limit.
-func (b *bench) handoffs(ctx context.Context, s *server, kind contender.Kind, n, perFloor int, floors *floorWorkers) (ways []time.Duration, failed int, err error) {
-	pair, err := b.startHandoff(ctx, s, kind)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer func() { pair.end() }()
-	for i := range n {
-		way, err := pair.once()
-		switch {
-		case err == nil:
-			ways = append(ways, way)
-		case failed == 3 || errors.Is(err, errOverlap):
-			return nil, 0, err
-		default: // the two are out of step now
-			failed++
-			pair.end()
-			next, err := b.startHandoff(ctx, s, kind)
-			if err != nil {
-				return nil, 0, err
-			}
-			pair = next
+// handoffs are many hand-offs of one contender.
+type handoffs struct {
+	server *server
+	kind   contender.Kind
+	n      int // how many there are to be
+
+	pair   *handoffPair
+	ways   []time.Duration
+	failed int
+}
+
+// handoffsInTurn are hand-offs of several contenders, or on several servers, that take turns.
+type handoffsInTurn []*handoffs
+
+func (all handoffsInTurn) end() {
+	for _, h := range all {
+		if h.pair != nil {
+			h.pair.end()
 		}
-		if i%perFloor == 0 {
+	}
+}
+
+// startHandoffs starts the processes of all contenders. Those it returns with an error
+// have to be ended as well.
+func (b *bench) startHandoffs(ctx context.Context, s *server) (all handoffsInTurn, err error) {
+	for _, kind := range contender.Kinds {
+		if !kind.Waits || !b.wants(kind) {
+			continue
+		}
+		h := &handoffs{server: s, kind: kind, n: b.plan.HandOffs}
+		switch kind.Name {
+		case contender.Lockagent:
+			h.n *= 2
+		case contender.Redsync, contender.Redislock: // they wait for 100 ms and more
+			h.n = b.plan.PollerHandOffs
+		}
+		all = append(all, h)
+		if h.pair, err = b.startHandoff(ctx, s, kind); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// pass has each contender pass its lock as often as it has to. The floors are measured in
+// every second turn, if there are any.
+func (all handoffsInTurn) pass(b *bench, ctx context.Context, floors *floorWorkers) error {
+	turns := 0
+	for _, h := range all {
+		turns = max(turns, h.n)
+	}
+	for turn := range turns {
+		for _, h := range all {
+			if !takesPart(h.n, turn, turns) {
+				continue
+			}
+			if err := h.once(b, ctx); err != nil {
+				return fmt.Errorf("%s: %w", h.kind.Name, err)
+			}
+		}
+		if floors != nil && turn%2 == 0 {
 			if err := floors.measure(); err != nil {
-				return nil, 0, fmt.Errorf("floor: %w", err)
+				return fmt.Errorf("floor: %w", err)
 			}
 		}
 	}
-	return ways, failed, nil
+	return nil
+}
+
+// takesPart is whether a contender takes part in a turn, if it does so in n of all turns.
+// These are spread evenly.
+func takesPart(n, turn, turns int) bool { return (turn+1)*n/turns > turn*n/turns }
+
+// once passes the lock on once. Hand-offs that fail are counted, up to a limit.
+func (h *handoffs) once(b *bench, ctx context.Context) error {
+	way, err := h.pair.once()
+	switch {
+	case err == nil:
+		h.ways = append(h.ways, way)
+	case h.failed == 3 || errors.Is(err, errOverlap):
+		return err
+	default: // the two are out of step now
+		h.failed++
+		h.pair.end()
+		if h.pair, err = b.startHandoff(ctx, h.server, h.kind); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // handoffPair is two processes that pass a lock from one to the other.
@@ -145,7 +195,7 @@ type handoffPair struct {
 }
 
 func (b *bench) startHandoff(ctx context.Context, s *server, kind contender.Kind) (*handoffPair, error) {
-	t := task{Role: "handoff", Contender: kind.Name, Addr: s.Addr()}
+	t := task{Role: "handoff", Contender: kind.Name, Addr: s.Addr(), Name: "bench/handoff/" + kind.Name}
 	p := new(handoffPair)
 	if kind.Family == contender.Lockagent {
 		p.waste = b.slowdown / (1 + b.slowdown) // the last one has its waste in it
@@ -229,7 +279,7 @@ func handoffWorker(ctx context.Context, t *task, parent *conversation) error {
 			wait, end := context.WithTimeout(ctx, patience)
 			cancel = end
 			m.Began = monotonic()
-			held, err = c.Lock(wait, "bench/handoff")
+			held, err = c.Lock(wait, t.Name)
 		case "unlock":
 			m.Began = monotonic()
 			contender.Waste(time.Now(), o.Waste)

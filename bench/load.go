@@ -28,6 +28,9 @@ type load struct {
 	// every is the pace of each goroutine. Latencies then count from when a cycle
 	// was due. With 0 a goroutine begins a cycle when it has ended the last one.
 	every time.Duration
+	// deadline, if it is not 0, is given to each cycle by a context of its own. Otherwise
+	// a goroutine has one context for all its cycles.
+	deadline time.Duration
 }
 
 // outcome is what came of a load. What ended after the window does not count.
@@ -106,7 +109,7 @@ type runner struct {
 }
 
 func (r *runner) goroutine(ctx context.Context, g int) {
-	// One context for the goroutine, as that of a request that does several things.
+	// As that of a request that does several things.
 	ctx, cancel := context.WithTimeout(ctx, r.window+patience)
 	defer cancel()
 	<-r.begin
@@ -138,6 +141,11 @@ func (r *runner) goroutine(ctx context.Context, g int) {
 }
 
 func (r *runner) cycle(ctx context.Context, g, cycle int, due time.Time) (ok bool, err error) {
+	if r.deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.deadline)
+		defer cancel() // after Unlock, for some hold a lock no longer than its context lives
+	}
 	held, err := r.contender.Lock(ctx, r.name(g, cycle))
 	waited := time.Since(due)
 	r.waits.Record(g, waited)

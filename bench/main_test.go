@@ -99,7 +99,7 @@ func TestEveryScenarioRuns(t *testing.T) {
 func TestRunsAreBounded(t *testing.T) {
 	requireRedis(t)
 	dir := t.TempDir()
-	for _, scenario := range []string{"own-64", "abandoned", "kept-10000", "one-8x8", "handoff", "once-1000000"} {
+	for _, scenario := range []string{"own-64", "abandoned", "kept-10000", "one-8x8", "handoff", "cluster", "server", "once-1000000"} {
 		err := command(t.Context(), []string{"-only", "^" + scenario + "$", "-limit", "200ms", "-write", dir})
 		if !errors.Is(err, errTooLong) {
 			t.Errorf("%s: %v, want it to have taken too long", scenario, err)

@@ -22,20 +22,29 @@ func (b *bench) own(ctx context.Context, goroutines int) error {
 		Plotted: "one acquire and release",
 		Notes:   []string{"Each round of a contender comes right after one of the floor; the ratios are medians of those pairs, with the least and the most."},
 	}
-	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: ownName, grace: callsEnd})
+	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: ownName, grace: callsEnd}, withPeers)
 }
 
+// Whether peers are measured beside the floor and lockagent.
+const (
+	withPeers    = true
+	withoutPeers = false
+)
+
 // cold measures locks of which each is used once.
-func (b *bench) cold(ctx context.Context) error {
+func (b *bench) cold(ctx context.Context, goroutines int, peers bool) error {
 	t := &table{
-		Name:    "cold",
-		Title:   "Cold names: every acquire a new name, 64 goroutines",
+		Name:    "cold-" + strconv.Itoa(goroutines),
+		Title:   fmt.Sprintf("Cold names: every acquire a new name, goroutines: %d", goroutines),
 		Columns: cycleColumns,
-		Notes:   []string{"As above, but no name is used twice."},
+		Notes:   []string{"As with own locks, but no name is used twice."},
+	}
+	if !peers {
+		t.Notes = append(t.Notes, "Peers are measured with 64 goroutines only, to save time.")
 	}
 	var names atomic.Int64
 	name := func(int, int) string { return "bench/cold/" + strconv.FormatInt(names.Add(1), 10) }
-	return b.besideFloor(ctx, t, load{goroutines: 64, window: b.plan.Window, name: name, grace: callsEnd})
+	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: name, grace: callsEnd}, peers)
 }
 
 // paced measures latency at a fixed rate, and who can keep it.
@@ -62,7 +71,7 @@ func (b *bench) paced(ctx context.Context) error {
 		goroutines: goroutines, window: 2 * b.plan.Window, name: ownName, grace: callsEnd,
 		every: time.Duration(goroutines / (rate / 2) * float64(time.Second)),
 	}
-	if err := b.besideFloor(ctx, t, l); err != nil {
+	if err := b.besideFloor(ctx, t, l, withPeers); err != nil {
 		return err
 	}
 	if note := fellBehind(t.Rows); note != "" {
@@ -114,7 +123,7 @@ var cycleColumns = []column{
 }
 
 // besideFloor puts a load on each contender, and on the floor right before each.
-func (b *bench) besideFloor(ctx context.Context, t *table, l load) error {
+func (b *bench) besideFloor(ctx context.Context, t *table, l load, peers bool) error {
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()
 	if err != nil {
@@ -130,7 +139,7 @@ func (b *bench) besideFloor(ctx context.Context, t *table, l load) error {
 	floors := newSeries()
 	var rows []*row
 	for _, kind := range contender.Kinds {
-		if kind.Name == contender.Floor || !b.wants(kind) {
+		if kind.Name == contender.Floor || kind.IsPeer() && !peers || !b.wants(kind) {
 			continue
 		}
 		c, err := b.open(ctx, kind, s)

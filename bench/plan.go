@@ -20,6 +20,9 @@ type plan struct {
 	// are of lockagent. PollerHandOffs is how many of those who poll slowly.
 	HandOffs, PollerHandOffs int
 
+	// Pairs are acquired and released in each round of what the server spends on them.
+	Pairs int
+
 	// KeptFew and KeptMany locks are kept for KeptFor by lockagent, KeptFew for
 	// PeersKeptFor by the others.
 	KeptFew, KeptMany     int
@@ -33,10 +36,11 @@ type plan struct {
 
 // fullPlan is that of RESULTS.md. It takes less than ten minutes, which is what -limit allows.
 var fullPlan = plan{
-	Window: 400 * time.Millisecond, PeerRounds: 3, OurRounds: 7,
-	OneWindow: 1500 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 4 * time.Second, SharedRounds: 3, InsideRounds: 2,
+	Window: 300 * time.Millisecond, PeerRounds: 3, OurRounds: 7,
+	OneWindow: 1200 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 3 * time.Second, SharedRounds: 3, InsideRounds: 2,
 	HandOffs: 60, PollerHandOffs: 25,
-	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 30 * time.Second, PeersKeptFor: 30 * time.Second,
+	Pairs:   3072,
+	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 30 * time.Second, PeersKeptFor: 20 * time.Second,
 	Names: 1_000_000, Settle: 30 * time.Second,
 }
 
@@ -45,6 +49,7 @@ var shortPlan = plan{
 	Window: 200 * time.Millisecond, PeerRounds: 1, OurRounds: 3,
 	OneWindow: 500 * time.Millisecond, SharedWindow: time.Second, InsideWindow: 2 * time.Second, SharedRounds: 1, InsideRounds: 1,
 	HandOffs: 20, PollerHandOffs: 5,
+	Pairs:   1024,
 	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 11 * time.Second, PeersKeptFor: 2 * time.Second,
 	Names: 100_000, Settle: 15 * time.Second,
 }
@@ -54,6 +59,7 @@ var smokePlan = plan{
 	Window: 100 * time.Millisecond, PeerRounds: 1, OurRounds: 2,
 	OneWindow: 100 * time.Millisecond, SharedWindow: 300 * time.Millisecond, InsideWindow: 300 * time.Millisecond, SharedRounds: 1, InsideRounds: 1,
 	HandOffs: 2, PollerHandOffs: 1,
+	Pairs:   256,
 	KeptFew: 100, KeptMany: 200, KeptFor: 300 * time.Millisecond, PeersKeptFor: 200 * time.Millisecond,
 	Names: 500, Settle: 10 * time.Millisecond,
 }

@@ -47,7 +47,7 @@ func (b *bench) reentrants(ctx context.Context, rounds int) (found, echoes *seri
 		return nil, nil, err
 	}
 	lock := session.Lock("bench/reentrant")
-	outer, err := lock.Lock(ctx)
+	outer, err := lock.Acquire(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,11 +64,11 @@ func (b *bench) reentrants(ctx context.Context, rounds int) (found, echoes *seri
 			return nil, nil, err
 		}
 		ns, cycles, err := timed(b.plan.Window/2, b.wasting(func() error {
-			inner, err := lock.Lock(ctx)
+			inner, err := lock.Acquire(ctx)
 			if err != nil {
 				return err
 			}
-			return inner.Unlock(ctx)
+			return inner.Release(ctx)
 		}))
 		if err != nil {
 			return nil, nil, err

@@ -39,16 +39,8 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("without results, %q is reached: %s", v.Target, v.Reached)
 		}
 	}
-	at := func(rate, sent float64) *results {
-		of := func(name string, rate float64) *row {
-			s := newSeries()
-			s.add("rate", rate)
-			s.add("sent", sent)
-			return s.row(name)
-		}
-		return &results{Tables: []*table{{Name: "one-64", Rows: []*row{of("lockagent", rate), of("redsync", 10), of("redislock", 5)}}}}
-	}
 	find := func(r *results, target string) verdict {
+		t.Helper()
 		for _, v := range r.verdicts() {
 			if strings.Contains(v.Target, target) {
 				return v
@@ -57,14 +49,52 @@ func TestVerdicts(t *testing.T) {
 		t.Fatalf("no target %q", target)
 		return verdict{}
 	}
-	if v := find(at(200, 0.05), "at least 20 x"); v.Reached != "yes" || v.Measured != "20.0 x redsync" {
-		t.Errorf("20 times the best peer: %+v", v)
+	type figures = map[string]float64
+	of := func(name string, values figures) *row {
+		s := newSeries()
+		for key, v := range values {
+			s.add(key, v)
+		}
+		return s.row(name)
 	}
-	if v := find(at(199, 0.05), "at least 20 x"); v.Reached != "no" {
-		t.Errorf("less: %+v", v)
-	}
-	if v := find(at(200, 0.1), "under 0.1 Redis"); v.Reached != "no" {
-		t.Errorf("not under 0.1: %+v", v)
+	for _, c := range []struct {
+		table, target string
+		ours          figures
+		others        []*row
+		want, text    string
+	}{
+		{"own-1", "Own lock, 1 goroutine: cycle p50 at most 1.15 x", figures{"x-p50": 1.15}, nil, "yes", "1.15 x"},
+		{"own-1", "Own lock, 1 goroutine: cycle p50 at most 1.15 x", figures{"x-p50": 1.16}, nil, "no", "1.16 x"},
+		{"own-64", "Own locks, 64 goroutines: at least 1.0 x", figures{"x-rate": 1}, nil, "yes", "1.00 x"},
+		{"own-1024", "Own locks, 1024 goroutines: at least 1.0 x", figures{"x-rate": 0.98}, nil, "no", "0.98 x"},
+		{"cold-1", "Cold names, 1 goroutine: cycle p50 at most 1.15 x", figures{"x-p50": 1.2}, nil, "no", "1.20 x"},
+		{"cold-64", "Cold names, 64 goroutines: at least 1.0 x", figures{"x-rate": 1.1}, nil, "yes", "1.10 x"},
+		{"cold-1024", "Cold names, 1024 goroutines: at least 1.0 x", figures{"x-rate": 0.9}, nil, "no", "0.90 x"},
+		{"one-64", "at least 25 x", figures{"rate": 250}, []*row{of("redsync", figures{"rate": 10}), of("redislock", figures{"rate": 5})}, "yes", "25.0 x redsync"},
+		{"one-64", "at least 25 x", figures{"rate": 249}, []*row{of("redsync", figures{"rate": 10}), of("redislock", figures{"rate": 5})}, "no", "24.9 x redsync"},
+		// Peers have deadlines as well.
+		{"one-64", "at least 18 x", figures{"rate": 1, "d-rate": 180}, []*row{of("redsync", figures{"rate": 90, "d-rate": 10})}, "yes", "18.0 x redsync"},
+		{"one-64", "at least 18 x", figures{"rate": 900, "d-rate": 170}, []*row{of("redsync", figures{"rate": 1, "d-rate": 10})}, "no", "17.0 x redsync"},
+		{"one-64", "at most 1.25 x", figures{"d-x": 1.26}, nil, "no", "1.26 x"},
+		{"one-64", "under 0.1 Redis", figures{"sent": 0.05}, nil, "yes", "0.050"},
+		{"one-64", "under 0.1 Redis", figures{"sent": 0.1}, nil, "no", "0.100"},
+		{"one-8x8", "at least 7 x", figures{"rate": 70}, []*row{of("redislock", figures{"rate": 10})}, "yes", "7.0 x redislock"},
+		// A fair share for each process is not enough.
+		{"one-8x8", "x 8: every goroutine at least half", figures{"least": 0.4, "p-least": 1}, nil, "no", "the least has 0.40 of the mean"},
+		{"one-8x8", "x 8: every goroutine at least half", figures{"least": 0.5, "p-least": 1}, nil, "yes", "the least has 0.50 of the mean"},
+		{"handoff", "0.85 x tuned rueidislock", figures{"p50": 85}, []*row{of("rueidislock-best", figures{"p50": 100})}, "yes", "0.85 x"},
+		{"handoff", "0.85 x tuned rueidislock", figures{"p50": 86}, []*row{of("rueidislock-best", figures{"p50": 100})}, "no", "0.86 x"},
+		{"cluster", "three nodes, one lock, 64", figures{"x-one-64": 1.5}, nil, "yes", "1.50 x"},
+		{"cluster", "three nodes, one lock, 8 processes", figures{"x-one-8x8": 1.6}, nil, "no", "1.60 x"},
+		{"cluster", "three nodes, hand-off", figures{"x-handoff": 1.4}, nil, "yes", "1.40 x"},
+		{"server", "lone acquire and release: at most 1.7", figures{"x-1": 1.7, "us-1": 17}, []*row{of("floor", figures{"us-1": 10})}, "yes", "1.70 x (17.0 µs to 10.0 µs)"},
+		{"server", "64 at a time: at most 1.7", figures{"x-64": 1.8, "us-64": 18}, []*row{of("floor", figures{"us-64": 10})}, "no", "1.80 x (18.0 µs to 10.0 µs)"},
+		{"server", "256 at a time: at most 1.7", figures{"x-256": 1, "us-256": 10}, []*row{of("floor", figures{"us-256": 10})}, "yes", "1.00 x (10.0 µs to 10.0 µs)"},
+	} {
+		r := &results{Tables: []*table{{Name: c.table, Rows: append(c.others, of("lockagent", c.ours))}}}
+		if v := find(r, c.target); v.Reached != c.want || v.Measured != c.text {
+			t.Errorf("%s of %v: %+v, want %s, %s", c.table, c.ours, v, c.want, c.text)
+		}
 	}
 }
 

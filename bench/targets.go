@@ -10,9 +10,8 @@ import (
 
 // target is something that has to be reached.
 type target struct {
-	text string
-	// measure returns what was measured, and whether it reaches the target.
-	measure func(figures) (text string, reached bool)
+	text    string
+	measure measurement
 }
 
 // figures are results of which those that were not measured are not numbers, which
@@ -56,29 +55,64 @@ func atLeast(least, v float64, format string, args ...any) (string, bool) {
 	return fmt.Sprintf(format, args...), v >= least
 }
 
+// measurement returns what was measured, and whether it reaches the target.
+type measurement = func(figures) (text string, reached bool)
+
+// ratioAtMost and ratioAtLeast are targets of a ratio that a table has.
+func ratioAtMost(table, key string, most float64) measurement {
+	return func(f figures) (string, bool) {
+		v := f.ours(table, key)
+		return atMost(most, v, "%.2f x", v)
+	}
+}
+
+func ratioAtLeast(table, key string, least float64) measurement {
+	return func(f figures) (string, bool) {
+		v := f.ours(table, key)
+		return atLeast(least, v, "%.2f x", v)
+	}
+}
+
+// rateToBest is a target of a rate to that of the peer who has the best one.
+func rateToBest(table, key string, least float64) measurement {
+	return func(f figures) (string, bool) {
+		name, best := f.best(table, key)
+		v := f.ours(table, key) / best
+		return atLeast(least, v, "%.1f x %s", v, name)
+	}
+}
+
+// leastOfMean is a target of the share of the goroutine that had the least.
+func leastOfMean(table string) measurement {
+	return func(f figures) (string, bool) {
+		v := f.ours(table, "least")
+		return atLeast(0.5, v, "the least has %.2f of the mean", v)
+	}
+}
+
+// serverTimeToFloor is a target of what so many locks at a time cost the server.
+func serverTimeToFloor(batch int) measurement {
+	return func(f figures) (string, bool) {
+		v := f.ours("server", batchKey("x", batch))
+		return atMost(1.7, v, "%.2f x (%.1f µs to %.1f µs)", v, f.ours("server", batchKey("us", batch)), f.of("server", contender.Floor, batchKey("us", batch)))
+	}
+}
+
 var targets = []target{
-	{"Own lock, 1 goroutine: cycle p50 at most 1.1 x the floor's", func(f figures) (string, bool) {
-		v := f.ours("own-1", "x-p50")
-		return atMost(1.1, v, "%.2f x", v)
-	}},
+	{"Own lock, 1 goroutine: cycle p50 at most 1.15 x the floor's", ratioAtMost("own-1", "x-p50", 1.15)},
 	{"Own lock, 1 goroutine: not slower than the best peer by more than a tenth (cycle p50)", func(f figures) (string, bool) {
 		name, best := f.bestBy("own-1", "x-p50", func(v, best float64) bool { return v < best })
 		v := f.ours("own-1", "x-p50") / best
 		return atMost(1.1, v, "%.2f x %s", v, name)
 	}},
-	{"Own locks, 64 goroutines: at least 1.2 x the floor's cycles/s", func(f figures) (string, bool) {
-		v := f.ours("own-64", "x-rate")
-		return atLeast(1.2, v, "%.2f x", v)
-	}},
-	{"Own locks, 1024 goroutines: at least 1.5 x the floor's cycles/s", func(f figures) (string, bool) {
-		v := f.ours("own-1024", "x-rate")
-		return atLeast(1.5, v, "%.2f x", v)
-	}},
-	{"One lock, 64 goroutines of one process: at least 20 x the best peer in grants/s", func(f figures) (string, bool) {
-		name, best := f.best("one-64", "rate")
-		v := f.ours("one-64", "rate") / best
-		return atLeast(20, v, "%.1f x %s", v, name)
-	}},
+	{"Own locks, 64 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("own-64", "x-rate", 1)},
+	{"Own locks, 1024 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("own-1024", "x-rate", 1)},
+	{"Cold names, 1 goroutine: cycle p50 at most 1.15 x the floor's", ratioAtMost("cold-1", "x-p50", 1.15)},
+	{"Cold names, 64 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("cold-64", "x-rate", 1)},
+	{"Cold names, 1024 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("cold-1024", "x-rate", 1)},
+	{"One lock, 64 goroutines of one process: at least 25 x the best peer in grants/s", rateToBest("one-64", "rate", 25)},
+	{"The same with a deadline for each call: at least 18 x the best peer, with deadlines as well", rateToBest("one-64", "d-rate", 18)},
+	{"A grant with its deadline: at most 1.25 x the time of one without, context.WithTimeout apart", ratioAtMost("one-64", "d-x", 1.25)},
 	{"One lock, 64 goroutines: under 0.1 Redis commands per grant", func(f figures) (string, bool) {
 		v := f.ours("one-64", "sent")
 		return fmt.Sprintf("%.3f", v), v < 0.1
@@ -87,23 +121,13 @@ var targets = []target{
 		v := f.ours("one-64", "p99") / f.ours("one-64", "p50")
 		return fmt.Sprintf("%.1f x", v), v < 10
 	}},
-	{"One lock, 64 goroutines: no goroutine under half of the mean", func(f figures) (string, bool) {
-		v := f.ours("one-64", "least")
-		return atLeast(0.5, v, "the least has %.2f of the mean", v)
-	}},
-	{"One lock, 8 processes x 8: at least 5 x the best peer in grants/s", func(f figures) (string, bool) {
-		name, best := f.best("one-8x8", "rate")
-		v := f.ours("one-8x8", "rate") / best
-		return atLeast(5, v, "%.1f x %s", v, name)
-	}},
+	{"One lock, 64 goroutines: every goroutine at least half of the mean", leastOfMean("one-64")},
+	{"One lock, 8 processes x 8: at least 7 x the best peer in grants/s", rateToBest("one-8x8", "rate", 7)},
 	{"One lock, 8 processes x 8: p99 wait under 0.1 s", func(f figures) (string, bool) {
 		v := f.ours("one-8x8", "p99")
 		return fmt.Sprintf("%.1f ms", v), v < 100
 	}},
-	{"One lock, 8 processes x 8: every process at least a third of its fair share", func(f figures) (string, bool) {
-		v := f.ours("one-8x8", "p-least")
-		return atLeast(1.0/3, v, "the least has %.2f of the mean", v)
-	}},
+	{"One lock, 8 processes x 8: every goroutine at least half of the mean", leastOfMean("one-8x8")},
 	{"One lock, 8 processes x 8: under 0.2 commands per grant", func(f figures) (string, bool) {
 		v := f.ours("one-8x8", "sent")
 		return fmt.Sprintf("%.3f", v), v < 0.2
@@ -116,10 +140,16 @@ var targets = []target{
 		v := f.ours("handoff", "x-p50")
 		return atMost(1.2, v, "%.2f x (%.0f µs to %.0f µs)", v, f.ours("handoff", "p50"), f.of("handoff", floorSum, "p50"))
 	}},
-	{"Hand-off: p50 below 0.6 x tuned rueidislock", func(f figures) (string, bool) {
+	{"Hand-off: p50 at most 0.85 x tuned rueidislock's", func(f figures) (string, bool) {
 		v := f.ours("handoff", "p50") / f.of("handoff", "rueidislock-best", "p50")
-		return fmt.Sprintf("%.2f x", v), v < 0.6
+		return atMost(0.85, v, "%.2f x", v)
 	}},
+	{"Cluster of three nodes, one lock, 64 goroutines: a grant at most 1.5 x the time on a lone server", ratioAtMost("cluster", "x-one-64", 1.5)},
+	{"Cluster of three nodes, one lock, 8 processes x 8: a grant at most 1.5 x the time on a lone server", ratioAtMost("cluster", "x-one-8x8", 1.5)},
+	{"Cluster of three nodes, hand-off: p50 at most 1.5 x that on a lone server", ratioAtMost("cluster", "x-handoff", 1.5)},
+	{"Server time of a lone acquire and release: at most 1.7 x that of the least pair of scripts", serverTimeToFloor(1)},
+	{"Server time of an acquire and release, 64 at a time: at most 1.7 x that of the least pair of scripts for 64 locks", serverTimeToFloor(64)},
+	{"Server time of an acquire and release, 256 at a time: at most 1.7 x that of the least pair of scripts for 256 locks", serverTimeToFloor(256)},
 	{"A re-entrant acquire and its release: no Redis command", func(f figures) (string, bool) {
 		v := f.ours("reentrant", "commands")
 		return atMost(0, v, "%.0f in %.0f", v, f.ours("reentrant", "cycles"))
@@ -152,10 +182,7 @@ var targets = []target{
 		keys, goroutines := row.Values["keys"].High, row.Values["goroutines"].High
 		return atMost(0, keys+goroutines, "%.0f keys, %.0f goroutines", keys, goroutines)
 	}},
-	{"Abandoned requests: at least half the rate of completed ones", func(f figures) (string, bool) {
-		v := f.ours("abandoned", "x")
-		return atLeast(0.5, v, "%.2f x", v)
-	}},
+	{"Abandoned requests: at least half the rate of completed ones", ratioAtLeast("abandoned", "x", 0.5)},
 	{"1,000,000 names used once: back to within 10 % of the starting heap", func(f figures) (string, bool) {
 		v := f.ours("once-1000000", "percent")
 		return atMost(110, v, "%.0f %% of it", v)

@@ -23,14 +23,15 @@ type task struct {
 	Role      string // see workerRoles
 	Contender string
 	Addr      string
+	Name      string // of the lock
 
 	// For a contended lock:
 	Goroutines   int
 	Window       time.Duration
 	Inside       time.Duration
-	Name         string // of the lock
-	Guard        string // path of the guard's file
-	Grants       int    // hand-off budget, if it is not the default
+	Deadline     time.Duration // of each call, if it is not 0
+	Guard        string        // path of the guard's file
+	Grants       int           // hand-off budget, if it is not the default
 	GrantsWithin time.Duration
 
 	// For locks that are kept, or used once:

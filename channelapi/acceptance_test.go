@@ -32,10 +32,10 @@ func TestA02ManyOwnersOfFewLocksWaitShortly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, locks := range agents(t, 2) {
-			for _, n := range []lockagent.Name{"a", "b"} {
+			for _, n := range []string{"a", "b"} {
 				wg.Go(func() {
 					for range 2 {
-						guarded(t, locks.Lock(n), func(lockagent.Grant) {}, channelapi.Wait(100*time.Millisecond))
+						guarded(t, locks.Lock(n, channelapi.Wait(100*time.Millisecond)), func(lockagent.Grant) {})
 					}
 				})
 			}
@@ -48,7 +48,7 @@ func TestA03NobodyRenewsALockWhoseRequestWasCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		both := agents(t, 2)
 		ctx, change := changing(t)
-		grant := both[0].Lock(name).Acquire(ctx, channelapi.Try())
+		grant := both[0].Lock(name, channelapi.Try()).AcquireAsync(ctx)
 		time.Sleep(5 * time.Millisecond)
 		change()
 		time.Sleep(45 * time.Second)
@@ -62,8 +62,8 @@ func TestA06WaitForALockThatAnotherAgentHolds(t *testing.T) {
 		both := agents(t, 2)
 		hold(t, both[0].Lock(name))
 		start := time.Now()
-		_, err := both[1].Lock(name).Lock(t.Context(), channelapi.Wait(3*time.Second))
-		wantErr(t, "Lock", err, lockagent.ErrTimeout)
+		_, err := both[1].Lock(name, channelapi.Wait(3*time.Second)).Acquire(t.Context())
+		wantErr(t, "Acquire", err, lockagent.ErrTimeout)
 		if waited := time.Since(start); waited != 3*time.Second {
 			t.Errorf("waited %v, want 3s", waited)
 		}
@@ -73,9 +73,9 @@ func TestA06WaitForALockThatAnotherAgentHolds(t *testing.T) {
 func TestA07AWaitThatNothingInterrupts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := open(t)
-		first := hold(t, locks.Lock(name), channelapi.Lease(10*time.Minute))
+		first := hold(t, locks.Lock(name, channelapi.Lease(10*time.Minute)))
 		ctx, change := changing(t)
-		grant := locks.Lock(name).Acquire(context.WithoutCancel(ctx))
+		grant := locks.Lock(name).AcquireAsync(context.WithoutCancel(ctx))
 		change()
 		time.Sleep(2 * time.Second)
 		pending(t, grant)
@@ -86,11 +86,11 @@ func TestA07AWaitThatNothingInterrupts(t *testing.T) {
 	})
 }
 
-func TestA08ForceUnlock(t *testing.T) {
+func TestA08Break(t *testing.T) {
 	both := agents(t, 2)
 	l := both[0].Lock(name)
 	hold(t, l)
-	if _, err := l.ForceUnlock(t.Context()); err != nil {
+	if _, err := l.Break(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wantFree(t, l)
@@ -100,8 +100,9 @@ func TestA08ForceUnlock(t *testing.T) {
 
 func TestA10RemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t).Lock(name)
-		g := hold(t, l, channelapi.Lease(time.Hour))
+		locks := open(t)
+		l := locks.Lock(name)
+		g := hold(t, locks.Lock(name, channelapi.Lease(time.Hour)))
 		if s := inspect(t, l); s.Remaining != time.Hour {
 			t.Errorf("%v remain of a lease of an hour", s.Remaining)
 		}
@@ -123,7 +124,7 @@ func TestA12TheLockOfADeadHolderIsFreeAfterItsLease(t *testing.T) {
 		mortal := store.Share()
 		locks, other := openWith(t, channelapi.Config{Store: mortal}), openOver(t, store)
 		g := hold(t, locks.Lock(name))
-		next := other.Lock(name).Acquire(t.Context())
+		next := other.Lock(name).AcquireAsync(t.Context())
 		time.Sleep(15 * time.Second)
 		if !g.Held() {
 			t.Fatalf("lost while the holder lived: %v", g.Cause())
@@ -153,7 +154,7 @@ func TestA13HoldCount(t *testing.T) {
 			t.Errorf("hold count %d, want %d", s.HoldCount, want)
 		}
 	}
-	release := func() { wantErr(t, "Unlock", l.Unlock(t.Context()), nil) }
+	release := func() { wantErr(t, "Release", l.Release(t.Context()), nil) }
 	count(0)
 	hold(t, l)
 	count(1)
@@ -227,7 +228,7 @@ func TestA19AStrangerCannotUnlock(t *testing.T) {
 		locks := open(t)
 		g := hold(t, openSession(t, locks, "bob").Lock(name))
 		stranger := openSession(t, locks, "alice").Lock(name)
-		wantErr(t, "Unlock", stranger.Unlock(t.Context()), lockagent.ErrNotOwner)
+		wantErr(t, "Release", stranger.Release(t.Context()), lockagent.ErrNotOwner)
 		time.Sleep(time.Second)
 		if !g.Held() {
 			t.Errorf("bob lost the lock: %v", g.Cause())
@@ -246,16 +247,16 @@ func TestA20LockTwiceInARow(t *testing.T) {
 func TestA22TriesNeverStopTheRenewal(t *testing.T) {
 	const owners = 16
 	try := func(t *testing.T, locks *channelapi.Locks, work func()) (held bool) {
-		g, err := locks.Lock(name).TryLock(t.Context())
+		g, err := locks.Lock(name).TryAcquire(t.Context())
 		if err != nil {
-			wantErr(t, "TryLock", err, lockagent.ErrHeld)
+			wantErr(t, "TryAcquire", err, lockagent.ErrHeld)
 			return false
 		}
 		work()
 		if !g.Held() {
 			t.Errorf("not held before the release: %v", g.Cause())
 		}
-		wantErr(t, "Unlock", g.Unlock(t.Context()), nil)
+		wantErr(t, "Release", g.Release(t.Context()), nil)
 		return true
 	}
 	t.Run("of long holds", func(t *testing.T) {
@@ -360,7 +361,7 @@ func TestB03ALostLockDoesNotSpoilTheRenewalOfLaterOnes(t *testing.T) {
 		g := hold(t, l)
 		store.Reset() // as a server that is restarted empty
 		time.Sleep(2 * time.Second)
-		wantLost(t, g.Unlock(t.Context()), g, lockagent.LostDenied)
+		wantLost(t, g.Release(t.Context()), g, lockagent.LostDenied)
 		for range 2 {
 			later := hold(t, l)
 			if later.Token() <= g.Token() {

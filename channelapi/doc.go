@@ -27,8 +27,8 @@
 //	}
 //
 // Everything has a channel form, and a blocking one where a person would want it:
-// [Lock.Acquire] and [Lock.Lock], [lockagent.Grant.Release] and
-// [lockagent.Grant.Unlock], [Lock.Status] and [Lock.Inspect]. [Await], [First],
+// [Lock.Acquire] and [Lock.Lock], [lockagent.Grant.ReleaseAsync] and
+// [lockagent.Grant.Release], [Lock.Status] and [Lock.Inspect]. [Await], [First],
 // [All] and [Then] combine requests.
 //
 // # Sessions

@@ -7,63 +7,139 @@ import (
 	"log"
 	"time"
 
-	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// The locks of a process are opened once and closed at the end. Each use asks for
-// a lock, waits for as long as it likes to, and works while it holds.
+// The locks of a process are opened once and closed at the end, before their store. Each
+// use says what is to be done under which lock.
 func Example() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
+	store := memstore.New() // or redisstore.Open
+	defer store.Close()
+	locks, err := channelapi.New(channelapi.Config{Store: store})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer locks.Close()
 
-	charge := func(ctx context.Context, order string) error {
-		wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the hold
-		defer cancel()
-		grant, err := locks.Lock(lockagent.Name("orders/" + order)).Lock(wait)
-		if err != nil {
-			return err
-		}
-		defer grant.Unlock(context.Background())
-
-		work := grant.Context(ctx) // ends with the hold, whatever ends that
-		fmt.Println("charging order", order, "with a token:", grant.Token() > 0)
-		return work.Err()
+	charge := func(ctx context.Context, id string) error {
+		lock := locks.Lock("orders/"+id, channelapi.Wait(5*time.Second))
+		return lock.Do(ctx, func(ctx context.Context, g channelapi.Grant) error {
+			fmt.Println("charging under", g.Name(), "with a token:", g.Token() > 0)
+			return ctx.Err() // which ends with the hold
+		})
 	}
 	fmt.Println(charge(context.Background(), "42"))
 	// Output:
-	// charging order 42 with a token: true
+	// charging under orders/42 with a token: true
 	// <nil>
 }
 
-// A request is a channel, so a select can wait for the lock and for anything else.
-func ExampleLock_Acquire() {
+// theLocks are those of the examples below.
+func theLocks() *channelapi.Locks {
 	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
 	if err != nil {
 		log.Fatal(err)
 	}
+	return locks
+}
+
+// Do tells that the hold was lost while the work was done.
+func ExampleLock_Do() {
+	locks := theLocks()
 	defer locks.Close()
-	other, err := locks.Lock("orders/42").Lock(context.Background())
+	ctx := context.Background()
+
+	err := locks.Lock("orders/42").Do(ctx, func(ctx context.Context, _ channelapi.Grant) error {
+		_, err := locks.Lock("orders/42").Break(ctx) // an operator thinks that we hang
+		return err
+	})
+	if lost, ok := errors.AsType[*channelapi.LostError](err); ok {
+		fmt.Println("somebody else may have been at work, for our lock is", lost.Reason)
+	}
+	// Output:
+	// somebody else may have been at work, for our lock is broken
+}
+
+// The outcome of the work comes on a channel, for select.
+func ExampleLock_DoAsync() {
+	locks := theLocks()
+	defer locks.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	quit := make(chan struct{})
+
+	done := locks.Lock("report").DoAsync(ctx, func(context.Context, channelapi.Grant) error {
+		fmt.Println("reporting")
+		return nil
+	})
+	select {
+	case err := <-done:
+		fmt.Println("done:", err)
+	case <-quit:
+	}
+	// Output:
+	// reporting
+	// done: <nil>
+}
+
+// Several locks are acquired in the order of their names, whatever the order here, so
+// that two transfers in opposite directions do not wait for each other.
+func ExampleDoAll() {
+	locks := theLocks()
+	defer locks.Close()
+
+	err := channelapi.DoAll(context.Background(), func(_ context.Context, grants []channelapi.Grant) error {
+		for _, g := range grants {
+			fmt.Println("holding", g.Name())
+		}
+		return nil
+	}, locks.Lock("accounts/bob"), locks.Lock("accounts/alice"))
+	fmt.Println(err)
+	// Output:
+	// holding accounts/bob
+	// holding accounts/alice
+	// <nil>
+}
+
+// Whoever holds a lock for longer than one function acquires and releases it. The
+// context of the release is not that of the work: that may have ended, and Release would
+// not wait to hear whether the hold had been lost.
+func ExampleLock_Acquire() {
+	locks := theLocks()
+	defer locks.Close()
+	ctx := context.Background()
+
+	grant, err := locks.Lock("orders/42").Acquire(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer other.Unlock(context.Background())
+	work := grant.Context(ctx)
+	fmt.Println("working:", work.Err() == nil)
+	fmt.Println("released:", grant.Release(context.WithoutCancel(ctx)))
+	// Output:
+	// working: true
+	// released: <nil>
+}
+
+// A request is a channel, so a select can wait for the lock and for anything else.
+func ExampleLock_AcquireAsync() {
+	locks := theLocks()
+	defer locks.Close()
+	if _, err := locks.Lock("orders/42").Acquire(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 	quit := make(chan struct{})
 	go close(quit)
 
-	wait, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel() // gives the request back, or the grant if it comes at this moment
 	select {
-	case grant := <-locks.Lock("orders/42").Acquire(wait):
+	case grant := <-locks.Lock("orders/42").AcquireAsync(ctx):
 		if err := grant.Err(); err != nil {
 			fmt.Println(err)
 			return
 		}
-		defer grant.Unlock(context.Background())
 		fmt.Println("holding the lock")
 	case <-quit:
 		fmt.Println("there are more important things to do")
@@ -72,60 +148,93 @@ func ExampleLock_Acquire() {
 	// there are more important things to do
 }
 
-func ExampleLock_TryLock() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-	if err != nil {
-		log.Fatal(err)
-	}
+// A loop has one request at a time.
+func ExampleLock_Turns() {
+	locks := theLocks()
 	defer locks.Close()
-	ctx := context.Background()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
 
-	first, err := locks.Lock("cleanup").TryLock(ctx)
-	if err != nil {
-		log.Fatal(err)
+	turns := locks.Lock("queue").Turns(ctx) // before the loop
+	for n := 1; ; n++ {
+		select {
+		case grant := <-turns:
+			if err := grant.Err(); err != nil {
+				fmt.Println("no more turns:", errors.Is(err, context.Canceled))
+				return
+			}
+			fmt.Println("turn", n)
+			if n == 2 {
+				cancel()
+			}
+			if err := grant.Release(context.WithoutCancel(ctx)); err != nil {
+				log.Fatal(err)
+			}
+		case <-tick.C:
+			fmt.Println("and now for something else")
+		}
 	}
-	_, err = locks.Lock("cleanup").TryLock(ctx)
-	fmt.Println("somebody else cleans up:", errors.Is(err, lockagent.ErrHeld))
-	fmt.Println("unlocked:", first.Unlock(ctx))
 	// Output:
-	// somebody else cleans up: true
-	// unlocked: <nil>
+	// turn 1
+	// turn 2
+	// no more turns: true
 }
 
-func ExampleWait() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-	if err != nil {
-		log.Fatal(err)
-	}
+func ExampleLock_TryAcquire() {
+	locks := theLocks()
 	defer locks.Close()
 	ctx := context.Background()
 
-	held, err := locks.Lock("orders/42").Lock(ctx)
+	first, err := locks.Lock("cleanup").TryAcquire(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer held.Unlock(ctx)
-	_, err = locks.Lock("orders/42").Lock(ctx, channelapi.Wait(10*time.Millisecond))
-	fmt.Println(err)
+	_, err = locks.Lock("cleanup").TryAcquire(ctx)
+	fmt.Println("somebody else cleans up:", errors.Is(err, channelapi.ErrHeld))
+	fmt.Println("released:", first.Release(ctx))
 	// Output:
-	// lockagent: wait for the lock timed out
+	// somebody else cleans up: true
+	// released: <nil>
+}
+
+// The error tells a lock that is held from a store that is silent.
+func ExampleWait() {
+	locks := theLocks()
+	defer locks.Close()
+	ctx := context.Background()
+	session, err := locks.Session("importer")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := session.Lock("orders/42").Acquire(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	_, err = locks.Lock("orders/42", channelapi.Wait(10*time.Millisecond)).Acquire(ctx)
+	if wait, ok := errors.AsType[*channelapi.WaitError](err); ok {
+		fmt.Println("timed out:", wait.TimedOut)
+		fmt.Println("held by:", wait.Holder)
+		fmt.Println("the store is silent:", errors.Is(err, channelapi.ErrStoreUnavailable))
+	}
+	// Output:
+	// timed out: true
+	// held by: importer
+	// the store is silent: false
 }
 
 // A fixed lease ends by itself, and its holder is told so.
 func ExampleLease() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-	if err != nil {
-		log.Fatal(err)
-	}
+	locks := theLocks()
 	defer locks.Close()
 
-	grant, err := locks.Lock("orders/42").Lock(context.Background(), channelapi.Lease(100*time.Millisecond))
-	if err != nil {
-		log.Fatal(err)
-	}
-	work := grant.Context(context.Background())
-	<-work.Done()
-	if lost, ok := errors.AsType[*lockagent.LostError](context.Cause(work)); ok {
+	lock := locks.Lock("orders/42", channelapi.Lease(100*time.Millisecond))
+	err := lock.Do(context.Background(), func(ctx context.Context, _ channelapi.Grant) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if lost, ok := errors.AsType[*channelapi.LostError](err); ok {
 		fmt.Println("stopped, because the hold is", lost.Reason)
 	}
 	// Output:
@@ -134,10 +243,7 @@ func ExampleLease() {
 
 // A session is an owner that may hold a lock several times.
 func ExampleLocks_Session() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-	if err != nil {
-		log.Fatal(err)
-	}
+	locks := theLocks()
 	defer locks.Close()
 	ctx := context.Background()
 
@@ -148,33 +254,46 @@ func ExampleLocks_Session() {
 	defer session.Close(ctx) // ends what is still held
 	catalogue := session.Lock("catalogue")
 
-	addItem := func() error { // takes the lock for itself
-		grant, err := catalogue.Lock(ctx)
-		if err != nil {
-			return err
-		}
-		fmt.Println("adding an item under grant", grant.HoldCount())
-		return grant.Unlock(ctx)
+	addItem := func(ctx context.Context) error { // takes the lock for itself
+		return catalogue.Do(ctx, func(_ context.Context, g channelapi.Grant) error {
+			fmt.Println("adding an item under grant", g.HoldCount())
+			return nil
+		})
 	}
-	outer, err := catalogue.Lock(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("importing under grant", outer.HoldCount())
-	fmt.Println(addItem())
-	fmt.Println(catalogue.Unlock(ctx)) // as outer.Unlock
+	fmt.Println(catalogue.Do(ctx, func(ctx context.Context, g channelapi.Grant) error {
+		fmt.Println("importing under grant", g.HoldCount())
+		return addItem(ctx)
+	}))
+	fmt.Println("still held:", session.Holds("catalogue"))
 	// Output:
 	// importing under grant 1
 	// adding an item under grant 2
 	// <nil>
-	// <nil>
+	// still held: false
 }
 
-func ExampleLock_Inspect() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
+// What a session acquires it can release without the grant, as with a mutex.
+func ExampleSessionLock_Release() {
+	locks := theLocks()
+	defer locks.Close()
+	ctx := context.Background()
+	session, err := locks.Session("importer")
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer session.Close(ctx)
+
+	catalogue := session.Lock("catalogue")
+	if _, err := catalogue.Acquire(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(catalogue.Release(ctx))
+	// Output:
+	// <nil>
+}
+
+func ExampleLock_Status() {
+	locks := theLocks()
 	defer locks.Close()
 	ctx := context.Background()
 
@@ -182,10 +301,10 @@ func ExampleLock_Inspect() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := session.Lock("catalogue").Lock(ctx); err != nil {
+	if _, err := session.Lock("catalogue").Acquire(ctx); err != nil {
 		log.Fatal(err)
 	}
-	status, err := locks.Lock("catalogue").Inspect(ctx)
+	status, err := locks.Lock("catalogue").Status(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -199,22 +318,19 @@ func ExampleLock_Inspect() {
 }
 
 // An operator breaks a lock whose holder does not let go.
-func ExampleLock_ForceUnlock() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-	if err != nil {
-		log.Fatal(err)
-	}
+func ExampleLock_Break() {
+	locks := theLocks()
 	defer locks.Close()
 	ctx := context.Background()
 
-	stuck, err := locks.Lock("orders/42").Lock(ctx)
+	stuck, err := locks.Lock("orders/42").Acquire(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	held, err := locks.Lock("orders/42").ForceUnlock(ctx)
+	held, err := locks.Lock("orders/42").Break(ctx)
 	fmt.Println("was held:", held, err)
-	<-stuck.Lost()
-	fmt.Println("the holder knows:", errors.Is(stuck.Cause(), lockagent.ErrLost))
+	<-stuck.Done()
+	fmt.Println("the holder knows:", errors.Is(stuck.Cause(), channelapi.ErrLost))
 	// Output:
 	// was held: true <nil>
 	// the holder knows: true
@@ -222,89 +338,38 @@ func ExampleLock_ForceUnlock() {
 
 // Whichever of some equal things is free will do.
 func ExampleFirst() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-	if err != nil {
-		log.Fatal(err)
-	}
+	locks := theLocks()
 	defer locks.Close()
 	ctx := context.Background()
 
-	if _, err := locks.Lock("printers/1").Lock(ctx); err != nil {
+	if _, err := locks.Lock("printers/1").Acquire(ctx); err != nil {
 		log.Fatal(err)
 	}
-	i, grant, err := channelapi.First(ctx,
-		locks.Lock("printers/1").With(),
-		locks.Lock("printers/2").With(),
-	)
+	grant, err := channelapi.First(ctx, locks.Lock("printers/1"), locks.Lock("printers/2"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer grant.Unlock(ctx)
-	fmt.Println(i, grant.Lock())
+	fmt.Println("printing on", grant.Name())
+	fmt.Println(grant.Release(ctx))
 	// Output:
-	// 1 printers/2
+	// printing on printers/2
+	// <nil>
 }
 
-// Whoever needs several locks asks for them together.
+// Whoever needs several locks for longer than one function asks for them together.
 func ExampleAll() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-	if err != nil {
-		log.Fatal(err)
-	}
+	locks := theLocks()
 	defer locks.Close()
 	ctx := context.Background()
 
-	grants, err := channelapi.All(ctx,
-		locks.Lock("accounts/bob").With(channelapi.Wait(time.Second)),
-		locks.Lock("accounts/alice").With(channelapi.Wait(time.Second)),
-	)
+	grants, err := channelapi.All(ctx, locks.Lock("accounts/bob"), locks.Lock("accounts/alice"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, grant := range grants {
-		fmt.Println(grant.Lock(), grant.Unlock(ctx))
+		fmt.Println(grant.Name(), grant.Release(ctx))
 	}
 	// Output:
 	// accounts/bob <nil>
 	// accounts/alice <nil>
-}
-
-// What is to happen under the lock can go on without the caller.
-func ExampleThen() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer locks.Close()
-	ctx := context.Background()
-
-	total := channelapi.Then(locks.Lock("till").Acquire(ctx), func(grant lockagent.Grant) (int, error) {
-		defer grant.Unlock(ctx)
-		return 19 + 23, nil
-	})
-	fmt.Println(channelapi.Value(ctx, total))
-	// Output:
-	// 42 <nil>
-}
-
-// A request is made now and received later.
-func ExampleAwait() {
-	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer locks.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-
-	request := locks.Lock("orders/42").Acquire(ctx)
-	fmt.Println("preparing meanwhile")
-	grant, err := channelapi.Await(ctx, request)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("got", grant.Lock(), grant.Unlock(ctx))
-	// Output:
-	// preparing meanwhile
-	// got orders/42 <nil>
 }

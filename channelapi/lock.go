@@ -7,123 +7,173 @@ import (
 	"github.com/lockagent/lockagent/actor"
 )
 
-// Lock is a handle of one lock: of a session if it was made by [Session.Lock], or
-// else of nobody. It holds nothing itself. The zero Lock is of no use.
-type Lock struct {
-	locks   *Locks
-	session *Session // nil if each request is an owner of its own
-	name    lockagent.Name
+// Lock is a handle of one lock and of how to ask for it. It holds nothing itself, and
+// every request through it has an owner of its own: so there is nothing that it could
+// release. Release the [Grant]. Make one with [Locks.Lock]; the zero Lock is of no use.
+type Lock struct{ handle }
+
+// SessionLock is a handle of one lock for a [Session], whose owner may hold the lock
+// several times. Make one with [Session.Lock]; the zero SessionLock is of no use.
+type SessionLock struct{ handle }
+
+// AnyLock is a [*Lock] or a [*SessionLock].
+type AnyLock interface {
+	Name() Name
+	Acquire(ctx context.Context) (Grant, error)
+	AcquireAsync(ctx context.Context) <-chan Grant
+	TryAcquire(ctx context.Context) (Grant, error)
+	Turns(ctx context.Context) <-chan Grant
+	Do(ctx context.Context, work func(context.Context, Grant) error) error
+	DoAsync(ctx context.Context, work func(context.Context, Grant) error) <-chan error
+
+	base() *handle
 }
 
-// Name is the name of the lock.
-func (l *Lock) Name() lockagent.Name { return l.name }
+var _, _ AnyLock = (*Lock)(nil), (*SessionLock)(nil)
 
-// Acquire asks for the lock and returns at once. The channel has capacity 1,
-// delivers the one grant that the request ends in, is then closed by the agent,
-// and needs no reader. Receiving again yields the zero Grant, which is not held.
-//
-// The end of ctx ends the request, or takes the grant back if nobody has received
-// it by then. It does not end a hold whose grant was received.
-func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) <-chan lockagent.Grant {
-	var req actor.Request
-	if err := applyAll(&req, opts); err != nil {
-		return denied(l.name, err)
+func (l *Lock) base() *handle {
+	if l == nil {
+		return nil
 	}
-	return l.ask(ctx, req)
+	return &l.handle
 }
 
-func (l *Lock) ask(ctx context.Context, req actor.Request) <-chan lockagent.Grant {
-	if l.session != nil {
-		return l.session.acquire(ctx, l.name, req)
+func (l *SessionLock) base() *handle {
+	if l == nil {
+		return nil
 	}
-	req.Owner = l.locks.newOwner()
-	return l.locks.agent.Acquire(ctx, l.name, req)
+	return &l.handle
 }
 
-// Lock is [Lock.Acquire] for callers who wait for the grant. The error is that of
-// [lockagent.Grant.Err]; it is the cause of ctx also if the lock was granted but
-// ctx ended before the caller could be given it. The caller may be the one who makes the
-// exchange with the server; if that falls silent meanwhile, Lock returns up to a tenth of a
-// second after the end of ctx.
-func (l *Lock) Lock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant, error) {
-	var req actor.Request
-	if err := applyAll(&req, opts); err != nil {
-		return lockagent.Denied(l.name, "", err), err
-	}
-	var g lockagent.Grant
-	if req.Wait == 0 {
-		g = <-l.askAndHelp(ctx, req)
-	} else { // the wait may be over before ctx, which is what an errand goes by
-		g = <-l.ask(ctx, req)
-	}
-	return g, outcome(ctx, g)
-}
-
-// askAndHelp is ask for callers who have nothing else to do until the grant is there,
-// or ctx ends.
-func (l *Lock) askAndHelp(ctx context.Context, req actor.Request) <-chan lockagent.Grant {
-	errand := lockagent.NewErrand(ctx)
-	defer errand.Finish()
-	return l.ask(errand, req)
-}
-
-// TryLock is [Lock.Lock] with [Try]: it returns a [*lockagent.HeldError] if the
-// lock is held.
-func (l *Lock) TryLock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant, error) {
-	return l.Lock(ctx, append(opts[:len(opts):len(opts)], Try())...)
-}
-
-// Release gives up the session's youngest grant of the lock. The outcome is that
-// of [lockagent.Grant.Release], but a hold that was lost before is
-// [lockagent.ErrNotHeld], for only its grants remember it. It is
-// [lockagent.ErrNotOwner] if somebody else of this agent holds the lock, as it
-// always is for a handle without a session: there the grant has to be released.
-// The channel has capacity 1, delivers one value and is closed by the agent.
-func (l *Lock) Release() <-chan error {
-	if l.session != nil {
-		return l.session.release(l.name)
-	}
-	return l.locks.agent.Release(l.name, nobody)
-}
-
-// nobody never holds a lock.
-const nobody lockagent.Owner = ""
-
-// Unlock is [Lock.Release] for callers who wait for the outcome. If ctx ends first
-// it returns the cause of ctx, and the lock is released all the same.
-func (l *Lock) Unlock(ctx context.Context) error {
-	released, err := receive(ctx, l.Release())
+// Release gives up the youngest grant of the lock that the session has received. The
+// outcome is that of [Grant.Release], but a hold that was lost before is [ErrNotHeld],
+// for only its grant remembers it. It is [ErrNotOwner] if somebody else of this agent
+// holds the lock. If ctx ends first Release returns its cause, and the lock is released
+// all the same.
+func (l *SessionLock) Release(ctx context.Context) error {
+	released, err := receive(ctx, l.ReleaseAsync(ctx))
 	if err != nil {
 		return err
 	}
 	return released
 }
 
-// ForceRelease frees the lock, whoever holds it: for operators. A holder of this
-// agent is told first, by [lockagent.LostBroken]; a holder elsewhere finds out when
-// it next renews its lease, and may act until then. The channel delivers whether
-// anybody held the lock, is closed by the agent, and has capacity 1.
-func (l *Lock) ForceRelease() <-chan lockagent.Result[bool] { return l.locks.agent.Break(l.name) }
-
-// ForceUnlock is [Lock.ForceRelease] for callers who wait for the outcome.
-func (l *Lock) ForceUnlock(ctx context.Context) (held bool, err error) {
-	return Value(ctx, l.ForceRelease())
+// ReleaseAsync is [SessionLock.Release] for select. The channel has capacity 1, delivers
+// one value, is then closed by the agent, and needs no reader.
+func (l *SessionLock) ReleaseAsync(context.Context) <-chan error {
+	if l.locks == nil {
+		return delivered[error](errNoHandle)
+	}
+	return l.session.release(l.name)
 }
 
-// Status asks the store and the agent who holds the lock. The channel delivers one
-// value, is closed by the agent, and has capacity 1.
-func (l *Lock) Status() <-chan lockagent.Result[lockagent.Status] {
-	return l.locks.agent.Status(l.name)
+// handle is a lock and how to ask for it.
+type handle struct {
+	locks   *Locks
+	session *Session // nil if each request is an owner of its own
+	name    lockagent.Name
+	req     actor.Request
+	err     error // of the options
 }
 
-// Inspect is [Lock.Status] for callers who wait for the answer.
-func (l *Lock) Inspect(ctx context.Context) (lockagent.Status, error) {
-	return Value(ctx, l.Status())
+var errNoHandle = &OptionError{Option: "lock", Reason: "it is the zero one; make it with Locks.Lock or Session.Lock"}
+
+func newHandle(locks *Locks, session *Session, name string, opts []Option) handle {
+	req, err := requestOf(opts)
+	return handle{locks: locks, session: session, name: lockagent.Name(name), req: req, err: err}
 }
 
-func denied(name lockagent.Name, err error) <-chan lockagent.Grant {
-	out := make(chan lockagent.Grant, 1)
-	out <- lockagent.Denied(name, "", err)
-	close(out)
-	return out
+// wrong is why the handle cannot be used to ask for the lock, or nil.
+func (h *handle) wrong() error {
+	if h.locks == nil {
+		return errNoHandle
+	}
+	return h.err
+}
+
+// Name is the name of the lock.
+func (h *handle) Name() Name { return h.name }
+
+// Acquire asks for the lock and waits for the grant. The error is that of [Grant.Err].
+//
+// The end of ctx ends the wait. It does not end the hold.
+func (h *handle) Acquire(ctx context.Context) (Grant, error) { return h.acquire(ctx, h.req) }
+
+// TryAcquire is [Lock.Acquire] as with [Try]: it returns a [*HeldError] if somebody holds
+// the lock. A [Wait] of the handle does not matter.
+func (h *handle) TryAcquire(ctx context.Context) (Grant, error) {
+	req := h.req
+	req.Try, req.Wait = true, 0
+	return h.acquire(ctx, req)
+}
+
+func (h *handle) acquire(ctx context.Context, req actor.Request) (Grant, error) {
+	if err := h.wrong(); err != nil {
+		return lockagent.Denied(h.name, "", err), err
+	}
+	var g Grant
+	if h.session != nil {
+		g = <-h.session.acquire(ctx, h.name, req)
+	} else {
+		req.Owner = h.locks.newOwner()
+		g = h.locks.agent.Lock(ctx, h.name, req)
+	}
+	return g, outcome(ctx, h.name, g)
+}
+
+// AcquireAsync is [Lock.Acquire] for select: it returns at once, and the grant comes on a
+// channel. That has capacity 1, delivers the one grant that the request ends in, is then
+// closed by the agent, and needs no reader. Receiving again yields the zero Grant, which
+// is not held. For a select in a loop use [Lock.Turns].
+//
+// The end of ctx ends the request, or takes the grant back if nobody has received it by
+// then: so leave the select, and do end ctx. It does not end a hold whose grant was
+// received.
+func (h *handle) AcquireAsync(ctx context.Context) <-chan Grant { return h.ask(ctx, h.req) }
+
+func (h *handle) ask(ctx context.Context, req actor.Request) <-chan Grant {
+	if err := h.wrong(); err != nil {
+		return denied(h.name, err)
+	}
+	if h.session != nil {
+		return h.session.acquire(ctx, h.name, req)
+	}
+	req.Owner = h.locks.newOwner()
+	return h.locks.agent.Acquire(ctx, h.name, req)
+}
+
+// Status asks the store and the agent who holds the lock.
+func (h *handle) Status(ctx context.Context) (Status, error) { return answer(ctx, h.StatusAsync(ctx)) }
+
+// StatusAsync is [Lock.Status] for select. The channel has capacity 1, delivers one value,
+// is then closed by the agent, and needs no reader. If ctx has ended nobody is asked.
+func (h *handle) StatusAsync(ctx context.Context) <-chan Result[Status] {
+	if err := h.cannotAsk(ctx); err != nil {
+		return delivered(Result[Status]{Err: err})
+	}
+	return h.locks.agent.Status(h.name)
+}
+
+// Break frees the lock, whoever holds it: for operators. A holder of this agent is told
+// first, by [LostBroken]; a holder elsewhere finds out when it next renews its lease, and
+// may act until then. It returns whether anybody held the lock. If ctx ends first it
+// returns the cause of ctx, and the lock is broken all the same.
+func (h *handle) Break(ctx context.Context) (held bool, err error) {
+	return answer(ctx, h.BreakAsync(ctx))
+}
+
+// BreakAsync is [Lock.Break] for select. The channel has capacity 1, delivers one value,
+// is then closed by the agent, and needs no reader. If ctx has ended nothing is broken.
+func (h *handle) BreakAsync(ctx context.Context) <-chan Result[bool] {
+	if err := h.cannotAsk(ctx); err != nil {
+		return delivered(Result[bool]{Err: err})
+	}
+	return h.locks.agent.Break(h.name)
+}
+
+func (h *handle) cannotAsk(ctx context.Context) error {
+	if h.locks == nil {
+		return errNoHandle
+	}
+	return context.Cause(ctx)
 }

@@ -16,7 +16,7 @@ import (
 func TestLockName(t *testing.T) {
 	locks := open(t)
 	s := openSession(t, locks, "alice")
-	for _, l := range []*channelapi.Lock{locks.Lock(name), s.Lock(name)} {
+	for _, l := range []channelapi.AnyLock{locks.Lock(name), s.Lock(name)} {
 		if l.Name() != name {
 			t.Errorf("Name() = %q, want %q", l.Name(), name)
 		}
@@ -25,7 +25,7 @@ func TestLockName(t *testing.T) {
 
 func TestAcquire(t *testing.T) {
 	l := open(t).Lock(name)
-	grant := l.Acquire(t.Context())
+	grant := l.AcquireAsync(t.Context())
 	if cap(grant) != 1 {
 		t.Errorf("the channel has capacity %d, want 1", cap(grant))
 	}
@@ -33,7 +33,7 @@ func TestAcquire(t *testing.T) {
 	switch {
 	case g.Err() != nil:
 		t.Fatalf("Err: %v", g.Err())
-	case g.Lock() != name, g.Owner() == "", g.Token() == 0, g.HoldCount() != 1, !g.Held(), g.Remaining() <= 0, g.Cause() != nil:
+	case g.Name() != name, g.Owner() == "", g.Token() == 0, g.HoldCount() != 1, !g.Held(), g.Remaining() <= 0, g.Cause() != nil:
 		t.Errorf("not what was asked for: %+v", g)
 	}
 	again := <-grant
@@ -44,22 +44,22 @@ func TestAcquire(t *testing.T) {
 	wantClosed(t, grant)
 	unlock(t, g)
 	wantErr(t, "Cause", g.Cause(), lockagent.ErrReleased)
-	wantErr(t, "second Unlock", g.Unlock(t.Context()), lockagent.ErrNotHeld)
+	wantErr(t, "second Release", g.Release(t.Context()), lockagent.ErrNotHeld)
 }
 
 func TestAcquireReturnsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := openWith(t, channelapi.Config{Store: newFarStore()})
 		start := time.Now()
-		grant := locks.Lock(name).Acquire(t.Context())
+		grant := locks.Lock(name).AcquireAsync(t.Context())
 		if time.Since(start) != 0 {
-			t.Error("Acquire waited for the store")
+			t.Error("AcquireAsync waited for the store")
 		}
 		g := <-grant
 		start = time.Now()
-		done := g.Release(t.Context())
+		done := g.ReleaseAsync(t.Context())
 		if time.Since(start) != 0 {
-			t.Error("Release waited for the store")
+			t.Error("ReleaseAsync waited for the store")
 		}
 		wantErr(t, "Release", <-done, nil)
 	})
@@ -73,14 +73,18 @@ func TestChannelsNeedNoReader(t *testing.T) {
 		s := openSession(t, locks, "alice")
 		l := s.Lock(name)
 		ctx, change := changing(t)
-		l.Acquire(ctx)
-		l.Acquire(ctx, channelapi.Wait(0))
-		l.Status()
-		l.Release()
-		l.Release()
-		l.ForceRelease()
-		channelapi.Then(l.Acquire(ctx), func(g lockagent.Grant) (int, error) { return 1, g.Unlock(t.Context()) })
-		locks.Lock(name).Acquire(ctx, channelapi.Try())
+		l.AcquireAsync(ctx)
+		s.Lock(name, channelapi.Lease(0)).AcquireAsync(ctx)
+		l.StatusAsync(ctx)
+		l.ReleaseAsync(ctx)
+		l.ReleaseAsync(ctx)
+		l.BreakAsync(ctx)
+		l.Turns(ctx)
+		l.DoAsync(ctx, func(context.Context, channelapi.Grant) error { return nil })
+		channelapi.DoAllAsync(ctx, func(context.Context, []channelapi.Grant) error { return nil }, l)
+		channelapi.FirstAsync(ctx, l)
+		channelapi.AllAsync(ctx, l)
+		locks.Lock(name, channelapi.Try()).AcquireAsync(ctx)
 		synctest.Wait()
 		change()
 		synctest.Wait()
@@ -93,8 +97,8 @@ func TestEndOfContext(t *testing.T) {
 		l := open(t).Lock(name)
 		ctx, change := changing(t)
 		change()
-		_, err := l.Lock(ctx)
-		wantErr(t, "Lock", err, errChangedMind)
+		_, err := l.Acquire(ctx)
+		wantErr(t, "Acquire", err, errChangedMind)
 		wantFree(t, l)
 	})
 	t.Run("while it waits", func(t *testing.T) {
@@ -102,7 +106,7 @@ func TestEndOfContext(t *testing.T) {
 			locks := open(t)
 			hold(t, locks.Lock(name))
 			ctx, change := changing(t)
-			grant := locks.Lock(name).Acquire(ctx)
+			grant := locks.Lock(name).AcquireAsync(ctx)
 			synctest.Wait()
 			pending(t, grant)
 			change()
@@ -116,7 +120,7 @@ func TestEndOfContext(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := openWith(t, channelapi.Config{Store: newFarStore()})
 			ctx, change := changing(t)
-			grant := locks.Lock(name).Acquire(ctx)
+			grant := locks.Lock(name).AcquireAsync(ctx)
 			time.Sleep(roundTrip * 3 / 4) // the lock is ours, and we do not know
 			change()
 			wantErr(t, "Err", (<-grant).Err(), errChangedMind)
@@ -128,7 +132,7 @@ func TestEndOfContext(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := open(t).Lock(name)
 			ctx, change := changing(t)
-			grant := l.Acquire(ctx)
+			grant := l.AcquireAsync(ctx)
 			synctest.Wait()
 			if len(grant) != 1 {
 				t.Fatal("the lock was not granted")
@@ -142,7 +146,7 @@ func TestEndOfContext(t *testing.T) {
 	t.Run("after the grant was received", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, change := changing(t)
-			g := <-open(t).Lock(name).Acquire(ctx)
+			g := <-open(t).Lock(name).AcquireAsync(ctx)
 			change()
 			time.Sleep(time.Hour)
 			if !g.Held() || g.Cause() != nil {
@@ -161,14 +165,14 @@ func TestEndOfContextMeetsGrant(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		go cancel(errChangedMind)
 		if i%2 == 0 { // a hand-off sometimes
-			locks.Lock(name).Acquire(ctx)
+			locks.Lock(name).AcquireAsync(ctx)
 		}
-		g, err := locks.Lock(name).Lock(ctx)
+		g, err := locks.Lock(name).Acquire(ctx)
 		switch {
 		case err == nil:
 			unlock(t, g)
 		case !errors.Is(err, errChangedMind):
-			t.Fatalf("Lock: %v, want %v", err, errChangedMind)
+			t.Fatalf("Acquire: %v, want %v", err, errChangedMind)
 		}
 		cancel(nil)
 	}
@@ -181,8 +185,8 @@ func TestClaim(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				locks := openWith(t, channelapi.Config{Store: memstore.New(), Claim: claim})
 				start := time.Now()
-				forgotten := locks.Lock(name).Acquire(t.Context())
-				next := locks.Lock(name).Acquire(t.Context())
+				forgotten := locks.Lock(name).AcquireAsync(t.Context())
+				next := locks.Lock(name).AcquireAsync(t.Context())
 				g := <-next
 				if claim == 0 {
 					claim = 30 * time.Second // as Config says
@@ -207,8 +211,8 @@ func TestWithoutSessionARequestWaitsForItself(t *testing.T) {
 		first := hold(t, l)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		_, err := l.Lock(ctx)
-		wantErr(t, "second Lock", err, context.DeadlineExceeded)
+		_, err := l.Acquire(ctx)
+		wantErr(t, "second Acquire", err, context.DeadlineExceeded)
 		unlock(t, first)
 		second := hold(t, l)
 		if first.Owner() == second.Owner() {
@@ -221,39 +225,27 @@ func TestWithoutSessionARequestWaitsForItself(t *testing.T) {
 	})
 }
 
-func TestTryLock(t *testing.T) {
+func TestTryAcquire(t *testing.T) {
 	locks := open(t)
-	g, err := locks.Lock(name).TryLock(t.Context(), channelapi.Lease(time.Hour))
+	g, err := locks.Lock(name, channelapi.Lease(time.Hour)).TryAcquire(t.Context())
 	if err != nil {
-		t.Fatalf("TryLock of a free lock: %v", err)
+		t.Fatalf("TryAcquire of a free lock: %v", err)
 	}
 	if g.Remaining() > time.Hour || g.Remaining() < time.Minute {
 		t.Errorf("%v remain, want an hour: the option got lost", g.Remaining())
 	}
-	_, err = locks.Lock(name).TryLock(t.Context())
-	if _, ok := errors.AsType[*lockagent.HeldError](err); !ok {
-		t.Errorf("TryLock of a held lock: %v, want a HeldError", err)
+	for what, l := range map[string]*channelapi.Lock{
+		"TryAcquire": locks.Lock(name), "TryAcquire with Wait": locks.Lock(name, channelapi.Wait(time.Hour)),
+	} {
+		_, err = l.TryAcquire(t.Context())
+		if _, ok := errors.AsType[*lockagent.HeldError](err); !ok {
+			t.Errorf("%s of a held lock: %v, want a HeldError", what, err)
+		}
 	}
-	_, err = locks.Lock(name).TryLock(t.Context(), channelapi.Wait(time.Second))
-	wantErr(t, "TryLock with Wait", err, lockagent.ErrBadOption)
 	unlock(t, g)
 }
 
-func TestTryLockLeavesTheOptionsOfTheCallerAlone(t *testing.T) {
-	l := open(t).Lock(name)
-	opts := []channelapi.AcquireOption{channelapi.Lease(time.Hour), channelapi.Wait(time.Second)}
-	g, err := l.TryLock(t.Context(), opts[:1]...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock(t, g)
-	unlock(t, hold(t, l, opts...)) // would fail if Try had taken the place of Wait
-	if _, err := l.TryLock(t.Context(), opts...); !errors.Is(err, lockagent.ErrBadOption) {
-		t.Errorf("the second option is not Wait any more: %v", err)
-	}
-}
-
-func TestInspect(t *testing.T) {
+func TestStatus(t *testing.T) {
 	t.Run("free", func(t *testing.T) {
 		got := inspect(t, open(t).Lock(name))
 		if want := (lockagent.Status{Name: name}); got != want {
@@ -268,7 +260,7 @@ func TestInspect(t *testing.T) {
 			g := hold(t, l)
 			hold(t, l)
 			for range 3 {
-				locks.Lock(name).Acquire(t.Context())
+				locks.Lock(name).AcquireAsync(t.Context())
 			}
 			synctest.Wait()
 			time.Sleep(time.Second)
@@ -300,8 +292,8 @@ func TestInspect(t *testing.T) {
 	})
 	t.Run("with a fixed lease", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			l := open(t).Lock(name)
-			hold(t, l, channelapi.Lease(time.Hour))
+			l := open(t).Lock(name, channelapi.Lease(time.Hour))
+			hold(t, l)
 			time.Sleep(20 * time.Minute)
 			if s := inspect(t, l); s.Remaining != 40*time.Minute {
 				t.Errorf("%v remain, want 40m", s.Remaining)
@@ -321,8 +313,8 @@ func TestInspect(t *testing.T) {
 			store := memstore.New()
 			store.PlantHolder(name, "somebody:1", 1, 0)
 			locks := openOver(t, store)
-			locks.Lock(name).Acquire(t.Context())
-			locks.Lock(name).Acquire(t.Context())
+			locks.Lock(name).AcquireAsync(t.Context())
+			locks.Lock(name).AcquireAsync(t.Context())
 			synctest.Wait()
 			if s := inspect(t, locks.Lock(name)); s.Waiters != 2 || s.Owner != "" {
 				t.Errorf("%+v, want 2 waiters and no owner", s)
@@ -332,27 +324,27 @@ func TestInspect(t *testing.T) {
 	t.Run("no lock", func(t *testing.T) {
 		store := memstore.New()
 		store.PlantValue(name)
-		_, err := openOver(t, store).Lock(name).Inspect(t.Context())
-		wantErr(t, "Inspect", err, lockagent.ErrWrongType)
+		_, err := openOver(t, store).Lock(name).Status(t.Context())
+		wantErr(t, "Status", err, lockagent.ErrWrongType)
 	})
 	t.Run("while the store is cut off", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := newFarStore()
 			store.cut.Store(true)
-			_, err := openWith(t, channelapi.Config{Store: store}).Lock(name).Inspect(t.Context())
-			wantErr(t, "Inspect", err, lockagent.ErrStoreUnavailable)
+			_, err := openWith(t, channelapi.Config{Store: store}).Lock(name).Status(t.Context())
+			wantErr(t, "Status", err, lockagent.ErrStoreUnavailable)
 		})
 	})
 	t.Run("until the context ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, change := changing(t)
 			change()
-			_, err := openWith(t, channelapi.Config{Store: newFarStore()}).Lock(name).Inspect(ctx)
-			wantErr(t, "Inspect", err, errChangedMind)
+			_, err := openWith(t, channelapi.Config{Store: newFarStore()}).Lock(name).Status(ctx)
+			wantErr(t, "Status", err, errChangedMind)
 		})
 	})
 	t.Run("through a channel", func(t *testing.T) {
-		answer := open(t).Lock(name).Status()
+		answer := open(t).Lock(name).StatusAsync(t.Context())
 		if cap(answer) != 1 {
 			t.Errorf("the channel has capacity %d, want 1", cap(answer))
 		}
@@ -366,23 +358,24 @@ func TestInspect(t *testing.T) {
 func TestWhatIsNoLock(t *testing.T) {
 	store := memstore.New()
 	store.PlantValue(name)
-	_, err := openOver(t, store).Lock(name).Lock(t.Context())
-	wantErr(t, "Lock", err, lockagent.ErrWrongType)
+	_, err := openOver(t, store).Lock(name).Acquire(t.Context())
+	wantErr(t, "Acquire", err, lockagent.ErrWrongType)
 }
 
 func TestStoreCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFarStore()
-		l := openWith(t, channelapi.Config{Store: store}).Lock(name)
+		locks := openWith(t, channelapi.Config{Store: store})
+		l := locks.Lock(name)
 		store.cut.Store(true)
-		_, err := l.TryLock(t.Context())
-		wantErr(t, "TryLock", err, lockagent.ErrStoreUnavailable)
+		_, err := l.TryAcquire(t.Context())
+		wantErr(t, "TryAcquire", err, lockagent.ErrStoreUnavailable)
 
-		_, err = l.Lock(t.Context(), channelapi.Wait(10*time.Second))
-		wantErr(t, "Lock", err, lockagent.ErrTimeout)
-		wantErr(t, "Lock", err, lockagent.ErrStoreUnavailable) // the reason for it
+		_, err = locks.Lock(name, channelapi.Wait(10*time.Second)).Acquire(t.Context())
+		wantErr(t, "Acquire", err, lockagent.ErrTimeout)
+		wantErr(t, "Acquire", err, lockagent.ErrStoreUnavailable) // the reason for it
 
-		later := l.Acquire(t.Context())
+		later := l.AcquireAsync(t.Context())
 		time.Sleep(time.Minute)
 		pending(t, later)
 		store.cut.Store(false)

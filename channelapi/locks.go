@@ -1,82 +1,108 @@
 package channelapi
 
 import (
+	"cmp"
+	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 )
 
-// Config tells what to work with. Only the store is required.
-type Config = actor.Config
-
-// Locks are the locks of one agent. Make them with [New]; the zero Locks are of no
+// Locks are the locks of one process. Make them once, with [New]; the zero Locks are of no
 // use.
 type Locks struct {
 	agent  *actor.Agent
+	claim  time.Duration
+	logger *slog.Logger
 	owners atomic.Uint64 // made for requests without a session
 
 	mu       sync.Mutex
-	sessions map[lockagent.Owner]*Session // guarded by mu; the open ones
-	closed   bool                         // guarded by mu
+	sessions map[Owner]*Session // guarded by mu; the open ones
+	closed   bool               // guarded by mu
 }
 
-// New starts an agent. It returns an error that joins a [lockagent.OptionError]
-// for every wrong field of cfg.
+// New starts to work with a store. It returns an error that joins an [*OptionError] for
+// every wrong field of cfg.
 func New(cfg Config) (*Locks, error) {
-	agent, err := actor.New(cfg)
+	agent, err := actor.New(cfg.agent())
 	if err != nil {
 		return nil, err
 	}
-	return &Locks{agent: agent, sessions: make(map[lockagent.Owner]*Session)}, nil
+	return &Locks{
+		agent:    agent,
+		claim:    cmp.Or(cfg.Claim, DefaultClaim),
+		logger:   cmp.Or(cfg.Logger, slog.Default()),
+		sessions: make(map[Owner]*Session),
+	}, nil
 }
 
 // ID is the identity of the agent, as stores and events show it.
 func (l *Locks) ID() lockagent.AgentID { return l.agent.ID() }
 
-// Lock is a handle of the lock with that name. It costs nothing and needs no
-// closing. Requests through it have owners of their own. A name that no lock can
-// have is reported by the first use of the handle.
-func (l *Locks) Lock(name lockagent.Name) *Lock { return &Lock{locks: l, name: name} }
+// Lock is a handle of the lock with that name, which will be asked for as the options say.
+// It costs nothing and needs no closing. Requests through it have owners of their own. A
+// name that no lock can have, or an option that makes no sense, is reported by the first
+// use of the handle.
+func (l *Locks) Lock(name string, opts ...Option) *Lock {
+	return &Lock{newHandle(l, nil, name, opts)}
+}
 
-// Session opens a session of owner, or of an owner made up if that is empty. It
-// returns an [lockagent.OwnerError] if owner cannot be one or has a session open
-// already: one owner, one session, so that re-entrancy is never a surprise. After
-// [Locks.Close] it returns [lockagent.ErrClosed].
-func (l *Locks) Session(owner lockagent.Owner) (*Session, error) {
+// Session opens a session of owner, or of an owner made up if that is empty. It returns
+// an [*OwnerError] if owner cannot be one or has a session open already: one owner, one
+// session, so that re-entrancy is never a surprise. After [Locks.Close] it returns
+// [ErrClosed].
+func (l *Locks) Session(owner string) (*Session, error) {
+	o := Owner(owner)
 	if owner == "" {
-		owner = l.newOwner()
+		o = l.newOwner()
 	}
-	if _, err := lockagent.ParseOwner(string(owner)); err != nil {
+	if _, err := lockagent.ParseOwner(string(o)); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, lockagent.ErrClosed
+		return nil, ErrClosed
 	}
-	if l.sessions[owner] != nil {
-		return nil, &lockagent.OwnerError{Owner: string(owner), Reason: "it has a session open already; share that one, close it first, or choose another owner"}
+	if l.sessions[o] != nil {
+		return nil, &OwnerError{Owner: owner, Reason: "it has a session open already; share that one, close it first, or choose another owner"}
 	}
-	s := &Session{locks: l, owner: owner, names: make(map[lockagent.Name]int)}
-	l.sessions[owner] = s
+	s := newSession(l, o)
+	l.sessions[o] = s
 	return s, nil
 }
 
-// Close answers every request that waits with [lockagent.ErrClosed], ends every
-// hold, gives back to the store what the agent has there, and waits for that. It
-// returns an error that is [lockagent.ErrUnconfirmed] if the store could not be
-// told of everything: the rest is free when its leases have run out. Close may be
-// called several times; the store stays open.
+// Close answers every request that waits with [ErrClosed], ends every hold with
+// [LostClosed], gives back to the store what is held there, and waits for that. It
+// returns an error that is [ErrUnconfirmed] if the store could not be told of everything:
+// the rest is free when its leases have run out. Close may be called several times. The
+// store stays open; close it afterwards.
 func (l *Locks) Close() error {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
+	l.refuse()
+	defer l.over()
 	return l.agent.Close()
 }
 
-func (l *Locks) newOwner() lockagent.Owner {
-	return lockagent.Owner(string(l.agent.ID()) + "/" + strconv.FormatUint(l.owners.Add(1), 10))
+// refuse opens no more sessions.
+func (l *Locks) refuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+// over tells the sessions that they are over.
+func (l *Locks) over() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.sessions {
+		s.over()
+	}
+}
+
+func (l *Locks) newOwner() Owner {
+	return Owner(string(l.agent.ID()) + "/" + strconv.FormatUint(l.owners.Add(1), 10))
 }

@@ -48,7 +48,7 @@ func TestID(t *testing.T) {
 func TestOpenSession(t *testing.T) {
 	locks := open(t)
 	t.Run("refuses what cannot be an owner", func(t *testing.T) {
-		for _, bad := range []lockagent.Owner{"\xff", lockagent.Owner(strings.Repeat("o", 513))} {
+		for _, bad := range []string{"\xff", strings.Repeat("o", 513)} {
 			_, err := locks.Session(bad)
 			if _, ok := errors.AsType[*lockagent.OwnerError](err); !ok {
 				t.Errorf("%.10q: %v, want an OwnerError", bad, err)
@@ -84,9 +84,9 @@ func TestClose(t *testing.T) {
 			s := openSession(t, locks, "alice")
 			held, again := hold(t, s.Lock(name)), hold(t, s.Lock(name))
 			lone := hold(t, locks.Lock("lone"))
-			waiting := locks.Lock(name).Acquire(t.Context())
+			waiting := locks.Lock(name).AcquireAsync(t.Context())
 			hold(t, other.Lock("theirs"))
-			elsewhere := s.Lock("theirs").Acquire(t.Context())
+			elsewhere := s.Lock("theirs").AcquireAsync(t.Context())
 			synctest.Wait()
 
 			wantErr(t, "Close", locks.Close(), nil)
@@ -95,7 +95,7 @@ func TestClose(t *testing.T) {
 					t.Error("a hold goes on")
 				}
 				wantLost(t, g.Cause(), g, lockagent.LostClosed)
-				wantLost(t, g.Unlock(t.Context()), g, lockagent.LostClosed)
+				wantLost(t, g.Release(t.Context()), g, lockagent.LostClosed)
 			}
 			for _, grant := range []<-chan lockagent.Grant{waiting, elsewhere} {
 				wantErr(t, "the waiting request", (<-grant).Err(), lockagent.ErrClosed)
@@ -152,27 +152,29 @@ func TestUseAfterClose(t *testing.T) {
 	if err := locks.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for what, l := range map[string]*channelapi.Lock{"Lock": locks.Lock(name), "Session.Lock": s.Lock(name)} {
-		_, lockErr := l.Lock(ctx)
-		_, tryErr := l.TryLock(ctx)
-		_, forceErr := l.ForceUnlock(ctx)
-		_, inspectErr := l.Inspect(ctx)
-		_, _, firstErr := channelapi.First(ctx, l.With())
-		_, allErr := channelapi.All(ctx, l.With())
+	for what, l := range map[string]channelapi.AnyLock{"Lock": locks.Lock(name), "Session.Lock": s.Lock(name)} {
+		_, lockErr := l.Acquire(ctx)
+		_, tryErr := l.TryAcquire(ctx)
+		_, firstErr := channelapi.First(ctx, l)
+		_, allErr := channelapi.All(ctx, l)
+		_, statusErr := l.(inspectable).Status(ctx)
 		for use, err := range map[string]error{
-			"Acquire":     (<-l.Acquire(ctx)).Err(),
-			"Lock":        lockErr,
-			"TryLock":     tryErr,
-			"Unlock":      l.Unlock(ctx),
-			"ForceUnlock": forceErr,
-			"Inspect":     inspectErr,
-			"First":       firstErr,
-			"All":         allErr,
+			"AcquireAsync": (<-l.AcquireAsync(ctx)).Err(),
+			"Acquire":      lockErr,
+			"TryAcquire":   tryErr,
+			"Do":           l.Do(ctx, nil),
+			"Turns":        (<-l.Turns(ctx)).Err(),
+			"Status":       statusErr,
+			"First":        firstErr,
+			"All":          allErr,
 		} {
 			wantErr(t, what+": "+use, err, lockagent.ErrClosed)
 		}
 	}
-	_, err := locks.Session("bob")
+	_, err := locks.Lock(name).Break(ctx)
+	wantErr(t, "Break", err, lockagent.ErrClosed)
+	wantErr(t, "Session.Release", s.Lock(name).Release(ctx), lockagent.ErrClosed)
+	_, err = locks.Session("bob")
 	wantErr(t, "Session", err, lockagent.ErrClosed)
 }
 
@@ -181,7 +183,7 @@ func TestCloseRacesWithAcquire(t *testing.T) {
 	const rounds, workers = 100, 8
 	store := memstore.New()
 	observer := openOver(t, store)
-	names := []lockagent.Name{"a", "b", "c"}
+	names := []string{"a", "b", "c"}
 	for range rounds {
 		locks := openOver(t, store)
 		var wg sync.WaitGroup
@@ -189,7 +191,7 @@ func TestCloseRacesWithAcquire(t *testing.T) {
 			wg.Go(func() {
 				l := locks.Lock(names[i%len(names)])
 				for {
-					g, err := l.Lock(context.Background())
+					g, err := l.Acquire(context.Background())
 					if errors.Is(err, lockagent.ErrClosed) {
 						return
 					}
@@ -198,17 +200,17 @@ func TestCloseRacesWithAcquire(t *testing.T) {
 						return
 					}
 					if i%2 == 0 {
-						g.Release(context.Background())
+						g.ReleaseAsync(context.Background())
 						continue
 					}
-					if err := g.Unlock(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
+					if err := g.Release(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
 						t.Errorf("Unlock: %v", err)
 					}
 				}
 			})
 		}
-		g := <-locks.Lock("a").Acquire(t.Context()) // they are at work
-		g.Release(t.Context())
+		g := <-locks.Lock("a").AcquireAsync(t.Context()) // they are at work
+		g.ReleaseAsync(t.Context())
 		wantErr(t, "Close", locks.Close(), nil)
 		wg.Wait()
 		for _, n := range names {

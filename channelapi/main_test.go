@@ -25,7 +25,7 @@ func patient(t testing.TB) context.Context {
 }
 
 // name is the lock that most tests are about.
-const name lockagent.Name = "orders/42"
+const name = "orders/42"
 
 // open starts an agent over a memory of its own.
 func open(t testing.TB) *channelapi.Locks {
@@ -54,7 +54,7 @@ func openWith(t testing.TB, cfg channelapi.Config) *channelapi.Locks {
 	return locks
 }
 
-func openSession(t testing.TB, locks *channelapi.Locks, owner lockagent.Owner) *channelapi.Session {
+func openSession(t testing.TB, locks *channelapi.Locks, owner string) *channelapi.Session {
 	t.Helper()
 	s, err := locks.Session(owner)
 	if err != nil {
@@ -64,47 +64,50 @@ func openSession(t testing.TB, locks *channelapi.Locks, owner lockagent.Owner) *
 }
 
 // hold takes a lock that is to be had. It is for the goroutine of the test.
-func hold(t testing.TB, l *channelapi.Lock, opts ...channelapi.AcquireOption) lockagent.Grant {
+func hold(t testing.TB, l channelapi.AnyLock) channelapi.Grant {
 	t.Helper()
-	g, err := l.Lock(patient(t), opts...)
+	g, err := l.Acquire(patient(t))
 	if err != nil {
-		t.Fatalf("Lock: %v", err)
+		t.Fatalf("Acquire: %v", err)
 	}
 	return g
 }
 
-func unlock(t testing.TB, g lockagent.Grant) {
+func unlock(t testing.TB, g channelapi.Grant) {
 	t.Helper()
-	if err := g.Unlock(t.Context()); err != nil {
-		t.Fatalf("Unlock: %v", err)
+	if err := g.Release(t.Context()); err != nil {
+		t.Fatalf("Release: %v", err)
 	}
 }
 
 // guarded does some work under the lock. Other than hold, it is for any goroutine.
-func guarded(t testing.TB, l *channelapi.Lock, work func(lockagent.Grant), opts ...channelapi.AcquireOption) {
+func guarded(t testing.TB, l channelapi.AnyLock, work func(channelapi.Grant)) {
 	t.Helper()
-	g, err := l.Lock(t.Context(), opts...)
+	err := l.Do(t.Context(), func(_ context.Context, g channelapi.Grant) error {
+		work(g)
+		return nil
+	})
 	if err != nil {
-		t.Errorf("Lock(%q): %v", l.Name(), err)
-		return
-	}
-	work(g)
-	if err := g.Unlock(t.Context()); err != nil {
-		t.Errorf("Unlock(%q): %v", l.Name(), err)
+		t.Errorf("Do(%q): %v", l.Name(), err)
 	}
 }
 
-func inspect(t testing.TB, l *channelapi.Lock) lockagent.Status {
+// inspectable is a handle of either kind.
+type inspectable interface {
+	Status(ctx context.Context) (channelapi.Status, error)
+}
+
+func inspect(t testing.TB, l inspectable) channelapi.Status {
 	t.Helper()
-	s, err := l.Inspect(t.Context())
+	s, err := l.Status(t.Context())
 	if err != nil {
-		t.Fatalf("Inspect: %v", err)
+		t.Fatalf("Status: %v", err)
 	}
 	return s
 }
 
 // wantFree fails unless the store says that nobody has the lock.
-func wantFree(t testing.TB, l *channelapi.Lock) {
+func wantFree(t testing.TB, l inspectable) {
 	t.Helper()
 	if s := inspect(t, l); s.Locked {
 		t.Errorf("the lock is held by %q, want it free", s.Holder)
@@ -121,7 +124,7 @@ func wantErr(t testing.TB, what string, err, want error) {
 // wantLost fails unless err is a loss of the grant, for that reason.
 func wantLost(t testing.TB, err error, g lockagent.Grant, why lockagent.LossReason) {
 	t.Helper()
-	want := lockagent.LostError{Name: g.Lock(), Owner: g.Owner(), Token: g.Token(), Reason: why}
+	want := lockagent.LostError{Name: g.Name(), Owner: g.Owner(), Token: g.Token(), Reason: why}
 	if lost, ok := errors.AsType[*lockagent.LostError](err); !ok || *lost != want {
 		t.Errorf("%v, want %v", err, &want)
 	}

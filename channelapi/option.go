@@ -9,64 +9,64 @@ import (
 	"github.com/lockagent/lockagent/actor"
 )
 
-// AcquireOption changes how a lock is asked for. An option that makes no sense
-// becomes the error of the grant.
-type AcquireOption interface {
-	apply(*actor.Request) error
-}
+// Option says how a lock is asked for. It stands with the name of the lock, in
+// [Locks.Lock] and [Session.Lock]. An option that makes no sense becomes the error of each
+// grant.
+type Option interface{ apply(*actor.Request) error }
 
-type acquireOption func(*actor.Request) error
+type option func(*actor.Request) error
 
-func (o acquireOption) apply(r *actor.Request) error { return o(r) }
+func (o option) apply(r *actor.Request) error { return o(r) }
 
-// Wait bounds the wait for the lock. When d has passed the request ends with
-// [lockagent.ErrTimeout]. It works beside the deadline of the context: whichever
-// is first. d must be positive; to not wait at all use [Try].
-func Wait(d time.Duration) AcquireOption {
-	return acquireOption(func(r *actor.Request) error {
-		if d <= 0 {
-			return &lockagent.OptionError{Option: "wait", Reason: fmt.Sprintf("%v is not positive; use Try to not wait at all", d)}
-		}
+// Wait bounds the wait for the lock, and nothing else. When d has passed the request ends
+// with a [*WaitError] that is [ErrTimeout]. It works beside the deadline of the context:
+// whichever is first. If d is not positive, as in Wait(time.Until(past)), the time has
+// passed already: the request times out and nobody is asked. To ask once and not wait
+// use [Try].
+func Wait(d time.Duration) Option {
+	return option(func(r *actor.Request) error {
 		r.Wait = d
+		if d <= 0 {
+			r.Wait = -1
+		}
 		return nil
 	})
 }
 
-// Lease asks for a fixed lease: the lock is held for at most d, is not renewed,
-// and expires with [lockagent.LostExpired]. d must be between
-// [lockagent.MinLease] and [lockagent.MaxLease]. Without it the lease is kept: it
-// is renewed as long as this process lives and reaches the store.
-//
-// The holder is told a little before d has passed: the margin that its clock may
-// need, a tenth of d but at most two seconds.
-func Lease(d time.Duration) AcquireOption {
-	return acquireOption(func(r *actor.Request) error {
-		r.Lease = d
-		return lockagent.CheckLease(d)
-	})
-}
-
-// Try asks not to wait: if the lock is held, the request ends with a
-// [*lockagent.HeldError] as soon as that is known.
-func Try() AcquireOption {
-	return acquireOption(func(r *actor.Request) error {
+// Try asks not to wait: if the lock is held, the request ends with a [*HeldError] as
+// soon as that is known.
+func Try() Option {
+	return option(func(r *actor.Request) error {
 		r.Try = true
 		return nil
 	})
 }
 
-// applyAll returns everything that is wrong with the options, joined.
-func applyAll(r *actor.Request, opts []AcquireOption) error {
+// Lease asks for a fixed lease: the lock is held for at most d, is not renewed, and
+// expires with [LostExpired]. d must be between [MinLease] and [MaxLease]. Without it the
+// lease is kept: it is renewed as long as this process lives and reaches the store.
+//
+// The holder is told a little before d has passed: the margin that its clock may need, a
+// tenth of d but at most two seconds.
+func Lease(d time.Duration) Option {
+	return option(func(r *actor.Request) error {
+		r.Lease = d
+		return lockagent.CheckLease(d)
+	})
+}
+
+// requestOf is what the options ask for. The error joins everything that is wrong with them.
+func requestOf(opts []Option) (r actor.Request, err error) {
 	var errs []error
 	for i, o := range opts {
 		if o == nil {
-			errs = append(errs, &lockagent.OptionError{Option: "option", Reason: fmt.Sprintf("number %d is nil; leave it out", i)})
+			errs = append(errs, &OptionError{Option: "option", Reason: fmt.Sprintf("number %d is nil; leave it out", i)})
 			continue
 		}
-		errs = append(errs, o.apply(r))
+		errs = append(errs, o.apply(&r))
 	}
 	if r.Try && r.Wait != 0 {
-		errs = append(errs, &lockagent.OptionError{Option: "wait", Reason: "Wait and Try exclude each other; leave one of them out"})
+		errs = append(errs, &OptionError{Option: "wait", Reason: "Wait and Try exclude each other; leave one of them out"})
 	}
-	return errors.Join(errs...)
+	return r, errors.Join(errs...)
 }

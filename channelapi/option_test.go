@@ -14,25 +14,23 @@ import (
 )
 
 func TestOptionThatMakesNoSense(t *testing.T) {
-	type options = []channelapi.AcquireOption
+	type options = []channelapi.Option
 	for _, c := range []struct {
 		what    string
 		opts    options
 		reasons []string // one for each error, in order: what is wrong, what to do
 	}{
-		{"Wait(0)", options{channelapi.Wait(0)}, []string{"wait: 0s is not positive; use Try"}},
-		{"Wait(-1s)", options{channelapi.Wait(-time.Second)}, []string{"wait: -1s is not positive; use Try"}},
 		{"Lease(0)", options{channelapi.Lease(0)}, []string{"lease: 0s is shorter than the shortest lease, 1ms; leave it out for"}},
 		{"Lease(-1s)", options{channelapi.Lease(-time.Second)}, []string{"lease: -1s is shorter than the shortest lease, 1ms; leave it out for"}},
 		{"Lease(1ms-1)", options{channelapi.Lease(lockagent.MinLease - 1)}, []string{"lease: 999.999µs is shorter"}},
 		{"Lease(1y+1)", options{channelapi.Lease(lockagent.MaxLease + 1)}, []string{"is longer than the longest lease, 8760h0m0s; leave it out for"}},
 		{"Wait and Try", options{channelapi.Wait(time.Second), channelapi.Try()}, []string{"wait: Wait and Try exclude each other; leave one of them out"}},
 		{"nil", options{channelapi.Try(), nil}, []string{"option: number 1 is nil; leave it out"}},
-		{"all of them", options{channelapi.Wait(0), channelapi.Lease(0), nil}, []string{"wait", "lease", "option"}},
+		{"all of them", options{channelapi.Try(), channelapi.Lease(0), nil, channelapi.Wait(0)}, []string{"lease", "option", "wait"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			l := open(t).Lock(name)
-			g := <-l.Acquire(t.Context(), c.opts...)
+			l := open(t).Lock(name, c.opts...)
+			g := <-l.AcquireAsync(t.Context())
 			if g.Held() || g.Token() != 0 {
 				t.Error("the lock was granted")
 			}
@@ -66,11 +64,11 @@ func joined(err error) []error {
 }
 
 func TestOptionsAtTheirLimits(t *testing.T) {
-	for _, opt := range []channelapi.AcquireOption{
+	for _, opt := range []channelapi.Option{
 		channelapi.Wait(1), channelapi.Wait(1<<63 - 1), channelapi.Lease(lockagent.MaxLease), channelapi.Lease(lockagent.MinLease),
 	} {
 		synctest.Test(t, func(t *testing.T) { // where even the shortest time outlasts the answer
-			unlock(t, hold(t, open(t).Lock(name), opt))
+			unlock(t, hold(t, open(t).Lock(name, opt)))
 		})
 	}
 }
@@ -81,16 +79,30 @@ func TestWait(t *testing.T) {
 			locks := open(t)
 			hold(t, locks.Lock(name))
 			start := time.Now()
-			_, err := locks.Lock(name).Lock(t.Context(), channelapi.Wait(5*time.Second))
-			wantErr(t, "Lock", err, lockagent.ErrTimeout)
+			_, err := locks.Lock(name, channelapi.Wait(5*time.Second)).Acquire(t.Context())
+			wantErr(t, "Acquire", err, lockagent.ErrTimeout)
+			wantErr(t, "Acquire", err, context.DeadlineExceeded)
+			if wait, ok := errors.AsType[*channelapi.WaitError](err); !ok || wait.Name != name || wait.Waited != 5*time.Second || wait.Holder == "" {
+				t.Errorf("%#v does not say how long it waited for what, and who held it", err)
+			}
 			if waited := time.Since(start); waited != 5*time.Second {
 				t.Errorf("waited %v, want 5s", waited)
 			}
 		})
 	})
+	for _, d := range []time.Duration{0, -time.Second} {
+		t.Run("has passed if it is "+d.String(), func(t *testing.T) {
+			l := open(t).Lock(name, channelapi.Wait(d))
+			_, err := l.Acquire(t.Context())
+			wantErr(t, "Acquire", err, lockagent.ErrTimeout)
+			wantErr(t, "Acquire", err, context.DeadlineExceeded)
+			wantErr(t, "AcquireAsync", (<-l.AcquireAsync(t.Context())).Err(), lockagent.ErrTimeout)
+			wantFree(t, l)
+		})
+	}
 	t.Run("does not bound the hold", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			g := hold(t, open(t).Lock(name), channelapi.Wait(5*time.Second))
+			g := hold(t, open(t).Lock(name, channelapi.Wait(5*time.Second)))
 			time.Sleep(time.Hour)
 			if !g.Held() {
 				t.Errorf("the hold is over: %v", g.Cause())
@@ -105,8 +117,9 @@ func TestWait(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			start := time.Now()
-			_, err := locks.Lock(name).Lock(ctx, channelapi.Wait(5*time.Second))
-			wantErr(t, "Lock", err, context.DeadlineExceeded)
+			_, err := locks.Lock(name, channelapi.Wait(5*time.Second)).Acquire(ctx)
+			wantErr(t, "Acquire", err, context.DeadlineExceeded)
+			wantErr(t, "Acquire", err, lockagent.ErrTimeout)
 			if waited := time.Since(start); waited != 2*time.Second {
 				t.Errorf("waited %v, want 2s", waited)
 			}
@@ -127,12 +140,12 @@ func TestLease(t *testing.T) {
 				store := memstore.New()
 				locks, other := openOver(t, store), openOver(t, store)
 				start := time.Now()
-				g := hold(t, locks.Lock(name), channelapi.Lease(c.lease))
+				g := hold(t, locks.Lock(name, channelapi.Lease(c.lease)))
 				if s := inspect(t, locks.Lock(name)); s.Remaining != c.lease {
 					t.Errorf("%v remain in the store, want %v", s.Remaining, c.lease)
 				}
-				next := other.Lock(name).Acquire(t.Context())
-				<-g.Lost()
+				next := other.Lock(name).AcquireAsync(t.Context())
+				<-g.Done()
 				if held := time.Since(start); held != c.held {
 					t.Errorf("lost after %v, want %v", held, c.held)
 				}
@@ -143,7 +156,7 @@ func TestLease(t *testing.T) {
 				if g := <-next; g.Err() != nil {
 					t.Errorf("the next owner: %v", g.Err())
 				}
-				wantLost(t, g.Unlock(t.Context()), g, lockagent.LostExpired)
+				wantLost(t, g.Release(t.Context()), g, lockagent.LostExpired)
 			})
 		})
 	}
@@ -179,7 +192,7 @@ func TestTry(t *testing.T) {
 					want.Holder, want.Left = s.Holder, s.Remaining
 				}
 				start := time.Now()
-				tried := <-locks.Lock(name).Acquire(t.Context(), channelapi.Try())
+				tried := <-locks.Lock(name, channelapi.Try()).AcquireAsync(t.Context())
 				if held, ok := errors.AsType[*lockagent.HeldError](tried.Err()); !ok || *held != want {
 					t.Errorf("%#v, want %#v", tried.Err(), want)
 				}
@@ -188,7 +201,7 @@ func TestTry(t *testing.T) {
 					t.Errorf("waited %v, want not at all", waited)
 				}
 				unlock(t, g)
-				unlock(t, hold(t, locks.Lock(name), channelapi.Try()))
+				unlock(t, hold(t, locks.Lock(name, channelapi.Try())))
 			})
 		})
 	}

@@ -16,7 +16,7 @@ func TestRelease(t *testing.T) {
 	t.Run("gives up the youngest grant", func(t *testing.T) {
 		l := openSession(t, open(t), alice).Lock(name)
 		first, second := hold(t, l), hold(t, l)
-		done := l.Release()
+		done := l.ReleaseAsync(t.Context())
 		if cap(done) != 1 {
 			t.Errorf("the channel has capacity %d, want 1", cap(done))
 		}
@@ -26,58 +26,47 @@ func TestRelease(t *testing.T) {
 		if !first.Held() {
 			t.Errorf("the older is over: %v", first.Cause())
 		}
-		wantErr(t, "Unlock", l.Unlock(t.Context()), nil)
+		wantErr(t, "Release", l.Release(t.Context()), nil)
 		wantErr(t, "Cause of the older", first.Cause(), lockagent.ErrReleased)
 		wantFree(t, l)
-		wantErr(t, "third Unlock", l.Unlock(t.Context()), lockagent.ErrNotHeld)
+		wantErr(t, "third Release", l.Release(t.Context()), lockagent.ErrNotHeld)
 	})
 	t.Run("by a stranger", func(t *testing.T) {
 		locks := open(t)
 		g := hold(t, openSession(t, locks, alice).Lock(name))
-		wantErr(t, "Unlock by bob", openSession(t, locks, bob).Lock(name).Unlock(t.Context()), lockagent.ErrNotOwner)
-		wantErr(t, "Unlock by nobody", locks.Lock(name).Unlock(t.Context()), lockagent.ErrNotOwner)
+		wantErr(t, "Release by bob", openSession(t, locks, bob).Lock(name).Release(t.Context()), lockagent.ErrNotOwner)
 		if !g.Held() {
 			t.Errorf("the hold is over: %v", g.Cause())
 		}
-	})
-	t.Run("through the handle of a grant without a session", func(t *testing.T) {
-		l := open(t).Lock(name)
-		g := hold(t, l)
-		wantErr(t, "Unlock", l.Unlock(t.Context()), lockagent.ErrNotOwner)
-		unlock(t, g)
-		wantErr(t, "Unlock of a free lock", l.Unlock(t.Context()), lockagent.ErrNotHeld)
 	})
 	t.Run("of what another agent holds", func(t *testing.T) {
 		store := memstore.New()
 		locks, other := openOver(t, store), openOver(t, store)
 		g := hold(t, openSession(t, locks, alice).Lock(name))
 		// One owner's name at two agents is two owners.
-		wantErr(t, "Unlock", openSession(t, other, alice).Lock(name).Unlock(t.Context()), lockagent.ErrNotHeld)
+		wantErr(t, "Release", openSession(t, other, alice).Lock(name).Release(t.Context()), lockagent.ErrNotHeld)
 		if !g.Held() {
 			t.Errorf("the hold is over: %v", g.Cause())
 		}
 	})
 	t.Run("of what the store has taken away", func(t *testing.T) {
 		store := memstore.New()
-		locks, other := openOver(t, store), openOver(t, store)
-		l := openSession(t, locks, alice).Lock(name)
+		l := openSession(t, openOver(t, store), alice).Lock(name)
 		hold(t, l)
-		if _, err := other.Lock(name).ForceUnlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		err := l.Unlock(t.Context())
+		store.PlantHolder(name, "another program", 1, time.Minute)
+		err := l.Release(t.Context())
 		if lost, ok := errors.AsType[*lockagent.LostError](err); !ok || lost.Reason != lockagent.LostDenied {
-			t.Errorf("Unlock: %v, want that the store denied it", err)
+			t.Errorf("Release: %v, want that the store denied it", err)
 		}
 	})
 	t.Run("of what was lost before", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			l := openSession(t, open(t), alice).Lock(name)
-			g := hold(t, l, channelapi.Lease(time.Second))
-			<-g.Lost()
+			l := openSession(t, open(t), alice).Lock(name, channelapi.Lease(time.Second))
+			g := hold(t, l)
+			<-g.Done()
 			synctest.Wait()
-			wantErr(t, "Unlock", l.Unlock(t.Context()), lockagent.ErrNotHeld)
-			wantLost(t, g.Unlock(t.Context()), g, lockagent.LostExpired) // the grant knows better
+			wantErr(t, "Release", l.Release(t.Context()), lockagent.ErrNotHeld)
+			wantLost(t, g.Release(t.Context()), g, lockagent.LostExpired) // the grant knows better
 		})
 	})
 	t.Run("goes on when its context ends", func(t *testing.T) {
@@ -86,8 +75,8 @@ func TestRelease(t *testing.T) {
 			g := hold(t, l)
 			ctx, change := changing(t)
 			change()
-			wantErr(t, "Unlock", l.Unlock(ctx), errChangedMind)
-			<-g.Lost()
+			wantErr(t, "Release", l.Release(ctx), errChangedMind)
+			<-g.Done()
 			wantErr(t, "Cause", g.Cause(), lockagent.ErrReleased)
 			time.Sleep(roundTrip)
 			wantFree(t, l)
@@ -99,7 +88,7 @@ func TestRelease(t *testing.T) {
 			l := openSession(t, openWith(t, channelapi.Config{Store: store}), alice).Lock(name)
 			hold(t, l)
 			store.cut.Store(true)
-			wantErr(t, "Unlock", l.Unlock(t.Context()), lockagent.ErrUnconfirmed)
+			wantErr(t, "Release", l.Release(t.Context()), lockagent.ErrUnconfirmed)
 			store.cut.Store(false)
 			time.Sleep(5 * time.Second) // less than the lease
 			wantFree(t, l)
@@ -107,10 +96,10 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-func TestForceUnlock(t *testing.T) {
+func TestBreak(t *testing.T) {
 	t.Run("nobody", func(t *testing.T) {
 		l := open(t).Lock(name)
-		if held, err := l.ForceUnlock(t.Context()); held || err != nil {
+		if held, err := l.Break(t.Context()); held || err != nil {
 			t.Errorf("%t, %v, want false", held, err)
 		}
 	})
@@ -118,7 +107,7 @@ func TestForceUnlock(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := open(t)
 			g := hold(t, locks.Lock(name))
-			done := locks.Lock(name).ForceRelease()
+			done := locks.Lock(name).BreakAsync(t.Context())
 			if cap(done) != 1 {
 				t.Errorf("the channel has capacity %d, want 1", cap(done))
 			}
@@ -130,7 +119,7 @@ func TestForceUnlock(t *testing.T) {
 				t.Error("the holder was not told")
 			}
 			wantLost(t, g.Cause(), g, lockagent.LostBroken)
-			wantLost(t, g.Unlock(t.Context()), g, lockagent.LostBroken)
+			wantLost(t, g.Release(t.Context()), g, lockagent.LostBroken)
 			wantFree(t, locks.Lock(name))
 		})
 	})
@@ -139,32 +128,36 @@ func TestForceUnlock(t *testing.T) {
 			store := memstore.New()
 			locks, other := openOver(t, store), openOver(t, store)
 			g := hold(t, locks.Lock(name))
-			if held, err := other.Lock(name).ForceUnlock(t.Context()); !held || err != nil {
+			if held, err := other.Lock(name).Break(t.Context()); !held || err != nil {
 				t.Errorf("%t, %v, want true", held, err)
 			}
 			next := hold(t, other.Lock(name))
 			if next.Token() <= g.Token() {
 				t.Errorf("token %d came after %d", next.Token(), g.Token())
 			}
-			if !g.Held() {
-				t.Error("the holder knows already, which the documentation denies")
-			}
-			start := time.Now()
-			<-g.Lost()
-			if late := time.Since(start); late < 5*time.Second || late > 10*time.Second {
-				t.Errorf("told after %v, want when a sixth to a third of the lease has passed", late)
-			}
-			wantLost(t, g.Cause(), g, lockagent.LostDenied)
+			wantLost(t, g.Cause(), g, lockagent.LostBroken)
 			if !next.Held() {
 				t.Errorf("the next hold is over too: %v", next.Cause())
 			}
 		})
 	})
+	t.Run("not when its context has ended before", func(t *testing.T) {
+		l := open(t).Lock(name)
+		g := hold(t, l)
+		ctx, change := changing(t)
+		change()
+		_, err := l.Break(ctx)
+		wantErr(t, "Break", err, errChangedMind)
+		if !g.Held() {
+			t.Errorf("it was broken: %v", g.Cause())
+		}
+		unlock(t, g)
+	})
 	t.Run("another program", func(t *testing.T) {
 		store := memstore.New()
 		store.PlantHolder(name, "somebody:1", 2, 0)
 		l := openOver(t, store).Lock(name)
-		if held, err := l.ForceUnlock(t.Context()); !held || err != nil {
+		if held, err := l.Break(t.Context()); !held || err != nil {
 			t.Errorf("%t, %v, want true", held, err)
 		}
 		wantFree(t, l)
@@ -172,8 +165,8 @@ func TestForceUnlock(t *testing.T) {
 	t.Run("what is no lock", func(t *testing.T) {
 		store := memstore.New()
 		store.PlantValue(name)
-		_, err := openOver(t, store).Lock(name).ForceUnlock(t.Context())
-		wantErr(t, "ForceUnlock", err, lockagent.ErrWrongType)
+		_, err := openOver(t, store).Lock(name).Break(t.Context())
+		wantErr(t, "Break", err, lockagent.ErrWrongType)
 	})
 	t.Run("goes on when its context ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,9 +174,9 @@ func TestForceUnlock(t *testing.T) {
 			store.PlantHolder(name, "somebody:1", 1, 0)
 			l := openWith(t, channelapi.Config{Store: store}).Lock(name)
 			ctx, change := changing(t)
-			change()
-			_, err := l.ForceUnlock(ctx)
-			wantErr(t, "ForceUnlock", err, errChangedMind)
+			time.AfterFunc(roundTrip/4, change)
+			_, err := l.Break(ctx)
+			wantErr(t, "Break", err, errChangedMind)
 			time.Sleep(roundTrip)
 			wantFree(t, l)
 		})

@@ -18,66 +18,66 @@ func TestSessionForgets(t *testing.T) {
 		use  func(t *testing.T, s *Session, other *Lock)
 	}{
 		{"released", func(t *testing.T, s *Session, _ *Lock) {
-			first, second := <-s.Lock(name).Acquire(t.Context()), <-s.Lock(name).Acquire(t.Context())
-			if len(s.names) != 1 || s.names[name] != 2 {
-				t.Errorf("the session remembers %v, want two grants", s.names)
+			first, second := <-s.Lock(name).AcquireAsync(t.Context()), <-s.Lock(name).AcquireAsync(t.Context())
+			if len(s.names) != 1 || s.names[name] != (uses{asked: 2, held: 2}) {
+				t.Errorf("the session remembers %v, want two holds", s.names)
 			}
-			if err := errors.Join(<-first.Release(t.Context()), <-second.Release(t.Context())); err != nil {
+			if err := errors.Join(<-first.ReleaseAsync(t.Context()), <-second.ReleaseAsync(t.Context())); err != nil {
 				t.Error(err)
 			}
 		}},
 		{"released through the session", func(t *testing.T, s *Session, _ *Lock) {
-			<-s.Lock(name).Acquire(t.Context())
-			if err := <-s.Lock(name).Release(); err != nil {
+			<-s.Lock(name).AcquireAsync(t.Context())
+			if err := <-s.Lock(name).ReleaseAsync(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}},
 		{"tried in vain", func(t *testing.T, s *Session, other *Lock) {
-			<-other.Acquire(t.Context())
-			<-s.Lock(name).Acquire(t.Context(), Try())
+			<-other.AcquireAsync(t.Context())
+			<-s.Lock(name, Try()).AcquireAsync(t.Context())
 		}},
 		{"waited in vain", func(t *testing.T, s *Session, other *Lock) {
-			<-other.Acquire(t.Context())
-			<-s.Lock(name).Acquire(t.Context(), Wait(time.Second))
+			<-other.AcquireAsync(t.Context())
+			<-s.Lock(name, Wait(time.Second)).AcquireAsync(t.Context())
 		}},
 		{"cancelled", func(t *testing.T, s *Session, other *Lock) {
-			<-other.Acquire(t.Context())
+			<-other.AcquireAsync(t.Context())
 			ctx, cancel := context.WithCancel(t.Context())
-			grant := s.Lock(name).Acquire(ctx)
+			grant := s.Lock(name).AcquireAsync(ctx)
 			synctest.Wait()
 			cancel()
 			<-grant
 		}},
 		{"not received", func(t *testing.T, s *Session, _ *Lock) {
 			ctx, cancel := context.WithCancel(t.Context())
-			s.Lock(name).Acquire(ctx)
+			s.Lock(name).AcquireAsync(ctx)
 			synctest.Wait()
 			cancel()
 		}},
 		{"cancelled before", func(t *testing.T, s *Session, _ *Lock) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			<-s.Lock(name).Acquire(ctx)
+			<-s.Lock(name).AcquireAsync(ctx)
 		}},
 		{"expired", func(t *testing.T, s *Session, _ *Lock) {
-			g := <-s.Lock(name).Acquire(t.Context(), Lease(time.Second))
-			<-g.Lost()
+			g := <-s.Lock(name, Lease(time.Second)).AcquireAsync(t.Context())
+			<-g.Done()
 		}},
 		{"broken", func(t *testing.T, s *Session, other *Lock) {
-			<-s.Lock(name).Acquire(t.Context())
-			<-other.ForceRelease()
+			<-s.Lock(name).AcquireAsync(t.Context())
+			<-other.BreakAsync(t.Context())
 		}},
-		{"bad option", func(t *testing.T, s *Session, _ *Lock) { <-s.Lock(name).Acquire(t.Context(), Wait(0)) }},
-		{"bad name", func(t *testing.T, s *Session, _ *Lock) { <-s.Lock("x{").Acquire(t.Context()) }},
+		{"bad option", func(t *testing.T, s *Session, _ *Lock) { <-s.Lock(name, Wait(0)).AcquireAsync(t.Context()) }},
+		{"bad name", func(t *testing.T, s *Session, _ *Lock) { <-s.Lock("x{").AcquireAsync(t.Context()) }},
 		{"agent closed", func(t *testing.T, s *Session, other *Lock) {
-			<-s.Lock(name).Acquire(t.Context())
+			<-s.Lock(name).AcquireAsync(t.Context())
 			_ = other.locks.Close()
-			<-s.Lock(name).Acquire(t.Context())
+			<-s.Lock(name).AcquireAsync(t.Context())
 		}},
 		{"session closed", func(t *testing.T, s *Session, _ *Lock) {
-			<-s.Lock(name).Acquire(t.Context())
+			<-s.Lock(name).AcquireAsync(t.Context())
 			_ = s.Close(t.Context())
-			<-s.Lock(name).Acquire(t.Context())
+			<-s.Lock(name).AcquireAsync(t.Context())
 		}},
 	} {
 		t.Run(c.what, func(t *testing.T) {

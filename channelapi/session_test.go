@@ -24,8 +24,8 @@ func TestReentry(t *testing.T) {
 			// everybody who waits.
 			got := make(chan lockagent.Grant)
 			go func() {
-				g, err := s.Lock(name).TryLock(context.Background())
-				wantErr(t, "TryLock", err, nil)
+				g, err := s.Lock(name).TryAcquire(context.Background())
+				wantErr(t, "TryAcquire", err, nil)
 				got <- g
 			}()
 			g := <-got
@@ -33,7 +33,7 @@ func TestReentry(t *testing.T) {
 			if g.Owner() != "alice" || g.HoldCount() != i+1 || g.Token() != grants[0].Token() {
 				t.Errorf("grant %d: owner %q, count %d, token %d after %d", i, g.Owner(), g.HoldCount(), g.Token(), grants[0].Token())
 			}
-			locks.Lock(name).Acquire(t.Context())
+			locks.Lock(name).AcquireAsync(t.Context())
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
@@ -52,9 +52,9 @@ func TestReentry(t *testing.T) {
 
 func TestEachGrantOfASessionHasItsOwnLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := openSession(t, open(t), "alice").Lock(name)
-		kept, fixed := hold(t, l), hold(t, l, channelapi.Lease(time.Second))
-		<-fixed.Lost()
+		s := openSession(t, open(t), "alice")
+		kept, fixed := hold(t, s.Lock(name)), hold(t, s.Lock(name, channelapi.Lease(time.Second)))
+		<-fixed.Done()
 		wantLost(t, fixed.Cause(), fixed, lockagent.LostExpired)
 		time.Sleep(time.Hour)
 		if !kept.Held() {
@@ -68,10 +68,10 @@ func TestSessionsExcludeEachOther(t *testing.T) {
 	locks := open(t)
 	alice, bob := openSession(t, locks, "alice"), openSession(t, locks, "bob")
 	g := hold(t, alice.Lock(name))
-	_, err := bob.Lock(name).TryLock(t.Context())
-	wantErr(t, "TryLock by bob", err, lockagent.ErrHeld)
-	_, err = locks.Lock(name).TryLock(t.Context())
-	wantErr(t, "TryLock by nobody", err, lockagent.ErrHeld)
+	_, err := bob.Lock(name).TryAcquire(t.Context())
+	wantErr(t, "TryAcquire by bob", err, lockagent.ErrHeld)
+	_, err = locks.Lock(name).TryAcquire(t.Context())
+	wantErr(t, "TryAcquire by nobody", err, lockagent.ErrHeld)
 	unlock(t, g)
 	unlock(t, hold(t, bob.Lock(name)))
 }
@@ -85,14 +85,14 @@ func TestSessionClose(t *testing.T) {
 			grants := []lockagent.Grant{hold(t, s.Lock("a")), hold(t, s.Lock("a")), hold(t, s.Lock("b"))}
 			unlock(t, hold(t, s.Lock("before")))
 			local, remote := hold(t, locks.Lock("local")), hold(t, other.Lock("remote"))
-			waiting := []<-chan lockagent.Grant{s.Lock("local").Acquire(t.Context()), s.Lock("remote").Acquire(t.Context())}
-			next := locks.Lock("a").Acquire(t.Context())
+			waiting := []<-chan lockagent.Grant{s.Lock("local").AcquireAsync(t.Context()), s.Lock("remote").AcquireAsync(t.Context())}
+			next := locks.Lock("a").AcquireAsync(t.Context())
 			synctest.Wait()
 
 			wantErr(t, "Close", s.Close(t.Context()), nil)
 			for _, g := range grants {
 				wantLost(t, g.Cause(), g, lockagent.LostSessionClosed)
-				wantLost(t, g.Unlock(t.Context()), g, lockagent.LostSessionClosed)
+				wantLost(t, g.Release(t.Context()), g, lockagent.LostSessionClosed)
 			}
 			for _, grant := range waiting {
 				wantErr(t, "the waiting request", (<-grant).Err(), lockagent.ErrSessionClosed)
@@ -112,11 +112,11 @@ func TestSessionClose(t *testing.T) {
 		l := s.Lock(name)
 		wantErr(t, "Close", s.Close(t.Context()), nil)
 		wantErr(t, "Close again", s.Close(t.Context()), nil)
-		_, err := l.Lock(t.Context())
-		wantErr(t, "Lock", err, lockagent.ErrSessionClosed)
-		_, err = s.Lock("another").TryLock(t.Context())
-		wantErr(t, "TryLock", err, lockagent.ErrSessionClosed)
-		wantErr(t, "Unlock", l.Unlock(t.Context()), lockagent.ErrSessionClosed)
+		_, err := l.Acquire(t.Context())
+		wantErr(t, "Acquire", err, lockagent.ErrSessionClosed)
+		_, err = s.Lock("another").TryAcquire(t.Context())
+		wantErr(t, "TryAcquire", err, lockagent.ErrSessionClosed)
+		wantErr(t, "Release", l.Release(t.Context()), lockagent.ErrSessionClosed)
 		wantFree(t, l)
 	})
 	t.Run("leaves the owner's next session alone", func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestSessionClose(t *testing.T) {
 		lost := hold(t, old.Lock(name))
 		wantErr(t, "Close", old.Close(t.Context()), nil)
 		g := hold(t, openSession(t, locks, "alice").Lock(name))
-		wantErr(t, "Unlock by the old one", old.Lock(name).Unlock(t.Context()), lockagent.ErrSessionClosed)
-		wantLost(t, lost.Unlock(t.Context()), lost, lockagent.LostSessionClosed)
+		wantErr(t, "Release by the old one", old.Lock(name).Release(t.Context()), lockagent.ErrSessionClosed)
+		wantLost(t, lost.Release(t.Context()), lost, lockagent.LostSessionClosed)
 		wantErr(t, "Close of the old one", old.Close(t.Context()), nil)
 		_, err := locks.Session("alice")
 		wantErr(t, "a third session beside the second", err, lockagent.ErrBadOwner)
@@ -163,12 +163,9 @@ func TestSessionClose(t *testing.T) {
 	})
 	t.Run("tells what had been lost unnoticed", func(t *testing.T) {
 		store := memstore.New()
-		locks, other := openOver(t, store), openOver(t, store)
-		s := openSession(t, locks, "alice")
+		s := openSession(t, openOver(t, store), "alice")
 		g := hold(t, s.Lock(name))
-		if _, err := other.Lock(name).ForceUnlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		store.PlantHolder(name, "another program", 1, time.Minute)
 		wantErr(t, "Close", s.Close(t.Context()), lockagent.ErrLost)
 		wantLost(t, g.Cause(), g, lockagent.LostSessionClosed)
 	})
@@ -193,7 +190,7 @@ func TestSessionClose(t *testing.T) {
 func TestSessionCloseRacesWithAcquire(t *testing.T) {
 	const rounds, workers = 200, 6
 	locks := open(t)
-	names := []lockagent.Name{"a", "b", "c"}
+	names := []string{"a", "b", "c"}
 	for range rounds {
 		s := openSession(t, locks, "alice")
 		var wg sync.WaitGroup
@@ -201,16 +198,16 @@ func TestSessionCloseRacesWithAcquire(t *testing.T) {
 			wg.Go(func() {
 				l := s.Lock(names[i%len(names)])
 				for {
-					g, err := l.Lock(context.Background())
+					g, err := l.Acquire(context.Background())
 					if err != nil {
-						wantErr(t, "Lock", err, lockagent.ErrSessionClosed)
+						wantErr(t, "Acquire", err, lockagent.ErrSessionClosed)
 						return
 					}
 					if i%2 == 0 { // the others leave theirs to Close
 						continue
 					}
-					if err := g.Unlock(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
-						t.Errorf("Unlock: %v", err)
+					if err := g.Release(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
+						t.Errorf("Release: %v", err)
 					}
 				}
 			})
@@ -230,7 +227,7 @@ func TestSessionCloseRacesWithClose(t *testing.T) {
 	for range 300 {
 		locks := openOver(t, store)
 		s := openSession(t, locks, "alice")
-		for _, n := range []lockagent.Name{"a", "b", "c", "d"} {
+		for _, n := range []string{"a", "b", "c", "d"} {
 			hold(t, s.Lock(n))
 		}
 		var wg sync.WaitGroup

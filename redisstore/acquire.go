@@ -6,65 +6,70 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 // acquireCall is one call of Acquire.
 type acquireCall struct {
 	req  lockagent.AcquireRequest
 	slot uint16
-	made time.Time
 	done func(lockagent.AcquireReply, error)
 }
 
-func (c acquireCall) party() party { return partyOf(c.slot, c.req.Tenure) }
+func (c *acquireCall) party() party { return partyOf(c.slot, c.req.Tenure) }
 
-// acquire makes c the call that acquires locks, see acquire.lua.
-func (p *packer) acquire(c *call, batch []acquireCall) *call {
+// Refuse implements [transport.Item].
+func (c *acquireCall) Refuse(err error) { c.done(lockagent.AcquireReply{}, err) }
+
+// acquire makes c the call that acquires locks, see acquire.lua. It expects mu to be held.
+func (p *packer) acquire(c *together, batch []*acquireCall) *transport.Call {
+	c.acquires = append(c.acquires[:0], batch...)
+	batch = c.acquires
 	p.text.begin()
 	common := *usual(batch) // but for the floor
 	common.Floor = 0
 	least := common.Tenure.Number
 	for i := range batch {
 		req := &batch[i].req
-		c.keys = append(c.keys, string(req.Name))
+		c.Keys = append(c.Keys, string(req.Name))
 		least = min(least, req.Tenure.Number)
 		if p.isPast(req.Floor) {
 			common.Floor = max(common.Floor, req.Floor)
 		}
 	}
 	for i := range batch {
-		c.keys = append(c.keys, p.text.tokenKey(batch[i].req.Name))
+		c.Keys = append(c.Keys, p.text.tokenKey(batch[i].req.Name))
 	}
 	agent, zeros, first := p.text.numbering(common.Tenure, least)
-	c.args = append(c.args, agent, zeros, first,
+	c.Args = append(c.Args, agent, zeros, first,
 		p.text.milliseconds(common.Lease), p.text.number(uint64(common.Tokens)), p.text.number(uint64(common.Floor)), "0")
 	for i := range batch {
-		c.args = append(c.args, p.text.number(batch[i].req.Tenure.Number))
+		c.Args = append(c.Args, p.text.number(batch[i].req.Tenure.Number))
 	}
 	p.addUncommon(c, &common, batch)
 	in := home{cluster: p.cluster, slot: batch[0].slot}
 	even, odd := p.text.releasedKeys(common.Tenure.Agent, in)
-	c.keys = append(c.keys, p.text.clockKey(in), even, odd)
+	c.Keys = append(c.Keys, p.text.clockKey(in), even, odd)
 	if !p.cluster {
-		c.keys = append(c.keys, incarnationKey)
+		c.Keys = append(c.Keys, incarnationKey)
 	}
 	if p.queues {
 		p.addQueueing(c, batch)
 	}
-	c.script = acquireScript
+	c.Script = acquireScript
+	c.Slot = batch[0].slot
 	epoch := p.incarnations.known()
-	c.done = func(m rueidis.RedisMessage, err error) { p.acquired(batch, epoch, m, err) }
-	return c
+	c.Done = func(m rueidis.RedisMessage, err error) { p.acquired(c, epoch, m, err) }
+	return &c.Call
 }
 
 // usual is a request that has the lease and the tokens of most, if most have the same: the
 // winner of the vote of Boyer and Moore.
-func usual(batch []acquireCall) *lockagent.AcquireRequest {
+func usual(batch []*acquireCall) *lockagent.AcquireRequest {
 	var leader *lockagent.AcquireRequest
 	votes := 0
 	for i := range batch {
@@ -86,73 +91,96 @@ func usual(batch []acquireCall) *lockagent.AcquireRequest {
 func (p *packer) isPast(t lockagent.Token) bool { return t <= lockagent.Token(p.latest) }
 
 // addUncommon adds what some of the locks have for themselves.
-func (p *packer) addUncommon(c *call, common *lockagent.AcquireRequest, batch []acquireCall) {
+func (p *packer) addUncommon(c *together, common *lockagent.AcquireRequest, batch []*acquireCall) {
 	const count = 6 // is where their number goes
 	n := 0
 	for i := range batch {
 		req := &batch[i].req
 		if req.Lease != common.Lease || req.Tokens != common.Tokens || req.Floor > common.Floor {
-			c.args = append(c.args, strconv.Itoa(i+1), milliseconds(req.Lease), p.text.number(uint64(req.Tokens)), p.text.number(uint64(req.Floor)))
+			c.Args = append(c.Args, strconv.Itoa(i+1), milliseconds(req.Lease), p.text.number(uint64(req.Tokens)), p.text.number(uint64(req.Floor)))
 			n++
 		}
 	}
-	c.args[count] = strconv.Itoa(n)
+	c.Args[count] = strconv.Itoa(n)
 }
 
 // addQueueing adds which of the tenures ask for a place in a queue, or may have one.
-func (p *packer) addQueueing(c *call, batch []acquireCall) {
-	none := len(c.args)
+func (p *packer) addQueueing(c *together, batch []*acquireCall) {
+	none := len(c.Args)
 	for i := range batch {
 		req := &batch[i].req
 		placed := len(p.placed) > 0 && p.placed[waiting{req.Name, req.Tenure}]
 		if !req.Queue && !placed {
 			continue
 		}
-		if len(c.args) == none {
-			c.args = append(c.args, p.store)
+		if len(c.Args) == none {
+			c.Args = append(c.Args, p.store)
 		}
 		if req.Queue {
-			c.args = append(c.args, strconv.Itoa(i+1))
+			c.Args = append(c.Args, strconv.Itoa(i+1))
 		} else {
-			c.args = append(c.args, strconv.Itoa(-i-1))
+			c.Args = append(c.Args, strconv.Itoa(-i-1))
 		}
 	}
 }
 
 // acquired answers the calls that were made together.
-func (p *packer) acquired(batch []acquireCall, epoch uint64, m rueidis.RedisMessage, err error) {
+func (p *packer) acquired(c *together, epoch uint64, m rueidis.RedisMessage, err error) {
+	defer p.giveBack(c)
+	batch := c.acquires
 	if errors.Is(err, lockagent.ErrNotPermitted) && len(batch) > 1 {
 		// One lock that the user may not touch must not fail the others.
-		for _, a := range batch {
-			p.send(p.acquire(new(call), []acquireCall{a}))
+		for i := range batch {
+			p.mu.Lock()
+			alone := p.acquire(p.blank(), batch[i:i+1])
+			p.mu.Unlock()
+			p.send(alone)
 		}
 		return
 	}
 	if err == nil {
-		err = p.parseAcquired(m, len(batch))
+		c.acquired, err = parseAcquired(c.acquired[:0], m, len(batch))
 	}
-	if err != nil {
-		each(len(batch), func(i int) {
-			if p.queues && batch[i].req.Queue { // it may have been queued all the same
-				p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, true)
-			}
-			batch[i].done(lockagent.AcquireReply{}, err)
-		})
-		return
-	}
-	if first := p.acquires[0].reply; first.Incarnation != "" {
-		p.incarnations.observe(first.Incarnation, first.At, epoch)
-	}
-	each(len(batch), func(i int) {
-		o := &p.acquires[i]
-		if p.queues {
-			p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, o.reply.Queued)
+	if err == nil {
+		first := c.acquired[0].reply
+		if first.Incarnation != "" {
+			p.incarnations.observe(first.Incarnation, first.At, epoch)
 		}
+	}
+	p.noteAll(c, err)
+	each(len(batch), func(i int) {
+		if err != nil {
+			batch[i].done(lockagent.AcquireReply{}, err)
+			return
+		}
+		o := &c.acquired[i]
 		if o.err != nil {
 			o.reply = lockagent.AcquireReply{}
 		}
 		batch[i].done(o.reply, o.err)
 	})
+}
+
+// noteAll remembers what a reply tells of the clock and of places, and what an error
+// leaves open.
+func (p *packer) noteAll(c *together, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.latest = max(p.latest, c.acquired[0].reply.At)
+	}
+	if !p.queues {
+		return
+	}
+	for i, a := range c.acquires {
+		w := waiting{a.req.Name, a.req.Tenure}
+		switch {
+		case err == nil:
+			p.note(w, c.acquired[i].reply.Queued)
+		case a.req.Queue: // it may have been queued all the same
+			p.note(w, true)
+		}
+	}
 }
 
 // waiting is a tenure that waits for a lock.
@@ -161,7 +189,7 @@ type waiting struct {
 	tenure lockagent.Tenure
 }
 
-// note remembers whether a tenure has a place in a queue.
+// note remembers whether a tenure has a place in a queue. It expects mu to be held.
 func (p *packer) note(w waiting, queued bool) {
 	switch {
 	case queued:
@@ -174,7 +202,7 @@ func (p *packer) note(w waiting, queued bool) {
 // parseAcquired reads what became of n locks. A reply says nothing of a lock that was
 // granted like the others, so nothing of it is believed if there is something in it that
 // is not understood.
-func (p *packer) parseAcquired(m rueidis.RedisMessage, n int) error {
+func parseAcquired(into []outcome[lockagent.AcquireReply], m rueidis.RedisMessage, n int) ([]outcome[lockagent.AcquireReply], error) {
 	r := readReply(m)
 	now, rest, _ := strings.Cut(r.text(), " ")
 	token, incarnation, ok := strings.Cut(rest, " ")
@@ -185,19 +213,14 @@ func (p *packer) parseAcquired(m rueidis.RedisMessage, n int) error {
 		r.err = errors.New("it names no incarnation")
 	}
 	common := lockagent.AcquireReply{Granted: true, Token: lockagent.Token(first), At: lockagent.StoreTime(at), Incarnation: incarnation}
-	p.acquires = p.acquires[:0]
 	for i := range n {
 		o := outcome[lockagent.AcquireReply]{reply: common}
 		if r.isAbout(i) {
 			o.err = parseAcquire(&r, &o.reply)
 		}
-		p.acquires = append(p.acquires, o)
+		into = append(into, o)
 	}
-	if err := r.end(); err != nil {
-		return err
-	}
-	p.latest = max(p.latest, common.At)
-	return nil
+	return into, r.end()
 }
 
 // parseAcquire reads what became of one lock. It returns an error that is about it alone.

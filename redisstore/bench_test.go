@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 // BenchmarkPair measures an acquire and a release that nobody contends for, made
@@ -42,7 +43,7 @@ func BenchmarkPair(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/least", goroutines), func(b *testing.B) {
 			client := floor(b, server)
 			defer client.Close()
-			least := newScript("return redis.call('EXISTS', KEYS[1])")
+			least := transport.NewScript("return redis.call('EXISTS', KEYS[1])")
 			benchmark(b, goroutines, func(name lockagent.Name, _ lockagent.Tenure) error {
 				for range 2 {
 					if _, err := run(client, least, []string{string(name)}, nil); err != nil {
@@ -86,27 +87,30 @@ func pair(store *Store, name lockagent.Name, tenure lockagent.Tenure) error {
 
 // scripts makes the calls of a store without its lane.
 func scripts(client rueidis.Client, name lockagent.Name, tenure lockagent.Tenure) (err error) {
-	p := newTestPacker()
-	calls := p.pack(&gathered{acquires: []acquireCall{{
-		req:  lockagent.AcquireRequest{Name: name, Tenure: tenure, Lease: time.Minute, Tokens: 1},
-		done: func(_ lockagent.AcquireReply, failed error) { err = failed },
-	}}})
-	calls[0].done(run(client, calls[0].script, calls[0].keys, calls[0].args))
+	var b batch
+	b.acquire(name, tenure.Agent, tenure.Number).done = func(_ lockagent.AcquireReply, failed error) { err = failed }
+	makeAll(client, newTestPacker(), b.items())
 	if err != nil {
 		return err
 	}
-	calls = p.pack(&gathered{releases: []releaseCall{{
-		req:  lockagent.ReleaseRequest{Name: name, Tenure: tenure},
-		done: func(_ lockagent.ReleaseReply, failed error) { err = failed },
-	}}})
-	calls[0].done(run(client, calls[0].script, calls[0].keys, calls[0].args))
+	b = batch{}
+	b.release(name, tenure.Agent, tenure.Number)
+	b.releases[0].done = func(_ lockagent.ReleaseReply, failed error) { err = failed }
+	makeAll(client, newTestPacker(), b.items())
 	return err
 }
 
-func run(client rueidis.Client, s *script, keys, args []string) (rueidis.RedisMessage, error) {
-	reply := client.Do(context.Background(), s.byDigest(client.B(), keys, args))
-	if missing(reply) {
-		reply = client.Do(context.Background(), s.bySource(client.B(), keys, args))
+func makeAll(client rueidis.Client, p *packer, items []transport.Item) {
+	for _, c := range p.pack(items) {
+		c.Done(run(client, c.Script, c.Keys, c.Args))
+	}
+}
+
+func run(client rueidis.Client, s *transport.Script, keys, args []string) (rueidis.RedisMessage, error) {
+	count := int64(len(keys))
+	reply := client.Do(context.Background(), client.B().Evalsha().Sha1(s.Digest).Numkeys(count).Key(keys...).Arg(args...).Build())
+	if err, of := rueidis.IsRedisErr(reply.Error()); of && err.IsNoScript() {
+		reply = client.Do(context.Background(), client.B().Eval().Script(s.Source).Numkeys(count).Key(keys...).Arg(args...).Build())
 	}
 	return reply.ToMessage()
 }
@@ -145,30 +149,25 @@ func BenchmarkServer(b *testing.B) {
 			var number uint64
 			round := func() {
 				number++
-				var batch gathered
+				var all batch
 				for i := range locks {
-					req := lockagent.AcquireRequest{Name: lockagent.Name("orders/" + strconv.Itoa(i)), Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: time.Minute, Tokens: 1}
-					batch.acquires = append(batch.acquires, acquireCall{req: req, done: func(r lockagent.AcquireReply, err error) {
+					all.acquire(lockagent.Name("orders/"+strconv.Itoa(i)), agent, number).done = func(r lockagent.AcquireReply, err error) {
 						if err != nil || !r.Granted {
 							b.Fatal(r, err)
 						}
-					}})
+					}
 				}
-				for _, c := range p.pack(&batch) {
-					c.done(run(client, c.script, c.keys, c.args))
-				}
-				batch.acquires = nil
+				makeAll(client, p, all.items())
+				all = batch{}
 				for i := range locks {
-					req := lockagent.ReleaseRequest{Name: lockagent.Name("orders/" + strconv.Itoa(i)), Tenure: lockagent.Tenure{Agent: agent, Number: number}}
-					batch.releases = append(batch.releases, releaseCall{req: req, done: func(r lockagent.ReleaseReply, err error) {
+					all.release(lockagent.Name("orders/"+strconv.Itoa(i)), agent, number)
+					all.releases[i].done = func(r lockagent.ReleaseReply, err error) {
 						if err != nil || !r.Released {
 							b.Fatal(r, err)
 						}
-					}})
+					}
 				}
-				for _, c := range p.pack(&batch) {
-					c.done(run(client, c.script, c.keys, c.args))
-				}
+				makeAll(client, p, all.items())
 			}
 			round() // the server has the scripts now
 			before := spent()

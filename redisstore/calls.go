@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/renewals"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 const (
@@ -37,7 +38,7 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 		return
 	}
 	slot := s.slot(string(req.Name))
-	s.lane(slot).acquire(ctx, acquireCall{req: req, slot: slot, done: done})
+	s.lanes.Add(ctx, slot, &acquireCall{req: req, slot: slot, done: done})
 }
 
 // Renew implements [lockagent.Store]. It waits for company for at most a
@@ -58,7 +59,7 @@ func (s *Store) renew(batch []renewals.Call) {
 		keys = append(keys, string(n.Req.Name))
 		args = append(args, n.Req.Tenure.String(), milliseconds(n.Req.Lease))
 	}
-	s.send(keys[0], &call{script: renewScript, keys: keys, args: args, done: func(m rueidis.RedisMessage, err error) {
+	s.send(&transport.Call{Script: renewScript, Keys: keys, Args: args, Done: func(m rueidis.RedisMessage, err error) {
 		if errors.Is(err, lockagent.ErrNotPermitted) && len(batch) > 1 {
 			// One lock that the user may not touch must not fail the others.
 			for i := range batch {
@@ -103,7 +104,7 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 		return
 	}
 	slot := s.slot(string(req.Name))
-	s.lane(slot).release(ctx, releaseCall{req: req, slot: slot, done: done})
+	s.lanes.Add(ctx, slot, &releaseCall{req: req, slot: slot, done: done})
 }
 
 // Break implements [lockagent.Store].
@@ -113,7 +114,7 @@ func (s *Store) Break(_ context.Context, name lockagent.Name, done func(lockagen
 		return
 	}
 	args := []string{s.publish, channel(name)}
-	s.send(string(name), &call{script: breakScript, keys: []string{string(name)}, args: args, done: func(m rueidis.RedisMessage, err error) {
+	s.send(&transport.Call{Script: breakScript, Keys: []string{string(name)}, Args: args, Done: func(m rueidis.RedisMessage, err error) {
 		if err != nil {
 			done(lockagent.BreakReply{}, err)
 			return
@@ -134,7 +135,7 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, done func(lockag
 		done(lockagent.Inspection{}, err)
 		return
 	}
-	s.send(string(name), &call{script: inspectScript, keys: []string{string(name)}, done: func(m rueidis.RedisMessage, err error) {
+	s.send(&transport.Call{Script: inspectScript, Keys: []string{string(name)}, Done: func(m rueidis.RedisMessage, err error) {
 		if err != nil {
 			done(lockagent.Inspection{}, err)
 			return
@@ -173,7 +174,12 @@ func remaining(pttl int64) time.Duration {
 }
 
 // refused is the error for the text of an error that concerns one lock of a script.
-func refused(text string) error { return fmt.Errorf("%w: %s", kind(text), text) }
+func refused(text string) error { return fmt.Errorf("%w: %s", transport.Kind(text), text) }
+
+// malformed is the error for a reply that is not what the script returns.
+func malformed(err error) error {
+	return fmt.Errorf("%w: a reply that cannot be understood: %w", lockagent.ErrStoreUnavailable, err)
+}
 
 // reply reads the elements of a script's reply, one after the other. The first
 // one that is not as expected sets err, and what comes after it is zero.

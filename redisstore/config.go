@@ -11,27 +11,32 @@ import (
 
 // Defaults of a [Config].
 const (
-	DefaultDialTimeout = 5 * time.Second
-	DefaultCallTimeout = 5 * time.Second
-	DefaultClientName  = "lockagent"
+	DefaultDialTimeout    = 5 * time.Second
+	DefaultCallTimeout    = 5 * time.Second
+	DefaultSilenceTimeout = time.Second
+	DefaultClientName     = "lockagent"
 )
 
 // Config says how a store uses Redis. The zero Config is usable. Where Redis is
 // stands in the URL.
 type Config struct {
-	// DialTimeout bounds [Config.Open], and later each attempt to make a
-	// connection. A connection on which nothing was heard for 10 s is probed, and
-	// given up if there is no answer within DialTimeout. Defaults to
-	// [DefaultDialTimeout].
+	// DialTimeout bounds [Config.Open], and later each attempt to make a connection.
+	// Defaults to [DefaultDialTimeout].
 	DialTimeout time.Duration
 
-	// CallTimeout bounds each call of the store: what has no answer by then ends
-	// with [lockagent.ErrStoreUnavailable]. For a renewal it begins when that has
-	// found company. After half of it without an answer the connection is given up,
-	// for the way may be dead and another one not. Make it shorter than a third of the
-	// shortest lease that is kept, so that a renewal can be tried again in time.
-	// Defaults to [DefaultCallTimeout].
+	// CallTimeout bounds each call of the store: what has no answer by then ends with
+	// [lockagent.ErrStoreUnavailable]. For a renewal it begins when that has found
+	// company. Make it shorter than a third of the shortest lease that is kept, so that a
+	// renewal can be tried again in time. Defaults to [DefaultCallTimeout].
 	CallTimeout time.Duration
+
+	// SilenceTimeout is for how long a server may keep us waiting for an answer. A
+	// connection on which an answer is due for longer is cut, and the calls on it end with
+	// [lockagent.ErrStoreUnavailable]: the server may hang, or the way to it be dead, and
+	// the next connection may lead to a better one. A connection on which nothing is due
+	// is probed every 10 s. Make it longer if the server runs slow commands of others.
+	// Defaults to [DefaultSilenceTimeout], or to half of CallTimeout if that is less.
+	SilenceTimeout time.Duration
 
 	// Sharded says how wake-ups travel in a Cluster; elsewhere it means nothing.
 	// Defaults to [ShardedAuto].
@@ -69,6 +74,9 @@ func (c Config) withDefaults() Config {
 	if c.CallTimeout == 0 {
 		c.CallTimeout = DefaultCallTimeout
 	}
+	if c.SilenceTimeout == 0 {
+		c.SilenceTimeout = min(DefaultSilenceTimeout, c.CallTimeout/2)
+	}
 	if c.ClientName == "" {
 		c.ClientName = DefaultClientName
 	}
@@ -86,6 +94,9 @@ func (c Config) validate() error {
 	}
 	if c.CallTimeout < 0 {
 		refuse("CallTimeout", "%v is negative; leave it out for %v", c.CallTimeout, DefaultCallTimeout)
+	}
+	if c.SilenceTimeout < 0 {
+		refuse("SilenceTimeout", "%v is negative; leave it out for %v", c.SilenceTimeout, DefaultSilenceTimeout)
 	}
 	if c.Sharded > ShardedOff {
 		refuse("Sharded", "%d is none of ShardedAuto, ShardedOn and ShardedOff", c.Sharded)

@@ -1,11 +1,13 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/errand"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore"
@@ -17,7 +19,7 @@ import (
 func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
-	store := openConfig(t, redisstore.Config{CallTimeout: time.Hour}, "redis://"+proxy.Addr())
+	store := openConfig(t, redisstore.Config{CallTimeout: time.Hour, SilenceTimeout: time.Hour}, "redis://"+proxy.Addr())
 	other := open(t, server.URL())
 	acquire(t, store, wish("warm", agentA, 1)) // the connection is there now
 	proxy.DelayReplies(time.Hour)
@@ -27,9 +29,9 @@ func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
 	answer := func(_ lockagent.AcquireReply, err error) { answers <- err }
 	go func() {
 		defer close(finished)
-		errand := lockagent.NewErrand(t.Context())
-		store.Acquire(errand, req, answer)
-		errand.Finish()
+		e := errand.New(context.Background())
+		store.Acquire(e, req, answer)
+		e.Finish()
 	}()
 	eventually(t, "the exchange to be under way", func() bool {
 		seen, err := storetest.Inspect(t, other, "orders")

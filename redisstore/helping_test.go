@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/errand"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore"
 )
@@ -15,60 +16,35 @@ import (
 // acquireInPerson makes an Acquire whose exchange may be left to the caller, who makes it
 // then, and returns the answer. It is left unless the store itself makes one just then, to
 // look for a reset.
-func acquireInPerson(ctx context.Context, store *redisstore.Store, req lockagent.AcquireRequest) (answered <-chan error, left bool) {
+func acquireInPerson(store *redisstore.Store, req lockagent.AcquireRequest) (answered <-chan error, left bool) {
 	answer := make(chan error, 1)
-	errand := lockagent.NewErrand(ctx)
-	store.Acquire(errand, req, func(_ lockagent.AcquireReply, err error) { answer <- err })
-	left = !lockagent.LeaveToCaller(errand, func(context.Context) {})
-	errand.Finish()
+	e := errand.New(context.Background())
+	store.Acquire(e, req, func(_ lockagent.AcquireReply, err error) { answer <- err })
+	left = !errand.Leave(e, func() {})
+	e.Finish()
 	return answer, left
 }
 
 func TestACallerMakesTheExchange(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
-	ends, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for _, ctx := range []context.Context{context.Background(), ends} {
-		eventually(t, "an exchange to be left to a caller", func() bool {
-			answered, left := acquireInPerson(ctx, store, wish("orders", agentA, 1))
-			if left && len(answered) == 0 {
-				t.Error("the call was not answered when the caller had made the exchange")
-			}
-			if err := await(t, answered); err != nil {
-				t.Error(err)
-			}
-			return left
-		})
-	}
-}
-
-// A caller whose context ends while the server is silent goes on, long before the call has
-// to be answered. The call ends as if the connection had been lost.
-func TestACallerLeavesASilentServer(t *testing.T) {
-	server := redistest.Start(t, redistest.WithTLS())
-	for _, at := range []string{server.URL(), server.TLSURL()} {
-		eventually(t, "an exchange to be left to a caller", func() bool {
-			store := openConfig(t, redisstore.Config{CallTimeout: time.Hour, TLS: server.TLSConfig()}, at)
-			server.Pause()
-			ctx, cancel := context.WithCancel(t.Context())
-			go cancel()
-			answered, left := acquireInPerson(ctx, store, wish("orders", agentA, 1))
-			if left {
-				unavailable(t, "the call that was left", await(t, answered))
-			}
-			server.Resume()
-			persistently(t, store, wish("orders", agentA, 1))
-			return left
-		})
-	}
+	eventually(t, "an exchange to be left to a caller", func() bool {
+		answered, left := acquireInPerson(store, wish("orders", agentA, 1))
+		if left && len(answered) == 0 {
+			t.Error("the call was not answered when the caller had made the exchange")
+		}
+		if err := await(t, answered); err != nil {
+			t.Error(err)
+		}
+		return left
+	})
 }
 
 // A caller makes no connection, because that may take long: the store does.
 func TestACallerDoesNotDial(t *testing.T) {
 	server := redistest.Start(t)
 	eventually(t, "an exchange to be left to a caller", func() bool {
-		store := openConfig(t, redisstore.Config{CallTimeout: time.Hour, DialTimeout: time.Hour}, server.URL())
+		store := openConfig(t, redisstore.Config{CallTimeout: time.Hour, DialTimeout: time.Hour, SilenceTimeout: time.Hour}, server.URL())
 		acquire(t, store, wish("orders", agentA, 1))
 		for line := range strings.Lines(server.Do("CLIENT", "LIST", "TYPE", "normal").(string)) {
 			if id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " "); strings.Contains(line, " cmd=eval") {
@@ -76,7 +52,7 @@ func TestACallerDoesNotDial(t *testing.T) {
 			}
 		}
 		server.Pause()
-		answered, left := acquireInPerson(context.Background(), store, wish("others", agentA, 2))
+		answered, left := acquireInPerson(store, wish("others", agentA, 2))
 		server.Resume() // not before the caller has been let go
 		if err := await(t, answered); err != nil {
 			t.Error(err)

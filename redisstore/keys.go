@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 // reserved begins the names of the keys that are our own. No lock has such a
@@ -59,11 +60,11 @@ func (t *text) at(in home) string {
 }
 
 // tags has a hash tag for each slot: the least number that is in it.
-var tags = sync.OnceValue(func() *[slots]string {
-	var tags [slots]string
-	for n, left := 0, slots; left > 0; n++ {
+var tags = sync.OnceValue(func() *[transport.Slots]string {
+	var tags [transport.Slots]string
+	for n, left := 0, transport.Slots; left > 0; n++ {
 		tag := strconv.Itoa(n)
-		if s := slot(tag); tags[s] == "" {
+		if s := transport.Slot(tag); tags[s] == "" {
 			tags[s] = tag
 			left--
 		}
@@ -110,37 +111,3 @@ func hasTag(name lockagent.Name) bool { return strings.IndexByte(string(name), '
 
 // channel is [text.channel] of a text of its own.
 func channel(name lockagent.Name) string { return new(text).channel(name) }
-
-// slots is how many hash slots a Cluster has.
-const slots = 16384
-
-// slot is the hash slot of a key: the CRC16 of what stands between its first '{'
-// and the next '}', or of the whole key if there is nothing.
-func slot(key string) uint16 {
-	if _, tail, ok := strings.Cut(key, "{"); ok {
-		if tag, _, ok := strings.Cut(tail, "}"); ok && tag != "" {
-			key = tag
-		}
-	}
-	var crc uint16
-	for i := range len(key) {
-		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
-	}
-	return crc % slots
-}
-
-// crcTable is that of CRC-16/XMODEM, whose polynomial is 0x1021.
-var crcTable = func() (table [256]uint16) {
-	for i := range table {
-		crc := uint16(i) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-		table[i] = crc
-	}
-	return table
-}()

@@ -1,32 +1,13 @@
 package redisstore
 
 import (
-	"strconv"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
-
-func TestSlotsAreThoseOfTheServer(t *testing.T) {
-	t.Parallel()
-	server := redistest.StartCluster(t, 1).Nodes[0]
-	keys := []string{
-		"", "a", "orders/42", "123456789", "\x00\xff", "{a}", "a{b}c", "{a}{b}", "{}", "{}a", "a{}b{c}", "{", "}", "a}b{c}d",
-		"{{a}}", strings.Repeat("x", 512),
-	}
-	for i := range 100 {
-		keys = append(keys, strconv.Itoa(i*7919))
-	}
-	for _, key := range keys {
-		if got, want := int64(slot(key)), server.Do("CLUSTER", "KEYSLOT", key); got != want {
-			t.Errorf("slot(%q) = %d, want %d", key, got, want)
-		}
-	}
-}
 
 // All that belongs to a lock is in the slot of the lock, and no other lock has the
 // same keys.
@@ -40,11 +21,11 @@ func TestKeysOfALock(t *testing.T) {
 	tokenKey := func(name lockagent.Name) string { return new(text).tokenKey(name) }
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := name.Draw(t, "one"), name.Draw(t, "two")
-		in := home{cluster: true, slot: slot(string(one))}
+		in := home{cluster: true, slot: transport.Slot(string(one))}
 		even, odd := new(text).releasedKeys("a", in)
 		for _, key := range []string{tokenKey(one), channel(one), new(text).clockKey(in), even, odd} {
-			if slot(key) != slot(string(one)) {
-				t.Errorf("%q is in slot %d, %q in %d", key, slot(key), one, slot(string(one)))
+			if transport.Slot(key) != transport.Slot(string(one)) {
+				t.Errorf("%q is in slot %d, %q in %d", key, transport.Slot(key), one, transport.Slot(string(one)))
 			}
 		}
 		if one != two && tokenKey(one) == tokenKey(two) {

@@ -6,15 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 // nodes knows which run of which server each node of a Cluster is. Only look
 // uses it.
 type nodes struct {
-	client       rueidis.Client
+	servers      *transport.Servers
 	bound        time.Duration // of the questions to one node
 	incarnations *incarnations
 	known        map[string]node // by address
@@ -36,14 +35,12 @@ type node struct {
 func (n *nodes) look(ctx context.Context) error {
 	var failed error
 	found := make(map[string]node)
-	for addr, client := range n.client.Nodes() {
-		now, err := n.lookAt(ctx, client)
+	for _, master := range n.servers.Masters() {
+		addr := master.Addr()
+		now, err := n.lookAt(ctx, master)
 		known, met := n.known[addr]
 		if err != nil {
-			failed = storeError(fmt.Errorf("%s: %w", addr, err))
-			if met {
-				found[addr] = known
-			}
+			failed = transport.Error(fmt.Errorf("%s: %w", addr, err))
 			continue
 		}
 		found[addr] = now
@@ -54,6 +51,13 @@ func (n *nodes) look(ctx context.Context) error {
 		case !known.master:
 			if old := n.masterOf(now.before); met || old.master {
 				n.report("failed over", old, now)
+			}
+		}
+	}
+	if failed != nil { // a node that is not met yet may have the data of one that is gone
+		for addr, known := range n.known {
+			if _, met := found[addr]; !met {
+				found[addr] = known
 			}
 		}
 	}
@@ -75,7 +79,8 @@ func (n *nodes) report(reason string, old, now node) {
 	n.incarnations.report(lockagent.Reset{From: old.run, To: now.run, Reason: reason, After: old.at, Before: now.at})
 }
 
-func (n *nodes) lookAt(ctx context.Context, client rueidis.Client) (node, error) {
+func (n *nodes) lookAt(ctx context.Context, at *transport.Node) (node, error) {
+	client := at.Client()
 	ctx, cancel := context.WithTimeout(ctx, n.bound)
 	defer cancel()
 	b := client.B()

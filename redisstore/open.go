@@ -6,29 +6,18 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 const (
 	// The oldest server that is known to do.
 	oldestMajor, oldestMinor = 6, 2
-
-	// keepAlive is after how much silence a connection is probed.
-	keepAlive = 10 * time.Second
-
-	// topologyInterval is how often the Sentinels are asked for the master even
-	// if they did not announce another one: an announcement may be missed.
-	topologyInterval = 10 * time.Second
-
-	// maxRedirections is how many nodes of a Cluster may pass a call on.
-	maxRedirections = 5
 )
 
 // Open connects to Redis with the defaults of [Config]. See [Config.Open].
@@ -67,106 +56,61 @@ func (c Config) Open(ctx context.Context, url string) (*Store, error) {
 }
 
 func (c Config) connect(ctx context.Context, a address) (*Store, error) {
-	s := &Store{bound: c.CallTimeout, incarnations: newIncarnations(a.masterSet != "")}
+	s := &Store{bound: c.CallTimeout, incarnations: newIncarnations(a.masterSet != ""), id: string(lockagent.NewAgentID())}
 	s.life, s.end = context.WithCancel(context.Background())
-	// The client does not take a context. What it does ends with the store's life.
-	inTime := context.AfterFunc(ctx, s.end)
-	if err := s.meet(ctx, c, a); err != nil {
-		s.end()
-		s.disconnect()
-		return nil, err
+	var err error
+	if s.servers, err = transport.Connect(ctx, c.transport(a, s.incarnations.suspect)); err != nil {
+		return nil, clientError(err, a)
 	}
-	s.start()
-	err := s.tryOut(ctx)
+	inTime := context.AfterFunc(ctx, s.servers.Close) // not all that follows takes a context
+	if err = s.fit(c, a); err == nil {
+		s.start()
+		err = s.tryOut(ctx)
+	}
 	if err == nil && !inTime() {
 		err = ctx.Err()
 	}
 	if err != nil {
-		_ = s.Close()
+		s.end()
+		s.servers.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// meet connects, finds out what is there, and sets the store up for it.
-func (s *Store) meet(ctx context.Context, c Config, a address) error {
-	s.dialer = newDialer(a.network, s.life, s.incarnations.suspect)
-	option := c.options(a, s.dialer)
-	// One address is that of a server, or of one node of a Cluster. The client can
-	// tell them apart as well, but only by what goes wrong.
-	option.ForceSingleClient = len(a.hosts) == 1 && a.masterSet == ""
-	server, err := s.use(ctx, option, a)
-	if err != nil {
-		return err
+// fit sets the store up for what is there, unless it is unfit.
+func (s *Store) fit(c Config, a address) error {
+	found := s.servers.Greeting()
+	s.cluster = s.servers.Cluster()
+	switch {
+	case found.Mode == "sentinel":
+		return badURL("there is a Sentinel; write what it calls the master, redis://%s?master_set=mymaster", a.hosts[0])
+	case !atLeast(found.Version, oldestMajor, oldestMinor):
+		return fmt.Errorf("%w: the server is version %s; %d.%d or newer is needed", lockagent.ErrStoreUnavailable, found.Version, oldestMajor, oldestMinor)
+	case len(a.hosts) > 1 && a.masterSet == "" && !s.cluster:
+		return badURL("several addresses are for the nodes of a Cluster, and there is none; write one address, or those of Sentinels and ?master_set=mymaster")
 	}
-	if server.mode == "cluster" && option.ForceSingleClient {
-		s.client.Close()
-		option.ForceSingleClient = false
-		if server, err = s.use(ctx, option, a); err != nil {
-			return err
-		}
+	s.queues = !s.cluster && a.masterSet == ""
+	shards := atLeast(found.Version, 7, 0)
+	if s.cluster && c.Sharded == ShardedOn && !shards {
+		return &lockagent.OptionError{Option: "redisstore.Config.Sharded", Reason: fmt.Sprintf("the server is version %s, which has no sharded messages; use ShardedAuto", found.Version)}
 	}
-	s.cluster = server.mode == "cluster"
-	s.carrier = s.client
-	if !s.cluster && a.masterSet == "" {
-		option := direct(option, c)
-		option.DialCtxFn = s.dialer.dialDirect
-		s.direct, s.queues = true, true
-		if s.carrier, err = rueidis.NewClient(option); err != nil {
-			return storeError(err)
-		}
+	s.publish = "PUBLISH"
+	if s.cluster && c.Sharded != ShardedOff && shards {
+		s.publish, s.sharded = "SPUBLISH", true
 	}
-	return s.chooseWire(c, server.version)
-}
-
-// server is what a server says of itself.
-type server struct{ version, mode string }
-
-// use connects a client and asks the server what it is.
-func (s *Store) use(ctx context.Context, option rueidis.ClientOption, a address) (server, error) {
-	client, err := rueidis.NewClient(option)
-	s.client = client // there may be one in spite of an error, which has to be closed
-	if err != nil {
-		return server{}, clientError(err, a)
-	}
-	found, err := s.hello(ctx)
-	if err != nil {
-		return server{}, storeError(err)
-	}
-	if found.mode == "sentinel" {
-		return server{}, badURL("there is a Sentinel; write what it calls the master, redis://%s?master_set=mymaster", a.hosts[0])
-	}
-	if !atLeast(found.version, oldestMajor, oldestMinor) {
-		return server{}, fmt.Errorf("%w: the server is version %s; %d.%d or newer is needed", lockagent.ErrStoreUnavailable, found.version, oldestMajor, oldestMinor)
-	}
-	return found, nil
-}
-
-// hello asks the nodes until one answers: in a Cluster some may be down.
-func (s *Store) hello(ctx context.Context) (found server, err error) {
-	for _, node := range s.client.Nodes() {
-		var hello map[string]string
-		hello, err = node.Do(ctx, node.B().Arbitrary("HELLO", "3").Build()).AsStrMap()
-		switch {
-		case err == nil:
-			return server{version: hello["version"], mode: hello["mode"]}, nil
-		case strings.Contains(err.Error(), "unknown command"):
-			return server{version: "5 or less"}, nil
-		}
-	}
-	return server{}, err
+	return nil
 }
 
 // tryOut does once what the store is going to do, and then has the incarnation
 // watched.
 func (s *Store) tryOut(ctx context.Context) error {
-	s.wire.locate(ctx, "")
 	if err := s.rehearse(ctx); err != nil {
 		return err
 	}
 	look := s.lookAtServer
 	if s.cluster {
-		look = (&nodes{client: s.client, bound: s.bound, incarnations: s.incarnations}).look
+		look = (&nodes{servers: s.servers, bound: s.bound, incarnations: s.incarnations}).look
 	}
 	s.incarnations.settled()
 	if err := look(ctx); err != nil {
@@ -192,10 +136,8 @@ func clientError(err error, a address) error {
 		return badURL("the Sentinels watch no master that is called %q; SENTINEL MASTERS lists those they do", a.masterSet)
 	case a.masterSet != "" && says("unknown command"):
 		return badURL("there is no Sentinel; leave master_set out, or write the address of a Sentinel, such as redis://sentinel:26379?master_set=%s", a.masterSet)
-	case len(a.hosts) > 1 && says("cluster support disabled"):
-		return badURL("several addresses are for the nodes of a Cluster, and there is none; write one address, or those of Sentinels and ?master_set=mymaster")
 	}
-	return storeError(err)
+	return transport.Error(err)
 }
 
 // atLeast compares the version of a server. One that is not a version is too low.
@@ -205,22 +147,6 @@ func atLeast(version string, major, minor int) bool {
 	a, err := strconv.Atoi(first)
 	b, err2 := strconv.Atoi(second)
 	return err == nil && err2 == nil && (a > major || a == major && b >= minor)
-}
-
-func (s *Store) chooseWire(c Config, version string) error {
-	s.publish, s.wire = "PUBLISH", classicWire{s.client}
-	shards := atLeast(version, 7, 0)
-	switch {
-	case !s.cluster || c.Sharded == ShardedOff || c.Sharded == ShardedAuto && !shards:
-		return nil
-	case !shards:
-		return &lockagent.OptionError{Option: "redisstore.Config.Sharded", Reason: fmt.Sprintf("the server is version %s, which has no sharded messages; use ShardedAuto", version)}
-	}
-	s.sharded = true
-	s.publish, s.wire = "SPUBLISH", &shardedWire{client: s.client, ask: func(name lockagent.Name) {
-		_, _ = s.await(string(name), &call{script: inspectScript, keys: []string{string(name)}})
-	}}
-	return nil
 }
 
 // rehearse runs all commands that the store is going to need. In a Cluster it does
@@ -240,21 +166,15 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 	key, messages := new(text).rehearsalKey(name), channel(name)
 	channels := []string{messages}
 	if s.queues {
-		channels = append(channels, passChannel(s.subscriptions.id))
+		channels = append(channels, passChannel(s.id))
 	}
-	if _, err := s.await(key, &call{script: rehearseScript, keys: []string{key}, args: append([]string{s.publish}, channels...)}); err != nil {
+	if _, err := s.await(&transport.Call{Script: rehearseScript, Keys: []string{key}, Args: append([]string{s.publish}, channels...)}); err != nil {
 		return err
 	}
-	conn, err := s.wire.connect(s.wire.node(slot(key)))
-	if err != nil {
-		return storeError(err)
-	}
-	defer conn.Close()
 	for _, channel := range channels {
-		for _, command := range []rueidis.Completed{s.wire.subscribe(conn.B(), channel), s.wire.unsubscribe(conn.B(), channel)} {
-			if err := conn.Do(ctx, command).Error(); err != nil {
-				return storeError(err)
-			}
+		topic := transport.Topic{Channel: channel, Sharded: s.sharded, Slot: s.slot(key)}
+		if err := s.servers.TryTopic(ctx, topic); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -263,7 +183,7 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 // lookAtServer asks the server for its incarnation.
 func (s *Store) lookAtServer(ctx context.Context) error {
 	epoch := s.incarnations.known()
-	m, err := s.await(incarnationKey, &call{script: incarnationScript, keys: []string{incarnationKey}})
+	m, err := s.await(&transport.Call{Script: incarnationScript, Keys: []string{incarnationKey}})
 	if err != nil {
 		return err
 	}
@@ -281,45 +201,25 @@ func (s *Store) lookAtServer(ctx context.Context) error {
 func (s *Store) watch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.bound)
 	defer cancel()
-	return s.client.Do(ctx, s.client.B().Ping().Build()).NonRedisError()
+	client := s.servers.Master(0).Client()
+	return client.Do(ctx, client.B().Ping().Build()).NonRedisError()
 }
 
-// options are those of the client.
-func (c Config) options(a address, d *dialer) rueidis.ClientOption {
-	option := rueidis.ClientOption{
-		InitAddress:      a.hosts,
-		Username:         a.user,
-		Password:         a.password,
-		SelectDB:         a.database,
-		ClientName:       c.ClientName,
-		ClientSetInfo:    rueidis.DisableClientSetInfo, // not every user may
-		Dialer:           net.Dialer{Timeout: c.DialTimeout, KeepAlive: keepAlive},
-		ConnWriteTimeout: c.DialTimeout, // for the answer to a probe
-		DialCtxFn:        d.dial,
-		// Whoever asked decides whether to ask again.
-		DisableRetry: true,
-		DisableCache: true,
-		// A connection that is lost while nobody calls is noticed at once.
-		AlwaysPipelining: true,
-		// One connection to a node is enough for lanes that fill it.
-		PipelineMultiplex: -1,
-		ClusterOption:     rueidis.ClusterOption{MaxMovedRedirections: maxRedirections},
+// transport is what the transport needs to know.
+func (c Config) transport(a address, changed func()) transport.Config {
+	t := transport.Config{
+		Network: a.network, Addrs: a.hosts, MasterSet: a.masterSet,
+		User: a.user, Password: a.password,
+		SentinelUser: a.sentinelUser, SentinelPassword: a.sentinelPassword,
+		Database:   a.database,
+		ClientName: c.ClientName,
+		Dial:       c.DialTimeout, Call: c.CallTimeout, Silence: c.SilenceTimeout,
+		Changed: changed,
 	}
 	if a.tls {
-		option.TLSConfig = c.tls(a)
+		t.TLS = c.tls(a)
 	}
-	if a.masterSet != "" {
-		option.Sentinel = rueidis.SentinelOption{
-			MasterSet:               a.masterSet,
-			Username:                a.sentinelUser,
-			Password:                a.sentinelPassword,
-			ClientName:              c.ClientName,
-			Dialer:                  option.Dialer,
-			TLSConfig:               option.TLSConfig,
-			TopologyRefreshInterval: topologyInterval,
-		}
-	}
-	return option
+	return t
 }
 
 func (c Config) tls(a address) *tls.Config {

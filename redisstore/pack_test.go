@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 const (
@@ -22,7 +22,8 @@ const (
 
 // batch is what the calls that travelled together were answered.
 type batch struct {
-	gathered
+	acquires []*acquireCall
+	releases []*releaseCall
 	packer   *packer // a new one if it is nil
 	acquired []string
 	released []string
@@ -31,7 +32,7 @@ type batch struct {
 func (b *batch) acquire(name lockagent.Name, agent lockagent.AgentID, number uint64) *acquireCall {
 	i := len(b.acquired)
 	b.acquired = append(b.acquired, "nothing")
-	b.acquires = append(b.acquires, acquireCall{
+	b.acquires = append(b.acquires, &acquireCall{
 		req: lockagent.AcquireRequest{Name: name, Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: time.Minute, Tokens: 1},
 		done: func(r lockagent.AcquireReply, err error) {
 			switch {
@@ -44,13 +45,13 @@ func (b *batch) acquire(name lockagent.Name, agent lockagent.AgentID, number uin
 			}
 		},
 	})
-	return &b.acquires[i]
+	return b.acquires[i]
 }
 
 func (b *batch) release(name lockagent.Name, agent lockagent.AgentID, number uint64) {
 	i := len(b.released)
 	b.released = append(b.released, "nothing")
-	b.releases = append(b.releases, releaseCall{
+	b.releases = append(b.releases, &releaseCall{
 		req: lockagent.ReleaseRequest{Name: name, Tenure: lockagent.Tenure{Agent: agent, Number: number}},
 		done: func(r lockagent.ReleaseReply, err error) {
 			if b.released[i] = strconv.FormatBool(r.Released); err != nil {
@@ -58,6 +59,16 @@ func (b *batch) release(name lockagent.Name, agent lockagent.AgentID, number uin
 			}
 		},
 	})
+}
+
+func (b *batch) items() (items []transport.Item) {
+	for _, a := range b.acquires {
+		items = append(items, a)
+	}
+	for _, d := range b.releases {
+		items = append(items, d)
+	}
+	return items
 }
 
 // travel makes the calls, each kind in one script, and then those that have to be
@@ -77,13 +88,13 @@ func (b *batch) travel(t *testing.T, server *redistest.Server, user string) {
 	if p == nil {
 		p = newTestPacker()
 	}
-	var again []*call
-	p.send = func(c *call) { again = append(again, c) }
-	answer := func(c *call) {
-		m, err := run(client, c.script, c.keys, c.args)
-		c.done(m, storeError(err))
+	var again []*transport.Call
+	p.send = func(c *transport.Call) { again = append(again, c) }
+	answer := func(c *transport.Call) {
+		m, err := run(client, c.Script, c.Keys, c.Args)
+		c.Done(m, transport.Error(err))
 	}
-	calls := p.pack(&b.gathered)
+	calls := p.pack(b.items())
 	kinds := make(map[string]bool)
 	for _, a := range b.acquires {
 		kinds[fmt.Sprint("acquire for ", a.party())] = true
@@ -103,7 +114,7 @@ func (b *batch) travel(t *testing.T, server *redistest.Server, user string) {
 }
 
 func newTestPacker() *packer {
-	return &packer{publish: "PUBLISH", countsOthers: true, subscriptions: newSubscriptions(nil, 0, nil), incarnations: newIncarnations(false)}
+	return &packer{publish: "PUBLISH", countsOthers: true, subscriptions: transport.NewSubscriptions(new(transport.Servers)), incarnations: newIncarnations(false)}
 }
 
 func expect(t *testing.T, what string, got []string, want ...string) {
@@ -263,42 +274,19 @@ func TestSlotsInABatch(t *testing.T) {
 		b.release(name, one, 1)
 	}
 	for i := range b.acquires {
-		s := slot(string(b.acquires[i].req.Name))
+		s := transport.Slot(string(b.acquires[i].req.Name))
 		b.acquires[i].slot, b.releases[i].slot = s, s
 	}
 	var sizes []int
-	for _, c := range p.pack(&b.gathered) {
-		for _, key := range c.keys {
-			if slot(key) != slot(c.keys[0]) {
-				t.Errorf("keys %q are in two slots", c.keys)
+	for _, c := range p.pack(b.items()) {
+		for _, key := range c.Keys {
+			if transport.Slot(key) != transport.Slot(c.Keys[0]) {
+				t.Errorf("keys %q are in two slots", c.Keys)
 			}
 		}
-		sizes = append(sizes, len(c.keys))
+		sizes = append(sizes, len(c.Keys))
 	}
 	if want := []int{2 + 2, 3 + 2, 2*2 + 3, 2*3 + 3}; !reflect.DeepEqual(sizes, want) {
 		t.Errorf("the calls have %d keys, want %d", sizes, want)
-	}
-}
-
-// What waited for too long is answered, and what did not is not.
-func TestStaleCalls(t *testing.T) {
-	now := time.Now()
-	var b batch
-	var refused int
-	b.acquire("orders", one, 1).made = now.Add(-time.Minute)
-	b.acquire("orders", one, 2).made = now
-	b.release("orders", one, 1)
-	b.releases[0].made = now.Add(-time.Minute)
-	b.calls = []*call{{made: now.Add(-time.Minute), done: func(_ rueidis.RedisMessage, err error) {
-		if errors.Is(err, lockagent.ErrStoreUnavailable) {
-			refused++
-		}
-	}}, {made: now}}
-	b.dropStale(30 * time.Second)
-	unavailable := lockagent.ErrStoreUnavailable.Error()
-	expect(t, "acquires", b.acquired, unavailable, "nothing")
-	expect(t, "releases", b.released, unavailable)
-	if refused != 1 || len(b.calls) != 1 || len(b.acquires) != 1 || len(b.releases) != 0 {
-		t.Errorf("%d calls were refused; left are %d, %d and %d", refused, len(b.calls), len(b.acquires), len(b.releases))
 	}
 }

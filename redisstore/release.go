@@ -4,51 +4,56 @@ import (
 	"cmp"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 // releaseCall is one call of Release.
 type releaseCall struct {
 	req  lockagent.ReleaseRequest
 	slot uint16
-	made time.Time
 	done func(lockagent.ReleaseReply, error)
 }
 
-func (c releaseCall) party() party { return partyOf(c.slot, c.req.Tenure) }
+func (c *releaseCall) party() party { return partyOf(c.slot, c.req.Tenure) }
 
-// release makes c the call that releases locks, see release.lua.
-func (p *packer) release(c *call, batch []releaseCall) *call {
+// Refuse implements [transport.Item].
+func (c *releaseCall) Refuse(err error) { c.done(lockagent.ReleaseReply{}, err) }
+
+// release makes c the call that releases locks, see release.lua. It expects mu to be held.
+func (p *packer) release(c *together, batch []*releaseCall) *transport.Call {
+	c.releases = append(c.releases[:0], batch...)
+	batch = c.releases
 	p.text.begin()
 	tenure := batch[0].req.Tenure
 	least := tenure.Number
 	for i := range batch {
-		c.keys = append(c.keys, string(batch[i].req.Name))
+		c.Keys = append(c.Keys, string(batch[i].req.Name))
 		least = min(least, batch[i].req.Tenure.Number)
 	}
 	agent, zeros, first := p.text.numbering(tenure, least)
-	c.args = append(c.args, agent, zeros, first, p.publish, p.store, strconv.Itoa(p.unwoken()), "0")
+	c.Args = append(c.Args, agent, zeros, first, p.publish, p.store, strconv.Itoa(p.unwoken()), "0")
 	for i := range batch {
-		c.args = append(c.args, p.text.number(batch[i].req.Tenure.Number))
+		c.Args = append(c.Args, p.text.number(batch[i].req.Tenure.Number))
 	}
 	for i := range batch {
-		c.args = append(c.args, p.text.channel(batch[i].req.Name))
+		c.Args = append(c.Args, p.text.channel(batch[i].req.Name))
 	}
 	if p.countsOthers {
-		p.addOwn(c, c.args[len(c.args)-len(batch):])
+		p.addOwn(c, c.Args[len(c.Args)-len(batch):])
 	}
 	even, odd := p.text.releasedKeys(tenure.Agent, home{cluster: p.cluster, slot: batch[0].slot})
-	c.keys = append(c.keys, even, odd)
+	c.Keys = append(c.Keys, even, odd)
 	if p.queues {
-		c.keys = append(c.keys, queuesKey)
+		c.Keys = append(c.Keys, queuesKey)
 	}
-	c.script = releaseScript
-	c.done = func(m rueidis.RedisMessage, err error) { p.released(batch, m, err) }
-	return c
+	c.Script = releaseScript
+	c.Slot = batch[0].slot
+	c.Done = func(m rueidis.RedisMessage, err error) { p.answerReleases(c, m, err) }
+	return &c.Call
 }
 
 // unwoken is how many others are woken where nobody waits, as far as it is known.
@@ -60,62 +65,66 @@ func (p *packer) unwoken() int {
 }
 
 // addOwn adds which of the channels the store subscribes to itself.
-func (p *packer) addOwn(c *call, channels []string) {
+func (p *packer) addOwn(c *together, channels []string) {
 	const count = 6 // is where their number goes
 	n := 0
 	for i, channel := range channels {
-		if p.subscriptions.counted(channel) {
-			c.args = append(c.args, strconv.Itoa(i+1))
+		if p.subscriptions.Counted(channel) {
+			c.Args = append(c.Args, strconv.Itoa(i+1))
 			n++
 		}
 	}
-	c.args[count] = strconv.Itoa(n)
+	c.Args[count] = strconv.Itoa(n)
 }
 
-// released answers the calls that were made together.
-func (p *packer) released(batch []releaseCall, m rueidis.RedisMessage, err error) {
+// answerReleases answers the calls that were made together.
+func (p *packer) answerReleases(c *together, m rueidis.RedisMessage, err error) {
+	defer p.giveBack(c)
+	batch := c.releases
 	if errors.Is(err, lockagent.ErrNotPermitted) && len(batch) > 1 {
 		// One lock that the user may not touch must not fail the others.
-		for _, d := range batch {
-			p.send(p.release(new(call), []releaseCall{d}))
+		for i := range batch {
+			p.mu.Lock()
+			alone := p.release(p.blank(), batch[i:i+1])
+			p.mu.Unlock()
+			p.send(alone)
 		}
 		return
 	}
 	if err == nil {
-		err = p.parseReleased(m, len(batch))
+		c.released, err = p.parseReleased(c.released[:0], m, len(batch))
 	}
 	if err != nil {
 		each(len(batch), func(i int) { batch[i].done(lockagent.ReleaseReply{}, err) })
 		return
 	}
-	each(len(batch), func(i int) {
-		o := &p.releases[i]
+	p.mu.Lock()
+	for _, d := range batch {
 		if p.queues {
-			p.note(waiting{batch[i].req.Name, batch[i].req.Tenure}, false)
+			p.note(waiting{d.req.Name, d.req.Tenure}, false)
 		}
-		batch[i].done(o.reply, o.err)
-	})
+	}
+	p.mu.Unlock()
+	each(len(batch), func(i int) { batch[i].done(c.released[i].reply, c.released[i].err) })
 }
 
 // parseReleased reads what became of n locks, see parseAcquired.
-func (p *packer) parseReleased(m rueidis.RedisMessage, n int) error {
+func (p *packer) parseReleased(into []outcome[lockagent.ReleaseReply], m rueidis.RedisMessage, n int) ([]outcome[lockagent.ReleaseReply], error) {
 	r := readReply(m)
 	at, err := strconv.ParseInt(r.text(), 10, 64)
 	r.err = cmp.Or(r.err, err)
 	common := lockagent.ReleaseReply{Released: true, At: lockagent.StoreTime(at), Others: p.unwoken()}
-	p.releases = p.releases[:0]
 	for i := range n {
 		o := outcome[lockagent.ReleaseReply]{reply: common}
 		if r.isAbout(i) {
 			o.reply, o.err = parseRelease(&r, common.At)
 		}
-		p.releases = append(p.releases, o)
+		into = append(into, o)
 	}
-	if err := r.end(); err != nil {
-		return err
-	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.latest = max(p.latest, common.At)
-	return nil
+	return into, r.end()
 }
 
 // parseRelease reads what became of one lock. It returns an error that is about it alone.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 // A reply says nothing of locks that were granted or released as most are. So one that is not
@@ -21,7 +22,7 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 	}
 	defer client.Close()
 	reply := func(lua string) rueidis.RedisMessage {
-		m, err := run(client, newScript("return "+lua), nil, nil)
+		m, err := run(client, transport.NewScript("return "+lua), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 		`{'1700 1708 life', 2, 7}`:         false,
 		`{'1700 1708 life', 2, 1, 'x'}`:    false,
 	} {
-		if err := p.parseAcquired(reply(lua), locks); (err == nil) != good {
+		if _, err := parseAcquired(nil, reply(lua), locks); (err == nil) != good {
 			t.Errorf("an acquire that is answered %s: error %v", lua, err)
 		}
 	}
@@ -69,7 +70,7 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 		`{'1700', 2, 9}`:               false,
 		`{'1700', 2, 2, 1, 1600}`:      false,
 	} {
-		if err := p.parseReleased(reply(lua), locks); (err == nil) != good {
+		if _, err := p.parseReleased(nil, reply(lua), locks); (err == nil) != good {
 			t.Errorf("a release that is answered %s: error %v", lua, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/renewals"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
 var _ lockagent.Store = (*Store)(nil)
@@ -16,74 +17,58 @@ var _ lockagent.Store = (*Store)(nil)
 // Store is a [lockagent.Store] on Redis. [Open] makes one; the zero Store is of no
 // use. A Store is safe for concurrent use.
 type Store struct {
-	client  rueidis.Client
-	carrier rueidis.Client // of the lanes: client, or a direct one
-	direct  bool           // whether it is
-	queues  bool           // whether locks are passed on: the server is alone
-	dialer  *dialer
+	servers *transport.Servers
+	id      string // among those that a lock can be passed on to
+	queues  bool   // whether locks are passed on: the server is alone
 	cluster bool
 	sharded bool
-	publish string // the command that wakes: PUBLISH or SPUBLISH
-	wire    wire
+	publish string        // the command that wakes: PUBLISH or SPUBLISH
 	bound   time.Duration // of a call
 
 	life    context.Context // done when the store is closed
 	end     context.CancelFunc
-	runs    sync.WaitGroup // the goroutines of what follows
+	runs    sync.WaitGroup // the goroutine of incarnations
 	closing sync.Once
 
-	lanes         []*lane
+	lanes         *transport.Lanes[transport.Item]
 	renewals      *renewals.Gatherer
-	subscriptions *subscriptions
+	subscriptions *transport.Subscriptions
+	wakes         *wakes
 	incarnations  *incarnations
 }
 
-// laneCount is how many exchanges can be under way at the same time. A second one
-// outside of a Cluster brought nothing: Redis does one thing at a time. In a
-// Cluster each lane has a range of slots, as the nodes have, so that a node which
-// does not answer holds up few calls to others.
-const (
-	laneCount        = 1
-	laneCountCluster = 16
-)
-
 // start sets up what carries calls and wake-ups.
 func (s *Store) start() {
-	lanes := laneCount
-	if s.cluster {
-		lanes = laneCountCluster
-	}
-	s.subscriptions = newSubscriptions(s.wire, s.bound, func(l *link) {
-		s.runs.Go(func() { l.run(s.life) })
-	})
-	s.subscriptions.passing = s.queues
-	for range lanes {
-		l := newLane(s.life, s.carrier, s.direct, s.bound, s.dialer)
-		l.packer = packer{
-			publish:       s.publish,
-			cluster:       s.cluster,
-			countsOthers:  s.countsOthers(),
-			queues:        s.queues,
-			store:         s.subscriptions.id,
-			placed:        make(map[waiting]bool),
-			subscriptions: s.subscriptions,
-			incarnations:  s.incarnations,
-			send:          l.send,
-		}
-		s.lanes = append(s.lanes, l)
-		s.runs.Go(func() { l.run(&s.runs) })
-	}
+	s.subscriptions = transport.NewSubscriptions(s.servers)
+	s.lanes = transport.NewLanes(s.servers, s.newPacker)
 	s.renewals = &renewals.Gatherer{BySlot: s.cluster, Send: s.renew}
-	s.incarnations.onReset(s.afterReset)
+	s.incarnations.onReset(func(lockagent.Reset) { s.subscriptions.Again() }) // locks may be free that nobody released
+	s.wakes = newWakes(s.listen)
 }
 
-// afterReset does what the subscriptions need: locks may be free that nobody
-// released, and after a failover the old master may live on, with connections to it.
-func (s *Store) afterReset(lockagent.Reset) {
-	s.subscriptions.wakeAll()
-	if s.incarnations.watched {
-		s.subscriptions.reconnect()
+// listen subscribes to what is passed on to the store, before the channels of locks: who
+// is queued when one of those stands can be passed the lock.
+func (s *Store) listen() (cancel func()) {
+	if !s.queues {
+		return func() {}
 	}
+	passes := transport.Topic{Channel: passChannel(s.id), Early: true}
+	return s.subscriptions.Subscribe(passes, transport.Listener{Message: s.passed, Stands: func(bool) {}})
+}
+
+func (s *Store) newPacker() transport.Packer[transport.Item] {
+	p := &packer{
+		publish:       s.publish,
+		cluster:       s.cluster,
+		countsOthers:  s.countsOthers(),
+		queues:        s.queues,
+		store:         s.id,
+		placed:        make(map[waiting]bool),
+		subscriptions: s.subscriptions,
+		incarnations:  s.incarnations,
+		send:          s.lanes.Send,
+	}
+	return p.pack
 }
 
 // slot is the hash slot of a key, and 0 where slots mean nothing.
@@ -91,23 +76,23 @@ func (s *Store) slot(key string) uint16 {
 	if !s.cluster {
 		return 0
 	}
-	return slot(key)
+	return transport.Slot(key)
 }
 
-// lane is the one for calls about keys of a slot.
-func (s *Store) lane(slot uint16) *lane { return s.lanes[int(slot)*len(s.lanes)/slots] }
-
-// send gives a call about a key to its lane.
-func (s *Store) send(key string, c *call) { s.lane(s.slot(key)).send(c) }
+// send gives a call to its lane.
+func (s *Store) send(c *transport.Call) {
+	c.Slot = s.slot(c.Keys[0])
+	s.lanes.Send(c)
+}
 
 // await sends a call and waits for the reply.
-func (s *Store) await(key string, c *call) (m rueidis.RedisMessage, err error) {
+func (s *Store) await(c *transport.Call) (m rueidis.RedisMessage, err error) {
 	answered := make(chan struct{})
-	c.done = func(reply rueidis.RedisMessage, failed error) {
+	c.Done = func(reply rueidis.RedisMessage, failed error) {
 		m, err = reply, failed
 		close(answered)
 	}
-	s.send(key, c)
+	s.send(c)
 	<-answered
 	return m, err
 }
@@ -118,8 +103,33 @@ func (s *Store) countsOthers() bool { return !s.cluster || s.sharded }
 
 // Subscribe implements [lockagent.Store]. A store that is closed calls wake never.
 // cancel may be called more than once.
-func (s *Store) Subscribe(name lockagent.Name, wake func(*lockagent.Pass)) (cancel func()) {
-	return s.subscriptions.add(name, wake)
+func (s *Store) Subscribe(name lockagent.Name, call func(*lockagent.Pass)) (cancel func()) {
+	w := s.wakes.add(name, call)
+	unsubscribe := s.subscriptions.Subscribe(s.topic(name), transport.Listener{
+		Message: func(string) { call(nil) },
+		Stands:  func(bool) { call(nil) },
+	})
+	return func() {
+		unsubscribe()
+		s.wakes.remove(w)
+	}
+}
+
+// topic is the channel of a lock.
+func (s *Store) topic(name lockagent.Name) transport.Topic {
+	return transport.Topic{Channel: channel(name), Sharded: s.sharded, Slot: s.slot(string(name))}
+}
+
+// passed tells those who wait for a lock what was passed on to one of them. A message that
+// cannot be understood is a pass that is lost, as any may be.
+func (s *Store) passed(message string) {
+	name, pass, err := parsePass(message)
+	if err != nil {
+		return
+	}
+	for _, w := range s.wakes.of(name) {
+		w.call(pass)
+	}
 }
 
 // OnReset implements [lockagent.Store]. Resets are told one after the other, in
@@ -134,23 +144,9 @@ func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.renewals.Close()
-		s.subscriptions.close()
 		s.end()
-		for _, l := range s.lanes {
-			l.close()
-		}
-		s.client.Close()
+		s.servers.Close()
 		s.runs.Wait()
-		s.disconnect()
 	})
 	return nil
-}
-
-// disconnect closes the clients, also those that are not there yet.
-func (s *Store) disconnect() {
-	for _, client := range []rueidis.Client{s.client, s.carrier} {
-		if client != nil {
-			client.Close()
-		}
-	}
 }

@@ -27,38 +27,38 @@ func TestARealAgent(t *testing.T) {
 		ctx, caller := r.caller()
 		l := locks.Lock("orders/42")
 
-		first, err := l.Lock(ctx) // released, and handed on
+		first, err := l.Acquire(ctx) // released, and handed on
 		if err != nil {
 			t.Fatal(err)
 		}
-		waiting := l.Acquire(ctx)
-		if err := first.Unlock(ctx); err != nil {
+		waiting := l.AcquireAsync(ctx)
+		if err := first.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
 		second := <-waiting
 		if second.Err() != nil {
 			t.Fatal(second.Err())
 		}
-		if _, err := l.TryLock(ctx); !errors.Is(err, lockagent.ErrHeld) { // refused
+		if _, err := l.TryAcquire(ctx); !errors.Is(err, lockagent.ErrHeld) { // refused
 			t.Fatal(err)
 		}
-		if _, err := l.Lock(ctx, channelapi.Wait(time.Second)); !errors.Is(err, lockagent.ErrTimeout) { // timed out
+		if _, err := locks.Lock("orders/42", channelapi.Wait(time.Second)).Acquire(ctx); !errors.Is(err, lockagent.ErrTimeout) { // timed out
 			t.Fatal(err)
 		}
 		gone, cancel := context.WithCancel(ctx)
-		unwanted := l.Acquire(gone)
+		unwanted := l.AcquireAsync(gone)
 		cancel() // cancelled
 		<-unwanted
-		time.Sleep(time.Minute)                       // renewed
-		if _, err := l.ForceUnlock(ctx); err != nil { // broken
+		time.Sleep(time.Minute)                 // renewed
+		if _, err := l.Break(ctx); err != nil { // broken
 			t.Fatal(err)
 		}
-		fixed, err := l.Lock(ctx, channelapi.Lease(time.Second)) // expired
+		fixed, err := locks.Lock("orders/42", channelapi.Lease(time.Second)).Acquire(ctx) // expired
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-fixed.Lost()
-		l.Acquire(ctx)
+		<-fixed.Done()
+		l.AcquireAsync(ctx)
 		time.Sleep(time.Minute) // unclaimed
 
 		session, err := locks.Session("alice") // entered twice, and lost by closing
@@ -66,11 +66,11 @@ func TestARealAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := session.Lock("orders/43").Lock(ctx); err != nil {
+			if _, err := session.Lock("orders/43").Acquire(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
-		refused := locks.Lock("orders/43").Acquire(ctx)
+		refused := locks.Lock("orders/43").AcquireAsync(ctx)
 		synctest.Wait()
 		r.wantPoints("lockagent.lock.held", map[string]point{"": {0, 1}})
 		r.wantPoints("lockagent.lock.waiters", map[string]point{"": {0, 1}})

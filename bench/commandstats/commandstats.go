@@ -10,6 +10,8 @@
 //     scripts run none: SET for redsync, whose scripts only GET, DEL and PEXPIRE.
 //
 // INFO itself is never counted: that is the benchmark.
+//
+// The time of a script is that of all it runs, so times are added up over scripts alone.
 package commandstats
 
 import (
@@ -18,19 +20,27 @@ import (
 	"strings"
 )
 
-// Counts has how often each command was run, by its name in lower case.
+// Counts has a number for each command, by its name in lower case.
 type Counts map[string]int64
 
-// onlyClients is what scripts do not run.
-var onlyClients = []string{
-	"eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "script",
-	"subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
-	"hello", "auth", "client", "ping", "multi", "exec", "watch", "wait",
+// Stats is what a server counts.
+type Stats struct {
+	Calls Counts // how often each command was run
+	Usec  Counts // how long that took, in microseconds
 }
 
+// scripts are the commands that run one.
+var scripts = []string{"eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro"}
+
+// onlyClients is what scripts do not run.
+var onlyClients = append([]string{
+	"script", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
+	"hello", "auth", "client", "ping", "multi", "exec", "watch", "wait",
+}, scripts...)
+
 // Parse reads the reply of INFO commandstats. Subcommands count for their command.
-func Parse(info string) Counts {
-	counts := make(Counts)
+func Parse(info string) Stats {
+	stats := Stats{make(Counts), make(Counts)}
 	for line := range strings.Lines(info) {
 		rest, ok := strings.CutPrefix(line, "cmdstat_")
 		if !ok {
@@ -38,16 +48,31 @@ func Parse(info string) Counts {
 		}
 		name, fields, _ := strings.Cut(rest, ":")
 		name, _, _ = strings.Cut(name, "|")
-		for field := range strings.SplitSeq(fields, ",") {
-			if calls, ok := strings.CutPrefix(field, "calls="); ok {
-				n, err := strconv.ParseInt(strings.TrimSpace(calls), 10, 64)
-				if err == nil {
-					counts[name] += n
-				}
+		for field := range strings.SplitSeq(strings.TrimSpace(fields), ",") {
+			key, value, _ := strings.Cut(field, "=")
+			n, err := strconv.ParseInt(value, 10, 64)
+			switch {
+			case err != nil: // a fraction, which is none of ours
+			case key == "calls":
+				stats.Calls[name] += n
+			case key == "usec":
+				stats.Usec[name] += n
 			}
 		}
 	}
-	return counts
+	return stats
+}
+
+// Add adds what another server has counted.
+func (s Stats) Add(other Stats) {
+	s.Calls.add(other.Calls)
+	s.Usec.add(other.Usec)
+}
+
+func (c Counts) add(other Counts) {
+	for name, n := range other {
+		c[name] += n
+	}
 }
 
 // Since returns what was counted after before.
@@ -61,11 +86,14 @@ func (c Counts) Since(before Counts) Counts {
 
 // Sent is how many commands clients sent, if they send also some by themselves.
 func (c Counts) Sent(also ...string) int64 {
-	var n int64
-	for _, name := range onlyClients {
-		n += c[name]
-	}
-	for _, name := range also {
+	return c.of(onlyClients) + c.of(also)
+}
+
+// Scripts is the sum over the commands that run a script.
+func (c Counts) Scripts() int64 { return c.of(scripts) }
+
+func (c Counts) of(names []string) (n int64) {
+	for _, name := range names {
 		n += c[name]
 	}
 	return n

@@ -78,6 +78,36 @@ func TestFloorExtends(t *testing.T) {
 	}
 }
 
+func TestFloorTakesManyInOneCall(t *testing.T) {
+	server := redistest.Start(t)
+	floor, err := OpenFloorClient(t.Context(), server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer floor.Close()
+	names := []string{"a", "b", "c"}
+	for range 2 { // so that they are free again
+		if err := floor.TakeAll(t.Context(), names); err != nil {
+			t.Fatal(err)
+		}
+		if err := floor.Take(t.Context(), "b", "other"); !errors.Is(err, errNotFree) {
+			t.Errorf("a lock was taken twice: %v", err)
+		}
+		if err := floor.GiveAll(t.Context(), names); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := floor.Take(t.Context(), "b", "other"); err != nil {
+		t.Fatal(err)
+	}
+	if err := floor.TakeAll(t.Context(), names); !errors.Is(err, errNotFree) {
+		t.Errorf("somebody else's lock was taken: %v", err)
+	}
+	if err := floor.GiveAll(t.Context(), names); !errors.Is(err, errNotFree) {
+		t.Errorf("somebody else's lock was given: %v", err)
+	}
+}
+
 func TestSlowedWastesItsPart(t *testing.T) {
 	s := &Slowed{Contender: instant{}, Part: 0.3}
 	cycle := func() {

@@ -37,6 +37,16 @@ var (
 	takeScript    = rueidis.NewLuaScript(`return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`)
 	giveScript    = rueidis.NewLuaScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 	giveOnScript  = rueidis.NewLuaScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[2], '0') return 1 end return 0`)
+	takeAllScript = rueidis.NewLuaScript(`local n = 0
+for i = 1, #KEYS do
+  if redis.call('SET', KEYS[i], ARGV[1], 'NX', 'PX', ARGV[2]) then n = n + 1 end
+end
+return n`)
+	giveAllScript = rueidis.NewLuaScript(`local n = 0
+for i = 1, #KEYS do
+  if redis.call('GET', KEYS[i]) == ARGV[1] then n = n + redis.call('DEL', KEYS[i]) end
+end
+return n`)
 	extendsScript = rueidis.NewLuaScript(`local n = 0
 for _, key in ipairs(KEYS) do
   if redis.call('GET', key) == ARGV[1] then n = n + redis.call('PEXPIRE', key, ARGV[2]) end
@@ -113,12 +123,12 @@ func (f *FloorClient) Take(ctx context.Context, name, token string) error {
 
 // Give calls the script that deletes the key again.
 func (f *FloorClient) Give(ctx context.Context, name, token string) error {
-	return given(giveScript.Exec(ctx, f.client, []string{name}, []string{token}))
+	return done(giveScript.Exec(ctx, f.client, []string{name}, []string{token}), 1)
 }
 
 // GiveOn is Give with a message to those who wait.
 func (f *FloorClient) GiveOn(ctx context.Context, name, token, channel string) error {
-	return given(giveOnScript.Exec(ctx, f.client, []string{name}, []string{token, channel}))
+	return done(giveOnScript.Exec(ctx, f.client, []string{name}, []string{token, channel}), 1)
 }
 
 // Publish sends a message.
@@ -142,9 +152,21 @@ func (f *FloorClient) Extend(ctx context.Context, names []string, token string) 
 	return extendsScript.Exec(ctx, f.client, names, []string{token, floorLease}).AsInt64()
 }
 
-func given(reply rueidis.RedisResult) error {
+// TakeAll takes many keys in one call, with the commands that [FloorClient.Take] has for
+// each.
+func (f *FloorClient) TakeAll(ctx context.Context, names []string) error {
+	return done(takeAllScript.Exec(ctx, f.client, names, []string{OneToken, floorLease}), len(names))
+}
+
+// GiveAll deletes them again.
+func (f *FloorClient) GiveAll(ctx context.Context, names []string) error {
+	return done(giveAllScript.Exec(ctx, f.client, names, []string{OneToken}), len(names))
+}
+
+// done is an error unless that many keys were taken or given.
+func done(reply rueidis.RedisResult, keys int) error {
 	n, err := reply.AsInt64()
-	if err == nil && n != 1 {
+	if err == nil && n != int64(keys) {
 		err = errNotFree
 	}
 	return err

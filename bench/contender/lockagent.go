@@ -41,7 +41,7 @@ type agentHeld struct{ grant lockagent.Grant }
 
 // Lock implements [Contender].
 func (a *Agent) Lock(ctx context.Context, name string) (Held, error) {
-	grant, err := a.locks.Lock(lockagent.Name(name)).Lock(ctx)
+	grant, err := a.locks.Lock(name).Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,5 +57,5 @@ func (a *Agent) Close() {
 	_ = a.store.Close()
 }
 
-func (h *agentHeld) Unlock() error { return h.grant.Unlock(context.Background()) }
+func (h *agentHeld) Unlock() error { return h.grant.Release(context.Background()) }
 func (h *agentHeld) Lost() bool    { return !h.grant.Held() }

@@ -49,7 +49,7 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 
 	// The first worker asks for a lease of one second, which is not enough: it gets
 	// one entry to write down, and waits for the next in vain.
-	first, err := locks.Lock("ledger").Lock(ctx, channelapi.Lease(time.Second))
+	first, err := locks.Lock("ledger", channelapi.Lease(time.Second)).Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 
 	// The second gets the lock when the store agrees that the lease is over. It may
 	// keep it for as long as it likes.
-	second, err := locks.Lock("ledger").Lock(ctx)
+	second, err := locks.Lock("ledger").Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,10 +81,10 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 	fmt.Fprintf(w, "in the ledger: %s\n", &book)
 
 	// Whoever releases learns how the hold ended, too.
-	if err := first.Unlock(ctx); errors.Is(err, lockagent.ErrLost) {
+	if err := first.Release(ctx); errors.Is(err, lockagent.ErrLost) {
 		fmt.Fprintln(w, "the first worker had nothing to release")
 	}
-	return second.Unlock(ctx)
+	return second.Release(ctx)
 }
 
 // work writes entries into the ledger until there are no more, or the lock is lost.

@@ -42,29 +42,29 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 	defer func() { err = errors.Join(err, locks.Close()) }() // gives back what is still held
 
 	// Somebody else is printing on both.
-	laser, err := locks.Lock("printers/laser").Lock(ctx)
+	laser, err := locks.Lock("printers/laser").Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer laser.Release(ctx)
-	inkjet, err := locks.Lock("printers/inkjet").Lock(ctx)
+	defer laser.ReleaseAsync(ctx)
+	inkjet, err := locks.Lock("printers/inkjet").Acquire(ctx)
 	if err != nil {
 		return err
 	}
 
 	// The inkjet will be free in a moment.
 	closing := make(chan struct{})
-	time.AfterFunc(100*time.Millisecond, func() { inkjet.Release(ctx) })
+	time.AfterFunc(100*time.Millisecond, func() { inkjet.ReleaseAsync(ctx) })
 	if err := printDocument(ctx, w, locks, "letter", closing); err != nil {
 		return err
 	}
 
 	// And now it is taken again, but soon everybody goes home.
-	inkjet, err = locks.Lock("printers/inkjet").Lock(ctx)
+	inkjet, err = locks.Lock("printers/inkjet").Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer inkjet.Release(ctx)
+	defer inkjet.ReleaseAsync(ctx)
 	time.AfterFunc(100*time.Millisecond, func() { close(closing) })
 	return printDocument(ctx, w, locks, "novel", closing)
 }
@@ -79,8 +79,8 @@ func printDocument(ctx context.Context, w io.Writer, locks *channelapi.Locks, do
 
 	var grant lockagent.Grant
 	select {
-	case grant = <-locks.Lock("printers/laser").Acquire(wait):
-	case grant = <-locks.Lock("printers/inkjet").Acquire(wait):
+	case grant = <-locks.Lock("printers/laser").AcquireAsync(wait):
+	case grant = <-locks.Lock("printers/inkjet").AcquireAsync(wait):
 	case <-closing:
 		fmt.Fprintf(w, "%s: not printed, we are closing\n", document)
 		return nil
@@ -90,8 +90,8 @@ func printDocument(ctx context.Context, w io.Writer, locks *channelapi.Locks, do
 	if err := grant.Err(); err != nil { // what came need not be the lock
 		return err
 	}
-	fmt.Fprintf(w, "%s: printing, with the lock %s\n", document, grant.Lock())
-	return grant.Unlock(ctx)
+	fmt.Fprintf(w, "%s: printing, with the lock %s\n", document, grant.Name())
+	return grant.Release(ctx)
 }
 
 // openStore opens the store in Redis, or one in memory if there is no URL.

@@ -52,15 +52,15 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 
 	// Whoever is not of the session has to wait while the importer holds the lock,
 	// even in the same goroutine.
-	grant, err := c.lock.Lock(ctx)
+	grant, err := c.lock.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = locks.Lock("catalogue").TryLock(ctx)
+	_, err = locks.Lock("catalogue").TryAcquire(ctx)
 	if held, ok := errors.AsType[*lockagent.HeldError](err); ok {
 		fmt.Fprintf(w, "somebody else has to wait for the %s\n", held.Holder)
 	}
-	if err := grant.Unlock(ctx); err != nil {
+	if err := grant.Release(ctx); err != nil {
 		return err
 	}
 
@@ -71,16 +71,16 @@ func run(ctx context.Context, w io.Writer, redis string) (err error) {
 // catalogue is something that only the holder of a lock may change.
 type catalogue struct {
 	w    io.Writer
-	lock *channelapi.Lock // of a session
+	lock *channelapi.SessionLock
 }
 
 // addAll adds several items, and lets nobody in between.
 func (c *catalogue) addAll(ctx context.Context, items ...string) error {
-	grant, err := c.lock.Lock(ctx)
+	grant, err := c.lock.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer grant.Release(ctx)
+	defer grant.ReleaseAsync(ctx)
 	for _, item := range items {
 		if err := c.add(ctx, item); err != nil {
 			return err
@@ -92,11 +92,11 @@ func (c *catalogue) addAll(ctx context.Context, items ...string) error {
 // add adds one item. It takes the lock for itself, because it is also called by
 // those who do not hold it.
 func (c *catalogue) add(ctx context.Context, item string) error {
-	grant, err := c.lock.Lock(ctx)
+	grant, err := c.lock.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer grant.Release(ctx)
+	defer grant.ReleaseAsync(ctx)
 	fmt.Fprintf(c.w, "adding a %s, under %d grants\n", item, grant.HoldCount())
 	return nil
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/lockagent/lockagent/internal/redisserver"
 )
 
-// slots is how many slots a Cluster has.
-const slots = 16384
-
 // Cluster is a Redis Cluster of masters that share all slots.
 type Cluster struct {
 	// Nodes are the masters. The slots are dealt out in their order, in equal
@@ -27,37 +24,31 @@ type Cluster struct {
 // Cluster is in order. The options are for every node.
 func StartCluster(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
-	c := &Cluster{opts: append(opts, WithConfig(
-		"cluster-enabled yes",
-		"cluster-config-file nodes.conf",
-		"cluster-node-timeout 5000",
-	))}
+	c := &Cluster{opts: append(opts, WithConfig(redisserver.ClusterLines...))}
 	for range n {
 		c.Nodes = append(c.Nodes, Start(t, c.opts...))
 	}
-	for i, node := range c.Nodes {
-		first, last := slots*i/n, slots*(i+1)/n-1
-		node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
-		// Without an epoch of its own, a node's claim to its slots may lose to
-		// that of another while they meet.
-		node.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+	if err := redisserver.FormCluster(servers(c.Nodes)); err != nil {
+		t.Fatal(err)
 	}
-	for _, node := range c.Nodes[1:] {
-		c.meet(node)
-	}
-	c.AwaitOK(t)
 	return c
 }
 
-func (c *Cluster) meet(node *Server) {
-	node.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(c.Nodes[0].Port()))
+func servers(nodes []*Server) []*redisserver.Server {
+	all := make([]*redisserver.Server, len(nodes))
+	for i, node := range nodes {
+		all[i] = node.Server
+	}
+	return all
 }
 
 // AddReplica adds a replica of one of the nodes, and returns when it has the data.
 func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
 	t.Helper()
 	replica := Start(t, c.opts...)
-	c.meet(replica)
+	if err := replica.Meet(c.Nodes[0].Server); err != nil {
+		t.Fatal(err)
+	}
 	c.Replicas = append(c.Replicas, replica)
 	c.AwaitOK(t)
 	id := of.Do("CLUSTER", "MYID").(string)
@@ -83,14 +74,8 @@ func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
 // order.
 func (c *Cluster) AwaitOK(t testing.TB) {
 	t.Helper()
-	members := slices.Concat(c.Nodes, c.Replicas)
-	for _, node := range members {
-		await(t, "the Cluster to come together", func() bool {
-			info, _ := node.Server.Do("CLUSTER", "INFO")
-			return redisserver.Field(info, "cluster_state") == "ok" &&
-				redisserver.Field(info, "cluster_known_nodes") == strconv.Itoa(len(members)) &&
-				redisserver.Field(info, "cluster_size") == strconv.Itoa(len(c.Nodes))
-		})
+	if err := redisserver.AwaitCluster(servers(slices.Concat(c.Nodes, c.Replicas)), len(c.Nodes)); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -119,7 +104,7 @@ func (c *Cluster) URL() string {
 func (c *Cluster) NodeOf(key string) *Server {
 	slot := c.Nodes[0].Do("CLUSTER", "KEYSLOT", key).(int64)
 	for i, node := range c.Nodes {
-		if int(slot) < slots*(i+1)/len(c.Nodes) {
+		if int(slot) < redisserver.Slots*(i+1)/len(c.Nodes) {
 			return node
 		}
 	}

@@ -87,12 +87,12 @@ func (h *host) keep(d time.Duration) {
 	h.mine = make([]lockagent.Grant, len(after))
 	for i := range after {
 		pause(context.Background(), after[i]-time.Since(began))
-		h.mine[i] = <-h.locks.Lock(h.name(i)).Acquire(context.Background())
+		h.mine[i] = <-h.locks.Lock(h.name(i)).AcquireAsync(context.Background())
 	}
 }
 
-func (h *host) name(i int) lockagent.Name {
-	return lockagent.Name(fmt.Sprintf("%v/%d/%d", kept, h.number, i))
+func (h *host) name(i int) string {
+	return fmt.Sprintf("%v/%d/%d", kept, h.number, i)
 }
 
 // moment is a random one within d, to the millisecond: a simulation has less to do
@@ -130,7 +130,7 @@ func (h *host) shortHolds(ctx context.Context, first time.Duration) {
 	const names = 10
 	pause(ctx, first)
 	for i := 0; ctx.Err() == nil; i++ {
-		g := <-h.locks.Lock(lockagent.Name(fmt.Sprintf("%v/%d/%d", short, h.number, i%names))).Acquire(ctx)
+		g := <-h.locks.Lock(fmt.Sprintf("%v/%d/%d", short, h.number, i%names)).AcquireAsync(ctx)
 		if g.Err() != nil {
 			continue // the work is over, or the host is dead
 		}
@@ -145,7 +145,7 @@ func (h *host) shortHolds(ctx context.Context, first time.Duration) {
 func (h *host) compete(ctx context.Context, name lockagent.Name, rest time.Duration, random *rand.Rand) {
 	for ctx.Err() == nil {
 		pause(ctx, time.Duration(random.Int64N(int64(2*rest/time.Millisecond)+1))*time.Millisecond)
-		g := <-h.locks.Lock(name).Acquire(ctx)
+		g := <-h.locks.Lock(string(name)).AcquireAsync(ctx)
 		if g.Err() != nil {
 			continue
 		}
@@ -157,8 +157,8 @@ func (h *host) compete(ctx context.Context, name lockagent.Name, rest time.Durat
 
 func (h *host) release(g lockagent.Grant) {
 	// Nothing is confirmed while Redis is away.
-	if err := <-g.Release(context.Background()); err != nil && !errors.Is(err, lockagent.ErrUnconfirmed) {
-		h.Errorf("host %d: release of %s: %v", h.number, g.Lock(), err)
+	if err := <-g.ReleaseAsync(context.Background()); err != nil && !errors.Is(err, lockagent.ErrUnconfirmed) {
+		h.Errorf("host %d: release of %s: %v", h.number, g.Name(), err)
 	}
 }
 
@@ -177,7 +177,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (h *host) standBy(ctx context.Context, other *host) <-chan time.Time {
 	got := make(chan time.Time, h.fleet.locks)
 	for i := range h.fleet.locks {
-		asked := h.locks.Lock(other.name(i)).Acquire(ctx)
+		asked := h.locks.Lock(other.name(i)).AcquireAsync(ctx)
 		h.work.Go(func() {
 			if g := <-asked; g.Err() == nil {
 				got <- time.Now()

@@ -76,12 +76,12 @@ func openLocks(b *testing.B, cfg channelapi.Config) *channelapi.Locks {
 }
 
 func cycle(ctx context.Context, b *testing.B, l *channelapi.Lock) {
-	g, err := l.Lock(ctx)
+	g, err := l.Acquire(ctx)
 	if err != nil {
 		b.Error(err)
 		return
 	}
-	if err := g.Unlock(ctx); err != nil {
+	if err := g.Release(ctx); err != nil {
 		b.Error(err)
 	}
 }
@@ -103,7 +103,7 @@ func BenchmarkCycle(b *testing.B) {
 				var all sync.WaitGroup
 				for g := range c.agents * c.goroutines {
 					all.Go(func() {
-						lock := agents[g%c.agents].Lock(lockagent.Name(fmt.Sprint("own/", g)))
+						lock := agents[g%c.agents].Lock(fmt.Sprint("own/", g))
 						for i := g; i < b.N; i += c.agents * c.goroutines {
 							cycle(ctx, b, lock)
 						}
@@ -220,7 +220,7 @@ func BenchmarkKept(b *testing.B) {
 	locks := openLocks(b, channelapi.Config{Store: openStore(b, server), Recorder: r, Lease: lease})
 	var asked []<-chan lockagent.Grant
 	for i := range kept {
-		asked = append(asked, locks.Lock(lockagent.Name(fmt.Sprint("kept/", i))).Acquire(b.Context()))
+		asked = append(asked, locks.Lock(fmt.Sprint("kept/", i)).AcquireAsync(b.Context()))
 	}
 	for _, c := range asked {
 		if err := (<-c).Err(); err != nil {
@@ -261,7 +261,7 @@ func BenchmarkRedisMemory(b *testing.B) {
 		empty := memory()
 		grants := make([]<-chan lockagent.Grant, locks)
 		for i := range grants {
-			grants[i] = l.Lock(lockagent.Name(fmt.Sprintf("orders/%08d", i))).Acquire(b.Context())
+			grants[i] = l.Lock(fmt.Sprintf("orders/%08d", i)).AcquireAsync(b.Context())
 		}
 		held := make([]lockagent.Grant, locks)
 		for i, c := range grants {
@@ -270,7 +270,7 @@ func BenchmarkRedisMemory(b *testing.B) {
 		b.ReportMetric((memory()-empty)/locks, "B/held")
 		released := make([]<-chan error, locks)
 		for i, g := range held {
-			released[i] = g.Release(b.Context())
+			released[i] = g.ReleaseAsync(b.Context())
 		}
 		for _, c := range released {
 			if err := <-c; err != nil {

@@ -115,7 +115,7 @@ func (a *agent) turn(ctx context.Context, name lockagent.Name) error {
 		return err
 	}
 	asked := time.Now()
-	g := <-a.locks.Lock(name).Acquire(ctx)
+	g := <-a.locks.Lock(string(name)).AcquireAsync(ctx)
 	switch err := g.Err(); {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -130,7 +130,7 @@ func (a *agent) turn(ctx context.Context, name lockagent.Name) error {
 	finished, failed := a.update(g.Context(ctx), name, g.Token())
 
 	// A store that is gone does not hold this up for longer than its own bounds.
-	err := <-g.Release(ctx)
+	err := <-g.ReleaseAsync(ctx)
 	lost, isLost := errors.AsType[*lockagent.LostError](err)
 	switch {
 	case isLost:

@@ -1,4 +1,4 @@
-package redisstore
+package transport
 
 import (
 	"context"
@@ -6,27 +6,16 @@ import (
 	"net"
 	"syscall"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
-// A lane has one exchange under way at a time. Where it has a connection of its
-// own, whoever serves it writes and reads directly, without the goroutines of the client
-// in between. The client does so as long as nobody else uses the connection,
-// and as no call has a context that can be cancelled. So such a connection is not
-// probed while nobody calls, and nobody notices if it is lost meanwhile: it is
-// looked at before each exchange.
+// A lane has a connection of its own, and makes one exchange at a time on it. So
+// whoever serves the lane writes and reads directly, without the goroutines of the
+// client in between. The client works like that as long as no call has a context that
+// can be cancelled. Nobody probes such a connection while nobody calls, or notices that
+// it was lost: it is looked at before each exchange.
 
-// direct makes the options those of a client for one lane.
-func direct(option rueidis.ClientOption, c Config) rueidis.ClientOption {
-	option.AlwaysPipelining = false
-	option.Dialer.KeepAlive = -1 // the probes of the client would meet an exchange
-	option.ConnWriteTimeout = max(c.DialTimeout, c.CallTimeout)
-	return option
-}
-
-// timed is a context with a deadline that nobody is told of: whoever uses it has
-// to look.
+// timed is a context with a deadline that nobody is told of: whoever uses it has to
+// look.
 type timed struct {
 	context.Context
 	deadline time.Time
@@ -35,8 +24,8 @@ type timed struct {
 func (t *timed) Deadline() (time.Time, bool) { return t.deadline, true }
 func (t *timed) Done() <-chan struct{}       { return nil }
 
-// errUnsent is the error of an exchange for which the connection had been lost
-// before anything was sent.
+// errUnsent is the error of an exchange for which the connection had been lost before
+// anything was sent.
 var errUnsent = errors.New("the connection was lost")
 
 // peeker tells whether a connection on which nothing is expected was lost. One

@@ -1,4 +1,4 @@
-package redisstore
+package transport
 
 import (
 	"context"
@@ -32,23 +32,23 @@ func TestKind(t *testing.T) {
 		"TRYAGAIN Multiple keys request during rehashing of slot":                                                                     lockagent.ErrStoreUnavailable,
 		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.":                            lockagent.ErrStoreUnavailable,
 	} {
-		if got := kind(text); !errors.Is(got, want) {
-			t.Errorf("kind(%q) = %v, want %v", text, got, want)
+		if got := Kind(text); !errors.Is(got, want) {
+			t.Errorf("Kind(%q) = %v, want %v", text, got, want)
 		}
 	}
 }
 
-func TestStoreErrorHidesOurOwnContexts(t *testing.T) {
+func TestErrorHidesOurOwnContexts(t *testing.T) {
 	for _, err := range []error{context.DeadlineExceeded, context.Canceled, io.EOF} {
-		got := storeError(err)
+		got := Error(err)
 		if !errors.Is(got, lockagent.ErrStoreUnavailable) || errors.Is(got, context.DeadlineExceeded) || errors.Is(got, context.Canceled) {
-			t.Errorf("storeError(%v) = %v", err, got)
+			t.Errorf("Error(%v) = %v", err, got)
 		}
 	}
-	if err := storeError(nil); err != nil {
-		t.Errorf("storeError(nil) = %v", err)
+	if err := Error(nil); err != nil {
+		t.Errorf("Error(nil) = %v", err)
 	}
-	if err := storeError(io.EOF); !errors.Is(err, io.EOF) {
+	if err := Error(io.EOF); !errors.Is(err, io.EOF) {
 		t.Errorf("%v hides its cause", err)
 	}
 }

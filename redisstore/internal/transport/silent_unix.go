@@ -1,6 +1,6 @@
 //go:build unix
 
-package redisstore
+package transport
 
 import "syscall"
 

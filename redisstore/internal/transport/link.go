@@ -1,9 +1,10 @@
-package redisstore
+package transport
 
 import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -19,27 +20,24 @@ const (
 	lastRetry  = time.Second
 )
 
+// jitter is a random time around a pause.
+func jitter(pause time.Duration) time.Duration { return pause/2 + rand.N(pause) }
+
 // link keeps the subscriptions of some topics on one connection. One goroutine
 // runs it.
 type link struct {
-	s     *subscriptions
-	at    string        // the node it leads to; empty if any will do
-	kick  chan struct{} // capacity 1: there is work
-	again chan struct{} // capacity 1: another connection is wanted
+	s    *Subscriptions
+	at   string        // see place
+	kick chan struct{} // capacity 1: there is work
 
-	// What follows is guarded by subscriptions.mu.
-	passes  *topic          // for what is passed on to the store; nobody waits for it by itself
-	refused bool            // it could not be subscribed, and is to be tried again later
-	topics  map[*topic]bool // that it looks after
-	work    []*topic        // those of them that may not be as they should
-	moved   bool            // some of them may belong to another link
+	// What follows is guarded by Subscriptions.mu.
+	topics map[*topic]bool // that it looks after
+	work   []*topic        // those of them that may not be as they should
+	moved  bool            // some of them may belong to another link
 }
 
-func newLink(s *subscriptions, at string) *link {
-	return &link{
-		s: s, at: at, kick: make(chan struct{}, 1), again: make(chan struct{}, 1),
-		passes: &topic{channel: passChannel(s.id)}, topics: make(map[*topic]bool),
-	}
+func newLink(s *Subscriptions, at string) *link {
+	return &link{s: s, at: at, kick: make(chan struct{}, 1), topics: make(map[*topic]bool)}
 }
 
 // change is a topic that is about to be subscribed or unsubscribed.
@@ -48,7 +46,20 @@ type change struct {
 	subscribe bool
 }
 
-// add notes that a topic may not be as it should. It expects subscriptions.mu to
+func (c change) command(b rueidis.Builder) rueidis.Completed {
+	switch channel := c.topic.Channel; {
+	case c.subscribe && c.topic.Sharded:
+		return b.Ssubscribe().Channel(channel).Build()
+	case c.subscribe:
+		return b.Subscribe().Channel(channel).Build()
+	case c.topic.Sharded:
+		return b.Sunsubscribe().Channel(channel).Build()
+	default:
+		return b.Unsubscribe().Channel(channel).Build()
+	}
+}
+
+// add notes that a topic may not be as it should. It expects Subscriptions.mu to
 // be held.
 func (l *link) add(t *topic) {
 	if !t.due {
@@ -66,7 +77,7 @@ func (l *link) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(jitter(pause)):
 		}
 		l.relocate(ctx)
 	}
@@ -78,7 +89,7 @@ func (l *link) needed() bool {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	for t := range l.topics {
-		if len(t.wakes) > 0 {
+		if len(t.listeners) > 0 {
 			return true
 		}
 	}
@@ -89,13 +100,13 @@ func (l *link) needed() bool {
 	return false
 }
 
-// forget lets go of a topic that nobody waits for. It expects subscriptions.mu to
+// forget lets go of a topic that nobody waits for. It expects Subscriptions.mu to
 // be held.
 func (l *link) forget(t *topic) {
 	delete(l.topics, t)
 	t.link = nil
-	if l.s.topics[t.channel] == t {
-		delete(l.s.topics, t.channel)
+	if l.s.topics[t.Channel] == t {
+		delete(l.s.topics, t.Channel)
 	}
 }
 
@@ -103,13 +114,14 @@ func (l *link) forget(t *topic) {
 // some time.
 func (l *link) session(ctx context.Context) (settled bool) {
 	defer l.disconnected()
-	conn, err := l.s.wire.connect(l.at)
-	if err != nil {
+	node := l.node()
+	if node == nil {
 		return false
 	}
+	conn, _ := node.client.Dedicate() // closed rather than given back: it has subscriptions
 	defer conn.Close()
 	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      l.heard,
+		OnMessage:      func(m rueidis.PubSubMessage) { l.s.deliver(m.Channel, m.Message) },
 		OnSubscription: l.changed,
 	})
 	var later <-chan time.Time // not nil if something has to be tried again
@@ -128,8 +140,6 @@ func (l *link) session(ctx context.Context) (settled bool) {
 			return true
 		case <-lost: //nolint:errcheck // why does not matter: another connection is made
 			return true
-		case <-l.again:
-			return true
 		case <-l.kick:
 		case <-later:
 			later = nil
@@ -138,16 +148,18 @@ func (l *link) session(ctx context.Context) (settled bool) {
 	}
 }
 
-// heard takes a message. What is passed on and cannot be understood is a pass that
-// is lost, as any may be.
-func (l *link) heard(m rueidis.PubSubMessage) {
-	if m.Channel != l.passes.channel {
-		l.s.wake(m.Channel)
-		return
+// node is the server that the link leads to, or nil.
+func (l *link) node() *Node {
+	masters := l.s.servers.Masters()
+	if l.at == anywhere && len(masters) > 0 {
+		return masters[rand.N(len(masters))]
 	}
-	if name, pass, err := parsePass(m.Message); err == nil {
-		l.s.pass(name, pass)
+	for _, n := range masters {
+		if n.addr == l.at {
+			return n
+		}
 	}
+	return nil
 }
 
 // disconnected notes that nothing stands any more.
@@ -155,7 +167,6 @@ func (l *link) disconnected() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	l.moved = true
-	l.passes.stand, l.refused = absent, false
 	for t := range l.topics {
 		t.stand = absent
 		l.add(t)
@@ -166,7 +177,7 @@ func (l *link) disconnected() {
 func (l *link) reconsider() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	l.moved, l.refused = true, false
+	l.moved = true
 	for t := range l.topics {
 		if t.stand == absent {
 			l.add(t)
@@ -195,9 +206,7 @@ func (l *link) changed(c rueidis.PubSubSubscription) {
 // whether some have to be tried again later, and fails if the connection does.
 func (l *link) settle(ctx context.Context, conn rueidis.DedicatedClient) (retry bool, err error) {
 	changes, joined := l.plan()
-	for _, w := range joined {
-		w.call(nil)
-	}
+	tell(joined)
 	for len(changes) > 0 {
 		n := min(len(changes), maxBatch)
 		again, err := l.carryOut(ctx, conn, changes[:n])
@@ -210,30 +219,25 @@ func (l *link) settle(ctx context.Context, conn rueidis.DedicatedClient) (retry 
 	return retry, nil
 }
 
-// plan takes the work. It returns what has to change, and the wakes of those
-// topics that stand and that somebody joined.
-func (l *link) plan() (changes []change, joined []*wake) {
+// plan takes the work. It returns what has to change, and whom to tell that joined a
+// topic that stands.
+func (l *link) plan() (changes []change, joined []notice) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if l.s.closed {
 		return nil, nil
 	}
-	// This one comes first: who is queued when a topic stands can be passed the lock.
-	if wanted := l.s.awaited > 0; l.s.passing && (wanted && l.passes.stand == absent && !l.refused || !wanted && l.passes.stand == stands) {
-		l.passes.stand = uncertain
-		changes = append(changes, change{topic: l.passes, subscribe: wanted})
-	}
 	for _, t := range l.work {
 		if t.link != l {
 			continue // it was forgotten, or given to another
 		}
-		wanted := len(t.wakes) > 0
+		wanted := len(t.listeners) > 0
 		switch {
 		case wanted && t.stand == absent, !wanted && t.stand == stands:
 			t.stand = uncertain
 			changes = append(changes, change{topic: t, subscribe: wanted})
 		case wanted && t.fresh:
-			joined = append(joined, t.wakes...)
+			joined = append(joined, t.notices(false)...)
 		case !wanted:
 			l.forget(t)
 		}
@@ -241,21 +245,49 @@ func (l *link) plan() (changes []change, joined []*wake) {
 	}
 	clear(l.work)
 	l.work = l.work[:0]
+	slices.SortStableFunc(changes, func(a, b change) int { return early(b.topic) - early(a.topic) })
 	return changes, joined
+}
+
+func early(t *topic) int {
+	if t.Early {
+		return 1
+	}
+	return 0
+}
+
+// notice is what a listener is told: that a subscription stands.
+type notice struct {
+	to    *listener
+	again bool
+}
+
+// notices are those to all listeners of a topic, or only to those who were told nothing
+// yet. It expects Subscriptions.mu to be held.
+func (t *topic) notices(all bool) (notices []notice) {
+	for _, l := range t.listeners {
+		if all || !l.told {
+			notices = append(notices, notice{l, l.told})
+			l.told = true
+		}
+	}
+	return notices
+}
+
+func tell(notices []notice) {
+	for _, n := range notices {
+		n.to.Stands(n.again)
+	}
 }
 
 // carryOut sends the commands for changes in one go. There is one for each, so
 // that one topic that is refused does not take others with it.
 func (l *link) carryOut(ctx context.Context, conn rueidis.DedicatedClient, changes []change) (retry bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.s.bound)
+	ctx, cancel := context.WithTimeout(ctx, l.s.servers.config.Call)
 	defer cancel()
 	commands := make(rueidis.Commands, len(changes))
 	for i, c := range changes {
-		if c.subscribe {
-			commands[i] = l.s.wire.subscribe(conn.B(), c.topic.channel)
-		} else {
-			commands[i] = l.s.wire.unsubscribe(conn.B(), c.topic.channel)
-		}
+		commands[i] = c.command(conn.B())
 	}
 	replies := conn.DoMulti(ctx, commands...)
 	for _, reply := range replies {
@@ -263,16 +295,14 @@ func (l *link) carryOut(ctx context.Context, conn rueidis.DedicatedClient, chang
 			return false, err
 		}
 	}
-	wakes, retry := l.conclude(changes, replies)
-	for _, w := range wakes {
-		w.call(nil)
-	}
+	told, retry := l.conclude(changes, replies)
+	tell(told)
 	return retry, nil
 }
 
-// conclude notes what came of changes. It returns whom to wake, and whether some
+// conclude notes what came of changes. It returns whom to tell, and whether some
 // have to be tried again.
-func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (wakes []*wake, retry bool) {
+func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (told []notice, retry bool) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	for i, c := range changes {
@@ -281,43 +311,41 @@ func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (wakes 
 		case err == nil && c.subscribe:
 			t.stand = stands
 			if !l.s.closed {
-				wakes = append(wakes, t.wakes...)
+				told = append(told, t.notices(true)...)
 			}
-		case err == nil || errors.Is(kind(err.Error()), lockagent.ErrNotPermitted):
+		case err == nil || errors.Is(Kind(err.Error()), lockagent.ErrNotPermitted):
 			// What a user may not subscribe to is tried again when somebody else
 			// joins. Until then the waiters depend on the end of the lease.
 			t.stand = absent
-			if len(t.wakes) == 0 {
+			if len(t.listeners) == 0 {
 				l.forget(t)
 			}
 		default:
 			t.stand = absent
 			retry = true
 			l.moved = true
-			l.refused = l.refused || t == l.passes
 			signal(l.kick)
 		}
 	}
-	return wakes, retry
+	return told, retry
 }
 
 // relocate hands those topics over that belong to other links, after it has found
 // out where.
 func (l *link) relocate(ctx context.Context) {
-	lost, ok := l.mayHaveMoved()
-	if !ok {
+	if !l.mayHaveMoved() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.s.bound)
+	ctx, cancel := context.WithTimeout(ctx, l.s.servers.config.Call)
 	defer cancel()
-	l.s.wire.locate(ctx, lost)
+	_ = l.s.servers.Refresh(ctx) // if it fails, all stays as it was, and is tried again
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if l.s.closed {
 		return
 	}
 	for t := range l.topics {
-		if t.stand == absent && l.s.wire.node(t.slot) != l.at {
+		if t.stand == absent && l.s.place(t.Topic) != l.at {
 			delete(l.topics, t)
 			t.link, t.due = nil, false
 			l.s.assign(t)
@@ -325,19 +353,35 @@ func (l *link) relocate(ctx context.Context) {
 	}
 }
 
-// mayHaveMoved reports whether there is reason to look for another node, and for
-// which lock.
-func (l *link) mayHaveMoved() (lost lockagent.Name, ok bool) {
+// mayHaveMoved reports whether there is reason to look for another node.
+func (l *link) mayHaveMoved() bool {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if !l.moved {
-		return "", false
+		return false
 	}
 	l.moved = false
 	for t := range l.topics {
-		if t.stand == absent {
-			return t.name, true
+		if t.Sharded && t.stand == absent {
+			return true
 		}
 	}
-	return "", false
+	return false
+}
+
+// TryTopic subscribes and unsubscribes once, to find out whether the user may.
+func (s *Servers) TryTopic(ctx context.Context, t Topic) error {
+	node := s.Master(t.Slot)
+	if node == nil {
+		return Error(errNoSlots)
+	}
+	conn, _ := node.client.Dedicate() // closed rather than given back: it may have subscriptions
+	defer conn.Close()
+	for _, subscribe := range []bool{true, false} {
+		c := change{topic: &topic{Topic: t}, subscribe: subscribe}
+		if err := conn.Do(ctx, c.command(conn.B())).Error(); err != nil {
+			return Error(err)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,140 @@
+package actor
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// A grant whose hold has ended while it lay in its channel is not received as held.
+func TestGrantThatEndedIsNotReceived(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lease time.Duration
+		end   func(t *testing.T, a *Agent, s *tap)
+	}{
+		{"expired", 5 * time.Second, func(*testing.T, *Agent, *tap) { time.Sleep(5 * time.Second) }},
+		{"closed", 0, func(t *testing.T, a *Agent, _ *tap) { closed(t, a) }},
+		{"broken", 0, func(t *testing.T, a *Agent, _ *tap) { await(t, "break", a.Break("door")) }},
+		{"left", 0, func(t *testing.T, a *Agent, _ *tap) { await(t, "leave", a.Leave("door", "ann")) }},
+		{"denied", 0, func(t *testing.T, _ *Agent, s *tap) {
+			s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
+			time.Sleep(DefaultLease)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTap(memstore.New())
+				a := start(t, Config{Store: s, Claim: time.Hour})
+				out := a.Acquire(background, "door", Request{Owner: "ann", Session: true, Lease: c.lease})
+				synctest.Wait()
+				c.end(t, a, s)
+				synctest.Wait()
+				refused(t, out, lockagent.ErrNotGranted)
+			})
+		})
+	}
+}
+
+// Lock says how a hold ended that was over before Lock could return it.
+func TestLockTellsHowItsHoldEnded(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(*Agent)
+		is   func(error) bool
+	}{
+		{"broken", func(a *Agent) { a.Break("door") }, func(err error) bool {
+			lost, ok := errors.AsType[*lockagent.LostError](err)
+			return ok && lost.Reason == lockagent.LostBroken
+		}},
+		{"closed", func(a *Agent) { go a.Close(); synctest.Wait() }, func(err error) bool { return err == lockagent.ErrClosed }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &witness{}
+				a := start(t, Config{Recorder: w})
+				w.before = func(e lockagent.Event) {
+					if e.Kind == lockagent.EventGranted {
+						c.end(a) // a message that waits until the grant is in its channel
+					}
+				}
+				g := a.Lock(background, "door", who("ann"))
+				if g.Held() || !c.is(g.Err()) || g.Name() != "door" {
+					t.Errorf("got %+v", g)
+				}
+			})
+		})
+	}
+}
+
+// Who releases by the owner's name gives up what was received, and nothing that another
+// goroutine is about to receive.
+func TestReleaseByOwnerLeavesWhatNobodyReceived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{})
+		release := func() error { return await(t, "release", a.Release("door", "ann")) }
+		first := a.Acquire(background, "door", again("ann"))
+		synctest.Wait()
+		if err := release(); err != lockagent.ErrNotHeld {
+			t.Errorf("a grant that nobody received: %v", err)
+		}
+		g1 := granted(t, first)
+		second, third := a.Acquire(background, "door", again("ann")), a.Acquire(background, "door", again("ann"))
+		g3 := granted(t, third)
+		if err := release(); err != nil || g3.Held() || !g1.Held() {
+			t.Errorf("the youngest that was received: %v, the third is held %v, the first %v", err, g3.Held(), g1.Held())
+		}
+		if err := release(); err != nil || g1.Held() {
+			t.Errorf("the one that was received: %v, held %v", err, g1.Held())
+		}
+		if err := release(); err != lockagent.ErrNotHeld {
+			t.Errorf("nothing is left that was received: %v", err)
+		}
+		if err := await(t, "release", a.Release("door", "bob")); err != lockagent.ErrNotOwner {
+			t.Errorf("another owner: %v", err)
+		}
+		g2 := granted(t, second)
+		if !g2.Held() {
+			t.Errorf("the second: %v", g2.Cause())
+		}
+		if err := release(); err != nil || g2.Held() {
+			t.Errorf("when it was received: %v, held %v", err, g2.Held())
+		}
+	})
+}
+
+func TestHolds(t *testing.T) {
+	var h holds
+	a, b, c := &request{}, &request{}, &request{}
+	has := func(want ...*request) {
+		t.Helper()
+		var got []*request
+		for r := range h.all {
+			got = append(got, r)
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%d holds, want %d", len(got), len(want))
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("hold %d is another", i)
+			}
+		}
+	}
+	h.remove(a)
+	h.add(a)
+	h.add(b)
+	h.add(c)
+	has(c, b, a)
+	h.remove(b)
+	h.remove(b)
+	has(c, a)
+	for r := range h.all {
+		h.remove(r)
+	}
+	has()
+}

@@ -1,0 +1,202 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// diary is a logger that keeps its lines.
+type diary struct {
+	slog.Handler
+	mu    sync.Mutex
+	lines []string // guarded by mu
+}
+
+func (*diary) Enabled(context.Context, slog.Level) bool { return true }
+
+func (d *diary) Handle(_ context.Context, r slog.Record) error {
+	text := r.Level.String() + " " + r.Message
+	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, text)
+	return nil
+}
+
+// wrote checks that there is one line, and what it has.
+func (d *diary) wrote(t testing.TB, want ...string) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.lines) != 1 {
+		t.Fatalf("%d lines were logged: %q", len(d.lines), d.lines)
+	}
+	for _, w := range want {
+		if !strings.Contains(d.lines[0], w) {
+			t.Errorf("%q\ndoes not tell %q", d.lines[0], w)
+		}
+	}
+}
+
+// A caller that forgot many requests keeps the lock from others for the time of one.
+func TestForgottenRequestsDoNotTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const forgotten = 20
+		d := &diary{}
+		a := start(t, Config{Logger: slog.New(d)})
+		for i := range forgotten {
+			a.Acquire(background, "door", who(fmt.Sprint("lost", i)))
+		}
+		begin := time.Now()
+		bob := locking(background, a, "door", who("bob"))
+		synctest.Wait()
+		for range forgotten {
+			a.Acquire(background, "door", who("lost"))
+		}
+		carl := a.Acquire(background, "door", who("carl"))
+		g := granted(t, bob)
+		if waited, want := time.Since(begin), DefaultClaim+(forgotten-1)*claimShort; waited != want {
+			t.Errorf("bob waited %v, want %v", waited, want)
+		}
+		released(t, g)
+		released(t, granted(t, carl))
+		if waited, want := time.Since(begin), DefaultClaim+(2*forgotten-1)*claimShort; waited != want {
+			t.Errorf("carl waited %v, want %v", waited, want)
+		}
+		// One was received: the next may take its time.
+		dora := a.Acquire(background, "door", who("dora"))
+		time.Sleep(DefaultClaim - 1)
+		released(t, granted(t, dora))
+		d.wrote(t, "WARN", "lock=door", "owner=lost0", "after=30s", "advice=receive")
+	})
+}
+
+// The suspicion does not outlive the claim time.
+func TestForgottenRequestIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Claim: time.Second})
+		a.Acquire(background, "door", who("ann"))
+		time.Sleep(3 * time.Second)
+		bob := a.Acquire(background, "door", who("bob"))
+		time.Sleep(time.Second - 1)
+		released(t, granted(t, bob))
+		a.Acquire(background, "door", who("ann"))
+		time.Sleep(time.Second + 1)
+		carl := a.Acquire(background, "door", who("carl"))
+		time.Sleep(claimShort + 1)
+		refused(t, carl, lockagent.ErrNotGranted)
+	})
+}
+
+// A grant that is taken back because its caller went away is no reason to warn.
+func TestCancelledGrantIsNotNeglected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &diary{}
+		a := start(t, Config{Logger: slog.New(d)})
+		ctx, cancel := context.WithCancel(background)
+		a.Acquire(ctx, "door", who("ann"))
+		bob := a.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		cancel()
+		time.Sleep(DefaultClaim - 1)
+		released(t, granted(t, bob))
+		if len(d.lines) != 0 {
+			t.Errorf("logged: %q", d.lines)
+		}
+	})
+}
+
+// lives collects garbage for a while and reports whether bob still waits for the lock.
+func lives(bob <-chan lockagent.Grant) bool {
+	for range 20 {
+		runtime.GC() // what it finds is noted outside of the bubble, soon
+		time.Sleep(DefaultLease / 3)
+		if len(bob) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// A kept grant that nobody refers to any more, and that nobody can release, is given back.
+func TestDroppedGrantComesBack(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		take  func(a *Agent) (keep any)
+		lives bool
+	}{
+		{"dropped", func(a *Agent) any {
+			_ = a.Lock(background, "door", who("ann")).Token()
+			return nil
+		}, false},
+		{"kept", func(a *Agent) any { return a.Lock(background, "door", who("ann")) }, true},
+		{"its end is awaited", func(a *Agent) any { return a.Lock(background, "door", who("ann")).Done() }, true},
+		{"a context goes on", func(a *Agent) any { return a.Lock(background, "door", who("ann")).Context(background) }, true},
+		{"a context has ended", func(a *Agent) any {
+			ctx, cancel := context.WithCancel(background)
+			work := a.Lock(background, "door", who("ann")).Context(ctx)
+			cancel()
+			return work
+		}, false},
+		{"of a session", func(a *Agent) any {
+			_ = a.Lock(background, "door", again("ann")).Token()
+			return nil
+		}, true},
+		{"fixed", func(a *Agent) any {
+			_ = a.Lock(background, "door", Request{Owner: "ann", Lease: time.Hour}).Token()
+			return nil
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, w := &diary{}, &witness{}
+				store := memstore.New()
+				a := start(t, Config{Store: store, Logger: slog.New(d), Recorder: w})
+				keep := c.take(a)
+				bob := a.Acquire(background, "door", who("bob"))
+				synctest.Wait()
+				if got := lives(bob); got != c.lives {
+					t.Errorf("goes on: %v, want %v", got, c.lives)
+				}
+				if !c.lives {
+					released(t, granted(t, bob))
+					d.wrote(t, "WARN", "lock=door", "owner=ann", "advice=release")
+					if n := len(w.of(lockagent.EventUnclaimed)); n != 1 {
+						t.Errorf("%d unclaimed", n)
+					}
+				} else if len(d.lines) != 0 {
+					t.Errorf("logged: %q", d.lines)
+				}
+				runtime.KeepAlive(keep)
+				closed(t, a)
+				w.checkHolds(t)
+			})
+		})
+	}
+}
+
+// The release of a grant that is dropped right afterwards is a release.
+func TestReleasedAndDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{})
+		for range 50 {
+			g := a.Lock(background, "door", who("ann"))
+			time.Sleep(DefaultLease / 2)
+			done := g.ReleaseAsync(background)
+			runtime.GC()
+			if err := await(t, "release", done); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package channelapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Do acquires the lock, does the work while it is held, and releases it. This is how most
+// programs should use a lock.
+//
+// The context of the work ends with ctx, and when the hold ends: then
+// [context.Cause] is a [*LostError]. Pass it to whatever the work calls, and the token of
+// the grant to whatever it writes to.
+//
+// Do returns why the lock was not granted, or what work returned. A hold that was lost
+// before the work was done is joined to that as a *LostError, also if only the store knew:
+// then others may have been at work at the same time. Whether the store has
+// confirmed the release is not Do's concern, for the work was done under the lock.
+//
+// ctx bounds the wait and the work; [Wait] bounds the wait alone. The lock is released
+// also if ctx has ended, and if work panics.
+func (h *handle) Do(ctx context.Context, work func(context.Context, Grant) error) (err error) {
+	g, err := h.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = release(ctx, err, g) }()
+	return work(g.Context(ctx), g)
+}
+
+// DoAsync is [Lock.Do] in a goroutine of its own, for select. The channel has capacity 1,
+// delivers what Do returns, is then closed, and needs no reader.
+func (h *handle) DoAsync(ctx context.Context, work func(context.Context, Grant) error) <-chan error {
+	return async(func() error { return h.Do(ctx, work) })
+}
+
+// DoAll is [Lock.Do] with several locks, acquired as [All] does. The work is given the
+// grants in the order of the locks, and a context that ends as soon as one of the holds
+// does.
+func DoAll(ctx context.Context, work func(context.Context, []Grant) error, locks ...AnyLock) (err error) {
+	grants, err := All(ctx, locks...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = release(ctx, err, grants...) }()
+	under := ctx
+	for _, g := range grants {
+		under = g.Context(under)
+	}
+	return work(under, grants)
+}
+
+// DoAllAsync is [DoAll] in a goroutine of its own, for select. The channel is like that of
+// [Lock.DoAsync].
+func DoAllAsync(ctx context.Context, work func(context.Context, []Grant) error, locks ...AnyLock) <-chan error {
+	return async(func() error { return DoAll(ctx, work, locks...) })
+}
+
+// release releases the grants and joins to err how their holds were lost, if they were.
+func release(ctx context.Context, err error, grants ...Grant) error {
+	ctx = context.WithoutCancel(ctx) // which would keep us from hearing of a loss
+	released := make([]<-chan error, len(grants))
+	for i, g := range slices.Backward(grants) {
+		released[i] = g.ReleaseAsync(ctx)
+	}
+	for _, done := range released {
+		lost := <-done
+		switch {
+		case errors.Is(lost, ErrNotHeld), errors.Is(lost, ErrUnconfirmed), errors.Is(lost, ErrClosed):
+			// the work released it, or the store will hear of it or let it run out
+		case lost != nil && !errors.Is(err, lost): // which work may have returned
+			err = errors.Join(err, lost)
+		}
+	}
+	return err
+}

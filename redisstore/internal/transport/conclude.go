@@ -1,0 +1,70 @@
+package transport
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// conclude answers a call, or has it made once more if the reply says that another server
+// or another way may do.
+func (l *lane[I]) conclude(c *Call, reply rueidis.RedisResult, began time.Time) {
+	m, err := reply.ToMessage()
+	if err != nil && l.again(c, err, began) {
+		return
+	}
+	if err != nil {
+		err = l.lanes.servers.failure(l.node, err)
+	}
+	c.Done(m, err)
+}
+
+// again reports whether a call that failed is made once more.
+func (l *lane[I]) again(c *Call, err error, began time.Time) bool {
+	s := l.lanes.servers
+	answer := (*rueidis.RedisError)(nil)
+	if !errors.As(err, &answer) {
+		s.Doubt()
+		return false
+	}
+	if c.tries++; c.tries == maxTries {
+		return false
+	}
+	switch {
+	case answer.IsTryAgain(), strings.HasPrefix(answer.Error(), "CROSSSLOT"):
+		return l.split(c, answer)
+	case answer.IsClusterDown(), answer.IsLoading():
+		s.Doubt()
+		return false
+	case isStale(answer):
+		s.Doubt()
+		l.node.dialer.cut(began)
+		to := s.Master(c.Slot)
+		return c.tries == 1 && to != nil && l.lanes.resend(c, to)
+	}
+	to, moved := s.learn(l.node, answer.Error())
+	if to == nil {
+		return false
+	}
+	c.asking = !moved
+	return l.lanes.resend(c, to)
+}
+
+// split makes the calls in place of one whose keys cannot travel together. They go where
+// that one went.
+func (l *lane[I]) split(c *Call, err error) bool {
+	if c.Alone == nil {
+		return false
+	}
+	calls := c.Alone()
+	each(len(calls), func(i int) {
+		alone := calls[i]
+		alone.made, alone.asking, alone.tries = c.made, c.asking, c.tries
+		if !l.lanes.resend(alone, l.node) {
+			alone.Done(rueidis.RedisMessage{}, l.lanes.servers.failure(l.node, err))
+		}
+	})
+	return len(calls) > 0
+}

@@ -1,0 +1,92 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent"
+)
+
+// errSilent stands for the end of a context that bounded a call. It is an error of its
+// own so that nobody takes it for the end of a context of the caller's.
+var errSilent = errors.New("no answer in time")
+
+// Error puts what went wrong with a call into the words of the lockagent package. It
+// returns nil for nil. What is one of its errors already stays as it is.
+//
+// Of the errors that a server answers with, those are definite that say what is wrong
+// with the key or the user. The others, such as READONLY, LOADING, CLUSTERDOWN or OOM,
+// speak of the state of the server, which may change.
+func Error(err error) error {
+	if err == nil || errors.Is(err, lockagent.ErrStoreUnavailable) || errors.Is(err, lockagent.ErrClosed) {
+		return err
+	}
+	if answer := (*rueidis.RedisError)(nil); errors.As(err, &answer) {
+		mark := markOf(err.Error())
+		if mark.advice == "" {
+			return fmt.Errorf("%w: %w", mark.err, err)
+		}
+		return fmt.Errorf("%w: %w (%s)", mark.err, err, mark.advice)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = errSilent
+	}
+	return fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, err)
+}
+
+// Kind is the error of the lockagent package for the text of an error reply.
+func Kind(text string) error { return markOf(text).err }
+
+// mark is what the text of an error reply is known by.
+type mark struct {
+	text   string
+	err    error
+	advice string // what to do; empty if the server's words say it
+}
+
+func markOf(text string) mark {
+	for _, m := range marks {
+		if strings.Contains(text, m.text) {
+			return m
+		}
+	}
+	return mark{err: lockagent.ErrStoreUnavailable}
+}
+
+// Inside of a script, servers before 7.0 put words of their own in front of the code of
+// an error, so a mark may be anywhere in the text.
+var marks = []mark{
+	{"WRONGTYPE", lockagent.ErrWrongType, ""},
+	{"NOPERM", lockagent.ErrNotPermitted, ""},
+	{"NOAUTH", lockagent.ErrNotPermitted, "the server asks for a password now: open the store with one"},
+	{"WRONGPASS", lockagent.ErrNotPermitted, "the password is not the server's, or not any more: open the store with the right one"},
+	{"The user executing the script can't", lockagent.ErrNotPermitted, ""},
+	{"ACL failure in script", lockagent.ErrNotPermitted, ""},
+	{"READONLY", lockagent.ErrStoreUnavailable, "the address leads to a replica: give that of the master, or those of the Sentinels"},
+	{"MASTERDOWN", lockagent.ErrStoreUnavailable, "the address leads to a replica that has lost its master: give that of the master, or those of the Sentinels"},
+	{"LOADING", lockagent.ErrStoreUnavailable, "the server has just started: try again when it has read its data"},
+	{"CLUSTERDOWN", lockagent.ErrStoreUnavailable, "nobody serves the slot until its master is back or replaced: see CLUSTER INFO"},
+	{"TRYAGAIN", lockagent.ErrStoreUnavailable, "the slot is on its way to another node: try again"},
+	{"CROSSSLOT", lockagent.ErrStoreUnavailable, "the address leads to several servers that share the keys out: open the store anew"},
+	{"OOM", lockagent.ErrStoreUnavailable, "the memory of the server is full: raise maxmemory, and leave maxmemory-policy at noeviction"},
+	{"NOREPLICAS", lockagent.ErrStoreUnavailable, "fewer replicas follow than min-replicas-to-write demands"},
+	{"MISCONF", lockagent.ErrStoreUnavailable, "the server cannot write to its disk: see its log"},
+	{"BUSY ", lockagent.ErrStoreUnavailable, "a script keeps the server: SCRIPT KILL ends it"},
+}
+
+// isStale reports whether an error reply means that the connection leads to a server that
+// is not, or does not know us, as it was when the connection was made. Another connection
+// may lead to a better one.
+func isStale(answer *rueidis.RedisError) bool {
+	text := answer.Error()
+	for _, mark := range []string{"READONLY", "MASTERDOWN", "NOAUTH"} {
+		if strings.Contains(text, mark) {
+			return true
+		}
+	}
+	return false
+}

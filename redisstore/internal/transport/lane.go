@@ -1,0 +1,310 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/errand"
+)
+
+const (
+	// maxBatch is how much travels together. More would make the first of it wait for the
+	// replies to the last without making the rest any cheaper.
+	maxBatch = 256
+
+	// quick is how long the last exchange took at most if the next one is left to a caller.
+	quick = 5 * time.Millisecond
+
+	// maxTries is how often a call is sent, at most, while servers pass it on.
+	maxTries = 6
+)
+
+// lane carries calls to one server.
+//
+// Whoever makes an exchange is its leader. The leader frees the lane before anybody is
+// answered, and has a follower make the next exchange if something waits. So no call ever
+// waits for code that is not the transport's. Leaders are goroutines of the lane, of
+// which one rests while there is nothing to do, or callers on an errand.
+type lane[I Item] struct {
+	lanes *Lanes[I]
+	node  *Node
+	pack  Packer[I]
+	turn  chan struct{} // capacity 1: the goroutine that rests is to lead; closed with the lane
+
+	mu       sync.Mutex // guards what follows
+	queue    []entry[I]
+	spare    []*batch[I] // for the batches to come
+	led      bool        // there is a leader
+	resting  bool        // a goroutine waits for its turn
+	inviting bool        // a caller may lead: the last exchange was answered, and quickly
+	closed   bool
+}
+
+// entry is what waits in a lane: an item, or a call that was made of some before.
+type entry[I Item] struct {
+	item I
+	call *Call // in place of the item, if it is not nil
+	slot uint16
+	made time.Time
+}
+
+func (e *entry[I]) refuse(err error) {
+	if e.call != nil {
+		e.call.Done(rueidis.RedisMessage{}, err)
+	} else {
+		e.item.Refuse(err)
+	}
+}
+
+// batch is what travels together.
+type batch[I Item] struct {
+	stale    []entry[I] // does not travel: it waited for too long
+	items    []I
+	calls    []*Call
+	commands rueidis.Commands
+	single   [1]rueidis.RedisResult
+	replies  []rueidis.RedisResult // one to each command
+	began    time.Time
+}
+
+func newLane[I Item](l *Lanes[I], n *Node) *lane[I] {
+	return &lane[I]{lanes: l, node: n, pack: l.newPacker(), turn: make(chan struct{}, 1)}
+}
+
+// put adds to the queue. It reports false if the lane is closed.
+func (l *lane[I]) put(ctx context.Context, e entry[I]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.queue = append(l.queue, e)
+	switch {
+	case l.led:
+	case l.inviting && errand.Leave(ctx, l.help):
+		l.led = true
+	default:
+		l.appoint()
+	}
+	return true
+}
+
+// appoint makes a goroutine of the lane the leader. It expects mu to be held.
+func (l *lane[I]) appoint() {
+	l.led = true
+	if l.resting {
+		l.resting = false
+		l.turn <- struct{}{}
+	} else {
+		l.lanes.servers.runs.Go(l.run)
+	}
+}
+
+// close returns what waits. What is under way goes on.
+func (l *lane[I]) close() (waiting []entry[I]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting = l.queue
+	l.queue, l.closed = nil, true
+	close(l.turn)
+	return waiting
+}
+
+// run leads, and then rests until it is to lead again, unless another goroutine rests.
+func (l *lane[I]) run() {
+	for {
+		l.lead(true)
+		l.mu.Lock()
+		superfluous := l.resting || l.closed
+		l.resting = true
+		l.mu.Unlock()
+		if superfluous {
+			return
+		}
+		if _, more := <-l.turn; !more {
+			return
+		}
+	}
+}
+
+// help leads in place of a goroutine of the lane. A caller makes no connection, because
+// that may take long.
+func (l *lane[I]) help() { l.lead(false) }
+
+// lead makes one exchange with what waits, frees the lane, and answers.
+func (l *lane[I]) lead(mayDial bool) {
+	b := l.take()
+	sent := l.exchange(b, mayDial)
+	l.free(b, sent)
+	if !sent {
+		return
+	}
+	defer l.giveBack(b) // also if code that is called with an answer ends the goroutine
+	each(len(b.stale)+len(b.calls), func(i int) {
+		if i < len(b.stale) {
+			b.stale[i].refuse(fmt.Errorf("%w: waited for %v behind calls without an answer", lockagent.ErrStoreUnavailable, l.lanes.servers.config.Call/2))
+		} else {
+			i -= len(b.stale)
+			l.conclude(b.calls[i], b.replies[i], b.began)
+		}
+	})
+}
+
+// take makes a batch of what waits.
+func (l *lane[I]) take() *batch[I] {
+	l.mu.Lock()
+	b := new(batch[I])
+	if last := len(l.spare) - 1; last >= 0 {
+		b, l.spare = l.spare[last], l.spare[:last]
+	}
+	b.began = time.Now()
+	oldest := b.began.Add(-l.lanes.servers.config.Call / 2) // the exchange has the other half
+	made := b.began
+	n := min(len(l.queue), maxBatch)
+	for _, e := range l.queue[:n] {
+		switch {
+		case e.made.Before(oldest):
+			b.stale = append(b.stale, e)
+			continue
+		case e.call != nil:
+			b.calls = append(b.calls, e.call)
+		default:
+			b.items = append(b.items, e.item)
+		}
+		if e.made.Before(made) {
+			made = e.made
+		}
+	}
+	rest := copy(l.queue, l.queue[n:])
+	clear(l.queue[rest:])
+	l.queue = l.queue[:rest]
+	l.mu.Unlock()
+	if len(b.items) > 0 {
+		for _, c := range l.pack(b.items) {
+			c.made, c.asking, c.tries = made, false, 0
+			b.calls = append(b.calls, c)
+		}
+	}
+	return b
+}
+
+// free lets somebody else lead. What was not sent waits once more, before all others; if
+// the lane was closed meanwhile, elsewhere.
+func (l *lane[I]) free(b *batch[I], sent bool) {
+	var again []entry[I]
+	if !sent {
+		again = append(again, b.stale...)
+		for _, c := range b.calls {
+			again = append(again, entryOf[I](c))
+		}
+	}
+	l.mu.Lock()
+	l.led = false
+	l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].NonRedisError() == nil && time.Since(b.began) < quick
+	if !l.closed {
+		if !sent {
+			l.queue, again = append(again, l.queue...), nil
+		}
+		if len(l.queue) > 0 {
+			l.appoint()
+		}
+	}
+	l.mu.Unlock()
+	each(len(again), func(i int) { l.lanes.add(l.lanes.servers.life, again[i]) })
+}
+
+// giveBack keeps a batch for later. It lets go of what was answered, which may be all
+// that keeps much memory.
+func (l *lane[I]) giveBack(b *batch[I]) {
+	clear(b.stale)
+	clear(b.items)
+	clear(b.calls)
+	clear(b.commands)
+	b.single = [1]rueidis.RedisResult{}
+	*b = batch[I]{stale: b.stale[:0], items: b.items[:0], calls: b.calls[:0], commands: b.commands[:0]}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.spare) < 2 { // one is answered while the other is under way
+		l.spare = append(l.spare, b)
+	}
+}
+
+// exchange sends the calls of a batch in one go. It reports false if it may not dial and
+// has to. Then nothing was sent.
+func (l *lane[I]) exchange(b *batch[I], mayDial bool) (sent bool) {
+	if len(b.calls) == 0 {
+		return true
+	}
+	config := &l.lanes.servers.config
+	ctx := &timed{l.node.life, b.began.Add(config.Call / 2)}
+	for _, c := range b.calls {
+		if c.asking {
+			b.commands = append(b.commands, l.node.direct.B().Asking().Build())
+		}
+		b.commands = append(b.commands, c.byDigest(l.node.direct.B()))
+	}
+	b.do(ctx, l.node.direct)
+	if errors.Is(b.replies[0].Error(), errUnsent) {
+		if !mayDial {
+			return false
+		}
+		b.do(ctx, l.node.direct) // with another connection
+	}
+	b.dropAsking()
+	b.repeatBySource(ctx, l.node.direct)
+	return true
+}
+
+// do makes the commands. They may not be used any more unless they failed.
+func (b *batch[I]) do(ctx context.Context, client rueidis.Client) {
+	if len(b.commands) > 1 {
+		b.replies = client.DoMulti(ctx, b.commands...)
+		return
+	}
+	b.single[0] = client.Do(ctx, b.commands[0])
+	b.replies = b.single[:]
+}
+
+// dropAsking leaves one reply to each call.
+func (b *batch[I]) dropAsking() {
+	if len(b.commands) == len(b.calls) {
+		return
+	}
+	from := 0
+	for to, c := range b.calls {
+		if c.asking {
+			from++
+		}
+		b.replies[to] = b.replies[from]
+		from++
+	}
+	b.replies = b.replies[:len(b.calls)]
+}
+
+// repeatBySource makes those calls once more whose script the server did not have, and
+// puts the new replies in place of the old. If one fails, so do the rest.
+func (b *batch[I]) repeatBySource(ctx context.Context, client rueidis.Client) {
+	for i, c := range b.calls {
+		if !missing(b.replies[i]) {
+			continue
+		}
+		if c.asking {
+			replies := client.DoMulti(ctx, client.B().Asking().Build(), c.bySource(client.B()))
+			b.replies[i] = replies[1]
+		} else {
+			b.replies[i] = client.Do(ctx, c.bySource(client.B()))
+		}
+		if b.replies[i].NonRedisError() != nil {
+			for rest := i + 1; rest < len(b.replies); rest++ {
+				b.replies[rest] = b.replies[i]
+			}
+			return
+		}
+	}
+}

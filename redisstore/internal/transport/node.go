@@ -1,0 +1,76 @@
+package transport
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Node is one server.
+type Node struct {
+	addr   string
+	life   context.Context // done when the node is given up
+	end    context.CancelFunc
+	dialer *dialer
+	client rueidis.Client // for questions and subscriptions
+	direct rueidis.Client // for the node's lane, which alone uses it
+}
+
+// newNode connects to nobody yet.
+func (s *Servers) newNode(addr string, option rueidis.ClientOption, changed func()) *Node {
+	n := &Node{addr: addr}
+	n.life, n.end = context.WithCancel(s.life)
+	n.dialer = newDialer(n.life, s.config.Network, s.config.Silence, changed)
+	option.InitAddress = []string{addr}
+	option.ForceSingleClient = true // also if it is none: then it is a client that dials when it is used
+	option.DialCtxFn = n.dialer.dial
+	n.client, _ = rueidis.NewClient(option)
+	option.DialCtxFn = n.dialer.dialDirect
+	option.AlwaysPipelining = false
+	option.Dialer.KeepAlive = -1 // the probes of the client would meet an exchange
+	n.direct, _ = rueidis.NewClient(option)
+	n.dialer.ready.Store(true)
+	return n
+}
+
+// close cuts all connections of the node, which serves nobody any more.
+func (n *Node) close() {
+	n.end()
+	n.client.Close()
+	n.direct.Close()
+}
+
+// Addr is the node's address: host:port, or the path of a socket.
+func (n *Node) Addr() string { return n.addr }
+
+// Client asks the node, on a connection that is not its lane's. It notices at once if
+// that is lost, also while nobody asks.
+func (n *Node) Client() rueidis.Client { return n.client }
+
+// options are those of the clients of all servers.
+func (c Config) options() rueidis.ClientOption {
+	option := rueidis.ClientOption{
+		Username:      c.User,
+		Password:      c.Password,
+		SelectDB:      c.Database,
+		ClientName:    c.ClientName,
+		ClientSetInfo: rueidis.DisableClientSetInfo, // not every user may
+		TLSConfig:     c.TLS,
+		// How long a server may take to greet. Making the connection comes on top.
+		ConnWriteTimeout: c.Silence,
+		// Whoever asked decides whether to ask again.
+		DisableRetry: true,
+		DisableCache: true,
+		// A connection that is lost while nobody calls is noticed at once.
+		AlwaysPipelining: true,
+		// One connection to a node is enough for questions.
+		PipelineMultiplex: -1,
+	}
+	option.Dialer.Timeout = c.Dial
+	option.Dialer.KeepAlive = keepAlive
+	return option
+}
+
+// keepAlive is after how much silence a connection is probed.
+const keepAlive = 10 * time.Second

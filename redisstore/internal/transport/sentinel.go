@@ -1,0 +1,223 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// sentinels are those that watch the master. Each is asked on a connection of its own, so
+// that none that hangs, lags or is gone keeps us from hearing another.
+type sentinels struct {
+	first chan struct{} // closed when the master is known
+
+	mu      sync.Mutex // guards what follows
+	known   map[string]bool
+	reports map[string]report // of those that answer
+	current report
+	tried   int   // how many of the configured ones were tried
+	failed  error // what the first of them failed with
+}
+
+// report is what one Sentinel says.
+type report struct {
+	master string
+	epoch  int64 // grows with each failover
+}
+
+// retryUp is the longest pause between two tries to reach a Sentinel.
+const retryUp = 5 * time.Second
+
+var errNoMaster = errors.New("no Sentinel tells the address of the master")
+
+// followSentinels finds the master, and has it followed.
+func (s *Servers) followSentinels(ctx context.Context) error {
+	w := &s.sentinels
+	w.first = make(chan struct{})
+	w.known = make(map[string]bool)
+	w.reports = make(map[string]report)
+	allFailed := make(chan struct{})
+	for _, addr := range s.config.Addrs {
+		w.known[addr] = true
+	}
+	for _, addr := range s.config.Addrs {
+		doubt := make(chan struct{}, 1)
+		s.doubts = append(s.doubts, doubt)
+		s.runs.Go(func() {
+			s.followSentinel(addr, doubt, func(err error) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if w.failed == nil {
+					w.failed = err
+				}
+				if w.tried++; w.tried == len(s.config.Addrs) {
+					close(allFailed)
+				}
+			})
+		})
+	}
+	select {
+	case <-w.first:
+		return nil
+	case <-allFailed:
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current.master != "" {
+		return nil
+	}
+	if w.failed == nil {
+		return context.Cause(ctx)
+	}
+	return w.failed
+}
+
+// discover follows a Sentinel that another one knows.
+func (s *Servers) discover(addr string) {
+	w := &s.sentinels
+	w.mu.Lock()
+	known := w.known[addr]
+	w.known[addr] = true
+	w.mu.Unlock()
+	if !known {
+		s.runs.Go(func() { s.followSentinel(addr, make(chan struct{}, 1), func(error) {}) })
+	}
+}
+
+// followSentinel asks one Sentinel for as long as the servers live. failed is called with
+// the outcome of the first try, if that fails.
+func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(error)) {
+	option := s.config.options()
+	option.Username, option.Password, option.SelectDB = s.config.SentinelUser, s.config.SentinelPassword, 0
+	node := s.newNode(addr, option, func() {})
+	defer node.close()
+	for pause := firstRetry; s.life.Err() == nil; {
+		answered, err := s.session(node, doubt)
+		s.forget(addr)
+		if failed != nil && !answered {
+			failed(err)
+		}
+		failed = nil
+		if pause = min(2*pause, retryUp); answered {
+			pause = firstRetry
+		}
+		select {
+		case <-s.life.Done():
+		case <-time.After(jitter(pause)):
+		}
+	}
+}
+
+// session asks a Sentinel again and again, until the connection is lost.
+func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err error) {
+	conn, _ := node.client.Dedicate() // closed rather than given back: it has a subscription
+	defer conn.Close()
+	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) {
+		if set, _, _ := strings.Cut(m.Message, " "); set == s.config.MasterSet {
+			signal(doubt)
+		}
+	}})
+	if err := conn.Do(s.life, conn.B().Subscribe().Channel("+switch-master").Build()).Error(); err != nil {
+		return false, err
+	}
+	for {
+		if err := s.askSentinel(node.addr, conn); err != nil {
+			return answered, err
+		}
+		answered = true
+		select {
+		case <-s.life.Done():
+			return true, nil
+		case err := <-lost:
+			return true, err
+		case <-doubt:
+		case <-time.After(topologyInterval):
+		}
+	}
+}
+
+// askSentinel asks who is the master, and who else watches it.
+func (s *Servers) askSentinel(addr string, conn rueidis.DedicatedClient) error {
+	ctx, cancel := context.WithTimeout(s.life, s.config.Silence)
+	defer cancel()
+	set := s.config.MasterSet
+	replies := conn.DoMulti(ctx,
+		conn.B().SentinelGetMasterAddrByName().Master(set).Build(),
+		conn.B().Arbitrary("SENTINEL", "MASTER", set).Build(),
+		conn.B().SentinelSentinels().Master(set).Build())
+	master, err := replies[0].AsStrSlice()
+	if err != nil {
+		return err
+	}
+	about, err := replies[1].AsMap()
+	if err != nil {
+		return err
+	}
+	if len(master) != 2 {
+		return errNoMaster
+	}
+	text := about["config-epoch"]
+	epoch, err := text.AsInt64()
+	if err != nil {
+		return err
+	}
+	s.heard(addr, report{net.JoinHostPort(master[0], master[1]), epoch})
+	others, _ := replies[2].ToArray() // those that are configured will do
+	for _, other := range others {
+		if about, err := other.AsStrMap(); err == nil && about["ip"] != "" {
+			s.discover(net.JoinHostPort(about["ip"], about["port"]))
+		}
+	}
+	return nil
+}
+
+// heard takes a report, and switches to another master if that is one of the newest.
+func (s *Servers) heard(from string, r report) {
+	w := &s.sentinels
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reports[from] = r
+	next := w.choose()
+	if next == w.current {
+		return
+	}
+	first := w.current.master == ""
+	switched := next.master != w.current.master
+	w.current = next
+	if switched {
+		s.serve(s.nodeAt(next.master))
+	}
+	if first {
+		close(w.first)
+	}
+}
+
+// forget drops the report of a Sentinel that does not answer.
+func (s *Servers) forget(addr string) {
+	w := &s.sentinels
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.reports, addr)
+}
+
+// choose returns the report with the greatest epoch, and the present one if that is as
+// good. A Sentinel that lags behind what we know is not believed, unless all say the same:
+// then they were set up anew. It expects mu to be held.
+func (w *sentinels) choose() report {
+	var best report
+	for _, r := range w.reports {
+		if best.master == "" || r.epoch > best.epoch || r == w.current && r.epoch == best.epoch {
+			best = r
+		}
+	}
+	if best.epoch < w.current.epoch && len(w.reports) < len(w.known) {
+		return w.current
+	}
+	return best
+}
