@@ -155,8 +155,8 @@ func (h *handle) StatusAsync(ctx context.Context) <-chan Result[Status] {
 }
 
 // Break frees the lock, whoever holds it: for operators. A holder of this agent is told
-// first, by [LostBroken]; a holder elsewhere finds out when it next renews its lease, and
-// may act until then. It returns whether anybody held the lock. If ctx ends first it
+// first, by [LostBroken]. A holder elsewhere is told by a message; if that is lost, it finds
+// out when it next renews its lease, and may act until then. It returns whether anybody held the lock. If ctx ends first it
 // returns the cause of ctx, and the lock is broken all the same.
 func (h *handle) Break(ctx context.Context) (held bool, err error) {
 	return answer(ctx, h.BreakAsync(ctx))
