@@ -143,7 +143,7 @@ func TestASubscriptionThatIsRefusedForNow(t *testing.T) {
 	isDown := func() bool { return strings.Contains(node.Do("CLUSTER", "INFO").(string), "cluster_state:fail") }
 	eventually(t, "the Cluster to be down", isDown)
 	wake := make(chan struct{}, 100)
-	defer store.Subscribe("orders", func(*lockagent.Pass) { wake <- struct{}{} })()
+	defer store.Subscribe("orders", func() { wake <- struct{}{} })()
 	eventually(t, "an attempt to subscribe", func() bool { return strings.Contains(node.Info("errorstats", "errorstat_CLUSTERDOWN"), "count=") })
 	select {
 	case <-wake:

@@ -17,7 +17,7 @@ import (
 func TestContract(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	testContract(t, redisstore.Config{}, server.URL(), []*redistest.Server{server}, func(string) *redistest.Server { return server }, true)
+	testContract(t, redisstore.Config{}, server.URL(), servers{nodes: []*redistest.Server{server}})
 }
 
 func TestContractInACluster(t *testing.T) {
@@ -26,14 +26,62 @@ func TestContractInACluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := redistest.StartCluster(t, 3)
-			testContract(t, redisstore.Config{Sharded: sharded}, cluster.URL(), cluster.Nodes, cluster.NodeOf, false)
+			testContract(t, redisstore.Config{Sharded: sharded}, cluster.URL(), servers{
+				nodes: cluster.Nodes, cluster: cluster, classic: sharded == redisstore.ShardedOff,
+			})
 		})
 	}
 }
 
-func testContract(t *testing.T, config redisstore.Config, url string, nodes []*redistest.Server, nodeOf func(key string) *redistest.Server, queues bool) {
+func TestContractWithSentinels(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t)
+	testContract(t, redisstore.Config{}, sentinel.URL(), servers{nodes: []*redistest.Server{sentinel.A}})
+}
+
+// servers are what is behind a URL.
+type servers struct {
+	nodes   []*redistest.Server
+	cluster *redistest.Cluster // nil if they are none
+	classic bool               // in a Cluster, messages reach all nodes
+}
+
+func (s servers) of(name lockagent.Name) *redistest.Server {
+	if s.cluster == nil {
+		return s.nodes[0]
+	}
+	return s.cluster.NodeOf(string(name))
+}
+
+// outsider waits for a lock as a Redisson client does.
+func (s servers) outsider(t testing.TB, name lockagent.Name, wake func()) {
+	conn := s.of(name).Dial()
+	command, channel := "SUBSCRIBE", "redisson_lock__channel:{"+string(name)+"}"
+	if s.cluster != nil && !s.classic {
+		command = "SSUBSCRIBE"
+	}
+	if _, err := conn.Do(command, channel); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			if _, err := conn.Receive(); err != nil {
+				return
+			}
+			wake()
+		}
+	}()
+	t.Cleanup(func() {
+		conn.Close()
+		<-ended
+	})
+}
+
+func testContract(t *testing.T, config redisstore.Config, url string, s servers) {
 	empty := func(testing.TB) {
-		for _, node := range nodes {
+		for _, node := range s.nodes {
 			node.Do("FLUSHALL")
 		}
 	}
@@ -43,7 +91,7 @@ func testContract(t *testing.T, config redisstore.Config, url string, nodes []*r
 			Store: openConfig(t, config, url),
 			Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, url) },
 			PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
-				node := nodeOf(string(name))
+				node := s.of(name)
 				node.Do("DEL", string(name))
 				node.Do("HSET", string(name), holder, strconv.Itoa(count))
 				if lease > 0 {
@@ -51,10 +99,14 @@ func testContract(t *testing.T, config redisstore.Config, url string, nodes []*r
 				}
 			},
 			PlantValue: func(_ testing.TB, name lockagent.Name) {
-				nodeOf(string(name)).Do("SET", string(name), "something else")
+				s.of(name).Do("SET", string(name), "something else")
 			},
-			Reset:   empty,
-			NoQueue: !queues,
+			PlantForeignHash: func(_ testing.TB, name lockagent.Name) {
+				s.of(name).Do("HSET", string(name), "color", "blue", "size", "12")
+			},
+			PlantOutsider: s.outsider,
+			Reset:         empty,
+			NoQueue:       s.classic,
 		}
 	})
 }

@@ -312,7 +312,7 @@ func TestConnectionsThatAreCutAllTheTime(t *testing.T) {
 	for i := range 8 {
 		store, agent := stores[i%2], lockagent.NewAgentID()
 		all.Go(func() {
-			sub := store.Subscribe("orders", func(*lockagent.Pass) {})
+			sub := store.Subscribe("orders", func() {})
 			defer sub()
 			for number := uint64(1); ; number++ {
 				select {

@@ -55,11 +55,12 @@ func newIncarnations(watched bool) *incarnations {
 	}
 }
 
-// known returns the number of changes there have been.
-func (i *incarnations) known() (epoch uint64) {
+// known returns the present incarnation, which may be empty, and the number of changes
+// there have been.
+func (i *incarnations) known() (name string, epoch uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.epoch
+	return i.current, i.epoch
 }
 
 // observe takes the name of the incarnation out of a reply. epoch is what known

@@ -41,7 +41,7 @@ func TestReasonsOfResets(t *testing.T) {
 func TestRepliesOfThePastAreNoReset(t *testing.T) {
 	i := newIncarnations(false)
 	i.observe("1.a", 10, 0)
-	late := i.known()
+	_, late := i.known()
 	i.observe("2.a", 30, late)
 	i.observe("1.a", 20, late)
 	i.observe("2.a", 40, late)
@@ -49,7 +49,7 @@ func TestRepliesOfThePastAreNoReset(t *testing.T) {
 		t.Errorf("%d resets, want one: %+v", len(i.untold), i.untold)
 	}
 	// But what was asked for later may well be the old one again.
-	now := i.known()
+	_, now := i.known()
 	i.observe("1.a", 50, now)
 	if len(i.untold) != 2 || i.untold[1].From != "2.a" || i.untold[1].After != 40 {
 		t.Errorf("resets %+v, want another one back", i.untold)
@@ -138,8 +138,9 @@ func TestWhatIsSeenInDoubt(t *testing.T) {
 			<-i.doubt
 			i.assured()
 		}
-		i.observe("1.a", 50, i.known())
-		i.observe("1.b", 60, i.known())
+		_, now := i.known()
+		i.observe("1.a", 50, now)
+		i.observe("1.b", 60, now)
 		if r := i.untold[0]; r.After != want || r.Before != 60 {
 			t.Errorf("assured %t: the reset was between %d and %d, want %d and 60", assured, r.After, r.Before, want)
 		}

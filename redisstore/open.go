@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
@@ -56,7 +57,7 @@ func (c Config) Open(ctx context.Context, url string) (*Store, error) {
 }
 
 func (c Config) connect(ctx context.Context, a address) (*Store, error) {
-	s := &Store{bound: c.CallTimeout, incarnations: newIncarnations(a.masterSet != ""), id: string(lockagent.NewAgentID())}
+	s := &Store{bound: c.CallTimeout, incarnations: newIncarnations(a.masterSet != "")}
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error
 	if s.servers, err = transport.Connect(ctx, c.transport(a, s.incarnations.suspect)); err != nil {
@@ -81,23 +82,27 @@ func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 // fit sets the store up for what is there, unless it is unfit.
 func (s *Store) fit(c Config, a address) error {
 	found := s.servers.Greeting()
-	s.cluster = s.servers.Cluster()
 	switch {
 	case found.Mode == "sentinel":
 		return badURL("there is a Sentinel; write what it calls the master, redis://%s?master_set=mymaster", a.hosts[0])
 	case !atLeast(found.Version, oldestMajor, oldestMinor):
 		return fmt.Errorf("%w: the server is version %s; %d.%d or newer is needed", lockagent.ErrStoreUnavailable, found.Version, oldestMajor, oldestMinor)
-	case len(a.hosts) > 1 && a.masterSet == "" && !s.cluster:
+	case len(a.hosts) > 1 && a.masterSet == "" && !s.servers.Cluster():
 		return badURL("several addresses are for the nodes of a Cluster, and there is none; write one address, or those of Sentinels and ?master_set=mymaster")
 	}
-	s.queues = !s.cluster && a.masterSet == ""
-	shards := atLeast(found.Version, 7, 0)
-	if s.cluster && c.Sharded == ShardedOn && !shards {
+	shards := s.servers.Cluster() && atLeast(found.Version, 7, 0)
+	if s.servers.Cluster() && c.Sharded == ShardedOn && !shards {
 		return &lockagent.OptionError{Option: "redisstore.Config.Sharded", Reason: fmt.Sprintf("the server is version %s, which has no sharded messages; use ShardedAuto", found.Version)}
 	}
-	s.publish = "PUBLISH"
-	if s.cluster && c.Sharded != ShardedOff && shards {
-		s.publish, s.sharded = "SPUBLISH", true
+	switch {
+	case shards && c.Sharded != ShardedOff:
+		s.room = script.Sharded
+	case s.servers.Slotted():
+		s.room = script.Classic
+	case s.servers.Watched():
+		s.room = script.Sentinel
+	default:
+		s.room = script.Single
 	}
 	return nil
 }
@@ -109,12 +114,12 @@ func (s *Store) tryOut(ctx context.Context) error {
 		return err
 	}
 	look := s.lookAtServer
-	if s.cluster {
+	if s.room.Cluster() {
 		look = (&nodes{servers: s.servers, bound: s.bound, incarnations: s.incarnations}).look
 	}
 	s.incarnations.settled()
 	if err := look(ctx); err != nil {
-		if !s.cluster {
+		if !s.room.Cluster() {
 			return err
 		}
 		s.incarnations.suspect() // those nodes that are down are looked at again
@@ -155,7 +160,7 @@ func (s *Store) rehearse(ctx context.Context) (err error) {
 	const tries = 10 // each with another slot
 	for range tries {
 		err = s.rehearseOnce(ctx, lockagent.Name(rand.Text()))
-		if !s.cluster || !errors.Is(err, lockagent.ErrStoreUnavailable) || ctx.Err() != nil {
+		if !s.room.Cluster() || !errors.Is(err, lockagent.ErrStoreUnavailable) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -163,16 +168,20 @@ func (s *Store) rehearse(ctx context.Context) (err error) {
 }
 
 func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
-	key, messages := new(text).rehearsalKey(name), channel(name)
-	channels := []string{messages}
-	if s.queues {
-		channels = append(channels, passChannel(s.id))
-	}
-	if _, err := s.await(&transport.Call{Script: rehearseScript, Keys: []string{key}, Args: append([]string{s.publish}, channels...)}); err != nil {
+	var c script.Call
+	s.room.Rehearse(&c, name)
+	if _, err := s.await(&c, s.slot(name)); err != nil {
 		return err
 	}
-	for _, channel := range channels {
-		topic := transport.Topic{Channel: channel, Sharded: s.sharded, Slot: s.slot(key)}
+	sharded := s.room == script.Sharded
+	topics := []transport.Topic{
+		{Channel: script.AgentChannel("rehearsal")},
+		{Channel: script.Channel(name), Sharded: sharded, Slot: s.slot(name)},
+	}
+	if s.room.Queues() {
+		topics = append(topics, transport.Topic{Channel: script.AgentsChannel(name), Sharded: sharded, Slot: s.slot(name)})
+	}
+	for _, topic := range topics {
 		if err := s.servers.TryTopic(ctx, topic); err != nil {
 			return err
 		}
@@ -182,18 +191,31 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 
 // lookAtServer asks the server for its incarnation.
 func (s *Store) lookAtServer(ctx context.Context) error {
-	epoch := s.incarnations.known()
-	m, err := s.await(&transport.Call{Script: incarnationScript, Keys: []string{incarnationKey}})
+	_, epoch := s.incarnations.known()
+	var c script.Call
+	s.room.Incarnation(&c)
+	text, err := s.await(&c, 0)
 	if err != nil {
 		return err
 	}
-	r := readReply(m)
-	name, at := r.text(), lockagent.StoreTime(r.number())
-	if r.err != nil {
-		return malformed(r.err)
+	name, at, err := script.ReadIncarnation(text)
+	if err != nil {
+		return err
 	}
+	s.clocks.note(0, at, 0)
 	s.incarnations.observe(name, at, epoch)
 	return s.watch(ctx)
+}
+
+// await sends a call and waits for the reply.
+func (s *Store) await(c *script.Call, slot uint16) (text string, err error) {
+	answered := make(chan struct{})
+	s.send(c, slot, func(reply string, failed error) {
+		text, err = reply, failed
+		close(answered)
+	})
+	<-answered
+	return text, err
 }
 
 // watch sees to it that there is a connection whose loss is noticed at once, also

@@ -130,7 +130,7 @@ func TestSubscribeBeforeTheServerIsBack(t *testing.T) {
 	store := open(t, server.URL())
 	server.Kill()
 	wake := make(chan struct{}, 1)
-	cancel := store.Subscribe("orders", func(*lockagent.Pass) {
+	cancel := store.Subscribe("orders", func() {
 		select {
 		case wake <- struct{}{}:
 		default:
@@ -166,11 +166,11 @@ func TestSubscriptionsThatWereCancelledDoNotComeBack(t *testing.T) {
 // A user may be permitted to subscribe to some channels only: that one is denied
 // must not trouble the others.
 func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
-	server := redistest.Start(t, redistest.WithUser("app", "pw", "~* +@all &redisson_lock__channel* &lockagent_pass*"))
+	server := redistest.Start(t, redistest.WithUser("app", "pw", "~* +@all &redisson_lock__channel* &lockagent_*"))
 	store := open(t, server.UserURL("app", "pw"))
-	server.Do("ACL", "SETUSER", "app", "resetchannels", "&lockagent_pass*", "&redisson_lock__channel:{mine}")
+	server.Do("ACL", "SETUSER", "app", "resetchannels", "&lockagent_*", "&redisson_lock__channel:{mine}")
 	wake := make(chan struct{}, 100)
-	cancel := store.Subscribe("theirs", func(*lockagent.Pass) { wake <- struct{}{} })
+	cancel := store.Subscribe("theirs", func() { wake <- struct{}{} })
 	sub := storetest.Subscribe(t, store, "mine")
 	wakes(t, sub, open(t, server.URL()), "mine")
 	select {
@@ -191,10 +191,10 @@ func TestWakeMayUseTheStore(t *testing.T) {
 	done := make(chan struct{})
 	first := make(chan struct{}, 1)
 	first <- struct{}{}
-	cancels = append(cancels, store.Subscribe("orders", func(*lockagent.Pass) {
+	cancels = append(cancels, store.Subscribe("orders", func() {
 		select {
 		case <-first:
-			cancel := store.Subscribe("orders", func(*lockagent.Pass) {})
+			cancel := store.Subscribe("orders", func() {})
 			cancel()
 			cancel() // again: nothing
 			close(done)

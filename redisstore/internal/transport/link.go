@@ -245,15 +245,19 @@ func (l *link) plan() (changes []change, joined []notice) {
 	}
 	clear(l.work)
 	l.work = l.work[:0]
-	slices.SortStableFunc(changes, func(a, b change) int { return early(b.topic) - early(a.topic) })
+	slices.SortStableFunc(changes, func(a, b change) int { return a.turn() - b.turn() })
 	return changes, joined
 }
 
-func early(t *topic) int {
-	if t.Early {
+// turn orders changes: an early topic comes before others, and goes after them.
+func (c change) turn() int {
+	switch {
+	case !c.topic.Early:
 		return 1
+	case c.subscribe:
+		return 0
 	}
-	return 0
+	return 2
 }
 
 // notice is what a listener is told: that a subscription stands.

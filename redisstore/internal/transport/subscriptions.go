@@ -13,8 +13,8 @@ type Topic struct {
 	// the node that serves Slot, which is that of the channel. Others reach every node.
 	Sharded bool
 	Slot    uint16
-	// Early topics are subscribed before others on the same connection: when another one
-	// stands there, so do they.
+	// Early topics are subscribed before others on the same connection, and unsubscribed
+	// after them: as long as another one stands there, so do they.
 	Early bool
 }
 

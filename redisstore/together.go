@@ -1,0 +1,252 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
+)
+
+// call is one call of the store, with a request Q and an answer A.
+type call[Q, A any] struct {
+	req  Q
+	slot uint16
+	done func(A, error)
+}
+
+// Refuse implements [transport.Item].
+func (c *call[Q, A]) Refuse(err error) {
+	var none A
+	c.done(none, err)
+}
+
+type (
+	acquireCall = call[lockagent.AcquireRequest, lockagent.AcquireReply]
+	releaseCall = call[script.ReleaseRequest, lockagent.ReleaseReply]
+)
+
+// packer has calls travel together, because the work of a server is in the commands and
+// not in the locks. One script acquires locks and one releases locks; where slots mean
+// something there is one for each slot. Each lane has a packer.
+type packer struct {
+	store *Store
+
+	calls     []*transport.Call // what pack returned last
+	acquiring []*acquireCall    // of the present batch
+	releasing []*releaseCall
+}
+
+// pack is a [transport.Packer].
+func (p *packer) pack(items []transport.Item) []*transport.Call {
+	for _, i := range items {
+		switch i := i.(type) {
+		case *acquireCall:
+			p.acquiring = append(p.acquiring, i)
+		case *releaseCall:
+			i.req.Subscribed = p.store.subscriptions.Counted(script.Channel(i.req.Name))
+			p.releasing = append(p.releasing, i)
+		}
+	}
+	clear(p.calls)
+	// Releases make room for acquires.
+	p.calls = p.store.locks.releases.join(p.calls[:0], p.releasing)
+	p.calls = p.store.locks.acquires.join(p.calls, p.acquiring)
+	clear(p.acquiring)
+	clear(p.releasing)
+	p.acquiring, p.releasing = p.acquiring[:0], p.releasing[:0]
+	return p.calls
+}
+
+// kind is how calls of one kind travel. It is safe for concurrent use.
+type kind[Q, A any] struct {
+	store *Store
+	// write writes the script for locks whose keys travel together, alone the one for a
+	// lock whose keys cannot.
+	write func(c *script.Call, requests []Q, past script.Past)
+	alone func(c *script.Call, request *Q, past script.Past)
+	read  func(reply string, past script.Past, outcomes []script.Outcome[A]) error
+	// time is when an answer was given, and the token with which a tenure began, or 0.
+	time func(*A) (lockagent.StoreTime, lockagent.Token)
+	// look sees the outcomes before anybody is answered. epoch is from when the script
+	// was written. It may be nil.
+	look func(epoch uint64, outcomes []script.Outcome[A])
+
+	spare sync.Pool // of *together
+}
+
+// join adds scripts that make all of the calls.
+func (k *kind[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*transport.Call {
+	bySlot := func(a, b *call[Q, A]) int { return int(a.slot) - int(b.slot) }
+	if !slices.IsSortedFunc(calls, bySlot) {
+		slices.SortStableFunc(calls, bySlot)
+	}
+	for len(calls) > 0 {
+		slot, n := calls[0].slot, 0
+		t := k.blank(slot)
+		for ; n < len(calls) && calls[n].slot == slot; n++ {
+			t.add(calls[n].req, calls[n].done)
+		}
+		into = append(into, t.written())
+		calls = calls[n:]
+	}
+	return into
+}
+
+// together are calls that one script makes.
+type together[Q, A any] struct {
+	transport.Call // what they travel as
+	kind           *kind[Q, A]
+	script         script.Call
+	requests       []Q
+	done           []func(A, error)
+
+	past     script.Past // what the script was written with
+	epoch    uint64      // of incarnations, just before
+	outcomes []script.Outcome[A]
+}
+
+// blank returns a script without calls.
+func (k *kind[Q, A]) blank(slot uint16) *together[Q, A] {
+	t, _ := k.spare.Get().(*together[Q, A])
+	if t == nil {
+		t = &together[Q, A]{kind: k}
+		t.Done, t.Alone = t.answer, t.apart
+	}
+	t.Slot = slot
+	return t
+}
+
+func (t *together[Q, A]) add(req Q, done func(A, error)) {
+	t.requests, t.done = append(t.requests, req), append(t.done, done)
+}
+
+// giveBack keeps a script that was answered, for another one.
+func (t *together[Q, A]) giveBack() {
+	clear(t.requests)
+	clear(t.done)
+	clear(t.outcomes)
+	t.requests, t.done = t.requests[:0], t.done[:0]
+	t.kind.spare.Put(t)
+}
+
+// written returns the call that has all of the keys.
+func (t *together[Q, A]) written() *transport.Call {
+	t.past, t.epoch = t.kind.store.past(t.Slot)
+	t.kind.write(&t.script, t.requests, t.past)
+	carry(&t.Call, &t.script)
+	return &t.Call
+}
+
+// single returns a script for one of the calls.
+func (t *together[Q, A]) single(i int) *together[Q, A] {
+	s := t.kind.blank(t.Slot)
+	s.add(t.requests[i], t.done[i])
+	return s
+}
+
+// apart returns the calls to make when the keys cannot travel together. t is not given
+// back, for the transport goes on with it.
+func (t *together[Q, A]) apart() []*transport.Call {
+	calls := make([]*transport.Call, len(t.requests))
+	for i := range calls {
+		s := t.single(i)
+		s.past, s.epoch = t.kind.store.past(s.Slot)
+		t.kind.alone(&s.script, &s.requests[0], s.past)
+		carry(&s.Call, &s.script)
+		calls[i] = &s.Call
+	}
+	return calls
+}
+
+// answer answers the calls.
+func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
+	defer t.giveBack()
+	n := len(t.requests)
+	if n > 1 && script.Several(refusal(err)) {
+		// What is wrong with one lock must not fail the others.
+		for i := range n {
+			t.kind.store.lanes.Send(t.single(i).written())
+		}
+		return
+	}
+	var text string
+	if text, err = understood(m, err); err == nil {
+		t.outcomes = append(t.outcomes[:0], make([]script.Outcome[A], n)...)
+		err = t.kind.read(text, t.past, t.outcomes)
+	}
+	if err == nil {
+		t.learn()
+	}
+	each(n, func(i int) {
+		if err != nil {
+			var none A
+			t.done[i](none, err)
+		} else {
+			t.done[i](t.outcomes[i].Reply, t.outcomes[i].Err)
+		}
+	})
+}
+
+// learn keeps what the store has to remember of the outcomes.
+func (t *together[Q, A]) learn() {
+	var past script.Past
+	for i := range t.outcomes {
+		past.Note(t.kind.time(&t.outcomes[i].Reply))
+	}
+	t.kind.store.clocks.note(t.Slot, past.Seen, past.Given)
+	if t.kind.look != nil {
+		t.kind.look(t.epoch, t.outcomes)
+	}
+}
+
+// carry has a script carried by a call.
+func carry(c *transport.Call, s *script.Call) {
+	c.Script, c.Keys, c.Args = (*transport.Script)(s.Script), s.Keys, s.Args
+}
+
+// refusal is the text with which a server refused a call, or nothing.
+func refusal(err error) string {
+	if answer := (*rueidis.RedisError)(nil); errors.As(err, &answer) {
+		return answer.Error()
+	}
+	return ""
+}
+
+// understood returns the text of a reply, or an error of the lockagent package.
+func understood(m rueidis.RedisMessage, err error) (string, error) {
+	if refused := script.Refused(refusal(err)); lockagent.Definite(refused) && !lockagent.Definite(err) {
+		return "", refused // the transport does not know what only scripts say
+	}
+	if err != nil {
+		return "", err
+	}
+	if m.IsInt64() {
+		n, err := m.AsInt64()
+		return strconv.FormatInt(n, 10), err
+	}
+	text, err := m.ToString()
+	if err != nil {
+		err = fmt.Errorf("%w: a reply that cannot be understood: %w", lockagent.ErrStoreUnavailable, err)
+	}
+	return text, err
+}
+
+// each answers all of n, one after the other, also if one of them ends the goroutine.
+func each(n int, answer func(i int)) {
+	i := 0
+	defer func() {
+		if rest := i + 1; rest < n {
+			each(n-rest, func(i int) { answer(rest + i) })
+		}
+	}()
+	for ; i < n; i++ {
+		answer(i)
+	}
+}
