@@ -200,6 +200,16 @@ var defects = []defect{
 			return reply, err
 		}
 	}},
+	{"forgets when it found a lock free", "Break/a break tells when", func(s *spoilt) {
+		breakLock := s.breakLock
+		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
+			reply, err := breakLock(name)
+			if !reply.Broken {
+				reply.At = 0
+			}
+			return reply, err
+		}
+	}},
 	{"counts no holds", "Inspect/of a held lock it tells the holder", func(s *spoilt) {
 		inspect := s.inspect
 		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
