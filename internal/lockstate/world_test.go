@@ -255,8 +255,8 @@ func (w *world) deadline(agent int, g *deed) Instant {
 }
 
 // check looks at what has to be true at any time: a hold inside its deadline lies
-// inside a lease that the store knows of and that ends no earlier, and nobody
-// sleeps through a wake-up.
+// inside a lease that the store knows of, that ends no earlier and is no longer than the
+// hold needs, and nobody sleeps through a wake-up.
 func (w *world) check() {
 	for i, a := range w.agents {
 		for k := range a.ledger.grants {
@@ -268,6 +268,8 @@ func (w *world) check() {
 				w.fail("%s trusts in tenure %d of agent %d until %v, but the store does not know of it", g.Owner, g.tenure, i+1, time.Duration(end))
 			case w.store.expiry < end:
 				w.fail("%s trusts in the lock until %v, but the store's lease ends at %v", g.Owner, time.Duration(end), time.Duration(w.store.expiry))
+			case !g.Session && w.store.expiry > w.now.add(max(a.s.lease(&g.Request), lockagent.PassLease)+rounding):
+				w.fail("%s holds the lock, and the store keeps it until %v for others", g.Owner, time.Duration(w.store.expiry))
 			}
 		}
 	}
