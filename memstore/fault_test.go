@@ -126,8 +126,15 @@ func TestNobodyNoticesAHang(t *testing.T) {
 		t.Errorf("Release = %+v; want the lock passed", reply)
 	}
 	two.hears()
+	one.breaks(orders)
+	if two.woken != 1 {
+		t.Errorf("woken %d times, while it hangs", two.woken)
+	}
 	resume()
 	two.hears(lockagent.MessagesMissed)
+	if two.woken != 2 {
+		t.Errorf("woken %d times, want once after it hung", two.woken)
+	}
 	two.acquire(orders, 1)
 }
 
@@ -145,7 +152,7 @@ func TestResetsDuringAFaultAreToldOnce(t *testing.T) {
 		t.Errorf("told %+v", told)
 	}
 	g.store.SetOutage(nil)
-	g.store.SetOutage(nil)
+	g.store.Hang()()
 	if len(told) != 1 || told[0].From != from || told[0].To != g.store.memory.clock.incarnation {
 		t.Errorf("told %+v", told)
 	}

@@ -9,40 +9,42 @@ import (
 )
 
 func TestMessagesOfAPass(t *testing.T) {
-	guests := newGuests(t, 5)
-	one, two, three, four, five := guests[0], guests[1], guests[2], guests[3], guests[4]
-	one.acquire(orders, 1)
-	for _, g := range guests[1:] {
-		g.queue(1)
-		g.queue(1)
-	}
-	for _, wanted := range one.hears(lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted) {
-		if wanted != (lockagent.Message{Kind: lockagent.MessageWanted, Name: orders, Tenure: one.tenure(1)}) {
-			t.Errorf("told %+v", wanted)
+	synctest.Test(t, func(t *testing.T) {
+		guests := newGuests(t, 5)
+		one, two, three, four, five := guests[0], guests[1], guests[2], guests[3], guests[4]
+		one.acquire(orders, 1)
+		for _, g := range guests[1:] {
+			g.queue(1)
+			g.queue(1)
 		}
-	}
-	released := one.release(orders, 1)
-	passed := two.hears(lockagent.MessagePassed)[0]
-	want := lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: orders, Tenure: two.tenure(1), Token: lockagent.Token(released.At), At: released.At,
-		Clock: one.store.memory.clock.name, Incarnation: one.store.memory.clock.incarnation,
-	}
-	if passed != want || !released.Passed || released.Others != 0 {
-		t.Errorf("Release = %+v, told %+v; want %+v", released, passed, want)
-	}
-	for _, g := range []*guest{three, four} {
-		standby := g.hears(lockagent.MessageStandby)[0]
-		if standby != (lockagent.Message{Kind: lockagent.MessageStandby, Name: orders, Tenure: g.tenure(1), Remaining: lockagent.PassLease}) {
-			t.Errorf("told %+v", standby)
+		for _, wanted := range one.hears(lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted) {
+			if wanted != (lockagent.Message{Kind: lockagent.MessageWanted, Name: orders, Tenure: one.tenure(1)}) {
+				t.Errorf("told %+v", wanted)
+			}
 		}
-	}
-	five.hears()
-	if !four.breaks(orders) {
-		t.Error("not broken")
-	}
-	if broken := two.hears(lockagent.MessageBroken)[0]; broken.Tenure != two.tenure(1) || broken.Name != orders || broken.At < passed.At {
-		t.Errorf("told %+v", broken)
-	}
+		released := one.release(orders, 1)
+		passed := two.hears(lockagent.MessagePassed)[0]
+		want := lockagent.Message{
+			Kind: lockagent.MessagePassed, Name: orders, Tenure: two.tenure(1), Token: lockagent.Token(released.At), At: released.At,
+			Clock: one.store.memory.clock.name, Incarnation: one.store.memory.clock.incarnation,
+		}
+		if passed != want || !released.Passed || released.Others != 0 {
+			t.Errorf("Release = %+v, told %+v; want %+v", released, passed, want)
+		}
+		for _, g := range []*guest{three, four} {
+			standby := g.hears(lockagent.MessageStandby)[0]
+			if standby != (lockagent.Message{Kind: lockagent.MessageStandby, Name: orders, Tenure: g.tenure(1), Remaining: lockagent.PassLease}) {
+				t.Errorf("told %+v", standby)
+			}
+		}
+		five.hears()
+		if !four.breaks(orders) {
+			t.Error("not broken")
+		}
+		if broken := two.hears(lockagent.MessageBroken)[0]; broken.Tenure != two.tenure(1) || broken.Name != orders || broken.At < passed.At {
+			t.Errorf("told %+v", broken)
+		}
+	})
 }
 
 // An agent that waits for what it has itself is not told that it is wanted.

@@ -24,7 +24,7 @@ func TestNamesUsedOnceAreForgotten(t *testing.T) {
 		m := g.store.memory
 		for i := range 100_000 {
 			name := lockagent.Name(fmt.Sprintf("once/%d", i))
-			switch i % 5 {
+			switch i % 6 {
 			case 0: // held and released
 				g.acquire(name, 1)
 				g.release(name, 1)
@@ -37,6 +37,13 @@ func TestNamesUsedOnceAreForgotten(t *testing.T) {
 				g.breaks(name)
 			case 4: // looked at
 				g.release(name, 1)
+			case 5: // waited for by one that does not listen
+				g.acquire(name, 1)
+				dead := lockagent.Tenure{Agent: "dead", Number: 1}
+				if reply, err := g.ask(lockagent.AcquireRequest{Name: name, Tenure: dead, Lease: time.Minute, Queue: true}); err != nil || !reply.Queued {
+					t.Fatalf("Acquire = %+v, %v", reply, err)
+				}
+				g.breaks(name)
 			}
 			time.Sleep(time.Minute / 100)
 			remembers(t, m, 200)
@@ -80,8 +87,20 @@ func TestWhatMattersIsNotForgotten(t *testing.T) {
 		if m := g.store.memory; len(m.locks) != 3 || len(m.withdrawn) != 1 {
 			t.Errorf("%d locks and %d withdrawn tenures, want 3 and 1", len(m.locks), len(m.withdrawn))
 		}
-		if reply := g.release(orders, 1); !reply.Passed {
+		g.breaks(orders) // the place is there still
+		g.store.memory.tidy(time.Now())
+		g.acquire(orders, 2)
+		if reply := g.release(orders, 2); !reply.Passed {
 			t.Errorf("Release = %+v; want the lock passed", reply)
+		}
+		// So is the outsiders' turn.
+		g.queue(3)
+		defer g.store.PlantOutsider(orders, func() {})()
+		other.release(orders, 1)
+		g.release(orders, 3)
+		g.store.memory.tidy(time.Now())
+		if reply, err := g.ask(lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(4), Lease: time.Minute}); err != nil || reply.Granted {
+			t.Errorf("Acquire = %+v, %v; want the lock kept for outsiders", reply, err)
 		}
 		g.store.Reset()
 		remembers(t, g.store.memory, 0)

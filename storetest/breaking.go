@@ -3,6 +3,8 @@ package storetest
 import (
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent"
 )
 
 var breakClauses = []clause{
@@ -28,6 +30,29 @@ var breakClauses = []clause{
 			one.acquire(theLock, 1)
 			two.breaks(theLock, true)
 			two.breaks(theLock, false)
+		},
+	},
+	{
+		name: "a break tells when",
+		says: "At is when the store broke the lock, or found it free.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			breaks := func(broken bool) lockagent.StoreTime {
+				t.Helper()
+				reply, err := startBreak(t, two.store, theLock).await()
+				if err != nil || reply.Broken != broken {
+					t.Fatalf("Break = %+v, %v; want Broken %t", reply, err, broken)
+				}
+				return reply.At
+			}
+			found := breaks(false)
+			begun := one.acquire(theLock, 1).At
+			broken := breaks(true)
+			again := breaks(false)
+			next := one.acquire(theLock, 2).At
+			if found <= 0 || found > begun || begun > broken || broken > again || again > next {
+				t.Errorf("times go back: free at %d, acquired %d, broken %d, free %d, acquired %d", found, begun, broken, again, next)
+			}
 		},
 	},
 	{

@@ -73,9 +73,16 @@ var closeClauses = []clause{
 			cancelWake()
 			cancelReset()
 			one.messages.Cancel()
-			one.store.Subscribe(theLock, func() {})()
-			one.store.Listen(one.id, func(lockagent.Message) {})()
-			one.store.OnReset(func(lockagent.Reset) {})()
+			for _, cancel := range []func(){
+				one.store.Subscribe(theLock, func() {}),
+				one.store.Listen(one.id, func(lockagent.Message) {}),
+				one.store.OnReset(func(lockagent.Reset) {}),
+			} {
+				if cancel == nil {
+					t.Fatal("nothing to cancel")
+				}
+				cancel()
+			}
 			two.acquire(theLock, 1)
 		},
 	},

@@ -9,11 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Compare runs random histories of calls against two stores and fails the test
-// with the shortest history it can find for which they disagree: about whether a
-// tenure is granted, queued, held or released, about who holds a lock or is passed it,
-// or about the kind of an error. Tokens and times may differ, but both must give
-// tokens that grow.
+// Compare runs random histories of calls against two stores that must agree: about whether
+// a tenure is granted, queued, held or released, about who holds a lock or is passed it, and
+// about the kind of an error. If they do not, the test fails with the shortest history that
+// shows it. Tokens and times may differ, but both must give tokens that grow.
 //
 // model and subject are two stores each, on the same data, for two agents. They
 // stay open, and need not be empty: every history has locks of its own, with

@@ -35,6 +35,62 @@ var defects = []defect{
 	{"obeys the context", "Acquire/a context that ended stops no call", func(s *spoilt) { s.obeysContext = true }},
 	{"answers twice", "Concurrency/done is called exactly once", func(s *spoilt) { s.answers.Store(2) }},
 	{"does not answer", "Acquire/a free lock is granted", func(s *spoilt) { s.answers.Store(0) }},
+	{"does not answer calls made by done", "Acquire/calls made by done are answered", func(s *spoilt) { s.deafInDone = true }},
+	{"does not answer calls made by wake", "Subscribe/calls made by wake are answered", func(s *spoilt) {
+		subscribe := s.subscribe
+		s.subscribe = func(name lockagent.Name, wake func()) func() {
+			return subscribe(name, func() { s.deafly(wake) })
+		}
+	}},
+	{"does not answer calls made by hear", "Listen/calls made by hear are answered", func(s *spoilt) {
+		listen := s.listen
+		s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
+			return listen(agent, func(message lockagent.Message) { s.deafly(func() { hear(message) }) })
+		}
+	}},
+	{"does not answer calls made in a reset", "Reset/calls made by a function that is told are answered", func(s *spoilt) {
+		onReset := s.onReset
+		s.onReset = func(f func(lockagent.Reset)) func() {
+			return onReset(func(reset lockagent.Reset) { s.deafly(func() { f(reset) }) })
+		}
+	}},
+	{"takes the tenures of an agent for one", "Tenure/the tenures of an agent exclude each other", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			if holder, ok := s.holder(req.Name); ok && holder.Agent == req.Tenure.Agent {
+				req.Tenure = holder
+			}
+			return acquire(req)
+		}
+	}},
+	{"grants a tenure one lock only", "Tenure/the numbers of one lock mean nothing for another", func(s *spoilt) {
+		acquire := s.acquire
+		var locks sync.Map // by tenure
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			if name, _ := locks.LoadOrStore(req.Tenure, req.Name); name != req.Name {
+				return lockagent.AcquireReply{Holder: req.Tenure.String()}, nil
+			}
+			return acquire(req)
+		}
+	}},
+	{"says that it released, and does not", "Release/a lock that is released is free", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+		if reply.Released {
+			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Tenure: req.Tenure, Lease: minute})
+		}
+	})},
+	{"brings back what it renewed", "Renew/a release may overtake a renewal", func(s *spoilt) {
+		renew := s.renew
+		var renewed sync.Map
+		s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
+			renewed.Store(req.Tenure, true)
+			return renew(req)
+		}
+		releasing(func(s *spoilt, req lockagent.ReleaseRequest, _ *lockagent.ReleaseReply) {
+			if _, ok := renewed.Load(req.Tenure); ok {
+				_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Tenure: req.Tenure, Lease: minute})
+			}
+		})(s)
+	}},
 	{"forgets what was withdrawn", "Tenure/a late call of a tenure that was withdrawn has no effect", ending(func(req *lockagent.ReleaseRequest) { req.Unanswered = false })},
 	{"forgets what is withdrawn when it is over", "Tenure/a late call of a tenure that has been over is refused", func(s *spoilt) {
 		acquire, release := s.acquire, s.release
@@ -192,11 +248,27 @@ var defects = []defect{
 	{"names its clock anew each time", "Token/clocks are named", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Clock = rand.Text()
 	})},
+	{"says that it broke a lock, and does not", "Break/a lock that is broken is free", func(s *spoilt) {
+		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
+			seen, err := s.inspect(name)
+			return lockagent.BreakReply{Broken: seen.Held, At: 1}, err
+		}
+	}},
 	{"says that it broke every lock", "Break/it tells whether the lock was held", func(s *spoilt) {
 		breakLock := s.breakLock
 		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
 			reply, err := breakLock(name)
 			reply.Broken = true
+			return reply, err
+		}
+	}},
+	{"forgets when it found a lock free", "Break/a break tells when", func(s *spoilt) {
+		breakLock := s.breakLock
+		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
+			reply, err := breakLock(name)
+			if !reply.Broken {
+				reply.At = 0
+			}
 			return reply, err
 		}
 	}},
@@ -248,6 +320,15 @@ var defects = []defect{
 			return release(req)
 		}
 	}},
+	{"breaks tenures only", "Foreign/the lock of another program can be broken", func(s *spoilt) {
+		breakLock := s.breakLock
+		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
+			if seen, err := s.inspect(name); err == nil && seen.Holder == stranger {
+				return lockagent.BreakReply{}, nil
+			}
+			return breakLock(name)
+		}
+	}},
 	{"gives every lease an end", "Foreign/a lease without end is told as negative", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Remaining = max(reply.Remaining, 0)
 	})},
@@ -295,6 +376,20 @@ var defects = []defect{
 	}},
 	{"goes on when it is closed", "Close/a closed store answers that it is closed", func(s *spoilt) {
 		s.close = func() error { return nil }
+	}},
+	{"returns nothing to cancel once it is closed", "Close/a closed store takes subscriptions and ends them", func(s *spoilt) {
+		subscribe, closeSound := s.subscribe, s.close
+		var closed atomic.Bool
+		s.close = func() error {
+			closed.Store(true)
+			return closeSound()
+		}
+		s.subscribe = func(name lockagent.Name, wake func()) func() {
+			if closed.Load() {
+				return nil
+			}
+			return subscribe(name, wake)
+		}
 	}},
 	{"frees a lock when it is closed", "Close/no lock is free because a store was closed", func(s *spoilt) {
 		closeSound := s.close

@@ -17,19 +17,22 @@
 //	}
 //
 // A store on a real server is tested by [Run], in real time. The cases wait for
-// replies, wake-ups and states, and never for a time to pass; what they wait for
-// has [Patience] to happen.
+// replies, wake-ups, messages and states. What they wait for has [Patience] to happen.
+//
+// What a store cannot do is left out of the [Harness]: most of its functions may be nil, and
+// NoQueue is for a store without a queue. The cases about that are skipped then.
 //
 // [Compare] runs random histories against two stores that must agree. The
-// blocking calls [Acquire], [Renew], [Release], [Break], [Inspect], [Subscribe]
+// blocking calls [Acquire], [Renew], [Release], [Break], [Inspect], [Subscribe], [Listen]
 // and [AwaitFree] are for any test that has to do with a store.
 //
 // # Guarantees
 //
 // Each case quotes the sentence of the contract that it proves, and prints it
 // when it fails. A case fails for stores that break that sentence, and not for
-// what the contract leaves open: spurious wake-ups, tokens that jump, a renewal
-// that is put off.
+// what the contract leaves open: spurious wake-ups, repeated messages, tokens that jump, a
+// renewal that is put off. Each case is known to find something: the package's own tests
+// plant defects in a sound store, one at a time, and expect the cases to fail.
 //
 // # Not guaranteed
 //

@@ -19,9 +19,9 @@ const (
 	// waited for nothing may depend on the lock being held still.
 	brief = 20 * time.Millisecond
 
-	// moment is what two readings of the store's clock may be apart for one instant: a
-	// store may start a lease and read its clock one after the other, and its clock may be
-	// a little behind the tokens that it gave out.
+	// moment is what two readings of the store's clock may be apart for one instant. A store
+	// may start a lease and read its clock one after the other. Its clock may be a little
+	// behind the tokens that it gave out.
 	moment = 500 * time.Microsecond
 )
 

@@ -230,6 +230,7 @@ var queueDefects = []defect{
 		reply.Outsiders++
 	})},
 	{"passes to one among outsiders that are none", "Outsiders/who has a place is no outsider", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Outsiders++ })},
+	{"does not tell when an agent is listened for", "Listen/an agent is told when it is listened for", without(lockagent.MessagesMissed)},
 	{"tells nobody of a break", "Listen/an agent is told that its tenure was broken", without(lockagent.MessageBroken)},
 	{"tells when a tenure was broken, wrongly", "Listen/an agent is told that its tenure was broken", telling(lockagent.MessageBroken, func(m *lockagent.Message) { m.At++ })},
 	{"tells only others of a break", "Listen/an agent that broke its own tenure is told too", func(s *spoilt) {

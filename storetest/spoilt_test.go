@@ -22,6 +22,8 @@ type spoilt struct {
 
 	answers      atomic.Int32 // how many times done is called
 	obeysContext bool
+	deafInDone   bool
+	deaf         atomic.Int32 // no call is answered meanwhile
 
 	ledger *ledger // of all stores of a harness
 }
@@ -92,9 +94,23 @@ func answerSpoilt[R any](s *spoilt, ctx context.Context, done func(R, error), re
 		var none R
 		reply, err = none, ctx.Err()
 	}
+	if s.deaf.Load() > 0 {
+		return
+	}
 	for range s.answers.Load() {
+		if s.deafInDone {
+			s.deafly(func() { done(reply, err) })
+			continue
+		}
 		done(reply, err)
 	}
+}
+
+// deafly answers no call while f runs, as if a mutex were held.
+func (s *spoilt) deafly(f func()) {
+	s.deaf.Add(1)
+	defer s.deaf.Add(-1)
+	f()
 }
 
 func (s *spoilt) Subscribe(name lockagent.Name, wake func()) func() {

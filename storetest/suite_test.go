@@ -81,10 +81,14 @@ func TestEveryDefectIsFound(t *testing.T) {
 	if err == nil {
 		t.Errorf("the suite passed for all defective stores")
 	}
+	failed := failedTests(string(output))
 	for _, d := range allDefects() {
-		if !strings.Contains(string(output), "--- FAIL: "+testName(t.Name(), d.name, d.found)+" ") {
+		if !failed[testName(t.Name(), d.name, d.found)] {
 			t.Errorf("a store that %s was not found out by %q", d.name, d.found)
 		}
+	}
+	for _, c := range findNothing(t, failed) {
+		t.Errorf("%q finds no defect", c)
 	}
 	if !strings.Contains(string(output), "the contract says: It is granted if the lock is free") {
 		t.Errorf("the suite does not print the contract when a case fails")
@@ -96,6 +100,41 @@ func TestEveryDefectIsFound(t *testing.T) {
 		}
 		t.Logf("the output of the child is in %s, if go test was told to keep it", dump)
 	}
+}
+
+// failedTests returns the names in what go test prints.
+func failedTests(output string) map[string]bool {
+	failed := make(map[string]bool)
+	for line := range strings.Lines(output) {
+		if _, name, found := strings.Cut(line, "--- FAIL: "); found {
+			failed[name[:strings.LastIndex(name, " ")]] = true
+		}
+	}
+	return failed
+}
+
+// findNothing returns the cases that failed for no defect, apart from those that most cases
+// fail for.
+func findNothing(t *testing.T, failed map[string]bool) []string {
+	var all []string
+	for _, chapter := range contract {
+		for _, c := range chapter.clauses {
+			all = append(all, chapter.title+"/"+c.name)
+		}
+	}
+	found := make(map[string]bool)
+	for _, d := range allDefects() {
+		var by []string
+		for _, c := range all {
+			if failed[testName(t.Name(), d.name, c)] {
+				by = append(by, c)
+			}
+		}
+		for _, c := range by {
+			found[c] = found[c] || len(by) < len(all)/2 || c == d.found
+		}
+	}
+	return slices.DeleteFunc(all, func(c string) bool { return found[c] })
 }
 
 // testName is the name of a subtest as package testing writes it.

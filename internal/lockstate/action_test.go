@@ -138,7 +138,7 @@ func (w *world) actions() (out []action) {
 	if w.left.steps > 0 {
 		add(doStep, 0, 0)
 	}
-	if w.left.ghosts > 0 && w.store.ghost != (tenureID{}) {
+	if w.left.ghosts > 0 && w.store.ghost.number != 0 {
 		add(doFailover, 0, 0)
 	}
 	if w.left.gone > 0 {
@@ -200,8 +200,8 @@ func (w *world) next() (Instant, bool) {
 			consider(at)
 		}
 	}
-	if !w.store.free(w.now) {
-		consider(w.store.expiry)
+	for i := range w.store.holders {
+		consider(w.store.holders[i].expiry)
 	}
 	for i := range w.calls {
 		if c := &w.calls[i]; c.kind == callAcquire && !c.zombie {
@@ -230,7 +230,7 @@ func (w *world) do(d action) {
 	switch d.kind {
 	case doAsk:
 		p := &w.people[a]
-		r := Request{Owner: p.owner, Session: p.session, Try: p.try, Lease: p.leases[w.asked[a]]}
+		r := Request{Owner: p.owner, Mode: p.mode, Session: p.session, Try: p.try, Lease: p.leases[w.asked[a]]}
 		w.asked[a]++
 		w.tell(p.agent, Acquire{Request: r})
 	case doCancel:
@@ -266,7 +266,7 @@ func (w *world) do(d action) {
 		failed.err = fmt.Errorf("lost: %w", lockagent.ErrStoreUnavailable)
 		// The store executes it later, a second time, or never.
 		*c = storeCall{
-			agent: c.agent, kind: c.kind, number: c.number, lease: c.lease, token: c.token, queue: c.queue, unanswered: c.unanswered, zombie: true,
+			agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, unanswered: c.unanswered, zombie: true,
 		}
 		w.missed = w.missed || c.kind == callDisown
 		w.tell(failed.agent, failed.reply())

@@ -41,7 +41,7 @@ func (s *State) apply(e *Event) {
 	case Attempted:
 		s.phase = asking
 		a := &s.attempt // all zero but for the calls before with the same number
-		a.number, a.sent, a.lease, a.upto = e.Tenure, e.Now, e.Lease, s.queue.last()
+		a.number, a.mode, a.sent, a.lease, a.upto = e.Tenure, e.Request.Mode, e.Now, e.Lease, s.queue.last()
 		a.woken, a.doubt, a.offer = false, false, nil
 	case FoundBusy:
 		s.phase = sleeping
@@ -68,8 +68,8 @@ func (s *State) apply(e *Event) {
 		s.renewal = renewal{}
 		s.failures = 0
 		s.tenure = tenure{
-			number: e.Tenure, began: e.Now, incarnation: e.Incarnation, outsiders: e.Outsiders > 0, first: e.Token,
-			doubt: s.attempt.doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
+			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
+			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: s.attempt.doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
 			early: s.scatter(e),
 		}
 		s.attempt = attempt{}
@@ -126,6 +126,8 @@ func (s *State) apply(e *Event) {
 	case Woke:
 		s.attempt.woken = s.phase == asking
 		s.retryAt = e.RetryAt
+	case Contested:
+		s.attempt.contested, s.tenure.contested = s.attempt.mode == Shared, s.tenure.mode == Shared
 	case Doubted:
 		if s.phase == asking {
 			s.attempt.doubt, s.attempt.woken = true, true

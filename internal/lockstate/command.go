@@ -14,11 +14,23 @@ type RequestID uint64
 // by the shell and never 0.
 type CallID uint64
 
+// Mode says who may hold the lock beside a grant.
+type Mode uint8
+
+// The modes.
+const (
+	// Exclusive: nobody else.
+	Exclusive Mode = iota
+	// Shared: others whose grants are Shared, here and in tenures of other agents.
+	Shared
+)
+
 // Request is one wish to hold the lock.
 type Request struct {
 	ID      RequestID // set on arrival
 	Arrived Instant   // set on arrival
 	Owner   lockagent.Owner
+	Mode    Mode
 	Lease   time.Duration // fixed, or 0 for a lease that is kept
 	Try     bool          // do not wait
 	Session bool          // Owner may hold the lock several times

@@ -16,15 +16,13 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		return s.release(c, m, out)
 	case Unclaimed:
 		if i := s.grants.find(c.ID); i >= 0 {
-			out = append(out, s.ended(i, len(s.grants)-1, lockagent.LostUnclaimed, m))
+			out = append(out, s.ended(i, s.grants, lockagent.LostUnclaimed, m))
 		}
 	case Break:
 		if len(s.grants) == 0 {
 			return append(out, Event{Kind: AskBreak, Call: c.Call})
 		}
-		out = s.endAll(lockagent.LostBroken, m, out)
-		out[len(out)-1].Call = c.Call // answered as a release is
-		return out
+		return s.answered(c.Call, s.endAll(lockagent.LostBroken, m, out))
 	case OwnerGone:
 		return s.ownerGone(c, m, out)
 	case Close:
@@ -40,10 +38,12 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case Standby:
 		return s.standby(c, m, out)
 	case Wanted:
-		return s.wanted(c, out)
+		return s.wanted(c, m, out)
 	case Broken:
 		return s.broken(c, m, out)
-	case Missed, StoreReset:
+	case Missed:
+		return s.doubted(m, s.contested(out)) // for all that we know
+	case StoreReset:
 		return s.doubted(m, out)
 	case AcquireReplied:
 		return s.acquireReplied(c, m, out)
@@ -62,9 +62,8 @@ func (s *State) acquire(c Acquire, m Moment, out []Event) []Event {
 	r := c.Request
 	r.ID, r.Arrived = RequestID(m.Fresh), m.Now
 	out = append(out, Event{Kind: Requested, Request: r})
-	again := r.Session && r.Owner == s.grants.owner()
-	atOnce := s.phase == free && s.queue.len() == 0 && m.Now >= s.notBefore
-	if !again && !atOnce && !r.Try && !s.closed {
+	atOnce := s.phase == free && m.Now >= s.notBefore || s.phase == held && s.mayGrant(&r, m)
+	if s.grants.again(&r) == nil && !(atOnce && s.queue.len() == 0) && !r.Try && !s.closed {
 		out = append(out, Event{Kind: Queued, Request: r, Waiters: s.queue.len() + 1})
 	}
 	return out
@@ -84,18 +83,29 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 	i := s.grants.find(c.ID)
 	if i < 0 {
 		err := lockagent.ErrNotHeld
-		if c.ID == 0 && len(s.grants) > 0 && s.grants.owner() != c.Owner {
+		if c.ID == 0 && len(s.grants) > 0 && s.grants.of(c.Owner) == 0 {
 			err = lockagent.ErrNotOwner
 		}
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: err})
 	}
-	left := len(s.grants) - 1
-	end := s.ended(i, left, 0, m)
-	if left > 0 {
-		return append(out, end, Event{Kind: Unlocked, Call: c.Call})
+	return s.answered(c.Call, append(out, s.ended(i, s.grants, 0, m)))
+}
+
+// answered adds the answer to a call that ended some of the grants, the last of which is
+// the last event. If there are no others, it is answered when the lock has been handed off
+// or the tenure returned.
+func (s *State) answered(call CallID, out []Event) []Event {
+	ended := 0
+	for i := range out {
+		if out[i].Kind == Ended {
+			ended++
+		}
 	}
-	end.Call = c.Call // answered when the hold has been handed off or the tenure returned
-	return append(out, end)
+	if ended == 0 || ended < len(s.grants) {
+		return append(out, Event{Kind: Unlocked, Call: call})
+	}
+	out[len(out)-1].Call = call
+	return out
 }
 
 func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
@@ -104,27 +114,27 @@ func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
 			out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrSessionClosed})
 		}
 	}
-	if len(s.grants) == 0 || s.grants.owner() != c.Owner {
-		return append(out, Event{Kind: Unlocked, Call: c.Call})
+	for i := len(s.grants) - 1; i >= 0; i-- {
+		if s.grants[i].request.Owner == c.Owner {
+			out = append(out, s.ended(i, s.grants[:i+1], lockagent.LostSessionClosed, m))
+		}
 	}
-	out = s.endAll(lockagent.LostSessionClosed, m, out)
-	out[len(out)-1].Call = c.Call
-	return out
+	return s.answered(c.Call, out)
 }
 
 // endAll ends every grant, the youngest first.
 func (s *State) endAll(why lockagent.LossReason, m Moment, out []Event) []Event {
 	for i := len(s.grants) - 1; i >= 0; i-- {
-		out = append(out, s.ended(i, i, why, m))
+		out = append(out, s.ended(i, s.grants[:i+1], why, m))
 	}
 	return out
 }
 
-// ended is the end of the i-th grant, after which left are left.
-func (s *State) ended(i, left int, why lockagent.LossReason, m Moment) Event {
+// ended is the end of the i-th grant, while those of among are held.
+func (s *State) ended(i int, among grants, why lockagent.LossReason, m Moment) Event {
 	g := &s.grants[i]
 	return Event{
 		Kind: Ended, Request: g.request, Reason: why, Token: g.token, Tenure: s.tenure.number,
-		Count: left, Since: g.since, Until: s.tenure.storeUpper(m.Now),
+		Count: among.of(g.request.Owner) - 1, Since: g.since, Until: s.tenure.storeUpper(m.Now),
 	}
 }

@@ -49,6 +49,18 @@
 // release passes the lock to it. If it is Asking when it hears of that, the pass is
 // Offered, and counts only if the answer does not grant the lock.
 //
+// # Modes
+//
+// A grant is exclusive or shared. A tenure is begun in the mode of the request at the head
+// of the queue, and keeps it. In a shared tenure all grants are shared, as may be other
+// tenures of the lock at the same time. In an exclusive one shared grants may follow an exclusive
+// one. Each grant has its owner and token; a session has one token for all its grants.
+//
+// Requests are granted in the order of their arrival, so readers that come after a local
+// writer wait behind it. Readers join a shared tenure at any time while nobody is known to wait
+// for that elsewhere. If another agent wants it, or outsiders may, they join until the
+// budget of the tenure is spent. Then it drains, and goes back.
+//
 // # Unanswered calls
 //
 // A call to the store may have taken effect although its answer was lost, or may yet.
@@ -82,12 +94,16 @@
 // schedules of six to ten actions after the set-up, and random walks beyond.
 // LOCKSTATE_STATES sets the bound.
 //
-//   - Two owners never hold the lock inside their deadlines at the same time.
+//   - Two owners never hold the lock inside their deadlines at the same time, unless
+//     both share it.
 //     A deadline is the instant before the confirmed store call was sent, plus
 //     the lease, minus a margin; the store counts the lease from a later instant.
 //     Of a lease that began by a pass, that instant is the one at which the last
 //     attempt was sent, plus what passed on the store's clock after its answer.
-//   - The tokens of successive grants grow.
+//   - The tokens of successive grants grow: that of an exclusive one is greater than
+//     all before, that of a shared one than those of all exclusive ones before.
+//   - A hold does not keep others out for longer than it has asked for, if its agent dies.
+//     It may do so for as long as any shared grant that was held beside it.
 //   - Nobody waits for a free lock that the agent was told of, nor for a ghost.
 //   - Every request is answered exactly once, and so is every call to release.
 //   - When everybody has gone, and the store answered before the lease had run

@@ -51,7 +51,7 @@ func (e *exploration) finish(w *world, end ending, path func() []action) {
 	switch {
 	case w.dropped || w.blank:
 	case !w.store.free(w.now):
-		e.report(path(), done, "everybody has gone, but the store has a holder")
+		e.report(path(), done, "everybody has gone, but the store has a tenure")
 	case len(w.store.queue) > 0:
 		e.report(path(), done, "everybody has gone, but somebody is in the store's queue")
 	}

@@ -22,8 +22,8 @@ const (
 	// Cancelled. The shell delivers it.
 	Answered
 	// Granted: the lock goes to the request, which leaves the queue. Request,
-	// Token, How, Count, Fixed, ClaimBy, Tenure and the fields of its
-	// confirmation. The shell delivers it.
+	// Token, How, Count (grants of the owner), Fixed, ClaimBy, Tenure and the fields of
+	// its confirmation. The shell delivers it.
 	Granted
 	// Reentered: as Granted, to an owner who holds the lock already.
 	Reentered
@@ -41,8 +41,8 @@ const (
 	// shell asks the store and answers.
 	AskBreak
 
-	// Attempted: the lock is asked of the store. Tenure, Lease, Token (the floor), Queue,
-	// Request (the one at the head). The shell calls the store.
+	// Attempted: the lock is asked of the store, in the mode of the request. Tenure, Lease,
+	// Token (the floor), Queue, Request (the one at the head). The shell calls the store.
 	Attempted
 	// FoundBusy: somebody else has the lock. RetryAt, Holder, Left, StoreTime, Clock, Queued
 	// (the lock may be passed to the tenure from now on).
@@ -59,7 +59,7 @@ const (
 	// Lease, Token (of the first hold), StoreTime, Incarnation, Outsiders, Unanswered (it
 	// may begin once more).
 	Began
-	// Forgot: nobody waits for the lock any more.
+	// Forgot: nobody waits for the tenure any more.
 	Forgot
 
 	// Renewing: the lease shall start anew. Tenure, Lease, Urgent. The shell calls the
@@ -97,6 +97,8 @@ const (
 
 	// Woke: something may be different now; RetryAt is when to look.
 	Woke
+	// Contested: another agent waits for what the tenure has.
+	Contested
 	// Doubted: the store shall be asked whether the tenure still is.
 	Doubted
 	// Quieted: nobody has waited for a while: no need for wake-ups.

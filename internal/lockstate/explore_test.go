@@ -31,19 +31,25 @@ var (
 	keptTwice = []time.Duration{0, 0}
 
 	// Two owners on one agent, one on the other.
-	three = []person{{"ann", 0, false, false, kept}, {"bob", 0, false, false, kept}, {"cid", 1, false, false, kept}}
+	three = []person{{"ann", 0, Exclusive, false, false, kept}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, kept}}
 	// The same, who come back once.
-	threeTwice = []person{{"ann", 0, false, false, keptTwice}, {"bob", 0, false, false, kept}, {"cid", 1, false, false, keptTwice}}
+	threeTwice = []person{{"ann", 0, Exclusive, false, false, keptTwice}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, keptTwice}}
 	// One who holds the lock twice, as a session.
-	session = []person{{"ann", 0, true, false, keptTwice}, {"bob", 0, false, false, kept}, {"cid", 1, false, false, kept}}
+	session = []person{{"ann", 0, Exclusive, true, false, keptTwice}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, kept}}
 	// Fixed leases: shorter than the watchdog's, and longer.
-	fixed = []person{{"ann", 0, false, false, []time.Duration{20 * tick}}, {"bob", 0, false, false, []time.Duration{60 * tick}}, {"cid", 1, false, false, kept}}
+	fixed = []person{{"ann", 0, Exclusive, false, false, []time.Duration{20 * tick}}, {"bob", 0, Exclusive, false, false, []time.Duration{60 * tick}}, {"cid", 1, Exclusive, false, false, kept}}
 	// A fixed lease inside a kept hold and a kept one inside a fixed hold.
-	mixed = []person{{"ann", 0, true, false, []time.Duration{0, 60 * tick}}, {"cid", 1, true, false, []time.Duration{20 * tick, 0}}}
+	mixed = []person{{"ann", 0, Exclusive, true, false, []time.Duration{0, 60 * tick}}, {"cid", 1, Exclusive, true, false, []time.Duration{20 * tick, 0}}}
 	// One on each of three agents.
-	spread = []person{{"ann", 0, false, false, []time.Duration{60 * tick}}, {"bob", 1, false, false, kept}, {"cid", 2, false, false, kept}}
+	spread = []person{{"ann", 0, Exclusive, false, false, []time.Duration{60 * tick}}, {"bob", 1, Exclusive, false, false, kept}, {"cid", 2, Exclusive, false, false, kept}}
+	// Readers and writers on two agents.
+	readers = []person{
+		{"ann", 0, Shared, false, false, keptTwice}, {"bob", 0, Shared, false, false, keptTwice}, {"cid", 1, Shared, false, false, kept}, {"dan", 1, Exclusive, false, false, kept},
+	}
+	// A session that reads while it writes, beside readers on both agents.
+	downgrade = []person{{"ann", 0, Shared, true, false, keptTwice}, {"ann", 0, Exclusive, true, false, kept}, {"bob", 0, Shared, false, false, kept}, {"cid", 1, Shared, false, true, keptTwice}}
 	// Some who would not wait.
-	tries = []person{{"ann", 0, false, false, kept}, {"bob", 0, false, true, keptTwice}, {"cid", 1, false, true, keptTwice}}
+	tries = []person{{"ann", 0, Exclusive, false, false, kept}, {"bob", 0, Exclusive, false, true, keptTwice}, {"cid", 1, Exclusive, false, true, keptTwice}}
 )
 
 var variants = []variant{
@@ -62,6 +68,13 @@ var variants = []variant{
 	{name: "crashed", people: three, left: chances{order: 3, lost: 1, crashes: 1}, ask: []int{0, 2}},
 	{name: "failover", people: threeTwice, left: chances{order: 3, lost: 1, ghosts: 1}, ask: []int{0, 2}},
 	{name: "clock set back", people: threeTwice, left: chances{order: 3, lost: 1, steps: 2}, ask: []int{0, 2}},
+	{name: "readers", people: readers, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}},
+	{name: "readers and a writer", people: readers, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 3}},
+	{name: "readers with fixed leases", people: []person{
+		{"ann", 0, Shared, false, false, []time.Duration{60 * tick}}, {"bob", 0, Shared, false, false, keptTwice}, {"cid", 1, Exclusive, false, false, kept},
+	}, left: chances{order: 3, lost: 1}, ask: []int{0, 1}},
+	{name: "downgrade", people: downgrade, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{1}},
+	{name: "readers of a bad day", people: readers, left: chances{order: 3, lost: 1, broken: 1, resets: 1, ghosts: 1}, ask: []int{0, 2, 3}},
 	{name: "standing by", people: spread, left: chances{order: 3, lost: 2}, ask: []int{0, 1, 2}},
 	{name: "beside outsiders", people: threeTwice, left: chances{order: 3, lost: 2}, ask: []int{0, 2}, bad: func(m *storeModel) { m.outsiders = 1 }},
 	{name: "passed on", people: threeTwice, left: chances{order: 4, lost: 3}, ask: []int{0, 2}},
@@ -132,7 +145,7 @@ func TestSmallWorldWithABadStore(t *testing.T) {
 		want   string
 	}{
 		{"that ends leases early", three, chances{}, func(m *storeModel) { m.early = 4 * tick }, "but the store's lease ends at"},
-		{"that forgets what was withdrawn", three, chances{lost: 1, cancels: 1}, func(m *storeModel) { m.forgetful = true }, "everybody has gone, but the store has a holder"},
+		{"that forgets what was withdrawn", three, chances{lost: 1, cancels: 1}, func(m *storeModel) { m.forgetful = true }, "everybody has gone, but the store has a tenure"},
 		{"that wakes nobody", three, chances{}, func(m *storeModel) { m.silent, m.plain = true, true }, "waits for a lock that is free"},
 		{"that passes a lock on for less than it says", three, chances{}, func(m *storeModel) { m.stingy = 3 * tick }, "but the store's lease ends at"},
 		{"that gives tokens out twice", three, chances{}, func(m *storeModel) { m.recycles = true }, "is granted after"},

@@ -54,7 +54,7 @@ func (k *keyer) token(t lockagent.Token) {
 
 // collect finds the numbers and tokens that are in use.
 func (k *keyer) collect(w *world) {
-	k.tokens = append(k.tokens[:0], w.last, w.store.guard, lockagent.Token(w.storeTime()))
+	k.tokens = append(k.tokens[:0], w.last.all, w.last.exclusive, w.store.guard, lockagent.Token(w.storeTime()))
 	for i, a := range w.agents {
 		k.numbers[i] = append(k.numbers[i][:0], 0, a.s.attempt.number, a.s.tenure.number)
 		k.tokens = append(k.tokens, a.s.tenure.next(), a.s.tenure.last, a.s.floor)
@@ -67,20 +67,20 @@ func (k *keyer) collect(w *world) {
 			k.tokens = append(k.tokens, o.Token)
 		}
 	}
-	for _, list := range [][]tenureID{w.store.queue, w.store.withdrawn, w.store.excused, {w.store.ghost}} {
+	for _, list := range [][]seat{w.store.holders, w.store.queue, {w.store.ghost}} {
 		for _, t := range list {
-			if t.number != 0 {
-				k.numbers[t.agent] = append(k.numbers[t.agent], t.number)
-			}
+			k.numbers[t.agent] = append(k.numbers[t.agent], t.number)
+		}
+	}
+	for _, list := range [][]tenureID{w.store.withdrawn, w.store.excused} {
+		for _, t := range list {
+			k.numbers[t.agent] = append(k.numbers[t.agent], t.number)
 		}
 	}
 	for i := range w.calls {
 		c := &w.calls[i]
 		k.numbers[c.agent] = append(k.numbers[c.agent], c.number)
 		k.tokens = append(k.tokens, c.acquire.Token, c.token)
-	}
-	if h := w.store.holder; h.number != 0 {
-		k.numbers[h.agent] = append(k.numbers[h.agent], h.number)
 	}
 	for i := range k.numbers {
 		slices.Sort(k.numbers[i])
@@ -101,7 +101,8 @@ func (k *keyer) key(w *world) uint64 {
 		k.int(int64(n))
 	}
 	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.store.told, w.store.turn)
-	k.token(w.last)
+	k.token(w.last.all)
+	k.token(w.last.exclusive)
 	k.token(w.store.guard)
 	k.token(lockagent.Token(w.storeTime()))
 	k.store(w)
@@ -129,12 +130,9 @@ func about(c Command) (number uint64, token lockagent.Token) {
 
 func (k *keyer) store(w *world) {
 	m, now := &w.store, w.now
-	if m.free(now) {
-		k.int(-1)
-	} else {
-		k.int(int64(m.holder.agent))
-		k.number(m.holder.agent, m.holder.number)
-		k.until(m.expiry, now)
+	k.int(int64(len(m.holders)))
+	for i := range m.holders {
+		k.seat(&m.holders[i], now)
 	}
 	for agent := range k.numbers { // sorted, as the lists are in the order of events
 		for _, n := range k.numbers[agent] {
@@ -143,15 +141,19 @@ func (k *keyer) store(w *world) {
 		}
 	}
 	k.int(int64(len(m.queue)))
-	for _, p := range m.queue {
-		k.int(int64(p.agent))
-		k.number(p.agent, p.number)
+	for i := range m.queue {
+		k.seat(&m.queue[i], now)
 	}
 	if w.left.ghosts > 0 {
-		k.int(int64(m.ghost.agent))
-		k.number(m.ghost.agent, m.ghost.number)
-		k.until(m.ghostExpiry, now)
+		k.seat(&m.ghost, now)
 	}
+}
+
+func (k *keyer) seat(s *seat, now Instant) {
+	k.int(int64(s.agent))
+	k.number(s.agent, s.number)
+	k.int(int64(s.mode))
+	k.until(s.expiry, now)
 }
 
 // clock is an instant on the store's clock that has passed.
@@ -198,7 +200,7 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 		}
 		k.buf = append(k.buf, r.Owner[0])
 		k.int(int64(r.Lease))
-		k.flags(r.Try, r.Session, r.queued, r.Arrived <= s.attempt.sent)
+		k.flags(r.Try, r.Session, r.Mode == Shared, r.queued, r.Arrived <= s.attempt.sent)
 		if r.ID <= s.attempt.upto {
 			upto++
 		}
@@ -206,7 +208,7 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 
 	t := &s.attempt
 	k.number(i, t.number)
-	k.flags(t.unanswered, t.queued, t.woken, t.doubt, t.offer != nil)
+	k.flags(t.unanswered, t.queued, t.woken, t.doubt, t.contested, t.mode == Shared, t.offer != nil)
 	if t.offer != nil {
 		k.pass(t.offer, t, w)
 	}
@@ -238,7 +240,7 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
-		k.flags(h.unanswered, h.doubt, h.outsiders, h.storeTime == w.storeTime())
+		k.flags(h.unanswered, h.doubt, h.outsiders, h.contested, h.mode == Shared, h.storeTime == w.storeTime())
 		k.int(int64(max(s.left(now), w.least())))
 		k.int(int64(h.holds))
 		k.since(h.began, now, s.cfg.HandOffTime)
@@ -251,7 +253,8 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 			k.buf = append(k.buf, g.request.Owner[0])
 			k.until(g.fixed, now)
 			k.until(g.claimBy, now)
-			k.flags(g.fixed != 0, g.claimBy != 0, a.ledger.grants[j].recalled)
+			k.token(g.token)
+			k.flags(g.fixed != 0, g.claimBy != 0, g.request.Mode == Shared, a.ledger.grants[j].recalled)
 		}
 		r := &s.renewal
 		k.flags(r.inFlight, r.stale, r.failures > 0)
@@ -283,6 +286,7 @@ func (k *keyer) calls(w *world) {
 		k.int(int64(c.kind))
 		k.number(c.agent, c.number)
 		k.int(int64(c.lease))
+		k.int(int64(c.mode))
 		k.flags(c.executed, c.zombie, c.err != nil, errors.Is(c.err, lockagent.ErrWithdrawn),
 			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0, c.release.Passed, c.queue, c.acquire.Queued,
 			c.acquire.Outsiders > 0, c.unanswered)

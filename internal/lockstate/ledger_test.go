@@ -34,6 +34,29 @@ func (l *ledger) clone() ledger {
 	return c
 }
 
+// of counts the grants of an owner.
+func (l *ledger) of(o lockagent.Owner) (n int) {
+	for i := range l.grants {
+		if l.grants[i].Owner == o {
+			n++
+		}
+	}
+	return n
+}
+
+// held is a grant of an owner under a token.
+func (l *ledger) held(o lockagent.Owner, t lockagent.Token, m Mode) bool {
+	return slices.ContainsFunc(l.grants, func(d deed) bool { return d.Owner == o && d.token == t && d.Mode <= m })
+}
+
+// beside reports whether a grant of a mode can stand beside all others.
+func (l *ledger) beside(m Mode) bool {
+	return !slices.ContainsFunc(l.grants, func(d deed) bool { return d.Mode == Exclusive || m == Exclusive })
+}
+
+// tokens are the greatest that were granted: of all, and of those that were exclusive.
+type tokens struct{ all, exclusive lockagent.Token }
+
 func (l *ledger) waiter(id RequestID) int {
 	return slices.IndexFunc(l.waiting, func(r Request) bool { return r.ID == id })
 }
@@ -42,10 +65,10 @@ func (l *ledger) grant(id RequestID) int {
 	return slices.IndexFunc(l.grants, func(d deed) bool { return d.ID == id })
 }
 
-// note takes an event into account, after it was applied to s. last is the
-// greatest token that was ever granted. It says what is wrong with the event, or
+// note takes an event into account, after it was applied to s. last are the
+// greatest tokens that were ever granted. It says what is wrong with the event, or
 // nothing.
-func (l *ledger) note(e *Event, s *State, last *lockagent.Token) string {
+func (l *ledger) note(e *Event, s *State, last *tokens) string {
 	id := e.Request.ID
 	switch e.Kind {
 	case Requested:
@@ -75,20 +98,25 @@ func (l *ledger) note(e *Event, s *State, last *lockagent.Token) string {
 			return "a request is granted after closing"
 		case e.Now >= s.Deadline() || e.Fixed != 0 && e.Now >= e.Fixed:
 			return "a request is granted past its deadline"
-		case e.Kind == Granted && len(l.grants) > 0:
+		case e.Kind == Granted && !l.beside(e.Request.Mode):
 			return "the lock is granted while it is held here"
-		case e.Kind == Granted && e.Token <= *last:
+		case e.Kind == Granted && e.Token <= last.exclusive, e.Kind == Granted && e.Request.Mode == Exclusive && e.Token <= last.all:
 			return fmt.Sprintf("token %d is granted after %d", e.Token, *last)
-		case e.Kind == Reentered && (len(l.grants) == 0 || l.grants[0].Owner != e.Request.Owner || l.grants[0].token != e.Token):
+		case e.Kind == Granted && slices.ContainsFunc(l.grants, func(d deed) bool { return d.token >= e.Token }):
+			return "two grants have one token"
+		case e.Kind == Reentered && !l.held(e.Request.Owner, e.Token, e.Request.Mode):
 			return "the lock is granted again to an owner or under a token that does not hold it"
 		case e.Kind == Reentered && !e.Request.Session:
 			return "the lock is granted again without a session"
-		case e.Count != len(l.grants)+1:
-			return fmt.Sprintf("the %dth grant is counted as the %dth", len(l.grants)+1, e.Count)
+		case e.Count != l.of(e.Request.Owner)+1:
+			return fmt.Sprintf("the %dth grant is counted as the %dth", l.of(e.Request.Owner)+1, e.Count)
 		case (e.Fixed != 0) != (e.Request.Lease != 0):
 			return "a fixed lease is kept, or a kept one fixed"
 		}
-		*last = max(*last, e.Token)
+		last.all = max(last.all, e.Token)
+		if e.Request.Mode == Exclusive {
+			last.exclusive = last.all
+		}
 		l.waiting = slices.Delete(l.waiting, i, i+1)
 		l.grants = append(l.grants, deed{Request: e.Request, token: e.Token, tenure: e.Tenure, fixed: e.Fixed, claimBy: e.ClaimBy})
 	case Recalled:
@@ -102,8 +130,8 @@ func (l *ledger) note(e *Event, s *State, last *lockagent.Token) string {
 		switch {
 		case i < 0:
 			return "a grant ends that is over"
-		case e.Count != len(l.grants)-1:
-			return fmt.Sprintf("%d grants are left, but %d are told", len(l.grants)-1, e.Count)
+		case e.Count != l.of(e.Request.Owner)-1:
+			return fmt.Sprintf("%d grants are left, but %d are told", l.of(e.Request.Owner)-1, e.Count)
 		case e.Token != l.grants[i].token || e.Tenure != l.grants[i].tenure:
 			return "a grant ends under another token or tenure"
 		}

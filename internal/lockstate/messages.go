@@ -73,12 +73,28 @@ func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	return out
 }
 
-// wanted ends a tenure that nobody here has, which a failover may have brought back.
-func (s *State) wanted(c Wanted, out []Event) []Event {
-	if !s.has(c.Tenure) {
+// wanted ends a tenure that nobody here has, which a failover may have brought back. One
+// that this agent has is shared with no more readers from now on; one that it waits for
+// was passed the lock, and the message was lost.
+func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
+	switch {
+	case !s.has(c.Tenure):
 		return append(out, s.disowning(c.Tenure))
+	case s.phase == releasing:
+		return out
+	case s.phase == sleeping:
+		out = append(out, Event{Kind: Woke, RetryAt: m.Now})
 	}
-	// A tenure that this agent has is returned soon enough without being wanted.
+	return s.contested(out)
+}
+
+// contested keeps more readers from sharing the tenure. One that is exclusive is handed
+// off for a short time only, whoever wants it.
+func (s *State) contested(out []Event) []Event {
+	a, t := &s.attempt, &s.tenure
+	if a.mode == Shared && !a.contested || t.mode == Shared && !t.contested {
+		out = append(out, Event{Kind: Contested})
+	}
 	return out
 }
 

@@ -568,7 +568,6 @@ func TestTenureThatNobodyHas(t *testing.T) {
 		r.acquire("ann")
 		wanted()
 		r.queued(time.Minute)
-		wanted()
 		r.passed(r.now)
 		wanted()
 		r.release("ann")
@@ -577,6 +576,14 @@ func TestTenureThatNobodyHas(t *testing.T) {
 		r.skip()
 		r.step(Wanted{Tenure: r.asked}) // it is late
 		r.want("Disowning 1")
+	})
+	t.Run("is not one that waits, which was passed the lock without hearing of it", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.queued(time.Minute)
+		r.skip()
+		r.step(Wanted{Tenure: r.asked})
+		r.want("Woke", "Attempted 30s")
 	})
 	t.Run("is not one of another program", func(t *testing.T) {
 		for _, holder := range []string{"", "other:77", "this:", "this:077", "this", "f3a1:77:write"} {

@@ -78,12 +78,12 @@ func (q *queue) search(match func(*Request) bool) *waiter {
 	return nil
 }
 
-// ofSession is the oldest request of the owner's session, or nil.
-func (q *queue) ofSession(o lockagent.Owner) *waiter {
+// ofSession is the oldest request of the owner's session that match accepts, or nil.
+func (q *queue) ofSession(o lockagent.Owner, match func(*Request) bool) *waiter {
 	if q.sessions[o] == 0 {
 		return nil
 	}
-	return q.search(func(r *Request) bool { return r.Session && r.Owner == o })
+	return q.search(func(r *Request) bool { return r.Session && r.Owner == o && match(r) })
 }
 
 // firstTry is the oldest request that will not wait, or nil.

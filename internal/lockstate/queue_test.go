@@ -31,7 +31,7 @@ func fill(n int) *queue {
 
 func TestEmptyQueue(t *testing.T) {
 	var q queue
-	if q.len() != 0 || q.head() != nil || q.last() != 0 || q.find(1) != nil || q.firstTry() != nil || q.ofSession("") != nil {
+	if q.len() != 0 || q.head() != nil || q.last() != 0 || q.find(1) != nil || q.firstTry() != nil || q.ofSession("", anyRequest) != nil {
 		t.Errorf("an empty queue has %d, head %v, last %v", q.len(), q.head(), q.last())
 	}
 	q.remove(1) // means nothing
@@ -119,7 +119,7 @@ func TestQueueIsASortedListOfRequests(t *testing.T) {
 				if got, want := id(q.firstTry()), first(func(r Request) bool { return r.Try }); got != want {
 					t.Fatalf("first try %d, want %d", got, want)
 				}
-				if got, want := id(q.ofSession("ann")), first(func(r Request) bool { return r.Session && r.Owner == "ann" }); got != want {
+				if got, want := id(q.ofSession("ann", anyRequest)), first(func(r Request) bool { return r.Session && r.Owner == "ann" }); got != want {
 					t.Fatalf("first of ann's session %d, want %d", got, want)
 				}
 				for i := range model {
@@ -194,3 +194,5 @@ func TestQueueForgetsOwnersOfRequestsThatLeft(t *testing.T) {
 		t.Errorf("a hole keeps owner %q alive", got)
 	}
 }
+
+func anyRequest(*Request) bool { return true }

@@ -14,6 +14,7 @@ func (s *State) settle(m Moment, e *Event) bool {
 	return s.endHolds(m, e) ||
 		s.refuseWhenClosed(e) ||
 		s.grantAgain(m, e) ||
+		s.grantBeside(m, e) ||
 		s.answerLocally(m, e) ||
 		s.recall(m, e) ||
 		s.moveOn(m, e)
@@ -23,16 +24,15 @@ func (s *State) settle(m Moment, e *Event) bool {
 func (s *State) endHolds(m Moment, e *Event) bool {
 	for i := len(s.grants) - 1; i >= 0; i-- {
 		g := &s.grants[i]
-		left := len(s.grants) - 1
 		switch {
 		case s.closed:
-			*e = s.ended(i, left, lockagent.LostClosed, m)
+			*e = s.ended(i, s.grants, lockagent.LostClosed, m)
 			return true
 		case g.fixed != 0 && m.Now >= g.fixed:
-			*e = s.ended(i, left, lockagent.LostExpired, m)
+			*e = s.ended(i, s.grants, lockagent.LostExpired, m)
 			return true
 		case m.Now >= s.tenure.deadline:
-			*e = s.ended(i, left, lockagent.LostDeadline, m)
+			*e = s.ended(i, s.grants, lockagent.LostDeadline, m)
 			return true
 		}
 	}
@@ -50,16 +50,25 @@ func (s *State) refuseWhenClosed(e *Event) bool {
 // grantAgain lets an owner in again, past everybody who waits: they wait for that owner
 // anyway.
 func (s *State) grantAgain(m Moment, e *Event) bool {
-	if len(s.grants) == 0 {
-		return false
+	for i := range s.grants {
+		w := s.queue.ofSession(s.grants[i].request.Owner, func(r *Request) bool { return s.grants.again(r) != nil })
+		if w == nil {
+			continue
+		}
+		*e = s.granted(w, m)
+		e.Kind, e.How, e.Token = Reentered, 0, s.grants.again(&w.Request).token
+		return true
 	}
-	w := s.queue.ofSession(s.grants.owner())
-	if w == nil {
+	return false
+}
+
+// grantBeside lets the next request in beside those who hold the lock.
+func (s *State) grantBeside(m Moment, e *Event) bool {
+	w := s.queue.head()
+	if len(s.grants) == 0 || w == nil || !s.mayGrant(&w.Request, m) {
 		return false
 	}
 	*e = s.granted(w, m)
-	e.Kind, e.How = Reentered, 0
-	e.Token = s.grants[0].token
 	return true
 }
 
@@ -76,7 +85,7 @@ func (s *State) answerLocally(m Moment, e *Event) bool {
 	}
 	if w := s.queue.firstTry(); w != nil {
 		left := s.end().Sub(m.Now)
-		*e = Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.name, Holder: string(s.grants.owner()), Left: left}}
+		*e = Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.name, Holder: string(s.grants[0].request.Owner), Left: left}}
 		return true
 	}
 	return false
@@ -108,14 +117,14 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 	case asking: // until the store has answered
 	case sleeping:
 		switch {
-		case s.queue.len() > 0 && (m.Now >= s.retryAt || s.queue.tries > 0):
-			*e = s.attempted(m)
-			return true
-		case s.queue.len() == 0 && s.attempt.mayHave():
+		case !s.sought() && s.attempt.mayHave():
 			*e = Event{Kind: Withdrawing, Tenure: s.attempt.number, Unanswered: s.attempt.unanswered}
 			return true
-		case s.queue.len() == 0:
+		case !s.sought():
 			*e = Event{Kind: Forgot}
+			return true
+		case m.Now >= s.retryAt || s.queue.tries > 0:
+			*e = s.attempted(m)
 			return true
 		}
 	case held:
@@ -144,7 +153,7 @@ func (s *State) handOn(m Moment, e *Event) bool {
 		*e = s.renewing(m)
 	case wait:
 		return false
-	case w != nil && s.mayGrant(w, m):
+	case w != nil && s.mayGrant(&w.Request, m):
 		*e = s.granted(w, m)
 	default:
 		*e = s.returning()
@@ -158,6 +167,13 @@ func (s *State) renewing(m Moment) Event {
 	lease := s.renewalLease(m)
 	urgent := s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
 	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
+}
+
+// sought reports whether the tenure that was asked for is what the request at the head
+// wants. A tenure has one mode for its life.
+func (s *State) sought() bool {
+	w := s.queue.head()
+	return w != nil && (w.Mode == s.attempt.mode || s.attempt.number == 0)
 }
 
 func (s *State) attempted(m Moment) Event {
@@ -181,19 +197,30 @@ func (s *State) returning() Event {
 	return e
 }
 
-// mayGrant reports whether the tenure may serve w next. The first hold is what it was
-// begun for; further ones are hand-offs, for which there must be budget left. None may
-// depend on a longer lease than it needs, which another request asked for: that would
-// keep others out for longer if this process died. A pass is short enough for everybody.
-func (s *State) mayGrant(w *waiter, m Moment) bool {
+// mayGrant reports whether the tenure may serve a request next. The first hold is what it
+// was begun for. Further ones follow by hand-off, for which there must be budget left, or
+// join others in a shared tenure, for as long as nobody is known to wait for that. None may
+// depend on a longer lease than is needed without it: that would keep others out for
+// longer if this process died. A pass is short enough for everybody.
+func (s *State) mayGrant(r *Request, m Moment) bool {
 	t := &s.tenure
+	beside := len(s.grants) > 0
+	need := max(s.lease(r), lockagent.PassLease)
+	for i := range s.grants {
+		need = max(need, s.lease(&s.grants[i].request))
+	}
 	switch {
-	case m.Now >= t.deadline || t.doubt || s.left(m.Now) > max(s.lease(&w.Request), lockagent.PassLease)+rounding:
+	case beside && (r.Mode == Exclusive || !s.grants.shared()) || r.Mode < t.mode:
+		return false
+	case m.Now >= t.deadline || t.doubt || s.left(m.Now) > need+rounding:
 		return false
 	case t.holds == 0:
 		return true
+	case s.renewal.failures > 0 || t.next() > t.greatest(m.Now):
+		return false
 	}
-	return t.holds < s.cfg.HandOffGrants && m.Now < t.began.add(s.handOffTime()) && t.next() <= t.greatest(m.Now) && s.renewal.failures == 0
+	joins := beside && t.mode == Shared && !t.contested && !t.outsiders
+	return joins || t.holds < s.cfg.HandOffGrants && m.Now < t.began.add(s.handOffTime())
 }
 
 // handOffTime is how long the tenure is handed off. It is shorter if somebody waits who
@@ -209,7 +236,7 @@ func (s *State) handOffTime() time.Duration {
 func (s *State) granted(w *waiter, m Moment) Event {
 	t := &s.tenure
 	e := Event{
-		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: len(s.grants) + 1,
+		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: s.grants.of(w.Owner) + 1,
 		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
 		ClaimBy: m.Now.add(s.cfg.Claim),
 	}

@@ -72,12 +72,13 @@ func (s *State) Listening() bool { return s.contended }
 // Waiters is how many requests wait.
 func (s *State) Waiters() int { return s.queue.len() }
 
-// Hold tells who holds the lock through this agent. count is 0 if nobody does.
+// Hold tells who has held the lock for longest through this agent. count is 0 if nobody does.
 func (s *State) Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
 	if len(s.grants) == 0 {
 		return "", 0, 0, 0
 	}
-	return s.grants.owner(), s.grants[0].token, len(s.grants), s.tenure.number
+	g := &s.grants[0]
+	return g.request.Owner, g.token, s.grants.of(g.request.Owner), s.tenure.number
 }
 
 // Youngest is the request of the youngest grant that an owner holds and has received, or

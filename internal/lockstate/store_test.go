@@ -7,13 +7,13 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// storeModel is the contract of the store, for one lock and the agents.
+// storeModel is the contract of the store, for one lock and the agents. Beside the plain
+// lock it knows one that can be shared.
 type storeModel struct {
-	holder    tenureID // zero if the lock is free
-	expiry    Instant
+	holders   []seat          // none if the lock is free
 	guard     lockagent.Token // the greatest that was given out or told
 	told      bool            // the agents were told when it became free
-	queue     []tenureID      // who waits, the longest first
+	queue     []seat          // who waits, the longest first
 	outsiders int             // who wait without knowing of the queue
 	turn      bool            // the next release is for them
 	ahead     time.Duration   // by how much the clock is ahead
@@ -22,8 +22,7 @@ type storeModel struct {
 	excused   []tenureID // broken or forgotten while their agents may believe in them
 
 	// What a failover brings back that loses the last release.
-	ghost       tenureID
-	ghostExpiry Instant
+	ghost seat
 
 	plain bool // it has no queue
 
@@ -41,6 +40,13 @@ type storeModel struct {
 type tenureID struct {
 	agent  int
 	number uint64
+}
+
+// seat is the place of a tenure in the lock or in the queue.
+type seat struct {
+	tenureID
+	mode   Mode
+	expiry Instant // of the lease
 }
 
 // agentID is how an agent of the world is called.
@@ -65,6 +71,7 @@ type storeCall struct {
 	kind       callKind
 	number     uint64
 	sent       Instant
+	mode       Mode
 	lease      time.Duration
 	token      lockagent.Token // the floor, or the last
 	queue      bool
@@ -90,86 +97,133 @@ func (c *storeCall) reply() Command {
 	return ReleaseReplied{Tenure: c.number, Reply: c.release, Err: c.err}
 }
 
-func (m *storeModel) free(now Instant) bool { return m.holder == tenureID{} || now >= m.expiry }
+// holder is the seat of a tenure that has the lock, or nil.
+func (m *storeModel) holder(t tenureID, now Instant) *seat {
+	for i := range m.holders {
+		if h := &m.holders[i]; h.tenureID == t && now < h.expiry {
+			return h
+		}
+	}
+	return nil
+}
+
+func (m *storeModel) free(now Instant) bool { return now >= m.expiry() }
+
+// expiry is when all leases are over.
+func (m *storeModel) expiry() (end Instant) {
+	for i := range m.holders {
+		end = max(end, m.holders[i].expiry)
+	}
+	return end
+}
+
+// others returns the seat of another tenure in the way of one, or nil.
+func (m *storeModel) others(t tenureID, mode Mode) *seat {
+	for i := range m.holders {
+		if h := &m.holders[i]; h.tenureID != t && (h.mode == Exclusive || mode == Exclusive) {
+			return h
+		}
+	}
+	return nil
+}
+
+func (m *storeModel) queued(t tenureID) bool {
+	return slices.ContainsFunc(m.queue, func(p seat) bool { return p.tenureID == t })
+}
 
 // execute has the store do what a call asks for.
 func (w *world) execute(c *storeCall) {
 	m := &w.store
 	t := tenureID{c.agent, c.number}
-	if m.free(w.now) {
-		w.vacate()
-	}
+	w.expire()
 	at := w.storeTime()
 	switch c.kind {
 	case callAcquire:
+		other := m.others(t, c.mode)
 		switch {
 		case slices.Contains(m.withdrawn, t):
 			c.err = lockagent.ErrWithdrawn
-		case m.holder != tenureID{} && m.holder != t:
-			if c.queue && !m.plain && !slices.Contains(m.queue, t) {
-				m.queue = append(m.queue, t)
-				w.post(m.holder.agent, Wanted{Tenure: m.holder.number})
+		case other != nil:
+			if c.queue && !m.plain && !m.queued(t) {
+				m.queue = append(m.queue, seat{tenureID: t, mode: c.mode})
+				for _, h := range m.holders {
+					w.post(h.agent, Wanted{Tenure: h.number})
+				}
 			}
 			c.acquire = lockagent.AcquireReply{
-				At: at, Clock: m.clockName(), Holder: m.holder.String(), Remaining: m.expiry.Sub(w.now),
-				Queued: slices.Contains(m.queue, t), Outsiders: m.outsiders,
+				At: at, Clock: m.clockName(), Holder: other.String(), Remaining: m.expiry().Sub(w.now), Queued: m.queued(t), Outsiders: m.outsiders,
 			}
 		default:
-			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(t, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders}
+			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(t, c.mode, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders}
 			if c.zombie {
 				w.haunted = true
 			}
 		}
 	case callRenew:
-		c.renew = lockagent.RenewReply{Held: m.holder == t, At: at}
-		if m.holder == t {
-			m.expiry = max(m.expiry, w.now.add(c.lease))
+		h := m.holder(t, w.now)
+		if c.renew = (lockagent.RenewReply{Held: h != nil, At: at}); h != nil {
+			h.expiry = max(h.expiry, w.now.add(c.lease))
 		}
 	case callRelease, callDisown:
 		m.leave(t)
-		c.release = lockagent.ReleaseReply{Released: m.holder == t, At: at}
 		if c.unanswered && !m.forgetful && !slices.Contains(m.withdrawn, t) {
 			m.withdrawn = append(m.withdrawn, t)
 		}
-		if m.holder == t {
-			m.ghost, m.ghostExpiry = t, m.expiry
-			if !m.recycles {
-				m.guard = max(m.guard, c.token)
-			}
-			if c.release.Passed = w.passOn(); !c.release.Passed {
-				m.holder, m.told = tenureID{}, true
-				c.release.Others = w.wake(c.agent)
-			}
+		h := m.holder(t, w.now)
+		if c.release = (lockagent.ReleaseReply{Released: h != nil, At: at}); h == nil {
+			break
+		}
+		m.ghost = *h
+		if !m.recycles {
+			m.guard = max(m.guard, c.token)
+		}
+		m.holders = slices.DeleteFunc(m.holders, func(s seat) bool { return s.tenureID == t })
+		if len(m.holders) > 0 {
+			break // the last one to go passes the lock
+		}
+		if c.release.Passed = w.passOn(); !c.release.Passed {
+			m.told = true
+			c.release.Others = w.wake(c.agent)
 		}
 	}
 	c.executed = true
 }
 
 // begin is a new tenure, or its lease anew. It returns its first token.
-func (w *world) begin(t tenureID, lease time.Duration, floor lockagent.Token) lockagent.Token {
+func (w *world) begin(t tenureID, mode Mode, lease time.Duration, floor lockagent.Token) lockagent.Token {
 	m := &w.store
-	if m.holder != t {
-		m.expiry = w.now
+	if m.holder(t, w.now) == nil {
+		m.holders = append(m.holders, seat{t, mode, w.now})
 		w.believe(t)
 	}
-	m.holder, m.told = t, false
+	m.told = false
 	m.leave(t)
-	if expiry := w.now.add(lease); expiry > m.expiry || m.shortens {
-		m.expiry = expiry
+	h := &m.holders[slices.IndexFunc(m.holders, func(s seat) bool { return s.tenureID == t })]
+	if expiry := w.now.add(lease); expiry > h.expiry || m.shortens {
+		h.expiry = expiry
 	}
 	m.guard = max(lockagent.Token(w.storeTime()), m.guard+1, floor+1)
 	return m.guard
 }
 
-// vacate ends a tenure without a release. In the world as it is, every hold has taken a
-// microsecond, so the store's clock shows more than their tokens.
-func (w *world) vacate() {
-	w.store.holder = tenureID{}
-	w.store.guard = max(w.store.guard, w.last)
+// expire ends what is over.
+func (w *world) expire() {
+	if n := len(w.store.holders); n > 0 {
+		w.store.holders = slices.DeleteFunc(w.store.holders, func(s seat) bool { return w.now >= s.expiry })
+		w.ended(n - len(w.store.holders))
+	}
+}
+
+// ended is for tenures that ended without a release. In the world as it is, every hold
+// has taken a microsecond, so the store's clock shows more than their tokens.
+func (w *world) ended(tenures int) {
+	if tenures > 0 {
+		w.store.guard = max(w.store.guard, w.last.all)
+	}
 }
 
 func (m *storeModel) leave(t tenureID) {
-	m.queue = slices.DeleteFunc(m.queue, func(p tenureID) bool { return p == t })
+	m.queue = slices.DeleteFunc(m.queue, func(p seat) bool { return p.tenureID == t })
 }
 
 // storeTime is what the store's clock shows.
@@ -191,10 +245,14 @@ func (w *world) passOn() bool {
 		return false
 	}
 	m.turn = m.outsiders > 0
-	next := m.queue[0]
-	m.holder = tenureID{}
-	first := w.begin(next, lockagent.PassLease-m.stingy, 0)
-	w.post(next.agent, Passed{Tenure: next.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders})
+	for {
+		next := m.queue[0]
+		first := w.begin(next.tenureID, next.mode, lockagent.PassLease-m.stingy, 0)
+		w.post(next.agent, Passed{Tenure: next.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders})
+		if len(m.queue) == 0 || next.mode == Exclusive || m.queue[0].mode == Exclusive {
+			break
+		}
+	}
 	for _, p := range m.queue[:min(2, len(m.queue))] {
 		if !m.alone {
 			w.post(p.agent, Standby{Tenure: p.number, Remaining: lockagent.PassLease})
@@ -240,12 +298,14 @@ func (w *world) wake(not int) (others int) {
 	return others
 }
 
-// excuse remembers that the holder lost the lock by no fault of the agents.
+// excuse remembers that the holders lost the lock by no fault of the agents.
 func (w *world) excuse() {
-	if !w.store.free(w.now) {
-		w.store.excused = append(w.store.excused, w.store.holder)
+	w.expire()
+	for _, h := range w.store.holders {
+		w.store.excused = append(w.store.excused, h.tenureID)
 	}
-	w.vacate()
+	w.ended(len(w.store.holders))
+	w.store.holders = nil
 	w.store.told = true
 }
 
@@ -255,7 +315,8 @@ func (w *world) isExcused(agent int, number uint64) bool {
 
 // breakLock has an operator break the lock.
 func (w *world) breakLock(by int) {
-	if h := w.store.holder; !w.store.free(w.now) {
+	w.expire()
+	for _, h := range w.store.holders {
 		w.post(h.agent, Broken{Tenure: h.number, At: w.storeTime()})
 	}
 	w.excuse()
@@ -268,8 +329,8 @@ func (w *world) reset(failover bool) {
 	w.excuse()
 	m.queue, m.withdrawn = nil, nil
 	w.blank = true
-	if failover && m.ghost != (tenureID{}) && w.now < m.ghostExpiry {
-		m.holder, m.expiry, m.told = m.ghost, m.ghostExpiry, false
+	if failover && w.now < m.ghost.expiry {
+		m.holders, m.told = []seat{m.ghost}, false
 	}
 	for i := range w.agents {
 		a := w.agent(i)

@@ -10,12 +10,15 @@ import (
 // attempt is a tenure that the store has been asked for.
 type attempt struct {
 	number uint64 // 0 if there is none
+	mode   Mode
 	sent   Instant
 	lease  time.Duration
 	upto   RequestID // the youngest request when it was sent
 	queued bool      // it has a place in the store's queue: the lock may be passed to it
 	woken  bool      // something changed while the call was under way: ask again
 	doubt  bool      // so if it is granted, the grant has to be checked
+
+	contested bool // another agent waits for it
 
 	// unanswered says that an earlier call with this number may have succeeded, or may
 	// yet, and open is the longest lease of such calls.
@@ -42,6 +45,7 @@ func (a *attempt) mayHave() bool { return a.unanswered || a.queued }
 // tenure is the agent's time with the lock, as far as the store confirmed it.
 type tenure struct {
 	number      uint64
+	mode        Mode
 	began       Instant
 	sent        Instant // when the last confirmed call was sent
 	deadline    Instant
@@ -50,6 +54,7 @@ type tenure struct {
 	storeTime   lockagent.StoreTime // when the store confirmed it
 	incarnation string
 	outsiders   bool            // somebody waits who has no place in the store's queue
+	contested   bool            // another agent waits
 	first       lockagent.Token // of the first hold
 	last        lockagent.Token // of the last hold, or 0
 	holds       int             // how many it has served
@@ -121,12 +126,30 @@ func (g grants) find(id RequestID) int {
 	return slices.IndexFunc(g, func(g grant) bool { return g.request.ID == id })
 }
 
-// owner is who holds the lock, or nobody.
-func (g grants) owner() lockagent.Owner {
-	if len(g) == 0 {
-		return ""
+// of counts the grants of an owner.
+func (g grants) of(o lockagent.Owner) (n int) {
+	for i := range g {
+		if g[i].request.Owner == o {
+			n++
+		}
 	}
-	return g[0].request.Owner
+	return n
+}
+
+// shared reports whether all grants leave room for others.
+func (g grants) shared() bool {
+	return !slices.ContainsFunc(g, func(g grant) bool { return g.request.Mode == Exclusive })
+}
+
+// again is the grant that lets its owner in once more, or nil: any grant of the owner for
+// a shared request, and an exclusive one for another exclusive one.
+func (g grants) again(r *Request) *grant {
+	for i := range g {
+		if g := &g[i]; r.Session && g.request.Owner == r.Owner && g.request.Mode <= r.Mode {
+			return g
+		}
+	}
+	return nil
 }
 
 // left is how long the store may keep the tenure at the most, if nothing more is asked of

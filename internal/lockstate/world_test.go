@@ -33,6 +33,7 @@ func worldConfig() Config {
 type person struct {
 	owner   lockagent.Owner
 	agent   int
+	mode    Mode
 	session bool
 	try     bool
 	leases  []time.Duration // of its requests; 0 is kept
@@ -59,20 +60,20 @@ type chances struct {
 type world struct {
 	now    Instant
 	people []person // not changed
-	asked  [3]int   // how many requests each of the people has made
+	asked  [4]int   // how many requests each of the people has made
 	left   chances
 
 	store  storeModel
 	agents [3]*agentModel // shared between copies until changed
 	calls  []storeCall
 
-	last    lockagent.Token // the greatest that was granted
-	lateNow bool            // a tick was late: deadlines are all there is to trust in
-	dropped bool            // a tenure was left to run out by itself
-	missed  bool            // something was lost, and nobody was told
-	blank   bool            // the store forgot what was withdrawn, of which calls may be under way
-	haunted bool            // and one of them began a tenure
-	slow    bool            // time went on while an answer was on its way
+	last    tokens // that were granted
+	lateNow bool   // a tick was late: deadlines are all there is to trust in
+	dropped bool   // a tenure was left to run out by itself
+	missed  bool   // something was lost, and nobody was told
+	blank   bool   // the store forgot what was withdrawn, of which calls may be under way
+	haunted bool   // and one of them began a tenure
+	slow    bool   // time went on while an answer was on its way
 
 	problem string       // what went wrong, if anything
 	log     func(string) // nil, or told of all events
@@ -110,6 +111,7 @@ func newWorld(people []person, left chances, change func(*Config)) *world {
 func (w *world) clone() *world {
 	c := *w
 	c.store.queue = slices.Clone(w.store.queue)
+	c.store.holders = slices.Clone(w.store.holders)
 	c.store.withdrawn = slices.Clone(w.store.withdrawn)
 	c.store.excused = slices.Clone(w.store.excused)
 	c.calls = slices.Clone(w.calls)
@@ -161,7 +163,7 @@ func (w *world) tell(i int, c Command) {
 		}
 		last := &w.last
 		if w.isExcused(i, e.Tenure) { // its tokens are old, which is what protects the others
-			last = new(lockagent.Token)
+			last = new(tokens)
 		}
 		if problem := a.ledger.note(e, a.s, last); problem != "" {
 			w.fail("agent %d: %s: %s", i+1, text(e), problem)
@@ -169,7 +171,7 @@ func (w *world) tell(i int, c Command) {
 		switch e.Kind {
 		case Attempted:
 			a.tenure = e.Tenure
-			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, lease: e.Lease, token: e.Token, queue: e.Queue})
+			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue})
 		case Renewing:
 			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, lease: e.Lease})
 		case Returning, Withdrawing:
@@ -234,7 +236,7 @@ func (w *world) overlap(i int, e *Event) {
 	for j, other := range w.agents {
 		for k := range other.ledger.grants {
 			g := &other.ledger.grants[k]
-			if j == i && g.ID == e.Request.ID || w.isExcused(j, g.tenure) || w.isExcused(i, e.Tenure) {
+			if j == i && g.ID == e.Request.ID || g.Mode == Shared && e.Request.Mode == Shared || w.isExcused(j, g.tenure) || w.isExcused(i, e.Tenure) {
 				continue
 			}
 			if w.lateNow && w.now >= w.deadline(j, g) {
@@ -255,19 +257,24 @@ func (w *world) deadline(agent int, g *deed) Instant {
 }
 
 // check looks at what has to be true at any time: a hold inside its deadline lies
-// inside a lease that the store knows of and that ends no earlier, and nobody
-// sleeps through a wake-up.
+// inside a lease that the store knows of, that ends no earlier and is no longer than the
+// hold needs, and nobody sleeps through a wake-up.
 func (w *world) check() {
 	for i, a := range w.agents {
 		for k := range a.ledger.grants {
 			g := &a.ledger.grants[k]
 			end := w.deadline(i, g)
+			h := w.store.holder(tenureID{i, g.tenure}, w.now)
 			switch {
 			case w.now >= end || w.isExcused(i, g.tenure):
-			case w.store.free(w.now) || w.store.holder != tenureID{i, g.tenure}:
+			case h == nil:
 				w.fail("%s trusts in tenure %d of agent %d until %v, but the store does not know of it", g.Owner, g.tenure, i+1, time.Duration(end))
-			case w.store.expiry < end:
-				w.fail("%s trusts in the lock until %v, but the store's lease ends at %v", g.Owner, time.Duration(end), time.Duration(w.store.expiry))
+			case g.Mode < h.mode:
+				w.fail("%s holds the lock alone in a tenure that is shared", g.Owner)
+			case h.expiry < end:
+				w.fail("%s trusts in the lock until %v, but the store's lease ends at %v", g.Owner, time.Duration(end), time.Duration(h.expiry))
+			case !g.Session && g.Mode == Exclusive && h.expiry > w.now.add(max(a.s.lease(&g.Request), lockagent.PassLease)+rounding):
+				w.fail("%s holds the lock, and the store keeps it until %v for others", g.Owner, time.Duration(h.expiry))
 			}
 		}
 	}
@@ -290,9 +297,9 @@ func (w *world) checkSleep(i int, s *State) {
 	switch free := m.free(w.now); {
 	case free && m.told:
 		w.fail("agent %d waits for a lock that is free, and was told so", i+1)
-	case free && !w.slow && len(m.queue) > 0 && m.queue[0] == tenureID{i, s.attempt.number} && s.retryAt > w.now.add(lockagent.PassLease+pause):
+	case free && !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == tenureID{i, s.attempt.number} && s.retryAt > w.now.add(lockagent.PassLease+pause):
 		w.fail("agent %d is the first in the queue, but sleeps until %v, while nobody has the lock", i+1, time.Duration(s.retryAt))
-	case !free && m.holder.agent == i && !w.haunted && !w.dropped:
+	case !free && len(m.holders) == 1 && m.holders[0].agent == i && !w.haunted && !w.dropped:
 		w.fail("agent %d waits for a tenure of its own", i+1)
 	}
 }

@@ -1,0 +1,339 @@
+package lockstate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// read asks for shared grants.
+func (r *rig) read(owners ...lockagent.Owner) {
+	r.t.Helper()
+	for _, o := range owners {
+		r.request(Request{Owner: o, Mode: Shared})
+	}
+}
+
+func TestReadersShareATenure(t *testing.T) {
+	t.Run("each under a token of its own", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann", "bob")
+		r.want("Requested ann", "Attempted 30s", "Requested bob", "Queued bob")
+		if got := r.last(Attempted).Request.Mode; got != Shared {
+			t.Errorf("asks in mode %d", got)
+		}
+		r.granted()
+		r.want("Began", "Granted ann 101", "Granted bob 102 by hand-off")
+		r.read("cid")
+		r.want("Requested cid", "Granted cid 103 by hand-off")
+	})
+	t.Run("without any bound while nobody waits", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.HandOffTime = time.Second })
+		r.read("ann")
+		r.granted()
+		for range 6 {
+			r.pass(10 * time.Second)
+			r.renewed(true)
+		}
+		r.skip()
+		r.read("bob", "cid", "dan", "eve")
+		r.want(
+			"Requested bob", "Granted bob 102 by hand-off", "Requested cid", "Granted cid 103 by hand-off",
+			"Requested dan", "Granted dan 104 by hand-off", "Requested eve", "Granted eve 105 by hand-off")
+	})
+	t.Run("until the last has gone", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann", "bob")
+		r.granted()
+		r.skip()
+		r.release("ann")
+		r.want("Ended ann", "Unlocked 1")
+		r.release("bob")
+		r.want("Ended bob", "Returning")
+		if got := r.last(Returning).Token; got != 102 {
+			t.Errorf("tells of token %d, want 102", got)
+		}
+		r.returned(0)
+		r.want("Returned", "Unlocked 2")
+	})
+	t.Run("and lose it together", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann", "bob")
+		r.granted()
+		r.skip()
+		r.step(Broken{Tenure: r.asked, At: storeTime(r.now) + 1})
+		r.want("Ended bob: broken", "Ended ann: broken", "Denied")
+	})
+	t.Run("which one gone session leaves to the others", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann+", "bob+", "ann+")
+		r.granted()
+		r.skip()
+		r.ownerGone("ann+")
+		r.want("Ended ann+: sessionclosed, 1 left", "Ended ann+: sessionclosed", "Unlocked 1")
+	})
+	t.Run("but not with a writer", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.read("bob")
+		r.want("Requested bob", "Queued bob")
+		r.release("ann")
+		r.want("Ended ann", "Granted bob 102 by hand-off", "Unlocked 1")
+		r.read("cid") // the tenure is the writer's, which keeps readers of other agents out
+		r.want("Requested cid", "Granted cid 103 by hand-off")
+		r.read("dan")
+		r.want("Requested dan", "Queued dan") // so it has a budget
+	})
+	t.Run("which is checked after a reset before anybody joins", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann")
+		r.granted()
+		r.step(StoreReset{})
+		r.skip()
+		r.read("bob")
+		r.want("Requested bob", "Queued bob")
+		r.renewed(true)
+		r.want("Renewed", "Granted bob 102 by hand-off")
+	})
+}
+
+func TestReaderWhoWouldNotWait(t *testing.T) {
+	r := newRig(t)
+	r.read("ann")
+	r.granted()
+	r.skip()
+	try := Request{Owner: "bob", Mode: Shared, Try: true}
+	r.request(try)
+	r.want("Requested bob", "Granted bob 102 by hand-off")
+	r.acquire("cid")
+	r.skip()
+	try.Owner = "dan"
+	r.request(try)
+	r.want("Requested dan", "Answered dan: held by ann for 28s")
+}
+
+// A tenure has one mode, and so has its number.
+func TestTenureHasOneMode(t *testing.T) {
+	t.Run("a reader may be served where a writer was asked for", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.read("bob")
+		r.cancel("ann")
+		r.skip()
+		r.granted()
+		r.want("Began", "Granted bob 101")
+	})
+	t.Run("but not the other way round", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann")
+		r.acquire("bob")
+		r.cancel("ann")
+		r.skip()
+		r.granted()
+		r.want("Began", "Returning")
+		r.returned(0)
+		r.want("Returned", "Attempted 30s")
+	})
+	t.Run("one that was not begun is forgotten", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann")
+		r.acquire("bob")
+		first := r.asked
+		r.busy(time.Minute)
+		r.skip()
+		r.cancel("ann")
+		r.want("Answered ann: timeout", "Forgot", "Attempted 30s")
+		if r.asked == first {
+			t.Error("the number of a shared tenure is used for an exclusive one")
+		}
+	})
+	t.Run("one that may have begun is withdrawn", func(t *testing.T) {
+		for _, answer := range []func(*rig){
+			func(r *rig) { r.attemptFails(errStore) },
+			func(r *rig) { r.queued(time.Minute) },
+		} {
+			r := newRig(t)
+			r.read("ann")
+			r.acquire("bob")
+			answer(r)
+			r.skip()
+			r.cancel("ann")
+			r.want("Answered ann: timeout", "Withdrawing")
+			r.returnedLate()
+			r.want("Withdrawn", "Attempted 30s")
+		}
+	})
+}
+
+func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
+	short := func(c *Config) { c.HandOffTime = 5 * time.Second }
+	reading := func(t *testing.T, outsiders int) *rig {
+		r := newRig(t, short)
+		r.read("ann")
+		r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: 101, At: storeTime(r.now), Outsiders: outsiders}, nil)
+		r.skip()
+		return r
+	}
+	t.Run("who waits in the same agent", func(t *testing.T) {
+		r := reading(t, 0)
+		r.acquire("bob")
+		r.read("cid")
+		r.want("Requested bob", "Queued bob", "Requested cid", "Queued cid")
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+		r.returned(0)
+		r.want("Returned", "Unlocked 1", "Attempted 30s")
+		if got := r.last(Attempted).Request.Mode; got != Exclusive {
+			t.Errorf("asks in mode %d", got)
+		}
+	})
+	t.Run("who waits in another agent", func(t *testing.T) {
+		r := reading(t, 0)
+		r.step(Wanted{Tenure: r.asked})
+		r.want("Contested")
+		r.step(Wanted{Tenure: r.asked})
+		r.want()
+		r.read("bob") // while the tenure would be handed off
+		r.want("Requested bob", "Granted bob 102 by hand-off")
+		r.pass(5 * time.Second)
+		r.read("cid")
+		r.want("Requested cid", "Queued cid")
+	})
+	t.Run("who may have said so when nobody listened", func(t *testing.T) {
+		r := reading(t, 0)
+		r.step(Missed{})
+		r.want("Contested", "Doubted", "Renewing 30s")
+		r.renewed(true)
+		r.pass(5 * time.Second)
+		r.skip()
+		r.read("bob")
+		r.want("Requested bob", "Queued bob")
+	})
+	t.Run("who said so before the answer came", func(t *testing.T) {
+		r := newRig(t, short)
+		r.read("ann")
+		r.step(Wanted{Tenure: r.asked})
+		r.granted()
+		r.pass(5 * time.Second)
+		r.skip()
+		r.read("bob")
+		r.want("Requested bob", "Queued bob")
+	})
+	t.Run("who said so of a pass that was lost", func(t *testing.T) {
+		r := newRig(t, short)
+		r.read("ann")
+		r.queued(time.Minute)
+		r.skip()
+		r.step(Wanted{Tenure: r.asked})
+		r.want("Woke", "Contested", "Attempted 30s")
+	})
+	t.Run("who is an outsider", func(t *testing.T) {
+		r := reading(t, 1)
+		r.pass(time.Second - 1)
+		r.read("bob")
+		r.want("Requested bob", "Granted bob 102 by hand-off")
+		r.pass(1)
+		r.read("cid")
+		r.want("Requested cid", "Queued cid")
+	})
+}
+
+// Readers on one agent come and go so that some of them always hold the lock.
+func TestReadersThatNeverStopLetAWriterIn(t *testing.T) {
+	for name, of := range map[string]int{"of the same agent": 0, "of another agent": 1} {
+		t.Run(name, func(t *testing.T) {
+			leases := make([]time.Duration, 50)
+			w := newWorld([]person{{"ann", 0, Shared, false, false, leases}, {"bob", 0, Shared, false, false, leases}, {"cid", of, Exclusive, false, false, kept}}, chances{order: 1000}, nil)
+			settle := func() {
+				for d, ok := w.errand(); ok; d, ok = w.errand() {
+					w.do(d)
+				}
+			}
+			release := func(o lockagent.Owner) {
+				for i := range w.agents[0].ledger.grants {
+					if w.agents[0].ledger.grants[i].Owner == o {
+						w.do(action{kind: doRelease, b: uint8(i)})
+						break
+					}
+				}
+				settle()
+			}
+			ask := func(p int) {
+				if w.mayAsk(p) {
+					w.do(action{kind: doAsk, a: uint8(p)})
+				}
+				settle()
+			}
+			ask(0)
+			ask(2)
+			for range 20 {
+				ask(1)
+				release("ann")
+				w.now = w.now.add(5 * tick)
+				ask(0)
+				release("bob")
+				w.now = w.now.add(5 * tick)
+				for i := range w.agents {
+					w.tell(i, Tick{})
+				}
+				settle()
+				if w.problem != "" {
+					t.Fatal(w.problem)
+				}
+			}
+			if w.last.exclusive == 0 {
+				t.Error("the writer never held the lock")
+			}
+		})
+	}
+}
+
+func TestReentryOfReaders(t *testing.T) {
+	t.Run("is under the token of the owner, past a writer who waits", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann+", "bob+")
+		r.granted()
+		r.acquire("cid")
+		r.skip()
+		r.read("ann+")
+		r.want("Requested ann+", "Reentered ann+ 101 x2")
+		r.read("bob+")
+		r.want("Requested bob+", "Reentered bob+ 102 x2")
+		r.read("dan+")
+		r.want("Requested dan+", "Queued dan+")
+	})
+	t.Run("lets a writer read too, and go on reading beside others", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		writes := r.ids["ann+"]
+		r.read("ann+")
+		r.read("bob")
+		r.want("Requested ann+", "Reentered ann+ 101 x2", "Requested bob", "Queued bob")
+		r.step(Release{ID: writes, Call: 1})
+		r.want("Ended ann+, 1 left", "Unlocked 1", "Granted bob 102 by hand-off")
+	})
+	t.Run("does not make a reader a writer", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann+")
+		r.granted()
+		r.skip()
+		r.acquire("ann+")
+		r.want("Requested ann+", "Queued ann+")
+	})
+}
+
+// Readers may depend on the longest lease among those who read beside them, but not on
+// that of one who has gone.
+func TestReadersDoNotInheritALongLease(t *testing.T) {
+	r := newRig(t)
+	r.request(Request{Owner: "ann", Mode: Shared, Lease: time.Hour})
+	r.granted()
+	r.read("bob")
+	r.skip()
+	r.release("ann")
+	r.read("cid")
+	r.want("Ended ann", "Unlocked 1", "Requested cid", "Queued cid")
+	r.release("bob")
+	r.want("Ended bob", "Returning")
+}

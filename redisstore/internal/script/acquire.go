@@ -1,0 +1,99 @@
+package script
+
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Acquire writes the call that acquires locks, see acquire.lua. All requests are of one agent
+// and, in a Cluster, of one slot.
+func (r Room) Acquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
+	c.begin(acquireScript)
+	known, asked := lockagent.Token(past.Seen), false
+	for i := range requests {
+		c.Keys = append(c.Keys, string(requests[i].Name))
+		known = max(known, requests[i].Floor)
+		asked = asked || requests[i].Queue && r.Queues()
+	}
+	for i := range requests {
+		c.Keys = append(c.Keys, c.text.own("lockagent_notes", requests[i].Name))
+	}
+	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_clock", requests[0].Name))
+	c.Args = append(c.Args, c.text.number(uint64(known)), r.incarnation(&past))
+	for i := range requests {
+		c.acquire(&requests[i])
+		if asked {
+			c.Args = append(c.Args, r.place(&requests[i]))
+		}
+	}
+}
+
+// AcquireAlone is [Room.Acquire] for a lock whose keys cannot travel together.
+func (r Room) AcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
+	c.begin(acquireScript)
+	known := max(lockagent.Token(past.Seen), request.Floor)
+	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_notes", request.Name), r.shared(&c.text, "lockagent_clock", request.Name))
+	c.Args = append(c.Args, c.text.number(uint64(known)), r.incarnation(&past))
+	c.acquire(request)
+	c.Args = append(c.Args, r.place(request))
+	c.alone()
+}
+
+func (c *Call) acquire(request *lockagent.AcquireRequest) {
+	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.milliseconds(request.Lease))
+}
+
+// place is what the script is told of a wish for a place in the queue.
+func (r Room) place(request *lockagent.AcquireRequest) string {
+	if request.Queue && r.Queues() {
+		return r.String()
+	}
+	return ""
+}
+
+// ReadAcquired reads the reply to a call that acquires as many locks as there are outcomes, and
+// was written with the same past. A Cluster does not name the clock of a lock that is granted.
+func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent.AcquireReply]) error {
+	lines := readLines(reply)
+	common := lockagent.AcquireReply{At: lines.time(), Incarnation: past.Incarnation}
+	name, ahead := past.Incarnation, "0"
+	if !lines.ended() {
+		name, ahead = lines.word(), lines.word()
+	}
+	if !r.Cluster() {
+		common.Incarnation = name
+	}
+	if name != "" {
+		common.Clock = name + "/" + ahead
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		*o = Outcome[lockagent.AcquireReply]{Reply: common}
+		switch code := lines.about(i); code {
+		case "":
+			o.Reply.Granted, o.Reply.Token = true, lockagent.Token(common.At)
+		case "g":
+			o.Reply.Granted, o.Reply.Token = true, lockagent.Token(lines.number(1))
+			o.Reply.Outsiders = int(lines.number(0))
+		case "h", "q":
+			o.Reply.Queued = code == "q"
+			o.Reply.Remaining = remaining(lines.number(-1))
+			o.Reply.Outsiders = int(lines.number(0))
+			o.Reply.Holder = lines.rest()
+		case "w":
+			*o = Outcome[lockagent.AcquireReply]{Err: lockagent.ErrWithdrawn}
+		default:
+			*o = Outcome[lockagent.AcquireReply]{Err: lines.refusal(code)}
+		}
+	}
+	return lines.end()
+}
+
+// remaining is what is left of a lease in milliseconds, or negative if that has no end.
+func remaining(ms int64) time.Duration {
+	if ms < 0 {
+		return -1
+	}
+	return time.Duration(ms) * time.Millisecond
+}

@@ -1,0 +1,215 @@
+-- acquire.lua tries once to begin a tenure of each of n locks, for one agent.
+--
+-- KEYS[i]     a lock: a hash with one field, the tenure that has it
+-- KEYS[n+i]   the notes about it: a zset of withdrawn tenures, and of "yield" with the time
+--             until which the lock is kept for outsiders
+-- KEYS[2n+1]  the clock: a zset of one member, the name of the incarnation, with the greatest
+--             time or token given out. The name ends with " +" if the clock is ahead
+-- ARGV[1]     the greatest time, or token of one of the locks, that the agent knows of, or 0
+-- ARGV[2]     the incarnation that it knows, or "-" in a Cluster
+-- Then for each lock
+--   the tenure, "<agent>:<number>"
+--   its lease in ms
+--   if the tenure asks for a place in the queue, how subscribers can be counted: "single",
+--   "sentinel" or "sharded"; otherwise nothing. If none asks, this argument is left out of all
+--
+-- Where keys cannot travel together the script runs alone: for one lock, with three arguments,
+-- and the lock is its only key. The names of the others are the last arguments. The script reads
+-- of them what it can reach, and writes none.
+--
+-- Reply: lines of text. The first is "<at>" if the clock is that of the incarnation which the
+-- agent knows, and not ahead. Otherwise it is "<at> <incarnation or node> <ahead>". All locks of
+-- which there is no further line were granted, with <at> as the first token. A further line
+-- begins with the i of a lock and goes on with
+--   g <token> <outsiders>           granted
+--   h <ms> <outsiders> <holder>     held; <ms> of the lease are left, or -1 if it has no end
+--   q <ms> <outsiders> <holder>     held, and the tenure has a place in the queue
+--   w                               the tenure was withdrawn
+--   e <text>                        an error
+-- The holder is empty while the lock is kept for outsiders. Outsiders are counted if the
+-- tenure asks for a place.
+--
+-- A lock that is not granted is not changed, and what is wrong with one does not concern the
+-- others. If the reply is an error, nothing was changed. It begins with "FAR" if ARGV[1] is too
+-- far ahead of the server's clock.
+
+-- What is seldom needed comes late: to make a function or a table, or to format a number, costs
+-- about as much as a command.
+local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
+local time = call('TIME')
+local at = time[1] .. string.sub('00000' .. time[2], -6)
+local n = (#keys - 1) / 2
+local alone = n == 0
+if alone then
+  n, keys = 1, {keys[1], args[6], args[7]}
+end
+local per = #args == 2 + 2 * n and 2 or 3
+
+-- Usually no lock is there and no note, and the clock has moved on.
+local quiet = not alone and
+  (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
+local raised = quiet and args[1] + 0 < at + 0 and pcall('ZADD', keys[2 * n + 1], 'XX', 'GT', 'CH', at, args[2]) == 1
+local rest
+if raised then
+  local seen = n > 1 and {} -- a lock may be among the n twice
+  for i = 1, n do
+    local a, lock = per * (i - 1) + 2, keys[i]
+    if per == 3 and args[a + 3] ~= '' or seen and seen[lock] then
+      rest = rest or {}
+      rest[#rest + 1] = i
+    else
+      call('HSET', lock, args[a + 1], '1')
+      call('PEXPIRE', lock, args[a + 2])
+    end
+    if seen then
+      seen[lock] = true
+    end
+  end
+  if not rest then
+    return at
+  end
+end
+
+-- The clock never goes back. first is the token of the tenures that begin now.
+local day, minute, jitter, greatest_token = 86400e6, 60e6, 100, 9007199254740991
+local key, name, clock, first, reply, kept = keys[2 * n + 1], args[2], tonumber(at), at, at, true
+if not raised then
+  local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
+  local key_ahead = 'lockagent_ahead' .. string.sub(key, 16)
+  local ahead = pcall('GET', key_ahead)
+  local spoilt = not alone and (entry.err or type(ahead) == 'table')
+  ahead = type(ahead) == 'string' and ahead
+  local server, known, member, guard = clock, args[1] + 0, entry[1], entry[2] or 0
+  clock = server + (tonumber(ahead or 0) or greatest_token)
+  if known > math.max(clock, guard) + day then
+    return redis.error_reply('FAR ' .. args[1])
+  end
+  local least = math.max(guard, known) + 1
+  if least > clock + jitter then
+    -- The clock of the server was set back, or is behind. Greater tokens may be known elsewhere.
+    clock = least + minute
+    ahead = string.format('%.0f', clock - server)
+    if not alone and not spoilt and clock <= greatest_token then
+      call('SET', key_ahead, ahead)
+    end
+  end
+  clock = math.max(clock, least)
+  if spoilt or clock > greatest_token then
+    return redis.error_reply('ERR the clock is spoilt or at its end: look at ' .. key .. ' and ' .. key_ahead)
+  end
+  first = string.format('%.0f', clock)
+
+  local node
+  if name == '-' then
+    node = pcall('CLUSTER', 'MYID')
+    node = type(node) == 'string' and node or '-'
+  else
+    name = string.match(member or '', '^%d+%.%x*')
+    if not name then
+      local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
+      name = first .. '.' .. string.sub(run, 1, 16) -- as incarnation.lua does
+    end
+  end
+  reply = first .. ' ' .. (node or name) .. ' ' .. (ahead or '0')
+  name = name .. (ahead and ' +' or '')
+  kept = alone
+  if name ~= member and not alone then
+    call('ZADD', key, first, name) -- first, because an empty zset has no key
+    if member then
+      call('ZREM', key, member)
+    end
+    kept = true
+  end
+end
+
+--include holders.lua
+
+-- Grants a lock that is free, or that the tenure has already. Another call for the tenure may
+-- just have been granted the same token.
+local token = first
+local function grant(lock, tenure, lease, left, own)
+  if own then
+    clock = clock + 1
+    token, kept = string.format('%.0f', clock), alone
+  end
+  if not kept then
+    call('ZADD', key, token, name)
+    kept = true
+  end
+  call('HSET', lock, tenure, '1')
+  if left < lease + 0 then
+    call('PEXPIRE', lock, lease)
+  end
+end
+
+-- Gives a tenure a place in the queue, and reports whether it has one. It has none if the key is
+-- spoilt, or the server full.
+local function place(lock, tenure, holder, queue, count, agents)
+  local added = pcall('ZADD', queue, 'NX', first, tenure)
+  if type(added) == 'table' then
+    return false
+  end
+  call('PEXPIRE', queue, '300000')
+  if added == 1 then
+    -- Sooner or later a place that nobody uses any more is in front.
+    for _, front in ipairs(call('ZRANGE', queue, 0, 1)) do
+      local agent = string.match(front, '^(.*):') or ''
+      if front ~= tenure and call('PUBSUB', count, 'lockagent_agent:' .. agent .. agents)[2] == 0 then
+        call('ZREM', queue, front)
+      end
+    end
+    local agent = string.match(holder or '', '^(.*):%d+$')
+    if agent and agent ~= string.match(tenure, '^(.*):') then
+      pcall('PUBLISH', 'lockagent_agent:' .. agent, 'wanted ' .. holder .. ' ' .. lock)
+    end
+  end
+  return true
+end
+
+-- Tries one lock, and returns what there is to say about it.
+local function try(i)
+  local a, lock = per * (i - 1) + 2, keys[i]
+  local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
+  local suffix = string.sub(keys[n + i], 16)
+  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield')
+  if notes[1] then
+    return 'w'
+  end
+  local left, err, holder, own = call('PTTL', lock), nil, nil, false
+  if left ~= -2 then
+    local _
+    err, holder, _, own = holders(lock, tenure)
+    if err then
+      return 'e ' .. err
+    end
+  end
+  local outsiders, count = 0, asks == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
+  if asks ~= '' then
+    local channel = 'redisson_lock__channel' .. string.gsub(suffix, '^::', ':')
+    local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
+    outsiders = math.max(0, counts[2] - counts[4])
+  end
+  if not holder and notes[2] and (asks == '' or asks == 'sentinel' or outsiders > 0) then
+    left = math.ceil((notes[2] - clock) / 1000) -- above 0 while the lock is kept for outsiders
+  end
+  if own or not holder and (left <= 0 or left > 10) then
+    grant(lock, tenure, lease, own and left or -2, own)
+    if asks ~= '' and not alone then
+      pcall('ZREM', 'lockagent_queue' .. suffix, tenure)
+    end
+    return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
+  end
+  local queued = asks ~= '' and not alone and
+    place(lock, tenure, holder, 'lockagent_queue' .. suffix, count, asks == 'sharded' and suffix or '')
+  return (queued and 'q ' or 'h ') .. left .. ' ' .. outsiders .. ' ' .. (holder or '')
+end
+
+local lines = {reply}
+for r = 1, rest and #rest or n do
+  local i = rest and rest[r] or r
+  local line = try(i)
+  if line then
+    lines[#lines + 1] = i .. ' ' .. line
+  end
+end
+return table.concat(lines, '\n')

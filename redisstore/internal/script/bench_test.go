@@ -1,0 +1,124 @@
+package script
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+// BenchmarkServer measures what the server itself spends on locks that are acquired and released
+// together, and how many times as much that is as the least pair of scripts takes. The two take
+// turns, so that both meet the same moods of the machine.
+func BenchmarkServer(b *testing.B) {
+	for _, locks := range []int{1, 64, 256} {
+		b.Run(strconv.Itoa(locks), func(b *testing.B) {
+			s := start(b)
+			ours, least := s.pairs(locks), s.leastPairs(locks)
+			var all [2][]float64
+			for b.Loop() {
+				for kind, round := range []func(){ours, least} {
+					before, rounds := s.spent(), max(1, 128/locks)
+					for range rounds {
+						round()
+					}
+					all[kind] = append(all[kind], (s.spent()-before)/float64(rounds*locks))
+				}
+			}
+			median := func(kind int) float64 {
+				slices.Sort(all[kind])
+				return all[kind][len(all[kind])/2]
+			}
+			b.ReportMetric(median(0), "server-us/pair")
+			b.ReportMetric(median(1), "least-us/pair")
+			b.ReportMetric(median(0)/median(1), "ratio")
+		})
+	}
+}
+
+// spent is how many microseconds the server has spent on scripts.
+func (s *server) spent() (us float64) {
+	info, err := s.conn.Do("INFO", "commandstats")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range strings.Lines(info.(string)) {
+		if _, stats, of := strings.Cut(line, "cmdstat_evalsha:"); of {
+			var calls int
+			if _, err := fmt.Sscanf(stats, "calls=%d,usec=%f", &calls, &us); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	return us
+}
+
+// pairs acquires and releases locks.
+func (s *server) pairs(locks int) func() {
+	wishes := make([]lockagent.AcquireRequest, locks)
+	ends := make([]ReleaseRequest, locks)
+	number := uint64(1000)
+	return func() {
+		number++
+		for i := range wishes {
+			wishes[i] = wish(lockagent.Name("orders/"+strconv.Itoa(i)), agentA, number)
+		}
+		for i, o := range s.acquireAll(wishes...) {
+			if !o.Reply.Granted {
+				s.t.Fatalf("%+v", o)
+			}
+			ends[i] = end(wishes[i])
+			ends[i].Last = o.Reply.Token
+		}
+		for _, o := range s.releaseAll(ends...) {
+			if !o.Reply.Released {
+				s.t.Fatalf("%+v", o)
+			}
+		}
+	}
+}
+
+// leastPairs does so without any care.
+func (s *server) leastPairs(locks int) func() {
+	acquire := newScript(`for i = 1, #KEYS do
+		if redis.call('EXISTS', KEYS[i]) == 0 then
+			redis.call('HSET', KEYS[i], ARGV[1], '1')
+			redis.call('PEXPIRE', KEYS[i], ARGV[2])
+		end
+	end
+	return 1`)
+	release := newScript(`for i = 1, #KEYS do
+		if redis.call('HDEL', KEYS[i], ARGV[1]) == 1 then
+			redis.call('PUBLISH', ARGV[i + 1], '0')
+		end
+	end
+	return 1`)
+	if locks == 1 {
+		acquire = newScript(`if redis.call('EXISTS', KEYS[1]) == 0 then
+			redis.call('HSET', KEYS[1], ARGV[1], '1')
+			redis.call('PEXPIRE', KEYS[1], ARGV[2])
+			return 1
+		end
+		return 0`)
+		release = newScript(`if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
+			redis.call('PUBLISH', ARGV[2], '0')
+			return 1
+		end
+		return 0`)
+	}
+	var names, channels []string
+	for i := range locks {
+		name := lockagent.Name("orders/" + strconv.Itoa(i))
+		names, channels = append(names, string(name)), append(channels, Channel(name))
+	}
+	number := uint64(1000)
+	return func() {
+		number++
+		owner := tenure(agentA, number).String()
+		s.must(&Call{Script: acquire, Keys: names, Args: []string{owner, "30000"}})
+		s.must(&Call{Script: release, Keys: names, Args: append([]string{owner}, channels...)})
+	}
+}

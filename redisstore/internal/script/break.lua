@@ -1,0 +1,51 @@
+-- break.lua frees a lock, whoever has it, and tells those who wait and the agent that had it. A
+-- lock may be one of Redisson's, also a fair or a read/write lock. What is no lock stays.
+--
+-- KEYS[1]  the lock: a hash
+-- ARGV[1]  PUBLISH or SPUBLISH
+-- ARGV[2]  the name of the clock, see acquire.lua
+-- ARGV[3]  what the names of the lock end with that Redisson gives to keys and channels
+--
+-- The message to the agent is "broken <tenure> <at> <lock>".
+--
+-- Reply: "<time> 1" if the lock was held, or "<time> 0". It is an error if the key has
+-- something that is no lock.
+
+local call, pcall = redis.call, redis.pcall
+local lock, publish, suffix = KEYS[1], ARGV[1], ARGV[3]
+local time = call('TIME')
+local entry = pcall('ZRANGE', ARGV[2], -1, -1, 'WITHSCORES')
+local ahead = pcall('GET', 'lockagent_ahead' .. string.sub(ARGV[2], 16))
+local now = time[1] * 1000000 + time[2]
+local clock = now + (type(ahead) == 'string' and tonumber(ahead) or 0)
+local guard = tonumber(entry[2] or 0)
+local at = string.format('%.0f', guard <= 9007199254740991 and math.max(clock, guard) or clock)
+
+--include holders.lua
+
+local err, holder, _, _, mode = holders(lock)
+if err then
+  return redis.error_reply(err)
+elseif not holder then
+  return at .. ' 0'
+end
+call('DEL', lock)
+local channel = 'redisson_lock__channel' .. suffix
+pcall(publish, channel, '0')
+if mode then
+  pcall(publish, 'redisson_rwlock' .. suffix, mode == 'write' and '1' or '0')
+end
+local agent = string.match(holder, '^(.*):%d+$')
+if agent then
+  pcall('PUBLISH', 'lockagent_agent:' .. agent, 'broken ' .. holder .. ' ' .. at .. ' ' .. lock)
+end
+-- Those who wait for a fair lock each have a channel, and a time in ms until which they wait.
+local front = pcall('LRANGE', 'redisson_lock_queue' .. suffix, 0, 7)
+for _, waiter in ipairs(front) do
+  local deadline = pcall('ZSCORE', 'redisson_lock_timeout' .. suffix, waiter)
+  if type(deadline) ~= 'string' or deadline * 1000 > now then
+    pcall(publish, channel .. ':' .. waiter, '0')
+    break
+  end
+end
+return at .. ' 1'

@@ -1,0 +1,289 @@
+package script
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// guard is the greatest time or token that the clock has.
+func (s *server) guard() lockagent.Token {
+	s.t.Helper()
+	entry := s.Do("ZRANGE", "lockagent_clock", "-1", "-1", "WITHSCORES").([]any)
+	n, err := strconv.ParseUint(entry[1].(string), 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return lockagent.Token(n)
+}
+
+// setBack makes the clock of the server one that was set back: what it had shown before was
+// later by so much.
+func (s *server) setBack(by time.Duration) lockagent.Token {
+	s.t.Helper()
+	guard := s.guard() + lockagent.Token(by.Microseconds())
+	member := s.Do("ZRANGE", "lockagent_clock", "-1", "-1").([]any)[0].(string)
+	s.Do("ZADD", "lockagent_clock", strconv.FormatUint(uint64(guard), 10), member)
+	return guard
+}
+
+// Tokens grow whatever ended the tenure before. Agents that know nothing of each other see it.
+func TestTokensGrow(t *testing.T) {
+	for name, c := range map[string]struct {
+		between func(s *server, last lockagent.AcquireReply) (known lockagent.Token)
+		asking  func(s *server, last lockagent.AcquireReply, req *lockagent.AcquireRequest)
+	}{
+		"a release": {between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
+			s.release(end(wish("orders", agentA, 1)))
+			return last.Token
+		}},
+		"a release that tells of many holds, and the clock set back after that": {between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
+			req := end(wish("orders", agentA, 1))
+			req.Last = last.Token + 3_600_000_000
+			s.release(req)
+			return req.Last
+		}},
+		"the end of its lease": {between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
+			s.Do("PEXPIRE", "orders", "0")
+			return last.Token
+		}},
+		"DEL": {between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
+			s.Do("DEL", "orders")
+			return last.Token
+		}},
+		"a break": {between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
+			s.room.Break(&s.call, "orders")
+			s.must(&s.call)
+			return last.Token
+		}},
+		"FLUSHALL": {between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
+			s.Do("FLUSHALL")
+			return last.Token
+		}},
+		"a clock set back by 50 microseconds": {between: func(s *server, _ lockagent.AcquireReply) lockagent.Token {
+			s.Do("DEL", "orders")
+			return s.setBack(50 * time.Microsecond)
+		}},
+		"a clock set back by an hour": {between: func(s *server, _ lockagent.AcquireReply) lockagent.Token {
+			s.Do("DEL", "orders")
+			return s.setBack(time.Hour)
+		}},
+		"a clock set back by a year": {between: func(s *server, _ lockagent.AcquireReply) lockagent.Token {
+			s.Do("DEL", "orders")
+			return s.setBack(365 * 24 * time.Hour)
+		}},
+		"FLUSHALL of a clock that was ahead, which the agent knows": {
+			between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
+				s.Do("FLUSHALL")
+				return last.Token + 3_600_000_000
+			},
+			asking: func(_ *server, last lockagent.AcquireReply, req *lockagent.AcquireRequest) {
+				req.Floor = last.Token + 3_600_000_000
+			},
+		},
+		"FLUSHALL of a clock that was ahead, which the agent knows of another lock": {
+			between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
+				s.Do("FLUSHALL")
+				return last.Token + 3_600_000_000
+			},
+			asking: func(s *server, last lockagent.AcquireReply, _ *lockagent.AcquireRequest) {
+				s.past.Seen = last.At.Add(time.Hour)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			first := s.grant(wish("orders", agentA, 1))
+			known := c.between(s, first)
+			s.past = Past{Incarnation: first.Incarnation} // another agent
+			for number := range uint64(3) {
+				req := wish("orders", agentB, number+1)
+				if c.asking != nil {
+					c.asking(s, first, &req)
+				}
+				next := s.grant(req)
+				if next.Token <= known || lockagent.Token(next.At) != next.Token {
+					t.Errorf("token %d at %d, want one above %d", next.Token, next.At, known)
+				}
+				if late := s.guard(); late < next.Token {
+					t.Errorf("the clock has %d after token %d", late, next.Token)
+				}
+				known = next.Token
+				released := s.release(end(req))
+				if released.At < next.At {
+					t.Errorf("released at %d, begun at %d", released.At, next.At)
+				}
+			}
+		})
+	}
+}
+
+// A clock that was set back goes on at its own pace, ahead of the server's, beyond the tokens
+// that were taken since it last was seen. All calls tell the same time.
+func TestTheClockAfterItWasSetBack(t *testing.T) {
+	s := start(t)
+	first := s.grant(wish("orders", agentA, 1))
+	guard := s.setBack(time.Hour)
+	s.past = Past{Incarnation: first.Incarnation}
+	busy := s.acquire(wish("orders", agentB, 1))
+	late := lockagent.StoreTime(guard).Add(time.Minute)
+	if busy.At <= late || busy.At.Sub(late) > time.Minute || busy.Clock == first.Clock || busy.Incarnation != first.Incarnation {
+		t.Fatalf("busy: %+v, want a time after %d on another clock than %q", busy, late, first.Clock)
+	}
+	ahead, err := strconv.ParseInt(s.Do("GET", "lockagent_ahead").(string), 10, 64)
+	if err != nil || busy.Clock != busy.Incarnation+"/"+strconv.FormatInt(ahead, 10) {
+		t.Errorf("clock %q, ahead by %d, %v", busy.Clock, ahead, err)
+	}
+	last := busy.At
+	told := func(what string, at lockagent.StoreTime) {
+		t.Helper()
+		if at <= last || at.Sub(last) > time.Minute {
+			t.Errorf("%s: %d after %d", what, at, last)
+		}
+		last = at
+	}
+	s.past = Past{} // other agents
+	told("busy", s.acquire(wish("orders", agentB, 1)).At)
+	s.past = Past{}
+	told("renewed", s.renew(lockagent.RenewRequest{Name: "orders", Tenure: tenure(agentA, 1), Lease: time.Minute}).At)
+	told("released", s.release(end(wish("orders", agentA, 1))).At)
+	granted := s.grant(wish("orders", agentA, 2))
+	told("granted", granted.At)
+	if granted.Clock != busy.Clock {
+		t.Errorf("clock %q after %q", granted.Clock, busy.Clock)
+	}
+	s.past = Past{}
+	s.room.Break(&s.call, "orders")
+	broken, err := ReadBroken(s.must(&s.call), s.past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told("broken", broken.At)
+	s.room.Incarnation(&s.call)
+	name, at, err := ReadIncarnation(s.must(&s.call))
+	if err != nil || name != first.Incarnation {
+		t.Errorf("incarnation %q, %v", name, err)
+	}
+	told("incarnation", at)
+	if got := s.Do("ZRANGE", "lockagent_clock", "0", "-1"); !reflect.DeepEqual(got, []any{name + " +"}) {
+		t.Errorf("the clock is %q", got)
+	}
+}
+
+// A renewal tells the clock how late it is, also if it was set back.
+func TestRenewalsRaiseTheClock(t *testing.T) {
+	s := start(t)
+	first := s.grant(wish("orders", agentA, 1))
+	req := lockagent.RenewRequest{Name: "orders", Tenure: tenure(agentA, 1), Lease: time.Minute}
+	r := s.renew(req)
+	if r.At <= first.At || s.guard() != lockagent.Token(r.At) {
+		t.Errorf("renewed at %d, and the clock has %d", r.At, s.guard())
+	}
+	guard := s.setBack(time.Hour)
+	s.past = Past{}
+	if r := s.renew(req); lockagent.Token(r.At) != guard || s.guard() != guard {
+		t.Errorf("renewed at %d, and the clock has %d; want %d", r.At, s.guard(), guard)
+	}
+}
+
+// One wrong number does not use up the tokens of all locks.
+func TestATokenThatIsTooFarAhead(t *testing.T) {
+	s := start(t)
+	r := s.grant(wish("orders", agentA, 1))
+	far := wish("bills", agentA, 1)
+	far.Floor = r.Token + lockagent.Token((25 * time.Hour).Microseconds())
+	s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("others", agentA, 1), far}, s.past)
+	reply, err := s.run(&s.call)
+	if err == nil || !Several(err.Error()) || !errors.Is(Refused(err.Error()), lockagent.ErrBadOption) {
+		t.Errorf("a floor a day ahead: %q, %v", reply, err)
+	}
+	last := end(wish("orders", agentA, 1))
+	last.Last = far.Floor
+	s.release(last)
+	if later := s.grant(wish("orders", agentA, 2)); later.Token > far.Floor {
+		t.Errorf("token %d", later.Token)
+	}
+	s.expectKeys("orders", "lockagent_clock")
+	s.past.Seen = lockagent.StoreTime(far.Floor)
+	s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("others", agentA, 1)}, s.past)
+	if reply, err := s.run(&s.call); err == nil {
+		t.Errorf("a time a day ahead: %q", reply)
+	}
+}
+
+// What another program did to the clock is an error for all locks, before anything is done.
+func TestAClockThatIsSpoilt(t *testing.T) {
+	for name, spoil := range map[string][]string{
+		"of another type": {"SET", "lockagent_clock", "1700000000000000"},
+		"endless":         {"ZADD", "lockagent_clock", "+inf", "1700000000000000.00"},
+		"at its end":      {"ZADD", "lockagent_clock", "9007199254740991", "1700000000000000.00"},
+		"no number":       {"SET", "lockagent_ahead", "no number"},
+		"no string":       {"HSET", "lockagent_ahead", "no", "string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			held := wish("held", agentA, 1)
+			s.grant(held)
+			s.Do("DEL", spoil[1])
+			s.Do(spoil...)
+			keys := s.keys()
+			for _, past := range []Past{s.past, {}} {
+				if name == "no number" || name == "no string" {
+					past.Incarnation = "" // if nothing happens nobody looks
+				}
+				s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("one", agentB, 1), held}, past)
+				reply, err := s.run(&s.call)
+				if err == nil || lockagent.Definite(Refused(err.Error())) {
+					t.Errorf("acquired %q, %v", reply, err)
+				}
+			}
+			s.expectKeys(keys...)
+			if r := s.renew(lockagent.RenewRequest{Name: "held", Tenure: held.Tenure, Lease: time.Minute}); !r.Held {
+				t.Error("the tenure is not renewed")
+			}
+			last := end(held)
+			last.Last = s.past.Given + 5
+			expect(t, s.releaseAll(last), "released, woke 0")
+		})
+	}
+}
+
+func TestIncarnations(t *testing.T) {
+	s := start(t)
+	run := s.Info("server", "run_id")[:16]
+	first := s.grant(wish("orders", agentA, 1)).Incarnation
+	data, of, _ := strings.Cut(first, ".")
+	if of != run {
+		t.Errorf("incarnation %q of run %q", first, run)
+	}
+	s.room.Incarnation(&s.call)
+	if name, _, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first {
+		t.Errorf("it is called %q, %v; want %q", name, err, first)
+	}
+	// Another server has the data: the name changes with the first look, and the clock stays.
+	guard := s.guard()
+	s.Do("DEL", "lockagent_clock", "orders")
+	s.Do("ZADD", "lockagent_clock", strconv.FormatUint(uint64(guard), 10), data+".feed")
+	if r := s.grant(wish("orders", agentA, 2)); r.Incarnation != data+".feed" {
+		t.Errorf("incarnation %q before the look", r.Incarnation)
+	}
+	guard = s.guard()
+	s.room.Incarnation(&s.call)
+	if name, at, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first || s.guard() != guard || lockagent.Token(at) <= guard {
+		t.Errorf("it is called %q at %d, %v, and the clock has %d; want %q and %d", name, at, err, s.guard(), first, guard)
+	}
+	// The agent hears of it with its next grant.
+	if r := s.grant(wish("bills", agentA, 1)); r.Incarnation != first {
+		t.Errorf("incarnation %q, want %q", r.Incarnation, first)
+	}
+	s.Do("FLUSHALL")
+	r := s.grant(wish("orders", agentA, 3))
+	if later, of, _ := strings.Cut(r.Incarnation, "."); later <= data || of != run {
+		t.Errorf("incarnation %q after %q", r.Incarnation, first)
+	}
+}

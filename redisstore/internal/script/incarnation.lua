@@ -1,0 +1,27 @@
+-- incarnation.lua names the incarnation of a database.
+--
+-- KEYS[1]  the clock, see acquire.lua
+-- KEYS[2]  ahead: by how many microseconds the clock is ahead of the server's
+--
+-- Reply: "<time> <name>". The name is "<data>.<run>": data is the time when the database was
+-- found empty, run is the beginning of the id that the server made when it started. If the
+-- server is another run than in the name, the name is changed first; if there is none, one is
+-- made.
+
+local call = redis.call
+local time, ahead = call('TIME'), call('GET', KEYS[2])
+local entry = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+local clock = time[1] * 1000000 + time[2] + (tonumber(ahead or 0) or 0)
+local guard = tonumber(entry[2] or 0)
+local at = string.format('%.0f', guard <= 9007199254740991 and math.max(clock, guard) or clock)
+local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
+local data = string.match(entry[1] or '', '^%d+') or at
+local name = data .. '.' .. string.sub(run, 1, 16)
+local member = name .. (ahead and ' +' or '')
+if member ~= entry[1] then
+  call('ZADD', KEYS[1], entry[2] or at, member) -- before the next command, which would delete the key
+  if entry[1] then
+    call('ZREM', KEYS[1], entry[1])
+  end
+end
+return at .. ' ' .. name

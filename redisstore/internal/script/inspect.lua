@@ -1,0 +1,18 @@
+-- inspect.lua tells who has a lock. It changes nothing.
+--
+-- KEYS[1]  the lock: a hash
+--
+-- Reply: nothing if the lock is free, or "<ms left or -1> <hold count> <holder>". It is an
+-- error if the key has something that is no lock.
+
+local call, pcall = redis.call, redis.pcall
+
+--include holders.lua
+
+local err, holder, count = holders(KEYS[1])
+if err then
+  return redis.error_reply(err)
+elseif not holder then
+  return ''
+end
+return call('PTTL', KEYS[1]) .. ' ' .. count .. ' ' .. holder

@@ -1,0 +1,60 @@
+package script
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// ReadMessage reads a message to an agent, as it comes on one of the agent's channels. What is
+// not understood is an error, and can be ignored: messages may be lost.
+func ReadMessage(payload string) (m lockagent.Message, err error) {
+	kind, rest, _ := strings.Cut(payload, " ")
+	words := map[string]int{"passed": 6, "standby": 2, "wanted": 1, "broken": 2}[kind]
+	fields := strings.SplitN(rest, " ", words+1)
+	if words == 0 || len(fields) <= words {
+		return m, fmt.Errorf("%.100q is no message to an agent", payload)
+	}
+	name, err := lockagent.ParseName(fields[words]) // names may have spaces
+	if err != nil {
+		return m, err
+	}
+	tenure, ok := lockagent.ParseTenure(fields[0])
+	if !ok {
+		return m, fmt.Errorf("%.100q is no tenure", fields[0])
+	}
+	m.Name, m.Tenure = name, tenure
+	number := func(i int, most uint64) (n uint64) {
+		var failed error
+		if n, failed = strconv.ParseUint(fields[i], 10, 64); err == nil && (failed != nil || n > most) {
+			err = fmt.Errorf("%.100q has no such number: %.40q", payload, fields[i])
+		}
+		return n
+	}
+	switch kind {
+	case "passed":
+		m.Kind = lockagent.MessagePassed
+		m.Token = lockagent.Token(number(1, uint64(lockagent.MaxToken)))
+		m.At = lockagent.StoreTime(number(2, lockagent.MaxTenure))
+		m.Clock = fields[3]
+		m.Outsiders = int(number(4, lockagent.MaxTenure))
+		if m.Incarnation = fields[5]; m.Incarnation == "-" {
+			m.Incarnation = ""
+		}
+	case "standby":
+		m.Kind = lockagent.MessageStandby
+		m.Remaining = time.Duration(number(1, uint64(lockagent.MaxLease/time.Millisecond))) * time.Millisecond
+	case "wanted":
+		m.Kind = lockagent.MessageWanted
+	case "broken":
+		m.Kind = lockagent.MessageBroken
+		m.At = lockagent.StoreTime(number(1, lockagent.MaxTenure))
+	}
+	if err != nil {
+		return lockagent.Message{}, err
+	}
+	return m, nil
+}

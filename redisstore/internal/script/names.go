@@ -1,0 +1,116 @@
+package script
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/lockagent/lockagent"
+)
+
+// reserved begins the names of our own keys, and redisson those of the keys that Redisson has
+// beside its locks. No lock has such a name.
+const (
+	reserved = "lockagent_"
+	redisson = "redisson_"
+)
+
+// CheckName returns a [*lockagent.NameError] if a lock may not be called like that: the name is
+// out of its bounds, or one of a key that belongs to other locks.
+func CheckName(name lockagent.Name) error {
+	if _, err := lockagent.ParseName(string(name)); err != nil {
+		return err
+	}
+	for _, prefix := range []string{reserved, redisson} {
+		if strings.HasPrefix(string(name), prefix) {
+			return &lockagent.NameError{Name: string(name), Reason: fmt.Sprintf("names that begin with %q are those of keys that belong to locks; choose another", prefix)}
+		}
+	}
+	return nil
+}
+
+// Channel is where the end of a hold is published. It is Redisson's, who has the same one for the
+// locks "{a}" and "a": they are woken for each other, in vain.
+func Channel(name lockagent.Name) string { return new(text).channel(name) }
+
+// AgentsChannel is one on which nothing is published. An agent subscribes to it before it does to
+// [Channel], so that the subscribers who are no agents can be counted.
+func AgentsChannel(name lockagent.Name) string { return new(text).own("lockagent_agents", name) }
+
+// AgentChannel is that of the messages to an agent.
+func AgentChannel(agent lockagent.AgentID) string { return "lockagent_agent:" + string(agent) }
+
+// AgentChannelOf is that of the messages to an agent about one lock, where messages are sharded.
+func AgentChannelOf(agent lockagent.AgentID, name lockagent.Name) string {
+	return new(text).own(AgentChannel(agent), name)
+}
+
+// channel is [Channel].
+func (t *text) channel(name lockagent.Name) string { return t.theirs("redisson_lock__channel", name) }
+
+// theirs is the name of a key or channel of Redisson's for a lock.
+func (t *text) theirs(prefix string, name lockagent.Name) string {
+	if hasTag(name) {
+		return t.of(prefix, ":", string(name))
+	}
+	return t.of(prefix, ":{", string(name), "}")
+}
+
+// own is the name of a key or channel of ours for a lock, in the slot of the lock. One with a
+// tag of its own gets two colons, because the lock "{a}" is another one than "a".
+func (t *text) own(prefix string, name lockagent.Name) string {
+	if hasTag(name) {
+		return t.of(prefix, "::", string(name))
+	}
+	return t.of(prefix, ":{", string(name), "}")
+}
+
+func hasTag(name lockagent.Name) bool { return strings.IndexByte(string(name), '{') >= 0 }
+
+// Slots is how many hash slots a Cluster has.
+const Slots = 16384
+
+// Slot is the hash slot of a key: the CRC16 of what stands between its first '{' and the next
+// '}', or of the whole key if there is nothing.
+func Slot(key string) uint16 {
+	if _, tail, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(tail, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
+	}
+	return crc % Slots
+}
+
+// crcTable is that of CRC-16/XMODEM, whose polynomial is 0x1021.
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()
+
+// tags has a hash tag for each slot: the least number that is in it.
+var tags = sync.OnceValue(func() *[Slots]string {
+	var tags [Slots]string
+	for n, left := 0, Slots; left > 0; n++ {
+		tag := strconv.Itoa(n)
+		if s := Slot(tag); tags[s] == "" {
+			tags[s] = tag
+			left--
+		}
+	}
+	return &tags
+})

@@ -1,0 +1,45 @@
+-- rehearse.lua runs, on a key of its own, every command that the other scripts run, so that a
+-- user who may not run one of them hears of it at once, and not when a lock is half released.
+--
+-- KEYS[1]  a key that nobody uses
+-- ARGV[1]  PUBLISH or SPUBLISH
+-- ARGV[2]  the channel of the lock that is called like the key
+-- ARGV[3]  the channel of the agent
+-- ARGV[4]  NUMSUB or SHARDNUMSUB; nothing without queues
+-- ARGV[5]  "cluster" in one
+--
+-- Reply: "ok", and the key is gone.
+
+local call, key = redis.call, KEYS[1]
+call('TIME')
+call('INFO', 'server')
+call('SET', key, '0', 'PX', 1000)
+call('GET', key)
+call('INCR', key)
+call('EXISTS', key)
+call('PTTL', key)
+call('PEXPIRE', key, 1000)
+call('DEL', key)
+call('HSET', key, 'rehearsal', 1)
+call('HEXISTS', key, 'rehearsal')
+call('HSCAN', key, 0)
+call('HDEL', key, 'rehearsal')
+call('ZADD', key, 'XX', 'GT', 'CH', 1, 'rehearsal')
+call('ZADD', key, 1, 'rehearsal')
+call('ZCARD', key)
+call('ZSCORE', key, 'rehearsal')
+call('ZMSCORE', key, 'rehearsal')
+call('ZRANGE', key, 0, 0)
+call('ZRANGEBYSCORE', key, 1, 1)
+call('ZREM', key, 'rehearsal')
+call('ZREMRANGEBYRANK', key, 0, 0)
+call('LRANGE', key, 0, 0)
+call(ARGV[1], ARGV[2], '0')
+call('PUBLISH', ARGV[3], '')
+if ARGV[4] ~= '' then
+  call('PUBSUB', ARGV[4], ARGV[2])
+end
+if ARGV[5] == 'cluster' then
+  call('CLUSTER', 'MYID')
+end
+return 'ok'

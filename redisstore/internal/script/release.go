@@ -1,0 +1,92 @@
+package script
+
+import (
+	"github.com/lockagent/lockagent"
+)
+
+// ReleaseRequest is a [lockagent.ReleaseRequest], and what the store knows beside.
+type ReleaseRequest struct {
+	lockagent.ReleaseRequest
+	// Subscribed tells that the server may count the store among the subscribers of the lock's
+	// [Channel].
+	Subscribed bool
+}
+
+// Release writes the call that releases locks, see release.lua. All requests are of one agent
+// and, in a Cluster, of one slot.
+func (r Room) Release(c *Call, requests []ReleaseRequest, past Past) {
+	c.begin(releaseScript)
+	var last lockagent.Token
+	flagged := false
+	for i := range requests {
+		c.Keys = append(c.Keys, string(requests[i].Name))
+		last = max(last, requests[i].Last)
+		flagged = flagged || requests[i].flags() != ""
+	}
+	for i := range requests {
+		c.Keys = append(c.Keys, c.text.own("lockagent_queue", requests[i].Name))
+	}
+	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_ahead", requests[0].Name))
+	if last <= past.Given {
+		last = 0
+	}
+	c.Args = append(c.Args, r.String(), c.text.number(uint64(last)))
+	for i := range requests {
+		c.release(&requests[i])
+		if flagged {
+			c.Args = append(c.Args, requests[i].flags())
+		}
+	}
+}
+
+// ReleaseAlone is [Room.Release] for a lock whose keys cannot travel together.
+func (r Room) ReleaseAlone(c *Call, request *ReleaseRequest) {
+	c.begin(releaseScript)
+	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_queue", request.Name), r.shared(&c.text, "lockagent_ahead", request.Name))
+	c.Args = append(c.Args, r.String(), "0")
+	c.release(request)
+	c.Args = append(c.Args, request.flags())
+	c.alone()
+}
+
+func (c *Call) release(request *ReleaseRequest) {
+	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.channel(request.Name))
+}
+
+func (r *ReleaseRequest) flags() string {
+	switch {
+	case r.Subscribed && r.Unanswered:
+		return "su"
+	case r.Subscribed:
+		return "s"
+	case r.Unanswered:
+		return "u"
+	}
+	return ""
+}
+
+// ReadReleased reads the reply to a call that releases as many locks as there are outcomes, and was
+// written with the same past.
+func (r Room) ReadReleased(reply string, past Past, outcomes []Outcome[lockagent.ReleaseReply]) error {
+	lines := readLines(reply)
+	at := past.since(lines.time())
+	for i := range outcomes {
+		o := &outcomes[i]
+		*o = Outcome[lockagent.ReleaseReply]{Reply: lockagent.ReleaseReply{Released: true, At: at}}
+		switch code := lines.about(i); code {
+		case "":
+			if r == Sentinel || r == Classic {
+				o.Reply.Others = -1
+			}
+		case "r":
+			o.Reply.Others = int(lines.number(-1))
+		case "p":
+			o.Reply.Passed = true
+		case "n":
+			o.Reply.Released = false
+		default:
+			*o = Outcome[lockagent.ReleaseReply]{Err: lines.refusal(code)}
+		}
+	}
+	return lines.end()
+}

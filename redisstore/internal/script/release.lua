@@ -1,0 +1,216 @@
+-- release.lua ends a tenure of each of n locks, or withdraws one that has not begun, for one
+-- agent.
+--
+-- KEYS[i]     a lock: a hash with one field, the tenure that has it
+-- KEYS[n+i]   its queue: a zset of the tenures that wait, by the time they came
+-- KEYS[2n+1]  ahead: by how many microseconds the clock is ahead of the server's
+-- ARGV[1]     how messages travel: "single" server, "sentinel"; in a Cluster "sharded", or
+--             "classic" if they go to all nodes
+-- ARGV[2]     the greatest token that the tenures had, or 0 if the clock is known to have it
+-- Then for each lock
+--   the tenure, "<agent>:<number>"
+--   the lock's channel
+--   "s" if the agent subscribes to the channel, and "u" if an acquire of the tenure is
+--   unanswered. If this would be empty for all, it is left out of all
+--
+-- Where keys cannot travel together the script runs alone, see acquire.lua. Then the last
+-- arguments are the names of KEYS[2] and KEYS[3].
+--
+-- Reply: lines of text. The first is the time, which may be a number. All locks of which there
+-- is no further line were released, and no others were woken, or it is not known how many. A
+-- further line begins with the i of a lock and goes on with
+--   r <others>  released, and so many others were woken, or -1 if that is not known
+--   p           released, and passed to the first in the queue
+--   n           the tenure did not have the lock
+--   e <text>    an error
+-- What is wrong with one lock does not concern the others.
+--
+-- A lock is passed to the first in its queue whose agent listens. The message to that agent is
+--   passed <tenure> <token> <at> <clock> <outsiders> <incarnation or -> <lock>
+-- and those to the agents of the next two are
+--   standby <tenure> <ms> <lock>
+
+-- What is seldom needed comes late, see acquire.lua.
+local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
+local time = call('TIME')
+local clock = time[1] * 1000000 + time[2]
+local n = (#keys - 1) / 2
+local alone, quiet = n == 0, true
+if alone then
+  n, keys = 1, {keys[1], args[6], args[7]}
+else
+  quiet = (n == 1 and call('EXISTS', keys[2], keys[3]) or call('EXISTS', unpack(keys, n + 1))) == 0
+end
+local ahead
+if alone or not quiet then
+  ahead = pcall('GET', keys[2 * n + 1])
+  ahead = type(ahead) == 'string' and tonumber(ahead) -- if it is spoilt, acquires tell of it
+  clock = clock + (ahead or 0)
+end
+
+-- First everything is undone that the tenures have.
+local mode, per = args[1], #args == 2 + 2 * n and 2 or 3
+local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
+local rest, removed, woken
+for i = 1, n do
+  local a = per * (i - 1) + 2
+  local undone, others = pcall('HDEL', keys[i], args[a + 1]), nil
+  if not quiet then
+    pcall('ZREM', keys[n + i], args[a + 1])
+  elseif undone == 1 then
+    others = pcall(publish, args[a + 2], '0')
+  end
+  if undone ~= 1 or others ~= 0 and mode ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+    if not rest then
+      rest, removed, woken = {}, {}, {}
+    end
+    rest[#rest + 1], removed[i], woken[i] = i, undone, others
+  end
+end
+if args[2] ~= '0' and not alone then
+  -- Later tokens are above. One that is a day ahead is none, and must not use up the others.
+  local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
+  local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
+  local last, guard = args[2] + 0, tonumber(entry[2] or 0)
+  if last > guard and last < math.max(clock, guard) + 86400e6 then
+    pcall('ZADD', key, args[2], entry[1] or '-')
+  end
+end
+if not rest then
+  return clock
+end
+
+local pass_lease = '2000' -- in ms
+local places_looked_at, standbys = 8, 2
+local notes_kept = 60000 -- in ms
+local yield = 10000 -- in microseconds
+local turn_every, blind_turn_every = 250, 500 -- in ms
+local count = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
+
+--include holders.lua
+
+-- Adds to the notes about a lock, and removes a few that are too old. The key may be spoilt: then
+-- there are none.
+local function note(suffix, score, member)
+  local notes = 'lockagent_notes' .. suffix
+  pcall('ZADD', notes, string.format('%.0f', score), member)
+  pcall('PEXPIRE', notes, notes_kept)
+  local late = string.format('%.0f', clock - notes_kept * 1000)
+  local old = pcall('ZRANGEBYSCORE', notes, '-inf', late, 'LIMIT', 0, 2)
+  if old[1] then
+    call('ZREM', notes, unpack(old))
+  end
+end
+
+-- Reports whether it is the turn of the outsiders, and counts the passes until it is.
+local function turn(queue, suffix, outsiders)
+  if outsiders == 0 and mode ~= 'sentinel' then
+    return false
+  end
+  local key = 'lockagent_turn' .. suffix
+  local passes, left = tonumber(pcall('GET', key)), call('PTTL', key)
+  if not passes or outsiders > 0 and
+    (passes >= call('ZCARD', queue) or mode == 'sentinel' and left <= blind_turn_every - turn_every) then
+    return true
+  end
+  call('INCR', key)
+  return false
+end
+
+-- Passes a lock to a tenure that waits, and reports whether its agent was told. It does not do so
+-- if the clock was set back, for an acquire has to set it right, nor if another program has put
+-- something under the same key.
+local tick = clock
+local function pass(lock, tenure, channel, outsiders)
+  local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
+  local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
+  local at = math.max(tick, (entry[2] or 0) + 1)
+  if not entry[1] or at > tick + 100 or call('EXISTS', lock) == 1 then
+    return false
+  end
+  tick = at
+  local token = string.format('%.0f', at)
+  call('ZADD', key, token, entry[1])
+  call('HSET', lock, tenure, '1')
+  call('PEXPIRE', lock, pass_lease)
+  local incarnation = string.match(entry[1], '^%S+')
+  local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
+  name = (type(name) == 'string' and name or '-') .. '/' .. string.format('%.0f', ahead or 0)
+  local heard = pcall(publish, channel,
+    table.concat({'passed', tenure, token, token, name, outsiders, incarnation, lock}, ' '))
+  if type(heard) == 'number' and heard > 0 then
+    return true
+  end
+  call('HDEL', lock, tenure)
+  return false
+end
+
+-- Passes a lock that is free, or wakes all who wait for it. others is how many it has woken
+-- already; it is nil where there are queues.
+local function hand_on(lock, channel, queue, subscribed, others, suffix)
+  local front = not others and mode ~= 'classic' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
+  local names = {channel, 'lockagent_agents' .. suffix}
+  for p, place in ipairs(front) do
+    local agent = string.match(place, '^(.*):') or ''
+    names[p + 2] = 'lockagent_agent:' .. agent .. (mode == 'sharded' and suffix or '')
+  end
+  local outsiders, theirs = nil, false
+  if front[1] then
+    local counts = call('PUBSUB', count, unpack(names)) -- those of name p are at 2p
+    outsiders = math.max(0, counts[2] - counts[4])
+    theirs = turn(queue, suffix, outsiders)
+    if not theirs then
+      local head = 1
+      while counts[2 * head + 4] == 0 and head < #front and head < places_looked_at do
+        head = head + 1
+      end
+      call('ZREMRANGEBYRANK', queue, 0, head - 1) -- those before it are not there any more
+      if counts[2 * head + 4] > 0 and pass(lock, front[head], names[head + 2], outsiders) then
+        for next = head + 1, math.min(head + standbys, #front) do
+          pcall(publish, names[next + 2], table.concat({'standby', front[next], pass_lease, lock}, ' '))
+        end
+        return 'p'
+      end
+    end
+  end
+
+  others = others or pcall(publish, channel, '0')
+  local known = type(others) == 'number' -- the user may publish there
+  if not outsiders and mode ~= 'classic' and known and others > subscribed then
+    local counts = call('PUBSUB', count, unpack(names, 1, 2))
+    outsiders = math.max(0, counts[2] - counts[4])
+  end
+  if (theirs or outsiders and outsiders > 0) and not alone then
+    note(suffix, clock + yield, 'yield')
+    pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', mode == 'sentinel' and blind_turn_every or turn_every)
+  end
+  if mode == 'sentinel' or mode == 'classic' or known and others <= subscribed then
+    return nil
+  end
+  return 'r ' .. (known and others - subscribed or -1)
+end
+
+-- Says why a tenure was not released.
+local function unreleased(lock, tenure, undone)
+  local err = type(undone) == 'table' and undone.err or holders(lock, tenure)
+  return err and 'e ' .. err or 'n'
+end
+
+local lines = {string.format('%.0f', clock)}
+for _, i in ipairs(rest) do
+  local a, flags = per * (i - 1) + 2, per == 3 and args[per * i + 2] or ''
+  local suffix, line = string.sub(keys[n + i], 16), nil
+  if not alone and string.find(flags, 'u', 1, true) then
+    note(suffix, clock, args[a + 1])
+  end
+  if removed[i] == 1 then
+    local subscribed = string.find(flags, 's', 1, true) and 1 or 0
+    line = hand_on(keys[i], args[a + 2], keys[n + i], subscribed, woken[i], suffix)
+  else
+    line = unreleased(keys[i], args[a + 1], removed[i])
+  end
+  if line then
+    lines[#lines + 1] = i .. ' ' .. line
+  end
+end
+return table.concat(lines, '\n')

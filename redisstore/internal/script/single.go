@@ -1,0 +1,70 @@
+package script
+
+import "github.com/lockagent/lockagent"
+
+// Break writes the call that breaks a lock, see break.lua. It has one key everywhere.
+func (r Room) Break(c *Call, name lockagent.Name) {
+	c.begin(breakScript)
+	c.Keys = append(c.Keys, string(name))
+	c.Args = append(c.Args, r.Publish(), r.shared(&c.text, "lockagent_clock", name), c.text.theirs("", name))
+}
+
+// ReadBroken reads the reply to a [Room.Break].
+func ReadBroken(reply string, past Past) (lockagent.BreakReply, error) {
+	lines := readLines(reply)
+	b := lockagent.BreakReply{At: past.since(lines.time()), Broken: lines.number(0) == 1}
+	if err := lines.end(); err != nil {
+		return lockagent.BreakReply{}, err
+	}
+	return b, nil
+}
+
+// Inspect writes the call that inspects a lock, see inspect.lua.
+func (r Room) Inspect(c *Call, name lockagent.Name) {
+	c.begin(inspectScript)
+	c.Keys = append(c.Keys, string(name))
+}
+
+// ReadInspected reads the reply to a [Room.Inspect].
+func ReadInspected(reply string) (lockagent.Inspection, error) {
+	if reply == "" {
+		return lockagent.Inspection{}, nil
+	}
+	lines := readLines(reply)
+	seen := lockagent.Inspection{Held: true, Remaining: remaining(lines.number(-1)), HoldCount: int(lines.number(1))}
+	seen.Holder = lines.rest()
+	if err := lines.end(); err != nil {
+		return lockagent.Inspection{}, err
+	}
+	return seen, nil
+}
+
+// Incarnation writes the call that names the incarnation of a database, see incarnation.lua.
+// There are none in a Cluster.
+func (r Room) Incarnation(c *Call) {
+	c.begin(incarnationScript)
+	c.Keys = append(c.Keys, "lockagent_clock", "lockagent_ahead")
+}
+
+// ReadIncarnation reads the reply to a [Room.Incarnation].
+func ReadIncarnation(reply string) (name string, at lockagent.StoreTime, err error) {
+	lines := readLines(reply)
+	at = lines.time()
+	name = lines.word()
+	return name, at, lines.end()
+}
+
+// Rehearse writes the call that runs every command that the other scripts run, see rehearse.lua.
+// name is that of no lock, and in a Cluster says where it runs.
+func (r Room) Rehearse(c *Call, name lockagent.Name) {
+	c.begin(rehearseScript)
+	c.Keys = append(c.Keys, c.text.own("lockagent_rehearsal", name))
+	count, kind := "NUMSUB", ""
+	switch r {
+	case Sharded:
+		count, kind = "SHARDNUMSUB", "cluster"
+	case Classic:
+		count, kind = "", "cluster"
+	}
+	c.Args = append(c.Args, r.Publish(), c.text.channel(name), AgentChannel("rehearsal"), count, kind)
+}

@@ -1,0 +1,70 @@
+package script
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// text builds many strings in one piece of memory. The zero text is usable.
+type text struct {
+	b    strings.Builder
+	from int // where the next string begins
+
+	lease    time.Duration // the last one that was asked for
+	leaseStr string        // and its text: most are the same
+}
+
+// begin starts another piece: the strings of the one before may still be in use.
+func (t *text) begin() {
+	size := t.b.Len()
+	t.b.Reset()
+	t.b.Grow(size) // most batches are like the one before
+	t.from = 0
+}
+
+// cut returns what was written since the last cut.
+func (t *text) cut() string {
+	s := t.b.String()[t.from:]
+	t.from = t.b.Len()
+	return s
+}
+
+// of returns the parts as one string.
+func (t *text) of(parts ...string) string {
+	for _, part := range parts {
+		t.b.WriteString(part)
+	}
+	return t.cut()
+}
+
+func (t *text) number(n uint64) string {
+	if n < 10 {
+		return "0123456789"[n : n+1]
+	}
+	return t.digits(n).cut()
+}
+
+func (t *text) digits(n uint64) *text {
+	var buffer [20]byte
+	t.b.Write(strconv.AppendUint(buffer[:0], n, 10))
+	return t
+}
+
+// tenure is [lockagent.Tenure.String].
+func (t *text) tenure(of lockagent.Tenure) string {
+	t.b.WriteString(string(of.Agent))
+	t.b.WriteByte(':')
+	return t.digits(of.Number).cut()
+}
+
+// milliseconds rounds up.
+func (t *text) milliseconds(d time.Duration) string {
+	if d != t.lease || t.leaseStr == "" {
+		t.lease = d
+		t.leaseStr = strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+	}
+	return t.leaseStr
+}
