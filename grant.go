@@ -41,6 +41,9 @@ type Hold interface {
 
 	// Release gives the hold up. See [Grant.Release].
 	Release(ctx context.Context) <-chan error
+
+	// Unlock gives the hold up and waits for the outcome. See [Grant.Unlock].
+	Unlock(ctx context.Context) error
 }
 
 // NewGrant returns a held grant. It is for agents.
@@ -162,33 +165,12 @@ func (g Grant) Release(ctx context.Context) <-chan error {
 
 // Unlock is [Grant.Release] for callers who wait for the outcome. If ctx ends
 // first it returns the cause of ctx, and the release goes on without the caller:
-// a cancelled ctx still releases. The caller may be the one who makes the exchange with
-// the server; if that falls silent meanwhile, Unlock returns up to a tenth of a second
-// after the end of ctx.
+// a cancelled ctx still releases.
 func (g Grant) Unlock(ctx context.Context) error {
-	done := g.releaseAndHelp(ctx)
-	select {
-	case err := <-done:
-		return err
-	default:
+	if g.hold == nil {
+		return ErrNotHeld
 	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// releaseAndHelp is Release for callers who have nothing else to do until the outcome is
-// there, or ctx ends.
-func (g Grant) releaseAndHelp(ctx context.Context) <-chan error {
-	if ctx.Err() != nil {
-		return g.Release(ctx)
-	}
-	errand := NewErrand(ctx)
-	defer errand.Finish()
-	return g.Release(errand)
+	return g.hold.Unlock(ctx)
 }
 
 var alwaysClosed = func() chan struct{} {

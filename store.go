@@ -15,9 +15,8 @@ import (
 // Every call is asynchronous: the method returns without waiting for the store,
 // and done is called exactly once, from any goroutine, possibly before the
 // method has returned. done must not block. No call needs a goroutine of its
-// own. The context carries values only: a trace, or an [Errand], in which the store
-// may leave work to the caller. A store bounds the time of a call by itself and reports
-// [ErrStoreUnavailable] when the bound is passed.
+// own. The context carries values only, such as a trace. A store bounds the time of a
+// call by itself and reports [ErrStoreUnavailable] when the bound is passed.
 //
 // A store holds no mutex while it calls done, wake or what OnReset was given: the
 // agent goes on from there, and may call the store again before it returns.

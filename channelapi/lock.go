@@ -42,29 +42,20 @@ func (l *Lock) ask(ctx context.Context, req actor.Request) <-chan lockagent.Gran
 
 // Lock is [Lock.Acquire] for callers who wait for the grant. The error is that of
 // [lockagent.Grant.Err]; it is the cause of ctx also if the lock was granted but
-// ctx ended before the caller could be given it. The caller may be the one who makes the
-// exchange with the server; if that falls silent meanwhile, Lock returns up to a tenth of a
-// second after the end of ctx.
+// ctx ended before the caller could be given it.
 func (l *Lock) Lock(ctx context.Context, opts ...AcquireOption) (lockagent.Grant, error) {
 	var req actor.Request
 	if err := applyAll(&req, opts); err != nil {
 		return lockagent.Denied(l.name, "", err), err
 	}
 	var g lockagent.Grant
-	if req.Wait == 0 {
-		g = <-l.askAndHelp(ctx, req)
-	} else { // the wait may be over before ctx, which is what an errand goes by
-		g = <-l.ask(ctx, req)
+	if l.session != nil {
+		g = <-l.session.acquire(ctx, l.name, req)
+	} else {
+		req.Owner = l.locks.newOwner()
+		g = l.locks.agent.Lock(ctx, l.name, req)
 	}
 	return g, outcome(ctx, g)
-}
-
-// askAndHelp is ask for callers who have nothing else to do until the grant is there,
-// or ctx ends.
-func (l *Lock) askAndHelp(ctx context.Context, req actor.Request) <-chan lockagent.Grant {
-	errand := lockagent.NewErrand(ctx)
-	defer errand.Finish()
-	return l.ask(errand, req)
 }
 
 // TryLock is [Lock.Lock] with [Try]: it returns a [*lockagent.HeldError] if the
