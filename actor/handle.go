@@ -29,10 +29,15 @@ func (h *handle) Context() context.Context { return h.context(h) }
 func (h *handle) OnEnd(f func(cause error)) (stop func()) { return h.notify(&onEnd{f, h}) }
 
 // Release implements [lockagent.Hold].
-func (h *handle) Release(ctx context.Context) <-chan error {
-	done := h.request.Release(ctx)
-	runtime.KeepAlive(h) // until the actor has been told
-	return done
+func (h *handle) Release(ctx context.Context) error {
+	defer runtime.KeepAlive(h) // until the actor has been told
+	return h.request.Release(ctx)
+}
+
+// ReleaseAsync implements [lockagent.Hold].
+func (h *handle) ReleaseAsync(ctx context.Context) <-chan error {
+	defer runtime.KeepAlive(h)
+	return h.request.ReleaseAsync(ctx)
 }
 
 // hold is what stands behind the grant.

@@ -114,8 +114,8 @@ func (r *request) Remaining() time.Duration {
 	return end.Sub(r.agent.clock.now())
 }
 
-// Release implements [lockagent.Hold].
-func (r *request) Release(ctx context.Context) <-chan error {
+// ReleaseAsync implements [lockagent.Hold].
+func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
 	c := &call{kind: toRelease, request: r, values: valuesOf(ctx), done: make(chan error, 1)}
 	if r.entry.pin() { // an actor with a hold has not retired
 		send(r.entry, c)

@@ -141,11 +141,11 @@
 //
 // # Concurrency
 //
-// A [Store] is safe for concurrent use. It calls done, wake and the functions of
-// OnReset from a few goroutines of its own, or from that of a caller who waits with a
-// [lockagent.Errand]: one that does not return holds up all others. A panic in one of
-// them is not recovered; one that ends its goroutine in done keeps nobody from an answer. Of the contexts of calls nothing else is used: calls of many
-// callers travel together.
+// A [Store] is safe for concurrent use. It calls done, wake and the functions of OnReset
+// from goroutines of its own, or done from that of the caller. One that does not return
+// holds up no call of others, but may keep those from an answer that travelled with it.
+// A panic in one of them is not recovered. One that ends its goroutine in done keeps
+// nobody from an answer.
 //
 // # Testing
 //

@@ -119,7 +119,7 @@ func (l *lane[I]) close() (waiting []entry[I]) {
 // run leads, and then rests until it is to lead again, unless another goroutine rests.
 func (l *lane[I]) run() {
 	for {
-		l.lead(true)
+		l.lead(maxBatch, true)
 		l.mu.Lock()
 		superfluous := l.resting || l.closed
 		l.resting = true
@@ -133,13 +133,14 @@ func (l *lane[I]) run() {
 	}
 }
 
-// help leads in place of a goroutine of the lane. A caller makes no connection, because
-// that may take long.
-func (l *lane[I]) help() { l.lead(false) }
+// help leads in place of a goroutine of the lane. A caller takes only what it came with,
+// which is first, because the queue was empty: others are none of its business. It makes no
+// connection, because that may take long.
+func (l *lane[I]) help() { l.lead(1, false) }
 
 // lead makes one exchange with what waits, frees the lane, and answers.
-func (l *lane[I]) lead(mayDial bool) {
-	b := l.take()
+func (l *lane[I]) lead(most int, mayDial bool) {
+	b := l.take(most)
 	sent := l.exchange(b, mayDial)
 	l.free(b, sent)
 	if !sent {
@@ -157,7 +158,7 @@ func (l *lane[I]) lead(mayDial bool) {
 }
 
 // take makes a batch of what waits.
-func (l *lane[I]) take() *batch[I] {
+func (l *lane[I]) take(most int) *batch[I] {
 	l.mu.Lock()
 	b := new(batch[I])
 	if last := len(l.spare) - 1; last >= 0 {
@@ -166,7 +167,7 @@ func (l *lane[I]) take() *batch[I] {
 	b.began = time.Now()
 	oldest := b.began.Add(-l.lanes.servers.config.Call / 2) // the exchange has the other half
 	made := b.began
-	n := min(len(l.queue), maxBatch)
+	n := min(len(l.queue), most)
 	for _, e := range l.queue[:n] {
 		switch {
 		case e.made.Before(oldest):

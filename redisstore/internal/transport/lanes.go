@@ -16,10 +16,11 @@ type Item interface {
 }
 
 // Packer makes calls of items. The order of the calls is the order in which the server
-// makes them. Where [Servers.Slotted] is true, all keys of a call are in one slot. The
-// items belong to the packer until all of its calls are done. It runs while a lane is
-// kept, so it takes no longer than it has to; the lane uses it for one batch at a time,
-// while calls of earlier batches may be being answered.
+// makes them. Where [Servers.Slotted] is true, all keys of a call are in one slot.
+//
+// Each lane has a packer, which it uses for one batch at a time. Calls of earlier batches
+// may be being answered meanwhile. The slice of items is the lane's again when the packer
+// has returned, and the slice of calls is the packer's when it is used again.
 type Packer[I Item] func(items []I) []*Call
 
 // Lanes carry calls to the servers. Each server has one lane, so that one that does not
