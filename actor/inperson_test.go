@@ -67,7 +67,7 @@ func TestWhoMakesExchangesInPerson(t *testing.T) {
 	expect("Unlock whose context may end", 0)
 	g = <-a.Acquire(context.Background(), "orders", Request{Owner: "alice"})
 	expect("Acquire", 0)
-	if err := <-g.Release(context.Background()); err != nil {
+	if err := <-g.ReleaseAsync(context.Background()); err != nil {
 		t.Error(err)
 	}
 	expect("Release", 0)
