@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"sync"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
@@ -11,12 +13,19 @@ type listener struct {
 	store *Store
 	agent lockagent.AgentID
 	hear  func(lockagent.Message)
+
+	mu       sync.Mutex // guards what follows
+	channels map[*channelOf]bool
+	closed   bool
 }
+
+// channelOf is the agent's channel of one lock.
+type channelOf struct{ cancel func() }
 
 // Listen implements [lockagent.Store]. A store that is closed calls hear never. cancel may
 // be called more than once.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
-	l := &listener{s, agent, hear}
+	l := &listener{store: s, agent: agent, hear: hear, channels: make(map[*channelOf]bool)}
 	s.listener.Store(l)
 	topic := transport.Topic{Channel: script.AgentChannel(agent), Early: true}
 	unsubscribe := s.subscriptions.Subscribe(topic, transport.Listener{
@@ -26,8 +35,39 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	return func() {
 		s.listener.CompareAndSwap(l, nil)
 		unsubscribe()
+		l.close()
 	}
 }
+
+// subscribe subscribes to the agent's channel of a lock, for as long as the agent listens.
+func (l *listener) subscribe(topic transport.Topic) (cancel func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return func() {}
+	}
+	c := &channelOf{l.store.subscriptions.Subscribe(topic, transport.Listener{Message: l.message, Stands: silent})}
+	l.channels[c] = true
+	return func() {
+		c.cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.channels, c)
+	}
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for c := range l.channels {
+		c.cancel()
+	}
+	clear(l.channels)
+}
+
+// silent is for subscriptions that others tell of when they stand.
+func silent(bool) {}
 
 // message hears of what is published to the agent. What cannot be understood is lost, as
 // any message may be.
@@ -43,24 +83,23 @@ func (l *listener) message(payload string) {
 // Subscribe implements [lockagent.Store]. A store that is closed calls wake never. cancel
 // may be called more than once.
 func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
-	var cancels []func()
-	subscribe := func(channel string, early bool, l transport.Listener) {
-		topic := transport.Topic{Channel: channel, Sharded: s.room == script.Sharded, Slot: s.slot(name), Early: early}
-		cancels = append(cancels, s.subscriptions.Subscribe(topic, l))
+	topic := func(channel string, early bool) transport.Topic {
+		return transport.Topic{Channel: channel, Sharded: s.room == script.Sharded, Slot: s.slot(name), Early: early}
 	}
 	// When the lock's channel stands, the store must be known as no outsider, and the agent
-	// must hear of passes.
-	silent := func(bool) {}
+	// must hear of passes. So it is the last to be subscribed to, and the first to be let go.
+	var cancels []func()
 	if s.room.Queues() {
-		subscribe(script.AgentsChannel(name), true, transport.Listener{Stands: silent})
+		agents := topic(script.AgentsChannel(name), true)
+		cancels = append(cancels, s.subscriptions.Subscribe(agents, transport.Listener{Stands: silent}))
 	}
 	if l := s.listener.Load(); l != nil && s.room == script.Sharded {
-		subscribe(script.AgentChannelOf(l.agent, name), true, transport.Listener{Message: l.message, Stands: silent})
+		cancels = append(cancels, l.subscribe(topic(script.AgentChannelOf(l.agent, name), true)))
 	}
-	subscribe(script.Channel(name), false, transport.Listener{
+	cancels = append(cancels, s.subscriptions.Subscribe(topic(script.Channel(name), false), transport.Listener{
 		Message: func(string) { wake() },
 		Stands:  func(bool) { wake() },
-	})
+	}))
 	return func() {
 		for i := len(cancels) - 1; i >= 0; i-- {
 			cancels[i]()
