@@ -64,6 +64,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			{background, "door", Request{Owner: "ann", Lease: -1}, lockagent.ErrBadOption},
 			{background, "door", Request{Owner: "ann", Lease: lockagent.MaxLease + 1}, lockagent.ErrBadOption},
 			{background, "door", Request{Owner: "ann", Wait: -1}, lockagent.ErrTimeout},
+			{background, "door", Request{Owner: "ann", Outlive: true}, lockagent.ErrBadOption},
 			{over, "door", who("ann"), why},
 		} {
 			ended := 0

@@ -39,8 +39,10 @@ type lock struct {
 	seen     string          // who held the lock elsewhere when the store last told; empty if nobody
 
 	unsubscribe func()
-	woken       atomic.Bool // a wakeMsg is on its way; set by the store
-	closing     bool
+	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
+	draining    bool              // nobody new is served
+	closing     bool              // everything ends
+	outlives    bool              // the hold that the closing ended stays in the store
 	armed       lockstate.Instant // when the next tick comes, if it is not 0
 	tickAt      int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
 	used        lockstate.Instant // when somebody last wanted something
@@ -67,6 +69,9 @@ func (l *lock) Receive(c protoactor.Context) {
 
 // processed does what follows every message.
 func (l *lock) processed(c protoactor.Context, m message) {
+	if l.drained() {
+		l.handle(&closeMsg{})
+	}
 	if m.counts() {
 		l.used = l.now
 		l.entry.unpin()
@@ -97,6 +102,10 @@ func (l *lock) handle(m message) {
 func (l *lock) process(m message) {
 	switch m := m.(type) {
 	case *acquireMsg:
+		if l.draining {
+			m.request.deny(l.entry.name, lockagent.ErrClosed)
+			return
+		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
 			Owner: m.request.Owner, Lease: m.request.Lease, Try: m.request.Try, Session: m.request.Session,
@@ -123,7 +132,7 @@ func (l *lock) process(m message) {
 		l.silence.heard(m.err)
 		l.step(lockstate.ReleaseReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *cancelMsg:
-		if m.wait && m.request.deadline != nil {
+		if m.wait && m.request.granted() {
 			return // it was granted in time
 		}
 		l.cancelled = m.request
@@ -154,9 +163,10 @@ func (l *lock) process(m message) {
 		l.inspected(m)
 	case *storeCall[lockagent.BreakReply]:
 		l.broken(m)
+	case *drainMsg:
+		l.drain()
 	case *closeMsg:
-		l.closing = true
-		l.step(lockstate.Close{})
+		l.close()
 	}
 }
 
@@ -218,6 +228,9 @@ func (l *lock) do(e *lockstate.Event) {
 			l.attend(r)
 			r.end(lockagent.ErrReleased)
 		} else {
+			if e.Reason == lockagent.LostClosed {
+				l.cutShort(r)
+			}
 			r.end(r.lost(e.Reason))
 		}
 	case lockstate.Unlocked:
@@ -239,11 +252,15 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Renewed:
 		l.deadline.Store(int64(l.state.Deadline()))
 	case lockstate.Returning:
-		l.release(e)
+		if l.outlives {
+			l.keep(e)
+		} else {
+			l.release(e)
+		}
 	case lockstate.Dropped:
 		l.silence = silence{}
-		if l.closing {
-			l.agent.abandoned.Add(1)
+		if l.closing && !l.outlives {
+			l.agent.ending.abandoned.Add(1)
 		}
 	}
 	l.publish(values, e)
@@ -368,7 +385,7 @@ func (l *lock) recover(p any) {
 	l.tellAll()
 	for _, id := range l.requests.keys() { // what the state does not know of any more
 		r := l.forget(id)
-		if r.deadline == nil {
+		if !r.granted() {
 			r.deny(l.entry.name, lockagent.ErrInternal)
 		} else {
 			r.end(r.lost(lockagent.LostInternal))
@@ -391,7 +408,7 @@ func (l *lock) tellAll() {
 		case e.Kind == lockstate.Answered && r != nil:
 			e.Err = lockagent.ErrInternal
 			l.do(e)
-		case e.Kind == lockstate.Ended && r != nil && r.deadline != nil:
+		case e.Kind == lockstate.Ended && r != nil && r.granted():
 			e.Reason = lockagent.LostInternal
 			l.do(e)
 		}
@@ -406,7 +423,7 @@ func (l *lock) restart() {
 	case l.closing: // no time to find out whether it panics again
 		l.state = lockstate.New(l.entry.name, l.agent.locks)
 		l.tenure = 0
-		l.agent.abandoned.Add(1)
+		l.agent.ending.abandoned.Add(1)
 	default: // it may panic again at once, so it starts with a pause
 		l.state = lockstate.Recovering(l.entry.name, l.agent.locks, l.tenure, l.now+lockstate.Instant(retryMax))
 	}

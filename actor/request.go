@@ -18,7 +18,6 @@ type request struct {
 	entry *entry
 	Request
 
-	waited  bool // the caller waits for the grant
 	arrival acquireMsg
 	values  context.Context // of the caller, without its end
 
@@ -38,6 +37,7 @@ type request struct {
 	fixed    lockstate.Instant
 	deadline *atomic.Int64
 
+	waited  bool        // the caller waits for the grant
 	dropped atomic.Bool // nothing refers to the handle any more
 
 	mu    sync.Mutex
@@ -124,6 +124,9 @@ func (r *request) Release(ctx context.Context) <-chan error {
 	}
 	return c.done
 }
+
+// granted reports whether the lock was granted, be it over or not.
+func (r *request) granted() bool { return r.deadline != nil }
 
 // deny ends the request without a grant.
 func (r *request) deny(name lockagent.Name, err error) {
