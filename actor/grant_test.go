@@ -85,20 +85,6 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	})
 }
 
-func TestConfigIsChecked(t *testing.T) {
-	_, err := New(Config{
-		Lease: time.Millisecond, Claim: -1, HandOffGrants: -1, HandOffTime: -1, Idle: 400 * 24 * time.Hour,
-	})
-	if !errors.Is(err, lockagent.ErrBadOption) {
-		t.Fatalf("got %v", err)
-	}
-	for _, field := range []string{"Store", "Lease", "Claim", "HandOffGrants", "HandOffTime", "Idle"} {
-		if !strings.Contains(err.Error(), "Config."+field) {
-			t.Errorf("%v\ndoes not mention %s", err, field)
-		}
-	}
-}
-
 // gate keeps store calls until it is opened.
 type gate struct {
 	mu   sync.Mutex

@@ -150,7 +150,7 @@ func (s *State) scatter(e *Event) time.Duration {
 func (s *State) confirm(e *Event) {
 	t := &s.tenure
 	t.sent, t.lease, t.storeTime = e.Sent, e.Lease, e.StoreTime
-	t.deadline = max(t.deadline, e.Sent.add(Trust(e.Lease)))
+	t.deadline = max(t.deadline, e.Sent.add(s.cfg.trust(e.Lease)))
 }
 
 // free forgets what the agent had or wanted in the store.

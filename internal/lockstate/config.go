@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Config is what state machines are told once. All fields but Scatter are positive; the shell
-// sees to that.
+// Config is what state machines are told once. All fields but Scatter and Margin are positive;
+// the shell sees to that.
 type Config struct {
 	// Watchdog is the lease of a tenure whose holder wants it kept. It is renewed
 	// when a third of it has passed.
@@ -15,6 +15,10 @@ type Config struct {
 	// the lease; all renewals come in step with a fiftieth of it. If it is 0 they come
 	// when a third of the lease has passed.
 	Scatter time.Duration
+
+	// Margin is the time between the end of a lease in the store and the deadline here, but
+	// no more than half of the lease. If it is 0 that is a tenth of the lease, at most two seconds.
+	Margin time.Duration
 
 	// Claim is how long a grant may lie in its channel before it is taken back.
 	Claim time.Duration
@@ -49,14 +53,25 @@ const (
 )
 
 // Trust is for how long a lease is trusted, counted from the instant before it
-// was asked for.
+// was asked for, if no other margin is configured.
 func Trust(lease time.Duration) time.Duration {
 	return lease - min(lease/marginPart, marginMost)
 }
 
+// trust is [Trust] with the margin that is configured.
+func (c *Config) trust(lease time.Duration) time.Duration {
+	if c.Margin == 0 {
+		return Trust(lease)
+	}
+	return lease - min(c.Margin, lease/2)
+}
+
 // leaseFor is a lease that is trusted for at least d.
-func leaseFor(d time.Duration) time.Duration {
-	return d + min(d/(marginPart-1), marginMost)
+func (c *Config) leaseFor(d time.Duration) time.Duration {
+	if c.Margin == 0 {
+		return d + min(d/(marginPart-1), marginMost)
+	}
+	return d + min(c.Margin, d)
 }
 
 // backoff is the pause before the next try after so many failures in a row.

@@ -36,7 +36,7 @@ func (s *State) begunBy(p *lockagent.Pass, sent Instant, busyAt lockagent.StoreT
 		return Event{}, false
 	}
 	began := min(m.Now, sent.add(p.At.Sub(busyAt)))
-	if m.Now >= began.add(Trust(p.Lease)) {
+	if m.Now >= began.add(s.cfg.trust(p.Lease)) {
 		return Event{}, false
 	}
 	return Event{
