@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 
-	protoactor "github.com/asynkron/protoactor-go/actor"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
@@ -54,21 +52,15 @@ func newLock(a *Agent, e *entry) *lock {
 	return l
 }
 
-// Receive implements the actor. It must not panic, see [lock.handle].
-func (l *lock) Receive(c protoactor.Context) {
-	switch m := c.Message().(type) {
-	case *protoactor.Stopped:
-		l.entry.system.leave()
-		l.agent.registry.live.Done()
-	case message:
-		l.now = l.agent.clock.now()
-		defer l.processed(c, m) // a callback may end this goroutine
-		l.handle(m)
-	}
+// receive is called with every message to the actor. It must not panic, see [lock.handle].
+func (l *lock) receive(m message) {
+	l.now = l.agent.clock.now()
+	defer l.processed(m) // a callback may end this goroutine
+	l.handle(m)
 }
 
 // processed does what follows every message.
-func (l *lock) processed(c protoactor.Context, m message) {
+func (l *lock) processed(m message) {
 	if l.drained() {
 		l.handle(&closeMsg{})
 	}
@@ -76,7 +68,7 @@ func (l *lock) processed(c protoactor.Context, m message) {
 		l.used = l.now
 		l.entry.unpin()
 	}
-	if !l.leave(c) {
+	if !l.leave() {
 		l.arm()
 	}
 }
@@ -358,7 +350,7 @@ func (l *lock) idle() bool {
 
 // leave retires the actor if nobody has needed it for a while. It reports whether
 // the actor is gone.
-func (l *lock) leave(c protoactor.Context) bool {
+func (l *lock) leave() bool {
 	if !l.idle() || !l.closing && l.now.Sub(l.used) < l.agent.cfg.Idle {
 		return false
 	}
@@ -368,7 +360,7 @@ func (l *lock) leave(c protoactor.Context) bool {
 		return false
 	}
 	l.agent.registry.remove(l.entry)
-	c.Stop(c.Self())
+	l.entry.place.stop()
 	return true
 }
 

@@ -1,10 +1,6 @@
 package actor
 
-import (
-	"sync"
-
-	protoactor "github.com/asynkron/protoactor-go/actor"
-)
+import "sync"
 
 // mailbox keeps the messages of one lock in order until the actor gets to them.
 //
@@ -16,7 +12,7 @@ import (
 // others only leave their messages. Who has run it for a while lets a goroutine
 // made for it go on, so that nobody is kept by messages of others.
 type mailbox struct {
-	invoker protoactor.MessageInvoker
+	invoker invoker
 
 	mu        sync.Mutex // guards what follows
 	messages  []any      // that wait, but for those before first
@@ -26,7 +22,12 @@ type mailbox struct {
 	suspended bool  // only messages of the library get through
 }
 
-var _ protoactor.Mailbox = (*mailbox)(nil)
+// invoker is what a mailbox needs of the actor library. It calls the actor.
+type invoker interface {
+	InvokeUserMessage(message any)
+	InvokeSystemMessage(message any)
+	EscalateFailure(reason, message any)
+}
 
 // mostTurns is how many messages of others somebody processes after their own.
 const mostTurns = 16
@@ -34,23 +35,15 @@ const mostTurns = 16
 // retainedMessages is the room for messages that an empty mailbox keeps.
 const retainedMessages = 8
 
-// RegisterHandlers implements [protoactor.Mailbox]. The mailbox is its own dispatcher.
-func (m *mailbox) RegisterHandlers(invoker protoactor.MessageInvoker, _ protoactor.Dispatcher) {
-	m.invoker = invoker
-}
-
-// Start implements [protoactor.Mailbox].
-func (m *mailbox) Start() {}
-
-// UserMessageCount implements [protoactor.Mailbox].
-func (m *mailbox) UserMessageCount() int {
+// length is how many messages wait.
+func (m *mailbox) length() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.messages) - m.first
 }
 
-// PostUserMessage implements [protoactor.Mailbox].
-func (m *mailbox) PostUserMessage(message any) {
+// post adds a message, and processes it if the actor is idle.
+func (m *mailbox) post(message any) {
 	m.mu.Lock()
 	if m.running || m.suspended {
 		m.messages = append(m.messages, message)
@@ -63,8 +56,8 @@ func (m *mailbox) PostUserMessage(message any) {
 	m.run(mostTurns)
 }
 
-// PostSystemMessage implements [protoactor.Mailbox].
-func (m *mailbox) PostSystemMessage(message any) {
+// postSystem is post for a message of the library.
+func (m *mailbox) postSystem(message any) {
 	m.mu.Lock()
 	m.system = append(m.system, message)
 	idle := !m.running
@@ -134,21 +127,4 @@ func (m *mailbox) invoke(message any) {
 	}()
 	m.invoker.InvokeUserMessage(message)
 	returned = true
-}
-
-func (m *mailbox) invokeSystem(message any) {
-	switch message.(type) {
-	case *protoactor.SuspendMailbox, *protoactor.ResumeMailbox:
-		_, suspend := message.(*protoactor.SuspendMailbox)
-		m.mu.Lock()
-		m.suspended = suspend
-		m.mu.Unlock()
-	default:
-		defer func() {
-			if p := recover(); p != nil {
-				m.invoker.EscalateFailure(p, message)
-			}
-		}()
-		m.invoker.InvokeSystemMessage(message)
-	}
 }
