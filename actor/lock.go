@@ -119,6 +119,7 @@ func (l *lock) process(m message) {
 	case *storeCall[lockagent.RenewReply]:
 		l.silence.heard(m.err)
 		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+		l.confirmExtensions()
 		l.endDropped()
 	case *storeCall[lockagent.ReleaseReply]:
 		l.silence.heard(m.err)
@@ -155,6 +156,8 @@ func (l *lock) process(m message) {
 		l.inspected(m)
 	case *storeCall[lockagent.BreakReply]:
 		l.broken(m)
+	case *extendMsg:
+		l.extend(m)
 	case *drainMsg:
 		l.drain()
 	case *closeMsg:
@@ -225,6 +228,8 @@ func (l *lock) do(e *lockstate.Event) {
 			}
 			r.end(r.lost(e.Reason))
 		}
+	case lockstate.Extended:
+		l.requests.get(e.Request.ID).fixed.Store(int64(e.Fixed))
 	case lockstate.Unlocked:
 		l.answer(e)
 	case lockstate.AskBreak:
@@ -261,7 +266,8 @@ func (l *lock) do(e *lockstate.Event) {
 func (l *lock) grant(e *lockstate.Event) {
 	r := l.requests.get(e.Request.ID)
 	r.unwatchWait()
-	r.token, r.fixed, r.deadline = e.Token, e.Fixed, &l.deadline
+	r.token, r.deadline = e.Token, &l.deadline
+	r.fixed.Store(int64(e.Fixed))
 	l.holds.add(r)
 	r.begin()
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))

@@ -29,6 +29,8 @@ func (s *State) apply(e *Event) {
 		s.holder.add(e)
 	case Recalled:
 		s.holder.grants[s.holder.find(e.Request.ID)].claimBy = 0
+	case Extended:
+		s.holder.grants[s.holder.find(e.Request.ID)].fixed = e.Fixed
 	case Ended:
 		s.holder.remove(e.Request.ID)
 		if e.Call != 0 {

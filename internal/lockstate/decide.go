@@ -20,6 +20,8 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		if i := s.holder.find(c.ID); i >= 0 {
 			out = append(out, s.ended(i, len(s.holder.grants)-1, lockagent.LostUnclaimed, m))
 		}
+	case Extend:
+		return s.extend(c, m, out)
 	case Break:
 		if s.holder.none() {
 			return append(out, Event{Kind: AskBreak, Call: c.Call})

@@ -28,6 +28,8 @@ func text(e *Event) string {
 		if e.Count != 1 {
 			line += fmt.Sprintf(" x%d", e.Count)
 		}
+	case Extended:
+		line += fmt.Sprintf(" %s until %v", who, time.Duration(e.Fixed))
 	case Ended:
 		line += " " + who
 		if e.Reason != 0 {
@@ -61,7 +63,7 @@ var kindNames = [...]string{
 	Offered: "Offered", Began: "Began", Forgot: "Forgot",
 	Renewing: "Renewing", Renewed: "Renewed", RenewFailed: "RenewFailed", Denied: "Denied",
 	Returning: "Returning", Returned: "Returned", ReturnFailed: "ReturnFailed", Dropped: "Dropped",
-	Woke: "Woke", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed",
+	Extended: "Extended", Woke: "Woke", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed",
 }
 
 func errText(err error) string {
