@@ -46,7 +46,7 @@ func (l *SessionLock) base() *handle {
 }
 
 // Release gives up the youngest grant of the lock that the session has received. The
-// outcome is that of [Grant.Release], but a hold that was lost before is [ErrNotHeld],
+// outcome is that of [lockagent.Grant.Release], but a hold that was lost before is [ErrNotHeld],
 // for only its grant remembers it. It is [ErrNotOwner] if somebody else of this agent
 // holds the lock. If ctx ends first Release returns its cause, and the lock is released
 // all the same.
@@ -94,7 +94,7 @@ func (h *handle) wrong() error {
 // Name is the name of the lock.
 func (h *handle) Name() Name { return h.name }
 
-// Acquire asks for the lock and waits for the grant. The error is that of [Grant.Err].
+// Acquire asks for the lock and waits for the grant. The error is that of [lockagent.Grant.Err].
 //
 // The end of ctx ends the wait. It does not end the hold.
 func (h *handle) Acquire(ctx context.Context) (Grant, error) { return h.acquire(ctx, h.req) }

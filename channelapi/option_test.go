@@ -25,6 +25,7 @@ func TestOptionThatMakesNoSense(t *testing.T) {
 		{"Lease(1ms-1)", options{channelapi.Lease(lockagent.MinLease - 1)}, []string{"lease: 999.999µs is shorter"}},
 		{"Lease(1y+1)", options{channelapi.Lease(lockagent.MaxLease + 1)}, []string{"is longer than the longest lease, 8760h0m0s; leave it out for"}},
 		{"Wait and Try", options{channelapi.Wait(time.Second), channelapi.Try()}, []string{"wait: Wait and Try exclude each other; leave one of them out"}},
+		{"Outlive", options{channelapi.Outlive()}, []string{"outlive: a lease that is kept ends with whoever keeps it; add Lease"}},
 		{"nil", options{channelapi.Try(), nil}, []string{"option: number 1 is nil; leave it out"}},
 		{"all of them", options{channelapi.Try(), channelapi.Lease(0), nil, channelapi.Wait(0)}, []string{"lease", "option", "wait"}},
 	} {
@@ -205,4 +206,22 @@ func TestTry(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOutlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		locks, other := openOver(t, store), openOver(t, store)
+		g := hold(t, locks.Lock(name, channelapi.Lease(time.Hour), channelapi.Outlive()))
+		unlock(t, hold(t, locks.Lock("released", channelapi.Lease(time.Hour), channelapi.Outlive())))
+		time.Sleep(10 * time.Minute)
+		wantErr(t, "Close", locks.Close(), nil)
+		wantLost(t, g.Cause(), g, channelapi.LostClosed)
+		wantFree(t, other.Lock("released"))
+		if s := inspect(t, other.Lock(name)); s.Remaining != 50*time.Minute {
+			t.Errorf("%v remain, want 50m", s.Remaining)
+		}
+		time.Sleep(50 * time.Minute)
+		wantFree(t, other.Lock(name))
+	})
 }
