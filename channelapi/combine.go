@@ -30,7 +30,7 @@ func First(ctx context.Context, locks ...AnyLock) (Grant, error) {
 	for range handles {
 		i, v, _ := reflect.Select(cases)
 		g := v.Interface().(Grant)
-		err := outcome(ctx, handles[i].name, g)
+		err := handles[i].outcome(ctx, g)
 		if err == nil {
 			return g, nil
 		}

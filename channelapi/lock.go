@@ -2,6 +2,7 @@ package channelapi
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
@@ -118,7 +119,28 @@ func (h *handle) acquire(ctx context.Context, req actor.Request) (Grant, error) 
 		req.Owner = h.locks.newOwner()
 		g = h.locks.agent.Lock(ctx, h.name, req)
 	}
-	return g, outcome(ctx, h.name, g)
+	if err := h.outcome(ctx, g); err != nil {
+		return lockagent.Denied(h.name, g.Owner(), err), err
+	}
+	return g, nil
+}
+
+// outcome is the error of a grant as it was received. One that was taken back before it
+// could be received says why.
+func (h *handle) outcome(ctx context.Context, g Grant) error {
+	err := g.Err()
+	switch {
+	case !errors.Is(err, ErrNotGranted):
+		return err
+	case ctx.Err() != nil:
+		timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded)
+		return &WaitError{Name: h.name, TimedOut: timedOut, Err: context.Cause(ctx)}
+	case h.session != nil && h.session.isClosed():
+		return ErrSessionClosed
+	case h.locks.isClosed():
+		return ErrClosed
+	}
+	return err
 }
 
 // AcquireAsync is [Lock.Acquire] for select: it returns at once, and the grant comes on a

@@ -107,6 +107,12 @@ func (l *Locks) refuse() {
 	l.closed = true
 }
 
+func (l *Locks) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
 // over tells the sessions that they are over.
 func (l *Locks) over() {
 	l.mu.Lock()

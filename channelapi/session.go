@@ -109,6 +109,12 @@ func (s *Session) leave() {
 	}()
 }
 
+func (s *Session) isClosed() bool {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	return s.closed
+}
+
 func (s *Session) acquire(ctx context.Context, name Name, req actor.Request) <-chan Grant {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
