@@ -26,15 +26,14 @@ type Config struct {
 	// closed. Several agents may share one.
 	Store lockagent.Store
 
-	// Label says for people whose agent it is, such as a host or a program: the identity of
-	// the agent is the label, a hyphen, and a new random UUID, and other agents see it as the
-	// holder. It has up to 27 ASCII letters, digits, '-' and '_'. Defaults to the UUID alone.
+	// Label tells people whose agent this is: a host or a program. The identity of the agent is
+	// the label, a hyphen and a new random UUID. Other agents see it as the holder. It has up to 27 ASCII letters, digits, '-' and '_'. Defaults to the UUID alone.
 	Label string
 
-	// ID is the identity of the agent, in place of a new one. It is for those who have to know
-	// it first, such as a publisher of events: make it with [lockagent.NewAgentID] for this
-	// agent, and for no other. Agents with one identity, be it one after the other, take each
-	// other's tenures for their own. It excludes Label.
+	// ID is the identity of the agent, in place of a new one. A publisher of events needs to know
+	// it before there is an agent. Make it with [lockagent.NewAgentID], for this agent only: two
+	// agents with one identity take each other's tenures for their own, even if one runs after
+	// the other. It excludes Label.
 	ID lockagent.AgentID
 
 	// Recorder takes the events of the agent. Defaults to none.
@@ -44,10 +43,10 @@ type Config struct {
 	// slog.Default().
 	Logger *slog.Logger
 
-	// Lease is the lease of locks that are kept: it is renewed when a third of it
-	// has passed, the first time up to a sixth of it earlier, and a holder that dies blocks others for at most as long. At
-	// least 10 ms. Shorter frees dead holders' locks sooner, longer survives longer
-	// outages of the store. Defaults to DefaultLease.
+	// Lease is the lease of locks that are kept. It is renewed when a third of it has
+	// passed, the first time up to a sixth of it earlier. A holder that dies blocks others for
+	// at most as long. Shorter frees dead holders' locks sooner, longer survives longer outages
+	// of the store. At least 10 ms. Defaults to DefaultLease.
 	Lease time.Duration
 
 	// Margin is the time between the end of a lease in the store and the deadline until which
@@ -61,9 +60,9 @@ type Config struct {
 	// Defaults to DefaultClaim.
 	Claim time.Duration
 
-	// HandOffGrants and HandOffTime bound how long an agent passes a lock on among
-	// its own owners before it returns the lock to the store, so that other agents
-	// get their turn: after so many grants, or when so much time has passed.
+	// HandOffGrants and HandOffTime bound how long an agent hands a lock from owner to owner
+	// of its own. After so many grants, or when so much time has passed, it returns the lock
+	// to the store, so that other agents get their turn.
 	// A tenure that was asked for when few waited serves fewer grants: eight for each
 	// of them. HandOffGrants is between 1, which switches hand-off off, and 10,000.
 	// They default to DefaultHandOffGrants and DefaultHandOffTime.

@@ -23,11 +23,14 @@ type extension struct {
 }
 
 // Extend has the fixed lease of the hold begin anew, now, for d. It never ends earlier for
-// that. The channel delivers nil when the store has confirmed it, a [*lockagent.LostError] if the
-// hold ends before, [lockagent.ErrNotHeld] if it is released before, or an
-// [*lockagent.OptionError] if d is no lease or the lease is kept, which needs no extension. It
-// has capacity 1, delivers one value and is closed by the agent. While the store is silent
-// the agent goes on trying; ctx carries values only.
+// that. While the store is silent the agent goes on trying. The channel delivers
+//
+//   - nil when the store has confirmed it,
+//   - a [*lockagent.LostError] if the hold ends before that, or has ended,
+//   - [lockagent.ErrNotHeld] if it is released before that, or was,
+//   - an [*lockagent.OptionError] if d is no lease, or if the lease is kept.
+//
+// It has capacity 1, delivers one value and is closed by the agent. ctx carries values only.
 func (r *request) Extend(_ context.Context, d time.Duration) <-chan error {
 	m := &extendMsg{request: r, lease: d, done: make(chan error, 1)}
 	err := lockagent.CheckLease(d)

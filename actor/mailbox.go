@@ -4,13 +4,11 @@ import "sync"
 
 // mailbox keeps the messages of one lock in order until the actor gets to them.
 //
-// The actor of an idle lock runs in the goroutine that posts a message to it, so
-// that the message, and most often the grant that follows from it, costs no switch of
-// goroutines: whoever releases a lock also hands it to the next owner. That is
-// possible because an actor never blocks, and because nobody posts a message while
-// holding a mutex that an actor, a store or a recorder may want. While it runs,
-// others only leave their messages. Who has run it for a while lets a goroutine
-// made for it go on, so that nobody is kept by messages of others.
+// Whoever posts a message to an idle lock runs its actor. So the message costs no switch of
+// goroutines, and neither does the grant that most often follows: the releaser hands the lock to
+// the next owner. This is possible because an actor never blocks, and because no poster holds a
+// mutex that an actor, a store or a recorder may want. While the actor runs, other posters
+// only leave their messages. After some messages of others the runner lets a new goroutine go on.
 type mailbox struct {
 	invoker invoker
 

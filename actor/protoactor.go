@@ -10,8 +10,8 @@ import (
 // This file is all that the package knows of the actor library, and the only one that imports
 // it. Of the library it uses: systems in which actors are spawned and stopped, with a mailbox
 // of our own that is its own dispatcher, and supervision that resumes. It uses no futures, no
-// timeouts, no remoting, no middleware and no event stream, whose costs would be those of every
-// lock. A lock leaves by the registry's count, not by the library's: see [registry].
+// timeouts, no remoting, no middleware and no event stream: each lock would pay for them. A
+// lock leaves by the registry's count, not by the library's: see [registry].
 
 // system is an actor system of the library. It owns no goroutine, so nothing is gained
 // by ever shutting it down; making it takes milliseconds, so one serves many actors of all
