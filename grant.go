@@ -39,6 +39,9 @@ type Hold interface {
 	// zero or less when the hold is over.
 	Remaining() time.Duration
 
+	// Extend has a fixed lease begin anew. See [Grant.ExtendAsync].
+	Extend(ctx context.Context, d time.Duration) <-chan error
+
 	// Release gives the hold up. See [Grant.ReleaseAsync].
 	Release(ctx context.Context) <-chan error
 }
@@ -102,9 +105,9 @@ func (g Grant) Remaining() time.Duration {
 	return max(0, g.hold.Remaining())
 }
 
-// Done returns a channel that is closed when the hold is over, for whatever
-// reason, also by a release; [Grant.Cause] tells which. It never delivers a value. For a grant that
-// was never held it is closed already.
+// Done returns a channel that is closed when the hold is over, for whatever reason, also
+// by a release. [Grant.Cause] tells which. It never delivers a value. For a grant that was
+// never held it is closed already.
 func (g Grant) Done() <-chan struct{} {
 	if g.hold == nil {
 		return alwaysClosed
@@ -150,8 +153,52 @@ func (g Grant) Context(parent context.Context) context.Context {
 // A ctx that has ended still releases. But then Release does not wait: it returns the
 // cause of ctx, and nobody hears of a loss. Give it a context that outlives the work, such
 // as [context.WithoutCancel] of the one that the work had. The store bounds the time.
-func (g Grant) Release(ctx context.Context) error {
-	done := g.ReleaseAsync(ctx)
+func (g Grant) Release(ctx context.Context) error { return outcome(ctx, g.ReleaseAsync(ctx)) }
+
+// ReleaseAsync is [Grant.Release] for select: it returns at once, and the outcome comes
+// on a channel. That has capacity 1, delivers one value, is then closed by the agent, and
+// needs no reader. ctx only carries values, such as a trace; its end changes nothing.
+func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
+	if g.hold == nil {
+		return notHeld()
+	}
+	return g.hold.Release(ctx)
+}
+
+// Extend has a fixed lease begin anew, for d from now, and waits for the outcome: nil if
+// the store has confirmed it, and otherwise
+//
+//   - a [*LostError] if the hold ended before that, or had ended: also if the store was
+//     silent until the lease ran out;
+//   - [ErrNotHeld] if it had been released before, or was never granted;
+//   - an [*OptionError] if the lease is kept, which needs no extension, or if d is not
+//     between [MinLease] and [MaxLease].
+//
+// The lease never ends earlier for that. If ctx ends first Extend returns the cause of ctx,
+// and the lease is extended all the same.
+func (g Grant) Extend(ctx context.Context, d time.Duration) error {
+	return outcome(ctx, g.ExtendAsync(ctx, d))
+}
+
+// ExtendAsync is [Grant.Extend] for select: it returns at once, and the outcome comes on a
+// channel like that of [Grant.ReleaseAsync].
+func (g Grant) ExtendAsync(ctx context.Context, d time.Duration) <-chan error {
+	if g.hold == nil {
+		return notHeld()
+	}
+	return g.hold.Extend(ctx, d)
+}
+
+// notHeld is the outcome of what is asked of a grant that was never held.
+func notHeld() <-chan error {
+	done := make(chan error, 1)
+	done <- ErrNotHeld
+	close(done)
+	return done
+}
+
+// outcome is what comes on done or, if nothing is there yet when ctx ends, its cause.
+func outcome(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
@@ -163,19 +210,6 @@ func (g Grant) Release(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// ReleaseAsync is [Grant.Release] for select: it returns at once, and the outcome comes
-// on a channel. That has capacity 1, delivers one value, is then closed by the agent, and
-// needs no reader. ctx only carries values, such as a trace; its end changes nothing.
-func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
-	if g.hold == nil {
-		done := make(chan error, 1)
-		done <- ErrNotHeld
-		close(done)
-		return done
-	}
-	return g.hold.Release(ctx)
 }
 
 var alwaysClosed = func() chan struct{} {

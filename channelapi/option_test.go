@@ -225,3 +225,24 @@ func TestOutlive(t *testing.T) {
 		wantFree(t, other.Lock(name))
 	})
 }
+
+func TestExtend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := open(t)
+		g := hold(t, locks.Lock(name, channelapi.Lease(time.Minute)))
+		for range 10 {
+			time.Sleep(30 * time.Second)
+			wantErr(t, "Extend", g.Extend(t.Context(), time.Minute), nil)
+		}
+		if s := inspect(t, locks.Lock(name)); !g.Held() || s.Remaining != time.Minute {
+			t.Errorf("held: %t, %v remain in the store, want a minute", g.Held(), s.Remaining)
+		}
+		wantErr(t, "Extend by nothing", g.Extend(t.Context(), 0), channelapi.ErrBadOption)
+		<-g.Done()
+		wantLost(t, g.Extend(t.Context(), time.Minute), g, channelapi.LostExpired)
+		kept := hold(t, locks.Lock(name))
+		wantErr(t, "Extend of a lease that is kept", kept.Extend(t.Context(), time.Minute), channelapi.ErrBadOption)
+		unlock(t, kept)
+		wantErr(t, "Extend of what was released", kept.Extend(t.Context(), time.Minute), channelapi.ErrBadOption)
+	})
+}
