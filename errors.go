@@ -110,7 +110,7 @@ const (
 	LostClosed
 	// LostSessionClosed: the session was closed.
 	LostSessionClosed
-	// LostUnclaimed: nobody received the grant in time.
+	// LostUnclaimed: nobody received the grant in time, or nobody had it any more.
 	LostUnclaimed
 	// LostInternal: the agent met a defect of its own.
 	LostInternal
@@ -154,7 +154,7 @@ var lossTexts = [...]string{
 	LostBroken:        "an operator broke it",
 	LostClosed:        "the agent was closed",
 	LostSessionClosed: "the session was closed",
-	LostUnclaimed:     "nobody received the grant in time",
+	LostUnclaimed:     "nobody received the grant in time, or nobody had it any more",
 	LostInternal:      "of an internal error",
 }
 

@@ -39,8 +39,8 @@ const (
 	// EventBroken: an operator ended a hold of this agent. As EventLost. Without a
 	// Token: the operator freed a lock that somebody else held. StoreTime.
 	EventBroken
-	// EventUnclaimed: nobody received the grant, it was taken back. As
-	// EventReleased.
+	// EventUnclaimed: nobody received the grant, or nobody had it any more; it was taken
+	// back. As EventReleased.
 	EventUnclaimed
 	// EventReturned: the tenure is over in the store. Tenure, StoreTime (when the
 	// store ended it), Reason if the store found it over already.

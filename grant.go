@@ -39,6 +39,9 @@ type Hold interface {
 	// zero or less when the hold is over.
 	Remaining() time.Duration
 
+	// ExtendAsync has a fixed lease begin anew. See [Grant.ExtendAsync].
+	ExtendAsync(ctx context.Context, d time.Duration) <-chan error
+
 	// Release gives the hold up and waits for the outcome. See [Grant.Release].
 	Release(ctx context.Context) error
 
@@ -105,9 +108,9 @@ func (g Grant) Remaining() time.Duration {
 	return max(0, g.hold.Remaining())
 }
 
-// Done returns a channel that is closed when the hold is over, for whatever
-// reason, also by a release; [Grant.Cause] tells which. It never delivers a value. For a grant that
-// was never held it is closed already.
+// Done returns a channel that is closed when the hold is over, for whatever reason, also
+// by a release. [Grant.Cause] tells which. It never delivers a value. For a grant that was
+// never held it is closed already.
 func (g Grant) Done() <-chan struct{} {
 	if g.hold == nil {
 		return alwaysClosed
@@ -165,12 +168,52 @@ func (g Grant) Release(ctx context.Context) error {
 // needs no reader. ctx only carries values, such as a trace; its end changes nothing.
 func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
 	if g.hold == nil {
-		done := make(chan error, 1)
-		done <- ErrNotHeld
-		close(done)
-		return done
+		return notHeld()
 	}
 	return g.hold.ReleaseAsync(ctx)
+}
+
+// Extend has a fixed lease begin anew, for d from now, and waits for the outcome: nil if
+// the store has confirmed it, and otherwise
+//
+//   - a [*LostError] if the hold ended before that, or had ended: also if the store was
+//     silent until the lease ran out;
+//   - [ErrNotHeld] if it had been released before, or was never granted;
+//   - an [*OptionError] if the lease is kept, which needs no extension, or if d is not
+//     between [MinLease] and [MaxLease].
+//
+// The lease never ends earlier for that. If ctx ends first Extend returns the cause of ctx,
+// and the lease is extended all the same.
+func (g Grant) Extend(ctx context.Context, d time.Duration) error {
+	done := g.ExtendAsync(ctx, d)
+	select {
+	case err := <-done:
+		return err
+	default:
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ExtendAsync is [Grant.Extend] for select: it returns at once, and the outcome comes on a
+// channel like that of [Grant.ReleaseAsync].
+func (g Grant) ExtendAsync(ctx context.Context, d time.Duration) <-chan error {
+	if g.hold == nil {
+		return notHeld()
+	}
+	return g.hold.ExtendAsync(ctx, d)
+}
+
+// notHeld is the outcome of what is asked of a grant that was never held.
+func notHeld() <-chan error {
+	done := make(chan error, 1)
+	done <- ErrNotHeld
+	close(done)
+	return done
 }
 
 var alwaysClosed = func() chan struct{} {

@@ -18,6 +18,7 @@ type fakeHold struct {
 	remaining time.Duration
 	released  chan error // what Release returns
 	by        context.Context
+	extended  time.Duration
 }
 
 func newHold(t *testing.T) (*fakeHold, lockagent.Grant) {
@@ -35,6 +36,12 @@ func (h *fakeHold) OnEnd(f func(error)) (stop func()) {
 }
 
 func (h *fakeHold) Remaining() time.Duration { return h.remaining }
+
+func (h *fakeHold) ExtendAsync(ctx context.Context, d time.Duration) <-chan error {
+	h.by, h.extended = ctx, d
+	return h.released
+}
+
 
 func (h *fakeHold) ReleaseAsync(ctx context.Context) <-chan error {
 	h.by = ctx
@@ -83,18 +90,18 @@ func TestGrantThatIsNotHeld(t *testing.T) {
 			}
 			done := g.ReleaseAsync(t.Context())
 			if cap(done) != 1 {
-				t.Errorf("Release's channel has capacity %d, want 1", cap(done))
+				t.Errorf("ReleaseAsync's channel has capacity %d, want 1", cap(done))
 			}
 			if err := <-done; !errors.Is(err, lockagent.ErrNotHeld) {
 				t.Errorf("Release: %v", err)
 			}
 			if _, ok := <-done; ok {
-				t.Error("Release delivers twice")
+				t.Error("ReleaseAsync delivers twice")
 			}
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			if err := g.Release(ended); !errors.Is(err, lockagent.ErrNotHeld) {
-				t.Errorf("Unlock: %v", err)
+				t.Errorf("Release: %v", err)
 			}
 		})
 	}
@@ -216,7 +223,27 @@ func TestGrantContextIsLetGo(t *testing.T) {
 	}
 }
 
-func TestGrantRelease(t *testing.T) {
+func TestGrantExtend(t *testing.T) {
+	hold, g := newHold(t)
+	hold.released <- lockagent.ErrNotHeld
+	if err := g.Extend(t.Context(), time.Hour); !errors.Is(err, lockagent.ErrNotHeld) || hold.extended != time.Hour {
+		t.Errorf("Extend: %v, by %v", err, hold.extended)
+	}
+	hold.released = nil // no answer
+	quit := errors.New("quit")
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(quit)
+	if err := g.Extend(ended, 2*time.Hour); !errors.Is(err, quit) || hold.extended != 2*time.Hour {
+		t.Errorf("Extend: %v, by %v", err, hold.extended)
+	}
+	for _, never := range []lockagent.Grant{{}, lockagent.Denied("orders/42", "alice", quit)} {
+		if err := never.Extend(ended, time.Hour); !errors.Is(err, lockagent.ErrNotHeld) {
+			t.Errorf("Extend of what was never held: %v", err)
+		}
+	}
+}
+
+func TestGrantReleaseAsync(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "v")
 	hold, g := newHold(t)
@@ -229,7 +256,7 @@ func TestGrantRelease(t *testing.T) {
 	}
 }
 
-func TestGrantUnlock(t *testing.T) {
+func TestGrantReleaseWaits(t *testing.T) {
 	hold, g := newHold(t)
 	hold.released <- lockagent.ErrUnconfirmed
 	if err := g.Release(t.Context()); !errors.Is(err, lockagent.ErrUnconfirmed) || hold.by != t.Context() {

@@ -2,7 +2,6 @@ package actor
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,25 +26,26 @@ type Agent struct {
 
 	offListen func()
 	offReset  func()
-	closing   atomic.Bool
-	closed    chan struct{} // closed when Close has done its work
-	abandoned atomic.Int64  // tenures that could not be returned on closing
+	ending    ending
 }
 
 // Request says how an owner wants to hold a lock.
 type Request struct {
 	// Owner is who asks.
 	Owner lockagent.Owner
-	// Session says that Owner may hold the lock several times at once. Otherwise
-	// Owner must be unique to this request.
-	Session bool
 	// Lease is a fixed lease, or 0 for a lease that is kept.
 	Lease time.Duration
 	// Wait bounds the wait for the lock, 0 for no bound but the context. It counts
 	// from the call of Acquire or Lock. One that is negative has passed already.
 	Wait time.Duration
+	// Session says that Owner may hold the lock several times at once. Otherwise
+	// Owner must be unique to this request.
+	Session bool
 	// Try asks not to wait at all: the lock is granted if it is free now.
 	Try bool
+	// Outlive says that the lock is not given back when the agent is closed, but stays held
+	// until its lease has run out. It needs a Lease.
+	Outlive bool
 	// Granted, if it is not nil, is called once if the lock is granted, before the grant is
 	// delivered. It must not block.
 	Granted func()
@@ -61,7 +61,7 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), closed: make(chan struct{})}
+	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
 	// An agent that starts again under its old identity must not use a number twice.
 	a.fresh.Store(uint64(max(1, time.Now().UnixMicro())))
@@ -121,6 +121,8 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 		}
 	}
 	switch {
+	case req.Outlive && req.Lease == 0:
+		return &lockagent.OptionError{Option: "outlive", Reason: "a lease that is kept ends with the agent; give the request a fixed lease"}
 	case ctx.Err() != nil:
 		return ended(ctx, name, 0)
 	case req.Wait < 0:
@@ -151,12 +153,12 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 	c.done = make(chan error, 1)
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		c.answer(false, err)
+	} else if e := a.registry.present(name); e != nil {
+		send(e, c)
 	} else if a.registry.closed.Load() {
 		c.answer(false, lockagent.ErrClosed)
-	} else if e := a.registry.present(name); e == nil {
-		c.answer(false, absent)
 	} else {
-		send(e, c)
+		c.answer(false, absent)
 	}
 	return c.done
 }
@@ -200,31 +202,8 @@ func (a *Agent) named(name lockagent.Name) (*entry, error) {
 	return e, nil
 }
 
-// Close ends every hold with [lockagent.LostClosed] and every request with
-// [lockagent.ErrClosed], returns to the store what the agent has there, and waits
-// until all of that is done. The time it takes is bounded by the store's own
-// bounds: what cannot be returned is left to run out with its lease, and Close
-// returns an error that is [lockagent.ErrUnconfirmed]. Closing again waits for the
-// first call and returns the same.
-func (a *Agent) Close() error {
-	if a.closing.CompareAndSwap(false, true) {
-		a.offReset()
-		a.registry.close(func(e *entry) { send(e, &closeMsg{}) })
-		a.registry.live.Wait()
-		a.offListen()
-		a.ticks.stop()
-		a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
-		close(a.closed)
-	}
-	<-a.closed
-	if n := a.abandoned.Load(); n > 0 {
-		return fmt.Errorf("actor: close: %d locks: %w", n, lockagent.ErrUnconfirmed)
-	}
-	return nil
-}
-
 func (a *Agent) storeReset(r lockagent.Reset) {
-	if a.closing.Load() {
+	if a.ending.over.Load() {
 		return // it was on its way when it was called off
 	}
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})

@@ -95,10 +95,10 @@ func BenchmarkColdName(b *testing.B) {
 // A message to an actor that does nothing with it.
 func BenchmarkPost(b *testing.B) {
 	var e entry
-	e.mailbox.RegisterHandlers(deaf{}, nil)
+	e.mailbox.invoker = deaf{}
 	b.ReportAllocs()
 	for b.Loop() {
-		e.mailbox.PostUserMessage(&e)
+		e.mailbox.post(&e)
 	}
 }
 

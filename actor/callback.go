@@ -35,9 +35,9 @@ func (a *Agent) callback(whose string, f func()) {
 	f()
 }
 
-// apart calls code that is not the agent's own in a goroutine that it may end. That is
-// dear, so it is done only when a callback has been found to do so: the actor in whose
-// goroutine that happened starts over as after a panic.
+// apart calls code that is not the agent's own in a goroutine that the code may end. That is
+// dear, so the agent begins with it when it has met a callback that does so. The lock that met
+// it starts over, as after a panic.
 func (a *Agent) apart(whose string, f func()) {
 	done := make(chan struct{})
 	go func() {

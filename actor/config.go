@@ -26,9 +26,14 @@ type Config struct {
 	// closed. It serves this agent alone.
 	Store lockagent.Store
 
-	// ID identifies the agent to stores and in events. Defaults to a new random
-	// identity, which is what it should be unless a test says otherwise: two
-	// agents with one identity take each other's tenures for their own.
+	// Label tells people whose agent this is: a host or a program. The identity of the agent is
+	// the label, a hyphen and a new random UUID. Other agents see it as the holder. It has up to 27 ASCII letters, digits, '-' and '_'. Defaults to the UUID alone.
+	Label string
+
+	// ID is the identity of the agent, in place of a new one. A publisher of events needs to know
+	// it before there is an agent. Make it with [lockagent.NewAgentID], for this agent only: two
+	// agents with one identity take each other's tenures for their own, even if one runs after
+	// the other. It excludes Label.
 	ID lockagent.AgentID
 
 	// Recorder takes the events of the agent. Defaults to none.
@@ -38,21 +43,28 @@ type Config struct {
 	// slog.Default().
 	Logger *slog.Logger
 
-	// Lease is the lease of locks that are kept: it is renewed when a third of it
-	// has passed, the first time up to a sixth of it earlier, and a holder that dies blocks others for at most as long. At
-	// least 10 ms. Shorter frees dead holders' locks sooner, longer survives longer
-	// outages of the store. Defaults to DefaultLease.
+	// Lease is the lease of locks that are kept. It is renewed when a third of it has
+	// passed, the first time up to a sixth of it earlier. A holder that dies blocks others for
+	// at most as long. Shorter frees dead holders' locks sooner, longer survives longer outages
+	// of the store. At least 10 ms. Defaults to DefaultLease.
 	Lease time.Duration
+
+	// Margin is the time between the end of a lease in the store and the deadline until which
+	// the holder trusts it. It pays for clocks that run at different rates and for the time
+	// that a holder needs to stop. More is safer, and tells a holder of a loss earlier. It is
+	// at most half of Lease, and of a shorter lease it takes at most half. Defaults to a tenth of
+	// each lease, at most 2 s.
+	Margin time.Duration
 
 	// Claim is how long a grant may lie in its channel before it is taken back.
 	// Defaults to DefaultClaim.
 	Claim time.Duration
 
-	// HandOffGrants and HandOffTime bound how long an agent hands a lock off among
-	// its own owners before it returns the lock to the store, so that other agents
-	// get their turn: after so many grants, or when so much time has passed.
-	// While somebody waits who is not told of a pass, such as Redisson, it is a fifth of that time.
-	// HandOffGrants is between 1, which switches hand-off off, and 10,000.
+	// HandOffGrants and HandOffTime bound how long an agent hands a lock from owner to owner
+	// of its own. After so many grants, or when so much time has passed, it returns the lock
+	// to the store, so that other agents get their turn. While outsiders wait, such as
+	// Redisson, it is a fifth of that time. HandOffGrants is between 1, which switches hand-off
+	// off, and 10,000.
 	// They default to DefaultHandOffGrants and DefaultHandOffTime.
 	HandOffGrants int
 	HandOffTime   time.Duration
@@ -70,11 +82,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Store == nil {
 		errs = append(errs, &lockagent.OptionError{Option: "Config.Store", Reason: "it is missing; open one with redisstore.Open or memstore.New"})
 	}
-	if c.ID == "" {
-		c.ID = lockagent.NewAgentID()
-	} else if _, err := lockagent.ParseAgentID(string(c.ID)); err != nil {
-		errs = append(errs, err)
-	}
+	c.ID, errs = c.identity(errs)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -87,6 +95,9 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	duration("Lease", &c.Lease, DefaultLease, leaseLeast)
+	if c.Margin < 0 || c.Margin > c.Lease/2 {
+		errs = append(errs, &lockagent.OptionError{Option: "Config.Margin", Reason: fmt.Sprintf("%v is not between 0 and %v, half of the lease", c.Margin, c.Lease/2)})
+	}
 	duration("Claim", &c.Claim, DefaultClaim, 1)
 	duration("HandOffTime", &c.HandOffTime, DefaultHandOffTime, 1)
 	duration("Idle", &c.Idle, DefaultIdle, 1)
@@ -97,6 +108,33 @@ func (c Config) withDefaults() (Config, error) {
 		errs = append(errs, &lockagent.OptionError{Option: "Config.HandOffGrants", Reason: fmt.Sprintf("%d is not between 1 and %d", c.HandOffGrants, handOffMost)})
 	}
 	return c, errors.Join(errs...)
+}
+
+// labelMost leaves room in an identity for a hyphen and a UUID.
+const labelMost = 27
+
+// identity is the identity of the agent.
+func (c *Config) identity(errs []error) (lockagent.AgentID, []error) {
+	switch {
+	case c.ID != "" && c.Label != "":
+		errs = append(errs, &lockagent.OptionError{Option: "Config.Label", Reason: "Label and ID exclude each other; leave one of them out"})
+	case c.ID != "":
+		if _, err := lockagent.ParseAgentID(string(c.ID)); err != nil {
+			errs = append(errs, err)
+		}
+	case c.Label == "":
+		return lockagent.NewAgentID(), errs
+	case len(c.Label) > labelMost:
+		errs = append(errs, &lockagent.OptionError{Option: "Config.Label", Reason: fmt.Sprintf("%.64q has %d bytes, the limit is %d", c.Label, len(c.Label), labelMost)})
+	default:
+		id, err := lockagent.ParseAgentID(c.Label + "-" + string(lockagent.NewAgentID()))
+		if err != nil {
+			err = &lockagent.OptionError{Option: "Config.Label", Reason: fmt.Sprintf("%q has something else than ASCII letters, digits, '-' and '_'", c.Label)}
+			errs = append(errs, err)
+		}
+		return id, errs
+	}
+	return c.ID, errs
 }
 
 // handOffMost is more than anybody needs.
@@ -116,6 +154,7 @@ func (c *Config) locks() *lockstate.Config {
 		Agent:         c.ID,
 		Watchdog:      c.Lease,
 		Scatter:       c.Lease / 6,
+		Margin:        c.Margin,
 		Claim:         c.Claim,
 		HandOffGrants: c.HandOffGrants,
 		HandOffTime:   c.HandOffTime,

@@ -5,7 +5,8 @@
 // # Usage
 //
 // [New] makes an [Agent]. [Agent.Acquire] returns a channel that delivers the one
-// grant the request ends in. [Agent.Close] answers and releases everything.
+// grant the request ends in. [Agent.Lock] waits for it. [Agent.Close] answers and releases
+// everything; [Agent.Shutdown] lets the holders finish first.
 //
 // # How a lock lives
 //
@@ -28,9 +29,10 @@
 //
 // # Guarantees
 //
-// Every request is answered exactly once: also when the actor panics, and when the
-// agent is closed. A store that panics has failed, like one that cannot be reached;
-// a recorder that panics costs nobody a lock. An actor never waits: not
+// Every request is answered exactly once: also when the actor panics, when a callback ends
+// its goroutine, and when the agent is closed. A store that panics has failed, like one that
+// cannot be reached; a recorder that panics costs nobody a lock. A grant is given back if
+// nobody receives it, or if nobody refers to it any more. An actor never waits: not
 // for a receiver (channels have room for their one value), not for the store,
 // not for the recorder of events. A holder is told that its hold is over before
 // the lock is given to anybody else or back to the store. Neither a waiter nor a

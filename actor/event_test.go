@@ -155,7 +155,7 @@ func TestStories(t *testing.T) {
 			w.a.Acquire(background, "door", who("bob"))
 			synctest.Wait()
 			_ = w.a.Close()
-		}, "requested granted requested queued lost refused returned"},
+		}, "requested granted requested queued refused lost returned"},
 
 		{"unclaimed", Config{Claim: time.Second}, func(w world) {
 			w.a.Acquire(background, "door", who("ann"))

@@ -64,6 +64,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			{background, "door", Request{Owner: "ann", Lease: -1}, lockagent.ErrBadOption},
 			{background, "door", Request{Owner: "ann", Lease: lockagent.MaxLease + 1}, lockagent.ErrBadOption},
 			{background, "door", Request{Owner: "ann", Wait: -1}, lockagent.ErrTimeout},
+			{background, "door", Request{Owner: "ann", Outlive: true}, lockagent.ErrBadOption},
 			{over, "door", who("ann"), why},
 		} {
 			ended := 0
@@ -82,20 +83,6 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			t.Errorf("%d actors were made", n)
 		}
 	})
-}
-
-func TestConfigIsChecked(t *testing.T) {
-	_, err := New(Config{
-		Lease: time.Millisecond, Claim: -1, HandOffGrants: -1, HandOffTime: -1, Idle: 400 * 24 * time.Hour,
-	})
-	if !errors.Is(err, lockagent.ErrBadOption) {
-		t.Fatalf("got %v", err)
-	}
-	for _, field := range []string{"Store", "Lease", "Claim", "HandOffGrants", "HandOffTime", "Idle"} {
-		if !strings.Contains(err.Error(), "Config."+field) {
-			t.Errorf("%v\ndoes not mention %s", err, field)
-		}
-	}
 }
 
 // gate keeps store calls until it is opened.

@@ -42,7 +42,7 @@ func (h *handle) ReleaseAsync(ctx context.Context) <-chan error {
 
 // hold is what stands behind the grant.
 func (r *request) hold() lockagent.Hold {
-	if r.Session || r.fixed != 0 {
+	if r.Session || r.Lease != 0 {
 		return r
 	}
 	r.handle = &handle{r}

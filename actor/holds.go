@@ -28,9 +28,9 @@ func (h *holds) all(yield func(*request) bool) {
 	}
 }
 
-// releasable is the youngest hold of an owner whose grant somebody received: a grant that
-// lies in its channel is not given up by whoever does not have it. hidden tells that the
-// owner has holds, but no such one.
+// releasable is the youngest hold of an owner whose grant was received. A grant that lies in
+// its channel is not released in the receiver's place. hidden tells that all holds of the owner
+// are of that kind.
 func (h *holds) releasable(owner lockagent.Owner) (r *request, hidden bool) {
 	for r := range h.all {
 		switch {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 
-	protoactor "github.com/asynkron/protoactor-go/actor"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
@@ -38,8 +36,10 @@ type lock struct {
 	seen     string          // who held the lock elsewhere when the store last told; empty if nobody
 
 	unsubscribe func()
-	woken       atomic.Bool // a wakeMsg is on its way; set by the store
-	closing     bool
+	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
+	draining    bool              // nobody new is served
+	closing     bool              // everything ends
+	outlives    bool              // the hold that the closing ended stays in the store
 	armed       lockstate.Instant // when the next tick comes, if it is not 0
 	tickAt      int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
 	used        lockstate.Instant // when somebody last wanted something
@@ -51,26 +51,23 @@ func newLock(a *Agent, e *entry) *lock {
 	return l
 }
 
-// Receive implements the actor. It must not panic, see [lock.handle].
-func (l *lock) Receive(c protoactor.Context) {
-	switch m := c.Message().(type) {
-	case *protoactor.Stopped:
-		l.entry.system.leave()
-		l.agent.registry.live.Done()
-	case message:
-		l.now = l.agent.clock.now()
-		defer l.processed(c, m) // a callback may end this goroutine
-		l.handle(m)
-	}
+// receive is called with every message to the actor. It must not panic, see [lock.handle].
+func (l *lock) receive(m message) {
+	l.now = l.agent.clock.now()
+	defer l.processed(m) // a callback may end this goroutine
+	l.handle(m)
 }
 
 // processed does what follows every message.
-func (l *lock) processed(c protoactor.Context, m message) {
+func (l *lock) processed(m message) {
+	if l.drained() {
+		l.handle(&closeMsg{})
+	}
 	if m.counts() {
 		l.used = l.now
 		l.entry.unpin()
 	}
-	if !l.leave(c) {
+	if !l.leave() {
 		l.arm()
 	}
 }
@@ -96,6 +93,10 @@ func (l *lock) handle(m message) {
 func (l *lock) process(m message) {
 	switch m := m.(type) {
 	case *acquireMsg:
+		if l.draining {
+			m.request.deny(l.entry.name, lockagent.ErrClosed)
+			return
+		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
 			Owner: m.request.Owner, Lease: m.request.Lease, Try: m.request.Try, Session: m.request.Session,
@@ -117,6 +118,7 @@ func (l *lock) process(m message) {
 	case *storeCall[lockagent.RenewReply]:
 		l.silence.heard(m.err)
 		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+		l.confirmExtensions()
 		l.endDropped()
 	case *storeCall[lockagent.ReleaseReply]:
 		l.silence.heard(m.err)
@@ -126,7 +128,7 @@ func (l *lock) process(m message) {
 			l.step(lockstate.ReleaseReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 		}
 	case *cancelMsg:
-		if m.wait && m.request.deadline != nil {
+		if m.wait && m.request.granted() {
 			return // it was granted in time
 		}
 		l.cancelled = m.request
@@ -152,9 +154,12 @@ func (l *lock) process(m message) {
 		l.inspected(m)
 	case *storeCall[lockagent.BreakReply]:
 		l.broken(m)
+	case *extendMsg:
+		l.extend(m)
+	case *drainMsg:
+		l.drain()
 	case *closeMsg:
-		l.closing = true
-		l.step(lockstate.Close{})
+		l.close()
 	}
 }
 
@@ -216,8 +221,13 @@ func (l *lock) do(e *lockstate.Event) {
 			l.attend(r)
 			r.end(lockagent.ErrReleased)
 		} else {
+			if e.Reason == lockagent.LostClosed {
+				l.cutShort(r)
+			}
 			r.end(r.lost(e.Reason))
 		}
+	case lockstate.Extended:
+		l.requests.get(e.Request.ID).fixed.Store(int64(e.Fixed))
 	case lockstate.Unlocked:
 		l.answer(e)
 	case lockstate.AskBreak:
@@ -235,14 +245,20 @@ func (l *lock) do(e *lockstate.Event) {
 		l.renew(e)
 	case lockstate.Renewed:
 		l.deadline.Store(int64(l.state.Deadline()))
-	case lockstate.Returning, lockstate.Withdrawing:
+	case lockstate.Returning:
+		if l.outlives {
+			l.keep(e)
+		} else {
+			l.release(e)
+		}
+	case lockstate.Withdrawing:
 		l.release(e)
 	case lockstate.Disowning:
 		l.disown(e)
 	case lockstate.Dropped:
 		l.silence = silence{}
-		if l.closing {
-			l.agent.abandoned.Add(1)
+		if l.closing && !l.outlives {
+			l.agent.ending.abandoned.Add(1)
 		}
 	}
 	l.publish(values, e)
@@ -251,7 +267,8 @@ func (l *lock) do(e *lockstate.Event) {
 func (l *lock) grant(e *lockstate.Event) {
 	r := l.requests.get(e.Request.ID)
 	r.unwatchWait()
-	r.token, r.fixed, r.deadline = e.Token, e.Fixed, &l.deadline
+	r.token, r.deadline = e.Token, &l.deadline
+	r.fixed.Store(int64(e.Fixed))
 	l.holds.add(r)
 	r.begin()
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
@@ -335,7 +352,7 @@ func (l *lock) idle() bool {
 
 // leave retires the actor if nobody has needed it for a while. It reports whether
 // the actor is gone.
-func (l *lock) leave(c protoactor.Context) bool {
+func (l *lock) leave() bool {
 	if !l.idle() || !l.closing && l.now.Sub(l.used) < l.agent.cfg.Idle {
 		return false
 	}
@@ -345,7 +362,7 @@ func (l *lock) leave(c protoactor.Context) bool {
 		return false
 	}
 	l.agent.registry.remove(l.entry)
-	c.Stop(c.Self())
+	l.entry.place.stop()
 	return true
 }
 
@@ -362,7 +379,7 @@ func (l *lock) recover(p any) {
 	l.tellAll()
 	for _, id := range l.requests.keys() { // what the state does not know of any more
 		r := l.forget(id)
-		if r.deadline == nil {
+		if !r.granted() {
 			r.deny(l.entry.name, lockagent.ErrInternal)
 		} else {
 			r.end(r.lost(lockagent.LostInternal))
@@ -385,7 +402,7 @@ func (l *lock) tellAll() {
 		case e.Kind == lockstate.Answered && r != nil:
 			e.Err = lockagent.ErrInternal
 			l.do(e)
-		case e.Kind == lockstate.Ended && r != nil && r.deadline != nil:
+		case e.Kind == lockstate.Ended && r != nil && r.granted():
 			e.Reason = lockagent.LostInternal
 			l.do(e)
 		}
@@ -400,7 +417,7 @@ func (l *lock) restart() {
 	case l.closing: // no time to find out whether it panics again
 		l.state = lockstate.New(l.entry.name, l.agent.locks)
 		l.tenure = 0
-		l.agent.abandoned.Add(1)
+		l.agent.ending.abandoned.Add(1)
 	default: // it may panic again at once, so it starts with a pause
 		l.state = lockstate.Recovering(l.entry.name, l.agent.locks, l.tenure, l.state.Floor(), l.now+lockstate.Instant(retryMax))
 	}

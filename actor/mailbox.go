@@ -1,22 +1,16 @@
 package actor
 
-import (
-	"sync"
-
-	protoactor "github.com/asynkron/protoactor-go/actor"
-)
+import "sync"
 
 // mailbox keeps the messages of one lock in order until the actor gets to them.
 //
-// The actor of an idle lock runs in the goroutine that posts a message to it, so
-// that the message, and most often the grant that follows from it, costs no switch of
-// goroutines: whoever releases a lock also hands it to the next owner. That is
-// possible because an actor never blocks, and because nobody posts a message while
-// holding a mutex that an actor, a store or a recorder may want. While it runs,
-// others only leave their messages. Who has run it for a while lets a goroutine
-// made for it go on, so that nobody is kept by messages of others.
+// Whoever posts a message to an idle lock runs its actor. So the message costs no switch of
+// goroutines, and neither does the grant that most often follows: the releaser hands the lock to
+// the next owner. This is possible because an actor never blocks, and because no poster holds a
+// mutex that an actor, a store or a recorder may want. While the actor runs, other posters
+// only leave their messages. After some messages of others the runner lets a new goroutine go on.
 type mailbox struct {
-	invoker protoactor.MessageInvoker
+	invoker invoker
 
 	mu        sync.Mutex // guards what follows
 	messages  []any      // that wait, but for those before first
@@ -26,7 +20,12 @@ type mailbox struct {
 	suspended bool  // only messages of the library get through
 }
 
-var _ protoactor.Mailbox = (*mailbox)(nil)
+// invoker is what a mailbox needs of the actor library. It calls the actor.
+type invoker interface {
+	InvokeUserMessage(message any)
+	InvokeSystemMessage(message any)
+	EscalateFailure(reason, message any)
+}
 
 // mostTurns is how many messages of others somebody processes after their own.
 const mostTurns = 16
@@ -34,23 +33,15 @@ const mostTurns = 16
 // retainedMessages is the room for messages that an empty mailbox keeps.
 const retainedMessages = 8
 
-// RegisterHandlers implements [protoactor.Mailbox]. The mailbox is its own dispatcher.
-func (m *mailbox) RegisterHandlers(invoker protoactor.MessageInvoker, _ protoactor.Dispatcher) {
-	m.invoker = invoker
-}
-
-// Start implements [protoactor.Mailbox].
-func (m *mailbox) Start() {}
-
-// UserMessageCount implements [protoactor.Mailbox].
-func (m *mailbox) UserMessageCount() int {
+// length is how many messages wait.
+func (m *mailbox) length() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.messages) - m.first
 }
 
-// PostUserMessage implements [protoactor.Mailbox].
-func (m *mailbox) PostUserMessage(message any) {
+// post adds a message, and processes it if the actor is idle.
+func (m *mailbox) post(message any) {
 	m.mu.Lock()
 	if m.running || m.suspended {
 		m.messages = append(m.messages, message)
@@ -63,8 +54,8 @@ func (m *mailbox) PostUserMessage(message any) {
 	m.run(mostTurns)
 }
 
-// PostSystemMessage implements [protoactor.Mailbox].
-func (m *mailbox) PostSystemMessage(message any) {
+// postSystem is post for a message of the library.
+func (m *mailbox) postSystem(message any) {
 	m.mu.Lock()
 	m.system = append(m.system, message)
 	idle := !m.running
@@ -134,21 +125,4 @@ func (m *mailbox) invoke(message any) {
 	}()
 	m.invoker.InvokeUserMessage(message)
 	returned = true
-}
-
-func (m *mailbox) invokeSystem(message any) {
-	switch message.(type) {
-	case *protoactor.SuspendMailbox, *protoactor.ResumeMailbox:
-		_, suspend := message.(*protoactor.SuspendMailbox)
-		m.mu.Lock()
-		m.suspended = suspend
-		m.mu.Unlock()
-	default:
-		defer func() {
-			if p := recover(); p != nil {
-				m.invoker.EscalateFailure(p, message)
-			}
-		}()
-		m.invoker.InvokeSystemMessage(message)
-	}
 }

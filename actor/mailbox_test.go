@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-
-	protoactor "github.com/asynkron/protoactor-go/actor"
 )
 
 // clerk is an actor library that notes what a mailbox hands to it.
@@ -45,7 +43,7 @@ func (c *clerk) saw() []any {
 
 func newMailbox(c *clerk) *mailbox {
 	m := new(mailbox)
-	m.RegisterHandlers(c, nil)
+	m.invoker = c
 	return m
 }
 
@@ -59,9 +57,9 @@ func expectMessages(t *testing.T, c *clerk, want ...any) {
 func TestPosterRunsTheActor(t *testing.T) {
 	c := new(clerk)
 	m := newMailbox(c)
-	m.PostUserMessage(1)
+	m.post(1)
 	expectMessages(t, c, 1)
-	m.PostSystemMessage(2)
+	m.postSystem(2)
 	expectMessages(t, c, 1, 2)
 }
 
@@ -71,16 +69,16 @@ func TestOrderOfMessages(t *testing.T) {
 	m := newMailbox(c)
 	c.on = func(message any) {
 		if message == 0 {
-			m.PostUserMessage(1)
-			m.PostSystemMessage("a")
-			m.PostUserMessage(2)
-			m.PostSystemMessage("b")
+			m.post(1)
+			m.postSystem("a")
+			m.post(2)
+			m.postSystem("b")
 			if n := m.UserMessageCount(); n != 2 {
 				t.Errorf("%d messages wait, want 2", n)
 			}
 		}
 	}
-	m.PostUserMessage(0)
+	m.post(0)
 	expectMessages(t, c, 0, "a", "b", 1, 2)
 	if n := m.UserMessageCount(); n != 0 {
 		t.Errorf("%d messages wait, want none", n)
@@ -98,13 +96,13 @@ func TestPosterIsRelieved(t *testing.T) {
 			switch message {
 			case 0:
 				for i := range messages {
-					m.PostUserMessage(i + 1)
+					m.post(i + 1)
 				}
 			case mostTurns + 1:
 				<-posted // by whom, if not another goroutine?
 			}
 		}
-		m.PostUserMessage(0)
+		m.post(0)
 		close(posted)
 		synctest.Wait()
 		var want []any
@@ -115,18 +113,6 @@ func TestPosterIsRelieved(t *testing.T) {
 	})
 }
 
-func TestSuspendedMailbox(t *testing.T) {
-	c := new(clerk)
-	m := newMailbox(c)
-	m.PostSystemMessage(new(protoactor.SuspendMailbox))
-	m.PostUserMessage(1)
-	m.PostSystemMessage("a")
-	m.PostUserMessage(2)
-	expectMessages(t, c, "a")
-	m.PostSystemMessage(new(protoactor.ResumeMailbox))
-	expectMessages(t, c, "a", 1, 2)
-}
-
 func TestPanicIsEscalated(t *testing.T) {
 	c := new(clerk)
 	m := newMailbox(c)
@@ -135,9 +121,9 @@ func TestPanicIsEscalated(t *testing.T) {
 			panic("boom")
 		}
 	}
-	m.PostUserMessage(1)
-	m.PostSystemMessage(2)
-	m.PostUserMessage(3)
+	m.post(1)
+	m.postSystem(2)
+	m.post(3)
 	expectMessages(t, c, 1, 2, 3)
 	if want := []any{"boom at 1", "boom at 2"}; !slices.Equal(c.escalated, want) {
 		t.Errorf("escalated %v, want %v", c.escalated, want)
@@ -150,15 +136,15 @@ func TestMailboxGivesBackRoom(t *testing.T) {
 	c.on = func(message any) {
 		if n, _ := message.(int); n > 0 {
 			for range n {
-				m.PostUserMessage(0)
+				m.post(0)
 			}
 		}
 	}
-	m.PostUserMessage(retainedMessages)
+	m.post(retainedMessages)
 	if n := cap(m.messages); n == 0 {
 		t.Error("a few messages left no room for the next")
 	}
-	m.PostUserMessage(retainedMessages + 1)
+	m.post(retainedMessages + 1)
 	if n := cap(m.messages); n > retainedMessages {
 		t.Errorf("many messages left room for %d", n)
 	}
@@ -182,12 +168,12 @@ func TestManyPosters(t *testing.T) {
 			close(done)
 		}
 	}}
-	m.RegisterHandlers(c, nil)
+	m.invoker = c
 	var all sync.WaitGroup
 	for from := range posters {
 		all.Go(func() {
 			for i := range messages {
-				m.PostUserMessage(letter{from, i + 1})
+				m.post(letter{from, i + 1})
 			}
 		})
 	}
@@ -197,8 +183,8 @@ func TestManyPosters(t *testing.T) {
 
 func TestPostAllocatesNothing(t *testing.T) {
 	var e entry
-	e.mailbox.RegisterHandlers(deaf{}, nil)
-	if n := testing.AllocsPerRun(1000, func() { e.mailbox.PostUserMessage(&e) }); n != 0 {
+	e.mailbox.invoker = deaf{}
+	if n := testing.AllocsPerRun(1000, func() { e.mailbox.post(&e) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -31,6 +31,7 @@ type (
 		counted
 		reply chan<- lockagent.Result[lockagent.Status]
 	}
+	drainMsg struct{ counted }
 	closeMsg struct{ counted }
 
 	cancelMsg struct {

@@ -415,6 +415,13 @@ func TestActorPanicsBeforeClose(t *testing.T) {
 	})
 }
 
+// upset makes the actor of a lock panic.
+func (a *Agent) upset(name lockagent.Name) {
+	e := a.registry.present(name)
+	defer e.unpin()
+	send(e, &overdueMsg{}) // of no request
+}
+
 // The actor panics after it was told to close: it stays closed.
 func TestActorPanicsDuringClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -429,7 +436,7 @@ func TestActorPanicsDuringClose(t *testing.T) {
 		synctest.Wait()
 		lostBecause(t, g.Cause(), lockagent.LostClosed)
 		for range 3 {
-			refused(t, a.Acquire(badContext{background}, "door", who("eve")), lockagent.ErrInternal)
+			a.upset("door")
 			refused(t, a.Acquire(background, "door", who("bob")), lockagent.ErrClosed)
 		}
 		for _, o := range gate.take() {
@@ -483,7 +490,7 @@ func TestActorPanicsDuringCloseOfAWaiter(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- a.Close() }()
 		refused(t, waiting, lockagent.ErrClosed)
-		refused(t, a.Acquire(badContext{background}, "door", who("eve")), lockagent.ErrInternal)
+		a.upset("door")
 		for _, o := range gate.take() {
 			o.run()
 		}

@@ -27,7 +27,7 @@ func (l *lock) publish(values context.Context, e *lockstate.Event) {
 		switch {
 		case e.TimedOut:
 			out.Kind = lockagent.EventTimedOut
-		case e.Cancelled:
+		case e.Cancelled && !l.draining:
 			out.Kind = lockagent.EventCancelled
 		default:
 			out.Kind = lockagent.EventRefused

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	protoactor "github.com/asynkron/protoactor-go/actor"
-
 	"github.com/lockagent/lockagent"
 )
 
@@ -28,15 +26,13 @@ type shard struct {
 	entries map[lockagent.Name]*entry
 	most    int // how many there have been since the map was made
 
-	// props are the same for all actors of the shard; spawning says which is made.
-	props    *protoactor.Props
-	spawning *lock
+	spawner spawner
 }
 
 // entry is one actor in the registry.
 type entry struct {
 	name    lockagent.Name
-	system  *system // that the actor is in
+	place   place // of the actor
 	mailbox mailbox
 
 	// refs counts the messages sent and not yet processed, and the store calls
@@ -61,7 +57,7 @@ func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, retired) }
 
 // send must only be used with a pinned entry, unless the message is a nudge, which an actor
 // that is gone ignores. The actor may process the message, and others, before send returns.
-func send(e *entry, m message) { e.mailbox.PostUserMessage(m) }
+func send(e *entry, m message) { e.mailbox.post(m) }
 
 func (r *registry) init(newLock func(*entry) *lock) {
 	r.make = newLock
@@ -69,11 +65,7 @@ func (r *registry) init(newLock func(*entry) *lock) {
 	for i := range r.shards {
 		s := &r.shards[i]
 		s.entries = make(map[lockagent.Name]*entry)
-		s.props = protoactor.PropsFromProducer(
-			func() protoactor.Actor { return s.spawning },
-			protoactor.WithGuardian(resume),
-			protoactor.WithMailbox(func() protoactor.Mailbox { return &s.spawning.entry.mailbox }),
-		)
+		s.spawner.init()
 	}
 }
 
@@ -96,12 +88,7 @@ func (r *registry) pinned(name lockagent.Name) *entry {
 	e := &entry{name: name} // takes the place of one that has retired
 	e.refs.Store(1)
 	r.live.Add(1)
-	s.spawning = r.make(e)
-	// The identity is new for every actor, so that two actors of one lock never
-	// meet under one, and nobody knows it before the spawn has returned.
-	e.system = enter()
-	e.system.root.SpawnPrefix(s.props, "lock/")
-	s.spawning = nil
+	s.spawner.spawn(r.make(e))
 	s.entries[name] = e
 	s.most = max(s.most, len(s.entries))
 	return e

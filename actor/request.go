@@ -18,26 +18,27 @@ type request struct {
 	entry *entry
 	Request
 
-	waited  bool // the caller waits for the grant
 	arrival acquireMsg
 	values  context.Context // of the caller, without its end
 
 	// These belong to the actor.
-	out       chan lockagent.Grant // nil once it is known who received the grant
-	id        lockstate.RequestID
-	waitUntil lockstate.Instant // 0 for no bound
-	stopWait  func() bool       // ends the watch on the caller's context
-	timer     *time.Timer       // of the wait, and then of a short claim
-	older     *request          // in the holds of its lock
-	handle    *handle           // until the first renewal of a hold that has one
+	out        chan lockagent.Grant // nil once it is known who received the grant
+	id         lockstate.RequestID
+	waitUntil  lockstate.Instant // 0 for no bound
+	stopWait   func() bool       // ends the watch on the caller's context
+	timer      *time.Timer       // of the wait, and then of a short claim
+	older      *request          // in the holds of its lock
+	extensions []extension       // that are not confirmed, the shortest first
+	handle     *handle           // until the first renewal of a hold that has one
 
 	// fixed and deadline bound the hold: the end of its own fixed lease, if any,
 	// and the deadline of the tenure, which renewals move. They are set before the
 	// grant is delivered.
 	token    lockagent.Token
-	fixed    lockstate.Instant
+	fixed    atomic.Int64 // 0 if the lease is kept
 	deadline *atomic.Int64
 
+	waited  bool        // the caller waits for the grant
 	dropped atomic.Bool // nothing refers to the handle any more
 
 	mu    sync.Mutex
@@ -108,8 +109,8 @@ func (r *request) Remaining() time.Duration {
 	if r.cause() != nil { // looked at last: the deadline may be that of a later tenure
 		return 0
 	}
-	if r.fixed != 0 {
-		end = min(end, r.fixed)
+	if fixed := lockstate.Instant(r.fixed.Load()); fixed != 0 {
+		end = min(end, fixed)
 	}
 	return end.Sub(r.agent.clock.now())
 }
@@ -124,6 +125,9 @@ func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
 	}
 	return c.done
 }
+
+// granted reports whether the lock was granted, be it over or not.
+func (r *request) granted() bool { return r.deadline != nil }
 
 // deny ends the request without a grant.
 func (r *request) deny(name lockagent.Name, err error) {
@@ -140,6 +144,7 @@ func (r *request) end(cause error) {
 	r.onEnd = nil
 	r.mu.Unlock()
 	r.takeBack()
+	r.refuseExtensions()
 	for registered := range told {
 		r.agent.callback("Hold.OnEnd", func() { registered.call(cause) })
 	}

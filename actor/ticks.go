@@ -19,7 +19,8 @@ type ticks struct {
 	mu    sync.Mutex
 	due   []tick // a heap: what is at i comes no later than what is below it, from ways*i+1 on
 	timer *time.Timer
-	fires time.Time // when the timer does; zero if it is not set
+	fires time.Time         // when the timer does; zero if it is not set
+	help  lockstate.Instant // when somebody helps who sends what is due; 0 if nobody does
 }
 
 // tick says when a lock has something to do.
@@ -49,7 +50,7 @@ func (t *ticks) set(l *lock, at lockstate.Instant) {
 		l.tickAt = len(t.due)
 	}
 	t.put(l.tickAt-1, tick{at, l})
-	t.wind(t.due[0].at)
+	t.wind(max(t.due[0].at, t.help))
 }
 
 // unset is for a lock that needs no tick any more.
@@ -85,6 +86,7 @@ func (t *ticks) fire() {
 func (t *ticks) take() *lock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.help = 0
 	if len(t.due) == 0 {
 		return nil
 	}
@@ -96,8 +98,9 @@ func (t *ticks) take() *lock {
 		return nil
 	}
 	t.remove(0)
+	t.help = now + lockstate.Instant(helpAfter)
 	if len(t.due) > 0 {
-		t.wind(max(t.due[0].at, now+lockstate.Instant(helpAfter)))
+		t.wind(max(t.due[0].at, t.help))
 	}
 	return first.lock
 }

@@ -155,16 +155,24 @@ func TestTicksShareAGoroutine(t *testing.T) {
 		const locks = 200
 		a := start(t, Config{Store: forgetful{}})
 		before := runtime.NumGoroutine()
-		most := 0
+		most, help := 0, time.Hour
 		for i := range locks {
 			granted(t, a.Acquire(background, lockagent.Name(fmt.Sprint("door", i)), fixed(time.Second, func() {
 				most = max(most, runtime.NumGoroutine()-before) // one after the other
+				a.ticks.mu.Lock()
+				defer a.ticks.mu.Unlock()
+				if len(a.ticks.due) > 0 {
+					help = min(help, time.Until(a.ticks.fires))
+				}
 			})))
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if most > 1 {
 			t.Errorf("%d goroutines for %d ticks", most, locks)
+		}
+		if help != helpAfter {
+			t.Errorf("help came after %v, want %v", help, helpAfter)
 		}
 	})
 }

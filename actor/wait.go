@@ -75,7 +75,7 @@ func timedOut(ctx context.Context) bool { return errors.Is(ctx.Err(), context.De
 
 // explain is the error of a request that was not granted.
 func (l *lock) explain(e *lockstate.Event) error {
-	if !e.TimedOut && !e.Cancelled {
+	if l.draining || !e.TimedOut && !e.Cancelled {
 		return e.Err
 	}
 	err := &lockagent.WaitError{

@@ -2,22 +2,10 @@ package channelapi
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/lockagent/lockagent"
 )
-
-// outcome is the error of a grant as it was received. One that was taken back before,
-// because ctx ended, says so.
-func outcome(ctx context.Context, name Name, g Grant) error {
-	err := g.Err()
-	if errors.Is(err, ErrNotGranted) && ctx.Err() != nil {
-		timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded)
-		return &WaitError{Name: name, TimedOut: timedOut, Err: context.Cause(ctx)}
-	}
-	return err
-}
 
 // answer is the value or the error that comes on a channel, or the cause of ctx.
 func answer[T any](ctx context.Context, c <-chan Result[T]) (T, error) {

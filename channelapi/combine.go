@@ -30,7 +30,7 @@ func First(ctx context.Context, locks ...AnyLock) (Grant, error) {
 	for range handles {
 		i, v, _ := reflect.Select(cases)
 		g := v.Interface().(Grant)
-		err := outcome(ctx, handles[i].name, g)
+		err := handles[i].outcome(ctx, g)
 		if err == nil {
 			return g, nil
 		}
@@ -64,7 +64,7 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 // for itself.
 //
 // Each lease begins with its own grant: one that is fixed may have run out when the last
-// lock is granted. [Grant.Held] tells.
+// lock is granted. [lockagent.Grant.Held] tells.
 func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
 	handles, err := handlesOf(locks)
 	if err != nil {

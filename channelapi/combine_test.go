@@ -230,6 +230,34 @@ func TestAll(t *testing.T) {
 			wantFree(t, locks.Lock("b"))
 		}
 	})
+	t.Run("refuses a lock that sorts before one that the session holds", func(t *testing.T) {
+		locks := open(t)
+		s, other := openSession(t, locks, "alice"), openSession(t, locks, "bob")
+		m, z := hold(t, s.Lock("m")), hold(t, s.Lock("z"))
+		_, err := channelapi.All(patient(t), s.Lock("n"), locks.Lock("zz"))
+		if wrong, ok := errors.AsType[*channelapi.OptionError](err); !ok || !strings.Contains(wrong.Reason, `holds "z"`) || !strings.Contains(wrong.Reason, `"n"`) {
+			t.Errorf("All: %v, want an OptionError that names both", err)
+		}
+		wantErr(t, "DoAll", channelapi.DoAll(patient(t), nil, s.Lock("n")), channelapi.ErrBadOption)
+		wantFree(t, locks.Lock("n"))
+		for what, all := range map[string][]channelapi.AnyLock{
+			"what sorts after it":             {s.Lock("zz")},
+			"what it holds already":           {s.Lock("m"), s.Lock("z")},
+			"what another session asks for":   {other.Lock("n")},
+			"what is asked without a session": {locks.Lock("n")},
+		} {
+			grants, err := channelapi.All(patient(t), all...)
+			wantErr(t, what, err, nil)
+			for _, g := range grants {
+				unlock(t, g)
+			}
+		}
+		unlock(t, z)
+		grants, err := channelapi.All(patient(t), s.Lock("n"))
+		wantErr(t, "when z was released", err, nil)
+		unlock(t, grants[0])
+		unlock(t, m)
+	})
 	t.Run("lets a session in twice", func(t *testing.T) {
 		l := openSession(t, open(t), "alice").Lock(name)
 		grants, err := channelapi.All(patient(t), l, l)
@@ -254,6 +282,113 @@ func TestAll(t *testing.T) {
 		}
 		wantFree(t, l)
 	})
+}
+
+// What comes on the channels of FirstAsync and AllAsync goes back like any other grant.
+func TestFirstAsyncAndAllAsync(t *testing.T) {
+	type forms struct {
+		first <-chan channelapi.Grant
+		all   <-chan channelapi.Result[[]channelapi.Grant]
+	}
+	ask := func(ctx context.Context, locks *channelapi.Locks) forms {
+		return forms{
+			channelapi.FirstAsync(ctx, locks.Lock("f"), locks.Lock("f")),
+			channelapi.AllAsync(ctx, locks.Lock("a"), locks.Lock("b")),
+		}
+	}
+	free := func(t *testing.T, locks *channelapi.Locks) {
+		t.Helper()
+		for _, n := range []string{"f", "a", "b"} {
+			wantFree(t, locks.Lock(n))
+		}
+	}
+	t.Run("received", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			got := ask(ctx, locks)
+			if cap(got.first) != 1 || cap(got.all) != 1 {
+				t.Error("the channels do not have capacity 1")
+			}
+			f, all := <-got.first, <-got.all
+			cancel()
+			time.Sleep(2 * claim)
+			if f.Err() != nil || all.Err != nil || !f.Held() || !all.Value[0].Held() || !all.Value[1].Held() {
+				t.Errorf("not held: %v, %v", f.Err(), all.Err)
+			}
+			wantClosed(t, got.first)
+			wantClosed(t, got.all)
+			for _, g := range append(all.Value, f) {
+				unlock(t, g)
+			}
+			free(t, locks)
+		})
+	})
+	t.Run("not received before the context ended", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			got := ask(ctx, locks)
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			free(t, locks)
+			wantErr(t, "FirstAsync", (<-got.first).Err(), channelapi.ErrNotGranted)
+			wantClosed(t, got.all)
+		})
+	})
+	t.Run("not received in time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := openWith(t, quiet(memstore.New()))
+			ask(t.Context(), locks)
+			time.Sleep(claim - 1)
+			if !inspect(t, locks.Lock("f")).Locked || !inspect(t, locks.Lock("a")).Locked {
+				t.Error("taken back too early")
+			}
+			time.Sleep(1)
+			synctest.Wait()
+			free(t, locks)
+		})
+	})
+	t.Run("refused", func(t *testing.T) {
+		wantErr(t, "FirstAsync", (<-channelapi.FirstAsync(t.Context())).Err(), channelapi.ErrBadOption)
+		wantErr(t, "AllAsync", (<-channelapi.AllAsync(t.Context(), nil)).Err, channelapi.ErrBadOption)
+	})
+}
+
+// First tells why a grant was taken back before it could receive it.
+func TestFirstWhoseGrantsWereTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, change := changing(t)
+		locks := openWith(t, channelapi.Config{Store: meanwhile{memstore.New(), "c", func() {
+			// The context ends while First asks for its second lock, and has been granted
+			// the first.
+			synctest.Wait()
+			change()
+			synctest.Wait()
+		}}})
+		g, err := channelapi.First(ctx, locks.Lock("b"), locks.Lock("c"))
+		if g.Held() || len(joined(err)) != 2 {
+			t.Fatalf("First: %v, want two errors", err)
+		}
+		for _, e := range joined(err) {
+			wantErr(t, "First", e, errChangedMind)
+		}
+	})
+}
+
+// meanwhile is a store that does something else first when it is asked for a lock.
+type meanwhile struct {
+	*memstore.Store
+	lock lockagent.Name
+	do   func()
+}
+
+func (s meanwhile) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	if req.Name == s.lock {
+		s.do()
+	}
+	s.Store.Acquire(ctx, req, done)
 }
 
 // askedFor records which locks were asked for, in order.

@@ -16,9 +16,15 @@ type Config struct {
 	// open when the locks are closed; close it after them. Several Locks may share one.
 	Store lockagent.Store
 
-	// ID identifies the agent to stores and in events. Defaults to a new random
-	// identity, which is what it should be unless a test says otherwise: two agents with
-	// one identity take each other's tenures for their own.
+	// Label says for people whose locks these are: a host, a program. The identity of the
+	// agent begins with it, so other processes see it as the holder of its locks. It has up
+	// to 27 ASCII letters, digits, '-' and '_'. Defaults to none.
+	Label string
+
+	// ID is the identity of the agent, in place of a new one. It is for those who have to
+	// know it first, such as a publisher of events: make it with lockagent.NewAgentID for
+	// these locks, and for no others. Two agents with one identity take each other's locks
+	// for their own. It excludes Label.
 	ID lockagent.AgentID
 
 	// Recorder takes the events of the locks: one of package tracing or of package events.
@@ -34,6 +40,13 @@ type Config struct {
 	// for at most as long. Shorter frees the locks of the dead sooner, longer survives longer
 	// outages of the store. At least 10 ms. Defaults to DefaultLease, 30 s.
 	Lease time.Duration
+
+	// Margin is the time between the end of a lease in the store and the moment at which the
+	// holder is told that its lock is lost. It pays for clocks that run at different rates,
+	// and for the time that the work needs to stop. More is safer, and has a process without
+	// a store stop earlier. At most half of Lease; of a shorter lease it takes at most half.
+	// Defaults to a tenth of each lease, at most 2 s.
+	Margin time.Duration
 
 	// Claim is how long a grant may lie in its channel before it is given back. Defaults
 	// to DefaultClaim, 30 s.
@@ -52,10 +65,4 @@ type Config struct {
 }
 
 // agent is the configuration of the agent behind the locks.
-func (c Config) agent() actor.Config {
-	return actor.Config{
-		Store: c.Store, ID: c.ID, Recorder: c.Recorder, Logger: c.Logger,
-		Lease: c.Lease, Claim: c.Claim,
-		HandOffGrants: c.HandOffGrants, HandOffTime: c.HandOffTime, Idle: c.Idle,
-	}
-}
+func (c Config) agent() actor.Config { return actor.Config(c) }

@@ -2,6 +2,7 @@ package channelapi
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
@@ -46,7 +47,7 @@ func (l *SessionLock) base() *handle {
 }
 
 // Release gives up the youngest grant of the lock that the session has received. The
-// outcome is that of [Grant.Release], but a hold that was lost before is [ErrNotHeld],
+// outcome is that of [lockagent.Grant.Release], but a hold that was lost before is [ErrNotHeld],
 // for only its grant remembers it. It is [ErrNotOwner] if somebody else of this agent
 // holds the lock. If ctx ends first Release returns its cause, and the lock is released
 // all the same.
@@ -94,7 +95,7 @@ func (h *handle) wrong() error {
 // Name is the name of the lock.
 func (h *handle) Name() Name { return h.name }
 
-// Acquire asks for the lock and waits for the grant. The error is that of [Grant.Err].
+// Acquire asks for the lock and waits for the grant. The error is that of [lockagent.Grant.Err].
 //
 // The end of ctx ends the wait. It does not end the hold.
 func (h *handle) Acquire(ctx context.Context) (Grant, error) { return h.acquire(ctx, h.req) }
@@ -118,7 +119,28 @@ func (h *handle) acquire(ctx context.Context, req actor.Request) (Grant, error) 
 		req.Owner = h.locks.newOwner()
 		g = h.locks.agent.Lock(ctx, h.name, req)
 	}
-	return g, outcome(ctx, h.name, g)
+	if err := h.outcome(ctx, g); err != nil {
+		return lockagent.Denied(h.name, g.Owner(), err), err
+	}
+	return g, nil
+}
+
+// outcome is the error of a grant as it was received. One that was taken back before it
+// could be received says why.
+func (h *handle) outcome(ctx context.Context, g Grant) error {
+	err := g.Err()
+	switch {
+	case !errors.Is(err, ErrNotGranted):
+		return err
+	case ctx.Err() != nil:
+		timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded)
+		return &WaitError{Name: h.name, TimedOut: timedOut, Err: context.Cause(ctx)}
+	case h.session != nil && h.session.isClosed():
+		return ErrSessionClosed
+	case h.locks.isClosed():
+		return ErrClosed
+	}
+	return err
 }
 
 // AcquireAsync is [Lock.Acquire] for select: it returns at once, and the grant comes on a

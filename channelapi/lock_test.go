@@ -183,7 +183,9 @@ func TestClaim(t *testing.T) {
 	for _, claim := range []time.Duration{0, time.Second} {
 		t.Run(claim.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				locks := openWith(t, channelapi.Config{Store: memstore.New(), Claim: claim})
+				cfg := quiet(memstore.New())
+				cfg.Claim = claim
+				locks := openWith(t, cfg)
 				start := time.Now()
 				forgotten := locks.Lock(name).AcquireAsync(t.Context())
 				next := locks.Lock(name).AcquireAsync(t.Context())

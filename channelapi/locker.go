@@ -11,34 +11,39 @@ import (
 //
 // Lock panics with the error if the lock is not granted: ctx has ended, or the request
 // failed. Unlock panics with the [*LostError] if the hold had been lost: what was done
-// under it may have overlapped with another holder's work. Unlock without Lock is fatal, as
-// with [sync.Mutex].
+// under it may have overlapped with another holder's work. Unlock without Lock panics with
+// [ErrNotHeld].
 //
 // Goroutines that use one Locker exclude each other even when the hold is lost.
-func (l *Lock) Locker(ctx context.Context) sync.Locker { return &locker{lock: l, ctx: ctx} }
+func (l *Lock) Locker(ctx context.Context) sync.Locker {
+	return &locker{lock: l, ctx: ctx, inside: make(chan Grant, 1), turn: make(chan struct{}, 1)}
+}
 
 type locker struct {
-	lock *Lock
-	ctx  context.Context
-
-	mu sync.Mutex // held between Lock and Unlock; guards what follows
-	g  Grant
+	lock   *Lock
+	ctx    context.Context
+	turn   chan struct{} // full between Lock and Unlock
+	inside chan Grant    // has the grant between Lock and Unlock
 }
 
 func (l *locker) Lock() {
-	l.mu.Lock()
+	l.turn <- struct{}{}
 	g, err := l.lock.Acquire(l.ctx)
 	if err != nil {
-		l.mu.Unlock()
+		<-l.turn
 		panic(err)
 	}
-	l.g = g
+	l.inside <- g
 }
 
 func (l *locker) Unlock() {
-	g := l.g
-	l.mu.Unlock()
-	if err := release(l.ctx, nil, g); err != nil {
-		panic(err)
+	select {
+	case g := <-l.inside:
+		<-l.turn
+		if err := release(l.ctx, nil, g); err != nil {
+			panic(err)
+		}
+	default:
+		panic(ErrNotHeld)
 	}
 }

@@ -2,6 +2,7 @@ package channelapi
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -40,7 +41,8 @@ func New(cfg Config) (*Locks, error) {
 	}, nil
 }
 
-// ID is the identity of the agent, as stores and events show it.
+// ID is the identity of the agent, as stores and events show it. It begins with
+// Config.Label.
 func (l *Locks) ID() lockagent.AgentID { return l.agent.ID() }
 
 // Lock is a handle of the lock with that name, which will be asked for as the options say.
@@ -76,11 +78,22 @@ func (l *Locks) Session(owner string) (*Session, error) {
 	return s, nil
 }
 
+// Shutdown lets holders finish: it refuses new requests and answers those that wait, with
+// [ErrClosed], and waits until all holds are over. When ctx ends it ends what is left, as
+// [Locks.Close] does, and returns the cause of ctx; that is joined with [ErrUnconfirmed] if
+// the store could not be told of everything. Close may cut it short. Both may be called
+// several times, and wait for the end.
+func (l *Locks) Shutdown(ctx context.Context) error {
+	l.refuse()
+	defer l.over()
+	return l.agent.Shutdown(ctx)
+}
+
 // Close answers every request that waits with [ErrClosed], ends every hold with
 // [LostClosed], gives back to the store what is held there, and waits for that. It
 // returns an error that is [ErrUnconfirmed] if the store could not be told of everything:
-// the rest is free when its leases have run out. Close may be called several times. The
-// store stays open; close it afterwards.
+// the rest is free when its leases have run out. Leases that [Outlive] it stay. Close may
+// be called several times. The store stays open; close it afterwards.
 func (l *Locks) Close() error {
 	l.refuse()
 	defer l.over()
@@ -92,6 +105,12 @@ func (l *Locks) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+}
+
+func (l *Locks) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
 }
 
 // over tells the sessions that they are over.

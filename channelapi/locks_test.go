@@ -16,7 +16,7 @@ import (
 
 func TestNewRefusesAWrongConfig(t *testing.T) {
 	_, err := channelapi.New(channelapi.Config{
-		Lease: -time.Second, Claim: -1, HandOffTime: -1, Idle: -1, HandOffGrants: -1,
+		Lease: -time.Second, Claim: -1, HandOffTime: -1, Idle: -1, HandOffGrants: -1, Margin: -1, Label: "a b",
 	})
 	wantErr(t, "New", err, lockagent.ErrBadOption)
 	var texts []string
@@ -27,7 +27,7 @@ func TestNewRefusesAWrongConfig(t *testing.T) {
 		texts = append(texts, e.Error())
 	}
 	all := strings.Join(texts, "\n")
-	for _, field := range []string{"Store", "Lease", "Claim", "HandOffTime", "Idle", "HandOffGrants"} {
+	for _, field := range []string{"Store", "Lease", "Claim", "HandOffTime", "Idle", "HandOffGrants", "Margin", "Label"} {
 		if strings.Count(all, "bad Config."+field+":") != 1 {
 			t.Errorf("Config.%s is not named once in\n%s", field, all)
 		}
@@ -39,10 +39,31 @@ func TestID(t *testing.T) {
 	if one.ID() == "" || one.ID() == other.ID() {
 		t.Errorf("two agents are called %q and %q", one.ID(), other.ID())
 	}
-	named := openWith(t, channelapi.Config{Store: memstore.New(), ID: "agent-1"})
-	if named.ID() != "agent-1" {
-		t.Errorf("ID() = %q, want agent-1", named.ID())
+	id := lockagent.NewAgentID()
+	if named := openWith(t, channelapi.Config{Store: memstore.New(), ID: id}); named.ID() != id {
+		t.Errorf("ID() = %q, want %q", named.ID(), id)
 	}
+}
+
+func TestLabel(t *testing.T) {
+	store := memstore.New()
+	locks := openWith(t, channelapi.Config{Store: store.Share(), Label: "host-7"})
+	hold(t, locks.Lock(name))
+	if s := inspect(t, openOver(t, store).Lock(name)); !strings.HasPrefix(s.Holder, "host-7-") {
+		t.Errorf("others see that %q holds the lock, want host-7", s.Holder)
+	}
+}
+
+func TestMargin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := openWith(t, channelapi.Config{Store: memstore.New(), Margin: 10 * time.Second})
+		start := time.Now()
+		g := hold(t, locks.Lock(name, channelapi.Lease(time.Minute)))
+		<-g.Done()
+		if held := time.Since(start); held != 50*time.Second {
+			t.Errorf("held for %v, want 50s", held)
+		}
+	})
 }
 
 func TestOpenSession(t *testing.T) {
@@ -140,6 +161,47 @@ func TestClose(t *testing.T) {
 			}
 			time.Sleep(30 * time.Second) // the lease
 			wantFree(t, other.Lock(name))
+		})
+	})
+}
+
+func TestShutdown(t *testing.T) {
+	t.Run("lets holders finish", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			locks, other := openOver(t, store), openOver(t, store)
+			s := openSession(t, locks, "alice")
+			g := hold(t, s.Lock(name))
+			waiting := locks.Lock(name).AcquireAsync(t.Context())
+			synctest.Wait()
+			done := make(chan error, 1)
+			go func() { done <- locks.Shutdown(t.Context()) }()
+			wantErr(t, "the waiting request", (<-waiting).Err(), channelapi.ErrClosed)
+			_, err := locks.Lock("another").Acquire(t.Context())
+			wantErr(t, "a new request", err, channelapi.ErrClosed)
+			_, err = locks.Session("bob")
+			wantErr(t, "a new session", err, channelapi.ErrClosed)
+			time.Sleep(time.Hour)
+			pending(t, done)
+			pending(t, s.Done())
+			if !g.Held() || !s.Holds(name) {
+				t.Errorf("the hold is over: %v", g.Cause())
+			}
+			unlock(t, g)
+			wantErr(t, "Shutdown", <-done, nil)
+			wantClosed(t, s.Done())
+			wantFree(t, other.Lock(name))
+			wantErr(t, "Shutdown again", locks.Shutdown(t.Context()), nil)
+		})
+	})
+	t.Run("until its context ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			g := hold(t, locks.Lock(name))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			wantErr(t, "Shutdown", locks.Shutdown(ctx), context.DeadlineExceeded)
+			wantLost(t, g.Cause(), g, channelapi.LostClosed)
 		})
 	})
 }

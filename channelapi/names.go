@@ -1,8 +1,6 @@
 package channelapi
 
 import (
-	"time"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 )
@@ -10,9 +8,10 @@ import (
 // What applications meet of package lockagent, so that they need one import only.
 type (
 	// Grant is the outcome of a request: a hold on a lock, or the reason why there is
-	// none. Its methods are those of [lockagent.Grant]: Err tells whether the lock was
-	// granted; Context and Done end with the hold, and Cause tells why; Token goes with
-	// every write; Held and Remaining ask the agent; Release gives the lock back.
+	// none. Its methods are in [lockagent.Grant]. Err tells whether the lock was granted.
+	// Context and Done end with the hold, and Cause tells why. Token goes with every
+	// write. Held and Remaining ask the agent. Release gives the lock back, and Extend
+	// has a fixed lease begin anew.
 	Grant = lockagent.Grant
 	// Token is the fencing number of a grant. Later grants have greater ones.
 	Token = lockagent.Token
@@ -109,8 +108,8 @@ const (
 // Bounds of what can be asked for.
 const (
 	// MinLease and MaxLease bound the duration of [Lease].
-	MinLease time.Duration = lockagent.MinLease
-	MaxLease time.Duration = lockagent.MaxLease
+	MinLease = lockagent.MinLease
+	MaxLease = lockagent.MaxLease
 	// MaxNameLen bounds the name of a lock and of an owner, in bytes.
 	MaxNameLen = lockagent.MaxNameLen
 )

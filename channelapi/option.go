@@ -46,12 +46,23 @@ func Try() Option {
 // expires with [LostExpired]. d must be between [MinLease] and [MaxLease]. Without it the
 // lease is kept: it is renewed as long as this process lives and reaches the store.
 //
-// The holder is told a little before d has passed: the margin that its clock may need, a
-// tenth of d but at most two seconds.
+// The holder is told a little before d has passed, by Config.Margin.
 func Lease(d time.Duration) Option {
 	return option(func(r *actor.Request) error {
 		r.Lease = d
 		return lockagent.CheckLease(d)
+	})
+}
+
+// Outlive has a fixed lease stay in the store when the [Locks] are closed or shut down:
+// nobody else is granted the lock before the lease has run out. For this process the hold is
+// over then, with [LostClosed]. A release ends the lease as ever, and so does the close of a
+// [Session]. It is for what may happen once in a period, even if those who do it are
+// restarted. It makes sense with [Lease] only.
+func Outlive() Option {
+	return option(func(r *actor.Request) error {
+		r.Outlive = true
+		return nil
 	})
 }
 
@@ -67,6 +78,9 @@ func requestOf(opts []Option) (r actor.Request, err error) {
 	}
 	if r.Try && r.Wait != 0 {
 		errs = append(errs, &OptionError{Option: "wait", Reason: "Wait and Try exclude each other; leave one of them out"})
+	}
+	if r.Outlive && r.Lease == 0 {
+		errs = append(errs, &OptionError{Option: "outlive", Reason: "a lease that is kept ends with whoever keeps it; add Lease"})
 	}
 	return r, errors.Join(errs...)
 }

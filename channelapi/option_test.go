@@ -25,6 +25,7 @@ func TestOptionThatMakesNoSense(t *testing.T) {
 		{"Lease(1ms-1)", options{channelapi.Lease(lockagent.MinLease - 1)}, []string{"lease: 999.999µs is shorter"}},
 		{"Lease(1y+1)", options{channelapi.Lease(lockagent.MaxLease + 1)}, []string{"is longer than the longest lease, 8760h0m0s; leave it out for"}},
 		{"Wait and Try", options{channelapi.Wait(time.Second), channelapi.Try()}, []string{"wait: Wait and Try exclude each other; leave one of them out"}},
+		{"Outlive", options{channelapi.Outlive()}, []string{"outlive: a lease that is kept ends with whoever keeps it; add Lease"}},
 		{"nil", options{channelapi.Try(), nil}, []string{"option: number 1 is nil; leave it out"}},
 		{"all of them", options{channelapi.Try(), channelapi.Lease(0), nil, channelapi.Wait(0)}, []string{"lease", "option", "wait"}},
 	} {
@@ -205,4 +206,43 @@ func TestTry(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOutlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		locks, other := openOver(t, store), openOver(t, store)
+		g := hold(t, locks.Lock(name, channelapi.Lease(time.Hour), channelapi.Outlive()))
+		unlock(t, hold(t, locks.Lock("released", channelapi.Lease(time.Hour), channelapi.Outlive())))
+		time.Sleep(10 * time.Minute)
+		wantErr(t, "Close", locks.Close(), nil)
+		wantLost(t, g.Cause(), g, channelapi.LostClosed)
+		wantFree(t, other.Lock("released"))
+		if s := inspect(t, other.Lock(name)); s.Remaining != 50*time.Minute {
+			t.Errorf("%v remain, want 50m", s.Remaining)
+		}
+		time.Sleep(50 * time.Minute)
+		wantFree(t, other.Lock(name))
+	})
+}
+
+func TestExtend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := open(t)
+		g := hold(t, locks.Lock(name, channelapi.Lease(time.Minute)))
+		for range 10 {
+			time.Sleep(30 * time.Second)
+			wantErr(t, "Extend", g.Extend(t.Context(), time.Minute), nil)
+		}
+		if s := inspect(t, locks.Lock(name)); !g.Held() || s.Remaining != time.Minute {
+			t.Errorf("held: %t, %v remain in the store, want a minute", g.Held(), s.Remaining)
+		}
+		wantErr(t, "Extend by nothing", g.Extend(t.Context(), 0), channelapi.ErrBadOption)
+		<-g.Done()
+		wantLost(t, g.Extend(t.Context(), time.Minute), g, channelapi.LostExpired)
+		kept := hold(t, locks.Lock(name))
+		wantErr(t, "Extend of a lease that is kept", kept.Extend(t.Context(), time.Minute), channelapi.ErrBadOption)
+		unlock(t, kept)
+		wantErr(t, "Extend of what was released", kept.Extend(t.Context(), time.Minute), channelapi.ErrBadOption)
+	})
 }

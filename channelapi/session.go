@@ -51,7 +51,7 @@ func (s *Session) Lock(name string, opts ...Option) *SessionLock {
 }
 
 // Holds reports whether the session has been granted the lock and the hold is not over. It
-// asks no store: like [Grant.Done] it may tell late that a lock was lost.
+// asks no store: like [lockagent.Grant.Done] it may tell late that a lock was lost.
 func (s *Session) Holds(name string) bool { return s.holds(Name(name)) }
 
 // Done returns a channel that is closed when the session is over: it was closed, or its
@@ -107,6 +107,12 @@ func (s *Session) leave() {
 		}
 		s.outcome = errors.Join(errs...)
 	}()
+}
+
+func (s *Session) isClosed() bool {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	return s.closed
 }
 
 func (s *Session) acquire(ctx context.Context, name Name, req actor.Request) <-chan Grant {

@@ -185,6 +185,74 @@ func TestSessionClose(t *testing.T) {
 	})
 }
 
+func TestSessionCloseTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFarStore()
+		locks := openWith(t, channelapi.Config{Store: store})
+		s := openSession(t, locks, "alice")
+		hold(t, s.Lock(name))
+		store.cut.Store(true)
+		pending(t, s.Done())
+		start := time.Now()
+		first := make(chan error, 1)
+		go func() { first <- s.Close(t.Context()) }()
+		synctest.Wait()
+		wantClosed(t, s.Done())
+		ended, change := changing(t)
+		change()
+		wantErr(t, "a second Close that does not wait", s.Close(ended), errChangedMind)
+		wantErr(t, "a second Close", s.Close(t.Context()), channelapi.ErrUnconfirmed)
+		wantErr(t, "the first Close", <-first, channelapi.ErrUnconfirmed)
+		if waited := time.Since(start); waited != roundTrip {
+			t.Errorf("waited %v, want %v", waited, roundTrip)
+		}
+		store.cut.Store(false)
+		time.Sleep(5 * time.Second)
+	})
+}
+
+func TestSessionEndsWithItsLocks(t *testing.T) {
+	locks := open(t)
+	s := openSession(t, locks, "alice")
+	wantErr(t, "Close", locks.Close(), nil)
+	wantClosed(t, s.Done())
+	wantErr(t, "Close of the session", s.Close(t.Context()), nil)
+}
+
+func TestHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := open(t)
+		s, other := openSession(t, locks, "alice"), openSession(t, locks, "bob")
+		want := func(what string, want bool) {
+			t.Helper()
+			if s.Holds(name) != want {
+				t.Errorf("%s: alice holds it: %t, want %t", what, !want, want)
+			}
+			if other.Holds(name) || s.Holds("another") {
+				t.Errorf("%s: somebody holds what was not granted", what)
+			}
+		}
+		want("at first", false)
+		first, second := hold(t, s.Lock(name)), hold(t, s.Lock(name))
+		want("granted", true)
+		waiting := other.Lock(name).AcquireAsync(t.Context())
+		unlock(t, first)
+		want("granted twice and released once", true)
+		unlock(t, second)
+		unlock(t, <-waiting)
+		want("released", false)
+		g := hold(t, s.Lock(name, channelapi.Lease(time.Minute)))
+		want("granted again", true)
+		<-g.Done()
+		synctest.Wait()
+		want("expired", false)
+		hold(t, locks.Lock(name))
+		s.Lock(name).AcquireAsync(t.Context())
+		synctest.Wait()
+		want("waited for", false)
+	})
+}
+
 // Whatever of a session's requests Close meets: it is answered, and the session
 // has nothing afterwards.
 func TestSessionCloseRacesWithAcquire(t *testing.T) {

@@ -62,7 +62,7 @@ func (t *turns) run(ctx context.Context) {
 		req := t.req
 		req.Over = func() { close(over) }
 		g := <-t.ask(ctx, req)
-		err := outcome(ctx, t.name, g)
+		err := t.outcome(ctx, g)
 		if errors.Is(err, ErrNotGranted) {
 			continue // its hold ended before we could receive it
 		}
@@ -73,7 +73,7 @@ func (t *turns) run(ctx context.Context) {
 		t.out <- g
 		g = Grant{} // so that we do not keep alive what the receiver drops
 		if !t.wait(ctx, over) {
-			t.out <- lockagent.Denied(t.name, "", outcome(ctx, t.name, Grant{}))
+			t.out <- lockagent.Denied(t.name, "", t.outcome(ctx, Grant{}))
 			return
 		}
 	}

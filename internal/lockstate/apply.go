@@ -26,6 +26,8 @@ func (s *State) apply(e *Event) {
 		}
 	case Recalled:
 		s.grants[s.grants.find(e.Request.ID)].claimBy = 0
+	case Extended:
+		s.grants[s.grants.find(e.Request.ID)].fixed = e.Fixed
 	case Ended:
 		i := s.grants.find(e.Request.ID)
 		s.grants = slices.Delete(s.grants, i, i+1)
@@ -153,7 +155,7 @@ func (s *State) scatter(e *Event) time.Duration {
 func (s *State) confirm(e *Event) {
 	t := &s.tenure
 	t.sent, t.replied, t.lease, t.storeTime = e.Sent, e.Now, e.Lease, e.StoreTime
-	t.deadline = max(t.deadline, e.Sent.add(Trust(e.Lease)))
+	t.deadline = max(t.deadline, e.Sent.add(s.cfg.trust(e.Lease)))
 	t.until = max(t.until, e.Now.add(e.Lease))
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Config is what state machines are told once. All durations but Scatter are positive; the
-// shell sees to that.
+// Config is what state machines are told once. All durations but Scatter and Margin are
+// positive; the shell sees to that.
 type Config struct {
 	// Agent is whose locks they are.
 	Agent lockagent.AgentID
@@ -20,6 +20,10 @@ type Config struct {
 	// the lease; all renewals come in step with a fiftieth of it. If it is 0 they come
 	// when a third of the lease has passed.
 	Scatter time.Duration
+
+	// Margin is the time between the end of a lease in the store and the deadline here, but
+	// no more than half of the lease. If it is 0 that is a tenth of the lease, at most two seconds.
+	Margin time.Duration
 
 	// Claim is how long a grant may lie in its channel before it is taken back.
 	Claim time.Duration
@@ -54,7 +58,7 @@ const (
 )
 
 // Trust is for how long a lease is trusted, counted from the instant before it
-// was asked for.
+// was asked for, if no other margin is configured.
 func Trust(lease time.Duration) time.Duration {
 	return lease - min(lease/marginPart, marginMost)
 }
@@ -62,9 +66,20 @@ func Trust(lease time.Duration) time.Duration {
 // rounding is by how much leases that are meant to be the same may differ.
 const rounding = time.Millisecond
 
+// trust is [Trust] with the margin that is configured.
+func (c *Config) trust(lease time.Duration) time.Duration {
+	if c.Margin == 0 {
+		return Trust(lease)
+	}
+	return lease - min(c.Margin, lease/2)
+}
+
 // leaseFor is a lease that is trusted for at least d.
-func leaseFor(d time.Duration) time.Duration {
-	return d + min(d/(marginPart-1), marginMost)
+func (c *Config) leaseFor(d time.Duration) time.Duration {
+	if c.Margin == 0 {
+		return d + min(d/(marginPart-1), marginMost)
+	}
+	return d + min(c.Margin, d)
 }
 
 // backoff is the pause before the next try after so many failures in a row.

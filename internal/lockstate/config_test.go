@@ -47,7 +47,7 @@ func TestTrustIsShorterThanTheLeaseButLongerThanTheTimeToItsRenewal(t *testing.T
 func TestLeaseForIsTrustedForAsLongAsAskedAndNotMuchLonger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(1, int64(lockagent.MaxLease)).Draw(t, "d"))
-		lease := leaseFor(d)
+		lease := new(Config).leaseFor(d)
 		if got := Trust(lease); got < d {
 			t.Fatalf("a lease of %v for %v is trusted for %v only", lease, d, got)
 		}
@@ -60,12 +60,31 @@ func TestLeaseForIsTrustedForAsLongAsAskedAndNotMuchLonger(t *testing.T) {
 func TestLeaseForWhatALeaseIsTrustedForIsThatLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lease := leases(t, "lease")
-		if got := leaseFor(Trust(lease)); got < lease-1 || got > lease+1 {
+		if got := new(Config).leaseFor(Trust(lease)); got < lease-1 || got > lease+1 {
 			t.Fatalf("a lease of %v becomes one of %v", lease, got)
 		}
 	})
-	if got := leaseFor(Trust(lockagent.MaxLease)); got > lockagent.MaxLease {
+	if got := new(Config).leaseFor(Trust(lockagent.MaxLease)); got > lockagent.MaxLease {
 		t.Errorf("the longest lease becomes one of %v", got)
+	}
+}
+
+// A margin that is configured takes its time from each lease, but no more than half.
+func TestMargin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Config{Margin: leases(t, "margin")}
+		lease := leases(t, "lease")
+		trust := cfg.trust(lease)
+		if want := max(lease-cfg.Margin, lease-lease/2); trust != want {
+			t.Fatalf("a lease of %v is trusted for %v, want %v", lease, trust, want)
+		}
+		if got := cfg.leaseFor(trust); got < lease-1 || got > lease+1 {
+			t.Fatalf("a lease of %v becomes one of %v", lease, got)
+		}
+	})
+	var none Config
+	if got := none.trust(time.Hour); got != Trust(time.Hour) {
+		t.Errorf("without a margin an hour is trusted for %v", got)
 	}
 }
 

@@ -18,6 +18,8 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		if i := s.grants.find(c.ID); i >= 0 {
 			out = append(out, s.ended(i, s.grants, lockagent.LostUnclaimed, m))
 		}
+	case Extend:
+		return s.extend(c, m, out)
 	case Break:
 		if len(s.grants) == 0 {
 			return append(out, Event{Kind: AskBreak, Call: c.Call})

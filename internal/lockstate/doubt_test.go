@@ -241,7 +241,7 @@ func TestStoreReset(t *testing.T) {
 		r.pass(time.Second)
 		r.skip()
 		r.step(StoreReset{})
-		r.want("Doubted", "Renewing "+leaseFor(8*time.Second).String())
+		r.want("Doubted", "Renewing "+new(Config).leaseFor(8*time.Second).String())
 		r.renewed(true)
 		r.want("Renewed")
 		r.pass(8 * time.Second)

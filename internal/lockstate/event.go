@@ -105,6 +105,10 @@ const (
 	Quieted
 	// Closed: nothing is granted any more.
 	Closed
+
+	// Extended: a fixed lease shall last longer. Request, Fixed. The shell answers when the
+	// deadline has come as far.
+	Extended
 )
 
 // Event is one thing that happened to the lock. Which fields are set depends on

@@ -181,7 +181,7 @@ func TestHandOffToALongerFixedLease(t *testing.T) {
 				break
 			}
 			r.pass(at.Sub(r.now))
-			r.want("Renewing " + leaseFor(Instant(63*time.Second).Sub(r.now)).String())
+			r.want("Renewing " + new(Config).leaseFor(Instant(63*time.Second).Sub(r.now)).String())
 			r.renewFails()
 			r.want("RenewFailed")
 		}

@@ -136,6 +136,11 @@ func (l *ledger) note(e *Event, s *State, last *tokens) string {
 			return "a grant ends under another token or tenure"
 		}
 		l.grants = slices.Delete(l.grants, i, i+1)
+	case Extended:
+		i := l.grant(id)
+		if i < 0 || l.grants[i].Lease == 0 || e.Fixed <= e.Now {
+			return "a grant is extended that is over or kept"
+		}
 	case Unlocked, AskBreak:
 		i := slices.Index(l.calls, e.Call)
 		if i < 0 {

@@ -43,7 +43,7 @@ func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
 		return Event{}, false
 	}
 	began := min(m.Now, busy.sent.add(p.At.Sub(busy.at)))
-	if m.Now >= began.add(Trust(lockagent.PassLease)) {
+	if m.Now >= began.add(s.cfg.trust(lockagent.PassLease)) {
 		return Event{}, false
 	}
 	return Event{

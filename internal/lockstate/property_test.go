@@ -98,6 +98,9 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 			}
 			s.do(c)
 		},
+		"extend": func(t *rapid.T) {
+			s.do(Extend{ID: s.someID(t), Lease: max(someSpan.Draw(t, "lease"), lockagent.MinLease)})
+		},
 		"unclaimed": func(t *rapid.T) { s.do(Unclaimed{ID: s.someID(t)}) },
 		"break":     func(*rapid.T) { s.do(Break{Call: s.call()}) },
 		"ownerGone": func(t *rapid.T) { s.do(OwnerGone{Owner: someOwner.Draw(t, "owner"), Call: s.call()}) },

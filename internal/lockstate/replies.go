@@ -48,7 +48,7 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 		Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
 		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders,
 	})
-	if m.Now < a.sent.add(Trust(a.lease)) {
+	if m.Now < a.sent.add(s.cfg.trust(a.lease)) {
 		return out
 	}
 	// A reply that was slower than the lease would be as slow next time, so whoever

@@ -248,7 +248,7 @@ func (s *State) granted(w *waiter, m Moment) Event {
 	case t.holds == 0 && w.Lease == t.lease && w.Arrived <= t.sent: // just what the store was asked for
 		e.Fixed = t.deadline
 	default:
-		e.Fixed = m.Now.add(Trust(w.Lease))
+		e.Fixed = m.Now.add(s.cfg.trust(w.Lease))
 	}
 	return e
 }

@@ -203,7 +203,7 @@ func (s *State) renewalDue() Instant {
 		case g.fixed == 0 && tiny: // kept: a late tick would be too late
 			at = s.tenure.sent
 		case g.fixed == 0: // kept: renew when a third of the lease has passed
-			at = min(at, s.beat(s.tenure.deadline.add(-Trust(lease)+lease/3-min(s.tenure.early, lease/6))))
+			at = min(at, s.beat(s.tenure.deadline.add(-s.cfg.trust(lease)+lease/3-min(s.tenure.early, lease/6))))
 		case g.fixed > s.tenure.deadline: // handed off with less than it needs
 			at = s.tenure.sent
 		}
@@ -236,7 +236,7 @@ func (s *State) renewalLease(m Moment) time.Duration {
 		if g := &s.grants[i]; g.fixed == 0 {
 			lease = max(lease, s.cfg.Watchdog)
 		} else {
-			lease = max(lease, leaseFor(g.fixed.Sub(m.Now)))
+			lease = max(lease, s.cfg.leaseFor(g.fixed.Sub(m.Now)))
 		}
 	}
 	if w := s.queue.head(); w != nil && len(s.grants) == 0 {

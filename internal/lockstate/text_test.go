@@ -28,6 +28,8 @@ func text(e *Event) string {
 		if e.Count != 1 {
 			line += fmt.Sprintf(" x%d", e.Count)
 		}
+	case Extended:
+		line += fmt.Sprintf(" %s until %v", who, time.Duration(e.Fixed))
 	case Ended:
 		line += " " + who
 		if e.Reason != 0 {
@@ -64,7 +66,7 @@ var kindNames = [...]string{
 	Renewing: "Renewing", Renewed: "Renewed", RenewFailed: "RenewFailed", Denied: "Denied",
 	Returning: "Returning", Withdrawing: "Withdrawing", Returned: "Returned", Withdrawn: "Withdrawn",
 	ReleaseFailed: "ReleaseFailed", Dropped: "Dropped", Disowning: "Disowning",
-	Woke: "Woke", Contested: "Contested", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed",
+	Extended: "Extended", Woke: "Woke", Contested: "Contested", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed",
 }
 
 func errText(err error) string {

@@ -1,0 +1,137 @@
+package actor
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// lease gives a test a hold with a fixed lease.
+func (a *Agent) lease(t testing.TB, owner string, d time.Duration) *request {
+	t.Helper()
+	var hold *request
+	a.holding(&hold, "door", Request{Owner: lockagent.Owner(owner), Lease: d})
+	if hold == nil {
+		t.Fatal("not granted")
+	}
+	return hold
+}
+
+// holding asks for a lock and looks at what stands behind the grant.
+func (a *Agent) holding(hold **request, name lockagent.Name, req Request) {
+	r := &request{agent: a, Request: req, waited: true, values: background, out: make(chan lockagent.Grant, 1)}
+	out := r.out
+	a.ask(background, name, r, nil)
+	if g := <-out; g.Err() == nil {
+		*hold = r
+	}
+}
+
+func TestExtend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store})
+		hold := a.lease(t, "ann", 10*time.Second)
+		bob := a.Acquire(background, "door", who("bob"))
+		for range 5 {
+			time.Sleep(5 * time.Second)
+			done := hold.ExtendAsync(background, 10*time.Second)
+			if cap(done) != 1 {
+				t.Errorf("capacity %d", cap(done))
+			}
+			if err := await(t, "extension", done); err != nil {
+				t.Fatal(err)
+			}
+			exhausted(t, done)
+			if left := hold.Remaining(); left != 9*time.Second {
+				t.Errorf("%v are left", left)
+			}
+			if left := inspect(t, store, "door").Remaining; left < 9*time.Second || left > 11*time.Second {
+				t.Errorf("%v are left in the store", left)
+			}
+		}
+		silent(t, "bob", bob)
+		if err := await(t, "a shorter one", hold.ExtendAsync(background, time.Second)); err != nil || hold.Remaining() != 9*time.Second {
+			t.Errorf("%v, %v are left", err, hold.Remaining())
+		}
+		time.Sleep(9 * time.Second)
+		released(t, granted(t, bob))
+		lostBecause(t, hold.cause(), lockagent.LostExpired)
+		lostBecause(t, await(t, "extension", hold.ExtendAsync(background, time.Second)), lockagent.LostExpired)
+	})
+}
+
+// An extension that the store does not confirm changes nothing, and is answered when the
+// hold is over.
+func TestExtendWithoutTheStore(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(a *Agent, hold *request)
+		is   func(err error) bool
+	}{
+		{"until the lease is over", func(*Agent, *request) { time.Sleep(9 * time.Second) }, func(err error) bool {
+			lost, _ := errors.AsType[*lockagent.LostError](err)
+			return lost != nil && lost.Reason == lockagent.LostDeadline
+		}},
+		{"until it is released", func(_ *Agent, hold *request) { hold.Release(background) }, func(err error) bool { return err == lockagent.ErrNotHeld }},
+		{"until the agent is closed", func(a *Agent, _ *request) { a.Close() }, func(err error) bool {
+			lost, _ := errors.AsType[*lockagent.LostError](err)
+			return lost != nil && lost.Reason == lockagent.LostClosed
+		}},
+		{"until it answers again", func(a *Agent, _ *request) {
+			a.cfg.Store.(*tap).handle(nil)
+			time.Sleep(2 * retryMax)
+		}, func(err error) bool { return err == nil }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTap(memstore.New())
+				s.on("renew", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+				a := start(t, Config{Store: s})
+				hold := a.lease(t, "ann", 10*time.Second)
+				first, second := hold.ExtendAsync(background, 20*time.Second), hold.ExtendAsync(background, 30*time.Second)
+				synctest.Wait()
+				silent(t, "first", first)
+				if left := hold.Remaining(); left != 9*time.Second {
+					t.Errorf("%v are left", left)
+				}
+				c.end(a, hold)
+				for _, done := range []<-chan error{first, second} {
+					if err := await(t, "extension", done); !c.is(err) {
+						t.Errorf("got %v", err)
+					}
+					exhausted(t, done)
+				}
+			})
+		})
+	}
+}
+
+func TestExtendIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{})
+		kept := a.lease(t, "ann", 0)
+		if err := <-kept.ExtendAsync(background, time.Minute); !errors.Is(err, lockagent.ErrBadOption) {
+			t.Errorf("a kept lease: %v", err)
+		}
+		<-kept.ReleaseAsync(background)
+		fixed := a.lease(t, "ann", time.Minute)
+		for _, bad := range []time.Duration{0, -1, lockagent.MaxLease + 1} {
+			if err := <-fixed.ExtendAsync(background, bad); !errors.Is(err, lockagent.ErrBadOption) {
+				t.Errorf("%v: %v", bad, err)
+			}
+		}
+		<-fixed.ReleaseAsync(background)
+		if err := <-fixed.ExtendAsync(background, time.Minute); err != lockagent.ErrNotHeld {
+			t.Errorf("released: %v", err)
+		}
+		closed(t, a)
+		if err := <-fixed.ExtendAsync(background, time.Minute); err != lockagent.ErrNotHeld {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package channelapi_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+var errWork = errors.New("the work failed")
+
+func TestDo(t *testing.T) {
+	t.Run("works while the lock is held, and releases it", func(t *testing.T) {
+		locks := open(t)
+		for what, l := range map[string]channelapi.AnyLock{"Lock": locks.Lock(name), "SessionLock": openSession(t, locks, "alice").Lock(name)} {
+			var held channelapi.Grant
+			var under context.Context
+			err := l.Do(t.Context(), func(ctx context.Context, g channelapi.Grant) error {
+				if !g.Held() || g.Name() != name || ctx.Err() != nil {
+					t.Errorf("%s: works under %+v", what, g)
+				}
+				held, under = g, ctx
+				return nil
+			})
+			wantErr(t, what, err, nil)
+			wantErr(t, what+": the cause of the grant", held.Cause(), channelapi.ErrReleased)
+			wantErr(t, what+": the cause of the context", context.Cause(under), channelapi.ErrReleased)
+			wantFree(t, locks.Lock(name))
+		}
+	})
+	t.Run("returns what work returns", func(t *testing.T) {
+		l := open(t).Lock(name)
+		err := l.Do(t.Context(), func(context.Context, channelapi.Grant) error { return errWork })
+		if err != errWork { //nolint:errorlint // it is not even wrapped
+			t.Errorf("%v, want %v", err, errWork)
+		}
+		wantFree(t, l)
+	})
+	t.Run("returns why the lock was not granted", func(t *testing.T) {
+		locks := open(t)
+		hold(t, locks.Lock(name))
+		err := locks.Lock(name, channelapi.Try()).Do(t.Context(), func(context.Context, channelapi.Grant) error {
+			t.Error("the work was done")
+			return nil
+		})
+		wantErr(t, "Do", err, channelapi.ErrHeld)
+	})
+	t.Run("releases although its context has ended", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := openWith(t, channelapi.Config{Store: newFarStore()})
+			ctx, change := changing(t)
+			start := time.Now()
+			err := locks.Lock(name).Do(ctx, func(ctx context.Context, _ channelapi.Grant) error {
+				change()
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+			wantErr(t, "Do", err, errChangedMind)
+			if waited := time.Since(start); waited != 2*roundTrip {
+				t.Errorf("returned after %v, want %v: it has to hear of the release", waited, 2*roundTrip)
+			}
+			wantFree(t, locks.Lock(name))
+		})
+	})
+	t.Run("releases when work panics or ends its goroutine", func(t *testing.T) {
+		l := open(t).Lock(name)
+		for _, end := range []func(){func() { panic("oops") }, runtime.Goexit} {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				defer func() { _ = recover() }()
+				_ = l.Do(context.Background(), func(context.Context, channelapi.Grant) error {
+					end()
+					return nil
+				})
+				t.Error("the panic is gone")
+			}()
+			<-done
+			wantFree(t, l)
+		}
+	})
+	t.Run("does not mind if work has released the lock", func(t *testing.T) {
+		l := open(t).Lock(name)
+		err := l.Do(t.Context(), func(ctx context.Context, g channelapi.Grant) error { return g.Release(context.WithoutCancel(ctx)) })
+		wantErr(t, "Do", err, nil)
+		wantFree(t, l)
+	})
+	t.Run("does not mind if the release is not confirmed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFarStore()
+			l := openWith(t, channelapi.Config{Store: store}).Lock(name)
+			err := l.Do(t.Context(), func(context.Context, channelapi.Grant) error {
+				store.cut.Store(true)
+				return nil
+			})
+			wantErr(t, "Do", err, nil)
+			store.cut.Store(false)
+			time.Sleep(5 * time.Second)
+			wantFree(t, l)
+		})
+	})
+}
+
+func TestDoTellsOfALoss(t *testing.T) {
+	t.Run("that ended the work", func(t *testing.T) {
+		l := open(t).Lock(name)
+		err := l.Do(t.Context(), func(ctx context.Context, _ channelapi.Grant) error {
+			if _, err := l.Break(ctx); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		wantErr(t, "Do", err, channelapi.ErrLost)
+		if strings.Count(err.Error(), "broke") != 1 {
+			t.Errorf("%q does not say it once", err)
+		}
+	})
+	t.Run("that the work did not mind", func(t *testing.T) {
+		l := open(t).Lock(name)
+		for _, result := range []error{nil, errWork, context.Canceled} {
+			err := l.Do(t.Context(), func(context.Context, channelapi.Grant) error {
+				if _, err := l.Break(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return result
+			})
+			if result != nil {
+				wantErr(t, "Do", err, result)
+			}
+			if lost, ok := errors.AsType[*channelapi.LostError](err); !ok || lost.Reason != channelapi.LostBroken {
+				t.Errorf("%v, want that it was broken", err)
+			}
+		}
+	})
+	t.Run("that only the store knows of", func(t *testing.T) {
+		store := memstore.New()
+		l, other := openOver(t, store).Lock(name), openOver(t, store).Lock(name)
+		err := l.Do(t.Context(), func(ctx context.Context, g channelapi.Grant) error {
+			_, err := other.Break(ctx)
+			return err
+		})
+		if lost, ok := errors.AsType[*channelapi.LostError](err); !ok || lost.Reason != channelapi.LostDenied {
+			t.Errorf("%v, want that the store denied it", err)
+		}
+	})
+}
+
+func TestDoAsync(t *testing.T) {
+	l := open(t).Lock(name)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	done := l.DoAsync(t.Context(), func(context.Context, channelapi.Grant) error {
+		close(begun)
+		<-finish
+		return errWork
+	})
+	if cap(done) != 1 {
+		t.Errorf("the channel has capacity %d, want 1", cap(done))
+	}
+	<-begun
+	pending(t, done)
+	close(finish)
+	wantErr(t, "DoAsync", <-done, errWork)
+	wantClosed(t, done)
+	wantFree(t, l)
+}
+
+func TestDoAll(t *testing.T) {
+	nothing := func(context.Context, []channelapi.Grant) error { return nil }
+	t.Run("works while all locks are held, and releases them", func(t *testing.T) {
+		locks := open(t)
+		a, b := locks.Lock("a"), locks.Lock("b")
+		var held []channelapi.Grant
+		err := channelapi.DoAll(t.Context(), func(ctx context.Context, grants []channelapi.Grant) error {
+			held = grants
+			if ctx.Err() != nil || !grants[0].Held() || !grants[1].Held() || grants[0].Name() != "b" || grants[1].Name() != "a" {
+				t.Errorf("works under %+v", grants)
+			}
+			return errWork
+		}, b, a)
+		wantErr(t, "DoAll", err, errWork)
+		for _, g := range held {
+			wantErr(t, "Cause", g.Cause(), channelapi.ErrReleased)
+		}
+		wantErr(t, "DoAllAsync", <-channelapi.DoAllAsync(t.Context(), nothing, a, b), nil)
+		wantFree(t, a)
+		wantFree(t, b)
+	})
+	t.Run("returns why a lock was not granted", func(t *testing.T) {
+		locks := open(t)
+		hold(t, locks.Lock("b"))
+		err := channelapi.DoAll(t.Context(), nothing, locks.Lock("a"), locks.Lock("b", channelapi.Try()))
+		wantErr(t, "DoAll", err, channelapi.ErrHeld)
+		unlock(t, hold(t, locks.Lock("a")))
+	})
+	t.Run("ends the work with any of the holds", func(t *testing.T) {
+		for _, broken := range []string{"a", "b", "c"} {
+			locks := open(t)
+			err := channelapi.DoAll(t.Context(), func(ctx context.Context, _ []channelapi.Grant) error {
+				if _, err := locks.Lock(broken).Break(t.Context()); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				if lost, ok := errors.AsType[*channelapi.LostError](context.Cause(ctx)); !ok || string(lost.Name) != broken {
+					t.Errorf("the work ended because of %v, want the loss of %q", context.Cause(ctx), broken)
+				}
+				return nil
+			}, locks.Lock("a"), locks.Lock("b"), locks.Lock("c"))
+			wantErr(t, "DoAll", err, channelapi.ErrLost)
+			for _, n := range []string{"a", "b", "c"} {
+				wantFree(t, locks.Lock(n))
+			}
+		}
+	})
+}

@@ -1,0 +1,259 @@
+package channelapi_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+const claim = 30 * time.Second // as Config says
+
+// quiet is a configuration for tests that leave grants where they are.
+func quiet(store *memstore.Store) channelapi.Config {
+	return channelapi.Config{Store: store.Share(), Logger: slog.New(slog.DiscardHandler)}
+}
+
+func TestTurns(t *testing.T) {
+	t.Run("one after the other", func(t *testing.T) {
+		locks := open(t)
+		for what, l := range map[string]channelapi.AnyLock{"Lock": locks.Lock(name), "SessionLock": openSession(t, locks, "alice").Lock(name)} {
+			ctx, cancel := context.WithCancel(t.Context())
+			turns := l.Turns(ctx)
+			var last channelapi.Token
+			for range 10 {
+				g := <-turns
+				if g.Err() != nil || !g.Held() || g.HoldCount() != 1 || g.Token() <= last {
+					t.Fatalf("%s: %v, count %d, token %d after %d", what, g.Err(), g.HoldCount(), g.Token(), last)
+				}
+				last = g.Token()
+				unlock(t, g)
+			}
+			cancel()
+			for g := range turns {
+				if g.Err() == nil { // it was there before
+					unlock(t, g)
+				}
+			}
+			wantFree(t, locks.Lock(name))
+		}
+	})
+	t.Run("not before the last grant was released", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			turns := locks.Lock(name).Turns(t.Context())
+			g := <-turns
+			time.Sleep(time.Hour)
+			pending(t, turns)
+			if s := inspect(t, locks.Lock(name)); s.Waiters != 0 || !g.Held() {
+				t.Errorf("%d requests wait beside the grant", s.Waiters)
+			}
+			unlock(t, g)
+			unlock(t, <-turns)
+		})
+	})
+	t.Run("behind all others", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			locks := openOver(t, store)
+			turns := locks.Lock(name).Turns(t.Context())
+			mine := <-turns
+			near, far := locks.Lock(name).AcquireAsync(t.Context()), openOver(t, store).Lock(name).AcquireAsync(t.Context())
+			synctest.Wait()
+			for _, next := range []<-chan channelapi.Grant{near, far, turns} {
+				unlock(t, mine)
+				if mine = <-next; mine.Err() != nil {
+					t.Fatal(mine.Err())
+				}
+			}
+		})
+	})
+	t.Run("again after a loss", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l := open(t).Lock(name, channelapi.Lease(time.Minute))
+			turns := l.Turns(t.Context())
+			first := <-turns
+			<-first.Done()
+			second := <-turns
+			wantLost(t, first.Cause(), first, channelapi.LostExpired)
+			if !second.Held() {
+				t.Errorf("the next turn: %v", second.Cause())
+			}
+		})
+	})
+}
+
+// A loop with a ticker that fires all the time, which is how requests were abandoned
+// faster than they could be granted.
+func TestTurnsInALoopThatIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		done := make(chan int)
+		for range 2 {
+			locks := openOver(t, store)
+			go func() {
+				got := 0
+				defer func() { done <- got }()
+				tick := time.NewTicker(time.Second)
+				defer tick.Stop()
+				turns := locks.Lock(name).Turns(ctx)
+				for {
+					select {
+					case g := <-turns:
+						if g.Err() != nil {
+							return
+						}
+						got++
+						time.Sleep(100 * time.Millisecond)
+						if err := g.Release(t.Context()); err != nil {
+							t.Error(err)
+						}
+					case <-tick.C:
+					}
+				}
+			}()
+		}
+		for range 2 {
+			if got := <-done; got < 1400 { // of 3000 for both
+				t.Errorf("one of two loops had %d turns in 5 minutes", got)
+			}
+		}
+	})
+}
+
+func TestTurnsThatNobodyReceives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		store := memstore.New()
+		cfg := quiet(store)
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		turns := openWith(t, cfg).Lock(name).Turns(t.Context())
+		other := openOver(t, store).Lock(name)
+		synctest.Wait()
+		for range 3 { // half of the time belongs to others
+			start := time.Now()
+			g := hold(t, other)
+			if waited := time.Since(start); waited != claim {
+				t.Errorf("another one waited %v, want %v", waited, claim)
+			}
+			time.Sleep(claim - time.Second)
+			unlock(t, g)
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		if n := strings.Count(log.String(), "nobody received a turn"); n != 1 || !strings.Contains(log.String(), name) {
+			t.Errorf("the log says it %d times, want once:\n%s", n, &log)
+		}
+		g := <-turns // the loop is back
+		wantErr(t, "the next turn", g.Err(), nil)
+		unlock(t, g)
+	})
+}
+
+func TestTurnsWhoseHoldEndsBeforeAnybodyReceivesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openWith(t, quiet(memstore.New())).Lock(name)
+		turns := l.Turns(t.Context())
+		synctest.Wait()
+		if _, err := l.Break(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if g := <-turns; !g.Held() {
+			t.Errorf("the turn is not held: %v, %v", g.Err(), g.Cause())
+		}
+	})
+}
+
+func TestEndOfTurns(t *testing.T) {
+	wantEnd := func(t *testing.T, turns <-chan channelapi.Grant, want error) {
+		t.Helper()
+		synctest.Wait()
+		g, more := <-turns
+		if !more || g.Held() {
+			t.Fatalf("%+v, %t, want a last grant that is not held", g, more)
+		}
+		wantErr(t, "the last grant", g.Err(), want)
+		wantClosed(t, turns)
+	}
+	for _, c := range []struct {
+		what  string
+		state func(t *testing.T, l *channelapi.Lock, turns <-chan channelapi.Grant)
+	}{
+		{"while it waits", func(t *testing.T, l *channelapi.Lock, turns <-chan channelapi.Grant) {
+			g := <-turns
+			l.AcquireAsync(context.Background())
+			synctest.Wait()
+			unlock(t, g)
+		}},
+		{"while a grant lies in the channel", func(*testing.T, *channelapi.Lock, <-chan channelapi.Grant) {}},
+		{"while a grant that nobody received has just been given back", func(*testing.T, *channelapi.Lock, <-chan channelapi.Grant) {
+			time.Sleep(claim + time.Second)
+		}},
+	} {
+		t.Run("with its context "+c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := openWith(t, quiet(memstore.New())).Lock(name)
+				ctx, change := changing(t)
+				turns := l.Turns(ctx)
+				c.state(t, l, turns)
+				synctest.Wait()
+				change()
+				wantEnd(t, turns, errChangedMind)
+			})
+		})
+	}
+	t.Run("with its context while it holds", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l := open(t).Lock(name)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			turns := l.Turns(ctx)
+			g := <-turns
+			time.Sleep(time.Hour)
+			wantEnd(t, turns, channelapi.ErrTimeout)
+			if !g.Held() {
+				t.Errorf("the hold ended too: %v", g.Cause())
+			}
+			unlock(t, g)
+			wantFree(t, l)
+		})
+	})
+	t.Run("with the locks", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			turns, waiting := locks.Lock(name).Turns(t.Context()), locks.Lock(name).Turns(t.Context())
+			synctest.Wait()
+			wantErr(t, "Close", locks.Close(), nil)
+			wantEnd(t, turns, channelapi.ErrClosed)
+			wantEnd(t, waiting, channelapi.ErrClosed)
+		})
+	})
+	t.Run("with the session", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := openSession(t, open(t), "alice")
+			turns := s.Lock(name).Turns(t.Context())
+			<-turns
+			wantErr(t, "Close", s.Close(t.Context()), nil)
+			wantEnd(t, turns, channelapi.ErrSessionClosed)
+		})
+	})
+	t.Run("at once if they make no sense", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			for _, opt := range []channelapi.Option{channelapi.Try(), channelapi.Wait(time.Second), channelapi.Wait(0), nil} {
+				wantEnd(t, locks.Lock(name, opt).Turns(t.Context()), channelapi.ErrBadOption)
+			}
+			wantEnd(t, locks.Lock("x{").Turns(t.Context()), channelapi.ErrBadName)
+			wantEnd(t, new(channelapi.Lock).Turns(t.Context()), channelapi.ErrBadOption)
+		})
+	})
+}

@@ -1,0 +1,86 @@
+// Command leader runs a scheduler on one of several hosts.
+//
+// Start it twice with -redis redis://localhost:6379, and stop the one that leads.
+//
+// The scheduler needs up to three seconds to stop. Config.Margin sees to it that it has them:
+// a leader without a connection to the store is told so long before anybody else can lead.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/memstore"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+const stopping = 3 * time.Second
+
+func main() {
+	redis := flag.String("redis", "", "URL of the Redis that has the lock, such as redis://localhost:6379; if empty, it is in memory")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	var store lockagent.Store = memstore.New()
+	if *redis != "" {
+		var err error
+		if store, err = redisstore.Open(ctx, *redis); err != nil {
+			log.Fatal(err)
+		}
+	}
+	defer store.Close()
+	locks, err := open(store, "leader-example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+	err = lead(ctx, locks, schedule, func() { log.Print("standing by") })
+	if !errors.Is(err, context.Canceled) {
+		log.Print(err)
+	}
+}
+
+func open(store lockagent.Store, label string) (*channelapi.Locks, error) {
+	return channelapi.New(channelapi.Config{Store: store, Label: label, Margin: stopping + 2*time.Second})
+}
+
+// lead has the host lead whenever it is its turn, until ctx ends.
+func lead(ctx context.Context, locks *channelapi.Locks, schedule func(context.Context, channelapi.Token), standBy func()) error {
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	turns := locks.Lock("scheduler").Turns(ctx) // once, before the loop
+	for {
+		select {
+		case g := <-turns:
+			if err := g.Err(); err != nil {
+				return err
+			}
+			schedule(g.Context(ctx), g.Token())
+			if err := g.Release(context.WithoutCancel(ctx)); err != nil {
+				log.Print("leads no more: ", err)
+			}
+		case <-tick.C:
+			standBy()
+		}
+	}
+}
+
+// schedule starts jobs with the token of the leader, until ctx ends.
+func schedule(ctx context.Context, token channelapi.Token) {
+	for {
+		log.Print("leading, with token ", token)
+		select {
+		case <-time.After(5 * time.Second):
+		case <-ctx.Done():
+			log.Print("stopping: ", context.Cause(ctx))
+			return
+		}
+	}
+}
