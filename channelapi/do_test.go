@@ -141,10 +141,9 @@ func TestDoTellsOfALoss(t *testing.T) {
 	})
 	t.Run("that only the store knows of", func(t *testing.T) {
 		store := memstore.New()
-		l, other := openOver(t, store).Lock(name), openOver(t, store).Lock(name)
-		err := l.Do(t.Context(), func(ctx context.Context, g channelapi.Grant) error {
-			_, err := other.Break(ctx)
-			return err
+		err := openOver(t, store).Lock(name).Do(t.Context(), func(context.Context, channelapi.Grant) error {
+			store.PlantHolder(name, "another program", 1, time.Minute)
+			return nil
 		})
 		if lost, ok := errors.AsType[*channelapi.LostError](err); !ok || lost.Reason != channelapi.LostDenied {
 			t.Errorf("%v, want that the store denied it", err)

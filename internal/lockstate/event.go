@@ -105,6 +105,8 @@ const (
 	Quieted
 	// Closed: nothing is granted any more.
 	Closed
+	// Detached: what the agent had is another's to go on with. The shell forgets all grants.
+	Detached
 
 	// Extended: a fixed lease shall last longer. Request, Fixed. The shell answers when the
 	// deadline has come as far.
