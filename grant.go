@@ -150,8 +150,10 @@ func (g Grant) Context(parent context.Context) context.Context {
 //   - a [*LostError] if the hold had been lost: what was done under it may have
 //     overlapped with another holder's work;
 //   - [ErrNotHeld] if it had been released before, or was never granted;
-//   - [ErrUnconfirmed] if the store could not be told yet, or is closed. The hold is over
-//     all the same. The agent keeps trying until the lease has run out by itself.
+//   - [ErrUnconfirmed] if the store could not be told yet. The hold is over all the same.
+//     The agent keeps trying until the lease has run out by itself;
+//   - [ErrClosed] if the store was closed. The hold is over all the same, and the lock is
+//     free when its lease has run out.
 //
 // A ctx that has ended still releases. But then Release does not wait: it returns the
 // cause of ctx, and nobody hears of a loss. Give it a context that outlives the work, such

@@ -18,8 +18,9 @@ type extendMsg struct {
 
 // extension is one that the store has not confirmed.
 type extension struct {
-	until lockstate.Instant
-	done  chan error
+	until  lockstate.Instant
+	done   chan error
+	longer *extension
 }
 
 // ExtendAsync has the fixed lease of the hold begin anew, now, for d. It never ends earlier for
@@ -64,23 +65,27 @@ func (l *lock) extend(m *extendMsg) {
 		answer(m.done, r.releasedTwice())
 		return
 	}
-	r.extensions = append(r.extensions, extension{lockstate.Instant(r.fixed.Load()), m.done})
+	last := &r.extensions
+	for *last != nil {
+		last = &(*last).longer
+	}
+	*last = &extension{until: lockstate.Instant(r.fixed.Load()), done: m.done}
 	l.confirmExtensions()
 }
 
 // confirmExtensions answers those who extended their holds as far as the deadline has come.
 func (l *lock) confirmExtensions() {
 	for r := range l.holds.all {
-		for len(r.extensions) > 0 && r.extensions[0].until <= l.state.Deadline() {
-			answer(r.extensions[0].done, nil)
-			r.extensions = r.extensions[1:]
+		for x := r.extensions; x != nil && x.until <= l.state.Deadline(); x = x.longer {
+			answer(x.done, nil)
+			r.extensions = x.longer
 		}
 	}
 }
 
 // refuseExtensions answers those that were not confirmed before the hold was over.
 func (r *request) refuseExtensions() {
-	for _, x := range r.extensions {
+	for x := r.extensions; x != nil; x = x.longer {
 		answer(x.done, r.releasedTwice())
 	}
 	r.extensions = nil

@@ -26,14 +26,12 @@ type lock struct {
 	now      lockstate.Instant      // of the present step
 	takeBack []lockstate.RequestID  // grants recovered in the present step
 
-	cancelled *request          // whose caller goes away in the present step
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 if they are received
 
 	tenure   uint64          // last number asked of the store
 	deadline atomic.Int64    // of the tenure, read by holders
 	releaser context.Context // values of whoever released the last hold, until the next one
-	silence  silence         // of the store
-	seen     string          // who held the lock elsewhere when the store last told; empty if nobody
+	news     news            // from the store
 
 	unsubscribe func()
 	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
@@ -113,15 +111,15 @@ func (l *lock) process(m message) {
 		l.calls.put(l.lastCall, m)
 		l.step(l.command(m, l.lastCall))
 	case *storeCall[lockagent.AcquireReply]:
-		l.silence.heard(m.err)
+		l.news.heard(m.err)
 		l.step(lockstate.AcquireReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *storeCall[lockagent.RenewReply]:
-		l.silence.heard(m.err)
+		l.news.heard(m.err)
 		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 		l.confirmExtensions()
 		l.endDropped()
 	case *storeCall[lockagent.ReleaseReply]:
-		l.silence.heard(m.err)
+		l.news.heard(m.err)
 		if m.disowns {
 			l.step(lockstate.DisownReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 		} else {
@@ -131,9 +129,8 @@ func (l *lock) process(m message) {
 		if m.wait && m.request.granted() {
 			return // it was granted in time
 		}
-		l.cancelled = m.request
+		m.request.cancelled = true
 		l.step(lockstate.Cancel{ID: m.request.id, TimedOut: m.timedOut, Err: m.err})
-		l.cancelled = nil
 	case *overdueMsg:
 		l.step(lockstate.Cancel{ID: m.request.id})
 	case *wakeMsg:
@@ -203,7 +200,7 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Recalled:
 		if r := l.requests.get(e.Request.ID); r.takeBack() {
 			l.takeBack = append(l.takeBack, r.id)
-			if r != l.cancelled {
+			if !r.cancelled {
 				l.neglect(r)
 			}
 		} else {
@@ -235,11 +232,11 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Attempted:
 		l.acquire(values, e)
 	case lockstate.FoundBusy:
-		l.seen = e.Holder
+		l.news.told(e.Holder)
 	case lockstate.Forgot:
-		l.silence, l.seen = silence{}, ""
+		l.news = news{}
 	case lockstate.Began:
-		l.seen = ""
+		l.news = news{}
 		l.deadline.Store(int64(l.state.Deadline()))
 	case lockstate.Renewing:
 		l.renew(e)
@@ -256,7 +253,7 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Disowning:
 		l.disown(e)
 	case lockstate.Dropped:
-		l.silence = silence{}
+		l.news = news{}
 		if l.closing && !l.outlives {
 			l.agent.ending.abandoned.Add(1)
 		}

@@ -28,7 +28,7 @@ type request struct {
 	stopWait   func() bool       // ends the watch on the caller's context
 	timer      *time.Timer       // of the wait, and then of a short claim
 	older      *request          // in the holds of its lock
-	extensions []extension       // that are not confirmed, the shortest first
+	extensions *extension        // that are not confirmed, the shortest first
 	handle     *handle           // until the first renewal of a hold that has one
 
 	// fixed and deadline bound the hold: the end of its own fixed lease, if any,
@@ -38,8 +38,9 @@ type request struct {
 	fixed    atomic.Int64 // 0 if the lease is kept
 	deadline *atomic.Int64
 
-	waited  bool        // the caller waits for the grant
-	dropped atomic.Bool // nothing refers to the handle any more
+	waited    bool        // the caller waits for the grant
+	cancelled bool        // the caller has gone away; belongs to the actor
+	dropped   atomic.Bool // nothing refers to the handle any more
 
 	mu    sync.Mutex
 	ctx   context.Context     // guarded by mu; made when first asked for

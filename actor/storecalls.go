@@ -34,7 +34,7 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 
 func (l *lock) acquire(values context.Context, e *lockstate.Event) {
 	l.tenure = e.Tenure
-	l.silence.asked(e.Now)
+	l.news.asked(e.Now)
 	ask(&storeCall[lockagent.AcquireReply]{tenure: e.Tenure}, l, func(done func(lockagent.AcquireReply, error)) {
 		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{
 			Name:   l.entry.name,
@@ -47,7 +47,7 @@ func (l *lock) acquire(values context.Context, e *lockstate.Event) {
 }
 
 func (l *lock) renew(e *lockstate.Event) {
-	l.silence.asked(e.Now)
+	l.news.asked(e.Now)
 	ask(&storeCall[lockagent.RenewReply]{tenure: e.Tenure}, l, func(done func(lockagent.RenewReply, error)) {
 		l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
 			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
@@ -60,7 +60,7 @@ func (l *lock) release(e *lockstate.Event) {
 	if values == nil {
 		values = context.Background()
 	}
-	l.silence.asked(e.Now)
+	l.news.asked(e.Now)
 	ask(&storeCall[lockagent.ReleaseReply]{tenure: e.Tenure}, l, func(done func(lockagent.ReleaseReply, error)) {
 		l.agent.cfg.Store.Release(values, lockagent.ReleaseRequest{
 			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,

@@ -79,51 +79,79 @@ func (l *lock) explain(e *lockstate.Event) error {
 		return e.Err
 	}
 	err := &lockagent.WaitError{
-		Name: l.entry.name, Waited: e.Now.Sub(e.Request.Arrived), Holder: l.seen,
-		TimedOut: e.TimedOut, Err: e.Err, Store: l.silence.err,
+		Name: l.entry.name, Waited: e.Now.Sub(e.Request.Arrived), Holder: l.news.holder(),
+		TimedOut: e.TimedOut, Err: e.Err, Store: l.news.err(),
 	}
 	owner, _, count, _ := l.state.Hold()
 	if count > 0 {
 		err.Holder = string(owner)
 	}
-	err.Silent = l.silence.during(e.Request.Arrived, e.Now, count > 0)
+	err.Silent = l.news.silent(e.Request.Arrived, e.Now, count > 0)
 	return err
 }
 
-// silence is for how long the store has not answered.
-type silence struct {
+// news is what a lock has from the store, as far as those who wait want to know. It is small
+// while all is well.
+type news struct {
 	since lockstate.Instant // when the first call was sent that has had no answer; 0 if there is none
-	err   error             // what the last call failed with
+	bad   *badNews          // nil if there are none
+}
+
+type badNews struct {
+	holder string // who had the lock elsewhere when the store last answered
+	err    error  // what the last call failed with, unless the store has answered since
 }
 
 // slow is how long a call to a store may take that nobody would call silent. A renewal may be
 // put off for half of it.
 const slow = 200 * time.Millisecond
 
-func (s *silence) asked(now lockstate.Instant) {
-	if s.since == 0 {
-		s.since = max(now, 1)
+func (n *news) asked(now lockstate.Instant) {
+	if n.since == 0 {
+		n.since = max(now, 1)
 	}
 }
 
 // heard is told how a call ended.
-func (s *silence) heard(err error) {
-	if err == nil || lockagent.Definite(err) {
-		*s = silence{}
-		return
+func (n *news) heard(err error) {
+	answered := err == nil || lockagent.Definite(err)
+	if answered {
+		n.since = 0
 	}
-	s.err = err
+	switch holder := n.holder(); {
+	case !answered:
+		n.bad = &badNews{holder, err}
+	case n.err() != nil:
+		n.told(holder)
+	}
 }
 
-// during is for how long the store has been silent to a request that arrived at some
+// told is told who has the lock elsewhere.
+func (n *news) told(holder string) { n.bad = &badNews{holder: holder} }
+
+func (n *news) holder() string {
+	if n.bad == nil {
+		return ""
+	}
+	return n.bad.holder
+}
+
+func (n *news) err() error {
+	if n.bad == nil {
+		return nil
+	}
+	return n.bad.err
+}
+
+// silent is for how long the store has been silent to a request that arrived at some
 // instant. A call that is under way is no silence, unless it takes long, or the request has
-// waited for nothing else.
-func (s *silence) during(arrived, now lockstate.Instant, local bool) time.Duration {
-	if s.since == 0 {
+// waited for nothing else. local says that the request waits for a holder of this agent.
+func (n *news) silent(arrived, now lockstate.Instant, local bool) time.Duration {
+	if n.since == 0 {
 		return 0
 	}
-	silent := now.Sub(s.since)
-	if s.err == nil && silent < slow && (local || s.since > max(arrived, 1)) {
+	silent := now.Sub(n.since)
+	if n.err() == nil && silent < slow && (local || n.since > max(arrived, 1)) {
 		return 0
 	}
 	return silent

@@ -52,16 +52,18 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 	}, func(g Grant) { g.ReleaseAsync(ctx) })
 }
 
-// All asks for the locks one after the other, in the order of their names, so that
-// callers who want the same locks never wait for each other in a circle. It returns the
-// grants in the order in which the locks were named. If one cannot be had it gives the
-// others back and returns that one's error.
+// All asks for the locks one after the other, in the order of their names. So callers who
+// want the same locks never wait for each other in a circle. The grants come in the order
+// in which the caller named the locks. If a request fails, All gives the other locks back
+// and returns its error.
 //
-// A circle can still come about through locks that are held already. Therefore All
-// returns an [*OptionError] if one of the sessions holds a lock that sorts after one that
-// it would have to wait for; what is held without a session All cannot know of. Asking
-// twice for one lock without a session is an OptionError as well, for it could only wait
-// for itself.
+// Locks that are held already can still make a circle: one caller holds z and asks for a,
+// another holds a and asks for z. All cannot put them in order any more. It returns an
+// [*OptionError] if a session asks for a lock that sorts before one it holds. Of what is
+// held without a session All does not know.
+//
+// To ask twice for one lock is an OptionError, too, unless one session does: the second
+// request would wait for the first.
 //
 // Each lease begins with its own grant: one that is fixed may have run out when the last
 // lock is granted. [lockagent.Grant.Held] tells.

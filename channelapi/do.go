@@ -13,10 +13,10 @@ import (
 // [context.Cause] is a [*LostError]. Pass it to whatever the work calls, and the token of
 // the grant to whatever it writes to.
 //
-// Do returns why the lock was not granted, or what work returned. A hold that was lost
-// before the work was done is joined to that as a *LostError, also if only the store knew:
-// then others may have been at work at the same time. Whether the store has
-// confirmed the release is not Do's concern, for the work was done under the lock.
+// Do returns why the lock was not granted, or what work returned. If the hold was lost
+// before the work was done, Do joins the *LostError to that: others may have been at work
+// at the same time. It does so also if only the store knew of the loss. A release that the
+// store has not confirmed is no error of Do: the work was done under the lock.
 //
 // ctx bounds the wait and the work; [Wait] bounds the wait alone. The lock is released
 // also if ctx has ended, and if work panics.
@@ -59,8 +59,7 @@ func DoAllAsync(ctx context.Context, work func(context.Context, []Grant) error, 
 
 // release releases the grants and joins to err how their holds were lost, if they were.
 func release(ctx context.Context, err error, grants ...Grant) error {
-	ctx = context.WithoutCancel(ctx) // which would keep us from hearing of a loss
-	released := make([]<-chan error, len(grants))
+	released := make([]<-chan error, len(grants)) // and not Release: ctx may have ended
 	for i, g := range slices.Backward(grants) {
 		released[i] = g.ReleaseAsync(ctx)
 	}

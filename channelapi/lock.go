@@ -8,9 +8,9 @@ import (
 	"github.com/lockagent/lockagent/actor"
 )
 
-// Lock is a handle of one lock and of how to ask for it. It holds nothing itself, and
-// every request through it has an owner of its own: so there is nothing that it could
-// release. Release the [Grant]. Make one with [Locks.Lock]; the zero Lock is of no use.
+// Lock is a handle of one lock and of how to ask for it. It holds nothing: every request
+// through it has an owner of its own. So a Lock has no Release; the [Grant] has. Make one
+// with [Locks.Lock]; the zero Lock is of no use.
 type Lock struct{ handle }
 
 // SessionLock is a handle of one lock for a [Session], whose owner may hold the lock
@@ -148,9 +148,9 @@ func (h *handle) outcome(ctx context.Context, g Grant) error {
 // closed by the agent, and needs no reader. Receiving again yields the zero Grant, which
 // is not held. For a select in a loop use [Lock.Turns].
 //
-// The end of ctx ends the request, or takes the grant back if nobody has received it by
-// then: so leave the select, and do end ctx. It does not end a hold whose grant was
-// received.
+// The end of ctx ends the request. If the grant lies in the channel by then, it is taken
+// back. So leave the select when you like, and end ctx. A hold whose grant was received
+// goes on.
 func (h *handle) AcquireAsync(ctx context.Context) <-chan Grant { return h.ask(ctx, h.req) }
 
 func (h *handle) ask(ctx context.Context, req actor.Request) <-chan Grant {

@@ -238,6 +238,7 @@ func TestTryAcquire(t *testing.T) {
 	}
 	for what, l := range map[string]*channelapi.Lock{
 		"TryAcquire": locks.Lock(name), "TryAcquire with Wait": locks.Lock(name, channelapi.Wait(time.Hour)),
+		"TryAcquire with a Wait that has passed": locks.Lock(name, channelapi.Wait(0)),
 	} {
 		_, err = l.TryAcquire(t.Context())
 		if _, ok := errors.AsType[*lockagent.HeldError](err); !ok {

@@ -6,8 +6,8 @@ import (
 )
 
 // Locker is the lock as a [sync.Locker], for code that takes nothing else. You should not
-// want it. A mutex cannot be lost, but this lock can, and whoever works under it is not
-// told: there is no context that ends, no token, and no error to return.
+// want it. A mutex cannot be lost, but this lock can. The code that works under it is not
+// told: it has no context that ends, and no token to write with.
 //
 // Lock panics with the error if the lock is not granted: ctx has ended, or the request
 // failed. Unlock panics with the [*LostError] if the hold had been lost: what was done

@@ -16,7 +16,7 @@ type Session struct {
 	locks *Locks
 	owner Owner
 	over  func()        // closes done
-	done  chan struct{} // closed when nothing is held any more
+	done  chan struct{} // closed when the session is over
 	left  chan struct{} // closed when Close has set outcome
 
 	// gate lets requests through while the session is open. Closing takes it for
@@ -55,16 +55,16 @@ func (s *Session) Lock(name string, opts ...Option) *SessionLock {
 func (s *Session) Holds(name string) bool { return s.holds(Name(name)) }
 
 // Done returns a channel that is closed when the session is over: it was closed, or its
-// [Locks] were. Nothing is held through it then.
+// [Locks] were. Its holds end with it; the Done of each grant tells when.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
 // Close ends everything the session holds or waits for: its holds are lost with
 // [LostSessionClosed], its requests answered with [ErrSessionClosed]. It waits until the
 // locks have been given back, or until ctx ends: then it returns the cause of ctx, and the
-// rest goes on by itself. An error that is [ErrUnconfirmed] tells that the store has not
-// confirmed all of it yet, and one that is [ErrLost] that a lock had been lost before,
-// unnoticed. Afterwards the session refuses everything, and its owner may open another.
-// Closing again waits for the first call and returns the same.
+// rest goes on by itself. The error is [ErrUnconfirmed] if the store has not confirmed all
+// of it yet. It is [ErrLost] if a lock had been lost before, and nobody had noticed.
+// Afterwards the session refuses everything, and its owner may open another. Closing again
+// waits for the first call and returns the same.
 func (s *Session) Close(ctx context.Context) error {
 	s.leave()
 	if _, err := receive(ctx, s.left); err != nil {

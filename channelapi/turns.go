@@ -25,16 +25,17 @@ import (
 //		}
 //	}
 //
-// Call it once, before the loop. There is one request at a time: the next is made when the
-// last grant was released, or its hold was lost, and waits behind all others. So a loop
-// that is busy with something else keeps the lock from others by at most one grant that it
-// has not received. If that lies in the channel for Config.Claim it is given back, the
-// log says so, and the next is asked for when as much time has passed again.
+// Call it once, before the loop. There is one request at a time. The next is made when the
+// last grant was released, or its hold was lost, and it waits behind all others.
 //
-// The channel has capacity 1 and needs no reader. It is closed after the first grant that
-// is not held, which tells why there are no more: ctx has ended, or the request failed.
-// A hold whose grant was received goes on when ctx ends. Options that bound the wait make
-// no sense here: with [Wait] or [Try] the first value is an [*OptionError].
+// A loop that is busy with something else may have a grant in the channel meanwhile. After
+// Config.Claim the grant is given back, and the log says so. The next request is made when
+// as much time has passed again: so others have the lock for half of the time at least.
+//
+// The channel has capacity 1 and needs no reader. The last value is a grant that is not
+// held: its Err tells that ctx has ended, or why the request failed. Then the channel is
+// closed. A hold whose grant was received goes on when ctx ends. Options that bound the wait
+// make no sense here: with [Wait] or [Try] the last value is the first, an [*OptionError].
 func (h *handle) Turns(ctx context.Context) <-chan Grant {
 	err := h.wrong()
 	if err == nil && (h.req.Try || h.req.Wait != 0) {
