@@ -33,7 +33,7 @@ func TestCommandsOfScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rules, _ := strings.Cut(string(doc), "//	~orders/*")
-	rules, _, _ = strings.Cut(rules, "with Sentinels")
+	rules, _, _ = strings.Cut(rules, "and in a Cluster")
 	documented := make(map[string]bool)
 	for _, m := range regexp.MustCompile(`\+([a-z|]+)`).FindAllStringSubmatch(rules, -1) {
 		documented[m[1]] = true

@@ -56,7 +56,7 @@ func (c Config) Open(ctx context.Context, url string) (*Store, error) {
 }
 
 func (c Config) connect(ctx context.Context, a address) (*Store, error) {
-	s := &Store{bound: c.CallTimeout, incarnations: newIncarnations(a.masterSet != ""), id: string(lockagent.NewAgentID())}
+	s := &Store{bound: c.CallTimeout, logger: c.Logger, incarnations: newIncarnations(a.masterSet != ""), id: string(lockagent.NewAgentID())}
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error
 	if s.servers, err = transport.Connect(ctx, c.transport(a, s.incarnations.suspect)); err != nil {
@@ -81,7 +81,7 @@ func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 // fit sets the store up for what is there, unless it is unfit.
 func (s *Store) fit(c Config, a address) error {
 	found := s.servers.Greeting()
-	s.cluster = s.servers.Cluster()
+	s.cluster, s.slotted = s.servers.Cluster(), s.servers.Slotted()
 	switch {
 	case found.Mode == "sentinel":
 		return badURL("there is a Sentinel; write what it calls the master, redis://%s?master_set=mymaster", a.hosts[0])
@@ -90,7 +90,7 @@ func (s *Store) fit(c Config, a address) error {
 	case len(a.hosts) > 1 && a.masterSet == "" && !s.cluster:
 		return badURL("several addresses are for the nodes of a Cluster, and there is none; write one address, or those of Sentinels and ?master_set=mymaster")
 	}
-	s.queues = !s.cluster && a.masterSet == ""
+	s.queues = !s.slotted && a.masterSet == ""
 	shards := atLeast(found.Version, 7, 0)
 	if s.cluster && c.Sharded == ShardedOn && !shards {
 		return &lockagent.OptionError{Option: "redisstore.Config.Sharded", Reason: fmt.Sprintf("the server is version %s, which has no sharded messages; use ShardedAuto", found.Version)}
@@ -108,9 +108,13 @@ func (s *Store) tryOut(ctx context.Context) error {
 	if err := s.rehearse(ctx); err != nil {
 		return err
 	}
+	s.warn(ctx)
 	look := s.lookAtServer
-	if s.cluster {
+	switch {
+	case s.cluster:
 		look = (&nodes{servers: s.servers, bound: s.bound, incarnations: s.incarnations}).look
+	case s.slotted: // nobody knows who answers behind the address
+		look = s.watch
 	}
 	s.incarnations.settled()
 	if err := look(ctx); err != nil {
@@ -155,7 +159,7 @@ func (s *Store) rehearse(ctx context.Context) (err error) {
 	const tries = 10 // each with another slot
 	for range tries {
 		err = s.rehearseOnce(ctx, lockagent.Name(rand.Text()))
-		if !s.cluster || !errors.Is(err, lockagent.ErrStoreUnavailable) || ctx.Err() != nil {
+		if !s.slotted || !errors.Is(err, lockagent.ErrStoreUnavailable) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -172,12 +176,38 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 		return err
 	}
 	for _, channel := range channels {
-		topic := transport.Topic{Channel: channel, Sharded: s.sharded, Slot: s.slot(key)}
+		topic := transport.Topic{Channel: channel, Slot: s.slot(key)}
+		if err := s.servers.TryTopic(ctx, topic); err != nil {
+			return err
+		}
+		if !s.sharded {
+			continue
+		}
+		topic.Sharded = true
 		if err := s.servers.TryTopic(ctx, topic); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// warn logs what is not wrong but dangerous.
+func (s *Store) warn(ctx context.Context) {
+	for _, node := range s.servers.Masters() {
+		info, err := node.Client().Do(ctx, node.Client().B().Info().Build()).ToString()
+		if err != nil {
+			continue // it need not be known
+		}
+		policy := infoField(info, "maxmemory_policy")
+		if limit := infoField(info, "maxmemory"); limit != "" && limit != "0" && policy != "noeviction" {
+			s.logger.Warn("lockagent: Redis evicts keys when its memory is full, and with them locks that are held: set maxmemory-policy to noeviction",
+				"server", node.Addr(), "maxmemory", limit, "maxmemory-policy", policy)
+		}
+		if s.servers.Watched() && infoField(info, "min_slaves_good_slaves") == "" {
+			s.logger.Warn("lockagent: a master that is cut off goes on granting locks while its replica does so too, for some seconds after a failover: set min-replicas-to-write to 1 and min-replicas-max-lag to 2",
+				"server", node.Addr())
+		}
+	}
 }
 
 // lookAtServer asks the server for its incarnation.
@@ -212,6 +242,7 @@ func (c Config) transport(a address, changed func()) transport.Config {
 		User: a.user, Password: a.password,
 		SentinelUser: a.sentinelUser, SentinelPassword: a.sentinelPassword,
 		Database:   a.database,
+		Probe:      [2]string{reserved + "{1}", reserved + "{2}"},
 		ClientName: c.ClientName,
 		Dial:       c.DialTimeout, Call: c.CallTimeout, Silence: c.SilenceTimeout,
 		Changed: changed,

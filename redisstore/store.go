@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -21,9 +22,11 @@ type Store struct {
 	id      string // among those that a lock can be passed on to
 	queues  bool   // whether locks are passed on: the server is alone
 	cluster bool
+	slotted bool // the keys of a call have to be in one slot
 	sharded bool
 	publish string        // the command that wakes: PUBLISH or SPUBLISH
 	bound   time.Duration // of a call
+	logger  *slog.Logger
 
 	life    context.Context // done when the store is closed
 	end     context.CancelFunc
@@ -41,7 +44,7 @@ type Store struct {
 func (s *Store) start() {
 	s.subscriptions = transport.NewSubscriptions(s.servers)
 	s.lanes = transport.NewLanes(s.servers, s.newPacker)
-	s.renewals = &renewals.Gatherer{BySlot: s.cluster, Send: s.renew}
+	s.renewals = &renewals.Gatherer{BySlot: s.slotted, Send: s.renew}
 	s.incarnations.onReset(func(lockagent.Reset) { s.subscriptions.Again() }) // locks may be free that nobody released
 	s.wakes = newWakes(s.listen)
 }
@@ -59,7 +62,7 @@ func (s *Store) listen() (cancel func()) {
 func (s *Store) newPacker() transport.Packer[transport.Item] {
 	p := &packer{
 		publish:       s.publish,
-		cluster:       s.cluster,
+		cluster:       s.slotted,
 		countsOthers:  s.countsOthers(),
 		queues:        s.queues,
 		store:         s.id,
@@ -73,7 +76,7 @@ func (s *Store) newPacker() transport.Packer[transport.Item] {
 
 // slot is the hash slot of a key, and 0 where slots mean nothing.
 func (s *Store) slot(key string) uint16 {
-	if !s.cluster {
+	if !s.slotted {
 		return 0
 	}
 	return transport.Slot(key)
@@ -97,9 +100,9 @@ func (s *Store) await(c *transport.Call) (m rueidis.RedisMessage, err error) {
 	return m, err
 }
 
-// countsOthers reports whether the reply to a publish tells how many received it.
-// In a Cluster with classic messages it tells only of the node that was asked.
-func (s *Store) countsOthers() bool { return !s.cluster || s.sharded }
+// countsOthers reports whether the reply to a publish tells how many received it. With
+// classic messages it tells only of the node that was asked, if there are several.
+func (s *Store) countsOthers() bool { return !s.slotted || s.sharded }
 
 // Subscribe implements [lockagent.Store]. A store that is closed calls wake never.
 // cancel may be called more than once.

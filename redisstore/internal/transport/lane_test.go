@@ -94,6 +94,7 @@ func gated(t *testing.T) (*Lanes[question], *lane[question], *gate) {
 	g := &gate{Client: node.direct, begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100)}
 	node.direct = g
 	lanes := NewLanes(s, func() Packer[question] { return ask })
+	lanes.quick = patience
 	l := lanes.lane(node)
 	l.inviting = true
 	return lanes, l, g
