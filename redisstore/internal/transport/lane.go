@@ -18,7 +18,7 @@ const (
 	// replies to the last without making the rest any cheaper.
 	maxBatch = 256
 
-	// quick is how long the last exchange took at most if the next one is left to a caller.
+	// quick is how long an exchange takes at most if the next one is left to a caller.
 	quick = 5 * time.Millisecond
 
 	// maxTries is how often a call is sent, at most, while servers pass it on.
@@ -207,7 +207,7 @@ func (l *lane[I]) free(b *batch[I], sent bool) {
 	}
 	l.mu.Lock()
 	l.led = false
-	l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].NonRedisError() == nil && time.Since(b.began) < quick
+	l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].NonRedisError() == nil && time.Since(b.began) < l.lanes.quick
 	if !l.closed {
 		if !sent {
 			l.queue, again = append(again, l.queue...), nil

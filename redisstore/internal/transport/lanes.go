@@ -32,6 +32,7 @@ type Packer[I Item] func(items []I) []*Call
 type Lanes[I Item] struct {
 	servers   *Servers
 	newPacker func() Packer[I]
+	quick     time.Duration // an exchange is left to a caller if the last one took less
 
 	mu    sync.RWMutex // guards lanes
 	lanes map[*Node]*lane[I]
@@ -40,7 +41,7 @@ type Lanes[I Item] struct {
 // NewLanes returns the lanes to servers, which close them. Each lane has a packer of its
 // own. There is one call of NewLanes for Servers.
 func NewLanes[I Item](s *Servers, newPacker func() Packer[I]) *Lanes[I] {
-	l := &Lanes[I]{servers: s, newPacker: newPacker, lanes: make(map[*Node]*lane[I])}
+	l := &Lanes[I]{servers: s, newPacker: newPacker, quick: quick, lanes: make(map[*Node]*lane[I])}
 	s.register(l.retired, l.close)
 	return l
 }
