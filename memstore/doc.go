@@ -58,9 +58,8 @@
 //
 // # Not guaranteed
 //
-// Nothing outlives the process. Tokens of the next process are greater than
-// those of this one as long as the wall clock was not set back in between; the
-// floor of a request covers that case too.
+// Nothing outlives the process. The tokens of the next process are greater if the wall clock
+// was not set back in between, or if requests come with floors.
 //
 // A floor that is more than a day ahead of the wall clock is refused, and such a last token
 // is ignored.

@@ -13,8 +13,8 @@ import (
 // DefaultBound bounds the time of each call to a Store that hangs.
 const DefaultBound = 5 * time.Second
 
-// fault is what is wrong with one Store: its agent cannot reach the memory. It is guarded
-// by memory.mu. The zero fault is none.
+// fault is what keeps one Store from the memory. It is guarded by memory.mu. The zero fault
+// is none.
 type fault struct {
 	outage error
 	hangs  bool
@@ -23,11 +23,13 @@ type fault struct {
 	missed *lockagent.Reset
 }
 
-// SetOutage makes the store unavailable to this agent, as a server does that cannot be
-// reached: each call is answered at once by an error that is err and
-// [lockagent.ErrStoreUnavailable], and has no effect. Other Stores on the memory see that the agent
-// listens and waits no more. SetOutage(nil) ends that, and wakes and tells the agent as
-// after an interruption. Subscriptions and leases go on. It is for tests.
+// SetOutage makes the store unavailable to this agent, like a server that cannot be reached.
+// Each call is answered at once by an error, which is err and
+// [lockagent.ErrStoreUnavailable]. It has no effect. The other Stores see that the agent
+// neither listens nor waits any more. Leases go on.
+//
+// SetOutage(nil) ends that. The agent is woken, is told that messages may have been missed,
+// and hears of a reset if there was one. It is for tests.
 func (s *Store) SetOutage(err error) {
 	if err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		err = fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, err)
@@ -38,15 +40,15 @@ func (s *Store) SetOutage(err error) {
 	})
 }
 
-// Hang keeps the answers from this agent, as a server does that is stopped or a network
-// that drops everything. No call gets an answer until resume is called, or until the
-// bound of the Store passes: then its error is a [lockagent.ErrStoreUnavailable]. The agent
-// hears nothing either, but the other Stores do not notice.
+// Hang keeps all answers from this agent, like a server that is stopped or a network that
+// drops everything. A call gets no answer until resume is called. If the bound of the Store
+// passes before that, the answer is a [lockagent.ErrStoreUnavailable]. The agent hears nothing
+// either. The other Stores do not notice: they may pass it a lock.
 //
-// When resume is called all calls arrive in their order and take effect, those too that
-// were answered by an error: this is how late calls come about. Then the agent is woken and
-// told as after an interruption. resume may be called more than once. Close ends the calls,
-// which then have no effect. It is for tests.
+// When resume is called, all calls arrive and take effect in their order. Those that were
+// answered by an error do so too: they are late calls. Then the agent is woken and told as
+// after an outage. resume may be called more than once. Close ends the calls; they have no
+// effect then. It is for tests.
 func (s *Store) Hang() (resume func()) {
 	s.changeFault(func(f *fault) []*hanging {
 		f.hangs = true

@@ -42,8 +42,8 @@ func (m *memory) forget() {
 	m.most = fewest
 }
 
-// visit is one call in the memory: by whom and when, and who is told of it once mu is
-// free. The clock is read under mu, so instants have the order of the calls.
+// visit is one call in the memory, and whom it concerns: they are told when mu is free.
+// The clock is read under mu, so instants have the order of the calls.
 type visit struct {
 	by       *Store
 	now      time.Time

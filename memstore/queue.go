@@ -98,8 +98,8 @@ type turn struct {
 	until  time.Time // when it ended
 }
 
-// outsidersTurn reports whether a release, while outsiders and others wait, is the outsiders' turn. It
-// takes note of it.
+// outsidersTurn reports whether a release is the turn of the outsiders, who wait, and not of
+// the queue. It takes note of that.
 func (l *lock) outsidersTurn(now time.Time) bool {
 	if len(l.queue) == 0 {
 		return false

@@ -120,8 +120,8 @@ func call[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, err
 	perform(s, req, do, done)
 }
 
-// perform makes one call. It takes mu over, and is free of it when it tells those whom the
-// call concerns, and then calls done.
+// perform makes one call. The caller has locked mu; perform unlocks it. Then it tells those
+// whom the call concerns, and calls done.
 func perform[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, error), done func(R, error)) {
 	v := visit{by: s, now: time.Now()}
 	var reply R

@@ -36,6 +36,7 @@ const (
 	doFailover                      // the store is what it was before the last release
 	doNews                          // agent a hears of it
 	doCrash                         // agent a loses its state
+	doRestart                       // another process goes on with what agent a has
 	doGone                          // the session of person a is closed
 	doClose                         // agent a is closed
 )
@@ -110,6 +111,9 @@ func (w *world) actions() (out []action) {
 		}
 		if w.left.crashes > 0 && a.tenure != 0 {
 			add(doCrash, i, 0)
+		}
+		if w.left.restart > 0 && !a.ledger.closed {
+			add(doRestart, i, 0)
 		}
 		if w.left.closed > 0 && !a.ledger.closed {
 			add(doClose, i, 0)
@@ -215,7 +219,7 @@ func (w *world) next() (Instant, bool) {
 // fault reports whether an action is one that is bounded by a chance of its own.
 func (d action) fault() bool {
 	switch d.kind {
-	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover, doCrash, doGone, doClose:
+	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover, doCrash, doRestart, doGone, doClose:
 		return true
 	}
 	return false
@@ -264,10 +268,7 @@ func (w *world) do(d action) {
 		c := &w.calls[a]
 		failed := *c
 		failed.err = fmt.Errorf("lost: %w", lockagent.ErrStoreUnavailable)
-		// The store executes it later, a second time, or never.
-		*c = storeCall{
-			agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, unanswered: c.unanswered, zombie: true,
-		}
+		*c = c.again()
 		w.missed = w.missed || c.kind == callDisown
 		w.tell(failed.agent, failed.reply())
 	case doRefuse:
@@ -341,6 +342,9 @@ func (w *world) do(d action) {
 		g.ledger = ledger{}
 		g.s = Recovering("orders", g.s.cfg, g.tenure, g.s.Floor(), w.now.add(pause))
 		g.subscribed, g.waking, g.crashed = false, false, true
+	case doRestart:
+		w.left.restart--
+		w.restart(a)
 	case doGone:
 		w.left.gone--
 		p := &w.people[a]
@@ -360,7 +364,7 @@ func (w *world) describe(d action) string {
 		doExecute: "executed", doReply: "reply", doLose: "reply lost", doRefuse: "refused", doSubscribe: "subscribed",
 		doWake: "woken", doMissWake: "wake-up lost", doHear: "hears", doHearTwice: "hears for the first time", doMissMessage: "does not hear",
 		doInterrupt: "interrupted", doTellMissed: "told so", doTick: "tick", doWait: "time goes on", doBreak: "break",
-		doReset: "store forgets", doStep: "clock set back", doFailover: "store is as before", doNews: "hears of the reset", doCrash: "crash", doGone: "session closed", doClose: "close",
+		doReset: "store forgets", doStep: "clock set back", doFailover: "store is as before", doNews: "hears of the reset", doCrash: "crash", doRestart: "restart", doGone: "session closed", doClose: "close",
 	}
 	text := fmt.Sprintf("%4v  ", time.Duration(w.now))
 	switch d.kind {

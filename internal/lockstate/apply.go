@@ -138,6 +138,10 @@ func (s *State) apply(e *Event) {
 		s.renewal.failures, s.renewal.retryAt = 0, 0
 	case Quieted:
 		s.contended = false
+	case Detached:
+		s.closed = true
+		s.grants = nil
+		s.free(e)
 	case Closed:
 		s.closed = true
 		s.retryAt = 0 // one last try, if there is something to return

@@ -78,6 +78,10 @@ type (
 	// Close ends everything. Nothing is granted any more.
 	Close struct{}
 
+	// Detach leaves the lock to another process, see [State.Snapshot]. Requests and calls
+	// are answered as on closing. Nothing is given back, and no hold ends.
+	Detach struct{}
+
 	// Tick says that the instant of [State.Alarm] has come.
 	Tick struct{}
 )
@@ -153,6 +157,7 @@ func (Unclaimed) command()      {}
 func (Break) command()          {}
 func (OwnerGone) command()      {}
 func (Close) command()          {}
+func (Detach) command()         {}
 func (Tick) command()           {}
 func (Woken) command()          {}
 func (Passed) command()         {}

@@ -29,6 +29,11 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		if !s.closed {
 			out = append(out, Event{Kind: Closed})
 		}
+	case Detach:
+		if s.call != 0 {
+			out = append(out, Event{Kind: Unlocked, Call: s.call, Err: lockagent.ErrUnconfirmed})
+		}
+		out = append(out, Event{Kind: Detached})
 	case Woken:
 		if s.phase == asking || s.phase == sleeping {
 			out = append(out, Event{Kind: Woke, RetryAt: max(m.Now, s.notBefore)})

@@ -75,6 +75,13 @@
 //
 // A lock that is [Recovering] starts in Releasing.
 //
+// # Another process
+//
+// [State.Snapshot] and [Resume] carry the holds of a lock to another process, such as the next
+// version of a daemon. [Detach] leaves them behind without giving anything back. The old process'
+// calls may arrive yet, so a resumed tenure is in doubt, and what was being asked for or
+// returned is withdrawn.
+//
 // # Doubt
 //
 // A tenure is in doubt when its store was reset or messages may have been missed, until a
@@ -90,8 +97,8 @@
 //
 // These are stated against this package, and checked by exploring the interleavings
 // of a small world of three agents and a model of the store, all of them up to a
-// bound: by default the first 50,000 states of each variant, which have at least all
-// schedules of six to ten actions after the set-up, and random walks beyond.
+// bound: by default the first 30,000 states of each variant, which have at least all
+// schedules of five to nine actions after the set-up, and random walks beyond.
 // LOCKSTATE_STATES sets the bound.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time, unless

@@ -105,6 +105,8 @@ const (
 	Quieted
 	// Closed: nothing is granted any more.
 	Closed
+	// Detached: what the agent had is another's to go on with. The shell forgets all grants.
+	Detached
 )
 
 // Event is one thing that happened to the lock. Which fields are set depends on

@@ -81,6 +81,11 @@ var variants = []variant{
 	{name: "passed on and cancelled", people: three, left: chances{order: 4, lost: 2, cancels: 2}, ask: []int{0, 2, 1}},
 	{name: "passed on and broken", people: threeTwice, left: chances{order: 3, lost: 2, broken: 1, resets: 1}, ask: []int{0, 2}},
 	{name: "without a queue", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}, bad: func(m *storeModel) { m.plain = true }},
+	{name: "restarted", people: threeTwice, left: chances{order: 3, lost: 2, restart: 2}, ask: []int{0, 2}},
+	{name: "restarted session", people: session, left: chances{order: 3, lost: 1, restart: 1, gone: 1}, ask: []int{0, 2}},
+	{name: "restarted with fixed leases", people: fixed, left: chances{order: 3, lost: 1, restart: 1}, ask: []int{0, 1}},
+	{name: "restarted readers", people: readers, left: chances{order: 3, lost: 1, restart: 2}, ask: []int{0, 1, 3}},
+	{name: "restarted on a bad day", people: three, left: chances{order: 3, lost: 1, restart: 1, broken: 1, ghosts: 1}, ask: []int{0, 2}},
 	{name: "closed", people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 2}},
 }
 
@@ -96,7 +101,7 @@ func states(t *testing.T) int {
 	if testing.Short() {
 		return 2_000
 	}
-	return 50_000
+	return 30_000
 }
 
 // Every interleaving of what can happen in a small world, as far as there is
@@ -171,7 +176,7 @@ func (v variant) longer(times int) variant {
 	for i := range v.people {
 		v.people[i].leases = slices.Repeat(v.people[i].leases, times)
 	}
-	for _, n := range []*int{&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes, &v.left.gone, &v.left.cancels} {
+	for _, n := range []*int{&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes, &v.left.restart, &v.left.gone, &v.left.cancels} {
 		*n *= times
 	}
 	return v

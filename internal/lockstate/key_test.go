@@ -97,7 +97,7 @@ func (k *keyer) key(w *world) uint64 {
 		k.int(int64(n))
 	}
 	l := &w.left
-	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.gone, l.closed, l.cancels} {
+	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.gone, l.closed, l.cancels} {
 		k.int(int64(n))
 	}
 	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.store.told, w.store.turn)

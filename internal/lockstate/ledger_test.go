@@ -144,6 +144,8 @@ func (l *ledger) note(e *Event, s *State, last *tokens) string {
 		l.calls = slices.Delete(l.calls, i, i+1)
 	case Closed:
 		l.closed = true
+	case Detached:
+		l.closed, l.grants = true, nil
 	case Attempted, Returning, Withdrawing, Returned, Withdrawn, Denied, Forgot, Dropped:
 		if len(l.grants) > 0 {
 			return "the tenure is over, or asked for, while the lock is held"

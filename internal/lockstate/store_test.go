@@ -85,6 +85,15 @@ type storeCall struct {
 	release  lockagent.ReleaseReply
 }
 
+// again is a call that was given up, and that the store executes later, a second time, or
+// never.
+func (c *storeCall) again() storeCall {
+	return storeCall{
+		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, unanswered: c.unanswered,
+		zombie: true,
+	}
+}
+
 func (c *storeCall) reply() Command {
 	switch c.kind {
 	case callAcquire:

@@ -64,7 +64,7 @@ var kindNames = [...]string{
 	Renewing: "Renewing", Renewed: "Renewed", RenewFailed: "RenewFailed", Denied: "Denied",
 	Returning: "Returning", Withdrawing: "Withdrawing", Returned: "Returned", Withdrawn: "Withdrawn",
 	ReleaseFailed: "ReleaseFailed", Dropped: "Dropped", Disowning: "Disowning",
-	Woke: "Woke", Contested: "Contested", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed",
+	Woke: "Woke", Contested: "Contested", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed", Detached: "Detached",
 }
 
 func errText(err error) string {

@@ -50,6 +50,7 @@ type chances struct {
 	ghosts  int // failovers that lose a release
 	steps   int // steps back of the store's clock
 	crashes int // losses of an agent's state
+	restart int // agents that another process goes on with
 	gone    int // sessions that are closed
 	closed  int // agents that are closed
 	cancels int // requests whose context ends
@@ -200,6 +201,27 @@ func (w *world) tell(i int, c Command) {
 	}
 	if broke {
 		w.breakLock(i)
+	}
+}
+
+// restart has another process go on with what an agent has. Calls of the old one may arrive
+// yet, but nobody hears the answers. Holds go on; those who wait have to ask again.
+func (w *world) restart(i int) {
+	before := w.agents[i]
+	snapshot := before.s.Snapshot()
+	holds := before.ledger.clone().grants
+	w.tell(i, Detach{})
+	if a := w.agents[i]; len(a.ledger.waiting)+len(a.ledger.grants)+len(a.ledger.calls) > 0 || !a.s.Idle() {
+		w.fail("agent %d is detached, but somebody waits for it", i+1)
+	}
+	a := w.agent(i)
+	a.s = Resume("orders", a.s.cfg, snapshot, 0, w.now)
+	a.ledger = ledger{grants: holds}
+	a.inbox, a.subscribed, a.waking, a.missing = nil, false, false, true
+	for c := range w.calls {
+		if c := &w.calls[c]; c.agent == i {
+			*c = c.again()
+		}
 	}
 }
 

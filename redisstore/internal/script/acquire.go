@@ -56,7 +56,7 @@ func (r Room) place(request *lockagent.AcquireRequest) string {
 // was written with the same past. A Cluster does not name the clock of a lock that is granted.
 func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent.AcquireReply]) error {
 	lines := readLines(reply)
-	common := lockagent.AcquireReply{At: lines.time(), Incarnation: past.Incarnation}
+	common := lockagent.AcquireReply{At: lines.time()}
 	name, ahead := past.Incarnation, "0"
 	if !lines.ended() {
 		name, ahead = lines.word(), lines.word()

@@ -1,0 +1,105 @@
+package lockstate
+
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Snapshot is what has to be known of a lock to go on with its holds in another process.
+// Those who wait are not part of it: their requests end with the process that they were
+// made to. The zero Snapshot is that of a lock that nobody holds.
+type Snapshot struct {
+	// Tenure is the number of what the agent may have in the store, or 0.
+	Tenure uint64
+	// Grants are held in it. If there are none, it is to be withdrawn.
+	Grants []HeldGrant
+
+	Mode        Mode
+	Began       Instant
+	Sent        Instant // the last confirmed call, which the store answered at Replied
+	Replied     Instant
+	Deadline    Instant
+	Until       Instant // when what the store confirmed has run out there
+	Lease       time.Duration
+	Open        time.Duration // the longest lease of a call that was not answered
+	Unanswered  bool          // an attempt was not, or may come after an answer
+	StoreTime   lockagent.StoreTime
+	Incarnation string
+	First, Last lockagent.Token // of its holds
+	Holds       int
+	Outsiders   bool
+	Contested   bool
+
+	// Floor is the greatest token that the agent knows of.
+	Floor lockagent.Token
+}
+
+// HeldGrant is a grant in a [Snapshot].
+type HeldGrant struct {
+	Request Request
+	Token   lockagent.Token
+	Since   Instant
+	Fixed   Instant // when a fixed lease ends, or 0
+	ClaimBy Instant // 0 once it is known who has it
+}
+
+// Snapshot returns what another process needs to go on. To leave the lock to that, a shell
+// takes the snapshot, and then the step [Detach]. Calls to the store may be under way.
+func (s *State) Snapshot() Snapshot {
+	t, a := s.tenure, &s.attempt
+	if s.phase == asking {
+		t = tenure{number: a.number, unanswered: true, open: max(a.open, a.lease)}
+	} else if s.phase == sleeping && a.mayHave() {
+		t = tenure{number: a.number, unanswered: a.unanswered, open: a.open}
+	}
+	if s.renewal.inFlight {
+		t.open = max(t.open, s.renewal.lease)
+	}
+	n := Snapshot{
+		Tenure: t.number, Mode: t.mode, Began: t.began, Sent: t.sent, Replied: t.replied, Deadline: t.deadline, Until: t.until,
+		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation,
+		First: t.first, Last: t.last, Holds: t.holds, Outsiders: t.outsiders, Contested: t.contested, Floor: s.floor,
+	}
+	for i := range s.grants {
+		g := &s.grants[i]
+		n.Grants = append(n.Grants, HeldGrant{Request: g.request, Token: g.token, Since: g.since, Fixed: g.fixed, ClaimBy: g.claimBy})
+	}
+	return n
+}
+
+// Resume returns the lock that n was taken of. Its holds go on. The store is asked whether it
+// has the tenure still, and nothing is handed off before it has answered. What nobody
+// holds is withdrawn. shift is by how much the clock of this agent is ahead of the one
+// that n was taken with; the numbers of its steps must be greater than before. The state
+// wants a [Tick] at once.
+func Resume(name lockagent.Name, cfg *Config, n Snapshot, shift time.Duration, now Instant) *State {
+	s := New(name, cfg)
+	s.floor = n.Floor
+	moved := func(i Instant) Instant { return i.add(shift) }
+	t := tenure{
+		number: n.Tenure, mode: n.Mode, began: moved(n.Began), sent: moved(n.Sent), replied: moved(n.Replied), deadline: moved(n.Deadline),
+		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime, incarnation: n.Incarnation,
+		first: n.First, last: n.Last, holds: n.Holds, outsiders: n.Outsiders, contested: n.Contested, doubt: true,
+	}
+	switch {
+	case n.Tenure == 0:
+	case len(n.Grants) == 0:
+		s.withdraw(tenure{number: t.number, last: t.last, unanswered: t.unanswered, open: max(t.open, t.until.Sub(now))}, now)
+	default:
+		s.phase, s.tenure = held, t
+	}
+	for i := range n.Grants {
+		g := &n.Grants[i]
+		own := grant{request: g.Request, token: g.Token, since: moved(g.Since)}
+		own.request.Arrived = moved(own.request.Arrived)
+		if g.Fixed != 0 {
+			own.fixed = moved(g.Fixed)
+		}
+		if g.ClaimBy != 0 {
+			own.claimBy = moved(g.ClaimBy)
+		}
+		s.grants = append(s.grants, own)
+	}
+	return s
+}

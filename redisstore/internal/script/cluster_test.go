@@ -1,0 +1,233 @@
+package script
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// node is a server of a Cluster.
+func node(t testing.TB, s *redistest.Server) *server {
+	return &server{Server: s, t: t, conn: s.Dial(), room: Sharded}
+}
+
+func TestACluster(t *testing.T) {
+	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
+	tag := tags()[Slot("{orders}1")]
+	for _, name := range []lockagent.Name{"{orders}1", "orders"} {
+		granted := s.grant(wish(name, agentA, 1))
+		clock := "lockagent_clock:{" + tag + "}"
+		if got := s.Do("ZRANGE", clock, "0", "-1", "WITHSCORES"); !reflect.DeepEqual(got, []any{"-", strconv.FormatUint(uint64(granted.Token), 10)}) {
+			t.Errorf("the clock is %q after %+v", got, granted)
+		}
+		outsider := s.listen(Channel(name))
+		waiter := s.listen(AgentsChannel(name), Channel(name), AgentChannelOf(agentB, name))
+		busy := s.acquire(queueing(name, agentB, 7))
+		want := lockagent.AcquireReply{
+			At: busy.At, Clock: s.Do("CLUSTER", "MYID").(string) + "/0", Holder: tenure(agentA, 1).String(), Remaining: busy.Remaining,
+			Queued: true, Outsiders: 1,
+		}
+		if busy != want {
+			t.Errorf("busy: %+v, want %+v", busy, want)
+		}
+		outsider.Close()
+		for s.Do("PUBSUB", "SHARDNUMSUB", Channel(name)).([]any)[1] != int64(1) {
+		}
+		released := s.release(end(wish(name, agentA, 1)))
+		got := s.message(waiter)
+		if passed := (lockagent.Message{
+			Kind: lockagent.MessagePassed, Name: name, Tenure: tenure(agentB, 7), Token: got.Token, At: lockagent.StoreTime(got.Token), Clock: busy.Clock,
+		}); !released.Passed || got != passed {
+			t.Errorf("released %+v and heard %+v, want %+v", released, got, passed)
+		}
+		r := s.release(ReleaseRequest{ReleaseRequest: end(wish(name, agentB, 7)).ReleaseRequest, Subscribed: true})
+		if got := s.hear(waiter); got != "0" || !r.Released || r.Passed || r.Others != 0 {
+			t.Errorf("released %+v and heard %q", r, got)
+		}
+		s.room.Rehearse(&s.call, name)
+		if got := s.must(&s.call); got != "ok" {
+			t.Error(got)
+		}
+	}
+}
+
+// migration is a slot on its way from one node to another.
+type migration struct {
+	t        *testing.T
+	from, to *server
+	slot     string
+}
+
+// run runs a call where a client of a Cluster would.
+func (m *migration) run(c *Call) (string, error) {
+	m.t.Helper()
+	reply, err := m.from.run(c)
+	if err != nil && strings.HasPrefix(err.Error(), "ASK ") {
+		return m.to.run(c, "ASKING")
+	}
+	return reply, err
+}
+
+// apart expects that a call does not go through, because of its keys.
+func (m *migration) apart(c *Call) {
+	m.t.Helper()
+	if reply, err := m.run(c); err == nil || !Apart(err.Error()) {
+		m.t.Errorf("%q: %q, %v; want TRYAGAIN", c.Keys, reply, err)
+	}
+}
+
+func (m *migration) must(c *Call) string {
+	m.t.Helper()
+	reply, err := m.run(c)
+	if err != nil {
+		m.t.Fatalf("%q %q: %v", c.Keys, c.Args, err)
+	}
+	return reply
+}
+
+// acquire makes a call, which does not go through, and makes it alone.
+func (m *migration) acquire(req lockagent.AcquireRequest) lockagent.AcquireReply {
+	m.t.Helper()
+	var c Call
+	Sharded.Acquire(&c, []lockagent.AcquireRequest{req}, m.from.past)
+	m.apart(&c)
+	Sharded.AcquireAlone(&c, &req, m.from.past)
+	outcomes := make([]Outcome[lockagent.AcquireReply], 1)
+	if err := Sharded.ReadAcquired(m.must(&c), m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
+		m.t.Fatal(err, outcomes[0].Err)
+	}
+	return outcomes[0].Reply
+}
+
+func (m *migration) release(req lockagent.AcquireRequest) lockagent.ReleaseReply {
+	m.t.Helper()
+	var c Call
+	release := end(req)
+	release.Unanswered = true
+	Sharded.Release(&c, []ReleaseRequest{release}, m.from.past)
+	m.apart(&c)
+	Sharded.ReleaseAlone(&c, &release)
+	outcomes := make([]Outcome[lockagent.ReleaseReply], 1)
+	if err := Sharded.ReadReleased(m.must(&c), m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
+		m.t.Fatal(err, outcomes[0].Err)
+	}
+	return outcomes[0].Reply
+}
+
+func (m *migration) renew(req lockagent.AcquireRequest) lockagent.RenewReply {
+	m.t.Helper()
+	var c Call
+	renewal := lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: time.Minute}
+	Sharded.Renew(&c, []lockagent.RenewRequest{renewal})
+	if _, err := m.run(&c); err != nil && !Apart(err.Error()) { // or both keys are still where they were
+		m.t.Error(err)
+	}
+	Sharded.RenewAlone(&c, &renewal)
+	outcomes := make([]Outcome[lockagent.RenewReply], 1)
+	if err := ReadRenewed(m.must(&c), m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
+		m.t.Fatal(err, outcomes[0].Err)
+	}
+	return outcomes[0].Reply
+}
+
+// Locks in a slot that moves can be acquired and released, wherever their keys are. No key of our own
+// gets in the way of those that move.
+func TestASlotThatMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t, 2)
+	const held, free lockagent.Name = "{orders}/held", "{orders}/free"
+	m := &migration{t: t, from: node(t, cluster.NodeOf("{orders}"))}
+	for _, n := range cluster.Nodes {
+		if n != m.from.Server {
+			m.to = node(t, n)
+		}
+	}
+	m.slot = strconv.FormatUint(uint64(Slot(string(held))), 10)
+	first := wish(held, agentA, 1)
+	granted := m.from.grant(first)
+	m.from.waits(agentC, held)
+	m.from.acquire(queueing(held, agentC, 1))
+	m.to.Do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.from.Do("CLUSTER", "MYID").(string))
+	m.from.Do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.to.Do("CLUSTER", "MYID").(string))
+
+	last := granted.Token
+	for number := range uint64(2) {
+		// What is held is where it was, and what is free is at the other node.
+		if r := m.acquire(queueing(held, agentB, number+1)); r.Granted || r.Queued || r.Holder != first.Tenure.String() {
+			t.Errorf("busy: %+v", r)
+		}
+		if r := m.renew(first); !r.Held {
+			t.Error("not held any more")
+		}
+		other := wish(free, agentB, number+1)
+		other.Floor = last
+		r := m.acquire(other)
+		if !r.Granted || r.Token <= last {
+			t.Errorf("acquired %+v, after token %d", r, last)
+		}
+		last = r.Token
+		if again := m.acquire(queueing(free, agentA, number+2)); again.Granted || again.Queued || again.Holder != other.Tenure.String() {
+			t.Errorf("busy: %+v", again)
+		}
+		if r := m.renew(other); !r.Held {
+			t.Error("not held any more")
+		}
+		if r := m.release(other); !r.Released || r.Passed {
+			t.Errorf("released %+v", r)
+		}
+		if r := m.release(other); r.Released {
+			t.Errorf("released once more: %+v", r)
+		}
+	}
+	if keys := m.to.keys(); len(keys) != 0 {
+		t.Errorf("the other node has %q", keys)
+	}
+	if r := m.release(first); !r.Released || r.Passed {
+		t.Errorf("released %+v", r)
+	}
+	first = wish(held, agentA, 2)
+	first.Floor = last
+	if r := m.acquire(first); !r.Granted || r.Token <= last {
+		t.Errorf("acquired %+v", r)
+	} else {
+		last = r.Token
+	}
+	for _, name := range []lockagent.Name{held, free} {
+		var c Call
+		for _, write := range []func(*Call, lockagent.Name){Sharded.Break, Sharded.Inspect} {
+			write(&c, name)
+			if _, err := m.run(&c); err != nil {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	}
+	if r := m.acquire(first); !r.Granted || r.Token <= last {
+		t.Errorf("acquired %+v", r)
+	} else {
+		last = r.Token
+	}
+
+	// Our own keys come after them, without a collision.
+	left := m.from.Do("CLUSTER", "GETKEYSINSLOT", m.slot, "100").([]any)
+	for _, key := range left {
+		if got := m.from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(m.to.Port()), key.(string), "0", "5000"); got != "OK" {
+			t.Errorf("MIGRATE %q: %v", key, got)
+		}
+	}
+	cluster.MoveSlot(string(held), m.to.Server)
+	if keys := m.to.keys(); !slices.Contains(keys, "lockagent_clock:{"+tags()[Slot(string(held))]+"}") {
+		t.Errorf("the clock has not moved with %q", left)
+	}
+	m.to.past.Seen = lockagent.StoreTime(last)
+	if r := m.to.release(end(first)); !r.Released {
+		t.Errorf("released %+v", r)
+	}
+	if r := m.to.grant(wish(free, agentA, 3)); r.Token <= last {
+		t.Errorf("token %d after %d", r.Token, last)
+	}
+}

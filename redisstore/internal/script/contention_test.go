@@ -1,0 +1,229 @@
+package script
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// contention is a model of agents and of programs that use Redisson, who all want one lock without a
+// pause. What they do comes one after the other, in the order of the times at which it happens in the
+// model, and no earlier than then, so that what lasts on the server lasts for them. So the result
+// does not depend on the speed of the machine.
+type contention struct {
+	*server
+	random  *rand.Rand
+	began   time.Time
+	now     time.Duration // in the model
+	pending []*event
+
+	agents     []*contender
+	outsiders  []*contender
+	process    *redistest.Conn // has the subscription of the outsiders, while some of them wait
+	subscribed bool
+	grants     int
+}
+
+// event is something that is going to happen.
+type event struct {
+	at time.Duration
+	do func()
+}
+
+// contender is an agent, or a thread of the only process with Redisson.
+type contender struct {
+	id      lockagent.AgentID
+	number  uint64
+	waits   bool // it is woken by a message
+	since   lockagent.StoreTime
+	longest time.Duration // it has waited for a grant
+	grants  int
+	next    *event // what it does next, if nothing wakes it
+}
+
+const contended lockagent.Name = "orders"
+
+// after has something happen between two times from now.
+func (c *contention) after(least, most time.Duration, do func()) *event {
+	e := &event{at: c.now + least + time.Duration(c.random.Int64N(int64(most-least)+1)), do: do}
+	i, _ := slices.BinarySearchFunc(c.pending, e.at, func(e *event, at time.Duration) int { return int(e.at - at) })
+	c.pending = slices.Insert(c.pending, i, e)
+	return e
+}
+
+func (c *contention) run(grants int) {
+	for c.grants < grants && !c.t.Failed() {
+		e := c.pending[0]
+		c.pending = c.pending[1:]
+		c.now = e.at
+		<-time.After(time.Until(c.began.Add(e.at)))
+		e.do()
+	}
+}
+
+func (c *contention) granted(who *contender, at lockagent.StoreTime) {
+	if who.since != 0 {
+		who.longest = max(who.longest, at.Sub(who.since))
+	}
+	who.since, who.waits, who.next = 0, false, nil
+	who.grants++
+	c.grants++
+}
+
+// An agent is woken after the fraction of a millisecond that a message takes.
+func (c *contention) ask(a *contender) {
+	r := c.acquire(queueing(contended, a.id, a.number))
+	if r.Granted {
+		c.granted(a, r.At)
+		c.hold(a)
+		return
+	}
+	if a.since == 0 {
+		a.since = r.At
+	}
+	a.waits = true
+	retry := c.after(r.Remaining, r.Remaining+time.Millisecond, func() {})
+	retry.do = func() {
+		if a.next == retry {
+			c.ask(a)
+		}
+	}
+	a.next = retry
+}
+
+// hold has an agent keep a tenure for as long as it does while there are outsiders.
+func (c *contention) hold(a *contender) {
+	c.after(200*time.Microsecond, 2*time.Millisecond, func() {
+		r := c.release(end(wish(contended, a.id, a.number)))
+		a.number++
+		asks := 100 * time.Microsecond
+		switch {
+		case r.Passed:
+			field := c.Do("HKEYS", string(contended)).([]any)[0].(string)
+			for _, other := range c.agents {
+				if field == tenure(other.id, other.number).String() {
+					c.granted(other, r.At)
+					c.after(200*time.Microsecond, 500*time.Microsecond, func() { c.hold(other) })
+				}
+			}
+		default:
+			c.wake()
+			asks = 2 * time.Millisecond
+		}
+		c.after(asks, asks+300*time.Microsecond, func() { c.ask(a) })
+	})
+}
+
+// wake is what a message does that the lock is free: each agent tries, and one thread of the process.
+func (c *contention) wake() {
+	for _, a := range c.agents {
+		if a.waits {
+			a.waits, a.next = false, nil
+			c.after(200*time.Microsecond, 500*time.Microsecond, func() { c.ask(a) })
+		}
+	}
+	for _, o := range c.outsiders {
+		if o.waits {
+			o.waits = false
+			c.after(time.Millisecond, 3*time.Millisecond, func() { c.try(o) })
+			return
+		}
+	}
+}
+
+// try is one attempt of an outsider, as Redisson makes it.
+func (c *contention) try(o *contender) {
+	reply := c.Do("EVAL", `
+		if redis.call('EXISTS', KEYS[1]) == 0 then
+			redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+			redis.call('PEXPIRE', KEYS[1], ARGV[2])
+			return -2
+		end
+		return redis.call('PTTL', KEYS[1])`, "1", string(contended), tenure(o.id, o.number).String(), "30000")
+	at := lockagent.StoreTime(c.time())
+	if left := reply.(int64); left != -2 {
+		if o.since == 0 {
+			o.since = at
+		}
+		o.waits = true
+		c.subscribe()
+		retry := c.after(time.Duration(left)*time.Millisecond, time.Duration(left+1)*time.Millisecond, func() {})
+		retry.do = func() {
+			if o.next == retry {
+				c.try(o)
+			}
+		}
+		o.next = retry
+		return
+	}
+	c.granted(o, at)
+	c.subscribe()
+	c.after(500*time.Microsecond, 3*time.Millisecond, func() {
+		c.Do("EVAL", `redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[1], '0')`, "1", string(contended), Channel(contended))
+		c.wake()
+		c.after(time.Millisecond, 3*time.Millisecond, func() { c.try(o) })
+	})
+}
+
+// subscribe has the process be subscribed if, and only if, some of its threads wait.
+func (c *contention) subscribe() {
+	waits := slices.ContainsFunc(c.outsiders, func(o *contender) bool { return o.since != 0 })
+	if waits == c.subscribed {
+		return
+	}
+	c.subscribed = waits
+	command := map[bool]string{true: "SUBSCRIBE", false: "UNSUBSCRIBE"}[waits]
+	reply, err := c.process.Do(command, Channel(contended))
+	for err == nil && reply.([]any)[0] != strings.ToLower(command) { // but a message
+		reply, err = c.process.Receive()
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Nobody starves, on either side: not a single slow thread among agents, nor an agent among threads.
+func TestSlowOutsidersGetTheirShare(t *testing.T) {
+	for _, n := range []struct{ agents, outsiders int }{{2, 1}, {1, 1}, {2, 8}, {4, 1}} {
+		t.Run(strconv.Itoa(n.agents)+" agents and "+strconv.Itoa(n.outsiders), func(t *testing.T) {
+			c := &contention{server: start(t), random: rand.New(rand.NewPCG(1, 2)), began: time.Now()}
+			for range n.agents {
+				a := &contender{id: lockagent.NewAgentID(), number: 1}
+				c.waits(a.id, contended)
+				c.agents = append(c.agents, a)
+				c.after(0, time.Millisecond, func() { c.ask(a) })
+			}
+			c.process = c.Dial()
+			for i := range n.outsiders {
+				o := &contender{id: agentC, number: uint64(i + 1)}
+				c.outsiders = append(c.outsiders, o)
+				c.after(0, time.Millisecond, func() { c.try(o) })
+			}
+			c.run(300)
+			most := time.Duration(0)
+			sides := [2]int{}
+			for side, all := range [][]*contender{c.agents, c.outsiders} {
+				for _, who := range all {
+					sides[side] += who.grants
+					most = max(most, who.longest)
+				}
+			}
+			t.Logf("%d grants in %v: agents %d, outsiders %d; longest wait %v", c.grants, c.now, sides[0], sides[1], most)
+			// A third of a fair share, were all as fast.
+			for side, members := range []int{n.agents, n.outsiders} {
+				if fair := c.grants * members / (n.agents + n.outsiders); sides[side] < fair/3 {
+					t.Errorf("side %d had %d grants of %d; a fair share is %d", side, sides[side], c.grants, fair)
+				}
+			}
+			if most > time.Second {
+				t.Errorf("somebody waited for %v", most)
+			}
+		})
+	}
+}

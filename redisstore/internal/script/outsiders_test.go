@@ -1,0 +1,157 @@
+package script
+
+import (
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// While an outsider waits, as many passes as there are places come between its turns. Then the lock
+// is kept for it for a moment.
+func TestOutsidersTakeTurnsWithPlaces(t *testing.T) {
+	s := start(t)
+	outsider := s.listen(Channel("orders"))
+	agents := []lockagent.AgentID{agentA, agentB, agentC}
+	number := map[lockagent.AgentID]uint64{agentA: 1, agentB: 1, agentC: 1}
+	r := s.grant(queueing("orders", agentA, 1))
+	if r.Outsiders != 1 {
+		t.Errorf("granted %+v, want one outsider", r)
+	}
+	s.waits(agentA, "orders")
+	s.queue("orders", agentB, agentC)
+	s.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	holder, passes := agentA, 0
+	var turns []int // how many passes came before each
+	for len(turns) < 4 {
+		released := s.release(end(wish("orders", holder, number[holder])))
+		number[holder]++
+		if released.Passed {
+			passes++
+			field := s.Do("HKEYS", "orders").([]any)[0].(string)
+			for _, agent := range agents {
+				if field == tenure(agent, number[agent]).String() {
+					s.acquire(queueing("orders", holder, number[holder]))
+					holder = agent
+					break
+				}
+			}
+			s.Do("PEXPIRE", "lockagent_turn:{orders}", "250") // however slow this is
+			continue
+		}
+		if got := s.hear(outsider); got != "0" || released.Others != 4 {
+			t.Errorf("released %+v, and the outsider heard %q", released, got)
+		}
+		turns = append(turns, passes)
+		passes = 0
+		s.expectKept(agentC)
+		s.Do("DEL", "lockagent_notes:{orders}") // its time is over
+		s.grant(wish("orders", holder, number[holder]))
+	}
+	if want := []int{0, 2, 2, 2}; !reflect.DeepEqual(turns, want) {
+		t.Errorf("%d passes before the turns, want %d", turns, want)
+	}
+}
+
+// expectKept expects a lock that is free to be kept from an agent, for 10 ms at most.
+func (s *server) expectKept(agent lockagent.AgentID) {
+	s.t.Helper()
+	kept := false
+	for range 100 { // which may be over at once on a slow machine
+		s.Do("ZADD", "lockagent_notes:{orders}", "XX", strconv.FormatInt(s.time()+9900, 10), "yield")
+		for _, req := range []lockagent.AcquireRequest{wish("orders", agent, 99), queueing("orders", agent, 99)} {
+			r := s.acquire(req)
+			if r.Granted {
+				s.Do("DEL", "orders")
+				continue
+			}
+			kept = true
+			if r.Holder != "" || r.Remaining <= 0 || r.Remaining > 10*time.Millisecond || r.Queued != req.Queue {
+				s.t.Errorf("kept: %+v", r)
+			}
+			s.release(end(req))
+		}
+		if kept {
+			return
+		}
+	}
+	s.t.Error("the lock is not kept from agents")
+}
+
+// time is that of the server.
+func (s *server) time() int64 {
+	s.t.Helper()
+	reply, err := s.conn.Do("TIME")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	seconds, err := strconv.ParseInt(reply.([]any)[0].(string), 10, 64)
+	micros, err2 := strconv.ParseInt(reply.([]any)[1].(string), 10, 64)
+	if err != nil || err2 != nil {
+		s.t.Fatal(err, err2)
+	}
+	return seconds*1e6 + micros
+}
+
+// The lock is kept for outsiders only while there are some, and only for a moment.
+func TestALockIsKeptForOutsidersOnly(t *testing.T) {
+	s := start(t)
+	outsider := s.listen(Channel("orders"))
+	s.waits(agentB, "orders")
+	s.grant(wish("orders", agentA, 1))
+	if r := s.release(end(wish("orders", agentA, 1))); r.Passed || r.Others != 2 {
+		t.Errorf("released %+v", r)
+	}
+	s.Do("PERSIST", "lockagent_notes:{orders}")
+	s.expectKept(agentB)
+	yield := func(in time.Duration) {
+		s.Do("ZADD", "lockagent_notes:{orders}", strconv.FormatInt(s.time()+in.Microseconds(), 10), "yield")
+	}
+	yield(time.Hour) // then the clock was set back
+	s.grant(wish("orders", agentB, 2))
+	s.release(end(wish("orders", agentB, 2)))
+	yield(-time.Microsecond)
+	s.grant(wish("orders", agentB, 3))
+	s.Do("DEL", "orders")
+	outsider.Close()
+	for s.Do("PUBSUB", "NUMSUB", Channel("orders")).([]any)[1] != int64(1) {
+	}
+	yield(9 * time.Millisecond)
+	if r := s.acquire(queueing("orders", agentB, 4)); !r.Granted || r.Outsiders != 0 {
+		t.Errorf("there are no outsiders, but %+v", r)
+	}
+}
+
+// With Sentinels outsiders may be subscribed to a replica. Their turn comes twice a second.
+func TestTurnsOfOutsidersThatAreNotSeen(t *testing.T) {
+	s := start(t)
+	s.room = Sentinel
+	s.grant(wish("orders", agentA, 1))
+	s.queue("orders", agentB)
+	if r := s.release(end(wish("orders", agentA, 1))); r.Passed || r.Others != -1 {
+		t.Errorf("released %+v", r)
+	}
+	s.lives("lockagent_turn:{orders}", 500*time.Millisecond)
+	s.Do("PEXPIRE", "lockagent_turn:{orders}", "100000")
+	s.Do("ZADD", "lockagent_notes:{orders}", strconv.FormatInt(s.time()+9900, 10), "yield")
+	if r := s.acquire(queueing("orders", agentC, 1)); r.Granted {
+		t.Log("the machine was too slow to see the lock kept for outsiders that are not seen")
+	}
+	s.Do("DEL", "lockagent_notes:{orders}", "orders")
+	for number := range uint64(20) {
+		s.grant(wish("orders", agentA, number+2))
+		s.acquire(queueing("orders", agentB, number+2))
+		if r := s.release(end(wish("orders", agentA, number+2))); !r.Passed {
+			t.Fatalf("released %+v", r)
+		}
+		s.Do("DEL", "orders")
+	}
+	s.Do("PEXPIRE", "lockagent_turn:{orders}", "0")
+	s.grant(wish("orders", agentA, 100))
+	s.acquire(queueing("orders", agentB, 100))
+	if r := s.release(end(wish("orders", agentA, 100))); r.Passed {
+		t.Errorf("released %+v", r)
+	}
+}

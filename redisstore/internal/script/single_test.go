@@ -1,0 +1,149 @@
+package script
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+func (s *server) breaks(name lockagent.Name) lockagent.BreakReply {
+	s.t.Helper()
+	s.room.Break(&s.call, name)
+	r, err := ReadBroken(s.must(&s.call), s.past)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// A break tells those who wait, and the agent whose tenure it was.
+func TestABreak(t *testing.T) {
+	s := start(t)
+	for _, name := range []lockagent.Name{"a lock", "a{b}"} {
+		if r := s.breaks(name); r.Broken {
+			t.Errorf("%q was free, and is broken: %+v", name, r)
+		}
+		granted := s.grant(wish(name, agentA, 1))
+		waiter, holder := s.listen(Channel(name)), s.listen(AgentChannel(agentA))
+		r := s.breaks(name)
+		if !r.Broken || r.At <= granted.At {
+			t.Errorf("broken %+v", r)
+		}
+		if got := s.hear(waiter); got != "0" {
+			t.Errorf("the waiter heard %q", got)
+		}
+		want := lockagent.Message{Kind: lockagent.MessageBroken, Name: name, Tenure: tenure(agentA, 1), At: r.At}
+		if got := s.message(holder); got != want {
+			t.Errorf("the holder heard %+v, want %+v", got, want)
+		}
+		s.expectKeys("lockagent_clock")
+	}
+}
+
+// A break wakes those who wait for a lock of another kind, as Redisson's does.
+func TestABreakOfOtherKinds(t *testing.T) {
+	const owner = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:42"
+	for _, c := range []struct {
+		name    lockagent.Name
+		fields  []string
+		channel string
+		payload string
+	}{
+		{"orders", []string{"mode", "read", owner, "1"}, "redisson_rwlock:{orders}", "0"},
+		{"a{b}", []string{"mode", "write", owner + ":write", "1"}, "redisson_rwlock:a{b}", "1"},
+		{"orders", []string{owner, "2"}, "redisson_lock__channel:{orders}:theirs:2", "0"},
+	} {
+		s := start(t)
+		now := s.time() / 1000
+		queue, timeouts := "redisson_lock_queue:{orders}", "redisson_lock_timeout:{orders}"
+		for i, waiter := range []string{"gone:1", "theirs:2", "theirs:3"} {
+			s.Do("RPUSH", queue, waiter)
+			s.Do("ZADD", timeouts, strconv.FormatInt(now+int64(i-1)*60_000+30_000, 10), waiter)
+		}
+		s.Do(append([]string{"HSET", string(c.name)}, c.fields...)...)
+		waiter := s.listen(c.channel)
+		if r := s.breaks(c.name); !r.Broken {
+			t.Errorf("%q: %+v", c.fields, r)
+		}
+		if got := s.hear(waiter); got != c.payload {
+			t.Errorf("%q: heard %q, want %q", c.fields, got, c.payload)
+		}
+		s.expectKeys(queue, timeouts)
+	}
+}
+
+func TestInspections(t *testing.T) {
+	s := start(t)
+	inspect := func(name lockagent.Name) lockagent.Inspection {
+		s.room.Inspect(&s.call, name)
+		seen, err := ReadInspected(s.must(&s.call))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	if got := inspect("orders"); got != (lockagent.Inspection{}) {
+		t.Errorf("a free lock: %+v", got)
+	}
+	s.grant(wish("orders", agentA, 1))
+	got := inspect("orders")
+	want := lockagent.Inspection{Held: true, Holder: tenure(agentA, 1).String(), HoldCount: 1, Remaining: got.Remaining}
+	if got != want || got.Remaining <= 29*time.Second || got.Remaining > 30*time.Second {
+		t.Errorf("a lock that is held: %+v, want %+v", got, want)
+	}
+	s.Do("HSET", "theirs", "an owner:1", "3")
+	if got := inspect("theirs"); got.Holder != "an owner:1" || got.HoldCount != 3 || got.Remaining >= 0 {
+		t.Errorf("their lock: %+v", got)
+	}
+}
+
+// The rehearsal runs every command that the other scripts run, and leaves nothing.
+func TestTheRehearsalIsComplete(t *testing.T) {
+	command := regexp.MustCompile(`call\(('[A-Z]+'(?:, 'MYID')?|publish|count)`)
+	commands := func(source string) (all []string) {
+		for _, match := range command.FindAllStringSubmatch(source, -1) {
+			all = append(all, match[1])
+		}
+		return all
+	}
+	rehearsed := commands(rehearseSource)
+	for _, source := range []string{acquireScript.Source, renewScript.Source, releaseScript.Source, breakScript.Source, inspectScript.Source, incarnationScript.Source} {
+		for _, c := range commands(source) {
+			if !slices.Contains(rehearsed, c) && c != "publish" { // which is ARGV[1] there
+				t.Errorf("%s is not rehearsed", c)
+			}
+		}
+	}
+	if n := len(commands(acquireScript.Source)); n < 10 {
+		t.Errorf("%d commands found", n)
+	}
+	s := start(t)
+	for _, room := range []Room{Single, Sentinel} {
+		room.Rehearse(&s.call, "anything")
+		if got := s.must(&s.call); got != "ok" {
+			t.Errorf("%v: %q", room, got)
+		}
+	}
+	s.expectKeys()
+}
+
+// What the scripts have built in is what the package says.
+func TestConstantsInScripts(t *testing.T) {
+	for constant, source := range map[string]string{
+		strconv.FormatUint(uint64(lockagent.MaxToken), 10):                                       acquireScript.Source,
+		"local pass_lease = '" + strconv.FormatInt(lockagent.PassLease.Milliseconds(), 10) + "'": releaseScript.Source,
+	} {
+		if !regexp.MustCompile(regexp.QuoteMeta(constant)).MatchString(source) {
+			t.Errorf("%q is in no script", constant)
+		}
+	}
+	for _, s := range []*Script{acquireScript, releaseScript, breakScript, inspectScript} {
+		if regexp.MustCompile(`--include`).MatchString(s.Source) || !regexp.MustCompile(`local function holders`).MatchString(s.Source) {
+			t.Errorf("a script lacks the function holders:\n%s", s.Source)
+		}
+	}
+}
