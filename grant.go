@@ -41,6 +41,9 @@ type Hold interface {
 
 	// Release gives the hold up. See [Grant.ReleaseAsync].
 	Release(ctx context.Context) <-chan error
+
+	// Unlock gives the hold up and waits for the outcome. See [Grant.Unlock].
+	Unlock(ctx context.Context) error
 }
 
 // NewGrant returns a held grant. It is for agents.
@@ -151,18 +154,10 @@ func (g Grant) Context(parent context.Context) context.Context {
 // cause of ctx, and nobody hears of a loss. Give it a context that outlives the work, such
 // as [context.WithoutCancel] of the one that the work had. The store bounds the time.
 func (g Grant) Release(ctx context.Context) error {
-	done := g.ReleaseAsync(ctx)
-	select {
-	case err := <-done:
-		return err
-	default:
+	if g.hold == nil {
+		return ErrNotHeld
 	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return g.hold.Unlock(ctx)
 }
 
 // ReleaseAsync is [Grant.Release] for select: it returns at once, and the outcome comes

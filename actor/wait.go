@@ -16,9 +16,11 @@ import (
 // It costs less than Acquire if ctx can end: the caller watches ctx itself.
 func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lockagent.Grant {
 	begin := a.clock.now()
-	r := &request{agent: a, Request: req, waited: true, values: valuesOf(ctx), out: make(chan lockagent.Grant, 1)}
+	values, finish := inPerson(ctx)
+	r := &request{agent: a, Request: req, waited: true, values: values, out: make(chan lockagent.Grant, 1)}
 	out := r.out // the actor lets go of it when the grant has been received
 	a.ask(ctx, name, r, nil)
+	finish()
 	select {
 	case g, ok := <-out: // most often: the lock was free
 		return r.received(g, ok)

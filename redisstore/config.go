@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -46,14 +47,23 @@ type Config struct {
 	// Defaults to one that trusts what the system trusts.
 	TLS *tls.Config
 
+	// Logger is warned by [Config.Open] of what is dangerous about the servers. Defaults to
+	// [slog.Default].
+	Logger *slog.Logger
+
 	// ClientName is how the server lists the connections. It has no spaces.
 	// Defaults to [DefaultClientName].
 	ClientName string
 }
 
-// Sharded says whether the wake-ups in a Cluster are published to the nodes of the
-// lock's shard, or to all nodes. All programs that use the same locks have to do
-// the same, or they do not wake each other and depend on the end of leases.
+// Sharded says whether the wake-ups in a Cluster are published to the nodes of the lock's
+// shard, or to all nodes.
+//
+// All programs that use the same locks have to do the same. In a mixed fleet everything
+// stays safe, but programs of one kind do not hear the releases of the other: their
+// waiters sleep until the lease of the holder has passed, or until they look again. Redisson
+// is of the one kind from 3.22 on if the servers are Redis 7.0 or newer, and of the other
+// before. So with an older Redisson in the fleet, choose [ShardedOff] everywhere.
 type Sharded uint8
 
 // The ways that wake-ups travel in a Cluster.
@@ -76,6 +86,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.SilenceTimeout == 0 {
 		c.SilenceTimeout = min(DefaultSilenceTimeout, c.CallTimeout/2)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
 	if c.ClientName == "" {
 		c.ClientName = DefaultClientName

@@ -38,23 +38,34 @@
 //     Renewals are gathered, up to 100 in one command. The failure of one never
 //     touches its neighbours.
 //   - A call is answered within [Config.CallTimeout], and at once when the store is
-//     closed. Nothing is tried twice in secret: after ErrStoreUnavailable the caller
-//     makes the same call again, which is safe.
-//   - Servers that were restarted, or had their scripts flushed, get the scripts
-//     again with the next call.
-//   - Calls have a connection of their own, except in a Cluster and with Sentinels. It
-//     is looked at before it is used, where the system lets it be (not on Windows), so
-//     that no call suffers for its loss meanwhile.
-//   - All subscriptions of a store share one connection and one goroutine; with
-//     sharded messages, one more for each node. When it is lost, it is made again within
-//     about a second of the server being back, everything is subscribed again, everybody
-//     who waits is woken, and the agent is told that messages were missed. So they
-//     are when the server turns out to have lost its data.
+//     closed. After ErrStoreUnavailable the caller makes the same call again, which is
+//     safe.
+//   - Each server has a connection for calls of its own, so that none waits for another
+//     server. It is looked at before it is used, where the system lets it be (not on
+//     Windows), so that no call suffers for its loss meanwhile.
+//   - All subscriptions of a store share one connection; with sharded messages, one more
+//     for each node. When it is lost, it is made again within about a second of the server
+//     being back, everything is subscribed again, everybody who waits is woken, and the
+//     agent is told that messages were missed. So they are when the server turns out to
+//     have lost its data.
 //   - What is written is what Redisson writes for an RLock, and what it publishes
 //     is heard. Its clients see the lock of a [lockagent.Tenure] as one that is
 //     held once, by the client with the agent's id and the thread with its number.
 //   - [Open] runs every command that the store is going to need. A user who lacks
 //     one of them hears it there.
+//
+// # Failures
+//
+// These heal within the call that meets them: a script that the server has forgotten, a
+// slot that has moved or is on its way, a master that was demoted if the address leads to
+// another one by now. What a server refuses otherwise reaches the caller with an advice.
+//
+// A server that hangs keeps a call for [Config.SilenceTimeout] at most. Then the connection
+// is cut, and the next call makes another one. Sentinels and nodes of a Cluster are asked
+// every 2 s, and whenever something fails, who serves now; Sentinels also announce it. When
+// another server serves, the connections to the old one are cut, and calls that wait for
+// it go to the new one. All Sentinels are followed at once. One that lags behind the others
+// is not believed.
 //
 // # Not guaranteed
 //
@@ -64,12 +75,21 @@
 // the tokens of the new grants are greater all the same, so a resource that checks
 // them is safe.
 //
+// A master that is cut off from its Sentinels or from the Cluster goes on granting locks to
+// programs that still reach it, until it hears that it was replaced. For some seconds there are
+// two masters. With min-replicas-to-write 1 and min-replicas-max-lag 2 the old one soon
+// refuses; [Open] warns where Sentinels watch a master without that.
+//
 // A server that evicts keys when its memory is full may evict locks. Run it with
-// the maxmemory-policy noeviction.
+// the maxmemory-policy noeviction; [Open] warns otherwise.
 //
 // A user who may subscribe or publish to some channels and not to others is not
 // told so. Waiters then depend on the end of the lease. So do they when some of the
 // programs in a Cluster use sharded messages and others do not, see [Sharded].
+//
+// Services that are several servers behind one address, and no Cluster, are found by what
+// they refuse: keys in different slots. They are used like a Cluster with classic messages,
+// and nothing tells of a reset.
 //
 // An acquire that a network delays for more than a minute after its tenure was
 // withdrawn still takes effect, for one lease.
@@ -112,10 +132,12 @@
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem +zremrangebyrank
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //
-// with Sentinels also +role, and in a Cluster also
+// and in a Cluster also
 //
-//	+cluster|slots +cluster|shards +cluster|nodes +cluster|myid +asking
+//	+cluster|slots +cluster|myid +asking
 //	+spublish +ssubscribe +sunsubscribe +pubsub|shardnumsub
+//
+// A user for Sentinels needs +sentinel, +subscribe and +ping.
 //
 // # Queues
 //
@@ -146,10 +168,10 @@
 // # Concurrency
 //
 // A [Store] is safe for concurrent use, and serves one agent. It calls done, wake, hear and
-// the functions of OnReset from a few goroutines of its own, or from that of a caller who
-// waits for done: one that does not return holds up others. A panic in one of them is not
-// recovered. One that ends its goroutine in done keeps nobody from an answer. Of the
-// contexts of calls nothing else is used: calls of many callers travel together.
+// the functions of OnReset from goroutines of its own, or done from that of the caller. One
+// that does not return holds up no call of others, but may keep those from an answer that
+// travelled with it. A panic in one of them is not recovered. One that ends its goroutine in
+// done keeps nobody from an answer.
 //
 // # Testing
 //

@@ -57,7 +57,7 @@ func (c Config) Open(ctx context.Context, url string) (*Store, error) {
 }
 
 func (c Config) connect(ctx context.Context, a address) (*Store, error) {
-	s := &Store{bound: c.CallTimeout, incarnations: newIncarnations(a.masterSet != "")}
+	s := &Store{bound: c.CallTimeout, logger: c.Logger, incarnations: newIncarnations(a.masterSet != "")}
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error
 	if s.servers, err = transport.Connect(ctx, c.transport(a, s.incarnations.suspect)); err != nil {
@@ -113,13 +113,17 @@ func (s *Store) tryOut(ctx context.Context) error {
 	if err := s.rehearse(ctx); err != nil {
 		return err
 	}
+	s.warn(ctx)
 	look := s.lookAtServer
-	if s.room.Cluster() {
+	switch {
+	case s.servers.Cluster():
 		look = (&nodes{servers: s.servers, bound: s.bound, incarnations: s.incarnations}).look
+	case s.room.Cluster(): // nobody knows who answers behind the address
+		look = s.watch
 	}
 	s.incarnations.settled()
 	if err := look(ctx); err != nil {
-		if !s.room.Cluster() {
+		if !s.servers.Cluster() {
 			return err
 		}
 		s.incarnations.suspect() // those nodes that are down are looked at again
@@ -189,6 +193,25 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 	return nil
 }
 
+// warn logs what is not wrong but dangerous.
+func (s *Store) warn(ctx context.Context) {
+	for _, node := range s.servers.Masters() {
+		info, err := node.Client().Do(ctx, node.Client().B().Info().Build()).ToString()
+		if err != nil {
+			continue // it need not be known
+		}
+		policy := infoField(info, "maxmemory_policy")
+		if limit := infoField(info, "maxmemory"); limit != "" && limit != "0" && policy != "noeviction" {
+			s.logger.Warn("lockagent: Redis evicts keys when its memory is full, and with them locks that are held: set maxmemory-policy to noeviction",
+				"server", node.Addr(), "maxmemory", limit, "maxmemory-policy", policy)
+		}
+		if s.servers.Watched() && infoField(info, "min_slaves_good_slaves") == "" {
+			s.logger.Warn("lockagent: a master that is cut off goes on granting locks while its replica does so too, for some seconds after a failover: set min-replicas-to-write to 1 and min-replicas-max-lag to 2",
+				"server", node.Addr())
+		}
+	}
+}
+
 // lookAtServer asks the server for its incarnation.
 func (s *Store) lookAtServer(ctx context.Context) error {
 	_, epoch := s.incarnations.known()
@@ -234,6 +257,7 @@ func (c Config) transport(a address, changed func()) transport.Config {
 		User: a.user, Password: a.password,
 		SentinelUser: a.sentinelUser, SentinelPassword: a.sentinelPassword,
 		Database:   a.database,
+		Probe:      [2]string{"lockagent_{1}", "lockagent_{2}"},
 		ClientName: c.ClientName,
 		Dial:       c.DialTimeout, Call: c.CallTimeout, Silence: c.SilenceTimeout,
 		Changed: changed,

@@ -188,6 +188,29 @@ func TestDocumentedRulesAreEnough(t *testing.T) {
 	all.Wait()
 }
 
+func TestDocumentedRulesAreEnoughInACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, redistest.WithUser("app", secret, documentedRules(t)))
+	for _, sharded := range []redisstore.Sharded{redisstore.ShardedOn, redisstore.ShardedOff} {
+		store := openConfig(t, redisstore.Config{Sharded: sharded}, cluster.Nodes[0].UserURL("app", secret))
+		sub := storetest.Subscribe(t, store, "orders/1")
+		wakes(t, sub, store, "orders/1")
+		home, away := cluster.NodeOf("orders/1"), cluster.NodeOf(string(somewhereElse(cluster, cluster.NodeOf("orders/1"))))
+		cluster.BeginMove("orders/1", home, away)()
+		wakes(t, sub, store, "orders/1")
+		cluster.BeginMove("orders/1", away, home)()
+	}
+}
+
+func TestDocumentedRulesAreEnoughForSentinels(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t, redistest.WithUser("app", secret, documentedRules(t)))
+	sentinel.Watcher.Do("ACL", "SETUSER", "watcher", "on", ">"+secret, "allchannels", "-@all", "+sentinel", "+subscribe", "+ping")
+	url := strings.Replace(sentinel.URL(), "redis://", "redis://app:"+secret+"@", 1) + "&sentinel_user=watcher&sentinel_password=" + secret
+	store := open(t, url)
+	wakes(t, storetest.Subscribe(t, store, "orders/1"), store, "orders/1")
+}
+
 func TestOpenWhatDoesNotFit(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.Start(t, redistest.WithConfig("replicaof "+strings.Replace(server.Addr(), ":", " ", 1)))

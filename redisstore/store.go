@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ type Store struct {
 	servers *transport.Servers
 	room    script.Room   // in which scripts run
 	bound   time.Duration // of a call
+	logger  *slog.Logger
 
 	life    context.Context // done when the store is closed
 	end     context.CancelFunc

@@ -1,10 +1,9 @@
 package tracing
 
 import (
-	"context"
 	"testing"
 
-	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/errand"
 )
 
 // The store behind may leave to the caller what it would have to do itself otherwise,
@@ -13,12 +12,12 @@ func TestErrandsReachTheStoreBehind(t *testing.T) {
 	for name, config := range map[string]Config{"traced": newRig(t).Config, "not traced": {}} {
 		for _, call := range calls {
 			next := &canned{yes: true}
-			e := lockagent.NewErrand(t.Context())
+			e := errand.New(t.Context())
 			if _, err := call.do(t, e, Store(next, config)); err != nil {
 				t.Fatal(err)
 			}
 			done := false
-			if !lockagent.LeaveToCaller(next.ctx, func(context.Context) { done = true }) {
+			if !errand.Leave(next.ctx, func() { done = true }) {
 				t.Errorf("%s, %s: the store could not leave anything to the caller", call.operation, name)
 			}
 			e.Finish()

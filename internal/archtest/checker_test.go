@@ -71,6 +71,7 @@ var breaking = map[string][]string{
 	"events is alone":                         {"./events ./tracing"},
 	"tracing is alone":                        {"./tracing ./events"},
 	"actors know ports and not adapters":      {"./actor ./memstore", "./channelapi ./events", "./internal/lockstate ./tracing"},
+	"errands are between actors and stores":   {"./channelapi ./internal/errand", ". ./internal/errand"},
 	"actors do not know who uses them":        {"./actor ./channelapi"},
 	"nobody imports the program":              {"./channelapi ./cmd/lockagent", "./events test ./cmd/lockagent"},
 	"protoactor stays inside":                 {"./channelapi github.com/asynkron/protoactor-go/actor", "./memstore test github.com/asynkron/protoactor-go/actor"},

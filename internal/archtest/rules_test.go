@@ -88,6 +88,13 @@ var rules = []rule{
 		reason: "an agent is given its store and its recorder",
 	},
 	{
+		name:   "errands are between actors and stores",
+		of:     []string{"./..."},
+		but:    []string{"./actor/...", "./redisstore/...", "./internal/errand"},
+		never:  []string{"./internal/errand"},
+		reason: "a caller makes an exchange without knowing of it",
+	},
+	{
 		name:   "actors do not know who uses them",
 		of:     []string{"./actor/..."},
 		never:  []string{"./channelapi/..."},

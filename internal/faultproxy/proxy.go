@@ -29,13 +29,13 @@ import (
 
 // Proxy forwards TCP connections to one target. Make one with [Start].
 type Proxy struct {
-	target   string
 	listener net.Listener
 	requests lane
 	replies  lane
 	running  sync.WaitGroup
 
 	mu     sync.Mutex // protects what follows
+	target string
 	links  map[*link]struct{}
 	closed bool
 	refuse bool
@@ -115,6 +115,20 @@ func (p *Proxy) LoseReply(to string) <-chan struct{} {
 	return p.loss.done
 }
 
+// LeadTo has new connections forwarded to another target, as a name or an address does
+// that was given to another server. It leaves open connections alone.
+func (p *Proxy) LeadTo(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+}
+
+func (p *Proxy) leadsTo() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.target
+}
+
 // Cut closes all connections, abruptly. What was under way in either direction
 // may arrive or not. New connections are accepted as before.
 func (p *Proxy) Cut() {
@@ -159,7 +173,7 @@ func (p *Proxy) serve(client *net.TCPConn) {
 		return
 	}
 	defer p.remove(l)
-	if !l.dial(p.target) {
+	if !l.dial(p.leadsTo()) {
 		return
 	}
 	var both sync.WaitGroup

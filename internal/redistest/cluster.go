@@ -24,7 +24,7 @@ type Cluster struct {
 // Cluster is in order. The options are for every node.
 func StartCluster(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
-	c := &Cluster{opts: append(opts, WithConfig(redisserver.ClusterLines...))}
+	c := &Cluster{opts: append([]Option{WithConfig(redisserver.ClusterLines...)}, opts...)}
 	for range n {
 		c.Nodes = append(c.Nodes, Start(t, c.opts...))
 	}
@@ -86,6 +86,27 @@ func (c *Cluster) MoveSlot(key string, to *Server) {
 	to.Do("CLUSTER", "SETSLOT", slot, "NODE", id) // first, so that it is never nobody's
 	for _, node := range c.Nodes {
 		node.Do("CLUSTER", "SETSLOT", slot, "NODE", id)
+	}
+}
+
+// BeginMove begins to give the slot of a key to another node: from now on the slot
+// migrates. finish moves its keys, one after the other, and ends that.
+func (c *Cluster) BeginMove(key string, from, to *Server) (finish func()) {
+	slot := strconv.FormatInt(from.Do("CLUSTER", "KEYSLOT", key).(int64), 10)
+	to.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", from.Do("CLUSTER", "MYID").(string))
+	from.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.Do("CLUSTER", "MYID").(string))
+	return func() {
+		// The slot is asked for again and again, because keys may be made until all are gone.
+		for {
+			keys := from.Do("CLUSTER", "GETKEYSINSLOT", slot, "100").([]any)
+			for _, key := range keys {
+				from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), key.(string), "0", "60000")
+			}
+			if len(keys) == 0 {
+				break
+			}
+		}
+		c.MoveSlot(key, to)
 	}
 }
 

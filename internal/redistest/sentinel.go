@@ -5,17 +5,19 @@ import (
 	"net/url"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // MasterSet is the name under which [StartSentinel] has the master watched.
 const MasterSet = "lockagent"
 
-// Sentinel is a master with one replica, and the Sentinel that watches them.
+// Sentinel is a master with one replica, and the Sentinels that watch them.
 type Sentinel struct {
 	// A is the master at first, and B its replica. A failover makes B the master.
 	A, B *Server
-	// Watcher is the Sentinel itself.
-	Watcher *Server
+	// Watchers are the Sentinels themselves, and Watcher is the first of them.
+	Watchers []*Server
+	Watcher  *Server
 
 	t testing.TB
 }
@@ -24,37 +26,59 @@ type Sentinel struct {
 // Sentinel could do a failover. The options are for master and replica.
 func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	t.Helper()
+	return StartSentinels(t, 1, 5*time.Second, opts...)
+}
+
+// StartSentinels is StartSentinel with n Sentinels, of which most have to agree. They give
+// the master up after it has not answered for a time.
+func StartSentinels(t testing.TB, n int, down time.Duration, opts ...Option) *Sentinel {
+	t.Helper()
 	s := &Sentinel{t: t}
 	s.A = Start(t, opts...)
 	s.B = Start(t, append(opts, WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(s.A.Port())))...)
-	s.Watcher = Start(t, func(w *Server) {
-		w.config.Args = []string{"--sentinel"}
-		w.config.Lines = []string{
-			"sentinel monitor " + MasterSet + " 127.0.0.1 " + strconv.Itoa(s.A.Port()) + " 1",
-			"sentinel down-after-milliseconds " + MasterSet + " 5000",
-			"sentinel failover-timeout " + MasterSet + " 10000",
-		}
-	})
 	await(t, "the replica to follow", func() bool {
 		return s.B.info("replication", "master_link_status") == "up"
 	})
 	s.A.AwaitReplica()
-	await(t, "the Sentinel to know the replica", func() bool {
-		reply, _ := s.Watcher.Server.Do("SENTINEL", "REPLICAS", MasterSet)
-		replicas, _ := reply.([]any)
-		for _, r := range replicas {
-			if f := fields(r); f["master-link-status"] == "ok" && f["role-reported"] == "slave" {
-				return true
+	for range n {
+		s.Watchers = append(s.Watchers, Start(t, func(w *Server) {
+			w.config.Args = []string{"--sentinel"}
+			w.config.Lines = []string{
+				"sentinel monitor " + MasterSet + " 127.0.0.1 " + strconv.Itoa(s.A.Port()) + " " + strconv.Itoa(n/2+1),
+				"sentinel down-after-milliseconds " + MasterSet + " " + strconv.FormatInt(down.Milliseconds(), 10),
+				"sentinel failover-timeout " + MasterSet + " 3000",
 			}
-		}
-		return false
-	})
+		}))
+	}
+	s.Watcher = s.Watchers[0]
+	for _, w := range s.Watchers {
+		await(t, "the Sentinels to know the replica, and each other", func() bool {
+			others, _ := w.Server.Do("SENTINEL", "SENTINELS", MasterSet)
+			list, _ := others.([]any)
+			return len(list) == n-1 && knowsReplica(w)
+		})
+	}
 	return s
 }
 
-// URL names the Sentinel and the set that it watches.
+func knowsReplica(w *Server) bool {
+	reply, _ := w.Server.Do("SENTINEL", "REPLICAS", MasterSet)
+	replicas, _ := reply.([]any)
+	for _, r := range replicas {
+		if f := fields(r); f["master-link-status"] == "ok" && f["role-reported"] == "slave" {
+			return true
+		}
+	}
+	return false
+}
+
+// URL names the Sentinels and the set that they watch.
 func (s *Sentinel) URL() string {
-	u := url.URL{Scheme: "redis", Host: s.Watcher.Addr(), RawQuery: "master_set=" + MasterSet}
+	q := url.Values{"master_set": {MasterSet}}
+	for _, w := range s.Watchers[1:] {
+		q.Add("addr", w.Addr())
+	}
+	u := url.URL{Scheme: "redis", Host: s.Watcher.Addr(), RawQuery: q.Encode()}
 	return u.String()
 }
 
@@ -67,12 +91,13 @@ func (s *Sentinel) Failover() {
 	s.AwaitMaster(s.B)
 }
 
-// AwaitMaster waits until the Sentinel says that a server is the master, and the
+// AwaitMaster waits until the last Sentinel says that a server is the master, and the
 // server says so too.
 func (s *Sentinel) AwaitMaster(server *Server) {
 	s.t.Helper()
+	last := s.Watchers[len(s.Watchers)-1]
 	await(s.t, "the failover", func() bool {
-		reply, _ := s.Watcher.Server.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterSet)
+		reply, _ := last.Server.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterSet)
 		addr, _ := reply.([]any)
 		return len(addr) == 2 &&
 			net.JoinHostPort(addr[0].(string), addr[1].(string)) == server.Addr() &&

@@ -13,6 +13,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
+// impatience is for how long one node is waited for before another one is asked, too.
+const impatience = 100 * time.Millisecond
+
 // owner is the master that has some slots.
 type owner struct {
 	first, last int64
@@ -27,29 +30,33 @@ func (s *Servers) followCluster(ctx context.Context) error {
 	if err := s.Refresh(ctx); err != nil {
 		return err
 	}
-	s.runs.Go(func() {
-		for s.pause(doubt) {
-			_ = s.Refresh(s.life) // the next one may do better
-		}
-	})
+	s.runs.Go(func() { s.keepAsking(doubt) })
 	return nil
 }
 
-// pause waits for a doubt or for the end of the interval. It reports false at the end of
-// the life.
-func (s *Servers) pause(doubt chan struct{}) bool {
-	select {
-	case <-s.life.Done():
-		return false
-	case <-time.After(leastInterval):
+// keepAsking asks at intervals, and earlier in doubt, but then less and less often: the
+// more a Cluster suffers, the less it should be asked.
+func (s *Servers) keepAsking(doubt chan struct{}) {
+	var p pace
+	for {
+		select {
+		case <-s.life.Done():
+			return
+		case <-time.After(p.next(lastRetry)):
+		}
+		select {
+		case <-s.life.Done():
+			return
+		case <-doubt:
+		case <-time.After(jitter(topologyInterval)):
+			p.reset()
+		}
+		before := s.table.Load()
+		_ = s.Refresh(s.life) // the next one may do better
+		if s.table.Load() != before {
+			p.reset()
+		}
 	}
-	select {
-	case <-s.life.Done():
-		return false
-	case <-doubt:
-	case <-time.After(topologyInterval):
-	}
-	return true
 }
 
 // Refresh asks a Cluster who serves which slot. It does nothing elsewhere.
@@ -92,7 +99,7 @@ func (s *Servers) askAny(ctx context.Context) ([]owner, error) {
 				owners, err := node.owners(ctx)
 				answers <- answer{owners, err}
 			})
-			impatient = time.After(s.config.Silence / 8)
+			impatient = time.After(impatience)
 		}
 		select {
 		case a := <-answers:
@@ -192,10 +199,11 @@ func (s *Servers) divide(owners []owner) {
 			next.slots[slot] = n
 		}
 	}
-	before := s.Masters()
-	if old := s.table.Swap(next); old.slots == next.slots {
+	if s.table.Load().slots == next.slots {
 		return
 	}
+	before := s.Masters()
+	s.table.Store(next)
 	for _, n := range before {
 		if !next.serves(n) {
 			s.drain(n)

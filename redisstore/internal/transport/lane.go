@@ -18,7 +18,7 @@ const (
 	// replies to the last without making the rest any cheaper.
 	maxBatch = 256
 
-	// quick is how long the last exchange took at most if the next one is left to a caller.
+	// quick is how long an exchange takes at most if the next one is left to a caller.
 	quick = 5 * time.Millisecond
 
 	// maxTries is how often a call is sent, at most, while servers pass it on.
@@ -119,7 +119,7 @@ func (l *lane[I]) close() (waiting []entry[I]) {
 // run leads, and then rests until it is to lead again, unless another goroutine rests.
 func (l *lane[I]) run() {
 	for {
-		l.lead(true)
+		l.lead(maxBatch, true)
 		l.mu.Lock()
 		superfluous := l.resting || l.closed
 		l.resting = true
@@ -133,13 +133,14 @@ func (l *lane[I]) run() {
 	}
 }
 
-// help leads in place of a goroutine of the lane. A caller makes no connection, because
-// that may take long.
-func (l *lane[I]) help() { l.lead(false) }
+// help leads in place of a goroutine of the lane. A caller takes only what it came with,
+// which is first, because the queue was empty: others are none of its business. It makes no
+// connection, because that may take long.
+func (l *lane[I]) help() { l.lead(1, false) }
 
 // lead makes one exchange with what waits, frees the lane, and answers.
-func (l *lane[I]) lead(mayDial bool) {
-	b := l.take()
+func (l *lane[I]) lead(most int, mayDial bool) {
+	b := l.take(most)
 	sent := l.exchange(b, mayDial)
 	l.free(b, sent)
 	if !sent {
@@ -157,7 +158,7 @@ func (l *lane[I]) lead(mayDial bool) {
 }
 
 // take makes a batch of what waits.
-func (l *lane[I]) take() *batch[I] {
+func (l *lane[I]) take(most int) *batch[I] {
 	l.mu.Lock()
 	b := new(batch[I])
 	if last := len(l.spare) - 1; last >= 0 {
@@ -166,7 +167,7 @@ func (l *lane[I]) take() *batch[I] {
 	b.began = time.Now()
 	oldest := b.began.Add(-l.lanes.servers.config.Call / 2) // the exchange has the other half
 	made := b.began
-	n := min(len(l.queue), maxBatch)
+	n := min(len(l.queue), most)
 	for _, e := range l.queue[:n] {
 		switch {
 		case e.made.Before(oldest):
@@ -206,7 +207,7 @@ func (l *lane[I]) free(b *batch[I], sent bool) {
 	}
 	l.mu.Lock()
 	l.led = false
-	l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].NonRedisError() == nil && time.Since(b.began) < quick
+	l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].NonRedisError() == nil && time.Since(b.began) < l.lanes.quick
 	if !l.closed {
 		if !sent {
 			l.queue, again = append(again, l.queue...), nil

@@ -16,10 +16,11 @@ type Item interface {
 }
 
 // Packer makes calls of items. The order of the calls is the order in which the server
-// makes them. Where [Servers.Slotted] is true, all keys of a call are in one slot. The
-// items belong to the packer until all of its calls are done. It runs while a lane is
-// kept, so it takes no longer than it has to; the lane uses it for one batch at a time,
-// while calls of earlier batches may be being answered.
+// makes them. Where [Servers.Slotted] is true, all keys of a call are in one slot.
+//
+// Each lane has a packer, which it uses for one batch at a time. Calls of earlier batches
+// may be being answered meanwhile. The slice of items is the lane's again when the packer
+// has returned, and the slice of calls is the packer's when it is used again.
 type Packer[I Item] func(items []I) []*Call
 
 // Lanes carry calls to the servers. Each server has one lane, so that one that does not
@@ -31,6 +32,7 @@ type Packer[I Item] func(items []I) []*Call
 type Lanes[I Item] struct {
 	servers   *Servers
 	newPacker func() Packer[I]
+	quick     time.Duration // an exchange is left to a caller if the last one took less
 
 	mu    sync.RWMutex // guards lanes
 	lanes map[*Node]*lane[I]
@@ -39,7 +41,7 @@ type Lanes[I Item] struct {
 // NewLanes returns the lanes to servers, which close them. Each lane has a packer of its
 // own. There is one call of NewLanes for Servers.
 func NewLanes[I Item](s *Servers, newPacker func() Packer[I]) *Lanes[I] {
-	l := &Lanes[I]{servers: s, newPacker: newPacker, lanes: make(map[*Node]*lane[I])}
+	l := &Lanes[I]{servers: s, newPacker: newPacker, quick: quick, lanes: make(map[*Node]*lane[I])}
 	s.register(l.retired, l.close)
 	return l
 }

@@ -12,17 +12,6 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-const (
-	// A link that lost its connection waits for about firstRetry before it makes
-	// another, and then for twice as long each time, up to lastRetry. The waits are
-	// random, so that the agents of a failed server do not come back all at once.
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = time.Second
-)
-
-// jitter is a random time around a pause.
-func jitter(pause time.Duration) time.Duration { return pause/2 + rand.N(pause) }
-
 // link keeps the subscriptions of some topics on one connection. One goroutine
 // runs it.
 type link struct {
@@ -71,13 +60,14 @@ func (l *link) add(t *topic) {
 
 // run keeps a connection for as long as there are topics.
 func (l *link) run(ctx context.Context) {
-	for pause := firstRetry; l.needed() && ctx.Err() == nil; pause = min(2*pause, lastRetry) {
+	var p pace
+	for l.needed() && ctx.Err() == nil {
 		if settled := l.session(ctx); settled {
-			pause = firstRetry
+			p.reset()
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(jitter(pause)):
+		case <-time.After(p.next(lastRetry)):
 		}
 		l.relocate(ctx)
 	}

@@ -28,6 +28,7 @@ func (s *Servers) newNode(addr string, option rueidis.ClientOption, changed func
 	n.client, _ = rueidis.NewClient(option)
 	option.DialCtxFn = n.dialer.dialDirect
 	option.AlwaysPipelining = false
+	option.ReadBufferEachConn, option.WriteBufferEachConn = 1<<16, 1<<16
 	option.Dialer.KeepAlive = -1 // the probes of the client would meet an exchange
 	n.direct, _ = rueidis.NewClient(option)
 	n.dialer.ready.Store(true)
@@ -64,8 +65,11 @@ func (c Config) options() rueidis.ClientOption {
 		DisableCache: true,
 		// A connection that is lost while nobody calls is noticed at once.
 		AlwaysPipelining: true,
-		// One connection to a node is enough for questions.
-		PipelineMultiplex: -1,
+		// One connection to a node is enough for questions. What is said there is little.
+		PipelineMultiplex:   -1,
+		RingScaleEachConn:   8,
+		ReadBufferEachConn:  1 << 14,
+		WriteBufferEachConn: 1 << 14,
 	}
 	option.Dialer.Timeout = c.Dial
 	option.Dialer.KeepAlive = keepAlive

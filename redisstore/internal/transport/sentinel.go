@@ -30,8 +30,9 @@ type report struct {
 	epoch  int64 // grows with each failover
 }
 
-// retryUp is the longest pause between two tries to reach a Sentinel.
-const retryUp = 5 * time.Second
+// longestRetry is about the longest pause between two tries to reach a Sentinel: there are
+// others, and it may be gone for good.
+const longestRetry = 5 * time.Second
 
 var errNoMaster = errors.New("no Sentinel tells the address of the master")
 
@@ -97,47 +98,71 @@ func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(e
 	option.Username, option.Password, option.SelectDB = s.config.SentinelUser, s.config.SentinelPassword, 0
 	node := s.newNode(addr, option, func() {})
 	defer node.close()
-	for pause := firstRetry; s.life.Err() == nil; {
+	var p pace
+	for s.life.Err() == nil {
 		answered, err := s.session(node, doubt)
 		s.forget(addr)
 		if failed != nil && !answered {
 			failed(err)
 		}
 		failed = nil
-		if pause = min(2*pause, retryUp); answered {
-			pause = firstRetry
+		if answered {
+			p.reset()
 		}
 		select {
 		case <-s.life.Done():
-		case <-time.After(jitter(pause)):
+		case <-time.After(p.next(longestRetry)):
 		}
 	}
 }
 
-// session asks a Sentinel again and again, until the connection is lost.
+// session asks a Sentinel again and again, until the connection is lost: at intervals,
+// when it announces something, and in doubt, but then less and less often.
 func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err error) {
 	conn, _ := node.client.Dedicate() // closed rather than given back: it has a subscription
 	defer conn.Close()
+	announced := make(chan struct{}, 1)
 	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) {
 		if set, _, _ := strings.Cut(m.Message, " "); set == s.config.MasterSet {
-			signal(doubt)
+			signal(announced)
 		}
 	}})
 	if err := conn.Do(s.life, conn.B().Subscribe().Channel("+switch-master").Build()).Error(); err != nil {
 		return false, err
 	}
+	var p pace
 	for {
 		if err := s.askSentinel(node.addr, conn); err != nil {
 			return answered, err
 		}
 		answered = true
+		if !s.rest(&p, lost, announced, doubt) {
+			return true, nil
+		}
+	}
+}
+
+// rest waits until there is reason to ask a Sentinel again. It reports false if the
+// connection is lost, or at the end of the life.
+func (s *Servers) rest(p *pace, lost <-chan error, announced, doubt chan struct{}) bool {
+	tick, rested := time.After(jitter(topologyInterval)), time.After(p.next(lastRetry))
+	var doubted chan struct{} // nil until it has rested
+	for {
 		select {
 		case <-s.life.Done():
-			return true, nil
-		case err := <-lost:
-			return true, err
-		case <-doubt:
-		case <-time.After(topologyInterval):
+			return false
+		case <-lost: //nolint:errcheck // why does not matter: another connection is made
+			return false
+		case <-rested:
+			doubted = doubt
+		case <-doubted:
+			return true
+		case <-announced:
+			p.reset()
+			return true
+		case <-tick:
+			p.reset()
+			return true
 		}
 	}
 }

@@ -11,16 +11,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/lockagent/lockagent"
 )
 
 const (
-	// topologyInterval is how often Sentinels or nodes are asked who serves what, even if
-	// nothing tells of a change: an announcement may be missed.
+	// topologyInterval is about how often Sentinels or nodes are asked who serves what, even
+	// if nothing tells of a change: an announcement may be missed.
 	topologyInterval = 2 * time.Second
-
-	// leastInterval is between two such questions at least, however much reason there is.
-	leastInterval = 50 * time.Millisecond
 
 	// drained is how long a node of a Cluster that has lost its slots may go on with the
 	// exchange that is under way.
@@ -40,6 +39,10 @@ type Config struct {
 	Database                       int         // 0 in a Cluster
 	TLS                            *tls.Config // nil for none
 	ClientName                     string
+
+	// Probe are two keys in different slots that the user may read. They tell whether keys
+	// have to be in one slot although there is no Cluster.
+	Probe [2]string
 
 	Dial    time.Duration // bounds the making of a connection
 	Call    time.Duration // bounds a call, from when a lane was given it
@@ -124,9 +127,13 @@ func (s *Servers) meet(ctx context.Context) error {
 		if err := s.followSentinels(ctx); err != nil {
 			return err
 		}
-		greeting, err := s.table.Load().only.greet(ctx)
-		s.about = greeting
-		return err
+		only := s.table.Load().only
+		greeting, err := only.greet(ctx)
+		if err != nil {
+			return err
+		}
+		s.about, s.slotted = greeting, only.isSlotted(ctx, s.config.Probe)
+		return nil
 	}
 	first, greeting, err := s.meetAny(ctx)
 	if err != nil {
@@ -137,6 +144,7 @@ func (s *Servers) meet(ctx context.Context) error {
 		return s.followCluster(ctx)
 	}
 	s.serve(first)
+	s.slotted = first.isSlotted(ctx, s.config.Probe)
 	return nil
 }
 
@@ -177,6 +185,14 @@ func (n *Node) greet(ctx context.Context) (Greeting, error) {
 	return Greeting{Version: hello["version"], Mode: hello["mode"]}, err
 }
 
+// isSlotted reports whether a node refuses a call with keys in different slots, as services
+// do that share the keys out among servers behind one address.
+func (n *Node) isSlotted(ctx context.Context, keys [2]string) bool {
+	err := n.client.Do(ctx, n.client.B().Eval().Script("return 0").Numkeys(2).Key(keys[:]...).Build()).Error()
+	answer, of := rueidis.IsRedisErr(err)
+	return of && strings.HasPrefix(answer.Error(), "CROSSSLOT")
+}
+
 // serve has one node serve all slots.
 func (s *Servers) serve(n *Node) {
 	old := s.table.Swap(&table{only: n})
@@ -195,7 +211,8 @@ func (s *Servers) Cluster() bool { return s.cluster }
 // Watched reports whether Sentinels choose the server.
 func (s *Servers) Watched() bool { return s.config.MasterSet != "" }
 
-// Slotted reports whether the keys of a call have to be in one slot.
+// Slotted reports whether the keys of a call have to be in one slot. It is true for every
+// Cluster, and for services that are several servers behind one address.
 func (s *Servers) Slotted() bool { return s.slotted }
 
 // Masters are the nodes that serve slots now.

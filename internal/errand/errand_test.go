@@ -1,31 +1,25 @@
-package lockagent_test
+package errand_test
 
 import (
 	"context"
 	"testing"
 
-	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/errand"
 )
 
 func TestErrand(t *testing.T) {
 	type key struct{}
 	type another struct{}
-	e := lockagent.NewErrand(context.WithValue(t.Context(), key{}, 7))
+	e := errand.New(context.WithValue(t.Context(), key{}, 7))
 	inner := context.WithValue(context.WithoutCancel(e), another{}, 8)
 	if inner.Value(key{}) != 7 {
 		t.Error("an errand lost the values of its context")
 	}
 	done := 0
-	caller := e.Context
-	if !lockagent.LeaveToCaller(inner, func(ctx context.Context) {
-		done++
-		if ctx != caller {
-			t.Error("what was left does not know the context of the caller")
-		}
-	}) {
+	if !errand.Leave(inner, func() { done++ }) {
 		t.Fatal("nothing could be left")
 	}
-	if lockagent.LeaveToCaller(inner, func(context.Context) { t.Error("done, though it was not left") }) {
+	if errand.Leave(inner, func() { t.Error("done, though it was not left") }) {
 		t.Error("two things were left")
 	}
 	if done != 0 {
@@ -36,18 +30,18 @@ func TestErrand(t *testing.T) {
 	if done != 1 {
 		t.Errorf("done %d times", done)
 	}
-	if lockagent.LeaveToCaller(inner, func(context.Context) {}) {
+	if errand.Leave(inner, func() {}) {
 		t.Error("something was left after the caller had finished")
 	}
 }
 
 func TestNobodyRunsErrands(t *testing.T) {
-	if lockagent.LeaveToCaller(t.Context(), func(context.Context) {}) {
+	if errand.Leave(t.Context(), func() {}) {
 		t.Error("something was left to nobody")
 	}
-	e := lockagent.NewErrand(t.Context())
+	e := errand.New(t.Context())
 	e.Finish()
-	if lockagent.LeaveToCaller(e, func(context.Context) {}) {
+	if errand.Leave(e, func() {}) {
 		t.Error("something was left to somebody who does nothing any more")
 	}
 }

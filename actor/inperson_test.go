@@ -1,0 +1,101 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/errand"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// leaving is a store that leaves to its callers what it can.
+type leaving struct {
+	lockagent.Store
+	left *int
+}
+
+func (s leaving) orDo(ctx context.Context, do func()) {
+	if errand.Leave(ctx, do) {
+		*s.left++
+	} else {
+		do()
+	}
+}
+
+func (s leaving) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	s.orDo(ctx, func() { s.Store.Acquire(ctx, req, done) })
+}
+
+func (s leaving) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	s.orDo(ctx, func() { s.Store.Release(ctx, req, done) })
+}
+
+// A caller who waits whatever happens does what the store leaves. Nobody else does.
+func TestWhoMakesExchangesInPerson(t *testing.T) {
+	var left int
+	a := start(t, Config{Store: leaving{memstore.New(), &left}})
+	expect := func(what string, want int) {
+		t.Helper()
+		if left != want {
+			t.Errorf("%s: %d calls were left to the caller, want %d", what, left, want)
+		}
+		left = 0
+	}
+	lock := func(ctx context.Context) lockagent.Grant {
+		t.Helper()
+		g := a.Lock(ctx, "orders", Request{Owner: "alice"})
+		if g.Err() != nil {
+			t.Fatal(g.Err())
+		}
+		return g
+	}
+	unlock := func(g lockagent.Grant, ctx context.Context) {
+		t.Helper()
+		if err := g.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	g := lock(context.Background())
+	expect("Lock", 1)
+	unlock(g, context.Background())
+	expect("Release", 1)
+	g = lock(t.Context())
+	expect("Lock whose context may end", 0)
+	unlock(g, t.Context())
+	expect("Release whose context may end", 0)
+	g = <-a.Acquire(context.Background(), "orders", Request{Owner: "alice"})
+	expect("Acquire", 0)
+	if err := <-g.ReleaseAsync(context.Background()); err != nil {
+		t.Error(err)
+	}
+	expect("ReleaseAsync", 0)
+}
+
+// silentStore answers no release.
+type silentStore struct{ lockagent.Store }
+
+func (silentStore) Release(context.Context, lockagent.ReleaseRequest, func(lockagent.ReleaseReply, error)) {
+}
+
+func TestReleaseWhoseContextHasEnded(t *testing.T) {
+	quit := errors.New("quit")
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(quit)
+	a := start(t, Config{})
+	for range 20 { // a select alone would choose at random
+		g := a.Lock(t.Context(), "orders", Request{Owner: "alice"})
+		if err := g.Release(ended); err != nil {
+			t.Fatalf("Release with an outcome that is there: %v", err)
+		}
+	}
+	a, err := New(Config{Store: silentStore{memstore.New()}, Logger: quiet}) // which nobody can close
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := a.Lock(t.Context(), "orders", Request{Owner: "alice"})
+	if err := g.Release(ended); !errors.Is(err, quit) || g.Held() {
+		t.Errorf("Release with an outcome that is not there: %v, held %v", err, g.Held())
+	}
+}

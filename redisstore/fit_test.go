@@ -1,0 +1,112 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+// warnings opens a store and returns what is logged.
+func warnings(t *testing.T, url string) string {
+	t.Helper()
+	var log bytes.Buffer
+	openConfig(t, redisstore.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url)
+	return log.String()
+}
+
+func TestOpenWarnsOfEviction(t *testing.T) {
+	for config, warned := range map[string]bool{
+		"maxmemory 100mb|maxmemory-policy allkeys-lru":  true,
+		"maxmemory 100mb|maxmemory-policy volatile-ttl": true,
+		"maxmemory 100mb|maxmemory-policy noeviction":   false,
+		"maxmemory 0|maxmemory-policy allkeys-lru":      false,
+	} {
+		server := redistest.Start(t, redistest.WithConfig(strings.Split(config, "|")...))
+		if log := warnings(t, server.URL()); strings.Contains(log, "set maxmemory-policy to noeviction") != warned || strings.Count(log, "\n") > 1 {
+			t.Errorf("%s: logged %q", config, log)
+		}
+	}
+}
+
+func TestOpenWarnsOfTwoMasters(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t)
+	if log := warnings(t, sentinel.URL()); !strings.Contains(log, "set min-replicas-to-write to 1") {
+		t.Errorf("logged %q", log)
+	}
+	sentinel.A.Do("CONFIG", "SET", "min-replicas-to-write", "1")
+	sentinel.A.Do("CONFIG", "SET", "min-replicas-max-lag", "2")
+	if log := warnings(t, sentinel.URL()); log != "" {
+		t.Errorf("logged %q although replicas are demanded", log)
+	}
+}
+
+// service is a sharded service: several servers that say they are one. It is a node of a
+// Cluster that has all slots, and does not say so.
+func service(t *testing.T, server *redistest.Server) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			behind, err := net.Dial("tcp", server.Addr())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			all.Go(func() { _, _ = io.Copy(behind, client); _ = behind.Close() })
+			all.Go(func() { disguise(client, behind); _ = client.Close() })
+		}
+	})
+	return l.Addr().String()
+}
+
+func disguise(client io.Writer, behind io.Reader) {
+	b := make([]byte, 1<<16)
+	for {
+		n, err := behind.Read(b)
+		if err != nil {
+			return
+		}
+		if _, err := client.Write(bytes.ReplaceAll(b[:n], []byte("$7\r\ncluster\r\n"), []byte("$10\r\nstandalone\r\n"))); err != nil {
+			return
+		}
+	}
+}
+
+// Services that are several servers behind one address take keys of one slot only. They are
+// no Cluster, but are used like one.
+func TestAShardedServiceBehindOneAddress(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 1)
+	store := open(t, "redis://"+service(t, cluster.Nodes[0]))
+	works(t, store)
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			req := wish(lockagent.Name(fmt.Sprint("orders/", i)), agentA, 1)
+			if reply, err := storetest.Acquire(t, store, req); err != nil || !reply.Granted {
+				t.Errorf("Acquire = %+v, %v", reply, err)
+			}
+		})
+	}
+	all.Wait()
+}

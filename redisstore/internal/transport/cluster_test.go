@@ -1,0 +1,234 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+func clusterConfig(cluster *redistest.Cluster) Config {
+	c := config("")
+	c.Addrs = nil
+	for _, node := range cluster.Nodes {
+		c.Addrs = append(c.Addrs, node.Addr())
+	}
+	return c
+}
+
+// keyAt is a key that a node has.
+func keyAt(cluster *redistest.Cluster, node *redistest.Server) string {
+	for i := 0; ; i++ {
+		if key := fmt.Sprint("key/", i); cluster.NodeOf(key) == node {
+			return key
+		}
+	}
+}
+
+// A node that hangs holds up no calls to others, however long it may be silent. Nor does a
+// call to it take longer than its bound, with the old connection or a new one.
+func TestANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, redistest.WithConfig("cluster-require-full-coverage no"))
+	patient := clusterConfig(cluster)
+	hasty := clusterConfig(cluster)
+	hasty.Call = 100 * time.Millisecond
+	lanes, bounded := counters(connect(t, patient)), counters(connect(t, hasty))
+	hung := keyAt(cluster, cluster.Nodes[0])
+	others := []string{keyAt(cluster, cluster.Nodes[1]), keyAt(cluster, cluster.Nodes[2])}
+	for _, key := range append(others, hung) {
+		eventually(t, lanes, key)
+		eventually(t, bounded, key)
+	}
+	cluster.Nodes[0].Pause()
+	under := make(said, 1)
+	lanes.Add(t.Context(), Slot(hung), question{hung, func(_ string, err error) { under <- err }})
+	for range 5 {
+		if err := try(t, bounded, hung); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+			t.Errorf("a call to the node that hangs: %v", err)
+		}
+		for _, key := range others {
+			if err := try(t, lanes, key); err != nil {
+				t.Errorf("a call to another node: %v", err)
+			}
+			eventually(t, bounded, key)
+		}
+	}
+	if len(under) > 0 {
+		t.Errorf("the node that hangs answered: %v", <-under)
+	}
+	cluster.Nodes[0].Resume()
+	answered(t, "the node that hung", under)
+	eventually(t, bounded, hung)
+}
+
+// When a replica takes the place of a master that hangs, what waits for that one goes to
+// the replica, however long the master may be silent.
+func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, redistest.WithConfig("cluster-node-timeout 500"))
+	replica := cluster.AddReplica(t, cluster.Nodes[0])
+	s := connect(t, clusterConfig(cluster))
+	lanes, subs := counters(s), NewSubscriptions(s)
+	key := keyAt(cluster, cluster.Nodes[0])
+	eventually(t, lanes, key)
+	news := Topic{Channel: "news{" + key + "}", Sharded: true, Slot: Slot(key)}
+	h, _ := listen(subs, news)
+	receive(t, "the subscription to stand", h.stands)
+	cluster.Nodes[0].AwaitReplica()
+	cluster.Nodes[0].Pause()
+	defer cluster.Nodes[0].Resume()
+	under, waiting := make(chan error, 1), make(said, 1)
+	lanes.Add(t.Context(), Slot(key), question{key, func(_ string, err error) { under <- err }})
+	for l := lanes.lane(s.Master(Slot(key))); ; { // until it is under way
+		l.mu.Lock()
+		sent := l.led && len(l.queue) == 0
+		l.mu.Unlock()
+		if sent {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	lanes.Add(t.Context(), Slot(key), question{key, func(_ string, err error) { waiting <- err }})
+	answered(t, "what waited for the master", waiting)
+	if err := receive(t, "what was under way", under); err == nil {
+		t.Error("the master that hangs answered")
+	}
+	if got := s.Master(Slot(key)).Addr(); got != replica.Addr() {
+		t.Errorf("the master is %s, want %s", got, replica.Addr())
+	}
+	if !receive(t, "the subscription to stand again", h.stands) {
+		t.Error("it does not tell that it stood before")
+	}
+	h.hears(t, replica, "SPUBLISH", news.Channel)
+}
+
+// A Cluster is opened if any of its nodes answers, and if one of them hangs.
+func TestConnectToAClusterWithNodesThatAreGone(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, redistest.WithConfig("cluster-require-full-coverage no"))
+	up := keyAt(cluster, cluster.Nodes[2])
+	gone := redistest.Start(t)
+	gone.Kill()
+	cluster.Nodes[0].Pause()
+	defer cluster.Nodes[0].Resume()
+	c := clusterConfig(cluster)
+	c.Addrs = append(c.Addrs, gone.Addr())
+	eventually(t, counters(connect(t, c)), up)
+}
+
+// A slot that migrates costs no call more than a redirection. That is so for keys that are
+// there and for keys that come and go, and for calls of several keys that can be split.
+func TestAClusterIsReshardedUnderLoad(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	lanes := counters(connect(t, clusterConfig(cluster)))
+	passing := NewScript("redis.call('INCR', KEYS[1]) redis.call('DEL', KEYS[1]) return 'ok'")
+	const slots = 30
+	counted := make([]int, slots)
+	name := func(i int) string { return fmt.Sprint("key/", i) }
+	var all sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range slots {
+		all.Go(func() {
+			key, outcome := name(i), make(chan error, 2)
+			answer := func(_ string, err error) { outcome <- err }
+			for {
+				several := counter(key, answer)
+				several.Keys = append(several.Keys, "absent{"+key+"}")
+				several.Alone = func() []*Call { return []*Call{counter(key, answer)} }
+				comesAndGoes := counter("passing{"+key+"}", answer)
+				comesAndGoes.Script = passing
+				for _, c := range []*Call{counter(key, answer), several, comesAndGoes} {
+					lanes.Send(c)
+					if err := <-outcome; err != nil || len(outcome) > 0 {
+						t.Errorf("%q: %v, and %d more answers", c.Keys, err, len(outcome))
+						return
+					}
+				}
+				counted[i] += 2
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for i := range slots {
+		key := name(i)
+		from, to := cluster.NodeOf(key), cluster.Nodes[i%3]
+		if from == to {
+			to = cluster.Nodes[(i+1)%3]
+		}
+		finish := cluster.BeginMove(key, from, to)
+		for range 3 {
+			if err := try(t, lanes, "another{"+key+"}"); err != nil { // made at the new node
+				t.Error(err)
+			}
+		}
+		finish()
+	}
+	close(stop)
+	all.Wait()
+	for i, n := range counted {
+		c := make(chan string, 1)
+		lanes.Add(t.Context(), Slot(name(i)), question{name(i), func(text string, _ error) { c <- text }})
+		if got, want := receive(t, name(i), c), fmt.Sprint(n+1); got != want {
+			t.Errorf("%s was counted %s times, want %s", name(i), got, want)
+		}
+	}
+}
+
+func TestRedirection(t *testing.T) {
+	for text, want := range map[string]string{
+		"MOVED 3999 127.0.0.1:6381": "MOVED 3999 127.0.0.1:6381 true",
+		"ASK 3999 :6381":            "ASK 3999 :6381 true",
+		"MOVED 16384 127.0.0.1:1":   " 0  false",
+		"MOVED -1 127.0.0.1:1":      " 0  false",
+		"MOVED 1":                   " 0  false",
+		"ERR 1 127.0.0.1:1":         " 0  false",
+		"":                          " 0  false",
+	} {
+		kind, slot, addr, ok := redirection(text)
+		if got := fmt.Sprint(kind, " ", slot, " ", addr, " ", ok); got != want {
+			t.Errorf("redirection(%q) = %q, want %q", text, got, want)
+		}
+	}
+	n := &Node{addr: "10.0.0.1:6379"}
+	for host, want := range map[string]string{"": "10.0.0.1:1", "?": "10.0.0.1:1", "name": "name:1", "::1": "[::1]:1"} {
+		if got := n.near(host, "1"); got != want {
+			t.Errorf("near(%q) = %q, want %q", host, got, want)
+		}
+	}
+}
+
+// A Cluster that does not serve a slot says so, and what to do.
+func TestAClusterThatIsDown(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, redistest.WithConfig("cluster-node-timeout 200"))
+	s := connect(t, clusterConfig(cluster))
+	lanes := counters(s)
+	up := keyAt(cluster, cluster.Nodes[1])
+	eventually(t, lanes, up)
+	cluster.Nodes[0].Kill()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		if err := try(t, lanes, up); err != nil {
+			if !errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "CLUSTER INFO") {
+				t.Errorf("a Cluster that is down: %v", err)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the Cluster is not down")
+		}
+	}
+	cluster.Nodes[0].Restart()
+	eventually(t, lanes, up)
+	eventually(t, lanes, keyAt(cluster, cluster.Nodes[0]))
+}

@@ -1,0 +1,148 @@
+package transport
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+func sentinelConfig(s *redistest.Sentinel) Config {
+	c := config("")
+	c.MasterSet = redistest.MasterSet
+	c.Addrs = nil
+	for _, w := range s.Watchers {
+		c.Addrs = append(c.Addrs, w.Addr())
+	}
+	return c
+}
+
+// heard is a listener who notes what it is told.
+type heard struct {
+	stands   chan bool
+	messages chan string
+}
+
+func listen(s *Subscriptions, t Topic) (heard, func()) {
+	h := heard{make(chan bool, 100), make(chan string, 100)}
+	cancel := s.Subscribe(t, Listener{
+		Message: func(m string) { h.messages <- m },
+		Stands:  func(again bool) { h.stands <- again },
+	})
+	return h, cancel
+}
+
+// publish has a server publish until a listener hears it: a subscription may be moving.
+func (h heard) hears(t testing.TB, server *redistest.Server, command, channel string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		server.Do(command, channel, "hello")
+		select {
+		case <-h.messages:
+			return
+		case <-time.After(5 * time.Millisecond):
+			if time.Now().After(deadline) {
+				t.Fatalf("nobody hears what is published in %q", channel)
+			}
+		}
+	}
+}
+
+// A master that hangs is left as soon as the Sentinels announce another, even if it may be
+// silent for longer than anybody waits. So are the first Sentinel and its silence.
+func TestAMasterThatHangsIsReplaced(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinels(t, 3, 500*time.Millisecond)
+	s := connect(t, sentinelConfig(sentinel))
+	lanes, subs := counters(s), NewSubscriptions(s)
+	eventually(t, lanes, "key")
+	h, _ := listen(subs, Topic{Channel: "news"})
+	if receive(t, "the subscription to stand", h.stands) {
+		t.Error("it stands again before it stood")
+	}
+	sentinel.A.AwaitReplica()
+	sentinel.A.Pause()
+	sentinel.Watcher.Pause()
+	under := make(chan error, 1)
+	lanes.Add(t.Context(), 0, question{"key", func(_ string, err error) { under <- err }})
+	if err := receive(t, "the call to the master that hangs", under); err == nil {
+		t.Error("a master that hangs answered")
+	}
+	eventually(t, lanes, "key")
+	if s.Master(0).Addr() != sentinel.B.Addr() {
+		t.Errorf("the master is %s, want %s", s.Master(0).Addr(), sentinel.B.Addr())
+	}
+	if !receive(t, "the subscription to stand again", h.stands) {
+		t.Error("it does not tell that it stood before")
+	}
+	h.hears(t, sentinel.B, "PUBLISH", "news")
+
+	// When the old master goes on, and says so, it is not followed back.
+	sentinel.A.Resume()
+	sentinel.Watcher.Resume()
+	for range 10 {
+		s.Doubt()
+		eventually(t, lanes, "key")
+	}
+	if s.Master(0).Addr() != sentinel.B.Addr() {
+		t.Errorf("the master is %s again, want %s", s.Master(0).Addr(), sentinel.B.Addr())
+	}
+}
+
+// One Sentinel is enough to hear of all.
+func TestOtherSentinelsAreFound(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinels(t, 3, 500*time.Millisecond)
+	c := sentinelConfig(sentinel)
+	c.Addrs = c.Addrs[:1]
+	s := connect(t, c)
+	lanes := counters(s)
+	eventually(t, lanes, "key")
+	for deadline := time.Now().Add(patience); ; {
+		s.sentinels.mu.Lock()
+		reports := len(s.sentinels.reports)
+		s.sentinels.mu.Unlock()
+		if reports == 3 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d Sentinels report, want 3", reports)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	sentinel.A.AwaitReplica()
+	sentinel.Watcher.Kill()
+	sentinel.A.Kill()
+	eventually(t, lanes, "key")
+	if s.Master(0).Addr() != sentinel.B.Addr() {
+		t.Errorf("the master is %s, want %s", s.Master(0).Addr(), sentinel.B.Addr())
+	}
+}
+
+// Which of several reports is believed.
+func TestChooseAmongSentinels(t *testing.T) {
+	old, current, next := report{"a:1", 4}, report{"b:1", 5}, report{"c:1", 6}
+	rival := report{"d:1", 5}
+	for _, c := range []struct {
+		what    string
+		reports []report
+		want    report
+	}{
+		{"the newest", []report{old, next, current}, next},
+		{"the present one among equals", []report{rival, current}, current},
+		{"the present one among equals, in another order", []report{current, rival}, current},
+		{"nobody who lags", []report{old, old}, current},
+		{"nobody at all", nil, current},
+		{"a new epoch of the same", []report{{"b:1", 7}, current}, report{"b:1", 7}},
+		{"all, if they were set up anew", []report{old, old, old}, old},
+		{"another, if the present one is not named any more", []report{rival, old, old}, rival},
+	} {
+		w := &sentinels{current: current, reports: make(map[string]report), known: map[string]bool{"0": true, "1": true, "2": true}}
+		for i, r := range c.reports {
+			w.reports[string(rune('0'+i))] = r
+		}
+		if got := w.choose(); got != c.want {
+			t.Errorf("%s: %v was chosen, want %v", c.what, got, c.want)
+		}
+	}
+}

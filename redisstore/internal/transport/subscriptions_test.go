@@ -1,0 +1,149 @@
+package transport
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// until polls a server until a condition holds.
+func until(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("gave up waiting: %s", what)
+		}
+	}
+}
+
+func TestSubscriptions(t *testing.T) {
+	server := redistest.Start(t)
+	s := connect(t, config(server.Addr()))
+	subs := NewSubscriptions(s)
+	if subs.Counted("news") {
+		t.Error("counted before anybody subscribed")
+	}
+	first, cancelFirst := listen(subs, Topic{Channel: "news"})
+	if again := receive(t, "the first to stand", first.stands); again {
+		t.Error("the first stands again before it stood")
+	}
+	if !subs.Counted("news") {
+		t.Error("not counted although it stands")
+	}
+	// Who joins later is told by itself, and for the first time.
+	second, cancelSecond := listen(subs, Topic{Channel: "news"})
+	if again := receive(t, "the second to stand", second.stands); again {
+		t.Error("the second stands again before it stood")
+	}
+	if len(first.stands) > 0 {
+		t.Error("the first was told that another one joined")
+	}
+	server.Do("PUBLISH", "news", "hello")
+	for _, h := range []heard{first, second} {
+		if got := receive(t, "the message", h.messages); got != "hello" {
+			t.Errorf("heard %q", got)
+		}
+	}
+	// Both are told of an interruption.
+	server.Do("CLIENT", "KILL", "TYPE", "pubsub")
+	for _, h := range []heard{first, second} {
+		if again := receive(t, "it to stand again", h.stands); !again {
+			t.Error("nothing tells that messages were missed")
+		}
+	}
+	subs.Again()
+	for _, h := range []heard{first, second} {
+		if again := receive(t, "Again", h.stands); !again {
+			t.Error("Again tells of a first time")
+		}
+	}
+	cancelFirst()
+	cancelFirst()
+	server.Do("PUBLISH", "news", "more")
+	receive(t, "the second message", second.messages)
+	if len(first.messages) > 0 {
+		t.Error("heard after cancel")
+	}
+	cancelSecond()
+	until(t, "to be unsubscribed", func() bool {
+		return fmt.Sprint(server.Do("PUBSUB", "NUMSUB", "news")) == "[news 0]" && !subs.Counted("news")
+	})
+}
+
+// Early topics stand before others, also after an interruption.
+func TestEarlyTopics(t *testing.T) {
+	server := redistest.Start(t)
+	s := connect(t, config(server.Addr()))
+	subs := NewSubscriptions(s)
+	told := make(chan string, 1000)
+	const late = 300 // more than travel together
+	for i := range late {
+		subs.Subscribe(Topic{Channel: fmt.Sprint("late/", i)}, Listener{Stands: func(bool) { told <- "late" }})
+	}
+	for range late {
+		receive(t, "the late ones", told)
+	}
+	subs.Subscribe(Topic{Channel: "early", Early: true}, Listener{Stands: func(bool) {
+		if got := fmt.Sprint(server.Do("PUBSUB", "NUMSUB", "early")); got != "[early 1]" {
+			t.Errorf("it is said to stand, and %s", got)
+		}
+		told <- "early"
+	}})
+	receive(t, "the early one", told)
+	monitor := server.Dial()
+	if _, err := monitor.Do("MONITOR"); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		server.Do("CLIENT", "KILL", "TYPE", "pubsub")
+		for range late + 1 {
+			receive(t, "all to stand again", told)
+		}
+	}
+	server.Do("PING", "over")
+	var order []string // in which the server was asked to subscribe
+	for line := ""; !strings.Contains(line, `"over"`); {
+		reply, err := monitor.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		line = reply.(string)
+		if strings.Contains(line, `"SUBSCRIBE"`) {
+			order = append(order, line)
+		}
+	}
+	firsts := 0
+	for at := range slices.Chunk(order, late+1) {
+		if len(at) == late+1 && strings.Contains(at[0], `"early"`) {
+			firsts++
+		}
+	}
+	if firsts != 5 {
+		t.Errorf("the early one was the first to be subscribed %d times of 5", firsts)
+	}
+}
+
+// Sharded channels and others are subscribed at the same time, each where it belongs.
+func TestShardedAndOtherTopics(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	subs := NewSubscriptions(connect(t, clusterConfig(cluster)))
+	everywhere, _ := listen(subs, Topic{Channel: "everywhere"})
+	receive(t, "the classic one to stand", everywhere.stands)
+	for _, node := range cluster.Nodes {
+		channel := keyAt(cluster, node)
+		there, cancel := listen(subs, Topic{Channel: channel, Sharded: true, Slot: Slot(channel)})
+		receive(t, "the sharded one to stand", there.stands)
+		if got := fmt.Sprint(node.Do("SPUBLISH", channel, "hello")); got != "1" {
+			t.Errorf("%s receive what is published in a sharded channel", got)
+		}
+		receive(t, "the message", there.messages)
+		node.Do("PUBLISH", "everywhere", "hello")
+		receive(t, "the classic message", everywhere.messages)
+		cancel()
+	}
+}
