@@ -42,7 +42,6 @@ func (h *fakeHold) ExtendAsync(ctx context.Context, d time.Duration) <-chan erro
 	return h.released
 }
 
-
 func (h *fakeHold) ReleaseAsync(ctx context.Context) <-chan error {
 	h.by = ctx
 	return h.released

@@ -33,9 +33,8 @@
 //
 //   - Every call is made by a script, so it happens at once or not at all, and on the
 //     server's clock only. A call that was made alone is one command. Calls that
-//     come while others are under way travel together: as a rule those that acquire
-//     are one command for an agent, and so are those that release; in a Cluster one
-//     for each slot.
+//     come while others are under way travel together: those that acquire are one
+//     command, and so are those that release; in a Cluster one for each slot.
 //     Renewals are gathered, up to 100 in one command. The failure of one never
 //     touches its neighbours.
 //   - A call is answered within [Config.CallTimeout], and at once when the store is
@@ -44,10 +43,10 @@
 //   - Each server has a connection for calls of its own, so that none waits for another
 //     server. It is looked at before it is used, where the system lets it be (not on
 //     Windows), so that no call suffers for its loss meanwhile.
-//   - All subscriptions of a store share one connection; with sharded messages, one
+//   - All subscriptions of a store share one connection; with sharded messages, one more
 //     for each node. When it is lost, it is made again within about a second of the server
-//     being back, everything is subscribed again, and everybody who waits is woken,
-//     because a release may have been missed. So they are when the server turns out to
+//     being back, everything is subscribed again, everybody who waits is woken, and the
+//     agent is told that messages were missed. So they are when the server turns out to
 //     have lost its data.
 //   - What is written is what Redisson writes for an RLock, and what it publishes
 //     is heard. Its clients see the lock of a [lockagent.Tenure] as one that is
@@ -92,61 +91,66 @@
 // they refuse: keys in different slots. They are used like a Cluster with classic messages,
 // and nothing tells of a reset.
 //
-// An acquire that a network delays for more than [ReleaseRetention] after its
-// tenure was released still takes effect, for one lease.
+// An acquire that a network delays for more than a minute after its tenure was
+// withdrawn still takes effect, for one lease.
+//
+// While a slot of a Cluster moves to another node, its locks are acquired and released
+// one by one. There are no places in a queue, no passes and no tombstones then, and tokens
+// depend on the clocks of the two nodes.
 //
 // # Keys
 //
 // For a lock called N, in its hash slot. If N has a '{' its tag is N's own, and
 // N takes the place of {N}; our own keys have two colons then.
 //
-//	key or channel              what                            lives
-//	N                           hash: <agent>:<number> = 1      for the lease
-//	lockagent_token:{N}         the last token, if it was ahead TokenRetention
-//	                            of the clock
-//	lockagent_queue:{N}         who waits, by arrival           QueueRetention; see Queues
-//	lockagent_places:{N}        their tokens and stores         as the queue
-//	redisson_lock__channel:{N}  channel: "0" at every release
+//	key or channel              what                             lives
+//	N                           hash: <agent>:<number> = 1       for the lease
+//	lockagent_queue:{N}         zset: who waits, by arrival      5 minutes; see Queues
+//	lockagent_notes:{N}         zset: withdrawn tenures, and     1 minute
+//	                            until when outsiders go first
+//	lockagent_turn:{N}          passes since the outsiders' turn see Queues
+//	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock
+//	lockagent_agents:{N}        channel: nothing; who subscribes to the one above and
+//	                            not to this one is an outsider
+//	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster with sharded
+//	                            messages those of passes come on <channel>:{N}
 //
 // For all locks together, or in a Cluster for those of one slot, with the slot's tag:
 //
-//	lockagent_clock             a time in microseconds; tokens  for ever
-//	                            that are not kept for a lock
-//	                            are less than 8 greater
-//	lockagent_even:<agent>,     hash: the last release of each  ReleaseRetention
-//	lockagent_odd:<agent>       lock, in even and odd minutes   to three times that
-//	lockagent_queues            1 if some lock has a queue      as the queue
-//	lockagent_pass:<store>      channel: what is passed on to a store
-//	lockagent_incarnation       <data>.<run>, see Incarnations  for ever; not in a Cluster
+//	lockagent_clock             zset: the incarnation, with the  for ever
+//	                            greatest time or token
+//	lockagent_ahead             by how much that clock is ahead  for ever
+//	                            of the server's; seldom there
 //
-// No lock can have a name that begins with lockagent_. A user for the store needs
-// these rules, with a pattern for the names of the locks in place of the first:
+// No lock can have a name that begins with lockagent_ or redisson_. A user for the store
+// needs these rules, with a pattern for the names of the locks in place of the first:
 //
-//	~orders/* ~lockagent_* &redisson_lock__channel* &lockagent_pass* -@all
+//	~orders/* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +mget +set +del +unlink +exists +expire +pexpire +pttl
-//	+hset +hget +hmget +hdel +hlen +hexists +hkeys +hvals +hgetall
-//	+zadd +zscore +zrem +zpopmin
+//	+get +set +incr +del +exists +pexpire +pttl
+//	+hset +hdel +hexists +hscan +lrange
+//	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem +zremrangebyrank
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //
 // and in a Cluster also
 //
-//	+cluster|slots +asking
-//	+spublish +ssubscribe +sunsubscribe
+//	+cluster|slots +cluster|myid +asking
+//	+spublish +ssubscribe +sunsubscribe +pubsub|shardnumsub
 //
 // A user for Sentinels needs +sentinel, +subscribe and +ping.
 //
 // # Queues
 //
-// With one server each lock has a queue, as [lockagent.Store] describes it. A release
-// counts who is subscribed to the channel of the lock: if there are more than the
-// queue has places, a program waits that knows nothing of queues, as those that use
-// Redisson do, and everybody is woken. Subscriptions to a replica are not counted:
-// with Sentinels there are no queues, nor are there in a Cluster, but a program that
-// subscribes to a replica of a server without Sentinels is passed over as long as the
-// queue has somebody in it. What is passed on is published to one store. If that has lost its connection, the next in the queue is
-// tried at once; if its process does not run, the lock is free after
-// [lockagent.PassLease].
+// Each lock has a queue, as [lockagent.Store] describes it. A release passes the lock to the
+// first in the queue whose agent is subscribed to its channel, among the first eight. If the
+// process of that agent does not run, the lock is free after [lockagent.PassLease].
+//
+// Outsiders, such as programs that use Redisson, are counted by the channels that they are
+// subscribed to. With Sentinels some may be subscribed to a replica, where nobody sees them.
+// There the turn of the outsiders comes every half a second, whether any are seen or not.
+//
+// In a Cluster with classic messages, and behind a service that shares its keys out,
+// subscribers cannot be counted. There are no queues: a release wakes everybody.
 //
 // # Incarnations
 //
@@ -163,11 +167,11 @@
 //
 // # Concurrency
 //
-// A [Store] is safe for concurrent use. It calls done, wake and the functions of OnReset
-// from goroutines of its own, or done from that of the caller. One that does not return
-// holds up no call of others, but may keep those from an answer that travelled with it.
-// A panic in one of them is not recovered. One that ends its goroutine in done keeps
-// nobody from an answer.
+// A [Store] is safe for concurrent use, and serves one agent. It calls done, wake, hear and
+// the functions of OnReset from goroutines of its own, or done from that of the caller. One
+// that does not return holds up no call of others, but may keep those from an answer that
+// travelled with it. A panic in one of them is not recovered. One that ends its goroutine in
+// done keeps nobody from an answer.
 //
 // # Testing
 //

@@ -176,13 +176,15 @@ func TestALostReplyOfARelease(t *testing.T) {
 	req := wish("orders", agentA, 2)
 	acquire(t, store, req)
 	lost := proxy.LoseReply(string(req.Name))
-	_, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: req.Name, Tenure: req.Tenure})
+	_, err := storetest.Release(t, store, end(req))
 	unavailable(t, "Release", err)
 	await(t, lost)
 	// Somebody else has it when the release is repeated.
 	theirs := wish("orders", agentB, 1)
 	acquire(t, other, theirs)
-	release(t, store, req)
+	if reply, err := storetest.Release(t, store, end(req)); err != nil || reply.Released {
+		t.Errorf("repeated, Release = %+v, %v; want that it was over", reply, err)
+	}
 	if seen, err := storetest.Inspect(t, other, "orders"); err != nil || seen.Holder != theirs.Tenure.String() {
 		t.Errorf("Inspect = %+v, %v; want it held by the other", seen, err)
 	}
@@ -200,7 +202,9 @@ func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
 	req := wish("orders", agentA, 1)
 	_, err := storetest.Acquire(t, store, req)
 	unavailable(t, "Acquire", err)
-	if reply, err := storetest.Release(t, other, lockagent.ReleaseRequest{Name: req.Name, Tenure: req.Tenure}); err != nil || reply.Released {
+	withdrawal := end(req)
+	withdrawal.Unanswered = true
+	if reply, err := storetest.Release(t, other, withdrawal); err != nil || reply.Released {
 		t.Fatalf("Release = %+v, %v; want it withdrawn", reply, err)
 	}
 	record := record(t, server)
@@ -335,7 +339,7 @@ func TestConnectionsThatAreCutAllTheTime(t *testing.T) {
 					inside.Unlock()
 				}
 				for tries := 0; ; tries++ {
-					_, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: req.Name, Tenure: req.Tenure})
+					_, err := storetest.Release(t, store, end(req))
 					if err == nil {
 						break
 					}
@@ -381,7 +385,6 @@ func TestAServerThatIsFull(t *testing.T) {
 		t.Errorf("Renew = %+v, %v; want it held", renewed, err)
 	}
 	release(t, store, req)
-	release(t, store, req) // repeated: it could be kept
 }
 
 // A server may close a connection that is idle. The next call does not suffer for it.

@@ -177,13 +177,13 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 	if _, err := s.await(&c, s.slot(name)); err != nil {
 		return err
 	}
-	sharded := s.room == script.Sharded
+	slot, sharded := s.slot(name), s.room == script.Sharded
 	topics := []transport.Topic{
-		{Channel: script.AgentChannel("rehearsal")},
-		{Channel: script.Channel(name), Sharded: sharded, Slot: s.slot(name)},
+		{Channel: script.AgentChannel("rehearsal"), Slot: slot},
+		{Channel: script.Channel(name), Sharded: sharded, Slot: slot},
 	}
 	if s.room.Queues() {
-		topics = append(topics, transport.Topic{Channel: script.AgentsChannel(name), Sharded: sharded, Slot: s.slot(name)})
+		topics = append(topics, transport.Topic{Channel: script.AgentsChannel(name), Sharded: sharded, Slot: slot})
 	}
 	for _, topic := range topics {
 		if err := s.servers.TryTopic(ctx, topic); err != nil {

@@ -1,0 +1,55 @@
+package redisstore_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Each command that a script runs is rehearsed when a store is opened, and is in the rules
+// that the documentation has for a user; and nothing is that no script needs.
+func TestCommandsOfScripts(t *testing.T) {
+	called := regexp.MustCompile(`call\('([A-Z]+)'(?:, '(MYID)')?`)
+	rehearsed, needed := make(map[string]bool), make(map[string]bool)
+	files, err := filepath.Glob("internal/script/*.lua")
+	if err != nil || len(files) < 7 {
+		t.Fatalf("scripts %q, %v", files, err)
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands := needed
+		if filepath.Base(file) == "rehearse.lua" {
+			commands = rehearsed
+		}
+		for _, m := range called.FindAllStringSubmatch(string(source), -1) {
+			commands[strings.ToLower(strings.TrimSuffix(m[1]+"|"+m[2], "|"))] = true
+		}
+	}
+	if !maps.Equal(needed, rehearsed) {
+		t.Errorf("the scripts need %q, and rehearsed are %q", slices.Sorted(maps.Keys(needed)), slices.Sorted(maps.Keys(rehearsed)))
+	}
+
+	documented := make(map[string]bool)
+	for rule := range strings.FieldsSeq(documentedRules(t)) {
+		if command, ok := strings.CutPrefix(rule, "+"); ok {
+			documented[command] = true
+		}
+	}
+	delete(needed, "pubsub") // its parts are documented
+	for _, own := range strings.Fields("eval evalsha ping select spublish subscribe unsubscribe ssubscribe sunsubscribe pubsub|numsub pubsub|shardnumsub cluster|slots cluster|shards cluster|nodes asking") {
+		if !documented[own] {
+			t.Errorf("+%s is not documented", own)
+		}
+		delete(documented, own)
+	}
+	if !maps.Equal(needed, documented) {
+		t.Errorf("the scripts need %q, and documented are %q", slices.Sorted(maps.Keys(needed)), slices.Sorted(maps.Keys(documented)))
+	}
+}
