@@ -96,7 +96,11 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request, watched context.Context) {
 	err := check(ctx, name, r.Request)
 	if err == nil {
-		if r.entry = a.registry.pinned(name); r.entry == nil {
+		// A lock that is there may not know yet that the agent drains.
+		if !a.registry.closed.Load() {
+			r.entry = a.registry.pinned(name)
+		}
+		if r.entry == nil {
 			err = lockagent.ErrClosed
 		}
 	}

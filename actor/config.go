@@ -39,8 +39,8 @@ type Config struct {
 	// Recorder takes the events of the agent. Defaults to none.
 	Recorder lockagent.Recorder
 
-	// Logger is told of defects, which nobody else could be told of. Defaults to
-	// slog.Default().
+	// Logger is told what nobody else could be told: of defects, and once of a grant that
+	// nobody received, and of one that nobody had any more. Defaults to slog.Default().
 	Logger *slog.Logger
 
 	// Lease is the lease of locks that are kept. It is renewed when a third of it has
