@@ -95,7 +95,7 @@ func TestCancelOfAGrantThatNobodyMayHaveReceived(t *testing.T) {
 
 func TestGrantIsTakenBackWhenTheTimeToClaimItHasPassed(t *testing.T) {
 	claim := func(c *Config) { c.Claim = 5 * time.Second }
-	t.Run("and passed on if nobody received it", func(t *testing.T) {
+	t.Run("and handed off if nobody received it", func(t *testing.T) {
 		r := newRig(t, claim)
 		r.hold("ann", "bob")
 		r.pass(5*time.Second - 1)

@@ -16,9 +16,9 @@ type Config struct {
 	// when a third of it has passed.
 	Watchdog time.Duration
 
-	// Scatter is by how much the first renewal of a tenure may come early, up to a sixth of
-	// the lease; all renewals come in step with a fiftieth of it. If it is 0 they come
-	// when a third of the lease has passed.
+	// Scatter is by how much the first renewal of a tenure may come early, and the first
+	// after it was in doubt, up to a sixth of the lease: so locks that were acquired together,
+	// or checked together after a reset, are not renewed together for ever.
 	Scatter time.Duration
 
 	// Claim is how long a grant may lie in its channel before it is taken back.

@@ -95,11 +95,10 @@
 //
 // # Guarantees
 //
-// These are stated against this package, and checked by exploring the interleavings
-// of a small world of three agents and a model of the store, all of them up to a
-// bound: by default the first 30,000 states of each variant, which have at least all
-// schedules of five to nine actions after the set-up, and random walks beyond.
-// LOCKSTATE_STATES sets the bound.
+// These are stated against this package. A test explores a small world of three agents
+// and a model of the store, in which calls and messages are lost, late and repeated. It
+// visits the first 30,000 states of each variant, which are at least all schedules of five to
+// nine actions after the set-up, and walks at random beyond. LOCKSTATE_STATES sets the number.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time, unless
 //     both share it.
@@ -120,7 +119,7 @@
 //
 // Nothing bounds how late a [Tick] arrives: that is the shell's and the machine's
 // matter. Every decision takes the instant it is made, so a late tick ends a hold
-// late, but a hold that has passed its deadline is never passed on.
+// late, but a hold that has passed its deadline is never handed off.
 //
 // # Concurrency
 //

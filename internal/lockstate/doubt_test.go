@@ -47,7 +47,7 @@ func TestBusyBeforeAReset(t *testing.T) {
 	r.want("FoundBusy", "Queued ann", "Attempted 30s")
 }
 
-func TestAttemptWithUnknownOutcome(t *testing.T) {
+func TestAttemptWithoutAnAnswer(t *testing.T) {
 	t.Run("is made again under the same number, after a pause", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")

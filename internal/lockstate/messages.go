@@ -30,11 +30,10 @@ func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
 // begunBy is the beginning of the tenure by a pass, given a call that found the lock
 // busy. It reports false if there is no pass, or none that is trusted.
 //
-// The lease began when the store's clock showed the time of the pass. It showed the
-// time of the answer after the call was sent, so it showed the time of the pass no
-// earlier than as much later as it says, if it is the same clock, if it runs at the same
-// rate as ours, and to the microsecond; the margin of the lease pays for the last two. This
-// holds however late the pass is.
+// The store's clock showed busy.at after the call was sent, and p.At when the lease began.
+// So the lease began at busy.sent + (p.At - busy.at) or later, however late we hear of it.
+// That needs one clock for both times. If it runs at another rate than ours, or rounds, the
+// margin of the lease pays for that.
 //
 // A store that has forgotten may pass the lock with a token that is not above the floor.
 // The next attempt finds its own tenure and has tokens above it.
@@ -55,8 +54,8 @@ func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
 	}, true
 }
 
-// standby has the tenure look again when the lease of the one in front is over: if that
-// one does not take the lock up, nobody is told that it is free.
+// standby has the tenure look again when the lease of the one in front is over. If that
+// one did not take the lock up, it is free then, and nobody is told.
 func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	if c.Tenure != s.attempt.number {
 		return out
@@ -73,9 +72,9 @@ func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	return out
 }
 
-// wanted ends a tenure that nobody here has, which a failover may have brought back. One
-// that this agent has is shared with no more readers from now on; one that it waits for
-// was passed the lock, and the message was lost.
+// wanted ends a tenure that nobody here has, which a failover may have brought back. A
+// tenure that this agent has begins to drain. One that it waits for was passed the lock,
+// and the message was lost.
 func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	switch {
 	case !s.has(c.Tenure):

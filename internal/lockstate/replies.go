@@ -148,8 +148,8 @@ func (s *State) returned(r *lockagent.ReleaseReply, m Moment) Event {
 	}
 	e := Event{
 		Kind: Returned, Tenure: s.tenure.number, StoreTime: r.At, Count: s.tenure.holds,
-		// If it is over, but an earlier call was not answered, that one released it, or it
-		// ended after the deadline, when no hold depended on it.
+		// If there was nothing to release, an earlier call without an answer released it.
+		// Or it ended after the deadline, when no hold depended on it.
 		Released: r.Released || s.leaving.unanswered && s.leaving.inTime,
 	}
 	// After a pass there is nobody to yield to. Asking again at once takes the next

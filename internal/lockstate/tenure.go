@@ -203,7 +203,7 @@ func (s *State) renewalDue() Instant {
 		case g.fixed == 0 && tiny: // kept: a late tick would be too late
 			at = s.tenure.sent
 		case g.fixed == 0: // kept: renew when a third of the lease has passed
-			at = min(at, s.beat(s.tenure.deadline.add(-Trust(lease)+lease/3-min(s.tenure.early, lease/6))))
+			at = min(at, s.tenure.deadline.add(-Trust(lease)+lease/3-min(s.tenure.early, lease/6)))
 		case g.fixed > s.tenure.deadline: // handed off with less than it needs
 			at = s.tenure.sent
 		}
@@ -216,18 +216,6 @@ func (s *State) renewalDue() Instant {
 	}
 	return max(at, s.renewal.retryAt)
 }
-
-// beat is the last instant up to at at which renewals begin. Those of many locks that are
-// due at about the same time begin together, which costs less than one after the other.
-func (s *State) beat(at Instant) Instant {
-	if s.cfg.Scatter == 0 {
-		return at
-	}
-	return at - at%Instant(s.cfg.Scatter/beats)
-}
-
-// beats is how many there are in the time over which first renewals are scattered.
-const beats = 50
 
 // renewalLease is for how long to renew the lease now.
 func (s *State) renewalLease(m Moment) time.Duration {

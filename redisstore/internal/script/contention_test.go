@@ -12,10 +12,10 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-// contention is a model of agents and of programs that use Redisson, who all want one lock without a
-// pause. What they do comes one after the other, in the order of the times at which it happens in the
-// model, and no earlier than then, so that what lasts on the server lasts for them. So the result
-// does not depend on the speed of the machine.
+// contention is a model of agents, and of a program that uses Redisson. All want one lock without a
+// pause. The model has a time of its own. It does one thing after the other in the order of that time,
+// so the result does not depend on the speed of the machine. Nothing is done before its time, because
+// the server has a clock.
 type contention struct {
 	*server
 	random  *rand.Rand
@@ -40,9 +40,10 @@ type event struct {
 type contender struct {
 	id      lockagent.AgentID
 	number  uint64
-	waits   bool // it is woken by a message
-	since   lockagent.StoreTime
-	longest time.Duration // it has waited for a grant
+	waits   bool          // it is woken by a message
+	refused bool          // it waits for a grant
+	since   time.Duration // when that began, in the model
+	longest time.Duration // it has waited
 	grants  int
 	next    *event // what it does next, if nothing wakes it
 }
@@ -67,27 +68,31 @@ func (c *contention) run(grants int) {
 	}
 }
 
-func (c *contention) granted(who *contender, at lockagent.StoreTime) {
-	if who.since != 0 {
-		who.longest = max(who.longest, at.Sub(who.since))
+func (c *contention) granted(who *contender) {
+	if who.refused {
+		who.longest = max(who.longest, c.now-who.since)
 	}
-	who.since, who.waits, who.next = 0, false, nil
+	who.refused, who.waits, who.next = false, false, nil
 	who.grants++
 	c.grants++
+}
+
+func (c *contention) refuse(who *contender) {
+	if !who.refused {
+		who.refused, who.since = true, c.now
+	}
+	who.waits = true
 }
 
 // An agent is woken after the fraction of a millisecond that a message takes.
 func (c *contention) ask(a *contender) {
 	r := c.acquire(queueing(contended, a.id, a.number))
 	if r.Granted {
-		c.granted(a, r.At)
+		c.granted(a)
 		c.hold(a)
 		return
 	}
-	if a.since == 0 {
-		a.since = r.At
-	}
-	a.waits = true
+	c.refuse(a)
 	retry := c.after(r.Remaining, r.Remaining+time.Millisecond, func() {})
 	retry.do = func() {
 		if a.next == retry {
@@ -108,7 +113,7 @@ func (c *contention) hold(a *contender) {
 			field := c.Do("HKEYS", string(contended)).([]any)[0].(string)
 			for _, other := range c.agents {
 				if field == tenure(other.id, other.number).String() {
-					c.granted(other, r.At)
+					c.granted(other)
 					c.after(200*time.Microsecond, 500*time.Microsecond, func() { c.hold(other) })
 				}
 			}
@@ -146,12 +151,8 @@ func (c *contention) try(o *contender) {
 			return -2
 		end
 		return redis.call('PTTL', KEYS[1])`, "1", string(contended), tenure(o.id, o.number).String(), "30000")
-	at := lockagent.StoreTime(c.time())
 	if left := reply.(int64); left != -2 {
-		if o.since == 0 {
-			o.since = at
-		}
-		o.waits = true
+		c.refuse(o)
 		c.subscribe()
 		retry := c.after(time.Duration(left)*time.Millisecond, time.Duration(left+1)*time.Millisecond, func() {})
 		retry.do = func() {
@@ -162,7 +163,7 @@ func (c *contention) try(o *contender) {
 		o.next = retry
 		return
 	}
-	c.granted(o, at)
+	c.granted(o)
 	c.subscribe()
 	c.after(500*time.Microsecond, 3*time.Millisecond, func() {
 		c.Do("EVAL", `redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[1], '0')`, "1", string(contended), Channel(contended))
@@ -173,7 +174,7 @@ func (c *contention) try(o *contender) {
 
 // subscribe has the process be subscribed if, and only if, some of its threads wait.
 func (c *contention) subscribe() {
-	waits := slices.ContainsFunc(c.outsiders, func(o *contender) bool { return o.since != 0 })
+	waits := slices.ContainsFunc(c.outsiders, func(o *contender) bool { return o.refused })
 	if waits == c.subscribed {
 		return
 	}

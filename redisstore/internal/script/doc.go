@@ -3,16 +3,18 @@
 //
 // # Usage
 //
+//	room, past := script.Single, script.Past{}
 //	var c script.Call
-//	script.Single.Acquire(&c, requests, incarnation)
-//	reply := ...                                           // EVALSHA c.Script.Digest, c.Keys, c.Args
+//	room.Acquire(&c, requests, past)
+//	reply := ...                                  // EVALSHA c.Script.Digest, c.Keys, c.Args
 //	outcomes := make([]script.Outcome[lockagent.AcquireReply], len(requests))
-//	err := script.ReadAcquired(reply, incarnation, outcomes)
+//	err := room.ReadAcquired(reply, past, outcomes)
+//	past.Note(outcomes[0].Reply.At, outcomes[0].Reply.Token)
 //
 // Each kind of call has a method of [Room] that writes it and a function that reads its reply.
 // A reply is the text of a string, or of an integer. It is believed only if all of it is
-// understood. The errors of package lockagent are the only ones: [Refused] makes them of the
-// text of an error reply.
+// understood. For an error reply there are [Refused], which makes an error of package lockagent of
+// its text, [Apart] and [Several], which tell whether to make the call in another way.
 //
 // # Keys
 //
@@ -24,10 +26,10 @@
 //	lockagent_queue:{N}         zset: the tenures that wait, by arrival       5 minutes
 //	lockagent_notes:{N}         zset: withdrawn tenures by when, and "yield"  1 minute
 //	                            with until when outsiders go first
-//	lockagent_turn:{N}          passes since the outsiders' turn              1 second
+//	lockagent_turn:{N}          passes since the outsiders' turn              250 ms
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees
-//	lockagent_watch:{N}         channel: nothing. Agents that subscribe to the one
-//	                            above subscribe to this as well: who does not
+//	lockagent_agents:{N}        channel: nothing. Agents that subscribe to the one
+//	                            above subscribe to this one first: who does not
 //	                            is an outsider
 //	lockagent_agent:<agent>     channel: the messages to an agent. With sharded
 //	                            messages "passed" and "standby" come on
@@ -44,22 +46,23 @@
 //
 // A tenure begins at T, which is also its first token:
 //
-//	now = the server's time + ahead
-//	T   = max(now, the greatest time or token + 1, floor + 1)
+//	now = max(the server's time + ahead, the clock)
+//	T   = max(now, the clock + 1, the greatest time or token that the agent knows + 1)
 //
-// If T is more than 100 microseconds after now, the server's clock was set back or is behind a
-// floor. Then ahead becomes what T is ahead of the server's time, so the clock goes on at its own
-// pace. Every time in a reply is on this clock.
+// If T is more than 100 microseconds after the server's time + ahead, the server's clock was set back,
+// or is behind. Then T is a minute later, because a tenure may have taken tokens since the clock last
+// was raised, and ahead becomes what T is ahead of the server's time. So the clock goes on at its own
+// pace. Every time in a reply is on this clock. Acquires, passes and renewals raise it, and so does a
+// release that tells of a token above it. A release does not read it: its time is not before any that
+// the agent has seen.
 //
 // # Where keys cannot travel together
 //
-// A slot of a Cluster that moves to another node serves commands with one key only, and some
-// services that look like one server have several. [Apart] knows their errors. There the calls
+// A slot of a Cluster that moves to another node serves commands with one key only. There the calls
 // whose name ends with Alone go through: the lock is the only key that they declare, as in the
-// scripts of Redisson. They reach for our own keys as well, and do without those that are
-// elsewhere. While a slot moves they make no key of our own, because it may exist at the other
-// node. So there are no places in a queue, no passes and no tombstones then, and tokens depend
-// on the clocks of the two nodes.
+// scripts of Redisson. They read of our own keys what they can reach, and write none, because a
+// key that is made at one node would keep the same key from moving there. So there are no places
+// in a queue, no passes and no tombstones then. A break and an inspection are like that everywhere.
 //
 // # Concurrency
 //

@@ -242,6 +242,15 @@ func TestANewPlaceRemovesDeadOnes(t *testing.T) {
 	}
 }
 
+// The first place is not taken away from an agent that will listen in a moment.
+func TestAFirstPlaceIsKept(t *testing.T) {
+	s := start(t)
+	s.grant(wish("orders", agentA, 1))
+	if r := s.acquire(queueing("orders", agentB, 1)); !r.Queued || s.Do("ZCARD", "lockagent_queue:{orders}") != int64(1) {
+		t.Errorf("queued %+v, and there are %d places", r, s.Do("ZCARD", "lockagent_queue:{orders}"))
+	}
+}
+
 // An agent hears that others want what it has, once for each that comes.
 func TestWanted(t *testing.T) {
 	s := start(t)
@@ -379,6 +388,7 @@ func TestRenewals(t *testing.T) {
 		t.Errorf("their lock lives for %d ms", got)
 	}
 	s.Do("CONFIG", "SET", "maxmemory", "1")
+	expect(t, s.renewAll(renewal("two", time.Second)), "held: true")
 	expect(t, s.renewAll(renewal("two", 2*time.Hour)), "held: true")
 	s.lives("two", 2*time.Hour)
 }
