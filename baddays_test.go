@@ -118,8 +118,8 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	if n := redis.Calls("evalsha") - scripts; n != 2 {
 		t.Errorf("%d scripts ran for %d waiters, want 2", n, waiters)
 	}
-	if n := redis.Calls("subscribe") - subscriptions; n != 1 {
-		t.Errorf("%d SUBSCRIBE for %d waiters of one lock, want 1", n, waiters)
+	if n := redis.Calls("subscribe") - subscriptions; n != 2 { // to the lock's channel, and to that of the agents
+		t.Errorf("%d SUBSCRIBE for %d waiters of one lock, want 2", n, waiters)
 	}
 
 	// The lock is passed on, and handed off to all the others.
@@ -200,8 +200,8 @@ func TestForgottenHoldIsExplained(t *testing.T) {
 	}
 }
 
-// An operator breaks a lock that another agent holds. The holder finds out with its
-// next renewal, and the audit knows why the holds overlap.
+// An operator breaks a lock that another agent holds. The holder is told, and the audit
+// knows why the holds overlap.
 func TestBrokenElsewhereIsExplained(t *testing.T) {
 	redis := redistest.Start(t)
 	alphas, betas := newJournal(), newJournal()
@@ -209,11 +209,11 @@ func TestBrokenElsewhereIsExplained(t *testing.T) {
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: betas})
 	first := holdOf(t, alpha, theLock)
 	if held, err := beta.Lock(theLock).Break(t.Context()); err != nil || !held {
-		t.Fatalf("ForceUnlock: %t, %v", held, err)
+		t.Fatalf("Break: %t, %v", held, err)
 	}
 	second := holdOf(t, beta, theLock)
-	if why := awaitLoss(t, first); why != lockagent.LostDenied {
-		t.Errorf("the first holder was told %q, want %q", why, lockagent.LostDenied)
+	if why := awaitLoss(t, first); why != lockagent.LostBroken {
+		t.Errorf("the first holder was told %q, want %q", why, lockagent.LostBroken)
 	}
 	must(t, second.Release(t.Context()))
 	must(t, alpha.Close())
@@ -290,9 +290,11 @@ func TestShortLeaseIsKept(t *testing.T) {
 	must(t, err)
 	receive(t, session.Lock(theLock, channelapi.Lease(100*time.Millisecond)).AcquireAsync(t.Context()))
 	kept := receive(t, session.Lock(theLock).AcquireAsync(t.Context()))
-	events.await(t, "renewed")
-	if !kept.Held() || kept.Remaining() < time.Second {
-		t.Errorf("the hold has %v left: %v", kept.Remaining(), kept.Cause())
+	for kept.Held() && kept.Remaining() < time.Second {
+		events.await(t, "renewed") // the first one may only be because messages may have been missed
+	}
+	if !kept.Held() {
+		t.Errorf("the hold has ended: %v", kept.Cause())
 	}
 	must(t, kept.Release(t.Context()))
 }

@@ -106,7 +106,7 @@ func TestAgentThatIsStoppedIsPassedTheLock(t *testing.T) {
 	awaitQueue(t, redis, theLock, 1)
 	waiting := alpha.Lock(theLock).AcquireAsync(t.Context())
 	passes := redis.Dial()
-	_, err := passes.Do("PSUBSCRIBE", "lockagent_pass:*")
+	_, err := passes.Do("PSUBSCRIBE", "lockagent_agent:*")
 	must(t, err)
 
 	other.stop()
@@ -151,9 +151,13 @@ type pass struct {
 // heardPass returns the next pass that a connection hears of.
 func heardPass(t *testing.T, c *redistest.Conn) (p pass) {
 	t.Helper()
-	message, err := c.Receive() // pmessage, pattern, channel, text
-	must(t, err)
-	_, err = fmt.Sscan(message.([]any)[3].(string), &p.tenure, &p.token)
-	must(t, err)
-	return p
+	for {
+		message, err := c.Receive() // pmessage, pattern, channel, text
+		must(t, err)
+		if text, ok := strings.CutPrefix(message.([]any)[3].(string), "passed "); ok {
+			_, err = fmt.Sscan(text, &p.tenure, &p.token)
+			must(t, err)
+			return p
+		}
+	}
 }

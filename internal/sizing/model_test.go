@@ -68,21 +68,25 @@ const (
 	eventsPerHold   = 4
 )
 
+// messagesPerPass is how many messages a grant costs where all who listen wait: the new
+// holder is told, the next two in the queue stand by, and who waits anew tells the holder
+// that the lock is wanted.
+const messagesPerPass = 4
+
 // crowded is how many commands and messages a grant costs at most, of a lock that
 // hosts want now and then: one may listen to it that does not wait, so a release wakes
 // all who listen, and all who wait ask again. Where all who listen wait, the release
 // passes the lock on, and the costs are those of a lock that nobody else wants, and
-// one message.
+// the messages of a pass.
 func (f fleet) crowded() (commands, messages float64) {
 	return commandsPerHold + float64(f.rivals), float64(f.rivals)
 }
 
-// attempts is the least and the most that n waiters ask in a second for locks that
-// are kept: each time what remained of the lease has passed, which is between two
-// thirds of it and all.
-func (f fleet) attempts(n int) (least, most float64) {
-	once := float64(n) / f.lease.Seconds()
-	return once, 1.5 * once
+// attempts is how often n waiters that have a place ask in a second for locks that are
+// kept.
+func (f fleet) attempts(n int) float64 {
+	const looks = 10 * time.Second // between two attempts, or less if the lease ends before
+	return float64(n) / min(looks, f.lease).Seconds()
 }
 
 // vacancy is the least and the longest time for which a lock stays with a host that

@@ -101,7 +101,7 @@ func (w *world) steady() {
 	table.add(about("short holds, commands /s", n*w.holds*commandsPerHold, 0.05, s.commands(short)))
 	table.note("locks wanted all the time, grants /s", s.rate(ever, grant))
 	table.add(about("  commands per grant", commandsPerHold, 0.05, s.commands(ever)/s.rate(ever, grant)))
-	table.add(about("  messages per grant", 1, 0.05, s.rate(ever, message)/s.rate(ever, grant)))
+	table.add(about("  messages per grant", messagesPerPass, 0.05, s.rate(ever, message)/s.rate(ever, grant)))
 	table.note("locks wanted now and then, grants /s", s.rate(now, grant))
 	commands, messages := w.crowded()
 	table.add(row{"  commands per grant", commandsPerHold, commands, s.commands(now) / s.rate(now, grant)})
@@ -135,8 +135,7 @@ func (w *world) oneDies() {
 	table := newTable(w.T, "A host dies, another waits for all that it kept")
 	defer table.out.Flush()
 	n := dead.fleet.locks
-	fewest, mostAttempts := w.attempts(n)
-	table.add(row{"before: attempts of those who wait /s", fewest * 0.9, mostAttempts * 1.1, attempts})
+	table.add(about("before: attempts of those who wait /s", w.attempts(n), 0.1, attempts))
 	table.add(about("locks that the other one has got", float64(n), 0, float64(len(after))))
 	if len(after) > 0 {
 		table.add(row{"the first after s", least.Seconds(), most.Seconds(), after[0]})

@@ -44,7 +44,7 @@ func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
 	defer other.Close()
 
 	p := probe{reads: make(chan lockagent.Token), writes: make(chan lockagent.Token, 1)}
-	work := Work{Workers: 1, Locks: 1, Think: time.Hour, Lease: 3 * time.Second} // renewed, and found to be lost, after one second
+	work := Work{Workers: 1, Locks: 1, Think: time.Hour, Lease: 3 * time.Second}
 	a, err := newAgent(work, p, store.Share(), log, tracing.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -55,14 +55,14 @@ func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
 
 	first := <-p.reads
 	if held, err := other.Lock(string(work.names()[0])).Break(t.Context()); err != nil || !held {
-		t.Fatalf("ForceUnlock: %v, %v", held, err)
+		t.Fatalf("Break: %v, %v", held, err)
 	}
 	if second := <-p.reads; second <= first {
 		t.Errorf("token %d came after %d", second, first)
 	}
 	s := a.stats()
-	if got := s.Losses[lockagent.LostDenied.String()]; got != 1 || s.lost() != 1 {
-		t.Errorf("losses are %v, want 1 denied", s.Losses)
+	if got := s.Losses[lockagent.LostBroken.String()]; got != 1 || s.lost() != 1 {
+		t.Errorf("losses are %v, want 1 broken", s.Losses)
 	}
 	stop()
 	if err := <-ended; err != nil {
