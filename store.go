@@ -165,7 +165,8 @@ type AcquireRequest struct {
 	Floor Token
 
 	// Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe
-	// first, or the place may be lost. Stores need not have a queue.
+	// first, or the place may be lost. A tenure that has asked for a place goes on asking.
+	// Stores need not have a queue.
 	Queue bool
 }
 

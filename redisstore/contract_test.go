@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"flag"
+	"log/slog"
 	"strconv"
 	"testing"
 	"time"
@@ -136,6 +137,7 @@ func open(t testing.TB, url string) *redisstore.Store {
 
 func openConfig(t testing.TB, config redisstore.Config, url string) *redisstore.Store {
 	t.Helper()
+	config.Logger = slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithTimeout(context.Background(), storetest.Patience)
 	defer cancel()
 	store, err := config.Open(ctx, url)

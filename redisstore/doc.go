@@ -146,8 +146,8 @@
 // process of that agent does not run, the lock is free after [lockagent.PassLease].
 //
 // Outsiders, such as programs that use Redisson, are counted by the channels that they are
-// subscribed to. With Sentinels some may be subscribed to a replica, where nobody sees them.
-// There the turn of the outsiders comes every half a second, whether any are seen or not.
+// subscribed to. With Sentinels some may be subscribed to a replica, where nobody sees them:
+// let Redisson subscribe at the master, which is its default (subscriptionMode).
 //
 // In a Cluster with classic messages, and behind a service that shares its keys out,
 // subscribers cannot be counted. There are no queues: a release wakes everybody.

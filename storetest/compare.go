@@ -160,7 +160,7 @@ func (h *history) acquire(t *rapid.T) {
 		Name:   h.name(s),
 		Tenure: tenure,
 		Lease:  minute,
-		Queue:  h.queues && !h.holds[s] && rapid.Bool().Draw(t, "queue"),
+		Queue:  h.queues && !h.holds[s] && (h.queued[s] != 0 || rapid.Bool().Draw(t, "queue")),
 	}
 	if req.Queue {
 		h.subscribe(t, s)

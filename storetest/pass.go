@@ -65,16 +65,19 @@ var passClauses = []clause{
 			req := one.ending(theLock, 1)
 			first := two.refused(theLock, 1, one.tenure(1).String())
 			req.Last = lockagent.Token(first.At) + farAhead
-			one.end(req, true)
-			passed := two.hears(lockagent.MessagePassed, 1)
-			if passed.Token <= req.Last {
-				t.Errorf("passed with token %d after %d", passed.Token, req.Last)
+			last := req.Last
+			if one.end(req, true).Passed { // a store may first want an Acquire to set its clock
+				passed := two.hears(lockagent.MessagePassed, 1)
+				if passed.Token <= last {
+					t.Errorf("passed with token %d after %d", passed.Token, last)
+				}
+				if later := passed.At.Sub(first.At); passed.Clock == first.Clock && later > Patience {
+					t.Errorf("%v passed on clock %q", later, first.Clock)
+				}
+				last = passed.Token
 			}
-			if later := passed.At.Sub(first.At); passed.Clock == first.Clock && later > Patience {
-				t.Errorf("%v passed on clock %q", later, first.Clock)
-			}
-			if again := two.acquire(theLock, 1); again.Token <= passed.Token {
-				t.Errorf("token %d after %d was passed", again.Token, passed.Token)
+			if next := two.get(two.queueing(theLock, 1)); next.Token <= last {
+				t.Errorf("token %d after %d", next.Token, last)
 			}
 		},
 	},

@@ -181,7 +181,7 @@ func (s *State) attempted(m Moment) Event {
 	e := Event{
 		Kind: Attempted, Tenure: s.attempt.number, Lease: s.lease(&r), Token: s.floor, Request: r,
 		// The queue passes over who has not subscribed. A try is over before its turn.
-		Queue: s.contended && s.queue.len() > s.queue.tries,
+		Queue: s.attempt.queued || s.contended && s.queue.len() > s.queue.tries,
 	}
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh

@@ -189,7 +189,7 @@ local function try(i)
     local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
     outsiders = math.max(0, counts[2] - counts[4])
   end
-  if not holder and notes[2] and (asks == '' or asks == 'sentinel' or outsiders > 0) then
+  if not holder and notes[2] and (asks == '' or outsiders > 0) then
     left = math.ceil((notes[2] - clock) / 1000) -- above 0 while the lock is kept for outsiders
   end
   if own or not holder and (left <= 0 or left > 10) then

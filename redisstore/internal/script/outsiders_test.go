@@ -127,35 +127,3 @@ func TestALockIsKeptForOutsidersOnly(t *testing.T) {
 		t.Errorf("there are no outsiders, but %+v", r)
 	}
 }
-
-// With Sentinels outsiders may be subscribed to a replica. Their turn comes twice a second.
-func TestTurnsOfOutsidersThatAreNotSeen(t *testing.T) {
-	s := start(t)
-	s.room = Sentinel
-	s.grant(wish("orders", agentA, 1))
-	s.queue("orders", agentB)
-	if r := s.release(end(wish("orders", agentA, 1))); r.Passed || r.Others != -1 {
-		t.Errorf("released %+v", r)
-	}
-	s.lives("lockagent_turn:{orders}", 500*time.Millisecond)
-	s.Do("PEXPIRE", "lockagent_turn:{orders}", "100000")
-	s.Do("ZADD", "lockagent_notes:{orders}", strconv.FormatInt(s.time()+9900, 10), "yield")
-	if r := s.acquire(queueing("orders", agentC, 1)); r.Granted {
-		t.Log("the machine was too slow to see the lock kept for outsiders that are not seen")
-	}
-	s.Do("DEL", "lockagent_notes:{orders}", "orders")
-	for number := range uint64(20) {
-		s.grant(wish("orders", agentA, number+2))
-		s.acquire(queueing("orders", agentB, number+2))
-		if r := s.release(end(wish("orders", agentA, number+2))); !r.Passed {
-			t.Fatalf("released %+v", r)
-		}
-		s.Do("DEL", "orders")
-	}
-	s.Do("PEXPIRE", "lockagent_turn:{orders}", "0")
-	s.grant(wish("orders", agentA, 100))
-	s.acquire(queueing("orders", agentB, 100))
-	if r := s.release(end(wish("orders", agentA, 100))); r.Passed {
-		t.Errorf("released %+v", r)
-	}
-}

@@ -84,7 +84,7 @@ local pass_lease = '2000' -- in ms
 local places_looked_at, standbys = 8, 2
 local notes_kept = 60000 -- in ms
 local yield = 10000 -- in microseconds
-local turn_every, blind_turn_every = 250, 500 -- in ms
+local turn_every = 250 -- in ms
 local count = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 --include holders.lua
@@ -104,13 +104,12 @@ end
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
 local function turn(queue, suffix, outsiders)
-  if outsiders == 0 and mode ~= 'sentinel' then
+  if outsiders == 0 then
     return false
   end
   local key = 'lockagent_turn' .. suffix
-  local passes, left = tonumber(pcall('GET', key)), call('PTTL', key)
-  if not passes or outsiders > 0 and
-    (passes >= call('ZCARD', queue) or mode == 'sentinel' and left <= blind_turn_every - turn_every) then
+  local passes = tonumber(pcall('GET', key))
+  if not passes or passes >= call('ZCARD', queue) then
     return true
   end
   call('INCR', key)
@@ -182,7 +181,7 @@ local function hand_on(lock, channel, queue, subscribed, others, suffix)
   end
   if (theirs or outsiders and outsiders > 0) and not alone then
     note(suffix, clock + yield, 'yield')
-    pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', mode == 'sentinel' and blind_turn_every or turn_every)
+    pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
   end
   if mode == 'sentinel' or mode == 'classic' or known and others <= subscribed then
     return nil

@@ -10,7 +10,7 @@ type Room uint8
 const (
 	// Single is one server, whose subscribers can be counted.
 	Single Room = iota
-	// Sentinel is one server that has replicas. Outsiders may subscribe there, unseen.
+	// Sentinel is one server that has replicas. Subscribers there are not counted.
 	Sentinel
 	// Sharded is a Cluster in which the messages of a lock stay with its slot.
 	Sharded
