@@ -42,7 +42,7 @@ func (s *Servers) keepAsking(doubt chan struct{}) {
 		select {
 		case <-s.life.Done():
 			return
-		case <-time.After(p.next(lastRetry)):
+		case <-time.After(p.next(longestDoubt)):
 		}
 		select {
 		case <-s.life.Done():

@@ -329,6 +329,24 @@ func TestStaleCalls(t *testing.T) {
 	answered(t, "a fresh call", fresh)
 }
 
+// A call that a server passes on is not sent again when half of its bound is over: the next
+// lane may take the other half to find that out.
+func TestACallIsNotPassedOnForEver(t *testing.T) {
+	lanes, l, g := gated(t)
+	c := counter("key", nil)
+	c.Done = func(rueidis.RedisMessage, error) {}
+	c.made = time.Now().Add(-3 * patience)
+	if lanes.resend(c, l.node) {
+		t.Error("sent, though it would be answered too late")
+	}
+	c.made = time.Now()
+	if !lanes.resend(c, l.node) {
+		t.Error("not sent, though there is time")
+	}
+	g.goOn <- struct{}{}
+	g.goOn <- struct{}{} // by source
+}
+
 // A caller would have to wait for an exchange that is slow, or that has to dial first.
 func TestWhatIsNotLeftToACaller(t *testing.T) {
 	lanes, l, g := gated(t)

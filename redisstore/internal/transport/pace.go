@@ -11,6 +11,10 @@ const (
 	// failed do not come back all at once.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Second
+
+	// longestDoubt is about the longest pause between two questions who serves what, while
+	// there is reason to ask.
+	longestDoubt = 250 * time.Millisecond
 )
 
 // pace says how long to wait before something is tried again. The zero pace is at the

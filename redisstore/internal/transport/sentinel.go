@@ -145,7 +145,7 @@ func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err e
 // rest waits until there is reason to ask a Sentinel again. It reports false if the
 // connection is lost, or at the end of the life.
 func (s *Servers) rest(p *pace, lost <-chan error, announced, doubt chan struct{}) bool {
-	tick, rested := time.After(jitter(topologyInterval)), time.After(p.next(lastRetry))
+	tick, rested := time.After(jitter(topologyInterval)), time.After(p.next(longestDoubt))
 	var doubted chan struct{} // nil until it has rested
 	for {
 		select {
