@@ -205,7 +205,7 @@ var queueDefects = []defect{
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			reply, err := acquire(req)
 			if err == nil && !reply.Granted && reply.Holder == "" {
-				time.Sleep(reply.Remaining)
+				<-time.After(reply.Remaining) // in a bubble
 				return acquire(req)
 			}
 			return reply, err

@@ -1,0 +1,110 @@
+package redisstore_test
+
+import (
+	"testing"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/faultproxy"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+// What is no message to an agent is as good as lost, and those after it are heard.
+func TestNonsenseIsNotHeard(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	messages := storetest.Listen(t, store, agentA)
+	tenure := lockagent.Tenure{Agent: agentA, Number: 7}
+	for _, payload := range []string{"", "0", "passed", "passed " + tenure.String() + " orders", "wanted orders", "wanted " + tenure.String() + " my orders"} {
+		server.Do("PUBLISH", "lockagent_agent:"+string(agentA), payload)
+	}
+	messages.Await(lockagent.MessageWanted, "my orders", tenure)
+	if n := messages.Count(lockagent.MessagePassed); n > 0 {
+		t.Errorf("%d passes were heard", n)
+	}
+}
+
+// An agent is told when messages may have been missed.
+func TestMissedMessages(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr())
+	store := open(t, "redis://"+proxy.Addr())
+	messages := storetest.Listen(t, store, agentA)
+	missed := func(when string) {
+		t.Helper()
+		if _, ok := messages.Await(lockagent.MessagesMissed, "", lockagent.Tenure{}); !ok {
+			t.Fatal(when)
+		}
+	}
+	proxy.Cut()
+	missed("after the connection was cut")
+	server.Restart()
+	missed("after the server was restarted")
+	persistently(t, store, wish("orders", agentA, 1))
+	for _, took := messages.Take(lockagent.MessagesMissed, "", lockagent.Tenure{}); took; {
+		_, took = messages.Take(lockagent.MessagesMissed, "", lockagent.Tenure{})
+	}
+	server.Do("FLUSHALL")
+	persistently(t, store, wish("orders", agentA, 2)) // finds it out
+	missed("after the server was emptied")
+}
+
+// An agent that is gone, or is cut off, is skipped at once.
+func TestALockIsNotPassedToWhoIsGone(t *testing.T) {
+	t.Parallel()
+	server, cluster := redistest.Start(t), redistest.StartCluster(t, 3)
+	for url, node := range map[string]*redistest.Server{server.URL(): server, cluster.URL(): cluster.NodeOf("orders")} {
+		store, gone, other := open(t, url), open(t, url), open(t, url)
+		agentC := lockagent.NewAgentID()
+		storetest.Listen(t, gone, agentB)
+		messages := storetest.Listen(t, other, agentC)
+		storetest.Subscribe(t, gone, "orders")
+		storetest.Subscribe(t, other, "orders")
+		ours, theirs := wish("orders", agentA, 1), wish("orders", agentC, 1)
+		acquire(t, store, ours)
+		queue(t, gone, wish("orders", agentB, 1))
+		queue(t, other, theirs)
+		if err := gone.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the server to notice", func() bool { return !subscribed(node, agentB) })
+		if released := release(t, store, ours); !released.Passed {
+			t.Errorf("Release = %+v; want the lock passed", released)
+		}
+		messages.Await(lockagent.MessagePassed, "orders", theirs.Tenure)
+	}
+}
+
+// subscribed reports whether an agent has a channel on a node.
+func subscribed(node *redistest.Server, agent lockagent.AgentID) bool {
+	for _, kind := range []string{"CHANNELS", "SHARDCHANNELS"} {
+		if len(node.Do("PUBSUB", kind, "lockagent_agent:"+string(agent)+"*").([]any)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// The locks "a" and "{a}" share a channel for wake-ups, and tenures of them may have one
+// number. But a pass is for one of them.
+func TestAPassIsForOneLock(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 1)
+	for _, url := range []string{redistest.Start(t).URL(), cluster.URL()} {
+		store, other := open(t, url), open(t, url)
+		messages := storetest.Listen(t, other, agentB)
+		storetest.Subscribe(t, other, "a")
+		storetest.Subscribe(t, other, "{a}")
+		acquire(t, store, wish("a", agentA, 1))
+		acquire(t, store, wish("{a}", agentA, 2))
+		queue(t, other, wish("a", agentB, 1))
+		queue(t, other, wish("{a}", agentB, 1))
+		if released := release(t, store, wish("{a}", agentA, 2)); !released.Passed {
+			t.Errorf("Release = %+v; want the lock passed", released)
+		}
+		messages.Await(lockagent.MessagePassed, "{a}", lockagent.Tenure{Agent: agentB, Number: 1})
+		if n := messages.Count(lockagent.MessagePassed); n > 0 {
+			t.Error("the other lock was passed as well")
+		}
+	}
+}

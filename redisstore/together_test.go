@@ -1,0 +1,330 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
+	"github.com/lockagent/lockagent/redisstore/internal/transport"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+const agent lockagent.AgentID = "11111111-1111-4111-8111-111111111111"
+
+func openURL(t testing.TB, url string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// batch are calls that travel together, and what they are answered.
+type batch struct {
+	t        testing.TB
+	store    *Store
+	items    []transport.Item
+	answers  chan int // the index of each that is answered
+	acquired map[int]answer[lockagent.AcquireReply]
+	released map[int]answer[lockagent.ReleaseReply]
+}
+
+type answer[A any] struct {
+	reply A
+	err   error
+}
+
+func newBatch(t testing.TB, s *Store) *batch {
+	return &batch{
+		t: t, store: s, answers: make(chan int, 1000),
+		acquired: make(map[int]answer[lockagent.AcquireReply]), released: make(map[int]answer[lockagent.ReleaseReply]),
+	}
+}
+
+func tenure(number uint64) lockagent.Tenure { return lockagent.Tenure{Agent: agent, Number: number} }
+
+func (b *batch) acquire(req lockagent.AcquireRequest) {
+	i := len(b.items)
+	b.items = append(b.items, &acquireCall{req: req, slot: b.store.slot(req.Name), done: func(r lockagent.AcquireReply, err error) {
+		b.acquired[i] = answer[lockagent.AcquireReply]{r, err}
+		b.answers <- i
+		runtime.Goexit() // which keeps no other from its answer
+	}})
+}
+
+func (b *batch) wish(name lockagent.Name, number uint64) {
+	b.acquire(lockagent.AcquireRequest{Name: name, Tenure: tenure(number), Lease: time.Minute})
+}
+
+func (b *batch) release(name lockagent.Name, number uint64) {
+	i := len(b.items)
+	req := script.ReleaseRequest{ReleaseRequest: lockagent.ReleaseRequest{Name: name, Tenure: tenure(number)}}
+	b.items = append(b.items, &releaseCall{req: req, slot: b.store.slot(name), done: func(r lockagent.ReleaseReply, err error) {
+		b.released[i] = answer[lockagent.ReleaseReply]{r, err}
+		b.answers <- i
+		runtime.Goexit()
+	}})
+}
+
+// travel returns the calls that the items were made as, when all are answered.
+func (b *batch) travel() []*transport.Call {
+	b.t.Helper()
+	calls := slices.Clone((&packer{store: b.store}).pack(b.items))
+	for _, c := range calls {
+		b.store.lanes.Send(c)
+	}
+	for range b.items {
+		select {
+		case <-b.answers:
+		case <-time.After(storetest.Patience):
+			b.t.Fatal("a call was not answered")
+		}
+	}
+	if len(b.answers) > 0 {
+		b.t.Error("a call was answered twice")
+	}
+	return calls
+}
+
+// expect compares the answers with words.
+func (b *batch) expect(want ...string) {
+	b.t.Helper()
+	for i, want := range want {
+		got := "nothing"
+		if a, ok := b.acquired[i]; ok {
+			got = said(a.err, a.reply.Granted, "granted", "held by "+a.reply.Holder)
+		}
+		if a, ok := b.released[i]; ok {
+			got = said(a.err, a.reply.Released, "released", "was over")
+		}
+		if got != want {
+			b.t.Errorf("call %d was answered %q, want %q", i, got, want)
+		}
+	}
+}
+
+func said(err error, yes bool, ifSo, ifNot string) string {
+	for _, kind := range []error{lockagent.ErrWrongType, lockagent.ErrNotPermitted, lockagent.ErrWithdrawn, lockagent.ErrBadOption} {
+		if errors.Is(err, kind) {
+			return kind.Error()
+		}
+	}
+	switch {
+	case err != nil:
+		return err.Error()
+	case yes:
+		return ifSo
+	}
+	return ifNot
+}
+
+// What is wrong with one lock does not concern those that travel with it.
+func TestNeighbours(t *testing.T) {
+	server := redistest.Start(t)
+	server.Do("SET", "value", "something else")
+	server.Do("HSET", "theirs", "another:1", "1")
+	s := openURL(t, server.URL())
+
+	b := newBatch(t, s)
+	b.wish("first", 1)
+	b.wish("value", 1)
+	b.wish("theirs", 1)
+	far := lockagent.AcquireRequest{Name: "far", Tenure: tenure(1), Lease: time.Minute, Floor: lockagent.MaxToken - 1}
+	b.acquire(far)
+	b.wish("last", 1)
+	b.travel()
+	b.expect("granted", lockagent.ErrWrongType.Error(), "held by another:1", lockagent.ErrBadOption.Error(), "granted")
+
+	b = newBatch(t, s)
+	b.release("first", 1)
+	b.release("value", 1)
+	b.release("theirs", 1)
+	b.release("last", 1)
+	b.travel()
+	b.expect("released", lockagent.ErrWrongType.Error(), "was over", "released")
+	if got := server.Do("EXISTS", "first", "last"); got != int64(0) {
+		t.Errorf("%v locks are still there", got)
+	}
+}
+
+// A lock that the user may not touch fails the whole command.
+func TestADeniedNeighbour(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser("app", "app", "~orders/* ~lockagent_* &* +@all"))
+	s := openURL(t, server.UserURL("app", "app"))
+	b := newBatch(t, s)
+	b.wish("orders/1", 1)
+	b.wish("theirs", 1)
+	b.wish("orders/2", 1)
+	b.travel()
+	b.expect("granted", lockagent.ErrNotPermitted.Error(), "granted")
+
+	b = newBatch(t, s)
+	b.release("orders/1", 1)
+	b.release("theirs", 1)
+	b.release("orders/2", 1)
+	b.travel()
+	b.expect("released", lockagent.ErrNotPermitted.Error(), "released")
+}
+
+// A user who may not publish in the channel of a lock has released it all the same.
+func TestAReleaseThatMayWakeNobody(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser("app", "app", "~* &* +@all"))
+	s := openURL(t, server.UserURL("app", "app"))
+	server.Do("ACL", "SETUSER", "app", "resetchannels", "&redisson_lock__channel:{heard}", "&lockagent_*")
+	b := newBatch(t, s)
+	b.wish("mute", 1)
+	b.wish("heard", 1)
+	b.travel()
+	b = newBatch(t, s)
+	b.release("mute", 1)
+	b.release("heard", 1)
+	b.travel()
+	b.expect("released", "released")
+	if others := b.released[0].reply.Others; others != -1 {
+		t.Errorf("%d others were woken, want -1 for what is not known", others)
+	}
+}
+
+// Each lock of a script has the lease and the floor that were asked for it.
+func TestUnlikeLocksTogether(t *testing.T) {
+	server := redistest.Start(t)
+	s := openURL(t, server.URL())
+	b := newBatch(t, s)
+	floor := lockagent.Token(time.Now().Add(time.Hour).UnixMicro())
+	wishes := []lockagent.AcquireRequest{
+		{Name: "short", Lease: 10 * time.Second},
+		{Name: "plain", Lease: time.Minute},
+		{Name: "with a floor", Lease: time.Minute, Floor: floor},
+		{Name: "plain", Lease: time.Minute},
+		{Name: "again", Lease: 20 * time.Second},
+	}
+	for i, w := range wishes {
+		w.Tenure = tenure(uint64(i + 1))
+		b.acquire(w)
+	}
+	b.travel()
+	b.expect("granted", "granted", "granted", "held by "+tenure(2).String(), "granted")
+	for i, w := range wishes {
+		if left := time.Duration(server.Do("PTTL", string(w.Name)).(int64)) * time.Millisecond; left > w.Lease || left < w.Lease/2 {
+			t.Errorf("%q has a lease of %v, want %v", w.Name, left, w.Lease)
+		}
+		if r := b.acquired[i].reply; r.Granted && r.Token <= w.Floor {
+			t.Errorf("%q has token %d, want one above %d", w.Name, r.Token, w.Floor)
+		}
+	}
+}
+
+// What frees locks goes first, and where slots mean something each has a call of its own.
+func TestCallsOfABatch(t *testing.T) {
+	cluster := redistest.StartCluster(t, 1)
+	for name, s := range map[string]*Store{"server": openURL(t, redistest.Start(t).URL()), "Cluster": openURL(t, cluster.URL())} {
+		b := newBatch(t, s)
+		for _, name := range []lockagent.Name{"{a}1", "b", "{a}2", "{b}1", "{a}3"} {
+			b.wish(name, 1)
+			b.release(name, 1)
+		}
+		var locks []string
+		for _, c := range b.travel() {
+			locks = append(locks, strconv.Itoa((len(c.Keys)-1)/2))
+			for _, key := range c.Keys {
+				if s.room.Cluster() && transport.Slot(key) != c.Slot {
+					t.Errorf("%s: key %q is in slot %d, and the call in %d", name, key, transport.Slot(key), c.Slot)
+				}
+			}
+		}
+		want := []string{"5", "5"}
+		if s.room.Cluster() {
+			want = []string{"2", "3", "2", "3"} // slots 3300 of b, and 15495 of a
+		}
+		if !reflect.DeepEqual(locks, want) {
+			t.Errorf("%s: the calls are about %q locks, want %q", name, locks, want)
+		}
+		for i := range b.items {
+			if _, ok := b.acquired[i]; ok {
+				b.expect(slices.Repeat([]string{"granted", "was over"}, 5)...)
+				break
+			}
+		}
+	}
+}
+
+// A slot that is on its way to another node is served lock by lock.
+func TestLocksOfASlotThatMigrates(t *testing.T) {
+	cluster := redistest.StartCluster(t, 2)
+	from := cluster.NodeOf("{a}")
+	to := cluster.Nodes[0]
+	if to == from {
+		to = cluster.Nodes[1]
+	}
+	s := openURL(t, cluster.URL())
+	names := []lockagent.Name{"{a}1", "{a}2", "{a}3"}
+	b := newBatch(t, s)
+	b.wish(names[0], 1)
+	b.travel()
+	finish := cluster.BeginMove("{a}", from, to)
+	b = newBatch(t, s)
+	for _, name := range names {
+		b.wish(name, 2)
+	}
+	b.travel()
+	b.expect("held by "+tenure(1).String(), "granted", "granted")
+
+	renewals := make(chan error, len(names))
+	for _, name := range names[1:] {
+		s.Renew(t.Context(), lockagent.RenewRequest{Name: name, Tenure: tenure(2), Lease: time.Minute, Urgent: name == names[2]}, func(r lockagent.RenewReply, err error) {
+			if err == nil && !r.Held {
+				err = fmt.Errorf("%q is not held any more", name)
+			}
+			renewals <- err
+		})
+	}
+	for range names[1:] {
+		if err := <-renewals; err != nil {
+			t.Error(err)
+		}
+	}
+	b = newBatch(t, s)
+	b.release(names[0], 1)
+	b.release(names[1], 2)
+	b.travel()
+	b.expect("released", "released")
+	finish()
+	b = newBatch(t, s)
+	b.release(names[2], 2)
+	b.wish(names[0], 3)
+	b.travel()
+	b.expect("released", "granted")
+}
+
+// Tokens and times do not go back though the server has forgotten all, as long as one
+// store remembers.
+func TestTheClockOfAServerThatForgot(t *testing.T) {
+	server := redistest.Start(t)
+	s := openURL(t, server.URL())
+	hour := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
+	name, _ := s.incarnations.known()
+	server.Do("ZADD", "lockagent_clock", "XX", hour, name) // as if the server's clock was set back since
+	before, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: "orders", Tenure: tenure(1), Lease: time.Minute})
+	if err != nil || before.At < lockagent.StoreTime(time.Now().Add(time.Hour/2).UnixMicro()) {
+		t.Fatalf("Acquire = %+v, %v", before, err)
+	}
+	server.Do("FLUSHALL")
+	after, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: "orders", Tenure: tenure(2), Lease: time.Minute})
+	if err != nil || after.Token <= before.Token || after.At <= before.At || after.Clock == before.Clock {
+		t.Errorf("Acquire = %+v after %+v, %v", after, before, err)
+	}
+	released, err := storetest.Release(t, s, lockagent.ReleaseRequest{Name: "orders", Tenure: tenure(2)})
+	if err != nil || released.At < after.At {
+		t.Errorf("Release = %+v after %+v, %v", released, after, err)
+	}
+}
