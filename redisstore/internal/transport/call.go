@@ -8,8 +8,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Script is one Lua script. A server that has it runs it by its digest. To one that has
-// not, or has forgotten it, the source is sent, which it then keeps.
+// Script is one Lua script. A server runs it by its digest. If the server does not have
+// it, the source is sent, and the server keeps it.
 type Script struct{ Source, Digest string }
 
 // NewScript returns the script with a source.

@@ -85,15 +85,12 @@ func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
 	defer cluster.Nodes[0].Resume()
 	under, waiting := make(chan error, 1), make(said, 1)
 	lanes.Add(t.Context(), Slot(key), question{key, func(_ string, err error) { under <- err }})
-	for l := lanes.lane(s.Master(Slot(key))); ; { // until it is under way
+	l := lanes.lane(s.Master(Slot(key)))
+	until(t, "the call to be under way", func() bool {
 		l.mu.Lock()
-		sent := l.led && len(l.queue) == 0
-		l.mu.Unlock()
-		if sent {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer l.mu.Unlock()
+		return l.led && len(l.queue) == 0
+	})
 	lanes.Add(t.Context(), Slot(key), question{key, func(_ string, err error) { waiting <- err }})
 	answered(t, "what waited for the master", waiting)
 	if err := receive(t, "what was under way", under); err == nil {
@@ -217,17 +214,13 @@ func TestAClusterThatIsDown(t *testing.T) {
 	up := keyAt(cluster, cluster.Nodes[1])
 	eventually(t, lanes, up)
 	cluster.Nodes[0].Kill()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if err := try(t, lanes, up); err != nil {
-			if !errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "CLUSTER INFO") {
-				t.Errorf("a Cluster that is down: %v", err)
-			}
-			break
+	until(t, "the Cluster to be down", func() bool {
+		err := try(t, lanes, up)
+		if err != nil && (!errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "CLUSTER INFO")) {
+			t.Errorf("a Cluster that is down: %v", err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the Cluster is not down")
-		}
-	}
+		return err != nil
+	})
 	cluster.Nodes[0].Restart()
 	eventually(t, lanes, up)
 	eventually(t, lanes, keyAt(cluster, cluster.Nodes[0]))

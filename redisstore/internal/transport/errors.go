@@ -16,7 +16,7 @@ import (
 var errSilent = errors.New("no answer in time")
 
 // Error puts what went wrong with a call into the words of the lockagent package. It
-// returns nil for nil. What is one of its errors already stays as it is.
+// returns nil for nil, and leaves those words as they are.
 //
 // Of the errors that a server answers with, those are definite that say what is wrong
 // with the key or the user. The others, such as READONLY, LOADING, CLUSTERDOWN or OOM,
@@ -78,9 +78,8 @@ var marks = []mark{
 	{"BUSY ", lockagent.ErrStoreUnavailable, "a script keeps the server: SCRIPT KILL ends it"},
 }
 
-// isStale reports whether an error reply means that the connection leads to a server that
-// is not, or does not know us, as it was when the connection was made. Another connection
-// may lead to a better one.
+// isStale reports whether an error reply means that the server has changed since the
+// connection was made. Another connection may lead to a better server.
 func isStale(answer *rueidis.RedisError) bool {
 	text := answer.Error()
 	for _, mark := range []string{"READONLY", "MASTERDOWN", "NOAUTH"} {

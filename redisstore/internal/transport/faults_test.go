@@ -49,16 +49,13 @@ func try(t testing.TB, lanes *Lanes[question], key string) error {
 // eventually tries until it counts. What fails on the way is that the store is not available.
 func eventually(t testing.TB, lanes *Lanes[question], key string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	until(t, "the store to be available", func() bool {
 		err := try(t, lanes, key)
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, lockagent.ErrStoreUnavailable) || time.Now().After(deadline) {
+		if err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // not to keep the servers from what is waited for
-	}
+		return err == nil
+	})
 }
 
 func counters(s *Servers) *Lanes[question] {

@@ -220,8 +220,8 @@ func (l *lane[I]) free(b *batch[I], sent bool) {
 	each(len(again), func(i int) { l.lanes.add(l.lanes.servers.life, again[i]) })
 }
 
-// giveBack keeps a batch for later. It lets go of what was answered, which may be all
-// that keeps much memory.
+// giveBack keeps a batch for later. It lets go of what was answered: much memory may hang
+// on that.
 func (l *lane[I]) giveBack(b *batch[I]) {
 	clear(b.stale)
 	clear(b.items)

@@ -67,11 +67,15 @@ type gate struct {
 	rueidis.Client
 	begun chan struct{} // has room for all
 	goOn  chan struct{}
+	over  <-chan struct{} // the test is
 }
 
 func (g *gate) wait() {
 	g.begun <- struct{}{}
-	<-g.goOn
+	select {
+	case <-g.goOn:
+	case <-g.over:
+	}
 }
 
 func (g *gate) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
@@ -91,7 +95,7 @@ func gated(t *testing.T) (*Lanes[question], *lane[question], *gate) {
 	server.Do("SCRIPT", "LOAD", echo.Source) // so that an exchange is one
 	s := connect(t, config(server.Addr()))
 	node := s.Master(0)
-	g := &gate{Client: node.direct, begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100)}
+	g := &gate{Client: node.direct, begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100), over: t.Context().Done()}
 	node.direct = g
 	lanes := NewLanes(s, func() Packer[question] { return ask })
 	lanes.quick = patience
@@ -159,7 +163,8 @@ func TestACallerTakesWhatItCameWith(t *testing.T) {
 	g.goOn <- struct{}{}
 	e.Finish()
 	answered(t, "the caller", own)
-	g.goOn <- struct{}{}
+	g.goOn <- struct{}{} // for the other one
+	g.goOn <- struct{}{} // for a later one, if it does not travel with that
 	answered(t, "a later call", add(t.Context(), lanes, "later"))
 }
 
@@ -352,22 +357,11 @@ func TestWhatIsNotLeftToACaller(t *testing.T) {
 	lanes, l, g := gated(t)
 	g.goOn <- struct{}{}
 	answered(t, "the first", add(t.Context(), lanes, "first"))
-	receive(t, "the lane to be free", func() <-chan struct{} {
-		free := make(chan struct{})
-		go func() {
-			defer close(free)
-			for {
-				l.mu.Lock()
-				led := l.led
-				l.mu.Unlock()
-				if !led {
-					return
-				}
-				runtime.Gosched()
-			}
-		}()
-		return free
-	}())
+	until(t, "the lane to be free", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.led
+	})
 	l.mu.Lock()
 	l.inviting = false // as after an exchange that was slow, or failed
 	l.mu.Unlock()

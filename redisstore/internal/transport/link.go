@@ -209,8 +209,8 @@ func (l *link) settle(ctx context.Context, conn rueidis.DedicatedClient) (retry 
 	return retry, nil
 }
 
-// plan takes the work. It returns what has to change, and whom to tell that joined a
-// topic that stands.
+// plan takes the work. It returns what has to change, and the notices to those who
+// joined a topic that stands.
 func (l *link) plan() (changes []change, joined []notice) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -274,8 +274,8 @@ func tell(notices []notice) {
 	}
 }
 
-// carryOut sends the commands for changes in one go. There is one for each, so
-// that one topic that is refused does not take others with it.
+// carryOut sends the commands for changes in one go. Each topic has a command of its
+// own: one that is refused does not take others with it.
 func (l *link) carryOut(ctx context.Context, conn rueidis.DedicatedClient, changes []change) (retry bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.servers.config.Call)
 	defer cancel()

@@ -32,20 +32,13 @@ func listen(s *Subscriptions, t Topic) (heard, func()) {
 	return h, cancel
 }
 
-// publish has a server publish until a listener hears it: a subscription may be moving.
+// hears has a server publish until a listener hears it: a subscription may be moving.
 func (h heard) hears(t testing.TB, server *redistest.Server, command, channel string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	until(t, "the message to be heard", func() bool {
 		server.Do(command, channel, "hello")
-		select {
-		case <-h.messages:
-			return
-		case <-time.After(5 * time.Millisecond):
-			if time.Now().After(deadline) {
-				t.Fatalf("nobody hears what is published in %q", channel)
-			}
-		}
-	}
+		return len(h.messages) > 0
+	})
 }
 
 // A master that hangs is left as soon as the Sentinels announce another, even if it may be
@@ -98,18 +91,11 @@ func TestOtherSentinelsAreFound(t *testing.T) {
 	s := connect(t, c)
 	lanes := counters(s)
 	eventually(t, lanes, "key")
-	for deadline := time.Now().Add(patience); ; {
+	until(t, "all Sentinels to report", func() bool {
 		s.sentinels.mu.Lock()
-		reports := len(s.sentinels.reports)
-		s.sentinels.mu.Unlock()
-		if reports == 3 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d Sentinels report, want 3", reports)
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer s.sentinels.mu.Unlock()
+		return len(s.sentinels.reports) == 3
+	})
 	sentinel.A.AwaitReplica()
 	sentinel.Watcher.Kill()
 	sentinel.A.Kill()

@@ -102,9 +102,9 @@ func (t *table) node(slot uint16) *Node {
 // serves reports whether a node serves any slot.
 func (t *table) serves(n *Node) bool { return t.only == n || slices.Contains(t.slots[:], n) }
 
-// Connect connects to servers and finds out what they are. The error is as the server
-// gave it, so that it can be told from others; [Error] puts it into the words of the
-// lockagent package. ctx bounds Connect, not the Servers.
+// Connect connects to servers and finds out what they are. ctx bounds Connect, not the
+// Servers. The error is in the server's words. [Error] puts it into those of the
+// lockagent package.
 func Connect(ctx context.Context, config Config) (*Servers, error) {
 	s := &Servers{config: config, nodes: make(map[string]*Node)}
 	s.life, s.end = context.WithCancel(context.Background())

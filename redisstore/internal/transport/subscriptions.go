@@ -98,8 +98,8 @@ func (s *Subscriptions) Subscribe(t Topic, l Listener) (cancel func()) {
 	return func() { s.remove(shared, joined) }
 }
 
-// assign has a topic looked at by its link. It gives it one first if it has none, and
-// starts that if need be. It expects mu to be held.
+// assign has a topic looked at by its link. A topic without a link gets one, which may be
+// new. It expects mu to be held.
 func (s *Subscriptions) assign(t *topic) {
 	if t.link == nil {
 		at := s.place(t.Topic)

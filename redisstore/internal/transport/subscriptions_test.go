@@ -10,11 +10,14 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-// until polls a server until a condition holds.
+// until polls until a condition holds.
 func until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	overdue := time.After(patience)
+	for !condition() {
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-overdue:
 			t.Fatalf("gave up waiting: %s", what)
 		}
 	}
