@@ -2,6 +2,8 @@ package actor
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,13 +65,20 @@ func New(cfg Config) (*Agent, error) {
 	}
 	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
-	// An agent that starts again under its old identity must not use a number twice.
-	a.fresh.Store(uint64(max(1, time.Now().UnixMicro())))
+	a.fresh.Store(firstNumber())
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
 	a.offListen = cfg.Store.Listen(cfg.ID, a.hear)
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted})
 	a.offReset = cfg.Store.OnReset(a.storeReset)
 	return a, nil
+}
+
+// firstNumber is random: an agent that starts again under its old identity must not use a number
+// twice, and the clock may have been set back since. What follows is enough for centuries.
+func firstNumber() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return binary.LittleEndian.Uint64(b[:]) % (lockagent.MaxTenure/2 + 1)
 }
 
 // ID is the identity of the agent.
