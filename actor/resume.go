@@ -20,7 +20,9 @@ import (
 // as far as its lease was confirmed, and nothing is handed off. Holds whose time has passed are
 // over. What nobody held is withdrawn. If the machine was booted since, nobody can tell how much
 // time has passed: then no hold goes on, and all tenures are withdrawn. On systems other than
-// Linux only the wall clock can tell, and must not be set back in between.
+// Linux only the wall clock can tell, and must not be set back in between. If it was set forward,
+// holds are over early. So an owner must not rely on what the old process told it of a deadline,
+// but ask the new one.
 //
 // [Agent.Resumed] has the grants.
 func Resume(cfg Config, from AgentSnapshot) (*Agent, error) {
@@ -49,8 +51,7 @@ type ResumedGrant struct {
 
 // Resumed returns the holds that the agent has resumed, in the order of their locks, the oldest
 // first. Claim each by receiving its grant. A grant that nobody claims within Config.Claim is
-// given back. Until then it blocks others; from then on its owner must not rely on it, even if
-// the owner was told of a later deadline before. For an agent of [New] there are none.
+// given back; until then it blocks others. For an agent of [New] there are none.
 func (a *Agent) Resumed() []ResumedGrant { return slices.Clone(a.resumed) }
 
 // load makes the locks of a snapshot and returns their entries, which are pinned. They do
