@@ -2,6 +2,8 @@ package actor
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,9 +26,9 @@ type Agent struct {
 
 	unclaimed, dropped sync.Once // to be logged
 
-	offListen func()
-	offReset  func()
-	ending    ending
+	deafen  func() // has the store call the agent no more; may be called again
+	ending  ending
+	resumed []ResumedGrant // does not change
 }
 
 // Request says how an owner wants to hold a lock.
@@ -56,20 +58,35 @@ type Request struct {
 
 // New starts an agent. It returns an error that joins one
 // [lockagent.OptionError] for each wrong field of cfg.
-func New(cfg Config) (*Agent, error) {
+func New(cfg Config) (*Agent, error) { return open(cfg, nil) }
+
+// open starts an agent, which goes on from a snapshot if there is one.
+func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
-	// An agent that starts again under its old identity must not use a number twice.
-	a.fresh.Store(uint64(max(1, time.Now().UnixMicro())))
+	a.fresh.Store(firstNumber())
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
-	a.offListen = cfg.Store.Listen(cfg.ID, a.hear)
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted})
-	a.offReset = cfg.Store.OnReset(a.storeReset)
+	resumed := a.load(from) // before any message of the store can meet a lock that is not there yet
+	offListen := cfg.Store.Listen(cfg.ID, a.hear)
+	offReset := cfg.Store.OnReset(a.storeReset)
+	a.deafen = sync.OnceFunc(func() { offReset(); offListen() })
+	for _, e := range resumed {
+		send(e, &resumedMsg{})
+	}
 	return a, nil
+}
+
+// firstNumber is random: an agent that starts again under its old identity must not use a number
+// twice, and the clock may have been set back since. What follows is enough for centuries.
+func firstNumber() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return binary.LittleEndian.Uint64(b[:]) % (lockagent.MaxTenure/2 + 1)
 }
 
 // ID is the identity of the agent.
@@ -230,6 +247,9 @@ func (a *Agent) hear(m lockagent.Message) {
 	if e := a.registry.present(m.Name); e != nil {
 		send(e, &newsMsg{news: m})
 		return
+	}
+	if a.ending.detached.Load() {
+		return // the tenure may be another process'
 	}
 	// Nobody has the tenure: it was left alone, or a failover brought it back.
 	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {

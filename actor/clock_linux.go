@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,4 +16,15 @@ func suspended() time.Duration {
 		return 0 // a kernel without these clocks; then suspension goes unseen, as elsewhere
 	}
 	return time.Duration(boot.Nano() - mono.Nano())
+}
+
+// uptime names the present boot of the machine, and tells how long ago it was. boot is empty
+// if the system does not tell.
+func uptime() (boot string, up time.Duration) {
+	var since unix.Timespec
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) != nil {
+		return "", 0
+	}
+	return strings.TrimSpace(string(id)), time.Duration(since.Nano())
 }

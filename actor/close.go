@@ -15,9 +15,13 @@ import (
 // ending is how far the end of an agent has come: first it drains, then what is left is
 // cut short.
 type ending struct {
-	drain, cut sync.Once
-	over       atomic.Bool   // nothing is left
-	done       chan struct{} // closed when that has been recorded
+	drain, cut, detach, await sync.Once
+
+	over atomic.Bool   // nothing is left
+	done chan struct{} // closed when that has been recorded
+
+	detached atomic.Bool // nothing is given back any more
+	snapshot AgentSnapshot
 
 	ended     atomic.Int64 // holds that were cut short
 	abandoned atomic.Int64 // tenures that could not be returned
@@ -73,12 +77,18 @@ func (a *Agent) unconfirmed() error {
 func (a *Agent) drain() {
 	a.ending.drain.Do(func() {
 		a.registry.close(func(e *entry) { send(e, &drainMsg{}) })
+		a.awaitEnd()
+	})
+}
+
+// awaitEnd has the agent stop when the last lock has left. The registry has to be closed.
+func (a *Agent) awaitEnd() {
+	a.ending.await.Do(func() {
 		go func() {
 			defer close(a.ending.done)
 			a.registry.live.Wait()
 			a.ending.over.Store(true)
-			a.offReset()
-			a.offListen()
+			a.deafen()
 			a.ticks.stop()
 			a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
 		}()

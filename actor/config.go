@@ -33,7 +33,7 @@ type Config struct {
 	// ID is the identity of the agent, in place of a new one. A publisher of events needs to know
 	// it before there is an agent. Make it with [lockagent.NewAgentID], for this agent only: two
 	// agents with one identity take each other's tenures for their own, even if one runs after
-	// the other. It excludes Label.
+	// the other, unless it goes on from there: see [Resume]. It excludes Label.
 	ID lockagent.AgentID
 
 	// Recorder takes the events of the agent. Defaults to none.

@@ -6,7 +6,8 @@
 //
 // [New] makes an [Agent]. [Agent.Acquire] returns a channel that delivers the one
 // grant the request ends in. [Agent.Lock] waits for it. [Agent.Close] answers and releases
-// everything; [Agent.Shutdown] lets the holders finish first.
+// everything; [Agent.Shutdown] lets the holders finish first. [Agent.Detach] gives nothing back:
+// the next version of the process goes on with the same holds by [Resume].
 //
 // # How a lock lives
 //

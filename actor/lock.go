@@ -37,6 +37,7 @@ type lock struct {
 	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
 	draining    bool              // nobody new is served
 	closing     bool              // everything ends
+	detached    bool              // what there was is another process'
 	outlives    bool              // the hold that the closing ended stays in the store
 	armed       lockstate.Instant // when the next tick comes, if it is not 0
 	tickAt      int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
@@ -100,6 +101,10 @@ func (l *lock) process(m message) {
 			Owner: m.request.Owner, Lease: m.request.Lease, Try: m.request.Try, Session: m.request.Session,
 		}})
 	case *call:
+		if l.detached && m.request == nil {
+			m.answer(false, lockagent.ErrClosed)
+			return
+		}
 		if m.kind == toRelease && m.request == nil {
 			hidden := false
 			if m.request, hidden = l.holds.releasable(m.owner); hidden {
@@ -137,13 +142,17 @@ func (l *lock) process(m message) {
 		l.woken.Store(false)
 		l.step(lockstate.Woken{})
 	case *newsMsg:
-		l.step(m.command())
+		if !l.detached { // it would disown what is another's now
+			l.step(m.command())
+		}
 	case *missedMsg:
 		l.step(lockstate.Missed{})
 	case *resetMsg:
 		l.step(lockstate.StoreReset{})
 	case *tickMsg:
 		l.armed = 0
+		l.step(lockstate.Tick{})
+	case *resumedMsg:
 		l.step(lockstate.Tick{})
 	case *statusMsg:
 		l.inspect(m)
@@ -157,6 +166,8 @@ func (l *lock) process(m message) {
 		l.drain()
 	case *closeMsg:
 		l.close()
+	case *detachMsg:
+		l.detach(m)
 	}
 }
 
@@ -252,6 +263,8 @@ func (l *lock) do(e *lockstate.Event) {
 		l.release(e)
 	case lockstate.Disowning:
 		l.disown(e)
+	case lockstate.Detached:
+		l.leaveHolds()
 	case lockstate.Dropped:
 		l.news = news{}
 		if l.closing && !l.outlives {

@@ -31,8 +31,13 @@ type (
 		counted
 		reply chan<- lockagent.Result[lockagent.Status]
 	}
-	drainMsg struct{ counted }
-	closeMsg struct{ counted }
+	drainMsg  struct{ counted }
+	closeMsg  struct{ counted }
+	detachMsg struct {
+		counted
+		snapshot chan<- LockSnapshot
+	}
+	resumedMsg struct{ counted } // the lock was loaded, and begins
 
 	cancelMsg struct {
 		nudge

@@ -85,10 +85,26 @@ func (r *registry) pinned(name lockagent.Name) *entry {
 	if r.closed.Load() {
 		return nil
 	}
+	return r.add(s, name, func(*lock) {})
+}
+
+// loaded is pinned for a lock of another process, which has no actor yet. load is called
+// before anybody else can find it.
+func (r *registry) loaded(name lockagent.Name, load func(*lock)) *entry {
+	s := r.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.add(s, name, load)
+}
+
+// add makes an actor and expects the mutex of the shard to be held.
+func (r *registry) add(s *shard, name lockagent.Name, load func(*lock)) *entry {
 	e := &entry{name: name} // takes the place of one that has retired
 	e.refs.Store(1)
 	r.live.Add(1)
-	s.spawner.spawn(r.make(e))
+	l := r.make(e)
+	load(l)
+	s.spawner.spawn(l)
 	s.entries[name] = e
 	s.most = max(s.most, len(s.entries))
 	return e

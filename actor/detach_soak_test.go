@@ -1,0 +1,159 @@
+package actor
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// belief is what an owner believes of its hold.
+type belief struct {
+	owner lockagent.Owner
+	token lockagent.Token
+	held  func() bool
+}
+
+// believers know who believes to hold each lock, whatever process is at work.
+type believers struct {
+	t *testing.T
+
+	mu     sync.Mutex
+	all    map[lockagent.Name]map[lockagent.Token]belief // guarded by mu
+	tokens map[lockagent.Name]lockagent.Token            // guarded by mu; the greatest
+}
+
+// believe is told of a new hold, or of one that goes on elsewhere.
+func (b *believers) believe(name lockagent.Name, owner lockagent.Owner, token lockagent.Token, held func() bool, goesOn bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all[name] == nil {
+		b.all[name] = make(map[lockagent.Token]belief)
+	}
+	if !held() {
+		return
+	}
+	for _, other := range b.all[name] {
+		if other.token != token && other.held() {
+			b.t.Errorf("%q: %q (token %d) and %q (token %d) hold at once", name, other.owner, other.token, owner, token)
+		}
+	}
+	if !goesOn && token <= b.tokens[name] {
+		b.t.Errorf("%q: token %d after %d", name, token, b.tokens[name])
+	}
+	b.tokens[name] = max(b.tokens[name], token)
+	b.all[name][token] = belief{owner, token, held}
+}
+
+// over is told that an owner is about to release.
+func (b *believers) over(g lockagent.Grant) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g.Held() { // by this process
+		delete(b.all[g.Name()], g.Token())
+	}
+}
+
+// One agent is detached and resumed again and again, while another one wants the same locks and
+// the store does to both what its contract permits. An owner whose process is gone goes on
+// for as long as it knew that it had. It never meets another holder.
+func TestDetachSoak(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { detachSoak(t, newChance(seed)) })
+		})
+	}
+}
+
+func detachSoak(t *testing.T, c *chance) {
+	const locks, lease, most = 3, 3 * time.Second, time.Second
+	store := memstore.New()
+	b := &believers{t: t, all: make(map[lockagent.Name]map[lockagent.Token]belief), tokens: make(map[lockagent.Name]lockagent.Token)}
+	config := func() Config {
+		s := newTap(store.Share())
+		s.handle(c.misbehave(most))
+		return Config{Store: s, Lease: lease, Claim: 20 * time.Second, Logger: quiet}
+	}
+	var workers sync.WaitGroup
+	// work holds a lock now and then until the agent is closed.
+	work := func(a *Agent, owner string, most time.Duration) {
+		for i := 0; ; i++ {
+			name := lockagent.Name(fmt.Sprint("door", c.below(locks)))
+			req := who(fmt.Sprint(owner, i))
+			if c.below(3) == 0 {
+				req.Lease = lease + c.upTo(lease)
+			}
+			g := <-a.Acquire(background, name, req)
+			if g.Err() == lockagent.ErrClosed {
+				return
+			}
+			if g.Err() != nil {
+				continue
+			}
+			b.believe(name, g.Owner(), g.Token(), g.Held, false)
+			time.Sleep(c.upTo(most))
+			b.over(g)
+			<-g.ReleaseAsync(background)
+		}
+	}
+	other, err := New(config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		workers.Go(func() { work(other, fmt.Sprint("other", i, "-"), most) })
+	}
+	a, err := New(config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed, went := 0, 0
+	for generation := range 25 {
+		var inside sync.WaitGroup
+		for i := range 4 {
+			inside.Go(func() { work(a, fmt.Sprint("a", generation, "-", i, "-"), 4*lease) })
+		}
+		time.Sleep(c.upTo(4 * lease))
+		n := detached(t, a)
+		for _, l := range n.Locks { // these owners go on without the process
+			for _, g := range l.Grants {
+				left := l.Deadline.Sub(n.Taken.At)
+				if g.Fixed != 0 {
+					left = min(left, g.Fixed.Sub(n.Taken.At))
+				}
+				until := time.Now().Add(left)
+				b.believe(l.Name, g.Request.Owner, g.Token, func() bool { return time.Now().Before(until) }, true)
+			}
+		}
+		old := a
+		workers.Go(func() { inside.Wait(); _ = old.Close() })
+		time.Sleep(lease/6 + c.upTo(lease)) // longer than it takes on the machine's clock, which is not virtual
+		if a, err = Resume(config(), n); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range a.Resumed() {
+			went++
+			if g, ok := <-r.Grant; ok && c.below(4) > 0 {
+				resumed++
+				b.believe(r.Name, r.Owner, r.Token, g.Held, true)
+				workers.Go(func() {
+					time.Sleep(c.upTo(2 * lease))
+					b.over(g)
+					<-g.ReleaseAsync(background)
+				})
+			}
+		}
+	}
+	time.Sleep(3 * lease) // closing gives back what nobody claimed, whose owners must not believe in it any more
+	closed := a.Close()   // the store may have failed it
+	_ = other.Close()
+	workers.Wait()
+	if resumed == 0 {
+		t.Error("no hold went on")
+	}
+	t.Logf("%d of %d holds resumed, close: %v", resumed, went, closed)
+}

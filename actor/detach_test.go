@@ -1,0 +1,272 @@
+package actor
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// detached detaches an agent and brings the snapshot to another process.
+func detached(t testing.TB, a *Agent) AgentSnapshot {
+	t.Helper()
+	done := make(chan AgentSnapshot, 1)
+	go func() { done <- a.Detach() }()
+	return carried(t, await(t, "detach", done))
+}
+
+func carried(t testing.TB, n AgentSnapshot) AgentSnapshot {
+	t.Helper()
+	data, err := json.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out AgentSnapshot
+	if err := json.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// resuming is [start] for an agent that goes on.
+func resuming(t testing.TB, cfg Config, n AgentSnapshot) *Agent {
+	t.Helper()
+	a, err := Resume(cfg, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+// claimed claims the one grant of a lock that an agent has resumed.
+func claimed(t testing.TB, a *Agent, name lockagent.Name) lockagent.Grant {
+	t.Helper()
+	for _, r := range a.Resumed() {
+		if r.Name == name {
+			g := granted(t, r.Grant)
+			if g.Name() != r.Name || g.Owner() != r.Owner || g.Token() != r.Token {
+				t.Errorf("claimed %v, listed %v", g, r)
+			}
+			exhausted(t, r.Grant)
+			return g
+		}
+	}
+	t.Fatalf("%q was not resumed", name)
+	panic("unreachable")
+}
+
+// Holds go on in another process, with the same tokens, while another agent waits.
+func TestDetachAndResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
+		kept := granted(t, a.Acquire(background, "kept", who("ann")))
+		fixed := granted(t, a.Acquire(background, "fixed", Request{Owner: "bob", Lease: time.Hour}))
+		outer := granted(t, a.Acquire(background, "session", again("eve")))
+		inner := granted(t, a.Acquire(background, "session", again("eve")))
+		local, timed := a.Acquire(background, "kept", who("local")), locking(background, a, "fixed", Request{Owner: "late", Wait: time.Hour})
+		names := []lockagent.Name{"kept", "fixed", "session"}
+		var far []<-chan lockagent.Grant
+		for _, name := range names {
+			far = append(far, b.Acquire(background, name, who("far")))
+		}
+		time.Sleep(5*time.Minute + time.Second)
+		calls := s.count("")
+		n := detached(t, a)
+		refused(t, local, lockagent.ErrClosed)
+		refused(t, timed, lockagent.ErrClosed)
+		for _, g := range []lockagent.Grant{kept, fixed, outer, inner} {
+			lostBecause(t, g.Cause(), lockagent.LostClosed)
+			lostBecause(t, g.Release(background), lockagent.LostClosed)
+		}
+		closed(t, a)
+		if s.count("") != calls || a.entries() != 0 || s.subscriptions() != 0 {
+			t.Errorf("calls %s, %d actors, %d subscriptions", s.kinds(), a.entries(), s.subscriptions())
+		}
+		time.Sleep(10 * time.Second)
+
+		next := resuming(t, Config{Store: store.Share()}, n)
+		if next.ID() != a.ID() || next.fresh.Load() < n.Last || len(next.Resumed()) != 4 {
+			t.Errorf("agent %v from %d with %+v", next.ID(), next.fresh.Load(), next.Resumed())
+		}
+		nextKept, nextFixed := claimed(t, next, "kept"), claimed(t, next, "fixed")
+		if nextKept.Token() != kept.Token() || nextFixed.Token() != fixed.Token() {
+			t.Errorf("tokens %d and %d, want %d and %d", nextKept.Token(), nextFixed.Token(), kept.Token(), fixed.Token())
+		}
+		if left := nextFixed.Remaining(); left > 55*time.Minute-10*time.Second || left < 52*time.Minute {
+			t.Errorf("%v of the fixed lease are left", left)
+		}
+		for i, r := range next.Resumed()[2:] {
+			g := granted(t, r.Grant)
+			if !r.Session || g.Token() != outer.Token() || g.HoldCount() != i+1 {
+				t.Errorf("resumed %+v with count %d", r, g.HoldCount())
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		for _, c := range far {
+			silent(t, "far", c)
+		}
+		if !nextKept.Held() || !nextFixed.Held() {
+			t.Errorf("lost: %v, %v", nextKept.Cause(), nextFixed.Cause())
+		}
+		released(t, nextKept)
+		if err := await(t, "extension", nextFixed.ExtendAsync(background, 2*time.Hour)); err != nil || nextFixed.Remaining() < time.Hour {
+			t.Errorf("extended by %v: %v", nextFixed.Remaining(), err)
+		}
+		released(t, nextFixed)
+		for range 2 {
+			if err := await(t, "release", next.Release("session", "eve")); err != nil {
+				t.Error(err)
+			}
+		}
+		for i, token := range []lockagent.Token{kept.Token(), fixed.Token(), outer.Token()} {
+			g := granted(t, far[i])
+			if g.Token() <= token {
+				t.Errorf("token %d after %d", g.Token(), token)
+			}
+			released(t, g)
+		}
+		closed(t, next)
+	})
+}
+
+// The snapshot of an agent that goes on twice is the same.
+func TestDetachTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store.Share()})
+		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Hour, Outlive: true}))
+		n := detached(t, a)
+		next := resuming(t, Config{Store: store.Share(), ID: a.ID()}, n)
+		g := claimed(t, next, "door")
+		again := detached(t, next)
+		if len(again.Locks[0].Grants) != 1 || again.Locks[0].Grants[0].Token != g.Token() || len(again.Locks[0].Outlive) != 1 || again.Last < n.Last {
+			t.Errorf("got  %+v\nfrom %+v", again, n)
+		}
+		if !reflect.DeepEqual(carried(t, next.Detach()), again) {
+			t.Error("a second call returns something else")
+		}
+		last := resuming(t, Config{Store: store.Share()}, again)
+		claimed(t, last, "door")
+		closed(t, last)
+		if !inspect(t, store, "door").Held {
+			t.Error("the hold did not outlive its agent")
+		}
+	})
+}
+
+func TestDetachOfAnAgentThatIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store.Share()})
+		granted(t, a.Acquire(background, "door", who("ann")))
+		closed(t, a)
+		if n := detached(t, a); len(n.Locks) != 0 || inspect(t, store, "door").Held {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
+// Holders who may finish while an agent shuts down are left to the next process.
+func TestDetachDuringShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store.Share()})
+		granted(t, a.Acquire(background, "door", who("ann")))
+		done := shuttingDown(background, a)
+		synctest.Wait()
+		n := detached(t, a)
+		if err := await(t, "Shutdown", done); err != nil {
+			t.Error(err)
+		}
+		released(t, claimed(t, resuming(t, Config{Store: store.Share()}, n), "door"))
+	})
+}
+
+// A grant that nobody received is nobody's, so the next process gives it back.
+func TestDetachTakesBackWhatNobodyReceived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store.Share()})
+		c := a.Acquire(background, "door", who("ann"))
+		session := granted(t, a.Acquire(background, "gate", again("eve")))
+		inner := a.Acquire(background, "gate", again("eve"))
+		synctest.Wait()
+		n := detached(t, a)
+		exhausted(t, c)
+		exhausted(t, inner)
+		if !inspect(t, store, "door").Held {
+			t.Error("it was given back by the old process")
+		}
+		next := resuming(t, Config{Store: store.Share()}, n)
+		if r := next.Resumed(); len(r) != 1 || r[0].Token != session.Token() {
+			t.Errorf("resumed %+v", r)
+		}
+		synctest.Wait()
+		if inspect(t, store, "door").Held {
+			t.Error("nobody gave it back")
+		}
+	})
+}
+
+// Whoever is late at an agent that was detached is told that it is closed, and the hold goes on.
+func TestDetachedAgentDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		a := start(t, Config{Store: s})
+		granted(t, a.Acquire(background, "door", again("ann")))
+		granted(t, a.Acquire(background, "gate", who("eve")))
+		var renewal *op
+		s.on("renew", func(o *op) { // keeps one actor from leaving
+			if o.name == "door" {
+				renewal = o
+				return
+			}
+			o.run()
+		})
+		time.Sleep(11 * time.Second)
+		n := detached(t, a)
+		if renewal == nil || a.entries() != 1 {
+			t.Fatalf("%d actors are left", a.entries())
+		}
+		calls := s.count("")
+		for _, name := range []lockagent.Name{"door", "gate"} {
+			for i := range n.Locks {
+				if n.Locks[i].Name == name {
+					tenure := lockagent.Tenure{Agent: a.ID(), Number: n.Locks[i].Tenure}
+					a.hear(lockagent.Message{Kind: lockagent.MessageWanted, Name: name, Tenure: tenure})
+					a.hear(lockagent.Message{Kind: lockagent.MessagePassed, Name: name, Tenure: tenure})
+				}
+			}
+			refused(t, a.Acquire(background, name, again("ann")), lockagent.ErrClosed)
+			if r := await(t, "break", a.Break(name)); !errors.Is(r.Err, lockagent.ErrClosed) {
+				t.Errorf("break %q: %+v", name, r)
+			}
+			for _, c := range []<-chan error{a.Release(name, "ann"), a.Leave(name, "ann")} {
+				if err := await(t, "answer", c); !errors.Is(err, lockagent.ErrClosed) {
+					t.Errorf("%q: %v", name, err)
+				}
+			}
+		}
+		a.hear(lockagent.Message{Kind: lockagent.MessagesMissed})
+		time.Sleep(time.Second)
+		if s.count("") != calls {
+			t.Errorf("made calls: %s", s.kinds())
+		}
+		next := resuming(t, Config{Store: store.Share()}, n)
+		door, gate := claimed(t, next, "door"), claimed(t, next, "gate")
+		renewal.run() // late
+		closed(t, a)
+		time.Sleep(time.Minute)
+		released(t, door)
+		released(t, gate)
+	})
+}

@@ -1,0 +1,303 @@
+package actor
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func TestResumedGrantsThatNobodyClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+		granted(t, a.Acquire(background, "door", who("ann")))
+		granted(t, a.Acquire(background, "gate", Request{Owner: "eve", Lease: time.Hour}))
+		n := detached(t, a)
+		next := resuming(t, Config{Store: store.Share(), Claim: 20 * time.Second, Logger: quiet}, n)
+		begin := time.Now()
+		for _, name := range []lockagent.Name{"door", "gate"} {
+			g := granted(t, b.Acquire(background, name, who("bob")))
+			if waited := time.Since(begin); waited < 20*time.Second || waited > 21*time.Second {
+				t.Errorf("%q: waited %v", name, waited)
+			}
+			released(t, g)
+		}
+		for _, r := range next.Resumed() {
+			exhausted(t, r.Grant)
+		}
+	})
+}
+
+// While the store has not confirmed a resumed tenure, nothing is handed off.
+func TestResumedTenureIsInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store.Share()})
+		ann := granted(t, a.Acquire(background, "door", who("ann")))
+		n := detached(t, a)
+		s := newTap(store.Share())
+		var renewal *op
+		s.on("renew", func(o *op) { renewal = o })
+		next := resuming(t, Config{Store: s}, n)
+		g := claimed(t, next, "door")
+		bob := next.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		if !g.Held() || s.kinds() != "renew" {
+			t.Errorf("held %v, calls %q", g.Held(), s.kinds())
+		}
+		silent(t, "bob", bob)
+		renewal.run()
+		released(t, g)
+		h := granted(t, bob)
+		if h.Token() != ann.Token()+1 || s.count("acquire") != 0 {
+			t.Errorf("token %d by %q, want a hand-off", h.Token(), s.kinds())
+		}
+		released(t, h)
+	})
+}
+
+// A lock that was lost meanwhile is another's.
+func TestResumeFindsALockLost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hear bool // the store's answer comes at once
+		lose func(store *memstore.Store, b *Agent)
+	}{
+		"broken":                 {true, func(_ *memstore.Store, b *Agent) { <-b.Break("door") }},
+		"broken, and told later": {false, func(_ *memstore.Store, b *Agent) { <-b.Break("door") }},
+		"forgotten":              {true, func(s *memstore.Store, _ *Agent) { s.Reset() }},
+		"run out":                {false, func(*memstore.Store, *Agent) { time.Sleep(DefaultLease) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+				granted(t, a.Acquire(background, "door", who("ann")))
+				n := detached(t, a)
+				tt.lose(store, b)
+				bob := granted(t, b.Acquire(background, "door", who("bob")))
+				s := newTap(store.Share())
+				if !tt.hear {
+					s.on("renew", func(o *op) { o.slow(0, time.Second) })
+				}
+				next := resuming(t, Config{Store: s}, n)
+				time.Sleep(2 * time.Second)
+				exhausted(t, next.Resumed()[0].Grant)
+				cid := next.Acquire(background, "door", who("cid"))
+				time.Sleep(time.Minute)
+				silent(t, "cid", cid)
+				if !bob.Held() {
+					t.Errorf("bob lost the lock: %v", bob.Cause())
+				}
+				released(t, bob)
+				released(t, granted(t, cid))
+			})
+		})
+	}
+}
+
+// A tenure whose acquire was not answered is withdrawn, and the call does nothing when it arrives.
+func TestResumeWithdrawsWhatWasUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
+		var late *op
+		s.on("acquire", func(o *op) {
+			if late == nil && o.name == "late" {
+				late = o
+				return
+			}
+			o.lose()
+		})
+		waiting := []<-chan lockagent.Grant{a.Acquire(background, "late", who("ann")), a.Acquire(background, "begun", who("ann"))}
+		synctest.Wait()
+		n := detached(t, a)
+		for _, c := range waiting {
+			refused(t, c, lockagent.ErrClosed)
+		}
+		if held := inspect(t, store, "begun"); !held.Held {
+			t.Error("the tenure was given back by the old process")
+		}
+		ending := make(chan error, 1)
+		go func() { ending <- a.Close() }()
+		synctest.Wait()
+		silent(t, "Close", ending) // a call is under way
+		next := resuming(t, Config{Store: store.Share()}, n)
+		if r := next.Resumed(); len(r) != 0 {
+			t.Errorf("resumed %+v", r)
+		}
+		synctest.Wait()
+		late.run()
+		if err := await(t, "Close", ending); err != nil {
+			t.Error(err)
+		}
+		for _, name := range []lockagent.Name{"late", "begun"} {
+			g := granted(t, b.Acquire(background, name, Request{Owner: "bob", Try: true}))
+			h := next.Acquire(background, name, who("cid"))
+			released(t, g)
+			released(t, granted(t, h))
+		}
+	})
+}
+
+// A release on its way, and one that arrives when the lock is another's.
+func TestResumeDuringARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		var late *op
+		s.on("release", func(o *op) { late = o })
+		answer := g.ReleaseAsync(background)
+		synctest.Wait()
+		n := detached(t, a)
+		if err := await(t, "release", answer); !errors.Is(err, lockagent.ErrUnconfirmed) {
+			t.Errorf("release: %v", err)
+		}
+		next := resuming(t, Config{Store: store.Share()}, n)
+		bob := granted(t, b.Acquire(background, "door", who("bob")))
+		late.run()
+		time.Sleep(time.Minute)
+		if !bob.Held() {
+			t.Errorf("bob lost the lock: %v", bob.Cause())
+		}
+		released(t, bob)
+		cid := granted(t, next.Acquire(background, "door", who("cid")))
+		late.run()
+		time.Sleep(time.Minute)
+		if !cid.Held() {
+			t.Errorf("cid lost the lock: %v", cid.Cause())
+		}
+		released(t, cid)
+		closed(t, a)
+	})
+}
+
+// The locks are there before the agent listens: it would disown them otherwise.
+func TestResumeBeforeListening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store.Share()})
+		granted(t, a.Acquire(background, "door", who("ann")))
+		n := detached(t, a)
+		s := newTap(store.Share())
+		before := ""
+		s.news = func(hear func(lockagent.Message), m lockagent.Message) {
+			before += s.kinds()
+			hear(lockagent.Message{Kind: lockagent.MessageWanted, Name: "door", Tenure: lockagent.Tenure{Agent: n.Agent, Number: n.Locks[0].Tenure}})
+			hear(m)
+		}
+		w := &witness{}
+		next := resuming(t, Config{Store: s, Recorder: w}, n)
+		g := claimed(t, next, "door")
+		time.Sleep(time.Hour)
+		if before != "" || s.count("release") != 0 {
+			t.Errorf("calls before it listened: %q, and all: %q", before, s.kinds())
+		}
+		released(t, g)
+		closed(t, next)
+		w.tells(t, "agentstarted"+renewals(len(w.of(lockagent.EventRenewed)))+" released returned agentstopped")
+	})
+}
+
+func renewals(n int) (story string) {
+	for range n {
+		story += " renewed"
+	}
+	return story
+}
+
+// If nobody knows how much time has passed, nothing is believed to be held.
+func TestResumeAfterABoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Hour}))
+		n := detached(t, a)
+		n.Taken.Boot = "another"
+		next := resuming(t, Config{Store: store.Share()}, n)
+		if r := next.Resumed(); len(r) != 0 {
+			t.Errorf("resumed %+v", r)
+		}
+		released(t, granted(t, b.Acquire(background, "door", who("bob"))))
+		if n.Locks[0].Grants[0].ClaimBy != 0 && len(n.Locks[0].Grants) != 1 {
+			t.Error("the snapshot has changed")
+		}
+	})
+}
+
+func TestStampTellsTheLongerTime(t *testing.T) {
+	wall := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := Stamp{Wall: wall, Boot: "x", Up: time.Hour}
+	nowhere := Stamp{Wall: wall}
+	for name, tt := range map[string]struct {
+		stamp  Stamp
+		wall   time.Duration
+		boot   string
+		up     time.Duration
+		passed time.Duration
+		known  bool
+	}{
+		"as long":                           {at, time.Minute, "x", time.Hour + time.Minute, time.Minute, true},
+		"set back":                          {at, -time.Hour, "x", time.Hour + time.Minute, time.Minute, true},
+		"set forward":                       {at, 2 * time.Minute, "x", time.Hour + time.Minute, 2 * time.Minute, true},
+		"booted":                            {at, time.Minute, "y", time.Minute, 0, false},
+		"the system does not tell":          {nowhere, time.Minute, "", 0, time.Minute, true},
+		"and the clock was set back":        {nowhere, -time.Minute, "", 0, -time.Minute, false},
+		"the system does not tell any more": {at, time.Minute, "", 0, 0, false},
+	} {
+		passed, known := tt.stamp.passed(wall.Add(tt.wall), tt.boot, tt.up)
+		if known != tt.known || known && passed != tt.passed {
+			t.Errorf("%s: %v, %v", name, passed, known)
+		}
+	}
+}
+
+func TestSnapshotsAreChecked(t *testing.T) {
+	good := func() AgentSnapshot {
+		return AgentSnapshot{Format: snapshotFormat, Agent: "agent", Last: 7, Locks: []LockSnapshot{
+			{Name: "a", Snapshot: lockstate.Snapshot{Floor: 3}},
+			{Name: "b", Snapshot: lockstate.Snapshot{Tenure: 5, Grants: []lockstate.HeldGrant{
+				{Request: lockstate.Request{ID: 4, Owner: "ann"}, Token: 1}, {Request: lockstate.Request{ID: 6, Owner: "ann"}, Token: 2},
+			}}},
+		}}
+	}
+	if n := good(); n.check() != nil {
+		t.Fatal(n.check())
+	}
+	for name, spoil := range map[string]func(*AgentSnapshot){
+		"format":              func(n *AgentSnapshot) { n.Format++ },
+		"agent":               func(n *AgentSnapshot) { n.Agent = "" },
+		"last number":         func(n *AgentSnapshot) { n.Last = lockagent.MaxTenure + 1 },
+		"one lock twice":      func(n *AgentSnapshot) { n.Locks[0].Name = "b" },
+		"name":                func(n *AgentSnapshot) { n.Locks[0].Name = "" },
+		"tenure to come":      func(n *AgentSnapshot) { n.Locks[1].Tenure = 8 },
+		"grants of no tenure": func(n *AgentSnapshot) { n.Locks[1].Tenure = 0 },
+		"mode of a tenure":    func(n *AgentSnapshot) { n.Locks[1].Mode = 2 },
+		"owner":               func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.Owner = "" },
+		"lease":               func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.Lease = 1 },
+		"end without a lease": func(n *AgentSnapshot) { n.Locks[1].Grants[0].Fixed = 1 },
+		"no request":          func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.ID = 0 },
+		"request to come":     func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.ID = 8 },
+		"one request twice":   func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.ID = 6 },
+		"token":               func(n *AgentSnapshot) { n.Locks[1].Grants[0].Token = 0 },
+		"mode of a request":   func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.Mode = 2 },
+	} {
+		n := good()
+		spoil(&n)
+		if _, err := Resume(Config{Store: memstore.New()}, n); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for _, cfg := range []Config{{Store: memstore.New(), ID: "other"}, {Store: memstore.New(), Label: "host"}, {}} {
+		if _, err := Resume(cfg, good()); !errors.Is(err, lockagent.ErrBadOption) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
