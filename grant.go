@@ -87,7 +87,8 @@ func (g Grant) Owner() Owner { return g.owner }
 
 // Token is the fencing number of the hold, or 0 if nothing was granted. Pass it
 // with every write to the resource that the lock protects, and let the resource
-// refuse tokens smaller than the greatest it has seen.
+// refuse tokens smaller than the greatest it has seen. A write that depends on a read
+// needs the token checked at the read as well.
 func (g Grant) Token() Token { return g.token }
 
 // HoldCount is how many grants of this lock the owner had when this one was
