@@ -110,7 +110,7 @@ sizing: ## Simulate 1,000 hosts that keep 1,000,000 locks, in virtual time
 costs: deps ## Measure what docs/performance.md quotes
 	$(GO) test -run '^$$' -bench 'Step/(uncontended|release)|Uncontended|HandOff|Reentry|Pin|Post|Cold|Memory|Record/One|Append$$|Publish' \
 		-benchmem ./internal/lockstate ./actor ./events
-	$(GO) test -run '^$$' -bench 'Pair/1/|Server' -benchmem ./redisstore
+	$(GO) test -run '^$$' -bench 'Pair/1/|Server' -benchmem ./redisstore ./redisstore/internal/script
 	$(GO) test -run '^$$' -bench 'Cycle|Rivals|Renewal|RedisMemory' -benchmem ./internal/sizing
 	@scratch="$$(mktemp -d)"; trap 'rm -rf "$$scratch"' EXIT; \
 	profile() { \

@@ -169,7 +169,7 @@ func (t *together[Q, A]) apart() []*transport.Call {
 func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	defer t.giveBack()
 	n := len(t.requests)
-	if n > 1 && script.Several(refusal(err)) {
+	if err != nil && n > 1 && script.Several(refusal(err)) {
 		// What is wrong with one lock must not fail the others.
 		for i := range n {
 			t.kind.store.lanes.Send(t.single(i).written())
@@ -221,10 +221,10 @@ func refusal(err error) string {
 
 // understood returns the text of a reply, or an error of the lockagent package.
 func understood(m rueidis.RedisMessage, err error) (string, error) {
-	if refused := script.Refused(refusal(err)); lockagent.Definite(refused) && !lockagent.Definite(err) {
-		return "", refused // the transport does not know what only scripts say
-	}
 	if err != nil {
+		if refused := script.Refused(refusal(err)); lockagent.Definite(refused) && !lockagent.Definite(err) {
+			return "", refused // the transport does not know what only scripts say
+		}
 		return "", err
 	}
 	if m.IsInt64() {
