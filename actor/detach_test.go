@@ -69,8 +69,8 @@ func TestDetachAndResume(t *testing.T) {
 		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
 		kept := granted(t, a.Acquire(background, "kept", who("ann")))
 		fixed := granted(t, a.Acquire(background, "fixed", Request{Owner: "bob", Lease: time.Hour}))
-		outer := granted(t, a.Acquire(background, "session", again("eve")))
-		inner := granted(t, a.Acquire(background, "session", again("eve")))
+		outer := granted(t, a.Acquire(background, "session", Request{Owner: "eve", Session: true, Lease: 2 * time.Hour}))
+		inner := granted(t, a.Acquire(background, "session", Request{Owner: "eve", Session: true, Lease: time.Hour}))
 		local, timed := a.Acquire(background, "kept", who("local")), locking(background, a, "fixed", Request{Owner: "late", Wait: time.Hour})
 		names := []lockagent.Name{"kept", "fixed", "session"}
 		var far []<-chan lockagent.Grant
@@ -107,6 +107,9 @@ func TestDetachAndResume(t *testing.T) {
 			g := granted(t, r.Grant)
 			if !r.Session || g.Token() != outer.Token() || g.HoldCount() != i+1 {
 				t.Errorf("resumed %+v with count %d", r, g.HoldCount())
+			}
+			if left := g.Remaining(); left > r.Lease-5*time.Minute-10*time.Second || left < r.Lease-6*time.Minute {
+				t.Errorf("%v of %v are left", left, r.Lease)
 			}
 		}
 		time.Sleep(5 * time.Minute)
@@ -145,6 +148,9 @@ func TestDetachTwice(t *testing.T) {
 		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Hour, Outlive: true}))
 		n := detached(t, a)
 		next := resuming(t, Config{Store: store.Share(), ID: a.ID()}, n)
+		if !reflect.DeepEqual(n, carried(t, a.Detach())) {
+			t.Error("the snapshot was changed")
+		}
 		g := claimed(t, next, "door")
 		again := detached(t, next)
 		if len(again.Locks[0].Grants) != 1 || again.Locks[0].Grants[0].Token != g.Token() || len(again.Locks[0].Outlive) != 1 || again.Last < n.Last {
@@ -221,7 +227,9 @@ func TestDetachedAgentDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		s := newTap(store.Share())
-		a := start(t, Config{Store: s})
+		heard := 0
+		s.news = func(hear func(lockagent.Message), m lockagent.Message) { heard++; hear(m) }
+		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
 		granted(t, a.Acquire(background, "door", again("ann")))
 		granted(t, a.Acquire(background, "gate", who("eve")))
 		var renewal *op
@@ -238,6 +246,12 @@ func TestDetachedAgentDoesNothing(t *testing.T) {
 			t.Fatalf("%d actors are left", a.entries())
 		}
 		calls := s.count("")
+		heard = 0
+		far := b.Acquire(background, "gate", who("far")) // so that it is wanted
+		synctest.Wait()
+		if heard != 0 {
+			t.Error("it listens still")
+		}
 		for _, name := range []lockagent.Name{"door", "gate"} {
 			for i := range n.Locks {
 				if n.Locks[i].Name == name {
@@ -267,6 +281,8 @@ func TestDetachedAgentDoesNothing(t *testing.T) {
 		closed(t, a)
 		time.Sleep(time.Minute)
 		released(t, door)
+		silent(t, "far", far)
 		released(t, gate)
+		released(t, granted(t, far))
 	})
 }

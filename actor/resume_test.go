@@ -226,9 +226,6 @@ func TestResumeAfterABoot(t *testing.T) {
 			t.Errorf("resumed %+v", r)
 		}
 		released(t, granted(t, b.Acquire(background, "door", who("bob"))))
-		if n.Locks[0].Grants[0].ClaimBy != 0 && len(n.Locks[0].Grants) != 1 {
-			t.Error("the snapshot has changed")
-		}
 	})
 }
 
