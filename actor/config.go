@@ -63,7 +63,7 @@ type Config struct {
 	// HandOffGrants and HandOffTime bound how long an agent hands a lock from owner to owner
 	// of its own. After so many grants, or when so much time has passed, it returns the lock
 	// to the store, so that other agents get their turn. While outsiders wait, such as
-	// Redisson, it is a fifth of that time. HandOffGrants is between 1, which switches hand-off
+	// Redisson, it is a tenth of that time. HandOffGrants is between 1, which switches hand-off
 	// off, and 10,000.
 	// They default to DefaultHandOffGrants and DefaultHandOffTime.
 	HandOffGrants int

@@ -284,7 +284,7 @@ func TestHandOffBesideOutsidersEndsEarlier(t *testing.T) {
 		{time.Second - 1, []string{"Ended ann", "Granted bob 102 by hand-off", "Unlocked 1"}},
 		{time.Second, []string{"Ended ann", "Returning"}},
 	} {
-		r := newRig(t, func(c *Config) { c.HandOffTime = 5 * time.Second })
+		r := newRig(t, func(c *Config) { c.HandOffTime = 10 * time.Second })
 		r.acquire("ann", "bob")
 		r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: 101, At: storeTime(r.now), Outsiders: 1}, nil)
 		r.pass(tt.after)

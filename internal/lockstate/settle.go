@@ -227,7 +227,7 @@ func (s *State) mayGrant(r *Request, m Moment) bool {
 // gets no turn otherwise.
 func (s *State) handOffTime() time.Duration {
 	if s.tenure.outsiders {
-		return s.cfg.HandOffTime / 5
+		return s.cfg.HandOffTime / 10
 	}
 	return s.cfg.HandOffTime
 }
