@@ -200,8 +200,8 @@ func TestForgottenHoldIsExplained(t *testing.T) {
 	}
 }
 
-// An operator breaks a lock that another agent holds. The holder is told, and the audit
-// knows why the holds overlap.
+// An operator breaks a lock that another agent holds. The holder is told at once. If the
+// holds overlap all the same, the audit knows why.
 func TestBrokenElsewhereIsExplained(t *testing.T) {
 	redis := redistest.Start(t)
 	alphas, betas := newJournal(), newJournal()
@@ -219,8 +219,13 @@ func TestBrokenElsewhereIsExplained(t *testing.T) {
 	must(t, alpha.Close())
 	must(t, beta.Close())
 	report := auditOf(alphas, betas)
-	if report.Verdict != events.Proven || len(report.Explained) != 1 || report.Explained[0].BrokenAt == 0 {
+	if report.Verdict != events.Proven || len(report.Explained) > 1 {
 		t.Errorf("the audit says\n%v", report)
+	}
+	for _, overlap := range report.Explained {
+		if overlap.BrokenAt == 0 {
+			t.Errorf("the audit does not explain %+v", overlap)
+		}
 	}
 }
 
