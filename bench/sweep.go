@@ -17,10 +17,8 @@ import (
 	"github.com/lockagent/lockagent/bench/stat"
 )
 
-// A tenure ends by what is spent first: its grants, its time, or its tokens, of which it
-// has eight for each that waits when it is asked for. For grants and time to show, there
-// have to be so many that wait that the tokens last longer than all of sweepGrants, and
-// something inside, or all of sweepGrants would pass in a few milliseconds.
+// A tenure ends by what is spent first: its grants or its time. For both to show there
+// has to be something inside, or all of sweepGrants would pass in a few milliseconds.
 var (
 	sweepCrowd  = crowd{name: "sweep", processes: 8, goroutines: 160, inside: 100 * time.Microsecond}
 	sweepGrants = []int{1, 4, 16, 64, 256, 1024}
