@@ -117,6 +117,22 @@ func TestTenureThatNobodyHas(t *testing.T) {
 		r.step(Wanted{Tenure: r.asked}) // it is late
 		r.want("Disowning 1")
 	})
+	t.Run("is left alone by a lock that was closed or detached", func(t *testing.T) {
+		for _, end := range []Command{Close{}, Detach{}} {
+			r := newRig(t)
+			r.step(end)
+			r.skip()
+			r.step(Wanted{Tenure: 77})
+			r.step(Passed{Tenure: 77, Token: 101})
+			r.want()
+		}
+		r := newRig(t)
+		r.acquire("ann")
+		r.step(Close{})
+		r.skip()
+		r.acquireReplied(lockagent.AcquireReply{Holder: "this:77", Remaining: time.Minute}, nil)
+		r.want("FoundBusy", "Forgot", "Quieted")
+	})
 	t.Run("is not one that waits, which was passed the lock without hearing of it", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
