@@ -60,7 +60,7 @@ func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	if c.Tenure != s.attempt.number {
 		return out
 	}
-	retryAt := m.Now.add(s.cfg.sleep(c.Remaining, true, m))
+	retryAt := m.Now.add(s.cfg.sleep(c.Remaining, queuedSleep, m))
 	switch s.phase {
 	case asking: // the answer may be older
 		out = append(out, Event{Kind: Woke})
@@ -126,7 +126,7 @@ func (s *State) disownReplied(c DisownReplied, m Moment, out []Event) []Event {
 func (s *State) broken(c Broken, m Moment, out []Event) []Event {
 	switch {
 	case c.Tenure == s.attempt.number && s.phase != free:
-		return s.doubted(m, out) // the answer to a call, or a pass, may come yet
+		return s.doubted(out) // the answer to a call, or a pass, may come yet
 	case s.phase == held && c.Tenure == s.tenure.number && c.At >= s.tenure.storeTime:
 		// If it was broken at the very time of its confirmation, that may have come after.
 		again := s.tenure.unanswered || c.At == s.tenure.storeTime
@@ -136,12 +136,9 @@ func (s *State) broken(c Broken, m Moment, out []Event) []Event {
 }
 
 // doubted has the store asked, because what it last said may not be true any more.
-func (s *State) doubted(m Moment, out []Event) []Event {
-	switch s.phase {
-	case asking, held:
+func (s *State) doubted(out []Event) []Event {
+	if s.phase == asking || s.phase == sleeping || s.phase == held {
 		out = append(out, Event{Kind: Doubted})
-	case sleeping:
-		out = append(out, Event{Kind: Woke, RetryAt: m.Now})
 	}
 	return out
 }

@@ -63,7 +63,7 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if e, ok := s.begunBy(s.attempt.offer, busyness{s.attempt.sent, r.At, r.Clock}, m); ok {
 		return append(out, e)
 	}
-	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, r.Queued || s.attempt.queued, m))
+	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, s.attempt.trustsMessages(r.Queued), m))
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
 	}
