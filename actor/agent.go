@@ -185,8 +185,8 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 }
 
 // Break frees a lock, whoever holds it; for operators. Its holder in this agent is
-// told first, with [lockagent.LostBroken]; a holder elsewhere learns of it with its
-// next renewal. The channel tells whether anybody held the lock; capacity and
+// told first, with [lockagent.LostBroken]. The store tells the agent of a holder elsewhere by a
+// message; if that is lost, the next renewal does. The channel tells whether anybody held the lock; capacity and
 // closing are as for [Agent.Acquire].
 func (a *Agent) Break(name lockagent.Name) <-chan lockagent.Result[bool] {
 	c := &call{kind: toBreak, broken: make(chan lockagent.Result[bool], 1)}
@@ -248,8 +248,10 @@ func (a *Agent) hear(m lockagent.Message) {
 		send(e, &newsMsg{news: m})
 		return
 	}
-	if a.ending.detached.Load() {
-		return // the tenure may be another process'
+	// A lease that has to stay has no actor any more, nor has one that another process goes on
+	// with. The registry is closed before such an actor leaves.
+	if a.registry.closed.Load() {
+		return
 	}
 	// Nobody has the tenure: it was left alone, or a failover brought it back.
 	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {

@@ -20,8 +20,7 @@ type ending struct {
 	over atomic.Bool   // nothing is left
 	done chan struct{} // closed when that has been recorded
 
-	detached atomic.Bool // nothing is given back any more
-	snapshot AgentSnapshot
+	snapshot AgentSnapshot // of Detach
 
 	ended     atomic.Int64 // holds that were cut short
 	abandoned atomic.Int64 // tenures that could not be returned

@@ -308,3 +308,39 @@ func TestCloseRacesEverything(t *testing.T) {
 		}
 	}
 }
+
+// A lease that has to stay is not freed when somebody wants it while the agent closes.
+func TestCloseLeavesWhatOutlivesToItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		a := start(t, Config{Store: s})
+		granted(t, a.Acquire(background, "stays", Request{Owner: "ann", Lease: time.Hour, Outlive: true}))
+		granted(t, a.Acquire(background, "slow", who("ann")))
+		var slow *op
+		s.on("release", func(o *op) {
+			if o.name == "slow" {
+				slow = o
+				return
+			}
+			o.run()
+		})
+		tenure := s.calls[0].tenure
+		done := make(chan error, 1)
+		go func() { done <- a.Close() }()
+		synctest.Wait()
+		if slow == nil || a.entries() != 1 {
+			t.Fatalf("%d actors are left", a.entries())
+		}
+		for _, kind := range []lockagent.MessageKind{lockagent.MessageWanted, lockagent.MessagePassed} {
+			a.hear(lockagent.Message{Kind: kind, Name: "stays", Tenure: tenure})
+		}
+		if s.count("release") != 1 || !inspect(t, store, "stays").Held {
+			t.Errorf("the lease did not stay: %s", s.kinds())
+		}
+		slow.run()
+		if err := await(t, "Close", done); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -54,7 +54,6 @@ type LockSnapshot struct {
 // locks. Detach must not be called from a callback of the agent.
 func (a *Agent) Detach() AgentSnapshot {
 	a.ending.detach.Do(func() {
-		a.ending.detached.Store(true)
 		a.deafen() // the store passes no lock to who does not listen
 		taken := a.clock.stamp()
 		var snapshots []chan LockSnapshot

@@ -142,9 +142,7 @@ func (l *lock) process(m message) {
 		l.woken.Store(false)
 		l.step(lockstate.Woken{})
 	case *newsMsg:
-		if !l.detached { // it would disown what is another's now
-			l.step(m.command())
-		}
+		l.step(m.command())
 	case *missedMsg:
 		l.step(lockstate.Missed{})
 	case *resetMsg:

@@ -92,8 +92,7 @@ func (l *lock) command(c *call, id lockstate.CallID) lockstate.Command {
 	case c.request != nil:
 		return lockstate.Release{ID: c.request.id, Call: id}
 	}
-	received := func(id lockstate.RequestID) bool { return l.requests.get(id).claimed() }
-	return lockstate.Release{ID: l.state.Youngest(c.owner, received), Owner: c.owner, Call: id}
+	return lockstate.Release{Owner: c.owner, Call: id} // who holds nothing
 }
 
 // command is what the store's message says to the state machine.

@@ -44,12 +44,13 @@ func (s *State) apply(e *Event) {
 		s.phase = asking
 		a := &s.attempt // all zero but for the calls before with the same number
 		a.number, a.mode, a.sent, a.lease, a.upto = e.Tenure, e.Request.Mode, e.Now, e.Lease, s.queue.last()
-		a.woken, a.doubt, a.offer = false, false, nil
+		a.placed, a.woken, a.offer = e.Queue, false, nil
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
 		s.contended = true
 		s.attempt.queued = s.attempt.queued || e.Queued // until it is withdrawn: better once too often
+		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
 		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}
 	case AttemptFailed:
 		s.phase = sleeping
@@ -66,12 +67,14 @@ func (s *State) apply(e *Event) {
 	case Offered:
 		s.attempt.offer = &Passed{e.Tenure, e.Token, e.StoreTime, e.Clock, e.Incarnation, e.Outsiders}
 	case Began:
+		answered := s.phase == asking // by a call that was sent after any doubt, unless it was woken
+		doubt := s.attempt.doubt && (s.attempt.woken || !answered)
 		s.phase = held
 		s.renewal = renewal{}
 		s.failures = 0
 		s.tenure = tenure{
 			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
-			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: s.attempt.doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
+			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
 			early: s.scatter(e),
 		}
 		s.attempt = attempt{}
@@ -131,8 +134,9 @@ func (s *State) apply(e *Event) {
 	case Contested:
 		s.attempt.contested, s.tenure.contested = s.attempt.mode == Shared, s.tenure.mode == Shared
 	case Doubted:
-		if s.phase == asking {
-			s.attempt.doubt, s.attempt.woken = true, true
+		if s.phase != held {
+			s.attempt.doubt, s.attempt.woken = true, s.phase == asking
+			s.retryAt = e.Now
 			break
 		}
 		s.tenure.doubt = true

@@ -54,7 +54,7 @@ type (
 	}
 
 	// Release gives up one grant. Call is answered. If ID is 0, Owner has received
-	// no grant that it could give up, see [State.Youngest], and the answer says so.
+	// no grant that it could give up, and the answer says so.
 	Release struct {
 		ID    RequestID
 		Owner lockagent.Owner

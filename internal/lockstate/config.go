@@ -99,13 +99,17 @@ func (c *Config) backoff(failures int, m Moment) time.Duration {
 // place is lost, a release passes the lock to others for that long.
 const queuedSleep = 10 * time.Second
 
+// unplacedSleep bounds the sleep of a tenure that asked for such a place and got none.
+const unplacedSleep = lockagent.PassLease
+
+// unboundedSleep leaves the bound to [Config.MaxSleep].
+const unboundedSleep = time.Duration(never)
+
 // sleep is how long to trust in the store's messages when the lease of whoever has the
 // lock has left to go: a little beyond that, for then it is free without a message.
-func (c *Config) sleep(left time.Duration, queued bool, m Moment) time.Duration {
-	most := c.MaxSleep
-	if queued {
-		most = min(most, queuedSleep)
-	}
+// It is no more than most.
+func (c *Config) sleep(left, most time.Duration, m Moment) time.Duration {
+	most = min(most, c.MaxSleep)
 	if left < 0 || left > most {
 		left = most
 	}

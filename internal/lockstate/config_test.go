@@ -108,12 +108,9 @@ func TestSleepIsALittleLongerThanTheLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{MaxSleep: time.Minute}
 		left := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "left"))
-		queued := rapid.Bool().Draw(t, "queued")
-		got := cfg.sleep(left, queued, Moment{Fresh: rapid.Uint64().Draw(t, "fresh")})
-		want, most := left, cfg.MaxSleep
-		if queued {
-			most = queuedSleep
-		}
+		bound := rapid.SampledFrom([]time.Duration{queuedSleep, unplacedSleep, unboundedSleep}).Draw(t, "bound")
+		got := cfg.sleep(left, bound, Moment{Fresh: rapid.Uint64().Draw(t, "fresh")})
+		want, most := left, min(cfg.MaxSleep, bound)
 		if left < 0 || left > most {
 			want = most
 		}

@@ -49,9 +49,9 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case Broken:
 		return s.broken(c, m, out)
 	case Missed:
-		return s.doubted(m, s.contested(out)) // for all that we know
+		return s.doubted(s.contested(out)) // for all that we know
 	case StoreReset:
-		return s.doubted(m, out)
+		return s.doubted(out)
 	case AcquireReplied:
 		return s.acquireReplied(c, m, out)
 	case RenewReplied:

@@ -56,6 +56,10 @@
 // tenures of the lock at the same time. In an exclusive one shared grants may follow an exclusive
 // one. Each grant has its owner and token; a session has one token for all its grants.
 //
+// A session that holds the lock is let in again at once, past those who wait. So re-entries
+// that overlap keep the lock for as long as they do: to refuse them would make the session
+// wait for itself.
+//
 // Requests are granted in the order of their arrival, so readers that come after a local
 // writer wait behind it. Readers join a shared tenure at any time while nobody is known to wait
 // for that elsewhere. If another agent wants it, or outsiders may, they join until the

@@ -223,7 +223,7 @@ func TestStoreReset(t *testing.T) {
 		r.busy(time.Second)
 		r.skip()
 		r.step(StoreReset{})
-		r.want("Woke", "Attempted 30s")
+		r.want("Doubted", "Attempted 30s")
 	})
 	t.Run("while held has the tenure renewed at once", func(t *testing.T) {
 		r := newRig(t)

@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,23 @@ func TestHandOff(t *testing.T) {
 		r.skip()
 		r.releaseOwner("bob")
 		r.want("Ended bob", "Returning")
+	})
+	t.Run("ends when little of the lease is left", func(t *testing.T) {
+		for left, want := range map[time.Duration]string{
+			3 * time.Millisecond:   "Granted bob 102",
+			3*time.Millisecond - 1: "Returning",
+		} {
+			r := newRig(t)
+			r.acquireFixed("ann", 30*time.Millisecond)
+			r.granted()
+			r.acquireFixed("bob", 30*time.Millisecond)
+			r.passLate(r.s.Deadline().Sub(r.now) - left)
+			r.skip()
+			r.release("ann")
+			if got := r.seen[1]; !strings.HasPrefix(got, want) {
+				t.Errorf("with %v left: %s, want %s", left, got, want)
+			}
+		}
 	})
 	t.Run("is off with a budget of one", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.HandOffGrants = 1 })

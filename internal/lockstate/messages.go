@@ -11,7 +11,7 @@ func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
 	a := &s.attempt
 	switch {
 	case !s.has(p.Tenure): // its withdrawal never reached the store, or nobody knows of it
-		return append(out, s.disowning(p.Tenure))
+		return s.disowning(p.Tenure, out)
 	case p.Tenure != a.number:
 		return out // it has begun by an answer of the store, or is being withdrawn
 	case s.phase == asking:
@@ -60,7 +60,7 @@ func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	if c.Tenure != s.attempt.number {
 		return out
 	}
-	retryAt := m.Now.add(s.cfg.sleep(c.Remaining, true, m))
+	retryAt := m.Now.add(s.cfg.sleep(c.Remaining, queuedSleep, m))
 	switch s.phase {
 	case asking: // the answer may be older
 		out = append(out, Event{Kind: Woke})
@@ -78,7 +78,7 @@ func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	switch {
 	case !s.has(c.Tenure):
-		return append(out, s.disowning(c.Tenure))
+		return s.disowning(c.Tenure, out)
 	case s.phase == releasing:
 		return out
 	case s.phase == sleeping:
@@ -97,8 +97,13 @@ func (s *State) contested(out []Event) []Event {
 	return out
 }
 
-func (s *State) disowning(tenure uint64) Event {
-	return Event{Kind: Disowning, Tenure: tenure, Token: s.floor}
+// disowning has the store end a tenure that nobody here has. A lock that was closed or detached
+// cannot tell: the lease may have to stay, or be another process' by now.
+func (s *State) disowning(tenure uint64, out []Event) []Event {
+	if s.closed {
+		return out
+	}
+	return append(out, Event{Kind: Disowning, Tenure: tenure, Token: s.floor})
 }
 
 // disownReplied has the store asked again for the lock that a tenure had which nobody
@@ -121,7 +126,7 @@ func (s *State) disownReplied(c DisownReplied, m Moment, out []Event) []Event {
 func (s *State) broken(c Broken, m Moment, out []Event) []Event {
 	switch {
 	case c.Tenure == s.attempt.number && s.phase != free:
-		return s.doubted(m, out) // the answer to a call, or a pass, may come yet
+		return s.doubted(out) // the answer to a call, or a pass, may come yet
 	case s.phase == held && c.Tenure == s.tenure.number && c.At >= s.tenure.storeTime:
 		// If it was broken at the very time of its confirmation, that may have come after.
 		again := s.tenure.unanswered || c.At == s.tenure.storeTime
@@ -131,12 +136,9 @@ func (s *State) broken(c Broken, m Moment, out []Event) []Event {
 }
 
 // doubted has the store asked, because what it last said may not be true any more.
-func (s *State) doubted(m Moment, out []Event) []Event {
-	switch s.phase {
-	case asking, held:
+func (s *State) doubted(out []Event) []Event {
+	if s.phase == asking || s.phase == sleeping || s.phase == held {
 		out = append(out, Event{Kind: Doubted})
-	case sleeping:
-		out = append(out, Event{Kind: Woke, RetryAt: m.Now})
 	}
 	return out
 }

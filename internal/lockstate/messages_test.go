@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -55,8 +56,71 @@ func TestSleepWithAPlaceInTheQueue(t *testing.T) {
 	r.queued(time.Minute)
 	r.alarmIn(queuedSleep, queuedSleep+101*time.Millisecond)
 	r.step(Woken{})
-	r.busy(time.Minute) // it may have it still
-	r.alarmIn(queuedSleep, queuedSleep+101*time.Millisecond)
+	r.busy(time.Minute) // it has it no more
+	r.alarmIn(unplacedSleep, unplacedSleep+101*time.Millisecond)
+}
+
+func TestSleepWithoutThePlaceThatWasAskedFor(t *testing.T) {
+	r := newRig(t)
+	r.acquire("ann")
+	r.busy(time.Hour)
+	r.alarmIn(time.Minute, time.Minute+101*time.Millisecond)
+	r.step(Woken{})
+	if !r.last(Attempted).Queue {
+		t.Fatal("it did not ask for a place")
+	}
+	r.busy(time.Hour)
+	r.alarmIn(unplacedSleep, unplacedSleep+101*time.Millisecond)
+}
+
+func TestAttemptAfterAnUnansweredOneAsksForAPlace(t *testing.T) {
+	r := newRig(t)
+	r.acquire("ann")
+	r.attemptFails(errStore)
+	r.pass(time.Second)
+	if e := r.last(Attempted); !e.Queue || e.Now == 0 {
+		t.Errorf("attempted %+v", e)
+	}
+}
+
+// A call without an answer says nothing about what was in doubt before.
+func TestDoubtOutlastsAnAttemptThatFails(t *testing.T) {
+	for name, c := range map[string]func(*rig) Command{
+		"broken": func(r *rig) Command { return Broken{Tenure: r.asked, At: storeTime(r.now)} },
+		"missed": func(*rig) Command { return Missed{} },
+		"reset":  func(*rig) Command { return StoreReset{} },
+	} {
+		for _, offered := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, offered), func(t *testing.T) {
+				r := newRig(t)
+				r.acquire("ann")
+				r.queued(time.Minute)
+				r.step(c(r))
+				if offered {
+					r.passed(r.now)
+					r.skip()
+					r.attemptFails(errStore)
+					r.want("AttemptFailed", "Began", "Renewing 30s")
+				} else {
+					r.attemptFails(errStore)
+					r.skip()
+					r.passed(r.now)
+					r.want("Began", "Renewing 30s")
+				}
+				r.renewed(true)
+				r.want("Renewed", "Granted ann 101")
+			})
+		}
+	}
+	t.Run("but not one that is answered", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.queued(time.Minute)
+		r.step(Missed{})
+		r.skip()
+		r.granted()
+		r.want("Began", "Granted ann 101")
+	})
 }
 
 // What a failover brings back, and what was left alone.
@@ -116,6 +180,22 @@ func TestTenureThatNobodyHas(t *testing.T) {
 		r.skip()
 		r.step(Wanted{Tenure: r.asked}) // it is late
 		r.want("Disowning 1")
+	})
+	t.Run("is left alone by a lock that was closed or detached", func(t *testing.T) {
+		for _, end := range []Command{Close{}, Detach{}} {
+			r := newRig(t)
+			r.step(end)
+			r.skip()
+			r.step(Wanted{Tenure: 77})
+			r.step(Passed{Tenure: 77, Token: 101})
+			r.want()
+		}
+		r := newRig(t)
+		r.acquire("ann")
+		r.step(Close{})
+		r.skip()
+		r.acquireReplied(lockagent.AcquireReply{Holder: "this:77", Remaining: time.Minute}, nil)
+		r.want("FoundBusy", "Forgot", "Quieted")
 	})
 	t.Run("is not one that waits, which was passed the lock without hearing of it", func(t *testing.T) {
 		r := newRig(t)
@@ -192,7 +272,7 @@ func TestBroken(t *testing.T) {
 		r.queued(time.Minute)
 		r.skip()
 		r.step(Broken{Tenure: r.asked, At: storeTime(r.now)})
-		r.want("Woke", "Attempted 30s")
+		r.want("Doubted", "Attempted 30s")
 	})
 	t.Run("changes nothing for a tenure that is returned", func(t *testing.T) {
 		r := newRig(t)
@@ -226,7 +306,7 @@ func TestMissedMessages(t *testing.T) {
 		r.queued(time.Minute)
 		r.skip()
 		r.step(Missed{})
-		r.want("Woke", "Attempted 30s")
+		r.want("Doubted", "Attempted 30s")
 		r.step(Missed{})
 		r.queued(time.Minute) // this answer may be older
 		r.want("Doubted", "FoundBusy", "Attempted 30s")

@@ -94,7 +94,7 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 		"release": func(t *rapid.T) {
 			c := Release{ID: s.someID(t), Owner: someOwner.Draw(t, "owner"), Call: s.call()}
 			if rapid.Bool().Draw(t, "by owner") {
-				c.ID = s.s.Youngest(c.Owner, func(RequestID) bool { return rapid.Bool().Draw(t, "received") })
+				c.ID = youngest(s.s, c.Owner, func(RequestID) bool { return rapid.Bool().Draw(t, "received") })
 			}
 			s.do(c)
 		},

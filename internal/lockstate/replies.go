@@ -63,14 +63,14 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if e, ok := s.begunBy(s.attempt.offer, busyness{s.attempt.sent, r.At, r.Clock}, m); ok {
 		return append(out, e)
 	}
-	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, r.Queued || s.attempt.queued, m))
+	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, s.attempt.trustsMessages(r.Queued), m))
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
 	}
 	out = append(out, Event{Kind: FoundBusy, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued})
 	// A tenure of this agent has the lock, but this is the only one that it knows of.
 	if t, ok := lockagent.ParseTenure(r.Holder); ok && t.Agent == s.cfg.Agent {
-		out = append(out, s.disowning(t.Number))
+		out = s.disowning(t.Number, out)
 	}
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.queue.len()})

@@ -307,8 +307,18 @@ func (r *rig) release(o lockagent.Owner) {
 func (r *rig) releaseOwner(o lockagent.Owner, unreceived ...RequestID) {
 	r.t.Helper()
 	r.calls++
-	id := r.s.Youngest(o, func(id RequestID) bool { return !slices.Contains(unreceived, id) })
+	id := youngest(r.s, o, func(id RequestID) bool { return !slices.Contains(unreceived, id) })
 	r.step(Release{ID: id, Owner: o, Call: r.calls})
+}
+
+// youngest is the request of the youngest grant that an owner holds and has received, or 0.
+func youngest(s *State, o lockagent.Owner, received func(RequestID) bool) RequestID {
+	for i := len(s.grants) - 1; i >= 0; i-- {
+		if r := &s.grants[i].request; r.Owner == o && received(r.ID) {
+			return r.ID
+		}
+	}
+	return 0
 }
 
 func (r *rig) breakLock() {

@@ -180,8 +180,9 @@ func (s *State) attempted(m Moment) Event {
 	r := s.queue.head().Request
 	e := Event{
 		Kind: Attempted, Tenure: s.attempt.number, Lease: s.lease(&r), Token: s.floor, Request: r,
-		// The queue passes over who has not subscribed. A try is over before its turn.
-		Queue: s.attempt.queued || s.contended && s.queue.len() > s.queue.tries,
+		// The queue passes over who has not subscribed. A try is over before its turn. A call
+		// without an answer may have got a place.
+		Queue: s.attempt.queued || s.attempt.unanswered || s.contended && s.queue.len() > s.queue.tries,
 	}
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
@@ -216,7 +217,7 @@ func (s *State) mayGrant(r *Request, m Moment) bool {
 		return false
 	case t.holds == 0:
 		return true
-	case s.renewal.failures > 0 || t.next() > t.greatest(m.Now):
+	case s.renewal.failures > 0 || t.next() > t.greatest(m.Now) || t.ending(m.Now):
 		return false
 	}
 	joins := beside && t.mode == Shared && !t.contested && !t.outsiders

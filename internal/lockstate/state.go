@@ -81,17 +81,6 @@ func (s *State) Hold() (owner lockagent.Owner, token lockagent.Token, count int,
 	return g.request.Owner, g.token, s.grants.of(g.request.Owner), s.tenure.number
 }
 
-// Youngest is the request of the youngest grant that an owner holds and has received, or
-// 0. It is the one that a release by the owner's name gives up.
-func (s *State) Youngest(o lockagent.Owner, received func(RequestID) bool) RequestID {
-	for i := len(s.grants) - 1; i >= 0; i-- {
-		if r := &s.grants[i].request; r.Owner == o && received(r.ID) {
-			return r.ID
-		}
-	}
-	return 0
-}
-
 // has reports whether the tenure is the present one, or is asked for.
 func (s *State) has(number uint64) bool {
 	return number == s.attempt.number || number == s.tenure.number

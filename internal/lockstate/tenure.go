@@ -15,8 +15,12 @@ type attempt struct {
 	lease  time.Duration
 	upto   RequestID // the youngest request when it was sent
 	queued bool      // it has a place in the store's queue: the lock may be passed to it
+	placed bool      // the call under way asks for such a place
 	woken  bool      // something changed while the call was under way: ask again
-	doubt  bool      // so if it is granted, the grant has to be checked
+
+	// doubt says that what the store last said may not be true any more. If the attempt was
+	// woken as well, so may its answer, and a grant has to be checked.
+	doubt bool
 
 	contested bool // another agent waits for it
 
@@ -41,6 +45,19 @@ type busyness struct {
 // mayHave reports whether the tenure may get the lock, or have it, without our
 // knowing. Then it must not be forgotten, but withdrawn.
 func (a *attempt) mayHave() bool { return a.unanswered || a.queued }
+
+// trustsMessages is for how long the messages of a store that found the lock busy are
+// trusted. One that has no place for who asks may not wake it either: say the lock moves to
+// another node.
+func (a *attempt) trustsMessages(queued bool) time.Duration {
+	switch {
+	case queued:
+		return queuedSleep
+	case a.placed:
+		return unplacedSleep
+	}
+	return unboundedSleep
+}
 
 // tenure is the agent's time with the lock, as far as the store confirmed it.
 type tenure struct {
@@ -74,6 +91,10 @@ type tenure struct {
 
 // next is the token of the next hold.
 func (t *tenure) next() lockagent.Token { return t.first + lockagent.Token(t.holds) }
+
+// ending reports whether too little of the lease is left for a hand-off. The next owner would
+// lose the lock before it can be renewed.
+func (t *tenure) ending(now Instant) bool { return t.deadline.Sub(now) < t.lease/10 }
 
 // tokenSlack is how far a tenure's tokens may run ahead of the store's clock.
 const tokenSlack = time.Millisecond
