@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/renewals"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
@@ -51,7 +52,7 @@ func (s *Store) slot(name lockagent.Name) uint16 {
 	if !s.room.Cluster() {
 		return 0
 	}
-	return transport.Slot(string(name))
+	return hashslot.Of(string(name))
 }
 
 // OnReset implements [lockagent.Store]. Resets are told one after the other, in

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 	"github.com/lockagent/lockagent/storetest"
@@ -236,8 +237,8 @@ func TestCallsOfABatch(t *testing.T) {
 		for _, c := range b.travel() {
 			scripts[c.Script.Digest]++
 			for _, key := range c.Keys {
-				if s.room.Cluster() && transport.Slot(key) != c.Slot {
-					t.Errorf("%s: key %q is in slot %d, and the call in %d", name, key, transport.Slot(key), c.Slot)
+				if s.room.Cluster() && hashslot.Of(key) != c.Slot {
+					t.Errorf("%s: key %q is in slot %d, and the call in %d", name, key, hashslot.Of(key), c.Slot)
 				}
 			}
 		}

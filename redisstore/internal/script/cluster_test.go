@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
 // node is a server of a Cluster.
@@ -19,7 +20,7 @@ func node(t testing.TB, s *redistest.Server) *server {
 
 func TestACluster(t *testing.T) {
 	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
-	tag := tags()[Slot("{orders}1")]
+	tag := tags()[hashslot.Of("{orders}1")]
 	for _, name := range []lockagent.Name{"{orders}1", "orders"} {
 		granted := s.grant(wish(name, agentA, 1))
 		clock := "lockagent_clock:{" + tag + "}"
@@ -147,7 +148,7 @@ func TestASlotThatMoves(t *testing.T) {
 			m.to = node(t, n)
 		}
 	}
-	m.slot = strconv.FormatUint(uint64(Slot(string(held))), 10)
+	m.slot = strconv.FormatUint(uint64(hashslot.Of(string(held))), 10)
 	first := wish(held, agentA, 1)
 	granted := m.from.grant(first)
 	m.from.waits(agentC, held)
@@ -220,7 +221,7 @@ func TestASlotThatMoves(t *testing.T) {
 		}
 	}
 	cluster.MoveSlot(string(held), m.to.Server)
-	if keys := m.to.keys(); !slices.Contains(keys, "lockagent_clock:{"+tags()[Slot(string(held))]+"}") {
+	if keys := m.to.keys(); !slices.Contains(keys, "lockagent_clock:{"+tags()[hashslot.Of(string(held))]+"}") {
 		t.Errorf("the clock has not moved with %q", left)
 	}
 	m.to.past.Seen = lockagent.StoreTime(last)

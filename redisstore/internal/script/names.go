@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
 // reserved begins the names of our own keys, and redisson those of the keys that Redisson has
@@ -68,46 +69,12 @@ func (t *text) own(prefix string, name lockagent.Name) string {
 
 func hasTag(name lockagent.Name) bool { return strings.IndexByte(string(name), '{') >= 0 }
 
-// Slots is how many hash slots a Cluster has.
-const Slots = 16384
-
-// Slot is the hash slot of a key: the CRC16 of what stands between its first '{' and the next
-// '}', or of the whole key if there is nothing.
-func Slot(key string) uint16 {
-	if _, tail, ok := strings.Cut(key, "{"); ok {
-		if tag, _, ok := strings.Cut(tail, "}"); ok && tag != "" {
-			key = tag
-		}
-	}
-	var crc uint16
-	for i := range len(key) {
-		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
-	}
-	return crc % Slots
-}
-
-// crcTable is that of CRC-16/XMODEM, whose polynomial is 0x1021.
-var crcTable = func() (table [256]uint16) {
-	for i := range table {
-		crc := uint16(i) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-		table[i] = crc
-	}
-	return table
-}()
-
 // tags has a hash tag for each slot: the least number that is in it.
-var tags = sync.OnceValue(func() *[Slots]string {
-	var tags [Slots]string
-	for n, left := 0, Slots; left > 0; n++ {
+var tags = sync.OnceValue(func() *[hashslot.Count]string {
+	var tags [hashslot.Count]string
+	for n, left := 0, hashslot.Count; left > 0; n++ {
 		tag := strconv.Itoa(n)
-		if s := Slot(tag); tags[s] == "" {
+		if s := hashslot.Of(tag); tags[s] == "" {
 			tags[s] = tag
 			left--
 		}

@@ -2,31 +2,13 @@ package script
 
 import (
 	"errors"
-	"strconv"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
-
-func TestSlotsAreThoseOfTheServer(t *testing.T) {
-	server := redistest.StartCluster(t, 1).Nodes[0]
-	keys := []string{
-		"", "a", "orders/42", "123456789", "\x00\xff", "{a}", "a{b}c", "{a}{b}", "{}", "{}a", "a{}b{c}", "{", "}", "a}b{c}d",
-		"{{a}}", strings.Repeat("x", 512),
-	}
-	for i := range 100 {
-		keys = append(keys, strconv.Itoa(i*7919))
-	}
-	for _, key := range keys {
-		if got, want := int64(Slot(key)), server.Do("CLUSTER", "KEYSLOT", key); got != want {
-			t.Errorf("Slot(%q) = %d, want %d", key, got, want)
-		}
-	}
-}
 
 // All that belongs to a lock is in its slot, and no other lock has the same keys.
 func TestKeysOfALock(t *testing.T) {
@@ -45,8 +27,8 @@ func TestKeysOfALock(t *testing.T) {
 		acquire, release := calls(one)
 		keys := append([]string{Channel(one), AgentsChannel(one), AgentChannelOf(agentA, one)}, append(acquire.Keys, release.Keys...)...)
 		for _, key := range keys {
-			if Slot(key) != Slot(string(one)) {
-				t.Errorf("%q is in slot %d, %q in %d", key, Slot(key), one, Slot(string(one)))
+			if hashslot.Of(key) != hashslot.Of(string(one)) {
+				t.Errorf("%q is in slot %d, %q in %d", key, hashslot.Of(key), one, hashslot.Of(string(one)))
 			}
 		}
 		acquire2, release2 := calls(two)

@@ -1,6 +1,9 @@
 package script
 
-import "github.com/lockagent/lockagent"
+import (
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
+)
 
 // Room is the kind of server that scripts run in. It says which keys may travel together, and
 // how messages travel.
@@ -46,7 +49,7 @@ func (r Room) shared(t *text, key string, with lockagent.Name) string {
 }
 
 func inSlot(t *text, key string, with lockagent.Name) string {
-	return t.of(key, ":{", tags()[Slot(string(with))], "}")
+	return t.of(key, ":{", tags()[hashslot.Of(string(with))], "}")
 }
 
 // Past is what a store remembers of one clock, which is that of the database or, in a Cluster, of

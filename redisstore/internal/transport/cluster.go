@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -171,7 +172,7 @@ func (n *Node) owner(r rueidis.RedisMessage) (owner, bool) {
 	first, err := fields[0].AsInt64()
 	last, err2 := fields[1].AsInt64()
 	master, err3 := fields[2].ToArray()
-	if err != nil || err2 != nil || err3 != nil || len(master) < 2 || first < 0 || last >= Slots {
+	if err != nil || err2 != nil || err3 != nil || len(master) < 2 || first < 0 || last >= hashslot.Count {
 		return owner{}, false
 	}
 	host, _ := master[0].ToString() // may be nil
@@ -260,7 +261,7 @@ func redirection(text string) (kind string, slot uint16, addr string, ok bool) {
 	if _, err := fmt.Sscanf(text, "%s %d %s", &kind, &n, &addr); err != nil {
 		return "", 0, "", false
 	}
-	if kind != "MOVED" && kind != "ASK" || n < 0 || n >= Slots {
+	if kind != "MOVED" && kind != "ASK" || n < 0 || n >= hashslot.Count {
 		return "", 0, "", false
 	}
 	return kind, uint16(n), addr, true

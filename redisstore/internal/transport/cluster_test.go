@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
 func clusterConfig(cluster *redistest.Cluster) Config {
@@ -47,7 +48,7 @@ func TestANodeThatHangs(t *testing.T) {
 	}
 	cluster.Nodes[0].Pause()
 	under := make(said, 1)
-	lanes.Add(t.Context(), Slot(hung), question{hung, func(_ string, err error) { under <- err }})
+	lanes.Add(t.Context(), hashslot.Of(hung), question{hung, func(_ string, err error) { under <- err }})
 	for range 5 {
 		if err := try(t, bounded, hung); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 			t.Errorf("a call to the node that hangs: %v", err)
@@ -77,26 +78,26 @@ func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
 	lanes, subs := counters(s), NewSubscriptions(s)
 	key := keyAt(cluster, cluster.Nodes[0])
 	eventually(t, lanes, key)
-	news := Topic{Channel: "news{" + key + "}", Sharded: true, Slot: Slot(key)}
+	news := Topic{Channel: "news{" + key + "}", Sharded: true, Slot: hashslot.Of(key)}
 	h, _ := listen(subs, news)
 	receive(t, "the subscription to stand", h.stands)
 	cluster.Nodes[0].AwaitReplica()
 	cluster.Nodes[0].Pause()
 	defer cluster.Nodes[0].Resume()
 	under, waiting := make(chan error, 1), make(said, 1)
-	lanes.Add(t.Context(), Slot(key), question{key, func(_ string, err error) { under <- err }})
-	l := lanes.lane(s.Master(Slot(key)))
+	lanes.Add(t.Context(), hashslot.Of(key), question{key, func(_ string, err error) { under <- err }})
+	l := lanes.lane(s.Master(hashslot.Of(key)))
 	until(t, "the call to be under way", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.led && len(l.queue) == 0
 	})
-	lanes.Add(t.Context(), Slot(key), question{key, func(_ string, err error) { waiting <- err }})
+	lanes.Add(t.Context(), hashslot.Of(key), question{key, func(_ string, err error) { waiting <- err }})
 	answered(t, "what waited for the master", waiting)
 	if err := receive(t, "what was under way", under); err == nil {
 		t.Error("the master that hangs answered")
 	}
-	if got := s.Master(Slot(key)).Addr(); got != replica.Addr() {
+	if got := s.Master(hashslot.Of(key)).Addr(); got != replica.Addr() {
 		t.Errorf("the master is %s, want %s", got, replica.Addr())
 	}
 	if !receive(t, "the subscription to stand again", h.stands) {
@@ -175,7 +176,7 @@ func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 	all.Wait()
 	for i, n := range counted {
 		c := make(chan string, 1)
-		lanes.Add(t.Context(), Slot(name(i)), question{name(i), func(text string, _ error) { c <- text }})
+		lanes.Add(t.Context(), hashslot.Of(name(i)), question{name(i), func(text string, _ error) { c <- text }})
 		if got, want := receive(t, name(i), c), fmt.Sprint(n+1); got != want {
 			t.Errorf("%s was counted %s times, want %s", name(i), got, want)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
 // count adds one to a number, and answers with it.
@@ -32,7 +33,7 @@ func counting(questions []question) (calls []*Call) {
 }
 
 func counter(key string, answer func(string, error)) *Call {
-	return &Call{Script: count, Keys: []string{key}, Slot: Slot(key), Done: func(m rueidis.RedisMessage, err error) {
+	return &Call{Script: count, Keys: []string{key}, Slot: hashslot.Of(key), Done: func(m rueidis.RedisMessage, err error) {
 		text, _ := m.ToString()
 		answer(text, err)
 	}}
@@ -42,7 +43,7 @@ func counter(key string, answer func(string, error)) *Call {
 func try(t testing.TB, lanes *Lanes[question], key string) error {
 	t.Helper()
 	c := make(chan error, 2)
-	lanes.Add(t.Context(), Slot(key), question{key, func(_ string, err error) { c <- err }})
+	lanes.Add(t.Context(), hashslot.Of(key), question{key, func(_ string, err error) { c <- err }})
 	return receive(t, "the answer to "+key, c)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
 // patience bounds every wait. No test waits for it unless something is broken.
@@ -33,7 +34,7 @@ var echo = NewScript("return ARGV[1]")
 // ask makes a call of each question.
 func ask(questions []question) (calls []*Call) {
 	for _, q := range questions {
-		calls = append(calls, &Call{Script: echo, Keys: []string{q.text}, Args: []string{q.text}, Slot: Slot(q.text), Done: func(m rueidis.RedisMessage, err error) {
+		calls = append(calls, &Call{Script: echo, Keys: []string{q.text}, Args: []string{q.text}, Slot: hashslot.Of(q.text), Done: func(m rueidis.RedisMessage, err error) {
 			text, _ := m.ToString()
 			q.answer(text, err)
 		}})
@@ -119,7 +120,7 @@ func expect(text string) (question, said) {
 
 func add(ctx context.Context, lanes *Lanes[question], text string) said {
 	q, c := expect(text)
-	lanes.Add(ctx, Slot(text), q)
+	lanes.Add(ctx, hashslot.Of(text), q)
 	return c
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
 const (
@@ -89,7 +90,7 @@ type Greeting struct {
 // place.
 type table struct {
 	only  *Node // serves all slots, if it is not nil
-	slots [Slots]*Node
+	slots [hashslot.Count]*Node
 }
 
 func (t *table) node(slot uint16) *Node {

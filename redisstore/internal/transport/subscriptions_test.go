@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
 // until polls until a condition holds.
@@ -139,7 +140,7 @@ func TestShardedAndOtherTopics(t *testing.T) {
 	receive(t, "the classic one to stand", everywhere.stands)
 	for _, node := range cluster.Nodes {
 		channel := keyAt(cluster, node)
-		there, cancel := listen(subs, Topic{Channel: channel, Sharded: true, Slot: Slot(channel)})
+		there, cancel := listen(subs, Topic{Channel: channel, Sharded: true, Slot: hashslot.Of(channel)})
 		receive(t, "the sharded one to stand", there.stands)
 		if got := fmt.Sprint(node.Do("SPUBLISH", channel, "hello")); got != "1" {
 			t.Errorf("%s receive what is published in a sharded channel", got)

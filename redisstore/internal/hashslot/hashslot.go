@@ -1,13 +1,14 @@
-package transport
+// Package hashslot knows in which slot of a Redis Cluster a key is.
+package hashslot
 
 import "strings"
 
-// Slots is how many hash slots a Cluster has.
-const Slots = 16384
+// Count is how many hash slots a Cluster has.
+const Count = 16384
 
-// Slot is the hash slot of a key: the CRC16 of what stands between its first '{' and the
+// Of is the hash slot of a key: the CRC16 of what stands between its first '{' and the
 // next '}', or of the whole key if there is nothing.
-func Slot(key string) uint16 {
+func Of(key string) uint16 {
 	if _, tail, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(tail, "}"); ok && tag != "" {
 			key = tag
@@ -17,7 +18,7 @@ func Slot(key string) uint16 {
 	for i := range len(key) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
 	}
-	return crc % Slots
+	return crc % Count
 }
 
 // crcTable is that of CRC-16/XMODEM, whose polynomial is 0x1021.

@@ -1,4 +1,4 @@
-package transport
+package hashslot
 
 import (
 	"strconv"
@@ -19,8 +19,8 @@ func TestSlotsAreThoseOfTheServer(t *testing.T) {
 		keys = append(keys, strconv.Itoa(i*7919))
 	}
 	for _, key := range keys {
-		if got, want := int64(Slot(key)), server.Do("CLUSTER", "KEYSLOT", key); got != want {
-			t.Errorf("Slot(%q) = %d, want %d", key, got, want)
+		if got, want := int64(Of(key)), server.Do("CLUSTER", "KEYSLOT", key); got != want {
+			t.Errorf("Of(%q) = %d, want %d", key, got, want)
 		}
 	}
 }
