@@ -251,7 +251,7 @@ func TestAFirstPlaceIsKept(t *testing.T) {
 	}
 }
 
-// An agent hears that others want what it has, once for each that comes.
+// An agent hears that others want what it has, each time that one of them asks.
 func TestWanted(t *testing.T) {
 	s := start(t)
 	holder := s.listen(AgentChannel(agentA))
@@ -260,8 +260,9 @@ func TestWanted(t *testing.T) {
 	s.queue("orders", agentB)
 	s.acquire(queueing("orders", agentB, 1))
 	s.queue("orders", agentC)
+	s.acquire(wish("orders", agentC, 1)) // which asks for no place
 	s.Do("PUBLISH", AgentChannel(agentA), "the end")
-	for range 2 {
+	for range 3 {
 		want := lockagent.Message{Kind: lockagent.MessageWanted, Name: "orders", Tenure: tenure(agentA, 7)}
 		if got := s.message(holder); got != want {
 			t.Errorf("heard %+v, want %+v", got, want)
@@ -269,6 +270,24 @@ func TestWanted(t *testing.T) {
 	}
 	if got := s.hear(holder); got != "the end" {
 		t.Errorf("heard %q as well", got)
+	}
+}
+
+// A failover may bring a tenure back that nobody has, behind one that waits already, and its agent may
+// not be subscribed yet.
+func TestAGhostIsWanted(t *testing.T) {
+	s := start(t)
+	s.grant(wish("orders", agentC, 1))
+	s.queue("orders", agentB)
+	s.Do("DEL", "orders")
+	s.Do("HSET", "orders", tenure(agentA, 7).String(), "1")
+	s.acquire(queueing("orders", agentB, 1)) // nobody hears that
+	holder := s.listen(AgentChannel(agentA))
+	s.acquire(queueing("orders", agentB, 1))
+	s.Do("PUBLISH", AgentChannel(agentA), "the end")
+	want := "wanted " + tenure(agentA, 7).String() + " orders"
+	if got := s.hear(holder); got != want {
+		t.Errorf("heard %q, want %q", got, want)
 	}
 }
 
