@@ -44,7 +44,10 @@ end
 local ahead
 if alone or not quiet then
   ahead = pcall('GET', keys[2 * n + 1])
-  ahead = type(ahead) == 'string' and tonumber(ahead) -- if it is spoilt, acquires tell of it
+  ahead = type(ahead) == 'string' and string.find(ahead, '^%d+$') and tonumber(ahead)
+  if ahead and clock + ahead > 9007199254740991 then
+    ahead = nil -- it is spoilt, and acquires tell of it
+  end
   clock = clock + (ahead or 0)
 end
 
@@ -112,8 +115,7 @@ local function turn(queue, suffix, outsiders)
   if not passes or passes >= call('ZCARD', queue) then
     return true
   end
-  call('INCR', key)
-  return false
+  return type(pcall('INCR', key)) == 'table' -- if it is spoilt, their turn sets it anew
 end
 
 -- Passes a lock to a tenure that waits, and reports whether its agent was told. It does not do so
@@ -183,7 +185,7 @@ local function hand_on(lock, channel, queue, subscribed, others, suffix)
     note(suffix, clock + yield, 'yield')
     pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
   end
-  if mode == 'sentinel' or mode == 'classic' or known and others <= subscribed then
+  if mode == 'classic' or known and others <= subscribed then
     return nil
   end
   return 'r ' .. (known and others - subscribed or -1)
