@@ -223,7 +223,8 @@ const (
 	// queue. If that one does not take it up, the lock is free when its lease is over,
 	// and nobody is told. Remaining.
 	MessageStandby
-	// MessageWanted: another agent waits for what the tenure has.
+	// MessageWanted: another agent waits for what the tenure has. The holder's agent is told
+	// at every Acquire that asks for a place and finds the lock busy.
 	MessageWanted
 	// MessageBroken: the tenure was broken. At.
 	MessageBroken

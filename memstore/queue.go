@@ -22,9 +22,12 @@ func (l *lock) dequeue(tenure lockagent.Tenure) {
 	}
 }
 
-// enqueue gives a tenure the last place in the queue, unless it has one. It tells the
-// holder's agent of a new place.
+// enqueue gives a tenure the last place in the queue, unless it has one. Each time it tells
+// the holder's agent: the message may be lost, and the holder may be another than before.
 func (m *memory) enqueue(v *visit, name lockagent.Name, l *lock, tenure lockagent.Tenure) {
+	if l.held() && l.holder.tenure.Agent != tenure.Agent {
+		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: name, Tenure: l.holder.tenure})
+	}
 	if slices.Index(l.queue, tenure) >= 0 {
 		return
 	}
@@ -35,9 +38,6 @@ func (m *memory) enqueue(v *visit, name lockagent.Name, l *lock, tenure lockagen
 		l.queue = slices.Delete(l.queue, 0, 1)
 	}
 	l.queue = append(l.queue, tenure)
-	if l.holder.tenure.Agent != tenure.Agent {
-		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: name, Tenure: l.holder.tenure})
-	}
 }
 
 // next is the first place in the queue whose agent listens. That one and those before it

@@ -15,7 +15,6 @@ func TestMessagesOfAPass(t *testing.T) {
 		one.acquire(orders, 1)
 		for _, g := range guests[1:] {
 			g.queue(1)
-			g.queue(1)
 		}
 		for _, wanted := range one.hears(lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted) {
 			if wanted != (lockagent.Message{Kind: lockagent.MessageWanted, Name: orders, Tenure: one.tenure(1)}) {
@@ -45,6 +44,22 @@ func TestMessagesOfAPass(t *testing.T) {
 			t.Errorf("told %+v", broken)
 		}
 	})
+}
+
+// A failover may bring a holder back before one that waits already, and messages may be lost.
+func TestEveryAttemptTellsThatTheHolderIsWanted(t *testing.T) {
+	guests := newGuests(t, 3)
+	one, two, three := guests[0], guests[1], guests[2]
+	one.acquire(orders, 1)
+	two.queue(1)
+	two.queue(1)
+	one.hears(lockagent.MessageWanted, lockagent.MessageWanted)
+	two.store.memory.locks[orders].holder.tenure = three.tenure(7) // a ghost
+	two.queue(1)
+	one.hears()
+	if wanted := three.hears(lockagent.MessageWanted)[0]; wanted.Tenure != three.tenure(7) {
+		t.Errorf("told %+v", wanted)
+	}
 }
 
 // An agent that waits for what it has itself is not told that it is wanted.

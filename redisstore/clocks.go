@@ -21,10 +21,12 @@ func (c *clocks) past(slot uint16) script.Past {
 }
 
 // note takes note of a time that was told, and of the token with which a tenure began, or 0.
-func (c *clocks) note(slot uint16, at lockagent.StoreTime, began lockagent.Token) {
+// Another incarnation may not have the tokens that were given before.
+func (c *clocks) note(slot uint16, incarnation string, at lockagent.StoreTime, began lockagent.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	past := c.bySlot[slot]
+	past.In(incarnation)
 	past.Note(at, began)
 	if c.bySlot == nil {
 		c.bySlot = make(map[uint16]script.Past)
@@ -35,6 +37,7 @@ func (c *clocks) note(slot uint16, at lockagent.StoreTime, began lockagent.Token
 // past is what scripts are told of the past, and the epoch of the incarnation in it.
 func (s *Store) past(slot uint16) (past script.Past, epoch uint64) {
 	past = s.clocks.past(slot)
-	past.Incarnation, epoch = s.incarnations.known()
+	incarnation, epoch := s.incarnations.known()
+	past.In(incarnation)
 	return past, epoch
 }

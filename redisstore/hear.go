@@ -76,7 +76,7 @@ func (l *listener) message(payload string) {
 	if err != nil {
 		return
 	}
-	l.store.clocks.note(l.store.slot(m.Name), m.At, m.Token)
+	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, m.Token)
 	l.hear(m)
 }
 

@@ -28,6 +28,9 @@ func (l *locks) start(s *Store) {
 	l.releases.store = s
 	l.releases.write, l.releases.read = room.Release, room.ReadReleased
 	l.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.ReleaseAlone(c, req) }
+	if room == script.Sharded {
+		l.releases.aside = s.wakingAtOwner
+	}
 	l.releases.time = func(r *lockagent.ReleaseReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
 
 	l.renewals.store = s
@@ -68,6 +71,20 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	}
 	slot := s.slot(req.Name)
 	s.lanes.Add(ctx, slot, &releaseCall{req: script.ReleaseRequest{ReleaseRequest: req}, slot: slot, done: done})
+}
+
+// wakingAtOwner wakes those who wait for a lock that was released while its slot migrates. The
+// release may have run at the node that is to have the slot. The waiters are subscribed at the
+// one that has it.
+func (s *Store) wakingAtOwner(req script.ReleaseRequest, done func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
+	return func(reply lockagent.ReleaseReply, err error) {
+		if err == nil && reply.Released {
+			var c script.Call
+			s.room.Wake(&c, req.Name)
+			s.send(&c, s.slot(req.Name), func(string, error) {}) // wake-ups may be lost
+		}
+		done(reply, err)
+	}
 }
 
 // Renew implements [lockagent.Store]. It waits for company for at most a thirtieth of the
@@ -114,7 +131,7 @@ func (s *Store) Break(_ context.Context, name lockagent.Name, done func(lockagen
 		var reply lockagent.BreakReply
 		if err == nil {
 			reply, err = script.ReadBroken(text, past)
-			s.clocks.note(slot, reply.At, 0)
+			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
 		done(reply, err)
 	})

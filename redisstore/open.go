@@ -225,7 +225,7 @@ func (s *Store) lookAtServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.clocks.note(0, at, 0)
+	s.clocks.note(0, name, at, 0)
 	s.incarnations.observe(name, at, epoch)
 	return s.watch(ctx)
 }

@@ -72,6 +72,8 @@ type kind[Q, A any] struct {
 	write func(c *script.Call, requests []Q, past script.Past)
 	alone func(c *script.Call, request *Q, past script.Past)
 	read  func(reply string, past script.Past, outcomes []script.Outcome[A]) error
+	// aside wraps done of a call that is made alone. It may be nil.
+	aside func(request Q, done func(A, error)) func(A, error)
 	// time is when an answer was given, and the token with which a tenure began, or 0.
 	time func(*A) (lockagent.StoreTime, lockagent.Token)
 	// look sees the outcomes before anybody is answered. epoch is from when the script
@@ -159,6 +161,9 @@ func (t *together[Q, A]) apart() []*transport.Call {
 		s := t.single(i)
 		s.past, s.epoch = t.kind.store.past(s.Slot)
 		t.kind.alone(&s.script, &s.requests[0], s.past)
+		if t.kind.aside != nil {
+			s.done[0] = t.kind.aside(s.requests[0], s.done[0])
+		}
 		carry(&s.Call, &s.script)
 		calls[i] = &s.Call
 	}
@@ -200,7 +205,7 @@ func (t *together[Q, A]) learn() {
 	for i := range t.outcomes {
 		past.Note(t.kind.time(&t.outcomes[i].Reply))
 	}
-	t.kind.store.clocks.note(t.Slot, past.Seen, past.Given)
+	t.kind.store.clocks.note(t.Slot, t.past.Incarnation, past.Seen, past.Given)
 	if t.kind.look != nil {
 		t.kind.look(t.epoch, t.outcomes)
 	}

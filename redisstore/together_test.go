@@ -290,11 +290,18 @@ func TestLocksOfASlotThatMigrates(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	waiter := from.Dial() // at the node that has the slot still, and not the lock
+	if _, err := waiter.Do("SSUBSCRIBE", script.Channel(names[1])); err != nil {
+		t.Fatal(err)
+	}
 	b = newBatch(t, s)
 	b.release(names[0], 1)
 	b.release(names[1], 2)
 	b.travel()
 	b.expect("released", "released")
+	if m, err := waiter.Receive(); err != nil {
+		t.Errorf("heard %v, %v", m, err)
+	}
 	finish()
 	b = newBatch(t, s)
 	b.release(names[2], 2)
@@ -323,5 +330,28 @@ func TestTheClockOfAServerThatForgot(t *testing.T) {
 	released, err := storetest.Release(t, s, lockagent.ReleaseRequest{Name: "orders", Tenure: tenure(2)})
 	if err != nil || released.At < after.At {
 		t.Errorf("Release = %+v after %+v, %v", released, after, err)
+	}
+}
+
+// After a change of the incarnation the first release tells its last token, which the server may lack.
+func TestTokensGivenInAnotherIncarnation(t *testing.T) {
+	s := &Store{incarnations: newIncarnations(true)}
+	given := func() lockagent.Token {
+		past, _ := s.past(0)
+		return past.Given
+	}
+	s.incarnations.observe("1.a", 1, 0)
+	s.clocks.note(0, "1.a", 7, 7)
+	s.clocks.note(0, "", 8, 0)
+	if got := given(); got != 7 {
+		t.Errorf("given %d, want 7", got)
+	}
+	s.incarnations.observe("1.b", 9, 0)
+	if got := given(); got != 0 {
+		t.Errorf("given %d before the failover is known as given", got)
+	}
+	s.clocks.note(0, "1.b", 10, 10)
+	if got := given(); got != 10 {
+		t.Errorf("given %d, want 10", got)
 	}
 }

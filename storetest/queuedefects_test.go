@@ -12,9 +12,15 @@ import (
 // queueDefects are what can be wrong with the queue of a store, and with messages.
 var queueDefects = []defect{
 	{"queues everybody", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = true })},
-	{"forgets who is queued", "Queue/a tenure that finds the lock busy is queued if it asks for that", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Queued = reply.Queued && req.Queue
-	})},
+	{"forgets who is queued", "Queue/a tenure that finds the lock busy is queued if it asks for that", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			known := slices.ContainsFunc(s.ledger.queue(req.Name), func(e entry) bool { return e.req.Tenure == req.Tenure })
+			reply, err := acquire(req)
+			reply.Queued = reply.Queued && !known
+			return reply, err
+		}
+	}},
 	{"has a queue and says that it has none", "Queue/a store without a queue says that nobody is queued", func(s *spoilt) { s.ledger.noQueue = true }},
 	{"has no queue", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = false })},
 	{"tells nobody that it is wanted", "Queue/the holder is told that it is wanted", without(lockagent.MessageWanted)},

@@ -144,7 +144,7 @@ end
 
 -- Gives a tenure a place in the queue, and reports whether it has one. It has none if the key is
 -- spoilt, or the server full.
-local function place(lock, tenure, holder, queue, count, agents)
+local function place(tenure, queue, count, agents)
   local added = pcall('ZADD', queue, 'NX', first, tenure)
   if type(added) == 'table' then
     return false
@@ -158,12 +158,17 @@ local function place(lock, tenure, holder, queue, count, agents)
         call('ZREM', queue, front)
       end
     end
-    local agent = string.match(holder or '', '^(.*):%d+$')
-    if agent and agent ~= string.match(tenure, '^(.*):') then
-      pcall('PUBLISH', 'lockagent_agent:' .. agent, 'wanted ' .. holder .. ' ' .. lock)
-    end
   end
   return true
+end
+
+-- Tells the agent that has a lock that another one wants it. It does so at every attempt: the message
+-- may have been lost, and a failover may bring a tenure back behind one that waits already.
+local function want(lock, tenure, holder)
+  local agent = string.match(holder or '', '^(.*):%d+$')
+  if agent and agent ~= string.match(tenure, '^(.*):') then
+    pcall('PUBLISH', 'lockagent_agent:' .. agent, 'wanted ' .. holder .. ' ' .. lock)
+  end
 end
 
 -- Tries one lock, and returns what there is to say about it.
@@ -199,8 +204,11 @@ local function try(i)
     end
     return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
   end
+  if asks ~= '' then
+    want(lock, tenure, holder)
+  end
   local queued = asks ~= '' and not alone and
-    place(lock, tenure, holder, 'lockagent_queue' .. suffix, count, asks == 'sharded' and suffix or '')
+    place(tenure, 'lockagent_queue' .. suffix, count, asks == 'sharded' and suffix or '')
   return (queued and 'q ' or 'h ') .. left .. ' ' .. outsiders .. ' ' .. (holder or '')
 end
 

@@ -49,6 +49,12 @@ func (r Room) ReleaseAlone(c *Call, request *ReleaseRequest) {
 	c.alone()
 }
 
+// Wake writes the call that wakes all who wait for a lock, see wake.lua.
+func (r Room) Wake(c *Call, name lockagent.Name) {
+	c.begin(wakeScript)
+	c.Args = append(c.Args, r.Publish(), c.text.channel(name))
+}
+
 func (c *Call) release(request *ReleaseRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.channel(request.Name))
 }
@@ -75,7 +81,7 @@ func (r Room) ReadReleased(reply string, past Past, outcomes []Outcome[lockagent
 		*o = Outcome[lockagent.ReleaseReply]{Reply: lockagent.ReleaseReply{Released: true, At: at}}
 		switch code := lines.about(i); code {
 		case "":
-			if r == Sentinel || r == Classic {
+			if r == Classic {
 				o.Reply.Others = -1
 			}
 		case "r":

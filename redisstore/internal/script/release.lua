@@ -44,7 +44,10 @@ end
 local ahead
 if alone or not quiet then
   ahead = pcall('GET', keys[2 * n + 1])
-  ahead = type(ahead) == 'string' and tonumber(ahead) -- if it is spoilt, acquires tell of it
+  ahead = type(ahead) == 'string' and string.find(ahead, '^%d+$') and tonumber(ahead)
+  if ahead and clock + ahead > 9007199254740991 then
+    ahead = nil -- it is spoilt, and acquires tell of it
+  end
   clock = clock + (ahead or 0)
 end
 
@@ -104,16 +107,14 @@ end
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
 local function turn(queue, suffix, outsiders)
-  if outsiders == 0 then
-    return false
-  end
   local key = 'lockagent_turn' .. suffix
   local passes = tonumber(pcall('GET', key))
-  if not passes or passes >= call('ZCARD', queue) then
-    return true
+  if outsiders == 0 then
+    return false, passes and 1 or 0
+  elseif not passes or passes >= call('ZCARD', queue) then
+    return true, outsiders
   end
-  call('INCR', key)
-  return false
+  return type(pcall('INCR', key)) == 'table', outsiders -- if it is spoilt, their turn sets it anew
 end
 
 -- Passes a lock to a tenure that waits, and reports whether its agent was told. It does not do so
@@ -157,14 +158,15 @@ local function hand_on(lock, channel, queue, subscribed, others, suffix)
   if front[1] then
     local counts = call('PUBSUB', count, unpack(names)) -- those of name p are at 2p
     outsiders = math.max(0, counts[2] - counts[4])
-    theirs = turn(queue, suffix, outsiders)
+    local hurry -- an outsider that had its turn lately is about to subscribe again
+    theirs, hurry = turn(queue, suffix, outsiders)
     if not theirs then
       local head = 1
       while counts[2 * head + 4] == 0 and head < #front and head < places_looked_at do
         head = head + 1
       end
       call('ZREMRANGEBYRANK', queue, 0, head - 1) -- those before it are not there any more
-      if counts[2 * head + 4] > 0 and pass(lock, front[head], names[head + 2], outsiders) then
+      if counts[2 * head + 4] > 0 and pass(lock, front[head], names[head + 2], hurry) then
         for next = head + 1, math.min(head + standbys, #front) do
           pcall(publish, names[next + 2], table.concat({'standby', front[next], pass_lease, lock}, ' '))
         end
@@ -183,7 +185,7 @@ local function hand_on(lock, channel, queue, subscribed, others, suffix)
     note(suffix, clock + yield, 'yield')
     pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
   end
-  if mode == 'sentinel' or mode == 'classic' or known and others <= subscribed then
+  if mode == 'classic' or known and others <= subscribed then
     return nil
   end
   return 'r ' .. (known and others - subscribed or -1)

@@ -46,8 +46,9 @@ func TestOthers(t *testing.T) {
 		{Single, 2, 0, true, 1},
 		{Single, 1, 0, true, 0},
 		{Single, 0, 1, false, 1},
-		{Sentinel, 0, 0, false, -1},
-		{Sentinel, 2, 0, false, -1},
+		{Sentinel, 0, 0, false, 0},
+		{Sentinel, 2, 0, false, 2},
+		{Sentinel, 2, 0, true, 1},
 		{Classic, 2, 0, true, -1},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
@@ -251,7 +252,7 @@ func TestAFirstPlaceIsKept(t *testing.T) {
 	}
 }
 
-// An agent hears that others want what it has, once for each that comes.
+// An agent hears that others want what it has, each time that one of them asks.
 func TestWanted(t *testing.T) {
 	s := start(t)
 	holder := s.listen(AgentChannel(agentA))
@@ -260,8 +261,9 @@ func TestWanted(t *testing.T) {
 	s.queue("orders", agentB)
 	s.acquire(queueing("orders", agentB, 1))
 	s.queue("orders", agentC)
+	s.acquire(wish("orders", agentC, 1)) // which asks for no place
 	s.Do("PUBLISH", AgentChannel(agentA), "the end")
-	for range 2 {
+	for range 3 {
 		want := lockagent.Message{Kind: lockagent.MessageWanted, Name: "orders", Tenure: tenure(agentA, 7)}
 		if got := s.message(holder); got != want {
 			t.Errorf("heard %+v, want %+v", got, want)
@@ -269,6 +271,24 @@ func TestWanted(t *testing.T) {
 	}
 	if got := s.hear(holder); got != "the end" {
 		t.Errorf("heard %q as well", got)
+	}
+}
+
+// A failover may bring a tenure back that nobody has, behind one that waits already, and its agent may
+// not be subscribed yet.
+func TestAGhostIsWanted(t *testing.T) {
+	s := start(t)
+	s.grant(wish("orders", agentC, 1))
+	s.queue("orders", agentB)
+	s.Do("DEL", "orders")
+	s.Do("HSET", "orders", tenure(agentA, 7).String(), "1")
+	s.acquire(queueing("orders", agentB, 1)) // nobody hears that
+	holder := s.listen(AgentChannel(agentA))
+	s.acquire(queueing("orders", agentB, 1))
+	s.Do("PUBLISH", AgentChannel(agentA), "the end")
+	want := "wanted " + tenure(agentA, 7).String() + " orders"
+	if got := s.hear(holder); got != want {
+		t.Errorf("heard %q, want %q", got, want)
 	}
 }
 
@@ -327,6 +347,48 @@ func TestPassesOfABatch(t *testing.T) {
 	}
 	if got := s.Do("HKEYS", "orders/2"); !reflect.DeepEqual(got, []any{"mode"}) {
 		t.Errorf("a tenure was put among %q", got)
+	}
+}
+
+// What other programs put under the keys of the agents is not in the way of the locks of a batch.
+func TestSpoiltKeysOfABatch(t *testing.T) {
+	for _, spoilt := range [][]string{
+		{"SET", "lockagent_turn:{a}", "0.5"},
+		{"SET", "lockagent_turn:{a}", "nan"},
+		{"SET", "lockagent_turn:{a}", "-9223372036854775808000"},
+		{"HSET", "lockagent_turn:{a}", "no", "number"},
+		{"SET", "lockagent_notes:{a}", "no zset"},
+		{"SET", "lockagent_queue:{a}", "no zset"},
+		{"SET", "lockagent_clock", "no zset"},
+		{"SET", "lockagent_ahead", "inf"},
+		{"SET", "lockagent_ahead", "nan"},
+		{"SET", "lockagent_ahead", "9007199254740991"},
+		{"HSET", "lockagent_ahead", "no", "number"},
+	} {
+		t.Run(strings.Join(spoilt, " "), func(t *testing.T) {
+			s := start(t)
+			a, b := wish("a", agentA, 1), wish("b", agentA, 1)
+			s.acquireAll(a, b)
+			s.listen(Channel("a")) // an outsider
+			waiter := s.listen(Channel("b"))
+			s.queue("a", agentB)
+			s.Do("DEL", spoilt[1])
+			s.Do(spoilt...)
+			ends := []ReleaseRequest{end(a), end(b)}
+			ends[0].Unanswered = true
+			for i, o := range s.releaseAll(ends...) {
+				if o.Err != nil || !o.Reply.Released {
+					t.Errorf("lock %d: %+v", i, o)
+				}
+			}
+			if got := s.hear(waiter); got != "0" {
+				t.Errorf("the waiter heard %q", got)
+			}
+			clock, err := s.conn.Do("ZRANGE", "lockagent_clock", "-1", "-1", "WITHSCORES")
+			if entry, ok := clock.([]any); err == nil && ok && !strings.HasPrefix(entry[1].(string), strconv.FormatInt(s.time(), 10)[:4]) {
+				t.Errorf("the clock is %q", entry)
+			}
+		})
 	}
 }
 

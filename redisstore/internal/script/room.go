@@ -13,7 +13,8 @@ type Room uint8
 const (
 	// Single is one server, whose subscribers can be counted.
 	Single Room = iota
-	// Sentinel is one server that has replicas. Subscribers there are not counted.
+	// Sentinel is one server that has replicas. Only its own subscribers are counted: agents
+	// subscribe there.
 	Sentinel
 	// Sharded is a Cluster in which the messages of a lock stay with its slot.
 	Sharded
@@ -68,6 +69,14 @@ type Past struct {
 // began, or 0.
 func (p *Past) Note(at lockagent.StoreTime, began lockagent.Token) {
 	p.Seen, p.Given = max(p.Seen, at), max(p.Given, began)
+}
+
+// In says which incarnation is the present one. Another one than before may lack what was
+// written last, so the tokens that were given before are forgotten. Empty says nothing.
+func (p *Past) In(incarnation string) {
+	if incarnation != "" && incarnation != p.Incarnation {
+		p.Incarnation, p.Given = incarnation, 0
+	}
 }
 
 // unknown is what is sent for an incarnation that is not known. None is called like that.

@@ -27,6 +27,8 @@ var (
 	incarnationSource string
 	//go:embed rehearse.lua
 	rehearseSource string
+	//go:embed wake.lua
+	wakeSource string
 	//go:embed holders.lua
 	holdersSource string
 )
@@ -39,6 +41,7 @@ var (
 	inspectScript     = newScript(inspectSource)
 	incarnationScript = newScript(incarnationSource)
 	rehearseScript    = newScript(rehearseSource)
+	wakeScript        = newScript(wakeSource)
 )
 
 // newScript puts the parts that scripts share in their place.
