@@ -202,6 +202,9 @@ local function try(i)
     if asks ~= '' and not alone then
       pcall('ZREM', 'lockagent_queue' .. suffix, tenure)
     end
+    if asks ~= '' and outsiders == 0 and not alone then
+      outsiders = call('EXISTS', 'lockagent_turn' .. suffix) -- one that had its turn lately comes back
+    end
     return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
   end
   if asks ~= '' then
