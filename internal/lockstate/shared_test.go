@@ -230,7 +230,7 @@ func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
 	})
 	t.Run("who is an outsider", func(t *testing.T) {
 		r := reading(t, 1)
-		r.pass(time.Second - 1)
+		r.pass(time.Second/2 - 1)
 		r.read("bob")
 		r.want("Requested bob", "Granted bob 102 by hand-off")
 		r.pass(1)
