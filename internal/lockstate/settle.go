@@ -165,7 +165,8 @@ func (s *State) handOn(m Moment, e *Event) bool {
 // when a third of a kept lease has passed.
 func (s *State) renewing(m Moment) Event {
 	lease := s.renewalLease(m)
-	urgent := s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
+	// A tenure in doubt is checked before its first grant, for which somebody waits.
+	urgent := len(s.grants) == 0 || s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
 	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
 }
 
