@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +35,8 @@ type batch struct {
 	t        testing.TB
 	store    *Store
 	items    []transport.Item
-	answers  chan int // the index of each that is answered
+	answers  chan int   // the index of each that is answered
+	mu       sync.Mutex // guards what follows until all are answered
 	acquired map[int]answer[lockagent.AcquireReply]
 	released map[int]answer[lockagent.ReleaseReply]
 }
@@ -56,7 +58,9 @@ func tenure(number uint64) lockagent.Tenure { return lockagent.Tenure{Agent: age
 func (b *batch) acquire(req lockagent.AcquireRequest) {
 	i := len(b.items)
 	b.items = append(b.items, &acquireCall{req: req, slot: b.store.slot(req.Name), done: func(r lockagent.AcquireReply, err error) {
+		b.mu.Lock()
 		b.acquired[i] = answer[lockagent.AcquireReply]{r, err}
+		b.mu.Unlock()
 		b.answers <- i
 		runtime.Goexit() // which keeps no other from its answer
 	}})
@@ -70,7 +74,9 @@ func (b *batch) release(name lockagent.Name, number uint64) {
 	i := len(b.items)
 	req := script.ReleaseRequest{ReleaseRequest: lockagent.ReleaseRequest{Name: name, Tenure: tenure(number)}}
 	b.items = append(b.items, &releaseCall{req: req, slot: b.store.slot(name), done: func(r lockagent.ReleaseReply, err error) {
+		b.mu.Lock()
 		b.released[i] = answer[lockagent.ReleaseReply]{r, err}
+		b.mu.Unlock()
 		b.answers <- i
 		runtime.Goexit()
 	}})
