@@ -313,6 +313,9 @@ func TestGrantOfATenureInDoubt(t *testing.T) {
 		r.want("Doubted")
 		r.granted()
 		r.want("Began", "Renewing 30s")
+		if !r.last(Renewing).Urgent {
+			t.Error("somebody waits for the grant, and the check is not urgent")
+		}
 		return r
 	}
 	t.Run("is delivered when the store has confirmed it", func(t *testing.T) {
