@@ -100,7 +100,7 @@ func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 // nobody has received when ctx ends, or that lies in its channel for longer than
 // Config.Claim, is taken back; the channel then delivers nothing.
 func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <-chan lockagent.Grant {
-	r := &request{agent: a, Request: req, values: valuesOf(ctx), out: make(chan lockagent.Grant, 1)}
+	r := &request{agent: a, Request: req, caller: ctx, out: make(chan lockagent.Grant, 1)}
 	if req.Wait > 0 {
 		r.waitUntil = a.clock.now() + lockstate.Instant(req.Wait)
 	}

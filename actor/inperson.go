@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"sync"
 
 	"github.com/lockagent/lockagent/internal/errand"
 )
@@ -19,18 +20,32 @@ func inPerson(ctx context.Context) (values context.Context, finish func()) {
 
 // Release implements [lockagent.Hold].
 func (r *request) Release(ctx context.Context) error {
-	values, finish := inPerson(ctx)
-	done := r.ReleaseAsync(values)
+	caller, finish := inPerson(ctx)
+	c := spareReleases.Get().(*call)
+	c.request, c.caller = r, caller
+	r.release(c)
 	finish()
 	select {
-	case err := <-done:
-		return err
+	case err := <-c.done:
+		return c.over(err)
 	default:
 	}
 	select {
-	case err := <-done:
-		return err
+	case err := <-c.done:
+		return c.over(err)
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return context.Cause(ctx) // c is garbage when it has been answered
 	}
+}
+
+// spareReleases has calls whose callers wait for the answer. Many a hold is over so soon that
+// making these would be a good part of what it costs.
+var spareReleases = sync.Pool{New: func() any { return &call{kind: toRelease, done: make(chan error, 1), again: true} }}
+
+// over is called when the caller of Release has received the answer, which is the last that the
+// actor had to do with the call.
+func (c *call) over(err error) error {
+	c.request, c.caller = nil, nil
+	spareReleases.Put(c)
+	return err
 }

@@ -19,7 +19,7 @@ type request struct {
 	Request
 
 	arrival acquireMsg
-	values  context.Context // of the caller, without its end
+	caller  context.Context // of which the store and the recorder get the values
 
 	// These belong to the actor.
 	out        chan lockagent.Grant // nil once it is known who received the grant
@@ -118,13 +118,17 @@ func (r *request) Remaining() time.Duration {
 
 // ReleaseAsync implements [lockagent.Hold].
 func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
-	c := &call{kind: toRelease, request: r, values: valuesOf(ctx), done: make(chan error, 1)}
+	c := &call{kind: toRelease, request: r, caller: ctx, done: make(chan error, 1)}
+	r.release(c)
+	return c.done
+}
+
+func (r *request) release(c *call) {
 	if r.entry.pin() { // an actor with a hold has not retired
 		send(r.entry, c)
 	} else {
 		c.answer(false, r.releasedTwice())
 	}
-	return c.done
 }
 
 // granted reports whether the lock was granted, be it over or not.
@@ -247,9 +251,12 @@ func (r *request) unwatch() {
 	}
 }
 
-// valuesOf is ctx without its end.
+// valuesOf is ctx without its end. ctx may be nil.
 func valuesOf(ctx context.Context) context.Context {
-	if ctx == context.Background() {
+	switch {
+	case ctx == nil:
+		return context.Background()
+	case ctx.Done() == nil:
 		return ctx
 	}
 	return context.WithoutCancel(ctx)

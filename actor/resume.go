@@ -92,7 +92,7 @@ func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) 
 		g := &grants[i]
 		counts[g.Request.Owner]++
 		r := &request{
-			agent: l.agent, entry: l.entry, values: context.Background(), out: make(chan lockagent.Grant, 1),
+			agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
 			Request: Request{
 				Owner: g.Request.Owner, Lease: g.Request.Lease, Session: g.Request.Session,
 				Outlive: slices.Contains(n.Outlive, g.Request.ID),

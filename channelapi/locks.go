@@ -123,5 +123,7 @@ func (l *Locks) over() {
 }
 
 func (l *Locks) newOwner() Owner {
-	return Owner(string(l.agent.ID()) + "/" + strconv.FormatUint(l.owners.Add(1), 10))
+	var room [96]byte // enough for any, so that the string is all that is allocated
+	text := append(append(room[:0], l.agent.ID()...), '/')
+	return Owner(strconv.AppendUint(text, l.owners.Add(1), 10))
 }
