@@ -24,6 +24,7 @@ type Agent struct {
 	fresh atomic.Uint64 // numbers of the steps of all locks
 	wild  atomic.Bool   // a callback has ended its goroutine
 
+	spareCalls         sync.Pool // of *call, for Release
 	unclaimed, dropped sync.Once // to be logged
 
 	deafen  func() // has the store call the agent no more; may be called again

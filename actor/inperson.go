@@ -2,7 +2,6 @@ package actor
 
 import (
 	"context"
-	"sync"
 
 	"github.com/lockagent/lockagent/internal/errand"
 )
@@ -21,31 +20,38 @@ func inPerson(ctx context.Context) (values context.Context, finish func()) {
 // Release implements [lockagent.Hold].
 func (r *request) Release(ctx context.Context) error {
 	caller, finish := inPerson(ctx)
-	c := spareReleases.Get().(*call)
+	c := r.agent.releaseCall()
 	c.request, c.caller = r, caller
 	r.release(c)
 	finish()
 	select {
 	case err := <-c.done:
-		return c.over(err)
+		r.agent.keepCall(c)
+		return err
 	default:
 	}
 	select {
 	case err := <-c.done:
-		return c.over(err)
+		r.agent.keepCall(c)
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx) // c is garbage when it has been answered
 	}
 }
 
-// spareReleases has calls whose callers wait for the answer. Many a hold is over so soon that
-// making these would be a good part of what it costs.
-var spareReleases = sync.Pool{New: func() any { return &call{kind: toRelease, done: make(chan error, 1), again: true} }}
+// releaseCall returns a call whose caller waits for the answer. Many a hold is over so soon that
+// making the call would be a good part of what it costs. Agents do not share calls, because
+// a channel must not leave the synctest bubble that it was made in.
+func (a *Agent) releaseCall() *call {
+	if c, ok := a.spareCalls.Get().(*call); ok {
+		return c
+	}
+	return &call{kind: toRelease, done: make(chan error, 1), again: true}
+}
 
-// over is called when the caller of Release has received the answer, which is the last that the
-// actor had to do with the call.
-func (c *call) over(err error) error {
+// keepCall is called when the answer has been received, which is the last that the actor had to
+// do with the call.
+func (a *Agent) keepCall(c *call) {
 	c.request, c.caller = nil, nil
-	spareReleases.Put(c)
-	return err
+	a.spareCalls.Put(c)
 }
