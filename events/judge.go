@@ -12,6 +12,7 @@ import (
 type judge struct {
 	name    lockagent.Name
 	facts   *lockLog
+	resets  resets
 	report  *Report
 	holds   []*hold
 	tenures map[tenureKey]*tenure
@@ -31,10 +32,11 @@ type (
 
 // tenure is what is known of one tenure. Times are 0 if they are not known.
 type tenure struct {
-	start    lockagent.StoreTime // the earliest that any of its grants tells
-	begun    bool                // the log has the grant that began it
-	returned *returned           // nil if the log does not tell of it
-	latest   *hold               // see exclusion
+	start     lockagent.StoreTime // the earliest that any of its grants tells
+	confirmed lockagent.StoreTime // the latest that any of its grants tells
+	begun     bool                // the log has the grant that began it
+	returned  *returned           // nil if the log does not tell of it
+	latest    *hold               // see exclusion
 }
 
 type hold struct {
@@ -62,10 +64,11 @@ func (h *hold) final() bool {
 // bound is the latest time at which the hold is known to have gone on.
 func (h *hold) bound() lockagent.StoreTime { return max(h.until, h.tenure.start) }
 
-func newJudge(name lockagent.Name, facts *lockLog, report *Report) *judge {
+func newJudge(name lockagent.Name, facts *lockLog, resets resets, report *Report) *judge {
 	j := &judge{
 		name:    name,
 		facts:   facts,
+		resets:  resets,
 		report:  report,
 		tenures: make(map[tenureKey]*tenure),
 		ends:    make(map[holdKey][]*ending),
@@ -86,6 +89,7 @@ func newJudge(name lockagent.Name, facts *lockLog, report *Report) *judge {
 		if t.start == 0 || g.storeTime < t.start {
 			t.start = g.storeTime
 		}
+		t.confirmed = max(t.confirmed, g.storeTime)
 	}
 	for i := range facts.returns {
 		r := &facts.returns[i]
@@ -274,7 +278,7 @@ func (j *judge) compare(ends []*hold, h *hold) {
 			cause.Violation = Violation{kind, j.name, first.report(), second.report()}
 			explained = &cause
 		case ok:
-		case !sameOrUnknown(before.incarnation, h.incarnation):
+		case apart(before, h):
 			before.doubt = fmt.Sprintf("token %d was granted when the store was another incarnation, but no event tells of the reset", h.token)
 		case h.tenure.start < before.tenure.start || before.final():
 			j.violation(kind, first, second)
@@ -287,36 +291,6 @@ func (j *judge) compare(ends []*hold, h *hold) {
 		j.report.Explained = append(j.report.Explained, *explained)
 	}
 }
-
-// explain reports whether a reset of the store or an operator came between two
-// holds, of which the second has the greater token, and what is known of that.
-func (j *judge) explain(first, second *hold) (Explained, bool) {
-	earlier := min(first.tenure.start, second.tenure.start)
-	later := max(first.tenure.start, second.tenure.start)
-	if earlier == 0 { // not known
-		earlier = later
-	}
-	for i, r := range j.report.Resets {
-		if max(r.After, r.Before) >= earlier && min(r.After, r.Before) <= later &&
-			sameOrUnknown(r.From, first.incarnation) && j.after(r, second) {
-			return Explained{Reset: &j.report.Resets[i]}, true
-		}
-	}
-	for _, at := range j.facts.breaks {
-		if at >= earlier && at <= later {
-			return Explained{BrokenAt: at}, true
-		}
-	}
-	return Explained{}, false
-}
-
-// after reports whether a hold may have begun after a reset: under the new
-// incarnation, or under the old one as long as nobody had noticed.
-func (j *judge) after(r StoreReset, h *hold) bool {
-	return sameOrUnknown(r.To, h.incarnation) || sameOrUnknown(r.From, h.incarnation) && h.tenure.start >= r.After
-}
-
-func sameOrUnknown(a, b string) bool { return a == "" || b == "" || a == b }
 
 // proof finds what cannot be judged. The holds are in the order of tokens.
 func (j *judge) proof() {
