@@ -11,6 +11,9 @@ import (
 // Audit folds the records of all agents and shows whether they prove that no two
 // holds of a lock overlapped.
 //
+// An agent that goes on in another process has a log of each epoch. They are read as
+// one where a tenure goes on.
+//
 // The proof rests on what each agent says about itself in order, and on the
 // clock of the store, the one clock that all agents share:
 //
@@ -96,6 +99,24 @@ type (
 
 func compareFacts(a, b fact) int {
 	return cmp.Or(a.log.compare(b.log.logKey), cmp.Compare(a.seq, b.seq))
+}
+
+// before reports whether one agent recorded f before other.
+func (f fact) before(other fact) bool { return compareFacts(f, other) < 0 }
+
+func (f fact) tenureKey() tenureKey { return tenureKey{f.log.agent, f.tenure} }
+
+// gap reports whether the agent may have recorded something between two facts that
+// the log does not have.
+func gap(from, to fact) bool {
+	if from.log == to.log {
+		_, hole := from.log.seen.hole(from.seq, to.seq)
+		return hole
+	}
+	last := from.log.seen.last()
+	_, tail := from.log.seen.hole(from.seq, last)
+	_, head := to.log.seen.hole(0, to.seq)
+	return tail || from.log.stopped != last || head
 }
 
 // lockLog is what is known of one lock.

@@ -166,12 +166,12 @@ func TestAudit(t *testing.T) {
 		"OverlapAcrossEpochs": {
 			[]*story{
 				agent("A").granted(1, 100, 100).lost(lockagent.LostDeadline, 1, 100, 160).stop(),
-				agent("A").in(2).granted(1, 200, 150).released(1, 200, 220).stop(),
+				agent("A").in(2).granted(2, 200, 150).released(2, 200, 220).stop(),
 			},
 			Violated,
 			[]string{
 				"lost (deadline): 1",
-				`violation: "a": token 200 (agent A, epoch 2, event 1, tenure 1, from 150 us, until 220 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (deadline))`,
+				`violation: "a": token 200 (agent A, epoch 2, event 1, tenure 2, from 150 us, until 220 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (deadline))`,
 			},
 		},
 		"ReturnedBeforeTheEnd": { // the store was told before the owner
@@ -240,11 +240,11 @@ func TestAudit(t *testing.T) {
 		"TokenFellBetweenEpochs": {
 			[]*story{
 				agent("A").granted(1, 100, 100).released(1, 100, 110).stop(),
-				agent("A").in(2).granted(1, 99, 99).released(1, 99, 100).stop(),
+				agent("A").in(2).granted(2, 99, 99).released(2, 99, 100).stop(),
 			},
 			Violated,
 			[]string{
-				`violation: "a": token 99 (agent A, epoch 2, event 1, tenure 1, from 99 us, until 100 us, released) came after token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 110 us, released)`,
+				`violation: "a": token 99 (agent A, epoch 2, event 1, tenure 2, from 99 us, until 100 us, released) came after token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 110 us, released)`,
 			},
 		},
 		"TokenFellBetweenAgents": {

@@ -19,9 +19,11 @@ type judge struct {
 	ends    map[holdKey][]*ending
 }
 
+// An agent never uses the number of a tenure again. So a tenure that is in several epochs
+// of an agent is one that goes on in the next process, and its holds with it.
 type (
 	tenureKey struct {
-		log    *log
+		agent  lockagent.AgentID
 		number uint64
 	}
 	holdKey struct {
@@ -34,7 +36,7 @@ type (
 type tenure struct {
 	start     lockagent.StoreTime // the earliest that any of its grants tells
 	confirmed lockagent.StoreTime // the latest that any of its grants tells
-	begun     bool                // the log has the grant that began it
+	begun     int                 // how many grants in the log began it
 	returned  *returned           // nil if the log does not tell of it
 	latest    *hold               // see exclusion
 }
@@ -54,11 +56,12 @@ func (h *hold) final() bool {
 	if h.end == nil {
 		return false
 	}
-	if _, hole := h.log.seen.hole(h.end.seq, h.log.seen.last()); hole {
+	log := h.end.log
+	if _, hole := log.seen.hole(h.end.seq, log.seen.last()); hole {
 		return false
 	}
 	returned := h.tenure.returned
-	return returned != nil && returned.seq > h.end.seq || h.end.reason == lockagent.LostDenied || h.log.stopped == h.log.seen.last()
+	return returned != nil && h.end.before(returned.fact) || h.end.reason == lockagent.LostDenied || log.stopped == log.seen.last()
 }
 
 // bound is the latest time at which the hold is known to have gone on.
@@ -78,13 +81,13 @@ func newJudge(name lockagent.Name, facts *lockLog, resets resets, report *Report
 	slices.SortFunc(facts.reentries, func(a, b reentry) int { return compareFacts(a.fact, b.fact) })
 	for i := range facts.endings {
 		e := &facts.endings[i]
-		key := holdKey{tenureKey{e.log, e.tenure}, e.token}
+		key := holdKey{e.tenureKey(), e.token}
 		j.ends[key] = append(j.ends[key], e)
 	}
 	for _, g := range facts.grants {
 		t := j.tenure(g.fact)
 		if g.how == lockagent.ByStore {
-			t.begun = true
+			t.begun++
 		}
 		if t.start == 0 || g.storeTime < t.start {
 			t.start = g.storeTime
@@ -98,8 +101,8 @@ func newJudge(name lockagent.Name, facts *lockLog, resets resets, report *Report
 	for i := range facts.grants {
 		g := &facts.grants[i]
 		h := &hold{grant: g, tenure: j.tenure(g.fact)}
-		for _, e := range j.ends[holdKey{tenureKey{g.log, g.tenure}, g.token}] {
-			if e.seq > g.seq {
+		for _, e := range j.ends[holdKey{g.tenureKey(), g.token}] {
+			if g.before(e.fact) {
 				h.end = e
 				break
 			}
@@ -107,7 +110,7 @@ func newJudge(name lockagent.Name, facts *lockLog, resets resets, report *Report
 		if h.end != nil {
 			h.until = h.end.until
 			// A tenure is returned when its holds are over, so that bounds them too.
-			if r := h.tenure.returned; r != nil && r.storeTime != 0 && r.seq > h.end.seq && (h.until == 0 || r.storeTime < h.until) {
+			if r := h.tenure.returned; r != nil && r.storeTime != 0 && h.end.before(r.fact) && (h.until == 0 || r.storeTime < h.until) {
 				h.until = r.storeTime
 			}
 		}
@@ -117,7 +120,7 @@ func newJudge(name lockagent.Name, facts *lockLog, resets resets, report *Report
 	// of an earlier one.
 	for i := len(j.holds) - 2; i >= 0; i-- {
 		h, next := j.holds[i], j.holds[i+1]
-		if h.log == next.log && h.end != nil && h.end.seq < next.seq && next.until != 0 && (h.until == 0 || next.until < h.until) {
+		if h.end != nil && h.end.log == next.log && h.end.before(next.fact) && next.until != 0 && (h.until == 0 || next.until < h.until) {
 			h.until = next.until
 		}
 	}
@@ -125,7 +128,7 @@ func newJudge(name lockagent.Name, facts *lockLog, resets resets, report *Report
 }
 
 func (j *judge) tenure(f fact) *tenure {
-	key := tenureKey{f.log, f.tenure}
+	key := f.tenureKey()
 	t := j.tenures[key]
 	if t == nil {
 		t = &tenure{}
@@ -155,16 +158,18 @@ func (j *judge) agents() {
 			if before == nil || before.log.agent != h.log.agent {
 				greatest = nil
 			}
-			before, latest = nil, nil
+			if before == nil || before.tenure != h.tenure {
+				before, latest = nil, nil
+			}
 		}
 		if greatest != nil && h.token < greatest.token {
 			j.violation(TokenFell, greatest, h)
 		}
 		switch {
-		case latest != nil && latest.end.seq > h.seq:
+		case latest != nil && h.before(latest.end.fact):
 			j.violation(Overlap, latest, h)
 		case before != nil && before.end == nil:
-			if _, hole := h.log.seen.hole(before.seq, h.seq); !hole {
+			if !gap(before.fact, h.fact) {
 				j.violation(Overlap, before, h)
 			}
 		}
@@ -172,7 +177,7 @@ func (j *judge) agents() {
 		if greatest == nil || h.token > greatest.token {
 			greatest = h
 		}
-		if h.end != nil && (latest == nil || h.end.seq > latest.end.seq) {
+		if h.end != nil && (latest == nil || latest.end.before(h.end.fact)) {
 			latest = h
 		}
 	}
@@ -182,15 +187,20 @@ func (j *judge) agents() {
 func (j *judge) reentries() {
 	within := make(map[holdKey][]*hold)
 	for _, h := range j.holds {
-		key := holdKey{tenureKey{h.log, h.fact.tenure}, h.token}
+		key := holdKey{h.tenureKey(), h.token}
 		within[key] = append(within[key], h)
 	}
 	for _, r := range j.facts.reentries {
-		key := holdKey{tenureKey{r.log, r.tenure}, r.token}
+		key := holdKey{r.tenureKey(), r.token}
 		ok := slices.ContainsFunc(within[key], func(h *hold) bool {
-			return h.seq < r.seq && (h.end == nil || h.end.seq > r.seq)
+			return h.before(r.fact) && (h.end == nil || r.before(h.end.fact))
 		})
-		if _, hole := r.log.seen.hole(0, r.seq); !ok && !hole {
+		_, hole := r.log.seen.hole(0, r.seq)
+		switch {
+		case ok || hole:
+		case r.log.epoch > 1 && len(within[key]) == 0:
+			j.unproven(reportFact(r.fact, r.token), "the log has a re-entry, but not its grant, which may be of an earlier epoch")
+		default:
 			j.report.Violations = append(j.report.Violations, Violation{Kind: StrayReentry, Lock: j.name, Second: reportFact(r.fact, r.token)})
 		}
 	}
@@ -198,12 +208,12 @@ func (j *judge) reentries() {
 
 // strays finds the ends of holds that the log does not have.
 func (j *judge) strays() {
-	granted := make(map[holdKey]uint64) // the first sequence
+	granted := make(map[holdKey]fact) // the first
 	for _, h := range slices.Backward(j.holds) {
-		granted[holdKey{tenureKey{h.log, h.fact.tenure}, h.token}] = h.seq
+		granted[holdKey{h.tenureKey(), h.token}] = h.fact
 	}
 	for _, e := range j.facts.endings {
-		if first, ok := granted[holdKey{tenureKey{e.log, e.tenure}, e.token}]; ok && first < e.seq {
+		if first, ok := granted[holdKey{e.tenureKey(), e.token}]; ok && first.before(e.fact) {
 			continue
 		}
 		// If events before it are missing, so may be its grant, and the gap is
@@ -261,7 +271,7 @@ func (j *judge) compare(ends []*hold, h *hold) {
 		if before.bound() <= h.tenure.start {
 			break
 		}
-		if before.log == h.log {
+		if before.log == h.log || before.tenure == h.tenure {
 			continue // see agents
 		}
 		kind, first, second := Overlap, before, h
@@ -300,8 +310,10 @@ func (j *judge) proof() {
 		switch {
 		case h.tenure.start == 0 && len(j.holds) > 1:
 			j.unproven(h.report(), "the log does not say when the store began its tenure")
-		case !h.tenure.begun && !hole:
+		case h.tenure.begun == 0 && !hole:
 			j.unproven(h.report(), "the log does not have the grant that began its tenure")
+		case h.tenure.begun > 1:
+			j.unproven(h.report(), "its tenure began more than once")
 		case h.end == nil && last:
 			j.report.OpenHolds = append(j.report.OpenHolds, OpenHold{j.name, h.report()})
 		case last || h.guilty:
