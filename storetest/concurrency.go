@@ -20,7 +20,7 @@ var concurrencyClauses = []clause{
 	},
 	{
 		name: "done is called exactly once",
-		says: "done is called exactly once, from any goroutine, possibly before the method has returned.",
+		says: "The store calls done exactly once, from any goroutine, possibly before the method has returned.",
 		prove: func(t *testing.T, h *Harness) {
 			const locks = 5
 			names := make([]lockagent.Name, locks)

@@ -15,7 +15,7 @@ const stranger = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:77"
 var foreignClauses = []clause{
 	{
 		name: "the lock of another program is refused, with its holder",
-		says: "Holder is who has the lock instead, as the store writes it: the text of a [Tenure], or what another program put there.",
+		says: "Holder has the lock instead: the text of a [Tenure], or the text that another program wrote.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 2, minute)
 			one := h.agent(t)
@@ -30,7 +30,7 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "a lease without end is told as negative",
-		says: "Remaining is what is left of the holder's lease, or negative if that has no end.",
+		says: "Remaining is what is left of the holder's lease. It is negative if the lease has no end.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 1, 0)
 			one := h.agent(t)
@@ -44,7 +44,7 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "the lock of another program is left alone",
-		says: "A repeated or late call can therefore never touch another tenure than its own.",
+		says: "So a repeated or late call never touches another tenure than its own.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 1, minute)
 			one := h.agent(t)
@@ -59,7 +59,7 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "the lock of another program can be broken",
-		says: "Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose tenure it was.",
+		says: "Break frees a lock, whatever tenure or program has it.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 3, 0)
 			one := h.agent(t)
@@ -69,14 +69,14 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "what is no lock is not touched",
-		says: "ErrWrongType is returned when the store has something else than a lock under the name of the lock.",
+		says: "ErrWrongType is returned when the store has something that is no lock under the name of the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			h.untouched(t, h.PlantValue)
 		},
 	},
 	{
 		name: "what looks like a lock and is none is not touched",
-		says: "What is no lock is an [ErrWrongType], and stays.",
+		says: "A key that is no lock stays, and the error is [ErrWrongType].",
 		prove: func(t *testing.T, h *Harness) {
 			h.untouched(t, h.PlantForeignHash)
 		},

@@ -51,7 +51,7 @@ var leaseClauses = []clause{
 	},
 	{
 		name: "the shortest and the longest lease are taken",
-		says: "between MinLease and MaxLease; rounded up to what the store counts in",
+		says: "between MinLease and MaxLease; the store rounds it up to its unit",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			wish := one.wish(theLock, 1)
@@ -69,7 +69,7 @@ var leaseClauses = []clause{
 	},
 	{
 		name: "a lease is rounded up",
-		says: "between MinLease and MaxLease; rounded up to what the store counts in",
+		says: "between MinLease and MaxLease; the store rounds it up to its unit",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			wish := one.wish(theLock, 1)

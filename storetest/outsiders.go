@@ -11,7 +11,7 @@ import (
 var outsiderClauses = []clause{
 	{
 		name: "outsiders get their turn, and agents the others",
-		says: "While some wait, a release now and then frees the lock, wakes everybody, and keeps it from the agents for a moment, so that outsiders get their turn.",
+		says: "While outsiders wait, some releases are for them: such a Release frees the lock, wakes all waiters, and keeps the lock from agents for a moment.",
 		prove: func(t *testing.T, h *Harness) {
 			sub := h.outsider(t)
 			ring := h.ring(t, 3)
@@ -35,7 +35,7 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "the lock is kept from the agents for a moment",
-		says: "It is empty while the lock is kept for outsiders.",
+		says: "It is empty while the store keeps the lock for outsiders.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			ring := h.ring(t, 2)
@@ -57,7 +57,7 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "another program can have the lock meanwhile",
-		says: "keeps it from the agents for a moment, so that outsiders get their turn.",
+		says: "such a Release frees the lock, wakes all waiters, and keeps the lock from agents for a moment.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			ring := h.ring(t, 2)
@@ -68,7 +68,7 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "outsiders are counted",
-		says: "Outsiders is how many waiters have no place in the queue, if the request asked for one; the store may not see all of them.",
+		says: "Outsiders is the number of outsiders that wait, if the request asked for a place. The store may not see all of them.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			h.outsiders(t, 1)
@@ -76,7 +76,7 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "who has a place is no outsider",
-		says: "Outsiders is how many waiters have no place in the queue, if the request asked for one; the store may not see all of them.",
+		says: "Outsiders is the number of outsiders that wait, if the request asked for a place. The store may not see all of them.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			h.outsiders(t, 0)

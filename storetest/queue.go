@@ -11,7 +11,7 @@ import (
 var queueClauses = []clause{
 	{
 		name: "a tenure that finds the lock busy is queued if it asks for that",
-		says: "A tenure gets a place by an Acquire that asks for it and finds the lock busy.",
+		says: "An Acquire that asks for a place and finds the lock busy gives its tenure a place.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			one, two := h.pair(t)
@@ -32,7 +32,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "a store without a queue says that nobody is queued",
-		says: "A store without a queue never says that it queued or passed anything.",
+		says: "A store without a queue never reports that it queued a tenure or passed a lock.",
 		prove: func(t *testing.T, h *Harness) {
 			if !h.NoQueue {
 				t.Skip("the store has a queue")
@@ -52,7 +52,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "the holder is told that it is wanted",
-		says: "MessageWanted: another agent waits for what the tenure has.",
+		says: "MessageWanted: another agent waits for the lock that this tenure has.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			one, two := h.pair(t)
@@ -68,7 +68,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "who asks again keeps the place",
-		says: "It keeps the place when it asks again.",
+		says: "Another Acquire of that tenure keeps the place.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
 			one, two, three := line.one, line.others[0], line.others[1]
@@ -79,7 +79,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "who is granted the lock loses the place",
-		says: "It loses the place when it is granted the lock",
+		says: "an Acquire of the tenure is granted;",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -92,7 +92,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "who is passed the lock loses the place",
-		says: "when the lock is passed to it",
+		says: "a Release passes the lock to the tenure;",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -136,7 +136,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "nobody is passed the lock who is not there",
-		says: "If there is none, the lock is free and everybody is woken.",
+		says: "If no agent in the queue listens, the lock is free and all waiters are woken.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, dead := line.one, line.others[0]

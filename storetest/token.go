@@ -16,7 +16,7 @@ const farAhead lockagent.Token = 3_600_000_000
 var tokenClauses = []clause{
 	{
 		name: "tokens grow from grant to grant",
-		says: "Every grant of a lock has a greater token than all grants of that lock before it, whoever granted them.",
+		says: "Every hold of a lock has a greater token than all holds of that lock before it, on all agents.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			var last lockagent.AcquireReply
@@ -37,7 +37,7 @@ var tokenClauses = []clause{
 	},
 	{
 		name: "tokens are times",
-		says: "A tenure that begins at time T of the store's clock has the tokens from T on: its k-th hold has the token T + k - 1.",
+		says: "Its k-th hold has the token T + k - 1.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			for number := uint64(1); number <= 3; number++ {
@@ -98,7 +98,7 @@ var tokenClauses = []clause{
 	},
 	{
 		name: "tokens begin above the floor",
-		says: "The tenure begins above it, even if the store has forgotten.",
+		says: "The tenure begins above it, even if the store has forgotten the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			wish := one.wish(theLock, 1)
@@ -139,7 +139,7 @@ var tokenClauses = []clause{
 	},
 	{
 		name: "clocks are named",
-		says: "The difference of two StoreTimes is the time that has passed only if their Clocks are the same",
+		says: "The difference of two StoreTimes is a duration only if their Clocks are the same",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
