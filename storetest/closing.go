@@ -129,7 +129,7 @@ var closeClauses = []clause{
 	},
 }
 
-// ended expects a call to have an answer, or to have been ended by Close.
+// ended expects a call to have an answer or ErrClosed.
 func ended[R any](t *testing.T, c *call[R]) {
 	t.Helper()
 	if reply, err := c.await(); err != nil && !errors.Is(err, lockagent.ErrClosed) {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// stranger is a holder that none of the agents is.
+// stranger is the holder that another program writes.
 const stranger = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:77"
 
 var foreignClauses = []clause{
@@ -68,21 +68,21 @@ var foreignClauses = []clause{
 		},
 	},
 	{
-		name: "what is no lock is not touched",
+		name: "a value that is no lock is not touched",
 		says: "ErrWrongType is returned when the store has something that is no lock under the name of the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			h.untouched(t, h.PlantValue)
 		},
 	},
 	{
-		name: "what looks like a lock and is none is not touched",
+		name: "a value that only looks like a lock is not touched",
 		says: "A key that is no lock stays, and the error is [ErrWrongType].",
 		prove: func(t *testing.T, h *Harness) {
 			h.untouched(t, h.PlantForeignHash)
 		},
 	},
 	{
-		name: "what is wrong with one lock does not touch the others",
+		name: "an error of one lock does not touch the others",
 		says: "[ErrWrongType], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are definite: the call had no effect, and trying again will not help.",
 		prove: func(t *testing.T, h *Harness) {
 			if h.PlantValue == nil {
@@ -131,7 +131,7 @@ var foreignClauses = []clause{
 	},
 }
 
-// untouched makes all calls to what plant has put under the name of a lock.
+// untouched makes all calls to a value that plant put under the name of a lock.
 func (h *Harness) untouched(t *testing.T, plant func(testing.TB, lockagent.Name)) {
 	t.Helper()
 	if plant == nil {
@@ -159,7 +159,7 @@ func (h *Harness) untouched(t *testing.T, plant func(testing.TB, lockagent.Name)
 	if broken {
 		t.Error("Break: broken")
 	}
-	// A tenure that does not have the lock may be answered so, too.
+	// The store may also just say that the tenure does not have the lock.
 	renewed, err := Renew(t, one.store, one.renewal(theLock, 1, minute))
 	if renewed.Held || err != nil && !errors.Is(err, lockagent.ErrWrongType) {
 		t.Errorf("Renew = %+v, %v; want Held false or ErrWrongType", renewed, err)
@@ -172,7 +172,7 @@ func (h *Harness) untouched(t *testing.T, plant func(testing.TB, lockagent.Name)
 	wrong("Inspect, after all that", err)
 }
 
-// plantHolder has another program hold the lock.
+// plantHolder makes another program hold the lock.
 func (h *Harness) plantHolder(t *testing.T, count int, lease time.Duration) {
 	if h.PlantHolder == nil {
 		t.Skip("the harness cannot plant the lock of another program")

@@ -32,7 +32,7 @@ var leaseClauses = []clause{
 		},
 	},
 	{
-		name: "a renewal does not bring back what has run out",
+		name: "a renewal does not bring back a lease that has run out",
 		says: "Held is false if the tenure is over: the lock is free, or another's.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
@@ -83,8 +83,7 @@ var leaseClauses = []clause{
 	},
 }
 
-// notBefore expects the lease of one grant to have passed before the next one, on
-// the clock of the store.
+// notBefore expects that the lease had passed between two grants, on the clock of the store.
 func notBefore(t *testing.T, lease time.Duration, first, second lockagent.AcquireReply) {
 	t.Helper()
 	if after := second.At.Sub(first.At); after < lease-moment {

@@ -8,13 +8,13 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Which messages there are about a queue is in the chapters about that.
+// The messages about queues are in the chapters Queue and Pass.
 var listenClauses = []clause{
 	{
-		name: "an agent is told when it is listened for",
+		name: "an agent is told when the store begins to listen",
 		says: "Whenever the store begins to receive the messages, for the first time or after an interruption, hear gets a [MessagesMissed].",
 		prove: func(t *testing.T, h *Harness) {
-			h.agents(t, 3) // which waits for that
+			h.agents(t, 3) // waits for the message of each agent
 		},
 	},
 	{
@@ -72,7 +72,7 @@ var listenClauses = []clause{
 			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
 				var once sync.Once // messages may be repeated
 				t.Cleanup(store.Listen(two.id, func(lockagent.Message) {
-					// There is one as soon as the agent is listened for.
+					// The first message comes when the store begins to listen.
 					once.Do(func() { store.Acquire(context.Background(), two.wish(theLock, 1), done) })
 				}))
 			})

@@ -8,7 +8,7 @@ import (
 
 var passClauses = []clause{
 	{
-		name: "a release passes the lock to who has waited longest",
+		name: "a release passes the lock to the agent that has waited longest",
 		says: "the tenures that wait for the lock, in the order of their arrival. A Release then passes the lock to one of them at the same instant, and sends a message to the agent of that tenure alone.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
@@ -102,7 +102,7 @@ var passClauses = []clause{
 		},
 	},
 	{
-		name: "who was passed the lock can renew it",
+		name: "a passed tenure can be renewed",
 		says: "Renew starts the lease of a tenure anew.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
@@ -115,7 +115,7 @@ var passClauses = []clause{
 		},
 	},
 	{
-		name: "who missed the message is granted the lock",
+		name: "an agent that missed the message is granted the lock",
 		says: "If the message is lost, the tenure has the lock all the same: its next Acquire is granted.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
@@ -131,7 +131,7 @@ var passClauses = []clause{
 		},
 	},
 	{
-		name: "who was passed the lock can release it, and be told too late",
+		name: "a passed tenure can be released before the message arrives",
 		says: "Messages may be lost, late, and repeated.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
@@ -161,7 +161,7 @@ var passClauses = []clause{
 				if told.Remaining <= 0 || told.Remaining > lockagent.PassLease {
 					t.Errorf("told %+v; want what remains of %v", told, lockagent.PassLease)
 				}
-				// Some more may be told, but not all.
+				// Some more tenures may be told, but not all.
 				if i == 0 && line.others[crowd-1].messages.Count(lockagent.MessageStandby) > 0 {
 					t.Errorf("told the last of %d", crowd)
 				}
@@ -207,7 +207,7 @@ var passClauses = []clause{
 			if !AwaitFree(t, two.store, theLock) {
 				return
 			}
-			two.release(theLock, 1, false) // of what is over
+			two.release(theLock, 1, false) // the tenure is over
 			two.sees(theLock, "")
 			one.acquire(theLock, 2)
 			if one.messages.Count(lockagent.MessagePassed) > 0 {

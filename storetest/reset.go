@@ -141,7 +141,7 @@ var resetClauses = []clause{
 	},
 }
 
-// reset skips the rest of a case if the data cannot disappear.
+// reset deletes the data. It skips the rest of the case if the harness cannot.
 func (h *Harness) reset(t *testing.T) {
 	t.Helper()
 	if h.Reset == nil {
@@ -150,8 +150,8 @@ func (h *Harness) reset(t *testing.T) {
 	h.Reset(t)
 }
 
-// incarnation is what a grant of a lock of the agent's own tells, or the end of
-// the case if that is nothing.
+// incarnation acquires a lock of the agent's own, and returns the incarnation in the reply. It
+// skips the case if the reply has none.
 func (p *party) incarnation(number uint64) string {
 	p.t.Helper()
 	incarnation := p.acquire("of "+lockagent.Name(p.id), number).Incarnation
@@ -162,7 +162,7 @@ func (p *party) incarnation(number uint64) string {
 	return incarnation
 }
 
-// onReset returns a channel of the resets that the agent's store tells.
+// onReset returns a channel of the resets of the agent's store.
 func (p *party) onReset() <-chan lockagent.Reset {
 	told := make(chan lockagent.Reset, 10*rounds)
 	p.t.Cleanup(p.store.OnReset(func(reset lockagent.Reset) { told <- reset }))

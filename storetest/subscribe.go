@@ -8,14 +8,14 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// A spurious wake-up may stand for one that is missing, so cases that wait for
-// wake-ups do so several times.
+// rounds is how often a case waits for a wake-up or a message. A spurious one may hide that
+// one is missing, but not several times.
 const rounds = 3
 
 var subscribeClauses = []clause{
 	{
 		name: "wake is called once the subscription stands",
-		says: "at every Release or Break that frees the lock.",
+		says: "when the subscription stands, for the first time or after an interruption;",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.subscribe(theLock)
@@ -139,7 +139,7 @@ var subscribeClauses = []clause{
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
-				tried := false // the wake-ups of one subscription may come at once, on other goroutines
+				tried := false // wake may run on several goroutines at once
 				turn := make(chan struct{}, 1)
 				turn <- struct{}{}
 				cancel := two.store.Subscribe(theLock, func() {

@@ -86,7 +86,7 @@ var tenureClauses = []clause{
 			two.refused(theLock, 1, one.tenure(1).String())
 			two.release(theLock, 1, false)
 			one.release(theLock, 1, true)
-			two.acquire(theLock, 1) // nothing is remembered of it
+			two.acquire(theLock, 1) // the store has not withdrawn the tenure
 		},
 	},
 	{
@@ -168,7 +168,7 @@ var tenureClauses = []clause{
 	},
 }
 
-// withdrawn acquires and expects to hear that the tenure was withdrawn before.
+// withdrawn acquires and expects ErrWithdrawn.
 func (p *party) withdrawn(name lockagent.Name, number uint64) {
 	p.t.Helper()
 	if reply, err := p.try(p.wish(name, number)); !errors.Is(err, lockagent.ErrWithdrawn) || reply.Granted {
@@ -176,8 +176,7 @@ func (p *party) withdrawn(name lockagent.Name, number uint64) {
 	}
 }
 
-// lateCalls makes all calls again that there were for a tenure which was released, while
-// another one has the lock.
+// lateCalls repeats all calls of a tenure that was released, while another tenure has the lock.
 func (p *party) lateCalls(name lockagent.Name, number uint64) {
 	p.t.Helper()
 	holder := p.inspect(name).Holder

@@ -9,8 +9,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// farAhead is how far a token can be ahead of a clock that counts in microseconds: what
-// was given out before the clock was set back by an hour.
+// farAhead is an hour in microseconds. A token can be so far ahead of the clock if somebody set
+// the clock back by an hour.
 const farAhead lockagent.Token = 3_600_000_000
 
 var tokenClauses = []clause{
@@ -89,7 +89,7 @@ var tokenClauses = []clause{
 			if !AwaitFree(t, two.store, theLock) {
 				return
 			}
-			// It may have had a hold in each microsecond of its lease.
+			// The first tenure may have had a hold in each microsecond of its lease.
 			second := two.acquire(theLock, 1)
 			if least := first.Token + lockagent.Token((brief-moment)/time.Microsecond); second.Token < least {
 				t.Errorf("token %d after %d and a lease of %v", second.Token, first.Token, brief)
@@ -159,7 +159,7 @@ var tokenClauses = []clause{
 	},
 }
 
-// refusedOption acquires and expects to hear that the request is out of bounds.
+// refusedOption acquires and expects ErrBadOption.
 func (p *party) refusedOption(req lockagent.AcquireRequest) {
 	p.t.Helper()
 	if reply, err := p.try(req); reply.Granted || !errors.Is(err, lockagent.ErrBadOption) {
