@@ -24,6 +24,8 @@
 //
 //   - A lock is a [Name] that at most one [Owner] may hold at a time.
 //   - An owner is an explicit identity. It is never a goroutine or a thread.
+//   - An agent is one instance of the lock manager, with an [AgentID]. It serves the owners
+//     of its process.
 //   - A request asks for one lock, for one owner. It ends in exactly one [Grant], which is
 //     held or carries an error.
 //   - A hold is the time from a grant to its release or loss. An owner that holds the lock
@@ -33,7 +35,7 @@
 //     does not renew fixed leases.
 //   - The deadline is the instant until which the agent trusts a lease. It counts from the
 //     last store call that was confirmed: deadline = instant before the call + lease - margin.
-//   - An agent is one instance of the lock manager, with an [AgentID].
+//     The margin makes up for clocks that run at different rates.
 //   - A tenure is the time for which one agent has the lock in the store. Owners of that
 //     agent can hold the lock one after the other inside one tenure.
 //   - A hand-off is the change from one owner to the next inside a tenure. It needs no

@@ -49,9 +49,9 @@ import (
 //
 // A store may have a queue for each lock: the tenures that wait for the lock, in the order
 // of their arrival. A Release then passes the lock to one of them at the same instant, and
-// sends a message to the agent of that tenure alone. Without a queue a Release wakes all
-// waiters, and all of them try. A store without a queue never reports that it queued a
-// tenure or passed a lock.
+// sends a message to the agent of that tenure alone. A store without a queue never reports
+// that it queued a tenure or passed a lock. Its Release wakes all waiters: it calls wake for
+// each Subscribe to the lock, and all of them try again.
 //
 // An Acquire that asks for a place and finds the lock busy gives its tenure a place. Another
 // Acquire of that tenure keeps the place. The tenure loses the place when

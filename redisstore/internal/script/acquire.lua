@@ -30,8 +30,9 @@
 --   i w                             the tenure was withdrawn
 --   i e <text>                      an error
 -- <holder> is empty while the store keeps the lock for outsiders. <outsiders> is 0 if the tenure
--- does not ask for a place. For example, "1700000000000000" and "2 h 1500 0 <agent>:7": the first
--- lock was granted, and the second is held.
+-- does not ask for a place. For example, of two locks the first was granted and the second is held:
+--   1700000000000000 1690000000000000.5f3a 0
+--   2 h 1500 0 <agent>:7
 --
 -- A lock that is not granted is not changed. An error of one lock does not affect the others. An
 -- error reply means that nothing was changed. It begins with "FAR" if ARGV[1] is more than a day
