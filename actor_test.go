@@ -270,7 +270,11 @@ func compare(t *testing.T, alpha, beta *agent) {
 	}{{alpha, chronicle.alpha}, {beta, chronicle.beta}} {
 		var got []string
 		for _, e := range c.agent.journal.events {
-			got = append(got, tell(e, tokens))
+			// A tenure is renewed before its time if messages may have been missed, as when the agent has
+			// just begun to listen.
+			if e.Kind != lockagent.EventRenewed {
+				got = append(got, tell(e, tokens))
+			}
 			if e.Agent != c.agent.ID() {
 				t.Errorf("%s was recorded for agent %q", tell(e, tokens), e.Agent)
 			}
