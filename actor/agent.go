@@ -21,6 +21,10 @@ type Agent struct {
 	ticks    ticks
 	registry registry
 
+	// machine makes the state machine of a lock that goes on from a snapshot, which is the zero
+	// one if the lock is new. It does not change once the first lock was made.
+	machine func(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine
+
 	fresh atomic.Uint64 // numbers of the steps of all locks
 	wild  atomic.Bool   // a callback has ended its goroutine
 
@@ -68,6 +72,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	}
 	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
+	a.machine = a.plain
 	a.fresh.Store(firstNumber())
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted})

@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
@@ -14,7 +15,7 @@ import (
 type lock struct {
 	agent *Agent
 	entry *entry
-	state *lockstate.State
+	state machine
 
 	requests few[lockstate.RequestID, request] // that wait or hold
 	holds    holds                             // those that hold
@@ -28,8 +29,6 @@ type lock struct {
 
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 if they are received
 
-	tenure   uint64          // last number asked of the store
-	deadline atomic.Int64    // of the tenure, read by holders
 	releaser context.Context // values of whoever released the last hold, until the next one
 	news     news            // from the store
 
@@ -38,14 +37,14 @@ type lock struct {
 	draining    bool              // nobody new is served
 	closing     bool              // everything ends
 	detached    bool              // what there was is another process'
-	outlives    bool              // the hold that the closing ended stays in the store
+	outliving   []uint64          // tenures that stay in the store, whose holds the closing ended
 	armed       lockstate.Instant // when the next tick comes, if it is not 0
 	tickAt      int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
 	used        lockstate.Instant // when somebody last wanted something
 }
 
 func newLock(a *Agent, e *entry) *lock {
-	l := &lock{agent: a, entry: e, state: lockstate.New(e.name, a.locks)}
+	l := &lock{agent: a, entry: e, state: a.machine(e.name, lockstate.Snapshot{}, 0, 0)}
 	l.perform = l.do
 	return l
 }
@@ -246,13 +245,12 @@ func (l *lock) do(e *lockstate.Event) {
 		l.news = news{}
 	case lockstate.Began:
 		l.news = news{}
-		l.deadline.Store(int64(l.state.Deadline()))
 	case lockstate.Renewing:
 		l.renew(e)
 	case lockstate.Renewed:
-		l.deadline.Store(int64(l.state.Deadline()))
+		l.prolong(e.Tenure)
 	case lockstate.Returning:
-		if l.outlives {
+		if slices.Contains(l.outliving, e.Tenure) {
 			l.keep(e)
 		} else {
 			l.release(e)
@@ -265,7 +263,7 @@ func (l *lock) do(e *lockstate.Event) {
 		l.leaveHolds()
 	case lockstate.Dropped:
 		l.news = news{}
-		if l.closing && !l.outlives {
+		if l.closing && !slices.Contains(l.outliving, e.Tenure) {
 			l.agent.ending.abandoned.Add(1)
 		}
 	}
@@ -275,7 +273,8 @@ func (l *lock) do(e *lockstate.Event) {
 func (l *lock) grant(e *lockstate.Event) {
 	r := l.requests.get(e.Request.ID)
 	r.unwatchWait()
-	r.token, r.deadline = e.Token, &l.deadline
+	r.token, r.tenure = e.Token, e.Tenure
+	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
 	l.holds.add(r)
 	r.begin()
@@ -288,6 +287,16 @@ func (l *lock) grant(e *lockstate.Event) {
 	}
 	if l.agent.cfg.Recorder == nil { // which is who they are for from now on
 		r.values = context.Background()
+	}
+}
+
+// prolong moves the deadline of the holds of a tenure.
+func (l *lock) prolong(tenure uint64) {
+	deadline := l.state.Deadline(tenure)
+	for r := range l.holds.all {
+		if r.tenure == tenure {
+			r.deadline.Store(int64(deadline))
+		}
 	}
 }
 
@@ -384,6 +393,7 @@ func (l *lock) recover(p any) {
 			r.deny(l.entry.name, lockagent.ErrInternal)
 		}
 	}
+	had := l.has()
 	l.tellAll()
 	for _, id := range l.requests.keys() { // what the state does not know of any more
 		r := l.forget(id)
@@ -397,7 +407,13 @@ func (l *lock) recover(p any) {
 		l.calls.take(id).answer(false, lockagent.ErrInternal)
 	}
 	l.takeBack, l.holds = nil, holds{}
-	l.restart()
+	l.restart(had)
+}
+
+// has is what the lock may have in the store, all of which is to be withdrawn.
+func (l *lock) has() (n lockstate.Snapshot) {
+	defer l.agent.survive("state of lock " + string(l.entry.name))
+	return l.state.Snapshot().WithoutHolds()
 }
 
 // tellAll has the state end every hold and answer every request, as it does on
@@ -417,18 +433,14 @@ func (l *lock) tellAll() {
 	})
 }
 
-// restart begins with a new state.
-func (l *lock) restart() {
-	switch {
-	case l.tenure == 0:
-		l.state = lockstate.New(l.entry.name, l.agent.locks)
-	case l.closing: // no time to find out whether it panics again
-		l.state = lockstate.New(l.entry.name, l.agent.locks)
-		l.tenure = 0
+// restart begins with a new state, which first withdraws what the old one had in the store.
+func (l *lock) restart(had lockstate.Snapshot) {
+	if l.closing && len(had.Tenures) > 0 { // no time to find out whether it panics again
+		had = lockstate.Snapshot{}
 		l.agent.ending.abandoned.Add(1)
-	default: // it may panic again at once, so it starts with a pause
-		l.state = lockstate.Recovering(l.entry.name, l.agent.locks, l.tenure, l.state.Floor(), l.now+lockstate.Instant(retryMax))
 	}
+	pause := lockstate.Instant(retryMax) // it may panic again at once
+	l.state = l.agent.machine(l.entry.name, had, 0, l.now+pause)
 	if l.closing {
 		l.state.Step(lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
 	}

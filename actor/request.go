@@ -35,8 +35,9 @@ type request struct {
 	// and the deadline of the tenure, which renewals move. They are set before the
 	// grant is delivered.
 	token    lockagent.Token
+	tenure   uint64       // 0 until the lock is granted
 	fixed    atomic.Int64 // 0 if the lease is kept
-	deadline *atomic.Int64
+	deadline atomic.Int64
 
 	waited    bool        // the caller waits for the grant
 	cancelled bool        // the caller has gone away; belongs to the actor
@@ -106,10 +107,10 @@ func (r *request) register(registered *onEnd) {
 
 // Remaining implements [lockagent.Hold].
 func (r *request) Remaining() time.Duration {
-	end := lockstate.Instant(r.deadline.Load())
-	if r.cause() != nil { // looked at last: the deadline may be that of a later tenure
+	if r.cause() != nil {
 		return 0
 	}
+	end := lockstate.Instant(r.deadline.Load())
 	if fixed := lockstate.Instant(r.fixed.Load()); fixed != 0 {
 		end = min(end, fixed)
 	}
@@ -128,7 +129,7 @@ func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
 }
 
 // granted reports whether the lock was granted, be it over or not.
-func (r *request) granted() bool { return r.deadline != nil }
+func (r *request) granted() bool { return r.tenure != 0 }
 
 // deny ends the request without a grant.
 func (r *request) deny(name lockagent.Name, err error) {

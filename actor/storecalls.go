@@ -33,7 +33,6 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 }
 
 func (l *lock) acquire(values context.Context, e *lockstate.Event) {
-	l.tenure = e.Tenure
 	l.news.asked(e.Now)
 	ask(&storeCall[lockagent.AcquireReply]{tenure: e.Tenure}, l, func(done func(lockagent.AcquireReply, error)) {
 		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{

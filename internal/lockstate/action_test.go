@@ -109,7 +109,7 @@ func (w *world) actions() (out []action) {
 		if a.resetting {
 			add(doNews, i, 0)
 		}
-		if w.left.crashes > 0 && a.tenure != 0 {
+		if w.left.crashes > 0 && len(a.s.Snapshot().Tenures) > 0 {
 			add(doCrash, i, 0)
 		}
 		if w.left.restart > 0 && !a.ledger.closed {
@@ -340,7 +340,7 @@ func (w *world) do(d action) {
 		w.left.crashes--
 		g := w.agent(a)
 		g.ledger = ledger{}
-		g.s = Recovering("orders", g.s.cfg, g.tenure, g.s.Floor(), w.now.add(pause))
+		g.s = Resume("orders", g.s.cfg, g.s.Snapshot().WithoutHolds(), 0, w.now.add(pause))
 		g.subscribed, g.waking, g.crashed = false, false, true
 	case doRestart:
 		w.left.restart--

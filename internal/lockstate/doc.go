@@ -77,7 +77,8 @@
 //   - A release is made again. If it then finds nothing, the call before it released the
 //     tenure, if it was sent before the deadline. Otherwise the hold had been lost.
 //
-// A lock that is [Recovering] starts in Releasing.
+// A shell that has lost its way ends the holds, and starts again with what [Snapshot.WithoutHolds]
+// leaves: a lock that starts in Releasing.
 //
 // # Another process
 //

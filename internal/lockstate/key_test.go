@@ -187,7 +187,7 @@ func (k *keyer) message(i int, c Command, s *State, w *world) {
 
 func (k *keyer) agent(i int, a *agentModel, w *world) {
 	s, now := a.s, w.now
-	k.flags(a.subscribed, a.waking, a.missing, a.resetting, a.crashed, a.tenure != 0, s.contended, s.closed, s.call != 0, s.leaving.inFlight)
+	k.flags(a.subscribed, a.waking, a.missing, a.resetting, a.crashed, s.contended, s.closed, s.call != 0, s.leaving.inFlight)
 	k.token(s.floor)
 	k.int(int64(s.phase))
 

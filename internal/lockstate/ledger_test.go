@@ -96,7 +96,7 @@ func (l *ledger) note(e *Event, s *State, last *tokens) string {
 			return "a request is granted that does not wait"
 		case l.closed:
 			return "a request is granted after closing"
-		case e.Now >= s.Deadline() || e.Fixed != 0 && e.Now >= e.Fixed:
+		case e.Now >= s.Deadline(e.Tenure) || e.Fixed != 0 && e.Now >= e.Fixed:
 			return "a request is granted past its deadline"
 		case e.Kind == Granted && !l.beside(e.Request.Mode):
 			return "the lock is granted while it is held here"

@@ -84,7 +84,6 @@ type world struct {
 type agentModel struct {
 	s          *State
 	fresh      uint64
-	tenure     uint64 // last one asked for
 	ledger     ledger
 	subscribed bool
 	waking     bool      // a wake-up is on its way
@@ -171,7 +170,6 @@ func (w *world) tell(i int, c Command) {
 		}
 		switch e.Kind {
 		case Attempted:
-			a.tenure = e.Tenure
 			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue})
 		case Renewing:
 			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, lease: e.Lease})
@@ -271,7 +269,7 @@ func (w *world) overlap(i int, e *Event) {
 
 // deadline is until when the holder of a grant trusts in it.
 func (w *world) deadline(agent int, g *deed) Instant {
-	end := w.agents[agent].s.Deadline()
+	end := w.agents[agent].s.Deadline(g.tenure)
 	if g.fixed != 0 {
 		end = min(end, g.fixed)
 	}
