@@ -130,8 +130,8 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request, watche
 		r.deny(name, err)
 		return
 	}
-	r.arrival = acquireMsg{request: r, ctx: watched}
-	send(r.entry, &r.arrival)
+	r.watched = watched
+	send(r.entry, r)
 }
 
 func check(ctx context.Context, name lockagent.Name, req Request) error {

@@ -23,7 +23,7 @@ type lock struct {
 	lastCall lockstate.CallID
 
 	perform  func(*lockstate.Event) // l.do, bound once
-	arriving *acquireMsg            // the request of the present step
+	arriving *request               // the one of the present step
 	now      lockstate.Instant      // of the present step
 	takeBack []lockstate.RequestID  // grants recovered in the present step
 
@@ -90,14 +90,14 @@ func (l *lock) handle(m message) {
 
 func (l *lock) process(m message) {
 	switch m := m.(type) {
-	case *acquireMsg:
+	case *request:
 		if l.draining {
-			m.request.deny(l.entry.name, lockagent.ErrClosed)
+			m.deny(l.entry.name, lockagent.ErrClosed)
 			return
 		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.request.Owner, Lease: m.request.Lease, Try: m.request.Try, Session: m.request.Session,
+			Owner: m.Owner, Lease: m.Lease, Try: m.Try, Session: m.Session,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
@@ -170,11 +170,11 @@ func (l *lock) process(m message) {
 
 // step lets the state machine take the command, and follows it.
 func (l *lock) step(c lockstate.Command) {
-	l.state.Step(c, l.moment(), l.perform)
+	advance(l.state, c, l.moment(), l.perform)
 	for len(l.takeBack) > 0 {
 		id := l.takeBack[0]
 		l.takeBack = l.takeBack[1:]
-		l.state.Step(lockstate.Unclaimed{ID: id}, l.moment(), l.perform)
+		advance(l.state, lockstate.Unclaimed{ID: id}, l.moment(), l.perform)
 	}
 	l.subscribe()
 }
@@ -191,11 +191,10 @@ func (l *lock) do(e *lockstate.Event) {
 	}
 	switch e.Kind {
 	case lockstate.Requested:
-		r := l.arriving.request
+		r := l.arriving
 		r.id = e.Request.ID
 		l.requests.put(r.id, r)
-		r.watch(l.arriving.ctx)
-		l.arriving.ctx = nil
+		r.watch()
 		l.arriving = nil
 		values = r.values
 	case lockstate.Answered:
@@ -386,8 +385,7 @@ func (l *lock) leave() bool {
 // recover answers everybody after a panic and starts over.
 func (l *lock) recover(p any) {
 	l.agent.complain("actor of lock "+string(l.entry.name), p)
-	if l.arriving != nil {
-		r := l.arriving.request
+	if r := l.arriving; r != nil {
 		l.arriving = nil
 		if l.requests.get(r.id) == nil {
 			r.deny(l.entry.name, lockagent.ErrInternal)
@@ -420,7 +418,7 @@ func (l *lock) has() (n lockstate.Snapshot) {
 // closing, but for another reason. The store is told nothing.
 func (l *lock) tellAll() {
 	defer l.agent.survive("state of lock " + string(l.entry.name))
-	l.state.Step(lockstate.Close{}, l.moment(), func(e *lockstate.Event) {
+	advance(l.state, lockstate.Close{}, l.moment(), func(e *lockstate.Event) {
 		r := l.requests.get(e.Request.ID)
 		switch {
 		case e.Kind == lockstate.Answered && r != nil:
@@ -442,6 +440,6 @@ func (l *lock) restart(had lockstate.Snapshot) {
 	pause := lockstate.Instant(retryMax) // it may panic again at once
 	l.state = l.agent.machine(l.entry.name, had, 0, l.now+pause)
 	if l.closing {
-		l.state.Step(lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
+		advance(l.state, lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
 	}
 }

@@ -12,13 +12,15 @@ import (
 )
 
 // request is one wish to hold a lock, from Acquire until its grant is over. It is
-// also the hold that stands behind the grant, or behind its [handle].
+// also the hold that stands behind the grant, or behind its [handle], and the message that
+// asks for it.
 type request struct {
+	counted
 	agent *Agent
 	entry *entry
 	Request
 
-	arrival acquireMsg
+	watched context.Context // of the caller, until its end is watched
 	values  context.Context // of the caller, without its end
 
 	// These belong to the actor.
@@ -216,7 +218,9 @@ func (r *request) takeBack() bool {
 }
 
 // watch has the actor told when the caller's context ends or the wait is over.
-func (r *request) watch(ctx context.Context) {
+func (r *request) watch() {
+	ctx := r.watched
+	r.watched = nil
 	if r.waited {
 		return // the caller does
 	}
