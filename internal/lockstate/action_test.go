@@ -230,6 +230,7 @@ func (w *world) do(d action) {
 	if errand, busy := w.errand(); busy && d != errand && !d.fault() {
 		w.left.order--
 	}
+	w.strays = w.strays || d.fault()
 	a, b := int(d.a), int(d.b)
 	switch d.kind {
 	case doAsk:
@@ -340,7 +341,7 @@ func (w *world) do(d action) {
 		w.left.crashes--
 		g := w.agent(a)
 		g.ledger = ledger{}
-		g.s = Resume("orders", g.s.cfg, g.s.Snapshot().WithoutHolds(), 0, w.now.add(pause))
+		w.resume(g, g.s.Snapshot().WithoutHolds(), w.now.add(pause))
 		g.subscribed, g.waking, g.crashed = false, false, true
 	case doRestart:
 		w.left.restart--

@@ -80,11 +80,29 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 	p.floor = f.floor
 	p.Step(c, m, func(e *Event) {
+		if e.Kind == Began {
+			f.displace(p, e, do)
+		}
 		if f.joined(e, m.Now) {
 			do(e)
 		}
 	})
 }
+
+// displace ends the holds of tenures that cannot have the lock any more, because the store has
+// granted it to another part: somebody broke the lock, or the store has forgotten.
+func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
+	for _, p := range f.parts {
+		if p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
+			f.step(p, displaced{at: began.StoreTime}, Moment{Now: began.Now, Fresh: f.fresh()}, do)
+		}
+	}
+}
+
+// displaced says that the store has granted the lock to another tenure of this agent.
+type displaced struct{ at lockagent.StoreTime }
+
+func (displaced) command() {}
 
 // joined makes an event of one part that of the lock. It reports false if there is none.
 func (f *Fair) joined(e *Event, now Instant) bool {

@@ -68,7 +68,7 @@ func (l *ledger) grant(id RequestID) int {
 // note takes an event into account, after it was applied to s. last are the
 // greatest tokens that were ever granted. It says what is wrong with the event, or
 // nothing.
-func (l *ledger) note(e *Event, s *State, last *tokens) string {
+func (l *ledger) note(e *Event, s machine, last *tokens) string {
 	id := e.Request.ID
 	switch e.Kind {
 	case Requested:
@@ -152,7 +152,8 @@ func (l *ledger) note(e *Event, s *State, last *tokens) string {
 	case Detached:
 		l.closed, l.grants = true, nil
 	case Attempted, Returning, Withdrawing, Returned, Withdrawn, Denied, Forgot, Dropped:
-		if len(l.grants) > 0 {
+		_, fair := s.(*Fair) // which has several tenures
+		if slices.ContainsFunc(l.grants, func(d deed) bool { return !fair || d.tenure == e.Tenure }) {
 			return "the tenure is over, or asked for, while the lock is held"
 		}
 	}
