@@ -2,6 +2,7 @@ package lockstate
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,9 +24,11 @@ type Fair struct {
 	cfg   *Config
 	fresh func() uint64
 
-	parts []*State        // at least one, in the order in which their waiters came
-	floor lockagent.Token // the greatest token that any part knows of
+	parts []*State // at least one, in the order in which their waiters came
 	owed  []owed
+
+	// The greatest tokens that are known: of all, and of those of exclusive tenures.
+	floor, exclusive lockagent.Token
 }
 
 // owed is a call that several parts are to answer.
@@ -79,14 +82,31 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 
 func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 	p.floor = f.floor
+	if r, ok := c.(AcquireReplied); ok && f.outdated(p, &r) {
+		r.Err = errOutdated
+		c = r
+	}
 	p.Step(c, m, func(e *Event) {
 		if e.Kind == Began {
 			f.displace(p, e, do)
 		}
-		if f.joined(e, m.Now) {
+		if f.joined(p, e, m.Now) {
 			do(e)
 		}
 	})
+}
+
+// errOutdated has the store asked again.
+var errOutdated = fmt.Errorf("%w: the lock has been granted to another request since this answer was given", lockagent.ErrStoreUnavailable)
+
+// outdated reports whether the store granted the lock to a part before another grant that is known
+// here already: the answers came in another order, and the tenure was over in between.
+func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
+	last := f.floor
+	if p.attempt.mode == Shared {
+		last = f.exclusive
+	}
+	return r.Err == nil && r.Reply.Granted && r.Reply.Token <= last
 }
 
 // displace ends the holds of tenures that cannot have the lock any more, because the store has
@@ -105,10 +125,13 @@ type displaced struct{ at lockagent.StoreTime }
 func (displaced) command() {}
 
 // joined makes an event of one part that of the lock. It reports false if there is none.
-func (f *Fair) joined(e *Event, now Instant) bool {
+func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 	switch e.Kind {
-	case Granted:
+	case Began, Granted:
 		f.floor = max(f.floor, e.Token)
+		if p.tenure.mode == Exclusive {
+			f.exclusive = max(f.exclusive, e.Token)
+		}
 	case Queued:
 		e.Waiters = f.Waiters()
 	case Answered:

@@ -65,7 +65,7 @@ func (k *keyer) collect(w *world) {
 			}
 		}
 		if f, ok := a.s.(*Fair); ok {
-			k.tokens = append(k.tokens, f.floor)
+			k.tokens = append(k.tokens, f.floor, f.exclusive)
 		}
 		for _, c := range a.inbox {
 			number, token := about(c)
@@ -195,6 +195,7 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 	k.flags(a.subscribed, a.waking, a.missing, a.resetting, a.crashed)
 	if f, ok := a.s.(*Fair); ok {
 		k.token(f.floor)
+		k.token(f.exclusive)
 		k.int(int64(len(f.owed)))
 	}
 	k.int(int64(len(a.inbox)))
