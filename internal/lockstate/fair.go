@@ -26,6 +26,8 @@ type Fair struct {
 
 	parts []*State // at least one, in the order in which their waiters came
 	owed  []owed
+	// ghosts are being ended.
+	ghosts map[uint64]bool
 
 	// The greatest tokens that are known: of all, and of those of exclusive tenures.
 	floor, exclusive lockagent.Token
@@ -46,7 +48,7 @@ func NewFair(name lockagent.Name, cfg *Config, fresh func() uint64) *Fair {
 
 // ResumeFair is [Resume] for a fair lock, with any number of tenures.
 func ResumeFair(name lockagent.Name, cfg *Config, fresh func() uint64, n Snapshot, shift time.Duration, now Instant) *Fair {
-	f := &Fair{name: name, cfg: cfg, fresh: fresh, floor: n.Floor}
+	f := &Fair{name: name, cfg: cfg, fresh: fresh, ghosts: make(map[uint64]bool), floor: n.Floor}
 	for i := range n.Tenures {
 		f.parts = append(f.parts, Resume(name, cfg, Snapshot{Tenures: n.Tenures[i : i+1]}, shift, now))
 	}
@@ -63,6 +65,9 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 		m = f.seat(m, do)
 		concerned = []*State{f.partFor(&a.Request)}
 	} else {
+		if r, ok := c.(DisownReplied); ok {
+			delete(f.ghosts, r.Tenure)
+		}
 		concerned = f.concerned(c, m)
 		f.owe(c, len(concerned))
 	}
@@ -136,8 +141,11 @@ func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 		e.Waiters = f.Waiters()
 	case Answered:
 		e.Err = f.nameHolder(e.Err, now)
-	case Disowning: // it is no ghost if another part has it
-		return f.part(func(p *State) bool { return p.has(e.Tenure) }) == nil
+	case Disowning: // it is no ghost if another part has it; and one call ends a ghost for all
+		if f.ghosts[e.Tenure] || f.part(func(p *State) bool { return p.has(e.Tenure) }) != nil {
+			return false
+		}
+		f.ghosts[e.Tenure] = true
 	case Unlocked:
 		return f.answers(e)
 	}

@@ -197,6 +197,7 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 		k.token(f.floor)
 		k.token(f.exclusive)
 		k.int(int64(len(f.owed)))
+		k.int(int64(len(f.ghosts)))
 	}
 	k.int(int64(len(a.inbox)))
 	for _, c := range a.inbox {

@@ -2,6 +2,7 @@ package lockstate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -175,7 +176,7 @@ func (w *world) agent(i int) *agentModel {
 		c.s = clone(s)
 	case *Fair:
 		f := *s
-		f.fresh, f.parts, f.owed = c.next, nil, slices.Clone(s.owed)
+		f.fresh, f.parts, f.owed, f.ghosts = c.next, nil, slices.Clone(s.owed), maps.Clone(s.ghosts)
 		for _, p := range s.parts {
 			f.parts = append(f.parts, clone(p))
 		}
