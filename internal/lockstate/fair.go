@@ -13,10 +13,10 @@ import (
 // store's queue. So the lock is granted in the order of the places, across agents, and
 // nothing is handed off past the waiters of other agents.
 //
-// Its parts are States that have one waiter or holder each, or those of one session. To the store,
-// and to each other, they are like different agents: their tenures keep each other out. What a
-// State guarantees therefore holds for all of them together. A Fair does no more than find the
-// parts that a command concerns, and join what they say.
+// Its parts are States. Each has one waiter or holder, or those of one session. To the store,
+// and to each other, the parts are like different agents: their tenures keep each other out. So
+// the guarantees of a State hold for all of them together. A Fair finds the parts that a command
+// concerns, and joins what they say.
 //
 // Make one with [NewFair]. The methods are those of [State].
 type Fair struct {
@@ -24,10 +24,9 @@ type Fair struct {
 	cfg   *Config
 	fresh func() uint64
 
-	parts []*State // at least one, in the order in which their waiters came
-	owed  []owed
-	// ghosts are being ended.
-	ghosts map[uint64]bool
+	parts  []*State // at least one, in the order in which their waiters came
+	owed   []owed
+	ghosts map[uint64]bool // tenures that the store is asked to end
 
 	// The greatest tokens that are known: of all, and of those of exclusive tenures.
 	floor, exclusive lockagent.Token
@@ -37,11 +36,14 @@ type Fair struct {
 type owed struct {
 	call    CallID
 	missing int
-	failed  Event // the first answer that tells of a failure
+
+	// What went wrong, if anything.
+	err    error
+	reason lockagent.LossReason
 }
 
-// NewFair returns a fair lock that nobody holds. cfg is as for [New]. fresh returns numbers that
-// no step of this agent has, see [Moment]: a step may need several.
+// NewFair returns a fair lock that nobody holds. cfg is as for [New]. A step may need several
+// numbers: fresh returns one that no step of this agent has, see [Moment].
 func NewFair(name lockagent.Name, cfg *Config, fresh func() uint64) *Fair {
 	return ResumeFair(name, cfg, fresh, Snapshot{}, 0, 0)
 }
@@ -104,8 +106,8 @@ func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 // errOutdated has the store asked again.
 var errOutdated = fmt.Errorf("%w: the lock has been granted to another request since this answer was given", lockagent.ErrStoreUnavailable)
 
-// outdated reports whether the store granted the lock to a part before another grant that is known
-// here already: the answers came in another order, and the tenure was over in between.
+// outdated reports whether an answer grants the lock, but is older than another part's tenure.
+// The answers came in another order, and the tenure was over in between: somebody broke it.
 func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
 	last := f.floor
 	if p.attempt.mode == Shared {
@@ -114,8 +116,8 @@ func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
 	return r.Err == nil && r.Reply.Granted && r.Reply.Token <= last
 }
 
-// displace ends the holds of tenures that cannot have the lock any more, because the store has
-// granted it to another part: somebody broke the lock, or the store has forgotten.
+// displace ends the tenures that cannot have the lock any more, because the store has granted
+// it to another part. Somebody broke the lock, or the store has forgotten.
 func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
 	for _, p := range f.parts {
 		if p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
@@ -129,7 +131,8 @@ type displaced struct{ at lockagent.StoreTime }
 
 func (displaced) command() {}
 
-// joined makes an event of one part that of the lock. It reports false if there is none.
+// joined makes the event of a part the event of the lock. It reports false if the shell is not
+// to hear of it.
 func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 	switch e.Kind {
 	case Began, Granted:
@@ -152,7 +155,7 @@ func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 	return true
 }
 
-// nameHolder has an error that tells of a tenure of this agent tell of its owner.
+// nameHolder puts the owner into an error that names a tenure of this agent.
 func (f *Fair) nameHolder(err error, now Instant) error {
 	held, _ := errors.AsType[*lockagent.HeldError](err)
 	if held == nil {
@@ -185,129 +188,23 @@ func (f *Fair) owe(c Command, parts int) {
 	}
 }
 
-// answers reports whether the answer to a call is the last one. It makes it the one that
-// matters.
+// answers reports whether the answer to a call is the last one, which then tells what went
+// wrong in any of them.
 func (f *Fair) answers(e *Event) bool {
 	i := slices.IndexFunc(f.owed, func(o owed) bool { return o.call == e.Call })
 	if i < 0 {
 		return true
 	}
 	o := &f.owed[i]
-	if o.failed.Call == 0 && (e.Err != nil || e.Reason != 0) {
-		o.failed = *e
+	if e.Err != nil || e.Reason != 0 {
+		o.err, o.reason = e.Err, e.Reason
 	}
 	if o.missing--; o.missing > 0 {
 		return false
 	}
-	if o.failed.Call != 0 {
-		e.Err, e.Reason = o.failed.Err, o.failed.Reason
-	}
+	e.Err, e.Reason = o.err, o.reason
 	f.owed = slices.Delete(f.owed, i, i+1)
 	return true
-}
-
-// part is the first part that match accepts, or nil.
-func (f *Fair) part(match func(*State) bool) *State {
-	if i := slices.IndexFunc(f.parts, match); i >= 0 {
-		return f.parts[i]
-	}
-	return nil
-}
-
-// partFor is the part that a request is for: that of its session, or else one of its own,
-// behind all others.
-func (f *Fair) partFor(r *Request) *State {
-	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) }); p != nil {
-		return p
-	}
-	p := f.part(func(p *State) bool { return p.phase == free && p.queue.len() == 0 })
-	if p == nil {
-		p = New(f.name, f.cfg)
-	}
-	p.contended = f.Listening() // so that it asks for a place at once
-	f.parts = append(slices.DeleteFunc(f.parts, func(q *State) bool { return q == p }), p)
-	return p
-}
-
-// lets reports whether a request may be let in again by the session of the part, now or when that
-// has the lock.
-func (s *State) lets(r *Request) bool {
-	return s.grants.again(r) != nil || r.Session && s.queue.ofSession(r.Owner, func(w *Request) bool { return w.Mode <= r.Mode }) != nil
-}
-
-// seat has the parts ask for a place that found the lock busy, and have not asked for one,
-// because the subscription does not stand yet. The request that comes now would be faster. It
-// returns the moment of that.
-func (f *Fair) seat(m Moment, do func(*Event)) Moment {
-	for _, p := range f.parts {
-		if p.phase == sleeping && p.failures == 0 && !p.attempt.placed {
-			f.step(p, Woken{}, m, do)
-			m.Fresh = f.fresh()
-		}
-	}
-	return m
-}
-
-// concerned are the parts that are to hear a command. If it concerns none, one of them says
-// so: the one that holds the lock, if there is one.
-func (f *Fair) concerned(c Command, m Moment) (parts []*State) {
-	for _, p := range f.parts {
-		if p.concerns(c, m) {
-			parts = append(parts, p)
-		}
-	}
-	if len(parts) == 0 {
-		parts = append(parts, f.front())
-	}
-	return parts
-}
-
-// front is the part that has held the lock for longest, or any if nobody holds it.
-func (f *Fair) front() *State {
-	front := f.parts[0]
-	for _, p := range f.parts[1:] {
-		if len(p.grants) > 0 && (len(front.grants) == 0 || p.grants[0].since < front.grants[0].since) {
-			front = p
-		}
-	}
-	return front
-}
-
-// concerns reports whether a command is about what the part has, asks for, or serves.
-func (s *State) concerns(c Command, m Moment) bool {
-	serves := func(id RequestID) bool { return s.queue.find(id) != nil || s.grants.find(id) >= 0 }
-	switch c := c.(type) {
-	case Cancel:
-		return serves(c.ID)
-	case Unclaimed:
-		return serves(c.ID)
-	case Extend:
-		return serves(c.ID)
-	case Release:
-		return serves(c.ID) || c.ID == 0 && s.grants.of(c.Owner) > 0
-	case OwnerGone:
-		return s.grants.of(c.Owner) > 0 || s.queue.search(func(r *Request) bool { return r.Owner == c.Owner }) != nil
-	case Break:
-		return len(s.grants) > 0
-	case Tick:
-		at, ok := s.Alarm()
-		return ok && at <= m.Now
-	case Passed:
-		return s.has(c.Tenure)
-	case Standby:
-		return s.has(c.Tenure)
-	case Wanted:
-		return s.has(c.Tenure)
-	case Broken:
-		return s.has(c.Tenure)
-	case AcquireReplied:
-		return s.has(c.Tenure)
-	case RenewReplied:
-		return s.has(c.Tenure)
-	case ReleaseReplied:
-		return s.has(c.Tenure)
-	}
-	return true // Woken, Missed, StoreReset, DisownReplied, Close, Detach
 }
 
 // Idle is [State.Idle].

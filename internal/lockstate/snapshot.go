@@ -90,9 +90,9 @@ func (s *State) Snapshot() Snapshot {
 
 // Resume returns the lock that n was taken of, which has no more than one tenure. Its holds go
 // on. The store is asked whether it has the tenure still, and nothing is handed off before it
-// has answered. What nobody holds is withdrawn, from now on: that may be an instant to come.
-// shift is by how much the clock of this agent is ahead of the one that n was taken with; the
-// numbers of its steps must be greater than before. The state wants a [Tick] at once.
+// has answered. What nobody holds is withdrawn at now, which may be an instant to come.
+// shift is by how much the clock of this agent is ahead of the one that n was taken with. The
+// numbers of its steps must be greater than before. The state wants a [Tick] at now.
 func Resume(name lockagent.Name, cfg *Config, n Snapshot, shift time.Duration, now Instant) *State {
 	s := New(name, cfg)
 	s.floor = n.Floor
