@@ -269,7 +269,7 @@ func TestLostReplies(t *testing.T) {
 // Redis hangs for longer than any call is given. Nobody stalls for ever.
 func TestRedisHangs(t *testing.T) {
 	redis := redistest.Start(t)
-	alpha := openAgent(t, redisstore.Config{CallTimeout: 50 * time.Millisecond}, redis.Addr(), channelapi.Config{})
+	alpha := openAgent(t, redisstore.Config{CallTimeout: 200 * time.Millisecond}, redis.Addr(), channelapi.Config{})
 	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 
 	redis.Pause()
@@ -277,7 +277,7 @@ func TestRedisHangs(t *testing.T) {
 	if _, err := alpha.Lock("another").TryAcquire(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a try while Redis hangs: %v, want ErrStoreUnavailable", err)
 	}
-	_, err := alpha.Lock("a third", channelapi.Wait(200*time.Millisecond)).Acquire(t.Context())
+	_, err := alpha.Lock("a third", channelapi.Wait(500*time.Millisecond)).Acquire(t.Context())
 	if !errors.Is(err, lockagent.ErrTimeout) || !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a wait while Redis hangs: %v, want ErrTimeout and ErrStoreUnavailable", err)
 	}

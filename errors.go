@@ -6,61 +6,62 @@ import (
 	"time"
 )
 
-// Errors that requests, releases and stores end in. Test for them with
-// errors.Is; the typed errors below carry more, and are found with errors.As.
+// The errors of requests, releases and stores. Test for them with errors.Is. The typed
+// errors below carry details; find them with errors.As.
 var (
 	// ErrNotGranted is the error of the zero [Grant].
 	ErrNotGranted = errors.New("lockagent: not granted: the channel's grant was received before, or was taken back because nobody received it in time")
 
-	// ErrHeld is returned when a request would not wait and somebody else holds
-	// the lock. The error is a [*HeldError].
+	// ErrHeld answers a request that does not wait (a try) if somebody else holds the
+	// lock. The error is a [*HeldError].
 	ErrHeld = errors.New("lockagent: lock is held")
 
-	// ErrTimeout is returned when time ran out before the lock was granted: the wait of
-	// the request, or the deadline of its context. The error is a [*WaitError], which is
+	// ErrTimeout answers a request whose wait passed, or whose context reached its
+	// deadline, before the lock was granted. The error is a [*WaitError], which is
 	// [context.DeadlineExceeded] as well.
 	ErrTimeout = errors.New("lockagent: wait for the lock timed out")
 
-	// ErrClosed is returned by everything that is used after the agent or the
-	// store was closed, and answers the requests that wait when it is.
+	// ErrClosed is returned by every use of an agent or a store that is closed. It also
+	// answers the requests that wait when the agent is closed.
 	ErrClosed = errors.New("lockagent: closed")
 
-	// ErrSessionClosed is returned when a session is used after it was closed, and
-	// answers the requests of the session that wait when it is.
+	// ErrSessionClosed is returned by every use of a session that is closed. It also
+	// answers the requests of the session that wait when it is closed.
 	ErrSessionClosed = errors.New("lockagent: session is closed; open another")
 
 	// ErrReleased is the cause of a hold's context after its owner released it.
 	ErrReleased = errors.New("lockagent: released")
 
-	// ErrNotHeld is returned by the release of a grant that was released before or
-	// that was never held.
+	// ErrNotHeld is returned by the release of a grant that was released before, or was
+	// never held.
 	ErrNotHeld = errors.New("lockagent: not held: the grant was released before or never held")
 
-	// ErrNotOwner is returned by a session's release of a lock that somebody else holds.
+	// ErrNotOwner is returned by a session's release of a lock that another owner of this agent
+	// holds.
 	ErrNotOwner = errors.New("lockagent: not the owner of the lock; release it through the session or the grant that holds it, or break it")
 
-	// ErrLost is what every [*LostError] is.
+	// ErrLost matches every [*LostError].
 	ErrLost = errors.New("lockagent: lost")
 
-	// ErrUnconfirmed is returned by a release that the store has not confirmed.
-	// The hold is over for its owner; other agents see that at the latest when the
-	// lease has run out. The agent goes on trying until then.
+	// ErrUnconfirmed is returned by a release that the store has not confirmed. The hold
+	// is over for its owner. The agent repeats the release until the lease has run out. Then
+	// the lock is free at the latest.
 	ErrUnconfirmed = errors.New("lockagent: release not confirmed by the store yet; the lock is free at the latest when its lease has run out")
 
-	// ErrLeaseTooShort is returned when a fixed lease had run out before the
-	// store's answer was there.
+	// ErrLeaseTooShort answers a request whose fixed lease had run out before the store's
+	// answer arrived.
 	ErrLeaseTooShort = errors.New("lockagent: the lease ran out before the store had answered; ask for a longer one")
 
-	// ErrInternal is returned to the requests that were under way when the agent
-	// met a defect of its own. The lock recovers; please report the defect.
+	// ErrInternal answers the requests that were under way when the agent met a defect of
+	// its own. The lock recovers. Please report the defect.
 	ErrInternal = errors.New("lockagent: internal error")
 
-	// ErrStoreUnavailable is returned when the store could not be reached or did
-	// not answer in time. A call may have taken effect all the same.
+	// ErrStoreUnavailable is returned when the store could not be reached, or did not
+	// answer in time. The call may have taken effect all the same.
 	ErrStoreUnavailable = errors.New("lockagent: store unavailable")
 
-	// ErrWrongType is returned when the store has something else than a lock under
-	// the name of the lock.
+	// ErrWrongType is returned when the store has something that is no lock under the
+	// name of the lock.
 	ErrWrongType = errors.New("lockagent: the key is used for something else than a lock; choose another name or remove the key")
 
 	// ErrNotPermitted is returned when the store does not permit the call.
@@ -73,15 +74,15 @@ var (
 	// ErrBadURL is returned for a store address that cannot be understood.
 	ErrBadURL = errors.New("lockagent: bad store URL")
 
-	// ErrBadName, ErrBadOwner and ErrBadOption are what every [*NameError],
-	// [*OwnerError] and [*OptionError] is.
+	// ErrBadName, ErrBadOwner and ErrBadOption match every [*NameError], [*OwnerError] and
+	// [*OptionError].
 	ErrBadName   = errors.New("lockagent: bad lock name")
 	ErrBadOwner  = errors.New("lockagent: bad owner")
 	ErrBadOption = errors.New("lockagent: bad option")
 )
 
-// Definite reports whether err, returned by a call to a [Store], says that trying
-// again will not help. See [Store] for what is known of the call's effect.
+// Definite reports whether it is of no use to repeat a call to a [Store] that returned err.
+// See [Store] for whether the call took effect.
 func Definite(err error) bool {
 	for _, definite := range []error{ErrWrongType, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
 		if errors.Is(err, definite) {
@@ -97,20 +98,21 @@ type LossReason uint8
 // The ways to lose a hold.
 const (
 	_ LossReason = iota
-	// LostDeadline: the deadline passed before a renewal was confirmed.
+	// LostDeadline: the deadline passed before the store confirmed a renewal.
 	LostDeadline
-	// LostDenied: the store answered that the tenure is over: the lock was
-	// deleted, broken from elsewhere, or forgotten by the store.
+	// LostDenied: the store answered that the tenure is over. Somebody deleted the lock, the
+	// store forgot it, or the message about a break did not arrive.
 	LostDenied
 	// LostExpired: the fixed lease ran out.
 	LostExpired
-	// LostBroken: an operator broke the lock through this agent.
+	// LostBroken: an operator broke the lock, through this agent or another.
 	LostBroken
 	// LostClosed: the agent was closed.
 	LostClosed
 	// LostSessionClosed: the session was closed.
 	LostSessionClosed
-	// LostUnclaimed: nobody received the grant in time, or nobody had it any more.
+	// LostUnclaimed: nobody received the grant in time, or the application dropped it
+	// without a release.
 	LostUnclaimed
 	// LostInternal: the agent met a defect of its own.
 	LostInternal
@@ -158,8 +160,8 @@ var lossTexts = [...]string{
 	LostInternal:      "of an internal error",
 }
 
-// LostError is the cause of a hold's context when the hold ended against the
-// will of its owner, and the outcome of a release that came after that.
+// LostError says that a hold ended against the will of its owner. It is the cause of the
+// hold's context, and the outcome of a later release.
 type LostError struct {
 	Name   Name
 	Owner  Owner
@@ -178,11 +180,11 @@ func (e *LostError) Error() string {
 // Is reports whether target is [ErrLost].
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// HeldError answers a request that would not wait for a lock that is held.
+// HeldError answers a request that does not wait (a try) for a lock that is held.
 type HeldError struct {
 	Name   Name
 	Holder string        // an [Owner] of this agent, or what the store knows
-	Left   time.Duration // of the holder's lease; negative if unknown or without end
+	Left   time.Duration // what is left of the holder's lease; negative if unknown or without end
 }
 
 func (e *HeldError) Error() string {
@@ -203,7 +205,7 @@ func (e *NameError) Error() string { return badString("lock name", e.Name, e.Rea
 // Is reports whether target is [ErrBadName].
 func (e *NameError) Is(target error) bool { return target == ErrBadName }
 
-// OwnerError says why somebody cannot be an owner.
+// OwnerError says why a text cannot be an owner, or why the owner cannot have a session.
 type OwnerError struct {
 	Owner  string
 	Reason string

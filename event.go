@@ -8,42 +8,42 @@ import (
 // EventKind says which step in a lock's life an [Event] records.
 type EventKind uint8
 
-// The catalogue of events. The comment of each names the fields that it sets
-// beside Kind, Agent and Time; all but those of an agent also set Lock.
+// The catalogue of events. All events set Kind, Agent and Time. All events about a lock set
+// Lock. The comment of each kind names the other fields that it sets.
 const (
 	_ EventKind = iota
 	// EventRequested: a request arrived. Request, Owner, Lease (0 if kept).
 	EventRequested
-	// EventQueued: it could not be granted at once. Request, Owner, Waiters.
+	// EventQueued: a request could not be granted at once. Request, Owner, Waiters.
 	EventQueued
 	// EventGranted: the lock was granted. Request, Owner, Token, Tenure, How,
 	// Waited, StoreTime (when the store began or last confirmed the tenure),
 	// Lease, Count, Incarnation.
 	EventGranted
-	// EventReentered: the owner was granted the lock again. As EventGranted.
+	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
 	EventReentered
-	// EventRenewed: the store confirmed the lease anew. Tenure, StoreTime, Lease.
-	// Not published unless asked for.
+	// EventRenewed: the store renewed the lease. Tenure, StoreTime, Lease. Not published
+	// unless asked for.
 	EventRenewed
 	// EventUncertain: a renewal failed; the hold goes on until its deadline.
 	// Tenure, Token, Owner, Err, Remaining.
 	EventUncertain
-	// EventReleased: the owner gave one grant up. Request, Owner, Token, Tenure,
-	// Held, Count (grants the owner has left: 0 if the hold is over), Until.
+	// EventReleased: the owner released one grant. Request, Owner, Token, Tenure, Held,
+	// Count (grants that the owner has left; 0 if the hold is over), Until.
 	EventReleased
 	// EventExpired: the fixed lease of a hold ran out. As EventReleased.
 	EventExpired
 	// EventLost: a hold ended against the will of its owner. As EventReleased,
 	// and Reason.
 	EventLost
-	// EventBroken: an operator ended a hold of this agent. As EventLost. Without a
-	// Token: the operator freed a lock that somebody else held. StoreTime.
+	// EventBroken: an operator ended a hold of this agent. As EventLost. If Token is 0, an
+	// operator broke the lock of another holder through this agent. StoreTime.
 	EventBroken
-	// EventUnclaimed: nobody received the grant, or nobody had it any more; it was taken
-	// back. As EventReleased.
+	// EventUnclaimed: the agent took a grant back. Nobody had received it, or the
+	// application dropped it without a release. As EventReleased.
 	EventUnclaimed
-	// EventReturned: the tenure is over in the store. Tenure, StoreTime (when the
-	// store ended it), Reason if the store found it over already.
+	// EventReturned: the tenure is over in the store. Tenure, StoreTime (when the store
+	// ended it), Reason (only if the tenure was over before).
 	EventReturned
 	// EventTimedOut: the wait of a request passed. Request, Owner, Waited.
 	EventTimedOut
@@ -53,8 +53,8 @@ const (
 	EventRefused
 	// EventStoreReset: the store is another incarnation than before. Reset.
 	EventStoreReset
-	// EventAgentStarted and EventAgentStopped: the first and the last event of an
-	// agent that started and stopped in order.
+	// EventAgentStarted and EventAgentStopped: the first and the last event of an agent. An
+	// agent that crashed has no last event.
 	EventAgentStarted
 	EventAgentStopped
 )
@@ -109,8 +109,7 @@ func ParseEventKind(s string) (EventKind, bool) {
 	return 0, false
 }
 
-// EndsHold reports whether an event of kind k ends a hold, given that its Count
-// is 0.
+// EndsHold reports whether an event of kind k ends a hold if its Count is 0.
 func (k EventKind) EndsHold() bool {
 	switch k {
 	case EventReleased, EventExpired, EventLost, EventBroken, EventUnclaimed:
@@ -125,10 +124,10 @@ type How uint8
 // The ways to a grant.
 const (
 	_ How = iota
-	// ByStore: the store granted the lock to the agent, and this is the first
-	// hold of the tenure.
+	// ByStore: the store granted the lock to the agent. This is the first hold of the
+	// tenure.
 	ByStore
-	// ByHandOff: the agent passed its tenure on from one local owner to the next.
+	// ByHandOff: the agent handed the lock off from one of its owners to the next.
 	ByHandOff
 )
 
@@ -143,12 +142,12 @@ func (h How) String() string {
 	return ""
 }
 
-// Event records one step in the life of a lock or an agent. It is a value; which
-// fields are set depends on its Kind.
+// Event records one step in the life of a lock or an agent. It is a value. Its Kind says
+// which fields are set.
 //
-// The order of one agent's events is the order in which they were recorded. The
-// order of one lock's grants across agents is the order of their tokens. Time is
-// for people: no two agents' clocks can be compared.
+// The events of one agent are in the order in which the agent recorded them. The holds of
+// one lock, on all agents, are in the order of their tokens. Time is for people: it does
+// not order the events of two agents, whose clocks cannot be compared.
 type Event struct {
 	Kind  EventKind
 	Agent AgentID
@@ -170,12 +169,14 @@ type Event struct {
 
 	// StoreTime is when the store decided, on its own clock.
 	StoreTime StoreTime
-	// Until is the latest that the store's clock can have shown when the owner
-	// was told that its hold is over: the last time the store was heard of, plus
-	// what has passed since on the agent's clock. The tenure's EventReturned, if
-	// there is one, bounds it from above as well.
+	// Until bounds the end of the hold on the store's clock. That clock showed at most Until
+	// when the agent told the owner that its hold is over:
+	//
+	//	Until = StoreTime of the last confirmation + what passed here since that call was sent
+	//
+	// The StoreTime of the tenure's EventReturned is another such bound.
 	Until StoreTime
-	// Incarnation is the store's, at the time of the grant.
+	// Incarnation is that of the store at the time of the grant.
 	Incarnation string
 
 	Reason LossReason
@@ -186,12 +187,13 @@ type Event struct {
 	TraceParent string
 }
 
-// Recorder takes the events of an agent, in order. Record may run within the
-// application's own calls to acquire and release, so it must want no mutex that is held
-// while such a call is made. It never blocks and never
-// fails: what it cannot keep it counts. The context carries values only, such as
-// the trace of the request that the event is about. Record is called by many
-// goroutines at once; the calls for one lock come one after the other.
+// Recorder takes the events of an agent. Many goroutines call Record at once. The events of
+// one lock come one after the other, in order.
+//
+// Record never blocks and never fails: it counts what it cannot keep. The agent may call it
+// inside of the application's own calls to acquire and release. So Record must not lock a
+// mutex that the application holds during such a call. The context carries values only,
+// such as the trace of the request that the event is about.
 type Recorder interface {
 	Record(ctx context.Context, e Event)
 }

@@ -8,11 +8,11 @@ import (
 // Grant is the outcome of a request: a hold on a lock, or the reason why there
 // is none. Every request ends in exactly one Grant.
 //
-// The zero Grant is not held: its Token is 0 and its Err is [ErrNotGranted].
-// It is what a receive from a channel yields that has delivered its grant
-// before, or whose grant was taken back because nobody received it in time.
+// The zero Grant is not held: its Token is 0 and its Err is [ErrNotGranted]. A receive from
+// a closed channel yields it: the channel delivered its grant before, or the agent took the
+// grant back because nobody received it in time.
 //
-// A Grant is a value: copies speak of the same hold. All methods are safe for
+// A Grant is a value. Its copies are about the same hold. All methods are safe for
 // concurrent use.
 type Grant struct {
 	name  Name
@@ -23,29 +23,29 @@ type Grant struct {
 	err   error
 }
 
-// Hold is what stands behind a held [Grant]. It is implemented by agents;
-// applications use the methods of Grant.
+// Hold stands behind a held [Grant]. Agents implement it. Applications use the methods of
+// Grant.
 type Hold interface {
 	// Context is done when the hold is over. Its cause is [ErrReleased] or a
 	// [*LostError].
 	Context() context.Context
 
-	// OnEnd has f called with the cause when the hold is over, before anybody else
-	// can be granted the lock, or at once if it is over already. f must not block.
-	// stop lets f go.
+	// OnEnd makes the agent call f with the cause when the hold is over, before anybody else
+	// can be granted the lock. If the hold is over already, OnEnd calls f at once. f must
+	// not block. stop lets go of f.
 	OnEnd(f func(cause error)) (stop func())
 
-	// Remaining is how long the agent still trusts the lease, at least. It is
+	// Remaining is how long the agent still trusts the lease without another renewal. It is
 	// zero or less when the hold is over.
 	Remaining() time.Duration
 
-	// ExtendAsync has a fixed lease begin anew. See [Grant.ExtendAsync].
+	// ExtendAsync restarts a fixed lease. See [Grant.ExtendAsync].
 	ExtendAsync(ctx context.Context, d time.Duration) <-chan error
 
-	// Release gives the hold up and waits for the outcome. See [Grant.Release].
+	// Release ends the hold and waits for the outcome. See [Grant.Release].
 	Release(ctx context.Context) error
 
-	// ReleaseAsync gives the hold up. See [Grant.ReleaseAsync].
+	// ReleaseAsync ends the hold. See [Grant.ReleaseAsync].
 	ReleaseAsync(ctx context.Context) <-chan error
 }
 
@@ -63,15 +63,16 @@ func Denied(name Name, owner Owner, err error) Grant {
 //
 //   - [ErrNotGranted] for the zero Grant;
 //   - a [*HeldError] if the request would not wait and the lock is held;
-//   - a [*WaitError] if the wait passed or the context ended first: it is [ErrTimeout]
-//     and [context.DeadlineExceeded] if time ran out, and the cause of the context;
+//   - a [*WaitError] if the wait passed or the context ended first. It matches [ErrTimeout]
+//     and [context.DeadlineExceeded] if time ran out. It matches the cause of the context
+//     if the context ended;
 //   - [ErrClosed] or [ErrSessionClosed] if the agent or the session was closed;
 //   - [ErrWrongType], [ErrNotPermitted] or [ErrStoreUnavailable] if the store
 //     refused or could not be asked;
 //   - a [*NameError], [*OwnerError] or [*OptionError] if the request was wrong.
 //
-// Err speaks of the request, not of what happened to the hold since: for that
-// see [Grant.Done] and [Grant.Cause].
+// Err is about the request. It does not change when the hold ends: see [Grant.Done] and
+// [Grant.Cause] for that.
 func (g Grant) Err() error {
 	if g.hold == nil && g.err == nil {
 		return ErrNotGranted
@@ -85,23 +86,23 @@ func (g Grant) Name() Name { return g.name }
 // Owner is who holds the lock.
 func (g Grant) Owner() Owner { return g.owner }
 
-// Token is the fencing number of the hold, or 0 if nothing was granted. Pass it
-// with every write to the resource that the lock protects, and let the resource
-// refuse tokens smaller than the greatest it has seen. A write that depends on a read
-// needs the token checked at the read as well.
+// Token is the fencing number of the hold, or 0 if nothing was granted. Pass it with every
+// write to the resource that the lock protects. Let the resource refuse tokens smaller than
+// the greatest it has seen. If a write depends on a read, let the resource check the token
+// at the read, too.
 func (g Grant) Token() Token { return g.token }
 
-// HoldCount is how many grants of this lock the owner had when this one was
-// made, this one included: 1 for the first, more for each re-entry.
+// HoldCount is the number of grants of the lock that the owner had when this one was made,
+// this one included: 1 for the first grant, 2 for the first re-entry.
 func (g Grant) HoldCount() int { return g.count }
 
-// Held reports whether the agent trusts, at this moment, that the lock is held.
-// It asks no store. It turns false at the deadline even if the process was
-// suspended in the meantime, which [Grant.Done] may tell later.
+// Held reports whether the agent trusts its lease at this moment. It asks no store. It is
+// false from the deadline on, also right after the machine was suspended. [Grant.Done] may
+// be late in that case.
 func (g Grant) Held() bool { return g.hold != nil && g.Remaining() > 0 }
 
-// Remaining is for how long the agent trusts its lease from now on, renewals to
-// come not counted. It is 0 if the lock is not held.
+// Remaining is how long the agent still trusts the lease without another renewal. It is 0
+// if the lock is not held.
 func (g Grant) Remaining() time.Duration {
 	if g.hold == nil {
 		return 0
@@ -109,9 +110,9 @@ func (g Grant) Remaining() time.Duration {
 	return max(0, g.hold.Remaining())
 }
 
-// Done returns a channel that is closed when the hold is over, for whatever reason, also
-// by a release. [Grant.Cause] tells which. It never delivers a value. For a grant that was
-// never held it is closed already.
+// Done returns a channel that is closed when the hold is over: lost or released.
+// [Grant.Cause] tells which. The channel never delivers a value. It is closed already if
+// the grant was never held.
 func (g Grant) Done() <-chan struct{} {
 	if g.hold == nil {
 		return alwaysClosed
@@ -119,9 +120,9 @@ func (g Grant) Done() <-chan struct{} {
 	return g.hold.Context().Done()
 }
 
-// Cause is nil while the lock is held. Afterwards it is [ErrReleased] if the
-// owner released it, or a [*LostError] that says how it was lost. For a grant
-// that was never held it is the same as [Grant.Err].
+// Cause is nil while the lock is held. Afterwards it is [ErrReleased] if the owner released
+// the lock, or a [*LostError] that says how the hold was lost. For a grant that was never
+// held Cause is [Grant.Err].
 func (g Grant) Cause() error {
 	if g.hold == nil {
 		return g.Err()
@@ -129,9 +130,9 @@ func (g Grant) Cause() error {
 	return context.Cause(g.hold.Context())
 }
 
-// Context returns a child of parent that is cancelled when the hold is over,
-// with the cause that [Grant.Cause] tells. Run the work that the lock protects
-// under it. It costs no goroutine, and is let go when the hold is over.
+// Context returns a child of parent that is cancelled when the hold is over. Its cause is
+// then [Grant.Cause]. Run the work that the lock protects under it. It costs no goroutine,
+// and needs no cancel: the agent lets go of it when the hold is over.
 func (g Grant) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if g.hold == nil {
@@ -145,20 +146,23 @@ func (g Grant) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// Release gives the hold up and waits for the outcome: nil if the lock was given back
-// or passed on, and otherwise
+// Release ends the hold and waits for the outcome. It returns nil if the agent returned the
+// lock to the store or handed it off, and otherwise
 //
-//   - a [*LostError] if the hold had been lost: what was done under it may have
-//     overlapped with another holder's work;
-//   - [ErrNotHeld] if it had been released before, or was never granted;
-//   - [ErrUnconfirmed] if the store could not be told yet. The hold is over all the same.
-//     The agent keeps trying until the lease has run out by itself;
-//   - [ErrClosed] if the store was closed. The hold is over all the same, and the lock is
-//     free when its lease has run out.
+//   - a [*LostError] if the hold had been lost: the work may have overlapped with another
+//     holder's work;
+//   - [ErrNotHeld] if the grant had been released before, or was never held;
+//   - [ErrUnconfirmed] if the store has not confirmed the release. The hold is over all the
+//     same. The agent repeats the release until the lease has run out;
+//   - [ErrClosed] if the store was closed. The hold is over all the same. The lock is free
+//     when its lease has run out.
 //
-// A ctx that has ended still releases. But then Release does not wait: it returns the
-// cause of ctx, and nobody hears of a loss. Give it a context that outlives the work, such
-// as [context.WithoutCancel] of the one that the work had. The store bounds the time.
+// If ctx has ended, Release releases the lock but does not wait: it returns the cause of
+// ctx, and the caller does not hear of a loss. So pass a context that outlives the work:
+//
+//	err := g.Release(context.WithoutCancel(ctx))
+//
+// This does not wait for ever, because the store bounds the time of each call.
 func (g Grant) Release(ctx context.Context) error {
 	if g.hold == nil {
 		return ErrNotHeld
@@ -166,9 +170,9 @@ func (g Grant) Release(ctx context.Context) error {
 	return g.hold.Release(ctx)
 }
 
-// ReleaseAsync is [Grant.Release] for select: it returns at once, and the outcome comes
-// on a channel. That has capacity 1, delivers one value, is then closed by the agent, and
-// needs no reader. ctx only carries values, such as a trace; its end changes nothing.
+// ReleaseAsync is [Grant.Release] for select. It returns at once. The outcome comes on a
+// channel that has capacity 1, delivers one value, is then closed by the agent, and needs
+// no reader. ctx only carries values, such as a trace. Its end changes nothing.
 func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
 	if g.hold == nil {
 		return notHeld()
@@ -176,17 +180,17 @@ func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
 	return g.hold.ReleaseAsync(ctx)
 }
 
-// Extend has a fixed lease begin anew, for d from now, and waits for the outcome: nil if
-// the store has confirmed it, and otherwise
+// Extend restarts a fixed lease, for d from now, and waits for the outcome. A call never
+// shortens the lease. Extend returns nil if the store has confirmed the extension, and
+// otherwise
 //
-//   - a [*LostError] if the hold ended before that, or had ended: also if the store was
-//     silent until the lease ran out;
-//   - [ErrNotHeld] if it had been released before, or was never granted;
-//   - an [*OptionError] if the lease is kept, which needs no extension, or if d is not
-//     between [MinLease] and [MaxLease].
+//   - a [*LostError] if the hold is lost before that, for example because the store is
+//     silent until the lease runs out;
+//   - [ErrNotHeld] if the grant is released before that, or was never held;
+//   - an [*OptionError] if d is not between [MinLease] and [MaxLease], or if the lease is
+//     kept: such a lease needs no extension.
 //
-// The lease never ends earlier for that. If ctx ends first Extend returns the cause of ctx,
-// and the lease is extended all the same.
+// If ctx ends first, Extend returns the cause of ctx, and the extension goes on.
 func (g Grant) Extend(ctx context.Context, d time.Duration) error {
 	done := g.ExtendAsync(ctx, d)
 	select {
@@ -202,7 +206,7 @@ func (g Grant) Extend(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ExtendAsync is [Grant.Extend] for select: it returns at once, and the outcome comes on a
+// ExtendAsync is [Grant.Extend] for select. It returns at once. The outcome comes on a
 // channel like that of [Grant.ReleaseAsync].
 func (g Grant) ExtendAsync(ctx context.Context, d time.Duration) <-chan error {
 	if g.hold == nil {
@@ -211,7 +215,7 @@ func (g Grant) ExtendAsync(ctx context.Context, d time.Duration) <-chan error {
 	return g.hold.ExtendAsync(ctx, d)
 }
 
-// notHeld is the outcome of what is asked of a grant that was never held.
+// notHeld is the channel of a grant that was never held.
 func notHeld() <-chan error {
 	done := make(chan error, 1)
 	done <- ErrNotHeld

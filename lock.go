@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what names and leases may be.
+// Limits of names, leases and tokens.
 const (
 	// MaxNameLen bounds a [Name] and an [Owner], in bytes.
 	MaxNameLen = 512
@@ -16,25 +16,25 @@ const (
 	// MinLease is the shortest lease: stores count leases in milliseconds.
 	MinLease = time.Millisecond
 
-	// MaxLease is the longest lease. A lock meant to be held for longer wants
-	// a kept lease, which has no end while its owner lives.
+	// MaxLease is the longest lease. To hold a lock for longer, use a kept lease: it has no
+	// end while its process lives and reaches the store.
 	MaxLease = 365 * 24 * time.Hour
 
-	// MaxToken is the greatest token: the last integer that a double, and so
-	// JSON and Lua, can count up to without a gap.
+	// MaxToken is the greatest token: up to it a double represents every integer, and so do
+	// JSON and Lua.
 	MaxToken Token = 1<<53 - 1
 )
 
 // Name names a lock. Names are compared byte by byte.
 //
-// A Name made by [ParseName] is valid; a conversion from a string is not
-// checked until it is used.
+// A Name made by [ParseName] is valid. A Name converted from a string is checked when it is
+// used.
 type Name string
 
-// ParseName checks s and returns it as a [Name]. It returns a [*NameError] for
-// a name that is empty, longer than [MaxNameLen] bytes, not valid UTF-8, or that
-// a Redis Cluster could acquire but never release because the keys of the lock
-// would fall into different slots: "x{", "a}b", "{}z".
+// ParseName checks s and returns it as a [Name]. It returns a [*NameError] if s is empty,
+// longer than [MaxNameLen] bytes or not valid UTF-8. It also refuses some braces, as in
+// "x{", "a}b" and "{}z": a Redis Cluster would have the keys of such a lock in different
+// slots. It could acquire the lock, but never release it.
 func ParseName(s string) (Name, error) {
 	if reason := badText(s); reason != "" {
 		return "", &NameError{Name: s, Reason: reason}
@@ -45,8 +45,8 @@ func ParseName(s string) (Name, error) {
 	return Name(s), nil
 }
 
-// Owner is who holds a lock: an identity that the application chooses, or a
-// unique one that the agent makes for a request without a session.
+// Owner holds a lock. The application chooses the owner of a session. A request without a
+// session has a unique owner, which the agent makes.
 type Owner string
 
 // ParseOwner checks s and returns it as an [Owner]. It returns an [*OwnerError]
@@ -70,11 +70,15 @@ func badText(s string) string {
 	return ""
 }
 
-// badTag says why a cluster would route the keys of lock s to different slots.
-// A cluster hashes what stands between the first '{' and the next '}', or the
-// whole key if there is nothing. The auxiliary keys of a lock wrap a name
-// without '{' in braces and take a name with '{' as it is, so both forms agree
-// only when the first brace opens a tag that is not empty and is closed.
+// badTag says why a cluster would have the keys of lock s in different slots. A cluster
+// hashes the text between the first '{' and the next '}' of a key, or the whole key if
+// there is no such text. The key of a lock is its name. The other keys of the lock wrap a
+// name without '{' in braces, and take a name with '{' as it is. So a name with braces needs
+// a tag: its first brace is a '{', and the next '}' closes it after some text. For example:
+//
+//	a       a   and queue:{a}    are in the slot of a
+//	{a}b    {a}b and queue::{a}b are in the slot of a
+//	a}b     a}b is in the slot of a}b, but queue:{a}b} in that of a
 func badTag(s string) string {
 	open, end := strings.IndexByte(s, '{'), strings.IndexByte(s, '}')
 	switch {
@@ -92,12 +96,12 @@ func badTag(s string) string {
 	return ""
 }
 
-// Token is the fencing number of a grant. Every grant of a lock has a greater
-// token than all grants of that lock before it, whoever granted them. Tokens are
-// greater than zero and at most [MaxToken]; zero means that nothing is held.
+// Token is the fencing number of a hold. Every hold of a lock has a greater token than all
+// holds of that lock before it, on all agents. Re-entries of a hold have its token. Tokens
+// are greater than zero and at most [MaxToken]; zero means that nothing is held.
 //
-// Tokens are not consecutive. They are close to microseconds of the store's
-// clock, but nothing may be concluded from the distance of two of them.
+// Tokens are not consecutive. They are close to microseconds of the store's clock, but the
+// distance of two tokens means nothing.
 type Token uint64
 
 // AgentID identifies one agent for the time it runs: a random UUID in its

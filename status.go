@@ -2,37 +2,36 @@ package lockagent
 
 import "time"
 
-// Status is what is known of a lock at one moment. It may be out of date when it
-// is read: never decide by it whether to use what the lock protects.
+// Status describes a lock at one moment. It may be out of date when the caller reads it.
+// Do not decide by it whether to use the resource that the lock protects.
 //
-// The zero Status is that of a lock that nobody holds.
+// The zero Status describes a lock that nobody holds.
 type Status struct {
 	Name   Name
 	Locked bool
 
-	// Holder is who has the lock, as the store writes it: an agent and the number
-	// of its tenure, or whatever another program put there.
+	// Holder has the lock, as the store writes it: the text of a [Tenure], or the text that
+	// another program put there.
 	Holder string
-	// Remaining is what is left of the lease in the store; negative if it has no
-	// end, 0 if nobody holds the lock.
+	// Remaining is what is left of the lease in the store. It is negative if the lease has no
+	// end, and 0 if nobody holds the lock.
 	Remaining time.Duration
 
-	// Owner, Token and HoldCount are known if the asked agent is the holder;
-	// otherwise HoldCount is what the store says.
+	// Owner and Token are set if the asked agent has the lock. HoldCount is then the number
+	// of the owner's grants. Otherwise it is the count in the store.
 	Owner     Owner
 	Token     Token
 	HoldCount int
 
-	// Waiters is how many requests wait in the asked agent.
+	// Waiters is the number of requests that wait in the asked agent.
 	Waiters int
 }
 
 // HeldBy reports whether owner holds the lock through the agent that was asked.
 func (s Status) HeldBy(owner Owner) bool { return s.Locked && owner != "" && s.Owner == owner }
 
-// Result is what a channel delivers that answers a question: a value, or the
-// error that stands in its way. The zero Result carries no error, so receive
-// from a channel of results only once.
+// Result is the answer to a question, on a channel: a value or an error. A closed channel
+// yields the zero Result, which carries no error. So receive from such a channel only once.
 type Result[T any] struct {
 	Value T
 	Err   error

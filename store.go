@@ -7,115 +7,127 @@ import (
 	"time"
 )
 
-// Store arbitrates locks between agents. It is the port behind which Redis, memory or
-// a quorum of stores stands. Package storetest holds the contract as a suite of tests
-// that every implementation passes. A Store serves one agent.
+// Store arbitrates locks between agents. Packages redisstore and memstore implement it.
+// Package storetest holds this contract as a suite of tests, which every implementation
+// passes. A Store serves one agent.
 //
 // # Calls
 //
-// Every call is asynchronous. The method returns without waiting for the store, and
-// done is called exactly once, from any goroutine, possibly before the method has
-// returned. done must not block. No call needs a goroutine of its own. The context
-// carries values only, such as a trace. A store bounds the time of each call by itself
-// and reports [ErrStoreUnavailable] when the bound is passed.
+// Every call is asynchronous: its method does not wait for the store. The store calls done
+// exactly once, from any goroutine, possibly before the method has returned. done must not
+// block. A call costs no goroutine of its own. The context carries values only, such as a
+// trace. The store bounds the time of each call: when the bound has passed, the error is
+// [ErrStoreUnavailable].
 //
-// A store holds no mutex while it calls done, wake, hear or what OnReset was given: the
-// agent goes on from there, and may call the store again before it returns.
+// A store holds no mutex while it calls done, wake, hear or the f of OnReset: these
+// functions may call the store again.
 //
 // # Errors
 //
 // [ErrWrongType], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
 // definite: the call had no effect, and trying again will not help. Trying again does not
-// help after [ErrClosed] either, but a call that was under way when the store was closed
-// may have taken effect: close the agent first. After any other error the call may have
-// taken effect, now or later. All calls can be repeated, so the way out of that doubt is
-// to make the same call again, or to Release.
+// help after [ErrClosed] either. But a call that was under way when the store was closed
+// may have taken effect, so close the agent before its store.
+//
+// After any other error the call may have taken effect, or may do so later. Then make the
+// same call again, or release the tenure. Every call can be repeated.
 //
 // # Tenures
 //
-// A store knows an agent's tenure, not the owners it serves. A tenure is an agent and a
-// number that is used once. A repeated or late call can therefore never touch another
-// tenure than its own.
+// A store knows tenures. It does not know the owners of an agent. A tenure is an agent and a
+// number that is used once. So a repeated or late call never touches another tenure than
+// its own.
 //
 // # Tokens
 //
-// A tenure that begins at time T of the store's clock has the tokens from T on: its k-th
-// hold has the token T + k - 1. T is greater than every token that the lock had before.
+// A tenure begins at a time T of the store's clock, in microseconds. Its k-th hold has the
+// token T + k - 1. For example: the first three holds of a tenure that begins at 5000 have
+// the tokens 5000, 5001 and 5002. T is greater than every token that the lock had before.
 // The store's clock never goes back.
 //
 // # The queue
 //
-// A store may have a queue for each lock: the tenures that wait for it, in the order in
-// which they came. A Release then passes the lock to the first of them, in the same
-// instant, and sends a message to its agent alone. Without a queue a release wakes
-// everybody, and all of them try. A store without a queue never says that it queued or
-// passed anything.
+// A store may have a queue for each lock: the tenures that wait for the lock, in the order
+// of their arrival. A Release then passes the lock to one of them at the same instant, and
+// sends a message to the agent of that tenure alone. A store without a queue never reports
+// that it queued a tenure or passed a lock. Its Release wakes all waiters: it calls wake for
+// each Subscribe to the lock, and all of them try again.
 //
-// A tenure gets a place by an Acquire that asks for it and finds the lock busy. It keeps
-// the place when it asks again. It loses the place when it is granted the lock, when the
-// lock is passed to it, when it is released, and when its agent does not listen any more.
+// An Acquire that asks for a place and finds the lock busy gives its tenure a place. Another
+// Acquire of that tenure keeps the place. The tenure loses the place when
+//
+//   - an Acquire of the tenure is granted;
+//   - a Release passes the lock to the tenure;
+//   - the tenure is released;
+//   - the agent of the tenure no longer listens.
 //
 // A Release passes the lock to the first tenure in the queue whose agent listens. The
-// tenures before that one lose their places. If there is none, the lock is free and everybody
-// is woken. A pass is worth [PassLease]. The next tenure in the queue is sent a standby.
+// tenures before that one lose their places. If no agent in the queue listens, the lock is
+// free and all waiters are woken. The lease of a pass is [PassLease]. The next tenure in the
+// queue gets a [MessageStandby].
 //
-// Programs that know nothing of the queue, such as Redisson, are outsiders: they wait for
-// wake-ups. While some wait, a release now and then frees the lock, wakes everybody, and
-// keeps it from the agents for a moment, so that outsiders get their turn.
+// Outsiders are programs that do not know of the queue, such as Redisson. They wait for
+// wake-ups. While outsiders wait, some releases are for them: such a Release frees the
+// lock, wakes all waiters, and keeps the lock from agents for a moment.
 //
-// Break, the end of a lease and a reset pass nothing, and a reset empties the queue. The
-// queue reserves nothing: an Acquire that finds the lock free is granted, whoever waits.
+// Only a Release passes a lock. Break, the end of a lease and a reset do not. A reset
+// empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
+// granted, whoever waits.
 //
-// A Store is safe for concurrent use. Acquire and Release of one tenure are never under
-// way at once. A Release may overtake a Renew, whose reply then does not matter.
+// # Concurrency
+//
+// A Store is safe for concurrent use. An agent never has an Acquire and a Release of one
+// tenure under way at once. A Release may overtake a Renew of its tenure: the reply to that
+// Renew does not matter.
 type Store interface {
-	// Acquire tries once to begin a tenure. It is granted if the lock is free, or if
-	// this very tenure has it already (an earlier call whose reply was lost). Then the
-	// lease starts anew; it never ends earlier for that. If the lock is busy, the tenure
-	// gets a place in the queue, if it asked for one and there is a queue. The error is
-	// [ErrWithdrawn] if the tenure was withdrawn before, which only a call that arrives
-	// late can meet.
+	// Acquire tries once to begin a tenure. It is granted if the lock is free. It is also
+	// granted if this tenure has the lock already, by a call whose reply was lost. The
+	// lease then starts anew, and never ends earlier than before. If the lock is busy and
+	// the request asks for a place, the tenure gets one in the queue. The error is
+	// [ErrWithdrawn] if the tenure was withdrawn before: only a late call meets that.
 	Acquire(ctx context.Context, req AcquireRequest, done func(AcquireReply, error))
 
-	// Renew starts the lease of a tenure anew. It never shortens what remains.
-	// Implementations gather renewals: a renewal may be put off for a small part of its
-	// lease, and for no more than a tenth of a second.
+	// Renew starts the lease of a tenure anew. It never shortens the lease. A store may put a
+	// renewal off, to gather several: for a small part of the lease, and for at most a tenth
+	// of a second.
 	Renew(ctx context.Context, req RenewRequest, done func(RenewReply, error))
 
-	// Release ends a tenure and passes the lock on or wakes the waiters. It takes the
-	// tenure out of the queue. If the request says that an Acquire is unanswered, the
-	// tenure is withdrawn as well: that Acquire has no effect if it arrives within a minute.
+	// Release ends a tenure, and passes the lock or wakes the waiters. It takes the tenure
+	// out of the queue. If the request is Unanswered, Release also withdraws the tenure: an
+	// Acquire of the tenure that arrives within a minute has no effect.
 	Release(ctx context.Context, req ReleaseRequest, done func(ReleaseReply, error))
 
-	// Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose
-	// tenure it was. It reports whether the lock was held. What is no lock is an
-	// [ErrWrongType], and stays.
+	// Break frees a lock, whatever tenure or program has it. It wakes the waiters, and sends
+	// [MessageBroken] to the agent of the tenure. It reports whether the lock was held. A key
+	// that is no lock stays, and the error is [ErrWrongType].
 	Break(ctx context.Context, name Name, done func(BreakReply, error))
 
 	// Inspect tells what the store knows of a lock.
 	Inspect(ctx context.Context, name Name, done func(Inspection, error))
 
-	// Subscribe has wake called whenever an attempt to acquire may newly succeed: once
-	// the subscription stands, at every release that frees the lock, and whenever the
-	// subscription stands again after an interruption, for a release may have been
-	// missed. Wake-ups may be spurious and may be lost, so waiters also try again when
-	// the holder's remaining lease has passed. wake must not block. After cancel has
-	// returned, wake may still be called once.
+	// Subscribe calls wake whenever another Acquire of the lock may succeed:
+	//
+	//   - when the subscription stands, for the first time or after an interruption;
+	//   - at every Release or Break that frees the lock.
+	//
+	// Wake-ups may be spurious, and may be lost. So a waiter also tries again when the
+	// holder's lease is over. wake must not block. The store may call wake once more after
+	// cancel has returned.
 	Subscribe(name Name, wake func()) (cancel func())
 
-	// Listen has hear called with the messages to an agent. It is called once, before
-	// anything else. Messages may be lost, late, and repeated. Whenever the agent begins
-	// to be listened for, also for the first time and after an interruption, hear is given
-	// a message of kind [MessagesMissed]. hear must not block. After cancel has returned,
-	// hear may still be called once.
+	// Listen calls hear with each message to the agent. The agent calls Listen once, before
+	// anything else. Messages may be lost, late, and repeated. Whenever the store begins to
+	// receive the messages, for the first time or after an interruption, hear gets a
+	// [MessagesMissed]. hear must not block. The store may call hear once more after cancel
+	// has returned.
 	Listen(agent AgentID, hear func(Message)) (cancel func())
 
-	// OnReset has f called when the store is found to be another incarnation than
-	// before: it was restarted, flushed, or replaced by a replica. f must not block.
+	// OnReset calls f when the store turns out to be another incarnation than before: it was
+	// restarted, flushed, or replaced by a replica. f must not block.
 	OnReset(f func(Reset)) (cancel func())
 
-	// Close ends all calls under way with ErrClosed and lets everything go that the
-	// store holds locally. It frees no lock. It may be called again.
+	// Close ends all calls under way with ErrClosed, and ends all that the store has running
+	// in this process. It frees no lock. It may be called again.
 	Close() error
 }
 
@@ -125,14 +137,14 @@ const MaxTenure = 1<<53 - 1
 // Tenure identifies one agent's time with a lock in the store.
 type Tenure struct {
 	Agent  AgentID
-	Number uint64 // at least 1, at most MaxTenure; an agent uses each once for a lock
+	Number uint64 // between 1 and MaxTenure; an agent uses each number once for a lock
 }
 
 // String is the tenure as stores write it: the agent, a colon, the number.
 func (t Tenure) String() string { return string(t.Agent) + ":" + strconv.FormatUint(t.Number, 10) }
 
-// ParseTenure is the inverse of [Tenure.String]. It reports false for any other text,
-// such as the name that another program gave a holder.
+// ParseTenure is the inverse of [Tenure.String]. It reports false for any other text, such
+// as a holder that another program wrote.
 func ParseTenure(s string) (Tenure, bool) {
 	agent, number, found := strings.Cut(s, ":")
 	n, err := strconv.ParseUint(number, 10, 64)
@@ -143,12 +155,12 @@ func ParseTenure(s string) (Tenure, bool) {
 	return t, true
 }
 
-// StoreTime is an instant on the clock of the store that serves a lock, in microseconds
-// since 1970. Two of them can be compared if they come from the same store and lock. They
-// cannot be compared with the clock of any agent.
+// StoreTime is an instant on the clock of a store, in microseconds since 1970. Two
+// StoreTimes of one lock in one store can be compared. No StoreTime can be compared with
+// the clock of an agent.
 type StoreTime int64
 
-// Add returns t moved by d, of which only the whole microseconds count.
+// Add returns t + d. It drops the part of d below a microsecond.
 func (t StoreTime) Add(d time.Duration) StoreTime { return t + StoreTime(d.Microseconds()) }
 
 // Sub is the time from u to t.
@@ -158,15 +170,15 @@ func (t StoreTime) Sub(u StoreTime) time.Duration { return time.Duration(t-u) * 
 type AcquireRequest struct {
 	Name   Name
 	Tenure Tenure
-	Lease  time.Duration // between MinLease and MaxLease; rounded up to what the store counts in
+	Lease  time.Duration // between MinLease and MaxLease; the store rounds it up to its unit
 
-	// Floor is the last token of this lock that the agent knows of, or 0. The tenure
-	// begins above it, even if the store has forgotten.
+	// Floor is the greatest token of this lock that the agent knows of, or 0. The tenure
+	// begins above it, even if the store has forgotten the lock.
 	Floor Token
 
-	// Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe
-	// first, or the place may be lost. A tenure that has asked for a place goes on asking.
-	// Stores need not have a queue.
+	// Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe to the
+	// lock before that, or the place may be lost. After one request with Queue, all requests
+	// of that tenure have it.
 	Queue bool
 }
 
@@ -174,61 +186,60 @@ type AcquireRequest struct {
 type AcquireReply struct {
 	Granted bool
 
-	// Token is that of the tenure's first hold. Only if granted.
+	// Token is the token of the tenure's first hold. Only if granted.
 	Token Token
 	// At is when the store decided.
 	At StoreTime
-	// Clock names the clock that At was read from. The difference of two StoreTimes is the
-	// time that has passed only if their Clocks are the same: a server's clock may be set,
-	// and another server may take over.
+	// Clock names the clock of At. The difference of two StoreTimes is a duration only if
+	// their Clocks are the same: somebody may set a server's clock, and another server may
+	// take over.
 	Clock string
-	// Incarnation names the life of the store that decided, if the store can tell, and
-	// is empty otherwise. A store that lost its memory has a new one.
+	// Incarnation names the present incarnation of the store. It is empty if the store cannot
+	// tell. A store that lost its data has a new one.
 	Incarnation string
 
-	// Holder is who has the lock instead, as the store writes it: the text of a
-	// [Tenure], or what another program put there. It is empty while the lock is kept
-	// for outsiders. Only if not granted.
+	// Holder has the lock instead: the text of a [Tenure], or the text that another program
+	// wrote. It is empty while the store keeps the lock for outsiders. Only if not granted.
 	Holder string
-	// Remaining is what is left of the holder's lease, or negative if that has no end.
-	// Only if not granted.
+	// Remaining is what is left of the holder's lease. It is negative if the lease has no
+	// end. Only if not granted.
 	Remaining time.Duration
-	// Queued tells that the tenure has a place in the queue, by this request or an
-	// earlier one: the lock may be passed to it from now on, until it is released. Only
-	// if not granted.
+	// Queued says that the tenure has a place in the queue, by this request or an earlier
+	// one. From now on a Release may pass the lock to the tenure. Only if not granted.
 	Queued bool
-	// Outsiders is how many waiters have no place in the queue, if the request asked for
-	// one; the store may not see all of them.
+	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
+	// store may not see all of them.
 	Outsiders int
 }
 
-// PassLease is the lease of a tenure that the lock was passed to. It is long enough for
-// the message to arrive, and for a hold that goes on to be renewed in time; most are over
-// before. It is short enough that an agent which does not answer holds up the others for a
-// moment only.
+// PassLease is the lease of a tenure that begins by a pass. It is long enough for the
+// message to arrive, and for the agent to renew a long hold in time. Most holds are over
+// before. It is short because an agent that hangs keeps the lock from the others for as
+// long.
 const PassLease = 2 * time.Second
 
 // MessageKind says what a [Message] tells.
 type MessageKind uint8
 
-// The kinds of messages to an agent.
+// The kinds of messages to an agent. The comment of each kind names the fields that it sets
+// beside Kind, Name and Tenure.
 const (
 	_ MessageKind = iota
-	// MessagePassed: a release passed the lock to the tenure, as if that had acquired it
-	// at the same instant, with the lease [PassLease]. If the message is lost the tenure
-	// has the lock all the same, and its next Acquire is granted. Token, At, Clock,
-	// Incarnation, Outsiders.
+	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
+	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
+	// has the lock all the same: its next Acquire is granted. Token, At, Clock, Incarnation,
+	// Outsiders.
 	MessagePassed
-	// MessageStandby: the lock was passed to the tenure in front of this one in the
-	// queue. If that one does not take it up, the lock is free when its lease is over,
-	// and nobody is told. Remaining.
+	// MessageStandby: a Release passed the lock to a tenure ahead of this one in the queue.
+	// If the agent of that tenure hangs, the lock is free after Remaining, and no message
+	// says so. Remaining.
 	MessageStandby
-	// MessageWanted: another agent waits for what the tenure has. The holder's agent is told
-	// at every Acquire that asks for a place and finds the lock busy.
+	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
+	// it at every Acquire that asks for a place and finds the lock busy.
 	MessageWanted
-	// MessageBroken: the tenure was broken. At.
+	// MessageBroken: a Break ended the tenure. At.
 	MessageBroken
-	// MessagesMissed: messages may have been missed. It has no name and no tenure.
+	// MessagesMissed: earlier messages may have been lost. Name and Tenure are empty.
 	MessagesMissed
 )
 
@@ -252,7 +263,7 @@ type RenewRequest struct {
 	Tenure Tenure
 	Lease  time.Duration
 
-	// Urgent renewals do not wait for company: there is little left of the lease so far.
+	// Urgent says that little is left of the lease: the store does not put the renewal off.
 	Urgent bool
 }
 
@@ -271,7 +282,7 @@ type ReleaseRequest struct {
 	// Last is the token of the tenure's last hold, or 0 if it had none. Later tenures
 	// begin above it.
 	Last Token
-	// Unanswered says that an Acquire of the tenure was not answered, and may arrive yet.
+	// Unanswered says that an Acquire of the tenure had no reply, so it may still arrive.
 	Unanswered bool
 }
 
@@ -282,11 +293,11 @@ type ReleaseReply struct {
 	Released bool
 	// At is when the tenure was released, or found not to have the lock.
 	At StoreTime
-	// Others is how many other agents were woken, at least, or -1 if the store cannot
-	// tell: then the agent yields as if there were some.
+	// Others is the least number of other agents that the Release woke, or -1 if the store
+	// cannot tell. An agent that gets -1 yields as if there were some.
 	Others int
-	// Passed tells that the lock was passed to the first in the queue. Then nobody was
-	// woken, and Others is 0.
+	// Passed says that the Release passed the lock to a tenure in the queue. It woke nobody
+	// then, and Others is 0.
 	Passed bool
 }
 
@@ -306,14 +317,14 @@ type Inspection struct {
 	Remaining time.Duration // negative if the lease has no end
 }
 
-// Reset tells that a store is no longer what it was.
+// Reset says that a store is another incarnation than before.
 type Reset struct {
 	// From and To name the incarnations before and after.
 	From, To string
 	// Reason is for people: "restarted", "emptied", "failed over".
 	Reason string
-	// After is the last instant at which the old incarnation was known to be there, and
-	// Before the first at which the new one was, both on their own clocks. The reset
-	// happened between them.
+	// The reset happened between After and Before. After is the last known time of the old
+	// incarnation, on its clock. Before is the first known time of the new incarnation, on
+	// its clock.
 	After, Before StoreTime
 }

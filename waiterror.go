@@ -8,29 +8,34 @@ import (
 	"time"
 )
 
-// WaitError answers a request whose wait ended before the lock was granted: its time was
-// over, or its context ended. It tells a lock that is held from a store that is silent:
-// Holder says who held the lock, Silent for how long the store has not answered.
+// WaitError answers a request that was not granted in time, or whose context was cancelled.
+// It tells a lock that is held from a store that is silent. For example, an HTTP server
+// answers
 //
-// It is [ErrTimeout] and [context.DeadlineExceeded] if TimedOut, [ErrStoreUnavailable]
-// if the store is silent, and it wraps Err. It is not changed once it was made, so it is
-// safe for concurrent use. The zero WaitError is of no use.
+//	case errors.Is(err, ErrStoreUnavailable): // 503: nobody knows who holds the lock
+//	case errors.Is(err, ErrTimeout):          // 409: somebody else holds it
+//
+// A WaitError matches [ErrTimeout] and [context.DeadlineExceeded] if TimedOut is true. It
+// matches [ErrStoreUnavailable] if Silent is positive. It wraps Err. Nothing changes a
+// WaitError after it was made, so it is safe for concurrent use. The zero WaitError is of
+// no use.
 type WaitError struct {
 	Name   Name
 	Waited time.Duration // since the request was made
-	// Holder is who held the lock when the agent last knew: an [Owner] of this agent, or
-	// what the store says. It is empty if the agent never knew.
+	// Holder held the lock when the agent last knew. It is an [Owner] of this agent, or the
+	// text in the store. It is empty if the agent never knew.
 	Holder string
-	// Silent is for how long the store has not answered this agent about this lock, or 0
-	// if it has answered.
+	// Silent is how long the store has not answered this agent about this lock. It is 0 if
+	// the store answered the last call, or if the last call has only just begun.
 	Silent time.Duration
-	// TimedOut says that the time was over: the wait of the request had passed, or the
-	// deadline of its context, whatever cause that has. Otherwise the context was cancelled.
+	// TimedOut says that the wait of the request passed, or that its context reached its
+	// deadline. Otherwise the context was cancelled.
 	TimedOut bool
-	// Err is [ErrTimeout] if the wait of the request passed, or the cause of its context.
+	// Err is [ErrTimeout] if the wait of the request passed, and otherwise the cause of its
+	// context.
 	Err error
-	// Store is what the last call to the store failed with. It is nil if the store is not
-	// silent, or if its answer is still awaited.
+	// Store is the error of the last call to the store. It is nil if the store is not silent,
+	// or if the agent still waits for the answer.
 	Store error
 }
 
@@ -56,8 +61,8 @@ func (e *WaitError) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is [ErrTimeout] or [context.DeadlineExceeded] and the time
-// was over, or [ErrStoreUnavailable] and the store is silent, or what Store is.
+// Is reports whether e matches target, as [WaitError] says. It also matches all that Store
+// matches.
 func (e *WaitError) Is(target error) bool {
 	switch target {
 	case ErrTimeout, context.DeadlineExceeded:

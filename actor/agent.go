@@ -28,6 +28,7 @@ type Agent struct {
 	fresh atomic.Uint64 // numbers of the steps of all locks
 	wild  atomic.Bool   // a callback has ended its goroutine
 
+	spareCalls         sync.Pool // of *call, for Release
 	unclaimed, dropped sync.Once // to be logged
 
 	deafen  func() // has the store call the agent no more; may be called again
@@ -105,17 +106,17 @@ func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 // nobody has received when ctx ends, or that lies in its channel for longer than
 // Config.Claim, is taken back; the channel then delivers nothing.
 func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <-chan lockagent.Grant {
-	r := &request{agent: a, Request: req, values: valuesOf(ctx), out: make(chan lockagent.Grant, 1)}
+	r := &request{agent: a, Request: req, caller: ctx, out: make(chan lockagent.Grant, 1)}
 	if req.Wait > 0 {
 		r.waitUntil = a.clock.now() + lockstate.Instant(req.Wait)
 	}
 	out := r.out // the actor lets go of it when the grant has been received
-	a.ask(ctx, name, r, ctx)
+	a.ask(ctx, name, r)
 	return out
 }
 
-// ask sends a request to its lock, which watches the end of watched, or answers it at once.
-func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request, watched context.Context) {
+// ask sends a request to its lock, or answers it at once.
+func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 	err := check(ctx, name, r.Request)
 	if err == nil {
 		// A lock that is there may not know yet that the agent drains.
@@ -130,7 +131,6 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request, watche
 		r.deny(name, err)
 		return
 	}
-	r.watched = watched
 	send(r.entry, r)
 }
 

@@ -128,7 +128,7 @@ func (l *lock) cutShort(r *request) {
 // keep is the return of a tenure that stays in the store: the state machine is told that
 // the store will not hear of it.
 func (l *lock) keep(e *lockstate.Event) {
-	ask(&storeCall[lockagent.ReleaseReply]{tenure: e.Tenure}, l, func(done func(lockagent.ReleaseReply, error)) {
-		done(lockagent.ReleaseReply{}, lockagent.ErrClosed)
-	})
+	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
+	c.begin()
+	c.done(lockagent.ReleaseReply{}, lockagent.ErrClosed)
 }

@@ -102,7 +102,7 @@ func (l *lock) detach(m *detachMsg) {
 // leaveHolds tells the holders that their holds are over for this process.
 func (l *lock) leaveHolds() {
 	for r := range l.holds.all {
-		l.forget(r.id)
+		l.forget(r)
 		l.holds.remove(r)
 		r.end(r.lost(lockagent.LostClosed))
 	}

@@ -19,18 +19,39 @@ func inPerson(ctx context.Context) (values context.Context, finish func()) {
 
 // Release implements [lockagent.Hold].
 func (r *request) Release(ctx context.Context) error {
-	values, finish := inPerson(ctx)
-	done := r.ReleaseAsync(values)
+	caller, finish := inPerson(ctx)
+	c := r.agent.releaseCall()
+	c.request, c.caller = r, caller
+	r.release(c)
 	finish()
 	select {
-	case err := <-done:
+	case err := <-c.done:
+		r.agent.keepCall(c)
 		return err
 	default:
 	}
 	select {
-	case err := <-done:
+	case err := <-c.done:
+		r.agent.keepCall(c)
 		return err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return context.Cause(ctx) // c is garbage when it has been answered
 	}
+}
+
+// releaseCall returns a call whose caller waits for the answer. Many a hold is over so soon that
+// making the call would be a good part of what it costs. Agents do not share calls, because
+// a channel must not leave the synctest bubble that it was made in.
+func (a *Agent) releaseCall() *call {
+	if c, ok := a.spareCalls.Get().(*call); ok {
+		return c
+	}
+	return &call{kind: toRelease, done: make(chan error, 1), again: true}
+}
+
+// keepCall is called when the answer has been received, which is the last that the actor had to
+// do with the call.
+func (a *Agent) keepCall(c *call) {
+	c.request, c.caller = nil, nil
+	a.spareCalls.Put(c)
 }

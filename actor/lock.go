@@ -29,7 +29,7 @@ type lock struct {
 
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 if they are received
 
-	releaser context.Context // values of whoever released the last hold, until the next one
+	releaser context.Context // of the caller who released the last hold, until the next one; may be nil
 	news     news            // from the store
 
 	unsubscribe func()
@@ -185,27 +185,24 @@ func (l *lock) moment() lockstate.Moment {
 
 // do does what an event asks for. The state has changed already.
 func (l *lock) do(e *lockstate.Event) {
-	values := context.Background()
-	if r := l.requests.get(e.Request.ID); r != nil {
-		values = r.values
-	}
+	r := l.requests.get(e.Request.ID) // nil if the event is about none
 	switch e.Kind {
 	case lockstate.Requested:
-		r := l.arriving
+		r = l.arriving
 		r.id = e.Request.ID
 		l.requests.put(r.id, r)
 		r.watch()
 		l.arriving = nil
-		values = r.values
 	case lockstate.Answered:
-		l.forget(e.Request.ID).deny(l.entry.name, l.explain(e))
+		l.forget(r)
+		r.deny(l.entry.name, l.explain(e))
 	case lockstate.Granted, lockstate.Reentered:
 		l.releaser = nil
-		l.publish(values, e) // before the holder can do anything that is recorded
-		l.grant(e)
+		l.publish(r, e) // before the holder can do anything that is recorded
+		l.grant(r, e)
 		return
 	case lockstate.Recalled:
-		if r := l.requests.get(e.Request.ID); r.takeBack() {
+		if r.takeBack() {
 			l.takeBack = append(l.takeBack, r.id)
 			if !r.cancelled {
 				l.neglect(r)
@@ -215,11 +212,11 @@ func (l *lock) do(e *lockstate.Event) {
 			l.attend(r)
 		}
 	case lockstate.Ended:
-		r := l.forget(e.Request.ID)
+		l.forget(r)
 		l.holds.remove(r)
 		if c := l.calls.get(e.Call); c != nil {
 			c.request = r
-			l.releaser = c.values
+			l.releaser = c.caller
 		}
 		if e.Reason == 0 {
 			l.attend(r)
@@ -231,13 +228,13 @@ func (l *lock) do(e *lockstate.Event) {
 			r.end(r.lost(e.Reason))
 		}
 	case lockstate.Extended:
-		l.requests.get(e.Request.ID).fixed.Store(int64(e.Fixed))
+		r.fixed.Store(int64(e.Fixed))
 	case lockstate.Unlocked:
 		l.answer(e)
 	case lockstate.AskBreak:
 		l.askBreak(e.Call)
 	case lockstate.Attempted:
-		l.acquire(values, e)
+		l.acquire(r, e)
 	case lockstate.FoundBusy:
 		l.news.told(e.Holder)
 	case lockstate.Forgot:
@@ -266,11 +263,10 @@ func (l *lock) do(e *lockstate.Event) {
 			l.agent.ending.abandoned.Add(1)
 		}
 	}
-	l.publish(values, e)
+	l.publish(r, e)
 }
 
-func (l *lock) grant(e *lockstate.Event) {
-	r := l.requests.get(e.Request.ID)
+func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.unwatchWait()
 	r.token, r.tenure = e.Token, e.Tenure
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
@@ -285,7 +281,7 @@ func (l *lock) grant(e *lockstate.Event) {
 		l.hurry(r)
 	}
 	if l.agent.cfg.Recorder == nil { // which is who they are for from now on
-		r.values = context.Background()
+		r.caller = nil
 	}
 }
 
@@ -300,10 +296,9 @@ func (l *lock) prolong(tenure uint64) {
 }
 
 // forget lets a request go whose grant is over or that has none.
-func (l *lock) forget(id lockstate.RequestID) *request {
-	r := l.requests.take(id)
+func (l *lock) forget(r *request) {
+	l.requests.take(r.id)
 	r.unwatch()
-	return r
 }
 
 // answer answers a call to release, to leave or to break.
@@ -394,7 +389,8 @@ func (l *lock) recover(p any) {
 	had := l.has()
 	l.tellAll()
 	for _, id := range l.requests.keys() { // what the state does not know of any more
-		r := l.forget(id)
+		r := l.requests.get(id)
+		l.forget(r)
 		if !r.granted() {
 			r.deny(l.entry.name, lockagent.ErrInternal)
 		} else {

@@ -2,7 +2,6 @@ package actor
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
@@ -62,9 +61,10 @@ type call struct {
 	kind    callKind
 	request *request        // whose grant is released, if it is known
 	owner   lockagent.Owner // who releases or leaves, if no request tells
-	values  context.Context // of the caller, if it has any
+	caller  context.Context // as in request; may be nil
 
 	done   chan error                  // for the answer
+	again  bool                        // done is used for further calls, and not closed
 	broken chan lockagent.Result[bool] // or, if it breaks, this
 }
 
@@ -114,28 +114,8 @@ func (c *call) answer(broken bool, err error) {
 		close(c.broken)
 		return
 	}
-	c.done <- err
-	close(c.done)
-}
-
-// storeCall is a call to the store. With its reply it becomes a message to the actor,
-// which is pinned until that has been processed.
-type storeCall[R any] struct {
-	counted
-	lock    *lock
-	tenure  uint64  // that the call is about, if the state machine asked for it
-	disowns bool    // which the lock does not have
-	asker   message // or whose question the reply answers
-	replied atomic.Bool
-
-	reply R
-	err   error
-}
-
-// done takes the reply. A store that replies twice is heard once.
-func (c *storeCall[R]) done(reply R, err error) {
-	if c.replied.CompareAndSwap(false, true) {
-		c.reply, c.err = reply, err
-		send(c.lock.entry, c)
+	c.done <- err // from here on the call may serve another caller, if it does so at all
+	if !c.again {
+		close(c.done)
 	}
 }

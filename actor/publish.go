@@ -7,16 +7,16 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// publish records what an event of the state machine means to the world, if
-// anything. The values are those of the request's context.
-func (l *lock) publish(values context.Context, e *lockstate.Event) {
+// publish records what an event of the state machine means to the world, if anything. r is
+// the request that the event is about, or nil.
+func (l *lock) publish(r *request, e *lockstate.Event) {
 	if l.agent.cfg.Recorder == nil {
 		return
 	}
 	out := lockagent.Event{Lock: l.entry.name, Tenure: e.Tenure}
-	if r := e.Request; r.ID != 0 {
-		out.Request, out.Owner, out.Lease = uint64(r.ID), r.Owner, r.Lease
-		out.Waited = e.Now.Sub(r.Arrived)
+	if of := e.Request; of.ID != 0 {
+		out.Request, out.Owner, out.Lease = uint64(of.ID), of.Owner, of.Lease
+		out.Waited = e.Now.Sub(of.Arrived)
 	}
 	switch e.Kind {
 	case lockstate.Requested:
@@ -68,6 +68,10 @@ func (l *lock) publish(values context.Context, e *lockstate.Event) {
 		}
 	default:
 		return
+	}
+	values := context.Background()
+	if r != nil {
+		values = valuesOf(r.caller)
 	}
 	l.agent.record(values, &out)
 }

@@ -20,8 +20,7 @@ type request struct {
 	entry *entry
 	Request
 
-	watched context.Context // of the caller, until its end is watched
-	values  context.Context // of the caller, without its end
+	caller context.Context // of which the store and the recorder get the values
 
 	// These belong to the actor.
 	out        chan lockagent.Grant // nil once it is known who received the grant
@@ -121,13 +120,17 @@ func (r *request) Remaining() time.Duration {
 
 // ReleaseAsync implements [lockagent.Hold].
 func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
-	c := &call{kind: toRelease, request: r, values: valuesOf(ctx), done: make(chan error, 1)}
+	c := &call{kind: toRelease, request: r, caller: ctx, done: make(chan error, 1)}
+	r.release(c)
+	return c.done
+}
+
+func (r *request) release(c *call) {
 	if r.entry.pin() { // an actor with a hold has not retired
 		send(r.entry, c)
 	} else {
 		c.answer(false, r.releasedTwice())
 	}
-	return c.done
 }
 
 // granted reports whether the lock was granted, be it over or not.
@@ -219,11 +222,10 @@ func (r *request) takeBack() bool {
 
 // watch has the actor told when the caller's context ends or the wait is over.
 func (r *request) watch() {
-	ctx := r.watched
-	r.watched = nil
 	if r.waited {
 		return // the caller does
 	}
+	ctx := r.caller
 	if ctx.Done() != nil {
 		r.stopWait = context.AfterFunc(ctx, func() {
 			send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
@@ -252,9 +254,12 @@ func (r *request) unwatch() {
 	}
 }
 
-// valuesOf is ctx without its end.
+// valuesOf is ctx without its end. ctx may be nil.
 func valuesOf(ctx context.Context) context.Context {
-	if ctx == context.Background() {
+	switch {
+	case ctx == nil:
+		return context.Background()
+	case ctx.Done() == nil:
 		return ctx
 	}
 	return context.WithoutCancel(ctx)

@@ -103,7 +103,7 @@ func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) 
 // resume has a hold of another process go on, which is so many of its owner.
 func (l *lock) resume(n *LockSnapshot, tenure uint64, g *lockstate.HeldGrant, shift time.Duration, count int) {
 	r := &request{
-		agent: l.agent, entry: l.entry, values: context.Background(), out: make(chan lockagent.Grant, 1),
+		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
 		Request: Request{
 			Owner: g.Request.Owner, Lease: g.Request.Lease, Session: g.Request.Session,
 			Outlive: slices.Contains(n.Outlive, g.Request.ID),

@@ -3,84 +3,109 @@ package actor
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// ask makes a call to the store, whose reply becomes a message. A store that panics
-// may have made the call or not, which is what an unavailable store leaves open too.
-func ask[R any](c *storeCall[R], l *lock, call func(done func(R, error))) {
-	c.lock = l
-	l.entry.pin() // never fails: the actor is at work
-	returned := false
-	defer func() {
-		p := recover()
-		if p != nil {
-			l.agent.complain("store", p)
-		} else if returned {
-			return
-		}
-		var none R
-		c.done(none, fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
-	}()
-	call(c.done)
-	returned = true
+// storeCall is a call to the store. With its reply it becomes a message to the actor,
+// which is pinned until that has been processed.
+type storeCall[R any] struct {
+	counted
+	lock    *lock
+	tenure  uint64  // that the call is about, if the state machine asked for it
+	disowns bool    // which the lock does not have
+	asker   message // or whose question the reply answers
+	made    bool    // the store has returned
+	replied atomic.Bool
+
+	reply R
+	err   error
+}
+
+// begin is called right before the store is.
+func (c *storeCall[R]) begin() { c.lock.entry.pin() } // never fails: the actor is at work
+
+// done takes the reply. A store that replies twice is heard once.
+func (c *storeCall[R]) done(reply R, err error) {
+	if c.replied.CompareAndSwap(false, true) {
+		c.reply, c.err = reply, err
+		send(c.lock.entry, c)
+	}
+}
+
+// end is deferred around the call. A store that panics may have made it or not, which is what
+// an unavailable store leaves open too.
+func (c *storeCall[R]) end() {
+	p := recover()
+	if p != nil {
+		c.lock.agent.complain("store", p)
+	} else if c.made {
+		return
+	}
+	var none R
+	c.done(none, fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
 }
 
 func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 	return lockagent.Tenure{Agent: l.agent.cfg.ID, Number: number}
 }
 
-func (l *lock) acquire(values context.Context, e *lockstate.Event) {
+func (l *lock) acquire(r *request, e *lockstate.Event) {
 	l.news.asked(e.Now)
-	ask(&storeCall[lockagent.AcquireReply]{tenure: e.Tenure}, l, func(done func(lockagent.AcquireReply, error)) {
-		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{
-			Name:   l.entry.name,
-			Tenure: l.tenureOf(e.Tenure),
-			Lease:  e.Lease,
-			Floor:  e.Token,
-			Queue:  e.Queue,
-		}, done)
-	})
+	c := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}
+	defer c.end()
+	c.begin()
+	l.agent.cfg.Store.Acquire(valuesOf(r.caller), lockagent.AcquireRequest{
+		Name:   l.entry.name,
+		Tenure: l.tenureOf(e.Tenure),
+		Lease:  e.Lease,
+		Floor:  e.Token,
+		Queue:  e.Queue,
+	}, c.done)
+	c.made = true
 }
 
 func (l *lock) renew(e *lockstate.Event) {
 	l.news.asked(e.Now)
-	ask(&storeCall[lockagent.RenewReply]{tenure: e.Tenure}, l, func(done func(lockagent.RenewReply, error)) {
-		l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
-			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
-		}, done)
-	})
+	c := &storeCall[lockagent.RenewReply]{lock: l, tenure: e.Tenure}
+	defer c.end()
+	c.begin()
+	l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
+		Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
+	}, c.done)
+	c.made = true
 }
 
 func (l *lock) release(e *lockstate.Event) {
-	values := l.releaser
-	if values == nil {
-		values = context.Background()
-	}
 	l.news.asked(e.Now)
-	ask(&storeCall[lockagent.ReleaseReply]{tenure: e.Tenure}, l, func(done func(lockagent.ReleaseReply, error)) {
-		l.agent.cfg.Store.Release(values, lockagent.ReleaseRequest{
-			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
-		}, done)
-	})
+	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
+	defer c.end()
+	c.begin()
+	l.agent.cfg.Store.Release(valuesOf(l.releaser), lockagent.ReleaseRequest{
+		Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
+	}, c.done)
+	c.made = true
 }
 
 // disown ends a tenure in the store that this lock does not have.
 func (l *lock) disown(e *lockstate.Event) {
-	ask(&storeCall[lockagent.ReleaseReply]{tenure: e.Tenure, disowns: true}, l, func(done func(lockagent.ReleaseReply, error)) {
-		l.agent.cfg.Store.Release(context.Background(), lockagent.ReleaseRequest{
-			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token,
-		}, done)
-	})
+	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure, disowns: true}
+	defer c.end()
+	c.begin()
+	l.agent.cfg.Store.Release(context.Background(), lockagent.ReleaseRequest{
+		Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token,
+	}, c.done)
+	c.made = true
 }
 
 func (l *lock) askBreak(id lockstate.CallID) {
-	c := l.calls.take(id) // the reply answers it
-	ask(&storeCall[lockagent.BreakReply]{asker: c}, l, func(done func(lockagent.BreakReply, error)) {
-		l.agent.cfg.Store.Break(context.Background(), l.entry.name, done)
-	})
+	c := &storeCall[lockagent.BreakReply]{lock: l, asker: l.calls.take(id)} // the reply answers it
+	defer c.end()
+	c.begin()
+	l.agent.cfg.Store.Break(context.Background(), l.entry.name, c.done)
+	c.made = true
 }
 
 // broken answers a call to break a lock that this agent did not hold.
@@ -92,9 +117,11 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 }
 
 func (l *lock) inspect(m *statusMsg) {
-	ask(&storeCall[lockagent.Inspection]{asker: m}, l, func(done func(lockagent.Inspection, error)) {
-		l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, done)
-	})
+	c := &storeCall[lockagent.Inspection]{lock: l, asker: m}
+	defer c.end()
+	c.begin()
+	l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, c.done)
+	c.made = true
 }
 
 // inspected puts together what the store knows and what this agent knows.

@@ -20,9 +20,9 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 	if req.Wait == 0 { // a caller whose wait is bounded has to be able to leave
 		values, finish = inPerson(ctx)
 	}
-	r := &request{agent: a, Request: req, waited: true, values: valuesOf(values), out: make(chan lockagent.Grant, 1)}
+	r := &request{agent: a, Request: req, waited: true, caller: values, out: make(chan lockagent.Grant, 1)}
 	out := r.out // the actor lets go of it when the grant has been received
-	a.ask(ctx, name, r, nil)
+	a.ask(ctx, name, r)
 	finish()
 	select {
 	case g, ok := <-out: // most often: the lock was free

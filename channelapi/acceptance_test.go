@@ -13,9 +13,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// What the users of other lock managers count on. The scenarios are those that
-// Redisson tests its lock with, told in the words of this package: a thread is an
-// owner, a client is an agent.
+// The scenarios of this file come from Redisson's own tests of its lock, in the words of this
+// package: a thread is an owner, and a client is an agent.
 
 // agents opens several agents over one memory.
 func agents(t testing.TB, n int) []*channelapi.Locks {
@@ -137,7 +136,7 @@ func TestA12TheLockOfADeadHolderIsFreeAfterItsLease(t *testing.T) {
 		if waited := time.Since(died); waited > 30*time.Second+scatter {
 			t.Errorf("free after %v, want after at most a lease", waited)
 		}
-		// It was not dead after all, but knows that it has to let go.
+		// The holder was not dead after all, but learns that its hold is over.
 		wantLost(t, g.Cause(), g, lockagent.LostDeadline)
 		if n.Token() <= g.Token() {
 			t.Errorf("token %d came after %d", n.Token(), g.Token())
@@ -243,7 +242,7 @@ func TestA20LockTwiceInARow(t *testing.T) {
 	unlock(t, hold(t, l))
 }
 
-// A holder is never without renewal, however often others try meanwhile.
+// The agent renews the lease of a holder, however often others try meanwhile.
 func TestA22TriesNeverStopTheRenewal(t *testing.T) {
 	const owners = 16
 	try := func(t *testing.T, locks *channelapi.Locks, work func()) (held bool) {

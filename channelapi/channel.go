@@ -7,7 +7,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// answer is the value or the error that comes on a channel, or the cause of ctx.
+// answer receives a result: its value or its error, or the cause of ctx if that ends first.
 func answer[T any](ctx context.Context, c <-chan Result[T]) (T, error) {
 	r, err := receive(ctx, c)
 	if err != nil {
@@ -16,8 +16,8 @@ func answer[T any](ctx context.Context, c <-chan Result[T]) (T, error) {
 	return r.Value, r.Err
 }
 
-// receive receives what is in c or, if nothing is there yet, what comes before ctx
-// ends. Otherwise it returns the cause of ctx.
+// receive receives from c. If ctx ends first, it returns the cause of ctx. A value that is in
+// c already comes first.
 func receive[T any](ctx context.Context, c <-chan T) (v T, err error) {
 	select {
 	case v = <-c:
@@ -32,7 +32,7 @@ func receive[T any](ctx context.Context, c <-chan T) (v T, err error) {
 	}
 }
 
-// delivered is a channel that has v for whoever receives first.
+// delivered is a closed channel that has v.
 func delivered[T any](v T) <-chan T {
 	c := make(chan T, 1)
 	c <- v
@@ -40,10 +40,10 @@ func delivered[T any](v T) <-chan T {
 	return c
 }
 
-// denied is the channel of a request that was not made.
+// denied is the channel of a request that never reached the agent.
 func denied(name Name, err error) <-chan Grant { return delivered(lockagent.Denied(name, "", err)) }
 
-// async delivers what f returns.
+// async runs f in a goroutine, and delivers the value that f returns.
 func async[T any](f func() T) <-chan T {
 	out := make(chan T, 1)
 	go func() {
@@ -53,12 +53,12 @@ func async[T any](f func() T) <-chan T {
 	return out
 }
 
-// offer delivers what f returns. If nobody has received that when ctx ends, or when claim
-// has passed, it goes to giveBack.
+// offer runs f in a goroutine, and delivers the value that f returns. If nobody has received
+// the value when ctx ends, or when claim has passed, giveBack gets it.
 func offer[T any](ctx context.Context, claim time.Duration, f func() T, giveBack func(T)) <-chan T {
 	out := make(chan T, 1)
 	takeBack := func() {
-		if v, ok := <-out; ok { // closed and empty if somebody was faster
+		if v, ok := <-out; ok { // otherwise somebody has received it
 			giveBack(v)
 		}
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// First asks for all of the locks at once and returns the first grant. Its name tells
-// which lock it is of. The other requests are withdrawn; what they were granted meanwhile
-// goes back. If every request fails First returns their errors, joined.
+// First asks for all of the locks at once, and returns the first grant. [lockagent.Grant.Name] tells
+// which lock it is. First withdraws the other requests, and gives their grants back. If
+// every request fails, First returns all their errors, joined.
 func First(ctx context.Context, locks ...AnyLock) (Grant, error) {
 	handles, err := handlesOf(locks)
 	if err != nil {
 		return Grant{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // which does not touch the grant that was received
+	defer cancel() // does not touch the grant that First received
 	cases := make([]reflect.SelectCase, len(handles))
 	for i, h := range handles {
 		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(h.ask(ctx, h.req))}
@@ -40,7 +40,7 @@ func First(ctx context.Context, locks ...AnyLock) (Grant, error) {
 	return Grant{}, errors.Join(errs...)
 }
 
-// FirstAsync is [First] for select. The channel is like that of [Lock.AcquireAsync]: the
+// FirstAsync is [First] for select. The channel is like that of [Lock.AcquireAsync]. The
 // grant goes back if nobody has received it when ctx ends, or after Config.Claim.
 func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 	return offer(ctx, claimOf(locks), func() Grant {
@@ -52,21 +52,20 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 	}, func(g Grant) { g.ReleaseAsync(ctx) })
 }
 
-// All asks for the locks one after the other, in the order of their names. So callers who
-// want the same locks never wait for each other in a circle. The grants come in the order
-// in which the caller named the locks. If a request fails, All gives the other locks back
-// and returns its error.
+// All acquires all of the locks, one after the other, in the order of their names. So two
+// calls of All never wait for each other in a circle. The grants are in the order of the
+// arguments. If a request fails, All gives the other grants back and returns the error.
 //
-// Locks that are held already can still make a circle: one caller holds z and asks for a,
-// another holds a and asks for z. All cannot put them in order any more. It returns an
-// [*OptionError] if a session asks for a lock that sorts before one it holds. Of what is
-// held without a session All does not know.
+// Locks that the caller holds already can still make a circle. For example: one caller holds
+// z and calls All(a), another holds a and calls All(z). All returns an [*OptionError] if a
+// session asks for a lock that sorts before a lock that the session holds. All does not see
+// the locks that the caller holds without a session.
 //
-// To ask twice for one lock is an OptionError, too, unless one session does: the second
-// request would wait for the first.
+// All also returns an OptionError if it is to acquire one lock twice, because the second
+// request would wait for the first. Two handles of the same session are no such case.
 //
-// Each lease begins with its own grant: one that is fixed may have run out when the last
-// lock is granted. [lockagent.Grant.Held] tells.
+// Each lease begins with its own grant. So a short fixed lease may have run out when the
+// last lock is granted: check [lockagent.Grant.Held].
 func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
 	handles, err := handlesOf(locks)
 	if err != nil {
@@ -106,7 +105,7 @@ func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
 }
 
 // AllAsync is [All] for select. The channel has capacity 1, delivers one value, is then
-// closed, and needs no reader: the grants go back if nobody has received them when ctx
+// closed, and needs no reader. The grants go back if nobody has received them when ctx
 // ends, or after Config.Claim.
 func AllAsync(ctx context.Context, locks ...AnyLock) <-chan Result[[]Grant] {
 	return offer(ctx, claimOf(locks), func() (r Result[[]Grant]) {
@@ -135,7 +134,7 @@ func handlesOf(locks []AnyLock) ([]*handle, error) {
 	return handles, nil
 }
 
-// claimOf is for how long a grant of the locks may lie in its channel.
+// claimOf is how long a grant of the locks may lie in its channel.
 func claimOf(locks []AnyLock) time.Duration {
 	for _, l := range locks {
 		if l != nil && l.base() != nil && l.base().locks != nil {
@@ -145,5 +144,5 @@ func claimOf(locks []AnyLock) time.Duration {
 	return DefaultClaim
 }
 
-// about says which lock an error is about.
+// about adds the name of the lock to an error.
 func about(h *handle, err error) error { return fmt.Errorf("%q: %w", h.name, err) }

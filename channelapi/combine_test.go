@@ -284,7 +284,7 @@ func TestAll(t *testing.T) {
 	})
 }
 
-// What comes on the channels of FirstAsync and AllAsync goes back like any other grant.
+// A grant that nobody receives from FirstAsync or AllAsync goes back like any other.
 func TestFirstAsyncAndAllAsync(t *testing.T) {
 	type forms struct {
 		first <-chan channelapi.Grant
@@ -356,13 +356,13 @@ func TestFirstAsyncAndAllAsync(t *testing.T) {
 	})
 }
 
-// First tells why a grant was taken back before it could receive it.
+// The error of First says why the agent took a grant back before First received it.
 func TestFirstWhoseGrantsWereTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, change := changing(t)
 		locks := openWith(t, channelapi.Config{Store: meanwhile{memstore.New(), "c", func() {
-			// The context ends while First asks for its second lock, and has been granted
-			// the first.
+			// The context ends while First asks for its second lock. The first lock has been
+			// granted.
 			synctest.Wait()
 			change()
 			synctest.Wait()
@@ -377,7 +377,7 @@ func TestFirstWhoseGrantsWereTakenBack(t *testing.T) {
 	})
 }
 
-// meanwhile is a store that does something else first when it is asked for a lock.
+// meanwhile is a store that runs a function before it acquires a certain lock.
 type meanwhile struct {
 	*memstore.Store
 	lock lockagent.Name

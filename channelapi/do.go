@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Do acquires the lock, does the work while it is held, and releases it. This is how most
-// programs should use a lock.
+// Do acquires the lock, runs work, and releases the lock. Most programs should use a lock
+// in this way.
 //
-// The context of the work ends with ctx, and when the hold ends: then
-// [context.Cause] is a [*LostError]. Pass it to whatever the work calls, and the token of
-// the grant to whatever it writes to.
+// The context of work ends when ctx ends, or when the hold is lost. Its [context.Cause] is a
+// [*LostError] in the second case. Pass the context to all that work calls, and the token of
+// the grant to all that work writes to.
 //
-// Do returns why the lock was not granted, or what work returned. If the hold was lost
-// before the work was done, Do joins the *LostError to that: others may have been at work
-// at the same time. It does so also if only the store knew of the loss. A release that the
-// store has not confirmed is no error of Do: the work was done under the lock.
+// Do returns why the lock was not granted, or the error of work. If the hold was lost before
+// work returned, Do joins the *LostError to the error of work: another holder may have
+// worked at the same time. Do also reports a loss that only the release brings to light. A
+// release that the store has not confirmed is no error of Do: work was done under the lock.
 //
-// ctx bounds the wait and the work; [Wait] bounds the wait alone. The lock is released
-// also if ctx has ended, and if work panics.
+// ctx bounds the wait and the work. [Wait] bounds the wait alone. Do releases the lock even
+// if ctx has ended or work panics.
 func (h *handle) Do(ctx context.Context, work func(context.Context, Grant) error) (err error) {
 	g, err := h.Acquire(ctx)
 	if err != nil {
@@ -30,14 +30,13 @@ func (h *handle) Do(ctx context.Context, work func(context.Context, Grant) error
 }
 
 // DoAsync is [Lock.Do] in a goroutine of its own, for select. The channel has capacity 1,
-// delivers what Do returns, is then closed, and needs no reader.
+// delivers the error of Do, is then closed, and needs no reader.
 func (h *handle) DoAsync(ctx context.Context, work func(context.Context, Grant) error) <-chan error {
 	return async(func() error { return h.Do(ctx, work) })
 }
 
-// DoAll is [Lock.Do] with several locks, acquired as [All] does. The work is given the
-// grants in the order of the locks, and a context that ends as soon as one of the holds
-// does.
+// DoAll is [Lock.Do] with several locks, which it acquires as [All] does. The grants are in
+// the order of the locks. The context of work ends as soon as one of the holds is lost.
 func DoAll(ctx context.Context, work func(context.Context, []Grant) error, locks ...AnyLock) (err error) {
 	grants, err := All(ctx, locks...)
 	if err != nil {
@@ -57,9 +56,9 @@ func DoAllAsync(ctx context.Context, work func(context.Context, []Grant) error, 
 	return async(func() error { return DoAll(ctx, work, locks...) })
 }
 
-// release releases the grants and joins to err how their holds were lost, if they were.
+// release releases the grants, and joins to err a [*LostError] for each hold that was lost.
 func release(ctx context.Context, err error, grants ...Grant) error {
-	released := make([]<-chan error, len(grants)) // and not Release: ctx may have ended
+	released := make([]<-chan error, len(grants)) // Release would not wait if ctx has ended
 	for i, g := range slices.Backward(grants) {
 		released[i] = g.ReleaseAsync(ctx)
 	}
@@ -67,8 +66,8 @@ func release(ctx context.Context, err error, grants ...Grant) error {
 		lost := <-done
 		switch {
 		case errors.Is(lost, ErrNotHeld), errors.Is(lost, ErrUnconfirmed), errors.Is(lost, ErrClosed):
-			// the work released it, or the store will hear of it or let it run out
-		case lost != nil && !errors.Is(err, lost): // which work may have returned
+			// The work released it, or the lease ends it at the latest.
+		case lost != nil && !errors.Is(err, lost): // work may have returned it
 			err = errors.Join(err, lost)
 		}
 	}

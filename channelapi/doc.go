@@ -1,39 +1,46 @@
-// Package channelapi is what applications import: locks and sessions, with results that
-// come on channels made for select.
+// Package channelapi is the package that applications import: locks and sessions, with
+// results that come on channels made for select.
 //
 // # Usage
 //
-// Open the locks of a process once, over a store. Close them at the end, and the store
-// after them:
+// Open the locks of a process once, over a store. At the end, shut the locks down and then
+// close the store:
 //
 //	store, err := redisstore.Open(ctx, "redis://localhost:6379")
 //	...
 //	defer store.Close()
 //	locks, err := channelapi.New(channelapi.Config{Store: store})
 //	...
-//	defer locks.Close()
+//	defer locks.Close() // or locks.Shutdown(ctx), which lets the holders finish
 //
-// Most programs want [Lock.Do]. It acquires a lock, does some work under it, and releases
-// it. The work has a context that ends when the lock is lost, and Do returns the loss:
+// Most programs need only [Lock.Do]. It acquires a lock, runs a function under the lock, and
+// releases it. The function gets a context that ends when the lock is lost. Do then returns
+// the loss:
 //
 //	lock := locks.Lock("orders/"+id, channelapi.Wait(5*time.Second))
 //	err := lock.Do(ctx, func(ctx context.Context, g channelapi.Grant) error {
 //		return charge(ctx, id, g.Token())
 //	})
 //	switch {
-//	case errors.Is(err, channelapi.ErrStoreUnavailable): // nobody knows who holds it: 503
-//	case errors.Is(err, channelapi.ErrTimeout): // somebody else holds it: 409
+//	case errors.Is(err, channelapi.ErrStoreUnavailable): // 503: nobody knows who holds it
+//	case errors.Is(err, channelapi.ErrTimeout): // 409: somebody else holds it
+//	case errors.Is(err, channelapi.ErrLost): // somebody else may have worked at the same time
 //	}
 //
-// A verb waits for its outcome; the same verb with Async returns at once, and the
-// outcome comes on a channel. So a select can wait for a lock and for anything else:
+// The first two are [*WaitError] values. They name the holder, or tell how long the store has
+// been silent.
+//
+// # Channels
+//
+// A method waits for its outcome. The same method with Async returns at once, and the
+// outcome comes on a channel. So a select can wait for a lock and for something else:
 //
 //	ctx, cancel := context.WithCancel(ctx)
 //	defer cancel() // gives the request back, or the grant
 //	select {
 //	case g := <-lock.AcquireAsync(ctx):
 //		if err := g.Err(); err != nil {
-//			return err // never "held"
+//			return err // the lock is not held
 //		}
 //		...
 //		return g.Release(context.WithoutCancel(ctx))
@@ -41,55 +48,63 @@
 //		return nil
 //	}
 //
-// A select in a loop would make a new request in each turn of it. There, take [Lock.Turns]
-// once, before the loop:
+// A select in a loop would make a new request in each iteration. Call [Lock.Turns] once,
+// before the loop:
 //
 //	turns := lock.Turns(ctx)
 //	for {
 //		select {
 //		case g := <-turns:
+//			if err := g.Err(); err != nil {
+//				return err // there are no more turns
+//			}
 //			...
-//			g.Release(ctx)
+//			g.Release(context.WithoutCancel(ctx))
 //		case <-tick:
 //		}
 //	}
 //
-// [DoAll] and [All] take several locks, [First] whichever is free.
+// [DoAll] and [All] take several locks. [First] takes the first that is free.
 //
 // # Sessions
 //
-// Without a session every request is an owner of its own. Asking twice waits for oneself,
-// until the context ends, and only the [Grant] can release. A [Session] is an owner with
-// a name that may hold a lock several times, from any goroutine. There is no other
-// re-entrancy. A [SessionLock] can release what its session holds.
+// A request without a session has an owner of its own. So a second request for a lock waits
+// for the first, in the same goroutine, too. Only the [Grant] can release such a hold.
+//
+// A [Session] is an owner with a name. It may acquire a lock again that it holds already
+// (re-entry), from any goroutine. There is no other re-entrancy. A [SessionLock] can release
+// the lock without the grant.
 //
 // # Releasing
 //
-// Release says whether the hold had been lost before, so look at its error: work that was
-// done under a lost lock may have met somebody else's. A deferred call would throw that
-// away; Do does not. The context of the work may have ended when the lock is released. The
-// lock is then released all the same, but Release returns without having heard. Therefore
-// the release has a context of its own: context.WithoutCancel(ctx) keeps the trace.
+// Release returns a [*LostError] if the hold had been lost: the work may have overlapped
+// with the work of another holder. So check the error of Release. A deferred Release throws
+// it away; Do does not.
+//
+// The context of the work may have ended before the release. Release with such a context
+// releases the lock, but does not wait for the outcome. So give it another context:
+// context.WithoutCancel(ctx) has the values of ctx, such as a trace.
 //
 // # Guarantees
 //
 // Every channel of one outcome has capacity 1, delivers one value, is then closed by the
 // sender, and needs no reader. A grant that nobody received goes back when the context of
-// its request ends, or after Config.Claim. So leave the select and forget the channel, but
-// do end the context.
+// its request ends, or after Config.Claim. So a program may leave the select and forget the
+// channel, but must end the context.
 //
-// A grant's context ends before anybody else can be granted the lock, as long as this
-// process runs.
+// A grant's context ends before anybody else can be granted the lock. There are three
+// exceptions: the process did not run, the store forgot the lock, or another process deleted
+// or broke it. The context then ends as soon as this process learns of the loss.
 //
 // # Not guaranteed
 //
-// A process that is suspended for longer than its lease works on until it notices. Pass
-// [lockagent.Grant.Token] with every write, and let the resource refuse tokens that are smaller than
-// the greatest it has seen.
+// A process that is suspended for longer than its lease goes on with the work until it
+// notices. Pass [lockagent.Grant.Token] with every write. Let the resource refuse tokens
+// smaller than the greatest it has seen.
 //
-// Locks that are acquired one after the other can wait for each other in a circle, until
-// a wait ends. All and DoAll order the locks that they are given, but cannot order what
-// is held already.
+// Callers that acquire several locks, one after the other, can wait for each other in a
+// circle. All and DoAll put the locks of one call in order. They cannot put the locks in
+// order that the caller holds already.
 //
 // # Concurrency
 //
@@ -97,6 +112,7 @@
 //
 // # Testing
 //
-// Use memstore for the store. In a testing/synctest bubble, leases and waits of hours pass
-// in milliseconds. Two Locks over one memstore are two processes.
+// Use memstore for the store. In a testing/synctest bubble, hours of leases and waits pass in
+// milliseconds. Each Locks stands for one process. Two of them contend for the same locks
+// if the second has the Share of the first one's store.
 package channelapi

@@ -11,8 +11,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// The locks of a process are opened once and closed at the end, before their store. Each
-// use says what is to be done under which lock.
+// A program opens its locks once. At the end it closes them, and then their store. In between
+// it runs functions under a lock.
 func Example() {
 	store := memstore.New() // or redisstore.Open
 	defer store.Close()
@@ -26,7 +26,7 @@ func Example() {
 		lock := locks.Lock("orders/"+id, channelapi.Wait(5*time.Second))
 		return lock.Do(ctx, func(ctx context.Context, g channelapi.Grant) error {
 			fmt.Println("charging under", g.Name(), "with a token:", g.Token() > 0)
-			return ctx.Err() // which ends with the hold
+			return ctx.Err() // ctx ends with the hold
 		})
 	}
 	fmt.Println(charge(context.Background(), "42"))
@@ -35,7 +35,7 @@ func Example() {
 	// <nil>
 }
 
-// theLocks are those of the examples below.
+// theLocks are the locks of the examples below.
 func theLocks() *channelapi.Locks {
 	locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
 	if err != nil {
@@ -44,7 +44,7 @@ func theLocks() *channelapi.Locks {
 	return locks
 }
 
-// Do tells that the hold was lost while the work was done.
+// Do returns the loss of the hold.
 func ExampleLock_Do() {
 	locks := theLocks()
 	defer locks.Close()
@@ -83,8 +83,8 @@ func ExampleLock_DoAsync() {
 	// done: <nil>
 }
 
-// Several locks are acquired in the order of their names, whatever the order here, so
-// that two transfers in opposite directions do not wait for each other.
+// DoAll acquires the locks in the order of their names. So two transfers in opposite
+// directions do not wait for each other.
 func ExampleDoAll() {
 	locks := theLocks()
 	defer locks.Close()
@@ -102,9 +102,9 @@ func ExampleDoAll() {
 	// <nil>
 }
 
-// Whoever holds a lock for longer than one function acquires and releases it. The
-// context of the release is not that of the work: that may have ended, and Release would
-// not wait to hear whether the hold had been lost.
+// A program that holds a lock for longer than one function uses Acquire and Release. The
+// context of the work may have ended before the release. So Release gets another context,
+// and waits to hear whether the hold had been lost.
 func ExampleLock_Acquire() {
 	locks := theLocks()
 	defer locks.Close()
@@ -122,7 +122,7 @@ func ExampleLock_Acquire() {
 	// released: <nil>
 }
 
-// A request is a channel, so a select can wait for the lock and for anything else.
+// The grant comes on a channel, so a select can wait for the lock and for something else.
 func ExampleLock_AcquireAsync() {
 	locks := theLocks()
 	defer locks.Close()
@@ -272,7 +272,7 @@ func ExampleLocks_Session() {
 	// still held: false
 }
 
-// What a session acquires it can release without the grant, as with a mutex.
+// A session can release its lock without the grant, like a mutex.
 func ExampleSessionLock_Release() {
 	locks := theLocks()
 	defer locks.Close()
@@ -336,7 +336,7 @@ func ExampleLock_Break() {
 	// the holder knows: true
 }
 
-// Whichever of some equal things is free will do.
+// First takes the first printer that is free.
 func ExampleFirst() {
 	locks := theLocks()
 	defer locks.Close()
@@ -356,7 +356,7 @@ func ExampleFirst() {
 	// <nil>
 }
 
-// Whoever needs several locks for longer than one function asks for them together.
+// A program that holds several locks for longer than one function acquires them together.
 func ExampleAll() {
 	locks := theLocks()
 	defer locks.Close()

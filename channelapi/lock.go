@@ -8,13 +8,13 @@ import (
 	"github.com/lockagent/lockagent/actor"
 )
 
-// Lock is a handle of one lock and of how to ask for it. It holds nothing: every request
-// through it has an owner of its own. So a Lock has no Release; the [Grant] has. Make one
+// Lock is a handle of one lock, with the options of its requests. Every request through it
+// has an owner of its own. So the [Grant] has a Release, and the Lock has none. Make a Lock
 // with [Locks.Lock]; the zero Lock is of no use.
 type Lock struct{ handle }
 
-// SessionLock is a handle of one lock for a [Session], whose owner may hold the lock
-// several times. Make one with [Session.Lock]; the zero SessionLock is of no use.
+// SessionLock is a handle of one lock for a [Session], which may acquire the lock again while
+// it holds the lock. Make one with [Session.Lock]; the zero SessionLock is of no use.
 type SessionLock struct{ handle }
 
 // AnyLock is a [*Lock] or a [*SessionLock].
@@ -46,11 +46,11 @@ func (l *SessionLock) base() *handle {
 	return &l.handle
 }
 
-// Release gives up the youngest grant of the lock that the session has received. The
-// outcome is that of [lockagent.Grant.Release], but a hold that was lost before is [ErrNotHeld],
-// for only its grant remembers it. It is [ErrNotOwner] if somebody else of this agent
-// holds the lock. If ctx ends first Release returns its cause, and the lock is released
-// all the same.
+// Release releases the youngest grant of the lock that the session has received. The errors
+// are those of [lockagent.Grant.Release], with two exceptions. If the hold had been lost, the
+// error is [ErrNotHeld], because only the grant remembers the loss. If another owner of these
+// Locks holds the lock, the error is [ErrNotOwner]. If ctx ends first, Release returns the
+// cause of ctx, and the lock is released all the same.
 func (l *SessionLock) Release(ctx context.Context) error {
 	released, err := receive(ctx, l.ReleaseAsync(ctx))
 	if err != nil {
@@ -68,7 +68,7 @@ func (l *SessionLock) ReleaseAsync(context.Context) <-chan error {
 	return l.session.release(l.name)
 }
 
-// handle is a lock and how to ask for it.
+// handle is a lock with the options of its requests.
 type handle struct {
 	locks   *Locks
 	session *Session // nil if each request is an owner of its own
@@ -84,7 +84,7 @@ func newHandle(locks *Locks, session *Session, name string, opts []Option) handl
 	return handle{locks: locks, session: session, name: lockagent.Name(name), req: req, err: err}
 }
 
-// wrong is why the handle cannot be used to ask for the lock, or nil.
+// wrong is the error of every request through the handle, or nil.
 func (h *handle) wrong() error {
 	if h.locks == nil {
 		return errNoHandle
@@ -100,8 +100,8 @@ func (h *handle) Name() Name { return h.name }
 // The end of ctx ends the wait. It does not end the hold.
 func (h *handle) Acquire(ctx context.Context) (Grant, error) { return h.acquire(ctx, h.req) }
 
-// TryAcquire is [Lock.Acquire] as with [Try]: it returns a [*HeldError] if somebody holds
-// the lock. A [Wait] of the handle does not matter.
+// TryAcquire is [Lock.Acquire] with [Try]: it returns a [*HeldError] if somebody holds the
+// lock. It ignores a [Wait] of the handle.
 func (h *handle) TryAcquire(ctx context.Context) (Grant, error) {
 	req := h.req
 	req.Try, req.Wait = true, 0
@@ -125,8 +125,8 @@ func (h *handle) acquire(ctx context.Context, req actor.Request) (Grant, error) 
 	return g, nil
 }
 
-// outcome is the error of a grant as it was received. One that was taken back before it
-// could be received says why.
+// outcome is the error of a grant that was received. It replaces [ErrNotGranted], of a grant
+// that was taken back, by the reason for that.
 func (h *handle) outcome(ctx context.Context, g Grant) error {
 	err := g.Err()
 	switch {
@@ -143,14 +143,14 @@ func (h *handle) outcome(ctx context.Context, g Grant) error {
 	return err
 }
 
-// AcquireAsync is [Lock.Acquire] for select: it returns at once, and the grant comes on a
-// channel. That has capacity 1, delivers the one grant that the request ends in, is then
-// closed by the agent, and needs no reader. Receiving again yields the zero Grant, which
-// is not held. For a select in a loop use [Lock.Turns].
+// AcquireAsync is [Lock.Acquire] for select. It returns at once. The grant comes on a channel
+// that has capacity 1, delivers one grant, is then closed by the agent, and needs no reader.
+// A second receive yields the zero Grant, which is not held. For a select in a loop use
+// [Lock.Turns].
 //
-// The end of ctx ends the request. If the grant lies in the channel by then, it is taken
-// back. So leave the select when you like, and end ctx. A hold whose grant was received
-// goes on.
+// The end of ctx ends the request. If the grant is in the channel then, the agent takes it
+// back. If the caller has received the grant, the hold goes on. So a caller may leave the
+// select at any time, but must end ctx.
 func (h *handle) AcquireAsync(ctx context.Context) <-chan Grant { return h.ask(ctx, h.req) }
 
 func (h *handle) ask(ctx context.Context, req actor.Request) <-chan Grant {
@@ -168,7 +168,8 @@ func (h *handle) ask(ctx context.Context, req actor.Request) <-chan Grant {
 func (h *handle) Status(ctx context.Context) (Status, error) { return answer(ctx, h.StatusAsync(ctx)) }
 
 // StatusAsync is [Lock.Status] for select. The channel has capacity 1, delivers one value,
-// is then closed by the agent, and needs no reader. If ctx has ended nobody is asked.
+// is then closed by the agent, and needs no reader. If ctx has ended, StatusAsync asks
+// nobody.
 func (h *handle) StatusAsync(ctx context.Context) <-chan Result[Status] {
 	if err := h.cannotAsk(ctx); err != nil {
 		return delivered(Result[Status]{Err: err})
@@ -176,16 +177,18 @@ func (h *handle) StatusAsync(ctx context.Context) <-chan Result[Status] {
 	return h.locks.agent.Status(h.name)
 }
 
-// Break frees the lock, whoever holds it: for operators. A holder of this agent is told
-// first, by [LostBroken]. A holder elsewhere is told by a message; if that is lost, it finds
-// out when it next renews its lease, and may act until then. It returns whether anybody held the lock. If ctx ends first it
-// returns the cause of ctx, and the lock is broken all the same.
+// Break frees the lock, whoever holds it. It is for operators. held tells whether anybody
+// held the lock. A holder of these Locks learns of the loss first, by [LostBroken]. A holder
+// in another process learns of it by a message, or by its next renewal if the message is
+// lost. That holder may act until then. If ctx ends first, Break returns the cause of ctx,
+// and the lock is broken all the same.
 func (h *handle) Break(ctx context.Context) (held bool, err error) {
 	return answer(ctx, h.BreakAsync(ctx))
 }
 
 // BreakAsync is [Lock.Break] for select. The channel has capacity 1, delivers one value,
-// is then closed by the agent, and needs no reader. If ctx has ended nothing is broken.
+// is then closed by the agent, and needs no reader. If ctx has ended, BreakAsync breaks
+// nothing.
 func (h *handle) BreakAsync(ctx context.Context) <-chan Result[bool] {
 	if err := h.cannotAsk(ctx); err != nil {
 		return delivered(Result[bool]{Err: err})

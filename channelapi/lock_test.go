@@ -65,8 +65,8 @@ func TestAcquireReturnsAtOnce(t *testing.T) {
 	})
 }
 
-// Nothing has to be received: neither grants, nor outcomes, nor answers. That no
-// goroutine hangs on that is for the bubble and TestMain to find.
+// A caller need not receive: neither grants, nor outcomes, nor answers. The bubble and TestMain
+// find a goroutine that hangs.
 func TestChannelsNeedNoReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := open(t)
@@ -157,8 +157,8 @@ func TestEndOfContext(t *testing.T) {
 	})
 }
 
-// However the end of the context and the grant meet: the caller has the lock, or
-// is told why not, and then nobody has it.
+// The context ends at about the same time as the lock is granted. Either the caller has the
+// lock, or the caller learns why not and nobody has it.
 func TestEndOfContextMeetsGrant(t *testing.T) {
 	locks := open(t)
 	for i := range 2000 {

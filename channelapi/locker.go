@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// Locker is the lock as a [sync.Locker], for code that takes nothing else. You should not
-// want it. A mutex cannot be lost, but this lock can. The code that works under it is not
-// told: it has no context that ends, and no token to write with.
+// Locker is the lock as a [sync.Locker], for code that takes nothing else. Prefer [Lock.Do]. A
+// mutex cannot be lost, but this lock can. The code under it does not learn of the loss: it
+// has no context that ends, and no token to write with.
 //
 // Lock panics with the error if the lock is not granted: ctx has ended, or the request
-// failed. Unlock panics with the [*LostError] if the hold had been lost: what was done
-// under it may have overlapped with another holder's work. Unlock without Lock panics with
-// [ErrNotHeld].
+// failed. Unlock panics with the [*LostError] if the hold had been lost: the work may have
+// overlapped with the work of another holder. Unlock without Lock panics with [ErrNotHeld].
 //
 // Goroutines that use one Locker exclude each other even when the hold is lost.
 func (l *Lock) Locker(ctx context.Context) sync.Locker {

@@ -13,8 +13,8 @@ import (
 	"github.com/lockagent/lockagent/actor"
 )
 
-// Locks are the locks of one process. Make them once, with [New]; the zero Locks are of no
-// use.
+// Locks are the locks of one process: one agent. Make them once, with [New]; the zero Locks
+// are of no use.
 type Locks struct {
 	agent  *actor.Agent
 	claim  time.Duration
@@ -26,8 +26,8 @@ type Locks struct {
 	closed   bool               // guarded by mu
 }
 
-// New starts to work with a store. It returns an error that joins an [*OptionError] for
-// every wrong field of cfg.
+// New starts an agent on a store. Its error joins an [*OptionError] for every wrong field of
+// cfg.
 func New(cfg Config) (*Locks, error) {
 	agent, err := actor.New(cfg.agent())
 	if err != nil {
@@ -45,18 +45,17 @@ func New(cfg Config) (*Locks, error) {
 // Config.Label.
 func (l *Locks) ID() lockagent.AgentID { return l.agent.ID() }
 
-// Lock is a handle of the lock with that name, which will be asked for as the options say.
-// It costs nothing and needs no closing. Requests through it have owners of their own. A
-// name that no lock can have, or an option that makes no sense, is reported by the first
-// use of the handle.
+// Lock returns a handle of the lock with that name. Every request through the handle has the
+// options, and an owner of its own. A handle needs no closing. If the name or an option is
+// wrong, every request through the handle returns the error.
 func (l *Locks) Lock(name string, opts ...Option) *Lock {
 	return &Lock{newHandle(l, nil, name, opts)}
 }
 
-// Session opens a session of owner, or of an owner made up if that is empty. It returns
-// an [*OwnerError] if owner cannot be one or has a session open already: one owner, one
-// session, so that re-entrancy is never a surprise. After [Locks.Close] it returns
-// [ErrClosed].
+// Session opens a session for owner, or for a new owner if owner is empty. It returns an
+// [*OwnerError] if owner is no valid owner, or has an open session: each owner has one
+// session, so that no re-entry comes as a surprise. After [Locks.Close] or [Locks.Shutdown]
+// it returns [ErrClosed].
 func (l *Locks) Session(owner string) (*Session, error) {
 	o := Owner(owner)
 	if owner == "" {
@@ -78,29 +77,32 @@ func (l *Locks) Session(owner string) (*Session, error) {
 	return s, nil
 }
 
-// Shutdown lets holders finish: it refuses new requests and answers those that wait, with
-// [ErrClosed], and waits until all holds are over. When ctx ends it ends what is left, as
-// [Locks.Close] does, and returns the cause of ctx; that is joined with [ErrUnconfirmed] if
-// the store could not be told of everything. Close may cut it short. Both may be called
-// several times, and wait for the end.
+// Shutdown closes the locks, but lets the holders finish first. It answers new requests and
+// requests that wait with [ErrClosed]. Then it waits until all holds are over. Meanwhile the
+// agent renews their leases, and holders can release them.
+//
+// If ctx ends first, Shutdown ends the other holds as [Locks.Close] does, and returns the
+// cause of ctx. The error is also [ErrUnconfirmed] if the store has not confirmed all
+// releases. A Close during Shutdown ends the holds at once. Both may be called several
+// times. Each call waits for the end.
 func (l *Locks) Shutdown(ctx context.Context) error {
 	l.refuse()
 	defer l.over()
 	return l.agent.Shutdown(ctx)
 }
 
-// Close answers every request that waits with [ErrClosed], ends every hold with
-// [LostClosed], gives back to the store what is held there, and waits for that. It
-// returns an error that is [ErrUnconfirmed] if the store could not be told of everything:
-// the rest is free when its leases have run out. Leases that [Outlive] it stay. Close may
-// be called several times. The store stays open; close it afterwards.
+// Close answers every request that waits with [ErrClosed], ends every hold with [LostClosed],
+// and returns all locks to the store. It waits for that, bounded by the store. The error is
+// [ErrUnconfirmed] if the store has not confirmed all releases: those locks are free when
+// their leases have run out. Leases with [Outlive] stay. Close may be called several times.
+// The store stays open: close it afterwards.
 func (l *Locks) Close() error {
 	l.refuse()
 	defer l.over()
 	return l.agent.Close()
 }
 
-// refuse opens no more sessions.
+// refuse has [Locks.Session] return [ErrClosed] from now on.
 func (l *Locks) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,5 +125,7 @@ func (l *Locks) over() {
 }
 
 func (l *Locks) newOwner() Owner {
-	return Owner(string(l.agent.ID()) + "/" + strconv.FormatUint(l.owners.Add(1), 10))
+	var room [96]byte // enough for any, so that the string is all that is allocated
+	text := append(append(room[:0], l.agent.ID()...), '/')
+	return Owner(strconv.AppendUint(text, l.owners.Add(1), 10))
 }

@@ -240,7 +240,7 @@ func TestUseAfterClose(t *testing.T) {
 	wantErr(t, "Session", err, lockagent.ErrClosed)
 }
 
-// Every request is answered, and nothing is left behind, whatever Close meets.
+// Close answers every request, at whatever stage the request is, and leaves nothing behind.
 func TestCloseRacesWithAcquire(t *testing.T) {
 	const rounds, workers = 100, 8
 	store := memstore.New()

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits before it fails.
 const patience = time.Minute
 
 func patient(t testing.TB) context.Context {
@@ -63,7 +63,7 @@ func openSession(t testing.TB, locks *channelapi.Locks, owner string) *channelap
 	return s
 }
 
-// hold takes a lock that is to be had. It is for the goroutine of the test.
+// hold acquires a lock, or fails the test. Only the goroutine of the test may call it.
 func hold(t testing.TB, l channelapi.AnyLock) channelapi.Grant {
 	t.Helper()
 	g, err := l.Acquire(patient(t))
@@ -80,7 +80,7 @@ func unlock(t testing.TB, g channelapi.Grant) {
 	}
 }
 
-// guarded does some work under the lock. Other than hold, it is for any goroutine.
+// guarded runs a function under the lock. Any goroutine may call it.
 func guarded(t testing.TB, l channelapi.AnyLock, work func(channelapi.Grant)) {
 	t.Helper()
 	err := l.Do(t.Context(), func(_ context.Context, g channelapi.Grant) error {
@@ -121,7 +121,7 @@ func wantErr(t testing.TB, what string, err, want error) {
 	}
 }
 
-// wantLost fails unless err is a loss of the grant, for that reason.
+// wantLost fails unless err is a loss of the grant for this reason.
 func wantLost(t testing.TB, err error, g lockagent.Grant, why lockagent.LossReason) {
 	t.Helper()
 	want := lockagent.LostError{Name: g.Name(), Owner: g.Owner(), Token: g.Token(), Reason: why}
@@ -130,7 +130,7 @@ func wantLost(t testing.TB, err error, g lockagent.Grant, why lockagent.LossReas
 	}
 }
 
-// wantClosed receives from a channel that has delivered what it had to.
+// wantClosed fails unless the channel is closed and empty.
 func wantClosed[T any](t testing.TB, c <-chan T) {
 	t.Helper()
 	select {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 )
 
-// badNames is what no lock can be called, and why.
+// badNames maps wrong names to the reasons in their errors.
 var badNames = []struct{ name, reason string }{
 	{"", "it is empty"},
 	{strings.Repeat("n", 513), "it has 513 bytes, the limit is 512"},

@@ -5,60 +5,61 @@ import (
 	"github.com/lockagent/lockagent/actor"
 )
 
-// What applications meet of package lockagent, so that they need one import only.
+// The types of package lockagent that applications meet. So an application needs one import.
 type (
-	// Grant is the outcome of a request: a hold on a lock, or the reason why there is
-	// none. Its methods are in [lockagent.Grant]. Err tells whether the lock was granted.
-	// Context and Done end with the hold, and Cause tells why. Token goes with every
-	// write. Held and Remaining ask the agent. Release gives the lock back, and Extend
-	// has a fixed lease begin anew.
+	// Grant is the outcome of a request: a hold on a lock, or the reason why there is none.
+	// See [lockagent.Grant] for its methods. Err tells whether the lock was granted. Context
+	// and Done end with the hold, and Cause tells why. Pass Token with every write. Held and
+	// Remaining tell whether, and how long, the agent trusts the lease. Release ends the
+	// hold. Extend restarts a fixed lease.
 	Grant = lockagent.Grant
-	// Token is the fencing number of a grant. Later grants have greater ones.
+	// Token is the fencing number of a hold. Later holds have greater ones.
 	Token = lockagent.Token
 	// Name is the name of a lock.
 	Name = lockagent.Name
-	// Owner is who holds a lock.
+	// Owner is the identity of a holder.
 	Owner = lockagent.Owner
-	// Status is what is known of a lock at one moment.
+	// Status describes a lock at one moment.
 	Status = lockagent.Status
-	// Result is what a channel delivers that answers a question: a value or an error.
+	// Result is the answer to a question, on a channel: a value or an error.
 	Result[T any] = lockagent.Result[T]
 )
 
-// Errors that carry more than their text. Find them with errors.As.
+// The errors that carry details. Find them with errors.As.
 type (
 	// WaitError answers a request whose time ran out or whose context ended. It tells who
-	// held the lock, or for how long the store has been silent.
+	// held the lock, and how long the store has been silent.
 	WaitError = lockagent.WaitError
-	// HeldError answers a request that would not wait for a lock that is held.
+	// HeldError answers a request with [Try] for a lock that is held.
 	HeldError = lockagent.HeldError
-	// LostError says how a hold was lost: the cause of the grant's context, and the
-	// outcome of a release that came after that.
+	// LostError says how a hold was lost. It is the cause of the grant's context, and the
+	// outcome of a later release.
 	LostError = lockagent.LostError
 	// LossReason is the reason in a LostError.
 	LossReason = lockagent.LossReason
 	// NameError says why a lock cannot have a name.
 	NameError = lockagent.NameError
-	// OwnerError says why a session cannot have an owner.
+	// OwnerError says why an owner cannot have a session.
 	OwnerError = lockagent.OwnerError
 	// OptionError says what is wrong with an option or a field of Config.
 	OptionError = lockagent.OptionError
 )
 
-// Errors without more than their text. Test for them with errors.Is.
+// The errors to test for with errors.Is.
 var (
-	// ErrTimeout: time ran out before the lock was granted. It is a [*WaitError], and
-	// context.DeadlineExceeded as well.
+	// ErrTimeout: time ran out before the lock was granted. The error is a [*WaitError], which
+	// is context.DeadlineExceeded as well.
 	ErrTimeout = lockagent.ErrTimeout
-	// ErrHeld: the request would not wait. It is a [*HeldError].
+	// ErrHeld: somebody holds the lock, and the request has [Try]. The error is a
+	// [*HeldError].
 	ErrHeld = lockagent.ErrHeld
-	// ErrNotGranted: the channel had delivered its grant before, or it was taken back.
+	// ErrNotGranted: the channel delivered its grant before, or the agent took the grant back.
 	ErrNotGranted = lockagent.ErrNotGranted
 	// ErrLeaseTooShort: the fixed lease had run out before the store answered.
 	ErrLeaseTooShort = lockagent.ErrLeaseTooShort
 	// ErrStoreUnavailable: the store cannot be reached or is silent.
 	ErrStoreUnavailable = lockagent.ErrStoreUnavailable
-	// ErrWrongType: the store has something else than a lock under the name.
+	// ErrWrongType: the store has something that is no lock under the name.
 	ErrWrongType = lockagent.ErrWrongType
 	// ErrNotPermitted: the store does not permit the call.
 	ErrNotPermitted = lockagent.ErrNotPermitted
@@ -75,11 +76,11 @@ var (
 
 	// ErrReleased is the cause of a grant's context after its release.
 	ErrReleased = lockagent.ErrReleased
-	// ErrLost is what every [*LostError] is.
+	// ErrLost matches every [*LostError].
 	ErrLost = lockagent.ErrLost
-	// ErrNotHeld: it was released before, or never held.
+	// ErrNotHeld: the grant was released before, or never held.
 	ErrNotHeld = lockagent.ErrNotHeld
-	// ErrNotOwner: somebody else holds the lock that a session would release.
+	// ErrNotOwner: a session released a lock that another owner of the same Locks holds.
 	ErrNotOwner = lockagent.ErrNotOwner
 	// ErrUnconfirmed: the store has not confirmed the release yet. The hold is over all
 	// the same.
@@ -88,24 +89,25 @@ var (
 
 // The ways to lose a hold.
 const (
-	// LostDeadline: the deadline passed before a renewal was confirmed.
+	// LostDeadline: the deadline passed before the store confirmed a renewal.
 	LostDeadline = lockagent.LostDeadline
 	// LostDenied: the store says that the lock is not held any more.
 	LostDenied = lockagent.LostDenied
 	// LostExpired: the fixed lease ran out.
 	LostExpired = lockagent.LostExpired
-	// LostBroken: an operator broke the lock through this agent.
+	// LostBroken: an operator broke the lock.
 	LostBroken = lockagent.LostBroken
 	// LostClosed and LostSessionClosed: the locks or the session were closed.
 	LostClosed        = lockagent.LostClosed
 	LostSessionClosed = lockagent.LostSessionClosed
-	// LostUnclaimed: nobody received the grant in time, or nobody had it any more.
+	// LostUnclaimed: nobody received the grant in time, or the application dropped it without
+	// a release.
 	LostUnclaimed = lockagent.LostUnclaimed
 	// LostInternal: the agent met a defect of its own.
 	LostInternal = lockagent.LostInternal
 )
 
-// Bounds of what can be asked for.
+// Limits of leases and names.
 const (
 	// MinLease and MaxLease bound the duration of [Lease].
 	MinLease = lockagent.MinLease

@@ -9,20 +9,18 @@ import (
 	"github.com/lockagent/lockagent/actor"
 )
 
-// Option says how a lock is asked for. It stands with the name of the lock, in
-// [Locks.Lock] and [Session.Lock]. An option that makes no sense becomes the error of each
-// grant.
+// Option changes the requests of a handle. Pass it to [Locks.Lock] or [Session.Lock]. If an
+// option is wrong, every request of the handle ends with the error.
 type Option interface{ apply(*actor.Request) error }
 
 type option func(*actor.Request) error
 
 func (o option) apply(r *actor.Request) error { return o(r) }
 
-// Wait bounds the wait for the lock, and nothing else. When d has passed the request ends
-// with a [*WaitError] that is [ErrTimeout]. It works beside the deadline of the context:
-// whichever is first. If d is not positive, as in Wait(time.Until(past)), the time has
-// passed already: the request times out and nobody is asked. To ask once and not wait
-// use [Try].
+// Wait bounds the wait for the lock, and nothing else. When d has passed, the request ends
+// with a [*WaitError] that is [ErrTimeout]. The deadline of the context may end the wait
+// earlier. If d is not positive, as in Wait(time.Until(past)), the request times out at
+// once, without a call to the store. To ask once and not wait, use [Try].
 func Wait(d time.Duration) Option {
 	return option(func(r *actor.Request) error {
 		r.Wait = d
@@ -33,8 +31,8 @@ func Wait(d time.Duration) Option {
 	})
 }
 
-// Try asks not to wait: if the lock is held, the request ends with a [*HeldError] as
-// soon as that is known.
+// Try makes the request not wait. If somebody holds the lock, the request ends with a
+// [*HeldError] as soon as the agent or the store says so.
 func Try() Option {
 	return option(func(r *actor.Request) error {
 		r.Try = true
@@ -42,11 +40,13 @@ func Try() Option {
 	})
 }
 
-// Lease asks for a fixed lease: the lock is held for at most d, is not renewed, and
-// expires with [LostExpired]. d must be between [MinLease] and [MaxLease]. Without it the
-// lease is kept: it is renewed as long as this process lives and reaches the store.
+// Lease asks for a fixed lease. The agent does not renew it: the hold lasts for at most d,
+// and then ends with [LostExpired]. d must be between [MinLease] and [MaxLease]. Without
+// this option the lease is kept: the agent renews it as long as this process lives and
+// reaches the store.
 //
-// The holder is told a little before d has passed, by Config.Margin.
+// The hold ends a little before d has passed, by Config.Margin. [lockagent.Grant.Extend] restarts a
+// fixed lease.
 func Lease(d time.Duration) Option {
 	return option(func(r *actor.Request) error {
 		r.Lease = d
@@ -54,11 +54,16 @@ func Lease(d time.Duration) Option {
 	})
 }
 
-// Outlive has a fixed lease stay in the store when the [Locks] are closed or shut down:
-// nobody else is granted the lock before the lease has run out. For this process the hold is
-// over then, with [LostClosed]. A release ends the lease as ever, and so does the close of a
-// [Session]. It is for what may happen once in a period, even if those who do it are
-// restarted. It makes sense with [Lease] only.
+// Outlive leaves a fixed lease in the store when the [Locks] are closed or shut down: nobody
+// else is granted the lock before the lease has run out. For this process the hold ends with
+// [LostClosed]. A release of the grant ends the lease as usual, and so does [Session.Close].
+// Outlive is for work that must happen only once in a period, even if the process restarts.
+// It needs [Lease]. For example, a report that goes out once a day:
+//
+//	lock := locks.Lock("report", Try(), Lease(24*time.Hour), Outlive())
+//	if _, err := lock.Acquire(ctx); err == nil {
+//		send() // and do not release the grant
+//	}
 func Outlive() Option {
 	return option(func(r *actor.Request) error {
 		r.Outlive = true
@@ -66,7 +71,7 @@ func Outlive() Option {
 	})
 }
 
-// requestOf is what the options ask for. The error joins everything that is wrong with them.
+// requestOf applies the options to a request. Its error joins all that is wrong with them.
 func requestOf(opts []Option) (r actor.Request, err error) {
 	var errs []error
 	for i, o := range opts {

@@ -56,7 +56,7 @@ func TestOptionThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// joined returns the errors that errors.Join has put together.
+// joined returns the parts of an error of errors.Join.
 func joined(err error) []error {
 	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		return j.Unwrap()
@@ -128,8 +128,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// The holder is told before the lease has run out in the store: a tenth of it, but
-// at most two seconds.
+// The hold ends before the lease in the store: by a tenth of the lease, and by at most two
+// seconds.
 func TestLease(t *testing.T) {
 	for _, c := range []struct{ lease, held time.Duration }{
 		{10 * time.Second, 9 * time.Second},

@@ -43,7 +43,7 @@ func TestRelease(t *testing.T) {
 		store := memstore.New()
 		locks, other := openOver(t, store), openOver(t, store)
 		g := hold(t, openSession(t, locks, alice).Lock(name))
-		// One owner's name at two agents is two owners.
+		// The same owner name at two agents stands for two owners.
 		wantErr(t, "Release", openSession(t, other, alice).Lock(name).Release(t.Context()), lockagent.ErrNotHeld)
 		if !g.Held() {
 			t.Errorf("the hold is over: %v", g.Cause())

@@ -9,9 +9,9 @@ import (
 	"github.com/lockagent/lockagent/actor"
 )
 
-// Session is an owner that may hold a lock several times. It belongs to no goroutine:
-// whoever has the session acts as its owner. Open one with [Locks.Session]; the zero
-// Session is of no use.
+// Session is an owner that may acquire a lock again that it holds already (re-entry). It
+// belongs to no goroutine: every goroutine that uses the session acts as its owner. Open one
+// with [Locks.Session]; the zero Session is of no use.
 type Session struct {
 	locks *Locks
 	owner Owner
@@ -19,17 +19,17 @@ type Session struct {
 	done  chan struct{} // closed when the session is over
 	left  chan struct{} // closed when Close has set outcome
 
-	// gate lets requests through while the session is open. Closing takes it for
-	// itself, so that no request is on its way when the locks are left.
+	// gate is locked for reading by each request, and for writing by Close. So no request is
+	// on its way to the agent when Close leaves the locks.
 	gate    sync.RWMutex
 	closed  bool  // guarded by gate
 	outcome error // of Close
 
 	mu    sync.Mutex
-	names map[Name]uses // guarded by mu; locks that are held or waited for
+	names map[Name]uses // guarded by mu; the locks that the session holds or waits for
 }
 
-// uses counts the requests of a lock that are not over.
+// uses counts the requests for a lock that are not over.
 type uses struct {
 	asked int // held or waited for
 	held  int
@@ -41,30 +41,31 @@ func newSession(l *Locks, owner Owner) *Session {
 	return s
 }
 
-// Owner is who the session acts for.
+// Owner is the owner of the session.
 func (s *Session) Owner() Owner { return s.owner }
 
-// Lock is a handle of the lock with that name, through which the session's owner asks as
-// the options say. It costs nothing and needs no closing.
+// Lock returns a handle of the lock with that name. Every request through the handle has the
+// options, and the owner of the session. A handle needs no closing.
 func (s *Session) Lock(name string, opts ...Option) *SessionLock {
 	return &SessionLock{newHandle(s.locks, s, name, opts)}
 }
 
-// Holds reports whether the session has been granted the lock and the hold is not over. It
-// asks no store: like [lockagent.Grant.Done] it may tell late that a lock was lost.
+// Holds reports whether the session was granted the lock and the hold is not over. It asks no
+// store. Like [lockagent.Grant.Done], it may be late after the machine was suspended.
 func (s *Session) Holds(name string) bool { return s.holds(Name(name)) }
 
-// Done returns a channel that is closed when the session is over: it was closed, or its
-// [Locks] were. Its holds end with it; the Done of each grant tells when.
+// Done returns a channel that is closed when the session or its [Locks] have been closed. The
+// holds of the session end then, too. The Done of each grant tells when.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Close ends everything the session holds or waits for: its holds are lost with
-// [LostSessionClosed], its requests answered with [ErrSessionClosed]. It waits until the
-// locks have been given back, or until ctx ends: then it returns the cause of ctx, and the
-// rest goes on by itself. The error is [ErrUnconfirmed] if the store has not confirmed all
-// of it yet. It is [ErrLost] if a lock had been lost before, and nobody had noticed.
-// Afterwards the session refuses everything, and its owner may open another. Closing again
-// waits for the first call and returns the same.
+// Close ends every hold of the session with [LostSessionClosed], and answers every request
+// that waits with [ErrSessionClosed]. It waits until the agent has returned the locks. If
+// ctx ends first, Close returns the cause of ctx, and the agent goes on.
+//
+// The error is [ErrUnconfirmed] if the store has not confirmed all releases. It is [ErrLost]
+// if the release shows that a hold had been lost before. Every later use of the session
+// returns [ErrSessionClosed]. Its owner may open another session. A second Close waits for
+// the first, and returns the same error.
 func (s *Session) Close(ctx context.Context) error {
 	s.leave()
 	if _, err := receive(ctx, s.left); err != nil {
@@ -101,7 +102,7 @@ func (s *Session) leave() {
 		defer close(s.left)
 		var errs []error
 		for _, done := range leaving {
-			if err := <-done; err != nil && !errors.Is(err, ErrClosed) { // a closed agent has left everything
+			if err := <-done; err != nil && !errors.Is(err, ErrClosed) { // a closed agent has returned all locks
 				errs = append(errs, err)
 			}
 		}
@@ -140,7 +141,7 @@ func (s *Session) acquire(ctx context.Context, name Name, req actor.Request) <-c
 func (s *Session) release(name Name) <-chan error {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
-	if s.closed { // the owner may have another session by now, which has holds of its own
+	if s.closed { // the owner may have another session by now, with holds of its own
 		return delivered(ErrSessionClosed)
 	}
 	return s.locks.agent.Release(name, s.owner)
@@ -165,7 +166,7 @@ func (s *Session) holds(name Name) bool {
 	return s.names[name].held > 0
 }
 
-// lastHeld is the lock that sorts after all others that the session holds, or empty.
+// lastHeld is the greatest name of the locks that the session holds, or empty.
 func (s *Session) lastHeld() (last Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// A session remembers the locks it holds and waits for, and none it is done with.
+// A session remembers a lock as long as it holds the lock or waits for it, and no longer.
 func TestSessionForgets(t *testing.T) {
 	const name = "orders/42"
 	for _, c := range []struct {

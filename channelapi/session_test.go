@@ -20,8 +20,8 @@ func TestReentry(t *testing.T) {
 		s := openSession(t, locks, "alice")
 		var grants []lockagent.Grant
 		for i := range 3 {
-			// From any goroutine, through any handle, by waiting and by trying, and past
-			// everybody who waits.
+			// Re-entry works from any goroutine, through any handle, with and without Try, and
+			// ahead of all waiters.
 			got := make(chan lockagent.Grant)
 			go func() {
 				g, err := s.Lock(name).TryAcquire(context.Background())
@@ -253,8 +253,8 @@ func TestHolds(t *testing.T) {
 	})
 }
 
-// Whatever of a session's requests Close meets: it is answered, and the session
-// has nothing afterwards.
+// Close answers every request of a session, at whatever stage the request is. The session has
+// no lock afterwards.
 func TestSessionCloseRacesWithAcquire(t *testing.T) {
 	const rounds, workers = 200, 6
 	locks := open(t)
@@ -289,7 +289,7 @@ func TestSessionCloseRacesWithAcquire(t *testing.T) {
 	}
 }
 
-// A session that closes while the agent does leaves it to the agent.
+// A session and its agent close at the same time. The agent then returns the locks.
 func TestSessionCloseRacesWithClose(t *testing.T) {
 	store := memstore.New()
 	for range 300 {

@@ -20,8 +20,8 @@ const roundTrip = time.Second
 
 func newFarStore() *farStore { return &farStore{Store: memstore.New()} }
 
-// call makes a call when half of the round trip has passed and answers it when the
-// other half has. What is cut off by then never arrives.
+// call makes a call after half of the round trip, and answers it after the other half. A call
+// or an answer that is cut off by then never arrives.
 func (s *farStore) call(arrive func() (answer func()), fail func(error)) {
 	time.AfterFunc(roundTrip/2, func() {
 		answer := func() { fail(lockagent.ErrStoreUnavailable) }

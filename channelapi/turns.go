@@ -8,8 +8,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Turns is for loops that want the lock again and again. It returns a channel that
-// delivers one grant after the other:
+// Turns is for loops that need the lock again and again. It returns a channel that delivers
+// one grant after the other:
 //
 //	turns := lock.Turns(ctx)
 //	for {
@@ -25,17 +25,18 @@ import (
 //		}
 //	}
 //
-// Call it once, before the loop. There is one request at a time. The next is made when the
-// last grant was released, or its hold was lost, and it waits behind all others.
+// Call Turns once, before the loop. Turns makes one request at a time. It makes the next
+// request when the last grant was released or its hold was lost. That request waits behind
+// all others.
 //
-// A loop that is busy with something else may have a grant in the channel meanwhile. After
-// Config.Claim the grant is given back, and the log says so. The next request is made when
-// as much time has passed again: so others have the lock for half of the time at least.
+// While the loop is busy with something else, a grant may lie in the channel. Turns gives it
+// back after Config.Claim, and logs that once. Then it waits for Config.Claim before the next
+// request, so others can have the lock for at least half of the time.
 //
 // The channel has capacity 1 and needs no reader. The last value is a grant that is not
-// held: its Err tells that ctx has ended, or why the request failed. Then the channel is
-// closed. A hold whose grant was received goes on when ctx ends. Options that bound the wait
-// make no sense here: with [Wait] or [Try] the last value is the first, an [*OptionError].
+// held. Its Err tells that ctx has ended, or why the request failed. Then the channel is
+// closed. If the loop has received a grant, the hold goes on when ctx ends. [Wait] and [Try]
+// make no sense with Turns: then the only value is an [*OptionError].
 func (h *handle) Turns(ctx context.Context) <-chan Grant {
 	err := h.wrong()
 	if err == nil && (h.req.Try || h.req.Wait != 0) {
@@ -53,7 +54,7 @@ func (h *handle) Turns(ctx context.Context) <-chan Grant {
 type turns struct {
 	*handle
 	out    chan Grant // empty when a request is made
-	missed bool       // one was, and the log says so
+	missed bool       // nobody received a grant, and the log says so
 }
 
 func (t *turns) run(ctx context.Context) {
@@ -65,14 +66,14 @@ func (t *turns) run(ctx context.Context) {
 		g := <-t.ask(ctx, req)
 		err := t.outcome(ctx, g)
 		if errors.Is(err, ErrNotGranted) {
-			continue // its hold ended before we could receive it
+			continue // the hold ended before run could receive the grant
 		}
 		if err != nil {
 			t.out <- lockagent.Denied(t.name, g.Owner(), err)
 			return
 		}
 		t.out <- g
-		g = Grant{} // so that we do not keep alive what the receiver drops
+		g = Grant{} // run must not keep alive a grant that the loop drops
 		if !t.wait(ctx, over) {
 			t.out <- lockagent.Denied(t.name, "", t.outcome(ctx, Grant{}))
 			return
@@ -80,8 +81,8 @@ func (t *turns) run(ctx context.Context) {
 	}
 }
 
-// wait waits until the hold of the grant that was delivered is over, and for as long as it
-// takes to be fair to others. It reports false, and leaves the channel empty, if ctx ends.
+// wait waits until the hold of the delivered grant is over. If nobody receives that grant,
+// wait gives it back and pauses. If ctx ends, wait leaves the channel empty and reports false.
 func (t *turns) wait(ctx context.Context, over <-chan struct{}) bool {
 	claim := time.NewTimer(t.locks.claim)
 	defer claim.Stop()
@@ -92,7 +93,7 @@ func (t *turns) wait(ctx context.Context, over <-chan struct{}) bool {
 			return true
 		case <-claim.C:
 			if !t.takeBack(ctx) {
-				continue // it was received
+				continue // the loop has received the grant
 			}
 			t.miss()
 			select {
@@ -117,7 +118,7 @@ func (t *turns) miss() {
 	}
 }
 
-// takeBack gives back the grant that nobody has received. It reports whether there was one.
+// takeBack gives back the grant in the channel. It reports whether there was one.
 func (t *turns) takeBack(ctx context.Context) bool {
 	select {
 	case g := <-t.out:

@@ -15,7 +15,7 @@ import (
 
 const claim = 30 * time.Second // as Config says
 
-// quiet is a configuration for tests that leave grants where they are.
+// quiet is a configuration for tests that do not receive grants: it logs nothing.
 func quiet(store *memstore.Store) channelapi.Config {
 	return channelapi.Config{Store: store.Share(), Logger: slog.New(slog.DiscardHandler)}
 }
@@ -89,8 +89,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// A loop with a ticker that fires all the time, which is how requests were abandoned
-// faster than they could be granted.
+// The ticker of this loop fires all the time. With AcquireAsync such a loop would abandon its
+// requests faster than the store grants them.
 func TestTurnsInALoopThatIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

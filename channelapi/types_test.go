@@ -7,8 +7,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 )
 
-// A handle without a session has no grant that it could release, so that the idiom of a
-// mutex does not compile with it.
+// A handle without a session has no Release, so it cannot be used like a mutex by mistake.
 func TestOnlyASessionsLockCanBeReleased(t *testing.T) {
 	type releaser interface {
 		Release(ctx context.Context) error
@@ -21,7 +20,7 @@ func TestOnlyASessionsLockCanBeReleased(t *testing.T) {
 	}
 }
 
-// The zero handles are of no use, and say so.
+// Every method of a zero handle returns an error.
 func TestZeroHandles(t *testing.T) {
 	for _, l := range []channelapi.AnyLock{&channelapi.Lock{}, &channelapi.SessionLock{}} {
 		_, acquireErr := l.Acquire(t.Context())

@@ -11,6 +11,9 @@ import (
 // Audit folds the records of all agents and shows whether they prove that no two
 // holds of a lock overlapped.
 //
+// An agent that goes on in another process has a log of each epoch. They are read as
+// one where a tenure goes on.
+//
 // The proof rests on what each agent says about itself in order, and on the
 // clock of the store, the one clock that all agents share:
 //
@@ -24,16 +27,18 @@ import (
 //   - The tokens of a lock must all be different, and grow with the time of the
 //     grants.
 //
+// A reset of the store explains an overlap of two holds if it lies between the
+// incarnations that confirmed them. The agents may notice it at different times.
+//
 // Holds of different agents are put in the order of their tokens. The order in
 // which records are added does not matter, and repetitions do not either.
 //
 // An Audit keeps some hundred bytes for each hold. It must be made by [NewAudit]
 // and is not safe for concurrent use.
 type Audit struct {
-	logs   map[logKey]*log
-	locks  map[lockagent.Name]*lockLog
-	resets map[lockagent.Reset]bool
-	texts  map[string]string // one copy of each
+	logs  map[logKey]*log
+	locks map[lockagent.Name]*lockLog
+	texts map[string]string // one copy of each
 
 	counts          Counts
 	unreadable      int
@@ -56,7 +61,8 @@ func (k logKey) compare(other logKey) int {
 type log struct {
 	logKey
 	seen    ranges
-	stopped uint64 // sequence of EventAgentStopped, or 0
+	stopped uint64       // sequence of EventAgentStopped, or 0
+	resets  []StoreReset // as the agent noticed them
 }
 
 // The facts that an audit keeps of each lock. Each has the log that it is from
@@ -95,6 +101,24 @@ func compareFacts(a, b fact) int {
 	return cmp.Or(a.log.compare(b.log.logKey), cmp.Compare(a.seq, b.seq))
 }
 
+// before reports whether one agent recorded f before other.
+func (f fact) before(other fact) bool { return compareFacts(f, other) < 0 }
+
+func (f fact) tenureKey() tenureKey { return tenureKey{f.log.agent, f.tenure} }
+
+// gap reports whether the agent may have recorded something between two facts that
+// the log does not have.
+func gap(from, to fact) bool {
+	if from.log == to.log {
+		_, hole := from.log.seen.hole(from.seq, to.seq)
+		return hole
+	}
+	last := from.log.seen.last()
+	_, tail := from.log.seen.hole(from.seq, last)
+	_, head := to.log.seen.hole(0, to.seq)
+	return tail || from.log.stopped != last || head
+}
+
 // lockLog is what is known of one lock.
 type lockLog struct {
 	breaks    []lockagent.StoreTime // of holds elsewhere, by operators
@@ -109,7 +133,6 @@ func NewAudit() *Audit {
 	return &Audit{
 		logs:   make(map[logKey]*log),
 		locks:  make(map[lockagent.Name]*lockLog),
-		resets: make(map[lockagent.Reset]bool),
 		texts:  make(map[string]string),
 		counts: Counts{Losses: make(map[string]int)},
 	}
@@ -153,7 +176,7 @@ func (a *Audit) Add(r Record) {
 	case r.Kind == lockagent.EventAgentStopped:
 		l.stopped = r.Seq
 	case r.Kind == lockagent.EventStoreReset:
-		a.resets[r.Reset] = true
+		l.resets = append(l.resets, StoreReset(r.Reset))
 	case r.Kind == lockagent.EventGranted:
 		a.counts.Grants++
 		if r.How == lockagent.ByHandOff {
@@ -212,15 +235,12 @@ func (a *Audit) text(s string) string {
 func (a *Audit) Report() Report {
 	r := Report{Counts: a.counts, Unreadable: a.unreadable, UnreadableNames: slices.Clone(a.unreadableNames)}
 	r.Losses = maps.Clone(a.counts.Losses)
-	for reset := range a.resets {
-		r.Resets = append(r.Resets, StoreReset(reset))
-	}
-	slices.SortFunc(r.Resets, StoreReset.compare)
-
 	agents := make(map[lockagent.AgentID]bool)
 	for _, key := range slices.SortedFunc(maps.Keys(a.logs), logKey.compare) {
 		l := a.logs[key]
 		agents[key.agent] = true
+		slices.SortFunc(l.resets, StoreReset.compare)
+		r.Resets = append(r.Resets, l.resets...)
 		for _, hole := range l.seen.holes() {
 			r.Gaps = append(r.Gaps, Gap{Agent: key.agent, Epoch: key.epoch, Range: hole})
 		}
@@ -229,8 +249,11 @@ func (a *Audit) Report() Report {
 		}
 	}
 	r.Agents, r.Locks = len(agents), len(a.locks)
+	slices.SortFunc(r.Resets, StoreReset.compare)
+	r.Resets = slices.Compact(r.Resets)
+	resets := newResets(r.Resets)
 	for _, name := range slices.Sorted(maps.Keys(a.locks)) {
-		newJudge(name, a.locks[name], &r).judge()
+		newJudge(name, a.locks[name], resets, &r).judge()
 	}
 	return r.withVerdict()
 }

@@ -12,15 +12,18 @@ import (
 type judge struct {
 	name    lockagent.Name
 	facts   *lockLog
+	resets  resets
 	report  *Report
 	holds   []*hold
 	tenures map[tenureKey]*tenure
 	ends    map[holdKey][]*ending
 }
 
+// An agent never uses the number of a tenure again. So a tenure that is in several epochs
+// of an agent is one that goes on in the next process, and its holds with it.
 type (
 	tenureKey struct {
-		log    *log
+		agent  lockagent.AgentID
 		number uint64
 	}
 	holdKey struct {
@@ -31,10 +34,11 @@ type (
 
 // tenure is what is known of one tenure. Times are 0 if they are not known.
 type tenure struct {
-	start    lockagent.StoreTime // the earliest that any of its grants tells
-	begun    bool                // the log has the grant that began it
-	returned *returned           // nil if the log does not tell of it
-	latest   *hold               // see exclusion
+	start     lockagent.StoreTime // the earliest that any of its grants tells
+	confirmed lockagent.StoreTime // the latest that any of its grants tells
+	begun     int                 // how many grants in the log began it
+	returned  *returned           // nil if the log does not tell of it
+	latest    *hold               // see exclusion
 }
 
 type hold struct {
@@ -52,20 +56,22 @@ func (h *hold) final() bool {
 	if h.end == nil {
 		return false
 	}
-	if _, hole := h.log.seen.hole(h.end.seq, h.log.seen.last()); hole {
+	log := h.end.log
+	if _, hole := log.seen.hole(h.end.seq, log.seen.last()); hole {
 		return false
 	}
 	returned := h.tenure.returned
-	return returned != nil && returned.seq > h.end.seq || h.end.reason == lockagent.LostDenied || h.log.stopped == h.log.seen.last()
+	return returned != nil && h.end.before(returned.fact) || h.end.reason == lockagent.LostDenied || log.stopped == log.seen.last()
 }
 
 // bound is the latest time at which the hold is known to have gone on.
 func (h *hold) bound() lockagent.StoreTime { return max(h.until, h.tenure.start) }
 
-func newJudge(name lockagent.Name, facts *lockLog, report *Report) *judge {
+func newJudge(name lockagent.Name, facts *lockLog, resets resets, report *Report) *judge {
 	j := &judge{
 		name:    name,
 		facts:   facts,
+		resets:  resets,
 		report:  report,
 		tenures: make(map[tenureKey]*tenure),
 		ends:    make(map[holdKey][]*ending),
@@ -75,17 +81,18 @@ func newJudge(name lockagent.Name, facts *lockLog, report *Report) *judge {
 	slices.SortFunc(facts.reentries, func(a, b reentry) int { return compareFacts(a.fact, b.fact) })
 	for i := range facts.endings {
 		e := &facts.endings[i]
-		key := holdKey{tenureKey{e.log, e.tenure}, e.token}
+		key := holdKey{e.tenureKey(), e.token}
 		j.ends[key] = append(j.ends[key], e)
 	}
 	for _, g := range facts.grants {
 		t := j.tenure(g.fact)
 		if g.how == lockagent.ByStore {
-			t.begun = true
+			t.begun++
 		}
 		if t.start == 0 || g.storeTime < t.start {
 			t.start = g.storeTime
 		}
+		t.confirmed = max(t.confirmed, g.storeTime)
 	}
 	for i := range facts.returns {
 		r := &facts.returns[i]
@@ -94,8 +101,8 @@ func newJudge(name lockagent.Name, facts *lockLog, report *Report) *judge {
 	for i := range facts.grants {
 		g := &facts.grants[i]
 		h := &hold{grant: g, tenure: j.tenure(g.fact)}
-		for _, e := range j.ends[holdKey{tenureKey{g.log, g.tenure}, g.token}] {
-			if e.seq > g.seq {
+		for _, e := range j.ends[holdKey{g.tenureKey(), g.token}] {
+			if g.before(e.fact) {
 				h.end = e
 				break
 			}
@@ -103,7 +110,7 @@ func newJudge(name lockagent.Name, facts *lockLog, report *Report) *judge {
 		if h.end != nil {
 			h.until = h.end.until
 			// A tenure is returned when its holds are over, so that bounds them too.
-			if r := h.tenure.returned; r != nil && r.storeTime != 0 && r.seq > h.end.seq && (h.until == 0 || r.storeTime < h.until) {
+			if r := h.tenure.returned; r != nil && r.storeTime != 0 && h.end.before(r.fact) && (h.until == 0 || r.storeTime < h.until) {
 				h.until = r.storeTime
 			}
 		}
@@ -113,7 +120,7 @@ func newJudge(name lockagent.Name, facts *lockLog, report *Report) *judge {
 	// of an earlier one.
 	for i := len(j.holds) - 2; i >= 0; i-- {
 		h, next := j.holds[i], j.holds[i+1]
-		if h.log == next.log && h.end != nil && h.end.seq < next.seq && next.until != 0 && (h.until == 0 || next.until < h.until) {
+		if h.end != nil && h.end.log == next.log && h.end.before(next.fact) && next.until != 0 && (h.until == 0 || next.until < h.until) {
 			h.until = next.until
 		}
 	}
@@ -121,7 +128,7 @@ func newJudge(name lockagent.Name, facts *lockLog, report *Report) *judge {
 }
 
 func (j *judge) tenure(f fact) *tenure {
-	key := tenureKey{f.log, f.tenure}
+	key := f.tenureKey()
 	t := j.tenures[key]
 	if t == nil {
 		t = &tenure{}
@@ -151,16 +158,18 @@ func (j *judge) agents() {
 			if before == nil || before.log.agent != h.log.agent {
 				greatest = nil
 			}
-			before, latest = nil, nil
+			if before == nil || before.tenure != h.tenure {
+				before, latest = nil, nil
+			}
 		}
 		if greatest != nil && h.token < greatest.token {
 			j.violation(TokenFell, greatest, h)
 		}
 		switch {
-		case latest != nil && latest.end.seq > h.seq:
+		case latest != nil && h.before(latest.end.fact):
 			j.violation(Overlap, latest, h)
 		case before != nil && before.end == nil:
-			if _, hole := h.log.seen.hole(before.seq, h.seq); !hole {
+			if !gap(before.fact, h.fact) {
 				j.violation(Overlap, before, h)
 			}
 		}
@@ -168,7 +177,7 @@ func (j *judge) agents() {
 		if greatest == nil || h.token > greatest.token {
 			greatest = h
 		}
-		if h.end != nil && (latest == nil || h.end.seq > latest.end.seq) {
+		if h.end != nil && (latest == nil || latest.end.before(h.end.fact)) {
 			latest = h
 		}
 	}
@@ -178,15 +187,20 @@ func (j *judge) agents() {
 func (j *judge) reentries() {
 	within := make(map[holdKey][]*hold)
 	for _, h := range j.holds {
-		key := holdKey{tenureKey{h.log, h.fact.tenure}, h.token}
+		key := holdKey{h.tenureKey(), h.token}
 		within[key] = append(within[key], h)
 	}
 	for _, r := range j.facts.reentries {
-		key := holdKey{tenureKey{r.log, r.tenure}, r.token}
+		key := holdKey{r.tenureKey(), r.token}
 		ok := slices.ContainsFunc(within[key], func(h *hold) bool {
-			return h.seq < r.seq && (h.end == nil || h.end.seq > r.seq)
+			return h.before(r.fact) && (h.end == nil || r.before(h.end.fact))
 		})
-		if _, hole := r.log.seen.hole(0, r.seq); !ok && !hole {
+		_, hole := r.log.seen.hole(0, r.seq)
+		switch {
+		case ok || hole:
+		case r.log.epoch > 1 && len(within[key]) == 0:
+			j.unproven(reportFact(r.fact, r.token), "the log has a re-entry, but not its grant, which may be of an earlier epoch")
+		default:
 			j.report.Violations = append(j.report.Violations, Violation{Kind: StrayReentry, Lock: j.name, Second: reportFact(r.fact, r.token)})
 		}
 	}
@@ -194,12 +208,12 @@ func (j *judge) reentries() {
 
 // strays finds the ends of holds that the log does not have.
 func (j *judge) strays() {
-	granted := make(map[holdKey]uint64) // the first sequence
+	granted := make(map[holdKey]fact) // the first
 	for _, h := range slices.Backward(j.holds) {
-		granted[holdKey{tenureKey{h.log, h.fact.tenure}, h.token}] = h.seq
+		granted[holdKey{h.tenureKey(), h.token}] = h.fact
 	}
 	for _, e := range j.facts.endings {
-		if first, ok := granted[holdKey{tenureKey{e.log, e.tenure}, e.token}]; ok && first < e.seq {
+		if first, ok := granted[holdKey{e.tenureKey(), e.token}]; ok && first.before(e.fact) {
 			continue
 		}
 		// If events before it are missing, so may be its grant, and the gap is
@@ -257,7 +271,7 @@ func (j *judge) compare(ends []*hold, h *hold) {
 		if before.bound() <= h.tenure.start {
 			break
 		}
-		if before.log == h.log {
+		if before.log == h.log || before.tenure == h.tenure {
 			continue // see agents
 		}
 		kind, first, second := Overlap, before, h
@@ -274,7 +288,7 @@ func (j *judge) compare(ends []*hold, h *hold) {
 			cause.Violation = Violation{kind, j.name, first.report(), second.report()}
 			explained = &cause
 		case ok:
-		case !sameOrUnknown(before.incarnation, h.incarnation):
+		case apart(before, h):
 			before.doubt = fmt.Sprintf("token %d was granted when the store was another incarnation, but no event tells of the reset", h.token)
 		case h.tenure.start < before.tenure.start || before.final():
 			j.violation(kind, first, second)
@@ -288,36 +302,6 @@ func (j *judge) compare(ends []*hold, h *hold) {
 	}
 }
 
-// explain reports whether a reset of the store or an operator came between two
-// holds, of which the second has the greater token, and what is known of that.
-func (j *judge) explain(first, second *hold) (Explained, bool) {
-	earlier := min(first.tenure.start, second.tenure.start)
-	later := max(first.tenure.start, second.tenure.start)
-	if earlier == 0 { // not known
-		earlier = later
-	}
-	for i, r := range j.report.Resets {
-		if max(r.After, r.Before) >= earlier && min(r.After, r.Before) <= later &&
-			sameOrUnknown(r.From, first.incarnation) && j.after(r, second) {
-			return Explained{Reset: &j.report.Resets[i]}, true
-		}
-	}
-	for _, at := range j.facts.breaks {
-		if at >= earlier && at <= later {
-			return Explained{BrokenAt: at}, true
-		}
-	}
-	return Explained{}, false
-}
-
-// after reports whether a hold may have begun after a reset: under the new
-// incarnation, or under the old one as long as nobody had noticed.
-func (j *judge) after(r StoreReset, h *hold) bool {
-	return sameOrUnknown(r.To, h.incarnation) || sameOrUnknown(r.From, h.incarnation) && h.tenure.start >= r.After
-}
-
-func sameOrUnknown(a, b string) bool { return a == "" || b == "" || a == b }
-
 // proof finds what cannot be judged. The holds are in the order of tokens.
 func (j *judge) proof() {
 	for i, h := range j.holds {
@@ -326,8 +310,10 @@ func (j *judge) proof() {
 		switch {
 		case h.tenure.start == 0 && len(j.holds) > 1:
 			j.unproven(h.report(), "the log does not say when the store began its tenure")
-		case !h.tenure.begun && !hole:
+		case h.tenure.begun == 0 && !hole:
 			j.unproven(h.report(), "the log does not have the grant that began its tenure")
+		case h.tenure.begun > 1:
+			j.unproven(h.report(), "its tenure began more than once")
 		case h.end == nil && last:
 			j.report.OpenHolds = append(j.report.OpenHolds, OpenHold{j.name, h.report()})
 		case last || h.guilty:

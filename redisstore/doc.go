@@ -1,5 +1,5 @@
-// Package redisstore is a [lockagent.Store] on Redis: agents on many hosts, and
-// programs that use Redisson, contend for the same locks through it.
+// Package redisstore is a [lockagent.Store] on Redis. Agents on many hosts contend for the
+// same locks through it, and so do programs that use Redisson.
 //
 // # Usage
 //
@@ -9,7 +9,7 @@
 //	}
 //	defer store.Close()
 //
-// One URL says where Redis is and how to get in:
+// One URL has the address of Redis and the credentials:
 //
 //	redis://host:6379                                  one server
 //	redis://user:password@host:6379/1                  with an ACL user, database 1
@@ -19,111 +19,119 @@
 //	redis://host1:6379?addr=host2:6379&addr=host3:6379 a Cluster
 //	redis://host1:26379?addr=host2:26379&master_set=m  Sentinels that watch m
 //
-// Any one node of a Cluster will do; more addresses help when that one is down.
-// Sentinels have a user and a password of their own, sentinel_user and
-// sentinel_password. skip_verify=true accepts any certificate. Special characters
-// in a password are escaped: %40 for @, %2F for /, %3A for a colon, %25 for %.
-// [Config] has the rest.
+// One node of a Cluster is enough. More addresses help when that node is down. Sentinels have
+// a user and a password of their own: sentinel_user and sentinel_password. skip_verify=true
+// accepts any certificate. Escape special characters in a password: %40 for @, %2F for /,
+// %3A for a colon, %25 for %. [Config] has the other settings.
 //
-// Redis 6.2 or newer is needed, or a server that speaks like it.
+// The server is Redis 6.2 or newer, or another server with the same commands.
 //
 // # Guarantees
 //
 // The store passes package storetest, the contract of every store. Beyond that:
 //
-//   - Every call is made by a script, so it happens at once or not at all, and on the
-//     server's clock only. A call that was made alone is one command. Calls that
-//     come while others are under way travel together: those that acquire are one
-//     command, and so are those that release; in a Cluster one for each slot.
-//     Renewals are gathered, up to 100 in one command. The failure of one never
-//     touches its neighbours.
+//   - Every call runs as a script: at once or not at all, and on the server's clock alone. A
+//     lone call is one command. Calls that come while others are under way travel together:
+//     all Acquires are one command, and all Releases are one, in a Cluster for each slot. One
+//     command carries up to 100 renewals. An error of one call never touches the others.
 //   - A call is answered within [Config.CallTimeout], and at once when the store is
-//     closed. After ErrStoreUnavailable the caller makes the same call again, which is
-//     safe.
-//   - Each server has a connection for calls of its own, so that none waits for another
-//     server. It is looked at before it is used, where the system lets it be (not on
-//     Windows), so that no call suffers for its loss meanwhile.
-//   - All subscriptions of a store share one connection; with sharded messages, one more
-//     for each node. When it is lost, it is made again within about a second of the server
-//     being back, everything is subscribed again, everybody who waits is woken, and the
-//     agent is told that messages were missed. So they are when the server turns out to
-//     have lost its data.
-//   - What is written is what Redisson writes for an RLock, and what it publishes
-//     is heard. Its clients see the lock of a [lockagent.Tenure] as one that is
-//     held once, by the client with the agent's id and the thread with its number.
-//   - [Open] runs every command that the store is going to need. A user who lacks
-//     one of them hears it there.
+//     closed. After ErrStoreUnavailable the caller can safely make the same call again.
+//   - The store has a connection for calls to each server, so no call waits for another
+//     server. Before use the store looks whether the connection is still there (not on
+//     Windows), so no call fails because of an earlier loss.
+//   - All subscriptions of a store share one connection. With sharded messages there is one
+//     more for each node. After a loss the store reconnects within about a second once the
+//     server is back. Then it subscribes to all channels again, wakes all waiters, and tells
+//     the agent that messages were missed. It wakes and tells them also if the server has
+//     lost its data.
+//   - The store writes a lock as Redisson writes an RLock, and hears Redisson's messages.
+//     Redisson's clients see the lock of a [lockagent.Tenure] as held once: the client is
+//     the agent's id, and the thread is the number.
+//   - [Open] runs every command that the store needs. So a user without the right to one of
+//     them learns of it there.
 //
 // # Failures
 //
-// These heal within the call that meets them: a script that the server has forgotten, a
-// slot that has moved or is on its way, a master that was demoted if the address leads to
-// another one by now. What a server refuses otherwise reaches the caller with an advice.
+// Within the same call the store gets over
 //
-// A server that hangs keeps a call for [Config.SilenceTimeout] at most. Then the connection
-// is cut, and the next call makes another one. Sentinels and nodes of a Cluster are asked
-// every 2 s, and whenever something fails, who serves now; Sentinels also announce it. When
-// another server serves, the connections to the old one are cut, and calls that wait for
-// it go to the new one. All Sentinels are followed at once. One that lags behind the others
-// is not believed.
+//   - a server that has forgotten a script;
+//   - a slot of a Cluster that has moved, or is moving;
+//   - a master that was demoted, if its address leads to the new master by now.
+//
+// All other errors of a server reach the caller, with advice.
+//
+// A server that hangs keeps a call for at most [Config.SilenceTimeout]. The store then cuts
+// the connection, and the next call makes another one.
+//
+// The store asks all Sentinels, or the nodes of the Cluster, which servers serve: every 2 s,
+// and after every failure. Sentinels also announce a change. It does not believe a Sentinel
+// that lags behind the others. When another server takes over, the store cuts the
+// connections to the old one. Calls that wait for the old server go to the new one.
 //
 // # Not guaranteed
 //
-// Redis replicates asynchronously. A master that fails may take with it what it
-// had confirmed, and its replica then grants a lock that is held. The store tells
-// that the server is another one ([Store.OnReset]) when it next hears from it;
-// the tokens of the new grants are greater all the same, so a resource that checks
-// them is safe.
+// Redis replicates asynchronously. If a master fails, its replica may lack a lock that the
+// master had confirmed, and may grant it again. When the store hears from the new server, it
+// tells the agent of the reset ([Store.OnReset]). The new grants have greater tokens all the
+// same, so a resource that checks tokens is safe.
 //
-// A master that is cut off from its Sentinels or from the Cluster goes on granting locks to
-// programs that still reach it, until it hears that it was replaced. For some seconds there are
-// two masters. With min-replicas-to-write 1 and min-replicas-max-lag 2 the old one soon
-// refuses; [Open] warns where Sentinels watch a master without that.
+// A master can be cut off from its Sentinels or from the Cluster. It goes on granting locks
+// to programs that still reach it, until it learns that it was replaced. For some seconds
+// there are two masters. With min-replicas-to-write 1 and min-replicas-max-lag 2 the old
+// master soon refuses. [Open] warns if Sentinels watch a master without these settings.
 //
 // A server that evicts keys when its memory is full may evict locks. Run it with
-// the maxmemory-policy noeviction; [Open] warns otherwise.
+// maxmemory-policy noeviction. [Open] warns of other policies.
 //
-// A user who may subscribe or publish to some channels and not to others is not
-// told so. Waiters then depend on the end of the lease. So do they when some of the
-// programs in a Cluster use sharded messages and others do not, see [Sharded].
+// The store may miss wake-ups in two cases: its user may subscribe or publish to some channels
+// only, or only some programs in a Cluster use sharded messages (see [Sharded]). Nothing
+// reports that. Waiters then wait until the lease is over.
 //
-// Services that are several servers behind one address, and no Cluster, are found by what
-// they refuse: keys in different slots. They are used like a Cluster with classic messages,
-// and nothing tells of a reset.
+// Some services are several servers behind one address, and no Cluster. The store recognizes
+// them by their errors about keys in different slots. It uses them like a Cluster with
+// classic messages. It cannot tell a reset of such a service.
 //
-// An acquire that a network delays for more than a minute after its tenure was
-// withdrawn still takes effect, for one lease.
+// If a network delays an Acquire for more than a minute after its tenure was withdrawn, that
+// Acquire still takes effect, for one lease.
 //
-// While a slot of a Cluster moves to another node, its locks are acquired and released
-// one by one. There are no places in a queue, no passes and no tombstones then, and tokens
-// depend on the clocks of the two nodes.
+// While a slot of a Cluster moves to another node, the store acquires and releases its locks
+// one by one. It has no queue, no passes and no tombstones for them. Their tokens depend on
+// the clocks of the two nodes.
 //
 // # Keys
 //
-// For a lock called N, in its hash slot. If N has a '{' its tag is N's own, and
-// N takes the place of {N}; our own keys have two colons then.
+// These keys and channels belong to a lock with the name N. They are in the hash slot of N.
 //
-//	key or channel              what                             lives
-//	N                           hash: <agent>:<number> = 1       for the lease
-//	lockagent_queue:{N}         zset: who waits, by arrival      5 minutes; see Queues
-//	lockagent_notes:{N}         zset: withdrawn tenures, and     1 minute
-//	                            until when outsiders go first
-//	lockagent_turn:{N}          passes since the outsiders' turn see Queues
+//	key or channel              what                              expires after
+//	N                           hash: <agent>:<number> = 1        the lease
+//	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
+//	lockagent_notes:{N}         zset: withdrawn tenures (the      1 minute
+//	                            tombstones), and the end of the
+//	                            outsiders' turn
+//	lockagent_turn:{N}          number of passes since the        250 ms
+//	                            outsiders' turn
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock
-//	lockagent_agents:{N}        channel: nothing; who subscribes to the one above and
-//	                            not to this one is an outsider
+//	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
+//	                            channel above subscribes to this one, too. Outsiders do not
 //	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster with sharded
-//	                            messages those of passes come on <channel>:{N}
+//	                            messages, passes and standbys come on
+//	                            lockagent_agent:<agent>:{N}
 //
-// For all locks together, or in a Cluster for those of one slot, with the slot's tag:
+// A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
 //
-//	lockagent_clock             zset: the incarnation, with the  for ever
-//	                            greatest time or token
-//	lockagent_ahead             by how much that clock is ahead  for ever
-//	                            of the server's; seldom there
+//	lockagent_queue::a{b}       our keys have two colons
+//	redisson_lock__channel:a{b} Redisson's have one
+//
+// These keys serve all locks. In a Cluster there are such keys for each slot, and their names
+// end with the tag of the slot:
+//
+//	lockagent_clock             zset: the incarnation; its score is the greatest time or
+//	                            token that the store has given out. Never expires
+//	lockagent_ahead             how many microseconds that clock is ahead of the server's;
+//	                            usually absent. Never expires
 //
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
-// needs these rules, with a pattern for the names of the locks in place of the first:
+// needs the following rules. Replace the first by a pattern for the names of your locks:
 //
 //	~orders/* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
@@ -141,40 +149,45 @@
 //
 // # Queues
 //
-// Each lock has a queue, as [lockagent.Store] describes it. A release passes the lock to the
-// first in the queue whose agent is subscribed to its channel, among the first eight. If the
-// process of that agent does not run, the lock is free after [lockagent.PassLease].
+// Each lock has a queue, as [lockagent.Store] describes it. A release looks at the first eight
+// places. It passes the lock to the first tenure whose agent subscribes to its channel. If
+// that agent hangs, the lock is free after [lockagent.PassLease].
 //
-// Outsiders, such as programs that use Redisson, are counted by the channels that they are
-// subscribed to. With Sentinels some may be subscribed to a replica, where nobody sees them:
-// let Redisson subscribe at the master, which is its default (subscriptionMode).
+// The store counts outsiders, such as programs that use Redisson:
 //
-// In a Cluster with classic messages, and behind a service that shares its keys out,
-// subscribers cannot be counted. There are no queues: a release wakes everybody.
+//	outsiders = subscribers of redisson_lock__channel:{N} - subscribers of lockagent_agents:{N}
+//
+// With Sentinels, an outsider that subscribes at a replica is not counted. So let Redisson
+// subscribe at the master, which is its default (subscriptionMode).
+//
+// The store cannot count subscribers in a Cluster with classic messages, or behind a service
+// of several servers. There are no queues then: a release wakes all waiters.
 //
 // # Incarnations
 //
-// A database has a name for its present life, which says since when it has had
-// its data and which run of the server serves it. [lockagent.AcquireReply] tells
-// it, and [Store.OnReset] that it changed: the data are gone ("emptied"), or they
-// are still there but may lack what was written last, because the server was
-// "restarted" or "failed over". In a Cluster there is no such name, because no key
-// is in every slot. There the runs of the nodes are compared, so that a node that
-// is emptied without being restarted goes unnoticed.
+// A database has a name for its present incarnation. The name has two parts: the time since
+// which the database has had its data, and the run of the server. [lockagent.AcquireReply]
+// has the name. If the name changes, [Store.OnReset] says why: the data are gone ("emptied"),
+// or the latest writes may be gone, because the server was "restarted" or "failed over".
 //
-// The server is asked when a connection was lost or made, and when a renewal was
-// denied; not at intervals.
+// In a Cluster there is no such name, because no key is in every slot. The store compares the
+// runs of the nodes instead. So it does not notice a node that is emptied without a restart.
+//
+// The store asks for the name after it has lost or made a connection, and after the server
+// has denied a renewal. It does not ask at intervals.
 //
 // # Concurrency
 //
 // A [Store] is safe for concurrent use, and serves one agent. It calls done, wake, hear and
-// the functions of OnReset from goroutines of its own, or done from that of the caller. One
-// that does not return holds up no call of others, but may keep those from an answer that
-// travelled with it. A panic in one of them is not recovered. One that ends its goroutine in
-// done keeps nobody from an answer.
+// the functions of OnReset from goroutines of its own. It may also call done from the
+// goroutine of the caller.
+//
+// A done that does not return delays only the answers that came with the same reply. A done
+// that calls runtime.Goexit delays no answer. The store does not recover a panic in any of
+// these functions.
 //
 // # Testing
 //
-// The store needs a real server; package memstore stands in for it in tests of
-// other things, on virtual time.
+// The store needs a real server. Use package memstore in tests of other things: it runs on
+// virtual time.
 package redisstore

@@ -28,7 +28,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "a held lock is refused, with its holder",
-		says: "Holder is who has the lock instead, as the store writes it: the text of a [Tenure], or what another program put there.",
+		says: "Holder has the lock instead: the text of a [Tenure], or the text that another program wrote.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 7)
@@ -41,7 +41,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "a held lock is refused, with what is left of its lease",
-		says: "Remaining is what is left of the holder's lease, or negative if that has no end.",
+		says: "Remaining is what is left of the holder's lease. It is negative if the lease has no end.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
@@ -65,7 +65,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "a tenure is granted again",
-		says: "if this very tenure has it already (an earlier call whose reply was lost).",
+		says: "It is also granted if this tenure has the lock already, by a call whose reply was lost.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
@@ -79,7 +79,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "granted again the lease starts anew",
-		says: "Then the lease starts anew; it never ends earlier for that.",
+		says: "The lease then starts anew, and never ends earlier than before.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			one.acquire(theLock, 1)
@@ -93,7 +93,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "granted again the lease is not shortened",
-		says: "Then the lease starts anew; it never ends earlier for that.",
+		says: "The lease then starts anew, and never ends earlier than before.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			longer := one.wish(theLock, 1)
@@ -168,7 +168,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "calls made by done are answered",
-		says: "A store holds no mutex while it calls done, wake, hear or what OnReset was given: the agent goes on from there, and may call the store again before it returns.",
+		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			last := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {

@@ -53,7 +53,7 @@ var badRequestClauses = []clause{
 	},
 	{
 		name: "tenures without a number",
-		says: "at least 1, at most MaxTenure; an agent uses each once for a lock",
+		says: "between 1 and MaxTenure; an agent uses each number once for a lock",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			for _, number := range []uint64{0, lockagent.MaxTenure + 1, 1 << 63, math.MaxUint64} {
@@ -71,7 +71,7 @@ var badRequestClauses = []clause{
 	},
 	{
 		name: "names that no lock can have",
-		says: "a conversion from a string is not checked until it is used.",
+		says: "A Name converted from a string is checked when it is used.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			for _, name := range []lockagent.Name{

@@ -10,7 +10,7 @@ import (
 var breakClauses = []clause{
 	{
 		name: "a lock that is broken is free",
-		says: "Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose tenure it was.",
+		says: "Break frees a lock, whatever tenure or program has it.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)

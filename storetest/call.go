@@ -9,17 +9,15 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Patience is how long the blocking calls of this package wait for a reply, a
-// wake-up or a state before they fail the test. It is generous: nothing that
-// works takes that long.
+// Patience is how long the blocking calls of this package wait for a reply, a wake-up or a
+// state before they fail the test. A sound store never takes that long.
 const Patience = 30 * time.Second
 
-// ErrUnanswered is returned by the blocking calls when the store did not answer
-// within [Patience]. The test has failed then.
+// ErrUnanswered is returned by a blocking call that had no answer within [Patience]. The test
+// has failed then.
 var ErrUnanswered = errors.New("storetest: the store did not answer")
 
-// TB is what the blocking calls need of a test. A *testing.T has it, and so has
-// a *rapid.T.
+// TB is the part of a test that the blocking calls need. *testing.T and *rapid.T have it.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -61,8 +59,8 @@ func Inspect(t TB, s lockagent.Store, name lockagent.Name) (lockagent.Inspection
 	return startInspect(t, s, name).await()
 }
 
-// AwaitFree waits until a lock is free, such as for the end of a lease. It
-// reports whether that came to pass; if not, the test has failed.
+// AwaitFree waits until a lock is free, for example because its lease has run out. It reports
+// whether the lock became free; if not, the test has failed.
 func AwaitFree(t TB, s lockagent.Store, name lockagent.Name) bool {
 	t.Helper()
 	overdue := time.NewTimer(Patience)
@@ -76,8 +74,8 @@ func AwaitFree(t TB, s lockagent.Store, name lockagent.Name) bool {
 		if !seen.Held {
 			return true
 		}
-		// The store's answer says when it is worth asking again; asking all the
-		// time would keep the virtual time of a bubble from passing.
+		// The store's answer says when to ask again. To ask all the time would keep the
+		// virtual time of a bubble from passing.
 		again := time.NewTimer(max(seen.Remaining, time.Millisecond))
 		select {
 		case <-again.C:
@@ -102,7 +100,7 @@ type answer[R any] struct {
 	err   error
 }
 
-// start makes a call. do gets the function that the store has to call once.
+// start makes a call. do passes done to the store, which has to call it once.
 func start[R any](t TB, what string, do func(done func(R, error))) *call[R] {
 	c := &call[R]{t: t, what: what, answers: make(chan answer[R], 1)}
 	do(c.done)

@@ -12,7 +12,7 @@ import (
 var closeClauses = []clause{
 	{
 		name: "a closed store answers that it is closed",
-		says: "ErrClosed is returned by everything that is used after the agent or the store was closed",
+		says: "ErrClosed is returned by every use of an agent or a store that is closed.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
@@ -49,7 +49,7 @@ var closeClauses = []clause{
 	},
 	{
 		name: "other stores go on",
-		says: "lets everything go that the store holds locally.",
+		says: "ends all that the store has running in this process.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.close()
@@ -64,7 +64,7 @@ var closeClauses = []clause{
 	},
 	{
 		name: "a closed store takes subscriptions and ends them",
-		says: "lets everything go that the store holds locally.",
+		says: "ends all that the store has running in this process.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			cancelWake := one.store.Subscribe(theLock, func() {})
@@ -129,7 +129,7 @@ var closeClauses = []clause{
 	},
 }
 
-// ended expects a call to have an answer, or to have been ended by Close.
+// ended expects a call to have an answer or ErrClosed.
 func ended[R any](t *testing.T, c *call[R]) {
 	t.Helper()
 	if reply, err := c.await(); err != nil && !errors.Is(err, lockagent.ErrClosed) {

@@ -9,25 +9,28 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Compare runs random histories of calls against two stores that must agree: about whether
-// a tenure is granted, queued, held or released, about who holds a lock or is passed it, and
-// about the kind of an error. If they do not, the test fails with the shortest history that
-// shows it. Tokens and times may differ, but both must give tokens that grow.
+// Compare runs random histories of calls against a model and a subject, which must agree. If
+// they do not, the test fails with the shortest history that shows it. They must agree on
 //
-// model and subject are two stores each, on the same data, for two agents. They
-// stay open, and need not be empty: every history has locks of its own, with
-// leases that do not end meanwhile. The agents repeat calls and make them late, as
-// happens when messages are delayed.
+//   - whether a tenure is granted, queued, held or released;
+//   - the holder of a lock, and the tenure that a lock is passed to;
+//   - the kind of an error.
 //
-// Compare cannot run in a bubble of testing/synctest. The flags of package rapid
-// say how many histories there are (-rapid.checks) and how long (-rapid.steps).
+// Tokens and times may differ, but both must give tokens that grow.
+//
+// model and subject are pairs of stores. The stores of a pair have the same data, and serve
+// two agents. They stay open, and need not be empty: every history has locks of its own,
+// with leases that do not end in the history. The agents also repeat calls, and make calls
+// late, as a network does.
+//
+// Compare cannot run in a bubble of testing/synctest. The flags of package rapid set the
+// number of histories (-rapid.checks) and their length (-rapid.steps).
 func Compare(t rapid.TB, model, subject [2]lockagent.Store) {
 	t.Helper()
 	compare(t, model, subject, true)
 }
 
-// CompareWithoutQueue is [Compare] for a subject that has no queue. Nobody asks for a
-// place in one.
+// CompareWithoutQueue is [Compare] for a subject that has no queue. No call asks for a place.
 func CompareWithoutQueue(t rapid.TB, model, subject [2]lockagent.Store) {
 	t.Helper()
 	compare(t, model, subject, false)
@@ -74,7 +77,7 @@ func compare(t rapid.TB, model, subject [2]lockagent.Store, queues bool) {
 
 // The locks and the agents of every history.
 var (
-	comparedLocks  = []string{"a", "a", "a", "b", "c"} // mostly one, where much happens
+	comparedLocks  = []string{"a", "a", "a", "b", "c"} // mostly one lock, so that much happens to it
 	comparedAgents = [2]lockagent.AgentID{"11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"}
 )
 
@@ -82,7 +85,7 @@ var (
 type history struct {
 	prefix         string // of the locks of this history
 	model, subject *witness
-	queues         bool            // may be asked for
+	queues         bool            // calls may ask for a place
 	latest         map[seat]uint64 // the greatest tenure number used
 	queued         map[seat]uint64 // the tenure that has a place
 	holds          map[seat]bool
@@ -94,7 +97,7 @@ type seat struct {
 	agent int
 }
 
-// witness is one of the two that are compared.
+// witness is the model or the subject.
 type witness struct {
 	stores   [2]lockagent.Store
 	messages [2]*Messages
@@ -115,7 +118,7 @@ func (w *witness) cancel() {
 	}
 }
 
-// grew takes note of a token that was given.
+// grew notes a token, and fails the history unless it is greater than the one before.
 func (w *witness) grew(t *rapid.T, s seat, name lockagent.Name, token lockagent.Token) {
 	t.Helper()
 	if token <= w.tokens[name] {
@@ -124,8 +127,8 @@ func (w *witness) grew(t *rapid.T, s seat, name lockagent.Name, token lockagent.
 	w.tokens[name] = token
 }
 
-// takesUp has an agent hear that it was passed a lock, and keep the tenure, so that its
-// lease does not end in the history.
+// takesUp makes an agent hear that it was passed a lock. The agent then renews the tenure, so
+// that its lease does not end in the history.
 func (w *witness) takesUp(t *rapid.T, to seat, name lockagent.Name, tenure lockagent.Tenure) {
 	t.Helper()
 	told, ok := w.messages[to.agent].await(lockagent.MessagePassed, name, tenure)
@@ -139,7 +142,7 @@ func (w *witness) takesUp(t *rapid.T, to seat, name lockagent.Name, tenure locka
 	}
 }
 
-// testimony is the part of a reply in which stores have to agree.
+// testimony is the part of a reply on which the two must agree.
 type testimony struct {
 	yes    bool // granted, held, released or broken
 	queued bool
@@ -149,8 +152,8 @@ type testimony struct {
 	err    string
 }
 
-// acquire has an agent try to acquire a lock, as agents do: with one place in its queue at
-// most, and none in that of a lock that it has.
+// acquire makes an agent try to acquire a lock. As agents do, it has at most one place in the
+// queue, and none while it has the lock.
 func (h *history) acquire(t *rapid.T) {
 	s, tenure := h.draw(t)
 	if waits := h.queued[s]; waits != 0 {
@@ -229,7 +232,7 @@ func (h *history) pass(t *rapid.T, from seat) {
 	t.Fatalf("lock %q was passed to %q, which has no place", from.lock, holder)
 }
 
-// subscribe has an agent subscribe once to a lock, for the rest of the history.
+// subscribe makes an agent subscribe to a lock, once for the rest of the history.
 func (h *history) subscribe(t *rapid.T, s seat) {
 	for _, w := range []*witness{h.model, h.subject} {
 		if w.subs[s] == nil {
@@ -258,7 +261,7 @@ func (h *history) look(t *rapid.T, s seat) testimony {
 	})
 }
 
-// compare asks both for the same.
+// compare makes the same call to both, and fails the history if they answer differently.
 func (h *history) compare(t *rapid.T, what string, ask func(w *witness) testimony) testimony {
 	t.Helper()
 	model, subject := ask(h.model), ask(h.subject)
@@ -269,8 +272,8 @@ func (h *history) compare(t *rapid.T, what string, ask func(w *witness) testimon
 	return model
 }
 
-// name is the lock at a seat. It is never printed: it is another one in every
-// history, and rapid would take the same failure for different ones.
+// name is the lock at a seat. Nothing prints it: the name differs in every history, so rapid
+// would take one failure for several.
 func (h *history) name(s seat) lockagent.Name { return lockagent.Name(h.prefix + s.lock) }
 
 func drawSeat(t *rapid.T) seat {
@@ -280,8 +283,8 @@ func drawSeat(t *rapid.T) seat {
 	}
 }
 
-// draw chooses an agent, a lock, and a tenure: mostly the latest or the next one,
-// sometimes one of those before.
+// draw chooses an agent, a lock, and a tenure: mostly the latest or the next tenure, sometimes
+// an earlier one.
 func (h *history) draw(t *rapid.T) (seat, lockagent.Tenure) {
 	s := drawSeat(t)
 	number := h.latest[s]
@@ -296,7 +299,7 @@ func (h *history) draw(t *rapid.T) (seat, lockagent.Tenure) {
 	return s, lockagent.Tenure{Agent: comparedAgents[s.agent], Number: number}
 }
 
-// kind names the error in the terms of the lockagent package.
+// kind names the sentinel error of package lockagent that err is.
 func kind(err error) string {
 	if err == nil {
 		return "none"

@@ -56,7 +56,7 @@ func TestCompareFindsDefects(t *testing.T) {
 	}
 }
 
-// twoStores returns the two stores of a new memory, spoilt.
+// twoStores returns two spoilt stores over one new memory.
 func twoStores(spoil func(*spoilt)) [2]lockagent.Store {
 	store := memstore.New()
 	l := newLedger()
@@ -66,8 +66,8 @@ func twoStores(spoil func(*spoilt)) [2]lockagent.Store {
 	return [2]lockagent.Store{one, two}
 }
 
-// keepNoFailFiles stops package rapid from writing down failures that are meant
-// to happen.
+// keepNoFailFiles stops package rapid from writing files about failures, because these tests
+// fail on purpose.
 func keepNoFailFiles(t *testing.T) {
 	const option = "rapid.nofailfile"
 	before := flag.Lookup(option).Value.String()
@@ -77,7 +77,7 @@ func keepNoFailFiles(t *testing.T) {
 	t.Cleanup(func() { _ = flag.Set(option, before) })
 }
 
-// failure runs a test that is meant to fail, and returns what it reports.
+// failure runs a test that has to fail, and returns its report.
 func failure(test func(rapid.TB)) string {
 	t := &quietT{}
 	done := make(chan struct{})
@@ -89,7 +89,7 @@ func failure(test func(rapid.TB)) string {
 	return t.report.String()
 }
 
-// quietT is a test whose outcome is kept to itself. It is used by one goroutine.
+// quietT is a test that keeps its report to itself. One goroutine uses it.
 type quietT struct {
 	failed bool
 	report strings.Builder

@@ -20,15 +20,15 @@ var concurrencyClauses = []clause{
 	},
 	{
 		name: "done is called exactly once",
-		says: "done is called exactly once, from any goroutine, possibly before the method has returned.",
+		says: "The store calls done exactly once, from any goroutine, possibly before the method has returned.",
 		prove: func(t *testing.T, h *Harness) {
 			const locks = 5
 			names := make([]lockagent.Name, locks)
 			for i := range names {
 				names[i] = lockagent.Name(fmt.Sprintf("orders/%d", i))
 			}
-			// The mix is random enough to be of interest. What is answered does not
-			// matter here, that it is answered does: await fails the case otherwise.
+			// The goroutines mix the calls at random. The answers do not matter here. But
+			// await fails the case if a call has no answer.
 			agents := h.agents(t, 4)
 			var all sync.WaitGroup
 			for i := range 40 {
@@ -91,33 +91,31 @@ var concurrencyClauses = []clause{
 	},
 }
 
-// place is what a lock protects: it is for one visitor at a time. Everything in
-// it is atomic, so that a visitor too many is found by its traces, and not only
-// by the race detector.
+// place is the resource that a lock protects: for one visitor at a time. All fields are
+// atomic. So the case finds a second visitor without the race detector.
 type place struct {
 	name    lockagent.Name
 	visitor atomic.Pointer[party]
 	token   atomic.Uint64 // of the last visit
 	visits  atomic.Int64
 
-	// The first visit lasts until another visitor has tried to come in. Otherwise it would be
-	// left to chance whether any two are there at the same time.
+	// The first visit lasts until another visitor has tried to come in. Otherwise it would
+	// depend on chance whether two visits can overlap.
 	first atomic.Pointer[party]
-	met   chan struct{} // closed when another has tried
+	met   chan struct{} // closed when another visitor has tried
 	meet  sync.Once
 }
 
 func newPlace(name lockagent.Name) *place { return &place{name: name, met: make(chan struct{})} }
 
-// tried takes note that p has tried to come in, whether it has or not.
+// tried notes that p has tried to come in.
 func (place *place) tried(p *party) {
 	if first := place.first.Load(); first != nil && first != p {
 		place.meet.Do(func() { close(place.met) })
 	}
 }
 
-// visitAll has agents go to the places, over and over. They acquire by the requests that
-// wish makes.
+// visitAll makes agents visit the places, over and over. wish makes their requests.
 func (h *Harness) visitAll(t *testing.T, places []*place, wish func(*party, lockagent.Name, uint64) lockagent.AcquireRequest) {
 	t.Helper()
 	const turns = 15
@@ -142,8 +140,7 @@ func (h *Harness) visitAll(t *testing.T, places []*place, wish func(*party, lock
 	}
 }
 
-// visit waits for the lock of a place, and goes there. It reports whether all
-// was well.
+// visit waits for the lock of a place, and enters. It reports whether all was well.
 func (p *party) visit(place *place, req lockagent.AcquireRequest) bool {
 	sub := Subscribe(p.t, p.store, place.name)
 	defer sub.Cancel()
@@ -159,7 +156,7 @@ func (p *party) visit(place *place, req lockagent.AcquireRequest) bool {
 			return p.enter(place, req.Tenure, reply.Token)
 		}
 		place.tried(p)
-		// Wake-ups and messages may be lost, so try again when one should have been there.
+		// Wake-ups and messages may be lost, so try again after a while.
 		again := time.NewTimer(100 * time.Millisecond)
 		select {
 		case <-sub.C:
@@ -194,7 +191,7 @@ func (p *party) enter(place *place, tenure lockagent.Tenure, token lockagent.Tok
 		}
 		overdue.Stop()
 	}
-	seen, err := Inspect(p.t, p.store, place.name) // the visit: others come in meanwhile if they can
+	seen, err := Inspect(p.t, p.store, place.name) // takes time, in which others may come in
 	if err != nil || seen.Holder != tenure.String() {
 		p.t.Errorf("Inspect(%q) = %+v, %v, while %s has the lock", place.name, seen, err, tenure)
 	}

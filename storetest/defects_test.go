@@ -11,7 +11,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// defect is something that can be wrong with a store.
+// defect is a way in which a store can break the contract.
 type defect struct {
 	name  string // a store that ...
 	found string // chapter and name of a clause that finds it out
@@ -272,7 +272,7 @@ var defects = []defect{
 			return reply, err
 		}
 	}},
-	{"counts no holds", "Inspect/of a held lock it tells the holder", func(s *spoilt) {
+	{"counts no holds", "Inspect/it tells the holder of a held lock", func(s *spoilt) {
 		inspect := s.inspect
 		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
 			seen, err := inspect(name)
@@ -288,7 +288,7 @@ var defects = []defect{
 			return seen, err
 		}
 	}},
-	{"takes anything for a lock", "Foreign/what is no lock is not touched", func(s *spoilt) {
+	{"takes anything for a lock", "Foreign/a value that is no lock is not touched", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			reply, err := acquire(req)
@@ -298,7 +298,7 @@ var defects = []defect{
 			return reply, err
 		}
 	}},
-	{"takes a hash for a lock", "Foreign/what looks like a lock and is none is not touched", func(s *spoilt) {
+	{"takes a hash for a lock", "Foreign/a value that only looks like a lock is not touched", func(s *spoilt) {
 		inspect := s.inspect
 		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
 			seen, err := inspect(name)
@@ -308,7 +308,7 @@ var defects = []defect{
 			return seen, err
 		}
 	}},
-	{"answers like the call before it, if that met an error", "Foreign/what is wrong with one lock does not touch the others", func(s *spoilt) {
+	{"answers like the call before it, if that met an error", "Foreign/an error of one lock does not touch the others", func(s *spoilt) {
 		release := s.release
 		var before atomic.Value
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
@@ -410,7 +410,7 @@ func refusingTheHolder(s *spoilt) {
 	}
 }
 
-// asking spoils the requests that acquire.
+// asking spoils the requests of Acquire.
 func asking(change func(*lockagent.AcquireRequest)) func(*spoilt) {
 	return func(s *spoilt) {
 		acquire := s.acquire
@@ -421,7 +421,7 @@ func asking(change func(*lockagent.AcquireRequest)) func(*spoilt) {
 	}
 }
 
-// replyingAcquire spoils the replies to requests that acquire.
+// replyingAcquire spoils the replies of Acquire.
 func replyingAcquire(change func(lockagent.AcquireRequest, *lockagent.AcquireReply)) func(*spoilt) {
 	return func(s *spoilt) {
 		acquire := s.acquire
@@ -435,7 +435,7 @@ func replyingAcquire(change func(lockagent.AcquireRequest, *lockagent.AcquireRep
 	}
 }
 
-// ending spoils the requests that release.
+// ending spoils the requests of Release.
 func ending(change func(*lockagent.ReleaseRequest)) func(*spoilt) {
 	return func(s *spoilt) {
 		release := s.release
@@ -446,8 +446,8 @@ func ending(change func(*lockagent.ReleaseRequest)) func(*spoilt) {
 	}
 }
 
-// withdrawing remembers one withdrawn tenure of each agent and lock, and refuses what is
-// withdrawn according to that.
+// withdrawing remembers one withdrawn tenure of each agent and lock. It has refuses decide by
+// that tenure whether an Acquire is withdrawn.
 func withdrawing(refuses func(withdrawn, number uint64) bool) func(*spoilt) {
 	return func(s *spoilt) {
 		acquire := s.acquire
@@ -467,7 +467,7 @@ func withdrawing(refuses func(withdrawn, number uint64) bool) func(*spoilt) {
 	}
 }
 
-// replyingRelease spoils the replies to releases.
+// replyingRelease spoils the replies of Release.
 func replyingRelease(change func(*lockagent.ReleaseReply)) func(*spoilt) {
 	return func(s *spoilt) {
 		release := s.release
@@ -481,7 +481,7 @@ func replyingRelease(change func(*lockagent.ReleaseReply)) func(*spoilt) {
 	}
 }
 
-// waking lets only those wake-ups of a subscription through that may pass.
+// waking drops the wake-ups of a subscription for which mayPass is false.
 func waking(mayPass func(nth int) bool) func(*spoilt) {
 	return func(s *spoilt) {
 		subscribe := s.subscribe

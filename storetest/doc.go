@@ -16,30 +16,30 @@
 //		})
 //	}
 //
-// A store on a real server is tested by [Run], in real time. The cases wait for
-// replies, wake-ups, messages and states. What they wait for has [Patience] to happen.
+// A store on a real server is tested by [Run], in real time. A case fails if a reply, a
+// wake-up, a message or a state that it waits for takes longer than [Patience].
 //
-// What a store cannot do is left out of the [Harness]: most of its functions may be nil, and
-// NoQueue is for a store without a queue. The cases about that are skipped then.
+// Most functions of a [Harness] may be nil, if the store cannot do what they are for. NoQueue
+// says that the store has no queue. The suite skips the cases that need what is missing.
 //
 // [Compare] runs random histories against two stores that must agree. The
 // blocking calls [Acquire], [Renew], [Release], [Break], [Inspect], [Subscribe], [Listen]
-// and [AwaitFree] are for any test that has to do with a store.
+// and [AwaitFree] are for any test that uses a store.
 //
 // # Guarantees
 //
-// Each case quotes the sentence of the contract that it proves, and prints it
-// when it fails. A case fails for stores that break that sentence, and not for
-// what the contract leaves open: spurious wake-ups, repeated messages, tokens that jump, a
-// renewal that is put off. Each case is known to find something: the package's own tests
-// plant defects in a sound store, one at a time, and expect the cases to fail.
+// Each case quotes the sentence of the contract that it proves, and prints the sentence when
+// it fails. A case fails only if the store breaks that sentence. It accepts what the contract
+// leaves open: spurious wake-ups, repeated messages, tokens that jump, a renewal that is put
+// off. Each case finds at least one defect: the tests of this package plant defects in a
+// sound store, one at a time, and expect the right case to fail.
 //
 // # Not guaranteed
 //
-// What only happens when a server or the network fails is not tested here: a
-// store that can meet it has tests of its own.
+// The suite does not make a server or the network fail. A store that can meet such failures
+// has tests of its own for them.
 //
 // # Concurrency
 //
-// The blocking calls may be used by several goroutines of one test at once.
+// Several goroutines of one test may use the blocking calls at once.
 package storetest

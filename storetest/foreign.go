@@ -9,13 +9,13 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// stranger is a holder that none of the agents is.
+// stranger is the holder that another program writes.
 const stranger = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:77"
 
 var foreignClauses = []clause{
 	{
 		name: "the lock of another program is refused, with its holder",
-		says: "Holder is who has the lock instead, as the store writes it: the text of a [Tenure], or what another program put there.",
+		says: "Holder has the lock instead: the text of a [Tenure], or the text that another program wrote.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 2, minute)
 			one := h.agent(t)
@@ -30,7 +30,7 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "a lease without end is told as negative",
-		says: "Remaining is what is left of the holder's lease, or negative if that has no end.",
+		says: "Remaining is what is left of the holder's lease. It is negative if the lease has no end.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 1, 0)
 			one := h.agent(t)
@@ -44,7 +44,7 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "the lock of another program is left alone",
-		says: "A repeated or late call can therefore never touch another tenure than its own.",
+		says: "So a repeated or late call never touches another tenure than its own.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 1, minute)
 			one := h.agent(t)
@@ -59,7 +59,7 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "the lock of another program can be broken",
-		says: "Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose tenure it was.",
+		says: "Break frees a lock, whatever tenure or program has it.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 3, 0)
 			one := h.agent(t)
@@ -68,21 +68,21 @@ var foreignClauses = []clause{
 		},
 	},
 	{
-		name: "what is no lock is not touched",
-		says: "ErrWrongType is returned when the store has something else than a lock under the name of the lock.",
+		name: "a value that is no lock is not touched",
+		says: "ErrWrongType is returned when the store has something that is no lock under the name of the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			h.untouched(t, h.PlantValue)
 		},
 	},
 	{
-		name: "what looks like a lock and is none is not touched",
-		says: "What is no lock is an [ErrWrongType], and stays.",
+		name: "a value that only looks like a lock is not touched",
+		says: "A key that is no lock stays, and the error is [ErrWrongType].",
 		prove: func(t *testing.T, h *Harness) {
 			h.untouched(t, h.PlantForeignHash)
 		},
 	},
 	{
-		name: "what is wrong with one lock does not touch the others",
+		name: "an error of one lock does not touch the others",
 		says: "[ErrWrongType], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are definite: the call had no effect, and trying again will not help.",
 		prove: func(t *testing.T, h *Harness) {
 			if h.PlantValue == nil {
@@ -131,7 +131,7 @@ var foreignClauses = []clause{
 	},
 }
 
-// untouched makes all calls to what plant has put under the name of a lock.
+// untouched makes all calls to a value that plant put under the name of a lock.
 func (h *Harness) untouched(t *testing.T, plant func(testing.TB, lockagent.Name)) {
 	t.Helper()
 	if plant == nil {
@@ -159,7 +159,7 @@ func (h *Harness) untouched(t *testing.T, plant func(testing.TB, lockagent.Name)
 	if broken {
 		t.Error("Break: broken")
 	}
-	// A tenure that does not have the lock may be answered so, too.
+	// The store may also just say that the tenure does not have the lock.
 	renewed, err := Renew(t, one.store, one.renewal(theLock, 1, minute))
 	if renewed.Held || err != nil && !errors.Is(err, lockagent.ErrWrongType) {
 		t.Errorf("Renew = %+v, %v; want Held false or ErrWrongType", renewed, err)
@@ -172,7 +172,7 @@ func (h *Harness) untouched(t *testing.T, plant func(testing.TB, lockagent.Name)
 	wrong("Inspect, after all that", err)
 }
 
-// plantHolder has another program hold the lock.
+// plantHolder makes another program hold the lock.
 func (h *Harness) plantHolder(t *testing.T, count int, lease time.Duration) {
 	if h.PlantHolder == nil {
 		t.Skip("the harness cannot plant the lock of another program")

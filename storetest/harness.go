@@ -8,54 +8,53 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Harness is what a case needs from the store that is tested. Each case has one
-// of its own. The suite closes all stores, some of them twice.
+// Harness gives a case what it needs of the store under test. Each case has a Harness of its
+// own. The suite closes all stores, some of them twice.
 type Harness struct {
 	// Store is the store under test: open, and empty.
 	Store lockagent.Store
 
-	// Open opens another store on the same data, as a second agent has it.
+	// Open opens another store on the same data, for another agent.
 	Open func(t testing.TB) lockagent.Store
 
-	// PlantHolder makes a lock held by another program, which writes holders in a
-	// way of its own, with a hold count, for a lease, or without end if lease is 0.
-	// Nil if no other program can use the data: then the cases about that are
-	// skipped.
+	// PlantHolder makes a lock held by another program. holder is the text that this program
+	// writes, and count its hold count. The lease has no end if lease is 0. Nil if no other
+	// program can use the data.
 	PlantHolder func(t testing.TB, name lockagent.Name, holder string, count int, lease time.Duration)
 
-	// PlantValue puts something that is no lock under the name of a lock. Nil if
-	// that cannot be.
+	// PlantValue puts a value that is no lock under the name of a lock. Nil if the store
+	// cannot have one.
 	PlantValue func(t testing.TB, name lockagent.Name)
 
-	// PlantForeignHash puts something there that is made of what locks are made of, and is
-	// none, such as a hash of settings in Redis. Nil if that cannot be.
+	// PlantForeignHash puts a value that is no lock, but has the data type of locks, under the
+	// name of a lock: for example a hash of settings in Redis. Nil if the store cannot have
+	// one.
 	PlantForeignHash func(t testing.TB, name lockagent.Name)
 
-	// PlantOutsider has another program wait for a lock that knows nothing of queues. Its
-	// subscription stands when PlantOutsider returns, and ends with the case. Nil if no other
-	// program can.
+	// PlantOutsider makes an outsider wait for a lock. Its subscription stands when
+	// PlantOutsider returns, and ends with the case. Nil if there are no outsiders.
 	PlantOutsider func(t testing.TB, name lockagent.Name, wake func())
 
-	// NoQueue says that the store has no queue, so it never passes a lock on, and has no
-	// turns for outsiders.
+	// NoQueue says that the store has no queue. So it never passes a lock, and has no turns
+	// for outsiders.
 	NoQueue bool
 
-	// Reset makes the data disappear, as when a server is emptied or restarted
-	// empty. Nil if that cannot be.
+	// Reset deletes all data, like a server that is emptied or restarted empty. Nil if the
+	// data cannot disappear.
 	Reset func(t testing.TB)
 
 	used bool // Store has its agent
 }
 
-// Run tests that a store fulfils its contract. The cases run one after the
-// other; open is called at the start of each.
+// Run tests that a store fulfils its contract. The cases run one after the other. Each case
+// begins with a call of open.
 func Run(t *testing.T, open func(t *testing.T) *Harness) {
 	run(t, func(t *testing.T, c clause) { c.check(t, open) })
 }
 
-// RunInBubble is [Run] with each case in a bubble of testing/synctest, where time
-// passes only when all goroutines wait. open is called inside of the bubble.
-// Stores that talk to a server cannot run there.
+// RunInBubble is [Run] with each case, and its call of open, in a bubble of testing/synctest.
+// Time in a bubble passes only when all goroutines wait. A store that talks to a server
+// cannot run there.
 func RunInBubble(t *testing.T, open func(t *testing.T) *Harness) {
 	run(t, func(t *testing.T, c clause) {
 		synctest.Test(t, func(t *testing.T) { c.check(t, open) })
@@ -100,7 +99,7 @@ var contract = []struct {
 // clause is one sentence of the contract and its proof.
 type clause struct {
 	name  string // what the case shows, in a few words
-	says  string // the sentence, as the lockagent package has it
+	says  string // the sentence, from the documentation of package lockagent
 	prove func(t *testing.T, h *Harness)
 }
 

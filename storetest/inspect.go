@@ -25,7 +25,7 @@ var inspectClauses = []clause{
 		},
 	},
 	{
-		name: "of a held lock it tells the holder",
+		name: "it tells the holder of a held lock",
 		says: "as the holder wrote it: always 1 for a Tenure",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)

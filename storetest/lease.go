@@ -32,7 +32,7 @@ var leaseClauses = []clause{
 		},
 	},
 	{
-		name: "a renewal does not bring back what has run out",
+		name: "a renewal does not bring back a lease that has run out",
 		says: "Held is false if the tenure is over: the lock is free, or another's.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
@@ -51,7 +51,7 @@ var leaseClauses = []clause{
 	},
 	{
 		name: "the shortest and the longest lease are taken",
-		says: "between MinLease and MaxLease; rounded up to what the store counts in",
+		says: "between MinLease and MaxLease; the store rounds it up to its unit",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			wish := one.wish(theLock, 1)
@@ -69,7 +69,7 @@ var leaseClauses = []clause{
 	},
 	{
 		name: "a lease is rounded up",
-		says: "between MinLease and MaxLease; rounded up to what the store counts in",
+		says: "between MinLease and MaxLease; the store rounds it up to its unit",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			wish := one.wish(theLock, 1)
@@ -83,8 +83,7 @@ var leaseClauses = []clause{
 	},
 }
 
-// notBefore expects the lease of one grant to have passed before the next one, on
-// the clock of the store.
+// notBefore expects that the lease had passed between two grants, on the clock of the store.
 func notBefore(t *testing.T, lease time.Duration, first, second lockagent.AcquireReply) {
 	t.Helper()
 	if after := second.At.Sub(first.At); after < lease-moment {

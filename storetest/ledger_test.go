@@ -9,8 +9,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// ledger knows what the spoilt stores of one harness have answered and told about queues,
-// so that a defect can make something of it. It changes nothing by itself.
+// ledger records the replies and messages of all spoilt stores of one harness, for the defects
+// that need them. It changes nothing by itself.
 type ledger struct {
 	noQueue       bool                                // what the harness says
 	plantOutsider func(lockagent.Name, func()) func() // what it does
@@ -35,7 +35,7 @@ type entry struct {
 	by  *spoilt
 }
 
-// join has the ledger know what becomes of a store.
+// join makes the ledger record the calls of a store.
 func (l *ledger) join(s *spoilt) {
 	acquire, release, subscribe, listen, onReset, closeStore := s.acquire, s.release, s.subscribe, s.listen, s.onReset, s.close
 	var agents []lockagent.AgentID
@@ -132,7 +132,7 @@ func (l *ledger) queue(name lockagent.Name) []entry {
 	return slices.DeleteFunc(slices.Clone(l.places), func(e entry) bool { return e.req.Name != name })
 }
 
-// formerly returns the places that were lost, and forgets them.
+// formerly returns the places that tenures have lost, and forgets them.
 func (l *ledger) formerly() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,8 +141,7 @@ func (l *ledger) formerly() []entry {
 	return lost
 }
 
-// firstIsDead reports whether who has the first place in the queue of a lock does not
-// listen.
+// firstIsDead reports whether the first agent in the queue of a lock does not listen.
 func (l *ledger) firstIsDead(name lockagent.Name) bool {
 	queue := l.queue(name)
 	l.mu.Lock()

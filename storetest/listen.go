@@ -8,18 +8,18 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Which messages there are about a queue is in the chapters about that.
+// The messages about queues are in the chapters Queue and Pass.
 var listenClauses = []clause{
 	{
-		name: "an agent is told when it is listened for",
-		says: "Whenever the agent begins to be listened for, also for the first time and after an interruption, hear is given a message of kind [MessagesMissed].",
+		name: "an agent is told when the store begins to listen",
+		says: "Whenever the store begins to receive the messages, for the first time or after an interruption, hear gets a [MessagesMissed].",
 		prove: func(t *testing.T, h *Harness) {
-			h.agents(t, 3) // which waits for that
+			h.agents(t, 3) // waits for the message of each agent
 		},
 	},
 	{
 		name: "an agent is told that its tenure was broken",
-		says: "MessageBroken: the tenure was broken. At.",
+		says: "MessageBroken: a Break ended the tenure. At.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			for number := uint64(1); number <= rounds; number++ {
@@ -36,7 +36,7 @@ var listenClauses = []clause{
 	},
 	{
 		name: "an agent that broke its own tenure is told too",
-		says: "Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose tenure it was.",
+		says: "It wakes the waiters, and sends [MessageBroken] to the agent of the tenure.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			one.acquire(theLock, 1)
@@ -46,7 +46,7 @@ var listenClauses = []clause{
 	},
 	{
 		name: "no other agent is told",
-		says: "Listen has hear called with the messages to an agent.",
+		says: "Listen calls hear with each message to the agent.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			two.acquire("another", 1)
@@ -64,7 +64,7 @@ var listenClauses = []clause{
 	},
 	{
 		name: "calls made by hear are answered",
-		says: "A store holds no mutex while it calls done, wake, hear or what OnReset was given: the agent goes on from there, and may call the store again before it returns.",
+		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
 		prove: func(t *testing.T, h *Harness) {
 			store := h.Open(t)
 			t.Cleanup(func() { _ = store.Close() })
@@ -72,7 +72,7 @@ var listenClauses = []clause{
 			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
 				var once sync.Once // messages may be repeated
 				t.Cleanup(store.Listen(two.id, func(lockagent.Message) {
-					// There is one as soon as the agent is listened for.
+					// The first message comes when the store begins to listen.
 					once.Do(func() { store.Acquire(context.Background(), two.wish(theLock, 1), done) })
 				}))
 			})
@@ -83,7 +83,7 @@ var listenClauses = []clause{
 	},
 	{
 		name: "an agent that listens no more is left in peace",
-		says: "After cancel has returned, hear may still be called once.",
+		says: "The store may call hear once more after cancel has returned.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.messages.Cancel()

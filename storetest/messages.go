@@ -8,11 +8,10 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Messages is a [lockagent.Store.Listen] that a test can wait on. What is not waited for
-// does not matter: a store may repeat messages, and tell at any time that some were missed.
+// Messages is a [lockagent.Store.Listen] that a test can wait on. The test may ignore messages:
+// a store may repeat them, and say at any time that messages were missed.
 type Messages struct {
-	// C gets a value when there is something new, unless there is one in it. It is never
-	// closed.
+	// C gets a value when a message arrives, unless C has a value. It is never closed.
 	C <-chan struct{}
 
 	t      TB
@@ -21,8 +20,8 @@ type Messages struct {
 	cancel func()
 }
 
-// Listen has an agent listen, and waits until it is listened for. The test cancels it, or
-// closes the store.
+// Listen listens for the messages to an agent, and waits until the store receives them. The
+// test calls Cancel, or closes the store.
 func Listen(t TB, s lockagent.Store, agent lockagent.AgentID) *Messages {
 	t.Helper()
 	news := make(chan struct{}, 1)
@@ -85,7 +84,7 @@ func (m *Messages) await(kind lockagent.MessageKind, name lockagent.Name, tenure
 	}
 }
 
-// Count is how many messages of a kind are there that were not taken.
+// Count is the number of messages of a kind that nobody has taken.
 func (m *Messages) Count(kind lockagent.MessageKind) int {
 	return len(slices.DeleteFunc(m.all(), func(message lockagent.Message) bool { return message.Kind != kind }))
 }
@@ -102,5 +101,5 @@ func (m *Messages) forget() {
 	m.heard = nil
 }
 
-// Cancel ends it. It is called once.
+// Cancel stops listening. It is called once.
 func (m *Messages) Cancel() { m.cancel() }

@@ -7,11 +7,11 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// outsiderClauses are about programs that wait for a lock and know nothing of its queue.
+// outsiderClauses are about programs that wait for a lock and do not know of its queue.
 var outsiderClauses = []clause{
 	{
 		name: "outsiders get their turn, and agents the others",
-		says: "While some wait, a release now and then frees the lock, wakes everybody, and keeps it from the agents for a moment, so that outsiders get their turn.",
+		says: "While outsiders wait, some releases are for them: such a Release frees the lock, wakes all waiters, and keeps the lock from agents for a moment.",
 		prove: func(t *testing.T, h *Harness) {
 			sub := h.outsider(t)
 			ring := h.ring(t, 3)
@@ -35,7 +35,7 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "the lock is kept from the agents for a moment",
-		says: "It is empty while the lock is kept for outsiders.",
+		says: "It is empty while the store keeps the lock for outsiders.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			ring := h.ring(t, 2)
@@ -57,7 +57,7 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "another program can have the lock meanwhile",
-		says: "keeps it from the agents for a moment, so that outsiders get their turn.",
+		says: "such a Release frees the lock, wakes all waiters, and keeps the lock from agents for a moment.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			ring := h.ring(t, 2)
@@ -68,15 +68,15 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "outsiders are counted",
-		says: "Outsiders is how many waiters have no place in the queue, if the request asked for one; the store may not see all of them.",
+		says: "Outsiders is the number of outsiders that wait, if the request asked for a place. The store may not see all of them.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			h.outsiders(t, 1)
 		},
 	},
 	{
-		name: "who has a place is no outsider",
-		says: "Outsiders is how many waiters have no place in the queue, if the request asked for one; the store may not see all of them.",
+		name: "an agent with a place is no outsider",
+		says: "Outsiders is the number of outsiders that wait, if the request asked for a place. The store may not see all of them.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			h.outsiders(t, 0)
@@ -84,7 +84,7 @@ var outsiderClauses = []clause{
 	},
 }
 
-// outsiders expects agents that wait in a queue to be told of so many outsiders at most.
+// outsiders expects the replies and messages to agents to count at most that many outsiders.
 func (h *Harness) outsiders(t *testing.T, most int) {
 	t.Helper()
 	one, two := h.pair(t)
@@ -106,7 +106,7 @@ func (h *Harness) outsiders(t *testing.T, most int) {
 	}
 }
 
-// outsider has another program wait for theLock.
+// outsider makes an outsider wait for theLock.
 func (h *Harness) outsider(t *testing.T) *Subscription {
 	t.Helper()
 	h.needsQueue(t)
@@ -118,8 +118,8 @@ func (h *Harness) outsider(t *testing.T) *Subscription {
 	return sub
 }
 
-// ring is some agents that want theLock over and over. One of them has it, and the others
-// have places in the queue.
+// ring is a group of agents that acquire theLock over and over. One of them has the lock, and
+// the others have places in the queue.
 type ring struct {
 	t       *testing.T
 	all     []*party
@@ -144,8 +144,8 @@ func (h *Harness) ring(t *testing.T, n int) *ring {
 	return r
 }
 
-// release ends the holder's tenure and reports whether the lock was passed. The agent that
-// had it takes a place again, if there is somebody to wait for.
+// release ends the holder's tenure, and reports whether the lock was passed. If it was, the
+// former holder takes a place again.
 func (r *ring) release() bool {
 	r.t.Helper()
 	from := r.holder
@@ -171,13 +171,13 @@ func (r *ring) release() bool {
 	return false
 }
 
-// take has the agent that had a lock last have it again.
+// take makes the last holder acquire the lock again.
 func (r *ring) take() {
 	r.t.Helper()
 	r.all[r.holder].comesIn(r.all[r.holder].wish(theLock, r.numbers[r.holder]))
 }
 
-// comesIn acquires a lock that is free as soon as it is not kept for outsiders.
+// comesIn acquires a free lock as soon as the store no longer keeps it for outsiders.
 func (p *party) comesIn(req lockagent.AcquireRequest) {
 	p.t.Helper()
 	for range 1000 {
@@ -188,12 +188,12 @@ func (p *party) comesIn(req lockagent.AcquireRequest) {
 		if err != nil || reply.Holder != "" || reply.Remaining <= 0 {
 			p.t.Fatalf("Acquire(%s) of a lock that is free = %+v, %v", req.Tenure, reply, err)
 		}
-		time.Sleep(reply.Remaining) // there is nothing else to wait for
+		time.Sleep(reply.Remaining) // no message or wake-up says when the time is over
 	}
 	p.t.Fatalf("a lock that is free is kept from agents for ever")
 }
 
-// keep renews a tenure for as long as the case takes.
+// keep renews a tenure, for longer than the case takes.
 func (p *party) keep(number uint64) {
 	p.t.Helper()
 	req := p.renewal(theLock, number, minute)

@@ -8,26 +8,24 @@ import (
 )
 
 const (
-	// theLock is the lock that a case is about if it is about only one.
+	// theLock is the lock of most cases.
 	theLock lockagent.Name = "orders/42"
 
-	// minute is the lease of a tenure that is not to end by itself. It is not
-	// longer, because a renewal may be put off for a part of it.
+	// minute is the lease of a tenure that does not end in the case. It is not longer, because
+	// a store may put a renewal off for a part of it.
 	minute = time.Minute
 
-	// brief is the lease of a tenure that is to end by itself. Until that is
-	// waited for nothing may depend on the lock being held still.
+	// brief is the lease of a tenure that ends in the case. It may end at any time, so no case
+	// relies on the tenure.
 	brief = 20 * time.Millisecond
 
-	// moment is what two readings of the store's clock may be apart for one instant. A store
-	// may start a lease and read its clock one after the other. Its clock may be a little
-	// behind the tokens that it gave out.
+	// moment is the tolerance of all comparisons of StoreTimes. A store may start a lease
+	// first and read its clock afterwards. Its clock may be a little behind its tokens.
 	moment = 500 * time.Microsecond
 )
 
-// party is one agent in a case: an identity, and the store that it uses. What it
-// does fails the case at once if the store does not answer, or answers with an
-// error, except where an error is returned.
+// party is one agent in a case, with its store. Most methods fail the case at once if the
+// store does not answer, or answers with an error. The others return the error.
 type party struct {
 	t        *testing.T
 	store    lockagent.Store
@@ -51,7 +49,7 @@ func (p *party) queueing(name lockagent.Name, number uint64) lockagent.AcquireRe
 	return req
 }
 
-// try acquires and returns whatever comes of it.
+// try acquires and returns the reply and the error.
 func (p *party) try(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 	p.t.Helper()
 	return Acquire(p.t, p.store, req)
@@ -67,7 +65,7 @@ func (p *party) get(req lockagent.AcquireRequest) lockagent.AcquireReply {
 	return reply
 }
 
-// acquire is get with the plainest request.
+// acquire is get with the request of wish.
 func (p *party) acquire(name lockagent.Name, number uint64) lockagent.AcquireReply {
 	p.t.Helper()
 	return p.get(p.wish(name, number))
@@ -101,7 +99,7 @@ func (p *party) ending(name lockagent.Name, number uint64) lockagent.ReleaseRequ
 	return lockagent.ReleaseRequest{Name: name, Tenure: p.tenure(number)}
 }
 
-// end releases and expects the reply to say so, or not.
+// end releases and expects Released in the reply.
 func (p *party) end(req lockagent.ReleaseRequest, released bool) lockagent.ReleaseReply {
 	p.t.Helper()
 	reply, err := Release(p.t, p.store, req)
@@ -111,14 +109,14 @@ func (p *party) end(req lockagent.ReleaseRequest, released bool) lockagent.Relea
 	return reply
 }
 
-// release is end with the plainest request.
+// release is end with the request of ending.
 func (p *party) release(name lockagent.Name, number uint64, released bool) lockagent.ReleaseReply {
 	p.t.Helper()
 	return p.end(p.ending(name, number), released)
 }
 
-// withdraws releases a tenure of which an Acquire is unanswered, and which does not have
-// the lock.
+// withdraws releases a tenure that does not have the lock, as if one of its Acquires were
+// unanswered.
 func (p *party) withdraws(name lockagent.Name, number uint64) {
 	p.t.Helper()
 	req := p.ending(name, number)
@@ -126,7 +124,7 @@ func (p *party) withdraws(name lockagent.Name, number uint64) {
 	p.end(req, false)
 }
 
-// breaks breaks a lock and expects the reply to say so, or not.
+// breaks breaks a lock and expects broken in the reply.
 func (p *party) breaks(name lockagent.Name, broken bool) {
 	p.t.Helper()
 	got, err := Break(p.t, p.store, name)
@@ -144,7 +142,7 @@ func (p *party) inspect(name lockagent.Name) lockagent.Inspection {
 	return seen
 }
 
-// sees expects the lock to be held by holder, or to be free if that is empty.
+// sees expects that holder has the lock, or that the lock is free if holder is empty.
 func (p *party) sees(name lockagent.Name, holder string) lockagent.Inspection {
 	p.t.Helper()
 	seen := p.inspect(name)
@@ -181,8 +179,8 @@ func (p *party) hears(kind lockagent.MessageKind, number uint64) lockagent.Messa
 	return message
 }
 
-// answered takes the outcome of a call and fails the case if that is an error.
-// Unlike the other methods it may be used on any goroutine.
+// answered fails the case if err is not nil. Unlike the other methods, it may be called from
+// any goroutine.
 func (p *party) answered(_ any, err error) {
 	p.t.Helper()
 	if err != nil {
@@ -190,8 +188,8 @@ func (p *party) answered(_ any, err error) {
 	}
 }
 
-// eventually tries until reached reports true. Each try talks to the store, which
-// is what gives it time.
+// eventually calls reached until it reports true. Each call talks to the store, so time
+// passes.
 func eventually(t *testing.T, state string, reached func() bool) {
 	t.Helper()
 	const tries = 5000

@@ -8,8 +8,8 @@ import (
 
 var passClauses = []clause{
 	{
-		name: "a release passes the lock to who has waited longest",
-		says: "the tenures that wait for it, in the order in which they came. A Release then passes the lock to the first of them, in the same instant, and sends a message to its agent alone.",
+		name: "a release passes the lock to the agent that has waited longest",
+		says: "the tenures that wait for the lock, in the order of their arrival. A Release then passes the lock to one of them at the same instant, and sends a message to the agent of that tenure alone.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			ring := h.ring(t, 4)
@@ -38,7 +38,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "the tenure begins when the other one ends",
-		says: "MessagePassed: a release passed the lock to the tenure, as if that had acquired it at the same instant",
+		says: "MessagePassed: a Release passed the lock to the tenure. The tenure begins at the instant of that Release",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -83,7 +83,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "the lease is short",
-		says: "A pass is worth [PassLease].",
+		says: "The lease of a pass is [PassLease].",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -102,7 +102,7 @@ var passClauses = []clause{
 		},
 	},
 	{
-		name: "who was passed the lock can renew it",
+		name: "a passed tenure can be renewed",
 		says: "Renew starts the lease of a tenure anew.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
@@ -115,8 +115,8 @@ var passClauses = []clause{
 		},
 	},
 	{
-		name: "who missed the message is granted the lock",
-		says: "If the message is lost the tenure has the lock all the same, and its next Acquire is granted.",
+		name: "an agent that missed the message is granted the lock",
+		says: "If the message is lost, the tenure has the lock all the same: its next Acquire is granted.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -131,7 +131,7 @@ var passClauses = []clause{
 		},
 	},
 	{
-		name: "who was passed the lock can release it, and be told too late",
+		name: "a passed tenure can be released before the message arrives",
 		says: "Messages may be lost, late, and repeated.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
@@ -146,7 +146,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "the next in the queue stands by",
-		says: "The next tenure in the queue is sent a standby.",
+		says: "The next tenure in the queue gets a [MessageStandby].",
 		prove: func(t *testing.T, h *Harness) {
 			const crowd = 6
 			line := h.line(t, crowd)
@@ -161,7 +161,7 @@ var passClauses = []clause{
 				if told.Remaining <= 0 || told.Remaining > lockagent.PassLease {
 					t.Errorf("told %+v; want what remains of %v", told, lockagent.PassLease)
 				}
-				// Some more may be told, but not all.
+				// Some more tenures may be told, but not all.
 				if i == 0 && line.others[crowd-1].messages.Count(lockagent.MessageStandby) > 0 {
 					t.Errorf("told the last of %d", crowd)
 				}
@@ -183,7 +183,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "a break passes nothing",
-		says: "Break, the end of a lease and a reset pass nothing, and a reset empties the queue.",
+		says: "Only a Release passes a lock. Break, the end of a lease and a reset do not.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -197,7 +197,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "the end of a lease passes nothing",
-		says: "Break, the end of a lease and a reset pass nothing, and a reset empties the queue.",
+		says: "Only a Release passes a lock. Break, the end of a lease and a reset do not.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -207,7 +207,7 @@ var passClauses = []clause{
 			if !AwaitFree(t, two.store, theLock) {
 				return
 			}
-			two.release(theLock, 1, false) // of what is over
+			two.release(theLock, 1, false) // the tenure is over
 			two.sees(theLock, "")
 			one.acquire(theLock, 2)
 			if one.messages.Count(lockagent.MessagePassed) > 0 {

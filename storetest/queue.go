@@ -6,12 +6,11 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// What brings a tenure into the queue of a lock and out of it, which shows when the
-// lock is passed.
+// queueClauses are about how a tenure gets and loses its place. A pass shows who has one.
 var queueClauses = []clause{
 	{
 		name: "a tenure that finds the lock busy is queued if it asks for that",
-		says: "A tenure gets a place by an Acquire that asks for it and finds the lock busy.",
+		says: "An Acquire that asks for a place and finds the lock busy gives its tenure a place.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			one, two := h.pair(t)
@@ -32,7 +31,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "a store without a queue says that nobody is queued",
-		says: "A store without a queue never says that it queued or passed anything.",
+		says: "A store without a queue never reports that it queued a tenure or passed a lock.",
 		prove: func(t *testing.T, h *Harness) {
 			if !h.NoQueue {
 				t.Skip("the store has a queue")
@@ -52,7 +51,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "the holder is told that it is wanted",
-		says: "MessageWanted: another agent waits for what the tenure has.",
+		says: "MessageWanted: another agent waits for the lock that this tenure has.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			one, two := h.pair(t)
@@ -67,8 +66,8 @@ var queueClauses = []clause{
 		},
 	},
 	{
-		name: "who asks again keeps the place",
-		says: "It keeps the place when it asks again.",
+		name: "a tenure that asks again keeps its place",
+		says: "Another Acquire of that tenure keeps the place.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
 			one, two, three := line.one, line.others[0], line.others[1]
@@ -78,8 +77,8 @@ var queueClauses = []clause{
 		},
 	},
 	{
-		name: "who is granted the lock loses the place",
-		says: "It loses the place when it is granted the lock",
+		name: "a tenure that is granted the lock loses its place",
+		says: "an Acquire of the tenure is granted;",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -91,8 +90,8 @@ var queueClauses = []clause{
 		},
 	},
 	{
-		name: "who is passed the lock loses the place",
-		says: "when the lock is passed to it",
+		name: "a tenure that is passed the lock loses its place",
+		says: "a Release passes the lock to the tenure;",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -103,7 +102,7 @@ var queueClauses = []clause{
 		},
 	},
 	{
-		name: "who is released loses the place",
+		name: "a tenure that is released loses its place",
 		says: "It takes the tenure out of the queue.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
@@ -111,17 +110,17 @@ var queueClauses = []clause{
 			two.release(theLock, 1, false)
 			three.withdraws(theLock, 1)
 			three.withdrawn(theLock, 1)
-			line.wakes(one, 1) // they are subscribed still, and have no places
+			line.wakes(one, 1) // both still subscribe, but have no places
 		},
 	},
 	{
-		name: "who listens no more loses the place",
+		name: "an agent that does not listen loses its place",
 		says: "The tenures before that one lose their places.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
 			one, dead, two := line.one, line.others[0], line.others[1]
 			dead.messages.Cancel()
-			// The store may hear of that only after a while.
+			// The store may learn of the end of Listen after a while.
 			eventually(t, "the lock is passed to who listens", func() bool {
 				released := one.release(theLock, line.latest, true)
 				reached := released.Passed && one.inspect(theLock).Holder == two.tenure(1).String()
@@ -135,8 +134,8 @@ var queueClauses = []clause{
 		},
 	},
 	{
-		name: "nobody is passed the lock who is not there",
-		says: "If there is none, the lock is free and everybody is woken.",
+		name: "no lock is passed to an agent that does not listen",
+		says: "If no agent in the queue listens, the lock is free and all waiters are woken.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, dead := line.one, line.others[0]
@@ -205,7 +204,7 @@ var queueClauses = []clause{
 	},
 }
 
-// line is a lock that one agent has, tenure 1, for which others wait in the queue.
+// line is theLock with a holder, tenure 1 of one, and with others in its queue.
 type line struct {
 	t      *testing.T
 	one    *party
@@ -219,7 +218,7 @@ type waiter struct {
 	sub *Subscription
 }
 
-// line is a skip if the store has no queue.
+// line makes a line. It skips the case if the store has no queue.
 func (h *Harness) line(t *testing.T, others int) *line {
 	t.Helper()
 	h.needsQueue(t)
@@ -234,7 +233,7 @@ func (h *Harness) line(t *testing.T, others int) *line {
 	return l
 }
 
-// needsQueue skips a case that is about queues, if the store has none.
+// needsQueue skips the case if the store has no queue.
 func (h *Harness) needsQueue(t *testing.T) {
 	t.Helper()
 	if h.NoQueue {
@@ -242,8 +241,7 @@ func (h *Harness) needsQueue(t *testing.T) {
 	}
 }
 
-// passes releases a tenure and expects the lock to be passed to number 1 of another
-// agent.
+// passes releases a tenure, and expects the lock to be passed to tenure 1 of another agent.
 func (l *line) passes(from *party, number uint64, to *waiter) lockagent.Message {
 	l.t.Helper()
 	released := from.release(theLock, number, true)
@@ -254,8 +252,7 @@ func (l *line) passes(from *party, number uint64, to *waiter) lockagent.Message 
 	return to.hears(lockagent.MessagePassed, 1)
 }
 
-// wakes releases a tenure and expects the lock to be free, although there are some who
-// wait.
+// wakes releases a tenure, and expects that the lock is free and all waiters are woken.
 func (l *line) wakes(from *party, number uint64) {
 	l.t.Helper()
 	if released := from.release(theLock, number, true); released.Passed {
@@ -267,8 +264,8 @@ func (l *line) wakes(from *party, number uint64) {
 	l.one.sees(theLock, "")
 }
 
-// again has the first agent acquire the lock by its next tenure, and waiters take places
-// in this order. The lock is made free for that.
+// again breaks the lock. Then the first agent acquires it by its next tenure, and the waiters
+// take places in this order.
 func (l *line) again(waiters ...*waiter) {
 	l.t.Helper()
 	if _, err := Break(l.t, l.one.store, theLock); err != nil {
@@ -282,8 +279,7 @@ func (l *line) again(waiters ...*waiter) {
 	}
 }
 
-// queue acquires, and expects that holder has the lock and the tenure gets a place
-// in the queue.
+// queue acquires, and expects that holder has the lock and that the tenure gets a place.
 func (p *party) queue(name lockagent.Name, number uint64, holder lockagent.Tenure) lockagent.AcquireReply {
 	p.t.Helper()
 	reply, err := p.try(p.queueing(name, number))

@@ -9,7 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// queueDefects are what can be wrong with the queue of a store, and with messages.
+// queueDefects are the defects of queues and messages.
 var queueDefects = []defect{
 	{"queues everybody", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = true })},
 	{"forgets who is queued", "Queue/a tenure that finds the lock busy is queued if it asks for that", func(s *spoilt) {
@@ -25,7 +25,7 @@ var queueDefects = []defect{
 	{"has no queue", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = false })},
 	{"tells nobody that it is wanted", "Queue/the holder is told that it is wanted", without(lockagent.MessageWanted)},
 	{"tells that another tenure is wanted", "Queue/the holder is told that it is wanted", telling(lockagent.MessageWanted, func(m *lockagent.Message) { m.Tenure.Number++ })},
-	{"sends back whoever asks again", "Queue/who asks again keeps the place", func(s *spoilt) {
+	{"sends back whoever asks again", "Queue/a tenure that asks again keeps its place", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			if req.Queue && slices.ContainsFunc(s.ledger.queue(req.Name), func(e entry) bool { return e.req.Tenure == req.Tenure }) {
@@ -34,13 +34,13 @@ var queueDefects = []defect{
 			return acquire(req)
 		}
 	}},
-	{"keeps the places of who is granted the lock", "Queue/who is granted the lock loses the place", keepingPlaces},
-	{"keeps the places of who is passed the lock", "Queue/who is passed the lock loses the place", keepingPlaces},
-	{"keeps the places of who is released", "Queue/who is released loses the place", keepingPlaces},
+	{"keeps the places of who is granted the lock", "Queue/a tenure that is granted the lock loses its place", keepingPlaces},
+	{"keeps the place of a tenure that is passed the lock", "Queue/a tenure that is passed the lock loses its place", keepingPlaces},
+	{"keeps the places of who is released", "Queue/a tenure that is released loses its place", keepingPlaces},
 	{"keeps the places of before a reset", "Reset/a reset empties the queue", keepingPlaces},
-	{"passes to who listens no more", "Queue/who listens no more loses the place", passingToTheDead},
-	{"passes although nobody listens", "Queue/nobody is passed the lock who is not there", passingToTheDead},
-	{"gives up if the first listens no more", "Queue/who listens no more loses the place", givingUp},
+	{"passes to agents that do not listen", "Queue/an agent that does not listen loses its place", passingToTheDead},
+	{"passes although nobody listens", "Queue/no lock is passed to an agent that does not listen", passingToTheDead},
+	{"gives up if the first listens no more", "Queue/an agent that does not listen loses its place", givingUp},
 	{"gives up in a crowd of the dead", "Queue/a crowd of the dead holds nobody up", givingUp},
 	{"keeps a free lock for who waits", "Queue/a lock that is free is granted, whoever waits", func(s *spoilt) {
 		acquire := s.acquire
@@ -55,7 +55,7 @@ var queueDefects = []defect{
 	{"has one queue for all locks", "Queue/queues of different locks are apart", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
 		reply.Passed = reply.Released && len(s.ledger.places) > 0
 	})},
-	{"passes to the last", "Pass/a release passes the lock to who has waited longest", func(s *spoilt) {
+	{"passes to the last", "Pass/a release passes the lock to the agent that has waited longest", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 			queue := s.ledger.queue(req.Name)
@@ -68,13 +68,13 @@ var queueDefects = []defect{
 			return release(req)
 		}
 	}},
-	{"wakes everybody over a pass", "Pass/a release passes the lock to who has waited longest", releasing(func(s *spoilt, _ lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+	{"wakes everybody over a pass", "Pass/a release passes the lock to the agent that has waited longest", releasing(func(s *spoilt, _ lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
 		if reply.Passed {
 			s.ledger.wakeAll()
 		}
 	})},
-	{"tells everybody of a pass", "Pass/a release passes the lock to who has waited longest", tellingAll(lockagent.MessagePassed)},
-	{"tells nobody of a pass", "Pass/a release passes the lock to who has waited longest", without(lockagent.MessagePassed)},
+	{"tells everybody of a pass", "Pass/a release passes the lock to the agent that has waited longest", tellingAll(lockagent.MessagePassed)},
+	{"tells nobody of a pass", "Pass/a release passes the lock to the agent that has waited longest", without(lockagent.MessagePassed)},
 	{"passes later than it releases", "Pass/the tenure begins when the other one ends", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.At += 1000 })},
 	{"passes in another life", "Pass/the tenure begins when the other one ends", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Incarnation += "'" })},
 	{"passes on another clock", "Pass/the tenure begins when the other one ends", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Clock += "'" })},
@@ -94,7 +94,7 @@ var queueDefects = []defect{
 			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Tenure: to, Lease: lockagent.PassLease / 2})
 		}
 	})},
-	{"renews only what was acquired", "Pass/who was passed the lock can renew it", func(s *spoilt) {
+	{"renews only what was acquired", "Pass/a passed tenure can be renewed", func(s *spoilt) {
 		acquire, renew := s.acquire, s.renew
 		var acquired sync.Map
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -111,8 +111,8 @@ var queueDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"refuses a tenure that it passed the lock to", "Pass/who missed the message is granted the lock", refusingTheHolder},
-	{"releases only what was acquired", "Pass/who was passed the lock can release it, and be told too late", func(s *spoilt) {
+	{"refuses a tenure that it passed the lock to", "Pass/an agent that missed the message is granted the lock", refusingTheHolder},
+	{"releases only what was acquired", "Pass/a passed tenure can be released before the message arrives", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 			if req.Unanswered {
@@ -227,7 +227,7 @@ var queueDefects = []defect{
 			reply.Holder = ""
 		}
 	})},
-	{"takes who has a place for an outsider", "Outsiders/who has a place is no outsider", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+	{"takes who has a place for an outsider", "Outsiders/an agent with a place is no outsider", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		if reply.Queued && req.Queue {
 			reply.Outsiders += 2
 		}
@@ -235,8 +235,8 @@ var queueDefects = []defect{
 	{"counts outsiders for everybody", "Outsiders/outsiders are counted", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Outsiders++
 	})},
-	{"passes to one among outsiders that are none", "Outsiders/who has a place is no outsider", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Outsiders++ })},
-	{"does not tell when an agent is listened for", "Listen/an agent is told when it is listened for", without(lockagent.MessagesMissed)},
+	{"passes to one among outsiders that are none", "Outsiders/an agent with a place is no outsider", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Outsiders++ })},
+	{"does not tell when an agent is listened for", "Listen/an agent is told when the store begins to listen", without(lockagent.MessagesMissed)},
 	{"tells nobody of a break", "Listen/an agent is told that its tenure was broken", without(lockagent.MessageBroken)},
 	{"tells when a tenure was broken, wrongly", "Listen/an agent is told that its tenure was broken", telling(lockagent.MessageBroken, func(m *lockagent.Message) { m.At++ })},
 	{"tells only others of a break", "Listen/an agent that broke its own tenure is told too", func(s *spoilt) {
@@ -259,7 +259,7 @@ var queueDefects = []defect{
 	}},
 }
 
-// hearing lets only those messages through that may pass.
+// hearing drops the messages for which mayPass is false.
 func hearing(mayPass func(lockagent.Message) bool) func(*spoilt) {
 	return func(s *spoilt) {
 		listen := s.listen
@@ -292,7 +292,7 @@ func telling(kind lockagent.MessageKind, change func(*lockagent.Message)) func(*
 	}
 }
 
-// tellingAll tells everybody of the messages of a kind.
+// tellingAll sends the messages of a kind to all agents.
 func tellingAll(kind lockagent.MessageKind) func(*spoilt) {
 	return func(s *spoilt) {
 		listen := s.listen
@@ -310,7 +310,7 @@ func tellingAll(kind lockagent.MessageKind) func(*spoilt) {
 	}
 }
 
-// releasing spoils what follows a release.
+// releasing calls spoil after each Release.
 func releasing(spoil func(*spoilt, lockagent.ReleaseRequest, *lockagent.ReleaseReply)) func(*spoilt) {
 	return func(s *spoilt) {
 		release := s.release
@@ -322,7 +322,7 @@ func releasing(spoil func(*spoilt, lockagent.ReleaseRequest, *lockagent.ReleaseR
 	}
 }
 
-// keepingPlaces brings the places back that were lost, before the lock is released.
+// keepingPlaces gives lost places back before each Release.
 func keepingPlaces(s *spoilt) {
 	release := s.release
 	s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
@@ -335,7 +335,7 @@ func keepingPlaces(s *spoilt) {
 	}
 }
 
-// passingToTheDead takes everybody who has listened once for one who listens still.
+// passingToTheDead passes the lock also to agents that no longer listen.
 func passingToTheDead(s *spoilt) {
 	listen := s.listen
 	s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
@@ -361,7 +361,7 @@ func givingUp(s *spoilt) {
 	}
 }
 
-// holder is the tenure that has a lock.
+// holder returns the tenure that has a lock.
 func (s *spoilt) holder(name lockagent.Name) (lockagent.Tenure, bool) {
 	seen, err := s.inspect(name)
 	if err != nil {
@@ -370,7 +370,7 @@ func (s *spoilt) holder(name lockagent.Name) (lockagent.Tenure, bool) {
 	return lockagent.ParseTenure(seen.Holder)
 }
 
-// passes gives a lock that is free to the first in its queue.
+// passes gives a free lock to the first tenure in its queue.
 func (s *spoilt) passes(name lockagent.Name) {
 	if queue := s.ledger.queue(name); len(queue) > 0 {
 		req := queue[0].req

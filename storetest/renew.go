@@ -26,7 +26,7 @@ var renewClauses = []clause{
 	},
 	{
 		name: "the lease is not shortened",
-		says: "It never shortens what remains.",
+		says: "It never shortens the lease.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			longer := one.wish(theLock, 1)
@@ -67,7 +67,7 @@ var renewClauses = []clause{
 	},
 	{
 		name: "a release may overtake a renewal",
-		says: "A Release may overtake a Renew, whose reply then does not matter.",
+		says: "A Release may overtake a Renew of its tenure: the reply to that Renew does not matter.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			for number := uint64(1); number <= 20; number++ {
@@ -83,7 +83,7 @@ var renewClauses = []clause{
 	},
 	{
 		name: "many renewals at once each have their own reply",
-		says: "Implementations gather renewals: a renewal may be put off for a small part of its lease, and for no more than a tenth of a second.",
+		says: "A store may put a renewal off, to gather several: for a small part of the lease, and for at most a tenth of a second.",
 		prove: func(t *testing.T, h *Harness) {
 			const locks = 300
 			one, two := h.pair(t)

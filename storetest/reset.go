@@ -28,7 +28,7 @@ var resetClauses = []clause{
 	},
 	{
 		name: "a reset empties the queue",
-		says: "Break, the end of a lease and a reset pass nothing, and a reset empties the queue.",
+		says: "A reset empties the queue.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			h.reset(t)
@@ -40,7 +40,7 @@ var resetClauses = []clause{
 	},
 	{
 		name: "tokens go on above the floor",
-		says: "The tenure begins above it, even if the store has forgotten.",
+		says: "The tenure begins above it, even if the store has forgotten the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			req := one.ending(theLock, 1)
@@ -56,7 +56,7 @@ var resetClauses = []clause{
 	},
 	{
 		name: "an incarnation has a name of its own",
-		says: "A store that lost its memory has a new one.",
+		says: "A store that lost its data has a new one.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			before := one.incarnation(1)
@@ -78,7 +78,7 @@ var resetClauses = []clause{
 	},
 	{
 		name: "a reset is told to every store",
-		says: "OnReset has f called when the store is found to be another incarnation than before",
+		says: "OnReset calls f when the store turns out to be another incarnation than before",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			told, toldTwo := one.onReset(), two.onReset()
@@ -102,7 +102,7 @@ var resetClauses = []clause{
 	},
 	{
 		name: "calls made by a function that is told are answered",
-		says: "A store holds no mutex while it calls done, wake, hear or what OnReset was given: the agent goes on from there, and may call the store again before it returns.",
+		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			one.incarnation(1)
@@ -121,7 +121,7 @@ var resetClauses = []clause{
 	},
 	{
 		name: "a function that was cancelled is told nothing",
-		says: "OnReset has f called when the store is found to be another incarnation than before",
+		says: "OnReset calls f when the store turns out to be another incarnation than before",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			cancelled := make(chan lockagent.Reset, 1)
@@ -141,7 +141,7 @@ var resetClauses = []clause{
 	},
 }
 
-// reset skips the rest of a case if the data cannot disappear.
+// reset deletes the data. It skips the rest of the case if the harness cannot.
 func (h *Harness) reset(t *testing.T) {
 	t.Helper()
 	if h.Reset == nil {
@@ -150,8 +150,8 @@ func (h *Harness) reset(t *testing.T) {
 	h.Reset(t)
 }
 
-// incarnation is what a grant of a lock of the agent's own tells, or the end of
-// the case if that is nothing.
+// incarnation acquires a lock of the agent's own, and returns the incarnation in the reply. It
+// skips the case if the reply has none.
 func (p *party) incarnation(number uint64) string {
 	p.t.Helper()
 	incarnation := p.acquire("of "+lockagent.Name(p.id), number).Incarnation
@@ -162,7 +162,7 @@ func (p *party) incarnation(number uint64) string {
 	return incarnation
 }
 
-// onReset returns a channel of the resets that the agent's store tells.
+// onReset returns a channel of the resets of the agent's store.
 func (p *party) onReset() <-chan lockagent.Reset {
 	told := make(chan lockagent.Reset, 10*rounds)
 	p.t.Cleanup(p.store.OnReset(func(reset lockagent.Reset) { told <- reset }))

@@ -7,8 +7,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// spoilt is a store whose methods can be replaced, to make it defective. It
-// expects the sound store to answer before its methods return, as memstore does.
+// spoilt is a store whose methods a defect can replace. It stands in front of a sound store
+// that answers before its methods return, as memstore does.
 type spoilt struct {
 	acquire   func(lockagent.AcquireRequest) (lockagent.AcquireReply, error)
 	renew     func(lockagent.RenewRequest) (lockagent.RenewReply, error)

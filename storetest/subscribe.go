@@ -8,14 +8,14 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// A spurious wake-up may stand for one that is missing, so cases that wait for
-// wake-ups do so several times.
+// rounds is how often a case waits for a wake-up or a message. A spurious one may hide that
+// one is missing, but not several times.
 const rounds = 3
 
 var subscribeClauses = []clause{
 	{
 		name: "wake is called once the subscription stands",
-		says: "once the subscription stands, at every release that frees the lock",
+		says: "when the subscription stands, for the first time or after an interruption;",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.subscribe(theLock)
@@ -26,7 +26,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a release wakes",
-		says: "Release ends a tenure and passes the lock on or wakes the waiters.",
+		says: "Release ends a tenure, and passes the lock or wakes the waiters.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			subs := []*Subscription{one.subscribe(theLock), two.subscribe(theLock), two.subscribe(theLock)}
@@ -43,7 +43,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a break wakes",
-		says: "Break frees a lock, whoever has it, wakes the waiters, and tells the agent whose tenure it was.",
+		says: "It wakes the waiters, and sends [MessageBroken] to the agent of the tenure.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			subs := []*Subscription{one.subscribe(theLock), two.subscribe(theLock)}
@@ -60,7 +60,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a waiter is woken when it can acquire",
-		says: "Subscribe has wake called whenever an attempt to acquire may newly succeed",
+		says: "Subscribe calls wake whenever another Acquire of the lock may succeed",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			for number := uint64(1); number <= rounds; number++ {
@@ -77,7 +77,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "many subscriptions to many locks",
-		says: "Subscribe has wake called whenever an attempt to acquire may newly succeed",
+		says: "Subscribe calls wake whenever another Acquire of the lock may succeed",
 		prove: func(t *testing.T, h *Harness) {
 			const locks = 100
 			one, two := h.pair(t)
@@ -103,7 +103,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a cancelled subscription is left in peace",
-		says: "After cancel has returned, wake may still be called once.",
+		says: "The store may call wake once more after cancel has returned.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			cancelled, standing := two.subscribe(theLock), two.subscribe(theLock)
@@ -121,7 +121,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a subscription can be taken up again",
-		says: "once the subscription stands, at every release that frees the lock",
+		says: "at every Release or Break that frees the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			for number := uint64(1); number <= rounds; number++ {
@@ -135,11 +135,11 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "calls made by wake are answered",
-		says: "A store holds no mutex while it calls done, wake, hear or what OnReset was given: the agent goes on from there, and may call the store again before it returns.",
+		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
-				tried := false // the wake-ups of one subscription may come at once, on other goroutines
+				tried := false // wake may run on several goroutines at once
 				turn := make(chan struct{}, 1)
 				turn <- struct{}{}
 				cancel := two.store.Subscribe(theLock, func() {
@@ -161,7 +161,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a release counts the others that it wakes, at least, or says that it cannot tell",
-		says: "Others is how many other agents were woken, at least, or -1 if the store cannot tell: then the agent yields as if there were some.",
+		says: "Others is the least number of other agents that the Release woke, or -1 if the store cannot tell.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			three := h.agent(t)
@@ -194,7 +194,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a store that is closed waits for nothing",
-		says: "Close ends all calls under way with ErrClosed and lets everything go that the store holds locally.",
+		says: "Close ends all calls under way with ErrClosed, and ends all that the store has running in this process.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			closed, standing := two.subscribe(theLock), one.subscribe(theLock)

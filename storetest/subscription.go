@@ -9,7 +9,7 @@ import (
 
 // Subscription is a [lockagent.Store.Subscribe] that a test can wait on.
 type Subscription struct {
-	// C gets a value at a wake-up, unless there is one in it. It is never closed.
+	// C gets a value at a wake-up, unless C has a value. It is never closed.
 	C <-chan struct{}
 
 	t      TB
@@ -18,9 +18,8 @@ type Subscription struct {
 	cancel func()
 }
 
-// Subscribe subscribes to the wake-ups of a lock and waits until the
-// subscription stands. The test cancels it, or closes the store. It may be called
-// from any goroutine of the test.
+// Subscribe subscribes to the wake-ups of a lock, and waits until the subscription stands. The
+// test calls Cancel, or closes the store. Any goroutine of the test may call Subscribe.
 func Subscribe(t TB, s lockagent.Store, name lockagent.Name) *Subscription {
 	t.Helper()
 	sub, wake := newSubscription(t, name)
@@ -29,7 +28,7 @@ func Subscribe(t TB, s lockagent.Store, name lockagent.Name) *Subscription {
 	return sub
 }
 
-// newSubscription also returns the function that wakes.
+// newSubscription returns a subscription and its wake function.
 func newSubscription(t TB, name lockagent.Name) (*Subscription, func()) {
 	wakes := make(chan struct{}, 1)
 	sub := &Subscription{C: wakes, t: t, name: name}
@@ -57,7 +56,7 @@ func (sub *Subscription) Await() bool {
 	}
 }
 
-// Count is how many wake-ups there were, the first one included.
+// Count is the number of wake-ups so far, the first one included.
 func (sub *Subscription) Count() int { return int(sub.count.Load()) }
 
 // Cancel ends the subscription. It is called once.

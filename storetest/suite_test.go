@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestEveryClauseQuotesTheContract keeps the suite and the text that it proves
-// together: a sentence that is changed in one place has to be found in the other.
+// TestEveryClauseQuotesTheContract fails if a sentence of the contract changes and the clause
+// that quotes it does not.
 func TestEveryClauseQuotesTheContract(t *testing.T) {
 	text := rootComments(t)
 	names := make(map[string]bool)
@@ -61,9 +61,8 @@ func rootComments(t *testing.T) string {
 // defectsWanted tells the child process of TestEveryDefectIsFound what to do.
 const defectsWanted = "STORETEST_RUN_DEFECTS"
 
-// TestEveryDefectIsFound runs the suite against stores that are defective, each in
-// one way, and expects the right case to fail. They have to fail in a process of
-// their own.
+// TestEveryDefectIsFound runs the suite against defective stores. Each has one defect, and the
+// right case has to fail. The suite runs in a child process, because its tests have to fail.
 func TestEveryDefectIsFound(t *testing.T) {
 	if os.Getenv(defectsWanted) != "" {
 		for _, d := range allDefects() {
@@ -113,8 +112,8 @@ func failedTests(output string) map[string]bool {
 	return failed
 }
 
-// findNothing returns the cases that failed for no defect, apart from those that most cases
-// fail for.
+// findNothing returns the cases that found no defect. A defect that fails most of the cases
+// counts only for the case that has to find it.
 func findNothing(t *testing.T, failed map[string]bool) []string {
 	var all []string
 	for _, chapter := range contract {
@@ -142,12 +141,12 @@ func testName(parts ...string) string {
 	return strings.ReplaceAll(strings.Join(parts, "/"), " ", "_")
 }
 
-// The store that the defects are made to is sound, or they would prove nothing.
+// The store without a defect passes. Otherwise the defects would prove nothing.
 func TestSoundStorePasses(t *testing.T) {
 	RunInBubble(t, defect{spoil: func(*spoilt) {}}.harness)
 }
 
-// A store may repeat messages, and tell at any time that some were missed.
+// A store may repeat messages, and say at any time that messages were missed.
 func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
 	RunInBubble(t, defect{spoil: func(s *spoilt) {
 		listen := s.listen
@@ -163,7 +162,7 @@ func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
 	}}.harness)
 }
 
-// A store that has no queue need not have one.
+// A store need not have a queue.
 func TestStoreWithoutAQueuePasses(t *testing.T) {
 	RunInBubble(t, defect{spoil: func(s *spoilt) {
 		s.ledger.noQueue = true
@@ -173,7 +172,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 
 func allDefects() []defect { return slices.Concat(defects, queueDefects) }
 
-// harness is that of a store in memory, spoilt.
+// harness is the harness of a store in memory that has the defect.
 func (d defect) harness(*testing.T) *Harness {
 	store := memstore.New()
 	l := newLedger()

@@ -11,7 +11,7 @@ import (
 var tenureClauses = []clause{
 	{
 		name: "a late call of a tenure that was withdrawn has no effect",
-		says: "If the request says that an Acquire is unanswered, the tenure is withdrawn as well: that Acquire has no effect if it arrives within a minute.",
+		says: "If the request is Unanswered, Release also withdraws the tenure: an Acquire of the tenure that arrives within a minute has no effect.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.withdraws(theLock, 1)
@@ -24,7 +24,7 @@ var tenureClauses = []clause{
 	},
 	{
 		name: "a late call of a tenure that has been over is refused",
-		says: "The error is [ErrWithdrawn] if the tenure was withdrawn before, which only a call that arrives late can meet.",
+		says: "The error is [ErrWithdrawn] if the tenure was withdrawn before: only a late call meets that.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			one.acquire(theLock, 1)
@@ -36,7 +36,7 @@ var tenureClauses = []clause{
 	},
 	{
 		name: "a late call of a tenure that was released is refused",
-		says: "If the request says that an Acquire is unanswered, the tenure is withdrawn as well",
+		says: "If the request is Unanswered, Release also withdraws the tenure",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
@@ -65,7 +65,7 @@ var tenureClauses = []clause{
 	},
 	{
 		name: "several tenures are withdrawn",
-		says: "that Acquire has no effect if it arrives within a minute.",
+		says: "an Acquire of the tenure that arrives within a minute has no effect.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			for _, number := range []uint64{1, 3, 2} {
@@ -79,14 +79,14 @@ var tenureClauses = []clause{
 	},
 	{
 		name: "a tenure of which every call was answered is not withdrawn",
-		says: "Unanswered says that an Acquire of the tenure was not answered, and may arrive yet.",
+		says: "Unanswered says that an Acquire of the tenure had no reply, so it may still arrive.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
 			two.refused(theLock, 1, one.tenure(1).String())
 			two.release(theLock, 1, false)
 			one.release(theLock, 1, true)
-			two.acquire(theLock, 1) // nothing is remembered of it
+			two.acquire(theLock, 1) // the store has not withdrawn the tenure
 		},
 	},
 	{
@@ -140,7 +140,7 @@ var tenureClauses = []clause{
 	},
 	{
 		name: "late calls leave a later tenure of the agent alone",
-		says: "A repeated or late call can therefore never touch another tenure than its own.",
+		says: "So a repeated or late call never touches another tenure than its own.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			one.acquire(theLock, 1)
@@ -154,7 +154,7 @@ var tenureClauses = []clause{
 	},
 	{
 		name: "late calls leave another agent alone",
-		says: "A repeated or late call can therefore never touch another tenure than its own.",
+		says: "So a repeated or late call never touches another tenure than its own.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
@@ -168,7 +168,7 @@ var tenureClauses = []clause{
 	},
 }
 
-// withdrawn acquires and expects to hear that the tenure was withdrawn before.
+// withdrawn acquires and expects ErrWithdrawn.
 func (p *party) withdrawn(name lockagent.Name, number uint64) {
 	p.t.Helper()
 	if reply, err := p.try(p.wish(name, number)); !errors.Is(err, lockagent.ErrWithdrawn) || reply.Granted {
@@ -176,8 +176,7 @@ func (p *party) withdrawn(name lockagent.Name, number uint64) {
 	}
 }
 
-// lateCalls makes all calls again that there were for a tenure which was released, while
-// another one has the lock.
+// lateCalls repeats all calls of a tenure that was released, while another tenure has the lock.
 func (p *party) lateCalls(name lockagent.Name, number uint64) {
 	p.t.Helper()
 	holder := p.inspect(name).Holder

@@ -9,14 +9,14 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// farAhead is how far a token can be ahead of a clock that counts in microseconds: what
-// was given out before the clock was set back by an hour.
+// farAhead is an hour in microseconds. A token can be so far ahead of the clock if somebody set
+// the clock back by an hour.
 const farAhead lockagent.Token = 3_600_000_000
 
 var tokenClauses = []clause{
 	{
 		name: "tokens grow from grant to grant",
-		says: "Every grant of a lock has a greater token than all grants of that lock before it, whoever granted them.",
+		says: "Every hold of a lock has a greater token than all holds of that lock before it, on all agents.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			var last lockagent.AcquireReply
@@ -37,7 +37,7 @@ var tokenClauses = []clause{
 	},
 	{
 		name: "tokens are times",
-		says: "A tenure that begins at time T of the store's clock has the tokens from T on: its k-th hold has the token T + k - 1.",
+		says: "Its k-th hold has the token T + k - 1.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			for number := uint64(1); number <= 3; number++ {
@@ -89,7 +89,7 @@ var tokenClauses = []clause{
 			if !AwaitFree(t, two.store, theLock) {
 				return
 			}
-			// It may have had a hold in each microsecond of its lease.
+			// The first tenure may have had a hold in each microsecond of its lease.
 			second := two.acquire(theLock, 1)
 			if least := first.Token + lockagent.Token((brief-moment)/time.Microsecond); second.Token < least {
 				t.Errorf("token %d after %d and a lease of %v", second.Token, first.Token, brief)
@@ -98,7 +98,7 @@ var tokenClauses = []clause{
 	},
 	{
 		name: "tokens begin above the floor",
-		says: "The tenure begins above it, even if the store has forgotten.",
+		says: "The tenure begins above it, even if the store has forgotten the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			wish := one.wish(theLock, 1)
@@ -139,7 +139,7 @@ var tokenClauses = []clause{
 	},
 	{
 		name: "clocks are named",
-		says: "The difference of two StoreTimes is the time that has passed only if their Clocks are the same",
+		says: "The difference of two StoreTimes is a duration only if their Clocks are the same",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
@@ -159,7 +159,7 @@ var tokenClauses = []clause{
 	},
 }
 
-// refusedOption acquires and expects to hear that the request is out of bounds.
+// refusedOption acquires and expects ErrBadOption.
 func (p *party) refusedOption(req lockagent.AcquireRequest) {
 	p.t.Helper()
 	if reply, err := p.try(req); reply.Granted || !errors.Is(err, lockagent.ErrBadOption) {

@@ -11,28 +11,37 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/memstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// newService returns what makes a request to charge order 42, beside the locks and the database
+// that serve it.
+func newService(t *testing.T, store lockagent.Store) (post func() int, locks *channelapi.Locks, db *sql.DB) {
+	t.Helper()
+	locks, err := channelapi.New(channelapi.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db = sql.OpenDB(&table{})
+	t.Cleanup(func() {
+		_ = locks.Close()
+		_ = db.Close()
+	})
+	service := handler(locks, db)
+	return func() int {
+		w := httptest.NewRecorder()
+		service.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42/charge", nil))
+		return w.Code
+	}, locks, db
+}
+
 func TestOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := channelapi.New(channelapi.Config{Store: memstore.New()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer locks.Close()
-		db := sql.OpenDB(&table{})
-		defer db.Close()
-		service := handler(locks, db)
-		post := func() int {
-			w := httptest.NewRecorder()
-			service.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42/charge", nil))
-			return w.Code
-		}
-
+		post, locks, db := newService(t, memstore.New())
 		if code := post(); code != http.StatusOK {
 			t.Errorf("status %d, want 200", code)
 		}
@@ -56,14 +65,37 @@ func TestOrders(t *testing.T) {
 	})
 }
 
-func TestStatus(t *testing.T) {
-	for want, err := range map[int]error{
-		http.StatusConflict:            &channelapi.WaitError{Name: "orders/42", TimedOut: true, Holder: "host-7", Err: channelapi.ErrTimeout},
-		http.StatusServiceUnavailable:  &channelapi.WaitError{Name: "orders/42", TimedOut: true, Silent: time.Second, Err: channelapi.ErrTimeout},
-		http.StatusInternalServerError: &channelapi.LostError{Name: "orders/42", Reason: channelapi.LostDenied},
+// Nobody can tell who holds the lock, and nobody waits for longer than for a lock that is held.
+func TestOrdersWithoutTheStore(t *testing.T) {
+	for name, fault := range map[string]func(*memstore.Store) (end func()){
+		"Down": func(s *memstore.Store) func() {
+			s.SetOutage(errors.New("connection refused"))
+			return func() { s.SetOutage(nil) }
+		},
+		"Slow": (*memstore.Store).Hang,
 	} {
-		if code := status(err); code != want {
-			t.Errorf("status %d for %v, want %d", code, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				post, _, _ := newService(t, store)
+				end := fault(store)
+				start := time.Now()
+				if code := post(); code != http.StatusServiceUnavailable || time.Since(start) > 2*time.Second {
+					t.Errorf("status %d after %v, want 503 within 2s", code, time.Since(start))
+				}
+				end()
+				if code := post(); code != http.StatusOK {
+					t.Errorf("status %d when the store is back, want 200", code)
+				}
+			})
+		})
+	}
+}
+
+func TestDatabaseFails(t *testing.T) {
+	post, _, db := newService(t, memstore.New())
+	_ = db.Close()
+	if code := post(); code != http.StatusInternalServerError {
+		t.Errorf("status %d without a database, want 500", code)
 	}
 }

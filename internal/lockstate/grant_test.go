@@ -176,8 +176,9 @@ func TestGrantForAnotherRequestThanTheLockWasAskedFor(t *testing.T) {
 		r.skip()
 		r.granted()
 		r.want("Began", "Granted bob 101")
-		r.alarmIn(10*time.Second/3, 10*time.Second/3)
-		r.pass(10 * time.Second / 3)
+		third := time.Duration(Instant(10 * time.Second / 3).roundUp(10 * time.Second / gridPart))
+		r.alarmIn(third, third)
+		r.pass(third)
 		r.want("Renewing 30s")
 	})
 	t.Run("a lease that the store would keep for longer than the request needs is returned", func(t *testing.T) {
@@ -317,14 +318,14 @@ func TestLeaseOfEachReentry(t *testing.T) {
 		r.skip()
 		r.acquire("ann+")
 		r.want("Requested ann+", "Reentered ann+ 101 x2")
-		const third = 10 * time.Second / 3
+		third := time.Duration(Instant(10 * time.Second / 3).roundUp(10 * time.Second / gridPart))
 		r.pass(third)
 		r.want("Renewing 30s")
 		r.renewed(true)
 		r.want("Renewed")
 		r.pass(9*time.Second - third)
 		r.want("Ended ann+: expired, 1 left")
-		r.pass(third + time.Second)
+		r.pass(third + 1100*time.Millisecond)
 		r.want("Renewing 30s")
 	})
 	t.Run("a kept one is lost at the fixed hold's deadline if it cannot be extended", func(t *testing.T) {

@@ -364,7 +364,7 @@ func TestLeaseOfAPass(t *testing.T) {
 		r.passed(r.now)
 		return r
 	}
-	const third = lockagent.PassLease / 3
+	third := time.Duration(Instant(lockagent.PassLease / 3).roundUp(lockagent.PassLease / gridPart))
 	t.Run("is not renewed for a short hold", func(t *testing.T) {
 		r := passed(t, 0)
 		r.want("Began", "Granted ann 101")
@@ -385,7 +385,7 @@ func TestLeaseOfAPass(t *testing.T) {
 		if want := Instant(third + 28*time.Second); r.s.tenure.deadline != want {
 			t.Errorf("trusted until %v, want %v", time.Duration(r.s.tenure.deadline), time.Duration(want))
 		}
-		r.alarmIn(10*time.Second, 10*time.Second)
+		r.alarmIn(10*time.Second, 10*time.Second+100*time.Millisecond)
 	})
 	t.Run("is renewed at once if little is left of it", func(t *testing.T) {
 		r := newRig(t)
@@ -428,7 +428,7 @@ func TestLeaseOfAPass(t *testing.T) {
 		r.queued(time.Minute)
 		r.passed(r.now)
 		r.skip()
-		due := passTrust - Trust(time.Second) + time.Second/3
+		due := time.Duration(Instant(passTrust - Trust(time.Second) + time.Second/3).roundUp(time.Second / gridPart))
 		r.alarmIn(due, due)
 		r.pass(due)
 		r.want("Renewing 1s")

@@ -53,6 +53,9 @@ func (q *queue) last() RequestID {
 // find returns the waiting request with that id, or nil.
 func (q *queue) find(id RequestID) *waiter {
 	live := q.items[q.first:]
+	if len(live) > 0 && live[0].ID == id { // most often it is the next
+		return &live[0]
+	}
 	i, ok := slices.BinarySearchFunc(live, id, func(w waiter, id RequestID) int {
 		switch {
 		case w.ID < id:

@@ -261,7 +261,21 @@ func TestRenewalsAreScattered(t *testing.T) {
 		renew(10*time.Second-most, 10*time.Second)
 		renew(10*time.Second, 10*time.Second)
 	}
-	if len(seen) < tenures/2 {
+	if len(seen) < tenures/4 { // they share those of the grid
 		t.Errorf("%d tenures are renewed at %d instants", tenures, len(seen))
+	}
+}
+
+// The shell wakes up seldom for many locks.
+func TestRenewalsAreDueTogether(t *testing.T) {
+	due := func(acquired time.Duration) Instant {
+		r := newRig(t)
+		r.pass(acquired)
+		r.hold("ann")
+		at, _ := r.s.Alarm()
+		return at
+	}
+	if a, b := due(10*time.Millisecond), due(90*time.Millisecond); a != b || a != Instant(10_100*time.Millisecond) {
+		t.Errorf("due at %v and %v, want both at 10.1s", time.Duration(a), time.Duration(b))
 	}
 }

@@ -212,6 +212,10 @@ func (s *State) end() Instant {
 // puts a renewal off for up to a tenth of a second.
 const roomy = lockagent.PassLease
 
+// gridPart says how far apart the instants are at which kept leases are renewed: a lease of 30 s
+// at every tenth of a second. An agent that keeps many locks then wakes up for many of them at once.
+const gridPart = 300
+
 // renewalDue is when the lease has to be renewed for the sake of the grants, or of the
 // request at the head, which waits until a tenure in doubt is checked. It is never if
 // what the store has confirmed is enough.
@@ -224,7 +228,8 @@ func (s *State) renewalDue() Instant {
 		case g.fixed == 0 && tiny: // kept: a late tick would be too late
 			at = s.tenure.sent
 		case g.fixed == 0: // kept: renew when a third of the lease has passed
-			at = min(at, s.tenure.deadline.add(-s.cfg.trust(lease)+lease/3-min(s.tenure.early, lease/6)))
+			third := s.tenure.deadline.add(-s.cfg.trust(lease) + lease/3 - min(s.tenure.early, lease/6))
+			at = min(at, third.roundUp(lease/gridPart))
 		case g.fixed > s.tenure.deadline: // handed off with less than it needs
 			at = s.tenure.sent
 		}

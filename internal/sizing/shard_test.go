@@ -3,6 +3,7 @@ package sizing
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -222,12 +223,16 @@ func BenchmarkKept(b *testing.B) {
 	for i := range kept {
 		asked = append(asked, locks.Lock(fmt.Sprint("kept/", i)).AcquireAsync(b.Context()))
 	}
+	var held []lockagent.Grant // what nobody refers to is given back
 	for _, c := range asked {
-		if err := (<-c).Err(); err != nil {
+		g := <-c
+		if err := g.Err(); err != nil {
 			b.Fatal(err)
 		}
+		held = append(held, g)
 	}
 	charge(b, server, b.N, func() { <-r.done })
+	runtime.KeepAlive(held)
 }
 
 // renewed is a recorder that waits for renewals.

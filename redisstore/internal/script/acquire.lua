@@ -1,37 +1,42 @@
 -- acquire.lua tries once to begin a tenure of each of n locks, for one agent.
 --
--- KEYS[i]     a lock: a hash with one field, the tenure that has it
--- KEYS[n+i]   the notes about it: a zset of withdrawn tenures, and of "yield" with the time
---             until which the lock is kept for outsiders
--- KEYS[2n+1]  the clock: a zset of one member, the name of the incarnation, with the greatest
---             time or token given out. The name ends with " +" if the clock is ahead
--- ARGV[1]     the greatest time, or token of one of the locks, that the agent knows of, or 0
--- ARGV[2]     the incarnation that it knows, or "-" in a Cluster
+-- KEYS[i]     lock i: a hash with one field, the tenure that has the lock
+-- KEYS[n+i]   the notes of lock i: a zset of withdrawn tenures, and of "yield": the store keeps
+--             the lock for outsiders until the time in its score
+-- KEYS[2n+1]  the clock: a zset of one member, the name of the incarnation. The name ends with
+--             " +" if the clock is ahead of the server's. The score is the greatest time or
+--             token that the scripts have given out
+-- ARGV[1]     the greatest time, or token of one of the locks, that the agent knows, or 0
+-- ARGV[2]     the incarnation that the agent knows, or "-" in a Cluster
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
---   its lease in ms
---   if the tenure asks for a place in the queue, how subscribers can be counted: "single",
---   "sentinel" or "sharded"; otherwise nothing. If none asks, this argument is left out of all
+--   the lease in ms
+--   "single", "sentinel" or "sharded" if the tenure asks for a place in the queue: how to count
+--   subscribers. Otherwise "". If no tenure asks, this argument is left out for all locks
 --
--- Where keys cannot travel together the script runs alone: for one lock, with three arguments,
--- and the lock is its only key. The names of the others are the last arguments. The script reads
--- of them what it can reach, and writes none.
+-- Alone: where keys cannot travel together, the script runs for one lock. KEYS[1] is the lock, and
+-- the only key. All three arguments follow, and then the names of KEYS[2] and KEYS[3]. The script
+-- then reads these keys as far as it can reach them, and does not write them.
 --
--- Reply: lines of text. The first is "<at>" if the clock is that of the incarnation which the
--- agent knows, and not ahead. Otherwise it is "<at> <incarnation or node> <ahead>". All locks of
--- which there is no further line were granted, with <at> as the first token. A further line
--- begins with the i of a lock and goes on with
---   g <token> <outsiders>           granted
---   h <ms> <outsiders> <holder>     held; <ms> of the lease are left, or -1 if it has no end
---   q <ms> <outsiders> <holder>     held, and the tenure has a place in the queue
---   w                               the tenure was withdrawn
---   e <text>                        an error
--- The holder is empty while the lock is kept for outsiders. Outsiders are counted if the
--- tenure asks for a place.
+-- Reply: lines of text. The first line is
+--   <at>                                    if the short way was enough: no lock and no notes were
+--                                           there, and the member of the clock is ARGV[2]
+--   <at> <incarnation or node id> <ahead>   otherwise
+-- A lock without another line was granted, with <at> as its first token. The other lines begin
+-- with the i of a lock:
+--   i g <token> <outsiders>         granted
+--   i h <ms> <outsiders> <holder>   held; <ms> of the lease are left, or -1 if it has no end
+--   i q <ms> <outsiders> <holder>   held, and the tenure has a place in the queue
+--   i w                             the tenure was withdrawn
+--   i e <text>                      an error
+-- <holder> is empty while the store keeps the lock for outsiders. <outsiders> is 0 if the tenure
+-- does not ask for a place. For example, of two locks the first was granted and the second is held:
+--   1700000000000000 1690000000000000.5f3a 0
+--   2 h 1500 0 <agent>:7
 --
--- A lock that is not granted is not changed, and what is wrong with one does not concern the
--- others. If the reply is an error, nothing was changed. It begins with "FAR" if ARGV[1] is too
--- far ahead of the server's clock.
+-- A lock that is not granted is not changed. An error of one lock does not affect the others. An
+-- error reply means that nothing was changed. It begins with "FAR" if ARGV[1] is more than a day
+-- ahead of the clock.
 
 -- What is seldom needed comes late: to make a function or a table, or to format a number, costs
 -- about as much as a command.

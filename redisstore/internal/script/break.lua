@@ -1,15 +1,13 @@
--- break.lua frees a lock, whoever has it, and tells those who wait and the agent that had it. A
--- lock may be one of Redisson's, also a fair or a read/write lock. What is no lock stays.
+-- break.lua frees a lock, whatever tenure or program has it. It wakes the waiters, and sends the
+-- message "broken <tenure> <at> <lock>" to the agent of the tenure. The lock may also be a fair or
+-- a read/write lock of Redisson. A key that is no lock stays.
 --
 -- KEYS[1]  the lock: a hash
 -- ARGV[1]  PUBLISH or SPUBLISH
 -- ARGV[2]  the name of the clock, see acquire.lua
--- ARGV[3]  what the names of the lock end with that Redisson gives to keys and channels
+-- ARGV[3]  the suffix that Redisson gives to the keys and channels of the lock, such as ":{a}"
 --
--- The message to the agent is "broken <tenure> <at> <lock>".
---
--- Reply: "<time> 1" if the lock was held, or "<time> 0". It is an error if the key has
--- something that is no lock.
+-- Reply: "<at> 1" if the lock was held, or "<at> 0". It is an error if the key is no lock.
 
 local call, pcall = redis.call, redis.pcall
 local lock, publish, suffix = KEYS[1], ARGV[1], ARGV[3]

@@ -1,12 +1,12 @@
--- holders.lua is a part of other scripts: a function that tells who has a lock.
+-- holders.lua is a part of other scripts: a function that finds the holder of a lock.
 --
--- A lock is a hash. Its fields are holders, such as "<id>:<number>" or "<id>:<number>:write",
--- and its values are their counts of holds. A read/write lock of Redisson has a field "mode"
--- beside them. Of a large hash one page is looked at.
+-- A lock is a hash. Each field is a holder, such as "<id>:<number>" or "<id>:<number>:write", and
+-- its value is the hold count. A read/write lock of Redisson also has the field "mode". The
+-- function looks at one page of a large hash.
 --
--- It returns the text of an error if the key has something else. Otherwise it returns nil,
--- the first holder, its count, whether the tenure is a holder, and the mode. There is no
--- holder if the key is absent.
+-- It returns only the text of an error if the key is no lock. Otherwise it returns nil, the first
+-- holder, the hold count of that holder, whether the tenure is a holder, and the mode. The first
+-- holder is nil if the key is absent.
 local function holders(lock, tenure)
   local page = pcall('HSCAN', lock, '0', 'COUNT', '16')
   if page.err then

@@ -1,12 +1,11 @@
 -- incarnation.lua names the incarnation of a database.
 --
 -- KEYS[1]  the clock, see acquire.lua
--- KEYS[2]  ahead: by how many microseconds the clock is ahead of the server's
+-- KEYS[2]  ahead: how many microseconds the clock is ahead of the server's
 --
--- Reply: "<time> <name>". The name is "<data>.<run>": data is the time when the database was
--- found empty, run is the beginning of the id that the server made when it started. If the
--- server is another run than in the name, the name is changed first; if there is none, one is
--- made.
+-- Reply: "<at> <name>". The name is "<data>.<run>". data is the time at which this script found the
+-- database empty. run is the beginning of the server's run_id. If the database has no name, or
+-- the name of another run, the script first writes the new name.
 
 local call = redis.call
 local time, ahead = call('TIME'), call('GET', KEYS[2])

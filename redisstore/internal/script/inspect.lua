@@ -1,9 +1,9 @@
--- inspect.lua tells who has a lock. It changes nothing.
+-- inspect.lua finds the holder of a lock. It changes nothing.
 --
 -- KEYS[1]  the lock: a hash
 --
--- Reply: nothing if the lock is free, or "<ms left or -1> <hold count> <holder>". It is an
--- error if the key has something that is no lock.
+-- Reply: "" if the lock is free, or "<ms left of the lease, or -1> <hold count> <holder>". It is an
+-- error if the key is no lock.
 
 local call, pcall = redis.call, redis.pcall
 

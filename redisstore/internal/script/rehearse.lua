@@ -1,14 +1,14 @@
--- rehearse.lua runs, on a key of its own, every command that the other scripts run, so that a
--- user who may not run one of them hears of it at once, and not when a lock is half released.
+-- rehearse.lua runs every command of the other scripts, on a key of its own. So a user without the
+-- right to a command learns of it at once, and not when a lock is half released.
 --
 -- KEYS[1]  a key that nobody uses
 -- ARGV[1]  PUBLISH or SPUBLISH
--- ARGV[2]  the channel of the lock that is called like the key
+-- ARGV[2]  the channel of a lock with the name of the key
 -- ARGV[3]  the channel of the agent
--- ARGV[4]  NUMSUB or SHARDNUMSUB; nothing without queues
--- ARGV[5]  "cluster" in one
+-- ARGV[4]  NUMSUB or SHARDNUMSUB, or "" without queues
+-- ARGV[5]  "cluster" in a Cluster
 --
--- Reply: "ok", and the key is gone.
+-- Reply: "ok". The key is gone.
 
 local call, key = redis.call, KEYS[1]
 call('TIME')

@@ -1,33 +1,32 @@
--- release.lua ends a tenure of each of n locks, or withdraws one that has not begun, for one
+-- release.lua ends a tenure of each of n locks, or withdraws a tenure that has not begun, for one
 -- agent.
 --
--- KEYS[i]     a lock: a hash with one field, the tenure that has it
--- KEYS[n+i]   its queue: a zset of the tenures that wait, by the time they came
--- KEYS[2n+1]  ahead: by how many microseconds the clock is ahead of the server's
--- ARGV[1]     how messages travel: "single" server, "sentinel"; in a Cluster "sharded", or
---             "classic" if they go to all nodes
--- ARGV[2]     the greatest token that the tenures had, or 0 if the clock is known to have it
+-- KEYS[i]     lock i: a hash with one field, the tenure that has the lock
+-- KEYS[n+i]   the queue of lock i: a zset of the waiting tenures, by their time of arrival
+-- KEYS[2n+1]  ahead: how many microseconds the clock is ahead of the server's
+-- ARGV[1]     how messages travel: "single", "sentinel", "sharded" (in a Cluster) or "classic" (in
+--             a Cluster, to all nodes)
+-- ARGV[2]     the greatest token of the tenures, or 0 if the clock is known to have reached it
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
 --   the lock's channel
---   "s" if the agent subscribes to the channel, and "u" if an acquire of the tenure is
---   unanswered. If this would be empty for all, it is left out of all
+--   flags: "s" if the agent subscribes to the channel, "u" if an Acquire of the tenure is
+--   unanswered. If no lock has flags, this argument is left out for all locks
 --
--- Where keys cannot travel together the script runs alone, see acquire.lua. Then the last
--- arguments are the names of KEYS[2] and KEYS[3].
+-- Alone: see acquire.lua. The last arguments are then the names of KEYS[2] and KEYS[3].
 --
--- Reply: lines of text. The first is the time, which may be a number. All locks of which there
--- is no further line were released, and no others were woken, or it is not known how many. A
--- further line begins with the i of a lock and goes on with
---   r <others>  released, and so many others were woken, or -1 if that is not known
---   p           released, and passed to the first in the queue
---   n           the tenure did not have the lock
---   e <text>    an error
--- What is wrong with one lock does not concern the others.
+-- Reply: lines of text. The first line is <at>. If it is the only line, the reply may be an integer. A
+-- lock without another line was released. Its release woke no other agent, or nobody can tell how
+-- many. The other lines begin with the i of a lock:
+--   i r <others>  released; the number of other agents that were woken, or -1 if it is not known
+--   i p           released, and passed to a tenure in the queue
+--   i n           the tenure did not have the lock
+--   i e <text>    an error
+-- An error of one lock does not affect the others.
 --
--- A lock is passed to the first in its queue whose agent listens. The message to that agent is
+-- A release passes the lock to the first tenure in the queue whose agent listens. It sends to the
+-- agent of that tenure, and to the agents of the next two tenures,
 --   passed <tenure> <token> <at> <clock> <outsiders> <incarnation or -> <lock>
--- and those to the agents of the next two are
 --   standby <tenure> <ms> <lock>
 
 -- What is seldom needed comes late, see acquire.lua.

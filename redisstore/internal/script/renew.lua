@@ -1,18 +1,17 @@
--- renew.lua starts the leases of n tenures anew. A lease is never shortened.
+-- renew.lua starts the leases of n tenures anew. It never shortens a lease.
 --
--- KEYS[i]    a lock: a hash with one field, the tenure that has it
+-- KEYS[i]    lock i: a hash with one field, the tenure that has the lock
 -- KEYS[n+1]  the clock, see acquire.lua
--- Then for each lock
+-- ARGV       for each lock
 --   the tenure, "<agent>:<number>"
---   its lease in ms
+--   the lease in ms
 --
--- Where keys cannot travel together the script runs alone, see acquire.lua. Then the last argument
--- is the name of KEYS[2].
+-- Alone: see acquire.lua. The last argument is then the name of KEYS[2].
 --
--- Reply: lines of text. The first is the time. Tenures of which there is no further line go on. A
--- further line begins with the i of a lock and goes on with
---   n         the tenure is over
---   e <text>  an error
+-- Reply: lines of text. The first line is <at>. A tenure without another line has the lock. The other
+-- lines begin with the i of a lock:
+--   i n         the tenure is over
+--   i e <text>  an error
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')

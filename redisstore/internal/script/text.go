@@ -12,6 +12,7 @@ import (
 type text struct {
 	b    strings.Builder
 	from int // where the next string begins
+	room int // that batches of late have needed
 
 	lease    time.Duration // the last one that was asked for
 	leaseStr string        // and its text: most are the same
@@ -19,9 +20,9 @@ type text struct {
 
 // begin starts another piece: the strings of the one before may still be in use.
 func (t *text) begin() {
-	size := t.b.Len()
+	t.room = max(t.b.Len(), t.room-t.room/8) // a large batch is seldom the only one
 	t.b.Reset()
-	t.b.Grow(size) // most batches are like the one before
+	t.b.Grow(t.room)
 	t.from = 0
 }
 

@@ -1,8 +1,8 @@
--- wake.lua wakes all who wait for a lock.
+-- wake.lua wakes all waiters of a lock.
 --
 -- ARGV[1]  PUBLISH or SPUBLISH
 -- ARGV[2]  the lock's channel
 --
--- Reply: how many were woken.
+-- Reply: the number of subscribers.
 
 return redis.call(ARGV[1], ARGV[2], '0')

@@ -90,7 +90,7 @@ func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
 	until(t, "the call to be under way", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.led && len(l.queue) == 0
+		return l.load() > 0 && len(l.queue) == 0
 	})
 	lanes.Add(t.Context(), hashslot.Of(key), question{key, func(_ string, err error) { waiting <- err }})
 	answered(t, "what waited for the master", waiting)

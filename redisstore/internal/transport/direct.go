@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A lane has a connection of its own, and makes one exchange at a time on it. So
-// whoever serves the lane writes and reads directly, without the goroutines of the
+// A track of a lane has a connection of its own, and makes one exchange at a time on it. So
+// the leader writes and reads directly, without the goroutines of the
 // client in between. The client works like that as long as no call has a context that
 // can be cancelled. Nobody probes such a connection while nobody calls, or notices that
 // it was lost: it is looked at before each exchange.

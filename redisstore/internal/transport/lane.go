@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -27,24 +28,46 @@ const (
 
 // lane carries calls to one server.
 //
-// Whoever makes an exchange is its leader. The leader frees the lane before anybody is
-// answered, and has a follower make the next exchange if something waits. So no call ever
-// waits for code that is not the transport's. Leaders are goroutines of the lane, of
-// which one rests while there is nothing to do, or callers on an errand.
+// A lane has two tracks, and each makes one exchange at a time. Whoever makes an exchange is the
+// leader of its track. The leader frees the track before anybody is answered, and has
+// a follower make the next exchange if something waits. So no call ever waits for code that is
+// not the transport's. Leaders are goroutines of the lane, of which one rests while there is
+// nothing to do, or callers on an errand.
+//
+// The second track is used when as many calls wait as are under way on the first. Then the server
+// works on one batch while its clients work on the other. Calls that leave as soon as a track is free
+// would travel in ever smaller batches, and cost more than the overlap gains.
 type lane[I Item] struct {
 	lanes *Lanes[I]
 	node  *Node
-	pack  Packer[I]
-	turn  chan struct{} // capacity 1: the goroutine that rests is to lead; closed with the lane
+	turn  chan *track[I] // capacity 1: the goroutine that rests is to lead there; closed with the lane
 
 	mu       sync.Mutex // guards what follows
 	queue    []entry[I]
 	spare    []*batch[I] // for the batches to come
-	led      bool        // there is a leader
-	resting  bool        // a goroutine waits for its turn
-	inviting bool        // a caller may lead: the last exchange was answered, and quickly
+	tracks   [tracks]track[I]
+	resting  bool // a goroutine waits for its turn
+	inviting bool // a caller may lead: the last exchange was answered, and quickly
 	closed   bool
 }
+
+// tracks is how many exchanges a lane makes at the same time, at most.
+const tracks = 2
+
+// track is a way to the server for one exchange at a time.
+type track[I Item] struct {
+	client rueidis.Client // has a connection of its own; for the leader
+	pack   Packer[I]      // for the leader
+	load   int            // how much is under way; guarded by the lane's mu; 0 if there is no leader
+}
+
+const (
+	// someLoad is that of a track whose leader has not taken anything yet: more than can wait.
+	someLoad = math.MaxInt
+
+	// worthwhile is how much must wait at least for another exchange while one is under way.
+	worthwhile = 8
+)
 
 // entry is what waits in a lane: an item, or a call that was made of some before.
 type entry[I Item] struct {
@@ -74,7 +97,11 @@ type batch[I Item] struct {
 }
 
 func newLane[I Item](l *Lanes[I], n *Node) *lane[I] {
-	return &lane[I]{lanes: l, node: n, pack: l.newPacker(), turn: make(chan struct{}, 1)}
+	lane := &lane[I]{lanes: l, node: n, turn: make(chan *track[I], 1)}
+	for i := range lane.tracks {
+		lane.tracks[i].client, lane.tracks[i].pack = n.direct[i], l.newPacker()
+	}
+	return lane
 }
 
 // put adds to the queue. It reports false if the lane is closed.
@@ -86,23 +113,44 @@ func (l *lane[I]) put(ctx context.Context, e entry[I]) bool {
 	}
 	l.queue = append(l.queue, e)
 	switch {
-	case l.led:
-	case l.inviting && errand.Leave(ctx, l.help):
-		l.led = true
+	case l.load() == 0 && l.inviting && errand.Leave(ctx, l.help):
+		l.tracks[0].load = someLoad
 	default:
-		l.appoint()
+		l.dispatch()
 	}
 	return true
 }
 
-// appoint makes a goroutine of the lane the leader. It expects mu to be held.
-func (l *lane[I]) appoint() {
-	l.led = true
+// load is how much is under way on the track that has most. It expects mu to be held.
+func (l *lane[I]) load() (most int) {
+	for i := range l.tracks {
+		most = max(most, l.tracks[i].load)
+	}
+	return most
+}
+
+// dispatch has what waits travel on a free track, if it is time. It expects mu to be held.
+func (l *lane[I]) dispatch() {
+	waiting, load := len(l.queue), l.load()
+	if waiting == 0 || load > 0 && waiting < max(load, worthwhile) {
+		return
+	}
+	for i := range l.tracks {
+		if t := &l.tracks[i]; t.load == 0 {
+			l.appoint(t)
+			return
+		}
+	}
+}
+
+// appoint makes a goroutine of the lane the leader of a track. It expects mu to be held.
+func (l *lane[I]) appoint(t *track[I]) {
+	t.load = someLoad
 	if l.resting {
 		l.resting = false
-		l.turn <- struct{}{}
+		l.turn <- t
 	} else {
-		l.lanes.servers.runs.Go(l.run)
+		l.lanes.servers.runs.Go(func() { l.run(t) })
 	}
 }
 
@@ -117,9 +165,9 @@ func (l *lane[I]) close() (waiting []entry[I]) {
 }
 
 // run leads, and then rests until it is to lead again, unless another goroutine rests.
-func (l *lane[I]) run() {
-	for {
-		l.lead(maxBatch, true)
+func (l *lane[I]) run(t *track[I]) {
+	for more := true; more; {
+		l.lead(t, maxBatch, true)
 		l.mu.Lock()
 		superfluous := l.resting || l.closed
 		l.resting = true
@@ -127,22 +175,20 @@ func (l *lane[I]) run() {
 		if superfluous {
 			return
 		}
-		if _, more := <-l.turn; !more {
-			return
-		}
+		t, more = <-l.turn
 	}
 }
 
 // help leads in place of a goroutine of the lane. A caller takes only what it came with,
 // which is first, because the queue was empty: others are none of its business. It makes no
 // connection, because that may take long.
-func (l *lane[I]) help() { l.lead(1, false) }
+func (l *lane[I]) help() { l.lead(&l.tracks[0], 1, false) }
 
-// lead makes one exchange with what waits, frees the lane, and answers.
-func (l *lane[I]) lead(most int, mayDial bool) {
-	b := l.take(most)
-	sent := l.exchange(b, mayDial)
-	l.free(b, sent)
+// lead makes one exchange with what waits, frees the track, and answers.
+func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
+	b := l.take(t, most)
+	sent := l.exchange(t, b, mayDial)
+	l.free(t, b, sent)
 	if !sent {
 		return
 	}
@@ -158,7 +204,7 @@ func (l *lane[I]) lead(most int, mayDial bool) {
 }
 
 // take makes a batch of what waits.
-func (l *lane[I]) take(most int) *batch[I] {
+func (l *lane[I]) take(t *track[I], most int) *batch[I] {
 	l.mu.Lock()
 	b := new(batch[I])
 	if last := len(l.spare) - 1; last >= 0 {
@@ -168,6 +214,7 @@ func (l *lane[I]) take(most int) *batch[I] {
 	oldest := b.began.Add(-l.lanes.servers.config.Call / 2) // the exchange has the other half
 	made := b.began
 	n := min(len(l.queue), most)
+	t.load = max(n, 1)
 	for _, e := range l.queue[:n] {
 		switch {
 		case e.made.Before(oldest):
@@ -187,7 +234,7 @@ func (l *lane[I]) take(most int) *batch[I] {
 	l.queue = l.queue[:rest]
 	l.mu.Unlock()
 	if len(b.items) > 0 {
-		for _, c := range l.pack(b.items) {
+		for _, c := range t.pack(b.items) {
 			c.made, c.asking, c.tries = made, false, 0
 			b.calls = append(b.calls, c)
 		}
@@ -197,7 +244,7 @@ func (l *lane[I]) take(most int) *batch[I] {
 
 // free lets somebody else lead. What was not sent waits once more, before all others; if
 // the lane was closed meanwhile, elsewhere.
-func (l *lane[I]) free(b *batch[I], sent bool) {
+func (l *lane[I]) free(t *track[I], b *batch[I], sent bool) {
 	var again []entry[I]
 	if !sent {
 		again = append(again, b.stale...)
@@ -206,15 +253,13 @@ func (l *lane[I]) free(b *batch[I], sent bool) {
 		}
 	}
 	l.mu.Lock()
-	l.led = false
+	t.load = 0
 	l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].NonRedisError() == nil && time.Since(b.began) < l.lanes.quick
 	if !l.closed {
 		if !sent {
 			l.queue, again = append(again, l.queue...), nil
 		}
-		if len(l.queue) > 0 {
-			l.appoint()
-		}
+		l.dispatch()
 	}
 	l.mu.Unlock()
 	each(len(again), func(i int) { l.lanes.add(l.lanes.servers.life, again[i]) })
@@ -231,14 +276,14 @@ func (l *lane[I]) giveBack(b *batch[I]) {
 	*b = batch[I]{stale: b.stale[:0], items: b.items[:0], calls: b.calls[:0], commands: b.commands[:0]}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.spare) < 2 { // one is answered while the other is under way
+	if len(l.spare) < tracks+1 { // one is answered while the others are under way
 		l.spare = append(l.spare, b)
 	}
 }
 
 // exchange sends the calls of a batch in one go. It reports false if it may not dial and
 // has to. Then nothing was sent.
-func (l *lane[I]) exchange(b *batch[I], mayDial bool) (sent bool) {
+func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 	if len(b.calls) == 0 {
 		return true
 	}
@@ -246,19 +291,19 @@ func (l *lane[I]) exchange(b *batch[I], mayDial bool) (sent bool) {
 	ctx := &timed{l.node.life, b.began.Add(config.Call / 2)}
 	for _, c := range b.calls {
 		if c.asking {
-			b.commands = append(b.commands, l.node.direct.B().Asking().Build())
+			b.commands = append(b.commands, t.client.B().Asking().Build())
 		}
-		b.commands = append(b.commands, c.byDigest(l.node.direct.B()))
+		b.commands = append(b.commands, c.byDigest(t.client.B()))
 	}
-	b.do(ctx, l.node.direct)
+	b.do(ctx, t.client)
 	if errors.Is(b.replies[0].Error(), errUnsent) {
 		if !mayDial {
 			return false
 		}
-		b.do(ctx, l.node.direct) // with another connection
+		b.do(ctx, t.client) // with another connection
 	}
 	b.dropAsking()
-	b.repeatBySource(ctx, l.node.direct)
+	b.repeatBySource(ctx, t.client)
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -96,8 +97,12 @@ func gated(t *testing.T) (*Lanes[question], *lane[question], *gate) {
 	server.Do("SCRIPT", "LOAD", echo.Source) // so that an exchange is one
 	s := connect(t, config(server.Addr()))
 	node := s.Master(0)
-	g := &gate{Client: node.direct, begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100), over: t.Context().Done()}
-	node.direct = g
+	g := &gate{begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100), over: t.Context().Done()}
+	for i, client := range node.direct {
+		on := *g
+		on.Client = client
+		node.direct[i] = &on
+	}
 	lanes := NewLanes(s, func() Packer[question] { return ask })
 	lanes.quick = patience
 	l := lanes.lane(node)
@@ -241,6 +246,43 @@ func TestAnAnswerHoldsUpNoExchange(t *testing.T) {
 	}
 }
 
+// A second exchange leaves when as much waits as is under way, and not before.
+func TestTwoExchangesAtATime(t *testing.T) {
+	lanes, l, g := gated(t)
+	led := func() (n int) { // how many tracks have a leader, who may not have begun
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for i := range l.tracks {
+			n += min(l.tracks[i].load, 1)
+		}
+		return n
+	}
+	several := func(what string, n int) (all []said) {
+		for i := range n {
+			all = append(all, add(t.Context(), lanes, fmt.Sprint(what, "/", i)))
+		}
+		return all
+	}
+	gather := several("first", 1) // so that the others gather
+	receive(t, "the first exchange", g.begun)
+	large := several("second", worthwhile-1)
+	if led() != 1 {
+		t.Error("a few calls did not wait for the exchange under way")
+	}
+	large = append(large, several("third", 1)...)
+	receive(t, "the second exchange", g.begun)
+	more := several("fourth", 2*worthwhile)
+	if led() != 2 {
+		t.Error("the second exchange was over before it was let through")
+	}
+	g.goOn <- struct{}{} // one of the two, whichever it is
+	receive(t, "the third exchange", g.begun)
+	close(g.goOn)
+	for _, c := range slices.Concat(gather, large, more) {
+		answered(t, "a call", c)
+	}
+}
+
 // Lanes that are closed do not wait for a caller who makes an exchange, and the caller is
 // answered all the same, once.
 func TestClosedDuringTheExchangeOfACaller(t *testing.T) {
@@ -361,7 +403,7 @@ func TestWhatIsNotLeftToACaller(t *testing.T) {
 	until(t, "the lane to be free", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return !l.led
+		return l.load() == 0
 	})
 	l.mu.Lock()
 	l.inviting = false // as after an exchange that was slow, or failed

@@ -24,8 +24,9 @@ type Item interface {
 type Packer[I Item] func(items []I) []*Call
 
 // Lanes carry calls to the servers. Each server has one lane, so that one that does not
-// answer holds up no calls to others. A lane makes one exchange at a time. What comes
-// meanwhile gathers, and travels together; what comes alone leaves at once.
+// answer holds up no calls to others. While a lane makes an exchange, what comes gathers, and
+// travels together: when the exchange is over, or as soon as it is as much as is under way. What comes
+// alone leaves at once.
 //
 // Every call is answered within [Config.Call] of its coming. [NewLanes] makes Lanes; the
 // zero Lanes are of no use.

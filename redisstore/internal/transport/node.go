@@ -13,8 +13,8 @@ type Node struct {
 	life   context.Context // done when the node is given up
 	end    context.CancelFunc
 	dialer *dialer
-	client rueidis.Client // for questions and subscriptions
-	direct rueidis.Client // for the node's lane, which alone uses it
+	client rueidis.Client         // for questions and subscriptions
+	direct [tracks]rueidis.Client // for the tracks of the node's lane
 }
 
 // newNode connects to nobody yet.
@@ -30,7 +30,9 @@ func (s *Servers) newNode(addr string, option rueidis.ClientOption, changed func
 	option.AlwaysPipelining = false
 	option.ReadBufferEachConn, option.WriteBufferEachConn = 1<<16, 1<<16
 	option.Dialer.KeepAlive = -1 // the probes of the client would meet an exchange
-	n.direct, _ = rueidis.NewClient(option)
+	for i := range n.direct {
+		n.direct[i], _ = rueidis.NewClient(option)
+	}
 	n.dialer.ready.Store(true)
 	return n
 }
@@ -39,7 +41,9 @@ func (s *Servers) newNode(addr string, option rueidis.ClientOption, changed func
 func (n *Node) close() {
 	n.end()
 	n.client.Close()
-	n.direct.Close()
+	for _, c := range n.direct {
+		c.Close()
+	}
 }
 
 // Addr is the node's address: host:port, or the path of a socket.

@@ -1,0 +1,197 @@
+package lockagent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+// A process leaves its holds to the next one, over a real Redis.
+
+// process is one life of an agent: with a connection and a journal of its own.
+type process struct {
+	*actor.Agent
+	store   *redisstore.Store
+	journal *journal
+}
+
+// startProcess starts an agent, which goes on from a snapshot if there is one.
+func startProcess(t *testing.T, redis *redistest.Server, lease time.Duration, from []byte) *process {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	store, err := redisstore.Open(ctx, redis.URL())
+	must(t, err)
+	p := &process{store: store, journal: newJournal()}
+	cfg := actor.Config{Store: store, Recorder: p.journal, Lease: lease}
+	if from == nil {
+		p.Agent, err = actor.New(cfg)
+	} else {
+		var snapshot actor.AgentSnapshot
+		must(t, json.Unmarshal(from, &snapshot))
+		p.Agent, err = actor.Resume(cfg, snapshot)
+	}
+	must(t, err)
+	t.Cleanup(p.end)
+	return p
+}
+
+// end may be called again.
+func (p *process) end() {
+	_ = p.Close()
+	_ = p.store.Close()
+}
+
+// leave ends the process without giving anything back, and returns what the next one needs.
+func (p *process) leave(t *testing.T) []byte {
+	t.Helper()
+	snapshot, err := json.Marshal(p.Detach())
+	must(t, err)
+	p.end()
+	return snapshot
+}
+
+// resumed claims what the process goes on with.
+func (p *process) resumed(t *testing.T) map[lockagent.Name]lockagent.Grant {
+	t.Helper()
+	all := make(map[lockagent.Name]lockagent.Grant)
+	for _, r := range p.Resumed() {
+		all[r.Name] = receive(t, r.Grant)
+	}
+	return all
+}
+
+// outlast waits until the store has confirmed a hold anew, longer than a lease after it was granted.
+func (p *process) outlast(t *testing.T, g lockagent.Grant, lease time.Duration) {
+	t.Helper()
+	until := lockagent.StoreTime(g.Token()) + lockagent.StoreTime(lease.Microseconds())
+	for {
+		p.journal.await(t, "renewed")
+		p.journal.mu.Lock()
+		e := p.journal.events[p.journal.read-1]
+		p.journal.mu.Unlock()
+		if e.Lock == g.Name() && e.StoreTime > until {
+			return
+		}
+	}
+}
+
+// startRivalry has a rival try to get locks again and again until end is called. It must not
+// get any.
+func startRivalry(t *testing.T, locks *channelapi.Locks, names ...string) (end func()) {
+	var over sync.WaitGroup
+	var quit atomic.Bool
+	for _, name := range names {
+		over.Go(func() {
+			for !quit.Load() {
+				if _, err := locks.Lock(name).TryAcquire(context.Background()); !errors.Is(err, lockagent.ErrHeld) {
+					t.Errorf("a rival tries %q: %v, want ErrHeld", name, err)
+					return
+				}
+			}
+		})
+	}
+	end = func() {
+		quit.Store(true)
+		over.Wait()
+	}
+	t.Cleanup(end)
+	return end
+}
+
+// Holds go on in the next process, and in the one after it. Tokens stay, and no rival gets in
+// between. All of the events prove it.
+func TestHoldsGoOnInTheNextProcess(t *testing.T) {
+	const lease = 2 * time.Second
+	redis := redistest.Start(t)
+	rivals := newJournal()
+	rival := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: rivals})
+	first := startProcess(t, redis, lease, nil)
+	kept := receive(t, first.Acquire(t.Context(), "kept", actor.Request{Owner: "ann"}))
+	fixed := receive(t, first.Acquire(t.Context(), "fixed", actor.Request{Owner: "bob", Lease: time.Hour}))
+	waiting := []<-chan lockagent.Grant{rival.Lock("kept").AcquireAsync(t.Context()), rival.Lock("fixed").AcquireAsync(t.Context())}
+	awaitWaiters(t, rival, "kept", 1)
+	awaitWaiters(t, rival, "fixed", 1)
+	endRivalry := startRivalry(t, openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{}), "kept", "fixed")
+	before := []lockagent.Token{kept.Token(), fixed.Token()}
+	field := redis.Do("HKEYS", "kept")
+
+	second := startProcess(t, redis, lease, first.leave(t))
+	holds := second.resumed(t)
+	second.outlast(t, kept, lease)
+	for i, name := range []lockagent.Name{"kept", "fixed"} {
+		if g := holds[name]; !g.Held() || g.Token() != before[i] {
+			t.Errorf("%q: held %t with token %d, want %d", name, g.Held(), g.Token(), before[i])
+		}
+	}
+	third := startProcess(t, redis, lease, second.leave(t))
+	holds = third.resumed(t)
+	third.outlast(t, kept, lease*3/2)
+	if now := redis.Do("HKEYS", "kept"); fmt.Sprint(now) != fmt.Sprint(field) {
+		t.Errorf("the lock's hash has %v, and had %v", now, field)
+	}
+	endRivalry()
+
+	for i, name := range []lockagent.Name{"kept", "fixed"} {
+		select {
+		case g := <-waiting[i]:
+			t.Fatalf("%q: a rival has %v", name, g)
+		default:
+		}
+		g := holds[name]
+		if !g.Held() || g.Token() != before[i] {
+			t.Errorf("%q: held %t with token %d, want %d", name, g.Held(), g.Token(), before[i])
+		}
+		must(t, g.Release(t.Context()))
+		next := receive(t, waiting[i])
+		if next.Token() <= before[i] {
+			t.Errorf("%q: token %d after %d", name, next.Token(), before[i])
+		}
+		must(t, next.Release(t.Context()))
+	}
+	third.end()
+	must(t, rival.Close())
+
+	audit := events.NewAudit()
+	for epoch, p := range []*process{first, second, third} {
+		for i, e := range p.journal.events {
+			audit.Add(events.Record{Event: e, Epoch: uint64(epoch + 1), Seq: uint64(i + 1)})
+		}
+	}
+	for i, e := range rivals.events {
+		audit.Add(events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)})
+	}
+	if report := audit.Report(); report.Verdict != events.Proven || report.Grants != 4 {
+		t.Errorf("the audit says\n%v", report)
+	}
+}
+
+// What nobody goes on with is free when its lease is over, and not before.
+func TestNobodyGoesOn(t *testing.T) {
+	const lease = time.Second
+	redis := redistest.Start(t)
+	rival := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	process := startProcess(t, redis, lease, nil)
+	left := receive(t, process.Acquire(t.Context(), theLock, actor.Request{Owner: "ann"}))
+	waiting := rival.Lock(theLock).AcquireAsync(t.Context())
+	awaitWaiters(t, rival, theLock, 1)
+	process.leave(t)
+	next := receive(t, waiting)
+	// A token is the time on the store's clock at which the hold began.
+	if passed := time.Duration(next.Token()-left.Token()) * time.Microsecond; passed < lease {
+		t.Errorf("a rival was granted the lock %v after it was confirmed for %v", passed, lease)
+	}
+	must(t, next.Release(t.Context()))
+}
