@@ -21,6 +21,10 @@ type Agent struct {
 	ticks    ticks
 	registry registry
 
+	// machine makes the state machine of a lock that goes on from a snapshot, which is the zero
+	// one if the lock is new. It does not change once the first lock was made.
+	machine func(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine
+
 	fresh atomic.Uint64 // numbers of the steps of all locks
 	wild  atomic.Bool   // a callback has ended its goroutine
 
@@ -69,6 +73,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	}
 	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
+	a.machine = a.plain
 	a.fresh.Store(firstNumber())
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted})
@@ -106,12 +111,12 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 		r.waitUntil = a.clock.now() + lockstate.Instant(req.Wait)
 	}
 	out := r.out // the actor lets go of it when the grant has been received
-	a.ask(ctx, name, r, ctx)
+	a.ask(ctx, name, r)
 	return out
 }
 
-// ask sends a request to its lock, which watches the end of watched, or answers it at once.
-func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request, watched context.Context) {
+// ask sends a request to its lock, or answers it at once.
+func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 	err := check(ctx, name, r.Request)
 	if err == nil {
 		// A lock that is there may not know yet that the agent drains.
@@ -126,8 +131,7 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request, watche
 		r.deny(name, err)
 		return
 	}
-	r.arrival = acquireMsg{request: r, ctx: watched}
-	send(r.entry, &r.arrival)
+	send(r.entry, r)
 }
 
 func check(ctx context.Context, name lockagent.Name, req Request) error {

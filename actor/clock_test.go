@@ -7,16 +7,16 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// machine is a computer whose clocks the test moves. It counts how often it is
+// computer is one whose clocks the test moves. It counts how often it is
 // asked for how long it was suspended.
-type machine struct {
+type computer struct {
 	mono, wall, suspended time.Duration
 	asked                 int
 	clock                 *clock
 }
 
-func newMachine() *machine {
-	m := &machine{suspended: time.Hour} // before the agent started
+func newComputer() *computer {
+	m := &computer{suspended: time.Hour} // before the agent started
 	m.clock = &clock{before: m.suspended, suspended: func() time.Duration {
 		m.asked++
 		return m.suspended
@@ -24,13 +24,13 @@ func newMachine() *machine {
 	return m
 }
 
-func (m *machine) run(d time.Duration)     { m.mono += d; m.wall += d }
-func (m *machine) suspend(d time.Duration) { m.wall += d; m.suspended += d }
-func (m *machine) setWall(d time.Duration) { m.wall += d }
+func (m *computer) run(d time.Duration)     { m.mono += d; m.wall += d }
+func (m *computer) suspend(d time.Duration) { m.wall += d; m.suspended += d }
+func (m *computer) setWall(d time.Duration) { m.wall += d }
 
 // reads checks what the clock shows, several times, and how often the system was
 // asked since the last check.
-func (m *machine) reads(t *testing.T, what string, want time.Duration, asked int) {
+func (m *computer) reads(t *testing.T, what string, want time.Duration, asked int) {
 	t.Helper()
 	for range 3 {
 		if got := m.clock.at(m.mono, m.wall); got != lockstate.Instant(want) {
@@ -44,7 +44,7 @@ func (m *machine) reads(t *testing.T, what string, want time.Duration, asked int
 }
 
 func TestClock(t *testing.T) {
-	m := newMachine()
+	m := newComputer()
 	m.reads(t, "start", 0, 0)
 	for range 1000 {
 		m.run(time.Second)
@@ -74,7 +74,7 @@ func TestClock(t *testing.T) {
 
 // Short suspensions go unseen one by one, but not when they add up.
 func TestClockAddsShortSuspensionsUp(t *testing.T) {
-	m := newMachine()
+	m := newComputer()
 	for range 100 {
 		m.suspend(30 * time.Millisecond)
 		m.run(time.Millisecond)

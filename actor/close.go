@@ -119,7 +119,7 @@ func (l *lock) close() {
 // cutShort is told of a hold that the closing ends.
 func (l *lock) cutShort(r *request) {
 	if r.Outlive && l.now < lockstate.Instant(r.fixed.Load()) {
-		l.outlives = true
+		l.outliving = append(l.outliving, r.tenure)
 	} else {
 		l.agent.ending.ended.Add(1)
 	}

@@ -25,9 +25,9 @@ type AgentSnapshot struct {
 }
 
 // snapshotFormat is the present format of snapshots.
-const snapshotFormat = 1
+const snapshotFormat = 2
 
-// LockSnapshot is one lock in an [AgentSnapshot]: the tenure, its grants, and the floor of
+// LockSnapshot is one lock in an [AgentSnapshot]: its tenures, their grants, and the floor of
 // its tokens.
 type LockSnapshot struct {
 	Name lockagent.Name
@@ -64,7 +64,7 @@ func (a *Agent) Detach() AgentSnapshot {
 		})
 		var locks []LockSnapshot
 		for _, c := range snapshots {
-			if n := <-c; n.Tenure != 0 || n.Floor != 0 {
+			if n := <-c; len(n.Tenures) > 0 || n.Floor != 0 {
 				locks = append(locks, n)
 			}
 		}
@@ -77,12 +77,12 @@ func (a *Agent) Detach() AgentSnapshot {
 	return a.ending.snapshot
 }
 
-// detach leaves the lock behind. Should that fail, the next process withdraws what the agent may
-// have in the store.
+// detach leaves the lock behind.
 func (l *lock) detach(m *detachMsg) {
 	l.draining, l.closing, l.detached = true, true, true
-	n := LockSnapshot{Name: l.entry.name, Snapshot: lockstate.Snapshot{Tenure: l.tenure, Unanswered: true, Floor: l.state.Floor()}}
+	n := LockSnapshot{Name: l.entry.name}
 	defer func() { m.snapshot <- n }() // a callback may end this goroutine
+	n.Snapshot = l.state.Snapshot()
 	var unclaimed []lockstate.RequestID
 	for r := range l.holds.all {
 		switch {
@@ -92,8 +92,10 @@ func (l *lock) detach(m *detachMsg) {
 			n.Outlive = append(n.Outlive, r.id)
 		}
 	}
-	n.Snapshot = l.state.Snapshot()
-	n.Grants = slices.DeleteFunc(n.Grants, func(g lockstate.HeldGrant) bool { return slices.Contains(unclaimed, g.Request.ID) })
+	for i := range n.Tenures {
+		t := &n.Tenures[i]
+		t.Grants = slices.DeleteFunc(t.Grants, func(g lockstate.HeldGrant) bool { return slices.Contains(unclaimed, g.Request.ID) })
+	}
 	l.step(lockstate.Detach{})
 }
 

@@ -120,13 +120,15 @@ func detachSoak(t *testing.T, c *chance) {
 		time.Sleep(c.upTo(4 * lease))
 		n := detached(t, a)
 		for _, l := range n.Locks { // these owners go on without the process
-			for _, g := range l.Grants {
-				left := l.Deadline.Sub(n.Taken.At)
-				if g.Fixed != 0 {
-					left = min(left, g.Fixed.Sub(n.Taken.At))
+			for _, t := range l.Tenures {
+				for _, g := range t.Grants {
+					left := t.Deadline.Sub(n.Taken.At)
+					if g.Fixed != 0 {
+						left = min(left, g.Fixed.Sub(n.Taken.At))
+					}
+					until := time.Now().Add(left)
+					b.believe(l.Name, g.Request.Owner, g.Token, func() bool { return time.Now().Before(until) }, true)
 				}
-				until := time.Now().Add(left)
-				b.believe(l.Name, g.Request.Owner, g.Token, func() bool { return time.Now().Before(until) }, true)
 			}
 		}
 		old := a

@@ -153,7 +153,7 @@ func TestDetachTwice(t *testing.T) {
 		}
 		g := claimed(t, next, "door")
 		again := detached(t, next)
-		if len(again.Locks[0].Grants) != 1 || again.Locks[0].Grants[0].Token != g.Token() || len(again.Locks[0].Outlive) != 1 || again.Last < n.Last {
+		if len(again.Locks[0].Tenures[0].Grants) != 1 || again.Locks[0].Tenures[0].Grants[0].Token != g.Token() || len(again.Locks[0].Outlive) != 1 || again.Last < n.Last {
 			t.Errorf("got  %+v\nfrom %+v", again, n)
 		}
 		if !reflect.DeepEqual(carried(t, next.Detach()), again) {
@@ -255,7 +255,7 @@ func TestDetachedAgentDoesNothing(t *testing.T) {
 		for _, name := range []lockagent.Name{"door", "gate"} {
 			for i := range n.Locks {
 				if n.Locks[i].Name == name {
-					tenure := lockagent.Tenure{Agent: a.ID(), Number: n.Locks[i].Tenure}
+					tenure := lockagent.Tenure{Agent: a.ID(), Number: n.Locks[i].Tenures[0].Number}
 					a.hear(lockagent.Message{Kind: lockagent.MessageWanted, Name: name, Tenure: tenure})
 					a.hear(lockagent.Message{Kind: lockagent.MessagePassed, Name: name, Tenure: tenure})
 				}

@@ -76,7 +76,7 @@ func (l *lock) extend(m *extendMsg) {
 // confirmExtensions answers those who extended their holds as far as the deadline has come.
 func (l *lock) confirmExtensions() {
 	for r := range l.holds.all {
-		for x := r.extensions; x != nil && x.until <= l.state.Deadline(); x = x.longer {
+		for x := r.extensions; x != nil && x.until <= lockstate.Instant(r.deadline.Load()); x = x.longer {
 			answer(x.done, nil)
 			r.extensions = x.longer
 		}

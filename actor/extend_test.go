@@ -25,7 +25,7 @@ func (a *Agent) lease(t testing.TB, owner string, d time.Duration) *request {
 func (a *Agent) holding(hold **request, name lockagent.Name, req Request) {
 	r := &request{agent: a, Request: req, waited: true, caller: background, out: make(chan lockagent.Grant, 1)}
 	out := r.out
-	a.ask(background, name, r, nil)
+	a.ask(background, name, r)
 	if g := <-out; g.Err() == nil {
 		*hold = r
 	}

@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
@@ -14,7 +15,7 @@ import (
 type lock struct {
 	agent *Agent
 	entry *entry
-	state *lockstate.State
+	state machine
 
 	requests few[lockstate.RequestID, request] // that wait or hold
 	holds    holds                             // those that hold
@@ -22,14 +23,12 @@ type lock struct {
 	lastCall lockstate.CallID
 
 	perform  func(*lockstate.Event) // l.do, bound once
-	arriving *acquireMsg            // the request of the present step
+	arriving *request               // the one of the present step
 	now      lockstate.Instant      // of the present step
 	takeBack []lockstate.RequestID  // grants recovered in the present step
 
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 if they are received
 
-	tenure   uint64          // last number asked of the store
-	deadline atomic.Int64    // of the tenure, read by holders
 	releaser context.Context // of the caller who released the last hold, until the next one; may be nil
 	news     news            // from the store
 
@@ -38,14 +37,14 @@ type lock struct {
 	draining    bool              // nobody new is served
 	closing     bool              // everything ends
 	detached    bool              // what there was is another process'
-	outlives    bool              // the hold that the closing ended stays in the store
+	outliving   []uint64          // tenures that stay in the store, whose holds the closing ended
 	armed       lockstate.Instant // when the next tick comes, if it is not 0
 	tickAt      int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
 	used        lockstate.Instant // when somebody last wanted something
 }
 
 func newLock(a *Agent, e *entry) *lock {
-	l := &lock{agent: a, entry: e, state: lockstate.New(e.name, a.locks)}
+	l := &lock{agent: a, entry: e, state: a.machine(e.name, lockstate.Snapshot{}, 0, 0)}
 	l.perform = l.do
 	return l
 }
@@ -91,14 +90,14 @@ func (l *lock) handle(m message) {
 
 func (l *lock) process(m message) {
 	switch m := m.(type) {
-	case *acquireMsg:
+	case *request:
 		if l.draining {
-			m.request.deny(l.entry.name, lockagent.ErrClosed)
+			m.deny(l.entry.name, lockagent.ErrClosed)
 			return
 		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.request.Owner, Lease: m.request.Lease, Try: m.request.Try, Session: m.request.Session,
+			Owner: m.Owner, Lease: m.Lease, Try: m.Try, Session: m.Session,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
@@ -171,11 +170,11 @@ func (l *lock) process(m message) {
 
 // step lets the state machine take the command, and follows it.
 func (l *lock) step(c lockstate.Command) {
-	l.state.Step(c, l.moment(), l.perform)
+	advance(l.state, c, l.moment(), l.perform)
 	for len(l.takeBack) > 0 {
 		id := l.takeBack[0]
 		l.takeBack = l.takeBack[1:]
-		l.state.Step(lockstate.Unclaimed{ID: id}, l.moment(), l.perform)
+		advance(l.state, lockstate.Unclaimed{ID: id}, l.moment(), l.perform)
 	}
 	l.subscribe()
 }
@@ -189,11 +188,10 @@ func (l *lock) do(e *lockstate.Event) {
 	r := l.requests.get(e.Request.ID) // nil if the event is about none
 	switch e.Kind {
 	case lockstate.Requested:
-		r = l.arriving.request
+		r = l.arriving
 		r.id = e.Request.ID
 		l.requests.put(r.id, r)
-		r.watch(l.arriving.ctx)
-		l.arriving.ctx = nil
+		r.watch()
 		l.arriving = nil
 	case lockstate.Answered:
 		l.forget(r)
@@ -243,13 +241,12 @@ func (l *lock) do(e *lockstate.Event) {
 		l.news = news{}
 	case lockstate.Began:
 		l.news = news{}
-		l.deadline.Store(int64(l.state.Deadline()))
 	case lockstate.Renewing:
 		l.renew(e)
 	case lockstate.Renewed:
-		l.deadline.Store(int64(l.state.Deadline()))
+		l.prolong(e.Tenure)
 	case lockstate.Returning:
-		if l.outlives {
+		if slices.Contains(l.outliving, e.Tenure) {
 			l.keep(e)
 		} else {
 			l.release(e)
@@ -262,7 +259,7 @@ func (l *lock) do(e *lockstate.Event) {
 		l.leaveHolds()
 	case lockstate.Dropped:
 		l.news = news{}
-		if l.closing && !l.outlives {
+		if l.closing && !slices.Contains(l.outliving, e.Tenure) {
 			l.agent.ending.abandoned.Add(1)
 		}
 	}
@@ -271,7 +268,8 @@ func (l *lock) do(e *lockstate.Event) {
 
 func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.unwatchWait()
-	r.token, r.deadline = e.Token, &l.deadline
+	r.token, r.tenure = e.Token, e.Tenure
+	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
 	l.holds.add(r)
 	r.begin()
@@ -284,6 +282,16 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 	}
 	if l.agent.cfg.Recorder == nil { // which is who they are for from now on
 		r.caller = nil
+	}
+}
+
+// prolong moves the deadline of the holds of a tenure.
+func (l *lock) prolong(tenure uint64) {
+	deadline := l.state.Deadline(tenure)
+	for r := range l.holds.all {
+		if r.tenure == tenure {
+			r.deadline.Store(int64(deadline))
+		}
 	}
 }
 
@@ -372,13 +380,13 @@ func (l *lock) leave() bool {
 // recover answers everybody after a panic and starts over.
 func (l *lock) recover(p any) {
 	l.agent.complain("actor of lock "+string(l.entry.name), p)
-	if l.arriving != nil {
-		r := l.arriving.request
+	if r := l.arriving; r != nil {
 		l.arriving = nil
 		if l.requests.get(r.id) == nil {
 			r.deny(l.entry.name, lockagent.ErrInternal)
 		}
 	}
+	had := l.has()
 	l.tellAll()
 	for _, id := range l.requests.keys() { // what the state does not know of any more
 		r := l.requests.get(id)
@@ -393,14 +401,20 @@ func (l *lock) recover(p any) {
 		l.calls.take(id).answer(false, lockagent.ErrInternal)
 	}
 	l.takeBack, l.holds = nil, holds{}
-	l.restart()
+	l.restart(had)
+}
+
+// has is what the lock may have in the store, all of which is to be withdrawn.
+func (l *lock) has() (n lockstate.Snapshot) {
+	defer l.agent.survive("state of lock " + string(l.entry.name))
+	return l.state.Snapshot().WithoutHolds()
 }
 
 // tellAll has the state end every hold and answer every request, as it does on
 // closing, but for another reason. The store is told nothing.
 func (l *lock) tellAll() {
 	defer l.agent.survive("state of lock " + string(l.entry.name))
-	l.state.Step(lockstate.Close{}, l.moment(), func(e *lockstate.Event) {
+	advance(l.state, lockstate.Close{}, l.moment(), func(e *lockstate.Event) {
 		r := l.requests.get(e.Request.ID)
 		switch {
 		case e.Kind == lockstate.Answered && r != nil:
@@ -413,19 +427,15 @@ func (l *lock) tellAll() {
 	})
 }
 
-// restart begins with a new state.
-func (l *lock) restart() {
-	switch {
-	case l.tenure == 0:
-		l.state = lockstate.New(l.entry.name, l.agent.locks)
-	case l.closing: // no time to find out whether it panics again
-		l.state = lockstate.New(l.entry.name, l.agent.locks)
-		l.tenure = 0
+// restart begins with a new state, which first withdraws what the old one had in the store.
+func (l *lock) restart(had lockstate.Snapshot) {
+	if l.closing && len(had.Tenures) > 0 { // no time to find out whether it panics again
+		had = lockstate.Snapshot{}
 		l.agent.ending.abandoned.Add(1)
-	default: // it may panic again at once, so it starts with a pause
-		l.state = lockstate.Recovering(l.entry.name, l.agent.locks, l.tenure, l.state.Floor(), l.now+lockstate.Instant(retryMax))
 	}
+	pause := lockstate.Instant(retryMax) // it may panic again at once
+	l.state = l.agent.machine(l.entry.name, had, 0, l.now+pause)
 	if l.closing {
-		l.state.Step(lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
+		advance(l.state, lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
 	}
 }

@@ -20,12 +20,6 @@ func (counted) counts() bool { return true }
 func (nudge) counts() bool   { return false }
 
 type (
-	// acquireMsg is part of its request, to be one allocation with it.
-	acquireMsg struct {
-		counted
-		request *request
-		ctx     context.Context // of the caller; nil when it is watched
-	}
 	statusMsg struct {
 		counted
 		reply chan<- lockagent.Result[lockagent.Status]

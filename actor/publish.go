@@ -48,14 +48,14 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Waited = 0
 	case lockstate.Renewed:
 		out.Kind, out.StoreTime, out.Lease = lockagent.EventRenewed, e.StoreTime, e.Lease
-		out.Remaining = l.state.Deadline().Sub(e.Now)
+		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.RenewFailed:
 		if e.Count > 1 {
 			return // it has been uncertain before
 		}
 		out.Kind, out.Err = lockagent.EventUncertain, e.Err.Error()
 		out.Owner, out.Token, _, _ = l.state.Hold()
-		out.Remaining = l.state.Deadline().Sub(e.Now)
+		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.Returned, lockstate.Denied:
 		if e.Count == 0 {
 			return // nobody was granted anything

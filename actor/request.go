@@ -12,14 +12,15 @@ import (
 )
 
 // request is one wish to hold a lock, from Acquire until its grant is over. It is
-// also the hold that stands behind the grant, or behind its [handle].
+// also the hold that stands behind the grant, or behind its [handle], and the message that
+// asks for it.
 type request struct {
+	counted
 	agent *Agent
 	entry *entry
 	Request
 
-	arrival acquireMsg
-	caller  context.Context // of which the store and the recorder get the values
+	caller context.Context // of which the store and the recorder get the values
 
 	// These belong to the actor.
 	out        chan lockagent.Grant // nil once it is known who received the grant
@@ -35,8 +36,9 @@ type request struct {
 	// and the deadline of the tenure, which renewals move. They are set before the
 	// grant is delivered.
 	token    lockagent.Token
+	tenure   uint64       // 0 until the lock is granted
 	fixed    atomic.Int64 // 0 if the lease is kept
-	deadline *atomic.Int64
+	deadline atomic.Int64
 
 	waited    bool        // the caller waits for the grant
 	cancelled bool        // the caller has gone away; belongs to the actor
@@ -106,10 +108,10 @@ func (r *request) register(registered *onEnd) {
 
 // Remaining implements [lockagent.Hold].
 func (r *request) Remaining() time.Duration {
-	end := lockstate.Instant(r.deadline.Load())
-	if r.cause() != nil { // looked at last: the deadline may be that of a later tenure
+	if r.cause() != nil {
 		return 0
 	}
+	end := lockstate.Instant(r.deadline.Load())
 	if fixed := lockstate.Instant(r.fixed.Load()); fixed != 0 {
 		end = min(end, fixed)
 	}
@@ -132,7 +134,7 @@ func (r *request) release(c *call) {
 }
 
 // granted reports whether the lock was granted, be it over or not.
-func (r *request) granted() bool { return r.deadline != nil }
+func (r *request) granted() bool { return r.tenure != 0 }
 
 // deny ends the request without a grant.
 func (r *request) deny(name lockagent.Name, err error) {
@@ -219,10 +221,11 @@ func (r *request) takeBack() bool {
 }
 
 // watch has the actor told when the caller's context ends or the wait is over.
-func (r *request) watch(ctx context.Context) {
+func (r *request) watch() {
 	if r.waited {
 		return // the caller does
 	}
+	ctx := r.caller
 	if ctx.Done() != nil {
 		r.stopWait = context.AfterFunc(ctx, func() {
 			send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})

@@ -68,7 +68,7 @@ func (a *Agent) load(from *AgentSnapshot) []*entry {
 	entries := make([]*entry, 0, len(from.Locks))
 	for _, n := range from.Locks {
 		if !known {
-			n.Grants = nil
+			n.Snapshot = n.WithoutHolds()
 		}
 		e := a.registry.loaded(n.Name, func(l *lock) { l.load(n, now, shift) })
 		entries = append(entries, e)
@@ -79,36 +79,47 @@ func (a *Agent) load(from *AgentSnapshot) []*entry {
 // load makes the lock what it was in another process, over whose clock ours is ahead by shift.
 // Nobody else knows of the lock yet.
 func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) {
-	grants := slices.Clone(n.Grants) // they are the caller's
-	for i := range grants {
-		grants[i].ClaimBy = now - lockstate.Instant(shift-l.agent.cfg.Claim) // on the clock of the snapshot
+	tenures := slices.Clone(n.Tenures) // they are the caller's
+	for i := range tenures {
+		t := &tenures[i]
+		t.Grants = slices.Clone(t.Grants)
+		for j := range t.Grants {
+			t.Grants[j].ClaimBy = now - lockstate.Instant(shift-l.agent.cfg.Claim) // on the clock of the snapshot
+		}
 	}
-	n.Grants = grants
-	l.state = lockstate.Resume(l.entry.name, l.agent.locks, n.Snapshot, shift, now)
-	l.now, l.used, l.tenure = now, now, n.Tenure
-	l.deadline.Store(int64(l.state.Deadline()))
+	n.Tenures = tenures
+	l.state = l.agent.machine(l.entry.name, n.Snapshot, shift, now)
+	l.now, l.used = now, now
 	counts := make(map[lockagent.Owner]int)
-	for i := range grants {
-		g := &grants[i]
-		counts[g.Request.Owner]++
-		r := &request{
-			agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
-			Request: Request{
-				Owner: g.Request.Owner, Lease: g.Request.Lease, Session: g.Request.Session,
-				Outlive: slices.Contains(n.Outlive, g.Request.ID),
-			},
-			id: g.Request.ID, token: g.Token, deadline: &l.deadline,
+	for i := range tenures {
+		for j := range tenures[i].Grants {
+			g := &tenures[i].Grants[j]
+			counts[g.Request.Owner]++
+			l.resume(&n, tenures[i].Number, g, shift, counts[g.Request.Owner])
 		}
-		if g.Fixed != 0 {
-			r.fixed.Store(int64(g.Fixed) + int64(shift))
-		}
-		l.requests.put(r.id, r)
-		l.holds.add(r)
-		l.agent.resumed = append(l.agent.resumed, ResumedGrant{
-			Name: l.entry.name, Owner: r.Owner, Token: r.token, Lease: r.Lease, Session: r.Session, Grant: r.out,
-		})
-		r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, r.token, counts[r.Owner], r.hold()))
 	}
+}
+
+// resume has a hold of another process go on, which is so many of its owner.
+func (l *lock) resume(n *LockSnapshot, tenure uint64, g *lockstate.HeldGrant, shift time.Duration, count int) {
+	r := &request{
+		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
+		Request: Request{
+			Owner: g.Request.Owner, Lease: g.Request.Lease, Session: g.Request.Session,
+			Outlive: slices.Contains(n.Outlive, g.Request.ID),
+		},
+		id: g.Request.ID, token: g.Token, tenure: tenure,
+	}
+	r.deadline.Store(int64(l.state.Deadline(tenure)))
+	if g.Fixed != 0 {
+		r.fixed.Store(int64(g.Fixed) + int64(shift))
+	}
+	l.requests.put(r.id, r)
+	l.holds.add(r)
+	l.agent.resumed = append(l.agent.resumed, ResumedGrant{
+		Name: l.entry.name, Owner: r.Owner, Token: r.token, Lease: r.Lease, Session: r.Session, Grant: r.out,
+	})
+	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, r.token, count, r.hold()))
 }
 
 // check looks for what no agent would have written.
@@ -137,25 +148,40 @@ func (n *LockSnapshot) check(last uint64) error {
 	if _, err := lockagent.ParseName(string(n.Name)); err != nil {
 		return err
 	}
-	if n.Tenure > last || n.Tenure == 0 && len(n.Grants) > 0 || n.Mode > lockstate.Shared {
-		return bad("lock %q has tenure %d of mode %d with %d grants, the last number is %d", n.Name, n.Tenure, n.Mode, len(n.Grants), last)
-	}
-	seen := make(map[lockstate.RequestID]bool, len(n.Grants))
-	for i := range n.Grants {
-		g := &n.Grants[i]
-		r := &g.Request
-		if _, err := lockagent.ParseOwner(string(r.Owner)); err != nil {
-			return err
+	numbers := make(map[uint64]bool, len(n.Tenures))
+	seen := make(map[lockstate.RequestID]bool)
+	for i := range n.Tenures {
+		t := &n.Tenures[i]
+		if t.Number == 0 || t.Number > last || numbers[t.Number] || t.Mode > lockstate.Shared {
+			return bad("lock %q has tenure %d of mode %d, the last number is %d", n.Name, t.Number, t.Mode, last)
 		}
-		if r.Lease != 0 || g.Fixed != 0 {
-			if err := lockagent.CheckLease(r.Lease); err != nil {
+		numbers[t.Number] = true
+		for j := range t.Grants {
+			g := &t.Grants[j]
+			if err := checkGrant(n.Name, g, last); err != nil {
 				return err
 			}
+			if seen[g.Request.ID] {
+				return bad("lock %q has request %d twice", n.Name, g.Request.ID)
+			}
+			seen[g.Request.ID] = true
 		}
-		if r.ID == 0 || uint64(r.ID) > last || seen[r.ID] || g.Token == 0 || r.Mode > lockstate.Shared {
-			return bad("lock %q has request %d with token %d", n.Name, r.ID, g.Token)
+	}
+	return nil
+}
+
+func checkGrant(name lockagent.Name, g *lockstate.HeldGrant, last uint64) error {
+	r := &g.Request
+	if _, err := lockagent.ParseOwner(string(r.Owner)); err != nil {
+		return err
+	}
+	if r.Lease != 0 || g.Fixed != 0 {
+		if err := lockagent.CheckLease(r.Lease); err != nil {
+			return err
 		}
-		seen[r.ID] = true
+	}
+	if r.ID == 0 || uint64(r.ID) > last || g.Token == 0 || r.Mode > lockstate.Shared {
+		return bad("lock %q has request %d with token %d", name, r.ID, g.Token)
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func TestResumeBeforeListening(t *testing.T) {
 		before := ""
 		s.news = func(hear func(lockagent.Message), m lockagent.Message) {
 			before += s.kinds()
-			hear(lockagent.Message{Kind: lockagent.MessageWanted, Name: "door", Tenure: lockagent.Tenure{Agent: n.Agent, Number: n.Locks[0].Tenure}})
+			hear(lockagent.Message{Kind: lockagent.MessageWanted, Name: "door", Tenure: lockagent.Tenure{Agent: n.Agent, Number: n.Locks[0].Tenures[0].Number}})
 			hear(m)
 		}
 		w := &witness{}
@@ -260,9 +260,9 @@ func TestSnapshotsAreChecked(t *testing.T) {
 	good := func() AgentSnapshot {
 		return AgentSnapshot{Format: snapshotFormat, Agent: "agent", Last: 7, Locks: []LockSnapshot{
 			{Name: "a", Snapshot: lockstate.Snapshot{Floor: 3}},
-			{Name: "b", Snapshot: lockstate.Snapshot{Tenure: 5, Grants: []lockstate.HeldGrant{
+			{Name: "b", Snapshot: lockstate.Snapshot{Tenures: []lockstate.SavedTenure{{Number: 5, Grants: []lockstate.HeldGrant{
 				{Request: lockstate.Request{ID: 4, Owner: "ann"}, Token: 1}, {Request: lockstate.Request{ID: 6, Owner: "ann"}, Token: 2},
-			}}},
+			}}}}},
 		}}
 	}
 	if n := good(); n.check() != nil {
@@ -274,17 +274,20 @@ func TestSnapshotsAreChecked(t *testing.T) {
 		"last number":         func(n *AgentSnapshot) { n.Last = lockagent.MaxTenure + 1 },
 		"one lock twice":      func(n *AgentSnapshot) { n.Locks[0].Name = "b" },
 		"name":                func(n *AgentSnapshot) { n.Locks[0].Name = "" },
-		"tenure to come":      func(n *AgentSnapshot) { n.Locks[1].Tenure = 8 },
-		"grants of no tenure": func(n *AgentSnapshot) { n.Locks[1].Tenure = 0 },
-		"mode of a tenure":    func(n *AgentSnapshot) { n.Locks[1].Mode = 2 },
-		"owner":               func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.Owner = "" },
-		"lease":               func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.Lease = 1 },
-		"end without a lease": func(n *AgentSnapshot) { n.Locks[1].Grants[0].Fixed = 1 },
-		"no request":          func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.ID = 0 },
-		"request to come":     func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.ID = 8 },
-		"one request twice":   func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.ID = 6 },
-		"token":               func(n *AgentSnapshot) { n.Locks[1].Grants[0].Token = 0 },
-		"mode of a request":   func(n *AgentSnapshot) { n.Locks[1].Grants[0].Request.Mode = 2 },
+		"tenure to come":      func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Number = 8 },
+		"grants of no tenure": func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Number = 0 },
+		"mode of a tenure":    func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Mode = 2 },
+		"one tenure twice": func(n *AgentSnapshot) {
+			n.Locks[1].Tenures = append(n.Locks[1].Tenures, lockstate.SavedTenure{Number: 5})
+		},
+		"owner":               func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Grants[0].Request.Owner = "" },
+		"lease":               func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Grants[0].Request.Lease = 1 },
+		"end without a lease": func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Grants[0].Fixed = 1 },
+		"no request":          func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Grants[0].Request.ID = 0 },
+		"request to come":     func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Grants[0].Request.ID = 8 },
+		"one request twice":   func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Grants[0].Request.ID = 6 },
+		"token":               func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Grants[0].Token = 0 },
+		"mode of a request":   func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Grants[0].Request.Mode = 2 },
 	} {
 		n := good()
 		spoil(&n)

@@ -53,7 +53,6 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 }
 
 func (l *lock) acquire(r *request, e *lockstate.Event) {
-	l.tenure = e.Tenure
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}
 	defer c.end()

@@ -22,7 +22,7 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 	}
 	r := &request{agent: a, Request: req, waited: true, caller: values, out: make(chan lockagent.Grant, 1)}
 	out := r.out // the actor lets go of it when the grant has been received
-	a.ask(ctx, name, r, nil)
+	a.ask(ctx, name, r)
 	finish()
 	select {
 	case g, ok := <-out: // most often: the lock was free

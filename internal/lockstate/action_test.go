@@ -109,7 +109,7 @@ func (w *world) actions() (out []action) {
 		if a.resetting {
 			add(doNews, i, 0)
 		}
-		if w.left.crashes > 0 && a.tenure != 0 {
+		if w.left.crashes > 0 && len(a.s.Snapshot().Tenures) > 0 {
 			add(doCrash, i, 0)
 		}
 		if w.left.restart > 0 && !a.ledger.closed {
@@ -230,6 +230,7 @@ func (w *world) do(d action) {
 	if errand, busy := w.errand(); busy && d != errand && !d.fault() {
 		w.left.order--
 	}
+	w.strays = w.strays || d.fault()
 	a, b := int(d.a), int(d.b)
 	switch d.kind {
 	case doAsk:
@@ -340,7 +341,7 @@ func (w *world) do(d action) {
 		w.left.crashes--
 		g := w.agent(a)
 		g.ledger = ledger{}
-		g.s = Recovering("orders", g.s.cfg, g.tenure, g.s.Floor(), w.now.add(pause))
+		w.resume(g, g.s.Snapshot().WithoutHolds(), w.now.add(pause))
 		g.subscribed, g.waking, g.crashed = false, false, true
 	case doRestart:
 		w.left.restart--

@@ -48,6 +48,8 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		return s.wanted(c, m, out)
 	case Broken:
 		return s.broken(c, m, out)
+	case displaced:
+		return s.lost(lockagent.LostDenied, c.at, m, out)
 	case Missed:
 		return s.doubted(s.contested(out)) // for all that we know
 	case StoreReset:

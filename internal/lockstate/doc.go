@@ -77,7 +77,8 @@
 //   - A release is made again. If it then finds nothing, the call before it released the
 //     tenure, if it was sent before the deadline. Otherwise the hold had been lost.
 //
-// A lock that is [Recovering] starts in Releasing.
+// A shell that has lost its way ends the holds, and starts again with what [Snapshot.WithoutHolds]
+// leaves: a lock that starts in Releasing.
 //
 // # Another process
 //
@@ -97,12 +98,22 @@
 // A failover may bring a tenure back that was released. An agent that meets one of its own
 // that is neither the present one nor asked for has the store end it: Disowning.
 //
+// # Fair locks
+//
+// In a [Fair] lock several attempts of one agent are under way: each waiter has a State of its
+// own, with a tenure and a place in the store's queue. Such a State has nobody to hand off to. Its
+// tenure goes back to the store, which passes the lock to the next place, on whatever agent.
+//
+// The States know four things of each other. No tenure of any of them is a ghost. Their tokens have
+// one floor. When the store grants the lock to one of them, all others have lost it. And a grant that is
+// older than another's tenure is over: the store is asked again.
+//
 // # Guarantees
 //
 // These are stated against this package. A test explores a small world of three agents
 // and a model of the store, in which calls and messages are lost, late and repeated. It
-// visits the first 30,000 states of each variant, which are at least all schedules of five to
-// nine actions after the set-up, and walks at random beyond. LOCKSTATE_STATES sets the number.
+// visits the first 30,000 states of each variant, which are at least all schedules of four to
+// eleven actions after the set-up, and walks at random beyond. LOCKSTATE_STATES sets the number.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time, unless
 //     both share it.
@@ -114,6 +125,8 @@
 //     all before, that of a shared one than those of all exclusive ones before.
 //   - A hold does not keep others out for longer than it has asked for, if its agent dies.
 //     It may do so for as long as any shared grant that was held beside it.
+//   - A fair lock goes to the first place in the store's queue, unless a message or a call was
+//     lost, a lease has run out, or outsiders had their turn.
 //   - Nobody waits for a free lock that the agent was told of, nor for a ghost.
 //   - Every request is answered exactly once, and so is every call to release.
 //   - When everybody has gone, and the store answered before the lease had run
@@ -127,5 +140,5 @@
 //
 // # Concurrency
 //
-// A State belongs to one goroutine at a time.
+// A State or a Fair belongs to one goroutine at a time.
 package lockstate

@@ -69,8 +69,8 @@ func TestAttemptWithoutAnAnswer(t *testing.T) {
 		r.pass(time.Second)
 		sent := r.last(Attempted).Now
 		r.granted()
-		if want := sent.add(28 * time.Second); r.s.Deadline() != want {
-			t.Errorf("trusted until %v, want %v", time.Duration(r.s.Deadline()), time.Duration(want))
+		if want := sent.add(28 * time.Second); r.s.tenure.deadline != want {
+			t.Errorf("trusted until %v, want %v", time.Duration(r.s.tenure.deadline), time.Duration(want))
 		}
 	})
 	t.Run("pauses longer each time, up to a bound, and starts over when the store has answered", func(t *testing.T) {
@@ -370,7 +370,7 @@ func TestGrantOfATenureInDoubt(t *testing.T) {
 	})
 }
 
-func TestRecovering(t *testing.T) {
+func TestWithoutHolds(t *testing.T) {
 	t.Run("ends the tenure that is not known any more before anything else", func(t *testing.T) {
 		r := recovering(t, 41, Instant(time.Second))
 		r.fresh = 41

@@ -24,6 +24,7 @@ type variant struct {
 	change func(*Config)
 	ask    []int             // who has asked before, each when the one before got what there was
 	bad    func(*storeModel) // nil, or what is special about the store
+	fair   bool              // the lock is
 }
 
 var (
@@ -48,6 +49,10 @@ var (
 	}
 	// A session that reads while it writes, beside readers on both agents.
 	downgrade = []person{{"ann", 0, Shared, true, false, keptTwice}, {"ann", 0, Exclusive, true, false, kept}, {"bob", 0, Shared, false, false, kept}, {"cid", 1, Shared, false, true, keptTwice}}
+	// Two owners on each of two agents.
+	four = []person{
+		{"ann", 0, Exclusive, false, false, keptTwice}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, kept}, {"dan", 1, Exclusive, false, false, kept},
+	}
 	// Some who would not wait.
 	tries = []person{{"ann", 0, Exclusive, false, false, kept}, {"bob", 0, Exclusive, false, true, keptTwice}, {"cid", 1, Exclusive, false, true, keptTwice}}
 )
@@ -87,6 +92,21 @@ var variants = []variant{
 	{name: "restarted readers", people: readers, left: chances{order: 3, lost: 1, restart: 2}, ask: []int{0, 1, 3}},
 	{name: "restarted on a bad day", people: three, left: chances{order: 3, lost: 1, restart: 1, broken: 1, ghosts: 1}, ask: []int{0, 2}},
 	{name: "closed", people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 2}},
+	{name: "fair", fair: true, people: four, left: chances{order: 4}, ask: []int{0, 2}},
+	{name: "fair and lossy", fair: true, people: four, left: chances{order: 3, lost: 2}, ask: []int{0, 2, 1}},
+	{name: "fair and cancelled", fair: true, people: four, left: chances{order: 3, lost: 1, cancels: 3}, ask: []int{0, 2, 1, 3}},
+	{name: "fair session", fair: true, people: session, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{0, 2}},
+	{name: "fair with fixed leases", fair: true, people: fixed, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 1}},
+	{name: "fair tries", fair: true, people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}},
+	{name: "fair and broken", fair: true, people: four, left: chances{order: 3, lost: 1, broken: 1, resets: 1}, ask: []int{0, 2, 1}},
+	{name: "fair with ghosts", fair: true, people: four, left: chances{order: 3, lost: 1, ghosts: 1}, ask: []int{0, 2, 1}},
+	{name: "fair and late", fair: true, people: three, left: chances{order: 3, lost: 1, late: 2, refused: 1}, ask: []int{0, 1, 2}},
+	{name: "fair and crashed", fair: true, people: three, left: chances{order: 3, lost: 1, crashes: 1}, ask: []int{0, 1, 2}},
+	{name: "fair and restarted", fair: true, people: four, left: chances{order: 3, lost: 1, restart: 2}, ask: []int{0, 1, 2}},
+	{name: "fair readers", fair: true, people: readers, left: chances{order: 3, gone: 1, restart: 1, cancels: 1, broken: 1}, ask: []int{0, 1}},
+	{name: "fair without a queue", fair: true, people: three, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 1, 2}, bad: func(m *storeModel) { m.plain = true }},
+	{name: "fair beside outsiders", fair: true, people: three, left: chances{order: 3, lost: 1}, ask: []int{0, 1, 2}, bad: func(m *storeModel) { m.outsiders = 1 }},
+	{name: "fair and closed", fair: true, people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 1, 2}},
 }
 
 // states is how many states of each variant to explore.
@@ -220,6 +240,9 @@ func newExploration(v variant) *exploration {
 // happened in it before.
 func (v *variant) begin(log func(string)) (*world, []action) {
 	w := newWorld(v.people, v.left, v.change)
+	if v.fair {
+		w.makeFair()
+	}
 	w.log = log
 	if v.bad != nil {
 		v.bad(&w.store)

@@ -30,8 +30,8 @@ func TestExtend(t *testing.T) {
 		r.pass(time.Second)
 		r.renewed(true)
 		r.want("Renewed")
-		if r.s.Deadline() < Instant(33*time.Second) {
-			t.Errorf("trusted until %v only", time.Duration(r.s.Deadline()))
+		if r.s.tenure.deadline < Instant(33*time.Second) {
+			t.Errorf("trusted until %v only", time.Duration(r.s.tenure.deadline))
 		}
 		r.pass(27*time.Second - 1)
 		r.want()

@@ -36,8 +36,8 @@ func TestGrantTellsWhatTheStoreConfirmed(t *testing.T) {
 	if want := Instant(5 * time.Second); g.Sent != want {
 		t.Errorf("Sent %v, want %v: the instant before the call", g.Sent, want)
 	}
-	if want := Instant(5*time.Second + 28*time.Second); r.s.Deadline() != want {
-		t.Errorf("deadline %v, want %v: the lease and its margin, from before the call", r.s.Deadline(), want)
+	if want := Instant(5*time.Second + 28*time.Second); r.s.tenure.deadline != want {
+		t.Errorf("deadline %v, want %v: the lease and its margin, from before the call", r.s.tenure.deadline, want)
 	}
 	if g.StoreTime != storeTime(r.now) || g.Lease != 30*time.Second || g.Incarnation != "one" || g.Tenure != r.asked || g.How != lockagent.ByStore {
 		t.Errorf("the grant does not tell the store's confirmation: %+v", g)

@@ -44,8 +44,8 @@ func TestHandOff(t *testing.T) {
 		r.pass(5 * time.Second)
 		r.release("ann")
 		g := r.last(Granted)
-		if g.Tenure != r.asked || g.Sent != 0 || r.s.Deadline() != Instant(28*time.Second) {
-			t.Errorf("granted %+v until %v", g, r.s.Deadline())
+		if g.Tenure != r.asked || g.Sent != 0 || r.s.tenure.deadline != Instant(28*time.Second) {
+			t.Errorf("granted %+v until %v", g, r.s.tenure.deadline)
 		}
 	})
 	t.Run("ends after as many grants as the budget has", func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestHandOff(t *testing.T) {
 			r.acquireFixed("ann", 30*time.Millisecond)
 			r.granted()
 			r.acquireFixed("bob", 30*time.Millisecond)
-			r.passLate(r.s.Deadline().Sub(r.now) - left)
+			r.passLate(r.s.tenure.deadline.Sub(r.now) - left)
 			r.skip()
 			r.release("ann")
 			if got := r.seen[1]; !strings.HasPrefix(got, want) {
@@ -181,8 +181,8 @@ func TestHandOffToALongerFixedLease(t *testing.T) {
 		r.pass(time.Second)
 		r.renewed(true)
 		r.want("Renewed")
-		if r.s.Deadline() < Instant(63*time.Second) {
-			t.Errorf("the tenure is trusted until %v, the hold needs 1m3s", time.Duration(r.s.Deadline()))
+		if r.s.tenure.deadline < Instant(63*time.Second) {
+			t.Errorf("the tenure is trusted until %v, the hold needs 1m3s", time.Duration(r.s.tenure.deadline))
 		}
 		r.pass(56 * time.Second)
 		r.want()

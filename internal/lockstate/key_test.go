@@ -56,15 +56,21 @@ func (k *keyer) token(t lockagent.Token) {
 func (k *keyer) collect(w *world) {
 	k.tokens = append(k.tokens[:0], w.last.all, w.last.exclusive, w.store.guard, lockagent.Token(w.storeTime()))
 	for i, a := range w.agents {
-		k.numbers[i] = append(k.numbers[i][:0], 0, a.s.attempt.number, a.s.tenure.number)
-		k.tokens = append(k.tokens, a.s.tenure.next(), a.s.tenure.last, a.s.floor)
+		k.numbers[i] = append(k.numbers[i][:0], 0)
+		for _, s := range a.parts {
+			k.numbers[i] = append(k.numbers[i], s.attempt.number, s.tenure.number)
+			k.tokens = append(k.tokens, s.tenure.next(), s.tenure.last, s.floor)
+			if o := s.attempt.offer; o != nil {
+				k.tokens = append(k.tokens, o.Token)
+			}
+		}
+		if f, ok := a.s.(*Fair); ok {
+			k.tokens = append(k.tokens, f.floor, f.exclusive)
+		}
 		for _, c := range a.inbox {
 			number, token := about(c)
 			k.numbers[i] = append(k.numbers[i], number)
 			k.tokens = append(k.tokens, token)
-		}
-		if o := a.s.attempt.offer; o != nil {
-			k.tokens = append(k.tokens, o.Token)
 		}
 	}
 	for _, list := range [][]seat{w.store.holders, w.store.queue, {w.store.ghost}} {
@@ -100,7 +106,7 @@ func (k *keyer) key(w *world) uint64 {
 	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.gone, l.closed, l.cancels} {
 		k.int(int64(n))
 	}
-	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.store.told, w.store.turn)
+	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.fair && w.strays, w.store.told, w.store.turn)
 	k.token(w.last.all)
 	k.token(w.last.exclusive)
 	k.token(w.store.guard)
@@ -186,9 +192,37 @@ func (k *keyer) message(i int, c Command, s *State, w *world) {
 }
 
 func (k *keyer) agent(i int, a *agentModel, w *world) {
-	s, now := a.s, w.now
-	k.flags(a.subscribed, a.waking, a.missing, a.resetting, a.crashed, a.tenure != 0, s.contended, s.closed, s.call != 0, s.leaving.inFlight)
-	k.token(s.floor)
+	k.flags(a.subscribed, a.waking, a.missing, a.resetting, a.crashed)
+	if f, ok := a.s.(*Fair); ok {
+		k.token(f.floor)
+		k.token(f.exclusive)
+		k.int(int64(len(f.owed)))
+		k.int(int64(len(f.ghosts)))
+	}
+	k.int(int64(len(a.inbox)))
+	for _, c := range a.inbox {
+		number, _ := about(c)
+		about := a.parts[0]
+		for _, s := range a.parts {
+			if s.has(number) {
+				about = s
+			}
+		}
+		k.message(i, c, about, w)
+	}
+	k.int(int64(len(a.parts)))
+	for _, s := range a.parts {
+		k.part(i, a, s, w)
+	}
+}
+
+// part is one of an agent's.
+func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
+	now := w.now
+	k.flags(s.contended, s.closed, s.call != 0, s.leaving.inFlight, w.fair && s.attempt.placed)
+	if !w.fair {
+		k.token(s.floor)
+	}
 	k.int(int64(s.phase))
 
 	k.int(int64(s.queue.len()))
@@ -215,10 +249,6 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 	if t.queued {
 		k.int(int64(t.busy.at.Sub(storeTime(t.busy.sent).Add(w.store.ahead))))
 		k.flags(t.busy.clock == w.store.clockName())
-	}
-	k.int(int64(len(a.inbox)))
-	for _, c := range a.inbox {
-		k.message(i, c, s, w)
 	}
 	k.int(int64(t.open))
 	if s.phase == asking {
@@ -254,7 +284,7 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 			k.until(g.fixed, now)
 			k.until(g.claimBy, now)
 			k.token(g.token)
-			k.flags(g.fixed != 0, g.claimBy != 0, g.request.Mode == Shared, a.ledger.grants[j].recalled)
+			k.flags(g.fixed != 0, g.claimBy != 0, g.request.Mode == Shared, a.ledger.grants[a.ledger.grant(g.request.ID)].recalled)
 		}
 		r := &s.renewal
 		k.flags(r.inFlight, r.stale, r.failures > 0)

@@ -68,8 +68,9 @@ func (l *ledger) grant(id RequestID) int {
 // note takes an event into account, after it was applied to s. last are the
 // greatest tokens that were ever granted. It says what is wrong with the event, or
 // nothing.
-func (l *ledger) note(e *Event, s *State, last *tokens) string {
+func (l *ledger) note(e *Event, s machine, last *tokens) string {
 	id := e.Request.ID
+	_, fair := s.(*Fair) // which has several tenures
 	switch e.Kind {
 	case Requested:
 		if id == 0 || l.waiter(id) >= 0 || l.grant(id) >= 0 {
@@ -96,13 +97,13 @@ func (l *ledger) note(e *Event, s *State, last *tokens) string {
 			return "a request is granted that does not wait"
 		case l.closed:
 			return "a request is granted after closing"
-		case e.Now >= s.Deadline() || e.Fixed != 0 && e.Now >= e.Fixed:
+		case e.Now >= s.Deadline(e.Tenure) || e.Fixed != 0 && e.Now >= e.Fixed:
 			return "a request is granted past its deadline"
 		case e.Kind == Granted && !l.beside(e.Request.Mode):
 			return "the lock is granted while it is held here"
 		case e.Kind == Granted && e.Token <= last.exclusive, e.Kind == Granted && e.Request.Mode == Exclusive && e.Token <= last.all:
 			return fmt.Sprintf("token %d is granted after %d", e.Token, *last)
-		case e.Kind == Granted && slices.ContainsFunc(l.grants, func(d deed) bool { return d.token >= e.Token }):
+		case e.Kind == Granted && slices.ContainsFunc(l.grants, func(d deed) bool { return d.token == e.Token || !fair && d.token > e.Token }):
 			return "two grants have one token"
 		case e.Kind == Reentered && !l.held(e.Request.Owner, e.Token, e.Request.Mode):
 			return "the lock is granted again to an owner or under a token that does not hold it"
@@ -152,7 +153,7 @@ func (l *ledger) note(e *Event, s *State, last *tokens) string {
 	case Detached:
 		l.closed, l.grants = true, nil
 	case Attempted, Returning, Withdrawing, Returned, Withdrawn, Denied, Forgot, Dropped:
-		if len(l.grants) > 0 {
+		if slices.ContainsFunc(l.grants, func(d deed) bool { return !fair || d.tenure == e.Tenure }) {
 			return "the tenure is over, or asked for, while the lock is held"
 		}
 	}

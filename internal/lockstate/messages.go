@@ -127,12 +127,19 @@ func (s *State) broken(c Broken, m Moment, out []Event) []Event {
 	switch {
 	case c.Tenure == s.attempt.number && s.phase != free:
 		return s.doubted(out) // the answer to a call, or a pass, may come yet
-	case s.phase == held && c.Tenure == s.tenure.number && c.At >= s.tenure.storeTime:
-		// If it was broken at the very time of its confirmation, that may have come after.
-		again := s.tenure.unanswered || c.At == s.tenure.storeTime
-		return s.denied(lockagent.LostBroken, c.At, again, m, out)
+	case s.phase == held && c.Tenure == s.tenure.number:
+		return s.lost(lockagent.LostBroken, c.At, m, out)
 	}
 	return out
+}
+
+// lost is the end of a tenure that the store did not have at an instant, unless the store
+// has confirmed it since. If it was confirmed at that very instant, that may have come after.
+func (s *State) lost(why lockagent.LossReason, at lockagent.StoreTime, m Moment, out []Event) []Event {
+	if at < s.tenure.storeTime {
+		return out
+	}
+	return s.denied(why, at, s.tenure.unanswered || at == s.tenure.storeTime, m, out)
 }
 
 // doubted has the store asked, because what it last said may not be true any more.

@@ -80,8 +80,8 @@ func TestPassWhileAsleep(t *testing.T) {
 		r.want("Began", "Granted ann 101")
 		// The store's clock showed the time of the answer at 0 or later, so that of the
 		// pass 4.9 s after that or later.
-		if want := Instant(made - way + passTrust); r.s.Deadline() != want {
-			t.Errorf("trusted until %v, want %v", time.Duration(r.s.Deadline()), time.Duration(want))
+		if want := Instant(made - way + passTrust); r.s.tenure.deadline != want {
+			t.Errorf("trusted until %v, want %v", time.Duration(r.s.tenure.deadline), time.Duration(want))
 		}
 	})
 	t.Run("counts from no later than its arrival", func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestPassWhileTheStoreIsAsked(t *testing.T) {
 		r.passed(r.now)
 		r.granted()
 		r.want("Offered", "Began", "Granted ann 104")
-		if got := r.s.Deadline(); got != Instant(29*time.Second) {
+		if got := r.s.tenure.deadline; got != Instant(29*time.Second) {
 			t.Errorf("trusted until %v, want 29s", time.Duration(got))
 		}
 	})
@@ -382,8 +382,8 @@ func TestLeaseOfAPass(t *testing.T) {
 		}
 		r.renewed(true)
 		r.want("Renewed")
-		if want := Instant(third + 28*time.Second); r.s.Deadline() != want {
-			t.Errorf("trusted until %v, want %v", time.Duration(r.s.Deadline()), time.Duration(want))
+		if want := Instant(third + 28*time.Second); r.s.tenure.deadline != want {
+			t.Errorf("trusted until %v, want %v", time.Duration(r.s.tenure.deadline), time.Duration(want))
 		}
 		r.alarmIn(10*time.Second, 10*time.Second+100*time.Millisecond)
 	})

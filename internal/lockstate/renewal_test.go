@@ -22,8 +22,8 @@ func TestKeptLeaseIsRenewedWhenAThirdHasPassed(t *testing.T) {
 		r.pass(time.Second) // the call takes a second
 		r.renewed(true)
 		r.want("Renewed")
-		if want := sent.add(28 * time.Second); r.s.Deadline() != want {
-			t.Errorf("trusted until %v, want %v", time.Duration(r.s.Deadline()), time.Duration(want))
+		if want := sent.add(28 * time.Second); r.s.tenure.deadline != want {
+			t.Errorf("trusted until %v, want %v", time.Duration(r.s.tenure.deadline), time.Duration(want))
 		}
 	}
 }
@@ -115,8 +115,8 @@ func TestFailedRenewal(t *testing.T) {
 		r.pass(time.Second)
 		r.renewed(true)
 		sent := r.last(Renewed).Sent
-		if want := sent.add(28 * time.Second); r.s.Deadline() != want {
-			t.Errorf("trusted until %v, want %v", time.Duration(r.s.Deadline()), time.Duration(want))
+		if want := sent.add(28 * time.Second); r.s.tenure.deadline != want {
+			t.Errorf("trusted until %v, want %v", time.Duration(r.s.tenure.deadline), time.Duration(want))
 		}
 		r.skip()
 		r.release("ann")
@@ -172,11 +172,11 @@ func TestRenewalAnsweredAfterItsHold(t *testing.T) {
 		r.acquire("cid")
 		r.granted()
 		r.skip()
-		before := r.s.Deadline()
+		before := r.s.tenure.deadline
 		r.pass(time.Second)
 		r.step(RenewReplied{Tenure: old})
 		r.want()
-		if r.s.Deadline() != before {
+		if r.s.tenure.deadline != before {
 			t.Error("the answer of another tenure's renewal moved the deadline")
 		}
 	})

@@ -52,7 +52,8 @@ func rigConfig() Config {
 
 func recovering(t rapid.TB, number uint64, at Instant) *rig {
 	cfg := rigConfig()
-	return rigOn(t, Recovering("orders", &cfg, number, 50, at))
+	n := Snapshot{Tenures: []SavedTenure{{Number: number, Last: 50, Unanswered: true}}, Floor: 50}
+	return rigOn(t, Resume("orders", &cfg, n, 0, at))
 }
 
 func newRig(t rapid.TB, change ...func(*Config)) *rig {

@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -10,8 +11,15 @@ import (
 // Those who wait are not part of it: their requests end with the process that they were
 // made to. The zero Snapshot is that of a lock that nobody holds.
 type Snapshot struct {
-	// Tenure is the number of what the agent may have in the store, or 0.
-	Tenure uint64
+	// Tenures are those that the agent may have in the store. A State has one at most.
+	Tenures []SavedTenure
+	// Floor is the greatest token that the agent knows of.
+	Floor lockagent.Token
+}
+
+// SavedTenure is a tenure in a [Snapshot].
+type SavedTenure struct {
+	Number uint64
 	// Grants are held in it. If there are none, it is to be withdrawn.
 	Grants []HeldGrant
 
@@ -30,12 +38,9 @@ type Snapshot struct {
 	Holds       int
 	Outsiders   bool
 	Contested   bool
-
-	// Floor is the greatest token that the agent knows of.
-	Floor lockagent.Token
 }
 
-// HeldGrant is a grant in a [Snapshot].
+// HeldGrant is a grant in a [SavedTenure].
 type HeldGrant struct {
 	Request Request
 	Token   lockagent.Token
@@ -44,51 +49,72 @@ type HeldGrant struct {
 	ClaimBy Instant // 0 once it is known who has it
 }
 
+// WithoutHolds is what is left of the snapshot if no hold goes on: every tenure is to be
+// withdrawn.
+func (n Snapshot) WithoutHolds() Snapshot {
+	n.Tenures = slices.Clone(n.Tenures)
+	for i := range n.Tenures {
+		n.Tenures[i].Grants, n.Tenures[i].Unanswered = nil, true
+	}
+	return n
+}
+
 // Snapshot returns what another process needs to go on. To leave the lock to that, a shell
 // takes the snapshot, and then the step [Detach]. Calls to the store may be under way.
 func (s *State) Snapshot() Snapshot {
+	n := Snapshot{Floor: s.floor}
 	t, a := s.tenure, &s.attempt
 	if s.phase == asking {
 		t = tenure{number: a.number, unanswered: true, open: max(a.open, a.lease)}
 	} else if s.phase == sleeping && a.mayHave() {
 		t = tenure{number: a.number, unanswered: a.unanswered, open: a.open}
 	}
+	if t.number == 0 {
+		return n
+	}
 	if s.renewal.inFlight {
 		t.open = max(t.open, s.renewal.lease)
 	}
-	n := Snapshot{
-		Tenure: t.number, Mode: t.mode, Began: t.began, Sent: t.sent, Replied: t.replied, Deadline: t.deadline, Until: t.until,
+	saved := SavedTenure{
+		Number: t.number, Mode: t.mode, Began: t.began, Sent: t.sent, Replied: t.replied, Deadline: t.deadline, Until: t.until,
 		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation,
-		First: t.first, Last: t.last, Holds: t.holds, Outsiders: t.outsiders, Contested: t.contested, Floor: s.floor,
+		First: t.first, Last: t.last, Holds: t.holds, Outsiders: t.outsiders, Contested: t.contested,
 	}
 	for i := range s.grants {
 		g := &s.grants[i]
-		n.Grants = append(n.Grants, HeldGrant{Request: g.request, Token: g.token, Since: g.since, Fixed: g.fixed, ClaimBy: g.claimBy})
+		saved.Grants = append(saved.Grants, HeldGrant{Request: g.request, Token: g.token, Since: g.since, Fixed: g.fixed, ClaimBy: g.claimBy})
 	}
+	n.Tenures = append(n.Tenures, saved)
 	return n
 }
 
-// Resume returns the lock that n was taken of. Its holds go on. The store is asked whether it
-// has the tenure still, and nothing is handed off before it has answered. What nobody
-// holds is withdrawn. shift is by how much the clock of this agent is ahead of the one
-// that n was taken with; the numbers of its steps must be greater than before. The state
-// wants a [Tick] at once.
+// Resume returns the lock that n was taken of, which has no more than one tenure. Its holds go
+// on. The store is asked whether it has the tenure still, and nothing is handed off before it
+// has answered. What nobody holds is withdrawn at now, which may be an instant to come.
+// shift is by how much the clock of this agent is ahead of the one that n was taken with. The
+// numbers of its steps must be greater than before. The state wants a [Tick] at now.
 func Resume(name lockagent.Name, cfg *Config, n Snapshot, shift time.Duration, now Instant) *State {
 	s := New(name, cfg)
 	s.floor = n.Floor
+	for i := range n.Tenures {
+		s.resume(&n.Tenures[i], shift, now)
+	}
+	return s
+}
+
+// resume has a new state go on with a tenure.
+func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 	moved := func(i Instant) Instant { return i.add(shift) }
 	t := tenure{
-		number: n.Tenure, mode: n.Mode, began: moved(n.Began), sent: moved(n.Sent), replied: moved(n.Replied), deadline: moved(n.Deadline),
+		number: n.Number, mode: n.Mode, began: moved(n.Began), sent: moved(n.Sent), replied: moved(n.Replied), deadline: moved(n.Deadline),
 		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime, incarnation: n.Incarnation,
 		first: n.First, last: n.Last, holds: n.Holds, outsiders: n.Outsiders, contested: n.Contested, doubt: true,
 	}
-	switch {
-	case n.Tenure == 0:
-	case len(n.Grants) == 0:
+	if len(n.Grants) == 0 {
 		s.withdraw(tenure{number: t.number, last: t.last, unanswered: t.unanswered, open: max(t.open, t.until.Sub(now))}, now)
-	default:
-		s.phase, s.tenure = held, t
+		return
 	}
+	s.phase, s.tenure = held, t
 	for i := range n.Grants {
 		g := &n.Grants[i]
 		own := grant{request: g.Request, token: g.Token, since: moved(g.Since)}
@@ -101,5 +127,4 @@ func Resume(name lockagent.Name, cfg *Config, n Snapshot, shift time.Duration, n
 		}
 		s.grants = append(s.grants, own)
 	}
-	return s
 }

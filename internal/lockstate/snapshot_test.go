@@ -21,7 +21,10 @@ func resumed(t *testing.T, r *rig, ahead time.Duration) *rig {
 	cfg := rigConfig()
 	now := r.now.add(ahead)
 	next := rigOn(t, Resume("orders", &cfg, n, ahead, now))
-	next.now, next.fresh, next.asked, next.token, next.ids = now, r.fresh, n.Tenure, r.token, r.ids
+	next.now, next.fresh, next.asked, next.token, next.ids = now, r.fresh, 0, r.token, r.ids
+	for _, t := range n.Tenures {
+		next.asked = t.Number
+	}
 	return next
 }
 
@@ -33,8 +36,8 @@ func TestResume(t *testing.T) {
 		r.release("ann")
 		r.pass(5 * time.Second)
 		n := resumed(t, r, ahead)
-		if want := r.s.Deadline().add(ahead); n.s.Deadline() != want {
-			t.Errorf("trusted until %v, want %v", time.Duration(n.s.Deadline()), time.Duration(want))
+		if want := r.s.tenure.deadline.add(ahead); n.s.tenure.deadline != want {
+			t.Errorf("trusted until %v, want %v", time.Duration(n.s.tenure.deadline), time.Duration(want))
 		}
 		n.acquire("cid")
 		n.want("Requested cid", "Queued cid", "Renewing 30s")

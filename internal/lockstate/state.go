@@ -51,16 +51,6 @@ type State struct {
 // New returns a lock that nobody holds. cfg may be shared; it must not change.
 func New(name lockagent.Name, cfg *Config) *State { return &State{name: name, cfg: cfg} }
 
-// Recovering returns a lock that first withdraws the tenure with the given number from
-// the store. It is where a shell that lost its state starts again. floor is the greatest
-// token that it knows of.
-func Recovering(name lockagent.Name, cfg *Config, number uint64, floor lockagent.Token, now Instant) *State {
-	s := New(name, cfg)
-	s.floor = floor
-	s.withdraw(tenure{number: number, last: floor, unanswered: true}, now)
-	return s
-}
-
 // Idle reports whether nothing would be lost if the state were forgotten.
 func (s *State) Idle() bool {
 	return s.phase == free && s.queue.len() == 0 && !s.contended
@@ -86,11 +76,13 @@ func (s *State) has(number uint64) bool {
 	return number == s.attempt.number || number == s.tenure.number
 }
 
-// Deadline is until when the tenure is trusted, or 0 if there is none.
-func (s *State) Deadline() Instant { return s.tenure.deadline }
-
-// Floor is the greatest token that this agent knows of.
-func (s *State) Floor() lockagent.Token { return s.floor }
+// Deadline is until when a tenure is trusted, or 0 if it does not have the lock.
+func (s *State) Deadline(tenure uint64) Instant {
+	if tenure != s.tenure.number {
+		return 0
+	}
+	return s.tenure.deadline
+}
 
 // Alarm is when the state wants to be given a [Tick], if at all.
 func (s *State) Alarm() (at Instant, ok bool) {

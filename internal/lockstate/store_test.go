@@ -45,8 +45,9 @@ type tenureID struct {
 // seat is the place of a tenure in the lock or in the queue.
 type seat struct {
 	tenureID
-	mode   Mode
-	expiry Instant // of the lease
+	mode    Mode
+	expiry  Instant   // of the lease
+	request RequestID // that it was asked for
 }
 
 // agentID is how an agent of the world is called.
@@ -75,6 +76,7 @@ type storeCall struct {
 	lease      time.Duration
 	token      lockagent.Token // the floor, or the last
 	queue      bool
+	request    RequestID // that it was asked for
 	unanswered bool
 
 	executed bool // and the reply below is on its way
@@ -89,7 +91,7 @@ type storeCall struct {
 // never.
 func (c *storeCall) again() storeCall {
 	return storeCall{
-		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, unanswered: c.unanswered,
+		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, request: c.request, unanswered: c.unanswered,
 		zombie: true,
 	}
 }
@@ -154,7 +156,7 @@ func (w *world) execute(c *storeCall) {
 			c.err = lockagent.ErrWithdrawn
 		case other != nil:
 			if c.queue && !m.plain && !m.queued(t) {
-				m.queue = append(m.queue, seat{tenureID: t, mode: c.mode})
+				m.queue = append(m.queue, seat{tenureID: t, mode: c.mode, request: c.request})
 				for _, h := range m.holders {
 					w.post(h.agent, Wanted{Tenure: h.number})
 				}
@@ -163,7 +165,7 @@ func (w *world) execute(c *storeCall) {
 				At: at, Clock: m.clockName(), Holder: other.String(), Remaining: m.expiry().Sub(w.now), Queued: m.queued(t), Outsiders: m.outsiders,
 			}
 		default:
-			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(t, c.mode, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders}
+			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(seat{tenureID: t, mode: c.mode, request: c.request}, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders}
 			if c.zombie {
 				w.haunted = true
 			}
@@ -199,10 +201,14 @@ func (w *world) execute(c *storeCall) {
 }
 
 // begin is a new tenure, or its lease anew. It returns its first token.
-func (w *world) begin(t tenureID, mode Mode, lease time.Duration, floor lockagent.Token) lockagent.Token {
-	m := &w.store
+func (w *world) begin(s seat, lease time.Duration, floor lockagent.Token) lockagent.Token {
+	m, t := &w.store, s.tenureID
 	if m.holder(t, w.now) == nil {
-		m.holders = append(m.holders, seat{t, mode, w.now})
+		if w.fair && !w.strays && m.outsiders == 0 && s.mode == Exclusive && len(m.queue) > 0 && m.queue[0].tenureID != t {
+			w.fail("tenure %v gets the lock before %v, which is the first in the queue", t, m.queue[0])
+		}
+		s.expiry = w.now
+		m.holders = append(m.holders, s)
 		w.believe(t)
 	}
 	m.told = false
@@ -227,6 +233,7 @@ func (w *world) expire() {
 // has taken a microsecond, so the store's clock shows more than their tokens.
 func (w *world) ended(tenures int) {
 	if tenures > 0 {
+		w.strays = true
 		w.store.guard = max(w.store.guard, w.last.all)
 	}
 }
@@ -256,7 +263,7 @@ func (w *world) passOn() bool {
 	m.turn = m.outsiders > 0
 	for {
 		next := m.queue[0]
-		first := w.begin(next.tenureID, next.mode, lockagent.PassLease-m.stingy, 0)
+		first := w.begin(next, lockagent.PassLease-m.stingy, 0)
 		w.post(next.agent, Passed{Tenure: next.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders})
 		if len(m.queue) == 0 || next.mode == Exclusive || m.queue[0].mode == Exclusive {
 			break
@@ -281,10 +288,10 @@ func (w *world) post(agent int, c Command) {
 func (w *world) believe(t tenureID) {
 	a := w.agents[t.agent]
 	stale := slices.ContainsFunc(a.inbox, func(c Command) bool { p, ok := c.(Passed); return ok && p.Tenure == t.number })
-	if a.s.attempt.number == t.number && a.s.attempt.offer != nil {
-		stale = true
+	for _, s := range a.parts {
+		stale = stale || s.attempt.number == t.number && s.attempt.offer != nil || s.phase == held && s.tenure.number == t.number
 	}
-	if stale || a.s.phase == held && a.s.tenure.number == t.number {
+	if stale {
 		return
 	}
 	w.store.excused = slices.DeleteFunc(w.store.excused, func(e tenureID) bool { return e == t })

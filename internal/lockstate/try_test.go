@@ -32,7 +32,7 @@ func TestRequestThatWouldNotWait(t *testing.T) {
 		r.renewed(true)
 		r.skip()
 		r.try("bob")
-		left := r.s.Deadline().Sub(r.now) // of the kept one; the fixed one has 5 s
+		left := r.s.tenure.deadline.Sub(r.now) // of the kept one; the fixed one has 5 s
 		r.want("Requested bob", "Answered bob: held by ann+ for "+left.String())
 	})
 	t.Run("is told who holds it elsewhere", func(t *testing.T) {

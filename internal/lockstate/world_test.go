@@ -2,13 +2,14 @@ package lockstate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
 )
 
-// The small world: three agents, each a State with the plainest of shells, over a
+// The small world: three agents, each a State or a Fair with the plainest of shells, over a
 // model of the store. It only moves by an [action] at a time, and any order of
 // actions that the real world could produce is one that can be chosen here.
 
@@ -78,13 +79,27 @@ type world struct {
 
 	problem string       // what went wrong, if anything
 	log     func(string) // nil, or told of all events
+
+	fair   bool // the lock is
+	strays bool // something went wrong that may cost who waits their places
+}
+
+// machine is a State or a Fair.
+type machine interface {
+	Step(c Command, m Moment, do func(*Event))
+	Alarm() (Instant, bool)
+	Listening() bool
+	Idle() bool
+	Deadline(tenure uint64) Instant
+	Snapshot() Snapshot
 }
 
 // agentModel is an agent: the machine, and what its shell knows.
 type agentModel struct {
-	s          *State
+	s          machine
+	parts      []*State // of s, or s itself
+	cfg        *Config
 	fresh      uint64
-	tenure     uint64 // last one asked for
 	ledger     ledger
 	subscribed bool
 	waking     bool      // a wake-up is on its way
@@ -104,9 +119,43 @@ func newWorld(people []person, left chances, change func(*Config)) *world {
 	for i := range w.agents {
 		own := cfg
 		own.Agent = agentID(i)
-		w.agents[i] = &agentModel{s: New("orders", &own)}
+		w.agents[i] = &agentModel{cfg: &own}
+		w.resume(w.agents[i], Snapshot{}, 0)
 	}
 	return w
+}
+
+// makeFair gives all agents fair machines.
+func (w *world) makeFair() {
+	w.fair = true
+	for _, a := range w.agents {
+		w.resume(a, Snapshot{}, 0)
+	}
+}
+
+// resume gives an agent a new machine.
+func (w *world) resume(a *agentModel, n Snapshot, now Instant) {
+	if w.fair {
+		a.s = ResumeFair("orders", a.cfg, a.next, n, 0, now)
+	} else {
+		a.s = Resume("orders", a.cfg, n, 0, now)
+	}
+	a.look()
+}
+
+// look finds the parts of the machine.
+func (a *agentModel) look() {
+	switch s := a.s.(type) {
+	case *State:
+		a.parts = []*State{s}
+	case *Fair:
+		a.parts = s.parts
+	}
+}
+
+func (a *agentModel) next() uint64 {
+	a.fresh++
+	return a.fresh
 }
 
 func (w *world) clone() *world {
@@ -122,7 +171,18 @@ func (w *world) clone() *world {
 // agent is the agent for changing it.
 func (w *world) agent(i int) *agentModel {
 	c := *w.agents[i]
-	c.s = clone(c.s)
+	switch s := c.s.(type) {
+	case *State:
+		c.s = clone(s)
+	case *Fair:
+		f := *s
+		f.fresh, f.parts, f.owed, f.ghosts = c.next, nil, slices.Clone(s.owed), maps.Clone(s.ghosts)
+		for _, p := range s.parts {
+			f.parts = append(f.parts, clone(p))
+		}
+		c.s = &f
+	}
+	c.look()
 	c.ledger = c.ledger.clone()
 	c.inbox = slices.Clone(c.inbox)
 	w.agents[i] = &c
@@ -155,9 +215,9 @@ func (w *world) tell(i int, c Command) {
 	case Release, Break, OwnerGone:
 		a.ledger.calls = append(a.ledger.calls, a.calls)
 	}
-	a.fresh++
-	m := Moment{Now: w.now, Fresh: a.fresh}
+	m := Moment{Now: w.now, Fresh: a.next()}
 	broke := false
+	overdue := a.overdue(c, m)
 	a.s.Step(c, m, func(e *Event) {
 		if w.log != nil {
 			w.log(fmt.Sprintf("    agent %d: %s", i+1, text(e)))
@@ -171,8 +231,7 @@ func (w *world) tell(i int, c Command) {
 		}
 		switch e.Kind {
 		case Attempted:
-			a.tenure = e.Tenure
-			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue})
+			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue, request: e.Request.ID})
 		case Renewing:
 			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, lease: e.Lease})
 		case Returning, Withdrawing:
@@ -181,6 +240,7 @@ func (w *world) tell(i int, c Command) {
 			w.send(storeCall{agent: i, kind: callDisown, number: e.Tenure, token: e.Token})
 		case Granted:
 			w.overlap(i, e)
+			w.outOfTurn(i, e)
 		case AskBreak:
 			broke = true
 		case Dropped:
@@ -189,12 +249,15 @@ func (w *world) tell(i int, c Command) {
 	})
 	// Pauses are scattered, which makes for many instants that are the same in all
 	// but name. Any of them may be the last possible one, so take that.
-	if a.s.phase == sleeping || a.s.phase == releasing {
-		a.s.retryAt = ceil(a.s.retryAt, w.now)
-	}
-	a.s.renewal.retryAt = ceil(a.s.renewal.retryAt, w.now)
-	if problem := unsettled(a.s, m); problem != "" {
-		w.fail("agent %d after %T: %s", i+1, c, problem)
+	a.look()
+	for _, s := range a.parts {
+		if s.phase == sleeping || s.phase == releasing {
+			s.retryAt = ceil(s.retryAt, w.now)
+		}
+		s.renewal.retryAt = ceil(s.renewal.retryAt, w.now)
+		if problem := unsettled(s, m); problem != "" && !slices.Contains(overdue, s) {
+			w.fail("agent %d after %T: %s", i+1, c, problem)
+		}
 	}
 	if !a.s.Listening() {
 		a.subscribed, a.waking = false, false
@@ -215,7 +278,7 @@ func (w *world) restart(i int) {
 		w.fail("agent %d is detached, but somebody waits for it", i+1)
 	}
 	a := w.agent(i)
-	a.s = Resume("orders", a.s.cfg, snapshot, 0, w.now)
+	w.resume(a, snapshot, w.now)
 	a.ledger = ledger{grants: holds}
 	a.inbox, a.subscribed, a.waking, a.missing = nil, false, false, true
 	for c := range w.calls {
@@ -223,6 +286,24 @@ func (w *world) restart(i int) {
 			*c = c.again()
 		}
 	}
+}
+
+// overdue are the parts whose tick is still to come, and that the command may not concern.
+func (a *agentModel) overdue(c Command, m Moment) (parts []*State) {
+	if _, fair := a.s.(*Fair); !fair || c == (Tick{}) {
+		return nil
+	}
+	for _, s := range a.parts {
+		if s.concerns(Tick{}, m) {
+			parts = append(parts, s)
+		}
+	}
+	return parts
+}
+
+// has reports whether a part other than one has a tenure.
+func (a *agentModel) has(tenure uint64, not *State) bool {
+	return slices.ContainsFunc(a.parts, func(s *State) bool { return s != not && s.has(tenure) })
 }
 
 // ceil rounds an instant in the future up: pauses to a whole one, and sleep to what it is
@@ -269,9 +350,24 @@ func (w *world) overlap(i int, e *Event) {
 	}
 }
 
+// outOfTurn checks, when agent i grants a fair lock, that it goes to the one whose turn it is in
+// the store's queue: the one for whose place it was passed on.
+func (w *world) outOfTurn(i int, e *Event) {
+	if !w.fair || w.strays {
+		return
+	}
+	h := w.store.holder(tenureID{i, e.Tenure}, w.now)
+	switch {
+	case e.How == lockagent.ByHandOff && len(w.store.queue) > 0:
+		w.fail("%s is granted the lock by hand-off, before agent %d, who has a place in the queue", e.Request.Owner, w.store.queue[0].agent+1)
+	case e.How == lockagent.ByStore && h != nil && h.request != e.Request.ID && !e.Request.Session:
+		w.fail("%s is granted the lock in the place of another request", e.Request.Owner)
+	}
+}
+
 // deadline is until when the holder of a grant trusts in it.
 func (w *world) deadline(agent int, g *deed) Instant {
-	end := w.agents[agent].s.Deadline()
+	end := w.agents[agent].s.Deadline(g.tenure)
 	if g.fixed != 0 {
 		end = min(end, g.fixed)
 	}
@@ -295,13 +391,15 @@ func (w *world) check() {
 				w.fail("%s holds the lock alone in a tenure that is shared", g.Owner)
 			case h.expiry < end:
 				w.fail("%s trusts in the lock until %v, but the store's lease ends at %v", g.Owner, time.Duration(end), time.Duration(h.expiry))
-			case !g.Session && g.Mode == Exclusive && h.expiry > w.now.add(max(a.s.lease(&g.Request), lockagent.PassLease)+rounding):
+			case !g.Session && g.Mode == Exclusive && h.expiry > w.now.add(max(a.parts[0].lease(&g.Request), lockagent.PassLease)+rounding):
 				w.fail("%s holds the lock, and the store keeps it until %v for others", g.Owner, time.Duration(h.expiry))
 			}
 		}
 	}
 	for i, a := range w.agents {
-		w.checkSleep(i, a.s)
+		for _, s := range a.parts {
+			w.checkSleep(i, s)
+		}
 	}
 }
 
@@ -321,7 +419,7 @@ func (w *world) checkSleep(i int, s *State) {
 		w.fail("agent %d waits for a lock that is free, and was told so", i+1)
 	case free && !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == tenureID{i, s.attempt.number} && s.retryAt > w.now.add(lockagent.PassLease+pause):
 		w.fail("agent %d is the first in the queue, but sleeps until %v, while nobody has the lock", i+1, time.Duration(s.retryAt))
-	case !free && len(m.holders) == 1 && m.holders[0].agent == i && !w.haunted && !w.dropped:
+	case !free && len(m.holders) == 1 && m.holders[0].agent == i && !w.haunted && !w.dropped && !w.agents[i].has(m.holders[0].number, s):
 		w.fail("agent %d waits for a tenure of its own", i+1)
 	}
 }

@@ -1,0 +1,160 @@
+package actor
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// startFair starts an agent whose locks are fair.
+func startFair(t testing.TB, cfg Config) *Agent {
+	t.Helper()
+	a := start(t, cfg)
+	a.machine = a.fair
+	return a
+}
+
+// Waiters of two agents get a fair lock in the order in which they came.
+func TestFairOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waiters = 4
+		store := memstore.New()
+		w := &witness{}
+		a, b := startFair(t, Config{Store: store.Share(), Recorder: w}), startFair(t, Config{Store: store, Recorder: w})
+		holder := granted(t, a.Acquire(background, "door", who("holder")))
+		var order []string
+		grants := make(map[string]<-chan lockagent.Grant)
+		ask := func(agent *Agent, owner string) {
+			grants[owner] = agent.Acquire(background, "door", who(owner))
+			synctest.Wait() // until it has its place
+			order = append(order, owner)
+		}
+		for i := range waiters {
+			ask(a, fmt.Sprint("a", i))
+			ask(b, fmt.Sprint("b", i))
+		}
+		released(t, holder)
+		last := holder.Token()
+		for i, owner := range order {
+			g := granted(t, grants[owner])
+			if g.Token() <= last {
+				t.Errorf("%s has token %d after %d", owner, g.Token(), last)
+			}
+			last = g.Token()
+			for _, later := range order[i+1:] {
+				silent(t, later, grants[later])
+			}
+			released(t, g)
+		}
+		for _, agent := range []*Agent{a, b} {
+			closed(t, agent)
+		}
+		w.checkHolds(t)
+	})
+}
+
+// Each hold of a fair lock lasts as long as its own tenure, which is renewed.
+func TestFairHoldsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := startFair(t, Config{Store: store})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		bob := a.Acquire(background, "door", who("bob"))
+		try := refusal(t, a.Acquire(background, "door", Request{Owner: "cid", Try: true}), lockagent.ErrHeld)
+		if want := (&lockagent.HeldError{Name: "door", Holder: "ann", Left: g.Remaining()}); try.Error() != want.Error() {
+			t.Errorf("refused: %v, want %v", try, want)
+		}
+		before := g.Remaining()
+		time.Sleep(5 * time.Minute)
+		if !g.Held() || g.Remaining() < before-15*time.Second {
+			t.Errorf("held %t for %v", g.Held(), g.Remaining())
+		}
+		released(t, g)
+		released(t, granted(t, bob))
+		settled(t, a, store, "door")
+	})
+}
+
+// After a panic a fair lock withdraws every tenure that it may have in the store: another agent
+// waits for none of them.
+func TestFairStartsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		s.news = func(func(lockagent.Message), lockagent.Message) {} // nor is it told of its ghosts
+		a, b := startFair(t, Config{Store: s, Logger: quiet}), startFair(t, Config{Store: store})
+		g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Over: runtime.Goexit}))
+		waiting := []<-chan lockagent.Grant{a.Acquire(background, "door", who("bob")), a.Acquire(background, "door", who("cid"))}
+		synctest.Wait()
+		dan := b.Acquire(background, "door", who("dan"))
+		synctest.Wait()
+		doomed(t, func() { g.ReleaseAsync(background) })
+		for _, c := range waiting {
+			refused(t, c, lockagent.ErrInternal)
+		}
+		begin := time.Now()
+		released(t, granted(t, dan))
+		if waited := time.Since(begin); waited > retryMax+lockagent.PassLease/2 { // after the pause
+			t.Errorf("the other agent waited %v", waited)
+		}
+		closed(t, b)
+		settled(t, a, store.Share(), "door")
+	})
+}
+
+// Another process goes on with a fair lock: with its hold, and without those who waited.
+func TestFairRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, b := startFair(t, Config{Store: store.Share()}), startFair(t, Config{Store: store})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		bob := a.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		dan := b.Acquire(background, "door", who("dan"))
+		synctest.Wait()
+		n := detached(t, a)
+		if len(n.Locks[0].Tenures) != 2 {
+			t.Errorf("the snapshot has %d tenures, want that of the hold and that of the waiter", len(n.Locks[0].Tenures))
+		}
+		refused(t, bob, lockagent.ErrClosed)
+		next := resuming(t, Config{Store: store.Share()}, n)
+		h := claimed(t, next, "door")
+		time.Sleep(time.Minute)
+		silent(t, "dan", dan)
+		if !h.Held() || h.Token() != g.Token() {
+			t.Errorf("held %t with token %d", h.Held(), h.Token())
+		}
+		begin := time.Now()
+		released(t, h)
+		released(t, granted(t, dan))
+		if time.Since(begin) != 0 {
+			t.Errorf("dan waited %v: somebody had a place before him", time.Since(begin))
+		}
+		closed(t, next)
+		closed(t, b)
+	})
+}
+
+// The closing leaves the one hold that outlives it in the store, and nothing else.
+func TestFairOutlives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, b := startFair(t, Config{Store: store.Share()}), startFair(t, Config{Store: store})
+		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: 30 * time.Second, Outlive: true}))
+		bob := a.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		closed(t, a)
+		refused(t, bob, lockagent.ErrClosed)
+		begin := time.Now()
+		released(t, granted(t, b.Acquire(background, "door", who("cid"))))
+		if waited := time.Since(begin); waited < 30*time.Second || waited > 40*time.Second {
+			t.Errorf("waited %v for a lease of 30s", waited)
+		}
+		closed(t, b)
+	})
+}

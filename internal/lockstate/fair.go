@@ -1,0 +1,255 @@
+package lockstate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Fair is one lock as one agent sees it, where every waiter has a place of its own in the
+// store's queue. So the lock is granted in the order of the places, across agents, and
+// nothing is handed off past the waiters of other agents.
+//
+// Its parts are States. Each has one waiter or holder, or those of one session. To the store,
+// and to each other, the parts are like different agents: their tenures keep each other out. So
+// the guarantees of a State hold for all of them together. A Fair finds the parts that a command
+// concerns, and joins what they say.
+//
+// Make one with [NewFair]. The methods are those of [State].
+type Fair struct {
+	name  lockagent.Name
+	cfg   *Config
+	fresh func() uint64
+
+	parts  []*State // at least one, in the order in which their waiters came
+	owed   []owed
+	ghosts map[uint64]bool // tenures that the store is asked to end
+
+	// The greatest tokens that are known: of all, and of those of exclusive tenures.
+	floor, exclusive lockagent.Token
+}
+
+// owed is a call that several parts are to answer.
+type owed struct {
+	call    CallID
+	missing int
+
+	// What went wrong, if anything.
+	err    error
+	reason lockagent.LossReason
+}
+
+// NewFair returns a fair lock that nobody holds. cfg is as for [New]. A step may need several
+// numbers: fresh returns one that no step of this agent has, see [Moment].
+func NewFair(name lockagent.Name, cfg *Config, fresh func() uint64) *Fair {
+	return ResumeFair(name, cfg, fresh, Snapshot{}, 0, 0)
+}
+
+// ResumeFair is [Resume] for a fair lock, with any number of tenures.
+func ResumeFair(name lockagent.Name, cfg *Config, fresh func() uint64, n Snapshot, shift time.Duration, now Instant) *Fair {
+	f := &Fair{name: name, cfg: cfg, fresh: fresh, ghosts: make(map[uint64]bool), floor: n.Floor}
+	for i := range n.Tenures {
+		f.parts = append(f.parts, Resume(name, cfg, Snapshot{Tenures: n.Tenures[i : i+1]}, shift, now))
+	}
+	if len(f.parts) == 0 {
+		f.parts = append(f.parts, New(name, cfg))
+	}
+	return f
+}
+
+// Step is [State.Step]. It has the parts take c, one after the other.
+func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
+	var concerned []*State
+	if a, ok := c.(Acquire); ok {
+		m = f.seat(m, do)
+		concerned = []*State{f.partFor(&a.Request)}
+	} else {
+		if r, ok := c.(DisownReplied); ok {
+			delete(f.ghosts, r.Tenure)
+		}
+		concerned = f.concerned(c, m)
+		f.owe(c, len(concerned))
+	}
+	for i, p := range concerned {
+		if i > 0 {
+			m.Fresh = f.fresh()
+		}
+		f.step(p, c, m, do)
+	}
+	if len(f.parts) > 1 {
+		f.parts = slices.DeleteFunc(f.parts, (*State).Idle)
+	}
+	if len(f.parts) == 0 {
+		f.parts = append(f.parts, concerned[0])
+	}
+}
+
+func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
+	p.floor = f.floor
+	if r, ok := c.(AcquireReplied); ok && f.outdated(p, &r) {
+		r.Err = errOutdated
+		c = r
+	}
+	p.Step(c, m, func(e *Event) {
+		if e.Kind == Began {
+			f.displace(p, e, do)
+		}
+		if f.joined(p, e, m.Now) {
+			do(e)
+		}
+	})
+}
+
+// errOutdated has the store asked again.
+var errOutdated = fmt.Errorf("%w: the lock has been granted to another request since this answer was given", lockagent.ErrStoreUnavailable)
+
+// outdated reports whether an answer grants the lock, but is older than another part's tenure.
+// The answers came in another order, and the tenure was over in between: somebody broke it.
+func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
+	last := f.floor
+	if p.attempt.mode == Shared {
+		last = f.exclusive
+	}
+	return r.Err == nil && r.Reply.Granted && r.Reply.Token <= last
+}
+
+// displace ends the tenures that cannot have the lock any more, because the store has granted
+// it to another part. Somebody broke the lock, or the store has forgotten.
+func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
+	for _, p := range f.parts {
+		if p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
+			f.step(p, displaced{at: began.StoreTime}, Moment{Now: began.Now, Fresh: f.fresh()}, do)
+		}
+	}
+}
+
+// displaced says that the store has granted the lock to another tenure of this agent.
+type displaced struct{ at lockagent.StoreTime }
+
+func (displaced) command() {}
+
+// joined makes the event of a part the event of the lock. It reports false if the shell is not
+// to hear of it.
+func (f *Fair) joined(p *State, e *Event, now Instant) bool {
+	switch e.Kind {
+	case Began, Granted:
+		f.floor = max(f.floor, e.Token)
+		if p.tenure.mode == Exclusive {
+			f.exclusive = max(f.exclusive, e.Token)
+		}
+	case Queued:
+		e.Waiters = f.Waiters()
+	case Answered:
+		e.Err = f.nameHolder(e.Err, now)
+	case Disowning: // it is no ghost if another part has it; and one call ends a ghost for all
+		if f.ghosts[e.Tenure] || f.part(func(p *State) bool { return p.has(e.Tenure) }) != nil {
+			return false
+		}
+		f.ghosts[e.Tenure] = true
+	case Unlocked:
+		return f.answers(e)
+	}
+	return true
+}
+
+// nameHolder puts the owner into an error that names a tenure of this agent.
+func (f *Fair) nameHolder(err error, now Instant) error {
+	held, _ := errors.AsType[*lockagent.HeldError](err)
+	if held == nil {
+		return err
+	}
+	t, ok := lockagent.ParseTenure(held.Holder)
+	if !ok || t.Agent != f.cfg.Agent {
+		return err
+	}
+	p := f.part(func(p *State) bool { return len(p.grants) > 0 && p.tenure.number == t.Number })
+	if p == nil {
+		return err
+	}
+	return &lockagent.HeldError{Name: f.name, Holder: string(p.grants[0].request.Owner), Left: p.end().Sub(now)}
+}
+
+// owe remembers a call that several parts are to answer.
+func (f *Fair) owe(c Command, parts int) {
+	var call CallID
+	switch c := c.(type) {
+	case Break:
+		call = c.Call
+	case OwnerGone:
+		call = c.Call
+	case Release:
+		call = c.Call
+	}
+	if call != 0 && parts > 1 {
+		f.owed = append(f.owed, owed{call: call, missing: parts})
+	}
+}
+
+// answers reports whether the answer to a call is the last one, which then tells what went
+// wrong in any of them.
+func (f *Fair) answers(e *Event) bool {
+	i := slices.IndexFunc(f.owed, func(o owed) bool { return o.call == e.Call })
+	if i < 0 {
+		return true
+	}
+	o := &f.owed[i]
+	if e.Err != nil || e.Reason != 0 {
+		o.err, o.reason = e.Err, e.Reason
+	}
+	if o.missing--; o.missing > 0 {
+		return false
+	}
+	e.Err, e.Reason = o.err, o.reason
+	f.owed = slices.Delete(f.owed, i, i+1)
+	return true
+}
+
+// Idle is [State.Idle].
+func (f *Fair) Idle() bool { return f.part(func(p *State) bool { return !p.Idle() }) == nil }
+
+// Listening is [State.Listening].
+func (f *Fair) Listening() bool { return f.part((*State).Listening) != nil }
+
+// Waiters is [State.Waiters].
+func (f *Fair) Waiters() (n int) {
+	for _, p := range f.parts {
+		n += p.Waiters()
+	}
+	return n
+}
+
+// Hold is [State.Hold].
+func (f *Fair) Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
+	return f.front().Hold()
+}
+
+// Deadline is [State.Deadline].
+func (f *Fair) Deadline(tenure uint64) (at Instant) {
+	for _, p := range f.parts {
+		at = max(at, p.Deadline(tenure))
+	}
+	return at
+}
+
+// Alarm is [State.Alarm].
+func (f *Fair) Alarm() (at Instant, ok bool) {
+	at = never
+	for _, p := range f.parts {
+		if due, ok := p.Alarm(); ok {
+			at = min(at, due)
+		}
+	}
+	return at, at != never
+}
+
+// Snapshot is [State.Snapshot].
+func (f *Fair) Snapshot() Snapshot {
+	n := Snapshot{Floor: f.floor}
+	for _, p := range f.parts {
+		n.Tenures = append(n.Tenures, p.Snapshot().Tenures...)
+	}
+	return n
+}

@@ -1,0 +1,107 @@
+package lockstate
+
+import "slices"
+
+// part is the first part that match accepts, or nil.
+func (f *Fair) part(match func(*State) bool) *State {
+	if i := slices.IndexFunc(f.parts, match); i >= 0 {
+		return f.parts[i]
+	}
+	return nil
+}
+
+// partFor is the part that takes a request: that of its session, or one of its own, behind all
+// others.
+func (f *Fair) partFor(r *Request) *State {
+	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) }); p != nil {
+		return p
+	}
+	p := f.part(func(p *State) bool { return p.phase == free && p.queue.len() == 0 })
+	if p == nil {
+		p = New(f.name, f.cfg)
+	}
+	p.contended = f.Listening() // so that it asks for a place at once
+	f.parts = append(slices.DeleteFunc(f.parts, func(q *State) bool { return q == p }), p)
+	return p
+}
+
+// lets reports whether the part lets a request in again, now or when it has the lock: its
+// session holds the lock here, or waits here.
+func (s *State) lets(r *Request) bool {
+	return s.grants.again(r) != nil || r.Session && s.queue.ofSession(r.Owner, func(w *Request) bool { return w.Mode <= r.Mode }) != nil
+}
+
+// seat has all parts ask for a place that have not done so, because the subscription does not
+// stand yet. Otherwise the request that comes now would overtake them. It returns the moment of
+// that request.
+func (f *Fair) seat(m Moment, do func(*Event)) Moment {
+	for _, p := range f.parts {
+		if p.phase == sleeping && p.failures == 0 && !p.attempt.placed {
+			f.step(p, Woken{}, m, do)
+			m.Fresh = f.fresh()
+		}
+	}
+	return m
+}
+
+// concerned are the parts that a command is for. If there is none, [Fair.front] hears it, and
+// says so if it has to be answered.
+func (f *Fair) concerned(c Command, m Moment) (parts []*State) {
+	for _, p := range f.parts {
+		if p.concerns(c, m) {
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) == 0 {
+		parts = append(parts, f.front())
+	}
+	return parts
+}
+
+// front is the part that has held the lock for longest, or any if nobody holds it.
+func (f *Fair) front() *State {
+	front := f.parts[0]
+	for _, p := range f.parts[1:] {
+		if len(p.grants) > 0 && (len(front.grants) == 0 || p.grants[0].since < front.grants[0].since) {
+			front = p
+		}
+	}
+	return front
+}
+
+// concerns reports whether a command is about what the part has, asks for, or serves.
+func (s *State) concerns(c Command, m Moment) bool {
+	serves := func(id RequestID) bool { return s.queue.find(id) != nil || s.grants.find(id) >= 0 }
+	switch c := c.(type) {
+	case Cancel:
+		return serves(c.ID)
+	case Unclaimed:
+		return serves(c.ID)
+	case Extend:
+		return serves(c.ID)
+	case Release:
+		return serves(c.ID) || c.ID == 0 && s.grants.of(c.Owner) > 0
+	case OwnerGone:
+		return s.grants.of(c.Owner) > 0 || s.queue.search(func(r *Request) bool { return r.Owner == c.Owner }) != nil
+	case Break:
+		return len(s.grants) > 0
+	case Tick:
+		at, ok := s.Alarm()
+		return ok && at <= m.Now
+	case Passed:
+		return s.has(c.Tenure)
+	case Standby:
+		return s.has(c.Tenure)
+	case Wanted:
+		return s.has(c.Tenure)
+	case Broken:
+		return s.has(c.Tenure)
+	case AcquireReplied:
+		return s.has(c.Tenure)
+	case RenewReplied:
+		return s.has(c.Tenure)
+	case ReleaseReplied:
+		return s.has(c.Tenure)
+	}
+	return true // Woken, Missed, StoreReset, DisownReplied, Close, Detach
+}
