@@ -196,7 +196,6 @@ func (l *link) changed(c rueidis.PubSubSubscription) {
 // whether some have to be tried again later, and fails if the connection does.
 func (l *link) settle(ctx context.Context, conn rueidis.DedicatedClient) (retry bool, err error) {
 	changes, joined := l.plan()
-	tell(joined)
 	for len(changes) > 0 {
 		n := min(len(changes), maxBatch)
 		again, err := l.carryOut(ctx, conn, changes[:n])
@@ -206,6 +205,7 @@ func (l *link) settle(ctx context.Context, conn rueidis.DedicatedClient) (retry 
 		retry = retry || again
 		changes = changes[n:]
 	}
+	tell(joined) // an early topic that was asked for before stands by now
 	return retry, nil
 }
 

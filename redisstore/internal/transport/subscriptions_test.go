@@ -78,6 +78,25 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
+// Who joins a topic that stands is told when the early topics stand that were asked for before.
+func TestEarlyTopicsBeforeOneThatStands(t *testing.T) {
+	server := redistest.Start(t)
+	subs := NewSubscriptions(connect(t, config(server.Addr())))
+	told := make(chan bool, 1)
+	subs.Subscribe(Topic{Channel: "late"}, Listener{Stands: func(bool) { told <- true }})
+	receive(t, "the topic to stand", told)
+	for i := range 100 {
+		channel := fmt.Sprint("early/", i)
+		subs.Subscribe(Topic{Channel: channel, Early: true}, Listener{Stands: func(bool) {}})
+		subs.Subscribe(Topic{Channel: "late"}, Listener{Stands: func(bool) {
+			told <- fmt.Sprint(server.Do("PUBSUB", "NUMSUB", channel)) == fmt.Sprintf("[%s 1]", channel)
+		}})
+		if !receive(t, "the news that it stands", told) {
+			t.Fatalf("told before %s stands", channel)
+		}
+	}
+}
+
 // Early topics stand before others, also after an interruption.
 func TestEarlyTopics(t *testing.T) {
 	server := redistest.Start(t)
