@@ -27,8 +27,9 @@ help: ## List what there is to make
 test: deps vet format ## Run all tests, with the race detector
 	$(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
-	@# What the race detector would disturb: counts of allocations. And that benchmarks run.
-	$(GO) test -vet=off -run Alloc -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
+	@# What the race detector would disturb: counts of allocations, and the exploration of small worlds.
+	@# And that benchmarks run.
+	$(GO) test -vet=off -run 'Alloc|SmallWorld' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
 
 .PHONY: vet
 vet:

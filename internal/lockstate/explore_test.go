@@ -121,7 +121,7 @@ func states(t *testing.T) int {
 	if testing.Short() {
 		return 2_000
 	}
-	return 30_000
+	return defaultStates
 }
 
 // Every interleaving of what can happen in a small world, as far as there is
