@@ -127,9 +127,9 @@
 //
 //	~orders/* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +set +incr +del +exists +pexpire +pttl
+//	+get +mget +set +incr +del +exists +pexpire +pttl
 //	+hset +hdel +hexists +hscan +lrange
-//	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem +zremrangebyrank
+//	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //
 // and in a Cluster also

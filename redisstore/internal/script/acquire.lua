@@ -10,8 +10,8 @@
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
 --   its lease in ms
---   if the tenure asks for a place in the queue, how subscribers can be counted: "single",
---   "sentinel" or "sharded"; otherwise nothing. If none asks, this argument is left out of all
+--   if the tenure asks for a place in the queue, how messages travel: "single" or
+--   "sharded", see release.lua; otherwise nothing. If none asks, this argument is left out of all
 --
 -- Where keys cannot travel together the script runs alone: for one lock, with three arguments,
 -- and the lock is its only key. The names of the others are the last arguments. The script reads
