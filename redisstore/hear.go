@@ -77,6 +77,7 @@ func (l *listener) message(payload string) {
 		return
 	}
 	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, m.Token)
+	l.store.contended.note(m)
 	l.hear(m)
 }
 

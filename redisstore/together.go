@@ -19,6 +19,8 @@ type call[Q, A any] struct {
 	req  Q
 	slot uint16
 	done func(A, error)
+	// behind has the message to whom the lock is passed written before the reply.
+	behind bool
 }
 
 // Refuse implements [transport.Item].
@@ -94,6 +96,7 @@ func (k *kind[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*transp
 		t := k.blank(slot)
 		for ; n < len(calls) && calls[n].slot == slot; n++ {
 			t.add(calls[n].req, calls[n].done)
+			t.Behind = t.Behind || calls[n].behind
 		}
 		into = append(into, t.written())
 		calls = calls[n:]
@@ -121,7 +124,7 @@ func (k *kind[Q, A]) blank(slot uint16) *together[Q, A] {
 		t = &together[Q, A]{kind: k}
 		t.Done, t.Alone = t.answer, t.apart
 	}
-	t.Slot = slot
+	t.Slot, t.Behind = slot, false
 	return t
 }
 
