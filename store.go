@@ -111,7 +111,8 @@ type Store interface {
 	Listen(agent AgentID, hear func(Message)) (cancel func())
 
 	// OnReset has f called when the store is found to be another incarnation than
-	// before: it was restarted, flushed, or replaced by a replica. f must not block.
+	// before: it was restarted, flushed, or replaced by a replica. It has f called also
+	// when the store's clock was set: leases may have ended early. f must not block.
 	OnReset(f func(Reset)) (cancel func())
 
 	// Close ends all calls under way with ErrClosed and lets everything go that the
@@ -308,9 +309,10 @@ type Inspection struct {
 
 // Reset tells that a store is no longer what it was.
 type Reset struct {
-	// From and To name the incarnations before and after.
+	// From and To name the incarnations before and after. They are equal if only the clock
+	// was set: nothing was forgotten.
 	From, To string
-	// Reason is for people: "restarted", "emptied", "failed over".
+	// Reason is for people: "restarted", "emptied", "failed over", "clock stepped".
 	Reason string
 	// After is the last instant at which the old incarnation was known to be there, and
 	// Before the first at which the new one was, both on their own clocks. The reset

@@ -358,6 +358,18 @@ func TestAudit(t *testing.T) {
 				`reset: the store was reset (restarted) from "x" to "y" between 110 and 155 us`,
 			},
 		},
+		"AStepOfTheClockExplainsNothing": {
+			[]*story{
+				agent("A").on("x").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 160).stop(),
+				agent("B").on("x").reset(lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: 110, Before: 155}).granted(1, 200, 150).released(1, 200, 220).stop(),
+			},
+			Violated,
+			[]string{
+				"lost (denied): 1",
+				`violation: "a": token 200 (agent B, epoch 1, event 2, tenure 1, from 150 us, until 220 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (denied))`,
+				`reset: the store was reset (clock stepped) from "x" to "x" between 110 and 155 us`,
+			},
+		},
 		"BrokenTooLate": {
 			[]*story{
 				agent("A").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 160).stop(),

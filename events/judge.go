@@ -297,6 +297,9 @@ func (j *judge) explain(first, second *hold) (Explained, bool) {
 		earlier = later
 	}
 	for i, r := range j.report.Resets {
+		if r.From == r.To {
+			continue // its clock was set: on that clock, leases ended in order
+		}
 		if max(r.After, r.Before) >= earlier && min(r.After, r.Before) <= later &&
 			sameOrUnknown(r.From, first.incarnation) && j.after(r, second) {
 			return Explained{Reset: &j.report.Resets[i]}, true

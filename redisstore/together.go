@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -114,6 +115,7 @@ type together[Q, A any] struct {
 
 	past     script.Past // what the script was written with
 	epoch    uint64      // of incarnations, just before
+	sent     time.Time   // not before this
 	outcomes []script.Outcome[A]
 }
 
@@ -141,9 +143,15 @@ func (t *together[Q, A]) giveBack() {
 	t.kind.spare.Put(t)
 }
 
+// begin is for when the script is about to be written.
+func (t *together[Q, A]) begin() {
+	t.past, t.epoch = t.kind.store.past(t.Slot)
+	t.sent = time.Now()
+}
+
 // written returns the call that has all of the keys.
 func (t *together[Q, A]) written() *transport.Call {
-	t.past, t.epoch = t.kind.store.past(t.Slot)
+	t.begin()
 	t.kind.write(&t.script, t.requests, t.past)
 	carry(&t.Call, &t.script)
 	return &t.Call
@@ -162,7 +170,7 @@ func (t *together[Q, A]) apart() []*transport.Call {
 	calls := make([]*transport.Call, len(t.requests))
 	for i := range calls {
 		s := t.single(i)
-		s.past, s.epoch = t.kind.store.past(s.Slot)
+		s.begin()
 		t.kind.alone(&s.script, &s.requests[0], s.past)
 		if t.kind.aside != nil {
 			s.done[0] = t.kind.aside(s.requests[0], s.done[0])
@@ -208,7 +216,11 @@ func (t *together[Q, A]) learn() {
 	for i := range t.outcomes {
 		past.Note(t.kind.time(&t.outcomes[i].Reply))
 	}
-	t.kind.store.clocks.note(t.Slot, t.past.Incarnation, past.Seen, past.Given)
+	store := t.kind.store
+	store.clocks.note(t.Slot, t.past.Incarnation, past.Seen, past.Given)
+	if past.Seen > 0 {
+		store.readClock(t.Slot, reading{past.Seen, t.sent, time.Now()})
+	}
 	if t.kind.look != nil {
 		t.kind.look(t.epoch, t.outcomes)
 	}

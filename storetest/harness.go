@@ -44,6 +44,10 @@ type Harness struct {
 	// empty. Nil if that cannot be.
 	Reset func(t testing.TB)
 
+	// StepClock sets the clock of the store forward, or back if d is negative. Nil if that
+	// cannot be.
+	StepClock func(t testing.TB, d time.Duration)
+
 	used bool // Store has its agent
 }
 
