@@ -121,6 +121,8 @@
 //	                            greatest time or token
 //	lockagent_ahead             by how much that clock is ahead  for ever
 //	                            of the server's; seldom there
+//	lockagent_incarnation       channel: a message when another incarnation begins; not in
+//	                            a Cluster
 //
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
 // needs these rules, with a pattern for the names of the locks in place of the first:

@@ -108,6 +108,7 @@ if not raised then
     if not name then
       local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
       name = first .. '.' .. string.sub(run, 1, 16) -- as incarnation.lua does
+      pcall('PUBLISH', 'lockagent_incarnation', '') -- holders that do not call have to hear of it
     end
   end
   reply = first .. ' ' .. (node or name) .. ' ' .. (ahead or '0')

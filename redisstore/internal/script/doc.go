@@ -31,6 +31,7 @@
 //	lockagent_agents:{N}        channel: nothing. Agents that subscribe to the one
 //	                            above subscribe to this one first: who does not
 //	                            is an outsider
+//	lockagent_incarnation       channel: a message when the database has a new incarnation
 //	lockagent_agent:<agent>     channel: the messages to an agent. With sharded
 //	                            messages "passed" and "standby" come on
 //	                            lockagent_agent:<agent>:{N}

@@ -6,7 +6,7 @@
 -- Reply: "<time> <name>". The name is "<data>.<run>": data is the time when the database was
 -- found empty, run is the beginning of the id that the server made when it started. If the
 -- server is another run than in the name, the name is changed first; if there is none, one is
--- made.
+-- made. Then all agents are told.
 
 local call = redis.call
 local time, ahead = call('TIME'), call('GET', KEYS[2])
@@ -23,5 +23,6 @@ if member ~= entry[1] then
   if entry[1] then
     call('ZREM', KEYS[1], entry[1])
   end
+  redis.pcall('PUBLISH', 'lockagent_incarnation', '')
 end
 return at .. ' ' .. name
