@@ -8,12 +8,12 @@
 -- server is another run than in the name, the name is changed first; if there is none, one is
 -- made. Then all agents are told.
 
-local call = redis.call
-local time, ahead = call('TIME'), call('GET', KEYS[2])
-local entry = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
-local clock = time[1] * 1000000 + time[2] + (tonumber(ahead or 0) or 0)
-local guard = tonumber(entry[2] or 0)
-local at = string.format('%.0f', guard <= 9007199254740991 and math.max(clock, guard) or clock)
+local call, pcall = redis.call, redis.pcall
+
+--include clock.lua
+
+local at, entry = time_of(KEYS[1])
+local ahead = call('EXISTS', KEYS[2]) == 1
 local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
 local data = string.match(entry[1] or '', '^%d+') or at
 local name = data .. '.' .. string.sub(run, 1, 16)
@@ -23,6 +23,6 @@ if member ~= entry[1] then
   if entry[1] then
     call('ZREM', KEYS[1], entry[1])
   end
-  redis.pcall('PUBLISH', 'lockagent_incarnation', '')
+  pcall('PUBLISH', 'lockagent_incarnation', '')
 end
 return at .. ' ' .. name
