@@ -54,9 +54,9 @@
 // or is behind. Then T is a minute later, because a tenure may have taken tokens since the clock last
 // was raised, and ahead becomes what T is ahead of the server's time. So the clock goes on at its own
 // pace, for good: a tenure whose lease is long may take tokens at that pace. From then on an acquire
-// runs two more commands. Every time in a reply is on this clock. Acquires, passes and renewals raise it, and so does a
-// release that tells of a token above it. A release does not read it: its time is not before any that
-// the agent has seen.
+// runs two more commands. Every time in a reply is on this clock. Acquires, passes and renewals raise
+// it, and so does a release that tells of a token above it. A release does not read it: its time is not
+// before any that the agent has seen.
 //
 // # Where keys cannot travel together
 //
