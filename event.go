@@ -51,7 +51,7 @@ const (
 	EventCancelled
 	// EventRefused: a request was answered with an error. As EventCancelled.
 	EventRefused
-	// EventStoreReset: the store is another incarnation than before. Reset.
+	// EventStoreReset: the store is another incarnation than before, or its clock was set. Reset.
 	EventStoreReset
 	// EventAgentStarted and EventAgentStopped: the first and the last event of an agent. An
 	// agent that crashed has no last event.

@@ -123,7 +123,8 @@ type Store interface {
 	Listen(agent AgentID, hear func(Message)) (cancel func())
 
 	// OnReset calls f when the store turns out to be another incarnation than before: it was
-	// restarted, flushed, or replaced by a replica. f must not block.
+	// restarted, flushed, or replaced by a replica. It also calls f when somebody has set the
+	// store's clock, because leases may have ended early. f must not block.
 	OnReset(f func(Reset)) (cancel func())
 
 	// Close ends all calls under way with ErrClosed, and ends all that the store has running
@@ -319,9 +320,10 @@ type Inspection struct {
 
 // Reset says that a store is another incarnation than before.
 type Reset struct {
-	// From and To name the incarnations before and after.
+	// From and To name the incarnations before and after. They are equal if only the clock
+	// was set: nothing was forgotten.
 	From, To string
-	// Reason is for people: "restarted", "emptied", "failed over".
+	// Reason is for people: "restarted", "emptied", "failed over", "clock stepped".
 	Reason string
 	// The reset happened between After and Before. After is the last known time of the old
 	// incarnation, on its clock. Before is the first known time of the new incarnation, on

@@ -367,6 +367,18 @@ func TestAudit(t *testing.T) {
 				`violation: "a": token 150 (agent B, epoch 1, event 2, tenure 1, from 130 us, until 139 us, released) came after token 200 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 105 us, released)`,
 			},
 		},
+		"AStepOfTheClockExplainsNothing": {
+			[]*story{
+				agent("A").on("x").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 160).stop(),
+				agent("B").on("x").reset(lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: 110, Before: 155}).granted(1, 200, 150).released(1, 200, 220).stop(),
+			},
+			Violated,
+			[]string{
+				"lost (denied): 1",
+				`violation: "a": token 200 (agent B, epoch 1, event 2, tenure 1, from 150 us, until 220 us, released) began before the end of token 100 (agent A, epoch 1, event 1, tenure 1, from 100 us, until 160 us, lost (denied))`,
+				`reset: the clock of the store "x" was set between 110 and 155 us`,
+			},
+		},
 		"BrokenTooLate": {
 			[]*story{
 				agent("A").granted(1, 100, 100).lost(lockagent.LostDenied, 1, 100, 160).stop(),

@@ -88,6 +88,9 @@ func (r StoreReset) compare(other StoreReset) int {
 }
 
 func (r StoreReset) String() string {
+	if r.From == r.To {
+		return fmt.Sprintf("the clock of the store %q was set between %d and %d us", r.From, r.After, r.Before)
+	}
 	return fmt.Sprintf("the store was reset (%s) from %q to %q between %d and %d us", r.Reason, r.From, r.To, r.After, r.Before)
 }
 

@@ -48,16 +48,21 @@ func (c *clock) begin(now time.Time) lockagent.StoreTime {
 // raise has all tenures begin above a floor. If that is far ahead of the clock, the clock is
 // set, and goes on from there as another one. It reports false if it is too far.
 func (c *clock) raise(now time.Time, floor lockagent.StoreTime) bool {
-	host := c.host(now)
-	if floor.Sub(host) > farthest {
+	if floor.Sub(c.at(now)) > farthest {
 		return false
 	}
 	if floor.Sub(c.at(now)) > slack {
-		c.ahead = floor.Add(unknown) - host
+		c.ahead = floor.Add(unknown) - c.host(now)
 		c.rename()
 	}
 	c.guard = max(c.guard, floor)
 	return true
+}
+
+// step sets the clock forward, as another one.
+func (c *clock) step(d time.Duration) {
+	c.ahead = c.ahead.Add(d)
+	c.rename()
 }
 
 // restart begins a new incarnation. The clock goes on.

@@ -34,5 +34,6 @@ func harness(*testing.T) *storetest.Harness {
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(store.PlantOutsider(name, wake)) },
 		Reset:            func(testing.TB) { store.Reset() },
+		StepClock:        func(_ testing.TB, d time.Duration) { store.StepClock(d) },
 	}
 }

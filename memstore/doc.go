@@ -78,6 +78,7 @@
 //	store.SetOutage(err)        calls fail at once, until SetOutage(nil)
 //	resume := store.Hang()      calls get no answer in time, and arrive late
 //	store.Reset()               the server is emptied
+//	store.StepClock(d)          the clock of the server is set
 //	store.PlantHolder(...)      another program has the lock
 //	store.PlantOutsider(...)    another program waits for the lock
 //	store.PlantValue(...)       the name is used for something else

@@ -77,12 +77,32 @@ func (s *Store) Close() error {
 // nobody, as an emptied server does not. It is for tests and demonstrations.
 func (s *Store) Reset() {
 	m := s.memory
+	m.change("emptied", func(time.Time) { m.forget() })
+}
+
+// StepClock sets the clock of the memory forward, or back if d is negative, as somebody sets the
+// wall clock of a server. All leases end so much earlier, or later. Times and tokens do not go back:
+// they go on as if nothing had happened. It calls the functions that OnReset was given by any Store
+// on the memory. It is for tests.
+func (s *Store) StepClock(d time.Duration) {
+	m := s.memory
+	m.change("clock stepped", func(now time.Time) {
+		m.clock.step(max(d, 0))
+		for _, l := range m.locks {
+			if l.expire(now); l.held() && !l.holder.endless() {
+				l.holder.expires = l.holder.expires.Add(-d)
+			}
+		}
+	})
+}
+
+// change changes the memory, and tells that. It expects mu to be free.
+func (m *memory) change(reason string, do func(now time.Time)) {
 	m.mu.Lock()
 	now := time.Now()
-	at := m.clock.at(now)
-	reset := lockagent.Reset{From: m.clock.incarnation, Reason: "emptied", After: at, Before: at}
-	m.forget()
-	reset.To = m.clock.incarnation
+	reset := lockagent.Reset{From: m.clock.incarnation, Reason: reason, After: m.clock.at(now)}
+	do(now)
+	reset.To, reset.Before = m.clock.incarnation, m.clock.at(now)
 	hooks := slices.DeleteFunc(slices.Clone(m.hooks), func(hook *resetHook) bool {
 		return hook.store.fault.misses(reset)
 	})

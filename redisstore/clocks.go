@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"sync"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
@@ -11,27 +12,81 @@ import (
 // has lost its own memory. There is one clock, or one for each slot.
 type clocks struct {
 	mu     sync.Mutex // guards what follows
-	bySlot map[uint16]script.Past
+	bySlot map[uint16]clock
+	told   time.Time // when a step was noticed last
+}
+
+// clock is what is remembered of one.
+type clock struct {
+	past script.Past
+	last reading // the zero reading if there is none
+}
+
+// reading is what a clock showed at some instant between two of our own.
+type reading struct {
+	at             lockagent.StoreTime
+	sent, received time.Time
+}
+
+// stepTolerance is how far a clock may be from where it should be. Less is within the margin
+// of all but the shortest leases.
+const stepTolerance = 100 * time.Millisecond
+
+// stepped reports whether a clock was set between two readings: it moved by more, or by less, than
+// the time that can have passed. The rates of clocks may differ by a thousandth.
+func (r reading) stepped(next reading) bool {
+	least, most := next.sent.Sub(r.received), next.received.Sub(r.sent)
+	tolerance := stepTolerance + most/1000
+	moved := next.at.Sub(r.at)
+	return moved > most+tolerance || moved < least-tolerance
 }
 
 func (c *clocks) past(slot uint16) script.Past {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.bySlot[slot]
+	return c.bySlot[slot].past
 }
 
 // note takes note of a time that was told, and of the token with which a tenure began, or 0.
 // Another incarnation may not have the tokens that were given before.
 func (c *clocks) note(slot uint16, incarnation string, at lockagent.StoreTime, began lockagent.Token) {
+	c.change(slot, func(of *clock) {
+		of.past.In(incarnation)
+		of.past.Note(at, began)
+	})
+}
+
+// read takes note of a reading. It reports whether the clock was set since the one before. The
+// slots of a server share its clock, so earlier readings of other slots do not count any more
+// then: one step is noticed once.
+func (c *clocks) read(slot uint16, now reading) (before reading, stepped bool) {
+	c.change(slot, func(of *clock) {
+		before, of.last = of.last, now
+		stepped = before.at > 0 && !before.received.Before(c.told) && before.stepped(now)
+		if stepped {
+			c.told = now.received
+		}
+	})
+	return before, stepped
+}
+
+func (c *clocks) change(slot uint16, change func(*clock)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	past := c.bySlot[slot]
-	past.In(incarnation)
-	past.Note(at, began)
+	of := c.bySlot[slot]
+	change(&of)
 	if c.bySlot == nil {
-		c.bySlot = make(map[uint16]script.Past)
+		c.bySlot = make(map[uint16]clock)
 	}
-	c.bySlot[slot] = past
+	c.bySlot[slot] = of
+}
+
+// readClock takes note of a reading, and tells if the clock was set.
+func (s *Store) readClock(slot uint16, now reading) {
+	if before, stepped := s.clocks.read(slot, now); stepped {
+		name, _ := s.incarnations.known()
+		s.incarnations.report(lockagent.Reset{From: name, To: name, Reason: "clock stepped", After: before.at, Before: now.at})
+	}
 }
 
 // past is what scripts are told of the past, and the epoch of the incarnation in it.

@@ -129,15 +129,17 @@
 //	                            token that the store has given out. Never expires
 //	lockagent_ahead             how many microseconds that clock is ahead of the server's;
 //	                            usually absent. Never expires
+//	lockagent_incarnation       channel: a message when another incarnation begins. Not in a
+//	                            Cluster
 //
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
 // needs the following rules. Replace the first by a pattern for the names of your locks:
 //
 //	~orders/* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +set +incr +del +exists +pexpire +pttl
+//	+get +mget +set +incr +del +exists +pexpire +pttl
 //	+hset +hdel +hexists +hscan +lrange
-//	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem +zremrangebyrank
+//	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //
 // and in a Cluster also

@@ -28,6 +28,13 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	l := &listener{store: s, agent: agent, hear: hear, channels: make(map[*channelOf]bool)}
 	s.listener.Store(l)
 	topic := transport.Topic{Channel: script.AgentChannel(agent), Early: true}
+	ignore := func() {}
+	if !s.room.Cluster() {
+		ignore = s.subscriptions.Subscribe(transport.Topic{Channel: script.IncarnationChannel, Early: true}, transport.Listener{
+			Message: func(string) { s.incarnations.suspect() },
+			Stands:  silent,
+		})
+	}
 	unsubscribe := s.subscriptions.Subscribe(topic, transport.Listener{
 		Message: l.message,
 		Stands:  func(bool) { hear(lockagent.Message{Kind: lockagent.MessagesMissed}) },
@@ -35,6 +42,7 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	return func() {
 		s.listener.CompareAndSwap(l, nil)
 		unsubscribe()
+		ignore()
 		l.close()
 	}
 }
@@ -77,6 +85,7 @@ func (l *listener) message(payload string) {
 		return
 	}
 	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, m.Token)
+	l.store.contended.note(m)
 	l.hear(m)
 }
 

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/storetest"
 )
 
 func TestReasonsOfResets(t *testing.T) {
@@ -144,5 +147,38 @@ func TestWhatIsSeenInDoubt(t *testing.T) {
 		if r := i.untold[0]; r.After != want || r.Before != 60 {
 			t.Errorf("assured %t: the reset was between %d and %d, want %d and 60", assured, r.After, r.Before, want)
 		}
+	}
+}
+
+// A holder that calls nobody, and whose connections stay, hears that the server was emptied as soon
+// as any agent acquires any lock.
+func TestAnIdleHolderHearsOfAnEmptiedServer(t *testing.T) {
+	server := redistest.Start(t)
+	holder, other := openURL(t, server.URL()), openURL(t, server.URL())
+	storetest.Listen(t, holder, agent)
+	told := make(chan lockagent.Reset, 10)
+	holder.OnReset(func(r lockagent.Reset) { told <- r })
+	acquire := func(s *Store, name lockagent.Name) lockagent.AcquireReply {
+		reply, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: name, Tenure: tenure(1), Lease: time.Minute})
+		if err != nil || !reply.Granted {
+			t.Fatalf("acquired %+v, %v", reply, err)
+		}
+		return reply
+	}
+	before := acquire(holder, "orders")
+	for unsure := true; unsure; runtime.Gosched() { // it looks at the server, because it has just connected
+		holder.incarnations.mu.Lock()
+		unsure = holder.incarnations.unsure
+		holder.incarnations.mu.Unlock()
+	}
+	server.Do("FLUSHALL")
+	after := acquire(other, "invoices")
+	select {
+	case r := <-told:
+		if r.From != before.Incarnation || r.To != after.Incarnation || r.Reason != "emptied" {
+			t.Errorf("told %+v, want that %q became %q", r, before.Incarnation, after.Incarnation)
+		}
+	case <-time.After(storetest.Patience):
+		t.Error("told of no reset")
 	}
 }

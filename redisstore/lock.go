@@ -70,7 +70,7 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 		return
 	}
 	slot := s.slot(req.Name)
-	s.lanes.Add(ctx, slot, &releaseCall{req: script.ReleaseRequest{ReleaseRequest: req}, slot: slot, done: done})
+	s.lanes.Add(ctx, slot, &releaseCall{req: script.ReleaseRequest{ReleaseRequest: req}, slot: slot, done: done, behind: s.contended.take(req.Name)})
 }
 
 // wakingAtOwner wakes those who wait for a lock that was released while its slot migrates. The

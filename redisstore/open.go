@@ -99,8 +99,6 @@ func (s *Store) fit(c Config, a address) error {
 		s.room = script.Sharded
 	case s.servers.Slotted():
 		s.room = script.Classic
-	case s.servers.Watched():
-		s.room = script.Sentinel
 	default:
 		s.room = script.Single
 	}

@@ -35,6 +35,7 @@ type Store struct {
 	subscriptions *transport.Subscriptions
 	listener      atomic.Pointer[listener] // nil if nobody listens
 	clocks        clocks
+	contended     contended
 	incarnations  *incarnations
 }
 

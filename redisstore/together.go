@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -19,6 +20,8 @@ type call[Q, A any] struct {
 	req  Q
 	slot uint16
 	done func(A, error)
+	// behind has the message to whom the lock is passed written before the reply.
+	behind bool
 }
 
 // Refuse implements [transport.Item].
@@ -94,6 +97,7 @@ func (k *kind[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*transp
 		t := k.blank(slot)
 		for ; n < len(calls) && calls[n].slot == slot; n++ {
 			t.add(calls[n].req, calls[n].done)
+			t.Behind = t.Behind || calls[n].behind
 		}
 		into = append(into, t.written())
 		calls = calls[n:]
@@ -111,6 +115,7 @@ type together[Q, A any] struct {
 
 	past     script.Past // what the script was written with
 	epoch    uint64      // of incarnations, just before
+	sent     time.Time   // not before this
 	outcomes []script.Outcome[A]
 }
 
@@ -121,7 +126,7 @@ func (k *kind[Q, A]) blank(slot uint16) *together[Q, A] {
 		t = &together[Q, A]{kind: k}
 		t.Done, t.Alone = t.answer, t.apart
 	}
-	t.Slot = slot
+	t.Slot, t.Behind = slot, false
 	return t
 }
 
@@ -138,9 +143,15 @@ func (t *together[Q, A]) giveBack() {
 	t.kind.spare.Put(t)
 }
 
+// begin is for when the script is about to be written.
+func (t *together[Q, A]) begin() {
+	t.past, t.epoch = t.kind.store.past(t.Slot)
+	t.sent = time.Now()
+}
+
 // written returns the call that has all of the keys.
 func (t *together[Q, A]) written() *transport.Call {
-	t.past, t.epoch = t.kind.store.past(t.Slot)
+	t.begin()
 	t.kind.write(&t.script, t.requests, t.past)
 	carry(&t.Call, &t.script)
 	return &t.Call
@@ -159,7 +170,7 @@ func (t *together[Q, A]) apart() []*transport.Call {
 	calls := make([]*transport.Call, len(t.requests))
 	for i := range calls {
 		s := t.single(i)
-		s.past, s.epoch = t.kind.store.past(s.Slot)
+		s.begin()
 		t.kind.alone(&s.script, &s.requests[0], s.past)
 		if t.kind.aside != nil {
 			s.done[0] = t.kind.aside(s.requests[0], s.done[0])
@@ -205,7 +216,11 @@ func (t *together[Q, A]) learn() {
 	for i := range t.outcomes {
 		past.Note(t.kind.time(&t.outcomes[i].Reply))
 	}
-	t.kind.store.clocks.note(t.Slot, t.past.Incarnation, past.Seen, past.Given)
+	store := t.kind.store
+	store.clocks.note(t.Slot, t.past.Incarnation, past.Seen, past.Given)
+	if past.Seen > 0 {
+		store.readClock(t.Slot, reading{past.Seen, t.sent, time.Now()})
+	}
 	if t.kind.look != nil {
 		t.kind.look(t.epoch, t.outcomes)
 	}

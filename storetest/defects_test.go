@@ -357,6 +357,16 @@ var defects = []defect{
 	{"is always another incarnation", "Reset/an incarnation has a name of its own", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Incarnation = rand.Text()
 	})},
+	{"tells of no step of its clock", "Reset/a step of the clock is told to every store", func(s *spoilt) {
+		onReset := s.onReset
+		s.onReset = func(f func(lockagent.Reset)) func() {
+			return onReset(func(reset lockagent.Reset) {
+				if reset.From != reset.To {
+					f(reset)
+				}
+			})
+		}
+	}},
 	{"tells of no reset", "Reset/a reset is told to every store", func(s *spoilt) {
 		s.onReset = func(func(lockagent.Reset)) func() { return func() {} }
 	}},

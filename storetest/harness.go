@@ -43,6 +43,10 @@ type Harness struct {
 	// data cannot disappear.
 	Reset func(t testing.TB)
 
+	// StepClock sets the clock of the store forward, or back if d is negative. Nil if that
+	// cannot be.
+	StepClock func(t testing.TB, d time.Duration)
+
 	used bool // Store has its agent
 }
 

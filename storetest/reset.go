@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -98,6 +99,38 @@ var resetClauses = []clause{
 					}
 				}
 			}
+		},
+	},
+	{
+		name: "a step of the clock is told to every store",
+		says: "It also calls f when somebody has set the store's clock, because leases may have ended early.",
+		prove: func(t *testing.T, h *Harness) {
+			if h.StepClock == nil {
+				t.Skip("the harness cannot set the clock")
+			}
+			one, two := h.pair(t)
+			told, toldTwo := one.onReset(), two.onReset()
+			incarnation := one.incarnation(1)
+			last := one.acquire(theLock, 2).Token
+			for number, step := range []time.Duration{minute / 2, -minute / 2, 2 * minute} {
+				h.StepClock(t, step)
+				for _, told := range []<-chan lockagent.Reset{told, toldTwo} {
+					reset, ok := awaitReset(t, told)
+					if !ok {
+						return
+					}
+					if reset.From != incarnation || reset.To != incarnation || reset.Reason == "" || reset.After <= 0 || reset.Before < reset.After {
+						t.Errorf("told %+v; want that %q is what it was, with a reason, and between when and when", reset, incarnation)
+					}
+				}
+				other := "after step " + lockagent.Name(strconv.Itoa(number))
+				token := two.acquire(other, 1).Token
+				if token <= last {
+					t.Errorf("token %d after %d, when the clock was set by %v", token, last, step)
+				}
+				last = token
+			}
+			two.acquire(theLock, 1) // the last step was longer than the lease
 		},
 	},
 	{

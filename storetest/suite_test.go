@@ -194,5 +194,6 @@ func (d defect) harness(*testing.T) *Harness {
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(l.plantOutsider(name, wake)) },
 		Reset:            func(testing.TB) { store.Reset() },
+		StepClock:        func(_ testing.TB, d time.Duration) { store.StepClock(d) },
 	}
 }

@@ -11,8 +11,8 @@
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
 --   the lease in ms
---   "single", "sentinel" or "sharded" if the tenure asks for a place in the queue: how to count
---   subscribers. Otherwise "". If no tenure asks, this argument is left out for all locks
+--   "single" or "sharded" if the tenure asks for a place in the queue: how messages travel, see
+--   release.lua. Otherwise "". If no tenure asks, this argument is left out for all locks
 --
 -- Alone: where keys cannot travel together, the script runs for one lock. KEYS[1] is the lock, and
 -- the only key. All three arguments follow, and then the names of KEYS[2] and KEYS[3]. The script
@@ -113,6 +113,7 @@ if not raised then
     if not name then
       local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
       name = first .. '.' .. string.sub(run, 1, 16) -- as incarnation.lua does
+      pcall('PUBLISH', 'lockagent_incarnation', '') -- holders that do not call have to hear of it
     end
   end
   reply = first .. ' ' .. (node or name) .. ' ' .. (ahead or '0')

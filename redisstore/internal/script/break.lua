@@ -11,16 +11,12 @@
 
 local call, pcall = redis.call, redis.pcall
 local lock, publish, suffix = KEYS[1], ARGV[1], ARGV[3]
-local time = call('TIME')
-local entry = pcall('ZRANGE', ARGV[2], -1, -1, 'WITHSCORES')
-local ahead = pcall('GET', 'lockagent_ahead' .. string.sub(ARGV[2], 16))
-local now = time[1] * 1000000 + time[2]
-local clock = now + (type(ahead) == 'string' and tonumber(ahead) or 0)
-local guard = tonumber(entry[2] or 0)
-local at = string.format('%.0f', guard <= 9007199254740991 and math.max(clock, guard) or clock)
+
+--include clock.lua
 
 --include holders.lua
 
+local at, _, now = time_of(ARGV[2])
 local err, holder, _, _, mode = holders(lock)
 if err then
   return redis.error_reply(err)

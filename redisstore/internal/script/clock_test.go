@@ -224,16 +224,20 @@ func TestAClockThatIsSpoilt(t *testing.T) {
 		"at its end":      {"ZADD", "lockagent_clock", "9007199254740991", "1700000000000000.00"},
 		"no number":       {"SET", "lockagent_ahead", "no number"},
 		"no string":       {"HSET", "lockagent_ahead", "no", "string"},
+		"infinite":        {"SET", "lockagent_ahead", "inf"},
+		"not a number":    {"SET", "lockagent_ahead", "nan"},
+		"too far ahead":   {"SET", "lockagent_ahead", "9007199254740991"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)
 			held := wish("held", agentA, 1)
 			s.grant(held)
+			s.grant(wish("broken", agentA, 1))
 			s.Do("DEL", spoil[1])
 			s.Do(spoil...)
 			keys := s.keys()
 			for _, past := range []Past{s.past, {}} {
-				if name == "no number" || name == "no string" {
+				if spoil[1] == "lockagent_ahead" {
 					past.Incarnation = "" // if nothing happens nobody looks
 				}
 				s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("one", agentB, 1), held}, past)
@@ -249,6 +253,9 @@ func TestAClockThatIsSpoilt(t *testing.T) {
 			last := end(held)
 			last.Last = s.past.Given + 5
 			expect(t, s.releaseAll(last), "released, woke 0")
+			if r := s.breaks("broken"); !r.Broken || spoil[1] == "lockagent_ahead" && r.At.Sub(s.past.Seen) > time.Hour {
+				t.Errorf("broken %+v, after %d", r, s.past.Seen)
+			}
 		})
 	}
 }

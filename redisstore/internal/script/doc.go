@@ -31,6 +31,7 @@
 //	lockagent_agents:{N}        channel: nothing. Agents that subscribe to the one
 //	                            above subscribe to this one first: who does not
 //	                            is an outsider
+//	lockagent_incarnation       channel: a message when the database has a new incarnation
 //	lockagent_agent:<agent>     channel: the messages to an agent. With sharded
 //	                            messages "passed" and "standby" come on
 //	                            lockagent_agent:<agent>:{N}
@@ -52,9 +53,10 @@
 // If T is more than 100 microseconds after the server's time + ahead, the server's clock was set back,
 // or is behind. Then T is a minute later, because a tenure may have taken tokens since the clock last
 // was raised, and ahead becomes what T is ahead of the server's time. So the clock goes on at its own
-// pace. Every time in a reply is on this clock. Acquires, passes and renewals raise it, and so does a
-// release that tells of a token above it. A release does not read it: its time is not before any that
-// the agent has seen.
+// pace, for good: a tenure whose lease is long may take tokens at that pace. From then on an acquire
+// runs two more commands. Every time in a reply is on this clock. Acquires, passes and renewals raise
+// it, and so does a release that tells of a token above it. A release does not read it: its time is not
+// before any that the agent has seen.
 //
 // # Where keys cannot travel together
 //

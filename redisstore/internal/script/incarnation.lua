@@ -5,14 +5,14 @@
 --
 -- Reply: "<at> <name>". The name is "<data>.<run>". data is the time at which this script found the
 -- database empty. run is the beginning of the server's run_id. If the database has no name, or
--- the name of another run, the script first writes the new name.
+-- the name of another run, the script first writes the new name. Then it tells all agents.
 
-local call = redis.call
-local time, ahead = call('TIME'), call('GET', KEYS[2])
-local entry = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
-local clock = time[1] * 1000000 + time[2] + (tonumber(ahead or 0) or 0)
-local guard = tonumber(entry[2] or 0)
-local at = string.format('%.0f', guard <= 9007199254740991 and math.max(clock, guard) or clock)
+local call, pcall = redis.call, redis.pcall
+
+--include clock.lua
+
+local at, entry = time_of(KEYS[1])
+local ahead = call('EXISTS', KEYS[2]) == 1
 local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
 local data = string.match(entry[1] or '', '^%d+') or at
 local name = data .. '.' .. string.sub(run, 1, 16)
@@ -22,5 +22,6 @@ if member ~= entry[1] then
   if entry[1] then
     call('ZREM', KEYS[1], entry[1])
   end
+  pcall('PUBLISH', 'lockagent_incarnation', '')
 end
 return at .. ' ' .. name

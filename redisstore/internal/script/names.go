@@ -42,6 +42,9 @@ func AgentsChannel(name lockagent.Name) string { return new(text).own("lockagent
 // AgentChannel is that of the messages to an agent.
 func AgentChannel(agent lockagent.AgentID) string { return "lockagent_agent:" + string(agent) }
 
+// IncarnationChannel has a message when a database, other than a Cluster, has a new incarnation.
+const IncarnationChannel = "lockagent_incarnation"
+
 // AgentChannelOf is that of the messages to an agent about one lock, where messages are sharded.
 func AgentChannelOf(agent lockagent.AgentID, name lockagent.Name) string {
 	return new(text).own(AgentChannel(agent), name)

@@ -4,8 +4,7 @@
 -- KEYS[i]     lock i: a hash with one field, the tenure that has the lock
 -- KEYS[n+i]   the queue of lock i: a zset of the waiting tenures, by their time of arrival
 -- KEYS[2n+1]  ahead: how many microseconds the clock is ahead of the server's
--- ARGV[1]     how messages travel: "single", "sentinel", "sharded" (in a Cluster) or "classic" (in
---             a Cluster, to all nodes)
+-- ARGV[1]     how messages travel: "single" server, or in a Cluster "sharded" or "classic" (to all nodes)
 -- ARGV[2]     the greatest token of the tenures, or 0 if the clock is known to have reached it
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
@@ -40,14 +39,17 @@ if alone then
 else
   quiet = (n == 1 and call('EXISTS', keys[2], keys[3]) or call('EXISTS', unpack(keys, n + 1))) == 0
 end
-local ahead
+local ahead, turns = '0', nil
 if alone or not quiet then
-  ahead = pcall('GET', keys[2 * n + 1])
-  ahead = type(ahead) == 'string' and string.find(ahead, '^%d+$') and tonumber(ahead)
-  if ahead and clock + ahead > 9007199254740991 then
-    ahead = nil -- it is spoilt, and acquires tell of it
+  local names = {keys[2 * n + 1]}
+  for i = 1, n do
+    names[i + 1] = 'lockagent_turn' .. string.sub(keys[n + i], 16)
   end
-  clock = clock + (ahead or 0)
+  turns = pcall('MGET', unpack(names)) -- what is no string is read as if it were not there
+  local text = turns[1] or ''
+  if string.find(text, '^%d+$') and clock + text <= 9007199254740991 then -- acquires tell if it is spoilt
+    ahead, clock = text, clock + text
+  end
 end
 
 -- First everything is undone that the tenures have.
@@ -105,15 +107,14 @@ local function note(suffix, score, member)
 end
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
-local function turn(queue, suffix, outsiders)
-  local key = 'lockagent_turn' .. suffix
-  local passes = tonumber(pcall('GET', key))
+local function turn(i, queue, suffix, outsiders)
+  local passes = tonumber(turns[i + 1])
   if outsiders == 0 then
     return false, passes and 1 or 0
   elseif not passes or passes >= call('ZCARD', queue) then
     return true, outsiders
   end
-  return type(pcall('INCR', key)) == 'table', outsiders -- if it is spoilt, their turn sets it anew
+  return type(pcall('INCR', 'lockagent_turn' .. suffix)) == 'table', outsiders -- if it is spoilt, their turn sets it anew
 end
 
 -- Passes a lock to a tenure that waits, and reports whether its agent was told. It does not do so
@@ -134,9 +135,9 @@ local function pass(lock, tenure, channel, outsiders)
   call('PEXPIRE', lock, pass_lease)
   local incarnation = string.match(entry[1], '^%S+')
   local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
-  name = (type(name) == 'string' and name or '-') .. '/' .. string.format('%.0f', ahead or 0)
-  local heard = pcall(publish, channel,
-    table.concat({'passed', tenure, token, token, name, outsiders, incarnation, lock}, ' '))
+  name = type(name) == 'string' and name or '-'
+  local heard = pcall(publish, channel, 'passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
+    name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. lock)
   if type(heard) == 'number' and heard > 0 then
     return true
   end
@@ -146,7 +147,7 @@ end
 
 -- Passes a lock that is free, or wakes all who wait for it. others is how many it has woken
 -- already; it is nil where there are queues.
-local function hand_on(lock, channel, queue, subscribed, others, suffix)
+local function hand_on(i, lock, channel, queue, subscribed, others, suffix)
   local front = not others and mode ~= 'classic' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   local names = {channel, 'lockagent_agents' .. suffix}
   for p, place in ipairs(front) do
@@ -158,16 +159,16 @@ local function hand_on(lock, channel, queue, subscribed, others, suffix)
     local counts = call('PUBSUB', count, unpack(names)) -- those of name p are at 2p
     outsiders = math.max(0, counts[2] - counts[4])
     local hurry -- an outsider that had its turn lately is about to subscribe again
-    theirs, hurry = turn(queue, suffix, outsiders)
+    theirs, hurry = turn(i, queue, suffix, outsiders)
     if not theirs then
       local head = 1
       while counts[2 * head + 4] == 0 and head < #front and head < places_looked_at do
         head = head + 1
       end
-      call('ZREMRANGEBYRANK', queue, 0, head - 1) -- those before it are not there any more
+      call('ZREM', queue, unpack(front, 1, head)) -- those before it are not there any more
       if counts[2 * head + 4] > 0 and pass(lock, front[head], names[head + 2], hurry) then
         for next = head + 1, math.min(head + standbys, #front) do
-          pcall(publish, names[next + 2], table.concat({'standby', front[next], pass_lease, lock}, ' '))
+          pcall(publish, names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
         end
         return 'p'
       end
@@ -205,7 +206,7 @@ for _, i in ipairs(rest) do
   end
   if removed[i] == 1 then
     local subscribed = string.find(flags, 's', 1, true) and 1 or 0
-    line = hand_on(keys[i], args[a + 2], keys[n + i], subscribed, woken[i], suffix)
+    line = hand_on(i, keys[i], args[a + 2], keys[n + i], subscribed, woken[i], suffix)
   else
     line = unreleased(keys[i], args[a + 1], removed[i])
   end

@@ -46,9 +46,6 @@ func TestOthers(t *testing.T) {
 		{Single, 2, 0, true, 1},
 		{Single, 1, 0, true, 0},
 		{Single, 0, 1, false, 1},
-		{Sentinel, 0, 0, false, 0},
-		{Sentinel, 2, 0, false, 2},
-		{Sentinel, 2, 0, true, 1},
 		{Classic, 2, 0, true, -1},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {

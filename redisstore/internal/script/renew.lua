@@ -14,15 +14,12 @@
 --   i e <text>  an error
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
-local time = call('TIME')
+
+--include clock.lua
+
 local n = (#args - #args % 2) / 2
 local key = keys[n + 1] or args[3]
-local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
-local ahead = pcall('GET', 'lockagent_ahead' .. string.sub(key, 16))
-local clock = time[1] * 1000000 + time[2] + (type(ahead) == 'string' and tonumber(ahead) or 0)
-local guard = tonumber(entry[2] or 0)
-local at = string.format('%.0f', guard <= 9007199254740991 and math.max(clock, guard) or clock)
-
+local at, entry = time_of(key)
 local lines = {at}
 for i = 1, n do
   local held = pcall('HEXISTS', keys[i], args[2 * i - 1])
@@ -34,7 +31,7 @@ for i = 1, n do
     call('PEXPIRE', keys[i], args[2 * i])
   end
 end
-if entry[1] and clock > guard and keys[n + 1] then
-  pcall('ZADD', key, at, entry[1]) -- unless the server is full
+if entry[1] and keys[n + 1] then
+  pcall('ZADD', key, 'GT', at, entry[1]) -- unless the server is full
 end
 return table.concat(lines, '\n')

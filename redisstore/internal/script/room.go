@@ -11,11 +11,9 @@ type Room uint8
 
 // The kinds of servers.
 const (
-	// Single is one server, whose subscribers can be counted.
+	// Single is one server, which may have replicas. Its own subscribers can be counted, and
+	// agents subscribe there.
 	Single Room = iota
-	// Sentinel is one server that has replicas. Only its own subscribers are counted: agents
-	// subscribe there.
-	Sentinel
 	// Sharded is a Cluster in which the messages of a lock stay with its slot.
 	Sharded
 	// Classic is a Cluster in which messages go to all nodes. Subscribers cannot be counted, so
@@ -31,7 +29,7 @@ func (r Room) Cluster() bool { return r == Sharded || r == Classic }
 func (r Room) Queues() bool { return r != Classic }
 
 // String is what scripts call the kind.
-func (r Room) String() string { return [...]string{"single", "sentinel", "sharded", "classic"}[r] }
+func (r Room) String() string { return [...]string{"single", "sharded", "classic"}[r] }
 
 // Publish is the command that publishes: PUBLISH or SPUBLISH.
 func (r Room) Publish() string {

@@ -29,6 +29,8 @@ var (
 	rehearseSource string
 	//go:embed wake.lua
 	wakeSource string
+	//go:embed clock.lua
+	clockSource string
 	//go:embed holders.lua
 	holdersSource string
 )
@@ -46,7 +48,7 @@ var (
 
 // newScript puts the parts that scripts share in their place.
 func newScript(source string) *Script {
-	source = strings.Replace(source, "--include holders.lua\n", holdersSource, 1)
+	source = strings.NewReplacer("--include clock.lua\n", clockSource, "--include holders.lua\n", holdersSource).Replace(source)
 	sum := sha1.Sum([]byte(source)) // what the protocol has names of scripts made of
 	return &Script{Source: source, Digest: hex.EncodeToString(sum[:])}
 }

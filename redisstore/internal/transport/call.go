@@ -25,6 +25,10 @@ type Call struct {
 	// Slot is that of all keys. Where [Servers.Slotted] is false it means nothing.
 	Slot uint16
 
+	// Behind has the server write its reply after what the script publishes. Whoever is published to
+	// then need not compete with the caller for the processors of one machine.
+	Behind bool
+
 	// Done is called once, with the reply or an error of the lockagent package. It must
 	// not block. If it ends its goroutine, as a test does that fails, all others are
 	// answered all the same.
@@ -38,6 +42,18 @@ type Call struct {
 	made   time.Time // when the oldest of what it was made of was given to a lane
 	asking bool      // the server is to make an exception: the slot is about to be its own
 	tries  int       // how often it was sent
+}
+
+// preceded reports whether another command comes before the call.
+func (c *Call) preceded() bool { return c.asking || c.Behind }
+
+// before is that command. The server writes to its clients in the reverse of the order in which it
+// began to answer them. A PING has it begin to answer the caller before the script publishes.
+func (c *Call) before(b rueidis.Builder) rueidis.Completed {
+	if c.asking {
+		return b.Asking().Build()
+	}
+	return b.Ping().Build()
 }
 
 // byDigest is the command that runs the script if the server has it.

@@ -290,8 +290,8 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 	config := &l.lanes.servers.config
 	ctx := &timed{l.node.life, b.began.Add(config.Call / 2)}
 	for _, c := range b.calls {
-		if c.asking {
-			b.commands = append(b.commands, t.client.B().Asking().Build())
+		if c.preceded() {
+			b.commands = append(b.commands, c.before(t.client.B()))
 		}
 		b.commands = append(b.commands, c.byDigest(t.client.B()))
 	}
@@ -302,7 +302,7 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 		}
 		b.do(ctx, t.client) // with another connection
 	}
-	b.dropAsking()
+	b.dropBefore()
 	b.repeatBySource(ctx, t.client)
 	return true
 }
@@ -317,14 +317,14 @@ func (b *batch[I]) do(ctx context.Context, client rueidis.Client) {
 	b.replies = b.single[:]
 }
 
-// dropAsking leaves one reply to each call.
-func (b *batch[I]) dropAsking() {
+// dropBefore leaves one reply to each call.
+func (b *batch[I]) dropBefore() {
 	if len(b.commands) == len(b.calls) {
 		return
 	}
 	from := 0
 	for to, c := range b.calls {
-		if c.asking {
+		if c.preceded() {
 			from++
 		}
 		b.replies[to] = b.replies[from]

@@ -177,15 +177,16 @@ func (l *link) reconsider() {
 
 // changed is told by the connection of every change on the server. Most of them
 // answer to our own commands. What is not asked for is that a node gives away a
-// slot, and the topics with it. It might take them back, as a replica, but get no
-// messages yet, so they are located anew before anything else.
+// slot, and the topics with it, perhaps before the answer to our command was looked at.
+// It might take them back, as a replica, but get no messages yet, so they are located
+// anew before anything else.
 func (l *link) changed(c rueidis.PubSubSubscription) {
 	if c.Kind != "sunsubscribe" {
 		return
 	}
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if t := l.s.topics[c.Channel]; t != nil && t.link == l && t.stand == stands {
+	if t := l.s.topics[c.Channel]; t != nil && t.link == l && (t.stand == stands || t.stand == joining) {
 		t.stand = absent
 		l.moved = true
 		l.add(t)
@@ -224,7 +225,10 @@ func (l *link) plan() (changes []change, joined []notice) {
 		wanted := len(t.listeners) > 0
 		switch {
 		case wanted && t.stand == absent, !wanted && t.stand == stands:
-			t.stand = uncertain
+			t.stand = leaving
+			if wanted {
+				t.stand = joining
+			}
 			changes = append(changes, change{topic: t, subscribe: wanted})
 		case wanted && t.fresh:
 			joined = append(joined, t.notices(false)...)
@@ -302,6 +306,8 @@ func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (told [
 	for i, c := range changes {
 		t, err := c.topic, replies[i].Error()
 		switch {
+		case err == nil && c.subscribe && t.stand == absent:
+			// The node gave it away again.
 		case err == nil && c.subscribe:
 			t.stand = stands
 			if !l.s.closed {

@@ -58,9 +58,10 @@ type topic struct {
 type standing uint8
 
 const (
-	absent    standing = iota // not subscribed
-	uncertain                 // a command is under way that changes it
-	stands                    // subscribed
+	absent  standing = iota // not subscribed
+	joining                 // a command is under way that subscribes
+	stands                  // subscribed
+	leaving                 // a command is under way that unsubscribes
 )
 
 // listener is one call of Subscribe.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
@@ -168,5 +170,33 @@ func TestShardedAndOtherTopics(t *testing.T) {
 		node.Do("PUBLISH", "everywhere", "hello")
 		receive(t, "the classic message", everywhere.messages)
 		cancel()
+	}
+}
+
+// A node may give a slot away between its answer to a subscription and our look at that answer.
+func TestASubscriptionThatIsDroppedAtOnce(t *testing.T) {
+	s := &Subscriptions{topics: make(map[string]*topic), links: make(map[string]*link)}
+	l := newLink(s, "a node")
+	orders := &topic{Topic: Topic{Channel: "orders", Sharded: true}, link: l}
+	told := 0
+	orders.listeners = []*listener{{Listener: Listener{Stands: func(bool) { told++ }}}}
+	s.topics["orders"] = orders
+	l.topics[orders] = true
+	subscribe := func(dropped bool) {
+		l.add(orders)
+		changes, _ := l.plan()
+		if dropped {
+			l.changed(rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: "orders"})
+		}
+		notices, _ := l.conclude(changes, make([]rueidis.RedisResult, len(changes)))
+		tell(notices)
+	}
+	subscribe(true)
+	if orders.stand != absent || !orders.due || told != 0 {
+		t.Errorf("it stands: %v, is due: %v, and %d were told", orders.stand, orders.due, told)
+	}
+	subscribe(false)
+	if orders.stand != stands || told != 1 {
+		t.Errorf("it stands: %v, and %d were told", orders.stand, told)
 	}
 }

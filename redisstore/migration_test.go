@@ -1,0 +1,74 @@
+package redisstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// While a slot migrates its locks have no queue. Those who wait are woken all the same, wherever the
+// lock is and whenever they began to wait: nobody sleeps until a lease ends.
+func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	from, to := cluster.Nodes[0], cluster.Nodes[1]
+	if cluster.NodeOf("orders") != from {
+		from, to = to, from
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // for all turns
+	defer cancel()
+	var agents []*channelapi.Locks
+	for range 2 {
+		locks, err := channelapi.New(channelapi.Config{Store: open(t, cluster.URL())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = locks.Close() })
+		agents = append(agents, locks)
+	}
+	held, err := agents[0].Lock("orders").Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := func(agent int) <-chan lockagent.Grant {
+		c := agents[agent].Lock("orders").AcquireAsync(ctx)
+		eventually(t, "somebody to wait", func() bool {
+			for _, node := range cluster.Nodes {
+				if node.Do("PUBSUB", "SHARDNUMSUB", "redisson_lock__channel:{orders}").([]any)[1] != int64(0) {
+					return true
+				}
+			}
+			return false
+		})
+		return c
+	}
+	next := waits(1) // with a place in the queue
+	longest, turn := time.Duration(0), 0
+	pass := func(turns int) {
+		t.Helper()
+		for range turns {
+			began := time.Now()
+			if err := held.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if held = <-next; held.Err() != nil {
+				t.Fatalf("turn %d: %v", turn, held.Err())
+			}
+			longest = max(longest, time.Since(began))
+			next = waits(turn % 2)
+			turn++
+		}
+	}
+	for range 4 {
+		finish := cluster.BeginMove("orders", from, to)
+		pass(10)
+		finish()
+		pass(5)
+		from, to = to, from
+	}
+	t.Logf("%d turns; the longest took %v", turn, longest)
+}
