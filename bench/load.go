@@ -58,7 +58,7 @@ func (o *outcome) rate() float64 { return float64(o.total()) / o.Seconds }
 func (l load) run(ctx context.Context, c contender.Contender) (*outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &runner{load: l, contender: c, cycles: make([]int64, l.goroutines), begin: make(chan struct{})}
+	r := &runner{load: l, contender: c, cycles: make([]int64, l.goroutines), begin: make(chan struct{}), something: make(chan struct{})}
 	var all sync.WaitGroup
 	for g := range l.goroutines {
 		all.Go(func() { r.goroutine(ctx, g) })
@@ -70,6 +70,11 @@ func (l load) run(ctx context.Context, c contender.Contender) (*outcome, error) 
 	close(r.begin)
 	select {
 	case <-time.After(l.window):
+	case <-ctx.Done():
+	}
+	select { // on a machine that is busy with other things a short window may be too short
+	case <-r.something:
+	case <-time.After(patience):
 	case <-ctx.Done():
 	}
 	r.over.Store(true)
@@ -98,6 +103,8 @@ type runner struct {
 	load
 	contender contender.Contender
 	begin     chan struct{}
+	something chan struct{} // closed when the first cycle is over, or has failed
+	first     sync.Once
 	start     time.Time
 	over      atomic.Bool
 	section   sync.RWMutex // keeps the context of a holder that is inside from ending, for some hold no longer than it
@@ -136,6 +143,7 @@ func (r *runner) goroutine(ctx context.Context, g int) {
 		if ok {
 			done++
 		}
+		r.first.Do(func() { close(r.something) })
 	}
 	r.cycles[g] = done
 }
