@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/memstore"
 )
@@ -20,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newService returns what makes a request to charge order 42, beside the locks and the database
 // that serve it.
-func newService(t *testing.T, store lockagent.Store) (post func() int, locks *channelapi.Locks, db *sql.DB) {
+func newService(t *testing.T, store channelapi.Store) (post func() int, locks *channelapi.Locks, db *sql.DB) {
 	t.Helper()
 	locks, err := channelapi.New(channelapi.Config{Store: store})
 	if err != nil {
