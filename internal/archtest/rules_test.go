@@ -125,6 +125,20 @@ var rules = []rule{
 		reason: "the Redis client is a detail of package redisstore",
 	},
 	{
+		name:   "scripts do not know the transport",
+		of:     []string{"./redisstore/internal/script/..."},
+		never:  []string{"./redisstore/internal/transport/..."},
+		reach:  indirect,
+		reason: "package redisstore brings them together, so each can be read and tested alone",
+	},
+	{
+		name:   "the transport does not know scripts",
+		of:     []string{"./redisstore/internal/transport/..."},
+		never:  []string{"./redisstore/internal/script/..."},
+		reach:  indirect,
+		reason: "it knows servers, calls and channels, and nothing of locks",
+	},
+	{
 		name:   "nats.go stays inside",
 		of:     []string{"./..."},
 		but:    []string{"./events/...", "./internal/natsserver/..."},
