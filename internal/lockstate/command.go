@@ -45,8 +45,8 @@ type (
 	Acquire struct{ Request Request }
 
 	// Cancel ends the wait of a request with Err, because its time has passed or its context
-	// has ended. The lock may have been granted already. If perhaps nobody has received the
-	// grant, a [Recalled] event follows.
+	// has ended. The lock may have been granted already. Unless somebody is known to have
+	// received the grant, a [Recalled] event follows.
 	Cancel struct {
 		ID       RequestID
 		TimedOut bool

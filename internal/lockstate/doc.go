@@ -9,6 +9,8 @@
 //	                         ^                    |
 //	                         +----- settle <------+     until nothing is left to do
 //
+// Three functions make up a step:
+//
 //   - decide turns the command into [Event] values.
 //   - apply folds each event into the state. Then the shell gets the event and does what it
 //     asks for: it calls the store, delivers a grant, or publishes.
@@ -95,7 +97,7 @@
 //
 // A tenure comes into doubt when its store was reset, or when messages may have been missed.
 // A renewal ends the doubt. Meanwhile a hold goes on, but there is no hand-off. A tenure
-// that comes into doubt before its first hold is renewed before it serves one.
+// that comes into doubt before its first hold is renewed first.
 //
 // # Ghosts
 //
@@ -123,8 +125,9 @@
 //
 // These are stated against this package. A test explores a small world: three agents and a
 // model of the store, in which calls and messages are lost, late and repeated. It visits the
-// first 30,000 states of each variant, which are at least all schedules of four to eleven
-// actions after the set-up, and walks at random beyond. LOCKSTATE_STATES sets the number.
+// first 30,000 states of each variant; LOCKSTATE_STATES sets the number. These cover at least
+// all schedules of four to eleven actions after the set-up. Beyond them the test walks at
+// random.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time, unless both
 //     share it. See below for deadlines.

@@ -156,7 +156,7 @@ func unsettled(s *State, m Moment) string {
 		return "somebody waits, but for nothing: there is no call under way and no alarm"
 	case len(s.grants) > 0 && s.phase != held:
 		return "somebody holds the lock outside of a tenure"
-	case s.phase == held && len(s.grants) == 0 && !(s.tenure.doubt && s.renewal.inFlight):
+	case s.phase == held && len(s.grants) == 0 && (!s.tenure.doubt || !s.renewal.inFlight):
 		return "nobody holds the lock in a tenure that is in no doubt"
 	}
 	var e Event
