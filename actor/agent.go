@@ -38,7 +38,7 @@ type Agent struct {
 
 // Request says how an owner wants to hold a lock.
 type Request struct {
-	// Owner asks for the lock.
+	// Owner is the owner who asks.
 	Owner lockagent.Owner
 	// Lease is a fixed lease, or 0 for a kept lease.
 	Lease time.Duration

@@ -19,21 +19,23 @@ const (
 	DefaultIdle          = 10 * time.Second
 )
 
-// Config tells an [Agent] what to work with. The zero value of every field but
-// Store is usable.
+// Config has the settings of an [Agent]. Store is required. The zero value of every other
+// field is usable.
 type Config struct {
-	// Store arbitrates the locks. It is required, and stays open when the agent is
-	// closed. It serves this agent alone.
+	// Store arbitrates the locks. It is required. It serves this agent alone. Closing the
+	// agent does not close the store.
 	Store lockagent.Store
 
-	// Label tells people whose agent this is: a host or a program. The identity of the agent is
-	// the label, a hyphen and a new random UUID. Other agents see it as the holder. It has up to 27 ASCII letters, digits, '-' and '_'. Defaults to the UUID alone.
+	// Label names the host or the program, for people. The identity of the agent is then the
+	// label, a hyphen and a new random UUID. Other agents see it as the holder. A label has up
+	// to 27 ASCII letters, digits, '-' and '_'. Defaults to the UUID alone.
 	Label string
 
-	// ID is the identity of the agent, in place of a new one. A publisher of events needs to know
-	// it before there is an agent. Make it with [lockagent.NewAgentID], for this agent only: two
-	// agents with one identity take each other's tenures for their own, even if one runs after
-	// the other, unless it goes on from there: see [Resume]. It excludes Label.
+	// ID is the identity of the agent, in place of a new one. For example: a publisher of
+	// events needs the identity before there is an agent. Make it with
+	// [lockagent.NewAgentID], and use it for this agent only. Two agents with one identity
+	// take each other's tenures for their own, even if one runs after the other. The exception
+	// is an agent that resumes another one, see [Resume]. ID excludes Label.
 	ID lockagent.AgentID
 
 	// Recorder takes the events of the agent. Defaults to none.
