@@ -64,7 +64,7 @@ func TestRecorderEndsItsGoroutine(t *testing.T) {
 						exhausted(t, c)
 					}
 					for _, c := range left {
-						await(t, "answer", c)
+						_ = await(t, "answer", c)
 						exhausted(t, c)
 					}
 				}

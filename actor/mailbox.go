@@ -2,22 +2,24 @@ package actor
 
 import "sync"
 
-// mailbox keeps the messages of one lock in order until the actor gets to them.
+// mailbox keeps the messages of one lock in order until the actor processes them.
 //
-// Whoever posts a message to an idle lock runs its actor. So the message costs no switch of
-// goroutines, and neither does the grant that most often follows: the releaser hands the lock to
-// the next owner. This is possible because an actor never blocks, and because no poster holds a
-// mutex that an actor, a store or a recorder may want. While the actor runs, other posters
-// only leave their messages. After some messages of others the runner lets a new goroutine go on.
+// A goroutine that posts a message to an idle actor runs the actor. So neither the message nor
+// the grant that often follows costs a switch of goroutines. For example: the goroutine that
+// releases the lock hands it off to the next owner. This works because an actor never blocks,
+// and because no poster holds a mutex that an actor, a store or a recorder may want.
+//
+// While the actor runs, other goroutines only add their messages. After mostTurns messages of
+// others, the goroutine that runs the actor leaves the rest to a new one.
 type mailbox struct {
 	invoker invoker
 
 	mu        sync.Mutex // guards what follows
-	messages  []any      // that wait, but for those before first
+	messages  []any      // those from first on wait
 	first     int
-	system    []any // those of the actor library, which come first
-	running   bool  // somebody runs the actor
-	suspended bool  // only messages of the library get through
+	system    []any // messages of the actor library, which are processed before the others
+	running   bool  // a goroutine runs the actor
+	suspended bool  // only messages of the library are processed
 }
 
 // invoker is what a mailbox needs of the actor library. It calls the actor.
@@ -27,7 +29,7 @@ type invoker interface {
 	EscalateFailure(reason, message any)
 }
 
-// mostTurns is how many messages of others somebody processes after their own.
+// mostTurns is how many messages of others a goroutine processes after its own.
 const mostTurns = 16
 
 // retainedMessages is the room for messages that an empty mailbox keeps.
@@ -40,7 +42,7 @@ func (m *mailbox) length() int {
 	return len(m.messages) - m.first
 }
 
-// post adds a message, and processes it if the actor is idle.
+// post processes a message if the actor is idle, and else adds it.
 func (m *mailbox) post(message any) {
 	m.mu.Lock()
 	if m.running || m.suspended {
@@ -66,7 +68,7 @@ func (m *mailbox) postSystem(message any) {
 	}
 }
 
-// run processes what waits. After so many turns another goroutine goes on.
+// run processes the messages that wait. After so many turns a new goroutine goes on.
 func (m *mailbox) run(turns int) {
 	for ; turns > 0; turns-- {
 		message, system, ok := m.next()
@@ -82,7 +84,7 @@ func (m *mailbox) run(turns int) {
 	go m.run(mostTurns)
 }
 
-// next takes a message out. If there is none to be processed, the actor stops running.
+// next takes a message out. If there is none to process, the actor is idle from then on.
 func (m *mailbox) next() (message any, system, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,14 +92,14 @@ func (m *mailbox) next() (message any, system, ok bool) {
 	case len(m.system) > 0:
 		message, m.system = m.system[0], m.system[1:]
 		if len(m.system) == 0 {
-			m.system = nil // there is seldom another one
+			m.system = nil // free the memory: such messages are rare
 		}
 		return message, true, true
 	case m.first < len(m.messages) && !m.suspended:
 		message = m.messages[m.first]
 		m.messages[m.first] = nil
 		m.first++
-		if m.first > retainedMessages && m.first > len(m.messages)/2 { // there may never be none
+		if m.first > retainedMessages && m.first > len(m.messages)/2 { // a busy mailbox may never get empty
 			left := copy(m.messages, m.messages[m.first:])
 			clear(m.messages[left:])
 			m.messages, m.first = m.messages[:left], 0
@@ -119,7 +121,7 @@ func (m *mailbox) invoke(message any) {
 	defer func() {
 		if p := recover(); p != nil {
 			m.invoker.EscalateFailure(p, message)
-		} else if !returned { // code that is not ours ended this goroutine
+		} else if !returned { // code that is not the agent's own ended this goroutine
 			go m.run(mostTurns)
 		}
 	}()
