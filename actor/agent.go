@@ -132,7 +132,7 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 		r.deny(name, err)
 		return
 	}
-	send(r.entry, r)
+	sendInPerson(r.entry, r, r.caller)
 }
 
 func check(ctx context.Context, name lockagent.Name, req Request) error {
@@ -162,14 +162,14 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 // that of [lockagent.Grant.ReleaseAsync]. The error is [lockagent.ErrNotOwner] if only other
 // owners of this agent hold the lock. Release does not give up a grant that still lies in its
 // channel: if owner has no other grant, the error is [lockagent.ErrNotHeld].
-func (a *Agent) Release(name lockagent.Name, owner lockagent.Owner) <-chan error {
-	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner})
+func (a *Agent) Release(ctx context.Context, name lockagent.Name, owner lockagent.Owner) <-chan error {
+	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner, caller: ctx})
 }
 
 // Leave ends the holds of owner on a lock, with [lockagent.LostSessionClosed], and its requests,
 // with [lockagent.ErrSessionClosed]. The channel is like that of [Agent.Release].
-func (a *Agent) Leave(name lockagent.Name, owner lockagent.Owner) <-chan error {
-	return a.call(name, nil, &call{kind: toLeave, owner: owner})
+func (a *Agent) Leave(ctx context.Context, name lockagent.Name, owner lockagent.Owner) <-chan error {
+	return a.call(name, nil, &call{kind: toLeave, owner: owner, caller: ctx})
 }
 
 // call sends a call to the actor of a lock. If the lock has no actor, absent is the answer.

@@ -6,24 +6,49 @@ import (
 	"github.com/lockagent/lockagent/internal/errand"
 )
 
-// inPerson returns a context for a call to the store whose caller waits for the outcome. With
-// it, the store may leave the exchange with the server to the caller: call finish right after
-// the call. If ctx can end, the caller has to be able to leave, and makes no exchange.
-func inPerson(ctx context.Context) (values context.Context, finish func()) {
+// inPerson returns ctx for a call to the store whose caller waits for the outcome. With it the store
+// may leave the exchange with the server to the caller. If ctx can end, the caller has to be
+// able to leave, and makes no exchange.
+func inPerson(ctx context.Context) context.Context {
 	if ctx.Done() != nil {
-		return ctx, func() {}
+		return ctx
 	}
-	e := errand.New(ctx)
-	return e, e.Finish
+	return errand.New(ctx)
+}
+
+// sendInPerson is send for a message whose caller may be left an exchange. Until the caller has made
+// the exchange, nobody else makes one. So the caller processes no messages of others before:
+// callbacks of theirs could keep it.
+func sendInPerson(to *entry, m message, caller context.Context) {
+	e, _ := caller.(*errand.Errand)
+	if e == nil {
+		send(to, m)
+		return
+	}
+	defer e.Finish() // also if a callback ends the goroutine
+	running := to.mailbox.begin(m)
+	work := e.Take()
+	switch {
+	case !running:
+	case work == nil:
+		to.mailbox.run(mostTurns)
+	default:
+		to.mailbox.handOver()
+	}
+	if work != nil {
+		work()
+	}
 }
 
 // Release implements [lockagent.Hold].
 func (r *request) Release(ctx context.Context) error {
-	caller, finish := inPerson(ctx)
 	c := r.agent.releaseCall()
-	c.request, c.caller = r, caller
-	r.release(c)
-	finish()
+	c.request, c.caller = r, inPerson(ctx)
+	if r.entry.pin() { // an actor with a hold has not retired
+		sendInPerson(r.entry, c, c.caller)
+	} else {
+		c.answer(false, r.overError())
+	}
 	select {
 	case err := <-c.done:
 		r.agent.keepCall(c)

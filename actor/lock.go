@@ -28,6 +28,7 @@ type lock struct {
 	takeBack []lockstate.RequestID  // grants that were taken back in the present step
 
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 after one that was received
+	neglects  int               // how many of them there were in a row
 
 	releaser context.Context // of the caller who released the last hold, until the next grant; may be nil
 	news     news            // from the store
@@ -257,8 +258,10 @@ func (l *lock) do(e *lockstate.Event) {
 		l.disown(e)
 	case lockstate.Detached:
 		l.leaveHolds()
+	case lockstate.Returned:
+		l.releaser = nil
 	case lockstate.Dropped:
-		l.news = news{}
+		l.news, l.releaser = news{}, nil
 		if l.closing && !slices.Contains(l.outliving, e.Tenure) {
 			l.agent.ending.abandoned.Add(1)
 		}
@@ -268,11 +271,11 @@ func (l *lock) do(e *lockstate.Event) {
 
 func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.unwatchWait()
+	r.begin() // first: a request whose callback ends the goroutine was not granted
 	r.token, r.tenure = e.Token, e.Tenure
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
 	l.holds.add(r)
-	r.begin()
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
 	if r.claimed() {
 		r.unwatch()

@@ -42,18 +42,55 @@ func (m *mailbox) length() int {
 	return len(m.messages) - m.first
 }
 
-// post processes a message if the actor is idle, and else adds it.
+// post processes a message if the actor is idle, and then some of those that came meanwhile.
+// Otherwise it adds the message.
 func (m *mailbox) post(message any) {
+	if m.begin(message) {
+		m.run(mostTurns)
+	}
+}
+
+// begin is the first half of post. It reports whether the caller has to go on with run or handOver.
+func (m *mailbox) begin(message any) bool {
 	m.mu.Lock()
 	if m.running || m.suspended {
 		m.messages = append(m.messages, message)
 		m.mu.Unlock()
-		return
+		return false
 	}
 	m.running = true
 	m.mu.Unlock()
 	m.invoke(message)
-	m.run(mostTurns)
+	return true
+}
+
+// handOver leaves the messages that wait to a new goroutine.
+func (m *mailbox) handOver() {
+	m.mu.Lock()
+	waits := m.waits()
+	if !waits {
+		m.rest()
+	}
+	m.mu.Unlock()
+	if waits {
+		go m.run(mostTurns)
+	}
+}
+
+// waits reports whether there is a message to process. It expects mu to be held, as does rest.
+func (m *mailbox) waits() bool {
+	return len(m.system) > 0 || m.first < len(m.messages) && !m.suspended
+}
+
+// rest makes the actor idle.
+func (m *mailbox) rest() {
+	if m.first == len(m.messages) {
+		m.messages, m.first = m.messages[:0], 0
+		if cap(m.messages) > retainedMessages {
+			m.messages = nil
+		}
+	}
+	m.running = false
 }
 
 // postSystem is post for a message of the library.
@@ -89,31 +126,25 @@ func (m *mailbox) next() (message any, system, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
+	case !m.waits():
+		m.rest()
+		return nil, false, false
 	case len(m.system) > 0:
 		message, m.system = m.system[0], m.system[1:]
 		if len(m.system) == 0 {
 			m.system = nil // free the memory: such messages are rare
 		}
 		return message, true, true
-	case m.first < len(m.messages) && !m.suspended:
-		message = m.messages[m.first]
-		m.messages[m.first] = nil
-		m.first++
-		if m.first > retainedMessages && m.first > len(m.messages)/2 { // a busy mailbox may never get empty
-			left := copy(m.messages, m.messages[m.first:])
-			clear(m.messages[left:])
-			m.messages, m.first = m.messages[:left], 0
-		}
-		return message, false, true
 	}
-	if m.first == len(m.messages) {
-		m.messages, m.first = m.messages[:0], 0
-		if cap(m.messages) > retainedMessages {
-			m.messages = nil
-		}
+	message = m.messages[m.first]
+	m.messages[m.first] = nil
+	m.first++
+	if m.first > retainedMessages && m.first > len(m.messages)/2 { // a busy mailbox may never get empty
+		left := copy(m.messages, m.messages[m.first:])
+		clear(m.messages[left:])
+		m.messages, m.first = m.messages[:left], 0
 	}
-	m.running = false
-	return nil, false, false
+	return message, false, true
 }
 
 func (m *mailbox) invoke(message any) {

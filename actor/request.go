@@ -119,16 +119,12 @@ func (r *request) Remaining() time.Duration {
 // ReleaseAsync implements [lockagent.Hold].
 func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
 	c := &call{kind: toRelease, request: r, caller: ctx, done: make(chan error, 1)}
-	r.release(c)
-	return c.done
-}
-
-func (r *request) release(c *call) {
 	if r.entry.pin() { // an actor with a hold has not retired
 		send(r.entry, c)
 	} else {
 		c.answer(false, r.overError())
 	}
+	return c.done
 }
 
 // granted reports whether the lock was granted, even if the hold is over.

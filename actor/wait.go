@@ -16,14 +16,13 @@ import (
 // It costs less than Acquire if ctx can end: the caller watches ctx itself.
 func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lockagent.Grant {
 	begin := a.clock.now()
-	values, finish := ctx, func() {}
+	caller := ctx
 	if req.Wait == 0 { // otherwise the caller has to be able to leave
-		values, finish = inPerson(ctx)
+		caller = inPerson(ctx)
 	}
-	r := &request{agent: a, Request: req, waited: true, caller: values, out: make(chan lockagent.Grant, 1)}
+	r := &request{agent: a, Request: req, waited: true, caller: caller, out: make(chan lockagent.Grant, 1)}
 	out := r.out // the actor sets r.out to nil when the grant has been received
 	a.ask(ctx, name, r)
-	finish()
 	select {
 	case g, ok := <-out: // most often: the lock was free
 		return r.received(g, ok)

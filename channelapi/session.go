@@ -92,7 +92,7 @@ func (s *Session) leave() {
 	slices.Sort(names)
 	leaving := make([]<-chan error, len(names))
 	for i, name := range names {
-		leaving[i] = s.locks.agent.Leave(name, s.owner)
+		leaving[i] = s.locks.agent.Leave(context.Background(), name, s.owner)
 	}
 	s.over()
 	s.locks.mu.Lock()
@@ -144,7 +144,7 @@ func (s *Session) release(name Name) <-chan error {
 	if s.closed { // the owner may have another session by now, with holds of its own
 		return delivered(ErrSessionClosed)
 	}
-	return s.locks.agent.Release(name, s.owner)
+	return s.locks.agent.Release(context.Background(), name, s.owner)
 }
 
 func (s *Session) count(name Name, by uses) {
