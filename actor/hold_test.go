@@ -502,8 +502,7 @@ func (s *releases) Release(ctx context.Context, req lockagent.ReleaseRequest, do
 	s.Store.Release(ctx, req, done)
 }
 
-// The store call that a release leads to has the values of its context, and those
-// of nobody who was there before.
+// The store's Release gets the values of the context of the release, and of no earlier one.
 func TestReleaseCarriesTheValuesOfItsContext(t *testing.T) {
 	s := &releases{memstore.New(), make(chan any, 1)}
 	a := start(t, Config{Store: s})
@@ -521,8 +520,8 @@ func TestReleaseCarriesTheValuesOfItsContext(t *testing.T) {
 	}
 }
 
-// A session that releases by its name gives up what it has received, and not what another of its
-// goroutines is about to receive.
+// Release by owner gives up a grant that the session has received. It does not give up a grant that
+// another goroutine of the session is about to receive.
 func TestReleaseByOwnerSparesWhatNobodyReceived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{})
