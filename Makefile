@@ -29,7 +29,7 @@ test: deps vet format ## Run all tests, with the race detector
 	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	@# What the race detector would disturb: counts of allocations, and the exploration of small worlds.
 	@# And that benchmarks run.
-	$(GO) test -vet=off -run 'Alloc|SmallWorld' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
+	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
 
 .PHONY: vet
 vet:

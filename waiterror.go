@@ -55,6 +55,7 @@ func (e *WaitError) Error() string {
 	if e.Store != nil {
 		fmt.Fprintf(&b, " (%v)", e.Store)
 	}
+	//nolint:errorlint // an error that wraps one of these says more than ended
 	if e.Err != nil && e.Err != ErrTimeout && e.Err != context.DeadlineExceeded && e.Err != context.Canceled {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}

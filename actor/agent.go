@@ -12,60 +12,59 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// Agent is one lock manager: the actors of all locks that are in use through it.
-// Make one with [New]. It is safe for concurrent use.
+// Agent is one instance of the lock manager, with the actors of all its locks. Make one with
+// [New]. It is safe for concurrent use.
 type Agent struct {
 	cfg      Config
-	locks    *lockstate.Config // the same for all
+	locks    *lockstate.Config // of all locks
 	clock    *clock
 	ticks    ticks
 	registry registry
 
-	// machine makes the state machine of a lock that goes on from a snapshot, which is the zero
-	// one if the lock is new. It does not change once the first lock was made.
+	// machine makes the state machine of a lock, from a snapshot. A new lock has the zero
+	// snapshot. The field does not change after the first lock was made.
 	machine func(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine
 
-	fresh atomic.Uint64 // numbers of the steps of all locks
-	wild  atomic.Bool   // a callback has ended its goroutine
+	fresh atomic.Uint64 // the last number of a step, of all locks
+	wild  atomic.Bool   // a callback ended its goroutine: see apart
 
 	spareCalls         sync.Pool // of *call, for Release
-	unclaimed, dropped sync.Once // to be logged
+	unclaimed, dropped sync.Once // each is logged once
 
-	deafen  func() // has the store call the agent no more; may be called again
+	deafen  func() // cancels Listen and OnReset; may be called again
 	ending  ending
 	resumed []ResumedGrant // does not change
 }
 
 // Request says how an owner wants to hold a lock.
 type Request struct {
-	// Owner is who asks.
+	// Owner is the owner who asks.
 	Owner lockagent.Owner
-	// Lease is a fixed lease, or 0 for a lease that is kept.
+	// Lease is a fixed lease, or 0 for a kept lease.
 	Lease time.Duration
-	// Wait bounds the wait for the lock, 0 for no bound but the context. It counts
-	// from the call of Acquire or Lock. One that is negative has passed already.
+	// Wait bounds the wait for the lock. It counts from the call of Acquire or Lock. If it is
+	// 0, only the context bounds the wait. If it is negative, the request times out at once.
 	Wait time.Duration
-	// Session says that Owner may hold the lock several times at once. Otherwise
-	// Owner must be unique to this request.
+	// Session says that Owner may hold the lock several times at once. Otherwise Owner must
+	// be unique to this request.
 	Session bool
-	// Try asks not to wait at all: the lock is granted if it is free now.
+	// Try asks not to wait: the lock is granted if it is free now.
 	Try bool
-	// Outlive says that the lock is not given back when the agent is closed, but stays held
-	// until its lease has run out. It needs a Lease.
+	// Outlive says what Close does with the hold: the lock stays held in the store until its
+	// lease has run out. It needs a Lease.
 	Outlive bool
-	// Granted, if it is not nil, is called once if the lock is granted, before the grant is
-	// delivered. It must not block.
+	// Granted is called once when the lock is granted, before the grant is delivered. It may
+	// be nil. It must not block.
 	Granted func()
-	// Over, if it is not nil, is called once: when the request was denied or its
-	// hold is over. It must not block.
+	// Over is called once, when the request was denied or its hold is over. It may be nil. It
+	// must not block.
 	Over func()
 }
 
-// New starts an agent. It returns an error that joins one
-// [lockagent.OptionError] for each wrong field of cfg.
+// New starts an agent. The error joins a [*lockagent.OptionError] for each wrong field of cfg.
 func New(cfg Config) (*Agent, error) { return open(cfg, nil) }
 
-// open starts an agent, which goes on from a snapshot if there is one.
+// open starts an agent. It goes on from a snapshot, unless that is nil.
 func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -77,7 +76,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	a.fresh.Store(firstNumber())
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted})
-	resumed := a.load(from) // before any message of the store can meet a lock that is not there yet
+	resumed := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := cfg.Store.Listen(cfg.ID, a.hear)
 	offReset := cfg.Store.OnReset(a.storeReset)
 	a.deafen = sync.OnceFunc(func() { offReset(); offListen() })
@@ -87,8 +86,9 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	return a, nil
 }
 
-// firstNumber is random: an agent that starts again under its old identity must not use a number
-// twice, and the clock may have been set back since. What follows is enough for centuries.
+// firstNumber is random, because an agent that starts again with its old identity must not use
+// a number twice. The time would not do: somebody may have set the clock back. The numbers above
+// it last for centuries.
 func firstNumber() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -98,19 +98,20 @@ func firstNumber() uint64 {
 // ID is the identity of the agent.
 func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 
-// Acquire asks for a lock. The channel has capacity 1, delivers the one grant that
-// the request ends in, and is then closed by the agent. It needs no reader.
+// Acquire asks for a lock. The channel has capacity 1 and delivers the one grant of the
+// request. Then the agent closes it. It needs no reader.
 //
-// The end of ctx ends the wait, with the cause of ctx. It does not end the hold:
-// once somebody has received the grant, ctx does not matter any more. A grant that
-// nobody has received when ctx ends, or that lies in its channel for longer than
-// Config.Claim, is taken back; the channel then delivers nothing.
+// The end of ctx ends the wait, with the cause of ctx. It does not end the hold: after
+// somebody has received the grant, ctx does not matter.
+//
+// A grant that nobody has received is taken back when ctx ends, or when it has lain in its
+// channel for Config.Claim. The channel then delivers nothing.
 func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <-chan lockagent.Grant {
 	r := &request{agent: a, Request: req, caller: ctx, out: make(chan lockagent.Grant, 1)}
 	if req.Wait > 0 {
 		r.waitUntil = a.clock.now() + lockstate.Instant(req.Wait)
 	}
-	out := r.out // the actor lets go of it when the grant has been received
+	out := r.out // the actor sets r.out to nil when the grant has been received
 	a.ask(ctx, name, r)
 	return out
 }
@@ -119,7 +120,7 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 	err := check(ctx, name, r.Request)
 	if err == nil {
-		// A lock that is there may not know yet that the agent drains.
+		// An actor may not know yet that the agent is closed.
 		if !a.registry.closed.Load() {
 			r.entry = a.registry.pinned(name)
 		}
@@ -131,7 +132,7 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 		r.deny(name, err)
 		return
 	}
-	send(r.entry, r)
+	sendInPerson(r.entry, r, r.caller)
 }
 
 func check(ctx context.Context, name lockagent.Name, req Request) error {
@@ -157,24 +158,21 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 	return nil
 }
 
-// Release gives up the youngest grant of a lock that owner has received. The channel
-// delivers what [lockagent.Grant.ReleaseAsync] would, or [lockagent.ErrNotOwner] if
-// another owner of this agent holds the lock; capacity and closing are the same. Grants that
-// lie in their channels are not released so: if owner has no others, it is
-// [lockagent.ErrNotHeld].
-func (a *Agent) Release(name lockagent.Name, owner lockagent.Owner) <-chan error {
-	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner})
+// Release gives up the youngest grant of a lock that owner has received. The channel is like
+// that of [lockagent.Grant.ReleaseAsync]. The error is [lockagent.ErrNotOwner] if only other
+// owners of this agent hold the lock. Release does not give up a grant that still lies in its
+// channel: if owner has no other grant, the error is [lockagent.ErrNotHeld].
+func (a *Agent) Release(ctx context.Context, name lockagent.Name, owner lockagent.Owner) <-chan error {
+	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner, caller: ctx})
 }
 
-// Leave ends everything that owner holds or waits for on a lock: holds with
-// [lockagent.LostSessionClosed], requests with [lockagent.ErrSessionClosed]. The
-// channel is like that of [Agent.Release].
-func (a *Agent) Leave(name lockagent.Name, owner lockagent.Owner) <-chan error {
-	return a.call(name, nil, &call{kind: toLeave, owner: owner})
+// Leave ends the holds of owner on a lock, with [lockagent.LostSessionClosed], and its requests,
+// with [lockagent.ErrSessionClosed]. The channel is like that of [Agent.Release].
+func (a *Agent) Leave(ctx context.Context, name lockagent.Name, owner lockagent.Owner) <-chan error {
+	return a.call(name, nil, &call{kind: toLeave, owner: owner, caller: ctx})
 }
 
-// call has a call answered that changes nothing about a lock without an actor: then
-// absent is the answer.
+// call sends a call to the actor of a lock. If the lock has no actor, absent is the answer.
 func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 	c.done = make(chan error, 1)
 	if _, err := lockagent.ParseName(string(name)); err != nil {
@@ -189,10 +187,10 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 	return c.done
 }
 
-// Break frees a lock, whoever holds it; for operators. Its holder in this agent is
-// told first, with [lockagent.LostBroken]. The store tells the agent of a holder elsewhere by a
-// message; if that is lost, the next renewal does. The channel tells whether anybody held the lock; capacity and
-// closing are as for [Agent.Acquire].
+// Break frees a lock, whoever holds it. It is for operators. A holder in this agent learns of
+// the loss first, with [lockagent.LostBroken]. A holder elsewhere learns of it by a message
+// of the store, or by its next renewal if that message is lost. The channel tells whether
+// anybody held the lock. Capacity and closing are as for [Agent.Acquire].
 func (a *Agent) Break(name lockagent.Name) <-chan lockagent.Result[bool] {
 	c := &call{kind: toBreak, broken: make(chan lockagent.Result[bool], 1)}
 	if e, err := a.named(name); err != nil {
@@ -217,6 +215,7 @@ func (a *Agent) Status(name lockagent.Name) <-chan lockagent.Result[lockagent.St
 	return out
 }
 
+// named returns the pinned entry of a lock.
 func (a *Agent) named(name lockagent.Name) (*entry, error) {
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return nil, err
@@ -230,7 +229,7 @@ func (a *Agent) named(name lockagent.Name) (*entry, error) {
 
 func (a *Agent) storeReset(r lockagent.Reset) {
 	if a.ending.over.Load() {
-		return // it was on its way when it was called off
+		return // the store may call once more after the agent has cancelled OnReset
 	}
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
 	for e := range a.registry.all {
@@ -253,12 +252,12 @@ func (a *Agent) hear(m lockagent.Message) {
 		send(e, &newsMsg{news: m})
 		return
 	}
-	// A lease that has to stay has no actor any more, nor has one that another process goes on
-	// with. The registry is closed before such an actor leaves.
+	// The tenure may outlive the agent, or another process may go on with it. The registry is
+	// closed before the actor of such a tenure leaves.
 	if a.registry.closed.Load() {
 		return
 	}
-	// Nobody has the tenure: it was left alone, or a failover brought it back.
+	// The tenure is a ghost: its release was dropped, or a failover brought it back.
 	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {
 		defer a.survive("store")
 		req := lockagent.ReleaseRequest{Name: m.Name, Tenure: m.Tenure}

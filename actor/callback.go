@@ -8,8 +8,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// record hands an event to the recorder, if there is one. A recorder that panics
-// costs nobody a lock.
+// record gives an event to the recorder, if there is one.
 func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
 	if a.cfg.Recorder == nil {
 		return
@@ -35,9 +34,9 @@ func (a *Agent) callback(whose string, f func()) {
 	f()
 }
 
-// apart calls code that is not the agent's own in a goroutine that the code may end. That is
-// dear, so the agent begins with it when it has met a callback that does so. The lock that met
-// it starts over, as after a panic.
+// apart calls code that is not the agent's own in another goroutine, which that code may end.
+// This is expensive. So the agent begins with it after the first callback that ended its
+// goroutine. The lock of that callback starts over, as after a panic.
 func (a *Agent) apart(whose string, f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -48,8 +47,7 @@ func (a *Agent) apart(whose string, f func()) {
 	<-done
 }
 
-// survive is deferred around code that is not the agent's own. It ends a panic
-// there.
+// survive is deferred around code that is not the agent's own. It recovers from its panics.
 func (a *Agent) survive(whose string) {
 	if p := recover(); p != nil {
 		a.complain(whose, p)
@@ -58,6 +56,6 @@ func (a *Agent) survive(whose string) {
 
 // complain logs a panic.
 func (a *Agent) complain(whose string, p any) {
-	defer func() { _ = recover() }() // of the logger: nobody is left to be told
+	defer func() { _ = recover() }() // the logger may panic, too, and then there is nobody left to tell
 	a.cfg.Logger.Error("lockagent: recovered from a panic", "of", whose, "panic", p, "stack", string(debug.Stack()))
 }

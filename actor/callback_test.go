@@ -57,14 +57,14 @@ func TestRecorderEndsItsGoroutine(t *testing.T) {
 						}
 					})
 					for _, owner := range []lockagent.Owner{"carl", "dora", "ann"} {
-						doomed(t, func() { left = append(left, a.Leave("door", owner)) })
+						doomed(t, func() { left = append(left, a.Leave(background, "door", owner)) })
 					}
 					for _, c := range asked {
 						await(t, "answer", c)
 						exhausted(t, c)
 					}
 					for _, c := range left {
-						await(t, "answer", c)
+						_ = await(t, "answer", c)
 						exhausted(t, c)
 					}
 				}
@@ -128,5 +128,19 @@ func TestStoreEndsItsGoroutine(t *testing.T) {
 		s.handle(nil)
 		released(t, granted(t, a.Acquire(background, "door", who("bob"))))
 		settled(t, a, s.Store, "door")
+	})
+}
+
+// A request is answered also if the code that is told of its grant ends the goroutine.
+func TestGrantedEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Logger: quiet})
+		ann := granted(t, a.Acquire(background, "door", who("ann")))
+		req := who("bob")
+		req.Granted = runtime.Goexit
+		bob := a.Acquire(background, "door", req)
+		doomed(t, func() { ann.ReleaseAsync(background) })
+		refused(t, bob, lockagent.ErrInternal)
+		released(t, granted(t, a.Acquire(background, "door", who("carl"))))
 	})
 }

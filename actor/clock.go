@@ -7,22 +7,22 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// clock tells the instants of one agent: the time since it started, including
-// the time for which the machine was suspended, which the monotonic clock of the
-// runtime leaves out. Asking the system for that costs a system call, so it is
-// asked only when the wall clock has moved against the monotonic clock: after a
-// suspension it has, and when somebody set the wall clock nothing comes of it.
+// clock tells the instants of one agent: the time since it started. That includes the time
+// for which the machine was suspended. The monotonic clock of the runtime leaves it out, and
+// the system tells it by a system call. The clock makes that call only when the wall clock
+// has moved against the monotonic clock. After a suspension it has. If somebody set the wall
+// clock, the call was needless and does no harm.
 type clock struct {
 	start     time.Time
 	suspended func() time.Duration // since boot
 	before    time.Duration        // suspended at start
 
-	drift atomic.Int64 // of the wall clock against the monotonic one, when last seen
-	slept atomic.Int64 // suspended since start, when last asked
+	drift atomic.Int64 // of the wall clock against the monotonic clock, at the last system call
+	slept atomic.Int64 // how long the machine was suspended since start, by that call
 }
 
-// driftMost is how far the clocks may move apart before the system is asked.
-// Shorter suspensions are for the margins of the leases to bear.
+// driftMost is how far the clocks may move apart before the system is asked. The margins of
+// the leases make up for shorter suspensions.
 const driftMost = 50 * time.Millisecond
 
 func newClock() *clock {
@@ -36,8 +36,7 @@ func (c *clock) instant(t time.Time) lockstate.Instant {
 	return c.at(t.Sub(c.start), time.Duration(t.UnixNano()-c.start.UnixNano()))
 }
 
-// at is the instant at which so much has passed on the monotonic clock and on the
-// wall clock.
+// at is the instant when mono has passed on the monotonic clock and wall on the wall clock.
 func (c *clock) at(mono, wall time.Duration) lockstate.Instant {
 	if moved := wall - mono - time.Duration(c.drift.Load()); moved > driftMost || moved < -driftMost {
 		c.slept.Store(int64(c.suspended() - c.before))

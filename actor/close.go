@@ -12,13 +12,13 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// ending is how far the end of an agent has come: first it drains, then what is left is
-// cut short.
+// ending is how far the end of an agent has come. First the agent drains. Then it cuts the
+// holds that are left short.
 type ending struct {
 	drain, cut, detach, await sync.Once
 
-	over atomic.Bool   // nothing is left
-	done chan struct{} // closed when that has been recorded
+	over atomic.Bool   // all actors have gone
+	done chan struct{} // closed when that event has been recorded
 
 	snapshot AgentSnapshot // of Detach
 
@@ -26,13 +26,13 @@ type ending struct {
 	abandoned atomic.Int64 // tenures that could not be returned
 }
 
-// Shutdown refuses new requests with [lockagent.ErrClosed], answers those that wait with the
-// same, and lets the holders finish until ctx ends. Then it ends what is left, like
-// [Agent.Close], and returns the cause of ctx if there were holds to be ended. Holders can
-// release their locks meanwhile, and their leases are kept.
+// Shutdown answers all requests with [lockagent.ErrClosed], those that wait and new ones, and
+// lets the holders finish until ctx ends. Meanwhile holders can release their locks, and their
+// leases are kept. Then Shutdown ends the holds that are left, like [Agent.Close], and returns
+// the cause of ctx if there were any.
 //
-// An error that is [lockagent.ErrUnconfirmed] is that of Close. Shutdown and Close may be called
-// several times and together: each waits for the end.
+// Shutdown can also return the error of Close, see there. Shutdown and Close may be called
+// several times and together: each call waits for the end.
 func (a *Agent) Shutdown(ctx context.Context) error {
 	a.drain()
 	select {
@@ -53,12 +53,12 @@ func (a *Agent) Shutdown(ctx context.Context) error {
 }
 
 // Close ends every hold with [lockagent.LostClosed] and every request with
-// [lockagent.ErrClosed], returns to the store what the agent has there, and waits
-// until all of that is done. The time it takes is bounded by the store's own
-// bounds: what cannot be returned is left to run out with its lease, and Close
-// returns an error that is [lockagent.ErrUnconfirmed]. A hold whose request has Outlive is over
-// for this process, too, but its lease is left in the store. Closing again waits for the
-// first call and returns the same.
+// [lockagent.ErrClosed], and releases the agent's tenures in the store. It waits until that is
+// done. The store bounds the time of each release. If a release fails, the lease of that
+// tenure runs out by itself, and Close returns an error that is [lockagent.ErrUnconfirmed].
+//
+// A hold whose request has Outlive ends in this process, but not in the store. Another call of
+// Close waits for the first one, and returns the same.
 func (a *Agent) Close() error {
 	a.drain()
 	a.ending.cut.Do(func() { a.registry.close(func(e *entry) { send(e, &closeMsg{}) }) })
@@ -80,7 +80,7 @@ func (a *Agent) drain() {
 	})
 }
 
-// awaitEnd has the agent stop when the last lock has left. The registry has to be closed.
+// awaitEnd stops the agent when the last actor has gone. The registry has to be closed before.
 func (a *Agent) awaitEnd() {
 	a.ending.await.Do(func() {
 		go func() {
@@ -94,7 +94,7 @@ func (a *Agent) awaitEnd() {
 	})
 }
 
-// drain answers those who wait. The lock closes when nobody holds it.
+// drain answers the requests that wait. The lock closes when nobody holds it.
 func (l *lock) drain() {
 	l.draining = true
 	ids := l.requests.keys()
@@ -106,7 +106,7 @@ func (l *lock) drain() {
 	}
 }
 
-// drained reports whether a lock that drains has nobody left.
+// drained reports whether the lock drains and has no request, hold or call left.
 func (l *lock) drained() bool {
 	return l.draining && !l.closing && l.requests.len() == 0 && l.calls.len() == 0
 }
@@ -116,7 +116,7 @@ func (l *lock) close() {
 	l.step(lockstate.Close{})
 }
 
-// cutShort is told of a hold that the closing ends.
+// cutShort notes a hold that Close ends.
 func (l *lock) cutShort(r *request) {
 	if r.Outlive && l.now < lockstate.Instant(r.fixed.Load()) {
 		l.outliving = append(l.outliving, r.tenure)
@@ -125,8 +125,8 @@ func (l *lock) cutShort(r *request) {
 	}
 }
 
-// keep is the return of a tenure that stays in the store: the state machine is told that
-// the store will not hear of it.
+// keep leaves a tenure in the store: it makes no call, and answers the state machine that the
+// store is closed.
 func (l *lock) keep(e *lockstate.Event) {
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
 	c.begin()

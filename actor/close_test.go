@@ -109,7 +109,7 @@ func TestUseAfterClose(t *testing.T) {
 		if overs != 1 {
 			t.Errorf("Over was called %d times", overs)
 		}
-		for what, c := range map[string]<-chan error{"release": a.Release("door", "ann"), "leave": a.Leave("door", "ann")} {
+		for what, c := range map[string]<-chan error{"release": a.Release(background, "door", "ann"), "leave": a.Leave(background, "door", "ann")} {
 			if err := await(t, what, c); !errors.Is(err, lockagent.ErrClosed) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -272,7 +272,7 @@ func TestCloseRacesEverything(t *testing.T) {
 					}
 					switch rnd.IntN(6) {
 					case 0:
-						_ = await(t, "leave", a.Leave(name, lockagent.Owner(fmt.Sprint(i))))
+						_ = await(t, "leave", a.Leave(background, name, lockagent.Owner(fmt.Sprint(i))))
 					case 1:
 						await(t, "break", a.Break(name))
 					case 2:

@@ -19,58 +19,59 @@ const (
 	DefaultIdle          = 10 * time.Second
 )
 
-// Config tells an [Agent] what to work with. The zero value of every field but
-// Store is usable.
+// Config has the settings of an [Agent]. Store is required. The zero value of every other
+// field is usable.
 type Config struct {
-	// Store arbitrates the locks. It is required, and stays open when the agent is
-	// closed. It serves this agent alone.
+	// Store arbitrates the locks. It is required. It serves this agent alone. Closing the
+	// agent does not close the store.
 	Store lockagent.Store
 
-	// Label tells people whose agent this is: a host or a program. The identity of the agent is
-	// the label, a hyphen and a new random UUID. Other agents see it as the holder. It has up to 27 ASCII letters, digits, '-' and '_'. Defaults to the UUID alone.
+	// Label names the host or the program, for people. The identity of the agent is then the
+	// label, a hyphen and a new random UUID. Other agents see it as the holder. A label has up
+	// to 27 ASCII letters, digits, '-' and '_'. Defaults to the UUID alone.
 	Label string
 
-	// ID is the identity of the agent, in place of a new one. A publisher of events needs to know
-	// it before there is an agent. Make it with [lockagent.NewAgentID], for this agent only: two
-	// agents with one identity take each other's tenures for their own, even if one runs after
-	// the other, unless it goes on from there: see [Resume]. It excludes Label.
+	// ID is the identity of the agent, in place of a new one. For example: a publisher of
+	// events needs the identity before there is an agent. Make it with
+	// [lockagent.NewAgentID], and use it for this agent only. Two agents with one identity
+	// take each other's tenures for their own, even if one runs after the other. The exception
+	// is an agent that resumes another one, see [Resume]. ID excludes Label.
 	ID lockagent.AgentID
 
 	// Recorder takes the events of the agent. Defaults to none.
 	Recorder lockagent.Recorder
 
-	// Logger is told what nobody else could be told: of defects, and once of a grant that
-	// nobody received, and of one that nobody had any more. Defaults to slog.Default().
+	// Logger gets what the agent can report nowhere else: defects, the first grant that nobody
+	// received, and the first grant that the application dropped. Defaults to slog.Default().
 	Logger *slog.Logger
 
-	// Lease is the lease of locks that are kept. It is renewed when a third of it has
-	// passed, the first time up to a sixth of it earlier. A holder that dies blocks others for
-	// at most as long. Shorter frees dead holders' locks sooner, longer survives longer outages
-	// of the store. At least 10 ms. Defaults to DefaultLease.
+	// Lease is the length of kept leases. A kept lease is renewed when a third of it has
+	// passed. The first renewal comes up to a sixth of the lease earlier. A holder that dies
+	// blocks others for at most Lease. A shorter lease frees the locks of dead holders sooner.
+	// A longer one survives longer outages of the store. At least 10 ms. Defaults to
+	// DefaultLease.
 	Lease time.Duration
 
-	// Margin is the time between the end of a lease in the store and the deadline until which
-	// the holder trusts it. It pays for clocks that run at different rates and for the time
-	// that a holder needs to stop. More is safer, and tells a holder of a loss earlier. It is
-	// at most half of Lease, and of a shorter lease it takes at most half. Defaults to a tenth of
-	// each lease, at most 2 s.
+	// Margin is the time between the deadline of a hold and the end of its lease in the store.
+	// It makes up for clocks that run at different rates, and for the time that a holder needs
+	// to stop. A greater margin is safer, and ends a hold earlier when the store is silent.
+	// Margin is at most half of Lease. It takes at most half of a shorter lease. Defaults to a
+	// tenth of each lease, and at most 2 s.
 	Margin time.Duration
 
 	// Claim is how long a grant may lie in its channel before it is taken back.
 	// Defaults to DefaultClaim.
 	Claim time.Duration
 
-	// HandOffGrants and HandOffTime bound how long an agent hands a lock from owner to owner
-	// of its own. After so many grants, or when so much time has passed, it returns the lock
-	// to the store, so that other agents get their turn. While outsiders wait, such as
-	// Redisson, it is a tenth of that time. HandOffGrants is between 1, which switches hand-off
-	// off, and 10,000.
-	// They default to DefaultHandOffGrants and DefaultHandOffTime.
+	// HandOffGrants and HandOffTime bound how long an agent hands a lock off among its own
+	// owners. After so many grants, or so much time, it returns the lock to the store, so that
+	// other agents get their turn. While outsiders wait, such as Redisson, it returns the lock
+	// after a tenth of HandOffTime. HandOffGrants is between 1 and 10,000; 1 switches
+	// hand-offs off. They default to DefaultHandOffGrants and DefaultHandOffTime.
 	HandOffGrants int
 	HandOffTime   time.Duration
 
-	// Idle is how long a lock that nobody uses stays in memory. Defaults to
-	// DefaultIdle.
+	// Idle is how long an unused lock stays in memory. Defaults to DefaultIdle.
 	Idle time.Duration
 }
 
@@ -113,7 +114,7 @@ func (c Config) withDefaults() (Config, error) {
 // labelMost leaves room in an identity for a hyphen and a UUID.
 const labelMost = 27
 
-// identity is the identity of the agent.
+// identity returns the identity of the agent, and errs with the errors of ID and Label.
 func (c *Config) identity(errs []error) (lockagent.AgentID, []error) {
 	switch {
 	case c.ID != "" && c.Label != "":
@@ -142,7 +143,7 @@ const handOffMost = 10_000
 
 // Timing that nobody has needed to change.
 const (
-	yield    = 2 * time.Millisecond // a round trip and a wake-up, for the others
+	yield    = 2 * time.Millisecond // other agents need a wake-up and a round trip
 	maxSleep = 30 * time.Second
 	retryMin = 20 * time.Millisecond
 	retryMax = time.Second

@@ -123,8 +123,7 @@ func (w *watched) AfterFunc(func()) (stop func() bool) {
 	return func() bool { w.watches.Add(-1); return true }
 }
 
-// A grant that was received keeps nothing of the context with which it was asked for,
-// as soon as it is known that it was.
+// When the actor knows that a grant was received, it keeps nothing of the context of the request.
 func TestReceivedGrantLeavesItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Claim: 7 * time.Second})

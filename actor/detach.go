@@ -9,18 +9,18 @@ import (
 )
 
 // AgentSnapshot is what another process needs to go on with the locks of an agent: see
-// [Agent.Detach] and [Resume]. It is plain data. Package json keeps all of it. It is as
-// secret as the right to release these locks.
+// [Agent.Detach] and [Resume]. It is plain data, and package json keeps all of it. Keep it
+// secret: with it, a program can release these locks.
 type AgentSnapshot struct {
-	// Format is snapshotFormat.
+	// Format is the version of this format.
 	Format int
-	// Agent is the identity that goes on.
+	// Agent is the identity of the agent.
 	Agent lockagent.AgentID
-	// Last is the greatest number that the agent has used.
+	// Last is the greatest number that the agent has used, of tenures and requests.
 	Last uint64
 	// Taken is when the snapshot was taken.
 	Taken Stamp
-	// Locks are those about which there is something to know, in the order of their names.
+	// Locks are the locks with a tenure or a floor, in the order of their names.
 	Locks []LockSnapshot
 }
 
@@ -36,25 +36,26 @@ type LockSnapshot struct {
 	Outlive []lockstate.RequestID
 }
 
-// Detach leaves the agent without giving anything back, so that another process can go on with
-// its locks: see [Resume]. Every hold is over for this process, with [lockagent.LostClosed]. The
-// requests that wait are answered with [lockagent.ErrClosed]. The store is told nothing, so
-// what nobody resumes is free when its lease has run out. No event tells of the end of a hold, for it
-// goes on.
+// Detach ends the agent and gives nothing back, so that another process can go on with its
+// locks: see [Resume]. Every hold ends in this process, with [lockagent.LostClosed]. No event
+// tells of that, because the hold goes on elsewhere. Requests that wait are answered with
+// [lockagent.ErrClosed].
 //
-// A grant that nobody has received is taken back. It is not part of the snapshot. If the
-// tenure serves no other, the next process withdraws it.
+// Detach tells the store nothing and renews nothing. A lock that nobody resumes is free when
+// its lease has run out. So the next process should start soon.
 //
-// Calls to the store may still be under way when Detach returns. The snapshot takes into
-// account that each may take effect, now or later. [Agent.Close] waits until they are answered;
-// call it before the store is closed. Nothing renews the leases from now on, so the next process
-// should not be long.
+// A grant that nobody has received is taken back, and is not part of the snapshot. If its
+// tenure serves no other grant, the next process withdraws the tenure.
 //
-// The first call counts: further ones return the same snapshot. After Close the snapshot has no
-// locks. Detach must not be called from a callback of the agent.
+// Calls to the store may still be under way when Detach returns. The snapshot is right whether
+// and whenever they take effect. [Agent.Close] waits until they are answered. Call it before
+// the store is closed.
+//
+// Further calls return the same snapshot. After Close the snapshot has no locks. Do not call
+// Detach from a callback of the agent.
 func (a *Agent) Detach() AgentSnapshot {
 	a.ending.detach.Do(func() {
-		a.deafen() // the store passes no lock to who does not listen
+		a.deafen() // the store passes no lock to an agent that does not listen
 		taken := a.clock.stamp()
 		var snapshots []chan LockSnapshot
 		a.registry.close(func(e *entry) {
@@ -77,7 +78,7 @@ func (a *Agent) Detach() AgentSnapshot {
 	return a.ending.snapshot
 }
 
-// detach leaves the lock behind.
+// detach leaves the lock to another process.
 func (l *lock) detach(m *detachMsg) {
 	l.draining, l.closing, l.detached = true, true, true
 	n := LockSnapshot{Name: l.entry.name}
@@ -99,7 +100,7 @@ func (l *lock) detach(m *detachMsg) {
 	l.step(lockstate.Detach{})
 }
 
-// leaveHolds tells the holders that their holds are over for this process.
+// leaveHolds tells the holders that their holds are over in this process.
 func (l *lock) leaveHolds() {
 	for r := range l.holds.all {
 		l.forget(r)

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -88,7 +89,7 @@ func detachSoak(t *testing.T, c *chance) {
 				req.Lease = lease + c.upTo(lease)
 			}
 			g := <-a.Acquire(background, name, req)
-			if g.Err() == lockagent.ErrClosed {
+			if errors.Is(g.Err(), lockagent.ErrClosed) {
 				return
 			}
 			if g.Err() != nil {
@@ -97,7 +98,7 @@ func detachSoak(t *testing.T, c *chance) {
 			b.believe(name, g.Owner(), g.Token(), g.Held, false)
 			time.Sleep(c.upTo(most))
 			b.over(g)
-			<-g.ReleaseAsync(background)
+			_ = <-g.ReleaseAsync(background)
 		}
 	}
 	other, err := New(config())
@@ -145,7 +146,7 @@ func detachSoak(t *testing.T, c *chance) {
 				workers.Go(func() {
 					time.Sleep(c.upTo(2 * lease))
 					b.over(g)
-					<-g.ReleaseAsync(background)
+					_ = <-g.ReleaseAsync(background)
 				})
 			}
 		}

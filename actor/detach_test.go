@@ -125,7 +125,7 @@ func TestDetachAndResume(t *testing.T) {
 		}
 		released(t, nextFixed)
 		for range 2 {
-			if err := await(t, "release", next.Release("session", "eve")); err != nil {
+			if err := await(t, "release", next.Release(background, "session", "eve")); err != nil {
 				t.Error(err)
 			}
 		}
@@ -264,7 +264,7 @@ func TestDetachedAgentDoesNothing(t *testing.T) {
 			if r := await(t, "break", a.Break(name)); !errors.Is(r.Err, lockagent.ErrClosed) {
 				t.Errorf("break %q: %+v", name, r)
 			}
-			for _, c := range []<-chan error{a.Release(name, "ann"), a.Leave(name, "ann")} {
+			for _, c := range []<-chan error{a.Release(background, name, "ann"), a.Leave(background, name, "ann")} {
 				if err := await(t, "answer", c); !errors.Is(err, lockagent.ErrClosed) {
 					t.Errorf("%q: %v", name, err)
 				}

@@ -1,57 +1,61 @@
-// Package actor is the shell around the lock state machine: one actor for every
-// lock name in use, with a mailbox, ticks, and asynchronous calls to the store.
+// Package actor is the shell around the state machines of package lockstate. Every lock name
+// in use has an actor, with a mailbox, ticks, and asynchronous calls to the store.
 // Applications use it through package channelapi.
 //
 // # Usage
 //
-// [New] makes an [Agent]. [Agent.Acquire] returns a channel that delivers the one
-// grant the request ends in. [Agent.Lock] waits for it. [Agent.Close] answers and releases
-// everything; [Agent.Shutdown] lets the holders finish first. [Agent.Detach] gives nothing back:
-// the next version of the process goes on with the same holds by [Resume].
+// [New] makes an [Agent]. [Agent.Acquire] returns a channel that delivers the one grant of the
+// request. [Agent.Lock] waits for that grant.
 //
-// # How a lock lives
+// [Agent.Close] ends all requests and holds. [Agent.Shutdown] lets the holders finish first.
+// [Agent.Detach] gives nothing back: the next version of the process goes on with the same
+// holds, by [Resume].
 //
-// The first message to a name makes its actor; idle actors leave. A registry
-// counts, for every actor, the messages it still has to process and the store
-// calls under way for it. A sender first raises that count, which fails only if
-// the actor has retired, and then a new one is made; the actor retires by one
-// atomic exchange that succeeds only while the count is zero. So no message that
-// is counted can ever meet an actor that is gone. Messages that an idle actor may
-// as well miss (a tick, a wake-up, the end of a context) are not counted.
+// # How an actor comes and goes
 //
-// The actor of an idle lock runs in the goroutine that sends it a message: acquiring and
-// releasing, the replies of the store, ticks. So a hand-off needs no goroutine but
-// those of the two owners.
+// The first message to a lock makes its actor. An idle actor retires. No message may reach an
+// actor that has retired, so the registry has a count for each actor: the messages that are
+// sent and not yet processed, and the store calls under way.
 //
-// An actor is sent a tick when something of its lock is due. One timer serves all locks
-// of an agent: what is due at about the same time is done in one goroutine, one lock after
-// the other. If that takes longer than 10 ms, say because a callback blocks, another
+//   - A sender raises the count before it sends. If the actor has retired, that fails, and the
+//     sender makes a new actor.
+//   - The actor retires by one compare-and-swap, which fails unless the count is zero.
+//
+// Ticks, wake-ups and ended contexts are not counted: an idle actor has nothing to do about
+// them.
+//
+// The goroutine that sends a message to an idle actor also runs the actor. That may be a
+// goroutine of an owner, of the store or of the timer. So a hand-off needs no goroutine
+// besides those of the two owners.
+//
+// One timer serves all locks of an agent. One goroutine sends the ticks that are due, lock
+// after lock. If that takes longer than 10 ms, for example because a callback blocks, another
 // goroutine goes on with the rest.
 //
 // # Guarantees
 //
-// Every request is answered exactly once: also when the actor panics, when a callback ends
-// its goroutine, and when the agent is closed. A store that panics has failed, like one that
-// cannot be reached; a recorder that panics costs nobody a lock. A grant is given back if
-// nobody receives it, or if nobody refers to it any more. An actor never waits: not
-// for a receiver (channels have room for their one value), not for the store,
-// not for the recorder of events. A holder is told that its hold is over before
-// the lock is given to anybody else or back to the store. Neither a waiter nor a
-// subscription nor an idle lock costs a goroutine.
+//   - Every request is answered exactly once: also when the actor panics, when a callback ends
+//     its goroutine, and when the agent is closed.
+//   - A store that panics counts as unavailable. No lock is lost when a recorder panics.
+//   - A grant is given back if nobody receives it, or if nothing refers to it any more.
+//   - An actor never waits for a receiver, for the store or for the recorder. A channel has room
+//     for its one value.
+//   - The holder learns that its hold is over before anybody else gets the lock, and before
+//     the lock goes back to the store.
+//   - No waiter, subscription or idle lock costs a goroutine.
 //
 // # Not guaranteed
 //
-// A process that does not run cannot be told anything. Deadlines count the time
-// that the machine was suspended (on Linux), but a holder learns of them when it
-// runs again.
+// A process that does not run learns nothing. Deadlines include the time for which the machine
+// was suspended (on Linux), but the holder learns of them when it runs again.
 //
 // # Concurrency
 //
-// An [Agent] is safe for concurrent use. Everything inside a lock's actor belongs
-// to that actor; what other goroutines read of it is atomic.
+// An [Agent] is safe for concurrent use. The state of a lock belongs to its actor. Other
+// goroutines read only atomic fields of it.
 //
 // # Testing
 //
-// All timing is the time package's, so tests run an Agent over memstore in
-// testing/synctest bubbles.
+// All times come from package time, so tests run an Agent over memstore in testing/synctest
+// bubbles.
 package actor

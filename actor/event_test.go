@@ -145,9 +145,9 @@ func TestStories(t *testing.T) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			c := w.a.Acquire(background, "door", again("bob"))
 			synctest.Wait()
-			_ = await(w.t, "leave", w.a.Leave("door", "bob"))
+			_ = await(w.t, "leave", w.a.Leave(background, "door", "bob"))
 			refused(w.t, c, lockagent.ErrSessionClosed)
-			_ = await(w.t, "leave", w.a.Leave("door", "ann"))
+			_ = await(w.t, "leave", w.a.Leave(background, "door", "ann"))
 		}, "requested granted requested queued refused lost returned"},
 
 		{"closed", Config{}, func(w world) {

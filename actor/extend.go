@@ -8,7 +8,7 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// extendMsg asks that the fixed lease of a hold begin anew.
+// extendMsg asks for a longer fixed lease of a hold.
 type extendMsg struct {
 	counted
 	request *request
@@ -16,22 +16,23 @@ type extendMsg struct {
 	done    chan error
 }
 
-// extension is one that the store has not confirmed.
+// extension is an extension that the store has not confirmed.
 type extension struct {
 	until  lockstate.Instant
 	done   chan error
-	longer *extension
+	longer *extension // the next one of the same hold, or nil
 }
 
-// ExtendAsync has the fixed lease of the hold begin anew, now, for d. It never ends earlier for
-// that. While the store is silent the agent goes on trying. The channel delivers
+// ExtendAsync starts the fixed lease of the hold anew: it ends d from now, but never earlier
+// than before. While the store is silent the agent goes on trying. The channel delivers
 //
-//   - nil when the store has confirmed it,
-//   - a [*lockagent.LostError] if the hold ends before that, or has ended,
-//   - [lockagent.ErrNotHeld] if it is released before that, or was,
+//   - nil when the store has confirmed the lease,
+//   - a [*lockagent.LostError] if the hold is lost before that,
+//   - [lockagent.ErrNotHeld] if the hold is released before that,
 //   - an [*lockagent.OptionError] if d is no lease, or if the lease is kept.
 //
-// It has capacity 1, delivers one value and is closed by the agent. ctx carries values only.
+// The channel has capacity 1 and delivers one value. Then the agent closes it. ctx carries
+// values only.
 func (r *request) ExtendAsync(_ context.Context, d time.Duration) <-chan error {
 	m := &extendMsg{request: r, lease: d, done: make(chan error, 1)}
 	err := lockagent.CheckLease(d)
@@ -39,7 +40,7 @@ func (r *request) ExtendAsync(_ context.Context, d time.Duration) <-chan error {
 	case r.Lease == 0:
 		err = &lockagent.OptionError{Option: "lease", Reason: "the lease of this hold is kept; it needs no extension"}
 	case err == nil && !r.entry.pin(): // an actor with a hold has not retired
-		err = r.releasedTwice()
+		err = r.overError()
 	}
 	if err != nil {
 		answer(m.done, err)
@@ -57,12 +58,12 @@ func answer(done chan error, err error) {
 func (l *lock) extend(m *extendMsg) {
 	r := m.request
 	if l.requests.get(r.id) != r {
-		answer(m.done, r.releasedTwice())
+		answer(m.done, r.overError())
 		return
 	}
 	l.step(lockstate.Extend{ID: r.id, Lease: m.lease})
-	if r.cause() != nil { // it was due
-		answer(m.done, r.releasedTwice())
+	if r.cause() != nil { // the hold ended in this step
+		answer(m.done, r.overError())
 		return
 	}
 	last := &r.extensions
@@ -73,7 +74,7 @@ func (l *lock) extend(m *extendMsg) {
 	l.confirmExtensions()
 }
 
-// confirmExtensions answers those who extended their holds as far as the deadline has come.
+// confirmExtensions answers the extensions that end no later than the deadline of their hold.
 func (l *lock) confirmExtensions() {
 	for r := range l.holds.all {
 		for x := r.extensions; x != nil && x.until <= lockstate.Instant(r.deadline.Load()); x = x.longer {
@@ -83,10 +84,10 @@ func (l *lock) confirmExtensions() {
 	}
 }
 
-// refuseExtensions answers those that were not confirmed before the hold was over.
+// refuseExtensions answers the extensions that are not confirmed when the hold is over.
 func (r *request) refuseExtensions() {
 	for x := r.extensions; x != nil; x = x.longer {
-		answer(x.done, r.releasedTwice())
+		answer(x.done, r.overError())
 	}
 	r.extensions = nil
 }

@@ -77,7 +77,7 @@ func TestExtendWithoutTheStore(t *testing.T) {
 			lost, _ := errors.AsType[*lockagent.LostError](err)
 			return lost != nil && lost.Reason == lockagent.LostDeadline
 		}},
-		{"until it is released", func(_ *Agent, hold *request) { hold.Release(background) }, func(err error) bool { return err == lockagent.ErrNotHeld }},
+		{"until it is released", func(_ *Agent, hold *request) { _ = hold.Release(background) }, func(err error) bool { return errors.Is(err, lockagent.ErrNotHeld) }},
 		{"until the agent is closed", func(a *Agent, _ *request) { a.Close() }, func(err error) bool {
 			lost, _ := errors.AsType[*lockagent.LostError](err)
 			return lost != nil && lost.Reason == lockagent.LostClosed
@@ -126,11 +126,11 @@ func TestExtendIsRefused(t *testing.T) {
 			}
 		}
 		<-fixed.ReleaseAsync(background)
-		if err := <-fixed.ExtendAsync(background, time.Minute); err != lockagent.ErrNotHeld {
+		if err := <-fixed.ExtendAsync(background, time.Minute); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("released: %v", err)
 		}
 		closed(t, a)
-		if err := <-fixed.ExtendAsync(background, time.Minute); err != lockagent.ErrNotHeld {
+		if err := <-fixed.ExtendAsync(background, time.Minute); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("after Close: %v", err)
 		}
 	})

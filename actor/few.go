@@ -1,10 +1,10 @@
 package actor
 
-// few finds values by their keys. Most locks have one request and one call at a
-// time; only those that have more pay for a map. The zero few is empty.
+// few is a map for few values. Most locks have one request and one call at a time, so a few
+// has room for one value, and makes a real map only for more. The zero few is empty.
 type few[K comparable, V any] struct {
 	key   K
-	value *V // nil if there is none outside of more
+	value *V // nil if there is no value outside of more
 	more  map[K]*V
 }
 
@@ -24,7 +24,7 @@ func (f *few[K, V]) get(key K) *V {
 	return f.more[key]
 }
 
-// put adds a value under a key that has none.
+// put adds a value. Its key must be new.
 func (f *few[K, V]) put(key K, value *V) {
 	switch {
 	case f.value == nil:
@@ -36,7 +36,7 @@ func (f *few[K, V]) put(key K, value *V) {
 	}
 }
 
-// take removes the value of a key, and returns it, or nil.
+// take removes the value of a key and returns it, or nil.
 func (f *few[K, V]) take(key K) *V {
 	if f.value != nil && f.key == key {
 		value := f.value
@@ -48,7 +48,7 @@ func (f *few[K, V]) take(key K) *V {
 	return value
 }
 
-// keys returns the keys there are at the moment.
+// keys returns the present keys.
 func (f *few[K, V]) keys() []K {
 	keys := make([]K, 0, f.len())
 	if f.value != nil {

@@ -261,9 +261,8 @@ func TestClaimedGrantStays(t *testing.T) {
 	})
 }
 
-// One receiver and the actor reach for the same grant, over and over: either the
-// receiver has it, and it is held until it is released, or it is taken back, and
-// the next one gets it.
+// A receiver and the actor reach for the same grant, many times. Either the receiver has the grant,
+// which is held until it is released. Or the actor takes it back, and the next request is granted.
 func TestReceiverRacesTakeBack(t *testing.T) {
 	a := start(t, Config{})
 	rounds, mine, back := 3_000, 0, 0

@@ -9,20 +9,20 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// handle is the hold behind a grant that only its owner can end: one that is kept, and not
-// of a session. The agent does not refer to it for long, so when the owner does not either, it
-// is garbage, and the hold would never end.
+// handle stands behind a grant that only its owner can end: the lease is kept, and the owner is
+// not a session. If the owner drops such a grant, its hold would never end. So the agent
+// does not refer to the handle for long, and the garbage collector finds out whether the owner
+// still does.
 //
-// It is in use as long as something was derived from it: a context of the grant, or the
-// channel that tells of its end.
+// A context of the grant keeps the handle in use. So does a function that was given to OnEnd.
 //
-// To have the collector watch it costs as much as a good part of a short hold. So that
-// is put off until the first renewal.
+// To watch a handle costs as much as a good part of a short hold. So the agent begins with it at
+// the first renewal, which short holds do not have.
 type handle struct {
 	*request
 
-	// To begin to watch an object takes as long as its span of memory has others that are watched.
-	// The larger the objects, the fewer share a span.
+	// The runtime keeps the cleanups of a span of memory in a list, and walks that list to add
+	// one. Larger objects make shorter lists, because fewer of them share a span.
 	_ [56]byte
 }
 
@@ -36,7 +36,7 @@ func (h *handle) OnEnd(f func(cause error)) (stop func()) { return h.notify(&onE
 
 // Release implements [lockagent.Hold].
 func (h *handle) Release(ctx context.Context) error {
-	defer runtime.KeepAlive(h) // until the actor has been told
+	defer runtime.KeepAlive(h) // until the actor has the release
 	return h.request.Release(ctx)
 }
 
@@ -46,7 +46,7 @@ func (h *handle) ReleaseAsync(ctx context.Context) <-chan error {
 	return h.request.ReleaseAsync(ctx)
 }
 
-// hold is what stands behind the grant.
+// hold returns the hold behind the grant of the request.
 func (r *request) hold() lockagent.Hold {
 	if r.Session || r.Lease != 0 {
 		return r
@@ -55,8 +55,8 @@ func (r *request) hold() lockagent.Hold {
 	return r.handle
 }
 
-// endDropped looks after the handles when the lease has been renewed. A dropped hold ends as
-// one that nobody received.
+// endDropped ends the holds whose grants the application dropped, like grants that nobody
+// received. It runs after each renewal. At the first one of a hold it adds the cleanup.
 func (l *lock) endDropped() {
 	for r := range l.holds.all {
 		switch {

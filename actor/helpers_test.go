@@ -219,9 +219,9 @@ func (w *witness) tells(t testing.TB, want string) {
 	}
 }
 
-// checkHolds reports what is wrong with the holds in the events: every grant has
-// to be ended once, inside of its hold, tokens grow with every hold of a lock, and
-// the agents start first and stop last.
+// checkHolds reports what is wrong with the holds in the events. Every grant ends once, inside its
+// hold. Tokens grow from hold to hold of a lock. The events of an agent begin with its start and
+// end with its stop.
 func (w *witness) checkHolds(t testing.TB) {
 	t.Helper()
 	type grantKey struct {
@@ -308,9 +308,8 @@ type op struct {
 
 func (o *op) String() string { return fmt.Sprintf("%s %s %d", o.kind, o.name, o.tenure.Number) }
 
-// tap is a store between an agent and another store. It counts the calls, checks
-// that those for one tenure come one at a time, and has its handler decide what
-// becomes of each.
+// tap is a store between an agent and another store. It counts the calls, and checks that the calls
+// of one tenure come one at a time. Its handler decides what happens to each call.
 type tap struct {
 	lockagent.Store
 	deaf    func() bool // if not nil, reports whether a wake-up is lost
@@ -411,8 +410,9 @@ func through[R any](s *tap, o *op, call func(done func(R, error)), done func(R, 
 	s.calls = append(s.calls, *o)
 	handler := s.handler
 	if o.tenure.Number != 0 {
-		// A release does not wait for a renewal, which may take its time.
-		if other := s.busy[o.tenure]; other != "" && (other != "renew" || o.kind != "release") {
+		// A release does not wait for a renewal, which may take its time. A ghost is released each time
+		// that the lock meets it.
+		if other := s.busy[o.tenure]; other != "" && (other == "acquire" || o.kind != "release") {
 			s.overlap = append(s.overlap, fmt.Sprintf("%v during %s", o, other))
 		}
 		s.busy[o.tenure] = o.kind

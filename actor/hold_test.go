@@ -20,8 +20,8 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 		want lockagent.LossReason // 0 for ErrReleased
 	}{
 		{"released", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { g.ReleaseAsync(background) }, 0},
-		{"released by owner", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Release("door", "ann") }, 0},
-		{"left", again("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Leave("door", "ann") }, lockagent.LostSessionClosed},
+		{"released by owner", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Release(background, "door", "ann") }, 0},
+		{"left", again("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Leave(background, "door", "ann") }, lockagent.LostSessionClosed},
 		{"broken here", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Break("door") }, lockagent.LostBroken},
 		{"broken elsewhere", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
 			s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
@@ -147,7 +147,7 @@ func TestHolderIsToldFirst(t *testing.T) {
 		f    func(a *Agent, g lockagent.Grant)
 	}{
 		{"released", func(a *Agent, g lockagent.Grant) { g.ReleaseAsync(background) }},
-		{"left", func(a *Agent, g lockagent.Grant) { a.Leave("door", "ann") }},
+		{"left", func(a *Agent, g lockagent.Grant) { a.Leave(background, "door", "ann") }},
 		{"broken", func(a *Agent, g lockagent.Grant) { a.Break("door") }},
 		{"expired", func(a *Agent, g lockagent.Grant) { time.Sleep(900 * time.Millisecond) }},
 	} {
@@ -257,7 +257,7 @@ func TestReentry(t *testing.T) {
 		if grants[1].Held() || !grants[0].Held() || !grants[2].Held() {
 			t.Error("each grant is a hold of its own")
 		}
-		if err := await(t, "release", a.Release("door", "ann")); err != nil { // the youngest
+		if err := await(t, "release", a.Release(background, "door", "ann")); err != nil { // the youngest
 			t.Error(err)
 		}
 		if grants[2].Held() || !grants[0].Held() {
@@ -283,7 +283,7 @@ func TestReleaseByOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{})
 		for _, name := range []lockagent.Name{"door", "other"} {
-			if err := await(t, "release", a.Release(name, "ann")); !errors.Is(err, lockagent.ErrNotHeld) {
+			if err := await(t, "release", a.Release(background, name, "ann")); !errors.Is(err, lockagent.ErrNotHeld) {
 				t.Errorf("nobody holds it: %v", err)
 			}
 		}
@@ -291,19 +291,19 @@ func TestReleaseByOwner(t *testing.T) {
 			t.Errorf("%d actors made for a release that can only fail", n)
 		}
 		g := granted(t, a.Acquire(background, "door", who("ann")))
-		if err := await(t, "release", a.Release("door", "bob")); !errors.Is(err, lockagent.ErrNotOwner) {
+		if err := await(t, "release", a.Release(background, "door", "bob")); !errors.Is(err, lockagent.ErrNotOwner) {
 			t.Errorf("a stranger: %v", err)
 		}
 		if !g.Held() {
 			t.Error("a stranger ended the hold")
 		}
-		if err := await(t, "release", a.Release("door", "ann")); err != nil {
+		if err := await(t, "release", a.Release(background, "door", "ann")); err != nil {
 			t.Errorf("the owner: %v", err)
 		}
-		if err := await(t, "release", a.Release("door", "ann")); !errors.Is(err, lockagent.ErrNotHeld) {
+		if err := await(t, "release", a.Release(background, "door", "ann")); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("again: %v", err)
 		}
-		if err := await(t, "release", a.Release("", "ann")); !errors.Is(err, lockagent.ErrBadName) {
+		if err := await(t, "release", a.Release(background, "", "ann")); !errors.Is(err, lockagent.ErrBadName) {
 			t.Errorf("a bad name: %v", err)
 		}
 	})
@@ -313,7 +313,7 @@ func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
 		a := start(t, Config{Store: s})
-		if err := await(t, "leave", a.Leave("door", "ann")); err != nil {
+		if err := await(t, "leave", a.Leave(background, "door", "ann")); err != nil {
 			t.Errorf("left what was never entered: %v", err)
 		}
 		g1 := granted(t, a.Acquire(background, "door", again("ann")))
@@ -322,7 +322,7 @@ func TestLeave(t *testing.T) {
 		bob2 := a.Acquire(background, "door", again("bob"))
 		carl := a.Acquire(background, "door", again("carl"))
 		synctest.Wait()
-		if err := await(t, "leave", a.Leave("door", "bob")); err != nil {
+		if err := await(t, "leave", a.Leave(background, "door", "bob")); err != nil {
 			t.Errorf("leave: %v", err)
 		}
 		refused(t, bob, lockagent.ErrSessionClosed)
@@ -330,13 +330,13 @@ func TestLeave(t *testing.T) {
 		if !g1.Held() || !g2.Held() {
 			t.Error("bob left, and ann's hold ended")
 		}
-		if err := await(t, "leave", a.Leave("door", "ann")); err != nil {
+		if err := await(t, "leave", a.Leave(background, "door", "ann")); err != nil {
 			t.Errorf("leave: %v", err)
 		}
 		lostBecause(t, g1.Cause(), lockagent.LostSessionClosed)
 		lostBecause(t, g2.Cause(), lockagent.LostSessionClosed)
 		h := granted(t, carl)
-		if err := await(t, "leave", a.Leave("door", "carl")); err != nil {
+		if err := await(t, "leave", a.Leave(background, "door", "carl")); err != nil {
 			t.Errorf("leave: %v", err)
 		}
 		lostBecause(t, h.Cause(), lockagent.LostSessionClosed)
@@ -449,7 +449,7 @@ func TestReleaseRacesLoss(t *testing.T) {
 			case 0:
 				await(t, "break", a.Break("door"))
 			case 1:
-				_ = await(t, "leave", a.Leave("door", "ann"))
+				_ = await(t, "leave", a.Leave(background, "door", "ann"))
 			}
 		})
 		err := await(t, "release", g.ReleaseAsync(background))
@@ -502,8 +502,7 @@ func (s *releases) Release(ctx context.Context, req lockagent.ReleaseRequest, do
 	s.Store.Release(ctx, req, done)
 }
 
-// The store call that a release leads to has the values of its context, and those
-// of nobody who was there before.
+// The store's Release gets the values of the context of the release, and of no earlier one.
 func TestReleaseCarriesTheValuesOfItsContext(t *testing.T) {
 	s := &releases{memstore.New(), make(chan any, 1)}
 	a := start(t, Config{Store: s})
@@ -521,12 +520,12 @@ func TestReleaseCarriesTheValuesOfItsContext(t *testing.T) {
 	}
 }
 
-// A session that releases by its name gives up what it has received, and not what another of its
-// goroutines is about to receive.
+// Release by owner gives up a grant that the session has received. It does not give up a grant that
+// another goroutine of the session is about to receive.
 func TestReleaseByOwnerSparesWhatNobodyReceived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{})
-		release := func() error { return await(t, "release", a.Release("door", "ann")) }
+		release := func() error { return await(t, "release", a.Release(background, "door", "ann")) }
 		outer := granted(t, a.Acquire(background, "door", again("ann")))
 		inner := a.Acquire(background, "door", again("ann"))
 		synctest.Wait()

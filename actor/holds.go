@@ -2,8 +2,8 @@ package actor
 
 import "github.com/lockagent/lockagent"
 
-// holds are the requests of a lock that were granted and are not over. They form a list,
-// the youngest first: most often there is one, and it is the youngest that ends.
+// holds is a list of the requests of a lock that are granted and not over, the youngest first.
+// Most often there is one, and the youngest ends first.
 type holds struct{ youngest *request }
 
 func (h *holds) add(r *request) { r.older, h.youngest = h.youngest, r }
@@ -17,7 +17,7 @@ func (h *holds) remove(r *request) {
 	}
 }
 
-// all calls yield for each hold. It may be removed meanwhile.
+// all iterates over the holds. yield may remove the hold that it gets.
 func (h *holds) all(yield func(*request) bool) {
 	for r := h.youngest; r != nil; {
 		older := r.older
@@ -28,9 +28,9 @@ func (h *holds) all(yield func(*request) bool) {
 	}
 }
 
-// releasable is the youngest hold of an owner whose grant was received. A grant that lies in
-// its channel is not released in the receiver's place. hidden tells that all holds of the owner
-// are of that kind.
+// releasable is the youngest hold of an owner whose grant was received. A grant that still lies
+// in its channel is not released: its receiver would not know. hidden tells that all holds of
+// the owner are such.
 func (h *holds) releasable(owner lockagent.Owner) (r *request, hidden bool) {
 	for r := range h.all {
 		switch {

@@ -6,24 +6,49 @@ import (
 	"github.com/lockagent/lockagent/internal/errand"
 )
 
-// inPerson is a context for a call whose caller waits for the outcome: the store may let
-// the caller make the exchange with the server. finish makes it, right after the call. A
-// caller whose context may end has to be able to leave, and makes no exchange.
-func inPerson(ctx context.Context) (values context.Context, finish func()) {
+// inPerson returns ctx for a call to the store whose caller waits for the outcome. With it the store
+// may leave the exchange with the server to the caller. If ctx can end, the caller has to be
+// able to leave, and makes no exchange.
+func inPerson(ctx context.Context) context.Context {
 	if ctx.Done() != nil {
-		return ctx, func() {}
+		return ctx
 	}
-	e := errand.New(ctx)
-	return e, e.Finish
+	return errand.New(ctx)
+}
+
+// sendInPerson is send for a message whose caller may be left an exchange. Until the caller has made
+// the exchange, nobody else makes one. So the caller processes no messages of others before:
+// callbacks of theirs could keep it.
+func sendInPerson(to *entry, m message, caller context.Context) {
+	e, _ := caller.(*errand.Errand)
+	if e == nil {
+		send(to, m)
+		return
+	}
+	defer e.Finish() // also if a callback ends the goroutine
+	running := to.mailbox.begin(m)
+	work := e.Take()
+	switch {
+	case !running:
+	case work == nil:
+		to.mailbox.run(mostTurns)
+	default:
+		to.mailbox.handOver()
+	}
+	if work != nil {
+		work()
+	}
 }
 
 // Release implements [lockagent.Hold].
 func (r *request) Release(ctx context.Context) error {
-	caller, finish := inPerson(ctx)
 	c := r.agent.releaseCall()
-	c.request, c.caller = r, caller
-	r.release(c)
-	finish()
+	c.request, c.caller = r, inPerson(ctx)
+	if r.entry.pin() { // an actor with a hold has not retired
+		sendInPerson(r.entry, c, c.caller)
+	} else {
+		c.answer(false, r.overError())
+	}
 	select {
 	case err := <-c.done:
 		r.agent.keepCall(c)
@@ -39,9 +64,9 @@ func (r *request) Release(ctx context.Context) error {
 	}
 }
 
-// releaseCall returns a call whose caller waits for the answer. Many a hold is over so soon that
-// making the call would be a good part of what it costs. Agents do not share calls, because
-// a channel must not leave the synctest bubble that it was made in.
+// releaseCall returns a call for a caller who waits for the answer. The calls come from a pool,
+// because making one is a good part of the cost of a short hold. Each agent has a pool of its
+// own, because a channel must not leave its synctest bubble.
 func (a *Agent) releaseCall() *call {
 	if c, ok := a.spareCalls.Get().(*call); ok {
 		return c
@@ -49,8 +74,8 @@ func (a *Agent) releaseCall() *call {
 	return &call{kind: toRelease, done: make(chan error, 1), again: true}
 }
 
-// keepCall is called when the answer has been received, which is the last that the actor had to
-// do with the call.
+// keepCall puts a call back into the pool. The answer has been received, and the actor does
+// not refer to the call any more.
 func (a *Agent) keepCall(c *call) {
 	c.request, c.caller = nil, nil
 	a.spareCalls.Put(c)

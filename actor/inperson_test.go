@@ -3,7 +3,9 @@ package actor
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
@@ -98,4 +100,51 @@ func TestUnlockWhoseContextHasEnded(t *testing.T) {
 	if err := g.Release(ended); !errors.Is(err, quit) || g.Held() {
 		t.Errorf("Unlock with an outcome that is not there: %v, held %v", err, g.Held())
 	}
+}
+
+// A caller who was left an exchange makes it before anybody's code can keep it: until then, the
+// store makes none for others.
+func TestAnExchangeInPersonWaitsForNobodysCode(t *testing.T) {
+	for name, callback := range map[string]func(exchanged <-chan struct{}){
+		"that waits":              func(exchanged <-chan struct{}) { <-exchanged },
+		"that ends its goroutine": func(<-chan struct{}) { runtime.Goexit() },
+	} {
+		t.Run("code "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				arrived, posted, exchanged := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				requests := 0
+				r := recorderFunc(func(_ context.Context, e lockagent.Event) {
+					if e.Kind != lockagent.EventRequested {
+						return
+					}
+					switch requests++; requests {
+					case 1: // until the other request is in the mailbox
+						close(arrived)
+						<-posted
+					case 2:
+						callback(exchanged)
+					}
+				})
+				a := start(t, Config{Store: told{leaving{memstore.New(), new(int)}, exchanged}, Recorder: r, Logger: quiet})
+				go a.Lock(background, "orders", who("alice"))
+				<-arrived
+				a.Acquire(background, "orders", who("bob"))
+				close(posted)
+				<-exchanged
+			})
+		})
+	}
+}
+
+// told is a store that closes a channel when it is asked for a lock.
+type told struct {
+	leaving
+	asked chan struct{}
+}
+
+func (s told) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	s.orDo(ctx, func() {
+		close(s.asked)
+		s.Store.Acquire(ctx, req, done)
+	})
 }

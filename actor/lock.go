@@ -10,37 +10,38 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// lock is the actor of one lock name. All its fields belong to it, but those that
-// say otherwise.
+// lock is the actor of one lock name. All fields belong to the actor, unless they say
+// otherwise.
 type lock struct {
 	agent *Agent
 	entry *entry
 	state machine
 
-	requests few[lockstate.RequestID, request] // that wait or hold
+	requests few[lockstate.RequestID, request] // those that wait and those that hold
 	holds    holds                             // those that hold
 	calls    few[lockstate.CallID, call]
 	lastCall lockstate.CallID
 
 	perform  func(*lockstate.Event) // l.do, bound once
-	arriving *request               // the one of the present step
+	arriving *request               // the new request of the present step, or nil
 	now      lockstate.Instant      // of the present step
-	takeBack []lockstate.RequestID  // grants recovered in the present step
+	takeBack []lockstate.RequestID  // grants that were taken back in the present step
 
-	neglected lockstate.Instant // when a grant was found that nobody had received; 0 if they are received
+	neglected lockstate.Instant // when a grant was found that nobody had received; 0 after one that was received
+	neglects  int               // how many of them there were in a row
 
-	releaser context.Context // of the caller who released the last hold, until the next one; may be nil
+	releaser context.Context // of the caller who released the last hold, until the next grant; may be nil
 	news     news            // from the store
 
 	unsubscribe func()
 	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
-	draining    bool              // nobody new is served
-	closing     bool              // everything ends
-	detached    bool              // what there was is another process'
-	outliving   []uint64          // tenures that stay in the store, whose holds the closing ended
-	armed       lockstate.Instant // when the next tick comes, if it is not 0
-	tickAt      int               // in the agent's ticks, from 1; 0 if in none; guarded by their mutex
-	used        lockstate.Instant // when somebody last wanted something
+	draining    bool              // new requests are refused
+	closing     bool              // all requests and holds end
+	detached    bool              // another process goes on with the holds
+	outliving   []uint64          // tenures that stay in the store, because of Request.Outlive
+	armed       lockstate.Instant // when the next tick comes, or 0
+	tickAt      int               // the place in the agent's ticks, from 1, or 0; guarded by their mutex
+	used        lockstate.Instant // when the last counted message was processed
 }
 
 func newLock(a *Agent, e *entry) *lock {
@@ -49,7 +50,7 @@ func newLock(a *Agent, e *entry) *lock {
 	return l
 }
 
-// receive is called with every message to the actor. It must not panic, see [lock.handle].
+// receive processes a message to the actor. It must not panic, see [lock.handle].
 func (l *lock) receive(m message) {
 	l.now = l.agent.clock.now()
 	defer l.processed(m) // a callback may end this goroutine
@@ -70,10 +71,10 @@ func (l *lock) processed(m message) {
 	}
 }
 
-// handle processes a message. If our own code panics, everybody who waits is
-// answered, and the lock starts again by ending in the store what it may have there.
-// Code that is not ours is called so that its panics do not come this far. But if it ends
-// the goroutine, the rest of the step is lost, as after a panic of our own.
+// handle processes a message. If the agent's own code panics, the lock ends all requests and
+// holds, and starts over: see [lock.recover]. Panics of other code, such as callbacks, do not
+// come this far. But other code may end the goroutine. Then the rest of the step is lost,
+// and the lock starts over, too.
 func (l *lock) handle(m message) {
 	returned := false
 	defer func() {
@@ -131,7 +132,7 @@ func (l *lock) process(m message) {
 		}
 	case *cancelMsg:
 		if m.wait && m.request.granted() {
-			return // it was granted in time
+			return // the lock was granted in time
 		}
 		m.request.cancelled = true
 		l.step(lockstate.Cancel{ID: m.request.id, TimedOut: m.timedOut, Err: m.err})
@@ -168,7 +169,7 @@ func (l *lock) process(m message) {
 	}
 }
 
-// step lets the state machine take the command, and follows it.
+// step gives a command to the state machine.
 func (l *lock) step(c lockstate.Command) {
 	advance(l.state, c, l.moment(), l.perform)
 	for len(l.takeBack) > 0 {
@@ -183,9 +184,9 @@ func (l *lock) moment() lockstate.Moment {
 	return lockstate.Moment{Now: l.now, Fresh: l.agent.fresh.Add(1)}
 }
 
-// do does what an event asks for. The state has changed already.
+// do does what an event asks for. The event has been applied to the state already.
 func (l *lock) do(e *lockstate.Event) {
-	r := l.requests.get(e.Request.ID) // nil if the event is about none
+	r := l.requests.get(e.Request.ID) // nil if the event is about no request
 	switch e.Kind {
 	case lockstate.Requested:
 		r = l.arriving
@@ -198,7 +199,7 @@ func (l *lock) do(e *lockstate.Event) {
 		r.deny(l.entry.name, l.explain(e))
 	case lockstate.Granted, lockstate.Reentered:
 		l.releaser = nil
-		l.publish(r, e) // before the holder can do anything that is recorded
+		l.publish(r, e) // before the events of what the holder does
 		l.grant(r, e)
 		return
 	case lockstate.Recalled:
@@ -257,8 +258,10 @@ func (l *lock) do(e *lockstate.Event) {
 		l.disown(e)
 	case lockstate.Detached:
 		l.leaveHolds()
+	case lockstate.Returned:
+		l.releaser = nil
 	case lockstate.Dropped:
-		l.news = news{}
+		l.news, l.releaser = news{}, nil
 		if l.closing && !slices.Contains(l.outliving, e.Tenure) {
 			l.agent.ending.abandoned.Add(1)
 		}
@@ -268,11 +271,11 @@ func (l *lock) do(e *lockstate.Event) {
 
 func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.unwatchWait()
+	r.begin() // first: a request whose callback ends the goroutine was not granted
 	r.token, r.tenure = e.Token, e.Tenure
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
 	l.holds.add(r)
-	r.begin()
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
 	if r.claimed() {
 		r.unwatch()
@@ -280,7 +283,7 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 	} else {
 		l.hurry(r)
 	}
-	if l.agent.cfg.Recorder == nil { // which is who they are for from now on
+	if l.agent.cfg.Recorder == nil { // from now on only the recorder needs the values
 		r.caller = nil
 	}
 }
@@ -295,7 +298,7 @@ func (l *lock) prolong(tenure uint64) {
 	}
 }
 
-// forget lets a request go whose grant is over or that has none.
+// forget removes a request that was denied, or whose hold is over.
 func (l *lock) forget(r *request) {
 	l.requests.take(r.id)
 	r.unwatch()
@@ -306,17 +309,17 @@ func (l *lock) answer(e *lockstate.Event) {
 	c := l.calls.take(e.Call)
 	err := e.Err
 	switch {
-	case c.kind == toBreak: // and the hold is broken, whatever the store says of it
+	case c.kind == toBreak: // the hold is broken, even if the tenure had been lost
 	case e.Reason != 0:
 		err = c.request.lost(e.Reason)
 	case c.request != nil && errors.Is(err, lockagent.ErrNotHeld):
-		err = c.request.releasedTwice()
+		err = c.request.overError()
 	}
 	c.answer(c.kind == toBreak, err)
 }
 
-// subscribe has wake-ups come when they are wanted, and not when they are not. If
-// the store panics over that, waiters do without: they ask again by themselves.
+// subscribe subscribes to wake-ups if the state wants them, and else ends the subscription. If
+// the store panics, waiters get no wake-ups. They ask again by themselves.
 func (l *lock) subscribe() {
 	switch wanted := l.state.Listening(); {
 	case wanted && l.unsubscribe == nil:
@@ -333,19 +336,19 @@ func (l *lock) subscribe() {
 
 // wake is called by the store.
 func (l *lock) wake() {
-	if l.woken.CompareAndSwap(false, true) { // one on its way is enough
+	if l.woken.CompareAndSwap(false, true) { // one wakeMsg on its way is enough
 		send(l.entry, &wakeMsg{})
 	}
 }
 
-// arm sets a tick for when the state wants one, or when the lock will have been idle
-// for long enough. A tick that would come too early is left alone: what it finds to do
-// is nothing.
+// arm sets the next tick: when the state wants one, or when the lock will have been idle for
+// long enough. It does not put off a tick that is set for an earlier instant: that tick finds
+// nothing to do.
 func (l *lock) arm() {
 	at, ok := l.state.Alarm()
 	if !ok {
 		if !l.idle() || l.entry.refs.Load() > 0 {
-			return // whatever is still to be processed sees to it
+			return // the next message or reply arms again
 		}
 		at = l.used + lockstate.Instant(l.agent.cfg.Idle)
 	}
@@ -356,13 +359,13 @@ func (l *lock) arm() {
 	l.agent.ticks.set(l, at)
 }
 
-// idle reports whether nothing would be missed if the actor left.
+// idle reports whether nothing would be lost if the actor left.
 func (l *lock) idle() bool {
 	return l.state.Idle() && l.requests.len() == 0 && l.calls.len() == 0
 }
 
-// leave retires the actor if nobody has needed it for a while. It reports whether
-// the actor is gone.
+// leave retires the actor if it has been idle for long enough. It reports whether the actor is
+// gone.
 func (l *lock) leave() bool {
 	if !l.idle() || !l.closing && l.now.Sub(l.used) < l.agent.cfg.Idle {
 		return false
@@ -377,7 +380,7 @@ func (l *lock) leave() bool {
 	return true
 }
 
-// recover answers everybody after a panic and starts over.
+// recover ends all requests, holds and calls after a panic, and starts over.
 func (l *lock) recover(p any) {
 	l.agent.complain("actor of lock "+string(l.entry.name), p)
 	if r := l.arriving; r != nil {
@@ -388,7 +391,7 @@ func (l *lock) recover(p any) {
 	}
 	had := l.has()
 	l.tellAll()
-	for _, id := range l.requests.keys() { // what the state does not know of any more
+	for _, id := range l.requests.keys() { // those that the state does not know of
 		r := l.requests.get(id)
 		l.forget(r)
 		if !r.granted() {
@@ -404,14 +407,15 @@ func (l *lock) recover(p any) {
 	l.restart(had)
 }
 
-// has is what the lock may have in the store, all of which is to be withdrawn.
+// has is what the lock may have in the store. The new state withdraws all of it.
 func (l *lock) has() (n lockstate.Snapshot) {
 	defer l.agent.survive("state of lock " + string(l.entry.name))
 	return l.state.Snapshot().WithoutHolds()
 }
 
-// tellAll has the state end every hold and answer every request, as it does on
-// closing, but for another reason. The store is told nothing.
+// tellAll ends every hold and answers every request that the state knows of. It closes the
+// state, but gives ErrInternal and LostInternal as the reasons, and makes no calls to the
+// store.
 func (l *lock) tellAll() {
 	defer l.agent.survive("state of lock " + string(l.entry.name))
 	advance(l.state, lockstate.Close{}, l.moment(), func(e *lockstate.Event) {
@@ -427,9 +431,9 @@ func (l *lock) tellAll() {
 	})
 }
 
-// restart begins with a new state, which first withdraws what the old one had in the store.
+// restart makes a new state, which first withdraws the tenures of the old one.
 func (l *lock) restart(had lockstate.Snapshot) {
-	if l.closing && len(had.Tenures) > 0 { // no time to find out whether it panics again
+	if l.closing && len(had.Tenures) > 0 { // leave them: another panic could keep Close from ending
 		had = lockstate.Snapshot{}
 		l.agent.ending.abandoned.Add(1)
 	}

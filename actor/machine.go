@@ -7,8 +7,8 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// machine decides for one lock. The methods are those of [lockstate.State], which says what
-// they mean. The actor performs whatever events come of a step, see [advance].
+// machine is the state machine of a lock. [lockstate.State] documents the methods. See
+// [advance] for its steps.
 type machine interface {
 	Alarm() (at lockstate.Instant, ok bool)
 	Listening() bool
@@ -20,7 +20,7 @@ type machine interface {
 	Snapshot() lockstate.Snapshot
 }
 
-// advance has a machine take a step. The calls are not made through the interface, or every
+// advance takes a step of a machine. Step is not a method of the interface, because then every
 // command would be allocated.
 func advance(s machine, c lockstate.Command, m lockstate.Moment, do func(*lockstate.Event)) {
 	if s, ok := s.(*lockstate.State); ok {
@@ -30,8 +30,8 @@ func advance(s machine, c lockstate.Command, m lockstate.Moment, do func(*lockst
 	s.(*lockstate.Fair).Step(c, m, do)
 }
 
-// plain makes the machine of a plain lock. What was fair goes on as fair, if it has
-// several tenures.
+// plain makes the machine of a plain lock. A snapshot with several tenures is that of a fair
+// lock, which stays fair.
 func (a *Agent) plain(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
 	if len(from.Tenures) > 1 {
 		return a.fair(name, from, shift, now)

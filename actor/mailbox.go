@@ -2,22 +2,24 @@ package actor
 
 import "sync"
 
-// mailbox keeps the messages of one lock in order until the actor gets to them.
+// mailbox keeps the messages of one lock in order until the actor processes them.
 //
-// Whoever posts a message to an idle lock runs its actor. So the message costs no switch of
-// goroutines, and neither does the grant that most often follows: the releaser hands the lock to
-// the next owner. This is possible because an actor never blocks, and because no poster holds a
-// mutex that an actor, a store or a recorder may want. While the actor runs, other posters
-// only leave their messages. After some messages of others the runner lets a new goroutine go on.
+// A goroutine that posts a message to an idle actor runs the actor. So neither the message nor
+// the grant that often follows costs a switch of goroutines. For example: the goroutine that
+// releases the lock hands it off to the next owner. This works because an actor never blocks,
+// and because no poster holds a mutex that an actor, a store or a recorder may want.
+//
+// While the actor runs, other goroutines only add their messages. After mostTurns messages of
+// others, the goroutine that runs the actor leaves the rest to a new one.
 type mailbox struct {
 	invoker invoker
 
 	mu        sync.Mutex // guards what follows
-	messages  []any      // that wait, but for those before first
+	messages  []any      // those from first on wait
 	first     int
-	system    []any // those of the actor library, which come first
-	running   bool  // somebody runs the actor
-	suspended bool  // only messages of the library get through
+	system    []any // messages of the actor library, which are processed before the others
+	running   bool  // a goroutine runs the actor
+	suspended bool  // only messages of the library are processed
 }
 
 // invoker is what a mailbox needs of the actor library. It calls the actor.
@@ -27,7 +29,7 @@ type invoker interface {
 	EscalateFailure(reason, message any)
 }
 
-// mostTurns is how many messages of others somebody processes after their own.
+// mostTurns is how many messages of others a goroutine processes after its own.
 const mostTurns = 16
 
 // retainedMessages is the room for messages that an empty mailbox keeps.
@@ -40,18 +42,55 @@ func (m *mailbox) length() int {
 	return len(m.messages) - m.first
 }
 
-// post adds a message, and processes it if the actor is idle.
+// post processes a message if the actor is idle, and then some of those that came meanwhile.
+// Otherwise it adds the message.
 func (m *mailbox) post(message any) {
+	if m.begin(message) {
+		m.run(mostTurns)
+	}
+}
+
+// begin is the first half of post. It reports whether the caller has to go on with run or handOver.
+func (m *mailbox) begin(message any) bool {
 	m.mu.Lock()
 	if m.running || m.suspended {
 		m.messages = append(m.messages, message)
 		m.mu.Unlock()
-		return
+		return false
 	}
 	m.running = true
 	m.mu.Unlock()
 	m.invoke(message)
-	m.run(mostTurns)
+	return true
+}
+
+// handOver leaves the messages that wait to a new goroutine.
+func (m *mailbox) handOver() {
+	m.mu.Lock()
+	waits := m.waits()
+	if !waits {
+		m.rest()
+	}
+	m.mu.Unlock()
+	if waits {
+		go m.run(mostTurns)
+	}
+}
+
+// waits reports whether there is a message to process. It expects mu to be held, as does rest.
+func (m *mailbox) waits() bool {
+	return len(m.system) > 0 || m.first < len(m.messages) && !m.suspended
+}
+
+// rest makes the actor idle.
+func (m *mailbox) rest() {
+	if m.first == len(m.messages) {
+		m.messages, m.first = m.messages[:0], 0
+		if cap(m.messages) > retainedMessages {
+			m.messages = nil
+		}
+	}
+	m.running = false
 }
 
 // postSystem is post for a message of the library.
@@ -66,7 +105,7 @@ func (m *mailbox) postSystem(message any) {
 	}
 }
 
-// run processes what waits. After so many turns another goroutine goes on.
+// run processes the messages that wait. After so many turns a new goroutine goes on.
 func (m *mailbox) run(turns int) {
 	for ; turns > 0; turns-- {
 		message, system, ok := m.next()
@@ -82,36 +121,30 @@ func (m *mailbox) run(turns int) {
 	go m.run(mostTurns)
 }
 
-// next takes a message out. If there is none to be processed, the actor stops running.
+// next takes a message out. If there is none to process, the actor is idle from then on.
 func (m *mailbox) next() (message any, system, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
+	case !m.waits():
+		m.rest()
+		return nil, false, false
 	case len(m.system) > 0:
 		message, m.system = m.system[0], m.system[1:]
 		if len(m.system) == 0 {
-			m.system = nil // there is seldom another one
+			m.system = nil // free the memory: such messages are rare
 		}
 		return message, true, true
-	case m.first < len(m.messages) && !m.suspended:
-		message = m.messages[m.first]
-		m.messages[m.first] = nil
-		m.first++
-		if m.first > retainedMessages && m.first > len(m.messages)/2 { // there may never be none
-			left := copy(m.messages, m.messages[m.first:])
-			clear(m.messages[left:])
-			m.messages, m.first = m.messages[:left], 0
-		}
-		return message, false, true
 	}
-	if m.first == len(m.messages) {
-		m.messages, m.first = m.messages[:0], 0
-		if cap(m.messages) > retainedMessages {
-			m.messages = nil
-		}
+	message = m.messages[m.first]
+	m.messages[m.first] = nil
+	m.first++
+	if m.first > retainedMessages && m.first > len(m.messages)/2 { // a busy mailbox may never get empty
+		left := copy(m.messages, m.messages[m.first:])
+		clear(m.messages[left:])
+		m.messages, m.first = m.messages[:left], 0
 	}
-	m.running = false
-	return nil, false, false
+	return message, false, true
 }
 
 func (m *mailbox) invoke(message any) {
@@ -119,7 +152,7 @@ func (m *mailbox) invoke(message any) {
 	defer func() {
 		if p := recover(); p != nil {
 			m.invoker.EscalateFailure(p, message)
-		} else if !returned { // code that is not ours ended this goroutine
+		} else if !returned { // code that is not the agent's own ended this goroutine
 			go m.run(mostTurns)
 		}
 	}()

@@ -7,13 +7,13 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// message is what an actor is sent.
+// message is a message to an actor.
 type message interface{ counts() bool }
 
-// counted messages keep the actor from retiring until they were processed.
+// counted is part of messages that keep the actor from retiring until it has processed them.
 type counted struct{}
 
-// nudges may be lost with an idle actor, which had nothing to do about them.
+// nudge is part of messages that may be lost: an idle actor has nothing to do about them.
 type nudge struct{}
 
 func (counted) counts() bool { return true }
@@ -30,16 +30,16 @@ type (
 		counted
 		snapshot chan<- LockSnapshot
 	}
-	resumedMsg struct{ counted } // the lock was loaded, and begins
+	resumedMsg struct{ counted } // the lock goes on from a snapshot
 
 	cancelMsg struct {
 		nudge
 		request  *request
 		timedOut bool
-		wait     bool // the wait is over, as opposed to the context
+		wait     bool // Request.Wait has passed; otherwise the context has ended
 		err      error
 	}
-	overdueMsg struct {
+	overdueMsg struct { // nobody received the grant within claimShort
 		nudge
 		request *request
 	}
@@ -52,20 +52,20 @@ type (
 		counted
 		news lockagent.Message
 	}
-	missedMsg struct{ nudge } // there may have been some that were lost
+	missedMsg struct{ nudge } // messages of the store may have been lost
 )
 
 // call is a message that an Unlocked event answers.
 type call struct {
 	counted
 	kind    callKind
-	request *request        // whose grant is released, if it is known
-	owner   lockagent.Owner // who releases or leaves, if no request tells
+	request *request        // the hold to release, or nil if owner tells
+	owner   lockagent.Owner // the owner that releases or leaves
 	caller  context.Context // as in request; may be nil
 
-	done   chan error                  // for the answer
-	again  bool                        // done is used for further calls, and not closed
-	broken chan lockagent.Result[bool] // or, if it breaks, this
+	done   chan error                  // for the answer, unless kind is toBreak
+	again  bool                        // done serves further calls, and is not closed
+	broken chan lockagent.Result[bool] // for the answer, if kind is toBreak
 }
 
 type callKind uint8
@@ -76,7 +76,7 @@ const (
 	toBreak
 )
 
-// command is what a call asks of the state machine.
+// command is the command for a call.
 func (l *lock) command(c *call, id lockstate.CallID) lockstate.Command {
 	switch {
 	case c.kind == toLeave:
@@ -86,10 +86,10 @@ func (l *lock) command(c *call, id lockstate.CallID) lockstate.Command {
 	case c.request != nil:
 		return lockstate.Release{ID: c.request.id, Call: id}
 	}
-	return lockstate.Release{Owner: c.owner, Call: id} // who holds nothing
+	return lockstate.Release{Owner: c.owner, Call: id} // the owner holds nothing
 }
 
-// command is what the store's message says to the state machine.
+// command is the command for a message of the store.
 func (m *newsMsg) command() lockstate.Command {
 	n := &m.news
 	switch n.Kind {
@@ -104,17 +104,17 @@ func (m *newsMsg) command() lockstate.Command {
 	case lockagent.MessageBroken:
 		return lockstate.Broken{Tenure: n.Tenure.Number, At: n.At}
 	}
-	return lockstate.Tick{} // of a kind that was not known when this was written
+	return lockstate.Tick{} // an unknown kind: nothing is due
 }
 
-// answer answers the call, which has to happen once.
+// answer answers the call. It must be called once.
 func (c *call) answer(broken bool, err error) {
 	if c.kind == toBreak {
 		c.broken <- lockagent.Result[bool]{Value: broken, Err: err}
 		close(c.broken)
 		return
 	}
-	c.done <- err // from here on the call may serve another caller, if it does so at all
+	c.done <- err // from now on a call with again may serve another caller
 	if !c.again {
 		close(c.done)
 	}

@@ -265,7 +265,7 @@ func everyKind(t *testing.T, a *Agent, s *tap, store *memstore.Store) {
 	<-g.Done()
 	// lost returned
 	g = granted(t, a.Acquire(background, "door", again("ann")))
-	_ = await(t, "leave", a.Leave("door", "ann"))
+	_ = await(t, "leave", a.Leave(background, "door", "ann"))
 	lostBecause(t, g.Cause(), lockagent.LostSessionClosed)
 	// unclaimed
 	ctx, cancel = context.WithCancel(background)

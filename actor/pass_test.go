@@ -9,9 +9,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// Whoever waits for another agent is passed the lock by its release, or, if the store
-// has no queue, woken by it to try again; over one subscription that is let go when
-// nobody has waited for a while.
+// A release passes the lock to an agent that waits. If the store has no queue, it wakes that agent,
+// which tries again. There is one subscription, which ends when nobody has waited for a while.
 func TestReleaseReachesAnotherAgent(t *testing.T) {
 	t.Run("passed on", func(t *testing.T) { releaseReachesAnotherAgent(t, true, 0) })
 	t.Run("woken", func(t *testing.T) { releaseReachesAnotherAgent(t, false, 1) })
@@ -52,8 +51,8 @@ func releaseReachesAnotherAgent(t *testing.T, queue bool, attemptsForIt int) {
 	})
 }
 
-// A pass that is lost, comes twice, or tells of what is not so costs time at the
-// most: the tenure has the lock and finds out when it asks again.
+// A message of a pass may be lost, repeated or wrong. That costs only time: the tenure has the lock,
+// and finds out when it asks again.
 func TestPassesThatGoWrong(t *testing.T) {
 	type hear = func(lockagent.Message)
 	for name, spoil := range map[string]func(hear hear, m lockagent.Message){

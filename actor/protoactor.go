@@ -7,35 +7,33 @@ import (
 	protoactor "github.com/asynkron/protoactor-go/actor"
 )
 
-// This file is all that the package knows of the actor library, and the only one that imports
-// it. Of the library it uses: systems in which actors are spawned and stopped, with a mailbox
-// of our own that is its own dispatcher, and supervision that resumes. It uses no futures, no
-// timeouts, no remoting, no middleware and no event stream: each lock would pay for them. A
-// lock leaves by the registry's count, not by the library's: see [registry].
+// Only this file imports the actor library. It uses the library's systems to spawn and stop
+// actors, and supervision that resumes. The mailbox is the package's own, and its own
+// dispatcher. There are no futures, timeouts, remoting, middleware and event stream: each lock
+// would pay for them. The registry decides when an actor leaves, see [registry].
 
-// system is an actor system of the library. It owns no goroutine, so nothing is gained
-// by ever shutting it down; making it takes milliseconds, so one serves many actors of all
-// agents of the process. But it keeps the room that its actors once needed for their
-// identities. Therefore it is left after a time, or when many actors have come and gone,
-// and goes with the last of its actors.
+// system is an actor system of the library. It has no goroutine, so it is never shut down.
+// Making one takes milliseconds, so one system serves many actors, of all agents of the
+// process. But a system keeps the memory that its actors once needed for their identities. So
+// new actors get a new system after spawnsPerSystem. The old system is garbage when its last
+// actor has left.
 type system struct {
 	root    *protoactor.RootContext
-	spawned int // guarded by systems.mu; actors that were made in it
+	spawned int // guarded by systems.mu; the actors that were made in it
 	live    int // guarded by systems.mu; those of them that have not left
 }
 
-// systems has the system that new actors are made in.
+// systems has the system for new actors.
 var systems struct {
 	mu      sync.Mutex // guards what follows
 	current *system
 }
 
 const (
-	// spawnsPerSystem keeps what a system retains to tens of megabytes, and what making it
-	// costs to tens of nanoseconds for an actor.
+	// spawnsPerSystem bounds what a system keeps to tens of megabytes. Making the system costs
+	// tens of nanoseconds for each of so many actors.
 	spawnsPerSystem = 1 << 18
-	// worthLeaving is how many actors a system has seen when it is left as soon as it
-	// has none.
+	// worthLeaving is after how many actors a system is replaced as soon as it has none.
 	worthLeaving = 1 << 14
 )
 
@@ -54,7 +52,7 @@ func enter() *system {
 	return systems.current
 }
 
-// leave is for an actor that was made in the system and is gone.
+// leave is called when an actor of the system has stopped.
 func (s *system) leave() {
 	systems.mu.Lock()
 	defer systems.mu.Unlock()
@@ -64,14 +62,14 @@ func (s *system) leave() {
 	}
 }
 
-// resume keeps an actor and its mailbox after a panic that even its own recovery
-// did not survive; the default would be to start over and lose both.
+// resume keeps an actor and its mailbox when lock.recover panics itself. By default the
+// library would replace both.
 var resume = protoactor.NewOneForOneStrategy(0, 0, func(any) protoactor.Directive { return protoactor.ResumeDirective })
 
-// spawner makes actors in the library. It is used under the mutex of its shard.
+// spawner makes actors in the library. The mutex of its shard guards it.
 type spawner struct {
 	props    *protoactor.Props
-	spawning *lock
+	spawning *lock // while spawn runs
 }
 
 func (s *spawner) init() {
@@ -82,8 +80,8 @@ func (s *spawner) init() {
 	)
 }
 
-// spawn makes the actor of a lock. Its identity is new, so that two actors of one lock
-// never meet under one, and nobody knows it before the spawn has returned.
+// spawn makes the actor of a lock. Its identity in the library is new: two actors of one lock
+// never share one.
 func (s *spawner) spawn(l *lock) {
 	in := enter()
 	s.spawning = l
@@ -97,7 +95,7 @@ type place struct {
 	pid    *protoactor.PID
 }
 
-// stop stops the actor, which says so to itself.
+// stop stops the actor. The library then sends it Stopped.
 func (p place) stop() { p.system.root.Stop(p.pid) }
 
 // Receive implements [protoactor.Actor].

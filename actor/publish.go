@@ -7,8 +7,8 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// publish records what an event of the state machine means to the world, if anything. r is
-// the request that the event is about, or nil.
+// publish records an event of the state machine, if applications have an event for it. r is the
+// request that the event is about, or nil.
 func (l *lock) publish(r *request, e *lockstate.Event) {
 	if l.agent.cfg.Recorder == nil {
 		return
@@ -43,7 +43,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 	case lockstate.Ended:
 		out.Kind, out.Reason = endKind(e.Reason), e.Reason
 		out.Token, out.Count, out.Held = e.Token, e.Count, e.Now.Sub(e.Since)
-		// The owner has been told between e.Now, when the step began, and now.
+		// The owner learned of the end between e.Now, when the step began, and now.
 		out.Until = e.Until.Add(l.agent.clock.now().Sub(e.Now))
 		out.Waited = 0
 	case lockstate.Renewed:
@@ -51,14 +51,14 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.RenewFailed:
 		if e.Count > 1 {
-			return // it has been uncertain before
+			return // the first failure was published
 		}
 		out.Kind, out.Err = lockagent.EventUncertain, e.Err.Error()
 		out.Owner, out.Token, _, _ = l.state.Hold()
 		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.Returned, lockstate.Denied:
 		if e.Count == 0 {
-			return // nobody was granted anything
+			return // the tenure served no hold
 		}
 		out.Kind, out.StoreTime = lockagent.EventReturned, e.StoreTime
 		if e.Kind == lockstate.Denied {

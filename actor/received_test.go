@@ -20,7 +20,7 @@ func TestGrantThatEndedIsNotReceived(t *testing.T) {
 		{"expired", 5 * time.Second, func(*testing.T, *Agent, *tap) { time.Sleep(5 * time.Second) }},
 		{"closed", 0, func(t *testing.T, a *Agent, _ *tap) { closed(t, a) }},
 		{"broken", 0, func(t *testing.T, a *Agent, _ *tap) { await(t, "break", a.Break("door")) }},
-		{"left", 0, func(t *testing.T, a *Agent, _ *tap) { await(t, "leave", a.Leave("door", "ann")) }},
+		{"left", 0, func(t *testing.T, a *Agent, _ *tap) { await(t, "leave", a.Leave(background, "door", "ann")) }},
 		{"denied", 0, func(t *testing.T, _ *Agent, s *tap) {
 			s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
 			time.Sleep(DefaultLease)
@@ -51,7 +51,7 @@ func TestLockTellsHowItsHoldEnded(t *testing.T) {
 			lost, ok := errors.AsType[*lockagent.LostError](err)
 			return ok && lost.Reason == lockagent.LostBroken
 		}},
-		{"closed", func(a *Agent) { go a.Close(); synctest.Wait() }, func(err error) bool { return err == lockagent.ErrClosed }},
+		{"closed", func(a *Agent) { go a.Close(); synctest.Wait() }, func(err error) bool { return errors.Is(err, lockagent.ErrClosed) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestLockTellsHowItsHoldEnded(t *testing.T) {
 func TestReleaseByOwnerLeavesWhatNobodyReceived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{})
-		release := func() error { return await(t, "release", a.Release("door", "ann")) }
+		release := func() error { return await(t, "release", a.Release(background, "door", "ann")) }
 		first := a.Acquire(background, "door", again("ann"))
 		synctest.Wait()
 		if err := release(); err != lockagent.ErrNotHeld {
@@ -94,7 +94,7 @@ func TestReleaseByOwnerLeavesWhatNobodyReceived(t *testing.T) {
 		if err := release(); err != lockagent.ErrNotHeld {
 			t.Errorf("nothing is left that was received: %v", err)
 		}
-		if err := await(t, "release", a.Release("door", "bob")); err != lockagent.ErrNotOwner {
+		if err := await(t, "release", a.Release(background, "door", "bob")); err != lockagent.ErrNotOwner {
 			t.Errorf("another owner: %v", err)
 		}
 		g2 := granted(t, second)

@@ -8,8 +8,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// registry finds the actor of a lock, and makes and forgets actors so that no
-// counted message is lost.
+// registry finds the actor of a lock. It makes and forgets actors in a way that loses no counted
+// message: see the package documentation.
 type registry struct {
 	make func(*entry) *lock
 
@@ -19,12 +19,12 @@ type registry struct {
 	live   sync.WaitGroup // actors that have not stopped
 }
 
-// shard has the actors of a part of the names. Its mutex is also held to make one,
-// so that there is one for a name.
+// shard has the actors of a part of the names. It holds its mutex while it makes an actor, so
+// that a name has only one.
 type shard struct {
 	mu      sync.Mutex // guards what follows
 	entries map[lockagent.Name]*entry
-	most    int // how many there have been since the map was made
+	most    int // the greatest number of entries since the map was made
 
 	spawner spawner
 }
@@ -35,28 +35,29 @@ type entry struct {
 	place   place // of the actor
 	mailbox mailbox
 
-	// refs counts the messages sent and not yet processed, and the store calls
-	// under way. It is retired, far below zero, when the actor is gone.
+	// refs counts the counted messages that are sent and not yet processed, and the store calls
+	// under way. When the actor has retired, it is far below zero.
 	refs atomic.Int64
 }
 
 const retired = -1 << 40
 
-// fewEntries take no room that would be worth giving back.
+// fewEntries is a number of entries whose memory is not worth giving back.
 const fewEntries = 64
 
-// pin keeps the actor from retiring until the message that is sent next has been
-// processed. It reports false if it has retired.
+// pin keeps the actor from retiring until it has processed one more counted message. It
+// reports false if the actor has retired.
 func (e *entry) pin() bool { return e.refs.Add(1) > 0 }
 
-// unpin is for the actor, when it has processed a counted message.
+// unpin is called when the actor has processed a counted message.
 func (e *entry) unpin() { e.refs.Add(-1) }
 
-// retire makes pin fail from now on. It reports false if somebody was faster.
+// retire makes pin fail from now on. It reports false if the entry is pinned.
 func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, retired) }
 
-// send must only be used with a pinned entry, unless the message is a nudge, which an actor
-// that is gone ignores. The actor may process the message, and others, before send returns.
+// send sends a message to an actor. Pin the entry before you send a counted message. An actor
+// that has retired ignores a nudge. The actor may process the message, and others, before
+// send returns.
 func send(e *entry, m message) { e.mailbox.post(m) }
 
 func (r *registry) init(newLock func(*entry) *lock) {
@@ -73,8 +74,8 @@ func (r *registry) shard(name lockagent.Name) *shard {
 	return &r.shards[maphash.String(r.seed, string(name))%uint64(len(r.shards))]
 }
 
-// pinned returns the pinned entry of a lock, whose actor is made if there is none.
-// It returns nil if the registry is closed.
+// pinned returns the pinned entry of a lock. If there is none, it makes the actor, or returns
+// nil if the registry is closed.
 func (r *registry) pinned(name lockagent.Name) *entry {
 	s := r.shard(name)
 	s.mu.Lock()
@@ -88,8 +89,8 @@ func (r *registry) pinned(name lockagent.Name) *entry {
 	return r.add(s, name, func(*lock) {})
 }
 
-// loaded is pinned for a lock of another process, which has no actor yet. load is called
-// before anybody else can find it.
+// loaded is pinned for a lock of a snapshot, which has no actor yet. It calls load before the
+// lock can be found.
 func (r *registry) loaded(name lockagent.Name, load func(*lock)) *entry {
 	s := r.shard(name)
 	s.mu.Lock()
@@ -97,9 +98,9 @@ func (r *registry) loaded(name lockagent.Name, load func(*lock)) *entry {
 	return r.add(s, name, load)
 }
 
-// add makes an actor and expects the mutex of the shard to be held.
+// add makes an actor. The mutex of the shard must be held.
 func (r *registry) add(s *shard, name lockagent.Name, load func(*lock)) *entry {
-	e := &entry{name: name} // takes the place of one that has retired
+	e := &entry{name: name} // it may replace an entry that has retired
 	e.refs.Store(1)
 	r.live.Add(1)
 	l := r.make(e)
@@ -127,10 +128,11 @@ func (r *registry) remove(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.entries[e.name] != e {
-		return // another one has its place
+		return // a new entry has replaced it
 	}
 	delete(s.entries, e.name)
-	// A map keeps the room it once needed, which many names used once should not cost.
+	// A map keeps the memory that it once needed. Many names that were used once should not
+	// cost memory for ever.
 	if s.most > fewEntries && len(s.entries) < s.most/4 {
 		entries := make(map[lockagent.Name]*entry, len(s.entries))
 		for name, e := range s.entries {
@@ -140,8 +142,8 @@ func (r *registry) remove(e *entry) {
 	}
 }
 
-// close makes pinned return nil from now on, and calls f for every pinned entry
-// there is.
+// close makes pinned return nil for locks without an actor from now on. It pins every entry and
+// calls f with it.
 func (r *registry) close(f func(*entry)) {
 	r.closed.Store(true)
 	for e := range r.all {
@@ -151,8 +153,8 @@ func (r *registry) close(f func(*entry)) {
 	}
 }
 
-// all calls yield for every entry, retired or not. Of those that come or go
-// meanwhile, it may or may not.
+// all iterates over the entries, also those that have retired. It may miss an entry that comes
+// or goes meanwhile.
 func (r *registry) all(yield func(*entry) bool) {
 	for i := range r.shards {
 		s := &r.shards[i]

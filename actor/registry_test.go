@@ -77,7 +77,7 @@ func TestRetirementLosesNothing(t *testing.T) {
 							await(t, "status", a.Status(name))
 						}
 						if rnd.IntN(8) == 0 {
-							if err := await(t, "release", a.Release(name, "stranger")); !errors.Is(err, lockagent.ErrNotHeld) && !errors.Is(err, lockagent.ErrNotOwner) {
+							if err := await(t, "release", a.Release(background, name, "stranger")); !errors.Is(err, lockagent.ErrNotHeld) && !errors.Is(err, lockagent.ErrNotOwner) {
 								t.Errorf("release: %v", err)
 							}
 						}

@@ -11,46 +11,44 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// request is one wish to hold a lock, from Acquire until its grant is over. It is
-// also the hold that stands behind the grant, or behind its [handle], and the message that
-// asks for it.
+// request is one request for a lock, from Acquire until its hold is over. It is also the message
+// that asks for the lock, and the [lockagent.Hold] behind the grant or behind its [handle].
 type request struct {
 	counted
 	agent *Agent
 	entry *entry
 	Request
 
-	caller context.Context // of which the store and the recorder get the values
+	caller context.Context // the store and the recorder get its values
 
 	// These belong to the actor.
 	out        chan lockagent.Grant // nil once it is known who received the grant
 	id         lockstate.RequestID
 	waitUntil  lockstate.Instant // 0 for no bound
 	stopWait   func() bool       // ends the watch on the caller's context
-	timer      *time.Timer       // of the wait, and then of a short claim
+	timer      *time.Timer       // for the wait, and then for claimShort
 	older      *request          // in the holds of its lock
-	extensions *extension        // that are not confirmed, the shortest first
-	handle     *handle           // until the first renewal of a hold that has one
+	extensions *extension        // those that are not confirmed, the shortest first
+	handle     *handle           // nil if there is none, and after the first renewal
 
-	// fixed and deadline bound the hold: the end of its own fixed lease, if any,
-	// and the deadline of the tenure, which renewals move. They are set before the
-	// grant is delivered.
+	// fixed and deadline bound the hold. fixed is the end of its fixed lease. deadline is that
+	// of the tenure: renewals move it. Both are set before the grant is delivered.
 	token    lockagent.Token
 	tenure   uint64       // 0 until the lock is granted
 	fixed    atomic.Int64 // 0 if the lease is kept
 	deadline atomic.Int64
 
-	waited    bool        // the caller waits for the grant
+	waited    bool        // the caller waits in Lock
 	cancelled bool        // the caller has gone away; belongs to the actor
 	dropped   atomic.Bool // nothing refers to the handle any more
 
 	mu    sync.Mutex
-	ctx   context.Context     // guarded by mu; made when first asked for
-	onEnd map[*onEnd]struct{} // guarded by mu; to be called when the hold ends
-	over  error               // guarded by mu; why the hold ended
+	ctx   context.Context     // guarded by mu; made at the first call of Context
+	onEnd map[*onEnd]struct{} // guarded by mu; called when the hold ends
+	over  error               // guarded by mu; why the hold ended, or nil
 }
 
-// onEnd is one call of OnEnd. While it stands, its handle is in use.
+// onEnd is a function to call at the end of the hold. It keeps the handle in use.
 type onEnd struct {
 	call func(cause error)
 	of   *handle
@@ -98,7 +96,7 @@ func (r *request) notify(registered *onEnd) (stop func()) {
 	return stop
 }
 
-// register expects mu to be held.
+// register adds a function. mu must be held.
 func (r *request) register(registered *onEnd) {
 	if r.onEnd == nil {
 		r.onEnd = make(map[*onEnd]struct{})
@@ -121,19 +119,15 @@ func (r *request) Remaining() time.Duration {
 // ReleaseAsync implements [lockagent.Hold].
 func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
 	c := &call{kind: toRelease, request: r, caller: ctx, done: make(chan error, 1)}
-	r.release(c)
-	return c.done
-}
-
-func (r *request) release(c *call) {
 	if r.entry.pin() { // an actor with a hold has not retired
 		send(r.entry, c)
 	} else {
-		c.answer(false, r.releasedTwice())
+		c.answer(false, r.overError())
 	}
+	return c.done
 }
 
-// granted reports whether the lock was granted, be it over or not.
+// granted reports whether the lock was granted, even if the hold is over.
 func (r *request) granted() bool { return r.tenure != 0 }
 
 // deny ends the request without a grant.
@@ -142,8 +136,8 @@ func (r *request) deny(name lockagent.Name, err error) {
 	r.finish()
 }
 
-// end tells the holder that the hold is over: everything that is derived from it
-// is done when end returns. A grant that nobody has received is not received any more.
+// end ends the hold. When it returns, the context of the grant is done, and the functions given
+// to OnEnd have returned. A grant that nobody has received is taken back.
 func (r *request) end(cause error) {
 	r.mu.Lock()
 	r.over = cause
@@ -158,13 +152,14 @@ func (r *request) end(cause error) {
 	r.finish()
 }
 
-// begin is called when the lock is granted.
+// begin calls Request.Granted.
 func (r *request) begin() {
 	if r.Granted != nil {
 		r.agent.callback("Request.Granted", r.Granted)
 	}
 }
 
+// finish calls Request.Over.
 func (r *request) finish() {
 	if r.Over != nil {
 		r.agent.callback("Request.Over", r.Over)
@@ -178,8 +173,8 @@ func (r *request) cause() error {
 	return r.over
 }
 
-// releasedTwice is the answer to the release of a hold that is over.
-func (r *request) releasedTwice() error {
+// overError is the answer to a call about a hold that is over.
+func (r *request) overError() error {
 	if cause := r.cause(); !errors.Is(cause, lockagent.ErrReleased) {
 		return cause
 	}
@@ -190,7 +185,7 @@ func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {
 	return &lockagent.LostError{Name: r.entry.name, Owner: r.Owner, Token: r.token, Reason: why}
 }
 
-// deliver puts the one grant of the request into its channel, which has room.
+// deliver puts the one grant of the request into its channel, which has room for it.
 func (r *request) deliver(g lockagent.Grant) {
 	r.out <- g
 	close(r.out)
@@ -199,8 +194,8 @@ func (r *request) deliver(g lockagent.Grant) {
 // isReceived reports whether somebody received the grant.
 func (r *request) isReceived() bool { return len(r.out) == 0 }
 
-// claimed is isReceived. If somebody did, the channel is let go, which would be a good
-// part of what a hold costs.
+// claimed is isReceived. It frees the channel of a received grant: the channel is a good part of
+// the memory of a hold.
 func (r *request) claimed() bool {
 	if !r.isReceived() {
 		return false
@@ -209,8 +204,8 @@ func (r *request) claimed() bool {
 	return true
 }
 
-// takeBack receives the grant in the caller's stead, if nobody has yet: either
-// the caller has it afterwards or the actor, never both.
+// takeBack receives the grant, unless the caller has received it. So either the caller has the
+// grant or the actor, never both. It reports whether the actor has it.
 func (r *request) takeBack() bool {
 	if r.claimed() {
 		return false
@@ -220,10 +215,10 @@ func (r *request) takeBack() bool {
 	return g.Err() == nil
 }
 
-// watch has the actor told when the caller's context ends or the wait is over.
+// watch sends a cancelMsg when the caller's context ends or the wait has passed.
 func (r *request) watch() {
 	if r.waited {
-		return // the caller does
+		return // the caller watches both, in Lock
 	}
 	ctx := r.caller
 	if ctx.Done() != nil {
@@ -238,7 +233,7 @@ func (r *request) watch() {
 	}
 }
 
-// unwatchWait and unwatch let the sources of cancellation go, and their memory.
+// unwatchWait stops the timer.
 func (r *request) unwatchWait() {
 	if r.timer != nil {
 		r.timer.Stop()
@@ -246,6 +241,7 @@ func (r *request) unwatchWait() {
 	}
 }
 
+// unwatch stops the timer and the watch on the caller's context.
 func (r *request) unwatch() {
 	r.unwatchWait()
 	if r.stopWait != nil {
@@ -254,7 +250,7 @@ func (r *request) unwatch() {
 	}
 }
 
-// valuesOf is ctx without its end. ctx may be nil.
+// valuesOf is a context with the values of ctx that does not end. ctx may be nil.
 func valuesOf(ctx context.Context) context.Context {
 	switch {
 	case ctx == nil:

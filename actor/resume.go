@@ -10,21 +10,21 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// Resume starts an agent that goes on with the locks of another one, which has detached from
-// them: see [Agent.Detach]. It has the identity and the holds of that agent, and the tokens
-// stay the same. Resume a snapshot once, on the machine that it was taken on. cfg is as for
-// [New], but has neither Label nor an ID that is not that of the snapshot. The error is a
-// [*lockagent.OptionError] or joins several.
+// Resume starts an agent that goes on with the locks of a detached agent: see [Agent.Detach].
+// It has the identity, the holds and the tokens of that agent. Resume a snapshot once, on the
+// machine where it was taken. cfg is as for [New], but without Label. Its ID is empty or that of
+// the snapshot. The error is a [*lockagent.OptionError] or joins several.
 //
-// The store is asked whether it still has each tenure. Until it has answered, a hold is trusted
-// as far as its lease was confirmed, and nothing is handed off. Holds whose time has passed are
-// over. What nobody held is withdrawn. If the machine was booted since, nobody can tell how much
-// time has passed: then no hold goes on, and all tenures are withdrawn. On systems other than
-// Linux only the wall clock can tell, and must not be set back in between. If it was set forward,
-// holds are over early. So an owner must not rely on what the old process told it of a deadline,
-// but ask the new one.
+// [Agent.Resumed] has the grants. The agent asks the store whether it still has each tenure.
+// Until the answer, a hold is trusted until its old deadline, and there is no hand-off. Holds
+// whose deadline has passed are over. Tenures without a hold are withdrawn.
 //
-// [Agent.Resumed] has the grants.
+// If the machine was booted since, nobody knows how much time has passed. Then no hold goes
+// on, and all tenures are withdrawn.
+//
+// On systems other than Linux only the wall clock tells how much time has passed, so nobody
+// may set it back in between. If somebody set it forward, holds end early. So an owner must ask
+// the new process for the deadline, and not rely on what the old one told.
 func Resume(cfg Config, from AgentSnapshot) (*Agent, error) {
 	if err := from.check(); err != nil {
 		return nil, err
@@ -41,21 +41,21 @@ type ResumedGrant struct {
 	Name    lockagent.Name
 	Owner   lockagent.Owner
 	Token   lockagent.Token
-	Lease   time.Duration // the fixed lease that was asked for, or 0 for one that is kept
+	Lease   time.Duration // the fixed lease of the request, or 0 for a kept lease
 	Session bool          // Owner may hold the lock several times
 
-	// Grant delivers the grant to whoever claims it, like the channel of [Agent.Acquire]: it
-	// has capacity 1, and is closed. If it is closed and delivers nothing, the hold is over.
+	// Grant delivers the grant, like the channel of [Agent.Acquire]: it has capacity 1, and is
+	// closed. If it delivers nothing, the hold is over.
 	Grant <-chan lockagent.Grant
 }
 
-// Resumed returns the holds that the agent has resumed, in the order of their locks, the oldest
-// first. Claim each by receiving its grant. A grant that nobody claims within Config.Claim is
-// given back; until then it blocks others. For an agent of [New] there are none.
+// Resumed returns the holds that the agent has resumed, in the order of the names of their
+// locks, the oldest first. Claim each hold: receive its grant. A grant that nobody claims
+// within Config.Claim is given back. Until then it blocks others. An agent of [New] has none.
 func (a *Agent) Resumed() []ResumedGrant { return slices.Clone(a.resumed) }
 
-// load makes the locks of a snapshot and returns their entries, which are pinned. They do
-// nothing yet.
+// load makes the locks of a snapshot. It returns their pinned entries. The actors make no
+// calls to the store before they get a resumedMsg.
 func (a *Agent) load(from *AgentSnapshot) []*entry {
 	if from == nil {
 		return nil
@@ -76,10 +76,10 @@ func (a *Agent) load(from *AgentSnapshot) []*entry {
 	return entries
 }
 
-// load makes the lock what it was in another process, over whose clock ours is ahead by shift.
-// Nobody else knows of the lock yet.
+// load restores the lock from a snapshot. shift is as for [lockstate.Resume]. The lock cannot
+// be found yet.
 func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) {
-	tenures := slices.Clone(n.Tenures) // they are the caller's
+	tenures := slices.Clone(n.Tenures) // the snapshot stays as it is
 	for i := range tenures {
 		t := &tenures[i]
 		t.Grants = slices.Clone(t.Grants)
@@ -100,7 +100,7 @@ func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) 
 	}
 }
 
-// resume has a hold of another process go on, which is so many of its owner.
+// resume restores a hold. count is how many grants its owner holds with it.
 func (l *lock) resume(n *LockSnapshot, tenure uint64, g *lockstate.HeldGrant, shift time.Duration, count int) {
 	r := &request{
 		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
@@ -122,7 +122,7 @@ func (l *lock) resume(n *LockSnapshot, tenure uint64, g *lockstate.HeldGrant, sh
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, r.token, count, r.hold()))
 }
 
-// check looks for what no agent would have written.
+// check returns an error if no agent could have written the snapshot.
 func (s *AgentSnapshot) check() error {
 	if s.Format != snapshotFormat {
 		return bad("format %d is not known here; it was taken by another version, and its locks are free when their leases have run out", s.Format)

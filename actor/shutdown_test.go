@@ -52,7 +52,7 @@ func TestShutdownWaitsForHolders(t *testing.T) {
 		}
 		released(t, ann)
 		silent(t, "Shutdown", done)
-		if err := await(t, "release", a.Release("gate", "eve")); err != nil {
+		if err := await(t, "release", a.Release(background, "gate", "eve")); err != nil {
 			t.Errorf("release by the owner: %v", err)
 		}
 		if err := await(t, "Shutdown", done); err != nil {
@@ -86,7 +86,7 @@ func TestShutdownLosesPatience(t *testing.T) {
 		begin := time.Now()
 		done := shuttingDown(ctx, a)
 		synctest.Wait()
-		if err := <-a.Leave("gate", "eve"); err != nil {
+		if err := <-a.Leave(background, "gate", "eve"); err != nil {
 			t.Errorf("leave: %v", err)
 		}
 		lostBecause(t, eve.Cause(), lockagent.LostSessionClosed)

@@ -176,7 +176,7 @@ func soak(t *testing.T, seed uint64, strict, fair bool, requests int, lease time
 					time.Sleep(c.upTo(lease))
 				}
 				if c.below(20) == 0 {
-					_ = await(t, "leave", a.Leave(name, req.Owner))
+					_ = await(t, "leave", a.Leave(background, name, req.Owner))
 				}
 				g := await(t, "grant", ch)
 				exhausted(t, ch)
@@ -200,13 +200,13 @@ func soak(t *testing.T, seed uint64, strict, fair bool, requests int, lease time
 				}
 				switch c.below(20) {
 				case 1: // to break the lock would be allowed to make two hold at once
-					_ = await(t, "leave", a.Leave(name, req.Owner))
+					_ = await(t, "leave", a.Leave(background, name, req.Owner))
 				case 2:
 					outer = append(outer, g)
 					cancel()
 					continue
 				case 3:
-					_ = await(t, "release", a.Release(name, req.Owner))
+					_ = await(t, "release", a.Release(background, name, req.Owner))
 				case 4:
 					await(t, "status", a.Status(name))
 				}

@@ -19,8 +19,8 @@ type Stamp struct {
 	At lockstate.Instant
 }
 
-// stamp reads the agent's own clock last. Another process counts on from there, and so
-// finds a deadline too early rather than too late.
+// stamp tells the present time. It reads the agent's own clock last. So another process finds
+// deadlines too early rather than too late.
 func (c *clock) stamp() Stamp {
 	s := Stamp{Wall: time.Now().Round(0)}
 	s.Boot, s.Up = uptime()
@@ -28,9 +28,9 @@ func (c *clock) stamp() Stamp {
 	return s
 }
 
-// passed is how long ago the stamp was made, at least. It reports false if that is not known:
-// the machine was booted since, or this is another one. Either of the clocks may be behind, as
-// somebody may have set the wall clock back. So the longer time counts.
+// passed is how long ago the stamp was made. It reports false if that is not known: the machine
+// was booted since, or this is another machine. If the wall clock and the time since boot
+// differ, the longer time counts, because somebody may have set the wall clock back.
 func (s *Stamp) passed(now time.Time, boot string, up time.Duration) (time.Duration, bool) {
 	if s.Boot != boot {
 		return 0, false

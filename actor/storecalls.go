@@ -9,25 +9,25 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// storeCall is a call to the store. With its reply it becomes a message to the actor,
-// which is pinned until that has been processed.
+// storeCall is a call to the store. With its reply it becomes a message to the actor. It pins
+// the actor until that message has been processed.
 type storeCall[R any] struct {
 	counted
 	lock    *lock
-	tenure  uint64  // that the call is about, if the state machine asked for it
-	disowns bool    // which the lock does not have
-	asker   message // or whose question the reply answers
-	made    bool    // the store has returned
+	tenure  uint64  // the tenure, if the state machine asked for the call
+	disowns bool    // the tenure is a ghost
+	asker   message // the message that the reply answers, if the state machine did not ask
+	made    bool    // the method of the store has returned
 	replied atomic.Bool
 
 	reply R
 	err   error
 }
 
-// begin is called right before the store is.
-func (c *storeCall[R]) begin() { c.lock.entry.pin() } // never fails: the actor is at work
+// begin is called right before the call.
+func (c *storeCall[R]) begin() { c.lock.entry.pin() } // never fails: the actor is running
 
-// done takes the reply. A store that replies twice is heard once.
+// done takes the reply. It ignores a second reply.
 func (c *storeCall[R]) done(reply R, err error) {
 	if c.replied.CompareAndSwap(false, true) {
 		c.reply, c.err = reply, err
@@ -35,8 +35,8 @@ func (c *storeCall[R]) done(reply R, err error) {
 	}
 }
 
-// end is deferred around the call. A store that panics may have made it or not, which is what
-// an unavailable store leaves open too.
+// end is deferred around the call. If the store panics, the call may have taken effect or not,
+// as with a store that is unavailable.
 func (c *storeCall[R]) end() {
 	p := recover()
 	if p != nil {
@@ -89,7 +89,7 @@ func (l *lock) release(e *lockstate.Event) {
 	c.made = true
 }
 
-// disown ends a tenure in the store that this lock does not have.
+// disown releases a ghost.
 func (l *lock) disown(e *lockstate.Event) {
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure, disowns: true}
 	defer c.end()
@@ -101,7 +101,7 @@ func (l *lock) disown(e *lockstate.Event) {
 }
 
 func (l *lock) askBreak(id lockstate.CallID) {
-	c := &storeCall[lockagent.BreakReply]{lock: l, asker: l.calls.take(id)} // the reply answers it
+	c := &storeCall[lockagent.BreakReply]{lock: l, asker: l.calls.take(id)}
 	defer c.end()
 	c.begin()
 	l.agent.cfg.Store.Break(context.Background(), l.entry.name, c.done)
@@ -124,7 +124,7 @@ func (l *lock) inspect(m *statusMsg) {
 	c.made = true
 }
 
-// inspected puts together what the store knows and what this agent knows.
+// inspected answers with what the store knows and what this agent knows.
 func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 	i := m.reply
 	s := lockagent.Status{

@@ -8,19 +8,18 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// ticks tells the locks of one agent when their time has come. There is one timer for all:
-// a timer of each lock would cost memory for each, and a goroutine with a new stack
-// whenever one fires.
+// ticks sends their ticks to the locks of one agent. One timer serves them all. A timer for each
+// lock would cost memory for each, and a goroutine with a new stack whenever one fires.
 type ticks struct {
 	clock *clock
 
-	// mu guards what follows and where every lock is. It is never held while a
-	// message is sent, because the actor then runs and sets its next tick.
+	// mu guards what follows, and lock.tickAt. It is never held while a message is sent:
+	// then the actor runs and sets its next tick.
 	mu    sync.Mutex
-	due   []tick // a heap: what is at i comes no later than what is below it, from ways*i+1 on
+	due   []tick // a heap: due[i] comes no later than due[ways*i+1] to due[ways*i+ways]
 	timer *time.Timer
-	fires time.Time         // when the timer does; zero if it is not set
-	help  lockstate.Instant // when somebody helps who sends what is due; 0 if nobody does
+	fires time.Time         // when the timer fires; zero if it is not set
+	help  lockstate.Instant // when another goroutine joins the one that sends ticks; 0 if none sends
 }
 
 // tick says when a lock has something to do.
@@ -29,19 +28,19 @@ type tick struct {
 	lock *lock
 }
 
-// ways is how many ticks of the heap are below each. With four it is half as high as with
-// two, and whatever is moved writes to a lock that has long left the processor's cache.
+// ways is how many ticks of the heap are directly below each. With four the heap is half as
+// high as with two, so fewer ticks move. Each move writes to a lock that has long left the
+// processor's cache.
 const ways = 4
 
-// helpAfter is how long a goroutine sends what is due until another one joins it, and how
-// long that one does until the next. What takes so long is a callback of the application
-// or the store: it keeps the other locks from their ticks no longer.
+// helpAfter is how long the sender of one tick may take. Then another goroutine joins it and
+// sends the next ticks. Only a callback of the application, or the store, takes so long.
 const helpAfter = 10 * time.Millisecond
 
-// fewTicks take no room that would be worth giving back.
+// fewTicks is a number of ticks whose memory is not worth giving back.
 const fewTicks = 64
 
-// set has a lock sent a tick at an instant, in place of the one that was set before.
+// set sets the tick of a lock, in place of the present one, if any.
 func (t *ticks) set(l *lock, at lockstate.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +52,7 @@ func (t *ticks) set(l *lock, at lockstate.Instant) {
 	t.wind(max(t.due[0].at, t.help))
 }
 
-// unset is for a lock that needs no tick any more.
+// unset removes the tick of a lock, if any.
 func (t *ticks) unset(l *lock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +70,7 @@ func (t *ticks) stop() {
 	}
 }
 
-// fire is called by the timer, also while another goroutine is in it.
+// fire sends the ticks that are due. The timer calls it, also while another goroutine is in it.
 func (t *ticks) fire() {
 	t.mu.Lock()
 	t.fires = time.Time{}
@@ -81,8 +80,8 @@ func (t *ticks) fire() {
 	}
 }
 
-// take returns a lock whose time has come, and nil if there is none. The timer is set for
-// what is left, as the sender of this tick may never return.
+// take returns a lock whose tick is due, or nil. It sets the timer for the ticks that are left,
+// because the sender of this one may never return.
 func (t *ticks) take() *lock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,7 +92,7 @@ func (t *ticks) take() *lock {
 	now := t.clock.now()
 	first := t.due[0]
 	if first.at > now {
-		t.fires = time.Time{} // nobody's help is needed before
+		t.fires = time.Time{} // the timer was set for help, which is not needed
 		t.wind(first.at)
 		return nil
 	}
@@ -105,9 +104,9 @@ func (t *ticks) take() *lock {
 	return first.lock
 }
 
-// wind sets the timer for an instant, unless it fires before: what it finds to do then is
-// nothing. The two are compared on the timer's own clock, which stands still while the
-// machine is suspended. It expects mu to be held, as do all below.
+// wind sets the timer for an instant, unless it fires before that anyway. It compares the two on
+// the timer's own clock, which stands still while the machine is suspended. mu must be held,
+// as for all methods below.
 func (t *ticks) wind(at lockstate.Instant) {
 	now := time.Now()
 	after := at.Sub(t.clock.instant(now))
@@ -122,7 +121,7 @@ func (t *ticks) wind(at lockstate.Instant) {
 	}
 }
 
-// put puts a tick at i, or above or below it, where it belongs.
+// put puts a tick where it belongs: at i, above it or below it.
 func (t *ticks) put(i int, x tick) {
 	for up := (i - 1) / ways; i > 0 && x.at < t.due[up].at; up = (i - 1) / ways {
 		t.move(i, t.due[up])
@@ -158,7 +157,7 @@ func (t *ticks) remove(i int) {
 	if i < end {
 		t.put(i, last)
 	}
-	if cap(t.due) > fewTicks && len(t.due) < cap(t.due)/4 { // many locks used once should not cost room for ever
+	if cap(t.due) > fewTicks && len(t.due) < cap(t.due)/4 { // after a burst of locks, give the memory back
 		t.due = slices.Clone(t.due)
 	}
 }

@@ -5,38 +5,43 @@ import (
 	"time"
 )
 
-// claimShort is how long the next grants of a lock may lie in their channels when one has
-// been found that nobody had received. A caller that forgets one request often forgets
-// several, and each would keep the lock for Config.Claim.
-const claimShort = 100 * time.Millisecond
+// claimShort replaces Config.Claim for the next grant of a lock, after nobody received one. A
+// caller that forgets one request often forgets several, and each would keep the lock for
+// Config.Claim. For each further one the time is halved, down to claimShortest: a loop may
+// forget ten requests a second, and is to come to the one for which it waits.
+const (
+	claimShort    = 100 * time.Millisecond
+	claimShortest = time.Millisecond
+)
 
-// neglect is told of a grant that nobody received in time.
+// neglect notes a grant that nobody received in time.
 func (l *lock) neglect(r *request) {
 	l.neglected = max(l.now, 1)
+	l.neglects++
 	l.agent.warn(&l.agent.unclaimed, "lockagent: a grant that nobody received was given back; further ones are not logged",
 		"lock", string(l.entry.name), "owner", string(r.Owner), "after", l.agent.cfg.Claim,
 		"advice", "receive from the channel of every request, or end the request's context")
 }
 
-// attend is told of a grant that somebody received. Of callers who wait in Lock that was to
-// be expected, so it says nothing of the others.
+// attend notes a grant that somebody received. A caller who waits in Lock always receives its
+// grant, so that says nothing of other callers.
 func (l *lock) attend(r *request) {
 	if !r.waited {
-		l.neglected = 0
+		l.neglected, l.neglects = 0, 0
 	}
 }
 
-// hurry has a grant that nobody has received yet taken back soon, if others were found
-// that nobody received at all.
+// hurry shortens the claim of a grant, if nobody received an earlier one.
 func (l *lock) hurry(r *request) {
 	claim := l.agent.cfg.Claim
 	if l.neglected == 0 || r.waited || claim <= claimShort || l.now.Sub(l.neglected) > claim {
 		return
 	}
-	r.timer = time.AfterFunc(claimShort, func() { send(r.entry, &overdueMsg{request: r}) })
+	claim = max(claimShort>>min(l.neglects-1, 10), claimShortest)
+	r.timer = time.AfterFunc(claim, func() { send(r.entry, &overdueMsg{request: r}) })
 }
 
-// warn logs something that is said once.
+// warn logs a warning once for each agent and kind.
 func (a *Agent) warn(once *sync.Once, text string, args ...any) {
 	once.Do(func() { a.callback("logger", func() { a.cfg.Logger.Warn(text, args...) }) })
 }

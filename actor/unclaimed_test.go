@@ -65,12 +65,17 @@ func TestForgottenRequestsDoNotTakeTurns(t *testing.T) {
 		}
 		carl := a.Acquire(background, "door", who("carl"))
 		g := granted(t, bob)
-		if waited, want := time.Since(begin), DefaultClaim+(forgotten-1)*claimShort; waited != want {
+		want := DefaultClaim
+		for i := range forgotten - 1 {
+			want += max(claimShort>>i, claimShortest)
+		}
+		if waited := time.Since(begin); waited != want {
 			t.Errorf("bob waited %v, want %v", waited, want)
 		}
 		released(t, g)
 		released(t, granted(t, carl))
-		if waited, want := time.Since(begin), DefaultClaim+(2*forgotten-1)*claimShort; waited != want {
+		want += forgotten * claimShortest
+		if waited := time.Since(begin); waited != want {
 			t.Errorf("carl waited %v, want %v", waited, want)
 		}
 		// One was received: the next may take its time.
@@ -78,6 +83,27 @@ func TestForgottenRequestsDoNotTakeTurns(t *testing.T) {
 		time.Sleep(DefaultClaim - 1)
 		released(t, granted(t, dora))
 		d.wrote(t, "WARN", "lock=door", "owner=lost0", "after=30s", "advice=receive")
+	})
+}
+
+// A loop that makes a request in each turn, and forgets it, comes to hold the lock in most turns.
+func TestALoopThatForgetsItsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Logger: quiet})
+		a.Acquire(background, "door", who("forgotten")) // keeps the lock for longer than a turn
+		held := 0
+		const turns = 3000
+		for range turns {
+			select {
+			case g := <-a.Acquire(background, "door", who("loop")):
+				released(t, g)
+				held++
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		if held < turns/2 {
+			t.Errorf("held in %d turns of %d", held, turns)
+		}
 	})
 }
 

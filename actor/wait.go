@@ -9,21 +9,20 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// Lock is [Agent.Acquire] for callers who wait for the grant. When ctx ends first, or the
-// wait passes, the request is withdrawn or its grant taken back, and the grant that is
-// returned has a [*lockagent.WaitError]. Lock never returns the zero Grant.
+// Lock is [Agent.Acquire] for callers who wait for the grant. If ctx ends first, or the wait
+// passes, Lock takes the request or its grant back, and returns a grant that has a
+// [*lockagent.WaitError]. Lock never returns the zero Grant.
 //
 // It costs less than Acquire if ctx can end: the caller watches ctx itself.
 func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lockagent.Grant {
 	begin := a.clock.now()
-	values, finish := ctx, func() {}
-	if req.Wait == 0 { // a caller whose wait is bounded has to be able to leave
-		values, finish = inPerson(ctx)
+	caller := ctx
+	if req.Wait == 0 { // otherwise the caller has to be able to leave
+		caller = inPerson(ctx)
 	}
-	r := &request{agent: a, Request: req, waited: true, caller: values, out: make(chan lockagent.Grant, 1)}
-	out := r.out // the actor lets go of it when the grant has been received
+	r := &request{agent: a, Request: req, waited: true, caller: caller, out: make(chan lockagent.Grant, 1)}
+	out := r.out // the actor sets r.out to nil when the grant has been received
 	a.ask(ctx, name, r)
-	finish()
 	select {
 	case g, ok := <-out: // most often: the lock was free
 		return r.received(g, ok)
@@ -47,14 +46,14 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 		send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
 	}
 	g, ok := <-out
-	if !ok { // it was granted, and taken back
+	if !ok { // the lock was granted, and the grant taken back
 		return lockagent.Denied(name, req.Owner, err)
 	}
 	return g
 }
 
-// received is what a caller is given who received from the channel of a request. A
-// grant that was taken out of it, because its hold is over, says why.
+// received returns the grant that a caller got from the channel of the request. If the channel
+// was empty, because the hold is over, the error of the grant says why.
 func (r *request) received(g lockagent.Grant, ok bool) lockagent.Grant {
 	if ok {
 		return g
@@ -66,7 +65,7 @@ func (r *request) received(g lockagent.Grant, ok bool) lockagent.Grant {
 	return lockagent.Denied(r.entry.name, r.Owner, cause)
 }
 
-// ended is the error of a request whose context ended, as far as the caller knows.
+// ended is the error of a request whose context ended. The caller knows no more than that.
 func ended(ctx context.Context, name lockagent.Name, waited time.Duration) error {
 	return &lockagent.WaitError{Name: name, Waited: waited, TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
 }
@@ -90,20 +89,20 @@ func (l *lock) explain(e *lockstate.Event) error {
 	return err
 }
 
-// news is what a lock has from the store, as far as those who wait want to know. It is small
+// news is what the lock knows of the store, for the errors of requests that wait. It is small
 // while all is well.
 type news struct {
-	since lockstate.Instant // when the first call was sent that has had no answer; 0 if there is none
-	bad   *badNews          // nil if there are none
+	since lockstate.Instant // when the store's silence began: the first call without an answer was sent; 0 if none
+	bad   *badNews          // nil while all is well
 }
 
 type badNews struct {
-	holder string // who had the lock elsewhere when the store last answered
-	err    error  // what the last call failed with, unless the store has answered since
+	holder string // the holder elsewhere, by the store's last answer
+	err    error  // the error of the last call, unless the store has answered since
 }
 
-// slow is how long a call to a store may take that nobody would call silent. A renewal may be
-// put off for half of it.
+// slow is how long a call may take before the store counts as silent. The store may put a
+// renewal off for half of that.
 const slow = 200 * time.Millisecond
 
 func (n *news) asked(now lockstate.Instant) {
@@ -112,7 +111,7 @@ func (n *news) asked(now lockstate.Instant) {
 	}
 }
 
-// heard is told how a call ended.
+// heard notes how a call ended.
 func (n *news) heard(err error) {
 	answered := err == nil || lockagent.Definite(err)
 	if answered {
@@ -126,7 +125,7 @@ func (n *news) heard(err error) {
 	}
 }
 
-// told is told who has the lock elsewhere.
+// told notes the holder elsewhere.
 func (n *news) told(holder string) { n.bad = &badNews{holder: holder} }
 
 func (n *news) holder() string {
@@ -143,9 +142,9 @@ func (n *news) err() error {
 	return n.bad.err
 }
 
-// silent is for how long the store has been silent to a request that arrived at some
-// instant. A call that is under way is no silence, unless it takes long, or the request has
-// waited for nothing else. local says that the request waits for a holder of this agent.
+// silent is for how long the store has been silent, for a request that arrived at an instant. A
+// call that is under way counts if it takes long. It also counts if the request has waited for
+// nothing else. local says that the request waits for a holder of this agent.
 func (n *news) silent(arrived, now lockstate.Instant, local bool) time.Duration {
 	if n.since == 0 {
 		return 0

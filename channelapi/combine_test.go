@@ -409,7 +409,7 @@ func TestFirstAsyncAndAllAsync(t *testing.T) {
 			if !inspect(t, locks.Lock("f")).Locked || !inspect(t, locks.Lock("a")).Locked {
 				t.Error("taken back too early")
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			free(t, locks)
 			wantErr(t, "FirstAsync", (<-got.first).Err(), channelapi.ErrNotGranted)

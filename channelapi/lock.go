@@ -60,12 +60,13 @@ func (l *SessionLock) Release(ctx context.Context) error {
 }
 
 // ReleaseAsync is [SessionLock.Release] for select. The channel has capacity 1, delivers
-// one value, is then closed by the agent, and needs no reader.
-func (l *SessionLock) ReleaseAsync(context.Context) <-chan error {
+// one value, is then closed by the agent, and needs no reader. ctx only carries values, such
+// as a trace. Its end changes nothing.
+func (l *SessionLock) ReleaseAsync(ctx context.Context) <-chan error {
 	if l.locks == nil {
 		return delivered[error](errNoHandle)
 	}
-	return l.session.release(l.name)
+	return l.session.release(ctx, l.name)
 }
 
 // handle is a lock with the options of its requests.

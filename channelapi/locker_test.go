@@ -47,6 +47,9 @@ func TestLocker(t *testing.T) {
 		wantErr(t, "Lock", panicOf(locker.Lock), channelapi.ErrHeld)
 		unlock(t, g)
 		locker.Lock() // goes on
+		if !inspect(t, locks.Lock(name)).Locked {
+			t.Error("Lock did not lock")
+		}
 		locker.Unlock()
 	})
 	t.Run("panics if the hold had been lost", func(t *testing.T) {
@@ -58,6 +61,9 @@ func TestLocker(t *testing.T) {
 		}
 		wantErr(t, "Unlock", panicOf(locker.Unlock), channelapi.ErrLost)
 		locker.Lock()
+		if !inspect(t, l).Locked {
+			t.Error("Lock did not lock")
+		}
 		locker.Unlock()
 		wantFree(t, l)
 	})

@@ -97,15 +97,15 @@ func (s *Session) begin() bool {
 func (s *Session) end() {
 	s.mu.Lock()
 	s.calls--
-	leave := s.closing != nil && s.calls == 0
+	ctx, last := s.closing, s.calls == 0
 	s.mu.Unlock()
-	if leave {
-		s.leave()
+	if ctx != nil && last {
+		s.leave(ctx)
 	}
 }
 
 // leave begins to give the locks back, once.
-func (s *Session) leave() {
+func (s *Session) leave(ctx context.Context) {
 	s.mu.Lock()
 	names := make([]Name, 0, len(s.names))
 	for name := range s.names {
@@ -115,7 +115,7 @@ func (s *Session) leave() {
 	slices.Sort(names)
 	leaving := make([]<-chan error, len(names))
 	for i, name := range names {
-		leaving[i] = s.locks.agent.Leave(name, s.owner)
+		leaving[i] = s.locks.agent.Leave(ctx, name, s.owner)
 	}
 	s.over()
 	s.locks.mu.Lock()
@@ -160,12 +160,12 @@ func (s *Session) acquire(ctx context.Context, name Name, req actor.Request) <-c
 	return s.locks.agent.Acquire(ctx, name, req)
 }
 
-func (s *Session) release(name Name) <-chan error {
+func (s *Session) release(ctx context.Context, name Name) <-chan error {
 	if !s.begin() { // the owner may have another session by now, with holds of its own
 		return delivered(ErrSessionClosed)
 	}
 	defer s.end()
-	return s.locks.agent.Release(name, s.owner)
+	return s.locks.agent.Release(ctx, name, s.owner)
 }
 
 func (s *Session) count(name Name, by uses) {

@@ -9,11 +9,10 @@ import (
 )
 
 const (
-	// slack is how far ahead a floor is that sets the clock. What is less it catches up with
-	// by itself.
+	// slack is how far a floor may be ahead without setting the clock, which soon catches up.
 	slack = 100 * time.Microsecond
-	// unknown is how far the clock is set ahead of a floor: there may be greater tokens than
-	// the one that an agent knows of.
+	// unknown is how far the clock is set ahead of a floor: there may be greater tokens, which
+	// the agent does not know of.
 	unknown = time.Minute
 	// farthest is how far a floor may be ahead. One wrong number must not use up the tokens
 	// of all locks.
@@ -21,32 +20,32 @@ const (
 )
 
 // clock is the clock of a memory, from which the tokens of all locks come. It never goes
-// back, and gives each tenure a time of its own to begin at.
+// back. No two tenures begin at the same time.
 type clock struct {
-	started     time.Time           // it counts from here, monotonically
-	ahead       lockagent.StoreTime // of that, normally 0
-	guard       lockagent.StoreTime // the greatest time or token given out
+	started     time.Time           // the clock counts from here, monotonically
+	ahead       lockagent.StoreTime // how far it is ahead of that, normally 0
+	guard       lockagent.StoreTime // the greatest time or token that was given out
 	incarnation string              // of the memory
-	name        string              // is another one when the incarnation or ahead is
+	name        string              // changes with incarnation and ahead
 }
 
-// host is the wall clock at the start, and the time that has passed since.
+// host is the wall clock at the start plus the time that has passed since.
 func (c *clock) host(now time.Time) lockagent.StoreTime {
 	return lockagent.StoreTime(c.started.UnixMicro()).Add(now.Sub(c.started))
 }
 
-// at is now on the clock.
+// at is what the clock shows now.
 func (c *clock) at(now time.Time) lockagent.StoreTime { return max(c.host(now)+c.ahead, c.guard) }
 
-// begin is the time at which a tenure begins: greater than any time or token before. Where
-// several begin in one microsecond, the clock goes on in steps of one.
+// begin is the time at which a tenure begins: greater than any time or token before. If several
+// tenures begin in one microsecond, each begins a microsecond after the one before.
 func (c *clock) begin(now time.Time) lockagent.StoreTime {
 	c.guard = max(c.host(now)+c.ahead, c.guard+1)
 	return c.guard
 }
 
-// raise has all tenures begin above a floor. If that is far ahead of the clock, the clock is
-// set, and goes on from there as another one. It reports false if it is too far.
+// raise makes all later tenures begin above a floor. If the floor is far ahead, it sets the clock,
+// which gets another name. It reports false if the floor is too far ahead.
 func (c *clock) raise(now time.Time, floor lockagent.StoreTime) bool {
 	if floor.Sub(c.at(now)) > farthest {
 		return false

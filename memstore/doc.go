@@ -1,6 +1,6 @@
-// Package memstore is a [lockagent.Store] in memory, for one process: the store
-// that an agent has when it is given no other, and the model that the other
-// stores are tested against.
+// Package memstore is a [lockagent.Store] in memory, for one process. It is for tests, for
+// programs that need locks only inside one process, and the model for the tests of other
+// stores.
 //
 // # Usage
 //
@@ -17,15 +17,15 @@
 //
 // The store passes package storetest, the contract of every store. Beyond that:
 //
-//   - It starts no goroutine, and a timer only for a call that hangs (see Testing). done is
-//     called before the method returns, by the caller's goroutine. Before that, the same
-//     goroutine wakes subscribers, tells messages and calls the functions of OnReset. No
-//     mutex is held meanwhile: all of them may call the store again.
+//   - It starts no goroutine. It starts a timer only for a call that hangs (see Testing).
+//   - The caller's goroutine calls done before the method returns. Before that it calls the
+//     functions of subscribers, listeners and OnReset. The store holds no mutex meanwhile: all
+//     of them may call the store again.
 //   - A lease ends on the nanosecond, rounded up to whole milliseconds, measured
 //     by the monotonic clock. [lockagent.StoreTime] and tokens never go back,
 //     whatever happens to the wall clock while the process runs.
 //   - It has a queue for each lock, and passes locks on. Outsiders get their turn.
-//   - Names that are not used any more are forgotten.
+//   - It forgets unused names.
 //
 // Why at most one tenure has a lock: all Stores that share a memory change it
 // under one mutex, so their calls have one order. In that order a lock goes
@@ -40,40 +40,40 @@
 // tenure only takes a place in the queue. A Renew of another changes nothing. A Release of
 // another only takes a place away, or withdraws that other tenure.
 //
-// The agent trusts its lease no longer than the store does: the store counts the lease
-// from an instant during the call, the agent from the start of the call. A pass tells the
-// instant from which it counts.
+// The agent trusts a lease no longer than the store does. The store counts the lease from an
+// instant during the call, and the agent from the start of the call. The message of a pass
+// tells the instant from which its lease counts.
 //
 // A tenure that is over does not come back. Its number is not used again, so only a late
-// call could bring it back. An Acquire that was answered is not late. One that was not
-// answered is known to the agent, whose Release withdraws the tenure for [Retention].
+// Acquire could bring it back. If an Acquire has no answer, the agent knows that, and its
+// Release withdraws the tenure for [Retention].
 //
-// Why tokens grow: a tenure begins at a time of its own on the clock of the memory, and
-// its tokens count from there. All locks share that clock, and it gives out no time twice.
+// Why tokens grow: a tenure begins at a time on the clock of the memory, and its tokens count
+// from there. All locks share that clock, and it gives no time to two tenures.
 //
 //   - After a Release the next tenure begins above the last token, which the Release tells.
-//   - After the end of a lease, a Break or a Reset the clock has moved on: a hold takes
-//     longer than a microsecond, so no tenure's tokens are ahead of the clock.
-//   - After a floor ahead of the clock it goes on from there, at its own pace.
+//   - After the end of a lease, a Break or a Reset the clock has moved on. A hold takes longer
+//     than a microsecond, so the clock shows more than the tokens of the tenure.
+//   - A floor ahead of the clock moves the clock there. It goes on at its own pace.
 //
 // # Not guaranteed
 //
-// Nothing outlives the process. The tokens of the next process are greater if the wall clock
-// was not set back in between, or if requests come with floors.
+// Nothing outlives the process. The tokens of the next process are greater if nobody set the
+// wall clock back in between, or if its requests have floors.
 //
-// A floor that is more than a day ahead of the wall clock is refused, and such a last token
-// is ignored.
+// The store refuses a floor that is more than a day ahead of its clock. It ignores a last token
+// that is.
 //
 // # Concurrency
 //
-// A Store is safe for concurrent use. It serves one agent: two agents that share one
-// exclude each other, but [lockagent.ReleaseReply].Others counts them as one.
+// A Store is safe for concurrent use. It serves one agent. Two agents with the same Store would
+// exclude each other, but [lockagent.ReleaseReply].Others would count them as one.
 //
 // # Testing
 //
-// A program that uses locks can be tested with this store in place of a server. In a
-// testing/synctest bubble it runs on the virtual clock of the bubble; make it inside of
-// the bubble. These stand for what happens to a store, and to an agent's connection:
+// Test a program that uses locks with this store in place of a server. In a testing/synctest
+// bubble it runs on the virtual clock. Make it inside the bubble. These methods stand for faults
+// of a server and of an agent's connection, and for other programs:
 //
 //	store.SetOutage(err)        calls fail at once, until SetOutage(nil)
 //	resume := store.Hang()      calls get no answer in time, and arrive late
@@ -83,8 +83,8 @@
 //	store.PlantOutsider(...)    another program waits for the lock
 //	store.PlantValue(...)       the name is used for something else
 //
-// Faults belong to one Store. Share gives one to each agent, so that one agent can be cut
-// off while others go on:
+// An outage or a hang belongs to one Store. Share gives each agent a Store, so a test can cut
+// one agent off while others go on:
 //
 //	store := memstore.New()
 //	locks, err := channelapi.New(channelapi.Config{Store: store})

@@ -13,8 +13,7 @@ import (
 // DefaultBound bounds the time of each call to a Store that hangs.
 const DefaultBound = 5 * time.Second
 
-// fault is what keeps one Store from the memory. It is guarded by memory.mu. The zero fault
-// is none.
+// fault is what keeps one Store from the memory. memory.mu guards it. The zero fault is none.
 type fault struct {
 	outage error
 	hangs  bool
@@ -24,12 +23,12 @@ type fault struct {
 }
 
 // SetOutage makes the store unavailable to this agent, like a server that cannot be reached.
-// Each call is answered at once by an error, which is err and
-// [lockagent.ErrStoreUnavailable]. It has no effect. The other Stores see that the agent
-// neither listens nor waits any more. Leases go on.
+// Each call has no effect and fails at once. Its error is err and also
+// [lockagent.ErrStoreUnavailable]. To other agents, this one neither listens nor waits any
+// more. Leases go on.
 //
-// SetOutage(nil) ends that. The agent is woken, is told that messages may have been missed,
-// and hears of a reset if there was one. It is for tests.
+// SetOutage(nil) ends the outage. The agent is woken, gets a [lockagent.MessagesMissed], and
+// hears of a reset if there was one. It is for tests.
 func (s *Store) SetOutage(err error) {
 	if err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		err = fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, err)
@@ -40,15 +39,14 @@ func (s *Store) SetOutage(err error) {
 	})
 }
 
-// Hang keeps all answers from this agent, like a server that is stopped or a network that
-// drops everything. A call gets no answer until resume is called. If the bound of the Store
-// passes before that, the answer is a [lockagent.ErrStoreUnavailable]. The agent hears nothing
-// either. The other Stores do not notice: they may pass it a lock.
+// Hang keeps all answers and messages from this agent, like a server that is stopped or a network
+// that drops everything. A call gets no answer until resume is called. If the bound of the Store
+// passes before that, its error is [lockagent.ErrStoreUnavailable]. Other agents do not notice:
+// a release may pass a lock to this one.
 //
-// When resume is called, all calls arrive and take effect in their order. Those that were
-// answered by an error do so too: they are late calls. Then the agent is woken and told as
-// after an outage. resume may be called more than once. Close ends the calls; they have no
-// effect then. It is for tests.
+// resume makes all calls take effect in their order, also those that failed: they are late calls.
+// Then the agent is woken and told as after an outage. resume may be called more than once. Close
+// ends the calls, and they have no effect then. Hang is for tests.
 func (s *Store) Hang() (resume func()) {
 	s.changeFault(func(f *fault) []*hanging {
 		f.hangs = true
@@ -57,16 +55,16 @@ func (s *Store) Hang() (resume func()) {
 	return func() { s.changeFault((*fault).take) }
 }
 
-// SetBound bounds the time of each call that is made from now on, if the Store hangs; 0
-// stands for [DefaultBound]. It is for tests.
+// SetBound bounds the time of each later call, if the Store hangs. 0 stands for [DefaultBound].
+// It is for tests.
 func (s *Store) SetBound(d time.Duration) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	s.fault.bound = d
 }
 
-// changeFault changes what is wrong. The calls that change returns are made. If nothing is
-// wrong any more, the agent is told what it missed.
+// changeFault changes the fault, and makes the calls that change returns. If there is no fault
+// any more, the agent is told what it missed.
 func (s *Store) changeFault(change func(*fault) []*hanging) {
 	m := s.memory
 	m.mu.Lock()
@@ -91,7 +89,7 @@ func (s *Store) changeFault(change func(*fault) []*hanging) {
 	}
 }
 
-// allOf returns all whom a Store tells that there was an interruption.
+// allOf returns the functions that a Store calls after an interruption.
 func (m *memory) allOf(s *Store) (visit, []*resetHook) {
 	var v visit
 	for _, subs := range m.subscriptions {
@@ -112,10 +110,10 @@ func (m *memory) allOf(s *Store) (visit, []*resetHook) {
 	return v, hooks
 }
 
-// hears reports whether anything reaches the agent.
+// hears reports whether messages reach the agent.
 func (f *fault) hears() bool { return f.outage == nil && !f.hangs }
 
-// misses reports whether a reset does not reach the agent, which hears of it later then.
+// misses reports whether a reset does not reach the agent. The agent hears of the reset later.
 func (f *fault) misses(reset lockagent.Reset) bool {
 	if f.hears() {
 		return false
@@ -127,8 +125,7 @@ func (f *fault) misses(reset lockagent.Reset) bool {
 	return true
 }
 
-// take ends the hanging and returns the calls meanwhile. Their time does not count any
-// more.
+// take ends the hang and returns the calls that hang. Their bounds do not count any more.
 func (f *fault) take() []*hanging {
 	calls := f.calls
 	f.hangs, f.calls = false, nil
@@ -140,12 +137,12 @@ func (f *fault) take() []*hanging {
 
 // hanging is a call of a Store that hangs.
 type hanging struct {
-	arrive  func()      // makes it
-	fail    func(error) // answers it
+	arrive  func()      // makes the call
+	fail    func(error) // answers the call
 	overdue *time.Timer
 }
 
-// hang has a call wait for its bound to pass, unless it is stopped.
+// hang makes a call that fails when its bound has passed, unless it arrives before.
 func hang[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, error), done func(R, error)) *hanging {
 	var answered atomic.Bool
 	answer := func(reply R, err error) {

@@ -6,10 +6,9 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// PlantHolder makes a lock held by another program that uses the same locks and
-// writes its holders in a way of its own, with a hold count and a lease, or one
-// without end if lease is 0. It takes the place of whatever was there. It is for
-// tests.
+// PlantHolder makes another program the holder of a lock, with a hold count and a lease. by is the
+// holder as that program writes it. If lease is 0, the lease has no end. It replaces what was
+// there. It is for tests.
 func (s *Store) PlantHolder(name lockagent.Name, by string, count int, lease time.Duration) {
 	s.plant(name, func(l *lock, now time.Time) {
 		l.holder, l.value = holder{foreign: by, count: count}, false
@@ -19,8 +18,8 @@ func (s *Store) PlantHolder(name lockagent.Name, by string, count int, lease tim
 	})
 }
 
-// PlantValue puts something that is no lock under the name of a lock. It takes
-// the place of whatever was there, and stays until [Store.Reset]. It is for tests.
+// PlantValue puts a value that is no lock under the name of a lock. It replaces what was there, and
+// stays until [Store.Reset]. It is for tests.
 func (s *Store) PlantValue(name lockagent.Name) {
 	s.plant(name, func(l *lock, _ time.Time) { l.holder, l.value = holder{}, true })
 }
@@ -33,8 +32,8 @@ func (s *Store) plant(name lockagent.Name, change func(*lock, time.Time)) {
 	change(m.keep(name, now), now)
 }
 
-// PlantOutsider has another program wait for a lock, one that knows nothing of the queue:
-// wake is called as by [Store.Subscribe], until cancel is called. It is for tests.
+// PlantOutsider is an outsider that begins to wait for a lock. The store calls wake as for
+// [Store.Subscribe], until cancel is called. It is for tests.
 func (s *Store) PlantOutsider(name lockagent.Name, wake func()) (cancel func()) {
 	outsider := &Store{memory: s.memory, outsider: true}
 	return outsider.Subscribe(name, wake)

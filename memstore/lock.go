@@ -9,8 +9,8 @@ import (
 // lock is what the memory knows of a name. The zero lock is free.
 type lock struct {
 	holder holder
-	value  bool               // something else than a lock is here
-	queue  []lockagent.Tenure // who waits, the longest first
+	value  bool               // the name has a value that is no lock
+	queue  []lockagent.Tenure // the tenures that wait, the first one first
 	turn   turn               // of the outsiders
 }
 
@@ -27,12 +27,12 @@ func (l *lock) held() bool { return l.holder.count > 0 }
 // program holds: the zero Tenure is none.
 func (l *lock) heldBy(tenure lockagent.Tenure) bool { return l.held() && l.holder.tenure == tenure }
 
-// holder is who has a lock. The zero holder is nobody.
+// holder has a lock. The zero holder is nobody.
 type holder struct {
 	tenure  lockagent.Tenure
-	foreign string // instead of a tenure, what another program put there
+	foreign string // in place of a tenure: the text of another program
 	count   int
-	expires time.Time // zero if it does not
+	expires time.Time // zero if the lease has no end
 }
 
 // String is the holder as the store writes it.

@@ -9,15 +9,14 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// memory is what several Stores share. Its methods expect mu to be held, except
-// those that say otherwise.
+// memory is what several Stores share. mu must be held for its methods, unless they say otherwise.
 type memory struct {
 	mu sync.Mutex // guards everything below, and what changes in the Stores
 
 	clock     clock
 	locks     map[lockagent.Name]*lock
-	withdrawn map[claim]time.Time // until when that is remembered
-	most      int                 // of both, before the memory is tidied
+	withdrawn map[claim]time.Time // with the time until which the memory remembers that
+	most      int                 // the size of both maps at which the memory is tidied
 
 	subscriptions map[lockagent.Name][]*subscription
 	listeners     map[lockagent.AgentID][]*listener
@@ -42,8 +41,8 @@ func (m *memory) forget() {
 	m.most = fewest
 }
 
-// visit is one call in the memory, and whom it concerns: they are told when mu is free.
-// The clock is read under mu, so instants have the order of the calls.
+// visit is one call in the memory, with the functions to call when mu is free. now is read while mu
+// is held, so instants have the order of the calls.
 type visit struct {
 	by       *Store
 	now      time.Time
@@ -51,8 +50,8 @@ type visit struct {
 	messages []hearing
 }
 
-// lock returns what is known of a lock. If that is nothing it is a free lock that the
-// memory does not keep.
+// lock returns what is known of a lock. If nothing is known, it returns a free lock that the memory
+// does not keep.
 func (m *memory) lock(name lockagent.Name, now time.Time) *lock {
 	l := m.locks[name]
 	if l == nil {
@@ -132,7 +131,7 @@ func (m *memory) release(v *visit, req lockagent.ReleaseRequest) (lockagent.Rele
 	}
 	l.holder = holder{}
 	if at := m.pass(v, req.Name, l); at > 0 {
-		reply.Passed, reply.At = true, at // one ends when the other begins
+		reply.Passed, reply.At = true, at // this tenure ends when the next one begins
 	} else {
 		subs := m.subscribers(req.Name)
 		reply.Others = otherStores(subs, v.by)

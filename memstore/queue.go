@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// mostLooked is how many places a release looks at, so that no release pays for all
-	// waiters that died.
+	// mostLooked is how many places a release looks at. Without a bound, one release might have to
+	// look at many waiters that died.
 	mostLooked = 8
 	// mostCleared is how many dead places a new place removes from the front.
 	mostCleared = 2
@@ -22,8 +22,8 @@ func (l *lock) dequeue(tenure lockagent.Tenure) {
 	}
 }
 
-// enqueue gives a tenure the last place in the queue, unless it has one. Each time it tells
-// the holder's agent: the message may be lost, and the holder may be another than before.
+// enqueue gives a tenure the last place in the queue, unless it has a place. It tells the holder's
+// agent each time: an earlier message may be lost, or for another holder.
 func (m *memory) enqueue(v *visit, name lockagent.Name, l *lock, tenure lockagent.Tenure) {
 	if l.held() && l.holder.tenure.Agent != tenure.Agent {
 		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: name, Tenure: l.holder.tenure})
@@ -40,8 +40,8 @@ func (m *memory) enqueue(v *visit, name lockagent.Name, l *lock, tenure lockagen
 	l.queue = append(l.queue, tenure)
 }
 
-// next is the first place in the queue whose agent listens. That one and those before it
-// lose their places.
+// next takes tenures out of the queue until it meets one whose agent listens. It looks at no more
+// than mostLooked.
 func (m *memory) next(l *lock) (lockagent.Tenure, bool) {
 	for looked := 0; looked < mostLooked && len(l.queue) > 0; looked++ {
 		first := l.queue[0]
@@ -53,12 +53,12 @@ func (m *memory) next(l *lock) (lockagent.Tenure, bool) {
 	return lockagent.Tenure{}, false
 }
 
-// standbys is how many of those who wait are told of a pass to the one in front of them.
-// There are two, because one of them may be frozen as well.
+// standbys is how many tenures behind a pass get a [lockagent.MessageStandby]. There are two,
+// because the agent of the first may be frozen as well.
 const standbys = 2
 
-// pass gives a lock that was released to the first place in the queue. It returns when
-// that tenure begins, or 0 if the lock stays free.
+// pass passes a released lock to the first tenure in the queue. It returns the time at which that
+// tenure begins, or 0 if the lock stays free.
 func (m *memory) pass(v *visit, name lockagent.Name, l *lock) lockagent.StoreTime {
 	outsiders := m.outsiders(name)
 	if outsiders > 0 && l.outsidersTurn(v.now) {
@@ -84,22 +84,22 @@ func (m *memory) pass(v *visit, name lockagent.Name, l *lock) lockagent.StoreTim
 }
 
 const (
-	// turnEvery is how long outsiders wait for a turn at most, while the lock is passed on.
+	// turnEvery is the longest wait of the outsiders for a turn, while the lock is passed on.
 	turnEvery = 250 * time.Millisecond
-	// turnLasts is for how long a lock that is free is kept for the outsiders. A slow
-	// program needs some milliseconds after its wake-up.
+	// turnLasts is for how long a free lock is kept for the outsiders. A slow program needs some
+	// milliseconds after its wake-up.
 	turnLasts = 10 * time.Millisecond
 )
 
-// turn is what is known of the outsiders' turns at a lock.
+// turn is the state of the outsiders' turns at a lock.
 type turn struct {
-	passes int       // since the last one
-	last   time.Time // when that was; zero if never
+	passes int       // since the last turn
+	last   time.Time // when the last turn began; zero if never
 	until  time.Time // when it ended
 }
 
-// outsidersTurn reports whether a release is the turn of the outsiders, who wait, and not of
-// the queue. It takes note of that.
+// outsidersTurn reports whether a release is for the outsiders, and not for the queue. It notes
+// the answer for the next time.
 func (l *lock) outsidersTurn(now time.Time) bool {
 	if len(l.queue) == 0 {
 		return false
@@ -112,7 +112,7 @@ func (l *lock) outsidersTurn(now time.Time) bool {
 	return true
 }
 
-// outsiders counts the programs that wait for a lock and know nothing of its queue.
+// outsiders counts the outsiders that wait for a lock.
 func (m *memory) outsiders(name lockagent.Name) int {
 	n := 0
 	for _, sub := range m.subscriptions[name] {

@@ -62,7 +62,7 @@ func TestEveryAttemptTellsThatTheHolderIsWanted(t *testing.T) {
 	}
 }
 
-// An agent that waits for what it has itself is not told that it is wanted.
+// An agent that waits for its own tenure gets no MessageWanted.
 func TestNobodyIsWantedByItself(t *testing.T) {
 	g := newGuests(t, 1)[0]
 	g.acquire(orders, 1)

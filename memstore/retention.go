@@ -7,8 +7,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Retention is for how long the memory knows that a tenure was withdrawn. An Acquire that
-// arrives later than that is taken for a new one.
+// Retention is how long the memory remembers that a tenure was withdrawn. After that, a late
+// Acquire of the tenure may be granted.
 const Retention = time.Minute
 
 // claim is a tenure of a lock.
@@ -17,24 +17,24 @@ type claim struct {
 	tenure lockagent.Tenure
 }
 
-// withdraw has an Acquire of a tenure refused if it arrives yet.
+// withdraw makes the memory refuse an Acquire of a tenure that arrives later.
 func (m *memory) withdraw(c claim, now time.Time) {
 	m.grow(now)
 	m.withdrawn[c] = now.Add(Retention)
 }
 
-// grow makes room for something new. It tidies the memory whenever that has twice as
-// much as was left the last time: each new thing pays for looking at two.
+// grow is called before something new is added. It tidies the memory when that has become twice as
+// large as it was after the last time. So the cost for each addition is constant on average.
 func (m *memory) grow(now time.Time) {
 	if len(m.locks)+len(m.withdrawn) >= m.most {
 		m.tidy(now)
 	}
 }
 
-// fewest is what the memory may have without being tidied.
+// fewest is a size at which the memory need not be tidied.
 const fewest = 64
 
-// tidy forgets what time has made irrelevant.
+// tidy forgets what does not matter any more.
 func (m *memory) tidy(now time.Time) {
 	for c, until := range m.withdrawn {
 		if !now.Before(until) {

@@ -11,27 +11,26 @@ import (
 var _ lockagent.Store = (*Store)(nil)
 
 // Store is one agent's handle on a memory of locks, a [lockagent.Store]. [New]
-// makes one on a new memory, [Store.Share] another on the same memory. The zero
-// Store is of no use. A Store is safe for concurrent use.
+// makes one with a new memory, [Store.Share] another with the same memory. The zero Store is of
+// no use. A Store is safe for concurrent use.
 type Store struct {
 	memory   *memory
-	outsider bool // it stands for another program
+	outsider bool // the Store of an outsider
 
 	// Guarded by memory.mu.
 	closed bool
 	fault  fault
 }
 
-// New returns a Store on a memory of its own, without any locks. It holds
-// nothing that has to be closed.
+// New returns a Store with a new memory, which has no locks. It need not be closed.
 func New() *Store { return &Store{memory: newMemory()} }
 
-// Share returns another Store on the same memory, for another agent. It has its
-// own subscriptions and faults, and is closed on its own. It is open even if s is closed.
+// Share returns another Store with the same memory, for another agent. It has subscriptions and
+// faults of its own. It is open until its own Close, even if s is closed.
 func (s *Store) Share() *Store { return &Store{memory: s.memory} }
 
-// Acquire implements [lockagent.Store]. The request is refused with a
-// [*lockagent.NameError] or a [*lockagent.OptionError] if it is out of bounds.
+// Acquire implements [lockagent.Store]. If the request is out of bounds, the error is a
+// [*lockagent.NameError] or a [*lockagent.OptionError].
 func (s *Store) Acquire(_ context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	call(s, req, (*memory).acquire, done)
 }
@@ -56,8 +55,8 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, done func(lockag
 	call(s, checkedName{name}, (*memory).inspect, done)
 }
 
-// Close implements [lockagent.Store]. Other Stores on the same memory go on. It
-// returns nil, also when it is called again.
+// Close implements [lockagent.Store]. Other Stores with the same memory go on. It always returns
+// nil.
 func (s *Store) Close() error {
 	m := s.memory
 	m.mu.Lock()
@@ -71,19 +70,18 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Reset makes the memory forget everything, as a server does that is restarted
-// or emptied: all locks are free, and the memory is another incarnation. It calls
-// the functions that OnReset was given by any Store on the memory. It wakes
-// nobody, as an emptied server does not. It is for tests and demonstrations.
+// Reset makes the memory forget everything, like a server that is restarted or emptied. All
+// locks are free, and the memory is another incarnation. Reset calls the functions of OnReset of
+// all its Stores. It wakes nobody: an emptied server does not, either. It is for tests and
+// demonstrations.
 func (s *Store) Reset() {
 	m := s.memory
 	m.change("emptied", func(time.Time) { m.forget() })
 }
 
 // StepClock sets the clock of the memory forward, or back if d is negative, as somebody sets the
-// wall clock of a server. All leases end so much earlier, or later. Times and tokens do not go back:
-// they go on as if nothing had happened. It calls the functions that OnReset was given by any Store
-// on the memory. It is for tests.
+// wall clock of a server. All leases end so much earlier, or later. Times and tokens never go back.
+// StepClock calls the functions of OnReset of all Stores of the memory. It is for tests.
 func (s *Store) StepClock(d time.Duration) {
 	m := s.memory
 	m.change("clock stepped", func(now time.Time) {
@@ -96,7 +94,7 @@ func (s *Store) StepClock(d time.Duration) {
 	})
 }
 
-// change changes the memory, and tells that. It expects mu to be free.
+// change changes the memory, and then calls the functions of OnReset. mu must be free.
 func (m *memory) change(reason string, do func(now time.Time)) {
 	m.mu.Lock()
 	now := time.Now()
@@ -112,7 +110,7 @@ func (m *memory) change(reason string, do func(now time.Time)) {
 	}
 }
 
-// request is what a call asks for.
+// request is the request of a call.
 type request interface{ Check() error }
 
 // checkedName is the request of a call that needs only a name.
@@ -124,7 +122,7 @@ func (n checkedName) Check() error {
 	return err
 }
 
-// call makes one call, or has it wait if the Store hangs.
+// call makes one call. If the Store hangs, the call waits.
 func call[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, error), done func(R, error)) {
 	if err := req.Check(); err != nil {
 		var none R
@@ -140,8 +138,8 @@ func call[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, err
 	perform(s, req, do, done)
 }
 
-// perform makes one call. The caller has locked mu; perform unlocks it. Then it tells those
-// whom the call concerns, and calls done.
+// perform makes one call. The caller has locked mu, and perform unlocks it. Then it calls the
+// functions of the visit, and done.
 func perform[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, error), done func(R, error)) {
 	v := visit{by: s, now: time.Now()}
 	var reply R
@@ -154,7 +152,7 @@ func perform[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, 
 	done(reply, err)
 }
 
-// away is why the Store answers no call, or nil.
+// away is the error of all calls during an outage or after Close, or nil.
 func (s *Store) away() error {
 	if s.closed {
 		return lockagent.ErrClosed

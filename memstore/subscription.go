@@ -6,16 +6,16 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// subscription has one function woken for one lock.
+// subscription is one call of Subscribe.
 type subscription struct {
 	store *Store
 	name  lockagent.Name
 	wake  func()
 }
 
-// Subscribe implements [lockagent.Store]. The subscription stands at once: wake
-// is called for the first time before Subscribe returns. A Store that is closed
-// calls it never. cancel may be called more than once.
+// Subscribe implements [lockagent.Store]. The subscription stands at once: the first call of wake is
+// made before Subscribe returns. A closed Store never calls wake. cancel may be called more than
+// once.
 func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
 	m := s.memory
 	m.mu.Lock()
@@ -42,7 +42,7 @@ func (m *memory) subscribers(name lockagent.Name) []*subscription {
 	return slices.DeleteFunc(slices.Clone(m.subscriptions[name]), func(sub *subscription) bool { return sub.store.fault.outage != nil })
 }
 
-// otherStores counts the Stores behind subs, without one.
+// otherStores counts the Stores behind subs, except one.
 func otherStores(subs []*subscription, without *Store) int {
 	seen := []*Store{without}
 	for _, sub := range subs {
@@ -53,16 +53,15 @@ func otherStores(subs []*subscription, without *Store) int {
 	return len(seen) - 1
 }
 
-// listener has one function hear the messages to an agent.
+// listener is one call of Listen.
 type listener struct {
 	store *Store
 	agent lockagent.AgentID
 	hear  func(lockagent.Message)
 }
 
-// Listen implements [lockagent.Store]. The agent is listened for at once: hear is called
-// for the first time before Listen returns. A Store that is closed calls it never. cancel may
-// be called more than once.
+// Listen implements [lockagent.Store]. Messages come at once: the first call of hear is made before
+// Listen returns. A closed Store never calls hear. cancel may be called more than once.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
 	m := s.memory
 	m.mu.Lock()
@@ -84,7 +83,7 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	}
 }
 
-// listens reports whether an agent listens. One that hangs does, to all appearances.
+// listens reports whether an agent listens, as the other agents see it: also if its Store hangs.
 func (m *memory) listens(agent lockagent.AgentID) bool {
 	return slices.ContainsFunc(m.listeners[agent], func(l *listener) bool { return l.store.fault.outage == nil })
 }
@@ -95,7 +94,7 @@ type hearing struct {
 	message lockagent.Message
 }
 
-// tell has a message heard by the agent of its tenure, unless that is cut off.
+// tell sends a message to the agent of its tenure, unless that is cut off.
 func (m *memory) tell(v *visit, message lockagent.Message) {
 	for _, l := range m.listeners[message.Tenure.Agent] {
 		if l.store.fault.hears() {
@@ -104,12 +103,12 @@ func (m *memory) tell(v *visit, message lockagent.Message) {
 	}
 }
 
-// wake has subscribers woken that are not cut off. It takes subs over.
+// wake wakes the subscribers that are not cut off. subs belongs to the visit from now on.
 func (v *visit) wake(subs []*subscription) {
 	v.woken = slices.DeleteFunc(subs, func(sub *subscription) bool { return !sub.store.fault.hears() })
 }
 
-// tell is called without mu, because who is told may call the store.
+// tell calls the functions. mu must be free, because they may call the store.
 func (v *visit) tell() {
 	for _, h := range v.messages {
 		h.by.hear(h.message)
@@ -119,15 +118,14 @@ func (v *visit) tell() {
 	}
 }
 
-// resetHook has one function called when the memory was reset.
+// resetHook is one call of OnReset.
 type resetHook struct {
 	store *Store
 	call  func(lockagent.Reset)
 }
 
-// OnReset implements [lockagent.Store]: f is called by [Store.Reset], before
-// that returns. A Store that is closed calls it never. cancel may be called more
-// than once.
+// OnReset implements [lockagent.Store]. [Store.Reset] and [Store.StepClock] call f before they
+// return. A closed Store never calls f. cancel may be called more than once.
 func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 	m := s.memory
 	m.mu.Lock()
@@ -144,7 +142,7 @@ func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 	}
 }
 
-// unsubscribeStore drops all that a Store had.
+// unsubscribeStore removes the subscriptions, the listener and the hooks of a Store.
 func (m *memory) unsubscribeStore(s *Store) {
 	for name := range m.subscriptions {
 		drop(m.subscriptions, name, func(sub *subscription) bool { return sub.store == s })

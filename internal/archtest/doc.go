@@ -1,6 +1,4 @@
-// Package archtest holds the module to its own rules: which package may import
-// which, that no type of the actor library shows outside, that every package says
-// what it is for, and a few habits that are easier to keep than to restore. It has
-// nothing but tests. Each rule carries its reason, which is printed when the rule
-// is broken.
+// Package archtest checks the rules of this module, and has nothing but tests. For example: which
+// package may import which other one, that no exported type is one of the actor library, and that
+// every package has a comment. A test that fails prints the reason of its rule.
 package archtest

@@ -53,13 +53,18 @@ func Leave(ctx context.Context, work func()) bool {
 	return true
 }
 
-// Finish does the work that was left, if any. Nothing more can be left afterwards.
-func (e *Errand) Finish() {
+// Take returns the work that was left, or nil. Nothing more can be left afterwards. The caller
+// does the work at once: the store may keep other calls waiting until then.
+func (e *Errand) Take() (work func()) {
 	e.mu.Lock()
-	work := e.work
-	e.work, e.over = nil, true
-	e.mu.Unlock()
-	if work != nil {
+	defer e.mu.Unlock()
+	work, e.work, e.over = e.work, nil, true
+	return work
+}
+
+// Finish does the work that was left, if any, and was not taken.
+func (e *Errand) Finish() {
+	if work := e.Take(); work != nil {
 		work()
 	}
 }

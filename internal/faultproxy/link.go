@@ -61,9 +61,9 @@ func (l *link) cut() {
 
 const pieceSize = 64 << 10
 
-// forwardRequests takes what the client sends to the server, until either ends
-// or a reply is to be lost: then the server gets no more, and knows it, so that
-// it closes its side when all is done.
+// forwardRequests forwards the client's bytes to the server, until one of them ends, or a reply is to
+// be lost. Then it closes the direction to the server, so the server closes its side when it has
+// processed everything.
 func (p *Proxy) forwardRequests(l *link) {
 	buf := make([]byte, pieceSize)
 	for more := true; more; {

@@ -42,10 +42,9 @@ type Proxy struct {
 	loss   *loss
 }
 
-// Start begins to listen on a free port of 127.0.0.1 and forwards what arrives
-// there to target, a "host:port" that is dialled for each connection: it may
-// stop and come back while the proxy runs. The end of the test cuts everything
-// and waits for the proxy's goroutines.
+// Start listens on a free port of 127.0.0.1 and forwards connections to target, a "host:port". It
+// dials target for each connection, so target may stop and come back. The end of the test cuts
+// all connections and waits for the proxy's goroutines.
 func Start(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,14 +99,14 @@ func (p *Proxy) CutAfterRequests(n int) { p.requests.setBudget(n) }
 // client gets part of a reply.
 func (p *Proxy) CutAfterReplies(n int) { p.replies.setBudget(n) }
 
-// LoseReply waits for a request that contains the text to, takes it to the
-// server, and lets nothing pass to the client from then on. Once the server has
-// done all that it was sent and closed its side, the client's connection is cut
-// and the channel that LoseReply returned is closed; it never delivers a value.
+// LoseReply loses the reply to a request that contains the text to. The proxy forwards that request,
+// and from then on forwards nothing to the client. When the server has processed everything and
+// closed its side, the proxy cuts the client's connection and closes the channel, which never
+// delivers a value.
 //
-// It happens once, to one connection; the last call replaces those before it. An
-// empty text stands for any request. The text is looked for in what arrives in
-// one piece, as a small request does on the loopback interface.
+// That happens once, to one connection. A later call replaces the ones before. An empty text
+// stands for any request. The text has to arrive in one piece, as a small request does on the
+// loopback interface.
 func (p *Proxy) LoseReply(to string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,21 +22,21 @@ const (
 	doRefuse                        // the store refuses call a for good
 	doSubscribe                     // the subscription of agent a stands
 	doWake                          // the wake-up of agent a arrives
-	doMissWake                      // it does not
+	doMissWake                      // that wake-up is lost
 	doHear                          // message b to agent a arrives
-	doHearTwice                     // it does, and will so again
-	doMissMessage                   // it does not
-	doInterrupt                     // nor does any message or wake-up to agent a, which will be told
-	doTellMissed                    // agent a is told
+	doHearTwice                     // message b to agent a arrives, and will arrive again
+	doMissMessage                   // message b to agent a is lost
+	doInterrupt                     // all messages and wake-ups to agent a are lost, and it will be told
+	doTellMissed                    // agent a is told that messages were missed
 	doTick                          // the alarm of agent a
 	doWait                          // time goes on to the next instant at which something may happen
 	doBreak                         // an operator breaks the lock through agent a
 	doReset                         // the store loses its memory
-	doStep                          // its clock is set back
-	doFailover                      // the store is what it was before the last release
-	doNews                          // agent a hears of it
+	doStep                          // the store's clock is set back
+	doFailover                      // the store is as it was before the last release
+	doNews                          // agent a hears of a reset
 	doCrash                         // agent a loses its state
-	doRestart                       // another process goes on with what agent a has
+	doRestart                       // another process goes on with the holds of agent a
 	doGone                          // the session of person a is closed
 	doClose                         // agent a is closed
 )
@@ -170,8 +170,8 @@ func (w *world) due() bool {
 	return false
 }
 
-// mayAsk reports whether a person can make a request: it has one left, and has
-// none that it waits for, or without a session, that it holds.
+// mayAsk reports whether a person can make its next request: it has one left, does not wait
+// for another, and does not hold the lock, unless it has a session.
 func (w *world) mayAsk(p int) bool {
 	who := &w.people[p]
 	if w.asked[p] == len(who.leases) {
@@ -191,7 +191,7 @@ func (w *world) mayAsk(p int) bool {
 	return true
 }
 
-// next is the next instant at which anything may change by itself.
+// next is the next instant at which something may change without an action.
 func (w *world) next() (Instant, bool) {
 	next := never
 	consider := func(i Instant) {
@@ -216,7 +216,7 @@ func (w *world) next() (Instant, bool) {
 	return next, next != never
 }
 
-// fault reports whether an action is one that is bounded by a chance of its own.
+// fault reports whether [chances] bound an action.
 func (d action) fault() bool {
 	switch d.kind {
 	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover, doCrash, doRestart, doGone, doClose:
@@ -327,7 +327,7 @@ func (w *world) do(d action) {
 	case doReset:
 		w.left.resets--
 		w.reset(false)
-	case doStep: // so it is made to be as much ahead of the server's as it was, and a good deal more
+	case doStep: // the clock goes on as far ahead of the server's as before, and a good deal more
 		w.left.steps--
 		w.store.ahead += time.Minute
 		w.store.clock++

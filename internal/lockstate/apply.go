@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// apply folds an event into the state. It decides nothing: given the same events
-// it arrives at the same state.
+// apply folds an event into the state. It decides nothing: the same events lead to the same
+// state.
 func (s *State) apply(e *Event) {
 	switch e.Kind {
 	case Requested:
@@ -38,18 +38,18 @@ func (s *State) apply(e *Event) {
 		if e.Call == s.call {
 			s.call = 0
 		}
-	case AskBreak, Disowning: // concern the shell alone
+	case AskBreak, Disowning: // for the shell alone
 
 	case Attempted:
 		s.phase = asking
-		a := &s.attempt // all zero but for the calls before with the same number
+		a := &s.attempt // what is not set here is zero, or comes from earlier calls with this number
 		a.number, a.mode, a.sent, a.lease, a.upto = e.Tenure, e.Request.Mode, e.Now, e.Lease, s.queue.last()
 		a.placed, a.woken, a.offer = e.Queue, false, nil
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
 		s.contended = true
-		s.attempt.queued = s.attempt.queued || e.Queued // until it is withdrawn: better once too often
+		s.attempt.queued = s.attempt.queued || e.Queued // once true it stays: a needless withdrawal does no harm
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
 		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}
 	case AttemptFailed:
@@ -62,13 +62,13 @@ func (s *State) apply(e *Event) {
 		}
 		s.attempt.unanswered, s.attempt.open = true, max(s.attempt.open, s.attempt.lease)
 	case AttemptRefused:
-		s.phase = sleeping // from where it is withdrawn if it may have succeeded before
+		s.phase = sleeping // settle withdraws it from there, if an earlier call may have taken effect
 		s.retryAt = never
 	case Offered:
 		s.attempt.offer = &Passed{e.Tenure, e.Token, e.StoreTime, e.Clock, e.Incarnation, e.Outsiders}
 	case Began:
-		answered := s.phase == asking // by a call that was sent after any doubt, unless it was woken
-		doubt := s.attempt.doubt && (s.attempt.woken || !answered)
+		// An answer ends the doubt that arose before its call was sent. A pass does not.
+		doubt := s.attempt.doubt && (s.attempt.woken || s.phase != asking)
 		s.phase = held
 		s.renewal = renewal{}
 		s.failures = 0
@@ -88,12 +88,12 @@ func (s *State) apply(e *Event) {
 	case Renewed:
 		s.confirm(e)
 		s.tenure.early = 0
-		if s.tenure.doubt { // as were all others, when the store was reset
+		if s.tenure.doubt { // a reset puts all tenures into doubt at the same time
 			s.tenure.early = s.scatter(e)
 		}
 		s.tenure.doubt = s.renewal.stale
 		s.renewal = renewal{}
-		s.queue.trim() // who keeps the lock for so long may do so for much longer
+		s.queue.trim() // a hold that was renewed may last for much longer
 	case RenewFailed:
 		s.tenure.open = max(s.tenure.open, s.renewal.lease)
 		s.renewal.inFlight = false
@@ -150,16 +150,16 @@ func (s *State) apply(e *Event) {
 		s.free(e)
 	case Closed:
 		s.closed = true
-		s.retryAt = 0 // one last try, if there is something to return
+		s.retryAt = 0 // try a last time to release a tenure, if there is one
 	}
 }
 
-// scatter differs from tenure to tenure.
+// scatter is a duration below Config.Scatter that differs from tenure to tenure.
 func (s *State) scatter(e *Event) time.Duration {
 	return Moment{Fresh: e.Tenure}.scatter(s.cfg.Scatter)
 }
 
-// confirm takes over that the store granted or renewed the tenure.
+// confirm moves the bounds of the tenure, which the store has granted or renewed.
 func (s *State) confirm(e *Event) {
 	t := &s.tenure
 	t.sent, t.replied, t.lease, t.storeTime = e.Sent, e.Now, e.Lease, e.StoreTime
@@ -167,7 +167,7 @@ func (s *State) confirm(e *Event) {
 	t.until = max(t.until, e.Now.add(e.Lease))
 }
 
-// withdraw has a tenure released about which nothing is known but what t says.
+// withdraw begins the withdrawal of a tenure. Only the fields of t that are set are known of it.
 func (s *State) withdraw(t tenure, now Instant) {
 	s.phase = releasing
 	s.tenure = t
@@ -176,7 +176,7 @@ func (s *State) withdraw(t tenure, now Instant) {
 	s.retryAt, s.failures = now, 0
 }
 
-// free forgets what the agent had or wanted in the store.
+// free forgets the attempt and the tenure.
 func (s *State) free(e *Event) {
 	s.phase = free
 	s.attempt = attempt{}
@@ -187,5 +187,5 @@ func (s *State) free(e *Event) {
 	s.touch(e)
 }
 
-// touch puts off the end of the subscription.
+// touch puts off the end of the subscription to wake-ups.
 func (s *State) touch(e *Event) { s.quietAt = e.Now.add(s.cfg.Linger) }

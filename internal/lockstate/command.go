@@ -6,22 +6,22 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// RequestID identifies a request within its agent. It is the Fresh number of the
-// step in which the request arrived, and never 0.
+// RequestID identifies a request within its agent. It is [Moment].Fresh of the step in which
+// the request arrived, and never 0.
 type RequestID uint64
 
-// CallID identifies a call that is answered by an [Unlocked] event. It is chosen
-// by the shell and never 0.
+// CallID identifies a call to release, to leave or to break. An [Unlocked] event answers it.
+// The shell chooses the id, which is never 0.
 type CallID uint64
 
-// Mode says who may hold the lock beside a grant.
+// Mode says which other grants may be held at the same time.
 type Mode uint8
 
 // The modes.
 const (
-	// Exclusive: nobody else.
+	// Exclusive: none, except those of the same session.
 	Exclusive Mode = iota
-	// Shared: others whose grants are Shared, here and in tenures of other agents.
+	// Shared: other Shared grants, in this agent and in others.
 	Shared
 )
 
@@ -31,65 +31,65 @@ type Request struct {
 	Arrived Instant   // set on arrival
 	Owner   lockagent.Owner
 	Mode    Mode
-	Lease   time.Duration // fixed, or 0 for a lease that is kept
+	Lease   time.Duration // fixed, or 0 for a kept lease
 	Try     bool          // do not wait
 	Session bool          // Owner may hold the lock several times
 }
 
-// Command is what may be said to a lock. The concrete types are below.
+// Command is input of a step: one of the types below, or [Extend].
 type Command interface{ command() }
 
-// What the owners of this agent want.
+// Commands from the owners of this agent and from the shell.
 type (
-	// Acquire asks for the lock. Requested tells the id that the request got.
+	// Acquire asks for the lock. The [Requested] event tells the id of the request.
 	Acquire struct{ Request Request }
 
-	// Cancel ends the wait of a request with Err: because its time had passed, or
-	// because its context ended. If the request has been granted, but nobody may
-	// have received the grant yet, the shell is asked to take it back.
+	// Cancel ends the wait of a request with Err, because its time has passed or its context
+	// has ended. The lock may have been granted already. Unless somebody is known to have
+	// received the grant, a [Recalled] event follows.
 	Cancel struct {
 		ID       RequestID
 		TimedOut bool
 		Err      error
 	}
 
-	// Release gives up one grant. Call is answered. If ID is 0, Owner has received
-	// no grant that it could give up, and the answer says so.
+	// Release gives up one grant. Call is answered. ID is 0 if Owner has received no grant
+	// that it could give up. The answer is then an error.
 	Release struct {
 		ID    RequestID
 		Owner lockagent.Owner
 		Call  CallID
 	}
 
-	// Unclaimed says that the shell took the grant of a request back out of its
-	// channel.
+	// Unclaimed says that nobody has the grant of a request: the shell took it back out of
+	// its channel, or the application dropped it.
 	Unclaimed struct{ ID RequestID }
 
-	// Break ends the holds of this agent. Call is answered; if this agent does
-	// not hold the lock, by the shell, after it asked the store.
+	// Break ends the holds of this agent. Call is answered. If this agent does not hold the
+	// lock, an [AskBreak] event follows: the shell asks the store, and answers.
 	Break struct{ Call CallID }
 
-	// OwnerGone ends everything an owner holds or waits for. Call is answered.
+	// OwnerGone ends all requests and holds of an owner. Call is answered.
 	OwnerGone struct {
 		Owner lockagent.Owner
 		Call  CallID
 	}
 
-	// Close ends everything. Nothing is granted any more.
+	// Close ends all requests and holds. Nothing is granted any more.
 	Close struct{}
 
 	// Detach leaves the lock to another process, see [State.Snapshot]. Requests and calls
-	// are answered as on closing. Nothing is given back, and no hold ends.
+	// are answered as by Close. Nothing is given back, and no hold ends.
 	Detach struct{}
 
 	// Tick says that the instant of [State.Alarm] has come.
 	Tick struct{}
 )
 
-// What the store says without being asked. The tenures are those of this agent, by
-// their numbers. Any of this may be late or repeated.
+// Messages of the store. Tenure is the number of a tenure of this agent. Messages may be
+// late or repeated.
 type (
-	// Woken says that an attempt may newly succeed.
+	// Woken says that an attempt may now succeed.
 	Woken struct{}
 
 	// Passed says that a release passed the lock to the tenure.
@@ -102,14 +102,14 @@ type (
 		Outsiders   int
 	}
 
-	// Standby says that a release passed the lock to the tenure in front of this one
-	// in the store's queue, with so much of its lease remaining.
+	// Standby says that a release passed the lock to a tenure ahead of this one in the
+	// store's queue. Remaining is what is left of the lease of the other tenure.
 	Standby struct {
 		Tenure    uint64
 		Remaining time.Duration
 	}
 
-	// Wanted says that another agent waits for what the tenure has.
+	// Wanted says that another agent waits for the lock that the tenure has.
 	Wanted struct{ Tenure uint64 }
 
 	// Broken says that somebody broke the tenure.
@@ -121,12 +121,13 @@ type (
 	// Missed says that messages of the store may have been lost.
 	Missed struct{}
 
-	// StoreReset says that the store may have forgotten the tenure.
+	// StoreReset says that the store is another incarnation. It may have forgotten the tenure.
 	StoreReset struct{}
 )
 
-// What the store answers to the calls that [Attempted], [Renewing], [Returning] or
-// [Withdrawing], and [Disowning] asked for, by the number of their tenure.
+// The store's answers, with the number of the tenure that the call was about. [Attempted]
+// asks for an AcquireReplied, [Renewing] for a RenewReplied, [Returning] and [Withdrawing] for a
+// ReleaseReplied, and [Disowning] for a DisownReplied.
 type (
 	AcquireReplied struct {
 		Tenure uint64

@@ -4,8 +4,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// decide says what a command means: the events that follow from it at once. What
-// follows from those is for settle to find out. It only reads the state.
+// decide returns the events that follow from a command at once. settle finds those that
+// follow later. decide only reads the state.
 func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	switch c := c.(type) {
 	case Acquire:
@@ -51,7 +51,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case displaced:
 		return s.lost(lockagent.LostDenied, c.at, m, out)
 	case Missed:
-		return s.doubted(s.contested(out)) // for all that we know
+		return s.doubted(s.contested(out)) // another agent may wait: its message may be lost, too
 	case StoreReset:
 		return s.doubted(out)
 	case AcquireReplied:
@@ -72,7 +72,7 @@ func (s *State) acquire(c Acquire, m Moment, out []Event) []Event {
 	r.ID, r.Arrived = RequestID(m.Fresh), m.Now
 	out = append(out, Event{Kind: Requested, Request: r})
 	atOnce := s.phase == free && m.Now >= s.notBefore || s.phase == held && s.mayGrant(&r, m)
-	if s.grants.again(&r) == nil && !(atOnce && s.queue.len() == 0) && !r.Try && !s.closed {
+	if s.grants.again(&r) == nil && (!atOnce || s.queue.len() > 0) && !r.Try && !s.closed {
 		out = append(out, Event{Kind: Queued, Request: r, Waiters: s.queue.len() + 1})
 	}
 	return out
@@ -100,9 +100,9 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 	return s.answered(c.Call, append(out, s.ended(i, s.grants, 0, m)))
 }
 
-// answered adds the answer to a call that ended some of the grants, the last of which is
-// the last event. If there are no others, it is answered when the lock has been handed off
-// or the tenure returned.
+// answered adds the answer to a call. out has the events of that call, and ends with the last
+// grant that it ended, if any. If no grant is left, the answer has to wait until the lock has
+// been handed off or the tenure returned.
 func (s *State) answered(call CallID, out []Event) []Event {
 	ended := 0
 	for i := range out {
@@ -118,17 +118,23 @@ func (s *State) answered(call CallID, out []Event) []Event {
 }
 
 func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
-	for i := s.queue.first; i < len(s.queue.items); i++ {
-		if w := &s.queue.items[i]; !w.gone && w.Owner == c.Owner {
-			out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrSessionClosed})
-		}
-	}
+	out = s.refuse(func(r *Request) bool { return r.Owner == c.Owner }, lockagent.ErrSessionClosed, out)
 	for i := len(s.grants) - 1; i >= 0; i-- {
 		if s.grants[i].request.Owner == c.Owner {
 			out = append(out, s.ended(i, s.grants[:i+1], lockagent.LostSessionClosed, m))
 		}
 	}
 	return s.answered(c.Call, out)
+}
+
+// refuse answers every waiting request that match accepts.
+func (s *State) refuse(match func(*Request) bool, err error, out []Event) []Event {
+	for i := s.queue.first; i < len(s.queue.items); i++ {
+		if w := &s.queue.items[i]; !w.gone && match(&w.Request) {
+			out = append(out, Event{Kind: Answered, Request: w.Request, Err: err})
+		}
+	}
+	return out
 }
 
 // endAll ends every grant, the youngest first.
@@ -139,7 +145,7 @@ func (s *State) endAll(why lockagent.LossReason, m Moment, out []Event) []Event 
 	return out
 }
 
-// ended is the end of the i-th grant, while those of among are held.
+// ended is the event that ends the i-th grant. among are the grants that are held until then.
 func (s *State) ended(i int, among grants, why lockagent.LossReason, m Moment) Event {
 	g := &s.grants[i]
 	return Event{

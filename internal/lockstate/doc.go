@@ -1,142 +1,159 @@
-// Package lockstate is the core of one lock in one agent, as a state machine
-// without goroutines, clocks or I/O. Package actor is the shell around it that
-// has all three.
+// Package lockstate is the core of one lock in one agent: a state machine without
+// goroutines, clocks or I/O. Package actor is the shell around it that has all three.
 //
 // # Usage
 //
-// [State.Step] takes a [Command] and the [Moment] it arrived. It decides what the
-// command means, as [Event] values, folds each into the state, and hands it to
-// the shell, which does what the event asks for: calls the store, delivers a
-// grant, publishes. Then it settles: a short list of rules looks at the state
-// alone and says what has to happen next, one event at a time, until none of
-// them applies. What the shell has to keep armed is not an event but a function
-// of the state: [State.Alarm] is when it wants a [Tick], [State.Listening] is
-// whether it wants wake-ups.
+// [State.Step] takes a [Command] and the [Moment] at which it arrived.
 //
 //	command --> decide --> events --> apply --> state
 //	                         ^                    |
 //	                         +----- settle <------+     until nothing is left to do
 //
-// decide and settle only read the state, apply only folds. A panic in any of
-// them therefore leaves the state as the last event left it.
+// Three functions make up a step:
+//
+//   - decide turns the command into [Event] values.
+//   - apply folds each event into the state. Then the shell gets the event and does what it
+//     asks for: it calls the store, delivers a grant, or publishes.
+//   - settle is a short list of rules about the state alone. It finds the next event that is
+//     due, until there is none.
+//
+// decide and settle only read the state, and apply decides nothing. So after a panic the
+// state is what the last applied event made of it.
+//
+// Two things are not events but functions of the state. [State.Alarm] is when the state wants
+// a [Tick]. [State.Listening] is whether it wants wake-ups. The shell looks at both after
+// each step.
 //
 // # The tenure
 //
-// What the agent has in the store goes through phases. An uncontended one goes straight on,
-// and serves its holds one after the other:
+// The agent's tenure goes through phases. If nobody else wants the lock, these are all. The
+// holds of a tenure follow each other in phase Held:
 //
 //	     Attempted         Began         Returning            Returned
 //	Free ---------> Asking -----> Held ------------> Releasing --------> Free
 //	                              ^  |
 //	                              +--+ Granted, Ended, Renewing, Renewed, RenewFailed
 //
-// A busy lock, or a store that does not answer, adds a phase:
+// A busy lock, or a store that does not answer, adds the phase Sleeping:
 //
 //	       FoundBusy, AttemptFailed,           Attempted    (woken, or it is time)
 //	       AttemptRefused                     +---------> Asking
-//	Asking ------------------------> Sleeping +---------> Held        Began (passed the lock)
-//	                                          +---------> Free        Forgot (nobody waits)
+//	Asking ------------------------> Sleeping +---------> Held        Began (a release passed the lock)
+//	                                          +---------> Free        Forgot (no request wants the tenure)
 //	                                          +---------> Releasing   Withdrawing (the same, but it may have begun)
 //
-// And not everything ends by a return:
+// A tenure can also end in other ways:
 //
-//	Held      ---------> Free        Denied (the store has it no more)
+//	Held      ---------> Free        Denied (the store says that the tenure is over)
 //	Held      ---------> Releasing   Denied (the same, but it may begin once more), Withdrawing
-//	Releasing ---------> Releasing   ReleaseFailed; Returning or Withdrawing again
-//	Releasing ---------> Free        Withdrawn; or Dropped (there was no answer for as long as a lease)
+//	Releasing ---------> Releasing   ReleaseFailed; then Returning or Withdrawing again
+//	Releasing ---------> Free        Withdrawn; or Dropped (no answer for as long as a lease)
 //
-// A tenure in the store's queue goes from Sleeping to Held without having asked, when a
-// release passes the lock to it. If it is Asking when it hears of that, the pass is
-// Offered, and counts only if the answer does not grant the lock.
+// A release may pass the lock to a tenure in the store's queue. A tenure in phase Sleeping
+// then goes to Held. In phase Asking the pass is Offered: it counts if the store's answer
+// does not grant the lock.
 //
 // # Modes
 //
-// A grant is exclusive or shared. A tenure is begun in the mode of the request at the head
-// of the queue, and keeps it. In a shared tenure all grants are shared, as may be other
-// tenures of the lock at the same time. In an exclusive one shared grants may follow an exclusive
-// one. Each grant has its owner and token; a session has one token for all its grants.
+// A grant is exclusive or shared. The request at the head of the queue sets the mode of a
+// tenure, for the whole life of the tenure. In a shared tenure all grants are shared, and
+// other agents may have shared tenures of the lock at the same time. In an exclusive tenure
+// shared grants may follow an exclusive one. Each grant has an owner and a token. All grants
+// of one session have the same token.
 //
-// A session that holds the lock is let in again at once, past those who wait. So re-entries
-// that overlap keep the lock for as long as they do: to refuse them would make the session
-// wait for itself.
+// A session that holds the lock is let in again at once, before all requests that wait.
+// Otherwise the session would wait for itself. So overlapping re-entries can keep the lock
+// for any time.
 //
-// Requests are granted in the order of their arrival, so readers that come after a local
-// writer wait behind it. Readers join a shared tenure at any time while nobody is known to wait
-// for that elsewhere. If another agent wants it, or outsiders may, they join until the
-// budget of the tenure is spent. Then it drains, and goes back.
+// Requests are granted in the order of their arrival. So a reader that comes after a local
+// writer waits for that writer. Readers join a shared tenure at any time, unless the agent
+// knows of another agent or an outsider that waits. If it does, readers join until the budget
+// of the tenure is spent. Then the tenure drains and goes back.
 //
 // # Unanswered calls
 //
-// A call to the store may have taken effect although its answer was lost, or may yet.
+// A call whose answer is missing may have taken effect, or may take effect later.
 //
-//   - An attempt is made again under the same number while somebody waits, and withdrawn
-//     when nobody does any more. So is a tenure in the queue, which may be passed the
-//     lock at any time. A tenure that is Denied, but may begin once more by such an
-//     attempt, goes from Held to Releasing, to be withdrawn as well.
+//   - An attempt is made again under the same number while some request wants it. After that
+//     it is withdrawn. A tenure in the store's queue is withdrawn for the same reason: a
+//     release may pass the lock to it at any time. A tenure that is Denied, but may begin once
+//     more by such an attempt, is withdrawn too.
 //   - A renewal is made again until the deadline.
-//   - A release is made again. If it then finds nothing, the call before it released the
-//     tenure, if it was sent before the deadline. Otherwise the hold had been lost.
+//   - A release is made again. The repeated release may find nothing. If the first one was
+//     sent before the deadline, then an earlier release had ended the tenure. Otherwise the
+//     hold had been lost.
 //
-// A shell that has lost its way ends the holds, and starts again with what [Snapshot.WithoutHolds]
-// leaves: a lock that starts in Releasing.
+// After a panic the shell ends the holds, and starts a new state with [Snapshot.WithoutHolds]
+// of the old one. The new state begins in Releasing.
 //
 // # Another process
 //
-// [State.Snapshot] and [Resume] carry the holds of a lock to another process, such as the next
-// version of a daemon. [Detach] leaves them behind without giving anything back. The old process'
-// calls may arrive yet, so a resumed tenure is in doubt, and what was being asked for or
-// returned is withdrawn.
+// [State.Snapshot] and [Resume] carry the holds of a lock to another process, such as the
+// next version of a daemon. [Detach] ends this process's part and gives nothing back. Calls
+// of the old process may arrive late. So a resumed tenure is in doubt, and a tenure without
+// a hold is withdrawn.
 //
 // # Doubt
 //
-// A tenure is in doubt when its store was reset or messages may have been missed, until a
-// renewal has confirmed it. A hold goes on meanwhile, but there is no hand-off. A tenure that
-// was in doubt before its first hold is checked first.
+// A tenure comes into doubt when its store was reset, or when messages may have been missed.
+// A renewal ends the doubt. Meanwhile a hold goes on, but there is no hand-off. A tenure
+// that comes into doubt before its first hold is renewed first.
 //
 // # Ghosts
 //
-// A failover may bring a tenure back that was released. An agent that meets one of its own
-// that is neither the present one nor asked for has the store end it: Disowning.
+// A failover may bring back a tenure that was released: a ghost. An agent recognizes it by
+// its number: the agent neither has nor asks for that tenure. The agent then tells the store
+// to end it (Disowning).
 //
 // # Fair locks
 //
-// In a [Fair] lock several attempts of one agent are under way: each waiter has a State of its
-// own, with a tenure and a place in the store's queue. Such a State has nobody to hand off to. Its
-// tenure goes back to the store, which passes the lock to the next place, on whatever agent.
+// In a [Fair] lock several attempts of one agent are under way. Each waiter has a State of
+// its own, with a tenure and a place in the store's queue. Such a State has nobody to hand
+// off to. Its tenure goes back to the store, which passes the lock to the next place,
+// whichever agent has it.
 //
-// The States know four things of each other. No tenure of any of them is a ghost. Their tokens have
-// one floor. When the store grants the lock to one of them, all others have lost it. And a grant that is
-// older than another's tenure is over: the store is asked again.
+// The States share four things:
+//
+//   - A tenure of any of them is no ghost.
+//   - They have one floor of tokens.
+//   - When the store grants the lock to one of them, all others have lost it, unless both
+//     tenures are shared.
+//   - An answer with a token that is not above those of the others is outdated. The tenure that
+//     it grants is over, and the store is asked again.
 //
 // # Guarantees
 //
-// These are stated against this package. A test explores a small world of three agents
-// and a model of the store, in which calls and messages are lost, late and repeated. It
-// visits the first 30,000 states of each variant, which are at least all schedules of four to
-// eleven actions after the set-up, and walks at random beyond. LOCKSTATE_STATES sets the number.
+// These are stated against this package. A test explores a small world: three agents and a
+// model of the store, in which calls and messages are lost, late and repeated. It visits the
+// first 30,000 states of each variant; LOCKSTATE_STATES sets the number. These cover at least
+// all schedules of four to eleven actions after the set-up. Beyond them the test walks at
+// random.
 //
-//   - Two owners never hold the lock inside their deadlines at the same time, unless
-//     both share it.
-//     A deadline is the instant before the confirmed store call was sent, plus
-//     the lease, minus a margin; the store counts the lease from a later instant.
-//     Of a lease that began by a pass, that instant is the one at which the last
-//     attempt was sent, plus what passed on the store's clock after its answer.
-//   - The tokens of successive grants grow: that of an exclusive one is greater than
-//     all before, that of a shared one than those of all exclusive ones before.
-//   - A hold does not keep others out for longer than it has asked for, if its agent dies.
-//     It may do so for as long as any shared grant that was held beside it.
+//   - Two owners never hold the lock inside their deadlines at the same time, unless both
+//     share it. See below for deadlines.
+//   - Tokens grow. The token of an exclusive grant is greater than all before. The token of
+//     a shared grant is greater than those of all exclusive grants before.
+//   - If the agent dies, a hold keeps others out for no longer than its request asked for. A
+//     shared hold may do so for the longest time that any hold beside it asked for.
 //   - A fair lock goes to the first place in the store's queue, unless a message or a call was
 //     lost, a lease has run out, or outsiders had their turn.
-//   - Nobody waits for a free lock that the agent was told of, nor for a ghost.
-//   - Every request is answered exactly once, and so is every call to release.
-//   - When everybody has gone, and the store answered before the lease had run
-//     out, it holds nothing of this agent's.
+//   - Nobody goes on waiting for a lock that the agent was told is free, nor for a ghost.
+//   - Every request is answered exactly once. So is every call to release.
+//   - When all owners have gone, the store has nothing of this agent, provided that it
+//     answered before the lease had run out.
+//
+// The deadline counts from an instant before the store began to count the lease:
+//
+//	granted or renewed:  deadline = instant before the call + lease - margin
+//	passed:              deadline = instant before the last attempt
+//	                                + (store's time of the pass - store's time of the busy answer)
+//	                                + lease - margin
 //
 // # Not guaranteed
 //
-// Nothing bounds how late a [Tick] arrives: that is the shell's and the machine's
-// matter. Every decision takes the instant it is made, so a late tick ends a hold
-// late, but a hold that has passed its deadline is never handed off.
+// Nothing bounds how late a [Tick] arrives: the shell and the machine decide that. Every
+// decision uses the instant at which it is made. So a late tick ends a hold late, but a hold
+// that has passed its deadline is never handed off.
 //
 // # Concurrency
 //

@@ -9,112 +9,110 @@ import (
 // Kind says what happened in an [Event].
 type Kind uint8
 
-// The events. Each comment names the fields that are set beside Kind and Now, and
-// what the shell has to do about it, if anything.
+// The events. Each comment names the fields that are set beside Kind and Now, and what the
+// shell has to do, if anything.
 const (
 	_ Kind = iota
 
 	// Requested: a request arrived and waits. Request.
 	Requested
-	// Queued: it cannot be granted at once. Request, Waiters.
+	// Queued: a request cannot be granted at once. Request, Waiters.
 	Queued
-	// Answered: a request ends without a grant. Request, Err, TimedOut or
-	// Cancelled. The shell delivers it.
+	// Answered: a request ends without a grant. Request, Err, TimedOut or Cancelled. The
+	// shell delivers Err.
 	Answered
-	// Granted: the lock goes to the request, which leaves the queue. Request,
-	// Token, How, Count (grants of the owner), Fixed, ClaimBy, Tenure and the fields of
-	// its confirmation. The shell delivers it.
+	// Granted: a request is granted and leaves the queue. Request, Token, How, Count (grants
+	// of the owner), Fixed, ClaimBy, Tenure, Sent, Lease, StoreTime, Incarnation. The shell
+	// delivers the grant.
 	Granted
-	// Reentered: as Granted, to an owner who holds the lock already.
+	// Reentered: as Granted, for an owner that holds the lock already.
 	Reentered
-	// Recalled: the grant of a request shall be taken back if nobody received it.
-	// Request. The shell tries, and if it could, says so with [Unclaimed].
+	// Recalled: a grant lay in its channel for too long, or its request was cancelled. Request.
+	// The shell tries to take the grant back. If it succeeds, it says so with [Unclaimed].
 	Recalled
-	// Ended: a grant is over, for Reason, or released by its owner if that is 0.
-	// Request, Reason, Token, Tenure, Count (grants of the owner that are left), Since,
-	// Until, Call. The shell tells the owner, before it does anything else.
+	// Ended: a grant is over, for Reason. Reason 0 means that the owner released it. Request,
+	// Reason, Token, Tenure, Count (grants of the owner that are left), Since, Until, Call. The
+	// shell tells the owner before it does anything else.
 	Ended
-	// Unlocked: the answer to a call. Call, and if it went wrong, Err or Reason (the
-	// hold had been lost). The shell delivers it.
+	// Unlocked: a call is answered. Call, and if it went wrong, Err or Reason (the hold had
+	// been lost). The shell delivers the answer.
 	Unlocked
-	// AskBreak: a call to break a lock that this agent does not hold. Call. The
-	// shell asks the store and answers.
+	// AskBreak: a call wants to break a lock that this agent does not hold. Call. The shell
+	// asks the store, and answers.
 	AskBreak
 
-	// Attempted: the lock is asked of the store, in the mode of the request. Tenure, Lease,
+	// Attempted: an attempt begins, in the mode of the request at the head. Tenure, Lease,
 	// Token (the floor), Queue, Request (the one at the head). The shell calls the store.
 	Attempted
-	// FoundBusy: somebody else has the lock. RetryAt, Holder, Left, StoreTime, Clock, Queued
-	// (the lock may be passed to the tenure from now on).
+	// FoundBusy: another tenure or program has the lock. RetryAt, Holder, Left, StoreTime,
+	// Clock, Queued (from now on a release may pass the lock to the tenure).
 	FoundBusy
-	// AttemptFailed: the answer is unknown. RetryAt, Err, Unanswered (the attempt may
-	// have succeeded, or may yet).
+	// AttemptFailed: the attempt failed, and another one follows. RetryAt, Err, Unanswered (the
+	// attempt may have taken effect, or may do so later).
 	AttemptFailed
 	// AttemptRefused: the attempt failed for good. Err.
 	AttemptRefused
-	// Offered: the lock was passed to the tenure while the store is being asked,
-	// whose answer comes first. Tenure, Token, StoreTime, Clock, Incarnation, Outsiders.
+	// Offered: a release passed the lock to the tenure while an attempt is under way. The
+	// answer to the attempt comes first. Tenure, Token, StoreTime, Clock, Incarnation, Outsiders.
 	Offered
-	// Began: the store granted the tenure, or passed the lock to it. Tenure, Sent,
-	// Lease, Token (of the first hold), StoreTime, Incarnation, Outsiders, Unanswered (it
-	// may begin once more).
+	// Began: the store granted the tenure, or passed the lock to it. Tenure, Sent, Lease,
+	// Token (of the first hold), StoreTime, Incarnation, Outsiders, Unanswered (the tenure may
+	// begin once more).
 	Began
-	// Forgot: nobody waits for the tenure any more.
+	// Forgot: no request wants the tenure any more.
 	Forgot
 
-	// Renewing: the lease shall start anew. Tenure, Lease, Urgent. The shell calls the
-	// store.
+	// Renewing: a renewal begins. Tenure, Lease, Urgent. The shell calls the store.
 	Renewing
-	// Renewed: the store confirmed that. Tenure, Sent, Lease, StoreTime.
+	// Renewed: the store confirmed the renewal. Tenure, Sent, Lease, StoreTime.
 	Renewed
-	// RenewFailed: it did not, and the tenure goes on until its deadline. RetryAt,
-	// Err, Count (failures in a row).
+	// RenewFailed: the renewal failed. The tenure goes on until its deadline. RetryAt,
+	// Err, Tenure, Count (failures in a row).
 	RenewFailed
-	// Denied: the store says that the tenure is over, for Reason. Tenure, StoreTime, Count
-	// (holds that it served), Unanswered (it may begin once more). All grants have Ended
-	// before.
+	// Denied: the tenure is over, for Reason: the store says so, or has granted the lock to
+	// another tenure. Tenure, StoreTime, Count (holds that it served), Unanswered (the tenure
+	// may begin once more). All its grants have Ended before.
 	Denied
 
-	// Returning: the tenure shall end in the store. Tenure, Token (of the last hold, or
-	// 0), Unanswered (so may an attempt be). The shell calls the store.
+	// Returning: a release begins. Tenure, Token (of the last hold, or 0), Unanswered (an
+	// attempt may still arrive). The shell calls the store.
 	Returning
-	// Withdrawing: the same for a tenure that may have begun without our knowing, or may
-	// yet.
+	// Withdrawing: as Returning, for a tenure that may have begun without the agent's
+	// knowledge, or may yet begin.
 	Withdrawing
-	// Returned: the store confirmed that. Tenure, StoreTime, Released (it had the lock
-	// until then), Count (holds that it served), RetryAt (the lock is not to be asked for
-	// before).
+	// Returned: the store confirmed the release of a Returning tenure. Tenure, StoreTime,
+	// Released (it had the lock until then), Count (holds that it served), RetryAt (the agent
+	// does not ask for the lock before).
 	Returned
-	// Withdrawn: the store confirmed that. Tenure, StoreTime.
+	// Withdrawn: the store confirmed the release of a Withdrawing tenure. Tenure, StoreTime.
 	Withdrawn
-	// ReleaseFailed: it did neither. RetryAt, Err.
+	// ReleaseFailed: the release failed, and is made again. RetryAt, Err, Tenure.
 	ReleaseFailed
-	// Dropped: the tenure is left to run out by itself. Tenure, Err.
+	// Dropped: the agent gives up the release, and the lease runs out. Tenure, Err.
 	Dropped
-	// Disowning: the store has a tenure of this agent that this lock does not have. It
-	// shall end there. Tenure, Token (the floor). The shell has the store release it.
+	// Disowning: the store has a ghost. Tenure, Token (the floor). The shell calls the store
+	// to release it.
 	Disowning
 
-	// Woke: something may be different now; RetryAt is when to look.
+	// Woke: an attempt may now succeed. RetryAt is when to make it.
 	Woke
-	// Contested: another agent waits for what the tenure has.
+	// Contested: another agent waits for the lock that the tenure has.
 	Contested
-	// Doubted: the store shall be asked whether the tenure still is.
+	// Doubted: the tenure is in doubt from now on.
 	Doubted
-	// Quieted: nobody has waited for a while: no need for wake-ups.
+	// Quieted: nobody has waited for a while, so the state does not want wake-ups any more.
 	Quieted
 	// Closed: nothing is granted any more.
 	Closed
-	// Detached: what the agent had is another's to go on with. The shell forgets all grants.
+	// Detached: another process goes on with the holds. The shell forgets all grants.
 	Detached
 
-	// Extended: a fixed lease shall last longer. Request, Fixed. The shell answers when the
-	// deadline has come as far.
+	// Extended: a fixed lease ends later. Request, Fixed. The shell answers when the deadline
+	// of the tenure is no longer before Fixed.
 	Extended
 )
 
-// Event is one thing that happened to the lock. Which fields are set depends on
-// Kind.
+// Event is one change of the state. Kind decides which fields are set.
 type Event struct {
 	Kind    Kind
 	Now     Instant
@@ -122,10 +120,10 @@ type Event struct {
 	Call    CallID
 
 	Tenure      uint64
-	Sent        Instant // when the call was sent that last confirmed the tenure, or as if
+	Sent        Instant // the lease counts from here: when the confirmed call was sent, or the pass at the earliest
 	Lease       time.Duration
-	StoreTime   lockagent.StoreTime // when the store confirmed it
-	Clock       string              // that StoreTime was read from
+	StoreTime   lockagent.StoreTime // when the store decided
+	Clock       string              // the store's clock of StoreTime
 	Incarnation string
 	Token       lockagent.Token
 	Outsiders   int
@@ -136,7 +134,7 @@ type Event struct {
 	Fixed   Instant // when a fixed lease ends, or 0
 	ClaimBy Instant
 	Since   Instant             // when the grant was made
-	Until   lockagent.StoreTime // the latest the store's clock can show at Now
+	Until   lockagent.StoreTime // the store's clock shows no more than this at Now
 	Reason  lockagent.LossReason
 
 	RetryAt              Instant

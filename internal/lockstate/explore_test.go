@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// statesVar is the environment variable that says how many states of each variant
-// of the world to explore, instead of the default, which is chosen for patience.
+// statesVar is the environment variable with the number of states to explore in each variant. The
+// default keeps the test short.
 const statesVar = "LOCKSTATE_STATES"
 
-// variant is a world to explore: who is in it, what may go wrong, and how far
-// things are when the exploration begins.
+// variant is a world to explore: its people, the faults that may happen, and the requests that
+// were made before the exploration begins.
 type variant struct {
 	name   string
 	people []person
 	left   chances
 	change func(*Config)
-	ask    []int             // who has asked before, each when the one before got what there was
-	bad    func(*storeModel) // nil, or what is special about the store
-	fair   bool              // the lock is
+	ask    []int             // the people who asked before, each after the one before got an answer
+	bad    func(*storeModel) // nil, or makes the store a bad one
+	fair   bool              // the lock is fair
 }
 
 var (
@@ -33,15 +33,15 @@ var (
 
 	// Two owners on one agent, one on the other.
 	three = []person{{"ann", 0, Exclusive, false, false, kept}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, kept}}
-	// The same, who come back once.
+	// The same, and each comes back once.
 	threeTwice = []person{{"ann", 0, Exclusive, false, false, keptTwice}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, keptTwice}}
-	// One who holds the lock twice, as a session.
+	// A session that holds the lock twice.
 	session = []person{{"ann", 0, Exclusive, true, false, keptTwice}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, kept}}
 	// Fixed leases: shorter than the watchdog's, and longer.
 	fixed = []person{{"ann", 0, Exclusive, false, false, []time.Duration{20 * tick}}, {"bob", 0, Exclusive, false, false, []time.Duration{60 * tick}}, {"cid", 1, Exclusive, false, false, kept}}
 	// A fixed lease inside a kept hold and a kept one inside a fixed hold.
 	mixed = []person{{"ann", 0, Exclusive, true, false, []time.Duration{0, 60 * tick}}, {"cid", 1, Exclusive, true, false, []time.Duration{20 * tick, 0}}}
-	// One on each of three agents.
+	// One owner on each of three agents.
 	spread = []person{{"ann", 0, Exclusive, false, false, []time.Duration{60 * tick}}, {"bob", 1, Exclusive, false, false, kept}, {"cid", 2, Exclusive, false, false, kept}}
 	// Readers and writers on two agents.
 	readers = []person{
@@ -53,7 +53,7 @@ var (
 	four = []person{
 		{"ann", 0, Exclusive, false, false, keptTwice}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, kept}, {"dan", 1, Exclusive, false, false, kept},
 	}
-	// Some who would not wait.
+	// Some owners do not wait.
 	tries = []person{{"ann", 0, Exclusive, false, false, kept}, {"bob", 0, Exclusive, false, true, keptTwice}, {"cid", 1, Exclusive, false, true, keptTwice}}
 )
 
@@ -124,8 +124,8 @@ func states(t *testing.T) int {
 	return defaultStates
 }
 
-// Every interleaving of what can happen in a small world, as far as there is
-// patience: breadth first, so that the first violation found is a shortest one.
+// The test explores every order of actions in a small world, up to a number of states. It goes
+// breadth first, so the first violation that it finds is a shortest one.
 func TestSmallWorld(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestSmallWorld(t *testing.T) {
 	}
 }
 
-// Deep in the same worlds, where everybody comes back many times and much goes
-// wrong, but only along paths that are drawn by lot.
+// The test walks deep into the same worlds, at random. Everybody comes back many times, and there
+// are many faults.
 func TestLongWalksThroughTheSmallWorld(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
@@ -159,8 +159,7 @@ func TestLongWalksThroughTheSmallWorld(t *testing.T) {
 	}
 }
 
-// The search is of no use if it finds nothing: a store that breaks its contract is
-// found out.
+// The search finds a store that breaks its contract. Otherwise it would be of no use.
 func TestSmallWorldWithABadStore(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -189,8 +188,8 @@ func TestSmallWorldWithABadStore(t *testing.T) {
 	}
 }
 
-// longer is the variant with all requests and chances so many times. An agent is
-// closed but once, which ends the fun.
+// longer is the variant with all requests and chances so many times. But an agent is closed only
+// once, because nothing happens after that.
 func (v variant) longer(times int) variant {
 	v.people = slices.Clone(v.people)
 	for i := range v.people {
@@ -207,12 +206,12 @@ type exploration struct {
 	v     variant
 	keyer *keyer
 	seen  map[uint64]bool
-	nodes []node // all states that were found
+	nodes []node // all states that the search found
 	edge  []place
-	depth int // of which all states were found
+	depth int // all states up to this depth were found
 	steps int
 	ended bool   // there are no more states
-	found string // what went wrong, with the story of how it came to that
+	found string // the violation, with the actions that led to it
 }
 
 // node says how a state was found.
@@ -236,8 +235,8 @@ func newExploration(v variant) *exploration {
 	return e
 }
 
-// begin is the world in which the exploration of a variant begins, and what
-// happened in it before.
+// begin is the world in which the exploration of a variant begins, and the actions that led to
+// it.
 func (v *variant) begin(log func(string)) (*world, []action) {
 	w := newWorld(v.people, v.left, v.change)
 	if v.fair {
@@ -304,7 +303,7 @@ func (e *exploration) visit(from place, d action) {
 	n := int32(len(e.nodes))
 	e.nodes = append(e.nodes, node{from.node, d})
 	e.edge = append(e.edge, place{w, n})
-	// Going on to the end costs as much as many states, so not from each.
+	// To go on to the end costs as much as many states, so the search does so only from some.
 	if n%8 == 0 {
 		e.finish(w, endings[n/8%int32(len(endings))], func() []action { return e.path(n) })
 	}
@@ -319,7 +318,7 @@ func (e *exploration) walk(rnd *rand.Rand, length int) {
 			break
 		}
 		d := choice[rnd.IntN(len(choice))]
-		if errand, busy := w.errand(); busy && rnd.IntN(2) == 0 { // or time would run away
+		if errand, busy := w.errand(); busy && rnd.IntN(2) == 0 { // otherwise too much time would pass
 			d = errand
 		}
 		w = w.clone()
@@ -351,7 +350,7 @@ func (e *exploration) path(n int32) []action {
 	return back
 }
 
-// report tells the story of what went wrong.
+// report lists the actions that led to a violation.
 func (e *exploration) report(path, ending []action, problem string) {
 	var story strings.Builder
 	log := func(line string) { fmt.Fprintln(&story, line) }

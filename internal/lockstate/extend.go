@@ -2,10 +2,10 @@ package lockstate
 
 import "time"
 
-// Extend has the fixed lease of a grant begin anew, with another length. It never ends
-// earlier for that. Extended tells until when it lasts. The hold can be trusted for so long
-// when the deadline of the tenure has come as far, which a renewal sees to. A grant that is
-// over, or whose lease is kept, is left as it is.
+// Extend starts the fixed lease of a grant anew, with another length. The lease never ends
+// earlier than before. The [Extended] event tells its new end. A renewal moves the deadline of
+// the tenure there, and then the hold can be trusted until that end. Extend does not change a
+// grant that is over, or one with a kept lease.
 type Extend struct {
 	ID    RequestID
 	Lease time.Duration

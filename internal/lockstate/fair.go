@@ -9,14 +9,14 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Fair is one lock as one agent sees it, where every waiter has a place of its own in the
-// store's queue. So the lock is granted in the order of the places, across agents, and
-// nothing is handed off past the waiters of other agents.
+// Fair is one fair lock as one agent sees it. Every waiter has a place of its own in the
+// store's queue. So the lock is granted in the order of the places, across agents, and no
+// hand-off overtakes a waiter of another agent.
 //
-// Its parts are States. Each has one waiter or holder, or those of one session. To the store,
-// and to each other, the parts are like different agents: their tenures keep each other out. So
-// the guarantees of a State hold for all of them together. A Fair finds the parts that a command
-// concerns, and joins what they say.
+// The parts of a Fair are States. A part serves one request, or all requests of one session.
+// To the store, and to each other, the parts are like different agents: their tenures keep
+// each other out. So the guarantees of a State hold for all parts together. A Fair gives each
+// command to the parts that it concerns, and joins their events.
 //
 // Make one with [NewFair]. The methods are those of [State].
 type Fair struct {
@@ -26,13 +26,13 @@ type Fair struct {
 
 	parts  []*State // at least one, in the order in which their waiters came
 	owed   []owed
-	ghosts map[uint64]bool // tenures that the store is asked to end
+	ghosts map[uint64]bool // tenures that a call to the store is about to end
 
-	// The greatest tokens that are known: of all, and of those of exclusive tenures.
-	floor, exclusive lockagent.Token
+	floor     lockagent.Token // the greatest token that the agent knows of
+	exclusive lockagent.Token // the greatest token of an exclusive tenure that it knows of
 }
 
-// owed is a call that several parts are to answer.
+// owed is a call that several parts answer.
 type owed struct {
 	call    CallID
 	missing int
@@ -42,8 +42,9 @@ type owed struct {
 	reason lockagent.LossReason
 }
 
-// NewFair returns a fair lock that nobody holds. cfg is as for [New]. A step may need several
-// numbers: fresh returns one that no step of this agent has, see [Moment].
+// NewFair returns a fair lock that nobody holds. cfg is as for [New]. fresh returns a number
+// for [Moment].Fresh: a step of a Fair consists of steps of its parts, which need numbers of
+// their own.
 func NewFair(name lockagent.Name, cfg *Config, fresh func() uint64) *Fair {
 	return ResumeFair(name, cfg, fresh, Snapshot{}, 0, 0)
 }
@@ -60,7 +61,7 @@ func ResumeFair(name lockagent.Name, cfg *Config, fresh func() uint64, n Snapsho
 	return f
 }
 
-// Step is [State.Step]. It has the parts take c, one after the other.
+// Step is [State.Step]. The parts that c concerns take it one after the other.
 func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 	var concerned []*State
 	if a, ok := c.(Acquire); ok {
@@ -103,11 +104,12 @@ func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 	})
 }
 
-// errOutdated has the store asked again.
+// errOutdated takes the place of an outdated answer. The part then asks the store again.
 var errOutdated = fmt.Errorf("%w: the lock has been granted to another request since this answer was given", lockagent.ErrStoreUnavailable)
 
-// outdated reports whether an answer grants the lock, but is older than another part's tenure.
-// The answers came in another order, and the tenure was over in between: somebody broke it.
+// outdated reports whether an answer grants the lock, but is older than the tenure of another
+// part. The store gave this answer first, somebody broke the tenure, and the store granted the
+// lock to the other part. But the other answer arrived first.
 func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
 	last := f.floor
 	if p.attempt.mode == Shared {
@@ -117,7 +119,7 @@ func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
 }
 
 // displace ends the tenures that cannot have the lock any more, because the store has granted
-// it to another part. Somebody broke the lock, or the store has forgotten.
+// the lock to another part. Either somebody broke them, or the store lost its data.
 func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
 	for _, p := range f.parts {
 		if p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
@@ -126,13 +128,13 @@ func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
 	}
 }
 
-// displaced says that the store has granted the lock to another tenure of this agent.
+// displaced says that the store granted the lock to another tenure of this agent.
 type displaced struct{ at lockagent.StoreTime }
 
 func (displaced) command() {}
 
-// joined makes the event of a part the event of the lock. It reports false if the shell is not
-// to hear of it.
+// joined turns an event of a part into one of the whole lock. It reports false if the event
+// is not for the shell.
 func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 	switch e.Kind {
 	case Began, Granted:
@@ -144,7 +146,7 @@ func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 		e.Waiters = f.Waiters()
 	case Answered:
 		e.Err = f.nameHolder(e.Err, now)
-	case Disowning: // it is no ghost if another part has it; and one call ends a ghost for all
+	case Disowning: // not if another part has the tenure, and not twice
 		if f.ghosts[e.Tenure] || f.part(func(p *State) bool { return p.has(e.Tenure) }) != nil {
 			return false
 		}
@@ -155,7 +157,8 @@ func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 	return true
 }
 
-// nameHolder puts the owner into an error that names a tenure of this agent.
+// nameHolder returns err. If err names a tenure of this agent as the holder, it names the
+// owner instead.
 func (f *Fair) nameHolder(err error, now Instant) error {
 	held, _ := errors.AsType[*lockagent.HeldError](err)
 	if held == nil {
@@ -172,7 +175,7 @@ func (f *Fair) nameHolder(err error, now Instant) error {
 	return &lockagent.HeldError{Name: f.name, Holder: string(p.grants[0].request.Owner), Left: p.end().Sub(now)}
 }
 
-// owe remembers a call that several parts are to answer.
+// owe remembers a call that several parts answer.
 func (f *Fair) owe(c Command, parts int) {
 	var call CallID
 	switch c := c.(type) {
@@ -188,8 +191,8 @@ func (f *Fair) owe(c Command, parts int) {
 	}
 }
 
-// answers reports whether the answer to a call is the last one, which then tells what went
-// wrong in any of them.
+// answers reports whether no other part still has to answer the call. The last answer tells
+// what went wrong in any part.
 func (f *Fair) answers(e *Event) bool {
 	i := slices.IndexFunc(f.owed, func(o owed) bool { return o.call == e.Call })
 	if i < 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// fairRig is a fair lock with the simplest of shells. Its tenures are called by the order in
-// which they were asked for: the first is 1.
+// fairRig is a fair lock with a very simple shell. Its tenures have numbers in the order in which
+// they were asked for: 1, 2, and so on.
 type fairRig struct {
 	t       *testing.T
 	f       *Fair
@@ -83,7 +83,7 @@ func (r *fairRig) granted(tenure int, token lockagent.Token) {
 	r.replied(tenure, lockagent.AcquireReply{Granted: true, Token: token})
 }
 
-// busy answers that a tenure of this agent has the lock.
+// busy is the store's answer that a tenure of this agent has the lock.
 func (r *fairRig) busy(tenure, holder int) {
 	r.replied(tenure, lockagent.AcquireReply{Holder: "this:" + lockagent.Tenure{Number: r.tenures[holder-1]}.String()[1:], Remaining: 30 * time.Second, Queued: r.last(Attempted).Queue})
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// keyer finds out whether two worlds are the same in all that can matter from
-// there on. Instants count from now, and what is past is just past. Of numbers
-// and tokens only the order counts.
+// keyer finds out whether two worlds are the same in everything that can matter later. Instants
+// count from now, and all past instants are the same. Of numbers and tokens only the order counts.
 type keyer struct {
 	seed    maphash.Seed
 	buf     []byte
@@ -36,10 +35,10 @@ func (k *keyer) flags(flags ...bool) {
 	k.int(bits)
 }
 
-// until is an instant to come, or -1 if it is past.
+// until is an instant in the future, or -1 if it is past.
 func (k *keyer) until(i, now Instant) { k.int(max(int64(i.Sub(now)), -1)) }
 
-// since is an instant that has passed, by no more than matters.
+// since is how long ago an instant was, up to the time that matters.
 func (k *keyer) since(i, now Instant, matters time.Duration) { k.int(int64(min(now.Sub(i), matters))) }
 
 func (k *keyer) number(agent int, n uint64) {
@@ -119,7 +118,7 @@ func (k *keyer) key(w *world) uint64 {
 	return maphash.Bytes(k.seed, k.buf)
 }
 
-// about is which tenure and token a message tells of.
+// about is the tenure and the token of a message.
 func about(c Command) (number uint64, token lockagent.Token) {
 	switch c := c.(type) {
 	case Passed:
@@ -165,8 +164,7 @@ func (k *keyer) seat(s *seat, now Instant) {
 // clock is an instant on the store's clock that has passed.
 func (k *keyer) clock(t lockagent.StoreTime, w *world) { k.int(int64(w.storeTime().Sub(t))) }
 
-// pass is one that an agent may yet take up. Which instants there were matters only
-// then.
+// pass is a pass that an agent may still take up. Only then do its instants matter.
 func (k *keyer) pass(p *Passed, t *attempt, w *world) {
 	k.token(p.Token)
 	k.clock(p.At, w)
@@ -216,7 +214,7 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 	}
 }
 
-// part is one of an agent's.
+// part is a part of an agent.
 func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	now := w.now
 	k.flags(s.contended, s.closed, s.call != 0, s.leaving.inFlight, w.fair && s.attempt.placed)
@@ -305,8 +303,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	}
 }
 
-// calls writes what is on its way, in an order that does not tell which was sent
-// first.
+// calls writes the calls on their way, in an order that does not depend on when they were sent.
 func (k *keyer) calls(w *world) {
 	start := len(k.buf)
 	var ends []int

@@ -7,8 +7,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// ledger is what the shell of a lock, and everybody behind it, is owed. It knows
-// the machine by its events alone.
+// ledger keeps account of the requests, grants and calls of a lock. It knows the machine only
+// by its events.
 type ledger struct {
 	waiting []Request // not answered yet
 	grants  []deed    // not ended yet
@@ -23,7 +23,7 @@ type deed struct {
 	tenure   uint64
 	fixed    Instant
 	claimBy  Instant // 0 once the shell was asked to take the grant back
-	recalled bool    // and has not said what came of it
+	recalled bool    // and the shell has not told the outcome
 }
 
 func (l *ledger) clone() ledger {
@@ -44,7 +44,7 @@ func (l *ledger) of(o lockagent.Owner) (n int) {
 	return n
 }
 
-// held is a grant of an owner under a token.
+// held reports whether a grant of an owner has a token.
 func (l *ledger) held(o lockagent.Owner, t lockagent.Token, m Mode) bool {
 	return slices.ContainsFunc(l.grants, func(d deed) bool { return d.Owner == o && d.token == t && d.Mode <= m })
 }
@@ -54,7 +54,7 @@ func (l *ledger) beside(m Mode) bool {
 	return !slices.ContainsFunc(l.grants, func(d deed) bool { return d.Mode == Exclusive || m == Exclusive })
 }
 
-// tokens are the greatest that were granted: of all, and of those that were exclusive.
+// tokens are the greatest tokens that were granted: of all grants, and of exclusive ones.
 type tokens struct{ all, exclusive lockagent.Token }
 
 func (l *ledger) waiter(id RequestID) int {
@@ -65,9 +65,8 @@ func (l *ledger) grant(id RequestID) int {
 	return slices.IndexFunc(l.grants, func(d deed) bool { return d.ID == id })
 }
 
-// note takes an event into account, after it was applied to s. last are the
-// greatest tokens that were ever granted. It says what is wrong with the event, or
-// nothing.
+// note takes an event into account, after it was applied to s. last are the greatest tokens of
+// all time. It returns what is wrong with the event, or an empty text.
 func (l *ledger) note(e *Event, s machine, last *tokens) string {
 	id := e.Request.ID
 	_, fair := s.(*Fair) // which has several tenures

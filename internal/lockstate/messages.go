@@ -4,16 +4,15 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// passed is what it means that the lock was passed to a tenure of this agent. The
-// answer to a call under way may be older than the pass or younger, so it is heard
-// first.
+// passed decides about a pass to a tenure of this agent. If an attempt is under way, its
+// answer comes first: it may be older than the pass or younger.
 func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
 	a := &s.attempt
 	switch {
-	case !s.has(p.Tenure): // its withdrawal never reached the store, or nobody knows of it
+	case !s.has(p.Tenure): // for example: its withdrawal never reached the store
 		return s.disowning(p.Tenure, out)
-	case p.Tenure != a.number:
-		return out // it has begun by an answer of the store, or is being withdrawn
+	case p.Tenure != a.number: // it is held already, or is being released
+		return out
 	case s.phase == asking:
 		return append(out, Event{
 			Kind: Offered, Tenure: p.Tenure, Token: p.Token, StoreTime: p.At, Clock: p.Clock,
@@ -23,22 +22,27 @@ func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
 	if e, ok := s.begunBy(p, a.busy, m); ok && a.queued {
 		return append(out, e)
 	}
-	// The next attempt finds out whether the tenure has the lock still.
+	// The next attempt finds out whether the tenure still has the lock.
 	return append(out, Event{Kind: Woke, RetryAt: m.Now})
 }
 
-// begunBy is the beginning of the tenure by a pass, given a call that found the lock
-// busy. It reports false if there is no pass, or none that is trusted.
+// begunBy returns the event by which the tenure begins with the pass p. busy is the last
+// attempt that found the lock busy. It reports false if there is no pass, or none that can
+// be trusted.
 //
-// The store's clock showed busy.at after the call was sent, and p.At when the lease began.
-// So the lease began at busy.sent + (p.At - busy.at) or later, however late we hear of it.
-// That needs one clock for both times. If it runs at another rate than ours, or rounds, the
-// margin of the lease pays for that.
+// When did the lease begin? The store's clock showed busy.at after the attempt was sent, and
+// p.At when the lease began. So the lease began no earlier than
 //
-// A store that has forgotten may pass the lock with a token that is not above the floor.
-// The next attempt finds its own tenure and has tokens above it.
+//	busy.sent + (p.At - busy.at)
+//
+// however late the message arrives. Both times have to be of one clock. The margin of the
+// lease makes up for rounding, and for a clock that runs at another rate.
+//
+// A store that lost its data may pass the lock with a token that is not above the floor. The
+// pass does not count then. The next attempt is granted, and its tokens are above the floor.
 func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
-	if p == nil || p.Clock != busy.clock || p.At < busy.at || p.Token <= s.floor { // busy after the pass: the tenure has lost the lock
+	// If the lock was busy after the pass, the tenure has lost it again.
+	if p == nil || p.Clock != busy.clock || p.At < busy.at || p.Token <= s.floor {
 		return Event{}, false
 	}
 	began := min(m.Now, busy.sent.add(p.At.Sub(busy.at)))
@@ -48,21 +52,21 @@ func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
 	return Event{
 		Kind: Began, Tenure: s.attempt.number, Sent: began, Lease: lockagent.PassLease,
 		Token: p.Token, StoreTime: p.At, Incarnation: p.Incarnation, Outsiders: p.Outsiders,
-		// If they are of the same time, the pass may have come first after all, and the
-		// tenure be in the queue again.
+		// If both have the same time, the pass may have come first. The attempt then gave the
+		// tenure another place in the queue.
 		Unanswered: p.At == busy.at,
 	}, true
 }
 
-// standby has the tenure look again when the lease of the one in front is over. If that
-// one did not take the lock up, it is free then, and nobody is told.
+// standby shortens the sleep of the tenure. When the lease of the tenure ahead is over, the
+// lock is free, and perhaps no message says so. So this tenure asks the store then.
 func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	if c.Tenure != s.attempt.number {
 		return out
 	}
 	retryAt := m.Now.add(s.cfg.sleep(c.Remaining, queuedSleep, m))
 	switch s.phase {
-	case asking: // the answer may be older
+	case asking: // the answer may be older than the pass
 		out = append(out, Event{Kind: Woke})
 	case sleeping:
 		if retryAt < s.retryAt {
@@ -72,9 +76,9 @@ func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	return out
 }
 
-// wanted ends a tenure that nobody here has, which a failover may have brought back. A
-// tenure that this agent has begins to drain. One that it waits for was passed the lock,
-// and the message was lost.
+// wanted decides about a tenure of this agent whose lock another agent waits for. A ghost
+// ends. A tenure that is held becomes contested. A tenure that sleeps has been passed the
+// lock, and the message was lost: it asks the store.
 func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	switch {
 	case !s.has(c.Tenure):
@@ -87,8 +91,8 @@ func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	return s.contested(out)
 }
 
-// contested keeps more readers from sharing the tenure. One that is exclusive is handed
-// off for a short time only, whoever wants it.
+// contested bounds how long readers go on joining a shared tenure. An exclusive tenure needs
+// no such bound: its hand-offs are always bounded.
 func (s *State) contested(out []Event) []Event {
 	a, t := &s.attempt, &s.tenure
 	if a.mode == Shared && !a.contested || t.mode == Shared && !t.contested {
@@ -97,8 +101,8 @@ func (s *State) contested(out []Event) []Event {
 	return out
 }
 
-// disowning has the store end a tenure that nobody here has. A lock that was closed or detached
-// cannot tell: the lease may have to stay, or be another process' by now.
+// disowning asks the store to end a ghost. A lock that was closed or detached does not ask: the
+// tenure may outlive the agent, or another process may have it by now.
 func (s *State) disowning(tenure uint64, out []Event) []Event {
 	if s.closed {
 		return out
@@ -106,8 +110,8 @@ func (s *State) disowning(tenure uint64, out []Event) []Event {
 	return append(out, Event{Kind: Disowning, Tenure: tenure, Token: s.floor})
 }
 
-// disownReplied has the store asked again for the lock that a tenure had which nobody
-// here has. If that could not be ended, after a pause.
+// disownReplied ends the sleep of a tenure that found the lock held by a ghost. If the ghost
+// is not known to have ended, the tenure pauses first.
 func (s *State) disownReplied(c DisownReplied, m Moment, out []Event) []Event {
 	if s.phase != sleeping {
 		return out
@@ -122,19 +126,20 @@ func (s *State) disownReplied(c DisownReplied, m Moment, out []Event) []Event {
 	return out
 }
 
-// broken ends every hold of a tenure that somebody broke.
+// broken decides about a tenure that somebody broke.
 func (s *State) broken(c Broken, m Moment, out []Event) []Event {
 	switch {
 	case c.Tenure == s.attempt.number && s.phase != free:
-		return s.doubted(out) // the answer to a call, or a pass, may come yet
+		return s.doubted(out) // an older answer or pass may still arrive
 	case s.phase == held && c.Tenure == s.tenure.number:
 		return s.lost(lockagent.LostBroken, c.At, m, out)
 	}
 	return out
 }
 
-// lost is the end of a tenure that the store did not have at an instant, unless the store
-// has confirmed it since. If it was confirmed at that very instant, that may have come after.
+// lost ends a tenure that was over in the store at the time at, unless the store confirmed it
+// after that. If the store confirmed it at the same time, the order is unknown: the tenure is
+// over here, but may still have the lock.
 func (s *State) lost(why lockagent.LossReason, at lockagent.StoreTime, m Moment, out []Event) []Event {
 	if at < s.tenure.storeTime {
 		return out
@@ -142,7 +147,8 @@ func (s *State) lost(why lockagent.LossReason, at lockagent.StoreTime, m Moment,
 	return s.denied(why, at, s.tenure.unanswered || at == s.tenure.storeTime, m, out)
 }
 
-// doubted has the store asked, because what it last said may not be true any more.
+// doubted puts the tenure into doubt, or the attempt: the store's last answer may not be true
+// any more.
 func (s *State) doubted(out []Event) []Event {
 	if s.phase == asking || s.phase == sleeping || s.phase == held {
 		out = append(out, Event{Kind: Doubted})

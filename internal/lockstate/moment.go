@@ -4,16 +4,16 @@ import (
 	"time"
 )
 
-// Instant is a point on the clock of one agent: the time since the agent
-// started, suspension of the machine included. It means nothing to other agents.
+// Instant is a point on the clock of one agent: the time since the agent started, which
+// includes suspensions of the machine. It means nothing to other agents.
 type Instant time.Duration
 
-// never is later than every instant that is reached.
+// never is later than every other instant.
 const never = Instant(1<<63 - 1)
 
 func (i Instant) add(d time.Duration) Instant { return i + Instant(d) }
 
-// roundUp is the next multiple of d from i on.
+// roundUp is the first multiple of d that is not before i.
 func (i Instant) roundUp(d time.Duration) Instant {
 	if over := i % Instant(max(d, 1)); over > 0 {
 		return i + Instant(d) - over
@@ -24,16 +24,16 @@ func (i Instant) roundUp(d time.Duration) Instant {
 // Sub is the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Moment is what the world contributes to a step: when it is, and a number that
-// no other step of this agent has. Numbers grow with the steps of one lock. They
-// identify requests and tenures, and scatter retries.
+// Moment is what a step gets from outside: the time, and a number that no other step of
+// this agent has. The numbers grow with the steps of one lock. They identify requests and
+// tenures, and scatter retries.
 type Moment struct {
 	Now   Instant
 	Fresh uint64
 }
 
-// scatter is a duration in [0, most) that differs from step to step, so that
-// agents that wait for the same thing do not all come back at once.
+// scatter is a duration in [0, most) that differs from step to step. So agents that wait
+// for the same thing do not all come back at once.
 func (m Moment) scatter(most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0

@@ -10,8 +10,8 @@ func (f *Fair) part(match func(*State) bool) *State {
 	return nil
 }
 
-// partFor is the part that takes a request: that of its session, or one of its own, behind all
-// others.
+// partFor is the part that takes a request: the part of its session, or else an idle or new
+// part, which becomes the last one.
 func (f *Fair) partFor(r *Request) *State {
 	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) }); p != nil {
 		return p
@@ -20,20 +20,20 @@ func (f *Fair) partFor(r *Request) *State {
 	if p == nil {
 		p = New(f.name, f.cfg)
 	}
-	p.contended = f.Listening() // so that it asks for a place at once
+	p.contended = f.Listening() // then the first attempt asks for a place
 	f.parts = append(slices.DeleteFunc(f.parts, func(q *State) bool { return q == p }), p)
 	return p
 }
 
-// lets reports whether the part lets a request in again, now or when it has the lock: its
-// session holds the lock here, or waits here.
+// lets reports whether the part can grant a request as a re-entry, now or later: the session
+// of the request holds the lock in this part, or waits in it.
 func (s *State) lets(r *Request) bool {
 	return s.grants.again(r) != nil || r.Session && s.queue.ofSession(r.Owner, func(w *Request) bool { return w.Mode <= r.Mode }) != nil
 }
 
-// seat has all parts ask for a place that have not done so, because the subscription does not
-// stand yet. Otherwise the request that comes now would overtake them. It returns the moment of
-// that request.
+// seat wakes the parts that sleep and have not asked for a place yet, because the lock was not
+// subscribed to wake-ups before. They ask for one now. Otherwise the request that just arrives
+// would overtake them. seat returns the moment for that request.
 func (f *Fair) seat(m Moment, do func(*Event)) Moment {
 	for _, p := range f.parts {
 		if p.phase == sleeping && p.failures == 0 && !p.attempt.placed {
@@ -44,8 +44,8 @@ func (f *Fair) seat(m Moment, do func(*Event)) Moment {
 	return m
 }
 
-// concerned are the parts that a command is for. If there is none, [Fair.front] hears it, and
-// says so if it has to be answered.
+// concerned are the parts that a command concerns. If there are none, it is [Fair.front], which
+// gives the answer, if the command needs one.
 func (f *Fair) concerned(c Command, m Moment) (parts []*State) {
 	for _, p := range f.parts {
 		if p.concerns(c, m) {
@@ -58,7 +58,7 @@ func (f *Fair) concerned(c Command, m Moment) (parts []*State) {
 	return parts
 }
 
-// front is the part that has held the lock for longest, or any if nobody holds it.
+// front is the part with the oldest grant, or any part if nobody holds the lock.
 func (f *Fair) front() *State {
 	front := f.parts[0]
 	for _, p := range f.parts[1:] {
@@ -69,7 +69,7 @@ func (f *Fair) front() *State {
 	return front
 }
 
-// concerns reports whether a command is about what the part has, asks for, or serves.
+// concerns reports whether a command is about a tenure, a request or a grant of the part.
 func (s *State) concerns(c Command, m Moment) bool {
 	serves := func(id RequestID) bool { return s.queue.find(id) != nil || s.grants.find(id) >= 0 }
 	switch c := c.(type) {

@@ -9,8 +9,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// scene is a rig whose test is made up as it goes, and a ledger of what comes of
-// it. The shell it plays is a poor one: it says things that make no sense.
+// scene is a rig with a random test, and a ledger of its events. Its shell also gives commands
+// that make no sense.
 type scene struct {
 	*rig
 	ledger ledger
@@ -74,7 +74,7 @@ var (
 	})
 )
 
-// someTenure is mostly the one that an answer is owed to.
+// someTenure is mostly the tenure of the call under way.
 func (s *scene) someTenure(t *rapid.T) uint64 {
 	return rapid.SampledFrom([]uint64{s.asked, s.asked, s.asked, s.asked, 0, 1, s.fresh, 1 << 40}).Draw(t, "tenure")
 }
@@ -105,7 +105,7 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 		"break":     func(*rapid.T) { s.do(Break{Call: s.call()}) },
 		"ownerGone": func(t *rapid.T) { s.do(OwnerGone{Owner: someOwner.Draw(t, "owner"), Call: s.call()}) },
 		"close": func(t *rapid.T) {
-			if rapid.IntRange(0, 9).Draw(t, "sure") == 0 { // or little else would be seen
+			if rapid.IntRange(0, 9).Draw(t, "sure") == 0 { // seldom, to leave time for other commands
 				s.do(Close{})
 			}
 		},
@@ -166,7 +166,7 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// leave has everybody go, in a world where the store answers every call.
+// leave ends all requests and holds, while the store answers every call.
 func (s *scene) leave(t *rapid.T) {
 	for range 100 {
 		switch {
@@ -197,10 +197,13 @@ func (s *scene) leave(t *rapid.T) {
 	t.Fatalf("the lock does not become idle: %+v", s.s)
 }
 
-// Whatever is said to a lock, in whatever order: every request and every call is
-// answered exactly once, every grant ends exactly once, tokens grow, nothing is
-// granted past a deadline or to two owners, the state is the fold of its events,
-// it always settles, and when everybody has gone nothing is left.
+// Random commands in a random order. The following is always true:
+//
+//   - Every request and every call is answered exactly once. Every grant ends exactly once.
+//   - Tokens grow.
+//   - Nothing is granted past a deadline or to two owners.
+//   - The state is the fold of its events, and always settles.
+//   - When all owners have gone, nothing is left.
 func TestAnySequenceOfCommands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &scene{rig: newRig(t, func(c *Config) {
@@ -217,8 +220,8 @@ func TestAnySequenceOfCommands(t *testing.T) {
 	})
 }
 
-// Step panics if it does not settle in a number of rounds that grows with those
-// who wait and hold. The longest it ever takes stays far below.
+// Step panics if it does not settle in time. The bound grows with the number of requests and
+// grants. The longest step stays far below it.
 func TestSettlingManyAtOnce(t *testing.T) {
 	const many = 100
 	r := newRig(t)

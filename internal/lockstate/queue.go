@@ -6,25 +6,26 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// queue holds the requests that wait, in the order of their arrival, which is
-// the order of their ids. Removing from the middle leaves a hole that is closed
-// when it reaches an end or when holes are the greater part, so that every
-// operation but the scans costs at most the logarithm of the length.
+// queue holds the requests that wait, in the order of their arrival, which is also the order
+// of their ids. A request that leaves the middle leaves a hole. Holes go when they reach an
+// end of the queue, or when more than half of it is holes. So the cost of push, find and
+// remove grows no faster than the logarithm of the length, on average. Only scans cost more.
 type queue struct {
-	items []waiter // sorted by id; id order survives removal
-	first int      // the front: all before it are gone; neither it nor the last is
-	live  int
+	items []waiter // sorted by id, also with holes
+	first int      // the index of the head; everything before is a hole
+	live  int      // the number of requests, without holes
 
-	// tries and sessions count the live requests of their kind, so that scans for
-	// them are only made when there is something to find.
+	// tries and sessions count the requests of their kind. Scans look for them only if there
+	// are any.
 	tries    int
-	sessions map[lockagent.Owner]int // owners that have none are left out
+	sessions map[lockagent.Owner]int // without owners that have none
 }
 
+// waiter is a request in the queue, or a hole.
 type waiter struct {
 	Request
-	gone   bool
-	queued bool // it is known that it could not be granted at once
+	gone   bool // a hole
+	queued bool // the Queued event told that it could not be granted at once
 }
 
 func (q *queue) len() int { return q.live }
@@ -53,7 +54,7 @@ func (q *queue) last() RequestID {
 // find returns the waiting request with that id, or nil.
 func (q *queue) find(id RequestID) *waiter {
 	live := q.items[q.first:]
-	if len(live) > 0 && live[0].ID == id { // most often it is the next
+	if len(live) > 0 && live[0].ID == id { // most often it is the head
 		return &live[0]
 	}
 	i, ok := slices.BinarySearchFunc(live, id, func(w waiter, id RequestID) int {
@@ -89,7 +90,7 @@ func (q *queue) ofSession(o lockagent.Owner, match func(*Request) bool) *waiter 
 	return q.search(func(r *Request) bool { return r.Session && r.Owner == o && match(r) })
 }
 
-// firstTry is the oldest request that will not wait, or nil.
+// firstTry is the oldest request that does not wait, or nil.
 func (q *queue) firstTry() *waiter {
 	if q.tries == 0 {
 		return nil
@@ -112,7 +113,7 @@ func (q *queue) remove(id RequestID) {
 	}
 	switch {
 	case q.live == 0:
-		if cap(q.items) > 64 { // a burst must not be kept for the life of the lock
+		if cap(q.items) > 64 { // after a burst the room would stay for the life of the lock
 			*q = queue{}
 		} else {
 			*q = queue{items: q.items[:0], sessions: q.sessions}
@@ -126,7 +127,7 @@ func (q *queue) remove(id RequestID) {
 	}
 }
 
-// trim lets the room go if nobody waits.
+// trim frees the memory of an empty queue.
 func (q *queue) trim() {
 	if q.live == 0 {
 		*q = queue{}

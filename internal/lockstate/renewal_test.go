@@ -131,7 +131,7 @@ func TestRenewalWithoutAnAnswerIsLostAtTheDeadline(t *testing.T) {
 	r.want("Renewing 30s")
 	r.pass(1)
 	r.want("Ended ann: deadline", "Returning")
-	r.renewed(true) // too late to matter
+	r.renewed(true) // too late
 	r.want()
 }
 
@@ -223,8 +223,8 @@ func TestLateTick(t *testing.T) {
 	})
 }
 
-// Locks that were acquired together do not stay together: the first renewal comes early,
-// for each tenure by another time, and so does the one after the store was reset.
+// Locks that were acquired together are not renewed together for ever. The first renewal comes
+// early, by a time that differs from tenure to tenure. So does the first one after a reset.
 func TestRenewalsAreScattered(t *testing.T) {
 	const tenures, most = 100, 5 * time.Second
 	cfg := rigConfig() // a lease of 30 s
@@ -266,7 +266,7 @@ func TestRenewalsAreScattered(t *testing.T) {
 	}
 }
 
-// The shell wakes up seldom for many locks.
+// Many locks need few ticks: they are renewed at the same instants.
 func TestRenewalsAreDueTogether(t *testing.T) {
 	due := func(acquired time.Duration) Instant {
 		r := newRig(t)

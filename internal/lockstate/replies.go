@@ -23,11 +23,7 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 }
 
 func (s *State) attemptRefused(err error, out []Event) []Event {
-	for i := s.queue.first; i < len(s.queue.items); i++ {
-		if w := &s.queue.items[i]; !w.gone {
-			out = append(out, Event{Kind: Answered, Request: w.Request, Err: err})
-		}
-	}
+	out = s.refuse(func(*Request) bool { return true }, err, out)
 	return append(out, Event{Kind: AttemptRefused, Err: err})
 }
 
@@ -36,7 +32,7 @@ func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) 
 	if e, ok := s.begunBy(s.attempt.offer, s.attempt.busy, m); ok && s.attempt.queued && !withdrawn {
 		return append(out, e)
 	}
-	if withdrawn { // a number was used twice, which no application can do anything about
+	if withdrawn { // the agent used a number twice: a defect, which no application can mend
 		err = lockagent.ErrInternal
 	}
 	return s.answerTries(s.attempt.upto, err, out)
@@ -51,8 +47,8 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 	if m.Now < a.sent.add(s.cfg.trust(a.lease)) {
 		return out
 	}
-	// A reply that was slower than the lease would be as slow next time, so whoever
-	// asked for that lease, or for one try, is told.
+	// The reply came when its lease was over. The next reply may come as late. So the request
+	// that asked for that lease is answered, and so are those that do not wait.
 	if w := s.queue.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && !w.Try {
 		out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrLeaseTooShort})
 	}
@@ -68,7 +64,7 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 		retryAt = m.Now
 	}
 	out = append(out, Event{Kind: FoundBusy, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued})
-	// A tenure of this agent has the lock, but this is the only one that it knows of.
+	// If a tenure of this agent has the lock, it is a ghost: the only one known is asking.
 	if t, ok := lockagent.ParseTenure(r.Holder); ok && t.Agent == s.cfg.Agent {
 		out = s.disowning(t.Number, out)
 	}
@@ -78,19 +74,13 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	return s.answerTries(s.attempt.upto, &lockagent.HeldError{Name: s.name, Holder: r.Holder, Left: r.Remaining}, out)
 }
 
-// answerTries answers the requests that would not wait, up to the one that was
-// the youngest when the store was asked. For one that came later, the answer may
-// be too old.
+// answerTries answers the requests that do not wait. upto was the youngest request when the
+// store was asked. For a request that came later the answer may be too old.
 func (s *State) answerTries(upto RequestID, err error, out []Event) []Event {
 	if s.queue.tries == 0 {
 		return out
 	}
-	for i := s.queue.first; i < len(s.queue.items); i++ {
-		if w := &s.queue.items[i]; !w.gone && w.Try && w.ID <= upto {
-			out = append(out, Event{Kind: Answered, Request: w.Request, Err: err})
-		}
-	}
-	return out
+	return s.refuse(func(r *Request) bool { return r.Try && r.ID <= upto }, err, out)
 }
 
 func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
@@ -106,10 +96,11 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At})
 }
 
-// denied is the end of a tenure that the store does not have any more.
-func (s *State) denied(why lockagent.LossReason, at lockagent.StoreTime, again bool, m Moment, out []Event) []Event {
+// denied ends a tenure that the store does not have any more. If it is unanswered, it may
+// begin once more.
+func (s *State) denied(why lockagent.LossReason, at lockagent.StoreTime, unanswered bool, m Moment, out []Event) []Event {
 	t := &s.tenure
-	return append(s.endAll(why, m, out), Event{Kind: Denied, Tenure: t.number, Reason: why, StoreTime: at, Count: t.holds, Unanswered: again})
+	return append(s.endAll(why, m, out), Event{Kind: Denied, Tenure: t.number, Reason: why, StoreTime: at, Count: t.holds, Unanswered: unanswered})
 }
 
 func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event {
@@ -141,19 +132,19 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 	return out
 }
 
-// returned is the end of a tenure in the store.
+// returned is the event for a release that the store has confirmed.
 func (s *State) returned(r *lockagent.ReleaseReply, m Moment) Event {
 	if s.leaving.withdraws {
 		return Event{Kind: Withdrawn, Tenure: s.tenure.number, StoreTime: r.At}
 	}
 	e := Event{
 		Kind: Returned, Tenure: s.tenure.number, StoreTime: r.At, Count: s.tenure.holds,
-		// If there was nothing to release, an earlier call without an answer released it.
-		// Or it ended after the deadline, when no hold depended on it.
+		// If there was nothing to release, an earlier call without an answer may have released
+		// the tenure. Otherwise its lease ended after the deadline, when no hold depended on it.
 		Released: r.Released || s.leaving.unanswered && s.leaving.inTime,
 	}
-	// After a pass there is nobody to yield to. Asking again at once takes the next
-	// place in the queue.
+	// After a pass there is nobody to yield to: the next attempt only gets a place in the
+	// queue.
 	if r.Others != 0 && !r.Passed {
 		e.RetryAt = m.Now.add(s.cfg.Yield)
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// rig is a lock under test with the simplest of shells: the test says what comes
-// to the lock, and when. After every step the rig checks what has to be true of
-// every step, see [rig.step].
+// rig is a lock under test with a very simple shell: the test gives the commands and their times.
+// After every step the rig checks what is true of all steps, see [rig.step].
 type rig struct {
 	t      rapid.TB
 	s      *State
@@ -24,7 +23,7 @@ type rig struct {
 	fresh  uint64
 
 	events []Event  // all of them
-	seen   []string // those that want has not compared yet, as text
+	seen   []string // the texts of the events since the last want
 
 	ids   map[lockagent.Owner]RequestID // of each owner's last request
 	asked uint64                        // the tenure of the last store call
@@ -32,9 +31,8 @@ type rig struct {
 	calls CallID
 }
 
-// rigConfig has a lease that is trusted for 28 s and renewed after 10 s, and
-// nothing else in its way. No grant is taken back within a test that does not
-// wait for it.
+// rigConfig has a lease of 30 s, which is trusted for 28 s and renewed after 10 s. No grant is taken
+// back unless a test waits for 10 hours.
 func rigConfig() Config {
 	return Config{
 		Agent:         "this",
@@ -70,10 +68,10 @@ func rigOn(t rapid.TB, s *State) *rig {
 
 // step takes one command and checks that
 //
-//   - neither deciding nor settling changed the state,
+//   - neither decide nor settle changed the state,
 //   - the state is the fold of the events,
-//   - it has settled: the alarm is not due,
-//   - nobody waits for nothing: there is a call under way or an alarm.
+//   - the state has settled, and the alarm is not due,
+//   - if somebody waits, there is a call under way or an alarm.
 func (r *rig) step(c Command) {
 	r.t.Helper()
 	r.fresh++
@@ -146,7 +144,7 @@ func stepByHand(t rapid.TB, s *State, c Command, m Moment) (events []Event) {
 	return nil
 }
 
-// unsettled says what is wrong with a state after a step, or nothing.
+// unsettled says what is wrong with a state after a step. It is empty if nothing is wrong.
 func unsettled(s *State, m Moment) string {
 	at, ok := s.Alarm()
 	switch {
@@ -156,7 +154,7 @@ func unsettled(s *State, m Moment) string {
 		return "somebody waits, but for nothing: there is no call under way and no alarm"
 	case len(s.grants) > 0 && s.phase != held:
 		return "somebody holds the lock outside of a tenure"
-	case s.phase == held && len(s.grants) == 0 && !(s.tenure.doubt && s.renewal.inFlight):
+	case s.phase == held && len(s.grants) == 0 && (!s.tenure.doubt || !s.renewal.inFlight):
 		return "nobody holds the lock in a tenure that is in no doubt"
 	}
 	var e Event
@@ -166,7 +164,7 @@ func unsettled(s *State, m Moment) string {
 	return ""
 }
 
-// calling reports whether the store owes the lock an answer.
+// calling reports whether a call to the store is under way.
 func calling(s *State) bool {
 	return s.phase == asking || s.phase == releasing && s.leaving.inFlight || s.phase == held && s.renewal.inFlight
 }
@@ -180,8 +178,7 @@ func clone(s *State) *State {
 	return &c
 }
 
-// normal is a copy in which only what matters is left: holes in the queue and
-// capacities do not.
+// normal is a copy without what does not matter: holes in the queue, and capacities.
 func normal(s *State) *State {
 	c := clone(s)
 	c.queue.items = slices.DeleteFunc(c.queue.items, func(w waiter) bool { return w.gone })
@@ -200,7 +197,7 @@ func normal(s *State) *State {
 
 func equal(a, b *State) bool { return reflect.DeepEqual(normal(a), normal(b)) }
 
-// want compares what has happened since the last want.
+// want compares the events since the last want.
 func (r *rig) want(lines ...string) {
 	r.t.Helper()
 	if !slices.Equal(r.seen, lines) {
@@ -210,7 +207,7 @@ func (r *rig) want(lines ...string) {
 	r.refold()
 }
 
-// skip forgets what has happened since the last want.
+// skip forgets the events since the last want.
 func (r *rig) skip() { r.seen = nil }
 
 // pass lets time pass, with a tick at every alarm.
@@ -266,7 +263,7 @@ func (r *rig) last(k Kind) Event {
 	return Event{}
 }
 
-// What may be said to the lock. An owner's name that ends in "+" is a session's.
+// The commands. An owner whose name ends in "+" is a session.
 
 func (r *rig) request(q Request) {
 	r.t.Helper()
@@ -303,8 +300,8 @@ func (r *rig) release(o lockagent.Owner) {
 	r.step(Release{ID: r.ids[o], Call: r.calls})
 }
 
-// releaseOwner gives up the youngest grant that the owner has received: not those of the
-// requests that are given.
+// releaseOwner gives up the youngest grant that the owner has received. The given requests are
+// those whose grants nobody has received.
 func (r *rig) releaseOwner(o lockagent.Owner, unreceived ...RequestID) {
 	r.t.Helper()
 	r.calls++
@@ -334,7 +331,7 @@ func (r *rig) ownerGone(o lockagent.Owner) {
 	r.step(OwnerGone{Owner: o, Call: r.calls})
 }
 
-// What the store may answer to the last call.
+// The store's answers to the last call.
 
 var errStore = fmt.Errorf("connection reset: %w", lockagent.ErrStoreUnavailable)
 
@@ -355,13 +352,13 @@ func (r *rig) busy(left time.Duration) {
 	r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: left}, nil)
 }
 
-// queued answers that the lock is busy, and that the tenure waits in the queue.
+// queued answers that the lock is busy, and that the tenure has a place in the queue.
 func (r *rig) queued(left time.Duration) {
 	r.t.Helper()
 	r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: left, At: storeTime(r.now), Queued: true}, nil)
 }
 
-// passed tells of a pass that the store made at an instant.
+// passed is the message of a pass at an instant.
 func (r *rig) passed(at Instant) {
 	r.t.Helper()
 	first := r.token + 1
@@ -389,7 +386,7 @@ func (r *rig) returned(others int) {
 	r.step(ReleaseReplied{Tenure: r.asked, Reply: lockagent.ReleaseReply{Released: true, At: storeTime(r.now), Others: others}})
 }
 
-func (r *rig) returnedLate() { // the tenure was over before
+func (r *rig) returnedLate() { // the tenure was already over
 	r.t.Helper()
 	r.step(ReleaseReplied{Tenure: r.asked, Reply: lockagent.ReleaseReply{At: storeTime(r.now)}})
 }

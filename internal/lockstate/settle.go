@@ -6,10 +6,9 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// settle finds the next thing that has to happen in the present state, whatever
-// led to it, and makes it e. The rules stand in the order of their urgency: first the
-// owners are told whose hold is over, then others may get the lock. It only reads the
-// state.
+// settle sets e to the next event that is due in the present state. It reports false if there
+// is none. The rules stand in the order of their urgency: a hold that is over ends before
+// another request gets the lock. settle only reads the state.
 func (s *State) settle(m Moment, e *Event) bool {
 	return s.endHolds(m, e) ||
 		s.refuseWhenClosed(e) ||
@@ -47,8 +46,7 @@ func (s *State) refuseWhenClosed(e *Event) bool {
 	return false
 }
 
-// grantAgain lets an owner in again, past everybody who waits: they wait for that owner
-// anyway.
+// grantAgain grants a re-entry before all requests that wait: they wait for that owner anyway.
 func (s *State) grantAgain(m Moment, e *Event) bool {
 	for i := range s.grants {
 		w := s.queue.ofSession(s.grants[i].request.Owner, func(r *Request) bool { return s.grants.again(r) != nil })
@@ -62,7 +60,7 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 	return false
 }
 
-// grantBeside lets the next request in beside those who hold the lock.
+// grantBeside grants the request at the head while other grants are held.
 func (s *State) grantBeside(m Moment, e *Event) bool {
 	w := s.queue.head()
 	if len(s.grants) == 0 || w == nil || !s.mayGrant(&w.Request, m) {
@@ -72,9 +70,8 @@ func (s *State) grantBeside(m Moment, e *Event) bool {
 	return true
 }
 
-// answerLocally answers what need not wait for the store: requests that will not
-// wait, because a local owner has the lock, and the release after which the lock
-// was handed off.
+// answerLocally gives the answers that need no store while a local owner holds the lock: to
+// the release after which the lock was handed off, and to requests that do not wait.
 func (s *State) answerLocally(m Moment, e *Event) bool {
 	if len(s.grants) == 0 {
 		return false
@@ -91,7 +88,7 @@ func (s *State) answerLocally(m Moment, e *Event) bool {
 	return false
 }
 
-// recall has grants taken back that lay in their channel for too long.
+// recall finds a grant that lay in its channel for too long.
 func (s *State) recall(m Moment, e *Event) bool {
 	for i := range s.grants {
 		if g := &s.grants[i]; g.claimBy != 0 && m.Now >= g.claimBy {
@@ -128,7 +125,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 			return true
 		}
 	case held:
-		return s.handOn(m, e)
+		return s.useTenure(m, e)
 	case releasing:
 		switch {
 		case s.leaving.inFlight:
@@ -143,15 +140,17 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 	return false
 }
 
-// handOn keeps the tenure for its owners, hands it off to the next one, or returns it.
-func (s *State) handOn(m Moment, e *Event) bool {
+// useTenure renews the tenure for its holders, hands it off to the next request, or returns
+// it.
+func (s *State) useTenure(m Moment, e *Event) bool {
 	w := s.queue.head()
-	wait := len(s.grants) > 0 || // the first hold of a tenure in doubt waits until that is checked
+	// If the tenure is in doubt before its first hold, that hold waits for a renewal.
+	keep := len(s.grants) > 0 ||
 		s.tenure.doubt && s.tenure.holds == 0 && w != nil && s.renewal.failures == 0 && m.Now < s.tenure.deadline
 	switch {
-	case wait && !s.renewal.inFlight && m.Now >= s.renewalDue():
+	case keep && !s.renewal.inFlight && m.Now >= s.renewalDue():
 		*e = s.renewing(m)
-	case wait:
+	case keep:
 		return false
 	case w != nil && s.mayGrant(&w.Request, m):
 		*e = s.granted(w, m)
@@ -161,17 +160,17 @@ func (s *State) handOn(m Moment, e *Event) bool {
 	return true
 }
 
-// renewing is urgent if there is no room for the store to put the renewal off, as there is
-// when a third of a kept lease has passed.
+// renewing begins a renewal. It is urgent if the store should not put it off. The regular
+// renewal of a kept lease, after a third of it, is not urgent.
 func (s *State) renewing(m Moment) Event {
 	lease := s.renewalLease(m)
-	// A tenure in doubt is checked before its first grant, for which somebody waits.
+	// Without a grant this is the renewal that the first hold waits for.
 	urgent := len(s.grants) == 0 || s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
 	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
 }
 
-// sought reports whether the tenure that was asked for is what the request at the head
-// wants. A tenure has one mode for its life.
+// sought reports whether the request at the head wants the tenure of the attempt. It does not
+// if it has another mode: a tenure has one mode for its life.
 func (s *State) sought() bool {
 	w := s.queue.head()
 	return w != nil && (w.Mode == s.attempt.mode || s.attempt.number == 0)
@@ -181,8 +180,8 @@ func (s *State) attempted(m Moment) Event {
 	r := s.queue.head().Request
 	e := Event{
 		Kind: Attempted, Tenure: s.attempt.number, Lease: s.lease(&r), Token: s.floor, Request: r,
-		// The queue passes over who has not subscribed. A try is over before its turn. A call
-		// without an answer may have got a place.
+		// A place needs a subscription, and a request that waits. An earlier call may have got
+		// a place already.
 		Queue: s.attempt.queued || s.attempt.unanswered || s.contended && s.queue.len() > s.queue.tries,
 	}
 	if e.Tenure == 0 {
@@ -199,11 +198,14 @@ func (s *State) returning() Event {
 	return e
 }
 
-// mayGrant reports whether the tenure may serve a request next. The first hold is what it
-// was begun for. Further ones follow by hand-off, for which there must be budget left, or
-// join others in a shared tenure, for as long as nobody is known to wait for that. None may
-// depend on a longer lease than is needed without it: that would keep others out for
-// longer if this process died. A pass is short enough for everybody.
+// mayGrant reports whether the tenure may serve a request next:
+//
+//   - The tenure began for its first hold.
+//   - A hand-off needs budget. So does a reader that joins a shared tenure, but only if others
+//     are known to wait for the lock.
+//   - No hold may depend on a longer lease than it and the holds beside it need: if this process
+//     died, it would keep others out for longer. [lockagent.PassLease] is short enough for
+//     every hold.
 func (s *State) mayGrant(r *Request, m Moment) bool {
 	t := &s.tenure
 	beside := len(s.grants) > 0
@@ -225,8 +227,8 @@ func (s *State) mayGrant(r *Request, m Moment) bool {
 	return joins || t.holds < s.cfg.HandOffGrants && m.Now < t.began.add(s.handOffTime())
 }
 
-// handOffTime is how long the tenure is handed off. It is shorter if somebody waits who
-// gets no turn otherwise.
+// handOffTime bounds the hand-offs of the tenure. It is shorter while outsiders wait, because
+// they have no place in the store's queue.
 func (s *State) handOffTime() time.Duration {
 	if s.tenure.outsiders {
 		return s.cfg.HandOffTime / 10
@@ -234,7 +236,7 @@ func (s *State) handOffTime() time.Duration {
 	return s.cfg.HandOffTime
 }
 
-// granted is the grant of the lock to w, as the next hold of the tenure.
+// granted is the event that grants the lock to w, as the next hold of the tenure.
 func (s *State) granted(w *waiter, m Moment) Event {
 	t := &s.tenure
 	e := Event{
@@ -247,7 +249,7 @@ func (s *State) granted(w *waiter, m Moment) Event {
 	}
 	switch {
 	case w.Lease == 0:
-	case t.holds == 0 && w.Lease == t.lease && w.Arrived <= t.sent: // just what the store was asked for
+	case t.holds == 0 && w.Lease == t.lease && w.Arrived <= t.sent: // the lease that the store confirmed
 		e.Fixed = t.deadline
 	default:
 		e.Fixed = m.Now.add(s.cfg.trust(w.Lease))

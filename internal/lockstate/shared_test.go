@@ -80,7 +80,7 @@ func TestReadersShareATenure(t *testing.T) {
 		r.want("Requested bob", "Queued bob")
 		r.release("ann")
 		r.want("Ended ann", "Granted bob 102 by hand-off", "Unlocked 1")
-		r.read("cid") // the tenure is the writer's, which keeps readers of other agents out
+		r.read("cid") // in the writer's tenure, which keeps readers of other agents out
 		r.want("Requested cid", "Granted cid 103 by hand-off")
 		r.read("dan")
 		r.want("Requested dan", "Queued dan") // so it has a budget
@@ -113,7 +113,7 @@ func TestReaderWhoWouldNotWait(t *testing.T) {
 	r.want("Requested dan", "Answered dan: held by ann for 28s")
 }
 
-// A tenure has one mode, and so has its number.
+// A tenure keeps its mode. A request of another mode gets a tenure with another number.
 func TestTenureHasOneMode(t *testing.T) {
 	t.Run("a reader may be served where a writer was asked for", func(t *testing.T) {
 		r := newRig(t)
@@ -194,7 +194,7 @@ func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
 		r.want("Contested")
 		r.step(Wanted{Tenure: r.asked})
 		r.want()
-		r.read("bob") // while the tenure would be handed off
+		r.read("bob") // within the budget of the tenure
 		r.want("Requested bob", "Granted bob 102 by hand-off")
 		r.pass(5 * time.Second)
 		r.read("cid")
@@ -323,8 +323,8 @@ func TestReentryOfReaders(t *testing.T) {
 	})
 }
 
-// Readers may depend on the longest lease among those who read beside them, but not on
-// that of one who has gone.
+// A reader may depend on the longest lease of the readers beside it, but not on the lease of a
+// reader that has gone.
 func TestReadersDoNotInheritALongLease(t *testing.T) {
 	r := newRig(t)
 	r.request(Request{Owner: "ann", Mode: Shared, Lease: time.Hour})

@@ -7,11 +7,11 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Snapshot is what has to be known of a lock to go on with its holds in another process.
-// Those who wait are not part of it: their requests end with the process that they were
-// made to. The zero Snapshot is that of a lock that nobody holds.
+// Snapshot is what another process needs to go on with the holds of a lock. Requests that wait
+// are not part of it: they end with their process. The zero Snapshot is that of a lock that
+// nobody holds.
 type Snapshot struct {
-	// Tenures are those that the agent may have in the store. A State has one at most.
+	// Tenures are those that the agent may have in the store. A State has at most one.
 	Tenures []SavedTenure
 	// Floor is the greatest token that the agent knows of.
 	Floor lockagent.Token
@@ -20,18 +20,18 @@ type Snapshot struct {
 // SavedTenure is a tenure in a [Snapshot].
 type SavedTenure struct {
 	Number uint64
-	// Grants are held in it. If there are none, it is to be withdrawn.
+	// Grants are held in the tenure. If there are none, the next process withdraws the tenure.
 	Grants []HeldGrant
 
 	Mode        Mode
 	Began       Instant
-	Sent        Instant // the last confirmed call, which the store answered at Replied
-	Replied     Instant
+	Sent        Instant // when the last confirmed call was sent
+	Replied     Instant // when that call was answered
 	Deadline    Instant
-	Until       Instant // when what the store confirmed has run out there
+	Until       Instant // when all confirmed leases have run out in the store
 	Lease       time.Duration
-	Open        time.Duration // the longest lease of a call that was not answered
-	Unanswered  bool          // an attempt was not, or may come after an answer
+	Open        time.Duration // the longest lease of an unanswered call
+	Unanswered  bool          // the tenure may begin once more, by an attempt that arrives late
 	StoreTime   lockagent.StoreTime
 	Incarnation string
 	First, Last lockagent.Token // of its holds
@@ -46,11 +46,10 @@ type HeldGrant struct {
 	Token   lockagent.Token
 	Since   Instant
 	Fixed   Instant // when a fixed lease ends, or 0
-	ClaimBy Instant // 0 once it is known who has it
+	ClaimBy Instant // 0 once somebody is known to have received the grant
 }
 
-// WithoutHolds is what is left of the snapshot if no hold goes on: every tenure is to be
-// withdrawn.
+// WithoutHolds is the snapshot without its grants: whoever resumes it withdraws every tenure.
 func (n Snapshot) WithoutHolds() Snapshot {
 	n.Tenures = slices.Clone(n.Tenures)
 	for i := range n.Tenures {
@@ -59,8 +58,9 @@ func (n Snapshot) WithoutHolds() Snapshot {
 	return n
 }
 
-// Snapshot returns what another process needs to go on. To leave the lock to that, a shell
-// takes the snapshot, and then the step [Detach]. Calls to the store may be under way.
+// Snapshot returns what another process needs to go on with the holds. Calls to the store may
+// be under way. To leave the lock to that process, take the snapshot, and then the step
+// [Detach].
 func (s *State) Snapshot() Snapshot {
 	n := Snapshot{Floor: s.floor}
 	t, a := s.tenure, &s.attempt
@@ -88,11 +88,13 @@ func (s *State) Snapshot() Snapshot {
 	return n
 }
 
-// Resume returns the lock that n was taken of, which has no more than one tenure. Its holds go
-// on. The store is asked whether it has the tenure still, and nothing is handed off before it
-// has answered. What nobody holds is withdrawn at now, which may be an instant to come.
-// shift is by how much the clock of this agent is ahead of the one that n was taken with. The
-// numbers of its steps must be greater than before. The state wants a [Tick] at now.
+// Resume returns a lock that goes on from n, which has at most one tenure. The holds go on. The
+// tenure is in doubt until a renewal has confirmed it. A tenure without a hold is withdrawn at
+// now, which may be in the future.
+//
+// shift is how far the clock of this agent is ahead of the clock of n: an instant i of n is
+// i + shift here. The numbers of the steps must be greater than before. The state wants a
+// [Tick] at now.
 func Resume(name lockagent.Name, cfg *Config, n Snapshot, shift time.Duration, now Instant) *State {
 	s := New(name, cfg)
 	s.floor = n.Floor
@@ -102,7 +104,7 @@ func Resume(name lockagent.Name, cfg *Config, n Snapshot, shift time.Duration, n
 	return s
 }
 
-// resume has a new state go on with a tenure.
+// resume makes a new state go on with a tenure.
 func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 	moved := func(i Instant) Instant { return i.add(shift) }
 	t := tenure{

@@ -4,7 +4,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// phase is how far the agent's tenure is. See the package documentation.
+// phase is how far the agent's tenure has come. See the package documentation.
 type phase uint8
 
 const (
@@ -24,14 +24,14 @@ type State struct {
 
 	phase  phase
 	closed bool
-	// contended says that the lock was found busy, so that wake-ups are wanted,
-	// until quietAt if nobody waits.
+	// contended says that the lock was found busy. From then on the state wants wake-ups. If
+	// nobody waits any more, it wants them until quietAt.
 	contended bool
 	quietAt   Instant
 
 	attempt attempt // in phases asking and sleeping
 	tenure  tenure  // in phases held and releasing
-	grants  grants  // empty but in phase held
+	grants  grants  // in phase held
 	renewal renewal // in phase held
 	leaving leaving // in phase releasing
 
@@ -39,16 +39,16 @@ type State struct {
 	floor lockagent.Token
 	// notBefore keeps the agent away from the store while it yields to others.
 	notBefore Instant
-	// retryAt is when a sleeping or releasing tenure moves on by itself.
+	// retryAt is when a sleeping tenure asks again, and a releasing one is released again.
 	retryAt Instant
-	// failures counts the store calls of the current phase that failed in a row.
+	// failures counts the attempts or releases that failed in a row.
 	failures int
-	// call is the release to be answered once the hold has been handed off or the
-	// tenure returned.
+	// call ended the last hold. It is answered when the lock has been handed off or the
+	// tenure returned. 0 if there is none.
 	call CallID
 }
 
-// New returns a lock that nobody holds. cfg may be shared; it must not change.
+// New returns a lock that nobody holds. Several states may share cfg. It must not change.
 func New(name lockagent.Name, cfg *Config) *State { return &State{name: name, cfg: cfg} }
 
 // Idle reports whether nothing would be lost if the state were forgotten.
@@ -62,7 +62,8 @@ func (s *State) Listening() bool { return s.contended }
 // Waiters is how many requests wait.
 func (s *State) Waiters() int { return s.queue.len() }
 
-// Hold tells who has held the lock for longest through this agent. count is 0 if nobody does.
+// Hold is the oldest grant of this agent that is held. count is how many grants its owner
+// holds, or 0 if nobody holds the lock.
 func (s *State) Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
 	if len(s.grants) == 0 {
 		return "", 0, 0, 0
@@ -71,12 +72,12 @@ func (s *State) Hold() (owner lockagent.Owner, token lockagent.Token, count int,
 	return g.request.Owner, g.token, s.grants.of(g.request.Owner), s.tenure.number
 }
 
-// has reports whether the tenure is the present one, or is asked for.
+// has reports whether the agent has the tenure or asks for it.
 func (s *State) has(number uint64) bool {
 	return number == s.attempt.number || number == s.tenure.number
 }
 
-// Deadline is until when a tenure is trusted, or 0 if it does not have the lock.
+// Deadline is until when the agent trusts a tenure, or 0 if the tenure is not the present one.
 func (s *State) Deadline(tenure uint64) Instant {
 	if tenure != s.tenure.number {
 		return 0
@@ -84,7 +85,7 @@ func (s *State) Deadline(tenure uint64) Instant {
 	return s.tenure.deadline
 }
 
-// Alarm is when the state wants to be given a [Tick], if at all.
+// Alarm is when the state wants a [Tick], if at all.
 func (s *State) Alarm() (at Instant, ok bool) {
 	at = never
 	switch s.phase {

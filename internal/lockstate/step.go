@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// Step decides what c means at m, applies every event of that, and settles. do is
-// called with each event right after it was applied; the event is only valid
-// during the call. do may read the state but must not call Step.
+// Step takes the command c, which arrived at m. It calls do with each event, right after
+// the event was applied. The event is valid only during that call. do may read the state, but
+// must not call Step.
 func (s *State) Step(c Command, m Moment, do func(*Event)) {
 	space := spaces.Get().(*space)
 	space.decided = s.decide(c, m, space.decided[:0])
 	for i := range space.decided {
 		s.take(&space.decided[i], m, do)
 	}
-	// Every round of settling shortens the queue or the list of grants, or moves
-	// the tenure on; if not, the rules contradict each other.
+	// Every round of settling shortens the queue or the list of grants, or moves the tenure
+	// on. If the rounds do not end, the rules contradict each other.
 	limit := 16 + 4*(s.queue.len()+len(s.grants))
 	for s.settle(m, &space.settled) {
 		if limit--; limit < 0 {
@@ -30,8 +30,8 @@ func (s *State) Step(c Command, m Moment, do func(*Event)) {
 	}
 }
 
-// space is where a step has its events. Steps share it, because most locks do
-// nothing at a time.
+// space is the room for the events of a step. Locks share it, because at any time most
+// locks do nothing.
 type space struct {
 	decided []Event
 	settled Event

@@ -7,34 +7,33 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// storeModel is the contract of the store, for one lock and the agents. Beside the plain
-// lock it knows one that can be shared.
+// storeModel is the contract of the store, for one lock and the agents. The lock may be shared.
 type storeModel struct {
 	holders   []seat          // none if the lock is free
-	guard     lockagent.Token // the greatest that was given out or told
-	told      bool            // the agents were told when it became free
-	queue     []seat          // who waits, the longest first
-	outsiders int             // who wait without knowing of the queue
+	guard     lockagent.Token // the greatest token that was given out or told
+	told      bool            // the agents were told when the lock became free
+	queue     []seat          // the tenures that wait, the first one first
+	outsiders int             // the outsiders that wait
 	turn      bool            // the next release is for them
 	ahead     time.Duration   // by how much the clock is ahead
-	clock     int             // which names it
+	clock     int             // the name of the clock
 	withdrawn []tenureID
-	excused   []tenureID // broken or forgotten while their agents may believe in them
+	excused   []tenureID // broken or forgotten, while their agents may still trust them
 
-	// What a failover brings back that loses the last release.
+	// What a failover brings back if it loses the last release.
 	ghost seat
 
-	plain bool // it has no queue
+	plain bool // the store has no queue
 
-	// What a bad store does, to see that it is found out.
-	early     time.Duration // by how much it ends leases too early
-	forgetful bool          // of what was withdrawn
+	// Faults of a bad store. The exploration has to find each.
+	early     time.Duration // leases end too early by this
+	forgetful bool          // it forgets withdrawn tenures
 	silent    bool          // it wakes nobody
-	shortens  bool          // a lease, when its tenure is acquired again
-	stingy    time.Duration // by how much the lease of a pass ends too early
-	recycles  bool          // the tokens of a tenure that was released
-	alone     bool          // nobody stands by
-	nameless  bool          // its clock
+	shortens  bool          // it shortens a lease when its tenure is acquired again
+	stingy    time.Duration // the lease of a pass ends too early by this
+	recycles  bool          // it gives the tokens of a released tenure out again
+	alone     bool          // it sends no standby messages
+	nameless  bool          // its clock has no name
 }
 
 type tenureID struct {
@@ -47,7 +46,7 @@ type seat struct {
 	tenureID
 	mode    Mode
 	expiry  Instant   // of the lease
-	request RequestID // that it was asked for
+	request RequestID // the tenure was asked for by this request
 }
 
 // agentID is how an agent of the world is called.
@@ -74,21 +73,20 @@ type storeCall struct {
 	sent       Instant
 	mode       Mode
 	lease      time.Duration
-	token      lockagent.Token // the floor, or the last
+	token      lockagent.Token // the floor, or the last token
 	queue      bool
 	request    RequestID // that it was asked for
 	unanswered bool
 
-	executed bool // and the reply below is on its way
-	zombie   bool // the agent was told that it failed; the store may execute it yet
+	executed bool // the reply below is on its way
+	zombie   bool // the agent was told that the call failed; the store may still execute it
 	err      error
 	acquire  lockagent.AcquireReply
 	renew    lockagent.RenewReply
 	release  lockagent.ReleaseReply
 }
 
-// again is a call that was given up, and that the store executes later, a second time, or
-// never.
+// again is a call that was given up. The store executes it later, a second time, or never.
 func (c *storeCall) again() storeCall {
 	return storeCall{
 		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, request: c.request, unanswered: c.unanswered,
@@ -128,7 +126,7 @@ func (m *storeModel) expiry() (end Instant) {
 	return end
 }
 
-// others returns the seat of another tenure in the way of one, or nil.
+// others returns the seat of another tenure that keeps this one out, or nil.
 func (m *storeModel) others(t tenureID, mode Mode) *seat {
 	for i := range m.holders {
 		if h := &m.holders[i]; h.tenureID != t && (h.mode == Exclusive || mode == Exclusive) {
@@ -142,7 +140,7 @@ func (m *storeModel) queued(t tenureID) bool {
 	return slices.ContainsFunc(m.queue, func(p seat) bool { return p.tenureID == t })
 }
 
-// execute has the store do what a call asks for.
+// execute does in the store what a call asks for.
 func (w *world) execute(c *storeCall) {
 	m := &w.store
 	t := tenureID{c.agent, c.number}
@@ -200,7 +198,7 @@ func (w *world) execute(c *storeCall) {
 	c.executed = true
 }
 
-// begin is a new tenure, or its lease anew. It returns its first token.
+// begin begins a tenure, or starts its lease anew. It returns the first token.
 func (w *world) begin(s seat, lease time.Duration, floor lockagent.Token) lockagent.Token {
 	m, t := &w.store, s.tenureID
 	if m.holder(t, w.now) == nil {
@@ -221,7 +219,7 @@ func (w *world) begin(s seat, lease time.Duration, floor lockagent.Token) lockag
 	return m.guard
 }
 
-// expire ends what is over.
+// expire ends the tenures whose leases are over.
 func (w *world) expire() {
 	if n := len(w.store.holders); n > 0 {
 		w.store.holders = slices.DeleteFunc(w.store.holders, func(s seat) bool { return w.now >= s.expiry })
@@ -229,8 +227,8 @@ func (w *world) expire() {
 	}
 }
 
-// ended is for tenures that ended without a release. In the world as it is, every hold
-// has taken a microsecond, so the store's clock shows more than their tokens.
+// ended is called when tenures ended without a release. In the real world every hold takes a
+// microsecond, so the store's clock shows more than their tokens.
 func (w *world) ended(tenures int) {
 	if tenures > 0 {
 		w.strays = true
@@ -252,8 +250,8 @@ func (m *storeModel) clockName() string {
 	return string('a' + rune(m.clock))
 }
 
-// passOn has the lock go to the tenure that has waited longest, unless it is the turn of
-// the outsiders.
+// passOn passes the lock to the tenure that has waited longest, unless it is the turn of the
+// outsiders.
 func (w *world) passOn() bool {
 	m := &w.store
 	if len(m.queue) == 0 || m.turn {
@@ -283,8 +281,8 @@ func (w *world) post(agent int, c Command) {
 	a.inbox = append(a.inbox, c)
 }
 
-// believe takes note that a tenure which its agent may have lost without its fault
-// has the lock anew, unless the agent may still take it up as it was before.
+// believe notes that an excused tenure has the lock again. So it is not excused any more, unless
+// its agent may still trust the tenure as it was before.
 func (w *world) believe(t tenureID) {
 	a := w.agents[t.agent]
 	stale := slices.ContainsFunc(a.inbox, func(c Command) bool { p, ok := c.(Passed); return ok && p.Tenure == t.number })
@@ -297,8 +295,8 @@ func (w *world) believe(t tenureID) {
 	w.store.excused = slices.DeleteFunc(w.store.excused, func(e tenureID) bool { return e == t })
 }
 
-// wake sends a wake-up to every agent that listens, and counts those that are not
-// the given one.
+// wake sends a wake-up to every agent that listens. It returns how many there are beside the given
+// one.
 func (w *world) wake(not int) (others int) {
 	for i := range w.agents {
 		if !w.agents[i].subscribed {
@@ -314,7 +312,7 @@ func (w *world) wake(not int) (others int) {
 	return others
 }
 
-// excuse remembers that the holders lost the lock by no fault of the agents.
+// excuse notes that the holders lost the lock through no fault of their agents.
 func (w *world) excuse() {
 	w.expire()
 	for _, h := range w.store.holders {
@@ -329,7 +327,7 @@ func (w *world) isExcused(agent int, number uint64) bool {
 	return slices.Contains(w.store.excused, tenureID{agent, number})
 }
 
-// breakLock has an operator break the lock.
+// breakLock is an operator that breaks the lock.
 func (w *world) breakLock(by int) {
 	w.expire()
 	for _, h := range w.store.holders {
@@ -339,7 +337,7 @@ func (w *world) breakLock(by int) {
 	w.wake(by)
 }
 
-// reset has the store lose its memory, or come back as it was before the last release.
+// reset makes the store lose its memory, or come back as it was before the last release.
 func (w *world) reset(failover bool) {
 	m := &w.store
 	w.excuse()

@@ -7,48 +7,49 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// attempt is a tenure that the store has been asked for.
+// attempt is a tenure that the agent asks the store for.
 type attempt struct {
 	number uint64 // 0 if there is none
 	mode   Mode
 	sent   Instant
 	lease  time.Duration
-	upto   RequestID // the youngest request when it was sent
-	queued bool      // it has a place in the store's queue: the lock may be passed to it
-	placed bool      // the call under way asks for such a place
-	woken  bool      // something changed while the call was under way: ask again
+	upto   RequestID // the youngest request when the call was sent
+	queued bool      // the tenure has a place in the store's queue: a release may pass the lock to it
+	placed bool      // the call under way asks for a place
+	woken  bool      // a wake-up came while the call was under way: ask again
 
-	// doubt says that what the store last said may not be true any more. If the attempt was
-	// woken as well, so may its answer, and a grant has to be checked.
+	// doubt says that the store's last answer may not be true any more. If the attempt was
+	// woken as well, the next answer may not be true either. A tenure that it grants is in
+	// doubt.
 	doubt bool
 
-	contested bool // another agent waits for it
+	contested bool // another agent waits for the lock of the tenure
 
-	// unanswered says that an earlier call with this number may have succeeded, or may
-	// yet, and open is the longest lease of such calls.
+	// unanswered says that an earlier call with this number may have taken effect, or may do
+	// so later. open is the longest lease of such calls.
 	unanswered bool
 	open       time.Duration
 
-	busy busyness // of the last call with this number that was answered so
+	busy busyness // the last call with this number that found the lock busy
 
-	offer *Passed // came while the call was under way
+	offer *Passed // arrived while the call was under way
 }
 
-// busyness tells that a call was sent at an instant and found the lock busy, when the
-// store's clock showed a time: at some instant after that.
+// busyness tells of a call that found the lock busy. The call was sent at the instant sent.
+// The store's clock showed at when the call arrived there, some time later.
 type busyness struct {
 	sent  Instant
 	at    lockagent.StoreTime
 	clock string
 }
 
-// mayHave reports whether the tenure may get the lock, or have it, without our
-// knowing. Then it must not be forgotten, but withdrawn.
+// mayHave reports whether the tenure may have the lock, or get it, without the agent's
+// knowledge. Such a tenure has to be withdrawn.
 func (a *attempt) mayHave() bool { return a.unanswered || a.queued }
 
-// trustsMessages is for how long the messages of a store that found the lock busy are
-// trusted. One that has no place for who asks may not wake it either: say the lock moves to
-// another node.
+// trustsMessages bounds the sleep after a busy answer. queued says that the answer gave the
+// tenure a place. A store that gives no place may send no wake-up either: for example while
+// the lock moves to another node.
 func (a *attempt) trustsMessages(queued bool) time.Duration {
 	switch {
 	case queued:
@@ -59,7 +60,7 @@ func (a *attempt) trustsMessages(queued bool) time.Duration {
 	return unboundedSleep
 }
 
-// tenure is the agent's time with the lock, as far as the store confirmed it.
+// tenure is the agent's time with the lock, as the store confirmed it.
 type tenure struct {
 	number      uint64
 	mode        Mode
@@ -67,46 +68,46 @@ type tenure struct {
 	sent        Instant // when the last confirmed call was sent
 	deadline    Instant
 	lease       time.Duration
-	replied     Instant             // when that was answered
-	storeTime   lockagent.StoreTime // when the store confirmed it
+	replied     Instant             // when that call was answered
+	storeTime   lockagent.StoreTime // when the store decided about that call
 	incarnation string
-	outsiders   bool            // somebody waits who has no place in the store's queue
-	contested   bool            // another agent waits
+	outsiders   bool            // outsiders wait for the lock
+	contested   bool            // another agent waits for the lock
 	first       lockagent.Token // of the first hold
 	last        lockagent.Token // of the last hold, or 0
-	holds       int             // how many it has served
-	doubt       bool            // it has to be checked with the store
+	holds       int             // how many holds the tenure has served
+	doubt       bool            // a renewal has to confirm the tenure
 
-	// What the store has confirmed runs out there by until. Calls that it did not answer
-	// may take effect at any time; open is the longest of their leases, and unanswered
-	// says that the tenure may begin once more.
+	// All confirmed leases have run out in the store by until. Unanswered calls may take
+	// effect at any time, and open is the longest of their leases. If unanswered, the tenure
+	// may begin once more.
 	until      Instant
 	open       time.Duration
 	unanswered bool
 
-	// early is by how much the next renewal comes before its time, so that those of
-	// locks that were acquired together do not stay together.
+	// early is how much earlier the next renewal comes. It differs from tenure to tenure: see
+	// Config.Scatter.
 	early time.Duration
 }
 
 // next is the token of the next hold.
 func (t *tenure) next() lockagent.Token { return t.first + lockagent.Token(t.holds) }
 
-// ending reports whether too little of the lease is left for a hand-off. The next owner would
-// lose the lock before it can be renewed.
+// ending reports whether too little of the lease is left for a hand-off: the next owner would
+// lose the lock before a renewal could be confirmed.
 func (t *tenure) ending(now Instant) bool { return t.deadline.Sub(now) < t.lease/10 }
 
 // tokenSlack is how far a tenure's tokens may run ahead of the store's clock.
 const tokenSlack = time.Millisecond
 
-// greatest is the greatest token that the tenure may use now. A later tenure begins with
-// the time of the store's clock, which shows more by then.
+// greatest is the greatest token that the tenure may use now. A later tenure takes its first
+// token from the store's clock, which shows more by then.
 func (t *tenure) greatest(now Instant) lockagent.Token {
 	return lockagent.Token(t.storeTime.Add(now.Sub(t.replied) + tokenSlack))
 }
 
-// storeUpper is the latest that the store's clock can show at now: it showed
-// storeTime at some instant after the call was sent.
+// storeUpper is the latest time that the store's clock can show at now. It showed storeTime
+// at some instant after sent.
 func (t *tenure) storeUpper(now Instant) lockagent.StoreTime {
 	return t.storeTime.Add(now.Sub(t.sent)) + 1 // Add rounds down
 }
@@ -116,30 +117,30 @@ type renewal struct {
 	inFlight bool
 	sent     Instant
 	lease    time.Duration
-	stale    bool // doubt arose after it was sent
+	stale    bool // the doubt arose after the renewal was sent, which cannot end it
 	failures int
 	retryAt  Instant
 }
 
 // leaving is what is known of the release of a tenure.
 type leaving struct {
-	withdraws  bool // it may have begun without our knowing, or may yet
+	withdraws  bool // Withdrawing, not Returning
 	inFlight   bool
-	inTime     bool    // the first call was sent before the deadline of a tenure that we had
-	unanswered bool    // a call may have released it
-	dropAt     Instant // when it is left alone
+	inTime     bool    // Returning, and the first call was sent before the deadline
+	unanswered bool    // an earlier call may have released the tenure
+	dropAt     Instant // when the agent gives up
 }
 
-// grant is one that is held.
+// grant is a grant that is held.
 type grant struct {
 	request Request
 	token   lockagent.Token
 	since   Instant
-	fixed   Instant // when its fixed lease ends; 0 if kept
-	claimBy Instant // 0 once it is known, or was found out, who has it
+	fixed   Instant // when the fixed lease ends, or 0 for a kept lease
+	claimBy Instant // when the grant is recalled if nobody has received it; 0 afterwards
 }
 
-// grants are those that are held, in the order they were made.
+// grants are the grants that are held, the oldest first.
 type grants []grant
 
 // find is the index of the grant of a request, or -1.
@@ -157,13 +158,13 @@ func (g grants) of(o lockagent.Owner) (n int) {
 	return n
 }
 
-// shared reports whether all grants leave room for others.
+// shared reports whether all grants are shared.
 func (g grants) shared() bool {
 	return !slices.ContainsFunc(g, func(g grant) bool { return g.request.Mode == Exclusive })
 }
 
-// again is the grant that lets its owner in once more, or nil: any grant of the owner for
-// a shared request, and an exclusive one for another exclusive one.
+// again returns the grant that makes r a re-entry, or nil. A shared request re-enters beside
+// any grant of its session, an exclusive request only beside an exclusive grant.
 func (g grants) again(r *Request) *grant {
 	for i := range g {
 		if g := &g[i]; r.Session && g.request.Owner == r.Owner && g.request.Mode <= r.Mode {
@@ -173,8 +174,7 @@ func (g grants) again(r *Request) *grant {
 	return nil
 }
 
-// left is how long the store may keep the tenure at the most, if nothing more is asked of
-// it.
+// left is how long the store keeps the tenure at most, if the agent makes no more calls.
 func (s *State) left(now Instant) time.Duration {
 	left := max(s.tenure.until.Sub(now), s.tenure.open)
 	if s.renewal.inFlight {
@@ -183,7 +183,7 @@ func (s *State) left(now Instant) time.Duration {
 	return left
 }
 
-// lease is what a request needs of the store.
+// lease is the lease that a request needs in the store.
 func (s *State) lease(r *Request) time.Duration {
 	if r.Lease == 0 {
 		return s.cfg.Watchdog
@@ -212,25 +212,25 @@ func (s *State) end() Instant {
 // puts a renewal off for up to a tenth of a second.
 const roomy = lockagent.PassLease
 
-// gridPart says how far apart the instants are at which kept leases are renewed: a lease of 30 s
-// at every tenth of a second. An agent that keeps many locks then wakes up for many of them at once.
+// gridPart says how far apart the instants are at which kept leases are renewed. For example:
+// leases of 30 s are renewed at every tenth of a second. So an agent with many locks renews
+// many of them each time that it wakes up.
 const gridPart = 300
 
-// renewalDue is when the lease has to be renewed for the sake of the grants, or of the
-// request at the head, which waits until a tenure in doubt is checked. It is never if
-// what the store has confirmed is enough.
+// renewalDue is when the next renewal is due, or never if the confirmed lease is enough. A
+// tenure in doubt is due at once.
 func (s *State) renewalDue() Instant {
 	at := never
-	lease := min(s.cfg.Watchdog, s.tenure.lease) // a tenure that was passed the lock has a short one
-	tiny := lease < min(s.cfg.Watchdog, roomy)   // so has one that was asked for by a short fixed lease
+	lease := min(s.cfg.Watchdog, s.tenure.lease) // a pass has a short lease, and so may a fixed request
+	tiny := lease < min(s.cfg.Watchdog, roomy)
 	for i := range s.grants {
 		switch g := &s.grants[i]; {
-		case g.fixed == 0 && tiny: // kept: a late tick would be too late
+		case g.fixed == 0 && tiny: // kept: after a third of the lease it might be too late
 			at = s.tenure.sent
 		case g.fixed == 0: // kept: renew when a third of the lease has passed
 			third := s.tenure.deadline.add(-s.cfg.trust(lease) + lease/3 - min(s.tenure.early, lease/6))
 			at = min(at, third.roundUp(lease/gridPart))
-		case g.fixed > s.tenure.deadline: // handed off with less than it needs
+		case g.fixed > s.tenure.deadline: // the lease of the tenure is shorter than the fixed one
 			at = s.tenure.sent
 		}
 	}
@@ -243,7 +243,8 @@ func (s *State) renewalDue() Instant {
 	return max(at, s.renewal.retryAt)
 }
 
-// renewalLease is for how long to renew the lease now.
+// renewalLease is the lease to ask for now: the longest that a grant needs. If nobody holds the
+// lock yet, it is the lease of the request at the head.
 func (s *State) renewalLease(m Moment) time.Duration {
 	lease := lockagent.MinLease
 	for i := range s.grants {
@@ -259,8 +260,8 @@ func (s *State) renewalLease(m Moment) time.Duration {
 	return lease
 }
 
-// renewAgain is when to renew after a failure: not at once, but soon enough for several
-// tries before the deadline, and at once if the store has come back since.
+// renewAgain is when to renew after a failure. It leaves time for several tries before the
+// deadline. If a doubt arose meanwhile, the store may be back: then it is now.
 func (s *State) renewAgain(m Moment) Instant {
 	if s.renewal.stale {
 		return m.Now

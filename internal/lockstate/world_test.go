@@ -9,14 +9,15 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// The small world: three agents, each a State or a Fair with the plainest of shells, over a
-// model of the store. It only moves by an [action] at a time, and any order of
-// actions that the real world could produce is one that can be chosen here.
+// The small world: three agents, each a State or a Fair with a very simple shell, over a model of
+// the store. The world changes by one [action] at a time. A test can choose every order of
+// actions that is possible in the real world.
 
 // tick is the unit of time in the world. Everything lasts whole ticks.
 const tick = 100 * time.Millisecond
 
-// The periods of the world. Few different instants come of them.
+// The periods of the world. They are multiples of a few numbers, so that there are few different
+// instants.
 const (
 	watchdog = 30 * tick // trusted for 27, renewed after 10
 	pause    = 10 * tick // after a failed call
@@ -30,7 +31,7 @@ func worldConfig() Config {
 	}
 }
 
-// person is an owner and what it may ask for, one lease after the other.
+// person is an owner and its requests, which it makes one after the other.
 type person struct {
 	owner   lockagent.Owner
 	agent   int
@@ -40,11 +41,11 @@ type person struct {
 	leases  []time.Duration // of its requests; 0 is kept
 }
 
-// chances bound how often what is not part of a quiet day may happen.
+// chances bound how often each fault, and each rare action, may happen.
 type chances struct {
 	lost    int // replies, wake-ups or messages that do not arrive, or messages that arrive twice
 	refused int // calls that the store refuses for good
-	order   int // things that happen before what is next in order, see [world.errand]
+	order   int // actions that come before the next one in order, see [world.errand]
 	late    int // ticks that the machine delivers too late
 	broken  int // locks that an operator breaks
 	resets  int // losses of the store's memory
@@ -57,8 +58,7 @@ type chances struct {
 	cancels int // requests whose context ends
 }
 
-// world is everything there is. It is changed by its own methods only, and copied
-// before.
+// world is the state of everything. Only its own methods change it, and only copies.
 type world struct {
 	now    Instant
 	people []person // not changed
@@ -69,19 +69,19 @@ type world struct {
 	agents [3]*agentModel // shared between copies until changed
 	calls  []storeCall
 
-	last    tokens // that were granted
-	lateNow bool   // a tick was late: deadlines are all there is to trust in
-	dropped bool   // a tenure was left to run out by itself
-	missed  bool   // something was lost, and nobody was told
-	blank   bool   // the store forgot what was withdrawn, of which calls may be under way
-	haunted bool   // and one of them began a tenure
+	last    tokens // the greatest that were granted
+	lateNow bool   // a tick was late: only deadlines protect now
+	dropped bool   // a release was dropped, and the lease has to run out
+	missed  bool   // a message was lost, and its agent does not know that
+	blank   bool   // the store forgot the withdrawn tenures, and calls of theirs may be under way
+	haunted bool   // one of these calls began a tenure
 	slow    bool   // time went on while an answer was on its way
 
 	problem string       // what went wrong, if anything
-	log     func(string) // nil, or told of all events
+	log     func(string) // nil, or called with every event
 
-	fair   bool // the lock is
-	strays bool // something went wrong that may cost who waits their places
+	fair   bool // the lock is fair
+	strays bool // a fault may have cost waiters their places
 }
 
 // machine is a State or a Fair.
@@ -105,7 +105,7 @@ type agentModel struct {
 	waking     bool      // a wake-up is on its way
 	inbox      []Command // messages on their way
 	missing    bool      // the news that messages were missed is on its way
-	resetting  bool      // so is that of a reset
+	resetting  bool      // the news of a reset is on its way
 	calls      CallID
 	crashed    bool
 }
@@ -143,7 +143,7 @@ func (w *world) resume(a *agentModel, n Snapshot, now Instant) {
 	a.look()
 }
 
-// look finds the parts of the machine.
+// look notes the parts of the machine.
 func (a *agentModel) look() {
 	switch s := a.s.(type) {
 	case *State:
@@ -168,7 +168,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// agent is the agent for changing it.
+// agent returns an agent to change: a copy, which takes the place of the shared one.
 func (w *world) agent(i int) *agentModel {
 	c := *w.agents[i]
 	switch s := c.s.(type) {
@@ -208,7 +208,7 @@ func (w *world) fail(format string, args ...any) {
 	}
 }
 
-// tell has an agent take a step, and does what its events ask for.
+// tell gives a command to an agent, and does what the events ask for.
 func (w *world) tell(i int, c Command) {
 	a := w.agent(i)
 	switch c.(type) {
@@ -223,7 +223,7 @@ func (w *world) tell(i int, c Command) {
 			w.log(fmt.Sprintf("    agent %d: %s", i+1, text(e)))
 		}
 		last := &w.last
-		if w.isExcused(i, e.Tenure) { // its tokens are old, which is what protects the others
+		if w.isExcused(i, e.Tenure) { // its tokens are old, and that protects the others
 			last = new(tokens)
 		}
 		if problem := a.ledger.note(e, a.s, last); problem != "" {
@@ -247,8 +247,8 @@ func (w *world) tell(i int, c Command) {
 			w.dropped = true
 		}
 	})
-	// Pauses are scattered, which makes for many instants that are the same in all
-	// but name. Any of them may be the last possible one, so take that.
+	// Pauses are scattered. So there would be many instants that differ little. Each may be the
+	// last possible one, so take that.
 	a.look()
 	for _, s := range a.parts {
 		if s.phase == sleeping || s.phase == releasing {
@@ -267,8 +267,8 @@ func (w *world) tell(i int, c Command) {
 	}
 }
 
-// restart has another process go on with what an agent has. Calls of the old one may arrive
-// yet, but nobody hears the answers. Holds go on; those who wait have to ask again.
+// restart makes another process go on with the holds of an agent. Calls of the old process may
+// still arrive, but nobody hears the answers. Owners that wait have to ask again.
 func (w *world) restart(i int) {
 	before := w.agents[i]
 	snapshot := before.s.Snapshot()
@@ -288,7 +288,7 @@ func (w *world) restart(i int) {
 	}
 }
 
-// overdue are the parts whose tick is still to come, and that the command may not concern.
+// overdue are the parts whose tick is due and still to come. The command may not concern them.
 func (a *agentModel) overdue(c Command, m Moment) (parts []*State) {
 	if _, fair := a.s.(*Fair); !fair || c == (Tick{}) {
 		return nil
@@ -306,8 +306,7 @@ func (a *agentModel) has(tenure uint64, not *State) bool {
 	return slices.ContainsFunc(a.parts, func(s *State) bool { return s != not && s.has(tenure) })
 }
 
-// ceil rounds an instant in the future up: pauses to a whole one, and sleep to what it is
-// at the most.
+// ceil rounds an instant in the future up: to a whole pause, or to the longest sleep.
 func ceil(i, now Instant) Instant {
 	switch left := i.Sub(now); {
 	case i == never || left <= 0:
@@ -323,8 +322,8 @@ func (w *world) send(c storeCall) {
 	c.sent = w.now
 	for i := range w.calls {
 		o := &w.calls[i]
-		// Calls for one tenure come one at a time, but for a release that does not
-		// wait for the answer of a renewal, or is that of a tenure left alone.
+		// Calls of one tenure come one at a time. There are two exceptions: a release does not
+		// wait for the answer to a renewal, and a dropped release may be under way.
 		overtakes := c.kind == callRelease && o.kind == callRenew || c.kind == callDisown && o.kind != callAcquire
 		if o.agent == c.agent && o.number == c.number && !o.zombie && !overtakes && !w.agents[c.agent].crashed {
 			w.fail("agent %d makes two calls at a time for tenure %d", c.agent+1, c.number)
@@ -333,8 +332,8 @@ func (w *world) send(c storeCall) {
 	w.calls = append(w.calls, c)
 }
 
-// overlap checks, when agent i grants the lock, that nobody else holds it: not
-// only inside a deadline, but at all, unless a tick was late.
+// overlap checks, when agent i grants the lock, that nobody else holds it. If a tick was late,
+// others may hold it past their deadlines.
 func (w *world) overlap(i int, e *Event) {
 	for j, other := range w.agents {
 		for k := range other.ledger.grants {
@@ -350,8 +349,8 @@ func (w *world) overlap(i int, e *Event) {
 	}
 }
 
-// outOfTurn checks, when agent i grants a fair lock, that it goes to the one whose turn it is in
-// the store's queue: the one for whose place it was passed on.
+// outOfTurn checks, when agent i grants a fair lock, that the owner is the next one in the store's
+// queue: the lock was passed to the place of this owner.
 func (w *world) outOfTurn(i int, e *Event) {
 	if !w.fair || w.strays {
 		return
@@ -365,7 +364,7 @@ func (w *world) outOfTurn(i int, e *Event) {
 	}
 }
 
-// deadline is until when the holder of a grant trusts in it.
+// deadline is until when the holder trusts its grant.
 func (w *world) deadline(agent int, g *deed) Instant {
 	end := w.agents[agent].s.Deadline(g.tenure)
 	if g.fixed != 0 {
@@ -374,9 +373,11 @@ func (w *world) deadline(agent int, g *deed) Instant {
 	return end
 }
 
-// check looks at what has to be true at any time: a hold inside its deadline lies
-// inside a lease that the store knows of, that ends no earlier and is no longer than the
-// hold needs, and nobody sleeps through a wake-up.
+// check checks what has to be true at any time:
+//
+//   - The store has a lease for each hold inside its deadline. The lease ends no earlier than the
+//     deadline, and is no longer than the hold needs.
+//   - Nobody sleeps through a wake-up.
 func (w *world) check() {
 	for i, a := range w.agents {
 		for k := range a.ledger.grants {
@@ -403,9 +404,8 @@ func (w *world) check() {
 	}
 }
 
-// checkSleep looks at an agent that sleeps, and to which nothing is on its way. It is
-// another matter if something was lost, or after a failure, from which an agent keeps its
-// distance.
+// checkSleep checks an agent that sleeps, if nothing is on its way to it. The check does not hold
+// if a message was lost, or while the agent pauses after a failure.
 func (w *world) checkSleep(i int, s *State) {
 	if w.missed || s.phase != sleeping || s.failures > 0 || w.now < s.notBefore {
 		return

@@ -1,5 +1,5 @@
-// Package sizing runs a fleet of agents in virtual time and counts what its store
-// is asked for, beside what docs/performance.md says that it should be.
+// Package sizing runs a fleet of agents in virtual time, and counts the calls to its store. It
+// compares the numbers with those of docs/performance.md.
 package sizing
 
 import (

@@ -39,8 +39,8 @@ func (f fleet) renewals() float64 { return float64(f.locks) / f.period().Seconds
 // beat is how far apart the instants are at which the locks of one host are renewed.
 func (f fleet) beat() time.Duration { return f.lease / 300 }
 
-// company is how many locks one command renews, unless it is full: those of a beat, and
-// perhaps those of the next, for which the first waits just as long as a beat is.
+// company is how many locks one command renews, unless it is full: those of one beat. The first of
+// them waits as long as a beat, so those of the next beat may join.
 func (f fleet) company() (least, most float64) {
 	once := f.renewals() * f.beat().Seconds()
 	return min(max(1, once), renewals.Most), min(1+2*once, renewals.Most)
@@ -68,16 +68,14 @@ const (
 	eventsPerHold   = 4
 )
 
-// messagesPerPass is how many messages a grant costs where all who listen wait: the new
-// holder is told, the next two in the queue stand by, and who waits anew tells the holder
-// that the lock is wanted.
+// messagesPerPass is how many messages a grant costs if all hosts that listen wait: one to the new
+// holder, one to each of two standbys, and one to the holder from the next host that waits.
 const messagesPerPass = 4
 
-// crowded is how many commands and messages a grant costs at most, of a lock that
-// hosts want now and then: one may listen to it that does not wait, so a release wakes
-// all who listen, and all who wait ask again. Where all who listen wait, the release
-// passes the lock on, and the costs are those of a lock that nobody else wants, and
-// the messages of a pass.
+// crowded is how many commands and messages a grant costs at most, if several hosts want the lock
+// now and then. If a host listens but does not wait, a release wakes all hosts that listen, and
+// those that wait ask again. If all hosts that listen wait, a release passes the lock. Then a grant
+// costs the commands of a lock that nobody else wants, and messagesPerPass.
 func (f fleet) crowded() (commands, messages float64) {
 	return commandsPerHold + float64(f.rivals), float64(f.rivals)
 }
@@ -89,9 +87,9 @@ func (f fleet) attempts(n int) float64 {
 	return float64(n) / min(looks, f.lease).Seconds()
 }
 
-// vacancy is the least and the longest time for which a lock stays with a host that
-// died: what remained of the lease, which was renewed when a third of it had passed
-// or a gathering later, and then the scatter of those who wait.
+// vacancy is the shortest and the longest time for which a lock stays with a host that died. That is
+// the rest of the lease, and then the scatter of the waiters. A lease is renewed when a third of it
+// has passed, or up to renewals.MaxWait later.
 func (f fleet) vacancy() (least, most time.Duration) {
 	const late, scatter = time.Millisecond, 100 * time.Millisecond
 	return f.lease - f.period() - renewals.MaxWait, f.lease + renewals.MaxWait + late + scatter

@@ -142,8 +142,8 @@ func BenchmarkRivals(b *testing.B) {
 	})
 }
 
-// BenchmarkRenewal has agents renew the locks that they keep: so many in a command, or
-// all that an agent has at once, each of them urgent, as when Redis was restarted.
+// BenchmarkRenewal measures renewals of kept locks: so many in a command, or all of an agent at once,
+// each of them urgent, as after a restart of Redis.
 func BenchmarkRenewal(b *testing.B) {
 	const agents, kept = 16, 1000
 	server := redistest.Start(b)

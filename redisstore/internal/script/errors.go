@@ -1,15 +1,16 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/lockagent/lockagent"
 )
 
-// Refused is the error for the text of an error reply. Those are definite that say what is wrong
-// with the key or the user. The others, such as READONLY, LOADING, CLUSTERDOWN or OOM, speak of
-// the state of the server, which may change: they are [lockagent.ErrStoreUnavailable].
+// Refused is the error for the text of an error reply. An error about the key or the user is
+// definite. All others, such as READONLY, LOADING, CLUSTERDOWN or OOM, are about the state of
+// the server, which may change: they are [lockagent.ErrStoreUnavailable].
 func Refused(text string) error {
 	if known, ok := strings.CutPrefix(text, "FAR "); ok {
 		return &lockagent.OptionError{Option: "floor", Reason: known + " is more than a day ahead of the store's clock; use a token of the lock, or set the clock of the server right"}
@@ -17,8 +18,8 @@ func Refused(text string) error {
 	return fmt.Errorf("%w: %s", kind(text), text)
 }
 
-// kind looks for the code of an error. Inside of a script, servers before 7.0 put words of their
-// own in front of it.
+// kind looks for an error code anywhere in a text. Servers before 7.0 put other words in front
+// of the code if the error arose in a script.
 func kind(text string) error {
 	for _, mark := range []struct {
 		text string
@@ -38,14 +39,14 @@ func kind(text string) error {
 	return lockagent.ErrStoreUnavailable
 }
 
-// Apart reports whether the text of an error reply says that the keys of a call are not in one
-// place. Then the call had no effect, and goes through if it is made alone.
+// Apart reports whether the text of an error reply says that one server does not have all keys
+// of a call. The call had no effect. A call for each key can succeed.
 func Apart(text string) bool {
 	return strings.HasPrefix(text, "TRYAGAIN") || strings.HasPrefix(text, "CROSSSLOT")
 }
 
-// Several reports whether the text of an error reply to a call about several locks may be due to
-// one of them. The call had no effect. It is made once more for each.
+// Several reports whether one of the locks of a call may have caused an error reply with this
+// text. The call had no effect. The store makes it once more for each lock.
 func Several(text string) bool {
-	return strings.HasPrefix(text, "FAR ") || kind(text) == lockagent.ErrNotPermitted
+	return strings.HasPrefix(text, "FAR ") || errors.Is(kind(text), lockagent.ErrNotPermitted)
 }
