@@ -1,7 +1,9 @@
 package channelapi_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,4 +183,34 @@ func TestBreak(t *testing.T) {
 			wantFree(t, l)
 		})
 	})
+}
+
+// traced is a store that remembers the trace of each release.
+type traced struct {
+	*memstore.Store
+	seen []any
+}
+
+type traceKey struct{}
+
+func (s *traced) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	s.seen = append(s.seen, ctx.Value(traceKey{}))
+	s.Store.Release(ctx, req, done)
+}
+
+// The context of a release or of a Close carries its values to the store.
+func TestReleaseCarriesTheTrace(t *testing.T) {
+	store := &traced{Store: memstore.New()}
+	locks := openWith(t, channelapi.Config{Store: store})
+	s := openSession(t, locks, "alice")
+	trace := func(what string) context.Context { return context.WithValue(t.Context(), traceKey{}, what) }
+	for _, l := range []*channelapi.SessionLock{s.Lock("a"), s.Lock("b"), s.Lock("c")} {
+		hold(t, l)
+	}
+	wantErr(t, "Release", s.Lock("a").Release(trace("Release")), nil)
+	wantErr(t, "ReleaseAsync", <-s.Lock("b").ReleaseAsync(trace("ReleaseAsync")), nil)
+	wantErr(t, "Close", s.Close(trace("Close")), nil)
+	if want := []any{"Release", "ReleaseAsync", "Close"}; !slices.Equal(store.seen, want) {
+		t.Errorf("the store sees %v, want %v", store.seen, want)
+	}
 }
