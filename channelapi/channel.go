@@ -56,10 +56,10 @@ func async[T any](f func() T) <-chan T {
 	return out
 }
 
-// offer runs ask in a goroutine, and delivers its outcome as outcome makes it. If nobody has
-// received the grants when ctx ends, when claim has passed, or when one of them is lost,
-// offer gives them back, and delivers the reason in their place. After that, nobody can
-// receive them any more, so offer closes the channel.
+// offer runs ask in a goroutine, and delivers what outcome makes of the result. It waits until
+// ctx ends, claim has passed or one of the grants is lost. If nobody has received the grants
+// by then, offer gives them back and delivers the reason in their place. Then it closes the
+// channel.
 func offer[T any](ctx context.Context, claim time.Duration, ask func() ([]Grant, error), outcome func([]Grant, error) T) <-chan T {
 	out := make(chan T, 1)
 	begin := time.Now()

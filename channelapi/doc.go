@@ -92,7 +92,8 @@
 // Every channel of one outcome has capacity 1, delivers one value, is then closed by the
 // sender, and needs no reader. A grant that nobody received goes back when the context of
 // its request ends, or after Config.Claim. So a program may leave the select and forget the
-// channel, but must end the context.
+// channel, but must end the context. [FirstAsync] and [AllAsync] close their channels only
+// when no grant can go back any more.
 //
 // A grant's context ends before anybody else can be granted the lock. There are three
 // exceptions: the process did not run, the store forgot the lock, or another process deleted

@@ -4,10 +4,10 @@
 // already. While another request charges it, the answer is 409, too, and the caller may ask
 // again. The answer is 503 while nobody can tell who holds the lock.
 //
-// A host that was suspended while it held a lock, and then goes on as if nothing had
-// happened, cannot do harm: the database refuses its token if somebody has written with a
-// newer one. If the database accepts the token, the order is charged, even if the lock
-// was lost meanwhile.
+// A host may be suspended while it holds a lock, and later go on as if nothing had happened.
+// It does no harm: the database refuses its token if somebody has written with a newer one.
+// If the database accepts the token, the order is charged, even if the lock was lost
+// meanwhile.
 package main
 
 import (
