@@ -2,6 +2,9 @@ package channelapi
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -53,23 +56,61 @@ func async[T any](f func() T) <-chan T {
 	return out
 }
 
-// offer runs f in a goroutine, and delivers the value that f returns. If nobody has received
-// the value when ctx ends, or when claim has passed, giveBack gets it.
-func offer[T any](ctx context.Context, claim time.Duration, f func() T, giveBack func(T)) <-chan T {
+// offer runs ask in a goroutine, and delivers its outcome as outcome makes it. If nobody has
+// received the grants when ctx ends, when claim has passed, or when one of them is lost,
+// offer gives them back, and delivers the reason in their place. After that, nobody can
+// receive them any more, so offer closes the channel.
+func offer[T any](ctx context.Context, claim time.Duration, ask func() ([]Grant, error), outcome func([]Grant, error) T) <-chan T {
 	out := make(chan T, 1)
-	takeBack := func() {
-		if v, ok := <-out; ok { // otherwise somebody has received it
-			giveBack(v)
-		}
-	}
+	begin := time.Now()
 	go func() {
-		out <- f()
-		close(out)
-		stop := context.AfterFunc(ctx, takeBack)
-		time.AfterFunc(claim, func() {
-			stop()
-			takeBack()
-		})
+		defer close(out)
+		grants, err := ask()
+		if err != nil {
+			out <- outcome(nil, err)
+			return
+		}
+		all, cancel := context.WithTimeoutCause(ctx, claim, ErrNotGranted)
+		defer cancel()
+		for _, g := range grants {
+			all = g.Context(all)
+		}
+		if all.Err() == nil {
+			out <- outcome(grants, nil)
+			<-all.Done()
+			select {
+			case <-out:
+			default:
+				return // somebody has received the grants
+			}
+		}
+		for _, g := range slices.Backward(grants) {
+			g.ReleaseAsync(ctx)
+		}
+		out <- outcome(nil, whyTakenBack(ctx, context.Cause(all), grants[0].Name(), time.Since(begin)))
 	}()
 	return out
+}
+
+// whyTakenBack is the error of a request whose grants were taken back because of cause.
+func whyTakenBack(ctx context.Context, cause error, name Name, waited time.Duration) error {
+	if ctx.Err() != nil {
+		return waitError(ctx, name, waited)
+	}
+	lost, ok := errors.AsType[*LostError](cause)
+	switch {
+	case !ok:
+		return cause
+	case lost.Reason == LostClosed:
+		return ErrClosed
+	case lost.Reason == LostSessionClosed:
+		return ErrSessionClosed
+	}
+	return fmt.Errorf("%w: %w", ErrNotGranted, cause)
+}
+
+// waitError is the error of a request whose context has ended.
+func waitError(ctx context.Context, name Name, waited time.Duration) error {
+	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	return &WaitError{Name: name, Waited: waited, TimedOut: timedOut, Err: context.Cause(ctx)}
 }

@@ -40,16 +40,23 @@ func First(ctx context.Context, locks ...AnyLock) (Grant, error) {
 	return Grant{}, errors.Join(errs...)
 }
 
-// FirstAsync is [First] for select. The channel is like that of [Lock.AcquireAsync]. The
-// grant goes back if nobody has received it when ctx ends, or after Config.Claim.
+// FirstAsync is [First] for select. The channel has capacity 1, delivers one grant, and needs
+// no reader. If nobody has received the grant when ctx ends, after Config.Claim, or when the
+// hold is lost, the grant goes back. The channel then delivers the reason: a [*WaitError] if
+// ctx ended, [ErrClosed] or [ErrSessionClosed], and otherwise [ErrNotGranted].
+//
+// FirstAsync closes the channel after that, or after the first such event if somebody has
+// received the grant. So a second receive waits, and then yields the zero Grant.
 func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
-	return offer(ctx, claimOf(locks), func() Grant {
+	return offer(ctx, claimOf(locks), func() ([]Grant, error) {
 		g, err := First(ctx, locks...)
+		return []Grant{g}, err
+	}, func(grants []Grant, err error) Grant {
 		if err != nil {
 			return lockagent.Denied("", "", err)
 		}
-		return g
-	}, func(g Grant) { g.ReleaseAsync(ctx) })
+		return grants[0]
+	})
 }
 
 // All acquires all of the locks, one after the other, in the order of their names. So two
@@ -104,18 +111,30 @@ func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
 	return grants, nil
 }
 
-// AllAsync is [All] for select. The channel has capacity 1, delivers one value, is then
-// closed, and needs no reader. The grants go back if nobody has received them when ctx
-// ends, or after Config.Claim.
-func AllAsync(ctx context.Context, locks ...AnyLock) <-chan Result[[]Grant] {
-	return offer(ctx, claimOf(locks), func() (r Result[[]Grant]) {
-		r.Value, r.Err = All(ctx, locks...)
-		return r
-	}, func(r Result[[]Grant]) {
-		for _, g := range slices.Backward(r.Value) {
-			g.ReleaseAsync(ctx)
-		}
-	})
+// Grants is the outcome of [AllAsync]: the grants, or the reason why there are none. The zero
+// Grants has none, and its Err is [ErrNotGranted].
+type Grants struct {
+	list []Grant
+	err  error
+}
+
+// Err is nil if all locks were granted. Otherwise it is the error of [All], or the reason why
+// the grants went back.
+func (g Grants) Err() error {
+	if len(g.list) == 0 && g.err == nil {
+		return ErrNotGranted
+	}
+	return g.err
+}
+
+// List has the grants in the order of the arguments. It is empty if Err is not nil.
+func (g Grants) List() []Grant { return g.list }
+
+// AllAsync is [All] for select. The channel is like that of [FirstAsync]. All grants go back
+// as soon as one of the holds is lost. A second receive yields the zero [Grants].
+func AllAsync(ctx context.Context, locks ...AnyLock) <-chan Grants {
+	return offer(ctx, claimOf(locks), func() ([]Grant, error) { return All(ctx, locks...) },
+		func(grants []Grant, err error) Grants { return Grants{grants, err} })
 }
 
 func handlesOf(locks []AnyLock) ([]*handle, error) {

@@ -288,7 +288,7 @@ func TestAll(t *testing.T) {
 func TestFirstAsyncAndAllAsync(t *testing.T) {
 	type forms struct {
 		first <-chan channelapi.Grant
-		all   <-chan channelapi.Result[[]channelapi.Grant]
+		all   <-chan channelapi.Grants
 	}
 	ask := func(ctx context.Context, locks *channelapi.Locks) forms {
 		return forms{
@@ -313,12 +313,12 @@ func TestFirstAsyncAndAllAsync(t *testing.T) {
 			f, all := <-got.first, <-got.all
 			cancel()
 			time.Sleep(2 * claim)
-			if f.Err() != nil || all.Err != nil || !f.Held() || !all.Value[0].Held() || !all.Value[1].Held() {
-				t.Errorf("not held: %v, %v", f.Err(), all.Err)
+			if f.Err() != nil || all.Err() != nil || !f.Held() || !all.List()[0].Held() || !all.List()[1].Held() {
+				t.Errorf("not held: %v, %v", f.Err(), all.Err())
 			}
 			wantClosed(t, got.first)
 			wantClosed(t, got.all)
-			for _, g := range append(all.Value, f) {
+			for _, g := range append(all.List(), f) {
 				unlock(t, g)
 			}
 			free(t, locks)
@@ -327,20 +327,84 @@ func TestFirstAsyncAndAllAsync(t *testing.T) {
 	t.Run("not received before the context ended", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := open(t)
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, change := changing(t)
 			got := ask(ctx, locks)
 			synctest.Wait()
-			cancel()
+			time.Sleep(time.Second)
+			change()
 			synctest.Wait()
 			free(t, locks)
-			wantErr(t, "FirstAsync", (<-got.first).Err(), channelapi.ErrNotGranted)
+			for what, err := range map[string]error{"FirstAsync": (<-got.first).Err(), "AllAsync": (<-got.all).Err()} {
+				wantErr(t, what, err, errChangedMind)
+				if wait, ok := errors.AsType[*channelapi.WaitError](err); !ok || wait.Waited != time.Second {
+					t.Errorf("%s: %v, want that it waited a second", what, err)
+				}
+			}
+			wantClosed(t, got.first)
 			wantClosed(t, got.all)
+			wantErr(t, "the zero Grants", (<-got.all).Err(), channelapi.ErrNotGranted)
+		})
+	})
+	t.Run("denied and received late", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			hold(t, locks.Lock("b"))
+			hold(t, locks.Lock("f"))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			got := ask(ctx, locks)
+			time.Sleep(2 * claim) // the loop is busy with something else
+			wantErr(t, "FirstAsync", (<-got.first).Err(), channelapi.ErrTimeout)
+			wantErr(t, "AllAsync", (<-got.all).Err(), channelapi.ErrTimeout)
+			wantClosed(t, got.all)
+		})
+	})
+	t.Run("lost before anybody received them", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			short := channelapi.Lease(time.Second)
+			first := channelapi.FirstAsync(t.Context(), locks.Lock("f", short))
+			all := channelapi.AllAsync(t.Context(), locks.Lock("a"), locks.Lock("b", short))
+			time.Sleep(2 * time.Second)
+			free(t, locks)
+			for what, err := range map[string]error{"FirstAsync": (<-first).Err(), "AllAsync": (<-all).Err()} {
+				wantErr(t, what, err, channelapi.ErrNotGranted)
+				if lost, ok := errors.AsType[*channelapi.LostError](err); !ok || lost.Reason != channelapi.LostExpired {
+					t.Errorf("%s: %v, want that the lease ran out", what, err)
+				}
+			}
+		})
+	})
+	t.Run("lost before All had the last", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			b := hold(t, locks.Lock("b"))
+			all := channelapi.AllAsync(t.Context(), locks.Lock("a", channelapi.Lease(time.Second)), locks.Lock("b"))
+			time.Sleep(time.Minute)
+			unlock(t, b)
+			wantErr(t, "AllAsync", (<-all).Err(), channelapi.ErrLost)
+			synctest.Wait()
+			free(t, locks)
+		})
+	})
+	t.Run("ended by a Close", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			s := openSession(t, locks, "alice")
+			got, session := ask(t.Context(), locks), channelapi.FirstAsync(t.Context(), s.Lock("s"))
+			synctest.Wait()
+			wantErr(t, "Close of the session", s.Close(t.Context()), nil)
+			wantErr(t, "Close", locks.Close(), nil)
+			synctest.Wait()
+			wantErr(t, "FirstAsync of the session", (<-session).Err(), channelapi.ErrSessionClosed)
+			wantErr(t, "FirstAsync", (<-got.first).Err(), channelapi.ErrClosed)
+			wantErr(t, "AllAsync", (<-got.all).Err(), channelapi.ErrClosed)
 		})
 	})
 	t.Run("not received in time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := openWith(t, quiet(memstore.New()))
-			ask(t.Context(), locks)
+			got := ask(t.Context(), locks)
 			time.Sleep(claim - 1)
 			if !inspect(t, locks.Lock("f")).Locked || !inspect(t, locks.Lock("a")).Locked {
 				t.Error("taken back too early")
@@ -348,11 +412,13 @@ func TestFirstAsyncAndAllAsync(t *testing.T) {
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			free(t, locks)
+			wantErr(t, "FirstAsync", (<-got.first).Err(), channelapi.ErrNotGranted)
+			wantErr(t, "AllAsync", (<-got.all).Err(), channelapi.ErrNotGranted)
 		})
 	})
 	t.Run("refused", func(t *testing.T) {
 		wantErr(t, "FirstAsync", (<-channelapi.FirstAsync(t.Context())).Err(), channelapi.ErrBadOption)
-		wantErr(t, "AllAsync", (<-channelapi.AllAsync(t.Context(), nil)).Err, channelapi.ErrBadOption)
+		wantErr(t, "AllAsync", (<-channelapi.AllAsync(t.Context(), nil)).Err(), channelapi.ErrBadOption)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 )
 
@@ -15,7 +14,7 @@ type Config struct {
 	// makes one for tests, and for programs that share no locks with others. It is required.
 	// It serves these Locks alone. It stays open when the locks are closed: close it after
 	// them.
-	Store lockagent.Store
+	Store Store
 
 	// Label tells people whose locks these are: the name of a host or of a program. The
 	// identity of the agent begins with it, and other processes see that identity as the
@@ -24,13 +23,13 @@ type Config struct {
 
 	// ID is the identity of the agent, in place of a new one. Set it if another part of the
 	// program, such as a publisher of events, needs the identity before New. Make it with
-	// lockagent.NewAgentID, for these locks alone: two agents with one identity take each
+	// [NewAgentID], for these locks alone: two agents with one identity take each
 	// other's locks for their own. It excludes Label.
-	ID lockagent.AgentID
+	ID AgentID
 
 	// Recorder takes the events of the locks: one of package tracing or of package events.
 	// Defaults to none.
-	Recorder lockagent.Recorder
+	Recorder Recorder
 
 	// Logger gets what no caller could be told: defects, and grants that nobody received.
 	// Defaults to slog.Default().

@@ -59,7 +59,9 @@
 //				return err // there are no more turns
 //			}
 //			...
-//			g.Release(context.WithoutCancel(ctx))
+//			if err := g.Release(context.WithoutCancel(ctx)); err != nil {
+//				log.Print(err)
+//			}
 //		case <-tick:
 //		}
 //	}

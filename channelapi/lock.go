@@ -133,8 +133,7 @@ func (h *handle) outcome(ctx context.Context, g Grant) error {
 	case !errors.Is(err, ErrNotGranted):
 		return err
 	case ctx.Err() != nil:
-		timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded)
-		return &WaitError{Name: h.name, TimedOut: timedOut, Err: context.Cause(ctx)}
+		return waitError(ctx, h.name, 0)
 	case h.session != nil && h.session.isClosed():
 		return ErrSessionClosed
 	case h.locks.isClosed():

@@ -43,7 +43,7 @@ func New(cfg Config) (*Locks, error) {
 
 // ID is the identity of the agent, as stores and events show it. It begins with
 // Config.Label.
-func (l *Locks) ID() lockagent.AgentID { return l.agent.ID() }
+func (l *Locks) ID() AgentID { return l.agent.ID() }
 
 // Lock returns a handle of the lock with that name. Every request through the handle has the
 // options, and an owner of its own. A handle needs no closing. If the name or an option is

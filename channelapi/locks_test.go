@@ -39,7 +39,7 @@ func TestID(t *testing.T) {
 	if one.ID() == "" || one.ID() == other.ID() {
 		t.Errorf("two agents are called %q and %q", one.ID(), other.ID())
 	}
-	id := lockagent.NewAgentID()
+	id := channelapi.NewAgentID()
 	if named := openWith(t, channelapi.Config{Store: memstore.New(), ID: id}); named.ID() != id {
 		t.Errorf("ID() = %q, want %q", named.ID(), id)
 	}

@@ -23,7 +23,17 @@ type (
 	Status = lockagent.Status
 	// Result is the answer to a question, on a channel: a value or an error.
 	Result[T any] = lockagent.Result[T]
+
+	// Store arbitrates locks between processes, for [Config].
+	Store = lockagent.Store
+	// Recorder takes events, for [Config].
+	Recorder = lockagent.Recorder
+	// AgentID is the identity of an agent, for [Config].
+	AgentID = lockagent.AgentID
 )
+
+// NewAgentID makes a new random identity, for [Config].
+func NewAgentID() AgentID { return lockagent.NewAgentID() }
 
 // The errors that carry details. Find them with errors.As.
 type (

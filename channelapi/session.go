@@ -13,20 +13,17 @@ import (
 // belongs to no goroutine: every goroutine that uses the session acts as its owner. Open one
 // with [Locks.Session]; the zero Session is of no use.
 type Session struct {
-	locks *Locks
-	owner Owner
-	over  func()        // closes done
-	done  chan struct{} // closed when the session is over
-	left  chan struct{} // closed when Close has set outcome
+	locks   *Locks
+	owner   Owner
+	over    func()        // closes done
+	done    chan struct{} // closed when the session is over
+	left    chan struct{} // closed when Close has set outcome
+	outcome error         // of Close
 
-	// gate is locked for reading by each request, and for writing by Close. So no request is
-	// on its way to the agent when Close leaves the locks.
-	gate    sync.RWMutex
-	closed  bool  // guarded by gate
-	outcome error // of Close
-
-	mu    sync.Mutex
-	names map[Name]uses // guarded by mu; the locks that the session holds or waits for
+	mu      sync.Mutex
+	closing context.Context // guarded by mu; of the first Close, nil while the session is open
+	calls   int             // guarded by mu; on their way to the agent
+	names   map[Name]uses   // guarded by mu; the locks that the session holds or waits for
 }
 
 // uses counts the requests for a lock that are not over.
@@ -67,22 +64,48 @@ func (s *Session) Done() <-chan struct{} { return s.done }
 // returns [ErrSessionClosed]. Its owner may open another session. A second Close waits for
 // the first, and returns the same error.
 func (s *Session) Close(ctx context.Context) error {
-	s.leave()
+	s.mu.Lock()
+	first := s.closing == nil
+	if first {
+		s.closing = ctx
+		s.calls++
+	}
+	s.mu.Unlock()
+	if first {
+		s.end()
+	}
 	if _, err := receive(ctx, s.left); err != nil {
 		return err
 	}
 	return s.outcome
 }
 
+// begin reports whether a call may go to the agent. If it may, end has to be called when the
+// agent has the call. The agent may call the application meanwhile, so no mutex is held.
+func (s *Session) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing != nil {
+		return false
+	}
+	s.calls++
+	return true
+}
+
+// end is called when the agent has a call. After Close, the last end leaves the locks. So no
+// request reaches the agent afterwards, when the owner may have another session.
+func (s *Session) end() {
+	s.mu.Lock()
+	s.calls--
+	leave := s.closing != nil && s.calls == 0
+	s.mu.Unlock()
+	if leave {
+		s.leave()
+	}
+}
+
 // leave begins to give the locks back, once.
 func (s *Session) leave() {
-	s.gate.Lock()
-	again := s.closed
-	s.closed = true
-	s.gate.Unlock()
-	if again {
-		return
-	}
 	s.mu.Lock()
 	names := make([]Name, 0, len(s.names))
 	for name := range s.names {
@@ -111,17 +134,16 @@ func (s *Session) leave() {
 }
 
 func (s *Session) isClosed() bool {
-	s.gate.RLock()
-	defer s.gate.RUnlock()
-	return s.closed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing != nil
 }
 
 func (s *Session) acquire(ctx context.Context, name Name, req actor.Request) <-chan Grant {
-	s.gate.RLock()
-	defer s.gate.RUnlock()
-	if s.closed {
+	if !s.begin() {
 		return denied(name, ErrSessionClosed)
 	}
+	defer s.end()
 	req.Owner, req.Session = s.owner, true
 	held, over := 0, req.Over
 	req.Granted = func() {
@@ -139,11 +161,10 @@ func (s *Session) acquire(ctx context.Context, name Name, req actor.Request) <-c
 }
 
 func (s *Session) release(name Name) <-chan error {
-	s.gate.RLock()
-	defer s.gate.RUnlock()
-	if s.closed { // the owner may have another session by now, with holds of its own
+	if !s.begin() { // the owner may have another session by now, with holds of its own
 		return delivered(ErrSessionClosed)
 	}
+	defer s.end()
 	return s.locks.agent.Release(context.Background(), name, s.owner)
 }
 

@@ -3,6 +3,7 @@ package channelapi_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -303,4 +304,34 @@ func TestSessionCloseRacesWithClose(t *testing.T) {
 		wg.Go(func() { wantErr(t, "Close of the session", s.Close(t.Context()), nil) })
 		wg.Wait()
 	}
+}
+
+// closer is a recorder that has a session closed while the agent takes in a request of the
+// session, and uses the session meanwhile.
+type closer struct {
+	session *channelapi.Session
+	closed  chan error // of Close
+}
+
+func (c *closer) Record(ctx context.Context, e lockagent.Event) {
+	if e.Kind != lockagent.EventRequested || c.closed != nil {
+		return
+	}
+	c.closed = make(chan error, 1)
+	go func() { c.closed <- c.session.Close(context.Background()) }()
+	for !errors.Is(<-c.session.Lock("another").ReleaseAsync(ctx), channelapi.ErrSessionClosed) {
+		runtime.Gosched()
+	}
+}
+
+func TestSessionIsUsedByACallbackDuringClose(t *testing.T) {
+	var c closer
+	locks := openWith(t, channelapi.Config{Store: memstore.New(), Recorder: &c})
+	c.session = openSession(t, locks, "alice")
+	g := <-c.session.Lock(name).AcquireAsync(t.Context())
+	wantErr(t, "Close", <-c.closed, nil)
+	if g.Held() {
+		t.Error("the session holds a lock after Close")
+	}
+	wantFree(t, locks.Lock(name))
 }

@@ -3,6 +3,7 @@ package channelapi
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -19,7 +20,9 @@ import (
 //				return err // the last value: ctx has ended, the locks were closed, ...
 //			}
 //			work(g.Context(ctx))
-//			g.Release(ctx)
+//			if err := g.Release(context.WithoutCancel(ctx)); err != nil {
+//				log.Print(err) // if it is a *LostError, the work may have overlapped with another's
+//			}
 //		case <-tick:
 //			...
 //		}
@@ -31,7 +34,8 @@ import (
 //
 // While the loop is busy with something else, a grant may lie in the channel. Turns gives it
 // back after Config.Claim, and logs that once. Then it waits for Config.Claim before the next
-// request, so others can have the lock for at least half of the time.
+// request, and gives the next grants back after 100 ms, until the loop receives one. So a
+// loop that has forgotten its channel takes next to nothing from others.
 //
 // The channel has capacity 1 and needs no reader. The last value is a grant that is not
 // held. Its Err tells that ctx has ended, or why the request failed. Then the channel is
@@ -54,8 +58,12 @@ func (h *handle) Turns(ctx context.Context) <-chan Grant {
 type turns struct {
 	*handle
 	out    chan Grant // empty when a request is made
-	missed bool       // nobody received a grant, and the log says so
+	missed bool       // nobody received the last grant in time
+	warn   sync.Once
 }
+
+// claimShort is how long a grant may lie in the channel after one that nobody received.
+const claimShort = 100 * time.Millisecond
 
 func (t *turns) run(ctx context.Context) {
 	defer close(t.out)
@@ -84,18 +92,28 @@ func (t *turns) run(ctx context.Context) {
 // wait waits until the hold of the delivered grant is over. If nobody receives that grant,
 // wait gives it back and pauses. If ctx ends, wait leaves the channel empty and reports false.
 func (t *turns) wait(ctx context.Context, over <-chan struct{}) bool {
-	claim := time.NewTimer(t.locks.claim)
+	most := t.locks.claim
+	if t.missed {
+		most = min(most, claimShort)
+	}
+	claim := time.NewTimer(most)
 	defer claim.Stop()
 	for {
 		select {
 		case <-over:
-			t.takeBack(ctx)
+			if !t.takeBack(ctx) {
+				t.missed = false
+			}
 			return true
 		case <-claim.C:
-			if !t.takeBack(ctx) {
+			t.missed = t.takeBack(ctx)
+			if !t.missed {
 				continue // the loop has received the grant
 			}
-			t.miss()
+			t.warn.Do(func() {
+				t.locks.logger.Warn("lockagent: nobody received a turn, so it was given back; receive from the channel of Turns or end its context",
+					"lock", t.name, "after", most)
+			})
 			select {
 			case <-time.After(t.locks.claim):
 				return true
@@ -106,15 +124,6 @@ func (t *turns) wait(ctx context.Context, over <-chan struct{}) bool {
 			t.takeBack(ctx)
 			return false
 		}
-	}
-}
-
-// miss logs that nobody received a grant.
-func (t *turns) miss() {
-	if !t.missed {
-		t.missed = true
-		t.locks.logger.Warn("lockagent: nobody received a turn, so it was given back; receive from the channel of Turns or end its context",
-			"lock", t.name, "after", t.locks.claim)
 	}
 }
 

@@ -13,7 +13,10 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-const claim = 30 * time.Second // as Config says
+const (
+	claim = 30 * time.Second // as Config says
+	short = 100 * time.Millisecond
+)
 
 // quiet is a configuration for tests that do not receive grants: it logs nothing.
 func quiet(store *memstore.Store) channelapi.Config {
@@ -138,11 +141,11 @@ func TestTurnsThatNobodyReceives(t *testing.T) {
 		turns := openWith(t, cfg).Lock(name).Turns(t.Context())
 		other := openOver(t, store).Lock(name)
 		synctest.Wait()
-		for range 3 { // half of the time belongs to others
+		for _, want := range []time.Duration{claim, short, short} {
 			start := time.Now()
 			g := hold(t, other)
-			if waited := time.Since(start); waited != claim {
-				t.Errorf("another one waited %v, want %v", waited, claim)
+			if waited := time.Since(start); waited != want {
+				t.Errorf("another one waited %v, want %v", waited, want)
 			}
 			time.Sleep(claim - time.Second)
 			unlock(t, g)
@@ -152,9 +155,36 @@ func TestTurnsThatNobodyReceives(t *testing.T) {
 		if n := strings.Count(log.String(), "nobody received a turn"); n != 1 || !strings.Contains(log.String(), name) {
 			t.Errorf("the log says it %d times, want once:\n%s", n, &log)
 		}
-		g := <-turns // the loop is back
-		wantErr(t, "the next turn", g.Err(), nil)
-		unlock(t, g)
+		unlock(t, <-turns) // the loop is back, and may be busy again
+		synctest.Wait()
+		start := time.Now()
+		unlock(t, hold(t, other))
+		if waited := time.Since(start); waited != claim {
+			t.Errorf("another one waited %v, want %v", waited, claim)
+		}
+	})
+}
+
+func TestTurnsThatAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openWith(t, quiet(memstore.New())).Lock(name)
+		const forgotten, cycles, work = 3, 600, time.Second
+		for range forgotten {
+			l.Turns(t.Context())
+		}
+		time.Sleep((2*forgotten + 1) * claim)
+		var worst time.Duration
+		start := time.Now()
+		for range cycles {
+			asked := time.Now()
+			g := hold(t, l)
+			worst = max(worst, time.Since(asked))
+			time.Sleep(work)
+			unlock(t, g)
+		}
+		if waited := time.Since(start) - cycles*work; worst > forgotten*short || waited > cycles*work/50 {
+			t.Errorf("another one waited up to %v, and for %v in all", worst, waited)
+		}
 	})
 }
 

@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
@@ -28,7 +27,7 @@ func main() {
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	var store lockagent.Store = memstore.New()
+	var store channelapi.Store = memstore.New()
 	if *redis != "" {
 		var err error
 		if store, err = redisstore.Open(ctx, *redis); err != nil {
@@ -47,7 +46,7 @@ func main() {
 	}
 }
 
-func open(store lockagent.Store, label string) (*channelapi.Locks, error) {
+func open(store channelapi.Store, label string) (*channelapi.Locks, error) {
 	return channelapi.New(channelapi.Config{Store: store, Label: label, Margin: stopping + 2*time.Second})
 }
 

@@ -1,9 +1,13 @@
 // Command orders is a service that charges each order once, on as many hosts as you like.
 //
-// Who asks for an order that is being charged gets a 409, and may ask again. Who asks
-// while nobody can tell who holds the lock gets a 503. A host that was suspended while it
-// held a lock, and then goes on as if nothing had happened, cannot do harm: the
-// database refuses its token, because somebody has come with a newer one.
+// The answer is 200 if this request charged the order, and 409 if the order is charged
+// already. While another request charges it, the answer is 409, too, and the caller may ask
+// again. The answer is 503 while nobody can tell who holds the lock.
+//
+// A host that was suspended while it held a lock, and then goes on as if nothing had
+// happened, cannot do harm: the database refuses its token if somebody has written with a
+// newer one. If the database accepts the token, the order is charged, even if the lock
+// was lost meanwhile.
 package main
 
 import (
@@ -37,36 +41,40 @@ func handler(locks *channelapi.Locks, db *sql.DB) http.Handler {
 	mux.HandleFunc("POST /orders/{id}/charge", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
 		lock := locks.Lock("orders/"+id, channelapi.Wait(2*time.Second))
+		charged := false
 		err := lock.Do(r.Context(), func(ctx context.Context, g channelapi.Grant) error {
-			return charge(ctx, db, id, g.Token())
+			err := charge(ctx, db, id, g.Token())
+			charged = err == nil
+			return err
 		})
-		if err != nil {
+		if !charged {
 			http.Error(w, err.Error(), status(err))
 		}
 	})
 	return mux
 }
 
-var errOldToken = errors.New("somebody has written with a newer token")
+var errRefused = errors.New("the order is charged already, or somebody has written with a newer token")
 
-// charge writes with the token of the lock, unless somebody has written with a newer one.
+// charge charges the order once, and writes with the token of the lock.
 func charge(ctx context.Context, db *sql.DB, id string, token channelapi.Token) error {
 	result, err := db.ExecContext(ctx,
-		`UPDATE orders SET charged = TRUE, token = ? WHERE id = ? AND token <= ?`, token, id, token)
+		`UPDATE orders SET charged = TRUE, token = ? WHERE id = ? AND token <= ? AND NOT charged`, token, id, token)
 	if err != nil {
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, errOldToken)
+		return errors.Join(err, errRefused)
 	}
 	return nil
 }
 
 func status(err error) int {
 	switch {
-	case errors.Is(err, channelapi.ErrStoreUnavailable): // which may be why time ran out
+	case errors.Is(err, channelapi.ErrStoreUnavailable), // which may be why time ran out
+		errors.Is(err, channelapi.ErrLost): // before the charge, or while the database was at it
 		return http.StatusServiceUnavailable
-	case errors.Is(err, channelapi.ErrTimeout), errors.Is(err, errOldToken):
+	case errors.Is(err, channelapi.ErrTimeout), errors.Is(err, errRefused):
 		return http.StatusConflict
 	}
 	return http.StatusInternalServerError

@@ -10,7 +10,12 @@ import (
 // table stands in for a database. It understands the one statement of charge.
 type table struct {
 	mu     sync.Mutex
-	tokens map[string]int64 // guarded by mu; of each order, its newest
+	orders map[string]order // guarded by mu
+}
+
+type order struct {
+	token   int64 // the newest
+	charged bool
 }
 
 func (t *table) Connect(context.Context) (driver.Conn, error) { return t, nil }
@@ -23,12 +28,12 @@ func (t *table) ExecContext(_ context.Context, _ string, args []driver.NamedValu
 	token, id := args[0].Value.(int64), args[1].Value.(string)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.tokens == nil {
-		t.tokens = make(map[string]int64)
-	}
-	if t.tokens[id] > token {
+	if o := t.orders[id]; o.token > token || o.charged {
 		return driver.RowsAffected(0), nil
 	}
-	t.tokens[id] = token
+	if t.orders == nil {
+		t.orders = make(map[string]order)
+	}
+	t.orders[id] = order{token, true}
 	return driver.RowsAffected(1), nil
 }
