@@ -80,6 +80,17 @@ func (s *Servers) Refresh(ctx context.Context) error {
 	return nil
 }
 
+// refreshFrom asks one node that is known to have news. Others may lag behind it.
+func (s *Servers) refreshFrom(ctx context.Context, n *Node) error {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	owners, err := n.owners(ctx)
+	if err == nil {
+		s.divide(owners)
+	}
+	return err
+}
+
 // askAny asks one node after the other, in no order, without waiting long for any.
 func (s *Servers) askAny(ctx context.Context) ([]owner, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.config.Silence)
