@@ -361,8 +361,8 @@ func (l *link) follow(t *topic, node *Node, refusal string) bool {
 	return moved
 }
 
-// relocate hands those topics over that belong to other links, after it has found
-// out where. node is the one that the link is connected to; nil if there is none.
+// relocate finds out where the topics belong that do not stand. It hands over those that
+// belong to other links. node is that of the connection; nil if there is none.
 func (l *link) relocate(ctx context.Context, node *Node) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.servers.config.Call)
 	defer cancel()

@@ -108,8 +108,7 @@ func (s *Servers) remembers(addr string) bool {
 	return false
 }
 
-// followSentinel asks one Sentinel for as long as the servers live, unless it is
-// forgotten. failed is called with the outcome of the first try, if that fails.
+// followSentinel asks one Sentinel until it is forgotten, or the servers are closed. failed is called with the outcome of the first try, if that fails.
 func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(error)) {
 	option := s.config.options()
 	option.Username, option.Password, option.SelectDB = s.config.SentinelUser, s.config.SentinelPassword, 0
@@ -250,8 +249,8 @@ func (s *Servers) forget(addr string) {
 }
 
 // choose returns the report with the greatest epoch, and the present one if that is as
-// good. Sentinels that lag behind what we know are not believed, unless all that are
-// remembered answer, and all lag: then they were set up anew. It expects mu to be held.
+// good. Sentinels that lag behind what we know are believed only if all of them do, and no
+// other one counts: then they were set up anew. It expects mu to be held.
 func (w *sentinels) choose() report {
 	var best report
 	for _, r := range w.reports {
