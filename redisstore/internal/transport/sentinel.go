@@ -108,7 +108,8 @@ func (s *Servers) remembers(addr string) bool {
 	return false
 }
 
-// followSentinel asks one Sentinel until it is forgotten, or the servers are closed. failed is called with the outcome of the first try, if that fails.
+// followSentinel asks one Sentinel until it is forgotten, or the servers are closed. failed is
+// called with the outcome of the first try, if that fails.
 func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(error)) {
 	option := s.config.options()
 	option.Username, option.Password, option.SelectDB = s.config.SentinelUser, s.config.SentinelPassword, 0
