@@ -60,8 +60,11 @@
 //
 // All other errors of a server reach the caller, with advice.
 //
-// A server that hangs keeps a call for at most [Config.SilenceTimeout]. The store then cuts
-// the connection, and the next call makes another one.
+// A server that hangs keeps a call for at most [Config.SilenceTimeout] from when the call is
+// sent. The store then cuts the connection, and the next call makes another one. Calls that come
+// meanwhile travel on the next connection. They take up to twice as long. If nothing answers at
+// the address, a call takes as long as a connection may take: [Config.DialTimeout] or half of
+// [Config.CallTimeout], whichever is less. In all, no call takes longer than CallTimeout.
 //
 // The store asks all Sentinels, or the nodes of the Cluster, which servers serve: every 2 s,
 // and after every failure. Sentinels also announce a change. It does not believe a Sentinel

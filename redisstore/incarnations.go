@@ -40,7 +40,7 @@ type incarnations struct {
 	epoch   uint64     // how many changes there have been
 	current string
 	last    lockagent.StoreTime // when current was seen last
-	unsure  bool                // whether it still is: what is seen meanwhile may be another run's
+	inDoubt bool                // what is seen meanwhile may be another run's
 	untold  []lockagent.Reset
 	hooks   []*resetHook
 }
@@ -71,7 +71,7 @@ func (i *incarnations) observe(name string, at lockagent.StoreTime, epoch uint64
 	defer i.mu.Unlock()
 	switch {
 	case name == i.current:
-		if !i.unsure {
+		if !i.inDoubt {
 			i.last = max(i.last, at)
 		}
 	case i.current == "":
@@ -111,7 +111,7 @@ func (i *incarnations) changed(reset lockagent.Reset) {
 // suspect has the server looked at soon.
 func (i *incarnations) suspect() {
 	i.mu.Lock()
-	i.unsure = true
+	i.inDoubt = true
 	i.mu.Unlock()
 	signal(i.doubt)
 }
@@ -120,7 +120,7 @@ func (i *incarnations) suspect() {
 func (i *incarnations) assured() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.unsure = len(i.doubt) > 0
+	i.inDoubt = len(i.doubt) > 0
 }
 
 // settled takes back what was suspected before the store was open.

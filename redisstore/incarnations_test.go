@@ -166,9 +166,9 @@ func TestAnIdleHolderHearsOfAnEmptiedServer(t *testing.T) {
 		return reply
 	}
 	before := acquire(holder, "orders")
-	for unsure := true; unsure; runtime.Gosched() { // it looks at the server, because it has just connected
+	for inDoubt := true; inDoubt; runtime.Gosched() { // it looks at the server, because it has just connected
 		holder.incarnations.mu.Lock()
-		unsure = holder.incarnations.unsure
+		inDoubt = holder.incarnations.inDoubt
 		holder.incarnations.mu.Unlock()
 	}
 	server.Do("FLUSHALL")

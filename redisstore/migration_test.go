@@ -2,6 +2,10 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,4 +75,69 @@ func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 		from, to = to, from
 	}
 	t.Logf("%d turns; the longest took %v", turn, longest)
+}
+
+// Slots move to other nodes, one after the other, while several agents contend for their locks.
+// No call fails, nobody shares a lock, and every waiter has its turn. The leases are an hour long:
+// nobody is saved by the end of one.
+func TestAgentsThatContendWhileSlotsMove(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	const locks, turns = 6, 20
+	name := func(i int) string { return fmt.Sprintf("orders/%d", i) }
+	ctx, stop := context.WithCancel(t.Context())
+	var contenders sync.WaitGroup
+	defer contenders.Wait()
+	defer stop()
+	granted := make([]chan bool, locks) // one value for each grant
+	for i := range granted {
+		granted[i] = make(chan bool)
+	}
+	var within [locks]atomic.Int32 // holders
+	for range 3 {
+		agent, err := channelapi.New(channelapi.Config{Store: open(t, cluster.URL()), Lease: time.Hour, HandOffGrants: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = agent.Close() })
+		for i := range locks {
+			contenders.Go(func() {
+				for {
+					held := <-agent.Lock(name(i)).AcquireAsync(ctx)
+					if ctx.Err() != nil {
+						return
+					}
+					if held.Err() != nil || within[i].Add(1) != 1 {
+						t.Errorf("lock %d: %v, and %d hold it", i, held.Err(), within[i].Load())
+						return
+					}
+					select {
+					case granted[i] <- true:
+					case <-ctx.Done():
+					}
+					within[i].Add(-1)
+					if err := held.Release(ctx); err != nil && ctx.Err() == nil {
+						t.Errorf("lock %d: %v", i, err)
+					}
+				}
+			})
+		}
+	}
+	take := func() {
+		for range turns {
+			for i := range granted {
+				await(t, granted[i])
+			}
+		}
+	}
+	take()
+	for round := 1; round < 3; round++ {
+		for i := range locks {
+			key, at := name(i), slices.Index(cluster.Nodes, cluster.NodeOf(name(i)))
+			finish := cluster.BeginMove(key, cluster.Nodes[(at+round-1)%3], cluster.Nodes[(at+round)%3])
+			take()
+			finish()
+			take()
+		}
+	}
 }

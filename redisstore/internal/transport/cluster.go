@@ -80,6 +80,17 @@ func (s *Servers) Refresh(ctx context.Context) error {
 	return nil
 }
 
+// refreshFrom asks one node that is known to have news. Others may lag behind it.
+func (s *Servers) refreshFrom(ctx context.Context, n *Node) error {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	owners, err := n.owners(ctx)
+	if err == nil {
+		s.divide(owners)
+	}
+	return err
+}
+
 // askAny asks one node after the other, in no order, without waiting long for any.
 func (s *Servers) askAny(ctx context.Context) ([]owner, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.config.Silence)
@@ -193,18 +204,21 @@ func (n *Node) near(host, port string) string {
 
 // divide gives the slots to their owners. Nodes that lose their last slot are given up.
 func (s *Servers) divide(owners []owner) {
+	before := s.Masters()
 	next := new(table)
+	s.mu.Lock()
 	for _, o := range owners {
-		n := s.nodeAt(o.addr)
+		n := s.node(o.addr)
 		for slot := o.first; slot <= o.last; slot++ {
 			next.slots[slot] = n
 		}
 	}
-	if s.table.Load().slots == next.slots {
+	same := s.table.Load().slots == next.slots
+	s.table.Store(next)
+	s.mu.Unlock()
+	if same {
 		return
 	}
-	before := s.Masters()
-	s.table.Store(next)
 	for _, n := range before {
 		if !next.serves(n) {
 			s.drain(n)
@@ -220,9 +234,7 @@ func (s *Servers) drain(n *Node) {
 		case <-s.life.Done():
 		case <-time.After(drained):
 		}
-		if !s.table.Load().serves(n) { // it may have been given slots again
-			s.retire(n)
-		}
+		s.retire(n)
 	})
 }
 
@@ -237,22 +249,20 @@ func (s *Servers) learn(from *Node, text string) (to *Node, moved bool) {
 	if err != nil {
 		return nil, false
 	}
-	to = s.nodeAt(from.near(host, port))
+	addr = from.near(host, port)
 	if kind == "ASK" {
-		return to, false
+		return s.nodeAt(addr), false
 	}
 	s.Doubt()
-	for {
-		old := s.table.Load()
-		if old.slots[slot] == to {
-			return to, true
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to = s.node(addr)
+	if old := s.table.Load(); old.slots[slot] != to {
 		next := *old
 		next.slots[slot] = to
-		if s.table.CompareAndSwap(old, &next) {
-			return to, true
-		}
+		s.table.Store(&next)
 	}
+	return to, true
 }
 
 // redirection reads "MOVED 3999 127.0.0.1:6381" and "ASK 3999 127.0.0.1:6381".

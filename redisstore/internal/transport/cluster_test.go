@@ -183,6 +183,26 @@ func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 	}
 }
 
+// A node that is being retired may be named as the owner of a slot at that moment. Then either it
+// stays, or another one takes its place: the table never names one that was given up.
+func TestARedirectionToANodeThatIsBeingRetired(t *testing.T) {
+	s := connect(t, config(redistest.Start(t).Addr()))
+	s.cluster = true
+	from := s.Master(1)
+	for i := range 500 {
+		s.table.Store(new(table))
+		addr := fmt.Sprintf("127.0.0.1:%d", 1+i)
+		n := s.nodeAt(addr)
+		var both sync.WaitGroup
+		both.Go(func() { s.retire(n) })
+		both.Go(func() { s.learn(from, "MOVED 1 "+addr) })
+		both.Wait()
+		if now := s.Master(1); now.life.Err() != nil {
+			t.Fatalf("after %d rounds the slot belongs to a node that was given up", i)
+		}
+	}
+}
+
 func TestRedirection(t *testing.T) {
 	for text, want := range map[string]string{
 		"MOVED 3999 127.0.0.1:6381": "MOVED 3999 127.0.0.1:6381 true",

@@ -89,7 +89,8 @@ func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string, conf
 	return secure, nil
 }
 
-// cut closes the connections that were made before an instant.
+// cut gives up the connections that were made before an instant. Those of a lane finish their
+// exchange: what is under way there has its own answer.
 func (d *dialer) cut(before time.Time) {
 	d.mu.Lock()
 	var old []*conn
@@ -100,6 +101,10 @@ func (d *dialer) cut(before time.Time) {
 	}
 	d.mu.Unlock()
 	for _, c := range old {
+		if c.direct {
+			c.stale.Store(true)
+			continue
+		}
 		_ = c.Conn.Close() // not its own Close: the client calls that when it notices
 	}
 }
@@ -117,6 +122,7 @@ type conn struct {
 	asked atomic.Pointer[time.Time]
 	// direct connections belong to a lane, whose exchanges have deadlines of their own.
 	direct bool
+	stale  atomic.Bool // for no other exchange
 	// peeker looks at a connection that nobody reads from while nothing is asked;
 	// nil for others.
 	peeker *peeker
@@ -124,7 +130,7 @@ type conn struct {
 
 func (c *conn) Write(b []byte) (int, error) {
 	if c.asked.Load() == nil {
-		if c.peeker != nil && c.peeker.isLost() {
+		if c.stale.Load() || c.peeker != nil && c.peeker.isLost() {
 			return 0, errUnsent
 		}
 		now := time.Now()

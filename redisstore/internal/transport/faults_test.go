@@ -142,9 +142,14 @@ func TestAMasterThatIsDemotedInPlace(t *testing.T) {
 	proxy.LeadTo(a.Addr())
 	b.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(a.Port()))
 	a.Do("REPLICAOF", "NO", "ONE")
-	for i := range 5 {
-		if err := try(t, lanes, "key"); err != nil {
-			t.Errorf("call %d after the address leads to another: %v", i, err)
+	const calls = 1000 // that travel on both tracks
+	answers := make(chan error, calls)
+	for range calls {
+		lanes.Add(t.Context(), hashslot.Of("key"), question{"key", func(_ string, err error) { answers <- err }})
+	}
+	for i := range calls {
+		if err := receive(t, "the answer", answers); err != nil {
+			t.Fatalf("answer %d after the address leads to another: %v", i, err)
 		}
 	}
 	if got := a.Do("GET", "key"); got == nil {

@@ -22,8 +22,18 @@ type link struct {
 	// What follows is guarded by Subscriptions.mu.
 	topics map[*topic]bool // that it looks after
 	work   []*topic        // those of them that may not be as they should
-	moved  bool            // some of them may belong to another link
+	moved  moved           // whether some of them may belong to another link
 }
+
+// moved says who knows to which links the topics belong. What comes later asks more.
+type moved uint8
+
+const (
+	nothing  moved = iota // the topics are where they belong
+	learned               // the table knows: the node said it, and it was learned
+	given                 // the node knows: it gave a slot away
+	anything              // any node may know
+)
 
 func newLink(s *Subscriptions, at string) *link {
 	return &link{s: s, at: at, kick: make(chan struct{}, 1), topics: make(map[*topic]bool)}
@@ -69,7 +79,7 @@ func (l *link) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(p.next(lastRetry)):
 		}
-		l.relocate(ctx)
+		l.relocate(ctx, nil)
 	}
 }
 
@@ -114,16 +124,17 @@ func (l *link) session(ctx context.Context) (settled bool) {
 		OnMessage:      func(m rueidis.PubSubMessage) { l.s.deliver(m.Channel, m.Message) },
 		OnSubscription: l.changed,
 	})
+	var p pace
 	var later <-chan time.Time // not nil if something has to be tried again
 	for {
-		l.relocate(ctx)
-		retry, err := l.settle(ctx, conn)
+		l.relocate(ctx, node)
+		retry, err := l.settle(ctx, node, conn)
 		if err != nil {
 			return settled
 		}
 		settled = true
-		if retry {
-			later = time.After(lastRetry)
+		if retry && later == nil {
+			later = time.After(p.next(lastRetry))
 		}
 		select {
 		case <-ctx.Done():
@@ -133,7 +144,9 @@ func (l *link) session(ctx context.Context) (settled bool) {
 		case <-l.kick:
 		case <-later:
 			later = nil
-			l.reconsider()
+			if !l.reconsider() {
+				p.reset()
+			}
 		}
 	}
 }
@@ -156,23 +169,27 @@ func (l *link) node() *Node {
 func (l *link) disconnected() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	l.moved = true
+	l.moved = anything
 	for t := range l.topics {
 		t.stand = absent
 		l.add(t)
 	}
 }
 
-// reconsider has those topics looked at again that could not be subscribed.
-func (l *link) reconsider() {
+// reconsider has those topics looked at again that could not be subscribed. It reports
+// whether there are any.
+func (l *link) reconsider() (any bool) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	l.moved = true
+	l.moved = anything
 	for t := range l.topics {
 		if t.stand == absent {
+			t.redirected = 0
 			l.add(t)
+			any = true
 		}
 	}
+	return any
 }
 
 // changed is told by the connection of every change on the server. Most of them
@@ -188,18 +205,18 @@ func (l *link) changed(c rueidis.PubSubSubscription) {
 	defer l.s.mu.Unlock()
 	if t := l.s.topics[c.Channel]; t != nil && t.link == l && (t.stand == stands || t.stand == joining) {
 		t.stand = absent
-		l.moved = true
+		l.moved = max(l.moved, given)
 		l.add(t)
 	}
 }
 
 // settle has the topics subscribed and unsubscribed as they should be. It reports
 // whether some have to be tried again later, and fails if the connection does.
-func (l *link) settle(ctx context.Context, conn rueidis.DedicatedClient) (retry bool, err error) {
+func (l *link) settle(ctx context.Context, node *Node, conn rueidis.DedicatedClient) (retry bool, err error) {
 	changes, joined := l.plan()
 	for len(changes) > 0 {
 		n := min(len(changes), maxBatch)
-		again, err := l.carryOut(ctx, conn, changes[:n])
+		again, err := l.carryOut(ctx, node, conn, changes[:n])
 		if err != nil {
 			return false, err
 		}
@@ -280,7 +297,7 @@ func tell(notices []notice) {
 
 // carryOut sends the commands for changes in one go. Each topic has a command of its
 // own: one that is refused does not take others with it.
-func (l *link) carryOut(ctx context.Context, conn rueidis.DedicatedClient, changes []change) (retry bool, err error) {
+func (l *link) carryOut(ctx context.Context, node *Node, conn rueidis.DedicatedClient, changes []change) (retry bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.servers.config.Call)
 	defer cancel()
 	commands := make(rueidis.Commands, len(changes))
@@ -293,14 +310,14 @@ func (l *link) carryOut(ctx context.Context, conn rueidis.DedicatedClient, chang
 			return false, err
 		}
 	}
-	told, retry := l.conclude(changes, replies)
+	told, retry := l.conclude(node, changes, replies)
 	tell(told)
 	return retry, nil
 }
 
 // conclude notes what came of changes. It returns whom to tell, and whether some
-// have to be tried again.
-func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (told []notice, retry bool) {
+// have to be tried again later.
+func (l *link) conclude(node *Node, changes []change, replies []rueidis.RedisResult) (told []notice, retry bool) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	for i, c := range changes {
@@ -309,7 +326,7 @@ func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (told [
 		case err == nil && c.subscribe && t.stand == absent:
 			// The node gave it away again.
 		case err == nil && c.subscribe:
-			t.stand = stands
+			t.stand, t.redirected = stands, 0
 			if !l.s.closed {
 				told = append(told, t.notices(true)...)
 			}
@@ -320,25 +337,44 @@ func (l *link) conclude(changes []change, replies []rueidis.RedisResult) (told [
 			if len(t.listeners) == 0 {
 				l.forget(t)
 			}
+		case l.follow(t, node, err.Error()):
+			t.stand = absent
+			l.moved = max(l.moved, learned)
+			signal(l.kick)
 		default:
 			t.stand = absent
-			retry = true
-			l.moved = true
+			l.moved, retry = anything, true
 			signal(l.kick)
 		}
 	}
 	return told, retry
 }
 
-// relocate hands those topics over that belong to other links, after it has found
-// out where.
-func (l *link) relocate(ctx context.Context) {
-	if !l.mayHaveMoved() {
-		return
+// follow learns from a refusal which other node serves the slot of a topic. It reports false
+// if the refusal does not say so. It also does if the nodes send the topic to and fro: they do
+// not agree yet. It expects Subscriptions.mu to be held.
+func (l *link) follow(t *topic, node *Node, refusal string) bool {
+	if t.redirected++; t.redirected >= maxTries {
+		return false
 	}
+	_, moved := l.s.servers.learn(node, refusal)
+	return moved
+}
+
+// relocate finds out where the topics belong that do not stand. It hands over those that
+// belong to other links. node is that of the connection; nil if there is none.
+func (l *link) relocate(ctx context.Context, node *Node) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.servers.config.Call)
 	defer cancel()
-	_ = l.s.servers.Refresh(ctx) // if it fails, all stays as it was, and is tried again
+	// If a question fails, all stays as it was, and is tried again.
+	switch moved := l.mayHaveMoved(); {
+	case moved == nothing:
+		return
+	case moved == given && node != nil:
+		_ = l.s.servers.refreshFrom(ctx, node)
+	case moved != learned:
+		_ = l.s.servers.Refresh(ctx)
+	}
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if l.s.closed {
@@ -353,20 +389,17 @@ func (l *link) relocate(ctx context.Context) {
 	}
 }
 
-// mayHaveMoved reports whether there is reason to look for another node.
-func (l *link) mayHaveMoved() bool {
+// mayHaveMoved says who knows to which links the topics belong that do not stand.
+func (l *link) mayHaveMoved() (m moved) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if !l.moved {
-		return false
-	}
-	l.moved = false
+	m, l.moved = l.moved, nothing
 	for t := range l.topics {
 		if t.Sharded && t.stand == absent {
-			return true
+			return m
 		}
 	}
-	return false
+	return nothing
 }
 
 // TryTopic subscribes and unsubscribes once, to find out whether the user may.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,9 +17,9 @@ import (
 type sentinels struct {
 	first chan struct{} // closed when the master is known
 
-	mu      sync.Mutex // guards what follows
-	known   map[string]bool
-	reports map[string]report // of those that answer
+	mu      sync.Mutex           // guards what follows
+	known   map[string]time.Time // when each was last heard, or named by another one
+	reports map[string]report    // of those that answer
 	current report
 	tried   int   // how many of the configured ones were tried
 	failed  error // what the first of them failed with
@@ -34,17 +35,20 @@ type report struct {
 // others, and it may be gone for good.
 const longestRetry = 5 * time.Second
 
+// forgotten is how long a Sentinel counts that is silent and that no other one names.
+const forgotten = time.Minute
+
 var errNoMaster = errors.New("no Sentinel tells the address of the master")
 
 // followSentinels finds the master, and has it followed.
 func (s *Servers) followSentinels(ctx context.Context) error {
 	w := &s.sentinels
 	w.first = make(chan struct{})
-	w.known = make(map[string]bool)
+	w.known = make(map[string]time.Time)
 	w.reports = make(map[string]report)
 	allFailed := make(chan struct{})
 	for _, addr := range s.config.Addrs {
-		w.known[addr] = true
+		w.known[addr] = time.Now()
 	}
 	for _, addr := range s.config.Addrs {
 		doubt := make(chan struct{}, 1)
@@ -83,23 +87,36 @@ func (s *Servers) followSentinels(ctx context.Context) error {
 func (s *Servers) discover(addr string) {
 	w := &s.sentinels
 	w.mu.Lock()
-	known := w.known[addr]
-	w.known[addr] = true
+	_, known := w.known[addr]
+	w.known[addr] = time.Now()
 	w.mu.Unlock()
 	if !known {
 		s.runs.Go(func() { s.followSentinel(addr, make(chan struct{}, 1), func(error) {}) })
 	}
 }
 
-// followSentinel asks one Sentinel for as long as the servers live. failed is called with
-// the outcome of the first try, if that fails.
+// remembers forgets a Sentinel that counts no longer, unless it is configured. It reports false
+// if it did.
+func (s *Servers) remembers(addr string) bool {
+	w := &s.sentinels
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.known[addr]) < forgotten || slices.Contains(s.config.Addrs, addr) {
+		return true
+	}
+	delete(w.known, addr)
+	return false
+}
+
+// followSentinel asks one Sentinel until it is forgotten, or the servers are closed. failed is
+// called with the outcome of the first try, if that fails.
 func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(error)) {
 	option := s.config.options()
 	option.Username, option.Password, option.SelectDB = s.config.SentinelUser, s.config.SentinelPassword, 0
 	node := s.newNode(addr, option, func() {})
 	defer node.close()
 	var p pace
-	for s.life.Err() == nil {
+	for s.life.Err() == nil && s.remembers(addr) {
 		answered, err := s.session(node, doubt)
 		s.forget(addr)
 		if failed != nil && !answered {
@@ -192,13 +209,14 @@ func (s *Servers) askSentinel(addr string, conn rueidis.DedicatedClient) error {
 	if err != nil {
 		return err
 	}
-	s.heard(addr, report{net.JoinHostPort(master[0], master[1]), epoch})
 	others, _ := replies[2].ToArray() // those that are configured will do
 	for _, other := range others {
 		if about, err := other.AsStrMap(); err == nil && about["ip"] != "" {
 			s.discover(net.JoinHostPort(about["ip"], about["port"]))
 		}
 	}
+	// Last, because whether a Sentinel is believed depends on those that it names.
+	s.heard(addr, report{net.JoinHostPort(master[0], master[1]), epoch})
 	return nil
 }
 
@@ -207,7 +225,7 @@ func (s *Servers) heard(from string, r report) {
 	w := &s.sentinels
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.reports[from] = r
+	w.known[from], w.reports[from] = time.Now(), r
 	next := w.choose()
 	if next == w.current {
 		return
@@ -232,8 +250,8 @@ func (s *Servers) forget(addr string) {
 }
 
 // choose returns the report with the greatest epoch, and the present one if that is as
-// good. A Sentinel that lags behind what we know is not believed, unless all say the same:
-// then they were set up anew. It expects mu to be held.
+// good. Sentinels that lag behind what we know are believed only if all of them do, and no
+// other one counts: then they were set up anew. It expects mu to be held.
 func (w *sentinels) choose() report {
 	var best report
 	for _, r := range w.reports {
@@ -241,8 +259,13 @@ func (w *sentinels) choose() report {
 			best = r
 		}
 	}
-	if best.epoch < w.current.epoch && len(w.reports) < len(w.known) {
-		return w.current
+	if best.epoch >= w.current.epoch {
+		return best
+	}
+	for addr, last := range w.known {
+		if _, answers := w.reports[addr]; !answers && time.Since(last) < forgotten {
+			return w.current
+		}
 	}
 	return best
 }

@@ -1,7 +1,9 @@
 package transport
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -123,7 +125,8 @@ func TestChooseAmongSentinels(t *testing.T) {
 		{"all, if they were set up anew", []report{old, old, old}, old},
 		{"another, if the present one is not named any more", []report{rival, old, old}, rival},
 	} {
-		w := &sentinels{current: current, reports: make(map[string]report), known: map[string]bool{"0": true, "1": true, "2": true}}
+		now := time.Now()
+		w := &sentinels{current: current, reports: make(map[string]report), known: map[string]time.Time{"0": now, "1": now, "2": now}}
 		for i, r := range c.reports {
 			w.reports[string(rune('0'+i))] = r
 		}
@@ -131,4 +134,37 @@ func TestChooseAmongSentinels(t *testing.T) {
 			t.Errorf("%s: %v was chosen, want %v", c.what, got, c.want)
 		}
 	}
+}
+
+// Sentinels may be set up anew at other addresses. Those that are gone count for a while. Then
+// the others are believed, and nobody dials those that are gone.
+func TestSentinelsThatAreGoneAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const configured, gone, here = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
+		current, anew := report{"old:1", 6}, report{"new:1", 1}
+		s := &Servers{config: config(configured), nodes: make(map[string]*Node)}
+		s.life, s.end = context.WithCancel(t.Context())
+		s.table.Store(new(table))
+		w := &s.sentinels
+		w.current = current
+		w.known = map[string]time.Time{configured: time.Now()}
+		w.reports = make(map[string]report)
+		s.discover(gone)
+		time.Sleep(forgotten - time.Second)
+		s.heard(here, anew)
+		if w.current != current {
+			t.Errorf("%v was chosen while others may know better", w.current)
+		}
+		time.Sleep(2*time.Second + 2*longestRetry)
+		s.heard(here, anew)
+		if w.current != anew {
+			t.Errorf("%v was chosen when the others were forgotten", w.current)
+		}
+		w.mu.Lock()
+		if _, known := w.known[gone]; known || len(w.known) != 2 {
+			t.Errorf("known are %v", w.known)
+		}
+		w.mu.Unlock()
+		s.Close()
+	})
 }

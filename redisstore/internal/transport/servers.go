@@ -65,8 +65,8 @@ type Servers struct {
 	end     context.CancelFunc
 	runs    sync.WaitGroup // all goroutines
 
-	table  atomic.Pointer[table]
-	doubts []chan struct{} // each of capacity 1: there is reason to ask who serves what
+	table  atomic.Pointer[table] // replaced under mu, by one whose nodes are among nodes
+	doubts []chan struct{}       // each of capacity 1: there is reason to ask who serves what
 
 	mu       sync.Mutex       // guards what follows
 	nodes    map[string]*Node // by address
@@ -196,7 +196,9 @@ func (n *Node) isSlotted(ctx context.Context, keys [2]string) bool {
 
 // serve has one node serve all slots.
 func (s *Servers) serve(n *Node) {
+	s.mu.Lock()
 	old := s.table.Swap(&table{only: n})
+	s.mu.Unlock()
 	if old.only != nil && old.only != n {
 		s.retire(old.only)
 	}
@@ -240,6 +242,11 @@ func (s *Servers) Master(slot uint16) *Node { return s.table.Load().node(slot) }
 func (s *Servers) nodeAt(addr string) *Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.node(addr)
+}
+
+// node is nodeAt. It expects mu to be held.
+func (s *Servers) node(addr string) *Node {
 	n := s.nodes[addr]
 	if n == nil {
 		n = s.newNode(addr, s.config.options(), s.config.Changed)
@@ -252,9 +259,13 @@ func (s *Servers) nodeAt(addr string) *Node {
 	return n
 }
 
-// retire gives up a node that serves nothing any more. What waits for it goes elsewhere.
+// retire gives up a node, unless the table has it serve again. What waits for it goes elsewhere.
 func (s *Servers) retire(n *Node) {
 	s.mu.Lock()
+	if s.table.Load().serves(n) {
+		s.mu.Unlock()
+		return
+	}
 	if s.nodes[n.addr] == n {
 		delete(s.nodes, n.addr)
 	}

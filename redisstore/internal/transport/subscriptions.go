@@ -52,6 +52,8 @@ type topic struct {
 	stand     standing
 	due       bool // it is among the work of its link
 	fresh     bool // somebody joined who has not been told yet
+	// redirected counts the refusals since it stood, or since it was looked at again.
+	redirected int
 }
 
 // standing is how a topic stands on the server.

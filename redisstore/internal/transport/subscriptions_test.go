@@ -188,7 +188,7 @@ func TestASubscriptionThatIsDroppedAtOnce(t *testing.T) {
 		if dropped {
 			l.changed(rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: "orders"})
 		}
-		notices, _ := l.conclude(changes, make([]rueidis.RedisResult, len(changes)))
+		notices, _ := l.conclude(nil, changes, make([]rueidis.RedisResult, len(changes)))
 		tell(notices)
 	}
 	subscribe(true)
@@ -198,5 +198,32 @@ func TestASubscriptionThatIsDroppedAtOnce(t *testing.T) {
 	subscribe(false)
 	if orders.stand != stands || told != 1 {
 		t.Errorf("it stands: %v, and %d were told", orders.stand, told)
+	}
+}
+
+// A subscription whose slot has moved costs one redirection, even if other nodes do not know yet.
+func TestASubscriptionIsRedirected(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	subs := NewSubscriptions(connect(t, clusterConfig(cluster)))
+	to, from := cluster.Nodes[0], cluster.Nodes[1]
+	id := to.Do("CLUSTER", "MYID").(string)
+	const moves = 20
+	for i, done := 0, 0; done < moves; i++ {
+		channel := fmt.Sprint("channel/", i)
+		if cluster.NodeOf(channel) != from {
+			continue
+		}
+		done++
+		for _, node := range []*redistest.Server{to, from} { // and not the third one
+			node.Do("CLUSTER", "SETSLOT", fmt.Sprint(hashslot.Of(channel)), "NODE", id)
+		}
+		h, cancel := listen(subs, Topic{Channel: channel, Sharded: true, Slot: hashslot.Of(channel)})
+		receive(t, "the subscription to stand", h.stands)
+		h.hears(t, to, "SPUBLISH", channel)
+		cancel()
+	}
+	if got := from.Info("errorstats", "errorstat_MOVED"); got != fmt.Sprint("count=", moves) {
+		t.Errorf("redirections: %s, want %d", got, moves)
 	}
 }
