@@ -95,8 +95,11 @@
 // Acquire still takes effect, for one lease.
 //
 // While a slot of a Cluster moves to another node, the store acquires and releases its locks
-// one by one. It has no queue, no passes and no tombstones for them. Their tokens depend on
-// the clocks of the two nodes.
+// one by one. It has no queue, no passes and no tombstones for them, and their tokens come from
+// the clocks of two nodes. Each agent still sees the tokens of a lock grow. If the clock of the new
+// node is behind by at most 100 ms, the agent waits until it has caught up. An agent that does not
+// know the latest tokens of the slot may be given a smaller one meanwhile. The order is back when
+// the slot has moved.
 //
 // # Keys
 //

@@ -12,7 +12,8 @@
 --   flags: "s" if the agent subscribes to the channel, "u" if an Acquire of the tenure is
 --   unanswered. If no lock has flags, this argument is left out for all locks
 --
--- Alone: see acquire.lua. The last arguments are then the names of KEYS[2] and KEYS[3].
+-- Alone: see acquire.lua. The last arguments are then the names of KEYS[2] and KEYS[3]. The script
+-- then tells the clock ARGV[2] if it can reach the clock.
 --
 -- Reply: lines of text. The first line is <at>. If it is the only line, the reply may be an integer. A
 -- lock without another line was released. Its release woke no other agent, or nobody can tell how
@@ -71,12 +72,12 @@ for i = 1, n do
     rest[#rest + 1], removed[i], woken[i] = i, undone, others
   end
 end
-if args[2] ~= '0' and not alone then
+if args[2] ~= '0' then
   -- Later tokens are above. One that is a day ahead is none, and must not use up the others.
   local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local last, guard = args[2] + 0, tonumber(entry[2] or 0)
-  if last > guard and last < math.max(clock, guard) + 86400e6 then
+  if (entry[1] or not alone) and last > guard and last < math.max(clock, guard) + 86400e6 then
     pcall('ZADD', key, args[2], entry[1] or '-')
   end
 end
