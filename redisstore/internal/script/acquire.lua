@@ -156,11 +156,11 @@ local function grant(lock, tenure, lease, left, own)
 end
 
 -- Gives a tenure a place in the queue, and reports whether it has one. It has none if the key is
--- spoilt, or the server full.
+-- spoilt, or the server full. A replica refuses the whole call: no lock was changed.
 local function place(tenure, queue, count, agents)
   local added = pcall('ZADD', queue, 'NX', first, tenure)
   if type(added) == 'table' then
-    return false
+    return string.find(added.err, 'READONLY', 1, true) and call('ZADD', queue, first, tenure)
   end
   call('PEXPIRE', queue, '300000')
   if added == 1 then

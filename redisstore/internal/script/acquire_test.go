@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -260,6 +261,30 @@ func TestShapes(t *testing.T) {
 			t.Errorf("%q was changed", c.fields)
 		}
 	}
+}
+
+// A replica, such as a master that was demoted, refuses whole calls. The store then looks for
+// another server.
+func TestAReplicaRefuses(t *testing.T) {
+	s := start(t)
+	s.grant(wish("held", agentA, 1))
+	s.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
+	renewal := lockagent.RenewRequest{Name: "held", Tenure: tenure(agentA, 1), Lease: time.Second}
+	gone := lockagent.RenewRequest{Name: "gone", Tenure: tenure(agentA, 1), Lease: time.Second}
+	for what, write := range map[string]func(){
+		"acquire":            func() { s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("free", agentB, 1)}, s.past) },
+		"acquire with place": func() { s.room.Acquire(&s.call, []lockagent.AcquireRequest{queueing("held", agentB, 1)}, s.past) },
+		"release":            func() { s.room.Release(&s.call, []ReleaseRequest{end(wish("held", agentA, 1))}, s.past) },
+		"renew":              func() { s.room.Renew(&s.call, []lockagent.RenewRequest{renewal}) },
+		"renew what is gone": func() { s.room.Renew(&s.call, []lockagent.RenewRequest{gone}) },
+		"break":              func() { s.room.Break(&s.call, "held") },
+	} {
+		write()
+		if reply, err := s.run(&s.call); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
+			t.Errorf("%s: %q, %v; want READONLY", what, reply, err)
+		}
+	}
+	s.expectKeys("held", "lockagent_clock")
 }
 
 // Of a large hash a bounded part is looked at.

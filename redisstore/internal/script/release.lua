@@ -22,7 +22,7 @@
 --   i p           released, and passed to a tenure in the queue
 --   i n           the tenure did not have the lock
 --   i e <text>    an error
--- An error of one lock does not affect the others.
+-- An error of one lock does not affect the others. An error reply means that nothing was changed.
 --
 -- A release passes the lock to the first tenure in the queue whose agent listens. It sends to the
 -- agent of that tenure, and to the agents of the next two tenures,
@@ -66,6 +66,9 @@ for i = 1, n do
     others = pcall(publish, args[a + 2], '0')
   end
   if undone ~= 1 or others ~= 0 and mode ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+    if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
+      return undone -- a replica: nothing was done, and another server can do it
+    end
     if not rest then
       rest, removed, woken = {}, {}, {}
     end
