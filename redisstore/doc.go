@@ -47,6 +47,8 @@
 //   - The store writes a lock as Redisson writes an RLock, and hears Redisson's messages.
 //     Redisson's clients see the lock of a [lockagent.Tenure] as held once: the client is
 //     the agent's id, and the thread is the number.
+//   - A break removes a lock of Redisson or of an agent whose id has a UUID, as those of
+//     [lockagent.NewAgentID] have. Any other hash stays, for it may be a map of another program.
 //   - [Open] runs every command that the store needs. So a user without the right to one of
 //     them learns of it there.
 //
