@@ -158,7 +158,8 @@
 //
 // Each lock has a queue, as [lockagent.Store] describes it. A release looks at the first eight
 // places. It passes the lock to the first tenure whose agent subscribes to its channel. If
-// that agent hangs, the lock is free after [lockagent.PassLease].
+// that agent hangs, the lock is free after [lockagent.PassLease]. A new place looks at the first
+// two places and at the two before it, and removes those of agents that are gone.
 //
 // The store counts outsiders, such as programs that use Redisson:
 //

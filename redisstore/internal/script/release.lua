@@ -123,15 +123,16 @@ end
 
 -- Passes a lock to a tenure that waits, and reports whether its agent was told. It does not do so
 -- if the clock was set back, for an acquire has to set it right, nor if another program has put
--- something under the same key.
+-- something under the same key. The tenure then keeps its place.
 local tick = clock
-local function pass(lock, tenure, channel, outsiders)
+local function pass(lock, tenure, queue, channel, outsiders)
   local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local at = math.max(tick, (entry[2] or 0) + 1)
   if not entry[1] or at > tick + 100 or call('EXISTS', lock) == 1 then
     return false
   end
+  call('ZREM', queue, tenure)
   tick = at
   local token = string.format('%.0f', at)
   call('ZADD', key, token, entry[1])
@@ -169,8 +170,12 @@ local function hand_on(i, lock, channel, queue, subscribed, others, suffix)
       while counts[2 * head + 4] == 0 and head < #front and head < places_looked_at do
         head = head + 1
       end
-      call('ZREM', queue, unpack(front, 1, head)) -- those before it are not there any more
-      if counts[2 * head + 4] > 0 and pass(lock, front[head], names[head + 2], hurry) then
+      local listens = counts[2 * head + 4] > 0
+      local gone = listens and head - 1 or head
+      if gone > 0 then
+        call('ZREM', queue, unpack(front, 1, gone))
+      end
+      if listens and pass(lock, front[head], queue, names[head + 2], hurry) then
         for next = head + 1, math.min(head + standbys, #front) do
           pcall(publish, names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
         end
