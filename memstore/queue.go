@@ -11,7 +11,9 @@ const (
 	// mostLooked is how many places a release looks at. Without a bound, one release might have to
 	// look at many waiters that died.
 	mostLooked = 8
-	// mostCleared is how many dead places a new place removes from the front.
+	// mostCleared is how many places at the front, and how many at the end, a new place
+	// looks at. It removes the dead ones. At the end is the former life of a program that
+	// crashes again and again.
 	mostCleared = 2
 )
 
@@ -31,12 +33,11 @@ func (m *memory) enqueue(v *visit, name lockagent.Name, l *lock, tenure lockagen
 	if slices.Index(l.queue, tenure) >= 0 {
 		return
 	}
-	for range mostCleared {
-		if len(l.queue) == 0 || m.listens(l.queue[0].Agent) {
-			break
-		}
-		l.queue = slices.Delete(l.queue, 0, 1)
-	}
+	place, end := -1, len(l.queue)-mostCleared
+	l.queue = slices.DeleteFunc(l.queue, func(other lockagent.Tenure) bool {
+		place++
+		return (place < mostCleared || place >= end) && !m.listens(other.Agent)
+	})
 	l.queue = append(l.queue, tenure)
 }
 

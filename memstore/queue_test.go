@@ -112,17 +112,29 @@ func TestDeadPlaces(t *testing.T) {
 
 // Who dies while it waits for a lock that is held for long leaves nothing behind.
 func TestANewPlaceRemovesDeadOnes(t *testing.T) {
-	one := newGuests(t, 1)[0]
-	one.acquire(orders, 1)
-	for range 20 {
-		g := newGuest(t, one.store.Share())
-		g.queue(1)
-		if err := g.store.Close(); err != nil {
-			t.Fatal(err)
+	for _, live := range []int{0, 3} { // in front of them
+		guests := newGuests(t, 1+live)
+		one := guests[0]
+		one.acquire(orders, 1)
+		for _, g := range guests[1:] {
+			g.queue(1)
 		}
-	}
-	if places := len(one.store.memory.locks[orders].queue); places > mostCleared {
-		t.Errorf("%d places of the dead", places)
+		for range 20 {
+			g := newGuest(t, one.store.Share())
+			g.queue(1)
+			if err := g.store.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		queue := one.store.memory.locks[orders].queue
+		if len(queue) > live+mostCleared {
+			t.Errorf("%d places of the dead behind %d", len(queue)-live, live)
+		}
+		for i, g := range guests[1:] {
+			if queue[i] != g.tenure(1) {
+				t.Errorf("place %d is that of %v, want %v", i, queue[i], g.tenure(1))
+			}
+		}
 	}
 }
 

@@ -33,12 +33,31 @@ type reading struct {
 const stepTolerance = 100 * time.Millisecond
 
 // stepped reports whether a clock was set between two readings: it moved by more, or by less, than
-// the time that can have passed. The rates of clocks may differ by a thousandth.
+// the time that can have passed.
 func (r reading) stepped(next reading) bool {
-	least, most := next.sent.Sub(r.received), next.received.Sub(r.sent)
-	tolerance := stepTolerance + most/1000
-	moved := next.at.Sub(r.at)
-	return moved > most+tolerance || moved < least-tolerance
+	monotonic := passed{next.sent.Sub(r.received), next.received.Sub(r.sent)}
+	wall := passed{next.sent.Round(0).Sub(r.received), next.received.Round(0).Sub(r.sent)}
+	return stepped(next.at.Sub(r.at), monotonic, wall)
+}
+
+// stepped reports whether a clock that moved so far was set. This machine has two clocks of its
+// own. The monotonic clock stands still while the machine is suspended, and somebody may set the
+// wall clock. One of them is right unless both happen. So a step counts if it shows on both.
+//
+// A step is not noticed if the wall clock of this machine was set alike, for example because the
+// server is on the same machine.
+func stepped(moved time.Duration, monotonic, wall passed) bool {
+	return !monotonic.fits(moved) && !wall.fits(moved)
+}
+
+// passed is the least and the most time that can have passed.
+type passed struct{ least, most time.Duration }
+
+// fits reports whether a clock that was not set can have moved so far. The rates of clocks may
+// differ by a thousandth.
+func (p passed) fits(moved time.Duration) bool {
+	tolerance := stepTolerance + p.most/1000
+	return p.least-tolerance <= moved && moved <= p.most+tolerance
 }
 
 func (c *clocks) past(slot uint16) script.Past {

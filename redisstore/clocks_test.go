@@ -41,6 +41,26 @@ func TestStepsOfAClock(t *testing.T) {
 	}
 }
 
+// A machine that was suspended, or whose wall clock was set, does not take the clock of the server
+// for one that was set.
+func TestStepsOfTheMachine(t *testing.T) {
+	const second, hour = time.Second, time.Hour
+	for name, test := range map[string]struct {
+		moved, monotonic, wall time.Duration
+		stepped                bool
+	}{
+		"nothing":                       {second, second, second, false},
+		"suspended":                     {hour, second, hour, false},
+		"the wall clock was set":        {second, second, hour, false},
+		"the server's clock was set":    {hour, second, second, true},
+		"suspended, and the server set": {2 * hour, second, hour, true},
+	} {
+		if got := stepped(test.moved, passed{test.monotonic, test.monotonic}, passed{test.wall, test.wall}); got != test.stepped {
+			t.Errorf("%s: stepped = %v", name, got)
+		}
+	}
+}
+
 // Many slots have the clock of one server. A step that one of them shows is not told again by the
 // others, and the next step is.
 func TestAStepIsNoticedOnce(t *testing.T) {

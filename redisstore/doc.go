@@ -47,6 +47,8 @@
 //   - The store writes a lock as Redisson writes an RLock, and hears Redisson's messages.
 //     Redisson's clients see the lock of a [lockagent.Tenure] as held once: the client is
 //     the agent's id, and the thread is the number.
+//   - A break removes a lock of Redisson or of an agent whose id has a UUID, as those of
+//     [lockagent.NewAgentID] have. Any other hash stays, for it may be a map of another program.
 //   - [Open] runs every command that the store needs. So a user without the right to one of
 //     them learns of it there.
 //
@@ -98,8 +100,11 @@
 // Acquire still takes effect, for one lease.
 //
 // While a slot of a Cluster moves to another node, the store acquires and releases its locks
-// one by one. It has no queue, no passes and no tombstones for them. Their tokens depend on
-// the clocks of the two nodes.
+// one by one. It has no queue, no passes and no tombstones for them, and their tokens come from
+// the clocks of two nodes. Each agent still sees the tokens of a lock grow. If the clock of the new
+// node is behind by at most 100 ms, the agent waits until it has caught up. An agent that does not
+// know the latest tokens of the slot may be given a smaller one meanwhile. The order is back when
+// the slot has moved.
 //
 // # Keys
 //
@@ -156,7 +161,8 @@
 //
 // Each lock has a queue, as [lockagent.Store] describes it. A release looks at the first eight
 // places. It passes the lock to the first tenure whose agent subscribes to its channel. If
-// that agent hangs, the lock is free after [lockagent.PassLease].
+// that agent hangs, the lock is free after [lockagent.PassLease]. A new place looks at the first
+// two places and at the two before it, and removes those of agents that are gone.
 //
 // The store counts outsiders, such as programs that use Redisson:
 //

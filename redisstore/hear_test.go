@@ -76,6 +76,40 @@ func TestALockIsNotPassedToWhoIsGone(t *testing.T) {
 	}
 }
 
+// All databases of a server share its channels. Locks of the same name in two databases are passed
+// on all the same, each to the agent that waits for it.
+func TestPassesInTwoDatabases(t *testing.T) {
+	server := redistest.Start(t)
+	type database struct {
+		holder        lockagent.Store
+		messages      *storetest.Messages
+		ours, waiting lockagent.AcquireRequest
+	}
+	var databases []database
+	for i, url := range []string{server.URL(), server.URL() + "/1"} {
+		waiter, agentC := open(t, url), lockagent.NewAgentID()
+		d := database{open(t, url), storetest.Listen(t, waiter, agentC), wish("orders", agentA, uint64(i+1)), wish("orders", agentC, 1)}
+		storetest.Subscribe(t, waiter, "orders")
+		acquire(t, d.holder, d.ours)
+		queue(t, waiter, d.waiting)
+		databases = append(databases, d)
+	}
+	for i, d := range databases {
+		if released := release(t, d.holder, d.ours); !released.Passed {
+			t.Errorf("database %d: Release = %+v; want the lock passed", i, released)
+		}
+		d.messages.Await(lockagent.MessagePassed, "orders", d.waiting.Tenure)
+		if seen, err := storetest.Inspect(t, d.holder, "orders"); err != nil || seen.Holder != d.waiting.Tenure.String() {
+			t.Errorf("database %d: Inspect = %+v, %v", i, seen, err)
+		}
+	}
+	for i, d := range databases {
+		if n := d.messages.Count(lockagent.MessagePassed); n > 1 {
+			t.Errorf("database %d: %d passes were heard", i, n)
+		}
+	}
+}
+
 // subscribed reports whether an agent has a channel on a node.
 func subscribed(node *redistest.Server, agent lockagent.AgentID) bool {
 	for _, kind := range []string{"CHANNELS", "SHARDCHANNELS"} {

@@ -1,10 +1,13 @@
 package redisstore_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
@@ -39,5 +42,45 @@ func TestSentinel(t *testing.T) {
 	wakes(t, sub, store, "orders")
 	if got := sentinel.B.Do("PUBSUB", "NUMSUB", "redisson_lock__channel:{orders}").([]any); got[1] != int64(1) {
 		t.Errorf("at the new master there are %v subscriptions, want 1", got[1])
+	}
+}
+
+// A master that was demoted where it is keeps its connections. Whatever call comes first finds the
+// new master.
+func TestAMasterThatIsDemoted(t *testing.T) {
+	t.Parallel()
+	held, other := wish("orders", agentA, 1), wish("orders", agentB, 1)
+	for name, first := range map[string]func(t *testing.T, s lockagent.Store){
+		"release": func(t *testing.T, s lockagent.Store) { release(t, s, held) },
+		"renew": func(t *testing.T, s lockagent.Store) {
+			reply, err := storetest.Renew(t, s, lockagent.RenewRequest{Name: held.Name, Tenure: held.Tenure, Lease: time.Minute, Urgent: true})
+			if err != nil || !reply.Held {
+				t.Errorf("Renew = %+v, %v", reply, err)
+			}
+		},
+		"wait": func(t *testing.T, s lockagent.Store) { queue(t, s, other) },
+		"break": func(t *testing.T, s lockagent.Store) {
+			if broken, err := storetest.Break(t, s, held.Name); err != nil || !broken {
+				t.Errorf("Break = %v, %v", broken, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old, master := redistest.Start(t), redistest.Start(t)
+			proxy := faultproxy.Start(t, old.Addr())
+			store := open(t, "redis://"+proxy.Addr())
+			master.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(old.Port()))
+			old.AwaitReplica()
+			acquire(t, store, held)
+			eventually(t, "the lock to be replicated", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
+			master.Do("REPLICAOF", "NO", "ONE")
+			old.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
+			proxy.LeadTo(master.Addr())
+			first(t, store)
+			if name == "release" && master.Do("EXISTS", "orders") != int64(0) {
+				t.Error("the new master has the lock still")
+			}
+		})
 	}
 }

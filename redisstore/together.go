@@ -110,6 +110,7 @@ type together[Q, A any] struct {
 	transport.Call // what they travel as
 	kind           *kind[Q, A]
 	script         script.Call
+	lone           bool // for a lock whose keys cannot travel together
 	requests       []Q
 	done           []func(A, error)
 
@@ -126,7 +127,7 @@ func (k *kind[Q, A]) blank(slot uint16) *together[Q, A] {
 		t = &together[Q, A]{kind: k}
 		t.Done, t.Alone = t.answer, t.apart
 	}
-	t.Slot, t.Behind = slot, false
+	t.Slot, t.Behind, t.lone = slot, false, false
 	return t
 }
 
@@ -171,6 +172,7 @@ func (t *together[Q, A]) apart() []*transport.Call {
 	for i := range calls {
 		s := t.single(i)
 		s.begin()
+		s.lone = true
 		t.kind.alone(&s.script, &s.requests[0], s.past)
 		if t.kind.aside != nil {
 			s.done[0] = t.kind.aside(s.requests[0], s.done[0])
@@ -210,15 +212,20 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	})
 }
 
-// learn keeps what the store has to remember of the outcomes.
+// learn keeps what the store has to remember of the outcomes. Of a lone one that is only the
+// token. Its time may be that of another node, and the clock of the slot does not know the token.
 func (t *together[Q, A]) learn() {
 	var past script.Past
 	for i := range t.outcomes {
-		past.Note(t.kind.time(&t.outcomes[i].Reply))
+		at, began := t.kind.time(&t.outcomes[i].Reply)
+		if t.lone {
+			at, began = lockagent.StoreTime(began), 0
+		}
+		past.Note(at, began)
 	}
 	store := t.kind.store
 	store.clocks.note(t.Slot, t.past.Incarnation, past.Seen, past.Given)
-	if past.Seen > 0 {
+	if past.Seen > 0 && !t.lone {
 		store.readClock(t.Slot, reading{past.Seen, t.sent, time.Now()})
 	}
 	if t.kind.look != nil {

@@ -316,6 +316,31 @@ func TestLocksOfASlotThatMigrates(t *testing.T) {
 	b.expect("released", "granted")
 }
 
+// The clock of the slot does not know the token of a lone tenure. The release tells it when the
+// slot has moved.
+func TestATokenFromAMigration(t *testing.T) {
+	cluster := redistest.StartCluster(t, 2)
+	from, to := cluster.Nodes[0], cluster.Nodes[1]
+	if cluster.NodeOf("orders") != from {
+		from, to = to, from
+	}
+	s, other := openURL(t, cluster.URL()), openURL(t, cluster.URL())
+	finish := cluster.BeginMove("orders", from, to)
+	hour := lockagent.Token(time.Now().Add(time.Hour).UnixMicro())
+	granted, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: "orders", Tenure: tenure(1), Lease: time.Minute, Floor: hour})
+	if err != nil || granted.Token != hour+1 {
+		t.Fatalf("Acquire = %+v, %v", granted, err)
+	}
+	finish()
+	if r, err := storetest.Release(t, s, lockagent.ReleaseRequest{Name: "orders", Tenure: tenure(1), Last: granted.Token}); err != nil || !r.Released {
+		t.Fatalf("Release = %+v, %v", r, err)
+	}
+	after, err := storetest.Acquire(t, other, lockagent.AcquireRequest{Name: "orders", Tenure: tenure(2), Lease: time.Minute})
+	if err != nil || after.Token <= granted.Token {
+		t.Errorf("another agent has %+v after token %d, %v", after, granted.Token, err)
+	}
+}
+
 // Tokens and times do not go back though the server has forgotten all, as long as one
 // store remembers.
 func TestTheClockOfAServerThatForgot(t *testing.T) {

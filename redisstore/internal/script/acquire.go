@@ -10,17 +10,17 @@ import (
 // and, in a Cluster, of one slot.
 func (r Room) Acquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
 	c.begin(acquireScript)
-	known, asked := lockagent.Token(past.Seen), false
+	asked, floor := false, lockagent.Token(0)
 	for i := range requests {
 		c.Keys = append(c.Keys, string(requests[i].Name))
-		known = max(known, requests[i].Floor)
+		floor = max(floor, requests[i].Floor)
 		asked = asked || requests[i].Queue && r.Queues()
 	}
 	for i := range requests {
 		c.Keys = append(c.Keys, c.text.own("lockagent_notes", requests[i].Name))
 	}
 	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_clock", requests[0].Name))
-	c.Args = append(c.Args, c.text.number(uint64(known)), r.incarnation(&past))
+	c.Args = append(c.Args, c.text.known(past.Seen, floor), r.incarnation(&past))
 	for i := range requests {
 		c.acquire(&requests[i])
 		if asked {
@@ -32,9 +32,8 @@ func (r Room) Acquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
 // AcquireAlone is [Room.Acquire] for a lock whose keys cannot travel together.
 func (r Room) AcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
 	c.begin(acquireScript)
-	known := max(lockagent.Token(past.Seen), request.Floor)
 	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_notes", request.Name), r.shared(&c.text, "lockagent_clock", request.Name))
-	c.Args = append(c.Args, c.text.number(uint64(known)), r.incarnation(&past))
+	c.Args = append(c.Args, c.text.known(past.Seen, request.Floor), r.incarnation(&past))
 	c.acquire(request)
 	c.Args = append(c.Args, r.place(request))
 	c.alone()

@@ -6,7 +6,8 @@
 -- KEYS[2n+1]  the clock: a zset of one member, the name of the incarnation. The name ends with
 --             " +" if the clock is ahead of the server's. The score is the greatest time or
 --             token that the scripts have given out
--- ARGV[1]     the greatest time, or token of one of the locks, that the agent knows, or 0
+-- ARGV[1]     the greatest time that the agent knows, or 0. Or the greatest floor of the locks if
+--             that is above; it then begins with "+"
 -- ARGV[2]     the incarnation that the agent knows, or "-" in a Cluster
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
@@ -16,7 +17,9 @@
 --
 -- Alone: where keys cannot travel together, the script runs for one lock. KEYS[1] is the lock, and
 -- the only key. All three arguments follow, and then the names of KEYS[2] and KEYS[3]. The script
--- then reads these keys as far as it can reach them, and does not write them.
+-- then reads these keys as far as it can reach them, and does not write them. If the clock of the
+-- server is a little behind what the agent knows, the lock is held, without a holder, until it has
+-- caught up: no agent is given a smaller token later.
 --
 -- Reply: lines of text. The first line is
 --   <at>                                    if the short way was enough: no lock and no notes were
@@ -29,13 +32,13 @@
 --   i q <ms> <outsiders> <holder>   held, and the tenure has a place in the queue
 --   i w                             the tenure was withdrawn
 --   i e <text>                      an error
--- <holder> is empty while the store keeps the lock for outsiders. <outsiders> is 0 if the tenure
+-- <holder> is empty while the store keeps the lock for outsiders, or until the clock has caught up. <outsiders> is 0 if the tenure
 -- does not ask for a place. For example, of two locks the first was granted and the second is held:
 --   1700000000000000 1690000000000000.5f3a 0
 --   2 h 1500 0 <agent>:7
 --
 -- A lock that is not granted is not changed. An error of one lock does not affect the others. An
--- error reply means that nothing was changed. It begins with "FAR" if ARGV[1] is more than a day
+-- error reply means that nothing was changed. It begins with "FAR" if a floor is more than a day
 -- ahead of the clock.
 
 -- What is seldom needed comes late: to make a function or a table, or to format a number, costs
@@ -77,7 +80,8 @@ end
 
 -- The clock never goes back. first is the token of the tenures that begin now.
 local day, minute, jitter, greatest_token = 86400e6, 60e6, 100, 9007199254740991
-local key, name, clock, first, reply, kept = keys[2 * n + 1], args[2], tonumber(at), at, at, true
+local catch_up = 100000 -- in microseconds
+local key, name, clock, first, reply, kept, behind = keys[2 * n + 1], args[2], tonumber(at), at, at, true, nil
 if not raised then
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local key_ahead = 'lockagent_ahead' .. string.sub(key, 16)
@@ -86,13 +90,16 @@ if not raised then
   ahead = type(ahead) == 'string' and ahead
   local server, known, member, guard = clock, args[1] + 0, entry[1], entry[2] or 0
   clock = server + (tonumber(ahead or 0) or greatest_token)
-  if known > math.max(clock, guard) + day then
-    return redis.error_reply('FAR ' .. args[1])
+  local floor = string.sub(args[1], 1, 1) == '+'
+  if known > math.max(clock, guard) + day and (floor or not alone) then
+    return redis.error_reply(floor and 'FAR ' .. string.sub(args[1], 2) or
+      'ERR the clock is more than a day behind what the agent knows: set the clock of the server right')
   end
   local least = math.max(guard, known) + 1
   if least > clock + jitter then
     -- The clock of the server was set back, or is behind. Greater tokens may be known elsewhere.
-    clock = least + minute
+    behind = alone and least - clock <= catch_up and math.ceil((least - clock) / 1000)
+    clock = alone and least or least + minute
     ahead = string.format('%.0f', clock - server)
     if not alone and not spoilt and clock <= greatest_token then
       call('SET', key_ahead, ahead)
@@ -148,20 +155,29 @@ local function grant(lock, tenure, lease, left, own)
   end
 end
 
--- Gives a tenure a place in the queue, and reports whether it has one. It has none if the key is
--- spoilt, or the server full.
+-- Gives a tenure the last place in the queue, and reports whether it has one. A new place removes
+-- those of agents that are gone, among the first two and the two before it. It has none if the key is
+-- spoilt, or the server full. A replica refuses the whole call: no lock was changed.
 local function place(tenure, queue, count, agents)
   local added = pcall('ZADD', queue, 'NX', first, tenure)
   if type(added) == 'table' then
-    return false
+    return string.find(added.err, 'READONLY', 1, true) and call('ZADD', queue, first, tenure)
   end
   call('PEXPIRE', queue, '300000')
   if added == 1 then
-    -- Sooner or later a place that nobody uses any more is in front.
-    for _, front in ipairs(call('ZRANGE', queue, 0, 1)) do
-      local agent = string.match(front, '^(.*):') or ''
-      if front ~= tenure and call('PUBSUB', count, 'lockagent_agent:' .. agent .. agents)[2] == 0 then
-        call('ZREM', queue, front)
+    -- Sooner or later a place that nobody uses any more is in front. The former life of a program
+    -- that crashes again and again is just before this one.
+    local near, names = call('ZRANGE', queue, 0, 1), {}
+    for _, before in ipairs(call('ZRANGE', queue, -3, -2)) do
+      near[#near + 1] = before
+    end
+    for p, other in ipairs(near) do
+      names[p] = 'lockagent_agent:' .. (string.match(other, '^(.*):') or '') .. agents
+    end
+    local counts = call('PUBSUB', count, unpack(names))
+    for p, other in ipairs(near) do
+      if counts[2 * p] == 0 and other ~= tenure then
+        call('ZREM', queue, other)
       end
     end
   end
@@ -203,7 +219,9 @@ local function try(i)
   if not holder and notes[2] and (asks == '' or outsiders > 0) then
     left = math.ceil((notes[2] - clock) / 1000) -- above 0 while the lock is kept for outsiders
   end
-  if own or not holder and (left <= 0 or left > 10) then
+  if behind and not holder then
+    left = behind
+  elseif own or not holder and (left <= 0 or left > 10) then
     grant(lock, tenure, lease, own and left or -2, own)
     if asks ~= '' and not alone then
       pcall('ZREM', 'lockagent_queue' .. suffix, tenure)

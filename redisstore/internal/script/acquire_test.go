@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -225,7 +226,12 @@ func TestShapes(t *testing.T) {
 		{[]string{"mode", "read", owner, "1", "other:1", "2"}, owner},
 		{[]string{"mode", "write", owner + ":write", "1"}, owner + ":write"},
 		{[]string{owner + ":0123456789abcdef0123456789abcdef", "1"}, owner + ":0123456789abcdef0123456789abcdef"},
-		{[]string{"an owner with spaces:1", "1"}, "an owner with spaces:1"},
+		{[]string{"host_1-" + owner, "1"}, "host_1-" + owner},
+		{[]string{"an owner with spaces:1", "1"}, ""},
+		{[]string{"page:home", "12", "page:about", "3"}, ""},
+		{[]string{owner, "1", "page:home", "12"}, ""},
+		{[]string{owner + ":", "1"}, ""},
+		{[]string{owner + "x", "1"}, ""},
 		{[]string{owner, "0"}, ""},
 		{[]string{owner, "-1"}, ""},
 		{[]string{owner, "many"}, ""},
@@ -260,6 +266,30 @@ func TestShapes(t *testing.T) {
 			t.Errorf("%q was changed", c.fields)
 		}
 	}
+}
+
+// A replica, such as a master that was demoted, refuses whole calls. The store then looks for
+// another server.
+func TestAReplicaRefuses(t *testing.T) {
+	s := start(t)
+	s.grant(wish("held", agentA, 1))
+	s.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
+	renewal := lockagent.RenewRequest{Name: "held", Tenure: tenure(agentA, 1), Lease: time.Second}
+	gone := lockagent.RenewRequest{Name: "gone", Tenure: tenure(agentA, 1), Lease: time.Second}
+	for what, write := range map[string]func(){
+		"acquire":            func() { s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("free", agentB, 1)}, s.past) },
+		"acquire with place": func() { s.room.Acquire(&s.call, []lockagent.AcquireRequest{queueing("held", agentB, 1)}, s.past) },
+		"release":            func() { s.room.Release(&s.call, []ReleaseRequest{end(wish("held", agentA, 1))}, s.past) },
+		"renew":              func() { s.room.Renew(&s.call, []lockagent.RenewRequest{renewal}) },
+		"renew what is gone": func() { s.room.Renew(&s.call, []lockagent.RenewRequest{gone}) },
+		"break":              func() { s.room.Break(&s.call, "held") },
+	} {
+		write()
+		if reply, err := s.run(&s.call); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
+			t.Errorf("%s: %q, %v; want READONLY", what, reply, err)
+		}
+	}
+	s.expectKeys("held", "lockagent_clock")
 }
 
 // Of a large hash a bounded part is looked at.

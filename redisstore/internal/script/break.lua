@@ -1,6 +1,7 @@
 -- break.lua frees a lock, whatever tenure or program has it. It wakes the waiters, and sends the
 -- message "broken <tenure> <at> <lock>" to the agent of the tenure. The lock may also be a fair or
--- a read/write lock of Redisson. A key that is no lock stays.
+-- a read/write lock of Redisson. A key that is no lock stays. So does a hash whose holder has an id
+-- without a UUID, for a map of another program may look like that: {"user:17": 3}.
 --
 -- KEYS[1]  the lock: a hash
 -- ARGV[1]  PUBLISH or SPUBLISH
@@ -22,6 +23,10 @@ if err then
   return redis.error_reply(err)
 elseif not holder then
   return at .. ' 0'
+end
+local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits) end)
+if not string.find(holder, uuid) then
+  return redis.error_reply('WRONGTYPE the holder of the hash has no UUID')
 end
 call('DEL', lock)
 local channel = 'redisson_lock__channel' .. suffix

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -63,6 +64,27 @@ type migration struct {
 	t        *testing.T
 	from, to *server
 	slot     string
+}
+
+// migrate returns a Cluster, and the move of the slot of a name, which begins later.
+func migrate(t *testing.T, name lockagent.Name) (*redistest.Cluster, *migration) {
+	t.Helper()
+	cluster := redistest.StartCluster(t, 2)
+	m := &migration{t: t, from: node(t, cluster.NodeOf(string(name)))}
+	for _, n := range cluster.Nodes {
+		if n != m.from.Server {
+			m.to = node(t, n)
+		}
+	}
+	m.slot = strconv.FormatUint(uint64(hashslot.Of(string(name))), 10)
+	return cluster, m
+}
+
+// begin has the slot migrate.
+func (m *migration) begin() {
+	m.t.Helper()
+	m.to.Do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.from.Do("CLUSTER", "MYID").(string))
+	m.from.Do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.to.Do("CLUSTER", "MYID").(string))
 }
 
 // run runs a call where a client of a Cluster would.
@@ -140,21 +162,13 @@ func (m *migration) renew(req lockagent.AcquireRequest) lockagent.RenewReply {
 // Locks in a slot that moves can be acquired and released, wherever their keys are. No key of our own
 // gets in the way of those that move.
 func TestASlotThatMoves(t *testing.T) {
-	cluster := redistest.StartCluster(t, 2)
 	const held, free lockagent.Name = "{orders}/held", "{orders}/free"
-	m := &migration{t: t, from: node(t, cluster.NodeOf("{orders}"))}
-	for _, n := range cluster.Nodes {
-		if n != m.from.Server {
-			m.to = node(t, n)
-		}
-	}
-	m.slot = strconv.FormatUint(uint64(hashslot.Of(string(held))), 10)
+	cluster, m := migrate(t, held)
 	first := wish(held, agentA, 1)
 	granted := m.from.grant(first)
 	m.from.waits(agentC, held)
 	m.from.acquire(queueing(held, agentC, 1))
-	m.to.Do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.from.Do("CLUSTER", "MYID").(string))
-	m.from.Do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.to.Do("CLUSTER", "MYID").(string))
+	m.begin()
 
 	last := granted.Token
 	for number := range uint64(2) {
@@ -230,5 +244,48 @@ func TestASlotThatMoves(t *testing.T) {
 	}
 	if r := m.to.grant(wish(free, agentA, 3)); r.Token <= last {
 		t.Errorf("token %d after %d", r.Token, last)
+	}
+}
+
+// The node that imports a slot cannot reach the clock. What the agent knows may be ahead of the node.
+func TestTokensWhileASlotMoves(t *testing.T) {
+	const lock lockagent.Name = "orders"
+	_, m := migrate(t, lock)
+	m.begin()
+	for number, ahead := range []time.Duration{20 * time.Millisecond, time.Hour, 48 * time.Hour} {
+		m.from.past = Past{Seen: lockagent.StoreTime(time.Now().Add(ahead).UnixMicro())}
+		known := lockagent.Token(m.from.past.Seen)
+		most := known + lockagent.Token(time.Minute.Microseconds())
+		for try := range uint64(5) {
+			req := wish(lock, agentA, uint64(number)*5+try+1)
+			r := m.acquire(req)
+			for ahead < time.Second && !r.Granted {
+				if r.Holder != "" || r.Remaining <= 0 || r.Remaining > ahead+time.Millisecond {
+					t.Fatalf("%v ahead: %+v", ahead, r)
+				}
+				r = m.acquire(req)
+			}
+			if !r.Granted || r.Token <= known || r.Token > most && ahead > time.Second {
+				t.Fatalf("%v ahead: %+v after token %d", ahead, r, known)
+			}
+			known = r.Token
+			m.from.past.Note(lockagent.StoreTime(r.Token), 0)
+			m.release(req)
+		}
+		if number == 0 {
+			m.from.past = Past{}
+			if r := m.acquire(wish(lock, agentB, 1)); !r.Granted || r.Token <= known {
+				t.Errorf("another agent has %+v after token %d", r, known)
+			}
+			m.release(wish(lock, agentB, 1))
+		}
+	}
+	// A floor of the caller may be wrong.
+	far := wish(lock, agentA, 100)
+	far.Floor = lockagent.Token(time.Now().Add(25 * time.Hour).UnixMicro())
+	var c Call
+	Sharded.AcquireAlone(&c, &far, Past{})
+	if reply, err := m.run(&c); err == nil || !errors.Is(Refused(err.Error()), lockagent.ErrBadOption) {
+		t.Errorf("a floor a day ahead: %q, %v", reply, err)
 	}
 }

@@ -62,9 +62,14 @@
 //
 // A slot of a Cluster that moves to another node serves commands with one key only. There the calls
 // whose name ends with Alone go through: the lock is the only key that they declare, as in the
-// scripts of Redisson. They read of our own keys what they can reach, and write none, because a
+// scripts of Redisson. They read of our own keys what they can reach, and make none, because a
 // key that is made at one node would keep the same key from moving there. So there are no places
 // in a queue, no passes and no tombstones then. A break and an inspection are like that everywhere.
+//
+// The node that imports the slot cannot reach the clock either. If the time of that node is behind
+// what the agent knows by at most 100 ms, the agent has to wait until it has caught up. If it is
+// further behind, the agent's tokens follow the greatest that it knows. The clock does not know of
+// these tokens: a [Past] takes note of them as Seen and not as Given, and the release tells them.
 //
 // # Concurrency
 //

@@ -1,7 +1,7 @@
 -- holders.lua is a part of other scripts: a function that finds the holder of a lock.
 --
--- A lock is a hash. Each field is a holder, such as "<id>:<number>" or "<id>:<number>:write", and
--- its value is the hold count. A read/write lock of Redisson also has the field "mode". The
+-- A lock is a hash. Each field is a holder: "<id>:<number>", "<id>:<number>:write" or
+-- "<id>:<number>:<transaction>". Its value is the hold count. A read/write lock of Redisson also has the field "mode". The
 -- function looks at one page of a large hash.
 --
 -- It returns only the text of an error if the key is no lock. Otherwise it returns nil, the first
@@ -20,7 +20,8 @@ local function holders(lock, tenure)
       mode = value
       sound = sound and (value == 'read' or value == 'write')
     else
-      sound = sound and string.find(field, '^%C*:%C*$') and string.find(value, '^[1-9]%d*$')
+      local tail = string.match(field, '^[%w_%-]+:%-?%d+(.*)$')
+      sound = sound and tail and (tail == '' or string.find(tail, '^:%w+$')) and string.find(value, '^[1-9]%d*$')
       holder, count = holder or field, count or value
       own = own or field == tenure
     end

@@ -43,7 +43,7 @@ func (r Room) Release(c *Call, requests []ReleaseRequest, past Past) {
 func (r Room) ReleaseAlone(c *Call, request *ReleaseRequest) {
 	c.begin(releaseScript)
 	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_queue", request.Name), r.shared(&c.text, "lockagent_ahead", request.Name))
-	c.Args = append(c.Args, r.String(), "0")
+	c.Args = append(c.Args, r.String(), c.text.number(uint64(request.Last)))
 	c.release(request)
 	c.Args = append(c.Args, request.flags())
 	c.alone()

@@ -12,7 +12,8 @@
 --   flags: "s" if the agent subscribes to the channel, "u" if an Acquire of the tenure is
 --   unanswered. If no lock has flags, this argument is left out for all locks
 --
--- Alone: see acquire.lua. The last arguments are then the names of KEYS[2] and KEYS[3].
+-- Alone: see acquire.lua. The last arguments are then the names of KEYS[2] and KEYS[3]. The script
+-- then tells the clock ARGV[2] if it can reach the clock.
 --
 -- Reply: lines of text. The first line is <at>. If it is the only line, the reply may be an integer. A
 -- lock without another line was released. Its release woke no other agent, or nobody can tell how
@@ -21,7 +22,7 @@
 --   i p           released, and passed to a tenure in the queue
 --   i n           the tenure did not have the lock
 --   i e <text>    an error
--- An error of one lock does not affect the others.
+-- An error of one lock does not affect the others. An error reply means that nothing was changed.
 --
 -- A release passes the lock to the first tenure in the queue whose agent listens. It sends to the
 -- agent of that tenure, and to the agents of the next two tenures,
@@ -65,18 +66,21 @@ for i = 1, n do
     others = pcall(publish, args[a + 2], '0')
   end
   if undone ~= 1 or others ~= 0 and mode ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+    if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
+      return undone -- a replica: nothing was done, and another server can do it
+    end
     if not rest then
       rest, removed, woken = {}, {}, {}
     end
     rest[#rest + 1], removed[i], woken[i] = i, undone, others
   end
 end
-if args[2] ~= '0' and not alone then
+if args[2] ~= '0' then
   -- Later tokens are above. One that is a day ahead is none, and must not use up the others.
   local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local last, guard = args[2] + 0, tonumber(entry[2] or 0)
-  if last > guard and last < math.max(clock, guard) + 86400e6 then
+  if (entry[1] or not alone) and last > guard and last < math.max(clock, guard) + 86400e6 then
     pcall('ZADD', key, args[2], entry[1] or '-')
   end
 end
@@ -119,15 +123,16 @@ end
 
 -- Passes a lock to a tenure that waits, and reports whether its agent was told. It does not do so
 -- if the clock was set back, for an acquire has to set it right, nor if another program has put
--- something under the same key.
+-- something under the same key. The tenure then keeps its place.
 local tick = clock
-local function pass(lock, tenure, channel, outsiders)
+local function pass(lock, tenure, queue, channel, outsiders)
   local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local at = math.max(tick, (entry[2] or 0) + 1)
   if not entry[1] or at > tick + 100 or call('EXISTS', lock) == 1 then
     return false
   end
+  call('ZREM', queue, tenure)
   tick = at
   local token = string.format('%.0f', at)
   call('ZADD', key, token, entry[1])
@@ -165,8 +170,12 @@ local function hand_on(i, lock, channel, queue, subscribed, others, suffix)
       while counts[2 * head + 4] == 0 and head < #front and head < places_looked_at do
         head = head + 1
       end
-      call('ZREM', queue, unpack(front, 1, head)) -- those before it are not there any more
-      if counts[2 * head + 4] > 0 and pass(lock, front[head], names[head + 2], hurry) then
+      local listens = counts[2 * head + 4] > 0
+      local gone = listens and head - 1 or head
+      if gone > 0 then
+        call('ZREM', queue, unpack(front, 1, gone))
+      end
+      if listens and pass(lock, front[head], queue, names[head + 2], hurry) then
         for next = head + 1, math.min(head + standbys, #front) do
           pcall(publish, names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
         end

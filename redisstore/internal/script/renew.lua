@@ -12,6 +12,7 @@
 -- lines begin with the i of a lock:
 --   i n         the tenure is over
 --   i e <text>  an error
+-- A replica gives an error reply.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 
@@ -32,6 +33,9 @@ for i = 1, n do
   end
 end
 if entry[1] and keys[n + 1] then
-  pcall('ZADD', key, 'GT', at, entry[1]) -- unless the server is full
+  local raised = pcall('ZADD', key, 'GT', at, entry[1]) -- unless the server is full
+  if type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) then
+    return raised -- a replica may not have the tenures yet, or not any more
+  end
 end
 return table.concat(lines, '\n')

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -76,6 +77,26 @@ func TestABreakOfOtherKinds(t *testing.T) {
 	}
 }
 
+// A map of another program may look like a lock. Its fields have no UUID.
+func TestABreakSparesMaps(t *testing.T) {
+	s := start(t)
+	for field, broken := range map[string]bool{
+		"0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:42":      true,
+		"host-0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:42": true,
+		"user:17":                                 false,
+		"0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b:42":  false,
+		"0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5bx:42": false,
+	} {
+		s.Do("DEL", "map")
+		s.Do("HSET", "map", field, "3")
+		s.room.Break(&s.call, "map")
+		_, err := s.run(&s.call)
+		if gone := s.Do("EXISTS", "map") == int64(0); gone != broken || !broken && !errors.Is(Refused(err.Error()), lockagent.ErrWrongType) {
+			t.Errorf("%q: gone %v, %v; want %v", field, gone, err, broken)
+		}
+	}
+}
+
 func TestInspections(t *testing.T) {
 	s := start(t)
 	inspect := func(name lockagent.Name) lockagent.Inspection {
@@ -95,8 +116,8 @@ func TestInspections(t *testing.T) {
 	if got != want || got.Remaining <= 29*time.Second || got.Remaining > 30*time.Second {
 		t.Errorf("a lock that is held: %+v, want %+v", got, want)
 	}
-	s.Do("HSET", "theirs", "an owner:1", "3")
-	if got := inspect("theirs"); got.Holder != "an owner:1" || got.HoldCount != 3 || got.Remaining >= 0 {
+	s.Do("HSET", "theirs", "another:1", "3")
+	if got := inspect("theirs"); got.Holder != "another:1" || got.HoldCount != 3 || got.Remaining >= 0 {
 		t.Errorf("their lock: %+v", got)
 	}
 }

@@ -54,6 +54,16 @@ func (t *text) digits(n uint64) *text {
 	return t
 }
 
+// known is the greatest time or token that scripts are told of. A floor is marked, for a caller
+// may be wrong.
+func (t *text) known(seen lockagent.StoreTime, floor lockagent.Token) string {
+	if floor <= lockagent.Token(seen) {
+		return t.number(uint64(seen))
+	}
+	t.b.WriteByte('+')
+	return t.digits(uint64(floor)).cut()
+}
+
 // tenure is [lockagent.Tenure.String].
 func (t *text) tenure(of lockagent.Tenure) string {
 	t.b.WriteString(string(of.Agent))
