@@ -17,9 +17,9 @@
 --
 -- Alone: where keys cannot travel together, the script runs for one lock. KEYS[1] is the lock, and
 -- the only key. All three arguments follow, and then the names of KEYS[2] and KEYS[3]. The script
--- then reads these keys as far as it can reach them, and does not write them. If the clock of the
--- server is a little behind what the agent knows, the lock is held, without a holder, until it has
--- caught up: no agent is given a smaller token later.
+-- then reads these keys as far as it can reach them, and does not write them. The clock of the
+-- server may be a little behind what the agent knows. Then a free lock is held, without a holder,
+-- until the clock has caught up. So no other agent gets a smaller token later.
 --
 -- Reply: lines of text. The first line is
 --   <at>                                    if the short way was enough: no lock and no notes were
