@@ -24,7 +24,8 @@ type Config struct {
 	// ID is the identity of the agent, in place of a new one. Set it if another part of the
 	// program, such as a publisher of events, needs the identity before New. Make it with
 	// [NewAgentID], for these locks alone: two agents with one identity take each
-	// other's locks for their own. It excludes Label.
+	// other's locks for their own. A break spares what an identity without a UUID holds, since
+	// other programs may have keys like that. It excludes Label.
 	ID AgentID
 
 	// Recorder takes the events of the locks: one of package tracing or of package events.
