@@ -36,6 +36,7 @@ type host struct {
 	link   *link
 	locks  *channelapi.Locks
 	mine   []lockagent.Grant
+	heir   []lockagent.Grant // of locks that another host kept; a dropped grant would be given back
 }
 
 // newWorld starts the agents of a fleet over one memory, to be measured for at most
@@ -176,10 +177,11 @@ func pause(ctx context.Context, d time.Duration) {
 // got them come on the channel.
 func (h *host) standBy(ctx context.Context, other *host) <-chan time.Time {
 	got := make(chan time.Time, h.fleet.locks)
+	h.heir = make([]lockagent.Grant, h.fleet.locks)
 	for i := range h.fleet.locks {
 		asked := h.locks.Lock(other.name(i)).AcquireAsync(ctx)
 		h.work.Go(func() {
-			if g := <-asked; g.Err() == nil {
+			if h.heir[i] = <-asked; h.heir[i].Err() == nil {
 				got <- time.Now()
 			}
 		})
