@@ -18,6 +18,9 @@ const patience = 10 * time.Second
 // cancelled may leave its key behind, in the way of the next round.
 const callsEnd = time.Second
 
+// firstCycle is how much longer than its window a round is, at most, if no cycle has ended.
+const firstCycle = 3 * time.Second
+
 // load is what some goroutines do with locks for a while.
 type load struct {
 	goroutines int
@@ -74,7 +77,7 @@ func (l load) run(ctx context.Context, c contender.Contender) (*outcome, error) 
 	}
 	select { // on a machine that is busy with other things a short window may be too short
 	case <-r.something:
-	case <-time.After(patience):
+	case <-time.After(firstCycle):
 	case <-ctx.Done():
 	}
 	r.over.Store(true)
