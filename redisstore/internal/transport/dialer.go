@@ -117,9 +117,9 @@ type conn struct {
 	forget func() bool // ends what waits for the end of the dialer's life
 	once   sync.Once
 	// asked is when something was sent for the first time since something was
-	// received; nil if nothing was. A send that meets a receipt may be overlooked:
-	// then the next one counts.
-	asked atomic.Pointer[time.Time]
+	// received, in ns since the connection was made; 0 if nothing was sent. A send that meets a
+	// receipt may be overlooked: then the next one counts.
+	asked atomic.Int64
 	// direct connections belong to a lane, whose exchanges have deadlines of their own.
 	direct bool
 	stale  atomic.Bool // for no other exchange
@@ -129,13 +129,13 @@ type conn struct {
 }
 
 func (c *conn) Write(b []byte) (int, error) {
-	if c.asked.Load() == nil {
+	if c.asked.Load() == 0 {
 		if c.stale.Load() || c.peeker != nil && c.peeker.isLost() {
 			return 0, errUnsent
 		}
-		now := time.Now()
-		if c.asked.CompareAndSwap(nil, &now) && !c.direct {
-			time.AfterFunc(c.dialer.silence, func() { c.cutIfSilent(&now) })
+		now := max(int64(time.Since(c.made)), 1)
+		if c.asked.CompareAndSwap(0, now) && !c.direct {
+			time.AfterFunc(c.dialer.silence, func() { c.cutIfSilent(now) })
 		}
 	}
 	return c.Conn.Write(b)
@@ -143,7 +143,7 @@ func (c *conn) Write(b []byte) (int, error) {
 
 // cutIfSilent closes the connection if nothing was received since something was asked at
 // that time.
-func (c *conn) cutIfSilent(asked *time.Time) {
+func (c *conn) cutIfSilent(asked int64) {
 	if c.asked.Load() == asked {
 		_ = c.Conn.Close()
 	}
@@ -152,7 +152,7 @@ func (c *conn) cutIfSilent(asked *time.Time) {
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.asked.Store(nil)
+		c.asked.Store(0)
 		if c.peeker != nil {
 			c.peeker.met = true
 		}

@@ -80,6 +80,11 @@ func (l *Lanes[I]) add(ctx context.Context, e entry[I]) {
 	}
 }
 
+// addAll adds what waited in a lane before.
+func (l *Lanes[I]) addAll(waiting []entry[I]) {
+	each(len(waiting), func(i int) { l.add(l.servers.life, waiting[i]) })
+}
+
 // lane returns the lane of a node, which may be new, or nil if there cannot be one any
 // more.
 func (l *Lanes[I]) lane(n *Node) *lane[I] {
@@ -120,9 +125,7 @@ func (l *Lanes[I]) retired(n *Node) {
 		return
 	}
 	if waiting := lane.close(); len(waiting) > 0 {
-		l.servers.runs.Go(func() { // because some may have to be refused
-			each(len(waiting), func(i int) { l.add(l.servers.life, waiting[i]) })
-		})
+		l.servers.runs.Go(func() { l.addAll(waiting) }) // because some may have to be refused
 	}
 }
 
