@@ -197,7 +197,7 @@ func contendWorker(ctx context.Context, t *task, parent *conversation) error {
 	if err := parent.hear(new(string)); err != nil {
 		return err
 	}
-	o, err := t.load(func() { g.hold(func() { sleep(t.Inside) }) }).run(ctx, c)
+	o, err := t.load(func() { g.hold(func() { occupy(t.Inside) }) }).run(ctx, c)
 	if err != nil {
 		return err
 	}

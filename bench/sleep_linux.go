@@ -9,7 +9,7 @@ import (
 // sleep does not even yield for no time. It is the system's and not the runtime's, whose
 // timers are late by a good part of a millisecond: that would count as time between holds.
 func sleep(d time.Duration) {
-	if d == 0 {
+	if d <= 0 {
 		return
 	}
 	left := unix.NsecToTimespec(d.Nanoseconds())

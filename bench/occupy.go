@@ -1,0 +1,15 @@
+package main
+
+import "time"
+
+// wakeUp is by how much a sleeper may be late: the system takes some time to wake up a processor.
+const wakeUp = 300 * time.Microsecond
+
+// occupy returns when d has passed, and hardly later: that would count as time between holds. So
+// it sleeps for a little less, and watches the clock for the rest.
+func occupy(d time.Duration) {
+	end := time.Now().Add(d)
+	sleep(d - wakeUp)
+	for time.Now().Before(end) {
+	}
+}
