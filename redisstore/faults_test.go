@@ -30,7 +30,7 @@ func unavailable(t *testing.T, what string, err error) {
 func persistently(t *testing.T, store lockagent.Store, req lockagent.AcquireRequest) lockagent.AcquireReply {
 	t.Helper()
 	var reply lockagent.AcquireReply
-	eventually(t, "the store to be available", func() bool {
+	redistest.Eventually(t, "the store to be available", func() bool {
 		var err error
 		reply, err = storetest.Acquire(t, store, req)
 		if err != nil {
@@ -209,7 +209,7 @@ func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
 	}
 	record := record(t, server)
 	proxy.DelayRequests(0)
-	eventually(t, "the late acquire to arrive", func() bool {
+	redistest.Eventually(t, "the late acquire to arrive", func() bool {
 		return slices.ContainsFunc(record.lines(t), func(line string) bool { return strings.Contains(line, string(req.Name)) })
 	})
 	if seen, err := storetest.Inspect(t, other, "orders"); err != nil || seen.Held {

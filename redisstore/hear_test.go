@@ -68,7 +68,7 @@ func TestALockIsNotPassedToWhoIsGone(t *testing.T) {
 		if err := gone.Close(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the server to notice", func() bool { return !subscribed(node, agentB) })
+		redistest.Eventually(t, "the server to notice", func() bool { return !subscribed(node, agentB) })
 		if released := release(t, store, ours); !released.Passed {
 			t.Errorf("Release = %+v; want the lock passed", released)
 		}

@@ -205,7 +205,7 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	if err == nil {
 		t.learn()
 	}
-	each(n, func(i int) {
+	transport.Each(n, func(i int) {
 		if err != nil {
 			var none A
 			t.done[i](none, err)
@@ -267,17 +267,4 @@ func understood(m rueidis.RedisMessage, err error) (string, error) {
 		err = fmt.Errorf("%w: a reply that cannot be understood: %w", lockagent.ErrStoreUnavailable, err)
 	}
 	return text, err
-}
-
-// each calls answer for 0 to n-1, even if one of these calls ends the goroutine.
-func each(n int, answer func(i int)) {
-	i := 0
-	defer func() {
-		if rest := i + 1; rest < n {
-			each(n-rest, func(i int) { answer(rest + i) })
-		}
-	}()
-	for ; i < n; i++ {
-		answer(i)
-	}
 }

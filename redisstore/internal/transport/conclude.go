@@ -59,7 +59,7 @@ func (l *lane[I]) split(c *Call, err error) bool {
 		return false
 	}
 	calls := c.Alone()
-	each(len(calls), func(i int) {
+	Each(len(calls), func(i int) {
 		alone := calls[i]
 		alone.made, alone.asking, alone.tries = c.made, c.asking, c.tries
 		if !l.lanes.resend(alone, l.node) {

@@ -82,10 +82,5 @@ var marks = []mark{
 // connection was made. Another connection may lead to a better server.
 func isStale(answer *rueidis.RedisError) bool {
 	text := answer.Error()
-	for _, mark := range []string{"READONLY", "MASTERDOWN", "NOAUTH"} {
-		if strings.Contains(text, mark) {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(text, "READONLY") || strings.Contains(text, "MASTERDOWN") || strings.Contains(text, "NOAUTH")
 }

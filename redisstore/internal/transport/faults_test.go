@@ -50,7 +50,7 @@ func try(t testing.TB, lanes *Lanes[question], key string) error {
 // eventually tries until it counts. What fails on the way is that the store is not available.
 func eventually(t testing.TB, lanes *Lanes[question], key string) {
 	t.Helper()
-	until(t, "the store to be available", func() bool {
+	redistest.Eventually(t, "the store to be available", func() bool {
 		err := try(t, lanes, key)
 		if err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
 			t.Fatal(err)

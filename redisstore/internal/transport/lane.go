@@ -199,7 +199,7 @@ func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
 		return
 	}
 	defer l.giveBack(b) // also if an answer ends the goroutine
-	each(len(b.stale)+len(b.calls), func(i int) {
+	Each(len(b.stale)+len(b.calls), func(i int) {
 		if i < len(b.stale) {
 			b.stale[i].refuse(fmt.Errorf("%w: waited for %v behind calls without an answer", lockagent.ErrStoreUnavailable, l.lanes.servers.config.Call/2))
 		} else {
@@ -269,7 +269,7 @@ func (l *lane[I]) free(t *track[I], b *batch[I], sent bool) {
 		l.dispatch()
 	}
 	l.mu.Unlock()
-	each(len(again), func(i int) { l.lanes.add(l.lanes.servers.life, again[i]) })
+	Each(len(again), func(i int) { l.lanes.add(l.lanes.servers.life, again[i]) })
 }
 
 // giveBack keeps a batch for later use. It drops all references to what was answered, so that

@@ -400,7 +400,7 @@ func TestWhatIsNotLeftToACaller(t *testing.T) {
 	lanes, l, g := gated(t)
 	g.goOn <- struct{}{}
 	answered(t, "the first", add(t.Context(), lanes, "first"))
-	until(t, "the lane to be free", func() bool {
+	redistest.Eventually(t, "the lane to be free", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.load() == 0

@@ -123,7 +123,7 @@ func (l *Lanes[I]) retired(n *Node) {
 	}
 	if waiting := lane.close(); len(waiting) > 0 {
 		l.servers.runs.Go(func() { // because add may refuse some, which calls the store
-			each(len(waiting), func(i int) { l.add(l.servers.life, waiting[i]) })
+			Each(len(waiting), func(i int) { l.add(l.servers.life, waiting[i]) })
 		})
 	}
 }
@@ -136,16 +136,16 @@ func (l *Lanes[I]) close() {
 	l.mu.Unlock()
 	for _, lane := range lanes {
 		waiting := lane.close()
-		each(len(waiting), func(i int) { waiting[i].refuse(lockagent.ErrClosed) })
+		Each(len(waiting), func(i int) { waiting[i].refuse(lockagent.ErrClosed) })
 	}
 }
 
-// each calls answer for 0 to n-1, even if one of these calls ends the goroutine.
-func each(n int, answer func(i int)) {
+// Each calls answer for 0 to n-1, even if one of these calls ends the goroutine.
+func Each(n int, answer func(i int)) {
 	i := 0
 	defer func() {
 		if rest := i + 1; rest < n {
-			each(n-rest, func(i int) { answer(rest + i) })
+			Each(n-rest, func(i int) { answer(rest + i) })
 		}
 	}()
 	for ; i < n; i++ {

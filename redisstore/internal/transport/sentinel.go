@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -21,8 +22,6 @@ type sentinels struct {
 	known   map[string]time.Time // when each Sentinel last answered, or was last named by another
 	reports map[string]report    // of the Sentinels that answer
 	current report               // that the table follows
-	tried   int                  // how many first tries of configured Sentinels have failed
-	failed  error                // the error of the first of them
 }
 
 // report is what one Sentinel says.
@@ -48,41 +47,27 @@ func (s *Servers) followSentinels(ctx context.Context) error {
 	w.first = make(chan struct{})
 	w.known = make(map[string]time.Time)
 	w.reports = make(map[string]report)
-	allFailed := make(chan struct{})
 	for _, addr := range s.config.Addrs {
 		w.known[addr] = time.Now()
 	}
+	failures := make(chan error, len(s.config.Addrs))
 	for _, addr := range s.config.Addrs {
 		doubt := make(chan struct{}, 1)
 		s.doubts = append(s.doubts, doubt)
-		s.runs.Go(func() {
-			s.followSentinel(addr, doubt, func(err error) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				if w.failed == nil {
-					w.failed = err
-				}
-				if w.tried++; w.tried == len(s.config.Addrs) {
-					close(allFailed)
-				}
-			})
-		})
+		s.runs.Go(func() { s.followSentinel(addr, doubt, failures) })
 	}
-	select {
-	case <-w.first:
-		return nil
-	case <-allFailed:
-	case <-ctx.Done():
+	var failed error
+	for range s.config.Addrs {
+		select {
+		case <-w.first:
+			return nil
+		case err := <-failures:
+			failed = cmp.Or(failed, err)
+		case <-ctx.Done():
+			return cmp.Or(failed, context.Cause(ctx))
+		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.current.master != "" {
-		return nil
-	}
-	if w.failed == nil {
-		return context.Cause(ctx)
-	}
-	return w.failed
+	return failed
 }
 
 // discover takes note of a Sentinel that another one named, and follows it if it is new.
@@ -93,7 +78,7 @@ func (s *Servers) discover(addr string) {
 	w.known[addr] = time.Now()
 	w.mu.Unlock()
 	if !known {
-		s.runs.Go(func() { s.followSentinel(addr, make(chan struct{}, 1), func(error) {}) })
+		s.runs.Go(func() { s.followSentinel(addr, make(chan struct{}, 1), nil) })
 	}
 }
 
@@ -110,9 +95,9 @@ func (s *Servers) remembers(addr string) bool {
 	return false
 }
 
-// followSentinel asks one Sentinel until it is forgotten, or the Servers are closed. It calls
-// failed with the error of the first try, if that fails.
-func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(error)) {
+// followSentinel asks one Sentinel until it is forgotten, or the Servers are closed. If the first
+// try fails, failed gets the error. It has room for it, or is nil.
+func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed chan<- error) {
 	option := s.config.options()
 	option.Username, option.Password, option.SelectDB = s.config.SentinelUser, s.config.SentinelPassword, 0
 	node := s.newNode(addr, option, func() {})
@@ -122,7 +107,7 @@ func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(e
 		answered, err := s.session(node, doubt)
 		s.forget(addr)
 		if failed != nil && !answered {
-			failed(err)
+			failed <- err
 		}
 		failed = nil
 		if answered {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -170,9 +171,7 @@ func (s *Servers) meetAny(ctx context.Context) (*Node, Greeting, error) {
 		if a.err == nil {
 			return a.node, a.greeting, nil
 		}
-		if failed == nil {
-			failed = a.err
-		}
+		failed = cmp.Or(failed, a.err)
 	}
 	return nil, Greeting{}, failed
 }

@@ -139,10 +139,11 @@ func (s *Subscriptions) place(t Topic) string {
 func (s *Subscriptions) remove(t *topic, l *listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(t.listeners, l) {
+	i := slices.Index(t.listeners, l)
+	if i < 0 {
 		return
 	}
-	t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(other *listener) bool { return other == l })
+	t.listeners = slices.Delete(slices.Clone(t.listeners), i, i+1)
 	if len(t.listeners) == 0 && t.link != nil {
 		t.link.add(t)
 	}
