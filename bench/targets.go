@@ -98,7 +98,7 @@ func leastOfMean(table string) measurement {
 func serverTimeToFloor(batch int) measurement {
 	return func(f figures) (string, bool) {
 		v := f.ours("server", batchKey("x", batch))
-		return atMost(1.7, v, "%.2f x (%.1f µs to %.1f µs)", v, f.ours("server", batchKey("us", batch)), f.of("server", contender.Floor, batchKey("us", batch)))
+		return atMost(1.7, v, "%.2f x (%.1f µs to %.1f µs)", v, f.ours("server", batchKey("us", batch)), f.of("server", leastPair, batchKey("us", batch)))
 	}
 }
 

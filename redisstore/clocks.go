@@ -12,7 +12,7 @@ import (
 // back when its server has lost its data. There is one clock, or in a Cluster one for each slot.
 type clocks struct {
 	mu     sync.Mutex // guards what follows
-	bySlot map[uint16]clock
+	bySlot map[uint16]*clock
 	told   time.Time // when a step was last noticed
 }
 
@@ -64,7 +64,10 @@ func (p passed) fits(moved time.Duration) bool {
 func (c *clocks) past(slot uint16) script.Past {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.bySlot[slot].past
+	if of := c.bySlot[slot]; of != nil {
+		return of.past
+	}
+	return script.Past{}
 }
 
 // note takes note of a time in a reply or a message, and of the token with which a tenure began,
@@ -95,11 +98,14 @@ func (c *clocks) change(slot uint16, change func(*clock)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of := c.bySlot[slot]
-	change(&of)
-	if c.bySlot == nil {
-		c.bySlot = make(map[uint16]clock)
+	if of == nil {
+		if c.bySlot == nil {
+			c.bySlot = make(map[uint16]*clock)
+		}
+		of = new(clock)
+		c.bySlot[slot] = of
 	}
-	c.bySlot[slot] = of
+	change(of)
 }
 
 // readClock takes note of a reading, and tells if the clock was set.

@@ -39,12 +39,19 @@ var (
 	giveOnScript  = rueidis.NewLuaScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[2], '0') return 1 end return 0`)
 	takeAllScript = rueidis.NewLuaScript(`local n = 0
 for i = 1, #KEYS do
-  if redis.call('SET', KEYS[i], ARGV[1], 'NX', 'PX', ARGV[2]) then n = n + 1 end
+  if redis.call('EXISTS', KEYS[i]) == 0 then
+    redis.call('HSET', KEYS[i], ARGV[1], '1')
+    redis.call('PEXPIRE', KEYS[i], ARGV[2])
+    n = n + 1
+  end
 end
 return n`)
 	giveAllScript = rueidis.NewLuaScript(`local n = 0
 for i = 1, #KEYS do
-  if redis.call('GET', KEYS[i]) == ARGV[1] then n = n + redis.call('DEL', KEYS[i]) end
+  if redis.call('HDEL', KEYS[i], ARGV[1]) == 1 then
+    redis.call('PUBLISH', 'redisson_lock__channel:{' .. KEYS[i] .. '}', '0')
+    n = n + 1
+  end
 end
 return n`)
 	extendsScript = rueidis.NewLuaScript(`local n = 0
@@ -152,13 +159,13 @@ func (f *FloorClient) Extend(ctx context.Context, names []string, token string) 
 	return extendsScript.Exec(ctx, f.client, names, []string{token, floorLease}).AsInt64()
 }
 
-// TakeAll takes many keys in one call, with the commands that [FloorClient.Take] has for
-// each.
+// TakeAll takes locks as Redisson knows them, in one call and with the fewest commands: each is a
+// hash with a lease.
 func (f *FloorClient) TakeAll(ctx context.Context, names []string) error {
 	return done(takeAllScript.Exec(ctx, f.client, names, []string{OneToken, floorLease}), len(names))
 }
 
-// GiveAll deletes them again.
+// GiveAll deletes them again, and tells those who wait.
 func (f *FloorClient) GiveAll(ctx context.Context, names []string) error {
 	return done(giveAllScript.Exec(ctx, f.client, names, []string{OneToken}), len(names))
 }

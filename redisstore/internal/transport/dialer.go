@@ -117,10 +117,10 @@ type conn struct {
 	made   time.Time
 	forget func() bool // undoes the closing at the end of the dialer's life
 	once   sync.Once
-	// asked is the time of the first Write since the last Read: an answer is due since then. It
-	// is nil if there was no Write since the last Read. A Write during a Read may go unnoticed:
-	// the Read sets asked to nil after it. Then the next Write counts.
-	asked atomic.Pointer[time.Time]
+	// asked is the time of the first Write since the last Read, in ns since the connection was made:
+	// an answer is due since then. It is 0 if there was no Write since the last Read. A Write during
+	// a Read may go unnoticed: the Read sets asked to 0 after it. Then the next Write counts.
+	asked atomic.Int64
 	// direct connections belong to a lane. The client library bounds the exchanges of a lane.
 	direct bool
 	stale  atomic.Bool // was cut: the exchange under way is the last
@@ -128,20 +128,20 @@ type conn struct {
 }
 
 func (c *conn) Write(b []byte) (int, error) {
-	if c.asked.Load() == nil {
+	if c.asked.Load() == 0 {
 		if c.stale.Load() || c.peeker != nil && c.peeker.isLost() {
 			return 0, errUnsent
 		}
-		now := time.Now()
-		if c.asked.CompareAndSwap(nil, &now) && !c.direct {
-			time.AfterFunc(c.dialer.silence, func() { c.cutIfSilent(&now) })
+		now := max(int64(time.Since(c.made)), 1)
+		if c.asked.CompareAndSwap(0, now) && !c.direct {
+			time.AfterFunc(c.dialer.silence, func() { c.cutIfSilent(now) })
 		}
 	}
 	return c.Conn.Write(b)
 }
 
 // cutIfSilent closes the connection if an answer has been due since asked.
-func (c *conn) cutIfSilent(asked *time.Time) {
+func (c *conn) cutIfSilent(asked int64) {
 	if c.asked.Load() == asked {
 		_ = c.Conn.Close()
 	}
@@ -150,7 +150,7 @@ func (c *conn) cutIfSilent(asked *time.Time) {
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.asked.Store(nil)
+		c.asked.Store(0)
 		if c.peeker != nil {
 			c.peeker.met = true
 		}

@@ -44,6 +44,7 @@ type lane[I Item] struct {
 	lanes *Lanes[I]
 	node  *Node
 	turn  chan *track[I] // capacity 1: the track that the resting goroutine is to lead; closed with the lane
+	help  func()         // what a caller does on an errand, see helps; bound once
 
 	mu       sync.Mutex // guards what follows
 	queue    []entry[I]
@@ -98,10 +99,12 @@ type batch[I Item] struct {
 	single   [1]rueidis.RedisResult // the memory of replies if there is one command
 	replies  []rueidis.RedisResult  // one to each command; after dropBefore, one to each call
 	began    time.Time
+	bound    timed // of the exchange
 }
 
 func newLane[I Item](l *Lanes[I], n *Node) *lane[I] {
 	lane := &lane[I]{lanes: l, node: n, turn: make(chan *track[I], 1)}
+	lane.help = lane.helps
 	for i := range lane.tracks {
 		lane.tracks[i].client, lane.tracks[i].pack = n.direct[i], l.newPacker()
 	}
@@ -185,10 +188,10 @@ func (l *lane[I]) run(t *track[I]) {
 	}
 }
 
-// help has a caller on an errand lead, in place of a goroutine of the lane. The caller takes only
+// helps has a caller on an errand lead, in place of a goroutine of the lane. The caller takes only
 // its own entry, which is the first: the queue was empty. If the connection was lost, a goroutine
 // of the lane takes over, because connecting may take long.
-func (l *lane[I]) help() { l.lead(&l.tracks[0], 1, false) }
+func (l *lane[I]) helps() { l.lead(&l.tracks[0], 1, false) }
 
 // lead makes one exchange of at most so many entries, frees the track, and answers.
 func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
@@ -212,9 +215,11 @@ func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
 // take makes a batch of the first entries in the queue.
 func (l *lane[I]) take(t *track[I], most int) *batch[I] {
 	l.mu.Lock()
-	b := new(batch[I])
+	var b *batch[I]
 	if last := len(l.spare) - 1; last >= 0 {
 		b, l.spare = l.spare[last], l.spare[:last]
+	} else {
+		b = new(batch[I])
 	}
 	b.began = time.Now()
 	oldest := b.began.Add(-l.lanes.servers.config.Call / 2) // the exchange has the other half
@@ -269,7 +274,9 @@ func (l *lane[I]) free(t *track[I], b *batch[I], sent bool) {
 		l.dispatch()
 	}
 	l.mu.Unlock()
-	Each(len(again), func(i int) { l.lanes.add(l.lanes.servers.life, again[i]) })
+	if len(again) > 0 {
+		l.lanes.addAll(again)
+	}
 }
 
 // giveBack keeps a batch for later use. It drops all references to what was answered, so that
@@ -295,7 +302,8 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 		return true
 	}
 	config := &l.lanes.servers.config
-	ctx := &timed{l.node.life, b.began.Add(config.Call / 2)}
+	b.bound = timed{l.node.life, b.began.Add(config.Call / 2)}
+	ctx := &b.bound
 	for _, c := range b.calls {
 		if c.preceded() {
 			b.commands = append(b.commands, c.before(t.client.B()))

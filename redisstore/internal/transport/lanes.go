@@ -81,6 +81,11 @@ func (l *Lanes[I]) add(ctx context.Context, e entry[I]) {
 	}
 }
 
+// addAll adds the entries that waited in a closed lane.
+func (l *Lanes[I]) addAll(waiting []entry[I]) {
+	Each(len(waiting), func(i int) { l.add(l.servers.life, waiting[i]) })
+}
+
 // lane returns the lane of a node. If there is none, it makes one, or returns nil if the node
 // was given up.
 func (l *Lanes[I]) lane(n *Node) *lane[I] {
@@ -122,9 +127,7 @@ func (l *Lanes[I]) retired(n *Node) {
 		return
 	}
 	if waiting := lane.close(); len(waiting) > 0 {
-		l.servers.runs.Go(func() { // because add may refuse some, which calls the store
-			Each(len(waiting), func(i int) { l.add(l.servers.life, waiting[i]) })
-		})
+		l.servers.runs.Go(func() { l.addAll(waiting) }) // because add may refuse some, which calls the store
 	}
 }
 
