@@ -83,8 +83,8 @@ func await[T any](t *testing.T, c <-chan T) (value T) {
 	return value
 }
 
-// A server that was restarted with its data may lack the last of them, so that is
-// told too, even to a store that makes no call.
+// A server that was restarted with its data may lack the latest writes. So the store tells of
+// the restart, even if it makes no call.
 func TestAServerThatIsRestartedWithItsData(t *testing.T) {
 	server := redistest.Start(t, redistest.WithConfig("appendonly yes", "appendfsync always"))
 	store := open(t, server.URL())

@@ -63,8 +63,7 @@ func counters(s *Servers) *Lanes[question] {
 	return NewLanes(s, func() Packer[question] { return counting })
 }
 
-// A server that hangs keeps a call for as long as it may be silent, and no longer. So does
-// one that hangs when it is greeted.
+// A server that hangs keeps a call for no longer than Silence, even if it hangs while it is greeted.
 func TestAServerThatHangs(t *testing.T) {
 	server := redistest.Start(t)
 	c := config(server.Addr())

@@ -377,8 +377,8 @@ func TestStaleCalls(t *testing.T) {
 	answered(t, "a fresh call", fresh)
 }
 
-// A call that a server passes on is not sent again when half of its bound is over: the next
-// lane may take the other half to find that out.
+// A call is not sent to another server when half of its time is over: the next exchange may take the
+// other half.
 func TestACallIsNotPassedOnForEver(t *testing.T) {
 	lanes, l, g := gated(t)
 	c := counter("key", nil)
