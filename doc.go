@@ -44,8 +44,8 @@
 //     [Store] for the queue behind it.
 //   - An outsider is a program that waits for a lock and does not know of the store's
 //     queue, such as Redisson.
-//   - An incarnation is one life of a store. A store that lost its data, or that another
-//     server took over, is another incarnation.
+//   - An incarnation is one life of a store. If a store loses its data or is restarted, or if
+//     another server takes over, it is another incarnation.
 //
 // A hold ends when its owner releases it, or against the will of its owner. The [LossReason]
 // of a [*LostError] says how. Events have four words for such an end:
@@ -61,8 +61,8 @@
 // rate. Nothing compares the wall clocks of two hosts.
 //
 // The holder learns that its hold is over before anybody else can be granted the lock.
-// There are two exceptions: the store forgot the lock, or a program other than the holder's
-// deleted or broke it. The holder then learns of it afterwards.
+// There are three exceptions: the process did not run, the store forgot the lock, or another
+// process deleted or broke it. The holder then learns of it afterwards.
 //
 // Every hold has a greater token than all holds of that lock before it.
 //

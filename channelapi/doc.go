@@ -32,7 +32,7 @@
 //
 // # Channels
 //
-// A method waits for its outcome. The same method with Async returns at once, and the
+// A method such as Acquire waits for its outcome. AcquireAsync returns at once, and the
 // outcome comes on a channel. So a select can wait for a lock and for something else:
 //
 //	ctx, cancel := context.WithCancel(ctx)
@@ -106,8 +106,8 @@
 // smaller than the greatest it has seen.
 //
 // Callers that acquire several locks, one after the other, can wait for each other in a
-// circle. All and DoAll put the locks of one call in order. They cannot put the locks in
-// order that the caller holds already.
+// circle. All and DoAll acquire the locks of one call in the order of the names. That does
+// not help if the caller holds other locks already.
 //
 // # Concurrency
 //

@@ -15,10 +15,9 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
-// BenchmarkPair measures an acquire and a release that nobody contends for, made by
-// goroutines that wait for each reply: through a store, and, as the floor that it stands
-// on, by the least script there is through the client alone. What is compared is the ratio
-// within one run.
+// BenchmarkPair measures an acquire and a release of a lock that nobody else wants. Each
+// goroutine waits for each reply. The floor runs the least script that there is, through the
+// client alone. Compare only the ratio within one run.
 func BenchmarkPair(b *testing.B) {
 	server := redistest.Start(b)
 	for _, goroutines := range []int{1, 64, 1024} {

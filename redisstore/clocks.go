@@ -8,52 +8,53 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 )
 
-// clocks is what the store remembers of the servers' clocks, so that none goes back that
-// has lost its own memory. There is one clock, or one for each slot.
+// clocks is what the store remembers of its clocks. Scripts are told of it, so a clock does not go
+// back when its server has lost its data. There is one clock, or in a Cluster one for each slot.
 type clocks struct {
 	mu     sync.Mutex // guards what follows
 	bySlot map[uint16]*clock
-	told   time.Time // when a step was noticed last
+	told   time.Time // when a step was last noticed
 }
 
-// clock is what is remembered of one.
+// clock is what the store remembers of one clock.
 type clock struct {
 	past script.Past
 	last reading // the zero reading if there is none
 }
 
-// reading is what a clock showed at some instant between two of our own.
+// reading says that a clock showed the time at, at some instant between sent and received.
 type reading struct {
 	at             lockagent.StoreTime
 	sent, received time.Time
 }
 
-// stepTolerance is how far a clock may be from where it should be. Less is within the margin
-// of all but the shortest leases.
+// stepTolerance is by how much a clock may move too far or too little before that counts as a step.
+// The margins of all but the shortest leases are wider.
 const stepTolerance = 100 * time.Millisecond
 
-// stepped reports whether a clock was set between two readings: it moved by more, or by less, than
-// the time that can have passed.
+// stepped reports whether somebody set a clock between two readings: it moved by more, or by less,
+// than the time that can have passed.
 func (r reading) stepped(next reading) bool {
 	monotonic := passed{next.sent.Sub(r.received), next.received.Sub(r.sent)}
 	wall := passed{next.sent.Round(0).Sub(r.received), next.received.Round(0).Sub(r.sent)}
 	return stepped(next.at.Sub(r.at), monotonic, wall)
 }
 
-// stepped reports whether a clock that moved so far was set. This machine has two clocks of its
-// own. The monotonic clock stands still while the machine is suspended, and somebody may set the
-// wall clock. One of them is right unless both happen. So a step counts if it shows on both.
+// stepped reports whether a store's clock that moved so far was set. This machine has two clocks
+// of its own. The monotonic clock stands still while the machine is suspended. The wall clock is
+// wrong if somebody sets it. One of them is right unless both happen. So the store's clock was
+// set if it fits neither.
 //
-// A step is not noticed if the wall clock of this machine was set alike, for example because the
-// server is on the same machine.
+// A step is not noticed if the wall clock of this machine was set by as much, for example because
+// the server is on the same machine.
 func stepped(moved time.Duration, monotonic, wall passed) bool {
 	return !monotonic.fits(moved) && !wall.fits(moved)
 }
 
-// passed is the least and the most time that can have passed.
+// passed is the least and the greatest duration that can have passed between two readings.
 type passed struct{ least, most time.Duration }
 
-// fits reports whether a clock that was not set can have moved so far. The rates of clocks may
+// fits reports whether a clock can have moved so far without being set. The rates of clocks may
 // differ by a thousandth.
 func (p passed) fits(moved time.Duration) bool {
 	tolerance := stepTolerance + p.most/1000
@@ -69,8 +70,9 @@ func (c *clocks) past(slot uint16) script.Past {
 	return script.Past{}
 }
 
-// note takes note of a time that was told, and of the token with which a tenure began, or 0.
-// Another incarnation may not have the tokens that were given before.
+// note takes note of a time in a reply or a message, and of the token with which a tenure began,
+// or 0. If the incarnation is new, the tokens that were given before do not count: the clock may
+// not have them.
 func (c *clocks) note(slot uint16, incarnation string, at lockagent.StoreTime, began lockagent.Token) {
 	c.change(slot, func(of *clock) {
 		of.past.In(incarnation)
@@ -78,9 +80,9 @@ func (c *clocks) note(slot uint16, incarnation string, at lockagent.StoreTime, b
 	})
 }
 
-// read takes note of a reading. It reports whether the clock was set since the one before. The
-// slots of a server share its clock, so earlier readings of other slots do not count any more
-// then: one step is noticed once.
+// read takes note of a reading. It reports whether the clock was set since the reading before. The
+// slots of a server share its clock. So after a step the earlier readings of all slots no longer
+// count: one step is noticed once.
 func (c *clocks) read(slot uint16, now reading) (before reading, stepped bool) {
 	c.change(slot, func(of *clock) {
 		before, of.last = of.last, now
@@ -114,7 +116,7 @@ func (s *Store) readClock(slot uint16, now reading) {
 	}
 }
 
-// past is what scripts are told of the past, and the epoch of the incarnation in it.
+// past is what scripts are told of the past. epoch belongs to the incarnation in it.
 func (s *Store) past(slot uint16) (past script.Past, epoch uint64) {
 	past = s.clocks.past(slot)
 	incarnation, epoch := s.incarnations.known()

@@ -141,10 +141,10 @@ func TestASubscriptionThatIsRefusedForNow(t *testing.T) {
 	store := open(t, cluster.URL())
 	node.Do("CLUSTER", "DELSLOTS", "0")
 	isDown := func() bool { return strings.Contains(node.Do("CLUSTER", "INFO").(string), "cluster_state:fail") }
-	eventually(t, "the Cluster to be down", isDown)
+	redistest.Eventually(t, "the Cluster to be down", isDown)
 	wake := make(chan struct{}, 100)
 	defer store.Subscribe("orders", func() { wake <- struct{}{} })()
-	eventually(t, "an attempt to subscribe", func() bool { return strings.Contains(node.Info("errorstats", "errorstat_CLUSTERDOWN"), "count=") })
+	redistest.Eventually(t, "an attempt to subscribe", func() bool { return strings.Contains(node.Info("errorstats", "errorstat_CLUSTERDOWN"), "count=") })
 	select {
 	case <-wake:
 		t.Fatal("woken although nothing stands")
@@ -169,7 +169,7 @@ func TestAFailoverInACluster(t *testing.T) {
 	master.AwaitReplica()
 
 	replica.Do("CLUSTER", "FAILOVER")
-	eventually(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
+	redistest.Eventually(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
 	persistently(t, store, req) // the very tenure that has it
 	if !sub.Await() {           // it stands again, at the new master
 		t.FailNow()

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Each command that a script runs is rehearsed when a store is opened, and is in the rules
-// that the documentation has for a user; and nothing is that no script needs.
+// Open rehearses each command that a script runs. The rules for a user in the documentation have
+// each of these commands, and no others.
 func TestCommandsOfScripts(t *testing.T) {
 	called := regexp.MustCompile(`call\('([A-Z]+)'(?:, '(MYID)')?`)
 	rehearsed, needed := make(map[string]bool), make(map[string]bool)

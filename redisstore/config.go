@@ -25,18 +25,19 @@ type Config struct {
 	// Defaults to [DefaultDialTimeout].
 	DialTimeout time.Duration
 
-	// CallTimeout bounds each call of the store: what has no answer by then ends with
-	// [lockagent.ErrStoreUnavailable]. For a renewal it begins when that has found
-	// company. Make it shorter than a third of the shortest lease that is kept, so that a
-	// renewal can be tried again in time. Defaults to [DefaultCallTimeout].
+	// CallTimeout bounds each call of the store: a call without an answer by then ends with
+	// [lockagent.ErrStoreUnavailable]. A renewal may first wait for others to travel with,
+	// see [Store.Renew]. The timeout does not cover that wait. Make it shorter than a third of
+	// the shortest lease that is renewed, so that a renewal can be tried again in time.
+	// Defaults to [DefaultCallTimeout].
 	CallTimeout time.Duration
 
-	// SilenceTimeout is for how long a server may keep us waiting for an answer. A
-	// connection on which an answer is due for longer is cut, and the calls on it end with
-	// [lockagent.ErrStoreUnavailable]: the server may hang, or the way to it be dead, and
-	// the next connection may lead to a better one. A connection on which nothing is due
-	// is probed every 10 s. Make it longer if the server runs slow commands of others.
-	// Defaults to [DefaultSilenceTimeout], or to half of CallTimeout if that is less.
+	// SilenceTimeout is how long a server may owe an answer. Then the store cuts the
+	// connection, because the server may hang, or the network lose everything. The calls on
+	// the connection end with [lockagent.ErrStoreUnavailable]. The next connection may lead to
+	// a better server. While no answer is due, the connection is probed every 10 s. Make the
+	// timeout longer if the server runs slow commands of other programs. Defaults to
+	// [DefaultSilenceTimeout], or to half of CallTimeout if that is less.
 	SilenceTimeout time.Duration
 
 	// Sharded says how wake-ups travel in a Cluster; elsewhere it means nothing.
@@ -47,8 +48,8 @@ type Config struct {
 	// Defaults to one that trusts what the system trusts.
 	TLS *tls.Config
 
-	// Logger is warned by [Config.Open] of what is dangerous about the servers. Defaults to
-	// [slog.Default].
+	// Logger gets the warnings of [Config.Open] about dangerous settings of the servers.
+	// Defaults to [slog.Default].
 	Logger *slog.Logger
 
 	// ClientName is how the server lists the connections. It has no spaces.
@@ -59,11 +60,11 @@ type Config struct {
 // Sharded says whether the wake-ups in a Cluster are published to the nodes of the lock's
 // shard, or to all nodes.
 //
-// All programs that use the same locks have to do the same. In a mixed fleet everything
-// stays safe, but programs of one kind do not hear the releases of the other: their
-// waiters sleep until the lease of the holder has passed, or until they look again. Redisson
-// is of the one kind from 3.22 on if the servers are Redis 7.0 or newer, and of the other
-// before. So with an older Redisson in the fleet, choose [ShardedOff] everywhere.
+// All programs that use the same locks have to do the same. A mixed fleet is safe, but slow:
+// programs of one kind do not hear the releases of the other kind. Their waiters sleep until the
+// lease of the holder has passed, or until they look again. Redisson publishes to the shard from
+// 3.22 on, if the servers are Redis 7.0 or newer. Older Redisson publishes to all nodes. If any
+// of the programs uses an older Redisson, choose [ShardedOff] everywhere.
 type Sharded uint8
 
 // The ways that wake-ups travel in a Cluster.
@@ -96,7 +97,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate returns all that is wrong.
+// validate returns all errors of the Config, joined.
 func (c Config) validate() error {
 	var wrong []error
 	refuse := func(option, format string, args ...any) {

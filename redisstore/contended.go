@@ -9,8 +9,8 @@ import (
 // maxContended bounds the memory for locks that are never released.
 const maxContended = 1024
 
-// contended are the locks for which others wait, as far as messages told since the agent last
-// released them. It may forget some: then a pass takes a moment longer. The zero value is empty.
+// contended knows for which locks others wait: those of which a message has told since their last
+// release. If it forgets a lock, a pass of that lock takes a moment longer. The zero value is empty.
 type contended struct {
 	mu    sync.Mutex // guards names
 	names map[lockagent.Name]bool
@@ -28,7 +28,7 @@ func (c *contended) note(m lockagent.Message) {
 	c.names[m.Name] = true
 }
 
-// take reports whether others wait for a lock that is about to be released.
+// take reports whether others wait for a lock that is about to be released, and forgets the lock.
 func (c *contended) take(name lockagent.Name) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

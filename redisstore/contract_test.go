@@ -115,8 +115,8 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 	})
 }
 
-// The histories have many renewals, each of which waits for company, so there are
-// fewer of them than usual, unless the command line says how many.
+// The histories have many renewals, and each renewal waits for company. So there are fewer
+// histories than usual, unless the command line says how many.
 func TestCompare(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		if err := checks.Value.Set("10"); err != nil {

@@ -65,7 +65,7 @@
 // A server that hangs keeps a call for at most [Config.SilenceTimeout] from when the call is
 // sent. The store then cuts the connection, and the next call makes another one. Calls that come
 // meanwhile travel on the next connection. They take up to twice as long. If nothing answers at
-// the address, a call takes as long as a connection may take: [Config.DialTimeout] or half of
+// the address, a call takes as long as the attempt to connect: [Config.DialTimeout] or half of
 // [Config.CallTimeout], whichever is less. In all, no call takes longer than CallTimeout.
 //
 // The store asks all Sentinels, or the nodes of the Cluster, which servers serve: every 2 s,
@@ -184,8 +184,9 @@
 // In a Cluster there is no such name, because no key is in every slot. The store compares the
 // runs of the nodes instead. So it does not notice a node that is emptied without a restart.
 //
-// The store asks for the name after it has lost or made a connection, and after the server
-// has denied a renewal. It does not ask at intervals.
+// Every Acquire reads the name. The store also asks for it after it has lost or made a connection,
+// after the server has denied a renewal, and after another agent has found a new incarnation. It
+// does not ask at intervals.
 //
 // # Concurrency
 //

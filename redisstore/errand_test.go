@@ -33,7 +33,7 @@ func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
 		store.Acquire(e, req, answer)
 		e.Finish()
 	}()
-	eventually(t, "the exchange to be under way", func() bool {
+	redistest.Eventually(t, "the exchange to be under way", func() bool {
 		seen, err := storetest.Inspect(t, other, "orders")
 		return err == nil && seen.Holder == req.Tenure.String()
 	})

@@ -30,7 +30,7 @@ func unavailable(t *testing.T, what string, err error) {
 func persistently(t *testing.T, store lockagent.Store, req lockagent.AcquireRequest) lockagent.AcquireReply {
 	t.Helper()
 	var reply lockagent.AcquireReply
-	eventually(t, "the store to be available", func() bool {
+	redistest.Eventually(t, "the store to be available", func() bool {
 		var err error
 		reply, err = storetest.Acquire(t, store, req)
 		if err != nil {
@@ -83,8 +83,8 @@ func await[T any](t *testing.T, c <-chan T) (value T) {
 	return value
 }
 
-// A server that was restarted with its data may lack the last of them, so that is
-// told too, even to a store that makes no call.
+// A server that was restarted with its data may lack the latest writes. So the store tells of
+// the restart, even if it makes no call.
 func TestAServerThatIsRestartedWithItsData(t *testing.T) {
 	server := redistest.Start(t, redistest.WithConfig("appendonly yes", "appendfsync always"))
 	store := open(t, server.URL())
@@ -209,7 +209,7 @@ func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
 	}
 	record := record(t, server)
 	proxy.DelayRequests(0)
-	eventually(t, "the late acquire to arrive", func() bool {
+	redistest.Eventually(t, "the late acquire to arrive", func() bool {
 		return slices.ContainsFunc(record.lines(t), func(line string) bool { return strings.Contains(line, string(req.Name)) })
 	})
 	if seen, err := storetest.Inspect(t, other, "orders"); err != nil || seen.Held {

@@ -22,8 +22,8 @@ type listener struct {
 // channelOf is the agent's channel of one lock.
 type channelOf struct{ cancel func() }
 
-// Listen implements [lockagent.Store]. A store that is closed calls hear never. cancel may
-// be called more than once.
+// Listen implements [lockagent.Store]. A closed store never calls hear. cancel may be called
+// more than once.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
 	l := &listener{store: s, agent: agent, hear: hear, channels: make(map[*channelOf]bool)}
 	s.listener.Store(l)
@@ -74,11 +74,12 @@ func (l *listener) close() {
 	clear(l.channels)
 }
 
-// silent is for subscriptions that others tell of when they stand.
+// silent is the Stands function of a channel if nothing has to be done when it stands: the channel
+// of the lock or of the agent stands at the same time, and tells.
 func silent(bool) {}
 
-// message hears of what is published to the agent. What cannot be understood is lost, as
-// any message may be.
+// message is called with each message to the agent. It ignores a message that it does not
+// understand: messages may be lost.
 func (l *listener) message(payload string) {
 	m, err := script.ReadMessage(payload)
 	if err != nil {
@@ -89,14 +90,14 @@ func (l *listener) message(payload string) {
 	l.hear(m)
 }
 
-// Subscribe implements [lockagent.Store]. A store that is closed calls wake never. cancel
-// may be called more than once.
+// Subscribe implements [lockagent.Store]. A closed store never calls wake. cancel may be
+// called more than once.
 func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
 	topic := func(channel string, early bool) transport.Topic {
 		return transport.Topic{Channel: channel, Sharded: s.room == script.Sharded, Slot: s.slot(name), Early: early}
 	}
-	// When the lock's channel stands, the store must be known as no outsider, and the agent
-	// must hear of passes. So it is the last to be subscribed to, and the first to be let go.
+	// While the lock's channel stands, the server must not take this store for an outsider, and
+	// the agent must hear of passes. So that channel is subscribed last, and unsubscribed first.
 	var cancels []func()
 	if s.room.Queues() {
 		agents := topic(script.AgentsChannel(name), true)

@@ -68,7 +68,7 @@ func TestALockIsNotPassedToWhoIsGone(t *testing.T) {
 		if err := gone.Close(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the server to notice", func() bool { return !subscribed(node, agentB) })
+		redistest.Eventually(t, "the server to notice", func() bool { return !subscribed(node, agentB) })
 		if released := release(t, store, ours); !released.Passed {
 			t.Errorf("Release = %+v; want the lock passed", released)
 		}
@@ -144,8 +144,8 @@ func TestAPassIsForOneLock(t *testing.T) {
 	}
 }
 
-// The agent to whom the lock is passed is served before the one that releases it. A lock for which
-// nobody waits takes no more commands for that.
+// The server writes the message of a pass before the reply to the release. A release of a lock for
+// which nobody waits takes no additional command.
 func TestAPassIsWrittenBeforeTheReply(t *testing.T) {
 	server := redistest.Start(t)
 	holder, waiter := open(t, server.URL()), open(t, server.URL())

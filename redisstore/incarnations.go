@@ -11,36 +11,38 @@ import (
 )
 
 const (
-	// Between two looks at the server there is at least firstPause. After one that
-	// failed the next comes of itself, after a pause that doubles up to lastPause:
-	// holders wait to be told that the server forgot them.
+	// Between two looks at the server there is at least firstPause. A look that failed is
+	// repeated after a pause, which doubles up to lastPause. The pauses are short, because
+	// holders have to learn soon that the server forgot them.
 	firstPause = 100 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// incarnations knows in which of its lives the server is, and tells when that
-// changes.
+// incarnations knows the present incarnation of the store, and tells of resets.
 //
-// A database has a name for its incarnation, kept in the database itself: which
-// data it has (named anew when there is none), and which run of the server serves
-// it. So it changes when the data are lost, and also when they are kept by a
-// server that was restarted, or by the replica that took its place, for these may
-// lack what was written last. Every acquire reads the name. The run is looked at
-// when there is reason to: a connection was lost or made, or a tenure turned out
-// to be over that was to be renewed.
+// A database keeps the name of its incarnation. The name has two parts, "<data>.<run>":
+//
+//   - data is the time since which the database has had its data. If a script finds the
+//     database without a name, the data are gone, and the script writes a new name.
+//   - run is the run of the server, which is new after each start. The server may be a replica
+//     that took over. In both cases the data may lack the latest writes.
+//
+// Every acquire reads the name. Only a look at the server compares the run with the name. The
+// store looks when there is reason to: it lost or made a connection, the server denied a
+// renewal, or another agent tells of a new incarnation. For a Cluster, see [nodes].
 type incarnations struct {
-	// watched reports whether a Sentinel chooses the server: then another run is
-	// that of another server.
+	// watched reports whether Sentinels choose the server. Then a new run is the run of
+	// another server.
 	watched bool
 
 	doubt   chan struct{} // capacity 1: there is reason to look
-	changes chan struct{} // capacity 1: there is something in untold
+	changes chan struct{} // capacity 1: there is a reset in untold
 
-	mu      sync.Mutex // guards what follows
-	epoch   uint64     // how many changes there have been
-	current string
-	last    lockagent.StoreTime // when current was seen last
-	inDoubt bool                // what is seen meanwhile may be another run's
+	mu      sync.Mutex          // guards what follows
+	epoch   uint64              // the number of resets
+	current string              // the name of the incarnation; empty if not known yet
+	last    lockagent.StoreTime // when current was last seen, without doubt
+	inDoubt bool                // a look is due: replies may come from another run under the old name
 	untold  []lockagent.Reset
 	hooks   []*resetHook
 }
@@ -55,17 +57,16 @@ func newIncarnations(watched bool) *incarnations {
 	}
 }
 
-// known returns the present incarnation, which may be empty, and the number of changes
-// there have been.
+// known returns the name of the present incarnation, which may be empty, and the epoch.
 func (i *incarnations) known() (name string, epoch uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.current, i.epoch
 }
 
-// observe takes the name of the incarnation out of a reply. epoch is what known
-// returned before the call was sent: if there was a change since, another name is
-// that of the past, or will be seen again.
+// observe takes note of the name in a reply. epoch is what known returned before the call was
+// sent. If there was a reset since, another name does not count: it may be that of the past. If
+// it is that of the present, a later reply has it again.
 func (i *incarnations) observe(name string, at lockagent.StoreTime, epoch uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -82,7 +83,7 @@ func (i *incarnations) observe(name string, at lockagent.StoreTime, epoch uint64
 	}
 }
 
-// reason says in a word how the current incarnation became the next one.
+// reason is the reason of a reset from the current incarnation to the next one.
 func (i *incarnations) reason(next string) string {
 	data, _, _ := strings.Cut(i.current, ".")
 	switch {
@@ -94,21 +95,21 @@ func (i *incarnations) reason(next string) string {
 	return "restarted"
 }
 
-// report takes note of a change that look found.
+// report takes note of a reset.
 func (i *incarnations) report(reset lockagent.Reset) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.changed(reset)
 }
 
-// changed expects mu to be held.
+// changed is report. It expects mu to be held.
 func (i *incarnations) changed(reset lockagent.Reset) {
 	i.epoch++
 	i.untold = append(i.untold, reset)
 	signal(i.changes)
 }
 
-// suspect has the server looked at soon.
+// suspect asks for a look at the server.
 func (i *incarnations) suspect() {
 	i.mu.Lock()
 	i.inDoubt = true
@@ -116,14 +117,14 @@ func (i *incarnations) suspect() {
 	signal(i.doubt)
 }
 
-// assured ends the doubt after a look, unless there is reason for another.
+// assured ends the doubt after a look, unless there is reason for another look.
 func (i *incarnations) assured() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.inDoubt = len(i.doubt) > 0
 }
 
-// settled takes back what was suspected before the store was open.
+// settled drops the suspicion that the first connections have caused.
 func (i *incarnations) settled() {
 	select {
 	case <-i.doubt:
@@ -132,9 +133,8 @@ func (i *incarnations) settled() {
 	i.assured()
 }
 
-// run looks at the server when there is reason to, and tells of resets in their
-// order, until ctx is done. look calls observe or report with what it finds, and
-// fails if the server cannot be asked.
+// run tells of resets in their order, and calls look when there is reason to, until ctx is done.
+// look asks the server, and calls observe or report. It fails if the server does not answer.
 func (i *incarnations) run(ctx context.Context, look func(context.Context) error) {
 	var rest <-chan time.Time // if not nil, no look before it delivers
 	pause, failed := firstPause, false
@@ -167,7 +167,7 @@ func (i *incarnations) run(ctx context.Context, look func(context.Context) error
 	}
 }
 
-// onReset registers f for what is found from now on.
+// onReset registers f for the resets from now on.
 func (i *incarnations) onReset(f func(lockagent.Reset)) (cancel func()) {
 	hook := &resetHook{call: f}
 	i.mu.Lock()

@@ -175,7 +175,7 @@ func TestReleaseAndBreakPublishOnce(t *testing.T) {
 	if _, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: "orders", Tenure: lockagent.Tenure{Agent: agentB, Number: 1}}); err != nil {
 		t.Error(err) // of what was not held: silent
 	}
-	eventually(t, "the peer's turn to be over", func() bool {
+	redistest.Eventually(t, "the peer's turn to be over", func() bool {
 		reply, err := storetest.Acquire(t, store, wish("orders", agentA, 2))
 		return err == nil && reply.Granted
 	})
@@ -282,8 +282,9 @@ func TestManyRenewalsAreFewCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := server.Calls("evalsha"); got != locks/100 {
-		t.Errorf("%d renewals were %d commands, want %d", locks, got, locks/100)
+	// If this process does not run for 100 ms, the timer sends what has come so far.
+	if got := server.Calls("evalsha"); got < locks/100 || got > locks/50 {
+		t.Errorf("%d renewals were %d commands, want %d or a few more", locks, got, locks/100)
 	}
 	for i := range locks {
 		if left := server.Do("PTTL", string(name(i))).(int64); left <= 60_000 {

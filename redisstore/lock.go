@@ -11,7 +11,7 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
-// locks are the kinds of calls that travel together.
+// locks has the kinds of calls that travel together.
 type locks struct {
 	acquires kind[lockagent.AcquireRequest, lockagent.AcquireReply]
 	releases kind[script.ReleaseRequest, lockagent.ReleaseReply]
@@ -41,8 +41,8 @@ func (l *locks) start(s *Store) {
 	l.renewals.look = s.sawDenials
 }
 
-// Acquire implements [lockagent.Store]. The request is refused with a
-// [*lockagent.NameError] or a [*lockagent.OptionError] if it is out of bounds.
+// Acquire implements [lockagent.Store]. If the request is out of bounds, the error is a
+// [*lockagent.NameError] or a [*lockagent.OptionError].
 func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	if err := check(req.Name, req.Check()); err != nil {
 		done(lockagent.AcquireReply{}, err)
@@ -73,9 +73,9 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	s.lanes.Add(ctx, slot, &releaseCall{req: script.ReleaseRequest{ReleaseRequest: req}, slot: slot, done: done, behind: s.contended.take(req.Name)})
 }
 
-// wakingAtOwner wakes those who wait for a lock that was released while its slot migrates. The
-// release may have run at the node that is to have the slot. The waiters are subscribed at the
-// one that has it.
+// wakingAtOwner wakes the waiters of a lock that was released while its slot migrates. The
+// release may have run at the node that is about to get the slot. The waiters are subscribed at
+// the node that still has it.
 func (s *Store) wakingAtOwner(req script.ReleaseRequest, done func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
 	return func(reply lockagent.ReleaseReply, err error) {
 		if err == nil && reply.Released {
@@ -103,11 +103,10 @@ func (s *Store) renew(batch []renewals.Call) {
 	for i := range batch {
 		t.add(batch[i].Req, batch[i].Done)
 	}
-	s.lanes.Send(t.written())
+	s.lanes.Send(t.write())
 }
 
-// sawDenials has the server looked at if a tenure is over that was to go on: it may have
-// lost its data.
+// sawDenials asks for a look at the server if it denied a renewal: it may have lost its data.
 func (s *Store) sawDenials(_ uint64, outcomes []script.Outcome[lockagent.RenewReply]) {
 	for i := range outcomes {
 		if o := &outcomes[i]; o.Err == nil && !o.Reply.Held {
@@ -161,9 +160,8 @@ func (s *Store) send(c *script.Call, slot uint16, done func(text string, err err
 	s.lanes.Send(call)
 }
 
-// check refuses requests that are out of bounds, and names of keys that are no locks.
-//
-// It takes the result of the check of the request, for an interface would be an allocation.
+// check returns an error if a request is out of bounds, or its name is that of a key that is no
+// lock. err is the outcome of the request's own Check: passing the request itself would allocate.
 func check(name lockagent.Name, err error) error {
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 	}
 	waits := func(agent int) <-chan lockagent.Grant {
 		c := agents[agent].Lock("orders").AcquireAsync(ctx)
-		eventually(t, "somebody to wait", func() bool {
+		redistest.Eventually(t, "somebody to wait", func() bool {
 			for _, node := range cluster.Nodes {
 				if node.Do("PUBSUB", "SHARDNUMSUB", "redisson_lock__channel:{orders}").([]any)[1] != int64(0) {
 					return true

@@ -10,8 +10,7 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
-// nodes knows which run of which server each node of a Cluster is. Only look
-// uses it.
+// nodes knows the run of each node of a Cluster. Only look uses it, on one goroutine.
 type nodes struct {
 	servers      *transport.Servers
 	bound        time.Duration // of the questions to one node
@@ -23,15 +22,16 @@ type nodes struct {
 type node struct {
 	run    string
 	master bool
-	// history names the data that the node has, as long as it is the master of
-	// them, and before those that it was a replica of until then.
+	// history is the replication id of the node's data. A replica that takes over as the master
+	// gives its data a new id. before is then the id that they had under the master before it.
 	history, before string
-	at              lockagent.StoreTime
+	at              lockagent.StoreTime // when it said so
 }
 
-// look asks every node who it is, and reports those masters that are not what
-// they were: restarted, or the replica of another. A node that is met for the
-// first time, and does not have the data of one that is known, is taken as it is.
+// look asks every master of the table who it is, and reports two kinds of resets. A master that
+// is in another run was restarted. A master that was a replica, or has taken over the data
+// of a known master, is the result of a failover. Any other node that look meets for the first
+// time is no reset.
 func (n *nodes) look(ctx context.Context) error {
 	var failed error
 	found := make(map[string]node)
@@ -54,7 +54,7 @@ func (n *nodes) look(ctx context.Context) error {
 			}
 		}
 	}
-	if failed != nil { // a node that is not met yet may have the data of one that is gone
+	if failed != nil { // a node that did not answer may have the data of a master that is gone: keep that
 		for addr, known := range n.known {
 			if _, met := found[addr]; !met {
 				found[addr] = known
@@ -65,7 +65,7 @@ func (n *nodes) look(ctx context.Context) error {
 	return failed
 }
 
-// masterOf is the master that had some data, or the zero node.
+// masterOf is the known master of some data, or the zero node.
 func (n *nodes) masterOf(history string) node {
 	for _, known := range n.known {
 		if known.master && known.history == history {

@@ -16,10 +16,8 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
-const (
-	// The oldest server that is known to do.
-	oldestMajor, oldestMinor = 6, 2
-)
+// The oldest version of Redis that has all commands the store needs.
+const oldestMajor, oldestMinor = 6, 2
 
 // Open connects to Redis with the defaults of [Config]. See [Config.Open].
 func Open(ctx context.Context, url string) (*Store, error) { return Config{}.Open(ctx, url) }
@@ -28,13 +26,13 @@ func Open(ctx context.Context, url string) (*Store, error) { return Config{}.Ope
 // package's documentation lists the forms of URLs. ctx bounds Open, not the store;
 // so does DialTimeout. The error is
 //
-//   - [lockagent.ErrBadURL] if the URL is wrong, or does not fit what is there: the
+//   - [lockagent.ErrBadURL] if the URL is wrong, or does not fit the servers: the
 //     text says what to write instead, and never repeats a password;
-//   - [lockagent.ErrBadOption] if a field of the Config is;
+//   - [lockagent.ErrBadOption] if a field of the Config is wrong;
 //   - [lockagent.ErrNotPermitted] if the password is wrong, or the user may not run
 //     a command that the store needs;
-//   - [lockagent.ErrStoreUnavailable] if there is no Redis, or an unfit one: it did
-//     not answer in time, is older than 6.2, is a replica.
+//   - [lockagent.ErrStoreUnavailable] if there is no Redis, or it did not answer in
+//     time, is older than 6.2, or is a replica.
 func (c Config) Open(ctx context.Context, url string) (*Store, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -79,7 +77,8 @@ func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 	return s, nil
 }
 
-// fit sets the store up for what is there, unless it is unfit.
+// fit chooses how scripts and messages travel. It returns an error if the servers do not fit the
+// URL or the Config, or are too old.
 func (s *Store) fit(c Config, a address) error {
 	found := s.servers.Greeting()
 	switch {
@@ -105,8 +104,7 @@ func (s *Store) fit(c Config, a address) error {
 	return nil
 }
 
-// tryOut does once what the store is going to do, and then has the incarnation
-// watched.
+// tryOut runs every command once, logs warnings, and starts to watch the incarnation.
 func (s *Store) tryOut(ctx context.Context) error {
 	if err := s.rehearse(ctx); err != nil {
 		return err
@@ -116,7 +114,7 @@ func (s *Store) tryOut(ctx context.Context) error {
 	switch {
 	case s.servers.Cluster():
 		look = (&nodes{servers: s.servers, bound: s.bound, incarnations: s.incarnations}).look
-	case s.servers.Slotted(): // nobody knows who answers behind the address
+	case s.servers.Slotted(): // nobody knows which server answers behind the address
 		look = s.watch
 	}
 	s.incarnations.settled()
@@ -124,13 +122,13 @@ func (s *Store) tryOut(ctx context.Context) error {
 		if !s.room.Cluster() {
 			return err
 		}
-		s.incarnations.suspect() // those nodes that are down are looked at again
+		s.incarnations.suspect() // some nodes are down: look at them again later
 	}
 	s.runs.Go(func() { s.incarnations.run(s.life, look) })
 	return nil
 }
 
-// clientError says what it means that the client could not be set up.
+// clientError translates an error of [transport.Connect].
 func clientError(err error, a address) error {
 	text := err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
@@ -147,7 +145,7 @@ func clientError(err error, a address) error {
 	return transport.Error(err)
 }
 
-// atLeast compares the version of a server. One that is not a version is too low.
+// atLeast compares the version of a server. It reports false for a text that is no version.
 func atLeast(version string, major, minor int) bool {
 	first, rest, _ := strings.Cut(version, ".")
 	second, _, _ := strings.Cut(rest, ".")
@@ -156,8 +154,8 @@ func atLeast(version string, major, minor int) bool {
 	return err == nil && err2 == nil && (a > major || a == major && b >= minor)
 }
 
-// rehearse runs all commands that the store is going to need. In a Cluster it does
-// so on some node that is up.
+// rehearse runs all commands that the store needs. In a Cluster it does so on one node
+// that is up.
 func (s *Store) rehearse(ctx context.Context) (err error) {
 	const tries = 10 // each with another slot
 	for range tries {
@@ -191,12 +189,12 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 	return nil
 }
 
-// warn logs what is not wrong but dangerous.
+// warn logs settings of the servers that are dangerous.
 func (s *Store) warn(ctx context.Context) {
 	for _, node := range s.servers.Masters() {
 		info, err := node.Client().Do(ctx, node.Client().B().Info().Build()).ToString()
 		if err != nil {
-			continue // it need not be known
+			continue // no warning then: the user need not have the right to ask
 		}
 		policy := infoField(info, "maxmemory_policy")
 		if limit := infoField(info, "maxmemory"); limit != "" && limit != "0" && policy != "noeviction" {
@@ -239,7 +237,7 @@ func (s *Store) await(c *script.Call, slot uint16) (text string, err error) {
 	return text, err
 }
 
-// watch sees to it that there is a connection whose loss is noticed at once, also
+// watch makes sure that there is a connection for questions: its loss is noticed at once, even
 // while nobody calls.
 func (s *Store) watch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.bound)
@@ -248,7 +246,7 @@ func (s *Store) watch(ctx context.Context) error {
 	return client.Do(ctx, client.B().Ping().Build()).NonRedisError()
 }
 
-// transport is what the transport needs to know.
+// transport is the Config of the transport.
 func (c Config) transport(a address, changed func()) transport.Config {
 	t := transport.Config{
 		Network: a.network, Addrs: a.hosts, MasterSet: a.masterSet,

@@ -73,7 +73,7 @@ func TestAMasterThatIsDemoted(t *testing.T) {
 			master.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(old.Port()))
 			old.AwaitReplica()
 			acquire(t, store, held)
-			eventually(t, "the lock to be replicated", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
+			redistest.Eventually(t, "the lock to be replicated", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
 			master.Do("REPLICAOF", "NO", "ONE")
 			old.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
 			proxy.LeadTo(master.Addr())

@@ -26,7 +26,7 @@ type Store struct {
 
 	life    context.Context // done when the store is closed
 	end     context.CancelFunc
-	runs    sync.WaitGroup // the goroutine of incarnations
+	runs    sync.WaitGroup // the goroutine that runs incarnations
 	closing sync.Once
 
 	locks         locks
@@ -39,16 +39,16 @@ type Store struct {
 	incarnations  *incarnations
 }
 
-// start sets up what carries calls and messages.
+// start sets up the parts that carry calls and messages.
 func (s *Store) start() {
 	s.locks.start(s)
 	s.subscriptions = transport.NewSubscriptions(s.servers)
 	s.lanes = transport.NewLanes(s.servers, func() transport.Packer[transport.Item] { return (&packer{store: s}).pack })
 	s.gathered = &renewals.Gatherer{BySlot: s.room.Cluster(), Send: s.renew}
-	s.incarnations.onReset(func(lockagent.Reset) { s.subscriptions.Again() }) // locks may be free that nobody released
+	s.incarnations.onReset(func(lockagent.Reset) { s.subscriptions.Again() }) // a reset may have freed locks: wake all waiters
 }
 
-// slot is the hash slot of a lock, and 0 where slots mean nothing.
+// slot is the hash slot of a lock. It is 0 where slots mean nothing.
 func (s *Store) slot(name lockagent.Name) uint16 {
 	if !s.room.Cluster() {
 		return 0
@@ -56,15 +56,14 @@ func (s *Store) slot(name lockagent.Name) uint16 {
 	return hashslot.Of(string(name))
 }
 
-// OnReset implements [lockagent.Store]. Resets are told one after the other, in
+// OnReset implements [lockagent.Store]. The store calls f for one reset after the other, in
 // their order. cancel may be called more than once.
 func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 	return s.incarnations.onReset(f)
 }
 
-// Close implements [lockagent.Store]. It waits for the store's goroutines, and
-// returns nil, also when it is called again. It must not be called by a function
-// that the store calls.
+// Close implements [lockagent.Store]. It waits for the store's goroutines, and always
+// returns nil. A function that the store calls, such as done or wake, must not call Close.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.gathered.Close()

@@ -11,19 +11,6 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
-// eventually polls a server until a condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	overdue := time.After(storetest.Patience)
-	for !condition() {
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-overdue:
-			t.Fatalf("gave up waiting: %s", what)
-		}
-	}
-}
-
 func TestManyWaitersAreOneSubscription(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
@@ -42,7 +29,7 @@ func TestManyWaitersAreOneSubscription(t *testing.T) {
 		}
 		sub.Cancel()
 	}
-	eventually(t, "the last one to unsubscribe", func() bool { return server.Calls("unsubscribe") == each })
+	redistest.Eventually(t, "the last one to unsubscribe", func() bool { return server.Calls("unsubscribe") == each })
 	storetest.Subscribe(t, store, "orders").Cancel()
 	if got := server.Calls("subscribe"); got != 2*each {
 		t.Errorf("subscribed %d times in all, want %d", got, 2*each)

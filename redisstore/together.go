@@ -20,7 +20,7 @@ type call[Q, A any] struct {
 	req  Q
 	slot uint16
 	done func(A, error)
-	// behind has the message to whom the lock is passed written before the reply.
+	// behind asks the server to write the message of a pass before the reply.
 	behind bool
 }
 
@@ -35,9 +35,10 @@ type (
 	releaseCall = call[script.ReleaseRequest, lockagent.ReleaseReply]
 )
 
-// packer has calls travel together, because the work of a server is in the commands and
-// not in the locks. One script acquires locks and one releases locks; where slots mean
-// something there is one for each slot. Each lane has a packer.
+// packer makes few scripts of many calls. Most of the work of a server is for the commands of a
+// script, and little is for the locks. One script makes all Acquires of a batch, and one makes all
+// Releases. Where slots mean something, there are two such scripts for each slot. Each track of a
+// lane has a packer.
 type packer struct {
 	store *Store
 
@@ -58,7 +59,7 @@ func (p *packer) pack(items []transport.Item) []*transport.Call {
 		}
 	}
 	clear(p.calls)
-	// Releases make room for acquires.
+	// Releases come first, because they may free locks for the acquires.
 	p.calls = p.store.locks.releases.join(p.calls[:0], p.releasing)
 	p.calls = p.store.locks.acquires.join(p.calls, p.acquiring)
 	clear(p.acquiring)
@@ -67,20 +68,22 @@ func (p *packer) pack(items []transport.Item) []*transport.Call {
 	return p.calls
 }
 
-// kind is how calls of one kind travel. It is safe for concurrent use.
+// kind says how calls of one kind travel: acquires, releases or renewals. It is safe for
+// concurrent use.
 type kind[Q, A any] struct {
 	store *Store
-	// write writes the script for locks whose keys travel together, alone the one for a
-	// lock whose keys cannot.
+	// write writes the script for locks whose keys travel together.
 	write func(c *script.Call, requests []Q, past script.Past)
+	// alone writes the script for a lock whose keys cannot travel together.
 	alone func(c *script.Call, request *Q, past script.Past)
-	read  func(reply string, past script.Past, outcomes []script.Outcome[A]) error
+	// read reads the reply to either script.
+	read func(reply string, past script.Past, outcomes []script.Outcome[A]) error
 	// aside wraps done of a call that is made alone. It may be nil.
 	aside func(request Q, done func(A, error)) func(A, error)
-	// time is when an answer was given, and the token with which a tenure began, or 0.
+	// time is the store's time in an answer, and the token with which a tenure began, or 0.
 	time func(*A) (lockagent.StoreTime, lockagent.Token)
-	// look sees the outcomes before anybody is answered. epoch is from when the script
-	// was written. It may be nil.
+	// look is told of the outcomes before any call is answered. epoch is the epoch of
+	// incarnations when the script was written. look may be nil.
 	look func(epoch uint64, outcomes []script.Outcome[A])
 
 	spare sync.Pool // of *together
@@ -99,24 +102,24 @@ func (k *kind[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*transp
 			t.add(calls[n].req, calls[n].done)
 			t.Behind = t.Behind || calls[n].behind
 		}
-		into = append(into, t.written())
+		into = append(into, t.write())
 		calls = calls[n:]
 	}
 	return into
 }
 
-// together are calls that one script makes.
+// together is one script for some calls.
 type together[Q, A any] struct {
-	transport.Call // what they travel as
+	transport.Call // in which the script travels
 	kind           *kind[Q, A]
 	script         script.Call
-	lone           bool // for a lock whose keys cannot travel together
+	lone           bool // the script is for a lock whose keys cannot travel together
 	requests       []Q
 	done           []func(A, error)
 
-	past     script.Past // what the script was written with
-	epoch    uint64      // of incarnations, just before
-	sent     time.Time   // not before this
+	past     script.Past // that the script was told
+	epoch    uint64      // of incarnations, when the script was written
+	written  time.Time   // before it was sent
 	outcomes []script.Outcome[A]
 }
 
@@ -135,7 +138,7 @@ func (t *together[Q, A]) add(req Q, done func(A, error)) {
 	t.requests, t.done = append(t.requests, req), append(t.done, done)
 }
 
-// giveBack keeps a script that was answered, for another one.
+// giveBack keeps the memory of a script that was answered for another one.
 func (t *together[Q, A]) giveBack() {
 	clear(t.requests)
 	clear(t.done)
@@ -144,29 +147,29 @@ func (t *together[Q, A]) giveBack() {
 	t.kind.spare.Put(t)
 }
 
-// begin is for when the script is about to be written.
+// begin takes note of the past, before the script is written.
 func (t *together[Q, A]) begin() {
 	t.past, t.epoch = t.kind.store.past(t.Slot)
-	t.sent = time.Now()
+	t.written = time.Now()
 }
 
-// written returns the call that has all of the keys.
-func (t *together[Q, A]) written() *transport.Call {
+// write writes the script, and returns the call in which it travels.
+func (t *together[Q, A]) write() *transport.Call {
 	t.begin()
 	t.kind.write(&t.script, t.requests, t.past)
 	carry(&t.Call, &t.script)
 	return &t.Call
 }
 
-// single returns a script for one of the calls.
+// single returns a script for the i-th call alone.
 func (t *together[Q, A]) single(i int) *together[Q, A] {
 	s := t.kind.blank(t.Slot)
 	s.add(t.requests[i], t.done[i])
 	return s
 }
 
-// apart returns the calls to make when the keys cannot travel together. t is not given
-// back, for the transport goes on with it.
+// apart is [transport.Call.Alone]: it returns a call for each lock, with one key each. It does not
+// give t back, because the transport still uses it.
 func (t *together[Q, A]) apart() []*transport.Call {
 	calls := make([]*transport.Call, len(t.requests))
 	for i := range calls {
@@ -183,14 +186,14 @@ func (t *together[Q, A]) apart() []*transport.Call {
 	return calls
 }
 
-// answer answers the calls.
+// answer is [transport.Call.Done]: it answers the calls of the script.
 func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	defer t.giveBack()
 	n := len(t.requests)
 	if err != nil && n > 1 && script.Several(refusal(err)) {
-		// What is wrong with one lock must not fail the others.
+		// One lock may have caused the error. It must not fail the others, so try each alone.
 		for i := range n {
-			t.kind.store.lanes.Send(t.single(i).written())
+			t.kind.store.lanes.Send(t.single(i).write())
 		}
 		return
 	}
@@ -202,7 +205,7 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	if err == nil {
 		t.learn()
 	}
-	each(n, func(i int) {
+	transport.Each(n, func(i int) {
 		if err != nil {
 			var none A
 			t.done[i](none, err)
@@ -212,8 +215,9 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	})
 }
 
-// learn keeps what the store has to remember of the outcomes. Of a lone one that is only the
-// token. Its time may be that of another node, and the clock of the slot does not know the token.
+// learn takes note of the times and tokens in the outcomes. A lone script may run at a node that
+// does not have the clock of the slot. So the store remembers its token as a time that it has seen,
+// and not as a token that the clock knows. It does not remember the time of such a script.
 func (t *together[Q, A]) learn() {
 	var past script.Past
 	for i := range t.outcomes {
@@ -226,19 +230,19 @@ func (t *together[Q, A]) learn() {
 	store := t.kind.store
 	store.clocks.note(t.Slot, t.past.Incarnation, past.Seen, past.Given)
 	if past.Seen > 0 && !t.lone {
-		store.readClock(t.Slot, reading{past.Seen, t.sent, time.Now()})
+		store.readClock(t.Slot, reading{past.Seen, t.written, time.Now()})
 	}
 	if t.kind.look != nil {
 		t.kind.look(t.epoch, t.outcomes)
 	}
 }
 
-// carry has a script carried by a call.
+// carry has a call carry a script.
 func carry(c *transport.Call, s *script.Call) {
 	c.Script, c.Keys, c.Args = (*transport.Script)(s.Script), s.Keys, s.Args
 }
 
-// refusal is the text with which a server refused a call, or nothing.
+// refusal is the text of an error reply, or "" for any other error.
 func refusal(err error) string {
 	if answer := (*rueidis.RedisError)(nil); errors.As(err, &answer) {
 		return answer.Error()
@@ -250,7 +254,7 @@ func refusal(err error) string {
 func understood(m rueidis.RedisMessage, err error) (string, error) {
 	if err != nil {
 		if refused := script.Refused(refusal(err)); lockagent.Definite(refused) && !lockagent.Definite(err) {
-			return "", refused // the transport does not know what only scripts say
+			return "", refused // the transport does not know the errors of scripts
 		}
 		return "", err
 	}
@@ -263,17 +267,4 @@ func understood(m rueidis.RedisMessage, err error) (string, error) {
 		err = fmt.Errorf("%w: a reply that cannot be understood: %w", lockagent.ErrStoreUnavailable, err)
 	}
 	return text, err
-}
-
-// each answers all of n, one after the other, also if one of them ends the goroutine.
-func each(n int, answer func(i int)) {
-	i := 0
-	defer func() {
-		if rest := i + 1; rest < n {
-			each(n-rest, func(i int) { answer(rest + i) })
-		}
-	}()
-	for ; i < n; i++ {
-		answer(i)
-	}
 }

@@ -134,7 +134,7 @@ func said(err error, yes bool, ifSo, ifNot string) string {
 	return ifNot
 }
 
-// What is wrong with one lock does not concern those that travel with it.
+// An error of one lock does not affect the locks that travel with it.
 func TestNeighbours(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("SET", "value", "something else")

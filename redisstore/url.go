@@ -25,19 +25,19 @@ type address struct {
 	user      string
 	password  string
 	database  int
-	// masterSet is what the Sentinels call the master; empty if the hosts are no
-	// Sentinels.
+	// masterSet is the name that the Sentinels have for the master. It is empty if the hosts
+	// are servers.
 	masterSet        string
 	sentinelUser     string
 	sentinelPassword string
 }
 
-// The parts of a query that an address understands.
+// The parameters that a URL may have behind the question mark.
 var parameters = []string{"addr", "db", "master_set", "sentinel_user", "sentinel_password", "skip_verify"}
 
-// parseURL understands the addresses that the package's documentation lists. Its
-// errors repeat nothing that may be part of a password, even of one that was not
-// escaped and so ended up in another part of the URL.
+// parseURL reads the URLs that the package's documentation lists. Its errors repeat nothing that
+// may be part of a password. A password that is not escaped may end up in other parts of the
+// URL: its errors do not repeat those either.
 func parseURL(text string) (address, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
@@ -75,7 +75,7 @@ func parseURL(text string) (address, error) {
 	return a.complete(u, query)
 }
 
-// complete adds what hosts, path and query say.
+// complete adds the settings in the hosts, the path and the query.
 func (a address) complete(u *url.URL, query url.Values) (address, error) {
 	for name, values := range query {
 		if !slices.Contains(parameters, name) {
@@ -170,7 +170,7 @@ func (a *address) parseDatabase(u *url.URL, query url.Values) error {
 	return nil
 }
 
-// strip takes away what may be the end of a user and a password.
+// strip removes everything before the last @: it may be a user and a password.
 func strip(text string) string {
 	if i := strings.LastIndexByte(text, '@'); i >= 0 {
 		return "..." + text[i:]

@@ -52,15 +52,15 @@ func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
 	c.Replicas = append(c.Replicas, replica)
 	c.AwaitOK(t)
 	id := of.Do("CLUSTER", "MYID").(string)
-	await(t, "the replica to know its master", func() bool {
+	Eventually(t, "the replica to know its master", func() bool {
 		_, err := replica.Server.Do("CLUSTER", "REPLICATE", id)
 		return err == nil
 	})
-	await(t, "the replica to follow", func() bool {
+	Eventually(t, "the replica to follow", func() bool {
 		return replica.info("replication", "master_link_status") == "up"
 	})
 	for _, node := range c.Nodes {
-		await(t, "the nodes to know the replica", func() bool {
+		Eventually(t, "the nodes to know the replica", func() bool {
 			replicas, _ := node.Server.Do("CLUSTER", "REPLICAS", id)
 			list, _ := replicas.([]any)
 			return len(list) > 0

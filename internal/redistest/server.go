@@ -185,10 +185,10 @@ func (s *Server) info(section, name string) string {
 	return redisserver.Field(reply, name)
 }
 
-// await polls until condition holds.
-func await(t testing.TB, what string, condition func() bool) {
+// Eventually polls until a condition holds.
+func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("redistest: gave up waiting: %s", what)
 		}

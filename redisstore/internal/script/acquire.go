@@ -43,7 +43,7 @@ func (c *Call) acquire(request *lockagent.AcquireRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.milliseconds(request.Lease))
 }
 
-// place is what the script is told of a wish for a place in the queue.
+// place tells the script whether the tenure asks for a place in the queue.
 func (r Room) place(request *lockagent.AcquireRequest) string {
 	if request.Queue && r.Queues() {
 		return r.String()
@@ -51,8 +51,8 @@ func (r Room) place(request *lockagent.AcquireRequest) string {
 	return ""
 }
 
-// ReadAcquired reads the reply to a call that acquires as many locks as there are outcomes, and
-// was written with the same past. A Cluster does not name the clock of a lock that is granted.
+// ReadAcquired reads the reply to a call that acquires as many locks as there are outcomes. past is
+// the one with which the call was written. In a Cluster, a short reply does not name the clock.
 func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent.AcquireReply]) error {
 	lines := readLines(reply)
 	common := lockagent.AcquireReply{At: lines.time()}
@@ -89,7 +89,8 @@ func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent
 	return lines.end()
 }
 
-// remaining is what is left of a lease in milliseconds, or negative if that has no end.
+// remaining is what is left of a lease, of which a reply tells the milliseconds. It is negative if
+// the lease has no end.
 func remaining(ms int64) time.Duration {
 	if ms < 0 {
 		return -1

@@ -176,7 +176,7 @@ func TestOneLockTwiceInABatch(t *testing.T) {
 	}
 }
 
-// What is wrong with one lock does not concern those that travel with it.
+// An error of one lock does not affect the locks that travel with it.
 func TestNeighboursInABatch(t *testing.T) {
 	s := start(t)
 	s.Do("SET", "value", "something else")

@@ -172,7 +172,7 @@ func TestASlotThatMoves(t *testing.T) {
 
 	last := granted.Token
 	for number := range uint64(2) {
-		// What is held is where it was, and what is free is at the other node.
+		// The held lock is still at the old node. The free lock is at the new node.
 		if r := m.acquire(queueing(held, agentB, number+1)); r.Granted || r.Queued || r.Holder != first.Tenure.String() {
 			t.Errorf("busy: %+v", r)
 		}

@@ -40,7 +40,7 @@ func kind(text string) error {
 }
 
 // Apart reports whether the text of an error reply says that one server does not have all keys
-// of a call. The call had no effect. A call for each key can succeed.
+// of a call. The call had no effect. Calls of one key each can succeed.
 func Apart(text string) bool {
 	return strings.HasPrefix(text, "TRYAGAIN") || strings.HasPrefix(text, "CROSSSLOT")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// ReadMessage reads a message to an agent, as it comes on one of the agent's channels. What is
-// not understood is an error, and can be ignored: messages may be lost.
+// ReadMessage reads a message on one of the agent's channels. It returns an error if it does not
+// understand the message. Ignore such a message: messages may be lost.
 func ReadMessage(payload string) (m lockagent.Message, err error) {
 	kind, rest, _ := strings.Cut(payload, " ")
 	words := map[string]int{"passed": 6, "standby": 2, "wanted": 1, "broken": 2}[kind]

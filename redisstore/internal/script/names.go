@@ -10,15 +10,15 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
-// reserved begins the names of our own keys, and redisson those of the keys that Redisson has
-// beside its locks. No lock has such a name.
+// The names of our own keys begin with reserved. The keys that Redisson has beside its locks begin
+// with redisson. No lock has such a name.
 const (
 	reserved = "lockagent_"
 	redisson = "redisson_"
 )
 
-// CheckName returns a [*lockagent.NameError] if a lock may not be called like that: the name is
-// out of its bounds, or one of a key that belongs to other locks.
+// CheckName returns a [*lockagent.NameError] if a lock cannot have the name: it is out of bounds, or
+// may be the name of a key that belongs to another lock.
 func CheckName(name lockagent.Name) error {
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return err
@@ -31,21 +31,23 @@ func CheckName(name lockagent.Name) error {
 	return nil
 }
 
-// Channel is where the end of a hold is published. It is Redisson's, who has the same one for the
-// locks "{a}" and "a": they are woken for each other, in vain.
+// Channel is the channel of a lock: a release that frees the lock publishes there. It is Redisson's
+// channel. Redisson has one channel for the locks "{a}" and "a": a release of the one also wakes
+// the waiters of the other, in vain.
 func Channel(name lockagent.Name) string { return new(text).channel(name) }
 
-// AgentsChannel is one on which nothing is published. An agent subscribes to it before it does to
-// [Channel], so that the subscribers who are no agents can be counted.
+// AgentsChannel is a channel without messages. An agent subscribes to it before it subscribes to
+// [Channel]. So the number of outsiders is the difference of the subscribers.
 func AgentsChannel(name lockagent.Name) string { return new(text).own("lockagent_agents", name) }
 
-// AgentChannel is that of the messages to an agent.
+// AgentChannel is the channel of the messages to an agent.
 func AgentChannel(agent lockagent.AgentID) string { return "lockagent_agent:" + string(agent) }
 
-// IncarnationChannel has a message when a database, other than a Cluster, has a new incarnation.
+// IncarnationChannel has a message when a database has a new incarnation. It is not used in a
+// Cluster.
 const IncarnationChannel = "lockagent_incarnation"
 
-// AgentChannelOf is that of the messages to an agent about one lock, where messages are sharded.
+// AgentChannelOf is the channel of the messages to an agent about one lock, if messages are sharded.
 func AgentChannelOf(agent lockagent.AgentID, name lockagent.Name) string {
 	return new(text).own(AgentChannel(agent), name)
 }
@@ -53,7 +55,7 @@ func AgentChannelOf(agent lockagent.AgentID, name lockagent.Name) string {
 // channel is [Channel].
 func (t *text) channel(name lockagent.Name) string { return t.theirs("redisson_lock__channel", name) }
 
-// theirs is the name of a key or channel of Redisson's for a lock.
+// theirs is the name of one of Redisson's keys or channels for a lock.
 func (t *text) theirs(prefix string, name lockagent.Name) string {
 	if hasTag(name) {
 		return t.of(prefix, ":", string(name))
@@ -61,8 +63,8 @@ func (t *text) theirs(prefix string, name lockagent.Name) string {
 	return t.of(prefix, ":{", string(name), "}")
 }
 
-// own is the name of a key or channel of ours for a lock, in the slot of the lock. One with a
-// tag of its own gets two colons, because the lock "{a}" is another one than "a".
+// own is the name of one of our keys or channels for a lock, in the slot of the lock. If the name
+// of the lock has a tag, there are two colons: "{a}" and "a" are two locks, with different keys.
 func (t *text) own(prefix string, name lockagent.Name) string {
 	if hasTag(name) {
 		return t.of(prefix, "::", string(name))
@@ -72,7 +74,7 @@ func (t *text) own(prefix string, name lockagent.Name) string {
 
 func hasTag(name lockagent.Name) bool { return strings.IndexByte(string(name), '{') >= 0 }
 
-// tags has a hash tag for each slot: the least number that is in it.
+// tags has a hash tag for each slot: the least number whose text is in the slot.
 var tags = sync.OnceValue(func() *[hashslot.Count]string {
 	var tags [hashslot.Count]string
 	for n, left := 0, hashslot.Count; left > 0; n++ {

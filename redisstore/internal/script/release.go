@@ -4,10 +4,10 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// ReleaseRequest is a [lockagent.ReleaseRequest], and what the store knows beside.
+// ReleaseRequest is a [lockagent.ReleaseRequest] with one more fact.
 type ReleaseRequest struct {
 	lockagent.ReleaseRequest
-	// Subscribed tells that the server may count the store among the subscribers of the lock's
+	// Subscribed says that the server may count the store among the subscribers of the lock's
 	// [Channel].
 	Subscribed bool
 }
@@ -71,8 +71,8 @@ func (r *ReleaseRequest) flags() string {
 	return ""
 }
 
-// ReadReleased reads the reply to a call that releases as many locks as there are outcomes, and was
-// written with the same past.
+// ReadReleased reads the reply to a call that releases as many locks as there are outcomes. past is
+// the one with which the call was written.
 func (r Room) ReadReleased(reply string, past Past, outcomes []Outcome[lockagent.ReleaseReply]) error {
 	lines := readLines(reply)
 	at := past.since(lines.time())

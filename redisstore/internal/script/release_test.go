@@ -146,7 +146,7 @@ func TestLayoutOfAQueue(t *testing.T) {
 	}
 }
 
-// The lock is passed to those who wait in the order in which they came. The next two are told.
+// A lock is passed to its waiters in the order of their arrival. The next two hear of each pass.
 func TestThePassesGoRound(t *testing.T) {
 	s := start(t)
 	const name lockagent.Name = "a lock with spaces"
@@ -266,7 +266,7 @@ func TestAFirstPlaceIsKept(t *testing.T) {
 	}
 }
 
-// An agent hears that others want what it has, each time that one of them asks.
+// The holder's agent gets a message each time that another agent asks for the lock.
 func TestWanted(t *testing.T) {
 	s := start(t)
 	holder := s.listen(AgentChannel(agentA))
@@ -328,8 +328,8 @@ func TestAReleaseGivesUpThePlace(t *testing.T) {
 	}
 }
 
-// Many locks are passed with one script, each with a token of its own, and nothing that is wrong with
-// one of them is in the way of the others.
+// One script passes many locks, each with a token of its own. An error of one lock does not affect the
+// others.
 func TestPassesOfABatch(t *testing.T) {
 	s := start(t)
 	const locks = 200

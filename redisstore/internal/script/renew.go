@@ -24,7 +24,8 @@ func (c *Call) renew(request *lockagent.RenewRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.milliseconds(request.Lease))
 }
 
-// ReadRenewed reads the reply to a call that renews as many tenures as there are outcomes.
+// ReadRenewed reads the reply to a call that renews as many tenures as there are outcomes. past is
+// the one with which the call was written.
 func ReadRenewed(reply string, past Past, outcomes []Outcome[lockagent.RenewReply]) error {
 	lines := readLines(reply)
 	at := past.since(lines.time())

@@ -8,19 +8,19 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Outcome is what became of one lock of a call. If there is an error, it concerns that lock alone.
+// Outcome is the reply or the error of one lock of a call. The error concerns that lock alone.
 type Outcome[R any] struct {
 	Reply R
 	Err   error
 }
 
-// lines reads a reply: words with a space between, in lines. The first thing that is not as
-// expected sets err, and what comes after it is zero.
+// lines reads a reply: lines of words, with one space between two words. The first unexpected
+// text sets err. All that is read afterwards is zero.
 type lines struct {
-	line  string // what is left of the present line
-	begun bool   // something of the line was read already, so that a space comes next
-	left  string // the lines after it
-	more  bool   // there are some
+	line  string // the rest of the present line
+	begun bool   // a word of the line was read, so a space comes next
+	left  string // the lines after the present one
+	more  bool   // there are such lines
 	err   error
 }
 
@@ -83,7 +83,8 @@ func (l *lines) number(least int64) int64 {
 
 func (l *lines) time() lockagent.StoreTime { return lockagent.StoreTime(l.number(1)) }
 
-// about goes to the next line and returns its code, if it is about the lock i, counted from 0.
+// about goes to the next line and returns its code, if the line is about the lock i, counted from 0.
+// Otherwise it returns "": the reply has no line about the lock.
 func (l *lines) about(i int) (code string) {
 	if l.err != nil || !l.more {
 		return ""
@@ -101,7 +102,8 @@ func (l *lines) about(i int) (code string) {
 	return code
 }
 
-// refusal reads an error, or complains of a code that is not known.
+// refusal reads the error that follows the code "e". Any other code is not known, which is an error
+// of the reply.
 func (l *lines) refusal(code string) error {
 	if code != "e" {
 		l.fail("it has an unknown code: %.40q", code)

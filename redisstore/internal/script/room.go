@@ -5,14 +5,14 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
-// Room is the kind of server that scripts run in. It says which keys may travel together, and
+// Room is the kind of server in which scripts run. It says which keys may travel together, and
 // how messages travel.
 type Room uint8
 
 // The kinds of servers.
 const (
-	// Single is one server, which may have replicas. Its own subscribers can be counted, and
-	// agents subscribe there.
+	// Single is one server, which may have replicas. Agents subscribe at the server, which can
+	// count its own subscribers.
 	Single Room = iota
 	// Sharded is a Cluster in which the messages of a lock stay with its slot.
 	Sharded
@@ -22,13 +22,13 @@ const (
 )
 
 // Cluster reports whether the keys of a script have to be in one slot. Then all locks of a call
-// are in one.
+// are in one slot.
 func (r Room) Cluster() bool { return r == Sharded || r == Classic }
 
 // Queues reports whether locks have queues.
 func (r Room) Queues() bool { return r != Classic }
 
-// String is what scripts call the kind.
+// String is the name of the kind in the arguments of scripts.
 func (r Room) String() string { return [...]string{"single", "sharded", "classic"}[r] }
 
 // Publish is the command that publishes: PUBLISH or SPUBLISH.
@@ -39,7 +39,8 @@ func (r Room) Publish() string {
 	return "PUBLISH"
 }
 
-// shared is a key that a lock shares with others: all of the database, or of its slot.
+// shared is the name of a key that a lock shares with all locks of the database or, in a Cluster,
+// of its slot.
 func (r Room) shared(t *text, key string, with lockagent.Name) string {
 	if !r.Cluster() {
 		return key
@@ -51,36 +52,37 @@ func inSlot(t *text, key string, with lockagent.Name) string {
 	return t.of(key, ":{", tags()[hashslot.Of(string(with))], "}")
 }
 
-// Past is what a store remembers of one clock, which is that of the database or, in a Cluster, of
+// Past is what a store remembers of one clock: of the clock of the database or, in a Cluster, of
 // a slot. The zero Past remembers nothing.
 type Past struct {
-	// Incarnation is the present one. There is none in a Cluster.
+	// Incarnation is the name of the present incarnation. It is empty in a Cluster, or if it is
+	// not known yet.
 	Incarnation string
 	// Seen is the greatest time in a reply or a message.
 	Seen lockagent.StoreTime
-	// Given is the greatest token with which a tenure began: the clock has it as well, unless it
-	// has forgotten all.
+	// Given is the greatest token with which a tenure began. The clock has reached it, unless the
+	// server has lost its data.
 	Given lockagent.Token
 }
 
-// Note takes note of a time that a reply or a message tells, and of the token with which a tenure
-// began, or 0.
+// Note takes note of a time in a reply or a message, and of the token with which a tenure began,
+// or 0.
 func (p *Past) Note(at lockagent.StoreTime, began lockagent.Token) {
 	p.Seen, p.Given = max(p.Seen, at), max(p.Given, began)
 }
 
-// In says which incarnation is the present one. Another one than before may lack what was
-// written last, so the tokens that were given before are forgotten. Empty says nothing.
+// In sets the present incarnation. A new incarnation may lack the latest writes, so the clock may
+// not have reached Given: In forgets it. An empty name changes nothing.
 func (p *Past) In(incarnation string) {
 	if incarnation != "" && incarnation != p.Incarnation {
 		p.Incarnation, p.Given = incarnation, 0
 	}
 }
 
-// unknown is what is sent for an incarnation that is not known. None is called like that.
+// unknown is sent to a script if the incarnation is not known. No incarnation has this name.
 const unknown = "?"
 
-// incarnation is what a script is told of the one that is known.
+// incarnation is the name of the incarnation that a script is told.
 func (r Room) incarnation(past *Past) string {
 	switch {
 	case r.Cluster():
@@ -91,5 +93,6 @@ func (r Room) incarnation(past *Past) string {
 	return past.Incarnation
 }
 
-// since is a time that a reply tells, on a clock that never goes back.
+// since is the time in a reply, or the greatest time seen before if that is later: the clock never
+// goes back.
 func (p *Past) since(at lockagent.StoreTime) lockagent.StoreTime { return max(at, p.Seen) }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Script is a Lua script. A server that has it runs it by its digest; to one that has not, or
-// has forgotten it, the source is sent, which it then keeps.
+// Script is a Lua script. A server runs it by its digest. If the server does not have the script,
+// or has forgotten it, send the source: the server then keeps it.
 type Script struct{ Source, Digest string }
 
-// The contract of each script stands on top of it.
+// Each file begins with the contract of its script.
 var (
 	//go:embed acquire.lua
 	acquireSource string
@@ -46,15 +46,15 @@ var (
 	wakeScript        = newScript(wakeSource)
 )
 
-// newScript puts the parts that scripts share in their place.
+// newScript makes a script. It replaces each --include by the part that the scripts share.
 func newScript(source string) *Script {
 	source = strings.NewReplacer("--include clock.lua\n", clockSource, "--include holders.lua\n", holdersSource).Replace(source)
-	sum := sha1.Sum([]byte(source)) // what the protocol has names of scripts made of
+	sum := sha1.Sum([]byte(source)) // the protocol names scripts by it
 	return &Script{Source: source, Digest: hex.EncodeToString(sum[:])}
 }
 
 // Call is one run of a script. The zero Call is usable. Each method of [Room] that writes a call
-// replaces what was in it, and uses its memory again. The strings stay valid.
+// replaces the earlier run, and uses the slices again. Earlier strings stay valid.
 type Call struct {
 	Script     *Script
 	Keys, Args []string
@@ -69,7 +69,7 @@ func (c *Call) begin(s *Script) {
 	c.text.begin()
 }
 
-// alone has only the first key declared. The names of the others come last.
+// alone leaves only the first key declared. The names of the other keys become the last arguments.
 func (c *Call) alone() {
 	c.Args = append(c.Args, c.Keys[1:]...)
 	c.Keys = c.Keys[:1]

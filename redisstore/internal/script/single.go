@@ -40,7 +40,7 @@ func ReadInspected(reply string) (lockagent.Inspection, error) {
 }
 
 // Incarnation writes the call that names the incarnation of a database, see incarnation.lua.
-// There are none in a Cluster.
+// It is not for a Cluster, which has no such name.
 func (r Room) Incarnation(c *Call) {
 	c.begin(incarnationScript)
 	c.Keys = append(c.Keys, "lockagent_clock", "lockagent_ahead")
@@ -54,8 +54,8 @@ func ReadIncarnation(reply string) (name string, at lockagent.StoreTime, err err
 	return name, at, lines.end()
 }
 
-// Rehearse writes the call that runs every command that the other scripts run, see rehearse.lua.
-// name is that of no lock, and in a Cluster says where it runs.
+// Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. name
+// must not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs.
 func (r Room) Rehearse(c *Call, name lockagent.Name) {
 	c.begin(rehearseScript)
 	c.Keys = append(c.Keys, c.text.own("lockagent_rehearsal", name))

@@ -12,13 +12,13 @@ import (
 type text struct {
 	b    strings.Builder
 	from int // where the next string begins
-	room int // that batches of late have needed
+	room int // how many bytes the latest pieces have needed
 
-	lease    time.Duration // the last one that was asked for
-	leaseStr string        // and its text: most are the same
+	lease    time.Duration // of the last call of milliseconds
+	leaseStr string        // its text: most leases are the same
 }
 
-// begin starts another piece: the strings of the one before may still be in use.
+// begin starts another piece of memory: the strings in the last one may still be in use.
 func (t *text) begin() {
 	t.room = max(t.b.Len(), t.room-t.room/8) // a large batch is seldom the only one
 	t.b.Reset()
@@ -26,7 +26,7 @@ func (t *text) begin() {
 	t.from = 0
 }
 
-// cut returns what was written since the last cut.
+// cut returns the text that was written since the last cut.
 func (t *text) cut() string {
 	s := t.b.String()[t.from:]
 	t.from = t.b.Len()
@@ -54,8 +54,8 @@ func (t *text) digits(n uint64) *text {
 	return t
 }
 
-// known is the greatest time or token that scripts are told of. A floor is marked, for a caller
-// may be wrong.
+// known is the greatest time or token that scripts are told of. A floor is marked with a "+": it
+// comes from a caller, who may be wrong.
 func (t *text) known(seen lockagent.StoreTime, floor lockagent.Token) string {
 	if floor <= lockagent.Token(seen) {
 		return t.number(uint64(seen))
@@ -71,7 +71,7 @@ func (t *text) tenure(of lockagent.Tenure) string {
 	return t.digits(of.Number).cut()
 }
 
-// milliseconds rounds up.
+// milliseconds is the text of a duration in milliseconds, rounded up.
 func (t *text) milliseconds(d time.Duration) string {
 	if d != t.lease || t.leaseStr == "" {
 		t.lease = d

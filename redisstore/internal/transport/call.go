@@ -9,7 +9,7 @@ import (
 )
 
 // Script is one Lua script. A server runs it by its digest. If the server does not have
-// it, the source is sent, and the server keeps it.
+// the script, the transport sends the source, and the server keeps it.
 type Script struct{ Source, Digest string }
 
 // NewScript returns the script with a source.
@@ -18,37 +18,39 @@ func NewScript(source string) *Script {
 	return &Script{Source: source, Digest: hex.EncodeToString(sum[:])}
 }
 
-// Call is one run of a script. The transport has it to itself until Done is called.
+// Call is one run of a script. The transport has it to itself until it calls Done. The store
+// may then use the Call again, but not after Alone was called.
 type Call struct {
 	Script     *Script
 	Keys, Args []string
-	// Slot is that of all keys. Where [Servers.Slotted] is false it means nothing.
+	// Slot is the hash slot of all keys. It means nothing if [Servers.Slotted] is false.
 	Slot uint16
 
-	// Behind has the server write its reply after what the script publishes. Whoever is published to
-	// then need not compete with the caller for the processors of one machine.
+	// Behind asks the server to write the script's messages before its reply. So the
+	// receiver of a message begins before the caller, who may run on the same machine.
 	Behind bool
 
 	// Done is called once, with the reply or an error of the lockagent package. It must
-	// not block. If it ends its goroutine, as a test does that fails, all others are
-	// answered all the same.
+	// not block. It may end its goroutine, as a failing test does: the transport answers
+	// all other calls nevertheless.
 	Done func(reply rueidis.RedisMessage, err error)
 
-	// Alone, if not nil, returns the calls to make in place of this one when its keys
-	// cannot travel together: while their slot migrates. Each of those calls has one key.
-	// Done of this call is not called then. It is called for the first refusal only.
+	// Alone, if not nil, splits the call when a server refuses to serve its keys together,
+	// for example while their slot migrates. It returns calls of one key each. The
+	// transport makes these instead, and does not call Done of this call.
 	Alone func() []*Call
 
-	made   time.Time // when the oldest of what it was made of was given to a lane
-	asking bool      // the server is to make an exception: the slot is about to be its own
-	tries  int       // how often it was sent
+	made   time.Time // when it was added to a lane; if it was packed, when the oldest of its batch was
+	asking bool      // an ASKING goes before it: the server is only about to get the slot
+	tries  int       // how often a server refused it
 }
 
 // preceded reports whether another command comes before the call.
 func (c *Call) preceded() bool { return c.asking || c.Behind }
 
-// before is that command. The server writes to its clients in the reverse of the order in which it
-// began to answer them. A PING has it begin to answer the caller before the script publishes.
+// before is the command that comes before the call: ASKING or PING. Either answers the
+// caller before the script publishes. That puts Behind into effect: a server writes first to the
+// client whose answer it began last.
 func (c *Call) before(b rueidis.Builder) rueidis.Completed {
 	if c.asking {
 		return b.Asking().Build()

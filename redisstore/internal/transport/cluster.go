@@ -5,25 +5,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
-// impatience is for how long one node is waited for before another one is asked, too.
+// impatience is how long one node may take to answer before another one is asked, too.
 const impatience = 100 * time.Millisecond
 
-// owner is the master that has some slots.
-type owner struct {
+// slotRange says which master serves the slots from first to last.
+type slotRange struct {
 	first, last int64
 	addr        string
 }
 
-// followCluster finds out who serves which slot, and has that followed.
+// followCluster finds out which node serves which slot, and keeps asking.
 func (s *Servers) followCluster(ctx context.Context) error {
 	s.cluster, s.slotted = true, true
 	doubt := make(chan struct{}, 1)
@@ -35,8 +37,8 @@ func (s *Servers) followCluster(ctx context.Context) error {
 	return nil
 }
 
-// keepAsking asks at intervals, and earlier in doubt, but then less and less often: the
-// more a Cluster suffers, the less it should be asked.
+// keepAsking asks at intervals which node serves which slot. In doubt it asks earlier, but less
+// and less often while it learns nothing new: a Cluster in trouble should not be asked too much.
 func (s *Servers) keepAsking(doubt chan struct{}) {
 	var p pace
 	for {
@@ -53,14 +55,15 @@ func (s *Servers) keepAsking(doubt chan struct{}) {
 			p.reset()
 		}
 		before := s.table.Load()
-		_ = s.Refresh(s.life) // the next one may do better
+		_ = s.Refresh(s.life) // if it fails, the next one may succeed
 		if s.table.Load() != before {
 			p.reset()
 		}
 	}
 }
 
-// Refresh asks a Cluster who serves which slot. It does nothing elsewhere.
+// Refresh asks a Cluster which node serves which slot. It does nothing elsewhere. The error is
+// in the words of the server or the client library.
 func (s *Servers) Refresh(ctx context.Context) error {
 	if !s.cluster {
 		return nil
@@ -68,35 +71,36 @@ func (s *Servers) Refresh(ctx context.Context) error {
 	began := time.Now()
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	if s.asked.After(began) { // somebody else did so meanwhile
+	if s.asked.After(began) { // another goroutine got an answer meanwhile
 		return nil
 	}
-	owners, err := s.askAny(ctx)
+	ranges, err := s.askAny(ctx)
 	if err != nil {
 		return err
 	}
-	s.divide(owners)
+	s.divide(ranges)
 	s.asked = time.Now()
 	return nil
 }
 
-// refreshFrom asks one node that is known to have news. Others may lag behind it.
+// refreshFrom asks one node that is known to have news. Other nodes may not have the news yet.
 func (s *Servers) refreshFrom(ctx context.Context, n *Node) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	owners, err := n.owners(ctx)
+	ranges, err := n.slotRanges(ctx)
 	if err == nil {
-		s.divide(owners)
+		s.divide(ranges)
 	}
 	return err
 }
 
-// askAny asks one node after the other, in no order, without waiting long for any.
-func (s *Servers) askAny(ctx context.Context) ([]owner, error) {
+// askAny asks one node after another, and returns the first answer. It asks the next node when
+// the last one has failed, or has not answered within the impatience.
+func (s *Servers) askAny(ctx context.Context) ([]slotRange, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.config.Silence)
 	defer cancel()
 	type answer struct {
-		owners []owner
+		ranges []slotRange
 		err    error
 	}
 	nodes := s.askable()
@@ -108,8 +112,8 @@ func (s *Servers) askAny(ctx context.Context) ([]owner, error) {
 			node := nodes[asked]
 			asked++
 			s.runs.Go(func() {
-				owners, err := node.owners(ctx)
-				answers <- answer{owners, err}
+				ranges, err := node.slotRanges(ctx)
+				answers <- answer{ranges, err}
 			})
 			impatient = time.After(impatience)
 		}
@@ -117,7 +121,7 @@ func (s *Servers) askAny(ctx context.Context) ([]owner, error) {
 		case a := <-answers:
 			answered++
 			if a.err == nil {
-				return a.owners, nil
+				return a.ranges, nil
 			}
 			failed = cmp.Or(failed, a.err)
 		case <-impatient:
@@ -126,7 +130,8 @@ func (s *Servers) askAny(ctx context.Context) ([]owner, error) {
 	return nil, failed
 }
 
-// askable are the nodes that are known, and those that the addresses name, in no order.
+// askable returns the known nodes in a random order, and then those at other addresses of the
+// Config.
 func (s *Servers) askable() []*Node {
 	s.mu.Lock()
 	nodes := make([]*Node, 0, len(s.nodes))
@@ -135,66 +140,57 @@ func (s *Servers) askable() []*Node {
 	}
 	s.mu.Unlock()
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	known := len(nodes)
 	for _, addr := range s.config.Addrs {
-		if n := s.nodeAt(addr); !contains(nodes[:known], n) {
+		if n := s.nodeAt(addr); !slices.Contains(nodes, n) {
 			nodes = append(nodes, n)
 		}
 	}
 	return nodes
 }
 
-func contains(nodes []*Node, n *Node) bool {
-	for _, other := range nodes {
-		if other == n {
-			return true
-		}
-	}
-	return false
-}
-
 var errNoSlots = errors.New("the node knows of no slots: is it in the Cluster?")
 
-// owners asks a node who has which slots.
-func (n *Node) owners(ctx context.Context) ([]owner, error) {
-	ranges, err := n.client.Do(ctx, n.client.B().ClusterSlots().Build()).ToArray()
+// slotRanges asks a node which masters serve which slots.
+func (n *Node) slotRanges(ctx context.Context) ([]slotRange, error) {
+	reply, err := n.client.Do(ctx, n.client.B().ClusterSlots().Build()).ToArray()
 	if err != nil {
 		return nil, err
 	}
-	var owners []owner
-	for _, r := range ranges {
-		if o, ok := n.owner(r); ok {
-			owners = append(owners, o)
+	var ranges []slotRange
+	for _, part := range reply {
+		if r, ok := n.slotRange(part); ok {
+			ranges = append(ranges, r)
 		}
 	}
-	if len(owners) == 0 {
+	if len(ranges) == 0 {
 		return nil, errNoSlots
 	}
-	return owners, nil
+	return ranges, nil
 }
 
-// owner reads a part of the reply: the first slot, the last, and the master's host and
-// port, and more. A host that is empty or unknown is the one that was asked.
-func (n *Node) owner(r rueidis.RedisMessage) (owner, bool) {
-	fields, err := r.ToArray()
+// slotRange reads a part of the reply: the first slot, the last slot, the host and the port of
+// the master, and more. If the host is empty or "?", the node does not know its own host name.
+// Then the host is the one at which the node was asked.
+func (n *Node) slotRange(part rueidis.RedisMessage) (slotRange, bool) {
+	fields, err := part.ToArray()
 	if err != nil || len(fields) < 3 {
-		return owner{}, false
+		return slotRange{}, false
 	}
 	first, err := fields[0].AsInt64()
 	last, err2 := fields[1].AsInt64()
 	master, err3 := fields[2].ToArray()
 	if err != nil || err2 != nil || err3 != nil || len(master) < 2 || first < 0 || last >= hashslot.Count {
-		return owner{}, false
+		return slotRange{}, false
 	}
 	host, _ := master[0].ToString() // may be nil
 	port, err := master[1].AsInt64()
 	if err != nil {
-		return owner{}, false
+		return slotRange{}, false
 	}
-	return owner{first, last, n.near(host, strconv.FormatInt(port, 10))}, true
+	return slotRange{first, last, n.near(host, strconv.FormatInt(port, 10))}, true
 }
 
-// near is the address of a node of which this one gave host and port.
+// near is the address of another node, whose host and port this node has told.
 func (n *Node) near(host, port string) string {
 	if host == "" || host == "?" {
 		host, _, _ = net.SplitHostPort(n.addr)
@@ -202,14 +198,14 @@ func (n *Node) near(host, port string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// divide gives the slots to their owners. Nodes that lose their last slot are given up.
-func (s *Servers) divide(owners []owner) {
+// divide makes a table of the ranges. A node that has lost its last slot is given up.
+func (s *Servers) divide(ranges []slotRange) {
 	before := s.Masters()
 	next := new(table)
 	s.mu.Lock()
-	for _, o := range owners {
-		n := s.node(o.addr)
-		for slot := o.first; slot <= o.last; slot++ {
+	for _, r := range ranges {
+		n := s.node(r.addr)
+		for slot := r.first; slot <= r.last; slot++ {
 			next.slots[slot] = n
 		}
 	}
@@ -227,7 +223,7 @@ func (s *Servers) divide(owners []owner) {
 	s.config.Changed()
 }
 
-// drain retires a node that may be about to answer yet.
+// drain retires a node after a pause, in which it may still answer.
 func (s *Servers) drain(n *Node) {
 	s.runs.Go(func() {
 		select {
@@ -238,8 +234,9 @@ func (s *Servers) drain(n *Node) {
 	})
 }
 
-// learn notes what a node said: that another one serves a slot. It returns that one, or
-// nil if it was not understood.
+// learn reads the refusal of a node. It returns the node to go to, or nil if the refusal names
+// none. After MOVED that node serves the slot: moved is true, and the table has it. After ASK
+// that node serves this one call, and moved is false.
 func (s *Servers) learn(from *Node, text string) (to *Node, moved bool) {
 	kind, slot, addr, ok := redirection(text)
 	if !ok || !s.cluster {
@@ -265,7 +262,7 @@ func (s *Servers) learn(from *Node, text string) (to *Node, moved bool) {
 	return to, true
 }
 
-// redirection reads "MOVED 3999 127.0.0.1:6381" and "ASK 3999 127.0.0.1:6381".
+// redirection reads a text such as "MOVED 3999 127.0.0.1:6381" or "ASK 3999 127.0.0.1:6381".
 func redirection(text string) (kind string, slot uint16, addr string, ok bool) {
 	var n int
 	if _, err := fmt.Sscanf(text, "%s %d %s", &kind, &n, &addr); err != nil {

@@ -68,8 +68,8 @@ func TestANodeThatHangs(t *testing.T) {
 	eventually(t, bounded, hung)
 }
 
-// When a replica takes the place of a master that hangs, what waits for that one goes to
-// the replica, however long the master may be silent.
+// When a replica takes the place of a master that hangs, the calls that wait for the master go to
+// the replica. The bound of silence does not matter.
 func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, redistest.WithConfig("cluster-node-timeout 500"))
@@ -87,7 +87,7 @@ func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
 	under, waiting := make(chan error, 1), make(said, 1)
 	lanes.Add(t.Context(), hashslot.Of(key), question{key, func(_ string, err error) { under <- err }})
 	l := lanes.lane(s.Master(hashslot.Of(key)))
-	until(t, "the call to be under way", func() bool {
+	redistest.Eventually(t, "the call to be under way", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.load() > 0 && len(l.queue) == 0
@@ -120,8 +120,8 @@ func TestConnectToAClusterWithNodesThatAreGone(t *testing.T) {
 	eventually(t, counters(connect(t, c)), up)
 }
 
-// A slot that migrates costs no call more than a redirection. That is so for keys that are
-// there and for keys that come and go, and for calls of several keys that can be split.
+// A slot that migrates costs no call more than a redirection. This tests keys that stay, keys that
+// come and go, and calls of several keys that can be split.
 func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
@@ -183,8 +183,8 @@ func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 	}
 }
 
-// A node that is being retired may be named as the owner of a slot at that moment. Then either it
-// stays, or another one takes its place: the table never names one that was given up.
+// A refusal may name a node as the master of a slot while that node is being retired. Then the node
+// stays, or another node takes its place: the table never has a node that was given up.
 func TestARedirectionToANodeThatIsBeingRetired(t *testing.T) {
 	s := connect(t, config(redistest.Start(t).Addr()))
 	s.cluster = true
@@ -235,7 +235,7 @@ func TestAClusterThatIsDown(t *testing.T) {
 	up := keyAt(cluster, cluster.Nodes[1])
 	eventually(t, lanes, up)
 	cluster.Nodes[0].Kill()
-	until(t, "the Cluster to be down", func() bool {
+	redistest.Eventually(t, "the Cluster to be down", func() bool {
 		err := try(t, lanes, up)
 		if err != nil && (!errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "CLUSTER INFO")) {
 			t.Errorf("a Cluster that is down: %v", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// conclude answers a call, or has it made once more if the reply says that another server
-// or another way may do.
+// conclude answers a call. If the server refused it, and another server or another way may
+// succeed, conclude has it made once more instead.
 func (l *lane[I]) conclude(c *Call, reply rueidis.RedisResult, began time.Time) {
 	m, err := reply.ToMessage()
 	if err != nil && l.again(c, err, began) {
@@ -52,14 +52,14 @@ func (l *lane[I]) again(c *Call, err error, began time.Time) bool {
 	return l.lanes.resend(c, to)
 }
 
-// split makes the calls in place of one whose keys cannot travel together. They go where
-// that one went.
+// split replaces a call whose keys cannot travel together by calls of one key each. These go
+// to the same node.
 func (l *lane[I]) split(c *Call, err error) bool {
 	if c.Alone == nil {
 		return false
 	}
 	calls := c.Alone()
-	each(len(calls), func(i int) {
+	Each(len(calls), func(i int) {
 		alone := calls[i]
 		alone.made, alone.asking, alone.tries = c.made, c.asking, c.tries
 		if !l.lanes.resend(alone, l.node) {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// dialer makes the connections to one server. They end with its life, whatever the
-// client or the server is doing. It tells when one was made or lost.
+// dialer makes the connections to one server, for all clients of its node. At the end of its
+// life it closes them, whatever the clients and the server are doing.
 type dialer struct {
 	network string
 	life    context.Context
-	silence time.Duration // after which a connection is cut on which an answer is due
-	changed func()
+	silence time.Duration // for how long a server may owe an answer before the connection is cut
+	changed func()        // called when a connection was made or lost
 
-	ready atomic.Bool // until then it refuses, so that a client can be made without dialling
+	ready atomic.Bool // the dialer refuses until then, so that making a client does not dial
 
 	mu    sync.Mutex // guards what follows
 	conns map[*conn]bool
@@ -30,12 +30,12 @@ func newDialer(life context.Context, network string, silence time.Duration, chan
 	return &dialer{network: network, life: life, silence: silence, changed: changed, conns: make(map[*conn]bool)}
 }
 
-// dial has the signature that the client wants.
+// dial makes a connection for questions and subscriptions.
 func (d *dialer) dial(ctx context.Context, addr string, base *net.Dialer, config *tls.Config) (net.Conn, error) {
 	return d.connect(ctx, addr, base, config, false)
 }
 
-// dialDirect is dial for the client of a lane.
+// dialDirect makes a connection for a track of a lane.
 func (d *dialer) dialDirect(ctx context.Context, addr string, base *net.Dialer, config *tls.Config) (net.Conn, error) {
 	probed := *base
 	probed.KeepAlive = keepAlive
@@ -71,7 +71,8 @@ func (d *dialer) connect(ctx context.Context, addr string, base *net.Dialer, con
 	return c, nil
 }
 
-// shakeHands puts TLS on top of a connection. A server that hangs does not answer.
+// shakeHands puts TLS on top of a connection. It has a bound, because a server that hangs
+// does not answer.
 func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string, config *tls.Config) (net.Conn, error) {
 	if config.ServerName == "" {
 		config = config.Clone()
@@ -89,8 +90,8 @@ func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string, conf
 	return secure, nil
 }
 
-// cut gives up the connections that were made before an instant. Those of a lane finish their
-// exchange: what is under way there has its own answer.
+// cut gives up the connections that were made before an instant. It closes those for questions.
+// It lets a lane finish the exchange that is under way: the next exchange makes a new connection.
 func (d *dialer) cut(before time.Time) {
 	d.mu.Lock()
 	var old []*conn
@@ -114,18 +115,16 @@ type conn struct {
 	net.Conn
 	dialer *dialer
 	made   time.Time
-	forget func() bool // ends what waits for the end of the dialer's life
+	forget func() bool // undoes the closing at the end of the dialer's life
 	once   sync.Once
-	// asked is when something was sent for the first time since something was
-	// received, in ns since the connection was made; 0 if nothing was sent. A send that meets a
-	// receipt may be overlooked: then the next one counts.
+	// asked is the time of the first Write since the last Read, in ns since the connection was made:
+	// an answer is due since then. It is 0 if there was no Write since the last Read. A Write during
+	// a Read may go unnoticed: the Read sets asked to 0 after it. Then the next Write counts.
 	asked atomic.Int64
-	// direct connections belong to a lane, whose exchanges have deadlines of their own.
+	// direct connections belong to a lane. The client library bounds the exchanges of a lane.
 	direct bool
-	stale  atomic.Bool // for no other exchange
-	// peeker looks at a connection that nobody reads from while nothing is asked;
-	// nil for others.
-	peeker *peeker
+	stale  atomic.Bool // was cut: the exchange under way is the last
+	peeker *peeker     // of a direct connection, which nobody reads between exchanges; may be nil
 }
 
 func (c *conn) Write(b []byte) (int, error) {
@@ -141,8 +140,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// cutIfSilent closes the connection if nothing was received since something was asked at
-// that time.
+// cutIfSilent closes the connection if an answer has been due since asked.
 func (c *conn) cutIfSilent(asked int64) {
 	if c.asked.Load() == asked {
 		_ = c.Conn.Close()

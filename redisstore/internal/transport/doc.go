@@ -1,20 +1,20 @@
-// Package transport carries scripts and messages between a program and Redis: one
+// Package transport carries scripts and messages between the store and Redis: one
 // server, the master that Sentinels name, or a Cluster. It knows nothing of locks.
 //
 //   - [Servers] knows which server serves which slot, follows failovers and
 //     resharding, and keeps the connections.
-//   - [Lanes] carries calls of scripts. Each server has one lane, which makes one
-//     exchange at a time. What comes meanwhile gathers and travels together.
-//   - [Subscriptions] has messages of channels delivered, and tells when a
+//   - [Lanes] carries calls of scripts. Each server has one lane. Calls that come while
+//     the lane is busy gather, and travel together.
+//   - [Subscriptions] delivers the messages of channels. It also tells when a
 //     subscription stands again after an interruption.
 //
 // # Errors
 //
-// All errors are those of the lockagent package, with the server's words and an advice,
-// see [Error].
+// Calls end with the errors of the lockagent package, which have the server's words and
+// advice. [Connect] returns the server's error as it is: [Error] translates it.
 //
 // # Concurrency
 //
-// Everything is safe for concurrent use. No mutex is held, and no lane is kept, while
-// code of the owner is called with an answer or a message.
+// Everything is safe for concurrent use. The transport holds no mutex, and occupies no
+// lane, while it calls the store with an answer or a message.
 package transport

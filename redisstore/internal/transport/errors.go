@@ -11,16 +11,16 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// errSilent stands for the end of a context that bounded a call. It is an error of its
-// own so that nobody takes it for the end of a context of the caller's.
+// errSilent replaces the error of a context that bounded a call. Otherwise the caller might
+// think that a context of its own had ended.
 var errSilent = errors.New("no answer in time")
 
-// Error puts what went wrong with a call into the words of the lockagent package. It
-// returns nil for nil, and leaves those words as they are.
+// Error translates the error of a call into one of the lockagent package. It returns nil
+// for nil. ErrStoreUnavailable and ErrClosed stay as they are.
 //
-// Of the errors that a server answers with, those are definite that say what is wrong
-// with the key or the user. The others, such as READONLY, LOADING, CLUSTERDOWN or OOM,
-// speak of the state of the server, which may change.
+// An error reply about the key or the user becomes a definite error. All other error replies,
+// such as READONLY, LOADING, CLUSTERDOWN or OOM, are about the state of the server, which may
+// change. They become ErrStoreUnavailable.
 func Error(err error) error {
 	if err == nil || errors.Is(err, lockagent.ErrStoreUnavailable) || errors.Is(err, lockagent.ErrClosed) {
 		return err
@@ -41,7 +41,7 @@ func Error(err error) error {
 // Kind is the error of the lockagent package for the text of an error reply.
 func Kind(text string) error { return markOf(text).err }
 
-// mark is what the text of an error reply is known by.
+// mark translates the error replies that contain a text.
 type mark struct {
 	text   string
 	err    error
@@ -57,8 +57,8 @@ func markOf(text string) mark {
 	return mark{err: lockagent.ErrStoreUnavailable}
 }
 
-// Inside of a script, servers before 7.0 put words of their own in front of the code of
-// an error, so a mark may be anywhere in the text.
+// If a command fails inside a script, servers before 7.0 put other words in front of the error
+// code. So a mark may be anywhere in the text.
 var marks = []mark{
 	{"WRONGTYPE", lockagent.ErrWrongType, ""},
 	{"NOPERM", lockagent.ErrNotPermitted, ""},
@@ -82,10 +82,5 @@ var marks = []mark{
 // connection was made. Another connection may lead to a better server.
 func isStale(answer *rueidis.RedisError) bool {
 	text := answer.Error()
-	for _, mark := range []string{"READONLY", "MASTERDOWN", "NOAUTH"} {
-		if strings.Contains(text, mark) {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(text, "READONLY") || strings.Contains(text, "MASTERDOWN") || strings.Contains(text, "NOAUTH")
 }

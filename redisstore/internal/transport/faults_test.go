@@ -50,7 +50,7 @@ func try(t testing.TB, lanes *Lanes[question], key string) error {
 // eventually tries until it counts. What fails on the way is that the store is not available.
 func eventually(t testing.TB, lanes *Lanes[question], key string) {
 	t.Helper()
-	until(t, "the store to be available", func() bool {
+	redistest.Eventually(t, "the store to be available", func() bool {
 		err := try(t, lanes, key)
 		if err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
 			t.Fatal(err)
@@ -63,8 +63,7 @@ func counters(s *Servers) *Lanes[question] {
 	return NewLanes(s, func() Packer[question] { return counting })
 }
 
-// A server that hangs keeps a call for as long as it may be silent, and no longer. So does
-// one that hangs when it is greeted.
+// A server that hangs keeps a call for no longer than Silence, even if it hangs while it is greeted.
 func TestAServerThatHangs(t *testing.T) {
 	server := redistest.Start(t)
 	c := config(server.Addr())

@@ -15,67 +15,71 @@ import (
 )
 
 const (
-	// maxBatch is how much travels together. More would make the first of it wait for the
-	// replies to the last without making the rest any cheaper.
+	// maxBatch is how many entries travel together at most. In a larger batch the first entry
+	// would wait longer for the last one, and the others would cost no less.
 	maxBatch = 256
 
-	// quick is how long an exchange takes at most if the next one is left to a caller.
+	// quick bounds the last exchange of a lane that leaves its next exchange to a caller.
 	quick = 5 * time.Millisecond
 
-	// maxTries is how often a call is sent, at most, while servers pass it on.
+	// maxTries is how often a call is sent at most, while servers refuse it or send it elsewhere.
 	maxTries = 6
 )
 
-// lane carries calls to one server.
+// lane carries calls to one server. What waits for the server is an entry in its queue.
 //
-// A lane has two tracks, and each makes one exchange at a time. Whoever makes an exchange is the
-// leader of its track. The leader frees the track before anybody is answered, and has
-// a follower make the next exchange if something waits. So no call ever waits for code that is
-// not the transport's. Leaders are goroutines of the lane, of which one rests while there is
-// nothing to do, or callers on an errand.
+// An exchange sends a batch of entries and reads the replies. A lane has two tracks, and each
+// makes one exchange at a time. The goroutine that makes an exchange is the leader of the track.
+// It frees the track before it answers anybody, and appoints another leader if entries wait. So no
+// exchange waits for the store's code, which runs in the answers.
 //
-// The second track is used when as many calls wait as are under way on the first. Then the server
-// works on one batch while its clients work on the other. Calls that leave as soon as a track is free
-// would travel in ever smaller batches, and cost more than the overlap gains.
+// A leader is a goroutine of the lane, or a caller on an errand. One goroutine of the lane rests
+// while there is nothing to do. It leads at the next turn.
+//
+// The second track makes an exchange when as many entries wait as are under way on the first.
+// Then the server works on one batch while the program works on the other. It would not pay to
+// use a free track at once: the batches would become ever smaller. Sixteen entries are cheaper as
+// two batches of eight than as sixteen of one.
 type lane[I Item] struct {
 	lanes *Lanes[I]
 	node  *Node
-	turn  chan *track[I] // capacity 1: the goroutine that rests is to lead there; closed with the lane
+	turn  chan *track[I] // capacity 1: the track that the resting goroutine is to lead; closed with the lane
 	help  func()         // what a caller does on an errand, see helps; bound once
 
 	mu       sync.Mutex // guards what follows
 	queue    []entry[I]
-	spare    []*batch[I] // for the batches to come
+	spare    []*batch[I] // to be used again
 	tracks   [tracks]track[I]
 	resting  bool // a goroutine waits for its turn
-	inviting bool // a caller may lead: the last exchange was answered, and quickly
+	inviting bool // the next exchange may be left to a caller: the last one was answered quickly
 	closed   bool
 }
 
 // tracks is how many exchanges a lane makes at the same time, at most.
 const tracks = 2
 
-// track is a way to the server for one exchange at a time.
+// track is a connection to the server, for one exchange at a time.
 type track[I Item] struct {
-	client rueidis.Client // has a connection of its own; for the leader
-	pack   Packer[I]      // for the leader
-	load   int            // how much is under way; guarded by the lane's mu; 0 if there is no leader
+	client rueidis.Client // has one connection; only the leader uses it
+	pack   Packer[I]      // only the leader uses it
+	load   int            // how many entries are under way; 0 without a leader; guarded by the lane's mu
 }
 
 const (
-	// someLoad is that of a track whose leader has not taken anything yet: more than can wait.
+	// someLoad is the load of a track whose leader has not taken its batch yet. It is more than
+	// can wait, so the other track stays free until then.
 	someLoad = math.MaxInt
 
-	// worthwhile is how much must wait at least for another exchange while one is under way.
+	// worthwhile is how many entries must wait at least before the second track is used.
 	worthwhile = 8
 )
 
-// entry is what waits in a lane: an item, or a call that was made of some before.
+// entry waits in a lane. It is an item, or a call that is ready to be sent.
 type entry[I Item] struct {
-	item I
-	call *Call // in place of the item, if it is not nil
+	item I     // if call is nil
+	call *Call // may be nil
 	slot uint16
-	made time.Time
+	made time.Time // when it was added
 }
 
 func (e *entry[I]) refuse(err error) {
@@ -86,14 +90,14 @@ func (e *entry[I]) refuse(err error) {
 	}
 }
 
-// batch is what travels together.
+// batch is the entries of one exchange.
 type batch[I Item] struct {
-	stale    []entry[I] // does not travel: it waited for too long
+	stale    []entry[I] // are refused and not sent: they waited for too long
 	items    []I
-	calls    []*Call
+	calls    []*Call // of the entries, then those that the packer made of items
 	commands rueidis.Commands
-	single   [1]rueidis.RedisResult
-	replies  []rueidis.RedisResult // one to each command
+	single   [1]rueidis.RedisResult // the memory of replies if there is one command
+	replies  []rueidis.RedisResult  // one to each command; after dropBefore, one to each call
 	began    time.Time
 	bound    timed // of the exchange
 }
@@ -107,7 +111,7 @@ func newLane[I Item](l *Lanes[I], n *Node) *lane[I] {
 	return lane
 }
 
-// put adds to the queue. It reports false if the lane is closed.
+// put adds an entry to the queue. It reports false if the lane is closed.
 func (l *lane[I]) put(ctx context.Context, e entry[I]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +128,7 @@ func (l *lane[I]) put(ctx context.Context, e entry[I]) bool {
 	return true
 }
 
-// load is how much is under way on the track that has most. It expects mu to be held.
+// load is the greatest load of a track: 0 if the lane is idle. It expects mu to be held.
 func (l *lane[I]) load() (most int) {
 	for i := range l.tracks {
 		most = max(most, l.tracks[i].load)
@@ -132,7 +136,8 @@ func (l *lane[I]) load() (most int) {
 	return most
 }
 
-// dispatch has what waits travel on a free track, if it is time. It expects mu to be held.
+// dispatch appoints a leader for the entries that wait, if a track is free and it is worthwhile.
+// It expects mu to be held.
 func (l *lane[I]) dispatch() {
 	waiting, load := len(l.queue), l.load()
 	if waiting == 0 || load > 0 && waiting < max(load, worthwhile) {
@@ -157,7 +162,7 @@ func (l *lane[I]) appoint(t *track[I]) {
 	}
 }
 
-// close returns what waits. What is under way goes on.
+// close closes the lane, and returns the entries that wait. Exchanges under way go on.
 func (l *lane[I]) close() (waiting []entry[I]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +172,8 @@ func (l *lane[I]) close() (waiting []entry[I]) {
 	return waiting
 }
 
-// run leads, and then rests until it is to lead again, unless another goroutine rests.
+// run is a goroutine of the lane. It leads, and then rests until its next turn. It ends if
+// another goroutine rests already.
 func (l *lane[I]) run(t *track[I]) {
 	for more := true; more; {
 		l.lead(t, maxBatch, true)
@@ -182,12 +188,12 @@ func (l *lane[I]) run(t *track[I]) {
 	}
 }
 
-// helps leads in place of a goroutine of the lane. A caller takes only what it came with,
-// which is first, because the queue was empty: others are none of its business. It makes no
-// connection, because that may take long.
+// helps has a caller on an errand lead, in place of a goroutine of the lane. The caller takes only
+// its own entry, which is the first: the queue was empty. If the connection was lost, a goroutine
+// of the lane takes over, because connecting may take long.
 func (l *lane[I]) helps() { l.lead(&l.tracks[0], 1, false) }
 
-// lead makes one exchange with what waits, frees the track, and answers.
+// lead makes one exchange of at most so many entries, frees the track, and answers.
 func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
 	b := l.take(t, most)
 	sent := l.exchange(t, b, mayDial)
@@ -195,8 +201,8 @@ func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
 	if !sent {
 		return
 	}
-	defer l.giveBack(b) // also if code that is called with an answer ends the goroutine
-	each(len(b.stale)+len(b.calls), func(i int) {
+	defer l.giveBack(b) // also if an answer ends the goroutine
+	Each(len(b.stale)+len(b.calls), func(i int) {
 		if i < len(b.stale) {
 			b.stale[i].refuse(fmt.Errorf("%w: waited for %v behind calls without an answer", lockagent.ErrStoreUnavailable, l.lanes.servers.config.Call/2))
 		} else {
@@ -206,7 +212,7 @@ func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
 	})
 }
 
-// take makes a batch of what waits.
+// take makes a batch of the first entries in the queue.
 func (l *lane[I]) take(t *track[I], most int) *batch[I] {
 	l.mu.Lock()
 	var b *batch[I]
@@ -247,8 +253,9 @@ func (l *lane[I]) take(t *track[I], most int) *batch[I] {
 	return b
 }
 
-// free lets somebody else lead. What was not sent waits once more, before all others; if
-// the lane was closed meanwhile, elsewhere.
+// free frees the track, and appoints the next leader if entries wait. A batch that was not sent goes
+// back to the front of the queue. If the lane was closed meanwhile, it goes to the lane of the
+// node's successor.
 func (l *lane[I]) free(t *track[I], b *batch[I], sent bool) {
 	var again []entry[I]
 	if !sent {
@@ -272,8 +279,8 @@ func (l *lane[I]) free(t *track[I], b *batch[I], sent bool) {
 	}
 }
 
-// giveBack keeps a batch for later. It lets go of what was answered: much memory may hang
-// on that.
+// giveBack keeps a batch for later use. It drops all references to what was answered, so that
+// their memory can be freed.
 func (l *lane[I]) giveBack(b *batch[I]) {
 	clear(b.stale)
 	clear(b.items)
@@ -288,8 +295,8 @@ func (l *lane[I]) giveBack(b *batch[I]) {
 	}
 }
 
-// exchange sends the calls of a batch in one go. It reports false if it may not dial and
-// has to. Then nothing was sent.
+// exchange sends the calls of a batch in one go, and reads the replies. If the connection was lost
+// before, it connects anew. If it may not, it reports false: nothing was sent.
 func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 	if len(b.calls) == 0 {
 		return true
@@ -315,7 +322,8 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 	return true
 }
 
-// do makes the commands. They may not be used any more unless they failed.
+// do sends the commands and reads the replies. The client takes back commands that were
+// answered. Those that failed can be sent again.
 func (b *batch[I]) do(ctx context.Context, client rueidis.Client) {
 	if len(b.commands) > 1 {
 		b.replies = client.DoMulti(ctx, b.commands...)
@@ -325,7 +333,7 @@ func (b *batch[I]) do(ctx context.Context, client rueidis.Client) {
 	b.replies = b.single[:]
 }
 
-// dropBefore leaves one reply to each call.
+// dropBefore drops the replies to the commands before calls. It leaves one reply to each call.
 func (b *batch[I]) dropBefore() {
 	if len(b.commands) == len(b.calls) {
 		return
@@ -341,8 +349,8 @@ func (b *batch[I]) dropBefore() {
 	b.replies = b.replies[:len(b.calls)]
 }
 
-// repeatBySource makes those calls once more whose script the server did not have, and
-// puts the new replies in place of the old. If one fails, so do the rest.
+// repeatBySource sends the source of each script that the server did not have, and replaces the
+// reply to its call. If the connection fails meanwhile, all later calls fail with it.
 func (b *batch[I]) repeatBySource(ctx context.Context, client rueidis.Client) {
 	for i, c := range b.calls {
 		if !missing(b.replies[i]) {

@@ -377,8 +377,8 @@ func TestStaleCalls(t *testing.T) {
 	answered(t, "a fresh call", fresh)
 }
 
-// A call that a server passes on is not sent again when half of its bound is over: the next
-// lane may take the other half to find that out.
+// A call is not sent to another server when half of its time is over: the next exchange may take the
+// other half.
 func TestACallIsNotPassedOnForEver(t *testing.T) {
 	lanes, l, g := gated(t)
 	c := counter("key", nil)
@@ -400,7 +400,7 @@ func TestWhatIsNotLeftToACaller(t *testing.T) {
 	lanes, l, g := gated(t)
 	g.goOn <- struct{}{}
 	answered(t, "the first", add(t.Context(), lanes, "first"))
-	until(t, "the lane to be free", func() bool {
+	redistest.Eventually(t, "the lane to be free", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.load() == 0

@@ -9,51 +9,52 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Item is what an owner asks for. A packer makes calls of items that travel together.
+// Item is something that the store asks for. A [Packer] makes calls of items that travel
+// together: for example, one call of a script that acquires ten locks, of ten items.
 type Item interface {
 	// Refuse answers an item that is not going to be packed. It must not block.
 	Refuse(err error)
 }
 
-// Packer makes calls of items. The order of the calls is the order in which the server
-// makes them. Where [Servers.Slotted] is true, all keys of a call are in one slot.
+// Packer makes calls of items. The server makes the calls in their order. Where
+// [Servers.Slotted] is true, all keys of a call are in one slot.
 //
-// Each lane has a packer, which it uses for one batch at a time. Calls of earlier batches
-// may be being answered meanwhile. The slice of items is the lane's again when the packer
-// has returned, and the slice of calls is the packer's when it is used again.
+// Each track of a lane has a packer of its own, and uses it for one batch at a time. While a
+// packer runs, calls of earlier batches may still be answered. The packer must not keep the
+// slice of items. The lane uses the slice of calls until the packer runs again.
 type Packer[I Item] func(items []I) []*Call
 
-// Lanes carry calls to the servers. Each server has one lane, so that one that does not
-// answer holds up no calls to others. While a lane makes an exchange, what comes gathers, and
-// travels together: when the exchange is over, or as soon as it is as much as is under way. What comes
-// alone leaves at once.
+// Lanes carry calls to the servers. Each server has one lane, so a server that does not
+// answer delays no calls to the others. A call that finds its lane idle leaves at once. Calls
+// that find it busy gather. They travel together when the exchange under way is over, or when
+// as many have gathered as are under way, see [worthwhile].
 //
-// Every call is answered within [Config.Call] of its coming. [NewLanes] makes Lanes; the
+// Every call is answered within [Config.Call] after it was added. [NewLanes] makes Lanes; the
 // zero Lanes are of no use.
 type Lanes[I Item] struct {
 	servers   *Servers
 	newPacker func() Packer[I]
-	quick     time.Duration // an exchange is left to a caller if the last one took less
+	quick     time.Duration // see the constant; a test has another value
 
 	mu    sync.RWMutex // guards lanes
 	lanes map[*Node]*lane[I]
 }
 
-// NewLanes returns the lanes to servers, which close them. Each lane has a packer of its
-// own. There is one call of NewLanes for Servers.
+// NewLanes returns the lanes to servers. They end when the servers are closed. Call it once for
+// Servers. newPacker is called for each track of each lane.
 func NewLanes[I Item](s *Servers, newPacker func() Packer[I]) *Lanes[I] {
 	l := &Lanes[I]{servers: s, newPacker: newPacker, quick: quick, lanes: make(map[*Node]*lane[I])}
 	s.register(l.retired, l.close)
 	return l
 }
 
-// Add gives an item to the lane of whoever serves a slot. It does not wait. If ctx came
-// with an errand, the exchange may be left to the caller; nothing else of ctx is used.
+// Add gives an item to the lane of the node that serves a slot. It does not wait. If ctx has an
+// errand, the lane may leave the exchange to the caller. Nothing else of ctx matters.
 func (l *Lanes[I]) Add(ctx context.Context, slot uint16, item I) {
 	l.add(ctx, entry[I]{item: item, slot: slot, made: time.Now()})
 }
 
-// Send gives a call to the lane of whoever serves its slot. It does not wait.
+// Send gives a call to the lane of the node that serves its slot. It does not wait.
 func (l *Lanes[I]) Send(c *Call) {
 	c.made, c.asking, c.tries = time.Now(), false, 0
 	l.add(l.servers.life, entryOf[I](c))
@@ -76,17 +77,17 @@ func (l *Lanes[I]) add(ctx context.Context, e entry[I]) {
 			e.refuse(lockagent.ErrClosed)
 			return
 		}
-		// The node was retired just now. The table says by whom it is replaced.
+		// The node was retired just now. The table has its successor.
 	}
 }
 
-// addAll adds what waited in a lane before.
+// addAll adds the entries that waited in a closed lane.
 func (l *Lanes[I]) addAll(waiting []entry[I]) {
-	each(len(waiting), func(i int) { l.add(l.servers.life, waiting[i]) })
+	Each(len(waiting), func(i int) { l.add(l.servers.life, waiting[i]) })
 }
 
-// lane returns the lane of a node, which may be new, or nil if there cannot be one any
-// more.
+// lane returns the lane of a node. If there is none, it makes one, or returns nil if the node
+// was given up.
 func (l *Lanes[I]) lane(n *Node) *lane[I] {
 	l.mu.RLock()
 	lane := l.lanes[n]
@@ -96,7 +97,7 @@ func (l *Lanes[I]) lane(n *Node) *lane[I] {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n.life.Err() != nil { // which comes before retired, and before close
+	if n.life.Err() != nil { // the life ends before retired and close are called
 		return nil
 	}
 	if lane = l.lanes[n]; lane == nil {
@@ -106,7 +107,8 @@ func (l *Lanes[I]) lane(n *Node) *lane[I] {
 	return lane
 }
 
-// resend has a call made by a node, unless there is not enough time left.
+// resend gives a call to the lane of a node. It reports false if the node was given up, or if
+// too little time is left for another exchange.
 func (l *Lanes[I]) resend(c *Call, to *Node) bool {
 	if time.Since(c.made) > l.servers.config.Call/2 {
 		return false
@@ -115,7 +117,7 @@ func (l *Lanes[I]) resend(c *Call, to *Node) bool {
 	return lane != nil && lane.put(l.servers.life, entryOf[I](c))
 }
 
-// retired closes the lane of a node. What waits there goes to whoever serves now.
+// retired closes the lane of a node. The calls that wait there go to the node's successor.
 func (l *Lanes[I]) retired(n *Node) {
 	l.mu.Lock()
 	lane := l.lanes[n]
@@ -125,11 +127,11 @@ func (l *Lanes[I]) retired(n *Node) {
 		return
 	}
 	if waiting := lane.close(); len(waiting) > 0 {
-		l.servers.runs.Go(func() { l.addAll(waiting) }) // because some may have to be refused
+		l.servers.runs.Go(func() { l.addAll(waiting) }) // because add may refuse some, which calls the store
 	}
 }
 
-// close answers what waits. What is under way ends with the life of the servers.
+// close refuses the calls that wait. Exchanges under way end with the life of the servers.
 func (l *Lanes[I]) close() {
 	l.mu.Lock()
 	lanes := l.lanes
@@ -137,16 +139,16 @@ func (l *Lanes[I]) close() {
 	l.mu.Unlock()
 	for _, lane := range lanes {
 		waiting := lane.close()
-		each(len(waiting), func(i int) { waiting[i].refuse(lockagent.ErrClosed) })
+		Each(len(waiting), func(i int) { waiting[i].refuse(lockagent.ErrClosed) })
 	}
 }
 
-// each answers all of n, one after the other, also if one of them ends the goroutine.
-func each(n int, answer func(i int)) {
+// Each calls answer for 0 to n-1, even if one of these calls ends the goroutine.
+func Each(n int, answer func(i int)) {
 	i := 0
 	defer func() {
 		if rest := i + 1; rest < n {
-			each(n-rest, func(i int) { answer(rest + i) })
+			Each(n-rest, func(i int) { answer(rest + i) })
 		}
 	}()
 	for ; i < n; i++ {

@@ -12,27 +12,28 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// link keeps the subscriptions of some topics on one connection. One goroutine
+// link keeps the subscriptions of its topics on one connection to one node. One goroutine
 // runs it.
 type link struct {
 	s    *Subscriptions
-	at   string        // see place
+	at   string        // the place of its topics, see place
 	kick chan struct{} // capacity 1: there is work
 
 	// What follows is guarded by Subscriptions.mu.
-	topics map[*topic]bool // that it looks after
-	work   []*topic        // those of them that may not be as they should
-	moved  moved           // whether some of them may belong to another link
+	topics map[*topic]bool // that the link looks after
+	work   []*topic        // those that may have to be subscribed or unsubscribed
+	moved  moved           // whether absent topics may belong to another link
 }
 
-// moved says who knows to which links the topics belong. What comes later asks more.
+// moved says where to find out to which links the absent topics of a link belong. Later values
+// ask more.
 type moved uint8
 
 const (
-	nothing  moved = iota // the topics are where they belong
-	learned               // the table knows: the node said it, and it was learned
-	given                 // the node knows: it gave a slot away
-	anything              // any node may know
+	nothing  moved = iota // nowhere: they belong to this link
+	learned               // in the table: the node named another one in a refusal
+	given                 // at the node of the link: it gave a slot away
+	anything              // at any node
 )
 
 func newLink(s *Subscriptions, at string) *link {
@@ -58,8 +59,7 @@ func (c change) command(b rueidis.Builder) rueidis.Completed {
 	}
 }
 
-// add notes that a topic may not be as it should. It expects Subscriptions.mu to
-// be held.
+// add puts a topic among the work of the link. It expects Subscriptions.mu to be held.
 func (l *link) add(t *topic) {
 	if !t.due {
 		t.due = true
@@ -68,7 +68,7 @@ func (l *link) add(t *topic) {
 	signal(l.kick)
 }
 
-// run keeps a connection for as long as there are topics.
+// run keeps a connection for as long as a topic of the link has listeners.
 func (l *link) run(ctx context.Context) {
 	var p pace
 	for l.needed() && ctx.Err() == nil {
@@ -83,8 +83,8 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-// needed reports whether anybody waits for a topic of the link. If not, the link
-// is given up.
+// needed reports whether a topic of the link has listeners. If none has, needed gives up the
+// link.
 func (l *link) needed() bool {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -100,8 +100,7 @@ func (l *link) needed() bool {
 	return false
 }
 
-// forget lets go of a topic that nobody waits for. It expects Subscriptions.mu to
-// be held.
+// forget drops a topic that has no listeners. It expects Subscriptions.mu to be held.
 func (l *link) forget(t *topic) {
 	delete(l.topics, t)
 	t.link = nil
@@ -110,8 +109,8 @@ func (l *link) forget(t *topic) {
 	}
 }
 
-// session lasts as long as one connection. It reports whether all went well for
-// some time.
+// session makes a connection and looks after the topics until it is lost. It reports whether
+// the first commands succeeded.
 func (l *link) session(ctx context.Context) (settled bool) {
 	defer l.disconnected()
 	node := l.node()
@@ -151,7 +150,8 @@ func (l *link) session(ctx context.Context) (settled bool) {
 	}
 }
 
-// node is the server that the link leads to, or nil.
+// node is the server to connect to: the one at the place of the link, or any server if the place
+// is anywhere. It is nil if there is none.
 func (l *link) node() *Node {
 	masters := l.s.servers.Masters()
 	if l.at == anywhere && len(masters) > 0 {
@@ -165,7 +165,7 @@ func (l *link) node() *Node {
 	return nil
 }
 
-// disconnected notes that nothing stands any more.
+// disconnected notes that no topic stands any more.
 func (l *link) disconnected() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -176,8 +176,7 @@ func (l *link) disconnected() {
 	}
 }
 
-// reconsider has those topics looked at again that could not be subscribed. It reports
-// whether there are any.
+// reconsider tries the absent topics again. It reports whether there are any.
 func (l *link) reconsider() (any bool) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -192,11 +191,14 @@ func (l *link) reconsider() (any bool) {
 	return any
 }
 
-// changed is told by the connection of every change on the server. Most of them
-// answer to our own commands. What is not asked for is that a node gives away a
-// slot, and the topics with it, perhaps before the answer to our command was looked at.
-// It might take them back, as a replica, but get no messages yet, so they are located
-// anew before anything else.
+// changed is called when the server subscribes the connection to a channel, or unsubscribes it.
+// Most of these changes are the effects of our own commands. One is not: a node that gives a slot
+// away unsubscribes us from the slot's channels. It may do so even before the link has seen the
+// reply to the command that subscribed.
+//
+// Then relocate has to look for the new place before the link subscribes again. The old node
+// may already be a replica of the new one. It would accept the subscription, but may not get the
+// messages yet.
 func (l *link) changed(c rueidis.PubSubSubscription) {
 	if c.Kind != "sunsubscribe" {
 		return
@@ -210,8 +212,8 @@ func (l *link) changed(c rueidis.PubSubSubscription) {
 	}
 }
 
-// settle has the topics subscribed and unsubscribed as they should be. It reports
-// whether some have to be tried again later, and fails if the connection does.
+// settle does the work: it subscribes and unsubscribes topics. It reports whether some have
+// to be tried again later. It fails if the connection does.
 func (l *link) settle(ctx context.Context, node *Node, conn rueidis.DedicatedClient) (retry bool, err error) {
 	changes, joined := l.plan()
 	for len(changes) > 0 {
@@ -223,12 +225,12 @@ func (l *link) settle(ctx context.Context, node *Node, conn rueidis.DedicatedCli
 		retry = retry || again
 		changes = changes[n:]
 	}
-	tell(joined) // an early topic that was asked for before stands by now
+	tell(joined) // last: whatever early topics were in the same work stand by now
 	return retry, nil
 }
 
-// plan takes the work. It returns what has to change, and the notices to those who
-// joined a topic that stands.
+// plan takes the work. It returns the topics that have to change, in the order of the commands.
+// It also returns a notice for each listener that joined a topic that stands already.
 func (l *link) plan() (changes []change, joined []notice) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -237,7 +239,7 @@ func (l *link) plan() (changes []change, joined []notice) {
 	}
 	for _, t := range l.work {
 		if t.link != l {
-			continue // it was forgotten, or given to another
+			continue // the topic was forgotten, or given to another link
 		}
 		wanted := len(t.listeners) > 0
 		switch {
@@ -260,7 +262,7 @@ func (l *link) plan() (changes []change, joined []notice) {
 	return changes, joined
 }
 
-// turn orders changes: an early topic comes before others, and goes after them.
+// turn orders changes: early topics are subscribed first, and unsubscribed last.
 func (c change) turn() int {
 	switch {
 	case !c.topic.Early:
@@ -271,14 +273,14 @@ func (c change) turn() int {
 	return 2
 }
 
-// notice is what a listener is told: that a subscription stands.
+// notice tells a listener that its subscription stands: for the first time, or again.
 type notice struct {
 	to    *listener
 	again bool
 }
 
-// notices are those to all listeners of a topic, or only to those who were told nothing
-// yet. It expects Subscriptions.mu to be held.
+// notices returns the notices to all listeners of a topic, or only to the listeners that were
+// told nothing yet. It expects Subscriptions.mu to be held.
 func (t *topic) notices(all bool) (notices []notice) {
 	for _, l := range t.listeners {
 		if all || !l.told {
@@ -295,8 +297,8 @@ func tell(notices []notice) {
 	}
 }
 
-// carryOut sends the commands for changes in one go. Each topic has a command of its
-// own: one that is refused does not take others with it.
+// carryOut sends the commands for changes in one go. Each topic has a command of its own, so
+// a refusal concerns one topic alone.
 func (l *link) carryOut(ctx context.Context, node *Node, conn rueidis.DedicatedClient, changes []change) (retry bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.servers.config.Call)
 	defer cancel()
@@ -315,8 +317,8 @@ func (l *link) carryOut(ctx context.Context, node *Node, conn rueidis.DedicatedC
 	return retry, nil
 }
 
-// conclude notes what came of changes. It returns whom to tell, and whether some
-// have to be tried again later.
+// conclude notes the replies to changes. It returns the notices, and whether some changes have
+// to be tried again later.
 func (l *link) conclude(node *Node, changes []change, replies []rueidis.RedisResult) (told []notice, retry bool) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -324,15 +326,15 @@ func (l *link) conclude(node *Node, changes []change, replies []rueidis.RedisRes
 		t, err := c.topic, replies[i].Error()
 		switch {
 		case err == nil && c.subscribe && t.stand == absent:
-			// The node gave it away again.
+			// The node gave the slot away right after its reply, see changed.
 		case err == nil && c.subscribe:
 			t.stand, t.redirected = stands, 0
 			if !l.s.closed {
 				told = append(told, t.notices(true)...)
 			}
 		case err == nil || errors.Is(Kind(err.Error()), lockagent.ErrNotPermitted):
-			// What a user may not subscribe to is tried again when somebody else
-			// joins. Until then the waiters depend on the end of the lease.
+			// If the user may not subscribe, the next listener that joins has it tried
+			// again. Until then the waiters depend on the end of the lease.
 			t.stand = absent
 			if len(t.listeners) == 0 {
 				l.forget(t)
@@ -351,8 +353,8 @@ func (l *link) conclude(node *Node, changes []change, replies []rueidis.RedisRes
 }
 
 // follow learns from a refusal which other node serves the slot of a topic. It reports false
-// if the refusal does not say so. It also does if the nodes send the topic to and fro: they do
-// not agree yet. It expects Subscriptions.mu to be held.
+// if the refusal names none. It also reports false after maxTries refusals: the nodes send the
+// topic to and fro, because they do not agree yet. It expects Subscriptions.mu to be held.
 func (l *link) follow(t *topic, node *Node, refusal string) bool {
 	if t.redirected++; t.redirected >= maxTries {
 		return false
@@ -361,12 +363,12 @@ func (l *link) follow(t *topic, node *Node, refusal string) bool {
 	return moved
 }
 
-// relocate finds out where the topics belong that do not stand. It hands over those that
-// belong to other links. node is that of the connection; nil if there is none.
+// relocate finds out where the absent topics belong, and hands those over that belong to other
+// links. node is the node of the connection, or nil if there is none.
 func (l *link) relocate(ctx context.Context, node *Node) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.servers.config.Call)
 	defer cancel()
-	// If a question fails, all stays as it was, and is tried again.
+	// If a question fails, the topics stay here. The link tries them again, fails, and asks again.
 	switch moved := l.mayHaveMoved(); {
 	case moved == nothing:
 		return
@@ -389,7 +391,8 @@ func (l *link) relocate(ctx context.Context, node *Node) {
 	}
 }
 
-// mayHaveMoved says who knows to which links the topics belong that do not stand.
+// mayHaveMoved takes what is noted in moved. It returns nothing if the link has no sharded topic
+// that is absent: other topics do not move.
 func (l *link) mayHaveMoved() (m moved) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -402,7 +405,7 @@ func (l *link) mayHaveMoved() (m moved) {
 	return nothing
 }
 
-// TryTopic subscribes and unsubscribes once, to find out whether the user may.
+// TryTopic subscribes and unsubscribes once, to find out whether the user has the right to.
 func (s *Servers) TryTopic(ctx context.Context, t Topic) error {
 	node := s.Master(t.Slot)
 	if node == nil {

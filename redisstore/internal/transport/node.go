@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Node is one server.
+// Node is one server, and the connections to it.
 type Node struct {
 	addr   string
 	life   context.Context // done when the node is given up
@@ -17,13 +17,13 @@ type Node struct {
 	direct [tracks]rueidis.Client // for the tracks of the node's lane
 }
 
-// newNode connects to nobody yet.
+// newNode makes a node without connecting to it.
 func (s *Servers) newNode(addr string, option rueidis.ClientOption, changed func()) *Node {
 	n := &Node{addr: addr}
 	n.life, n.end = context.WithCancel(s.life)
 	n.dialer = newDialer(n.life, s.config.Network, s.config.Silence, changed)
 	option.InitAddress = []string{addr}
-	option.ForceSingleClient = true // also if it is none: then it is a client that dials when it is used
+	option.ForceSingleClient = true // makes a client even while the dialer refuses; the client dials when it is used
 	option.DialCtxFn = n.dialer.dial
 	n.client, _ = rueidis.NewClient(option)
 	option.DialCtxFn = n.dialer.dialDirect
@@ -49,11 +49,11 @@ func (n *Node) close() {
 // Addr is the node's address: host:port, or the path of a socket.
 func (n *Node) Addr() string { return n.addr }
 
-// Client asks the node, on a connection that is not its lane's. It notices at once if
-// that is lost, also while nobody asks.
+// Client is for questions to the node. It has a connection that is none of the lane's. It
+// notices at once if that connection is lost, even while nobody asks.
 func (n *Node) Client() rueidis.Client { return n.client }
 
-// options are those of the clients of all servers.
+// options are the common options of all clients.
 func (c Config) options() rueidis.ClientOption {
 	option := rueidis.ClientOption{
 		Username:      c.User,
@@ -62,14 +62,14 @@ func (c Config) options() rueidis.ClientOption {
 		ClientName:    c.ClientName,
 		ClientSetInfo: rueidis.DisableClientSetInfo, // not every user may
 		TLSConfig:     c.TLS,
-		// How long a server may take to greet. Making the connection comes on top.
+		// How long a server may take to greet, and to answer an exchange of a lane.
 		ConnWriteTimeout: c.Silence,
 		// Whoever asked decides whether to ask again.
 		DisableRetry: true,
 		DisableCache: true,
-		// A connection that is lost while nobody calls is noticed at once.
+		// Has a goroutine read all the time. It notices at once if the connection is lost.
 		AlwaysPipelining: true,
-		// One connection to a node is enough for questions. What is said there is little.
+		// One connection with small buffers is enough for questions to a node.
 		PipelineMultiplex:   -1,
 		RingScaleEachConn:   8,
 		ReadBufferEachConn:  1 << 14,
@@ -80,5 +80,5 @@ func (c Config) options() rueidis.ClientOption {
 	return option
 }
 
-// keepAlive is after how much silence a connection is probed.
+// keepAlive is how long a connection is silent before TCP probes it.
 const keepAlive = 10 * time.Second

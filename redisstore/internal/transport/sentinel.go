@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -12,17 +13,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// sentinels are those that watch the master. Each is asked on a connection of its own, so
-// that none that hangs, lags or is gone keeps us from hearing another.
+// sentinels is what the Sentinels of the master say. Each Sentinel is asked on a connection of
+// its own. So one that hangs, lags or is gone does not delay the answers of the others.
 type sentinels struct {
 	first chan struct{} // closed when the master is known
 
 	mu      sync.Mutex           // guards what follows
-	known   map[string]time.Time // when each was last heard, or named by another one
-	reports map[string]report    // of those that answer
-	current report
-	tried   int   // how many of the configured ones were tried
-	failed  error // what the first of them failed with
+	known   map[string]time.Time // when each Sentinel last answered, or was last named by another
+	reports map[string]report    // of the Sentinels that answer
+	current report               // that the table follows
 }
 
 // report is what one Sentinel says.
@@ -31,59 +30,47 @@ type report struct {
 	epoch  int64 // grows with each failover
 }
 
-// longestRetry is about the longest pause between two tries to reach a Sentinel: there are
-// others, and it may be gone for good.
+// longestRetry is about the longest pause between two tries to reach a Sentinel. It may be long:
+// there are other Sentinels, and this one may be gone for good.
 const longestRetry = 5 * time.Second
 
-// forgotten is how long a Sentinel counts that is silent and that no other one names.
+// forgotten is how long a Sentinel still counts when it no longer answers, and no other Sentinel
+// names it.
 const forgotten = time.Minute
 
 var errNoMaster = errors.New("no Sentinel tells the address of the master")
 
-// followSentinels finds the master, and has it followed.
+// followSentinels finds the master, and starts to follow all Sentinels. It fails if all
+// configured Sentinels do.
 func (s *Servers) followSentinels(ctx context.Context) error {
 	w := &s.sentinels
 	w.first = make(chan struct{})
 	w.known = make(map[string]time.Time)
 	w.reports = make(map[string]report)
-	allFailed := make(chan struct{})
 	for _, addr := range s.config.Addrs {
 		w.known[addr] = time.Now()
 	}
+	failures := make(chan error, len(s.config.Addrs))
 	for _, addr := range s.config.Addrs {
 		doubt := make(chan struct{}, 1)
 		s.doubts = append(s.doubts, doubt)
-		s.runs.Go(func() {
-			s.followSentinel(addr, doubt, func(err error) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				if w.failed == nil {
-					w.failed = err
-				}
-				if w.tried++; w.tried == len(s.config.Addrs) {
-					close(allFailed)
-				}
-			})
-		})
+		s.runs.Go(func() { s.followSentinel(addr, doubt, failures) })
 	}
-	select {
-	case <-w.first:
-		return nil
-	case <-allFailed:
-	case <-ctx.Done():
+	var failed error
+	for range s.config.Addrs {
+		select {
+		case <-w.first:
+			return nil
+		case err := <-failures:
+			failed = cmp.Or(failed, err)
+		case <-ctx.Done():
+			return cmp.Or(failed, context.Cause(ctx))
+		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.current.master != "" {
-		return nil
-	}
-	if w.failed == nil {
-		return context.Cause(ctx)
-	}
-	return w.failed
+	return failed
 }
 
-// discover follows a Sentinel that another one knows.
+// discover takes note of a Sentinel that another one named, and follows it if it is new.
 func (s *Servers) discover(addr string) {
 	w := &s.sentinels
 	w.mu.Lock()
@@ -91,12 +78,12 @@ func (s *Servers) discover(addr string) {
 	w.known[addr] = time.Now()
 	w.mu.Unlock()
 	if !known {
-		s.runs.Go(func() { s.followSentinel(addr, make(chan struct{}, 1), func(error) {}) })
+		s.runs.Go(func() { s.followSentinel(addr, make(chan struct{}, 1), nil) })
 	}
 }
 
-// remembers forgets a Sentinel that counts no longer, unless it is configured. It reports false
-// if it did.
+// remembers reports whether a Sentinel still counts. One that does not is forgotten. Those in the
+// Config always count.
 func (s *Servers) remembers(addr string) bool {
 	w := &s.sentinels
 	w.mu.Lock()
@@ -108,9 +95,9 @@ func (s *Servers) remembers(addr string) bool {
 	return false
 }
 
-// followSentinel asks one Sentinel until it is forgotten, or the servers are closed. failed is
-// called with the outcome of the first try, if that fails.
-func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(error)) {
+// followSentinel asks one Sentinel until it is forgotten, or the Servers are closed. If the first
+// try fails, failed gets the error. It has room for it, or is nil.
+func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed chan<- error) {
 	option := s.config.options()
 	option.Username, option.Password, option.SelectDB = s.config.SentinelUser, s.config.SentinelPassword, 0
 	node := s.newNode(addr, option, func() {})
@@ -120,7 +107,7 @@ func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(e
 		answered, err := s.session(node, doubt)
 		s.forget(addr)
 		if failed != nil && !answered {
-			failed(err)
+			failed <- err
 		}
 		failed = nil
 		if answered {
@@ -133,8 +120,8 @@ func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed func(e
 	}
 }
 
-// session asks a Sentinel again and again, until the connection is lost: at intervals,
-// when it announces something, and in doubt, but then less and less often.
+// session asks a Sentinel again and again, until it fails or the connection is lost. It asks at
+// intervals, at each announcement of a new master, and in doubt, but then less and less often.
 func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err error) {
 	conn, _ := node.client.Dedicate() // closed rather than given back: it has a subscription
 	defer conn.Close()
@@ -160,7 +147,7 @@ func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err e
 }
 
 // rest waits until there is reason to ask a Sentinel again. It reports false if the
-// connection is lost, or at the end of the life.
+// connection is lost, or the Servers are closed.
 func (s *Servers) rest(p *pace, lost <-chan error, announced, doubt chan struct{}) bool {
 	tick, rested := time.After(jitter(topologyInterval)), time.After(p.next(longestDoubt))
 	var doubted chan struct{} // nil until it has rested
@@ -184,7 +171,7 @@ func (s *Servers) rest(p *pace, lost <-chan error, announced, doubt chan struct{
 	}
 }
 
-// askSentinel asks who is the master, and who else watches it.
+// askSentinel asks a Sentinel for the master, and for the other Sentinels that watch it.
 func (s *Servers) askSentinel(addr string, conn rueidis.DedicatedClient) error {
 	ctx, cancel := context.WithTimeout(s.life, s.config.Silence)
 	defer cancel()
@@ -209,18 +196,18 @@ func (s *Servers) askSentinel(addr string, conn rueidis.DedicatedClient) error {
 	if err != nil {
 		return err
 	}
-	others, _ := replies[2].ToArray() // those that are configured will do
+	others, _ := replies[2].ToArray() // without them, the configured Sentinels have to do
 	for _, other := range others {
 		if about, err := other.AsStrMap(); err == nil && about["ip"] != "" {
 			s.discover(net.JoinHostPort(about["ip"], about["port"]))
 		}
 	}
-	// Last, because whether a Sentinel is believed depends on those that it names.
+	// heard comes last: choose has to know the Sentinels that this one names.
 	s.heard(addr, report{net.JoinHostPort(master[0], master[1]), epoch})
 	return nil
 }
 
-// heard takes a report, and switches to another master if that is one of the newest.
+// heard takes a report, and switches to another master if the reports say so.
 func (s *Servers) heard(from string, r report) {
 	w := &s.sentinels
 	w.mu.Lock()
@@ -249,9 +236,11 @@ func (s *Servers) forget(addr string) {
 	delete(w.reports, addr)
 }
 
-// choose returns the report with the greatest epoch, and the present one if that is as
-// good. Sentinels that lag behind what we know are believed only if all of them do, and no
-// other one counts: then they were set up anew. It expects mu to be held.
+// choose returns the report to follow: the one with the greatest epoch. The current report wins a
+// tie. If all reports have smaller epochs than the current one, there are two cases. While some
+// Sentinel that counts does not answer, the others may lag: the current report stays. If all
+// answer, somebody has set them up anew: the greatest of their epochs counts. It expects mu to
+// be held.
 func (w *sentinels) choose() report {
 	var best report
 	for _, r := range w.reports {

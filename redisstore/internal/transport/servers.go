@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// topologyInterval is about how often Sentinels or nodes are asked who serves what, even
-	// if nothing tells of a change: an announcement may be missed.
+	// topologyInterval is about how often Sentinels or nodes are asked which server serves
+	// which slot, even if nothing tells of a change: an announcement may be missed.
 	topologyInterval = 2 * time.Second
 
 	// drained is how long a node of a Cluster that has lost its slots may go on with the
@@ -27,12 +28,13 @@ const (
 	drained = 100 * time.Millisecond
 )
 
-// Config says which servers there are, and how to get in. All fields count but those that
-// say otherwise.
+// Config says which servers there are, and how to get in. Every field has to be set, unless
+// its comment says that it may be empty.
 type Config struct {
 	Network string   // "tcp" or "unix"
 	Addrs   []string // of servers, or of Sentinels
-	// MasterSet is what the Sentinels call the master. It is empty if Addrs are no Sentinels.
+	// MasterSet is the name that the Sentinels have for the master. It is empty if Addrs are
+	// the addresses of servers.
 	MasterSet string
 
 	User, Password                 string      // may be empty
@@ -41,16 +43,16 @@ type Config struct {
 	TLS                            *tls.Config // nil for none
 	ClientName                     string
 
-	// Probe are two keys in different slots that the user may read. They tell whether keys
-	// have to be in one slot although there is no Cluster.
+	// Probe are two keys in different slots that the user may read. A script with both tells
+	// whether the keys of a call have to be in one slot, see [Servers.Slotted].
 	Probe [2]string
 
 	Dial    time.Duration // bounds the making of a connection
-	Call    time.Duration // bounds a call, from when a lane was given it
-	Silence time.Duration // after which a connection is cut on which an answer is due
+	Call    time.Duration // bounds a call, from when it was given to a lane
+	Silence time.Duration // for how long a server may owe an answer before the connection is cut
 
-	// Changed is called when a connection was made or lost, or another server serves now.
-	// It must not block.
+	// Changed is called when a connection was made or lost, and when another server serves
+	// some slot. It must not block.
 	Changed func()
 }
 
@@ -65,8 +67,8 @@ type Servers struct {
 	end     context.CancelFunc
 	runs    sync.WaitGroup // all goroutines
 
-	table  atomic.Pointer[table] // replaced under mu, by one whose nodes are among nodes
-	doubts []chan struct{}       // each of capacity 1: there is reason to ask who serves what
+	table  atomic.Pointer[table] // replaced under mu; all its nodes are in the map nodes
+	doubts []chan struct{}       // each of capacity 1: asks a goroutine to update the table
 
 	mu       sync.Mutex       // guards what follows
 	nodes    map[string]*Node // by address
@@ -75,7 +77,7 @@ type Servers struct {
 	closed   bool
 
 	asking sync.Mutex // held while a Cluster is asked for its slots; guards asked
-	asked  time.Time  // when it was last answered
+	asked  time.Time  // when Refresh last got an answer
 
 	sentinels sentinels
 }
@@ -86,8 +88,7 @@ type Greeting struct {
 	Mode    string // "standalone", "cluster" or "sentinel"
 }
 
-// table says which node serves which slot. It does not change: another one takes its
-// place.
+// table says which node serves which slot. A table never changes: another one replaces it.
 type table struct {
 	only  *Node // serves all slots, if it is not nil
 	slots [hashslot.Count]*Node
@@ -104,8 +105,7 @@ func (t *table) node(slot uint16) *Node {
 func (t *table) serves(n *Node) bool { return t.only == n || slices.Contains(t.slots[:], n) }
 
 // Connect connects to servers and finds out what they are. ctx bounds Connect, not the
-// Servers. The error is in the server's words. [Error] puts it into those of the
-// lockagent package.
+// Servers. The error is in the words of the server or the client library. [Error] translates it.
 func Connect(ctx context.Context, config Config) (*Servers, error) {
 	s := &Servers{config: config, nodes: make(map[string]*Node)}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -122,7 +122,7 @@ func Connect(ctx context.Context, config Config) (*Servers, error) {
 	return s, nil
 }
 
-// meet finds out what is there, and has it followed.
+// meet finds out what is at the addresses, and starts to follow changes.
 func (s *Servers) meet(ctx context.Context) error {
 	if s.config.MasterSet != "" {
 		if err := s.followSentinels(ctx); err != nil {
@@ -149,7 +149,8 @@ func (s *Servers) meet(ctx context.Context) error {
 	return nil
 }
 
-// meetAny asks all addresses at once, and takes the first who answers: others may be down.
+// meetAny asks the servers at all addresses at once, and returns the first one that answers.
+// Others may be down.
 func (s *Servers) meetAny(ctx context.Context) (*Node, Greeting, error) {
 	type answer struct {
 		node     *Node
@@ -170,9 +171,7 @@ func (s *Servers) meetAny(ctx context.Context) (*Node, Greeting, error) {
 		if a.err == nil {
 			return a.node, a.greeting, nil
 		}
-		if failed == nil {
-			failed = a.err
-		}
+		failed = cmp.Or(failed, a.err)
 	}
 	return nil, Greeting{}, failed
 }
@@ -186,15 +185,15 @@ func (n *Node) greet(ctx context.Context) (Greeting, error) {
 	return Greeting{Version: hello["version"], Mode: hello["mode"]}, err
 }
 
-// isSlotted reports whether a node refuses a call with keys in different slots, as services
-// do that share the keys out among servers behind one address.
+// isSlotted reports whether a node refuses a script with keys in different slots. A service does
+// so if it shares the keys out among several servers behind one address.
 func (n *Node) isSlotted(ctx context.Context, keys [2]string) bool {
 	err := n.client.Do(ctx, n.client.B().Eval().Script("return 0").Numkeys(2).Key(keys[:]...).Build()).Error()
 	answer, of := rueidis.IsRedisErr(err)
 	return of && strings.HasPrefix(answer.Error(), "CROSSSLOT")
 }
 
-// serve has one node serve all slots.
+// serve notes that one node serves all slots, and gives up the one that did before.
 func (s *Servers) serve(n *Node) {
 	s.mu.Lock()
 	old := s.table.Swap(&table{only: n})
@@ -208,7 +207,7 @@ func (s *Servers) serve(n *Node) {
 // Greeting is what a server said of itself when it was first met.
 func (s *Servers) Greeting() Greeting { return s.about }
 
-// Cluster reports whether they are a Cluster.
+// Cluster reports whether the servers are a Cluster.
 func (s *Servers) Cluster() bool { return s.cluster }
 
 // Watched reports whether Sentinels choose the server.
@@ -238,7 +237,7 @@ func (s *Servers) Masters() []*Node {
 // Master is the node that serves a slot. It is nil if none is known.
 func (s *Servers) Master(slot uint16) *Node { return s.table.Load().node(slot) }
 
-// nodeAt returns the node with an address, which may be new.
+// nodeAt returns the node with an address. If there is none, it makes one.
 func (s *Servers) nodeAt(addr string) *Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +258,8 @@ func (s *Servers) node(addr string) *Node {
 	return n
 }
 
-// retire gives up a node, unless the table has it serve again. What waits for it goes elsewhere.
+// retire gives up a node, unless it serves again by now. The calls that wait for the node go to
+// its successor.
 func (s *Servers) retire(n *Node) {
 	s.mu.Lock()
 	if s.table.Load().serves(n) {
@@ -278,7 +278,7 @@ func (s *Servers) retire(n *Node) {
 	s.runs.Go(n.close)
 }
 
-// Doubt has it asked soon who serves what.
+// Doubt says that the table may be out of date. The servers are asked soon.
 func (s *Servers) Doubt() {
 	for _, doubt := range s.doubts {
 		signal(doubt)
@@ -286,7 +286,7 @@ func (s *Servers) Doubt() {
 }
 
 // Close gives up all connections, and returns when the last goroutine has ended. Calls
-// under way are answered with [lockagent.ErrClosed]. It may be called again.
+// under way end with [lockagent.ErrClosed]. Close may be called again.
 func (s *Servers) Close() {
 	s.end()
 	s.mu.Lock()
@@ -307,7 +307,7 @@ func (s *Servers) Close() {
 	}
 }
 
-// register has functions called when a node is retired, and when the servers are closed.
+// register adds functions to call when a node is retired, and when the Servers are closed.
 func (s *Servers) register(retired func(*Node), closed func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,10 +317,10 @@ func (s *Servers) register(retired func(*Node), closed func()) {
 	s.onClose = append(s.onClose, closed)
 }
 
-// errRetired is the error of a call to a server that turned out not to serve any more.
+// errRetired is the error of a call that was under way when its server was replaced.
 var errRetired = errors.New("another server serves now")
 
-// failure is what an error of an exchange with a node means.
+// failure translates the error of an exchange with a node.
 func (s *Servers) failure(n *Node, err error) error {
 	switch {
 	case s.life.Err() != nil:

@@ -2,5 +2,5 @@
 
 package transport
 
-// silent cannot tell here. A connection that was lost fails the exchange then.
+// silent cannot tell on this system. So the first exchange on a lost connection fails.
 func silent(uintptr) bool { return true }

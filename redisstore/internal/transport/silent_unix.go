@@ -5,7 +5,7 @@ package transport
 import "syscall"
 
 // silent reports whether there is nothing to read from a socket. The end of the
-// connection is something.
+// connection counts as something to read.
 func silent(fd uintptr) bool {
 	var b [1]byte
 	_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)

@@ -5,34 +5,34 @@ import (
 	"sync"
 )
 
-// Topic is a channel on the servers. All who subscribe to one channel give it the same
-// topic.
+// Topic is a channel on the servers. All topics of one channel have to be equal.
 type Topic struct {
 	Channel string
-	// Sharded channels of a Cluster are published with SPUBLISH: their messages stay with
-	// the node that serves Slot, which is that of the channel. Others reach every node.
+	// Sharded says that messages to the channel are published with SPUBLISH: they reach only
+	// the node that serves Slot, the slot of the channel. Other messages reach every node.
 	Sharded bool
 	Slot    uint16
-	// Early topics are subscribed before others on the same connection, and unsubscribed
-	// after them: as long as another one stands there, so do they.
+	// Early topics are subscribed first on their connection, and unsubscribed last. For
+	// example: whenever the channel of a lock stands, so does the early channel that tells
+	// its agents from outsiders.
 	Early bool
 }
 
-// Listener is whom a subscription tells. Neither function may block; both are called one
-// at a time for each connection.
+// Listener has the functions that Subscriptions call. Neither may block. Both may run at the
+// same time. The messages of one connection come one at a time, in their order.
 type Listener struct {
 	// Message is called with each message. It may be nil.
 	Message func(message string)
-	// Stands is called when the subscription stands, and with again true each time it
-	// stands once more: messages in between were missed.
+	// Stands is called when the subscription stands: with again false at first, and with
+	// again true after each interruption, in which messages may have been missed.
 	Stands func(again bool)
 }
 
-// Subscriptions have messages delivered. A channel is one subscription on the server,
-// however many subscribe to it. All channels share one connection; in a Cluster there is
-// one more for the sharded channels of each node. A connection that is lost is made again
-// for as long as somebody subscribes. [NewSubscriptions] makes them; the zero
-// Subscriptions are of no use.
+// Subscriptions deliver messages. A channel has one subscription on the server, however
+// many listeners it has. All channels share one connection. In a Cluster there is one more
+// for the sharded channels of each node. A connection that is lost is made again for as
+// long as one of its topics has a listener. [NewSubscriptions] makes Subscriptions; the
+// zero value is of no use.
 type Subscriptions struct {
 	servers *Servers
 
@@ -42,17 +42,17 @@ type Subscriptions struct {
 	closed bool
 }
 
-// topic is what becomes of a Topic.
+// topic is the state of a Topic.
 type topic struct {
 	Topic
 
 	// What follows is guarded by Subscriptions.mu.
-	listeners []*listener // replaced when it changes, so that it can be read without mu
-	link      *link       // who looks after it; nil if nobody does any more
+	listeners []*listener // a change makes a new slice, so the old one can be read without mu
+	link      *link       // that looks after the topic; nil if none does
 	stand     standing
-	due       bool // it is among the work of its link
-	fresh     bool // somebody joined who has not been told yet
-	// redirected counts the refusals since it stood, or since it was looked at again.
+	due       bool // the topic is among the work of its link
+	fresh     bool // a listener joined that has not been told yet
+	// redirected counts the refusals since the topic stood, or since the link reconsidered it.
 	redirected int
 }
 
@@ -61,28 +61,30 @@ type standing uint8
 
 const (
 	absent  standing = iota // not subscribed
-	joining                 // a command is under way that subscribes
+	joining                 // the command that subscribes is under way
 	stands                  // subscribed
-	leaving                 // a command is under way that unsubscribes
+	leaving                 // the command that unsubscribes is under way
 )
 
 // listener is one call of Subscribe.
 type listener struct {
 	Listener
-	told bool // that it stands; guarded by Subscriptions.mu
+	told bool // that the topic stands; guarded by Subscriptions.mu
 }
 
-// NewSubscriptions returns subscriptions on servers, which end them.
+// NewSubscriptions returns subscriptions on servers. They end when the servers are closed.
 func NewSubscriptions(s *Servers) *Subscriptions {
 	subs := &Subscriptions{servers: s, topics: make(map[string]*topic), links: make(map[string]*link)}
 	s.register(nil, subs.close)
 	return subs
 }
 
-// Subscribe has a listener told until cancel is called, and possibly once after that. It
-// does not wait. cancel may be called more than once. Subscriptions that are closed tell
-// nobody. A channel that the user may not subscribe to is tried again when somebody else
-// joins; the listener is not told.
+// Subscribe adds a listener to a topic until cancel is called. The listener may still be called
+// once after that. Subscribe does not wait. cancel may be called more than once. After the end of
+// the Subscriptions no listener is called.
+//
+// If the user may not subscribe to the channel, the listener does not learn of it. The link
+// tries again when another listener joins the topic, or when it has connected anew.
 func (s *Subscriptions) Subscribe(t Topic, l Listener) (cancel func()) {
 	joined := &listener{Listener: l}
 	s.mu.Lock()
@@ -101,7 +103,7 @@ func (s *Subscriptions) Subscribe(t Topic, l Listener) (cancel func()) {
 	return func() { s.remove(shared, joined) }
 }
 
-// assign has a topic looked at by its link. A topic without a link gets one, which may be
+// assign gives work to the link of a topic. A topic without a link gets one, which may be
 // new. It expects mu to be held.
 func (s *Subscriptions) assign(t *topic) {
 	if t.link == nil {
@@ -123,7 +125,7 @@ const (
 	nowhere  = "?" // the place of a topic whose node is not known
 )
 
-// place is where a topic is to be subscribed: the address of a node, anywhere or nowhere.
+// place says at which node to subscribe to a topic: its address, or anywhere, or nowhere.
 func (s *Subscriptions) place(t Topic) string {
 	if !t.Sharded {
 		return anywhere
@@ -137,17 +139,17 @@ func (s *Subscriptions) place(t Topic) string {
 func (s *Subscriptions) remove(t *topic, l *listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(t.listeners, l) {
+	i := slices.Index(t.listeners, l)
+	if i < 0 {
 		return
 	}
-	t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(other *listener) bool { return other == l })
+	t.listeners = slices.Delete(slices.Clone(t.listeners), i, i+1)
 	if len(t.listeners) == 0 && t.link != nil {
 		t.link.add(t)
 	}
 }
 
-// Counted reports whether the server may count us among those who receive a message in a
-// channel.
+// Counted reports whether the server may count this program among the subscribers of a channel.
 func (s *Subscriptions) Counted(channel string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +157,8 @@ func (s *Subscriptions) Counted(channel string) bool {
 	return t != nil && t.stand != absent
 }
 
-// Again tells all listeners that their subscriptions stand again, as after an
-// interruption: the servers may have lost what they had.
+// Again calls Stands(true) of all listeners, as after an interruption. The store calls it when
+// the servers may have lost their data.
 func (s *Subscriptions) Again() {
 	s.mu.Lock()
 	var told []*listener
@@ -188,7 +190,7 @@ func (s *Subscriptions) deliver(channel, message string) {
 	}
 }
 
-// close tells nobody any more. The links end with the life of the servers.
+// close makes all listeners silent. The links end with the life of the servers.
 func (s *Subscriptions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

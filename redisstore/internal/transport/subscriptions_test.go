@@ -5,26 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
-
-// until polls until a condition holds.
-func until(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	overdue := time.After(patience)
-	for !condition() {
-		select {
-		case <-time.After(2 * time.Millisecond):
-		case <-overdue:
-			t.Fatalf("gave up waiting: %s", what)
-		}
-	}
-}
 
 func TestSubscriptions(t *testing.T) {
 	server := redistest.Start(t)
@@ -75,7 +61,7 @@ func TestSubscriptions(t *testing.T) {
 		t.Error("heard after cancel")
 	}
 	cancelSecond()
-	until(t, "to be unsubscribed", func() bool {
+	redistest.Eventually(t, "to be unsubscribed", func() bool {
 		return fmt.Sprint(server.Do("PUBSUB", "NUMSUB", "news")) == "[news 0]" && !subs.Counted("news")
 	})
 }
