@@ -350,7 +350,7 @@ func (b *batch[I]) dropBefore() {
 }
 
 // repeatBySource sends the source of each script that the server did not have, and replaces the
-// reply to its call. If the connection fails meanwhile, all later calls fail with it.
+// reply to its call. If the connection fails meanwhile, the calls that are left to repeat fail with it.
 func (b *batch[I]) repeatBySource(ctx context.Context, client rueidis.Client) {
 	for i, c := range b.calls {
 		if !missing(b.replies[i]) {
@@ -364,7 +364,9 @@ func (b *batch[I]) repeatBySource(ctx context.Context, client rueidis.Client) {
 		}
 		if b.replies[i].NonRedisError() != nil {
 			for rest := i + 1; rest < len(b.replies); rest++ {
-				b.replies[rest] = b.replies[i]
+				if missing(b.replies[rest]) {
+					b.replies[rest] = b.replies[i]
+				}
 			}
 			return
 		}

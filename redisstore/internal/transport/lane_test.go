@@ -395,6 +395,40 @@ func TestACallIsNotPassedOnForEver(t *testing.T) {
 	g.goOn <- struct{}{} // by source
 }
 
+// unreachable is a client that has lost its server.
+type unreachable struct{ rueidis.Client }
+
+func (u unreachable) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return u.Client.Do(ctx, command)
+}
+
+// The server answers some calls of a batch, and does not have the scripts of others. Then the
+// connection fails. What was answered stays answered.
+func TestAnAnswerOutlivesTheConnection(t *testing.T) {
+	server := redistest.Start(t)
+	server.Do("SCRIPT", "LOAD", echo.Source)
+	client := connect(t, config(server.Addr())).Master(0).client
+	unknown := NewScript("return 'unknown'")
+	var b batch[question]
+	for _, script := range []*Script{unknown, echo, unknown} {
+		c := &Call{Script: script, Keys: []string{"key"}, Args: []string{"text"}}
+		b.calls = append(b.calls, c)
+		b.commands = append(b.commands, c.byDigest(client.B()))
+	}
+	b.do(t.Context(), client)
+	b.repeatBySource(t.Context(), unreachable{client})
+	if text, err := b.replies[1].ToString(); text != "text" {
+		t.Errorf("the answer is %q, %v", text, err)
+	}
+	for _, i := range []int{0, 2} {
+		if b.replies[i].NonRedisError() == nil {
+			t.Errorf("call %d has not failed", i)
+		}
+	}
+}
+
 // A caller would have to wait for an exchange that is slow, or that has to dial first.
 func TestWhatIsNotLeftToACaller(t *testing.T) {
 	lanes, l, g := gated(t)
