@@ -234,13 +234,13 @@ func (s *State) renewalDue() Instant {
 	return max(at, s.renewal.retryAt)
 }
 
-// beats is in how many beats the tenures are renewed. For example: leases of 30 s have a beat at
-// every tenth of a second. So an agent with many locks renews many of them each time that it
-// wakes up.
+// beats is how many tenures can be told apart by their instants of renewal. For example: leases
+// of 30 s are renewed at tenths of a second. So an agent with many locks renews many of them
+// each time that it wakes up.
 const beats = 50
 
-// beat is the last instant before at, or at itself, that is a beat of the tenure. Its beats
-// come every so often, and differ from those of other tenures: see Config.Scatter.
+// beat is the last instant up to at when the tenure may be renewed. Such instants are so far
+// apart as every says, and differ from tenure to tenure: see Config.Scatter.
 func (t *tenure) beat(at Instant, every time.Duration) Instant {
 	if every <= 0 {
 		return at
