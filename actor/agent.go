@@ -56,6 +56,10 @@ type Request struct {
 	// Granted is called once when the lock is granted, before the grant is delivered. It may
 	// be nil. It must not block.
 	Granted func()
+	// Received reports whether the owner has the grant. It is for callers that receive the
+	// grant and pass it on: [Agent.Release] does not give up a grant that is on its way. If
+	// it is nil, the owner has the grant as soon as the channel is empty. It must not block.
+	Received func() bool
 	// Over is called once, when the request was denied or its hold is over. It may be nil. It
 	// must not block.
 	Over func()
@@ -160,8 +164,8 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 
 // Release gives up the youngest grant of a lock that owner has received. The channel is like
 // that of [lockagent.Grant.ReleaseAsync]. The error is [lockagent.ErrNotOwner] if only other
-// owners of this agent hold the lock. Release does not give up a grant that still lies in its
-// channel: if owner has no other grant, the error is [lockagent.ErrNotHeld].
+// owners of this agent hold the lock. Release does not give up a grant that owner has not
+// received: if owner has no other grant, the error is [lockagent.ErrNotHeld].
 func (a *Agent) Release(ctx context.Context, name lockagent.Name, owner lockagent.Owner) <-chan error {
 	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner, caller: ctx})
 }

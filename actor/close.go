@@ -129,6 +129,6 @@ func (l *lock) cutShort(r *request) {
 // store is closed.
 func (l *lock) keep(e *lockstate.Event) {
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
-	c.begin()
+	l.entry.pin()
 	c.done(lockagent.ReleaseReply{}, lockagent.ErrClosed)
 }

@@ -19,58 +19,34 @@ const (
 	DefaultIdle          = 10 * time.Second
 )
 
-// Config has the settings of an [Agent]. Store is required. The zero value of every other
-// field is usable.
+// Config has the settings of an [Agent]. Package channelapi has the same Config for applications,
+// and documents it. Store is required. The zero value of every other field stands for its default.
 type Config struct {
-	// Store arbitrates the locks. It is required. It serves this agent alone. Closing the
-	// agent does not close the store.
+	// Store arbitrates the locks. It serves this agent alone. Closing the agent does not close it.
 	Store lockagent.Store
-
-	// Label names the host or the program, for people. The identity of the agent is then the
-	// label, a hyphen and a new random UUID. Other agents see it as the holder. A label has up
-	// to 27 ASCII letters, digits, '-' and '_'. Defaults to the UUID alone.
+	// Label begins the identity of the agent, before a hyphen and a UUID. It has up to 27 ASCII
+	// letters, digits, '-' and '_'.
 	Label string
-
-	// ID is the identity of the agent, in place of a new one. For example: a publisher of
-	// events needs the identity before there is an agent. Make it with
-	// [lockagent.NewAgentID], and use it for this agent only. Two agents with one identity
-	// take each other's tenures for their own, even if one runs after the other. The exception
-	// is an agent that resumes another one, see [Resume]. ID excludes Label.
+	// ID is the identity of the agent, in place of a new one. It excludes Label. No other agent
+	// may have had it, except the agent that this one resumes: see [Resume].
 	ID lockagent.AgentID
-
 	// Recorder takes the events of the agent. Defaults to none.
 	Recorder lockagent.Recorder
-
 	// Logger gets what the agent can report nowhere else: defects, the first grant that nobody
 	// received, and the first grant that the application dropped. Defaults to slog.Default().
 	Logger *slog.Logger
-
-	// Lease is the length of kept leases. A kept lease is renewed when a third of it has
-	// passed. The first renewal comes up to a sixth of the lease earlier. A holder that dies
-	// blocks others for at most Lease. A shorter lease frees the locks of dead holders sooner.
-	// A longer one survives longer outages of the store. At least 10 ms. Defaults to
-	// DefaultLease.
+	// Lease is the length of kept leases, at least 10 ms. Defaults to DefaultLease.
 	Lease time.Duration
-
-	// Margin is the time between the deadline of a hold and the end of its lease in the store.
-	// It makes up for clocks that run at different rates, and for the time that a holder needs
-	// to stop. A greater margin is safer, and ends a hold earlier when the store is silent.
-	// Margin is at most half of Lease. It takes at most half of a shorter lease. Defaults to a
-	// tenth of each lease, and at most 2 s.
+	// Margin is the time between the deadline of a hold and the end of its lease in the store. It
+	// is at most half of Lease. Defaults to a tenth of each lease, and at most 2 s.
 	Margin time.Duration
-
-	// Claim is how long a grant may lie in its channel before it is taken back.
-	// Defaults to DefaultClaim.
+	// Claim is how long a grant may lie in its channel before it is taken back. Defaults to
+	// DefaultClaim.
 	Claim time.Duration
-
-	// HandOffGrants and HandOffTime bound how long an agent hands a lock off among its own
-	// owners. After so many grants, or so much time, it returns the lock to the store, so that
-	// other agents get their turn. While outsiders wait, such as Redisson, it returns the lock
-	// after a tenth of HandOffTime. HandOffGrants is between 1 and 10,000; 1 switches
-	// hand-offs off. They default to DefaultHandOffGrants and DefaultHandOffTime.
+	// HandOffGrants, between 1 and 10,000, and HandOffTime bound how long an agent hands a lock
+	// off among its own owners. Default to DefaultHandOffGrants and DefaultHandOffTime.
 	HandOffGrants int
 	HandOffTime   time.Duration
-
 	// Idle is how long an unused lock stays in memory. Defaults to DefaultIdle.
 	Idle time.Duration
 }

@@ -28,9 +28,9 @@ func (h *holds) all(yield func(*request) bool) {
 	}
 }
 
-// releasable is the youngest hold of an owner whose grant was received. A grant that still lies
-// in its channel is not released: its receiver would not know. hidden tells that all holds of
-// the owner are such.
+// releasable is the youngest hold whose grant the owner has received. A grant that the owner
+// has not received is not released: its receiver would not know. hidden tells that all holds
+// of the owner are such.
 func (h *holds) releasable(owner lockagent.Owner) (r *request, hidden bool) {
 	for r := range h.all {
 		switch {

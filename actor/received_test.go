@@ -107,6 +107,29 @@ func TestReleaseByOwnerLeavesWhatNobodyReceived(t *testing.T) {
 	})
 }
 
+// A caller may pass a grant on. Release leaves the grant alone until its owner has it.
+func TestReleaseByOwnerLeavesWhatIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{})
+		release := func() error { return await(t, "release", a.Release(background, "door", "ann")) }
+		older := granted(t, a.Acquire(background, "door", again("ann")))
+		has := false
+		req := again("ann")
+		req.Received = func() bool { return has }
+		g := granted(t, a.Acquire(background, "door", req))
+		if err := release(); err != nil || older.Held() || !g.Held() {
+			t.Errorf("%v; the older is held %v, the one on its way %v", err, older.Held(), g.Held())
+		}
+		if err := release(); err != lockagent.ErrNotHeld || !g.Held() {
+			t.Errorf("on its way: %v, held %v", err, g.Held())
+		}
+		has = true
+		if err := release(); err != nil || g.Held() {
+			t.Errorf("when the owner has it: %v, held %v", err, g.Held())
+		}
+	})
+}
+
 func TestHolds(t *testing.T) {
 	var h holds
 	a, b, c := &request{}, &request{}, &request{}

@@ -191,13 +191,19 @@ func (r *request) deliver(g lockagent.Grant) {
 	close(r.out)
 }
 
-// isReceived reports whether somebody received the grant.
-func (r *request) isReceived() bool { return len(r.out) == 0 }
+// isReceived reports whether the owner has received the grant.
+func (r *request) isReceived() bool {
+	received := len(r.out) == 0
+	if received && r.Received != nil {
+		r.agent.callback("Request.Received", func() { received = r.Received() })
+	}
+	return received
+}
 
-// claimed is isReceived. It frees the channel of a received grant: the channel is a good part of
-// the memory of a hold.
+// claimed reports whether somebody received the grant from the channel. It frees the channel
+// then: the channel is a good part of the memory of a hold.
 func (r *request) claimed() bool {
-	if !r.isReceived() {
+	if len(r.out) > 0 {
 		return false
 	}
 	r.out = nil

@@ -9,23 +9,38 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// storeCall is a call to the store. With its reply it becomes a message to the actor. It pins
-// the actor until that message has been processed.
+// storeCall is a call to the store: see make. With its reply it becomes a message to the
+// actor. It pins the actor until that message has been processed.
 type storeCall[R any] struct {
 	counted
 	lock    *lock
 	tenure  uint64  // the tenure, if the state machine asked for the call
 	disowns bool    // the tenure is a ghost
 	asker   message // the message that the reply answers, if the state machine did not ask
-	made    bool    // the method of the store has returned
 	replied atomic.Bool
 
 	reply R
 	err   error
 }
 
-// begin is called right before the call.
-func (c *storeCall[R]) begin() { c.lock.entry.pin() } // never fails: the actor is running
+// make runs a function that makes the call. If the store panics, the call may have taken effect
+// or not, as with a store that is unavailable.
+func (c *storeCall[R]) make(call func()) {
+	returned := false
+	defer func() {
+		p := recover()
+		if p != nil {
+			c.lock.agent.complain("store", p)
+		} else if returned {
+			return
+		}
+		var none R
+		c.done(none, fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
+	}()
+	c.lock.entry.pin() // never fails: the actor is running
+	call()
+	returned = true
+}
 
 // done takes the reply. It ignores a second reply.
 func (c *storeCall[R]) done(reply R, err error) {
@@ -35,19 +50,6 @@ func (c *storeCall[R]) done(reply R, err error) {
 	}
 }
 
-// end is deferred around the call. If the store panics, the call may have taken effect or not,
-// as with a store that is unavailable.
-func (c *storeCall[R]) end() {
-	p := recover()
-	if p != nil {
-		c.lock.agent.complain("store", p)
-	} else if c.made {
-		return
-	}
-	var none R
-	c.done(none, fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
-}
-
 func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 	return lockagent.Tenure{Agent: l.agent.cfg.ID, Number: number}
 }
@@ -55,57 +57,46 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 func (l *lock) acquire(r *request, e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}
-	defer c.end()
-	c.begin()
-	l.agent.cfg.Store.Acquire(valuesOf(r.caller), lockagent.AcquireRequest{
-		Name:   l.entry.name,
-		Tenure: l.tenureOf(e.Tenure),
-		Lease:  e.Lease,
-		Floor:  e.Token,
-		Queue:  e.Queue,
-	}, c.done)
-	c.made = true
+	c.make(func() {
+		l.agent.cfg.Store.Acquire(valuesOf(r.caller), lockagent.AcquireRequest{
+			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Floor: e.Token, Queue: e.Queue,
+		}, c.done)
+	})
 }
 
 func (l *lock) renew(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.RenewReply]{lock: l, tenure: e.Tenure}
-	defer c.end()
-	c.begin()
-	l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
-		Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
-	}, c.done)
-	c.made = true
+	c.make(func() {
+		l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
+			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
+		}, c.done)
+	})
 }
 
 func (l *lock) release(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
-	defer c.end()
-	c.begin()
-	l.agent.cfg.Store.Release(valuesOf(l.releaser), lockagent.ReleaseRequest{
-		Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
-	}, c.done)
-	c.made = true
+	c.make(func() {
+		l.agent.cfg.Store.Release(valuesOf(l.releaser), lockagent.ReleaseRequest{
+			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
+		}, c.done)
+	})
 }
 
 // disown releases a ghost.
 func (l *lock) disown(e *lockstate.Event) {
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure, disowns: true}
-	defer c.end()
-	c.begin()
-	l.agent.cfg.Store.Release(context.Background(), lockagent.ReleaseRequest{
-		Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token,
-	}, c.done)
-	c.made = true
+	c.make(func() {
+		l.agent.cfg.Store.Release(context.Background(), lockagent.ReleaseRequest{
+			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token,
+		}, c.done)
+	})
 }
 
 func (l *lock) askBreak(id lockstate.CallID) {
 	c := &storeCall[lockagent.BreakReply]{lock: l, asker: l.calls.take(id)}
-	defer c.end()
-	c.begin()
-	l.agent.cfg.Store.Break(context.Background(), l.entry.name, c.done)
-	c.made = true
+	c.make(func() { l.agent.cfg.Store.Break(context.Background(), l.entry.name, c.done) })
 }
 
 // broken answers a call to break a lock that this agent did not hold.
@@ -118,10 +109,7 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 
 func (l *lock) inspect(m *statusMsg) {
 	c := &storeCall[lockagent.Inspection]{lock: l, asker: m}
-	defer c.end()
-	c.begin()
-	l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, c.done)
-	c.made = true
+	c.make(func() { l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, c.done) })
 }
 
 // inspected answers with what the store knows and what this agent knows.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -52,42 +51,6 @@ func async[T any](f func() T) <-chan T {
 	go func() {
 		defer close(out)
 		out <- f()
-	}()
-	return out
-}
-
-// offer runs ask in a goroutine, and delivers what outcome makes of the result. It waits until
-// ctx ends, claim has passed or one of the grants is lost. If nobody has received the grants
-// by then, offer gives them back and delivers the reason in their place. Then it closes the
-// channel.
-func offer[T any](ctx context.Context, claim time.Duration, ask func() ([]Grant, error), outcome func([]Grant, error) T) <-chan T {
-	out := make(chan T, 1)
-	begin := time.Now()
-	go func() {
-		defer close(out)
-		grants, err := ask()
-		if err != nil {
-			out <- outcome(nil, err)
-			return
-		}
-		all, cancel := context.WithTimeoutCause(ctx, claim, ErrNotGranted)
-		defer cancel()
-		for _, g := range grants {
-			all = g.Context(all)
-		}
-		if all.Err() == nil {
-			out <- outcome(grants, nil)
-			<-all.Done()
-			select {
-			case <-out:
-			default:
-				return // somebody has received the grants
-			}
-		}
-		for _, g := range slices.Backward(grants) {
-			g.ReleaseAsync(ctx)
-		}
-		out <- outcome(nil, whyTakenBack(ctx, context.Cause(all), grants[0].Name(), time.Since(begin)))
 	}()
 	return out
 }

@@ -7,24 +7,35 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
 )
 
 // First asks for all of the locks at once, and returns the first grant. [lockagent.Grant.Name] tells
 // which lock it is. First withdraws the other requests, and gives their grants back. If
 // every request fails, First returns all their errors, joined.
 func First(ctx context.Context, locks ...AnyLock) (Grant, error) {
+	_, g, err := first(ctx, locks, func(int, *actor.Request) {})
+	return g, err
+}
+
+// first is First. tie changes the request for each lock. winner is the number of the lock that
+// was granted.
+func first(ctx context.Context, locks []AnyLock, tie func(i int, req *actor.Request)) (winner int, g Grant, err error) {
 	handles, err := handlesOf(locks)
 	if err != nil {
-		return Grant{}, err
+		return 0, Grant{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // does not touch the grant that First received
 	cases := make([]reflect.SelectCase, len(handles))
 	for i, h := range handles {
-		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(h.ask(ctx, h.req))}
+		req := h.req
+		tie(i, &req)
+		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(h.ask(ctx, req))}
 	}
 	var errs []error
 	for range handles {
@@ -32,12 +43,12 @@ func First(ctx context.Context, locks ...AnyLock) (Grant, error) {
 		g := v.Interface().(Grant)
 		err := handles[i].outcome(ctx, g)
 		if err == nil {
-			return g, nil
+			return i, g, nil
 		}
 		errs = append(errs, about(handles[i], err))
 		cases[i].Chan = reflect.ValueOf((<-chan Grant)(nil)) // has delivered
 	}
-	return Grant{}, errors.Join(errs...)
+	return 0, Grant{}, errors.Join(errs...)
 }
 
 // FirstAsync is [First] for select. The channel has capacity 1, delivers one grant, and needs
@@ -48,9 +59,16 @@ func First(ctx context.Context, locks ...AnyLock) (Grant, error) {
 // FirstAsync closes the channel after that, or after the first such event if somebody has
 // received the grant. So a second receive waits, and then yields the zero Grant.
 func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
-	return offer(ctx, claimOf(locks), func() ([]Grant, error) {
-		g, err := First(ctx, locks...)
-		return []Grant{g}, err
+	return offering(ctx, claimOf(locks), func(out chan Grant) ([]Grant, *offer[Grant], error) {
+		offers := make([]offer[Grant], len(locks)) // the end of another request must not withdraw the grant
+		i, g, err := first(ctx, locks, func(i int, req *actor.Request) {
+			offers[i].out = out
+			offers[i].tie(req)
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return []Grant{g}, &offers[i], nil
 	}, func(grants []Grant, err error) Grant {
 		if err != nil {
 			return lockagent.Denied("", "", err)
@@ -74,6 +92,13 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 // Each lease begins with its own grant. So a short fixed lease may have run out when the
 // last lock is granted: check [lockagent.Grant.Held].
 func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
+	var returned atomic.Bool
+	defer returned.Store(true)
+	return all(ctx, locks, func(req *actor.Request) { req.Received = returned.Load })
+}
+
+// all is All. tie changes the request for each lock.
+func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Grant, error) {
 	handles, err := handlesOf(locks)
 	if err != nil {
 		return nil, err
@@ -99,7 +124,9 @@ func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
 	}
 	grants := make([]Grant, len(handles))
 	for k, i := range order {
-		g, err := handles[i].acquire(ctx, handles[i].req)
+		req := handles[i].req
+		tie(&req)
+		g, err := handles[i].acquire(ctx, req)
 		if err != nil {
 			for _, j := range slices.Backward(order[:k]) {
 				grants[j].ReleaseAsync(ctx)
@@ -133,8 +160,11 @@ func (g Grants) List() []Grant { return g.list }
 // AllAsync is [All] for select. The channel is like that of [FirstAsync]. All grants go back
 // as soon as one of the holds is lost. A second receive yields the zero [Grants].
 func AllAsync(ctx context.Context, locks ...AnyLock) <-chan Grants {
-	return offer(ctx, claimOf(locks), func() ([]Grant, error) { return All(ctx, locks...) },
-		func(grants []Grant, err error) Grants { return Grants{grants, err} })
+	return offering(ctx, claimOf(locks), func(out chan Grants) ([]Grant, *offer[Grants], error) {
+		o := &offer[Grants]{out: out}
+		grants, err := all(ctx, locks, o.tie)
+		return grants, o, err
+	}, func(grants []Grant, err error) Grants { return Grants{grants, err} })
 }
 
 func handlesOf(locks []AnyLock) ([]*handle, error) {

@@ -46,14 +46,12 @@ func (l *SessionLock) base() *handle {
 	return &l.handle
 }
 
-// Release releases the youngest grant of the lock that the session has received. A grant that
-// lies in the channel of AcquireAsync is not received. One that lies in the channel of
-// [Lock.Turns], [FirstAsync] or [AllAsync] counts as received, so release such grants
-// themselves, and not through the SessionLock. The errors
-// are those of [lockagent.Grant.Release], with two exceptions. If the hold had been lost, the
-// error is [ErrNotHeld], because only the grant remembers the loss. If another owner of these
-// Locks holds the lock, the error is [ErrNotOwner]. If ctx ends first, Release returns the
-// cause of ctx, and the lock is released all the same.
+// Release releases the youngest grant of the lock that the session has received. It does not
+// release a grant that still lies in a channel, or that [All] has while it waits for another
+// lock. The errors are those of [lockagent.Grant.Release], with two exceptions. If the hold had
+// been lost, the error is [ErrNotHeld], because only the grant remembers the loss. If another
+// owner of these Locks holds the lock, the error is [ErrNotOwner]. If ctx ends first, Release
+// returns the cause of ctx, and the lock is released all the same.
 func (l *SessionLock) Release(ctx context.Context) error {
 	released, err := receive(ctx, l.ReleaseAsync(ctx))
 	if err != nil {

@@ -68,9 +68,9 @@ const claimShort = 100 * time.Millisecond
 func (t *turns) run(ctx context.Context) {
 	defer close(t.out)
 	for {
-		over := make(chan struct{})
+		this := &turn{offer: offer[Grant]{out: t.out}, over: make(chan struct{})}
 		req := t.req
-		req.Over = func() { close(over) }
+		req.Received, req.Over = this.received, this.end
 		g := <-t.ask(ctx, req)
 		err := t.outcome(ctx, g)
 		if errors.Is(err, ErrNotGranted) {
@@ -80,18 +80,32 @@ func (t *turns) run(ctx context.Context) {
 			t.out <- lockagent.Denied(t.name, g.Owner(), err)
 			return
 		}
-		t.out <- g
+		if !this.send(g) {
+			continue // the hold ended since then
+		}
 		g = Grant{} // run must not keep alive a grant that the loop drops
-		if !t.wait(ctx, over) {
+		if !t.wait(ctx, this) {
 			t.out <- lockagent.Denied(t.name, "", t.outcome(ctx, Grant{}))
 			return
 		}
 	}
 }
 
+// turn is one request of Turns.
+type turn struct {
+	offer[Grant]
+	over chan struct{} // closed when the hold is over
+}
+
+// end is called when the hold is over.
+func (t *turn) end() {
+	t.withdraw()
+	close(t.over)
+}
+
 // wait waits until the hold of the delivered grant is over. If nobody receives that grant,
 // wait gives it back and pauses. If ctx ends, wait leaves the channel empty and reports false.
-func (t *turns) wait(ctx context.Context, over <-chan struct{}) bool {
+func (t *turns) wait(ctx context.Context, this *turn) bool {
 	most := t.locks.claim
 	if t.missed {
 		most = min(most, claimShort)
@@ -100,16 +114,18 @@ func (t *turns) wait(ctx context.Context, over <-chan struct{}) bool {
 	defer claim.Stop()
 	for {
 		select {
-		case <-over:
-			if !t.takeBack(ctx) {
+		case <-this.over:
+			if this.received() {
 				t.missed = false
 			}
 			return true
 		case <-claim.C:
-			t.missed = t.takeBack(ctx)
-			if !t.missed {
-				continue // the loop has received the grant
+			g, ok := this.withdraw()
+			if !ok {
+				continue // the loop has received the grant, or the hold is over
 			}
+			t.missed = true
+			g.ReleaseAsync(ctx)
 			t.warn.Do(func() {
 				t.locks.logger.Warn("lockagent: nobody received a turn, so it was given back; receive from the channel of Turns or end its context",
 					"lock", t.name, "after", most)
@@ -121,19 +137,10 @@ func (t *turns) wait(ctx context.Context, over <-chan struct{}) bool {
 				return false
 			}
 		case <-ctx.Done():
-			t.takeBack(ctx)
+			if g, ok := this.withdraw(); ok {
+				g.ReleaseAsync(ctx)
+			}
 			return false
 		}
-	}
-}
-
-// takeBack gives back the grant in the channel. It reports whether there was one.
-func (t *turns) takeBack(ctx context.Context) bool {
-	select {
-	case g := <-t.out:
-		g.ReleaseAsync(ctx)
-		return true
-	default:
-		return false
 	}
 }

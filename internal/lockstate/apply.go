@@ -2,7 +2,6 @@ package lockstate
 
 import (
 	"slices"
-	"time"
 )
 
 // apply folds an event into the state. It decides nothing: the same events lead to the same
@@ -75,7 +74,6 @@ func (s *State) apply(e *Event) {
 		s.tenure = tenure{
 			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
 			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
-			early: s.scatter(e),
 		}
 		s.attempt = attempt{}
 		s.confirm(e)
@@ -87,10 +85,6 @@ func (s *State) apply(e *Event) {
 		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
 	case Renewed:
 		s.confirm(e)
-		s.tenure.early = 0
-		if s.tenure.doubt { // a reset puts all tenures into doubt at the same time
-			s.tenure.early = s.scatter(e)
-		}
 		s.tenure.doubt = s.renewal.stale
 		s.renewal = renewal{}
 		s.queue.trim() // a hold that was renewed may last for much longer
@@ -152,11 +146,6 @@ func (s *State) apply(e *Event) {
 		s.closed = true
 		s.retryAt = 0 // try a last time to release a tenure, if there is one
 	}
-}
-
-// scatter is a duration below Config.Scatter that differs from tenure to tenure.
-func (s *State) scatter(e *Event) time.Duration {
-	return Moment{Fresh: e.Tenure}.scatter(s.cfg.Scatter)
 }
 
 // confirm moves the bounds of the tenure, which the store has granted or renewed.

@@ -15,10 +15,10 @@ type Config struct {
 	// Watchdog is a kept lease. It is renewed when a third of it has passed.
 	Watchdog time.Duration
 
-	// Scatter bounds how early a tenure may be renewed for the first time, and again after it
-	// was in doubt. A sixth of the lease bounds it, too. Without it, locks that were acquired
-	// together would be renewed together for ever. So would locks that were checked together
-	// after a reset.
+	// Scatter is how far apart the instants are at which a kept tenure may be renewed, and at
+	// most a sixth of the lease. They differ from tenure to tenure. Without it, locks that were
+	// acquired together would be renewed together for ever. So would locks that were checked
+	// together after a reset. If Scatter is 0, a lease is renewed when a third of it has passed.
 	Scatter time.Duration
 
 	// Margin is the time between the deadline and the end of the lease in the store. It takes

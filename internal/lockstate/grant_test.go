@@ -176,7 +176,7 @@ func TestGrantForAnotherRequestThanTheLockWasAskedFor(t *testing.T) {
 		r.skip()
 		r.granted()
 		r.want("Began", "Granted bob 101")
-		third := time.Duration(Instant(10 * time.Second / 3).roundUp(10 * time.Second / gridPart))
+		third := 10 * time.Second / 3
 		r.alarmIn(third, third)
 		r.pass(third)
 		r.want("Renewing 30s")
@@ -318,7 +318,7 @@ func TestLeaseOfEachReentry(t *testing.T) {
 		r.skip()
 		r.acquire("ann+")
 		r.want("Requested ann+", "Reentered ann+ 101 x2")
-		third := time.Duration(Instant(10 * time.Second / 3).roundUp(10 * time.Second / gridPart))
+		third := 10 * time.Second / 3
 		r.pass(third)
 		r.want("Renewing 30s")
 		r.renewed(true)

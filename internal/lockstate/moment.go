@@ -13,14 +13,6 @@ const never = Instant(1<<63 - 1)
 
 func (i Instant) add(d time.Duration) Instant { return i + Instant(d) }
 
-// roundUp is the first multiple of d that is not before i.
-func (i Instant) roundUp(d time.Duration) Instant {
-	if over := i % Instant(max(d, 1)); over > 0 {
-		return i + Instant(d) - over
-	}
-	return i
-}
-
 // Sub is the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 

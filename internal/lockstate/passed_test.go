@@ -364,7 +364,7 @@ func TestLeaseOfAPass(t *testing.T) {
 		r.passed(r.now)
 		return r
 	}
-	third := time.Duration(Instant(lockagent.PassLease / 3).roundUp(lockagent.PassLease / gridPart))
+	third := lockagent.PassLease / 3
 	t.Run("is not renewed for a short hold", func(t *testing.T) {
 		r := passed(t, 0)
 		r.want("Began", "Granted ann 101")
@@ -428,7 +428,7 @@ func TestLeaseOfAPass(t *testing.T) {
 		r.queued(time.Minute)
 		r.passed(r.now)
 		r.skip()
-		due := time.Duration(Instant(passTrust - Trust(time.Second) + time.Second/3).roundUp(time.Second / gridPart))
+		due := passTrust - Trust(time.Second) + time.Second/3
 		r.alarmIn(due, due)
 		r.pass(due)
 		r.want("Renewing 1s")

@@ -223,16 +223,17 @@ func TestLateTick(t *testing.T) {
 	})
 }
 
-// Locks that were acquired together are not renewed together for ever. The first renewal comes
-// early, by a time that differs from tenure to tenure. So does the first one after a reset.
+// Locks that were acquired together are not renewed together for ever, and neither are locks
+// that were checked together after a reset. But each instant serves many locks. A late renewal
+// does not put off the next one.
 func TestRenewalsAreScattered(t *testing.T) {
-	const tenures, most = 100, 5 * time.Second
+	const tenures, third, late = 200, 10 * time.Second, 30 * time.Millisecond
 	cfg := rigConfig() // a lease of 30 s
-	cfg.Scatter = most
-	seen := make(map[Instant]bool)
+	cfg.Scatter = 5 * time.Second
+	due := make(map[string]map[Instant]int)
 	for number := range uint64(tenures) {
 		s := New("orders", &cfg)
-		m := Moment{Fresh: number + 1}
+		m := Moment{Now: Instant(number % 7), Fresh: number + 1}
 		var asked uint64
 		step := func(c Command) {
 			s.Step(c, m, func(e *Event) {
@@ -241,41 +242,48 @@ func TestRenewalsAreScattered(t *testing.T) {
 				}
 			})
 		}
-		step(Acquire{Request: Request{Owner: "ann"}})
-		step(AcquireReplied{Tenure: asked, Reply: lockagent.AcquireReply{Granted: true, Token: 1}})
-		renew := func(least, end time.Duration) Instant {
+		renewed := func() { step(RenewReplied{Tenure: asked, Reply: lockagent.RenewReply{Held: true}}) }
+		scattered := func(when string) {
 			t.Helper()
 			at := s.renewalDue()
-			if early := m.Now.add(end).Sub(at); early < 0 || early > end-least {
-				t.Fatalf("the renewal is due after %v, want between %v and %v", at.Sub(m.Now), least, end)
+			if after := at.Sub(m.Now); after <= third-cfg.Scatter || after > third {
+				t.Fatalf("%s: the renewal is due after %v, want at most %v less than %v", when, after, cfg.Scatter, third)
 			}
-			m.Now = at
+			if due[when] == nil {
+				due[when] = make(map[Instant]int)
+			}
+			due[when][at]++
+			m.Now = at.add(late)
 			step(Tick{})
-			step(RenewReplied{Tenure: asked, Reply: lockagent.RenewReply{Held: true}})
-			return at
+			renewed()
+			if next := s.renewalDue(); next != at.add(third) {
+				t.Fatalf("%s: the next renewal is due after %v, want %v", when, next.Sub(at), third)
+			}
 		}
-		seen[renew(10*time.Second-most, 10*time.Second)] = true
-		renew(10*time.Second, 10*time.Second)
+		step(Acquire{Request: Request{Owner: "ann"}})
+		step(AcquireReplied{Tenure: asked, Reply: lockagent.AcquireReply{Granted: true, Token: 1}})
+		scattered("acquired together")
+		m.Now = Instant(17 * time.Second)
 		step(StoreReset{})
-		step(RenewReplied{Tenure: asked, Reply: lockagent.RenewReply{Held: true}})
-		renew(10*time.Second-most, 10*time.Second)
-		renew(10*time.Second, 10*time.Second)
+		renewed()
+		scattered("after a reset")
 	}
-	if len(seen) < tenures/4 { // they share those of the grid
-		t.Errorf("%d tenures are renewed at %d instants", tenures, len(seen))
+	for when, at := range due {
+		if len(at) < beats*9/10 || len(at) > beats {
+			t.Errorf("%s: %d tenures are renewed at %d instants, want about %d", when, tenures, len(at), beats)
+		}
 	}
 }
 
-// Many locks need few ticks: they are renewed at the same instants.
-func TestRenewalsAreDueTogether(t *testing.T) {
-	due := func(acquired time.Duration) Instant {
-		r := newRig(t)
-		r.pass(acquired)
-		r.hold("ann")
-		at, _ := r.s.Alarm()
-		return at
-	}
-	if a, b := due(10*time.Millisecond), due(90*time.Millisecond); a != b || a != Instant(10_100*time.Millisecond) {
-		t.Errorf("due at %v and %v, want both at 10.1s", time.Duration(a), time.Duration(b))
+// An instant of the clock may be below 0 after a resumption.
+func TestBeatsBeforeTheClockBegan(t *testing.T) {
+	for number := range uint64(20) {
+		tn := tenure{number: number}
+		for at := Instant(-1000); at < 1000; at += 7 {
+			b := tn.beat(at, 500)
+			if b > at || at.Sub(b) >= 500 || tn.beat(b, 500) != b || tn.beat(b-1, 500) != b-500 {
+				t.Fatalf("tenure %d: the beat before %d is %d", number, at, b)
+			}
+		}
 	}
 }

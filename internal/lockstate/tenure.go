@@ -84,10 +84,6 @@ type tenure struct {
 	until      Instant
 	open       time.Duration
 	unanswered bool
-
-	// early is how much earlier the next renewal comes. It differs from tenure to tenure: see
-	// Config.Scatter.
-	early time.Duration
 }
 
 // next is the token of the next hold.
@@ -212,11 +208,6 @@ func (s *State) end() Instant {
 // puts a renewal off for up to a tenth of a second.
 const roomy = lockagent.PassLease
 
-// gridPart says how far apart the instants are at which kept leases are renewed. For example:
-// leases of 30 s are renewed at every tenth of a second. So an agent with many locks renews
-// many of them each time that it wakes up.
-const gridPart = 300
-
 // renewalDue is when the next renewal is due, or never if the confirmed lease is enough. A
 // tenure in doubt is due at once.
 func (s *State) renewalDue() Instant {
@@ -228,8 +219,8 @@ func (s *State) renewalDue() Instant {
 		case g.fixed == 0 && tiny: // kept: after a third of the lease it might be too late
 			at = s.tenure.sent
 		case g.fixed == 0: // kept: renew when a third of the lease has passed
-			third := s.tenure.deadline.add(-s.cfg.trust(lease) + lease/3 - min(s.tenure.early, lease/6))
-			at = min(at, third.roundUp(lease/gridPart))
+			third := s.tenure.deadline.add(-s.cfg.trust(lease) + lease/3)
+			at = min(at, s.tenure.beat(third, min(s.cfg.Scatter, lease/6)))
 		case g.fixed > s.tenure.deadline: // the lease of the tenure is shorter than the fixed one
 			at = s.tenure.sent
 		}
@@ -241,6 +232,25 @@ func (s *State) renewalDue() Instant {
 		return never
 	}
 	return max(at, s.renewal.retryAt)
+}
+
+// beats is how many tenures can be told apart by their instants of renewal. For example: leases
+// of 30 s are renewed at tenths of a second. So an agent with many locks renews many of them
+// each time that it wakes up.
+const beats = 50
+
+// beat is the last instant up to at when the tenure may be renewed. Such instants are so far
+// apart as every says, and differ from tenure to tenure: see Config.Scatter.
+func (t *tenure) beat(at Instant, every time.Duration) Instant {
+	if every <= 0 {
+		return at
+	}
+	first := Instant(Moment{Fresh: t.number}.scatter(beats)) * Instant(every/beats)
+	past := (at - first) % Instant(every)
+	if past < 0 { // a clock that was resumed may show less than 0
+		past += Instant(every)
+	}
+	return at - past
 }
 
 // renewalLease is the lease to ask for now: the longest that a grant needs. If nobody holds the
