@@ -51,7 +51,7 @@ type lane[I Item] struct {
 	spare    []*batch[I] // to be used again
 	tracks   [tracks]track[I]
 	resting  bool // a goroutine waits for its turn
-	inviting bool // the next exchange may be left to a caller: the last one was answered quickly
+	inviting bool // the next exchange may be left to a caller: the last one of the first track was answered quickly
 	closed   bool
 }
 
@@ -266,7 +266,9 @@ func (l *lane[I]) free(t *track[I], b *batch[I], sent bool) {
 	}
 	l.mu.Lock()
 	t.load = 0
-	l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].NonRedisError() == nil && time.Since(b.began) < l.lanes.quick
+	if t == &l.tracks[0] { // a caller leads there
+		l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].NonRedisError() == nil && time.Since(b.began) < l.lanes.quick
+	}
 	if !l.closed {
 		if !sent {
 			l.queue, again = append(again, l.queue...), nil

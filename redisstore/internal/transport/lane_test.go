@@ -283,6 +283,20 @@ func TestTwoExchangesAtATime(t *testing.T) {
 	}
 }
 
+// An exchange on the second track says nothing about the connection that a caller would use.
+func TestTheFirstTrackInvites(t *testing.T) {
+	_, l, g := gated(t)
+	close(g.goOn)
+	pong := l.tracks[0].client.Do(t.Context(), l.tracks[0].client.B().Ping().Build())
+	l.inviting = false
+	for i := len(l.tracks) - 1; i >= 0; i-- {
+		l.free(&l.tracks[i], &batch[question]{replies: []rueidis.RedisResult{pong}, began: time.Now()}, true)
+		if first := i == 0; l.inviting != first {
+			t.Errorf("after an exchange on track %d a caller may lead: %v", i, l.inviting)
+		}
+	}
+}
+
 // Lanes that are closed do not wait for a caller who makes an exchange, and the caller is
 // answered all the same, once.
 func TestClosedDuringTheExchangeOfACaller(t *testing.T) {
