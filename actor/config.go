@@ -55,18 +55,15 @@ type Config struct {
 const leaseLeast = 10 * time.Millisecond
 
 func (c Config) withDefaults() (Config, error) {
-	var errs []error
+	id, err := c.identity()
+	c.ID = id
+	errs := []error{err} // Join leaves out nil
 	wrong := func(field, format string, args ...any) {
 		errs = append(errs, wrongOption("Config."+field, format, args...))
 	}
 	if c.Store == nil {
 		wrong("Store", "it is missing; open one with redisstore.Open or memstore.New")
 	}
-	id, err := c.identity()
-	if err != nil {
-		errs = append(errs, err)
-	}
-	c.ID = id
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
