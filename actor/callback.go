@@ -24,14 +24,16 @@ func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
 	a.cfg.Recorder.Record(ctx, *e)
 }
 
-// callback calls a function of the application.
+// callback calls a function of the application, if there is one.
 func (a *Agent) callback(whose string, f func()) {
-	if a.wild.Load() {
+	switch {
+	case f == nil:
+	case a.wild.Load():
 		a.apart(whose, f)
-		return
+	default:
+		defer a.survive(whose)
+		f()
 	}
-	defer a.survive(whose)
-	f()
 }
 
 // apart calls code that is not the agent's own in another goroutine, which that code may end.

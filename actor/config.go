@@ -55,25 +55,29 @@ type Config struct {
 const leaseLeast = 10 * time.Millisecond
 
 func (c Config) withDefaults() (Config, error) {
-	var errs []error
-	if c.Store == nil {
-		errs = append(errs, &lockagent.OptionError{Option: "Config.Store", Reason: "it is missing; open one with redisstore.Open or memstore.New"})
+	id, err := c.identity()
+	c.ID = id
+	errs := []error{err} // Join leaves out nil
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, wrongOption("Config."+field, format, args...))
 	}
-	c.ID, errs = c.identity(errs)
+	if c.Store == nil {
+		wrong("Store", "it is missing; open one with redisstore.Open or memstore.New")
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	duration := func(name string, d *time.Duration, def, least time.Duration) {
+	duration := func(field string, d *time.Duration, def, least time.Duration) {
 		switch {
 		case *d == 0:
 			*d = def
 		case *d < least || *d > lockagent.MaxLease:
-			errs = append(errs, &lockagent.OptionError{Option: "Config." + name, Reason: fmt.Sprintf("%v is not between %v and %v", *d, least, lockagent.MaxLease)})
+			wrong(field, "%v is not between %v and %v", *d, least, lockagent.MaxLease)
 		}
 	}
 	duration("Lease", &c.Lease, DefaultLease, leaseLeast)
 	if c.Margin < 0 || c.Margin > c.Lease/2 {
-		errs = append(errs, &lockagent.OptionError{Option: "Config.Margin", Reason: fmt.Sprintf("%v is not between 0 and %v, half of the lease", c.Margin, c.Lease/2)})
+		wrong("Margin", "%v is not between 0 and %v, half of the lease", c.Margin, c.Lease/2)
 	}
 	duration("Claim", &c.Claim, DefaultClaim, 1)
 	duration("HandOffTime", &c.HandOffTime, DefaultHandOffTime, 1)
@@ -82,36 +86,35 @@ func (c Config) withDefaults() (Config, error) {
 	case c.HandOffGrants == 0:
 		c.HandOffGrants = DefaultHandOffGrants
 	case c.HandOffGrants < 1 || c.HandOffGrants > handOffMost:
-		errs = append(errs, &lockagent.OptionError{Option: "Config.HandOffGrants", Reason: fmt.Sprintf("%d is not between 1 and %d", c.HandOffGrants, handOffMost)})
+		wrong("HandOffGrants", "%d is not between 1 and %d", c.HandOffGrants, handOffMost)
 	}
 	return c, errors.Join(errs...)
+}
+
+func wrongOption(option, format string, args ...any) error {
+	return &lockagent.OptionError{Option: option, Reason: fmt.Sprintf(format, args...)}
 }
 
 // labelMost leaves room in an identity for a hyphen and a UUID.
 const labelMost = 27
 
-// identity returns the identity of the agent, and errs with the errors of ID and Label.
-func (c *Config) identity(errs []error) (lockagent.AgentID, []error) {
+// identity returns the identity of the agent, or what is wrong with ID or Label.
+func (c *Config) identity() (lockagent.AgentID, error) {
 	switch {
 	case c.ID != "" && c.Label != "":
-		errs = append(errs, &lockagent.OptionError{Option: "Config.Label", Reason: "Label and ID exclude each other; leave one of them out"})
+		return "", wrongOption("Config.Label", "Label and ID exclude each other; leave one of them out")
 	case c.ID != "":
-		if _, err := lockagent.ParseAgentID(string(c.ID)); err != nil {
-			errs = append(errs, err)
-		}
+		return lockagent.ParseAgentID(string(c.ID))
 	case c.Label == "":
-		return lockagent.NewAgentID(), errs
+		return lockagent.NewAgentID(), nil
 	case len(c.Label) > labelMost:
-		errs = append(errs, &lockagent.OptionError{Option: "Config.Label", Reason: fmt.Sprintf("%.64q has %d bytes, the limit is %d", c.Label, len(c.Label), labelMost)})
-	default:
-		id, err := lockagent.ParseAgentID(c.Label + "-" + string(lockagent.NewAgentID()))
-		if err != nil {
-			err = &lockagent.OptionError{Option: "Config.Label", Reason: fmt.Sprintf("%q has something else than ASCII letters, digits, '-' and '_'", c.Label)}
-			errs = append(errs, err)
-		}
-		return id, errs
+		return "", wrongOption("Config.Label", "%.64q has %d bytes, the limit is %d", c.Label, len(c.Label), labelMost)
 	}
-	return c.ID, errs
+	id, err := lockagent.ParseAgentID(c.Label + "-" + string(lockagent.NewAgentID()))
+	if err != nil {
+		return "", wrongOption("Config.Label", "%q has something else than ASCII letters, digits, '-' and '_'", c.Label)
+	}
+	return id, nil
 }
 
 // handOffMost is more than anybody needs.

@@ -271,7 +271,7 @@ func (l *lock) do(e *lockstate.Event) {
 
 func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.unwatchWait()
-	r.begin() // first: a request whose callback ends the goroutine was not granted
+	l.agent.callback("Request.Granted", r.Granted) // first: a request whose callback ends the goroutine was not granted
 	r.token, r.tenure = e.Token, e.Tenure
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))

@@ -133,7 +133,7 @@ func (r *request) granted() bool { return r.tenure != 0 }
 // deny ends the request without a grant.
 func (r *request) deny(name lockagent.Name, err error) {
 	r.deliver(lockagent.Denied(name, r.Owner, err))
-	r.finish()
+	r.agent.callback("Request.Over", r.Over)
 }
 
 // end ends the hold. When it returns, the context of the grant is done, and the functions given
@@ -149,21 +149,7 @@ func (r *request) end(cause error) {
 	for registered := range told {
 		r.agent.callback("Hold.OnEnd", func() { registered.call(cause) })
 	}
-	r.finish()
-}
-
-// begin calls Request.Granted.
-func (r *request) begin() {
-	if r.Granted != nil {
-		r.agent.callback("Request.Granted", r.Granted)
-	}
-}
-
-// finish calls Request.Over.
-func (r *request) finish() {
-	if r.Over != nil {
-		r.agent.callback("Request.Over", r.Over)
-	}
+	r.agent.callback("Request.Over", r.Over)
 }
 
 // cause is why the hold ended, or nil.

@@ -2,7 +2,6 @@ package actor
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -30,7 +29,7 @@ func Resume(cfg Config, from AgentSnapshot) (*Agent, error) {
 		return nil, err
 	}
 	if cfg.ID != "" && cfg.ID != from.Agent {
-		return nil, &lockagent.OptionError{Option: "Config.ID", Reason: fmt.Sprintf("%q is not the agent of the snapshot, %q; leave it out", cfg.ID, from.Agent)}
+		return nil, wrongOption("Config.ID", "%q is not the agent of the snapshot, %q; leave it out", cfg.ID, from.Agent)
 	}
 	cfg.ID = from.Agent
 	return open(cfg, &from)
@@ -187,5 +186,5 @@ func checkGrant(name lockagent.Name, g *lockstate.HeldGrant, last uint64) error 
 }
 
 func bad(format string, args ...any) error {
-	return &lockagent.OptionError{Option: "snapshot", Reason: fmt.Sprintf(format, args...)}
+	return wrongOption("snapshot", format, args...)
 }
