@@ -73,9 +73,8 @@ const (
 const messagesPerPass = 4
 
 // crowded is how many commands and messages a grant costs at most, if several hosts want the lock
-// now and then. If a host listens but does not wait, a release wakes all hosts that listen, and
-// those that wait ask again. If all hosts that listen wait, a release passes the lock. Then a grant
-// costs the commands of a lock that nobody else wants, and messagesPerPass.
+// now and then. A release passes the lock if a host has a place in the queue. Otherwise it tells all
+// hosts that listen. In the worst case all of them have just begun to wait, and ask again.
 func (f fleet) crowded() (commands, messages float64) {
 	return commandsPerHold + float64(f.rivals), float64(f.rivals)
 }
