@@ -268,6 +268,7 @@ func TestLostReplies(t *testing.T) {
 
 // Redis hangs for longer than any call is given. Nobody stalls for ever.
 func TestRedisHangs(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	alpha := openAgent(t, redisstore.Config{CallTimeout: 200 * time.Millisecond}, redis.Addr(), channelapi.Config{})
 	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
@@ -445,6 +446,7 @@ func TestWithoutNATS(t *testing.T) {
 // another agent takes it: its token is greater all the same, because tokens do not
 // run ahead of the clock that they are made from.
 func TestTokensGrowAfterFlush(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})

@@ -16,6 +16,7 @@ import (
 )
 
 func TestNATSAbsentAtStart(t *testing.T) {
+	t.Parallel()
 	server := newProcess(t)
 	p := newPublisher(t, Config{Connection: Connection{URL: server.url}})
 	for i := range 100 {

@@ -118,6 +118,7 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 // The histories have many renewals, each of which waits for company, so there are
 // fewer of them than usual, unless the command line says how many.
 func TestCompare(t *testing.T) {
+	t.Parallel()
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		if err := checks.Value.Set("10"); err != nil {
 			t.Fatal(err)

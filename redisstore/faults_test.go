@@ -86,6 +86,7 @@ func await[T any](t *testing.T, c <-chan T) (value T) {
 // A server that was restarted with its data may lack the last of them, so that is
 // told too, even to a store that makes no call.
 func TestAServerThatIsRestartedWithItsData(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, redistest.WithConfig("appendonly yes", "appendfsync always"))
 	store := open(t, server.URL())
 	told := make(chan lockagent.Reset, 10)
@@ -218,6 +219,7 @@ func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	store := openConfig(t, redisstore.Config{CallTimeout: 200 * time.Millisecond}, server.URL())
 	req := wish("orders", agentA, 1)
@@ -249,6 +251,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 // A way that swallows everything is given up for a new one after the first call
 // that had no answer.
 func TestAConnectionThatIsDeadIsReplaced(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	store := openConfig(t, redisstore.Config{CallTimeout: time.Second}, "redis://"+proxy.Addr())
@@ -303,6 +306,7 @@ func TestCloseDoesNotWaitForTheServer(t *testing.T) {
 // Everything is answered, once, and nobody has a lock together with somebody else,
 // while connections are cut all the time.
 func TestConnectionsThatAreCutAllTheTime(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	stores := []*redisstore.Store{open(t, "redis://"+proxy.Addr()), open(t, "redis://"+proxy.Addr())}

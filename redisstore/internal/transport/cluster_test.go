@@ -186,6 +186,7 @@ func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 // A node that is being retired may be named as the owner of a slot at that moment. Then either it
 // stays, or another one takes its place: the table never names one that was given up.
 func TestARedirectionToANodeThatIsBeingRetired(t *testing.T) {
+	t.Parallel()
 	s := connect(t, config(redistest.Start(t).Addr()))
 	s.cluster = true
 	from := s.Master(1)
