@@ -30,9 +30,9 @@ help: ## List what there is to make
 test: deps vet format ## Run all tests, with the race detector
 	$(GO) test -vet=off -race -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	cd bench && $(GO) test -vet=off -race -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
-	@# What the race detector would disturb: counts of allocations, and the exploration of small worlds.
-	@# And that benchmarks run.
-	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
+	@# What the race detector would disturb: counts of allocations. What it makes long: the exploration of
+	@# small worlds, and the soak test. And that benchmarks run.
+	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
 
 .PHONY: vet
 vet:

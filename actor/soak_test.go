@@ -270,9 +270,10 @@ func soak(t *testing.T, seed uint64, strict, fair bool, requests int, lease time
 }
 
 func TestSoak(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(soakSeeds) {
 		for _, fair := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d/fair=%t", seed, fair), func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) { soak(t, seed, true, fair, 100, 3*time.Second) })
 			})
 		}
