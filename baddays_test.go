@@ -205,7 +205,7 @@ func TestForgottenHoldIsExplained(t *testing.T) {
 func TestBrokenElsewhereIsExplained(t *testing.T) {
 	redis := redistest.Start(t)
 	alphas, betas := newJournal(), newJournal()
-	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: alphas, Lease: time.Second})
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: alphas, Lease: 5 * time.Second})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: betas})
 	first := holdOf(t, alpha, theLock)
 	if held, err := beta.Lock(theLock).Break(t.Context()); err != nil || !held {
@@ -270,7 +270,7 @@ func TestLostReplies(t *testing.T) {
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	alpha := openAgent(t, redisstore.Config{CallTimeout: 200 * time.Millisecond}, redis.Addr(), channelapi.Config{})
+	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Second}, redis.Addr(), channelapi.Config{})
 	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 
 	redis.Pause()
@@ -278,7 +278,7 @@ func TestRedisHangs(t *testing.T) {
 	if _, err := alpha.Lock("another").TryAcquire(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a try while Redis hangs: %v, want ErrStoreUnavailable", err)
 	}
-	_, err := alpha.Lock("a third", channelapi.Wait(500*time.Millisecond)).Acquire(t.Context())
+	_, err := alpha.Lock("a third", channelapi.Wait(2500*time.Millisecond)).Acquire(t.Context())
 	if !errors.Is(err, lockagent.ErrTimeout) || !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a wait while Redis hangs: %v, want ErrTimeout and ErrStoreUnavailable", err)
 	}

@@ -194,9 +194,10 @@ func TestALostReplyOfARelease(t *testing.T) {
 // An acquire that is given up and withdrawn must not take effect when it arrives
 // after all.
 func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
-	store := openConfig(t, redisstore.Config{CallTimeout: 200 * time.Millisecond}, "redis://"+proxy.Addr())
+	store := openConfig(t, redisstore.Config{CallTimeout: time.Second}, "redis://"+proxy.Addr())
 	other := open(t, server.URL())
 	acquire(t, store, wish("warm", agentA, 1))
 	proxy.DelayRequests(time.Hour)
@@ -221,7 +222,7 @@ func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	store := openConfig(t, redisstore.Config{CallTimeout: 200 * time.Millisecond}, server.URL())
+	store := openConfig(t, redisstore.Config{CallTimeout: time.Second}, server.URL())
 	req := wish("orders", agentA, 1)
 	acquire(t, store, req)
 	server.Pause()
