@@ -8,6 +8,9 @@
 GO ?= go
 # For the tests of one package.
 TIMEOUT ?= 10m
+# Tests at a time in one package. Those that run in parallel wait for servers, and for leases to end,
+# more than for a processor.
+PARALLEL ?= 8
 # More flags for go test, as in: make test TESTFLAGS='-run Fair -count=10'
 TESTFLAGS ?=
 # For one fuzz target.
@@ -25,11 +28,11 @@ help: ## List what there is to make
 
 .PHONY: test
 test: deps vet format ## Run all tests, with the race detector
-	$(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
-	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
-	@# What the race detector would disturb: counts of allocations, and the exploration of small worlds.
-	@# And that benchmarks run.
-	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
+	$(GO) test -vet=off -race -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	cd bench && $(GO) test -vet=off -race -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	@# What the race detector would disturb: counts of allocations. What it makes long: the exploration of
+	@# small worlds, and the soak test. And that benchmarks run.
+	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
 
 .PHONY: vet
 vet:

@@ -50,6 +50,7 @@ func TestLifeInMemory(t *testing.T) {
 
 // On a Redis server, with every event in NATS JetStream, from where it is read back.
 func TestLifeOnRedisAndNATS(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	nats := events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -205,7 +205,7 @@ func TestForgottenHoldIsExplained(t *testing.T) {
 func TestBrokenElsewhereIsExplained(t *testing.T) {
 	redis := redistest.Start(t)
 	alphas, betas := newJournal(), newJournal()
-	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: alphas, Lease: time.Second})
+	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: alphas, Lease: 5 * time.Second})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: betas})
 	first := holdOf(t, alpha, theLock)
 	if held, err := beta.Lock(theLock).Break(t.Context()); err != nil || !held {
@@ -268,8 +268,9 @@ func TestLostReplies(t *testing.T) {
 
 // Redis hangs for longer than any call is given. Nobody stalls for ever.
 func TestRedisHangs(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
-	alpha := openAgent(t, redisstore.Config{CallTimeout: 200 * time.Millisecond}, redis.Addr(), channelapi.Config{})
+	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Second}, redis.Addr(), channelapi.Config{})
 	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 
 	redis.Pause()
@@ -277,7 +278,7 @@ func TestRedisHangs(t *testing.T) {
 	if _, err := alpha.Lock("another").TryAcquire(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a try while Redis hangs: %v, want ErrStoreUnavailable", err)
 	}
-	_, err := alpha.Lock("a third", channelapi.Wait(500*time.Millisecond)).Acquire(t.Context())
+	_, err := alpha.Lock("a third", channelapi.Wait(2500*time.Millisecond)).Acquire(t.Context())
 	if !errors.Is(err, lockagent.ErrTimeout) || !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a wait while Redis hangs: %v, want ErrTimeout and ErrStoreUnavailable", err)
 	}
@@ -445,6 +446,7 @@ func TestWithoutNATS(t *testing.T) {
 // another agent takes it: its token is greater all the same, because tokens do not
 // run ahead of the clock that they are made from.
 func TestTokensGrowAfterFlush(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})

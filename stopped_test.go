@@ -94,6 +94,7 @@ func runAgentProcess(t *testing.T, addr string) {
 // short lease of the pass is over, which is long before any other lease is. When the
 // process runs again it hears of the pass, and does not take it for the lock.
 func TestAgentThatIsStoppedIsPassedTheLock(t *testing.T) {
+	t.Parallel()
 	if addr := os.Getenv(agentAddr); addr != "" {
 		runAgentProcess(t, addr)
 		return

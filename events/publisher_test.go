@@ -277,6 +277,7 @@ func TestLongTextsAreCut(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
+	t.Parallel()
 	t.Run("Absent", func(t *testing.T) {
 		p := newPublisher(t, Config{Connection: Connection{InProcess: &link{}}, QueueSize: 5})
 		for i := range 7 {

@@ -231,6 +231,7 @@ func TestUndecodable(t *testing.T) {
 
 // TestTail follows a stream through the absence of its server.
 func TestTail(t *testing.T) {
+	t.Parallel()
 	server := newProcess(t)
 	server.start()
 	c := Connection{URL: server.url}

@@ -19,6 +19,7 @@ func TestContract(t *testing.T) {
 
 // The store is used in real time too, where goroutines do not take turns.
 func TestContractInRealTime(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, harness)
 }
 

@@ -118,6 +118,7 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 // The histories have many renewals, and each renewal waits for company. So there are fewer
 // histories than usual, unless the command line says how many.
 func TestCompare(t *testing.T) {
+	t.Parallel()
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		if err := checks.Value.Set("10"); err != nil {
 			t.Fatal(err)

@@ -86,6 +86,7 @@ func await[T any](t *testing.T, c <-chan T) (value T) {
 // A server that was restarted with its data may lack the latest writes. So the store tells of
 // the restart, even if it makes no call.
 func TestAServerThatIsRestartedWithItsData(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, redistest.WithConfig("appendonly yes", "appendfsync always"))
 	store := open(t, server.URL())
 	told := make(chan lockagent.Reset, 10)
@@ -193,9 +194,10 @@ func TestALostReplyOfARelease(t *testing.T) {
 // An acquire that is given up and withdrawn must not take effect when it arrives
 // after all.
 func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
-	store := openConfig(t, redisstore.Config{CallTimeout: 200 * time.Millisecond}, "redis://"+proxy.Addr())
+	store := openConfig(t, redisstore.Config{CallTimeout: time.Second}, "redis://"+proxy.Addr())
 	other := open(t, server.URL())
 	acquire(t, store, wish("warm", agentA, 1))
 	proxy.DelayRequests(time.Hour)
@@ -218,8 +220,9 @@ func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
-	store := openConfig(t, redisstore.Config{CallTimeout: 200 * time.Millisecond}, server.URL())
+	store := openConfig(t, redisstore.Config{CallTimeout: time.Second}, server.URL())
 	req := wish("orders", agentA, 1)
 	acquire(t, store, req)
 	server.Pause()
@@ -249,6 +252,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 // A way that swallows everything is given up for a new one after the first call
 // that had no answer.
 func TestAConnectionThatIsDeadIsReplaced(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	store := openConfig(t, redisstore.Config{CallTimeout: time.Second}, "redis://"+proxy.Addr())
@@ -303,6 +307,7 @@ func TestCloseDoesNotWaitForTheServer(t *testing.T) {
 // Everything is answered, once, and nobody has a lock together with somebody else,
 // while connections are cut all the time.
 func TestConnectionsThatAreCutAllTheTime(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	stores := []*redisstore.Store{open(t, "redis://"+proxy.Addr()), open(t, "redis://"+proxy.Addr())}

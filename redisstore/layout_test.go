@@ -252,6 +252,7 @@ func TestALoneCallIsOneCommand(t *testing.T) {
 }
 
 func TestManyRenewalsAreFewCommands(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	store := open(t, server.URL())
 	const locks = 1000
@@ -294,6 +295,7 @@ func TestManyRenewalsAreFewCommands(t *testing.T) {
 }
 
 func TestScriptsAreSentAgainWhenTheyAreFlushed(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	store := open(t, server.URL())
 	for number := uint64(1); number <= 3; number++ {

@@ -15,7 +15,7 @@ import (
 )
 
 // While a slot migrates its locks have no queue. Those who wait are woken all the same, wherever the
-// lock is and whenever they began to wait: nobody sleeps until a lease ends.
+// lock is and whenever they began to wait: nobody sleeps until a lease ends, which is after an hour.
 func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
@@ -23,11 +23,11 @@ func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 	if cluster.NodeOf("orders") != from {
 		from, to = to, from
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // for all turns
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for all turns
 	defer cancel()
 	var agents []*channelapi.Locks
 	for range 2 {
-		locks, err := channelapi.New(channelapi.Config{Store: open(t, cluster.URL())})
+		locks, err := channelapi.New(channelapi.Config{Store: open(t, cluster.URL()), Lease: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,6 +78,7 @@ func TestOpenOneServer(t *testing.T) {
 }
 
 func TestOpenWithTLS(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, redistest.WithTLS())
 	works(t, openConfig(t, redisstore.Config{TLS: server.TLSConfig()}, server.TLSURL()))
 	works(t, open(t, server.TLSURL()+"?skip_verify=true"))

@@ -37,6 +37,7 @@ func TestManyWaitersAreOneSubscription(t *testing.T) {
 }
 
 func TestAllSubscriptionsShareOneConnection(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	store := open(t, server.URL())
 	storetest.Subscribe(t, store, "first")

@@ -232,6 +232,7 @@ func TestUnlikeLocksTogether(t *testing.T) {
 
 // What frees locks goes first, and where slots mean something each has a call of its own.
 func TestCallsOfABatch(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 1)
 	for name, s := range map[string]*Store{"server": openURL(t, redistest.Start(t).URL()), "Cluster": openURL(t, cluster.URL())} {
 		b := newBatch(t, s)
@@ -263,6 +264,7 @@ func TestCallsOfABatch(t *testing.T) {
 
 // A slot that is on its way to another node is served lock by lock.
 func TestLocksOfASlotThatMigrates(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	from := cluster.NodeOf("{a}")
 	to := cluster.Nodes[0]
@@ -319,6 +321,7 @@ func TestLocksOfASlotThatMigrates(t *testing.T) {
 // The clock of the slot does not know the token of a lone tenure. The release tells it when the
 // slot has moved.
 func TestATokenFromAMigration(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	from, to := cluster.Nodes[0], cluster.Nodes[1]
 	if cluster.NodeOf("orders") != from {

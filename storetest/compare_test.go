@@ -19,7 +19,7 @@ func TestCompareAgrees(t *testing.T) {
 }
 
 func TestCompareFindsDefects(t *testing.T) {
-	keepNoFailFiles(t)
+	expectFailures(t)
 	for _, defective := range []string{
 		"forgets who has a lock",
 		"refuses a tenure that it has granted",
@@ -66,15 +66,16 @@ func twoStores(spoil func(*spoilt)) [2]lockagent.Store {
 	return [2]lockagent.Store{one, two}
 }
 
-// keepNoFailFiles stops package rapid from writing files about failures, because these tests
-// fail on purpose.
-func keepNoFailFiles(t *testing.T) {
-	const option = "rapid.nofailfile"
-	before := flag.Lookup(option).Value.String()
-	if err := flag.Set(option, "true"); err != nil {
-		t.Fatal(err)
+// expectFailures sets up package rapid for tests that fail on purpose: it writes no files about
+// failures, and shortens their histories for a moment only, because nobody reads them.
+func expectFailures(t *testing.T) {
+	for option, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "100ms"} {
+		before := flag.Lookup(option).Value.String()
+		if err := flag.Set(option, value); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = flag.Set(option, before) })
 	}
-	t.Cleanup(func() { _ = flag.Set(option, before) })
 }
 
 // failure runs a test that has to fail, and returns its report.

@@ -31,6 +31,7 @@ var summaryLines = []string{
 }
 
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	r := call(t, "demo", "--duration", "1s")
 	r.expect(t, exitOK, append(summaryLines,
 		"3 agents with 8 workers each contend for 4 locks for 1s.\nStore: in memory. Event log: in an embedded NATS server.\n",
@@ -44,12 +45,14 @@ func TestDemo(t *testing.T) {
 }
 
 func TestDemoWithoutLocks(t *testing.T) {
+	t.Parallel()
 	call(t, "demo", "--no-locks", "--duration", "500ms").expect(t, exitFailed,
 		[]string{"without locking anything", "FAIL no lost update", "were lost"},
 		[]string{"not proven: no lost update", "Try: lockagent demo"})
 }
 
 func TestDemoJSON(t *testing.T) {
+	t.Parallel()
 	r := call(t, "demo", "--duration", "300ms", "--agents", "2", "--workers", "3", "--locks", "1", "--think", "0", "--format", "json")
 	r.expect(t, exitOK, nil, nil)
 	s := decodeSummary(t, r)
@@ -72,8 +75,8 @@ func decodeSummary(t *testing.T, r result) demo.Summary {
 }
 
 func TestDemoInProcesses(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
-	t.Setenv(asProgram, "1")
 	r := call(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "1s", "--lease", patientLease, "--format", "json")
 	r.expect(t, exitOK, nil, nil)
 	s := decodeSummary(t, r)
@@ -102,8 +105,8 @@ func working(output string) bool {
 
 // The agents go on when their Redis is killed and comes back without anything.
 func TestDemoWithRedisRestartedEmpty(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
-	t.Setenv(asProgram, "1")
 	r := start(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "1h", "--lease", patientLease)
 	r.await(t, "it works", working)
 	server.Restart()
@@ -119,6 +122,7 @@ func TestDemoWithRedisRestartedEmpty(t *testing.T) {
 // Whoever holds a lock when Redis forgets it may overlap with the next holder. The
 // counters refuse the old tokens, and the audit names the reset.
 func TestDemoWithRedisFlushed(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	r := start(t, "demo", "--redis", server.URL(), "--duration", "1h", "--locks", "1", "--think", "300ms", "--lease", patientLease)
 	for n := range 4 {
@@ -130,6 +134,7 @@ func TestDemoWithRedisFlushed(t *testing.T) {
 
 // A Redis that is gone for good does not keep the demo from ending.
 func TestDemoWithRedisGone(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	r := start(t, "demo", "--redis", server.URL(), "--duration", "1h", "--lease", patientLease)
 	r.await(t, "it works", working)
@@ -166,6 +171,7 @@ func TestDemoWithTheWrongPassword(t *testing.T) {
 }
 
 func TestDemoMetrics(t *testing.T) {
+	t.Parallel()
 	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h")
 	r.await(t, "it works", working)
 	url := regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.String())
@@ -203,7 +209,6 @@ func program(t *testing.T, args ...string) (*exec.Cmd, *output) {
 	}
 	var out output
 	cmd := exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdout, cmd.Stderr = &out, t.Output()
 	if err := cmd.Start(); err != nil {
@@ -215,9 +220,11 @@ func program(t *testing.T, args ...string) (*exec.Cmd, *output) {
 
 // A terminal sends an interrupt to the whole group of processes.
 func TestDemoInterrupted(t *testing.T) {
-	server := redistest.Start(t)
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
 			cmd, out := program(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--lease", patientLease)
 			out.await(t, "it works", working)
 			if err := syscall.Kill(-cmd.Process.Pid, sig); err != nil {
@@ -233,6 +240,7 @@ func TestDemoInterrupted(t *testing.T) {
 
 // Whoever reads the output may go away: that ends nothing but the output.
 func TestDemoWithItsReaderGone(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +252,7 @@ func TestDemoWithItsReaderGone(t *testing.T) {
 	read.Close()
 	temporary := t.TempDir()
 	cmd := exec.Command(self, "demo", "--duration", "200ms")
-	cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+temporary)
+	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 	var stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = write, &stderr
 	_ = cmd.Run() // the exit code is looked at

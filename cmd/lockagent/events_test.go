@@ -27,6 +27,7 @@ func logged(t *testing.T) (url string) {
 func lines(text string) []string { return slices.Collect(strings.Lines(text)) }
 
 func TestEventsTail(t *testing.T) {
+	t.Parallel()
 	url := logged(t)
 	all := call(t, "events", "tail", "--nats", url, "--all", "--follow=false")
 	all.expect(t, exitOK, []string{"agentstarted", "granted", "token ", "by store", "released", "agentstopped"}, nil)
@@ -109,6 +110,7 @@ func TestEventsWithoutNATS(t *testing.T) {
 }
 
 func TestEventsAudit(t *testing.T) {
+	t.Parallel()
 	url := logged(t)
 	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: no two holds overlapped\n", " of 3 agents on 2 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 locks: "}, nil)
@@ -125,6 +127,7 @@ func TestEventsAudit(t *testing.T) {
 }
 
 func TestEventsAuditOfAFile(t *testing.T) {
+	t.Parallel()
 	url := logged(t)
 	log := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--format", "jsonl").stdout
 	file := func(text string) string {

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 	for _, name := range []string{"LOCKAGENT_REDIS", "LOCKAGENT_NATS", "NO_COLOR"} {
 		_ = os.Unsetenv(name) // cannot fail for a valid name
 	}
+	_ = os.Setenv(asProgram, "1") // for all that the tests start
 	goleak.VerifyTestMain(m)
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,8 +30,10 @@ func TestHabits(t *testing.T) {
 	}
 }
 
-// left marks what somebody meant to come back to. (It must not find itself.)
-var left = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|X` + `XX)\b`)
+// marks are left at what somebody meant to come back to. (They must not find themselves.)
+var marks = []string{"TO" + "DO", "FIX" + "ME", "X" + "XX"}
+
+var left = regexp.MustCompile(`\b(` + strings.Join(marks, "|") + `)\b`)
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
@@ -50,7 +53,7 @@ func lapses(tree fs.FS, long map[string]string) []string {
 			return nil
 		}
 		source, err := fs.ReadFile(tree, name)
-		if err != nil || generated.Match(source) {
+		if err != nil || bytes.Contains(source, []byte("DO NOT EDIT")) && generated.Match(source) {
 			return err
 		}
 		lines := bytes.Count(source, []byte("\n"))
@@ -60,6 +63,9 @@ func lapses(tree fs.FS, long map[string]string) []string {
 			add("%s has %d lines, more than %d: is it one idea?", name, lines, longest)
 		}
 		for i, line := range bytes.Split(source, []byte("\n")) {
+			if !slices.ContainsFunc(marks, func(mark string) bool { return bytes.Contains(line, []byte(mark)) }) {
+				continue // which is much quicker to see than what left finds
+			}
 			if word := left.Find(line); word != nil {
 				add("%s:%d: %s: do it now, or write down elsewhere that it is not done", name, i+1, word)
 			}

@@ -70,6 +70,17 @@ func match(pattern string, p *pkg) bool {
 	if pattern == "std" {
 		return p.Standard
 	}
+	expr, ok := expressions.Load(pattern)
+	if !ok {
+		expr, _ = expressions.LoadOrStore(pattern, expression(pattern))
+	}
+	return expr.(*regexp.Regexp).MatchString(p.ImportPath)
+}
+
+// expressions are those of patterns that were looked for before: every rule looks at every package.
+var expressions sync.Map
+
+func expression(pattern string) *regexp.Regexp {
 	if rest, of := strings.CutPrefix(pattern, "."); of {
 		pattern = module + rest
 	}
@@ -77,7 +88,7 @@ func match(pattern string, p *pkg) bool {
 	if head, all := strings.CutSuffix(expr, `/\.\.\.`); all {
 		expr = head + `(/.*)?`
 	}
-	return regexp.MustCompile(`^` + strings.ReplaceAll(expr, `\.\.\.`, `.*`) + `$`).MatchString(p.ImportPath)
+	return regexp.MustCompile(`^` + strings.ReplaceAll(expr, `\.\.\.`, `.*`) + `$`)
 }
 
 func matchAny(patterns []string, p *pkg) bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,11 +125,20 @@ func states(t *testing.T) int {
 	return defaultStates
 }
 
+// collectSeldom has the garbage collector run less often until the test ends. An exploration makes
+// much garbage beside the states that it keeps, and would spend a third of its time to look at them.
+func collectSeldom(t *testing.T) {
+	before := debug.SetGCPercent(400)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+}
+
 // The test explores every order of actions in a small world, up to a number of states. It goes
 // breadth first, so the first violation that it finds is a shortest one.
 func TestSmallWorld(t *testing.T) {
+	collectSeldom(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
 			e := newExploration(v)
 			e.run(states(t))
 			if e.found != "" {
@@ -142,8 +152,10 @@ func TestSmallWorld(t *testing.T) {
 // The test walks deep into the same worlds, at random. Everybody comes back many times, and there
 // are many faults.
 func TestLongWalksThroughTheSmallWorld(t *testing.T) {
+	collectSeldom(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
 			v := v.longer(20)
 			steps := 0
 			for seed := range uint64(states(t) / 100) {
@@ -310,7 +322,7 @@ func (e *exploration) visit(from place, d action) {
 }
 
 func (e *exploration) walk(rnd *rand.Rand, length int) {
-	w := e.edge[0].w
+	w := e.edge[0].w.clone()
 	var path []action
 	for range length {
 		choice := w.actions()
@@ -321,7 +333,6 @@ func (e *exploration) walk(rnd *rand.Rand, length int) {
 		if errand, busy := w.errand(); busy && rnd.IntN(2) == 0 { // otherwise too much time would pass
 			d = errand
 		}
-		w = w.clone()
 		w.do(d)
 		e.steps++
 		path = append(path, d)

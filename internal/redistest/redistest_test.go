@@ -108,6 +108,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3)
 	for _, key := range []string{"a", "b", "c", "{x}y"} {
 		if got := c.NodeOf(key).Do("SET", key, "v"); got != "OK" {
@@ -119,6 +120,7 @@ func TestCluster(t *testing.T) {
 }
 
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinel(t)
 	s.A.Do("SET", "k", "v")
 	s.A.AwaitReplica()

@@ -20,6 +20,7 @@ func node(t testing.TB, s *redistest.Server) *server {
 }
 
 func TestACluster(t *testing.T) {
+	t.Parallel()
 	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
 	tag := tags()[hashslot.Of("{orders}1")]
 	for _, name := range []lockagent.Name{"{orders}1", "orders"} {
@@ -162,6 +163,7 @@ func (m *migration) renew(req lockagent.AcquireRequest) lockagent.RenewReply {
 // Locks in a slot that moves can be acquired and released, wherever their keys are. No key of our own
 // gets in the way of those that move.
 func TestASlotThatMoves(t *testing.T) {
+	t.Parallel()
 	const held, free lockagent.Name = "{orders}/held", "{orders}/free"
 	cluster, m := migrate(t, held)
 	first := wish(held, agentA, 1)
@@ -249,6 +251,7 @@ func TestASlotThatMoves(t *testing.T) {
 
 // The node that imports a slot cannot reach the clock. What the agent knows may be ahead of the node.
 func TestTokensWhileASlotMoves(t *testing.T) {
+	t.Parallel()
 	const lock lockagent.Name = "orders"
 	_, m := migrate(t, lock)
 	m.begin()

@@ -191,6 +191,7 @@ func (c *contention) subscribe() {
 
 // Nobody starves, on either side: not a single slow thread among agents, nor an agent among threads.
 func TestSlowOutsidersGetTheirShare(t *testing.T) {
+	t.Parallel()
 	for _, n := range []struct{ agents, outsiders int }{{2, 1}, {1, 1}, {2, 8}, {4, 1}} {
 		t.Run(strconv.Itoa(n.agents)+" agents and "+strconv.Itoa(n.outsiders), func(t *testing.T) {
 			c := &contention{server: start(t), random: rand.New(rand.NewPCG(1, 2)), began: time.Now()}

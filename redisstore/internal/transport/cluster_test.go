@@ -186,6 +186,7 @@ func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 // A refusal may name a node as the master of a slot while that node is being retired. Then the node
 // stays, or another node takes its place: the table never has a node that was given up.
 func TestARedirectionToANodeThatIsBeingRetired(t *testing.T) {
+	t.Parallel()
 	s := connect(t, config(redistest.Start(t).Addr()))
 	s.cluster = true
 	from := s.Master(1)

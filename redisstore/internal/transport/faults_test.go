@@ -158,6 +158,7 @@ func TestAMasterThatIsDemotedInPlace(t *testing.T) {
 
 // A password that was changed is not found out before there has to be another connection.
 func TestAPasswordThatIsChanged(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Dial()
 	c := config(server.Addr())

@@ -467,6 +467,7 @@ func TestWhatIsNotLeftToACaller(t *testing.T) {
 
 // Many callers at once, with many who end their goroutine: everybody is answered once.
 func TestManyCallers(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	lanes := NewLanes(connect(t, config(server.Addr())), func() Packer[question] { return ask })
 	var all sync.WaitGroup

@@ -87,6 +87,7 @@ func TestEarlyTopicsBeforeOneThatStands(t *testing.T) {
 
 // Early topics stand before others, also after an interruption.
 func TestEarlyTopics(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := connect(t, config(server.Addr()))
 	subs := NewSubscriptions(s)

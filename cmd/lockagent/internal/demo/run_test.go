@@ -86,6 +86,7 @@ func TestRunWithoutLocks(t *testing.T) {
 
 // A process that is killed ends badly, and so does the demonstration, but in order.
 func TestRunWithAProcessKilled(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var commands []*exec.Cmd
@@ -123,6 +124,7 @@ func TestRunWithAProcessKilled(t *testing.T) {
 
 // Nobody is left when one process cannot begin.
 func TestRunWithAProcessThatFails(t *testing.T) {
+	t.Parallel()
 	command := joiner(t)
 	n := 0
 	_, err := Run(t.Context(), Config{
