@@ -23,7 +23,7 @@ type stage uint8
 
 const (
 	unsent stage = iota
-	sent          // the value is in the channel, or has been received
+	sent         // the value is in the channel, or has been received
 	withdrawn
 	received
 )
