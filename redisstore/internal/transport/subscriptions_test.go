@@ -210,7 +210,9 @@ func TestASubscriptionIsRedirected(t *testing.T) {
 		h.hears(t, to, "SPUBLISH", channel)
 		cancel()
 	}
-	if got := from.Info("errorstats", "errorstat_MOVED"); got != fmt.Sprint("count=", moves) {
-		t.Errorf("redirections: %s, want %d", got, moves)
+	// Fewer if the client happens to look at the Cluster right after a move.
+	count := 0
+	if _, err := fmt.Sscanf(from.Info("errorstats", "errorstat_MOVED"), "count=%d", &count); err != nil || count > moves {
+		t.Errorf("redirections: %d, %v, want one for each of %d moves", count, err, moves)
 	}
 }
