@@ -42,8 +42,9 @@ const (
 	// EventUnclaimed: the agent took a grant back. Nobody had received it, or the
 	// application dropped it without a release. As EventReleased.
 	EventUnclaimed
-	// EventReturned: the tenure is over in the store. Tenure, StoreTime (when the store
-	// ended it), Reason (only if the tenure was over before).
+	// EventReturned: the tenure is over in the store. Tenure, StoreTime (when the store ended
+	// it; if that answer was lost, when the store was asked again), Reason (only if the tenure
+	// was over before).
 	EventReturned
 	// EventTimedOut: the wait of a request passed. Request, Owner, Waited.
 	EventTimedOut
