@@ -60,16 +60,25 @@ func whyTakenBack(ctx context.Context, cause error, name Name, waited time.Durat
 	if ctx.Err() != nil {
 		return waitError(ctx, name, waited)
 	}
-	lost, ok := errors.AsType[*LostError](cause)
+	err := whyLost(cause)
+	if _, lost := errors.AsType[*LostError](err); lost {
+		return fmt.Errorf("%w: %w", ErrNotGranted, err)
+	}
+	return err
+}
+
+// whyLost is the error for a caller who was about to get a hold that ended with a cause.
+func whyLost(cause error) error {
+	lost, _ := errors.AsType[*LostError](cause)
 	switch {
-	case !ok:
+	case lost == nil:
 		return cause
 	case lost.Reason == LostClosed:
 		return ErrClosed
 	case lost.Reason == LostSessionClosed:
 		return ErrSessionClosed
 	}
-	return fmt.Errorf("%w: %w", ErrNotGranted, cause)
+	return lost
 }
 
 // waitError is the error of a request whose context has ended.

@@ -89,8 +89,8 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 // All also returns an OptionError if it is to acquire one lock twice, because the second
 // request would wait for the first. Two handles of the same session are no such case.
 //
-// Each lease begins with its own grant. So a short fixed lease may have run out when the
-// last lock is granted: check [lockagent.Grant.Held].
+// Each lease begins with its own grant. If one of the holds is lost before the last lock is
+// granted, All gives the other grants back and returns the [*LostError].
 func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
 	var returned atomic.Bool
 	defer returned.Store(true)
@@ -122,18 +122,32 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 			}
 		}
 	}
+	waiting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	held, letGo := context.WithCancel(context.WithoutCancel(ctx)) // all that was granted so far
+	defer letGo()
 	grants := make([]Grant, len(handles))
-	for k, i := range order {
+	for _, i := range order {
 		req := handles[i].req
 		tie(&req)
-		g, err := handles[i].acquire(ctx, req)
-		if err != nil {
-			for _, j := range slices.Backward(order[:k]) {
-				grants[j].ReleaseAsync(ctx)
+		g, err := handles[i].acquire(waiting, req)
+		if err == nil {
+			grants[i] = g
+			held = g.Context(held)
+			context.AfterFunc(held, func() { stop(nil) })
+			if held.Err() == nil {
+				continue
 			}
-			return nil, about(handles[i], err)
 		}
-		grants[i] = g
+		if held.Err() != nil {
+			err = whyLost(context.Cause(held))
+		} else {
+			err = about(handles[i], err)
+		}
+		for _, g := range slices.Backward(grants) {
+			g.ReleaseAsync(ctx) // nothing happens if there is no grant
+		}
+		return nil, err
 	}
 	return grants, nil
 }

@@ -2,6 +2,7 @@ package channelapi_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -109,6 +110,49 @@ func TestLostGrantIsNotReceived(t *testing.T) {
 					}
 				})
 			}
+		})
+	}
+}
+
+// If a hold is lost while All waits for another lock, All gives up at once.
+func TestLossWhileAllWaits(t *testing.T) {
+	ways := map[string]func(context.Context, ...channelapi.AnyLock) <-chan error{
+		"All": func(ctx context.Context, locks ...channelapi.AnyLock) <-chan error {
+			c := make(chan error, 1)
+			go func() {
+				_, err := channelapi.All(ctx, locks...)
+				c <- err
+			}()
+			return c
+		},
+		"AllAsync": func(ctx context.Context, locks ...channelapi.AnyLock) <-chan error {
+			c := make(chan error, 1)
+			go func() { c <- (<-channelapi.AllAsync(ctx, locks...)).Err() }()
+			return c
+		},
+		"DoAllAsync": func(ctx context.Context, locks ...channelapi.AnyLock) <-chan error {
+			return channelapi.DoAllAsync(ctx, func(context.Context, []channelapi.Grant) error {
+				return errors.New("work ran without the locks")
+			}, locks...)
+		},
+	}
+	for what, way := range ways {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locks := open(t)
+				c := hold(t, locks.Lock("c"))
+				done := way(t.Context(), locks.Lock("a"), locks.Lock("b"), locks.Lock("c"))
+				synctest.Wait()
+				if held, err := locks.Lock("a").Break(t.Context()); !held || err != nil {
+					t.Fatalf("Break: %t, %v", held, err)
+				}
+				err := <-done
+				if lost, _ := errors.AsType[*channelapi.LostError](err); lost == nil || lost.Name != "a" || lost.Reason != channelapi.LostBroken {
+					t.Errorf("the error does not tell of the break: %v", err)
+				}
+				unlock(t, hold(t, locks.Lock("b"))) // it went back
+				unlock(t, c)
+			})
 		})
 	}
 }
