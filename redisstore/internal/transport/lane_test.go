@@ -285,9 +285,8 @@ func TestTwoExchangesAtATime(t *testing.T) {
 
 // An exchange on the second track says nothing about the connection that a caller would use.
 func TestTheFirstTrackInvites(t *testing.T) {
-	_, l, g := gated(t)
-	close(g.goOn)
-	pong := l.tracks[0].client.Do(t.Context(), l.tracks[0].client.B().Ping().Build())
+	_, l, _ := gated(t)
+	pong := l.node.client.Do(t.Context(), l.node.client.B().Ping().Build())
 	l.inviting = false
 	for i := len(l.tracks) - 1; i >= 0; i-- {
 		l.free(&l.tracks[i], &batch[question]{replies: []rueidis.RedisResult{pong}, began: time.Now()}, true)
