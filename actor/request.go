@@ -181,6 +181,7 @@ func (r *request) deliver(g lockagent.Grant) {
 func (r *request) isReceived() bool {
 	received := len(r.out) == 0
 	if received && r.Received != nil {
+		received = false // also if the callback panics
 		r.agent.callback("Request.Received", func() { received = r.Received() })
 	}
 	return received

@@ -2,6 +2,5 @@
 
 package actor
 
-// What two seeds do not do, eight do not either, as far as the race detector can tell. It makes them
-// four times as long, so make test runs all of them without it.
+// The race detector makes a seed four times as slow. make test runs all seeds without it.
 const soakSeeds = 2

@@ -19,7 +19,7 @@ const patience = 10 * time.Second
 const callsEnd = time.Second
 
 // firstCycle is how much longer than its window a round is, at most, if no cycle has ended.
-const firstCycle = 3 * time.Second
+var firstCycle = 3 * time.Second
 
 // load is what some goroutines do with locks for a while.
 type load struct {

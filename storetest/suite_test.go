@@ -66,7 +66,8 @@ const defectsWanted = "STORETEST_RUN_DEFECTS"
 // finding is a defect, and a clause that has to find it.
 type finding struct{ defect, clause string }
 
-// moreFindings give every clause a defect to find that is the first to find none.
+// moreFindings has a defect for each clause that no defect names as the one to find it. Each
+// leaves most other clauses alone.
 var moreFindings = []finding{
 	{"queues everybody", "Acquire/an attempt that was refused leaves nothing behind"},
 	{"refuses a tenure that it has granted", "Acquire/granted again the lease starts anew"},

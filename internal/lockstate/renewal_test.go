@@ -223,6 +223,33 @@ func TestLateTick(t *testing.T) {
 	})
 }
 
+// Whatever the lease, a renewal comes between a sixth and a third of it.
+func TestRenewalsAreInTime(t *testing.T) {
+	for _, lease := range []time.Duration{lockagent.MinLease, time.Second, lockagent.PassLease, 31 * time.Second, time.Hour} {
+		for _, margin := range []time.Duration{0, lease / 2} {
+			cfg := rigConfig()
+			cfg.Watchdog, cfg.Margin, cfg.Scatter = lease, margin, lease/6
+			for number := range uint64(3 * beats) {
+				s := New("orders", &cfg)
+				m := Moment{Now: Instant(number) * 12_345_678, Fresh: number + 1}
+				var asked uint64
+				step := func(c Command) {
+					s.Step(c, m, func(e *Event) {
+						if e.Kind == Attempted {
+							asked = e.Tenure
+						}
+					})
+				}
+				step(Acquire{Request: Request{Owner: "ann"}})
+				step(AcquireReplied{Tenure: asked, Reply: lockagent.AcquireReply{Granted: true, Token: 1}})
+				if after := s.renewalDue().Sub(m.Now); after < lease/3-lease/6 || after > lease/3 {
+					t.Fatalf("lease %v, margin %v: the renewal is due after %v", lease, margin, after)
+				}
+			}
+		}
+	}
+}
+
 // Locks that were acquired together are not renewed together for ever, and neither are locks
 // that were checked together after a reset. But each instant serves many locks. A late renewal
 // does not put off the next one.

@@ -2,6 +2,6 @@
 
 package lockstate
 
-// The exploration is one goroutine, in which the race detector finds nothing but takes its time.
+// Each exploration is one goroutine, in which the race detector finds nothing but takes its time.
 // So this is a rehearsal, and make test explores without the detector.
 const defaultStates = 300

@@ -46,16 +46,20 @@ func (d *dialer) connect(ctx context.Context, addr string, base *net.Dialer, con
 	if !d.ready.Load() {
 		return nil, errNotYet
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	// DialContext may leave a goroutine behind, so it gets nothing of ctx: a lane uses that again.
+	dialing, cancel := context.WithCancel(d.life)
+	if deadline, ok := ctx.Deadline(); ok {
+		dialing, cancel = context.WithDeadline(d.life, deadline)
+	}
 	defer cancel()
-	defer context.AfterFunc(d.life, cancel)()
+	defer context.AfterFunc(ctx, cancel)()
 
-	raw, err := base.DialContext(ctx, d.network, addr)
+	raw, err := base.DialContext(dialing, d.network, addr)
 	if err != nil {
 		return nil, err
 	}
 	if config != nil {
-		if raw, err = d.shakeHands(ctx, raw, addr, config); err != nil {
+		if raw, err = d.shakeHands(dialing, raw, addr, config); err != nil {
 			return nil, err
 		}
 	}
