@@ -141,6 +141,9 @@ func open(t testing.TB, url string) *redisstore.Store {
 
 func openConfig(t testing.TB, config redisstore.Config, url string) *redisstore.Store {
 	t.Helper()
+	if config.CallTimeout == 0 && config.SilenceTimeout == 0 { // servers answer late on a machine that is busy
+		config.SilenceTimeout = redisstore.DefaultCallTimeout
+	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
