@@ -22,7 +22,7 @@ func (b *bench) own(ctx context.Context, goroutines int) error {
 		Plotted: "one acquire and release",
 		Notes:   []string{"Each round of a contender comes right after one of the floor; the ratios are medians of those pairs, with the least and the most."},
 	}
-	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: ownName, grace: callsEnd}, withPeers)
+	return b.besideFloor(ctx, t, load{goroutines: min(goroutines, b.plan.Goroutines), window: b.plan.Window, name: ownName, grace: callsEnd}, withPeers)
 }
 
 // Whether peers are measured beside the floor and lockagent.

@@ -10,6 +10,9 @@ type plan struct {
 	Window                time.Duration
 	PeerRounds, OurRounds int
 
+	// Goroutines is how many have locks of their own at most: a busy machine is too slow for more.
+	Goroutines int
+
 	// OneWindow is a round of one lock in one process, SharedWindow of one lock in
 	// several processes, InsideWindow the same when holders take their time: then all
 	// get their turn only in so long.
@@ -36,7 +39,7 @@ type plan struct {
 
 // fullPlan is that of RESULTS.md. It takes less than ten minutes, which is what -limit allows.
 var fullPlan = plan{
-	Window: 300 * time.Millisecond, PeerRounds: 3, OurRounds: 7,
+	Window: 300 * time.Millisecond, PeerRounds: 3, OurRounds: 7, Goroutines: 1024,
 	OneWindow: 1200 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 3 * time.Second, SharedRounds: 3, InsideRounds: 2,
 	HandOffs: 60, PollerHandOffs: 25,
 	Pairs:   3072,
@@ -46,7 +49,7 @@ var fullPlan = plan{
 
 // shortPlan looks at everything for a moment.
 var shortPlan = plan{
-	Window: 200 * time.Millisecond, PeerRounds: 1, OurRounds: 3,
+	Window: 200 * time.Millisecond, PeerRounds: 1, OurRounds: 3, Goroutines: 1024,
 	OneWindow: 500 * time.Millisecond, SharedWindow: time.Second, InsideWindow: 2 * time.Second, SharedRounds: 1, InsideRounds: 1,
 	HandOffs: 20, PollerHandOffs: 5,
 	Pairs:   1024,
@@ -56,7 +59,7 @@ var shortPlan = plan{
 
 // smokePlan is for tests: does it work at all?
 var smokePlan = plan{
-	Window: 100 * time.Millisecond, PeerRounds: 1, OurRounds: 2,
+	Window: 100 * time.Millisecond, PeerRounds: 1, OurRounds: 2, Goroutines: 64,
 	OneWindow: 100 * time.Millisecond, SharedWindow: 300 * time.Millisecond, InsideWindow: 300 * time.Millisecond, SharedRounds: 1, InsideRounds: 1,
 	HandOffs: 2, PollerHandOffs: 1,
 	Pairs:   256,

@@ -155,10 +155,28 @@ func TestASubscriptionThatIsRefusedForNow(t *testing.T) {
 }
 
 func TestAFailoverInACluster(t *testing.T) {
+	t.Run("to a replica that was there before", func(t *testing.T) { testFailoverInACluster(t, false) })
+	// The data of a master get another id with its first replica.
+	t.Run("to a replica that came later", func(t *testing.T) { testFailoverInACluster(t, true) })
+}
+
+func testFailoverInACluster(t *testing.T, later bool) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
-	replica := cluster.AddReplica(t, cluster.NodeOf("orders"))
+	var replica *redistest.Server
+	addReplica := func() {
+		replica = cluster.AddReplica(t, cluster.NodeOf("orders"))
+		cluster.NodeOf("orders").AwaitReplica()
+	}
+	if !later {
+		addReplica()
+	}
 	waiting, store := open(t, cluster.URL()), open(t, cluster.URL()) // one that makes no call learns little
+	if later {
+		acquire(t, store, wish("orders", agentA, 7)) // so it is connected to the master
+		release(t, store, wish("orders", agentA, 7))
+		addReplica()
+	}
 	told := make(chan lockagent.Reset, 10)
 	defer store.OnReset(func(r lockagent.Reset) { told <- r })()
 	req := wish("orders", agentA, 1)

@@ -29,9 +29,9 @@ type node struct {
 }
 
 // look asks every master of the table who it is, and reports two kinds of resets. A master that
-// is in another run was restarted. A master that was a replica, or has taken over the data
-// of a known master, is the result of a failover. Any other node that look meets for the first
-// time is no reset.
+// is in another run was restarted. A master that was a replica, or has taken over from a known
+// master, is the result of a failover. Any other node that look meets for the first time is no
+// reset.
 func (n *nodes) look(ctx context.Context) error {
 	var failed error
 	found := make(map[string]node)
@@ -49,7 +49,7 @@ func (n *nodes) look(ctx context.Context) error {
 		case known.master && known.run != now.run:
 			n.report("restarted", known, now)
 		case !known.master:
-			if old := n.masterOf(now.before); met || old.master {
+			if old := n.replacedBy(now); met || old.master {
 				n.report("failed over", old, now)
 			}
 		}
@@ -65,14 +65,27 @@ func (n *nodes) look(ctx context.Context) error {
 	return failed
 }
 
-// masterOf is the known master of some data, or the zero node.
-func (n *nodes) masterOf(history string) node {
-	for _, known := range n.known {
-		if known.master && known.history == history {
+// replacedBy is the known master from which a new one has taken over, or the zero node. That is the
+// master of the data that the new one had before. The data get another id with their first replica,
+// so it may also be a master that is not in the table any more.
+func (n *nodes) replacedBy(now node) (gone node) {
+	if strings.Trim(now.before, "0") == "" {
+		return node{} // it was never a replica
+	}
+	present := make(map[string]bool)
+	for _, master := range n.servers.Masters() {
+		present[master.Addr()] = true
+	}
+	for addr, known := range n.known {
+		switch {
+		case !known.master:
+		case known.history == now.before:
 			return known
+		case !present[addr]:
+			gone = known
 		}
 	}
-	return node{}
+	return gone
 }
 
 func (n *nodes) report(reason string, old, now node) {
