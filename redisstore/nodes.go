@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,38 +27,56 @@ type node struct {
 	// gives its data a new id. before is then the id that they had under the master before it.
 	history, before string
 	at              lockagent.StoreTime // when it said so
+	// gone says that it is not a master any more, and that its successor is not known yet.
+	gone bool
 }
 
 // look asks every master of the table who it is, and reports two kinds of resets. A master that
-// is in another run was restarted. A master that was a replica, or has taken over from a known
-// master, is the result of a failover. Any other node that look meets for the first time is no
+// is in another run was restarted. A master that was a replica is the result of a failover, unless
+// it was so already when look met it for the first time. A master that never was a replica is no
 // reset.
 func (n *nodes) look(ctx context.Context) error {
 	var failed error
 	found := make(map[string]node)
 	for _, master := range n.servers.Masters() {
-		addr := master.Addr()
 		now, err := n.lookAt(ctx, master)
-		known, met := n.known[addr]
 		if err != nil {
-			failed = transport.Error(fmt.Errorf("%s: %w", addr, err))
+			failed = transport.Error(fmt.Errorf("%s: %w", master.Addr(), err))
 			continue
 		}
-		found[addr] = now
-		switch {
-		case !now.master:
-		case known.master && known.run != now.run:
-			n.report("restarted", known, now)
-		case !known.master:
-			if old := n.replacedBy(now); met || old.master {
-				n.report("failed over", old, now)
-			}
-		}
+		found[master.Addr()] = now
 	}
-	if failed != nil { // a node that did not answer may have the data of a master that is gone: keep that
-		for addr, known := range n.known {
-			if _, met := found[addr]; !met {
-				found[addr] = known
+	first := len(n.known) == 0
+	for addr, known := range n.known {
+		now, met := found[addr]
+		switch {
+		case met && (now.master || !known.master):
+			continue
+		case met, failed == nil: // otherwise it may be the one that did not answer
+			known.gone = known.master
+		}
+		found[addr] = known // until its successor is known
+	}
+	for addr, now := range found {
+		known, met := n.known[addr]
+		switch {
+		case !now.master || now.gone || first:
+		case met && known.master && !known.gone:
+			if known.run != now.run {
+				n.report("restarted", known, now)
+			}
+		case met || now.wasReplica():
+			old := n.replacedBy(now, found)
+			if old == "" && !met {
+				// The old master may not have answered, or not have heard of its successor.
+				now.master = false
+				found[addr] = now
+				failed = errSuccession
+				continue
+			}
+			n.report("failed over", n.known[old], now)
+			if found[old].gone {
+				delete(found, old)
 			}
 		}
 	}
@@ -65,27 +84,26 @@ func (n *nodes) look(ctx context.Context) error {
 	return failed
 }
 
-// replacedBy is the known master from which a new one has taken over, or the zero node. That is the
-// master of the data that the new one had before. The data get another id with their first replica,
-// so it may also be a master that is not in the table any more.
-func (n *nodes) replacedBy(now node) (gone node) {
-	if strings.Trim(now.before, "0") == "" {
-		return node{} // it was never a replica
-	}
-	present := make(map[string]bool)
-	for _, master := range n.servers.Masters() {
-		present[master.Addr()] = true
-	}
+// errSuccession has look called again soon.
+var errSuccession = errors.New("a node has taken over from a master that is not known yet")
+
+// wasReplica reports whether the node was a replica before it was a master.
+func (n node) wasReplica() bool { return strings.Trim(n.before, "0") != "" }
+
+// replacedBy is the address of the known master from which a new one has taken over, or "". That is
+// the master of the data that the new one had before. The data get another id with their first
+// replica, so it may also be a master that is gone.
+func (n *nodes) replacedBy(now node, found map[string]node) (old string) {
 	for addr, known := range n.known {
 		switch {
 		case !known.master:
 		case known.history == now.before:
-			return known
-		case !present[addr]:
-			gone = known
+			return addr
+		case found[addr].gone:
+			old = addr
 		}
 	}
-	return gone
+	return old
 }
 
 func (n *nodes) report(reason string, old, now node) {
