@@ -442,9 +442,9 @@ func TestWithoutNATS(t *testing.T) {
 	}
 }
 
-// One agent takes and releases a lock as fast as it can, Redis is flushed, and
-// another agent takes it: its token is greater all the same, because tokens do not
-// run ahead of the clock that they are made from.
+// One agent takes and releases a lock as fast as it can. Then Redis is flushed, and another agent
+// takes the lock. Its token is greater all the same: tokens do not run ahead of the clock that
+// they are made from.
 func TestTokensGrowAfterFlush(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

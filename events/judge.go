@@ -116,8 +116,9 @@ func newJudge(name lockagent.Name, facts *lockLog, resets resets, report *Report
 		}
 		j.holds = append(j.holds, h)
 	}
-	// What is known of the end of a later hold bounds the end of an earlier one: in the log of one
-	// process, or of one tenure, which another process may have resumed.
+	// An earlier hold ended before a later one. So a bound on the end of the later hold also bounds
+	// the earlier hold. Both are in the log of one process, or of one tenure: another process may
+	// have resumed that.
 	for i := len(j.holds) - 2; i >= 0; i-- {
 		h, next := j.holds[i], j.holds[i+1]
 		if h.end != nil && (h.end.log == next.log || h.tenure == next.tenure) && h.end.before(next.fact) && next.until != 0 && (h.until == 0 || next.until < h.until) {

@@ -9,9 +9,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The floor is the least that a lock in Redis can cost its client: one script that
-// takes the key if it is free, and one that deletes it if it is still ours. It does
-// not wait, renew, or notice a loss.
+// The floor is the least that a lock in Redis can cost its client. One script takes the key if
+// it is free. Another script deletes the key if it is still ours. The floor does not wait, renew,
+// or notice a loss.
 var floorKinds = []Kind{
 	{
 		Name: "floor", Family: Floor,

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// asProgram in the environment makes the test binary the program, so that tests can
-// start it, and so that what they run can start itself.
+// asProgram is a variable of the environment. If it is set, the test binary is the program. So
+// tests can start the program, and the program can start itself.
 const asProgram = "LOCKAGENT_TEST_MAIN"
 
 func TestMain(m *testing.M) {

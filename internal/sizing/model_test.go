@@ -68,8 +68,8 @@ const (
 	eventsPerHold   = 4
 )
 
-// messagesPerPass is how many messages a grant costs if all hosts that listen wait: one to the new
-// holder, one to each of two standbys, and one to the holder from the next host that waits.
+// messagesPerPass is how many messages a grant costs if all hosts that listen wait. The release sends
+// one to the new holder and one to each of two standbys. The next host that waits sends one to the holder.
 const messagesPerPass = 4
 
 // crowded is how many commands and messages a grant costs at most, if several hosts want the lock

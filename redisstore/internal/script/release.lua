@@ -150,8 +150,8 @@ local function pass(lock, tenure, queue, channel, outsiders)
   return false
 end
 
--- Passes a lock that is free, or wakes all who wait for it. others is how many it has woken
--- already; it is nil where there are queues.
+-- Passes a lock that is free, or wakes all waiters. others is how many agents were woken already.
+-- If others is nil, there may be a queue.
 local function hand_on(i, lock, channel, queue, subscribed, others, suffix)
   local front = not others and mode ~= 'classic' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   local names = {channel, 'lockagent_agents' .. suffix}
