@@ -134,10 +134,13 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 		if err == nil {
 			grants[i] = g
 			held = g.Context(held)
-			context.AfterFunc(held, func() { stop(nil) })
+			context.AfterFunc(held, func() { stop(errGone) })
 			if held.Err() == nil {
 				continue
 			}
+		}
+		if err != nil && context.Cause(waiting) == errGone {
+			<-held.Done() // what held was made from may have ended a moment before it
 		}
 		if held.Err() != nil {
 			err = whyLost(context.Cause(held))
@@ -151,6 +154,9 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 	}
 	return grants, nil
 }
+
+// errGone ends the wait for a lock because another one was lost.
+var errGone = errors.New("lockagent: a hold was lost")
 
 // Grants is the outcome of [AllAsync]: the grants, or the reason why there are none. The zero
 // Grants has none, and its Err is [ErrNotGranted].
