@@ -116,6 +116,9 @@ const (
 	LostUnclaimed
 	// LostInternal: the agent met a defect of its own.
 	LostInternal
+
+	// LostUnknown: the log has a reason that this version does not know.
+	LostUnknown LossReason = 255
 )
 
 var lossNames = [...]string{

@@ -8,17 +8,20 @@ import (
 // EventKind says which step in a lock's life an [Event] records.
 type EventKind uint8
 
-// The catalogue of events. All events set Kind, Agent and Time. All events about a lock set
-// Lock. The comment of each kind names the other fields that it sets.
+// The catalogue of events. All events set Kind, Agent, Store and Time. All events about a lock
+// set Lock, LockKind and Mode. The comment of each kind names the other fields that it sets.
+// A log may have kinds that this version does not know: their Kind is 0.
 const (
 	_ EventKind = iota
-	// EventRequested: a request arrived. Request, Owner, Lease (0 if kept).
+	// EventRequested: a request arrived. Request, Owner, Lease (0 if kept). A log has it only
+	// if nothing else is known of the request for a while.
 	EventRequested
-	// EventQueued: a request could not be granted at once. Request, Owner, Waiters.
+	// EventQueued: a request could not be granted at once. Request, Owner, Waiters, Holder. A
+	// log has it only if the request waits for a while.
 	EventQueued
 	// EventGranted: the lock was granted. Request, Owner, Token, Tenure, How,
 	// Waited, StoreTime (when the store began or last confirmed the tenure),
-	// Lease, Count, Incarnation.
+	// Lease, Fixed, Count, Incarnation.
 	EventGranted
 	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
 	EventReentered
@@ -29,20 +32,21 @@ const (
 	// Tenure, Token, Owner, Err, Remaining.
 	EventUncertain
 	// EventReleased: the owner released one grant. Request, Owner, Token, Tenure, Held,
-	// Count (grants that the owner has left; 0 if the hold is over), Until.
+	// Count (grants that the owner has left; 0 if the hold is over), Lease, Fixed, Confirmed,
+	// Until.
 	EventReleased
 	// EventExpired: the fixed lease of a hold ran out. As EventReleased.
 	EventExpired
 	// EventLost: a hold ended against the will of its owner. As EventReleased,
 	// and Reason.
 	EventLost
-	// EventBroken: an operator ended a hold of this agent. As EventLost. If Token is 0, an
-	// operator broke the lock of another holder through this agent. StoreTime.
+	// EventBroken: an operator ended a hold of this agent. As EventLost, and Operator. If Token
+	// is 0, an operator broke the lock of another holder through this agent: StoreTime, Operator.
 	EventBroken
 	// EventUnclaimed: the agent took a grant back. Nobody had received it, or the
 	// application dropped it without a release. As EventReleased.
 	EventUnclaimed
-	// EventReturned: the tenure is over in the store. Tenure, StoreTime (when the store ended
+	// EventReturned: the tenure is over in the store. Tenure, Returned (when the store ended
 	// it; if that answer was lost, when the store was asked again), Reason (only if the tenure
 	// was over before).
 	EventReturned
@@ -55,9 +59,23 @@ const (
 	// EventStoreReset: the store is another incarnation than before, or its clock was set. Reset.
 	EventStoreReset
 	// EventAgentStarted and EventAgentStopped: the first and the last event of an agent. An
-	// agent that crashed has no last event.
+	// agent that crashed has no last event. EventAgentStarted sets Process.
 	EventAgentStarted
 	EventAgentStopped
+
+	// The log makes the following kinds of what it was told. No agent records them.
+
+	// EventHeld: a whole hold, from EventGranted to EventReleased. It has the fields of both.
+	// Time, Waited and StoreTime are those of the grant; Held leads to the end. Returned is
+	// set if the tenure was returned as well.
+	EventHeld
+	// EventAlive: the agent runs, and all that it recorded before is in the log, or was
+	// dropped. StoreTime (at least this is what the store's clock showed; 0 if not known),
+	// Confirmed (the latest renewal of any tenure), Count (the grants that are held).
+	EventAlive
+	// EventDropped: events found no room. The numbers of those events, just before the number
+	// of this one, are missing.
+	EventDropped
 )
 
 var eventNames = [...]string{
@@ -79,6 +97,9 @@ var eventNames = [...]string{
 	EventStoreReset:   "storereset",
 	EventAgentStarted: "agentstarted",
 	EventAgentStopped: "agentstopped",
+	EventHeld:         "held",
+	EventAlive:        "alive",
+	EventDropped:      "dropped",
 }
 
 // EventKinds returns every kind of event, in the order of a lock's life.
@@ -113,7 +134,7 @@ func ParseEventKind(s string) (EventKind, bool) {
 // EndsHold reports whether an event of kind k ends a hold if its Count is 0.
 func (k EventKind) EndsHold() bool {
 	switch k {
-	case EventReleased, EventExpired, EventLost, EventBroken, EventUnclaimed:
+	case EventReleased, EventExpired, EventLost, EventBroken, EventUnclaimed, EventHeld:
 		return true
 	}
 	return false
@@ -154,7 +175,14 @@ type Event struct {
 	Agent AgentID
 	Time  time.Time // of the agent's wall clock
 
-	Lock    Name
+	// Store is the identity of the store, which the store itself keeps. Two stores with the
+	// same identity are one. It is empty if the agent has not reached the store yet.
+	Store string
+
+	Lock     Name
+	LockKind LockKind
+	Mode     Mode
+
 	Owner   Owner
 	Request uint64 // identifies the request within the agent
 	Tenure  uint64 // Tenure.Number
@@ -166,6 +194,7 @@ type Event struct {
 	Waited    time.Duration // from the request to this event
 	Held      time.Duration // from the grant to this event
 	Lease     time.Duration
+	Fixed     bool          // the lease of the request is fixed, not kept
 	Remaining time.Duration // until the deadline
 
 	// StoreTime is when the store decided, on its own clock.
@@ -175,17 +204,52 @@ type Event struct {
 	//
 	//	Until = StoreTime of the last confirmation + what passed here since that call was sent
 	//
-	// The StoreTime of the tenure's EventReturned is another such bound.
+	// Returned is another such bound.
 	Until StoreTime
+	// Confirmed is when the store last confirmed the lease of the tenure.
+	Confirmed StoreTime
+	// Returned is when the store ended the tenure.
+	Returned StoreTime
 	// Incarnation is that of the store at the time of the grant.
 	Incarnation string
 
-	Reason LossReason
-	Err    string // text of an error, for people
-	Reset  Reset  // only for EventStoreReset
+	Holder   string // who has the lock instead: an Owner of this agent, or what the store knows
+	Operator string // who broke the lock
+	Reason   LossReason
+	Err      string  // text of an error, for people
+	Reset    Reset   // only for EventStoreReset
+	Process  Process // only for EventAgentStarted
 
 	// TraceParent is the W3C trace context of the request's span, or empty.
 	TraceParent string
+}
+
+// LockKind says what kind of lock an event is about.
+type LockKind string
+
+// The kinds of locks. A log may have others.
+const (
+	// PlainLock is a lock with one holder at a time, or several shared ones.
+	PlainLock LockKind = "plain"
+)
+
+// Mode says beside which other holds a hold may be.
+type Mode string
+
+// The modes.
+const (
+	// Exclusive: beside none but those of the same session.
+	Exclusive Mode = "exclusive"
+	// Shared: beside other shared holds.
+	Shared Mode = "shared"
+)
+
+// Process is the process of an agent.
+type Process struct {
+	Host    string // name of the machine
+	Program string // base name of the executable
+	Version string // of the main module of the program, if it is known
+	PID     int
 }
 
 // Recorder takes the events of an agent. Many goroutines call Record at once. The events of

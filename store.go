@@ -256,6 +256,8 @@ type Message struct {
 	Incarnation string    // as in AcquireReply
 	Outsiders   int       // as in AcquireReply
 	Remaining   time.Duration
+	Trace       string // as in ReleaseRequest; only for MessagePassed
+	Operator    string // as in BreakRequest; only for MessageBroken
 }
 
 // RenewRequest asks for more time in a tenure.
@@ -285,6 +287,9 @@ type ReleaseRequest struct {
 	Last Token
 	// Unanswered says that an Acquire of the tenure had no reply, so it may still arrive.
 	Unanswered bool
+	// Trace is the W3C trace context of the release if it is sampled, or empty. A pass carries
+	// it to the next holder.
+	Trace string
 }
 
 // ReleaseReply answers a [ReleaseRequest].
@@ -329,4 +334,6 @@ type Reset struct {
 	// incarnation, on its clock. Before is the first known time of the new incarnation, on
 	// its clock.
 	After, Before StoreTime
+	// Store is the identity of the store before the reset, if it has another one now.
+	Store string
 }

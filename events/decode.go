@@ -50,6 +50,7 @@ type payload struct {
 		Reason string              `json:"reason"`
 		After  lockagent.StoreTime `json:"after_us"`
 		Before lockagent.StoreTime `json:"before_us"`
+		Store  string              `json:"store"`
 	} `json:"reset"`
 }
 

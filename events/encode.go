@@ -31,6 +31,8 @@ var typeOf = func() map[lockagent.EventKind]string {
 		lockagent.EventStoreReset:   "io.lockagent.store.reset.v1",
 		lockagent.EventAgentStarted: "io.lockagent.agent.started.v1",
 		lockagent.EventAgentStopped: "io.lockagent.agent.stopped.v1",
+		lockagent.EventAlive:        "io.lockagent.agent.alive.v1",
+		lockagent.EventDropped:      "io.lockagent.agent.dropped.v1",
 	}
 	for _, k := range lockagent.EventKinds() {
 		if types[k] == "" {

@@ -1,6 +1,10 @@
 package events
 
-import "github.com/lockagent/lockagent"
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
 
 // Record is an event with its place in the log of its agent. It is a value, and
 // two records can be compared with ==.
@@ -19,7 +23,29 @@ type Record struct {
 	// read from, from 1, or 0 if it was not read. It is not part of the encoded
 	// event.
 	Position uint64
+
+	// Stored is when the stream took the record, by the clock of the server, or zero. It is
+	// not part of the encoded event either.
+	Stored time.Time
+
+	// Follows is the last record that the agent had in the stream when this one, an
+	// EventAgentStarted, was published: an earlier epoch. It is zero if there was none.
+	Follows Place
+
+	// Dropped says of an EventDropped how many events of each kind are missing.
+	Dropped Drops
+
+	// Raw is the encoded event as it was read, if it has anything that this version does not
+	// know: a kind, a reason, a field. Otherwise it is empty. [Append] appends it instead
+	// of what the other fields say. So unknown things pass through every reader.
+	Raw string
 }
+
+// Place is the place of a record in the logs of an agent.
+type Place struct{ Epoch, Seq uint64 }
+
+// Drops counts events by [lockagent.EventKind].
+type Drops [32]uint32
 
 // Limits of what identifies a record, so that its identity has a bounded length
 // and sorts as text.

@@ -80,6 +80,7 @@ type StoreReset struct {
 	Reason string              `json:"reason,omitempty"`
 	After  lockagent.StoreTime `json:"after_us"`
 	Before lockagent.StoreTime `json:"before_us"`
+	Store  string              `json:"store,omitempty"` // its identity before, if that changed
 }
 
 func (r StoreReset) compare(other StoreReset) int {
