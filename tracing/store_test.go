@@ -38,7 +38,7 @@ func (c *canned) Release(ctx context.Context, _ lockagent.ReleaseRequest, done f
 	done(lockagent.ReleaseReply{Released: c.yes}, c.err)
 }
 
-func (c *canned) Break(ctx context.Context, _ lockagent.Name, done func(lockagent.BreakReply, error)) {
+func (c *canned) Break(ctx context.Context, _ lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	c.ctx = ctx
 	done(lockagent.BreakReply{Broken: c.yes}, c.err)
 }
@@ -47,6 +47,8 @@ func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, done func(lockag
 	c.ctx = ctx
 	done(lockagent.Inspection{Held: c.yes}, c.err)
 }
+
+func (c *canned) Identity() string { return "" }
 
 func (c *canned) Subscribe(_ lockagent.Name, wake func()) func() {
 	wake()
@@ -87,7 +89,7 @@ var calls = []struct {
 		return yes, err
 	}},
 	{"break", "broken", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Break(ctx, "l", func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
+		s.Break(ctx, lockagent.BreakRequest{Name: "l"}, func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
 		return yes, err
 	}},
 	{"inspect", "held", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
