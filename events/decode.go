@@ -63,6 +63,10 @@ func (d *decoder) failure() error {
 	return nil
 }
 
+// innerDepth is how deep, at most, an unknown value is nested itself: a batch, an event, its
+// data and an object in that are around it.
+const innerDepth = 4
+
 // names are those of the fields of an object, in the order in which they mostly come.
 type names struct {
 	plain  []string
@@ -92,7 +96,7 @@ func (d *decoder) member(m *members) int {
 		d.at += len(m.quoted[i])
 	} else if i = m.find(d.key()); i < 0 {
 		d.unknown = true
-		d.skip(0)
+		d.skip(innerDepth)
 		return -1
 	}
 	if m.seen&(1<<i) != 0 {
@@ -179,7 +183,7 @@ func (d *decoder) record(r *Record) {
 			if read = env.texts[attrType] != nil; read {
 				d.typed(env.texts[attrType], r)
 			} else {
-				d.skip(0)
+				d.skip(innerDepth)
 			}
 		}
 	}
@@ -224,7 +228,7 @@ func (d *decoder) typed(kind []byte, r *Record) {
 	if r.Kind == 0 {
 		d.unknown = true
 		if otherVersion(kind) {
-			d.skip(0) // its fields can mean something else
+			d.skip(innerDepth) // its fields can mean something else
 			return
 		}
 	}

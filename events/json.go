@@ -357,10 +357,11 @@ func integral(number []byte) (n uint64, problem string) {
 
 // skip reads any value, depth levels inside of others.
 func (s *scanner) skip(depth int) {
-	if depth > maxDepth {
+	c := s.peek()
+	if depth >= maxDepth && (c == '{' || c == '[') {
 		s.fail("values are nested deeper than %d", maxDepth)
 	}
-	switch c := s.peek(); {
+	switch {
 	case c == '"':
 		s.string()
 	case c == '{':

@@ -201,7 +201,7 @@ func TestUndecodable(t *testing.T) {
 	js := client(t, c)
 	subject := "lockagent.v1." + string(testAgent) + ".lock.orders.42"
 	for subject, text := range map[string]string{
-		subject:                    "no event",
+		subject:                 "no event",
 		"lockagent.v1.x.lock.y": string(Append(nil, fullRecord(lockagent.EventGranted))),
 	} {
 		if _, err := js.Publish(t.Context(), subject, []byte(text)); err != nil {
