@@ -121,15 +121,12 @@ func (f *auditFlags) readStream(cmd *cobra.Command, visit events.Visit) error {
 	if f.since > 0 {
 		from = events.FromTime(time.Now().Add(-f.since))
 	}
-	agents := f.agents
-	if len(agents) == 0 {
-		agents = []string{""} // all of them
+	var filter events.Filter
+	for _, agent := range f.agents {
+		filter.Agents = append(filter.Agents, lockagent.AgentID(agent))
 	}
-	for _, agent := range agents {
-		filter := events.Filter{Agent: lockagent.AgentID(agent)}
-		if err := reader.Replay(cmd.Context(), from, filter, visit); err != nil {
-			return readFailure(cmd, err)
-		}
+	if err := reader.Replay(cmd.Context(), from, filter, visit); err != nil {
+		return readFailure(cmd, err)
 	}
 	return nil
 }

@@ -133,7 +133,9 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from ev
 	if filter.Kinds, err = parseKinds(cmd, f.kinds); err != nil {
 		return filter, from, err
 	}
-	filter.Agent = lockagent.AgentID(f.agent)
+	if f.agent != "" {
+		filter.Agents = []lockagent.AgentID{lockagent.AgentID(f.agent)}
+	}
 	switch {
 	case since:
 		from = events.FromTime(time.Now().Add(-f.since))
