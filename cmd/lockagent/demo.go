@@ -108,6 +108,9 @@ func (f *demoFlags) complete(cmd *cobra.Command) error {
 		if f.metrics != "" {
 			return usage("lockagent demo --metrics "+f.metrics, "--metrics are those of one process; leave --processes out")
 		}
+		if wantsPrometheus() {
+			return usage("OTEL_METRICS_EXPORTER=prometheus lockagent demo", "OTEL_METRICS_EXPORTER=prometheus is for one process; leave --processes out")
+		}
 		f.Agents = f.processes
 	}
 	for _, n := range []struct {
@@ -147,12 +150,12 @@ func between(cmd *cobra.Command, flag string, n, most, good int) error {
 
 func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	var metrics *metricsServer
+	sdk := new(telemetry)
 	screen := demo.NewScreen(stdout, terminalWidth(stdout), func() string {
-		if metrics == nil {
+		if sdk.url == "" {
 			return f.Intro()
 		}
-		return f.Intro() + "\nMetrics: " + metrics.url
+		return f.Intro() + "\nMetrics: " + sdk.url
 	})
 	stderr = screen.Above(stderr)
 	f.Logger = newLogger(stderr)
@@ -170,14 +173,13 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 			return command
 		}
 	}
-	if f.metrics != "" {
-		if metrics, err = serveMetrics(f.metrics); err != nil {
-			return &failure{exitFailed, err, "lockagent demo --metrics 127.0.0.1:0"}
-		}
-		defer func() { err = errors.Join(err, metrics.close()) }()
-		f.Telemetry.MeterProvider = metrics.provider
+	ctx, sdk, err := startTelemetry(cmd.Context(), f.Logger, f.metrics)
+	defer sdk.close()
+	if err != nil {
+		return err
 	}
-	summary, err := demo.Run(cmd.Context(), f.Config)
+	f.Telemetry = sdk.Config
+	summary, err := demo.Run(ctx, f.Config)
 	screen.Clear()
 	if err != nil {
 		return f.explain(cmd, err)
