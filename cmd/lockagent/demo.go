@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
 )
 
 // demoFlags are the flags of the verb demo.
@@ -49,6 +50,7 @@ Nothing has to be installed: the store is in memory and the event log in an embe
 NATS server. With --redis it is distributed; kill that Redis and start it again
 while the demo runs, and see what it says.`,
 		Example: `  lockagent demo
+  lockagent demo --keep demo.log            leave the event log for "lockagent events"
   lockagent demo --no-locks                 the same without the locks, to see the check fail
   lockagent demo --redis ` + exampleRedis + ` --processes 4`,
 		Args: noArgs,
@@ -71,6 +73,7 @@ while the demo runs, and see what it says.`,
 	flags.BoolVar(&f.NoLocks, "no-locks", false, "skip the locks, to see the check fail")
 	connectionFlag(cmd, &f.Redis, "redis", "`URL` of a Redis to be the store")
 	connectionFlag(cmd, &f.NATS, "nats", "`URL` of a NATS server to keep the event log")
+	flags.StringVar(&f.Keep, "keep", "", "leave the event log in this `directory`, for lockagent events")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9464")
 	flags.StringVar(&f.format, "format", "text", "`form` of the summary: text or json")
 	return cmd
@@ -80,7 +83,7 @@ while the demo runs, and see what it says.`,
 func (f *demoFlags) complete(cmd *cobra.Command) error {
 	set := cmd.Flags().Changed
 	if f.NoLocks {
-		for _, name := range []string{"redis", "nats", "lease", "metrics"} {
+		for _, name := range []string{"redis", "nats", "keep", "lease", "metrics"} {
 			if set(name) {
 				return usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
 			}
@@ -124,7 +127,23 @@ func (f *demoFlags) complete(cmd *cobra.Command) error {
 	case f.Lease < leastLease || f.Lease > lockagent.MaxLease:
 		return usage("lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease)
 	}
-	return checkFormat(cmd, f.format, "text", "json")
+	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
+		return err
+	}
+	return f.checkKeep(set("nats"))
+}
+
+// checkKeep finds out whether the event log can be kept where the flag says. nats says
+// whether there is a flag for another place.
+func (f *demoFlags) checkKeep(nats bool) error {
+	switch {
+	case f.Keep == "":
+		return nil
+	case nats:
+		return usage("lockagent demo --keep "+f.Keep, "--nats keeps the event log already; leave --keep or --nats out")
+	}
+	f.NATS = "" // the environment is meant for those who use it
+	return checkNewLog(f.Keep)
 }
 
 // between checks a count.
@@ -196,15 +215,23 @@ func (f *demoFlags) write(stdout io.Writer, s *demo.Summary) error {
 	if err := s.WriteText(stdout, hasColour(stdout)); err != nil {
 		return err
 	}
-	if !s.OK {
-		return nil
+	_, err := io.WriteString(stdout, f.next(s.OK))
+	return err
+}
+
+// next says what to try after the demo.
+func (f *demoFlags) next(ok bool) string {
+	switch {
+	case f.Keep != "":
+		return "\nNext: lockagent events audit --dir " + shellWord(f.Keep) + "\n"
+	case !ok:
+		return ""
 	}
 	next := "\nNext: lockagent demo --no-locks    the same without the locks: see it fail\n"
 	if f.Redis == "" {
 		next += "      lockagent demo --redis " + exampleRedis + " --processes 4\n"
 	}
-	_, err := io.WriteString(stdout, next)
-	return err
+	return next
 }
 
 // verdict is an error that names the checks that failed.
@@ -238,6 +265,8 @@ func (f *demoFlags) explain(err error) error {
 		return &failure{exitUnavailable, err, "lockagent demo    (needs no Redis), or start one: redis-server"}
 	case errors.Is(err, events.ErrBadURL):
 		return &failure{exitUsage, err, "lockagent demo --nats " + defaultNATS}
+	case errors.Is(err, natsserver.ErrInUse):
+		return inUse(f.Keep)
 	case errors.Is(err, demo.ErrNoEventLog):
 		return &failure{exitUnavailable, err, "lockagent demo    (has a NATS server of its own), or start one: nats-server -js"}
 	}

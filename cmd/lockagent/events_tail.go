@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 
 // tailFlags are the flags of the verb tail.
 type tailFlags struct {
-	nats   string
+	source
 	lock   string
 	agent  string
 	kinds  []string
@@ -44,7 +43,7 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	connectionFlag(cmd, &f.nats, "nats", "`URL` of the NATS server, by default "+defaultNATS)
+	f.addFlags(cmd)
 	flags.StringVar(&f.lock, "lock", "", "only events of the lock with this `name`")
 	flags.StringVar(&f.agent, "agent", "", "only events of the agent with this `id`")
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only these `kinds` of events, such as granted,lost")
@@ -55,76 +54,41 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	return cmd
 }
 
-func (f *tailFlags) run(cmd *cobra.Command) error {
+func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 	filter, from, err := f.selection(cmd)
 	if err != nil {
 		return err
 	}
-	reader, err := openEvents(cmd, f.nats, newLogger(cmd.ErrOrStderr()))
+	log, err := f.open(cmd)
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
-	read := reader.Tail
-	if !f.follow {
-		read = reader.Replay
+	defer func() { err = errors.Join(err, log.close()) }()
+	read := log.replay
+	if f.follow {
+		read = log.tail
 	}
 	out := cmd.OutOrStdout()
-	var broken error // what keeps us from writing
-	visit := func(r events.Record, err error) error {
+	err = read(cmd.Context(), from, filter, func(r events.Record, err error) error {
 		switch {
 		case err != nil:
-			_, broken = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %v\n", err)
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %v\n", err)
 		case f.format == "jsonl":
-			broken = events.WriteLine(out, r)
+			err = events.WriteLine(out, r)
 		default:
-			_, broken = io.WriteString(out, eventText(r)+"\n")
+			_, err = io.WriteString(out, eventText(r)+"\n")
 		}
-		return broken
-	}
-	err = read(cmd.Context(), from, filter, visit)
-	if f.follow && errors.Is(err, events.ErrNoStream) {
-		err = awaitStream(cmd, func() error { return read(cmd.Context(), events.From{}, filter, visit) })
-	}
-	switch {
-	case errors.Is(broken, syscall.EPIPE): // whoever read it has seen enough
-		return nil
-	case broken != nil:
-		return broken
-	case f.follow && errors.Is(err, context.Cause(cmd.Context())): // how it is meant to end
+		return err
+	})
+	if errors.Is(err, syscall.EPIPE) { // whoever read it has seen enough
 		return nil
 	}
-	return readFailure(cmd, err)
-}
-
-// awaitStream reads as soon as there is a stream: all of it, for it is new.
-func awaitStream(cmd *cobra.Command, read func() error) error {
-	const pause = time.Second
-	fmt.Fprintln(cmd.ErrOrStderr(), "lockagent: waiting for the first agent to publish an event")
-	for {
-		select {
-		case <-cmd.Context().Done():
-			return context.Cause(cmd.Context())
-		case <-time.After(pause):
-		}
-		if err := read(); !errors.Is(err, events.ErrNoStream) {
-			return err
-		}
-	}
+	return err
 }
 
 // selection is what the flags ask for.
-func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from events.From, err error) {
-	since := cmd.Flags().Changed("since")
-	switch {
-	case since && f.all:
-		return filter, from, usage("lockagent events tail --all", "--since and --all exclude each other")
-	case since && f.since <= 0:
-		return filter, from, usage("lockagent events tail --since 10m", "--since must be longer than nothing, not %v", f.since)
-	case !f.follow && !since && !f.all:
-		return filter, from, usage("lockagent events tail --all --follow=false", "--follow=false without --since or --all shows nothing")
-	}
-	if err := checkFormat(cmd, f.format, "text", "jsonl"); err != nil {
+func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from startAt, err error) {
+	if err := f.check(cmd); err != nil {
 		return filter, from, err
 	}
 	if filter.Lock, err = parseLock(cmd, f.lock); err != nil {
@@ -134,13 +98,36 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from ev
 		return filter, from, err
 	}
 	filter.Agent = lockagent.AgentID(f.agent)
-	switch {
-	case since:
-		from = events.FromTime(time.Now().Add(-f.since))
-	case !f.all:
-		from = events.FromNow()
+	if f.since > 0 {
+		from.time = time.Now().Add(-f.since)
 	}
+	from.now = f.since == 0 && !f.all
 	return filter, from, nil
+}
+
+// check finds out whether the flags fit together. What is in a directory or a file is all there
+// is: it is shown from its beginning, and does not go on.
+func (f *tailFlags) check(cmd *cobra.Command) error {
+	if err := f.source.check(cmd); err != nil {
+		return err
+	}
+	changed := cmd.Flags().Changed
+	since := changed("since")
+	if f.dir != "" || f.file != "" {
+		if changed("follow") && f.follow {
+			return usage("lockagent events tail --nats "+defaultNATS, "--follow needs --nats, for nothing can be added to what --dir and --file read")
+		}
+		f.follow, f.all = false, f.all || !since
+	}
+	switch {
+	case since && f.all:
+		return usage("lockagent events tail --all", "--since and --all exclude each other")
+	case since && f.since <= 0:
+		return usage("lockagent events tail --since 10m", "--since must be longer than nothing, not %v", f.since)
+	case !f.follow && !since && !f.all:
+		return usage("lockagent events tail --all --follow=false", "--follow=false without --since or --all shows nothing")
+	}
+	return checkFormat(cmd, f.format, "text", "jsonl")
 }
 
 // eventText is an event on a line, for people.

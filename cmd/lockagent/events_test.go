@@ -115,7 +115,7 @@ func TestEventsAudit(t *testing.T) {
 	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: no two holds overlapped\n", " of 3 agents on 2 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
-	call(t, "events", "audit", "--nats", url, "--agent", "nobody").expect(t, exitFailed, nil, []string{"there are no events"})
+	call(t, "events", "audit", "--nats", url, "--agent", "nobody").expect(t, exitEmpty, nil, []string{"there are no events"})
 	call(t, "events", "audit", "--nats", url, "--agent", "no body").expect(t, exitUsage, nil, []string{`"no body" is no agent`})
 
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
@@ -140,16 +140,16 @@ func TestEventsAuditOfAFile(t *testing.T) {
 	call(t, "events", "audit", "--file", file(log)).expect(t, exitOK, []string{"proven: "}, nil)
 	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitOK, []string{"proven: "}, nil)
 	callWith(t, log, "events", "audit", "--file", "-", "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
-	callWith(t, log, "events", "audit", "--file", "-", "--since", "1ns").expect(t, exitFailed, nil, []string{"there are no events"})
-	callWith(t, log, "events", "audit", "--file", "-", "--agent", "nobody").expect(t, exitFailed, nil, []string{"there are no events"})
+	callWith(t, log, "events", "audit", "--file", "-", "--since", "1ns").expect(t, exitEmpty, nil, []string{"there are no events"})
+	callWith(t, log, "events", "audit", "--file", "-", "--agent", "nobody").expect(t, exitEmpty, nil, []string{"there are no events"})
 
 	all := lines(log)
 	i := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, "lock.released") })
 	missing := strings.Join(slices.Delete(slices.Clone(all), i, i+1), "")
-	callWith(t, missing, "events", "audit", "--file", "-").expect(t, exitFailed, []string{"incomplete: ", "missing: "}, []string{"not proven: incomplete"})
+	callWith(t, missing, "events", "audit", "--file", "-").expect(t, exitIncomplete, []string{"incomplete: ", "missing: "}, []string{"not proven: incomplete"})
 
 	all[i] = "{}\n"
-	callWith(t, strings.Join(all, ""), "events", "audit", "--file", "-").expect(t, exitFailed, []string{"unreadable: "}, []string{"not proven"})
+	callWith(t, strings.Join(all, ""), "events", "audit", "--file", "-").expect(t, exitIncomplete, []string{"unreadable: "}, []string{"not proven"})
 }
 
 // overlapping is a log in which two agents held a lock at the same time.
@@ -179,9 +179,9 @@ func overlapping(t *testing.T) string {
 
 func TestEventsAuditFindsAnOverlap(t *testing.T) {
 	log := overlapping(t)
-	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitFailed, []string{"violated: ", `violation: "orders/42"`}, []string{"not proven: violated"})
-	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitFailed, []string{"violated: "}, nil)
-	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/43").expect(t, exitFailed, nil, []string{`there are no holds of "orders/43"`})
+	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitViolated, []string{"violated: ", `violation: "orders/42"`}, []string{"not proven: violated"})
+	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
+	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/43").expect(t, exitEmpty, nil, []string{`there are no holds of "orders/43"`})
 }
 
 func TestEventText(t *testing.T) {

@@ -25,8 +25,11 @@ type Config struct {
 	// Redis is the URL of the store. Empty, the agents share a store in memory.
 	Redis string
 	// NATS is the URL of the server that keeps the event log. Empty, a server
-	// inside this process does, and forgets it in the end.
+	// inside this process does.
 	NATS string
+	// Keep is the directory in which the server inside this process keeps the event log.
+	// Empty, the log is gone in the end.
+	Keep string
 
 	// Command makes the command that runs [Join] as a process of its own, once for
 	// each agent. Nil, the agents run in this process. Without it, or without
