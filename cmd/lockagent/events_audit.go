@@ -42,11 +42,11 @@ on at that time unproven.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	f.addFlags(cmd)
 	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`")
 	flags.StringVar(&f.lock, "lock", "", "only holds of the lock with this `name`")
 	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json")
+	f.addFlags(cmd)
 	return cmd
 }
 

@@ -16,22 +16,22 @@ import (
 
 // source says where a verb finds the event log: in NATS, in a directory or in a file.
 type source struct {
-	nats string
+	nats natsFlags
 	dir  string
 	file string
 }
 
 func (s *source) addFlags(cmd *cobra.Command) {
-	connectionFlag(cmd, &s.nats, "nats", "`URL` of the NATS server, by default "+defaultNATS)
 	cmd.Flags().StringVar(&s.dir, "dir", "", "read the event log in this `directory` instead, which lockagent demo --keep left")
 	cmd.Flags().StringVar(&s.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
+	s.nats.add(cmd, "`URL` of the NATS server, by default "+defaultNATS)
 }
 
 // check has the verb read from one place.
 func (s *source) check(cmd *cobra.Command) error {
 	var named []string
-	for _, flag := range []string{"dir", "file", "nats"} {
-		if cmd.Flags().Changed(flag) {
+	for _, flag := range []string{"dir", "file", s.nats.given(cmd)} {
+		if flag != "" && cmd.Flags().Changed(flag) {
 			named = append(named, flag)
 		}
 	}

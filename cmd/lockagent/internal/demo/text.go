@@ -28,7 +28,7 @@ func (cfg Config) Intro() string {
 	if cfg.Keep != "" {
 		log += ", kept in " + cfg.Keep
 	}
-	if cfg.NATS != "" {
+	if cfg.NATS.URL != "" {
 		log = "in NATS"
 	}
 	return fmt.Sprintf("%s contend for %s for %v.\nStore: %s. Event log: %s.", what, readable.Counted(cfg.Locks, "lock", "locks"), cfg.Duration, store, log)
