@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 func newEvents() *cobra.Command {
@@ -51,4 +52,16 @@ func kindNames() string {
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
+}
+
+const patternUsage = "only locks with this `name`, in which a part * is any part and a last part > all that follows"
+
+// parsePattern checks the value of --lock, which may be empty.
+func parsePattern(cmd *cobra.Command, text string) (events.Filter, error) {
+	if text == "" {
+		return events.Filter{}, nil
+	}
+	filter := events.Filter{Pattern: text}
+	_, err := parseLock(text, cmd.CommandPath()+" --lock 'orders/>'")
+	return filter, err
 }

@@ -91,7 +91,10 @@ func (f *auditFlags) check(cmd *cobra.Command) (lockagent.Name, error) {
 	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
 		return "", err
 	}
-	return parseLock(cmd, f.lock)
+	if f.lock == "" {
+		return "", nil
+	}
+	return parseLock(f.lock, "lockagent events audit --lock orders/42")
 }
 
 // about takes out of a record what it says if it is not about the lock, when one

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
 )
 
 // historyFlags are the flags of the verb history.
@@ -80,7 +81,7 @@ func (f *historyFlags) check(cmd *cobra.Command) error {
 type historyView struct {
 	Version int            `json:"version"`
 	Lock    lockagent.Name `json:"lock"`
-	Holds   []holdView     `json:"holds"`
+	Holds   []events.Hold  `json:"holds"`
 }
 
 func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
@@ -97,7 +98,7 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		holds = holds[max(0, len(holds)-f.last):]
 	}
 	if f.format == "json" {
-		return writeJSON(cmd.OutOrStdout(), historyView{jsonVersion, name, viewsOf(holds)})
+		return writeJSON(cmd.OutOrStdout(), historyView{jsonVersion, name, bare(holds)})
 	}
 	return writeHistory(cmd.OutOrStdout(), name, holds, now)
 }

@@ -179,24 +179,22 @@ type stateView struct {
 	Version int            `json:"version"`
 	Lock    lockagent.Name `json:"lock"`
 	At      time.Time      `json:"at"`
-	Holders []holdView     `json:"holders"`
+	Holders []events.Hold  `json:"holders"`
 	Waiters []waiter       `json:"waiters"`
-	Before  *holdView      `json:"before,omitempty"` // the hold that was over last
-	After   *holdView      `json:"after,omitempty"`  // the hold that came next
+	Before  *events.Hold   `json:"before,omitempty"` // the hold that was over last
+	After   *events.Hold   `json:"after,omitempty"`  // the hold that came next
 }
 
 func (s *lockThen) view() stateView {
-	v := stateView{Version: jsonVersion, Lock: s.name, At: s.at, Holders: viewsOf(s.holders), Waiters: s.waiters}
+	v := stateView{Version: jsonVersion, Lock: s.name, At: s.at, Holders: bare(s.holders), Waiters: s.waiters}
 	if v.Waiters == nil {
 		v.Waiters = []waiter{} // [] rather than null
 	}
 	if s.before != nil {
-		before := viewOf(&s.before.Hold)
-		v.Before = &before
+		v.Before = &s.before.Hold
 	}
 	if s.after != nil {
-		after := viewOf(&s.after.Hold)
-		v.After = &after
+		v.After = &s.after.Hold
 	}
 	return v
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"syscall"
 	"time"
 
@@ -76,7 +75,7 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 		case f.format == "jsonl":
 			err = events.WriteLine(out, r)
 		default:
-			_, err = io.WriteString(out, eventText(r)+"\n")
+			_, err = io.WriteString(out, eventText(r, time.Now())+"\n")
 		}
 		return err
 	})
@@ -91,7 +90,7 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	if err := f.check(cmd); err != nil {
 		return filter, from, err
 	}
-	if filter.Lock, err = parseLock(cmd, f.lock); err != nil {
+	if filter, err = parsePattern(cmd, f.lock); err != nil {
 		return filter, from, err
 	}
 	if filter.Kinds, err = parseKinds(cmd, f.kinds); err != nil {
@@ -128,56 +127,4 @@ func (f *tailFlags) check(cmd *cobra.Command) error {
 		return usage("lockagent events tail --all --follow=false", "--follow=false without --since or --all shows nothing")
 	}
 	return checkFormat(cmd, f.format, "text", "jsonl")
-}
-
-// eventText is an event on a line, for people.
-func eventText(r events.Record) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %.8s #%-6d  %-10s", r.Time.Local().Format("15:04:05.000000"), r.Agent, r.Seq, r.Kind)
-	field := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format, args...) }
-	if r.Lock != "" {
-		field("%s", r.Lock)
-	}
-	if r.Token != 0 {
-		field("token %d", r.Token)
-	}
-	if r.How != 0 {
-		field("by %s", r.How)
-	}
-	if r.Owner != "" {
-		field("owner %s", ownerText(r))
-	}
-	if r.Waited != 0 {
-		field("waited %v", r.Waited)
-	}
-	if r.Held != 0 {
-		field("held %v", r.Held)
-	}
-	if r.Waiters != 0 {
-		field("%d waiting", r.Waiters)
-	}
-	if r.Remaining != 0 {
-		field("trusted for %v", r.Remaining)
-	}
-	if r.Reason != 0 {
-		field("reason %s", r.Reason)
-	}
-	switch r.Kind {
-	case lockagent.EventAgentStarted:
-		field("agent %s", r.Agent)
-	case lockagent.EventStoreReset:
-		field("%s, from %s to %s", r.Reset.Reason, r.Reset.From, r.Reset.To)
-	}
-	if r.Err != "" {
-		field("error %q", r.Err)
-	}
-	return b.String()
-}
-
-// ownerText leaves out of an owner what the agent made of its own id.
-func ownerText(r events.Record) string {
-	if number, ok := strings.CutPrefix(string(r.Owner), string(r.Agent)+"/"); ok {
-		return "/" + number
-	}
-	return fmt.Sprintf("%q", r.Owner)
 }

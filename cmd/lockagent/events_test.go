@@ -186,7 +186,8 @@ func TestEventsAuditFindsAnOverlap(t *testing.T) {
 
 func TestEventText(t *testing.T) {
 	agent := lockagent.AgentID("470d6805-ae6d-4d11-9cd2-eb57ba61b13c")
-	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.Local)
+	now := time.Date(2026, 11, 21, 3, 4, 6, 0, time.Local)
+	at := now.Add(-321099 * time.Microsecond)
 	for _, test := range []struct {
 		event lockagent.Event
 		want  string
@@ -211,8 +212,8 @@ func TestEventText(t *testing.T) {
 		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
 	} {
 		test.event.Agent, test.event.Time = agent, at
-		want := "03:04:05.678901  470d6805 #9       " + test.want
-		if got := eventText(events.Record{Event: test.event, Seq: 9}); got != want {
+		want := "03:04:05.678  470d6805 #9       " + test.want
+		if got := eventText(events.Record{Event: test.event, Seq: 9}, now); got != want {
 			t.Errorf("the line is\n%q, want\n%q", got, want)
 		}
 	}

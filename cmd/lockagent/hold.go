@@ -14,51 +14,13 @@ import (
 // added to it.
 const jsonVersion = 1
 
-// holdView is a hold in the JSON of the readers.
-type holdView struct {
-	events.LockKey
-	Mode    lockagent.Mode    `json:"mode,omitempty"`
-	Owner   lockagent.Owner   `json:"owner"`
-	Agent   lockagent.AgentID `json:"agent"`
-	Process *events.Process   `json:"process,omitempty"`
-	Token   lockagent.Token   `json:"token"`
-
-	How      string     `json:"how,omitempty"` // "store" or "handoff"
-	WaitedUS int64      `json:"waited_us"`
-	From     time.Time  `json:"from"`
-	Until    *time.Time `json:"until,omitempty"` // missing: the log has no end
-	HeldUS   int64      `json:"held_us,omitempty"`
-
-	Ended    string `json:"ended,omitempty"` // the kind of the event that ended it
-	Reason   string `json:"reason,omitempty"`
-	Operator string `json:"operator,omitempty"`
-	Error    string `json:"error,omitempty"`
-
-	Uncertain *time.Time `json:"uncertain,omitempty"` // since when renewals fail
-	Gone      bool       `json:"gone,omitempty"`      // so is its agent
-}
-
-func viewOf(h *events.Hold) holdView {
-	v := holdView{
-		LockKey: h.LockKey, Mode: h.Mode, Owner: h.Owner, Agent: h.Agent, Token: h.Token,
-		How: h.How.String(), WaitedUS: h.Waited.Microseconds(), From: h.From, Until: moment(h.Until), HeldUS: h.Held.Microseconds(),
-		Reason: reasonText(h.Reason), Operator: h.Operator, Error: h.Err, Uncertain: moment(h.Uncertain), Gone: h.Gone,
-	}
-	if h.Process != (events.Process{}) {
-		v.Process = &h.Process
-	}
-	if h.Ended != 0 {
-		v.Ended = endName(h.Ended)
-	}
-	return v
-}
-
-func viewsOf(holds []hold) []holdView {
-	views := make([]holdView, len(holds))
+// bare returns holds as JSON has them.
+func bare(holds []hold) []events.Hold {
+	all := make([]events.Hold, len(holds))
 	for i := range holds {
-		views[i] = viewOf(&holds[i].Hold)
+		all[i] = holds[i].Hold
 	}
-	return views
+	return all
 }
 
 // moment is nil for the zero time, which JSON then leaves out.
@@ -67,13 +29,6 @@ func moment(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-func reasonText(r lockagent.LossReason) string {
-	if r == 0 {
-		return ""
-	}
-	return r.String()
 }
 
 // endName is how a hold ended. A hold in one record was released.

@@ -156,7 +156,7 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 		if ctx.Err() != nil {
 			return l.explain(context.Cause(ctx))
 		}
-		if err == nil && (!selects(filter, r) || r.Time.Before(from.time)) {
+		if err == nil && (!filter.Match(r) || r.Time.Before(from.time)) {
 			return nil
 		}
 		return visit(r, err)
@@ -229,8 +229,4 @@ func (c *countedReader) Read(b []byte) (int, error) {
 	n, err := c.from.Read(b)
 	c.read += int64(n)
 	return n, err
-}
-
-func selects(f events.Filter, r events.Record) bool {
-	return (f.Agent == "" || f.Agent == r.Agent) && (f.Lock == "" || f.Lock == r.Lock)
 }
