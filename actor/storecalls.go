@@ -102,7 +102,9 @@ func (l *lock) askBreak(id lockstate.CallID) {
 // broken answers a call to break a lock that this agent did not hold.
 func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 	if m.reply.Broken {
-		l.agent.record(context.Background(), &lockagent.Event{Kind: lockagent.EventBroken, Lock: l.entry.name, StoreTime: m.reply.At})
+		l.agent.record(context.Background(), &lockagent.Event{
+			Kind: lockagent.EventBroken, Lock: l.entry.name, LockKind: lockagent.PlainLock, StoreTime: m.reply.At,
+		})
 	}
 	m.asker.(*call).answer(m.reply.Broken, m.err)
 }
