@@ -40,6 +40,13 @@ func (s *scanner) unexpected(wanted string) {
 
 // peek skips blanks and returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
+	if s.at < len(s.text) && s.text[s.at] > ' ' {
+		return s.text[s.at]
+	}
+	return s.blanks()
+}
+
+func (s *scanner) blanks() byte {
 	for ; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {
 		case ' ', '\t', '\n', '\r':

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,13 +117,8 @@ func (f *auditFlags) read(cmd *cobra.Command, visit events.Visit) (err error) {
 		from.time = time.Now().Add(-f.since)
 	}
 	var filter events.Filter
-	if len(f.agents) == 1 {
-		filter.Agent = lockagent.AgentID(f.agents[0])
+	for _, agent := range f.agents {
+		filter.Agents = append(filter.Agents, lockagent.AgentID(agent))
 	}
-	return log.replay(cmd.Context(), from, filter, func(r events.Record, err error) error {
-		if err == nil && len(f.agents) > 0 && !slices.Contains(f.agents, string(r.Agent)) {
-			return nil
-		}
-		return visit(r, err)
-	})
+	return log.replay(cmd.Context(), from, filter, visit)
 }

@@ -17,8 +17,10 @@ import (
 type tailFlags struct {
 	source
 	lock   string
-	agent  string
+	agents []string
+	owner  string
 	kinds  []string
+	urgent bool
 	since  time.Duration
 	all    bool
 	follow bool
@@ -35,16 +37,19 @@ func newEventsTail() *cobra.Command {
 As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 --file" reads it.`,
 		Example: `  lockagent events tail
-  lockagent events tail --since 10m --kind lost,expired,broken
+  lockagent events tail --since 10m --urgent
+  lockagent events tail --lock 'orders/>' --kind granted,lost
   lockagent events tail --all --follow=false --format jsonl > events.jsonl`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.lock, "lock", "", "only events of the lock with this `name`")
-	flags.StringVar(&f.agent, "agent", "", "only events of the agent with this `id`")
+	flags.StringVar(&f.lock, "lock", "", patternUsage)
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only these `kinds` of events, such as granted,lost")
+	flags.BoolVar(&f.urgent, "urgent", false, "only events that have consequences, such as lost, broken and storereset")
+	flags.StringVar(&f.owner, "owner", "", "only events of this `owner`")
+	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`")
 	flags.DurationVar(&f.since, "since", 0, "begin with the events of this last `duration`, such as 10m")
 	flags.BoolVar(&f.all, "all", false, "begin with the oldest event")
 	flags.BoolVar(&f.follow, "follow", true, "go on with the events to come; --follow=false ends with those that are there")
@@ -96,7 +101,10 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	if filter.Kinds, err = parseKinds(cmd, f.kinds); err != nil {
 		return filter, from, err
 	}
-	filter.Agent = lockagent.AgentID(f.agent)
+	for _, agent := range f.agents {
+		filter.Agents = append(filter.Agents, lockagent.AgentID(agent))
+	}
+	filter.Owner, filter.Urgent = lockagent.Owner(f.owner), f.urgent
 	if f.since > 0 {
 		from.time = time.Now().Add(-f.since)
 	}

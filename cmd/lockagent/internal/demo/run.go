@@ -280,7 +280,7 @@ func (s *show) audit(ctx context.Context) (events.Report, error) {
 	defer reader.Close()
 	audit := events.NewAudit()
 	for _, m := range s.members {
-		if err := reader.Replay(ctx, events.From{}, events.Filter{Agent: m.id()}, audit.Visit); err != nil {
+		if err := reader.Replay(ctx, events.From{}, events.Filter{Agents: []lockagent.AgentID{m.id()}}, audit.Visit); err != nil {
 			return events.Report{}, err
 		}
 	}
