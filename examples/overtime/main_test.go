@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var alerts []string
-		w := newWatch(10*time.Second, func(text string) { alerts = append(alerts, text) })
+		alerts := make(chan string, 10)
+		w := newWatch(10*time.Second, func(text string) { alerts <- text })
 		ctx, stop := context.WithCancel(t.Context())
 		records, ended := make(chan events.Record), make(chan bool)
 		go func() {
@@ -38,11 +38,13 @@ func TestWatch(t *testing.T) {
 		expect := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
-			ok := slices.EqualFunc(alerts, want, strings.HasPrefix)
-			if !ok {
-				t.Fatalf("alerts are %q, want %q", alerts, want)
+			var got []string
+			for len(alerts) > 0 {
+				got = append(got, <-alerts)
 			}
-			alerts = nil
+			if !slices.EqualFunc(got, want, strings.HasPrefix) {
+				t.Fatalf("alerts are %q, want %q", got, want)
+			}
 		}
 		say(lockagent.EventGranted, "slow", 1, 0)
 		say(lockagent.EventGranted, "quick", 2, 0)
@@ -55,11 +57,11 @@ func TestWatch(t *testing.T) {
 		expect() // once is enough
 		say(lockagent.EventLost, "slow", 1, 72*time.Second)
 		expect("slow: joe held it for 1m12s, until it was lost")
+		stop()
+		<-ended
 		if len(w.told) != 0 {
 			t.Errorf("it remembers %v", w.told)
 		}
-		stop()
-		<-ended
 	})
 }
 
