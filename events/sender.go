@@ -53,7 +53,7 @@ var errDisconnected = errors.New("disconnected from NATS")
 func newSender(p *Publisher) *sender {
 	return &sender{
 		p:      p,
-		agent:  subjectRoot + string(p.cfg.Agent) + ".>",
+		agent:  DefaultPrefix + "." + string(p.cfg.Agent) + ".>",
 		broken: make(chan error, 1),
 		status: make(chan signal, 1),
 	}
@@ -154,7 +154,7 @@ func (s *sender) dial() error {
 		return err
 	}
 	s.nc, s.gone, s.inbox = nc, gone, nc.NewInbox()
-	if s.js, err = jetstream.New(nc); err != nil {
+	if s.js, err = s.p.cfg.jetStream(nc); err != nil {
 		return err
 	}
 	_, err = nc.Subscribe(s.inbox+".*.*", s.acknowledged)
