@@ -279,10 +279,12 @@ func (s *show) audit(ctx context.Context) (events.Report, error) {
 	}
 	defer reader.Close()
 	audit := events.NewAudit()
+	var filter events.Filter
 	for _, m := range s.members {
-		if err := reader.Replay(ctx, events.From{}, events.Filter{Agents: []lockagent.AgentID{m.id()}}, audit.Visit); err != nil {
-			return events.Report{}, err
-		}
+		filter.Agents = append(filter.Agents, m.id())
+	}
+	if err := reader.Replay(ctx, events.From{}, filter, audit.Visit); err != nil {
+		return events.Report{}, err
 	}
 	return audit.Report(), nil
 }
