@@ -178,12 +178,12 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if end != 0 && x.Start >= end {
+			if end != 0 && x.Start >= max(end, s.Told) {
 				break
 			}
 			a.compare(store, lock, s, x)
 		}
-		a.compareTokens(lock, s)
+		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		delete(lock.tenures, tenureKey{s.Agent, s.Tenure})
 		a.spare = append(a.spare, s)

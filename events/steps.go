@@ -61,7 +61,7 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 	s.Modes |= modeOf(h.Mode)
 	p := h.piece()
 	if h.Token <= s.LastToken {
-		a.tokenFell(lock, s, &s.Last, s, &p)
+		a.found.violation(a.tokens(lock, s, &s.Last, s, &p))
 	}
 	s.LastToken = max(s.LastToken, h.Token)
 	if s.Open == 0 {
@@ -78,7 +78,7 @@ func (a *Audit) afterOthers(lock *lockLog, h *Hold) {
 		if s := lock.Spans[i]; s.Agent == h.Agent {
 			if h.Token <= s.LastToken && h.Start <= s.Start { // else the times tell
 				p := h.piece()
-				a.tokenFell(lock, s, &s.Last, &span{Agent: h.Agent, Tenure: h.Tenure}, &p)
+				a.found.violation(a.tokens(lock, s, &s.Last, &span{Agent: h.Agent, Tenure: h.Tenure}, &p))
 				s.Guilty = true
 			}
 			return
@@ -109,8 +109,8 @@ func (a *Audit) replaced(h *Hold, by *Record) {
 	}
 	lock, l := a.lock(h.LockKey), a.logs[h.Agent]
 	s := lock.tenures[tenureKey{h.Agent, h.Tenure}]
-	if s == nil {
-		return
+	if s == nil || s.Gone && by.Tenure != h.Tenure {
+		return // a crash ended it, and its lease bounds that
 	}
 	s.Open--
 	p := h.piece()

@@ -351,6 +351,7 @@ func (w *world) giveBack(a *worldAgent, t *worldTenure) {
 	e.Returned = clock(w.now)
 	if t.over || w.now > t.confirmed+t.lease {
 		e.Reason = lockagent.LostDenied
+		w.meets(a)
 	}
 	w.record(a, e)
 	w.forget(a, t)
