@@ -1,12 +1,14 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
@@ -15,17 +17,17 @@ import (
 
 // openLog starts a server for the event log, or finds out whether there is one.
 func (s *show) openLog() (*natsserver.Server, error) {
+	s.log = eventLog{Connection: s.cfg.NATS, Stream: s.cfg.Stream, Prefix: s.cfg.Prefix}
 	s.log.Logger = s.cfg.Logger
-	if s.cfg.NATS != "" {
-		s.log.URL = s.cfg.NATS
-		reader, err := events.OpenReader(events.ReaderConfig{Connection: s.log.Connection})
+	if s.log.URL != "" {
+		reader, err := s.log.open()
 		if err != nil {
-			return nil, fmt.Errorf("%w at %s: %w", ErrNoEventLog, Redacted(s.cfg.NATS), err)
+			return nil, fmt.Errorf("%w at %s: %w", ErrNoEventLog, Redacted(s.log.URL), err)
 		}
 		reader.Close()
 		return nil, nil
 	}
-	cfg := natsserver.Config{Temporary: true, Logger: s.cfg.Logger}
+	cfg := natsserver.Config{Dir: s.cfg.Keep, Temporary: s.cfg.Keep == "", Logger: s.cfg.Logger}
 	if s.cfg.Command != nil {
 		cfg.Listen = "127.0.0.1:0"
 	}
@@ -33,7 +35,7 @@ func (s *show) openLog() (*natsserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.log.own = true
+	s.log.Own = true
 	if s.cfg.Command != nil {
 		s.log.URL = server.URL()
 	} else {
@@ -64,9 +66,20 @@ func openRedis(ctx context.Context, url string, lease time.Duration) (lockagent.
 }
 
 func (s *show) telemetry() tracing.Config {
-	t := s.cfg.Telemetry
-	if s.cfg.Redis != "" {
-		t.System = "redis"
+	if s.cfg.Redis == "" {
+		return s.cfg.Telemetry
+	}
+	return describeRedis(s.cfg.Telemetry, s.cfg.Redis)
+}
+
+// describeRedis says in spans what the store is.
+func describeRedis(t tracing.Config, address string) tracing.Config {
+	t.System = "redis"
+	if u, err := url.Parse(address); err == nil {
+		t.Address = cmp.Or(u.Host, u.Path) // a host, or the path of a socket
+		if u.Host != "" && u.Port() == "" {
+			t.Address = net.JoinHostPort(u.Hostname(), "6379")
+		}
 	}
 	return t
 }
