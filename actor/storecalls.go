@@ -78,23 +78,10 @@ func (l *lock) release(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
 	c.make(func() {
-		req := lockagent.ReleaseRequest{
+		l.agent.cfg.Store.Release(valuesOf(l.releaser), lockagent.ReleaseRequest{
 			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
-		}
-		if l.agent.cfg.Trace != nil && l.releaser != nil {
-			req.Trace = l.traceOf(req)
-		}
-		l.agent.cfg.Store.Release(valuesOf(l.releaser), req, c.done)
+		}, c.done)
 	})
-}
-
-// traceOf is the trace context of a release, or empty if the release is not sampled.
-func (l *lock) traceOf(req lockagent.ReleaseRequest) string {
-	l.agent.callback("Config.Trace", func() { req.Trace = l.agent.cfg.Trace(valuesOf(l.releaser)) })
-	if req.Trace != "" && req.Check() != nil {
-		return "" // it is no trace context, and must not keep the lock from being released
-	}
-	return req.Trace
 }
 
 // disown releases a ghost.
