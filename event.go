@@ -22,7 +22,7 @@ const (
 	EventQueued
 	// EventGranted: the lock was granted. Request, Owner, Token, Tenure, How,
 	// Waited, StoreTime (when the store began or last confirmed the tenure),
-	// Lease, Fixed, Count, Incarnation.
+	// Lease, Fixed, Count, Incarnation, Link.
 	EventGranted
 	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
 	EventReentered
