@@ -208,7 +208,7 @@ func TestBrokenElsewhereIsExplained(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: alphas, Lease: 5 * time.Second})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: betas})
 	first := holdOf(t, alpha, theLock)
-	if held, err := beta.Lock(theLock).Break(t.Context()); err != nil || !held {
+	if held, err := beta.Lock(theLock).Break(t.Context(), ""); err != nil || !held {
 		t.Fatalf("Break: %t, %v", held, err)
 	}
 	second := holdOf(t, beta, theLock)
@@ -388,7 +388,7 @@ func TestRefusals(t *testing.T) {
 	for what, ask := range map[string]func() error{
 		"acquire": func() error { _, err := alpha.Lock("text").Acquire(t.Context()); return err },
 		"inspect": func() error { _, err := alpha.Lock("text").Status(t.Context()); return err },
-		"break":   func() error { _, err := alpha.Lock("text").Break(t.Context()); return err },
+		"break":   func() error { _, err := alpha.Lock("text").Break(t.Context(), ""); return err },
 	} {
 		if err := ask(); !errors.Is(err, lockagent.ErrWrongType) {
 			t.Errorf("%s of a key that is text: %v, want ErrWrongType", what, err)

@@ -9,7 +9,8 @@ import (
 type EventKind uint8
 
 // The catalogue of events. All events set Kind, Agent, Store and Time. All events about a lock
-// set Lock, LockKind and Mode. The comment of each kind names the other fields that it sets.
+// set Lock, LockKind and Mode, but not Mode if it is not known. The comment of each kind names
+// the other fields that it sets.
 // A log may have kinds that this version does not know: their Kind is 0.
 const (
 	_ EventKind = iota
@@ -21,7 +22,7 @@ const (
 	EventQueued
 	// EventGranted: the lock was granted. Request, Owner, Token, Tenure, How,
 	// Waited, StoreTime (when the store began or last confirmed the tenure),
-	// Lease, Fixed, Count, Incarnation.
+	// Lease, Fixed, Count, Incarnation, Link.
 	EventGranted
 	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
 	EventReentered
@@ -193,7 +194,7 @@ type Event struct {
 
 	Waited    time.Duration // from the request to this event
 	Held      time.Duration // from the grant to this event
-	Lease     time.Duration
+	Lease     time.Duration // of grants, renewals and ends: of the tenure; otherwise what the request asks for
 	Fixed     bool          // the lease of the request is fixed, not kept
 	Remaining time.Duration // until the deadline
 
@@ -202,8 +203,10 @@ type Event struct {
 	// Until bounds the end of the hold on the store's clock. That clock showed at most Until
 	// when the agent told the owner that its hold is over:
 	//
-	//	Until = StoreTime of the last confirmation + what passed here since that call was sent
+	//	Until = StoreTime of the store's last answer + what passed here since that call was sent
 	//
+	// The last answer about the tenure is the one that confirmed it last, or the one that denied
+	// it.
 	// Returned is another such bound.
 	Until StoreTime
 	// Confirmed is when the store last confirmed the lease of the tenure.
@@ -222,6 +225,9 @@ type Event struct {
 
 	// TraceParent is the W3C trace context of the request's span, or empty.
 	TraceParent string
+	// Link is the W3C trace context of the release that passed the lock to this agent, if that
+	// release was sampled. Only for EventGranted. It is not in the log.
+	Link string
 }
 
 // LockKind says what kind of lock an event is about.

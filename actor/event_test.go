@@ -112,7 +112,7 @@ func TestStories(t *testing.T) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			w.s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
-			w.store.Break(background, "door", func(lockagent.BreakReply, error) {})
+			w.store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 			<-g.Done()
 		}, "requested granted requested reentered lost lost returned"},
 
@@ -131,13 +131,13 @@ func TestStories(t *testing.T) {
 		{"broken", Config{}, func(w world) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
-			await(w.t, "break", w.a.Break("door"))
+			await(w.t, "break", w.a.Break("door", ""))
 		}, "requested granted requested reentered broken broken returned"},
 
 		{"broken by another agent", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
-			await(w.t, "break", w.b.Break("door"))
+			await(w.t, "break", w.b.Break("door", ""))
 			<-g.Done()
 		}, "requested granted requested reentered broken broken returned"},
 
@@ -245,6 +245,9 @@ func TestStories(t *testing.T) {
 func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	t.Helper()
 	bad := func(what string) { t.Helper(); t.Errorf("%v: %s: %+v", e.Kind, what, e) }
+	if e.Store == "" {
+		bad("store")
+	}
 	if !e.Time.Equal(time.Now()) {
 		bad("time")
 	}
@@ -278,11 +281,29 @@ func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	if (e.Kind == lockagent.EventQueued) != (e.Waiters != 0) {
 		bad("waiters")
 	}
-	if (granted || e.Kind == lockagent.EventRenewed || e.Kind == lockagent.EventReturned) != (e.StoreTime != 0) {
+	if (granted || e.Kind == lockagent.EventRenewed) != (e.StoreTime != 0) {
 		bad("store time")
 	}
-	if e.StoreTime > storeNow(begin).Add(time.Millisecond) { // no two tenures begin at the same time, also if that stands still
+	if e.Kind.EndsHold() != (e.Confirmed != 0) {
+		bad("confirmed")
+	}
+	if (e.Kind == lockagent.EventReturned) != (e.Returned != 0) {
+		bad("returned")
+	}
+	if max(e.StoreTime, e.Confirmed, e.Returned) > storeNow(begin).Add(time.Millisecond) { // no two tenures begin at the same time, also if that stands still
 		bad("store time to come")
+	}
+	if (granted || e.Kind.EndsHold()) && e.Lease == 0 || e.Fixed && !granted && !e.Kind.EndsHold() {
+		bad("lease")
+	}
+	if agent != (e.LockKind != lockagent.PlainLock) || agent != (e.Mode != lockagent.Exclusive) {
+		bad("kind of lock")
+	}
+	if e.Holder != "" && e.Kind != lockagent.EventQueued {
+		bad("holder")
+	}
+	if (e.Kind == lockagent.EventAgentStarted) != (e.Process != lockagent.Process{}) {
+		bad("process")
 	}
 	if e.Kind.EndsHold() != (e.Until != 0) || e.Until != 0 && (e.Until < storeNow(begin) || e.Until > storeNow(begin).Add(time.Millisecond)) {
 		bad("until")
@@ -327,38 +348,38 @@ func TestEventFields(t *testing.T) {
 		at := begin
 		incarnation := w.of(lockagent.EventGranted)[0].Incarnation
 		want := []lockagent.Event{
-			{Kind: lockagent.EventAgentStarted, Time: at},
+			{Kind: lockagent.EventAgentStarted, Time: at, Process: thisProcess()},
 			{Kind: lockagent.EventRequested, Time: at.Add(time.Second), Lock: "door", Request: 1, Owner: "ann", Lease: 4 * time.Second},
 			{
 				Kind: lockagent.EventGranted, Time: at.Add(time.Second), Lock: "door", Request: 1, Owner: "ann",
-				Token: g.Token(), Tenure: 1, How: lockagent.ByStore, Count: 1, Lease: 4 * time.Second,
+				Token: g.Token(), Tenure: 1, How: lockagent.ByStore, Count: 1, Lease: 4 * time.Second, Fixed: true,
 				StoreTime: us(time.Second), Incarnation: incarnation,
 			},
 			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 3, Owner: "ann", Lease: 2 * time.Second},
 			{
 				Kind: lockagent.EventReentered, Time: at.Add(2 * time.Second), Lock: "door", Request: 3, Owner: "ann",
-				Token: g.Token(), Tenure: 1, Count: 2, Lease: 4 * time.Second,
+				Token: g.Token(), Tenure: 1, Count: 2, Lease: 4 * time.Second, Fixed: true,
 				StoreTime: us(time.Second), Incarnation: incarnation,
 			},
 			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second},
-			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second, Waiters: 1},
+			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second, Waiters: 1, Holder: "ann"},
 			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 5, Owner: "carl"},
-			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 5, Owner: "carl", Waiters: 2},
+			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 5, Owner: "carl", Waiters: 2, Holder: "ann"},
 			{
 				Kind: lockagent.EventTimedOut, Time: at.Add(3 * time.Second), Lock: "door", Request: 5, Owner: "carl",
 				Waited: time.Second, Err: lockagent.ErrTimeout.Error(),
 			},
 			{
-				Kind: lockagent.EventReleased, Time: at.Add(3 * time.Second), Lock: "door", Request: 3, Owner: "ann", Lease: 2 * time.Second,
-				Token: g.Token(), Tenure: 1, Held: time.Second, Count: 1, Until: us(3*time.Second) + 1,
+				Kind: lockagent.EventReleased, Time: at.Add(3 * time.Second), Lock: "door", Request: 3, Owner: "ann", Lease: 4 * time.Second, Fixed: true,
+				Token: g.Token(), Tenure: 1, Held: time.Second, Count: 1, Until: us(3*time.Second) + 1, Confirmed: us(time.Second),
 			},
 			{
-				Kind: lockagent.EventReleased, Time: at.Add(4 * time.Second), Lock: "door", Request: 1, Owner: "ann", Lease: 4 * time.Second,
-				Token: g.Token(), Tenure: 1, Held: 3 * time.Second, Until: us(4*time.Second) + 1,
+				Kind: lockagent.EventReleased, Time: at.Add(4 * time.Second), Lock: "door", Request: 1, Owner: "ann", Lease: 4 * time.Second, Fixed: true,
+				Token: g.Token(), Tenure: 1, Held: 3 * time.Second, Until: us(4*time.Second) + 1, Confirmed: us(time.Second),
 			},
 			{
 				Kind: lockagent.EventGranted, Time: at.Add(4 * time.Second), Lock: "door", Request: 4, Owner: "bob",
-				Token: g.Token() + 1, Tenure: 1, How: lockagent.ByHandOff, Count: 1, Lease: 4 * time.Second,
+				Token: g.Token() + 1, Tenure: 1, How: lockagent.ByHandOff, Count: 1, Lease: 4 * time.Second, Fixed: true,
 				StoreTime: us(time.Second), Incarnation: incarnation, Waited: 2 * time.Second,
 			},
 			{
@@ -366,10 +387,11 @@ func TestEventFields(t *testing.T) {
 				StoreTime: us(4 * time.Second), Remaining: 3600 * time.Millisecond,
 			},
 			{
-				Kind: lockagent.EventExpired, Time: at.Add(7600 * time.Millisecond), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second,
+				Kind: lockagent.EventExpired, Time: at.Add(7600 * time.Millisecond), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second, Fixed: true,
 				Token: g.Token() + 1, Tenure: 1, Held: 3600 * time.Millisecond, Until: us(7600*time.Millisecond) + 1, Reason: lockagent.LostExpired,
+				Confirmed: us(4 * time.Second),
 			},
-			{Kind: lockagent.EventReturned, Time: at.Add(7600 * time.Millisecond), Lock: "door", Tenure: 1, StoreTime: us(7600 * time.Millisecond)},
+			{Kind: lockagent.EventReturned, Time: at.Add(7600 * time.Millisecond), Lock: "door", Tenure: 1, Returned: us(7600 * time.Millisecond)},
 		}
 		got := w.all()
 		for i := range max(len(got), len(want)) {
@@ -378,7 +400,10 @@ func TestEventFields(t *testing.T) {
 				break
 			}
 			e, f := got[i], want[i]
-			f.Agent = "me"
+			f.Agent, f.Store = "me", store.Identity()
+			if f.Lock != "" {
+				f.LockKind, f.Mode = lockagent.PlainLock, lockagent.Exclusive
+			}
 			if !e.Time.Equal(f.Time) {
 				t.Errorf("event %d: at %v, want %v", i, e.Time.Sub(begin), f.Time.Sub(begin))
 			}

@@ -13,16 +13,16 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 	if l.agent.cfg.Recorder == nil {
 		return
 	}
-	out := lockagent.Event{Lock: l.entry.name, Tenure: e.Tenure}
-	if of := e.Request; of.ID != 0 {
-		out.Request, out.Owner, out.Lease = uint64(of.ID), of.Owner, of.Lease
+	out := lockagent.Event{Lock: l.entry.name, LockKind: lockagent.PlainLock, Mode: modeOf(e.Mode), Tenure: e.Tenure}
+	if of := &e.Request; of.ID != 0 {
+		out.Request, out.Owner, out.Lease, out.Mode = uint64(of.ID), of.Owner, of.Lease, modeOf(of.Mode)
 		out.Waited = e.Now.Sub(of.Arrived)
 	}
 	switch e.Kind {
 	case lockstate.Requested:
 		out.Kind = lockagent.EventRequested
 	case lockstate.Queued:
-		out.Kind, out.Waiters = lockagent.EventQueued, e.Waiters
+		out.Kind, out.Waiters, out.Holder = lockagent.EventQueued, e.Waiters, l.holder()
 	case lockstate.Answered:
 		switch {
 		case e.TimedOut:
@@ -39,10 +39,15 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 			out.Kind = lockagent.EventReentered
 		}
 		out.Token, out.How, out.Count = e.Token, e.How, e.Count
-		out.StoreTime, out.Incarnation, out.Lease = e.StoreTime, e.Incarnation, e.Lease
+		out.StoreTime, out.Incarnation = e.StoreTime, e.Incarnation
+		out.Lease, out.Fixed = e.Lease, e.Request.Lease != 0
+		if l.link != nil && l.link.tenure == e.Tenure && e.How == lockagent.ByStore {
+			out.Link = l.link.trace
+		}
 	case lockstate.Ended:
-		out.Kind, out.Reason = endKind(e.Reason), e.Reason
+		out.Kind, out.Reason, out.Operator = endKind(e.Reason), e.Reason, e.Operator
 		out.Token, out.Count, out.Held = e.Token, e.Count, e.Now.Sub(e.Since)
+		out.Confirmed, out.Lease, out.Fixed = e.StoreTime, e.Lease, e.Request.Lease != 0
 		// The owner learned of the end between e.Now, when the step began, and now.
 		out.Until = e.Until.Add(l.agent.clock.now().Sub(e.Now))
 		out.Waited = 0
@@ -60,7 +65,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		if e.Count == 0 {
 			return // the tenure served no hold
 		}
-		out.Kind, out.StoreTime = lockagent.EventReturned, e.StoreTime
+		out.Kind, out.Returned = lockagent.EventReturned, e.StoreTime
 		if e.Kind == lockstate.Denied {
 			out.Reason = e.Reason
 		} else if !e.Released {
@@ -74,6 +79,19 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		values = valuesOf(r.caller)
 	}
 	l.agent.record(values, &out)
+}
+
+// link is the trace context of the release that passed the lock to a tenure.
+type link struct {
+	tenure uint64
+	trace  string
+}
+
+func modeOf(m lockstate.Mode) lockagent.Mode {
+	if m == lockstate.Shared {
+		return lockagent.Shared
+	}
+	return lockagent.Exclusive
 }
 
 func endKind(why lockagent.LossReason) lockagent.EventKind {

@@ -77,11 +77,28 @@ func (l *lock) renew(e *lockstate.Event) {
 func (l *lock) release(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
+	trace := l.traceOf(e.Tenure)
 	c.make(func() {
 		l.agent.cfg.Store.Release(valuesOf(l.releaser), lockagent.ReleaseRequest{
-			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
+			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered, Trace: trace,
 		}, c.done)
 	})
+}
+
+// traceOf is the trace context of the release of a tenure, or empty. l.releaser caused the release.
+func (l *lock) traceOf(tenure uint64) (trace string) {
+	if l.agent.cfg.Trace == nil || l.releaser == nil {
+		return ""
+	}
+	l.agent.callback("Config.Trace", func() { trace = l.agent.cfg.Trace(valuesOf(l.releaser)) })
+	if trace == "" {
+		return ""
+	}
+	req := lockagent.ReleaseRequest{Name: l.entry.name, Tenure: l.tenureOf(tenure), Trace: trace}
+	if req.Check() != nil {
+		return "" // it is no trace context, and must not keep the lock from being released
+	}
+	return trace
 }
 
 // disown releases a ghost.
@@ -95,16 +112,24 @@ func (l *lock) disown(e *lockstate.Event) {
 }
 
 func (l *lock) askBreak(id lockstate.CallID) {
-	c := &storeCall[lockagent.BreakReply]{lock: l, asker: l.calls.take(id)}
-	c.make(func() { l.agent.cfg.Store.Break(context.Background(), l.entry.name, c.done) })
+	asker := l.calls.take(id)
+	c := &storeCall[lockagent.BreakReply]{lock: l, asker: asker}
+	c.make(func() {
+		req := lockagent.BreakRequest{Name: l.entry.name, Operator: asker.operator}
+		l.agent.cfg.Store.Break(context.Background(), req, c.done)
+	})
 }
 
 // broken answers a call to break a lock that this agent did not hold.
 func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
+	by := m.asker.(*call)
 	if m.reply.Broken {
-		l.agent.record(context.Background(), &lockagent.Event{Kind: lockagent.EventBroken, Lock: l.entry.name, StoreTime: m.reply.At})
+		l.agent.record(context.Background(), &lockagent.Event{
+			Kind: lockagent.EventBroken, Lock: l.entry.name, LockKind: lockagent.PlainLock,
+			StoreTime: m.reply.At, Operator: by.operator,
+		})
 	}
-	m.asker.(*call).answer(m.reply.Broken, m.err)
+	by.answer(m.reply.Broken, m.err)
 }
 
 func (l *lock) inspect(m *statusMsg) {

@@ -78,15 +78,21 @@ func (l *lock) explain(e *lockstate.Event) error {
 		return e.Err
 	}
 	err := &lockagent.WaitError{
-		Name: l.entry.name, Waited: e.Now.Sub(e.Request.Arrived), Holder: l.news.holder(),
+		Name: l.entry.name, Waited: e.Now.Sub(e.Request.Arrived), Holder: l.holder(),
 		TimedOut: e.TimedOut, Err: e.Err, Store: l.news.err(),
 	}
-	owner, _, count, _ := l.state.Hold()
-	if count > 0 {
-		err.Holder = string(owner)
-	}
+	_, _, count, _ := l.state.Hold()
 	err.Silent = l.news.silent(e.Request.Arrived, e.Now, count > 0)
 	return err
+}
+
+// holder is who has the lock: the owner of this agent's oldest grant, or what the store last
+// said. It is empty if that is not known.
+func (l *lock) holder() string {
+	if owner, _, count, _ := l.state.Hold(); count > 0 {
+		return string(owner)
+	}
+	return l.news.holder()
 }
 
 // news is what the lock knows of the store, for the errors of requests that wait. It is small

@@ -44,6 +44,8 @@ var scenarios = []scenario{
 	{"server", (*bench).serverTime},
 	{"reentrant", (*bench).reentrant},
 	{"abandoned", (*bench).abandoned},
+	{"events", (*bench).logged},
+	{"tracing", (*bench).traced},
 	{"kept-10000", func(b *bench, ctx context.Context) error { return b.kept(ctx, "kept-10000", b.plan.KeptFew) }},
 	{"kept-100000", func(b *bench, ctx context.Context) error { return b.kept(ctx, "kept-100000", b.plan.KeptMany) }},
 	{"once-1000000", (*bench).once},

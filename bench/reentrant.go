@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/bench/contender"
+	"github.com/lockagent/lockagent/channelapi"
 )
 
 // reentrant measures an acquire and release of a lock that the session holds already,
@@ -37,7 +38,7 @@ func (b *bench) reentrants(ctx context.Context, rounds int) (found, echoes *seri
 		return nil, nil, err
 	}
 	defer s.stop()
-	agent, err := contender.OpenAgent(ctx, s.Addr(), 0, 0)
+	agent, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{}, nil)
 	if err != nil {
 		return nil, nil, err
 	}

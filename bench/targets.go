@@ -158,6 +158,15 @@ var targets = []target{
 		v := f.ours("reentrant", "commands")
 		return atMost(0, v, "%.0f in %.0f", v, f.ours("reentrant", "cycles"))
 	}},
+	{"With the event log, own lock, 1 goroutine: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-1", 1.15)},
+	{"With the event log, own locks, 64 goroutines: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-64", 1.15)},
+	{"With the event log, one lock, 64 goroutines: a grant at most 1.5 x the time of one without", ratioAtMost("events", "x-long", 1.5)},
+	{"The same without a pause: no event is dropped", func(f figures) (string, bool) {
+		v := f.ours("events", "dropped")
+		return fmt.Sprintf("%.0f dropped, %s events/s", v, number(f.ours("events", "records"))), v == 0
+	}},
+	{"Tracing without an SDK, own lock, 1 goroutine: a cycle at most 1.02 x the time of one without", ratioAtMost("tracing", "x-none", 1.02)},
+	{"The same with an SDK and 1 % sampled: at most 1.05 x", ratioAtMost("tracing", "x-1", 1.05)},
 	{"10,000 kept locks: under 15 commands per second", func(f figures) (string, bool) {
 		v := f.ours("kept-10000", "sent")
 		return fmt.Sprintf("%.1f", v), v < 15

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/bench/contender"
+	"github.com/lockagent/lockagent/channelapi"
 )
 
 // workerVariable has the task of a process that this program started from itself.
@@ -73,7 +74,7 @@ func (t *task) open(ctx context.Context) (contender.Contender, error) {
 	var c contender.Contender
 	var err error
 	if t.Grants != 0 || t.GrantsWithin != 0 {
-		c, err = contender.OpenAgent(ctx, t.Addr, t.Grants, t.GrantsWithin)
+		c, err = contender.OpenAgent(ctx, t.Addr, channelapi.Config{HandOffGrants: t.Grants, HandOffTime: t.GrantsWithin}, nil)
 	} else {
 		c, err = kind.Open(ctx, t.Addr)
 	}

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,12 +12,18 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
 )
 
-// warnEvery is how often at most an error of a connection is logged as a warning.
-const warnEvery = 10 * time.Second
+const (
+	// warnEvery is how often at most an error of a connection is logged as a warning.
+	warnEvery = 10 * time.Second
+
+	// dialTimeout bounds each attempt to reach one server.
+	dialTimeout = 2 * time.Second
+)
 
 // InProcess makes connections to a NATS server in this process. An embedded
 // server is one.
@@ -24,8 +31,15 @@ type InProcess interface {
 	InProcessConn() (net.Conn, error)
 }
 
-// Connection says how to reach NATS. Exactly one of URL and InProcess must be
-// set.
+// Connection says how to reach NATS, and as whom. Exactly one of URL and InProcess
+// must be set; everything else has a usable zero value.
+//
+// There are four ways to say who we are: Creds, Nkey, a user with a password, and
+// TokenFile. At most one of them may be used, and none if the URL has a user. A
+// client certificate may come on top.
+//
+// All files are read anew each time a connection is made. So a secret or a
+// certificate that is replaced is used from the next connection on, without a restart.
 type Connection struct {
 	// URL is the address of a server, or several addresses of one cluster with
 	// commas between them: "nats://user:password@host:4222", or tls://, ws://,
@@ -34,6 +48,43 @@ type Connection struct {
 
 	// InProcess is a server in this process.
 	InProcess InProcess
+
+	// Creds is a credentials file: the JWT of a user and its seed, as nsc makes it.
+	Creds string
+
+	// Nkey is a file with the seed of a user's nkey. The file must have the same key
+	// as long as the connection is in use.
+	Nkey string
+
+	// User is the name of a user. UserFile is a file with that name, to be used
+	// instead.
+	User, UserFile string
+
+	// PasswordFile is a file with the password of the user.
+	PasswordFile string
+
+	// TokenFile is a file with a token.
+	TokenFile string
+
+	// CA is a file with the certificates, in PEM, of those who may vouch for a
+	// server. Defaults to those whom the operating system trusts. This field and the
+	// other fields about TLS make the connection use TLS, whatever the URL says.
+	CA string
+
+	// Cert is a file with the client's certificate, in PEM. Key is a file with its
+	// private key, and defaults to Cert, for a file that has both.
+	Cert, Key string
+
+	// ServerName is the name that the server's certificate must have. Defaults to the
+	// host in the URL.
+	ServerName string
+
+	// TLSFirst begins with TLS, for servers that have handshake_first set.
+	TLSFirst bool
+
+	// Domain is the JetStream domain that has the stream. Defaults to that of the
+	// server.
+	Domain string
 
 	// Logger gets what goes wrong with the connection. Defaults to [slog.Default].
 	Logger *slog.Logger
@@ -47,15 +98,17 @@ func (c *Connection) check() error {
 	if (c.URL == "") == (c.InProcess == nil) {
 		return &lockagent.OptionError{Option: "connection", Reason: "set either URL or InProcess"}
 	}
-	if c.URL == "" {
-		return nil
-	}
-	for _, text := range strings.Split(c.URL, ",") {
-		if err := checkURL(strings.TrimSpace(text)); err != nil {
-			return err
+	var errs []error
+	if c.URL != "" {
+		for text := range strings.SplitSeq(c.URL, ",") {
+			errs = append(errs, checkURL(strings.TrimSpace(text)))
 		}
 	}
-	return nil
+	errs = append(errs, checkDomain(c.Domain))
+	if err := errors.Join(append(errs, c.checkIdentity())...); err != nil {
+		return err
+	}
+	return c.readable()
 }
 
 // checkURL never quotes what may contain a password or a token.
@@ -83,7 +136,17 @@ func checkURL(text string) error {
 func checkStream(name string) error {
 	for _, c := range []byte(name) {
 		if !plain(c) {
-			return &lockagent.OptionError{Option: "Stream", Reason: fmt.Sprintf("%q is not made of letters, digits, '_' and '-'", name)}
+			return badOption("Stream", "%q is not made of letters, digits, '_' and '-'", name)
+		}
+	}
+	return nil
+}
+
+// checkDomain returns an error for a domain that would be several tokens of a subject.
+func checkDomain(domain string) error {
+	for _, c := range []byte(domain) {
+		if !plain(c) {
+			return badOption("Domain", "%q is not made of letters, digits, '_' and '-'", domain)
 		}
 	}
 	return nil
@@ -93,7 +156,7 @@ func checkStream(name string) error {
 func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) {
 	options := []nats.Option{
 		nats.Name(name),
-		nats.Timeout(2 * time.Second),
+		nats.Timeout(dialTimeout),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
@@ -108,28 +171,68 @@ func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) 
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		// By default errors are printed to stderr.
-		nats.ErrorHandler(c.errorHandler()),
+		nats.ErrorHandler(c.errorHandler(nil)),
 	}
 	if c.InProcess != nil {
-		options = append(options, nats.InProcessServer(c.InProcess))
+		options = append(options, nats.InProcessServer(checkedServer{c}))
+	} else {
+		options = append(options, nats.SetCustomDialer(checkedDialer{c}))
 	}
+	identity, err := c.identity()
+	if err != nil {
+		return nil, err
+	}
+	options = append(append(options, identity...), c.tls()...)
 	nc, err := nats.Connect(c.URL, append(options, more...)...)
 	if err != nil {
-		return nil, fmt.Errorf("events: connect to NATS: %w", err)
+		return nil, fmt.Errorf("events: connect to NATS: %w", explained(err))
 	}
 	return nc, nil
 }
 
-// errorHandler logs what the client library complains about. A wrong password or
-// a missing permission makes it complain about every attempt and every event, of
-// which one in a while is enough.
-func (c *Connection) errorHandler() nats.ErrHandler {
+// jetStream is what nc is used for.
+func (c *Connection) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
+	if c.Domain != "" {
+		return jetstream.NewWithDomain(nc, c.Domain)
+	}
+	return jetstream.New(nc)
+}
+
+// checkedDialer reads all files before it dials. So an attempt fails with what is
+// wrong with a file, and not with what the server makes of it.
+type checkedDialer struct{ c *Connection }
+
+func (d checkedDialer) Dial(network, address string) (net.Conn, error) {
+	if err := d.c.readable(); err != nil {
+		return nil, err
+	}
+	return net.DialTimeout(network, address, dialTimeout)
+}
+
+// checkedServer does the same for a server in this process.
+type checkedServer struct{ c *Connection }
+
+func (s checkedServer) InProcessConn() (net.Conn, error) {
+	if err := s.c.readable(); err != nil {
+		return nil, err
+	}
+	return s.c.InProcess.InProcessConn()
+}
+
+// errorHandler logs what the client library complains about, and passes it to tell
+// if that is not nil. A wrong password or a missing permission makes the library
+// complain about every attempt and every event. One warning in a while is enough.
+func (c *Connection) errorHandler(tell func(error)) nats.ErrHandler {
 	var last atomic.Int64 // when a warning was logged, in nanoseconds
 	return func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		err = explained(err)
 		level, now, before := slog.LevelDebug, time.Now().UnixNano(), last.Load()
 		if now-before > int64(warnEvery) && last.CompareAndSwap(before, now) {
 			level = slog.LevelWarn
 		}
 		c.Logger.Log(context.Background(), level, "events: NATS connection", "err", err)
+		if tell != nil {
+			tell(err)
+		}
 	}
 }

@@ -1,167 +1,333 @@
 package events
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockagent/lockagent"
 )
 
-// envelope and payload mirror what Append writes.
-type envelope struct {
-	SpecVersion     string   `json:"specversion"`
-	ID              string   `json:"id"`
-	Source          string   `json:"source"`
-	Type            string   `json:"type"`
-	Subject         string   `json:"subject"`
-	Time            string   `json:"time"`
-	DataContentType string   `json:"datacontenttype"`
-	Sequence        string   `json:"sequence"`
-	TraceParent     string   `json:"traceparent"`
-	Data            *payload `json:"data"`
+// Decode is the inverse of [Append]. It takes any spelling that JSON allows: blanks, any
+// order of the fields, escapes, integers with an exponent. A field with the value null is
+// one that is left out.
+//
+// What a later version may add is no error: an attribute or a field, a kind, a reason, a
+// How. Then Raw of the record is text, on one line. The Kind or the How of such a record is 0, its
+// Reason is [lockagent.LostUnknown]. Of an event of another version than v1 only the
+// envelope is decoded.
+//
+// Everything else that Append does not write is an error. So are a known field that comes
+// twice, because two readers could take different ones, and a grant or an end without a
+// count.
+func Decode(text []byte) (Record, error) {
+	d := decoders.Get().(*decoder)
+	defer decoders.Put(d)
+	var r Record
+	if err := d.decode(text, &r); err != nil {
+		return Record{}, err
+	}
+	return r, nil
 }
 
-type payload struct {
-	Lock        lockagent.Name      `json:"lock"`
-	Owner       lockagent.Owner     `json:"owner"`
-	Request     uint64              `json:"request"`
-	Tenure      uint64              `json:"tenure"`
-	Token       lockagent.Token     `json:"token"`
-	How         string              `json:"how"`
-	Count       int                 `json:"count"`
-	Waiters     int                 `json:"waiters"`
-	Waited      int64               `json:"waited_us"`
-	Held        int64               `json:"held_us"`
-	Lease       int64               `json:"lease_us"`
-	Remaining   int64               `json:"remaining_us"`
-	StoreTime   lockagent.StoreTime `json:"store_time_us"`
-	Until       lockagent.StoreTime `json:"until_us"`
-	Incarnation string              `json:"incarnation"`
-	Reason      string              `json:"reason"`
-	Err         string              `json:"error"`
-	Reset       struct {
-		From   string              `json:"from"`
-		To     string              `json:"to"`
-		Reason string              `json:"reason"`
-		After  lockagent.StoreTime `json:"after_us"`
-		Before lockagent.StoreTime `json:"before_us"`
-		Store  string              `json:"store"`
-	} `json:"reset"`
+var decoders = sync.Pool{New: func() any { return newDecoder() }}
+
+// decoder decodes many records, one after the other. It is not safe for concurrent use.
+type decoder struct {
+	scanner
+	texts   *interner
+	agent   lockagent.AgentID // the last one; it is valid
+	unknown bool              // the record has something that this version does not know
+}
+
+func newDecoder() *decoder { return &decoder{texts: newInterner()} }
+
+// decode reads one event, which is all of text.
+func (d *decoder) decode(text []byte, r *Record) error {
+	d.scanner = scanner{text: text}
+	d.record(r)
+	d.end()
+	return d.failure()
+}
+
+// failure returns what went wrong, and lets go of the text.
+func (d *decoder) failure() error {
+	err := d.err
+	d.scanner = scanner{}
+	if err != nil {
+		return fmt.Errorf("events: decode: %w", err)
+	}
+	return nil
+}
+
+// members tells the fields of an object apart. Their order is that in which they mostly come.
+type members struct {
+	names []string
+	seen  uint64
+	next  int
+}
+
+// member reads a key and returns its index in the names. It returns -1 if the value is read
+// as well, because it is null or its key is unknown.
+func (d *decoder) member(m *members) int {
+	key := d.key()
+	i := m.find(key)
+	if i < 0 {
+		d.unknown = true
+		d.skip(0)
+		return -1
+	}
+	if m.seen&(1<<i) != 0 {
+		d.fail("the field %q comes twice", m.names[i])
+		return -1
+	}
+	m.seen |= 1 << i
+	m.next = i + 1
+	if d.null() {
+		return -1
+	}
+	return i
+}
+
+func (m *members) find(key []byte) int {
+	for i := m.next; i < len(m.names); i++ {
+		if m.names[i] == string(key) {
+			return i
+		}
+	}
+	for i := range m.next {
+		if m.names[i] == string(key) {
+			return i
+		}
+	}
+	return -1
+}
+
+// The attributes of an event, in the order in which Append writes them.
+const (
+	attrSpecVersion = iota
+	attrID
+	attrSource
+	attrType
+	attrSubject
+	attrTime
+	attrContentType
+	attrSequence
+	attrTraceParent
+	attrData // the only one that is no string
+)
+
+var attributeNames = []string{
+	attrSpecVersion: "specversion",
+	attrID:          "id",
+	attrSource:      "source",
+	attrType:        "type",
+	attrSubject:     "subject",
+	attrTime:        "time",
+	attrContentType: "datacontenttype",
+	attrSequence:    "sequence",
+	attrTraceParent: "traceparent",
+	attrData:        "data",
+}
+
+// envelope has the texts of the attributes. They are parts of the text that is decoded.
+type envelope struct {
+	texts [attrData][]byte
+	data  int // where the data begins, or 0 if there is none
+}
+
+// record reads an event.
+func (d *decoder) record(r *Record) {
+	*r = Record{}
+	d.unknown = false
+	var env envelope
+	attributes := members{names: attributeNames}
+	d.peek()
+	text, start := d.text, d.at
+	read := false // the data is
+	d.open('{', "an event")
+	for n := 0; d.more('}', n); n++ {
+		switch i := d.member(&attributes); {
+		case i < 0:
+		case i < attrData:
+			env.texts[i] = d.string()
+		default:
+			env.data = d.at
+			if read = env.texts[attrType] != nil; read {
+				d.typed(env.texts[attrType], r)
+			} else {
+				d.skip(0)
+			}
+		}
+	}
+	end := d.at
+	if env.data > 0 && !read && d.err == nil {
+		d.at = env.data
+		d.typed(env.texts[attrType], r)
+		d.at = end
+	}
+	if d.err == nil {
+		d.err = d.identify(r, &env)
+	}
+	if d.err == nil && d.unknown {
+		r.Raw = oneLine(text[start:end])
+	}
+}
+
+// oneLine returns text without line breaks, which JSON has between its tokens only.
+func oneLine(text []byte) string {
+	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
+		return string(text)
+	}
+	return string(bytes.Map(func(c rune) rune {
+		if c == '\n' || c == '\r' {
+			return ' '
+		}
+		return c
+	}, text))
 }
 
 var kindOf = func() map[string]lockagent.EventKind {
 	kinds := make(map[string]lockagent.EventKind)
-	for k, text := range typeOf {
-		kinds[text] = k
+	for _, k := range lockagent.EventKinds() {
+		kinds[typeOf[k]] = k
 	}
 	return kinds
 }()
 
-// Decode is the inverse of [Append]. It ignores attributes and fields that it
-// does not know, which a later version may add, and returns an error for
-// everything else that Append does not write.
-func Decode(text []byte) (Record, error) {
-	var env envelope
-	if err := json.Unmarshal(text, &env); err != nil {
-		return Record{}, fmt.Errorf("events: decode: %w", err)
+// typed reads the data of an event of the given type.
+func (d *decoder) typed(kind []byte, r *Record) {
+	r.Kind = kindOf[string(kind)]
+	if r.Kind == 0 {
+		d.unknown = true
+		if otherVersion(kind) {
+			d.skip(0) // its fields can mean something else
+			return
+		}
 	}
-	r, err := env.record()
-	if err == nil {
-		err = env.Data.fill(&r.Event)
-	}
-	if err == nil && env.Subject != "" && env.Subject != string(r.Lock) {
-		err = fmt.Errorf("subject %q is not the lock %q", env.Subject, r.Lock)
-	}
-	if err != nil {
-		return Record{}, fmt.Errorf("events: decode: %w", err)
-	}
-	return r, nil
+	d.data(r)
 }
 
-// record returns the record without its data.
-func (env *envelope) record() (Record, error) {
-	r := Record{Event: lockagent.Event{TraceParent: env.TraceParent}}
-	if env.SpecVersion != specVersion {
-		return r, fmt.Errorf("specversion is %q, not %q", env.SpecVersion, specVersion)
+func otherVersion(kind []byte) bool { return !bytes.HasSuffix(kind, []byte(typeVersion)) }
+
+// identify takes what the envelope says about the record, and holds it against the data.
+func (d *decoder) identify(r *Record, env *envelope) error {
+	attrs := &env.texts
+	if v := attrs[attrSpecVersion]; string(v) != specVersion {
+		return fmt.Errorf("specversion is %q, not %q", v, specVersion)
 	}
-	if env.Data == nil {
-		return r, errors.New("it has no data")
+	if v := attrs[attrContentType]; len(v) > 0 && string(v) != dataType {
+		return fmt.Errorf("datacontenttype is %q, not %q", v, dataType)
 	}
-	if env.DataContentType != "" && env.DataContentType != dataType {
-		return r, fmt.Errorf("datacontenttype is %q, not %q", env.DataContentType, dataType)
+	if v := attrs[attrType]; !bytes.HasPrefix(v, []byte(typeRoot)) {
+		return fmt.Errorf("type %q does not begin with %s", v, typeRoot)
 	}
 	var ok bool
-	if r.Kind, ok = kindOf[env.Type]; !ok {
-		return r, fmt.Errorf("unknown type %q", env.Type)
+	if r.Agent, ok = d.source(attrs[attrSource]); !ok {
+		return fmt.Errorf("source %q is not %s<agent>", attrs[attrSource], sourceRoot)
 	}
-	agent, ok := strings.CutPrefix(env.Source, sourceRoot)
-	r.Agent = lockagent.AgentID(agent)
-	if !ok || !validAgent(r.Agent) {
-		return r, fmt.Errorf("source %q is not %s<agent>", env.Source, sourceRoot)
+	if r.Epoch, r.Seq, ok = parseSequence(attrs[attrSequence]); !ok {
+		return fmt.Errorf("sequence %q is not <epoch>-<sequence> with %d and %d digits", attrs[attrSequence], epochDigits, seqDigits)
 	}
-	if r.Epoch, r.Seq, ok = parseSequence(env.Sequence); !ok {
-		return r, fmt.Errorf("bad sequence %q", env.Sequence)
+	var space [128]byte // an agent has at most 64 bytes
+	if id := appendID(space[:0], r.Agent, r.Epoch, r.Seq); !bytes.Equal(id, attrs[attrID]) {
+		return fmt.Errorf("id is %q, but source and sequence say %q", attrs[attrID], string(id))
 	}
-	if id := appendID(nil, r.Agent, r.Epoch, r.Seq); string(id) != env.ID {
-		return r, fmt.Errorf("id is %q, but source and sequence say %q", env.ID, id)
-	}
-	if env.Time != "" {
-		t, err := time.Parse(time.RFC3339Nano, env.Time)
-		if err != nil {
-			return r, err
-		}
-		r.Time = t.UTC().Truncate(time.Microsecond)
-		if y := r.Time.Year(); y < 0 || y > 9999 {
-			return r, fmt.Errorf("time %q is out of range", env.Time)
+	if v := attrs[attrTime]; len(v) > 0 {
+		if r.Time, ok = parseTime(v); !ok {
+			return fmt.Errorf("time %q is not of the form 2006-01-02T15:04:05.999999Z, in the years 0 to 9999", v)
 		}
 	}
-	return r, nil
+	r.TraceParent = string(attrs[attrTraceParent])
+	if env.data == 0 {
+		return errors.New("it has no data")
+	}
+	return d.about(r, attrs[attrSubject], attrs[attrType])
+}
+
+// about holds the subject of an event against its data. Of another version only the subject
+// is known.
+func (d *decoder) about(r *Record, subject, kind []byte) error {
+	if r.Kind == 0 && otherVersion(kind) {
+		r.Lock = lockagent.Name(d.texts.text(subject))
+	} else if len(subject) > 0 && string(subject) != string(r.Lock) {
+		return fmt.Errorf("subject %q is not the lock %q", subject, r.Lock)
+	}
+	return nil
+}
+
+// source returns the agent that a source names.
+func (d *decoder) source(text []byte) (lockagent.AgentID, bool) {
+	id, ok := bytes.CutPrefix(text, []byte(sourceRoot))
+	if !ok {
+		return "", false
+	}
+	if string(id) == string(d.agent) && len(id) > 0 {
+		return d.agent, true
+	}
+	agent := lockagent.AgentID(d.texts.text(id))
+	if !validAgent(agent) {
+		return "", false
+	}
+	d.agent = agent
+	return agent, true
 }
 
 // parseSequence is the inverse of appendSequence.
-func parseSequence(text string) (epoch, seq uint64, ok bool) {
-	before, after, _ := strings.Cut(text, "-")
-	epoch, err1 := strconv.ParseUint(before, 10, 64)
-	seq, err2 := strconv.ParseUint(after, 10, 64)
-	ok = err1 == nil && err2 == nil && epoch >= 1 && epoch <= maxEpoch && seq >= 1 && seq <= maxSeq &&
-		string(appendSequence(nil, epoch, seq)) == text
-	return epoch, seq, ok
+func parseSequence(text []byte) (epoch, seq uint64, ok bool) {
+	if len(text) != epochDigits+1+seqDigits || text[epochDigits] != '-' {
+		return 0, 0, false
+	}
+	epoch, ok1 := parseDigits(text[:epochDigits])
+	seq, ok2 := parseDigits(text[epochDigits+1:])
+	return epoch, seq, ok1 && ok2 && epoch > 0 && seq > 0
 }
 
-var errDuration = errors.New("a duration is out of range")
-
-func (p *payload) fill(e *lockagent.Event) error {
-	e.Lock, e.Owner, e.Request, e.Tenure, e.Token = p.Lock, p.Owner, p.Request, p.Tenure, p.Token
-	e.Count, e.Waiters = p.Count, p.Waiters
-	e.StoreTime, e.Until, e.Incarnation, e.Err = p.StoreTime, p.Until, p.Incarnation, p.Err
-	e.Reset = lockagent.Reset(p.Reset)
-	switch p.How {
-	case "":
-	case lockagent.ByStore.String():
-		e.How = lockagent.ByStore
-	case lockagent.ByHandOff.String():
-		e.How = lockagent.ByHandOff
-	default:
-		return fmt.Errorf("unknown how %q", p.How)
-	}
-	var ok bool
-	if e.Reason, ok = lockagent.ParseLossReason(p.Reason); !ok {
-		return fmt.Errorf("unknown reason %q", p.Reason)
-	}
-	for _, d := range []struct {
-		to *time.Duration
-		us int64
-	}{{&e.Waited, p.Waited}, {&e.Held, p.Held}, {&e.Lease, p.Lease}, {&e.Remaining, p.Remaining}} {
-		const most = math.MaxInt64 / int64(time.Microsecond)
-		if d.us > most || d.us < -most {
-			return errDuration
+// parseDigits returns the value of some decimal digits, at most 19.
+func parseDigits(text []byte) (n uint64, ok bool) {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
 		}
-		*d.to = time.Duration(d.us) * time.Microsecond
+		n = n*10 + uint64(c-'0')
 	}
-	return nil
+	return n, true
+}
+
+// parseTime is the inverse of appendTime. It takes other spellings of RFC 3339 as well.
+func parseTime(text []byte) (time.Time, bool) {
+	const form = "2006-01-02T15:04:05.999999Z"
+	t, ok := time.Time{}, false
+	if len(text) == len(form) && text[10] == 'T' && text[19] == '.' && text[26] == 'Z' {
+		t, ok = parseCommonTime(text)
+	}
+	if !ok {
+		var err error
+		if t, err = time.Parse(time.RFC3339Nano, string(text)); err != nil {
+			return time.Time{}, false
+		}
+		t = t.UTC().Truncate(time.Microsecond)
+	}
+	return t, t.Year() >= 0 && t.Year() <= 9999
+}
+
+// parseCommonTime takes the form that appendTime writes, which it parses several times as
+// fast as time.Parse does. It leaves all doubts to that.
+func parseCommonTime(text []byte) (time.Time, bool) {
+	year, ok1 := parseDigits(text[0:4])
+	month, ok2 := parseDigits(text[5:7])
+	day, ok3 := parseDigits(text[8:10])
+	hour, ok4 := parseDigits(text[11:13])
+	minute, ok5 := parseDigits(text[14:16])
+	second, ok6 := parseDigits(text[17:19])
+	micro, ok7 := parseDigits(text[20:26])
+	ok := ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7 &&
+		text[4] == '-' && text[7] == '-' && text[13] == ':' && text[16] == ':' &&
+		1 <= month && month <= 12 && 1 <= day && day <= 28 && hour < 24 && minute < 60 && second < 60
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Date(int(year), time.Month(month), int(day), int(hour), int(minute), int(second), int(micro)*1000, time.UTC), true
 }

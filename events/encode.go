@@ -4,21 +4,14 @@ import (
 	"strconv"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/lockagent/lockagent"
 )
-
-// ContentType is the media type of an encoded event.
-const ContentType = "application/cloudevents+json"
 
 const (
 	specVersion = "1.0"
 	sourceRoot  = "/lockagent/agent/"
 	dataType    = "application/json"
-
-	// Time has the resolution of a store's clock.
-	timeFormat = "2006-01-02T15:04:05.000000Z"
 
 	// The sequence attribute must sort as text.
 	epochDigits = 10
@@ -26,32 +19,44 @@ const (
 )
 
 // typeOf is the CloudEvents type of each kind.
-var typeOf = func() map[lockagent.EventKind]string {
-	types := map[lockagent.EventKind]string{
-		lockagent.EventStoreReset:   "io.lockagent.store.reset.v1",
-		lockagent.EventAgentStarted: "io.lockagent.agent.started.v1",
-		lockagent.EventAgentStopped: "io.lockagent.agent.stopped.v1",
-		lockagent.EventAlive:        "io.lockagent.agent.alive.v1",
-		lockagent.EventDropped:      "io.lockagent.agent.dropped.v1",
+var typeOf = func() []string {
+	kinds := lockagent.EventKinds()
+	types := make([]string, len(kinds)+1)
+	for _, k := range kinds {
+		types[k] = typeRoot + "lock." + k.String() + typeVersion
 	}
-	for _, k := range lockagent.EventKinds() {
-		if types[k] == "" {
-			types[k] = "io.lockagent.lock." + k.String() + ".v1"
-		}
+	for k, name := range map[lockagent.EventKind]string{
+		lockagent.EventStoreReset:   "store.reset",
+		lockagent.EventAgentStarted: "agent.started",
+		lockagent.EventAgentStopped: "agent.stopped",
+		lockagent.EventAlive:        "agent.alive",
+		lockagent.EventDropped:      "agent.dropped",
+	} {
+		types[k] = typeRoot + name + typeVersion
 	}
 	return types
 }()
 
+const (
+	typeRoot    = "io.lockagent."
+	typeVersion = ".v1"
+)
+
 // Append appends r to b as a CloudEvents 1.0 event in the JSON format, on one
 // line without a line break at its end, and returns the result. It allocates
-// nothing if b is large enough.
+// nothing if b is large enough. If r has a Raw, that is what it appends.
 //
 // Times and durations are cut to microseconds, a time outside of the years 0 to
 // 9999 is left out, and bytes that are not UTF-8 are replaced. [Decode] returns
 // everything else as it was.
 //
-// r must have a known Kind and the identity that a [Publisher] gives.
-func Append(b []byte, r Record) []byte {
+// r must have a known Kind and the identity that a [Publisher] gives, or a Raw.
+func Append(b []byte, r Record) []byte { return appendRecord(b, &r) }
+
+func appendRecord(b []byte, r *Record) []byte {
+	if r.Raw != "" {
+		return append(b, r.Raw...)
+	}
 	b = append(b, `{"specversion":"`+specVersion+`","id":"`...)
 	b = appendID(b, r.Agent, r.Epoch, r.Seq)
 	b = append(b, `","source":"`+sourceRoot...)
@@ -62,21 +67,18 @@ func Append(b []byte, r Record) []byte {
 	if attribute(string(r.Lock)) {
 		b = appendText(b, `,"subject":`, string(r.Lock))
 	}
-	if t := r.Time.UTC(); !t.IsZero() && t.Year() >= 0 && t.Year() <= 9999 {
-		b = append(b, `,"time":"`...)
-		b = t.AppendFormat(b, timeFormat)
-		b = append(b, '"')
-	}
+	b = appendTime(b, `,"time":`, r.Time)
 	b = append(b, `,"datacontenttype":"`+dataType+`","sequence":"`...)
 	b = appendSequence(b, r.Epoch, r.Seq)
 	b = append(b, '"')
 	b = appendText(b, `,"traceparent":`, r.TraceParent)
 	b = append(b, `,"data":`...)
-	b = appendData(b, &r.Event)
+	b = appendData(b, r)
 	return append(b, '}')
 }
 
-// appendID appends the identity of an event, which is also its Nats-Msg-Id.
+// appendID appends the identity of a record, which is also the Nats-Msg-Id of a message
+// with this record alone.
 func appendID(b []byte, agent lockagent.AgentID, epoch, seq uint64) []byte {
 	b = append(b, agent...)
 	b = append(b, ':')
@@ -93,12 +95,28 @@ func appendSequence(b []byte, epoch, seq uint64) []byte {
 	return appendPadded(b, seq, seqDigits)
 }
 
+// appendPadded appends n with zeros in front, as wide as digits or wider.
+func appendPadded(b []byte, n uint64, digits int) []byte {
+	var text [20]byte
+	i := len(text)
+	for ; n > 0 || digits > 0; digits-- {
+		i--
+		text[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(b, text[i:]...)
+}
+
 // attribute reports whether CloudEvents allows s as the value of an attribute: it
 // must not have control characters or what Unicode calls noncharacters, and some
 // implementations refuse blanks.
 func attribute(s string) bool {
 	blank := true
 	for _, c := range s {
+		if ' ' < c && c < 0x7f {
+			blank = false
+			continue
+		}
 		if unicode.IsControl(c) || 0xfdd0 <= c && c <= 0xfdef || c&0xfffe == 0xfffe {
 			return false
 		}
@@ -107,52 +125,110 @@ func attribute(s string) bool {
 	return !blank
 }
 
-func appendPadded(b []byte, n uint64, digits int) []byte {
-	var text [20]byte
-	number := strconv.AppendUint(text[:0], n, 10)
-	for range digits - len(number) {
-		b = append(b, '0')
-	}
-	return append(b, number...)
+// counted reports whether the data of a record of kind k always has a count. A proof cannot
+// rest on a number that is perhaps missing.
+func counted(k lockagent.EventKind) bool {
+	return k == lockagent.EventGranted || k == lockagent.EventReentered || k.EndsHold()
 }
 
-// appendData appends the fields of e that are set and that the envelope has no
-// place for.
-func appendData(b []byte, e *lockagent.Event) []byte {
+// appendData appends the fields of r that are set and that the envelope has no place for.
+func appendData(b []byte, r *Record) []byte {
 	start := len(b)
-	b = appendText(b, `,"lock":`, string(e.Lock))
-	b = appendText(b, `,"owner":`, string(e.Owner))
-	b = appendUint(b, `,"request":`, e.Request)
-	b = appendUint(b, `,"tenure":`, e.Tenure)
-	b = appendUint(b, `,"token":`, uint64(e.Token))
-	b = appendText(b, `,"how":`, e.How.String())
-	b = appendInt(b, `,"count":`, int64(e.Count))
-	b = appendInt(b, `,"waiters":`, int64(e.Waiters))
-	b = appendDuration(b, `,"waited_us":`, e.Waited)
-	b = appendDuration(b, `,"held_us":`, e.Held)
-	b = appendDuration(b, `,"lease_us":`, e.Lease)
-	b = appendDuration(b, `,"remaining_us":`, e.Remaining)
-	b = appendInt(b, `,"store_time_us":`, int64(e.StoreTime))
-	b = appendInt(b, `,"until_us":`, int64(e.Until))
-	b = appendText(b, `,"incarnation":`, e.Incarnation)
-	b = appendText(b, `,"reason":`, e.Reason.String())
-	b = appendText(b, `,"error":`, e.Err)
-	if e.Reset != (lockagent.Reset{}) {
-		b = append(b, `,"reset":`...)
-		b = appendReset(b, &e.Reset)
+	b = appendText(b, `,"store":`, r.Store)
+	b = appendText(b, `,"lock":`, string(r.Lock))
+	b = appendText(b, `,"kind":`, string(r.LockKind))
+	b = appendText(b, `,"mode":`, string(r.Mode))
+	b = appendText(b, `,"owner":`, string(r.Owner))
+	b = appendUint(b, `,"request":`, r.Request)
+	b = appendUint(b, `,"tenure":`, r.Tenure)
+	b = appendUint(b, `,"token":`, uint64(r.Token))
+	b = appendText(b, `,"how":`, r.How.String())
+	if r.Count == 0 && counted(r.Kind) {
+		b = append(b, `,"count":0`...)
 	}
+	b = appendInt(b, `,"count":`, int64(r.Count))
+	b = appendInt(b, `,"waiters":`, int64(r.Waiters))
+	b = appendText(b, `,"holder":`, r.Holder)
+	b = appendDuration(b, `,"waited_us":`, r.Waited)
+	b = appendDuration(b, `,"held_us":`, r.Held)
+	b = appendDuration(b, `,"lease_us":`, r.Lease)
+	b = appendDuration(b, `,"remaining_us":`, r.Remaining)
+	if r.Fixed {
+		b = append(b, `,"fixed":true`...)
+	}
+	b = appendInt(b, `,"store_time_us":`, int64(r.StoreTime))
+	b = appendInt(b, `,"confirmed_us":`, int64(r.Confirmed))
+	b = appendInt(b, `,"until_us":`, int64(r.Until))
+	b = appendInt(b, `,"returned_us":`, int64(r.Returned))
+	b = appendText(b, `,"incarnation":`, r.Incarnation)
+	b = appendText(b, `,"reason":`, r.Reason.String())
+	b = appendText(b, `,"operator":`, r.Operator)
+	b = appendText(b, `,"error":`, r.Err)
+	b = appendReset(b, &r.Reset)
+	b = appendProcess(b, &r.Process)
+	b = appendFollows(b, r.Follows)
+	b = appendDropped(b, &r.Dropped)
 	return closeObject(b, start)
 }
 
 func appendReset(b []byte, r *lockagent.Reset) []byte {
+	if *r == (lockagent.Reset{}) {
+		return b
+	}
+	b = append(b, `,"reset":`...)
 	start := len(b)
 	b = appendText(b, `,"from":`, r.From)
 	b = appendText(b, `,"to":`, r.To)
 	b = appendText(b, `,"reason":`, r.Reason)
 	b = appendInt(b, `,"after_us":`, int64(r.After))
 	b = appendInt(b, `,"before_us":`, int64(r.Before))
+	b = appendText(b, `,"store":`, r.Store)
 	return closeObject(b, start)
 }
+
+func appendProcess(b []byte, p *lockagent.Process) []byte {
+	if *p == (lockagent.Process{}) {
+		return b
+	}
+	b = append(b, `,"process":`...)
+	start := len(b)
+	b = appendText(b, `,"host":`, p.Host)
+	b = appendText(b, `,"program":`, p.Program)
+	b = appendText(b, `,"version":`, p.Version)
+	b = appendInt(b, `,"pid":`, int64(p.PID))
+	return closeObject(b, start)
+}
+
+func appendFollows(b []byte, p Place) []byte {
+	if p == (Place{}) {
+		return b
+	}
+	b = append(b, `,"follows":`...)
+	start := len(b)
+	b = appendUint(b, `,"epoch":`, p.Epoch)
+	b = appendUint(b, `,"seq":`, p.Seq)
+	return closeObject(b, start)
+}
+
+func appendDropped(b []byte, d *Drops) []byte {
+	if *d == (Drops{}) {
+		return b
+	}
+	b = append(b, `,"dropped":`...)
+	start := len(b)
+	for i, key := range dropKeys {
+		b = appendUint(b, key, uint64(d[i+1]))
+	}
+	return closeObject(b, start)
+}
+
+// dropKeys has the key of each kind, from the first.
+var dropKeys = func() (keys []string) {
+	for _, k := range lockagent.EventKinds() {
+		keys = append(keys, `,"`+k.String()+`":`)
+	}
+	return keys
+}()
 
 // closeObject makes an object of the fields that were appended from start on,
 // each with a comma in front.
@@ -182,33 +258,27 @@ func appendDuration(b []byte, key string, d time.Duration) []byte {
 	return appendInt(b, key, d.Microseconds())
 }
 
-func appendText(b []byte, key, text string) []byte {
-	if text == "" {
+// appendTime appends t in UTC with microseconds, which is the resolution of a store's clock.
+// It is several times as fast as Time.AppendFormat.
+func appendTime(b []byte, key string, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if t.IsZero() || year < 0 || year > 9999 {
 		return b
 	}
+	hour, minute, second := t.Clock()
 	b = append(append(b, key...), '"')
-	from := 0 // the text before it is appended
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(text[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(append(b, text[from:i]...), `\ufffd`...)
-				from = i + 1
-			}
-			i += size
-			continue
-		}
-		if c < ' ' || c == '"' || c == '\\' {
-			b = append(b, text[from:i]...)
-			if c < ' ' {
-				b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-			} else {
-				b = append(b, '\\', c)
-			}
-			from = i + 1
-		}
-		i++
-	}
-	return append(append(b, text[from:]...), '"')
+	b = appendPadded(b, uint64(year), 4)
+	b = appendPart(b, '-', int(month))
+	b = appendPart(b, '-', day)
+	b = appendPart(b, 'T', hour)
+	b = appendPart(b, ':', minute)
+	b = appendPart(b, ':', second)
+	b = appendPadded(append(b, '.'), uint64(t.Nanosecond()/1000), 6)
+	return append(b, 'Z', '"')
+}
+
+// appendPart appends a separator and two digits.
+func appendPart(b []byte, separator byte, n int) []byte {
+	return append(b, separator, byte('0'+n/10), byte('0'+n%10))
 }

@@ -1,8 +1,13 @@
 package events
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/nats-io/nats.go"
 )
 
 var (
@@ -12,6 +17,11 @@ var (
 	// ErrEpoch is why a [Publisher] publishes nothing whose agent has used its
 	// epoch, or a later one, before.
 	ErrEpoch = errors.New("events: the stream has events of this epoch already; give a greater epoch")
+
+	// ErrNotPermitted is returned when NATS refuses us: it does not accept the
+	// credentials or the client certificate, or the user lacks a permission. A
+	// missing permission is a [*PermissionError].
+	ErrNotPermitted = errors.New("events: NATS does not permit it")
 
 	// ErrNoStream is returned by a [Reader] when NATS has no stream of the name.
 	ErrNoStream = errors.New("events: no such stream; it is made when the first agent publishes to it")
@@ -64,3 +74,49 @@ func (e *DecodeError) Error() string {
 
 // Unwrap returns what is wrong with it.
 func (e *DecodeError) Unwrap() error { return e.Err }
+
+// PermissionError says what a user of NATS must be permitted to do and is not. It is
+// [ErrNotPermitted].
+type PermissionError struct {
+	// Operation is "publish" or "subscribe".
+	Operation string
+
+	// Subject is what the user needs the permission for.
+	Subject string
+}
+
+func (e *PermissionError) Error() string {
+	return fmt.Sprintf("events: NATS does not permit the user to %s to %q; give the permissions in docs/nats.md", e.Operation, e.Subject)
+}
+
+// Is reports whether target is [ErrNotPermitted].
+func (e *PermissionError) Is(target error) bool { return target == ErrNotPermitted }
+
+// violation is how a server tells of a missing permission.
+var violation = regexp.MustCompile(`Permissions Violation for (Publish|Subscription) to "([^"]*)"`)
+
+// badCertificate are the alerts with which a server refuses a client's certificate.
+var badCertificate = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
+
+// explained returns err as an [ErrNotPermitted] if that is what it says.
+func explained(err error) error {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		if found := violation.FindStringSubmatch(err.Error()); found != nil {
+			operation := "publish"
+			if found[1] == "Subscription" {
+				operation = "subscribe"
+			}
+			return &PermissionError{operation, found[2]}
+		}
+		return fmt.Errorf("%w: %w", ErrNotPermitted, err)
+	}
+	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
+		if errors.Is(err, refusal) {
+			return fmt.Errorf("%w: check the credentials: %w", ErrNotPermitted, err)
+		}
+	}
+	if alert, ok := errors.AsType[tls.AlertError](err); ok && slices.Contains(badCertificate, alert) {
+		return fmt.Errorf("%w: check the client certificate: %w", ErrNotPermitted, err)
+	}
+	return err
+}

@@ -35,6 +35,9 @@ type Config struct {
 	// Stream is the name of the stream. Defaults to [DefaultStream].
 	Stream string
 
+	// Prefix begins the subjects of all events. Defaults to "lockagent.v1".
+	Prefix string
+
 	// MaxBytes and MaxAge bound the stream if this publisher is the one who makes
 	// it: the oldest events are removed. An existing stream is left as it is.
 	// MaxBytes defaults to [DefaultMaxBytes], and -1 is no bound. MaxAge defaults

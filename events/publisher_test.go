@@ -392,7 +392,7 @@ func TestErrorTexts(t *testing.T) {
 func TestConnectionErrorsDoNotFloodTheLog(t *testing.T) {
 	var out bytes.Buffer
 	c := Connection{Logger: slog.New(slog.NewTextHandler(&out, nil))}
-	complain := c.errorHandler()
+	complain := c.errorHandler(nil)
 	for range 100 {
 		complain(nil, nil, errEnough)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,6 +32,9 @@ type ReaderConfig struct {
 
 	// Stream is the name of the stream. Defaults to [DefaultStream].
 	Stream string
+
+	// Prefix begins the subjects of all events. Defaults to "lockagent.v1".
+	Prefix string
 }
 
 // Reader reads the events of all agents from a stream. It must be made by
@@ -39,6 +44,10 @@ type Reader struct {
 	nc   *nats.Conn
 	js   jetstream.JetStream
 	gone chan signal // closed when the connection is closed
+
+	mu      sync.Mutex
+	allowed context.Context         // guarded by mu; ends when a permission is missing
+	forbid  context.CancelCauseFunc // guarded by mu; ends allowed
 }
 
 // Visit is called with each record of a stream or a file, in its order. What is
@@ -49,8 +58,8 @@ type Visit func(Record, error) error
 
 // OpenReader connects to NATS, which must be there; the stream need not.
 //
-// It returns a [*lockagent.OptionError] or [ErrBadURL] for a wrong cfg, and
-// otherwise why there is no connection.
+// It returns a [*lockagent.OptionError] or [ErrBadURL] for a wrong cfg,
+// [ErrNotPermitted] if NATS refuses us, and otherwise why there is no connection.
 func OpenReader(cfg ReaderConfig) (*Reader, error) {
 	if cfg.Stream == "" {
 		cfg.Stream = DefaultStream
@@ -59,12 +68,15 @@ func OpenReader(cfg ReaderConfig) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{cfg: cfg, gone: make(chan signal)}
+	r.allowed, r.forbid = context.WithCancelCause(context.Background())
 	var err error
-	r.nc, err = cfg.dial("lockagent reader", nats.ClosedHandler(func(*nats.Conn) { close(r.gone) }))
+	r.nc, err = cfg.dial("lockagent reader",
+		nats.ErrorHandler(cfg.errorHandler(r.refused)),
+		nats.ClosedHandler(func(*nats.Conn) { close(r.gone) }))
 	if err != nil {
 		return nil, err
 	}
-	if r.js, err = jetstream.New(r.nc); err != nil {
+	if r.js, err = cfg.jetStream(r.nc); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("events: %w", err)
 	}
@@ -78,17 +90,48 @@ func (r *Reader) Close() {
 	<-r.gone
 }
 
+// refused ends what is under way if a permission is missing. The server does not
+// answer a request that it does not permit: it only tells us so.
+func (r *Reader) refused(err error) {
+	missing, ok := errors.AsType[*PermissionError](err)
+	if !ok || strings.Contains(missing.Subject, ".CONSUMER.DELETE.") { // nothing waits for this one
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forbid(missing)
+	// The subscription for answers is made once. All that follows needs it.
+	if missing.Operation == "publish" {
+		r.allowed, r.forbid = context.WithCancelCause(context.Background())
+	}
+}
+
+// whilePermitted returns a context that ends with ctx or when a permission is missing.
+func (r *Reader) whilePermitted(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.mu.Lock()
+	allowed := r.allowed
+	r.mu.Unlock()
+	stop := context.AfterFunc(allowed, func() { cancel(context.Cause(allowed)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // Replay calls visit for the selected records from from until the end that the
 // stream had when Replay was called.
 //
-// It returns nil at that end, what visit returned, the cause of ctx, [ErrNoStream],
-// or why the stream cannot be read on: then every record up to the last Position
+// It returns nil at that end, what visit returned, the cause of ctx, [ErrNoStream], a
+// [*PermissionError], or why the stream cannot be read on: then every record up to the last Position
 // was visited, and another Replay can go on behind it. A server that hangs may
 // hold up the return for some seconds after the end of ctx.
 func (r *Reader) Replay(ctx context.Context, from From, filter Filter, visit Visit) error {
 	if err := filter.check(); err != nil {
 		return err
 	}
+	ctx, done := r.whilePermitted(ctx)
+	defer done()
 	stream, err := r.stream(ctx)
 	if err != nil {
 		return err
@@ -107,13 +150,15 @@ func (r *Reader) Replay(ctx context.Context, from From, filter Filter, visit Vis
 // been cut in the meantime, visit is passed [ErrRewound], with a record that has
 // only the Position of the cut.
 //
-// It returns what visit returned, the cause of ctx, [ErrNoStream] or, once the
-// reader is closed, [lockagent.ErrClosed]. A server that hangs may hold up the
+// It returns what visit returned, the cause of ctx, [ErrNoStream], a
+// [*PermissionError] or, once the reader is closed, [lockagent.ErrClosed]. A server that hangs may hold up the
 // return for some seconds after the end of ctx.
 func (r *Reader) Tail(ctx context.Context, from From, filter Filter, visit Visit) error {
 	if err := filter.check(); err != nil {
 		return err
 	}
+	ctx, done := r.whilePermitted(ctx)
+	defer done()
 	stream, err := r.stream(ctx)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func (s *sender) dial() error {
 		return err
 	}
 	s.nc, s.gone, s.inbox = nc, gone, nc.NewInbox()
-	if s.js, err = jetstream.New(nc); err != nil {
+	if s.js, err = s.p.cfg.jetStream(nc); err != nil {
 		return err
 	}
 	_, err = nc.Subscribe(s.inbox+".*.*", s.acknowledged)

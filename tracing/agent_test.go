@@ -49,8 +49,8 @@ func TestARealAgent(t *testing.T) {
 		unwanted := l.AcquireAsync(gone)
 		cancel() // cancelled
 		<-unwanted
-		time.Sleep(time.Minute)                 // renewed
-		if _, err := l.Break(ctx); err != nil { // broken
+		time.Sleep(time.Minute)                     // renewed
+		if _, err := l.Break(ctx, ""); err != nil { // broken
 			t.Fatal(err)
 		}
 		fixed, err := locks.Lock("orders/42", channelapi.Lease(time.Second)).Acquire(ctx) // expired
@@ -107,7 +107,7 @@ func TestARealAgent(t *testing.T) {
 		if len(acquires) != 10 {
 			t.Errorf("%d acquires, want 10", len(acquires))
 		}
-		for _, s := range append(acquires, r.ended("store acquire")...) {
+		for _, s := range append(acquires, r.ended("EVALSHA acquire")...) {
 			if s.SpanContext.TraceID() != caller.TraceID() {
 				t.Errorf("span %q is not in the caller's trace", s.Name)
 			}

@@ -22,6 +22,10 @@ type Config struct {
 	// System is what the spans of store calls have as db.system.name, such as
 	// "redis". Defaults to none, which suits a store in memory.
 	System string
+
+	// Address is what these spans have as server.address and server.port: a host, a
+	// host and port, or the path of a socket. Defaults to none.
+	Address string
 }
 
 func (c Config) meter() metric.Meter {

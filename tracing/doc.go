@@ -17,29 +17,42 @@
 //
 //	acquire          from the request to its grant or refusal; child of the span in
 //	                 the context of the request
-//	hold             from the grant to the end of the hold; child of acquire, and
-//	                 linked to how the hold before it ended if the lock was handed
-//	                 on within this agent
+//	hold             from the grant to the end of the hold; child of acquire
 //	release          the moment at which the owner gave a grant up; child of hold
-//	store acquire    a call to the store, of kind client; also store renew, store
-//	                 release, store break and store inspect
+//	EVALSHA acquire  a call to Redis, of kind client; also EVALSHA renew, EVALSHA
+//	                 release, EVALSHA break, EVALSHA inspect; store acquire and so on
+//	                 if the store is another one; child of the span in the context of
+//	                 the call
+//
+// A hold that follows another one has a link, with lockagent.how as its attribute:
+//
+//	handoff          to the release of the hold before it, or to that hold if nobody
+//	                 released it: the agent handed the lock off
+//	pass             to the call with which another agent released the lock: the
+//	                 store passed it
 //
 // The span of an acquire has an event when the request is queued, and that of a
 // hold when a renewal failed. An acquire that timed out or was refused, and a hold
 // that expired, was lost or broken, have the status of an error.
 //
 // Attributes are lockagent.lock.name, lockagent.owner, lockagent.agent.id,
-// lockagent.token, lockagent.tenure, lockagent.how and lockagent.outcome; on the
-// spans of store calls db.operation.name, db.system.name if it is configured, and
-// error.type.
-//
+// lockagent.token, lockagent.tenure, lockagent.how and lockagent.outcome. Spans of
+// store calls follow the semantic conventions for databases: db.operation.name,
+// db.stored_procedure.name, db.system.name, server.address, server.port, error.type.
 // A store serves many calls with one command, so that these spans are not those of
-// commands. A renewal has a span only if its context has one: it belongs to no
-// request, and many kept locks would make many traces of one span.
+// commands.
+//
+// Only an acquire begins a trace, and the sampler decides about it. There are no
+// spans below a span that is not sampled, whatever the sampler. A store call whose
+// context has no span has none itself.
+//
+// # Events
 //
 // The events that pass through a [Recorder] leave it with the trace context of the
 // span that they belong to: acquire up to the answer of the request, hold from
-// there on.
+// there on. If there is no such span they have that of the context of the request:
+// a program without an SDK passes on what it was called with. A trace that is not
+// sampled is not mentioned.
 //
 // # Metrics
 //
@@ -79,5 +92,6 @@
 // # Concurrency
 //
 // Both decorators are safe for concurrent use as the ports demand it. Without an
-// SDK they cost nanoseconds, allocate nothing and remember nothing.
+// SDK they cost nanoseconds, remember nothing, and allocate nothing but the trace
+// contexts of callers.
 package tracing

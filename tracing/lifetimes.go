@@ -12,7 +12,7 @@ import (
 )
 
 // lifetimes remembers what has begun and not ended, lock by lock. A lock that
-// nobody holds or waits for takes no memory.
+// nobody holds or waits for is forgotten.
 //
 // The recorder's calls for one lock come one after the other, so that only the
 // way to a lock needs a mutex.
@@ -23,9 +23,17 @@ type lifetimes struct {
 }
 
 type shard struct {
-	mu    sync.Mutex // protects locks
+	mu    sync.Mutex // protects the fields
 	locks map[lockKey]*lock
+	spare []*lock // that are empty, and used again
 }
+
+// Bounds of what is kept for later use: locks for each shard, and the requests and
+// holds that such a lock ever had at once.
+const (
+	mostSpare = 8
+	mostOpen  = 8
+)
 
 type lockKey struct {
 	agent lockagent.AgentID
@@ -34,8 +42,9 @@ type lockKey struct {
 
 // lock is what is under way with one lock in one agent.
 type lock struct {
-	requests map[uint64]*request // by Event.Request
-	holds    map[lockagent.Owner]*hold
+	requests map[uint64]request // by Event.Request
+	holds    map[lockagent.Owner]hold
+	large    bool // it had more than mostOpen of them
 
 	handing trace.SpanContext // of how the last hold ended
 	endedAt time.Time         // when that was; zero if no hold has ended yet
@@ -61,24 +70,44 @@ func (t *lifetimes) shard(key lockKey) *shard {
 	return &t.shards[maphash.Comparable(t.seed, key)%uint64(len(t.shards))]
 }
 
-// of returns a lock, which it makes if begin is set, or nil.
-func (t *lifetimes) of(e *lockagent.Event, begin bool) *lock {
-	if !begin && t.locks.Load() == 0 {
+// of returns a lock, or nil.
+func (t *lifetimes) of(e *lockagent.Event) *lock {
+	if t.locks.Load() == 0 {
 		return nil
 	}
 	key := lockKey{e.Agent, e.Lock}
 	s := t.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.locks[key]
-	if l == nil && begin {
-		l = &lock{requests: make(map[uint64]*request), holds: make(map[lockagent.Owner]*hold)}
-		if s.locks == nil {
-			s.locks = make(map[lockKey]*lock)
-		}
-		s.locks[key] = l
-		t.locks.Add(1)
+	return s.locks[key]
+}
+
+// begin remembers a request.
+func (t *lifetimes) begin(e *lockagent.Event, q request) {
+	l := t.made(e)
+	l.requests[e.Request] = q
+	l.large = l.large || len(l.requests) > mostOpen
+}
+
+func (t *lifetimes) made(e *lockagent.Event) *lock {
+	key := lockKey{e.Agent, e.Lock}
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.locks[key]; l != nil {
+		return l
 	}
+	var l *lock
+	if last := len(s.spare) - 1; last >= 0 {
+		l, s.spare = s.spare[last], s.spare[:last]
+	} else {
+		l = &lock{requests: make(map[uint64]request), holds: make(map[lockagent.Owner]hold)}
+	}
+	if s.locks == nil {
+		s.locks = make(map[lockKey]*lock)
+	}
+	s.locks[key] = l
+	t.locks.Add(1)
 	return l
 }
 
@@ -93,4 +122,8 @@ func (t *lifetimes) tidy(e *lockagent.Event, l *lock) {
 	defer s.mu.Unlock()
 	delete(s.locks, key)
 	t.locks.Add(-1)
+	if !l.large && len(s.spare) < mostSpare {
+		*l = lock{requests: l.requests, holds: l.holds}
+		s.spare = append(s.spare, l)
+	}
 }

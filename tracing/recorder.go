@@ -22,8 +22,7 @@ type recorder struct {
 var _ lockagent.Recorder = (*recorder)(nil)
 
 // Recorder returns a recorder that makes spans and metrics of what it records and
-// passes it on to next, with [lockagent.Event.TraceParent] set where it knows the
-// span. next may be nil.
+// passes it on to next, with [lockagent.Event.TraceParent] set. next may be nil.
 func Recorder(next lockagent.Recorder, c Config) lockagent.Recorder {
 	return &recorder{
 		next:    next,
@@ -35,8 +34,11 @@ func Recorder(next lockagent.Recorder, c Config) lockagent.Recorder {
 
 // Record implements [lockagent.Recorder].
 func (r *recorder) Record(ctx context.Context, e lockagent.Event) {
-	if parent := r.observe(ctx, &e); parent != "" {
+	switch parent := r.observe(ctx, &e); {
+	case parent != "":
 		e.TraceParent = parent
+	case e.TraceParent == "":
+		e.TraceParent = traceParentOf(ctx) // of the caller, who may have an SDK elsewhere
 	}
 	if r.next != nil {
 		r.next.Record(ctx, e)
@@ -49,7 +51,7 @@ func (r *recorder) observe(ctx context.Context, e *lockagent.Event) (parent stri
 	if e.Kind == lockagent.EventRequested {
 		return r.requested(ctx, e)
 	}
-	l := r.open.of(e, false)
+	l := r.open.of(e)
 	if l == nil {
 		return ""
 	}
@@ -75,24 +77,26 @@ func (r *recorder) observe(ctx context.Context, e *lockagent.Event) (parent stri
 
 func (r *recorder) requested(ctx context.Context, e *lockagent.Event) string {
 	span := noSpan
-	if r.tracer.enabled() { // start would see to it as well, but its options cost
+	if r.tracer.enabled(ctx) {
 		span = r.tracer.start(ctx, "acquire", trace.WithTimestamp(e.Time))
 	}
-	parent := traceParent(span.SpanContext())
-	if parent == "" && !r.metrics.enabled(ctx) {
+	if !span.IsRecording() && !r.metrics.enabled(ctx) {
 		return "" // nobody wants to know
 	}
 	describe(span, e)
-	r.open.of(e, true).requests[e.Request] = &request{span: span, parent: parent}
-	return parent
+	q := request{span: span, parent: traceParent(span.SpanContext())}
+	r.open.begin(e, q)
+	return q.parent
 }
 
 func (r *recorder) queued(ctx context.Context, l *lock, e *lockagent.Event) string {
-	q := l.requests[e.Request]
-	if q == nil {
+	q, known := l.requests[e.Request]
+	if !known {
 		return ""
 	}
-	if q.queued = r.metrics.waiters.Enabled(ctx); q.queued {
+	if !q.queued && r.metrics.waiters.Enabled(ctx) {
+		q.queued = true
+		l.requests[e.Request] = q
 		r.metrics.waiters.Add(ctx, 1)
 	}
 	if q.span.IsRecording() {
@@ -103,8 +107,8 @@ func (r *recorder) queued(ctx context.Context, l *lock, e *lockagent.Event) stri
 
 // answered ends a request, and begins a hold if the answer is a grant.
 func (r *recorder) answered(ctx context.Context, l *lock, e *lockagent.Event) string {
-	q := l.requests[e.Request]
-	if q == nil {
+	q, known := l.requests[e.Request]
+	if !known {
 		return ""
 	}
 	delete(l.requests, e.Request)
@@ -115,7 +119,8 @@ func (r *recorder) answered(ctx context.Context, l *lock, e *lockagent.Event) st
 	r.metrics.acquire.Record(ctx, e.Waited.Seconds(), of(r.metrics.outcomes, e.Kind)...)
 
 	granted := e.Kind == lockagent.EventGranted || e.Kind == lockagent.EventReentered
-	if q.span.IsRecording() {
+	recorded := q.span.IsRecording()
+	if recorded {
 		q.span.SetAttributes(attribute.String("lockagent.outcome", e.Kind.String()))
 		if granted {
 			describeGrant(q.span, e)
@@ -127,22 +132,17 @@ func (r *recorder) answered(ctx context.Context, l *lock, e *lockagent.Event) st
 	q.span.End(trace.WithTimestamp(e.Time))
 
 	if e.Kind == lockagent.EventGranted {
-		r.granted(ctx, l, e)
+		r.granted(ctx, l, e, recorded)
 	}
 	r.open.tidy(e, l)
 	return q.parent
 }
 
-// granted begins a hold. ctx has the span of the request.
-func (r *recorder) granted(ctx context.Context, l *lock, e *lockagent.Event) {
-	h := &hold{span: noSpan, since: e.Time, counted: r.metrics.held.Enabled(ctx)}
-	handedOff := e.How == lockagent.ByHandOff && !l.endedAt.IsZero()
-	if trace.SpanContextFromContext(ctx).IsValid() && r.tracer.enabled() {
-		start := []trace.SpanStartOption{trace.WithTimestamp(e.Time)}
-		if handedOff && l.handing.IsValid() {
-			start = append(start, trace.WithLinks(trace.Link{SpanContext: l.handing}))
-		}
-		h.span = r.tracer.start(ctx, "hold", start...)
+// granted begins a hold. ctx has the span of the request if that was recorded.
+func (r *recorder) granted(ctx context.Context, l *lock, e *lockagent.Event, recorded bool) {
+	h := hold{span: noSpan, since: e.Time, counted: r.metrics.held.Enabled(ctx)}
+	if recorded {
+		h.span = r.tracer.start(ctx, "hold", append(linksOf(l, e), trace.WithTimestamp(e.Time))...)
 		h.parent = traceParent(h.span.SpanContext())
 		describe(h.span, e)
 		describeGrant(h.span, e)
@@ -150,7 +150,7 @@ func (r *recorder) granted(ctx context.Context, l *lock, e *lockagent.Event) {
 	if h.counted {
 		r.metrics.held.Add(ctx, 1)
 	}
-	if handedOff {
+	if e.How == lockagent.ByHandOff && !l.endedAt.IsZero() {
 		r.metrics.handOff.Record(ctx, seconds(e.Time.Sub(l.endedAt)))
 	} else {
 		l.trusted = e.Time.Add(e.Lease)
@@ -158,18 +158,34 @@ func (r *recorder) granted(ctx context.Context, l *lock, e *lockagent.Event) {
 	l.holds[e.Owner] = h
 }
 
+// linksOf leads from a hold to how the one before it ended: in this agent, if it
+// handed the lock off, or in another one, if the store passed the lock.
+func linksOf(l *lock, e *lockagent.Event) []trace.SpanStartOption {
+	before, how := parseTraceParent(e.Link), "pass"
+	if e.How == lockagent.ByHandOff && !l.endedAt.IsZero() {
+		before, how = l.handing, "handoff"
+	}
+	if !before.IsValid() {
+		return nil
+	}
+	link := trace.Link{SpanContext: before, Attributes: []attribute.KeyValue{attribute.String("lockagent.how", how)}}
+	return []trace.SpanStartOption{trace.WithLinks(link)}
+}
+
 // ended ends a grant, and the hold with its last.
 func (r *recorder) ended(ctx context.Context, l *lock, e *lockagent.Event) string {
-	h := l.holds[e.Owner]
-	if h == nil {
+	h, known := l.holds[e.Owner]
+	if !known {
 		return ""
 	}
 	how := h.span.SpanContext()
-	if e.Kind == lockagent.EventReleased && how.IsValid() {
+	if e.Kind == lockagent.EventReleased && h.span.IsRecording() {
 		span := r.tracer.start(within(ctx, h.span), "release", trace.WithTimestamp(e.Time))
 		describe(span, e)
 		span.End(trace.WithTimestamp(e.Time))
-		how = span.SpanContext()
+		if span.SpanContext().IsValid() {
+			how = span.SpanContext()
+		}
 	}
 	if e.Count > 0 {
 		return h.parent
@@ -199,8 +215,8 @@ func (r *recorder) ended(ctx context.Context, l *lock, e *lockagent.Event) strin
 
 // uncertain notes that a renewal has failed.
 func (r *recorder) uncertain(ctx context.Context, l *lock, e *lockagent.Event) string {
-	h := l.holds[e.Owner]
-	if h == nil {
+	h, known := l.holds[e.Owner]
+	if !known {
 		return ""
 	}
 	r.metrics.trust.Record(within(ctx, h.span), seconds(e.Remaining))

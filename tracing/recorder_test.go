@@ -3,7 +3,6 @@ package tracing
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -119,16 +118,26 @@ func w3c(sc trace.SpanContext) string {
 }
 
 func TestTraceParent(t *testing.T) {
-	for _, flags := range []trace.TraceFlags{0, trace.FlagsSampled} {
-		sc := trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID: trace.TraceID{1, 0xab, 15: 2}, SpanID: trace.SpanID{3, 7: 0xcd}, TraceFlags: flags,
-		})
-		if got, want := traceParent(sc), w3c(sc); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+	of := trace.SpanContextConfig{TraceID: trace.TraceID{1, 0xab, 15: 2}, SpanID: trace.SpanID{3, 7: 0xcd}}
+	if got := traceParent(trace.NewSpanContext(of)); got != "" {
+		t.Errorf("got %q for a context that is not sampled, want nothing", got)
+	}
+	of.TraceFlags = trace.FlagsSampled
+	sc := trace.NewSpanContext(of)
+	text := traceParent(sc)
+	if want := w3c(sc); text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
+	if got := parseTraceParent(text); !got.Equal(sc.WithRemote(true)) {
+		t.Errorf("it was read back as %v, want %v", got, sc)
 	}
 	if got := traceParent(trace.SpanContext{}); got != "" {
 		t.Errorf("got %q for no context, want nothing", got)
+	}
+	for _, wrong := range []string{"", "00", text[1:], text[:len(text)-4]} {
+		if got := parseTraceParent(wrong); got.IsValid() {
+			t.Errorf("%q was read as %v", wrong, got)
+		}
 	}
 }
 
@@ -274,8 +283,8 @@ func TestUnsampled(t *testing.T) {
 		t.Errorf("%d spans, want none", n)
 	}
 	for _, e := range r.recorded {
-		if !strings.HasPrefix(e.TraceParent, "00-") || !strings.HasSuffix(e.TraceParent, "-00") {
-			t.Errorf("event %v has the trace context %q, want one that is not sampled", e.Kind, e.TraceParent)
+		if e.TraceParent != "" {
+			t.Errorf("event %v has the trace context %q, want none", e.Kind, e.TraceParent)
 		}
 	}
 	r.wantPoints("lockagent.lock.acquire.duration", map[string]point{"granted": {2, 1}})
@@ -314,6 +323,10 @@ func TestEveryEventIsCountedAndPassedOn(t *testing.T) {
 		passed[e.Kind] = true
 	}
 	for _, kind := range lockagent.EventKinds() {
+		switch kind {
+		case lockagent.EventHeld, lockagent.EventAlive, lockagent.EventDropped:
+			continue // the log makes them, and nobody records them
+		}
 		if counted[kind.String()].sum == 0 || !passed[kind] {
 			t.Errorf("event %v: counted %v, passed on %v", kind, counted[kind.String()], passed[kind])
 		}

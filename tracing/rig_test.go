@@ -36,7 +36,7 @@ func newRig(t *testing.T, opts ...sdktrace.TracerProviderOption) *rig {
 	r := &rig{t: t, spans: tracetest.NewInMemoryExporter(), read: sdkmetric.NewManualReader()}
 	r.sdk = sdktrace.NewTracerProvider(append(opts, sdktrace.WithSyncer(r.spans))...)
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(r.read))
-	r.Config = Config{TracerProvider: r.sdk, MeterProvider: meters, System: "redis"}
+	r.Config = Config{TracerProvider: r.sdk, MeterProvider: meters, System: "redis", Address: "redis.example:6379"}
 	t.Cleanup(func() {
 		_ = r.sdk.Shutdown(context.Background())
 		_ = meters.Shutdown(context.Background())

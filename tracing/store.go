@@ -3,6 +3,8 @@ package tracing
 import (
 	"context"
 	"errors"
+	"net"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -97,14 +99,39 @@ func Store(next lockagent.Store, c Config) lockagent.Store {
 		metrics: newStoreMetrics(c.meter()),
 	}
 	for op := range operations {
-		about := []attribute.KeyValue{attribute.String("db.operation.name", op.String())}
-		if c.System != "" {
-			about = append(about, attribute.String("db.system.name", c.System))
-		}
-		s.names[op] = "store " + op.String()
+		name, about := c.database(op)
+		s.names[op] = name
 		s.starts[op] = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(about...)}
 	}
 	return s
+}
+
+// database names an operation, and describes it by the semantic conventions for
+// databases.
+func (c Config) database(op operation) (name string, about []attribute.KeyValue) {
+	name = "store " + op.String()
+	about = []attribute.KeyValue{attribute.String("db.operation.name", op.String())}
+	if c.System == "redis" { // each operation is a script, which Redis calls a command with
+		name = "EVALSHA " + op.String()
+		about = []attribute.KeyValue{
+			attribute.String("db.operation.name", "EVALSHA"), attribute.String("db.stored_procedure.name", op.String()),
+		}
+	}
+	if c.System != "" {
+		about = append(about, attribute.String("db.system.name", c.System))
+	}
+	if c.Address == "" {
+		return name, about
+	}
+	host, service, err := net.SplitHostPort(c.Address)
+	if err != nil {
+		return name, append(about, attribute.String("server.address", c.Address))
+	}
+	about = append(about, attribute.String("server.address", host))
+	if port, err := strconv.Atoi(service); err == nil {
+		about = append(about, attribute.Int("server.port", port))
+	}
+	return name, about
 }
 
 // Acquire implements [lockagent.Store].
@@ -135,9 +162,13 @@ func (s *store) Renew(ctx context.Context, req lockagent.RenewRequest, done func
 	})
 }
 
-// Release implements [lockagent.Store].
+// Release implements [lockagent.Store]. A pass takes the trace context of this call
+// to the next holder, whose span has a link to it then.
 func (s *store) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
 	c, ok := s.begin(ctx, release, req.Name)
+	if req.Trace == "" {
+		req.Trace = traceParentOf(c.ctx)
+	}
 	if !ok {
 		s.Store.Release(ctx, req, done)
 		return
@@ -149,13 +180,13 @@ func (s *store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 }
 
 // Break implements [lockagent.Store].
-func (s *store) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
-	c, ok := s.begin(ctx, breaking, name)
+func (s *store) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
+	c, ok := s.begin(ctx, breaking, req.Name)
 	if !ok {
-		s.Store.Break(ctx, name, done)
+		s.Store.Break(ctx, req, done)
 		return
 	}
-	s.Store.Break(c.ctx, name, func(reply lockagent.BreakReply, err error) {
+	s.Store.Break(c.ctx, req, func(reply lockagent.BreakReply, err error) {
 		c.end(outcomeOf(err, reply.Broken, broken, free), err)
 		done(reply, err)
 	})
@@ -187,11 +218,11 @@ type call struct {
 // begin reports false if nobody wants to know of the call.
 func (s *store) begin(ctx context.Context, op operation, name lockagent.Name) (call, bool) {
 	span := noSpan
-	if s.tracer.enabled() && (op != renew || trace.SpanContextFromContext(ctx).IsValid()) {
+	if trace.SpanContextFromContext(ctx).IsValid() && s.tracer.enabled(ctx) {
 		span = s.tracer.start(ctx, s.names[op], s.starts[op]...)
 	}
-	if !span.SpanContext().IsValid() && !s.metrics.duration.Enabled(ctx) && (op != renew || !s.metrics.renewals.Enabled(ctx)) {
-		return call{}, false
+	if !span.IsRecording() && !s.metrics.duration.Enabled(ctx) && (op != renew || !s.metrics.renewals.Enabled(ctx)) {
+		return call{ctx: ctx}, false
 	}
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("lockagent.lock.name", string(name)))

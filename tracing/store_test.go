@@ -14,13 +14,14 @@ import (
 
 // canned answers every call with the same.
 type canned struct {
-	yes    bool
-	err    error
-	ctx    context.Context // of the last call
-	closed bool
-	woken  int
-	heard  int
-	resets int
+	yes     bool
+	err     error
+	ctx     context.Context          // of the last call
+	release lockagent.ReleaseRequest // the last one
+	closed  bool
+	woken   int
+	heard   int
+	resets  int
 }
 
 func (c *canned) Acquire(ctx context.Context, _ lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
@@ -33,12 +34,12 @@ func (c *canned) Renew(ctx context.Context, _ lockagent.RenewRequest, done func(
 	done(lockagent.RenewReply{Held: c.yes}, c.err)
 }
 
-func (c *canned) Release(ctx context.Context, _ lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	c.ctx = ctx
+func (c *canned) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	c.ctx, c.release = ctx, req
 	done(lockagent.ReleaseReply{Released: c.yes}, c.err)
 }
 
-func (c *canned) Break(ctx context.Context, _ lockagent.Name, done func(lockagent.BreakReply, error)) {
+func (c *canned) Break(ctx context.Context, _ lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	c.ctx = ctx
 	done(lockagent.BreakReply{Broken: c.yes}, c.err)
 }
@@ -47,6 +48,8 @@ func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, done func(lockag
 	c.ctx = ctx
 	done(lockagent.Inspection{Held: c.yes}, c.err)
 }
+
+func (c *canned) Identity() string { return "" }
 
 func (c *canned) Subscribe(_ lockagent.Name, wake func()) func() {
 	wake()
@@ -87,7 +90,7 @@ var calls = []struct {
 		return yes, err
 	}},
 	{"break", "broken", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Break(ctx, "l", func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
+		s.Break(ctx, lockagent.BreakRequest{Name: "l"}, func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
 		return yes, err
 	}},
 	{"inspect", "held", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
@@ -122,7 +125,7 @@ func TestStoreCalls(t *testing.T) {
 					t.Errorf("the answer is %v and %v, want %v and %v", yes, err, reply.yes, reply.err)
 				}
 
-				span := r.only("store " + call.operation)
+				span := r.only("EVALSHA " + call.operation)
 				if span.SpanKind != trace.SpanKindClient || span.Parent.SpanID() != caller.SpanID() {
 					t.Errorf("the span is of kind %v with the parent %v, want a client's with %v", span.SpanKind, span.Parent.SpanID(), caller.SpanID())
 				}
@@ -130,7 +133,8 @@ func TestStoreCalls(t *testing.T) {
 					t.Error("the context of the call does not have its span")
 				}
 				want := map[string]string{
-					"db.operation.name": call.operation, "db.system.name": "redis",
+					"db.operation.name": "EVALSHA", "db.stored_procedure.name": call.operation, "db.system.name": "redis",
+					"server.address": "redis.example", "server.port": "6379",
 					"lockagent.lock.name": "l", "lockagent.outcome": reply.outcome, "error.type": "(none)",
 				}
 				status := codes.Unset
@@ -160,30 +164,75 @@ func TestStoreCalls(t *testing.T) {
 	}
 }
 
-func TestOnlyRenewalsNeedAParent(t *testing.T) {
+// A call of nobody's trace would make a trace of one span, and there are many.
+func TestStoreCallsNeedARecordedParent(t *testing.T) {
 	r := newRig(t)
 	s := Store(&canned{yes: true}, r.Config)
+	unsampled := trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2},
+	}))
 	for _, call := range calls {
-		if _, err := call.do(t, context.Background(), s); err != nil {
-			t.Fatal(err)
-		}
-		want := 1
-		if call.operation == "renew" {
-			want = 0
-		}
-		if got := len(r.ended("store " + call.operation)); got != want {
-			t.Errorf("%s has %d spans, want %d", call.operation, got, want)
+		for _, ctx := range []context.Context{context.Background(), unsampled} {
+			if _, err := call.do(t, ctx, s); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	r.wantPoints("lockagent.lock.renewals", map[string]point{"confirmed": {0, 1}})
+	if n := len(r.spans.GetSpans()); n != 0 {
+		t.Errorf("%d spans, want none", n)
+	}
+	r.wantPoints("lockagent.lock.renewals", map[string]point{"confirmed": {0, 2}})
 }
 
-func TestNoSystemUnlessConfigured(t *testing.T) {
+func TestARemoteParentIsEnough(t *testing.T) {
 	r := newRig(t)
-	if _, err := calls[0].do(t, context.Background(), Store(&canned{}, Config{TracerProvider: r.sdk})); err != nil {
+	if _, err := calls[0].do(t, remote(), Store(&canned{}, r.Config)); err != nil {
 		t.Fatal(err)
 	}
-	r.wantAttributes(r.only("store acquire"), map[string]string{"db.system.name": "(none)"})
+	r.only("EVALSHA acquire")
+}
+
+func TestStoresThatAreNoRedis(t *testing.T) {
+	for address, want := range map[string]map[string]string{
+		"":                  {"server.address": "(none)", "server.port": "(none)"},
+		"[::1]:7000":        {"server.address": "::1", "server.port": "7000"},
+		"db.example":        {"server.address": "db.example", "server.port": "(none)"},
+		"/run/database.ock": {"server.address": "/run/database.ock", "server.port": "(none)"},
+	} {
+		r := newRig(t)
+		s := Store(&canned{}, Config{TracerProvider: r.sdk, Address: address})
+		if _, err := calls[0].do(t, remote(), s); err != nil {
+			t.Fatal(err)
+		}
+		span := r.only("store acquire")
+		r.wantAttributes(span, want)
+		r.wantAttributes(span, map[string]string{
+			"db.system.name": "(none)", "db.operation.name": "acquire", "db.stored_procedure.name": "(none)",
+		})
+	}
+}
+
+// A pass carries the trace context of the release, of whichever span that is.
+func TestReleasesCarryTheirTraceContext(t *testing.T) {
+	r := newRig(t)
+	release := func(ctx context.Context, c Config, trace string) string {
+		next := &canned{}
+		Store(next, c).Release(ctx, lockagent.ReleaseRequest{Name: "l", Trace: trace}, func(lockagent.ReleaseReply, error) {})
+		return next.release.Trace
+	}
+	ctx, _ := r.caller()
+	if got, want := release(ctx, r.Config, ""), traceParent(r.only("EVALSHA release").SpanContext); got != want {
+		t.Errorf("with an SDK it is %q, want that of the call, %q", got, want)
+	}
+	if got, want := release(remote(), Config{}, ""), traceParentOf(remote()); got != want {
+		t.Errorf("without an SDK it is %q, want that of the caller, %q", got, want)
+	}
+	if got := release(context.Background(), r.Config, ""); got != "" {
+		t.Errorf("without a trace it is %q, want none", got)
+	}
+	if got := release(ctx, r.Config, "as it was"); got != "as it was" {
+		t.Errorf("one that was there became %q", got)
+	}
 }
 
 func TestTheRestPassesThrough(t *testing.T) {

@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"encoding/hex"
 	"reflect"
 	"sync/atomic"
 
@@ -45,23 +44,31 @@ func (t *tracer) source() *source {
 	return next
 }
 
-// enabled reports whether it is worth while to start a span.
-func (t *tracer) enabled() bool { return !t.source().off.Load() }
+// enabled reports whether it is worth while to start a span in ctx. It is not
+// without an SDK, and not below a span that nobody records. The options of a span
+// cost more than this question, so ask it first.
+func (t *tracer) enabled(ctx context.Context) bool {
+	if t.source().off.Load() {
+		return false
+	}
+	parent := trace.SpanFromContext(ctx)
+	of := parent.SpanContext()
+	return !of.IsValid() || of.IsSampled() || parent.IsRecording()
+}
 
-// start starts a span, or returns noSpan if there is no SDK.
+// start starts a span, or returns noSpan if nobody records it.
 func (t *tracer) start(ctx context.Context, name string, opts ...trace.SpanStartOption) trace.Span {
 	s := t.source()
-	if s.off.Load() {
-		return noSpan
-	}
 	_, span := s.tracer.Start(ctx, name, opts...)
+	if span.IsRecording() {
+		return span
+	}
 	// Without an SDK a span has the identity of its parent, if any at all. One that
 	// is merely not sampled has an identity of its own.
 	if span.SpanContext().SpanID() == trace.SpanContextFromContext(ctx).SpanID() {
 		s.off.Store(true)
-		return noSpan
 	}
-	return span
+	return noSpan
 }
 
 // within returns ctx with the span in it, as the parent of others and for the
@@ -71,23 +78,4 @@ func within(ctx context.Context, span trace.Span) context.Context {
 		return ctx
 	}
 	return trace.ContextWithSpan(ctx, span)
-}
-
-// traceParent is the W3C form of a trace context, or empty if it is not valid.
-func traceParent(sc trace.SpanContext) string {
-	if !sc.IsValid() {
-		return ""
-	}
-	traceID, spanID := sc.TraceID(), sc.SpanID()
-	text := make([]byte, 0, len("00-")+32+len("-")+16+len("-01"))
-	text = append(text, "00-"...)
-	text = hex.AppendEncode(text, traceID[:])
-	text = append(text, '-')
-	text = hex.AppendEncode(text, spanID[:])
-	if sc.IsSampled() {
-		text = append(text, "-01"...)
-	} else {
-		text = append(text, "-00"...)
-	}
-	return string(text)
 }

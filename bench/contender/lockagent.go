@@ -2,7 +2,6 @@ package contender
 
 import (
 	"context"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
@@ -13,7 +12,7 @@ var lockagentKinds = []Kind{{
 	Name: "lockagent", Family: Lockagent, Waits: true,
 	Setup: "channelapi over redisstore.Open, both as they come: leases of 30 s that are renewed, hand-off with its default budget",
 	Open: func(ctx context.Context, addr string) (Contender, error) {
-		return OpenAgent(ctx, addr, 0, 0)
+		return OpenAgent(ctx, addr, channelapi.Config{}, nil)
 	},
 }}
 
@@ -23,13 +22,17 @@ type Agent struct {
 	locks *channelapi.Locks
 }
 
-// OpenAgent opens lockagent with a hand-off budget. Zero is the default.
-func OpenAgent(ctx context.Context, addr string, grants int, d time.Duration) (*Agent, error) {
+// OpenAgent opens lockagent over a store on Redis. wrap decorates the store, if it is not nil.
+func OpenAgent(ctx context.Context, addr string, cfg channelapi.Config, wrap func(lockagent.Store) lockagent.Store) (*Agent, error) {
 	store, err := redisstore.Open(ctx, "redis://"+addr)
 	if err != nil {
 		return nil, err
 	}
-	locks, err := channelapi.New(channelapi.Config{Store: store, HandOffGrants: grants, HandOffTime: d})
+	cfg.Store = store
+	if wrap != nil {
+		cfg.Store = wrap(store)
+	}
+	locks, err := channelapi.New(cfg)
 	if err != nil {
 		_ = store.Close()
 		return nil, err

@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
@@ -16,15 +20,25 @@ import (
 // defaultNATS is where a NATS server listens unless it was told otherwise.
 const defaultNATS = "nats://127.0.0.1:4222"
 
-// connectionFlag adds a flag for an address. If it is not given the environment
-// decides, where a password is not seen by others.
+// connectionFlag adds a flag for an address.
 func connectionFlag(cmd *cobra.Command, value *string, name, usage string) {
-	env := "LOCKAGENT_" + strings.ToUpper(name)
-	cmd.Flags().StringVar(value, name, "", fmt.Sprintf("%s (or $%s)", usage, env))
+	cmd.Flags().StringVar(value, name, "", usage)
+	fromEnvironment(cmd, name)
+}
+
+// fromEnvironment has the environment set the flags of these names that are not given.
+// What others must not see does not belong on a command line.
+func fromEnvironment(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		f := cmd.Flags().Lookup(name)
+		f.Usage += fmt.Sprintf(" (or $%s)", variable(name))
+	}
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if !cmd.Flags().Changed(name) {
-			*value = os.Getenv(env)
+		for _, name := range names {
+			if err := fromVariable(cmd.Flags().Lookup(name)); err != nil {
+				return err
+			}
 		}
 		if before != nil {
 			return before(cmd, args)
@@ -33,19 +47,126 @@ func connectionFlag(cmd *cobra.Command, value *string, name, usage string) {
 	}
 }
 
+func fromVariable(f *pflag.Flag) error {
+	value := os.Getenv(variable(f.Name))
+	if f.Changed || value == "" {
+		return nil
+	}
+	if err := f.Value.Set(value); err != nil { // it stays a flag that is not given
+		return usage("unset "+variable(f.Name), "$%s wants %s, not %q", variable(f.Name), kindOf(f), value)
+	}
+	return nil
+}
+
+// variable is the name of a flag in the environment.
+func variable(flag string) string {
+	return "LOCKAGENT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// natsFlags are the flags of every verb that uses the event log.
+type natsFlags struct {
+	events.Connection
+	stream, prefix string
+}
+
+// natsOptions has the flag of each option that [events] may call wrong.
+var natsOptions = map[string]string{
+	"Creds":        "nats-creds",
+	"Nkey":         "nats-nkey",
+	"User":         "nats-user",
+	"UserFile":     "nats-user-file",
+	"PasswordFile": "nats-password-file",
+	"TokenFile":    "nats-token-file",
+	"CA":           "nats-ca",
+	"Cert":         "nats-cert",
+	"Key":          "nats-key",
+	"ServerName":   "nats-server-name",
+	"TLSFirst":     "nats-tls-first",
+	"Domain":       "nats-domain",
+	"Stream":       "nats-stream",
+	"Prefix":       "nats-prefix",
+}
+
+// add adds the flags to cmd. usage is that of the flag for the address.
+func (f *natsFlags) add(cmd *cobra.Command, usage string) {
+	flags := cmd.Flags()
+	connectionFlag(cmd, &f.URL, "nats", usage)
+	flags.StringVar(&f.Creds, "nats-creds", "", "credentials `file` of the user, with JWT and seed")
+	flags.StringVar(&f.Nkey, "nats-nkey", "", "`file` with the seed of the user's nkey")
+	flags.StringVar(&f.User, "nats-user", "", "`name` of the user")
+	flags.StringVar(&f.UserFile, "nats-user-file", "", "`file` with the name of the user")
+	flags.StringVar(&f.PasswordFile, "nats-password-file", "", "`file` with the password of the user")
+	flags.StringVar(&f.TokenFile, "nats-token-file", "", "`file` with a token")
+	flags.StringVar(&f.CA, "nats-ca", "", "PEM `file` of those who may vouch for the server")
+	flags.StringVar(&f.Cert, "nats-cert", "", "PEM `file` with the client certificate")
+	flags.StringVar(&f.Key, "nats-key", "", "PEM `file` with its private key, by default that of --nats-cert")
+	flags.StringVar(&f.ServerName, "nats-server-name", "", "`name` in the server's certificate, by default the host in the URL")
+	flags.BoolVar(&f.TLSFirst, "nats-tls-first", false, "begin with TLS, for servers with handshake_first")
+	flags.StringVar(&f.Domain, "nats-domain", "", "JetStream `domain` of the stream")
+	flags.StringVar(&f.stream, "nats-stream", "", "`name` of the stream, by default "+events.DefaultStream)
+	flags.StringVar(&f.prefix, "nats-prefix", "", "`subject` that begins the subjects of all events, by default lockagent.v1")
+	fromEnvironment(cmd, slices.Sorted(maps.Values(natsOptions))...)
+}
+
+// optionName finds the options in a text for people.
+var optionName = regexp.MustCompile(`(^|\s)(\w+)\b`)
+
+// flagsFor has a text of package events speak of flags.
+func flagsFor(text string) string {
+	return optionName.ReplaceAllStringFunc(text, func(word string) string {
+		name := strings.TrimSpace(word)
+		flag := natsOptions[name]
+		if name == "URL" {
+			flag = "nats"
+		}
+		if flag == "" {
+			return word
+		}
+		return strings.Replace(word, name, "--"+flag, 1)
+	})
+}
+
+// given returns one of the flags that are on the command line, or empty.
+func (f *natsFlags) given(cmd *cobra.Command) (name string) {
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if name == "" && (flag.Name == "nats" || strings.HasPrefix(flag.Name, "nats-")) {
+			name = flag.Name
+		}
+	})
+	return name
+}
+
 // openEvents connects to the event log.
-func openEvents(cmd *cobra.Command, url string, logger *slog.Logger) (*events.Reader, error) {
-	if url == "" {
-		url = defaultNATS
+func openEvents(cmd *cobra.Command, f natsFlags, logger *slog.Logger) (*events.Reader, error) {
+	if f.URL == "" {
+		f.URL = defaultNATS
 	}
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: url, Logger: logger}})
-	if errors.Is(err, events.ErrBadURL) {
-		return nil, &failure{exitUsage, err, cmd.CommandPath() + " --nats " + defaultNATS}
-	}
+	f.Logger = logger
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: f.Connection, Stream: f.stream, Prefix: f.prefix})
 	if err != nil {
-		return nil, &failure{exitUnavailable, err, cmd.CommandPath() + " --nats URL    (of the server that has the event log)"}
+		return nil, natsFailure(cmd, err)
 	}
 	return reader, nil
+}
+
+// natsFailure gives what keeps us from the event log its exit code.
+func natsFailure(cmd *cobra.Command, err error) *failure {
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok {
+		if flag := natsOptions[bad.Option]; flag != "" {
+			text := fmt.Errorf("--%s (or $%s): %s", flag, variable(flag), flagsFor(bad.Reason))
+			return &failure{exitUsage, text, cmd.CommandPath() + " --help"}
+		}
+		return &failure{exitUsage, err, cmd.CommandPath() + " --help"}
+	}
+	switch {
+	case errors.Is(err, events.ErrBadURL):
+		return &failure{exitUsage, err, cmd.CommandPath() + " --nats " + defaultNATS}
+	case errors.Is(err, events.ErrNotPermitted):
+		return &failure{exitNotPermitted, err, cmd.CommandPath() + " --nats-creds FILE    (or another of the ways in docs/nats.md)"}
+	case errors.Is(err, events.ErrNoStream):
+		return &failure{exitUnavailable, err, "lockagent demo --nats URL    (publishes to it)"}
+	}
+	return &failure{exitUnavailable, err, cmd.CommandPath() + " --nats URL    (of the server that has the event log)"}
 }
 
 // readFailure gives what stops the reading of an event log its exit code.
@@ -55,10 +176,6 @@ func readFailure(cmd *cobra.Command, err error) error {
 		return nil
 	case cmd.Context().Err() != nil:
 		return &failure{code: exitFailed, err: fmt.Errorf("ended before the log did: %w", err)}
-	case errors.Is(err, lockagent.ErrBadOption):
-		return &failure{exitUsage, err, cmd.CommandPath() + " --help"}
-	case errors.Is(err, events.ErrNoStream):
-		return &failure{exitUnavailable, err, "lockagent demo --nats URL    (publishes to it)"}
 	}
-	return &failure{code: exitUnavailable, err: err}
+	return natsFailure(cmd, err)
 }

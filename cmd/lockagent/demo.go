@@ -13,12 +13,12 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
-	"github.com/lockagent/lockagent/events"
 )
 
 // demoFlags are the flags of the verb demo.
 type demoFlags struct {
 	demo.Config
+	nats      natsFlags
 	processes int
 	metrics   string
 	format    string
@@ -70,9 +70,9 @@ while the demo runs, and see what it says.`,
 	flags.DurationVar(&f.Lease, "lease", 5*time.Second, "`time` for which a lock stays with an agent that does not renew it")
 	flags.BoolVar(&f.NoLocks, "no-locks", false, "skip the locks, to see the check fail")
 	connectionFlag(cmd, &f.Redis, "redis", "`URL` of a Redis to be the store")
-	connectionFlag(cmd, &f.NATS, "nats", "`URL` of a NATS server to keep the event log")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9464")
 	flags.StringVar(&f.format, "format", "text", "`form` of the summary: text or json")
+	f.nats.add(cmd, "`URL` of a NATS server to keep the event log")
 	return cmd
 }
 
@@ -80,12 +80,18 @@ while the demo runs, and see what it says.`,
 func (f *demoFlags) complete(cmd *cobra.Command) error {
 	set := cmd.Flags().Changed
 	if f.NoLocks {
-		for _, name := range []string{"redis", "nats", "lease", "metrics"} {
-			if set(name) {
+		for _, name := range []string{"redis", f.nats.given(cmd), "lease", "metrics"} {
+			if name != "" && set(name) {
 				return usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
 			}
 		}
-		f.Redis, f.NATS = "", "" // the environment is meant for those who use them
+		f.Redis, f.nats = "", natsFlags{} // the environment is meant for those who use them
+	}
+	if given := f.nats.given(cmd); f.nats.URL == "" && given != "" {
+		return usage("lockagent demo --nats "+defaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
+	}
+	if f.nats.URL != "" {
+		f.NATS, f.Stream, f.Prefix = f.nats.Connection, f.nats.stream, f.nats.prefix
 	}
 	if set("processes") {
 		if set("agents") {
@@ -174,7 +180,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	summary, err := demo.Run(cmd.Context(), f.Config)
 	screen.Clear()
 	if err != nil {
-		return f.explain(err)
+		return f.explain(cmd, err)
 	}
 	if f.format == "json" {
 		err = writeJSON(stdout, &summary)
@@ -230,16 +236,18 @@ func (f *demoFlags) verdict(s *demo.Summary) error {
 }
 
 // explain has an error that kept the demo from beginning say what to do about it.
-func (f *demoFlags) explain(err error) error {
+func (f *demoFlags) explain(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.Is(err, lockagent.ErrBadURL):
 		return &failure{exitUsage, err, "lockagent demo --redis " + exampleRedis}
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
 		return &failure{exitUnavailable, err, "lockagent demo    (needs no Redis), or start one: redis-server"}
-	case errors.Is(err, events.ErrBadURL):
-		return &failure{exitUsage, err, "lockagent demo --nats " + defaultNATS}
 	case errors.Is(err, demo.ErrNoEventLog):
-		return &failure{exitUnavailable, err, "lockagent demo    (has a NATS server of its own), or start one: nats-server -js"}
+		failed := natsFailure(cmd, err)
+		if failed.code == exitUnavailable {
+			failed.try = "lockagent demo    (has a NATS server of its own), or start one: nats-server -js"
+		}
+		return failed
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 
 // auditFlags are the flags of the verb audit.
 type auditFlags struct {
-	nats   string
+	nats   natsFlags
 	file   string
 	agents []string
 	lock   string
@@ -44,12 +44,12 @@ on at that time unproven.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	connectionFlag(cmd, &f.nats, "nats", "`URL` of the NATS server, by default "+defaultNATS)
 	flags.StringVar(&f.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
 	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`")
 	flags.StringVar(&f.lock, "lock", "", "only holds of the lock with this `name`")
 	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json")
+	f.nats.add(cmd, "`URL` of the NATS server, by default "+defaultNATS)
 	return cmd
 }
 
@@ -90,8 +90,8 @@ func (f *auditFlags) run(cmd *cobra.Command) error {
 func (f *auditFlags) check(cmd *cobra.Command) (lockagent.Name, error) {
 	flags := cmd.Flags()
 	switch {
-	case f.file != "" && flags.Changed("nats"):
-		return "", usage("lockagent events audit --file "+f.file, "--file and --nats exclude each other")
+	case f.file != "" && f.nats.given(cmd) != "":
+		return "", usage("lockagent events audit --file "+f.file, "--file and --%s exclude each other", f.nats.given(cmd))
 	case flags.Changed("since") && f.since <= 0:
 		return "", usage("lockagent events audit --since 10m", "--since must be longer than nothing, not %v", f.since)
 	}

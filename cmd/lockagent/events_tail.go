@@ -17,7 +17,7 @@ import (
 
 // tailFlags are the flags of the verb tail.
 type tailFlags struct {
-	nats   string
+	nats   natsFlags
 	lock   string
 	agent  string
 	kinds  []string
@@ -44,7 +44,6 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	connectionFlag(cmd, &f.nats, "nats", "`URL` of the NATS server, by default "+defaultNATS)
 	flags.StringVar(&f.lock, "lock", "", "only events of the lock with this `name`")
 	flags.StringVar(&f.agent, "agent", "", "only events of the agent with this `id`")
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only these `kinds` of events, such as granted,lost")
@@ -52,6 +51,7 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	flags.BoolVar(&f.all, "all", false, "begin with the oldest event")
 	flags.BoolVar(&f.follow, "follow", true, "go on with the events to come; --follow=false ends with those that are there")
 	flags.StringVar(&f.format, "format", "text", "`form` of the events: text or jsonl")
+	f.nats.add(cmd, "`URL` of the NATS server, by default "+defaultNATS)
 	return cmd
 }
 

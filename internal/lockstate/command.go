@@ -67,7 +67,10 @@ type (
 
 	// Break ends the holds of this agent. Call is answered. If this agent does not hold the
 	// lock, an [AskBreak] event follows: the shell asks the store, and answers.
-	Break struct{ Call CallID }
+	Break struct {
+		Call     CallID
+		Operator string
+	}
 
 	// OwnerGone ends all requests and holds of an owner. Call is answered.
 	OwnerGone struct {
@@ -112,10 +115,11 @@ type (
 	// Wanted says that another agent waits for the lock that the tenure has.
 	Wanted struct{ Tenure uint64 }
 
-	// Broken says that somebody broke the tenure.
+	// Broken says that Operator broke the tenure.
 	Broken struct {
-		Tenure uint64
-		At     lockagent.StoreTime
+		Tenure   uint64
+		At       lockagent.StoreTime
+		Operator string
 	}
 
 	// Missed says that messages of the store may have been lost.

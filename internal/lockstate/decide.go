@@ -24,7 +24,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		if len(s.grants) == 0 {
 			return append(out, Event{Kind: AskBreak, Call: c.Call})
 		}
-		return s.answered(c.Call, s.endAll(lockagent.LostBroken, m, out))
+		return s.answered(c.Call, s.endAll(&loss{why: lockagent.LostBroken, operator: c.Operator}, m, out))
 	case OwnerGone:
 		return s.ownerGone(c, m, out)
 	case Close:
@@ -49,7 +49,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case Broken:
 		return s.broken(c, m, out)
 	case displaced:
-		return s.lost(lockagent.LostDenied, c.at, m, out)
+		return s.lost(&loss{why: lockagent.LostDenied, at: c.at, until: c.until}, m, out)
 	case Missed:
 		return s.doubted(s.contested(out)) // another agent may wait: its message may be lost, too
 	case StoreReset:
@@ -138,18 +138,24 @@ func (s *State) refuse(match func(*Request) bool, err error, out []Event) []Even
 }
 
 // endAll ends every grant, the youngest first.
-func (s *State) endAll(why lockagent.LossReason, m Moment, out []Event) []Event {
+func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 	for i := len(s.grants) - 1; i >= 0; i-- {
-		out = append(out, s.ended(i, s.grants[:i+1], why, m))
+		e := s.ended(i, s.grants[:i+1], by.why, m)
+		e.Operator = by.operator
+		if by.until != 0 {
+			e.Until = by.until
+		}
+		out = append(out, e)
 	}
 	return out
 }
 
 // ended is the event that ends the i-th grant. among are the grants that are held until then.
 func (s *State) ended(i int, among grants, why lockagent.LossReason, m Moment) Event {
-	g := &s.grants[i]
+	g, t := &s.grants[i], &s.tenure
 	return Event{
-		Kind: Ended, Request: g.request, Reason: why, Token: g.token, Tenure: s.tenure.number,
-		Count: among.of(g.request.Owner) - 1, Since: g.since, Until: s.tenure.storeUpper(m.Now),
+		Kind: Ended, Request: g.request, Reason: why, Token: g.token, Tenure: t.number,
+		Count: among.of(g.request.Owner) - 1, Since: g.since, Until: storeUpper(t.storeTime, t.sent, m.Now),
+		StoreTime: t.storeTime, Lease: t.lease,
 	}
 }

@@ -31,8 +31,9 @@ const (
 	// The shell tries to take the grant back. If it succeeds, it says so with [Unclaimed].
 	Recalled
 	// Ended: a grant is over, for Reason. Reason 0 means that the owner released it. Request,
-	// Reason, Token, Tenure, Count (grants of the owner that are left), Since, Until, Call. The
-	// shell tells the owner before it does anything else.
+	// Reason, Operator, Token, Tenure, Count (grants of the owner that are left), Since, Until,
+	// Call, StoreTime and Lease (of the tenure's last confirmation). The shell tells the owner
+	// before it does anything else.
 	Ended
 	// Unlocked: a call is answered. Call, and if it went wrong, Err or Reason (the hold had
 	// been lost). The shell delivers the answer.
@@ -64,14 +65,14 @@ const (
 
 	// Renewing: a renewal begins. Tenure, Lease, Urgent. The shell calls the store.
 	Renewing
-	// Renewed: the store confirmed the renewal. Tenure, Sent, Lease, StoreTime.
+	// Renewed: the store confirmed the renewal. Tenure, Mode, Sent, Lease, StoreTime.
 	Renewed
 	// RenewFailed: the renewal failed. The tenure goes on until its deadline. RetryAt,
-	// Err, Tenure, Count (failures in a row).
+	// Err, Tenure, Mode, Count (failures in a row).
 	RenewFailed
 	// Denied: the tenure is over, for Reason: the store says so, or has granted the lock to
-	// another tenure. Tenure, StoreTime, Count (holds that it served), Unanswered (the tenure
-	// may begin once more). All its grants have Ended before.
+	// another tenure. Tenure, Mode, StoreTime, Count (holds that it served), Unanswered (the
+	// tenure may begin once more). All its grants have Ended before.
 	Denied
 
 	// Returning: a release begins. Tenure, Token (of the last hold, or 0), Unanswered (an
@@ -80,7 +81,7 @@ const (
 	// Withdrawing: as Returning, for a tenure that may have begun without the agent's
 	// knowledge, or may yet begin.
 	Withdrawing
-	// Returned: the store confirmed the release of a Returning tenure. Tenure, StoreTime,
+	// Returned: the store confirmed the release of a Returning tenure. Tenure, Mode, StoreTime,
 	// Released (it had the lock until then), Count (holds that it served), RetryAt (the agent
 	// does not ask for the lock before).
 	Returned
@@ -120,6 +121,7 @@ type Event struct {
 	Call    CallID
 
 	Tenure      uint64
+	Mode        Mode    // of the tenure
 	Sent        Instant // the lease counts from here: when the confirmed call was sent, or the pass at the earliest
 	Lease       time.Duration
 	StoreTime   lockagent.StoreTime // when the store decided
@@ -136,6 +138,8 @@ type Event struct {
 	Since   Instant             // when the grant was made
 	Until   lockagent.StoreTime // the store's clock shows no more than this at Now
 	Reason  lockagent.LossReason
+	// Operator broke the lock, if Reason says that it was broken.
+	Operator string
 
 	RetryAt              Instant
 	Holder               string

@@ -123,13 +123,17 @@ func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
 func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
 	for _, p := range f.parts {
 		if p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
-			f.step(p, displaced{at: began.StoreTime}, Moment{Now: began.Now, Fresh: f.fresh()}, do)
+			lost := displaced{at: began.StoreTime, until: storeUpper(began.StoreTime, began.Sent, began.Now)}
+			f.step(p, lost, Moment{Now: began.Now, Fresh: f.fresh()}, do)
 		}
 	}
 }
 
 // displaced says that the store granted the lock to another tenure of this agent.
-type displaced struct{ at lockagent.StoreTime }
+type displaced struct {
+	at    lockagent.StoreTime
+	until lockagent.StoreTime // the store's clock shows no more than this now
+}
 
 func (displaced) command() {}
 

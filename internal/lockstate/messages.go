@@ -132,19 +132,20 @@ func (s *State) broken(c Broken, m Moment, out []Event) []Event {
 	case c.Tenure == s.attempt.number && s.phase != free:
 		return s.doubted(out) // an older answer or pass may still arrive
 	case s.phase == held && c.Tenure == s.tenure.number:
-		return s.lost(lockagent.LostBroken, c.At, m, out)
+		return s.lost(&loss{why: lockagent.LostBroken, operator: c.Operator, at: c.At}, m, out)
 	}
 	return out
 }
 
-// lost ends a tenure that was over in the store at the time at, unless the store confirmed it
+// lost ends a tenure that was over in the store at a time, unless the store confirmed it
 // after that. If the store confirmed it at the same time, the order is unknown: the tenure is
 // over here, but may still have the lock.
-func (s *State) lost(why lockagent.LossReason, at lockagent.StoreTime, m Moment, out []Event) []Event {
-	if at < s.tenure.storeTime {
+func (s *State) lost(by *loss, m Moment, out []Event) []Event {
+	if by.at < s.tenure.storeTime {
 		return out
 	}
-	return s.denied(why, at, s.tenure.unanswered || at == s.tenure.storeTime, m, out)
+	by.unanswered = s.tenure.unanswered || by.at == s.tenure.storeTime
+	return s.denied(by, m, out)
 }
 
 // doubted puts the tenure into doubt, or the attempt: the store's last answer may not be true

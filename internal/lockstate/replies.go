@@ -89,18 +89,30 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	}
 	switch {
 	case c.Err != nil:
-		return append(out, Event{Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Count: s.renewal.failures + 1, RetryAt: s.renewAgain(m)})
+		return append(out, Event{Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: s.renewal.failures + 1, RetryAt: s.renewAgain(m)})
 	case !c.Reply.Held:
-		return s.denied(lockagent.LostDenied, c.Reply.At, s.tenure.unanswered, m, out)
+		return s.renewalDenied(c.Reply.At, m, out)
 	}
-	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At})
+	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At})
 }
 
-// denied ends a tenure that the store does not have any more. If it is unanswered, it may
-// begin once more.
-func (s *State) denied(why lockagent.LossReason, at lockagent.StoreTime, unanswered bool, m Moment, out []Event) []Event {
+// renewalDenied ends a tenure that the store denied at a time. That time bounds the ends of the
+// holds better than the last confirmation does: if somebody set the store's clock forward, leases
+// ended early, and the clock shows more than the last confirmation tells.
+func (s *State) renewalDenied(at lockagent.StoreTime, m Moment, out []Event) []Event {
+	by := loss{why: lockagent.LostDenied, at: at, unanswered: s.tenure.unanswered}
+	if at >= s.tenure.storeTime { // otherwise it is of a clock that is behind
+		by.until = storeUpper(at, s.renewal.sent, m.Now)
+	}
+	return s.denied(&by, m, out)
+}
+
+// denied ends a tenure that the store does not have any more.
+func (s *State) denied(by *loss, m Moment, out []Event) []Event {
 	t := &s.tenure
-	return append(s.endAll(why, m, out), Event{Kind: Denied, Tenure: t.number, Reason: why, StoreTime: at, Count: t.holds, Unanswered: unanswered})
+	return append(s.endAll(by, m, out), Event{
+		Kind: Denied, Tenure: t.number, Mode: t.mode, Reason: by.why, StoreTime: by.at, Count: t.holds, Unanswered: by.unanswered,
+	})
 }
 
 func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event {
@@ -138,7 +150,7 @@ func (s *State) returned(r *lockagent.ReleaseReply, m Moment) Event {
 		return Event{Kind: Withdrawn, Tenure: s.tenure.number, StoreTime: r.At}
 	}
 	e := Event{
-		Kind: Returned, Tenure: s.tenure.number, StoreTime: r.At, Count: s.tenure.holds,
+		Kind: Returned, Tenure: s.tenure.number, Mode: s.tenure.mode, StoreTime: r.At, Count: s.tenure.holds,
 		// If there was nothing to release, an earlier call without an answer may have released
 		// the tenure. Otherwise its lease ended after the deadline, when no hold depended on it.
 		Released: r.Released || s.leaving.unanswered && s.leaving.inTime,

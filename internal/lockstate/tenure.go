@@ -102,10 +102,19 @@ func (t *tenure) greatest(now Instant) lockagent.Token {
 	return lockagent.Token(t.storeTime.Add(now.Sub(t.replied) + tokenSlack))
 }
 
-// storeUpper is the latest time that the store's clock can show at now. It showed storeTime
-// at some instant after sent.
-func (t *tenure) storeUpper(now Instant) lockagent.StoreTime {
-	return t.storeTime.Add(now.Sub(t.sent)) + 1 // Add rounds down
+// storeUpper is the latest time that the store's clock can show at now. It showed at at some
+// instant after sent.
+func storeUpper(at lockagent.StoreTime, sent, now Instant) lockagent.StoreTime {
+	return at.Add(now.Sub(sent)) + 1 // Add rounds down
+}
+
+// loss is how a tenure ended against the will of its holders.
+type loss struct {
+	why        lockagent.LossReason
+	operator   string              // who broke it, if it was broken
+	at         lockagent.StoreTime // when the store found it over
+	until      lockagent.StoreTime // the store's clock shows no more than this now; 0 if only the tenure tells
+	unanswered bool                // it may begin once more
 }
 
 // renewal is what is known of the present renewal.

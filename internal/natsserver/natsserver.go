@@ -17,8 +17,8 @@
 //
 // # Not guaranteed
 //
-// The log is not replicated, and whoever may connect may read and write it: the
-// server knows no users.
+// The log is not replicated. Whoever may connect may read and write it, unless
+// [Config.ConfigFile] says who is who.
 //
 // # Concurrency
 //
@@ -76,6 +76,11 @@ type Config struct {
 	// "127.0.0.1:4222", or "127.0.0.1:0" for any free port. Empty, the server can
 	// only be reached from within the process.
 	Listen string
+
+	// ConfigFile is a configuration file of nats-server, for accounts, users and TLS.
+	// What the fields of Config say takes precedence over it. Empty, the server knows
+	// no users.
+	ConfigFile string
 
 	// MaxBytes bounds what all streams together may keep on disk, in bytes.
 	// Defaults to three quarters of the free space.
@@ -135,7 +140,7 @@ func (cfg *Config) check() (host string, port int, err error) {
 	if cfg.Listen != "" {
 		addr, err := netip.ParseAddrPort(cfg.Listen)
 		if err != nil || !addr.Addr().IsLoopback() {
-			bad("Listen", "%q is no loopback address with a port; use one such as 127.0.0.1:4222, for the server knows no users", cfg.Listen)
+			bad("Listen", "%q is no loopback address with a port; use one such as 127.0.0.1:4222, for the log is not for other hosts", cfg.Listen)
 		}
 		host, port = addr.Addr().String(), int(addr.Port())
 		if port == 0 {
@@ -152,19 +157,11 @@ func (s *Server) start(cfg Config, host string, port int) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	ns, err := server.NewServer(&server.Options{
-		ServerName:             "lockagent",
-		Host:                   host,
-		Port:                   port,
-		DontListen:             port == 0,
-		NoSigs:                 true, // the process handles its own signals
-		JetStream:              true,
-		StoreDir:               cfg.Dir,
-		JetStreamMaxMemory:     64 << 20,
-		JetStreamMaxStore:      cfg.MaxBytes,
-		SyncInterval:           syncInterval,
-		DisableJetStreamBanner: true,
-	})
+	options, err := cfg.options(host, port)
+	if err != nil {
+		return fmt.Errorf("natsserver: %w", err)
+	}
+	ns, err := server.NewServer(options)
 	if err != nil {
 		return fmt.Errorf("natsserver: %w", err)
 	}
@@ -189,6 +186,24 @@ func (s *Server) start(cfg Config, host string, port int) error {
 		s.url = ns.ClientURL()
 	}
 	return nil
+}
+
+func (cfg *Config) options(host string, port int) (*server.Options, error) {
+	o := &server.Options{}
+	if cfg.ConfigFile != "" {
+		var err error
+		if o, err = server.ProcessConfigFile(cfg.ConfigFile); err != nil {
+			return nil, err
+		}
+	}
+	o.ServerName = "lockagent"
+	o.Host, o.Port, o.DontListen = host, port, port == 0
+	o.NoSigs = true // the process handles its own signals
+	o.JetStream, o.DisableJetStreamBanner = true, true
+	o.StoreDir = cfg.Dir
+	o.JetStreamMaxMemory, o.JetStreamMaxStore = 64<<20, cfg.MaxBytes
+	o.SyncInterval = syncInterval
+	return o, nil
 }
 
 // takeDir locks the store directory until the server has stopped or the process

@@ -55,7 +55,12 @@ type agent struct {
 // eventLog is where the events of an agent go.
 type eventLog struct {
 	events.Connection
-	own bool // nobody uses it but this demonstration
+	Stream, Prefix string
+	Own            bool // nobody uses it but this demonstration
+}
+
+func (l eventLog) open() (*events.Reader, error) {
+	return events.OpenReader(events.ReaderConfig{Connection: l.Connection, Stream: l.Stream, Prefix: l.Prefix})
 }
 
 // newAgent makes an agent that works on resource. It takes over the store, which
@@ -66,8 +71,8 @@ func newAgent(work Work, resource counters, store lockagent.Store, log eventLog,
 		return a, nil
 	}
 	a.store = store
-	cfg := events.Config{Connection: log.Connection, Agent: a.agentID}
-	if log.own {
+	cfg := events.Config{Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Agent: a.agentID}
+	if log.Own {
 		cfg.MaxBytes = -1 // what is removed to make room cannot be audited
 	}
 	var err error

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/tracing"
 )
 
@@ -24,8 +23,7 @@ type invitation struct {
 	Index int
 	Hub   string // the path of a socket
 	Redis string
-	NATS  string
-	Own   bool // the NATS server is that of the demonstration
+	Log   eventLog
 }
 
 // reportEvery is how often a process tells what it has done.
@@ -67,8 +65,8 @@ func (inv invitation) agent(ctx context.Context, far *link, logger *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	log := eventLog{events.Connection{URL: inv.NATS, Logger: logger}, inv.Own}
-	return newAgent(inv.Work, far, store, log, tracing.Config{System: "redis"})
+	inv.Log.Logger = logger
+	return newAgent(inv.Work, far, store, inv.Log, tracing.Config{System: "redis"})
 }
 
 // link is the hub, seen from a process.

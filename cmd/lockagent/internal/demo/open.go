@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
@@ -15,12 +14,12 @@ import (
 
 // openLog starts a server for the event log, or finds out whether there is one.
 func (s *show) openLog() (*natsserver.Server, error) {
+	s.log = eventLog{Connection: s.cfg.NATS, Stream: s.cfg.Stream, Prefix: s.cfg.Prefix}
 	s.log.Logger = s.cfg.Logger
-	if s.cfg.NATS != "" {
-		s.log.URL = s.cfg.NATS
-		reader, err := events.OpenReader(events.ReaderConfig{Connection: s.log.Connection})
+	if s.log.URL != "" {
+		reader, err := s.log.open()
 		if err != nil {
-			return nil, fmt.Errorf("%w at %s: %w", ErrNoEventLog, Redacted(s.cfg.NATS), err)
+			return nil, fmt.Errorf("%w at %s: %w", ErrNoEventLog, Redacted(s.log.URL), err)
 		}
 		reader.Close()
 		return nil, nil
@@ -33,7 +32,7 @@ func (s *show) openLog() (*natsserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.log.own = true
+	s.log.Own = true
 	if s.cfg.Command != nil {
 		s.log.URL = server.URL()
 	} else {

@@ -42,6 +42,7 @@ func startProcess(cmd *exec.Cmd, h *hub, inv invitation) (*process, error) {
 		defer close(p.exited)
 		p.err = cmd.Wait()
 	}()
+	inv.Log.Logger = nil                   // the process has its own
 	_ = json.NewEncoder(stdin).Encode(inv) // it fails if the process has ended, which await tells
 	return p, nil
 }

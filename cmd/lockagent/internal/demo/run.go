@@ -24,9 +24,11 @@ type Config struct {
 
 	// Redis is the URL of the store. Empty, the agents share a store in memory.
 	Redis string
-	// NATS is the URL of the server that keeps the event log. Empty, a server
-	// inside this process does, and forgets it in the end.
-	NATS string
+	// NATS is the server that keeps the event log. Without a URL, a server inside
+	// this process does, and forgets it in the end.
+	NATS events.Connection
+	// Stream and Prefix are those of the event log. They may be empty.
+	Stream, Prefix string
 
 	// Command makes the command that runs [Join] as a process of its own, once for
 	// each agent. Nil, the agents run in this process. Without it, or without
@@ -178,7 +180,7 @@ func (s *show) gatherProcesses(ctx context.Context) (err error) {
 	}
 	var started []*process
 	for i := range s.cfg.Agents {
-		inv := invitation{Work: s.cfg.Work, Index: i, Hub: s.hub.address(), Redis: s.cfg.Redis, NATS: s.log.URL, Own: s.log.own}
+		inv := invitation{Work: s.cfg.Work, Index: i, Hub: s.hub.address(), Redis: s.cfg.Redis, Log: s.log}
 		p, err := startProcess(s.cfg.Command(), s.hub, inv)
 		if err != nil {
 			return fmt.Errorf("start process %d of %d: %w", i+1, s.cfg.Agents, err)
@@ -268,7 +270,7 @@ func (s *show) total() Stats {
 
 // audit reads back what the members have published.
 func (s *show) audit(ctx context.Context) (events.Report, error) {
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: s.log.Connection})
+	reader, err := s.log.open()
 	if err != nil {
 		return events.Report{}, err
 	}

@@ -134,7 +134,7 @@ func (s *show) sum(elapsed time.Duration) Summary {
 		if s.cfg.Redis != "" {
 			sum.Store = "redis"
 		}
-		if s.cfg.NATS != "" {
+		if s.cfg.NATS.URL != "" {
 			sum.EventLog = "nats"
 		}
 	}

@@ -23,7 +23,7 @@ func (cfg Config) Intro() string {
 	if cfg.Redis != "" {
 		store = "Redis"
 	}
-	if cfg.NATS != "" {
+	if cfg.NATS.URL != "" {
 		log = "in NATS"
 	}
 	return fmt.Sprintf("%s contend for %s for %v.\nStore: %s. Event log: %s.", what, counted(cfg.Locks, "lock", "locks"), cfg.Duration, store, log)

@@ -1,0 +1,165 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// A request that has to wait tells who has the lock.
+func TestQueuedTellsTheHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, w := memstore.New(), &witness{}
+		a := start(t, Config{Store: store.Share(), Recorder: w})
+		b := start(t, Config{Store: store, ID: "b"})
+		b.fresh.Store(6)
+		far := granted(t, b.Acquire(background, "door", who("zoe")))
+		bob := a.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		released(t, far)
+		near := granted(t, bob)
+		carl := a.Acquire(background, "door", who("carl"))
+		synctest.Wait()
+		released(t, near)
+		released(t, granted(t, carl))
+		var holders []string
+		for _, e := range w.of(lockagent.EventQueued) {
+			holders = append(holders, string(e.Owner)+" waits for "+e.Holder)
+		}
+		if want := []string{"bob waits for b:7", "carl waits for bob"}; !slices.Equal(holders, want) {
+			t.Errorf("got %q, want %q", holders, want)
+		}
+	})
+}
+
+func TestThisProcess(t *testing.T) {
+	p := thisProcess()
+	if host, _ := os.Hostname(); p.Host != host || p.PID != os.Getpid() || !strings.HasPrefix(p.Program, "actor.test") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// All events tell the identity that the store has then.
+func TestEventsTellTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := &witness{}, &renamed{Store: memstore.New()}
+		a := start(t, Config{Store: s, Recorder: w, Logger: quiet})
+		s.identity = "one"
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		s.identity = "" // it panics
+		released(t, g)
+		s.identity = "two"
+		closed(t, a)
+		var stores []string
+		for _, e := range w.all() {
+			stores = append(stores, e.Kind.String()+" "+e.Store)
+		}
+		want := []string{"agentstarted ", "requested one", "granted one", "released ", "returned ", "agentstopped two"}
+		if !slices.Equal(stores, want) {
+			t.Errorf("got %q, want %q", stores, want)
+		}
+	})
+}
+
+// renamed is a store whose identity changes. Without one it panics.
+type renamed struct {
+	lockagent.Store
+	identity string
+}
+
+func (r *renamed) Identity() string {
+	if r.identity == "" {
+		panic("boom")
+	}
+	return r.identity
+}
+
+// A break names its operator to the holder and to the log, here and elsewhere.
+func TestBreakNamesItsOperator(t *testing.T) {
+	for _, c := range []struct{ name, operator, want string }{
+		{"a name", "Olga (ops) <olga@example.org>", "Olga (ops) <olga@example.org>"}, {"nobody", "", "b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				mine, theirs := &witness{}, &witness{}
+				a := start(t, Config{Store: store.Share(), Recorder: mine})
+				b := start(t, Config{Store: store, Recorder: theirs, ID: "b"})
+				broken := func(g lockagent.Grant, e lockagent.Event) {
+					t.Helper()
+					<-g.Done()
+					lostBecause(t, g.Cause(), lockagent.LostBroken)
+					if lost, _ := errors.AsType[*lockagent.LostError](g.Cause()); lost.Operator != c.want || e.Operator != c.want || e.Token != g.Token() {
+						t.Errorf("the holder was told %v, and the log %+v; want operator %q", g.Cause(), e, c.want)
+					}
+				}
+				g := granted(t, b.Acquire(background, "door", who("bob")))
+				await(t, "break", b.Break("door", c.operator))
+				broken(g, theirs.of(lockagent.EventBroken)[0])
+
+				g = granted(t, a.Acquire(background, "door", who("ann")))
+				await(t, "break", b.Break("door", c.operator))
+				synctest.Wait()
+				broken(g, mine.of(lockagent.EventBroken)[0])
+				if far := theirs.of(lockagent.EventBroken)[1]; far.Operator != c.want || far.Token != 0 || far.StoreTime == 0 || far.Lock != "door" {
+					t.Errorf("the breaker recorded %+v", far)
+				}
+			})
+		})
+	}
+	t.Run("too long", func(t *testing.T) {
+		a := start(t, Config{})
+		if r := await(t, "break", a.Break("door", strings.Repeat("o", lockagent.MaxNameLen+1))); !errors.Is(r.Err, lockagent.ErrBadOption) {
+			t.Errorf("broken %+v", r)
+		}
+	})
+}
+
+// A pass carries the trace of the release to the grant of the next holder.
+func TestPassCarriesTheTrace(t *testing.T) {
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	type key struct{}
+	for name, c := range map[string]struct {
+		trace func(context.Context) string
+		want  string
+	}{
+		"traced":      {func(ctx context.Context) string { return ctx.Value(key{}).(string) }, trace},
+		"not sampled": {func(context.Context) string { return "" }, ""},
+		"no tracing":  {nil, ""},
+		"no trace":    {func(context.Context) string { return "something else" }, ""},
+		"panics":      {func(context.Context) string { panic("boom") }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, w := memstore.New(), &witness{}
+				a := start(t, Config{Store: store.Share(), Trace: c.trace, Logger: quiet})
+				b := start(t, Config{Store: store, Recorder: w})
+				g := granted(t, a.Acquire(background, "door", who("ann")))
+				bob, cid := b.Acquire(background, "door", who("bob")), b.Acquire(background, "door", who("cid"))
+				synctest.Wait()
+				ctx, cancel := context.WithCancel(context.WithValue(background, key{}, trace))
+				defer cancel()
+				if err := g.Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+				released(t, granted(t, bob))
+				released(t, granted(t, cid))
+				released(t, granted(t, b.Acquire(background, "door", who("dan"))))
+				var links []string
+				for _, e := range w.of(lockagent.EventGranted) {
+					links = append(links, e.Link)
+				}
+				if want := []string{c.want, "", ""}; !slices.Equal(links, want) {
+					t.Errorf("links %q, want %q", links, want)
+				}
+			})
+		})
+	}
+}

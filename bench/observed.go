@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/bench/contender"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/tracing"
+)
+
+// observedLoad is a load that is measured with and without an observer.
+type observedLoad struct {
+	key   string
+	title string
+	load  load
+}
+
+// observedLoads are the loads, beginning with one goroutine.
+func (b *bench) observedLoads() []observedLoad {
+	own := func(goroutines int) load {
+		return load{goroutines: goroutines, window: b.plan.Window, name: ownName, grace: callsEnd}
+	}
+	one := load{goroutines: 64, window: b.plan.Window, name: func(int, int) string { return "bench/one" }, grace: callsEnd}
+	return []observedLoad{
+		{"own-1", "own lock, 1 goroutine", own(1)},
+		{"own-64", "own locks, 64 goroutines", own(64)},
+		{"one-64", "one lock, 64 goroutines", one},
+	}
+}
+
+// inTurn has a load on two contenders in turn, and adds under key how many times as long a
+// cycle takes on the second.
+func (l load) inTurn(ctx context.Context, rounds int, bare, observed contender.Contender, found *series, key string) error {
+	for i := range 2 * rounds {
+		first, second := bare, observed
+		if i%2 == 1 { // what the machine does at every other moment must not favour one of them
+			first, second = second, first
+		}
+		rates := make(map[contender.Contender]float64)
+		for _, c := range []contender.Contender{first, second} {
+			collect()
+			o, err := l.run(ctx, c)
+			if err != nil {
+				return err
+			}
+			rates[c] = o.rate()
+		}
+		found.add(key, rates[bare]/rates[observed])
+	}
+	return nil
+}
+
+// journal is an event log in this process, and the agent that publishes to it.
+type journal struct {
+	*contender.Agent
+	server    *natsserver.Server
+	publisher *events.Publisher
+}
+
+// openJournal starts a NATS server with a file store, and opens an agent that publishes to it.
+func openJournal(ctx context.Context, addr string) (j *journal, err error) {
+	j = new(journal)
+	defer func() {
+		if err != nil {
+			j.close()
+		}
+	}()
+	if j.server, err = natsserver.Start(natsserver.Config{Temporary: true}); err != nil {
+		return nil, err
+	}
+	id := lockagent.NewAgentID()
+	j.publisher, err = events.NewPublisher(events.Config{Connection: events.Connection{InProcess: j.server}, Agent: id, MaxBytes: -1})
+	if err != nil {
+		return nil, err
+	}
+	j.Agent, err = contender.OpenAgent(ctx, addr, channelapi.Config{ID: id, Recorder: j.publisher}, nil)
+	return j, err
+}
+
+// close ends all that was opened.
+func (j *journal) close() {
+	if j.Agent != nil {
+		j.Agent.Close()
+	}
+	if j.publisher != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = j.publisher.Close(ctx) // what was dropped is counted
+	}
+	if j.server != nil {
+		_ = j.server.Stop() // its directory is temporary
+	}
+}
+
+// logged measures what the event log costs.
+func (b *bench) logged(ctx context.Context) error {
+	t := &table{
+		Name:  "events",
+		Title: "With the event log: the same load with and without a publisher",
+		Notes: []string{
+			"The publisher writes to an embedded NATS server with a JetStream in files, in the same process. Both sides take turns; a ratio is that of the time of one cycle.",
+			fmt.Sprintf("The last columns are of one lock and 64 goroutines for %v without a pause. Nothing may be dropped.", b.plan.LogFor),
+		},
+	}
+	for _, l := range b.observedLoads() {
+		t.Columns = append(t.Columns, column{Key: "x-" + l.key, Title: l.title + ", x without", Spread: true})
+	}
+	t.Columns = append(t.Columns,
+		column{Key: "rate", Title: "grants/s"}, column{Key: "x-long", Title: "x without"},
+		column{Key: "records", Title: "events/s"}, column{Key: "dropped", Title: "dropped"})
+	b.results.Tables = append(b.results.Tables, t)
+	s, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	bare, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{}, nil)
+	if err != nil {
+		return err
+	}
+	defer bare.Close()
+	j, err := openJournal(ctx, s.Addr())
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	found := newSeries()
+	slowed := b.slow(j.Agent)
+	var one load
+	for _, l := range b.observedLoads() {
+		if err := l.load.inTurn(ctx, b.plan.OurRounds, bare, slowed, found, "x-"+l.key); err != nil {
+			return fmt.Errorf("%s: %w", l.key, err)
+		}
+		one = l.load
+	}
+	if err := j.longest(ctx, one, b.plan.LogFor, bare, slowed, found); err != nil {
+		return err
+	}
+	t.Rows = []*row{found.row(contender.Lockagent)}
+	return nil
+}
+
+// longest has the load on the agent for a long time, between two short ones without a log.
+func (j *journal) longest(ctx context.Context, l load, d time.Duration, bare, slowed contender.Contender, found *series) error {
+	short := l
+	short.window = min(time.Second, d)
+	long := l
+	long.window = d
+	before, err := short.run(ctx, bare)
+	if err != nil {
+		return err
+	}
+	was := j.publisher.Stats()
+	o, err := long.run(ctx, slowed)
+	if err != nil {
+		return err
+	}
+	if err := j.publisher.Flush(ctx); err != nil {
+		return err
+	}
+	now := j.publisher.Stats()
+	after, err := short.run(ctx, bare)
+	if err != nil {
+		return err
+	}
+	found.add("rate", o.rate())
+	found.add("x-long", (before.rate()+after.rate())/2/o.rate())
+	found.add("records", float64(now.Published-was.Published)/o.Seconds)
+	found.add("dropped", float64(now.Dropped-was.Dropped))
+	return nil
+}
+
+// traced measures what spans and metrics cost.
+func (b *bench) traced(ctx context.Context) error {
+	l := b.observedLoads()[0]
+	t := &table{
+		Name:  "tracing",
+		Title: "With spans and metrics: " + l.title,
+		Columns: []column{
+			{Key: "x-none", Title: "without an SDK, x without tracing", Spread: true},
+			{Key: "x-1", Title: "1 % sampled, x without tracing", Spread: true},
+			{Key: "x-all", Title: "and metrics, x without tracing", Spread: true},
+		},
+		Notes: []string{"Both sides take turns; a ratio is that of the time of one cycle. The sampled spans go to a batch processor, the metrics to a reader that is not asked."},
+	}
+	b.results.Tables = append(b.results.Tables, t)
+	s, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	bare, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{}, nil)
+	if err != nil {
+		return err
+	}
+	defer bare.Close()
+	found := newSeries()
+	spans := trace.NewTracerProvider(trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(0.01))), trace.WithBatcher(tracetest.NewNoopExporter()))
+	defer func() { _ = spans.Shutdown(context.WithoutCancel(ctx)) }()
+	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	for key, cfg := range map[string]tracing.Config{
+		"x-none": {},
+		"x-1":    {TracerProvider: spans},
+		"x-all":  {TracerProvider: spans, MeterProvider: metrics},
+	} {
+		agent, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{Recorder: tracing.Recorder(nil, cfg)}, func(store lockagent.Store) lockagent.Store { return tracing.Store(store, cfg) })
+		if err != nil {
+			return err
+		}
+		err = l.load.inTurn(ctx, b.plan.OurRounds, bare, b.slow(agent), found, key)
+		agent.Close()
+		if err != nil {
+			return err
+		}
+	}
+	t.Rows = []*row{found.row(contender.Lockagent)}
+	return nil
+}

@@ -1,0 +1,291 @@
+package events
+
+import (
+	"math"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// The fields of the data, in the order in which Append writes them.
+const (
+	fieldStore = iota
+	fieldLock
+	fieldKind
+	fieldMode
+	fieldOwner
+	fieldRequest
+	fieldTenure
+	fieldToken
+	fieldHow
+	fieldCount
+	fieldWaiters
+	fieldHolder
+	fieldWaited
+	fieldHeld
+	fieldLease
+	fieldRemaining
+	fieldFixed
+	fieldStoreTime
+	fieldConfirmed
+	fieldUntil
+	fieldReturned
+	fieldIncarnation
+	fieldReason
+	fieldOperator
+	fieldError
+	fieldReset
+	fieldProcess
+	fieldFollows
+	fieldDropped
+)
+
+var fieldNames = []string{
+	fieldStore:       "store",
+	fieldLock:        "lock",
+	fieldKind:        "kind",
+	fieldMode:        "mode",
+	fieldOwner:       "owner",
+	fieldRequest:     "request",
+	fieldTenure:      "tenure",
+	fieldToken:       "token",
+	fieldHow:         "how",
+	fieldCount:       "count",
+	fieldWaiters:     "waiters",
+	fieldHolder:      "holder",
+	fieldWaited:      "waited_us",
+	fieldHeld:        "held_us",
+	fieldLease:       "lease_us",
+	fieldRemaining:   "remaining_us",
+	fieldFixed:       "fixed",
+	fieldStoreTime:   "store_time_us",
+	fieldConfirmed:   "confirmed_us",
+	fieldUntil:       "until_us",
+	fieldReturned:    "returned_us",
+	fieldIncarnation: "incarnation",
+	fieldReason:      "reason",
+	fieldOperator:    "operator",
+	fieldError:       "error",
+	fieldReset:       "reset",
+	fieldProcess:     "process",
+	fieldFollows:     "follows",
+	fieldDropped:     "dropped",
+}
+
+// data reads the data of an event whose Kind is known, or whose type is of this version.
+func (d *decoder) data(r *Record) {
+	fields := members{names: fieldNames}
+	counted := !counted(r.Kind)
+	d.open('{', "an object")
+	for n := 0; d.more('}', n); n++ {
+		switch d.member(&fields) {
+		case fieldStore:
+			r.Store = d.word()
+		case fieldLock:
+			r.Lock = lockagent.Name(d.word())
+		case fieldKind:
+			r.LockKind = lockagent.LockKind(d.word())
+		case fieldMode:
+			r.Mode = lockagent.Mode(d.word())
+		case fieldOwner:
+			r.Owner = lockagent.Owner(d.word())
+		case fieldRequest:
+			r.Request = d.unsigned()
+		case fieldTenure:
+			r.Tenure = d.unsigned()
+		case fieldToken:
+			r.Token = lockagent.Token(d.unsigned())
+		case fieldHow:
+			r.How = d.how()
+		case fieldCount:
+			r.Count = int(d.signed())
+			counted = true
+		case fieldWaiters:
+			r.Waiters = int(d.signed())
+		case fieldHolder:
+			r.Holder = d.word()
+		case fieldWaited:
+			r.Waited = d.duration()
+		case fieldHeld:
+			r.Held = d.duration()
+		case fieldLease:
+			r.Lease = d.duration()
+		case fieldRemaining:
+			r.Remaining = d.duration()
+		case fieldFixed:
+			r.Fixed = d.boolean()
+		case fieldStoreTime:
+			r.StoreTime = d.storeTime()
+		case fieldConfirmed:
+			r.Confirmed = d.storeTime()
+		case fieldUntil:
+			r.Until = d.storeTime()
+		case fieldReturned:
+			r.Returned = d.storeTime()
+		case fieldIncarnation:
+			r.Incarnation = d.word()
+		case fieldReason:
+			r.Reason = d.reason()
+		case fieldOperator:
+			r.Operator = d.word()
+		case fieldError:
+			r.Err = d.word()
+		case fieldReset:
+			d.reset(&r.Reset)
+		case fieldProcess:
+			d.process(&r.Process)
+		case fieldFollows:
+			d.follows(&r.Follows)
+		case fieldDropped:
+			d.dropped(&r.Dropped)
+		}
+	}
+	if !counted {
+		d.fail("a grant or an end has no count")
+	}
+}
+
+var resetNames = []string{"from", "to", "reason", "after_us", "before_us", "store"}
+
+func (d *decoder) reset(r *lockagent.Reset) {
+	fields := members{names: resetNames}
+	d.open('{', "an object")
+	for n := 0; d.more('}', n); n++ {
+		switch d.member(&fields) {
+		case 0:
+			r.From = d.word()
+		case 1:
+			r.To = d.word()
+		case 2:
+			r.Reason = d.word()
+		case 3:
+			r.After = d.storeTime()
+		case 4:
+			r.Before = d.storeTime()
+		case 5:
+			r.Store = d.word()
+		}
+	}
+}
+
+var processNames = []string{"host", "program", "version", "pid"}
+
+func (d *decoder) process(p *lockagent.Process) {
+	fields := members{names: processNames}
+	d.open('{', "an object")
+	for n := 0; d.more('}', n); n++ {
+		switch d.member(&fields) {
+		case 0:
+			p.Host = d.word()
+		case 1:
+			p.Program = d.word()
+		case 2:
+			p.Version = d.word()
+		case 3:
+			p.PID = int(d.signed())
+		}
+	}
+}
+
+var followsNames = []string{"epoch", "seq"}
+
+func (d *decoder) follows(p *Place) {
+	fields := members{names: followsNames}
+	d.open('{', "an object")
+	for n := 0; d.more('}', n); n++ {
+		switch d.member(&fields) {
+		case 0:
+			p.Epoch = d.unsigned()
+		case 1:
+			p.Seq = d.unsigned()
+		}
+	}
+}
+
+// droppedNames has the name of each kind, from the first.
+var droppedNames = func() (names []string) {
+	for _, k := range lockagent.EventKinds() {
+		names = append(names, k.String())
+	}
+	return names
+}()
+
+func (d *decoder) dropped(drops *Drops) {
+	fields := members{names: droppedNames}
+	d.open('{', "an object")
+	for n := 0; d.more('}', n); n++ {
+		if i := d.member(&fields); i >= 0 {
+			at, count := d.at, d.unsigned()
+			if count > math.MaxUint32 {
+				d.outOfRange(at)
+			}
+			drops[i+1] = uint32(count)
+		}
+	}
+}
+
+// word reads a string that may repeat in other records.
+func (d *decoder) word() string { return d.texts.text(d.string()) }
+
+func (d *decoder) outOfRange(at int) {
+	if d.err == nil {
+		d.at = at
+		d.fail("the number is out of range")
+	}
+}
+
+func (d *decoder) unsigned() uint64 {
+	at := d.at
+	negative, n := d.integer()
+	if negative && n > 0 {
+		d.outOfRange(at)
+	}
+	return n
+}
+
+// signed reads an integer of 64 bits. An int is taken to have as many.
+func (d *decoder) signed() int64 {
+	at := d.at
+	negative, n := d.integer()
+	switch {
+	case negative && n <= -math.MinInt64:
+		return -int64(n)
+	case !negative && n <= math.MaxInt64:
+		return int64(n)
+	}
+	d.outOfRange(at)
+	return 0
+}
+
+func (d *decoder) storeTime() lockagent.StoreTime { return lockagent.StoreTime(d.signed()) }
+
+func (d *decoder) duration() time.Duration {
+	const limit = math.MaxInt64 / int64(time.Microsecond)
+	at, us := d.at, d.signed()
+	if us > limit || us < -limit {
+		d.outOfRange(at)
+	}
+	return time.Duration(us) * time.Microsecond
+}
+
+func (d *decoder) how() lockagent.How {
+	switch how := d.string(); string(how) {
+	case "":
+		return 0
+	case lockagent.ByStore.String():
+		return lockagent.ByStore
+	case lockagent.ByHandOff.String():
+		return lockagent.ByHandOff
+	}
+	d.unknown = true
+	return 0
+}
+
+func (d *decoder) reason() lockagent.LossReason {
+	reason, ok := lockagent.ParseLossReason(d.word())
+	if !ok {
+		d.unknown = true
+		return lockagent.LostUnknown
+	}
+	return reason
+}
