@@ -20,8 +20,9 @@ type ForwardConfig struct {
 	From ReaderConfig
 
 	// To has the stream that gets a copy: that of the hub. It should allow atomic batches, as
-	// the streams that this package makes do. Otherwise each message costs a round trip. The
-	// hub must run nats-server 2.11 or later.
+	// one that a forwarder makes does. Otherwise each message costs a round trip. The hub must
+	// run nats-server 2.11 or later. If its Prefix is another than that of From, the subjects of
+	// the copies begin with it.
 	To ReaderConfig
 
 	// MaxBytes and MaxAge bound the stream of the hub if this forwarder is the one who makes it,
@@ -48,6 +49,9 @@ func (cfg *ForwardConfig) check() error {
 		}
 		if end.Stream == "" {
 			end.Stream = DefaultStream
+		}
+		if end.Prefix == "" {
+			end.Prefix = "lockagent.v1"
 		}
 		if err := errors.Join(end.Connection.check(), checkStream(end.Stream)); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", end.name, err))
@@ -123,8 +127,8 @@ type Forwarder struct {
 
 // Limits of a batch. The server's own limit is 1000 messages.
 const (
-	maxBatch      = 500
-	maxBatchBytes = 1 << 20
+	forwardBatch      = 500
+	forwardBatchBytes = 1 << 20
 )
 
 // NewForwarder returns a forwarder that does nothing until it is run.
@@ -226,12 +230,16 @@ type knownAgents struct {
 	ids    map[lockagent.AgentID]bool
 }
 
-// agentSubjects returns the subjects of all messages of an agent.
-func agentSubjects(agent lockagent.AgentID) string { return subjectRoot + string(agent) + ".>" }
+// agentSubjects returns the subjects of all messages of an agent in the hub.
+func (f *Forwarder) agentSubjects(agent lockagent.AgentID) string {
+	return f.cfg.To.Prefix + "." + string(agent) + ".>"
+}
 
-// subjectAgent returns the agent that a subject names, and false if it is not a subject of ours.
-func subjectAgent(subject string) (lockagent.AgentID, bool) {
-	rest, ok := strings.CutPrefix(subject, subjectRoot)
-	agent, _, found := strings.Cut(rest, ".")
-	return lockagent.AgentID(agent), ok && found && validAgent(lockagent.AgentID(agent))
+// parseSource returns the agent that a subject of the source names, and what follows the prefix. It
+// returns false if it is not the subject of an agent.
+func (f *Forwarder) parseSource(subject string) (agent lockagent.AgentID, rest string, ok bool) {
+	rest, ok = strings.CutPrefix(subject, f.cfg.From.Prefix+".")
+	name, _, more := strings.Cut(rest, ".")
+	agent = lockagent.AgentID(name)
+	return agent, rest, ok && more && validAgent(agent)
 }

@@ -37,7 +37,7 @@ func (s *forwardSession) read(position uint64) (*forwardReader, error) {
 	}
 	r := &forwardReader{
 		consumer: consumer.CachedInfo().Name,
-		messages: make(chan jetstream.Msg, maxBatch),
+		messages: make(chan jetstream.Msg, forwardBatch),
 		failed:   make(chan error, 1),
 	}
 	ctx, cancelRead := context.WithCancel(s.ctx)
@@ -100,7 +100,7 @@ func (s *forwardSession) receive(wait bool) (jetstream.Msg, error) {
 // entry is a message on its way to the hub.
 type entry struct {
 	msg      nats.Msg
-	span     span
+	id       messageID
 	position uint64 // in the source
 	pending  uint64 // messages behind it in the source
 }
@@ -109,7 +109,7 @@ type entry struct {
 // earlier if messages of the source are lost.
 func (s *forwardSession) gather() ([]entry, error) {
 	var batch []entry
-	for size := 0; len(batch) < s.f.limit && size < maxBatchBytes; {
+	for size := 0; len(batch) < s.f.limit && size < forwardBatchBytes; {
 		m, err := s.receive(len(batch) == 0)
 		if m == nil || err != nil {
 			return batch, err
@@ -160,21 +160,22 @@ func (s *forwardSession) lose(r Range) {
 // take returns m as it is to be sent, or nil if it is not to be forwarded.
 func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (*entry, error) {
 	position := meta.Sequence.Stream
-	sp, ok := parseSpan(m.Headers().Get(jetstream.MsgIDHeader))
-	if agent, named := subjectAgent(m.Subject()); !ok || !named || agent != sp.agent {
+	id, ok := parseMessageID(m.Headers().Get(jetstream.MsgIDHeader))
+	agent, rest, named := s.f.parseSource(m.Subject())
+	if !ok || !named || agent != id.agent {
 		s.foreign(m.Subject(), position)
 		return nil, nil
 	}
-	k, err := s.mark(sp.agent)
+	k, err := s.mark(id.agent)
 	if err != nil {
 		return nil, err
 	}
-	if k.has(sp, position) {
+	if k.has(id, position) {
 		s.f.count(func(st *ForwardStats) { st.Present++ })
 		return nil, nil
 	}
-	e := &entry{span: sp, position: position, pending: meta.NumPending}
-	e.msg = nats.Msg{Subject: m.Subject(), Data: m.Data(), Header: s.headers(m.Headers(), position)}
+	e := &entry{id: id, position: position, pending: meta.NumPending}
+	e.msg = nats.Msg{Subject: s.f.cfg.To.Prefix + "." + rest, Data: m.Data(), Header: s.headers(m.Headers(), position)}
 	return e, nil
 }
 

@@ -23,18 +23,18 @@ func originOf(created time.Time) string { return strconv.FormatInt(created.UnixN
 
 // mark is what the hub has of an agent.
 type mark struct {
-	seq      uint64 // of its last message in the hub, or 0 if there is none
-	span     span   // the last records, or zero
-	position uint64 // where the last message stands in the source, or 0 if that is not known
+	seq      uint64    // of its last message in the hub, or 0 if there is none
+	id       messageID // the last records, or zero
+	position uint64    // where the last message stands in the source, or 0 if that is not known
 }
 
-// has reports whether the hub has the message with the records of sp, which stands at position in
+// has reports whether the hub has the message with the records of id, which stands at position in
 // the source. Positions tell it best. Numbers do if the hub got its messages in another way.
-func (k mark) has(sp span, position uint64) bool {
+func (k mark) has(id messageID, position uint64) bool {
 	if k.position > 0 {
 		return position <= k.position
 	}
-	return k.span.epoch > 0 && sp.upTo(k.span)
+	return k.id.epoch > 0 && id.upTo(k.id)
 }
 
 // lookups bounds how many agents are looked up at a time.
@@ -90,13 +90,13 @@ func (s *forwardSession) agents() ([]lockagent.AgentID, error) {
 	if seen.source != s.origin {
 		ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 		defer cancel()
-		info, err := s.source.Info(ctx, jetstream.WithSubjectFilter(AllSubjects))
+		info, err := s.source.Info(ctx, jetstream.WithSubjectFilter(s.f.cfg.From.Prefix+".>"))
 		if err != nil {
 			return nil, err
 		}
 		*seen = knownAgents{source: s.origin, ids: map[lockagent.AgentID]bool{s.teller: true}}
 		for subject := range info.State.Subjects {
-			if agent, ok := subjectAgent(subject); ok {
+			if agent, _, ok := s.f.parseSource(subject); ok {
 				seen.ids[agent] = true
 			}
 		}
@@ -126,7 +126,7 @@ func (s *forwardSession) mark(agent lockagent.AgentID) (mark, error) {
 func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
-	m, err := s.hub.GetLastMsgForSubject(ctx, agentSubjects(agent))
+	m, err := s.hub.GetLastMsgForSubject(ctx, s.f.agentSubjects(agent))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return mark{}, nil
 	}
@@ -137,21 +137,21 @@ func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 	if m, err = s.lastOf(ctx, agent, m); m == nil || err != nil {
 		return k, err
 	}
-	k.span, _ = spanOf(m, agent)
+	k.id, _ = idOf(m, agent)
 	k.position, err = s.place(ctx, m)
 	return k, err
 }
 
-func spanOf(m *jetstream.RawStreamMsg, agent lockagent.AgentID) (span, bool) {
-	sp, ok := parseSpan(m.Header.Get(jetstream.MsgIDHeader))
-	return sp, ok && sp.agent == agent
+func idOf(m *jetstream.RawStreamMsg, agent lockagent.AgentID) (messageID, bool) {
+	id, ok := parseMessageID(m.Header.Get(jetstream.MsgIDHeader))
+	return id, ok && id.agent == agent
 }
 
 // lastOf returns the last message of the hub under an agent's subjects that is from the agent, or
 // nil. last is the last message under these subjects: if somebody else put it there, the search goes
 // backward in growing steps.
 func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, last *jetstream.RawStreamMsg) (*jetstream.RawStreamMsg, error) {
-	if _, ok := spanOf(last, agent); ok {
+	if _, ok := idOf(last, agent); ok {
 		return last, nil
 	}
 	end := last.Sequence
@@ -159,14 +159,14 @@ func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, la
 		start := end - min(step, end-1)
 		var found *jetstream.RawStreamMsg
 		for at := start; at < end; {
-			m, err := s.hub.GetMsg(ctx, at, jetstream.WithGetMsgSubject(agentSubjects(agent)))
+			m, err := s.hub.GetMsg(ctx, at, jetstream.WithGetMsgSubject(s.f.agentSubjects(agent)))
 			if errors.Is(err, jetstream.ErrMsgNotFound) {
 				break
 			}
 			if err != nil {
 				return nil, err
 			}
-			if _, ok := spanOf(m, agent); ok && m.Sequence < end {
+			if _, ok := idOf(m, agent); ok && m.Sequence < end {
 				found = m
 			}
 			at = m.Sequence + 1

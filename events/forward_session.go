@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// forwardTimeout is how long an answer may take, that to a batch of [maxBatchBytes] too.
+	// forwardTimeout is how long an answer may take, that to a batch of [forwardBatchBytes] too.
 	forwardTimeout = 10 * time.Second
 
 	// Bounds of what is read ahead while a batch is under way.
-	forwardAhead      = 2 * maxBatch
+	forwardAhead      = 2 * forwardBatch
 	forwardAheadBytes = 4 << 20
 )
 
@@ -64,12 +64,8 @@ func (e *forwardEnd) close() {
 // connect connects to one end. Whatever goes wrong with the connection later ends the session.
 func (f *Forwarder) connect(c *Connection, which string, fail context.CancelCauseFunc) (*forwardEnd, error) {
 	e := &forwardEnd{gone: make(chan signal)}
-	logged := c.errorHandler()
 	nc, err := c.dial("lockagent forwarder", nats.NoReconnect(),
-		nats.ErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
-			logged(nc, sub, err)
-			fail(fmt.Errorf("%s: %w", which, err))
-		}),
+		nats.ErrorHandler(c.errorHandler(func(err error) { fail(fmt.Errorf("%s: %w", which, err)) })),
 		nats.ClosedHandler(func(nc *nats.Conn) {
 			fail(errors.Join(fmt.Errorf("%s: the connection was closed", which), nc.LastError()))
 			close(e.gone)
@@ -78,7 +74,7 @@ func (f *Forwarder) connect(c *Connection, which string, fail context.CancelCaus
 		return nil, fmt.Errorf("%s: %w", which, err)
 	}
 	e.nc = nc
-	if e.js, err = jetstream.New(nc); err != nil {
+	if e.js, err = c.jetStream(nc); err != nil {
 		e.close()
 		return nil, fmt.Errorf("%s: %w", which, err)
 	}
@@ -185,7 +181,7 @@ func (s *forwardSession) makeHub() (jetstream.Stream, error) {
 	defer cancel()
 	cfg := jetstream.StreamConfig{
 		Name:               s.f.cfg.To.Stream,
-		Subjects:           []string{AllSubjects},
+		Subjects:           []string{s.f.cfg.To.Prefix + ".>"},
 		Storage:            jetstream.FileStorage,
 		Compression:        jetstream.S2Compression,
 		Duplicates:         2 * time.Minute,

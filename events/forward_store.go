@@ -63,7 +63,7 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	case len(entries) == 1 && tooLarge(err):
 		s.lose(Range{last.position, last.position})
 		s.f.count(func(st *ForwardStats) { st.Refused++ })
-		s.f.cfg.Logger.Error("events: the hub refused a message", "subject", last.msg.Subject, "id", last.span, "err", err)
+		s.f.cfg.Logger.Error("events: the hub refused a message", "subject", last.msg.Subject, "id", last.id, "err", err)
 		return nil
 	default:
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errWrongLast {
@@ -74,7 +74,7 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	for i, e := range entries {
 		s.stored(e, answer, answer.Seq-uint64(len(entries)-1-i))
 	}
-	if last.span.agent != s.teller {
+	if last.id.agent != s.teller {
 		s.f.count(func(st *ForwardStats) {
 			if answer.Duplicate {
 				st.Present++
@@ -85,22 +85,22 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 		})
 	}
 	s.f.flows()
-	s.f.limit = min(2*s.f.limit, maxBatch)
+	s.f.limit = min(2*s.f.limit, forwardBatch)
 	return nil
 }
 
 // stored notes that the hub has e, at seq.
 func (s *forwardSession) stored(e entry, answer *pubAnswer, seq uint64) {
-	before := s.marks[e.span.agent]
+	before := s.marks[e.id.agent]
 	if before.position < s.lastLoss && s.lastLoss < e.position {
-		if g, ok := e.span.gapAfter(before.span); ok {
+		if g, ok := e.id.gapAfter(before.id); ok {
 			s.f.miss(g)
 		}
 	}
 	if answer.Duplicate {
 		seq = before.seq // the message was there before, and perhaps it was removed
 	}
-	s.marks[e.span.agent] = mark{seq: seq, span: e.span, position: e.position}
+	s.marks[e.id.agent] = mark{seq: seq, id: e.id, position: e.position}
 }
 
 // tooLarge reports whether a message is too large for the hub, now and always.
@@ -120,10 +120,10 @@ func (s *forwardSession) send(entries []entry) (*pubAnswer, error) {
 		if i == 0 {
 			h[jetstream.ExpectedStreamHeader] = []string{s.f.cfg.To.Stream}
 		}
-		if !expected[e.span.agent] {
-			expected[e.span.agent] = true
-			h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(s.marks[e.span.agent].seq, 10)}
-			h[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{agentSubjects(e.span.agent)}
+		if !expected[e.id.agent] {
+			expected[e.id.agent] = true
+			h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(s.marks[e.id.agent].seq, 10)}
+			h[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{s.f.agentSubjects(e.id.agent)}
 		}
 		if len(entries) > 1 {
 			h[batchIDHeader] = []string{s.id + "-" + strconv.FormatUint(s.sent, 10)}
@@ -172,7 +172,7 @@ func (s *forwardSession) await(reply string) (*pubAnswer, error) {
 
 func (s *forwardSession) parseAnswer(m *nats.Msg) (*pubAnswer, error) {
 	if m.Header.Get("Status") == "503" {
-		return nil, fmt.Errorf("no stream takes the subject; add %q to the subjects of stream %q", AllSubjects, s.f.cfg.To.Stream)
+		return nil, fmt.Errorf("no stream takes the subject; add %q to the subjects of stream %q", s.f.cfg.To.Prefix+".>", s.f.cfg.To.Stream)
 	}
 	var a pubAnswer
 	if err := json.Unmarshal(m.Data, &a); err != nil {

@@ -28,7 +28,7 @@ func (s *forwardSession) tell() error {
 	tell := func(seq, position uint64, r Record) entry {
 		// Each life has an epoch of its own. Its numbers cannot be those of an earlier one, not even
 		// if the hub has removed that one. The clock need not be right for this.
-		r.Epoch, r.Seq = max(uint64(now.Unix()), before.span.epoch+1), seq
+		r.Epoch, r.Seq = max(uint64(now.Unix()), before.id.epoch+1), seq
 		r.Agent, r.Time = s.teller, now
 		return s.record(r, position)
 	}
@@ -38,7 +38,7 @@ func (s *forwardSession) tell() error {
 				Kind:    lockagent.EventAgentStarted,
 				Process: lockagent.Process{Host: host, Program: filepath.Base(os.Args[0]), PID: os.Getpid()},
 			},
-			Follows: Place{before.span.epoch, before.span.last},
+			Follows: Place{before.id.epoch, before.id.last},
 		}),
 		// A session that finds this one goes on behind what is lost.
 		tell(n+2, lost.Last, Record{Event: lockagent.Event{
@@ -52,12 +52,12 @@ func (s *forwardSession) tell() error {
 
 // record returns r as a message of the teller. position says up to where it concludes the source.
 func (s *forwardSession) record(r Record, position uint64) entry {
-	e := entry{span: span{agent: r.Agent, epoch: r.Epoch, first: r.Seq, last: r.Seq}, position: position}
-	e.msg.Subject = string(AppendSubject(nil, r.Agent, r.Kind, r.Lock))
+	e := entry{id: messageID{agent: r.Agent, epoch: r.Epoch, first: r.Seq, last: r.Seq}, position: position}
+	e.msg.Subject = s.f.cfg.To.Prefix + "." + string(r.Agent) + "." + r.Kind.String() + "." + emptyToken
 	e.msg.Data = Append(nil, r)
 	e.msg.Header = s.headers(nats.Header{
 		"Content-Type":        {ContentType},
-		jetstream.MsgIDHeader: {e.span.String()},
+		jetstream.MsgIDHeader: {e.id.String()},
 	}, position)
 	return e
 }

@@ -68,13 +68,13 @@ func streamFor(t testing.TB, js jetstream.JetStream, change func(*jetstream.Stre
 }
 
 // put publishes the message of some records of an agent, as a publisher does.
-func put(t testing.TB, js jetstream.JetStream, sp span) {
+func put(t testing.TB, js jetstream.JetStream, id messageID) {
 	t.Helper()
 	m := &nats.Msg{
-		Subject: subjectRoot + string(sp.agent) + ".lock.orders.42",
-		Data:    []byte("records " + sp.String()),
+		Subject: subjectRoot + string(id.agent) + ".lock.orders.42",
+		Data:    []byte("records " + id.String()),
 		Header: nats.Header{
-			"Content-Type": {ContentType}, "traceparent": {"00-1-2-01"}, jetstream.MsgIDHeader: {sp.String()},
+			"Content-Type": {ContentType}, "traceparent": {"00-1-2-01"}, jetstream.MsgIDHeader: {id.String()},
 			jetstream.ExpectedStreamHeader: {DefaultStream},
 		},
 	}
@@ -87,7 +87,7 @@ func put(t testing.TB, js jetstream.JetStream, sp span) {
 func puts(t testing.TB, js jetstream.JetStream, agent string, from, to uint64) {
 	t.Helper()
 	for n := from; n <= to; n++ {
-		put(t, js, span{lockagent.AgentID(agent), 1, n, n})
+		put(t, js, messageID{lockagent.AgentID(agent), 1, n, n})
 	}
 }
 
@@ -169,12 +169,12 @@ func TestForward(t *testing.T) {
 	f := forward(t, e.from, e.to)
 	eventually(t, "it says why nothing is forwarded", func() bool { return errors.Is(f.Stats().Err, ErrNoStream) })
 	streamFor(t, e.source, nil)
-	put(t, e.source, span{"a", 1, 1, 256})
+	put(t, e.source, messageID{"a", 1, 1, 256})
 	for n := uint64(1); n <= 300; n++ {
-		put(t, e.source, span{"b", 7, n, n})
-		put(t, e.source, span{"a", 1, 256 + n, 256 + n})
+		put(t, e.source, messageID{"b", 7, n, n})
+		put(t, e.source, messageID{"a", 1, 256 + n, 256 + n})
 	}
-	put(t, e.source, span{"a", 2, 1, 1})
+	put(t, e.source, messageID{"a", 2, 1, 1})
 	arrived(t, e.hub, 602)
 	wantCopy(t, e.source, e.hub)
 	eventually(t, "all is counted", func() bool { return f.Stats().Forwarded == 602 })
@@ -438,7 +438,7 @@ func TestForwardForeign(t *testing.T) {
 	}
 	for i, m := range foreign {
 		n := uint64(i) + 1
-		put(t, e.source, span{"a", 1, n, n})
+		put(t, e.source, messageID{"a", 1, n, n})
 		msg := &nats.Msg{Subject: m.subject, Header: nats.Header{}}
 		if m.id != "" {
 			msg.Header.Set(jetstream.MsgIDHeader, m.id)
@@ -535,7 +535,7 @@ func TestForwardKnowsNumbers(t *testing.T) {
 		}
 	}
 	puts(t, e.source, "a", 1, 40)
-	put(t, e.source, span{"a", 2, 1, 1})
+	put(t, e.source, messageID{"a", 2, 1, 1})
 	f := forward(t, e.from, e.to)
 	eventually(t, "all is counted", func() bool { return f.Stats().Forwarded+f.Stats().Present == 41 })
 	if got := f.Stats(); got.Present != 30 {
@@ -585,7 +585,7 @@ func TestForwardFromASourceThatLostItsEnd(t *testing.T) {
 			}
 			_, from, js = open()
 			for n := uint64(1); n <= 20; n++ {
-				put(t, js, span{lockagent.AgentID(agent), 2, n, n})
+				put(t, js, messageID{lockagent.AgentID(agent), 2, n, n})
 			}
 			f = forward(t, from, to)
 			arrived(t, hub, 35)
@@ -599,6 +599,30 @@ func TestForwardFromASourceThatLostItsEnd(t *testing.T) {
 				t.Errorf("the hub has %s", ids(later))
 			}
 		})
+	}
+}
+
+// The subjects of the hub may begin with something else.
+func TestForwardToAnotherPrefix(t *testing.T) {
+	t.Parallel()
+	e := newEnds(t)
+	streamFor(t, e.source, nil)
+	f, err := NewForwarder(ForwardConfig{
+		From: ReaderConfig{Connection: e.from}, To: ReaderConfig{Connection: e.to, Stream: "HUB", Prefix: "site.berlin"}, Logger: testLogger(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	puts(t, e.source, "a", 1, 10)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	eventually(t, "all is forwarded", func() bool { return f.Stats().Forwarded == 10 })
+	cancel()
+	<-ended
+	all := messages(t, e.hub, "HUB")
+	if len(all) != 10 || all[9].Subject != "site.berlin.a.lock.orders.42" {
+		t.Errorf("the hub has %v", all)
 	}
 }
 
@@ -633,13 +657,13 @@ func TestForwardConfig(t *testing.T) {
 	}
 }
 
-func TestParseSpan(t *testing.T) {
-	for text, want := range map[string]span{
+func TestParseMessageID(t *testing.T) {
+	for text, want := range map[string]messageID{
 		"a:1:2":                  {"a", 1, 2, 2},
 		"host-1_x:12:3-300":      {"host-1_x", 12, 3, 300},
 		"a:1:1-9999999999999999": {"a", 1, 1, maxSeq},
 	} {
-		if got, ok := parseSpan(text); !ok || got != want || got.String() != text {
+		if got, ok := parseMessageID(text); !ok || got != want || got.String() != text {
 			t.Errorf("%q is %+v, %v", text, got, ok)
 		}
 	}
@@ -647,7 +671,7 @@ func TestParseSpan(t *testing.T) {
 		"", "a", "a:1", "a:1:", "a::1", ":1:1", "a:0:1", "a:1:0", "a:1:1-1", "a:1:2-1", "a:1:1-", "a:1:-1", "a:1:01", "a:+1:1", "a:1:1:1",
 		"a.b:1:1", "a:1:1-2-3", "a:10000000000:1", "a:1:10000000000000000", "a:1:99999999999999999999", " a:1:1", "a:1:1 ",
 	} {
-		if got, ok := parseSpan(text); ok {
+		if got, ok := parseMessageID(text); ok {
 			t.Errorf("%q is %+v", text, got)
 		}
 	}
