@@ -76,7 +76,7 @@ func TestAsyncAPI(t *testing.T) {
 	same("content type", doc.DefaultContentType, ContentType)
 
 	channel := doc.Channels["events"]
-	same("address", channel.Address, subjectRoot+"{agent}.{kind}.{name}")
+	same("address", channel.Address, DefaultPrefix+".{agent}.{kind}.{name}")
 	same("parameters", slices.Sorted(maps.Keys(channel.Parameters)), []string{"agent", "kind", "name"})
 	same("stream", channel.JetStream.Stream, DefaultStream)
 	same("subjects", channel.JetStream.Subjects, []string{AllSubjects})

@@ -173,16 +173,16 @@ func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) 
 		// By default errors are printed to stderr.
 		nats.ErrorHandler(c.errorHandler(nil)),
 	}
-	if c.InProcess != nil {
-		options = append(options, nats.InProcessServer(checkedServer{c}))
-	} else {
-		options = append(options, nats.SetCustomDialer(checkedDialer{c}))
-	}
-	identity, err := c.identity()
+	public, err := c.publicKey()
 	if err != nil {
 		return nil, err
 	}
-	options = append(append(options, identity...), c.tls()...)
+	options = append(append(options, c.identity(public)...), c.tls()...)
+	if c.InProcess != nil {
+		options = append(options, nats.InProcessServer(checkedServer{c, public}))
+	} else {
+		options = append(options, nats.SetCustomDialer(checkedDialer{c, public}))
+	}
 	nc, err := nats.Connect(c.URL, append(options, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("events: connect to NATS: %w", explained(err))
@@ -200,20 +200,23 @@ func (c *Connection) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 
 // checkedDialer reads all files before it dials. So an attempt fails with what is
 // wrong with a file, and not with what the server makes of it.
-type checkedDialer struct{ c *Connection }
+type checkedDialer struct {
+	c      *Connection
+	public string // the key of Nkey
+}
 
 func (d checkedDialer) Dial(network, address string) (net.Conn, error) {
-	if err := d.c.readable(); err != nil {
+	if err := d.c.stillReadable(d.public); err != nil {
 		return nil, err
 	}
 	return net.DialTimeout(network, address, dialTimeout)
 }
 
 // checkedServer does the same for a server in this process.
-type checkedServer struct{ c *Connection }
+type checkedServer checkedDialer
 
 func (s checkedServer) InProcessConn() (net.Conn, error) {
-	if err := s.c.readable(); err != nil {
+	if err := s.c.stillReadable(s.public); err != nil {
 		return nil, err
 	}
 	return s.c.InProcess.InProcessConn()

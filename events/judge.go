@@ -340,11 +340,11 @@ func (j *judge) violation(kind ViolationKind, first, second *hold) {
 	j.report.Violations = append(j.report.Violations, Violation{kind, j.name, first.report(), second.report()})
 }
 
-func (j *judge) unproven(h Hold, why string) {
+func (j *judge) unproven(h auditedHold, why string) {
 	j.report.Unproven = append(j.report.Unproven, Unproven{j.name, h, why})
 }
 
-func (h *hold) report() Hold {
+func (h *hold) report() auditedHold {
 	r := reportFact(h.fact, h.token)
 	r.Start, r.End, r.Incarnation = h.tenure.start, h.until, h.incarnation
 	if h.end != nil {
@@ -353,8 +353,8 @@ func (h *hold) report() Hold {
 	return r
 }
 
-func reportFact(f fact, token lockagent.Token) Hold {
-	return Hold{Agent: f.log.agent, Epoch: f.log.epoch, Seq: f.seq, Tenure: f.tenure, Token: token}
+func reportFact(f fact, token lockagent.Token) auditedHold {
+	return auditedHold{Agent: f.log.agent, Epoch: f.log.epoch, Seq: f.seq, Tenure: f.tenure, Token: token}
 }
 
 func (e *ending) text() string {

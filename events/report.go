@@ -95,8 +95,8 @@ func (r StoreReset) String() string {
 	return fmt.Sprintf("the store was reset (%s) from %q to %q between %d and %d us", r.Reason, r.From, r.To, r.After, r.Before)
 }
 
-// Hold is one hold in a report.
-type Hold struct {
+// auditedHold is one hold in a report.
+type auditedHold struct {
 	Agent  lockagent.AgentID `json:"agent"`
 	Epoch  uint64            `json:"epoch"`
 	Seq    uint64            `json:"seq"` // of the event that granted it
@@ -113,7 +113,7 @@ type Hold struct {
 	Incarnation string `json:"incarnation,omitempty"`
 }
 
-func (h Hold) String() string {
+func (h auditedHold) String() string {
 	text := fmt.Sprintf("token %d (agent %s, epoch %d, event %d, tenure %d", h.Token, h.Agent, h.Epoch, h.Seq, h.Tenure)
 	if h.Start != 0 {
 		text += fmt.Sprintf(", from %d us", h.Start)
@@ -147,8 +147,8 @@ const (
 type Violation struct {
 	Kind   ViolationKind  `json:"kind"`
 	Lock   lockagent.Name `json:"lock"`
-	First  Hold           `json:"first"`
-	Second Hold           `json:"second"`
+	First  auditedHold    `json:"first"`
+	Second auditedHold    `json:"second"`
 }
 
 func (v Violation) String() string {
@@ -196,7 +196,7 @@ func (g Gap) String() string {
 // Unproven is a hold that cannot be shown not to have overlapped.
 type Unproven struct {
 	Lock lockagent.Name `json:"lock"`
-	Hold Hold           `json:"hold"`
+	Hold auditedHold    `json:"hold"`
 	Why  string         `json:"why"`
 }
 
@@ -205,7 +205,7 @@ func (u Unproven) String() string { return fmt.Sprintf("%q: %v: %s", u.Lock, u.H
 // OpenHold is a hold that has not ended, as far as the log goes.
 type OpenHold struct {
 	Lock lockagent.Name `json:"lock"`
-	Hold Hold           `json:"hold"`
+	Hold auditedHold    `json:"hold"`
 }
 
 func (o OpenHold) String() string { return fmt.Sprintf("%q: %v", o.Lock, o.Hold) }

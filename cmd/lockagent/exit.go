@@ -12,10 +12,15 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// The exit codes. Those from 64 on are those of sysexits.h.
+// The exit codes. Those from 64 on are those of sysexits.h. Those from 3 to 6 are what an
+// event log says.
 const (
 	exitOK           = 0
 	exitFailed       = 1
+	exitViolated     = 3
+	exitIncomplete   = 4
+	exitEmpty        = 5
+	exitExplained    = 6
 	exitUsage        = 64
 	exitBug          = 70
 	exitUnavailable  = 75
@@ -28,7 +33,11 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{exitOK, "it was done, and what was checked is proven"},
-	{exitFailed, "a check failed, something could not be proven, or the work could not be done"},
+	{exitFailed, "a check of the demo failed, or the work could not be done"},
+	{exitViolated, "violated: the event log shows that mutual exclusion, or the order of tokens, was broken"},
+	{exitIncomplete, "incomplete: the event log shows nothing wrong, but too little for a proof"},
+	{exitEmpty, "empty: the event log has nothing of what was asked for"},
+	{exitExplained, "explained: holds overlapped, and the event log names the reset or the break that caused it"},
 	{exitUsage, "the command line is wrong"},
 	{exitBug, "lockagent has a defect; please report it"},
 	{exitUnavailable, "the store or NATS cannot be reached; try again later"},

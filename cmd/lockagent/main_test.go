@@ -22,6 +22,11 @@ func TestMain(m *testing.M) {
 	for _, name := range []string{"LOCKAGENT_REDIS", "LOCKAGENT_NATS", "NO_COLOR"} {
 		_ = os.Unsetenv(name) // cannot fail for a valid name
 	}
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "OTEL_") {
+			_ = os.Unsetenv(strings.SplitN(variable, "=", 2)[0])
+		}
+	}
 	_ = os.Setenv(asProgram, "1") // for all that the tests start
 	goleak.VerifyTestMain(m)
 }

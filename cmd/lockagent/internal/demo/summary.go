@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -175,10 +176,10 @@ func (s *Summary) counterCheck() Check {
 	case s.Updates == 0:
 		c.Says = "nobody has written anything"
 	case c.OK:
-		c.Says = fmt.Sprintf("%s writes were accepted, and the counters say %s", number(s.Updates), number(s.Updates))
+		c.Says = fmt.Sprintf("%s writes were accepted, and the counters say %s", readable.Number(s.Updates), readable.Number(s.Updates))
 	default:
 		c.Says = fmt.Sprintf("%s writes were accepted, but the counters say %s: %s were lost",
-			number(s.Updates), number(s.Updates-s.LostUpdates), number(s.LostUpdates))
+			readable.Number(s.Updates), readable.Number(s.Updates-s.LostUpdates), readable.Number(s.LostUpdates))
 	}
 	return c
 }
@@ -199,9 +200,9 @@ func (s *Summary) eventCheck() Check {
 	e := s.Events
 	c := Check{Name: "event log", OK: e.Dropped == 0 && e.Unpublished == 0}
 	if c.OK {
-		c.Says = fmt.Sprintf("%s events published, none dropped", number(e.Published))
+		c.Says = fmt.Sprintf("%s events published, none dropped", readable.Number(e.Published))
 	} else {
-		c.Says = fmt.Sprintf("%s events published, %s dropped, %s not confirmed in time", number(e.Published), number(e.Dropped), number(e.Unpublished))
+		c.Says = fmt.Sprintf("%s events published, %s dropped, %s not confirmed in time", readable.Number(e.Published), readable.Number(e.Dropped), readable.Number(e.Unpublished))
 	}
 	return c
 }
@@ -235,19 +236,19 @@ func (s *Summary) judge(r events.Report, err error) {
 	switch r.Verdict {
 	case events.Proven:
 		c.OK = true
-		c.Says = fmt.Sprintf("no two of %s holds overlapped, says the event log", number(r.Grants))
+		c.Says = fmt.Sprintf("no two of %s holds overlapped, says the event log", readable.Number(r.Grants))
 		if n := len(r.Explained); n > 0 {
-			c.Says = fmt.Sprintf("%s holds; %d overlapped with another, which a reset of the store explains", number(r.Grants), n)
+			c.Says = fmt.Sprintf("%s holds; %d overlapped with another, which a reset of the store explains", readable.Number(r.Grants), n)
 		}
 	case events.Incomplete:
-		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is incomplete", number(r.Grants))
+		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is incomplete", readable.Number(r.Grants))
 	default:
-		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", len(r.Violations), number(r.Grants))
+		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", len(r.Violations), readable.Number(r.Grants))
 	}
 	// The log of an agent that ended in order says so, and leaves no hold open.
 	if n := s.Agents - (r.Agents - len(r.OpenEnds)); n > 0 || len(r.OpenHolds) > 0 {
 		c.OK = false
-		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s", counted(n, "agent", "agents"), counted(len(r.OpenHolds), "hold", "holds")))
+		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s", readable.Counted(n, "agent", "agents"), readable.Counted(len(r.OpenHolds), "hold", "holds")))
 	}
 	details(&c, "", r.Violations)
 	details(&c, "missing: ", r.Gaps)
