@@ -1,17 +1,38 @@
 package main
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
-// What a host logs can be read at the hub, and its audit is the same there.
+// publish makes an event log.
+func publish(t *testing.T, url string, n int) {
+	t.Helper()
+	p, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: "host-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42", Request: uint64(i + 1)})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a host logs can be read at the hub.
 func TestEventsForward(t *testing.T) {
 	t.Parallel()
-	source := logged(t)
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	publish(t, source, 1000)
 	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	want := call(t, "events", "tail", "--nats", source, "--all", "--follow=false", "--format", "jsonl").stdout
 	r := start(t, "events", "forward", "--from", source, "--to", hub)
@@ -24,9 +45,6 @@ func TestEventsForward(t *testing.T) {
 		}
 	}
 	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded; 0 that were discarded or refused are missing\n"}, nil)
-	if atSource, atHub := call(t, "events", "audit", "--nats", source), call(t, "events", "audit", "--nats", hub); atHub != atSource {
-		t.Errorf("the audit of the hub says %+v, that of the source %+v", atHub, atSource)
-	}
 }
 
 func TestEventsForwardUsage(t *testing.T) {
@@ -48,6 +66,7 @@ func TestEventsForwardUsage(t *testing.T) {
 
 func TestEventsForwardToItself(t *testing.T) {
 	t.Parallel()
-	url := logged(t)
+	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	publish(t, url, 1)
 	call(t, "events", "forward", "--from", url, "--to", url).expect(t, exitUsage, nil, []string{"it is the same stream as From"})
 }
