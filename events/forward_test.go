@@ -71,7 +71,7 @@ func streamFor(t testing.TB, js jetstream.JetStream, change func(*jetstream.Stre
 func put(t testing.TB, js jetstream.JetStream, id messageID) {
 	t.Helper()
 	m := &nats.Msg{
-		Subject: subjectRoot + string(id.agent) + ".lock.orders.42",
+		Subject: DefaultPrefix + "." + string(id.agent) + ".lock.orders.42",
 		Data:    []byte("records " + id.String()),
 		Header: nats.Header{
 			"Content-Type": {ContentType}, "traceparent": {"00-1-2-01"}, jetstream.MsgIDHeader: {id.String()},
