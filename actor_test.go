@@ -150,7 +150,7 @@ func live(t *testing.T, alpha, beta *agent) {
 
 	// An operator breaks the lock. Carol is told at once, and when she releases it
 	// she is told again: what she did last was perhaps not alone.
-	if held, err := beta.Lock(theLock).Break(ctx); err != nil || !held {
+	if held, err := beta.Lock(theLock).Break(ctx, ""); err != nil || !held {
 		t.Fatalf("Break: %t, %v", held, err)
 	}
 	<-carol.Done()

@@ -69,6 +69,40 @@ func (r ReleaseRequest) Check() error {
 	if r.Last > MaxToken {
 		return &OptionError{Option: "last", Reason: fmt.Sprintf("%d is no token; the greatest is %d", r.Last, MaxToken)}
 	}
+	if r.Trace != "" && !isTrace(r.Trace) {
+		return &OptionError{Option: "trace", Reason: fmt.Sprintf("%.64q is no W3C trace context; leave it out, or write 00-<32 hex digits>-<16 hex digits>-<2 hex digits>", r.Trace)}
+	}
+	return nil
+}
+
+// isTrace reports whether s has the form of a W3C traceparent of version 00.
+func isTrace(s string) bool {
+	const form = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx"
+	if len(s) != len(form) {
+		return false
+	}
+	for i := range len(form) {
+		hex := '0' <= s[i] && s[i] <= '9' || 'a' <= s[i] && s[i] <= 'f'
+		if form[i] != s[i] && (form[i] != 'x' || !hex) {
+			return false
+		}
+	}
+	return true
+}
+
+// Check is like [AcquireRequest.Check].
+func (r BreakRequest) Check() error {
+	if _, err := ParseName(string(r.Name)); err != nil {
+		return err
+	}
+	return CheckOperator(r.Operator)
+}
+
+// CheckOperator returns an [*OptionError] if the text is longer than [MaxNameLen].
+func CheckOperator(operator string) error {
+	if len(operator) > MaxNameLen {
+		return &OptionError{Option: "operator", Reason: fmt.Sprintf("it has %d bytes, the limit is %d; shorten it", len(operator), MaxNameLen)}
+	}
 	return nil
 }
 

@@ -58,4 +58,30 @@ func TestChecksOfStoreRequests(t *testing.T) {
 	if err := (ReleaseRequest{Name: "n"}).Check(); !errors.Is(err, ErrBadOption) {
 		t.Errorf("ReleaseRequest without a tenure: Check() = %v, want ErrBadOption", err)
 	}
+	if err := (BreakRequest{Name: "n", Operator: strings.Repeat("\xff", MaxNameLen)}).Check(); err != nil {
+		t.Errorf("BreakRequest: Check() = %v", err)
+	}
+	if err := (BreakRequest{Name: "x{"}).Check(); !errors.Is(err, ErrBadName) {
+		t.Errorf("BreakRequest with a bad name: Check() = %v, want ErrBadName", err)
+	}
+	if err := (BreakRequest{Name: "n", Operator: strings.Repeat("o", MaxNameLen+1)}).Check(); !errors.Is(err, ErrBadOption) {
+		t.Errorf("BreakRequest with a long operator: Check() = %v, want ErrBadOption", err)
+	}
+}
+
+func TestTraceOfARelease(t *testing.T) {
+	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	req := ReleaseRequest{Name: "n", Tenure: Tenure{Agent: NewAgentID(), Number: 1}}
+	for _, trace := range []string{"", good} {
+		if req.Trace = trace; req.Check() != nil {
+			t.Errorf("trace %q: Check() = %v", trace, req.Check())
+		}
+	}
+	for _, trace := range []string{
+		"-", good[1:], good + "0", "01" + good[2:], strings.ToUpper(good), strings.Replace(good, "4bf9", "4 f9", 1), strings.ReplaceAll(good, "-", "0"),
+	} {
+		if req.Trace = trace; !errors.Is(req.Check(), ErrBadOption) {
+			t.Errorf("trace %q: Check() = %v, want ErrBadOption", trace, req.Check())
+		}
+	}
 }

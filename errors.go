@@ -170,12 +170,17 @@ type LostError struct {
 	Owner  Owner
 	Token  Token
 	Reason LossReason
+	// Operator is who broke the lock, if Reason is [LostBroken] and it is known.
+	Operator string
 }
 
 func (e *LostError) Error() string {
 	text := lossTexts[0]
 	if int(e.Reason) < len(lossTexts) {
 		text = lossTexts[e.Reason]
+	}
+	if e.Operator != "" {
+		text += fmt.Sprintf(": %q", e.Operator)
 	}
 	return fmt.Sprintf("lockagent: lost %q (token %d): %s", e.Name, e.Token, text)
 }

@@ -29,6 +29,10 @@ func TestTypedErrors(t *testing.T) {
 			&lockagent.LostError{Name: "a b", Owner: "alice", Token: 7, Reason: lockagent.LostDenied}, lockagent.ErrLost,
 			`lockagent: lost "a b" (token 7): the store says it is not held any more`,
 		},
+		{
+			&lockagent.LostError{Name: "a b", Owner: "alice", Token: 7, Reason: lockagent.LostBroken, Operator: "olga\n"}, lockagent.ErrLost,
+			`lockagent: lost "a b" (token 7): an operator broke it: "olga\n"`,
+		},
 		{&lockagent.HeldError{Name: "a b", Holder: "alice", Left: time.Second}, lockagent.ErrHeld, `lockagent: lock "a b" is held by "alice"`},
 		{&lockagent.NameError{Name: "x{", Reason: "it is bad"}, lockagent.ErrBadName, `lockagent: bad lock name "x{": it is bad`},
 		{&lockagent.OwnerError{Owner: "\xff", Reason: "it is bad"}, lockagent.ErrBadOwner, `lockagent: bad owner "\xff": it is bad`},

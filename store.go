@@ -100,7 +100,7 @@ type Store interface {
 	// Break frees a lock, whatever tenure or program has it. It wakes the waiters, and sends
 	// [MessageBroken] to the agent of the tenure. It reports whether the lock was held. A key
 	// that is no lock stays, and the error is [ErrWrongType].
-	Break(ctx context.Context, name Name, done func(BreakReply, error))
+	Break(ctx context.Context, req BreakRequest, done func(BreakReply, error))
 
 	// Inspect tells what the store knows of a lock.
 	Inspect(ctx context.Context, name Name, done func(Inspection, error))
@@ -126,6 +126,12 @@ type Store interface {
 	// restarted, flushed, or replaced by a replica. It also calls f when somebody has set the
 	// store's clock, because leases may have ended early. f must not block.
 	OnReset(f func(Reset)) (cancel func())
+
+	// Identity is the identity of the store, which the store itself keeps: a text that no other
+	// store has. All Stores of one store, in all processes, have the same one. A reset does not
+	// change it, or the store tells of the change: see [Reset].Store. Identity never blocks. It
+	// is empty if the identity is not known yet.
+	Identity() string
 
 	// Close ends all calls under way with ErrClosed, and ends all that the store has running
 	// in this process. It frees no lock. It may be called again.
@@ -229,7 +235,7 @@ const (
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
 	// has the lock all the same: its next Acquire is granted. Token, At, Clock, Incarnation,
-	// Outsiders.
+	// Outsiders, Trace.
 	MessagePassed
 	// MessageStandby: a Release passed the lock to a tenure ahead of this one in the queue.
 	// If the agent of that tenure hangs, the lock is free after Remaining, and no message
@@ -238,7 +244,7 @@ const (
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
 	// it at every Acquire that asks for a place and finds the lock busy.
 	MessageWanted
-	// MessageBroken: a Break ended the tenure. At.
+	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken
 	// MessagesMissed: earlier messages may have been lost. Name and Tenure are empty.
 	MessagesMissed
@@ -288,7 +294,7 @@ type ReleaseRequest struct {
 	// Unanswered says that an Acquire of the tenure had no reply, so it may still arrive.
 	Unanswered bool
 	// Trace is the W3C trace context of the release if it is sampled, or empty. A pass carries
-	// it to the next holder.
+	// it to the next holder. The agent leaves it empty, and a store that traces calls adds it.
 	Trace string
 }
 
@@ -307,7 +313,14 @@ type ReleaseReply struct {
 	Passed bool
 }
 
-// BreakReply answers a Break.
+// BreakRequest frees a lock, whoever has it.
+type BreakRequest struct {
+	Name Name
+	// Operator is who breaks the lock: any text up to [MaxNameLen] bytes, or empty.
+	Operator string
+}
+
+// BreakReply answers a [BreakRequest].
 type BreakReply struct {
 	// Broken is false if nobody held the lock.
 	Broken bool
@@ -326,9 +339,10 @@ type Inspection struct {
 // Reset says that a store is another incarnation than before.
 type Reset struct {
 	// From and To name the incarnations before and after. They are equal if only the clock
-	// was set: nothing was forgotten.
+	// was set, or the store has another identity: nothing was forgotten.
 	From, To string
-	// Reason is for people: "restarted", "emptied", "failed over", "clock stepped".
+	// Reason is for people: "restarted", "emptied", "failed over", "clock stepped",
+	// "other identity".
 	Reason string
 	// The reset happened between After and Before. After is the last known time of the old
 	// incarnation, on its clock. Before is the first known time of the new incarnation, on

@@ -195,9 +195,17 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 // the loss first, with [lockagent.LostBroken]. A holder elsewhere learns of it by a message
 // of the store, or by its next renewal if that message is lost. The channel tells whether
 // anybody held the lock. Capacity and closing are as for [Agent.Acquire].
-func (a *Agent) Break(name lockagent.Name) <-chan lockagent.Result[bool] {
-	c := &call{kind: toBreak, broken: make(chan lockagent.Result[bool], 1)}
-	if e, err := a.named(name); err != nil {
+//
+// operator is who breaks the lock, for the holder and for the event log: a text up to
+// [lockagent.MaxNameLen] bytes. If it is empty, the identity of the agent takes its place.
+func (a *Agent) Break(name lockagent.Name, operator string) <-chan lockagent.Result[bool] {
+	if operator == "" {
+		operator = string(a.cfg.ID)
+	}
+	c := &call{kind: toBreak, operator: operator, broken: make(chan lockagent.Result[bool], 1)}
+	if err := lockagent.CheckOperator(operator); err != nil {
+		c.answer(false, err)
+	} else if e, err := a.named(name); err != nil {
 		c.answer(false, err)
 	} else {
 		send(e, c)

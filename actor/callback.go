@@ -15,6 +15,7 @@ func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
 	}
 	e.Agent = a.cfg.ID
 	e.Time = time.Now()
+	e.Store = a.store()
 	if a.wild.Load() {
 		e := *e
 		a.apart("recorder", func() { a.cfg.Recorder.Record(ctx, e) })
@@ -22,6 +23,12 @@ func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
 	}
 	defer a.survive("recorder")
 	a.cfg.Recorder.Record(ctx, *e)
+}
+
+// store is the identity of the store. A store that panics has none.
+func (a *Agent) store() string {
+	defer a.survive("store")
+	return a.cfg.Store.Identity()
 }
 
 // callback calls a function of the application, if there is one.

@@ -182,7 +182,7 @@ func (forgetful) Release(_ context.Context, _ lockagent.ReleaseRequest, done fun
 	done(lockagent.ReleaseReply{Released: true, At: 1}, nil)
 }
 
-func (forgetful) Break(_ context.Context, _ lockagent.Name, done func(lockagent.BreakReply, error)) {
+func (forgetful) Break(_ context.Context, _ lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	done(lockagent.BreakReply{}, nil)
 }
 
@@ -193,4 +193,5 @@ func (forgetful) Inspect(_ context.Context, _ lockagent.Name, done func(lockagen
 func (forgetful) Subscribe(lockagent.Name, func()) func()                  { return func() {} }
 func (forgetful) Listen(lockagent.AgentID, func(lockagent.Message)) func() { return func() {} }
 func (forgetful) OnReset(func(lockagent.Reset)) func()                     { return func() {} }
+func (forgetful) Identity() string                                         { return "" }
 func (forgetful) Close() error                                             { return nil }

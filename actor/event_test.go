@@ -112,7 +112,7 @@ func TestStories(t *testing.T) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			w.s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
-			w.store.Break(background, "door", func(lockagent.BreakReply, error) {})
+			w.store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 			<-g.Done()
 		}, "requested granted requested reentered lost lost returned"},
 
@@ -131,13 +131,13 @@ func TestStories(t *testing.T) {
 		{"broken", Config{}, func(w world) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
-			await(w.t, "break", w.a.Break("door"))
+			await(w.t, "break", w.a.Break("door", ""))
 		}, "requested granted requested reentered broken broken returned"},
 
 		{"broken by another agent", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
-			await(w.t, "break", w.b.Break("door"))
+			await(w.t, "break", w.b.Break("door", ""))
 			<-g.Done()
 		}, "requested granted requested reentered broken broken returned"},
 
@@ -245,6 +245,9 @@ func TestStories(t *testing.T) {
 func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	t.Helper()
 	bad := func(what string) { t.Helper(); t.Errorf("%v: %s: %+v", e.Kind, what, e) }
+	if e.Store == "" {
+		bad("store")
+	}
 	if !e.Time.Equal(time.Now()) {
 		bad("time")
 	}
@@ -397,7 +400,7 @@ func TestEventFields(t *testing.T) {
 				break
 			}
 			e, f := got[i], want[i]
-			f.Agent = "me"
+			f.Agent, f.Store = "me", store.Identity()
 			if f.Lock != "" {
 				f.LockKind, f.Mode = lockagent.PlainLock, lockagent.Exclusive
 			}

@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -42,4 +44,115 @@ func TestThisProcess(t *testing.T) {
 	if host, _ := os.Hostname(); p.Host != host || p.PID != os.Getpid() || !strings.HasPrefix(p.Program, "actor.test") {
 		t.Errorf("%+v", p)
 	}
+}
+
+// All events tell the identity that the store has then.
+func TestEventsTellTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := &witness{}, &renamed{Store: memstore.New()}
+		a := start(t, Config{Store: s, Recorder: w, Logger: quiet})
+		s.identity = "one"
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		s.identity = "" // it panics
+		released(t, g)
+		s.identity = "two"
+		closed(t, a)
+		var stores []string
+		for _, e := range w.all() {
+			stores = append(stores, e.Kind.String()+" "+e.Store)
+		}
+		want := []string{"agentstarted ", "requested one", "granted one", "released ", "returned ", "agentstopped two"}
+		if !slices.Equal(stores, want) {
+			t.Errorf("got %q, want %q", stores, want)
+		}
+	})
+}
+
+// renamed is a store whose identity changes. Without one it panics.
+type renamed struct {
+	lockagent.Store
+	identity string
+}
+
+func (r *renamed) Identity() string {
+	if r.identity == "" {
+		panic("boom")
+	}
+	return r.identity
+}
+
+// A break names its operator to the holder and to the log, here and elsewhere.
+func TestBreakNamesItsOperator(t *testing.T) {
+	for _, c := range []struct{ name, operator, want string }{
+		{"a name", "Olga (ops) <olga@example.org>", "Olga (ops) <olga@example.org>"}, {"nobody", "", "b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				mine, theirs := &witness{}, &witness{}
+				a := start(t, Config{Store: store.Share(), Recorder: mine})
+				b := start(t, Config{Store: store, Recorder: theirs, ID: "b"})
+				broken := func(g lockagent.Grant, e lockagent.Event) {
+					t.Helper()
+					<-g.Done()
+					lostBecause(t, g.Cause(), lockagent.LostBroken)
+					if lost, _ := errors.AsType[*lockagent.LostError](g.Cause()); lost.Operator != c.want || e.Operator != c.want || e.Token != g.Token() {
+						t.Errorf("the holder was told %v, and the log %+v; want operator %q", g.Cause(), e, c.want)
+					}
+				}
+				g := granted(t, b.Acquire(background, "door", who("bob")))
+				await(t, "break", b.Break("door", c.operator))
+				broken(g, theirs.of(lockagent.EventBroken)[0])
+
+				g = granted(t, a.Acquire(background, "door", who("ann")))
+				await(t, "break", b.Break("door", c.operator))
+				synctest.Wait()
+				broken(g, mine.of(lockagent.EventBroken)[0])
+				if far := theirs.of(lockagent.EventBroken)[1]; far.Operator != c.want || far.Token != 0 || far.StoreTime == 0 || far.Lock != "door" {
+					t.Errorf("the breaker recorded %+v", far)
+				}
+			})
+		})
+	}
+	t.Run("too long", func(t *testing.T) {
+		a := start(t, Config{})
+		if r := await(t, "break", a.Break("door", strings.Repeat("o", lockagent.MaxNameLen+1))); !errors.Is(r.Err, lockagent.ErrBadOption) {
+			t.Errorf("broken %+v", r)
+		}
+	})
+}
+
+// A pass carries the trace of the release to the grant of the next holder. A store that traces adds
+// it.
+func TestPassCarriesTheTrace(t *testing.T) {
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	synctest.Test(t, func(t *testing.T) {
+		store, w := memstore.New(), &witness{}
+		a := start(t, Config{Store: traced{store.Share()}})
+		b := start(t, Config{Store: store, Recorder: w})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		bob, cid := b.Acquire(background, "door", who("bob")), b.Acquire(background, "door", who("cid"))
+		synctest.Wait()
+		if err := g.Release(context.WithValue(background, traced{}, trace)); err != nil {
+			t.Fatal(err)
+		}
+		released(t, granted(t, bob))
+		released(t, granted(t, cid))
+		released(t, granted(t, b.Acquire(background, "door", who("dan"))))
+		var links []string
+		for _, e := range w.of(lockagent.EventGranted) {
+			links = append(links, e.Link)
+		}
+		if want := []string{trace, "", ""}; !slices.Equal(links, want) {
+			t.Errorf("links %q, want %q", links, want)
+		}
+	})
+}
+
+// traced adds the trace in the context of a release.
+type traced struct{ lockagent.Store }
+
+func (s traced) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	req.Trace, _ = ctx.Value(traced{}).(string)
+	s.Store.Release(ctx, req, done)
 }

@@ -455,9 +455,9 @@ func (s *tap) Release(ctx context.Context, req lockagent.ReleaseRequest, done fu
 	through(s, o, func(done func(lockagent.ReleaseReply, error)) { s.Store.Release(ctx, req, done) }, done)
 }
 
-func (s *tap) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
-	o := &op{kind: "break", name: name}
-	through(s, o, func(done func(lockagent.BreakReply, error)) { s.Store.Break(ctx, name, done) }, done)
+func (s *tap) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
+	o := &op{kind: "break", name: req.Name}
+	through(s, o, func(done func(lockagent.BreakReply, error)) { s.Store.Break(ctx, req, done) }, done)
 }
 
 func (s *tap) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {

@@ -32,6 +32,7 @@ type lock struct {
 
 	releaser context.Context // of the caller who released the last hold, until the next grant; may be nil
 	news     news            // from the store
+	link     *link           // of the last pass; nil if its release was not traced
 
 	unsubscribe func()
 	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
@@ -142,6 +143,9 @@ func (l *lock) process(m message) {
 		l.woken.Store(false)
 		l.step(lockstate.Woken{})
 	case *newsMsg:
+		if m.news.Trace != "" {
+			l.link = &link{m.news.Tenure.Number, m.news.Trace}
+		}
 		l.step(m.command())
 	case *missedMsg:
 		l.step(lockstate.Missed{})
@@ -200,6 +204,7 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Granted, lockstate.Reentered:
 		l.releaser = nil
 		l.publish(r, e) // before the events of what the holder does
+		l.link = nil
 		l.grant(r, e)
 		return
 	case lockstate.Recalled:
@@ -226,7 +231,9 @@ func (l *lock) do(e *lockstate.Event) {
 			if e.Reason == lockagent.LostClosed {
 				l.cutShort(r)
 			}
-			r.end(r.lost(e.Reason))
+			lost := r.lost(e.Reason)
+			lost.Operator = e.Operator
+			r.end(lost)
 		}
 	case lockstate.Extended:
 		r.fixed.Store(int64(e.Fixed))

@@ -58,10 +58,11 @@ type (
 // call is a message that an Unlocked event answers.
 type call struct {
 	counted
-	kind    callKind
-	request *request        // the hold to release, or nil if owner tells
-	owner   lockagent.Owner // the owner that releases or leaves
-	caller  context.Context // as in request; may be nil
+	kind     callKind
+	request  *request        // the hold to release, or nil if owner tells
+	owner    lockagent.Owner // the owner that releases or leaves
+	operator string          // who breaks the lock
+	caller   context.Context // as in request; may be nil
 
 	done   chan error                  // for the answer, unless kind is toBreak
 	again  bool                        // done serves further calls, and is not closed
@@ -82,7 +83,7 @@ func (l *lock) command(c *call, id lockstate.CallID) lockstate.Command {
 	case c.kind == toLeave:
 		return lockstate.OwnerGone{Owner: c.owner, Call: id}
 	case c.kind == toBreak:
-		return lockstate.Break{Call: id}
+		return lockstate.Break{Call: id, Operator: c.operator}
 	case c.request != nil:
 		return lockstate.Release{ID: c.request.id, Call: id}
 	}
@@ -102,7 +103,7 @@ func (m *newsMsg) command() lockstate.Command {
 	case lockagent.MessageWanted:
 		return lockstate.Wanted{Tenure: n.Tenure.Number}
 	case lockagent.MessageBroken:
-		return lockstate.Broken{Tenure: n.Tenure.Number, At: n.At}
+		return lockstate.Broken{Tenure: n.Tenure.Number, At: n.At, Operator: n.Operator}
 	}
 	return lockstate.Tick{} // an unknown kind: nothing is due
 }

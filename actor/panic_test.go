@@ -67,7 +67,7 @@ func TestStorePanics(t *testing.T) {
 								a.Acquire(background, "door", Request{Owner: "carl", Wait: time.Hour}),
 							}
 							g := granted(t, c)
-							far, status := a.Break("far"), a.Status("door")
+							far, status := a.Break("far", ""), a.Status("door")
 							if kind == "renew" {
 								time.Sleep(11 * time.Second)
 							}
@@ -261,7 +261,7 @@ func everyKind(t *testing.T, a *Agent, s *tap, store *memstore.Store) {
 		t.Errorf("lost: %v", g.Cause())
 	}
 	// broken
-	await(t, "break", a.Break("door"))
+	await(t, "break", a.Break("door", ""))
 	lostBecause(t, g.Cause(), lockagent.LostBroken)
 	// expired
 	g = granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Second}))
@@ -300,7 +300,7 @@ func TestStoreRepliesTwice(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			exhausted(t, st)
-			far := a.Break("far")
+			far := a.Break("far", "")
 			await(t, "break", far)
 			exhausted(t, far)
 			released(t, g)

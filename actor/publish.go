@@ -41,6 +41,9 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Token, out.How, out.Count = e.Token, e.How, e.Count
 		out.StoreTime, out.Incarnation = e.StoreTime, e.Incarnation
 		out.Lease, out.Fixed = e.Lease, e.Request.Lease != 0
+		if l.link != nil && l.link.tenure == e.Tenure && e.How == lockagent.ByStore {
+			out.Link = l.link.trace
+		}
 	case lockstate.Ended:
 		out.Kind, out.Reason, out.Operator = endKind(e.Reason), e.Reason, e.Operator
 		out.Token, out.Count, out.Held = e.Token, e.Count, e.Now.Sub(e.Since)
@@ -76,6 +79,12 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		values = valuesOf(r.caller)
 	}
 	l.agent.record(values, &out)
+}
+
+// link is the trace context of the release that passed the lock to a tenure.
+type link struct {
+	tenure uint64
+	trace  string
 }
 
 func modeOf(m lockstate.Mode) lockagent.Mode {

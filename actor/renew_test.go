@@ -214,7 +214,7 @@ func TestStoreSaysNotHeld(t *testing.T) {
 		next := a.Acquire(background, "door", who("bob"))
 		time.Sleep(time.Second)
 		s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
-		s.Store.Break(background, "door", func(lockagent.BreakReply, error) {})
+		s.Store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 		begin := time.Now()
 		<-g.Done()
 		if d := time.Since(begin); d != 9*time.Second {

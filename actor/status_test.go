@@ -27,7 +27,7 @@ func status(t testing.TB, a *Agent, name lockagent.Name) lockagent.Status {
 
 func broken(t testing.TB, a *Agent, name lockagent.Name) bool {
 	t.Helper()
-	c := a.Break(name)
+	c := a.Break(name, "")
 	if cap(c) != 1 {
 		t.Errorf("capacity %d", cap(c))
 	}
@@ -114,11 +114,11 @@ func TestBreak(t *testing.T) {
 		i := granted(t, b.Acquire(background, "door", who("carl")))
 		<-h.Done()
 		released(t, i)
-		if r := await(t, "break", a.Break("x{")); !errors.Is(r.Err, lockagent.ErrBadName) {
+		if r := await(t, "break", a.Break("x{", "")); !errors.Is(r.Err, lockagent.ErrBadName) {
 			t.Errorf("no name: %+v", r)
 		}
 		store.PlantValue("value")
-		if r := await(t, "break", a.Break("value")); !errors.Is(r.Err, lockagent.ErrWrongType) {
+		if r := await(t, "break", a.Break("value", "")); !errors.Is(r.Err, lockagent.ErrWrongType) {
 			t.Errorf("no lock: %+v", r)
 		}
 	})
@@ -138,7 +138,7 @@ func TestSlowQuestionsCostNothing(t *testing.T) {
 					c := a.Status("door")
 					ok = func() bool { return await(t, "status", c).Err == nil }
 				} else {
-					c := a.Break("door")
+					c := a.Break("door", "")
 					ok = func() bool { return await(t, "break", c).Err == nil }
 				}
 				synctest.Wait()

@@ -95,18 +95,24 @@ func (l *lock) disown(e *lockstate.Event) {
 }
 
 func (l *lock) askBreak(id lockstate.CallID) {
-	c := &storeCall[lockagent.BreakReply]{lock: l, asker: l.calls.take(id)}
-	c.make(func() { l.agent.cfg.Store.Break(context.Background(), l.entry.name, c.done) })
+	asker := l.calls.take(id)
+	c := &storeCall[lockagent.BreakReply]{lock: l, asker: asker}
+	c.make(func() {
+		req := lockagent.BreakRequest{Name: l.entry.name, Operator: asker.operator}
+		l.agent.cfg.Store.Break(context.Background(), req, c.done)
+	})
 }
 
 // broken answers a call to break a lock that this agent did not hold.
 func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
+	by := m.asker.(*call)
 	if m.reply.Broken {
 		l.agent.record(context.Background(), &lockagent.Event{
-			Kind: lockagent.EventBroken, Lock: l.entry.name, LockKind: lockagent.PlainLock, StoreTime: m.reply.At,
+			Kind: lockagent.EventBroken, Lock: l.entry.name, LockKind: lockagent.PlainLock,
+			StoreTime: m.reply.At, Operator: by.operator,
 		})
 	}
-	m.asker.(*call).answer(m.reply.Broken, m.err)
+	by.answer(m.reply.Broken, m.err)
 }
 
 func (l *lock) inspect(m *statusMsg) {

@@ -89,7 +89,7 @@ func TestA08Break(t *testing.T) {
 	both := agents(t, 2)
 	l := both[0].Lock(name)
 	hold(t, l)
-	if _, err := l.Break(t.Context()); err != nil {
+	if _, err := l.Break(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	wantFree(t, l)

@@ -111,7 +111,7 @@ func TestDoTellsOfALoss(t *testing.T) {
 	t.Run("that ended the work", func(t *testing.T) {
 		l := open(t).Lock(name)
 		err := l.Do(t.Context(), func(ctx context.Context, _ channelapi.Grant) error {
-			if _, err := l.Break(ctx); err != nil {
+			if _, err := l.Break(ctx, ""); err != nil {
 				return err
 			}
 			<-ctx.Done()
@@ -126,7 +126,7 @@ func TestDoTellsOfALoss(t *testing.T) {
 		l := open(t).Lock(name)
 		for _, result := range []error{nil, errWork, context.Canceled} {
 			err := l.Do(t.Context(), func(context.Context, channelapi.Grant) error {
-				if _, err := l.Break(t.Context()); err != nil {
+				if _, err := l.Break(t.Context(), ""); err != nil {
 					t.Error(err)
 				}
 				return result
@@ -202,7 +202,7 @@ func TestDoAll(t *testing.T) {
 		for _, broken := range []string{"a", "b", "c"} {
 			locks := open(t)
 			err := channelapi.DoAll(t.Context(), func(ctx context.Context, _ []channelapi.Grant) error {
-				if _, err := locks.Lock(broken).Break(t.Context()); err != nil {
+				if _, err := locks.Lock(broken).Break(t.Context(), ""); err != nil {
 					return err
 				}
 				<-ctx.Done()

@@ -51,7 +51,7 @@ func ExampleLock_Do() {
 	ctx := context.Background()
 
 	err := locks.Lock("orders/42").Do(ctx, func(ctx context.Context, _ channelapi.Grant) error {
-		_, err := locks.Lock("orders/42").Break(ctx) // an operator thinks that we hang
+		_, err := locks.Lock("orders/42").Break(ctx, "olga") // an operator thinks that we hang
 		return err
 	})
 	if lost, ok := errors.AsType[*channelapi.LostError](err); ok {
@@ -327,7 +327,7 @@ func ExampleLock_Break() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	held, err := locks.Lock("orders/42").Break(ctx)
+	held, err := locks.Lock("orders/42").Break(ctx, "olga")
 	fmt.Println("was held:", held, err)
 	<-stuck.Done()
 	fmt.Println("the holder knows:", errors.Is(stuck.Cause(), channelapi.ErrLost))

@@ -183,18 +183,22 @@ func (h *handle) StatusAsync(ctx context.Context) <-chan Result[Status] {
 // in another process learns of it by a message, or by its next renewal if the message is
 // lost. That holder may act until then. If ctx ends first, Break returns the cause of ctx,
 // and the lock is broken all the same.
-func (h *handle) Break(ctx context.Context) (held bool, err error) {
-	return answer(ctx, h.BreakAsync(ctx))
+//
+// operator is who breaks the lock: a text up to [lockagent.MaxNameLen] bytes. The holder finds
+// it in its [LostError], and auditors in the event log. If it is empty, the identity of the
+// agent takes its place.
+func (h *handle) Break(ctx context.Context, operator string) (held bool, err error) {
+	return answer(ctx, h.BreakAsync(ctx, operator))
 }
 
 // BreakAsync is [Lock.Break] for select. The channel has capacity 1, delivers one value,
 // is then closed by the agent, and needs no reader. If ctx has ended, BreakAsync breaks
 // nothing.
-func (h *handle) BreakAsync(ctx context.Context) <-chan Result[bool] {
+func (h *handle) BreakAsync(ctx context.Context, operator string) <-chan Result[bool] {
 	if err := h.cannotAsk(ctx); err != nil {
 		return delivered(Result[bool]{Err: err})
 	}
-	return h.locks.agent.Break(h.name)
+	return h.locks.agent.Break(h.name, operator)
 }
 
 func (h *handle) cannotAsk(ctx context.Context) error {

@@ -78,7 +78,7 @@ func TestChannelsNeedNoReader(t *testing.T) {
 		l.StatusAsync(ctx)
 		l.ReleaseAsync(ctx)
 		l.ReleaseAsync(ctx)
-		l.BreakAsync(ctx)
+		l.BreakAsync(ctx, "")
 		l.Turns(ctx)
 		l.DoAsync(ctx, func(context.Context, channelapi.Grant) error { return nil })
 		channelapi.DoAllAsync(ctx, func(context.Context, []channelapi.Grant) error { return nil }, l)

@@ -56,7 +56,7 @@ func TestLocker(t *testing.T) {
 		l := open(t).Lock(name)
 		locker := l.Locker(t.Context())
 		locker.Lock()
-		if _, err := l.Break(t.Context()); err != nil {
+		if _, err := l.Break(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 		wantErr(t, "Unlock", panicOf(locker.Unlock), channelapi.ErrLost)

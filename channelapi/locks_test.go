@@ -233,7 +233,7 @@ func TestUseAfterClose(t *testing.T) {
 			wantErr(t, what+": "+use, err, lockagent.ErrClosed)
 		}
 	}
-	_, err := locks.Lock(name).Break(ctx)
+	_, err := locks.Lock(name).Break(ctx, "")
 	wantErr(t, "Break", err, lockagent.ErrClosed)
 	wantErr(t, "Session.Release", s.Lock(name).Release(ctx), lockagent.ErrClosed)
 	_, err = locks.Session("bob")

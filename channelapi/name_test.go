@@ -37,7 +37,7 @@ func TestBadName(t *testing.T) {
 		_, lockErr := l.Acquire(ctx)
 		_, tryErr := l.TryAcquire(ctx)
 		_, sessionErr := sl.Acquire(ctx)
-		_, breakErr := l.Break(ctx)
+		_, breakErr := l.Break(ctx, "")
 		_, statusErr := l.Status(ctx)
 		_, firstErr := channelapi.First(ctx, l, sl)
 		_, allErr := channelapi.All(ctx, good, l)
@@ -50,7 +50,7 @@ func TestBadName(t *testing.T) {
 			"Session.Acquire":      sessionErr,
 			"Session.ReleaseAsync": <-sl.ReleaseAsync(ctx),
 			"Session.Release":      sl.Release(ctx),
-			"BreakAsync":           (<-l.BreakAsync(ctx)).Err,
+			"BreakAsync":           (<-l.BreakAsync(ctx, "")).Err,
 			"Break":                breakErr,
 			"StatusAsync":          (<-l.StatusAsync(ctx)).Err,
 			"Status":               statusErr,

@@ -102,7 +102,7 @@ func TestLostGrantIsNotReceived(t *testing.T) {
 					defer cancel()
 					receive := way(ctx, l)
 					synctest.Wait()
-					if held, err := l.Break(t.Context()); !held || err != nil {
+					if held, err := l.Break(t.Context(), ""); !held || err != nil {
 						t.Fatalf("Break: %t, %v", held, err)
 					}
 					if g := receive(); g.Err() == nil && !g.Held() {
@@ -143,7 +143,7 @@ func TestLossWhileAllWaits(t *testing.T) {
 				c := hold(t, locks.Lock("c"))
 				done := way(t.Context(), locks.Lock("a"), locks.Lock("b"), locks.Lock("c"))
 				synctest.Wait()
-				if held, err := locks.Lock("a").Break(t.Context()); !held || err != nil {
+				if held, err := locks.Lock("a").Break(t.Context(), ""); !held || err != nil {
 					t.Fatalf("Break: %t, %v", held, err)
 				}
 				err := <-done

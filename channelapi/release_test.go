@@ -3,7 +3,9 @@ package channelapi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,10 +100,25 @@ func TestRelease(t *testing.T) {
 	})
 }
 
+func wantBroken(t *testing.T, err error, operator string) {
+	t.Helper()
+	lost, ok := errors.AsType[*lockagent.LostError](err)
+	if !ok || lost.Reason != lockagent.LostBroken || lost.Operator != operator || !strings.HasSuffix(err.Error(), fmt.Sprintf("an operator broke it: %q", operator)) {
+		t.Errorf("%v, want that %q broke the lock", err, operator)
+	}
+}
+
 func TestBreak(t *testing.T) {
+	t.Run("an operator who is too long", func(t *testing.T) {
+		l := open(t).Lock(name)
+		g := hold(t, l)
+		_, err := l.Break(t.Context(), strings.Repeat("o", lockagent.MaxNameLen+1))
+		wantErr(t, "Break", err, lockagent.ErrBadOption)
+		unlock(t, g)
+	})
 	t.Run("nobody", func(t *testing.T) {
 		l := open(t).Lock(name)
-		if held, err := l.Break(t.Context()); held || err != nil {
+		if held, err := l.Break(t.Context(), ""); held || err != nil {
 			t.Errorf("%t, %v, want false", held, err)
 		}
 	})
@@ -109,7 +126,7 @@ func TestBreak(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := open(t)
 			g := hold(t, locks.Lock(name))
-			done := locks.Lock(name).BreakAsync(t.Context())
+			done := locks.Lock(name).BreakAsync(t.Context(), "olga")
 			if cap(done) != 1 {
 				t.Errorf("the channel has capacity %d, want 1", cap(done))
 			}
@@ -120,8 +137,8 @@ func TestBreak(t *testing.T) {
 			if g.Held() {
 				t.Error("the holder was not told")
 			}
-			wantLost(t, g.Cause(), g, lockagent.LostBroken)
-			wantLost(t, g.Release(t.Context()), g, lockagent.LostBroken)
+			wantBroken(t, g.Cause(), "olga")
+			wantBroken(t, g.Release(t.Context()), "olga")
 			wantFree(t, locks.Lock(name))
 		})
 	})
@@ -130,14 +147,14 @@ func TestBreak(t *testing.T) {
 			store := memstore.New()
 			locks, other := openOver(t, store), openOver(t, store)
 			g := hold(t, locks.Lock(name))
-			if held, err := other.Lock(name).Break(t.Context()); !held || err != nil {
+			if held, err := other.Lock(name).Break(t.Context(), ""); !held || err != nil {
 				t.Errorf("%t, %v, want true", held, err)
 			}
 			next := hold(t, other.Lock(name))
 			if next.Token() <= g.Token() {
 				t.Errorf("token %d came after %d", next.Token(), g.Token())
 			}
-			wantLost(t, g.Cause(), g, lockagent.LostBroken)
+			wantBroken(t, g.Cause(), string(other.ID()))
 			if !next.Held() {
 				t.Errorf("the next hold is over too: %v", next.Cause())
 			}
@@ -148,7 +165,7 @@ func TestBreak(t *testing.T) {
 		g := hold(t, l)
 		ctx, change := changing(t)
 		change()
-		_, err := l.Break(ctx)
+		_, err := l.Break(ctx, "")
 		wantErr(t, "Break", err, errChangedMind)
 		if !g.Held() {
 			t.Errorf("it was broken: %v", g.Cause())
@@ -159,7 +176,7 @@ func TestBreak(t *testing.T) {
 		store := memstore.New()
 		store.PlantHolder(name, "somebody:1", 2, 0)
 		l := openOver(t, store).Lock(name)
-		if held, err := l.Break(t.Context()); !held || err != nil {
+		if held, err := l.Break(t.Context(), ""); !held || err != nil {
 			t.Errorf("%t, %v, want true", held, err)
 		}
 		wantFree(t, l)
@@ -167,7 +184,7 @@ func TestBreak(t *testing.T) {
 	t.Run("what is no lock", func(t *testing.T) {
 		store := memstore.New()
 		store.PlantValue(name)
-		_, err := openOver(t, store).Lock(name).Break(t.Context())
+		_, err := openOver(t, store).Lock(name).Break(t.Context(), "")
 		wantErr(t, "Break", err, lockagent.ErrWrongType)
 	})
 	t.Run("goes on when its context ends", func(t *testing.T) {
@@ -177,7 +194,7 @@ func TestBreak(t *testing.T) {
 			l := openWith(t, channelapi.Config{Store: store}).Lock(name)
 			ctx, change := changing(t)
 			time.AfterFunc(roundTrip/4, change)
-			_, err := l.Break(ctx)
+			_, err := l.Break(ctx, "")
 			wantErr(t, "Break", err, errChangedMind)
 			time.Sleep(roundTrip)
 			wantFree(t, l)

@@ -65,7 +65,7 @@ func TestSessionForgets(t *testing.T) {
 		}},
 		{"broken", func(t *testing.T, s *Session, other *Lock) {
 			<-s.Lock(name).AcquireAsync(t.Context())
-			<-other.BreakAsync(t.Context())
+			<-other.BreakAsync(t.Context(), "")
 		}},
 		{"bad option", func(t *testing.T, s *Session, _ *Lock) { <-s.Lock(name, Wait(0)).AcquireAsync(t.Context()) }},
 		{"bad name", func(t *testing.T, s *Session, _ *Lock) { <-s.Lock("x{").AcquireAsync(t.Context()) }},

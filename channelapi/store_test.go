@@ -53,9 +53,9 @@ func (s *farStore) Release(ctx context.Context, req lockagent.ReleaseRequest, do
 	}, func(err error) { done(lockagent.ReleaseReply{}, err) })
 }
 
-func (s *farStore) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
+func (s *farStore) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	s.call(func() (answer func()) {
-		s.Store.Break(ctx, name, func(r lockagent.BreakReply, err error) { answer = func() { done(r, err) } })
+		s.Store.Break(ctx, req, func(r lockagent.BreakReply, err error) { answer = func() { done(r, err) } })
 		return answer
 	}, func(err error) { done(lockagent.BreakReply{}, err) })
 }

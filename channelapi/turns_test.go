@@ -193,7 +193,7 @@ func TestTurnsWhoseHoldEndsBeforeAnybodyReceivesIt(t *testing.T) {
 		l := openWith(t, quiet(memstore.New())).Lock(name)
 		turns := l.Turns(t.Context())
 		synctest.Wait()
-		if _, err := l.Break(t.Context()); err != nil {
+		if _, err := l.Break(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

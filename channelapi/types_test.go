@@ -33,7 +33,7 @@ func TestZeroHandles(t *testing.T) {
 			"AcquireAsync": (<-l.AcquireAsync(t.Context())).Err(), "Turns": (<-l.Turns(t.Context())).Err(),
 			"Do":                         l.Do(t.Context(), nil),
 			"SessionLock.Release":        new(channelapi.SessionLock).Release(t.Context()),
-			"Break":                      (<-new(channelapi.Lock).BreakAsync(t.Context())).Err,
+			"Break":                      (<-new(channelapi.Lock).BreakAsync(t.Context(), "")).Err,
 			"FirstAsync (for its bound)": (<-channelapi.FirstAsync(t.Context(), l)).Err(),
 		} {
 			wantErr(t, what, err, channelapi.ErrBadOption)

@@ -43,7 +43,7 @@ type Config struct {
 	// Stream is the name of the stream. Defaults to [DefaultStream].
 	Stream string
 
-	// Prefix begins the subjects of all events. Defaults to "lockagent.v1".
+	// Prefix begins the subjects of all events. Defaults to [DefaultPrefix].
 	Prefix string
 
 	// MaxBytes, MaxAge and Replicas are for the stream if this publisher is the one who makes
@@ -106,7 +106,10 @@ func (cfg *Config) check() error {
 		errs = append(errs, err)
 	}
 	if cfg.Prefix == "" {
-		cfg.Prefix = "lockagent.v1"
+		cfg.Prefix = DefaultPrefix
+	}
+	if err := checkPrefix(cfg.Prefix); err != nil {
+		errs = append(errs, err)
 	}
 	if cfg.MaxBytes < -1 || cfg.MaxAge < 0 {
 		bad("MaxBytes or MaxAge", "%d bytes and %v cannot bound a stream", cfg.MaxBytes, cfg.MaxAge)

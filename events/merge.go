@@ -23,8 +23,6 @@ type about struct {
 	value   value
 	request bool // about a request that has no answer yet
 	hold    bool // about the holds of a lock: its order among these matters
-	urgent  bool // it has consequences, and leaves at once and alone
-	lone    bool // about no lock: it is a message of its own
 }
 
 var abouts = [...]about{
@@ -33,22 +31,22 @@ var abouts = [...]about{
 	lockagent.EventGranted:      {value: proof, hold: true},
 	lockagent.EventReentered:    {value: answer, hold: true},
 	lockagent.EventRenewed:      {value: hint, hold: true},
-	lockagent.EventUncertain:    {value: answer, hold: true, urgent: true},
+	lockagent.EventUncertain:    {value: answer, hold: true},
 	lockagent.EventReleased:     {value: proof, hold: true},
-	lockagent.EventExpired:      {value: proof, hold: true, urgent: true},
-	lockagent.EventLost:         {value: proof, hold: true, urgent: true},
-	lockagent.EventBroken:       {value: proof, hold: true, urgent: true},
-	lockagent.EventUnclaimed:    {value: proof, hold: true, urgent: true},
+	lockagent.EventExpired:      {value: proof, hold: true},
+	lockagent.EventLost:         {value: proof, hold: true},
+	lockagent.EventBroken:       {value: proof, hold: true},
+	lockagent.EventUnclaimed:    {value: proof, hold: true},
 	lockagent.EventReturned:     {value: answer, hold: true},
 	lockagent.EventTimedOut:     {value: answer},
 	lockagent.EventCancelled:    {value: answer},
 	lockagent.EventRefused:      {value: answer},
-	lockagent.EventStoreReset:   {value: landmark, urgent: true, lone: true},
-	lockagent.EventAgentStarted: {value: landmark, urgent: true, lone: true},
-	lockagent.EventAgentStopped: {value: landmark, urgent: true, lone: true},
+	lockagent.EventStoreReset:   {value: landmark},
+	lockagent.EventAgentStarted: {value: landmark},
+	lockagent.EventAgentStopped: {value: landmark},
 	lockagent.EventHeld:         {value: proof, hold: true},
-	lockagent.EventAlive:        {value: landmark, lone: true},
-	lockagent.EventDropped:      {value: landmark, urgent: true, lone: true},
+	lockagent.EventAlive:        {value: landmark},
+	lockagent.EventDropped:      {value: landmark},
 }
 
 // aboutOf needs a kind of the catalogue.

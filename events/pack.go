@@ -107,8 +107,7 @@ func (p *packer) pack(items []item, missing Drops, from uint64, wall time.Time) 
 }
 
 func standsAlone(it *item) bool {
-	about := aboutOf(it.event.Kind)
-	return about.urgent || about.lone || it.event.Lock == ""
+	return Urgent(it.event.Kind) || it.event.Lock == ""
 }
 
 // group makes messages of items whose order matters only within each lock.
@@ -189,10 +188,7 @@ func (p *packer) append(b []byte, e *lockagent.Event, dropped Drops) []byte {
 // address completes a message, whose first record is e.
 func (p *packer) address(m *message, e *lockagent.Event) {
 	m.from = p.from
-	p.text = append(append(p.text[:0], p.prefix...), '.')
-	p.text = append(p.text, p.agent...)
-	p.text = append(append(p.text, '.'), classOf(e.Kind)...)
-	p.text = appendName(append(p.text, '.'), string(e.Lock))
+	p.text = AppendSubject(p.text[:0], p.prefix, p.agent, e.Kind, e.Lock)
 	m.subject = string(p.text)
 	p.text = appendID(p.text[:0], p.agent, p.epoch, m.first())
 	if m.records > 1 {
@@ -200,17 +196,6 @@ func (p *packer) address(m *message, e *lockagent.Event) {
 	}
 	m.id = string(p.text)
 	p.out = append(p.out, m)
-}
-
-// classOf is the class of a subject.
-func classOf(k lockagent.EventKind) string {
-	switch {
-	case aboutOf(k).urgent:
-		return k.String()
-	case k == lockagent.EventAlive:
-		return "agent"
-	}
-	return "lock"
 }
 
 // parseID is the inverse of what names a message.

@@ -19,8 +19,8 @@ func itemsOf(all ...lockagent.Event) []item {
 	return items
 }
 
-// recordsOf decodes a message.
-func recordsOf(t testing.TB, m *message) []Record {
+// unpacked decodes a message.
+func unpacked(t testing.TB, m *message) []Record {
 	t.Helper()
 	kind := ContentType
 	if m.batch {
@@ -43,7 +43,7 @@ func sketch(t testing.TB, messages []*message) []string {
 	var all []string
 	for _, m := range messages {
 		text := strings.TrimPrefix(m.id, "me:3:") + " " + strings.TrimPrefix(m.subject, "p.q.me.")
-		for _, r := range recordsOf(t, m) {
+		for _, r := range unpacked(t, m) {
 			text += fmt.Sprintf(" %v%d", r.Kind, r.Request)
 		}
 		if m.traceParent != "" {
@@ -84,7 +84,7 @@ func TestMessages(t *testing.T) {
 	if got := sketch(t, first); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if r := recordsOf(t, first[0])[0]; r.Follows != (Place{2, 77}) || r.Agent != "me" || r.Epoch != 3 {
+	if r := unpacked(t, first[0])[0]; r.Follows != (Place{2, 77}) || r.Agent != "me" || r.Epoch != 3 {
 		t.Errorf("got %+v", r)
 	}
 	for _, m := range first {
@@ -110,7 +110,7 @@ func TestDropsAreTold(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	messages := p.pack(nil, missing, 0, time.Time{})
-	if r := recordsOf(t, messages[0]); len(messages) != 1 || r[0].Seq != 10 || r[0].Dropped != missing {
+	if r := unpacked(t, messages[0]); len(messages) != 1 || r[0].Seq != 10 || r[0].Dropped != missing {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -135,7 +135,7 @@ func TestBatchesAreBounded(t *testing.T) {
 				if i < len(messages)-1 && m.records < maxBatch && len(m.body) < maxBatchBytes-2*size-1000 {
 					t.Errorf("message %s has %d records and %d bytes only", m.id, m.records, len(m.body))
 				}
-				for _, r := range recordsOf(t, m) {
+				for _, r := range unpacked(t, m) {
 					if r.Seq != next || r.Request != next-1 {
 						t.Fatalf("record %d of request %d, want record %d", r.Seq, r.Request, next)
 					}
@@ -164,7 +164,7 @@ func TestLargestRecord(t *testing.T) {
 		t.Errorf("the message has %d bytes", len(m.body))
 	}
 	umlauts := lockagent.Event{Kind: lockagent.EventRefused, Owner: lockagent.Owner("x" + strings.Repeat("ü", maxText))}
-	r := recordsOf(t, p.pack(itemsOf(umlauts), Drops{}, 0, time.Time{})[0])[0]
+	r := unpacked(t, p.pack(itemsOf(umlauts), Drops{}, 0, time.Time{})[0])[0]
 	if want := "x" + strings.Repeat("ü", maxText/2-1); string(r.Owner) != want {
 		t.Errorf("cut to %d bytes, want %d", len(r.Owner), len(want))
 	}

@@ -66,7 +66,7 @@ func TestPublish(t *testing.T) {
 				if !maps.EqualFunc(m.Header, header, slices.Equal) {
 					t.Errorf("headers %v, want %v", m.Header, header)
 				}
-				class := classOf(want[i].Kind)
+				class := Class(want[i].Kind)
 				subject := "my.locks." + string(testAgent) + "." + class + "." + strings.ReplaceAll(string(want[i].Lock), "/", ".")
 				if m.Subject != subject {
 					t.Errorf("subject %s, want %s", m.Subject, subject)
@@ -308,6 +308,7 @@ func TestBadConfig(t *testing.T) {
 		"MaxBytes":       {Config{Connection: there, Agent: "a", MaxBytes: -2}, lockagent.ErrBadOption},
 		"MaxAge":         {Config{Connection: there, Agent: "a", MaxAge: -1}, lockagent.ErrBadOption},
 		"QueueSize":      {Config{Connection: there, Agent: "a", QueueSize: -1}, lockagent.ErrBadOption},
+		"Prefix":         {Config{Connection: there, Agent: "a", Prefix: "a..b"}, lockagent.ErrBadOption},
 		"Replicas":       {Config{Connection: there, Agent: "a", Replicas: 6}, lockagent.ErrBadOption},
 		"Linger":         {Config{Connection: there, Agent: "a", Linger: time.Minute}, lockagent.ErrBadOption},
 		"NegativeLinger": {Config{Connection: there, Agent: "a", Linger: -1}, lockagent.ErrBadOption},

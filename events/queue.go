@@ -127,7 +127,7 @@ func (q *queue) push(now time.Duration, e *lockagent.Event, facts int) {
 		q.holds[e.Lock] = s
 	}
 	// When much is queued, waiting longer saves little.
-	if about.urgent || q.size > q.limit/4 {
+	if Urgent(e.Kind) || q.size > q.limit/4 {
 		q.hurryUp()
 	}
 }

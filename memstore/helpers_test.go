@@ -82,7 +82,7 @@ func (g *guest) release(name lockagent.Name, number uint64) lockagent.ReleaseRep
 
 func (g *guest) breaks(name lockagent.Name) (broken bool) {
 	g.t.Helper()
-	g.store.Break(context.Background(), name, func(reply lockagent.BreakReply, err error) {
+	g.store.Break(context.Background(), lockagent.BreakRequest{Name: name}, func(reply lockagent.BreakReply, err error) {
 		if broken = reply.Broken; err != nil {
 			g.t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 
 // memory is what several Stores share. mu must be held for its methods, unless they say otherwise.
 type memory struct {
+	identity string // does not change
+
 	mu sync.Mutex // guards everything below, and what changes in the Stores
 
 	clock     clock
@@ -25,6 +27,7 @@ type memory struct {
 
 func newMemory() *memory {
 	m := &memory{
+		identity:      string(lockagent.NewAgentID()), // a random UUID
 		clock:         clock{started: time.Now()},
 		subscriptions: make(map[lockagent.Name][]*subscription),
 		listeners:     make(map[lockagent.AgentID][]*listener),
@@ -130,7 +133,7 @@ func (m *memory) release(v *visit, req lockagent.ReleaseRequest) (lockagent.Rele
 		return reply, nil
 	}
 	l.holder = holder{}
-	if at := m.pass(v, req.Name, l); at > 0 {
+	if at := m.pass(v, &req, l); at > 0 {
 		reply.Passed, reply.At = true, at // this tenure ends when the next one begins
 	} else {
 		subs := m.subscribers(req.Name)
@@ -140,15 +143,17 @@ func (m *memory) release(v *visit, req lockagent.ReleaseRequest) (lockagent.Rele
 	return reply, nil
 }
 
-func (m *memory) breakLock(v *visit, name checkedName) (lockagent.BreakReply, error) {
-	l := m.lock(name.Name, v.now)
+func (m *memory) breakLock(v *visit, req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+	l := m.lock(req.Name, v.now)
 	reply := lockagent.BreakReply{Broken: l.held(), At: m.clock.at(v.now)}
 	switch {
 	case l.value:
 		return lockagent.BreakReply{}, lockagent.ErrWrongType
 	case reply.Broken:
-		v.wake(m.subscribers(name.Name))
-		m.tell(v, lockagent.Message{Kind: lockagent.MessageBroken, Name: name.Name, Tenure: l.holder.tenure, At: reply.At})
+		v.wake(m.subscribers(req.Name))
+		m.tell(v, lockagent.Message{
+			Kind: lockagent.MessageBroken, Name: req.Name, Tenure: l.holder.tenure, At: reply.At, Operator: req.Operator,
+		})
 		l.holder = holder{}
 	}
 	return reply, nil

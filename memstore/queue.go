@@ -60,7 +60,8 @@ const standbys = 2
 
 // pass passes a released lock to the first tenure in the queue. It returns the time at which that
 // tenure begins, or 0 if the lock stays free.
-func (m *memory) pass(v *visit, name lockagent.Name, l *lock) lockagent.StoreTime {
+func (m *memory) pass(v *visit, by *lockagent.ReleaseRequest, l *lock) lockagent.StoreTime {
+	name := by.Name
 	outsiders := m.outsiders(name)
 	if outsiders > 0 && l.outsidersTurn(v.now) {
 		return 0
@@ -74,7 +75,7 @@ func (m *memory) pass(v *visit, name lockagent.Name, l *lock) lockagent.StoreTim
 	l.holder.extend(v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
 		Kind: lockagent.MessagePassed, Name: name, Tenure: to, Token: lockagent.Token(at), At: at,
-		Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders,
+		Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: by.Trace,
 	})
 	for _, next := range l.queue[:min(standbys, len(l.queue))] {
 		m.tell(v, lockagent.Message{

@@ -46,14 +46,17 @@ func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done fu
 }
 
 // Break implements [lockagent.Store].
-func (s *Store) Break(_ context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
-	call(s, checkedName{name}, (*memory).breakLock, done)
+func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
+	call(s, req, (*memory).breakLock, done)
 }
 
 // Inspect implements [lockagent.Store].
 func (s *Store) Inspect(_ context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
 	call(s, checkedName{name}, (*memory).inspect, done)
 }
+
+// Identity implements [lockagent.Store]. It is that of the memory.
+func (s *Store) Identity() string { return s.memory.identity }
 
 // Close implements [lockagent.Store]. Other Stores with the same memory go on. It always returns
 // nil.

@@ -133,7 +133,7 @@ func TestEverythingHappensBeforeTheMethodReturns(t *testing.T) {
 	store.Release(ctx, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure}, func(lockagent.ReleaseReply, error) { note("released") })
 	tenure.Number++
 	store.Acquire(ctx, wish(tenure, time.Minute), func(lockagent.AcquireReply, error) { note("acquired") })
-	store.Break(ctx, "orders/42", func(lockagent.BreakReply, error) { note("broken") })
+	store.Break(ctx, lockagent.BreakRequest{Name: "orders/42"}, func(lockagent.BreakReply, error) { note("broken") })
 	store.Reset()
 
 	want := "[woken heard acquired renewed inspected woken released acquired heard woken broken reset]"

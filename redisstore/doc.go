@@ -140,6 +140,11 @@
 //	lockagent_incarnation       channel: a message when another incarnation begins. Not in a
 //	                            Cluster
 //
+// One key serves a whole Cluster:
+//
+//	lockagent_store             string: the identity of the store, a random UUID, see
+//	                            [Store.Identity]. Never expires
+//
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
 // needs the following rules. Replace the first by a pattern for the names of your locks:
 //
@@ -183,6 +188,10 @@
 //
 // In a Cluster there is no such name, because no key is in every slot. The store compares the
 // runs of the nodes instead. So it does not notice a node that is emptied without a restart.
+//
+// A database or a Cluster also has an identity, which it keeps over resets. The first store that
+// opens writes it. If the data are gone, the next store that notices writes it again. Another store
+// may be faster with a new one. Then all others take that one, and [Store.OnReset] tells the former.
 //
 // Every Acquire reads the name. The store also asks for it after it has lost or made a connection,
 // after the server has denied a renewal, and after another agent has found a new incarnation. It

@@ -107,6 +107,7 @@ func (i *incarnations) changed(reset lockagent.Reset) {
 	i.epoch++
 	i.untold = append(i.untold, reset)
 	signal(i.changes)
+	signal(i.doubt) // the servers may have lost their identity
 }
 
 // suspect asks for a look at the server.

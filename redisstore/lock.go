@@ -117,15 +117,15 @@ func (s *Store) sawDenials(_ uint64, outcomes []script.Outcome[lockagent.RenewRe
 }
 
 // Break implements [lockagent.Store].
-func (s *Store) Break(_ context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
-	if err := script.CheckName(name); err != nil {
+func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
+	if err := check(req.Name, req.Check()); err != nil {
 		done(lockagent.BreakReply{}, err)
 		return
 	}
-	slot := s.slot(name)
+	slot := s.slot(req.Name)
 	past, _ := s.past(slot)
 	var c script.Call
-	s.room.Break(&c, name)
+	s.room.Break(&c, req)
 	s.send(&c, slot, func(text string, err error) {
 		var reply lockagent.BreakReply
 		if err == nil {

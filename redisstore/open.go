@@ -56,6 +56,7 @@ func (c Config) Open(ctx context.Context, url string) (*Store, error) {
 
 func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 	s := &Store{bound: c.CallTimeout, logger: c.Logger, incarnations: newIncarnations(a.masterSet != "")}
+	s.identity.given = string(lockagent.NewAgentID()) // a random UUID
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error
 	if s.servers, err = transport.Connect(ctx, c.transport(a, s.incarnations.suspect)); err != nil {
@@ -117,6 +118,7 @@ func (s *Store) tryOut(ctx context.Context) error {
 	case s.servers.Slotted(): // nobody knows which server answers behind the address
 		look = s.watch
 	}
+	look = s.looking(look)
 	s.incarnations.settled()
 	if err := look(ctx); err != nil {
 		if !s.room.Cluster() {

@@ -37,6 +37,7 @@ type Store struct {
 	clocks        clocks
 	contended     contended
 	incarnations  *incarnations
+	identity      identity
 }
 
 // start sets up the parts that carry calls and messages.

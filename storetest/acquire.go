@@ -159,7 +159,7 @@ var acquireClauses = []clause{
 				t.Errorf("Release = %+v, %v", released, err)
 			}
 			broken, err := start(t, "Break", func(done func(lockagent.BreakReply, error)) {
-				one.store.Break(ctx, theLock, done)
+				one.store.Break(ctx, lockagent.BreakRequest{Name: theLock}, done)
 			}).await()
 			if err != nil || broken.Broken {
 				t.Errorf("Break = %+v, %v", broken, err)
@@ -176,7 +176,9 @@ var acquireClauses = []clause{
 				one.store.Acquire(ctx, one.wish(theLock, 1), func(lockagent.AcquireReply, error) {
 					one.store.Renew(ctx, one.renewal(theLock, 1, minute), func(lockagent.RenewReply, error) {
 						one.store.Release(ctx, one.ending(theLock, 1), func(lockagent.ReleaseReply, error) {
-							one.store.Break(ctx, theLock, func(lockagent.BreakReply, error) { one.store.Inspect(ctx, theLock, done) })
+							one.store.Break(ctx, lockagent.BreakRequest{Name: theLock}, func(lockagent.BreakReply, error) {
+								one.store.Inspect(ctx, theLock, done)
+							})
 						})
 					})
 				})

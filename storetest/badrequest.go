@@ -52,6 +52,35 @@ var badRequestClauses = []clause{
 		},
 	},
 	{
+		name: "an operator who is too long",
+		says: "Operator is who breaks the lock: any text up to [MaxNameLen] bytes, or empty.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.agent(t)
+			one.acquire(theLock, 1)
+			req := lockagent.BreakRequest{Name: theLock, Operator: strings.Repeat("o", lockagent.MaxNameLen+1)}
+			if reply, err := startBreak(t, one.store, req).await(); !errors.Is(err, lockagent.ErrBadOption) {
+				t.Errorf("Break = %+v, %v; want ErrBadOption", reply, err)
+			}
+			one.sees(theLock, one.tenure(1).String())
+		},
+	},
+	{
+		name: "a trace that is none",
+		says: "Trace is the W3C trace context of the release if it is sampled, or empty.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.agent(t)
+			one.acquire(theLock, 1)
+			req := one.ending(theLock, 1)
+			for _, trace := range []string{"-", "x", strings.ToUpper(aTrace), aTrace + "0", strings.Replace(aTrace, "-", " ", 1)} {
+				req.Trace = trace
+				if reply, err := Release(t, one.store, req); !errors.Is(err, lockagent.ErrBadOption) {
+					t.Errorf("Release(%+v) = %+v, %v; want ErrBadOption", req, reply, err)
+				}
+			}
+			one.sees(theLock, one.tenure(1).String())
+		},
+	},
+	{
 		name: "tenures without a number",
 		says: "between 1 and MaxTenure; an agent uses each number once for a lock",
 		prove: func(t *testing.T, h *Harness) {

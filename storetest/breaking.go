@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ var breakClauses = []clause{
 			one, two := h.pair(t)
 			breaks := func(broken bool) lockagent.StoreTime {
 				t.Helper()
-				reply, err := startBreak(t, two.store, theLock).await()
+				reply, err := startBreak(t, two.store, lockagent.BreakRequest{Name: theLock}).await()
 				if err != nil || reply.Broken != broken {
 					t.Fatalf("Break = %+v, %v; want Broken %t", reply, err, broken)
 				}
@@ -52,6 +53,25 @@ var breakClauses = []clause{
 			next := one.acquire(theLock, 2).At
 			if found <= 0 || found > begun || begun > broken || broken > again || again > next {
 				t.Errorf("times go back: free at %d, acquired %d, broken %d, free %d, acquired %d", found, begun, broken, again, next)
+			}
+		},
+	},
+	{
+		name: "the agent of the tenure learns who broke it",
+		says: "Operator is who breaks the lock: any text up to [MaxNameLen] bytes, or empty.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			for number, operator := range []string{
+				"olga", "", "-", " ", "olga at ops/7 (+1, 100 %2D)", "Öl\xff\x00\n\"", strings.Repeat("%", lockagent.MaxNameLen),
+			} {
+				one.acquire(theLock, uint64(number+1))
+				reply, err := startBreak(t, two.store, lockagent.BreakRequest{Name: theLock, Operator: operator}).await()
+				if err != nil || !reply.Broken {
+					t.Fatalf("Break by %q = %+v, %v", operator, reply, err)
+				}
+				if told := one.hears(lockagent.MessageBroken, uint64(number+1)); told.Operator != operator {
+					t.Errorf("told that %q broke the lock; want %q", told.Operator, operator)
+				}
 			}
 		},
 	},

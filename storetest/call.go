@@ -44,11 +44,11 @@ func Release(t TB, s lockagent.Store, req lockagent.ReleaseRequest) (lockagent.R
 	return startRelease(t, s, req).await()
 }
 
-// Break calls [lockagent.Store.Break] and waits for the reply. It may be called
-// from any goroutine of the test.
+// Break calls [lockagent.Store.Break], for no operator, and waits for the reply. It may be
+// called from any goroutine of the test.
 func Break(t TB, s lockagent.Store, name lockagent.Name) (bool, error) {
 	t.Helper()
-	reply, err := startBreak(t, s, name).await()
+	reply, err := startBreak(t, s, lockagent.BreakRequest{Name: name}).await()
 	return reply.Broken, err
 }
 
@@ -142,8 +142,8 @@ func startRelease(t TB, s lockagent.Store, req lockagent.ReleaseRequest) *call[l
 	return start(t, "Release", func(done func(lockagent.ReleaseReply, error)) { s.Release(context.Background(), req, done) })
 }
 
-func startBreak(t TB, s lockagent.Store, name lockagent.Name) *call[lockagent.BreakReply] {
-	return start(t, "Break", func(done func(lockagent.BreakReply, error)) { s.Break(context.Background(), name, done) })
+func startBreak(t TB, s lockagent.Store, req lockagent.BreakRequest) *call[lockagent.BreakReply] {
+	return start(t, "Break", func(done func(lockagent.BreakReply, error)) { s.Break(context.Background(), req, done) })
 }
 
 func startInspect(t TB, s lockagent.Store, name lockagent.Name) *call[lockagent.Inspection] {

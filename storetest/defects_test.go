@@ -124,7 +124,7 @@ var defects = []defect{
 	{"releases whoever has the lock", "Release/the release of a tenure that never was harms nobody", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			_, _ = s.breakLock(req.Name)
+			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name})
 			return release(req)
 		}
 	}},
@@ -249,23 +249,23 @@ var defects = []defect{
 		reply.Clock = rand.Text()
 	})},
 	{"says that it broke a lock, and does not", "Break/a lock that is broken is free", func(s *spoilt) {
-		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
-			seen, err := s.inspect(name)
+		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+			seen, err := s.inspect(req.Name)
 			return lockagent.BreakReply{Broken: seen.Held, At: 1}, err
 		}
 	}},
 	{"says that it broke every lock", "Break/it tells whether the lock was held", func(s *spoilt) {
 		breakLock := s.breakLock
-		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
-			reply, err := breakLock(name)
+		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+			reply, err := breakLock(req)
 			reply.Broken = true
 			return reply, err
 		}
 	}},
 	{"forgets when it found a lock free", "Break/a break tells when", func(s *spoilt) {
 		breakLock := s.breakLock
-		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
-			reply, err := breakLock(name)
+		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+			reply, err := breakLock(req)
 			if !reply.Broken {
 				reply.At = 0
 			}
@@ -322,11 +322,11 @@ var defects = []defect{
 	}},
 	{"breaks tenures only", "Foreign/the lock of another program can be broken", func(s *spoilt) {
 		breakLock := s.breakLock
-		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
-			if seen, err := s.inspect(name); err == nil && seen.Holder == stranger {
+		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+			if seen, err := s.inspect(req.Name); err == nil && seen.Holder == stranger {
 				return lockagent.BreakReply{}, nil
 			}
-			return breakLock(name)
+			return breakLock(req)
 		}
 	}},
 	{"gives every lease an end", "Foreign/a lease without end is told as negative", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
@@ -337,10 +337,10 @@ var defects = []defect{
 	{"wakes nobody at a break", "Subscribe/a break wakes", func(s *spoilt) {
 		breakLock := s.breakLock
 		var breaking atomic.Bool
-		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
+		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 			breaking.Store(true)
 			defer breaking.Store(false)
-			return breakLock(name)
+			return breakLock(req)
 		}
 		waking(func(int) bool { return !breaking.Load() })(s)
 	}},
@@ -404,7 +404,7 @@ var defects = []defect{
 	{"frees a lock when it is closed", "Close/no lock is free because a store was closed", func(s *spoilt) {
 		closeSound := s.close
 		s.close = func() error {
-			_, _ = s.breakLock(theLock)
+			_, _ = s.breakLock(lockagent.BreakRequest{Name: theLock})
 			return closeSound()
 		}
 	}},

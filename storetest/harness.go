@@ -96,6 +96,7 @@ var contract = []struct {
 	{"Foreign", foreignClauses},
 	{"BadRequest", badRequestClauses},
 	{"Reset", resetClauses},
+	{"Identity", identityClauses},
 	{"Concurrency", concurrencyClauses},
 	{"Close", closeClauses},
 }

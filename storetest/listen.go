@@ -19,12 +19,12 @@ var listenClauses = []clause{
 	},
 	{
 		name: "an agent is told that its tenure was broken",
-		says: "MessageBroken: a Break ended the tenure. At.",
+		says: "MessageBroken: a Break ended the tenure. At, Operator.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			for number := uint64(1); number <= rounds; number++ {
 				begun := one.acquire(theLock, number).At
-				reply, err := startBreak(t, two.store, theLock).await()
+				reply, err := startBreak(t, two.store, lockagent.BreakRequest{Name: theLock}).await()
 				if err != nil || !reply.Broken {
 					t.Fatalf("Break = %+v, %v", reply, err)
 				}

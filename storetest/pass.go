@@ -82,6 +82,26 @@ var passClauses = []clause{
 		},
 	},
 	{
+		name: "a pass tells the trace of the release",
+		says: "A pass carries it to the next holder.",
+		prove: func(t *testing.T, h *Harness) {
+			line := h.line(t, 2)
+			one, two, three := line.one, line.others[0], line.others[1]
+			req := one.ending(theLock, 1)
+			req.Trace = aTrace
+			if !one.end(req, true).Passed {
+				t.Fatal("the lock was not passed")
+			}
+			if passed := two.hears(lockagent.MessagePassed, 1); passed.Trace != aTrace {
+				t.Errorf("told the trace %q; want %q", passed.Trace, aTrace)
+			}
+			two.release(theLock, 1, true)
+			if passed := three.hears(lockagent.MessagePassed, 1); passed.Trace != "" {
+				t.Errorf("told the trace %q of a release that had none", passed.Trace)
+			}
+		},
+	},
+	{
 		name: "the lease is short",
 		says: "The lease of a pass is [PassLease].",
 		prove: func(t *testing.T, h *Harness) {
@@ -236,3 +256,6 @@ var passClauses = []clause{
 		},
 	},
 }
+
+// aTrace is a W3C trace context.
+const aTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -90,7 +90,7 @@ var queueDefects = []defect{
 	})},
 	{"passes for less than it should", "Pass/the lease is short", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
 		if to, ok := s.holder(req.Name); ok && reply.Passed {
-			_, _ = s.breakLock(req.Name)
+			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name})
 			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Tenure: to, Lease: lockagent.PassLease / 2})
 		}
 	})},
@@ -141,10 +141,10 @@ var queueDefects = []defect{
 	}},
 	{"passes what is broken", "Pass/a break passes nothing", func(s *spoilt) {
 		breakLock := s.breakLock
-		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
-			reply, err := breakLock(name)
+		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+			reply, err := breakLock(req)
 			if reply.Broken {
-				s.passes(name)
+				s.passes(req.Name)
 			}
 			return reply, err
 		}
@@ -242,10 +242,10 @@ var queueDefects = []defect{
 	{"tells only others of a break", "Listen/an agent that broke its own tenure is told too", func(s *spoilt) {
 		breakLock := s.breakLock
 		var breaking atomic.Bool
-		s.breakLock = func(name lockagent.Name) (lockagent.BreakReply, error) {
+		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 			breaking.Store(true)
 			defer breaking.Store(false)
-			return breakLock(name)
+			return breakLock(req)
 		}
 		hearing(func(lockagent.Message) bool { return !breaking.Load() })(s)
 	}},
@@ -354,7 +354,7 @@ func givingUp(s *spoilt) {
 	release := s.release
 	s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 		if holder, ok := s.holder(req.Name); ok && holder == req.Tenure && s.ledger.firstIsDead(req.Name) {
-			reply, err := s.breakLock(req.Name)
+			reply, err := s.breakLock(lockagent.BreakRequest{Name: req.Name})
 			return lockagent.ReleaseReply{Released: reply.Broken, At: reply.At}, err
 		}
 		return release(req)

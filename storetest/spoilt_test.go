@@ -13,11 +13,12 @@ type spoilt struct {
 	acquire   func(lockagent.AcquireRequest) (lockagent.AcquireReply, error)
 	renew     func(lockagent.RenewRequest) (lockagent.RenewReply, error)
 	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
-	breakLock func(lockagent.Name) (lockagent.BreakReply, error)
+	breakLock func(lockagent.BreakRequest) (lockagent.BreakReply, error)
 	inspect   func(lockagent.Name) (lockagent.Inspection, error)
 	subscribe func(lockagent.Name, func()) func()
 	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
 	onReset   func(func(lockagent.Reset)) func()
+	identity  func() string
 	close     func() error
 
 	answers      atomic.Int32 // how many times done is called
@@ -46,8 +47,8 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 			sound.Release(ctx, req, func(r lockagent.ReleaseReply, e error) { reply, err = r, e })
 			return reply, err
 		},
-		breakLock: func(name lockagent.Name) (reply lockagent.BreakReply, err error) {
-			sound.Break(ctx, name, func(r lockagent.BreakReply, e error) { reply, err = r, e })
+		breakLock: func(req lockagent.BreakRequest) (reply lockagent.BreakReply, err error) {
+			sound.Break(ctx, req, func(r lockagent.BreakReply, e error) { reply, err = r, e })
 			return reply, err
 		},
 		inspect: func(name lockagent.Name) (seen lockagent.Inspection, err error) {
@@ -57,6 +58,7 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 		subscribe: sound.Subscribe,
 		listen:    sound.Listen,
 		onReset:   sound.OnReset,
+		identity:  sound.Identity,
 		close:     sound.Close,
 	}
 	s.answers.Store(1)
@@ -79,8 +81,8 @@ func (s *spoilt) Release(ctx context.Context, req lockagent.ReleaseRequest, done
 	answerSpoilt(s, ctx, done, reply, err)
 }
 
-func (s *spoilt) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
-	reply, err := s.breakLock(name)
+func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
+	reply, err := s.breakLock(req)
 	answerSpoilt(s, ctx, done, reply, err)
 }
 
@@ -121,4 +123,5 @@ func (s *spoilt) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) f
 	return s.listen(agent, hear)
 }
 func (s *spoilt) OnReset(f func(lockagent.Reset)) func() { return s.onReset(f) }
+func (s *spoilt) Identity() string                       { return s.identity() }
 func (s *spoilt) Close() error                           { return s.close() }

@@ -49,8 +49,8 @@ func TestARealAgent(t *testing.T) {
 		unwanted := l.AcquireAsync(gone)
 		cancel() // cancelled
 		<-unwanted
-		time.Sleep(time.Minute)                 // renewed
-		if _, err := l.Break(ctx); err != nil { // broken
+		time.Sleep(time.Minute)                     // renewed
+		if _, err := l.Break(ctx, ""); err != nil { // broken
 			t.Fatal(err)
 		}
 		fixed, err := locks.Lock("orders/42", channelapi.Lease(time.Second)).Acquire(ctx) // expired

@@ -23,8 +23,11 @@ func TestPublishing(t *testing.T) {
 	want(5, 2, 7)
 	now = PublishStats{Published: 12, Dropped: 2}
 	want(12, 2, 0)
+	now = PublishStats{Published: 14, Dropped: 2}
 	stop()
-	if left := r.collect(); len(left) != 0 {
-		t.Errorf("%d metrics are collected after stop", len(left))
-	}
+	now = PublishStats{}
+	want(14, 2, 0) // as it was at the end
+
+	Publishing(func() PublishStats { return PublishStats{Published: 1, Queued: 3} }, r.Config)
+	want(15, 2, 3) // of both agents
 }

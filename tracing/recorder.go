@@ -129,7 +129,7 @@ func (r *recorder) answered(ctx context.Context, l *lock, e *lockagent.Event) st
 			q.span.SetStatus(codes.Error, e.Err)
 		}
 	}
-	q.span.End(trace.WithTimestamp(e.Time))
+	end(q.span, e)
 
 	if e.Kind == lockagent.EventGranted {
 		r.granted(ctx, l, e, recorded)
@@ -182,7 +182,7 @@ func (r *recorder) ended(ctx context.Context, l *lock, e *lockagent.Event) strin
 	if e.Kind == lockagent.EventReleased && h.span.IsRecording() {
 		span := r.tracer.start(within(ctx, h.span), "release", trace.WithTimestamp(e.Time))
 		describe(span, e)
-		span.End(trace.WithTimestamp(e.Time))
+		end(span, e)
 		if span.SpanContext().IsValid() {
 			how = span.SpanContext()
 		}
@@ -208,7 +208,7 @@ func (r *recorder) ended(ctx context.Context, l *lock, e *lockagent.Event) strin
 			h.span.SetStatus(codes.Error, reason(e).String())
 		}
 	}
-	h.span.End(trace.WithTimestamp(e.Time))
+	end(h.span, e)
 	r.open.tidy(e, l)
 	return h.parent
 }
@@ -226,6 +226,13 @@ func (r *recorder) uncertain(ctx context.Context, l *lock, e *lockagent.Event) s
 			attribute.Float64("lockagent.remaining", e.Remaining.Seconds())))
 	}
 	return h.parent
+}
+
+// end ends a span at the time of the event.
+func end(span trace.Span, e *lockagent.Event) {
+	if span.IsRecording() { // the option costs even if nobody takes it
+		span.End(trace.WithTimestamp(e.Time))
+	}
 }
 
 // seconds of a time that two readings of a clock have bounded. If the clock was

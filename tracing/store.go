@@ -180,13 +180,13 @@ func (s *store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 }
 
 // Break implements [lockagent.Store].
-func (s *store) Break(ctx context.Context, name lockagent.Name, done func(lockagent.BreakReply, error)) {
-	c, ok := s.begin(ctx, breaking, name)
+func (s *store) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
+	c, ok := s.begin(ctx, breaking, req.Name)
 	if !ok {
-		s.Store.Break(ctx, name, done)
+		s.Store.Break(ctx, req, done)
 		return
 	}
-	s.Store.Break(c.ctx, name, func(reply lockagent.BreakReply, err error) {
+	s.Store.Break(c.ctx, req, func(reply lockagent.BreakReply, err error) {
 		c.end(outcomeOf(err, reply.Broken, broken, free), err)
 		done(reply, err)
 	})

@@ -39,7 +39,7 @@ func (c *canned) Release(ctx context.Context, req lockagent.ReleaseRequest, done
 	done(lockagent.ReleaseReply{Released: c.yes}, c.err)
 }
 
-func (c *canned) Break(ctx context.Context, _ lockagent.Name, done func(lockagent.BreakReply, error)) {
+func (c *canned) Break(ctx context.Context, _ lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	c.ctx = ctx
 	done(lockagent.BreakReply{Broken: c.yes}, c.err)
 }
@@ -48,6 +48,8 @@ func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, done func(lockag
 	c.ctx = ctx
 	done(lockagent.Inspection{Held: c.yes}, c.err)
 }
+
+func (c *canned) Identity() string { return "" }
 
 func (c *canned) Subscribe(_ lockagent.Name, wake func()) func() {
 	wake()
@@ -88,7 +90,7 @@ var calls = []struct {
 		return yes, err
 	}},
 	{"break", "broken", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Break(ctx, "l", func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
+		s.Break(ctx, lockagent.BreakRequest{Name: "l"}, func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
 		return yes, err
 	}},
 	{"inspect", "held", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {

@@ -16,7 +16,13 @@ func newDemoAgent() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demo.Join(cmd.Context(), cmd.InOrStdin(), newLogger(cmd.ErrOrStderr()))
+			logger := newLogger(cmd.ErrOrStderr())
+			ctx, sdk, err := startTelemetry(cmd.Context(), logger, "")
+			defer sdk.close()
+			if err != nil {
+				return err
+			}
+			return demo.Join(ctx, cmd.InOrStdin(), logger, sdk.Config)
 		},
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -173,23 +171,9 @@ func TestDemoWithTheWrongPassword(t *testing.T) {
 func TestDemoMetrics(t *testing.T) {
 	t.Parallel()
 	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h")
-	r.await(t, "it works", working)
-	url := regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.String())
-	if url == nil {
-		t.Fatalf("it does not say where the metrics are:\n%s", r)
-	}
-	response, err := http.Get(url[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	http.DefaultClient.CloseIdleConnections()
-	for _, want := range []string{"lockagent_lock_acquire_duration_seconds_count{", "lockagent_store_call_duration_seconds_count{", "lockagent_lock_held{", "lockagent_events_published_total{", "lockagent_events_dropped_total{"} {
-		if !strings.Contains(string(body), want) {
+	body := scrape(t, metricsURL(t, r))
+	for _, want := range []string{"lockagent_lock_acquire_duration_seconds_count{", "lockagent_store_call_duration_seconds_count{", "lockagent_lock_held ", "lockagent_events_published_total ", "lockagent_events_dropped_total "} {
+		if !strings.Contains(body, want) {
 			t.Errorf("the metrics have no %s:\n%s", want, body)
 		}
 	}

@@ -22,11 +22,8 @@ func newVersion() *cobra.Command {
 
 // version tells what the binary was built from.
 func version() string {
-	module, revision := "(devel)", ""
+	revision := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" {
-			module = info.Main.Version
-		}
 		settings := make(map[string]string)
 		for _, s := range info.Settings {
 			settings[s.Key] = s.Value
@@ -38,5 +35,13 @@ func version() string {
 			}
 		}
 	}
-	return fmt.Sprintf("lockagent %s%s, %s %s/%s", module, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("lockagent %s%s, %s %s/%s", moduleVersion(), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// moduleVersion is the version of the module that the binary was built from.
+func moduleVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

@@ -86,7 +86,7 @@ type breaking struct {
 func (b breaking) Connect(context.Context) (driver.Conn, error) { return b, nil }
 
 func (b breaking) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	_, err := b.lock().Break(context.WithoutCancel(ctx))
+	_, err := b.lock().Break(context.WithoutCancel(ctx), "")
 	<-ctx.Done()
 	if b.notice {
 		return nil, errors.Join(err, context.Cause(ctx))

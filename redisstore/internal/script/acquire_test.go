@@ -254,7 +254,7 @@ func TestShapes(t *testing.T) {
 			}
 			continue
 		}
-		s.room.Break(&s.call, "orders")
+		s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders"})
 		_, broken := s.run(&s.call)
 		released := s.releaseAll(end(wish("orders", agentA, 1)))[0]
 		for what, err := range map[string]error{"acquire": outcome.Err, "inspect": Refused(err.Error()), "break": Refused(broken.Error()), "release": released.Err} {
@@ -282,7 +282,7 @@ func TestAReplicaRefuses(t *testing.T) {
 		"release":            func() { s.room.Release(&s.call, []ReleaseRequest{end(wish("held", agentA, 1))}, s.past) },
 		"renew":              func() { s.room.Renew(&s.call, []lockagent.RenewRequest{renewal}) },
 		"renew what is gone": func() { s.room.Renew(&s.call, []lockagent.RenewRequest{gone}) },
-		"break":              func() { s.room.Break(&s.call, "held") },
+		"break":              func() { s.room.Break(&s.call, lockagent.BreakRequest{Name: "held"}) },
 	} {
 		write()
 		if reply, err := s.run(&s.call); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {

@@ -1,5 +1,5 @@
 -- break.lua frees a lock, whatever tenure or program has it. It wakes the waiters, and sends the
--- message "broken <tenure> <at> <lock>" to the agent of the tenure. The lock may also be a fair or
+-- message "broken <tenure> <at> <operator> <lock>" to the agent of the tenure. The lock may also be a fair or
 -- a read/write lock of Redisson. A key that is no lock stays. So does a hash whose holder has an id
 -- without a UUID, for a map of another program may look like that: {"user:17": 3}.
 --
@@ -7,6 +7,7 @@
 -- ARGV[1]  PUBLISH or SPUBLISH
 -- ARGV[2]  the name of the clock, see acquire.lua
 -- ARGV[3]  the suffix that Redisson gives to the keys and channels of the lock, such as ":{a}"
+-- ARGV[4]  who breaks the lock, as one word
 --
 -- Reply: "<at> 1" if the lock was held, or "<at> 0". It is an error if the key is no lock.
 
@@ -36,7 +37,7 @@ if mode then
 end
 local agent = string.match(holder, '^(.*):%d+$')
 if agent then
-  pcall('PUBLISH', 'lockagent_agent:' .. agent, 'broken ' .. holder .. ' ' .. at .. ' ' .. lock)
+  pcall('PUBLISH', 'lockagent_agent:' .. agent, 'broken ' .. holder .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)
 end
 -- Those who wait for a fair lock each have a channel, and a time in ms until which they wait.
 local front = pcall('LRANGE', 'redisson_lock_queue' .. suffix, 0, 7)

@@ -216,8 +216,11 @@ func TestASlotThatMoves(t *testing.T) {
 	}
 	for _, name := range []lockagent.Name{held, free} {
 		var c Call
-		for _, write := range []func(*Call, lockagent.Name){Sharded.Break, Sharded.Inspect} {
-			write(&c, name)
+		for _, write := range []func(){
+			func() { Sharded.Break(&c, lockagent.BreakRequest{Name: name}) },
+			func() { Sharded.Inspect(&c, name) },
+		} {
+			write()
 			if _, err := m.run(&c); err != nil {
 				t.Errorf("%q: %v", name, err)
 			}

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 // understand the message. Ignore such a message: messages may be lost.
 func ReadMessage(payload string) (m lockagent.Message, err error) {
 	kind, rest, _ := strings.Cut(payload, " ")
-	words := map[string]int{"passed": 6, "standby": 2, "wanted": 1, "broken": 2}[kind]
+	words := map[string]int{"passed": 7, "standby": 2, "wanted": 1, "broken": 3}[kind]
 	fields := strings.SplitN(rest, " ", words+1)
 	if words == 0 || len(fields) <= words {
 		return m, fmt.Errorf("%.100q is no message to an agent", payload)
@@ -44,6 +45,9 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 		if m.Incarnation = fields[5]; m.Incarnation == "-" {
 			m.Incarnation = ""
 		}
+		if m.Trace = fields[6]; m.Trace == "-" {
+			m.Trace = ""
+		}
 	case "standby":
 		m.Kind = lockagent.MessageStandby
 		m.Remaining = time.Duration(number(1, uint64(lockagent.MaxLease/time.Millisecond))) * time.Millisecond
@@ -52,9 +56,33 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 	case "broken":
 		m.Kind = lockagent.MessageBroken
 		m.At = lockagent.StoreTime(number(1, lockagent.MaxTenure))
+		m.Operator = unescape(fields[2])
 	}
 	if err != nil {
 		return lockagent.Message{}, err
 	}
 	return m, nil
+}
+
+// escape makes one word of any text.
+func escape(text string) string {
+	switch text {
+	case "":
+		return "-"
+	case "-":
+		return "%2D"
+	}
+	return url.QueryEscape(text)
+}
+
+// unescape is the inverse of escape. It returns what it cannot read as it is.
+func unescape(word string) string {
+	if word == "-" {
+		return ""
+	}
+	text, err := url.QueryUnescape(word)
+	if err != nil {
+		return word
+	}
+	return text
 }

@@ -59,16 +59,19 @@ func (c *Call) release(request *ReleaseRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.channel(request.Name))
 }
 
-func (r *ReleaseRequest) flags() string {
+func (r *ReleaseRequest) flags() (flags string) {
 	switch {
 	case r.Subscribed && r.Unanswered:
-		return "su"
+		flags = "su"
 	case r.Subscribed:
-		return "s"
+		flags = "s"
 	case r.Unanswered:
-		return "u"
+		flags = "u"
 	}
-	return ""
+	if r.Trace != "" {
+		flags += "t" + r.Trace
+	}
+	return flags
 }
 
 // ReadReleased reads the reply to a call that releases as many locks as there are outcomes. past is

@@ -10,7 +10,8 @@
 --   the tenure, "<agent>:<number>"
 --   the lock's channel
 --   flags: "s" if the agent subscribes to the channel, "u" if an Acquire of the tenure is
---   unanswered. If no lock has flags, this argument is left out for all locks
+--   unanswered, and "t" and the trace context of the release if it is traced. If no lock has
+--   flags, this argument is left out for all locks
 --
 -- Alone: see acquire.lua. The last arguments are then the names of KEYS[2] and KEYS[3]. The script
 -- then tells the clock ARGV[2] if it can reach the clock.
@@ -26,7 +27,7 @@
 --
 -- A release passes the lock to the first tenure in the queue whose agent listens. It sends to the
 -- agent of that tenure, and to the agents of the next two tenures,
---   passed <tenure> <token> <at> <clock> <outsiders> <incarnation or -> <lock>
+--   passed <tenure> <token> <at> <clock> <outsiders> <incarnation or -> <trace or -> <lock>
 --   standby <tenure> <ms> <lock>
 
 -- What is seldom needed comes late, see acquire.lua.
@@ -125,7 +126,7 @@ end
 -- if the clock was set back, for an acquire has to set it right, nor if another program has put
 -- something under the same key. The tenure then keeps its place.
 local tick = clock
-local function pass(lock, tenure, queue, channel, outsiders)
+local function pass(lock, tenure, queue, channel, outsiders, trace)
   local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local at = math.max(tick, (entry[2] or 0) + 1)
@@ -142,7 +143,7 @@ local function pass(lock, tenure, queue, channel, outsiders)
   local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
   name = type(name) == 'string' and name or '-'
   local heard = pcall(publish, channel, 'passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
-    name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. lock)
+    name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' .. lock)
   if type(heard) == 'number' and heard > 0 then
     return true
   end
@@ -152,7 +153,8 @@ end
 
 -- Passes a lock that is free, or wakes all waiters. others is how many agents were woken already.
 -- If others is nil, there may be a queue.
-local function hand_on(i, lock, channel, queue, subscribed, others, suffix)
+local function hand_on(i, lock, channel, queue, flags, others, suffix)
+  local subscribed = string.find(flags, 's', 1, true) and 1 or 0
   local front = not others and mode ~= 'classic' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   local names = {channel, 'lockagent_agents' .. suffix}
   for p, place in ipairs(front) do
@@ -175,7 +177,7 @@ local function hand_on(i, lock, channel, queue, subscribed, others, suffix)
       if gone > 0 then
         call('ZREM', queue, unpack(front, 1, gone))
       end
-      if listens and pass(lock, front[head], queue, names[head + 2], hurry) then
+      if listens and pass(lock, front[head], queue, names[head + 2], hurry, string.match(flags, 't(.+)') or '-') then
         for next = head + 1, math.min(head + standbys, #front) do
           pcall(publish, names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
         end
@@ -214,8 +216,7 @@ for _, i in ipairs(rest) do
     note(suffix, clock, args[a + 1])
   end
   if removed[i] == 1 then
-    local subscribed = string.find(flags, 's', 1, true) and 1 or 0
-    line = hand_on(i, keys[i], args[a + 2], keys[n + i], subscribed, woken[i], suffix)
+    line = hand_on(i, keys[i], args[a + 2], keys[n + i], flags, woken[i], suffix)
   else
     line = unreleased(keys[i], args[a + 1], removed[i])
   end

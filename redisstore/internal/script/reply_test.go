@@ -154,15 +154,18 @@ func FuzzReplies(f *testing.F) {
 func TestMessages(t *testing.T) {
 	tenure := tenure(agentA, 7)
 	for payload, want := range map[string]lockagent.Message{
-		"passed " + tenure.String() + " 1701 1700 life/0 2 life a lock": {
+		"passed " + tenure.String() + " 1701 1700 life/0 2 life 00-4b-f0-01 a lock": {
 			Kind: lockagent.MessagePassed, Name: "a lock", Tenure: tenure, Token: 1701, At: 1700, Clock: "life/0", Incarnation: "life", Outsiders: 2,
+			Trace: "00-4b-f0-01",
 		},
-		"passed " + tenure.String() + " 1701 1700 node/5 0 - x": {
+		"passed " + tenure.String() + " 1701 1700 node/5 0 - - x": {
 			Kind: lockagent.MessagePassed, Name: "x", Tenure: tenure, Token: 1701, At: 1700, Clock: "node/5",
 		},
-		"standby " + tenure.String() + " 2000 x":     {Kind: lockagent.MessageStandby, Name: "x", Tenure: tenure, Remaining: 2 * time.Second},
-		"wanted " + tenure.String() + " a lock":      {Kind: lockagent.MessageWanted, Name: "a lock", Tenure: tenure},
-		"broken " + tenure.String() + " 1700 a lock": {Kind: lockagent.MessageBroken, Name: "a lock", Tenure: tenure, At: 1700},
+		"standby " + tenure.String() + " 2000 x":            {Kind: lockagent.MessageStandby, Name: "x", Tenure: tenure, Remaining: 2 * time.Second},
+		"wanted " + tenure.String() + " a lock":             {Kind: lockagent.MessageWanted, Name: "a lock", Tenure: tenure},
+		"broken " + tenure.String() + " 1700 - a lock":      {Kind: lockagent.MessageBroken, Name: "a lock", Tenure: tenure, At: 1700},
+		"broken " + tenure.String() + " 1700 ol+ga%20%2D x": {Kind: lockagent.MessageBroken, Name: "x", Tenure: tenure, At: 1700, Operator: "ol ga -"},
+		"broken " + tenure.String() + " 1700 %zz x":         {Kind: lockagent.MessageBroken, Name: "x", Tenure: tenure, At: 1700, Operator: "%zz"},
 	} {
 		if got, err := ReadMessage(payload); err != nil || got != want {
 			t.Errorf("%q: got %+v, %v; want %+v", payload, got, err, want)
@@ -170,9 +173,9 @@ func TestMessages(t *testing.T) {
 	}
 	for _, payload := range []string{
 		"", "0", "wanted", "wanted x", "wanted " + tenure.String(), "wanted " + tenure.String() + " ", "wanted nobody x",
-		"other " + tenure.String() + " x", "passed " + tenure.String() + " 1701 1700 life/0 2 life",
-		"passed " + tenure.String() + " x 1700 life/0 2 life lock", "passed " + tenure.String() + " 1701 1700 life/0 -1 life lock",
-		"passed " + tenure.String() + " 9007199254740992 1700 life/0 0 life lock", "standby " + tenure.String() + " soon x",
+		"other " + tenure.String() + " x", "passed " + tenure.String() + " 1701 1700 life/0 2 life -",
+		"passed " + tenure.String() + " x 1700 life/0 2 life - lock", "passed " + tenure.String() + " 1701 1700 life/0 -1 life - lock",
+		"passed " + tenure.String() + " 9007199254740992 1700 life/0 0 life - lock", "broken " + tenure.String() + " 1700 lock", "standby " + tenure.String() + " soon x",
 	} {
 		if got, err := ReadMessage(payload); err == nil || got != (lockagent.Message{}) {
 			t.Errorf("%q was read as %+v, %v", payload, got, err)

@@ -25,6 +25,8 @@ var (
 	inspectSource string
 	//go:embed incarnation.lua
 	incarnationSource string
+	//go:embed identity.lua
+	identitySource string
 	//go:embed rehearse.lua
 	rehearseSource string
 	//go:embed wake.lua
@@ -42,6 +44,7 @@ var (
 	breakScript       = newScript(breakSource)
 	inspectScript     = newScript(inspectSource)
 	incarnationScript = newScript(incarnationSource)
+	identityScript    = newScript(identitySource)
 	rehearseScript    = newScript(rehearseSource)
 	wakeScript        = newScript(wakeSource)
 )

@@ -3,10 +3,10 @@ package script
 import "github.com/lockagent/lockagent"
 
 // Break writes the call that breaks a lock, see break.lua. It has one key everywhere.
-func (r Room) Break(c *Call, name lockagent.Name) {
+func (r Room) Break(c *Call, req lockagent.BreakRequest) {
 	c.begin(breakScript)
-	c.Keys = append(c.Keys, string(name))
-	c.Args = append(c.Args, r.Publish(), r.shared(&c.text, "lockagent_clock", name), c.text.theirs("", name))
+	c.Keys = append(c.Keys, string(req.Name))
+	c.Args = append(c.Args, r.Publish(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.theirs("", req.Name), escape(req.Operator))
 }
 
 // ReadBroken reads the reply to a [Room.Break].
@@ -52,6 +52,25 @@ func ReadIncarnation(reply string) (name string, at lockagent.StoreTime, err err
 	at = lines.time()
 	name = lines.word()
 	return name, at, lines.end()
+}
+
+// IdentityKey has the identity of a database or a Cluster.
+const IdentityKey = "lockagent_store"
+
+// Identity writes the call that gives the store an identity, unless it has one: see identity.lua.
+func (r Room) Identity(c *Call, wanted string) {
+	c.begin(identityScript)
+	c.Keys = append(c.Keys, IdentityKey)
+	c.Args = append(c.Args, wanted)
+}
+
+// ReadIdentity reads the reply to a [Room.Identity]: the identity of the store, or "" if the key is
+// spoilt.
+func ReadIdentity(reply string) (identity string, at lockagent.StoreTime, err error) {
+	lines := readLines(reply)
+	at = lines.time()
+	identity = lines.word()
+	return identity, at, lines.end()
 }
 
 // Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. name

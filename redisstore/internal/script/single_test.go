@@ -13,7 +13,7 @@ import (
 
 func (s *server) breaks(name lockagent.Name) lockagent.BreakReply {
 	s.t.Helper()
-	s.room.Break(&s.call, name)
+	s.room.Break(&s.call, lockagent.BreakRequest{Name: name})
 	r, err := ReadBroken(s.must(&s.call), s.past)
 	if err != nil {
 		s.t.Fatal(err)
@@ -89,7 +89,7 @@ func TestABreakSparesMaps(t *testing.T) {
 	} {
 		s.Do("DEL", "map")
 		s.Do("HSET", "map", field, "3")
-		s.room.Break(&s.call, "map")
+		s.room.Break(&s.call, lockagent.BreakRequest{Name: "map"})
 		_, err := s.run(&s.call)
 		if gone := s.Do("EXISTS", "map") == int64(0); gone != broken || !broken && !errors.Is(Refused(err.Error()), lockagent.ErrWrongType) {
 			t.Errorf("%q: gone %v, %v; want %v", field, gone, err, broken)

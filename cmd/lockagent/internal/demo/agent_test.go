@@ -54,7 +54,7 @@ func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
 	go func() { ended <- a.run(ctx) }()
 
 	first := <-p.reads
-	if held, err := other.Lock(string(work.names()[0])).Break(t.Context()); err != nil || !held {
+	if held, err := other.Lock(string(work.names()[0])).Break(t.Context(), ""); err != nil || !held {
 		t.Fatalf("Break: %v, %v", held, err)
 	}
 	if second := <-p.reads; second <= first {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/tracing"
 )
 
 func testHub(t *testing.T, fenced bool, names ...lockagent.Name) *hub {
@@ -48,7 +49,7 @@ func TestJoinEndsWithItsInput(t *testing.T) {
 			h := testHub(t, false, work.names()...)
 			in, out := io.Pipe()
 			joined := make(chan error, 1)
-			go func() { joined <- Join(context.Background(), in, testLogger(t)) }()
+			go func() { joined <- Join(context.Background(), in, testLogger(t), tracing.Config{}) }()
 			if err := json.NewEncoder(out).Encode(invitation{Work: work, Hub: h.address()}); err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +71,7 @@ func TestJoinEndsWithItsInput(t *testing.T) {
 func TestJoinWithoutInvitation(t *testing.T) {
 	in, out := io.Pipe()
 	out.Close()
-	if err := Join(context.Background(), in, testLogger(t)); err == nil {
+	if err := Join(context.Background(), in, testLogger(t), tracing.Config{}); err == nil {
 		t.Error("Join did without an invitation")
 	}
 }

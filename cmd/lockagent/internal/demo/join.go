@@ -31,8 +31,9 @@ const reportEvery = 200 * time.Millisecond
 
 // Join is what a process does that [Config.Command] has started: it reads from in
 // what is wanted, and works until ctx or in ends. So it never outlives the
-// demonstration. logger is told of trouble with the store and the event log.
-func Join(ctx context.Context, in io.Reader, logger *slog.Logger) error {
+// demonstration. logger is told of trouble with the store and the event log. telemetry
+// is where spans and metrics go.
+func Join(ctx context.Context, in io.Reader, logger *slog.Logger, telemetry tracing.Config) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	lines := json.NewDecoder(in)
@@ -50,23 +51,23 @@ func Join(ctx context.Context, in io.Reader, logger *slog.Logger) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	far := &link{client: client, index: inv.Index}
-	a, err := inv.agent(ctx, far, logger)
+	a, err := inv.agent(ctx, far, logger, telemetry)
 	if err != nil {
 		return errors.Join(err, client.Close())
 	}
 	return errors.Join(far.attend(ctx, a), client.Close())
 }
 
-func (inv invitation) agent(ctx context.Context, far *link, logger *slog.Logger) (*agent, error) {
+func (inv invitation) agent(ctx context.Context, far *link, logger *slog.Logger, telemetry tracing.Config) (*agent, error) {
 	if inv.Work.NoLocks {
-		return newAgent(inv.Work, far, nil, eventLog{}, tracing.Config{})
+		return newAgent(inv.Work, far, nil, eventLog{}, telemetry)
 	}
 	store, err := openRedis(ctx, inv.Redis, inv.Work.Lease)
 	if err != nil {
 		return nil, err
 	}
 	inv.Log.Logger = logger
-	return newAgent(inv.Work, far, store, inv.Log, tracing.Config{System: "redis"})
+	return newAgent(inv.Work, far, store, inv.Log, describeRedis(telemetry, inv.Redis))
 }
 
 // link is the hub, seen from a process.

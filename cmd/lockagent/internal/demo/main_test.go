@@ -1,6 +1,8 @@
 package demo
 
 import (
+	"github.com/lockagent/lockagent/tracing"
+
 	"context"
 	"fmt"
 	"log/slog"
@@ -16,7 +18,7 @@ const asProcess = "LOCKAGENT_TEST_JOIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
-		if err := Join(context.Background(), os.Stdin, slog.Default()); err != nil {
+		if err := Join(context.Background(), os.Stdin, slog.Default(), tracing.Config{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(75)
 		}

@@ -1,8 +1,11 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -24,7 +27,7 @@ func (s *show) openLog() (*natsserver.Server, error) {
 		reader.Close()
 		return nil, nil
 	}
-	cfg := natsserver.Config{Temporary: true, Logger: s.cfg.Logger}
+	cfg := natsserver.Config{Dir: s.cfg.Keep, Temporary: s.cfg.Keep == "", Logger: s.cfg.Logger}
 	if s.cfg.Command != nil {
 		cfg.Listen = "127.0.0.1:0"
 	}
@@ -63,9 +66,20 @@ func openRedis(ctx context.Context, url string, lease time.Duration) (lockagent.
 }
 
 func (s *show) telemetry() tracing.Config {
-	t := s.cfg.Telemetry
-	if s.cfg.Redis != "" {
-		t.System = "redis"
+	if s.cfg.Redis == "" {
+		return s.cfg.Telemetry
+	}
+	return describeRedis(s.cfg.Telemetry, s.cfg.Redis)
+}
+
+// describeRedis says in spans what the store is.
+func describeRedis(t tracing.Config, address string) tracing.Config {
+	t.System = "redis"
+	if u, err := url.Parse(address); err == nil {
+		t.Address = cmp.Or(u.Host, u.Path) // a host, or the path of a socket
+		if u.Host != "" && u.Port() == "" {
+			t.Address = net.JoinHostPort(u.Hostname(), "6379")
+		}
 	}
 	return t
 }

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/contrib/propagators/autoprop"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/lockagent/lockagent/tracing"
+)
+
+// telemetry is the SDK of OpenTelemetry in this process. The variables OTEL_* of the
+// environment configure it, and nothing is exported unless they say so.
+type telemetry struct {
+	tracing.Config
+	url        string // where Prometheus finds the metrics, or empty
+	complaints *complaints
+	closers    []func(context.Context) error
+}
+
+// flushTime bounds how long the last spans and metrics may take at the end.
+const flushTime = 5 * time.Second
+
+// startTelemetry starts what the environment asks for, and serves metrics to
+// Prometheus if there is an address for them. ctx is the one to go on with: it has the
+// trace that this process is part of, if the environment has one. Close the telemetry
+// also if there is an error.
+func startTelemetry(ctx context.Context, logger *slog.Logger, metrics string) (context.Context, *telemetry, error) {
+	t := &telemetry{complaints: &complaints{logger: logger}}
+	disabled := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true")
+	if metrics == "" && (disabled || !asked("TRACES") && !asked("METRICS")) {
+		return ctx, t, nil
+	}
+	otel.SetLogger(logr.FromSlogHandler(logger.Handler()))
+	otel.SetErrorHandler(t.complaints)
+	program, err := describeProgram(ctx)
+	if err != nil {
+		t.complaints.Handle(err) // what could be found out is there all the same
+	}
+	if !disabled {
+		err = t.startTraces(ctx, program)
+		ctx = autoprop.NewTextMapPropagator().Extract(ctx, environment{})
+	}
+	if err == nil {
+		err = t.startMetrics(ctx, program, metrics, disabled)
+	}
+	return ctx, t, err
+}
+
+// asked reports whether the environment wants a signal to be exported: TRACES or
+// METRICS. By its own rules OpenTelemetry would export to this machine otherwise.
+func asked(signal string) bool {
+	for _, name := range []string{"OTEL_" + signal + "_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func describeProgram(ctx context.Context) (*resource.Resource, error) {
+	return resource.New(ctx,
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(), resource.WithService(),
+		resource.WithAttributes(attribute.String("service.name", "lockagent"), attribute.String("service.version", moduleVersion())),
+		resource.WithFromEnv(), // which has the last word
+	)
+}
+
+func (t *telemetry) startTraces(ctx context.Context, program *resource.Resource) error {
+	if !asked("TRACES") {
+		return nil
+	}
+	exporter, err := autoexport.NewSpanExporter(ctx)
+	if err != nil {
+		return badEnvironment("OTEL_TRACES_EXPORTER", err)
+	}
+	if autoexport.IsNoneSpanExporter(exporter) {
+		return nil
+	}
+	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(program))
+	t.closers = append(t.closers, provider.Shutdown)
+	t.TracerProvider = provider
+	return nil
+}
+
+func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource, address string, disabled bool) error {
+	options := []metric.Option{metric.WithResource(program)}
+	if address == "" && wantsPrometheus() {
+		address = prometheusAddress()
+	} else if !disabled && asked("METRICS") && !wantsPrometheus() {
+		reader, err := autoexport.NewMetricReader(ctx)
+		if err != nil {
+			return badEnvironment("OTEL_METRICS_EXPORTER", err)
+		}
+		if !autoexport.IsNoneMetricReader(reader) {
+			options = append(options, metric.WithReader(reader))
+		}
+	}
+	if address != "" {
+		server, err := serveMetrics(address)
+		if err != nil {
+			return &failure{exitFailed, err, "lockagent demo --metrics 127.0.0.1:0"}
+		}
+		t.url = server.url
+		t.closers = append(t.closers, server.close)
+		options = append(options, metric.WithReader(server.reader))
+	}
+	if len(options) == 1 {
+		return nil
+	}
+	provider := metric.NewMeterProvider(options...)
+	t.closers = append(t.closers, provider.Shutdown)
+	t.MeterProvider = provider
+	return nil
+}
+
+func badEnvironment(variable string, err error) error {
+	return &failure{exitUsage, fmt.Errorf("the environment has %s=%s: %w", variable, os.Getenv(variable), err), variable + "=otlp lockagent demo"}
+}
+
+// close sends what has not been sent yet. Trouble with that is no failure of the
+// program.
+func (t *telemetry) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	var closing sync.WaitGroup
+	for _, end := range t.closers {
+		closing.Go(func() {
+			if err := end(ctx); err != nil {
+				t.complaints.Handle(err)
+			}
+		})
+	}
+	closing.Wait()
+	t.complaints.conclude()
+}
+
+// environment is where another program leaves the trace that this one belongs to, as
+// in TRACEPARENT.
+type environment struct{}
+
+// Get implements [propagation.TextMapCarrier].
+func (environment) Get(key string) string {
+	return os.Getenv(strings.ToUpper(strings.ReplaceAll(key, "-", "_")))
+}
+
+// Set implements [propagation.TextMapCarrier]. Nobody injects.
+func (environment) Set(string, string) {}
+
+// Keys implements [propagation.TextMapCarrier]. The propagators ask for theirs.
+func (environment) Keys() []string { return nil }
+
+// complaints logs the errors of exporters: the first, and then one in a while.
+type complaints struct {
+	logger *slog.Logger
+
+	mu     sync.Mutex // protects the fields below
+	last   time.Time  // when one was logged
+	silent int        // how many were not, since then
+}
+
+// complainEvery is how much time there is between two complaints. An exporter that
+// cannot reach its collector fails with every batch.
+const complainEvery = time.Minute
+
+// Handle implements [otel.ErrorHandler].
+func (c *complaints) Handle(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.last.IsZero() && time.Since(c.last) < complainEvery {
+		c.silent++
+		return
+	}
+	c.logger.Warn("telemetry is not exported as it should", "error", err, "unsaid", c.silent)
+	c.last, c.silent = time.Now(), 0
+}
+
+// conclude says how many errors were not logged.
+func (c *complaints) conclude() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.silent > 0 {
+		c.logger.Warn("telemetry was not exported as it should", "unsaid", c.silent)
+		c.silent = 0
+	}
+}

@@ -1,0 +1,62 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
+)
+
+// identity is that of the store. The servers keep it in a key, see [script.IdentityKey].
+type identity struct {
+	given string // what the store becomes if it has no identity
+	known atomic.Pointer[string]
+}
+
+// Identity implements [lockagent.Store]. It is known after [Open], unless nodes of a Cluster were
+// down. It is empty if another program has spoilt the key.
+func (s *Store) Identity() string {
+	if known := s.identity.known.Load(); known != nil {
+		return *known
+	}
+	return ""
+}
+
+// looking returns a function that looks at the servers by look, and then asks for the identity.
+func (s *Store) looking(look func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := look(ctx)
+		if err != nil && !s.room.Cluster() { // in a Cluster, the key may be on a node that is up
+			return err
+		}
+		return errors.Join(err, s.identify())
+	}
+}
+
+// identify asks for the identity. If the servers have lost it, they get it again. Another agent
+// may have been faster with another one: then the store takes that, and tells.
+func (s *Store) identify() error {
+	former := s.Identity()
+	wanted := former
+	if wanted == "" {
+		wanted = s.identity.given
+	}
+	var c script.Call
+	s.room.Identity(&c, wanted)
+	text, err := s.await(&c, s.slot(script.IdentityKey))
+	if err != nil {
+		return err
+	}
+	found, at, err := script.ReadIdentity(text)
+	if err != nil || found == "" || found == former {
+		return err
+	}
+	s.identity.known.Store(&found)
+	if former != "" {
+		name, _ := s.incarnations.known()
+		s.incarnations.report(lockagent.Reset{From: name, To: name, Reason: "other identity", After: at, Before: at, Store: former})
+	}
+	return nil
+}
