@@ -1,8 +1,6 @@
 package events
 
 import (
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -190,27 +188,8 @@ func (p *packer) address(m *message, e *lockagent.Event) {
 	m.from = p.from
 	p.text = AppendSubject(p.text[:0], p.prefix, p.agent, e.Kind, e.Lock)
 	m.subject = string(p.text)
-	p.text = appendID(p.text[:0], p.agent, p.epoch, m.first())
-	if m.records > 1 {
-		p.text = strconv.AppendUint(append(p.text, '-'), m.last, 10)
-	}
-	m.id = string(p.text)
+	m.id = messageID{p.agent, p.epoch, m.first(), m.last}.String()
 	p.out = append(p.out, m)
-}
-
-// parseID is the inverse of what names a message.
-func parseID(id string) (agent lockagent.AgentID, epoch uint64, r Range, ok bool) {
-	name, rest, _ := strings.Cut(id, ":")
-	life, numbers, _ := strings.Cut(rest, ":")
-	first, last, isRange := strings.Cut(numbers, "-")
-	if !isRange {
-		last = first
-	}
-	epoch, err1 := strconv.ParseUint(life, 10, 64)
-	from, err2 := strconv.ParseUint(first, 10, 64)
-	to, err3 := strconv.ParseUint(last, 10, 64)
-	ok = err1 == nil && err2 == nil && err3 == nil && from <= to
-	return lockagent.AgentID(name), epoch, Range{from, to}, ok
 }
 
 // bound cuts what is too long to be sent. Only requests that were refused for their names, and

@@ -91,8 +91,8 @@ func TestMessages(t *testing.T) {
 		if m.from != 100 || m.facts != m.records {
 			t.Errorf("message %s: %+v", m.id, m)
 		}
-		if _, epoch, numbers, ok := parseID(m.id); !ok || epoch != 3 || numbers.Last != m.last || numbers.Last-numbers.First+1 != uint64(m.records) {
-			t.Errorf("id %s is understood as %d %v %v", m.id, epoch, numbers, ok)
+		if id, ok := parseMessageID(m.id); !ok || id != (messageID{"me", 3, m.first(), m.last}) {
+			t.Errorf("id %s is understood as %v", m.id, id)
 		}
 	}
 }

@@ -62,31 +62,31 @@ func (s *sender) checkEpoch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for the last record of the agent: %w", err)
 	}
-	_, epoch, numbers, ok := parseID(m.Header.Get(jetstream.MsgIDHeader))
+	id, ok := parseMessageID(m.Header.Get(jetstream.MsgIDHeader))
 	own := s.p.cfg.Epoch
 	switch {
 	case !ok:
 		return nil
-	case epoch < own:
-		s.packer.follows = Place{Epoch: epoch, Seq: numbers.Last}
+	case id.epoch < own:
+		s.packer.follows = Place{Epoch: id.epoch, Seq: id.last}
 		return nil
-	case epoch > own || !s.begun:
-		return fmt.Errorf("%w: it has epoch %d of agent %s, and this is epoch %d", ErrEpoch, epoch, s.p.cfg.Agent, own)
-	case !s.made(m, numbers):
-		return fmt.Errorf("%w: records %d to %d in the stream are of another publisher", ErrIdentity, numbers.First, numbers.Last)
+	case id.epoch > own || !s.begun:
+		return fmt.Errorf("%w: it has epoch %d of agent %s, and this is epoch %d", ErrEpoch, id.epoch, s.p.cfg.Agent, own)
+	case !s.made(m, id):
+		return fmt.Errorf("%w: message %v in the stream is of another publisher", ErrIdentity, id)
 	}
 	return nil
 }
 
 // made reports whether m is a message that this publisher made.
-func (s *sender) made(m *jetstream.RawStreamMsg, numbers Range) bool {
-	if numbers.Last > s.packer.last {
+func (s *sender) made(m *jetstream.RawStreamMsg, id messageID) bool {
+	if id.last > s.packer.last {
 		return false
 	}
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	for _, own := range s.p.outbox.messages {
-		if own.first() <= numbers.Last && numbers.Last <= own.last {
+		if own.first() <= id.last && id.last <= own.last {
 			return bytes.Equal(own.body, m.Data)
 		}
 	}

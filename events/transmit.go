@@ -178,9 +178,11 @@ func (a *answered) check(stream string) error {
 	return fmt.Errorf("stream %q does not store what is published; it may be full: %w", stream, a.Error)
 }
 
+// Codes of refusals.
 const (
 	errNoRoom    jetstream.ErrorCode = 10023
 	errNoStorage jetstream.ErrorCode = 10047
+	errTooLarge  jetstream.ErrorCode = 10054 // the message exceeds the limit of its stream
 )
 
 // settle takes message i out of the outbox. s.p.mu must be held.
