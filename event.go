@@ -225,8 +225,8 @@ type Event struct {
 
 	// TraceParent is the W3C trace context of the request's span, or empty.
 	TraceParent string
-	// Link is the W3C trace context of the release that passed the lock to this tenure, or
-	// empty. Only for the first grant of a passed tenure. It is not in the log.
+	// Link is the W3C trace context of the release that passed the lock to this agent, if that
+	// release was sampled. Only for EventGranted. It is not in the log.
 	Link string
 }
 

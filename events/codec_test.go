@@ -250,23 +250,6 @@ func TestSubjectIsLeftOutIfNotAllowed(t *testing.T) {
 	}
 }
 
-func FuzzDecode(f *testing.F) {
-	for _, kind := range lockagent.EventKinds() {
-		f.Add(Append(nil, fullRecord(kind)))
-	}
-	f.Add([]byte(`{"specversion":"1.0"}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := Decode(text)
-		if err != nil {
-			return
-		}
-		again, err := Decode(Append(nil, r))
-		if err != nil || again != r {
-			t.Errorf("%s\ndecodes to %+v\nand then   %+v, %v", text, r, again, err)
-		}
-	})
-}
-
 func TestAppendAllocatesNothing(t *testing.T) {
 	r := fullRecord(lockagent.EventGranted)
 	b := Append(nil, r)

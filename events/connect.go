@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"strings"
@@ -23,6 +24,9 @@ const (
 
 	// dialTimeout bounds each attempt to reach one server.
 	dialTimeout = 2 * time.Second
+
+	// reconnectPause is the shortest pause between two attempts to connect again.
+	reconnectPause = 200 * time.Millisecond
 )
 
 // InProcess makes connections to a NATS server in this process. An embedded
@@ -154,12 +158,13 @@ func checkDomain(domain string) error {
 
 // dial connects to NATS. Every connection tries for ever to come back.
 func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) {
+	complain := c.errorHandler(nil)
+	var attempts attempts
 	options := []nats.Option{
 		nats.Name(name),
 		nats.Timeout(dialTimeout),
 		nats.MaxReconnects(-1),
-		nats.ReconnectWait(200 * time.Millisecond),
-		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
+		nats.CustomReconnectDelay(attempts.pause),
 		// An operator may correct a password while we run.
 		nats.IgnoreAuthErrorAbort(),
 		// The queue is the buffer: what the client library would buffer, it would
@@ -171,23 +176,39 @@ func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) 
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		// By default errors are printed to stderr.
-		nats.ErrorHandler(c.errorHandler(nil)),
+		nats.ErrorHandler(complain),
+		nats.ReconnectErrHandler(func(nc *nats.Conn, err error) { complain(nc, nil, err) }),
 	}
-	if c.InProcess != nil {
-		options = append(options, nats.InProcessServer(checkedServer{c}))
-	} else {
-		options = append(options, nats.SetCustomDialer(checkedDialer{c}))
-	}
-	identity, err := c.identity()
+	public, err := c.publicKey()
 	if err != nil {
 		return nil, err
 	}
-	options = append(append(options, identity...), c.tls()...)
+	options = append(append(options, c.identity(public)...), c.tls()...)
+	if c.InProcess != nil {
+		options = append(options, nats.InProcessServer(checkedServer{c, public}))
+	} else {
+		options = append(options, nats.SetCustomDialer(checkedDialer{c, public}))
+	}
 	nc, err := nats.Connect(c.URL, append(options, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("events: connect to NATS: %w", explained(err))
 	}
+	attempts.nc.Store(nc)
 	return nc, nil
+}
+
+// attempts tells of attempts to connect again that fail once the server is reached, as a
+// TLS handshake may. The client library keeps these errors to itself.
+type attempts struct{ nc atomic.Pointer[nats.Conn] }
+
+// pause is called between two attempts.
+func (a *attempts) pause(int) time.Duration {
+	if nc := a.nc.Load(); nc != nil {
+		if err := nc.LastError(); err != nil {
+			nc.Opts.ReconnectErrCB(nc, err)
+		}
+	}
+	return reconnectPause + rand.N(reconnectPause/2)
 }
 
 // jetStream is what nc is used for.
@@ -200,20 +221,23 @@ func (c *Connection) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 
 // checkedDialer reads all files before it dials. So an attempt fails with what is
 // wrong with a file, and not with what the server makes of it.
-type checkedDialer struct{ c *Connection }
+type checkedDialer struct {
+	c      *Connection
+	public string // the key of Nkey
+}
 
 func (d checkedDialer) Dial(network, address string) (net.Conn, error) {
-	if err := d.c.readable(); err != nil {
+	if err := d.c.stillReadable(d.public); err != nil {
 		return nil, err
 	}
 	return net.DialTimeout(network, address, dialTimeout)
 }
 
 // checkedServer does the same for a server in this process.
-type checkedServer struct{ c *Connection }
+type checkedServer checkedDialer
 
 func (s checkedServer) InProcessConn() (net.Conn, error) {
-	if err := s.c.readable(); err != nil {
+	if err := s.c.stillReadable(s.public); err != nil {
 		return nil, err
 	}
 	return s.c.InProcess.InProcessConn()

@@ -98,65 +98,72 @@ func (c *Connection) readable() error {
 	errs = append(errs, err)
 	_, err = c.certificate()
 	errs = append(errs, err)
+	_, err = c.publicKey()
+	errs = append(errs, err)
 	if c.Creds != "" {
 		_, err = c.jwt()
 		errs = append(errs, err)
-	}
-	for _, key := range []struct{ option, path string }{{"Creds", c.Creds}, {"Nkey", c.Nkey}} {
-		if key.path != "" {
-			_, err = keyPair(key.option, key.path)
-			errs = append(errs, err)
-		}
+		_, err = keyPair("Creds", c.Creds)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// identity returns what tells a server who we are.
-func (c *Connection) identity() ([]nats.Option, error) {
+// identity returns what tells a server who we are. public is the key of Nkey.
+func (c *Connection) identity(public string) []nats.Option {
 	switch {
 	case c.Creds != "":
-		return []nats.Option{nats.UserJWT(c.jwt, func(nonce []byte) ([]byte, error) {
-			pair, err := keyPair("Creds", c.Creds)
-			if err != nil {
-				return nil, err
-			}
-			return pair.Sign(nonce)
-		})}, nil
+		return []nats.Option{nats.UserJWT(c.jwt, signer("Creds", c.Creds))}
 	case c.Nkey != "":
-		pair, err := keyPair("Nkey", c.Nkey)
-		if err != nil {
-			return nil, err
-		}
-		public, err := pair.PublicKey()
-		if err != nil {
-			return nil, badOption("Nkey", "%s: %v", c.Nkey, err)
-		}
-		return []nats.Option{nats.Nkey(public, func(nonce []byte) ([]byte, error) { return c.sign(public, nonce) })}, nil
+		return []nats.Option{nats.Nkey(public, signer("Nkey", c.Nkey))}
 	case c.PasswordFile != "":
 		return []nats.Option{nats.UserInfoHandler(func() (string, string) {
 			user, password, _ := c.userInfo() // it was read a moment ago, when the connection was dialled
 			return user, password
-		})}, nil
+		})}
 	case c.TokenFile != "":
 		return []nats.Option{nats.TokenHandler(func() string {
 			token, _ := c.token() // likewise
 			return token
-		})}, nil
+		})}
 	}
-	return nil, nil
+	return nil
 }
 
-// sign signs nonce with the seed in the file Nkey. The client library takes the
-// public key for the lifetime of a connection only once.
-func (c *Connection) sign(public string, nonce []byte) ([]byte, error) {
+// signer returns what signs with the seed in a file.
+func signer(option, path string) nats.SignatureHandler {
+	return func(nonce []byte) ([]byte, error) {
+		pair, err := keyPair(option, path)
+		if err != nil {
+			return nil, err
+		}
+		return pair.Sign(nonce)
+	}
+}
+
+// publicKey returns that of Nkey, or an empty text if there is none.
+func (c *Connection) publicKey() (string, error) {
+	if c.Nkey == "" {
+		return "", nil
+	}
 	pair, err := keyPair("Nkey", c.Nkey)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	if now, err := pair.PublicKey(); err != nil || now != public {
-		return nil, badOption("Nkey", "%s has another key than at the start; start again to use it", c.Nkey)
+	return pair.PublicKey()
+}
+
+// stillReadable is readable once the client library has the public key of Nkey, which it
+// does not take again.
+func (c *Connection) stillReadable(public string) error {
+	if err := c.readable(); err != nil {
+		return err
 	}
-	return pair.Sign(nonce)
+	now, err := c.publicKey()
+	if err == nil && now != public {
+		err = badOption("Nkey", "%s has another key than at the start; start again to use it", c.Nkey)
+	}
+	return err
 }
 
 // tls returns what makes a connection use TLS, if c asks for it.

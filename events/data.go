@@ -40,7 +40,7 @@ const (
 	fieldDropped
 )
 
-var fieldNames = []string{
+var fieldNames = newNames([]string{
 	fieldStore:       "store",
 	fieldLock:        "lock",
 	fieldKind:        "kind",
@@ -70,7 +70,7 @@ var fieldNames = []string{
 	fieldProcess:     "process",
 	fieldFollows:     "follows",
 	fieldDropped:     "dropped",
-}
+}...)
 
 // data reads the data of an event whose Kind is known, or whose type is of this version.
 func (d *decoder) data(r *Record) {
@@ -145,7 +145,7 @@ func (d *decoder) data(r *Record) {
 	}
 }
 
-var resetNames = []string{"from", "to", "reason", "after_us", "before_us", "store"}
+var resetNames = newNames("from", "to", "reason", "after_us", "before_us", "store")
 
 func (d *decoder) reset(r *lockagent.Reset) {
 	fields := members{names: resetNames}
@@ -168,7 +168,7 @@ func (d *decoder) reset(r *lockagent.Reset) {
 	}
 }
 
-var processNames = []string{"host", "program", "version", "pid"}
+var processNames = newNames("host", "program", "version", "pid")
 
 func (d *decoder) process(p *lockagent.Process) {
 	fields := members{names: processNames}
@@ -187,7 +187,7 @@ func (d *decoder) process(p *lockagent.Process) {
 	}
 }
 
-var followsNames = []string{"epoch", "seq"}
+var followsNames = newNames("epoch", "seq")
 
 func (d *decoder) follows(p *Place) {
 	fields := members{names: followsNames}
@@ -203,11 +203,12 @@ func (d *decoder) follows(p *Place) {
 }
 
 // droppedNames has the name of each kind, from the first.
-var droppedNames = func() (names []string) {
+var droppedNames = func() *names {
+	var kinds []string
 	for _, k := range lockagent.EventKinds() {
-		names = append(names, k.String())
+		kinds = append(kinds, k.String())
 	}
-	return names
+	return newNames(kinds...)
 }()
 
 func (d *decoder) dropped(drops *Drops) {

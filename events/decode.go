@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,25 +63,44 @@ func (d *decoder) failure() error {
 	return nil
 }
 
-// members tells the fields of an object apart. Their order is that in which they mostly come.
+// innerDepth is how deep, at most, an unknown value is nested itself: a batch, an event, its
+// data and an object in that are around it.
+const innerDepth = 4
+
+// names are those of the fields of an object, in the order in which they mostly come.
+type names struct {
+	plain  []string
+	quoted []string // as a key, with its colon
+}
+
+func newNames(plain ...string) *names {
+	n := &names{plain: plain}
+	for _, name := range plain {
+		n.quoted = append(n.quoted, `"`+name+`":`)
+	}
+	return n
+}
+
+// members tells the fields of one object apart.
 type members struct {
-	names []string
-	seen  uint64
-	next  int
+	*names
+	seen uint64
+	next int // the index behind that of the last one
 }
 
 // member reads a key and returns its index in the names. It returns -1 if the value is read
 // as well, because it is null or its key is unknown.
 func (d *decoder) member(m *members) int {
-	key := d.key()
-	i := m.find(key)
-	if i < 0 {
+	i := m.guess(d.text[d.at:])
+	if i >= 0 {
+		d.at += len(m.quoted[i])
+	} else if i = m.find(d.key()); i < 0 {
 		d.unknown = true
-		d.skip(0)
+		d.skip(innerDepth)
 		return -1
 	}
 	if m.seen&(1<<i) != 0 {
-		d.fail("the field %q comes twice", m.names[i])
+		d.fail("the field %q comes twice", m.plain[i])
 		return -1
 	}
 	m.seen |= 1 << i
@@ -91,18 +111,23 @@ func (d *decoder) member(m *members) int {
 	return i
 }
 
-func (m *members) find(key []byte) int {
-	for i := m.next; i < len(m.names); i++ {
-		if m.names[i] == string(key) {
-			return i
-		}
+// guess returns the index of the key at the start of text if it is spelled as Append does, and
+// in the same order. That saves a third of the time that an event takes.
+func (m *members) guess(text []byte) int {
+	if len(text) < 2 {
+		return -1
 	}
-	for i := range m.next {
-		if m.names[i] == string(key) {
+	for i := m.next; i < len(m.quoted); i++ {
+		key := m.quoted[i]
+		if key[1] == text[1] && len(key) <= len(text) && key == string(text[:len(key)]) {
 			return i
 		}
 	}
 	return -1
+}
+
+func (m *members) find(key []byte) int {
+	return slices.IndexFunc(m.plain, func(name string) bool { return name == string(key) })
 }
 
 // The attributes of an event, in the order in which Append writes them.
@@ -119,7 +144,7 @@ const (
 	attrData // the only one that is no string
 )
 
-var attributeNames = []string{
+var attributeNames = newNames([]string{
 	attrSpecVersion: "specversion",
 	attrID:          "id",
 	attrSource:      "source",
@@ -130,7 +155,7 @@ var attributeNames = []string{
 	attrSequence:    "sequence",
 	attrTraceParent: "traceparent",
 	attrData:        "data",
-}
+}...)
 
 // envelope has the texts of the attributes. They are parts of the text that is decoded.
 type envelope struct {
@@ -158,7 +183,7 @@ func (d *decoder) record(r *Record) {
 			if read = env.texts[attrType] != nil; read {
 				d.typed(env.texts[attrType], r)
 			} else {
-				d.skip(0)
+				d.skip(innerDepth)
 			}
 		}
 	}
@@ -203,7 +228,7 @@ func (d *decoder) typed(kind []byte, r *Record) {
 	if r.Kind == 0 {
 		d.unknown = true
 		if otherVersion(kind) {
-			d.skip(0) // its fields can mean something else
+			d.skip(innerDepth) // its fields can mean something else
 			return
 		}
 	}

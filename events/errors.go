@@ -4,8 +4,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
-	"slices"
 
 	"github.com/nats-io/nats.go"
 )
@@ -115,8 +115,12 @@ func explained(err error) error {
 			return fmt.Errorf("%w: check the credentials: %w", ErrNotPermitted, err)
 		}
 	}
-	if alert, ok := errors.AsType[tls.AlertError](err); ok && slices.Contains(badCertificate, alert) {
-		return fmt.Errorf("%w: check the client certificate: %w", ErrNotPermitted, err)
+	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" {
+		for _, bad := range badCertificate {
+			if alert.Err.Error() == bad.Error() { // the type of what the TLS library returns has no name
+				return fmt.Errorf("%w: check the client certificate: %w", ErrNotPermitted, err)
+			}
+		}
 	}
 	return err
 }

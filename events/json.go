@@ -40,6 +40,13 @@ func (s *scanner) unexpected(wanted string) {
 
 // peek skips blanks and returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
+	if s.at < len(s.text) && s.text[s.at] > ' ' {
+		return s.text[s.at]
+	}
+	return s.blanks()
+}
+
+func (s *scanner) blanks() byte {
 	for ; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {
 		case ' ', '\t', '\n', '\r':
@@ -350,10 +357,11 @@ func integral(number []byte) (n uint64, problem string) {
 
 // skip reads any value, depth levels inside of others.
 func (s *scanner) skip(depth int) {
-	if depth > maxDepth {
+	c := s.peek()
+	if depth >= maxDepth && (c == '{' || c == '[') {
 		s.fail("values are nested deeper than %d", maxDepth)
 	}
-	switch c := s.peek(); {
+	switch {
 	case c == '"':
 		s.string()
 	case c == '{':

@@ -23,15 +23,16 @@ func WriteLine(w io.Writer, r Record) error {
 func ReadLines(in io.Reader, visit Visit) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
-	number := uint64(0)
+	decoder, number := newDecoder(), uint64(0)
 	for lines.Scan() {
 		number++
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
-		record, err := Decode(lines.Bytes())
+		var record Record
+		err := decoder.decode(lines.Bytes(), &record)
 		if err != nil {
-			err = &DecodeError{Position: number, Err: err}
+			record, err = Record{}, &DecodeError{Position: number, Err: err}
 		}
 		record.Position = number
 		if err := visit(record, err); err != nil {

@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverDir); dir != "" {
 		os.Exit(serve(dir, os.Getenv(serverAddr)))
 	}
+	if from := os.Getenv(forwardFrom); from != "" {
+		os.Exit(forwardUntilOrphaned(from, os.Getenv(forwardTo)))
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -14,17 +14,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-const (
-	// idleCheck is how long no message may come before a reader looks whether that
-	// has another reason than that there is none.
-	idleCheck = time.Second
-
-	// prefetch is how many messages are under way to a reader.
-	prefetch = 4000
-
-	// tailBackoff is how long Tail waits before it tries to read on.
-	tailBackoff = 500 * time.Millisecond
-)
+// tailBackoff is how long Tail waits before it tries to read on.
+const tailBackoff = 500 * time.Millisecond
 
 // ReaderConfig says what a [Reader] reads. One of URL and InProcess must be set.
 type ReaderConfig struct {
@@ -33,7 +24,8 @@ type ReaderConfig struct {
 	// Stream is the name of the stream. Defaults to [DefaultStream].
 	Stream string
 
-	// Prefix begins the subjects of all events. Defaults to "lockagent.v1".
+	// Prefix begins the subjects of the events. Only those are read. It is one or more parts with
+	// a dot between them, of letters, digits, '_' and '-'. Defaults to [DefaultPrefix].
 	Prefix string
 }
 
@@ -52,8 +44,12 @@ type Reader struct {
 
 // Visit is called with each record of a stream or a file, in its order. What is
 // there but is no event is passed as a [*DecodeError], with a record that has
-// only its Position. An error that Visit returns ends the reading and is returned
-// as it is.
+// only its Position; in a message, the records in front of it were passed before. An error
+// that Visit returns ends the reading and is returned as it is.
+//
+// All records of one message have its Position. So whoever has handled only some of them
+// reads on from that Position, and skips what was handled by its Epoch and Seq. Whoever
+// has handled all of them reads on from the Position behind it.
 type Visit func(Record, error) error
 
 // OpenReader connects to NATS, which must be there; the stream need not.
@@ -64,7 +60,10 @@ func OpenReader(cfg ReaderConfig) (*Reader, error) {
 	if cfg.Stream == "" {
 		cfg.Stream = DefaultStream
 	}
-	if err := errors.Join(cfg.check(), checkStream(cfg.Stream)); err != nil {
+	if cfg.Prefix == "" {
+		cfg.Prefix = DefaultPrefix
+	}
+	if err := errors.Join(cfg.check(), checkStream(cfg.Stream), checkPrefix(cfg.Prefix)); err != nil {
 		return nil, err
 	}
 	r := &Reader{cfg: cfg, gone: make(chan signal)}
@@ -123,8 +122,9 @@ func (r *Reader) whilePermitted(ctx context.Context) (context.Context, context.C
 // stream had when Replay was called.
 //
 // It returns nil at that end, what visit returned, the cause of ctx, [ErrNoStream], a
-// [*PermissionError], or why the stream cannot be read on: then every record up to the last Position
-// was visited, and another Replay can go on behind it. A server that hangs may
+// [*PermissionError], or why the stream cannot be read on: then every record up to the
+// last Position was visited, and another Replay can go on behind it. [Visit] says how a Replay goes on
+// that visit ended. A server that hangs may
 // hold up the return for some seconds after the end of ctx.
 func (r *Reader) Replay(ctx context.Context, from From, filter Filter, visit Visit) error {
 	if err := filter.check(); err != nil {
@@ -249,135 +249,4 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 		return fmt.Errorf("events: read: %w", lockagent.ErrClosed)
 	}
 	return &interruption{err}
-}
-
-// read visits the records up to position last, or without end if last is 0. It
-// returns the position up to which it has read, or 0 if it has read nothing.
-func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, filter Filter, last uint64, visit Visit) (at uint64, err error) {
-	reconnects := r.nc.Stats().Reconnects
-	consumer, err := r.consume(ctx, from, filter)
-	if err != nil {
-		return 0, r.failed(ctx, err)
-	}
-	defer r.forget(consumer)
-	name := consumer.CachedInfo().Name
-	if last > 0 && consumer.CachedInfo().NumPending == 0 {
-		return 0, nil
-	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(prefetch))
-	if err != nil {
-		return 0, r.failed(ctx, err)
-	}
-	defer messages.Stop()
-	for {
-		m, err := next(ctx, messages)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			if last == 0 && r.nc.Stats().Reconnects != reconnects {
-				return at, &interruption{errors.New("the connection was interrupted")}
-			}
-			if last > 0 {
-				// What was left may have been removed.
-				if left, err := anyLeft(ctx, stream, filter, at, last); err != nil {
-					return at, r.failed(ctx, err)
-				} else if !left {
-					return at, nil
-				}
-			}
-			continue
-		}
-		if err != nil {
-			return at, r.failed(ctx, err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return at, r.failed(ctx, err)
-		}
-		position := meta.Sequence.Stream
-		if last > 0 && position > last {
-			return at, nil
-		}
-		if meta.Consumer != name {
-			// The library has made a new consumer, perhaps of another stream.
-			now, err := r.stream(ctx)
-			if err != nil {
-				return at, err
-			}
-			if commonEnd(stream, now) < at {
-				return at, &interruption{errors.New("the stream was replaced")}
-			}
-			name = meta.Consumer
-		}
-		if err := visit(decodeMessage(m, position)); err != nil {
-			return at, err
-		}
-		at = position
-		if last > 0 && (position == last || meta.NumPending == 0) {
-			return at, nil
-		}
-	}
-}
-
-// anyLeft reports whether there are messages for filter after at, up to last.
-func anyLeft(ctx context.Context, stream jetstream.Stream, filter Filter, at, last uint64) (bool, error) {
-	subjects := filter.subjects()
-	if subjects == nil {
-		subjects = []string{">"}
-	}
-	for _, subject := range subjects {
-		m, err := getNext(ctx, stream, at+1, subject)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			continue
-		}
-		if err != nil || m.Sequence <= last {
-			return true, err
-		}
-	}
-	return false, nil
-}
-
-func (r *Reader) consume(ctx context.Context, from From, filter Filter) (jetstream.Consumer, error) {
-	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
-	defer cancel()
-	cfg := jetstream.OrderedConsumerConfig{
-		FilterSubjects:    filter.subjects(),
-		DeliverPolicy:     from.policy,
-		OptStartSeq:       from.position,
-		InactiveThreshold: time.Minute,
-		// The library waits between attempts without regard to any context.
-		MaxResetAttempts: 1,
-	}
-	if !from.time.IsZero() {
-		cfg.OptStartTime = &from.time
-	}
-	return r.js.OrderedConsumer(ctx, r.cfg.Stream, cfg)
-}
-
-// forget removes the consumer from the server, which would do so by itself later.
-func (r *Reader) forget(consumer jetstream.Consumer) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = r.js.DeleteConsumer(ctx, r.cfg.Stream, consumer.CachedInfo().Name)
-}
-
-// next returns the next message. It waits for it no longer than idleCheck.
-func next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, idleCheck)
-	defer cancel()
-	return messages.Next(jetstream.NextContext(ctx))
-}
-
-// decodeMessage returns a record that has only its Position if m is no event.
-func decodeMessage(m jetstream.Msg, position uint64) (Record, error) {
-	record, err := Decode(m.Data())
-	if err == nil {
-		subject := AppendSubject(nil, record.Agent, record.Kind, record.Lock)
-		if string(subject) != m.Subject() {
-			err = fmt.Errorf("it is an event for subject %q", subject)
-		}
-	}
-	if err != nil {
-		return Record{Position: position}, &DecodeError{Position: position, Subject: m.Subject(), Err: err}
-	}
-	record.Position = position
-	return record, nil
 }

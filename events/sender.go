@@ -53,7 +53,7 @@ var errDisconnected = errors.New("disconnected from NATS")
 func newSender(p *Publisher) *sender {
 	return &sender{
 		p:      p,
-		agent:  subjectRoot + string(p.cfg.Agent) + ".>",
+		agent:  DefaultPrefix + "." + string(p.cfg.Agent) + ".>",
 		broken: make(chan error, 1),
 		status: make(chan signal, 1),
 	}

@@ -1,6 +1,8 @@
 package events
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,29 +24,77 @@ func TestSubject(t *testing.T) {
 		"Dash":          {"-", "-"},
 		"LooksHashed":   {"=-", "=3D-"},
 		"SixteenTokens": {lockagent.Name(strings.Repeat("x/", 15) + "x"), strings.Repeat("x.", 15) + "x"},
-		"TooManyTokens": {lockagent.Name(strings.Repeat("x/", 16) + "x"), "=-f91f72c99b3f744a0c2d1aa2383baed2"},
+		"TooManyTokens": {lockagent.Name(strings.Repeat("x/", 16) + "x"), "=-.f91f72c99b3f744a0c2d1aa2383baed2"},
 		"LongestName":   {lockagent.Name(strings.Repeat("x", 512)), strings.Repeat("x", 512)},
-		"TooLong":       {lockagent.Name(strings.Repeat("/", 512)), "=-8be9dd9aa2ce4f6ca129ec12a928e715"},
+		"TooLong":       {lockagent.Name(strings.Repeat("/", 512)), "=-.8be9dd9aa2ce4f6ca129ec12a928e715"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := string(AppendSubject(nil, "agent", lockagent.EventGranted, test.lock))
-			if want := "lockagent.v1.agent.granted." + test.want; got != want {
+			got := string(AppendSubject(nil, "a.b", "agent", lockagent.EventGranted, test.lock))
+			if want := "a.b.agent.lock." + test.want; got != want {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 		})
 	}
 }
 
+func TestClass(t *testing.T) {
+	agents := []lockagent.EventKind{lockagent.EventAlive}
+	urgent := []lockagent.EventKind{
+		lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventLost, lockagent.EventBroken, lockagent.EventUnclaimed,
+		lockagent.EventStoreReset, lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventDropped,
+	}
+	for _, kind := range append(lockagent.EventKinds(), 0) {
+		want := "lock"
+		if slices.Contains(agents, kind) {
+			want = "agent"
+		} else if slices.Contains(urgent, kind) {
+			want = kind.String()
+		}
+		if got := Class(kind); got != want || Urgent(kind) != slices.Contains(urgent, kind) {
+			t.Errorf("%v: got %q, urgent: %v", kind, got, Urgent(kind))
+		}
+	}
+}
+
+func TestParseSubject(t *testing.T) {
+	for text, want := range map[string]Subject{
+		"a.b.agent.lock.orders.42":        {Agent: "agent", Class: "lock", Lock: "orders/42"},
+		"a.b.agent.agent.=":               {Agent: "agent", Class: "agent"},
+		"a.b.agent.lost.=.x":              {Agent: "agent", Class: "lost", Lock: "/x"},
+		"a.b.agent.a-later-class.orders":  {Agent: "agent", Class: "a-later-class", Lock: "orders"},
+		"a.b.agent.lock.=-." + aHash("f"): {Agent: "agent", Class: "lock", Hashed: true},
+	} {
+		if got, err := ParseSubject("a.b", text); err != nil || got != want {
+			t.Errorf("%q: got %+v, %v", text, got, err)
+		}
+	}
+}
+
+func aHash(digit string) string { return strings.Repeat(digit, 32) }
+
 func TestParseSubjectRefuses(t *testing.T) {
 	for _, text := range []string{
-		"", "lockagent.v1", "lockagent.v1.a.granted", "locks.v1.a.granted.x", "lockagent.v1..granted.x",
-		"lockagent.v1.a=20.granted.x", "lockagent.v1.a.unknown.x", "lockagent.v1.a.granted.", "lockagent.v1.a.granted.x.",
-		"lockagent.v1.a.granted.=4", "lockagent.v1.a.granted.=4g", "lockagent.v1.a.granted.=41", "lockagent.v1.a.granted.=c3",
-		"lockagent.v1.a.granted.=-", "lockagent.v1.a.granted.=-00", "lockagent.v1.a.granted.=-" + strings.Repeat("A", 32),
-		"lockagent.v1.a.granted.*", "lockagent.v1.a.granted.a b", "lockagent.v1.a.granted.=2F",
+		"", "lockagent.v1", "lockagent.v1.a.lock", "locks.v1.a.lock.x", "lockagent.v1..lock.x", "lockagent.v2.a.lock.x",
+		"lockagent.v1.a=20.lock.x", "lockagent.v1.a..x", "lockagent.v1.a.*.x", "lockagent.v1.a.lock.", "lockagent.v1.a.lock.x.",
+		"lockagent.v1.a.lock.=4", "lockagent.v1.a.lock.=4g", "lockagent.v1.a.lock.=41", "lockagent.v1.a.lock.=c3",
+		"lockagent.v1.a.lock.=-", "lockagent.v1.a.lock.=-.00", "lockagent.v1.a.lock.=-." + aHash("A"), "lockagent.v1.a.lock.=-" + aHash("0"),
+		"lockagent.v1.a.lock.*", "lockagent.v1.a.lock.a b", "lockagent.v1.a.lock.=2F",
 	} {
-		if s, err := ParseSubject(text); err == nil {
+		if s, err := ParseSubject(DefaultPrefix, text); err == nil {
 			t.Errorf("%q: got %+v", text, s)
+		}
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	for _, good := range []string{DefaultPrefix, "a", "A_-9.b.c", strings.Repeat("x", maxPrefix)} {
+		if err := checkPrefix(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", ".", "a.", ".a", "a..b", "a.*", "a.>", "a b", "é", strings.Repeat("x", maxPrefix+1)} {
+		if err := checkPrefix(bad); !errors.Is(err, lockagent.ErrBadOption) || !strings.Contains(err.Error(), "use") {
+			t.Errorf("%q: got %v", bad, err)
 		}
 	}
 }
@@ -55,7 +105,7 @@ func FuzzSubject(f *testing.F) {
 	f.Add("=-", "*.>")
 	f.Add(strings.Repeat("/", 20), strings.Repeat("ü", 256))
 	f.Fuzz(func(t *testing.T, a, b string) {
-		first, second := AppendSubject(nil, testAgent, lockagent.EventLost, lockagent.Name(a)), AppendSubject(nil, testAgent, lockagent.EventLost, lockagent.Name(b))
+		first, second := AppendSubject(nil, DefaultPrefix, testAgent, lockagent.EventLost, lockagent.Name(a)), AppendSubject(nil, DefaultPrefix, testAgent, lockagent.EventLost, lockagent.Name(b))
 		if (string(first) == string(second)) != (a == b) {
 			t.Errorf("%q and %q share %s", a, b, first)
 		}
@@ -68,25 +118,29 @@ func FuzzSubject(f *testing.F) {
 				t.Errorf("%q: empty token in %q", a, first)
 			}
 		}
-		want := Subject{Agent: testAgent, Kind: lockagent.EventLost, Lock: lockagent.Name(a)}
-		if strings.HasPrefix(tokens[4], hashToken) {
+		want := Subject{Agent: testAgent, Class: "lost", Lock: lockagent.Name(a)}
+		if tokens[4]+"." == hashPrefix {
 			want.Lock, want.Hashed = "", true
 		}
-		if got, err := ParseSubject(string(first)); err != nil || got != want {
+		if got, err := ParseSubject(DefaultPrefix, string(first)); err != nil || got != want {
 			t.Errorf("%q: got %+v, %v", first, got, err)
 		}
 	})
 }
 
 func FuzzParseSubject(f *testing.F) {
-	f.Add("lockagent.v1.a.granted.x.=.=41")
-	f.Add("lockagent.v1.a.granted.=-00112233445566778899aabbccddeeff")
+	f.Add("lockagent.v1.a.lock.x.=.=41")
+	f.Add("lockagent.v1.a.lost.=-.00112233445566778899aabbccddeeff")
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ParseSubject(text)
+		s, err := ParseSubject(DefaultPrefix, text)
 		if err != nil || s.Hashed {
 			return
 		}
-		if again := string(AppendSubject(nil, s.Agent, s.Kind, s.Lock)); again != text {
+		kind, _ := lockagent.ParseEventKind(s.Class)
+		if Class(kind) != s.Class {
+			return // nothing that this version writes
+		}
+		if again := string(AppendSubject(nil, DefaultPrefix, s.Agent, kind, s.Lock)); again != text {
 			t.Errorf("%q is parsed as %+v, which is %q", text, s, again)
 		}
 	})
@@ -96,6 +150,6 @@ func BenchmarkAppendSubject(b *testing.B) {
 	var text []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		text = AppendSubject(text[:0], testAgent, lockagent.EventGranted, "billing/invoices/0042")
+		text = AppendSubject(text[:0], DefaultPrefix, testAgent, lockagent.EventGranted, "billing/invoices/0042")
 	}
 }

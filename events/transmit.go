@@ -95,7 +95,7 @@ func (s *sender) publish(it *item, index uint64) error {
 	bound(&it.event)
 	e := &it.event
 	s.body = Append(s.body[:0], Record{Event: *e, Epoch: s.p.cfg.Epoch, Seq: it.seq})
-	s.subject = AppendSubject(s.subject[:0], e.Agent, e.Kind, e.Lock)
+	s.subject = AppendSubject(s.subject[:0], DefaultPrefix, e.Agent, e.Kind, e.Lock)
 	s.text = append(append(s.text[:0], s.inbox...), '.')
 	s.text = strconv.AppendUint(s.text, s.session, 10) // written by this goroutine only
 	s.text = append(s.text, '.')

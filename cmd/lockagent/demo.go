@@ -13,6 +13,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
 )
 
 // demoFlags are the flags of the verb demo.
@@ -49,6 +51,7 @@ Nothing has to be installed: the store is in memory and the event log in an embe
 NATS server. With --redis it is distributed; kill that Redis and start it again
 while the demo runs, and see what it says.`,
 		Example: `  lockagent demo
+  lockagent demo --keep demo.log            leave the event log for "lockagent events"
   lockagent demo --no-locks                 the same without the locks, to see the check fail
   lockagent demo --redis ` + exampleRedis + ` --processes 4`,
 		Args: noArgs,
@@ -70,6 +73,7 @@ while the demo runs, and see what it says.`,
 	flags.DurationVar(&f.Lease, "lease", 5*time.Second, "`time` for which a lock stays with an agent that does not renew it")
 	flags.BoolVar(&f.NoLocks, "no-locks", false, "skip the locks, to see the check fail")
 	connectionFlag(cmd, &f.Redis, "redis", "`URL` of a Redis to be the store")
+	flags.StringVar(&f.Keep, "keep", "", "leave the event log in this `directory`, for lockagent events")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9464")
 	flags.StringVar(&f.format, "format", "text", "`form` of the summary: text or json")
 	f.nats.add(cmd, "`URL` of a NATS server to keep the event log")
@@ -80,7 +84,7 @@ while the demo runs, and see what it says.`,
 func (f *demoFlags) complete(cmd *cobra.Command) error {
 	set := cmd.Flags().Changed
 	if f.NoLocks {
-		for _, name := range []string{"redis", f.nats.given(cmd), "lease", "metrics"} {
+		for _, name := range []string{"redis", f.nats.given(cmd), "keep", "lease", "metrics"} {
 			if name != "" && set(name) {
 				return usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
 			}
@@ -133,7 +137,23 @@ func (f *demoFlags) complete(cmd *cobra.Command) error {
 	case f.Lease < leastLease || f.Lease > lockagent.MaxLease:
 		return usage("lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease)
 	}
-	return checkFormat(cmd, f.format, "text", "json")
+	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
+		return err
+	}
+	return f.checkKeep(f.nats.given(cmd))
+}
+
+// checkKeep finds out whether the event log can be kept where the flag says. other is the flag
+// that says another place, or empty.
+func (f *demoFlags) checkKeep(other string) error {
+	switch {
+	case f.Keep == "":
+		return nil
+	case other != "":
+		return usage("lockagent demo --keep "+shellWord(f.Keep), "--keep and --%s exclude each other", other)
+	}
+	f.NATS, f.Stream, f.Prefix = events.Connection{}, "", "" // the environment is meant for those who use it
+	return checkNewLog(f.Keep)
 }
 
 // between checks a count.
@@ -204,15 +224,23 @@ func (f *demoFlags) write(stdout io.Writer, s *demo.Summary) error {
 	if err := s.WriteText(stdout, hasColour(stdout)); err != nil {
 		return err
 	}
-	if !s.OK {
-		return nil
+	_, err := io.WriteString(stdout, f.next(s.OK))
+	return err
+}
+
+// next says what to try after the demo.
+func (f *demoFlags) next(ok bool) string {
+	switch {
+	case f.Keep != "":
+		return "\nNext: lockagent events audit --dir " + shellWord(f.Keep) + "\n"
+	case !ok:
+		return ""
 	}
 	next := "\nNext: lockagent demo --no-locks    the same without the locks: see it fail\n"
 	if f.Redis == "" {
 		next += "      lockagent demo --redis " + exampleRedis + " --processes 4\n"
 	}
-	_, err := io.WriteString(stdout, next)
-	return err
+	return next
 }
 
 // verdict is an error that names the checks that failed.
@@ -244,6 +272,8 @@ func (f *demoFlags) explain(cmd *cobra.Command, err error) error {
 		return &failure{exitUsage, err, "lockagent demo --redis " + exampleRedis}
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
 		return &failure{exitUnavailable, err, "lockagent demo    (needs no Redis), or start one: redis-server"}
+	case errors.Is(err, natsserver.ErrInUse):
+		return inUse(f.Keep)
 	case errors.Is(err, demo.ErrNoEventLog):
 		failed := natsFailure(cmd, err)
 		if failed.code == exitUnavailable {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 func newEvents() *cobra.Command {
@@ -18,18 +19,15 @@ func newEvents() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  wantsVerb("tail"),
 	}
-	cmd.AddCommand(newEventsTail(), newEventsAudit())
+	cmd.AddCommand(newEventsTail(), newEventsHistory(), newEventsState(), newEventsHolders(), newEventsAudit(), newEventsForward())
 	return cmd
 }
 
-// parseLock checks the value of --lock, which may be empty.
-func parseLock(cmd *cobra.Command, text string) (lockagent.Name, error) {
-	if text == "" {
-		return "", nil
-	}
+// parseLock checks the name of a lock. try is a command that has a good one.
+func parseLock(text, try string) (lockagent.Name, error) {
 	name, err := lockagent.ParseName(text)
 	if bad, ok := errors.AsType[*lockagent.NameError](err); ok {
-		return "", usage(cmd.CommandPath()+" --lock orders/42", "--lock cannot be %q: %s", text, bad.Reason)
+		return "", usage(try, "a lock cannot be named %q: %s", text, bad.Reason)
 	}
 	return name, err
 }
@@ -54,4 +52,16 @@ func kindNames() string {
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
+}
+
+const patternUsage = "only locks with this `name`, in which a part * is any part and a last part > all that follows"
+
+// parsePattern checks the value of --lock, which may be empty.
+func parsePattern(cmd *cobra.Command, text string) (events.Filter, error) {
+	if text == "" {
+		return events.Filter{}, nil
+	}
+	filter := events.Filter{Pattern: text}
+	_, err := parseLock(text, cmd.CommandPath()+" --lock 'orders/>'")
+	return filter, err
 }

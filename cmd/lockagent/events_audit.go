@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,8 +14,7 @@ import (
 
 // auditFlags are the flags of the verb audit.
 type auditFlags struct {
-	nats   natsFlags
-	file   string
+	source
 	agents []string
 	lock   string
 	since  time.Duration
@@ -44,12 +41,11 @@ on at that time unproven.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
 	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`")
 	flags.StringVar(&f.lock, "lock", "", "only holds of the lock with this `name`")
 	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json")
-	f.nats.add(cmd, "`URL` of the NATS server, by default "+defaultNATS)
+	f.addFlags(cmd)
 	return cmd
 }
 
@@ -60,12 +56,7 @@ func (f *auditFlags) run(cmd *cobra.Command) error {
 	}
 	audit := events.NewAudit()
 	visit := func(r events.Record, err error) error { return audit.Visit(f.about(lock, r), err) }
-	if f.file != "" {
-		err = f.readFile(cmd, visit)
-	} else {
-		err = f.readStream(cmd, visit)
-	}
-	if err != nil {
+	if err := f.read(cmd, visit); err != nil {
 		return err
 	}
 	report := audit.Report()
@@ -78,27 +69,31 @@ func (f *auditFlags) run(cmd *cobra.Command) error {
 	case err != nil:
 		return err
 	case report.Events == 0:
-		return &failure{exitFailed, errors.New("not proven: there are no events"), "lockagent events tail --all --follow=false"}
+		return &failure{exitEmpty, errors.New("not proven: there are no events"), "lockagent events tail --all --follow=false"}
 	case lock != "" && report.Grants == 0:
-		return &failure{exitFailed, fmt.Errorf("not proven: there are no holds of %q", lock), "lockagent events tail --all --follow=false --kind granted"}
+		return &failure{exitEmpty, fmt.Errorf("not proven: there are no holds of %q", lock), "lockagent events tail --all --follow=false --kind granted"}
+	case report.Verdict == events.Violated:
+		return &failure{code: exitViolated, err: fmt.Errorf("not proven: %s", report.Verdict)}
 	case report.Verdict != events.Proven:
-		return &failure{code: exitFailed, err: fmt.Errorf("not proven: %s", report.Verdict)}
+		return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", report.Verdict)}
 	}
 	return nil
 }
 
 func (f *auditFlags) check(cmd *cobra.Command) (lockagent.Name, error) {
-	flags := cmd.Flags()
-	switch {
-	case f.file != "" && f.nats.given(cmd) != "":
-		return "", usage("lockagent events audit --file "+f.file, "--file and --%s exclude each other", f.nats.given(cmd))
-	case flags.Changed("since") && f.since <= 0:
+	if err := f.source.check(cmd); err != nil {
+		return "", err
+	}
+	if cmd.Flags().Changed("since") && f.since <= 0 {
 		return "", usage("lockagent events audit --since 10m", "--since must be longer than nothing, not %v", f.since)
 	}
 	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
 		return "", err
 	}
-	return parseLock(cmd, f.lock)
+	if f.lock == "" {
+		return "", nil
+	}
+	return parseLock(f.lock, "lockagent events audit --lock orders/42")
 }
 
 // about takes out of a record what it says if it is not about the lock, when one
@@ -111,44 +106,19 @@ func (f *auditFlags) about(lock lockagent.Name, r events.Record) events.Record {
 	return r
 }
 
-func (f *auditFlags) readStream(cmd *cobra.Command, visit events.Visit) error {
-	reader, err := openEvents(cmd, f.nats, newLogger(cmd.ErrOrStderr()))
+func (f *auditFlags) read(cmd *cobra.Command, visit events.Visit) (err error) {
+	log, err := f.open(cmd)
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
-	var from events.From
+	defer func() { err = errors.Join(err, log.close()) }()
+	var from startAt
 	if f.since > 0 {
-		from = events.FromTime(time.Now().Add(-f.since))
+		from.time = time.Now().Add(-f.since)
 	}
-	agents := f.agents
-	if len(agents) == 0 {
-		agents = []string{""} // all of them
+	var filter events.Filter
+	for _, agent := range f.agents {
+		filter.Agents = append(filter.Agents, lockagent.AgentID(agent))
 	}
-	for _, agent := range agents {
-		filter := events.Filter{Agent: lockagent.AgentID(agent)}
-		if err := reader.Replay(cmd.Context(), from, filter, visit); err != nil {
-			return readFailure(cmd, err)
-		}
-	}
-	return nil
-}
-
-func (f *auditFlags) readFile(cmd *cobra.Command, visit events.Visit) error {
-	in := cmd.InOrStdin()
-	if f.file != "-" {
-		file, err := os.Open(f.file)
-		if err != nil {
-			return &failure{exitUsage, err, "lockagent events audit --file events.jsonl"}
-		}
-		defer file.Close()
-		in = file
-	}
-	oldest := time.Now().Add(-f.since)
-	return events.ReadLines(in, func(r events.Record, err error) error {
-		if err == nil && (len(f.agents) > 0 && !slices.Contains(f.agents, string(r.Agent)) || f.since > 0 && r.Time.Before(oldest)) {
-			return nil
-		}
-		return visit(r, err)
-	})
+	return log.replay(cmd.Context(), from, filter, visit)
 }

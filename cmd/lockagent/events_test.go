@@ -115,7 +115,7 @@ func TestEventsAudit(t *testing.T) {
 	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: no two holds overlapped\n", " of 3 agents on 2 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
-	call(t, "events", "audit", "--nats", url, "--agent", "nobody").expect(t, exitFailed, nil, []string{"there are no events"})
+	call(t, "events", "audit", "--nats", url, "--agent", "nobody").expect(t, exitEmpty, nil, []string{"there are no events"})
 	call(t, "events", "audit", "--nats", url, "--agent", "no body").expect(t, exitUsage, nil, []string{`"no body" is no agent`})
 
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
@@ -140,16 +140,16 @@ func TestEventsAuditOfAFile(t *testing.T) {
 	call(t, "events", "audit", "--file", file(log)).expect(t, exitOK, []string{"proven: "}, nil)
 	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitOK, []string{"proven: "}, nil)
 	callWith(t, log, "events", "audit", "--file", "-", "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
-	callWith(t, log, "events", "audit", "--file", "-", "--since", "1ns").expect(t, exitFailed, nil, []string{"there are no events"})
-	callWith(t, log, "events", "audit", "--file", "-", "--agent", "nobody").expect(t, exitFailed, nil, []string{"there are no events"})
+	callWith(t, log, "events", "audit", "--file", "-", "--since", "1ns").expect(t, exitEmpty, nil, []string{"there are no events"})
+	callWith(t, log, "events", "audit", "--file", "-", "--agent", "nobody").expect(t, exitEmpty, nil, []string{"there are no events"})
 
 	all := lines(log)
 	i := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, "lock.released") })
 	missing := strings.Join(slices.Delete(slices.Clone(all), i, i+1), "")
-	callWith(t, missing, "events", "audit", "--file", "-").expect(t, exitFailed, []string{"incomplete: ", "missing: "}, []string{"not proven: incomplete"})
+	callWith(t, missing, "events", "audit", "--file", "-").expect(t, exitIncomplete, []string{"incomplete: ", "missing: "}, []string{"not proven: incomplete"})
 
 	all[i] = "{}\n"
-	callWith(t, strings.Join(all, ""), "events", "audit", "--file", "-").expect(t, exitFailed, []string{"unreadable: "}, []string{"not proven"})
+	callWith(t, strings.Join(all, ""), "events", "audit", "--file", "-").expect(t, exitIncomplete, []string{"unreadable: "}, []string{"not proven"})
 }
 
 // overlapping is a log in which two agents held a lock at the same time.
@@ -179,14 +179,15 @@ func overlapping(t *testing.T) string {
 
 func TestEventsAuditFindsAnOverlap(t *testing.T) {
 	log := overlapping(t)
-	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitFailed, []string{"violated: ", `violation: "orders/42"`}, []string{"not proven: violated"})
-	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitFailed, []string{"violated: "}, nil)
-	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/43").expect(t, exitFailed, nil, []string{`there are no holds of "orders/43"`})
+	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitViolated, []string{"violated: ", `violation: "orders/42"`}, []string{"not proven: violated"})
+	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
+	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/43").expect(t, exitEmpty, nil, []string{`there are no holds of "orders/43"`})
 }
 
 func TestEventText(t *testing.T) {
 	agent := lockagent.AgentID("470d6805-ae6d-4d11-9cd2-eb57ba61b13c")
-	at := time.Date(2026, 11, 21, 3, 4, 5, 678901000, time.Local)
+	now := time.Date(2026, 11, 21, 3, 4, 6, 0, time.Local)
+	at := now.Add(-321099 * time.Microsecond)
 	for _, test := range []struct {
 		event lockagent.Event
 		want  string
@@ -211,8 +212,8 @@ func TestEventText(t *testing.T) {
 		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
 	} {
 		test.event.Agent, test.event.Time = agent, at
-		want := "03:04:05.678901  470d6805 #9       " + test.want
-		if got := eventText(events.Record{Event: test.event, Seq: 9}); got != want {
+		want := "03:04:05.678  470d6805 #9       " + test.want
+		if got := eventText(events.Record{Event: test.event, Seq: 9}, now); got != want {
 			t.Errorf("the line is\n%q, want\n%q", got, want)
 		}
 	}

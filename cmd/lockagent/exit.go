@@ -10,12 +10,18 @@ import (
 	"syscall"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
-// The exit codes. Those from 64 on are those of sysexits.h.
+// The exit codes. Those from 64 on are those of sysexits.h. Those from 3 to 6 are what an
+// event log says.
 const (
 	exitOK           = 0
 	exitFailed       = 1
+	exitViolated     = 3
+	exitIncomplete   = 4
+	exitEmpty        = 5
+	exitExplained    = 6
 	exitUsage        = 64
 	exitBug          = 70
 	exitUnavailable  = 75
@@ -28,11 +34,15 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{exitOK, "it was done, and what was checked is proven"},
-	{exitFailed, "a check failed, something could not be proven, or the work could not be done"},
+	{exitFailed, "a check of the demo failed, or the work could not be done"},
+	{exitViolated, "violated: the event log shows that mutual exclusion, or the order of tokens, was broken"},
+	{exitIncomplete, "incomplete: the event log shows nothing wrong, but too little for a proof"},
+	{exitEmpty, "empty: the event log has nothing of what was asked for"},
+	{exitExplained, "explained: holds overlapped, and the event log names the reset or the break that caused it"},
 	{exitUsage, "the command line is wrong"},
 	{exitBug, "lockagent has a defect; please report it"},
 	{exitUnavailable, "the store or NATS cannot be reached; try again later"},
-	{exitNotPermitted, "the store refuses us; check user and password"},
+	{exitNotPermitted, "the store or NATS refuses us; check the credentials and the permissions"},
 }
 
 // exitHelp is the table for help.
@@ -83,7 +93,7 @@ func codeOf(err error) int {
 		return exitBug
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
 		return exitUnavailable
-	case errors.Is(err, lockagent.ErrNotPermitted):
+	case errors.Is(err, lockagent.ErrNotPermitted), errors.Is(err, events.ErrNotPermitted):
 		return exitNotPermitted
 	}
 	return exitFailed

@@ -56,14 +56,29 @@ func TestUsage(t *testing.T) {
 		{"events tail --since 1m --all", "exclude each other", "lockagent events tail --all"},
 		{"events tail --follow=false", "shows nothing", "lockagent events tail --all --follow=false"},
 		{"events tail --kind granted,stolen", `no kind of event "stolen"`, "lockagent events tail --kind granted,lost"},
-		{"events tail --lock {", "--lock cannot be", "lockagent events tail --lock orders/42"},
+		{"events tail --lock {", `a lock cannot be named "{"`, "lockagent events tail --lock 'orders/>'"},
 		{"events tail --format json", `--format must be text or jsonl, not "json"`, "lockagent events tail --format jsonl"},
 		{"events tail --nats localhost:4222", "bad NATS URL", "lockagent events tail --nats " + defaultNATS},
 		{"events audit --file x --nats nats://y", "exclude each other", "lockagent events audit --file x"},
 		{"events audit --file /no/such/file", "no such file", "lockagent events audit --file events.jsonl"},
 		{"events audit --since 0s", "--since must be longer than nothing", "lockagent events audit --since 10m"},
 		{"events audit --format jsonl", `--format must be text or json, not "jsonl"`, "lockagent events audit --format json"},
-		{"events audit --lock {", "--lock cannot be", "lockagent events audit --lock orders/42"},
+		{"events audit --lock {", `a lock cannot be named "{"`, "lockagent events audit --lock orders/42"},
+		{"events audit --dir x --file y", "--dir and --file exclude each other", "lockagent events audit --dir x"},
+		{"events tail --dir x --follow", "--follow needs --nats", "lockagent events tail --nats " + defaultNATS},
+		{"events history", "takes the name of one lock", "lockagent events history orders/42"},
+		{"events history a b", "takes the name of one lock", "lockagent events history orders/42"},
+		{"events history {", `a lock cannot be named "{"`, "lockagent events history orders/42"},
+		{"events history a --since 0s", "--since must be longer than nothing", "lockagent events history orders/42 --since 10m"},
+		{"events history a --last 0", "--last must be at least 1", "lockagent events history orders/42 --last 20"},
+		{"events history a --format text/json", `--format must be text or json`, "lockagent events history --format json"},
+		{"events state", "takes the name of one lock", "lockagent events state orders/42"},
+		{"events state a --at noon", `--at: "noon" is no time such as`, "lockagent events state a --at -10m"},
+		{"events state a --at 2999-01-01", "is in the future", "lockagent events state a --at -10m"},
+		{"events state a --dir x --nats nats://y", "--dir and --nats exclude each other", "lockagent events state --dir x"},
+		{"events holders --lock {", `a lock cannot be named "{"`, "lockagent events holders --lock 'orders/>'"},
+		{"demo --keep d --nats nats://x", "--keep and --nats exclude each other", "lockagent demo --keep d"},
+		{"demo --no-locks --keep d", "--keep makes no difference", "lockagent demo --no-locks"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			r := call(t, strings.Fields(test.args)...)
@@ -85,7 +100,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"--help", "help", "help demo", "demo --help", "events --help", "events tail --help", "events audit --help", "version --help"} {
+	for _, args := range []string{"--help", "help", "help demo", "demo --help", "events --help", "events tail --help", "events history --help", "events state --help", "events holders --help", "events audit --help", "version --help"} {
 		call(t, strings.Fields(args)...).expect(t, exitOK, []string{exitHelp(), "Usage:\n  lockagent"}, nil)
 	}
 	r := call(t, "--help")

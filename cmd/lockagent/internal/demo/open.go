@@ -27,7 +27,7 @@ func (s *show) openLog() (*natsserver.Server, error) {
 		reader.Close()
 		return nil, nil
 	}
-	cfg := natsserver.Config{Temporary: true, Logger: s.cfg.Logger}
+	cfg := natsserver.Config{Dir: s.cfg.Keep, Temporary: s.cfg.Keep == "", Logger: s.cfg.Logger}
 	if s.cfg.Command != nil {
 		cfg.Listen = "127.0.0.1:0"
 	}

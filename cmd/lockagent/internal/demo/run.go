@@ -24,11 +24,14 @@ type Config struct {
 
 	// Redis is the URL of the store. Empty, the agents share a store in memory.
 	Redis string
-	// NATS is the server that keeps the event log. Without a URL, a server inside
-	// this process does, and forgets it in the end.
+	// NATS is the server that keeps the event log. Without a URL, a server inside this
+	// process does.
 	NATS events.Connection
 	// Stream and Prefix are those of the event log. They may be empty.
 	Stream, Prefix string
+	// Keep is the directory in which the server inside this process keeps the event log.
+	// Empty, the log is gone in the end.
+	Keep string
 
 	// Command makes the command that runs [Join] as a process of its own, once for
 	// each agent. Nil, the agents run in this process. Without it, or without
@@ -277,7 +280,7 @@ func (s *show) audit(ctx context.Context) (events.Report, error) {
 	defer reader.Close()
 	audit := events.NewAudit()
 	for _, m := range s.members {
-		if err := reader.Replay(ctx, events.From{}, events.Filter{Agent: m.id()}, audit.Visit); err != nil {
+		if err := reader.Replay(ctx, events.From{}, events.Filter{Agents: []lockagent.AgentID{m.id()}}, audit.Visit); err != nil {
 			return events.Report{}, err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 )
 
 // Screen shows the progress of a demonstration: on a terminal in one line that
@@ -66,9 +68,9 @@ func (s *Screen) text(p Progress) string {
 	seconds := p.Elapsed.Seconds()
 	switch {
 	case p.Phase == Auditing:
-		return fmt.Sprintf("%3.0fs auditing %s events", seconds, number(p.Stats.Published))
+		return fmt.Sprintf("%3.0fs auditing %s events", seconds, readable.Number(p.Stats.Published))
 	case !p.Locked:
-		return fmt.Sprintf("%3.0fs %9s writes  %9s lost", seconds, number(p.Writes), number(p.Lost))
+		return fmt.Sprintf("%3.0fs %9s writes  %9s lost", seconds, readable.Number(p.Writes), readable.Number(p.Lost))
 	}
 	st := p.Stats
 	since := s.before
@@ -77,13 +79,13 @@ func (s *Screen) text(p Progress) string {
 	}
 	rate := float64(st.Grants-since.Stats.Grants) / (p.Elapsed - since.Elapsed).Seconds()
 	text := fmt.Sprintf("%3.0fs %7s grants %6s/s  p50 %5.1fms  p99 %5.1fms  %3d%% handed off  %s lost",
-		seconds, number(st.Grants), number(int64(rate)), milliseconds(st.wait(50)), milliseconds(st.wait(99)),
-		int(100*share(st.HandOffs, st.Grants)), number(st.lost()))
+		seconds, readable.Number(st.Grants), readable.Number(int64(rate)), milliseconds(st.wait(50)), milliseconds(st.wait(99)),
+		int(100*share(st.HandOffs, st.Grants)), readable.Number(st.lost()))
 	if st.Resets > 0 {
-		text += "  " + counted(int(st.Resets), "store reset", "store resets")
+		text += "  " + readable.Counted(int(st.Resets), "store reset", "store resets")
 	}
 	if st.Unpublished > 10_000 {
-		text += fmt.Sprintf("  %s events behind", number(st.Unpublished))
+		text += fmt.Sprintf("  %s events behind", readable.Number(st.Unpublished))
 	}
 	if p.Phase == Stopping {
 		text += "  stopping"

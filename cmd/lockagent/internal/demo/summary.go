@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -175,10 +176,10 @@ func (s *Summary) counterCheck() Check {
 	case s.Updates == 0:
 		c.Says = "nobody has written anything"
 	case c.OK:
-		c.Says = fmt.Sprintf("%s writes were accepted, and the counters say %s", number(s.Updates), number(s.Updates))
+		c.Says = fmt.Sprintf("%s writes were accepted, and the counters say %s", readable.Number(s.Updates), readable.Number(s.Updates))
 	default:
 		c.Says = fmt.Sprintf("%s writes were accepted, but the counters say %s: %s were lost",
-			number(s.Updates), number(s.Updates-s.LostUpdates), number(s.LostUpdates))
+			readable.Number(s.Updates), readable.Number(s.Updates-s.LostUpdates), readable.Number(s.LostUpdates))
 	}
 	return c
 }
@@ -199,9 +200,9 @@ func (s *Summary) eventCheck() Check {
 	e := s.Events
 	c := Check{Name: "event log", OK: e.Dropped == 0 && e.Unpublished == 0}
 	if c.OK {
-		c.Says = fmt.Sprintf("%s events published, none dropped", number(e.Published))
+		c.Says = fmt.Sprintf("%s events published, none dropped", readable.Number(e.Published))
 	} else {
-		c.Says = fmt.Sprintf("%s events published, %s dropped, %s not confirmed in time", number(e.Published), number(e.Dropped), number(e.Unpublished))
+		c.Says = fmt.Sprintf("%s events published, %s dropped, %s not confirmed in time", readable.Number(e.Published), readable.Number(e.Dropped), readable.Number(e.Unpublished))
 	}
 	return c
 }
@@ -210,7 +211,7 @@ func (s *Summary) eventCheck() Check {
 func resets(r events.Report) []string {
 	seen := make(map[string]bool)
 	var reasons []string
-	for _, reset := range r.Resets {
+	for _, reset := range r.Resets.First {
 		if !seen[reset.To] {
 			seen[reset.To] = true
 			reasons = append(reasons, reset.Reason)
@@ -235,35 +236,35 @@ func (s *Summary) judge(r events.Report, err error) {
 	switch r.Verdict {
 	case events.Proven:
 		c.OK = true
-		c.Says = fmt.Sprintf("no two of %s holds overlapped, says the event log", number(r.Grants))
-		if n := len(r.Explained); n > 0 {
-			c.Says = fmt.Sprintf("%s holds; %d overlapped with another, which a reset of the store explains", number(r.Grants), n)
-		}
+		c.Says = fmt.Sprintf("no two of %s holds overlapped, says the event log", readable.Number(r.Grants))
+	case events.Explained:
+		c.OK = true
+		c.Says = fmt.Sprintf("%s holds; %d overlapped with another, and the event log says why", readable.Number(r.Grants), r.Explained.Count)
 	case events.Incomplete:
-		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is incomplete", number(r.Grants))
+		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is incomplete", readable.Number(r.Grants))
 	default:
-		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", len(r.Violations), number(r.Grants))
+		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", r.Violations.Count, readable.Number(r.Grants))
 	}
 	// The log of an agent that ended in order says so, and leaves no hold open.
-	if n := s.Agents - (r.Agents - len(r.OpenEnds)); n > 0 || len(r.OpenHolds) > 0 {
+	if n := s.Agents - (r.Agents - r.Tails.Count); n > 0 || r.OpenHolds.Count > 0 {
 		c.OK = false
-		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s", counted(n, "agent", "agents"), counted(len(r.OpenHolds), "hold", "holds")))
+		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s", readable.Counted(n, "agent", "agents"), readable.Counted(r.OpenHolds.Count, "hold", "holds")))
 	}
 	details(&c, "", r.Violations)
 	details(&c, "missing: ", r.Gaps)
 	details(&c, "unproven: ", r.Unproven)
 	details(&c, "", r.Explained)
-	for _, name := range r.UnreadableNames {
-		c.Detail = append(c.Detail, "unreadable: "+name)
-	}
+	details(&c, "unreadable: ", r.Unreadable)
 }
 
-func details[T fmt.Stringer](c *Check, what string, all []T) {
-	for i, x := range all {
+func details[T events.Listed[T]](c *Check, what string, all events.List[T]) {
+	for i, x := range all.First {
 		if i == mostDetails {
-			c.Detail = append(c.Detail, fmt.Sprintf("%sand %d more", what, len(all)-mostDetails))
-			return
+			break
 		}
 		c.Detail = append(c.Detail, what+x.String())
+	}
+	if more := all.Count - min(len(all.First), mostDetails); more > 0 {
+		c.Detail = append(c.Detail, fmt.Sprintf("%sand %d more", what, more))
 	}
 }

@@ -7,33 +7,31 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 )
 
 // Intro says what a demonstration is going to do.
 func (cfg Config) Intro() string {
-	agents := counted(cfg.Agents, "agent", "agents")
+	agents := readable.Counted(cfg.Agents, "agent", "agents")
 	if cfg.Command != nil {
 		agents += ", each a process of its own,"
 	}
-	what := fmt.Sprintf("%s with %s each", agents, counted(cfg.Workers, "worker", "workers"))
+	what := fmt.Sprintf("%s with %s each", agents, readable.Counted(cfg.Workers, "worker", "workers"))
 	if cfg.NoLocks {
-		return fmt.Sprintf("%s write to %s for %v without locking anything.", what, counted(cfg.Locks, "counter", "counters"), cfg.Duration)
+		return fmt.Sprintf("%s write to %s for %v without locking anything.", what, readable.Counted(cfg.Locks, "counter", "counters"), cfg.Duration)
 	}
 	store, log := "in memory", "in an embedded NATS server"
 	if cfg.Redis != "" {
 		store = "Redis"
 	}
+	if cfg.Keep != "" {
+		log += ", kept in " + cfg.Keep
+	}
 	if cfg.NATS.URL != "" {
 		log = "in NATS"
 	}
-	return fmt.Sprintf("%s contend for %s for %v.\nStore: %s. Event log: %s.", what, counted(cfg.Locks, "lock", "locks"), cfg.Duration, store, log)
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return number(n) + " " + many
+	return fmt.Sprintf("%s contend for %s for %v.\nStore: %s. Event log: %s.", what, readable.Counted(cfg.Locks, "lock", "locks"), cfg.Duration, store, log)
 }
 
 // WriteText writes the summary for people.
@@ -46,7 +44,7 @@ func (s *Summary) WriteText(w io.Writer, colour bool) error {
 	if s.Locked {
 		s.writeLocked(line)
 	} else {
-		line("writes", "%s, or %s per second", number(s.Updates), number(int64(float64(s.Updates)/float64(max(1, s.ElapsedMS))*1000)))
+		line("writes", "%s, or %s per second", readable.Number(s.Updates), readable.Number(int64(float64(s.Updates)/float64(max(1, s.ElapsedMS))*1000)))
 	}
 	b.WriteString("\nWhat was checked\n")
 	for _, c := range s.Checks {
@@ -57,7 +55,7 @@ func (s *Summary) WriteText(w io.Writer, colour bool) error {
 	}
 	if s.OK && s.Locked {
 		b.WriteString("\nProven: no two workers ever held the same lock at the same time")
-		if s.Audit != nil && len(s.Audit.Explained) > 0 {
+		if s.Audit != nil && s.Audit.Explained.Count > 0 {
 			b.WriteString(", apart from the\noverlaps above, in which no update was lost, for the counters refuse old tokens")
 		}
 		b.WriteString(".\n")
@@ -67,22 +65,22 @@ func (s *Summary) WriteText(w io.Writer, colour bool) error {
 }
 
 func (s *Summary) writeLocked(line func(name, format string, args ...any)) {
-	line("grants", "%s, or %s per second", number(s.Grants), number(int64(s.GrantsPerSecond)))
+	line("grants", "%s, or %s per second", readable.Number(s.Grants), readable.Number(int64(s.GrantsPerSecond)))
 	line("waits", "half of them up to %s, 99 %% up to %s, the longest %s", micros(s.Waits.P50), micros(s.Waits.P99), micros(s.Waits.Max))
-	line("hand-offs", "%s of the grants, made without asking the store", percent(s.HandOffShare))
+	line("hand-offs", "%s of the grants, made without asking the store", readable.Percent(s.HandOffShare))
 	line("store calls", "%.2f per grant: %s to acquire, %s to release, %s to renew", s.StoreCalls.PerGrant,
-		number(s.StoreCalls.Acquire), number(s.StoreCalls.Release), number(s.StoreCalls.Renew))
+		readable.Number(s.StoreCalls.Acquire), readable.Number(s.StoreCalls.Release), readable.Number(s.StoreCalls.Renew))
 	if n := len(s.StoreResets); n > 0 {
 		line("store resets", "%d (%s): the store may have come back without what it knew", n, strings.Join(s.StoreResets, ", "))
 	}
 	line("losses", "%s", losses(s.Losses))
 	if s.Unconfirmed > 0 {
-		line("unconfirmed", "%s of which the store could not be told in time", counted(int(s.Unconfirmed), "release", "releases"))
+		line("unconfirmed", "%s of which the store could not be told in time", readable.Counted(int(s.Unconfirmed), "release", "releases"))
 	}
 	if s.Unfinished > 0 {
-		line("unfinished", "%s, for time was up", counted(int(s.Unfinished), "update", "updates"))
+		line("unfinished", "%s, for time was up", readable.Counted(int(s.Unfinished), "update", "updates"))
 	}
-	line("refused", "%s with an old token", counted(int(s.Refused), "operation", "operations"))
+	line("refused", "%s with an old token", readable.Counted(int(s.Refused), "operation", "operations"))
 }
 
 func losses(by map[string]uint64) string {
@@ -91,12 +89,12 @@ func losses(by map[string]uint64) string {
 	}
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(by)) {
-		parts = append(parts, fmt.Sprintf("%s (%s)", number(by[reason]), reason))
+		parts = append(parts, fmt.Sprintf("%s (%s)", readable.Number(by[reason]), reason))
 	}
 	return strings.Join(parts, ", ") + ": each holder was told"
 }
 
-func micros(us int64) string { return brief(time.Duration(us) * time.Microsecond) }
+func micros(us int64) string { return readable.Duration(time.Duration(us) * time.Microsecond) }
 
 func mark(ok, colour bool) string {
 	text, code := "FAIL", "31"

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
+)
+
+// eventText is an event on a line, for people.
+func eventText(r events.Record, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %.8s #%-6d  %-10s", readable.Time(r.Time, now), r.Agent, r.Seq, r.Kind)
+	field := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format, args...) }
+	if r.Lock != "" {
+		field("%s", r.Lock)
+	}
+	if r.Token != 0 {
+		field("token %d", r.Token)
+	}
+	if r.How != 0 {
+		field("by %s", r.How)
+	}
+	if r.Owner != "" {
+		field("owner %s", ownerText(r.Owner, r.Agent))
+	}
+	if r.Waited != 0 {
+		field("waited %s", readable.Duration(r.Waited))
+	}
+	if r.Held != 0 {
+		field("held %s", readable.Duration(r.Held))
+	}
+	if r.Count > 1 && r.Kind != lockagent.EventAlive {
+		field("%d grants", r.Count)
+	}
+	if r.Waiters != 0 {
+		field("%d waiting", r.Waiters)
+	}
+	if r.Holder != "" {
+		field("behind %q", r.Holder)
+	}
+	if r.Remaining != 0 {
+		field("trusted for %s", readable.Duration(r.Remaining))
+	}
+	if r.Reason != 0 {
+		field("reason %s", r.Reason)
+	}
+	if r.Operator != "" {
+		field("by operator %q", r.Operator)
+	}
+	aboutAgent(r, field)
+	if r.Err != "" {
+		field("error %q", r.Err)
+	}
+	return b.String()
+}
+
+// aboutAgent writes what an event says of its agent or of the store.
+func aboutAgent(r events.Record, field func(format string, args ...any)) {
+	switch r.Kind {
+	case lockagent.EventAgentStarted:
+		field("agent %s", r.Agent)
+		if p := r.Process; p.Host != "" {
+			field("%s on %s, pid %d", p.Program, p.Host, p.PID)
+		}
+	case lockagent.EventAlive:
+		field("%s", readable.Counted(r.Count, "grant", "grants"))
+	case lockagent.EventStoreReset:
+		field("%s, from %s to %s", r.Reset.Reason, r.Reset.From, r.Reset.To)
+	case lockagent.EventDropped:
+		for kind, n := range r.Dropped {
+			if n > 0 {
+				field("%d %s", n, lockagent.EventKind(kind))
+			}
+		}
+	case 0:
+		field("%s", r.Raw)
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
+)
+
+// historyFlags are the flags of the verb history.
+type historyFlags struct {
+	source
+	since  time.Duration
+	last   int
+	format string
+}
+
+func newEventsHistory() *cobra.Command {
+	var f historyFlags
+	cmd := &cobra.Command{
+		Use:   "history NAME",
+		Short: "Show the holds of a lock",
+		Long: `Show the holds of a lock, the oldest first: from when to when, for how long, the owner
+and its agent, the token, how each hold came, and how it ended.
+
+Times are those of the agents' clocks, in the zone of this machine. The order is that of the
+tokens, which no clock disturbs.`,
+		Example: `  lockagent events history orders/42
+  lockagent events history orders/42 --since 1h
+  lockagent events history orders/42 --last 20 --format json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := oneLock(cmd, args)
+			if err != nil {
+				return err
+			}
+			return f.run(cmd, name)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.DurationVar(&f.since, "since", 0, "only holds that were not over before this last `duration`, such as 10m")
+	flags.IntVar(&f.last, "last", 0, "only this `number` of holds, the last ones")
+	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
+	f.addFlags(cmd)
+	return cmd
+}
+
+// oneLock is the lock that the arguments of a verb name.
+func oneLock(cmd *cobra.Command, args []string) (lockagent.Name, error) {
+	try := cmd.CommandPath() + " orders/42"
+	if len(args) != 1 {
+		return "", usage(try, "%q takes the name of one lock", cmd.CommandPath())
+	}
+	return parseLock(args[0], try)
+}
+
+func (f *historyFlags) check(cmd *cobra.Command) error {
+	changed := cmd.Flags().Changed
+	switch {
+	case changed("since") && f.since <= 0:
+		return usage(cmd.CommandPath()+" orders/42 --since 10m", "--since must be longer than nothing, not %v", f.since)
+	case changed("last") && f.last <= 0:
+		return usage(cmd.CommandPath()+" orders/42 --last 20", "--last must be at least 1, not %d", f.last)
+	}
+	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
+		return err
+	}
+	return f.source.check(cmd)
+}
+
+// historyView is the JSON of a history.
+type historyView struct {
+	Version int            `json:"version"`
+	Lock    lockagent.Name `json:"lock"`
+	Holds   []events.Hold  `json:"holds"`
+}
+
+func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	now := time.Now()
+	told := newStory(name, func(h *hold) bool { return f.since == 0 || !h.endedBefore(now.Add(-f.since)) })
+	if err := told.read(cmd, &f.source); err != nil {
+		return err
+	}
+	holds := told.all()
+	if f.last > 0 {
+		holds = holds[max(0, len(holds)-f.last):]
+	}
+	if f.format == "json" {
+		return writeJSON(cmd.OutOrStdout(), historyView{jsonVersion, name, bare(holds)})
+	}
+	return writeHistory(cmd.OutOrStdout(), name, holds, now)
+}
+
+func writeHistory(out io.Writer, name lockagent.Name, holds []hold, now time.Time) error {
+	rows := newTable("FROM", "UNTIL", "FOR", "OWNER", "TOKEN", "CAME", "ENDED", "AGENT")
+	stores, agents := make(map[string]bool), make(map[lockagent.AgentID]bool)
+	for i := range holds {
+		h := &holds[i]
+		stores[h.Store], agents[h.Agent] = true, true
+		until := "-"
+		if !h.Until.IsZero() {
+			until = readable.Time(h.Until, now)
+		}
+		rows.add(readable.Time(h.From, now), until, h.lasted(now), ownerText(h.Owner, h.Agent),
+			fmt.Sprint(h.Token), h.came(), h.ended(now), agentText(h.Agent, h.Process))
+	}
+	text := fmt.Sprintf("%s: %s of %s\n", name, readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))
+	if len(stores) > 1 {
+		text += fmt.Sprintf("The log has locks of this name in %d stores; they are different locks.\n", len(stores))
+	}
+	if len(holds) > 0 {
+		text += "\n" + rows.String()
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// table is text in columns.
+type table struct {
+	text strings.Builder
+	tabs *tabwriter.Writer
+}
+
+func newTable(columns ...string) *table {
+	t := &table{}
+	t.tabs = tabwriter.NewWriter(&t.text, 0, 0, 2, ' ', 0)
+	t.add(columns...)
+	return t
+}
+
+// add adds a row. What could be taken for the end of a cell is a space.
+func (t *table) add(cells ...string) {
+	for i := range cells {
+		cells[i] = strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(cmp.Or(cells[i], "-"))
+	}
+	fmt.Fprintln(t.tabs, strings.Join(cells, "\t"))
+}
+
+func (t *table) String() string {
+	_ = t.tabs.Flush() // to a strings.Builder, which takes all
+	return t.text.String()
+}

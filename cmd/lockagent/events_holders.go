@@ -1,0 +1,165 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
+)
+
+// holdersFlags are the flags of the verb holders.
+type holdersFlags struct {
+	source
+	lock   string
+	format string
+}
+
+func newEventsHolders() *cobra.Command {
+	var f holdersFlags
+	cmd := &cobra.Command{
+		Use:   "holders",
+		Short: "Show who holds which lock now",
+		Long: `Show who holds which lock now, as far as the event log tells.
+
+An agent that has crashed cannot say so. Its holds stay in the list with the time at which
+their leases end, until another agent is granted the lock.`,
+		Example: `  lockagent events holders
+  lockagent events holders --lock 'orders/>' --format json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.lock, "lock", "", patternUsage)
+	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
+	f.addFlags(cmd)
+	return cmd
+}
+
+func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
+	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
+		return err
+	}
+	filter, err := parsePattern(cmd, f.lock)
+	if err != nil {
+		return err
+	}
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	log, err := f.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.close()) }()
+	fold, records := events.NewFold(events.FoldConfig{}), 0
+	// Filtered by the server, the records would not tell whether the agents live.
+	err = log.replay(cmd.Context(), startAt{}, events.Filter{}, func(r events.Record, err error) error {
+		if err == nil && (r.Lock == "" || filter.Match(r)) {
+			records++
+			fold.Apply(r)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if records == 0 {
+		return &failure{exitEmpty, errors.New("the event log is empty"), "lockagent events tail"}
+	}
+	now := time.Now()
+	view := heldNow(fold, now)
+	if f.format == "json" {
+		return writeJSON(cmd.OutOrStdout(), view)
+	}
+	return view.write(cmd.OutOrStdout(), now)
+}
+
+// holdersView is the JSON of who holds what.
+type holdersView struct {
+	Version int        `json:"version"`
+	At      time.Time  `json:"at"`
+	Holds   []heldView `json:"holds"`
+	Waiters int        `json:"waiters"` // of all locks
+}
+
+// heldView is a hold that goes on.
+type heldView struct {
+	Hold     events.Hold `json:"hold"`
+	LeaseEnd *time.Time  `json:"lease_end,omitempty"` // on the clock of the store, unless there is another renewal
+	Seen     time.Time   `json:"agent_seen"`          // the last event of the agent
+	Waiters  int         `json:"waiters"`             // for this lock
+}
+
+// heldNow is who holds what after all that was folded.
+func heldNow(fold *events.Fold, now time.Time) holdersView {
+	v := holdersView{Version: jsonVersion, At: now, Holds: []heldView{}}
+	for l := range fold.Locks() {
+		v.Waiters += len(l.Waiters)
+		for i := range l.Holders {
+			h := &l.Holders[i]
+			if superseded(h, l.Holders) {
+				continue
+			}
+			agent, _ := fold.Agent(h.Agent) // it has granted the hold
+			held := heldView{Hold: *h, Seen: agent.Time, Waiters: len(l.Waiters)}
+			if end := h.LeaseEnd(); end != 0 {
+				held.LeaseEnd = moment(time.UnixMicro(int64(end)))
+			}
+			v.Holds = append(v.Holds, held)
+		}
+	}
+	slices.SortFunc(v.Holds, func(a, b heldView) int {
+		return cmp.Or(cmp.Compare(a.Hold.Lock, b.Hold.Lock), cmp.Compare(a.Hold.Store, b.Hold.Store), cmp.Compare(a.Hold.Token, b.Hold.Token))
+	})
+	return v
+}
+
+// superseded reports whether a hold is over because the store has granted the lock anew. The
+// record of its end is missing, or still under way.
+func superseded(h *events.Hold, others []events.Hold) bool {
+	return slices.ContainsFunc(others, func(o events.Hold) bool {
+		return o.Token > h.Token && o.Agent != h.Agent && (o.Mode != lockagent.Shared || h.Mode != lockagent.Shared)
+	})
+}
+
+// silence is how long an agent that runs says nothing at most: it says every ten seconds that it
+// is alive.
+const silence = 30 * time.Second
+
+func (v *holdersView) write(out io.Writer, now time.Time) error {
+	text := "nobody holds a lock"
+	if len(v.Holds) > 0 {
+		rows := newTable("LOCK", "OWNER", "SINCE", "FOR", "TOKEN", "WAITING", "STATE", "AGENT")
+		for i := range v.Holds {
+			held := &v.Holds[i]
+			h := &held.Hold
+			rows.add(string(h.Lock), ownerText(h.Owner, h.Agent), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
+				fmt.Sprint(h.Token), fmt.Sprint(held.Waiters), held.state(now), agentText(h.Agent, h.Process))
+		}
+		text = rows.String() + "\n" + readable.Counted(len(v.Holds), "hold", "holds")
+	}
+	_, err := fmt.Fprintf(out, "%s, %s\n", text, readable.Counted(v.Waiters, "request waits", "requests wait"))
+	return err
+}
+
+// state says whether a hold can be relied upon.
+func (v *heldView) state(now time.Time) string {
+	h := hold{Hold: v.Hold}
+	text, silent := h.ended(now), now.Sub(v.Seen) > silence
+	if silent && !h.Gone {
+		text = "its agent is silent since " + readable.Time(v.Seen, now)
+	}
+	if (silent || h.Gone || h.Fixed) && v.LeaseEnd != nil {
+		text += ", its lease ends at " + readable.Time(*v.LeaseEnd, now)
+	}
+	return text
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
+)
+
+// stateFlags are the flags of the verb state.
+type stateFlags struct {
+	source
+	at     string
+	format string
+}
+
+func newEventsState() *cobra.Command {
+	var f stateFlags
+	cmd := &cobra.Command{
+		Use:   "state NAME",
+		Short: "Show who held a lock at a time, and who waited",
+		Long: `Show who held a lock at a time, and who waited for it; and what became of them.
+
+Times are those of the agents' clocks, in the zone of this machine. A request that was
+granted at once, or within some milliseconds, is not seen to wait.`,
+		Example: `  lockagent events state orders/42 --at 14:03:07
+  lockagent events state orders/42 --at -10m
+  lockagent events state orders/42 --at 2026-11-21T14:03:07+01:00 --format json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := oneLock(cmd, args)
+			if err != nil {
+				return err
+			}
+			return f.run(cmd, name)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.at, "at", "", "the `time`: 14:03:07 (today), -10m, 2026-11-21 14:03:07, or RFC 3339; by default now")
+	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
+	f.addFlags(cmd)
+	return cmd
+}
+
+func (f *stateFlags) run(cmd *cobra.Command, name lockagent.Name) error {
+	now := time.Now()
+	at := now
+	if f.at != "" {
+		var err error
+		try := fmt.Sprintf("lockagent events state %s --at -10m", shellWord(string(name)))
+		if at, err = parseMoment(f.at, now); err != nil {
+			return usage(try, "--at: %w", err)
+		}
+		if at.After(now) {
+			return usage(try, "--at %s is in the future", readable.Time(at, now))
+		}
+	}
+	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
+		return err
+	}
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	s := lockThen{name: name, at: at}
+	told := newStory(name, s.keep)
+	told.gaveUp = s.gaveUp
+	if err := told.read(cmd, &f.source); err != nil {
+		return err
+	}
+	s.finish(told)
+	if f.format == "json" {
+		return writeJSON(cmd.OutOrStdout(), s.view())
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), s.text(now))
+	return err
+}
+
+// lockThen is a lock at one time.
+type lockThen struct {
+	name    lockagent.Name
+	at      time.Time
+	holders []hold
+	waiters []waiter
+	before  *hold // that was over last
+	after   *hold // that came next
+}
+
+// waiter is a request that waited.
+type waiter struct {
+	Owner    lockagent.Owner   `json:"owner"`
+	Agent    lockagent.AgentID `json:"agent"`
+	Process  *events.Process   `json:"process,omitempty"`
+	Since    time.Time         `json:"since"`
+	Until    *time.Time        `json:"until,omitempty"`     // missing: it still waits
+	BecameOf string            `json:"became_of,omitempty"` // granted, or the kind of the event that ended it
+	Error    string            `json:"error,omitempty"`
+}
+
+// keep looks at a hold that is over: was it then?
+func (s *lockThen) keep(h *hold) bool {
+	until := h.Until
+	if until.IsZero() {
+		until = h.From // nobody knows for how long
+	}
+	switch {
+	case h.From.After(s.at):
+		if s.after == nil || h.From.Before(s.after.From) {
+			next := *h
+			s.after = &next
+		}
+	case !until.After(s.at):
+		if s.before == nil || until.After(s.before.Until) {
+			last := *h
+			s.before = &last
+		}
+	}
+	return s.waitedFor(h) || !h.From.After(s.at) && until.After(s.at)
+}
+
+// waitedFor reports whether the request of a hold waited then.
+func (s *lockThen) waitedFor(h *hold) bool {
+	return h.From.After(s.at) && !h.From.Add(-h.Waited).After(s.at)
+}
+
+// gaveUp looks at a request that has waited in vain.
+func (s *lockThen) gaveUp(r events.Record) {
+	since := r.Time.Add(-r.Waited)
+	if since.After(s.at) || !r.Time.After(s.at) {
+		return
+	}
+	s.waiters = append(s.waiters, waiter{
+		Owner: r.Owner, Agent: r.Agent, Since: since, Until: moment(r.Time), BecameOf: r.Kind.String(), Error: r.Err,
+	})
+}
+
+// finish takes what was kept, and what goes on.
+func (s *lockThen) finish(told *story) {
+	for _, h := range told.all() {
+		switch {
+		case !h.From.After(s.at):
+			s.holders = append(s.holders, h)
+			continue
+		case !h.over && (s.after == nil || h.From.Before(s.after.From)):
+			next := h
+			s.after = &next
+		}
+		if s.waitedFor(&h) {
+			s.waiters = append(s.waiters, waiter{
+				Owner: h.Owner, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From), BecameOf: lockagent.EventGranted.String(),
+			})
+		}
+	}
+	for _, w := range told.waiting() {
+		if !w.Since.After(s.at) {
+			s.waiters = append(s.waiters, waiter{Owner: w.Owner, Agent: w.Agent, Since: w.Since})
+		}
+	}
+	for i := range s.waiters {
+		if p := told.process(s.waiters[i].Agent); p != (events.Process{}) {
+			s.waiters[i].Process = &p
+		}
+	}
+	for _, h := range []*hold{s.before, s.after} {
+		if h != nil {
+			told.complete(h)
+		}
+	}
+}
+
+// stateView is the JSON of a lock at one time.
+type stateView struct {
+	Version int            `json:"version"`
+	Lock    lockagent.Name `json:"lock"`
+	At      time.Time      `json:"at"`
+	Holders []events.Hold  `json:"holders"`
+	Waiters []waiter       `json:"waiters"`
+	Before  *events.Hold   `json:"before,omitempty"` // the hold that was over last
+	After   *events.Hold   `json:"after,omitempty"`  // the hold that came next
+}
+
+func (s *lockThen) view() stateView {
+	v := stateView{Version: jsonVersion, Lock: s.name, At: s.at, Holders: bare(s.holders), Waiters: s.waiters}
+	if v.Waiters == nil {
+		v.Waiters = []waiter{} // [] rather than null
+	}
+	if s.before != nil {
+		v.Before = &s.before.Hold
+	}
+	if s.after != nil {
+		v.After = &s.after.Hold
+	}
+	return v
+}
+
+// text is the state for people.
+func (s *lockThen) text(now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s at %s\n", s.name, readable.Time(s.at, now))
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	about := func(what string, h *hold) {
+		line(what, "%s, token %d, agent %s", ownerText(h.Owner, h.Agent), h.Token, agentText(h.Agent, h.Process))
+		line("", "%s", h.spell(now))
+	}
+	if len(s.holders) == 0 {
+		line("free", "nobody held it")
+		if s.before != nil {
+			about("before", s.before)
+		}
+		if s.after != nil {
+			about("after", s.after)
+		}
+	}
+	for i := range s.holders {
+		about("held by", &s.holders[i])
+	}
+	for _, w := range s.waiters {
+		var p events.Process
+		if w.Process != nil {
+			p = *w.Process
+		}
+		line("waiting", "%s, since %s, agent %s", ownerText(w.Owner, w.Agent), readable.Time(w.Since, now), agentText(w.Agent, p))
+		if w.Until != nil {
+			line("", "%s at %s, %s later", w.BecameOf, readable.Time(*w.Until, now), readable.Duration(w.Until.Sub(s.at)))
+		}
+	}
+	return b.String()
+}
+
+// spell is from when to when a hold was held, how it came and how it ended.
+func (h *hold) spell(now time.Time) string {
+	text := "from " + readable.Time(h.From, now)
+	if came := h.came(); came != "" {
+		text += ", " + came
+	}
+	if h.Until.IsZero() {
+		return text + "; " + h.ended(now)
+	}
+	return fmt.Sprintf("%s; until %s, for %s: %s", text, readable.Time(h.Until, now), h.lasted(now), h.ended(now))
+}

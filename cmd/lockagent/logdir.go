@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lockagent/lockagent/internal/natsserver"
+)
+
+// storage is the directory of a NATS server in the directory of its log.
+const storage = "jetstream"
+
+// makesLog is a command that makes an event log in a directory.
+const makesLog = "lockagent demo --keep "
+
+// checkNewLog finds out whether an event log can begin, or go on, in a directory. A directory
+// that has other files is not filled with ours.
+func checkNewLog(dir string) error {
+	try := makesLog + shellWord(filepath.Join(dir, "log"))
+	files, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || len(files) == 0 && err == nil:
+		return nil
+	case err != nil:
+		return usage(makesLog+"demo.log", "the event log cannot be kept in %s: %w", dir, err)
+	case !hasStorage(dir):
+		return usage(try, "%s has other files, and no event log; give a new directory", dir)
+	}
+	return nil
+}
+
+// openLogDir starts a server on the event log in a directory. Nobody outside this process can
+// reach it.
+func openLogDir(dir string, logger *slog.Logger) (*natsserver.Server, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usage(makesLog+shellWord(dir), "there is no directory %s", dir)
+	case err != nil:
+		return nil, usage(makesLog+"demo.log", "the event log cannot be read: %w", err)
+	case !info.IsDir():
+		return nil, usage("lockagent events audit --file "+shellWord(dir), "%s is no directory", dir)
+	case !hasStorage(dir):
+		return nil, noLog(dir)
+	}
+	server, err := natsserver.Start(natsserver.Config{Dir: dir, Logger: logger})
+	if errors.Is(err, natsserver.ErrInUse) {
+		return nil, inUse(dir)
+	}
+	if err != nil {
+		return nil, &failure{code: exitFailed, err: err}
+	}
+	return server, nil
+}
+
+func hasStorage(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, storage))
+	return err == nil && info.IsDir()
+}
+
+func noLog(dir string) error {
+	return &failure{exitEmpty, fmt.Errorf("there is no event log in %s", dir), makesLog + "demo.log"}
+}
+
+// inUse tells of a directory that another process has. Two servers on one directory would
+// lose what they acknowledged.
+func inUse(dir string) error {
+	return &failure{exitUnavailable, fmt.Errorf("the event log in %s is in use by another process; wait until that has ended", dir), ""}
+}
+
+// shellWord is text as one word of a shell.
+func shellWord(text string) string {
+	special := func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		return !letter && !strings.ContainsRune("/._-+:@%,", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

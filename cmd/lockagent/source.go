@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+)
+
+// source says where a verb finds the event log: in NATS, in a directory or in a file.
+type source struct {
+	nats natsFlags
+	dir  string
+	file string
+}
+
+func (s *source) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.dir, "dir", "", "read the event log in this `directory` instead, which lockagent demo --keep left")
+	cmd.Flags().StringVar(&s.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
+	s.nats.add(cmd, "`URL` of the NATS server, by default "+defaultNATS)
+}
+
+// check has the verb read from one place.
+func (s *source) check(cmd *cobra.Command) error {
+	var named []string
+	for _, flag := range []string{"dir", "file", s.nats.given(cmd)} {
+		if flag != "" && cmd.Flags().Changed(flag) {
+			named = append(named, flag)
+		}
+	}
+	if len(named) > 1 {
+		value := cmd.Flags().Lookup(named[0]).Value.String()
+		return usage(cmd.CommandPath()+" --"+named[0]+" "+shellWord(value), "--%s and --%s exclude each other", named[0], named[1])
+	}
+	return nil
+}
+
+// open opens the event log. Whoever calls it closes it.
+func (s *source) open(cmd *cobra.Command) (*eventLog, error) {
+	logger := newLogger(cmd.ErrOrStderr())
+	switch {
+	case s.file != "":
+		return s.openFile(cmd)
+	case s.dir == "":
+		reader, err := openEvents(cmd, s.nats, logger)
+		if err != nil {
+			return nil, err
+		}
+		return &eventLog{source: s, cmd: cmd, reader: reader}, nil
+	}
+	server, err := openLogDir(s.dir, logger)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: server, Logger: logger}})
+	if err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	return &eventLog{source: s, cmd: cmd, reader: reader, server: server}, nil
+}
+
+func (s *source) openFile(cmd *cobra.Command) (*eventLog, error) {
+	l := &eventLog{source: s, cmd: cmd, lines: &countedReader{from: cmd.InOrStdin()}}
+	if s.file == "-" {
+		return l, nil
+	}
+	file, err := os.Open(s.file)
+	if err != nil {
+		return nil, &failure{exitUsage, err, cmd.CommandPath() + " --file events.jsonl"}
+	}
+	l.file, l.lines.from = file, file
+	if info, err := file.Stat(); err == nil {
+		l.lines.size = info.Size()
+	}
+	return l, nil
+}
+
+// eventLog is an event log that is open.
+type eventLog struct {
+	source *source
+	cmd    *cobra.Command
+
+	reader *events.Reader     // nil if the log is a file
+	server *natsserver.Server // nil unless the log is in a directory
+	lines  *countedReader     // nil unless the log is a file
+	file   *os.File           // nil unless it has a name
+}
+
+// grows reports whether events can still be added to the log.
+func (l *eventLog) grows() bool { return l.lines == nil && l.server == nil }
+
+// close lets go of the log.
+func (l *eventLog) close() error {
+	var errs []error
+	if l.reader != nil {
+		l.reader.Close()
+	}
+	if l.server != nil {
+		errs = append(errs, l.server.Stop())
+	}
+	if l.file != nil {
+		errs = append(errs, l.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// replay visits what there is, and shows how far it is. It returns what visit returned as it is.
+func (l *eventLog) replay(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
+	p := newProgress(l.cmd.ErrOrStderr(), l.share(ctx))
+	defer p.clear()
+	if l.lines != nil {
+		return l.replayLines(ctx, from, filter, p.watch(visit))
+	}
+	return l.read(l.reader.Replay, ctx, from, filter, p.watch(visit))
+}
+
+// tail goes on with what is to come. If there is no stream yet, it waits for the first agent that
+// makes one. It returns nil at the end of ctx.
+func (l *eventLog) tail(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
+	err := l.read(l.reader.Tail, ctx, from, filter, visit)
+	for errors.Is(err, events.ErrNoStream) {
+		if err = l.awaitStream(ctx); err == nil {
+			err = l.read(l.reader.Tail, ctx, startAt{}, filter, visit) // all of it, for it is new
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+type readFunc func(context.Context, events.From, events.Filter, events.Visit) error
+
+// read tells the errors of visit from those of the log.
+func (l *eventLog) read(read readFunc, ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
+	var own error
+	err := read(ctx, from.inStream(), filter, func(r events.Record, err error) error {
+		own = visit(r, err)
+		return own
+	})
+	if own != nil {
+		return own
+	}
+	return l.explain(err)
+}
+
+func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
+	return events.ReadLines(l.lines, func(r events.Record, err error) error {
+		if ctx.Err() != nil {
+			return l.explain(context.Cause(ctx))
+		}
+		if err == nil && (!filter.Match(r) || r.Time.Before(from.time)) {
+			return nil
+		}
+		return visit(r, err)
+	})
+}
+
+// awaitStream returns when there is a stream.
+func (l *eventLog) awaitStream(ctx context.Context) error {
+	const pause = time.Second
+	fmt.Fprintln(l.cmd.ErrOrStderr(), "lockagent: waiting for the first agent to publish an event")
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+		if _, _, err := l.reader.Bounds(ctx); !errors.Is(err, events.ErrNoStream) {
+			return l.explain(err)
+		}
+	}
+}
+
+// share returns how much of the log has been read at a position.
+func (l *eventLog) share(ctx context.Context) func(position uint64) float64 {
+	unknown := func(uint64) float64 { return -1 }
+	if l.lines != nil {
+		if l.lines.size == 0 {
+			return unknown
+		}
+		return func(uint64) float64 { return float64(l.lines.read) / float64(l.lines.size) }
+	}
+	first, last, err := l.reader.Bounds(ctx)
+	if err != nil || last < first {
+		return unknown // the read itself tells the error
+	}
+	return func(position uint64) float64 { return float64(position-first+1) / float64(last-first+1) }
+}
+
+// explain gives what ends the reading of the log its exit code.
+func (l *eventLog) explain(err error) error {
+	if l.server != nil && errors.Is(err, events.ErrNoStream) {
+		return noLog(l.source.dir)
+	}
+	return readFailure(l.cmd, err)
+}
+
+// startAt says where in a log to begin. The zero startAt is its beginning.
+type startAt struct {
+	time time.Time // the first event at this time or later
+	now  bool      // only what is to come
+}
+
+func (s startAt) inStream() events.From {
+	switch {
+	case s.now:
+		return events.FromNow()
+	case !s.time.IsZero():
+		return events.FromTime(s.time)
+	}
+	return events.From{}
+}
+
+// countedReader counts what has been read.
+type countedReader struct {
+	from       io.Reader
+	read, size int64 // in bytes; size is 0 if it is not known
+}
+
+func (c *countedReader) Read(b []byte) (int, error) {
+	n, err := c.from.Read(b)
+	c.read += int64(n)
+	return n, err
+}

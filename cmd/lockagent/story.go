@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// story is what the log tells of one lock.
+type story struct {
+	name  lockagent.Name
+	fold  *events.Fold
+	past  []hold // those that were kept
+	lives map[lockagent.AgentID][]life
+	found bool // there is a record about the lock
+
+	// keep says of a hold that is over whether to keep it.
+	keep func(*hold) bool
+	// gaveUp is called with each request that has waited in vain, if it is not nil.
+	gaveUp func(events.Record)
+}
+
+// life is one run of an agent.
+type life struct {
+	epoch   uint64
+	process events.Process
+	stopped bool
+}
+
+func newStory(name lockagent.Name, keep func(*hold) bool) *story {
+	s := &story{name: name, keep: keep, lives: make(map[lockagent.AgentID][]life)}
+	s.fold = events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) {
+		if over := (hold{Hold: *h, over: true}); s.keep(&over) {
+			s.past = append(s.past, over)
+		}
+	}})
+	return s
+}
+
+// read reads what there is about the lock, and says so if there is nothing.
+func (s *story) read(cmd *cobra.Command, from *source) (err error) {
+	log, err := from.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.close()) }()
+	if err := log.replayLock(cmd.Context(), s.name, s.visit); err != nil {
+		return err
+	}
+	if !s.found {
+		return &failure{exitEmpty, fmt.Errorf("the event log has nothing of %q", s.name), "lockagent events holders    (the locks that are held)"}
+	}
+	return nil
+}
+
+// replayLock visits the records about a lock, and before them those that tell of the lives of the
+// agents. A file is read once: then there are other records as well.
+func (l *eventLog) replayLock(ctx context.Context, name lockagent.Name, visit events.Visit) error {
+	if l.lines != nil {
+		return l.replay(ctx, startAt{}, events.Filter{}, visit)
+	}
+	lives := events.Filter{Kinds: []lockagent.EventKind{lockagent.EventAgentStarted, lockagent.EventAgentStopped}}
+	if err := l.replay(ctx, startAt{}, lives, visit); err != nil {
+		return err
+	}
+	return l.replay(ctx, startAt{}, events.Filter{Lock: name}, visit)
+}
+
+// visit folds the records about the lock. The records about agents come before those, in a stream,
+// or between them, in a file. So they cannot be folded.
+func (s *story) visit(r events.Record, err error) error {
+	switch {
+	case err != nil: // the audit tells of what is no event
+	case r.Kind == lockagent.EventAgentStarted:
+		s.lives[r.Agent] = append(s.lives[r.Agent], life{epoch: r.Epoch, process: events.Process(r.Process)})
+	case r.Kind == lockagent.EventAgentStopped:
+		for i := range s.lives[r.Agent] {
+			if l := &s.lives[r.Agent][i]; l.epoch == r.Epoch {
+				l.stopped = true
+			}
+		}
+	case r.Lock == s.name:
+		s.found = true
+		s.fold.Apply(r)
+		switch r.Kind {
+		case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
+			if s.gaveUp != nil {
+				s.gaveUp(r)
+			}
+		}
+	}
+	return nil
+}
+
+// all returns all holds, in the order of their tokens for each store.
+func (s *story) all() []hold {
+	holds := slices.Clone(s.past)
+	for l := range s.fold.Locks() {
+		for _, h := range l.Holders {
+			holds = append(holds, hold{Hold: h})
+		}
+	}
+	for i := range holds {
+		s.complete(&holds[i])
+	}
+	slices.SortStableFunc(holds, func(a, b hold) int {
+		return cmp.Or(cmp.Compare(a.Store, b.Store), cmp.Compare(a.Token, b.Token), a.From.Compare(b.From))
+	})
+	return holds
+}
+
+// waiting returns the requests that still wait.
+func (s *story) waiting() (all []events.Waiter) {
+	for l := range s.fold.Locks() {
+		all = append(all, l.Waiters...)
+	}
+	return all
+}
+
+// complete adds to a hold what is known of its agent.
+func (s *story) complete(h *hold) {
+	lives := s.lives[h.Agent]
+	for i, l := range lives {
+		if l.epoch == h.Epoch {
+			h.Process = l.process
+			h.Gone = !h.over && (l.stopped || i < len(lives)-1)
+		}
+	}
+}
+
+// process is where an agent ran last.
+func (s *story) process(id lockagent.AgentID) (p events.Process) {
+	if lives := s.lives[id]; len(lives) > 0 {
+		p = lives[len(lives)-1].process
+	}
+	return p
+}

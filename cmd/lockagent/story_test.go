@@ -1,0 +1,274 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// script is a log that a test makes up.
+type script struct {
+	t    *testing.T
+	text strings.Builder
+	seq  map[lockagent.AgentID]uint64
+}
+
+// add adds an event that an agent recorded.
+func (s *script) add(agent lockagent.AgentID, at time.Time, e lockagent.Event) {
+	s.t.Helper()
+	if s.seq == nil {
+		s.seq = make(map[lockagent.AgentID]uint64)
+	}
+	s.seq[agent]++
+	e.Agent, e.Time, e.Store = agent, at, "1"
+	if e.Lock != "" {
+		e.LockKind, e.Mode = lockagent.PlainLock, lockagent.Exclusive
+	}
+	if err := events.WriteLine(&s.text, events.Record{Event: e, Epoch: 1, Seq: s.seq[agent]}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// lossOf is the log of a lock that an agent loses, and that another one gets, which has waited. The
+// loss is five seconds after from. A third request gives up, and a second lock stays held.
+func lossOf(t *testing.T, from time.Time) string {
+	s := &script{t: t}
+	at := func(seconds float64) time.Time { return from.Add(time.Duration(seconds * float64(time.Second))) }
+	store := func(seconds float64) lockagent.StoreTime { return lockagent.StoreTime(at(seconds).UnixMicro()) }
+	const lock = "orders/42"
+	s.add("a", at(0), lockagent.Event{
+		Kind:    lockagent.EventAgentStarted,
+		Process: lockagent.Process{Host: "web-1", Program: "shop", PID: 812},
+	})
+	s.add("b", at(0), lockagent.Event{
+		Kind:    lockagent.EventAgentStarted,
+		Process: lockagent.Process{Host: "web-2", Program: "shop", PID: 77},
+	})
+	s.add("a", at(1), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: lock, Owner: "joe", Request: 1, Tenure: 1, Token: 100, How: lockagent.ByStore,
+		Count: 1, Lease: 4 * time.Second, StoreTime: store(1),
+	})
+	for request, owner := range []lockagent.Owner{"b/7", "sue"} {
+		s.add("b", at(2), lockagent.Event{
+			Kind: lockagent.EventQueued, Lock: lock, Owner: owner, Request: uint64(request + 1), Waiters: request + 1, Holder: "joe",
+		})
+	}
+	s.add("a", at(5), lockagent.Event{
+		Kind: lockagent.EventLost, Lock: lock, Owner: "joe", Request: 1, Tenure: 1, Token: 100, Held: 4 * time.Second,
+		Reason: lockagent.LostDeadline, Lease: 4 * time.Second, Confirmed: store(1), Until: store(5),
+	})
+	s.add("b", at(5.5), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: lock, Owner: "b/7", Request: 1, Tenure: 1, Token: 200, How: lockagent.ByStore,
+		Count: 1, Lease: 4 * time.Second, StoreTime: store(5.5), Waited: 3500 * time.Millisecond,
+	})
+	s.add("b", at(6), lockagent.Event{
+		Kind: lockagent.EventTimedOut, Lock: lock, Owner: "sue", Request: 2, Waited: 4 * time.Second,
+	})
+	s.add("b", at(7), lockagent.Event{
+		Kind: lockagent.EventReleased, Lock: lock, Owner: "b/7", Request: 1, Tenure: 1, Token: 200, Held: 1500 * time.Millisecond,
+		Lease: 4 * time.Second, Confirmed: store(5.5), Until: store(7),
+	})
+	s.add("b", at(8), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: "orders/43", Owner: "b/8", Request: 3, Tenure: 2, Token: 300, How: lockagent.ByStore,
+		Count: 1, Lease: 4 * time.Second, StoreTime: store(8),
+	})
+	s.add("a", at(9), lockagent.Event{
+		Kind: lockagent.EventQueued, Lock: "orders/43", Owner: "joe", Request: 2, Waiters: 1, Holder: "b/8",
+	})
+	return s.text.String()
+}
+
+// begun is when the log of these tests begins, and later when it is looked at.
+var (
+	begun = time.Date(2026, 11, 21, 14, 3, 0, 0, time.Local)
+	later = begun.Add(time.Hour)
+)
+
+func same(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// told folds a log in lines.
+func told(t *testing.T, log string, s *story) *story {
+	t.Helper()
+	if err := events.ReadLines(strings.NewReader(log), s.visit); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestHistory(t *testing.T) {
+	s := told(t, lossOf(t, begun), newStory("orders/42", func(*hold) bool { return true }))
+	var b strings.Builder
+	if err := writeHistory(&b, s.name, s.all(), later); err != nil {
+		t.Fatal(err)
+	}
+	same(t, b.String(), `orders/42: 2 holds of 2 agents
+
+FROM          UNTIL         FOR   OWNER  TOKEN  CAME                       ENDED            AGENT
+14:03:01.000  14:03:05.000  4s    "joe"  100    from the store             lost (deadline)  a, shop on web-1, pid 812
+14:03:05.500  14:03:07.000  1.5s  /7     200    from the store after 3.5s  released         b, shop on web-2, pid 77
+`)
+}
+
+func TestHistoryOfWhatGoesOn(t *testing.T) {
+	s := told(t, lossOf(t, begun), newStory("orders/43", func(*hold) bool { return true }))
+	var b strings.Builder
+	if err := writeHistory(&b, s.name, s.all(), begun.Add(10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, b.String(), `orders/43: 1 hold of 1 agent
+
+FROM          UNTIL  FOR  OWNER  TOKEN  CAME            ENDED  AGENT
+14:03:08.000  -      2s   /8     300    from the store  held   b, shop on web-2, pid 77
+`)
+}
+
+// stateAt is the state of a lock some seconds after the beginning.
+func stateAt(t *testing.T, name lockagent.Name, seconds float64) *lockThen {
+	t.Helper()
+	then := &lockThen{name: name, at: begun.Add(time.Duration(seconds * float64(time.Second)))}
+	s := newStory(name, then.keep)
+	s.gaveUp = then.gaveUp
+	then.finish(told(t, lossOf(t, begun), s))
+	return then
+}
+
+func TestState(t *testing.T) {
+	for _, test := range []struct {
+		lock    lockagent.Name
+		seconds float64
+		want    string
+	}{
+		{"orders/42", 0.5, `orders/42 at 14:03:00.500
+  free     nobody held it
+  after    "joe", token 100, agent a, shop on web-1, pid 812
+           from 14:03:01.000, from the store; until 14:03:05.000, for 4s: lost (deadline)
+`},
+		{"orders/42", 3, `orders/42 at 14:03:03.000
+  held by  "joe", token 100, agent a, shop on web-1, pid 812
+           from 14:03:01.000, from the store; until 14:03:05.000, for 4s: lost (deadline)
+  waiting  "sue", since 14:03:02.000, agent b, shop on web-2, pid 77
+           timedout at 14:03:06.000, 3s later
+  waiting  /7, since 14:03:02.000, agent b, shop on web-2, pid 77
+           granted at 14:03:05.500, 2.5s later
+`},
+		{"orders/42", 5.2, `orders/42 at 14:03:05.200
+  free     nobody held it
+  before   "joe", token 100, agent a, shop on web-1, pid 812
+           from 14:03:01.000, from the store; until 14:03:05.000, for 4s: lost (deadline)
+  after    /7, token 200, agent b, shop on web-2, pid 77
+           from 14:03:05.500, from the store after 3.5s; until 14:03:07.000, for 1.5s: released
+  waiting  "sue", since 14:03:02.000, agent b, shop on web-2, pid 77
+           timedout at 14:03:06.000, 800ms later
+  waiting  /7, since 14:03:02.000, agent b, shop on web-2, pid 77
+           granted at 14:03:05.500, 300ms later
+`},
+		{"orders/43", 7, `orders/43 at 14:03:07.000
+  free     nobody held it
+  after    /8, token 300, agent b, shop on web-2, pid 77
+           from 14:03:08.000, from the store; held
+`},
+		{"orders/43", 9.5, `orders/43 at 14:03:09.500
+  held by  /8, token 300, agent b, shop on web-2, pid 77
+           from 14:03:08.000, from the store; held
+  waiting  "joe", since 14:03:09.000, agent a, shop on web-1, pid 812
+`},
+	} {
+		same(t, stateAt(t, test.lock, test.seconds).text(later), test.want)
+	}
+}
+
+func TestHolders(t *testing.T) {
+	fold := events.NewFold(events.FoldConfig{})
+	err := events.ReadLines(strings.NewReader(lossOf(t, begun)), func(r events.Record, err error) error {
+		fold.Apply(r)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for after, want := range map[time.Duration]string{
+		10 * time.Second: "orders/43  /8     14:03:08.000  2s   300    1        held   b, shop on web-2, pid 77\n\n1 hold, 1 request waits\n",
+		time.Minute:      "its agent is silent since 14:03:08.000, its lease ends at 14:03:12.000  b, shop",
+	} {
+		now := begun.Add(after)
+		var b strings.Builder
+		v := heldNow(fold, now)
+		if err := v.write(&b, now); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("after %v it says\n%s, want\n%s", after, b.String(), want)
+		}
+	}
+}
+
+// What another agent was granted later is over, though the log has no end of it.
+func TestHoldersAreNotSuperseded(t *testing.T) {
+	s := &script{t: t}
+	for i, agent := range []lockagent.AgentID{"a", "b"} {
+		s.add(agent, begun, lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: lockagent.Owner("of " + agent), Tenure: 1,
+			Token: lockagent.Token(100 * (i + 1)), How: lockagent.ByStore, Count: 1,
+		})
+	}
+	callWith(t, s.text.String(), "events", "holders", "--file", "-").expect(t, exitOK, []string{`"of b"`, "1 hold, 0 requests wait"}, nil)
+}
+
+// The verbs, on a file.
+func TestEventsLook(t *testing.T) {
+	log := lossOf(t, time.Now().Add(-time.Hour))
+	run := func(args ...string) result {
+		t.Helper()
+		return callWith(t, log, append(append([]string{"events"}, args...), "--file", "-")...)
+	}
+	run("history", "orders/42").expect(t, exitOK, []string{"orders/42: 2 holds of 2 agents", "lost (deadline)"}, nil)
+	run("history", "orders/42", "--last", "1").expect(t, exitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
+	run("history", "orders/42", "--since", "1m").expect(t, exitOK, []string{"orders/42: 0 holds of 0 agents\n"}, nil)
+	run("history", "orders/43", "--since", "1m").expect(t, exitOK, []string{"orders/43: 1 hold of 1 agent\n"}, nil)
+	run("state", "orders/43").expect(t, exitOK, []string{"held by  /8", `waiting  "joe"`}, nil)
+	run("state", "orders/42", "--at", "-30m").expect(t, exitOK, []string{"nobody held it", "before   /7"}, nil)
+	run("holders").expect(t, exitOK, []string{"orders/43", "1 hold, 1 request waits"}, nil)
+	run("holders", "--lock", "orders/43").expect(t, exitOK, []string{"1 hold, 1 request waits"}, nil)
+	run("holders", "--lock", "orders/42").expect(t, exitOK, []string{"nobody holds a lock, 0 requests wait"}, nil)
+
+	nothing := []string{`the event log has nothing of "orders/44"`, "Try: lockagent events holders"}
+	run("history", "orders/44").expect(t, exitEmpty, nil, nothing)
+	run("state", "orders/44", "--at", "-1m").expect(t, exitEmpty, nil, nothing)
+	callWith(t, "", "events", "holders", "--file", "-").expect(t, exitEmpty, nil, []string{"the event log is empty"})
+
+	var history historyView
+	decodeJSON(t, run("history", "orders/42", "--format", "json"), &history)
+	if h := history.Holds; history.Version != 1 || len(h) != 2 || h[0].Owner != "joe" || h[0].Process.Host != "web-1" || h[0].Reason != lockagent.LostDeadline {
+		t.Errorf("the history is %+v", history)
+	}
+	var state stateView
+	decodeJSON(t, run("state", "orders/43", "--format", "json"), &state)
+	if state.Version != 1 || len(state.Holders) != 1 || state.Holders[0].Token != 300 || len(state.Waiters) != 1 || state.Waiters[0].Owner != "joe" {
+		t.Errorf("the state is %+v", state)
+	}
+	var holders holdersView
+	decodeJSON(t, run("holders", "--format", "json"), &holders)
+	if h := holders.Holds; holders.Version != 1 || len(h) != 1 || h[0].Hold.Lock != "orders/43" || h[0].LeaseEnd == nil || holders.Waiters != 1 {
+		t.Errorf("the holders are %+v", holders)
+	}
+}
+
+// decodeJSON reads the output of a verb, which has no fields that are not known.
+func decodeJSON(t *testing.T, r result, v any) {
+	t.Helper()
+	r.expect(t, exitOK, nil, nil)
+	d := json.NewDecoder(strings.NewReader(r.stdout))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		t.Fatalf("it cannot be read: %v\n%s", err, r.stdout)
+	}
+}

@@ -1,0 +1,443 @@
+package events
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// FoldConfig is how a [Fold] works. The zero FoldConfig is that of a program that wants to know
+// who holds what now.
+type FoldConfig struct {
+	// Ended is called with each hold that has ended. The hold is valid during the call only.
+	// Ended must not call the Fold.
+	Ended func(*Hold)
+
+	// KeepLast keeps each lock with the hold that ended last. Otherwise the Fold forgets
+	// locks that nobody holds or waits for.
+	KeepLast bool
+}
+
+// Fold folds the records of all agents to what they say of each lock: who holds it, who waits
+// for it, and how each hold ended. The state of a system is the fold of its log: there is no other
+// source.
+//
+// The records of one agent are applied in their order, those of different agents in any order.
+// A record that was applied before changes nothing. Records may be missing: then holds are
+// missing, or go on for too long, until another hold of the same agent shows that they are
+// over. Kinds that this version does not know change nothing.
+//
+// A Fold must be made by [NewFold] and is not safe for concurrent use.
+type Fold struct {
+	cfg    FoldConfig
+	watch  watcher // or nil
+	agents map[lockagent.AgentID]*folded
+	locks  map[LockKey]*lockFold
+	stores stores
+
+	latest *lockFold // the lock of the last record: the next is often about the same
+	spare  []*Hold
+}
+
+// folded is what a Fold knows of an agent.
+type folded struct {
+	AgentState
+	holds map[*Hold]*lockFold // that it has
+}
+
+// lockFold is what a Fold knows of a lock.
+type lockFold struct {
+	LockKey
+	open    []*Hold
+	waiters []Waiter
+	last    *Hold
+}
+
+// watcher is told of each step of a fold. It must not change the fold, nor keep a hold. A hold is
+// nil if the log does not have the hold that the record is about.
+type watcher interface {
+	granted(*Hold)
+	replaced(h *Hold, by *Record) // h has no end, but by shows that it is over
+	reentered(LockKey, *Hold, *Record)
+	partly(LockKey, *Hold, *Record) // the owner gave back one of several grants
+	ended(*Hold, *Record)           // h is as it was before
+	returned(LockKey, *Record)
+	broke(LockKey, *Record) // an operator broke the lock of another agent
+	joined(to, from string) // two identities of a store
+}
+
+// NewFold returns the fold of an empty log.
+func NewFold(cfg FoldConfig) *Fold {
+	return &Fold{cfg: cfg, agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold)}
+}
+
+// Apply applies a record. It is a [Visit] if it is called with what was read:
+//
+//	reader.Replay(ctx, from, filter, func(r events.Record, err error) error {
+//		if err == nil {
+//			fold.Apply(r)
+//		}
+//		return nil
+//	})
+func (f *Fold) Apply(r Record) { f.apply(f.agent(r.Agent), &r) }
+
+func (f *Fold) agent(id lockagent.AgentID) *folded {
+	a := f.agents[id]
+	if a == nil {
+		a = &folded{AgentState: AgentState{Agent: id}, holds: make(map[*Hold]*lockFold)}
+		f.agents[id] = a
+	}
+	return a
+}
+
+func (f *Fold) apply(a *folded, r *Record) {
+	if r.Epoch < a.Epoch || r.Epoch == a.Epoch && r.Seq <= a.Seq {
+		return
+	}
+	a.Epoch, a.Seq, a.Time = r.Epoch, r.Seq, r.Time
+	if r.Store != "" {
+		a.Store = r.Store
+	}
+	switch r.Kind {
+	case 0:
+	case lockagent.EventAgentStarted:
+		a.Process, a.Stopped = Process(r.Process), false
+		f.left(a, false)
+	case lockagent.EventAgentStopped:
+		a.Stopped = true
+		f.left(a, true)
+	case lockagent.EventAlive:
+		a.Alive = r.Time
+		a.Settled = max(a.Settled, r.StoreTime)
+		a.Confirmed = max(a.Confirmed, r.Confirmed)
+	case lockagent.EventStoreReset:
+		f.joinStores(r.Reset.Store, r.Store)
+	default:
+		if r.Lock != "" {
+			f.about(a, r)
+		}
+	}
+}
+
+// left marks the holds of an agent whose log has ended, or goes on.
+func (f *Fold) left(a *folded, gone bool) {
+	for h := range a.holds {
+		h.Gone = gone
+	}
+}
+
+// about applies a record about a lock.
+func (f *Fold) about(a *folded, r *Record) {
+	l := f.lock(LockKey{f.stores.find(a.Store), lockKind(r.LockKind), r.Lock})
+	switch r.Kind {
+	case lockagent.EventRequested, lockagent.EventQueued:
+		l.wait(a, r)
+	case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
+		l.noWait(r)
+	case lockagent.EventGranted, lockagent.EventHeld:
+		l.noWait(r)
+		f.granted(a, l, r)
+	case lockagent.EventReentered:
+		l.noWait(r)
+		h := l.find(r)
+		if f.watch != nil {
+			f.watch.reentered(l.LockKey, h, r)
+		}
+		if h != nil {
+			h.Grants = r.Count
+		}
+	case lockagent.EventRenewed:
+		for _, h := range l.open {
+			if h.Agent == r.Agent && h.Tenure == r.Tenure {
+				h.Confirmed, h.Lease, h.Uncertain = max(h.Confirmed, r.StoreTime), r.Lease, time.Time{}
+			}
+		}
+	case lockagent.EventUncertain:
+		if h := l.find(r); h != nil && h.Uncertain.IsZero() {
+			h.Uncertain = r.Time
+		}
+	case lockagent.EventReturned:
+		// All holds of the tenure are over. If one is not, the record that says so is missing.
+		f.replace(a, l, r, func(h *Hold) bool { return h.Tenure == r.Tenure })
+		if f.watch != nil {
+			f.watch.returned(l.LockKey, r)
+		}
+	default:
+		switch {
+		case !r.Kind.EndsHold():
+		case r.Kind == lockagent.EventBroken && r.Token == 0:
+			if f.watch != nil {
+				f.watch.broke(l.LockKey, r)
+			}
+		default:
+			f.ended(a, l, r)
+		}
+	}
+	f.tidy(l)
+}
+
+func (f *Fold) lock(key LockKey) *lockFold {
+	if f.latest != nil && f.latest.LockKey == key {
+		return f.latest
+	}
+	l := f.locks[key]
+	if l == nil {
+		l = &lockFold{LockKey: key}
+		f.locks[key] = l
+	}
+	f.latest = l
+	return l
+}
+
+// lockKind is the kind of a lock. A log that does not say it is about plain locks.
+func lockKind(k lockagent.LockKind) lockagent.LockKind {
+	if k == "" {
+		return lockagent.PlainLock
+	}
+	return k
+}
+
+// tidy forgets a lock about which there is nothing to say.
+func (f *Fold) tidy(l *lockFold) {
+	if len(l.open) > 0 || len(l.waiters) > 0 || l.last != nil {
+		return
+	}
+	delete(f.locks, l.LockKey)
+	if f.latest == l {
+		f.latest = nil
+	}
+}
+
+func (l *lockFold) wait(a *folded, r *Record) {
+	for i := range l.waiters {
+		if w := &l.waiters[i]; w.Agent == r.Agent && w.Request == r.Request {
+			w.Holder = r.Holder
+			return
+		}
+	}
+	l.waiters = append(l.waiters, Waiter{
+		Agent: a.Agent, Owner: r.Owner, Request: r.Request, Mode: r.Mode,
+		Since: r.Time.Add(-r.Waited), Holder: r.Holder,
+	})
+}
+
+func (l *lockFold) noWait(r *Record) {
+	if len(l.waiters) > 0 {
+		l.waiters = slices.DeleteFunc(l.waiters, func(w Waiter) bool { return w.Agent == r.Agent && w.Request == r.Request })
+	}
+}
+
+// find returns the hold that a record is about, or nil.
+func (l *lockFold) find(r *Record) *Hold {
+	for _, h := range l.open {
+		if h.Token == r.Token && h.Tenure == r.Tenure && h.Agent == r.Agent {
+			return h
+		}
+	}
+	return nil
+}
+
+// newHold returns the hold that a grant or an end is about.
+func (f *Fold) newHold(a *folded, l *lockFold, r *Record) *Hold {
+	var h *Hold
+	if n := len(f.spare); n > 0 {
+		h, f.spare = f.spare[n-1], f.spare[:n-1]
+	} else {
+		h = new(Hold)
+	}
+	*h = Hold{
+		LockKey: l.LockKey, Owner: r.Owner, Agent: a.Agent, Process: a.Process, Epoch: r.Epoch, Seq: r.Seq,
+		Request: r.Request, Tenure: r.Tenure, Token: r.Token, Mode: r.Mode, How: r.How, Grants: r.Count,
+		From: r.Time, Waited: r.Waited, Start: r.StoreTime, Lease: r.Lease, Fixed: r.Fixed,
+		Confirmed: max(r.StoreTime, r.Confirmed), Incarnation: r.Incarnation,
+	}
+	return h
+}
+
+func (f *Fold) granted(a *folded, l *lockFold, r *Record) {
+	// The agent grants the lock to one owner after the other. So a hold that is still open has
+	// ended, unless both share the lock, and the record of its end is missing.
+	if len(l.open) > 0 {
+		f.replace(a, l, r, func(h *Hold) bool { return conflict(h, r) })
+	}
+	h := f.newHold(a, l, r)
+	if f.watch != nil {
+		f.watch.granted(h)
+	}
+	if r.Kind == lockagent.EventHeld {
+		h.Until = r.Time.Add(r.Held)
+		f.over(l, h, r)
+		return
+	}
+	l.open = append(l.open, h)
+	a.holds[h] = l
+}
+
+// conflict reports whether a hold and another one that an agent grants cannot go on side by side.
+func conflict(h *Hold, r *Record) bool {
+	switch {
+	case h.Mode == lockagent.Shared && r.Mode == lockagent.Shared:
+		return false
+	case h.Mode != r.Mode && h.Owner == r.Owner && h.Owner != "":
+		return false // a session that has the lock in both modes
+	}
+	return true
+}
+
+func (f *Fold) ended(a *folded, l *lockFold, r *Record) {
+	h := l.find(r)
+	switch {
+	case r.Count > 0:
+		if f.watch != nil {
+			f.watch.partly(l.LockKey, h, r)
+		}
+		if h != nil {
+			h.Grants = r.Count
+		}
+		return
+	case h == nil:
+		h = f.newHold(a, l, r)
+		h.From, h.Start, h.stray = r.Time.Add(-r.Held), 0, true
+	default:
+		f.close(a, l, h)
+	}
+	h.Until = r.Time
+	f.over(l, h, r)
+}
+
+// finish notes what the record of its end says of a hold.
+func (h *Hold) finish(r *Record) {
+	h.Ended, h.Reason, h.Operator, h.Err = r.Kind, r.Reason, r.Operator, r.Err
+	h.Held, h.Grants = r.Held, 0
+	h.Confirmed = max(h.Confirmed, r.Confirmed)
+	if r.Lease != 0 {
+		h.Lease = r.Lease
+	}
+	h.End = r.Until
+	if r.Returned != 0 && r.Reason == 0 && (h.End == 0 || r.Returned < h.End) {
+		h.End = r.Returned
+	}
+}
+
+// replace ends the holds of an agent for which the log has no end, though by shows that they are
+// over.
+func (f *Fold) replace(a *folded, l *lockFold, by *Record, over func(*Hold) bool) {
+	for i := 0; i < len(l.open); i++ {
+		h := l.open[i]
+		if h.Agent != a.Agent || !over(h) {
+			continue
+		}
+		f.close(a, l, h)
+		if f.watch != nil {
+			f.watch.replaced(h, by)
+		}
+		f.told(l, h)
+		i--
+	}
+}
+
+// close takes a hold from those that go on.
+func (f *Fold) close(a *folded, l *lockFold, h *Hold) {
+	l.open = slices.DeleteFunc(l.open, func(x *Hold) bool { return x == h })
+	delete(a.holds, h)
+}
+
+// over ends a hold.
+func (f *Fold) over(l *lockFold, h *Hold, r *Record) {
+	if f.watch != nil {
+		f.watch.ended(h, r)
+	}
+	h.finish(r)
+	f.told(l, h)
+}
+
+// told passes on a hold that has ended.
+func (f *Fold) told(l *lockFold, h *Hold) {
+	if f.cfg.Ended != nil {
+		f.cfg.Ended(h)
+	}
+	if f.cfg.KeepLast {
+		h, l.last = l.last, h
+	}
+	if h != nil {
+		f.spare = append(f.spare, h)
+	}
+}
+
+// Lock returns what the log says of a lock, and false if it says nothing.
+func (f *Fold) Lock(key LockKey) (LockState, bool) {
+	key.Store, key.Kind = f.stores.find(key.Store), lockKind(key.Kind)
+	l := f.locks[key]
+	if l == nil {
+		return LockState{LockKey: key}, false
+	}
+	return f.state(l), true
+}
+
+// Locks returns what the log says of each lock that it says something of, in no order. The Fold
+// must not change meanwhile.
+func (f *Fold) Locks() iter.Seq[LockState] {
+	return func(yield func(LockState) bool) {
+		for _, l := range f.locks {
+			if !yield(f.state(l)) {
+				return
+			}
+		}
+	}
+}
+
+func (f *Fold) state(l *lockFold) LockState {
+	s := LockState{LockKey: l.LockKey, Waiters: slices.Clone(l.waiters)}
+	for _, h := range l.open {
+		s.Holders = append(s.Holders, f.asOfNow(h))
+	}
+	if l.last != nil {
+		last := *l.last
+		s.Last = &last
+	}
+	return s
+}
+
+// asOfNow adds to a hold what its agent tells of all its holds.
+func (f *Fold) asOfNow(h *Hold) Hold {
+	now := *h
+	if a := f.agents[h.Agent]; !h.Fixed {
+		now.Confirmed = max(h.Confirmed, a.Confirmed)
+	}
+	return now
+}
+
+// Agent returns what the log says of an agent, and false if it says nothing.
+func (f *Fold) Agent(id lockagent.AgentID) (AgentState, bool) {
+	a := f.agents[id]
+	if a == nil {
+		return AgentState{}, false
+	}
+	return a.AgentState, true
+}
+
+// Agents returns what the log says of each agent, in no order. The Fold must not change meanwhile.
+func (f *Fold) Agents() iter.Seq[AgentState] {
+	return func(yield func(AgentState) bool) {
+		for _, a := range f.agents {
+			if !yield(a.AgentState) {
+				return
+			}
+		}
+	}
+}
+
+// Named returns what the log says of each lock of a name. There are several if the log is that of
+// several stores, or if the name is used for locks of several kinds.
+func (f *Fold) Named(name lockagent.Name) []LockState {
+	var all []LockState
+	for key, l := range f.locks {
+		if key.Lock == name {
+			all = append(all, f.state(l))
+		}
+	}
+	slices.SortFunc(all, func(a, b LockState) int { return a.compare(b.LockKey) })
+	return all
+}

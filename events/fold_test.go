@@ -1,0 +1,130 @@
+package events
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// at is a time of the wall, so many seconds after a beginning.
+func at(seconds int) time.Time {
+	return time.Date(2026, 3, 1, 14, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
+}
+
+func record(seq uint64, kind lockagent.EventKind, e lockagent.Event) Record {
+	e.Kind, e.Agent = kind, "A"
+	if e.Lock == "" && kind != lockagent.EventAgentStarted && kind != lockagent.EventAlive && kind != lockagent.EventAgentStopped {
+		e.Lock = "a"
+	}
+	return Record{Event: e, Epoch: 1, Seq: seq}
+}
+
+func TestFold(t *testing.T) {
+	var ended []Hold
+	f := NewFold(FoldConfig{KeepLast: true, Ended: func(h *Hold) { ended = append(ended, *h) }})
+	process := lockagent.Process{Host: "one", Program: "billing", PID: 7}
+	records := []Record{
+		record(1, lockagent.EventAgentStarted, lockagent.Event{Process: process, Store: "s"}),
+		record(2, lockagent.EventGranted, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(1), StoreTime: 100, Lease: 30 * time.Second, Count: 1, How: lockagent.ByStore}),
+		record(3, lockagent.EventQueued, lockagent.Event{Owner: "bob", Request: 2, Time: at(3), Waited: time.Second, Holder: "ann"}),
+		record(4, lockagent.EventQueued, lockagent.Event{Owner: "eve", Request: 3, Time: at(3), Holder: "ann"}),
+		record(5, lockagent.EventReentered, lockagent.Event{Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(4), Count: 2}),
+		record(6, lockagent.EventCancelled, lockagent.Event{Owner: "eve", Request: 3, Time: at(4)}),
+		record(7, lockagent.EventUncertain, lockagent.Event{Owner: "ann", Tenure: 1, Token: 100, Time: at(5)}),
+	}
+	for _, r := range records {
+		f.Apply(r)
+		f.Apply(r)
+	}
+	s, ok := f.Lock(LockKey{"s", "", "a"})
+	if !ok || len(s.Holders) != 1 || len(s.Waiters) != 1 || len(ended) != 0 {
+		t.Fatalf("%+v", s)
+	}
+	h := s.Holders[0]
+	if h.Owner != "ann" || h.Grants != 2 || h.Process != Process(process) || h.From != at(1) || h.Uncertain != at(5) || h.LeaseEnd() != 100+30e6 {
+		t.Errorf("%+v", h)
+	}
+	if w := s.Waiters[0]; w != (Waiter{Agent: "A", Owner: "bob", Request: 2, Since: at(2), Holder: "ann"}) {
+		t.Errorf("%+v", w)
+	}
+	if named := f.Named("a"); !reflect.DeepEqual(named, []LockState{s}) {
+		t.Errorf("%+v", named)
+	}
+	f.Apply(record(8, lockagent.EventAlive, lockagent.Event{StoreTime: 5e6, Confirmed: 4e6, Time: at(6)}))
+	f.Apply(record(9, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(7), Count: 1}))
+	if s, _ = f.Lock(LockKey{"s", "", "a"}); s.Holders[0].Confirmed != 4e6 || s.Holders[0].Grants != 1 {
+		t.Errorf("%+v", s)
+	}
+	f.Apply(record(10, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(8), Held: 7 * time.Second, Until: 7e6}))
+	f.Apply(record(11, lockagent.EventHeld, lockagent.Event{Owner: "bob", Request: 2, Tenure: 1, Token: 101, Time: at(8), Held: 2 * time.Second, Until: 10e6, Returned: 9e6, How: lockagent.ByHandOff}))
+	s, _ = f.Lock(LockKey{"s", "", "a"})
+	if len(s.Holders)+len(s.Waiters) != 0 || s.Last == nil || len(ended) != 2 {
+		t.Fatalf("%+v", s)
+	}
+	if h := ended[0]; h.Owner != "ann" || h.Until != at(8) || h.End != 7e6 || h.Ended != lockagent.EventReleased || h.Held != 7*time.Second {
+		t.Errorf("%+v", h)
+	}
+	if h := ended[1]; h != *s.Last || h.Owner != "bob" || h.From != at(8) || h.Until != at(10) || h.End != 9e6 {
+		t.Errorf("%+v", h)
+	}
+	text, err := json.Marshal(ended[1])
+	var back Hold
+	if err != nil || json.Unmarshal(text, &back) != nil || back != ended[1] {
+		t.Errorf("%s is %+v, want %+v; %v", text, back, ended[1], err)
+	}
+}
+
+// What different agents say may come in any order.
+func TestFoldInAnyOrder(t *testing.T) {
+	logs := [][]Record{
+		agent("A").granted(1, 100).released(1, 110).granted(2, 300).records,
+		agent("B").granted(1, 200).stop().records,
+		agent("C").granted(1, 150).released(1, 160).of("b").granted(2, 150).records,
+	}
+	var want []Hold
+	for range 20 {
+		rest := slices.Clone(logs)
+		f := NewFold(FoldConfig{})
+		for len(rest) > 0 {
+			i := rand.IntN(len(rest))
+			f.Apply(rest[i][0])
+			if rest[i] = rest[i][1:]; len(rest[i]) == 0 {
+				rest = slices.Delete(rest, i, i+1)
+			}
+		}
+		var got []Hold
+		for s := range f.Locks() {
+			got = append(got, s.Holders...)
+		}
+		slices.SortFunc(got, func(a, b Hold) int { return int(a.Token) - int(b.Token) })
+		if want == nil {
+			want = got
+		}
+		if len(got) != 3 || !got[1].Gone || !slices.Equal(got, want) {
+			t.Fatalf("got %+v\nwant %+v", got, want)
+		}
+	}
+}
+
+func TestFoldOfAStoreWithTwoIdentities(t *testing.T) {
+	f := NewFold(FoldConfig{})
+	f.Apply(record(1, lockagent.EventGranted, lockagent.Event{Store: "x", Tenure: 1, Token: 1, Owner: "ann"}))
+	if s, ok := f.Lock(LockKey{"y", "", "a"}); ok {
+		t.Errorf("%+v", s)
+	}
+	f.Apply(record(2, lockagent.EventStoreReset, lockagent.Event{Store: "y", Reset: lockagent.Reset{Store: "x"}}))
+	for _, store := range []string{"x", "y"} {
+		if s, ok := f.Lock(LockKey{store, "", "a"}); !ok || len(s.Holders) != 1 {
+			t.Errorf("%+v", s)
+		}
+	}
+	f.Apply(record(3, lockagent.EventReleased, lockagent.Event{Store: "y", Tenure: 1, Token: 1, Owner: "ann"}))
+	for s := range f.Locks() {
+		t.Errorf("%+v", s)
+	}
+}

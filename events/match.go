@@ -1,0 +1,9 @@
+package events
+
+import "slices"
+
+// Match reports whether f selects r. It is for records that are not read from a stream, where
+// the server does a part of it. f must be valid.
+func (f Filter) Match(r Record) bool {
+	return (len(f.Agents) == 0 || slices.Contains(f.Agents, r.Agent)) && f.selects(&r)
+}

@@ -1,0 +1,227 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+)
+
+const (
+	// idleCheck is how long no message may come before a reader looks whether that
+	// has another reason than that there is none.
+	idleCheck = time.Second
+
+	// prefetch and prefetchBytes bound the messages that are under way to a reader.
+	prefetch      = 4000
+	prefetchBytes = 32 << 20
+)
+
+// reading is one pass over a stream, with one consumer.
+type reading struct {
+	r       *Reader
+	stream  jetstream.Stream
+	filter  Filter
+	last    uint64 // up to which position, or 0 if without end
+	visit   Visit
+	decoder *decoder
+
+	at         uint64 // up to which position it has read, or 0 if it has read nothing
+	consumer   string // the name of the consumer that the server has
+	reconnects uint64 // of the connection, when it began
+}
+
+// read visits the records up to position last, or without end if last is 0. It
+// returns the position up to which it has read, or 0 if it has read nothing.
+func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, filter Filter, last uint64, visit Visit) (uint64, error) {
+	reading := reading{
+		r: r, stream: stream, filter: filter, last: last, visit: visit, decoder: newDecoder(),
+		reconnects: r.nc.Stats().Reconnects,
+	}
+	consumer, err := r.consume(ctx, from, filter)
+	if err != nil {
+		return 0, r.failed(ctx, err)
+	}
+	defer r.forget(consumer)
+	reading.consumer = consumer.CachedInfo().Name
+	if last > 0 && consumer.CachedInfo().NumPending == 0 {
+		return 0, nil
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(prefetch, prefetchBytes))
+	if err != nil {
+		return 0, r.failed(ctx, err)
+	}
+	defer messages.Stop()
+	err = reading.run(ctx, messages)
+	return reading.at, err
+}
+
+// run reads until the end or an error.
+func (g *reading) run(ctx context.Context, messages jetstream.MessagesContext) error {
+	for {
+		if done, err := g.while(ctx, messages); done || err != nil {
+			return err
+		}
+	}
+}
+
+// while reads for as long as idleCheck. A timer for each message would take longer than the
+// message itself. It reports whether the end is reached.
+func (g *reading) while(ctx context.Context, messages jetstream.MessagesContext) (done bool, err error) {
+	bounded, cancel := context.WithTimeout(ctx, idleCheck)
+	defer cancel()
+	for idle := true; ; idle = false {
+		m, err := messages.Next(jetstream.NextContext(bounded))
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return false, g.r.failed(ctx, err)
+		case idle:
+			return g.idle(ctx)
+		default:
+			return false, nil
+		}
+		if done, err := g.take(ctx, m); done || err != nil {
+			return done, err
+		}
+	}
+}
+
+// idle is called when no message came for a while. It reports whether the end is reached.
+func (g *reading) idle(ctx context.Context) (done bool, err error) {
+	if g.last == 0 {
+		if g.r.nc.Stats().Reconnects != g.reconnects {
+			return false, &interruption{errors.New("the connection was interrupted")}
+		}
+		return false, nil
+	}
+	// What was left may have been removed.
+	left, err := g.anyLeft(ctx)
+	if err != nil {
+		return false, g.r.failed(ctx, err)
+	}
+	return !left, nil
+}
+
+// anyLeft reports whether there are messages for the filter after at, up to last.
+func (g *reading) anyLeft(ctx context.Context) (bool, error) {
+	for _, subject := range g.filter.subjects(g.r.cfg.Prefix) {
+		m, err := getNext(ctx, g.stream, g.at+1, subject)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil || m.Sequence <= g.last {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// take takes a message. It reports whether the end is reached.
+func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return false, g.r.failed(ctx, err)
+	}
+	position := meta.Sequence.Stream
+	if g.last > 0 && position > g.last {
+		return true, nil
+	}
+	if meta.Consumer != g.consumer {
+		// The library has made a new consumer, perhaps of another stream.
+		now, err := g.r.stream(ctx)
+		if err != nil {
+			return false, err
+		}
+		if commonEnd(g.stream, now) < g.at {
+			return false, &interruption{errors.New("the stream was replaced")}
+		}
+		g.consumer = meta.Consumer
+	}
+	if err := g.pass(m, meta); err != nil {
+		return false, err
+	}
+	g.at = position
+	return g.last > 0 && (position == g.last || meta.NumPending == 0), nil
+}
+
+// pass visits the records of a message that the filter selects.
+func (g *reading) pass(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
+	var stopped error
+	place := place{prefix: g.r.cfg.Prefix, subject: m.Subject()}
+	err := g.decoder.message(m.Headers().Get("Content-Type"), m.Data(), func(r Record) error {
+		if err := place.fits(&r); err != nil {
+			return err
+		}
+		if !g.filter.selects(&r) {
+			return nil
+		}
+		r.Position, r.Stored = meta.Sequence.Stream, meta.Timestamp.UTC()
+		stopped = g.visit(r, nil)
+		return stopped
+	})
+	if err == nil || stopped != nil {
+		return stopped
+	}
+	at := meta.Sequence.Stream
+	return g.visit(Record{Position: at}, &DecodeError{Position: at, Subject: m.Subject(), Err: err})
+}
+
+// place is where a message was found, and what its records are about.
+type place struct {
+	prefix, subject string
+
+	known bool // one record fits
+	agent lockagent.AgentID
+	class string
+	lock  lockagent.Name
+}
+
+// fits returns an error unless r belongs into the message.
+func (p *place) fits(r *Record) error {
+	class := Class(r.Kind)
+	if p.known && r.Agent == p.agent && r.Lock == p.lock && class == p.class {
+		return nil
+	}
+	if r.Kind == 0 { // its class and its lock are not known for sure
+		if begin := p.prefix + "." + string(r.Agent) + "."; !strings.HasPrefix(p.subject, begin) {
+			return fmt.Errorf("it is an event for a subject that begins with %q", begin)
+		}
+		return nil
+	}
+	var space [256]byte
+	if subject := AppendSubject(space[:0], p.prefix, r.Agent, r.Kind, r.Lock); string(subject) != p.subject {
+		return fmt.Errorf("it is an event for subject %q", string(subject))
+	}
+	p.known, p.agent, p.class, p.lock = true, r.Agent, class, r.Lock
+	return nil
+}
+
+func (r *Reader) consume(ctx context.Context, from From, filter Filter) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	cfg := jetstream.OrderedConsumerConfig{
+		FilterSubjects:    filter.subjects(r.cfg.Prefix),
+		DeliverPolicy:     from.policy,
+		OptStartSeq:       from.position,
+		InactiveThreshold: time.Minute,
+		// The library waits between attempts without regard to any context.
+		MaxResetAttempts: 1,
+	}
+	if !from.time.IsZero() {
+		cfg.OptStartTime = &from.time
+	}
+	return r.js.OrderedConsumer(ctx, r.cfg.Stream, cfg)
+}
+
+// forget removes the consumer from the server, which would do so by itself later.
+func (r *Reader) forget(consumer jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = r.js.DeleteConsumer(ctx, r.cfg.Stream, consumer.CachedInfo().Name)
+}

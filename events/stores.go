@@ -1,0 +1,63 @@
+package events
+
+// stores says which identities of stores are those of one store. The zero stores says that all
+// are different.
+type stores map[string]string // from an identity to the one that it was joined with
+
+// find returns the identity that stands for all of one store.
+func (s stores) find(id string) string {
+	for {
+		other, ok := s[id]
+		if !ok {
+			return id
+		}
+		id = other
+	}
+}
+
+// join makes two identities those of one store. It reports which one stands for both from now on,
+// which one did so for its own before, and false if nothing has changed.
+func (s *stores) join(a, b string) (to, from string, changed bool) {
+	if a == "" || b == "" {
+		return "", "", false
+	}
+	a, b = s.find(a), s.find(b)
+	if a == b {
+		return "", "", false
+	}
+	if *s == nil {
+		*s = make(stores)
+	}
+	to, from = min(a, b), max(a, b)
+	(*s)[from] = to
+	return to, from, true
+}
+
+// joinStores makes one lock of those that two identities of one store have.
+func (f *Fold) joinStores(a, b string) {
+	to, from, changed := f.stores.join(a, b)
+	if !changed {
+		return
+	}
+	f.latest = nil
+	if f.watch != nil {
+		f.watch.joined(to, from)
+	}
+	for key, l := range f.locks {
+		if key.Store != from {
+			continue
+		}
+		delete(f.locks, key)
+		key.Store = to
+		other := f.lock(key)
+		for _, h := range l.open {
+			h.LockKey = key
+			f.agents[h.Agent].holds[h] = other
+		}
+		other.open = append(other.open, l.open...)
+		other.waiters = append(other.waiters, l.waiters...)
+		if other.last == nil {
+			other.last = l.last
+		}
+	}
+}

@@ -1,0 +1,95 @@
+// Package testlog fills a real event log, for the tests of the examples that read one.
+package testlog
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// Log is an event log in a NATS server that ends with the test.
+type Log struct {
+	URL   string
+	store *memstore.Store
+}
+
+// New starts a server.
+func New(t *testing.T) *Log {
+	t.Helper()
+	return &Log{
+		URL:   natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL(),
+		store: memstore.New(),
+	}
+}
+
+// Agent is an agent that publishes to a Log.
+type Agent struct {
+	ID        lockagent.AgentID
+	t         *testing.T
+	locks     *channelapi.Locks
+	publisher *events.Publisher
+}
+
+// Agent starts an agent, which ends with the test.
+func (l *Log) Agent(t *testing.T) *Agent {
+	t.Helper()
+	a := &Agent{ID: lockagent.NewAgentID(), t: t}
+	var err error
+	a.publisher, err = events.NewPublisher(events.Config{Connection: events.Connection{URL: l.URL}, Agent: a.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := l.store.Share()
+	a.locks, err = channelapi.New(channelapi.Config{ID: a.ID, Store: store, Recorder: a.publisher})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.locks.Close(); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := a.publisher.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// Hold acquires a lock. The grant is in the log when it returns.
+func (a *Agent) Hold(name string) channelapi.Grant {
+	a.t.Helper()
+	g, err := a.locks.Lock(name).Acquire(a.t.Context())
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.flush()
+	return g
+}
+
+// Release releases a grant. The release is in the log when it returns.
+func (a *Agent) Release(g channelapi.Grant) {
+	a.t.Helper()
+	if err := g.Release(a.t.Context()); err != nil {
+		a.t.Fatal(err)
+	}
+	a.flush()
+}
+
+func (a *Agent) flush() {
+	a.t.Helper()
+	if err := a.publisher.Flush(a.t.Context()); err != nil {
+		a.t.Fatal(err)
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/examples/internal/testlog"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alerts := make(chan string, 10)
+		w := newWatch(10*time.Second, func(text string) { alerts <- text })
+		ctx, stop := context.WithCancel(t.Context())
+		records, ended := make(chan events.Record), make(chan bool)
+		go func() {
+			defer close(ended)
+			w.follow(ctx, records)
+		}()
+		seq := uint64(0)
+		say := func(kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token, held time.Duration) {
+			seq++
+			records <- events.Record{Epoch: 1, Seq: seq, Event: lockagent.Event{
+				Kind: kind, Agent: "a", Time: time.Now(), Lock: lock, Owner: "joe", Tenure: 1, Token: token, Held: held,
+			}}
+		}
+		expect := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for len(alerts) > 0 {
+				got = append(got, <-alerts)
+			}
+			if !slices.EqualFunc(got, want, strings.HasPrefix) {
+				t.Fatalf("alerts are %q, want %q", got, want)
+			}
+		}
+		say(lockagent.EventGranted, "slow", 1, 0)
+		say(lockagent.EventGranted, "quick", 2, 0)
+		time.Sleep(9 * time.Second)
+		say(lockagent.EventReleased, "quick", 2, 9*time.Second)
+		expect()
+		time.Sleep(3 * time.Second)
+		expect("slow: joe of agent a")
+		time.Sleep(time.Minute)
+		expect() // once is enough
+		say(lockagent.EventLost, "slow", 1, 72*time.Second)
+		expect("slow: joe held it for 1m12s, until it was lost")
+		stop()
+		<-ended
+		if len(w.told) != 0 {
+			t.Errorf("it remembers %v", w.told)
+		}
+	})
+}
+
+// What went on before the program began counts as well.
+func TestOvertime(t *testing.T) {
+	log := testlog.New(t)
+	agent := log.Agent(t)
+	early := agent.Hold("early")
+
+	ctx, stop := context.WithCancel(t.Context())
+	alerts, ended := make(chan string), make(chan error, 1)
+	go func() {
+		ended <- run(ctx, log.URL, time.Millisecond, func(text string) {
+			select {
+			case alerts <- text:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	next := func(want string) {
+		t.Helper()
+		if got := <-alerts; !strings.HasPrefix(got, want) {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+	next("early: ")
+	late := agent.Hold("late")
+	next("late: ")
+	agent.Release(early)
+	next("early: ")
+	agent.Release(late)
+	next("late: ")
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}
