@@ -31,15 +31,15 @@ func TestNATSFlags(t *testing.T) {
 	as := func(user, password string, args ...string) []string {
 		return append(args, "--nats", url, "--nats-user", user, "--nats-password-file", password)
 	}
-	call(t, as("joe", password, "demo", "--duration", "100ms", "--agents", "2", "--nats-stream", "OTHER")...).expect(t, exitOK, []string{"Event log: in NATS."}, nil)
+	call(t, as("joe", password, "demo", "--duration", "100ms", "--agents", "2", "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, exitOK, []string{"Event log: in NATS."}, nil)
 
 	read := as("joe", password, replayAll...)
-	call(t, append(read, "--nats-stream", "OTHER")...).expect(t, exitOK, []string{"agentstopped"}, nil)
+	call(t, append(read, "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, exitOK, []string{"agentstopped"}, nil)
 	call(t, read...).expect(t, exitUnavailable, nil, []string{"no such stream", "LOCKAGENT"})
-	call(t, as("joe", password, "events", "audit", "--nats-stream", "OTHER")...).expect(t, exitOK, []string{"proven: "}, nil)
+	call(t, as("joe", password, "events", "audit", "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, exitOK, []string{"proven: "}, nil)
 
 	t.Run("FromTheEnvironment", func(t *testing.T) {
-		for name, value := range map[string]string{"": url, "_USER": "joe", "_PASSWORD_FILE": password, "_STREAM": "OTHER", "_TLS_FIRST": "false"} {
+		for name, value := range map[string]string{"": url, "_USER": "joe", "_PASSWORD_FILE": password, "_STREAM": "OTHER", "_PREFIX": "my.locks", "_TLS_FIRST": "false"} {
 			t.Setenv("LOCKAGENT_NATS"+name, value)
 		}
 		call(t, replayAll...).expect(t, exitOK, []string{"agentstopped"}, nil)
