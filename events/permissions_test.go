@@ -196,8 +196,8 @@ func publishDoubtfully(t *testing.T, s *natsserver.Server, cfg Config) {
 	way.mute(true)
 	p.Record(t.Context(), lost)
 	eventually(t, "the stream has what the publisher does not know of", func() bool {
-		_, last, err := r.Bounds(testContext(t))
-		return err == nil && last == 2
+		state, err := r.State(testContext(t))
+		return err == nil && state.Last == 2
 	})
 	way.mute(false)
 	way.cut()
@@ -218,7 +218,7 @@ func readAll(t *testing.T, r *Reader, filter Filter) {
 	if err := r.Tail(ctx, FromPosition(1), filter, seqs(&tailed, len(got))); !errors.Is(err, errEnough) {
 		t.Errorf("%+v: tailed %v, %v", filter, tailed, err)
 	}
-	_, last, err := r.Bounds(ctx)
+	state, err := r.State(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func readAll(t *testing.T, r *Reader, filter Filter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := reading{r: r, stream: stream, filter: filter, last: last}
+	rest := reading{r: r, stream: stream, filter: filter, last: state.Last}
 	if left, err := rest.anyLeft(ctx); err != nil || !left {
 		t.Errorf("%+v: it does not see what is left: %v", filter, err)
 	}
@@ -341,8 +341,8 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 				t.Errorf("read %v, %v", got, err)
 			}
 			if strings.Contains(permission, "STREAM.INFO") {
-				if _, _, err := r.Bounds(testContext(t)); !errors.Is(err, ErrNotPermitted) {
-					t.Errorf("the bounds: %v", err)
+				if _, err := r.State(testContext(t)); !errors.Is(err, ErrNotPermitted) {
+					t.Errorf("the state: %v", err)
 				}
 			}
 		})
