@@ -131,7 +131,7 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, _, err := r.Bounds(testContext(t)); err != nil {
+	if _, err := r.State(testContext(t)); err != nil {
 		t.Error(err)
 	}
 	for _, filter := range []Filter{
@@ -274,7 +274,7 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 				t.Errorf("read %v, %v", got, err)
 			}
 			if strings.Contains(permission, "STREAM.INFO") {
-				if _, _, err := r.Bounds(testContext(t)); !errors.Is(err, ErrNotPermitted) {
+				if _, err := r.State(testContext(t)); !errors.Is(err, ErrNotPermitted) {
 					t.Errorf("the bounds: %v", err)
 				}
 			}
