@@ -1,10 +1,8 @@
 package events
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,10 +14,10 @@ import (
 )
 
 // alonePublisher returns a publisher without a sender, and what it logs at level warn.
-func alonePublisher(t *testing.T, cfg Config) (*Publisher, *bytes.Buffer) {
+func alonePublisher(t *testing.T, cfg Config) (*Publisher, *heard) {
 	t.Helper()
-	var log bytes.Buffer
-	cfg.Connection = Connection{InProcess: &link{}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	var log heard
+	cfg.Connection = Connection{InProcess: &link{}, Logger: log.logger()}
 	cfg.Agent = testAgent
 	if err := cfg.check(); err != nil {
 		t.Fatal(err)
@@ -45,17 +43,17 @@ func TestDropsAreLogged(t *testing.T) {
 			all := strings.Split(strings.TrimSpace(log.String()), "\n")
 			if len(all) != lines || !strings.Contains(all[len(all)-1], fmt.Sprintf("events=%d records=\"requested=%d\"", records, records)) &&
 				!strings.Contains(all[len(all)-1], fmt.Sprintf("events=%d records=requested=%d", records, records)) {
-				t.Errorf("want %d lines, the last with %d:\n%s", lines, records, log)
+				t.Errorf("want %d lines, the last with %d:\n%s", lines, records, log.String())
 			}
 		}
 		drop(2)
 		time.Sleep(time.Minute)
-		if log.Len() > 0 {
-			t.Errorf("nothing is dropped:\n%s", log)
+		if log.String() != "" {
+			t.Errorf("nothing is dropped:\n%s", log.String())
 		}
 		drop(5)
-		if synctest.Wait(); log.Len() > 0 {
-			t.Errorf("it does not wait for more:\n%s", log)
+		if synctest.Wait(); log.String() != "" {
+			t.Errorf("it does not wait for more:\n%s", log.String())
 		}
 		time.Sleep(time.Second)
 		wantLogged(1, 5)
@@ -100,7 +98,7 @@ func TestStallsAreLogged(t *testing.T) {
 		}
 		// One for each reason, and then one in ten seconds.
 		if got := strings.Count(log.String(), "\n"); got != 2+3 {
-			t.Errorf("%d lines:\n%s", got, log)
+			t.Errorf("%d lines:\n%s", got, log.String())
 		}
 		if err := p.Stats().Err; err != full {
 			t.Errorf("got %v", err)
