@@ -100,9 +100,11 @@ func BenchmarkRecord(b *testing.B) {
 				cycle()
 			}
 			b.ReportAllocs()
+			before := processorTime(b)
 			for b.Loop() {
 				cycle()
 			}
+			b.ReportMetric(float64((processorTime(b)-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

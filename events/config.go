@@ -48,7 +48,7 @@ type Config struct {
 
 	// MaxBytes, MaxAge and Replicas are for the stream if this publisher is the one who makes
 	// it. MaxBytes and MaxAge bound it: the oldest events are removed. An existing stream is
-	// left as it is; one of other settings is a warning in the log, and one that would lose
+	// left as it is; one of weaker settings is a warning in the log, and one that would lose
 	// events is refused, with [ErrStream].
 	//
 	// MaxBytes defaults to [DefaultMaxBytes], and -1 is no bound. MaxAge defaults

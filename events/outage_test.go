@@ -202,6 +202,9 @@ func TestAcknowledgementsLostForLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := js.Conn().FlushWithContext(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
 	record(1)
 	l.use(server)
 	flushed(t, p)

@@ -110,7 +110,8 @@ func (q *queue) push(now time.Duration, e *lockagent.Event, facts int) {
 	s := q.slots.take()
 	it := q.slots.at(s)
 	l := &q.lists[about.value]
-	*it = item{event: *e, facts: facts, order: q.next, at: now, prev: l.last}
+	it.event, it.facts, it.order, it.at = *e, facts, q.next, now
+	it.next, it.prev = 0, l.last
 	if l.last == 0 {
 		l.first = s
 	} else {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,12 +30,12 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 		return nil, fmt.Errorf("stream %q: %w", want.Name, err)
 	}
 	got := stream.CachedInfo().Config
-	if flaw := flawOf(&got, s.agent); flaw != nil {
+	if flaw := flawOf(&got, s.agent, s.p.cfg.Prefix+".>"); flaw != nil {
 		return nil, flaw
 	}
 	if differ := differences(&got, &want); differ != "" && !s.warned[differ] {
 		s.warned[differ] = true
-		s.p.cfg.Logger.Warn("events: the stream has other settings than new ones would have; it is left as it is",
+		s.p.cfg.Logger.Warn("events: the stream has weaker settings than a new one would have; it is left as it is",
 			"stream", want.Name, "settings", differ)
 	}
 	return stream, nil
@@ -61,8 +62,9 @@ func (cfg *Config) stream() jetstream.StreamConfig {
 	}
 }
 
-// flawOf returns why a stream would lose what is published under the subjects, or nil.
-func flawOf(cfg *jetstream.StreamConfig, subjects string) error {
+// flawOf returns why a stream would lose what is published under the subjects, or nil. all are
+// the subjects that it should have.
+func flawOf(cfg *jetstream.StreamConfig, subjects, all string) error {
 	flaw := func(setting, mend string) error {
 		return &StreamError{Stream: cfg.Name, Setting: setting, Mend: mend}
 	}
@@ -70,15 +72,15 @@ func flawOf(cfg *jetstream.StreamConfig, subjects string) error {
 		return flaw(setting, "nats stream edit "+cfg.Name+" "+flags)
 	}
 	const another = "it cannot be mended; configure another stream"
-	all := strings.Join(cfg.Subjects, ", ")
 	switch {
 	case cfg.Mirror != nil:
 		return flaw("it is a mirror of another stream and takes nothing else", another)
 	case cfg.Sealed:
 		return flaw("it is sealed", another)
 	case !covered(subjects, cfg.Subjects):
-		return edit(fmt.Sprintf("its subjects are [%s] and do not cover %s", all, subjects),
-			"--subjects="+strings.Join(append(cfg.Subjects, subjects), ","))
+		others := slices.DeleteFunc(slices.Clone(cfg.Subjects), func(s string) bool { return covered(s, []string{all}) })
+		return edit(fmt.Sprintf("its subjects %v do not cover %s", cfg.Subjects, subjects),
+			"--subjects="+strings.Join(append(others, all), ","))
 	case cfg.SubjectTransform != nil:
 		return edit("it changes subjects", "--no-transform")
 	case cfg.Retention == jetstream.WorkQueuePolicy:
@@ -101,26 +103,29 @@ func flawOf(cfg *jetstream.StreamConfig, subjects string) error {
 	return nil
 }
 
-// differences lists what is different in a stream that keeps what it is given.
+// differences lists where a stream that keeps what it is given is less than what a new one would be.
 func differences(got, want *jetstream.StreamConfig) string {
 	var list []string
-	differ := func(name string, got, want any) {
-		if got != want {
+	differ := func(less bool, name string, got, want any) {
+		if less {
 			list = append(list, fmt.Sprintf("%s is %v, not %v", name, got, want))
 		}
 	}
-	differ("replicas", got.Replicas, want.Replicas)
-	differ("compression", got.Compression, want.Compression)
-	differ("max age", got.MaxAge, want.MaxAge)
-	differ("max bytes", got.MaxBytes, want.MaxBytes)
-	differ("max messages", got.MaxMsgs, want.MaxMsgs)
-	differ("direct access", got.AllowDirect, want.AllowDirect)
-	if got.Duplicates < min(leastRemembered, want.Duplicates) {
-		differ("duplicate window", got.Duplicates, want.Duplicates)
-	}
-	// Full streams of this kind refuse events. The publisher says so when that happens.
-	differ("discard", got.Discard, want.Discard)
+	differ(got.Replicas < want.Replicas, "replicas", got.Replicas, want.Replicas)
+	differ(got.Compression != want.Compression, "compression", got.Compression, want.Compression)
+	differ(below(got.MaxAge, want.MaxAge), "max age", got.MaxAge, want.MaxAge)
+	differ(below(got.MaxBytes, want.MaxBytes), "max bytes", got.MaxBytes, want.MaxBytes)
+	differ(below(got.MaxMsgs, want.MaxMsgs), "max messages", got.MaxMsgs, want.MaxMsgs)
+	differ(!got.AllowDirect, "direct access", got.AllowDirect, want.AllowDirect)
+	differ(got.Duplicates < min(leastRemembered, want.Duplicates), "duplicate window", got.Duplicates, want.Duplicates)
+	// When such a stream is full it refuses events. The publisher says so then.
+	differ(got.Discard != want.Discard, "discard", got.Discard, want.Discard)
 	return strings.Join(list, ", ")
+}
+
+// below reports whether a bound is tighter than another one. What is not positive is no bound.
+func below[T int64 | time.Duration](got, want T) bool {
+	return got > 0 && (want <= 0 || got < want)
 }
 
 // covered reports whether one of the patterns matches every subject that subjects does.
