@@ -1,145 +1,82 @@
 package events
 
 import (
-	"cmp"
-	"maps"
-	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
 
-// Audit folds the records of all agents and shows whether they prove that no two
-// holds of a lock overlapped.
-//
-// An agent that goes on in another process has a log of each epoch. They are read as
-// one where a tenure goes on.
-//
-// The proof rests on what each agent says about itself in order, and on the
-// clock of the store, the one clock that all agents share:
-//
-//   - Within one agent a hold must have ended before the next one was granted, by
-//     the sequence of the agent's own events.
-//   - Between agents, a hold must have ended before the store began the tenure of
-//     the next: the latest time at which it can have ended must not lie after the
-//     store's grant. That time is when the agent knew that it had ended, or when
-//     the store took the tenure back, whichever came first; while the log may
-//     still tell of the second, the first alone is held against nobody.
-//   - The tokens of a lock must all be different, and grow with the time of the
-//     grants.
-//
-// A reset of the store explains an overlap of two holds if it lies between the
-// incarnations that confirmed them. The agents may notice it at different times.
-//
-// Holds of different agents are put in the order of their tokens. The order in
-// which records are added does not matter, and repetitions do not either.
-//
-// An Audit keeps some hundred bytes for each hold. It must be made by [NewAudit]
-// and is not safe for concurrent use.
-type Audit struct {
-	logs  map[logKey]*log
-	locks map[lockagent.Name]*lockLog
-	texts map[string]string // one copy of each
+// What an audit takes for granted of agents that speak the truth.
+const (
+	// heartbeat is how often an agent tells that it is alive.
+	heartbeat = 10 * time.Second
 
-	counts          Counts
-	unreadable      int
-	unreadableNames []string // the first of them
-}
+	// tailLength is how long after its last sign of life a crashed agent may have gone on. If it
+	// had lived longer, the log would have another sign of life.
+	tailLength = heartbeat + heartbeat/2
 
-// maxUnreadable bounds how many unreadable messages a report names.
-const maxUnreadable = 10
+	// silence is how long an agent may be silent, while the log goes on, until the audit
+	// takes it for dead.
+	silence = 6 * heartbeat
 
-// logKey names the log of one agent in one epoch.
-type logKey struct {
-	agent lockagent.AgentID
-	epoch uint64
-}
+	// delay bounds the time from a decision of the store to its record: a call takes no longer.
+	delay = 5 * time.Second
 
-func (k logKey) compare(other logKey) int {
-	return cmp.Or(cmp.Compare(k.agent, other.agent), cmp.Compare(k.epoch, other.epoch))
-}
+	// recordPatience is how long an audit waits for a record that is missing, while the log goes on.
+	recordPatience = heartbeat
 
-type log struct {
-	logKey
-	seen    ranges
-	stopped uint64       // sequence of EventAgentStopped, or 0
-	resets  []StoreReset // as the agent noticed them
-}
-
-// The facts that an audit keeps of each lock. Each has the log that it is from
-// and the sequence in that log.
-type (
-	fact struct {
-		log    *log
-		seq    uint64
-		tenure uint64
-	}
-	grant struct {
-		fact
-		token       lockagent.Token
-		how         lockagent.How
-		storeTime   lockagent.StoreTime
-		incarnation string
-	}
-	ending struct {
-		fact
-		token  lockagent.Token
-		kind   lockagent.EventKind
-		reason lockagent.LossReason
-		until  lockagent.StoreTime
-	}
-	reentry struct {
-		fact
-		token lockagent.Token
-	}
-	returned struct {
-		fact
-		storeTime lockagent.StoreTime // 0 if the store found the tenure over, since whenever
-	}
+	// maxPending bounds the records of one agent that wait for a missing one.
+	maxPending = 1024
 )
 
-func compareFacts(a, b fact) int {
-	return cmp.Or(a.log.compare(b.log.logKey), cmp.Compare(a.seq, b.seq))
-}
+// Audit folds the records of all agents and shows whether they prove that no two holds of a lock
+// overlapped. What it proves, and from what, is in docs/audit.md.
+//
+// Records may come in any order and more than once, if they all come before the first report. A
+// log that has positions (see [Record.Position]) is judged while it is read: what all agents that
+// live have told of is judged for good, and forgotten. So such a log has to be read in its order,
+// with the records of all agents. What comes too late is named in the report.
+//
+// An Audit must be made by [NewAudit] or [ResumeAudit] and is not safe for concurrent use.
+type Audit struct {
+	fold   *Fold
+	logs   map[lockagent.AgentID]*agentLog
+	stores map[string]*storeLog
+	locks  map[LockKey]*lockLog
+	found  findings
 
-// before reports whether one agent recorded f before other.
-func (f fact) before(other fact) bool { return compareFacts(f, other) < 0 }
+	stream   string // see Checkpoint
+	clock    activity
+	position uint64 // of the last record
+	ordered  bool   // the records have positions, and they grew
+	late     bool   // the beginning of the log is missing
 
-func (f fact) tenureKey() tenureKey { return tenureKey{f.log.agent, f.tenure} }
+	names map[uint64]bool // of the locks, to count them; the first many
 
-// gap reports whether the agent may have recorded something between two facts that
-// the log does not have.
-func gap(from, to fact) bool {
-	if from.log == to.log {
-		_, hole := from.log.seen.hole(from.seq, to.seq)
-		return hole
-	}
-	last := from.log.seen.last()
-	_, tail := from.log.seen.hole(from.seq, last)
-	_, head := to.log.seen.hole(0, to.seq)
-	return tail || from.log.stopped != last || head
-}
-
-// lockLog is what is known of one lock.
-type lockLog struct {
-	breaks    []lockagent.StoreTime // of holds elsewhere, by operators
-	grants    []grant
-	endings   []ending
-	reentries []reentry
-	returns   []returned
+	spare []*span
 }
 
 // NewAudit returns an audit of an empty log.
 func NewAudit() *Audit {
-	return &Audit{
-		logs:   make(map[logKey]*log),
-		locks:  make(map[lockagent.Name]*lockLog),
-		texts:  make(map[string]string),
-		counts: Counts{Losses: make(map[string]int)},
+	a := &Audit{
+		fold:    NewFold(FoldConfig{}),
+		logs:    make(map[lockagent.AgentID]*agentLog),
+		stores:  make(map[string]*storeLog),
+		locks:   make(map[LockKey]*lockLog),
+		names:   make(map[uint64]bool),
+		ordered: true,
 	}
+	a.found.Losses = make(map[string]int)
+	a.fold.watch = a
+	return a
 }
 
-// Visit adds what a [Reader] or [ReadLines] passes: it is a [Visit] that never
-// returns an error.
+// BeginsLate says that the beginning of the log is missing: it was retired, or is not read. Then
+// the proof holds from where the log begins. Call it before the first Add. A stream of which the
+// first messages were retired says so by itself.
+func (a *Audit) BeginsLate() { a.late = true }
+
+// Visit adds what a [Reader] or [ReadLines] passes: it is a [Visit] that never returns an error.
 func (a *Audit) Visit(r Record, err error) error {
 	if err != nil {
 		a.AddError(err)
@@ -149,111 +86,165 @@ func (a *Audit) Visit(r Record, err error) error {
 	return nil
 }
 
-// AddError notes that something in the log could not be read. An audit with an
-// error proves nothing.
-func (a *Audit) AddError(err error) {
-	a.unreadable++
-	if len(a.unreadableNames) < maxUnreadable {
-		a.unreadableNames = append(a.unreadableNames, err.Error())
-	}
-}
+// AddError notes that something in the log could not be read. An audit with an error proves
+// nothing.
+func (a *Audit) AddError(err error) { a.found.Unreadable.add(Note(err.Error())) }
+
+// Position is that of the last record: the place to read on from is behind it.
+func (a *Audit) Position() uint64 { return a.position }
 
 // Add adds a record.
 func (a *Audit) Add(r Record) {
-	key := logKey{r.Agent, r.Epoch}
-	l := a.logs[key]
-	if l == nil {
-		l = &log{logKey: key}
-		a.logs[key] = l
-	}
-	if !l.seen.add(r.Seq) {
-		a.counts.Duplicates++
+	a.hear(&r)
+	l := a.log(r.Agent)
+	l.Heard, l.Stored = a.clock.Now, r.Stored
+	// Most records are the next of their agent.
+	if e := l.current; e != nil && len(l.pending) == 0 && r.Epoch == l.Epoch && r.Seq == e.Next {
+		a.take(l, &r)
 		return
 	}
-	a.counts.Events++
-	f := fact{log: l, seq: r.Seq, tenure: r.Tenure}
-	switch {
-	case r.Kind == lockagent.EventAgentStopped:
-		l.stopped = r.Seq
-	case r.Kind == lockagent.EventStoreReset:
-		l.resets = append(l.resets, StoreReset(r.Reset))
-	case r.Kind == lockagent.EventGranted:
-		a.counts.Grants++
-		if r.How == lockagent.ByHandOff {
-			a.counts.HandOffs++
-		}
-		lock := a.lock(r.Lock)
-		lock.grants = append(lock.grants, grant{f, r.Token, r.How, r.StoreTime, a.text(r.Incarnation)})
-	case r.Kind == lockagent.EventReentered:
-		lock := a.lock(r.Lock)
-		lock.reentries = append(lock.reentries, reentry{f, r.Token})
-	case r.Kind == lockagent.EventReturned:
-		at := r.StoreTime
-		if r.Reason != 0 {
-			at = 0
-		}
-		lock := a.lock(r.Lock)
-		lock.returns = append(lock.returns, returned{f, at})
-	case r.Kind == lockagent.EventBroken && r.Token == 0:
-		lock := a.lock(r.Lock)
-		lock.breaks = append(lock.breaks, r.StoreTime)
-	case r.Kind.EndsHold() && r.Count == 0:
-		if r.Kind != lockagent.EventReleased {
-			a.counts.Losses[lossOf(r.Kind, r.Reason)]++
-		}
-		lock := a.lock(r.Lock)
-		lock.endings = append(lock.endings, ending{f, r.Token, r.Kind, r.Reason, r.Until})
+	if e := l.Epochs[r.Epoch]; e != nil && r.Seq < e.Next {
+		a.again(l, e, &r)
+		return
+	}
+	if l.wait(&r, a.clock.Now) {
+		a.repeated(l, &r)
+		return
+	}
+	a.drain(l, len(l.pending) > maxPending)
+}
+
+// hear follows the log as a whole.
+func (a *Audit) hear(r *Record) {
+	if r.Position == 0 || r.Position < a.position {
+		a.ordered = false
+	}
+	if a.position == 0 && r.Position > 1 {
+		a.late = true
+	}
+	a.position = max(a.position, r.Position)
+	if a.clock.hear(r) {
+		a.overdue()
 	}
 }
 
-// lossOf is the word under which the end of a hold is counted that was not a
-// release.
-func lossOf(kind lockagent.EventKind, reason lockagent.LossReason) string {
-	if reason == 0 {
-		return kind.String()
-	}
-	return reason.String()
+// activity is a clock that runs while a log goes on. Breaks in the log, such as an outage of its
+// server, count little: when the log goes on, its agents need a moment to speak again.
+type activity struct {
+	Now    time.Duration       `json:"now"`
+	Stored time.Time           `json:"stored,omitzero"`
+	Told   lockagent.StoreTime `json:"told,omitempty"`
+	Second time.Duration       `json:"second,omitempty"`
 }
 
-func (a *Audit) lock(name lockagent.Name) *lockLog {
-	l := a.locks[name]
+// hear reports whether another second has passed.
+func (c *activity) hear(r *Record) bool {
+	if !r.Stored.IsZero() {
+		if c.Stored.IsZero() {
+			c.Stored = r.Stored
+		}
+		if step := r.Stored.Sub(c.Stored); step > 0 {
+			c.Now += min(step, heartbeat)
+			c.Stored = r.Stored
+		}
+	} else if t := told(r); t > c.Told {
+		// What an agent kept back during an outage comes at once, and looks like a time that
+		// passed. So this clock runs at half the speed.
+		if c.Told != 0 {
+			c.Now += min(t.Sub(c.Told), heartbeat) / 2
+		}
+		c.Told = t
+	}
+	if c.Now-c.Second < time.Second {
+		return false
+	}
+	c.Second = c.Now
+	return true
+}
+
+// told is a time that the clock of the store had reached when the agent recorded r, or 0.
+func told(r *Record) lockagent.StoreTime {
+	if r.Kind == lockagent.EventStoreReset {
+		return 0 // the clock may be another one from now on
+	}
+	return max(r.StoreTime, r.Confirmed, r.Returned)
+}
+
+// overdue looks for agents that are silent, and for records that are missing for too long.
+func (a *Audit) overdue() {
+	for _, l := range a.logs {
+		if len(l.pending) > 0 && a.clock.Now-l.Since > recordPatience {
+			a.drain(l, true)
+		}
+		if a.ordered && !l.Stopped && !l.Dead && a.clock.Now-l.Heard > silence {
+			a.drain(l, true)
+			a.died(l)
+			a.settle(l.Store)
+		}
+	}
+}
+
+// take applies the next record of an agent.
+func (a *Audit) take(l *agentLog, r *Record) {
+	e := l.current
+	if e == nil || r.Epoch != l.Epoch {
+		e = a.turn(l, r)
+	}
+	if r.Seq != e.Next {
+		a.missing(l, e, r)
+	}
+	e.note(r)
+	a.found.Events++
+	if l.Dead {
+		a.fold.left(l.folded, false)
+	}
+	l.Dead, l.Stopped = false, false
+	if r.Store != "" && r.Store != l.Store {
+		l.Store = a.fold.stores.find(r.Store)
+		a.store(l.Store)
+	}
+	switch r.Kind {
+	case 0:
+		a.found.Unknown++
+	case lockagent.EventStoreReset:
+		a.reset(l, r)
+	case lockagent.EventDropped:
+		for _, n := range r.Dropped {
+			a.found.Dropped += int(n)
+		}
+	}
+	a.fold.apply(l.folded, r)
+	a.heard(l, e, r)
+}
+
+// heard follows what an agent has told of the clock of the store.
+func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
+	l.Told = max(l.Told, told(r))
+	if r.Until != 0 {
+		a.bounded(l, r.Until.Add(time.Second))
+	}
+	switch r.Kind {
+	case lockagent.EventAlive:
+		if r.StoreTime == 0 {
+			return
+		}
+		l.Anchor = anchor{r.StoreTime, r.Time}
+		a.bounded(l, r.StoreTime.Add(tailLength))
+		l.Settled = max(l.Settled, r.StoreTime)
+		a.settle(l.Store)
+	case lockagent.EventAgentStopped:
+		a.bounded(l, l.Anchor.at(r.Time, l.Told).Add(tailLength))
+		l.Stopped, e.Stopped = true, true
+		a.settle(l.Store)
+	}
+}
+
+// log returns the log of an agent.
+func (a *Audit) log(id lockagent.AgentID) *agentLog {
+	l := a.logs[id]
 	if l == nil {
-		l = &lockLog{}
-		a.locks[name] = l
+		l = &agentLog{ID: id, Epochs: make(map[uint64]*epochLog), Began: a.clock.Now, folded: a.fold.agent(id)}
+		a.logs[id] = l
 	}
 	return l
-}
-
-func (a *Audit) text(s string) string {
-	if _, ok := a.texts[s]; !ok {
-		a.texts[s] = s
-	}
-	return a.texts[s]
-}
-
-// Report judges what was added so far. More may be added afterwards.
-func (a *Audit) Report() Report {
-	r := Report{Counts: a.counts, Unreadable: a.unreadable, UnreadableNames: slices.Clone(a.unreadableNames)}
-	r.Losses = maps.Clone(a.counts.Losses)
-	agents := make(map[lockagent.AgentID]bool)
-	for _, key := range slices.SortedFunc(maps.Keys(a.logs), logKey.compare) {
-		l := a.logs[key]
-		agents[key.agent] = true
-		slices.SortFunc(l.resets, StoreReset.compare)
-		r.Resets = append(r.Resets, l.resets...)
-		for _, hole := range l.seen.holes() {
-			r.Gaps = append(r.Gaps, Gap{Agent: key.agent, Epoch: key.epoch, Range: hole})
-		}
-		if last := l.seen.last(); l.stopped != last {
-			r.OpenEnds = append(r.OpenEnds, OpenEnd{Agent: key.agent, Epoch: key.epoch, Last: last})
-		}
-	}
-	r.Agents, r.Locks = len(agents), len(a.locks)
-	slices.SortFunc(r.Resets, StoreReset.compare)
-	r.Resets = slices.Compact(r.Resets)
-	resets := newResets(r.Resets)
-	for _, name := range slices.Sorted(maps.Keys(a.locks)) {
-		newJudge(name, a.locks[name], resets, &r).judge()
-	}
-	return r.withVerdict()
 }

@@ -2,44 +2,76 @@ package events
 
 import (
 	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
 
-// explain reports whether a reset of the store or an operator came between two
-// holds, and what is known of that. The second has the greater token.
-func (j *judge) explain(first, second *hold) (Explained, bool) {
-	earlier := min(first.tenure.start, second.tenure.start)
-	later := max(first.tenure.start, second.tenure.start)
-	if earlier == 0 { // not known
-		earlier = later
+// explain looks for the cause of an overlap in the log: a reset of the store, a break, or a clock
+// that was set. The first span has the earlier start.
+//
+// A cause explains only what its holder could not know yet. An agent trusts a lease only until its
+// end, and the store confirms none of a tenure that it has forgotten. So the first must have been
+// confirmed for the last time before the cause, and have ended when that lease was over.
+func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Explanation, bool) {
+	end, known := first.Until, first.Open == 0 && !first.NoEnd
+	if !known {
+		end = a.least(first)
 	}
-	for _, from := range first.incarnations(later) {
-		for _, to := range second.incarnations(later) {
-			if r := j.resets.between(from, to, earlier, later); r != nil {
-				return Explained{Reset: r}, true
+	lease := first.Lease
+	if lease == 0 {
+		return Explanation{}, false
+	}
+	if limit := first.confirmedEnd(); known && end > limit {
+		return Explanation{}, false
+	}
+	inTime := func(cause lockagent.StoreTime) bool {
+		return first.Confirmed <= cause.Add(slack) && end <= cause.Add(max(lease, a.lease(first))+slack)
+	}
+	from := first.Start
+	for _, x := range first.incarnations(a, second.Start) {
+		for _, y := range second.incarnations(a, second.Start) {
+			if r := store.between(x, y, from, second.Start); r != nil && inTime(r.Last) {
+				return Explanation{Reset: &r.StoreReset}, true
 			}
 		}
 	}
-	for _, at := range j.facts.breaks {
-		if at >= earlier && at <= later {
-			return Explained{BrokenAt: at}, true
+	for _, b := range lock.Breaks {
+		if b.At >= from && b.At <= second.Start && inTime(b.At) {
+			return Explanation{BrokenAt: b.At, Operator: b.Operator}, true
 		}
 	}
-	return Explained{}, false
+	if known && first.Last.Kind == lockagent.EventBroken && first.Confirmed <= second.Start.Add(slack) {
+		return Explanation{Operator: first.Last.Operator, Broken: true}, true
+	}
+	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= max(lease, -s.by())+delay {
+		return Explanation{Reset: &s.StoreReset}, true
+	}
+	return Explanation{}, false
 }
 
-// incarnations returns the incarnations that may have confirmed the hold before a
-// time. The first is the one that the grant names. Then come those to which its agent
-// switched: it may not have noticed at once that the next one served it. If a later
-// grant of the tenure shows that the next one confirmed it, those before do not count.
-func (h *hold) incarnations(until lockagent.StoreTime) []string {
-	all := []string{h.incarnation}
-	for _, r := range h.log.resets {
-		if r.From != all[len(all)-1] || r.After >= until || r.Before < h.tenure.start {
+// by is how far the clock of the store was set.
+func (r *resetSpan) by() time.Duration { return r.Before.Sub(r.After) }
+
+// lease is the longest lease that the holder of a span may have.
+func (a *Audit) lease(s *span) time.Duration {
+	if s.Open > 0 {
+		return max(s.Lease, a.logs[s.Agent].Lease)
+	}
+	return s.Lease
+}
+
+// incarnations returns the incarnations that may have confirmed the tenure before a time. The first
+// is the one that its grant names. Then come those to which its agent switched: it may not have
+// noticed at once that the next one served it. If the next one is known to have confirmed the
+// tenure, those before do not count.
+func (s *span) incarnations(a *Audit, until lockagent.StoreTime) []string {
+	all := []string{s.First.Incarnate}
+	for _, r := range a.logs[s.Agent].Resets {
+		if r.From == r.To || r.From != all[len(all)-1] || r.After >= until || r.Before < s.Start {
 			continue
 		}
-		if h.tenure.confirmed > r.Before {
+		if s.Confirmed > r.Before {
 			all = nil
 		}
 		all = append(all, r.To)
@@ -47,10 +79,32 @@ func (h *hold) incarnations(until lockagent.StoreTime) []string {
 	return all
 }
 
-// apart reports whether no incarnation can have confirmed both holds. It is false if
-// the log does not name them.
-func apart(first, second *hold) bool {
-	later := max(first.tenure.start, second.tenure.start)
-	a, b := first.incarnations(later), second.incarnations(later)
-	return a[0] != "" && b[0] != "" && !slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
+// apart reports whether no incarnation can have confirmed both tenures. It is false if the log does
+// not name them.
+func (a *Audit) apart(first, second *span) bool {
+	later := max(first.Start, second.Start)
+	x, y := first.incarnations(a, later), second.incarnations(a, later)
+	return x[0] != "" && y[0] != "" && !slices.ContainsFunc(x, func(one string) bool { return slices.Contains(y, one) })
+}
+
+// expected reports whether the log says why the store said that a tenure was over.
+func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
+	if end := s.confirmedEnd(); end != 0 && s.DeniedAt >= end {
+		return true // its lease had run out
+	}
+	if s.Last.Kind == lockagent.EventBroken {
+		return true
+	}
+	until := s.DeniedAt.Add(slack)
+	for _, r := range store.Resets {
+		if r.Last >= s.Start && r.First <= until {
+			return true
+		}
+	}
+	for _, b := range lock.Breaks {
+		if b.At >= s.Start && b.At <= until {
+			return true
+		}
+	}
+	return store.step(s.Start, until) != nil
 }

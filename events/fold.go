@@ -32,6 +32,7 @@ type FoldConfig struct {
 // A Fold must be made by [NewFold] and is not safe for concurrent use.
 type Fold struct {
 	cfg    FoldConfig
+	watch  watcher // or nil
 	agents map[lockagent.AgentID]*folded
 	locks  map[LockKey]*lockFold
 	stores stores
@@ -54,6 +55,19 @@ type lockFold struct {
 	last    *Hold
 }
 
+// watcher is told of each step of a fold. It must not change the fold, nor keep a hold. A hold is
+// nil if the log does not have the hold that the record is about.
+type watcher interface {
+	granted(*Hold)
+	replaced(h *Hold, by *Record) // h has no end, but by shows that it is over
+	reentered(LockKey, *Hold, *Record)
+	partly(LockKey, *Hold, *Record) // the owner gave back one of several grants
+	ended(*Hold, *Record)           // h is as it was before
+	returned(LockKey, *Record)
+	broke(LockKey, *Record) // an operator broke the lock of another agent
+	joined(to, from string) // two identities of a store
+}
+
 // NewFold returns the fold of an empty log.
 func NewFold(cfg FoldConfig) *Fold {
 	return &Fold{cfg: cfg, agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold)}
@@ -67,20 +81,22 @@ func NewFold(cfg FoldConfig) *Fold {
 //		}
 //		return nil
 //	})
-func (f *Fold) Apply(r Record) {
-	a := f.agents[r.Agent]
+func (f *Fold) Apply(r Record) { f.apply(f.agent(r.Agent), &r) }
+
+func (f *Fold) agent(id lockagent.AgentID) *folded {
+	a := f.agents[id]
 	if a == nil {
-		a = &folded{AgentState: AgentState{Agent: r.Agent}, holds: make(map[*Hold]*lockFold)}
-		f.agents[r.Agent] = a
+		a = &folded{AgentState: AgentState{Agent: id}, holds: make(map[*Hold]*lockFold)}
+		f.agents[id] = a
 	}
+	return a
+}
+
+func (f *Fold) apply(a *folded, r *Record) {
 	if r.Epoch < a.Epoch || r.Epoch == a.Epoch && r.Seq <= a.Seq {
 		return
 	}
 	a.Epoch, a.Seq, a.Time = r.Epoch, r.Seq, r.Time
-	f.apply(a, &r)
-}
-
-func (f *Fold) apply(a *folded, r *Record) {
 	if r.Store != "" {
 		a.Store = r.Store
 	}
@@ -114,7 +130,7 @@ func (f *Fold) left(a *folded, gone bool) {
 
 // about applies a record about a lock.
 func (f *Fold) about(a *folded, r *Record) {
-	l := f.lock(LockKey{f.stores.find(a.Store), r.LockKind, r.Lock})
+	l := f.lock(LockKey{f.stores.find(a.Store), lockKind(r.LockKind), r.Lock})
 	switch r.Kind {
 	case lockagent.EventRequested, lockagent.EventQueued:
 		l.wait(a, r)
@@ -125,7 +141,11 @@ func (f *Fold) about(a *folded, r *Record) {
 		f.granted(a, l, r)
 	case lockagent.EventReentered:
 		l.noWait(r)
-		if h := l.find(r); h != nil {
+		h := l.find(r)
+		if f.watch != nil {
+			f.watch.reentered(l.LockKey, h, r)
+		}
+		if h != nil {
 			h.Grants = r.Count
 		}
 	case lockagent.EventRenewed:
@@ -140,9 +160,18 @@ func (f *Fold) about(a *folded, r *Record) {
 		}
 	case lockagent.EventReturned:
 		// All holds of the tenure are over. If one is not, the record that says so is missing.
-		f.endAll(a, l, func(h *Hold) bool { return h.Tenure == r.Tenure })
+		f.replace(a, l, r, func(h *Hold) bool { return h.Tenure == r.Tenure })
+		if f.watch != nil {
+			f.watch.returned(l.LockKey, r)
+		}
 	default:
-		if r.Kind.EndsHold() && r.Token != 0 {
+		switch {
+		case !r.Kind.EndsHold():
+		case r.Kind == lockagent.EventBroken && r.Token == 0:
+			if f.watch != nil {
+				f.watch.broke(l.LockKey, r)
+			}
+		default:
 			f.ended(a, l, r)
 		}
 	}
@@ -160,6 +189,14 @@ func (f *Fold) lock(key LockKey) *lockFold {
 	}
 	f.latest = l
 	return l
+}
+
+// lockKind is the kind of a lock. A log that does not say it is about plain locks.
+func lockKind(k lockagent.LockKind) lockagent.LockKind {
+	if k == "" {
+		return lockagent.PlainLock
+	}
+	return k
 }
 
 // tidy forgets a lock about which there is nothing to say.
@@ -222,12 +259,16 @@ func (f *Fold) newHold(a *folded, l *lockFold, r *Record) *Hold {
 func (f *Fold) granted(a *folded, l *lockFold, r *Record) {
 	// The agent grants the lock to one owner after the other. So a hold that is still open has
 	// ended, unless both share the lock, and the record of its end is missing.
-	f.endAll(a, l, func(h *Hold) bool { return conflict(h, r) })
+	if len(l.open) > 0 {
+		f.replace(a, l, r, func(h *Hold) bool { return conflict(h, r) })
+	}
 	h := f.newHold(a, l, r)
+	if f.watch != nil {
+		f.watch.granted(h)
+	}
 	if r.Kind == lockagent.EventHeld {
-		h.finish(r)
 		h.Until = r.Time.Add(r.Held)
-		f.over(l, h)
+		f.over(l, h, r)
 		return
 	}
 	l.open = append(l.open, h)
@@ -248,20 +289,22 @@ func conflict(h *Hold, r *Record) bool {
 func (f *Fold) ended(a *folded, l *lockFold, r *Record) {
 	h := l.find(r)
 	switch {
-	case h == nil && r.Count > 0:
+	case r.Count > 0:
+		if f.watch != nil {
+			f.watch.partly(l.LockKey, h, r)
+		}
+		if h != nil {
+			h.Grants = r.Count
+		}
 		return
 	case h == nil:
 		h = f.newHold(a, l, r)
-		h.From, h.Start = r.Time.Add(-r.Held), 0
-	case r.Count > 0:
-		h.Grants = r.Count
-		return
+		h.From, h.Start, h.stray = r.Time.Add(-r.Held), 0, true
 	default:
 		f.close(a, l, h)
 	}
-	h.finish(r)
 	h.Until = r.Time
-	f.over(l, h)
+	f.over(l, h, r)
 }
 
 // finish notes what the record of its end says of a hold.
@@ -278,14 +321,20 @@ func (h *Hold) finish(r *Record) {
 	}
 }
 
-// endAll ends the holds of an agent for which the log has no end.
-func (f *Fold) endAll(a *folded, l *lockFold, over func(*Hold) bool) {
+// replace ends the holds of an agent for which the log has no end, though by shows that they are
+// over.
+func (f *Fold) replace(a *folded, l *lockFold, by *Record, over func(*Hold) bool) {
 	for i := 0; i < len(l.open); i++ {
-		if h := l.open[i]; h.Agent == a.Agent && over(h) {
-			f.close(a, l, h)
-			f.over(l, h)
-			i--
+		h := l.open[i]
+		if h.Agent != a.Agent || !over(h) {
+			continue
 		}
+		f.close(a, l, h)
+		if f.watch != nil {
+			f.watch.replaced(h, by)
+		}
+		f.told(l, h)
+		i--
 	}
 }
 
@@ -295,8 +344,17 @@ func (f *Fold) close(a *folded, l *lockFold, h *Hold) {
 	delete(a.holds, h)
 }
 
-// over passes on a hold that has ended.
-func (f *Fold) over(l *lockFold, h *Hold) {
+// over ends a hold.
+func (f *Fold) over(l *lockFold, h *Hold, r *Record) {
+	if f.watch != nil {
+		f.watch.ended(h, r)
+	}
+	h.finish(r)
+	f.told(l, h)
+}
+
+// told passes on a hold that has ended.
+func (f *Fold) told(l *lockFold, h *Hold) {
 	if f.cfg.Ended != nil {
 		f.cfg.Ended(h)
 	}
@@ -310,7 +368,7 @@ func (f *Fold) over(l *lockFold, h *Hold) {
 
 // Lock returns what the log says of a lock, and false if it says nothing.
 func (f *Fold) Lock(key LockKey) (LockState, bool) {
-	key.Store = f.stores.find(key.Store)
+	key.Store, key.Kind = f.stores.find(key.Store), lockKind(key.Kind)
 	l := f.locks[key]
 	if l == nil {
 		return LockState{LockKey: key}, false

@@ -82,9 +82,9 @@ func TestFold(t *testing.T) {
 // What different agents say may come in any order.
 func TestFoldInAnyOrder(t *testing.T) {
 	logs := [][]Record{
-		agent("A").granted(1, 100, 100).released(1, 100, 110).granted(2, 300, 300).records,
-		agent("B").granted(1, 200, 200).stop().records,
-		agent("C").granted(1, 150, 150).released(1, 150, 160).of("b").granted(2, 150, 150).records,
+		agent("A").granted(1, 100).released(1, 110).granted(2, 300).records,
+		agent("B").granted(1, 200).stop().records,
+		agent("C").granted(1, 150).released(1, 160).of("b").granted(2, 150).records,
 	}
 	var want []Hold
 	for range 20 {

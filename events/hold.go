@@ -64,6 +64,9 @@ type Hold struct {
 	// Gone says that the log of the agent ended while it held the lock: it has crashed, or has
 	// left the hold to another process. Then the hold is over at LeaseEnd, unless the agent goes on.
 	Gone bool `json:"gone,omitempty"`
+
+	stray bool   // the log has its end, but not its grant
+	holes uint32 // that the log of the agent had when the hold began
 }
 
 // Process is a [lockagent.Process] as reports write it.

@@ -182,8 +182,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"specversion":"1.0"}`))
 	f.Add([]byte(`{"data":{"x":[]},` + "\n" + `"type":"io.lockagent.lock.new.v1","sequence":"0000000003-0000000000000009","source":"/lockagent/agent/a","id":"a:3:9","specversion":"1.0"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := Decode(text)
-		if err != nil {
+		// A decoder of its own: what others remember would look like new ways through the code.
+		var r Record
+		if newDecoder().decode(text, &r) != nil {
 			return
 		}
 		if !json.Valid(text) {

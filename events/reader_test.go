@@ -228,7 +228,7 @@ func TestUndecodable(t *testing.T) {
 	if err != nil || !slices.Equal(good, []uint64{1, 4}) || !slices.Equal(bad, []uint64{2, 3}) {
 		t.Errorf("got %v and %v, %v", good, bad, err)
 	}
-	if report := audit.Report(); report.Verdict != Incomplete || report.Unreadable != 2 || len(report.UnreadableNames) != 2 {
+	if report := audit.Report(); report.Verdict != Incomplete || report.Unreadable.Count != 2 || len(report.Unreadable.First) != 2 {
 		t.Errorf("%v", report)
 	}
 }

@@ -3,10 +3,10 @@ package events
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
+	"math"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -16,60 +16,132 @@ type Verdict string
 
 // The verdicts.
 const (
-	// Proven: every hold is shown to have ended before the next one began, apart
-	// from overlaps that a reset of the store explains.
+	// Proven: every hold is shown to have ended before the next one began.
 	Proven Verdict = "proven"
-	// Incomplete: nothing contradicts that, but something is missing that the
-	// proof would need.
+	// Explained: some holds overlapped, and for each the log names the cause: a reset of the
+	// store, a break, a clock that was set, a process that did not run. All other holds are
+	// proven.
+	Explained Verdict = "explained"
+	// Incomplete: nothing contradicts that no two holds overlapped, but something is missing
+	// that the proof would need.
 	Incomplete Verdict = "incomplete"
-	// Violated: two holds overlapped, or the tokens did not grow.
+	// Violated: two holds overlapped, tokens did not grow, or the log contradicts itself.
 	Violated Verdict = "violated"
+	// Empty: there are no records.
+	Empty Verdict = "empty"
 )
+
+// ReportVersion is the version of a report in JSON. Fields are only added to a version.
+const ReportVersion = 1
+
+// most is how many of each thing a report names.
+const most = 20
+
+// List is the first of what there is of one kind, in the order of time, and how many there are.
+type List[T Listed[T]] struct {
+	Count int `json:"count"`
+	First []T `json:"first,omitempty"`
+}
+
+// Listed is something that reports list. Other packages have no such types.
+type Listed[T any] interface {
+	fmt.Stringer
+	compare(other T) int
+}
+
+func (l *List[T]) add(x T) {
+	l.Count++
+	i, _ := slices.BinarySearchFunc(l.First, x, T.compare)
+	if i == most {
+		return
+	}
+	if len(l.First) == most {
+		l.First = l.First[:most-1]
+	}
+	l.First = slices.Insert(l.First, i, x)
+}
+
+// Note is a line for people.
+type Note string
+
+// String is the line.
+func (n Note) String() string { return string(n) }
+
+func (n Note) compare(other Note) int { return cmp.Compare(n, other) }
 
 // Report is the outcome of an [Audit]. Its lists are in a fixed order.
 type Report struct {
+	Version int     `json:"version"` // ReportVersion
 	Verdict Verdict `json:"verdict"`
 	Counts
-	Resets []StoreReset `json:"resets,omitempty"`
 
-	// Violations are overlaps that nothing explains, and tokens that did not grow.
-	Violations []Violation `json:"violations,omitempty"`
+	// Stores are what was judged of each store, and from when to when.
+	Stores []Judged `json:"stores,omitempty"`
 
-	// Explained are what would be violations without a reset of the store, or an
-	// operator who broke the lock.
-	Explained []Explained `json:"explained,omitempty"`
-
-	// Gaps are the events that are missing.
-	Gaps []Gap `json:"gaps,omitempty"`
+	// Violations contradict mutual exclusion. Explained are overlaps of which the log names the
+	// cause.
+	Violations List[Violation]   `json:"violations,omitzero"`
+	Explained  List[Explanation] `json:"explained,omitzero"`
 
 	// Unproven are holds that cannot be shown not to have overlapped.
-	Unproven []Unproven `json:"unproven,omitempty"`
+	Unproven List[Unproven] `json:"unproven,omitzero"`
 
-	// OpenHolds are holds without an end that are each the last of their lock:
-	// they overlapped with nothing.
-	OpenHolds []OpenHold `json:"open_holds,omitempty"`
+	// Gaps are records that are missing. Late came when their place had been judged.
+	Gaps List[Gap]        `json:"gaps,omitzero"`
+	Late List[LateRecord] `json:"late,omitzero"`
 
-	// OpenEnds are agents whose log does not end with EventAgentStopped: they go
-	// on, or died. What a dead agent did last may be missing without a trace.
-	OpenEnds []OpenEnd `json:"open_ends,omitempty"`
+	// Tails are agents that died: their logs have no end. What they did last may be missing.
+	Tails List[Tail] `json:"tails,omitzero"`
 
-	// Unreadable counts what was there but was no event, and UnreadableNames says
-	// what the first few of them were.
-	Unreadable      int      `json:"unreadable"`
-	UnreadableNames []string `json:"unreadable_names,omitempty"`
+	// OpenHolds are holds that have not ended as far as the log goes, and overlapped with nothing.
+	OpenHolds List[Hold] `json:"open_holds,omitzero"`
+
+	// NotJudged are holds that began before the beginning of the log. The verdict says nothing
+	// of them.
+	NotJudged List[Hold] `json:"not_judged,omitzero"`
+
+	// Resets are what the log tells of resets of stores and of their clocks.
+	Resets List[StoreReset] `json:"resets,omitzero"`
+
+	// Unreadable is what was there but was no record. Joined are stores that turned out to be
+	// one when it was too late to compare their holds.
+	Unreadable List[Note] `json:"unreadable,omitzero"`
+	Joined     List[Note] `json:"joined,omitzero"`
+}
+
+// Judged says what was judged of one store. All times are on the clock of the store.
+type Judged struct {
+	Store string `json:"store,omitempty"`
+	Holds int    `json:"tenures"` // that were judged: those of one agent that follow each other without the store count as one
+
+	// The verdict is about holds that began at From or later, and ended at To at the latest. To is
+	// 0 if the log was judged to its end.
+	From lockagent.StoreTime `json:"from_us,omitempty"`
+	To   lockagent.StoreTime `json:"to_us,omitempty"`
+
+	// Pending are tenures that ended later than To, or go on.
+	Pending int `json:"pending"`
+
+	// Unproven is when the last hold ended that is not proven; all later ones are. It is 0 if
+	// all are proven.
+	Unproven lockagent.StoreTime `json:"unproven_us,omitempty"`
 }
 
 // Counts sums a log up.
 type Counts struct {
-	Events     int `json:"events"`     // repetitions not counted
+	Events     int `json:"events"`     // records, repetitions not counted
 	Duplicates int `json:"duplicates"` // repetitions
+	Unchecked  int `json:"unchecked"`  // repetitions that came too late to be compared
 	Agents     int `json:"agents"`
-	Locks      int `json:"locks"`
+	Locks      int `json:"locks"` // that the audit had to remember at the end
 	Grants     int `json:"grants"`
 	HandOffs   int `json:"hand_offs"` // of the grants
+	Dropped    int `json:"dropped"`   // events that found no room
+	Unknown    int `json:"unknown"`   // records of kinds that this version does not know
+	Unjudged   int `json:"unjudged"`  // holds of kinds of locks that this version does not judge
 
-	// Losses counts the holds that were not released by their owner, by the text
-	// of their LossReason, or of their EventKind if they have none.
+	// Losses counts the holds that were not released by their owner, by the text of their
+	// LossReason, or of their EventKind if they have none.
 	Losses map[string]int `json:"losses,omitempty"`
 }
 
@@ -88,198 +160,258 @@ func (r StoreReset) compare(other StoreReset) int {
 		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason))
 }
 
-func (r StoreReset) String() string {
-	if r.From == r.To {
-		return fmt.Sprintf("the clock of the store %q was set between %d and %d us", r.From, r.After, r.Before)
-	}
-	return fmt.Sprintf("the store was reset (%s) from %q to %q between %d and %d us", r.Reason, r.From, r.To, r.After, r.Before)
-}
-
-// auditedHold is one hold in a report.
-type auditedHold struct {
-	Agent  lockagent.AgentID `json:"agent"`
-	Epoch  uint64            `json:"epoch"`
-	Seq    uint64            `json:"seq"` // of the event that granted it
-	Tenure uint64            `json:"tenure"`
-	Token  lockagent.Token   `json:"token"`
-
-	// Start is when the store began the tenure, and End the latest that the hold
-	// can have ended; 0 if the log does not say.
-	Start lockagent.StoreTime `json:"start_us,omitempty"`
-	End   lockagent.StoreTime `json:"end_us,omitempty"`
-
-	// Ended is the kind and the reason of its end, or empty if the log has none.
-	Ended       string `json:"ended,omitempty"`
-	Incarnation string `json:"incarnation,omitempty"`
-}
-
-func (h auditedHold) String() string {
-	text := fmt.Sprintf("token %d (agent %s, epoch %d, event %d, tenure %d", h.Token, h.Agent, h.Epoch, h.Seq, h.Tenure)
-	if h.Start != 0 {
-		text += fmt.Sprintf(", from %d us", h.Start)
-	}
-	if h.End != 0 {
-		text += fmt.Sprintf(", until %d us", h.End)
-	}
-	if h.Ended != "" {
-		text += ", " + h.Ended
-	}
-	return text + ")"
-}
-
-// ViolationKind says what is wrong with two holds.
+// ViolationKind says what is wrong.
 type ViolationKind string
 
 // The kinds of violations.
 const (
-	// Overlap: the second hold began before the first is known to have ended.
+	// Overlap: the second hold began before the first had ended.
 	Overlap ViolationKind = "overlap"
 	// TokenRepeated: both have the same token.
 	TokenRepeated ViolationKind = "token repeated"
 	// TokenFell: the second began after the first and has a smaller token.
 	TokenFell ViolationKind = "token fell"
-	// StrayReentry: the second is a re-entry into a hold that there was not; there
-	// is no first.
+	// Outlived: the agent says that the first went on when the lease was over that the store had
+	// confirmed. There is no second.
+	Outlived ViolationKind = "outlived its lease"
+	// StrayReentry: the first is a re-entry into a hold that there was not. There is no second.
 	StrayReentry ViolationKind = "stray re-entry"
+	// Contradiction: what the agent says of the first cannot be. There is no second.
+	Contradiction ViolationKind = "contradiction"
+	// Equivocation: two different records have the same identity. There is no second.
+	Equivocation ViolationKind = "equivocation"
 )
 
 // Violation is a contradiction to mutual exclusion.
 type Violation struct {
-	Kind   ViolationKind  `json:"kind"`
-	Lock   lockagent.Name `json:"lock"`
-	First  auditedHold    `json:"first"`
-	Second auditedHold    `json:"second"`
+	Kind   ViolationKind `json:"kind"`
+	First  Hold          `json:"first"`
+	Second Hold          `json:"second,omitzero"` // zero if the kind has no second
+
+	// Overlapped and Until are from when to when it lasted, on the clock of the store; 0 if the
+	// log does not say it.
+	Overlapped lockagent.StoreTime `json:"from_us,omitempty"`
+	Until      lockagent.StoreTime `json:"until_us,omitempty"`
+
+	// Why says how it could come to it, and Look where to look.
+	Why  string `json:"why"`
+	Look string `json:"look"`
 }
 
-func (v Violation) String() string {
-	switch v.Kind {
-	case Overlap:
-		return fmt.Sprintf("%q: %v began before the end of %v", v.Lock, v.Second, v.First)
-	case TokenRepeated:
-		return fmt.Sprintf("%q: %v has the token of %v", v.Lock, v.Second, v.First)
-	case TokenFell:
-		return fmt.Sprintf("%q: %v came after %v", v.Lock, v.Second, v.First)
-	}
-	return fmt.Sprintf("%q: re-entry without a hold: %v", v.Lock, v.Second)
-}
-
-// Explained is a violation and what explains it: a reset of the store, or an
-// operator who broke the lock.
-type Explained struct {
+// Explanation is an overlap and its cause: one of the fields.
+type Explanation struct {
 	Violation
 
-	// Reset is the first event that tells of the reset, or nil.
+	// Reset is the first record that tells of the reset, or of the step of the clock.
 	Reset *StoreReset `json:"reset,omitempty"`
 
-	// BrokenAt is when an operator freed the lock, or 0.
+	// BrokenAt is when an operator broke the lock, or 0. Broken says that the holder was told
+	// so. Operator may have said who broke it.
 	BrokenAt lockagent.StoreTime `json:"broken_at_us,omitempty"`
+	Broken   bool                `json:"broken,omitempty"`
+	Operator string              `json:"operator,omitempty"`
+
+	// Late says that the first was over by its lease, but its process did not run, and learned of
+	// that late.
+	Late bool `json:"late,omitempty"`
 }
 
-func (e Explained) String() string {
-	if e.Reset != nil {
-		return fmt.Sprintf("%v: %v", e.Violation, *e.Reset)
-	}
-	return fmt.Sprintf("%v: an operator broke the lock at %d us", e.Violation, e.BrokenAt)
+// Unproven is a hold that cannot be shown not to have overlapped.
+type Unproven struct {
+	Hold Hold   `json:"hold"`
+	Why  string `json:"why"`
 }
 
-// Gap is events of one agent that are missing.
+// Gap is records of one agent that are missing.
 type Gap struct {
 	Agent lockagent.AgentID `json:"agent"`
 	Epoch uint64            `json:"epoch"`
 	Range
 }
 
-func (g Gap) String() string {
-	return fmt.Sprintf("agent %s, epoch %d: events %d to %d", g.Agent, g.Epoch, g.First, g.Last)
-}
-
-// Unproven is a hold that cannot be shown not to have overlapped.
-type Unproven struct {
-	Lock lockagent.Name `json:"lock"`
-	Hold auditedHold    `json:"hold"`
-	Why  string         `json:"why"`
-}
-
-func (u Unproven) String() string { return fmt.Sprintf("%q: %v: %s", u.Lock, u.Hold, u.Why) }
-
-// OpenHold is a hold that has not ended, as far as the log goes.
-type OpenHold struct {
-	Lock lockagent.Name `json:"lock"`
-	Hold auditedHold    `json:"hold"`
-}
-
-func (o OpenHold) String() string { return fmt.Sprintf("%q: %v", o.Lock, o.Hold) }
-
-// OpenEnd is an agent whose log does not end with EventAgentStopped.
-type OpenEnd struct {
+// LateRecord is a record that came when the audit had taken it for missing.
+type LateRecord struct {
 	Agent lockagent.AgentID `json:"agent"`
 	Epoch uint64            `json:"epoch"`
-	Last  uint64            `json:"last"` // its last event
+	Seq   uint64            `json:"seq"`
+	Kind  string            `json:"kind"`
+	Lock  lockagent.Name    `json:"lock,omitempty"`
 }
 
-func (o OpenEnd) String() string {
-	return fmt.Sprintf("agent %s, epoch %d: last event %d", o.Agent, o.Epoch, o.Last)
+// Tail is the end of the log of an agent that did not stop.
+type Tail struct {
+	Agent   lockagent.AgentID `json:"agent"`
+	Epoch   uint64            `json:"epoch"`
+	Process Process           `json:"process,omitzero"`
+	Last    uint64            `json:"last"` // its last record
+
+	// From is the last time of the store of which the log has all that the agent did. Holds of others
+	// between From and To are not proven.
+	From lockagent.StoreTime `json:"from_us"`
+	To   lockagent.StoreTime `json:"to_us"`
 }
 
-// OK reports whether there are no violations. It does not mean that the log is
-// complete: see Verdict.
-func (r Report) OK() bool { return len(r.Violations) == 0 }
+// findings are what an audit has found for good.
+type findings struct {
+	Counts
+	Violations List[Violation]   `json:"violations"`
+	Explained  List[Explanation] `json:"explained"`
+	Unproven   List[Unproven]    `json:"unproven"`
+	Gaps       List[Gap]         `json:"gaps"`
+	Late       List[LateRecord]  `json:"late"`
+	Tails      List[Tail]        `json:"tails"`
+	OpenHolds  List[Hold]        `json:"open_holds"`
+	NotJudged  List[Hold]        `json:"not_judged"`
+	Unreadable List[Note]        `json:"unreadable"`
+	Joined     List[Note]        `json:"joined"`
+}
 
-func (r Report) withVerdict() Report {
-	switch {
-	case len(r.Violations) > 0:
-		r.Verdict = Violated
-	case len(r.Gaps) > 0 || len(r.Unproven) > 0 || r.Unreadable > 0 || r.Events == 0:
-		r.Verdict = Incomplete
-	default:
-		r.Verdict = Proven
+func (f *findings) violation(v Violation) {
+	if v.Kind == Equivocation && slices.ContainsFunc(f.Violations.First, func(x Violation) bool {
+		return x.Kind == v.Kind && x.First.Agent == v.First.Agent && x.First.Epoch == v.First.Epoch && x.First.Seq == v.First.Seq
+	}) {
+		return
 	}
+	f.Violations.add(v)
+}
+
+func (f *findings) fill(r *Report) {
+	r.Counts = f.Counts
+	r.Violations, r.Explained, r.Unproven = f.Violations, f.Explained, f.Unproven
+	r.Gaps, r.Late, r.Tails = f.Gaps, f.Late, f.Tails
+	r.OpenHolds, r.NotJudged = f.OpenHolds, f.NotJudged
+	r.Unreadable, r.Joined = f.Unreadable, f.Joined
+}
+
+func (r *Report) verdict() Verdict {
+	judged, pending := 0, 0
+	for _, s := range r.Stores {
+		judged += s.Holds
+		pending += s.Pending
+	}
+	switch {
+	case r.Violations.Count > 0:
+		return Violated
+	case r.Events == 0 && r.Unreadable.Count == 0:
+		return Empty
+	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked > 0:
+		return Incomplete
+	case judged == 0 && pending+r.NotJudged.Count > 0:
+		return Incomplete
+	case r.Explained.Count > 0:
+		return Explained
+	}
+	return Proven
+}
+
+// OK reports whether there are no violations. It does not mean that the log is complete: see
+// Verdict.
+func (r Report) OK() bool { return r.Violations.Count == 0 }
+
+// Report judges a log that has come to its end. An agent that has not stopped is dead. More may be
+// added afterwards: then the log went on after all.
+func (a *Audit) Report() Report { return a.clone().close(func(*agentLog) bool { return false }) }
+
+// ReportAt judges a log that goes on, as it is at the time now. An agent is alive if the stream
+// took a record of it less than a minute ago. What such agents have not told yet is pending: the
+// report says up to when the log is judged.
+func (a *Audit) ReportAt(now time.Time) Report {
+	oldest := now.Add(-silence)
+	return a.clone().close(func(l *agentLog) bool { return l.Stored.After(oldest) })
+}
+
+// close judges all that can be judged. The audit is of no use afterwards.
+func (a *Audit) close(alive func(*agentLog) bool) Report {
+	for _, l := range sorted(a.logs) {
+		a.drain(l, true)
+	}
+	living := make(map[string]bool) // stores with agents that live
+	for _, l := range sorted(a.logs) {
+		switch {
+		case l.Stopped || l.Dead:
+			a.bounded(l, l.low().Add(tailLength))
+		case alive(l):
+			living[l.Store] = true
+		default:
+			a.died(l)
+		}
+	}
+	r := Report{Version: ReportVersion}
+	for _, s := range sorted(a.stores) {
+		j := Judged{Store: s.ID}
+		until := lockagent.StoreTime(endOfTime)
+		if living[s.ID] {
+			until = max(s.Floor, a.horizon(s.ID))
+			j.To = until
+		}
+		a.judge(s, until)
+		for _, l := range a.locks {
+			if l.Store == s.ID {
+				j.Pending += len(l.Spans)
+				a.stillHeld(l)
+			}
+		}
+		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
+		if j.Holds > 0 || j.Pending > 0 {
+			r.Stores = append(r.Stores, j)
+		}
+		for _, x := range slices.Concat(s.Resets, s.Steps) {
+			r.Resets.add(x.StoreReset)
+		}
+	}
+	a.found.fill(&r)
+	if s := a.stores[""]; s != nil && s.Holds > 0 && len(r.Stores) > 1 {
+		r.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds)))
+	}
+	r.Agents, r.Locks = len(a.logs), len(a.names)
+	r.Verdict = r.verdict()
 	return r
 }
 
-// String is the report for people, in lines.
-func (r Report) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", r.Verdict, r.summary())
-	fmt.Fprintf(&b, "%d events (%d repeated) of %d agents on %d locks: %d grants, %d of them hand-offs\n",
-		r.Events, r.Duplicates, r.Agents, r.Locks, r.Grants, r.HandOffs)
-	for _, reason := range slices.Sorted(maps.Keys(r.Losses)) {
-		fmt.Fprintf(&b, "lost (%s): %d\n", reason, r.Losses[reason])
-	}
-	list(&b, "violation", r.Violations)
-	list(&b, "explained", r.Explained)
-	list(&b, "missing", r.Gaps)
-	list(&b, "unproven", r.Unproven)
-	for _, name := range r.UnreadableNames {
-		fmt.Fprintf(&b, "unreadable: %s\n", name)
-	}
-	if more := r.Unreadable - len(r.UnreadableNames); more > 0 {
-		fmt.Fprintf(&b, "unreadable: %d more\n", more)
-	}
-	list(&b, "reset", r.Resets)
-	list(&b, "still held", r.OpenHolds)
-	list(&b, "not stopped", r.OpenEnds)
-	return b.String()
-}
+// endOfTime is later than any time of a store.
+const endOfTime = math.MaxInt64
 
-func (r Report) summary() string {
-	switch r.Verdict {
-	case Violated:
-		return fmt.Sprintf("%d violations of mutual exclusion", len(r.Violations))
-	case Incomplete:
-		if r.Events == 0 {
-			return "there are no events"
+// stillHeld lists the holds of a lock that go on.
+func (a *Audit) stillHeld(lock *lockLog) {
+	for _, s := range lock.Spans {
+		if s.Open > 0 {
+			a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
 		}
-		return fmt.Sprintf("no violation, but %d gaps, %d holds unproven and %d messages unreadable", len(r.Gaps), len(r.Unproven), r.Unreadable)
 	}
-	if n := len(r.Explained); n > 0 {
-		return fmt.Sprintf("no two holds overlapped, apart from what is explained below (%d)", n)
-	}
-	return "no two holds overlapped"
 }
 
-func list[T fmt.Stringer](w io.Writer, what string, all []T) {
-	for _, x := range all {
-		fmt.Fprintf(w, "%s: %v\n", what, x)
+// sorted returns the values of a map in the order of their keys.
+func sorted[K cmp.Ordered, V any](m map[K]V) []V {
+	all := make([]V, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, m[k])
 	}
+	return all
+}
+
+func (h Hold) compare(other Hold) int {
+	return cmp.Or(cmp.Compare(max(h.Start, h.End), max(other.Start, other.End)), h.LockKey.compare(other.LockKey), cmp.Compare(h.Token, other.Token),
+		cmp.Compare(h.Agent, other.Agent), cmp.Compare(h.Epoch, other.Epoch), cmp.Compare(h.Seq, other.Seq))
+}
+
+func (v Violation) compare(other Violation) int {
+	return cmp.Or(v.First.compare(other.First), v.Second.compare(other.Second), cmp.Compare(v.Kind, other.Kind))
+}
+
+func (e Explanation) compare(other Explanation) int { return e.Violation.compare(other.Violation) }
+
+func (u Unproven) compare(other Unproven) int {
+	return cmp.Or(u.Hold.compare(other.Hold), cmp.Compare(u.Why, other.Why))
+}
+
+func (g Gap) compare(other Gap) int {
+	return cmp.Or(cmp.Compare(g.Agent, other.Agent), cmp.Compare(g.Epoch, other.Epoch), cmp.Compare(g.First, other.First))
+}
+
+func (r LateRecord) compare(other LateRecord) int {
+	return cmp.Or(cmp.Compare(r.Agent, other.Agent), cmp.Compare(r.Epoch, other.Epoch), cmp.Compare(r.Seq, other.Seq))
+}
+
+func (t Tail) compare(other Tail) int {
+	return cmp.Or(cmp.Compare(t.From, other.From), cmp.Compare(t.Agent, other.Agent), cmp.Compare(t.Epoch, other.Epoch))
 }

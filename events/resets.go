@@ -1,69 +1,105 @@
 package events
 
 import (
-	"cmp"
+	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
 
-// resets are the resets of the store that a log tells of, each once.
-type resets []resetSpan
-
-// resetSpan is what all agents together tell of one reset. They notice it at
-// different times: the old incarnation may still serve one agent when the new one
-// has long served another.
+// resetSpan is what all agents together tell of one reset. They notice it at different times: the
+// old incarnation may still serve one agent when the new one has long served another.
 type resetSpan struct {
-	*StoreReset // the first event that tells of it
+	StoreReset // the first record that tells of it
 
-	first, last lockagent.StoreTime // the earliest and the latest time that any of them tells
+	First lockagent.StoreTime `json:"first"` // the earliest and the latest time that any of them tells
+	Last  lockagent.StoreTime `json:"last"`
 }
 
-// newResets expects the events in their order.
-func newResets(events []StoreReset) resets {
-	var all resets
-	places := make(map[[2]string]int)
-	for i := range events {
-		r := &events[i]
-		if r.From == r.To {
-			continue // the clock was set: on that clock, leases ended in order
-		}
-		names := [2]string{r.From, r.To}
-		place, met := places[names]
-		if !met {
-			place = len(all)
-			places[names] = place
-			all = append(all, resetSpan{r, min(r.After, r.Before), max(r.After, r.Before)})
-		}
-		span := &all[place]
-		span.first = min(span.first, r.After, r.Before)
-		span.last = max(span.last, r.After, r.Before)
+// slack is by how much times of different agents about one matter may differ.
+const slack = time.Second
+
+// reset notes a reset of the store, or a step of its clock.
+func (a *Audit) reset(l *agentLog, r *Record) {
+	reset := StoreReset(r.Reset)
+	l.Resets = append(l.Resets, reset)
+	if len(l.Resets) > maxResets {
+		l.Resets = slices.Delete(l.Resets, 0, 1)
 	}
-	return all
+	s := a.store(l.Store)
+	list := &s.Resets
+	if reset.From == reset.To {
+		list = &s.Steps
+	}
+	first, last := min(reset.After, reset.Before), max(reset.After, reset.Before)
+	for i := range *list {
+		// Each agent tells of a reset once. A clock may be set more than once.
+		if x := &(*list)[i]; x.From == reset.From && x.To == reset.To && (reset.From != reset.To || first <= x.Last.Add(slack) && last >= x.First.Add(-slack)) {
+			x.First, x.Last = min(x.First, first), max(x.Last, last)
+			return
+		}
+	}
+	*list = append(*list, resetSpan{reset, first, last})
+	if reset.From == reset.To && reset.Before < reset.After {
+		// The clock was set back: what is to come has earlier times.
+		s.Floor = min(s.Floor, reset.Before.Add(-delay))
+		for _, other := range a.logs {
+			if other.Store == l.Store {
+				other.Settled, other.Told = min(other.Settled, reset.Before), 0
+			}
+		}
+	}
 }
 
-// between returns a reset that lies between two incarnations, or nil. The name of an
-// incarnation may not be known. Then the reset must lie between two times.
-func (all resets) between(a, b string, earlier, later lockagent.StoreTime) *StoreReset {
+// steppedBack reports whether a time may have come twice.
+func (s *storeLog) steppedBack(t lockagent.StoreTime) bool {
+	return slices.ContainsFunc(s.Steps, func(x resetSpan) bool {
+		return x.Before < x.After && t >= x.First.Add(-delay) && t <= x.Last.Add(delay)
+	})
+}
+
+// step returns a step of the clock between two times, or nil.
+func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
+	for i := range s.Steps {
+		if x := &s.Steps[i]; x.Last.Add(delay) >= from && x.First.Add(-delay) <= to {
+			return x
+		}
+	}
+	return nil
+}
+
+// between returns a reset that lies between two incarnations, or nil. The name of an incarnation
+// may not be known. Then the reset must lie between two times.
+func (s *storeLog) between(a, b string, earlier, later lockagent.StoreTime) *resetSpan {
 	if a != "" && b != "" {
-		return cmp.Or(all.path(a, b), all.path(b, a))
+		if r := s.path(a, b); r != nil {
+			return r
+		}
+		return s.path(b, a)
 	}
-	for _, r := range all {
-		if r.last >= earlier && r.first <= later && (a == "" || a == r.From) && (b == "" || b == r.To) {
-			return r.StoreReset
+	for i := range s.Resets {
+		r := &s.Resets[i]
+		if r.Last >= earlier && r.First <= later && (a == "" || a == r.From) && (b == "" || b == r.To) {
+			return r
 		}
 	}
 	return nil
 }
 
 // path returns the first of the resets that lead from one incarnation to another, or nil.
-func (all resets) path(from, to string) *StoreReset {
-	first := map[string]*StoreReset{from: nil} // on the path to each incarnation
+func (s *storeLog) path(from, to string) *resetSpan {
+	first := map[string]*resetSpan{from: nil} // on the path to each incarnation
 	for reached := []string{from}; len(reached) > 0; reached = reached[1:] {
-		for _, r := range all {
-			if _, again := first[r.To]; !again && r.From == reached[0] {
-				first[r.To] = cmp.Or(first[r.From], r.StoreReset)
-				reached = append(reached, r.To)
+		for i := range s.Resets {
+			r := &s.Resets[i]
+			if _, again := first[r.To]; again || r.From != reached[0] {
+				continue
 			}
+			first[r.To] = first[r.From]
+			if first[r.To] == nil {
+				first[r.To] = r
+			}
+			reached = append(reached, r.To)
 		}
 	}
 	return first[to]

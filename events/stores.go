@@ -40,6 +40,9 @@ func (f *Fold) joinStores(a, b string) {
 		return
 	}
 	f.latest = nil
+	if f.watch != nil {
+		f.watch.joined(to, from)
+	}
 	for key, l := range f.locks {
 		if key.Store != from {
 			continue

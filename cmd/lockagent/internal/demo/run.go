@@ -278,11 +278,21 @@ func (s *show) audit(ctx context.Context) (events.Report, error) {
 		return events.Report{}, err
 	}
 	defer reader.Close()
-	audit := events.NewAudit()
+	var filter events.Filter
 	for _, m := range s.members {
-		if err := reader.Replay(ctx, events.From{}, events.Filter{Agents: []lockagent.AgentID{m.id()}}, audit.Visit); err != nil {
-			return events.Report{}, err
+		filter.Agents = append(filter.Agents, m.id())
+	}
+	audit, before, begun := events.NewAudit(), uint64(0), false
+	err = reader.Replay(ctx, events.From{}, filter, func(r events.Record, err error) error {
+		// The log of the members begins here, whatever others wrote into the stream before.
+		if !begun {
+			before, begun = r.Position-1, true
 		}
+		r.Position -= before
+		return audit.Visit(r, err)
+	})
+	if err != nil {
+		return events.Report{}, err
 	}
 	return audit.Report(), nil
 }

@@ -211,7 +211,7 @@ func (s *Summary) eventCheck() Check {
 func resets(r events.Report) []string {
 	seen := make(map[string]bool)
 	var reasons []string
-	for _, reset := range r.Resets {
+	for _, reset := range r.Resets.First {
 		if !seen[reset.To] {
 			seen[reset.To] = true
 			reasons = append(reasons, reset.Reason)
@@ -233,38 +233,38 @@ func (s *Summary) judge(r events.Report, err error) {
 	}
 	s.Audit = &r
 	s.StoreResets = append(s.StoreResets, resets(r)...)
+	c.OK = r.Verdict == events.Proven || r.Verdict == events.Explained
 	switch r.Verdict {
 	case events.Proven:
-		c.OK = true
 		c.Says = fmt.Sprintf("no two of %s holds overlapped, says the event log", readable.Number(r.Grants))
-		if n := len(r.Explained); n > 0 {
-			c.Says = fmt.Sprintf("%s holds; %d overlapped with another, which a reset of the store explains", readable.Number(r.Grants), n)
-		}
-	case events.Incomplete:
-		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is incomplete", readable.Number(r.Grants))
+	case events.Explained:
+		c.Says = fmt.Sprintf("%s holds; %d overlapped with another, which the event log explains", readable.Number(r.Grants), r.Explained.Count)
+	case events.Violated:
+		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", r.Violations.Count, readable.Number(r.Grants))
 	default:
-		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", len(r.Violations), readable.Number(r.Grants))
+		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is %s", readable.Number(r.Grants), r.Verdict)
 	}
 	// The log of an agent that ended in order says so, and leaves no hold open.
-	if n := s.Agents - (r.Agents - len(r.OpenEnds)); n > 0 || len(r.OpenHolds) > 0 {
+	if n := s.Agents - (r.Agents - r.Tails.Count); n > 0 || r.OpenHolds.Count > 0 {
 		c.OK = false
-		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s", readable.Counted(n, "agent", "agents"), readable.Counted(len(r.OpenHolds), "hold", "holds")))
+		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s",
+			readable.Counted(n, "agent", "agents"), readable.Counted(r.OpenHolds.Count, "hold", "holds")))
 	}
-	details(&c, "", r.Violations)
-	details(&c, "missing: ", r.Gaps)
-	details(&c, "unproven: ", r.Unproven)
-	details(&c, "", r.Explained)
-	for _, name := range r.UnreadableNames {
-		c.Detail = append(c.Detail, "unreadable: "+name)
-	}
+	details(&c, "", r.Violations.First, r.Violations.Count)
+	details(&c, "missing: ", r.Gaps.First, r.Gaps.Count)
+	details(&c, "late: ", r.Late.First, r.Late.Count)
+	details(&c, "unproven: ", r.Unproven.First, r.Unproven.Count)
+	details(&c, "", r.Explained.First, r.Explained.Count)
+	details(&c, "unreadable: ", r.Unreadable.First, r.Unreadable.Count)
 }
 
-func details[T fmt.Stringer](c *Check, what string, all []T) {
-	for i, x := range all {
-		if i == mostDetails {
-			c.Detail = append(c.Detail, fmt.Sprintf("%sand %d more", what, len(all)-mostDetails))
-			return
-		}
-		c.Detail = append(c.Detail, what+x.String())
+// details names the first of what there is.
+func details[T any](c *Check, what string, first []T, count int) {
+	first = first[:min(len(first), mostDetails)]
+	for _, x := range first {
+		c.Detail = append(c.Detail, fmt.Sprintf("%s%v", what, x))
+	}
+	if more := count - len(first); more > 0 {
+		c.Detail = append(c.Detail, fmt.Sprintf("%sand %d more", what, more))
 	}
 }

@@ -50,12 +50,12 @@ func (s *Summary) WriteText(w io.Writer, colour bool) error {
 	for _, c := range s.Checks {
 		fmt.Fprintf(&b, "  %s %-18s%s\n", mark(c.OK, colour), c.Name, c.Says)
 		for _, d := range c.Detail {
-			fmt.Fprintf(&b, "       %s\n", d)
+			fmt.Fprintf(&b, "       %s\n", strings.ReplaceAll(d, "\n", "\n       "))
 		}
 	}
 	if s.OK && s.Locked {
 		b.WriteString("\nProven: no two workers ever held the same lock at the same time")
-		if s.Audit != nil && len(s.Audit.Explained) > 0 {
+		if s.Audit != nil && s.Audit.Explained.Count > 0 {
 			b.WriteString(", apart from the\noverlaps above, in which no update was lost, for the counters refuse old tokens")
 		}
 		b.WriteString(".\n")

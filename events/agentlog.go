@@ -1,0 +1,329 @@
+package events
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// agentLog is the log of one agent, as an audit follows it.
+type agentLog struct {
+	ID     lockagent.AgentID    `json:"agent"`
+	Epoch  uint64               `json:"epoch"`
+	Epochs map[uint64]*epochLog `json:"epochs"`
+	Store  string               `json:"store,omitempty"`
+	Began  time.Duration        `json:"began"`
+	Heard  time.Duration        `json:"heard"`
+	Stored time.Time            `json:"stored,omitzero"` // of its last record
+
+	// Settled is a time of the store. The log has all that the agent recorded before. Told is
+	// the latest time of the store that the agent has told of.
+	Settled lockagent.StoreTime `json:"settled,omitempty"`
+	Told    lockagent.StoreTime `json:"told,omitempty"`
+	Anchor  anchor              `json:"anchor,omitzero"`
+
+	// Holes counts the places where a grant or an end may be missing.
+	Holes   uint32        `json:"holes,omitempty"`
+	Stopped bool          `json:"stopped,omitempty"`
+	Dead    bool          `json:"dead,omitempty"`
+	Open    *blank        `json:"open,omitempty"`   // of the last hole, while its end is not known
+	Lease   time.Duration `json:"lease,omitempty"`  // the longest that it kept
+	Resets  []StoreReset  `json:"resets,omitempty"` // as it noticed them, the last few
+
+	Since time.Duration `json:"since,omitempty"` // since when the first of pending waits
+
+	pending []*Record // those behind a missing one, in their order
+	current *epochLog
+	folded  *folded
+}
+
+// anchor is one instant on the clocks of the store and of an agent.
+type anchor struct {
+	Store lockagent.StoreTime `json:"store,omitempty"`
+	Wall  time.Time           `json:"wall,omitzero"`
+}
+
+// at estimates what the clock of the store showed at a time of the agent's clock.
+func (a anchor) at(wall time.Time, least lockagent.StoreTime) lockagent.StoreTime {
+	if a.Store == 0 {
+		return least
+	}
+	return max(least, a.Store.Add(wall.Sub(a.Wall)))
+}
+
+// epochLog is one epoch of it.
+type epochLog struct {
+	Next    uint64 `json:"next"` // the number of the next record
+	Stopped bool   `json:"stopped,omitempty"`
+
+	// Sums are those of the last records, by their number modulo the length; 0 for one that is
+	// missing.
+	Sums []uint32 `json:"sums,omitempty"`
+}
+
+const (
+	leastSums = 64
+	mostSums  = 2048 // of what a repetition can be compared with
+	maxResets = 16
+)
+
+func (e *epochLog) note(r *Record) {
+	for seq := max(e.Next, r.Seq-min(r.Seq, mostSums)); seq < r.Seq; seq++ {
+		e.remember(seq, 0)
+	}
+	e.remember(r.Seq, sum(r))
+	e.Next = r.Seq + 1
+}
+
+func (e *epochLog) remember(seq uint64, sum uint32) {
+	if n := uint64(len(e.Sums)); n < mostSums && seq >= n {
+		e.Sums = append(e.Sums, make([]uint32, max(n, leastSums))...)
+		if seq >= uint64(len(e.Sums)) {
+			e.Sums = append(e.Sums, make([]uint32, mostSums-len(e.Sums))...)
+		}
+	}
+	e.Sums[seq%uint64(len(e.Sums))] = sum
+}
+
+// recall returns the sum of a record that was applied, 0 if it is missing, and false if that is
+// not known any more.
+func (e *epochLog) recall(seq uint64) (uint32, bool) {
+	n := uint64(len(e.Sums))
+	if seq+n < e.Next {
+		return 0, false
+	}
+	return e.Sums[seq%n], true
+}
+
+// wait keeps a record that may be behind a missing one. It reports whether it has it already.
+func (l *agentLog) wait(r *Record, now time.Duration) (repeated bool) {
+	i, found := slices.BinarySearchFunc(l.pending, r, comparePlaces)
+	if found {
+		return true
+	}
+	if len(l.pending) == 0 {
+		l.Since = now
+	}
+	kept := *r
+	l.pending = slices.Insert(l.pending, i, &kept)
+	return false
+}
+
+func comparePlaces(a, b *Record) int {
+	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Seq, b.Seq))
+}
+
+// repeated compares a record with the one of its identity that waits.
+func (a *Audit) repeated(l *agentLog, r *Record) {
+	i, _ := slices.BinarySearchFunc(l.pending, r, comparePlaces)
+	a.compareSums(l, r, sum(l.pending[i]))
+}
+
+// again looks at a record of a number that has passed.
+func (a *Audit) again(l *agentLog, e *epochLog, r *Record) {
+	was, known := e.recall(r.Seq)
+	switch {
+	case !known:
+		a.found.Unchecked++
+	case was == 0:
+		a.found.Late.add(LateRecord{Agent: r.Agent, Epoch: r.Epoch, Seq: r.Seq, Kind: r.Kind.String(), Lock: r.Lock})
+	default:
+		a.compareSums(l, r, was)
+	}
+}
+
+func (a *Audit) compareSums(l *agentLog, r *Record, was uint32) {
+	if sum(r) == was {
+		a.found.Duplicates++
+		return
+	}
+	h := a.heldBy(l, r)
+	a.found.violation(Violation{
+		Kind: Equivocation, First: h,
+		Why:  fmt.Sprintf("two different records have the identity %s:%d:%d", r.Agent, r.Epoch, r.Seq),
+		Look: "Look for two processes that publish as one agent, and for a log that somebody changed.",
+	})
+}
+
+// heldBy is what a record says of a hold.
+func (a *Audit) heldBy(l *agentLog, r *Record) Hold {
+	key := LockKey{a.fold.stores.find(cmp.Or(r.Store, l.Store)), lockKind(r.LockKind), r.Lock}
+	return Hold{
+		LockKey: key, Agent: r.Agent, Epoch: r.Epoch, Seq: r.Seq, Owner: r.Owner, Request: r.Request, Tenure: r.Tenure,
+		Token: r.Token, Mode: r.Mode, From: r.Time, Process: l.folded.Process,
+	}
+}
+
+// drain takes the records whose turn it is. If it is forced, it waits for no others.
+func (a *Audit) drain(l *agentLog, force bool) {
+	for len(l.pending) > 0 {
+		r := l.pending[0]
+		if !force && !l.ready(r) {
+			return
+		}
+		l.pending = slices.Delete(l.pending, 0, 1)
+		l.Since = a.clock.Now
+		a.take(l, r)
+	}
+}
+
+// ready reports whether all records before r have come.
+func (l *agentLog) ready(r *Record) bool {
+	if e := l.current; e != nil && r.Epoch == l.Epoch {
+		covered := uint64(0)
+		if r.Kind == lockagent.EventDropped {
+			covered = r.Dropped.total()
+		}
+		return r.Seq-min(r.Seq, covered) <= e.Next
+	}
+	if r.Seq != 1 {
+		return false
+	}
+	if before := l.Epochs[r.Follows.Epoch]; before != nil {
+		return r.Follows.Epoch == l.Epoch && before.Next > r.Follows.Seq
+	}
+	switch {
+	case r.Follows.Epoch != 0:
+		return false
+	case l.current == nil:
+		return r.Epoch == 1
+	}
+	return l.current.Stopped
+}
+
+func (d *Drops) total() (n uint64) {
+	for _, of := range d {
+		n += uint64(of)
+	}
+	return n
+}
+
+// harmless reports whether what was dropped neither granted a hold nor ended one, nor tells of
+// the store.
+func (d *Drops) harmless() bool {
+	for kind, n := range d {
+		switch lockagent.EventKind(kind) {
+		case lockagent.EventRequested, lockagent.EventQueued, lockagent.EventRenewed, lockagent.EventUncertain,
+			lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
+		default:
+			if n > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// turn begins an epoch with its first record.
+func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
+	if last := l.current; last != nil {
+		if f := r.Follows; r.Kind == lockagent.EventAgentStarted && f.Epoch == l.Epoch && f.Seq >= last.Next {
+			a.gap(l, Range{last.Next, f.Seq})
+		}
+		if !last.Stopped {
+			if !l.Dead {
+				a.died(l)
+			}
+			l.Holes++
+		}
+		last.Sums = slices.Clip(last.Sums)
+	}
+	e := l.Epochs[r.Epoch]
+	if e == nil {
+		e = &epochLog{Next: 1}
+		l.Epochs[r.Epoch] = e
+	}
+	l.Epoch, l.current = r.Epoch, e
+	return e
+}
+
+// missing judges the numbers that are missing before a record.
+func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
+	hole := Range{e.Next, r.Seq - 1}
+	if r.Kind == lockagent.EventDropped && r.Dropped.harmless() {
+		n := r.Dropped.total()
+		if n >= hole.Last-hole.First+1 {
+			return
+		}
+		hole.Last -= n
+	}
+	if hole.First == 1 && a.late && len(l.Epochs) == 1 && l.Began <= silence {
+		a.uncertain(l, blank{Kind: beginning, Low: math.MinInt64, Gap: hole})
+		return
+	}
+	a.gap(l, hole)
+}
+
+// gap notes that records of an agent are missing.
+func (a *Audit) gap(l *agentLog, hole Range) {
+	a.found.Gaps.add(Gap{Agent: l.ID, Epoch: l.Epoch, Range: hole})
+	a.uncertain(l, blank{Kind: missing, Low: l.low(), Gap: hole})
+}
+
+// low is a time of the store before which the log has all that the agent did.
+func (l *agentLog) low() lockagent.StoreTime {
+	at := l.Settled
+	if l.Told != 0 {
+		// Records of two locks may have changed places.
+		at = max(at, l.Told.Add(-time.Second))
+	}
+	if at == 0 {
+		return math.MinInt64
+	}
+	return at
+}
+
+// uncertain begins a time in which the agent may have had holds that the log does not have.
+func (a *Audit) uncertain(l *agentLog, w blank) {
+	l.Holes++
+	w.Agent, w.Epoch, w.High = l.ID, l.Epoch, math.MaxInt64
+	if l.Open == nil {
+		l.Open = &w
+		return
+	}
+	if l.Open.Kind == missing {
+		l.Open.Low = min(l.Open.Low, w.Low)
+		l.Open.Gap.Last = max(l.Open.Gap.Last, w.Gap.Last)
+	}
+}
+
+// bounded ends that time.
+func (a *Audit) bounded(l *agentLog, high lockagent.StoreTime) {
+	if l.Open == nil {
+		return
+	}
+	w := *l.Open
+	l.Open = nil
+	w.High = high
+	if s := a.store(l.Store); w.Kind == beginning {
+		s.From = max(s.From, high)
+	} else {
+		s.Blanks = append(s.Blanks, w)
+	}
+}
+
+// died notes that an agent is silent for good, and did not stop.
+func (a *Audit) died(l *agentLog) {
+	low := l.low()
+	if low == math.MinInt64 && l.Store == "" {
+		low = 0 // it has never reached a store
+	}
+	high := max(low, 0).Add(tailLength)
+	a.bounded(l, high)
+	s := a.store(l.Store)
+	s.Blanks = append(s.Blanks, blank{Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: low, High: high})
+	l.Dead = true
+	a.fold.left(l.folded, true)
+	a.found.Tails.add(Tail{Agent: l.ID, Epoch: l.Epoch, Process: l.folded.Process, Last: l.last(), From: max(low, 0), To: high})
+}
+
+func (l *agentLog) last() uint64 {
+	if l.current == nil {
+		return 0
+	}
+	return l.current.Next - 1
+}

@@ -1,0 +1,235 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// CheckpointVersion is the version of a checkpoint. An audit resumes from no other.
+const CheckpointVersion = 1
+
+var (
+	// ErrCheckpoint is returned by [ResumeAudit] for something that is no checkpoint of this version.
+	ErrCheckpoint = errors.New("events: no checkpoint of an audit that this version can resume from")
+
+	// ErrOtherStream is returned by [Audit.Identify] if the audit has read another stream.
+	ErrOtherStream = errors.New("events: the checkpoint is of another stream")
+)
+
+// snapshot is all that an audit knows, in a form that shares nothing with it.
+type snapshot struct {
+	Version  int      `json:"version"`
+	Stream   string   `json:"stream,omitempty"`
+	Position uint64   `json:"position"`
+	Ordered  bool     `json:"ordered"`
+	Late     bool     `json:"late,omitempty"`
+	Clock    activity `json:"clock"`
+
+	Agents []agentSnapshot `json:"agents"`
+	Stores []storeLog      `json:"stores"`
+	Joined stores          `json:"joined,omitempty"` // identities of one store
+	Locks  []lockSnapshot  `json:"locks"`
+	Names  []uint64        `json:"names"`
+	Found  findings        `json:"found"`
+}
+
+type agentSnapshot struct {
+	Log     agentLog   `json:"log"`
+	State   AgentState `json:"state"`
+	Pending []*Record  `json:"pending,omitempty"`
+}
+
+type lockSnapshot struct {
+	lockLog
+	Live []int          `json:"live,omitempty"` // the spans that may go on, by their index
+	Open []holdSnapshot `json:"open,omitempty"`
+}
+
+type holdSnapshot struct {
+	Hold  Hold   `json:"hold"`
+	Holes uint32 `json:"holes,omitempty"`
+}
+
+// Identify says which stream the records are from, for example its name and when it was made. It
+// returns [ErrOtherStream] if the audit was resumed from a checkpoint of another one.
+func (a *Audit) Identify(stream string) error {
+	if a.stream != "" && a.stream != stream {
+		return fmt.Errorf("%w: %s instead of %s", ErrOtherStream, a.stream, stream)
+	}
+	a.stream = stream
+	return nil
+}
+
+// Checkpoint is all that the audit knows, as JSON, to resume from. It has what was proven for good,
+// and of what is not settled the locks that are held or were held lately. Read on behind
+// [Audit.Position].
+func (a *Audit) Checkpoint() ([]byte, error) { return json.Marshal(a.snapshot()) }
+
+// ResumeAudit returns the audit of a checkpoint. It says of the log, when the rest is added, the
+// same as an audit that has read all of it. The error is [ErrCheckpoint].
+func ResumeAudit(checkpoint []byte) (*Audit, error) {
+	var s snapshot
+	if err := json.Unmarshal(checkpoint, &s); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
+	}
+	if s.Version != CheckpointVersion {
+		return nil, fmt.Errorf("%w: it has version %d", ErrCheckpoint, s.Version)
+	}
+	return s.restore()
+}
+
+func (a *Audit) clone() *Audit {
+	c, err := a.snapshot().restore()
+	if err != nil {
+		panic(err) // a snapshot of an audit is whole
+	}
+	return c
+}
+
+func (a *Audit) snapshot() *snapshot {
+	s := &snapshot{
+		Version: CheckpointVersion, Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Clock: a.clock,
+		Joined: maps.Clone(a.fold.stores), Names: slices.Sorted(maps.Keys(a.names)), Found: a.found.clone(),
+	}
+	for _, l := range sorted(a.logs) {
+		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.folded.AgentState, slices.Clone(l.pending)})
+	}
+	for _, of := range sorted(a.stores) {
+		c := *of
+		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
+		s.Stores = append(s.Stores, c)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(a.locks), LockKey.compare) {
+		s.Locks = append(s.Locks, a.locks[key].snapshot(a.fold.locks[key]))
+	}
+	return s
+}
+
+func (l *agentLog) clone() agentLog {
+	c := *l
+	c.pending, c.current, c.folded = nil, nil, nil
+	c.Resets = slices.Clone(l.Resets)
+	c.Epochs = make(map[uint64]*epochLog, len(l.Epochs))
+	for n, e := range l.Epochs {
+		kept := *e
+		kept.Sums = slices.Clone(e.Sums)
+		c.Epochs[n] = &kept
+	}
+	if l.Open != nil {
+		open := *l.Open
+		c.Open = &open
+	}
+	return c
+}
+
+func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
+	s := lockSnapshot{lockLog: lockLog{LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks)}}
+	if l.Last != nil {
+		s.lockLog.Last = l.Last.clone()
+	}
+	for i, x := range l.Spans {
+		s.Spans = append(s.Spans, x.clone())
+		if l.tenures[tenureKey{x.Agent, x.Tenure}] == x {
+			s.Live = append(s.Live, i)
+		}
+	}
+	if folded != nil {
+		for _, h := range folded.open {
+			s.Open = append(s.Open, holdSnapshot{*h, h.holes})
+		}
+	}
+	return s
+}
+
+func (s *span) clone() *span {
+	c := *s
+	c.Found = slices.Clone(s.Found)
+	return &c
+}
+
+func (f *findings) clone() findings {
+	c := *f
+	c.Losses = maps.Clone(f.Losses)
+	c.Violations, c.Explained, c.Unproven = c.Violations.clone(), c.Explained.clone(), c.Unproven.clone()
+	c.Gaps, c.Late, c.Tails = c.Gaps.clone(), c.Late.clone(), c.Tails.clone()
+	c.OpenHolds, c.NotJudged = c.OpenHolds.clone(), c.NotJudged.clone()
+	c.Unreadable, c.Joined = c.Unreadable.clone(), c.Joined.clone()
+	return c
+}
+
+func (l List[T]) clone() List[T] {
+	l.First = slices.Clone(l.First)
+	return l
+}
+
+// restore returns an audit that has what the snapshot had.
+func (s *snapshot) restore() (*Audit, error) {
+	a := NewAudit()
+	a.stream, a.position, a.ordered, a.late, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Clock
+	a.found, a.fold.stores = s.Found, s.Joined
+	if a.found.Losses == nil {
+		a.found.Losses = make(map[string]int)
+	}
+	for _, name := range s.Names {
+		a.names[name] = true
+	}
+	for i := range s.Agents {
+		a.restoreAgent(&s.Agents[i])
+	}
+	for i := range s.Stores {
+		a.stores[s.Stores[i].ID] = &s.Stores[i]
+	}
+	for i := range s.Locks {
+		if err := a.restoreLock(&s.Locks[i]); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (a *Audit) restoreAgent(s *agentSnapshot) {
+	l := &s.Log
+	l.folded = a.fold.agent(l.ID)
+	l.folded.AgentState = s.State
+	l.pending = s.Pending
+	if l.Epochs == nil {
+		l.Epochs = make(map[uint64]*epochLog)
+	}
+	l.current = l.Epochs[l.Epoch]
+	a.logs[l.ID] = l
+}
+
+func (a *Audit) restoreLock(s *lockSnapshot) error {
+	lock := s.lockLog
+	lock.tenures = make(map[tenureKey]*span, len(s.Live))
+	for _, x := range lock.Spans {
+		if a.logs[x.Agent] == nil {
+			return fmt.Errorf("%w: it has a hold of %q, but no such agent", ErrCheckpoint, x.Agent)
+		}
+	}
+	for _, i := range s.Live {
+		if i < 0 || i >= len(lock.Spans) {
+			return fmt.Errorf("%w: it has no span %d of %q", ErrCheckpoint, i, s.Lock)
+		}
+		x := lock.Spans[i]
+		lock.tenures[tenureKey{x.Agent, x.Tenure}] = x
+	}
+	a.locks[s.LockKey] = &lock
+	if len(s.Open) == 0 {
+		return nil
+	}
+	folded := a.fold.lock(s.LockKey)
+	for i := range s.Open {
+		h := &s.Open[i].Hold
+		if a.logs[h.Agent] == nil {
+			return fmt.Errorf("%w: it has a hold of %q, but no such agent", ErrCheckpoint, h.Agent)
+		}
+		h.holes = s.Open[i].Holes
+		folded.open = append(folded.open, h)
+		a.fold.agents[h.Agent].holds[h] = folded
+	}
+	return nil
+}

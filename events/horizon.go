@@ -1,0 +1,241 @@
+package events
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// storeLog is what an audit knows of one store.
+type storeLog struct {
+	ID string `json:"id"`
+
+	// Floor is the horizon, less the delay: all that ended before is judged and forgotten.
+	// From is the end of what the beginning of the log leaves open.
+	Floor lockagent.StoreTime `json:"floor,omitempty"`
+	From  lockagent.StoreTime `json:"from,omitempty"`
+
+	Blanks []blank     `json:"blanks,omitempty"`
+	Resets []resetSpan `json:"resets,omitempty"`
+	Steps  []resetSpan `json:"steps,omitempty"` // of the clock
+	Strays int         `json:"strays,omitempty"`
+
+	First  lockagent.StoreTime `json:"first,omitempty"` // the earliest and the latest time that is judged
+	Judged lockagent.StoreTime `json:"judged,omitempty"`
+	Holds  int                 `json:"holds,omitempty"`
+
+	// Unproven is when the last hold ended that is not proven, or 0.
+	Unproven lockagent.StoreTime `json:"unproven,omitempty"`
+}
+
+// blank is a time in which an agent may have had holds that the log does not have.
+type blank struct {
+	Agent lockagent.AgentID   `json:"agent"`
+	Epoch uint64              `json:"epoch"`
+	Kind  blankKind           `json:"kind"`
+	Low   lockagent.StoreTime `json:"low"`
+	High  lockagent.StoreTime `json:"high"`
+	Gap   Range               `json:"gap,omitzero"`
+}
+
+type blankKind uint8
+
+const (
+	missing   blankKind = iota // records are missing
+	tail                       // the log of the agent has no end
+	beginning                  // the beginning of the log was retired
+)
+
+func (w *blank) text() string {
+	if w.Kind == tail {
+		return fmt.Sprintf("the log of agent %s (epoch %d) has no end, and it may have held the lock in the %v after its last sign of life",
+			w.Agent, w.Epoch, tailLength)
+	}
+	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Gap.First, w.Gap.Last)
+}
+
+func (a *Audit) store(id string) *storeLog {
+	s := a.stores[id]
+	if s == nil {
+		s = &storeLog{ID: id}
+		a.stores[id] = s
+	}
+	return s
+}
+
+// horizon is a time of the store. All agents that live have told what they did before.
+func (a *Audit) horizon(store string) lockagent.StoreTime {
+	least := lockagent.StoreTime(math.MaxInt64)
+	for _, l := range a.logs {
+		if l.Store != store || l.Dead || l.Stopped && l.Open == nil && len(l.pending) == 0 {
+			continue
+		}
+		at := l.Settled
+		if l.Open != nil {
+			at = min(at, l.Open.Low)
+		}
+		least = min(least, at)
+	}
+	return least
+}
+
+// settle judges for good what lies before the horizon, and forgets it.
+func (a *Audit) settle(id string) {
+	if !a.ordered || id == "" && len(a.stores) > 1 {
+		return
+	}
+	h := a.horizon(id)
+	if h == math.MaxInt64 {
+		return // nobody lives; who comes next may tell of an earlier time
+	}
+	s := a.store(id)
+	if floor := h.Add(-delay); floor > s.Floor+lockagent.StoreTime(time.Second.Microseconds()) {
+		s.Floor = floor
+		a.judge(s, floor)
+	}
+}
+
+// judge judges the locks of a store, up to a time of it.
+func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
+	for key, l := range a.locks {
+		if key.Store != s.ID {
+			continue
+		}
+		a.judgeLock(s, l, until)
+		if len(l.Spans) == 0 && len(l.Breaks) == 0 {
+			delete(a.locks, key)
+		}
+	}
+	s.Judged = max(s.Judged, until)
+	s.Blanks = slices.DeleteFunc(s.Blanks, func(w blank) bool {
+		if w.High >= until {
+			return false
+		}
+		// A hold that goes on was beside it.
+		for key, l := range a.locks {
+			for _, x := range l.Spans {
+				if key.Store == s.ID && a.touches(&w, x) {
+					x.doubt(w.text())
+				}
+			}
+		}
+		return true
+	})
+}
+
+// touches reports whether the agent of a blank may have had the lock while a span had it.
+func (a *Audit) touches(w *blank, s *span) bool {
+	if s.Agent == w.Agent && (w.Kind == tail || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.First.Epoch == w.Epoch && s.First.Seq > w.Gap.Last) {
+		return false // an agent's own records tell their order
+	}
+	if s.Start >= w.High {
+		return false
+	}
+	end := a.latest(s)
+	return end == 0 || end > w.Low
+}
+
+// latest is the latest time at which the holds of a span can have ended; 0 if it is not known.
+func (a *Audit) latest(s *span) lockagent.StoreTime {
+	switch {
+	case s.Open == 0 && s.NoEnd:
+		return 0
+	case s.Open == 0:
+		return s.Until
+	}
+	if l := a.logs[s.Agent]; l.Dead || l.Stopped {
+		return a.leaseEnd(s)
+	}
+	return 0
+}
+
+// least is a time until which a hold of the span went on for certain.
+func (a *Audit) least(s *span) lockagent.StoreTime {
+	if l := a.logs[s.Agent]; s.Open > 0 && !s.Holed && l.Holes == s.Holes {
+		return max(s.Least, l.Settled)
+	}
+	return s.Least
+}
+
+// judgeLock judges what is over on a lock.
+func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreTime) {
+	slices.SortStableFunc(lock.Spans, func(x, y *span) int {
+		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.FirstToken, y.FirstToken))
+	})
+	kept := 0
+	for i, s := range lock.Spans {
+		end := a.latest(s)
+		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || max(end, s.Start) >= until {
+			lock.Spans[kept] = s
+			kept++
+			continue
+		}
+		for _, x := range lock.Spans[:kept] {
+			a.compare(store, lock, x, s)
+		}
+		for _, x := range lock.Spans[i+1:] {
+			if end != 0 && x.Start >= end {
+				break
+			}
+			a.compare(store, lock, s, x)
+		}
+		a.compareTokens(lock, s)
+		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
+		delete(lock.tenures, tenureKey{s.Agent, s.Tenure})
+		a.spare = append(a.spare, s)
+	}
+	clear(lock.Spans[kept:])
+	lock.Spans = lock.Spans[:kept]
+	lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool {
+		return b.At < until.Add(-longest) || b.At < until && kept == 0
+	})
+}
+
+// longest is how long a break is remembered on a lock that is held.
+const longest = time.Hour
+
+// conclude gives the verdict on one span that has been compared with all others.
+func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.StoreTime, last bool) {
+	if s.Start != 0 && (store.First == 0 || s.Start < store.First) {
+		store.First = s.Start
+	}
+	for _, what := range s.Found {
+		a.accuse(store, lock, s, what)
+	}
+	if s.Start < store.From {
+		a.found.NotJudged.add(a.hold(lock.LockKey, s, &s.First))
+		return
+	}
+	store.Holds++
+	if s.Open > 0 && last && !s.Guilty {
+		a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
+	}
+	if s.Late {
+		s.doubt(fmt.Sprintf("the log told of it when all up to %s had been judged", storeText(store.Floor)))
+	}
+	if s.Denied && !a.expected(store, lock, s) {
+		s.doubt("the store said that the tenure was over, and the log does not say why: no reset, no break, and its lease had not run out")
+	}
+	if s.Modes&strange != 0 {
+		s.doubt("its mode is not known to this version")
+	}
+	for _, of := range []*storeLog{store, a.stores[""]} {
+		if of == nil {
+			continue
+		}
+		for i := range of.Blanks {
+			if w := &of.Blanks[i]; s.Doubt == "" && a.touches(w, s) {
+				s.doubt(w.text())
+			}
+		}
+	}
+	if s.Doubt == "" || s.Guilty {
+		return
+	}
+	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt})
+	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))
+}

@@ -1,0 +1,209 @@
+package events
+
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// lockLog is what an audit has to remember of one lock.
+type lockLog struct {
+	LockKey
+	Spans  []*span     `json:"spans,omitempty"`
+	Breaks []lockBreak `json:"breaks,omitempty"`
+	Last   *span       `json:"last,omitempty"` // that with the greatest token of those that are forgotten
+
+	tenures map[tenureKey]*span // those that may go on
+}
+
+// An agent never uses the number of a tenure again. So a tenure in two epochs of an agent is one
+// that goes on in the next process, and its holds with it.
+type tenureKey struct {
+	agent  lockagent.AgentID
+	number uint64
+}
+
+// lockBreak is the end that an operator made of a tenure.
+type lockBreak struct {
+	At       lockagent.StoreTime `json:"at"`
+	Operator string              `json:"operator,omitempty"`
+}
+
+// span is a tenure with its holds. Other agents have no part in a tenure, so they need to be
+// compared with it as a whole: from its beginning in the store to the end of its last hold.
+type span struct {
+	Agent  lockagent.AgentID   `json:"agent"`
+	Tenure uint64              `json:"tenure"`
+	Start  lockagent.StoreTime `json:"start,omitempty"` // the earliest that its grants tell
+
+	// The last hold ended after Least, and at Until at the latest; 0 if that is not known.
+	Least lockagent.StoreTime `json:"least,omitempty"`
+	Until lockagent.StoreTime `json:"until,omitempty"`
+	// Told is later than Until if the owner learned of the end late: its process did not run.
+	Told lockagent.StoreTime `json:"told,omitempty"`
+
+	Confirmed lockagent.StoreTime `json:"confirmed,omitempty"`
+	Lease     time.Duration       `json:"lease,omitempty"`
+
+	Open       int             `json:"open,omitempty"` // holds that go on
+	FirstToken lockagent.Token `json:"first_token,omitempty"`
+	LastToken  lockagent.Token `json:"last_token,omitempty"`
+	Modes      modes           `json:"modes,omitempty"`
+	First      piece           `json:"first,omitzero"` // the first hold
+	Last       piece           `json:"last,omitzero"`  // the hold that ended last, or began last if none has ended
+
+	Holes    uint32              `json:"holes,omitempty"`  // those that the log of the agent had when it began
+	Begun    int                 `json:"begun,omitempty"`  // how many grants began it
+	Over     bool                `json:"over,omitempty"`   // the log tells that it was returned, or found over
+	Denied   bool                `json:"denied,omitempty"` // the store said that it was over
+	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
+	NoEnd    bool                `json:"no_end,omitempty"`  // of a hold the end is missing
+	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Late     bool                `json:"late,omitempty"`    // it was told when its time had been judged
+	Guilty   bool                `json:"guilty,omitempty"`  // it is the first of a violation
+	Cut      piece               `json:"cut,omitzero"`      // a hold without an end, that a later one follows
+	Found    []suspect           `json:"suspect,omitempty"` // what it says that cannot be
+	Doubt    string              `json:"doubt,omitempty"`   // the first reason why it proves nothing
+}
+
+// suspect is a contradiction within a hold, unless the clock of the store was set.
+type suspect struct {
+	Kind ViolationKind       `json:"kind"`
+	Hold piece               `json:"hold"`
+	By   time.Duration       `json:"by"`
+	At   lockagent.StoreTime `json:"at"`
+	Why  string              `json:"why"`
+}
+
+// modes are those of the holds of a tenure.
+type modes uint8
+
+const (
+	exclusive modes = 1 << iota
+	shared
+	strange // a mode that this version does not know
+)
+
+func modeOf(m lockagent.Mode) modes {
+	switch m {
+	case lockagent.Exclusive, "":
+		return exclusive
+	case lockagent.Shared:
+		return shared
+	}
+	return strange
+}
+
+// piece is what a span remembers of one hold, for people.
+type piece struct {
+	Owner     lockagent.Owner      `json:"owner,omitempty"`
+	Epoch     uint64               `json:"epoch,omitempty"`
+	Seq       uint64               `json:"seq,omitempty"`
+	Token     lockagent.Token      `json:"token,omitempty"`
+	Mode      lockagent.Mode       `json:"mode,omitempty"`
+	From      time.Time            `json:"from,omitzero"`
+	Until     time.Time            `json:"until,omitzero"`
+	Held      time.Duration        `json:"held,omitempty"`
+	Start     lockagent.StoreTime  `json:"start,omitempty"`
+	End       lockagent.StoreTime  `json:"end,omitempty"`
+	Fixed     bool                 `json:"fixed,omitempty"`
+	Kind      lockagent.EventKind  `json:"kind,omitempty"`
+	Reason    lockagent.LossReason `json:"reason,omitempty"`
+	Operator  string               `json:"operator,omitempty"`
+	Incarnate string               `json:"incarnation,omitempty"`
+}
+
+func (h *Hold) piece() piece {
+	return piece{
+		Owner: h.Owner, Epoch: h.Epoch, Seq: h.Seq, Token: h.Token, Mode: h.Mode, From: h.From, Until: h.Until, Held: h.Held,
+		Start: h.Start, Fixed: h.Fixed, Incarnate: h.Incarnation,
+	}
+}
+
+// first is the first hold of the tenure, with its end if that is known.
+func (s *span) first() *piece {
+	if s.First.Seq == s.Last.Seq && s.First.Epoch == s.Last.Epoch {
+		return &s.Last
+	}
+	return &s.First
+}
+
+// hold is the hold of a piece, as reports tell it.
+func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
+	h := Hold{
+		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
+		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
+		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
+	}
+	if p.Token == s.Last.Token && p.Kind != 0 {
+		h.End = s.Until
+	}
+	if l := a.logs[s.Agent]; l != nil {
+		h.Gone = p.Kind == 0 && (l.Dead || l.Stopped)
+		if l.Epoch == p.Epoch {
+			h.Process = l.folded.Process
+		}
+	}
+	return h
+}
+
+// lock returns what the audit remembers of a lock.
+func (a *Audit) lock(key LockKey) *lockLog {
+	l := a.locks[key]
+	if l == nil {
+		l = &lockLog{LockKey: key, tenures: make(map[tenureKey]*span)}
+		a.locks[key] = l
+		if len(a.names) < mostNames {
+			a.names[key.sum()] = true
+		}
+	}
+	return l
+}
+
+// newSpan begins a tenure with its first hold.
+func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
+	var s *span
+	if n := len(a.spare); n > 0 {
+		s, a.spare = a.spare[n-1], a.spare[:n-1]
+	} else {
+		s = new(span)
+	}
+	*s = span{
+		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
+		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), First: h.piece(),
+	}
+	s.Last = s.First
+	if store := a.store(lock.Store); h.Start < store.Floor && !store.steppedBack(h.Start) {
+		s.Late = true
+	}
+	lock.Spans = append(lock.Spans, s)
+	lock.tenures[tenureKey{h.Agent, h.Tenure}] = s
+	return s
+}
+
+// leaseEnd is when the lease of a tenure is over at the latest: the log knows of no later
+// confirmation.
+func (a *Audit) leaseEnd(s *span) lockagent.StoreTime {
+	confirmed, lease := s.Confirmed, s.Lease
+	if s.Open > 0 {
+		// A tenure that was passed on begins with a short lease, and goes on with the one that its
+		// holder wants. The log does not tell of single renewals.
+		if lease <= lockagent.PassLease {
+			lease = max(lease, commonLease)
+		}
+		if l := a.logs[s.Agent]; l != nil && !s.Last.Fixed {
+			lease = max(lease, l.Lease)
+			confirmed = max(confirmed, l.folded.Confirmed)
+		}
+	}
+	if confirmed == 0 || lease == 0 {
+		return 0
+	}
+	return confirmed.Add(lease)
+}
+
+// commonLease is the lease that agents keep unless they are told otherwise.
+const commonLease = 30 * time.Second
+
+// mostNames bounds how many locks are counted.
+const mostNames = 10_000

@@ -1,0 +1,353 @@
+package events
+
+import (
+	"fmt"
+
+	"github.com/lockagent/lockagent"
+)
+
+// The methods of a watcher: an audit follows a fold step by step.
+var _ watcher = (*Audit)(nil)
+
+// judged reports whether locks of a kind are judged.
+func judged(key LockKey) bool { return key.Kind == lockagent.PlainLock }
+
+func (a *Audit) granted(h *Hold) {
+	l := a.logs[h.Agent]
+	h.holes = l.Holes
+	if !judged(h.LockKey) {
+		a.found.Unjudged++
+		return
+	}
+	a.found.Grants++
+	if h.How == lockagent.ByHandOff {
+		a.found.HandOffs++
+	}
+	if !h.Fixed {
+		l.Lease = max(l.Lease, h.Lease)
+	}
+	lock := a.lock(h.LockKey)
+	s := lock.tenures[tenureKey{h.Agent, h.Tenure}]
+	if s == nil {
+		a.afterOthers(lock, h)
+		s = a.newSpan(lock, h)
+		if h.How != lockagent.ByStore && !a.headless(l) {
+			s.doubt("the log does not have the grant that began its tenure")
+		}
+	} else {
+		s.join(a, lock, h)
+	}
+	if h.How == lockagent.ByStore {
+		if s.Begun++; s.Begun > 1 {
+			s.doubt("its tenure began more than once")
+		}
+	}
+	if s.Start == 0 {
+		s.doubt("the log does not say when the store began its tenure")
+	}
+	s.Open++
+}
+
+// join adds a hold to its tenure.
+func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
+	if h.Start != 0 && h.Start < s.Start {
+		s.Start = h.Start
+	}
+	if h.Lease != 0 {
+		s.Lease = h.Lease
+	}
+	s.Confirmed = max(s.Confirmed, h.Confirmed)
+	s.Modes |= modeOf(h.Mode)
+	p := h.piece()
+	if h.Token <= s.LastToken {
+		a.tokenFell(lock, s, &s.Last, s, &p)
+	}
+	s.LastToken = max(s.LastToken, h.Token)
+	if s.Open == 0 {
+		s.Last = p
+	}
+	if s.Over {
+		a.suspect(s, suspect{Kind: Contradiction, Hold: p, Why: "it was granted in a tenure that had been returned"})
+	}
+}
+
+// afterOthers compares the token of a new tenure with the last one of the same agent.
+func (a *Audit) afterOthers(lock *lockLog, h *Hold) {
+	for i := len(lock.Spans) - 1; i >= 0 && i >= len(lock.Spans)-16; i-- {
+		if s := lock.Spans[i]; s.Agent == h.Agent {
+			if h.Token <= s.LastToken && h.Start <= s.Start { // else the times tell
+				p := h.piece()
+				a.tokenFell(lock, s, &s.Last, &span{Agent: h.Agent, Tenure: h.Tenure}, &p)
+				s.Guilty = true
+			}
+			return
+		}
+	}
+}
+
+// headless reports whether the log of an agent has lost its beginning.
+func (a *Audit) headless(l *agentLog) bool { return l.Holes > 0 || a.late }
+
+// doubt notes the first reason why a tenure proves nothing.
+func (s *span) doubt(why string) {
+	if s.Doubt == "" {
+		s.Doubt = why
+	}
+}
+
+func (a *Audit) suspect(s *span, what suspect) {
+	what.At = max(s.Until, s.Least, s.Start)
+	if len(s.Found) < 4 {
+		s.Found = append(s.Found, what)
+	}
+}
+
+func (a *Audit) replaced(h *Hold, by *Record) {
+	if !judged(h.LockKey) {
+		return
+	}
+	lock, l := a.lock(h.LockKey), a.logs[h.Agent]
+	s := lock.tenures[tenureKey{h.Agent, h.Tenure}]
+	if s == nil {
+		return
+	}
+	s.Open--
+	p := h.piece()
+	switch {
+	case h.holes != l.Holes:
+		s.NoEnd, s.Holed, s.Cut = true, true, p
+		s.doubt("the log does not have its end, which may be among the missing records")
+	case by.Kind == lockagent.EventReturned:
+		a.suspect(s, suspect{Kind: Contradiction, Hold: p, Why: "the agent returned its tenure while it was held"})
+	default:
+		second := a.heldBy(l, by)
+		second.Start, second.Incarnation = by.StoreTime, by.Incarnation
+		a.found.violation(a.overlap(lock, s, &p, second))
+		s.Guilty = true
+	}
+}
+
+func (a *Audit) reentered(key LockKey, h *Hold, r *Record) {
+	l := a.logs[r.Agent]
+	switch {
+	case !judged(key):
+	case h != nil && (h.Grants == 0 || r.Count == h.Grants+1 || h.holes != l.Holes):
+	case h != nil:
+		a.counted(key, h, r)
+	case l.Holes > 0 || a.late:
+		// Its grant is among the missing records.
+	case r.Epoch > 1 && a.lock(key).tenures[tenureKey{r.Agent, r.Tenure}] == nil:
+		a.found.Unproven.add(Unproven{a.heldBy(l, r), "the log has a re-entry, but not the grant, which may be of an earlier epoch"})
+	default:
+		a.found.violation(Violation{
+			Kind: StrayReentry, First: a.heldBy(l, r), Why: "an owner was granted again what it did not hold",
+			Look: "Look at the records of this agent and lock around that number.",
+		})
+	}
+}
+
+// counted finds that the number of grants of a hold is wrong.
+func (a *Audit) counted(key LockKey, h *Hold, r *Record) {
+	if s := a.lock(key).tenures[tenureKey{h.Agent, h.Tenure}]; s != nil {
+		p := h.piece()
+		a.suspect(s, suspect{Kind: Contradiction, Hold: p, Why: fmt.Sprintf(
+			"the owner had %d grants, and after %q it has %d", h.Grants, r.Kind, r.Count)})
+	}
+}
+
+func (a *Audit) partly(key LockKey, h *Hold, r *Record) {
+	l := a.logs[r.Agent]
+	switch {
+	case !judged(key):
+	case h == nil && (l.Holes > 0 || a.late):
+	case h == nil:
+		a.found.Unproven.add(Unproven{a.heldBy(l, r), "the log has the end of one of its grants, but not its grant"})
+	case h.Grants != 0 && r.Count != h.Grants-1 && h.holes == l.Holes:
+		a.counted(key, h, r)
+	}
+}
+
+func (a *Audit) ended(h *Hold, r *Record) {
+	if !judged(h.LockKey) {
+		return
+	}
+	l := a.logs[h.Agent]
+	if r.Kind != lockagent.EventReleased && r.Kind != lockagent.EventHeld {
+		a.found.Losses[lossOf(r.Kind, r.Reason)]++
+	}
+	lock := a.lock(h.LockKey)
+	s := lock.tenures[tenureKey{h.Agent, h.Tenure}]
+	if h.stray {
+		if s = a.endOnly(lock, l, s, h, r); s == nil {
+			return
+		}
+	}
+	if s == nil {
+		return
+	}
+	s.Open--
+	if r.Kind != lockagent.EventHeld && h.Grants > 1 && h.holes == l.Holes {
+		a.counted(h.LockKey, h, r)
+	}
+	if !r.Fixed {
+		l.Lease = max(l.Lease, r.Lease)
+	}
+	s.end(a, h, r)
+	if s.Over && s.Open == 0 {
+		delete(lock.tenures, tenureKey{h.Agent, h.Tenure})
+	}
+}
+
+// endOnly takes the end of a hold that the log has no grant of.
+func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record) *span {
+	switch {
+	case s != nil && s.Cut.Token == h.Token && s.Cut.Token != 0:
+		// The next hold began before this end.
+		next := a.hold(lock.LockKey, s, &s.Last)
+		a.found.violation(a.overlap(lock, s, &s.Cut, next))
+		s.Guilty = true
+		return nil
+	case s != nil && (s.Guilty || len(s.Found) > 0) && s.FirstToken <= h.Token && h.Token <= s.LastToken:
+		return nil // it was ended by what is wrong already
+	}
+	if r.Held > 0 && r.Until != 0 {
+		h.Start = r.Until.Add(-r.Held - r.Held/drift)
+	}
+	if s == nil {
+		s = a.newSpan(lock, h)
+	} else if h.Start != 0 {
+		s.Start = min(s.Start, h.Start)
+	}
+	s.Open++
+	if a.late {
+		s.Late = false
+		a.store(lock.Store).Strays++
+	}
+	s.doubt("the log has its end, but not its grant")
+	return s
+}
+
+// drift is how much the rates of two clocks may differ: by one part in this many.
+const drift = 15
+
+// end notes what the record of an end says.
+func (s *span) end(a *Audit, h *Hold, r *Record) {
+	until, returned := r.Until, r.Returned
+	foundOver := r.Reason != 0 && (r.Kind == lockagent.EventReleased || r.Kind == lockagent.EventHeld)
+	if r.Lease != 0 {
+		s.Lease = r.Lease
+	}
+	s.Confirmed = max(s.Confirmed, r.Confirmed)
+	p := h.piece()
+	p.Until, p.Held, p.Kind, p.Reason, p.Operator = h.Until, r.Held, r.Kind, r.Reason, r.Operator
+	if h.stray {
+		p.Start = 0
+	}
+
+	least := r.Confirmed
+	if !h.stray && h.Start != 0 {
+		least = max(least, h.Start.Add(r.Held-r.Held/drift))
+	}
+	if until != 0 && (until < least.Add(-rounding) || until < s.Start) {
+		a.suspect(s, suspect{Kind: Contradiction, Hold: p, By: least.Sub(until), Why: fmt.Sprintf(
+			"it is said to have ended at %s at the latest, but was held until %s at least", storeText(until), storeText(least))})
+		until = max(until, least)
+	}
+	if end := s.confirmedEnd(); end != 0 && until > end {
+		if r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline {
+			s.Told = max(s.Told, until)
+			until = end // the agent does not trust a lease beyond its end, whenever its process runs again
+		} else {
+			a.suspect(s, suspect{Kind: Outlived, Hold: p, By: until.Sub(end), Why: fmt.Sprintf(
+				"the store had confirmed its lease until %s, and its agent says that it was held until %s", storeText(end), storeText(until))})
+		}
+		least = min(least, end)
+	}
+	if returned != 0 && !foundOver {
+		until = earlier(until, returned)
+	}
+	p.End = until
+	switch {
+	case until == 0:
+		s.NoEnd = true
+		s.doubt("its end has no bound on the clock of the store")
+	case s.Modes == exclusive || s.Until == 0:
+		s.Until = until
+	default:
+		s.Until = max(s.Until, until)
+	}
+	s.Least = max(s.Least, min(least, max(until, least)))
+	s.Last = p
+	if r.Reason == lockagent.LostDenied || foundOver {
+		s.Denied, s.DeniedAt = true, max(r.Until, returned)
+	}
+	if returned != 0 {
+		s.Over = true
+		if !foundOver {
+			s.Least = max(s.Least, min(returned, s.Until))
+		}
+	}
+}
+
+// rounding is by how much two times that are computed from durations may differ.
+const rounding = 10 * 1000 * 1000 // nanoseconds
+
+// confirmedEnd is when the lease that the store has confirmed is over, or 0.
+func (s *span) confirmedEnd() lockagent.StoreTime {
+	if s.Confirmed == 0 || s.Lease == 0 {
+		return 0
+	}
+	return s.Confirmed.Add(s.Lease)
+}
+
+// earlier is the earlier of two times that may not be known.
+func earlier(a, b lockagent.StoreTime) lockagent.StoreTime {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+func (a *Audit) returned(key LockKey, r *Record) {
+	if !judged(key) {
+		return
+	}
+	lock := a.lock(key)
+	k := tenureKey{r.Agent, r.Tenure}
+	s := lock.tenures[k]
+	if s == nil {
+		return
+	}
+	s.Over = true
+	if len(s.Found) == 0 {
+		delete(lock.tenures, k)
+	}
+	if r.Reason != 0 {
+		if r.Reason == lockagent.LostDenied && !s.Denied {
+			s.Denied, s.DeniedAt = true, max(r.Returned, s.Until)
+		}
+		return
+	}
+	if r.Returned != 0 && s.Until != 0 {
+		if r.Returned < s.Until {
+			s.Until = r.Returned
+			s.Last.End = r.Returned
+		}
+		s.Least = max(s.Least, s.Until)
+	}
+}
+
+func (a *Audit) broke(key LockKey, r *Record) {
+	if judged(key) {
+		lock := a.lock(key)
+		lock.Breaks = append(lock.Breaks, lockBreak{r.StoreTime, r.Operator})
+	}
+}
+
+// lossOf is the word under which the end of a hold is counted that was not a release.
+func lossOf(kind lockagent.EventKind, reason lockagent.LossReason) string {
+	if reason == 0 {
+		return kind.String()
+	}
+	return reason.String()
+}

@@ -1,0 +1,70 @@
+package events
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// sum is a number that two records with another content hardly ever share. It is never 0, and the
+// same in each process. It is fast, and nothing against an attacker.
+func sum(r *Record) uint32 {
+	e := &r.Event
+	s := summer(len(r.Raw))
+	for _, n := range [...]uint64{
+		uint64(e.Kind) | uint64(e.How)<<8 | uint64(e.Reason)<<16 | bit(e.Fixed)<<24 | uint64(uint32(e.Count))<<32,
+		uint64(e.Time.UnixMicro()), e.Request, e.Tenure, uint64(e.Token), uint64(e.Waiters),
+		uint64(e.Waited), uint64(e.Held), uint64(e.Lease), uint64(e.Remaining),
+		uint64(e.StoreTime), uint64(e.Until), uint64(e.Confirmed), uint64(e.Returned),
+		uint64(e.Reset.After), uint64(e.Reset.Before), uint64(e.Process.PID),
+		r.Follows.Epoch, r.Follows.Seq,
+	} {
+		s.number(n)
+	}
+	for _, text := range [...]string{
+		e.Store, string(e.Lock), string(e.LockKind), string(e.Mode), string(e.Owner), e.Incarnation, e.Holder, e.Operator,
+		e.Err, e.TraceParent, e.Reset.From, e.Reset.To, e.Reset.Reason, e.Reset.Store,
+		e.Process.Host, e.Process.Program, e.Process.Version, r.Raw,
+	} {
+		s.text(text)
+	}
+	if r.Dropped != (Drops{}) {
+		for _, n := range r.Dropped {
+			s.number(uint64(n))
+		}
+	}
+	return uint32(s>>32) ^ uint32(s) | 1
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+type summer uint64
+
+func (s *summer) number(n uint64) {
+	hi, lo := bits.Mul64(uint64(*s)^n^0x9e3779b97f4a7c15, 0xd6e8feb86659fd93)
+	*s = summer(hi ^ lo)
+}
+
+func (s *summer) text(text string) {
+	s.number(uint64(len(text)))
+	for ; len(text) >= 8; text = text[8:] {
+		s.number(binary.LittleEndian.Uint64([]byte(text[:8])))
+	}
+	if len(text) > 0 {
+		var rest [8]byte
+		copy(rest[:], text)
+		s.number(binary.LittleEndian.Uint64(rest[:]))
+	}
+}
+
+func (k LockKey) sum() uint64 {
+	s := summer(1)
+	s.text(k.Store)
+	s.text(string(k.Kind))
+	s.text(string(k.Lock))
+	return uint64(s)
+}
