@@ -51,9 +51,9 @@ func (cfg *ForwardConfig) check() error {
 			end.Stream = DefaultStream
 		}
 		if end.Prefix == "" {
-			end.Prefix = "lockagent.v1"
+			end.Prefix = DefaultPrefix
 		}
-		if err := errors.Join(end.Connection.check(), checkStream(end.Stream)); err != nil {
+		if err := errors.Join(end.Connection.check(), checkStream(end.Stream), checkPrefix(end.Prefix)); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", end.name, err))
 		}
 	}

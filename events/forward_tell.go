@@ -53,7 +53,7 @@ func (s *forwardSession) tell() error {
 // record returns r as a message of the teller. position says up to where it concludes the source.
 func (s *forwardSession) record(r Record, position uint64) entry {
 	e := entry{id: messageID{agent: r.Agent, epoch: r.Epoch, first: r.Seq, last: r.Seq}, position: position}
-	e.msg.Subject = s.f.cfg.To.Prefix + "." + string(r.Agent) + "." + r.Kind.String() + "." + emptyToken
+	e.msg.Subject = string(AppendSubject(nil, s.f.cfg.To.Prefix, r.Agent, r.Kind, r.Lock))
 	e.msg.Data = Append(nil, r)
 	e.msg.Header = s.headers(nats.Header{
 		"Content-Type":        {ContentType},

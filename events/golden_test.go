@@ -3,7 +3,6 @@ package events
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,9 +13,9 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// newGolden writes the golden files that are missing. Those that are there never change:
-// they are the promise of the format.
-var newGolden = flag.Bool("new-golden", false, "write the golden files of new kinds")
+// newGolden is the variable of the environment that has the golden files written that are
+// missing. Those that are there never change: they are the promise of the format.
+const newGolden = "LOCKAGENT_NEW_GOLDEN"
 
 // goldenRecord is an event as an agent records it, with the fields that its kind has.
 func goldenRecord(kind lockagent.EventKind) Record {
@@ -116,7 +115,7 @@ func goldenRecord(kind lockagent.EventKind) Record {
 func golden(t *testing.T, name string, now []byte) []byte {
 	t.Helper()
 	file := filepath.Join("testdata", "v1", name+".json")
-	if _, err := os.Stat(file); err != nil && *newGolden {
+	if _, err := os.Stat(file); err != nil && os.Getenv(newGolden) != "" {
 		var text bytes.Buffer
 		if err := json.Indent(&text, now, "", "  "); err != nil {
 			t.Fatal(err)
@@ -127,7 +126,7 @@ func golden(t *testing.T, name string, now []byte) []byte {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v; a new kind needs -new-golden once", err)
+		t.Fatalf("%v; write the file of a new kind once with %s=1", err, newGolden)
 	}
 	var line bytes.Buffer
 	if err := json.Compact(&line, text); err != nil {

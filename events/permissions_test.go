@@ -131,13 +131,17 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	if _, err := r.State(testContext(t)); err != nil {
+		t.Error(err)
+	}
 	for _, filter := range []Filter{
 		{},
-		{Agent: "agent-1"},
+		{Agents: []lockagent.AgentID{"agent-1"}},
 		{Lock: "orders/42"},
-		{Agent: "agent-1", Lock: "orders/42"},
+		{Agents: []lockagent.AgentID{"agent-1"}, Lock: "orders/42"},
 		{Kinds: []lockagent.EventKind{lockagent.EventLost}},
 		{Kinds: []lockagent.EventKind{lockagent.EventLost, lockagent.EventRequested}},
+		{Urgent: true},
 	} {
 		var got, tailed []uint64
 		if err := r.Replay(testContext(t), From{}, filter, seqs(&got, 0)); err != nil || len(got) == 0 {
@@ -151,7 +155,8 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := stream.CachedInfo().State.LastSeq
-		if left, err := anyLeft(testContext(t), stream, filter, 0, last); err != nil || !left {
+		rest := reading{r: r, stream: stream, filter: filter, last: last}
+		if left, err := rest.anyLeft(testContext(t)); err != nil || !left {
 			t.Errorf("%+v: it does not see what is left: %v", filter, err)
 		}
 	}
@@ -267,6 +272,11 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 				}
 			case !ok || !strings.HasPrefix(missing.Subject, permission) || len(got) > 0:
 				t.Errorf("read %v, %v", got, err)
+			}
+			if strings.Contains(permission, "STREAM.INFO") {
+				if _, err := r.State(testContext(t)); !errors.Is(err, ErrNotPermitted) {
+					t.Errorf("the bounds: %v", err)
+				}
 			}
 		})
 	}

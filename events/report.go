@@ -38,12 +38,16 @@ const ReportVersion = 1
 const most = 20
 
 // List is the first of what there is of one kind, in the order of time, and how many there are.
-type List[T listed[T]] struct {
+type List[T Listed[T]] struct {
 	Count int `json:"count"`
 	First []T `json:"first,omitempty"`
 }
 
-type listed[T any] interface{ compare(T) int }
+// Listed is something that reports list. Other packages have no such types.
+type Listed[T any] interface {
+	fmt.Stringer
+	compare(other T) int
+}
 
 func (l *List[T]) add(x T) {
 	l.Count++
@@ -59,6 +63,9 @@ func (l *List[T]) add(x T) {
 
 // Note is a line for people.
 type Note string
+
+// String is the line.
+func (n Note) String() string { return string(n) }
 
 func (n Note) compare(other Note) int { return cmp.Compare(n, other) }
 

@@ -248,7 +248,7 @@ func named(l List[Hold]) List[namedHold] {
 
 func (j Judged) compare(Judged) int { return 0 }
 
-func lines[T listed[T]](w io.Writer, what string, l List[T]) {
+func lines[T Listed[T]](w io.Writer, what string, l List[T]) {
 	for _, x := range l.First {
 		fmt.Fprintf(w, "%s%v\n", what, x)
 	}

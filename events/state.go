@@ -27,6 +27,8 @@ func (s StreamState) ID() string {
 // It returns the cause of ctx, [ErrNoStream], a [*PermissionError], or why the server does not
 // answer.
 func (r *Reader) State(ctx context.Context) (StreamState, error) {
+	ctx, done := r.whilePermitted(ctx)
+	defer done()
 	stream, err := r.stream(ctx)
 	if err != nil {
 		return StreamState{}, err

@@ -3,7 +3,6 @@ package tracing
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"html"
@@ -68,15 +67,17 @@ func structure(picture string) []string {
 func handOvers(t *testing.T) []tracetest.SpanStub {
 	r := newRig(t)
 	server := redistest.Start(t)
-	w := waiting{queued: make(chan lockagent.Owner, 2), placed: make(chan lockagent.Name, 2)}
+	w := waiting{queued: make(chan lockagent.Owner, 8), placed: make(chan lockagent.Name, 8)}
 	first, second := r.agent(t, server.URL(), w), r.agent(t, server.URL(), w)
 
-	for _, locks := range []*channelapi.Locks{first, second} { // the first of all takes long
-		if _, err := locks.Lock("warm").TryAcquire(t.Context()); err != nil && !errors.Is(err, lockagent.ErrHeld) {
+	unseen := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1},
+	}))
+	for i, locks := range []*channelapi.Locks{first, second} { // the first call of all takes long
+		if _, err := locks.Lock(fmt.Sprint("warm/", i)).Acquire(unseen); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.spans.Reset()
 
 	work := func() { time.Sleep(6 * time.Millisecond) } // so that there is something to see
 	type turn struct {

@@ -3,11 +3,17 @@ package demo
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lockagent/lockagent/events"
 )
+
+// listed is a list of n things, of which it names as many as a report does.
+func listed[T events.Listed[T]](n int, x T) events.List[T] {
+	return events.List[T]{Count: n, First: slices.Repeat([]T{x}, min(n, 11))}
+}
 
 func TestJudge(t *testing.T) {
 	complete := func(r events.Report) events.Report {
@@ -23,18 +29,18 @@ func TestJudge(t *testing.T) {
 	}{
 		"proven": {report: complete(events.Report{Verdict: events.Proven}), ok: true, says: "no two of 1,000 holds overlapped"},
 		"explained": {
-			report: complete(events.Report{Verdict: events.Explained, Resets: events.List[events.StoreReset]{Count: 1, First: []events.StoreReset{*reset}}, Explained: events.List[events.Explanation]{Count: 1, First: []events.Explanation{events.Explanation{Reset: reset}}}}),
-			ok:     true, says: "the store was reset (emptied)",
+			report: complete(events.Report{Verdict: events.Explained, Resets: listed(1, *reset), Explained: listed(1, events.Explanation{Reset: reset})}),
+			ok:     true, says: `the store was reset (emptied)`,
 		},
 		"incomplete": {
-			report: complete(events.Report{Verdict: events.Incomplete, Gaps: events.List[events.Gap]{Count: 1, First: []events.Gap{events.Gap{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}}}}}),
+			report: complete(events.Report{Verdict: events.Incomplete, Gaps: listed(1, events.Gap{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}})}),
 			says:   "missing: records 3 to 9 of agent a, epoch 1",
 		},
-		"violated":   {report: complete(events.Report{Verdict: events.Violated, Violations: events.List[events.Violation]{Count: 12, First: make([]events.Violation, 10)}}), says: "and 2 more"},
-		"unproven":   {report: complete(events.Report{Verdict: events.Incomplete, Unproven: events.List[events.Unproven]{Count: 1, First: []events.Unproven{events.Unproven{Why: "a reason"}}}}), says: "a reason"},
-		"unreadable": {report: complete(events.Report{Verdict: events.Incomplete, Unreadable: events.List[events.Note]{Count: 1, First: []events.Note{events.Note("message 7")}}}), says: "message 7"},
-		"open hold":  {report: complete(events.Report{Verdict: events.Proven, OpenHolds: events.List[events.Hold]{Count: 1, First: []events.Hold{events.Hold{}}}}), says: "0 agents and 1 hold"},
-		"open end":   {report: complete(events.Report{Verdict: events.Proven, Tails: events.List[events.Tail]{Count: 1, First: []events.Tail{events.Tail{}}}}), says: "1 agent and 0 holds"},
+		"violated":   {report: complete(events.Report{Verdict: events.Violated, Violations: listed(12, events.Violation{})}), says: "and 2 more"},
+		"unproven":   {report: complete(events.Report{Verdict: events.Incomplete, Unproven: listed(1, events.Unproven{Why: "a reason"})}), says: "a reason"},
+		"unreadable": {report: complete(events.Report{Verdict: events.Incomplete, Unreadable: listed(1, events.Note("message 7"))}), says: "message 7"},
+		"open hold":  {report: complete(events.Report{Verdict: events.Proven, OpenHolds: listed(1, events.Hold{})}), says: "0 agents and 1 hold"},
+		"open end":   {report: complete(events.Report{Verdict: events.Proven, Tails: listed(1, events.Tail{})}), says: "1 agent and 0 holds"},
 		"no log":     {report: events.Report{Verdict: events.Proven}, says: "2 agents and 0 holds"},
 		"error":      {err: errors.New("no stream"), says: "no stream"},
 	} {
