@@ -78,6 +78,7 @@ type StoreCalls struct {
 // EventCounts tells what became of the events.
 type EventCounts struct {
 	Published   uint64 `json:"published"`
+	Records     uint64 `json:"records"` // that were made of them, and are in the log
 	Dropped     uint64 `json:"dropped"`
 	Unpublished uint64 `json:"unpublished"` // not known to be in the log when time was up
 }
@@ -123,7 +124,7 @@ func (s *show) sum(elapsed time.Duration) Summary {
 		Unfinished:  total.Unfinished,
 		Counters:    s.resource.state(),
 		Failure:     errors.Join(s.ends...),
-		Events:      EventCounts{total.Published, total.Dropped, total.Unpublished},
+		Events:      EventCounts{total.Published, total.Records, total.Dropped, total.Unpublished},
 	}
 	for _, c := range sum.Counters {
 		sum.Updates += c.Writes
@@ -200,7 +201,7 @@ func (s *Summary) eventCheck() Check {
 	e := s.Events
 	c := Check{Name: "event log", OK: e.Dropped == 0 && e.Unpublished == 0}
 	if c.OK {
-		c.Says = fmt.Sprintf("%s events published, none dropped", readable.Number(e.Published))
+		c.Says = fmt.Sprintf("%s events published in %s, none dropped", readable.Number(e.Published), readable.Counted(e.Records, "record", "records"))
 	} else {
 		c.Says = fmt.Sprintf("%s events published, %s dropped, %s not confirmed in time", readable.Number(e.Published), readable.Number(e.Dropped), readable.Number(e.Unpublished))
 	}
