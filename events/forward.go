@@ -69,7 +69,7 @@ func (cfg *ForwardConfig) check() error {
 
 // ForwardStats counts messages since the forwarder was made. A message has one record or several.
 type ForwardStats struct {
-	Forwarded uint64 // stored by the hub
+	Forwarded uint64 // the hub said that it stored them
 	Present   uint64 // not forwarded: the hub had them
 	Foreign   uint64 // not forwarded: they are not from a [Publisher]
 	Refused   uint64 // not forwarded: too large for the hub

@@ -31,13 +31,13 @@ func (s *forwardSession) read(position uint64) (*forwardReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(forwardAhead, forwardAheadBytes))
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(forwardAhead))
 	if err != nil {
 		return nil, err
 	}
 	r := &forwardReader{
 		consumer: consumer.CachedInfo().Name,
-		messages: make(chan jetstream.Msg, forwardBatch),
+		messages: make(chan jetstream.Msg, forwardAhead),
 		failed:   make(chan error, 1),
 	}
 	ctx, cancelRead := context.WithCancel(s.ctx)

@@ -17,9 +17,9 @@ const (
 	// forwardTimeout is how long an answer may take, that to a batch of [forwardBatchBytes] too.
 	forwardTimeout = 10 * time.Second
 
-	// Bounds of what is read ahead while a batch is under way.
-	forwardAhead      = 2 * forwardBatch
-	forwardAheadBytes = 4 << 20
+	// forwardAhead is how many messages are read ahead while a batch is under way, and as many
+	// again are under way themselves.
+	forwardAhead = forwardBatch
 )
 
 // forwardSession is what a [Forwarder] knows while nothing goes wrong. It is made of what the two
