@@ -31,7 +31,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	from := first.Start
 	for _, x := range first.incarnations(a, second.Start) {
 		for _, y := range second.incarnations(a, second.Start) {
-			if r := store.between(x, y, from, second.Start); r != nil && inTime(r.Last) {
+			if r := store.between(x, y, from, second.Start); r != nil && inTime(a.noticed(first, r)) {
 				return Explanation{Reset: &r.StoreReset}, true
 			}
 		}
@@ -48,6 +48,17 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 		return Explanation{Reset: &s.StoreReset}, true
 	}
 	return Explanation{}, false
+}
+
+// noticed is when the agent of a span noticed a reset at the latest. Others may have noticed it much
+// earlier or later.
+func (a *Audit) noticed(s *span, r *resetSpan) lockagent.StoreTime {
+	for _, own := range a.logs[s.Agent].Resets {
+		if own.From == r.From && own.To == r.To {
+			return max(own.After, own.Before)
+		}
+	}
+	return r.Last
 }
 
 // by is how far the clock of the store was set.

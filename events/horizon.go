@@ -147,15 +147,15 @@ func (a *Audit) latest(s *span) lockagent.StoreTime {
 	case s.Open == 0:
 		return s.Until
 	}
-	if l := a.logs[s.Agent]; l.Dead || l.Stopped {
-		return a.leaseEnd(s)
+	if s.Gone {
+		return s.LeaseEnd
 	}
 	return 0
 }
 
 // least is a time until which a hold of the span went on for certain.
 func (a *Audit) least(s *span) lockagent.StoreTime {
-	if l := a.logs[s.Agent]; s.Open > 0 && !s.Holed && l.Holes == s.Holes {
+	if l := a.logs[s.Agent]; s.Open > 0 && !s.Gone && !s.Holed && l.Holes == s.Holes {
 		return max(s.Least, l.Settled)
 	}
 	return s.Least

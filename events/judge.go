@@ -63,10 +63,14 @@ func (a *Audit) compareTokens(lock *lockLog, s *span) {
 		lock.Last = &kept
 		return
 	}
+	greatest := last.LastToken
+	if s.Modes == shared && last.Modes == shared {
+		greatest = last.FirstToken // the tokens of tenures that go on side by side grow side by side
+	}
 	switch {
-	case s.FirstToken <= last.LastToken && (s.Start >= last.Start || s.LastToken >= last.LastToken):
+	case s.FirstToken <= greatest && (s.Start >= last.Start || s.LastToken >= last.LastToken):
 		a.tokenFell(lock, last, &last.Last, s, &s.First)
-	case s.FirstToken > last.LastToken && s.Start < last.Start && s.Start != 0:
+	case s.FirstToken > greatest && s.Start < last.Start && s.Start != 0:
 		a.tokenFell(lock, s, &s.First, last, &last.First)
 	}
 	if s.LastToken > last.LastToken {
