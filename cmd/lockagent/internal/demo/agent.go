@@ -205,7 +205,7 @@ func (a *agent) stats() Stats {
 	s := a.tally.read()
 	if a.publisher != nil {
 		p := a.publisher.Stats()
-		s.Published, s.Dropped, s.Unpublished = p.Published, p.Dropped, p.Queued
+		s.Published, s.Records, s.Dropped, s.Unpublished = p.Published, p.Records, p.Dropped, p.Queued
 	}
 	return s
 }
