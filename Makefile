@@ -52,18 +52,19 @@ format:
 	@wrong="$$(gofmt -l .)" || exit 1; \
 	if [ -n "$$wrong" ]; then printf 'Not formatted; run gofmt -w on:\n%s\n' "$$wrong" >&2; exit 1; fi
 
-# What the tests need beside Go: a Redis server to run their own instances of,
+# What the tests need beside Go: Redis and Prometheus to run their own instances of,
 # and, for the race detector, a C compiler where Go wants one.
 .PHONY: deps
-deps: ## Install redis-server, and a C compiler, where they are missing
+deps: ## Install Redis, Prometheus and a C compiler, where they are missing
 	@missing=""; \
 	command -v redis-server >/dev/null || missing="redis-server"; \
+	{ command -v prometheus && command -v promtool; } >/dev/null || missing="$$missing prometheus"; \
 	set -- $$($(GO) env GOOS CC); \
 	[ "$$1" != linux ] || command -v "$$2" >/dev/null || missing="$$missing gcc libc6-dev"; \
 	[ -n "$$missing" ] || exit 0; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "The tests need, and this machine lacks: $$missing" >&2; \
-		echo "Install it, for example with: brew install redis (macOS), dnf install redis gcc (Fedora), apk add redis build-base (Alpine)" >&2; \
+		echo "Install it, for example with: brew install redis prometheus (macOS), dnf install redis golang-github-prometheus gcc (Fedora), apk add redis prometheus build-base (Alpine)" >&2; \
 		exit 1; \
 	fi; \
 	root=""; \

@@ -294,7 +294,7 @@ type ReleaseRequest struct {
 	// Unanswered says that an Acquire of the tenure had no reply, so it may still arrive.
 	Unanswered bool
 	// Trace is the W3C trace context of the release if it is sampled, or empty. A pass carries
-	// it to the next holder.
+	// it to the next holder. The agent leaves it empty, and a store that traces calls adds it.
 	Trace string
 }
 

@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,11 +32,6 @@ type Config struct {
 	ID lockagent.AgentID
 	// Recorder takes the events of the agent. Defaults to none.
 	Recorder lockagent.Recorder
-	// Trace returns the W3C trace context of a release, given the context of that release, or
-	// empty if it is not sampled. The context carries values only. If the release passes the lock
-	// to another agent, the trace context goes with it: see [lockagent.Event].Link. It must not
-	// block. Defaults to none.
-	Trace func(context.Context) string
 	// Logger gets what the agent can report nowhere else: defects, the first grant that nobody
 	// received, and the first grant that the application dropped. Defaults to slog.Default().
 	Logger *slog.Logger

@@ -122,44 +122,37 @@ func TestBreakNamesItsOperator(t *testing.T) {
 	})
 }
 
-// A pass carries the trace of the release to the grant of the next holder.
+// A pass carries the trace of the release to the grant of the next holder. A store that traces adds
+// it.
 func TestPassCarriesTheTrace(t *testing.T) {
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	type key struct{}
-	for name, c := range map[string]struct {
-		trace func(context.Context) string
-		want  string
-	}{
-		"traced":      {func(ctx context.Context) string { return ctx.Value(key{}).(string) }, trace},
-		"not sampled": {func(context.Context) string { return "" }, ""},
-		"no tracing":  {nil, ""},
-		"no trace":    {func(context.Context) string { return "something else" }, ""},
-		"panics":      {func(context.Context) string { panic("boom") }, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store, w := memstore.New(), &witness{}
-				a := start(t, Config{Store: store.Share(), Trace: c.trace, Logger: quiet})
-				b := start(t, Config{Store: store, Recorder: w})
-				g := granted(t, a.Acquire(background, "door", who("ann")))
-				bob, cid := b.Acquire(background, "door", who("bob")), b.Acquire(background, "door", who("cid"))
-				synctest.Wait()
-				ctx, cancel := context.WithCancel(context.WithValue(background, key{}, trace))
-				defer cancel()
-				if err := g.Release(ctx); err != nil {
-					t.Fatal(err)
-				}
-				released(t, granted(t, bob))
-				released(t, granted(t, cid))
-				released(t, granted(t, b.Acquire(background, "door", who("dan"))))
-				var links []string
-				for _, e := range w.of(lockagent.EventGranted) {
-					links = append(links, e.Link)
-				}
-				if want := []string{c.want, "", ""}; !slices.Equal(links, want) {
-					t.Errorf("links %q, want %q", links, want)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store, w := memstore.New(), &witness{}
+		a := start(t, Config{Store: traced{store.Share()}})
+		b := start(t, Config{Store: store, Recorder: w})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		bob, cid := b.Acquire(background, "door", who("bob")), b.Acquire(background, "door", who("cid"))
+		synctest.Wait()
+		if err := g.Release(context.WithValue(background, traced{}, trace)); err != nil {
+			t.Fatal(err)
+		}
+		released(t, granted(t, bob))
+		released(t, granted(t, cid))
+		released(t, granted(t, b.Acquire(background, "door", who("dan"))))
+		var links []string
+		for _, e := range w.of(lockagent.EventGranted) {
+			links = append(links, e.Link)
+		}
+		if want := []string{trace, "", ""}; !slices.Equal(links, want) {
+			t.Errorf("links %q, want %q", links, want)
+		}
+	})
+}
+
+// traced adds the trace in the context of a release.
+type traced struct{ lockagent.Store }
+
+func (s traced) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	req.Trace, _ = ctx.Value(traced{}).(string)
+	s.Store.Release(ctx, req, done)
 }

@@ -77,28 +77,11 @@ func (l *lock) renew(e *lockstate.Event) {
 func (l *lock) release(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
-	trace := l.traceOf(e.Tenure)
 	c.make(func() {
 		l.agent.cfg.Store.Release(valuesOf(l.releaser), lockagent.ReleaseRequest{
-			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered, Trace: trace,
+			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
 		}, c.done)
 	})
-}
-
-// traceOf is the trace context of the release of a tenure, or empty. l.releaser caused the release.
-func (l *lock) traceOf(tenure uint64) (trace string) {
-	if l.agent.cfg.Trace == nil || l.releaser == nil {
-		return ""
-	}
-	l.agent.callback("Config.Trace", func() { trace = l.agent.cfg.Trace(valuesOf(l.releaser)) })
-	if trace == "" {
-		return ""
-	}
-	req := lockagent.ReleaseRequest{Name: l.entry.name, Tenure: l.tenureOf(tenure), Trace: trace}
-	if req.Check() != nil {
-		return "" // it is no trace context, and must not keep the lock from being released
-	}
-	return trace
 }
 
 // disown releases a ghost.

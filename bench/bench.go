@@ -45,6 +45,7 @@ var scenarios = []scenario{
 	{"reentrant", (*bench).reentrant},
 	{"abandoned", (*bench).abandoned},
 	{"events", (*bench).logged},
+	{"audit", (*bench).audited},
 	{"tracing", (*bench).traced},
 	{"kept-10000", func(b *bench, ctx context.Context) error { return b.kept(ctx, "kept-10000", b.plan.KeptFew) }},
 	{"kept-100000", func(b *bench, ctx context.Context) error { return b.kept(ctx, "kept-100000", b.plan.KeptMany) }},

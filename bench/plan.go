@@ -31,6 +31,8 @@ type plan struct {
 	KeptFew, KeptMany     int
 	KeptFor, PeersKeptFor time.Duration
 
+	// Audited is how many events are audited.
+	Audited int
 	// LogFor is for how long the event log has to keep up with one lock.
 	LogFor time.Duration
 
@@ -47,8 +49,8 @@ var fullPlan = plan{
 	HandOffs: 60, PollerHandOffs: 25,
 	Pairs:   3072,
 	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 30 * time.Second, PeersKeptFor: 20 * time.Second,
-	LogFor: 30 * time.Second,
-	Names:  1_000_000, Settle: 30 * time.Second,
+	LogFor: 30 * time.Second, Audited: 10_000_000,
+	Names: 1_000_000, Settle: 30 * time.Second,
 }
 
 // shortPlan looks at everything for a moment.
@@ -58,8 +60,8 @@ var shortPlan = plan{
 	HandOffs: 20, PollerHandOffs: 5,
 	Pairs:   1024,
 	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 11 * time.Second, PeersKeptFor: 2 * time.Second,
-	LogFor: 3 * time.Second,
-	Names:  100_000, Settle: 15 * time.Second,
+	LogFor: 3 * time.Second, Audited: 1_000_000,
+	Names: 100_000, Settle: 15 * time.Second,
 }
 
 // smokePlan is for tests: does it work at all?
@@ -69,8 +71,8 @@ var smokePlan = plan{
 	HandOffs: 2, PollerHandOffs: 1,
 	Pairs:   256,
 	KeptFew: 100, KeptMany: 200, KeptFor: 300 * time.Millisecond, PeersKeptFor: 200 * time.Millisecond,
-	LogFor: 300 * time.Millisecond,
-	Names:  500, Settle: 10 * time.Millisecond,
+	LogFor: 300 * time.Millisecond, Audited: 10_000,
+	Names: 500, Settle: 10 * time.Millisecond,
 }
 
 // windows sets the length of all rounds.

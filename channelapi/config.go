@@ -1,7 +1,6 @@
 package channelapi
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -32,16 +31,6 @@ type Config struct {
 	// Recorder takes the events of the locks: one of package tracing or of package events.
 	// Defaults to none.
 	Recorder Recorder
-
-	// Trace returns the W3C trace context of a release, such as
-	//
-	//	00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
-	//
-	// given the context of that release. It returns an empty text if the release is not sampled.
-	// If the release passes the lock to another agent, the trace context goes with it, and that
-	// agent links its grant to the release. The context carries values only. Trace must not
-	// block. Defaults to none.
-	Trace func(context.Context) string
 
 	// Logger gets what no caller could be told: defects, and grants that nobody received.
 	// Defaults to slog.Default().

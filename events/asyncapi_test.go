@@ -16,11 +16,11 @@ type schema struct {
 	Ref        string            `json:"$ref"`
 	Type       string            `json:"type"`
 	Const      string            `json:"const"`
-	Enum       []string          `json:"enum"`
+	Examples   []string          `json:"examples"`
 	Maximum    uint64            `json:"maximum"`
 	Required   []string          `json:"required"`
 	Properties map[string]schema `json:"properties"`
-	AllOf      []schema          `json:"allOf"`
+	Defs       map[string]schema `json:"$defs"`
 }
 
 type ref struct {
@@ -33,7 +33,8 @@ type asyncAPI struct {
 	Channels           map[string]struct {
 		Address    string `json:"address"`
 		Parameters map[string]struct {
-			Enum []string `json:"enum"`
+			Enum    []string `json:"enum"`
+			Default string   `json:"default"`
 		} `json:"parameters"`
 		Messages  map[string]ref `json:"messages"`
 		JetStream struct {
@@ -47,91 +48,123 @@ type asyncAPI struct {
 	} `json:"operations"`
 	Components struct {
 		Messages map[string]struct {
-			Name    string `json:"name"`
-			Headers ref    `json:"headers"`
-			Payload schema `json:"payload"`
+			Name        string `json:"name"`
+			ContentType string `json:"contentType"`
+			Headers     ref    `json:"headers"`
+			Payload     struct {
+				Format string `json:"schemaFormat"`
+				Schema schema `json:"schema"`
+			} `json:"payload"`
 		} `json:"messages"`
 		Schemas map[string]schema `json:"schemas"`
 	} `json:"components"`
 }
 
-// TestAsyncAPI holds asyncapi.json against the code: each has exactly the kinds,
-// the attributes and the fields of the other.
-func TestAsyncAPI(t *testing.T) {
-	text, err := os.ReadFile("asyncapi.json")
+// same reports what a document and the code do not agree about.
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: the document has %v, the code %v", what, got, want)
+	}
+}
+
+func readJSON(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", file, err)
 	}
+}
+
+// TestAsyncAPI holds asyncapi.json against the code: each has exactly the kinds and the
+// classes of the other. TestSchemaIsComplete does so with the fields.
+func TestAsyncAPI(t *testing.T) {
 	var doc asyncAPI
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
-	same := func(what string, got, want any) {
-		t.Helper()
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: the document has %v, the code %v", what, got, want)
-		}
-	}
-	same("version", doc.Version, "3.1.0")
-	same("content type", doc.DefaultContentType, ContentType)
+	readJSON(t, "asyncapi.json", &doc)
+	same(t, "version", doc.Version, "3.1.0")
+	same(t, "content type", doc.DefaultContentType, ContentType)
 
 	channel := doc.Channels["events"]
-	same("address", channel.Address, DefaultPrefix+".{agent}.{kind}.{name}")
-	same("parameters", slices.Sorted(maps.Keys(channel.Parameters)), []string{"agent", "kind", "name"})
-	same("stream", channel.JetStream.Stream, DefaultStream)
-	same("subjects", channel.JetStream.Subjects, []string{AllSubjects})
-	same("action", doc.Operations["record"].Action, "send")
-	same("operation's channel", doc.Operations["record"].Channel.Ref, "#/channels/events")
+	same(t, "address", channel.Address, "{prefix}.{agent}.{class}.{name}")
+	same(t, "parameters", slices.Sorted(maps.Keys(channel.Parameters)), []string{"agent", "class", "name", "prefix"})
+	same(t, "prefix", channel.Parameters["prefix"].Default, DefaultPrefix)
+	same(t, "stream", channel.JetStream.Stream, DefaultStream)
+	same(t, "subjects", channel.JetStream.Subjects, []string{AllSubjects})
+	same(t, "action", doc.Operations["record"].Action, "send")
+	same(t, "operation's channel", doc.Operations["record"].Channel.Ref, "#/channels/events")
 
-	var kinds []string
+	names, classes := []string{"batch"}, make(map[string]bool)
 	for _, kind := range lockagent.EventKinds() {
 		name := kind.String()
-		kinds = append(kinds, name)
+		names = append(names, name)
+		classes[Class(kind)] = true
 		message := doc.Components.Messages[name]
-		same(name, message.Name, typeOf[kind])
-		same(name+" in the channel", channel.Messages[name].Ref, "#/components/messages/"+name)
-		same(name+": headers", message.Headers.Ref, "#/components/schemas/headers")
-		if len(message.Payload.AllOf) != 2 || message.Payload.AllOf[0].Ref != "#/components/schemas/event" {
-			t.Errorf("%s: it is not an event with a type of its own: %+v", name, message.Payload)
-			continue
-		}
-		same(name+": type", message.Payload.AllOf[1].Properties["type"].Const, typeOf[kind])
+		same(t, name, message.Name, typeOf[kind])
+		same(t, name+": content type", message.ContentType, ContentType)
+		same(t, name+": headers", message.Headers.Ref, "#/components/schemas/headers")
+		same(t, name+": schema", message.Payload.Schema.Ref, "./"+schemaFile)
+		same(t, name+": type", message.Payload.Schema.Properties["type"].Const, typeOf[kind])
 	}
-	same("kinds of the subject", channel.Parameters["kind"].Enum, kinds)
-	same("messages", slices.Sorted(maps.Keys(doc.Components.Messages)), slices.Sorted(slices.Values(kinds)))
-	same("messages of the channel", slices.Sorted(maps.Keys(channel.Messages)), slices.Sorted(slices.Values(kinds)))
+	batch := doc.Components.Messages["batch"]
+	same(t, "batch: content type", batch.ContentType, BatchContentType)
+	same(t, "batch: headers", batch.Headers.Ref, "#/components/schemas/batchHeaders")
+	same(t, "batch: schema", batch.Payload.Schema.Ref, "./"+schemaFile+"#/$defs/batch")
+	slices.Sort(names)
+	same(t, "classes", slices.Sorted(slices.Values(channel.Parameters["class"].Enum)), slices.Sorted(maps.Keys(classes)))
+	same(t, "messages", slices.Sorted(maps.Keys(doc.Components.Messages)), names)
+	same(t, "messages of the channel", slices.Sorted(maps.Keys(channel.Messages)), names)
+	for _, name := range names {
+		same(t, name+" in the channel", channel.Messages[name].Ref, "#/components/messages/"+name)
+	}
 
+	schemas := doc.Components.Schemas
+	same(t, "headers", slices.Sorted(maps.Keys(schemas["headers"].Properties)), []string{"Content-Type", "Nats-Msg-Id", "traceparent"})
+	same(t, "content type header", schemas["headers"].Properties["Content-Type"].Const, ContentType)
+	same(t, "headers of a batch", slices.Sorted(maps.Keys(schemas["batchHeaders"].Properties)), []string{"Content-Type", "Nats-Msg-Id"})
+	same(t, "content type header of a batch", schemas["batchHeaders"].Properties["Content-Type"].Const, BatchContentType)
+}
+
+// TestSchemaIsComplete holds the schema against the code: each has exactly the attributes and
+// the fields of the other.
+func TestSchemaIsComplete(t *testing.T) {
+	var doc schema
+	readJSON(t, schemaFile, &doc)
 	var event struct {
-		Data struct {
-			Reset json.RawMessage `json:"reset"`
-		} `json:"data"`
+		Data json.RawMessage `json:"data"`
 	}
 	full := Append(nil, fullRecord(lockagent.EventGranted))
 	var data struct {
-		Data json.RawMessage `json:"data"`
+		Reset, Process, Follows, Dropped json.RawMessage
 	}
-	for _, into := range []any{&event, &data} {
-		if err := json.Unmarshal(full, into); err != nil {
-			t.Fatal(err)
-		}
+	if err := json.Unmarshal(full, &event); err != nil {
+		t.Fatal(err)
 	}
-	schemas := doc.Components.Schemas
-	same("attributes", properties(schemas["event"]), fields(t, full))
-	same("fields", properties(schemas["data"]), fields(t, data.Data))
-	same("fields of a reset", properties(schemas["reset"]), fields(t, event.Data.Reset))
-	same("headers", slices.Sorted(maps.Keys(schemas["headers"].Properties)), []string{"Content-Type", "Nats-Msg-Id", "traceparent"})
-	same("content type header", schemas["headers"].Properties["Content-Type"].Const, ContentType)
-	same("greatest token", schemas["data"].Properties["token"].Maximum, uint64(lockagent.MaxToken))
-	same("hows", schemas["data"].Properties["how"].Enum, []string{lockagent.ByStore.String(), lockagent.ByHandOff.String()})
+	if err := json.Unmarshal(event.Data, &data); err != nil {
+		t.Fatal(err)
+	}
+	attributes := properties(doc)
+	attributes["data"] = "object" // the schema has it for the types of this version
+	same(t, "attributes", attributes, fields(t, full))
+	same(t, "fields", properties(doc.Defs["data"]), fields(t, event.Data))
+	same(t, "fields of a reset", properties(doc.Defs["reset"]), fields(t, data.Reset))
+	same(t, "fields of a process", properties(doc.Defs["process"]), fields(t, data.Process))
+	same(t, "fields of a place", properties(doc.Defs["follows"]), fields(t, data.Follows))
+	same(t, "dropped kinds", properties(doc.Defs["dropped"]), fields(t, data.Dropped))
+
+	known := doc.Defs["data"].Properties
+	same(t, "greatest token", known["token"].Maximum, uint64(lockagent.MaxToken))
+	same(t, "hows", known["how"].Examples, []string{lockagent.ByStore.String(), lockagent.ByHandOff.String()})
+	same(t, "kinds of locks", known["kind"].Examples, []string{string(lockagent.PlainLock)})
+	same(t, "modes", known["mode"].Examples, []string{string(lockagent.Exclusive), string(lockagent.Shared)})
 	var reasons []string
 	for _, r := range lossReasons() {
 		reasons = append(reasons, r.String())
 	}
-	same("reasons", schemas["data"].Properties["reason"].Enum, reasons)
-
-	// What is required is what an event with nothing set has.
-	bare := fields(t, Append(nil, Record{Event: lockagent.Event{Kind: lockagent.EventAgentStarted, Agent: "a"}, Epoch: 1, Seq: 1}))
-	same("required attributes", slices.Sorted(slices.Values(schemas["event"].Required)), slices.Sorted(maps.Keys(bare)))
+	same(t, "reasons", known["reason"].Examples, reasons)
+	same(t, "types", doc.Properties["type"].Examples, typeOf[1:])
 }
 
 // properties returns the properties of an object and their types.
@@ -166,6 +199,8 @@ func fields(t *testing.T, text []byte) map[string]string {
 			types[name] = "string"
 		case json.Number:
 			types[name] = "integer"
+		case bool:
+			types[name] = "boolean"
 		case map[string]any:
 			types[name] = "object"
 		}

@@ -114,7 +114,7 @@ func TestFullRecordIsFull(t *testing.T) {
 	}
 	r := fullRecord(lockagent.EventGranted)
 	// Those that are not part of the encoded event, and what takes the place of all others.
-	r.Position, r.Stored, r.Raw = 1, r.Time, "{}"
+	r.Position, r.Stored, r.Link, r.Raw = 1, r.Time, "link", "{}"
 	check("Record", reflect.ValueOf(r))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"strings"
@@ -23,6 +24,9 @@ const (
 
 	// dialTimeout bounds each attempt to reach one server.
 	dialTimeout = 2 * time.Second
+
+	// reconnectPause is the shortest pause between two attempts to connect again.
+	reconnectPause = 200 * time.Millisecond
 )
 
 // InProcess makes connections to a NATS server in this process. An embedded
@@ -154,12 +158,13 @@ func checkDomain(domain string) error {
 
 // dial connects to NATS. Every connection tries for ever to come back.
 func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) {
+	complain := c.errorHandler(nil)
+	var attempts attempts
 	options := []nats.Option{
 		nats.Name(name),
 		nats.Timeout(dialTimeout),
 		nats.MaxReconnects(-1),
-		nats.ReconnectWait(200 * time.Millisecond),
-		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
+		nats.CustomReconnectDelay(attempts.pause),
 		// An operator may correct a password while we run.
 		nats.IgnoreAuthErrorAbort(),
 		// The queue is the buffer: what the client library would buffer, it would
@@ -171,7 +176,8 @@ func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) 
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		// By default errors are printed to stderr.
-		nats.ErrorHandler(c.errorHandler(nil)),
+		nats.ErrorHandler(complain),
+		nats.ReconnectErrHandler(func(nc *nats.Conn, err error) { complain(nc, nil, err) }),
 	}
 	public, err := c.publicKey()
 	if err != nil {
@@ -187,7 +193,22 @@ func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("events: connect to NATS: %w", explained(err))
 	}
+	attempts.nc.Store(nc)
 	return nc, nil
+}
+
+// attempts tells of attempts to connect again that fail once the server is reached, as a
+// TLS handshake may. The client library keeps these errors to itself.
+type attempts struct{ nc atomic.Pointer[nats.Conn] }
+
+// pause is called between two attempts.
+func (a *attempts) pause(int) time.Duration {
+	if nc := a.nc.Load(); nc != nil {
+		if err := nc.LastError(); err != nil {
+			nc.Opts.ReconnectErrCB(nc, err)
+		}
+	}
+	return reconnectPause + rand.N(reconnectPause/2)
 }
 
 // jetStream is what nc is used for.

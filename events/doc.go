@@ -8,45 +8,45 @@
 // stream or follows it. An [Audit] judges what was read. [WriteLine] and
 // [ReadLines] keep a log in a file.
 //
-// # Events on the wire
+// # Messages
 //
-// Each event is one message: a CloudEvents 1.0 event in JSON, as [Append] writes
-// it, under the subject that [AppendSubject] makes. The file asyncapi.json next to
-// this package describes both. The headers of a message are Content-Type,
-// Nats-Msg-Id (which is the id of the event) and, if the request was traced,
-// traceparent.
+// A record is a CloudEvents 1.0 event in JSON, as [Append] writes it. A message has one
+// record, or a JSON array of several records of one lock, in their order. The
+// Content-Type header says which: [ContentType] or [BatchContentType]. [DecodeMessage]
+// reads both. The subject is
+//
+//	<prefix>.<agent>.<class>.<name>
+//
+// as [AppendSubject] makes it. The [Class] of a record that has consequences is its kind, so that
+// subscribers can select such records. The other headers are Nats-Msg-Id, and in a message with one
+// record traceparent, if the request was traced.
 //
 //	attribute      value
 //	id             <agent>:<epoch>:<sequence>
 //	source         /lockagent/agent/<agent>
 //	type           io.lockagent.lock.<kind>.v1, and for what is about no lock
-//	               io.lockagent.agent.started.v1, io.lockagent.agent.stopped.v1,
-//	               io.lockagent.store.reset.v1
+//	               io.lockagent.agent.started.v1, .stopped.v1, .alive.v1, .dropped.v1
+//	               and io.lockagent.store.reset.v1
 //	subject        the lock, unless there is none or its name has characters that
 //	               CloudEvents does not allow here, such as control characters
 //	time           of the agent's clock, in microseconds, for people
 //	sequence       <epoch>-<sequence>, padded so that it sorts as text
 //	traceparent    the W3C trace context of the request
+//	data           the fields of the [Record]
 //
-//	data           field of lockagent.Event; left out if it is zero
-//	lock           Lock
-//	owner          Owner
-//	request        Request
-//	tenure         Tenure
-//	token          Token
-//	how            How: "store" or "handoff"
-//	count          Count
-//	waiters        Waiters
-//	waited_us      Waited, in microseconds
-//	held_us        Held, in microseconds
-//	lease_us       Lease, in microseconds
-//	remaining_us   Remaining, in microseconds
-//	store_time_us  StoreTime, in microseconds since 1970 on the clock of the store
-//	until_us       Until, likewise
-//	incarnation    Incarnation
-//	reason         Reason, one word
-//	error          Err
-//	reset          Reset: from, to, reason, after_us, before_us
+// A field of the data is left out if it is zero. Only count is always there in grants and
+// ends: a proof cannot rest on a number that is perhaps missing. Durations and times are in microseconds, and
+// their names end in _us. The file schema/event-v1.json next to this package is the JSON Schema of an event
+// and of a batch. It says what each field means, and which ones each kind has. The file asyncapi.json
+// describes the stream. testdata/v1 has an example of each kind.
+//
+// # Promise
+//
+// Version 1 only grows: attributes, fields, types, reasons and other words are added, and none is
+// removed or gets another meaning. A reader that meets something that it does not know
+// does not fail: it has the whole event in [Record.Raw], and [Append], [WriteLine] and every other
+// writer here pass that on. What changes the meaning of a field makes a type that ends in .v2; of that a reader
+// of version 1 knows only the envelope. The files under testdata/v1 never change.
 //
 // # Guarantees
 //

@@ -18,6 +18,13 @@ var (
 	// epoch, or a later one, before.
 	ErrEpoch = errors.New("events: the stream has events of this epoch already; give a greater epoch")
 
+	// ErrIdentity is why a [Publisher] stops that shares its agent and epoch with another one.
+	ErrIdentity = errors.New("events: another publisher has the same agent and epoch; give each agent an identity of its own, and a greater epoch each time it starts")
+
+	// ErrStream is why a [Publisher] publishes nothing to a stream that would lose events. It is
+	// a [*StreamError].
+	ErrStream = errors.New("events: the stream would lose events")
+
 	// ErrNotPermitted is returned when NATS refuses us: it does not accept the
 	// credentials or the client certificate, or the user lacks a permission. A
 	// missing permission is a [*PermissionError].
@@ -36,7 +43,7 @@ var (
 // be in the stream.
 type DroppedError struct {
 	// Dropped counts the events that are not in the stream, because the queue was
-	// full, the publisher was closed or the server refused them.
+	// full or the publisher was closed.
 	Dropped uint64
 
 	// Unconfirmed counts the events that were left in the queue. Those that were
@@ -57,6 +64,20 @@ func (e *DroppedError) Error() string {
 
 // Unwrap returns the Cause.
 func (e *DroppedError) Unwrap() error { return e.Cause }
+
+// StreamError says which setting of an existing stream would lose events. It is [ErrStream].
+type StreamError struct {
+	Stream  string
+	Setting string // what is wrong
+	Mend    string // the command of the NATS CLI that mends it, or what else to do
+}
+
+func (e *StreamError) Error() string {
+	return fmt.Sprintf("events: stream %q would lose events: %s; %s", e.Stream, e.Setting, e.Mend)
+}
+
+// Is reports whether target is [ErrStream].
+func (e *StreamError) Is(target error) bool { return target == ErrStream }
 
 // DecodeError says that something in a stream or a file is no event.
 type DecodeError struct {

@@ -120,13 +120,11 @@ func respell(t *rapid.T, b []byte, value any) []byte {
 		}
 		b = append(b, '"')
 	case json.Number:
-		b = append(b, v...)
-		if rapid.Bool().Draw(t, "exponent") {
-			b = append(b, rapid.SampledFrom([]string{".0", "e0", ".00E+00", "0e-1"}).Draw(t, "spelling")...)
-			if v == "0" {
-				b = append(bytes.TrimRight(b, "0.eE+-"), "0.0e5"...)
-			}
+		spellings := []string{"", ".0", "e0", ".00E+00", "0e-1"}
+		if v == "0" {
+			spellings = spellings[:4] // no number begins with two zeros
 		}
+		b = append(append(b, v...), rapid.SampledFrom(spellings).Draw(t, "spelling")...)
 	case bool:
 		b = fmt.Append(b, v)
 	default:
@@ -182,8 +180,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"specversion":"1.0"}`))
 	f.Add([]byte(`{"data":{"x":[]},` + "\n" + `"type":"io.lockagent.lock.new.v1","sequence":"0000000003-0000000000000009","source":"/lockagent/agent/a","id":"a:3:9","specversion":"1.0"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := Decode(text)
-		if err != nil {
+		// A decoder of its own: what others remember would look like new ways through the code.
+		var r Record
+		if newDecoder().decode(text, &r) != nil {
 			return
 		}
 		if !json.Valid(text) {

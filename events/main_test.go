@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverDir); dir != "" {
 		os.Exit(serve(dir, os.Getenv(serverAddr)))
 	}
+	if from := os.Getenv(forwardFrom); from != "" {
+		os.Exit(forwardUntilOrphaned(from, os.Getenv(forwardTo)))
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -220,6 +223,9 @@ func newPublisher(t testing.TB, cfg Config) *Publisher {
 	if cfg.Logger == nil {
 		cfg.Logger = testLogger(t)
 	}
+	if cfg.Heartbeat == 0 {
+		cfg.Heartbeat = time.Hour // nothing but what the test records
+	}
 	p, err := NewPublisher(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -277,6 +283,52 @@ func messages(t testing.TB, js jetstream.JetStream, stream string) []*jetstream.
 		all = append(all, m)
 	}
 	return all
+}
+
+// written returns the records of the stream, in its order.
+func written(t testing.TB, c Connection, stream string) []Record {
+	t.Helper()
+	if stream == "" {
+		stream = DefaultStream
+	}
+	var all []Record
+	for _, m := range messages(t, client(t, c), stream) {
+		if len(m.Data) == 0 {
+			continue // of the test itself
+		}
+		err := DecodeMessage(m.Header.Get("Content-Type"), m.Data, func(r Record) error {
+			all = append(all, r)
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("message %d: %v", m.Sequence, err)
+		}
+	}
+	return all
+}
+
+// wantEverything checks that the stream has the requests 0 to n-1 and the records 1 to n, each once
+// and in their order.
+func wantEverything(t testing.TB, c Connection, n int) {
+	t.Helper()
+	all := written(t, c, "")
+	if len(all) != n {
+		t.Errorf("%d records, want %d", len(all), n)
+	}
+	for i, r := range all {
+		if r.Seq != uint64(i)+1 || r.Request != uint64(i) {
+			t.Fatalf("record %d is number %d, of request %d", i, r.Seq, r.Request)
+		}
+	}
+}
+
+// wantStats compares the events that were counted.
+func wantStats(t testing.TB, p *Publisher, want Stats) {
+	t.Helper()
+	got := p.Stats()
+	if got.Recorded != want.Recorded || got.Published != want.Published || got.Dropped != want.Dropped || got.Queued != want.Queued {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
 }
 
 // eventually waits for a state that nothing announces.

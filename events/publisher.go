@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,121 +10,40 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Defaults of [Config].
-const (
-	DefaultStream    = "LOCKAGENT"
-	DefaultQueueSize = 1 << 16
-	DefaultMaxBytes  = 1 << 30
-)
-
-// Config says what a [Publisher] publishes and where. Agent and one of URL and
-// InProcess must be set; everything else has a usable zero value.
-type Config struct {
-	Connection
-
-	// Agent is whose events these are. It must be 1 to 64 letters, digits, '_'
-	// and '-', as the text of a UUID is.
-	Agent lockagent.AgentID
-
-	// Epoch counts the lives of the agent. An agent that keeps its identity when
-	// it starts again must give a greater one each time, or nothing is published,
-	// with [ErrEpoch]. Below 10^10. Defaults to 1.
-	Epoch uint64
-
-	// Stream is the name of the stream. Defaults to [DefaultStream].
-	Stream string
-
-	// Prefix begins the subjects of all events. Defaults to "lockagent.v1".
-	Prefix string
-
-	// MaxBytes and MaxAge bound the stream if this publisher is the one who makes
-	// it: the oldest events are removed. An existing stream is left as it is.
-	// MaxBytes defaults to [DefaultMaxBytes], and -1 is no bound. MaxAge defaults
-	// to no bound.
-	MaxBytes int64
-	MaxAge   time.Duration
-
-	// QueueSize is how many events are kept until the stream has them, at about
-	// 350 bytes each. It decides how long an outage of NATS may last before events
-	// are dropped. Defaults to [DefaultQueueSize].
-	QueueSize int
-
-	// Renewals publishes EventRenewed too: one event for each lock and third of a
-	// lease, which no reader in this package needs.
-	Renewals bool
-}
-
-// check returns everything that is wrong with cfg, and sets its defaults.
-func (cfg *Config) check() error {
-	var errs []error
-	bad := func(option, format string, args ...any) {
-		errs = append(errs, &lockagent.OptionError{Option: option, Reason: fmt.Sprintf(format, args...)})
-	}
-	if err := cfg.Connection.check(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := lockagent.ParseAgentID(string(cfg.Agent)); err != nil {
-		errs = append(errs, err)
-	}
-	if cfg.Epoch > maxEpoch {
-		bad("Epoch", "%d is greater than %d", cfg.Epoch, uint64(maxEpoch))
-	}
-	if cfg.Stream == "" {
-		cfg.Stream = DefaultStream
-	}
-	if err := checkStream(cfg.Stream); err != nil {
-		errs = append(errs, err)
-	}
-	if cfg.MaxBytes < -1 || cfg.MaxAge < 0 {
-		bad("MaxBytes or MaxAge", "%d bytes and %v cannot bound a stream", cfg.MaxBytes, cfg.MaxAge)
-	}
-	if cfg.QueueSize < 0 {
-		bad("QueueSize", "%d is less than 0", cfg.QueueSize)
-	}
-	cfg.Epoch = max(cfg.Epoch, 1)
-	if cfg.MaxBytes == 0 {
-		cfg.MaxBytes = DefaultMaxBytes
-	}
-	if cfg.QueueSize == 0 {
-		cfg.QueueSize = DefaultQueueSize
-	}
-	return errors.Join(errs...)
-}
-
-// Stats counts what happened to events. Recorded is always the sum of the three
-// others.
-type Stats struct {
-	Recorded  uint64
-	Published uint64 // acknowledged by the stream
-	Dropped   uint64 // not kept: the queue was full, or the server refused them
-	Queued    uint64 // not yet known to be in the stream
-
-	// Err is why nothing is being published, or nil.
-	Err error
-}
-
 // Publisher takes the events of one agent and publishes them. It must be made by
 // [NewPublisher] and closed. All methods are safe for concurrent use.
 type Publisher struct {
-	cfg  Config
-	stop context.CancelFunc
-	done chan struct{} // closed when the sender has ended
-	wake chan struct{} // capacity 1: there may be something to send
+	cfg   Config
+	began time.Time
+	stop  context.CancelFunc
+	done  chan struct{} // closed when the sender has ended
+	wake  chan struct{} // capacity 1: there may be something to send
 
-	mu        sync.Mutex // guards what follows
-	queue     queue
-	seq       uint64
-	published uint64
-	dropped   uint64
-	idle      bool // the sender waits for wake
-	closed    bool
-	stalled   error
-	flushes   []flush
+	mu       sync.Mutex // guards what follows
+	queue    queue
+	pulse    pulse
+	leaving  leaving
+	outbox   outbox
+	stats    Stats // without what can be computed
+	resting  bool  // the sender waits for wake
+	closed   bool
+	flushes  []flush
+	stalled  stall
+	overload overload
+
+	logging sync.Mutex // held while drops are logged; taken before mu
 }
 
-// flush is a caller that waits until no item before index is in the queue.
+// leaving says what has left the queue and is not in the outbox yet.
+type leaving struct {
+	some bool
+	from uint64 // the least order
+}
+
+// flush is a caller that waits until all records before an order are settled, or really all.
 type flush struct {
-	index uint64
+	order uint64
+	all   bool
 	done  chan struct{}
 }
 
@@ -140,77 +58,153 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Publisher{
-		cfg:   cfg,
-		stop:  stop,
-		done:  make(chan struct{}),
-		wake:  make(chan struct{}, 1),
-		queue: newQueue(cfg.QueueSize),
-	}
+	p := unstarted(cfg)
+	p.stop = stop
 	go newSender(p).run(ctx)
 	return p, nil
 }
 
-// Record queues e to be published. It never blocks on the network and never
-// fails: an event that finds the queue full, or the publisher closed, is
-// dropped, counted, and leaves a hole in the sequence; so is one whose Kind is not
-// in the catalogue. The Agent of e is taken to be that of the publisher.
+// unstarted returns a publisher without a sender.
+func unstarted(cfg Config) *Publisher {
+	return &Publisher{
+		cfg:   cfg,
+		began: time.Now(),
+		done:  make(chan struct{}),
+		wake:  make(chan struct{}, 1),
+		queue: newQueue(cfg.QueueSize, cfg.Linger),
+		pulse: pulse{every: cfg.Heartbeat},
+	}
+}
+
+// Record queues e to be published. It never blocks on the network and never fails: an event
+// that finds the queue full, or the publisher closed, is dropped and counted; so is one whose
+// Kind no agent records. The Agent of e is taken to be that of the publisher.
 func (p *Publisher) Record(_ context.Context, e lockagent.Event) {
+	now := p.since(e.Time)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pulse.see(now, &e)
 	if e.Kind == lockagent.EventRenewed && !p.cfg.Renewals {
 		return
 	}
-	e.Agent = p.cfg.Agent
-	p.mu.Lock()
-	p.seq++
-	if p.closed || !validKind(e.Kind) || !p.queue.push(e, p.seq) {
-		p.dropped++
-	}
-	p.wakeUp()
-	p.mu.Unlock()
-}
-
-// wakeUp tells the sender that there may be something to send. p.mu must be
-// held.
-func (p *Publisher) wakeUp() {
-	if !p.idle {
+	p.stats.Recorded++
+	if p.closed {
+		p.queue.lose(e.Kind, 1)
 		return
 	}
-	p.idle = false
+	idle, hurry, lost := p.queue.size == 0, p.queue.hurry, p.queue.lost.records
+	if recorded(e.Kind) {
+		p.queue.add(now, &e)
+	} else {
+		p.queue.drop(e.Kind, 1)
+	}
+	if lost != p.queue.lost.records {
+		p.overloaded(now)
+	}
+	if idle || hurry != p.queue.hurry || lost != p.queue.lost.records {
+		p.wakeUp()
+	}
+}
+
+// since returns the time from the start of the publisher to t, which is taken for now. To read
+// the clock once more costs as much as all the rest. A t that is no reading of the monotonic
+// clock does not count.
+func (p *Publisher) since(t time.Time) time.Duration {
+	if t == t.Round(0) { // Round strips the reading
+		t = time.Now()
+	}
+	return t.Sub(p.began)
+}
+
+// recorded reports whether agents record events of the kind.
+func recorded(k lockagent.EventKind) bool {
+	return validKind(k) && k != lockagent.EventHeld && k != lockagent.EventAlive && k != lockagent.EventDropped
+}
+
+// wakeUp tells the sender that there may be something to do. p.mu must be held.
+func (p *Publisher) wakeUp() {
+	if !p.resting || p.outbox.full {
+		return
+	}
+	p.resting = false
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Stats returns the counts as they are now.
-func (p *Publisher) Stats() Stats {
+// leave moves what is due out of the queue, to the end of out, if the outbox has room. It also
+// returns what was dropped since the call before, and a lower bound of the order of the items.
+func (p *Publisher) leave(now time.Duration, out []item) (items []item, missing Drops, from uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Stats{
-		Recorded:  p.seq,
-		Published: p.published,
-		Dropped:   p.dropped,
-		Queued:    p.unsettled(),
-		Err:       p.stalled,
+	room := p.outbox.room()
+	if room == 0 {
+		return out, Drops{}, 0
 	}
+	if !p.closed && p.pulse.due(now) {
+		alive := p.pulse.beat(now, time.Now())
+		p.queue.push(now, &alive, 0)
+		p.queue.hurryUp() // what was recorded before it goes before it
+	}
+	from = p.queue.from()
+	items = p.queue.take(now, room, out)
+	missing, p.queue.missing = p.queue.missing, Drops{}
+	p.leaving = leaving{some: len(items) > 0 || missing != (Drops{}), from: from}
+	return items, missing, from
 }
 
-// unsettled counts the events that are not known to be in the stream. p.mu must
-// be held.
-func (p *Publisher) unsettled() uint64 { return p.seq - p.published - p.dropped }
-
-// Flush waits until every event that was recorded before the call, and not
-// dropped, is in the stream. It returns the cause of ctx if that ends first, and
-// [lockagent.ErrClosed] if the publisher is closed first.
-func (p *Publisher) Flush(ctx context.Context) error {
+// arrive puts messages of what left the queue into the outbox.
+func (p *Publisher) arrive(messages []*message) {
 	p.mu.Lock()
-	if p.queue.empty() {
-		p.mu.Unlock()
-		return nil
+	defer p.mu.Unlock()
+	p.outbox.put(messages)
+	p.leaving = leaving{}
+	p.endFlushes()
+}
+
+// forEver is longer than anything is waited for.
+const forEver = time.Hour
+
+// rests returns how long there is nothing to do, unless the sender is woken.
+func (p *Publisher) rests(now time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resting = true
+	if p.outbox.full {
+		return forEver
 	}
-	f := flush{index: p.queue.tail, done: make(chan struct{})}
+	if p.queue.missing != (Drops{}) {
+		return 0
+	}
+	wait, ok := p.queue.wait(now)
+	if !ok {
+		wait = forEver
+	}
+	if p.pulse.beats && !p.closed {
+		wait = min(wait, p.pulse.next-now)
+	}
+	return wait
+}
+
+// Flush waits until every event that was recorded before the call, and not dropped, is in the
+// stream. It returns the cause of ctx if that ends first, and [lockagent.ErrClosed] if the
+// publisher is closed or stops first.
+func (p *Publisher) Flush(ctx context.Context) error { return p.flush(ctx, false) }
+
+func (p *Publisher) flush(ctx context.Context, all bool) error {
+	p.mu.Lock()
+	f := flush{order: p.queue.next, all: all, done: make(chan struct{})}
 	p.flushes = append(p.flushes, f)
+	p.queue.hurryUp()
+	p.endFlushes()
+	p.wakeUp()
 	p.mu.Unlock()
+	select {
+	case <-f.done:
+		return nil
+	default:
+	}
 	select {
 	case <-f.done:
 		return nil
@@ -224,6 +218,25 @@ func (p *Publisher) Flush(ctx context.Context) error {
 	}
 }
 
+// endFlushes ends the flushes that have what they wait for. p.mu must be held.
+func (p *Publisher) endFlushes() {
+	if len(p.flushes) == 0 {
+		return
+	}
+	settled := p.outbox.from(p.queue.from())
+	if p.leaving.some {
+		settled = min(settled, p.leaving.from)
+	}
+	all := p.queue.size == 0 && len(p.outbox.messages) == 0 && !p.leaving.some && p.queue.missing == (Drops{})
+	p.flushes = slices.DeleteFunc(p.flushes, func(f flush) bool {
+		if settled < f.order || f.all && !all {
+			return false
+		}
+		close(f.done)
+		return true
+	})
+}
+
 // Close waits like [Publisher.Flush] until the stream has every event or ctx
 // ends, and then lets go of the connection; a server that hangs may hold it up
 // for some seconds more. Events that are recorded after the call are dropped.
@@ -234,36 +247,22 @@ func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	_ = p.Flush(ctx) // what is missing is counted below
+	_ = p.flush(ctx, true) // what is missing is counted below
 	p.stop()
 	<-p.done
+	p.endOverload()
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.published == p.seq {
+	s := p.Stats()
+	if s.Published == s.Recorded {
 		return nil
 	}
-	return &DroppedError{Dropped: p.dropped, Unconfirmed: p.unsettled(), Cause: p.stalled}
+	return &DroppedError{Dropped: s.Dropped, Unconfirmed: s.Queued, Cause: s.Err}
 }
 
-// settle takes item i out of the queue, because the stream has it or because it
-// never will. It does nothing for an item that was settled before. p.mu must be
-// held.
-func (p *Publisher) settle(i uint64, published bool) {
-	if !p.queue.ack(i) {
-		return
-	}
-	if published {
-		p.published++
-	} else {
-		p.dropped++
-	}
-	p.flushes = slices.DeleteFunc(p.flushes, func(f flush) bool {
-		if p.queue.head < f.index {
-			return false
-		}
-		close(f.done)
-		return true
-	})
-	p.wakeUp() // the window has moved
+// settled takes notice of a message that the stream has. p.mu must be held.
+func (p *Publisher) settled(m *message) {
+	p.stats.Published += uint64(m.facts)
+	p.stats.Records += uint64(m.records)
+	p.stats.Messages++
+	m.free()
 }

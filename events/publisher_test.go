@@ -22,6 +22,7 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
+// TestPublish records every kind of event, on connections of each sort.
 func TestPublish(t *testing.T) {
 	inProcess := natstest.Start(t, natsserver.Config{})
 	loopback := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
@@ -30,33 +31,27 @@ func TestPublish(t *testing.T) {
 		"Loopback":  {URL: loopback.URL()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPublisher(t, Config{Connection: c, Epoch: 3})
+			p := newPublisher(t, Config{Connection: c, Epoch: 3, Prefix: "my.locks"})
 			var want []Record
 			for i, kind := range lockagent.EventKinds() {
-				if kind == lockagent.EventRenewed {
-					p.Record(t.Context(), lockagent.Event{Kind: kind, Lock: "off by default"})
-					continue
-				}
-				r := Record{Event: fullRecord(kind).Event, Epoch: 3}
-				r.Seq, r.Position = uint64(len(want))+1, uint64(len(want))+1
+				e := fullRecord(kind).Event
 				if i%2 == 0 {
-					r.TraceParent = ""
+					e.TraceParent = ""
 				}
+				if !recorded(kind) || kind == lockagent.EventRenewed {
+					continue // no agent records it, or off by default
+				}
+				e.Lock = lockagent.Name(fmt.Sprint("billing/invoices/", i)) // nothing is merged
+				e.Request = uint64(i)
+				r := Record{Event: e, Epoch: 3, Seq: uint64(len(want)) + 1}
 				want = append(want, r)
-				e := r.Event
 				e.Agent = "somebody else"
 				p.Record(t.Context(), e)
+				flushed(t, p)
 			}
-			flushed(t, p)
-			n := uint64(len(want))
-			if got := p.Stats(); got != (Stats{Recorded: n, Published: n}) {
-				t.Errorf("got %+v", got)
-			}
+			wantStats(t, p, Stats{Recorded: uint64(len(want)), Published: uint64(len(want))})
 
-			got, _ := replayed(t, c, "")
-			for i := range got {
-				got[i].Stored = time.Time{}
-			}
+			got := written(t, c, "")
 			if !slices.Equal(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
@@ -71,7 +66,9 @@ func TestPublish(t *testing.T) {
 				if !maps.EqualFunc(m.Header, header, slices.Equal) {
 					t.Errorf("headers %v, want %v", m.Header, header)
 				}
-				if subject := "lockagent.v1." + string(testAgent) + "." + Class(want[i].Kind) + ".billing.invoices.42"; m.Subject != subject {
+				class := Class(want[i].Kind)
+				subject := "my.locks." + string(testAgent) + "." + class + "." + strings.ReplaceAll(string(want[i].Lock), "/", ".")
+				if m.Subject != subject {
 					t.Errorf("subject %s, want %s", m.Subject, subject)
 				}
 			}
@@ -82,19 +79,44 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// TestBatch looks at the message that a few events travel in.
+func TestBatch(t *testing.T) {
+	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	p := newPublisher(t, Config{Connection: c, Linger: maxLinger})
+	for n := range uint64(3) {
+		for _, e := range []lockagent.Event{step(requestedK, "a", n+1), step(grantedK, "a", n+1), step(releasedK, "a", n+1)} {
+			p.Record(t.Context(), e)
+		}
+	}
+	flushed(t, p)
+	wantStats(t, p, Stats{Recorded: 9, Published: 9})
+	if s := p.Stats(); s.Records != 3 || s.Messages != 2 {
+		t.Errorf("got %+v", s)
+	}
+	all := messages(t, client(t, c), DefaultStream)
+	if len(all) != 2 || all[1].Header.Get("Content-Type") != BatchContentType || all[1].Header.Get("Nats-Msg-Id") != string(testAgent)+":1:2-3" {
+		t.Fatalf("got %+v", all)
+	}
+	for i, r := range written(t, c, "") {
+		if r.Kind != lockagent.EventHeld || r.Seq != uint64(i)+1 || r.Request != r.Seq {
+			t.Errorf("record %d: %+v", i, r)
+		}
+	}
+}
+
 func TestRenewalsIfAskedFor(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c, Renewals: true})
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventRenewed, Lock: "a", Tenure: 1, StoreTime: 2})
 	flushed(t, p)
-	if got, _ := replayed(t, c, ""); len(got) != 1 || got[0].Kind != lockagent.EventRenewed {
+	if got := written(t, c, ""); len(got) != 1 || got[0].Kind != lockagent.EventRenewed {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestStreamIsMade(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	p := newPublisher(t, Config{Connection: c, Stream: "MINE", MaxBytes: 1 << 20, MaxAge: time.Hour})
+	p := newPublisher(t, Config{Connection: c, Stream: "MINE", Prefix: "mine", MaxBytes: 1 << 20, MaxAge: time.Hour})
 	p.Record(t.Context(), requested(1))
 	flushed(t, p)
 	s, err := client(t, c).Stream(t.Context(), "MINE")
@@ -102,7 +124,7 @@ func TestStreamIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.CachedInfo().Config
-	if !slices.Equal(got.Subjects, []string{"lockagent.v1.>"}) || got.Storage != jetstream.FileStorage ||
+	if !slices.Equal(got.Subjects, []string{"mine.>"}) || got.Storage != jetstream.FileStorage ||
 		got.Compression != jetstream.S2Compression || got.Duplicates != 2*time.Minute || !got.AllowDirect ||
 		got.Replicas != 1 || got.MaxBytes != 1<<20 || got.MaxAge != time.Hour || got.Discard != jetstream.DiscardOld {
 		t.Errorf("got %+v", got)
@@ -121,6 +143,7 @@ func TestEpochs(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	for epoch := uint64(1); epoch <= 3; epoch++ {
 		p := newPublisher(t, Config{Connection: c, Epoch: epoch})
+		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted})
 		p.Record(t.Context(), requested(1))
 		if err := p.Close(testContext(t)); err != nil {
 			t.Fatal(err)
@@ -129,31 +152,35 @@ func TestEpochs(t *testing.T) {
 	for epoch := uint64(2); epoch <= 3; epoch++ {
 		p := newPublisher(t, Config{Connection: c, Epoch: epoch})
 		p.Record(t.Context(), requested(1))
-		eventually(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
-		if err := p.Stats().Err; !errors.Is(err, ErrEpoch) {
-			t.Errorf("epoch %d: got %v", epoch, err)
-		}
+		wantStopped(t, p, ErrEpoch)
 	}
-	if all, report := replayed(t, c, ""); len(all) != 3 || report.Duplicates != 0 || report.Agents != 1 {
-		t.Errorf("%d records; %v", len(all), report)
+	all := written(t, c, "")
+	if len(all) != 6 {
+		t.Fatalf("got %+v", all)
+	}
+	for i, want := range []Place{{}, {1, 2}, {2, 2}} {
+		if got := all[2*i]; got.Kind != lockagent.EventAgentStarted || got.Follows != want {
+			t.Errorf("%+v follows %v, want %v", got, got.Follows, want)
+		}
 	}
 }
 
-func TestExistingStreamIsLeftAsItIs(t *testing.T) {
-	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	js := client(t, c)
-	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{"lockagent.>"}, MaxMsgs: 3})
-	if err != nil {
-		t.Fatal(err)
+// wantStopped wants p to have stopped for a reason, and to say so.
+func wantStopped(t *testing.T, p *Publisher, why error) {
+	t.Helper()
+	if err := p.Flush(testContext(t)); !errors.Is(err, lockagent.ErrClosed) {
+		t.Errorf("flush: %v", err)
 	}
-	p := newPublisher(t, Config{Connection: c})
-	for i := range 5 {
-		p.Record(t.Context(), requested(i))
+	if err := p.Stats().Err; !errors.Is(err, why) {
+		t.Errorf("got %v, want %v", err, why)
 	}
-	flushed(t, p)
-	got, report := replayed(t, c, "")
-	if len(got) != 3 || got[0].Seq != 3 || report.Verdict != Incomplete {
-		t.Errorf("got %+v, %v", got, report)
+	before := p.Stats()
+	p.Record(t.Context(), requested(99))
+	if now := p.Stats(); now.Dropped != before.Dropped+1 {
+		t.Errorf("got %+v after %+v", now, before)
+	}
+	if err := p.Close(testContext(t)); !errors.Is(err, why) {
+		t.Errorf("close: %v", err)
 	}
 }
 
@@ -174,24 +201,14 @@ func TestManyRecorders(t *testing.T) {
 	}
 	wg.Wait()
 	flushed(t, p)
-	wantEverything(t, c, goroutines*each)
 	next := make(map[lockagent.Name]uint64)
-	all, _ := replayed(t, c, "")
-	for _, r := range all {
-		if r.Request != next[r.Lock] {
+	for i, r := range written(t, c, "") {
+		if r.Seq != uint64(i)+1 || r.Request != next[r.Lock] {
 			t.Fatalf("%s: request %d after %d", r.Lock, r.Request, next[r.Lock])
 		}
 		next[r.Lock]++
 	}
-}
-
-// wantEverything checks that the stream has the events 1 to n, each once.
-func wantEverything(t testing.TB, c Connection, n int) {
-	t.Helper()
-	all, report := replayed(t, c, "")
-	if len(all) != n || report.Duplicates != 0 || report.Gaps.Count != 0 || report.Unreadable.Count != 0 {
-		t.Errorf("%d records, want %d: %v", len(all), n, report)
-	}
+	wantStats(t, p, Stats{Recorded: goroutines * each, Published: goroutines * each})
 }
 
 func TestStreamDeleted(t *testing.T) {
@@ -208,74 +225,8 @@ func TestStreamDeleted(t *testing.T) {
 		p.Record(t.Context(), requested(i))
 	}
 	flushed(t, p)
-	all, report := replayed(t, c, "")
-	if want := []Gap{{testAgent, 1, Range{1, 10}}}; len(all) != 10 || !slices.Equal(report.Gaps.First, want) {
-		t.Errorf("%d records; %v", len(all), report)
-	}
-}
-
-func TestSubjectsAreTakenByAnotherStream(t *testing.T) {
-	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	js := client(t, c)
-	for _, cfg := range []jetstream.StreamConfig{
-		{Name: DefaultStream, Subjects: []string{"something.else"}},
-		{Name: "OTHER", Subjects: []string{"lockagent.v1.*.lost.>"}},
-	} {
-		if _, err := js.CreateStream(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for kind, want := range map[lockagent.EventKind]string{
-		lockagent.EventLost:      `stream "OTHER" takes the subjects of stream "LOCKAGENT"`,
-		lockagent.EventRequested: `add "lockagent.v1.>" to the subjects of stream "LOCKAGENT"`,
-	} {
-		t.Run(kind.String(), func(t *testing.T) {
-			p := newPublisher(t, Config{Connection: c})
-			p.Record(t.Context(), lockagent.Event{Kind: kind, Lock: "a"})
-			eventually(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
-			if err := p.Stats().Err; !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
-// TestEventIsRefused has the stream refuse large events. They are dropped, and do
-// not hold up the others.
-func TestEventIsRefused(t *testing.T) {
-	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	_, err := client(t, c).CreateStream(t.Context(), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{AllSubjects}, MaxMsgSize: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPublisher(t, Config{Connection: c})
-	p.Record(t.Context(), requested(1))
-	e := requested(2)
-	e.Err = strings.Repeat("x", 5000)
-	p.Record(t.Context(), e)
-	p.Record(t.Context(), lockagent.Event{Kind: 200, Lock: "no kind"})
-	p.Record(t.Context(), requested(4))
-	flushed(t, p)
-	if got := p.Stats(); got.Dropped != 2 || got.Published != 2 || got.Queued != 0 {
-		t.Errorf("got %+v", got)
-	}
-	if _, report := replayed(t, c, ""); !slices.Equal(report.Gaps.First, []Gap{{testAgent, 1, Range{2, 3}}}) {
-		t.Errorf("%v", report)
-	}
-}
-
-func TestLongTextsAreCut(t *testing.T) {
-	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	p := newPublisher(t, Config{Connection: c})
-	long := strings.Repeat("ü", 1<<20)
-	p.Record(t.Context(), lockagent.Event{
-		Kind: lockagent.EventRefused, Lock: lockagent.Name(long), Owner: lockagent.Owner("x" + long), Incarnation: long, Err: long,
-		Reset: lockagent.Reset{From: long, To: long, Reason: long}, TraceParent: long,
-	})
-	flushed(t, p)
-	got, _ := replayed(t, c, "")
-	if len(got) != 1 || string(got[0].Lock) != long[:maxText] || string(got[0].Owner) != "x"+long[:maxText-2] || got[0].Err != long[:maxText] {
-		t.Errorf("got %.200v", got)
+	if all := written(t, c, ""); len(all) != 10 || all[0].Seq != 11 {
+		t.Errorf("%d records; %+v", len(all), all)
 	}
 }
 
@@ -357,6 +308,11 @@ func TestBadConfig(t *testing.T) {
 		"MaxBytes":       {Config{Connection: there, Agent: "a", MaxBytes: -2}, lockagent.ErrBadOption},
 		"MaxAge":         {Config{Connection: there, Agent: "a", MaxAge: -1}, lockagent.ErrBadOption},
 		"QueueSize":      {Config{Connection: there, Agent: "a", QueueSize: -1}, lockagent.ErrBadOption},
+		"Prefix":         {Config{Connection: there, Agent: "a", Prefix: "a..b"}, lockagent.ErrBadOption},
+		"Replicas":       {Config{Connection: there, Agent: "a", Replicas: 6}, lockagent.ErrBadOption},
+		"Linger":         {Config{Connection: there, Agent: "a", Linger: time.Minute}, lockagent.ErrBadOption},
+		"NegativeLinger": {Config{Connection: there, Agent: "a", Linger: -1}, lockagent.ErrBadOption},
+		"Heartbeat":      {Config{Connection: there, Agent: "a", Heartbeat: time.Millisecond}, lockagent.ErrBadOption},
 		"NoScheme":       {Config{Connection: Connection{URL: "localhost:4222"}, Agent: "a"}, ErrBadURL},
 		"OtherScheme":    {Config{Connection: Connection{URL: "redis://localhost"}, Agent: "a"}, ErrBadURL},
 		"NoHost":         {Config{Connection: Connection{URL: "nats://"}, Agent: "a"}, ErrBadURL},
@@ -401,51 +357,5 @@ func TestConnectionErrorsDoNotFloodTheLog(t *testing.T) {
 	}
 	if got := strings.Count(out.String(), "level=WARN"); got != 1 {
 		t.Errorf("%d warnings", got)
-	}
-}
-
-func BenchmarkRecord(b *testing.B) {
-	for name, goroutines := range map[string]int{"One": 1, "Parallel": 0} {
-		b.Run(name, func(b *testing.B) {
-			p := newPublisher(b, Config{Connection: Connection{InProcess: &link{}}, QueueSize: 1 << 10})
-			e := fullRecord(lockagent.EventGranted).Event
-			b.ReportAllocs()
-			record := func() {
-				p.Record(context.Background(), e)
-				// What the acknowledgement of the event before does.
-				p.mu.Lock()
-				p.settle(p.queue.head, true)
-				p.mu.Unlock()
-			}
-			if goroutines == 1 {
-				for b.Loop() {
-					record()
-				}
-				return
-			}
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					record()
-				}
-			})
-		})
-	}
-}
-
-// BenchmarkPublish measures the whole way to a file in an embedded server.
-func BenchmarkPublish(b *testing.B) {
-	c := Connection{InProcess: natstest.Start(b, natsserver.Config{})}
-	p := newPublisher(b, Config{Connection: c})
-	e := fullRecord(lockagent.EventGranted).Event
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Record(context.Background(), e)
-		if p.Stats().Queued > DefaultQueueSize/2 {
-			flushed(b, p)
-		}
-	}
-	flushed(b, p)
-	if s := p.Stats(); s.Dropped > 0 {
-		b.Fatalf("%+v", s)
 	}
 }

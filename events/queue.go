@@ -1,97 +1,239 @@
 package events
 
-import "github.com/lockagent/lockagent"
+import (
+	"time"
 
-// blockLen is how many items are allocated together: few enough that an agent
-// with little to tell stays small, many enough that allocating is rare.
-const blockLen = 256
+	"github.com/lockagent/lockagent"
+)
 
-// item is an event that waits for its acknowledgement.
-type item struct {
-	event lockagent.Event
-	seq   uint64
-	floor uint64 // no copy of the event is in the stream at or below this position
-	acked bool
-}
-
-// queue holds the events that are not known to be in the stream, oldest first.
-// It takes memory for what it holds, in blocks, and gives it back.
+// queue keeps what an agent recorded for the linger, and makes fewer records of it in the
+// meantime. It has no goroutine and no clock: now is the time since any fixed instant.
 //
-// An item is named by its index, which counts all items that were ever pushed:
-//
-//	head            next              tail
-//	 | sent           | to be sent      | to be pushed
-//
-// Items between head and next may be acknowledged in any order; head moves over
-// those that are.
+// Facts go in, records come out, oldest first. A record never moves before another one about
+// the holds of the same lock.
 type queue struct {
-	head, next, tail uint64
-	limit            uint64
-	blocks           []*[blockLen]item // a ring; nil where nothing is held
-	spare            *[blockLen]item   // the last block that was let go, zeroed
+	linger time.Duration
+	limit  int // records
+
+	facts uint64 // of the records that are queued
+	size  int    // records that are queued
+	next  uint64 // order of the next record
+	hurry uint64 // every record before this order is due
+
+	slots    slots
+	lists    [values]chain           // the records, one list for each value, oldest first
+	holds    map[lockagent.Name]slot // the last record about the holds of the lock
+	requests map[uint64]slot         // what is queued of a request that has no answer yet
+	missing  Drops                   // the records that were dropped and are not told yet
+	lost     lost
 }
 
-func newQueue(limit int) queue {
-	// One block more than what limit fills: head and tail seldom start a block.
-	return queue{limit: uint64(limit), blocks: make([]*[blockLen]item, limit/blockLen+2)}
+// lost counts what was dropped, told or not.
+type lost struct {
+	kinds          Drops
+	records, facts uint64
 }
 
-// push adds an event, or reports false if the queue is full.
-func (q *queue) push(e lockagent.Event, seq uint64) bool {
-	if q.tail-q.head >= q.limit {
-		return false
+// item is a record that waits.
+type item struct {
+	event      lockagent.Event
+	facts      int           // how many the record tells
+	order      uint64        // its place among all records
+	at         time.Duration // when it was recorded
+	next, prev slot          // in the list of its value
+}
+
+// chain is a list of items that begins and ends with 0 if it is empty.
+type chain struct{ first, last slot }
+
+func newQueue(limit int, linger time.Duration) queue {
+	return queue{
+		linger:   linger,
+		limit:    limit,
+		holds:    make(map[lockagent.Name]slot),
+		requests: make(map[uint64]slot),
 	}
-	block := q.block(q.tail)
-	if *block == nil {
-		if q.spare == nil {
-			q.spare = new([blockLen]item)
+}
+
+// add takes a fact. If there is no room for it, the record of the least value goes.
+func (q *queue) add(now time.Duration, e *lockagent.Event) {
+	facts := 1
+	switch e.Kind {
+	case lockagent.EventQueued:
+		if s := q.request(e); s != 0 {
+			it := q.slots.at(s)
+			it.event = *e
+			it.facts++
+			q.facts++
+			return
 		}
-		*block, q.spare = q.spare, nil
+	case lockagent.EventGranted, lockagent.EventReentered,
+		lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
+		if s := q.request(e); s != 0 {
+			facts += q.slots.at(s).facts
+			q.remove(s)
+		}
+	case lockagent.EventReleased, lockagent.EventReturned:
+		if it := q.lastOf(e.Lock); it != nil && merge(&it.event, e) {
+			it.facts++
+			q.facts++
+			return
+		}
 	}
-	(*block)[q.tail%blockLen] = item{event: e, seq: seq}
-	q.tail++
-	return true
+	q.push(now, e, facts)
 }
 
-// take returns the next item to send and its index, or nil if there is none or
-// the window, counted from the oldest item, is used up.
-func (q *queue) take(window uint64) (*item, uint64) {
-	for q.next < q.tail && q.at(q.next).acked {
-		q.next++
+// request returns where the request of e waits for its answer, or 0.
+func (q *queue) request(e *lockagent.Event) slot {
+	s := q.requests[e.Request]
+	if s == 0 || q.slots.at(s).event.Lock != e.Lock {
+		return 0
 	}
-	if q.next == q.tail || q.next-q.head >= window {
-		return nil, 0
+	return s
+}
+
+// lastOf returns the last record about the holds of a lock, or nil.
+func (q *queue) lastOf(name lockagent.Name) *item {
+	if s := q.holds[name]; s != 0 {
+		return q.slots.at(s)
 	}
+	return nil
+}
+
+// push adds a record as the last one.
+func (q *queue) push(now time.Duration, e *lockagent.Event, facts int) {
+	about := aboutOf(e.Kind)
+	if q.size >= q.limit && !q.makeRoom(about.value) {
+		q.drop(e.Kind, facts)
+		return
+	}
+	s := q.slots.take()
+	it := q.slots.at(s)
+	l := &q.lists[about.value]
+	it.event, it.facts, it.order, it.at = *e, facts, q.next, now
+	it.next, it.prev = 0, l.last
+	if l.last == 0 {
+		l.first = s
+	} else {
+		q.slots.at(l.last).next = s
+	}
+	l.last = s
 	q.next++
-	return q.at(q.next - 1), q.next - 1
+	q.size++
+	q.facts += uint64(facts)
+	switch {
+	case about.request && e.Request != 0:
+		q.requests[e.Request] = s
+	case about.hold:
+		q.holds[e.Lock] = s
+	}
+	// When much is queued, waiting longer saves little.
+	if Urgent(e.Kind) || q.size > q.limit/4 {
+		q.hurryUp()
+	}
 }
 
-// ack settles item i and reports whether it was held and not settled before.
-func (q *queue) ack(i uint64) bool {
-	if i < q.head || i >= q.tail || q.at(i).acked {
-		return false
-	}
-	q.at(i).acked = true
-	for q.head < q.tail && q.at(q.head).acked {
-		*q.at(q.head) = item{} // let go of its strings
-		q.head++
-		if q.head%blockLen == 0 {
-			block := q.block(q.head - 1)
-			q.spare, *block = *block, nil
+// makeRoom drops the oldest record of the least value, if that is at most value.
+func (q *queue) makeRoom(value value) bool {
+	for v := range value + 1 {
+		if s := q.lists[v].first; s != 0 {
+			it := q.slots.at(s)
+			q.drop(it.event.Kind, it.facts)
+			q.remove(s)
+			return true
 		}
 	}
-	q.next = max(q.next, q.head)
-	return true
+	return false
 }
 
-// rewind has every item sent again that is not acknowledged.
-func (q *queue) rewind() { q.next = q.head }
-
-// at returns the item with index i, which must be held.
-func (q *queue) at(i uint64) *item { return &(*q.block(i))[i%blockLen] }
-
-func (q *queue) block(i uint64) **[blockLen]item {
-	return &q.blocks[i/blockLen%uint64(len(q.blocks))]
+// drop counts a record whose place in the log will be empty.
+func (q *queue) drop(kind lockagent.EventKind, facts int) {
+	q.missing.add(kind)
+	q.lose(kind, facts)
 }
 
-func (q *queue) empty() bool { return q.head == q.tail }
+// lose counts a record that nobody will read.
+func (q *queue) lose(kind lockagent.EventKind, facts int) {
+	q.lost.kinds.add(kind)
+	q.lost.records++
+	q.lost.facts += uint64(facts)
+}
+
+// remove takes a record out.
+func (q *queue) remove(s slot) {
+	it := q.slots.at(s)
+	about := aboutOf(it.event.Kind)
+	l := &q.lists[about.value]
+	if it.prev == 0 {
+		l.first = it.next
+	} else {
+		q.slots.at(it.prev).next = it.next
+	}
+	if it.next == 0 {
+		l.last = it.prev
+	} else {
+		q.slots.at(it.next).prev = it.prev
+	}
+	switch {
+	case about.request && q.requests[it.event.Request] == s:
+		delete(q.requests, it.event.Request)
+	case about.hold && q.holds[it.event.Lock] == s:
+		delete(q.holds, it.event.Lock)
+	}
+	q.size--
+	q.facts -= uint64(it.facts)
+	*it = item{} // let go of its strings
+	q.slots.give(s)
+}
+
+// hurryUp makes all that is queued due.
+func (q *queue) hurryUp() { q.hurry = q.next }
+
+// take moves the records that are due to the end of out, at most most of them, oldest first.
+func (q *queue) take(now time.Duration, most int, out []item) []item {
+	for range most {
+		s := q.oldest()
+		if s == 0 || !q.due(now, q.slots.at(s)) {
+			break
+		}
+		out = append(out, *q.slots.at(s))
+		q.remove(s)
+	}
+	return out
+}
+
+func (q *queue) due(now time.Duration, it *item) bool {
+	return it.order < q.hurry || now-it.at >= q.linger
+}
+
+// wait returns how long it takes until a record is due, and false if there is none.
+func (q *queue) wait(now time.Duration) (time.Duration, bool) {
+	s := q.oldest()
+	if s == 0 {
+		return 0, false
+	}
+	it := q.slots.at(s)
+	if q.due(now, it) {
+		return 0, true
+	}
+	return it.at + q.linger - now, true
+}
+
+// from returns the order of the oldest record that is queued or will be.
+func (q *queue) from() uint64 {
+	if s := q.oldest(); s != 0 {
+		return q.slots.at(s).order
+	}
+	return q.next
+}
+
+// oldest returns the oldest record, or 0.
+func (q *queue) oldest() slot {
+	var oldest slot
+	for _, l := range q.lists {
+		if l.first != 0 && (oldest == 0 || q.slots.at(l.first).order < q.slots.at(oldest).order) {
+			oldest = l.first
+		}
+	}
+	return oldest
+}

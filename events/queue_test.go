@@ -1,90 +1,283 @@
 package events
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/lockagent/lockagent"
 )
 
-// TestQueueAgainstModel compares the queue with a plain slice of everything that
-// was ever pushed.
-func TestQueueAgainstModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.IntRange(1, 3*blockLen).Draw(t, "limit")
-		window := uint64(rapid.IntRange(1, 2*limit).Draw(t, "window"))
-		q := newQueue(limit)
-		var acked []bool // by index
-		head, next := 0, 0
-		advance := func() {
-			for head < len(acked) && acked[head] {
-				head++
+// step is what the tests of the queue record, and what they expect of it.
+func step(kind lockagent.EventKind, lock lockagent.Name, n uint64) lockagent.Event {
+	e := lockagent.Event{Kind: kind, Lock: lock, Request: n, Tenure: 1, Token: lockagent.Token(n), Owner: lockagent.Owner(fmt.Sprint("w", n))}
+	switch kind {
+	case lockagent.EventGranted:
+		e.Count, e.StoreTime, e.Waited = 1, 7, 8
+		e.Time = time.Unix(int64(n), 0)
+	case lockagent.EventReleased:
+		e.Held, e.Until, e.Confirmed = 9, 10, 11
+	case lockagent.EventReturned:
+		e.Request, e.Token, e.Owner, e.Returned = 0, 0, "", 12
+	}
+	return e
+}
+
+// emptied says what is in the queue, in its order, by kind and request.
+func emptied(q *queue) []string {
+	var all []string
+	for _, it := range q.take(time.Hour, 1<<30, nil) {
+		text := fmt.Sprintf("%v%d", it.event.Kind, it.event.Request)
+		if it.event.Returned != 0 && it.event.Kind != lockagent.EventReturned {
+			text += "+returned"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+const (
+	requestedK = lockagent.EventRequested
+	queuedK    = lockagent.EventQueued
+	grantedK   = lockagent.EventGranted
+	releasedK  = lockagent.EventReleased
+	returnedK  = lockagent.EventReturned
+)
+
+func TestFactsMerge(t *testing.T) {
+	type facts = []lockagent.Event
+	const a, b = lockagent.Name("a"), lockagent.Name("b")
+	reentered := step(lockagent.EventReentered, a, 1)
+	otherTenure := step(releasedK, a, 1)
+	otherTenure.Tenure = 2
+	otherToken := step(releasedK, a, 1)
+	otherToken.Token = 2
+	left := step(releasedK, a, 1)
+	left.Count = 1
+	denied := step(returnedK, a, 0)
+	denied.Reason = lockagent.LostDenied
+	tenure2 := step(returnedK, a, 0)
+	tenure2.Tenure = 2
+	for name, test := range map[string]struct {
+		facts facts
+		want  []string
+	}{
+		"Hold":            {facts{step(requestedK, a, 1), step(queuedK, a, 1), step(grantedK, a, 1), step(releasedK, a, 1), step(returnedK, a, 0)}, []string{"held1+returned"}},
+		"Waits":           {facts{step(requestedK, a, 1), step(queuedK, a, 1)}, []string{"queued1"}},
+		"OthersWait":      {facts{step(grantedK, a, 1), step(requestedK, a, 2), step(queuedK, a, 2), step(releasedK, a, 1)}, []string{"held1", "queued2"}},
+		"HandOff":         {facts{step(grantedK, a, 1), step(queuedK, a, 2), step(releasedK, a, 1), step(grantedK, a, 2), step(releasedK, a, 2), step(returnedK, a, 0)}, []string{"held1", "held2+returned"}},
+		"OtherLocks":      {facts{step(grantedK, a, 1), step(grantedK, b, 2), step(releasedK, a, 1), step(releasedK, b, 2)}, []string{"held1", "held2"}},
+		"Shared":          {facts{step(grantedK, a, 1), step(grantedK, a, 2), step(releasedK, a, 1), step(releasedK, a, 2)}, []string{"granted1", "granted2", "released1", "released2"}},
+		"Reentered":       {facts{step(grantedK, a, 1), reentered, left, step(releasedK, a, 1)}, []string{"granted1", "reentered1", "released1", "released1"}},
+		"OtherTenure":     {facts{step(grantedK, a, 1), otherTenure}, []string{"granted1", "released1"}},
+		"OtherToken":      {facts{step(grantedK, a, 1), otherToken}, []string{"granted1", "released1"}},
+		"Lost":            {facts{step(grantedK, a, 1), step(lockagent.EventLost, a, 1)}, []string{"granted1", "lost1"}},
+		"ReleasedEarlier": {facts{step(releasedK, a, 1), step(returnedK, a, 0)}, []string{"released1+returned"}},
+		"NotTheLast":      {facts{step(releasedK, a, 1), step(grantedK, a, 2), step(returnedK, a, 0)}, []string{"released1", "granted2", "returned0"}},
+		"Denied":          {facts{step(releasedK, a, 1), denied}, []string{"released1", "returned0"}},
+		"TenureBefore":    {facts{step(releasedK, a, 1), tenure2}, []string{"released1", "returned0"}},
+		"ReturnedTwice":   {facts{step(releasedK, a, 1), step(returnedK, a, 0), step(returnedK, a, 0)}, []string{"released1+returned", "returned0"}},
+		"TimedOut":        {facts{step(requestedK, a, 1), step(lockagent.EventTimedOut, a, 1)}, []string{"timedout1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newQueue(100, time.Second)
+			for _, e := range test.facts {
+				q.add(0, &e)
 			}
-			next = max(next, head)
+			if q.facts != uint64(len(test.facts)) {
+				t.Errorf("%d facts are queued, want %d", q.facts, len(test.facts))
+			}
+			if got := emptied(&q); !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if q.facts != 0 || len(q.holds) != 0 || len(q.requests) != 0 {
+				t.Errorf("something is left: %d facts, %v, %v", q.facts, q.holds, q.requests)
+			}
+		})
+	}
+}
+
+// TestHeldHasBoth looks at the fields of a record that was made of three facts.
+func TestHeldHasBoth(t *testing.T) {
+	q := newQueue(100, time.Second)
+	grant, release, end := step(grantedK, "a", 1), step(releasedK, "a", 1), step(returnedK, "a", 0)
+	grant.TraceParent, grant.How, grant.Lease, grant.Incarnation = "00-grant", lockagent.ByStore, 5, "run"
+	release.TraceParent, release.Lease = "00-release", 5
+	want := grant
+	want.Kind, want.Count = lockagent.EventHeld, 0
+	want.Held, want.Until, want.Confirmed, want.Returned = release.Held, release.Until, release.Confirmed, end.Returned
+	for _, e := range []lockagent.Event{grant, release, end} {
+		q.add(0, &e)
+	}
+	got := q.take(time.Hour, 10, nil)
+	if len(got) != 1 || got[0].event != want || got[0].facts != 3 {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestLinger(t *testing.T) {
+	const linger = 5 * time.Millisecond
+	q := newQueue(100, linger)
+	if _, ok := q.wait(0); ok {
+		t.Error("an empty queue waits")
+	}
+	first, second := step(grantedK, "a", 1), step(grantedK, "b", 2)
+	q.add(time.Millisecond, &first)
+	q.add(3*time.Millisecond, &second)
+	if wait, ok := q.wait(2 * time.Millisecond); !ok || wait != 4*time.Millisecond {
+		t.Errorf("wait %v, %v", wait, ok)
+	}
+	if got := q.take(linger, 10, nil); len(got) != 0 {
+		t.Errorf("took %v too early", got)
+	}
+	if got := q.take(linger+time.Millisecond, 10, nil); len(got) != 1 || got[0].event != first {
+		t.Errorf("took %v", got)
+	}
+	lost := step(lockagent.EventLost, "c", 3)
+	q.add(4*time.Millisecond, &lost)
+	if wait, ok := q.wait(4 * time.Millisecond); !ok || wait != 0 {
+		t.Errorf("something is urgent: wait %v, %v", wait, ok)
+	}
+	if got := q.take(4*time.Millisecond, 1, nil); len(got) != 1 || got[0].event != second {
+		t.Errorf("took %v", got)
+	}
+	if got := q.take(4*time.Millisecond, 1, nil); len(got) != 1 || got[0].event != lost {
+		t.Errorf("took %v", got)
+	}
+}
+
+// TestDropsByValue fills a queue and wants the least valuable gone, the oldest first.
+func TestDropsByValue(t *testing.T) {
+	q := newQueue(4, time.Hour)
+	add := func(kind lockagent.EventKind, n uint64) {
+		e := step(kind, lockagent.Name(fmt.Sprint(n)), n)
+		q.add(0, &e)
+	}
+	add(lockagent.EventAgentStarted, 1)
+	add(grantedK, 2)
+	add(lockagent.EventTimedOut, 3)
+	add(requestedK, 4)
+	add(requestedK, 5) // for 4
+	add(grantedK, 6)   // for 5
+	add(requestedK, 7) // nothing is worth less
+	add(releasedK, 8)  // for 3
+	add(lockagent.EventTimedOut, 9)
+	if q.missing.String() != "requested=3 timedout=2" || q.lost.facts != 5 || q.lost.records != 5 || q.size != 4 {
+		t.Errorf("dropped %v, %+v, size %d", q.missing, q.lost, q.size)
+	}
+	add(grantedK, 10)                    // for 2
+	add(lockagent.EventAgentStopped, 11) // for 6
+	if want := []string{"agentstarted1", "released8", "granted10", "agentstopped11"}; !slices.Equal(emptied(&q), want) {
+		t.Errorf("want %q", want)
+	}
+	add(releasedK, 2) // its grant was dropped
+	if got := emptied(&q); !slices.Equal(got, []string{"released2"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestQueueAgainstFacts records random facts of a few locks. Whatever leaves the queue must tell
+// all of them that it has not dropped, those about the holds of a lock in their order.
+func TestQueueAgainstFacts(t *testing.T) {
+	kinds := slices.DeleteFunc(lockagent.EventKinds(), func(k lockagent.EventKind) bool { return !recorded(k) })
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 600).Draw(t, "limit")
+		q := newQueue(limit, 5)
+		recordedFacts := make(map[lockagent.Name][]string) // about holds
+		toldFacts := make(map[lockagent.Name][]string)
+		var now time.Duration
+		var facts, left uint64
+		take := func(most int) {
+			before := q.from()
+			for _, it := range q.take(now, most, nil) {
+				if it.order < before {
+					t.Fatalf("%d leaves after %d", it.order, before)
+				}
+				before = it.order
+				left += uint64(it.facts)
+				e := it.event
+				if !aboutOf(e.Kind).hold {
+					continue
+				}
+				if e.Kind == lockagent.EventHeld {
+					toldFacts[e.Lock] = append(toldFacts[e.Lock], fmt.Sprint(grantedK, e.Token), fmt.Sprint(releasedK, e.Token))
+				} else {
+					toldFacts[e.Lock] = append(toldFacts[e.Lock], fmt.Sprint(e.Kind, e.Token))
+				}
+				if e.Returned != 0 && e.Kind != returnedK {
+					toldFacts[e.Lock] = append(toldFacts[e.Lock], fmt.Sprint(returnedK, 0))
+				}
+			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"push": func(t *rapid.T) {
-				for range rapid.IntRange(1, blockLen).Draw(t, "n") {
-					i := len(acked)
-					if ok := q.push(lockagent.Event{Request: uint64(i)}, uint64(i)+1); ok != (i-head < limit) {
-						t.Fatalf("push with %d of %d held: %v", i-head, limit, ok)
-					} else if ok {
-						acked = append(acked, false)
+			"record": func(t *rapid.T) {
+				for range rapid.IntRange(1, 50).Draw(t, "n") {
+					kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+					lock := lockagent.Name(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "lock"))
+					e := step(kind, lock, rapid.Uint64Range(1, 4).Draw(t, "request"))
+					q.add(now, &e)
+					facts++
+					if aboutOf(kind).hold {
+						recordedFacts[lock] = append(recordedFacts[lock], fmt.Sprint(kind, e.Token))
 					}
 				}
 			},
-			"take": func(t *rapid.T) {
-				for range rapid.IntRange(1, blockLen).Draw(t, "n") {
-					for next < len(acked) && acked[next] {
-						next++
-					}
-					it, index := q.take(window)
-					if want := next < len(acked) && uint64(next-head) < window; (it != nil) != want {
-						t.Fatalf("take: %v, want %v", it, want)
-					} else if want {
-						if int(index) != next || it.seq != index+1 || it.event.Request != index {
-							t.Fatalf("took %+v as %d, want %d", it, index, next)
-						}
-						next++
-					}
-				}
-			},
-			"ack": func(t *rapid.T) {
-				i := rapid.IntRange(0, len(acked)+1).Draw(t, "first")
-				for range rapid.IntRange(1, blockLen).Draw(t, "n") {
-					want := i >= head && i < len(acked) && !acked[i]
-					if got := q.ack(uint64(i)); got != want {
-						t.Fatalf("ack %d: %v, want %v", i, got, want)
-					}
-					if want {
-						acked[i] = true
-						advance()
-					}
-					i++
-				}
-			},
-			"rewind": func(*rapid.T) {
-				q.rewind()
-				next = head
-			},
+			"time passes": func(t *rapid.T) { now += time.Duration(rapid.IntRange(1, 10).Draw(t, "d")) },
+			"take":        func(t *rapid.T) { take(rapid.IntRange(1, 100).Draw(t, "most")) },
+			"hurry":       func(t *rapid.T) { q.hurryUp() },
 			"": func(t *rapid.T) {
-				if q.empty() != (head == len(acked)) || int(q.head) != head || int(q.tail) != len(acked) {
-					t.Fatalf("head %d, tail %d; want %d, %d", q.head, q.tail, head, len(acked))
-				}
-				blocks := 0
-				for _, b := range q.blocks {
-					if b != nil {
-						blocks++
-					}
-				}
-				if most := (len(acked)-head)/blockLen + 2; blocks > most {
-					t.Fatalf("%d blocks for %d items", blocks, len(acked)-head)
-				}
-				if q.spare != nil && *q.spare != ([blockLen]item{}) {
-					t.Fatal("the spare block holds on to what was let go")
+				if facts != q.facts+left+q.lost.facts || q.size > limit || q.size != q.slots.used {
+					t.Fatalf("%d facts: %d queued, %d told, %d dropped; %d records of %d in %d slots",
+						facts, q.facts, left, q.lost.facts, q.size, limit, q.slots.used)
 				}
 			},
 		})
+		q.hurryUp()
+		take(1 << 30)
+		if q.size != 0 || len(q.holds) != 0 || len(q.requests) != 0 {
+			t.Fatalf("%d records, %v, %v are left", q.size, q.holds, q.requests)
+		}
+		for lock, want := range recordedFacts {
+			got := toldFacts[lock]
+			if q.lost.records == 0 && !slices.Equal(got, want) {
+				t.Fatalf("lock %s\ngot  %v\nwant %v", lock, got, want)
+			}
+			if !subsequence(got, want) {
+				t.Fatalf("lock %s: not in order\ngot  %v\nwant %v", lock, got, want)
+			}
+		}
 	})
+}
+
+func subsequence(some, all []string) bool {
+	for _, s := range some {
+		i := slices.Index(all, s)
+		if i < 0 {
+			return false
+		}
+		all = all[i+1:]
+	}
+	return true
+}
+
+// TestQueueGivesMemoryBack fills a queue once.
+func TestQueueGivesMemoryBack(t *testing.T) {
+	q := newQueue(1<<16, time.Hour)
+	for i := range 1 << 15 {
+		e := step(grantedK, lockagent.Name(fmt.Sprint(i)), uint64(i))
+		q.add(0, &e)
+	}
+	if got := len(emptied(&q)); got != 1<<15 || len(q.slots.blocks) != keptBlocks {
+		t.Errorf("%d records; %d blocks are left", got, len(q.slots.blocks))
+	}
+	e := step(grantedK, "a", 1)
+	for range 2 {
+		q.add(0, &e)
+		if got := emptied(&q); !slices.Equal(got, []string{"granted1"}) {
+			t.Errorf("got %q", got)
+		}
+	}
 }

@@ -1,135 +1,163 @@
 package events
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// resume makes sure that there is a stream, settles what it has already, and
-// begins a session in which everything else is sent.
+// resume makes sure that there is a stream that keeps what it is given, settles what it has
+// already, and begins a session in which everything else is sent. It makes a few round trips,
+// whatever is in doubt.
 func (s *sender) resume(ctx context.Context) error {
-	s.p.mu.Lock()
-	known, first := s.position, s.session == 0
-	s.p.mu.Unlock()
 	stream, err := s.stream(ctx)
 	if err != nil {
-		return fmt.Errorf("stream %q: %w", s.p.cfg.Stream, err)
+		return err
 	}
-	if first {
-		if err := s.checkEpoch(ctx, stream); err != nil {
-			return err
-		}
+	if most := s.nc.MaxPayload(); most < maxMessage {
+		return fmt.Errorf("the NATS server takes messages of %d bytes only; set its max_payload to %d or more", most, maxMessage)
 	}
-	last := stream.CachedInfo().State.LastSeq
-
 	s.p.mu.Lock()
-	doubt := s.p.queue.head < s.sent
-	var from uint64
-	if doubt {
-		from = s.p.queue.at(s.p.queue.head).floor + 1
-	}
+	s.session++ // what is said of earlier sessions does not count any more
 	s.p.mu.Unlock()
-	if last < known {
-		s.p.cfg.Logger.Error("events: the stream has lost its last events", "stream", s.p.cfg.Stream)
-		from = 1
+	s.log = stream
+	if err := s.checkEpoch(ctx); err != nil {
+		return err
 	}
-	var stored map[uint64]bool
-	if doubt {
-		if stored, err = s.stored(ctx, stream, from, last); err != nil {
-			return fmt.Errorf("look for events sent before: %w", err)
-		}
+	info := stream.CachedInfo()
+	stored, err := s.stored(ctx, stream, info)
+	if err != nil {
+		return err
 	}
 
+	s.p.mu.Lock()
+	s.p.outbox.settleAll(func(m *message) bool { return stored[m.id] }, s.p.settled)
+	s.position, s.created = info.State.LastSeq, info.Created
+	s.p.outbox.begin()
+	s.p.mu.Unlock()
 	if len(stored) > 0 || s.p.Stats().Queued == 0 {
-		s.p.recovered() // before anybody learns that the queue is empty
+		s.p.recovered() // before anybody learns that nothing is queued
 	}
 	s.p.mu.Lock()
-	for i := s.p.queue.head; i < s.sent; i++ {
-		if i >= s.p.queue.head && stored[s.p.queue.at(i).seq] {
-			s.p.settle(i, true)
-		}
-	}
-	s.position = last
-	s.session++
-	s.p.queue.rewind()
+	s.p.endFlushes()
 	s.p.mu.Unlock()
 	return nil
 }
 
-// checkEpoch returns ErrEpoch if the stream has events that ours would be taken
-// for repetitions of.
-func (s *sender) checkEpoch(ctx context.Context, stream jetstream.Stream) error {
+// checkEpoch looks at the last record of the agent in the stream. It returns ErrEpoch if ours
+// would be taken for repetitions, and ErrIdentity if another publisher uses our identity.
+func (s *sender) checkEpoch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	m, err := stream.GetLastMsgForSubject(ctx, s.agent)
+	s.looked = time.Now()
+	m, err := s.log.GetLastMsgForSubject(ctx, s.agent)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look for events of earlier epochs: %w", err)
+		return fmt.Errorf("look for the last record of the agent: %w", err)
 	}
-	_, id, _ := strings.Cut(m.Header.Get(jetstream.MsgIDHeader), ":")
-	epoch, _, _ := strings.Cut(id, ":")
-	if n, err := strconv.ParseUint(epoch, 10, 64); err == nil && n >= s.p.cfg.Epoch {
-		return fmt.Errorf("%w: it has epoch %d of agent %s, and this is epoch %d", ErrEpoch, n, s.p.cfg.Agent, s.p.cfg.Epoch)
+	id, ok := parseMessageID(m.Header.Get(jetstream.MsgIDHeader))
+	own := s.p.cfg.Epoch
+	switch {
+	case !ok:
+		return nil
+	case id.epoch < own:
+		s.packer.follows = Place{Epoch: id.epoch, Seq: id.last}
+		return nil
+	case id.epoch > own || !s.begun:
+		return fmt.Errorf("%w: it has epoch %d of agent %s, and this is epoch %d", ErrEpoch, id.epoch, s.p.cfg.Agent, own)
+	case !s.made(m, id):
+		return fmt.Errorf("%w: message %v in the stream is of another publisher", ErrIdentity, id)
 	}
 	return nil
 }
 
-func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
+// made reports whether m is a message that this publisher made.
+func (s *sender) made(m *jetstream.RawStreamMsg, id messageID) bool {
+	if id.last > s.packer.last {
+		return false
+	}
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	for _, own := range s.p.outbox.messages {
+		if own.first() <= id.last && id.last <= own.last {
+			return bytes.Equal(own.body, m.Data)
+		}
+	}
+	return true // it was settled before
+}
+
+// stored returns the ids of the messages of this agent that the stream may have taken without
+// our knowing. It makes three round trips if anything is in doubt, and none otherwise.
+//
+// That the last one is there says nothing of those before it: the stream may have refused
+// one of them for a moment.
+func (s *sender) stored(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo) (map[string]bool, error) {
+	s.p.mu.Lock()
+	oldest, known := s.p.outbox.doubt(), s.position
+	s.p.mu.Unlock()
+	switch {
+	case known > 0 && (info.State.LastSeq < known || !info.Created.Equal(s.created)):
+		// Positions mean something else now. What is sent twice is caught by its message id.
+		s.p.cfg.Logger.Error("events: the stream has lost events", "stream", s.p.cfg.Stream)
+		return nil, nil
+	case oldest == nil || oldest.floor >= info.State.LastSeq:
+		return nil, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	stream, err := s.js.Stream(ctx, s.p.cfg.Stream)
-	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return stream, err
+	ids, err := headers(ctx, stream, s.agent, oldest.floor+1)
+	if err != nil {
+		return nil, fmt.Errorf("look for events sent before: %w", err)
 	}
-	duplicates := 2 * time.Minute
-	if s.p.cfg.MaxAge > 0 {
-		duplicates = min(duplicates, s.p.cfg.MaxAge) // the server insists
-	}
-	return s.js.CreateStream(ctx, jetstream.StreamConfig{
-		Name:        s.p.cfg.Stream,
-		Subjects:    []string{AllSubjects},
-		Storage:     jetstream.FileStorage,
-		Compression: jetstream.S2Compression,
-		Duplicates:  duplicates,
-		AllowDirect: true,
-		Replicas:    1,
-		MaxBytes:    s.p.cfg.MaxBytes,
-		MaxAge:      s.p.cfg.MaxAge,
-		Discard:     jetstream.DiscardOld,
+	return ids, nil
+}
+
+// headers returns the ids of the messages with a subject from a position on.
+func headers(ctx context.Context, stream jetstream.Stream, subject string, from uint64) (map[string]bool, error) {
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubject:     subject,
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       from,
+		AckPolicy:         jetstream.AckNonePolicy,
+		HeadersOnly:       true,
+		MemoryStorage:     true,
+		Replicas:          1,
+		InactiveThreshold: 2 * ackTimeout,
 	})
-}
-
-// stored returns the sequence numbers of the events of this agent and epoch that
-// are in the stream between the positions from and last.
-func (s *sender) stored(ctx context.Context, stream jetstream.Stream, from, last uint64) (map[uint64]bool, error) {
-	prefix := fmt.Sprintf("%s:%d:", s.p.cfg.Agent, s.p.cfg.Epoch)
-	seqs := make(map[uint64]bool)
-	for from <= last {
-		m, err := getNext(ctx, stream, from, s.agent)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if text, ok := strings.CutPrefix(m.Header.Get(jetstream.MsgIDHeader), prefix); ok {
-			if seq, err := strconv.ParseUint(text, 10, 64); err == nil {
-				seqs[seq] = true
-			}
-		}
-		from = m.Sequence + 1
+	if err != nil {
+		return nil, err
 	}
-	return seqs, nil
+	info := consumer.CachedInfo()
+	defer func() { _ = stream.DeleteConsumer(ctx, info.Name) }() // or the server does, after a while
+	pending := int(info.NumPending)
+	ids := make(map[string]bool, pending)
+	if pending == 0 {
+		return ids, nil
+	}
+	batch, err := consumer.Fetch(pending, jetstream.FetchContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	for m := range batch.Messages() {
+		ids[m.Headers().Get(jetstream.MsgIDHeader)] = true
+	}
+	return ids, batch.Error()
 }
 
+// tidying reports whether err is that an own consumer may not be deleted, which nothing waits for.
+func tidying(err error) bool {
+	missing, ok := errors.AsType[*PermissionError](err)
+	return ok && strings.Contains(missing.Subject, ".CONSUMER.DELETE.")
+}
+
+// getNext returns the first message with a subject from a position on.
 func getNext(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()

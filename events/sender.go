@@ -18,32 +18,41 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
-// sender is the goroutine of a [Publisher] that moves events from the queue to
+// sender is the goroutine of a [Publisher] that moves records from the queue to
 // the stream. It works in sessions. A session ends with the first thing that goes
 // wrong; the next one finds out what the stream has, and sends the rest again.
 //
-// No event is stored twice. What was sent in an earlier session is looked up in
+// No record is stored twice. What was sent in an earlier session is looked up in
 // the stream first, so it does not matter how long ago that was; what the server
 // may still have had in its hands at that moment is caught by the message id,
 // which the stream remembers for two minutes.
+//
+// Messages are stored in their order, unless the stream refuses or loses one and takes one
+// behind it that was under way already. The numbers of the records tell.
 type sender struct {
 	p      *Publisher
-	agent  string      // the subjects of all events of this agent
-	broken chan error  // capacity 1: why the session must end, or cannot begin
+	packer packer
+	agent  string      // the subjects of all records of this agent
 	status chan signal // capacity 1: the connection is up, or closed
+	warned map[string]bool
 
 	nc    *nats.Conn // nil before the first connection
 	gone  chan signal
 	js    jetstream.JetStream
+	log   jetstream.Stream
 	inbox string // acknowledgements go to <inbox>.<session>.<index>
-	sent  uint64 // no item from this index on was ever sent
 
-	body, subject, text []byte // buffers for what is being sent
-	msg                 nats.Msg
+	begun   bool      // a message was sent, in any session
+	looked  time.Time // when the stream was asked for the last record of the agent
+	created time.Time // when the stream was made
+	items   []item
+	text    []byte
+	msg     nats.Msg
 
 	// Guarded by p.mu, for acknowledgements come in on another goroutine.
 	session  uint64
-	position uint64 // the last in the stream that is known of
+	end      context.CancelCauseFunc // ends the session, or the attempt to begin one
+	position uint64                  // the last in the stream that is known of
 }
 
 type signal = struct{}
@@ -53,9 +62,10 @@ var errDisconnected = errors.New("disconnected from NATS")
 func newSender(p *Publisher) *sender {
 	return &sender{
 		p:      p,
-		agent:  DefaultPrefix + "." + string(p.cfg.Agent) + ".>",
-		broken: make(chan error, 1),
+		packer: newPacker(p.cfg.Agent, p.cfg.Epoch, p.cfg.Prefix),
+		agent:  p.cfg.Prefix + "." + string(p.cfg.Agent) + ".>",
 		status: make(chan signal, 1),
+		warned: make(map[string]bool),
 	}
 }
 
@@ -64,13 +74,17 @@ func (s *sender) run(ctx context.Context) {
 	defer s.disconnect()
 	backoff := minBackoff
 	for {
-		before := s.p.Stats().Published
+		before := s.p.Stats().Messages
 		err := s.work(ctx)
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, ErrEpoch) || errors.Is(err, ErrIdentity) {
+			s.p.fail(err)
+			return
+		}
 		s.p.stall(err)
-		if s.p.Stats().Published > before {
+		if s.p.Stats().Messages > before {
 			backoff = minBackoff
 		}
 		select {
@@ -87,16 +101,30 @@ func (s *sender) work(ctx context.Context) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	if err := s.resume(ctx); err != nil {
-		return err
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s.p.mu.Lock()
+	s.end = end
+	s.p.mu.Unlock()
+	if !s.nc.IsConnected() {
+		return errDisconnected // the news of it came before there was a session
 	}
-	return s.send(ctx)
+	err := s.resume(ctx)
+	if err == nil {
+		err = s.send(ctx)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // what the error comes from
+	}
+	return err
 }
 
+// fail ends the session, if there is one, for what the client library tells.
 func (s *sender) fail(err error) {
-	select {
-	case s.broken <- err:
-	default:
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if s.end != nil {
+		s.end(err)
 	}
 }
 
@@ -109,8 +137,6 @@ func (s *sender) connect(ctx context.Context) error {
 	}
 	for !s.nc.IsConnected() {
 		select {
-		case err := <-s.broken:
-			s.p.stall(err)
 		case <-s.status:
 			if s.nc.IsClosed() {
 				return errors.Join(errDisconnected, s.nc.LastError())
@@ -118,12 +144,6 @@ func (s *sender) connect(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-	// What broke before this session has nothing under way is not to break it.
-	select {
-	case err := <-s.broken:
-		s.p.cfg.Logger.Debug("events: connected again", "after", err)
-	default:
 	}
 	return nil
 }
@@ -143,7 +163,8 @@ func (s *sender) dial() error {
 		nats.RetryOnFailedConnect(true),
 		nats.ConnectHandler(changed),
 		nats.ReconnectHandler(changed),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { s.fail(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { s.p.stall(explained(err)) }),
+		nats.ErrorHandler(s.p.cfg.errorHandler(s.complained)),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.fail(errors.Join(errDisconnected, err)) }),
 		nats.ClosedHandler(func(nc *nats.Conn) {
 			s.fail(errors.Join(errDisconnected, nc.LastError()))
@@ -161,36 +182,18 @@ func (s *sender) dial() error {
 	return err
 }
 
+// complained ends the session if a permission is missing. The server does not answer what it
+// does not permit.
+func (s *sender) complained(err error) {
+	if errors.Is(err, ErrNotPermitted) && !tidying(err) {
+		s.fail(err)
+	}
+}
+
 func (s *sender) disconnect() {
 	if s.nc != nil {
 		s.nc.Close()
 		<-s.gone
 		s.nc = nil
-	}
-}
-
-// stall notes why nothing is published. It logs the first reason, and those that
-// follow it only for those who look for them.
-func (p *Publisher) stall(err error) {
-	p.mu.Lock()
-	first := p.stalled == nil
-	p.stalled = err
-	p.mu.Unlock()
-	if first {
-		p.cfg.Logger.Warn("events: nothing is published until this is over; events wait in the queue", "err", err)
-	} else {
-		p.cfg.Logger.Debug("events: still nothing is published", "err", err)
-	}
-}
-
-// recovered notes that publishing goes on: something was acknowledged, or there
-// is nothing to publish.
-func (p *Publisher) recovered() {
-	p.mu.Lock()
-	was, dropped := p.stalled, p.dropped
-	p.stalled = nil
-	p.mu.Unlock()
-	if was != nil {
-		p.cfg.Logger.Info("events: publishing again", "dropped", dropped)
 	}
 }

@@ -11,7 +11,7 @@ func sum(r *Record) uint32 {
 	e := &r.Event
 	s := summer(len(r.Raw))
 	for _, n := range [...]uint64{
-		uint64(e.Kind) | uint64(e.How)<<8 | uint64(e.Reason)<<16 | flag(e.Fixed)<<24 | uint64(uint32(e.Count))<<32,
+		uint64(e.Kind) | uint64(e.How)<<8 | uint64(e.Reason)<<16 | bit(e.Fixed)<<24 | uint64(uint32(e.Count))<<32,
 		uint64(e.Time.UnixMicro()), e.Request, e.Tenure, uint64(e.Token), uint64(e.Waiters),
 		uint64(e.Waited), uint64(e.Held), uint64(e.Lease), uint64(e.Remaining),
 		uint64(e.StoreTime), uint64(e.Until), uint64(e.Confirmed), uint64(e.Returned),
@@ -35,7 +35,7 @@ func sum(r *Record) uint32 {
 	return uint32(s>>32) ^ uint32(s) | 1
 }
 
-func flag(b bool) uint64 {
+func bit(b bool) uint64 {
 	if b {
 		return 1
 	}

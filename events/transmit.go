@@ -8,52 +8,28 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/lockagent/lockagent"
 )
 
-const (
-	// window bounds how many events are under way: enough to keep a server on the
-	// other side of a continent busy.
-	window = 1024
-
-	// maxText bounds each text of an event, so that no event is too large for a
-	// server. Names and owners that are valid are shorter.
-	maxText = 1024
-)
-
-// send publishes what is in the queue, and what comes, until something is wrong.
+// send publishes what is due, until something is wrong.
 func (s *sender) send(ctx context.Context) error {
 	tick := time.NewTicker(ackTimeout)
 	defer tick.Stop()
+	timer := time.NewTimer(forEver)
+	defer timer.Stop()
 	var progress progress
 	for {
-		if it, index, ok := s.take(); ok {
-			if err := s.publish(&it, index); err != nil {
-				return err
-			}
-			select {
-			case err := <-s.broken:
-				return err
-			case <-ctx.Done():
-				return ctx.Err()
-			default:
-				continue
-			}
+		if err := s.forward(ctx); err != nil {
+			return err
 		}
+		timer.Reset(s.p.rests(time.Since(s.p.began)))
 		select {
 		case <-s.p.wake:
-		case err := <-s.broken:
-			return err
+		case <-timer.C:
 		case <-tick.C:
-			s.p.mu.Lock()
-			ok := progress.made(&s.p.queue)
-			s.p.mu.Unlock()
-			if !ok {
+			if !progress.made(s.p) {
 				return fmt.Errorf("nothing was acknowledged for %v", ackTimeout)
 			}
 		case <-ctx.Done():
@@ -62,118 +38,171 @@ func (s *sender) send(ctx context.Context) error {
 	}
 }
 
-// progress notices that no acknowledgement came between two looks at the queue.
-type progress struct {
-	waited bool // there was something to be acknowledged
-	head   uint64
-}
-
-func (p *progress) made(q *queue) bool {
-	before := *p
-	*p = progress{waited: q.head < q.next, head: q.head}
-	return !before.waited || !p.waited || before.head != p.head
-}
-
-// take returns a copy of the next item to send. If there is none, the sender is
-// woken when there may be one.
-func (s *sender) take() (item, uint64, bool) {
-	s.p.mu.Lock()
-	defer s.p.mu.Unlock()
-	it, index := s.p.queue.take(window)
-	if it == nil {
-		s.p.idle = true
-		return item{}, 0, false
+// forward moves what is due from the queue to the outbox, and what is there to the server.
+func (s *sender) forward(ctx context.Context) error {
+	for {
+		items, missing, from := s.p.leave(time.Since(s.p.began), s.items[:0])
+		if len(items) > 0 || missing != (Drops{}) {
+			s.p.arrive(s.packer.pack(items, missing, from, time.Now()))
+			clear(items) // let go of their strings
+			s.items = items
+		}
+		sent, err := s.transmit(ctx)
+		if err != nil {
+			return err
+		}
+		if len(items) == 0 && !sent {
+			return nil
+		}
 	}
-	if index >= s.sent {
-		s.sent = index + 1
-		it.floor = s.position
-	}
-	return *it, index, true
 }
 
-func (s *sender) publish(it *item, index uint64) error {
-	bound(&it.event)
-	e := &it.event
-	s.body = Append(s.body[:0], Record{Event: *e, Epoch: s.p.cfg.Epoch, Seq: it.seq})
-	s.subject = AppendSubject(s.subject[:0], DefaultPrefix, e.Agent, e.Kind, e.Lock)
+// transmit sends what may be sent of the outbox.
+func (s *sender) transmit(ctx context.Context) (sent bool, err error) {
+	for ctx.Err() == nil {
+		s.p.mu.Lock()
+		m, index := s.p.outbox.take()
+		if m != nil {
+			if m.sent == 0 {
+				m.floor = s.position
+			}
+			m.sent++
+		}
+		s.p.mu.Unlock()
+		if m == nil {
+			return sent, nil
+		}
+		if !s.begun && time.Since(s.looked) > ackTimeout {
+			// Another publisher may have begun with our identity in the meantime.
+			if err := s.checkEpoch(ctx); err != nil {
+				return sent, err
+			}
+		}
+		s.begun = true
+		if err := s.publish(m, index); err != nil {
+			return sent, err
+		}
+		sent = true
+	}
+	return sent, ctx.Err()
+}
+
+func (s *sender) publish(m *message, index uint64) error {
 	s.text = append(append(s.text[:0], s.inbox...), '.')
 	s.text = strconv.AppendUint(s.text, s.session, 10) // written by this goroutine only
 	s.text = append(s.text, '.')
 	s.text = strconv.AppendUint(s.text, index, 10)
-	s.msg.Subject, s.msg.Reply, s.msg.Data = string(s.subject), string(s.text), s.body
+	s.msg.Subject, s.msg.Reply, s.msg.Data = m.subject, string(s.text), m.body
 
-	s.text = appendID(s.text[:0], e.Agent, s.p.cfg.Epoch, it.seq)
 	if s.msg.Header == nil {
-		s.msg.Header = nats.Header{"Content-Type": {ContentType}, jetstream.MsgIDHeader: {""}}
+		s.msg.Header = nats.Header{"Content-Type": {""}, jetstream.MsgIDHeader: {""}}
 	}
-	s.msg.Header[jetstream.MsgIDHeader][0] = string(s.text)
+	s.msg.Header["Content-Type"][0] = ContentType
+	if m.batch {
+		s.msg.Header["Content-Type"][0] = BatchContentType
+	}
+	s.msg.Header[jetstream.MsgIDHeader][0] = m.id
 	delete(s.msg.Header, "traceparent")
-	if e.TraceParent != "" {
-		s.msg.Header["traceparent"] = []string{e.TraceParent}
+	if m.traceParent != "" {
+		s.msg.Header["traceparent"] = []string{m.traceParent}
 	}
-	switch err := s.nc.PublishMsg(&s.msg); { // copies everything
-	case errors.Is(err, nats.ErrMaxPayload):
-		s.reject(index, err)
-		return nil
-	case errors.Is(err, nats.ErrReconnectBufExceeded): // there is no buffer
+	err := s.nc.PublishMsg(&s.msg)                    // copies everything
+	if errors.Is(err, nats.ErrReconnectBufExceeded) { // there is no buffer
 		return errDisconnected
-	default:
-		return err
 	}
+	return err
 }
 
-// reject drops an item that the server will never take, so that it does not hold
-// up those behind it.
-func (s *sender) reject(index uint64, err error) {
-	s.p.mu.Lock()
-	s.p.settle(index, false)
-	s.p.mu.Unlock()
-	s.p.cfg.Logger.Error("events: an event was refused and is dropped", "err", err)
+// progress notices that no acknowledgement came between two looks at the outbox.
+type progress struct {
+	waited bool // there was something to be acknowledged
+	first  uint64
 }
 
-// errTooLarge is the code of a message that exceeds the limit of its stream.
-const errTooLarge jetstream.ErrorCode = 10054
+func (g *progress) made(p *Publisher) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := *g
+	*g = progress{waited: p.outbox.first < p.outbox.next, first: p.outbox.first}
+	return !before.waited || !g.waited || before.first != g.first
+}
 
-// acknowledged takes what the server answers to a published event.
+// acknowledged takes what the server answers to a message.
 func (s *sender) acknowledged(m *nats.Msg) {
 	session, index, err := parseReply(m.Subject)
 	if err != nil {
 		s.p.cfg.Logger.Warn("events: unexpected message", "subject", m.Subject)
 		return
 	}
-	var answer struct {
-		Stream string              `json:"stream"`
-		Seq    uint64              `json:"seq"`
-		Error  *jetstream.APIError `json:"error"`
-	}
+	var answer answered
 	if m.Header.Get("Status") == "503" {
-		err = fmt.Errorf("no stream takes the subject; add %q to the subjects of stream %q", AllSubjects, s.p.cfg.Stream)
+		err = fmt.Errorf("no stream takes the subjects %q; add them to stream %q", s.agent, s.p.cfg.Stream)
 	} else if err = json.Unmarshal(m.Data, &answer); err == nil {
-		switch {
-		case answer.Error != nil:
-			err = answer.Error
-		case answer.Stream != s.p.cfg.Stream:
-			err = fmt.Errorf("stream %q takes the subjects of stream %q", answer.Stream, s.p.cfg.Stream)
-		}
+		err = answer.check(s.p.cfg.Stream)
 	}
-
-	switch {
-	case err == nil:
-		s.p.recovered() // before anybody learns that the queue is empty
-		s.p.mu.Lock()
+	if err == nil {
+		s.p.recovered() // before anybody learns that nothing is queued
+	}
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if session != s.session {
+		return // what it says is looked up in the stream
+	}
+	if err == nil {
 		s.position = max(s.position, answer.Seq)
-		s.p.settle(index, true)
-		s.p.mu.Unlock()
-	case answer.Error != nil && answer.Error.ErrorCode == errTooLarge:
-		s.reject(index, err)
-	default:
-		s.p.mu.Lock()
-		current := session == s.session
-		s.p.mu.Unlock()
-		if current {
-			s.fail(err)
-		}
+		err = s.settle(index, answer.Duplicate)
 	}
+	if err != nil {
+		s.end(err)
+	}
+}
+
+// answered is an acknowledgement.
+type answered struct {
+	Stream    string              `json:"stream"`
+	Seq       uint64              `json:"seq"`
+	Duplicate bool                `json:"duplicate"`
+	Error     *jetstream.APIError `json:"error"`
+}
+
+// check returns what is wrong with the answer to a message that was meant for a stream.
+func (a *answered) check(stream string) error {
+	switch {
+	case a.Error == nil && a.Stream == stream:
+		return nil
+	case a.Error == nil:
+		return fmt.Errorf("stream %q takes the subjects of stream %q", a.Stream, stream)
+	case a.Error.ErrorCode == errNoRoom || a.Error.ErrorCode == errNoStorage:
+		return fmt.Errorf("the NATS server has no room left for stream %q: %w", stream, a.Error)
+	}
+	return fmt.Errorf("stream %q does not store what is published; it may be full: %w", stream, a.Error)
+}
+
+// Codes of refusals.
+const (
+	errNoRoom    jetstream.ErrorCode = 10023
+	errNoStorage jetstream.ErrorCode = 10047
+	errTooLarge  jetstream.ErrorCode = 10054 // the message exceeds the limit of its stream
+)
+
+// settle takes message i out of the outbox. s.p.mu must be held.
+func (s *sender) settle(i uint64, duplicate bool) error {
+	o := &s.p.outbox
+	if duplicate && i == o.first && o.next > i && o.at(i).sent == 1 {
+		// The stream had it before it was ever sent.
+		return fmt.Errorf("%w: message %s of another publisher is in the stream", ErrIdentity, o.at(i).id)
+	}
+	full := o.full
+	m, err := o.settle(i)
+	if err != nil || m == nil {
+		return err
+	}
+	s.p.settled(m)
+	s.p.endFlushes()
+	if o.next < o.end() || full && !o.full {
+		s.p.wakeUp()
+	}
+	return nil
 }
 
 // parseReply returns the last two tokens of the subject of an acknowledgement.
@@ -186,22 +215,4 @@ func parseReply(subject string) (session, index uint64, err error) {
 	session, err1 := strconv.ParseUint(tokens[0], 10, 64)
 	index, err2 := strconv.ParseUint(tokens[1], 10, 64)
 	return session, index, errors.Join(err1, err2)
-}
-
-// bound cuts what is too long to be sent. Only requests that were refused for
-// their names, and texts for people, are ever that long.
-func bound(e *lockagent.Event) {
-	for _, text := range []*string{
-		(*string)(&e.Lock), (*string)(&e.Owner), &e.Incarnation, &e.Err,
-		&e.Reset.From, &e.Reset.To, &e.Reset.Reason, &e.TraceParent,
-	} {
-		if len(*text) <= maxText {
-			continue
-		}
-		end := maxText
-		for end > maxText-utf8.UTFMax && !utf8.RuneStart((*text)[end]) {
-			end--
-		}
-		*text = (*text)[:end]
-	}
 }

@@ -190,9 +190,8 @@
 // runs of the nodes instead. So it does not notice a node that is emptied without a restart.
 //
 // A database or a Cluster also has an identity, which it keeps over resets. The first store that
-// opens writes it. If the data are gone, the next store that notices writes it again. If another
-// store was faster with a new one, all others take that one, and [Store.OnReset] tells the former
-// one.
+// opens writes it. If the data are gone, the next store that notices writes it again. Another store
+// may be faster with a new one. Then all others take that one, and [Store.OnReset] tells the former.
 //
 // Every Acquire reads the name. The store also asks for it after it has lost or made a connection,
 // after the server has denied a renewal, and after another agent has found a new incarnation. It

@@ -40,8 +40,13 @@ func TestIdentity(t *testing.T) {
 func TestIdentityIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
+	first := open(t, server.URL())
+	_ = first.Close()
 	store := open(t, server.URL())
 	identity := store.Identity()
+	if identity != first.Identity() {
+		t.Errorf("identity %q after %q", identity, first.Identity())
+	}
 	server.Do("FLUSHALL")
 	acquire(t, store, wish("orders", agentA, 1)) // it notices
 	redistest.Eventually(t, "the identity is kept again", func() bool { return server.Do("GET", "lockagent_store") == any(identity) })
@@ -58,8 +63,7 @@ func TestAnotherIdentityIsAdopted(t *testing.T) {
 	told := make(chan lockagent.Reset, 10)
 	defer store.OnReset(func(r lockagent.Reset) { told <- r })()
 	former := store.Identity()
-	server.Do("FLUSHALL")
-	server.Do("SET", "lockagent_store", "another")
+	server.Do("EVAL", "redis.call('FLUSHALL') return redis.call('SET', KEYS[1], 'another')", "1", "lockagent_store")
 	granted := acquire(t, store, wish("orders", agentA, 1))
 	if r := await(t, told); r.Reason != "emptied" || r.Store != "" {
 		t.Errorf("told %+v first, want that the server was emptied", r)

@@ -272,30 +272,6 @@ var defects = []defect{
 			return reply, err
 		}
 	}},
-	{"forgets who broke a lock", "Break/the agent of the tenure learns who broke it", func(s *spoilt) {
-		breakLock := s.breakLock
-		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
-			req.Operator = strings.TrimSpace(req.Operator)
-			return breakLock(req)
-		}
-	}},
-	{"takes an operator of any length", "BadRequest/an operator who is too long", func(s *spoilt) {
-		breakLock := s.breakLock
-		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
-			req.Operator = req.Operator[:min(len(req.Operator), lockagent.MaxNameLen)]
-			return breakLock(req)
-		}
-	}},
-	{"has an identity for each agent", "Identity/it is the same for all agents", func(s *spoilt) {
-		own := rand.Text()
-		s.identity = func() string { return own }
-	}},
-	{"forgets its identity in a reset", "Identity/it survives a reset, or the store tells", func(s *spoilt) {
-		identity := s.identity
-		var resets atomic.Int32
-		s.onReset(func(lockagent.Reset) { resets.Add(1) })
-		s.identity = func() string { return strings.Repeat("x", int(resets.Load())) + identity() }
-	}},
 	{"counts no holds", "Inspect/it tells the holder of a held lock", func(s *spoilt) {
 		inspect := s.inspect
 		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {

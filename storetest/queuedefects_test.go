@@ -23,14 +23,6 @@ var queueDefects = []defect{
 	}},
 	{"has a queue and says that it has none", "Queue/a store without a queue says that nobody is queued", func(s *spoilt) { s.ledger.noQueue = true }},
 	{"has no queue", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = false })},
-	{"forgets the trace of a pass", "Pass/a pass tells the trace of the release", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Trace = "" })},
-	{"takes any trace", "BadRequest/a trace that is none", func(s *spoilt) {
-		release := s.release
-		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			req.Trace = ""
-			return release(req)
-		}
-	}},
 	{"tells nobody that it is wanted", "Queue/the holder is told that it is wanted", without(lockagent.MessageWanted)},
 	{"tells that another tenure is wanted", "Queue/the holder is told that it is wanted", telling(lockagent.MessageWanted, func(m *lockagent.Message) { m.Tenure.Number++ })},
 	{"sends back whoever asks again", "Queue/a tenure that asks again keeps its place", func(s *spoilt) {

@@ -207,7 +207,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 	}}.harness)
 }
 
-func allDefects() []defect { return slices.Concat(defects, queueDefects) }
+func allDefects() []defect { return slices.Concat(defects, queueDefects, factDefects) }
 
 // harness is the harness of a store in memory that has the defect.
 func (d defect) harness(*testing.T) *Harness {

@@ -64,6 +64,9 @@ func newLockMetrics(m metric.Meter) *lockMetrics {
 		}
 		l.reasons = append(l.reasons, []metric.AddOption{attributes("reason", reason.String())})
 	}
+	for _, reason := range l.reasons[1:] {
+		l.losses.Add(context.Background(), 0, reason...) // so that the first loss is an increase
+	}
 	return l
 }
 
@@ -109,6 +112,7 @@ func newStoreMetrics(m metric.Meter) *storeMetrics {
 			text = end.String()
 		}
 		s.kept[end] = []metric.AddOption{attributes("outcome", text)}
+		s.renewals.Add(context.Background(), 0, s.kept[end]...) // so that the first failure is an increase
 	}
 	return s
 }

@@ -127,6 +127,12 @@ func TestDemoWithRedisFlushed(t *testing.T) {
 		r.await(t, "it goes on", func(text string) bool { return len(grants(text)) > n })
 		server.Do("FLUSHALL")
 	}
+	// The agents learn of a reset when the store answers them again.
+	before := grants(r.String())
+	r.await(t, "it goes on after the last", func(text string) bool {
+		now := grants(text)
+		return now[len(now)-1] > before[len(before)-1]+2
+	})
 	r.interrupt(t).expect(t, exitOK, summaryLines, nil)
 }
 

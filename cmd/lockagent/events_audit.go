@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,10 +16,12 @@ import (
 // auditFlags are the flags of the verb audit.
 type auditFlags struct {
 	source
-	agents []string
-	lock   string
-	since  time.Duration
-	format string
+	lock       string
+	since      time.Duration
+	follow     bool
+	checkpoint string
+	metrics    string
+	format     string
 }
 
 func newEventsAudit() *cobra.Command {
@@ -27,98 +30,152 @@ func newEventsAudit() *cobra.Command {
 		Use:   "audit",
 		Short: "Prove from the event log that no two holds of a lock overlapped",
 		Long: `Fold the event log and show whether it proves that no two holds of a lock
-overlapped and that tokens only grew. It is proven, and the exit code 0, only if no
-event is missing.
+overlapped, and that tokens only grew. The exit code tells the verdict.
 
-With --agent the proof is about holds of these agents only, for nothing is known of
-the others. With --since events that are older are missing, which leaves what went
-on at that time unproven.`,
+With --since the proof is about holds that began in that time. With --checkpoint the next
+audit goes on from where this one ends, and nothing is lost of what was judged before,
+though the stream may have forgotten it.
+
+With --follow it goes on until it is interrupted. It tells the verdict at the beginning, and
+whenever that changes or there are more violations. As jsonl each of these is an
+event for another program: a line of JSON.`,
 		Example: `  lockagent events audit
   lockagent events audit --lock orders/42
+  lockagent events audit --checkpoint audit.json
+  lockagent events audit --follow --checkpoint audit.json --metrics 127.0.0.1:9465 --format jsonl
   lockagent events audit --file events.jsonl`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`")
 	flags.StringVar(&f.lock, "lock", "", "only holds of the lock with this `name`")
 	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
-	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json")
+	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
+	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
+	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow")
+	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json; with --follow text or jsonl")
 	f.addFlags(cmd)
 	return cmd
 }
 
-func (f *auditFlags) run(cmd *cobra.Command) error {
+func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) {
+	const try = "lockagent events audit "
+	switch {
+	case cmd.Flags().Changed("since") && f.since <= 0:
+		return "", usage(try+"--since 10m", "--since must be longer than nothing, not %v", f.since)
+	case f.follow && (f.dir != "" || f.file != ""):
+		return "", usage(try+"--follow --nats "+defaultNATS, "--follow needs --nats, for nothing can be added to what --dir and --file read")
+	case f.metrics != "" && !f.follow:
+		return "", usage(try+"--follow --metrics "+f.metrics, "--metrics needs --follow")
+	case f.checkpoint != "" && f.since > 0:
+		return "", usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --since exclude each other, for a checkpoint says where to begin")
+	case f.checkpoint != "" && f.lock != "":
+		return "", usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --lock exclude each other, for a checkpoint is about all locks")
+	case f.checkpoint != "" && f.file != "":
+		return "", usage(try+"--file "+shellWord(f.file), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
+	}
+	second := "json"
+	if f.follow {
+		second = "jsonl"
+	}
+	if err := checkFormat(cmd, f.format, "text", second); err != nil {
+		return "", err
+	}
+	if err := f.source.check(cmd); err != nil || f.lock == "" {
+		return "", err
+	}
+	return parseLock(f.lock, try+"--lock orders/42")
+}
+
+func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	lock, err := f.check(cmd)
 	if err != nil {
 		return err
 	}
-	audit := events.NewAudit()
-	visit := func(r events.Record, err error) error { return audit.Visit(f.about(lock, r), err) }
-	if err := f.read(cmd, visit); err != nil {
+	audit, err := f.begin()
+	if err != nil {
 		return err
 	}
-	report := audit.Report()
-	if f.format == "json" {
-		err = writeJSON(cmd.OutOrStdout(), report)
-	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), report.String())
-	}
-	switch {
-	case err != nil:
-		return err
-	case report.Events == 0:
-		return &failure{exitEmpty, errors.New("not proven: there are no events"), "lockagent events tail --all --follow=false"}
-	case lock != "" && report.Grants == 0:
-		return &failure{exitEmpty, fmt.Errorf("not proven: there are no holds of %q", lock), "lockagent events tail --all --follow=false --kind granted"}
-	case report.Verdict == events.Violated:
-		return &failure{code: exitViolated, err: fmt.Errorf("not proven: %s", report.Verdict)}
-	case report.Verdict != events.Proven:
-		return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", report.Verdict)}
-	}
-	return nil
-}
-
-func (f *auditFlags) check(cmd *cobra.Command) (lockagent.Name, error) {
-	if err := f.source.check(cmd); err != nil {
-		return "", err
-	}
-	if cmd.Flags().Changed("since") && f.since <= 0 {
-		return "", usage("lockagent events audit --since 10m", "--since must be longer than nothing, not %v", f.since)
-	}
-	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
-		return "", err
-	}
-	if f.lock == "" {
-		return "", nil
-	}
-	return parseLock(f.lock, "lockagent events audit --lock orders/42")
-}
-
-// about takes out of a record what it says if it is not about the lock, when one
-// was asked for. Its place in the log of its agent stays, or it would be missing.
-func (f *auditFlags) about(lock lockagent.Name, r events.Record) events.Record {
-	if lock == "" || r.Lock == lock || r.Lock == "" {
-		return r
-	}
-	r.Event = lockagent.Event{Kind: lockagent.EventRequested, Agent: r.Agent}
-	return r
-}
-
-func (f *auditFlags) read(cmd *cobra.Command, visit events.Visit) (err error) {
 	log, err := f.open(cmd)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
+	if f.follow {
+		return f.goOn(cmd, log, audit, lock)
+	}
+	if err := f.read(cmd.Context(), log, audit, about(lock, audit.Visit)); err != nil {
+		return err
+	}
+	if err := f.save(audit); err != nil {
+		return err
+	}
+	report := audit.Report()
+	if log.grows() {
+		report = audit.ReportAt(time.Now())
+	}
+	if f.format == "json" {
+		err = writeJSON(cmd.OutOrStdout(), report)
+	} else {
+		_, err = io.WriteString(cmd.OutOrStdout(), report.String())
+	}
+	if err != nil {
+		return err
+	}
+	return verdictOf(&report, lock)
+}
+
+// read visits what there is behind the place that the audit has reached.
+func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, visit events.Visit) error {
 	var from startAt
 	if f.since > 0 {
 		from.time = time.Now().Add(-f.since)
+		audit.BeginsLate()
 	}
-	var filter events.Filter
-	for _, agent := range f.agents {
-		filter.Agents = append(filter.Agents, lockagent.AgentID(agent))
+	if f.checkpoint != "" {
+		if err := f.identify(ctx, log, audit); err != nil {
+			return err
+		}
+		// The checkpoint may be from between two records of one message. The audit knows those
+		// that it has.
+		from.position = audit.Position()
 	}
-	return log.replay(cmd.Context(), from, filter, visit)
+	return log.replay(ctx, from, events.Filter{}, visit)
+}
+
+// about takes out of the records what they say of other locks, when one was asked for. Their
+// places in the logs of their agents stay, and so does what they tell of the clock of the store: or
+// the audit would miss them.
+func about(lock lockagent.Name, visit events.Visit) events.Visit {
+	if lock == "" {
+		return visit
+	}
+	return func(r events.Record, err error) error {
+		if r.Lock != lock && r.Lock != "" {
+			r.Event = lockagent.Event{
+				Kind: lockagent.EventRequested, Agent: r.Agent, Time: r.Time, Store: r.Store,
+				StoreTime: r.StoreTime, Confirmed: r.Confirmed, Until: r.Until, Returned: r.Returned,
+			}
+		}
+		return visit(r, err)
+	}
+}
+
+// verdictOf gives a verdict its exit code.
+func verdictOf(r *events.Report, lock lockagent.Name) error {
+	if lock != "" && r.Grants == 0 && r.Verdict != events.Violated {
+		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders"}
+	}
+	switch r.Verdict {
+	case events.Proven:
+		return nil
+	case events.Explained:
+		return &failure{code: exitExplained, err: fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count)}
+	case events.Violated:
+		return &failure{code: exitViolated, err: errors.New("not proven: violated")}
+	case events.Empty:
+		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail"}
+	}
+	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestEventsTail(t *testing.T) {
 	t.Parallel()
 	url := logged(t)
 	all := call(t, "events", "tail", "--nats", url, "--all", "--follow=false")
-	all.expect(t, exitOK, []string{"agentstarted", "granted", "token ", "by store", "released", "agentstopped"}, nil)
+	all.expect(t, exitOK, []string{"agentstarted", "held", "token ", "by store", "agentstopped"}, nil)
 
 	since := call(t, "events", "tail", "--nats", url, "--since", "1h", "--follow=false")
 	if since.stdout != all.stdout {
@@ -40,7 +41,9 @@ func TestEventsTail(t *testing.T) {
 	some := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--lock", "lockagent/demo/2", "--kind", "granted,released")
 	some.expect(t, exitOK, nil, nil)
 	for _, line := range lines(some.stdout) {
-		if !strings.Contains(line, "  lockagent/demo/2  ") || !strings.Contains(line, "  granted  ") && !strings.Contains(line, "  released  ") {
+		// A hold that was over soon is one event, which tells of the grant and the release.
+		kind := regexp.MustCompile(`  (granted|released|held)  `)
+		if !strings.Contains(line, "  lockagent/demo/2  ") || !kind.MatchString(line) {
 			t.Fatalf("not asked for: %s", line)
 		}
 	}
@@ -115,8 +118,6 @@ func TestEventsAudit(t *testing.T) {
 	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: no two holds overlapped\n", " of 3 agents on 2 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
-	call(t, "events", "audit", "--nats", url, "--agent", "nobody").expect(t, exitEmpty, nil, []string{"there are no events"})
-	call(t, "events", "audit", "--nats", url, "--agent", "no body").expect(t, exitUsage, nil, []string{`"no body" is no agent`})
 
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
 	r.expect(t, exitOK, nil, nil)
@@ -140,11 +141,10 @@ func TestEventsAuditOfAFile(t *testing.T) {
 	call(t, "events", "audit", "--file", file(log)).expect(t, exitOK, []string{"proven: "}, nil)
 	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitOK, []string{"proven: "}, nil)
 	callWith(t, log, "events", "audit", "--file", "-", "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
-	callWith(t, log, "events", "audit", "--file", "-", "--since", "1ns").expect(t, exitEmpty, nil, []string{"there are no events"})
-	callWith(t, log, "events", "audit", "--file", "-", "--agent", "nobody").expect(t, exitEmpty, nil, []string{"there are no events"})
+	callWith(t, log, "events", "audit", "--file", "-", "--since", "1ns").expect(t, exitEmpty, []string{"empty: "}, []string{"the event log is empty"})
 
 	all := lines(log)
-	i := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, "lock.released") })
+	i := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, "lock.held") })
 	missing := strings.Join(slices.Delete(slices.Clone(all), i, i+1), "")
 	callWith(t, missing, "events", "audit", "--file", "-").expect(t, exitIncomplete, []string{"incomplete: ", "missing: "}, []string{"not proven: incomplete"})
 
@@ -153,35 +153,34 @@ func TestEventsAuditOfAFile(t *testing.T) {
 }
 
 // overlapping is a log in which two agents held a lock at the same time.
-func overlapping(t *testing.T) string {
-	t.Helper()
-	var b strings.Builder
-	for _, agent := range []struct {
-		id   lockagent.AgentID
-		from lockagent.StoreTime
-	}{{"a", 1000}, {"b", 2000}} {
-		for i, e := range []lockagent.Event{
-			{Kind: lockagent.EventGranted, Token: lockagent.Token(agent.from), How: lockagent.ByStore, StoreTime: agent.from},
-			{Kind: lockagent.EventReleased, Token: lockagent.Token(agent.from), Until: agent.from + 5000},
-			{Kind: lockagent.EventAgentStopped},
-		} {
-			e.Agent, e.Time = agent.id, time.Now()
-			if e.Kind != lockagent.EventAgentStopped {
-				e.Lock, e.Owner, e.Tenure = "orders/42", "me", 1
-			}
-			if err := events.WriteLine(&b, events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)}); err != nil {
-				t.Fatal(err)
-			}
+func overlapping(t *testing.T, at time.Time) string {
+	s := &script{t: t}
+	for i, agent := range []lockagent.AgentID{"a", "b"} {
+		from := at.Add(time.Duration(i) * time.Second)
+		until := from.Add(4 * time.Second)
+		began, ended := lockagent.StoreTime(from.UnixMicro()), lockagent.StoreTime(until.UnixMicro())
+		hold := lockagent.Event{
+			Lock: "orders/42", Owner: "me", Request: 1, Tenure: 1, Token: lockagent.Token(began), Lease: 10 * time.Second,
 		}
+		granted, released := hold, hold
+		granted.Kind, granted.How, granted.Count, granted.StoreTime = lockagent.EventGranted, lockagent.ByStore, 1, began
+		released.Kind, released.Held, released.Confirmed, released.Until = lockagent.EventReleased, 4*time.Second, began, ended
+		s.add(agent, from, lockagent.Event{Kind: lockagent.EventAgentStarted})
+		s.add(agent, from, granted)
+		s.add(agent, until, released)
+		s.add(agent, until, lockagent.Event{Kind: lockagent.EventAgentStopped})
 	}
-	return b.String()
+	return s.text.String()
 }
 
 func TestEventsAuditFindsAnOverlap(t *testing.T) {
-	log := overlapping(t)
-	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitViolated, []string{"violated: ", `violation: "orders/42"`}, []string{"not proven: violated"})
-	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
-	callWith(t, log, "events", "audit", "--file", "-", "--lock", "orders/43").expect(t, exitEmpty, nil, []string{`there are no holds of "orders/43"`})
+	log := overlapping(t, begun)
+	audit := func(args ...string) result {
+		return callWith(t, log, append([]string{"events", "audit", "--file", "-"}, args...)...)
+	}
+	audit().expect(t, exitViolated, []string{"violated: ", `"orders/42": two holds overlapped`}, []string{"not proven: violated"})
+	audit("--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
+	audit("--lock", "orders/43").expect(t, exitEmpty, nil, []string{`has no holds of "orders/43"`})
 }
 
 func TestEventText(t *testing.T) {

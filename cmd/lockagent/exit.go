@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 // The exit codes. Those from 64 on are those of sysexits.h. Those from 3 to 6 are what an
@@ -41,7 +42,7 @@ var exitCodes = []struct {
 	{exitUsage, "the command line is wrong"},
 	{exitBug, "lockagent has a defect; please report it"},
 	{exitUnavailable, "the store or NATS cannot be reached; try again later"},
-	{exitNotPermitted, "the store refuses us; check user and password"},
+	{exitNotPermitted, "the store or NATS refuses us; check the credentials and the permissions"},
 }
 
 // exitHelp is the table for help.
@@ -92,7 +93,7 @@ func codeOf(err error) int {
 		return exitBug
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
 		return exitUnavailable
-	case errors.Is(err, lockagent.ErrNotPermitted):
+	case errors.Is(err, lockagent.ErrNotPermitted), errors.Is(err, events.ErrNotPermitted):
 		return exitNotPermitted
 	}
 	return exitFailed

@@ -19,8 +19,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	for _, name := range []string{"LOCKAGENT_REDIS", "LOCKAGENT_NATS", "NO_COLOR"} {
-		_ = os.Unsetenv(name) // cannot fail for a valid name
+	_, _ = os.Unsetenv("LOCKAGENT_REDIS"), os.Unsetenv("NO_COLOR") // cannot fail for a valid name
+	for _, setting := range os.Environ() {
+		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "LOCKAGENT_NATS") {
+			_ = os.Unsetenv(name) // likewise
+		}
 	}
 	for _, variable := range os.Environ() {
 		if strings.HasPrefix(variable, "OTEL_") {

@@ -173,7 +173,7 @@ func (l *eventLog) awaitStream(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-time.After(pause):
 		}
-		if _, _, err := l.reader.Bounds(ctx); !errors.Is(err, events.ErrNoStream) {
+		if _, err := l.reader.State(ctx); !errors.Is(err, events.ErrNoStream) {
 			return l.explain(err)
 		}
 	}
@@ -188,11 +188,11 @@ func (l *eventLog) share(ctx context.Context) func(position uint64) float64 {
 		}
 		return func(uint64) float64 { return float64(l.lines.read) / float64(l.lines.size) }
 	}
-	first, last, err := l.reader.Bounds(ctx)
-	if err != nil || last < first {
+	s, err := l.reader.State(ctx)
+	if err != nil || s.Last < s.First {
 		return unknown // the read itself tells the error
 	}
-	return func(position uint64) float64 { return float64(position-first+1) / float64(last-first+1) }
+	return func(position uint64) float64 { return float64(position-s.First+1) / float64(s.Last-s.First+1) }
 }
 
 // explain gives what ends the reading of the log its exit code.
@@ -205,8 +205,9 @@ func (l *eventLog) explain(err error) error {
 
 // startAt says where in a log to begin. The zero startAt is its beginning.
 type startAt struct {
-	time time.Time // the first event at this time or later
-	now  bool      // only what is to come
+	time     time.Time // the first event at this time or later
+	position uint64    // the first event at this position or later, if it is not 0
+	now      bool      // only what is to come
 }
 
 func (s startAt) inStream() events.From {
@@ -215,6 +216,8 @@ func (s startAt) inStream() events.From {
 		return events.FromNow()
 	case !s.time.IsZero():
 		return events.FromTime(s.time)
+	case s.position > 0:
+		return events.FromPosition(s.position)
 	}
 	return events.From{}
 }

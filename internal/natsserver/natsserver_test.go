@@ -171,3 +171,26 @@ func TestMaxBytes(t *testing.T) {
 		t.Errorf("a stream may reserve more than the limit: %+v", info)
 	}
 }
+
+func TestConfigFile(t *testing.T) {
+	s := natstest.StartSecured(t, `port: 1, store_dir: "/no/such/directory", authorization: { user: joe, password: s3cr3t }`)
+	if nc, err := nats.Connect(s.URL()); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("a stranger got %v, %v", nc, err)
+	}
+	nc, err := nats.Connect(s.URL(), nats.UserInfo("joe", "s3cr3t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+
+	for name, path := range map[string]string{
+		"Missing": filepath.Join(t.TempDir(), "missing"),
+		"Wrong":   natstest.File(t, "accounts: {"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if s, err := natsserver.Start(natsserver.Config{Temporary: true, ConfigFile: path}); err == nil {
+				t.Errorf("started: %v", s)
+			}
+		})
+	}
+}

@@ -27,8 +27,9 @@ type Config struct {
 	// NATS is the server that keeps the event log. Without a URL, a server inside this
 	// process does.
 	NATS events.Connection
-	// Stream and Prefix are those of the event log. They may be empty.
+	// Stream, Prefix and Replicas are those of the event log. They may be zero.
 	Stream, Prefix string
+	Replicas       int
 	// Keep is the directory in which the server inside this process keeps the event log.
 	// Empty, the log is gone in the end.
 	Keep string
@@ -278,12 +279,20 @@ func (s *show) audit(ctx context.Context) (events.Report, error) {
 		return events.Report{}, err
 	}
 	defer reader.Close()
-	audit := events.NewAudit()
 	var filter events.Filter
 	for _, m := range s.members {
 		filter.Agents = append(filter.Agents, m.id())
 	}
-	if err := reader.Replay(ctx, events.From{}, filter, audit.Visit); err != nil {
+	audit, before, begun := events.NewAudit(), uint64(0), false
+	err = reader.Replay(ctx, events.From{}, filter, func(r events.Record, err error) error {
+		// The log of the members begins here, whatever others wrote into the stream before.
+		if !begun {
+			before, begun = r.Position-1, true
+		}
+		r.Position -= before
+		return audit.Visit(r, err)
+	})
+	if err != nil {
 		return events.Report{}, err
 	}
 	return audit.Report(), nil

@@ -78,6 +78,7 @@ type StoreCalls struct {
 // EventCounts tells what became of the events.
 type EventCounts struct {
 	Published   uint64 `json:"published"`
+	Records     uint64 `json:"records"` // that were made of them, and are in the log
 	Dropped     uint64 `json:"dropped"`
 	Unpublished uint64 `json:"unpublished"` // not known to be in the log when time was up
 }
@@ -123,7 +124,7 @@ func (s *show) sum(elapsed time.Duration) Summary {
 		Unfinished:  total.Unfinished,
 		Counters:    s.resource.state(),
 		Failure:     errors.Join(s.ends...),
-		Events:      EventCounts{total.Published, total.Dropped, total.Unpublished},
+		Events:      EventCounts{total.Published, total.Records, total.Dropped, total.Unpublished},
 	}
 	for _, c := range sum.Counters {
 		sum.Updates += c.Writes
@@ -200,7 +201,7 @@ func (s *Summary) eventCheck() Check {
 	e := s.Events
 	c := Check{Name: "event log", OK: e.Dropped == 0 && e.Unpublished == 0}
 	if c.OK {
-		c.Says = fmt.Sprintf("%s events published, none dropped", readable.Number(e.Published))
+		c.Says = fmt.Sprintf("%s events published in %s, none dropped", readable.Number(e.Published), readable.Counted(e.Records, "record", "records"))
 	} else {
 		c.Says = fmt.Sprintf("%s events published, %s dropped, %s not confirmed in time", readable.Number(e.Published), readable.Number(e.Dropped), readable.Number(e.Unpublished))
 	}
@@ -233,17 +234,16 @@ func (s *Summary) judge(r events.Report, err error) {
 	}
 	s.Audit = &r
 	s.StoreResets = append(s.StoreResets, resets(r)...)
+	c.OK = r.Verdict == events.Proven || r.Verdict == events.Explained
 	switch r.Verdict {
 	case events.Proven:
-		c.OK = true
 		c.Says = fmt.Sprintf("no two of %s holds overlapped, says the event log", readable.Number(r.Grants))
 	case events.Explained:
-		c.OK = true
 		c.Says = fmt.Sprintf("%s holds; %d overlapped with another, and the event log says why", readable.Number(r.Grants), r.Explained.Count)
-	case events.Incomplete:
-		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is incomplete", readable.Number(r.Grants))
-	default:
+	case events.Violated:
 		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", r.Violations.Count, readable.Number(r.Grants))
+	default:
+		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is %s", readable.Number(r.Grants), r.Verdict)
 	}
 	// The log of an agent that ended in order says so, and leaves no hold open.
 	if n := s.Agents - (r.Agents - r.Tails.Count); n > 0 || r.OpenHolds.Count > 0 {
@@ -252,6 +252,7 @@ func (s *Summary) judge(r events.Report, err error) {
 	}
 	details(&c, "", r.Violations)
 	details(&c, "missing: ", r.Gaps)
+	details(&c, "late: ", r.Late)
 	details(&c, "unproven: ", r.Unproven)
 	details(&c, "", r.Explained)
 	details(&c, "unreadable: ", r.Unreadable)

@@ -50,7 +50,7 @@ func (s *Summary) WriteText(w io.Writer, colour bool) error {
 	for _, c := range s.Checks {
 		fmt.Fprintf(&b, "  %s %-18s%s\n", mark(c.OK, colour), c.Name, c.Says)
 		for _, d := range c.Detail {
-			fmt.Fprintf(&b, "       %s\n", d)
+			fmt.Fprintf(&b, "       %s\n", strings.ReplaceAll(d, "\n", "\n       "))
 		}
 	}
 	if s.OK && s.Locked {

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/bench/contender"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+)
+
+// The log that is read: so many agents have so many locks in turn, and a message has so many
+// holds of one lock.
+const (
+	auditedAgents = 4
+	auditedLocks  = 1000
+	auditedBatch  = 64
+)
+
+// audited measures how fast a log is audited, beside reading it without looking at it.
+func (b *bench) audited(ctx context.Context) error {
+	t := &table{
+		Name:  "audit",
+		Title: fmt.Sprintf("Audit of %s events", number(float64(b.plan.Audited))),
+		Columns: []column{
+			{Key: "read", Title: "read only, events/s"},
+			{Key: "audit", Title: "audit, events/s"},
+			{Key: "x", Title: "audit, x read only", Spread: true},
+			{Key: "heap", Title: "heap after, MB"},
+			{Key: "disk", Title: "log, MB"},
+		},
+		Notes: []string{fmt.Sprintf("The log is in an embedded NATS server with a JetStream in files: %d agents have %s locks in turn, with %d holds in a message. "+
+			"Read only is a consumer of the client library that gets every message and looks at none. The heap is what the audit has more in the end than in the beginning.",
+			auditedAgents, number(auditedLocks), auditedBatch)},
+	}
+	b.results.Tables = append(b.results.Tables, t)
+	server, err := natsserver.Start(natsserver.Config{Temporary: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Stop() }() // its directory is temporary
+	nc, err := nats.Connect("", nats.InProcessServer(server))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(256))
+	if err != nil {
+		return err
+	}
+	stream, err := fillLog(ctx, js, b.plan.Audited)
+	if err != nil {
+		return err
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	found := newSeries()
+	found.add("disk", float64(info.State.Bytes)/1e6)
+	for range max(1, b.plan.SharedRounds) {
+		collect()
+		read, err := readOnly(ctx, js, info.State.LastSeq)
+		if err != nil {
+			return err
+		}
+		judged, heap, err := judge(ctx, server, b.plan.Audited)
+		if err != nil {
+			return err
+		}
+		judged += time.Duration(b.slowdown * float64(judged))
+		n := float64(b.plan.Audited)
+		found.add("read", n/read.Seconds())
+		found.add("audit", n/judged.Seconds())
+		found.add("x", read.Seconds()/judged.Seconds())
+		found.add("heap", heap)
+	}
+	t.Rows = []*row{found.row(contender.Lockagent)}
+	return nil
+}
+
+// fillLog makes a log of n events.
+func fillLog(ctx context.Context, js jetstream.JetStream, n int) (jetstream.Stream, error) {
+	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: events.DefaultStream, Subjects: []string{events.AllSubjects}, Storage: jetstream.FileStorage, Compression: jetstream.S2Compression, AllowDirect: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &logWriter{js: js, now: lockagent.StoreTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())}
+	for a := range auditedAgents {
+		w.agents[a] = lockagent.NewAgentID()
+		if err := w.send(a, lockagent.Event{Kind: lockagent.EventAgentStarted}); err != nil {
+			return nil, err
+		}
+	}
+	for k := 0; w.written+auditedAgents < n; k++ {
+		if err := w.holds(k%auditedAgents, k%auditedLocks, min(auditedBatch, n-w.written-auditedAgents)); err != nil {
+			return nil, err
+		}
+	}
+	for a := range auditedAgents {
+		if err := w.send(a, lockagent.Event{Kind: lockagent.EventAgentStopped}); err != nil {
+			return nil, err
+		}
+	}
+	select {
+	case <-js.PublishAsyncComplete():
+		return stream, ctx.Err()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// logWriter writes the log of several agents.
+type logWriter struct {
+	js      jetstream.JetStream
+	agents  [auditedAgents]lockagent.AgentID
+	seqs    [auditedAgents]uint64
+	tenure  uint64
+	now     lockagent.StoreTime
+	written int
+	body    []byte
+}
+
+// holds writes a tenure of one lock: so many holds, each 50 us long.
+func (w *logWriter) holds(agent, lock, n int) error {
+	const each = 50
+	w.tenure++
+	begin := w.now
+	held := make([]lockagent.Event, n)
+	for i := range held {
+		held[i] = lockagent.Event{
+			Kind: lockagent.EventHeld, Lock: lockagent.Name("orders/" + strconv.Itoa(lock)), Mode: lockagent.Exclusive,
+			Owner: lockagent.Owner("worker/" + strconv.Itoa(i)), Request: uint64(w.written + i + 1), Tenure: w.tenure, Token: lockagent.Token(begin) + lockagent.Token(i),
+			How: lockagent.ByHandOff, Waited: 3 * time.Millisecond, Held: 40 * time.Microsecond, Lease: 30 * time.Second,
+			StoreTime: begin, Confirmed: begin, Until: begin + lockagent.StoreTime(i*each) + 45, Incarnation: "1.a",
+		}
+	}
+	held[0].How = lockagent.ByStore
+	w.now += lockagent.StoreTime(n * each)
+	held[n-1].Returned = w.now
+	w.now++
+	return w.send(agent, held...)
+}
+
+// send writes a message.
+func (w *logWriter) send(agent int, all ...lockagent.Event) error {
+	first := w.seqs[agent] + 1
+	w.body = append(w.body[:0], '[')
+	for i, e := range all {
+		w.seqs[agent]++
+		w.written++
+		e.Agent, e.Store, e.LockKind, e.Time = w.agents[agent], "3f0c", lockagent.PlainLock, time.UnixMicro(int64(w.now))
+		if e.Lock == "" {
+			e.LockKind = ""
+		}
+		if i > 0 {
+			w.body = append(w.body, ',')
+		}
+		w.body = events.Append(w.body, events.Record{Event: e, Epoch: 1, Seq: w.seqs[agent]})
+	}
+	m := nats.NewMsg(string(events.AppendSubject(nil, events.DefaultPrefix, w.agents[agent], all[0].Kind, all[0].Lock)))
+	id := fmt.Sprintf("%s:1:%d", w.agents[agent], first)
+	if len(all) == 1 {
+		m.Data = append(m.Data, w.body[1:]...)
+		m.Header.Set("Content-Type", events.ContentType)
+	} else {
+		m.Data = append(append(m.Data, w.body...), ']')
+		m.Header.Set("Content-Type", events.BatchContentType)
+		id += "-" + strconv.FormatUint(w.seqs[agent], 10)
+	}
+	m.Header.Set(jetstream.MsgIDHeader, id)
+	_, err := w.js.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute))
+	return err
+}
+
+// readOnly reads the stream up to a position, and looks at nothing.
+func readOnly(ctx context.Context, js jetstream.JetStream, last uint64) (time.Duration, error) {
+	begin := time.Now()
+	consumer, err := js.OrderedConsumer(ctx, events.DefaultStream, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
+	if err != nil {
+		return 0, err
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(4000))
+	if err != nil {
+		return 0, err
+	}
+	defer messages.Stop()
+	for range last {
+		if _, err := messages.Next(jetstream.NextContext(ctx)); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(begin), nil
+}
+
+// judge audits the log, and returns how long that took, and how many megabytes of heap it has
+// more than before.
+func judge(ctx context.Context, server *natsserver.Server, n int) (time.Duration, float64, error) {
+	collect()
+	before := heap()
+	begin := time.Now()
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: server}})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer reader.Close()
+	audit := events.NewAudit()
+	if err := reader.Replay(ctx, events.From{}, events.Filter{}, audit.Visit); err != nil {
+		return 0, 0, err
+	}
+	report := audit.Report()
+	took := time.Since(begin)
+	if report.Verdict != events.Proven || report.Events != n {
+		return 0, 0, fmt.Errorf("the audit of %d events is wrong:\n%v", n, report)
+	}
+	collect()
+	grown := float64(heap()-before) / 1e6
+	runtime.KeepAlive(audit)
+	return took, grown, nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lockagent/lockagent/events"
+)
+
+// serve starts what --metrics and the environment ask for. Call stop in the end.
+func (f *auditFlags) serve(cmd *cobra.Command, w *follower) (stop func(), err error) {
+	_, sdk, err := startTelemetry(cmd.Context(), newLogger(cmd.ErrOrStderr()), f.metrics)
+	if err == nil && sdk.MeterProvider != nil {
+		err = measureAudit(sdk.MeterProvider, w.report)
+	}
+	if err != nil {
+		sdk.close()
+		return nil, err
+	}
+	if sdk.url != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Metrics:", sdk.url)
+	}
+	return sdk.close, nil
+}
+
+// measureAudit makes the metrics of an audit from what its last report says.
+func measureAudit(provider metric.MeterProvider, report func() events.Report) error {
+	m := auditMeter{Meter: provider.Meter("github.com/lockagent/lockagent/cmd/lockagent")}
+	verdict := m.gauge("lockagent.audit.verdict", "The verdict: 1 for the one that holds, 0 for the others.")
+	lag := m.seconds("lockagent.audit.horizon.lag", "How far behind now the log is judged for good.")
+	read := m.counter("lockagent.audit.events", "{event}", "Events that were read.")
+	missing := m.counter("lockagent.audit.gaps", "{gap}", "Stretches of events that are missing.")
+	violations := m.counter("lockagent.audit.violations", "{violation}", "Violations of mutual exclusion, or of the order of tokens.")
+	if m.err != nil {
+		return m.err
+	}
+	_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		r := report()
+		for _, v := range []events.Verdict{events.Proven, events.Explained, events.Incomplete, events.Violated, events.Empty} {
+			is := int64(0)
+			if v == r.Verdict {
+				is = 1
+			}
+			o.ObserveInt64(verdict, is, metric.WithAttributes(attribute.String("verdict", string(v))))
+		}
+		o.ObserveFloat64(lag, horizonLag(&r, time.Now()).Seconds())
+		o.ObserveInt64(read, int64(r.Events))
+		o.ObserveInt64(missing, int64(r.Gaps.Count))
+		o.ObserveInt64(violations, int64(r.Violations.Count))
+		return nil
+	}, verdict, lag, read, missing, violations)
+	return err
+}
+
+// horizonLag is how long ago the time is up to which the stores were judged: the longest of them. It
+// is 0 if no agent lives.
+func horizonLag(r *events.Report, now time.Time) (lag time.Duration) {
+	for _, s := range r.Stores {
+		if s.To != 0 {
+			lag = max(lag, now.Sub(time.UnixMicro(int64(s.To))))
+		}
+	}
+	return lag
+}
+
+// auditMeter makes instruments, and keeps the first error.
+type auditMeter struct {
+	metric.Meter
+	err error
+}
+
+func (m *auditMeter) note(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+func (m *auditMeter) gauge(name, description string) metric.Int64ObservableGauge {
+	g, err := m.Int64ObservableGauge(name, metric.WithDescription(description))
+	m.note(err)
+	return g
+}
+
+func (m *auditMeter) counter(name, unit, description string) metric.Int64ObservableCounter {
+	c, err := m.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
+	m.note(err)
+	return c
+}
+
+func (m *auditMeter) seconds(name, description string) metric.Float64ObservableGauge {
+	g, err := m.Float64ObservableGauge(name, metric.WithUnit("s"), metric.WithDescription(description))
+	m.note(err)
+	return g
+}

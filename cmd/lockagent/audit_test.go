@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+)
+
+func TestEventsAuditCheckpoint(t *testing.T) {
+	t.Parallel()
+	dir, checkpoint := kept(t), filepath.Join(t.TempDir(), "audit.json")
+	audit := func(dir string) result { return call(t, "events", "audit", "--dir", dir, "--checkpoint", checkpoint) }
+	audit(dir).expect(t, exitOK, []string{"proven: ", "(0 repeated) of 3 agents on 2 locks: "}, nil)
+	// Only the last message is read again.
+	audit(dir).expect(t, exitOK, []string{"proven: ", "(1 repeated) of 3 agents on 2 locks: "}, nil)
+
+	// The next audit counts what the last one has seen, and reads what is new.
+	call(t, "demo", "--keep", dir, "--duration", "100ms", "--agents", "2").expect(t, exitOK, nil, nil)
+	audit(dir).expect(t, exitOK, []string{"proven: ", " of 5 agents on "}, nil)
+	if files, err := filepath.Glob(checkpoint + "*"); err != nil || len(files) != 1 {
+		t.Errorf("there are the files %v, %v", files, err)
+	}
+
+	audit(kept(t)).expect(t, exitUsage, nil, []string{"is of another stream", "Try: lockagent events audit --checkpoint "})
+	if err := os.WriteFile(checkpoint, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	audit(dir).expect(t, exitUsage, nil, []string{"is no checkpoint", "Try: lockagent events audit --checkpoint "})
+}
+
+// changes decodes the lines of an audit that goes on.
+func changes(t *testing.T, text string) (all []verdictChange) {
+	t.Helper()
+	for _, line := range lines(text) {
+		var c verdictChange
+		if strings.HasSuffix(line, "\n") {
+			if err := json.Unmarshal([]byte(line), &c); err != nil || c.Version != jsonVersion {
+				t.Fatalf("it is no change: %v\n%s", err, line)
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// awaitVerdict returns when the last line has a verdict.
+func (r *running) awaitVerdict(t *testing.T, want events.Verdict) {
+	t.Helper()
+	r.await(t, string(want), func(text string) bool {
+		all := changes(t, text)
+		return len(all) > 0 && all[len(all)-1].Verdict == want
+	})
+}
+
+func TestEventsAuditFollows(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	checkpoint := filepath.Join(t.TempDir(), "audit.json")
+	r := start(t, "events", "audit", "--follow", "--format", "jsonl", "--nats", server.URL(),
+		"--checkpoint", checkpoint, "--metrics", "127.0.0.1:0")
+	r.awaitVerdict(t, events.Empty)
+	call(t, "demo", "--nats", server.URL(), "--duration", "100ms").expect(t, exitOK, nil, nil)
+	r.awaitVerdict(t, events.Proven)
+	publishOverlap(t, server.URL())
+	r.awaitVerdict(t, events.Violated)
+	last := changes(t, r.String())
+	if c := last[len(last)-1]; c.Before == "" || c.Position == 0 || c.Report.Violations.Count != 1 {
+		t.Errorf("the last change is %+v", c)
+	}
+	metrics := scrape(t, regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.stderr.String())[1])
+	for _, want := range []string{
+		`lockagent_audit_verdict{verdict="violated"} 1`, `lockagent_audit_verdict{verdict="proven"} 0`,
+		"lockagent_audit_violations_total 1", "lockagent_audit_gaps_total 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_events_total ",
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics do not have %q:\n%s", want, metrics)
+		}
+	}
+	r.interrupt(t).expect(t, exitViolated, nil, []string{"not proven: violated"})
+
+	// What it found is in the checkpoint.
+	call(t, "events", "audit", "--nats", server.URL(), "--checkpoint", checkpoint).
+		expect(t, exitViolated, []string{"violated: 1 ", `"orders/42": two holds overlapped`}, nil)
+}
+
+// An audit that goes on ends in order when nobody reads it any more.
+func TestEventsAuditFollowsInText(t *testing.T) {
+	t.Parallel()
+	url := logged(t)
+	r := start(t, "events", "audit", "--follow", "--nats", url)
+	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "\nproven: no two holds overlapped\n") })
+	r.interrupt(t).expect(t, exitOK, []string{"  up to position "}, nil)
+}
+
+// publishOverlap publishes what overlapping has: the holds of two agents at the same time.
+func publishOverlap(t *testing.T, url string) {
+	t.Helper()
+	publishers := make(map[lockagent.AgentID]*events.Publisher)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := events.ReadLines(strings.NewReader(overlapping(t, time.Now())), func(r events.Record, err error) error {
+		if err != nil {
+			return err
+		}
+		p := publishers[r.Agent]
+		if p == nil {
+			if p, err = events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: r.Agent}); err != nil {
+				return err
+			}
+			publishers[r.Agent] = p
+		}
+		p.Record(ctx, r.Event)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range publishers {
+		if err := p.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}

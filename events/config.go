@@ -1,0 +1,134 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Defaults of [Config].
+const (
+	DefaultStream    = "LOCKAGENT"
+	DefaultQueueSize = 1 << 16
+	DefaultMaxBytes  = 1 << 30
+	DefaultLinger    = 5 * time.Millisecond
+	DefaultHeartbeat = 10 * time.Second
+)
+
+// Bounds of [Config].
+const (
+	minLinger    = 100 * time.Microsecond
+	maxLinger    = time.Second
+	minHeartbeat = 100 * time.Millisecond
+	maxHeartbeat = time.Hour
+	maxReplicas  = 5
+)
+
+// Config says what a [Publisher] publishes and where. Agent and one of URL and
+// InProcess must be set; everything else has a usable zero value.
+type Config struct {
+	Connection
+
+	// Agent is whose events these are. It must be 1 to 64 letters, digits, '_'
+	// and '-', as the text of a UUID is.
+	Agent lockagent.AgentID
+
+	// Epoch counts the lives of the agent. An agent that keeps its identity when
+	// it starts again must give a greater one each time, or the publisher stops,
+	// with [ErrEpoch]. Below 10^10. Defaults to 1.
+	Epoch uint64
+
+	// Stream is the name of the stream. Defaults to [DefaultStream].
+	Stream string
+
+	// Prefix begins the subjects of all events. Defaults to [DefaultPrefix].
+	Prefix string
+
+	// MaxBytes, MaxAge and Replicas are for the stream if this publisher is the one who makes
+	// it. MaxBytes and MaxAge bound it: the oldest events are removed. An existing stream is
+	// left as it is; one of weaker settings is a warning in the log, and one that would lose
+	// events is refused, with [ErrStream].
+	//
+	// MaxBytes defaults to [DefaultMaxBytes], and -1 is no bound. MaxAge defaults
+	// to no bound. Replicas is 1 to 5, and defaults to 1.
+	MaxBytes int64
+	MaxAge   time.Duration
+	Replicas int
+
+	// QueueSize is how many records are kept until there is room for them in what is under way,
+	// at about 600 bytes each. It decides how long an outage of NATS may last before events
+	// are dropped. Defaults to [DefaultQueueSize].
+	QueueSize int
+
+	// Linger is how long an event waits for others that can be told in the same record or the
+	// same message. It is 100 µs to 1 s. Events with consequences wait for nothing. Defaults to
+	// [DefaultLinger].
+	Linger time.Duration
+
+	// Heartbeat is how often an EventAlive says that the agent runs, if nothing else makes the
+	// publisher say so earlier. It is 100 ms to 1 h. Defaults to [DefaultHeartbeat].
+	Heartbeat time.Duration
+
+	// Renewals publishes EventRenewed too: one event for each lock and third of a
+	// lease, which no reader in this package needs.
+	Renewals bool
+}
+
+// check returns everything that is wrong with cfg, and sets its defaults.
+func (cfg *Config) check() error {
+	var errs []error
+	bad := func(option, format string, args ...any) {
+		errs = append(errs, &lockagent.OptionError{Option: option, Reason: fmt.Sprintf(format, args...)})
+	}
+	within := func(option string, d *time.Duration, or, least, most time.Duration) {
+		if *d == 0 {
+			*d = or
+		}
+		if *d < least || *d > most {
+			bad(option, "%v is not between %v and %v", *d, least, most)
+		}
+	}
+	if err := cfg.Connection.check(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := lockagent.ParseAgentID(string(cfg.Agent)); err != nil {
+		errs = append(errs, err)
+	}
+	if cfg.Epoch > maxEpoch {
+		bad("Epoch", "%d is greater than %d", cfg.Epoch, uint64(maxEpoch))
+	}
+	if cfg.Stream == "" {
+		cfg.Stream = DefaultStream
+	}
+	if err := checkStream(cfg.Stream); err != nil {
+		errs = append(errs, err)
+	}
+	if cfg.Prefix == "" {
+		cfg.Prefix = DefaultPrefix
+	}
+	if err := checkPrefix(cfg.Prefix); err != nil {
+		errs = append(errs, err)
+	}
+	if cfg.MaxBytes < -1 || cfg.MaxAge < 0 {
+		bad("MaxBytes or MaxAge", "%d bytes and %v cannot bound a stream", cfg.MaxBytes, cfg.MaxAge)
+	}
+	if cfg.Replicas < 0 || cfg.Replicas > maxReplicas {
+		bad("Replicas", "%d is not between 1 and %d", cfg.Replicas, maxReplicas)
+	}
+	if cfg.QueueSize < 0 {
+		bad("QueueSize", "%d is less than 0", cfg.QueueSize)
+	}
+	within("Linger", &cfg.Linger, DefaultLinger, minLinger, maxLinger)
+	within("Heartbeat", &cfg.Heartbeat, DefaultHeartbeat, minHeartbeat, maxHeartbeat)
+	cfg.Epoch = max(cfg.Epoch, 1)
+	cfg.Replicas = max(cfg.Replicas, 1)
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = DefaultMaxBytes
+	}
+	if cfg.QueueSize == 0 {
+		cfg.QueueSize = DefaultQueueSize
+	}
+	return errors.Join(errs...)
+}

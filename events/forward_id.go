@@ -1,0 +1,65 @@
+package events
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/lockagent/lockagent"
+)
+
+// messageID is the id of a message: the numbers of its records.
+type messageID struct {
+	agent       lockagent.AgentID
+	epoch       uint64
+	first, last uint64
+}
+
+// String is the id of the message: <agent>:<epoch>:<first>, or <agent>:<epoch>:<first>-<last> if it
+// has several records.
+func (id messageID) String() string {
+	b := appendID(nil, id.agent, id.epoch, id.first)
+	if id.last > id.first {
+		b = strconv.AppendUint(append(b, '-'), id.last, 10)
+	}
+	return string(b)
+}
+
+// parseMessageID is the inverse of [messageID.String]. It reports false for any other text.
+func parseMessageID(text string) (messageID, bool) {
+	agent, numbers, _ := strings.Cut(text, ":")
+	epoch, numbers, _ := strings.Cut(numbers, ":")
+	first, last, batch := strings.Cut(numbers, "-")
+	if !batch {
+		last = first
+	}
+	id := messageID{agent: lockagent.AgentID(agent)}
+	for _, number := range []struct {
+		text string
+		to   *uint64
+		most uint64
+	}{{epoch, &id.epoch, maxEpoch}, {first, &id.first, maxSeq}, {last, &id.last, maxSeq}} {
+		n, err := strconv.ParseUint(number.text, 10, 64)
+		if err != nil || n < 1 || n > number.most {
+			return messageID{}, false
+		}
+		*number.to = n
+	}
+	return id, validAgent(id.agent) && id.String() == text
+}
+
+// upTo reports whether all records of id come before other ends.
+func (id messageID) upTo(other messageID) bool {
+	return cmp.Or(cmp.Compare(id.epoch, other.epoch), cmp.Compare(id.last, other.last)) <= 0
+}
+
+// gapAfter returns the records that are missing between before and id, which follow one another, and
+// false if there are none. before is zero if there is nothing before id. The end of an earlier epoch
+// is not known.
+func (id messageID) gapAfter(before messageID) (Gap, bool) {
+	g := Gap{Agent: id.agent, Epoch: id.epoch, Range: Range{1, id.first - 1}}
+	if id.epoch == before.epoch {
+		g.First = before.last + 1
+	}
+	return g, g.First <= g.Last
+}

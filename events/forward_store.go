@@ -1,0 +1,185 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Headers of a batch that is stored as a whole or not at all.
+const (
+	batchIDHeader     = "Nats-Batch-Id"
+	batchSeqHeader    = "Nats-Batch-Sequence"
+	batchCommitHeader = "Nats-Batch-Commit"
+)
+
+// errWrongLast is the code of a message that the hub does not store because the last message is
+// another than expected.
+const errWrongLast jetstream.ErrorCode = 10071
+
+// headers returns the headers of a copy. Those with which a publisher or a forwarder asked its server
+// for something are not for the next server.
+func (s *forwardSession) headers(h nats.Header, position uint64) nats.Header {
+	out := make(nats.Header, len(h)+4)
+	for key, values := range h {
+		if key == jetstream.MsgIDHeader || !strings.HasPrefix(key, "Nats-") {
+			out[key] = values
+		}
+	}
+	out[originHeader] = []string{s.origin + "." + strconv.FormatUint(position, 10)}
+	return out
+}
+
+// store returns when the hub has the batch.
+func (s *forwardSession) store(batch []entry) error {
+	for len(batch) > 0 {
+		n := 1
+		if s.atomic {
+			n = len(batch)
+		}
+		if err := s.storeAtOnce(batch[:n]); err != nil {
+			return err
+		}
+		batch = batch[n:]
+	}
+	return nil
+}
+
+// storeAtOnce stores all entries or none, and only if the hub has the last message that we know of
+// each of their agents.
+func (s *forwardSession) storeAtOnce(entries []entry) error {
+	last := entries[len(entries)-1]
+	answer, err := s.send(entries)
+	switch {
+	case err == nil:
+	case len(entries) == 1 && tooLarge(err):
+		s.lose(Range{last.position, last.position})
+		s.f.count(func(st *ForwardStats) { st.Refused++ })
+		s.f.cfg.Logger.Error("events: the hub refused a message", "subject", last.msg.Subject, "id", last.id, "err", err)
+		return nil
+	default:
+		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errWrongLast {
+			s.f.count(func(st *ForwardStats) { st.Conflicts++ })
+		}
+		return fmt.Errorf("hub: %w", err)
+	}
+	for i, e := range entries {
+		s.stored(e, answer, answer.Seq-uint64(len(entries)-1-i))
+	}
+	if last.id.agent != s.teller {
+		s.f.count(func(st *ForwardStats) {
+			if answer.Duplicate {
+				st.Present++
+			} else {
+				st.Forwarded += uint64(len(entries))
+			}
+			st.Behind = last.pending
+		})
+	}
+	s.f.flows()
+	s.f.limit = min(2*s.f.limit, forwardBatch)
+	return nil
+}
+
+// stored notes that the hub has e, at seq.
+func (s *forwardSession) stored(e entry, answer *pubAnswer, seq uint64) {
+	before := s.marks[e.id.agent]
+	if before.position < s.lastLoss && s.lastLoss < e.position {
+		if g, ok := e.id.gapAfter(before.id); ok {
+			s.f.miss(g)
+		}
+	}
+	if answer.Duplicate {
+		seq = before.seq // the message was there before, and perhaps it was removed
+	}
+	s.marks[e.id.agent] = mark{seq: seq, id: e.id, position: e.position}
+}
+
+// tooLarge reports whether a message is too large for the hub, now and always.
+func tooLarge(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode == errTooLarge || errors.Is(err, nats.ErrMaxPayload)
+}
+
+// send publishes entries, and returns the answer of the hub.
+func (s *forwardSession) send(entries []entry) (*pubAnswer, error) {
+	s.sent++
+	reply := s.inbox + "." + strconv.FormatUint(s.sent, 10)
+	expected := make(map[lockagent.AgentID]bool)
+	for i := range entries {
+		e := &entries[i]
+		h := e.msg.Header
+		if i == 0 {
+			h[jetstream.ExpectedStreamHeader] = []string{s.f.cfg.To.Stream}
+		}
+		if !expected[e.id.agent] {
+			expected[e.id.agent] = true
+			h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(s.marks[e.id.agent].seq, 10)}
+			h[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{s.f.agentSubjects(e.id.agent)}
+		}
+		if len(entries) > 1 {
+			h[batchIDHeader] = []string{s.id + "-" + strconv.FormatUint(s.sent, 10)}
+			h[batchSeqHeader] = []string{strconv.Itoa(i + 1)}
+		}
+		if i == 0 { // the hub says here that it cannot take the batch
+			e.msg.Reply = reply
+		}
+		if i == len(entries)-1 {
+			e.msg.Reply = reply
+			if i > 0 {
+				h[batchCommitHeader] = []string{"1"}
+			}
+		}
+		if err := s.to.nc.PublishMsg(&e.msg); err != nil {
+			return nil, err
+		}
+	}
+	return s.await(reply)
+}
+
+// pubAnswer is what a server says to a published message.
+type pubAnswer struct {
+	Stream    string              `json:"stream"`
+	Seq       uint64              `json:"seq"`
+	Duplicate bool                `json:"duplicate"`
+	Error     *jetstream.APIError `json:"error"`
+}
+
+// await returns the answer to what was sent with reply.
+func (s *forwardSession) await(reply string) (*pubAnswer, error) {
+	timeout, cancel := context.WithTimeout(s.ctx, forwardTimeout)
+	defer cancel()
+	for {
+		select {
+		case m := <-s.answers:
+			if m.Subject != reply || len(m.Data) == 0 && len(m.Header) == 0 {
+				continue // the beginning of a batch arrived
+			}
+			return s.parseAnswer(m)
+		case <-timeout.Done():
+			return nil, fmt.Errorf("no answer: %w", timeout.Err())
+		}
+	}
+}
+
+func (s *forwardSession) parseAnswer(m *nats.Msg) (*pubAnswer, error) {
+	if m.Header.Get("Status") == "503" {
+		return nil, fmt.Errorf("no stream takes the subject; add %q to the subjects of stream %q", s.f.cfg.To.Prefix+".>", s.f.cfg.To.Stream)
+	}
+	var a pubAnswer
+	if err := json.Unmarshal(m.Data, &a); err != nil {
+		return nil, fmt.Errorf("unexpected answer: %w", err)
+	}
+	if a.Error != nil {
+		return nil, a.Error
+	}
+	return &a, nil
+}

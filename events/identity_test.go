@@ -1,0 +1,191 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+)
+
+// contextEnded returns a context that has ended.
+func contextEnded() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx, cancel
+}
+
+// TestTwoPublishersOfOneIdentity both find a stream without records of theirs. Only one of them may
+// publish anything.
+func TestTwoPublishersOfOneIdentity(t *testing.T) {
+	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	js := client(t, c)
+	looks, err := js.Conn().SubscribeSync("$JS.API.DIRECT.GET." + DefaultStream + ".>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.Conn().FlushWithContext(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	first, second := newPublisher(t, Config{Connection: c}), newPublisher(t, Config{Connection: c})
+	for range 2 {
+		if _, err := looks.NextMsgWithContext(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 10 {
+		first.Record(t.Context(), requested(n))
+	}
+	flushed(t, first)
+	for n := range 20 {
+		second.Record(t.Context(), requested(n))
+	}
+	if err := second.Flush(testContext(t)); !errors.Is(err, lockagent.ErrClosed) {
+		t.Errorf("flush: %v", err)
+	}
+	why := ErrIdentity
+	if errors.Is(second.Stats().Err, ErrEpoch) { // it was slow, and looked again before it began
+		why = ErrEpoch
+	}
+	wantStopped(t, second, why)
+	for n := range 10 {
+		first.Record(t.Context(), requested(10+n))
+	}
+	if err := first.Close(testContext(t)); err != nil {
+		t.Error(err)
+	}
+	wantEverything(t, c, 20)
+	if got := second.Stats().Published; got != 0 {
+		t.Errorf("the second publisher believes that %d events are published", got)
+	}
+}
+
+// TestAnotherPublisherWasThere has records in the stream, when the connection is back, that nobody but
+// a publisher of the same identity can have made.
+func TestAnotherPublisherWasThere(t *testing.T) {
+	for name, test := range map[string]struct {
+		id    string
+		doubt bool // whether our own second record has the first of these numbers
+		want  error
+	}{
+		"Later":       {"%s:1:5", false, ErrIdentity},
+		"LaterBatch":  {"%s:1:2-9", false, ErrIdentity},
+		"Same":        {"%s:1:2", true, ErrIdentity},
+		"LaterEpoch":  {"%s:2:1", false, ErrEpoch},
+		"Settled":     {"%s:1:1", false, nil},
+		"EarlierLife": {"%s:0:7", false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var l link
+			server := natstest.Start(t, natsserver.Config{})
+			l.use(server)
+			js := client(t, Connection{InProcess: server})
+			p := newPublisher(t, Config{Connection: Connection{InProcess: &l}})
+			p.Record(t.Context(), requested(0))
+			flushed(t, p)
+			publish := func() {
+				m := &nats.Msg{Subject: "lockagent.v1." + string(testAgent) + ".lock.x", Data: []byte("{}"), Header: nats.Header{}}
+				if _, err := js.PublishMsg(testContext(t), m, jetstream.WithMsgID(fmt.Sprintf(test.id, testAgent))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.doubt {
+				publish() // ours will be taken for a repetition, and we do not learn it
+				l.mute(true)
+				p.Record(t.Context(), requested(1))
+				eventually(t, "it is sent", func() bool {
+					p.mu.Lock()
+					defer p.mu.Unlock()
+					return p.outbox.doubt() != nil
+				})
+			} else {
+				l.use(nil)
+				publish()
+			}
+			l.mute(false)
+			l.cut()
+			l.use(server)
+			p.Record(t.Context(), requested(1))
+			if test.want == nil {
+				flushed(t, p)
+				return
+			}
+			wantStopped(t, p, test.want)
+		})
+	}
+}
+
+// TestRefusedForAMoment has a stream take a message while it refuses the one before it, and the
+// answers get lost. Everything must be there once in the end. The order is not kept, which the
+// numbers tell.
+func TestRefusedForAMoment(t *testing.T) {
+	var l link
+	server := natstest.Start(t, natsserver.Config{})
+	l.use(server)
+	js := client(t, Connection{InProcess: server})
+	cfg := jetstream.StreamConfig{
+		Name: DefaultStream, Subjects: []string{AllSubjects}, MaxBytes: 30_000, Discard: jetstream.DiscardNew,
+	}
+	stream, err := js.CreateStream(testContext(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPublisher(t, Config{Connection: Connection{InProcess: &l}, Linger: maxLinger})
+	p.Record(t.Context(), requested(0))
+	flushed(t, p)
+
+	l.mute(true)
+	const large = 100 // more than the stream takes
+	for n := range large {
+		p.Record(t.Context(), requested(1+n))
+	}
+	small := requested(large + 1)
+	small.Lock = "small"
+	p.Record(t.Context(), small)
+	// This one makes all leave at once.
+	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventLost, Lock: "lost", Request: large + 2})
+	eventually(t, "the small messages are stored, and the large one is not", func() bool {
+		info, err := stream.Info(t.Context())
+		return err == nil && info.State.Msgs == 3
+	})
+	l.mute(false)
+	l.cut()
+
+	// The stream is still full, which the publisher says.
+	eventually(t, "the publisher knows why", func() bool {
+		err := p.Stats().Err
+		refusal, ok := errors.AsType[*jetstream.APIError](err)
+		return ok && refusal.ErrorCode == 10077
+	})
+	if got := p.Stats(); got.Published != 3 || got.Queued != large {
+		t.Errorf("got %+v", got)
+	}
+	done, cancel := contextEnded()
+	defer cancel()
+	if err := p.Flush(done); err == nil {
+		t.Error("all is flushed")
+	}
+
+	cfg.MaxBytes = 1 << 20
+	if _, err := js.UpdateStream(testContext(t), cfg); err != nil {
+		t.Fatal(err)
+	}
+	flushed(t, p)
+	wantStats(t, p, Stats{Recorded: large + 3, Published: large + 3})
+	all := written(t, Connection{InProcess: server}, "")
+	if len(all) != large+3 || all[1].Seq != large+2 || all[2].Seq != large+3 {
+		t.Fatalf("%d records", len(all))
+	}
+	for i, r := range append(all[3:], all[1:3]...) {
+		if r.Seq != uint64(i)+2 || r.Request != r.Seq-1 {
+			t.Errorf("record %d is number %d of request %d", i, r.Seq, r.Request)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package events
+
+import "errors"
+
+const (
+	// The outbox takes nothing more when it has so many messages, or so many bytes: enough to
+	// keep a server on the other side of a continent busy.
+	outboxMessages = 1024
+	outboxBytes    = 8 << 20
+)
+
+// outbox keeps messages until the stream has them, oldest first. A message is named by its
+// index, which counts all messages from 0.
+//
+// A session begins with one message alone; the others follow when the stream has taken it. So a
+// stream that refuses everything refuses one message at a time, and does not mix up their order.
+type outbox struct {
+	messages []*message // from first on
+	first    uint64     // index of the oldest that is not settled
+	next     uint64     // index of the next to send
+	open     bool       // the stream took a message in this session
+	bytes    int
+	full     bool // until half of it is settled
+}
+
+// put adds messages.
+func (o *outbox) put(messages []*message) {
+	for _, m := range messages {
+		o.messages = append(o.messages, m)
+		o.bytes += len(m.body)
+	}
+	o.full = o.full || len(o.messages) >= outboxMessages || o.bytes >= outboxBytes
+}
+
+// room is how many records may be added. Each could be a message.
+func (o *outbox) room() int {
+	if o.full {
+		return 0
+	}
+	return outboxMessages - len(o.messages)
+}
+
+// begin begins a session: all messages that are not settled are sent again.
+func (o *outbox) begin() { o.next, o.open = o.first, false }
+
+// take returns the next message to send and its index, or nil.
+func (o *outbox) take() (*message, uint64) {
+	if o.next == o.end() || !o.open && o.next > o.first {
+		return nil, 0
+	}
+	o.next++
+	return o.at(o.next - 1), o.next - 1
+}
+
+var errOvertaken = errors.New("the stream took a message, but not the one before it")
+
+// settle takes out message i, because the stream has it. It returns nil if the message was
+// settled before, and an error if an older one is not settled.
+func (o *outbox) settle(i uint64) (*message, error) {
+	switch {
+	case i < o.first || i >= o.end():
+		return nil, nil
+	case i > o.first:
+		return nil, errOvertaken
+	}
+	m := o.messages[0]
+	o.messages[0] = nil
+	o.messages = o.messages[1:]
+	o.open = true
+	o.settled(m)
+	return m, nil
+}
+
+// settleAll takes out the messages that the stream has, between two sessions.
+func (o *outbox) settleAll(stored func(*message) bool, settled func(*message)) {
+	kept := o.messages[:0]
+	for _, m := range o.messages {
+		if m.sent == 0 || !stored(m) {
+			kept = append(kept, m)
+			continue
+		}
+		o.settled(m)
+		settled(m)
+	}
+	clear(o.messages[len(kept):])
+	o.messages = kept
+}
+
+func (o *outbox) settled(m *message) {
+	o.first++
+	o.bytes -= len(m.body)
+	if o.first > o.next {
+		o.next = o.first
+	}
+	if len(o.messages) <= outboxMessages/2 && o.bytes <= outboxBytes/2 {
+		o.full = false
+	}
+}
+
+func (o *outbox) at(i uint64) *message { return o.messages[i-o.first] }
+
+// end is the index of the next message that is put in.
+func (o *outbox) end() uint64 { return o.first + uint64(len(o.messages)) }
+
+// doubt returns the first message if it was sent and is not settled, or nil. The same may be
+// true of those behind it.
+func (o *outbox) doubt() *message {
+	if len(o.messages) == 0 || o.messages[0].sent == 0 {
+		return nil
+	}
+	return o.messages[0]
+}
+
+// from returns the order of the oldest record in it, or that of after if it is empty.
+func (o *outbox) from(after uint64) uint64 {
+	if len(o.messages) == 0 {
+		return after
+	}
+	return o.messages[0].from
+}

@@ -1,0 +1,171 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// itemsOf makes items of events, as the queue would.
+func itemsOf(all ...lockagent.Event) []item {
+	items := make([]item, len(all))
+	for i, e := range all {
+		items[i] = item{event: e, facts: 1, order: uint64(i)}
+	}
+	return items
+}
+
+// unpacked decodes a message.
+func unpacked(t testing.TB, m *message) []Record {
+	t.Helper()
+	kind := ContentType
+	if m.batch {
+		kind = BatchContentType
+	}
+	var all []Record
+	err := DecodeMessage(kind, m.body, func(r Record) error {
+		all = append(all, r)
+		return nil
+	})
+	if err != nil || len(all) != m.records || all[len(all)-1].Seq != m.last {
+		t.Fatalf("message %s: %v; it has %d of %d records, up to %d", m.id, err, len(all), m.records, m.last)
+	}
+	return all
+}
+
+// sketch says of each message its id, its subject without what all have, and its records.
+func sketch(t testing.TB, messages []*message) []string {
+	t.Helper()
+	var all []string
+	for _, m := range messages {
+		text := strings.TrimPrefix(m.id, "me:3:") + " " + strings.TrimPrefix(m.subject, "p.q.me.")
+		for _, r := range unpacked(t, m) {
+			text += fmt.Sprintf(" %v%d", r.Kind, r.Request)
+		}
+		if m.traceParent != "" {
+			text += " traced"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestMessages(t *testing.T) {
+	p := newPacker("me", 3, "p.q")
+	p.follows = Place{2, 77}
+	started := lockagent.Event{Kind: lockagent.EventAgentStarted}
+	traced := step(grantedK, "b", 3)
+	traced.TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	nameless := step(lockagent.EventRefused, "", 9)
+	first := p.pack(itemsOf(
+		started,
+		step(grantedK, "a", 1), step(grantedK, "a", 2), traced, step(releasedK, "a", 2),
+		step(lockagent.EventLost, "a", 4),
+		step(grantedK, "b", 5), step(grantedK, "a", 6), step(grantedK, "b", 7),
+		nameless,
+		step(grantedK, "b", 8),
+		lockagent.Event{Kind: lockagent.EventAlive},
+	), Drops{}, 100, time.Time{})
+	want := []string{
+		"1 agentstarted.= agentstarted0",
+		"2-4 lock.a granted1 granted2 released2",
+		"5 lock.b granted3 traced",
+		"6 lost.a lost4",
+		"7-8 lock.b granted5 granted7",
+		"9 lock.a granted6",
+		"10 lock.= refused9",
+		"11 lock.b granted8",
+		"12 agent.= alive0",
+	}
+	if got := sketch(t, first); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if r := unpacked(t, first[0])[0]; r.Follows != (Place{2, 77}) || r.Agent != "me" || r.Epoch != 3 {
+		t.Errorf("got %+v", r)
+	}
+	for _, m := range first {
+		if m.from != 100 || m.facts != m.records {
+			t.Errorf("message %s: %+v", m.id, m)
+		}
+		if id, ok := parseMessageID(m.id); !ok || id != (messageID{"me", 3, m.first(), m.last}) {
+			t.Errorf("id %s is understood as %v", m.id, id)
+		}
+	}
+}
+
+// TestDropsAreTold drops something between two messages.
+func TestDropsAreTold(t *testing.T) {
+	p := newPacker("me", 3, "p.q")
+	var missing Drops
+	missing.add(requestedK)
+	missing.add(grantedK)
+	missing.add(grantedK)
+	// The very first message is never about drops: see pack.
+	got := sketch(t, p.pack(itemsOf(step(grantedK, "a", 1), step(grantedK, "a", 2)), missing, 0, time.Time{}))
+	if want := []string{"1 lock.a granted1", "5 dropped.= dropped0", "6 lock.a granted2"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	messages := p.pack(nil, missing, 0, time.Time{})
+	if r := unpacked(t, messages[0]); len(messages) != 1 || r[0].Seq != 10 || r[0].Dropped != missing {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestBatchesAreBounded makes batches that are full of records, and of bytes.
+func TestBatchesAreBounded(t *testing.T) {
+	for name, size := range map[string]int{"Small": 0, "Large": maxText} {
+		t.Run(name, func(t *testing.T) {
+			p := newPacker("me", 3, "p.q")
+			p.last = 1
+			const n = 3*maxBatch + 5
+			all := make([]lockagent.Event, n)
+			for i := range all {
+				all[i] = lockagent.Event{Kind: grantedK, Lock: "a", Request: uint64(i) + 1, Err: strings.Repeat("x", size)}
+			}
+			next := uint64(2)
+			messages := p.pack(itemsOf(all...), Drops{}, 0, time.Time{})
+			for i, m := range messages {
+				if len(m.body) > maxBatchBytes || m.records > maxBatch {
+					t.Errorf("message %s has %d records and %d bytes", m.id, m.records, len(m.body))
+				}
+				if i < len(messages)-1 && m.records < maxBatch && len(m.body) < maxBatchBytes-2*size-1000 {
+					t.Errorf("message %s has %d records and %d bytes only", m.id, m.records, len(m.body))
+				}
+				for _, r := range unpacked(t, m) {
+					if r.Seq != next || r.Request != next-1 {
+						t.Fatalf("record %d of request %d, want record %d", r.Seq, r.Request, next)
+					}
+					next++
+				}
+			}
+			if next != n+2 {
+				t.Errorf("the records end before %d", next)
+			}
+		})
+	}
+}
+
+// TestLargestRecord makes a record whose texts are all cut.
+func TestLargestRecord(t *testing.T) {
+	p := newPacker("me", 3, "p.q")
+	long := strings.Repeat("\x01", 2*maxText)
+	e := lockagent.Event{
+		Kind: lockagent.EventRefused, Store: long, Lock: lockagent.Name(long), LockKind: lockagent.LockKind(long),
+		Mode: lockagent.Mode(long), Owner: lockagent.Owner(long), Incarnation: long, Holder: long, Operator: long, Err: long,
+		Reset:   lockagent.Reset{From: long, To: long, Reason: long, Store: long},
+		Process: lockagent.Process{Host: long, Program: long, Version: long}, TraceParent: long,
+	}
+	m := p.pack(itemsOf(e), Drops{}, 0, time.Time{})[0]
+	if room := maxMessage - len(m.body) - len(m.traceParent) - 512; room < 0 {
+		t.Errorf("the message has %d bytes", len(m.body))
+	}
+	umlauts := lockagent.Event{Kind: lockagent.EventRefused, Owner: lockagent.Owner("x" + strings.Repeat("ü", maxText))}
+	r := unpacked(t, p.pack(itemsOf(umlauts), Drops{}, 0, time.Time{})[0])[0]
+	if want := "x" + strings.Repeat("ü", maxText/2-1); string(r.Owner) != want {
+		t.Errorf("cut to %d bytes, want %d", len(r.Owner), len(want))
+	}
+}

@@ -1,0 +1,364 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+)
+
+// documented returns the only block of a language in docs/nats.md.
+func documented(t *testing.T, language string) string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/nats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)\n```"+language+"\n(.*?)\n```\n").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 1 {
+		t.Fatalf("the page has %d blocks of %s, want 1", len(blocks), language)
+	}
+	return blocks[0][1]
+}
+
+// documentedStream returns the settings of the stream in docs/nats.md, for one server with a
+// small disk.
+func documentedStream(t *testing.T) jetstream.StreamConfig {
+	t.Helper()
+	var cfg jetstream.StreamConfig
+	d := json.NewDecoder(strings.NewReader(documented(t, "json")))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&cfg); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Replicas, cfg.MaxBytes = 1, 1<<20
+	return cfg
+}
+
+// documentedServer starts a server as docs/nats.md configures it, and makes the stream as
+// its operator.
+func documentedServer(t *testing.T, conf string) *natsserver.Server {
+	t.Helper()
+	s := securedServer(t, conf)
+	js := client(t, asUser(t, s, "operator"))
+	if _, err := js.CreateStream(testContext(t), documentedStream(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.UpdateStream(testContext(t), documentedStream(t)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// securedServer starts a server whose users have the passwords that asUser gives.
+func securedServer(t *testing.T, conf string) *natsserver.Server {
+	t.Helper()
+	for _, name := range []string{"AGENT", "AUDITOR", "OPERATOR"} {
+		t.Setenv(name+"_PASSWORD", secretOf(name))
+	}
+	return natstest.StartSecured(t, conf)
+}
+
+func secretOf(name string) string { return "s3cr3t-of-" + strings.ToLower(name) }
+
+// asUser is a connection as a user in docs/nats.md.
+func asUser(t *testing.T, s *natsserver.Server, user string) Connection {
+	t.Helper()
+	name, _, _ := strings.Cut(user, "-")
+	return Connection{URL: s.URL(), User: user, PasswordFile: natstest.File(t, secretOf(name))}
+}
+
+// heard is a logger that keeps what is at level warn or above.
+type heard struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (h *heard) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.Write(b)
+}
+
+func (h *heard) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(h, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
+}
+
+// TestDocumentedPermissionsAreEnough has a publisher and a reader do all that they do. The page
+// says in words how the variants differ.
+func TestDocumentedPermissionsAreEnough(t *testing.T) {
+	conf := documented(t, "conf")
+	t.Run("AsTheyAre", func(t *testing.T) { permitted(t, documentedServer(t, conf), DefaultStream, DefaultPrefix, "") })
+	t.Run("WithoutDirectAccess", func(t *testing.T) {
+		direct := regexp.MustCompile(`DIRECT\.GET\.LOCKAGENT[^"]*"`)
+		s := securedServer(t, direct.ReplaceAllString(conf, `STREAM.MSG.GET.LOCKAGENT"`))
+		cfg := documentedStream(t)
+		cfg.AllowDirect = false
+		if _, err := client(t, asUser(t, s, "operator")).CreateStream(testContext(t), cfg); err != nil {
+			t.Fatal(err)
+		}
+		permitted(t, s, DefaultStream, DefaultPrefix, "")
+	})
+	t.Run("AgentMakesTheStream", func(t *testing.T) {
+		more := strings.Replace(conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"", 1)
+		permitted(t, securedServer(t, more), DefaultStream, DefaultPrefix, "")
+	})
+	t.Run("OtherNamesInADomain", func(t *testing.T) {
+		other := strings.NewReplacer("LOCKAGENT", "OTHER", "lockagent.v1", "other.prefix",
+			"jetstream: enabled\naccounts", "jetstream: { domain: hub }\naccounts").Replace(conf)
+		s := securedServer(t, other)
+		cfg := documentedStream(t)
+		cfg.Name, cfg.Subjects = "OTHER", []string{"other.prefix.>"}
+		c := asUser(t, s, "operator")
+		c.Domain, c.Logger = "hub", testLogger(t)
+		nc, err := c.dial("test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		js, err := c.jetStream(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateStream(testContext(t), cfg); err != nil {
+			t.Fatal(err)
+		}
+		permitted(t, s, "OTHER", "other.prefix", "hub")
+	})
+}
+
+// permitted fails the test unless the users of s may do all that they do.
+func permitted(t *testing.T, s *natsserver.Server, stream, prefix, domain string) {
+	t.Helper()
+	var log heard
+	publishDoubtfully(t, s, Config{Stream: stream, Prefix: prefix, Connection: Connection{Domain: domain, Logger: log.logger()}})
+	c := asUser(t, s, "auditor")
+	c.Logger, c.Domain = log.logger(), domain
+	r, err := OpenReader(ReaderConfig{Connection: c, Stream: stream, Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, filter := range []Filter{
+		{},
+		{Agents: []lockagent.AgentID{"agent-1"}},
+		{Lock: "orders/42"},
+		{Agents: []lockagent.AgentID{"agent-1"}, Lock: "orders/42"},
+		{Pattern: "orders/>"},
+		{Kinds: []lockagent.EventKind{lockagent.EventLost, lockagent.EventReleased}},
+		{Urgent: true},
+	} {
+		readAll(t, r, filter)
+	}
+	if strings.Contains(log.String(), "not permit") {
+		t.Errorf("not permitted:\n%s", log.String())
+	}
+}
+
+// publishDoubtfully publishes as agent-1. The publisher does not know what arrived before its
+// connection was cut.
+func publishDoubtfully(t *testing.T, s *natsserver.Server, cfg Config) {
+	t.Helper()
+	way := &link{}
+	way.use(s)
+	user := asUser(t, s, "agent-1")
+	cfg.InProcess, cfg.User, cfg.PasswordFile, cfg.Agent = way, user.User, user.PasswordFile, "agent-1"
+	p := newPublisher(t, cfg)
+	lost := lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42"}
+	p.Record(t.Context(), lost)
+	flushed(t, p)
+
+	c := asUser(t, s, "auditor")
+	c.Domain, c.Logger = cfg.Domain, testLogger(t)
+	r, err := OpenReader(ReaderConfig{Connection: c, Stream: cfg.Stream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	way.mute(true)
+	p.Record(t.Context(), lost)
+	eventually(t, "the stream has what the publisher does not know of", func() bool {
+		state, err := r.State(testContext(t))
+		return err == nil && state.Last == 2
+	})
+	way.mute(false)
+	way.cut()
+	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventReleased, Lock: "orders/42"})
+	if err := p.Close(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readAll reads in every way that a Reader has.
+func readAll(t *testing.T, r *Reader, filter Filter) {
+	t.Helper()
+	ctx := testContext(t)
+	var got, tailed []uint64
+	if err := r.Replay(ctx, From{}, filter, seqs(&got, 0)); err != nil || len(got) == 0 {
+		t.Errorf("%+v: replayed %v, %v", filter, got, err)
+	}
+	if err := r.Tail(ctx, FromPosition(1), filter, seqs(&tailed, len(got))); !errors.Is(err, errEnough) {
+		t.Errorf("%+v: tailed %v, %v", filter, tailed, err)
+	}
+	state, err := r.State(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := r.stream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := reading{r: r, stream: stream, filter: filter, last: state.Last}
+	if left, err := rest.anyLeft(ctx); err != nil || !left {
+		t.Errorf("%+v: it does not see what is left: %v", filter, err)
+	}
+}
+
+// TestDocumentedPermissionsAreNotMore has a publisher, and a reader, try what others may do.
+func TestDocumentedPermissionsAreNotMore(t *testing.T) {
+	s := documentedServer(t, documented(t, "conf"))
+	const api = "$JS.API.STREAM."
+	for user, test := range map[string]struct{ may, mayNot []string }{
+		"agent-1": {
+			[]string{"lockagent.v1.agent-1.lock.orders.42", api + "INFO.LOCKAGENT"},
+			[]string{
+				"lockagent.v1.agent-2.lock.orders.42", "lockagent.v1.agent-10.lock.orders.42",
+				api + "MSG.DELETE.LOCKAGENT", api + "PURGE.LOCKAGENT", api + "DELETE.LOCKAGENT", api + "UPDATE.LOCKAGENT",
+			},
+		},
+		"auditor": {
+			[]string{api + "INFO.LOCKAGENT"},
+			[]string{
+				"lockagent.v1.agent-1.lock.orders.42",
+				api + "MSG.DELETE.LOCKAGENT", api + "PURGE.LOCKAGENT", api + "DELETE.LOCKAGENT", api + "UPDATE.LOCKAGENT",
+			},
+		},
+		"operator": {
+			[]string{api + "INFO.LOCKAGENT"},
+			[]string{"lockagent.v1.agent-1.lock.orders.42", api + "MSG.DELETE.LOCKAGENT", api + "PURGE.LOCKAGENT"},
+		},
+	} {
+		t.Run(user, func(t *testing.T) {
+			c := asUser(t, s, user)
+			c.Logger = testLogger(t)
+			refused := make(chan error, 100)
+			nc, err := c.dial("test", nats.ErrorHandler(c.errorHandler(func(err error) { refused <- err })))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			for _, subject := range append(test.may, test.mayNot...) {
+				if err := nc.Publish(subject, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The refusals come in the order of what was published. So any of them that is for
+			// something else comes first.
+			for _, subject := range test.mayNot {
+				select {
+				case err := <-refused:
+					missing, ok := errors.AsType[*PermissionError](err)
+					if !ok || missing.Operation != "publish" || missing.Subject != subject {
+						t.Errorf("got %v, want that it may not publish to %s", err, subject)
+					}
+				case <-testContext(t).Done():
+					t.Fatalf("it may publish to %s", subject)
+				}
+			}
+		})
+	}
+}
+
+func TestPublisherIsNotAnother(t *testing.T) {
+	s := documentedServer(t, documented(t, "conf"))
+	p := newPublisher(t, Config{Connection: asUser(t, s, "agent-1"), Agent: "agent-2"})
+	p.Record(t.Context(), requested(1))
+	eventually(t, "the publisher says what it may not do", func() bool {
+		missing, ok := errors.AsType[*PermissionError](p.Stats().Err)
+		return ok && strings.Contains(missing.Subject, "lockagent.v1.agent-2.")
+	})
+	if n := p.Stats().Published; n != 0 {
+		t.Errorf("%d events are published", n)
+	}
+}
+
+// TestReaderNamesTheMissingPermission takes the permissions of a reader away, one by one.
+func TestReaderNamesTheMissingPermission(t *testing.T) {
+	conf := documented(t, "conf")
+	begin := strings.Index(conf, "user: auditor")
+	end := begin + strings.Index(conf[begin:], "user: operator")
+	lines := strings.Split(conf[begin:end], "\n")
+	tested := 0
+	for i, line := range lines {
+		permission := strings.Trim(line, " \"")
+		switch {
+		case strings.HasPrefix(permission, "subscribe:"):
+			permission = "_INBOX."
+			line = strings.Replace(line, "_INBOX.>", "nothing", 1)
+		case strings.HasPrefix(permission, "$JS.API."):
+			permission = strings.TrimSuffix(strings.TrimSuffix(permission, ">"), "*")
+			line = `"nothing"`
+		default:
+			continue
+		}
+		tested++
+		t.Run(permission, func(t *testing.T) {
+			less := append(append(append([]string{}, lines[:i]...), line), lines[i+1:]...)
+			s := documentedServer(t, conf[:begin]+strings.Join(less, "\n")+conf[end:])
+			p := newPublisher(t, Config{Connection: asUser(t, s, "agent-1"), Agent: "agent-1"})
+			p.Record(t.Context(), requested(1))
+			flushed(t, p)
+
+			r := newReader(t, asUser(t, s, "auditor"))
+			var got []uint64
+			err := r.Replay(testContext(t), From{}, Filter{}, seqs(&got, 0))
+			missing, ok := errors.AsType[*PermissionError](err)
+			switch {
+			case strings.Contains(permission, "CONSUMER.DELETE"), strings.Contains(permission, "DIRECT.GET"):
+				// The server tidies up by itself, and this reader waits for nothing that is gone.
+				if err != nil || len(got) != 1 {
+					t.Errorf("read %v, %v", got, err)
+				}
+			case !ok || !strings.HasPrefix(missing.Subject, permission) || len(got) > 0:
+				t.Errorf("read %v, %v", got, err)
+			}
+			if strings.Contains(permission, "STREAM.INFO") {
+				if _, err := r.State(testContext(t)); !errors.Is(err, ErrNotPermitted) {
+					t.Errorf("the state: %v", err)
+				}
+			}
+		})
+	}
+	if tested != 6 {
+		t.Errorf("%d permissions tested, want 6", tested)
+	}
+}
+
+// TestDocumentedStream: the publisher takes the stream in docs/nats.md as it is.
+func TestDocumentedStream(t *testing.T) {
+	cfg := documentedStream(t)
+	if cfg.Name != DefaultStream || len(cfg.Subjects) != 1 || cfg.Subjects[0] != AllSubjects {
+		t.Errorf("it is %s for %v", cfg.Name, cfg.Subjects)
+	}
+	if !cfg.DenyDelete || !cfg.DenyPurge || !cfg.AllowDirect {
+		t.Errorf("it is %+v", cfg)
+	}
+}

@@ -1,0 +1,95 @@
+package events
+
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+const (
+	// renewalDelay is how soon after a renewal an EventAlive tells of it.
+	renewalDelay = time.Second
+
+	// staleReplies is how long after a reset answers of the store may still arrive that it gave before.
+	staleReplies = 10 * time.Second
+
+	// maxDrift is by which part the store's clock may run slower than ours.
+	maxDrift = 1000 // one second in so many
+)
+
+// pulse gathers what an EventAlive says, and knows when one is due. It has no clock: now is
+// the time since any fixed instant.
+type pulse struct {
+	every time.Duration
+	next  time.Duration // when the next is due
+	beats bool          // the agent runs: it recorded something, and not yet that it stopped
+
+	store     string // identity
+	holds     int
+	confirmed lockagent.StoreTime
+
+	shown  lockagent.StoreTime // what the store's clock showed, or 0
+	seen   time.Duration       // at that instant or later
+	ignore time.Duration       // store times that arrive before this instant may be of another clock
+}
+
+// see takes notice of a fact.
+func (p *pulse) see(now time.Duration, e *lockagent.Event) {
+	if !p.beats && e.Kind != lockagent.EventAgentStopped {
+		p.beats, p.next = true, now+p.every
+	}
+	if e.Store != "" {
+		p.store = e.Store
+	}
+	switch e.Kind {
+	case lockagent.EventGranted:
+		p.holds++
+		if e.How == lockagent.ByStore { // a hand-off has an older time
+			p.read(now, e.StoreTime)
+		}
+	case lockagent.EventRenewed:
+		if now >= p.ignore {
+			p.confirmed = max(p.confirmed, e.StoreTime)
+		}
+		p.read(now, e.StoreTime)
+		p.next = min(p.next, now+renewalDelay)
+	case lockagent.EventReturned:
+		p.read(now, e.Returned)
+	case lockagent.EventStoreReset:
+		p.confirmed, p.ignore = 0, 0
+		p.read(now, e.Reset.Before)
+		p.ignore = now + staleReplies
+	case lockagent.EventAgentStopped:
+		p.beats = false
+	default:
+		// An operator who breaks the lock of another agent ends no hold here.
+		if e.Kind.EndsHold() && e.Count == 0 && e.Token != 0 && p.holds > 0 {
+			p.holds--
+		}
+	}
+}
+
+// read notes what the store's clock showed when it gave an answer. The latest answer counts
+// and not the greatest time: so a clock that was set back is noticed at once.
+func (p *pulse) read(now time.Duration, t lockagent.StoreTime) {
+	if t != 0 && now >= p.ignore {
+		p.shown, p.seen = t, now
+	}
+}
+
+// due reports whether an EventAlive should be recorded.
+func (p *pulse) due(now time.Duration) bool { return p.beats && now >= p.next }
+
+// beat returns the EventAlive that is due.
+func (p *pulse) beat(now time.Duration, wall time.Time) lockagent.Event {
+	p.next = now + p.every
+	e := lockagent.Event{
+		Kind: lockagent.EventAlive, Time: wall, Store: p.store,
+		Count: p.holds, Confirmed: p.confirmed,
+	}
+	if p.shown != 0 {
+		passed := now - p.seen
+		e.StoreTime = p.shown.Add(passed - passed/maxDrift)
+	}
+	return e
+}

@@ -1,0 +1,65 @@
+package events
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// TestPulse follows what an agent tells of itself.
+func TestPulse(t *testing.T) {
+	const second = lockagent.StoreTime(time.Second / time.Microsecond)
+	p := pulse{every: 10 * time.Second}
+	see := func(at time.Duration, e lockagent.Event) { p.see(at, &e) }
+	wantDue := func(at time.Duration) {
+		t.Helper()
+		if p.due(at-1) || !p.due(at) {
+			t.Errorf("at %v: due %v; a moment before: %v", at, p.due(at), p.due(at-1))
+		}
+	}
+	wantBeat := func(at time.Duration, want lockagent.Event) {
+		t.Helper()
+		want.Kind = lockagent.EventAlive
+		if got := p.beat(at, time.Time{}); got != want {
+			t.Errorf("at %v\ngot  %+v\nwant %+v", at, got, want)
+		}
+	}
+	if p.due(time.Hour) {
+		t.Error("nothing was recorded")
+	}
+	see(0, lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s"})
+	wantDue(10 * time.Second)
+	wantBeat(10*time.Second, lockagent.Event{Store: "s"})
+	wantDue(20 * time.Second)
+
+	grant := lockagent.Event{Kind: lockagent.EventGranted, Token: 5, Count: 1, How: lockagent.ByStore, StoreTime: 1000 * second}
+	see(11*time.Second, grant)
+	grant.How, grant.StoreTime = lockagent.ByHandOff, 990*second // the tenure is older
+	see(12*time.Second, grant)
+	see(12*time.Second, lockagent.Event{Kind: lockagent.EventReentered, Token: 5, Count: 2})
+	see(13*time.Second, lockagent.Event{Kind: lockagent.EventReleased, Token: 5, Count: 1})
+	see(13*time.Second, lockagent.Event{Kind: lockagent.EventBroken}) // of another agent
+	// A part in a thousand may be the drift of the clocks.
+	wantBeat(21*time.Second, lockagent.Event{Store: "s", Count: 2, StoreTime: 1000*second + 10*second - second/100})
+
+	see(22*time.Second, lockagent.Event{Kind: lockagent.EventReleased, Token: 5})
+	see(22*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1015 * second})
+	wantDue(23 * time.Second)
+	see(22500*time.Millisecond, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1014 * second})
+	wantDue(23 * time.Second) // the first renewal has waited longer
+	wantBeat(22500*time.Millisecond, lockagent.Event{Store: "s", Count: 1, StoreTime: 1014 * second, Confirmed: 1015 * second})
+
+	// The clock was set back. Renewals from before may still arrive.
+	see(30*time.Second, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: "x", Before: 500 * second}})
+	see(31*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1020 * second})
+	wantBeat(39*time.Second, lockagent.Event{Store: "s", Count: 1, StoreTime: 500*second + 9*second - 9*second/1000})
+	see(40*time.Second, lockagent.Event{Kind: lockagent.EventReturned, Returned: 509 * second})
+	see(40*time.Second, lockagent.Event{Kind: lockagent.EventLost, Token: 5})
+	wantBeat(40*time.Second, lockagent.Event{Store: "s", StoreTime: 509 * second})
+
+	see(41*time.Second, lockagent.Event{Kind: lockagent.EventAgentStopped})
+	if p.due(time.Hour) {
+		t.Error("the agent has stopped")
+	}
+}

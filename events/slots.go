@@ -1,0 +1,49 @@
+package events
+
+// blockLen is how many items are allocated together: few enough that an agent with little to
+// tell stays small, many enough that allocating is rare.
+const blockLen = 256
+
+// keptBlocks is how many blocks are kept when nothing is queued any more.
+const keptBlocks = 16
+
+// slot names an item in [slots]; 0 names none.
+type slot uint32
+
+// slots is memory for items. Those that were given back last are taken first, so that a busy
+// queue that is short works on little memory.
+type slots struct {
+	blocks []*[blockLen]item
+	free   slot // the first of those given back; the rest are linked by next
+	used   int
+	fresh  slot // the greatest slot that was ever taken
+}
+
+func (m *slots) at(s slot) *item { return &m.blocks[(s-1)/blockLen][(s-1)%blockLen] }
+
+func (m *slots) take() slot {
+	m.used++
+	if s := m.free; s != 0 {
+		m.free = m.at(s).next
+		return s
+	}
+	if int(m.fresh) == len(m.blocks)*blockLen {
+		m.blocks = append(m.blocks, new([blockLen]item))
+	}
+	m.fresh++
+	return m.fresh
+}
+
+// give takes back a slot whose item is zero.
+func (m *slots) give(s slot) {
+	m.used--
+	if m.used == 0 && len(m.blocks) > keptBlocks {
+		*m = slots{blocks: append([]*[blockLen]item(nil), m.blocks[:keptBlocks]...)}
+		for _, b := range m.blocks {
+			clear(b[:]) // they link those that were free
+		}
+		return
+	}
+	m.at(s).next = m.free
+	m.free = s
+}

@@ -1,0 +1,38 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// StreamState is what a stream has at one moment.
+type StreamState struct {
+	Name    string
+	Created time.Time
+
+	// First and Last are the positions of the first and the last message. If there is none, Last
+	// is less than First.
+	First, Last uint64
+}
+
+// ID identifies the stream: a stream of the same name that was made anew has another one. It is
+// for [Audit.Identify].
+func (s StreamState) ID() string {
+	return fmt.Sprintf("%s of %s", s.Name, s.Created.UTC().Format(time.RFC3339Nano))
+}
+
+// State asks the server what the stream has.
+//
+// It returns the cause of ctx, [ErrNoStream], a [*PermissionError], or why the server does not
+// answer.
+func (r *Reader) State(ctx context.Context) (StreamState, error) {
+	ctx, done := r.whilePermitted(ctx)
+	defer done()
+	stream, err := r.stream(ctx)
+	if err != nil {
+		return StreamState{}, err
+	}
+	info := stream.CachedInfo()
+	return StreamState{Name: info.Config.Name, Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq}, nil
+}

@@ -1,0 +1,149 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// quiet is how long nothing is logged again about what goes on.
+const quiet = 10 * time.Second
+
+// Stats counts what happened to events. Recorded is always the sum of Published, Dropped and
+// Queued. An event that is told as a part of a record shares the fate of the record.
+type Stats struct {
+	Recorded  uint64
+	Published uint64 // acknowledged by the stream
+	Dropped   uint64 // not kept: the queue was full, or the publisher closed
+	Queued    uint64 // not yet known to be in the stream
+
+	// Records and Messages count what the stream acknowledged: the records that were made of
+	// the events, with those that the publisher adds, and the messages that they travelled in.
+	Records  uint64
+	Messages uint64
+
+	// DroppedByKind counts the records that were dropped. Index 0 counts events of unknown kinds.
+	DroppedByKind Drops
+
+	// Err is why nothing is being published, or nil.
+	Err error
+}
+
+// Stats returns the counts as they are now.
+func (p *Publisher) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	s.Dropped, s.DroppedByKind = p.queue.lost.facts, p.queue.lost.kinds
+	s.Queued = s.Recorded - s.Published - s.Dropped
+	s.Err = p.stalled.err
+	return s
+}
+
+// String lists the kinds that were counted: "requested=12 granted=1".
+func (d Drops) String() string {
+	var b strings.Builder
+	for k, n := range d {
+		if n > 0 {
+			fmt.Fprintf(&b, " %s=%d", lockagent.EventKind(k), n)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// stall is what keeps the publisher from publishing.
+type stall struct {
+	err  error
+	told string        // the text that was logged, or empty
+	at   time.Duration // when something was logged, or 0
+}
+
+// stall notes why nothing is published. Each reason is logged once, and not more often than
+// every ten seconds; the rest is for those who look for it.
+func (p *Publisher) stall(err error) {
+	now := time.Since(p.began)
+	p.mu.Lock()
+	s := &p.stalled
+	s.err = err
+	tell := s.told != err.Error() && (s.at == 0 || now-s.at >= quiet)
+	if tell {
+		s.told, s.at = err.Error(), now
+	}
+	p.mu.Unlock()
+	if tell {
+		p.cfg.Logger.Warn("events: nothing is published until this is over; events wait in the queue", "err", err)
+	} else {
+		p.cfg.Logger.Debug("events: still nothing is published", "err", err)
+	}
+}
+
+// recovered notes that publishing goes on: something was acknowledged, or there
+// is nothing to publish.
+func (p *Publisher) recovered() {
+	p.mu.Lock()
+	was := p.stalled
+	if was.err != nil {
+		p.stalled = stall{at: was.at}
+	}
+	p.mu.Unlock()
+	if was.told != "" {
+		p.cfg.Logger.Info("events: publishing again", "dropped", p.Stats().Dropped)
+	}
+}
+
+// fail notes that nothing will ever be published again.
+func (p *Publisher) fail(err error) {
+	p.mu.Lock()
+	p.stalled.err = err
+	p.closed = true
+	p.mu.Unlock()
+	p.cfg.Logger.Error("events: the publisher stops; all further events are dropped", "err", err)
+}
+
+// overload says what was logged about drops.
+type overload struct {
+	timer *time.Timer // will log; nil if there is nothing to log
+	at    time.Duration
+	ended bool
+}
+
+// overloaded has drops logged: a second after the first, and then not more often than every ten
+// seconds. p.mu must be held.
+func (p *Publisher) overloaded(now time.Duration) {
+	o := &p.overload
+	if o.timer != nil || o.ended {
+		return
+	}
+	wait := time.Second
+	if o.at > 0 {
+		wait = max(wait, o.at+quiet-now)
+	}
+	o.timer = time.AfterFunc(wait, p.tellDrops)
+}
+
+func (p *Publisher) tellDrops() {
+	p.logging.Lock()
+	defer p.logging.Unlock()
+	p.mu.Lock()
+	due := p.overload.timer != nil
+	p.overload.timer, p.overload.at = nil, time.Since(p.began)
+	lost := p.queue.lost
+	p.mu.Unlock()
+	if due {
+		p.cfg.Logger.Warn("events: the queue is full, and events are dropped; this is how many until now",
+			"events", lost.facts, "records", lost.kinds.String())
+	}
+}
+
+// endOverload logs what is still to be logged about drops.
+func (p *Publisher) endOverload() {
+	p.mu.Lock()
+	if p.overload.timer != nil {
+		p.overload.timer.Stop()
+	}
+	p.overload.ended = true
+	p.mu.Unlock()
+	p.tellDrops()
+}

@@ -1,0 +1,222 @@
+package events
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+)
+
+// TestStreamsThatLoseEvents are refused, with the setting and what mends it. As soon as somebody
+// does that, the publisher goes on.
+func TestStreamsThatLoseEvents(t *testing.T) {
+	base := jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{AllSubjects}}
+	for name, test := range map[string]struct {
+		change  func(*jetstream.StreamConfig)
+		setting string
+		mend    string
+		mended  func(*jetstream.StreamConfig) // nil if it cannot be mended
+	}{
+		"Subjects": {
+			func(c *jetstream.StreamConfig) { c.Subjects = []string{"lockagent.v1.*.lock.>", "x"} },
+			"its subjects [lockagent.v1.*.lock.> x] do not cover lockagent.v1." + string(testAgent) + ".>",
+			"nats stream edit LOCKAGENT --subjects=x,lockagent.v1.>",
+			func(c *jetstream.StreamConfig) { c.Subjects = []string{AllSubjects} },
+		},
+		"Interest": {
+			func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
+			"interest", "nats stream edit LOCKAGENT --retention=limits",
+			func(c *jetstream.StreamConfig) { c.Retention = jetstream.LimitsPolicy },
+		},
+		"WorkQueue": {
+			func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
+			"work queue", "configure another stream", nil,
+		},
+		"PerSubject": {
+			func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 },
+			"it keeps 1 messages of each lock only", "nats stream edit LOCKAGENT --max-msgs-per-subject=-1",
+			func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = -1 },
+		},
+		"Memory": {
+			func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+			"in memory", "configure another stream", nil,
+		},
+		"Sealed": {
+			func(c *jetstream.StreamConfig) { c.Sealed = true },
+			"sealed", "configure another stream", nil,
+		},
+		"Mirror": {
+			func(c *jetstream.StreamConfig) { c.Subjects, c.Mirror = nil, &jetstream.StreamSource{Name: "OTHER"} },
+			"mirror", "configure another stream", nil,
+		},
+		"NoAck": {
+			func(c *jetstream.StreamConfig) { c.NoAck = true },
+			"it acknowledges nothing", "nats stream edit LOCKAGENT --ack",
+			func(c *jetstream.StreamConfig) { c.NoAck = false },
+		},
+		"Sources": {
+			func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "OTHER"}} },
+			"duplicates", "nats stream edit LOCKAGENT --dupe-window=2m",
+			func(c *jetstream.StreamConfig) { c.Duplicates = 2 * time.Minute },
+		},
+		"Size": {
+			func(c *jetstream.StreamConfig) { c.MaxMsgSize = 100_000 },
+			"messages of 100000 bytes", "nats stream edit LOCKAGENT --max-msg-size=-1",
+			func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 },
+		},
+		"Transform": {
+			func(c *jetstream.StreamConfig) {
+				c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: ">", Destination: "new.>"}
+			},
+			"it changes subjects", "nats stream edit LOCKAGENT --no-transform",
+			func(c *jetstream.StreamConfig) { c.SubjectTransform = nil },
+		},
+		"Async": {
+			func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+			"not written yet", "configure another stream", nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+			js := client(t, c)
+			if _, err := js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}}); err != nil {
+				t.Fatal(err)
+			}
+			cfg := base
+			test.change(&cfg)
+			sealed := cfg.Sealed
+			cfg.Sealed = false // nobody can make a stream that is sealed from the beginning
+			if _, err := js.CreateStream(testContext(t), cfg); err != nil {
+				t.Fatal(err)
+			}
+			if cfg.Sealed = sealed; sealed {
+				if _, err := js.UpdateStream(testContext(t), cfg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var log heard
+			c.Logger = log.logger()
+			p := newPublisher(t, Config{Connection: c, Agent: testAgent})
+			p.Record(t.Context(), requested(0))
+			eventually(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
+			flaw, ok := errors.AsType[*StreamError](p.Stats().Err)
+			if !ok || !errors.Is(flaw, ErrStream) || !strings.Contains(flaw.Setting, test.setting) || !strings.Contains(flaw.Mend, test.mend) {
+				t.Fatalf("got %v", p.Stats().Err)
+			}
+			if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), test.mend) {
+				t.Errorf("logged\n%s", log.String())
+			}
+			if test.mended == nil {
+				return
+			}
+			test.mended(&cfg)
+			if _, err := js.UpdateStream(testContext(t), cfg); err != nil {
+				t.Fatal(err)
+			}
+			flushed(t, p)
+			wantEverything(t, c, 1)
+		})
+	}
+}
+
+// TestWeakerStream is used, with one warning however often the connection comes and goes.
+func TestWeakerStream(t *testing.T) {
+	server := natstest.Start(t, natsserver.Config{})
+	_, err := client(t, Connection{InProcess: server}).CreateStream(testContext(t), jetstream.StreamConfig{
+		Name: DefaultStream, Subjects: []string{"lockagent.>"}, MaxMsgs: 3, MaxAge: time.Hour,
+		Duplicates: time.Second, Discard: jetstream.DiscardNew,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log heard
+	var l link
+	l.use(server)
+	p := newPublisher(t, Config{Connection: Connection{InProcess: &l, Logger: log.logger()}})
+	for i := range 3 {
+		p.Record(t.Context(), requested(i))
+		flushed(t, p)
+		l.cut()
+	}
+	const want = `settings="compression is None, not S2, max age is 1h0m0s, not 0s, max messages is 3, not -1, ` +
+		`direct access is false, not true, duplicate window is 1s, not 2m0s, discard is DiscardNew, not DiscardOld"`
+	if got := strings.Count(log.String(), "weaker settings"); got != 1 || !strings.Contains(log.String(), want) {
+		t.Errorf("%d warnings:\n%s", got, log.String())
+	}
+	// Now the stream is full.
+	p.Record(t.Context(), requested(3))
+	eventually(t, "the publisher knows why", func() bool {
+		return p.Stats().Err != nil && strings.Contains(p.Stats().Err.Error(), "maximum messages exceeded")
+	})
+}
+
+func TestCovers(t *testing.T) {
+	const subjects = "a.b.me.>"
+	for pattern, want := range map[string]bool{
+		">": true, "a.>": true, "a.b.>": true, "*.b.*.>": true, "a.b.me.>": true,
+		"a.b.me.*": false, "a.b.you.>": false, "a.b.me": false, "a.b.me.lock.>": false, "a.b.*.lock.>": false, "b.>": false, "": false,
+	} {
+		if got := covered(subjects, []string{"x", pattern}); got != want {
+			t.Errorf("%q covers %q: %v", pattern, subjects, got)
+		}
+	}
+}
+
+// TestSubjectsAreTaken has another stream take what is meant for ours.
+func TestSubjectsAreTaken(t *testing.T) {
+	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	js := client(t, c)
+	p := newPublisher(t, Config{Connection: c})
+	p.Record(t.Context(), requested(0))
+	flushed(t, p)
+	taken := func(by string, cfg jetstream.StreamConfig) {
+		t.Helper()
+		if _, err := js.UpdateStream(testContext(t), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{"something.else"}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateOrUpdateStream(testContext(t), cfg); err != nil {
+			t.Fatal(err)
+		}
+		p.Record(t.Context(), requested(1))
+		eventually(t, "the publisher knows why", func() bool {
+			err := p.Stats().Err
+			return err != nil && strings.Contains(err.Error(), by)
+		})
+	}
+	taken("do not cover", jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}})
+	if err := p.Stats().Err; !errors.Is(err, ErrStream) {
+		t.Errorf("got %v", err)
+	}
+	done, cancel := contextEnded()
+	defer cancel()
+	if err := p.Close(done); !errors.Is(err, ErrStream) {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// TestAnswers are those that a server gives when it does not store something.
+func TestAnswers(t *testing.T) {
+	for want, answer := range map[string]answered{
+		`stream "B" takes the subjects of stream "A"`:            {Stream: "B"},
+		`the NATS server has no room left for stream "A": `:      {Error: &jetstream.APIError{ErrorCode: errNoStorage}},
+		`stream "A" does not store what is published; it may be`: {Error: &jetstream.APIError{ErrorCode: 10077}},
+	} {
+		if err := answer.check("A"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestTextOfStreamError is what an operator reads.
+func TestTextOfStreamError(t *testing.T) {
+	err := flawOf(&jetstream.StreamConfig{Name: "A", Subjects: []string{">"}, NoAck: true, Duplicates: 1}, "x.>", "x.>")
+	if want := `events: stream "A" would lose events: it acknowledges nothing; nats stream edit A --ack`; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
