@@ -183,6 +183,13 @@ func TestAuditFindsViolations(t *testing.T) {
 			[]*story{agent("A").held(1, 1000, 2000).stop(), agent("B").held(1, 1999, 2500).stop()},
 			Violated, "overlap: 1", "",
 		},
+		"GrantedBeforeTheReturn": {
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 2000).returned(1, 2001).stop(),
+				agent("B").held(1, 1999, 2500).stop(),
+			},
+			Violated, "overlap: 1", "",
+		},
 		"OverlapWithOneThatGoesOn": {
 			[]*story{agent("A").granted(1, 1000).alive(9000).stop(), agent("B").held(1, 5000, 6000).stop()},
 			Violated, "overlap: 1", "",

@@ -44,10 +44,14 @@ func TestTrueHistories(t *testing.T) {
 func TestResumedAudit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
+		if w.rand.IntN(2) == 0 { // holes go through a checkpoint as well
+			i := w.rand.IntN(len(w.stream))
+			w.stream = slices.Delete(w.stream, i, i+1)
+		}
 		whole, parts := NewAudit(), NewAudit()
 		for i, r := range w.stream {
 			whole.Add(r)
-			if w.rand.IntN(100) == 0 {
+			if w.rand.IntN(40) == 0 {
 				text, err := parts.Checkpoint()
 				if err != nil {
 					t.Fatal(err)

@@ -96,6 +96,13 @@ func TestAuditOfResets(t *testing.T) {
 			},
 			Violated, "outlived its lease: 1, overlap: 1", "",
 		},
+		"BrokenAndHeldBeyondItsLease": {
+			[]*story{
+				agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 40_000).stop(),
+				agent("B").broke(25_000).held(1, 26_000, 27_000).stop(),
+			},
+			Violated, "outlived its lease: 1, overlap: 1", "",
+		},
 		"BrokenAndConfirmedSince": {
 			[]*story{
 				agent("A").granted(1, 1000).renewed(1, 9000).lost(lockagent.LostDenied, 1, 15_000).stop(),
