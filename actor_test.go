@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +25,12 @@ import (
 	"github.com/lockagent/lockagent/redisstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" { // this is a process of a test
+		os.Exit(runChild(role))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // The life of one lock, seen from outside, through every layer. It is the same on
 // every store: read [live] for the story, and [chronicle] for what the events tell

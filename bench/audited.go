@@ -178,7 +178,7 @@ func (w *logWriter) send(agent int, all ...lockagent.Event) error {
 		id += "-" + strconv.FormatUint(w.seqs[agent], 10)
 	}
 	m.Header.Set(jetstream.MsgIDHeader, id)
-	_, err := w.js.PublishMsgAsync(m)
+	_, err := w.js.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute))
 	return err
 }
 

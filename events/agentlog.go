@@ -317,7 +317,7 @@ func (a *Audit) died(l *agentLog) {
 	s := a.store(l.Store)
 	s.Blanks = append(s.Blanks, blank{Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: low, High: high})
 	l.Dead = true
-	a.fold.left(l.folded, true)
+	a.leave(l)
 	a.found.Tails.add(Tail{Agent: l.ID, Epoch: l.Epoch, Process: l.folded.Process, Last: l.last(), From: max(low, 0), To: high})
 }
 

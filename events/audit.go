@@ -195,8 +195,8 @@ func (a *Audit) take(l *agentLog, r *Record) {
 	}
 	e.note(r)
 	a.found.Events++
-	if l.Dead {
-		a.fold.left(l.folded, false)
+	if l.Dead && r.Seq > 1 {
+		a.comeBack(l)
 	}
 	l.Dead, l.Stopped = false, false
 	if r.Store != "" && r.Store != l.Store {
@@ -235,6 +235,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	case lockagent.EventAgentStopped:
 		a.bounded(l, l.Anchor.at(r.Time, l.Told).Add(tailLength))
 		l.Stopped, e.Stopped = true, true
+		a.leave(l)
 		a.settle(l.Store)
 	}
 }

@@ -150,7 +150,7 @@ func BenchmarkPipeline(b *testing.B) {
 				if rate > 0 {
 					due := began.Add(time.Duration(l.n) * time.Second / time.Duration(rate))
 					if wait := time.Until(due); wait > time.Millisecond {
-						time.Sleep(wait)
+						<-time.After(wait)
 					}
 				}
 			}

@@ -258,12 +258,17 @@ func TestDecodedTextsAreCopies(t *testing.T) {
 func TestDecodeAllocatesLittle(t *testing.T) {
 	r := fullRecord(lockagent.EventGranted)
 	r.TraceParent, r.Err = "", ""
-	text, d := Append(nil, r), newDecoder()
-	if n := testing.AllocsPerRun(100, func() {
-		if err := d.decode(text, &r); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
+	text := Append(nil, r)
+	allocations := func() float64 {
+		d := newDecoder()
+		return testing.AllocsPerRun(100, func() {
+			if err := d.decode(text, &r); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	// Two texts can share a slot of the interner, in one of a hundred.
+	if n := min(allocations(), allocations(), allocations(), allocations()); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

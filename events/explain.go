@@ -18,9 +18,12 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if !known {
 		end = a.least(first)
 	}
-	lease := first.Lease
+	from, lease := first.Start, first.Lease
 	if lease == 0 {
 		return Explanation{}, false
+	}
+	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= max(lease, s.by(), -s.by())+delay {
+		return Explanation{Reset: &s.StoreReset}, true
 	}
 	if limit := first.confirmedEnd(); known && end > limit {
 		return Explanation{}, false
@@ -28,10 +31,9 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	inTime := func(cause lockagent.StoreTime) bool {
 		return first.Confirmed <= cause.Add(slack) && end <= cause.Add(max(lease, a.lease(first))+slack)
 	}
-	from := first.Start
 	for _, x := range first.incarnations(a, second.Start) {
 		for _, y := range second.incarnations(a, second.Start) {
-			if r := store.between(x, y, from, second.Start); r != nil && inTime(r.Last) {
+			if r := store.between(x, y, from, second.Start); r != nil && inTime(a.noticed(first, r)) {
 				return Explanation{Reset: &r.StoreReset}, true
 			}
 		}
@@ -44,10 +46,18 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if known && first.Last.Kind == lockagent.EventBroken && first.Confirmed <= second.Start.Add(slack) {
 		return Explanation{Operator: first.Last.Operator, Broken: true}, true
 	}
-	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= max(lease, -s.by())+delay {
-		return Explanation{Reset: &s.StoreReset}, true
-	}
 	return Explanation{}, false
+}
+
+// noticed is when the agent of a span noticed a reset at the latest. Others may have noticed it much
+// earlier or later.
+func (a *Audit) noticed(s *span, r *resetSpan) lockagent.StoreTime {
+	for _, own := range a.logs[s.Agent].Resets {
+		if own.From == r.From && own.To == r.To {
+			return max(own.After, own.Before)
+		}
+	}
+	return r.Last
 }
 
 // by is how far the clock of the store was set.
@@ -97,7 +107,7 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 	}
 	until := s.DeniedAt.Add(slack)
 	for _, r := range store.Resets {
-		if r.Last >= s.Start && r.First <= until {
+		if r.Last >= s.Start && r.First <= until || r.From != "" && r.From == s.First.Incarnate {
 			return true
 		}
 	}

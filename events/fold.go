@@ -133,7 +133,9 @@ func (f *Fold) about(a *folded, r *Record) {
 	l := f.lock(LockKey{f.stores.find(a.Store), lockKind(r.LockKind), r.Lock})
 	switch r.Kind {
 	case lockagent.EventRequested, lockagent.EventQueued:
-		l.wait(a, r)
+		if f.watch == nil { // an audit does not ask who waits
+			l.wait(a, r)
+		}
 	case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 		l.noWait(r)
 	case lockagent.EventGranted, lockagent.EventHeld:

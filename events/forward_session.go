@@ -157,6 +157,9 @@ func (s *forwardSession) open() (err error) {
 		return fmt.Errorf("hub: stream %q: %w", cfg.To.Stream, err)
 	}
 	source, hub := s.source.CachedInfo(), s.hub.CachedInfo()
+	if flaw := flawOf(&hub.Config, cfg.To.Prefix+".>", cfg.To.Prefix+".>"); flaw != nil {
+		return fmt.Errorf("hub: %w", flaw)
+	}
 	if source.Config.Name == hub.Config.Name && source.Created.Equal(hub.Created) {
 		return &lockagent.OptionError{Option: "To", Reason: "it is the same stream as From"}
 	}
@@ -179,23 +182,9 @@ func findStream(ctx context.Context, js jetstream.JetStream, name string) (jetst
 func (s *forwardSession) makeHub() (jetstream.Stream, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
-	cfg := jetstream.StreamConfig{
-		Name:               s.f.cfg.To.Stream,
-		Subjects:           []string{s.f.cfg.To.Prefix + ".>"},
-		Storage:            jetstream.FileStorage,
-		Compression:        jetstream.S2Compression,
-		Duplicates:         2 * time.Minute,
-		AllowDirect:        true,
-		AllowAtomicPublish: true,
-		Replicas:           1,
-		MaxBytes:           s.f.cfg.MaxBytes,
-		MaxAge:             s.f.cfg.MaxAge,
-		Discard:            jetstream.DiscardOld,
-	}
-	if cfg.MaxAge > 0 {
-		cfg.Duplicates = min(cfg.Duplicates, cfg.MaxAge) // the server insists
-	}
-	return s.to.js.CreateStream(ctx, cfg)
+	to := &s.f.cfg.To
+	cfg := Config{Stream: to.Stream, Prefix: to.Prefix, Replicas: 1, MaxBytes: s.f.cfg.MaxBytes, MaxAge: s.f.cfg.MaxAge}
+	return s.to.js.CreateStream(ctx, cfg.stream())
 }
 
 // listen subscribes to the answers of the hub.

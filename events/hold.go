@@ -167,6 +167,9 @@ func (h *Hold) UnmarshalJSON(b []byte) error {
 	}
 	h.Ended, _ = lockagent.ParseEventKind(f.Ended)
 	h.Reason, _ = lockagent.ParseLossReason(f.Reason)
+	if f.Reason == lockagent.LostUnknown.String() {
+		h.Reason = lockagent.LostUnknown
+	}
 	return nil
 }
 

@@ -147,15 +147,15 @@ func (a *Audit) latest(s *span) lockagent.StoreTime {
 	case s.Open == 0:
 		return s.Until
 	}
-	if l := a.logs[s.Agent]; l.Dead || l.Stopped {
-		return a.leaseEnd(s)
+	if s.Gone {
+		return s.LeaseEnd
 	}
 	return 0
 }
 
 // least is a time until which a hold of the span went on for certain.
 func (a *Audit) least(s *span) lockagent.StoreTime {
-	if l := a.logs[s.Agent]; s.Open > 0 && !s.Holed && l.Holes == s.Holes {
+	if l := a.logs[s.Agent]; s.Open > 0 && !s.Gone && !s.Holed && l.Holes == s.Holes {
 		return max(s.Least, l.Settled)
 	}
 	return s.Least
@@ -178,12 +178,12 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if end != 0 && x.Start >= end {
+			if end != 0 && x.Start >= max(end, s.Told) {
 				break
 			}
 			a.compare(store, lock, s, x)
 		}
-		a.compareTokens(lock, s)
+		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		delete(lock.tenures, tenureKey{s.Agent, s.Tenure})
 		a.spare = append(a.spare, s)

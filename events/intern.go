@@ -8,9 +8,8 @@ const (
 )
 
 // interner returns the same string for texts that repeat, such as the names of agents,
-// locks and owners, so that reading a log allocates little. It remembers one text in each
-// slot and forgets it for the next that falls into it: so its size is bounded, whatever it
-// reads.
+// locks and owners. So reading a log allocates little. Each slot has the last text that
+// fell into it. So the size of the interner is bounded.
 type interner struct {
 	seed  maphash.Seed
 	slots [internSlots]string

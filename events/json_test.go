@@ -120,13 +120,11 @@ func respell(t *rapid.T, b []byte, value any) []byte {
 		}
 		b = append(b, '"')
 	case json.Number:
-		b = append(b, v...)
-		if rapid.Bool().Draw(t, "exponent") {
-			b = append(b, rapid.SampledFrom([]string{".0", "e0", ".00E+00", "0e-1"}).Draw(t, "spelling")...)
-			if v == "0" {
-				b = append(bytes.TrimRight(b, "0.eE+-"), "0.0e5"...)
-			}
+		spellings := []string{"", ".0", "e0", ".00E+00", "0e-1"}
+		if v == "0" {
+			spellings = spellings[:4] // no number begins with two zeros
 		}
+		b = append(append(b, v...), rapid.SampledFrom(spellings).Draw(t, "spelling")...)
 	case bool:
 		b = fmt.Append(b, v)
 	default:

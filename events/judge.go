@@ -56,26 +56,37 @@ func untilText(t lockagent.StoreTime) string {
 }
 
 // compareTokens looks whether the tokens of a lock grew.
-func (a *Audit) compareTokens(lock *lockLog, s *span) {
+func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	last := lock.Last
 	if last == nil {
 		kept := *s
 		lock.Last = &kept
 		return
 	}
-	switch {
-	case s.FirstToken <= last.LastToken && (s.Start >= last.Start || s.LastToken >= last.LastToken):
-		a.tokenFell(lock, last, &last.Last, s, &s.First)
-	case s.FirstToken > last.LastToken && s.Start < last.Start && s.Start != 0:
-		a.tokenFell(lock, s, &s.First, last, &last.First)
+	greatest := last.LastToken
+	if s.Modes == shared && last.Modes == shared {
+		greatest = last.FirstToken // the tokens of tenures that go on side by side grow side by side
+	}
+	first, second := last, s
+	fell := s.FirstToken <= greatest && (s.Start >= last.Start || s.LastToken >= last.LastToken)
+	if s.FirstToken > greatest && s.Start < last.Start && s.Start != 0 {
+		first, second, fell = s, last, true
+	}
+	if fell {
+		v := a.tokens(lock, first, &first.Last, second, second.first())
+		if step := store.step(min(s.Start, last.Start), max(s.Start, last.Start)); step != nil {
+			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
+		} else {
+			a.found.violation(v)
+		}
 	}
 	if s.LastToken > last.LastToken {
 		*last = *s
 	}
 }
 
-// tokenFell reports that a hold does not have a greater token than an earlier one.
-func (a *Audit) tokenFell(lock *lockLog, first *span, p *piece, second *span, q *piece) {
+// tokens tells of a hold that does not have a greater token than an earlier one.
+func (a *Audit) tokens(lock *lockLog, first *span, p *piece, second *span, q *piece) Violation {
 	v := Violation{
 		Kind: TokenFell, First: a.hold(lock.LockKey, first, p), Second: a.hold(lock.LockKey, second, q),
 		Why:  "a resource that checks tokens refuses the later holder, or lets both in",
@@ -84,7 +95,7 @@ func (a *Audit) tokenFell(lock *lockLog, first *span, p *piece, second *span, q 
 	if p.Token == q.Token {
 		v.Kind = TokenRepeated
 	}
-	a.found.violation(v)
+	return v
 }
 
 // overlap tells of two holds that overlapped.

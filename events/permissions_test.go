@@ -51,10 +51,7 @@ func documentedStream(t *testing.T) jetstream.StreamConfig {
 // its operator.
 func documentedServer(t *testing.T, conf string) *natsserver.Server {
 	t.Helper()
-	for _, name := range []string{"AGENT", "AUDITOR", "OPERATOR"} {
-		t.Setenv(name+"_PASSWORD", secretOf(name))
-	}
-	s := natstest.StartSecured(t, conf)
+	s := securedServer(t, conf)
 	js := client(t, asUser(t, s, "operator"))
 	if _, err := js.CreateStream(testContext(t), documentedStream(t)); err != nil {
 		t.Fatal(err)
@@ -63,6 +60,15 @@ func documentedServer(t *testing.T, conf string) *natsserver.Server {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// securedServer starts a server whose users have the passwords that asUser gives.
+func securedServer(t *testing.T, conf string) *natsserver.Server {
+	t.Helper()
+	for _, name := range []string{"AGENT", "AUDITOR", "OPERATOR"} {
+		t.Setenv(name+"_PASSWORD", secretOf(name))
+	}
+	return natstest.StartSecured(t, conf)
 }
 
 func secretOf(name string) string { return "s3cr3t-of-" + strings.ToLower(name) }
@@ -96,72 +102,133 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-// TestDocumentedPermissionsAreEnough has a publisher and a reader do all that they do.
+// TestDocumentedPermissionsAreEnough has a publisher and a reader do all that they do. The page
+// says in words how the variants differ.
 func TestDocumentedPermissionsAreEnough(t *testing.T) {
-	s := documentedServer(t, documented(t, "conf"))
-	var log heard
-
-	// The publisher does not know what arrived before its connection was cut.
-	way := &link{}
-	way.use(s)
-	c := asUser(t, s, "agent-1")
-	c.URL, c.InProcess, c.Logger = "", way, log.logger()
-	p := newPublisher(t, Config{Connection: c, Agent: "agent-1"})
-	p.Record(t.Context(), requested(1))
-	flushed(t, p)
-	js := client(t, asUser(t, s, "operator"))
-	way.mute(true)
-	p.Record(t.Context(), requested(2))
-	eventually(t, "the stream has the event that the publisher does not know of", func() bool {
-		stream, err := js.Stream(testContext(t), DefaultStream)
-		return err == nil && stream.CachedInfo().State.LastSeq == 2
+	conf := documented(t, "conf")
+	t.Run("AsTheyAre", func(t *testing.T) { permitted(t, documentedServer(t, conf), DefaultStream, DefaultPrefix, "") })
+	t.Run("WithoutDirectAccess", func(t *testing.T) {
+		direct := regexp.MustCompile(`DIRECT\.GET\.LOCKAGENT[^"]*"`)
+		s := securedServer(t, direct.ReplaceAllString(conf, `STREAM.MSG.GET.LOCKAGENT"`))
+		cfg := documentedStream(t)
+		cfg.AllowDirect = false
+		if _, err := client(t, asUser(t, s, "operator")).CreateStream(testContext(t), cfg); err != nil {
+			t.Fatal(err)
+		}
+		permitted(t, s, DefaultStream, DefaultPrefix, "")
 	})
-	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42"})
-	way.mute(false)
-	way.cut()
-	p.Record(t.Context(), requested(3))
-	if err := p.Close(testContext(t)); err != nil {
-		t.Fatal(err)
-	}
+	t.Run("AgentMakesTheStream", func(t *testing.T) {
+		more := strings.Replace(conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"", 1)
+		permitted(t, securedServer(t, more), DefaultStream, DefaultPrefix, "")
+	})
+	t.Run("OtherNamesInADomain", func(t *testing.T) {
+		other := strings.NewReplacer("LOCKAGENT", "OTHER", "lockagent.v1", "other.prefix",
+			"jetstream: enabled\naccounts", "jetstream: { domain: hub }\naccounts").Replace(conf)
+		s := securedServer(t, other)
+		cfg := documentedStream(t)
+		cfg.Name, cfg.Subjects = "OTHER", []string{"other.prefix.>"}
+		c := asUser(t, s, "operator")
+		c.Domain, c.Logger = "hub", testLogger(t)
+		nc, err := c.dial("test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		js, err := c.jetStream(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateStream(testContext(t), cfg); err != nil {
+			t.Fatal(err)
+		}
+		permitted(t, s, "OTHER", "other.prefix", "hub")
+	})
+}
 
-	c = asUser(t, s, "auditor")
-	c.Logger = log.logger()
-	r, err := OpenReader(ReaderConfig{Connection: c})
+// permitted fails the test unless the users of s may do all that they do.
+func permitted(t *testing.T, s *natsserver.Server, stream, prefix, domain string) {
+	t.Helper()
+	var log heard
+	publishDoubtfully(t, s, Config{Stream: stream, Prefix: prefix, Connection: Connection{Domain: domain, Logger: log.logger()}})
+	c := asUser(t, s, "auditor")
+	c.Logger, c.Domain = log.logger(), domain
+	r, err := OpenReader(ReaderConfig{Connection: c, Stream: stream, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.State(testContext(t)); err != nil {
-		t.Error(err)
-	}
 	for _, filter := range []Filter{
 		{},
 		{Agents: []lockagent.AgentID{"agent-1"}},
 		{Lock: "orders/42"},
 		{Agents: []lockagent.AgentID{"agent-1"}, Lock: "orders/42"},
-		{Kinds: []lockagent.EventKind{lockagent.EventLost}},
-		{Kinds: []lockagent.EventKind{lockagent.EventLost, lockagent.EventRequested}},
+		{Pattern: "orders/>"},
+		{Kinds: []lockagent.EventKind{lockagent.EventLost, lockagent.EventReleased}},
 		{Urgent: true},
 	} {
-		var got, tailed []uint64
-		if err := r.Replay(testContext(t), From{}, filter, seqs(&got, 0)); err != nil || len(got) == 0 {
-			t.Errorf("%+v: replayed %v, %v", filter, got, err)
-		}
-		if err := r.Tail(testContext(t), FromPosition(1), filter, seqs(&tailed, len(got))); !errors.Is(err, errEnough) {
-			t.Errorf("%+v: tailed %v, %v", filter, tailed, err)
-		}
-		stream, err := r.stream(testContext(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		last := stream.CachedInfo().State.LastSeq
-		rest := reading{r: r, stream: stream, filter: filter, last: last}
-		if left, err := rest.anyLeft(testContext(t)); err != nil || !left {
-			t.Errorf("%+v: it does not see what is left: %v", filter, err)
-		}
+		readAll(t, r, filter)
 	}
 	if strings.Contains(log.String(), "not permit") {
 		t.Errorf("not permitted:\n%s", log.String())
+	}
+}
+
+// publishDoubtfully publishes as agent-1. The publisher does not know what arrived before its
+// connection was cut.
+func publishDoubtfully(t *testing.T, s *natsserver.Server, cfg Config) {
+	t.Helper()
+	way := &link{}
+	way.use(s)
+	user := asUser(t, s, "agent-1")
+	cfg.InProcess, cfg.User, cfg.PasswordFile, cfg.Agent = way, user.User, user.PasswordFile, "agent-1"
+	p := newPublisher(t, cfg)
+	lost := lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42"}
+	p.Record(t.Context(), lost)
+	flushed(t, p)
+
+	c := asUser(t, s, "auditor")
+	c.Domain, c.Logger = cfg.Domain, testLogger(t)
+	r, err := OpenReader(ReaderConfig{Connection: c, Stream: cfg.Stream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	way.mute(true)
+	p.Record(t.Context(), lost)
+	eventually(t, "the stream has what the publisher does not know of", func() bool {
+		state, err := r.State(testContext(t))
+		return err == nil && state.Last == 2
+	})
+	way.mute(false)
+	way.cut()
+	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventReleased, Lock: "orders/42"})
+	if err := p.Close(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readAll reads in every way that a Reader has.
+func readAll(t *testing.T, r *Reader, filter Filter) {
+	t.Helper()
+	ctx := testContext(t)
+	var got, tailed []uint64
+	if err := r.Replay(ctx, From{}, filter, seqs(&got, 0)); err != nil || len(got) == 0 {
+		t.Errorf("%+v: replayed %v, %v", filter, got, err)
+	}
+	if err := r.Tail(ctx, FromPosition(1), filter, seqs(&tailed, len(got))); !errors.Is(err, errEnough) {
+		t.Errorf("%+v: tailed %v, %v", filter, tailed, err)
+	}
+	state, err := r.State(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := r.stream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := reading{r: r, stream: stream, filter: filter, last: state.Last}
+	if left, err := rest.anyLeft(ctx); err != nil || !left {
+		t.Errorf("%+v: it does not see what is left: %v", filter, err)
 	}
 }
 
@@ -275,7 +342,7 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 			}
 			if strings.Contains(permission, "STREAM.INFO") {
 				if _, err := r.State(testContext(t)); !errors.Is(err, ErrNotPermitted) {
-					t.Errorf("the bounds: %v", err)
+					t.Errorf("the state: %v", err)
 				}
 			}
 		})

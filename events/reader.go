@@ -44,12 +44,12 @@ type Reader struct {
 
 // Visit is called with each record of a stream or a file, in its order. What is
 // there but is no event is passed as a [*DecodeError], with a record that has
-// only its Position; in a message, the records in front of it were passed before. An error
-// that Visit returns ends the reading and is returned as it is.
+// only its Position. The records in front of it in the same message are passed before. An
+// error that Visit returns ends the reading and is returned as it is.
 //
-// All records of one message have its Position. So whoever has handled only some of them
-// reads on from that Position, and skips what was handled by its Epoch and Seq. Whoever
-// has handled all of them reads on from the Position behind it.
+// All records of one message have the Position of the message. A caller that handled only some
+// of them reads again from that Position, and skips by Epoch and Seq. A caller that
+// handled all of them reads on from the next Position.
 type Visit func(Record, error) error
 
 // OpenReader connects to NATS, which must be there; the stream need not.

@@ -45,6 +45,13 @@ func seqs(to *[]uint64, n int) Visit {
 
 var errEnough = errors.New("enough")
 
+// apart is an event of a lock of its own, so that it becomes a message of its own.
+func apart(n int) lockagent.Event {
+	e := requested(n)
+	e.Lock = lockagent.Name(fmt.Sprint("orders/", n))
+	return e
+}
+
 // consumers is how many readers the stream serves.
 func consumers(t testing.TB, r *Reader) int {
 	t.Helper()
@@ -172,7 +179,7 @@ func TestReplayEndsAlthoughTheRestIsRemoved(t *testing.T) {
 	p := newPublisher(t, Config{Connection: c})
 	const n = 3 * prefetch
 	for i := range n {
-		p.Record(t.Context(), requested(i))
+		p.Record(t.Context(), apart(i))
 	}
 	flushed(t, p)
 	stream, err := client(t, c).Stream(t.Context(), DefaultStream)
@@ -243,7 +250,7 @@ func TestTail(t *testing.T) {
 	r := newReader(t, c)
 	record := func(n int) {
 		for i := range n {
-			p.Record(t.Context(), requested(i))
+			p.Record(t.Context(), apart(i))
 		}
 		flushed(t, p)
 	}
@@ -290,7 +297,7 @@ func TestTail(t *testing.T) {
 	}
 	server.kill()
 	for i := range 50 {
-		p.Record(t.Context(), requested(i))
+		p.Record(t.Context(), apart(i))
 	}
 	server.start()
 	flushed(t, p)
@@ -322,7 +329,7 @@ func testTailOfAStreamThatIsCut(t *testing.T, length int) {
 	publish := func(agent lockagent.AgentID, n int) {
 		p := newPublisher(t, Config{Connection: c, Agent: agent})
 		for i := range n {
-			p.Record(t.Context(), requested(i))
+			p.Record(t.Context(), apart(i))
 		}
 		if err := p.Close(testContext(t)); err != nil {
 			t.Error(err)

@@ -10,7 +10,7 @@ import (
 // resetSpan is what all agents together tell of one reset. They notice it at different times: the
 // old incarnation may still serve one agent when the new one has long served another.
 type resetSpan struct {
-	StoreReset // the first record that tells of it
+	StoreReset // the earliest that any of them tells
 
 	First lockagent.StoreTime `json:"first"` // the earliest and the latest time that any of them tells
 	Last  lockagent.StoreTime `json:"last"`
@@ -36,10 +36,14 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 		// Each agent tells of a reset once. A clock may be set more than once.
 		if x := &(*list)[i]; x.From == reset.From && x.To == reset.To && (reset.From != reset.To || first <= x.Last.Add(slack) && last >= x.First.Add(-slack)) {
 			x.First, x.Last = min(x.First, first), max(x.Last, last)
+			if reset.compare(x.StoreReset) < 0 {
+				x.StoreReset = reset
+			}
 			return
 		}
 	}
 	*list = append(*list, resetSpan{reset, first, last})
+	slices.SortFunc(*list, func(x, y resetSpan) int { return x.compare(y.StoreReset) })
 	if reset.From == reset.To && reset.Before < reset.After {
 		// The clock was set back: what is to come has earlier times.
 		s.Floor = min(s.Floor, reset.Before.Add(-delay))

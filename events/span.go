@@ -45,7 +45,11 @@ type span struct {
 	Confirmed lockagent.StoreTime `json:"confirmed,omitempty"`
 	Lease     time.Duration       `json:"lease,omitempty"`
 
-	Open       int             `json:"open,omitempty"` // holds that go on
+	Open int `json:"open,omitempty"` // holds that go on
+	// Gone says that the log of the agent has ended before they did. Their lease is over at LeaseEnd.
+	Gone     bool                `json:"gone,omitempty"`
+	LeaseEnd lockagent.StoreTime `json:"lease_end,omitempty"`
+
 	FirstToken lockagent.Token `json:"first_token,omitempty"`
 	LastToken  lockagent.Token `json:"last_token,omitempty"`
 	Modes      modes           `json:"modes,omitempty"`
@@ -139,7 +143,7 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 		h.End = s.Until
 	}
 	if l := a.logs[s.Agent]; l != nil {
-		h.Gone = p.Kind == 0 && (l.Dead || l.Stopped)
+		h.Gone = p.Kind == 0 && s.Gone
 		if l.Epoch == p.Epoch {
 			h.Process = l.folded.Process
 		}
@@ -181,25 +185,50 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	return s
 }
 
-// leaseEnd is when the lease of a tenure is over at the latest: the log knows of no later
-// confirmation.
-func (a *Audit) leaseEnd(s *span) lockagent.StoreTime {
-	confirmed, lease := s.Confirmed, s.Lease
-	if s.Open > 0 {
-		// A tenure that was passed on begins with a short lease, and goes on with the one that its
-		// holder wants. The log does not tell of single renewals.
+// leave notes that the log of an agent has ended while it had holds. Their leases are over at the
+// latest when those are over of which the log knows.
+func (a *Audit) leave(l *agentLog) {
+	for h := range l.folded.holds {
+		s := a.spanOf(h)
+		if s == nil || s.Gone {
+			continue
+		}
+		if !s.Holed && s.Holes == l.Holes {
+			s.Least = max(s.Least, l.Settled)
+		}
+		s.Gone, s.LeaseEnd = true, 0
+		confirmed, lease := s.Confirmed, s.Lease
 		if lease <= lockagent.PassLease {
+			// A tenure that was passed on begins with a short lease, and goes on with the one that its
+			// holder wants. The log does not tell of single renewals.
 			lease = max(lease, commonLease)
 		}
-		if l := a.logs[s.Agent]; l != nil && !s.Last.Fixed {
-			lease = max(lease, l.Lease)
-			confirmed = max(confirmed, l.folded.Confirmed)
+		if !h.Fixed {
+			lease, confirmed = max(lease, l.Lease), max(confirmed, l.folded.Confirmed)
+		}
+		if confirmed != 0 {
+			s.LeaseEnd = confirmed.Add(lease)
 		}
 	}
-	if confirmed == 0 || lease == 0 {
-		return 0
+	a.fold.left(l.folded, true)
+}
+
+// comeBack notes that the log of an agent goes on.
+func (a *Audit) comeBack(l *agentLog) {
+	for h := range l.folded.holds {
+		if s := a.spanOf(h); s != nil {
+			s.Gone = false
+		}
 	}
-	return confirmed.Add(lease)
+	a.fold.left(l.folded, false)
+}
+
+// spanOf returns the tenure of a hold that goes on, or nil if it is not judged.
+func (a *Audit) spanOf(h *Hold) *span {
+	if lock := a.locks[h.LockKey]; lock != nil {
+		return lock.tenures[tenureKey{h.Agent, h.Tenure}]
+	}
+	return nil
 }
 
 // commonLease is the lease that agents keep unless they are told otherwise.

@@ -46,6 +46,7 @@ func (a *Audit) granted(h *Hold) {
 		s.doubt("the log does not say when the store began its tenure")
 	}
 	s.Open++
+	s.Gone = false
 }
 
 // join adds a hold to its tenure.
@@ -60,7 +61,7 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 	s.Modes |= modeOf(h.Mode)
 	p := h.piece()
 	if h.Token <= s.LastToken {
-		a.tokenFell(lock, s, &s.Last, s, &p)
+		a.found.violation(a.tokens(lock, s, &s.Last, s, &p))
 	}
 	s.LastToken = max(s.LastToken, h.Token)
 	if s.Open == 0 {
@@ -77,7 +78,7 @@ func (a *Audit) afterOthers(lock *lockLog, h *Hold) {
 		if s := lock.Spans[i]; s.Agent == h.Agent {
 			if h.Token <= s.LastToken && h.Start <= s.Start { // else the times tell
 				p := h.piece()
-				a.tokenFell(lock, s, &s.Last, &span{Agent: h.Agent, Tenure: h.Tenure}, &p)
+				a.found.violation(a.tokens(lock, s, &s.Last, &span{Agent: h.Agent, Tenure: h.Tenure}, &p))
 				s.Guilty = true
 			}
 			return
@@ -108,8 +109,8 @@ func (a *Audit) replaced(h *Hold, by *Record) {
 	}
 	lock, l := a.lock(h.LockKey), a.logs[h.Agent]
 	s := lock.tenures[tenureKey{h.Agent, h.Tenure}]
-	if s == nil {
-		return
+	if s == nil || s.Gone && by.Tenure != h.Tenure {
+		return // a crash ended it, and its lease bounds that
 	}
 	s.Open--
 	p := h.piece()
@@ -129,6 +130,9 @@ func (a *Audit) replaced(h *Hold, by *Record) {
 
 func (a *Audit) reentered(key LockKey, h *Hold, r *Record) {
 	l := a.logs[r.Agent]
+	if h != nil {
+		a.mentioned(h)
+	}
 	switch {
 	case !judged(key):
 	case h != nil && (h.Grants == 0 || r.Count == h.Grants+1 || h.holes != l.Holes):
@@ -146,6 +150,13 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *Record) {
 	}
 }
 
+// mentioned notes that a hold goes on, perhaps in another process.
+func (a *Audit) mentioned(h *Hold) {
+	if s := a.spanOf(h); s != nil {
+		s.Gone = false
+	}
+}
+
 // counted finds that the number of grants of a hold is wrong.
 func (a *Audit) counted(key LockKey, h *Hold, r *Record) {
 	if s := a.lock(key).tenures[tenureKey{h.Agent, h.Tenure}]; s != nil {
@@ -157,6 +168,9 @@ func (a *Audit) counted(key LockKey, h *Hold, r *Record) {
 
 func (a *Audit) partly(key LockKey, h *Hold, r *Record) {
 	l := a.logs[r.Agent]
+	if h != nil {
+		a.mentioned(h)
+	}
 	switch {
 	case !judged(key):
 	case h == nil && (l.Holes > 0 || a.late):

@@ -54,11 +54,13 @@ func (cfg *Config) stream() jetstream.StreamConfig {
 		Compression: jetstream.S2Compression,
 		Duplicates:  duplicates,
 		AllowDirect: true,
-		Replicas:    cfg.Replicas,
-		MaxBytes:    cfg.MaxBytes,
-		MaxAge:      cfg.MaxAge,
-		MaxMsgs:     -1,
-		Discard:     jetstream.DiscardOld,
+		// For a Forwarder that has this stream as its hub.
+		AllowAtomicPublish: true,
+		Replicas:           cfg.Replicas,
+		MaxBytes:           cfg.MaxBytes,
+		MaxAge:             cfg.MaxAge,
+		MaxMsgs:            -1,
+		Discard:            jetstream.DiscardOld,
 	}
 }
 

@@ -50,9 +50,9 @@
 //
 // The events that pass through a [Recorder] leave it with the trace context of the
 // span that they belong to: acquire up to the answer of the request, hold from
-// there on. If there is no such span they have that of the context of the request:
-// a program without an SDK passes on what it was called with. A trace that is not
-// sampled is not mentioned.
+// there on. Without such a span they have the trace context of the request's
+// caller. So a program without an SDK passes on what it was called with. A trace
+// that is not sampled is not mentioned.
 //
 // # Metrics
 //

@@ -64,7 +64,7 @@ func newLockMetrics(m metric.Meter) *lockMetrics {
 		}
 		l.reasons = append(l.reasons, []metric.AddOption{attributes("reason", reason.String())})
 	}
-	for _, reason := range l.reasons {
+	for _, reason := range l.reasons[1:] {
 		l.losses.Add(context.Background(), 0, reason...) // so that the first loss is an increase
 	}
 	return l

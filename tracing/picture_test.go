@@ -79,7 +79,11 @@ func handOvers(t *testing.T) []tracetest.SpanStub {
 		}
 	}
 
-	work := func() { time.Sleep(6 * time.Millisecond) } // so that there is something to see
+	work := func() { // so that there is something to see
+		for range 60 {
+			server.Do("INCR", "the total of the orders")
+		}
+	}
 	type turn struct {
 		ctx   context.Context
 		span  trace.Span
@@ -158,7 +162,7 @@ func (r *rig) agent(t *testing.T, url string, w waiting) *channelapi.Locks {
 		t.Fatal(err)
 	}
 	w.Store = store
-	locks, err := channelapi.New(channelapi.Config{Store: Store(w, r.Config), Recorder: Recorder(w, r.Config)})
+	locks, err := channelapi.New(channelapi.Config{Store: Store(w, r.Config), Recorder: Recorder(w, r.Config), HandOffTime: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -218,7 +218,7 @@ type call struct {
 // begin reports false if nobody wants to know of the call.
 func (s *store) begin(ctx context.Context, op operation, name lockagent.Name) (call, bool) {
 	span := noSpan
-	if trace.SpanContextFromContext(ctx).IsValid() && s.tracer.enabled(ctx) {
+	if s.tracer.enabled(ctx) && trace.SpanFromContext(ctx) != noSpan {
 		span = s.tracer.start(ctx, s.names[op], s.starts[op]...)
 	}
 	if !span.IsRecording() && !s.metrics.duration.Enabled(ctx) && (op != renew || !s.metrics.renewals.Enabled(ctx)) {

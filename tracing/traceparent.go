@@ -26,7 +26,11 @@ func traceParent(sc trace.SpanContext) string {
 
 // traceParentOf is that of a caller, whoever made its span.
 func traceParentOf(ctx context.Context) string {
-	return traceParent(trace.SpanContextFromContext(ctx))
+	span := trace.SpanFromContext(ctx)
+	if span == noSpan {
+		return ""
+	}
+	return traceParent(span.SpanContext())
 }
 
 // parseTraceParent is the inverse of traceParent. The context that it returns is

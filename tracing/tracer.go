@@ -52,6 +52,9 @@ func (t *tracer) enabled(ctx context.Context) bool {
 		return false
 	}
 	parent := trace.SpanFromContext(ctx)
+	if parent == noSpan {
+		return true
+	}
 	of := parent.SpanContext()
 	return !of.IsValid() || of.IsSampled() || parent.IsRecording()
 }

@@ -67,6 +67,7 @@ func variable(flag string) string {
 type natsFlags struct {
 	events.Connection
 	stream, prefix string
+	replicas       int // for publishers only
 }
 
 // natsOptions has the flag of each option that [events] may call wrong.
@@ -85,6 +86,7 @@ var natsOptions = map[string]string{
 	"Domain":       "nats-domain",
 	"Stream":       "nats-stream",
 	"Prefix":       "nats-prefix",
+	"Replicas":     "nats-replicas",
 }
 
 // add adds the flags to cmd. usage is that of the flag for the address.
@@ -105,7 +107,14 @@ func (f *natsFlags) add(cmd *cobra.Command, usage string) {
 	flags.StringVar(&f.Domain, "nats-domain", "", "JetStream `domain` of the stream")
 	flags.StringVar(&f.stream, "nats-stream", "", "`name` of the stream, by default "+events.DefaultStream)
 	flags.StringVar(&f.prefix, "nats-prefix", "", "`subject` that begins the subjects of all events, by default lockagent.v1")
-	fromEnvironment(cmd, slices.Sorted(maps.Values(natsOptions))...)
+	names := slices.Sorted(maps.Values(natsOptions))
+	fromEnvironment(cmd, slices.DeleteFunc(names, func(name string) bool { return flags.Lookup(name) == nil })...)
+}
+
+// addForPublishers adds the flags to a cmd that publishes.
+func (f *natsFlags) addForPublishers(cmd *cobra.Command, usage string) {
+	cmd.Flags().IntVar(&f.replicas, "nats-replicas", 0, "`number` of copies of the stream in the cluster, if it has to be made, by default 1")
+	f.add(cmd, usage)
 }
 
 // optionName finds the options in a text for people.

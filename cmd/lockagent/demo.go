@@ -76,7 +76,7 @@ while the demo runs, and see what it says.`,
 	flags.StringVar(&f.Keep, "keep", "", "leave the event log in this `directory`, for lockagent events")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9464")
 	flags.StringVar(&f.format, "format", "text", "`form` of the summary: text or json")
-	f.nats.add(cmd, "`URL` of a NATS server to keep the event log")
+	f.nats.addForPublishers(cmd, "`URL` of a NATS server to keep the event log")
 	return cmd
 }
 
@@ -95,7 +95,7 @@ func (f *demoFlags) complete(cmd *cobra.Command) error {
 		return usage("lockagent demo --nats "+defaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
 	}
 	if f.nats.URL != "" {
-		f.NATS, f.Stream, f.Prefix = f.nats.Connection, f.nats.stream, f.nats.prefix
+		f.NATS, f.Stream, f.Prefix, f.Replicas = f.nats.Connection, f.nats.stream, f.nats.prefix, f.nats.replicas
 	}
 	if set("processes") {
 		if set("agents") {
@@ -280,6 +280,8 @@ func (f *demoFlags) explain(cmd *cobra.Command, err error) error {
 			failed.try = "lockagent demo    (has a NATS server of its own), or start one: nats-server -js"
 		}
 		return failed
+	case errors.Is(err, lockagent.ErrBadOption):
+		return natsFailure(cmd, err)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,12 @@ func TestDemoKeepsItsLog(t *testing.T) {
 	if n := strings.Count(r.stdout, "agentstopped"); n != 3 {
 		t.Errorf("%d agents have stopped, want 3", n)
 	}
+	where := fmt.Sprintf("pid %d", os.Getpid()) // which the first event of an agent tells
+	const lock = "lockagent/demo/1"
+	call(t, "events", "history", lock, "--dir", dir).expect(t, exitOK, []string{lock + ": ", "released", "from the store", where}, nil)
+	call(t, "events", "state", lock, "--dir", dir, "--at", "-0s").expect(t, exitOK, []string{"nobody held it", "before", where}, nil)
+	call(t, "events", "holders", "--dir", dir).expect(t, exitOK, []string{"nobody holds a lock"}, nil)
+	call(t, "events", "history", "other", "--dir", dir).expect(t, exitEmpty, nil, []string{`has nothing of "other"`})
 	// The log goes on.
 	call(t, "demo", "--keep", dir, "--duration", "100ms", "--agents", "2", "--format", "json").expect(t, exitOK, nil, nil)
 	call(t, "events", "audit", "--dir", dir).expect(t, exitOK, []string{"proven: ", " of 5 agents on "}, nil)

@@ -33,10 +33,9 @@ type telemetry struct {
 // flushTime bounds how long the last spans and metrics may take at the end.
 const flushTime = 5 * time.Second
 
-// startTelemetry starts what the environment asks for, and serves metrics to
-// Prometheus if there is an address for them. ctx is the one to go on with: it has the
-// trace that this process is part of, if the environment has one. Close the telemetry
-// also if there is an error.
+// startTelemetry starts what the environment asks for. If metrics is an address, it
+// serves metrics to Prometheus there. Go on with the context that it returns: this process
+// may be part of a trace. Close the telemetry also if there is an error.
 func startTelemetry(ctx context.Context, logger *slog.Logger, metrics string) (context.Context, *telemetry, error) {
 	t := &telemetry{complaints: &complaints{logger: logger}}
 	disabled := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true")

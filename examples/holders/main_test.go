@@ -13,6 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent/examples/internal/testlog"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,7 +49,7 @@ func begin(t *testing.T, url string, point time.Time) (next func() string) {
 }
 
 func TestHolders(t *testing.T) {
-	log := testlog.New(t)
+	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
 	agent, other := log.Agent(t), log.Agent(t)
 	first := agent.Hold("orders/1")
 	agent.Release(agent.Hold("orders/2"))

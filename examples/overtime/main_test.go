@@ -14,6 +14,8 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/examples/internal/testlog"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -67,7 +69,7 @@ func TestWatch(t *testing.T) {
 
 // What went on before the program began counts as well.
 func TestOvertime(t *testing.T) {
-	log := testlog.New(t)
+	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
 	agent := log.Agent(t)
 	early := agent.Hold("early")
 

@@ -13,6 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent/examples/internal/testlog"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,7 +60,7 @@ func contains(t *testing.T, output string, wants, others []string) {
 
 func TestHolders(t *testing.T) {
 	python := interpreter(t)
-	log := testlog.New(t)
+	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
 	agent, other := log.Agent(t), log.Agent(t)
 	state := filepath.Join(t.TempDir(), "state.json")
 	holders := func(args ...string) *exec.Cmd {

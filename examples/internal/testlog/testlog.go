@@ -9,25 +9,17 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/internal/natsserver"
-	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// Log is an event log in a NATS server that ends with the test.
+// Log is an event log in a NATS server.
 type Log struct {
 	URL   string
 	store *memstore.Store
 }
 
-// New starts a server.
-func New(t *testing.T) *Log {
-	t.Helper()
-	return &Log{
-		URL:   natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL(),
-		store: memstore.New(),
-	}
-}
+// New returns the log of a server.
+func New(url string) *Log { return &Log{URL: url, store: memstore.New()} }
 
 // Agent is an agent that publishes to a Log.
 type Agent struct {

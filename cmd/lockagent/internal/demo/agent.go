@@ -56,6 +56,7 @@ type agent struct {
 type eventLog struct {
 	events.Connection
 	Stream, Prefix string
+	Replicas       int
 	Own            bool // nobody uses it but this demonstration
 }
 
@@ -71,7 +72,7 @@ func newAgent(work Work, resource counters, store lockagent.Store, log eventLog,
 		return a, nil
 	}
 	a.store = store
-	cfg := events.Config{Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Agent: a.agentID}
+	cfg := events.Config{Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Replicas: log.Replicas, Agent: a.agentID}
 	if log.Own {
 		cfg.MaxBytes = -1 // what is removed to make room cannot be audited
 	}
@@ -204,7 +205,7 @@ func (a *agent) stats() Stats {
 	s := a.tally.read()
 	if a.publisher != nil {
 		p := a.publisher.Stats()
-		s.Published, s.Dropped, s.Unpublished = p.Published, p.Dropped, p.Queued
+		s.Published, s.Records, s.Dropped, s.Unpublished = p.Published, p.Records, p.Dropped, p.Queued
 	}
 	return s
 }

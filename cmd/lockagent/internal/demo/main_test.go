@@ -1,8 +1,6 @@
 package demo
 
 import (
-	"github.com/lockagent/lockagent/tracing"
-
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent/tracing"
 )
 
 // asProcess in the environment makes the test binary a process of a demonstration.

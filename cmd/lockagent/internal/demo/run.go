@@ -27,8 +27,9 @@ type Config struct {
 	// NATS is the server that keeps the event log. Without a URL, a server inside this
 	// process does.
 	NATS events.Connection
-	// Stream and Prefix are those of the event log. They may be empty.
+	// Stream, Prefix and Replicas are those of the event log. They may be zero.
 	Stream, Prefix string
+	Replicas       int
 	// Keep is the directory in which the server inside this process keeps the event log.
 	// Empty, the log is gone in the end.
 	Keep string

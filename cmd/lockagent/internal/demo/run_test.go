@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 	}
 	switch {
 	case s.Updates < 50, s.Grants < uint64(s.Updates), s.HandOffs > s.Grants, s.StoreCalls.Acquire == 0,
-		s.Audit.Grants != int(s.Grants), s.Audit.Events > int(s.Events.Published), len(s.Counters) != 2:
+		s.Audit.Grants != int(s.Grants), s.Audit.Events != int(s.Events.Records), s.Events.Records > s.Events.Published, len(s.Counters) != 2:
 		t.Errorf("the summary does not add up: %+v", s)
 	}
 }

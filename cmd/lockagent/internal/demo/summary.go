@@ -78,6 +78,7 @@ type StoreCalls struct {
 // EventCounts tells what became of the events.
 type EventCounts struct {
 	Published   uint64 `json:"published"`
+	Records     uint64 `json:"records"` // that were made of them, and are in the log
 	Dropped     uint64 `json:"dropped"`
 	Unpublished uint64 `json:"unpublished"` // not known to be in the log when time was up
 }
@@ -123,7 +124,7 @@ func (s *show) sum(elapsed time.Duration) Summary {
 		Unfinished:  total.Unfinished,
 		Counters:    s.resource.state(),
 		Failure:     errors.Join(s.ends...),
-		Events:      EventCounts{total.Published, total.Dropped, total.Unpublished},
+		Events:      EventCounts{total.Published, total.Records, total.Dropped, total.Unpublished},
 	}
 	for _, c := range sum.Counters {
 		sum.Updates += c.Writes
@@ -200,7 +201,7 @@ func (s *Summary) eventCheck() Check {
 	e := s.Events
 	c := Check{Name: "event log", OK: e.Dropped == 0 && e.Unpublished == 0}
 	if c.OK {
-		c.Says = fmt.Sprintf("%s events published, none dropped", readable.Number(e.Published))
+		c.Says = fmt.Sprintf("%s events published in %s, none dropped", readable.Number(e.Published), readable.Counted(e.Records, "record", "records"))
 	} else {
 		c.Says = fmt.Sprintf("%s events published, %s dropped, %s not confirmed in time", readable.Number(e.Published), readable.Number(e.Dropped), readable.Number(e.Unpublished))
 	}
@@ -238,7 +239,7 @@ func (s *Summary) judge(r events.Report, err error) {
 	case events.Proven:
 		c.Says = fmt.Sprintf("no two of %s holds overlapped, says the event log", readable.Number(r.Grants))
 	case events.Explained:
-		c.Says = fmt.Sprintf("%s holds; %d overlapped with another, which the event log explains", readable.Number(r.Grants), r.Explained.Count)
+		c.Says = fmt.Sprintf("%s holds; %d overlapped with another, and the event log says why", readable.Number(r.Grants), r.Explained.Count)
 	case events.Violated:
 		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", r.Violations.Count, readable.Number(r.Grants))
 	default:
@@ -247,24 +248,24 @@ func (s *Summary) judge(r events.Report, err error) {
 	// The log of an agent that ended in order says so, and leaves no hold open.
 	if n := s.Agents - (r.Agents - r.Tails.Count); n > 0 || r.OpenHolds.Count > 0 {
 		c.OK = false
-		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s",
-			readable.Counted(n, "agent", "agents"), readable.Counted(r.OpenHolds.Count, "hold", "holds")))
+		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s", readable.Counted(n, "agent", "agents"), readable.Counted(r.OpenHolds.Count, "hold", "holds")))
 	}
-	details(&c, "", r.Violations.First, r.Violations.Count)
-	details(&c, "missing: ", r.Gaps.First, r.Gaps.Count)
-	details(&c, "late: ", r.Late.First, r.Late.Count)
-	details(&c, "unproven: ", r.Unproven.First, r.Unproven.Count)
-	details(&c, "", r.Explained.First, r.Explained.Count)
-	details(&c, "unreadable: ", r.Unreadable.First, r.Unreadable.Count)
+	details(&c, "", r.Violations)
+	details(&c, "missing: ", r.Gaps)
+	details(&c, "late: ", r.Late)
+	details(&c, "unproven: ", r.Unproven)
+	details(&c, "", r.Explained)
+	details(&c, "unreadable: ", r.Unreadable)
 }
 
-// details names the first of what there is.
-func details[T any](c *Check, what string, first []T, count int) {
-	first = first[:min(len(first), mostDetails)]
-	for _, x := range first {
-		c.Detail = append(c.Detail, fmt.Sprintf("%s%v", what, x))
+func details[T events.Listed[T]](c *Check, what string, all events.List[T]) {
+	for i, x := range all.First {
+		if i == mostDetails {
+			break
+		}
+		c.Detail = append(c.Detail, what+x.String())
 	}
-	if more := count - len(first); more > 0 {
+	if more := all.Count - min(len(all.First), mostDetails); more > 0 {
 		c.Detail = append(c.Detail, fmt.Sprintf("%sand %d more", what, more))
 	}
 }

@@ -24,6 +24,7 @@ type Stats struct {
 	Resets      uint64            // of the store, as each agent saw them
 
 	Published   uint64 // events
+	Records     uint64 // that were made of them
 	Dropped     uint64
 	Unpublished uint64
 
@@ -42,6 +43,7 @@ func (s Stats) add(other Stats) Stats {
 	s.Unconfirmed += other.Unconfirmed
 	s.Resets = max(s.Resets, other.Resets) // they saw the same ones
 	s.Published += other.Published
+	s.Records += other.Records
 	s.Dropped += other.Dropped
 	s.Unpublished += other.Unpublished
 	losses := maps.Clone(s.Losses)

@@ -1,0 +1,298 @@
+package lockagent_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+// roleVariable tells a process that a test has started from this binary what to be.
+const roleVariable = "LOCKAGENT_TEST_ROLE"
+
+// childConfig is what such a process needs to know. It comes in a line of JSON on the standard
+// input. The process ends when its input does.
+type childConfig struct {
+	Dir, Addr string // of the NATS server
+	Redis     string // URL
+	Agent     lockagent.AgentID
+	Queue     int
+}
+
+// childReport is what the process says when it works, and when it ends.
+type childReport struct {
+	Grants int // that its workers were given
+	Stats  events.Stats
+}
+
+// runChild is the main function of such a process.
+func runChild(role string) int {
+	in := bufio.NewReader(os.Stdin)
+	line, err := in.ReadBytes('\n')
+	var c childConfig
+	if err == nil {
+		err = json.Unmarshal(line, &c)
+	}
+	if err == nil {
+		switch role {
+		case "nats":
+			err = runServer(c, in)
+		case "agent":
+			err = runAgent(c, in)
+		default:
+			err = fmt.Errorf("no role %q", role)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, role+":", err)
+		return 1
+	}
+	return 0
+}
+
+// say writes a report that the test reads.
+func (r childReport) say() { _ = json.NewEncoder(os.Stdout).Encode(r) }
+
+func runServer(c childConfig, in io.Reader) error {
+	server, err := natsserver.Start(natsserver.Config{Dir: c.Dir, Listen: c.Addr, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	childReport{}.say()
+	_, _ = io.Copy(io.Discard, in)
+	return server.Stop()
+}
+
+func runAgent(c childConfig, in io.Reader) error {
+	ctx := context.Background()
+	publisher, err := events.NewPublisher(events.Config{
+		Connection: events.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)},
+		Agent:      c.Agent, QueueSize: c.Queue, MaxBytes: -1,
+	})
+	if err != nil {
+		return err
+	}
+	store, err := redisstore.Open(ctx, c.Redis)
+	if err != nil {
+		return err
+	}
+	locks, err := channelapi.New(channelapi.Config{Store: store, ID: c.Agent, Recorder: publisher, Lease: 5 * time.Second})
+	if err != nil {
+		return err
+	}
+	working, stop := context.WithCancel(ctx)
+	grants := contend(working, locks)
+	childReport{}.say()
+	_, _ = io.Copy(io.Discard, in)
+	stop()
+	report := childReport{Grants: grants()}
+	err = errors.Join(locks.Close(), store.Close())
+	ending, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_ = publisher.Close(ending) // what was dropped is in the counts
+	report.Stats = publisher.Stats()
+	report.Stats.Err = nil
+	report.say()
+	return err
+}
+
+// contend has four workers want three locks until ctx ends, and hold them for 10 ms. grants waits
+// for their end, and tells how many grants they were given.
+func contend(ctx context.Context, locks *channelapi.Locks) (grants func() int) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	total := 0
+	for w := range 4 {
+		all.Go(func() {
+			for n := w; ctx.Err() == nil; n++ {
+				g, err := locks.Lock(fmt.Sprintf("outage/%d", n%3)).Acquire(ctx)
+				if err != nil {
+					continue // ctx has ended
+				}
+				mu.Lock()
+				total++
+				mu.Unlock()
+				select {
+				case <-time.After(10 * time.Millisecond):
+				case <-g.Done():
+				}
+				_ = g.Release(context.WithoutCancel(ctx)) // what went wrong with it is in the log
+			}
+		})
+	}
+	return func() int {
+		all.Wait()
+		return total
+	}
+}
+
+// child is a process of a test.
+type child struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// spawn starts a process, and returns when it works.
+func spawn(t *testing.T, role string, cfg childConfig) *child {
+	t.Helper()
+	c := &child{cmd: exec.Command(os.Args[0])}
+	c.cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	c.cmd.Stderr = t.Output()
+	var err error
+	c.in, err = c.cmd.StdinPipe()
+	must(t, err)
+	out, err := c.cmd.StdoutPipe()
+	must(t, err)
+	c.out = bufio.NewReader(out)
+	must(t, c.cmd.Start())
+	t.Cleanup(c.kill)
+	must(t, json.NewEncoder(c.in).Encode(cfg))
+	c.hear(t)
+	return c
+}
+
+func (c *child) hear(t *testing.T) (r childReport) {
+	t.Helper()
+	line, err := c.out.ReadBytes('\n')
+	must(t, err)
+	must(t, json.Unmarshal(line, &r))
+	return r
+}
+
+// kill is kill -9. It may be called again.
+func (c *child) kill() {
+	if c.cmd == nil {
+		return
+	}
+	_ = c.cmd.Process.Kill() // it may have ended
+	_ = c.cmd.Wait()
+	_ = c.in.Close()
+	c.cmd = nil
+}
+
+// end ends the process in order, and returns its report.
+func (c *child) end(t *testing.T) childReport {
+	t.Helper()
+	must(t, c.in.Close())
+	r := c.hear(t)
+	must(t, c.cmd.Wait())
+	c.cmd = nil
+	return r
+}
+
+// NATS is killed and away for a minute. Meanwhile one agent is killed, and later the one that
+// takes its place. The audit accounts for every grant of the others, and names each gap.
+func TestOutageAndCrashes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NATS is away for a minute")
+	}
+	t.Parallel()
+	const outage = time.Minute
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, listener.Close())
+	cfg := childConfig{Dir: t.TempDir(), Addr: listener.Addr().String(), Redis: redistest.Start(t).URL()}
+	agent := func(id lockagent.AgentID, queue int) *child {
+		cfg := cfg
+		cfg.Agent, cfg.Queue = id, queue
+		return spawn(t, "agent", cfg)
+	}
+	nats := spawn(t, "nats", cfg)
+	roomy := agent("roomy", 0)        // keeps all its events until NATS is back
+	narrow := agent("narrow", 500)    // has to drop some
+	first := agent("first-killed", 0) // loses what it has kept
+	cfg.awaitGrants(t, "roomy", "narrow", "first-killed")
+	nats.kill()
+	back := time.After(outage)
+	<-time.After(outage / 3)
+	first.kill()
+	second := agent("second-killed", 0)
+	<-back
+	nats = spawn(t, "nats", cfg)
+	cfg.awaitGrants(t, "second-killed")
+	second.kill()
+	said := map[lockagent.AgentID]childReport{"roomy": roomy.end(t), "narrow": narrow.end(t)}
+
+	audit, grants := events.NewAudit(), make(map[lockagent.AgentID]int)
+	reader := cfg.open(t)
+	must(t, reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r events.Record, err error) error {
+		if r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld {
+			grants[r.Agent]++
+		}
+		return audit.Visit(r, err)
+	}))
+	must(t, nats.in.Close())
+	report := audit.Report()
+	text := report.String()
+	t.Logf("the agents said %+v\n%s", said, text)
+	if report.Verdict != events.Incomplete || report.Violations.Count > 0 {
+		t.Errorf("the verdict is %v with %d violations; want incomplete, for two ends of logs are missing", report.Verdict, report.Violations.Count)
+	}
+	r := said["roomy"]
+	if r.Stats.Dropped > 0 || grants["roomy"] != r.Grants {
+		t.Errorf("the log has %d grants of the agent with room, which had %d and dropped %d events", grants["roomy"], r.Grants, r.Stats.Dropped)
+	}
+	r = said["narrow"]
+	dropped := int(r.Stats.DroppedByKind[lockagent.EventGranted] + r.Stats.DroppedByKind[lockagent.EventHeld])
+	if dropped == 0 || grants["narrow"]+dropped != r.Grants {
+		t.Errorf("the log has %d grants of the agent without room, which had %d and dropped %d", grants["narrow"], r.Grants, dropped)
+	}
+	for _, name := range []string{"first-killed", "second-killed", "narrow"} {
+		if !strings.Contains(text, name) {
+			t.Errorf("the report does not name the gap of %q", name)
+		}
+	}
+}
+
+func (c childConfig) open(t *testing.T) *events.Reader {
+	t.Helper()
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)}})
+	must(t, err)
+	t.Cleanup(reader.Close)
+	return reader
+}
+
+// awaitGrants waits until the log has a grant of each of the agents.
+func (c childConfig) awaitGrants(t *testing.T, agents ...lockagent.AgentID) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	missing := make(map[lockagent.AgentID]bool)
+	for _, a := range agents {
+		missing[a] = true
+	}
+	reader, enough := c.open(t), errors.New("enough")
+	err := error(events.ErrNoStream)
+	for errors.Is(err, events.ErrNoStream) {
+		err = reader.Tail(ctx, events.From{}, events.Filter{}, func(r events.Record, err error) error {
+			if r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld {
+				delete(missing, r.Agent)
+			}
+			if len(missing) == 0 {
+				return enough
+			}
+			return err
+		})
+	}
+	if !errors.Is(err, enough) {
+		t.Fatalf("no grants of %v in the log: %v", missing, err)
+	}
+}
