@@ -53,7 +53,11 @@ type Audit struct {
 
 	names map[uint64]bool // of the locks, to count them; the first many
 
-	spare []*span
+	record  Record    // that is added now
+	current *agentLog // of the record that is applied now
+	latest  *lockLog  // the lock of the last record
+	near    *storeLog // and its store
+	spare   []*span
 }
 
 // NewAudit returns an audit of an empty log.
@@ -94,21 +98,23 @@ func (a *Audit) AddError(err error) { a.found.Unreadable.add(Note(err.Error())) 
 func (a *Audit) Position() uint64 { return a.position }
 
 // Add adds a record.
-func (a *Audit) Add(r Record) {
-	a.hear(&r)
+func (a *Audit) Add(record Record) {
+	a.record = record // what follows keeps no pointer to it, so this saves an allocation
+	r := &a.record
+	a.hear(r)
 	l := a.log(r.Agent)
 	l.Heard, l.Stored = a.clock.Now, r.Stored
 	// Most records are the next of their agent.
 	if e := l.current; e != nil && len(l.pending) == 0 && r.Epoch == l.Epoch && r.Seq == e.Next {
-		a.take(l, &r)
+		a.take(l, r)
 		return
 	}
 	if e := l.Epochs[r.Epoch]; e != nil && r.Seq < e.Next {
-		a.again(l, e, &r)
+		a.again(l, e, r)
 		return
 	}
-	if l.wait(&r, a.clock.Now) {
-		a.repeated(l, &r)
+	if l.wait(r, a.clock.Now) {
+		a.repeated(l, r)
 		return
 	}
 	a.drain(l, len(l.pending) > maxPending)
@@ -195,6 +201,7 @@ func (a *Audit) take(l *agentLog, r *Record) {
 	}
 	e.note(r)
 	a.found.Events++
+	a.current = l
 	if l.Dead && r.Seq > 1 {
 		a.comeBack(l)
 	}

@@ -132,7 +132,7 @@ func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 	}
 	for i, x := range l.Spans {
 		s.Spans = append(s.Spans, x.clone())
-		if l.tenures[tenureKey{x.Agent, x.Tenure}] == x {
+		if l.live(x.Agent, x.Tenure) == x {
 			s.Live = append(s.Live, i)
 		}
 	}
@@ -147,6 +147,14 @@ func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 func (s *span) clone() *span {
 	c := *s
 	c.Found = slices.Clone(s.Found)
+	if s.First != nil {
+		first := *s.First
+		c.First = &first
+	}
+	if s.Cut != nil {
+		cut := *s.Cut
+		c.Cut = &cut
+	}
 	return &c
 }
 
@@ -204,7 +212,6 @@ func (a *Audit) restoreAgent(s *agentSnapshot) {
 
 func (a *Audit) restoreLock(s *lockSnapshot) error {
 	lock := s.lockLog
-	lock.tenures = make(map[tenureKey]*span, len(s.Live))
 	for _, x := range lock.Spans {
 		if a.logs[x.Agent] == nil {
 			return fmt.Errorf("%w: it has a hold of %q, but no such agent", ErrCheckpoint, x.Agent)
@@ -214,8 +221,7 @@ func (a *Audit) restoreLock(s *lockSnapshot) error {
 		if i < 0 || i >= len(lock.Spans) {
 			return fmt.Errorf("%w: it has no span %d of %q", ErrCheckpoint, i, s.Lock)
 		}
-		x := lock.Spans[i]
-		lock.tenures[tenureKey{x.Agent, x.Tenure}] = x
+		lock.goOn(lock.Spans[i])
 	}
 	a.locks[s.LockKey] = &lock
 	if len(s.Open) == 0 {

@@ -16,7 +16,7 @@ import (
 func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Explanation, bool) {
 	end, known := first.Until, first.Open == 0 && !first.NoEnd
 	if !known {
-		end = a.least(first)
+		end = a.atLeast(first)
 	}
 	from, lease := first.Start, first.Lease
 	if lease == 0 {
@@ -76,7 +76,7 @@ func (a *Audit) lease(s *span) time.Duration {
 // noticed at once that the next one served it. If the next one is known to have confirmed the
 // tenure, those before do not count.
 func (s *span) incarnations(a *Audit, until lockagent.StoreTime) []string {
-	all := []string{s.First.Incarnate}
+	all := []string{s.first().Incarnate}
 	for _, r := range a.logs[s.Agent].Resets {
 		if r.From == r.To || r.From != all[len(all)-1] || r.After >= until || r.Before < s.Start {
 			continue
@@ -107,7 +107,7 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 	}
 	until := s.DeniedAt.Add(slack)
 	for _, r := range store.Resets {
-		if r.Last >= s.Start && r.First <= until || r.From != "" && r.From == s.First.Incarnate {
+		if r.Last >= s.Start && r.First <= until || r.From != "" && r.From == s.first().Incarnate {
 			return true
 		}
 	}

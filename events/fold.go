@@ -177,12 +177,14 @@ func (f *Fold) about(a *folded, r *Record) {
 			f.ended(a, l, r)
 		}
 	}
-	f.tidy(l)
 }
 
 func (f *Fold) lock(key LockKey) *lockFold {
-	if f.latest != nil && f.latest.LockKey == key {
-		return f.latest
+	if f.latest != nil {
+		if f.latest.LockKey == key {
+			return f.latest
+		}
+		f.tidy(f.latest)
 	}
 	l := f.locks[key]
 	if l == nil {
@@ -201,15 +203,18 @@ func lockKind(k lockagent.LockKind) lockagent.LockKind {
 	return k
 }
 
+func (l *lockFold) empty() bool { return len(l.open) == 0 && len(l.waiters) == 0 && l.last == nil }
+
+// mostIdle is how many locks may be kept about which there is nothing to say: often there is soon.
+const mostIdle = 1024
+
 // tidy forgets a lock about which there is nothing to say.
 func (f *Fold) tidy(l *lockFold) {
-	if len(l.open) > 0 || len(l.waiters) > 0 || l.last != nil {
+	if !l.empty() || len(f.locks) <= mostIdle {
 		return
 	}
 	delete(f.locks, l.LockKey)
-	if f.latest == l {
-		f.latest = nil
-	}
+	f.latest = nil
 }
 
 func (l *lockFold) wait(a *folded, r *Record) {
@@ -372,7 +377,7 @@ func (f *Fold) told(l *lockFold, h *Hold) {
 func (f *Fold) Lock(key LockKey) (LockState, bool) {
 	key.Store, key.Kind = f.stores.find(key.Store), lockKind(key.Kind)
 	l := f.locks[key]
-	if l == nil {
+	if l == nil || l.empty() {
 		return LockState{LockKey: key}, false
 	}
 	return f.state(l), true
@@ -383,7 +388,7 @@ func (f *Fold) Lock(key LockKey) (LockState, bool) {
 func (f *Fold) Locks() iter.Seq[LockState] {
 	return func(yield func(LockState) bool) {
 		for _, l := range f.locks {
-			if !yield(f.state(l)) {
+			if !l.empty() && !yield(f.state(l)) {
 				return
 			}
 		}
@@ -436,7 +441,7 @@ func (f *Fold) Agents() iter.Seq[AgentState] {
 func (f *Fold) Named(name lockagent.Name) []LockState {
 	var all []LockState
 	for key, l := range f.locks {
-		if key.Lock == name {
+		if key.Lock == name && !l.empty() {
 			all = append(all, f.state(l))
 		}
 	}

@@ -59,11 +59,15 @@ func (w *blank) text() string {
 }
 
 func (a *Audit) store(id string) *storeLog {
+	if a.near != nil && a.near.ID == id {
+		return a.near
+	}
 	s := a.stores[id]
 	if s == nil {
 		s = &storeLog{ID: id}
 		a.stores[id] = s
 	}
+	a.near = s
 	return s
 }
 
@@ -108,6 +112,9 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 		a.judgeLock(s, l, until)
 		if len(l.Spans) == 0 && len(l.Breaks) == 0 {
 			delete(a.locks, key)
+			if a.latest == l {
+				a.latest = nil
+			}
 		}
 	}
 	s.Judged = max(s.Judged, until)
@@ -129,18 +136,18 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 
 // touches reports whether the agent of a blank may have had the lock while a span had it.
 func (a *Audit) touches(w *blank, s *span) bool {
-	if s.Agent == w.Agent && (w.Kind == tail || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.First.Epoch == w.Epoch && s.First.Seq > w.Gap.Last) {
+	if s.Agent == w.Agent && (w.Kind == tail || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Gap.Last) {
 		return false // an agent's own records tell their order
 	}
 	if s.Start >= w.High {
 		return false
 	}
-	end := a.latest(s)
+	end := a.atMost(s)
 	return end == 0 || end > w.Low
 }
 
-// latest is the latest time at which the holds of a span can have ended; 0 if it is not known.
-func (a *Audit) latest(s *span) lockagent.StoreTime {
+// atMost is the latest time at which the holds of a span can have ended; 0 if it is not known.
+func (a *Audit) atMost(s *span) lockagent.StoreTime {
 	switch {
 	case s.Open == 0 && s.NoEnd:
 		return 0
@@ -153,8 +160,8 @@ func (a *Audit) latest(s *span) lockagent.StoreTime {
 	return 0
 }
 
-// least is a time until which a hold of the span went on for certain.
-func (a *Audit) least(s *span) lockagent.StoreTime {
+// atLeast is a time until which a hold of the span went on for certain.
+func (a *Audit) atLeast(s *span) lockagent.StoreTime {
 	if l := a.logs[s.Agent]; s.Open > 0 && !s.Gone && !s.Holed && l.Holes == s.Holes {
 		return max(s.Least, l.Settled)
 	}
@@ -168,7 +175,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	})
 	kept := 0
 	for i, s := range lock.Spans {
-		end := a.latest(s)
+		end := a.atMost(s)
 		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || max(end, s.Start) >= until {
 			lock.Spans[kept] = s
 			kept++
@@ -185,7 +192,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		}
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
-		delete(lock.tenures, tenureKey{s.Agent, s.Tenure})
+		lock.over(s)
 		a.spare = append(a.spare, s)
 	}
 	clear(lock.Spans[kept:])
@@ -207,7 +214,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 		a.accuse(store, lock, s, what)
 	}
 	if s.Start < store.From {
-		a.found.NotJudged.add(a.hold(lock.LockKey, s, &s.First))
+		a.found.NotJudged.add(a.hold(lock.LockKey, s, s.first()))
 		return
 	}
 	store.Holds++

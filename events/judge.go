@@ -13,7 +13,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	if cmp.Or(cmp.Compare(y.Start, x.Start), cmp.Compare(y.FirstToken, x.FirstToken)) < 0 {
 		first, second = y, x
 	}
-	end := a.latest(first)
+	end := a.atMost(first)
 	switch {
 	case first.Modes == shared && second.Modes == shared:
 		return
@@ -24,7 +24,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 			a.found.Explained.add(Explanation{Violation: a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())), Late: true})
 		}
 		return
-	case first.Agent == second.Agent && first.Last.Epoch == second.First.Epoch:
+	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch:
 		return // an agent's own records tell their order
 	}
 	cause, explained := a.explain(store, lock, first, second)
@@ -36,7 +36,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
-	case second.Start < a.least(first):
+	case second.Start < a.atLeast(first):
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:
@@ -44,7 +44,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 			second.FirstToken, storeText(second.Start)))
 	default:
 		first.doubt(fmt.Sprintf("it ended between %s and %s, and token %d was granted at %s",
-			storeText(a.least(first)), untilText(end), second.FirstToken, storeText(second.Start)))
+			storeText(a.atLeast(first)), untilText(end), second.FirstToken, storeText(second.Start)))
 	}
 }
 
@@ -101,7 +101,7 @@ func (a *Audit) tokens(lock *lockLog, first *span, p *piece, second *span, q *pi
 // overlap tells of two holds that overlapped.
 func (a *Audit) overlap(lock *lockLog, s *span, p *piece, second Hold) Violation {
 	v := Violation{Kind: Overlap, First: a.hold(lock.LockKey, s, p), Second: second, Overlapped: second.Start}
-	end := a.latest(s)
+	end := a.atMost(s)
 	if s.Told != 0 {
 		end = s.Told
 	}
@@ -160,6 +160,7 @@ func (a *Audit) joined(to, from string) {
 	s.Holds += gone.Holds
 	s.First = earlier(s.First, gone.First)
 	s.Judged, s.Unproven = min(s.Judged, gone.Judged), max(s.Unproven, gone.Unproven)
+	a.latest, a.near = nil, nil
 	for key, l := range a.locks {
 		if key.Store != from {
 			continue
@@ -169,8 +170,10 @@ func (a *Audit) joined(to, from string) {
 		other := a.lock(key)
 		other.Spans = append(other.Spans, l.Spans...)
 		other.Breaks = append(other.Breaks, l.Breaks...)
-		for k, x := range l.tenures {
-			other.tenures[k] = x
+		for _, x := range l.Spans {
+			if l.live(x.Agent, x.Tenure) == x {
+				other.goOn(x)
+			}
 		}
 		if other.Last == nil || l.Last != nil && l.Last.LastToken > other.Last.LastToken {
 			other.Last = l.Last

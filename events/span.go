@@ -13,7 +13,40 @@ type lockLog struct {
 	Breaks []lockBreak `json:"breaks,omitempty"`
 	Last   *span       `json:"last,omitempty"` // that with the greatest token of those that are forgotten
 
-	tenures map[tenureKey]*span // those that may go on
+	// Those that may go on: the newest, and earlier ones.
+	newest  *span
+	earlier map[tenureKey]*span
+}
+
+// live returns a tenure that may go on, or nil.
+func (l *lockLog) live(agent lockagent.AgentID, number uint64) *span {
+	if s := l.newest; s != nil && s.Tenure == number && s.Agent == agent {
+		return s
+	}
+	if len(l.earlier) == 0 {
+		return nil
+	}
+	return l.earlier[tenureKey{agent, number}]
+}
+
+// goOn says that a tenure may go on.
+func (l *lockLog) goOn(s *span) {
+	if last := l.newest; last != nil {
+		if l.earlier == nil {
+			l.earlier = make(map[tenureKey]*span)
+		}
+		l.earlier[tenureKey{last.Agent, last.Tenure}] = last
+	}
+	l.newest = s
+}
+
+// over says that it does not.
+func (l *lockLog) over(s *span) {
+	if l.newest == s {
+		l.newest = nil
+	} else if k := (tenureKey{s.Agent, s.Tenure}); l.earlier[k] == s {
+		delete(l.earlier, k)
+	}
 }
 
 // An agent never uses the number of a tenure again. So a tenure in two epochs of an agent is one
@@ -53,8 +86,8 @@ type span struct {
 	FirstToken lockagent.Token `json:"first_token,omitempty"`
 	LastToken  lockagent.Token `json:"last_token,omitempty"`
 	Modes      modes           `json:"modes,omitempty"`
-	First      piece           `json:"first,omitzero"` // the first hold
-	Last       piece           `json:"last,omitzero"`  // the hold that ended last, or began last if none has ended
+	First      *piece          `json:"first,omitempty"` // the first hold, or nil if it is the last
+	Last       piece           `json:"last,omitzero"`   // the hold that ended last, or began last if none has ended
 
 	Holes    uint32              `json:"holes,omitempty"`  // those that the log of the agent had when it began
 	Begun    int                 `json:"begun,omitempty"`  // how many grants began it
@@ -65,7 +98,7 @@ type span struct {
 	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
 	Late     bool                `json:"late,omitempty"`    // it was told when its time had been judged
 	Guilty   bool                `json:"guilty,omitempty"`  // it is the first of a violation
-	Cut      piece               `json:"cut,omitzero"`      // a hold without an end, that a later one follows
+	Cut      *piece              `json:"cut,omitempty"`     // a hold without an end, that a later one follows
 	Found    []suspect           `json:"suspect,omitempty"` // what it says that cannot be
 	Doubt    string              `json:"doubt,omitempty"`   // the first reason why it proves nothing
 }
@@ -126,10 +159,10 @@ func (h *Hold) piece() piece {
 
 // first is the first hold of the tenure, with its end if that is known.
 func (s *span) first() *piece {
-	if s.First.Seq == s.Last.Seq && s.First.Epoch == s.Last.Epoch {
+	if s.First == nil {
 		return &s.Last
 	}
-	return &s.First
+	return s.First
 }
 
 // hold is the hold of a piece, as reports tell it.
@@ -153,14 +186,18 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 
 // lock returns what the audit remembers of a lock.
 func (a *Audit) lock(key LockKey) *lockLog {
+	if a.latest != nil && a.latest.LockKey == key {
+		return a.latest
+	}
 	l := a.locks[key]
 	if l == nil {
-		l = &lockLog{LockKey: key, tenures: make(map[tenureKey]*span)}
+		l = &lockLog{LockKey: key}
 		a.locks[key] = l
 		if len(a.names) < mostNames {
 			a.names[key.sum()] = true
 		}
 	}
+	a.latest = l
 	return l
 }
 
@@ -174,14 +211,13 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	}
 	*s = span{
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
-		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), First: h.piece(),
+		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), Last: h.piece(),
 	}
-	s.Last = s.First
 	if store := a.store(lock.Store); h.Start < store.Floor && !store.steppedBack(h.Start) {
 		s.Late = true
 	}
 	lock.Spans = append(lock.Spans, s)
-	lock.tenures[tenureKey{h.Agent, h.Tenure}] = s
+	lock.goOn(s)
 	return s
 }
 
@@ -226,7 +262,7 @@ func (a *Audit) comeBack(l *agentLog) {
 // spanOf returns the tenure of a hold that goes on, or nil if it is not judged.
 func (a *Audit) spanOf(h *Hold) *span {
 	if lock := a.locks[h.LockKey]; lock != nil {
-		return lock.tenures[tenureKey{h.Agent, h.Tenure}]
+		return lock.live(h.Agent, h.Tenure)
 	}
 	return nil
 }

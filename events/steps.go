@@ -13,7 +13,7 @@ var _ watcher = (*Audit)(nil)
 func judged(key LockKey) bool { return key.Kind == lockagent.PlainLock }
 
 func (a *Audit) granted(h *Hold) {
-	l := a.logs[h.Agent]
+	l := a.current
 	h.holes = l.Holes
 	if !judged(h.LockKey) {
 		a.found.Unjudged++
@@ -27,7 +27,7 @@ func (a *Audit) granted(h *Hold) {
 		l.Lease = max(l.Lease, h.Lease)
 	}
 	lock := a.lock(h.LockKey)
-	s := lock.tenures[tenureKey{h.Agent, h.Tenure}]
+	s := lock.live(h.Agent, h.Tenure)
 	if s == nil {
 		a.afterOthers(lock, h)
 		s = a.newSpan(lock, h)
@@ -64,6 +64,10 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 		a.found.violation(a.tokens(lock, s, &s.Last, s, &p))
 	}
 	s.LastToken = max(s.LastToken, h.Token)
+	if s.First == nil {
+		first := s.Last
+		s.First = &first
+	}
 	if s.Open == 0 {
 		s.Last = p
 	}
@@ -107,8 +111,8 @@ func (a *Audit) replaced(h *Hold, by *Record) {
 	if !judged(h.LockKey) {
 		return
 	}
-	lock, l := a.lock(h.LockKey), a.logs[h.Agent]
-	s := lock.tenures[tenureKey{h.Agent, h.Tenure}]
+	lock, l := a.lock(h.LockKey), a.current
+	s := lock.live(h.Agent, h.Tenure)
 	if s == nil || s.Gone && by.Tenure != h.Tenure {
 		return // a crash ended it, and its lease bounds that
 	}
@@ -116,7 +120,7 @@ func (a *Audit) replaced(h *Hold, by *Record) {
 	p := h.piece()
 	switch {
 	case h.holes != l.Holes:
-		s.NoEnd, s.Holed, s.Cut = true, true, p
+		s.NoEnd, s.Holed, s.Cut = true, true, &p
 		s.doubt("the log does not have its end, which may be among the missing records")
 	case by.Kind == lockagent.EventReturned:
 		a.suspect(s, suspect{Kind: Contradiction, Hold: p, Why: "the agent returned its tenure while it was held"})
@@ -129,7 +133,7 @@ func (a *Audit) replaced(h *Hold, by *Record) {
 }
 
 func (a *Audit) reentered(key LockKey, h *Hold, r *Record) {
-	l := a.logs[r.Agent]
+	l := a.current
 	if h != nil {
 		a.mentioned(h)
 	}
@@ -140,7 +144,7 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *Record) {
 		a.counted(key, h, r)
 	case l.Holes > 0 || a.late:
 		// Its grant is among the missing records.
-	case r.Epoch > 1 && a.lock(key).tenures[tenureKey{r.Agent, r.Tenure}] == nil:
+	case r.Epoch > 1 && a.lock(key).live(r.Agent, r.Tenure) == nil:
 		a.found.Unproven.add(Unproven{a.heldBy(l, r), "the log has a re-entry, but not the grant, which may be of an earlier epoch"})
 	default:
 		a.found.violation(Violation{
@@ -159,7 +163,7 @@ func (a *Audit) mentioned(h *Hold) {
 
 // counted finds that the number of grants of a hold is wrong.
 func (a *Audit) counted(key LockKey, h *Hold, r *Record) {
-	if s := a.lock(key).tenures[tenureKey{h.Agent, h.Tenure}]; s != nil {
+	if s := a.lock(key).live(h.Agent, h.Tenure); s != nil {
 		p := h.piece()
 		a.suspect(s, suspect{Kind: Contradiction, Hold: p, Why: fmt.Sprintf(
 			"the owner had %d grants, and after %q it has %d", h.Grants, r.Kind, r.Count)})
@@ -167,7 +171,7 @@ func (a *Audit) counted(key LockKey, h *Hold, r *Record) {
 }
 
 func (a *Audit) partly(key LockKey, h *Hold, r *Record) {
-	l := a.logs[r.Agent]
+	l := a.current
 	if h != nil {
 		a.mentioned(h)
 	}
@@ -185,12 +189,12 @@ func (a *Audit) ended(h *Hold, r *Record) {
 	if !judged(h.LockKey) {
 		return
 	}
-	l := a.logs[h.Agent]
+	l := a.current
 	if r.Kind != lockagent.EventReleased && r.Kind != lockagent.EventHeld {
 		a.found.Losses[lossOf(r.Kind, r.Reason)]++
 	}
 	lock := a.lock(h.LockKey)
-	s := lock.tenures[tenureKey{h.Agent, h.Tenure}]
+	s := lock.live(h.Agent, h.Tenure)
 	if h.stray {
 		if s = a.endOnly(lock, l, s, h, r); s == nil {
 			return
@@ -208,17 +212,17 @@ func (a *Audit) ended(h *Hold, r *Record) {
 	}
 	s.end(a, h, r)
 	if s.Over && s.Open == 0 {
-		delete(lock.tenures, tenureKey{h.Agent, h.Tenure})
+		lock.over(s)
 	}
 }
 
 // endOnly takes the end of a hold that the log has no grant of.
 func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record) *span {
 	switch {
-	case s != nil && s.Cut.Token == h.Token && s.Cut.Token != 0:
+	case s != nil && s.Cut != nil && s.Cut.Token == h.Token:
 		// The next hold began before this end.
 		next := a.hold(lock.LockKey, s, &s.Last)
-		a.found.violation(a.overlap(lock, s, &s.Cut, next))
+		a.found.violation(a.overlap(lock, s, s.Cut, next))
 		s.Guilty = true
 		return nil
 	case s != nil && (s.Guilty || len(s.Found) > 0) && s.FirstToken <= h.Token && h.Token <= s.LastToken:
@@ -327,14 +331,13 @@ func (a *Audit) returned(key LockKey, r *Record) {
 		return
 	}
 	lock := a.lock(key)
-	k := tenureKey{r.Agent, r.Tenure}
-	s := lock.tenures[k]
+	s := lock.live(r.Agent, r.Tenure)
 	if s == nil {
 		return
 	}
 	s.Over = true
 	if len(s.Found) == 0 {
-		delete(lock.tenures, k)
+		lock.over(s)
 	}
 	if r.Reason != 0 {
 		if r.Reason == lockagent.LostDenied && !s.Denied {
