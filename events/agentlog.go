@@ -127,6 +127,7 @@ func (a *Audit) repeated(l *agentLog, r *Record) {
 func (a *Audit) again(l *agentLog, e *epochLog, r *Record) {
 	was, known := e.recall(r.Seq)
 	switch {
+	case !known && r.Position != 0 && r.Position <= a.resumed:
 	case !known:
 		a.found.Unchecked++
 	case was == 0:
@@ -138,7 +139,9 @@ func (a *Audit) again(l *agentLog, e *epochLog, r *Record) {
 
 func (a *Audit) compareSums(l *agentLog, r *Record, was uint32) {
 	if sum(r) == was {
-		a.found.Duplicates++
+		if r.Position == 0 || r.Position > a.resumed {
+			a.found.Duplicates++
+		}
 		return
 	}
 	h := a.heldBy(l, r)

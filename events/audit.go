@@ -48,6 +48,7 @@ type Audit struct {
 	stream   string // see Checkpoint
 	clock    activity
 	position uint64 // of the last record
+	resumed  uint64 // the position of the checkpoint
 	ordered  bool   // the records have positions, and they grew
 	late     bool   // the beginning of the log is missing
 
@@ -94,7 +95,8 @@ func (a *Audit) Visit(r Record, err error) error {
 // nothing.
 func (a *Audit) AddError(err error) { a.found.Unreadable.add(Note(err.Error())) }
 
-// Position is that of the last record: the place to read on from is behind it.
+// Position is that of the last record. Read on from there: a message may have several records, and the
+// last may not have been read to its end. What was read of it is not counted again.
 func (a *Audit) Position() uint64 { return a.position }
 
 // Add adds a record.

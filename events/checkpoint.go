@@ -64,7 +64,7 @@ func (a *Audit) Identify(stream string) error {
 }
 
 // Checkpoint is all that the audit knows, as JSON, to resume from. It has what was proven for good,
-// and of what is not settled the locks that are held or were held lately. Read on behind
+// and of what is not settled the locks that are held or were held lately. Read on from
 // [Audit.Position].
 func (a *Audit) Checkpoint() ([]byte, error) { return json.Marshal(a.snapshot()) }
 
@@ -78,7 +78,11 @@ func ResumeAudit(checkpoint []byte) (*Audit, error) {
 	if s.Version != CheckpointVersion {
 		return nil, fmt.Errorf("%w: it has version %d", ErrCheckpoint, s.Version)
 	}
-	return s.restore()
+	a, err := s.restore()
+	if err == nil {
+		a.resumed = a.position
+	}
+	return a, err
 }
 
 func (a *Audit) clone() *Audit {

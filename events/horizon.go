@@ -22,7 +22,6 @@ type storeLog struct {
 	Blanks []blank     `json:"blanks,omitempty"`
 	Resets []resetSpan `json:"resets,omitempty"`
 	Steps  []resetSpan `json:"steps,omitempty"` // of the clock
-	Strays int         `json:"strays,omitempty"`
 
 	First  lockagent.StoreTime `json:"first,omitempty"` // the earliest and the latest time that is judged
 	Judged lockagent.StoreTime `json:"judged,omitempty"`
@@ -215,7 +214,9 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	}
 	if s.Start < store.From {
 		a.found.NotJudged.add(a.hold(lock.LockKey, s, s.first()))
-		return
+		if !s.Late {
+			return
+		}
 	}
 	store.Holds++
 	if s.Open > 0 && last && !s.Guilty {

@@ -156,7 +156,6 @@ func (a *Audit) joined(to, from string) {
 	s.Blanks = append(s.Blanks, gone.Blanks...)
 	s.Resets = append(s.Resets, gone.Resets...)
 	s.Steps = append(s.Steps, gone.Steps...)
-	s.Strays += gone.Strays
 	s.Holds += gone.Holds
 	s.First = earlier(s.First, gone.First)
 	s.Judged, s.Unproven = min(s.Judged, gone.Judged), max(s.Unproven, gone.Unproven)

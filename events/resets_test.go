@@ -225,6 +225,20 @@ func TestAuditOfALogThatBeginsLate(t *testing.T) {
 	}
 }
 
+// A hold from before the beginning may go on for long. What others held meanwhile has been judged
+// without it.
+func TestAuditOfALongHoldFromBefore(t *testing.T) {
+	a := agent("A").granted(1, 1000).alive(12_000).alive(120_000).renewed(1, 115_000).released(1, 120_500).stop()
+	b := agent("B").of("b").alive(12_500).of("a").held(1, 40_000, 40_100).alive(119_000).stop()
+	records := []Record{a.records[2], b.records[0], b.records[1], b.records[2], b.records[3], a.records[3], a.records[4], a.records[5], b.records[4]}
+	for i := range records {
+		records[i].Position = 1000 + uint64(i)
+	}
+	if r := audited(records); r.Verdict != Incomplete || r.NotJudged.Count != 1 || r.Unproven.Count != 1 {
+		t.Errorf("%v", r)
+	}
+}
+
 // An agent that is silent while others go on is dead. The audit goes on without it, and says what
 // came later.
 func TestAuditOfASilentAgent(t *testing.T) {

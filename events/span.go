@@ -213,7 +213,7 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
 		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), Last: h.piece(),
 	}
-	if store := a.store(lock.Store); h.Start < store.Floor && !store.steppedBack(h.Start) {
+	if store := a.store(lock.Store); h.Start < store.Floor && store.Floor > store.From && !store.steppedBack(h.Start) {
 		s.Late = true
 	}
 	lock.Spans = append(lock.Spans, s)

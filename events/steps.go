@@ -31,7 +31,7 @@ func (a *Audit) granted(h *Hold) {
 	if s == nil {
 		a.afterOthers(lock, h)
 		s = a.newSpan(lock, h)
-		if h.How != lockagent.ByStore && !a.headless(l) {
+		if h.How != lockagent.ByStore && !headless(l) {
 			s.doubt("the log does not have the grant that began its tenure")
 		}
 	} else {
@@ -90,8 +90,8 @@ func (a *Audit) afterOthers(lock *lockLog, h *Hold) {
 	}
 }
 
-// headless reports whether the log of an agent has lost its beginning.
-func (a *Audit) headless(l *agentLog) bool { return l.Holes > 0 || a.late }
+// headless reports whether a record that came before may be missing.
+func headless(l *agentLog) bool { return l.Holes > 0 }
 
 // doubt notes the first reason why a tenure proves nothing.
 func (s *span) doubt(why string) {
@@ -142,7 +142,7 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *Record) {
 	case h != nil && (h.Grants == 0 || r.Count == h.Grants+1 || h.holes != l.Holes):
 	case h != nil:
 		a.counted(key, h, r)
-	case l.Holes > 0 || a.late:
+	case headless(l):
 		// Its grant is among the missing records.
 	case r.Epoch > 1 && a.lock(key).live(r.Agent, r.Tenure) == nil:
 		a.found.Unproven.add(Unproven{a.heldBy(l, r), "the log has a re-entry, but not the grant, which may be of an earlier epoch"})
@@ -177,7 +177,7 @@ func (a *Audit) partly(key LockKey, h *Hold, r *Record) {
 	}
 	switch {
 	case !judged(key):
-	case h == nil && (l.Holes > 0 || a.late):
+	case h == nil && headless(l):
 	case h == nil:
 		a.found.Unproven.add(Unproven{a.heldBy(l, r), "the log has the end of one of its grants, but not its grant"})
 	case h.Grants != 0 && r.Count != h.Grants-1 && h.holes == l.Holes:
@@ -237,10 +237,6 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record)
 		s.Start = min(s.Start, h.Start)
 	}
 	s.Open++
-	if a.late {
-		s.Late = false
-		a.store(lock.Store).Strays++
-	}
 	s.doubt("the log has its end, but not its grant")
 	return s
 }
