@@ -52,10 +52,13 @@
 //
 // A publisher never slows a lock: [Publisher.Record] takes well under a
 // microsecond and does nothing but to queue. Every event that is recorded is
+// told by one record, and every record is
 // stored once and only once, however often NATS goes away or is restarted in the
-// meantime, as long as the queue has room. What finds no room is counted, and
-// shows as a hole in the sequence numbers of the agent: events are never lost
+// meantime, as long as the queue has room. If it has none, what is worth the least goes first. It is counted, it
+// shows as a hole in the sequence numbers of the agent, and an EventDropped says what it was: events are never lost
 // without a trace.
+//
+// Of two publishers with the same agent and epoch one stops with [ErrIdentity] or [ErrEpoch].
 //
 // # Not guaranteed
 //

@@ -140,9 +140,9 @@ func TestForwardRefused(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
 	streamFor(t, e.source, nil)
-	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgSize = 2000 })
+	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgSize = maxMessage })
 	puts(t, e.source, "a", 1, 9)
-	large := &nats.Msg{Subject: "lockagent.v1.a.lock.x", Data: make([]byte, 3000), Header: nats.Header{jetstream.MsgIDHeader: {"a:1:10"}}}
+	large := &nats.Msg{Subject: "lockagent.v1.a.lock.x", Data: make([]byte, maxMessage), Header: nats.Header{jetstream.MsgIDHeader: {"a:1:10"}}}
 	if _, err := e.source.PublishMsg(t.Context(), large); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -142,18 +143,22 @@ func TestRefusedForAMoment(t *testing.T) {
 	flushed(t, p)
 
 	l.mute(true)
+	small := func(n int) lockagent.Event {
+		e := requested(n)
+		e.Lock = lockagent.Name(fmt.Sprint("small/", n))
+		return e
+	}
+	p.Record(t.Context(), small(1))
 	const large = 100 // more than the stream takes
 	for n := range large {
-		p.Record(t.Context(), requested(1+n))
+		p.Record(t.Context(), requested(2+n))
 	}
-	small := requested(large + 1)
-	small.Lock = "small"
-	p.Record(t.Context(), small)
+	p.Record(t.Context(), small(large+2))
 	// This one makes all leave at once.
-	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventLost, Lock: "lost", Request: large + 2})
+	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventLost, Lock: "lost", Request: large + 3})
 	eventually(t, "the small messages are stored, and the large one is not", func() bool {
 		info, err := stream.Info(t.Context())
-		return err == nil && info.State.Msgs == 3
+		return err == nil && info.State.Msgs == 4
 	})
 	l.mute(false)
 	l.cut()
@@ -164,7 +169,7 @@ func TestRefusedForAMoment(t *testing.T) {
 		refusal, ok := errors.AsType[*jetstream.APIError](err)
 		return ok && refusal.ErrorCode == 10077
 	})
-	if got := p.Stats(); got.Published != 3 || got.Queued != large {
+	if got := p.Stats(); got.Published != 4 || got.Queued != large {
 		t.Errorf("got %+v", got)
 	}
 	done, cancel := contextEnded()
@@ -178,13 +183,14 @@ func TestRefusedForAMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	flushed(t, p)
-	wantStats(t, p, Stats{Recorded: large + 3, Published: large + 3})
+	wantStats(t, p, Stats{Recorded: large + 4, Published: large + 4})
 	all := written(t, Connection{InProcess: server}, "")
-	if len(all) != large+3 || all[1].Seq != large+2 || all[2].Seq != large+3 {
+	if len(all) != large+4 || all[2].Seq != large+3 || all[3].Seq != large+4 {
 		t.Fatalf("%d records", len(all))
 	}
-	for i, r := range append(all[3:], all[1:3]...) {
-		if r.Seq != uint64(i)+2 || r.Request != r.Seq-1 {
+	inOrder := slices.Concat(all[:2], all[4:], all[2:4])
+	for i, r := range inOrder {
+		if r.Seq != uint64(i)+1 || r.Request != uint64(i) {
 			t.Errorf("record %d is number %d of request %d", i, r.Seq, r.Request)
 		}
 	}

@@ -180,7 +180,7 @@ func (p *packer) append(b []byte, e *lockagent.Event, dropped Drops) []byte {
 	if e.Kind == lockagent.EventAgentStarted {
 		r.Follows = p.follows
 	}
-	return Append(b, r)
+	return appendRecord(b, &r) // it is large
 }
 
 // address completes a message, whose first record is e.

@@ -76,9 +76,10 @@ func unstarted(cfg Config) *Publisher {
 	}
 }
 
-// Record queues e to be published. It never blocks on the network and never fails: an event
-// that finds the queue full, or the publisher closed, is dropped and counted; so is one whose
-// Kind no agent records. The Agent of e is taken to be that of the publisher.
+// Record queues e to be published. It never blocks on the network and never fails. If the queue
+// is full, the record of the least value is dropped and counted. So is an event that comes
+// after Close, and one whose Kind no agent records. The Agent of e is taken to be that of the
+// publisher.
 func (p *Publisher) Record(_ context.Context, e lockagent.Event) {
 	now := p.since(e.Time)
 	p.mu.Lock()

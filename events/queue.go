@@ -189,17 +189,47 @@ func (q *queue) remove(s slot) {
 // hurryUp makes all that is queued due.
 func (q *queue) hurryUp() { q.hurry = q.next }
 
-// take moves the records that are due to the end of out, at most most of them, oldest first.
+// take moves records to the end of out, at most most of them, oldest first. It takes none until
+// the oldest is due. Then it takes all but those that are young and may still become fewer: so
+// that messages have many records.
 func (q *queue) take(now time.Duration, most int, out []item) []item {
-	for range most {
-		s := q.oldest()
-		if s == 0 || !q.due(now, q.slots.at(s)) {
+	if s := q.oldest(); s == 0 || !q.due(now, q.slots.at(s)) {
+		return out
+	}
+	var at [values]slot // the next record of each list
+	for v := range q.lists {
+		at[v] = q.lists[v].first
+	}
+	for most > 0 {
+		v := q.oldestOf(&at)
+		s := at[v]
+		if s == 0 {
 			break
 		}
-		out = append(out, *q.slots.at(s))
+		it := q.slots.at(s)
+		at[v] = it.next
+		if !q.due(now, it) && q.open(s, it) {
+			continue
+		}
+		out = append(out, *it)
 		q.remove(s)
+		most--
 	}
 	return out
+}
+
+// open reports whether the next fact may be told by this record, or instead of it. Nothing about
+// the holds of the lock comes after such a record, so others may overtake it.
+func (q *queue) open(s slot, it *item) bool {
+	switch e := &it.event; e.Kind {
+	case lockagent.EventRequested, lockagent.EventQueued:
+		return true
+	case lockagent.EventGranted:
+		return q.holds[e.Lock] == s
+	case lockagent.EventHeld, lockagent.EventReleased:
+		return e.Count == 0 && e.Returned == 0 && q.holds[e.Lock] == s
+	}
+	return false
 }
 
 func (q *queue) due(now time.Duration, it *item) bool {
@@ -229,10 +259,18 @@ func (q *queue) from() uint64 {
 
 // oldest returns the oldest record, or 0.
 func (q *queue) oldest() slot {
-	var oldest slot
-	for _, l := range q.lists {
-		if l.first != 0 && (oldest == 0 || q.slots.at(l.first).order < q.slots.at(oldest).order) {
-			oldest = l.first
+	var at [values]slot
+	for v := range q.lists {
+		at[v] = q.lists[v].first
+	}
+	return at[q.oldestOf(&at)]
+}
+
+// oldestOf returns the list whose record is the oldest of those at the places.
+func (q *queue) oldestOf(at *[values]slot) (oldest value) {
+	for v, s := range at {
+		if s != 0 && (at[oldest] == 0 || q.slots.at(s).order < q.slots.at(at[oldest]).order) {
+			oldest = value(v)
 		}
 	}
 	return oldest

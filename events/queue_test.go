@@ -149,6 +149,36 @@ func TestLinger(t *testing.T) {
 	}
 }
 
+// When the oldest record is due, all leave but those that may still become fewer.
+func TestYoungRecordsThatMayMergeStay(t *testing.T) {
+	const linger = 5 * time.Millisecond
+	q := newQueue(100, linger)
+	add := func(at time.Duration, kind lockagent.EventKind, lock lockagent.Name, n uint64) {
+		e := step(kind, lock, n)
+		q.add(at, &e)
+	}
+	add(0, grantedK, "old", 1)
+	add(1, grantedK, "handed off", 2)
+	add(1, requestedK, "handed off", 3)
+	add(2, releasedK, "handed off", 2) // it becomes held: nothing comes before the next grant
+	add(2, grantedK, "handed off", 3)
+	add(3, requestedK, "handed off", 4)
+	add(3, lockagent.EventTimedOut, "busy", 5)
+	var left []string
+	for _, it := range q.take(linger, 100, nil) {
+		left = append(left, fmt.Sprint(it.event.Kind, it.event.Token))
+	}
+	if want := []string{"granted 1", "held 2", "timedout 5"}; !slices.Equal(left, want) {
+		t.Errorf("left %v, want %v", left, want)
+	}
+	if q.size != 2 { // the grant and the request are young
+		t.Errorf("%d records stay, want 2", q.size)
+	}
+	if wait, ok := q.wait(linger); !ok || wait != 2 {
+		t.Errorf("wait %v, %v", wait, ok)
+	}
+}
+
 // TestDropsByValue fills a queue and wants the least valuable gone, the oldest first.
 func TestDropsByValue(t *testing.T) {
 	q := newQueue(4, time.Hour)

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// resume makes sure that there is a stream that keeps what it is given, settles what it has
-// already, and begins a session in which everything else is sent. It makes a few round trips,
-// whatever is in doubt.
+// resume begins a session. It makes sure that there is a stream, and that the stream keeps
+// what it is given. It settles what the stream has already; everything else will be sent. It
+// makes a few round trips, whatever is in doubt.
 func (s *sender) resume(ctx context.Context) error {
 	stream, err := s.stream(ctx)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *sender) made(m *jetstream.RawStreamMsg, id messageID) bool {
 // stored returns the ids of the messages of this agent that the stream may have taken without
 // our knowing. It makes three round trips if anything is in doubt, and none otherwise.
 //
-// That the last one is there says nothing of those before it: the stream may have refused
-// one of them for a moment.
+// The last one may be there without those before it, if the stream refused one of them for
+// a moment.
 func (s *sender) stored(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo) (map[string]bool, error) {
 	s.p.mu.Lock()
 	oldest, known := s.p.outbox.doubt(), s.position

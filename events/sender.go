@@ -23,12 +23,12 @@ const (
 // wrong; the next one finds out what the stream has, and sends the rest again.
 //
 // No record is stored twice. What was sent in an earlier session is looked up in
-// the stream first, so it does not matter how long ago that was; what the server
-// may still have had in its hands at that moment is caught by the message id,
-// which the stream remembers for two minutes.
+// the stream first, however long ago that was. The server may still have had something
+// in its hands at that moment. The message id catches that: the stream remembers it
+// for two minutes.
 //
-// Messages are stored in their order, unless the stream refuses or loses one and takes one
-// behind it that was under way already. The numbers of the records tell.
+// Messages are stored in their order, with one exception. The stream may refuse or lose a
+// message, and take another one that was under way behind it. The numbers of the records tell.
 type sender struct {
 	p      *Publisher
 	packer packer

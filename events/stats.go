@@ -19,8 +19,8 @@ type Stats struct {
 	Dropped   uint64 // not kept: the queue was full, or the publisher closed
 	Queued    uint64 // not yet known to be in the stream
 
-	// Records and Messages count what the stream acknowledged: the records that were made of
-	// the events, with those that the publisher adds, and the messages that they travelled in.
+	// Records and Messages count what the stream acknowledged. The records are those made of
+	// events, and those that the publisher adds. The messages are those that they travelled in.
 	Records  uint64
 	Messages uint64
 
