@@ -97,7 +97,11 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 		}
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: err})
 	}
-	return s.answered(c.Call, append(out, s.ended(i, s.grants, 0, m)))
+	e := s.ended(i, s.grants, 0, m)
+	if e.Reason != 0 {
+		return append(out, e, Event{Kind: Unlocked, Call: c.Call, Reason: e.Reason})
+	}
+	return s.answered(c.Call, append(out, e))
 }
 
 // answered adds the answer to a call. out has the events of that call, and ends with the last
@@ -153,6 +157,11 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 // ended is the event that ends the i-th grant. among are the grants that are held until then.
 func (s *State) ended(i int, among grants, why lockagent.LossReason, m Moment) Event {
 	g, t := &s.grants[i], &s.tenure
+	// A process that was suspended may end a hold before its tick. The clock was first. What the
+	// store says stays the reason.
+	if over := s.overdue(g, m.Now); over != 0 && why != lockagent.LostDenied && why != lockagent.LostBroken {
+		why = over
+	}
 	return Event{
 		Kind: Ended, Request: g.request, Reason: why, Token: g.token, Tenure: t.number,
 		Count: among.of(g.request.Owner) - 1, Since: g.since, Until: storeUpper(t.storeTime, t.sent, m.Now),

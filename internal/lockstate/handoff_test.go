@@ -123,7 +123,7 @@ func TestHandOff(t *testing.T) {
 		r.hold("ann", "bob")
 		r.passLate(28 * time.Second)
 		r.release("ann")
-		r.want("Ended ann", "Returning")
+		r.want("Ended ann: deadline", "Unlocked 1: deadline", "Returning")
 	})
 	t.Run("follows a lost hold too, while the tenure is trusted", func(t *testing.T) {
 		r := newRig(t)

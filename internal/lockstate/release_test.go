@@ -162,6 +162,31 @@ func TestReleaseThatFindsNothing(t *testing.T) {
 	}
 }
 
+// A process was suspended, and calls before its tick. The hold was over by its own clock.
+func TestReleaseAfterTheDeadline(t *testing.T) {
+	t.Run("of a kept lease", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.passLate(28 * time.Second)
+		r.release("ann")
+		r.want("Ended ann: deadline", "Unlocked 1: deadline", "Returning")
+	})
+	t.Run("is in time one instant before", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.passLate(28*time.Second - 1)
+		r.release("ann")
+		r.want("Ended ann", "Returning")
+	})
+	t.Run("by the end of a session", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.passLate(28 * time.Second)
+		r.step(OwnerGone{Owner: "ann", Call: 1})
+		r.want("Ended ann: deadline", "Returning")
+	})
+}
+
 func TestReleaseThatTheStoreDoesNotConfirm(t *testing.T) {
 	t.Run("is told as unconfirmed once, and tried again", func(t *testing.T) {
 		r := newRig(t)

@@ -23,19 +23,27 @@ func (s *State) settle(m Moment, e *Event) bool {
 func (s *State) endHolds(m Moment, e *Event) bool {
 	for i := len(s.grants) - 1; i >= 0; i-- {
 		g := &s.grants[i]
-		switch {
-		case s.closed:
-			*e = s.ended(i, s.grants, lockagent.LostClosed, m)
-			return true
-		case g.fixed != 0 && m.Now >= g.fixed:
-			*e = s.ended(i, s.grants, lockagent.LostExpired, m)
-			return true
-		case m.Now >= s.tenure.deadline:
-			*e = s.ended(i, s.grants, lockagent.LostDeadline, m)
+		why := s.overdue(g, m.Now)
+		if s.closed {
+			why = lockagent.LostClosed
+		}
+		if why != 0 {
+			*e = s.ended(i, s.grants, why, m)
 			return true
 		}
 	}
 	return false
+}
+
+// overdue says why a grant is over by the clock, or 0 if it is not.
+func (s *State) overdue(g *grant, now Instant) lockagent.LossReason {
+	switch {
+	case g.fixed != 0 && now >= g.fixed:
+		return lockagent.LostExpired
+	case now >= s.tenure.deadline:
+		return lockagent.LostDeadline
+	}
+	return 0
 }
 
 func (s *State) refuseWhenClosed(e *Event) bool {
