@@ -280,7 +280,7 @@ func (c childConfig) awaitGrants(t *testing.T, agents ...lockagent.AgentID) {
 		missing[a] = true
 	}
 	reader, enough := c.open(t), errors.New("enough")
-	err := error(events.ErrNoStream)
+	err := events.ErrNoStream
 	for errors.Is(err, events.ErrNoStream) {
 		err = reader.Tail(ctx, events.From{}, events.Filter{}, func(r events.Record, err error) error {
 			if r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld {

@@ -146,7 +146,7 @@ func (l *agentLog) clone() agentLog {
 func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 	s := lockSnapshot{lockLog: lockLog{LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks)}}
 	if l.Last != nil {
-		s.lockLog.Last = l.Last.clone()
+		s.Last = l.Last.clone()
 	}
 	for i, x := range l.Spans {
 		s.Spans = append(s.Spans, x.clone())

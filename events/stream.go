@@ -98,7 +98,7 @@ func flawOf(cfg *jetstream.StreamConfig, subjects, all string) error {
 	case cfg.NoAck:
 		return edit("it acknowledges nothing", "--ack")
 	case cfg.Duplicates == 0:
-		return edit("it does not recognize duplicates", "--dupe-window=2m")
+		return edit("it does not tell duplicates apart", "--dupe-window=2m")
 	case cfg.MaxMsgSize > 0 && cfg.MaxMsgSize < maxMessage:
 		return edit(fmt.Sprintf("it takes messages of %d bytes only", cfg.MaxMsgSize), "--max-msg-size=-1")
 	}

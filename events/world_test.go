@@ -54,7 +54,6 @@ type worldTenure struct {
 	owner  lockagent.Owner
 	grants int
 	ends   int // when the owner releases it
-	handed bool
 }
 
 type worldAgent struct {
@@ -69,9 +68,8 @@ type worldAgent struct {
 	alive  int // when it told last
 	newest int // its last renewal
 
-	queue     []Record // not in the stream yet
-	published int      // until when
-	last      Place    // in the stream
+	queue []Record // not in the stream yet
+	last  Place    // in the stream
 }
 
 const worldLease = 30_000
