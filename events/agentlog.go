@@ -17,6 +17,7 @@ type agentLog struct {
 	Epochs map[uint64]*epochLog `json:"epochs"`
 	Store  string               `json:"store,omitempty"`
 	Began  time.Duration        `json:"began"`
+	Born   lockagent.StoreTime  `json:"born,omitempty"` // what others had told of the store's clock by then
 	Heard  time.Duration        `json:"heard"`
 	Stored time.Time            `json:"stored,omitzero"` // of its last record
 
@@ -131,10 +132,14 @@ func (a *Audit) again(l *agentLog, e *epochLog, r *Record) {
 	case !known:
 		a.found.Unchecked++
 	case was == 0:
-		a.found.Late.add(LateRecord{Agent: r.Agent, Epoch: r.Epoch, Seq: r.Seq, Kind: r.Kind.String(), Lock: r.Lock})
+		a.found.Late.add(lateRecord(r))
 	default:
 		a.compareSums(l, r, was)
 	}
+}
+
+func lateRecord(r *Record) LateRecord {
+	return LateRecord{Agent: r.Agent, Epoch: r.Epoch, Seq: r.Seq, Kind: r.Kind.String(), Lock: r.Lock}
 }
 
 func (a *Audit) compareSums(l *agentLog, r *Record, was uint32) {
@@ -312,10 +317,16 @@ func (a *Audit) bounded(l *agentLog, high lockagent.StoreTime) {
 // died notes that an agent is silent for good, and did not stop.
 func (a *Audit) died(l *agentLog) {
 	low := l.low()
-	if low == math.MinInt64 && l.Store == "" {
-		low = 0 // it has never reached a store
-	}
 	high := max(low, 0).Add(tailLength)
+	switch {
+	case low != math.MinInt64:
+	case l.Store == "":
+		low = 0 // it has never reached a store
+	case l.Born != 0:
+		high = l.Born.Add(tailLength)
+	default:
+		high = math.MaxInt64 // nobody had told of a time before it
+	}
 	a.bounded(l, high)
 	s := a.store(l.Store)
 	s.Blanks = append(s.Blanks, blank{Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: low, High: high})

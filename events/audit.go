@@ -195,6 +195,11 @@ func (a *Audit) overdue() {
 // take applies the next record of an agent.
 func (a *Audit) take(l *agentLog, r *Record) {
 	e := l.current
+	if e != nil && r.Epoch < l.Epoch {
+		// Two processes publish as one agent. The fold follows the later one.
+		a.found.Late.add(lateRecord(r))
+		return
+	}
 	if e == nil || r.Epoch != l.Epoch {
 		e = a.turn(l, r)
 	}
@@ -210,7 +215,7 @@ func (a *Audit) take(l *agentLog, r *Record) {
 	l.Dead, l.Stopped = false, false
 	if r.Store != "" && r.Store != l.Store {
 		l.Store = a.fold.stores.find(r.Store)
-		a.store(l.Store)
+		l.Born = a.store(l.Store).Newest
 	}
 	switch r.Kind {
 	case 0:
@@ -229,6 +234,9 @@ func (a *Audit) take(l *agentLog, r *Record) {
 // heard follows what an agent has told of the clock of the store.
 func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	l.Told = max(l.Told, told(r))
+	if s := a.store(l.Store); l.Told > s.Newest {
+		s.Newest = l.Told
+	}
 	if r.Until != 0 {
 		a.bounded(l, r.Until.Add(time.Second))
 	}

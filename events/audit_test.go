@@ -296,7 +296,7 @@ func TestAuditIsNotSure(t *testing.T) {
 				agent("A").granted(1, 1000).released(1, 1500).edit(func(r *Record) { r.Until = clock(1600) }).stop(),
 				agent("B").held(1, 1550, 1650).stop(),
 			},
-			Incomplete, "unproven: 1", "it ended between 2026-03-01T14:00:01.466Z and 2026-03-01T14:00:01.600Z, and token",
+			Incomplete, "unproven: 1", "it ended between 2026-03-01T14:00:01.499Z and 2026-03-01T14:00:01.600Z, and token",
 		},
 		"Gap": { // it touches the hold of B that is beside it, and not the other
 			[]*story{

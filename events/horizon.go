@@ -19,6 +19,9 @@ type storeLog struct {
 	Floor lockagent.StoreTime `json:"floor,omitempty"`
 	From  lockagent.StoreTime `json:"from,omitempty"`
 
+	// Newest is the latest time that any agent has told of.
+	Newest lockagent.StoreTime `json:"newest,omitempty"`
+
 	Blanks []blank     `json:"blanks,omitempty"`
 	Resets []resetSpan `json:"resets,omitempty"`
 	Steps  []resetSpan `json:"steps,omitempty"` // of the clock

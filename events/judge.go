@@ -131,7 +131,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step := store.step(s.Start, what.At); step != nil {
+	if step := store.step(s.Start, what.At); step != nil && what.By <= max(step.by(), -step.by())+slack {
 		a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
 		return
 	}

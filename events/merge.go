@@ -45,7 +45,7 @@ var abouts = [...]about{
 	lockagent.EventAgentStarted: {value: landmark},
 	lockagent.EventAgentStopped: {value: landmark},
 	lockagent.EventHeld:         {value: proof, hold: true},
-	lockagent.EventAlive:        {value: landmark},
+	lockagent.EventAlive:        {value: hint}, // the next one says as much
 	lockagent.EventDropped:      {value: landmark},
 }
 

@@ -26,6 +26,9 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 	if len(l.Resets) > maxResets {
 		l.Resets = slices.Delete(l.Resets, 0, 1)
 	}
+	if reset.From == reset.To && reset.After == reset.Before {
+		return // only the name of the store is another one
+	}
 	s := a.store(l.Store)
 	list := &s.Resets
 	if reset.From == reset.To {

@@ -241,8 +241,9 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record)
 	return s
 }
 
-// drift is how much the rates of two clocks may differ: by one part in this many.
-const drift = 15
+// drift is how much the rates of two clocks may differ: by one part in this many. Clocks that
+// are kept right by NTP differ by half of it at most.
+const drift = 1000
 
 // end notes what the record of an end says.
 func (s *span) end(a *Audit, h *Hold, r *Record) {
