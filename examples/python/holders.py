@@ -51,12 +51,13 @@ class Holders:
 
     def apply(self, event):
         """Apply one event. It returns what changed, as a line of text, or None."""
-        _, _, about, kind, version = event["type"].split(".")
-        if version != "v1":
-            return None  # the fields may mean something else
+        parts = event["type"].split(".")
+        if len(parts) != 5 or parts[:2] != ["io", "lockagent"] or parts[4] != "v1":
+            return None  # of a kind or a version that this program does not know
+        about, kind = parts[2], parts[3]
         data, agent = event.get("data") or {}, event["source"].rsplit("/", 1)[-1]
-        if about == "agent" and kind in ("started", "stopped"):
-            return self._forget(agent, kind)
+        if about == "agent" and kind == "stopped":
+            return self._forget(agent)
         if about != "lock":
             return None
         key = (data.get("store", ""), data["lock"], data.get("token", 0))
@@ -78,12 +79,12 @@ class Holders:
             for old in [k for k in self.holds if k[:2] == key[:2] and k[2] < key[2]]:
                 del self.holds[old]
 
-    def _forget(self, agent, kind):
-        """An agent that starts, or has stopped, holds nothing."""
+    def _forget(self, agent):
+        """An agent that has stopped holds nothing. One that starts may go on with its holds."""
         old = [k for k, h in self.holds.items() if h["agent"] == agent]
         for k in old:
             del self.holds[k]
-        return f"agent {agent} has {kind}, {len(old)} of its holds had no end" if old else None
+        return f"agent {agent} has stopped, {len(old)} of its holds had no end" if old else None
 
     def __str__(self):
         lines = [
