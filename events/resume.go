@@ -145,10 +145,16 @@ func headers(ctx context.Context, stream jetstream.Stream, subject string, from 
 	if err != nil {
 		return nil, err
 	}
+	got := 0
 	for m := range batch.Messages() {
+		got++
 		ids[m.Headers().Get(jetstream.MsgIDHeader)] = true
 	}
-	return ids, batch.Error()
+	// The client library takes a batch that stays short for complete.
+	if err := batch.Error(); err != nil || got >= pending {
+		return ids, err
+	}
+	return nil, fmt.Errorf("the server sent %d of %d messages", got, pending)
 }
 
 // tidying reports whether err is that an own consumer may not be deleted, which nothing waits for.

@@ -62,12 +62,6 @@ func (s *sender) transmit(ctx context.Context) (sent bool, err error) {
 	for ctx.Err() == nil {
 		s.p.mu.Lock()
 		m, index := s.p.outbox.take()
-		if m != nil {
-			if m.sent == 0 {
-				m.floor = s.position
-			}
-			m.sent++
-		}
 		s.p.mu.Unlock()
 		if m == nil {
 			return sent, nil
@@ -79,6 +73,12 @@ func (s *sender) transmit(ctx context.Context) (sent bool, err error) {
 			}
 		}
 		s.begun = true
+		s.p.mu.Lock()
+		if m.sent == 0 {
+			m.floor = s.position
+		}
+		m.sent++ // before it is: the answer comes on another goroutine
+		s.p.mu.Unlock()
 		if err := s.publish(m, index); err != nil {
 			return sent, err
 		}
