@@ -28,7 +28,9 @@ help: ## List what there is to make
 
 .PHONY: test
 test: deps vet format ## Run all tests, with the race detector
-	$(GO) test -vet=off -race -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	$(GO) test -vet=off -race -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) $$($(GO) list ./... | grep -v /internal/sizing)
+	@# The simulated fleet has too many timers for the race detector, which crashes: golang/go issue 78156.
+	$(GO) test -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) ./internal/sizing
 	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	@# What the race detector would disturb: counts of allocations. What it makes long: the exploration of
 	@# small worlds, and the soak test. And that benchmarks run.
