@@ -1,6 +1,6 @@
-// Package events keeps the log of what happened to locks: it publishes the
-// events of an agent to a NATS JetStream stream, reads the events of all agents
-// back, and proves from them that no two holds of a lock overlapped.
+// Package events keeps the log of what happened to locks. It publishes the events of an agent
+// to a NATS JetStream stream, and reads the events of all agents back. Its audit says whether
+// they prove that no two holds of a lock overlapped.
 //
 // # Usage
 //

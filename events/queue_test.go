@@ -179,6 +179,23 @@ func TestYoungRecordsThatMayMergeStay(t *testing.T) {
 	}
 }
 
+// A sign of life never costs a grant, whichever came first.
+func TestAliveGoesBeforeGrants(t *testing.T) {
+	for _, order := range [][]lockagent.EventKind{
+		{lockagent.EventAlive, grantedK, grantedK},
+		{grantedK, grantedK, lockagent.EventAlive},
+	} {
+		q := newQueue(2, time.Hour)
+		for i, kind := range order {
+			e := step(kind, lockagent.Name(fmt.Sprint(i)), uint64(i))
+			q.push(0, &e, 1)
+		}
+		if got := q.missing.String(); got != "alive=1" {
+			t.Errorf("%v: dropped %s", order, got)
+		}
+	}
+}
+
 // TestDropsByValue fills a queue and wants the least valuable gone, the oldest first.
 func TestDropsByValue(t *testing.T) {
 	q := newQueue(4, time.Hour)

@@ -121,11 +121,16 @@ func (r *Reader) whilePermitted(ctx context.Context) (context.Context, context.C
 // Replay calls visit for the selected records from from until the end that the
 // stream had when Replay was called.
 //
-// It returns nil at that end, what visit returned, the cause of ctx, [ErrNoStream], a
-// [*PermissionError], or why the stream cannot be read on: then every record up to the
-// last Position was visited, and another Replay can go on behind it. [Visit] says how a Replay goes on
-// that visit ended. A server that hangs may
-// hold up the return for some seconds after the end of ctx.
+// It returns
+//
+//   - nil at that end;
+//   - what visit returned, see [Visit] for how to go on after that;
+//   - the cause of ctx;
+//   - [ErrNoStream] or a [*PermissionError];
+//   - or why the stream cannot be read on.
+//
+// In the last case every record up to the last Position was visited. Another Replay can go on
+// behind it. A server that hangs may hold up the return for some seconds after the end of ctx.
 func (r *Reader) Replay(ctx context.Context, from From, filter Filter, visit Visit) error {
 	if err := filter.check(); err != nil {
 		return err
