@@ -131,7 +131,7 @@ func (a *Audit) hear(r *Record) {
 		a.late = true
 	}
 	a.position = max(a.position, r.Position)
-	if a.clock.hear(r) {
+	if a.clock.hear(r) && a.ordered {
 		a.overdue()
 	}
 }
@@ -178,13 +178,14 @@ func told(r *Record) lockagent.StoreTime {
 	return max(r.StoreTime, r.Confirmed, r.Returned)
 }
 
-// overdue looks for agents that are silent, and for records that are missing for too long.
+// overdue looks for agents that are silent, and for records that are missing for too long. In a
+// log without an order, what is missing may come at the end.
 func (a *Audit) overdue() {
 	for _, l := range a.logs {
 		if len(l.pending) > 0 && a.clock.Now-l.Since > recordPatience {
 			a.drain(l, true)
 		}
-		if a.ordered && !l.Stopped && !l.Dead && a.clock.Now-l.Heard > silence {
+		if !l.Stopped && !l.Dead && a.clock.Now-l.Heard > silence {
 			a.drain(l, true)
 			a.died(l)
 			a.settle(l.Store)
