@@ -80,7 +80,9 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) {
 		lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 		if s := q.request(e); s != 0 {
 			facts += q.slots.at(s).facts
-			q.remove(s)
+			q.unlink(s)
+			q.put(s, now, e, facts)
+			return
 		}
 	case lockagent.EventReleased, lockagent.EventReturned:
 		if it := q.lastOf(e.Lock); it != nil && merge(&it.event, e) {
@@ -116,7 +118,12 @@ func (q *queue) push(now time.Duration, e *lockagent.Event, facts int) {
 		q.drop(e.Kind, facts)
 		return
 	}
-	s := q.slots.take()
+	q.put(q.slots.take(), now, e, facts)
+}
+
+// put makes a slot the last record.
+func (q *queue) put(s slot, now time.Duration, e *lockagent.Event, facts int) {
+	about := aboutOf(e.Kind)
 	it := q.slots.at(s)
 	l := &q.lists[about.value]
 	it.event, it.facts, it.order, it.at = *e, facts, q.next, now
@@ -170,6 +177,13 @@ func (q *queue) lose(kind lockagent.EventKind, facts int) {
 
 // remove takes a record out.
 func (q *queue) remove(s slot) {
+	q.unlink(s)
+	*q.slots.at(s) = item{} // let go of its strings
+	q.slots.give(s)
+}
+
+// unlink takes a record out, but not its slot.
+func (q *queue) unlink(s slot) {
 	it := q.slots.at(s)
 	about := aboutOf(it.event.Kind)
 	l := &q.lists[about.value]
@@ -191,8 +205,6 @@ func (q *queue) remove(s slot) {
 	}
 	q.size--
 	q.facts -= uint64(it.facts)
-	*it = item{} // let go of its strings
-	q.slots.give(s)
 }
 
 // hurryUp makes all that is queued due.
