@@ -11,11 +11,6 @@ import (
 const (
 	specVersion = "1.0"
 	sourceRoot  = "/lockagent/agent/"
-	dataType    = "application/json"
-
-	// The sequence attribute must sort as text.
-	epochDigits = 10
-	seqDigits   = 16
 )
 
 // typeOf is the CloudEvents type of each kind.
@@ -58,7 +53,7 @@ func appendRecord(b []byte, r *Record) []byte {
 		return append(b, r.Raw...)
 	}
 	b = append(b, `{"specversion":"`+specVersion+`","id":"`...)
-	b = appendID(b, r.Agent, r.Epoch, r.Seq)
+	b = appendID(b, r.Epoch, r.Seq)
 	b = append(b, `","source":"`+sourceRoot...)
 	b = append(b, r.Agent...)
 	b = append(b, `","type":"`...)
@@ -68,31 +63,17 @@ func appendRecord(b []byte, r *Record) []byte {
 		b = appendText(b, `,"subject":`, string(r.Lock))
 	}
 	b = appendTime(b, `,"time":`, r.Time)
-	b = append(b, `,"datacontenttype":"`+dataType+`","sequence":"`...)
-	b = appendSequence(b, r.Epoch, r.Seq)
-	b = append(b, '"')
 	b = appendText(b, `,"traceparent":`, r.TraceParent)
 	b = append(b, `,"data":`...)
 	b = appendData(b, r)
 	return append(b, '}')
 }
 
-// appendID appends the identity of a record, which is also the Nats-Msg-Id of a message
-// with this record alone.
-func appendID(b []byte, agent lockagent.AgentID, epoch, seq uint64) []byte {
-	b = append(b, agent...)
-	b = append(b, ':')
+// appendID appends the id of a record, which tells it from all others of the same source.
+func appendID(b []byte, epoch, seq uint64) []byte {
 	b = strconv.AppendUint(b, epoch, 10)
 	b = append(b, ':')
 	return strconv.AppendUint(b, seq, 10)
-}
-
-// appendSequence appends the sequence attribute, whose text grows with the epoch
-// and the sequence.
-func appendSequence(b []byte, epoch, seq uint64) []byte {
-	b = appendPadded(b, epoch, epochDigits)
-	b = append(b, '-')
-	return appendPadded(b, seq, seqDigits)
 }
 
 // appendPadded appends n with zeros in front, as wide as digits or wider.
