@@ -63,9 +63,9 @@ type Config struct {
 	QueueSize int
 
 	// Linger is how long an event waits for others that can be told in the same record or the
-	// same message. It is 100 µs to 1 s. An agent that has sent something within the last ten times
-	// this long waits for the rest of that time: so one with much to tell sends it in fewer
-	// messages. Events with consequences wait for nothing. Defaults to [DefaultLinger].
+	// same message. It is 100 µs to 1 s. A busy agent sends something once in ten lingers only, in
+	// fewer and larger messages. Events with consequences wait for nothing. Defaults to
+	// [DefaultLinger].
 	Linger time.Duration
 
 	// Heartbeat is how often an EventAlive says that the agent runs, if nothing else makes the
