@@ -26,8 +26,8 @@ const (
 // forwardUntilOrphaned forwards until the test that started it is gone.
 func forwardUntilOrphaned(from, to string) int {
 	f, err := NewForwarder(ForwardConfig{
-		From:   ReaderConfig{Connection: Connection{URL: from}},
-		To:     ReaderConfig{Connection: Connection{URL: to}},
+		Source: ReaderConfig{Connection: Connection{URL: from}},
+		Hub:    ReaderConfig{Connection: Connection{URL: to}},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ type forwarding struct {
 func forward(t testing.TB, from, to Connection) *forwarding {
 	t.Helper()
 	f, err := NewForwarder(ForwardConfig{
-		From: ReaderConfig{Connection: from}, To: ReaderConfig{Connection: to}, Logger: testLogger(t),
+		Source: ReaderConfig{Connection: from}, Hub: ReaderConfig{Connection: to}, Logger: testLogger(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -342,7 +342,7 @@ func TestForwardToAnotherPrefix(t *testing.T) {
 	e := newEnds(t)
 	streamFor(t, e.source, nil)
 	f, err := NewForwarder(ForwardConfig{
-		From: ReaderConfig{Connection: e.from}, To: ReaderConfig{Connection: e.to, Stream: "HUB", Prefix: "site.berlin"}, Logger: testLogger(t),
+		Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: e.to, Stream: "HUB", Prefix: "site.berlin"}, Logger: testLogger(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestForwardToItself(t *testing.T) {
 	e := newEnds(t)
 	streamFor(t, e.source, nil)
 	end := ReaderConfig{Connection: e.from}
-	f, err := NewForwarder(ForwardConfig{From: end, To: end, Logger: testLogger(t)})
+	f, err := NewForwarder(ForwardConfig{Source: end, Hub: end, Logger: testLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,15 +388,22 @@ func TestForwardToItself(t *testing.T) {
 func TestForwardConfig(t *testing.T) {
 	good := ReaderConfig{Connection: Connection{URL: "nats://127.0.0.1:4222"}}
 	for name, cfg := range map[string]ForwardConfig{
-		"NoFrom":    {To: good},
-		"NoTo":      {From: good},
-		"BadURL":    {From: good, To: ReaderConfig{Connection: Connection{URL: "hub:4222"}}},
-		"BadStream": {From: ReaderConfig{Connection: good.Connection, Stream: "a.b"}, To: good},
-		"BadAge":    {From: good, To: good, MaxAge: -1},
+		"source NoSource":  {Hub: good},
+		"hub NoHub":        {Source: good},
+		"hub BadURL":       {Source: good, Hub: ReaderConfig{Connection: Connection{URL: "hub:4222"}}},
+		"source BadStream": {Source: ReaderConfig{Connection: good.Connection, Stream: "a.b"}, Hub: good},
+		"hub BadPrefix":    {Source: good, Hub: ReaderConfig{Connection: good.Connection, Prefix: "a..b"}},
+		"hub BadAge":       {Source: good, Hub: good, MaxAge: -1},
+		"hub BadReplicas":  {Source: good, Hub: good, Replicas: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := NewForwarder(cfg); !errors.Is(err, lockagent.ErrBadOption) && !errors.Is(err, ErrBadURL) {
+			_, err := NewForwarder(cfg)
+			if !errors.Is(err, lockagent.ErrBadOption) && !errors.Is(err, ErrBadURL) {
 				t.Errorf("got %v", err)
+			}
+			want, _, _ := strings.Cut(name, " ")
+			if end, ok := errors.AsType[*EndError](err); !ok || end.End != want {
+				t.Errorf("got %v, want an error of the %s", err, want)
 			}
 		})
 	}
