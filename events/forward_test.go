@@ -27,9 +27,15 @@ type forwarding struct {
 // forward starts a forwarder that ends with the test at the latest.
 func forward(t testing.TB, from, to Connection) *forwarding {
 	t.Helper()
-	f, err := NewForwarder(ForwardConfig{
-		Source: ReaderConfig{Connection: from}, Hub: ReaderConfig{Connection: to}, Logger: testLogger(t),
-	})
+	return forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: from}, Hub: ReaderConfig{Connection: to}})
+}
+
+func forwardWith(t testing.TB, cfg ForwardConfig) *forwarding {
+	t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = testLogger(t)
+	}
+	f, err := NewForwarder(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,12 +347,6 @@ func TestForwardToAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
 	streamFor(t, e.source, nil)
-	f, err := NewForwarder(ForwardConfig{
-		Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: e.to, Stream: "HUB", Prefix: "site.berlin"}, Logger: testLogger(t),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	// What a publisher asked of its server is not asked of the hub, where it would be wrong.
 	for n := range uint64(10) {
 		id := messageID{"a", 1, n + 1, n + 1}
@@ -359,12 +359,11 @@ func TestForwardToAnotherPrefix(t *testing.T) {
 	if _, err := e.hub.Publish(t.Context(), "site.berlin.b.lock.x", nil, jetstream.WithMsgID("b:1:1")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- f.Run(ctx) }()
+	f := forwardWith(t, ForwardConfig{
+		Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: e.to, Stream: "HUB", Prefix: "site.berlin"},
+	})
 	eventually(t, "all is forwarded", func() bool { return f.Stats().Forwarded == 10 })
-	cancel()
-	<-ended
+	f.stop()
 	all := messages(t, e.hub, "HUB")
 	if len(all) != 11 || all[10].Subject != "site.berlin.a.lock.orders.42" {
 		t.Errorf("the hub has %v", all)
