@@ -104,12 +104,9 @@ func byAgent(t testing.TB, js jetstream.JetStream) map[string][]copied {
 	t.Helper()
 	all := make(map[string][]copied)
 	for _, m := range messages(t, js, DefaultStream) {
-		id := m.Header.Get(jetstream.MsgIDHeader)
-		agent, _, _ := strings.Cut(id, ":")
-		maps.DeleteFunc(m.Header, func(key string, _ []string) bool {
-			return key == originHeader || strings.HasPrefix(key, "Nats-")
-		})
-		all[agent] = append(all[agent], copied{id, m.Subject, fmt.Sprint(m.Header), string(m.Data)})
+		message := copiedOf(m.Subject, m.Header, m.Data)
+		agent, _, _ := strings.Cut(message.id, ":")
+		all[agent] = append(all[agent], message)
 	}
 	return all
 }
