@@ -75,7 +75,7 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 	if err := errors.Join(w.look(time.Now()), f.save(audit)); err != nil {
 		return err
 	}
-	return verdictOf(&w.latest, lock)
+	return f.verdictOf(&w.latest, lock)
 }
 
 func (w *follower) visit(r events.Record, err error) error {

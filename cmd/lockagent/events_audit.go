@@ -123,7 +123,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	return verdictOf(&report, lock)
+	return f.verdictOf(&report, lock)
 }
 
 // read visits what there is behind the place that the audit has reached.
@@ -163,7 +163,7 @@ func about(lock lockagent.Name, visit events.Visit) events.Visit {
 }
 
 // verdictOf gives a verdict its exit code.
-func verdictOf(r *events.Report, lock lockagent.Name) error {
+func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
 	if lock != "" && r.Grants == 0 && r.Verdict != events.Violated {
 		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders"}
 	}
@@ -171,11 +171,26 @@ func verdictOf(r *events.Report, lock lockagent.Name) error {
 	case events.Proven:
 		return nil
 	case events.Explained:
-		return &failure{code: exitExplained, err: fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count)}
+		return &failure{
+			exitExplained, fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count),
+			f.closeUp(&r.Explained.First[0].Violation),
+		}
 	case events.Violated:
-		return &failure{code: exitViolated, err: errors.New("not proven: violated")}
+		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
 	case events.Empty:
 		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail"}
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
+}
+
+// closeUp is a command that shows the lock at the time of a violation.
+func (f *auditFlags) closeUp(v *events.Violation) string {
+	at := v.First.From
+	if v.Second.From.After(at) {
+		at = v.Second.From
+	}
+	if at.IsZero() {
+		return "lockagent events history " + shellWord(string(v.First.Lock)) + f.place()
+	}
+	return fmt.Sprintf("lockagent events state %s --at %s%s", shellWord(string(v.First.Lock)), at.Local().Format("2006-01-02T15:04:05.000Z07:00"), f.place())
 }

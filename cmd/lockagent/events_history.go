@@ -113,8 +113,8 @@ func writeHistory(out io.Writer, name lockagent.Name, holds []hold, now time.Tim
 		if !h.Until.IsZero() {
 			until = readable.Time(h.Until, now)
 		}
-		rows.add(readable.Time(h.From, now), until, h.lasted(now), ownerText(h.Owner, h.Agent),
-			fmt.Sprint(h.Token), h.came(), h.ended(now), agentText(h.Agent, h.Process))
+		rows.add(readable.Time(h.From, now), until, h.lasted(now), events.OwnerText(h.Owner, h.Agent),
+			fmt.Sprint(h.Token), h.came(), h.ended(now), events.AgentText(h.Agent, h.Process))
 	}
 	text := fmt.Sprintf("%s: %s of %s\n", name, readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))
 	if len(stores) > 1 {

@@ -42,6 +42,17 @@ func (s *source) check(cmd *cobra.Command) error {
 	return nil
 }
 
+// place names a directory or a file again, on the command line of another verb.
+func (s *source) place() string {
+	switch {
+	case s.dir != "":
+		return " --dir " + shellWord(s.dir)
+	case s.file != "" && s.file != "-":
+		return " --file " + shellWord(s.file)
+	}
+	return ""
+}
+
 // open opens the event log. Whoever calls it closes it.
 func (s *source) open(cmd *cobra.Command) (*eventLog, error) {
 	logger := newLogger(cmd.ErrOrStderr())
