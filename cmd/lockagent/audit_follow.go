@@ -51,7 +51,7 @@ type verdictChange struct {
 // goOn audits until it is interrupted. Its error has the exit code of the last verdict.
 func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit, lock lockagent.Name) error {
 	w := &follower{flags: f, out: cmd.OutOrStdout(), audit: audit, saved: time.Now()}
-	stop, err := f.serve(cmd, w)
+	stop, err := f.serve(cmd, log, w)
 	if err != nil {
 		return err
 	}
