@@ -60,6 +60,9 @@ func (r Report) Summary() string {
 	case Violated:
 		return number(r.Violations.Count, "violation", "violations") + " of mutual exclusion"
 	case Empty:
+		if r.Events > 0 {
+			return "there are no holds"
+		}
 		return "there are no records"
 	case Incomplete:
 		return "no violation was found, but " + r.lacks()

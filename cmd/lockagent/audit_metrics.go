@@ -15,7 +15,7 @@ import (
 
 // serve starts what --metrics and the environment ask for. Call stop in the end.
 func (f *auditFlags) serve(cmd *cobra.Command, log *eventLog, w *follower) (stop func(), err error) {
-	_, sdk, err := startTelemetry(cmd.Context(), newLogger(cmd.ErrOrStderr()), f.metrics)
+	_, sdk, err := startTelemetry(cmd, newLogger(cmd.ErrOrStderr()), f.metrics)
 	if err == nil && sdk.MeterProvider != nil {
 		err = measureAudit(sdk.MeterProvider, w.report, func(ctx context.Context) (uint64, bool) { return w.pending(ctx, log) })
 	}

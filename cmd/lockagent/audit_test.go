@@ -35,7 +35,7 @@ func TestEventsAuditCheckpoint(t *testing.T) {
 	if err := os.WriteFile(checkpoint, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	audit(dir).expect(t, exitUsage, nil, []string{"is no checkpoint", "Try: lockagent events audit --checkpoint "})
+	audit(dir).expect(t, exitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --checkpoint "})
 }
 
 // changes decodes the lines of an audit that goes on.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -153,7 +154,11 @@ func openEvents(cmd *cobra.Command, f natsFlags, logger *slog.Logger) (*events.R
 	f.Logger = logger
 	reader, err := events.OpenReader(events.ReaderConfig{Connection: f.Connection, Stream: f.stream, Prefix: f.prefix})
 	if err != nil {
-		return nil, natsFailure(cmd, err)
+		failed := natsFailure(cmd, err)
+		if failed.code == exitUnavailable {
+			failed.err = fmt.Errorf("%w: %s", err, demo.Redacted(f.URL))
+		}
+		return nil, failed
 	}
 	return reader, nil
 }
@@ -169,13 +174,13 @@ func natsFailure(cmd *cobra.Command, err error) *failure {
 	}
 	switch {
 	case errors.Is(err, events.ErrBadURL):
-		return &failure{exitUsage, err, cmd.CommandPath() + " --nats " + defaultNATS}
+		return &failure{exitUsage, err, again(cmd) + " --nats " + defaultNATS}
 	case errors.Is(err, events.ErrNotPermitted):
-		return &failure{exitNotPermitted, err, cmd.CommandPath() + " --nats-creds FILE    (or another of the ways in docs/nats.md)"}
+		return &failure{exitNotPermitted, err, again(cmd) + " --nats-creds FILE    (or another of the ways in docs/nats.md)"}
 	case errors.Is(err, events.ErrNoStream):
 		return &failure{exitUnavailable, err, "lockagent demo --nats URL    (publishes to it)"}
 	}
-	return &failure{exitUnavailable, err, cmd.CommandPath() + " --nats URL    (of the server that has the event log)"}
+	return &failure{exitUnavailable, err, again(cmd) + " --nats URL    (of the server that has the event log)"}
 }
 
 // readFailure gives what stops the reading of an event log its exit code.

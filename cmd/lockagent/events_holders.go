@@ -17,9 +17,8 @@ import (
 
 // holdersFlags are the flags of the verb holders.
 type holdersFlags struct {
-	source
-	lock   string
-	format string
+	lookFlags
+	lock string
 }
 
 func newEventsHolders() *cobra.Command {
@@ -36,18 +35,12 @@ their leases end, until another agent is granted the lock.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.lock, "lock", "", patternUsage)
-	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
-	f.addFlags(cmd)
+	cmd.Flags().StringVar(&f.lock, "lock", "", patternUsage)
+	f.lookFlags.addFlags(cmd)
 	return cmd
 }
 
 func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
-	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
-		return err
-	}
 	filter, err := parsePattern(cmd, f.lock)
 	if err != nil {
 		return err
@@ -73,8 +66,9 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if records == 0 {
-		return &failure{exitEmpty, errors.New("the event log is empty"), "lockagent events tail"}
+		return log.nothing("the event log has nothing", "lockagent demo --keep demo.log")
 	}
+	log.warn()
 	now := time.Now()
 	view := heldNow(fold, now)
 	if f.format == "json" {

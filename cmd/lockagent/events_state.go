@@ -15,9 +15,8 @@ import (
 
 // stateFlags are the flags of the verb state.
 type stateFlags struct {
-	source
-	at     string
-	format string
+	lookFlags
+	at string
 }
 
 func newEventsState() *cobra.Command {
@@ -33,19 +32,10 @@ granted at once, or within some milliseconds, is not seen to wait.`,
   lockagent events state orders/42 --at -10m
   lockagent events state orders/42 --at 2026-11-21T14:03:07+01:00 --format json`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := oneLock(cmd, args)
-			if err != nil {
-				return err
-			}
-			return f.run(cmd, name)
-		},
+		RunE: aboutLock(f.run),
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.at, "at", "", "the `time`: 14:03:07 (today), -10m, 2026-11-21 14:03:07, or RFC 3339; by default now")
-	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
-	f.addFlags(cmd)
+	cmd.Flags().StringVar(&f.at, "at", "", "the `time`: 14:03:07 (today), -10m, 2026-11-21 14:03:07, or RFC 3339; by default now")
+	f.lookFlags.addFlags(cmd)
 	return cmd
 }
 
@@ -54,16 +44,13 @@ func (f *stateFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	at := now
 	if f.at != "" {
 		var err error
-		try := fmt.Sprintf("lockagent events state %s --at -10m", shellWord(string(name)))
+		try := again(cmd) + " --at -10m"
 		if at, err = parseMoment(f.at, now); err != nil {
 			return usage(try, "--at: %w", err)
 		}
 		if at.After(now) {
 			return usage(try, "--at %s is in the future", readable.Time(at, now))
 		}
-	}
-	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
-		return err
 	}
 	if err := f.check(cmd); err != nil {
 		return err

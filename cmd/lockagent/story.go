@@ -59,8 +59,9 @@ func (s *story) read(cmd *cobra.Command, from *source) (err error) {
 		return err
 	}
 	if !s.found {
-		return &failure{exitEmpty, fmt.Errorf("the event log has nothing of %q", s.name), "lockagent events holders    (the locks that are held)"}
+		return log.nothing(fmt.Sprintf("the event log has nothing of %q", s.name), "lockagent events holders"+from.place()+"    (the locks that are held)")
 	}
+	log.warn()
 	return nil
 }
 

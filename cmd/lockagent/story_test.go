@@ -281,7 +281,7 @@ func TestEventsLook(t *testing.T) {
 	nothing := []string{`the event log has nothing of "orders/44"`, "Try: lockagent events holders"}
 	run("history", "orders/44").expect(t, exitEmpty, nil, nothing)
 	run("state", "orders/44", "--at", "-1m").expect(t, exitEmpty, nil, nothing)
-	callWith(t, "", "events", "holders", "--file", "-").expect(t, exitEmpty, nil, []string{"the event log is empty"})
+	callWith(t, "", "events", "holders", "--file", "-").expect(t, exitEmpty, nil, []string{"the event log has nothing", "Try: "})
 
 	var history historyView
 	decodeJSON(t, run("history", "orders/42", "--format", "json"), &history)
