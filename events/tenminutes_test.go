@@ -98,12 +98,15 @@ func labour(ctx context.Context, r *rand.Rand, session *channelapi.Session) {
 			pause(time.Duration(r.IntN(2000)) * time.Millisecond)
 			continue
 		}
-		again, err := lock.Acquire(ctx)
+		var again channelapi.Grant
+		if r.IntN(3) == 0 {
+			again, _ = lock.Acquire(ctx)
+		}
 		pause(time.Duration([]int{0, 1, 1, 5, 50, 50, 50, 300, 800, 3000}[r.IntN(10)]) * time.Millisecond)
 		if r.IntN(50) == 0 {
 			pause(45 * time.Second)
 		}
-		if err == nil {
+		if again.Token() != 0 {
 			_ = again.Release(ctx) // a fixed lease may have run out
 		}
 		_ = grant.Release(ctx)
@@ -132,13 +135,14 @@ func (f *fleet) keep(n int, name string, d time.Duration) {
 	})
 }
 
+var errAway = errors.New("the network is down")
+
 // orderly are troubles that leave nothing open: calls to the store fail for a while, or the stream
 // cannot be reached, or an agent ends and its identity goes on in the next epoch.
 func orderly(f *fleet) {
-	away := errors.New("the network is down")
 	f.at(time.Minute)
 	f.keep(1, "stock", 30*time.Second)
-	f.agents[1].store.SetOutage(away)
+	f.agents[1].store.SetOutage(errAway)
 	time.Sleep(12 * time.Second) // long enough that a renewal fails
 	f.agents[1].store.SetOutage(nil)
 
@@ -149,7 +153,7 @@ func orderly(f *fleet) {
 
 	f.at(4 * time.Minute)
 	f.keep(0, "mail", time.Minute)
-	f.agents[0].store.SetOutage(away)
+	f.agents[0].store.SetOutage(errAway)
 	time.Sleep(45 * time.Second) // longer than a lease: the hold is lost
 	f.agents[0].store.SetOutage(nil)
 
@@ -158,21 +162,33 @@ func orderly(f *fleet) {
 	f.join(3, f.agents[3].ID(), 2)
 }
 
-// stormy are troubles that the log explains: breaks, resets of the store, and steps of its clock.
+// stormy are troubles that the log explains: a break and a reset of which the holder hears late, and
+// steps of the clock of the store.
 func stormy(f *fleet) {
 	orderly(f)
 	f.at(8 * time.Minute)
-	f.keep(0, "orders/42", 20*time.Second)
-	if held, err := f.agents[1].Lock("orders/42").Break(f.ctx, "olga"); err != nil || !held {
-		f.t.Errorf("broken: %v, %v", held, err)
-	}
-	f.keep(2, "orders/42", 20*time.Second)
-	f.memory.Reset()
-	f.keep(3, "orders/42", 4*time.Second)
-	time.Sleep(30 * time.Second)
+	f.whileDeaf(0, "orders/42", func() {
+		if held, err := f.agents[1].Lock("orders/42").Break(f.ctx, "olga"); err != nil || !held {
+			f.t.Errorf("broken: %v, %v", held, err)
+		}
+	})
+	f.whileDeaf(2, "orders/42", f.memory.Reset)
+	time.Sleep(20 * time.Second)
 	f.memory.StepClock(20 * time.Second)
 	time.Sleep(10 * time.Second)
 	f.memory.StepClock(-7 * time.Second)
+}
+
+// whileDeaf frees a lock that agent n holds while it does not reach the store. Agent 3 has the lock next.
+func (f *fleet) whileDeaf(n int, name string, free func()) {
+	f.t.Helper()
+	f.keep(n, name, 20*time.Second)
+	time.Sleep(time.Millisecond) // tokens grow over a break only if the holds before it took some time
+	f.agents[n].store.SetOutage(errAway)
+	free()
+	f.keep(3, name, time.Second)
+	time.Sleep(3 * time.Second)
+	f.agents[n].store.SetOutage(nil)
 }
 
 // An agent crashes and another one takes its place. Another one crashes and goes on in its next
@@ -227,7 +243,7 @@ func TestTenMinutesAreProven(t *testing.T) {
 func TestTenStormyMinutesAreExplained(t *testing.T) {
 	log := tenMinutes(t, stormy)
 	r := audited(log)
-	if found := findingsOf(r); r.Verdict != Explained || len(found) != 1 || r.Resets.Count != 2 {
+	if found := findingsOf(r); r.Verdict != Explained || len(found) != 1 || r.Explained.Count < 2 || r.Resets.Count != 2 {
 		t.Fatalf("%q\n%v", found, r)
 	}
 	t.Logf("%v", r)
