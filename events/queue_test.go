@@ -106,10 +106,10 @@ func TestHeldHasBoth(t *testing.T) {
 	q := newQueue(100, time.Second)
 	grant, release, end := step(grantedK, "a", 1), step(releasedK, "a", 1), step(returnedK, "a", 0)
 	grant.TraceParent, grant.How, grant.Lease, grant.Incarnation = "00-grant", lockagent.ByStore, 5, "run"
-	release.TraceParent, release.Lease = "00-release", 5
+	release.TraceParent, release.Lease = "00-release", 30 // it was renewed, with the lease that its owner wants
 	want := grant
 	want.Kind, want.Count = lockagent.EventHeld, 0
-	want.Held, want.Until, want.Confirmed, want.Returned = release.Held, release.Until, release.Confirmed, end.Returned
+	want.Held, want.Lease, want.Until, want.Confirmed, want.Returned = release.Held, release.Lease, release.Until, release.Confirmed, end.Returned
 	for _, e := range []lockagent.Event{grant, release, end} {
 		q.add(0, &e)
 	}
