@@ -89,7 +89,10 @@ func TestJudgedWhileRead(t *testing.T) {
 			w.stream[i].Position = 0
 		}
 		b := audited(w.stream)
-		if a.Verdict != b.Verdict || a.Unproven.Count != b.Unproven.Count || a.Explained.Count > 0 != (b.Explained.Count > 0) || a.Tails.Count != b.Tails.Count {
+		// The order of a log tells when an agent began that died before it told of a time.
+		same := a.Verdict == b.Verdict && a.Unproven.Count == b.Unproven.Count
+		fewer := a.Tails.Count > 0 && b.Verdict == Incomplete && a.Unproven.Count < b.Unproven.Count
+		if !same && !fewer || a.Explained.Count > 0 != (b.Explained.Count > 0) || a.Tails.Count != b.Tails.Count {
 			t.Fatalf("%s %q\n%s %q\n%v\n%v", a.Verdict, findingsOf(a), b.Verdict, findingsOf(b), a, b)
 		}
 	})
