@@ -120,6 +120,9 @@ func (a *Audit) AddError(err error) { a.found.Unreadable.add(Note(err.Error())) 
 // last may not have been read to its end. What was read of it is not counted again.
 func (a *Audit) Position() uint64 { return a.position }
 
+// Stored is when the stream took the last record, by the clock of its server.
+func (a *Audit) Stored() time.Time { return a.clock.Stored }
+
 // Add adds a record.
 func (a *Audit) Add(record Record) {
 	a.follow(record.Position, record.Stored)
