@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
-
-	"github.com/lockagent/lockagent"
 )
 
 // These make the random tests longer, or begin them with another seed.
@@ -261,4 +260,62 @@ func TestAlteredHistories(t *testing.T) {
 	for i, c := range alterations {
 		t.Logf("%s: %d caught, %d harmless (%s)", c.name, tallies[i].caught, tallies[i].harmless, c.harmless)
 	}
+}
+
+// What an audit says does not depend on when it has judged what, nor on a checkpoint in between.
+func TestResumedAudit(t *testing.T) {
+	seeds(t, 60, func(seed uint64, r *rand.Rand) {
+		log := drawWorld(r, sound).stream
+		if r.IntN(2) == 0 { // holes go through a checkpoint as well
+			i := r.IntN(len(log))
+			log = slices.Delete(log, i, i+1)
+		}
+		whole, parts := NewAudit(), NewAudit()
+		for i, x := range log {
+			whole.Add(x)
+			if r.IntN(40) == 0 {
+				text, err := parts.Checkpoint()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if parts, err = ResumeAudit(text); err != nil {
+					t.Fatal(err)
+				}
+				if i > 0 {
+					parts.Add(log[i-1]) // the message is read once more
+				}
+			}
+			parts.Add(x)
+			if i%100 == 0 {
+				if a, b := whole.ReportAt(x.Stored), parts.ReportAt(x.Stored); !reflect.DeepEqual(a, b) {
+					t.Fatalf("seed %d, at %d\n%v\nwith checkpoints\n%v", seed, i, a, b)
+				}
+			}
+		}
+		a, b := whole.Report(), parts.Report()
+		if !reflect.DeepEqual(a, b) {
+			t.Fatalf("seed %d: %v\nwith checkpoints\n%v", seed, a, b)
+		}
+		if c := whole.Report(); !reflect.DeepEqual(a, c) {
+			t.Fatalf("seed %d: %v\nagain\n%v", seed, a, c)
+		}
+	})
+}
+
+// An audit that judges while it reads says the same as one that reads everything first.
+func TestJudgedWhileRead(t *testing.T) {
+	seeds(t, 300, func(seed uint64, r *rand.Rand) {
+		w := drawWorld(r, sound)
+		a := closed(w.stream)
+		for i := range w.stream {
+			w.stream[i].Position = 0
+		}
+		b := closed(w.stream)
+		// The order of a log tells when an agent began that died before it told of a time.
+		same := a.Verdict == b.Verdict && a.Unproven.Count == b.Unproven.Count
+		fewer := a.Tails.Count > 0 && b.Verdict == Incomplete && a.Unproven.Count < b.Unproven.Count
+		if !same && !fewer || a.Explained.Count > 0 != (b.Explained.Count > 0) || a.Tails.Count != b.Tails.Count {
+			t.Fatalf("seed %d: %s %q\n%s %q\n%v\n%v", seed, a.Verdict, findingsOf(a), b.Verdict, findingsOf(b), a, b)
+		}
+	})
 }

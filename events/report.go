@@ -61,6 +61,12 @@ func (l *List[T]) add(x T) {
 	l.First = slices.Insert(l.First, i, x)
 }
 
+// remove takes back something that was added, and perhaps is not among the first.
+func (l *List[T]) remove(it func(T) bool) {
+	l.Count--
+	l.First = slices.DeleteFunc(l.First, it)
+}
+
 // Note is a line for people.
 type Note string
 
@@ -90,8 +96,14 @@ type Report struct {
 	Gaps List[Gap]        `json:"gaps,omitzero"`
 	Late List[LateRecord] `json:"late,omitzero"`
 
+	// Holes are messages that the stream does not have any more, though it has earlier ones.
+	Holes List[Hole] `json:"holes,omitzero"`
+
 	// Tails are agents that died: their logs have no end. What they did last may be missing.
 	Tails List[Tail] `json:"tails,omitzero"`
+
+	// Belated are times that had been judged when the log told that something of them is missing.
+	Belated List[Belated] `json:"belated,omitzero"`
 
 	// OpenHolds are holds that have not ended as far as the log goes, and overlapped with nothing.
 	OpenHolds List[Hold] `json:"open_holds,omitzero"`
@@ -139,6 +151,7 @@ type Counts struct {
 	Dropped    int `json:"dropped"`   // events that found no room
 	Unknown    int `json:"unknown"`   // records of kinds that this version does not know
 	Unjudged   int `json:"unjudged"`  // holds of kinds of locks that this version does not judge
+	Assumed    int `json:"assumed"`   // of the Tails: those that no later record bounds
 
 	// Losses counts the holds that were not released by their owner, by the text of their
 	// LossReason, or of their EventKind if they have none.
@@ -220,6 +233,10 @@ type Explanation struct {
 type Unproven struct {
 	Hold Hold   `json:"hold"`
 	Why  string `json:"why"`
+
+	// Beside is the agent whose lost end is the only reason, or empty. If that goes on after all, the
+	// hold is proven.
+	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
 
 // Gap is records of one agent that are missing.
@@ -227,6 +244,33 @@ type Gap struct {
 	Agent lockagent.AgentID `json:"agent"`
 	Epoch uint64            `json:"epoch"`
 	Range
+
+	// Lives is 0, or how many epochs from Epoch on have left no record at all.
+	Lives uint64 `json:"lives,omitempty"`
+}
+
+// Hole is messages that are missing in the middle of a stream. Any agent may have published them.
+type Hole struct {
+	Range // positions
+
+	// Stored is when the stream took the message behind the hole.
+	Stored time.Time `json:"stored,omitzero"`
+
+	// In has the times in which holds are not proven, for each store that was known.
+	In []Stretch `json:"in,omitempty"`
+}
+
+// Stretch is a time on the clock of a store. From is 0 for its beginning.
+type Stretch struct {
+	Store string              `json:"store,omitempty"`
+	From  lockagent.StoreTime `json:"from_us,omitempty"`
+	To    lockagent.StoreTime `json:"to_us"`
+}
+
+// Belated is a time that was judged too early. Holds in it are not proven.
+type Belated struct {
+	Stretch
+	Why string `json:"why"`
 }
 
 // LateRecord is a record that came when the audit had taken it for missing.
@@ -249,6 +293,10 @@ type Tail struct {
 	// between From and To are not proven.
 	From lockagent.StoreTime `json:"from_us"`
 	To   lockagent.StoreTime `json:"to_us"`
+
+	// Assumed says that the agent is taken to have lived until To at the latest, see
+	// [Audit].Tail. Otherwise a successor shows that.
+	Assumed bool `json:"assumed,omitempty"`
 }
 
 // findings are what an audit has found for good.
@@ -264,6 +312,8 @@ type findings struct {
 	NotJudged  List[Hold]        `json:"not_judged"`
 	Unreadable List[Note]        `json:"unreadable"`
 	Joined     List[Note]        `json:"joined"`
+	Holes      List[Hole]        `json:"holes"`
+	Belated    List[Belated]     `json:"belated"`
 }
 
 func (f *findings) violation(v Violation) {
@@ -281,6 +331,7 @@ func (f *findings) fill(r *Report) {
 	r.Gaps, r.Late, r.Tails = f.Gaps, f.Late, f.Tails
 	r.OpenHolds, r.NotJudged = f.OpenHolds, f.NotJudged
 	r.Unreadable, r.Joined = f.Unreadable, f.Joined
+	r.Holes, r.Belated = f.Holes, f.Belated
 }
 
 func (r *Report) verdict() Verdict {
@@ -294,7 +345,7 @@ func (r *Report) verdict() Verdict {
 		return Violated
 	case r.Events == 0 && r.Unreadable.Count == 0:
 		return Empty
-	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked > 0:
+	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.Holes.Count+r.Belated.Count > 0:
 		return Incomplete
 	case judged == 0 && pending+r.NotJudged.Count > 0:
 		return Incomplete
@@ -312,12 +363,12 @@ func (r Report) OK() bool { return r.Violations.Count == 0 }
 // added afterwards: then the log went on after all.
 func (a *Audit) Report() Report { return a.clone().close(func(*agentLog) bool { return false }) }
 
-// ReportAt judges a log that goes on, as it is at the time now. An agent is alive if the stream
-// took a record of it less than a minute ago. What such agents have not told yet is pending: the
-// report says up to when the log is judged.
+// ReportAt judges a log that goes on, as it is at the time now on the clock of the server, see
+// [StreamState].Now. An agent lives unless it was silent for longer than the Patience. What such
+// agents have not told yet is pending: the report says up to when the log is judged.
 func (a *Audit) ReportAt(now time.Time) Report {
-	oldest := now.Add(-silence)
-	return a.clone().close(func(l *agentLog) bool { return l.Stored.After(oldest) })
+	idle := max(0, now.Sub(a.clock.Stored))
+	return a.clone().close(func(l *agentLog) bool { return a.clock.Now-l.Heard+idle <= a.Patience })
 }
 
 // close judges all that can be judged. The audit is of no use afterwards.
@@ -329,7 +380,7 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 	for _, l := range sorted(a.logs) {
 		switch {
 		case l.Stopped || l.Dead:
-			a.bounded(l, l.low().Add(tailLength))
+			a.bounded(l, a.livedUntil(l, l.Store, l.low()))
 		case alive(l):
 			living[l.Store] = true
 		default:
@@ -341,7 +392,9 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 		j := Judged{Store: s.ID}
 		until := lockagent.StoreTime(endOfTime)
 		if living[s.ID] {
-			until = max(s.Floor, a.horizon(s.ID))
+			if until = s.Floor; !a.clock.outage(a.Tail) {
+				until = max(until, a.horizon(s.ID))
+			}
 			j.To = until
 		}
 		a.judge(s, until)
@@ -410,6 +463,12 @@ func (g Gap) compare(other Gap) int {
 
 func (r LateRecord) compare(other LateRecord) int {
 	return cmp.Or(cmp.Compare(r.Agent, other.Agent), cmp.Compare(r.Epoch, other.Epoch), cmp.Compare(r.Seq, other.Seq))
+}
+
+func (h Hole) compare(other Hole) int { return cmp.Compare(h.First, other.First) }
+
+func (b Belated) compare(other Belated) int {
+	return cmp.Or(cmp.Compare(b.From, other.From), cmp.Compare(b.To, other.To), cmp.Compare(b.Store, other.Store), cmp.Compare(b.Why, other.Why))
 }
 
 func (t Tail) compare(other Tail) int {

@@ -139,6 +139,9 @@ func (r StoreReset) String() string {
 func (u Unproven) String() string { return fmt.Sprintf("%q: %v: %s", u.Hold.Lock, u.Hold, u.Why) }
 
 func (g Gap) String() string {
+	if g.Lives > 0 {
+		return fmt.Sprintf("all records of agent %s, epochs %d to %d", g.Agent, g.Epoch, g.Epoch+g.Lives-1)
+	}
 	return fmt.Sprintf("records %d to %d of agent %s, epoch %d", g.First, g.Last, g.Agent, g.Epoch)
 }
 
@@ -153,9 +156,35 @@ func (t Tail) String() string {
 	}
 	text += fmt.Sprintf(" did not stop; its last record is %d of epoch %d", t.Last, t.Epoch)
 	if t.From > 0 {
-		text += fmt.Sprintf("; what it did from %s to %s may be missing", storeText(t.From), storeText(t.To))
+		text += fmt.Sprintf("; what it did from %s to %s may be missing", storeText(t.From), untilText(t.To))
+	}
+	if t.Assumed {
+		return text + fmt.Sprintf("; it is taken to have lived until %s at the latest", untilText(t.To))
+	}
+	return text + "; the next process of this agent had begun by then"
+}
+
+func (h Hole) String() string {
+	text := fmt.Sprintf("messages %d to %d of the stream", h.First, h.Last)
+	for _, in := range h.In {
+		text += fmt.Sprintf("; holds %v are not proven", in)
 	}
 	return text
+}
+
+func (s Stretch) String() string {
+	text := "until " + untilText(s.To)
+	if s.From != 0 {
+		text = fmt.Sprintf("from %s to %s", storeText(s.From), untilText(s.To))
+	}
+	if s.Store != "" {
+		text += " of store " + s.Store
+	}
+	return text
+}
+
+func (b Belated) String() string {
+	return fmt.Sprintf("holds %v were judged before the log told that %s", b.Stretch, b.Why)
 }
 
 // String tells from when to when a store was judged.
@@ -193,6 +222,8 @@ func (r Report) String() string {
 	lines(&b, "explained: ", r.Explained)
 	lines(&b, "unproven: ", r.Unproven)
 	lines(&b, "missing: ", r.Gaps)
+	lines(&b, "missing: ", r.Holes)
+	lines(&b, "unproven: ", r.Belated)
 	lines(&b, "late: ", r.Late)
 	lines(&b, "unreadable: ", r.Unreadable)
 	lines(&b, "unproven: ", r.Joined)
@@ -224,11 +255,19 @@ func (r Report) summary() string {
 		return "there are no records"
 	case Incomplete:
 		return fmt.Sprintf("no violation, but %d holds are not proven, and %d stretches of records are missing",
-			r.Unproven.Count, r.Gaps.Count)
+			r.Unproven.Count, r.Gaps.Count+r.Holes.Count) + r.assumption()
 	case Explained:
-		return fmt.Sprintf("no two holds overlapped, apart from %d overlaps of which the log names the cause", r.Explained.Count)
+		return fmt.Sprintf("no two holds overlapped, apart from %d overlaps of which the log names the cause", r.Explained.Count) + r.assumption()
 	}
-	return "no two holds overlapped"
+	return "no two holds overlapped" + r.assumption()
+}
+
+// assumption is what the verdict takes for granted of agents that crashed.
+func (r Report) assumption() string {
+	if r.Assumed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", if %d agents that did not stop lived no longer than it says below", r.Assumed)
 }
 
 // namedHold is a hold with the name of its lock.

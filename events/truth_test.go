@@ -78,7 +78,7 @@ func (w *world) history(log []Record) []*trueHold {
 		latest[r.Agent] = max(latest[r.Agent], r.Epoch)
 		at := w.when[identityOf(r)]
 		if at >= l.last {
-			l.last, l.late = at, r.Stored.Sub(wall(at)) > tailLength-heartbeat
+			l.last, l.late = at, r.Stored.Sub(wall(at)) > DefaultTail-heartbeat
 		}
 		switch r.Kind {
 		case lockagent.EventAlive, lockagent.EventAgentStarted:

@@ -20,6 +20,8 @@ type auditFlags struct {
 	since      time.Duration
 	follow     bool
 	checkpoint string
+	tail       time.Duration
+	patience   time.Duration
 	metrics    string
 	format     string
 }
@@ -53,6 +55,8 @@ event for another program: a line of JSON.`,
 	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
 	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
+	flags.DurationVar(&f.tail, "tail", events.DefaultTail, "how long an agent that crashed may have lived after its last sign of life")
+	flags.DurationVar(&f.patience, "patience", events.DefaultPatience, "how long an agent may be silent until it counts as dead")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow")
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json; with --follow text or jsonl")
 	f.addFlags(cmd)
@@ -68,6 +72,10 @@ func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) 
 		return "", usage(try+"--follow --nats "+defaultNATS, "--follow needs --nats, for nothing can be added to what --dir and --file read")
 	case f.metrics != "" && !f.follow:
 		return "", usage(try+"--follow --metrics "+f.metrics, "--metrics needs --follow")
+	case f.tail < events.DefaultTail:
+		return "", usage(try+"--tail 1m", "--tail must be at least %v, not %v", events.DefaultTail, f.tail)
+	case f.patience < events.DefaultTail:
+		return "", usage(try+"--patience 5m", "--patience must be at least %v, not %v", events.DefaultTail, f.patience)
 	case f.checkpoint != "" && f.since > 0:
 		return "", usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --since exclude each other, for a checkpoint says where to begin")
 	case f.checkpoint != "" && f.lock != "":
@@ -93,7 +101,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	audit, err := f.begin()
+	audit, err := f.begin(cmd)
 	if err != nil {
 		return err
 	}
@@ -105,7 +113,8 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		return f.goOn(cmd, log, audit, lock)
 	}
-	if err := f.read(cmd.Context(), log, audit, about(lock, audit.Visit)); err != nil {
+	now, err := f.read(cmd.Context(), log, audit, about(lock, audit.Visit))
+	if err != nil {
 		return err
 	}
 	if err := f.save(audit); err != nil {
@@ -113,7 +122,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	}
 	report := audit.Report()
 	if log.grows() {
-		report = audit.ReportAt(time.Now())
+		report = audit.ReportAt(now)
 	}
 	if f.format == "json" {
 		err = writeJSON(cmd.OutOrStdout(), report)
@@ -126,22 +135,29 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	return verdictOf(&report, lock)
 }
 
-// read visits what there is behind the place that the audit has reached.
-func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, visit events.Visit) error {
+// read visits what there is behind the place that the audit has reached. It returns when it began, by the
+// clock of the server.
+func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, visit events.Visit) (time.Time, error) {
 	var from startAt
 	if f.since > 0 {
-		from.time = time.Now().Add(-f.since)
-		audit.BeginsLate()
+		from.time = time.Now().Add(-f.since) // a first position behind 1 says that the log begins late
+	}
+	state, err := f.identify(ctx, log, audit)
+	if err != nil {
+		return time.Time{}, err
 	}
 	if f.checkpoint != "" {
-		if err := f.identify(ctx, log, audit); err != nil {
-			return err
-		}
 		// The checkpoint may be from between two records of one message. The audit knows those
 		// that it has.
 		from.position = audit.Position()
 	}
-	return log.replay(ctx, from, events.Filter{}, visit)
+	if err := log.replay(ctx, from, events.Filter{}, visit); err != nil {
+		return time.Time{}, err
+	}
+	if !state.Shared {
+		audit.Reached(state.Last, state.Now)
+	}
+	return state.Now, nil
 }
 
 // about takes out of the records what they say of other locks, when one was asked for. Their
