@@ -36,6 +36,7 @@ type agentLog struct {
 	Holes   uint32        `json:"holes,omitempty"`
 	Stopped bool          `json:"stopped,omitempty"`
 	Dead    bool          `json:"dead,omitempty"`
+	Found   bool          `json:"found,omitempty"`  // that it did not stop is among the findings
 	Beside  int           `json:"beside,omitempty"` // holds that only its assumed tail makes unproven
 	Open    []blank       `json:"open,omitempty"`   // of which the end is not known
 	Lease   time.Duration `json:"lease,omitempty"`  // the longest that it kept

@@ -155,6 +155,7 @@ func (a *Audit) died(l *agentLog) {
 	a.bounded(l, w.High)
 	a.found.Tails.add(w.tail())
 	a.found.Assumed++
+	l.Found = true
 	if l.Store != "" {
 		a.blank(l.Store, w)
 	} else {
@@ -187,9 +188,11 @@ func (a *Audit) takeBack(l *agentLog) {
 	for _, s := range a.stores {
 		s.Blanks = slices.DeleteFunc(s.Blanks, func(w blank) bool { return w.Assumed && w.Agent == l.ID })
 	}
-	a.found.Tails.remove(func(t Tail) bool { return t.Agent == l.ID && t.Epoch == l.Epoch })
-	a.found.Assumed--
-	l.Dead = false
+	if l.Found {
+		a.found.Tails.remove(func(t Tail) bool { return t.Agent == l.ID && t.Epoch == l.Epoch })
+		a.found.Assumed--
+	}
+	l.Dead, l.Found = false, false
 }
 
 // clear says that the log of an agent goes on, which counted as dead. If anything is missing, the

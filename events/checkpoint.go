@@ -193,6 +193,7 @@ func (f *findings) clone() findings {
 	c.OpenHolds, c.NotJudged = c.OpenHolds.clone(), c.NotJudged.clone()
 	c.Unreadable, c.Joined = c.Unreadable.clone(), c.Joined.clone()
 	c.Holes, c.Belated = c.Holes.clone(), c.Belated.clone()
+	c.Acknowledged = slices.Clone(c.Acknowledged)
 	return c
 }
 

@@ -93,19 +93,7 @@ func (a *Audit) settle(id string) {
 
 // judge judges the locks of a store, up to a time of it.
 func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
-	a.beginLate(s)
-	for key, l := range a.locks {
-		if key.Store != s.ID {
-			continue
-		}
-		a.judgeLock(s, l, until)
-		if len(l.Spans) == 0 && len(l.Breaks) == 0 {
-			delete(a.locks, key)
-			if a.latest == l {
-				a.latest = nil
-			}
-		}
-	}
+	a.judgeLocks(s, until)
 	s.Judged = max(s.Judged, until)
 	s.Blanks = slices.DeleteFunc(s.Blanks, func(w blank) bool {
 		if w.High >= until {
@@ -122,6 +110,23 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 		}
 		return true
 	})
+}
+
+// judgeLocks judges what is over on the locks of a store.
+func (a *Audit) judgeLocks(s *storeLog, until lockagent.StoreTime) {
+	a.beginLate(s)
+	for key, l := range a.locks {
+		if key.Store != s.ID {
+			continue
+		}
+		a.judgeLock(s, l, until)
+		if len(l.Spans) == 0 && len(l.Breaks) == 0 {
+			delete(a.locks, key)
+			if a.latest == l {
+				a.latest = nil
+			}
+		}
+	}
 }
 
 // atMost is the latest time at which the holds of a span can have ended; 0 if it is not known.
@@ -211,7 +216,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		}
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
-		store.ended(placeOf(lock.LockKey), max(s.Start, cmp.Or(end, until)))
+		store.ended(placeOf(lock.LockKey), max(s.Start, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
 		a.spare = append(a.spare, s)
 	}

@@ -119,6 +119,9 @@ type Report struct {
 	// one when it was too late to compare their holds.
 	Unreadable List[Note] `json:"unreadable,omitzero"`
 	Joined     List[Note] `json:"joined,omitzero"`
+
+	// Acknowledged is what was found before, and is not in the verdict any more.
+	Acknowledged []Acknowledged `json:"acknowledged,omitempty"`
 }
 
 // Judged says what was judged of one store. All times are on the clock of the store.
@@ -145,13 +148,16 @@ type Counts struct {
 	Duplicates int `json:"duplicates"` // repetitions
 	Unchecked  int `json:"unchecked"`  // repetitions that came too late to be compared
 	Agents     int `json:"agents"`
-	Locks      int `json:"locks"` // that the audit had to remember at the end
+	Locks      int `json:"locks"`
 	Grants     int `json:"grants"`
 	HandOffs   int `json:"hand_offs"` // of the grants
 	Dropped    int `json:"dropped"`   // events that found no room
 	Unknown    int `json:"unknown"`   // records of kinds that this version does not know
 	Unjudged   int `json:"unjudged"`  // holds of kinds of locks that this version does not judge
 	Assumed    int `json:"assumed"`   // of the Tails: those that no later record bounds
+
+	// MoreLocks says that Locks counts no further, and that there may be more.
+	MoreLocks bool `json:"more_locks,omitempty"`
 
 	// Losses counts the holds that were not released by their owner, by the text of their
 	// LossReason, or of their EventKind if they have none.
@@ -314,6 +320,8 @@ type findings struct {
 	Joined     List[Note]        `json:"joined"`
 	Holes      List[Hole]        `json:"holes"`
 	Belated    List[Belated]     `json:"belated"`
+
+	Acknowledged []Acknowledged `json:"acknowledged,omitempty"`
 }
 
 func (f *findings) violation(v Violation) {
@@ -331,7 +339,7 @@ func (f *findings) fill(r *Report) {
 	r.Gaps, r.Late, r.Tails = f.Gaps, f.Late, f.Tails
 	r.OpenHolds, r.NotJudged = f.OpenHolds, f.NotJudged
 	r.Unreadable, r.Joined = f.Unreadable, f.Joined
-	r.Holes, r.Belated = f.Holes, f.Belated
+	r.Holes, r.Belated, r.Acknowledged = f.Holes, f.Belated, f.Acknowledged
 }
 
 func (r *Report) verdict() Verdict {
@@ -361,22 +369,28 @@ func (r Report) OK() bool { return r.Violations.Count == 0 }
 
 // Report judges a log that has come to its end. An agent that has not stopped is dead. More may be
 // added afterwards: then the log went on after all.
-func (a *Audit) Report() Report { return a.clone().close(func(*agentLog) bool { return false }) }
+func (a *Audit) Report() Report { return a.clone().close(a.alive(time.Time{})) }
 
 // ReportAt judges a log that goes on, as it is at the time now on the clock of the server, see
 // [StreamState].Now. An agent lives unless it was silent for longer than the Patience. What such
 // agents have not told yet is pending: the report says up to when the log is judged.
 func (a *Audit) ReportAt(now time.Time) Report {
-	idle := max(0, now.Sub(a.clock.Stored))
-	return a.clone().close(func(l *agentLog) bool { return a.clock.Now-l.Heard+idle <= a.Patience })
+	return a.clone().close(a.alive(now))
 }
 
-// close judges all that can be judged. The audit is of no use afterwards.
-func (a *Audit) close(alive func(*agentLog) bool) Report {
+// alive tells which agents live at a time; if it is zero, none does.
+func (a *Audit) alive(now time.Time) func(*agentLog) bool {
+	clock, patience := a.clock, a.Patience
+	idle := max(0, now.Sub(clock.Stored))
+	return func(l *agentLog) bool { return !now.IsZero() && clock.Now-l.Heard+idle <= patience }
+}
+
+// depart notes which agents are gone. It returns the stores with agents that live.
+func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
 	for _, l := range sorted(a.logs) {
 		a.drain(l, true)
 	}
-	living := make(map[string]bool) // stores with agents that live
+	living := make(map[string]bool)
 	for _, l := range sorted(a.logs) {
 		switch {
 		case l.Stopped || l.Dead:
@@ -387,6 +401,12 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 			a.died(l)
 		}
 	}
+	return living
+}
+
+// close judges all that can be judged. The audit is of no use afterwards.
+func (a *Audit) close(alive func(*agentLog) bool) Report {
+	living := a.depart(alive)
 	r := Report{Version: ReportVersion}
 	for _, s := range sorted(a.stores) {
 		j := Judged{Store: s.ID}
@@ -417,6 +437,7 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 		r.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds)))
 	}
 	r.Agents, r.Locks = len(a.logs), len(a.names)
+	r.MoreLocks = r.Locks == mostNames
 	r.Verdict = r.verdict()
 	return r
 }

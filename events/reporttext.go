@@ -212,8 +212,12 @@ func (j Judged) String() string {
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.Verdict, r.summary())
-	fmt.Fprintf(&b, "%d records (%d repeated) of %d agents on %d locks: %d holds, %d of them handed off\n",
-		r.Events, r.Duplicates+r.Unchecked, r.Agents, r.Locks, r.Grants, r.HandOffs)
+	more := ""
+	if r.MoreLocks {
+		more = " or more"
+	}
+	fmt.Fprintf(&b, "%d records (%d repeated) of %d agents on %d%s locks: %d holds, %d of them handed off\n",
+		r.Events, r.Duplicates+r.Unchecked, r.Agents, r.Locks, more, r.Grants, r.HandOffs)
 	lines(&b, "", List[Judged]{len(r.Stores), r.Stores[:min(len(r.Stores), most)]})
 	for _, reason := range slices.Sorted(maps.Keys(r.Losses)) {
 		fmt.Fprintf(&b, "lost (%s): %d\n", reason, r.Losses[reason])
@@ -229,6 +233,7 @@ func (r Report) String() string {
 	lines(&b, "unproven: ", r.Joined)
 	lines(&b, "not stopped: ", r.Tails)
 	lines(&b, "reset: ", r.Resets)
+	lines(&b, "acknowledged: ", List[Acknowledged]{len(r.Acknowledged), r.Acknowledged})
 	lines(&b, "still held: ", named(r.OpenHolds))
 	lines(&b, "not judged: ", named(r.NotJudged))
 	for _, count := range []struct {

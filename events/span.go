@@ -99,6 +99,7 @@ type span struct {
 	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
 	NoEnd    bool                `json:"no_end,omitempty"`  // of a hold the end is missing
 	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Rest     bool                `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
 	Late     bool                `json:"late,omitempty"`    // it was told when its time had been judged
 	Guilty   bool                `json:"guilty,omitempty"`  // it is the first of a violation
 	Cut      *piece              `json:"cut,omitempty"`     // a hold without an end, that a later one follows
@@ -280,8 +281,15 @@ func (a *Audit) goesOn(h *Hold) *span {
 		a.found.OpenHolds.remove(same)
 	}
 	s := a.newSpan(a.lock(h.LockKey), &rest)
-	s.Open, s.Begun = 1, 1
+	s.Open, s.Begun, s.Rest = 1, 1, true
 	return s
+}
+
+// wasJudged forgets the rest of a tenure that was over before it would have begun.
+func (a *Audit) wasJudged(lock *lockLog, s *span) {
+	lock.over(s)
+	lock.Spans = slices.DeleteFunc(lock.Spans, func(x *span) bool { return x == s })
+	a.store(lock.Store).Holds++
 }
 
 // sorted returns the holds of an agent in the order of their records.

@@ -213,6 +213,10 @@ func (a *Audit) ended(h *Hold, r *Record) {
 			return
 		}
 	}
+	if s != nil && s.Rest && s.Open == 1 && r.Until != 0 && r.Until <= s.Start {
+		a.wasJudged(lock, s)
+		return
+	}
 	if s == nil {
 		return
 	}
