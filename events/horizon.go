@@ -209,7 +209,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if end != 0 && x.Start >= max(end, s.Told) {
+			if _, by := store.jump(s.Confirmed, x.Start); end != 0 && x.Start >= max(end.Add(by), s.Told) {
 				break
 			}
 			a.compare(store, lock, s, x)

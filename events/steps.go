@@ -254,6 +254,7 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record)
 		s.Start = min(s.Start, h.Start)
 	}
 	s.Open++
+	s.Guessed = true
 	s.doubt("the log has its end, but not its grant")
 	return s
 }
