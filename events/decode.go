@@ -39,6 +39,7 @@ var decoders = sync.Pool{New: func() any { return newDecoder() }}
 type decoder struct {
 	scanner
 	texts      *interner
+	records    []Record          // of DecodeMessage
 	agent      lockagent.AgentID // the last one; it is valid
 	lastSource string            // it names agent
 	lastKind   lockagent.EventKind
