@@ -86,7 +86,8 @@ func (a *Audit) Visit(r Record, err error) error {
 	if err != nil {
 		a.AddError(err)
 	} else {
-		a.Add(r)
+		a.record = r
+		a.add()
 	}
 	return nil
 }
@@ -101,7 +102,12 @@ func (a *Audit) Position() uint64 { return a.position }
 
 // Add adds a record.
 func (a *Audit) Add(record Record) {
-	a.record = record // what follows keeps no pointer to it, so this saves an allocation
+	a.record = record
+	a.add()
+}
+
+// add adds the record in a.record. What follows keeps no pointer to it, so this saves an allocation.
+func (a *Audit) add() {
 	r := &a.record
 	a.hear(r)
 	l := a.log(r.Agent)
