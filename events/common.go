@@ -10,10 +10,10 @@ import (
 // errUncommon ends the reading of an event that is not a common one. Nobody gets to see it.
 var errUncommon = errors.New("the event is not a common one")
 
-// common reads an event if its fields are in the order in which Append writes them, and if it has
-// only those of the usual events about locks. Nearly all events of a log are like that. It reports false for any other,
-// and then the caller asks general, which takes three times as long. Both understand an event in the
-// same way: they differ only in how they find the fields.
+// common reads an event whose fields are in the order in which Append writes them. It knows the
+// fields of the usual events about locks. Nearly all events of a log are like that. It reports false
+// for any other, and then the caller asks general, which takes several times as long. Both read
+// the values with the same methods. They differ only in how they find the fields.
 func (d *decoder) common(r *Record) bool {
 	start := d.scanner
 	*r = Record{}
