@@ -30,13 +30,17 @@ func (s *sender) send(ctx context.Context) error {
 		case <-timer.C:
 		case <-tick.C:
 			if !progress.made(s.p) {
-				return fmt.Errorf("nothing was acknowledged for %v", ackTimeout)
+				return errSilent
 			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
+
+// errSilent is what a server that hangs looks like. But a NATS server says nothing either when
+// its disk is full.
+var errSilent = fmt.Errorf("nothing was acknowledged for %v: the NATS server hangs, or cannot write to its disk", ackTimeout)
 
 // forward moves what is due from the queue to the outbox, and what is there to the server.
 func (s *sender) forward(ctx context.Context) error {
