@@ -204,4 +204,3 @@ func TestSlowReader(t *testing.T) {
 		})
 	}
 }
-
