@@ -43,10 +43,11 @@
 // store calls follow the semantic conventions for databases: db.operation.name,
 // db.stored_procedure.name, db.system.name, server.address, server.port, error.type.
 // A store serves many calls with one command, so that these spans are not those of
-// commands. Spans of sendings come from [Sending]. They follow those for messaging: messaging.system,
-// messaging.operation.name, messaging.operation.type, messaging.destination.name,
-// messaging.batch.message_count, server.address, server.port, error.type. They have
-// lockagent.records, too: a message has several records of one lock.
+// commands. Spans of sendings come from [Sending]. They follow the conventions for
+// messaging: messaging.system, messaging.operation.name, messaging.operation.type,
+// messaging.destination.name, messaging.batch.message_count, server.address,
+// server.port, error.type. They have lockagent.records, too: a message has several
+// records of one lock.
 //
 // Only an acquire or a sending begins a trace, and the sampler decides about it. There are no
 // spans below a span that is not sampled, whatever the sampler. A store call whose
