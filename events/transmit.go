@@ -114,7 +114,7 @@ func (s *sender) publish(m *message, index uint64) error {
 	if m.traceParent != "" {
 		s.msg.Header["traceparent"] = []string{m.traceParent}
 	}
-	err := s.nc.PublishMsg(&s.msg)                    // copies everything
+	err := s.post(&s.msg)
 	if errors.Is(err, nats.ErrReconnectBufExceeded) { // there is no buffer
 		return errDisconnected
 	}
