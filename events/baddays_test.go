@@ -21,7 +21,7 @@ import (
 func TestServerIsNoNATS(t *testing.T) {
 	t.Parallel()
 	server := newProcess(t)
-	mute, err := net.Listen("tcp", server.addr)
+	mute, err := net.Listen("tcp", server.settings["ADDR"])
 	if err != nil {
 		t.Fatal(err)
 	}
