@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,10 @@ func newAgent(work Work, resource counters, store lockagent.Store, log eventLog,
 		return a, nil
 	}
 	a.store = store
-	cfg := events.Config{Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Replicas: log.Replicas, Agent: a.agentID}
+	cfg := events.Config{
+		Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Replicas: log.Replicas, Agent: a.agentID,
+		Sending: tracing.Sending(cmp.Or(log.Stream, events.DefaultStream), tracing.Config{TracerProvider: telemetry.TracerProvider}),
+	}
 	if log.Own {
 		cfg.MaxBytes = -1 // what is removed to make room cannot be audited
 	}
