@@ -113,13 +113,13 @@ type entry struct {
 }
 
 // gather waits for the next messages to forward, and returns those that are there. It returns
-// earlier if messages of the source are lost.
+// earlier if messages of the source are lost. What it returned before is overwritten.
 func (s *forwardSession) gather() ([]entry, error) {
-	var batch []entry
-	for size := 0; len(batch) < s.f.limit && size < forwardBatchBytes; {
-		m, err := s.receive(len(batch) == 0)
+	s.batch = s.batch[:0]
+	for size := 0; len(s.batch) < s.f.limit && size < forwardBatchBytes; {
+		m, err := s.receive(len(s.batch) == 0)
 		if m == nil || err != nil {
-			return batch, err
+			return s.batch, err
 		}
 		meta, err := m.Metadata()
 		if err != nil {
@@ -131,21 +131,21 @@ func (s *forwardSession) gather() ([]entry, error) {
 		if position := meta.Sequence.Stream; position > s.next {
 			s.discarded(Range{s.next, position - 1})
 			s.held, s.next = m, position
-			return batch, nil
+			return s.batch, nil
 		}
 		s.next = meta.Sequence.Stream + 1
-		e, err := s.take(m, meta)
+		e, wanted, err := s.take(m, meta)
 		if err != nil {
 			return nil, err
 		}
-		if e != nil {
-			batch = append(batch, *e)
+		if wanted {
+			s.batch = append(s.batch, e)
 			size += e.msg.Size()
-		} else if len(batch) == 0 && meta.NumPending == 0 {
+		} else if len(s.batch) == 0 && meta.NumPending == 0 {
 			s.f.flows() // there is nothing to forward
 		}
 	}
-	return batch, nil
+	return s.batch, nil
 }
 
 // discarded notes that the source has removed messages that were not forwarded.
@@ -165,26 +165,31 @@ func (s *forwardSession) lose(r Range) {
 	s.lost, s.lastLoss = r, r.Last
 }
 
-// take returns m as it is to be sent, or nil if it is not to be forwarded.
-func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (*entry, error) {
+// take returns m as it is to be sent, and whether it is to be forwarded.
+func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (e entry, wanted bool, err error) {
 	position := meta.Sequence.Stream
 	id, ok := parseMessageID(m.Headers().Get(jetstream.MsgIDHeader))
 	agent, rest, named := s.parseSource(m.Subject())
 	if !ok || !named || agent != id.agent {
 		s.foreign(m.Subject(), position)
-		return nil, nil
+		return entry{}, false, nil
 	}
-	k, err := s.mark(id.agent)
+	k, err := s.mark(agent)
 	if err != nil {
-		return nil, err
+		return entry{}, false, err
 	}
 	if k.has(id, position) {
 		s.f.count(func(st *ForwardStats) { st.Present++ })
-		return nil, nil
+		return entry{}, false, nil
 	}
-	e := &entry{id: id, position: position, pending: meta.NumPending}
-	e.msg = nats.Msg{Subject: s.hub.cfg.Prefix + "." + rest, Data: m.Data(), Header: s.headers(m.Headers(), position)}
-	return e, nil
+	h := m.Headers() // of this message only, so it may be changed
+	for key := range h {
+		if strings.HasPrefix(key, "Nats-") && key != jetstream.MsgIDHeader {
+			delete(h, key) // with this the publisher asked the server of the source for something
+		}
+	}
+	h[originHeader] = []string{s.place(position)}
+	return entry{nats.Msg{Subject: s.hub.cfg.Prefix + "." + rest, Data: m.Data(), Header: h}, id, position, meta.NumPending}, true, nil
 }
 
 // parseSource returns the agent that a subject of the source names, and what follows the prefix. It

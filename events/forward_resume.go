@@ -147,7 +147,7 @@ func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 		return k, atEnd(HubEnd, err)
 	}
 	k.id, _ = idOf(m, agent)
-	k.position, err = s.place(ctx, m)
+	k.position, err = s.placeOf(ctx, m)
 	return k, err
 }
 
@@ -188,10 +188,15 @@ func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, la
 	return nil, nil
 }
 
-// place returns where a message of the hub stands in the source, or 0 if it is not known to be from
+// place says in a header where a message stands in the source.
+func (s *forwardSession) place(position uint64) string {
+	return s.origin + "." + strconv.FormatUint(position, 10)
+}
+
+// placeOf returns where a message of the hub stands in the source, or 0 if it is not known to be from
 // there. A source that lost its end in a power failure gives its positions again, to other
 // messages. So the message must be there, unless it was discarded in the meantime.
-func (s *forwardSession) place(ctx context.Context, m *jetstream.RawStreamMsg) (uint64, error) {
+func (s *forwardSession) placeOf(ctx context.Context, m *jetstream.RawStreamMsg) (uint64, error) {
 	origin, text, _ := strings.Cut(m.Header.Get(originHeader), ".")
 	position, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || origin != s.origin {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -31,19 +30,6 @@ const (
 // errWrongLast is the code of a message that the hub does not store because the last message is
 // another than expected.
 const errWrongLast jetstream.ErrorCode = 10071
-
-// headers returns the headers of a copy. Those with which a publisher or a forwarder asked its server
-// for something are not for the next server.
-func (s *forwardSession) headers(h nats.Header, position uint64) nats.Header {
-	out := make(nats.Header, len(h)+4)
-	for key, values := range h {
-		if key == jetstream.MsgIDHeader || !strings.HasPrefix(key, "Nats-") {
-			out[key] = values
-		}
-	}
-	out[originHeader] = []string{s.origin + "." + strconv.FormatUint(position, 10)}
-	return out
-}
 
 // store returns when the hub has the batch.
 func (s *forwardSession) store(batch []entry) error {

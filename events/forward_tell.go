@@ -55,9 +55,10 @@ func (s *forwardSession) record(r Record, position uint64) entry {
 	e := entry{id: messageID{agent: r.Agent, epoch: r.Epoch, first: r.Seq, last: r.Seq}, position: position}
 	e.msg.Subject = string(AppendSubject(nil, s.hub.cfg.Prefix, r.Agent, r.Kind, r.Lock))
 	e.msg.Data = Append(nil, r)
-	e.msg.Header = s.headers(nats.Header{
+	e.msg.Header = nats.Header{
 		"Content-Type":        {ContentType},
 		jetstream.MsgIDHeader: {e.id.String()},
-	}, position)
+		originHeader:          {s.place(position)},
+	}
 	return e
 }
