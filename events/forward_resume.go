@@ -156,9 +156,9 @@ func idOf(m *jetstream.RawStreamMsg, agent lockagent.AgentID) (messageID, bool) 
 	return id, ok && id.agent == agent
 }
 
-// lastOf returns the last message of the hub under an agent's subjects that is from the agent, or
-// nil. last is the last message under these subjects: if somebody else put it there, the search goes
-// backward in growing steps.
+// lastOf returns the last message of an agent in the hub, or nil. last is the last one under the
+// subjects of the agent. Somebody else may have put it there. Then the search goes backward in growing
+// steps.
 func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, last *jetstream.RawStreamMsg) (*jetstream.RawStreamMsg, error) {
 	if _, ok := idOf(last, agent); ok {
 		return last, nil
