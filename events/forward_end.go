@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
 )
 
 // forwardEnd is one of two streams, with a connection that does not come back when it is interrupted.
@@ -51,6 +54,32 @@ func (e *forwardEnd) find(ctx context.Context) (err error) {
 		err = ErrNoStream
 	}
 	return e.explain(err)
+}
+
+// agents returns the agents that have messages whose subjects are the prefix and rest.
+func (e *forwardEnd) agents(ctx context.Context, rest string) (map[lockagent.AgentID]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	info, err := e.stream.Info(ctx, jetstream.WithSubjectFilter(e.cfg.Prefix+rest))
+	if err != nil {
+		return nil, err
+	}
+	agents := make(map[lockagent.AgentID]bool)
+	for subject := range info.State.Subjects {
+		if agent, _, ok := e.parse(subject); ok {
+			agents[agent] = true
+		}
+	}
+	return agents, nil
+}
+
+// parse returns the agent that a subject names, and what follows the prefix. It returns false if it
+// is not the subject of an agent.
+func (e *forwardEnd) parse(subject string) (agent lockagent.AgentID, rest string, ok bool) {
+	rest, ok = strings.CutPrefix(subject, e.cfg.Prefix+".")
+	name, _, more := strings.Cut(rest, ".")
+	agent = lockagent.AgentID(name)
+	return agent, rest, ok && more && validAgent(agent)
 }
 
 func (e *forwardEnd) explain(err error) error {

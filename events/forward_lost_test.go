@@ -196,6 +196,38 @@ func TestForwardKeepsRetiredMessagesOut(t *testing.T) {
 	}
 }
 
+// All that was forwarded is gone from the source, because of its age, and so are its agents. What comes
+// then is not behind a gap.
+func TestForwardFromASourceThatForgot(t *testing.T) {
+	t.Parallel()
+	e := newEnds(t)
+	source := streamFor(t, e.source, nil)
+	live := func(agent lockagent.AgentID) {
+		p := newPublisher(t, Config{Connection: e.from, Agent: agent})
+		for _, kind := range []lockagent.EventKind{lockagent.EventAgentStarted, lockagent.EventLost, lockagent.EventAgentStopped} {
+			p.Record(t.Context(), lockagent.Event{Kind: kind})
+		}
+		flushed(t, p)
+	}
+	live("old")
+	f := forward(t, e.from, e.to)
+	arrived(t, e.hub, 3)
+	f.stop()
+	if err := source.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	live("new")
+	f = forward(t, e.from, e.to)
+	arrived(t, e.hub, 6)
+	f.stop()
+	if got := f.Stats(); got.Discarded != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if all, report := replayed(t, e.to, ""); len(all) != 6 || report.Gaps.Count != 0 {
+		t.Errorf("the hub has %v; %v", all, report)
+	}
+}
+
 // The agents published to the hub themselves before, so the copies have no place in the source. Then
 // somebody else put a message under their subjects.
 func TestForwardKnowsNumbers(t *testing.T) {

@@ -9,8 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/lockagent/lockagent"
 )
 
 // forwardAhead is how many messages are read ahead while a batch is under way, and as many again are
@@ -169,7 +167,7 @@ func (s *forwardSession) lose(r Range) {
 func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (e entry, wanted bool, err error) {
 	position := meta.Sequence.Stream
 	id, ok := parseMessageID(m.Headers().Get(jetstream.MsgIDHeader))
-	agent, rest, named := s.parseSource(m.Subject())
+	agent, rest, named := s.source.parse(m.Subject())
 	if !ok || !named || agent != id.agent {
 		s.foreign(m.Subject(), position)
 		return entry{}, false, nil
@@ -190,15 +188,6 @@ func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (e e
 	}
 	h[originHeader] = []string{s.place(position)}
 	return entry{nats.Msg{Subject: s.hub.cfg.Prefix + "." + rest, Data: m.Data(), Header: h}, id, position, meta.NumPending}, true, nil
-}
-
-// parseSource returns the agent that a subject of the source names, and what follows the prefix. It
-// returns false if it is not the subject of an agent.
-func (s *forwardSession) parseSource(subject string) (agent lockagent.AgentID, rest string, ok bool) {
-	rest, ok = strings.CutPrefix(subject, s.source.cfg.Prefix+".")
-	name, _, more := strings.Cut(rest, ".")
-	agent = lockagent.AgentID(name)
-	return agent, rest, ok && more && validAgent(agent)
 }
 
 // foreign notes a message that is not from a publisher. Nobody can tell whether the hub has it, so

@@ -54,15 +54,58 @@ func (s *forwardSession) resume() error {
 	if err != nil {
 		return atEnd(SourceEnd, fmt.Errorf("list agents: %w", err))
 	}
+	if err := s.lookUpAll(agents); err != nil {
+		return err
+	}
+	state := s.source.stream.CachedInfo().State
+	if s.next < state.FirstSeq {
+		// Something is lost, unless the hub has it from agents that are gone from the source.
+		if agents, err = s.hub.agents(s.ctx, ".*."+Class(lockagent.EventAgentStarted)+".>"); err != nil {
+			return atEnd(HubEnd, fmt.Errorf("list agents: %w", err))
+		}
+		if err := s.lookUpAll(agents); err != nil {
+			return err
+		}
+	}
+	s.lastLoss = s.marks[s.teller].position
+	s.f.count(func(st *ForwardStats) { st.Behind = state.LastSeq - min(state.LastSeq, s.next-1) })
+	if s.next > state.LastSeq {
+		s.f.flows()
+	}
+	return nil
+}
+
+// agents returns all agents that have messages in the source, and the teller.
+func (s *forwardSession) agents() (map[lockagent.AgentID]bool, error) {
+	if known := &s.f.known; known.source != s.origin {
+		ids, err := s.source.agents(s.ctx, ".>")
+		if err != nil {
+			return nil, err
+		}
+		ids[s.teller] = true
+		*known = knownAgents{s.origin, ids}
+	}
+	return s.f.known.ids, nil
+}
+
+// lookUpAll finds out what the hub has of agents that were not looked up yet, and with that the next
+// position.
+func (s *forwardSession) lookUpAll(agents map[lockagent.AgentID]bool) (err error) {
 	var (
 		wg    sync.WaitGroup
 		slots = make(chan signal, lookups)
 		mu    sync.Mutex // guards err and s.marks
 	)
-	for _, agent := range agents {
+	for agent := range agents {
 		slots <- signal{}
 		wg.Go(func() {
 			defer func() { <-slots }()
+			mu.Lock()
+			_, known := s.marks[agent]
+			mu.Unlock()
+			if known {
+				return
+			}
 			k, failed := s.lookUp(agent)
 			mu.Lock()
 			defer mu.Unlock()
@@ -71,45 +114,10 @@ func (s *forwardSession) resume() error {
 		})
 	}
 	wg.Wait()
-	if err != nil {
-		return err
-	}
-	position := uint64(0)
 	for _, k := range s.marks {
-		position = max(position, k.position)
+		s.next = max(s.next, k.position+1)
 	}
-	s.next = position + 1
-	s.lastLoss = s.marks[s.teller].position
-	last := s.source.stream.CachedInfo().State.LastSeq
-	s.f.count(func(st *ForwardStats) { st.Behind = last - min(last, position) })
-	if position >= last {
-		s.f.flows()
-	}
-	return nil
-}
-
-// agents returns all agents that have messages in the source, and the teller.
-func (s *forwardSession) agents() ([]lockagent.AgentID, error) {
-	known := &s.f.known
-	if known.source != s.origin {
-		ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
-		defer cancel()
-		info, err := s.source.stream.Info(ctx, jetstream.WithSubjectFilter(s.source.cfg.Prefix+".>"))
-		if err != nil {
-			return nil, err
-		}
-		*known = knownAgents{source: s.origin, ids: map[lockagent.AgentID]bool{s.teller: true}}
-		for subject := range info.State.Subjects {
-			if agent, _, ok := s.parseSource(subject); ok {
-				known.ids[agent] = true
-			}
-		}
-	}
-	agents := make([]lockagent.AgentID, 0, len(known.ids))
-	for agent := range known.ids {
-		agents = append(agents, agent)
-	}
-	return agents, nil
+	return err
 }
 
 // mark returns what the hub has of an agent. It asks the hub if that is not known yet.
