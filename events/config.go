@@ -63,7 +63,8 @@ type Config struct {
 	QueueSize int
 
 	// Linger is how long an event waits for others that can be told in the same record or the
-	// same message. It is 100 µs to 1 s. Events with consequences wait for nothing. Defaults to
+	// same message. It is 100 µs to 1 s. A busy agent sends something once in ten lingers only, in
+	// fewer and larger messages. Events with consequences wait for nothing. Defaults to
 	// [DefaultLinger].
 	Linger time.Duration
 

@@ -49,7 +49,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 }
 
 func untilText(t lockagent.StoreTime) string {
-	if t == 0 {
+	if t == 0 || t == endOfTime {
 		return "a time that the log does not tell"
 	}
 	return storeText(t)
@@ -62,6 +62,10 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 		kept := *s
 		lock.Last = &kept
 		return
+	}
+	if s.Agent == last.Agent && s.Tenure == last.Tenure {
+		last.LastToken = max(last.LastToken, s.LastToken)
+		return // it went on when it had been judged
 	}
 	greatest := last.LastToken
 	if s.Modes == shared && last.Modes == shared {
@@ -153,6 +157,15 @@ func (a *Audit) joined(to, from string) {
 			storeText(min(s.Judged, gone.Judged)))))
 	}
 	s.Floor, s.From = min(s.Floor, gone.Floor), max(s.From, gone.From)
+	s.clear(gone.Cleared[0])
+	s.clear(gone.Cleared[1])
+	for i, t := range gone.Ends {
+		s.ended(i, t)
+	}
+	s.Last, s.Began = max(s.Last, gone.Last), earlier(s.Began, gone.Began)
+	if !s.Timed || gone.Timed && gone.Ahead > s.Ahead {
+		s.Timed, s.Ahead = gone.Timed, gone.Ahead
+	}
 	s.Blanks = append(s.Blanks, gone.Blanks...)
 	s.Resets = append(s.Resets, gone.Resets...)
 	s.Steps = append(s.Steps, gone.Steps...)

@@ -84,6 +84,7 @@ type link struct {
 	mu     sync.Mutex
 	server *natsserver.Server
 	muted  bool
+	writes func(text []byte) bool // sees what the client says, and reports whether the server shall hear it
 	say    string
 	conns  []*linkConn
 }
@@ -155,6 +156,23 @@ func (c *linkConn) Read(b []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	return n, err
+}
+
+func (c *linkConn) Write(b []byte) (int, error) {
+	c.link.mu.Lock()
+	writes := c.link.writes
+	c.link.mu.Unlock()
+	if writes != nil && !writes(b) {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// tap has f see all that the client says from now on, and decide what the server hears.
+func (l *link) tap(f func(text []byte) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writes = f
 }
 
 func (c *linkConn) Close() error {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -172,7 +173,11 @@ func (f *natsFlags) given(cmd *cobra.Command) (name string) {
 func (f *natsFlags) open(cmd *cobra.Command, logger *slog.Logger) (*events.Reader, error) {
 	reader, err := events.OpenReader(f.config(logger))
 	if err != nil {
-		return nil, f.failure(cmd, err)
+		failed := f.failure(cmd, err)
+		if failed.code == exitUnavailable {
+			failed.err = fmt.Errorf("%w: %s", err, demo.Redacted(f.URL))
+		}
+		return nil, failed
 	}
 	return reader, nil
 }
@@ -185,7 +190,7 @@ func (f *natsFlags) failure(cmd *cobra.Command, err error) *failure {
 		}
 		return &failure{exitUsage, err, cmd.CommandPath() + " --help"}
 	}
-	address := cmd.CommandPath() + " --" + f.name
+	address := again(cmd) + " --" + f.name
 	switch {
 	case errors.Is(err, events.ErrBadURL):
 		return &failure{exitUsage, err, address + " " + defaultNATS}

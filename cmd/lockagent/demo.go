@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -137,7 +138,7 @@ func (f *demoFlags) complete(cmd *cobra.Command) error {
 	case f.Lease < leastLease || f.Lease > lockagent.MaxLease:
 		return usage("lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease)
 	}
-	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
+	if err := errors.Join(checkMetrics(cmd, f.metrics), checkFormat(cmd, f.format, "text", "json")); err != nil {
 		return err
 	}
 	return f.checkKeep(f.nats.given(cmd))
@@ -193,7 +194,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 			return command
 		}
 	}
-	ctx, sdk, err := startTelemetry(cmd.Context(), f.Logger, f.metrics)
+	ctx, sdk, err := startTelemetry(cmd, f.Logger, f.metrics)
 	defer sdk.close()
 	if err != nil {
 		return err
@@ -282,6 +283,8 @@ func (f *demoFlags) explain(cmd *cobra.Command, err error) error {
 		return failed
 	case errors.Is(err, lockagent.ErrBadOption):
 		return f.nats.failure(cmd, err)
+	case f.Keep != "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
+		return usage(makesLog+"demo.log", "the event log cannot be kept in %s: %w", f.Keep, err)
 	}
 	return err
 }

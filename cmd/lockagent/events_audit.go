@@ -20,6 +20,8 @@ type auditFlags struct {
 	since      time.Duration
 	follow     bool
 	checkpoint string
+	tail       time.Duration
+	patience   time.Duration
 	metrics    string
 	format     string
 }
@@ -53,6 +55,8 @@ event for another program: a line of JSON.`,
 	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
 	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
+	flags.DurationVar(&f.tail, "tail", events.DefaultTail, "how long an agent that crashed may have lived after its last sign of life")
+	flags.DurationVar(&f.patience, "patience", events.DefaultPatience, "how long an agent may be silent until it counts as dead")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow")
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json; with --follow text or jsonl")
 	f.addFlags(cmd)
@@ -68,6 +72,10 @@ func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) 
 		return "", usage(try+"--follow --nats "+defaultNATS, "--follow needs --nats, for nothing can be added to what --dir and --file read")
 	case f.metrics != "" && !f.follow:
 		return "", usage(try+"--follow --metrics "+f.metrics, "--metrics needs --follow")
+	case f.tail < events.DefaultTail:
+		return "", usage(try+"--tail 1m", "--tail must be at least %v, not %v", events.DefaultTail, f.tail)
+	case f.patience < events.DefaultTail:
+		return "", usage(try+"--patience 5m", "--patience must be at least %v, not %v", events.DefaultTail, f.patience)
 	case f.checkpoint != "" && f.since > 0:
 		return "", usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --since exclude each other, for a checkpoint says where to begin")
 	case f.checkpoint != "" && f.lock != "":
@@ -75,11 +83,14 @@ func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) 
 	case f.checkpoint != "" && f.file != "":
 		return "", usage(try+"--file "+shellWord(f.file), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
 	}
+	if f.follow && f.format == "json" {
+		return "", usage(try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once")
+	}
 	second := "json"
 	if f.follow {
 		second = "jsonl"
 	}
-	if err := checkFormat(cmd, f.format, "text", second); err != nil {
+	if err := errors.Join(checkFormat(cmd, f.format, "text", second), checkMetrics(cmd, f.metrics), f.checkCheckpoint()); err != nil {
 		return "", err
 	}
 	if err := f.source.check(cmd); err != nil || f.lock == "" {
@@ -93,7 +104,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	audit, err := f.begin()
+	audit, err := f.begin(cmd)
 	if err != nil {
 		return err
 	}
@@ -105,15 +116,17 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		return f.goOn(cmd, log, audit, lock)
 	}
-	if err := f.read(cmd.Context(), log, audit, about(lock, audit.Visit)); err != nil {
+	now, err := f.read(cmd.Context(), log, audit, about(lock, audit.Visit))
+	if err != nil {
 		return err
 	}
-	if err := f.save(audit); err != nil {
-		return err
-	}
+	saved := f.save(audit)
 	report := audit.Report()
 	if log.grows() {
-		report = audit.ReportAt(time.Now())
+		report = audit.ReportAt(now)
+	}
+	if lock != "" && report.Grants == 0 && report.Verdict != events.Violated {
+		report.Verdict = events.Empty // whatever else is proven, nobody has asked for it
 	}
 	if f.format == "json" {
 		err = writeJSON(cmd.OutOrStdout(), report)
@@ -121,27 +134,34 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 		_, err = io.WriteString(cmd.OutOrStdout(), report.String())
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, saved)
 	}
-	return verdictOf(&report, lock)
+	return errors.Join(f.verdictOf(&report, lock), saved)
 }
 
-// read visits what there is behind the place that the audit has reached.
-func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, visit events.Visit) error {
+// read visits what there is behind the place that the audit has reached. It returns when it began, by the
+// clock of the server.
+func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, visit events.Visit) (time.Time, error) {
 	var from startAt
 	if f.since > 0 {
-		from.time = time.Now().Add(-f.since)
-		audit.BeginsLate()
+		from.time = time.Now().Add(-f.since) // a first position behind 1 says that the log begins late
+	}
+	state, err := f.identify(ctx, log, audit)
+	if err != nil {
+		return time.Time{}, err
 	}
 	if f.checkpoint != "" {
-		if err := f.identify(ctx, log, audit); err != nil {
-			return err
-		}
 		// The checkpoint may be from between two records of one message. The audit knows those
 		// that it has.
 		from.position = audit.Position()
 	}
-	return log.replay(ctx, from, events.Filter{}, visit)
+	if err := log.replay(ctx, from, events.Filter{}, visit); err != nil {
+		return time.Time{}, err
+	}
+	if !state.Shared {
+		audit.Reached(state.Last, state.Now)
+	}
+	return state.Now, nil
 }
 
 // about takes out of the records what they say of other locks, when one was asked for. Their
@@ -163,19 +183,34 @@ func about(lock lockagent.Name, visit events.Visit) events.Visit {
 }
 
 // verdictOf gives a verdict its exit code.
-func verdictOf(r *events.Report, lock lockagent.Name) error {
+func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
 	if lock != "" && r.Grants == 0 && r.Verdict != events.Violated {
-		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders"}
+		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders" + f.place()}
 	}
 	switch r.Verdict {
 	case events.Proven:
 		return nil
 	case events.Explained:
-		return &failure{code: exitExplained, err: fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count)}
+		return &failure{
+			exitExplained, fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count),
+			f.closeUp(&r.Explained.First[0].Violation),
+		}
 	case events.Violated:
-		return &failure{code: exitViolated, err: errors.New("not proven: violated")}
+		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
 	case events.Empty:
 		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail"}
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
+}
+
+// closeUp is a command that shows the lock at the time of a violation.
+func (f *auditFlags) closeUp(v *events.Violation) string {
+	at := v.First.From
+	if v.Second.From.After(at) {
+		at = v.Second.From
+	}
+	if at.IsZero() {
+		return "lockagent events history " + shellWord(string(v.First.Lock)) + f.place()
+	}
+	return fmt.Sprintf("lockagent events state %s --at %s%s", shellWord(string(v.First.Lock)), at.Local().Format("2006-01-02T15:04:05.000Z07:00"), f.place())
 }
