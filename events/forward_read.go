@@ -110,10 +110,10 @@ type entry struct {
 	pending  uint64 // messages behind it in the source
 }
 
-// gather waits for the next messages to forward, and returns those that are there. It returns
-// earlier if messages of the source are lost. What it returned before is overwritten.
+// gather waits for the next messages to forward, and returns those that are there. If the source has
+// discarded messages behind them, lost says which. What it returned before is overwritten.
 func (s *forwardSession) gather() ([]entry, error) {
-	s.batch = s.batch[:0]
+	s.batch, s.lost = s.batch[:0], Range{}
 	for size := 0; len(s.batch) < s.f.limit && size < forwardBatchBytes; {
 		m, err := s.receive(len(s.batch) == 0)
 		if m == nil || err != nil {
@@ -127,7 +127,8 @@ func (s *forwardSession) gather() ([]entry, error) {
 			return nil, atEnd(SourceEnd, errors.New("the consumer was replaced"))
 		}
 		if position := meta.Sequence.Stream; position > s.next {
-			s.discarded(Range{s.next, position - 1})
+			s.lost = Range{s.next, position - 1}
+			s.discarded(s.lost)
 			s.held, s.next = m, position
 			return s.batch, nil
 		}
@@ -149,18 +150,9 @@ func (s *forwardSession) gather() ([]entry, error) {
 // discarded notes that the source has removed messages that were not forwarded.
 func (s *forwardSession) discarded(r Range) {
 	n := r.Last - r.First + 1
-	s.lose(r)
 	s.f.count(func(st *ForwardStats) { st.Discarded += n })
 	s.f.complain(slog.LevelError, "events: messages were discarded before they were forwarded",
 		"messages", n, "first", r.First, "last", r.Last, "all", s.f.Stats().Discarded)
-}
-
-// lose notes messages that will not be forwarded. They follow those that are noted already.
-func (s *forwardSession) lose(r Range) {
-	if s.lost.Last > 0 {
-		r.First = s.lost.First
-	}
-	s.lost, s.lastLoss = r, r.Last
 }
 
 // take returns m as it is to be sent, and whether it is to be forwarded.

@@ -29,8 +29,8 @@ type forwardSession struct {
 
 	marks    map[lockagent.AgentID]mark
 	next     uint64 // where the next message of the source should stand
-	lost     Range  // messages of the source that were lost and are not told yet; Last is 0 if there are none
-	lastLoss uint64 // where the last lost message stood, or 0
+	lost     Range  // what the source discarded behind the batch; Last is 0 if there is nothing
+	lastLoss uint64 // where the last message stood that was told as lost, or 0
 
 	reader *forwardReader
 	held   jetstream.Msg // read, but not looked at yet; or nil
@@ -94,7 +94,7 @@ func (s *forwardSession) run() error {
 			return err
 		}
 		if s.lost.Last > 0 {
-			if err := s.tell(); err != nil {
+			if err := s.tell(s.lost); err != nil {
 				return err
 			}
 		}

@@ -53,11 +53,10 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	answer, err := s.send(entries)
 	switch {
 	case err == nil:
-	case len(entries) == 1 && tooLarge(err):
-		s.lose(Range{last.position, last.position})
+	case len(entries) == 1 && tooLarge(err) && last.id.agent != s.teller:
 		s.f.count(func(st *ForwardStats) { st.Refused++ })
 		s.f.complain(slog.LevelError, "events: the hub refused a message", "subject", last.msg.Subject, "id", last.id, "err", err, "all", s.f.Stats().Refused)
-		return nil
+		return s.tell(Range{last.position, last.position}) // before the message that follows
 	default:
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errWrongLast {
 			s.f.count(func(st *ForwardStats) { st.Conflicts++ })
