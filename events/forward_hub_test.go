@@ -175,14 +175,7 @@ func TestForwardedGapIsAudited(t *testing.T) {
 	var l link
 	server := e.to.InProcess.(*natsserver.Server)
 	l.use(server)
-	source := streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = 100_000 })
-	state := func() jetstream.StreamState {
-		info, err := source.Info(testContext(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.State
-	}
+	streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = 100_000 })
 	var log heard
 	f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}}, Logger: log.everything()})
 	agents := make(map[string]*actingAgent)
@@ -200,16 +193,16 @@ func TestForwardedGapIsAudited(t *testing.T) {
 	}
 	act("busy")
 	act("quiet")
-	arrived(t, e.hub, state().LastSeq)
+	arrived(t, e.hub, state(t, e.source).LastSeq)
 	l.use(nil)
 	l.cut()
 	eventually(t, "the forwarder notices", func() bool { return f.Stats().Err != nil })
-	before := state().LastSeq
-	for state().FirstSeq < before+20 {
+	before := state(t, e.source).LastSeq
+	for state(t, e.source).FirstSeq < before+20 {
 		act("busy")
 	}
-	discarded := state().FirstSeq - before - 1
-	left := state().LastSeq - state().FirstSeq + 1
+	discarded := state(t, e.source).FirstSeq - before - 1
+	left := state(t, e.source).LastSeq - state(t, e.source).FirstSeq + 1
 	l.use(server)
 	arrived(t, e.hub, before+3+left)
 	for _, name := range []string{"busy", "quiet"} {
@@ -217,7 +210,7 @@ func TestForwardedGapIsAudited(t *testing.T) {
 		agents[name].p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStopped})
 		flushed(t, agents[name].p)
 	}
-	arrived(t, e.hub, before+3+state().LastSeq-before-discarded)
+	arrived(t, e.hub, before+3+state(t, e.source).LastSeq-before-discarded)
 	eventually(t, "all is counted", func() bool { return f.Stats().Behind == 0 })
 	f.stop()
 

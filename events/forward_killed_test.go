@@ -83,22 +83,6 @@ func newSite(t *testing.T, change func(source *jetstream.StreamConfig)) *site {
 	return f
 }
 
-// state returns the state of a stream, with patience: its server may have been killed a moment ago.
-func state(t *testing.T, js jetstream.JetStream) (s jetstream.StreamState) {
-	t.Helper()
-	eventually(t, "the server says what the stream has", func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		stream, err := js.Stream(ctx, DefaultStream)
-		if err != nil {
-			return false
-		}
-		s = stream.CachedInfo().State
-		return true
-	})
-	return s
-}
-
 // killing kills two parts at once, again and again and at any moment, and starts them again.
 func (f *site) killing(t *testing.T) {
 	t.Helper()

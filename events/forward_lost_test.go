@@ -31,6 +31,7 @@ func TestForwardTellsWhatIsLost(t *testing.T) {
 			f := forward(t, e.from, Connection{InProcess: &l})
 			puts(t, e.source, "a", 1, 10)
 			arrived(t, e.hub, 10)
+			eventually(t, "they are counted", func() bool { return f.Stats().Forwarded == 10 })
 			before := byAgent(t, e.hub)
 			l.use(nil)
 			l.cut()
