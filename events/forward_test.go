@@ -309,9 +309,10 @@ func TestForwardTwice(t *testing.T) {
 			n := uint64(0)
 			eventually(t, "they meet", func() bool {
 				puts(t, e.source, "a", n+1, n+10)
-				puts(t, e.source, "b", n+1, n+10)
+				// An agent that neither of them knew when it began.
+				puts(t, e.source, fmt.Sprint("b", n), 1, 10)
 				n += 10
-				return first.Stats().Conflicts+second.Stats().Conflicts >= 3
+				return first.Stats().Conflicts+second.Stats().Conflicts >= 4
 			})
 			arrived(t, e.hub, 2*n)
 			first.stop()
