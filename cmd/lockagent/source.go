@@ -25,7 +25,7 @@ type source struct {
 func (s *source) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.dir, "dir", "", "read the event log in this `directory` instead, which lockagent demo --keep left")
 	cmd.Flags().StringVar(&s.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
-	s.nats.add(cmd, "`URL` of the NATS server, by default "+defaultNATS)
+	s.nats.add(cmd, "nats", "`URL` of the NATS server, by default "+defaultNATS)
 }
 
 // check has the verb read from one place.
@@ -61,7 +61,7 @@ func (s *source) open(cmd *cobra.Command) (*eventLog, error) {
 	case s.file != "":
 		return s.openFile(cmd)
 	case s.dir == "":
-		reader, err := openEvents(cmd, s.nats, logger)
+		reader, err := s.nats.open(cmd, logger)
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +259,7 @@ func (l *eventLog) explain(err error) error {
 	if l.server != nil && errors.Is(err, events.ErrNoStream) {
 		return noLog(l.source.dir)
 	}
-	return readFailure(l.cmd, err)
+	return l.source.nats.readFailure(l.cmd, err)
 }
 
 // startAt says where in a log to begin. The zero startAt is its beginning.
