@@ -65,8 +65,8 @@ class Holders:
         if len(parts) != 5 or parts[:2] != ["io", "lockagent"] or parts[4] != "v1":
             return None  # of a kind or a version that this program does not know
         about, kind, data = parts[2], parts[3], event.get("data") or {}
-        agent, epoch, number = event["id"].rsplit(":", 2)
-        place = [int(epoch), int(number)]
+        agent = event["source"].rsplit("/", 1)[-1]
+        place = [int(n) for n in event["id"].split(":")]
         if place <= self.numbers.get(agent, [0, 0]):
             return None  # it came before
         self.numbers[agent] = place
