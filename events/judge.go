@@ -23,7 +23,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		if step, by := store.jump(first.Confirmed, second.Start); end.Add(by) > second.Start && first.Agent != second.Agent {
 			v := a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
-		} else if first.Told > second.Start {
+		} else if first.Told != 0 && first.Told.Add(by) > second.Start {
 			a.found.Explained.add(Explanation{Violation: a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())), Late: true})
 		}
 		return
@@ -62,7 +62,7 @@ func untilText(t lockagent.StoreTime) string {
 func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	last := lock.Last
 	if last == nil {
-		if s.FirstToken < lockagent.Token(s.Start) {
+		if !s.Rest && s.FirstToken < lockagent.Token(s.Start) {
 			s.doubt("its token is smaller than the time of the store at which it began, and may be smaller than an earlier one")
 		}
 		kept := *s
