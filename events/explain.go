@@ -22,7 +22,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if lease == 0 {
 		return Explanation{}, false
 	}
-	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= max(s.by(), -s.by())+slack {
+	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= store.stepped(from, end)+slack {
 		return Explanation{Reset: &s.StoreReset}, true
 	}
 	if limit := first.confirmedEnd(); known && end > limit {

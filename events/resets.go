@@ -75,6 +75,32 @@ func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
 	return nil
 }
 
+// reach is when a tenure ended at the latest, by the clock as it is now. Its holder had perhaps not
+// noticed that somebody set the clock forward since the store confirmed the tenure last. Then the end
+// is a time of the clock before. Steps after a time do not count. The last of those that do is returned
+// as well, or nil.
+func (s *storeLog) reach(x *span, end, until lockagent.StoreTime) (at lockagent.StoreTime, step *resetSpan) {
+	if end == 0 {
+		return 0, nil
+	}
+	for i := range s.Steps {
+		if r := &s.Steps[i]; r.by() > 0 && r.Before > x.Confirmed && r.After <= until {
+			end, step = end.Add(r.by()), r
+		}
+	}
+	return end, step
+}
+
+// stepped is how far the clock was set between two times, in all.
+func (s *storeLog) stepped(from, to lockagent.StoreTime) (by time.Duration) {
+	for i := range s.Steps {
+		if x := &s.Steps[i]; x.Last.Add(delay) >= from && x.First.Add(-delay) <= to {
+			by += max(x.by(), -x.by())
+		}
+	}
+	return by
+}
+
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation
 // may not be known. Then the reset must lie between two times.
 func (s *storeLog) between(a, b string, earlier, later lockagent.StoreTime) *resetSpan {

@@ -71,6 +71,8 @@ type span struct {
 	Agent  lockagent.AgentID   `json:"agent"`
 	Tenure uint64              `json:"tenure"`
 	Start  lockagent.StoreTime `json:"start,omitempty"` // the earliest that its grants tell
+	// Latest is when it began at the latest, if Start is only estimated: its grant is missing.
+	Latest lockagent.StoreTime `json:"latest,omitempty"`
 
 	// The last hold ended after Least, and at Until at the latest; 0 if that is not known.
 	Least lockagent.StoreTime `json:"least,omitempty"`
@@ -161,6 +163,9 @@ func (h *Hold) piece() piece {
 		Start: h.Start, Fixed: h.Fixed, Incarnate: h.Incarnation,
 	}
 }
+
+// latest is when the tenure began at the latest.
+func (s *span) latest() lockagent.StoreTime { return max(s.Start, s.Latest) }
 
 // first is the first hold of the tenure, with its end if that is known.
 func (s *span) first() *piece {
