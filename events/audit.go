@@ -312,7 +312,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	case lockagent.EventAgentStopped:
 		high := l.Anchor.at(r.Time, l.Told)
 		if l.Anchor.Store == 0 {
-			high = a.store(l.Store).at(r.Stored)
+			high = max(high, a.store(l.Store).at(r.Stored))
 		}
 		a.bounded(l, later(high, aliveLag))
 		l.Stopped, e.Stopped = true, true
