@@ -275,6 +275,9 @@ func (a *Audit) take(l *agentLog, r *Record) {
 	switch r.Kind {
 	case 0:
 		a.found.Unknown++
+		if r.OtherVersion {
+			a.found.OtherVersions++
+		}
 	case lockagent.EventStoreReset:
 		a.reset(l, r)
 	case lockagent.EventDropped:

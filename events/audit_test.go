@@ -35,7 +35,7 @@ func findingsOf(r Report) []string {
 		"explained": r.Explained.Count, "unproven": r.Unproven.Count, "missing": r.Gaps.Count, "late": r.Late.Count,
 		"not stopped": r.Tails.Count, "open": r.OpenHolds.Count, "not judged": r.NotJudged.Count,
 		"unreadable": r.Unreadable.Count, "joined": r.Joined.Count, "unchecked": r.Unchecked,
-		"unjudged": r.Unjudged, "holes": r.Holes.Count, "belated": r.Belated.Count, "unknown": r.Unknown, "dropped": r.Dropped,
+		"unjudged": r.Unjudged, "holes": r.Holes.Count, "belated": r.Belated.Count, "unknown": r.Unknown, "other versions": r.OtherVersions, "dropped": r.Dropped,
 	}
 	for _, v := range r.Violations.First {
 		counts[string(v.Kind)]++
@@ -163,6 +163,10 @@ func TestAuditProves(t *testing.T) {
 		"UnknownKind": {
 			[]*story{agent("A").held(1, 1000, 2000).add(lockagent.Event{Lock: "a"}).stop()},
 			Proven, "unknown: 1", "",
+		},
+		"OtherVersion": {
+			[]*story{agent("A").held(1, 1000, 2000).add(lockagent.Event{Lock: "a"}).edit(func(r *Record) { r.OtherVersion = true }).stop()},
+			Incomplete, "other versions: 1, unknown: 1", "1 record is of another version of the format",
 		},
 	}.check(t)
 }

@@ -243,6 +243,7 @@ func (d *decoder) typed(kind []byte, r *Record) {
 	if r.Kind == 0 {
 		d.unknown = true
 		if otherVersion(kind) {
+			r.OtherVersion = true
 			d.skip(innerDepth) // its fields can mean something else
 			return
 		}

@@ -50,7 +50,7 @@ func TestLaterVersion(t *testing.T) {
 		"KindOfOther":    {`lock.granted.v1`, `daemon.moved.v1`, but(func(r *Record) { r.Kind = 0 })},
 		"Version": {`lock.granted.v1`, `lock.granted.v2`, Record{
 			Event: lockagent.Event{Agent: full.Agent, Time: full.Time, Lock: full.Lock, TraceParent: full.TraceParent},
-			Epoch: full.Epoch, Seq: full.Seq,
+			Epoch: full.Epoch, Seq: full.Seq, OtherVersion: true,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,6 +35,10 @@ type Record struct {
 	// Dropped says of an EventDropped how many events of each kind are missing.
 	Dropped Drops
 
+	// OtherVersion says that the event is of another version of the format than v1, so only its
+	// envelope is known: its Kind is 0, and Raw has the rest.
+	OtherVersion bool
+
 	// Raw is the encoded event as it was read, if it has anything that this version does not
 	// know: a kind, a reason, a field. Otherwise it is empty. [Append] appends it instead
 	// of what the other fields say. So unknown things pass through every reader.

@@ -153,8 +153,11 @@ type Counts struct {
 	HandOffs   int `json:"hand_offs"` // of the grants
 	Dropped    int `json:"dropped"`   // events that found no room
 	Unknown    int `json:"unknown"`   // records of kinds that this version does not know
-	Unjudged   int `json:"unjudged"`  // holds of kinds of locks that this version does not judge
-	Assumed    int `json:"assumed"`   // of the Tails: those that no later record bounds
+	// OtherVersions are those of the Unknown that are of another version of the format. They may tell of
+	// holds, so nothing is proven.
+	OtherVersions int `json:"other_versions,omitempty"`
+	Unjudged      int `json:"unjudged"` // holds of kinds of locks that this version does not judge
+	Assumed       int `json:"assumed"`  // of the Tails: those that no later record bounds
 
 	// MoreLocks says that Locks counts no further, and that there may be more.
 	MoreLocks bool `json:"more_locks,omitempty"`
@@ -353,7 +356,7 @@ func (r *Report) verdict() Verdict {
 		return Violated
 	case r.Events == 0 && r.Unreadable.Count == 0:
 		return Empty
-	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.Holes.Count+r.Belated.Count > 0:
+	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.Holes.Count+r.Belated.Count+r.OtherVersions > 0:
 		return Incomplete
 	case judged == 0 && pending+r.NotJudged.Count > 0:
 		return Incomplete

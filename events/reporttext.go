@@ -100,6 +100,7 @@ func (r Report) lacks() string {
 		{r.Unreadable.Count, "message cannot be read", "messages cannot be read"},
 		{r.Unchecked, "repetition could not be compared", "repetitions could not be compared"},
 		{r.Joined.Count, "store could not be told from another", "stores could not be told from others"},
+		{r.OtherVersions, "record is of another version of the format", "records are of other versions of the format"},
 	} {
 		if x.n > 0 {
 			lacks = append(lacks, number(x.n, x.one, x.many))
