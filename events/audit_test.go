@@ -35,7 +35,7 @@ func findingsOf(r Report) []string {
 		"explained": r.Explained.Count, "unproven": r.Unproven.Count, "missing": r.Gaps.Count, "late": r.Late.Count,
 		"not stopped": r.Tails.Count, "open": r.OpenHolds.Count, "not judged": r.NotJudged.Count,
 		"unreadable": r.Unreadable.Count, "joined": r.Joined.Count, "unchecked": r.Unchecked,
-		"unjudged": r.Unjudged, "unknown": r.Unknown, "dropped": r.Dropped,
+		"unjudged": r.Unjudged, "holes": r.Holes.Count, "belated": r.Belated.Count, "unknown": r.Unknown, "dropped": r.Dropped,
 	}
 	for _, v := range r.Violations.First {
 		counts[string(v.Kind)]++
@@ -272,11 +272,11 @@ func TestAuditIsNotSure(t *testing.T) {
 	verdicts{
 		"LostTail": { // B may have had the lock at the same time as A, in A's lost end
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 5000, 6000).stop()},
-			Incomplete, "not stopped: 1, unproven: 1", "the log of agent A (epoch 1) has no end, and it may have held the lock in the 15s after its last sign of life",
+			Incomplete, "not stopped: 1, unproven: 1", "the log of agent A (epoch 1) has no end, and it may have held the lock until 2026-03-01T14:00:17.000Z",
 		},
 		"LostTailLongBefore": {
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 18000, 19000).stop()},
-			Proven, "not stopped: 1", "",
+			Proven, "not stopped: 1", "proven: no two holds overlapped, if 1 agent that did not stop lived no longer than it says below",
 		},
 		"HolderCrashedAndTheNextWasEarly": {
 			[]*story{agent("A").granted(1, 1000).alive(2000), agent("B").held(1, 20000, 21000).stop()},

@@ -163,6 +163,9 @@ func (r StoreReset) String() string {
 func (u Unproven) String() string { return fmt.Sprintf("%q: %v: %s", u.Hold.Lock, u.Hold, u.Why) }
 
 func (g Gap) String() string {
+	if g.Lives > 0 {
+		return fmt.Sprintf("all records of agent %s, epochs %d to %d", g.Agent, g.Epoch, g.Epoch+g.Lives-1)
+	}
 	return fmt.Sprintf("records %d to %d of agent %s, epoch %d", g.First, g.Last, g.Agent, g.Epoch)
 }
 
@@ -172,10 +175,38 @@ func (r LateRecord) String() string {
 
 func (t Tail) String() string {
 	text := fmt.Sprintf("agent %s; its last record is %d of epoch %d", AgentText(t.Agent, t.Process), t.Last, t.Epoch)
-	if t.From > 0 {
+	if t.From > 0 && t.To != endOfTime {
 		text += fmt.Sprintf("; what it did %s may be missing", rangeText(storeWall(t.From), storeWall(t.To)))
+	} else if t.From > 0 {
+		text += fmt.Sprintf("; what it did from %s on may be missing", storeText(t.From))
+	}
+	if t.Assumed {
+		return text + fmt.Sprintf("; it is taken to have lived until %s at the latest", untilText(t.To))
+	}
+	return text + "; the next process of this agent had begun by then"
+}
+
+func (h Hole) String() string {
+	text := fmt.Sprintf("messages %d to %d of the stream", h.First, h.Last)
+	for _, in := range h.In {
+		text += fmt.Sprintf("; holds %v are not proven", in)
 	}
 	return text
+}
+
+func (s Stretch) String() string {
+	text := "until " + untilText(s.To)
+	if s.From != 0 {
+		text = fmt.Sprintf("from %s to %s", storeText(s.From), untilText(s.To))
+	}
+	if s.Store != "" {
+		text += " of store " + s.Store
+	}
+	return text
+}
+
+func (b Belated) String() string {
+	return fmt.Sprintf("holds %v were judged before the log told that %s", b.Stretch, b.Why)
 }
 
 // String tells from when to when a store was judged.

@@ -19,8 +19,20 @@ type storeLog struct {
 	Floor lockagent.StoreTime `json:"floor,omitempty"`
 	From  lockagent.StoreTime `json:"from,omitempty"`
 
-	// Newest is the latest time that any agent has told of.
-	Newest lockagent.StoreTime `json:"newest,omitempty"`
+	// Ends is when the last hold ended that is forgotten, of the locks that have one place of it.
+	// Cleared is when the last blank ended that is forgotten, and the last one of other agents.
+	Ends    []lockagent.StoreTime `json:"ends,omitempty"`
+	Cleared [2]cleared            `json:"cleared"`
+
+	// Last is when the last hold ended that was judged.
+	Last lockagent.StoreTime `json:"last,omitempty"`
+
+	// Ahead is by how much its clock is ahead of that of the stream at least, if it is Timed.
+	Ahead time.Duration `json:"ahead,omitempty"`
+	Timed bool          `json:"timed,omitempty"`
+
+	// Began is the first time that any agent has told of.
+	Began lockagent.StoreTime `json:"began,omitempty"`
 
 	Blanks []blank     `json:"blanks,omitempty"`
 	Resets []resetSpan `json:"resets,omitempty"`
@@ -32,32 +44,6 @@ type storeLog struct {
 
 	// Unproven is when the last hold ended that is not proven, or 0.
 	Unproven lockagent.StoreTime `json:"unproven,omitempty"`
-}
-
-// blank is a time in which an agent may have had holds that the log does not have.
-type blank struct {
-	Agent lockagent.AgentID   `json:"agent"`
-	Epoch uint64              `json:"epoch"`
-	Kind  blankKind           `json:"kind"`
-	Low   lockagent.StoreTime `json:"low"`
-	High  lockagent.StoreTime `json:"high"`
-	Gap   Range               `json:"gap,omitzero"`
-}
-
-type blankKind uint8
-
-const (
-	missing   blankKind = iota // records are missing
-	tail                       // the log of the agent has no end
-	beginning                  // the beginning of the log was retired
-)
-
-func (w *blank) text() string {
-	if w.Kind == tail {
-		return fmt.Sprintf("the log of agent %s (epoch %d) has no end, and it may have held the lock in the %v after its last sign of life",
-			w.Agent, w.Epoch, tailLength)
-	}
-	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Gap.First, w.Gap.Last)
 }
 
 func (a *Audit) store(id string) *storeLog {
@@ -77,12 +63,12 @@ func (a *Audit) store(id string) *storeLog {
 func (a *Audit) horizon(store string) lockagent.StoreTime {
 	least := lockagent.StoreTime(math.MaxInt64)
 	for _, l := range a.logs {
-		if l.Store != store || l.Dead || l.Stopped && l.Open == nil && len(l.pending) == 0 {
+		if l.Store != store || l.Dead || l.Stopped && len(l.Open) == 0 && len(l.pending) == 0 {
 			continue
 		}
 		at := l.Settled
-		if l.Open != nil {
-			at = min(at, l.Open.Low)
+		for i := range l.Open {
+			at = min(at, l.Open[i].Low)
 		}
 		least = min(least, at)
 	}
@@ -91,7 +77,7 @@ func (a *Audit) horizon(store string) lockagent.StoreTime {
 
 // settle judges for good what lies before the horizon, and forgets it.
 func (a *Audit) settle(id string) {
-	if !a.ordered || id == "" && len(a.stores) > 1 {
+	if !a.ordered || id == "" && len(a.stores) > 1 || a.clock.outage(a.Tail) {
 		return
 	}
 	h := a.horizon(id)
@@ -107,6 +93,28 @@ func (a *Audit) settle(id string) {
 
 // judge judges the locks of a store, up to a time of it.
 func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
+	a.judgeLocks(s, until)
+	s.Judged = max(s.Judged, until)
+	s.Blanks = slices.DeleteFunc(s.Blanks, func(w blank) bool {
+		if w.High >= until {
+			return false
+		}
+		s.clear(cleared{w.Agent, w.High})
+		// A hold that goes on was beside it.
+		for key, l := range a.locks {
+			for _, x := range l.Spans {
+				if key.Store == s.ID && a.touches(&w, x) {
+					x.doubtBeside(&w)
+				}
+			}
+		}
+		return true
+	})
+}
+
+// judgeLocks judges what is over on the locks of a store.
+func (a *Audit) judgeLocks(s *storeLog, until lockagent.StoreTime) {
+	a.beginLate(s)
 	for key, l := range a.locks {
 		if key.Store != s.ID {
 			continue
@@ -119,33 +127,6 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 			}
 		}
 	}
-	s.Judged = max(s.Judged, until)
-	s.Blanks = slices.DeleteFunc(s.Blanks, func(w blank) bool {
-		if w.High >= until {
-			return false
-		}
-		// A hold that goes on was beside it.
-		for key, l := range a.locks {
-			for _, x := range l.Spans {
-				if key.Store == s.ID && a.touches(&w, x) {
-					x.doubt(w.text())
-				}
-			}
-		}
-		return true
-	})
-}
-
-// touches reports whether the agent of a blank may have had the lock while a span had it.
-func (a *Audit) touches(w *blank, s *span) bool {
-	if s.Agent == w.Agent && (w.Kind == tail || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Gap.Last) {
-		return false // an agent's own records tell their order
-	}
-	if s.Start >= w.High {
-		return false
-	}
-	end := a.atMost(s)
-	return end == 0 || end > w.Low
 }
 
 // atMost is the latest time at which the holds of a span can have ended; 0 if it is not known.
@@ -170,6 +151,47 @@ func (a *Audit) atLeast(s *span) lockagent.StoreTime {
 	return s.Least
 }
 
+// places is how many ends of forgotten holds a store remembers.
+const places = 1024
+
+func placeOf(key LockKey) int { return int(key.sum() % places) }
+
+// ended notes when a hold ended that is forgotten.
+func (s *storeLog) ended(place int, end lockagent.StoreTime) {
+	if s.Ends == nil {
+		s.Ends = make([]lockagent.StoreTime, places)
+	}
+	s.Ends[place] = max(s.Ends[place], end)
+}
+
+// cleared is when a blank ended that is forgotten.
+type cleared struct {
+	By lockagent.AgentID   `json:"by,omitempty"`
+	At lockagent.StoreTime `json:"at,omitempty"`
+}
+
+func (s *storeLog) clear(c cleared) {
+	last, other := &s.Cleared[0], &s.Cleared[1]
+	switch {
+	case c.By == last.By:
+		last.At = max(last.At, c.At)
+	case c.At > last.At:
+		*other, *last = *last, c
+	case c.At > other.At:
+		*other = c
+	}
+}
+
+// forgot reports whether something may be forgotten that a hold of a lock has to be compared with, if
+// it began at a time that was judged.
+func (s *storeLog) forgot(key LockKey, agent lockagent.AgentID, start lockagent.StoreTime) bool {
+	c := s.Cleared[0]
+	if c.By == agent {
+		c = s.Cleared[1] // its own records tell their order
+	}
+	return start < c.At || s.Ends != nil && start < s.Ends[placeOf(key)] || s.steppedBack(start)
+}
+
 // judgeLock judges what is over on a lock.
 func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreTime) {
 	slices.SortStableFunc(lock.Spans, func(x, y *span) int {
@@ -187,13 +209,14 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if end != 0 && x.Start >= max(end, s.Told) {
+			if _, by := store.jump(s.Confirmed, x.Start); end != 0 && x.Start >= max(end.Add(by), s.Told) {
 				break
 			}
 			a.compare(store, lock, s, x)
 		}
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
+		store.ended(placeOf(lock.LockKey), max(s.Start, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
 		a.spare = append(a.spare, s)
 	}
@@ -222,6 +245,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 		}
 	}
 	store.Holds++
+	store.Last = max(store.Last, s.Start, end)
 	if s.Open > 0 && last && !s.Guilty {
 		a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
 	}
@@ -239,14 +263,17 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 			continue
 		}
 		for i := range of.Blanks {
-			if w := &of.Blanks[i]; s.Doubt == "" && a.touches(w, s) {
-				s.doubt(w.text())
+			if w := &of.Blanks[i]; a.touches(w, s) {
+				s.doubtBeside(w)
 			}
 		}
 	}
 	if s.Doubt == "" || s.Guilty {
 		return
 	}
-	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt})
+	if s.Beside != "" {
+		a.logs[s.Beside].Beside++
+	}
+	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt, s.Beside})
 	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))
 }

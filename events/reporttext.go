@@ -11,15 +11,20 @@ import (
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.Verdict, r.Summary())
+	locks := number(r.Locks, "lock", "locks")
+	if r.MoreLocks {
+		locks += " or more"
+	}
 	fmt.Fprintf(&b, "%s (%d repeated) of %s on %s: %s, %d of them handed off\n",
 		number(r.Events, "record", "records"), r.Duplicates+r.Unchecked, number(r.Agents, "agent", "agents"),
-		number(r.Locks, "lock", "locks"), number(r.Grants, "hold", "holds"), r.HandOffs)
+		locks, number(r.Grants, "hold", "holds"), r.HandOffs)
 	paragraphs := list(nil, "", List[Judged]{len(r.Stores), r.Stores[:min(len(r.Stores), most)]})
 	for _, reason := range slices.Sorted(maps.Keys(r.Losses)) {
 		paragraphs = append(paragraphs, fmt.Sprintf("lost (%s): %d", reason, r.Losses[reason]))
 	}
 	paragraphs = append(paragraphs, r.Findings()...)
 	paragraphs = list(paragraphs, "reset: ", r.Resets)
+	paragraphs = list(paragraphs, "acknowledged: ", List[Acknowledged]{len(r.Acknowledged), r.Acknowledged})
 	paragraphs = list(paragraphs, "still held: ", named(r.OpenHolds))
 	paragraphs = list(paragraphs, "not judged: ", named(r.NotJudged))
 	for _, count := range []struct {
@@ -48,6 +53,8 @@ func (r Report) Findings() (all []string) {
 	all = overlapList(all, "explained: ", r.Explained, func(e *Explanation) (*Violation, string) { return &e.Violation, e.Cause() })
 	all = list(all, "unproven: ", r.Unproven)
 	all = list(all, "missing: ", r.Gaps)
+	all = list(all, "missing: ", r.Holes)
+	all = list(all, "unproven: ", r.Belated)
 	all = list(all, "late: ", r.Late)
 	all = list(all, "unreadable: ", r.Unreadable)
 	all = list(all, "unproven: ", r.Joined)
@@ -65,11 +72,19 @@ func (r Report) Summary() string {
 		}
 		return "there are no records"
 	case Incomplete:
-		return "no violation was found, but " + r.lacks()
+		return "no violation was found, but " + r.lacks() + r.assumption()
 	case Explained:
-		return fmt.Sprintf("no two holds overlapped, apart from %s of which the log names the cause", number(r.Explained.Count, "overlap", "overlaps"))
+		return fmt.Sprintf("no two holds overlapped, apart from %s of which the log names the cause", number(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
 	}
-	return "no two holds overlapped"
+	return "no two holds overlapped" + r.assumption()
+}
+
+// assumption is what the verdict takes for granted of agents that crashed.
+func (r Report) assumption() string {
+	if r.Assumed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", if %s that did not stop lived no longer than it says below", number(r.Assumed, "agent", "agents"))
 }
 
 // lacks says why nothing is proven.
@@ -80,7 +95,7 @@ func (r Report) lacks() string {
 		one, many string
 	}{
 		{r.Unproven.Count, "hold is not proven", "holds are not proven"},
-		{r.Gaps.Count, "stretch of records is missing", "stretches of records are missing"},
+		{r.Gaps.Count + r.Holes.Count, "stretch of records is missing", "stretches of records are missing"},
 		{r.Late.Count, "record came too late", "records came too late"},
 		{r.Unreadable.Count, "message cannot be read", "messages cannot be read"},
 		{r.Unchecked, "repetition could not be compared", "repetitions could not be compared"},

@@ -36,6 +36,11 @@ type follower struct {
 	// Only one goroutine at a time looks.
 	told  *verdictChange // the last one, or nil
 	saved time.Time
+
+	state func(context.Context) (events.StreamState, error)
+	deaf  bool          // the server did not answer
+	heard time.Time     // by its clock, when it answered again
+	idle  time.Duration // for how long it could have told of an event
 }
 
 // verdictChange is what another program is told of, in JSON.
@@ -50,14 +55,20 @@ type verdictChange struct {
 
 // goOn audits until it is interrupted. Its error has the exit code of the last verdict.
 func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit, lock lockagent.Name) error {
-	w := &follower{flags: f, out: cmd.OutOrStdout(), audit: audit, saved: time.Now()}
+	w := &follower{flags: f, out: cmd.OutOrStdout(), audit: audit, saved: time.Now(), state: log.reader.State}
 	stop, err := f.serve(cmd, log, w)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	visit := about(lock, w.visit)
-	if err := f.read(cmd.Context(), log, audit, visit); err != nil && !errors.Is(err, events.ErrNoStream) {
+	if _, err := f.read(cmd.Context(), log, audit, visit); err != nil && !errors.Is(err, events.ErrNoStream) {
+		return err
+	}
+	log.begun = func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		_, err := f.identify(cmd.Context(), log, audit)
 		return err
 	}
 	from := startAt{position: audit.Position() + 1}
@@ -89,6 +100,7 @@ func (w *follower) watch(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for now := time.Now(); ; {
+		w.listen(ctx)
 		if err := w.look(now); err != nil {
 			return err
 		}
@@ -109,10 +121,32 @@ func (w *follower) watch(ctx context.Context) error {
 	}
 }
 
+// listen finds out for how long the stream has taken no event. Only the clock of the server counts, and
+// only while it answers: an agent is not silent because this program is cut off.
+func (w *follower) listen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	state, err := w.state(ctx)
+	if err != nil {
+		w.deaf, w.idle = true, 0
+		return
+	}
+	if w.deaf {
+		w.deaf, w.heard = false, state.Now
+	}
+	w.mu.Lock()
+	since := w.audit.Stored()
+	w.mu.Unlock()
+	if w.heard.After(since) {
+		since = w.heard
+	}
+	w.idle = state.Now.Sub(since)
+}
+
 // look tells of the verdict if it has changed, or if there are more violations.
 func (w *follower) look(now time.Time) error {
 	w.mu.Lock()
-	report, position := w.audit.ReportAt(now), w.audit.Position()
+	report, position := w.audit.ReportAt(w.audit.Stored().Add(w.idle)), w.audit.Position()
 	w.latest = report
 	w.mu.Unlock()
 	change := &verdictChange{Version: jsonVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report}

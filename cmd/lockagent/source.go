@@ -105,6 +105,7 @@ type eventLog struct {
 	reader *events.Reader     // nil if the log is a file
 	server *natsserver.Server // nil unless the log is in a directory
 	lines  *countedReader     // nil unless the log is a file
+	begun  func() error       // or nil; called when there is a stream that was not there before
 	file   *os.File           // nil unless it has a name
 
 	// What a replay has met and could not use.
@@ -181,7 +182,10 @@ func (l *eventLog) nothing(what, try string) error {
 func (l *eventLog) tail(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
 	err := l.read(l.reader.Tail, ctx, from, filter, visit)
 	for errors.Is(err, events.ErrNoStream) {
-		if err = l.awaitStream(ctx); err == nil {
+		if err = l.awaitStream(ctx); err == nil && l.begun != nil {
+			err = l.begun()
+		}
+		if err == nil {
 			err = l.read(l.reader.Tail, ctx, startAt{}, filter, visit) // all of it, for it is new
 		}
 	}
