@@ -132,8 +132,8 @@ func (a *Audit) Add(record Record) {
 
 // add adds the record in a.record. What follows keeps no pointer to it, so this saves an allocation.
 func (a *Audit) add() {
+	a.follow(a.record.Position, a.record.Stored)
 	r := &a.record
-	a.follow(r.Position, r.Stored)
 	a.hear(r)
 	l := a.log(r.Agent)
 	l.Heard, l.Stored, l.Later = a.clock.Now, r.Stored, time.Time{}
@@ -312,7 +312,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	case lockagent.EventAgentStopped:
 		high := l.Anchor.at(r.Time, l.Told)
 		if l.Anchor.Store == 0 {
-			high = a.store(l.Store).at(r.Stored)
+			high = max(high, a.store(l.Store).at(r.Stored))
 		}
 		a.bounded(l, later(high, aliveLag))
 		l.Stopped, e.Stopped = true, true

@@ -120,7 +120,8 @@ func (a *Audit) judgeLocks(s *storeLog, until lockagent.StoreTime) {
 			continue
 		}
 		a.judgeLock(s, l, until)
-		if len(l.Spans) == 0 && len(l.Breaks) == 0 {
+		// A later tenure begins behind until, and its token is not smaller than that.
+		if len(l.Spans) == 0 && len(l.Breaks) == 0 && (l.Last == nil || lockagent.StoreTime(l.Last.LastToken) < until) {
 			delete(a.locks, key)
 			if a.latest == l {
 				a.latest = nil
@@ -200,7 +201,9 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	kept := 0
 	for i, s := range lock.Spans {
 		end := a.atMost(s)
-		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || max(end, s.Start) >= until {
+		reach, _ := store.reach(s, end, endOfTime)
+		told, _ := store.reach(s, s.Told, endOfTime)
+		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || max(reach, s.Start) >= until {
 			lock.Spans[kept] = s
 			kept++
 			continue
@@ -209,7 +212,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if _, by := store.jump(s.Confirmed, x.Start); end != 0 && x.Start >= max(end.Add(by), s.Told) {
+			if end != 0 && x.Start >= max(reach, told) {
 				break
 			}
 			a.compare(store, lock, s, x)
