@@ -80,9 +80,7 @@ func TestPermissionWithdrawn(t *testing.T) {
 		"Look":    {`"$JS.API.STREAM.INFO.LOCKAGENT"`, "$JS.API.STREAM.INFO.LOCKAGENT"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, name := range []string{"AGENT", "AUDITOR", "OPERATOR"} {
-				t.Setenv(name+"_PASSWORD", secretOf(name))
-			}
+			setPasswords(t)
 			dir := t.TempDir()
 			var l link
 			// The server forgets who was permitted what, and closes the connections of those that this touches.

@@ -66,10 +66,16 @@ func documentedServer(t *testing.T, conf string) *natsserver.Server {
 // securedServer starts a server whose users have the passwords that asUser gives.
 func securedServer(t *testing.T, conf string) *natsserver.Server {
 	t.Helper()
+	setPasswords(t)
+	return natstest.StartSecured(t, conf)
+}
+
+// setPasswords sets the variables that a configuration takes its passwords from.
+func setPasswords(t *testing.T) {
+	t.Helper()
 	for _, name := range []string{"AGENT", "AUDITOR", "FORWARDER", "OPERATOR"} {
 		t.Setenv(name+"_PASSWORD", secretOf(name))
 	}
-	return natstest.StartSecured(t, conf)
 }
 
 func secretOf(name string) string { return "s3cr3t-of-" + strings.ToLower(name) }
