@@ -55,7 +55,7 @@ func (a *Audit) touches(w *blank, s *span) bool {
 		return false
 	}
 	end := a.atMost(s)
-	return end == 0 || end > w.Low
+	return end == 0 || max(end, s.Told) > w.Low
 }
 
 // open begins a blank of an agent. It goes on until the log shows a time at which it was over.

@@ -209,14 +209,15 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if end != 0 && x.Start >= max(end, s.Told) {
+			if _, by := store.jump(s.Confirmed, x.Start); end != 0 && x.Start >= max(end, s.Told).Add(by) {
 				break
 			}
 			a.compare(store, lock, s, x)
 		}
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
-		store.ended(placeOf(lock.LockKey), max(s.Start, cmp.Or(end, s.confirmedEnd())))
+		_, by := store.jump(s.Confirmed, endOfTime)
+		store.ended(placeOf(lock.LockKey), max(s.Start, s.Told.Add(by), cmp.Or(end, s.confirmedEnd()).Add(by)))
 		lock.over(s)
 		a.spare = append(a.spare, s)
 	}

@@ -20,7 +20,10 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case first.Start == 0 || second.Start == 0:
 		return // said of that one
 	case end != 0 && end <= second.Start:
-		if first.Told > second.Start {
+		if step, by := store.jump(first.Confirmed, second.Start); end.Add(by) > second.Start && first.Agent != second.Agent {
+			v := a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
+			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
+		} else if first.Told != 0 && first.Told.Add(by) > second.Start {
 			a.found.Explained.add(Explanation{Violation: a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())), Late: true})
 		}
 		return
@@ -32,7 +35,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case explained:
 		cause.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(cause)
-	case (first.Modes|second.Modes)&strange != 0:
+	case (first.Modes|second.Modes)&strange != 0, first.Guessed, second.Guessed:
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
@@ -59,6 +62,9 @@ func untilText(t lockagent.StoreTime) string {
 func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	last := lock.Last
 	if last == nil {
+		if !s.Rest && s.FirstToken < lockagent.Token(s.Start) {
+			s.doubt("its token is smaller than the time of the store at which it began, and may be smaller than an earlier one")
+		}
 		kept := *s
 		lock.Last = &kept
 		return
@@ -76,9 +82,9 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	if s.FirstToken > greatest && s.Start < last.Start && s.Start != 0 {
 		first, second, fell = s, last, true
 	}
-	if fell {
+	if fell && !s.Guessed && !last.Guessed {
 		v := a.tokens(lock, first, &first.Last, second, second.first())
-		if step := store.step(min(s.Start, last.Start), max(s.Start, last.Start)); step != nil {
+		if step, _ := store.step(min(s.Start, last.Start), max(s.Start, last.Start)); step != nil {
 			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
 		} else {
 			a.found.violation(v)
@@ -135,7 +141,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step := store.step(s.Start, what.At); step != nil && what.By <= max(step.by(), -step.by())+slack {
+	if step, by := store.step(s.Start, what.At); step != nil && what.By <= by {
 		a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
 		return
 	}

@@ -36,8 +36,7 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 	}
 	first, last := min(reset.After, reset.Before), max(reset.After, reset.Before)
 	for i := range *list {
-		// Each agent tells of a reset once. A clock may be set more than once.
-		if x := &(*list)[i]; x.From == reset.From && x.To == reset.To && (reset.From != reset.To || first <= x.Last.Add(slack) && last >= x.First.Add(-slack)) {
+		if x := &(*list)[i]; x.same(reset, first, last) {
 			x.First, x.Last = min(x.First, first), max(x.Last, last)
 			if reset.compare(x.StoreReset) < 0 {
 				x.StoreReset = reset
@@ -58,6 +57,16 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 	}
 }
 
+// same reports whether an agent tells of the same reset. Each tells of a reset once. A clock may be set
+// more than once, and an agent that did not read it in between takes two steps for one.
+func (x *resetSpan) same(other StoreReset, first, last lockagent.StoreTime) bool {
+	if x.From != other.From || x.To != other.To {
+		return false
+	}
+	more := other.Before.Sub(other.After) - x.by()
+	return other.From != other.To || first <= x.Last.Add(slack) && last >= x.First.Add(-slack) && -slack <= more && more <= slack
+}
+
 // steppedBack reports whether a time may have come twice.
 func (s *storeLog) steppedBack(t lockagent.StoreTime) bool {
 	return slices.ContainsFunc(s.Steps, func(x resetSpan) bool {
@@ -65,14 +74,37 @@ func (s *storeLog) steppedBack(t lockagent.StoreTime) bool {
 	})
 }
 
-// step returns a step of the clock between two times, or nil.
-func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
+// step returns the first step of the clock between two times, or nil, and by how much times can
+// differ because of all of them.
+func (s *storeLog) step(from, to lockagent.StoreTime) (first *resetSpan, by time.Duration) {
 	for i := range s.Steps {
-		if x := &s.Steps[i]; x.Last.Add(delay) >= from && x.First.Add(-delay) <= to {
-			return x
+		x := &s.Steps[i]
+		if x.Last.Add(delay) < from || x.First.Add(-delay) > to {
+			continue
 		}
+		if first == nil {
+			first = x
+		}
+		by += max(x.by(), -x.by())
 	}
-	return nil
+	return first, by + slack
+}
+
+// jump returns the first step that set the clock forward after the store had confirmed a tenure for
+// the last time, or nil, and by how much all of them set it at most. The holder did not see them:
+// what it says of its end is on the clock before them. They were noticed before to.
+func (s *storeLog) jump(confirmed, to lockagent.StoreTime) (first *resetSpan, by time.Duration) {
+	for i := range s.Steps {
+		x := &s.Steps[i]
+		if x.by() < 0 || x.Before <= confirmed || x.After >= to {
+			continue
+		}
+		if first == nil {
+			first = x
+		}
+		by += min(x.by(), x.Before.Sub(confirmed))
+	}
+	return first, by
 }
 
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation

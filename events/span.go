@@ -71,6 +71,8 @@ type span struct {
 	Agent  lockagent.AgentID   `json:"agent"`
 	Tenure uint64              `json:"tenure"`
 	Start  lockagent.StoreTime `json:"start,omitempty"` // the earliest that its grants tell
+	// Guessed says that the log has no grant of a hold, and Start is the earliest that its end allows.
+	Guessed bool `json:"guessed,omitempty"`
 
 	// The last hold ended after Least, and at Until at the latest; 0 if that is not known.
 	Least lockagent.StoreTime `json:"least,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -96,6 +97,18 @@ func (f *auditFlags) save(audit *events.Audit) error {
 		return &failure{code: exitFailed, err: fmt.Errorf("the checkpoint cannot be written: %w", err)}
 	}
 	return nil
+}
+
+// operator is who runs the program.
+func operator() string {
+	name, host := "somebody", "an unknown host"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
 }
 
 // replaceFile gives a file another content.

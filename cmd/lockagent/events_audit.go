@@ -20,6 +20,7 @@ type auditFlags struct {
 	since      time.Duration
 	follow     bool
 	checkpoint string
+	ack        string
 	tail       time.Duration
 	patience   time.Duration
 	metrics    string
@@ -38,12 +39,16 @@ With --since the proof is about holds that began in that time. With --checkpoint
 audit goes on from where this one ends, and nothing is lost of what was judged before,
 though the stream may have forgotten it.
 
+With --acknowledge the verdict is about what comes later. What was found stays in each
+report, with who accepted it, when and why. No other audit may use the checkpoint meanwhile.
+
 With --follow it goes on until it is interrupted. It tells the verdict at the beginning, and
 whenever that changes or there are more violations. As jsonl each of these is an
 event for another program: a line of JSON.`,
 		Example: `  lockagent events audit
   lockagent events audit --lock orders/42
   lockagent events audit --checkpoint audit.json
+  lockagent events audit --checkpoint audit.json --acknowledge "the machine of agent 7 was lost"
   lockagent events audit --follow --checkpoint audit.json --metrics 127.0.0.1:9465 --format jsonl
   lockagent events audit --file events.jsonl`,
 		Args: noArgs,
@@ -55,6 +60,7 @@ event for another program: a line of JSON.`,
 	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
 	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
+	flags.StringVar(&f.ack, "acknowledge", "", "accept what was found up to now, and say `why`; needs --checkpoint")
 	flags.DurationVar(&f.tail, "tail", events.DefaultTail, "how long an agent that crashed may have lived after its last sign of life")
 	flags.DurationVar(&f.patience, "patience", events.DefaultPatience, "how long an agent may be silent until it counts as dead")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow")
@@ -72,6 +78,8 @@ func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) 
 		return "", usage(try+"--follow --nats "+defaultNATS, "--follow needs --nats, for nothing can be added to what --dir and --file read")
 	case f.metrics != "" && !f.follow:
 		return "", usage(try+"--follow --metrics "+f.metrics, "--metrics needs --follow")
+	case f.ack != "" && (f.checkpoint == "" || f.follow):
+		return "", usage(try+"--checkpoint audit.json --acknowledge "+shellWord(f.ack), "--acknowledge needs --checkpoint, and excludes --follow")
 	case f.tail < events.DefaultTail:
 		return "", usage(try+"--tail 1m", "--tail must be at least %v, not %v", events.DefaultTail, f.tail)
 	case f.patience < events.DefaultTail:
@@ -120,9 +128,15 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	if !log.grows() {
+		now = time.Time{} // all has come
+	}
+	if f.ack != "" && !audit.Acknowledge(now, events.Acknowledgement{By: operator(), Time: time.Now(), Text: f.ack}) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "lockagent: there is nothing to acknowledge")
+	}
 	saved := f.save(audit)
 	report := audit.Report()
-	if log.grows() {
+	if !now.IsZero() {
 		report = audit.ReportAt(now)
 	}
 	if lock != "" && report.Grants == 0 && report.Verdict != events.Violated {
