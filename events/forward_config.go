@@ -32,6 +32,11 @@ func (cfg *ForwardConfig) check() error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	for _, end := range []*ReaderConfig{&cfg.Source, &cfg.Hub} {
+		if end.Logger == nil {
+			end.Logger = cfg.Logger
+		}
+	}
 	made := cfg.hubStream()
 	errs := []error{
 		atEnd(SourceEnd, cfg.Source.check()),

@@ -241,8 +241,9 @@ func TestForwardedGapIsAudited(t *testing.T) {
 	if report.Verdict != Incomplete {
 		t.Errorf("the audit says %v", report)
 	}
+	// An agent of which nothing is left may have held any lock, so the holds of others are not proven either.
 	for _, u := range report.Unproven.First {
-		if u.Hold.Agent != "busy" {
+		if !strings.Contains(u.Why, "agent busy ") && !strings.Contains(u.Why, "agent "+string(teller)+" ") {
 			t.Errorf("not proven: %v", u)
 		}
 	}

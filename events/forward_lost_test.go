@@ -42,7 +42,7 @@ func TestForwardTellsWhatIsLost(t *testing.T) {
 			puts(t, e.source, "c", 1, 25)
 			l.use(e.to.InProcess.(*natsserver.Server))
 			arrived(t, e.hub, 10+3+20)
-			eventually(t, "all is counted", func() bool { return f.Stats().Forwarded == 30 })
+			eventually(t, "all is counted", func() bool { s := f.Stats(); return s.Forwarded == 30 && s.Discarded == 20 })
 			stats := f.Stats()
 			f.stop()
 			want := []Gap{{Agent: "c", Epoch: 1, Range: Range{1, 5}}}
@@ -157,7 +157,7 @@ func TestForwardRefused(t *testing.T) {
 			}
 			f := forward(t, e.from, e.to)
 			arrived(t, e.hub, 36+4*3)
-			eventually(t, "all is counted", func() bool { return f.Stats().Forwarded == 36 })
+			eventually(t, "all is counted", func() bool { s := f.Stats(); return s.Forwarded == 36 && s.Refused == 4 })
 			missing := []Gap{{Agent: "a", Epoch: 1, Range: Range{10, 10}}, {Agent: "a", Epoch: 1, Range: Range{20, 20}}, {Agent: "a", Epoch: 1, Range: Range{30, 30}}}
 			if got := f.Stats(); got.Refused != 4 || got.Discarded != 0 || !slices.Equal(got.Missing, missing) {
 				t.Errorf("got %+v", got)

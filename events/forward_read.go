@@ -128,7 +128,6 @@ func (s *forwardSession) gather() ([]entry, error) {
 		}
 		if position := meta.Sequence.Stream; position > s.next {
 			s.lost = Range{s.next, position - 1}
-			s.discarded(s.lost)
 			s.held, s.next = m, position
 			return s.batch, nil
 		}
@@ -145,14 +144,6 @@ func (s *forwardSession) gather() ([]entry, error) {
 		}
 	}
 	return s.batch, nil
-}
-
-// discarded notes that the source has removed messages that were not forwarded.
-func (s *forwardSession) discarded(r Range) {
-	n := r.Last - r.First + 1
-	s.f.count(func(st *ForwardStats) { st.Discarded += n })
-	s.f.complain(slog.LevelError, "events: messages were discarded before they were forwarded",
-		"messages", n, "first", r.First, "last", r.Last, "all", s.f.Stats().Discarded)
 }
 
 // take returns m as it is to be sent, and whether it is to be forwarded.

@@ -94,7 +94,7 @@ func (s *forwardSession) run() error {
 			return err
 		}
 		if s.lost.Last > 0 {
-			if err := s.tell(s.lost); err != nil {
+			if err := s.discarded(); err != nil {
 				return err
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -54,9 +53,7 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	switch {
 	case err == nil:
 	case len(entries) == 1 && tooLarge(err) && last.id.agent != s.teller:
-		s.f.count(func(st *ForwardStats) { st.Refused++ })
-		s.f.complain(slog.LevelError, "events: the hub refused a message", "subject", last.msg.Subject, "id", last.id, "err", err, "all", s.f.Stats().Refused)
-		return s.tell(Range{last.position, last.position}) // before the message that follows
+		return s.refused(last, err) // tells it before the message that follows
 	default:
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errWrongLast {
 			s.f.count(func(st *ForwardStats) { st.Conflicts++ })

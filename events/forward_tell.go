@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,6 +12,28 @@ import (
 
 	"github.com/lockagent/lockagent"
 )
+
+// discarded tells the hub what the source removed before it was forwarded.
+func (s *forwardSession) discarded() error {
+	if err := s.tell(s.lost); err != nil {
+		return err
+	}
+	n := s.lost.Last - s.lost.First + 1
+	s.f.count(func(st *ForwardStats) { st.Discarded += n })
+	s.f.complain(slog.LevelError, "events: messages were discarded before they were forwarded",
+		"messages", n, "first", s.lost.First, "last", s.lost.Last, "all", s.f.Stats().Discarded)
+	return nil
+}
+
+// refused tells the hub that it does not have e, and will not.
+func (s *forwardSession) refused(e entry, why error) error {
+	if err := s.tell(Range{e.position, e.position}); err != nil {
+		return err
+	}
+	s.f.count(func(st *ForwardStats) { st.Refused++ })
+	s.f.complain(slog.LevelError, "events: the hub refused a message", "subject", e.msg.Subject, "id", e.id, "err", why, "all", s.f.Stats().Refused)
+	return nil
+}
 
 // tell tells the hub which messages of the source are lost. The hub has all before them, and nothing
 // behind them. The holes in the numbers of the agents show most of
