@@ -27,6 +27,11 @@ type agentLog struct {
 	Told    lockagent.StoreTime `json:"told,omitempty"`
 	Anchor  anchor              `json:"anchor,omitzero"`
 
+	// Young says that the agent has not told yet in this life what is settled. Early is the latest
+	// time of the store that it has told of since it began.
+	Young bool                `json:"young,omitempty"`
+	Early lockagent.StoreTime `json:"early,omitempty"`
+
 	// Holes counts the places where a grant or an end may be missing.
 	Holes   uint32        `json:"holes,omitempty"`
 	Stopped bool          `json:"stopped,omitempty"`
@@ -40,6 +45,11 @@ type agentLog struct {
 	pending []*Record // those behind a missing one, in their order
 	current *epochLog
 	folded  *folded
+	spans   int // tenures that are not judged
+
+	home  *storeLog       // that has it among its living, or nil
+	least spot[*agentLog] // there
+	watch spot[*agentLog] // see Audit
 }
 
 // anchor is one instant on the clocks of the store and of an agent.
@@ -246,6 +256,10 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 		l.Epochs[r.Epoch] = e
 	}
 	l.Epoch, l.current = r.Epoch, e
+	l.Young, l.Early = true, 0
+	if l.Store != "" {
+		l.Born = a.store(l.Store).Newest
+	}
 	return e
 }
 
@@ -340,4 +354,40 @@ func (l *agentLog) last() uint64 {
 		return 0
 	}
 	return l.current.Next - 1
+}
+
+// lives reports whether the agent may still tell of something.
+func (l *agentLog) lives() bool {
+	return !l.Dead && (!l.Stopped || l.Open != nil || len(l.pending) > 0)
+}
+
+// behind is a time of the store: what the agent still has to tell is later. An agent that has begun
+// a moment ago may not have said so yet. Then it is what its first records tell, in their order. If
+// these tell nothing, others have told of a time when it began, and a minute before is long enough:
+// or agents that begin and crash, one after the other, would hold up the audit for ever.
+func (l *agentLog) behind() lockagent.StoreTime {
+	at := l.Settled
+	switch {
+	case !l.Young:
+	case l.Early != 0:
+		at = max(at, l.Early.Add(-slack))
+	default:
+		at = max(at, l.Born.Add(-silence))
+	}
+	if l.Open != nil {
+		at = min(at, l.Open.Low)
+	}
+	return at
+}
+
+// next is when there is something to do about the agent if it says nothing.
+func (l *agentLog) next() time.Duration {
+	at := time.Duration(math.MaxInt64)
+	if !l.Stopped && !l.Dead {
+		at = l.Heard + silence
+	}
+	if len(l.pending) > 0 {
+		at = min(at, l.Since+recordPatience)
+	}
+	return at
 }

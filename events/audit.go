@@ -54,6 +54,8 @@ type Audit struct {
 
 	names map[uint64]bool // of the locks, to count them; the first many
 
+	watched heap[*agentLog] // by the time at which there is something to do about it
+
 	record  Record    // that is added now
 	current *agentLog // of the record that is applied now
 	latest  *lockLog  // the lock of the last record
@@ -106,20 +108,18 @@ func (a *Audit) Add(record Record) {
 	a.hear(r)
 	l := a.log(r.Agent)
 	l.Heard, l.Stored = a.clock.Now, r.Stored
-	// Most records are the next of their agent.
-	if e := l.current; e != nil && len(l.pending) == 0 && r.Epoch == l.Epoch && r.Seq == e.Next {
-		a.take(l, r)
-		return
-	}
-	if e := l.Epochs[r.Epoch]; e != nil && r.Seq < e.Next {
+	e := l.Epochs[r.Epoch]
+	switch {
+	case e != nil && e == l.current && len(l.pending) == 0 && r.Seq == e.Next:
+		a.take(l, r) // most records are the next of their agent
+	case e != nil && r.Seq < e.Next:
 		a.again(l, e, r)
-		return
-	}
-	if l.wait(r, a.clock.Now) {
+	case l.wait(r, a.clock.Now):
 		a.repeated(l, r)
-		return
+	default:
+		a.drain(l, len(l.pending) > maxPending)
 	}
-	a.drain(l, len(l.pending) > maxPending)
+	a.place(l)
 }
 
 // hear follows the log as a whole.
@@ -181,15 +181,36 @@ func told(r *Record) lockagent.StoreTime {
 // overdue looks for agents that are silent, and for records that are missing for too long. In a
 // log without an order, what is missing may come at the end.
 func (a *Audit) overdue() {
-	for _, l := range a.logs {
+	var late []*agentLog
+	a.watched.before(int64(a.clock.Now), func(l *agentLog) { late = append(late, l) })
+	for _, l := range late {
 		if len(l.pending) > 0 && a.clock.Now-l.Since > recordPatience {
 			a.drain(l, true)
 		}
 		if !l.Stopped && !l.Dead && a.clock.Now-l.Heard > silence {
 			a.drain(l, true)
 			a.died(l)
-			a.settle(l.Store)
+			a.settle(l)
 		}
+		a.watched.remove(&l.watch)
+		a.place(l)
+	}
+}
+
+// place puts an agent where an audit finds it: among those of its store that live, and among all by
+// the time at which there is something to do about them.
+func (a *Audit) place(l *agentLog) {
+	if home := l.home; home != nil && (home.ID != l.Store || !l.lives()) {
+		home.living.remove(&l.least)
+		l.home = nil
+	}
+	if l.lives() {
+		l.home = a.store(l.Store)
+		l.home.living.set(&l.least, l, int64(l.behind()))
+	}
+	// The time may be too early: most agents speak again before it.
+	if at := int64(l.next()); l.watch.index == 0 || at < l.watch.at {
+		a.watched.set(&l.watch, l, at)
 	}
 }
 
@@ -234,7 +255,7 @@ func (a *Audit) take(l *agentLog, r *Record) {
 
 // heard follows what an agent has told of the clock of the store.
 func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
-	l.Told = max(l.Told, told(r))
+	l.Told, l.Early = max(l.Told, told(r)), max(l.Early, told(r))
 	if s := a.store(l.Store); l.Told > s.Newest {
 		s.Newest = l.Told
 	}
@@ -248,13 +269,13 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		}
 		l.Anchor = anchor{r.StoreTime, r.Time}
 		a.bounded(l, r.StoreTime.Add(tailLength))
-		l.Settled = max(l.Settled, r.StoreTime)
-		a.settle(l.Store)
+		l.Settled, l.Young = max(l.Settled, r.StoreTime), false
+		a.settle(l)
 	case lockagent.EventAgentStopped:
 		a.bounded(l, l.Anchor.at(r.Time, l.Told).Add(tailLength))
 		l.Stopped, e.Stopped = true, true
 		a.leave(l)
-		a.settle(l.Store)
+		a.settle(l)
 	}
 }
 

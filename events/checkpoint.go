@@ -118,6 +118,7 @@ func (a *Audit) snapshot() *snapshot {
 	for _, of := range sorted(a.stores) {
 		c := *of
 		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
+		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(a.locks), LockKey.compare) {
@@ -129,6 +130,7 @@ func (a *Audit) snapshot() *snapshot {
 func (l *agentLog) clone() agentLog {
 	c := *l
 	c.pending, c.current, c.folded = nil, nil, nil
+	c.home, c.least, c.watch = nil, spot[*agentLog]{}, spot[*agentLog]{}
 	c.Resets = slices.Clone(l.Resets)
 	c.Epochs = make(map[uint64]*epochLog, len(l.Epochs))
 	for n, e := range l.Epochs {
@@ -202,11 +204,11 @@ func (s *snapshot) restore() *Audit {
 	for _, name := range s.Names {
 		a.names[name] = true
 	}
-	for i := range s.Agents {
-		a.restoreAgent(&s.Agents[i])
-	}
 	for i := range s.Stores {
 		a.stores[s.Stores[i].ID] = &s.Stores[i]
+	}
+	for i := range s.Agents {
+		a.restoreAgent(&s.Agents[i])
 	}
 	for i := range s.Locks {
 		a.restoreLock(&s.Locks[i])
@@ -224,6 +226,8 @@ func (a *Audit) restoreAgent(s *agentSnapshot) {
 	}
 	l.current = l.Epochs[l.Epoch]
 	a.logs[l.ID] = l
+	l.spans = 0
+	a.place(l)
 }
 
 func (a *Audit) restoreLock(s *lockSnapshot) {
@@ -231,7 +235,11 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	for _, i := range s.Live {
 		lock.goOn(lock.Spans[i])
 	}
+	for _, x := range lock.Spans {
+		a.logs[x.Agent].spans++
+	}
 	a.locks[s.LockKey] = &lock
+	a.touch(&lock)
 	if len(s.Open) == 0 {
 		return
 	}

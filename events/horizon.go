@@ -32,6 +32,13 @@ type storeLog struct {
 
 	// Unproven is when the last hold ended that is not proven, or 0.
 	Unproven lockagent.StoreTime `json:"unproven,omitempty"`
+
+	// Swept is how many records had come when all locks were last compared with blanks.
+	Swept int `json:"swept,omitempty"`
+
+	living  heap[*agentLog] // by the time that they have settled
+	locks   heap[*lockLog]  // by the time at which there is something to judge
+	touched []*lockLog      // of which that time is to be found out again
 }
 
 // blank is a time in which an agent may have had holds that the log does not have.
@@ -74,31 +81,24 @@ func (a *Audit) store(id string) *storeLog {
 }
 
 // horizon is a time of the store. All agents that live have told what they did before.
-func (a *Audit) horizon(store string) lockagent.StoreTime {
-	least := lockagent.StoreTime(math.MaxInt64)
-	for _, l := range a.logs {
-		if l.Store != store || l.Dead || l.Stopped && l.Open == nil && len(l.pending) == 0 {
-			continue
-		}
-		at := l.Settled
-		if l.Open != nil {
-			at = min(at, l.Open.Low)
-		}
-		least = min(least, at)
+func (s *storeLog) horizon() lockagent.StoreTime {
+	if least := s.living.least(); least != nil {
+		return lockagent.StoreTime(least.at)
 	}
-	return least
+	return math.MaxInt64
 }
 
 // settle judges for good what lies before the horizon, and forgets it.
-func (a *Audit) settle(id string) {
-	if !a.ordered || id == "" && len(a.stores) > 1 {
+func (a *Audit) settle(l *agentLog) {
+	a.place(l)
+	if !a.ordered || l.Store == "" && len(a.stores) > 1 {
 		return
 	}
-	h := a.horizon(id)
-	if h == math.MaxInt64 {
-		return // nobody lives; who comes next may tell of an earlier time
+	s := a.store(l.Store)
+	h := s.horizon()
+	if h < 0 || h == math.MaxInt64 {
+		return // one has not said anything yet, or nobody lives: who comes next may tell of an earlier time
 	}
-	s := a.store(id)
 	if floor := h.Add(-delay); floor > s.Floor+lockagent.StoreTime(time.Second.Microseconds()) {
 		s.Floor = floor
 		a.judge(s, floor)
@@ -107,33 +107,91 @@ func (a *Audit) settle(id string) {
 
 // judge judges the locks of a store, up to a time of it.
 func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
+	for _, l := range a.due(s, until) {
+		a.judgeLock(s, l, until)
+		if len(l.Spans) > 0 || len(l.Breaks) > 0 {
+			s.locks.set(&l.due, l, int64(a.dueAt(l)))
+			continue
+		}
+		s.locks.remove(&l.due)
+		delete(a.locks, l.LockKey)
+		if a.latest == l {
+			a.latest = nil
+		}
+	}
+	s.Judged = max(s.Judged, until)
+	a.sweep(s, until)
+}
+
+// due returns the locks of a store of which something is over before a time of it.
+func (a *Audit) due(s *storeLog, until lockagent.StoreTime) (all []*lockLog) {
+	for _, l := range s.touched {
+		l.touched = false
+		s.locks.set(&l.due, l, int64(a.dueAt(l)))
+	}
+	clear(s.touched)
+	s.touched = s.touched[:0]
+	s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
+	return all
+}
+
+// dueAt is the time after which there is something to judge on a lock, or to forget of it.
+func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
+	at := lockagent.StoreTime(endOfTime)
+	for _, s := range lock.Spans {
+		if end, over := a.over(s); over {
+			at = min(at, max(end, s.Start))
+		}
+	}
+	for _, b := range lock.Breaks {
+		if len(lock.Spans) > 0 {
+			b.At = b.At.Add(longest)
+		}
+		at = min(at, b.At)
+	}
+	if len(lock.Spans)+len(lock.Breaks) == 0 {
+		return math.MinInt64
+	}
+	return at
+}
+
+// over reports whether the log tells when a span ends at the latest, or that nobody knows. Then it
+// can be judged after that time.
+func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
+	end = a.atMost(s)
+	return end, end != 0 || s.Open == 0
+}
+
+// touch notes that something happens on a lock.
+func (a *Audit) touch(l *lockLog) {
+	if !l.touched {
+		l.touched = true
+		s := a.store(l.Store)
+		s.touched = append(s.touched, l)
+	}
+}
+
+// sweep forgets the blanks that were over before a time. First it notes which holds that go on were
+// beside them. That takes a look at all locks, so it is worth while only after as many records.
+func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
+	past := func(w blank) bool { return w.High < until }
+	if a.found.Events-s.Swept < len(a.locks) || !slices.ContainsFunc(s.Blanks, past) {
+		return
+	}
+	s.Swept = a.found.Events
 	for key, l := range a.locks {
 		if key.Store != s.ID {
 			continue
 		}
-		a.judgeLock(s, l, until)
-		if len(l.Spans) == 0 && len(l.Breaks) == 0 {
-			delete(a.locks, key)
-			if a.latest == l {
-				a.latest = nil
-			}
-		}
-	}
-	s.Judged = max(s.Judged, until)
-	s.Blanks = slices.DeleteFunc(s.Blanks, func(w blank) bool {
-		if w.High >= until {
-			return false
-		}
-		// A hold that goes on was beside it.
-		for key, l := range a.locks {
-			for _, x := range l.Spans {
-				if key.Store == s.ID && a.touches(&w, x) {
+		for _, x := range l.Spans {
+			for i := range s.Blanks {
+				if w := &s.Blanks[i]; x.Doubt == "" && past(*w) && a.touches(w, x) {
 					x.doubt(w.text())
 				}
 			}
 		}
-		return true
-	})
+	}
+	s.Blanks = slices.DeleteFunc(s.Blanks, past)
 }
 
 // touches reports whether the agent of a blank may have had the lock while a span had it.
@@ -177,8 +235,8 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	})
 	kept := 0
 	for i, s := range lock.Spans {
-		end := a.atMost(s)
-		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || max(end, s.Start) >= until {
+		end, over := a.over(s)
+		if !over && until != endOfTime || max(end, s.Start) >= until {
 			lock.Spans[kept] = s
 			kept++
 			continue
@@ -195,6 +253,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		lock.over(s)
+		a.logs[s.Agent].spans--
 		a.spare = append(a.spare, s)
 	}
 	clear(lock.Spans[kept:])

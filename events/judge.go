@@ -146,6 +146,7 @@ func (a *Audit) joined(to, from string) {
 	for _, l := range a.logs {
 		if l.Store == from {
 			l.Store = to
+			a.place(l)
 		}
 	}
 	if s.Holds > 0 && gone.Holds > 0 {

@@ -334,6 +334,7 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 			living[l.Store] = true
 		default:
 			a.died(l)
+			a.place(l)
 		}
 	}
 	r := Report{Version: ReportVersion}
@@ -341,7 +342,7 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 		j := Judged{Store: s.ID}
 		until := lockagent.StoreTime(endOfTime)
 		if living[s.ID] {
-			until = max(s.Floor, a.horizon(s.ID))
+			until = max(s.Floor, s.horizon())
 			j.To = until
 		}
 		a.judge(s, until)

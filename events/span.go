@@ -16,6 +16,9 @@ type lockLog struct {
 	// Those that may go on: the newest, and earlier ones.
 	newest  *span
 	earlier map[tenureKey]*span
+
+	due     spot[*lockLog] // see storeLog
+	touched bool
 }
 
 // live returns a tenure that may go on, or nil.
@@ -187,6 +190,7 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 // lock returns what the audit remembers of a lock.
 func (a *Audit) lock(key LockKey) *lockLog {
 	if a.latest != nil && a.latest.LockKey == key {
+		a.touch(a.latest)
 		return a.latest
 	}
 	l := a.locks[key]
@@ -198,6 +202,7 @@ func (a *Audit) lock(key LockKey) *lockLog {
 		}
 	}
 	a.latest = l
+	a.touch(l)
 	return l
 }
 
@@ -218,6 +223,7 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	}
 	lock.Spans = append(lock.Spans, s)
 	lock.goOn(s)
+	a.logs[s.Agent].spans++
 	return s
 }
 
@@ -262,6 +268,7 @@ func (a *Audit) comeBack(l *agentLog) {
 // spanOf returns the tenure of a hold that goes on, or nil if it is not judged.
 func (a *Audit) spanOf(h *Hold) *span {
 	if lock := a.locks[h.LockKey]; lock != nil {
+		a.touch(lock)
 		return lock.live(h.Agent, h.Tenure)
 	}
 	return nil
