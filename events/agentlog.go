@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -71,6 +72,9 @@ type epochLog struct {
 	Next    uint64 `json:"next"` // the number of the next record
 	Stopped bool   `json:"stopped,omitempty"`
 
+	// Known is the number of the first record that the audit may know the content of.
+	Known uint64 `json:"known,omitempty"`
+
 	// Sums are those of the last records, by their number modulo the length; 0 for one that is
 	// missing.
 	Sums []uint32 `json:"sums,omitempty"`
@@ -80,6 +84,7 @@ const (
 	leastSums = 64
 	mostSums  = 2048 // of what a repetition can be compared with
 	maxResets = 16
+	maxEpochs = 4 // of which repetitions are noticed
 )
 
 func (e *epochLog) note(r *Record) {
@@ -104,7 +109,7 @@ func (e *epochLog) remember(seq uint64, sum uint32) {
 // not known any more.
 func (e *epochLog) recall(seq uint64) (uint32, bool) {
 	n := uint64(len(e.Sums))
-	if seq+n < e.Next {
+	if seq+n < e.Next || seq < e.Known {
 		return 0, false
 	}
 	return e.Sums[seq%n], true
@@ -249,11 +254,18 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 			l.Holes++
 		}
 		last.Sums = slices.Clip(last.Sums)
+		a.fold.forget(l.folded, func(h *Hold) bool { return judged(h.LockKey) && a.spanOf(h) == nil })
+	} else if f := r.Follows; f.Epoch != 0 && a.past.Forgotten {
+		l.Epoch = f.Epoch
+		a.gap(l, Range{1, f.Seq}) // how much of it came is forgotten
 	}
 	e := l.Epochs[r.Epoch]
 	if e == nil {
 		e = &epochLog{Next: 1}
 		l.Epochs[r.Epoch] = e
+		if len(l.Epochs) > maxEpochs {
+			delete(l.Epochs, slices.Min(slices.Collect(maps.Keys(l.Epochs))))
+		}
 	}
 	l.Epoch, l.current = r.Epoch, e
 	l.Young, l.Early = true, 0
@@ -324,7 +336,7 @@ func (a *Audit) bounded(l *agentLog, high lockagent.StoreTime) {
 	if s := a.store(l.Store); w.Kind == beginning {
 		s.From = max(s.From, high)
 	} else {
-		s.Blanks = append(s.Blanks, w)
+		s.unknown(w)
 	}
 }
 
@@ -343,7 +355,7 @@ func (a *Audit) died(l *agentLog) {
 	}
 	a.bounded(l, high)
 	s := a.store(l.Store)
-	s.Blanks = append(s.Blanks, blank{Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: low, High: high})
+	s.unknown(blank{Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: low, High: high})
 	l.Dead = true
 	a.leave(l)
 	a.found.Tails.add(Tail{Agent: l.ID, Epoch: l.Epoch, Process: l.folded.Process, Last: l.last(), From: max(low, 0), To: high})
@@ -381,10 +393,10 @@ func (l *agentLog) behind() lockagent.StoreTime {
 }
 
 // next is when there is something to do about the agent if it says nothing.
-func (l *agentLog) next() time.Duration {
-	at := time.Duration(math.MaxInt64)
-	if !l.Stopped && !l.Dead {
-		at = l.Heard + silence
+func (l *agentLog) next(now time.Duration) time.Duration {
+	at := l.Heard + silence
+	if l.Stopped || l.Dead {
+		at = l.Heard + rest*(1+(now-l.Heard)/rest)
 	}
 	if len(l.pending) > 0 {
 		at = min(at, l.Since+recordPatience)

@@ -41,6 +41,7 @@ const (
 type Audit struct {
 	fold   *Fold
 	logs   map[lockagent.AgentID]*agentLog
+	past   pastAgents
 	stores map[string]*storeLog
 	locks  map[LockKey]*lockLog
 	found  findings
@@ -193,7 +194,9 @@ func (a *Audit) overdue() {
 			a.settle(l)
 		}
 		a.watched.remove(&l.watch)
-		a.place(l)
+		if !a.retire(l) {
+			a.place(l)
+		}
 	}
 }
 
@@ -209,7 +212,7 @@ func (a *Audit) place(l *agentLog) {
 		l.home.living.set(&l.least, l, int64(l.behind()))
 	}
 	// The time may be too early: most agents speak again before it.
-	if at := int64(l.next()); l.watch.index == 0 || at < l.watch.at {
+	if at := int64(l.next(a.clock.Now)); l.watch.index == 0 || at < l.watch.at {
 		a.watched.set(&l.watch, l, at)
 	}
 }
@@ -285,6 +288,11 @@ func (a *Audit) log(id lockagent.AgentID) *agentLog {
 	if l == nil {
 		l = &agentLog{ID: id, Epochs: make(map[uint64]*epochLog), Began: a.clock.Now, folded: a.fold.agent(id)}
 		a.logs[id] = l
+		if p, found := a.past.take(id); found {
+			a.revive(l, &p)
+		} else {
+			a.found.Agents++
+		}
 	}
 	return l
 }

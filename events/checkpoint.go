@@ -36,6 +36,7 @@ type snapshot struct {
 	Clock    activity `json:"clock"`
 
 	Agents []agentSnapshot `json:"agents"`
+	Past   pastAgents      `json:"past"`
 	Stores []storeLog      `json:"stores"`
 	Joined stores          `json:"joined,omitempty"` // identities of one store
 	Locks  []lockSnapshot  `json:"locks"`
@@ -111,6 +112,7 @@ func (a *Audit) snapshot() *snapshot {
 	s := &snapshot{
 		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Clock: a.clock,
 		Joined: maps.Clone(a.fold.stores), Names: slices.Sorted(maps.Keys(a.names)), Found: a.found.clone(),
+		Past: a.past.clone(),
 	}
 	for _, l := range sorted(a.logs) {
 		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.folded.AgentState, slices.Clone(l.pending)})
@@ -197,7 +199,7 @@ func (l List[T]) clone() List[T] {
 func (s *snapshot) restore() *Audit {
 	a := NewAudit()
 	a.stream, a.position, a.ordered, a.late, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Clock
-	a.found, a.fold.stores = s.Found, s.Joined
+	a.found, a.fold.stores, a.past = s.Found, s.Joined, s.Past
 	if a.found.Losses == nil {
 		a.found.Losses = make(map[string]int)
 	}

@@ -59,6 +59,14 @@ const (
 	beginning                  // the beginning of the log was retired
 )
 
+// unknown adds a blank. The time of an agent that never told of the clock of a store is one before
+// all holds.
+func (s *storeLog) unknown(w blank) {
+	if w.High > lockagent.StoreTime(tailLength.Microseconds()) {
+		s.Blanks = append(s.Blanks, w)
+	}
+}
+
 func (w *blank) text() string {
 	if w.Kind == tail {
 		return fmt.Sprintf("the log of agent %s (epoch %d) has no end, and it may have held the lock in the %v after its last sign of life",

@@ -364,7 +364,7 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 	if s := a.stores[""]; s != nil && s.Holds > 0 && len(r.Stores) > 1 {
 		r.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds)))
 	}
-	r.Agents, r.Locks = len(a.logs), len(a.names)
+	r.Locks = len(a.names)
 	r.Verdict = r.verdict()
 	return r
 }
