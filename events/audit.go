@@ -57,6 +57,8 @@ type Audit struct {
 
 	watched heap[*agentLog] // by the time at which there is something to do about it
 
+	copies map[*lockLog]*lockLog // of a view: see there
+
 	record  Record    // that is added now
 	current *agentLog // of the record that is applied now
 	latest  *lockLog  // the lock of the last record

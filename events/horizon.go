@@ -133,14 +133,19 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 
 // due returns the locks of a store of which something is over before a time of it.
 func (a *Audit) due(s *storeLog, until lockagent.StoreTime) (all []*lockLog) {
+	a.look(s)
+	s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
+	return all
+}
+
+// look finds out of the locks on which something has happened when there is something to judge.
+func (a *Audit) look(s *storeLog) {
 	for _, l := range s.touched {
 		l.touched = false
 		s.locks.set(&l.due, l, int64(a.dueAt(l)))
 	}
 	clear(s.touched)
 	s.touched = s.touched[:0]
-	s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
-	return all
 }
 
 // dueAt is the time after which there is something to judge on a lock, or to forget of it.
@@ -172,7 +177,7 @@ func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
 
 // touch notes that something happens on a lock.
 func (a *Audit) touch(l *lockLog) {
-	if !l.touched {
+	if !l.touched && a.copies == nil {
 		l.touched = true
 		s := a.store(l.Store)
 		s.touched = append(s.touched, l)
@@ -261,8 +266,10 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		lock.over(s)
-		a.logs[s.Agent].spans--
-		a.spare = append(a.spare, s)
+		if a.copies == nil {
+			a.logs[s.Agent].spans--
+			a.spare = append(a.spare, s)
+		}
 	}
 	clear(lock.Spans[kept:])
 	lock.Spans = lock.Spans[:kept]

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -307,79 +305,6 @@ func (r *Report) verdict() Verdict {
 // OK reports whether there are no violations. It does not mean that the log is complete: see
 // Verdict.
 func (r Report) OK() bool { return r.Violations.Count == 0 }
-
-// Report judges a log that has come to its end. An agent that has not stopped is dead. More may be
-// added afterwards: then the log went on after all.
-func (a *Audit) Report() Report { return a.clone().close(func(*agentLog) bool { return false }) }
-
-// ReportAt judges a log that goes on, as it is at the time now. An agent is alive if the stream
-// took a record of it less than a minute ago. What such agents have not told yet is pending: the
-// report says up to when the log is judged.
-func (a *Audit) ReportAt(now time.Time) Report {
-	oldest := now.Add(-silence)
-	return a.clone().close(func(l *agentLog) bool { return l.Stored.After(oldest) })
-}
-
-// close judges all that can be judged. The audit is of no use afterwards.
-func (a *Audit) close(alive func(*agentLog) bool) Report {
-	for _, l := range sorted(a.logs) {
-		a.drain(l, true)
-	}
-	living := make(map[string]bool) // stores with agents that live
-	for _, l := range sorted(a.logs) {
-		switch {
-		case l.Stopped || l.Dead:
-			a.bounded(l, l.low().Add(tailLength))
-		case alive(l):
-			living[l.Store] = true
-		default:
-			a.died(l)
-			a.place(l)
-		}
-	}
-	r := Report{Version: ReportVersion}
-	for _, s := range sorted(a.stores) {
-		j := Judged{Store: s.ID}
-		until := lockagent.StoreTime(endOfTime)
-		if living[s.ID] {
-			until = max(s.Floor, s.horizon())
-			j.To = until
-		}
-		a.judge(s, until)
-		for _, l := range a.locks {
-			if l.Store == s.ID {
-				j.Pending += len(l.Spans)
-				a.stillHeld(l)
-			}
-		}
-		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
-		if j.Holds > 0 || j.Pending > 0 {
-			r.Stores = append(r.Stores, j)
-		}
-		for _, x := range slices.Concat(s.Resets, s.Steps) {
-			r.Resets.add(x.StoreReset)
-		}
-	}
-	a.found.fill(&r)
-	if s := a.stores[""]; s != nil && s.Holds > 0 && len(r.Stores) > 1 {
-		r.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds)))
-	}
-	r.Locks = len(a.names)
-	r.Verdict = r.verdict()
-	return r
-}
-
-// endOfTime is later than any time of a store.
-const endOfTime = math.MaxInt64
-
-// stillHeld lists the holds of a lock that go on.
-func (a *Audit) stillHeld(lock *lockLog) {
-	for _, s := range lock.Spans {
-		if s.Open > 0 {
-			a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
-		}
-	}
-}
 
 // sorted returns the values of a map in the order of their keys.
 func sorted[K cmp.Ordered, V any](m map[K]V) []V {

@@ -252,7 +252,9 @@ func (a *Audit) leave(l *agentLog) {
 			s.LeaseEnd = confirmed.Add(lease)
 		}
 	}
-	a.fold.left(l.folded, true)
+	if a.copies == nil {
+		a.fold.left(l.folded, true)
+	}
 }
 
 // comeBack notes that the log of an agent goes on.
@@ -269,7 +271,7 @@ func (a *Audit) comeBack(l *agentLog) {
 func (a *Audit) spanOf(h *Hold) *span {
 	if lock := a.locks[h.LockKey]; lock != nil {
 		a.touch(lock)
-		return lock.live(h.Agent, h.Tenure)
+		return a.viewed(lock).live(h.Agent, h.Tenure)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -22,7 +23,8 @@ type world struct {
 	tick  lockagent.StoreTime // the latest beginning of a tenure
 
 	agents []*worldAgent
-	stream []Record // in the order of arrival
+	away   map[*worldAgent]int // those that come back, and when
+	stream []Record            // in the order of arrival
 	ids    int
 }
 
@@ -31,6 +33,7 @@ type worldConfig struct {
 	crashes bool
 	resets  bool
 	breaks  bool
+	returns bool // agents come back, some of them late
 }
 
 // worldLock is a lock in the store.
@@ -75,7 +78,7 @@ type worldAgent struct {
 const worldLease = 30_000
 
 func newWorld(r *rand.Rand, cfg worldConfig) *world {
-	w := &world{rand: r, cfg: cfg, locks: make(map[lockagent.Name]*worldLock), inc: 1}
+	w := &world{rand: r, cfg: cfg, locks: make(map[lockagent.Name]*worldLock), inc: 1, away: make(map[*worldAgent]int)}
 	for _, name := range []lockagent.Name{"a", "b", "c/d"} {
 		w.locks[name] = &worldLock{}
 	}
@@ -104,10 +107,14 @@ func (w *world) begin() *worldAgent {
 
 func (w *world) start(a *worldAgent) {
 	a.inc, a.crash, a.stop, a.alive = w.inc, 0, 0, w.now
+	life := w.cfg.length
+	if w.cfg.returns {
+		life = min(life, 100_000)
+	}
 	if w.cfg.crashes && w.rand.IntN(3) == 0 {
-		a.crash = w.now + 1000 + w.rand.IntN(w.cfg.length)
+		a.crash = w.now + 1000 + w.rand.IntN(life)
 	} else if w.rand.IntN(3) == 0 {
-		a.stop = w.now + 1000 + w.rand.IntN(w.cfg.length)
+		a.stop = w.now + 1000 + w.rand.IntN(life)
 	}
 	w.record(a, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "h", PID: w.ids}})
 	a.queue[len(a.queue)-1].Follows = a.last
@@ -144,6 +151,13 @@ func (w *world) step() {
 			l.tenures = nil
 		}
 	}
+	for _, a := range slices.SortedFunc(maps.Keys(w.away), func(a, b *worldAgent) int { return cmp.Compare(a.id, b.id) }) {
+		if w.now >= w.away[a] {
+			delete(w.away, a)
+			w.start(a)
+			w.agents = append(w.agents, a)
+		}
+	}
 	for _, a := range slices.Clone(w.agents) {
 		switch {
 		case a.crash != 0 && w.now >= a.crash:
@@ -152,6 +166,9 @@ func (w *world) step() {
 		case a.stop != 0 && w.now >= a.stop:
 			w.stop(a)
 			w.begin()
+			if w.cfg.returns {
+				w.comeBack(a)
+			}
 			continue
 		}
 		w.act(a)
@@ -182,9 +199,24 @@ func (w *world) crashed(a *worldAgent) {
 		w.begin()
 		return
 	}
-	next := &worldAgent{id: a.id, epoch: a.epoch + 1, last: a.last, tenure: a.tenure + 1000, has: make(map[lockagent.Name]*worldTenure)}
+	if w.cfg.returns {
+		w.begin()
+		w.comeBack(a)
+		return
+	}
+	next := a.next()
 	w.start(next)
 	w.agents = append(w.agents, next)
+}
+
+// next is an agent in its next life.
+func (a *worldAgent) next() *worldAgent {
+	return &worldAgent{id: a.id, epoch: a.epoch + 1, last: a.last, tenure: a.tenure + 1000, has: make(map[lockagent.Name]*worldTenure)}
+}
+
+// comeBack has an agent come back, in a moment or much later.
+func (w *world) comeBack(a *worldAgent) {
+	w.away[a.next()] = w.now + []int{1000, 100_000, 400_000, 900_000}[w.rand.IntN(4)]
 }
 
 func (w *world) stop(a *worldAgent) {
