@@ -77,7 +77,7 @@ type epochLog struct {
 
 	// Sums are those of the last records, by their number modulo the length; 0 for one that is
 	// missing.
-	Sums []uint32 `json:"sums,omitempty"`
+	Sums sums `json:"sums,omitempty"`
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,9 +30,11 @@ type follower struct {
 	flags *auditFlags
 	out   io.Writer
 
-	mu     sync.Mutex
-	audit  *events.Audit // guarded by mu
-	latest events.Report // guarded by mu; as it was when somebody looked
+	mu      sync.Mutex
+	audit   *events.Audit // guarded by mu
+	visited uint64        // guarded by mu; how often there was something to read
+	latest  events.Report // guarded by mu; as it was when somebody looked
+	looked  uint64        // guarded by mu; visited, then
 
 	// Only one goroutine at a time looks.
 	told  *verdictChange // the last one, or nil
@@ -72,7 +75,7 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 	if err := group.Wait(); cmd.Context().Err() == nil {
 		return err
 	}
-	if err := errors.Join(w.look(time.Now()), f.save(audit)); err != nil {
+	if err := errors.Join(w.look(time.Now()), f.save(audit.Snapshot)); err != nil {
 		return err
 	}
 	return verdictOf(&w.latest, lock)
@@ -81,6 +84,7 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 func (w *follower) visit(r events.Record, err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.visited++
 	return w.audit.Visit(r, err)
 }
 
@@ -94,10 +98,7 @@ func (w *follower) watch(ctx context.Context) error {
 		}
 		if now.Sub(w.saved) >= saveEvery {
 			w.saved = now
-			w.mu.Lock()
-			err := w.flags.save(w.audit)
-			w.mu.Unlock()
-			if err != nil {
+			if err := w.flags.save(w.snapshot); err != nil {
 				return err
 			}
 		}
@@ -109,11 +110,22 @@ func (w *follower) watch(ctx context.Context) error {
 	}
 }
 
+// snapshot is what is known now. The audit goes on while that is written.
+func (w *follower) snapshot() events.Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.audit.Snapshot()
+}
+
 // look tells of the verdict if it has changed, or if there are more violations.
 func (w *follower) look(now time.Time) error {
 	w.mu.Lock()
+	if w.final() {
+		w.mu.Unlock()
+		return nil
+	}
 	report, position := w.audit.ReportAt(now), w.audit.Position()
-	w.latest = report
+	w.latest, w.looked = report, w.visited
 	w.mu.Unlock()
 	change := &verdictChange{Version: jsonVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report}
 	if before := w.told; before != nil {
@@ -128,6 +140,12 @@ func (w *follower) look(now time.Time) error {
 	}
 	_, err := io.WriteString(w.out, change.text(now))
 	return err
+}
+
+// final reports whether another look would see the same: no agent lives, and nothing has come since.
+// w.mu is held.
+func (w *follower) final() bool {
+	return w.told != nil && w.looked == w.visited && !slices.ContainsFunc(w.latest.Stores, func(s events.Judged) bool { return s.To != 0 })
 }
 
 // text is the change for people. Of a log that is proven the first line is enough.

@@ -108,7 +108,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.read(cmd.Context(), log, audit, about(lock, audit.Visit)); err != nil {
 		return err
 	}
-	if err := f.save(audit); err != nil {
+	if err := f.save(audit.Snapshot); err != nil {
 		return err
 	}
 	report := audit.Report()
