@@ -262,7 +262,7 @@ func (a *Audit) take(l *agentLog, r *Record) {
 func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	l.Told, l.Early = max(l.Told, told(r)), max(l.Early, told(r))
 	if s := a.store(l.Store); l.Told > s.Newest {
-		s.Newest = l.Told
+		s.Newest, s.Heard = l.Told, a.clock.Now
 	}
 	if r.Until != 0 {
 		a.bounded(l, r.Until.Add(time.Second))

@@ -1,7 +1,7 @@
 package events
 
 // heap finds the one that has the least time. The zero heap is empty.
-type heap[T any] struct{ items []*spot[T] }
+type heap[T any] struct{ spots []*spot[T] }
 
 // spot is the place of something in a heap. The zero spot is in none.
 type spot[T any] struct {
@@ -15,8 +15,8 @@ func (h *heap[T]) set(i *spot[T], x T, at int64) {
 	switch {
 	case i.index == 0:
 		i.of = x
-		h.items = append(h.items, i)
-		i.index = len(h.items)
+		h.spots = append(h.spots, i)
+		i.index = len(h.spots)
 	case i.at == at:
 		return
 	}
@@ -27,13 +27,13 @@ func (h *heap[T]) set(i *spot[T], x T, at int64) {
 
 // remove takes a spot out, if it is in the heap.
 func (h *heap[T]) remove(i *spot[T]) {
-	n, last := i.index, len(h.items)
+	n, last := i.index, len(h.spots)
 	if n == 0 {
 		return
 	}
 	h.swap(n, last)
-	clear(h.items[last-1:])
-	h.items = h.items[:last-1]
+	clear(h.spots[last-1:])
+	h.spots = h.spots[:last-1]
 	*i = spot[T]{}
 	if n < last {
 		h.up(n)
@@ -43,25 +43,25 @@ func (h *heap[T]) remove(i *spot[T]) {
 
 // least returns the spot with the least time, or nil.
 func (h *heap[T]) least() *spot[T] {
-	if len(h.items) == 0 {
+	if len(h.spots) == 0 {
 		return nil
 	}
-	return h.items[0]
+	return h.spots[0]
 }
 
 // before calls visit with all whose time is before a limit, in no order.
 func (h *heap[T]) before(limit int64, visit func(T)) { h.below(1, limit, visit) }
 
 func (h *heap[T]) below(n int, limit int64, visit func(T)) {
-	if n > len(h.items) || h.at(n) >= limit {
+	if n > len(h.spots) || h.at(n) >= limit {
 		return
 	}
-	visit(h.items[n-1].of)
+	visit(h.spots[n-1].of)
 	h.below(2*n, limit, visit)
 	h.below(2*n+1, limit, visit)
 }
 
-func (h *heap[T]) at(n int) int64 { return h.items[n-1].at }
+func (h *heap[T]) at(n int) int64 { return h.spots[n-1].at }
 
 func (h *heap[T]) up(n int) {
 	for n > 1 && h.at(n) < h.at(n/2) {
@@ -73,7 +73,7 @@ func (h *heap[T]) up(n int) {
 func (h *heap[T]) down(n int) {
 	for {
 		least := n
-		for child := 2 * n; child <= 2*n+1 && child <= len(h.items); child++ {
+		for child := 2 * n; child <= 2*n+1 && child <= len(h.spots); child++ {
 			if h.at(child) < h.at(least) {
 				least = child
 			}
@@ -87,6 +87,6 @@ func (h *heap[T]) down(n int) {
 }
 
 func (h *heap[T]) swap(n, m int) {
-	h.items[n-1], h.items[m-1] = h.items[m-1], h.items[n-1]
-	h.items[n-1].index, h.items[m-1].index = n, m
+	h.spots[n-1], h.spots[m-1] = h.spots[m-1], h.spots[n-1]
+	h.spots[n-1].index, h.spots[m-1].index = n, m
 }

@@ -21,6 +21,7 @@ type storeLog struct {
 
 	// Newest is the latest time that any agent has told of.
 	Newest lockagent.StoreTime `json:"newest,omitempty"`
+	Heard  time.Duration       `json:"heard,omitempty"` // when that was, on the clock of the log
 
 	Blanks []blank     `json:"blanks,omitempty"`
 	Resets []resetSpan `json:"resets,omitempty"`
@@ -110,6 +111,15 @@ func (a *Audit) settle(l *agentLog) {
 	if floor := h.Add(-delay); floor > s.Floor+lockagent.StoreTime(time.Second.Microseconds()) {
 		s.Floor = floor
 		a.judge(s, floor)
+	}
+}
+
+// abandon judges a store of which no agent lives, and none has come for a while. Its clock went on
+// with the log.
+func (a *Audit) abandon(s *storeLog) {
+	if s.horizon() == math.MaxInt64 && a.clock.Now-s.Heard > rest {
+		s.Floor = max(s.Floor, s.Newest.Add(a.clock.Now-s.Heard-delay))
+		a.judge(s, s.Floor)
 	}
 }
 

@@ -70,7 +70,13 @@ func (p *pastAgents) clone() pastAgents {
 
 // retire forgets most of an agent whose log is over, and reports whether it did.
 func (a *Audit) retire(l *agentLog) bool {
-	if !l.Stopped && !l.Dead || l.lives() || len(l.pending) > 0 || l.current == nil || l.spans > 0 || a.clock.Now-l.Heard <= rest {
+	if l.lives() || l.current == nil || a.clock.Now-l.Heard <= rest {
+		return false
+	}
+	if l.spans > 0 {
+		a.abandon(a.store(l.Store))
+	}
+	if l.spans > 0 {
 		return false
 	}
 	a.past.add(l.ID, past{
@@ -102,7 +108,9 @@ func (f *Fold) forget(a *folded, over func(*Hold) bool) {
 		if over(h) {
 			f.close(a, l, h)
 			f.spare = append(f.spare, h)
-			f.tidy(l)
+			if l.empty() && l != f.latest {
+				delete(f.locks, l.LockKey)
+			}
 		}
 	}
 }
