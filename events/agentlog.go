@@ -18,26 +18,34 @@ type agentLog struct {
 	Epochs map[uint64]*epochLog `json:"epochs"`
 	Store  string               `json:"store,omitempty"`
 	Began  time.Duration        `json:"began"`
-	Born   lockagent.StoreTime  `json:"born,omitempty"` // what others had told of the store's clock by then
 	Heard  time.Duration        `json:"heard"`
 	Stored time.Time            `json:"stored,omitzero"` // of its last record
+
+	// Judged is up to when its store had been judged when the agent first named it. Later is when the
+	// stream spoke again, if it fell silent when the agent may have lived.
+	Judged lockagent.StoreTime `json:"judged,omitempty"`
+	Later  time.Time           `json:"later,omitzero"`
 
 	// Settled is a time of the store. The log has all that the agent recorded before. Told is
 	// the latest time of the store that the agent has told of.
 	Settled lockagent.StoreTime `json:"settled,omitempty"`
 	Told    lockagent.StoreTime `json:"told,omitempty"`
 	Anchor  anchor              `json:"anchor,omitzero"`
+	Timed   bool                `json:"timed,omitempty"` // this life has told of a time
 
 	// Young says that the agent has not told yet in this life what is settled. Early is the latest
-	// time of the store that it has told of since it began.
+	// time of the store that it has told of since it began. Born is what others had told by then.
 	Young bool                `json:"young,omitempty"`
 	Early lockagent.StoreTime `json:"early,omitempty"`
+	Born  lockagent.StoreTime `json:"born,omitempty"`
 
 	// Holes counts the places where a grant or an end may be missing.
 	Holes   uint32        `json:"holes,omitempty"`
 	Stopped bool          `json:"stopped,omitempty"`
 	Dead    bool          `json:"dead,omitempty"`
-	Open    *blank        `json:"open,omitempty"`   // of the last hole, while its end is not known
+	Found   bool          `json:"found,omitempty"`  // that it did not stop is among the findings
+	Beside  int           `json:"beside,omitempty"` // holds that only its assumed tail makes unproven
+	Open    []blank       `json:"open,omitempty"`   // of which the end is not known
 	Lease   time.Duration `json:"lease,omitempty"`  // the longest that it kept
 	Resets  []StoreReset  `json:"resets,omitempty"` // as it noticed them, the last few
 
@@ -247,18 +255,15 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 		if f := r.Follows; r.Kind == lockagent.EventAgentStarted && f.Epoch == l.Epoch && f.Seq >= last.Next {
 			a.gap(l, Range{last.Next, f.Seq})
 		}
-		if !last.Stopped {
-			if !l.Dead {
-				a.died(l)
-			}
-			l.Holes++
-		}
 		last.Sums = slices.Clip(last.Sums)
-		a.fold.forget(l.folded, func(h *Hold) bool { return judged(h.LockKey) && a.spanOf(h) == nil })
+		a.fold.forget(l.folded, func(h *Hold) bool { return h.Epoch < l.Epoch && judged(h.LockKey) && a.spanOf(h) == nil })
 	} else if f := r.Follows; f.Epoch != 0 && a.past.Forgotten {
 		l.Epoch = f.Epoch
 		a.gap(l, Range{1, f.Seq}) // how much of it came is forgotten
 	}
+	a.named(l, r)
+	a.lives(l, r)
+	l.Timed = false
 	e := l.Epochs[r.Epoch]
 	if e == nil {
 		e = &epochLog{Next: 1}
@@ -268,10 +273,7 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 		}
 	}
 	l.Epoch, l.current = r.Epoch, e
-	l.Young, l.Early = true, 0
-	if l.Store != "" {
-		l.Born = a.store(l.Store).Newest
-	}
+	l.Young, l.Early, l.Born = true, 0, a.home(l).Newest
 	return e
 }
 
@@ -285,8 +287,8 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 		}
 		hole.Last -= n
 	}
-	if hole.First == 1 && a.late && len(l.Epochs) == 1 && l.Began <= silence {
-		a.uncertain(l, blank{Kind: beginning, Low: math.MinInt64, Gap: hole})
+	if hole.First == 1 && a.late && len(l.Epochs) == 1 && l.Began <= a.Patience {
+		a.open(l, blank{Kind: beginning, Low: math.MinInt64, Gap: hole})
 		return
 	}
 	a.gap(l, hole)
@@ -295,7 +297,7 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 // gap notes that records of an agent are missing.
 func (a *Audit) gap(l *agentLog, hole Range) {
 	a.found.Gaps.add(Gap{Agent: l.ID, Epoch: l.Epoch, Range: hole})
-	a.uncertain(l, blank{Kind: missing, Low: l.low(), Gap: hole})
+	a.open(l, blank{Kind: missing, Low: l.low(), Gap: hole})
 }
 
 // low is a time of the store before which the log has all that the agent did.
@@ -305,60 +307,13 @@ func (l *agentLog) low() lockagent.StoreTime {
 		// Records of two locks may have changed places.
 		at = max(at, l.Told.Add(-time.Second))
 	}
-	if at == 0 {
-		return math.MinInt64
-	}
-	return at
-}
-
-// uncertain begins a time in which the agent may have had holds that the log does not have.
-func (a *Audit) uncertain(l *agentLog, w blank) {
-	l.Holes++
-	w.Agent, w.Epoch, w.High = l.ID, l.Epoch, math.MaxInt64
-	if l.Open == nil {
-		l.Open = &w
-		return
-	}
-	if l.Open.Kind == missing {
-		l.Open.Low = min(l.Open.Low, w.Low)
-		l.Open.Gap.Last = max(l.Open.Gap.Last, w.Gap.Last)
-	}
-}
-
-// bounded ends that time.
-func (a *Audit) bounded(l *agentLog, high lockagent.StoreTime) {
-	if l.Open == nil {
-		return
-	}
-	w := *l.Open
-	l.Open = nil
-	w.High = high
-	if s := a.store(l.Store); w.Kind == beginning {
-		s.From = max(s.From, high)
-	} else {
-		s.unknown(w)
-	}
-}
-
-// died notes that an agent is silent for good, and did not stop.
-func (a *Audit) died(l *agentLog) {
-	low := l.low()
-	high := max(low, 0).Add(tailLength)
 	switch {
-	case low != math.MinInt64:
-	case l.Store == "":
-		low = 0 // it has never reached a store
-	case l.Born != 0:
-		high = l.Born.Add(tailLength)
-	default:
-		high = math.MaxInt64 // nobody had told of a time before it
+	case at != 0:
+		return at
+	case l.Judged != 0:
+		return l.Judged // what was judged had no holds of an agent that had not told of its start
 	}
-	a.bounded(l, high)
-	s := a.store(l.Store)
-	s.unknown(blank{Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: low, High: high})
-	l.Dead = true
-	a.leave(l)
-	a.found.Tails.add(Tail{Agent: l.ID, Epoch: l.Epoch, Process: l.folded.Process, Last: l.last(), From: max(low, 0), To: high})
+	return math.MinInt64
 }
 
 func (l *agentLog) last() uint64 {
@@ -368,35 +323,35 @@ func (l *agentLog) last() uint64 {
 	return l.current.Next - 1
 }
 
-// lives reports whether the agent may still tell of something.
-func (l *agentLog) lives() bool {
-	return !l.Dead && (!l.Stopped || l.Open != nil || len(l.pending) > 0)
+// speaks reports whether the agent may still tell of something.
+func (l *agentLog) speaks() bool {
+	return !l.Dead && (!l.Stopped || len(l.Open) > 0 || len(l.pending) > 0)
 }
 
 // behind is a time of the store: what the agent still has to tell is later. An agent that has begun
 // a moment ago may not have said so yet. Then it is what its first records tell, in their order. If
-// these tell nothing, others have told of a time when it began, and a minute before is long enough:
+// these tell nothing, others have told of a time when it began, and a while before is long enough:
 // or agents that begin and crash, one after the other, would hold up the audit for ever.
-func (l *agentLog) behind() lockagent.StoreTime {
+func (a *Audit) behind(l *agentLog) lockagent.StoreTime {
 	at := l.Settled
 	switch {
 	case !l.Young:
 	case l.Early != 0:
 		at = max(at, l.Early.Add(-slack))
 	default:
-		at = max(at, l.Born.Add(-silence))
+		at = max(at, l.Born.Add(-a.Patience))
 	}
-	if l.Open != nil {
-		at = min(at, l.Open.Low)
+	for i := range l.Open {
+		at = min(at, l.Open[i].Low)
 	}
 	return at
 }
 
 // next is when there is something to do about the agent if it says nothing.
-func (l *agentLog) next(now time.Duration) time.Duration {
-	at := l.Heard + silence
+func (a *Audit) next(l *agentLog) time.Duration {
+	at := l.Heard + a.Patience
 	if l.Stopped || l.Dead {
-		at = l.Heard + rest*(1+(now-l.Heard)/rest)
+		at = l.Heard + resting*(1+(a.clock.Now-l.Heard)/resting)
 	}
 	if len(l.pending) > 0 {
 		at = min(at, l.Since+recordPatience)

@@ -11,13 +11,11 @@ const (
 	// heartbeat is how often an agent tells that it is alive.
 	heartbeat = 10 * time.Second
 
-	// tailLength is how long after its last sign of life a crashed agent may have gone on. If it
-	// had lived longer, the log would have another sign of life.
-	tailLength = heartbeat + heartbeat/2
+	// outage is how long a stream takes no message only if NATS is away.
+	outage = heartbeat + time.Second
 
-	// silence is how long an agent may be silent, while the log goes on, until the audit
-	// takes it for dead.
-	silence = 6 * heartbeat
+	// aliveLag is by how much the clock of the store may be ahead of what a sign of life says.
+	aliveLag = heartbeat + heartbeat/2
 
 	// delay bounds the time from a decision of the store to its record: a call takes no longer.
 	delay = 5 * time.Second
@@ -27,6 +25,12 @@ const (
 
 	// maxPending bounds the records of one agent that wait for a missing one.
 	maxPending = 1024
+)
+
+// The defaults of an [Audit].
+const (
+	DefaultTail     = heartbeat + heartbeat/2
+	DefaultPatience = 6 * heartbeat
 )
 
 // Audit folds the records of all agents and shows whether they prove that no two holds of a lock
@@ -39,6 +43,15 @@ const (
 //
 // An Audit must be made by [NewAudit] or [ResumeAudit] and is not safe for concurrent use.
 type Audit struct {
+	// Tail is how long after its last sign of life an agent that did not stop is taken to have lived,
+	// unless the log shows something else. It may have had holds in that time. The audit takes for
+	// granted that such an agent was not cut off from NATS for longer. Defaults to [DefaultTail].
+	Tail time.Duration
+
+	// Patience is how long an agent may be silent, while the log goes on, until it counts as dead. Until
+	// then nothing is judged that it may still tell of. Defaults to [DefaultPatience].
+	Patience time.Duration
+
 	fold   *Fold
 	logs   map[lockagent.AgentID]*agentLog
 	past   pastAgents
@@ -52,12 +65,15 @@ type Audit struct {
 	resumed  uint64 // the position of the checkpoint
 	ordered  bool   // the records have positions, and they grew
 	late     bool   // the beginning of the log is missing
+	whole    bool   // each message of the stream is read
+
+	first time.Time // when the stream took the first message that was read
+	lost  Hole      // the last one
 
 	names map[uint64]bool // of the locks, to count them; the first many
 
+	nowhere *storeLog       // the store "", which is among the stores only if it has holds
 	watched heap[*agentLog] // by the time at which there is something to do about it
-
-	copies map[*lockLog]*lockLog // of a view: see there
 
 	record  Record    // that is added now
 	current *agentLog // of the record that is applied now
@@ -69,11 +85,15 @@ type Audit struct {
 // NewAudit returns an audit of an empty log.
 func NewAudit() *Audit {
 	a := &Audit{
+		Tail:     DefaultTail,
+		Patience: DefaultPatience,
+
 		fold:    NewFold(FoldConfig{}),
 		logs:    make(map[lockagent.AgentID]*agentLog),
 		stores:  make(map[string]*storeLog),
 		locks:   make(map[LockKey]*lockLog),
 		names:   make(map[uint64]bool),
+		nowhere: &storeLog{},
 		ordered: true,
 	}
 	a.found.Losses = make(map[string]int)
@@ -89,6 +109,7 @@ func (a *Audit) BeginsLate() { a.late = true }
 // Visit adds what a [Reader] or [ReadLines] passes: it is a [Visit] that never returns an error.
 func (a *Audit) Visit(r Record, err error) error {
 	if err != nil {
+		a.follow(r.Position, time.Time{})
 		a.AddError(err)
 	} else {
 		a.Add(r)
@@ -104,13 +125,17 @@ func (a *Audit) AddError(err error) { a.found.Unreadable.add(Note(err.Error())) 
 // last may not have been read to its end. What was read of it is not counted again.
 func (a *Audit) Position() uint64 { return a.position }
 
+// Stored is when the stream took the last record, by the clock of its server.
+func (a *Audit) Stored() time.Time { return a.clock.Stored }
+
 // Add adds a record.
 func (a *Audit) Add(record Record) {
+	a.follow(record.Position, record.Stored)
 	a.record = record // what follows keeps no pointer to it, so this saves an allocation
 	r := &a.record
 	a.hear(r)
 	l := a.log(r.Agent)
-	l.Heard, l.Stored = a.clock.Now, r.Stored
+	l.Heard, l.Stored, l.Later = a.clock.Now, r.Stored, time.Time{}
 	e := l.Epochs[r.Epoch]
 	switch {
 	case e != nil && e == l.current && len(l.pending) == 0 && r.Seq == e.Next:
@@ -127,14 +152,12 @@ func (a *Audit) Add(record Record) {
 
 // hear follows the log as a whole.
 func (a *Audit) hear(r *Record) {
-	if r.Position == 0 || r.Position < a.position {
-		a.ordered = false
+	before := a.clock.Stored
+	second := a.clock.hear(r)
+	if a.clock.Quiet == a.clock.Now && a.clock.Stored != before {
+		a.quiet(before, a.clock.Stored)
 	}
-	if a.position == 0 && r.Position > 1 {
-		a.late = true
-	}
-	a.position = max(a.position, r.Position)
-	if a.clock.hear(r) && a.ordered {
+	if second && a.ordered {
 		a.overdue()
 	}
 }
@@ -146,6 +169,7 @@ type activity struct {
 	Stored time.Time           `json:"stored,omitzero"`
 	Told   lockagent.StoreTime `json:"told,omitempty"`
 	Second time.Duration       `json:"second,omitempty"`
+	Quiet  time.Duration       `json:"quiet,omitempty"` // when the last outage was over, or 0
 }
 
 // hear reports whether another second has passed.
@@ -157,6 +181,9 @@ func (c *activity) hear(r *Record) bool {
 		if step := r.Stored.Sub(c.Stored); step > 0 {
 			c.Now += min(step, heartbeat)
 			c.Stored = r.Stored
+			if step > outage {
+				c.Quiet = c.Now
+			}
 		}
 	} else if t := told(r); t > c.Told {
 		// What an agent kept back during an outage comes at once, and looks like a time that
@@ -173,12 +200,35 @@ func (c *activity) hear(r *Record) bool {
 	return true
 }
 
+// outage reports whether an outage is so fresh that an agent may still have to tell of it.
+func (c *activity) outage(d time.Duration) bool { return c.Quiet != 0 && c.Now-c.Quiet < d }
+
 // told is a time that the clock of the store had reached when the agent recorded r, or 0.
 func told(r *Record) lockagent.StoreTime {
 	if r.Kind == lockagent.EventStoreReset {
 		return 0 // the clock may be another one from now on
 	}
 	return max(r.StoreTime, r.Confirmed, r.Returned)
+}
+
+// fresh is a time that the clock of the store showed after the process of the agent had begun, or 0.
+func fresh(r *Record) lockagent.StoreTime {
+	switch {
+	case r.Kind == lockagent.EventAlive, r.How == lockagent.ByStore:
+		return r.StoreTime
+	}
+	return r.Returned
+}
+
+// named notes which store an agent uses.
+func (a *Audit) named(l *agentLog, r *Record) {
+	if r.Store == "" || r.Store == l.Store {
+		return
+	}
+	if id := a.fold.stores.find(r.Store); id != l.Store {
+		s := a.store(id)
+		l.Store, l.Judged, l.Born = id, s.Floor, s.Newest
+	}
 }
 
 // overdue looks for agents that are silent, and for records that are missing for too long. In a
@@ -190,10 +240,11 @@ func (a *Audit) overdue() {
 		if len(l.pending) > 0 && a.clock.Now-l.Since > recordPatience {
 			a.drain(l, true)
 		}
-		if !l.Stopped && !l.Dead && a.clock.Now-l.Heard > silence {
+		if !l.Stopped && !l.Dead && a.clock.Now-l.Heard > a.Patience {
 			a.drain(l, true)
 			a.died(l)
-			a.settle(l)
+			a.place(l)
+			a.settle(l.Store)
 		}
 		a.watched.remove(&l.watch)
 		if !a.retire(l) {
@@ -202,19 +253,27 @@ func (a *Audit) overdue() {
 	}
 }
 
+// home is the store of an agent. One that has not named it yet has none.
+func (a *Audit) home(l *agentLog) *storeLog {
+	if l.Store == "" {
+		return a.nowhere
+	}
+	return a.store(l.Store)
+}
+
 // place puts an agent where an audit finds it: among those of its store that live, and among all by
 // the time at which there is something to do about them.
 func (a *Audit) place(l *agentLog) {
-	if home := l.home; home != nil && (home.ID != l.Store || !l.lives()) {
+	if home := l.home; home != nil && (home.ID != l.Store || !l.speaks()) {
 		home.living.remove(&l.least)
 		l.home = nil
 	}
-	if l.lives() {
-		l.home = a.store(l.Store)
-		l.home.living.set(&l.least, l, int64(l.behind()))
+	if l.speaks() {
+		l.home = a.home(l)
+		l.home.living.set(&l.least, l, int64(a.behind(l)))
 	}
 	// The time may be too early: most agents speak again before it.
-	if at := int64(l.next(a.clock.Now)); l.watch.index == 0 || at < l.watch.at {
+	if at := int64(a.next(l)); l.watch.index == 0 || at < l.watch.at {
 		a.watched.set(&l.watch, l, at)
 	}
 }
@@ -236,14 +295,13 @@ func (a *Audit) take(l *agentLog, r *Record) {
 	e.note(r)
 	a.found.Events++
 	a.current = l
-	if l.Dead && r.Seq > 1 {
+	if l.Dead {
+		a.takeBack(l)
+		a.clear(l)
 		a.comeBack(l)
 	}
-	l.Dead, l.Stopped = false, false
-	if r.Store != "" && r.Store != l.Store {
-		l.Store = a.fold.stores.find(r.Store)
-		l.Born = a.store(l.Store).Newest
-	}
+	l.Stopped = false
+	a.named(l, r)
 	switch r.Kind {
 	case 0:
 		a.found.Unknown++
@@ -260,12 +318,21 @@ func (a *Audit) take(l *agentLog, r *Record) {
 
 // heard follows what an agent has told of the clock of the store.
 func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
-	l.Told, l.Early = max(l.Told, told(r)), max(l.Early, told(r))
-	if s := a.store(l.Store); l.Told > s.Newest {
-		s.Newest, s.Heard = l.Told, a.clock.Now
+	if t := told(r); t != 0 {
+		l.Told, l.Early = max(l.Told, t), max(l.Early, t)
+		s := a.store(l.Store)
+		if t > s.Newest {
+			s.Newest, s.Heard = t, a.clock.Now
+		}
+		a.timed(s, t, r.Stored)
+	}
+	if t := fresh(r); t != 0 {
+		l.Timed = true
+		a.begunBy(l, t)
 	}
 	if r.Until != 0 {
-		a.bounded(l, r.Until.Add(time.Second))
+		l.Timed = true
+		a.bounded(l, r.Until.Add(slack))
 	}
 	switch r.Kind {
 	case lockagent.EventAlive:
@@ -273,14 +340,20 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 			return
 		}
 		l.Anchor = anchor{r.StoreTime, r.Time}
-		a.bounded(l, r.StoreTime.Add(tailLength))
+		a.bounded(l, r.StoreTime.Add(aliveLag))
 		l.Settled, l.Young = max(l.Settled, r.StoreTime), false
-		a.settle(l)
+		a.place(l)
+		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
-		a.bounded(l, l.Anchor.at(r.Time, l.Told).Add(tailLength))
+		high := l.Anchor.at(r.Time, l.Told)
+		if l.Anchor.Store == 0 {
+			high = a.store(l.Store).at(r.Stored)
+		}
+		a.bounded(l, later(high, aliveLag))
 		l.Stopped, e.Stopped = true, true
 		a.leave(l)
-		a.settle(l)
+		a.place(l)
+		a.settle(l.Store)
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
 )
 
 // CheckpointVersion is the version of a checkpoint. An audit resumes from no other.
@@ -34,7 +37,13 @@ type snapshot struct {
 	Position uint64   `json:"position"`
 	Ordered  bool     `json:"ordered"`
 	Late     bool     `json:"late,omitempty"`
+	Whole    bool     `json:"whole,omitempty"`
 	Clock    activity `json:"clock"`
+
+	Tail     time.Duration `json:"tail"`
+	Patience time.Duration `json:"patience"`
+	First    time.Time     `json:"first,omitzero"`
+	Lost     Hole          `json:"lost,omitzero"`
 
 	Agents []agentSnapshot `json:"agents"`
 	Past   pastAgents      `json:"past"`
@@ -58,8 +67,9 @@ type lockSnapshot struct {
 }
 
 type holdSnapshot struct {
-	Hold  Hold   `json:"hold"`
-	Holes uint32 `json:"holes,omitempty"`
+	Hold  Hold                `json:"hold"`
+	Holes uint32              `json:"holes,omitempty"`
+	Over  lockagent.StoreTime `json:"over,omitempty"`
 }
 
 // Identify says which stream the records are from, for example its name and when it was made. It
@@ -124,7 +134,8 @@ func (a *Audit) clone() *Audit { return a.snapshot().restore() }
 
 func (a *Audit) snapshot() *snapshot {
 	s := &snapshot{
-		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Clock: a.clock,
+		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Clock: a.clock,
+		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost,
 		Joined: maps.Clone(a.fold.stores), Names: slices.Collect(maps.Keys(a.names)), Found: a.found.clone(),
 		Past: a.past.clone(),
 	}
@@ -134,6 +145,7 @@ func (a *Audit) snapshot() *snapshot {
 	for _, of := range sorted(a.stores) {
 		c := *of
 		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
+		c.Ends = slices.Clone(c.Ends)
 		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)
 	}
@@ -154,10 +166,7 @@ func (l *agentLog) clone() agentLog {
 		kept.Sums = slices.Clone(e.Sums)
 		c.Epochs[n] = &kept
 	}
-	if l.Open != nil {
-		open := *l.Open
-		c.Open = &open
-	}
+	c.Open = slices.Clone(l.Open)
 	return c
 }
 
@@ -174,7 +183,7 @@ func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 	}
 	if folded != nil {
 		for _, h := range folded.open {
-			s.Open = append(s.Open, holdSnapshot{*h, h.holes})
+			s.Open = append(s.Open, holdSnapshot{*h, h.holes, h.over})
 		}
 	}
 	return s
@@ -201,6 +210,8 @@ func (f *findings) clone() findings {
 	c.Gaps, c.Late, c.Tails = c.Gaps.clone(), c.Late.clone(), c.Tails.clone()
 	c.OpenHolds, c.NotJudged = c.OpenHolds.clone(), c.NotJudged.clone()
 	c.Unreadable, c.Joined = c.Unreadable.clone(), c.Joined.clone()
+	c.Holes, c.Belated = c.Holes.clone(), c.Belated.clone()
+	c.Acknowledged = slices.Clone(c.Acknowledged)
 	return c
 }
 
@@ -212,7 +223,8 @@ func (l List[T]) clone() List[T] {
 // restore returns an audit that has what the snapshot had.
 func (s *snapshot) restore() *Audit {
 	a := NewAudit()
-	a.stream, a.position, a.ordered, a.late, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Clock
+	a.stream, a.position, a.ordered, a.late, a.whole, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Whole, s.Clock
+	a.Tail, a.Patience, a.first, a.lost = s.Tail, s.Patience, s.First, s.Lost
 	a.found, a.fold.stores, a.past = s.Found, s.Joined, s.Past
 	if a.found.Losses == nil {
 		a.found.Losses = make(map[string]int)
@@ -222,6 +234,9 @@ func (s *snapshot) restore() *Audit {
 	}
 	for i := range s.Stores {
 		a.stores[s.Stores[i].ID] = &s.Stores[i]
+	}
+	if none := a.stores[""]; none != nil {
+		a.nowhere = none
 	}
 	for i := range s.Agents {
 		a.restoreAgent(&s.Agents[i])
@@ -262,7 +277,7 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	folded := a.fold.lock(s.LockKey)
 	for i := range s.Open {
 		h := &s.Open[i].Hold
-		h.holes = s.Open[i].Holes
+		h.holes, h.over = s.Open[i].Holes, s.Open[i].Over
 		folded.open = append(folded.open, h)
 		a.fold.agents[h.Agent].holds[h] = folded
 	}

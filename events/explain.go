@@ -22,7 +22,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if lease == 0 {
 		return Explanation{}, false
 	}
-	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= max(s.by(), -s.by())+slack {
+	if s, by := store.step(from, end); s != nil && end.Sub(second.Start) <= by {
 		return Explanation{Reset: &s.StoreReset}, true
 	}
 	if limit := first.confirmedEnd(); known && end > limit {
@@ -116,5 +116,6 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 			return true
 		}
 	}
-	return store.step(s.Start, until) != nil
+	step, _ := store.step(s.Start, until)
+	return step != nil
 }

@@ -19,9 +19,20 @@ type storeLog struct {
 	Floor lockagent.StoreTime `json:"floor,omitempty"`
 	From  lockagent.StoreTime `json:"from,omitempty"`
 
-	// Newest is the latest time that any agent has told of.
-	Newest lockagent.StoreTime `json:"newest,omitempty"`
-	Heard  time.Duration       `json:"heard,omitempty"` // when that was, on the clock of the log
+	// Ends is when the last hold ended that is forgotten, of the locks that have one place of it.
+	// Cleared is when the last blank ended that is forgotten, and the last one of other agents.
+	Ends    []lockagent.StoreTime `json:"ends,omitempty"`
+	Cleared [2]cleared            `json:"cleared"`
+
+	// Last is when the last hold ended that was judged.
+	Last lockagent.StoreTime `json:"last,omitempty"`
+
+	// Ahead is by how much its clock is ahead of that of the stream at least, if it is Timed.
+	Ahead time.Duration `json:"ahead,omitempty"`
+	Timed bool          `json:"timed,omitempty"`
+
+	// Began is the first time that any agent has told of.
+	Began lockagent.StoreTime `json:"began,omitempty"`
 
 	Blanks []blank     `json:"blanks,omitempty"`
 	Resets []resetSpan `json:"resets,omitempty"`
@@ -34,6 +45,10 @@ type storeLog struct {
 	// Unproven is when the last hold ended that is not proven, or 0.
 	Unproven lockagent.StoreTime `json:"unproven,omitempty"`
 
+	// Newest is the latest time that any agent has told of, and Heard when, on the clock of the log.
+	Newest lockagent.StoreTime `json:"newest,omitempty"`
+	Heard  time.Duration       `json:"heard,omitempty"`
+
 	// Swept is how many records had come when all locks were last compared with blanks.
 	Swept int `json:"swept,omitempty"`
 
@@ -42,47 +57,15 @@ type storeLog struct {
 	touched []*lockLog      // of which that time is to be found out again
 }
 
-// blank is a time in which an agent may have had holds that the log does not have.
-type blank struct {
-	Agent lockagent.AgentID   `json:"agent"`
-	Epoch uint64              `json:"epoch"`
-	Kind  blankKind           `json:"kind"`
-	Low   lockagent.StoreTime `json:"low"`
-	High  lockagent.StoreTime `json:"high"`
-	Gap   Range               `json:"gap,omitzero"`
-}
-
-type blankKind uint8
-
-const (
-	missing   blankKind = iota // records are missing
-	tail                       // the log of the agent has no end
-	beginning                  // the beginning of the log was retired
-)
-
-// unknown adds a blank. The time of an agent that never told of the clock of a store is one before
-// all holds.
-func (s *storeLog) unknown(w blank) {
-	if w.High > lockagent.StoreTime(tailLength.Microseconds()) {
-		s.Blanks = append(s.Blanks, w)
-	}
-}
-
-func (w *blank) text() string {
-	if w.Kind == tail {
-		return fmt.Sprintf("the log of agent %s (epoch %d) has no end, and it may have held the lock in the %v after its last sign of life",
-			w.Agent, w.Epoch, tailLength)
-	}
-	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Gap.First, w.Gap.Last)
-}
-
 func (a *Audit) store(id string) *storeLog {
 	if a.near != nil && a.near.ID == id {
 		return a.near
 	}
 	s := a.stores[id]
 	if s == nil {
-		s = &storeLog{ID: id}
+		if s = a.nowhere; id != "" {
+			s = &storeLog{ID: id}
+		}
 		a.stores[id] = s
 	}
 	a.near = s
@@ -98,12 +81,14 @@ func (s *storeLog) horizon() lockagent.StoreTime {
 }
 
 // settle judges for good what lies before the horizon, and forgets it.
-func (a *Audit) settle(l *agentLog) {
-	a.place(l)
-	if !a.ordered || l.Store == "" && len(a.stores) > 1 {
+func (a *Audit) settle(id string) {
+	if !a.ordered || id == "" && len(a.stores) > 1 || a.clock.outage(a.Tail) {
 		return
 	}
-	s := a.store(l.Store)
+	s := a.nowhere
+	if id != "" {
+		s = a.store(id)
+	}
 	h := s.horizon()
 	if h < 0 || h == math.MaxInt64 {
 		return // one has not said anything yet, or nobody lives: who comes next may tell of an earlier time
@@ -117,7 +102,7 @@ func (a *Audit) settle(l *agentLog) {
 // abandon judges a store of which no agent lives, and none has come for a while. Its clock went on
 // with the log.
 func (a *Audit) abandon(s *storeLog) {
-	if s.horizon() == math.MaxInt64 && a.clock.Now-s.Heard > rest {
+	if s.horizon() == math.MaxInt64 && a.clock.Now-s.Heard > resting {
 		s.Floor = max(s.Floor, s.Newest.Add(a.clock.Now-s.Heard-delay))
 		a.judge(s, s.Floor)
 	}
@@ -125,6 +110,42 @@ func (a *Audit) abandon(s *storeLog) {
 
 // judge judges the locks of a store, up to a time of it.
 func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
+	a.judgeLocks(s, until)
+	s.Judged = max(s.Judged, until)
+	a.sweep(s, until)
+}
+
+// sweep forgets the blanks that were over before a time. First it notes which holds that go on were
+// beside them. That takes a look at all locks, so it is worth while only after as many records.
+func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
+	past := func(w blank) bool { return w.High < until }
+	if a.found.Events-s.Swept < len(a.locks) || !slices.ContainsFunc(s.Blanks, past) {
+		return
+	}
+	s.Swept = a.found.Events
+	for key, l := range a.locks {
+		if key.Store != s.ID {
+			continue
+		}
+		for _, x := range l.Spans {
+			for i := range s.Blanks {
+				if w := &s.Blanks[i]; past(*w) && a.touches(w, x) {
+					x.doubtBeside(w)
+				}
+			}
+		}
+	}
+	for _, w := range s.Blanks {
+		if past(w) {
+			s.clear(cleared{w.Agent, w.High})
+		}
+	}
+	s.Blanks = slices.DeleteFunc(s.Blanks, past)
+}
+
+// judgeLocks judges what is over on the locks of a store.
+func (a *Audit) judgeLocks(s *storeLog, until lockagent.StoreTime) {
+	a.beginLate(s)
 	for _, l := range a.due(s, until) {
 		a.judgeLock(s, l, until)
 		if len(l.Spans) > 0 || len(l.Breaks) > 0 {
@@ -137,13 +158,17 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 			a.latest = nil
 		}
 	}
-	s.Judged = max(s.Judged, until)
-	a.sweep(s, until)
 }
 
 // due returns the locks of a store of which something is over before a time of it.
 func (a *Audit) due(s *storeLog, until lockagent.StoreTime) (all []*lockLog) {
 	a.look(s)
+	if until == endOfTime {
+		for _, l := range s.locks.spots {
+			all = append(all, l.of)
+		}
+		return all
+	}
 	s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
 	return all
 }
@@ -187,46 +212,11 @@ func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
 
 // touch notes that something happens on a lock.
 func (a *Audit) touch(l *lockLog) {
-	if !l.touched && a.copies == nil {
+	if !l.touched {
 		l.touched = true
 		s := a.store(l.Store)
 		s.touched = append(s.touched, l)
 	}
-}
-
-// sweep forgets the blanks that were over before a time. First it notes which holds that go on were
-// beside them. That takes a look at all locks, so it is worth while only after as many records.
-func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
-	past := func(w blank) bool { return w.High < until }
-	if a.found.Events-s.Swept < len(a.locks) || !slices.ContainsFunc(s.Blanks, past) {
-		return
-	}
-	s.Swept = a.found.Events
-	for key, l := range a.locks {
-		if key.Store != s.ID {
-			continue
-		}
-		for _, x := range l.Spans {
-			for i := range s.Blanks {
-				if w := &s.Blanks[i]; x.Doubt == "" && past(*w) && a.touches(w, x) {
-					x.doubt(w.text())
-				}
-			}
-		}
-	}
-	s.Blanks = slices.DeleteFunc(s.Blanks, past)
-}
-
-// touches reports whether the agent of a blank may have had the lock while a span had it.
-func (a *Audit) touches(w *blank, s *span) bool {
-	if s.Agent == w.Agent && (w.Kind == tail || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Gap.Last) {
-		return false // an agent's own records tell their order
-	}
-	if s.Start >= w.High {
-		return false
-	}
-	end := a.atMost(s)
-	return end == 0 || end > w.Low
 }
 
 // atMost is the latest time at which the holds of a span can have ended; 0 if it is not known.
@@ -251,6 +241,47 @@ func (a *Audit) atLeast(s *span) lockagent.StoreTime {
 	return s.Least
 }
 
+// places is how many ends of forgotten holds a store remembers.
+const places = 1024
+
+func placeOf(key LockKey) int { return int(key.sum() % places) }
+
+// ended notes when a hold ended that is forgotten.
+func (s *storeLog) ended(place int, end lockagent.StoreTime) {
+	if s.Ends == nil {
+		s.Ends = make([]lockagent.StoreTime, places)
+	}
+	s.Ends[place] = max(s.Ends[place], end)
+}
+
+// cleared is when a blank ended that is forgotten.
+type cleared struct {
+	By lockagent.AgentID   `json:"by,omitempty"`
+	At lockagent.StoreTime `json:"at,omitempty"`
+}
+
+func (s *storeLog) clear(c cleared) {
+	last, other := &s.Cleared[0], &s.Cleared[1]
+	switch {
+	case c.By == last.By:
+		last.At = max(last.At, c.At)
+	case c.At > last.At:
+		*other, *last = *last, c
+	case c.At > other.At:
+		*other = c
+	}
+}
+
+// forgot reports whether something may be forgotten that a hold of a lock has to be compared with, if
+// it began at a time that was judged.
+func (s *storeLog) forgot(key LockKey, agent lockagent.AgentID, start lockagent.StoreTime) bool {
+	c := s.Cleared[0]
+	if c.By == agent {
+		c = s.Cleared[1] // its own records tell their order
+	}
+	return start < c.At || s.Ends != nil && start < s.Ends[placeOf(key)] || s.steppedBack(start)
+}
+
 // judgeLock judges what is over on a lock.
 func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreTime) {
 	slices.SortStableFunc(lock.Spans, func(x, y *span) int {
@@ -268,18 +299,17 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if end != 0 && x.Start >= max(end, s.Told) {
+			if _, by := store.jump(s.Confirmed, x.Start); end != 0 && x.Start >= max(end.Add(by), s.Told) {
 				break
 			}
 			a.compare(store, lock, s, x)
 		}
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
+		store.ended(placeOf(lock.LockKey), max(s.Start, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
-		if a.copies == nil {
-			a.logs[s.Agent].spans--
-			a.spare = append(a.spare, s)
-		}
+		a.logs[s.Agent].spans--
+		a.spare = append(a.spare, s)
 	}
 	clear(lock.Spans[kept:])
 	lock.Spans = lock.Spans[:kept]
@@ -306,6 +336,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 		}
 	}
 	store.Holds++
+	store.Last = max(store.Last, s.Start, end)
 	if s.Open > 0 && last && !s.Guilty {
 		a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
 	}
@@ -323,14 +354,17 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 			continue
 		}
 		for i := range of.Blanks {
-			if w := &of.Blanks[i]; s.Doubt == "" && a.touches(w, s) {
-				s.doubt(w.text())
+			if w := &of.Blanks[i]; a.touches(w, s) {
+				s.doubtBeside(w)
 			}
 		}
 	}
 	if s.Doubt == "" || s.Guilty {
 		return
 	}
-	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt})
+	if l := a.logs[s.Beside]; l != nil {
+		l.Beside++
+	}
+	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt, s.Beside})
 	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))
 }

@@ -20,7 +20,10 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case first.Start == 0 || second.Start == 0:
 		return // said of that one
 	case end != 0 && end <= second.Start:
-		if first.Told > second.Start {
+		if step, by := store.jump(first.Confirmed, second.Start); end.Add(by) > second.Start && first.Agent != second.Agent {
+			v := a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
+			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
+		} else if first.Told > second.Start {
 			a.found.Explained.add(Explanation{Violation: a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())), Late: true})
 		}
 		return
@@ -32,7 +35,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case explained:
 		cause.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(cause)
-	case (first.Modes|second.Modes)&strange != 0:
+	case (first.Modes|second.Modes)&strange != 0, first.Guessed, second.Guessed:
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
@@ -49,7 +52,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 }
 
 func untilText(t lockagent.StoreTime) string {
-	if t == 0 {
+	if t == 0 || t == endOfTime {
 		return "a time that the log does not tell"
 	}
 	return storeText(t)
@@ -59,9 +62,16 @@ func untilText(t lockagent.StoreTime) string {
 func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	last := lock.Last
 	if last == nil {
+		if s.FirstToken < lockagent.Token(s.Start) {
+			s.doubt("its token is smaller than the time of the store at which it began, and may be smaller than an earlier one")
+		}
 		kept := *s
 		lock.Last = &kept
 		return
+	}
+	if s.Agent == last.Agent && s.Tenure == last.Tenure {
+		last.LastToken = max(last.LastToken, s.LastToken)
+		return // it went on when it had been judged
 	}
 	greatest := last.LastToken
 	if s.Modes == shared && last.Modes == shared {
@@ -72,9 +82,9 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	if s.FirstToken > greatest && s.Start < last.Start && s.Start != 0 {
 		first, second, fell = s, last, true
 	}
-	if fell {
+	if fell && !s.Guessed && !last.Guessed {
 		v := a.tokens(lock, first, &first.Last, second, second.first())
-		if step := store.step(min(s.Start, last.Start), max(s.Start, last.Start)); step != nil {
+		if step, _ := store.step(min(s.Start, last.Start), max(s.Start, last.Start)); step != nil {
 			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
 		} else {
 			a.found.violation(v)
@@ -131,7 +141,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step := store.step(s.Start, what.At); step != nil && what.By <= max(step.by(), -step.by())+slack {
+	if step, by := store.step(s.Start, what.At); step != nil && what.By <= by {
 		a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
 		return
 	}
@@ -154,6 +164,16 @@ func (a *Audit) joined(to, from string) {
 			storeText(min(s.Judged, gone.Judged)))))
 	}
 	s.Floor, s.From = min(s.Floor, gone.Floor), max(s.From, gone.From)
+	s.clear(gone.Cleared[0])
+	s.clear(gone.Cleared[1])
+	for i, t := range gone.Ends {
+		s.ended(i, t)
+	}
+	s.Newest, s.Heard = max(s.Newest, gone.Newest), max(s.Heard, gone.Heard)
+	s.Last, s.Began = max(s.Last, gone.Last), earlier(s.Began, gone.Began)
+	if !s.Timed || gone.Timed && gone.Ahead > s.Ahead {
+		s.Timed, s.Ahead = gone.Timed, gone.Ahead
+	}
 	s.Blanks = append(s.Blanks, gone.Blanks...)
 	s.Resets = append(s.Resets, gone.Resets...)
 	s.Steps = append(s.Steps, gone.Steps...)

@@ -150,7 +150,7 @@ func TestAuditForgets(t *testing.T) {
 			if r.Verdict != want || r.Violations.Count+r.Gaps.Count+r.Late.Count > 0 || r.Agents < c.born {
 				t.Errorf("%v", r)
 			}
-			if lag := c.now.Sub(r.Stores[len(r.Stores)-1].To); lag > 2*silence+2*heartbeat {
+			if lag := c.now.Sub(r.Stores[len(r.Stores)-1].To); lag > 2*DefaultPatience+2*heartbeat {
 				t.Errorf("the horizon is %v behind", lag)
 			}
 			t.Log(after)

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// rest is how long an audit keeps all that it knows of an agent whose log is over. By then a
+	// resting is how long an audit keeps all that it knows of an agent whose log is over. By then a
 	// message is not repeated any more, and an agent that was cut off for a while is back.
-	rest = 5 * time.Minute
+	resting = 5 * time.Minute
 
 	// mostPast is of how many agents with a log that is over an audit remembers the end: so many
 	// that a whole fleet can start again. It remembers twice as many at most.
@@ -25,7 +25,10 @@ type past struct {
 	Stopped bool   `json:"stopped,omitempty"`
 
 	Store   string              `json:"store,omitempty"`
-	Born    lockagent.StoreTime `json:"born,omitempty"`
+	Judged  lockagent.StoreTime `json:"judged,omitempty"`
+	Stored  time.Time           `json:"stored,omitzero"`
+	Found   bool                `json:"found,omitempty"`
+	Beside  int                 `json:"beside,omitempty"`
 	Settled lockagent.StoreTime `json:"settled,omitempty"`
 	Told    lockagent.StoreTime `json:"told,omitempty"`
 	Anchor  anchor              `json:"anchor,omitzero"`
@@ -70,7 +73,7 @@ func (p *pastAgents) clone() pastAgents {
 
 // retire forgets most of an agent whose log is over, and reports whether it did.
 func (a *Audit) retire(l *agentLog) bool {
-	if l.lives() || l.current == nil || a.clock.Now-l.Heard <= rest {
+	if l.speaks() || l.current == nil || a.clock.Now-l.Heard <= resting {
 		return false
 	}
 	if l.spans > 0 {
@@ -80,7 +83,8 @@ func (a *Audit) retire(l *agentLog) bool {
 		return false
 	}
 	a.past.add(l.ID, past{
-		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store, Born: l.Born, Settled: l.Settled, Told: l.Told,
+		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
+		Judged: l.Judged, Stored: l.Stored, Found: l.Found, Beside: l.Beside, Settled: l.Settled, Told: l.Told,
 		Anchor: l.Anchor, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
 	})
 	delete(a.logs, l.ID)
@@ -96,8 +100,9 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	l.Stopped, l.Dead = p.Stopped, !p.Stopped
 	l.Store = a.fold.stores.find(p.Store)
 	l.Anchor, l.Holes, l.Lease = p.Anchor, p.Holes, p.Lease
-	newest := a.store(l.Store).Newest // less if the clock was set back
-	l.Born, l.Settled, l.Told = min(p.Born, newest), min(p.Settled, newest), min(p.Told, newest)
+	newest := a.home(l).Newest // less if the clock was set back
+	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
+	l.Stored, l.Found, l.Beside = p.Stored, p.Found, p.Beside
 	l.folded.Epoch, l.folded.Seq, l.folded.Store = p.Epoch, p.Next-1, l.Store
 	l.folded.Process, l.folded.Stopped = p.Process, p.Stopped
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -59,6 +61,12 @@ func (l *List[T]) add(x T) {
 	l.First = slices.Insert(l.First, i, x)
 }
 
+// remove takes back something that was added, and perhaps is not among the first.
+func (l *List[T]) remove(it func(T) bool) {
+	l.Count--
+	l.First = slices.DeleteFunc(l.First, it)
+}
+
 // Note is a line for people.
 type Note string
 
@@ -88,8 +96,14 @@ type Report struct {
 	Gaps List[Gap]        `json:"gaps,omitzero"`
 	Late List[LateRecord] `json:"late,omitzero"`
 
+	// Holes are messages that the stream does not have any more, though it has earlier ones.
+	Holes List[Hole] `json:"holes,omitzero"`
+
 	// Tails are agents that died: their logs have no end. What they did last may be missing.
 	Tails List[Tail] `json:"tails,omitzero"`
+
+	// Belated are times that had been judged when the log told that something of them is missing.
+	Belated List[Belated] `json:"belated,omitzero"`
 
 	// OpenHolds are holds that have not ended as far as the log goes, and overlapped with nothing.
 	OpenHolds List[Hold] `json:"open_holds,omitzero"`
@@ -105,6 +119,9 @@ type Report struct {
 	// one when it was too late to compare their holds.
 	Unreadable List[Note] `json:"unreadable,omitzero"`
 	Joined     List[Note] `json:"joined,omitzero"`
+
+	// Acknowledged is what was found before, and is not in the verdict any more.
+	Acknowledged []Acknowledged `json:"acknowledged,omitempty"`
 }
 
 // Judged says what was judged of one store. All times are on the clock of the store.
@@ -131,12 +148,16 @@ type Counts struct {
 	Duplicates int `json:"duplicates"` // repetitions
 	Unchecked  int `json:"unchecked"`  // repetitions that came too late to be compared
 	Agents     int `json:"agents"`
-	Locks      int `json:"locks"` // that the audit had to remember at the end
+	Locks      int `json:"locks"`
 	Grants     int `json:"grants"`
 	HandOffs   int `json:"hand_offs"` // of the grants
 	Dropped    int `json:"dropped"`   // events that found no room
 	Unknown    int `json:"unknown"`   // records of kinds that this version does not know
 	Unjudged   int `json:"unjudged"`  // holds of kinds of locks that this version does not judge
+	Assumed    int `json:"assumed"`   // of the Tails: those that no later record bounds
+
+	// MoreLocks says that Locks counts no further, and that there may be more.
+	MoreLocks bool `json:"more_locks,omitempty"`
 
 	// Losses counts the holds that were not released by their owner, by the text of their
 	// LossReason, or of their EventKind if they have none.
@@ -218,6 +239,10 @@ type Explanation struct {
 type Unproven struct {
 	Hold Hold   `json:"hold"`
 	Why  string `json:"why"`
+
+	// Beside is the agent whose lost end is the only reason, or empty. If that goes on after all, the
+	// hold is proven.
+	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
 
 // Gap is records of one agent that are missing.
@@ -225,6 +250,33 @@ type Gap struct {
 	Agent lockagent.AgentID `json:"agent"`
 	Epoch uint64            `json:"epoch"`
 	Range
+
+	// Lives is 0, or how many epochs from Epoch on have left no record at all.
+	Lives uint64 `json:"lives,omitempty"`
+}
+
+// Hole is messages that are missing in the middle of a stream. Any agent may have published them.
+type Hole struct {
+	Range // positions
+
+	// Stored is when the stream took the message behind the hole.
+	Stored time.Time `json:"stored,omitzero"`
+
+	// In has the times in which holds are not proven, for each store that was known.
+	In []Stretch `json:"in,omitempty"`
+}
+
+// Stretch is a time on the clock of a store. From is 0 for its beginning.
+type Stretch struct {
+	Store string              `json:"store,omitempty"`
+	From  lockagent.StoreTime `json:"from_us,omitempty"`
+	To    lockagent.StoreTime `json:"to_us"`
+}
+
+// Belated is a time that was judged too early. Holds in it are not proven.
+type Belated struct {
+	Stretch
+	Why string `json:"why"`
 }
 
 // LateRecord is a record that came when the audit had taken it for missing.
@@ -247,6 +299,10 @@ type Tail struct {
 	// between From and To are not proven.
 	From lockagent.StoreTime `json:"from_us"`
 	To   lockagent.StoreTime `json:"to_us"`
+
+	// Assumed says that the agent is taken to have lived until To at the latest, see
+	// [Audit].Tail. Otherwise a successor shows that.
+	Assumed bool `json:"assumed,omitempty"`
 }
 
 // findings are what an audit has found for good.
@@ -262,6 +318,10 @@ type findings struct {
 	NotJudged  List[Hold]        `json:"not_judged"`
 	Unreadable List[Note]        `json:"unreadable"`
 	Joined     List[Note]        `json:"joined"`
+	Holes      List[Hole]        `json:"holes"`
+	Belated    List[Belated]     `json:"belated"`
+
+	Acknowledged []Acknowledged `json:"acknowledged,omitempty"`
 }
 
 func (f *findings) violation(v Violation) {
@@ -279,6 +339,7 @@ func (f *findings) fill(r *Report) {
 	r.Gaps, r.Late, r.Tails = f.Gaps, f.Late, f.Tails
 	r.OpenHolds, r.NotJudged = f.OpenHolds, f.NotJudged
 	r.Unreadable, r.Joined = f.Unreadable, f.Joined
+	r.Holes, r.Belated, r.Acknowledged = f.Holes, f.Belated, f.Acknowledged
 }
 
 func (r *Report) verdict() Verdict {
@@ -292,7 +353,7 @@ func (r *Report) verdict() Verdict {
 		return Violated
 	case r.Events == 0 && r.Unreadable.Count == 0:
 		return Empty
-	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked > 0:
+	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.Holes.Count+r.Belated.Count > 0:
 		return Incomplete
 	case judged == 0 && pending+r.NotJudged.Count > 0:
 		return Incomplete
@@ -305,6 +366,94 @@ func (r *Report) verdict() Verdict {
 // OK reports whether there are no violations. It does not mean that the log is complete: see
 // Verdict.
 func (r Report) OK() bool { return r.Violations.Count == 0 }
+
+// Report judges a log that has come to its end. An agent that has not stopped is dead. More may be
+// added afterwards: then the log went on after all.
+func (a *Audit) Report() Report { return a.clone().close(a.alive(time.Time{})) }
+
+// ReportAt judges a log that goes on, as it is at the time now on the clock of the server, see
+// [StreamState].Now. An agent lives unless it was silent for longer than the Patience. What such
+// agents have not told yet is pending: the report says up to when the log is judged.
+func (a *Audit) ReportAt(now time.Time) Report {
+	return a.clone().close(a.alive(now))
+}
+
+// alive tells which agents live at a time; if it is zero, none does.
+func (a *Audit) alive(now time.Time) func(*agentLog) bool {
+	clock, patience := a.clock, a.Patience
+	idle := max(0, now.Sub(clock.Stored))
+	return func(l *agentLog) bool { return !now.IsZero() && clock.Now-l.Heard+idle <= patience }
+}
+
+// depart notes which agents are gone. It returns the stores with agents that live.
+func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
+	for _, l := range sorted(a.logs) {
+		a.drain(l, true)
+	}
+	living := make(map[string]bool)
+	for _, l := range sorted(a.logs) {
+		switch {
+		case l.Stopped || l.Dead:
+			a.bounded(l, a.livedUntil(l, l.Store, l.low()))
+		case alive(l):
+			living[l.Store] = true
+		default:
+			a.died(l)
+		}
+		a.place(l)
+	}
+	return living
+}
+
+// close judges all that can be judged. The audit is of no use afterwards.
+func (a *Audit) close(alive func(*agentLog) bool) Report {
+	living := a.depart(alive)
+	r := Report{Version: ReportVersion}
+	for _, s := range sorted(a.stores) {
+		j := Judged{Store: s.ID}
+		until := lockagent.StoreTime(endOfTime)
+		if living[s.ID] {
+			if until = s.Floor; !a.clock.outage(a.Tail) {
+				until = max(until, s.horizon())
+			}
+			j.To = until
+		}
+		a.judge(s, until)
+		for _, l := range a.locks {
+			if l.Store == s.ID {
+				j.Pending += len(l.Spans)
+				a.stillHeld(l)
+			}
+		}
+		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
+		if j.Holds > 0 || j.Pending > 0 {
+			r.Stores = append(r.Stores, j)
+		}
+		for _, x := range slices.Concat(s.Resets, s.Steps) {
+			r.Resets.add(x.StoreReset)
+		}
+	}
+	a.found.fill(&r)
+	if s := a.stores[""]; s != nil && s.Holds > 0 && len(r.Stores) > 1 {
+		r.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds)))
+	}
+	r.Locks = len(a.names)
+	r.MoreLocks = r.Locks == mostNames
+	r.Verdict = r.verdict()
+	return r
+}
+
+// endOfTime is later than any time of a store.
+const endOfTime = math.MaxInt64
+
+// stillHeld lists the holds of a lock that go on.
+func (a *Audit) stillHeld(lock *lockLog) {
+	for _, s := range lock.Spans {
+		if s.Open > 0 {
+			a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
+		}
+	}
+}
 
 // sorted returns the values of a map in the order of their keys.
 func sorted[K cmp.Ordered, V any](m map[K]V) []V {
@@ -336,6 +485,12 @@ func (g Gap) compare(other Gap) int {
 
 func (r LateRecord) compare(other LateRecord) int {
 	return cmp.Or(cmp.Compare(r.Agent, other.Agent), cmp.Compare(r.Epoch, other.Epoch), cmp.Compare(r.Seq, other.Seq))
+}
+
+func (h Hole) compare(other Hole) int { return cmp.Compare(h.First, other.First) }
+
+func (b Belated) compare(other Belated) int {
+	return cmp.Or(cmp.Compare(b.From, other.From), cmp.Compare(b.To, other.To), cmp.Compare(b.Store, other.Store), cmp.Compare(b.Why, other.Why))
 }
 
 func (t Tail) compare(other Tail) int {

@@ -67,14 +67,37 @@ func (s *storeLog) steppedBack(t lockagent.StoreTime) bool {
 	})
 }
 
-// step returns a step of the clock between two times, or nil.
-func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
+// step returns the first step of the clock between two times, or nil, and by how much times can
+// differ because of all of them.
+func (s *storeLog) step(from, to lockagent.StoreTime) (first *resetSpan, by time.Duration) {
 	for i := range s.Steps {
-		if x := &s.Steps[i]; x.Last.Add(delay) >= from && x.First.Add(-delay) <= to {
-			return x
+		x := &s.Steps[i]
+		if x.Last.Add(delay) < from || x.First.Add(-delay) > to {
+			continue
 		}
+		if first == nil {
+			first = x
+		}
+		by += max(x.by(), -x.by())
 	}
-	return nil
+	return first, by + slack
+}
+
+// jump returns the first step that set the clock forward after the store had confirmed a tenure for
+// the last time, or nil, and by how much all of them set it. The holder did not see them: what it says
+// of its end is on the clock before them. They are before to.
+func (s *storeLog) jump(confirmed, to lockagent.StoreTime) (first *resetSpan, by time.Duration) {
+	for i := range s.Steps {
+		x := &s.Steps[i]
+		if x.by() < 0 || x.After < confirmed || x.After >= to {
+			continue
+		}
+		if first == nil {
+			first = x
+		}
+		by += x.by()
+	}
+	return first, by
 }
 
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation

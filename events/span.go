@@ -1,6 +1,9 @@
 package events
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -71,6 +74,8 @@ type span struct {
 	Agent  lockagent.AgentID   `json:"agent"`
 	Tenure uint64              `json:"tenure"`
 	Start  lockagent.StoreTime `json:"start,omitempty"` // the earliest that its grants tell
+	// Guessed says that the log has no grant of a hold, and Start is the earliest that its end allows.
+	Guessed bool `json:"guessed,omitempty"`
 
 	// The last hold ended after Least, and at Until at the latest; 0 if that is not known.
 	Least lockagent.StoreTime `json:"least,omitempty"`
@@ -99,11 +104,13 @@ type span struct {
 	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
 	NoEnd    bool                `json:"no_end,omitempty"`  // of a hold the end is missing
 	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Rest     bool                `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
 	Late     bool                `json:"late,omitempty"`    // it was told when its time had been judged
 	Guilty   bool                `json:"guilty,omitempty"`  // it is the first of a violation
 	Cut      *piece              `json:"cut,omitempty"`     // a hold without an end, that a later one follows
 	Found    []suspect           `json:"suspect,omitempty"` // what it says that cannot be
 	Doubt    string              `json:"doubt,omitempty"`   // the first reason why it proves nothing
+	Beside   lockagent.AgentID   `json:"beside,omitempty"`  // the only reason is the assumed tail of this agent
 }
 
 // suspect is a contradiction within a hold, unless the clock of the store was set.
@@ -172,7 +179,7 @@ func (s *span) first() *piece {
 func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	h := Hold{
 		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
-		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
+		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
 	if p.Token == s.Last.Token && p.Kind != 0 {
@@ -218,7 +225,7 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
 		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), Last: h.piece(),
 	}
-	if store := a.store(lock.Store); h.Start < store.Floor && store.Floor > store.From && !store.steppedBack(h.Start) {
+	if store := a.store(lock.Store); h.Start < store.Floor && store.Floor > store.From && store.forgot(lock.LockKey, h.Agent, h.Start) {
 		s.Late = true
 	}
 	lock.Spans = append(lock.Spans, s)
@@ -251,27 +258,61 @@ func (a *Audit) leave(l *agentLog) {
 		if confirmed != 0 {
 			s.LeaseEnd = confirmed.Add(lease)
 		}
+		h.over = s.LeaseEnd
 	}
-	if a.copies == nil {
-		a.fold.left(l.folded, true)
-	}
+	a.fold.left(l.folded, true)
 }
 
 // comeBack notes that the log of an agent goes on.
 func (a *Audit) comeBack(l *agentLog) {
-	for h := range l.folded.holds {
-		if s := a.spanOf(h); s != nil {
-			s.Gone = false
-		}
+	for _, h := range l.folded.sorted() {
+		a.goesOn(h)
 	}
 	a.fold.left(l.folded, false)
+}
+
+// goesOn notes that a hold goes on after all. If it was judged until its lease was over, it begins
+// there once more. It returns its tenure, or nil if it is not judged.
+func (a *Audit) goesOn(h *Hold) *span {
+	if s := a.spanOf(h); s != nil || h.over == 0 || !judged(h.LockKey) {
+		if s != nil {
+			s.Gone = false
+		}
+		return s
+	}
+	rest := *h
+	rest.Start, h.over = h.over, 0
+	store := a.store(h.Store)
+	store.Holds--
+	same := func(o Hold) bool { return o.Agent == h.Agent && o.Token == h.Token && o.LockKey == h.LockKey }
+	if slices.ContainsFunc(a.found.OpenHolds.First, same) {
+		a.found.OpenHolds.remove(same)
+	}
+	s := a.newSpan(a.lock(h.LockKey), &rest)
+	s.Open, s.Begun, s.Rest = 1, 1, true
+	return s
+}
+
+// wasJudged forgets the rest of a tenure that was over before it would have begun.
+func (a *Audit) wasJudged(lock *lockLog, s *span) {
+	lock.over(s)
+	lock.Spans = slices.DeleteFunc(lock.Spans, func(x *span) bool { return x == s })
+	a.logs[s.Agent].spans--
+	a.store(lock.Store).Holds++
+}
+
+// sorted returns the holds of an agent in the order of their records.
+func (a *folded) sorted() []*Hold {
+	return slices.SortedFunc(maps.Keys(a.holds), func(x, y *Hold) int {
+		return cmp.Or(cmp.Compare(x.Epoch, y.Epoch), cmp.Compare(x.Seq, y.Seq))
+	})
 }
 
 // spanOf returns the tenure of a hold that goes on, or nil if it is not judged.
 func (a *Audit) spanOf(h *Hold) *span {
 	if lock := a.locks[h.LockKey]; lock != nil {
 		a.touch(lock)
-		return a.viewed(lock).live(h.Agent, h.Tenure)
+		return lock.live(h.Agent, h.Tenure)
 	}
 	return nil
 }

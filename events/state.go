@@ -3,7 +3,11 @@ package events
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // StreamState is what a stream has at one moment.
@@ -14,6 +18,13 @@ type StreamState struct {
 	// First and Last are the positions of the first and the last message. If there is none, Last
 	// is less than First.
 	First, Last uint64
+
+	// Shared says that the stream has messages that are no events of the prefix that is read, or
+	// takes them from another stream. Then positions that are missing say nothing.
+	Shared bool
+
+	// Now is when the server said this, by its clock.
+	Now time.Time
 }
 
 // ID identifies the stream: a stream of the same name that was made anew has another one. It is
@@ -34,5 +45,13 @@ func (r *Reader) State(ctx context.Context) (StreamState, error) {
 		return StreamState{}, err
 	}
 	info := stream.CachedInfo()
-	return StreamState{Name: info.Config.Name, Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq}, nil
+	return StreamState{
+		Name: info.Config.Name, Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq,
+		Shared: r.shared(&info.Config), Now: info.TimeStamp,
+	}, nil
+}
+
+func (r *Reader) shared(cfg *jetstream.StreamConfig) bool {
+	other := func(subject string) bool { return !strings.HasPrefix(subject, r.cfg.Prefix+".") }
+	return cfg.Mirror != nil || len(cfg.Sources) > 0 || cfg.SubjectTransform != nil || slices.ContainsFunc(cfg.Subjects, other)
 }

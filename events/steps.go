@@ -95,8 +95,20 @@ func headless(l *agentLog) bool { return l.Holes > 0 }
 
 // doubt notes the first reason why a tenure proves nothing.
 func (s *span) doubt(why string) {
-	if s.Doubt == "" {
-		s.Doubt = why
+	if s.Doubt == "" || s.Beside != "" {
+		s.Doubt, s.Beside = why, ""
+	}
+}
+
+// doubtBeside notes that a tenure was beside a time of which the log does not have all.
+func (s *span) doubtBeside(w *blank) {
+	switch {
+	case s.Doubt == "":
+		if s.Doubt = w.text(); w.Assumed {
+			s.Beside = w.Agent
+		}
+	case s.Beside != w.Agent:
+		s.Beside = ""
 	}
 }
 
@@ -145,7 +157,7 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *Record) {
 	case headless(l):
 		// Its grant is among the missing records.
 	case r.Epoch > 1 && a.lock(key).live(r.Agent, r.Tenure) == nil:
-		a.found.Unproven.add(Unproven{a.heldBy(l, r), "the log has a re-entry, but not the grant, which may be of an earlier epoch"})
+		a.found.Unproven.add(Unproven{Hold: a.heldBy(l, r), Why: "the log has a re-entry, but not the grant, which may be of an earlier epoch"})
 	default:
 		a.found.violation(Violation{
 			Kind: StrayReentry, First: a.heldBy(l, r), Why: "an owner was granted again what it did not hold",
@@ -156,9 +168,7 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *Record) {
 
 // mentioned notes that a hold goes on, perhaps in another process.
 func (a *Audit) mentioned(h *Hold) {
-	if s := a.spanOf(h); s != nil {
-		s.Gone = false
-	}
+	a.goesOn(h)
 }
 
 // counted finds that the number of grants of a hold is wrong.
@@ -179,7 +189,7 @@ func (a *Audit) partly(key LockKey, h *Hold, r *Record) {
 	case !judged(key):
 	case h == nil && headless(l):
 	case h == nil:
-		a.found.Unproven.add(Unproven{a.heldBy(l, r), "the log has the end of one of its grants, but not its grant"})
+		a.found.Unproven.add(Unproven{Hold: a.heldBy(l, r), Why: "the log has the end of one of its grants, but not its grant"})
 	case h.Grants != 0 && r.Count != h.Grants-1 && h.holes == l.Holes:
 		a.counted(key, h, r)
 	}
@@ -195,10 +205,17 @@ func (a *Audit) ended(h *Hold, r *Record) {
 	}
 	lock := a.lock(h.LockKey)
 	s := lock.live(h.Agent, h.Tenure)
+	if s == nil && !h.stray && h.over != 0 {
+		s = a.goesOn(h)
+	}
 	if h.stray {
 		if s = a.endOnly(lock, l, s, h, r); s == nil {
 			return
 		}
+	}
+	if s != nil && s.Rest && s.Open == 1 && r.Until != 0 && r.Until <= s.Start {
+		a.wasJudged(lock, s)
+		return
 	}
 	if s == nil {
 		return
@@ -237,6 +254,7 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record)
 		s.Start = min(s.Start, h.Start)
 	}
 	s.Open++
+	s.Guessed = true
 	s.doubt("the log has its end, but not its grant")
 	return s
 }

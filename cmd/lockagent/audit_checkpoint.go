@@ -6,13 +6,43 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent/events"
 )
 
+// checkCheckpoint finds out whether there can be a checkpoint where the flag says, before the log is read.
+func (f *auditFlags) checkCheckpoint() error {
+	if f.checkpoint == "" {
+		return nil
+	}
+	dir := filepath.Dir(f.checkpoint)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usage("lockagent events audit --checkpoint audit.json", "there is no directory %s for the checkpoint", dir)
+	}
+	return nil
+}
+
 // begin returns an audit of an empty log, or the one that the checkpoint has.
-func (f *auditFlags) begin() (*events.Audit, error) {
+func (f *auditFlags) begin(cmd *cobra.Command) (*events.Audit, error) {
+	audit, err := f.resume()
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Flags().Changed("tail") {
+		audit.Tail = f.tail
+	}
+	if cmd.Flags().Changed("patience") {
+		audit.Patience = f.patience
+	}
+	return audit, nil
+}
+
+func (f *auditFlags) resume() (*events.Audit, error) {
 	if f.checkpoint == "" {
 		return events.NewAudit(), nil
 	}
@@ -25,25 +55,34 @@ func (f *auditFlags) begin() (*events.Audit, error) {
 	}
 	audit, err := events.ResumeAudit(text)
 	if err != nil {
-		return nil, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s is no checkpoint: %w", f.checkpoint, err)
+		return nil, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
 	return audit, nil
 }
 
-// identify makes sure that the checkpoint is of this stream, if there is one already.
-func (f *auditFlags) identify(ctx context.Context, log *eventLog, audit *events.Audit) error {
-	state, err := log.reader.State(ctx)
+// identify makes sure that the checkpoint is of this stream, if there is one already. A file is none.
+func (f *auditFlags) identify(ctx context.Context, log *eventLog, audit *events.Audit) (state events.StreamState, err error) {
+	if log.reader == nil {
+		return state, nil
+	}
+	state, err = log.reader.State(ctx)
 	if errors.Is(err, events.ErrNoStream) {
-		return nil
+		return state, nil
 	}
 	if err != nil {
-		return log.explain(err)
+		return state, log.explain(err)
 	}
 	if err := audit.Identify(state.ID()); err != nil {
-		return usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %w", f.checkpoint, err)
+		return state, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
-	return nil
+	if !state.Shared {
+		audit.ReadsAll()
+	}
+	return state, nil
 }
+
+// withoutPackage is an error of package events where it is clear what it is about.
+func withoutPackage(err error) string { return strings.TrimPrefix(err.Error(), "events: ") }
 
 // save writes the checkpoint, if there is to be one. A crash leaves the old one or the new one.
 func (f *auditFlags) save(snapshot func() events.Snapshot) error {
@@ -58,6 +97,18 @@ func (f *auditFlags) save(snapshot func() events.Snapshot) error {
 		return &failure{code: exitFailed, err: fmt.Errorf("the checkpoint cannot be written: %w", err)}
 	}
 	return nil
+}
+
+// operator is who runs the program.
+func operator() string {
+	name, host := "somebody", "an unknown host"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
 }
 
 // replaceFile gives a file another content.

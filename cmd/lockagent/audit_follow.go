@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -30,15 +29,18 @@ type follower struct {
 	flags *auditFlags
 	out   io.Writer
 
-	mu      sync.Mutex
-	audit   *events.Audit // guarded by mu
-	visited uint64        // guarded by mu; how often there was something to read
-	latest  events.Report // guarded by mu; as it was when somebody looked
-	looked  uint64        // guarded by mu; visited, then
+	mu     sync.Mutex
+	audit  *events.Audit // guarded by mu
+	latest events.Report // guarded by mu; as it was when somebody looked
 
 	// Only one goroutine at a time looks.
 	told  *verdictChange // the last one, or nil
 	saved time.Time
+
+	state func(context.Context) (events.StreamState, error)
+	deaf  bool          // the server did not answer
+	heard time.Time     // by its clock, when it answered again
+	idle  time.Duration // for how long it could have told of an event
 }
 
 // verdictChange is what another program is told of, in JSON.
@@ -53,14 +55,20 @@ type verdictChange struct {
 
 // goOn audits until it is interrupted. Its error has the exit code of the last verdict.
 func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit, lock lockagent.Name) error {
-	w := &follower{flags: f, out: cmd.OutOrStdout(), audit: audit, saved: time.Now()}
-	stop, err := f.serve(cmd, w)
+	w := &follower{flags: f, out: cmd.OutOrStdout(), audit: audit, saved: time.Now(), state: log.reader.State}
+	stop, err := f.serve(cmd, log, w)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	visit := about(lock, w.visit)
-	if err := f.read(cmd.Context(), log, audit, visit); err != nil && !errors.Is(err, events.ErrNoStream) {
+	if _, err := f.read(cmd.Context(), log, audit, visit); err != nil && !errors.Is(err, events.ErrNoStream) {
+		return err
+	}
+	log.begun = func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		_, err := f.identify(cmd.Context(), log, audit)
 		return err
 	}
 	from := startAt{position: audit.Position() + 1}
@@ -78,13 +86,12 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 	if err := errors.Join(w.look(time.Now()), f.save(audit.Snapshot)); err != nil {
 		return err
 	}
-	return verdictOf(&w.latest, lock)
+	return f.verdictOf(&w.latest, lock)
 }
 
 func (w *follower) visit(r events.Record, err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.visited++
 	return w.audit.Visit(r, err)
 }
 
@@ -93,6 +100,7 @@ func (w *follower) watch(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for now := time.Now(); ; {
+		w.listen(ctx)
 		if err := w.look(now); err != nil {
 			return err
 		}
@@ -117,15 +125,33 @@ func (w *follower) snapshot() events.Snapshot {
 	return w.audit.Snapshot()
 }
 
+// listen finds out for how long the stream has taken no event. Only the clock of the server counts, and
+// only while it answers: an agent is not silent because this program is cut off.
+func (w *follower) listen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	state, err := w.state(ctx)
+	if err != nil {
+		w.deaf, w.idle = true, 0
+		return
+	}
+	if w.deaf {
+		w.deaf, w.heard = false, state.Now
+	}
+	w.mu.Lock()
+	since := w.audit.Stored()
+	w.mu.Unlock()
+	if w.heard.After(since) {
+		since = w.heard
+	}
+	w.idle = state.Now.Sub(since)
+}
+
 // look tells of the verdict if it has changed, or if there are more violations.
 func (w *follower) look(now time.Time) error {
 	w.mu.Lock()
-	if w.final() {
-		w.mu.Unlock()
-		return nil
-	}
-	report, position := w.audit.ReportAt(now), w.audit.Position()
-	w.latest, w.looked = report, w.visited
+	report, position := w.audit.ReportAt(w.audit.Stored().Add(w.idle)), w.audit.Position()
+	w.latest = report
 	w.mu.Unlock()
 	change := &verdictChange{Version: jsonVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report}
 	if before := w.told; before != nil {
@@ -140,12 +166,6 @@ func (w *follower) look(now time.Time) error {
 	}
 	_, err := io.WriteString(w.out, change.text(now))
 	return err
-}
-
-// final reports whether another look would see the same: no agent lives, and nothing has come since.
-// w.mu is held.
-func (w *follower) final() bool {
-	return w.told != nil && w.looked == w.visited && !slices.ContainsFunc(w.latest.Stores, func(s events.Judged) bool { return s.To != 0 })
 }
 
 // text is the change for people. Of a log that is proven the first line is enough.

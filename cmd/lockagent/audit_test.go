@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
@@ -35,7 +39,7 @@ func TestEventsAuditCheckpoint(t *testing.T) {
 	if err := os.WriteFile(checkpoint, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	audit(dir).expect(t, exitUsage, nil, []string{"is no checkpoint", "Try: lockagent events audit --checkpoint "})
+	audit(dir).expect(t, exitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --checkpoint "})
 }
 
 // changes decodes the lines of an audit that goes on.
@@ -80,7 +84,7 @@ func TestEventsAuditFollows(t *testing.T) {
 	metrics := scrape(t, regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.stderr.String())[1])
 	for _, want := range []string{
 		`lockagent_audit_verdict{verdict="violated"} 1`, `lockagent_audit_verdict{verdict="proven"} 0`,
-		"lockagent_audit_violations_total 1", "lockagent_audit_gaps_total 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_events_total ",
+		"lockagent_audit_violations_total 1", "lockagent_audit_gaps_total 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_pending 0", "lockagent_audit_events_total ",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %q:\n%s", want, metrics)
@@ -128,6 +132,96 @@ func publishOverlap(t *testing.T, url string) {
 	for _, p := range publishers {
 		if err := p.Close(ctx); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// stream is the stream of a server, for somebody who changes it.
+func stream(t *testing.T, url string) jetstream.Stream {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), events.DefaultStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestEventsAuditAcknowledges(t *testing.T) {
+	t.Parallel()
+	url, checkpoint := logged(t), filepath.Join(t.TempDir(), "audit.json")
+	audit := func(args ...string) result {
+		return call(t, append([]string{"events", "audit", "--nats", url, "--checkpoint", checkpoint}, args...)...)
+	}
+	publishOverlap(t, url)
+	audit().expect(t, exitViolated, []string{"violated: 1 "}, nil)
+	audit("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violations (we know)", `violation: "orders/42": two holds overlapped`}, nil)
+	audit("--acknowledge", "again").expect(t, exitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"})
+	audit().expect(t, exitOK, []string{"proven: ", "acknowledged: by "}, nil)
+}
+
+// Somebody removes messages from the stream.
+func TestEventsAuditOfRemovedMessages(t *testing.T) {
+	t.Parallel()
+	url, checkpoint := logged(t), filepath.Join(t.TempDir(), "audit.json")
+	s := stream(t, url)
+	if err := s.DeleteMsg(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	audit := func() result { return call(t, "events", "audit", "--nats", url, "--checkpoint", checkpoint) }
+	audit().expect(t, exitIncomplete, []string{"incomplete: ", "missing: messages 3 to 3 of the stream"}, nil)
+
+	// All that came after the checkpoint.
+	before := s.CachedInfo().State.LastSeq + 1
+	call(t, "demo", "--nats", url, "--duration", "100ms").expect(t, exitOK, nil, nil)
+	if err := s.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	audit().expect(t, exitIncomplete, []string{fmt.Sprintf("missing: messages %d to ", before)}, nil)
+}
+
+// An audit that began before there was a stream knows which one it has read.
+func TestEventsAuditFollowsANewStream(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	checkpoint := filepath.Join(t.TempDir(), "audit.json")
+	r := start(t, "events", "audit", "--follow", "--nats", server.URL(), "--checkpoint", checkpoint)
+	r.stderr.await(t, "that it waits", func(text string) bool { return strings.Contains(text, "waiting for the first agent") })
+	call(t, "demo", "--nats", server.URL(), "--duration", "100ms").expect(t, exitOK, nil, nil)
+	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "\nproven: ") })
+	r.interrupt(t).expect(t, exitOK, nil, nil)
+	other := kept(t)
+	call(t, "events", "audit", "--dir", other, "--checkpoint", checkpoint).expect(t, exitUsage, nil, []string{"is of another stream"})
+}
+
+// An agent is silent only while the server could tell of it, by the clock of the server.
+func TestFollowerKnowsForHowLongAllIsSilent(t *testing.T) {
+	at := func(s int) time.Time { return time.Date(2020, 1, 1, 0, 0, s, 0, time.UTC) }
+	var now time.Time
+	var err error
+	w := &follower{audit: events.NewAudit(), state: func(context.Context) (events.StreamState, error) { return events.StreamState{Now: now}, err }}
+	w.audit.Add(events.Record{Event: lockagent.Event{Agent: "A", Kind: lockagent.EventAgentStarted}, Epoch: 1, Seq: 1, Position: 1, Stored: at(0)})
+	for _, step := range []struct {
+		now  int
+		err  error
+		idle time.Duration
+	}{
+		{30, nil, 30 * time.Second},
+		{40, events.ErrNoStream, 0}, // the server is away
+		{200, nil, 0},
+		{210, nil, 10 * time.Second},
+	} {
+		now, err = at(step.now), step.err
+		if w.listen(t.Context()); w.idle != step.idle {
+			t.Errorf("at %d s it was silent for %v, want %v", step.now, w.idle, step.idle)
 		}
 	}
 }

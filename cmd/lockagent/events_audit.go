@@ -20,6 +20,9 @@ type auditFlags struct {
 	since      time.Duration
 	follow     bool
 	checkpoint string
+	ack        string
+	tail       time.Duration
+	patience   time.Duration
 	metrics    string
 	format     string
 }
@@ -36,12 +39,16 @@ With --since the proof is about holds that began in that time. With --checkpoint
 audit goes on from where this one ends, and nothing is lost of what was judged before,
 though the stream may have forgotten it.
 
+With --acknowledge the verdict is about what comes later. What was found stays in each
+report, with who accepted it, when and why. No other audit may use the checkpoint meanwhile.
+
 With --follow it goes on until it is interrupted. It tells the verdict at the beginning, and
 whenever that changes or there are more violations. As jsonl each of these is an
 event for another program: a line of JSON.`,
 		Example: `  lockagent events audit
   lockagent events audit --lock orders/42
   lockagent events audit --checkpoint audit.json
+  lockagent events audit --checkpoint audit.json --acknowledge "the machine of agent 7 was lost"
   lockagent events audit --follow --checkpoint audit.json --metrics 127.0.0.1:9465 --format jsonl
   lockagent events audit --file events.jsonl`,
 		Args: noArgs,
@@ -53,6 +60,9 @@ event for another program: a line of JSON.`,
 	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
 	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
+	flags.StringVar(&f.ack, "acknowledge", "", "accept what was found up to now, and say `why`; needs --checkpoint")
+	flags.DurationVar(&f.tail, "tail", events.DefaultTail, "how long an agent that crashed may have lived after its last sign of life")
+	flags.DurationVar(&f.patience, "patience", events.DefaultPatience, "how long an agent may be silent until it counts as dead")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow")
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json; with --follow text or jsonl")
 	f.addFlags(cmd)
@@ -68,6 +78,12 @@ func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) 
 		return "", usage(try+"--follow --nats "+defaultNATS, "--follow needs --nats, for nothing can be added to what --dir and --file read")
 	case f.metrics != "" && !f.follow:
 		return "", usage(try+"--follow --metrics "+f.metrics, "--metrics needs --follow")
+	case f.ack != "" && (f.checkpoint == "" || f.follow):
+		return "", usage(try+"--checkpoint audit.json --acknowledge "+shellWord(f.ack), "--acknowledge needs --checkpoint, and excludes --follow")
+	case f.tail < events.DefaultTail:
+		return "", usage(try+"--tail 1m", "--tail must be at least %v, not %v", events.DefaultTail, f.tail)
+	case f.patience < events.DefaultTail:
+		return "", usage(try+"--patience 5m", "--patience must be at least %v, not %v", events.DefaultTail, f.patience)
 	case f.checkpoint != "" && f.since > 0:
 		return "", usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --since exclude each other, for a checkpoint says where to begin")
 	case f.checkpoint != "" && f.lock != "":
@@ -75,11 +91,14 @@ func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) 
 	case f.checkpoint != "" && f.file != "":
 		return "", usage(try+"--file "+shellWord(f.file), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
 	}
+	if f.follow && f.format == "json" {
+		return "", usage(try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once")
+	}
 	second := "json"
 	if f.follow {
 		second = "jsonl"
 	}
-	if err := checkFormat(cmd, f.format, "text", second); err != nil {
+	if err := errors.Join(checkFormat(cmd, f.format, "text", second), checkMetrics(cmd, f.metrics), f.checkCheckpoint()); err != nil {
 		return "", err
 	}
 	if err := f.source.check(cmd); err != nil || f.lock == "" {
@@ -93,7 +112,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	audit, err := f.begin()
+	audit, err := f.begin(cmd)
 	if err != nil {
 		return err
 	}
@@ -105,15 +124,23 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		return f.goOn(cmd, log, audit, lock)
 	}
-	if err := f.read(cmd.Context(), log, audit, about(lock, audit.Visit)); err != nil {
+	now, err := f.read(cmd.Context(), log, audit, about(lock, audit.Visit))
+	if err != nil {
 		return err
 	}
-	if err := f.save(audit.Snapshot); err != nil {
-		return err
+	if !log.grows() {
+		now = time.Time{} // all has come
 	}
+	if f.ack != "" && !audit.Acknowledge(now, events.Acknowledgement{By: operator(), Time: time.Now(), Text: f.ack}) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "lockagent: there is nothing to acknowledge")
+	}
+	saved := f.save(audit.Snapshot)
 	report := audit.Report()
-	if log.grows() {
-		report = audit.ReportAt(time.Now())
+	if !now.IsZero() {
+		report = audit.ReportAt(now)
+	}
+	if lock != "" && report.Grants == 0 && report.Verdict != events.Violated {
+		report.Verdict = events.Empty // whatever else is proven, nobody has asked for it
 	}
 	if f.format == "json" {
 		err = writeJSON(cmd.OutOrStdout(), report)
@@ -121,27 +148,34 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 		_, err = io.WriteString(cmd.OutOrStdout(), report.String())
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, saved)
 	}
-	return verdictOf(&report, lock)
+	return errors.Join(f.verdictOf(&report, lock), saved)
 }
 
-// read visits what there is behind the place that the audit has reached.
-func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, visit events.Visit) error {
+// read visits what there is behind the place that the audit has reached. It returns when it began, by the
+// clock of the server.
+func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, visit events.Visit) (time.Time, error) {
 	var from startAt
 	if f.since > 0 {
-		from.time = time.Now().Add(-f.since)
-		audit.BeginsLate()
+		from.time = time.Now().Add(-f.since) // a first position behind 1 says that the log begins late
+	}
+	state, err := f.identify(ctx, log, audit)
+	if err != nil {
+		return time.Time{}, err
 	}
 	if f.checkpoint != "" {
-		if err := f.identify(ctx, log, audit); err != nil {
-			return err
-		}
 		// The checkpoint may be from between two records of one message. The audit knows those
 		// that it has.
 		from.position = audit.Position()
 	}
-	return log.replay(ctx, from, events.Filter{}, visit)
+	if err := log.replay(ctx, from, events.Filter{}, visit); err != nil {
+		return time.Time{}, err
+	}
+	if !state.Shared {
+		audit.Reached(state.Last, state.Now)
+	}
+	return state.Now, nil
 }
 
 // about takes out of the records what they say of other locks, when one was asked for. Their
@@ -163,19 +197,34 @@ func about(lock lockagent.Name, visit events.Visit) events.Visit {
 }
 
 // verdictOf gives a verdict its exit code.
-func verdictOf(r *events.Report, lock lockagent.Name) error {
+func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
 	if lock != "" && r.Grants == 0 && r.Verdict != events.Violated {
-		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders"}
+		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders" + f.place()}
 	}
 	switch r.Verdict {
 	case events.Proven:
 		return nil
 	case events.Explained:
-		return &failure{code: exitExplained, err: fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count)}
+		return &failure{
+			exitExplained, fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count),
+			f.closeUp(&r.Explained.First[0].Violation),
+		}
 	case events.Violated:
-		return &failure{code: exitViolated, err: errors.New("not proven: violated")}
+		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
 	case events.Empty:
 		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail"}
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
+}
+
+// closeUp is a command that shows the lock at the time of a violation.
+func (f *auditFlags) closeUp(v *events.Violation) string {
+	at := v.First.From
+	if v.Second.From.After(at) {
+		at = v.Second.From
+	}
+	if at.IsZero() {
+		return "lockagent events history " + shellWord(string(v.First.Lock)) + f.place()
+	}
+	return fmt.Sprintf("lockagent events state %s --at %s%s", shellWord(string(v.First.Lock)), at.Local().Format("2006-01-02T15:04:05.000Z07:00"), f.place())
 }

@@ -1,0 +1,70 @@
+package events
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// What was found and accepted is told in every report. The verdict is about the rest.
+func TestAcknowledge(t *testing.T) {
+	a, b, c := agent("A"), agent("B").of("b"), agent("C")
+	s := new(tape).add(0, a, b, c).live(1000, 21_000, a, b, c) // C crashes
+	s.add(30_000, a.held(1, 25_000, 26_000), b.of("a").held(1, 25_500, 27_000).of("b"))
+	s.live(31_000, 151_000, a, b)
+	audit := s.read(NewAudit())
+	now := wall(152_000)
+	before := audit.ReportAt(now)
+	wantReport(t, before, Violated, "not stopped: 1, overlap: 1, unproven: 1", "")
+	if !audit.Acknowledge(now, Acknowledgement{By: "olga@audit", Time: wall(160_000), Text: "the machine of C was lost"}) {
+		t.Error("there was nothing")
+	}
+	after := resumed(t, audit).ReportAt(now)
+	wantReport(t, after, Proven, "", "acknowledged: by olga@audit at 2026-03-01T14:02:40.000Z, up to position 40: "+
+		"1 violations, 1 unproven holds, 1 agents that did not stop (the machine of C was lost)\n  violation: \"a\": two holds overlapped")
+	if k := after.Acknowledged; len(k) != 1 || k[0].Verdict != Violated || k[0].Violations.Count != 1 || k[0].Tails != 1 || k[0].Unproven != 1 || !after.OK() {
+		t.Errorf("%+v", k)
+	}
+	if audit.Acknowledge(now, Acknowledgement{}) {
+		t.Error("it was acknowledged twice")
+	}
+
+	// What comes later counts.
+	a.held(2, 155_000, 156_000)
+	s.add(157_000, a, b.of("a").held(2, 155_500, 157_000)).live(161_000, 201_000, a, b).add(202_000, a.stop(), b.stop())
+	rest := resumed(t, audit)
+	wantReport(t, s.read(rest).Report(), Violated, "overlap: 1", "acknowledged: by olga@audit")
+
+	// C comes back: that it had crashed was acknowledged, and is not taken back twice.
+	s.records = nil
+	wantReport(t, s.add(210_000, c.alive(210_000).stop()).read(rest).Report(), Violated, "overlap: 1", "")
+}
+
+// Nobody lives any more. What somebody tells later of that time is not proven.
+func TestAcknowledgeTheEndOfALog(t *testing.T) {
+	s := new(tape)
+	a, b, c := agent("A").alive(1000).held(1, 2000, 3000), agent("B").alive(500).granted(1, 5000), agent("C").of("c").alive(1000)
+	audit := s.add(6000, a, b, c).read(NewAudit())
+	wantReport(t, audit.Report(), Incomplete, "not stopped: 3, open: 1, unproven: 2", "")
+	audit.Acknowledge(time.Time{}, Acknowledgement{})
+	wantReport(t, audit.Report(), Proven, "open: 1", "")
+	s.records = nil
+	s.add(30_000, c.of("a").held(1, 2500, 2600), b.renewed(1, 30_000).released(1, 31_000).stop(), a.stop(), c.stop())
+	wantReport(t, s.read(audit).Report(), Incomplete, "unproven: 1", "the log told of it when all up to")
+}
+
+// The names of locks are counted up to a number.
+func TestManyLocks(t *testing.T) {
+	a := agent("A")
+	for n := range mostNames + 1 {
+		a.of(lockagent.Name("orders/"+strings.Repeat("x", n%7)+time.Duration(n).String())).held(uint64(n+1), 100*n, 100*n+50)
+	}
+	if r := audited(a.stop().records); r.Locks != mostNames || !r.MoreLocks || !strings.Contains(r.String(), "on 10000 or more locks") {
+		t.Errorf("%.300v", r)
+	}
+	if r := audited(agent("A").held(1, 1, 2).stop().records); r.Locks != 1 || r.MoreLocks {
+		t.Errorf("%v", r)
+	}
+}

@@ -1,0 +1,294 @@
+package events
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// blank is a time of a store in which an agent may have had holds that the log does not have. If no
+// agent is named, it may be any.
+type blank struct {
+	Agent lockagent.AgentID   `json:"agent,omitempty"`
+	Epoch uint64              `json:"epoch,omitempty"`
+	Kind  blankKind           `json:"kind"`
+	Low   lockagent.StoreTime `json:"low"`
+	High  lockagent.StoreTime `json:"high"`
+
+	// Gap is what is missing: records, epochs, messages. Of a tail Last is the last record.
+	Gap     Range   `json:"gap,omitzero"`
+	Process Process `json:"process,omitzero"`  // of a tail
+	Assumed bool    `json:"assumed,omitempty"` // a tail that no later record bounds
+}
+
+type blankKind uint8
+
+const (
+	missing   blankKind = iota // records are missing
+	tail                       // the log of the agent has no end
+	life                       // the agent had lives without a record
+	hole                       // messages of the stream are missing
+	beginning                  // the beginning of the log was retired
+)
+
+func (w *blank) text() string {
+	switch w.Kind {
+	case tail:
+		return fmt.Sprintf("the log of agent %s (epoch %d) has no end, and it may have held the lock until %s", w.Agent, w.Epoch, untilText(w.High))
+	case life:
+		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Gap.Last+1)
+	case hole:
+		return fmt.Sprintf("any agent may have held the lock, for the messages %d to %d of the stream are missing", w.Gap.First, w.Gap.Last)
+	}
+	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Gap.First, w.Gap.Last)
+}
+
+// touches reports whether the agent of a blank may have had the lock while a span had it.
+func (a *Audit) touches(w *blank, s *span) bool {
+	if s.Agent == w.Agent && (w.Kind != missing || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Gap.Last) {
+		return false // an agent's own records tell their order
+	}
+	if s.Start >= w.High {
+		return false
+	}
+	end := a.atMost(s)
+	return end == 0 || max(end, s.Told) > w.Low
+}
+
+// open begins a blank of an agent. It goes on until the log shows a time at which it was over.
+func (a *Audit) open(l *agentLog, w blank) {
+	l.Holes++
+	if i := len(l.Open) - 1; w.Kind == missing && i >= 0 && l.Open[i].Kind == missing && l.Open[i].Epoch == l.Epoch {
+		l.Open[i].Gap.Last = w.Gap.Last
+		return
+	}
+	w.Agent, w.Epoch, w.High = l.ID, l.Epoch, math.MaxInt64
+	l.Open = append(l.Open, w)
+}
+
+// bounded ends the blanks of an agent: it recorded something after them, no later than at high.
+func (a *Audit) bounded(l *agentLog, high lockagent.StoreTime) {
+	a.overBy(l, high, func(*blank) bool { return true })
+}
+
+// begunBy says that the process of an agent had begun at a time of the store. The earlier
+// processes were over by then.
+func (a *Audit) begunBy(l *agentLog, t lockagent.StoreTime) {
+	a.overBy(l, t, func(w *blank) bool { return w.Kind == tail || w.Kind == life })
+}
+
+func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank) bool) {
+	kept := l.Open[:0]
+	for _, w := range l.Open {
+		if !which(&w) {
+			kept = append(kept, w)
+			continue
+		}
+		w.High = high
+		switch s := a.store(l.Store); w.Kind {
+		case beginning:
+			s.From = max(s.From, high)
+			continue
+		case life:
+			if l.Store == "" {
+				continue // an agent that never has a store holds nothing
+			}
+			a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Gap.First, Lives: w.Gap.Last - w.Gap.First + 1})
+		case tail:
+			a.found.Tails.add(w.tail())
+		}
+		a.blank(l.Store, w)
+	}
+	if l.Open = kept; len(kept) == 0 {
+		l.Open = nil
+	}
+}
+
+// tail is how reports tell of it.
+func (w *blank) tail() Tail {
+	return Tail{Agent: w.Agent, Epoch: w.Epoch, Process: w.Process, Last: w.Gap.Last, From: max(w.Low, 0), To: w.High, Assumed: w.Assumed}
+}
+
+// blank notes that holds in a time of a store are not proven. A part of it may have been judged.
+func (a *Audit) blank(store string, w blank) {
+	if store == "" && a.nowhere.Newest == 0 {
+		return // no hold is of a store without a name
+	}
+	s := a.store(store)
+	s.Blanks = append(s.Blanks, w)
+	if s.Last != 0 && w.Low < min(s.Floor, s.Last) {
+		a.found.Belated.add(Belated{Stretch{s.ID, max(w.Low, 0), min(w.High, s.Floor)}, w.text()})
+	}
+}
+
+// lives looks at what may have been before the epoch of an agent that begins with r. An agent counts
+// its lives, so one that left no record shows.
+func (a *Audit) lives(l *agentLog, r *Record) {
+	known := l.Epoch
+	switch last := l.current; {
+	case last == nil && a.late:
+		known = r.Follows.Epoch
+		if r.Kind != lockagent.EventAgentStarted {
+			return // the beginning of this life is missing, too
+		}
+	case last != nil && !last.Stopped:
+		if l.Dead {
+			a.takeBack(l)
+			a.convict(l)
+		} else {
+			a.leave(l)
+		}
+		a.open(l, blank{Kind: tail, Low: l.low(), Gap: Range{Last: l.last()}, Process: l.folded.Process})
+	}
+	if known+1 < r.Epoch {
+		a.open(l, blank{Kind: life, Low: l.low(), Gap: Range{known + 1, r.Epoch - 1}})
+	}
+}
+
+// died notes that an agent is silent for good, and did not stop.
+func (a *Audit) died(l *agentLog) {
+	w := blank{
+		Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: l.low(),
+		Gap: Range{Last: l.last()}, Process: l.folded.Process, Assumed: true,
+	}
+	w.High = a.livedUntil(l, l.Store, w.Low)
+	a.bounded(l, w.High)
+	a.found.Tails.add(w.tail())
+	a.found.Assumed++
+	l.Found = true
+	if l.Store != "" {
+		a.blank(l.Store, w)
+	} else {
+		for _, s := range sorted(a.stores) { // it may be any
+			if w.Low = math.MinInt64; s.Floor != 0 {
+				w.Low = s.Floor
+			}
+			w.High = a.livedUntil(l, s.ID, w.Low)
+			a.blank(s.ID, w)
+		}
+	}
+	l.Dead = true
+	a.leave(l)
+}
+
+// livedUntil is up to when an agent that is silent is taken to have lived.
+func (a *Audit) livedUntil(l *agentLog, store string, low lockagent.StoreTime) lockagent.StoreTime {
+	s, high := a.store(store), later(low, a.Tail)
+	if !l.Timed {
+		high = later(s.at(l.Stored), a.Tail)
+	}
+	if !l.Later.IsZero() {
+		high = max(high, later(s.at(l.Later), a.Tail))
+	}
+	return high
+}
+
+// takeBack forgets that an agent counted as dead.
+func (a *Audit) takeBack(l *agentLog) {
+	for _, s := range a.stores {
+		s.Blanks = slices.DeleteFunc(s.Blanks, func(w blank) bool { return w.Assumed && w.Agent == l.ID })
+	}
+	if l.Found {
+		a.found.Tails.remove(func(t Tail) bool { return t.Agent == l.ID && t.Epoch == l.Epoch })
+		a.found.Assumed--
+	}
+	l.Dead, l.Found = false, false
+}
+
+// clear says that the log of an agent goes on, which counted as dead. If anything is missing, the
+// numbers show that. Otherwise it tells of all its holds. So the holds that only its tail made unproven
+// are proven: if it had the lock of one of them, its own hold is not.
+func (a *Audit) clear(l *agentLog) {
+	for _, lock := range a.locks {
+		for _, x := range lock.Spans {
+			if x.Beside == l.ID {
+				x.Doubt, x.Beside = "", ""
+			}
+		}
+	}
+	a.found.Unproven.Count -= l.Beside
+	a.found.Unproven.First = slices.DeleteFunc(a.found.Unproven.First, func(u Unproven) bool { return u.Beside == l.ID })
+	l.Beside = 0
+}
+
+// convict says that an agent which counted as dead has a successor. What it may have held stays
+// unproven.
+func (a *Audit) convict(l *agentLog) {
+	for _, lock := range a.locks {
+		for _, x := range lock.Spans {
+			if x.Beside == l.ID {
+				x.Beside = ""
+			}
+		}
+	}
+	for i := range a.found.Unproven.First {
+		if u := &a.found.Unproven.First[i]; u.Beside == l.ID {
+			u.Beside = ""
+		}
+	}
+	l.Beside = 0
+}
+
+// quiet notes that the stream took no message for longer than an agent is silent: NATS was away.
+// An agent that may have lived at its beginning may have lived until its end.
+func (a *Audit) quiet(from, until time.Time) {
+	for _, l := range a.logs {
+		last := l.Stored
+		if l.Later.After(last) {
+			last = l.Later
+		}
+		if !l.Stopped && !l.Dead && !last.Add(a.Tail).Before(from) {
+			l.Later = until
+		}
+	}
+}
+
+// later is d after t, or endOfTime.
+func later(t lockagent.StoreTime, d time.Duration) lockagent.StoreTime {
+	if t == endOfTime {
+		return t
+	}
+	return t.Add(d)
+}
+
+// at is what the clock of a store showed at the latest when the stream took a message. It is estimated
+// from the times that agents have told of, and endOfTime if there is none.
+func (s *storeLog) at(stored time.Time) lockagent.StoreTime {
+	if !s.Timed || stored.IsZero() {
+		return endOfTime
+	}
+	return lockagent.StoreTime(stored.UnixMicro()).Add(s.Ahead + slack)
+}
+
+// timed compares that clock with the one of the stream: it showed a time before the stream took a
+// message.
+func (a *Audit) timed(s *storeLog, t lockagent.StoreTime, stored time.Time) {
+	if s.Began == 0 {
+		s.Began = t
+	}
+	if stored.IsZero() {
+		return
+	}
+	known := s.Timed
+	if ahead := t.Sub(lockagent.StoreTime(stored.UnixMicro())); !known || ahead > s.Ahead {
+		s.Ahead, s.Timed = ahead, true
+	}
+	if !known && a.lost.Last != 0 {
+		a.holeIn(s)
+	}
+}
+
+// beginLate says from when a log is judged of which the beginning is missing. There may have been an
+// agent of which nothing is left, and which did not stop.
+func (a *Audit) beginLate(s *storeLog) {
+	switch {
+	case !a.late:
+	case !a.first.IsZero() && s.Timed:
+		s.From = max(s.From, later(s.at(a.first), a.Tail))
+	case s.Began != 0:
+		s.From = max(s.From, later(s.Began, a.Tail))
+	}
+}
