@@ -54,19 +54,20 @@ format:
 	@wrong="$$(gofmt -l .)" || exit 1; \
 	if [ -n "$$wrong" ]; then printf 'Not formatted; run gofmt -w on:\n%s\n' "$$wrong" >&2; exit 1; fi
 
-# What the tests need beside Go: Redis and Prometheus to run their own instances of,
-# and, for the race detector, a C compiler where Go wants one.
+# What the tests need beside Go: Redis and Prometheus to run their own instances of, Python for
+# the example in it, and, for the race detector, a C compiler where Go wants one.
 .PHONY: deps
-deps: ## Install Redis, Prometheus and a C compiler, where they are missing
+deps: ## Install Redis, Prometheus, Python and a C compiler, where they are missing
 	@missing=""; \
 	command -v redis-server >/dev/null || missing="redis-server"; \
 	{ command -v prometheus && command -v promtool; } >/dev/null || missing="$$missing prometheus"; \
+	python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$$missing python3 python3-venv"; \
 	set -- $$($(GO) env GOOS CC); \
 	[ "$$1" != linux ] || command -v "$$2" >/dev/null || missing="$$missing gcc libc6-dev"; \
 	[ -n "$$missing" ] || exit 0; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "The tests need, and this machine lacks: $$missing" >&2; \
-		echo "Install it, for example with: brew install redis prometheus (macOS), dnf install redis golang-github-prometheus gcc (Fedora), apk add redis prometheus build-base (Alpine)" >&2; \
+		echo "Install it, for example with: brew install redis prometheus python3 (macOS), dnf install redis golang-github-prometheus python3 gcc (Fedora), apk add redis prometheus python3 build-base (Alpine)" >&2; \
 		exit 1; \
 	fi; \
 	root=""; \

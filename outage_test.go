@@ -33,6 +33,7 @@ type childConfig struct {
 	Dir, Addr string // of the NATS server
 	Redis     string // URL
 	Agent     lockagent.AgentID
+	Epoch     uint64
 	Queue     int
 }
 
@@ -56,6 +57,8 @@ func runChild(role string) int {
 			err = runServer(c, in)
 		case "agent":
 			err = runAgent(c, in)
+		case "mortal":
+			err = runMortal(c, in)
 		default:
 			err = fmt.Errorf("no role %q", role)
 		}
@@ -98,7 +101,7 @@ func runAgent(c childConfig, in io.Reader) error {
 		return err
 	}
 	working, stop := context.WithCancel(ctx)
-	grants := contend(working, locks)
+	grants := contend(working, locks, func(lockagent.Grant) {})
 	childReport{}.say()
 	_, _ = io.Copy(io.Discard, in)
 	stop()
@@ -113,9 +116,9 @@ func runAgent(c childConfig, in io.Reader) error {
 	return err
 }
 
-// contend has four workers want three locks until ctx ends, and hold them for 10 ms. grants waits
-// for their end, and tells how many grants they were given.
-func contend(ctx context.Context, locks *channelapi.Locks) (grants func() int) {
+// contend has four workers want three locks until ctx ends, and hold them for 10 ms. granted is
+// called for each grant. grants waits for their end, and tells how many grants they were given.
+func contend(ctx context.Context, locks *channelapi.Locks, granted func(lockagent.Grant)) (grants func() int) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	total := 0
@@ -128,6 +131,7 @@ func contend(ctx context.Context, locks *channelapi.Locks) (grants func() int) {
 				}
 				mu.Lock()
 				total++
+				granted(g)
 				mu.Unlock()
 				select {
 				case <-time.After(10 * time.Millisecond):

@@ -22,6 +22,9 @@ const (
 	auditedAgents = 4
 	auditedLocks  = 1000
 	auditedBatch  = 64
+
+	// aliveEach is how often an agent says that it is alive, by the clock of the store.
+	aliveEach = lockagent.StoreTime(10 * time.Second / time.Microsecond)
 )
 
 // audited measures how fast a log is audited, beside reading it without looking at it.
@@ -37,7 +40,8 @@ func (b *bench) audited(ctx context.Context) error {
 			{Key: "disk", Title: "log, MB"},
 		},
 		Notes: []string{fmt.Sprintf("The log is in an embedded NATS server with a JetStream in files: %d agents have %s locks in turn, with %d holds in a message. "+
-			"Read only is a consumer of the client library that gets every message and looks at none. The heap is what the audit has more in the end than in the beginning.",
+			"Read only is a consumer of the client library that gets every message and looks at none. The heap is what the audit has more in the end than in the beginning. "+
+			"Then one record in the middle of the log is deleted: the audit names exactly that one, or the benchmark fails.",
 			auditedAgents, number(auditedLocks), auditedBatch)},
 	}
 	b.results.Tables = append(b.results.Tables, t)
@@ -55,39 +59,61 @@ func (b *bench) audited(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stream, err := fillLog(ctx, js, b.plan.Audited)
+	log, err := fillLog(ctx, js, b.plan.Audited)
 	if err != nil {
 		return err
 	}
-	info, err := stream.Info(ctx)
+	info, err := log.stream.Info(ctx)
 	if err != nil {
 		return err
 	}
 	found := newSeries()
 	found.add("disk", float64(info.State.Bytes)/1e6)
-	for range max(1, b.plan.SharedRounds) {
+	for range min(2, b.plan.SharedRounds) { // each is long
 		collect()
 		read, err := readOnly(ctx, js, info.State.LastSeq)
 		if err != nil {
 			return err
 		}
-		judged, heap, err := judge(ctx, server, b.plan.Audited)
+		report, judged, heap, err := judge(ctx, server)
 		if err != nil {
 			return err
 		}
+		if report.Verdict != events.Proven || report.Events != log.events {
+			return fmt.Errorf("the audit of %d events is wrong:\n%v", log.events, report)
+		}
 		judged += time.Duration(b.slowdown * float64(judged))
-		n := float64(b.plan.Audited)
+		n := float64(log.events)
 		found.add("read", n/read.Seconds())
 		found.add("audit", n/judged.Seconds())
 		found.add("x", read.Seconds()/judged.Seconds())
 		found.add("heap", heap)
 	}
 	t.Rows = []*row{found.row(contender.Lockagent)}
+	if err := log.stream.DeleteMsg(ctx, log.position); err != nil {
+		return err
+	}
+	report, _, _, err := judge(ctx, server)
+	if err != nil {
+		return err
+	}
+	if report.Verdict != events.Incomplete || report.Events != log.events-1 || report.Gaps.Count != 1 || report.Gaps.First[0] != log.middle {
+		return fmt.Errorf("the audit does not name the record %+v, which is missing:\n%v", log.middle, report)
+	}
 	return nil
 }
 
-// fillLog makes a log of n events.
-func fillLog(ctx context.Context, js jetstream.JetStream, n int) (jetstream.Stream, error) {
+// filledLog is the log that is read.
+type filledLog struct {
+	stream jetstream.Stream
+	events int
+
+	middle   events.Gap // what is missing without the record in the middle
+	position uint64     // of that record, which is a message of its own
+}
+
+// fillLog makes a log of about n events.
+func fillLog(ctx context.Context, js jetstream.JetStream, n int) (*filledLog, error) {
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: events.DefaultStream, Subjects: []string{events.AllSubjects}, Storage: jetstream.FileStorage, Compression: jetstream.S2Compression, AllowDirect: true,
 	})
@@ -101,8 +127,21 @@ func fillLog(ctx context.Context, js jetstream.JetStream, n int) (jetstream.Stre
 			return nil, err
 		}
 	}
-	for k := 0; w.written+auditedAgents < n; k++ {
-		if err := w.holds(k%auditedAgents, k%auditedLocks, min(auditedBatch, n-w.written-auditedAgents)); err != nil {
+	log := &filledLog{stream: stream}
+	for k := 0; w.written < n; k++ {
+		agent, lock, holds := k%auditedAgents, k%auditedLocks, auditedBatch
+		middle := log.position == 0 && w.written >= n/2
+		if middle {
+			holds = 1
+		}
+		if err := w.holds(agent, lock, holds); err != nil {
+			return nil, err
+		}
+		if middle {
+			log.position = w.messages
+			log.middle = events.Gap{Agent: w.agents[agent], Epoch: 1, Range: events.Range{First: w.seqs[agent], Last: w.seqs[agent]}}
+		}
+		if err := w.alive(); err != nil {
 			return nil, err
 		}
 	}
@@ -111,9 +150,10 @@ func fillLog(ctx context.Context, js jetstream.JetStream, n int) (jetstream.Stre
 			return nil, err
 		}
 	}
+	log.events = w.written
 	select {
 	case <-js.PublishAsyncComplete():
-		return stream, ctx.Err()
+		return log, ctx.Err()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -126,8 +166,25 @@ type logWriter struct {
 	seqs    [auditedAgents]uint64
 	tenure  uint64
 	now     lockagent.StoreTime
+	told    lockagent.StoreTime // when the agents said that they are alive
 	written int
-	body    []byte
+	// messages is how many there are, and the position of the last one in the stream.
+	messages uint64
+	body     []byte
+}
+
+// alive has each agent say that it is alive, if it is time for that.
+func (w *logWriter) alive() error {
+	if w.now < w.told+aliveEach {
+		return nil
+	}
+	w.told = w.now
+	for a := range auditedAgents {
+		if err := w.send(a, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: w.now}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // holds writes a tenure of one lock: so many holds, each 50 us long.
@@ -178,6 +235,7 @@ func (w *logWriter) send(agent int, all ...lockagent.Event) error {
 		id += "-" + strconv.FormatUint(w.seqs[agent], 10)
 	}
 	m.Header.Set(jetstream.MsgIDHeader, id)
+	w.messages++
 	_, err := w.js.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute))
 	return err
 }
@@ -202,28 +260,25 @@ func readOnly(ctx context.Context, js jetstream.JetStream, last uint64) (time.Du
 	return time.Since(begin), nil
 }
 
-// judge audits the log, and returns how long that took, and how many megabytes of heap it has
-// more than before.
-func judge(ctx context.Context, server *natsserver.Server, n int) (time.Duration, float64, error) {
+// judge audits the log. It returns how long that took as well, and how many megabytes of heap there
+// are more than before.
+func judge(ctx context.Context, server *natsserver.Server) (events.Report, time.Duration, float64, error) {
 	collect()
 	before := heap()
 	begin := time.Now()
 	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: server}})
 	if err != nil {
-		return 0, 0, err
+		return events.Report{}, 0, 0, err
 	}
 	defer reader.Close()
 	audit := events.NewAudit()
 	if err := reader.Replay(ctx, events.From{}, events.Filter{}, audit.Visit); err != nil {
-		return 0, 0, err
+		return events.Report{}, 0, 0, err
 	}
 	report := audit.Report()
 	took := time.Since(begin)
-	if report.Verdict != events.Proven || report.Events != n {
-		return 0, 0, fmt.Errorf("the audit of %d events is wrong:\n%v", n, report)
-	}
 	collect()
 	grown := float64(heap()-before) / 1e6
 	runtime.KeepAlive(audit)
-	return took, grown, nil
+	return report, took, grown, nil
 }

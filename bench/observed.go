@@ -37,6 +37,28 @@ func (b *bench) observedLoads() []observedLoad {
 	}
 }
 
+// beside fills a table of one row with what measure finds of agents at a server, beside an agent that
+// nobody observes.
+func (b *bench) beside(ctx context.Context, t *table, measure func(addr string, bare contender.Contender, found *series) error) error {
+	b.results.Tables = append(b.results.Tables, t)
+	s, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	bare, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{}, nil)
+	if err != nil {
+		return err
+	}
+	defer bare.Close()
+	found := newSeries()
+	if err := measure(s.Addr(), bare, found); err != nil {
+		return err
+	}
+	t.Rows = []*row{found.row(contender.Lockagent)}
+	return nil
+}
+
 // inTurn has a load on two contenders in turn, and adds under key how many times as long a
 // cycle takes on the second.
 func (l load) inTurn(ctx context.Context, rounds int, bare, observed contender.Contender, found *series, key string) error {
@@ -117,36 +139,22 @@ func (b *bench) logged(ctx context.Context) error {
 	t.Columns = append(t.Columns,
 		column{Key: "rate", Title: "grants/s"}, column{Key: "x-long", Title: "x without"},
 		column{Key: "records", Title: "events/s"}, column{Key: "dropped", Title: "dropped"})
-	b.results.Tables = append(b.results.Tables, t)
-	s, err := startServer()
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	bare, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{}, nil)
-	if err != nil {
-		return err
-	}
-	defer bare.Close()
-	j, err := openJournal(ctx, s.Addr())
-	if err != nil {
-		return err
-	}
-	defer j.close()
-	found := newSeries()
-	slowed := b.slow(j.Agent)
-	var one load
-	for _, l := range b.observedLoads() {
-		if err := l.load.inTurn(ctx, b.plan.OurRounds, bare, slowed, found, "x-"+l.key); err != nil {
-			return fmt.Errorf("%s: %w", l.key, err)
+	return b.beside(ctx, t, func(addr string, bare contender.Contender, found *series) error {
+		j, err := openJournal(ctx, addr)
+		if err != nil {
+			return err
 		}
-		one = l.load
-	}
-	if err := j.longest(ctx, one, b.plan.LogFor, bare, slowed, found); err != nil {
-		return err
-	}
-	t.Rows = []*row{found.row(contender.Lockagent)}
-	return nil
+		defer j.close()
+		slowed := b.slow(j.Agent)
+		var one load
+		for _, l := range b.observedLoads() {
+			if err := l.load.inTurn(ctx, b.plan.OurRounds, bare, slowed, found, "x-"+l.key); err != nil {
+				return fmt.Errorf("%s: %w", l.key, err)
+			}
+			one = l.load
+		}
+		return j.longest(ctx, one, b.plan.LogFor, bare, slowed, found)
+	})
 }
 
 // longest has the load on the agent for a long time, between two short ones without a log.
@@ -192,36 +200,25 @@ func (b *bench) traced(ctx context.Context) error {
 		},
 		Notes: []string{"Both sides take turns; a ratio is that of the time of one cycle. The sampled spans go to a batch processor, the metrics to a reader that is not asked."},
 	}
-	b.results.Tables = append(b.results.Tables, t)
-	s, err := startServer()
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	bare, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{}, nil)
-	if err != nil {
-		return err
-	}
-	defer bare.Close()
-	found := newSeries()
 	spans := trace.NewTracerProvider(trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(0.01))), trace.WithBatcher(tracetest.NewNoopExporter()))
 	defer func() { _ = spans.Shutdown(context.WithoutCancel(ctx)) }()
 	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
-	for key, cfg := range map[string]tracing.Config{
-		"x-none": {},
-		"x-1":    {TracerProvider: spans},
-		"x-all":  {TracerProvider: spans, MeterProvider: metrics},
-	} {
-		agent, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{Recorder: tracing.Recorder(nil, cfg)}, func(store lockagent.Store) lockagent.Store { return tracing.Store(store, cfg) })
-		if err != nil {
-			return err
+	return b.beside(ctx, t, func(addr string, bare contender.Contender, found *series) error {
+		for key, cfg := range map[string]tracing.Config{
+			"x-none": {},
+			"x-1":    {TracerProvider: spans},
+			"x-all":  {TracerProvider: spans, MeterProvider: metrics},
+		} {
+			agent, err := contender.OpenAgent(ctx, addr, channelapi.Config{Recorder: tracing.Recorder(nil, cfg)}, func(store lockagent.Store) lockagent.Store { return tracing.Store(store, cfg) })
+			if err != nil {
+				return err
+			}
+			err = l.load.inTurn(ctx, b.plan.OurRounds, bare, b.slow(agent), found, key)
+			agent.Close()
+			if err != nil {
+				return err
+			}
 		}
-		err = l.load.inTurn(ctx, b.plan.OurRounds, bare, b.slow(agent), found, key)
-		agent.Close()
-		if err != nil {
-			return err
-		}
-	}
-	t.Rows = []*row{found.row(contender.Lockagent)}
-	return nil
+		return nil
+	})
 }

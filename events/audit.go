@@ -112,7 +112,8 @@ func (a *Audit) Visit(r Record, err error) error {
 		a.follow(r.Position, time.Time{})
 		a.AddError(err)
 	} else {
-		a.Add(r)
+		a.record = r
+		a.add()
 	}
 	return nil
 }
@@ -130,8 +131,13 @@ func (a *Audit) Stored() time.Time { return a.clock.Stored }
 
 // Add adds a record.
 func (a *Audit) Add(record Record) {
-	a.follow(record.Position, record.Stored)
-	a.record = record // what follows keeps no pointer to it, so this saves an allocation
+	a.record = record
+	a.add()
+}
+
+// add adds the record in a.record. What follows keeps no pointer to it, so this saves an allocation.
+func (a *Audit) add() {
+	a.follow(a.record.Position, a.record.Stored)
 	r := &a.record
 	a.hear(r)
 	l := a.log(r.Agent)
@@ -347,7 +353,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	case lockagent.EventAgentStopped:
 		high := l.Anchor.at(r.Time, l.Told)
 		if l.Anchor.Store == 0 {
-			high = a.store(l.Store).at(r.Stored)
+			high = max(high, a.store(l.Store).at(r.Stored))
 		}
 		a.bounded(l, later(high, aliveLag))
 		l.Stopped, e.Stopped = true, true

@@ -34,7 +34,8 @@ type child struct {
 	t        testing.TB
 	part     string
 	settings map[string]string
-	cmd      *exec.Cmd // nil unless it runs
+	attr     *syscall.SysProcAttr // of its process, or nil
+	cmd      *exec.Cmd            // nil unless it runs
 	in       io.WriteCloser
 	out      *bufio.Reader
 }
@@ -54,6 +55,7 @@ func (c *child) start() string {
 		cmd.Env = append(cmd.Env, partVariable+"_"+name+"="+value)
 	}
 	cmd.Stderr = c.t.Output()
+	cmd.SysProcAttr = c.attr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		c.t.Fatal(err)

@@ -16,6 +16,9 @@ type corruption struct {
 	do func(r *rand.Rand, log []Record) []Record
 }
 
+// retirement is what a stream does that keeps its messages for a while. The positions tell of it.
+const retirement = "the beginning of the stream is removed"
+
 // The corruptions that leave each record as its agent wrote it. The true history is still that of the
 // log, apart from what is missing.
 var removals = []corruption{
@@ -56,7 +59,7 @@ var removals = []corruption{
 		i := r.IntN(len(log))
 		return slices.Delete(log, i, i+1+r.IntN(len(log)-i))
 	}},
-	{"the beginning of the stream is removed", func(r *rand.Rand, log []Record) []Record {
+	{retirement, func(r *rand.Rand, log []Record) []Record {
 		at := log[r.IntN(len(log))].Position
 		return slices.DeleteFunc(log, func(x Record) bool { return x.Position < at })
 	}},

@@ -80,15 +80,15 @@ func (d *decoder) data(r *Record) {
 	for n := 0; d.more('}', n); n++ {
 		switch d.member(&fields) {
 		case fieldStore:
-			r.Store = d.word()
+			r.Store = d.word(fieldStore)
 		case fieldLock:
-			r.Lock = lockagent.Name(d.word())
+			r.Lock = lockagent.Name(d.word(fieldLock))
 		case fieldKind:
-			r.LockKind = lockagent.LockKind(d.word())
+			r.LockKind = lockagent.LockKind(d.word(fieldKind))
 		case fieldMode:
-			r.Mode = lockagent.Mode(d.word())
+			r.Mode = lockagent.Mode(d.word(fieldMode))
 		case fieldOwner:
-			r.Owner = lockagent.Owner(d.word())
+			r.Owner = lockagent.Owner(d.word(fieldOwner))
 		case fieldRequest:
 			r.Request = d.unsigned()
 		case fieldTenure:
@@ -103,7 +103,7 @@ func (d *decoder) data(r *Record) {
 		case fieldWaiters:
 			r.Waiters = int(d.signed())
 		case fieldHolder:
-			r.Holder = d.word()
+			r.Holder = d.word(fieldHolder)
 		case fieldWaited:
 			r.Waited = d.duration()
 		case fieldHeld:
@@ -123,13 +123,13 @@ func (d *decoder) data(r *Record) {
 		case fieldReturned:
 			r.Returned = d.storeTime()
 		case fieldIncarnation:
-			r.Incarnation = d.word()
+			r.Incarnation = d.word(fieldIncarnation)
 		case fieldReason:
 			r.Reason = d.reason()
 		case fieldOperator:
-			r.Operator = d.word()
+			r.Operator = d.word(fieldOperator)
 		case fieldError:
-			r.Err = d.word()
+			r.Err = d.word(fieldError)
 		case fieldReset:
 			d.reset(&r.Reset)
 		case fieldProcess:
@@ -153,17 +153,17 @@ func (d *decoder) reset(r *lockagent.Reset) {
 	for n := 0; d.more('}', n); n++ {
 		switch d.member(&fields) {
 		case 0:
-			r.From = d.word()
+			r.From = d.rareWord()
 		case 1:
-			r.To = d.word()
+			r.To = d.rareWord()
 		case 2:
-			r.Reason = d.word()
+			r.Reason = d.rareWord()
 		case 3:
 			r.After = d.storeTime()
 		case 4:
 			r.Before = d.storeTime()
 		case 5:
-			r.Store = d.word()
+			r.Store = d.rareWord()
 		}
 	}
 }
@@ -176,11 +176,11 @@ func (d *decoder) process(p *lockagent.Process) {
 	for n := 0; d.more('}', n); n++ {
 		switch d.member(&fields) {
 		case 0:
-			p.Host = d.word()
+			p.Host = d.rareWord()
 		case 1:
-			p.Program = d.word()
+			p.Program = d.rareWord()
 		case 2:
-			p.Version = d.word()
+			p.Version = d.rareWord()
 		case 3:
 			p.PID = int(d.signed())
 		}
@@ -225,8 +225,22 @@ func (d *decoder) dropped(drops *Drops) {
 	}
 }
 
-// word reads a string that may repeat in other records.
-func (d *decoder) word() string { return d.texts.text(d.string()) }
+// word reads the string of a field. Mostly it is the same as in the record before.
+func (d *decoder) word(field int) string {
+	last := &d.words[field]
+	if d.again(*last) {
+		return *last
+	}
+	from := d.at
+	text := d.texts.text(d.string())
+	if d.at-from == len(text)+len(`""`) { // it has no escapes
+		*last = text
+	}
+	return text
+}
+
+// rareWord reads a string of a field that few records have.
+func (d *decoder) rareWord() string { return d.texts.text(d.string()) }
 
 func (d *decoder) outOfRange(at int) {
 	if d.err == nil {
@@ -283,7 +297,7 @@ func (d *decoder) how() lockagent.How {
 }
 
 func (d *decoder) reason() lockagent.LossReason {
-	reason, ok := lockagent.ParseLossReason(d.word())
+	reason, ok := lockagent.ParseLossReason(d.rareWord())
 	if !ok {
 		d.unknown = true
 		return lockagent.LostUnknown

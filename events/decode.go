@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -38,9 +37,14 @@ var decoders = sync.Pool{New: func() any { return newDecoder() }}
 // decoder decodes many records, one after the other. It is not safe for concurrent use.
 type decoder struct {
 	scanner
-	texts   *interner
-	agent   lockagent.AgentID // the last one; it is valid
-	unknown bool              // the record has something that this version does not know
+	texts      *interner
+	records    []Record          // of DecodeMessage
+	agent      lockagent.AgentID // the last one; it is valid
+	lastSource string            // it names agent
+	lastKind   lockagent.EventKind
+	minute     minute
+	words      [fieldError + 1]string // the last one of each field, if it has no escapes
+	unknown    bool                   // the record has something that this version does not know
 }
 
 func newDecoder() *decoder { return &decoder{texts: newInterner()} }
@@ -169,11 +173,18 @@ type envelope struct {
 
 // record reads an event.
 func (d *decoder) record(r *Record) {
+	d.peek()
+	if !d.common(r) {
+		d.general(r)
+	}
+}
+
+// general reads any event.
+func (d *decoder) general(r *Record) {
 	*r = Record{}
 	d.unknown = false
 	var env envelope
 	attributes := members{names: attributeNames}
-	d.peek()
 	text, start := d.text, d.at
 	read := false // the data is
 	d.open('{', "an event")
@@ -266,7 +277,7 @@ func (d *decoder) identify(r *Record, env *envelope) error {
 		}
 	}
 	if v := attrs[attrTime]; len(v) > 0 {
-		if r.Time, ok = parseTime(v); !ok {
+		if r.Time, ok = d.minute.parse(v); !ok {
 			return fmt.Errorf("time %q is not of the form 2006-01-02T15:04:05.999999Z, in the years 0 to 9999", v)
 		}
 	}
@@ -334,40 +345,4 @@ func parseDigits(text []byte) (n uint64, ok bool) {
 		n = n*10 + uint64(c-'0')
 	}
 	return n, len(text) <= 19
-}
-
-// parseTime is the inverse of appendTime. It takes other spellings of RFC 3339 as well.
-func parseTime(text []byte) (time.Time, bool) {
-	const form = "2006-01-02T15:04:05.999999Z"
-	t, ok := time.Time{}, false
-	if len(text) == len(form) && text[10] == 'T' && text[19] == '.' && text[26] == 'Z' {
-		t, ok = parseCommonTime(text)
-	}
-	if !ok {
-		var err error
-		if t, err = time.Parse(time.RFC3339Nano, string(text)); err != nil {
-			return time.Time{}, false
-		}
-		t = t.UTC().Truncate(time.Microsecond)
-	}
-	return t, t.Year() >= 0 && t.Year() <= 9999
-}
-
-// parseCommonTime takes the form that appendTime writes, which it parses several times as
-// fast as time.Parse does. It leaves all doubts to that.
-func parseCommonTime(text []byte) (time.Time, bool) {
-	year, ok1 := parseDigits(text[0:4])
-	month, ok2 := parseDigits(text[5:7])
-	day, ok3 := parseDigits(text[8:10])
-	hour, ok4 := parseDigits(text[11:13])
-	minute, ok5 := parseDigits(text[14:16])
-	second, ok6 := parseDigits(text[17:19])
-	micro, ok7 := parseDigits(text[20:26])
-	ok := ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7 &&
-		text[4] == '-' && text[7] == '-' && text[13] == ':' && text[16] == ':' &&
-		1 <= month && month <= 12 && 1 <= day && day <= 28 && hour < 24 && minute < 60 && second < 60
-	if !ok {
-		return time.Time{}, false
-	}
-	return time.Date(int(year), time.Month(month), int(day), int(hour), int(minute), int(second), int(micro)*1000, time.UTC), true
 }

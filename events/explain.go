@@ -22,7 +22,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if lease == 0 {
 		return Explanation{}, false
 	}
-	if s, by := store.step(from, end); s != nil && end.Sub(second.Start) <= by {
+	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= store.stepped(from, end)+slack {
 		return Explanation{Reset: &s.StoreReset}, true
 	}
 	if limit := first.confirmedEnd(); known && end > limit {
@@ -116,6 +116,5 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 			return true
 		}
 	}
-	step, _ := store.step(s.Start, until)
-	return step != nil
+	return store.step(s.Start, until) != nil
 }

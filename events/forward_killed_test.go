@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
@@ -55,22 +56,36 @@ func (p forwarderProcess) start() {
 	}
 }
 
-// stored returns how many messages a stream has, and false if the server does not say.
-func stored(js jetstream.JetStream) (uint64, bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	stream, err := js.Stream(ctx, DefaultStream)
-	if err != nil {
-		return 0, false
-	}
-	return stream.CachedInfo().State.Msgs, true
+// site is all parts of the forwarding, in processes of their own. Two agents publish all the time.
+type site struct {
+	source, hub     *process
+	forwarder       forwarderProcess
+	publishers      []*publisherProcess
+	fromSource, has jetstream.JetStream // of the source and the hub
 }
 
-// TestForwardKilled kills two parts at once, again and again, at any moment: the source, the hub,
-// the forwarder, and the agents that publish all the time. In the end the hub is the source, and has
-// all that the source ever acknowledged.
-func TestForwardKilled(t *testing.T) {
-	t.Parallel()
+func newSite(t *testing.T, change func(source *jetstream.StreamConfig)) *site {
+	t.Helper()
+	f := &site{source: newProcess(t), hub: newProcess(t)}
+	f.source.start()
+	f.hub.start()
+	f.fromSource, f.has = client(t, Connection{URL: f.source.url}), client(t, Connection{URL: f.hub.url})
+	streamFor(t, f.fromSource, change)
+	// The hub forgets message ids at once: they are not what this rests on.
+	streamFor(t, f.has, func(cfg *jetstream.StreamConfig) { cfg.Duplicates = 100 * time.Millisecond })
+	f.forwarder = forwarderProcess{newChild(t, "forwarder", map[string]string{"FROM": f.source.url, "TO": f.hub.url})}
+	f.forwarder.start()
+	for _, agent := range []string{"first", "second"} {
+		p := newPublisherProcess(t, f.source.url, agent)
+		p.start()
+		f.publishers = append(f.publishers, p)
+	}
+	return f
+}
+
+// killing kills two parts at once, again and again and at any moment, and starts them again.
+func (f *site) killing(t *testing.T) {
+	t.Helper()
 	rounds, seed := 6, rand.Uint64()
 	for name, set := range map[string]func(uint64){
 		killRounds: func(n uint64) { rounds = int(n) },
@@ -84,42 +99,20 @@ func TestForwardKilled(t *testing.T) {
 			set(n)
 		}
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("to repeat the order of events: %s=%d %s=%d", killSeed, seed, killRounds, rounds)
+			t.Logf("to kill the same parts in the same order: %s=%d %s=%d", killSeed, seed, killRounds, rounds)
 		}
-	}()
+	})
 	random := rand.New(rand.NewPCG(seed, 0))
-
-	source, hub := newProcess(t), newProcess(t)
-	source.start()
-	hub.start()
-	sourceJS, hubJS := client(t, Connection{URL: source.url}), client(t, Connection{URL: hub.url})
-	// The hub forgets message ids at once: they are not what this rests on.
-	streamFor(t, hubJS, func(cfg *jetstream.StreamConfig) { cfg.Duplicates = 100 * time.Millisecond })
-	forwarder := forwarderProcess{newChild(t, "forwarder", map[string]string{"FROM": source.url, "TO": hub.url})}
-	forwarder.start()
-	publishers := []*publisherProcess{newPublisherProcess(t, source.url, "first"), newPublisherProcess(t, source.url, "second")}
-	for _, p := range publishers {
-		p.start()
-	}
-
 	type part interface {
 		kill()
 		start()
 	}
-	victims := []part{source, hub, forwarder, publishers[0], publishers[1]}
-	var before uint64
+	victims := []part{f.source, f.hub, f.forwarder, f.publishers[0], f.publishers[1]}
 	for round := range rounds {
-		more := random.Uint64N(300)
-		eventually(t, fmt.Sprintf("the hub gets messages in round %d", round), func() bool {
-			n, ok := stored(hubJS)
-			if !ok || n <= before+more {
-				return false
-			}
-			before = n
-			return true
-		})
+		more := state(t, f.has).LastSeq + random.Uint64N(300)
+		eventually(t, fmt.Sprintf("the hub gets messages in round %d", round), func() bool { return state(t, f.has).LastSeq > more })
 		random.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
 		victims[0].kill()
 		<-time.After(time.Duration(random.IntN(50)) * time.Millisecond) // any moment
@@ -128,16 +121,29 @@ func TestForwardKilled(t *testing.T) {
 		victims[first].start()
 		victims[1-first].start()
 	}
-	for _, p := range publishers {
+}
+
+// end lets the publishers end.
+func (f *site) end() {
+	for _, p := range f.publishers {
 		p.end()
 	}
-	var n uint64
-	eventually(t, "the source says what it has", func() (ok bool) { n, ok = stored(sourceJS); return ok })
-	eventually(t, fmt.Sprintf("the hub has %d messages", n), func() bool { got, _ := stored(hubJS); return got >= n })
-	wantSameStream(t, Connection{URL: source.url}, Connection{URL: hub.url})
+}
 
-	all, report := replayed(t, Connection{URL: hub.url}, "")
-	_, want := replayed(t, Connection{URL: source.url}, "")
+// TestForwardKilled kills the source, the hub, the forwarder, and the agents. In the end the hub is
+// the source, and has all that the source ever acknowledged.
+func TestForwardKilled(t *testing.T) {
+	t.Parallel()
+	f := newSite(t, nil)
+	f.killing(t)
+	f.end()
+	n := state(t, f.fromSource).LastSeq
+	eventually(t, fmt.Sprintf("the hub has %d messages", n), func() bool { return state(t, f.has).LastSeq >= n })
+	source, hub := Connection{URL: f.source.url}, Connection{URL: f.hub.url}
+	wantSameStream(t, source, hub)
+
+	all, report := replayed(t, hub, "")
+	_, want := replayed(t, source, "")
 	if !reflect.DeepEqual(report, want) {
 		t.Errorf("the audit of the hub says\n%v\nthat of the source\n%v", report, want)
 	}
@@ -151,7 +157,7 @@ func TestForwardKilled(t *testing.T) {
 		}
 		last[r.Agent][r.Epoch] = r.Seq
 	}
-	for _, p := range publishers {
+	for _, p := range f.publishers {
 		for i, acked := range p.acked {
 			if got, want := last[p.agent][uint64(i)+1], acked.Load(); got < want {
 				t.Errorf("agent %s, epoch %d: the hub has %d records, and %d were acknowledged", p.agent, i+1, got, want)
@@ -161,6 +167,68 @@ func TestForwardKilled(t *testing.T) {
 	t.Logf("%d messages, %d records, %v", n, len(all), report.Verdict)
 }
 
+// TestForwardKilledWithLosses does the same with a source that has little room. Then the hub is away
+// until the source has discarded all that it had. In the end the hub has each message of the source,
+// or was told that it is lost: each of them once, and in their order.
+func TestForwardKilledWithLosses(t *testing.T) {
+	t.Parallel()
+	f := newSite(t, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 500 })
+	f.killing(t)
+	f.hub.kill()
+	had := state(t, f.fromSource).LastSeq
+	eventually(t, "the source discards what the hub lacks", func() bool { return state(t, f.fromSource).FirstSeq > had+1 })
+	f.hub.start()
+	f.end()
+	n := state(t, f.fromSource).LastSeq
+	eventually(t, fmt.Sprintf("the hub knows of %d messages", n), func() bool {
+		stream, err := f.has.Stream(testContext(t), DefaultStream)
+		if err != nil {
+			return false
+		}
+		last, err := stream.GetMsg(testContext(t), stream.CachedInfo().State.LastSeq)
+		return err == nil && placeIn(t, last.Header) == n
+	})
+	concluded, losses := uint64(0), 0
+	for next := read(t, Connection{URL: f.hub.url}); ; {
+		m := next()
+		if m == nil {
+			break
+		}
+		position := placeIn(t, m.Headers())
+		switch subject := strings.Split(m.Subject(), "."); {
+		case !strings.HasPrefix(subject[2], "forwarder-"):
+			if position != concluded+1 {
+				t.Fatalf("message %d of the source follows what ends at %d", position, concluded)
+			}
+			concluded = position
+		case subject[3] == Class(lockagent.EventAgentStarted) && position != concluded:
+			t.Fatalf("a loss after %d is told after %d", position, concluded)
+		case subject[3] == Class(lockagent.EventDropped):
+			var told Range
+			_, text, _ := strings.Cut(string(m.Data()), "not forwarded, from ")
+			if _, err := fmt.Sscanf(text, "%d to %d", &told.First, &told.Last); err != nil || told != (Range{concluded + 1, position}) {
+				t.Fatalf("told %q, from %d to %d: %v", m.Data(), concluded+1, position, err)
+			}
+			concluded, losses = position, losses+1
+		}
+	}
+	if concluded != n || losses == 0 {
+		t.Errorf("the hub knows of %d messages, want %d; %d losses", concluded, n, losses)
+	}
+	t.Logf("%d messages, %d losses", n, losses)
+}
+
+// placeIn returns where the message with a header stood in the source.
+func placeIn(t *testing.T, h nats.Header) uint64 {
+	t.Helper()
+	_, text, _ := strings.Cut(h.Get(originHeader), ".")
+	position, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("header %v: %v", h, err)
+	}
+	return position
+}
+
 // wantSameStream fails the test unless both streams have the same messages in the same order. The
 // headers with which their writers asked for something may differ.
 func wantSameStream(t testing.TB, source, hub Connection) {
@@ -168,17 +236,20 @@ func wantSameStream(t testing.TB, source, hub Connection) {
 	want, got := read(t, source), read(t, hub)
 	for i := 1; ; i++ {
 		a, b := want(), got()
-		if a != b {
-			t.Fatalf("message %d of the hub is\n%+v\nwant\n%+v", i, b, a)
-		}
-		if a == (copied{}) {
+		if a == nil && b == nil {
 			return
+		}
+		if a == nil || b == nil {
+			t.Fatalf("a stream ends before message %d: %v, %v", i, a, b)
+		}
+		if a, b := copiedOf(a.Subject(), a.Headers(), a.Data()), copiedOf(b.Subject(), b.Headers(), b.Data()); a != b {
+			t.Fatalf("message %d of the hub is\n%+v\nwant\n%+v", i, b, a)
 		}
 	}
 }
 
-// read returns a function that returns the messages of a stream, and zero at its end.
-func read(t testing.TB, c Connection) func() copied {
+// read returns a function that returns the messages of a stream, and nil at its end.
+func read(t testing.TB, c Connection) func() jetstream.Msg {
 	t.Helper()
 	stream, err := client(t, c).Stream(testContext(t), DefaultStream)
 	if err != nil {
@@ -194,16 +265,16 @@ func read(t testing.TB, c Connection) func() copied {
 		t.Fatal(err)
 	}
 	t.Cleanup(messages.Stop)
-	return func() copied {
+	return func() jetstream.Msg {
 		if left == 0 {
-			return copied{}
+			return nil
 		}
 		left--
-		m, err := messages.Next(jetstream.NextContext(testContext(t)))
+		m, err := messages.Next(jetstream.NextMaxWait(patience))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return copiedOf(m.Subject(), m.Headers(), m.Data())
+		return m
 	}
 }
 

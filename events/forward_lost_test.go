@@ -31,6 +31,7 @@ func TestForwardTellsWhatIsLost(t *testing.T) {
 			f := forward(t, e.from, Connection{InProcess: &l})
 			puts(t, e.source, "a", 1, 10)
 			arrived(t, e.hub, 10)
+			eventually(t, "they are counted", func() bool { return f.Stats().Forwarded == 10 })
 			before := byAgent(t, e.hub)
 			l.use(nil)
 			l.cut()
@@ -131,27 +132,46 @@ func TestForwardForeign(t *testing.T) {
 	}
 }
 
-// Messages that the hub never takes hold up nothing, and are told.
+// Messages that the hub never takes hold up nothing, and each is told before the message behind it.
 func TestForwardRefused(t *testing.T) {
 	t.Parallel()
-	e := newEnds(t)
-	streamFor(t, e.source, nil)
-	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgSize = maxMessage })
-	puts(t, e.source, "a", 1, 9)
-	large := &nats.Msg{Subject: "lockagent.v1.a.lock.x", Data: make([]byte, maxMessage), Header: nats.Header{jetstream.MsgIDHeader: {"a:1:10"}}}
-	if _, err := e.source.PublishMsg(t.Context(), large); err != nil {
-		t.Fatal(err)
-	}
-	puts(t, e.source, "a", 11, 20)
-	f := forward(t, e.from, e.to)
-	arrived(t, e.hub, 19+3)
-	eventually(t, "all is counted", func() bool { return f.Stats().Forwarded == 19 })
-	want := []Gap{{Agent: "a", Epoch: 1, Range: Range{10, 10}}}
-	if got := f.Stats(); got.Refused != 1 || got.Discarded != 0 || !slices.Equal(got.Missing, want) {
-		t.Errorf("got %+v", got)
-	}
-	if got := ids(byAgent(t, e.hub)["a"]); got != "1:1 1:2 1:3 1:4 1:5 1:6 1:7 1:8 1:9 1:11 1:12 1:13 1:14 1:15 1:16 1:17 1:18 1:19 1:20 " {
-		t.Errorf("the hub has %s", got)
+	for name, atomic := range map[string]bool{"Batches": true, "Singly": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnds(t)
+			streamFor(t, e.source, nil)
+			streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgSize, cfg.AllowAtomicPublish = maxMessage, atomic })
+			var want []string
+			for n := uint64(1); n <= 40; n++ {
+				id := messageID{"a", 1, n, n}
+				if n%10 != 0 {
+					put(t, e.source, id)
+					want = append(want, id.String())
+					continue
+				}
+				large := &nats.Msg{Subject: "lockagent.v1.a.lock.x", Data: make([]byte, maxMessage), Header: nats.Header{jetstream.MsgIDHeader: {id.String()}}}
+				if _, err := e.source.PublishMsg(t.Context(), large); err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, "1", "3", "4")
+			}
+			f := forward(t, e.from, e.to)
+			arrived(t, e.hub, 36+4*3)
+			eventually(t, "all is counted", func() bool { return f.Stats().Forwarded == 36 })
+			missing := []Gap{{Agent: "a", Epoch: 1, Range: Range{10, 10}}, {Agent: "a", Epoch: 1, Range: Range{20, 20}}, {Agent: "a", Epoch: 1, Range: Range{30, 30}}}
+			if got := f.Stats(); got.Refused != 4 || got.Discarded != 0 || !slices.Equal(got.Missing, missing) {
+				t.Errorf("got %+v", got)
+			}
+			got := hubIDs(t, e.hub)
+			for i, id := range got {
+				if strings.HasPrefix(id, "forwarder-") {
+					got[i] = id[strings.LastIndexByte(id, ':')+1:]
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the hub has %v\nwant %v", got, want)
+			}
+		})
 	}
 }
 
@@ -193,6 +213,38 @@ func TestForwardKeepsRetiredMessagesOut(t *testing.T) {
 	arrived(t, e.hub, 15)
 	if got := byAgent(t, e.hub); got["a"] != nil || len(got["b"]) != 15 {
 		t.Errorf("the hub has %v", got)
+	}
+}
+
+// All that was forwarded is gone from the source, because of its age, and so are its agents. What comes
+// then is not behind a gap.
+func TestForwardFromASourceThatForgot(t *testing.T) {
+	t.Parallel()
+	e := newEnds(t)
+	source := streamFor(t, e.source, nil)
+	live := func(agent lockagent.AgentID) {
+		p := newPublisher(t, Config{Connection: e.from, Agent: agent})
+		for _, kind := range []lockagent.EventKind{lockagent.EventAgentStarted, lockagent.EventLost, lockagent.EventAgentStopped} {
+			p.Record(t.Context(), lockagent.Event{Kind: kind})
+		}
+		flushed(t, p)
+	}
+	live("old")
+	f := forward(t, e.from, e.to)
+	arrived(t, e.hub, 3)
+	f.stop()
+	if err := source.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	live("new")
+	f = forward(t, e.from, e.to)
+	arrived(t, e.hub, 6)
+	f.stop()
+	if got := f.Stats(); got.Discarded != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if all, report := replayed(t, e.to, ""); len(all) != 6 || report.Gaps.Count != 0 {
+		t.Errorf("the hub has %v; %v", all, report)
 	}
 }
 

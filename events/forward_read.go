@@ -9,8 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/lockagent/lockagent"
 )
 
 // forwardAhead is how many messages are read ahead while a batch is under way, and as many again are
@@ -112,14 +110,14 @@ type entry struct {
 	pending  uint64 // messages behind it in the source
 }
 
-// gather waits for the next messages to forward, and returns those that are there. It returns
-// earlier if messages of the source are lost.
+// gather waits for the next messages to forward, and returns those that are there. If the source has
+// discarded messages behind them, lost says which. What it returned before is overwritten.
 func (s *forwardSession) gather() ([]entry, error) {
-	var batch []entry
-	for size := 0; len(batch) < s.f.limit && size < forwardBatchBytes; {
-		m, err := s.receive(len(batch) == 0)
+	s.batch, s.lost = s.batch[:0], Range{}
+	for size := 0; len(s.batch) < s.f.limit && size < forwardBatchBytes; {
+		m, err := s.receive(len(s.batch) == 0)
 		if m == nil || err != nil {
-			return batch, err
+			return s.batch, err
 		}
 		meta, err := m.Metadata()
 		if err != nil {
@@ -129,71 +127,59 @@ func (s *forwardSession) gather() ([]entry, error) {
 			return nil, atEnd(SourceEnd, errors.New("the consumer was replaced"))
 		}
 		if position := meta.Sequence.Stream; position > s.next {
-			s.discarded(Range{s.next, position - 1})
+			s.lost = Range{s.next, position - 1}
+			s.discarded(s.lost)
 			s.held, s.next = m, position
-			return batch, nil
+			return s.batch, nil
 		}
 		s.next = meta.Sequence.Stream + 1
-		e, err := s.take(m, meta)
+		e, wanted, err := s.take(m, meta)
 		if err != nil {
 			return nil, err
 		}
-		if e != nil {
-			batch = append(batch, *e)
+		if wanted {
+			s.batch = append(s.batch, e)
 			size += e.msg.Size()
-		} else if len(batch) == 0 && meta.NumPending == 0 {
+		} else if len(s.batch) == 0 && meta.NumPending == 0 {
 			s.f.flows() // there is nothing to forward
 		}
 	}
-	return batch, nil
+	return s.batch, nil
 }
 
 // discarded notes that the source has removed messages that were not forwarded.
 func (s *forwardSession) discarded(r Range) {
 	n := r.Last - r.First + 1
-	s.lose(r)
 	s.f.count(func(st *ForwardStats) { st.Discarded += n })
 	s.f.complain(slog.LevelError, "events: messages were discarded before they were forwarded",
 		"messages", n, "first", r.First, "last", r.Last, "all", s.f.Stats().Discarded)
 }
 
-// lose notes messages that will not be forwarded. They follow those that are noted already.
-func (s *forwardSession) lose(r Range) {
-	if s.lost.Last > 0 {
-		r.First = s.lost.First
-	}
-	s.lost, s.lastLoss = r, r.Last
-}
-
-// take returns m as it is to be sent, or nil if it is not to be forwarded.
-func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (*entry, error) {
+// take returns m as it is to be sent, and whether it is to be forwarded.
+func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (e entry, wanted bool, err error) {
 	position := meta.Sequence.Stream
 	id, ok := parseMessageID(m.Headers().Get(jetstream.MsgIDHeader))
-	agent, rest, named := s.parseSource(m.Subject())
+	agent, rest, named := s.source.parse(m.Subject())
 	if !ok || !named || agent != id.agent {
 		s.foreign(m.Subject(), position)
-		return nil, nil
+		return entry{}, false, nil
 	}
-	k, err := s.mark(id.agent)
+	k, err := s.mark(agent)
 	if err != nil {
-		return nil, err
+		return entry{}, false, err
 	}
 	if k.has(id, position) {
 		s.f.count(func(st *ForwardStats) { st.Present++ })
-		return nil, nil
+		return entry{}, false, nil
 	}
-	e := &entry{id: id, position: position, pending: meta.NumPending}
-	e.msg = nats.Msg{Subject: s.hub.cfg.Prefix + "." + rest, Data: m.Data(), Header: s.headers(m.Headers(), position)}
-	return e, nil
-}
-
-// parseSource returns the agent that a subject of the source names, and what follows the prefix. It
-// returns false if it is not the subject of an agent.
-func (s *forwardSession) parseSource(subject string) (agent lockagent.AgentID, rest string, ok bool) {
-	rest, ok = strings.CutPrefix(subject, s.source.cfg.Prefix+".")
-	name, _, more := strings.Cut(rest, ".")
-	agent = lockagent.AgentID(name)
-	return agent, rest, ok && more && validAgent(agent)
+	h := m.Headers() // of this message only, so it may be changed
+	for key := range h {
+		if strings.HasPrefix(key, "Nats-") && key != jetstream.MsgIDHeader {
+			delete(h, key) // with this the publisher asked the server of the source for something
+		}
+	}
+	h[originHeader] = []string{s.place(position)}
+	return entry{nats.Msg{Subject: s.hub.cfg.Prefix + "." + rest, Data: m.Data(), Header: h}, id, position, meta.NumPending}, true, nil
 }
 
 // foreign notes a message that is not from a publisher. Nobody can tell whether the hub has it, so

@@ -54,15 +54,58 @@ func (s *forwardSession) resume() error {
 	if err != nil {
 		return atEnd(SourceEnd, fmt.Errorf("list agents: %w", err))
 	}
+	if err := s.lookUpAll(agents); err != nil {
+		return err
+	}
+	state := s.source.stream.CachedInfo().State
+	if s.next < state.FirstSeq {
+		// Something is lost, unless the hub has it from agents that are gone from the source.
+		if agents, err = s.hub.agents(s.ctx, ".*."+Class(lockagent.EventAgentStarted)+".>"); err != nil {
+			return atEnd(HubEnd, fmt.Errorf("list agents: %w", err))
+		}
+		if err := s.lookUpAll(agents); err != nil {
+			return err
+		}
+	}
+	s.lastLoss = s.marks[s.teller].position
+	s.f.count(func(st *ForwardStats) { st.Behind = state.LastSeq - min(state.LastSeq, s.next-1) })
+	if s.next > state.LastSeq {
+		s.f.flows()
+	}
+	return nil
+}
+
+// agents returns all agents that have messages in the source, and the teller.
+func (s *forwardSession) agents() (map[lockagent.AgentID]bool, error) {
+	if known := &s.f.known; known.source != s.origin {
+		ids, err := s.source.agents(s.ctx, ".>")
+		if err != nil {
+			return nil, err
+		}
+		ids[s.teller] = true
+		*known = knownAgents{s.origin, ids}
+	}
+	return s.f.known.ids, nil
+}
+
+// lookUpAll finds out what the hub has of agents that were not looked up yet, and with that the next
+// position.
+func (s *forwardSession) lookUpAll(agents map[lockagent.AgentID]bool) (err error) {
 	var (
 		wg    sync.WaitGroup
 		slots = make(chan signal, lookups)
 		mu    sync.Mutex // guards err and s.marks
 	)
-	for _, agent := range agents {
+	for agent := range agents {
 		slots <- signal{}
 		wg.Go(func() {
 			defer func() { <-slots }()
+			mu.Lock()
+			_, known := s.marks[agent]
+			mu.Unlock()
+			if known {
+				return
+			}
 			k, failed := s.lookUp(agent)
 			mu.Lock()
 			defer mu.Unlock()
@@ -71,45 +114,10 @@ func (s *forwardSession) resume() error {
 		})
 	}
 	wg.Wait()
-	if err != nil {
-		return err
-	}
-	position := uint64(0)
 	for _, k := range s.marks {
-		position = max(position, k.position)
+		s.next = max(s.next, k.position+1)
 	}
-	s.next = position + 1
-	s.lastLoss = s.marks[s.teller].position
-	last := s.source.stream.CachedInfo().State.LastSeq
-	s.f.count(func(st *ForwardStats) { st.Behind = last - min(last, position) })
-	if position >= last {
-		s.f.flows()
-	}
-	return nil
-}
-
-// agents returns all agents that have messages in the source, and the teller.
-func (s *forwardSession) agents() ([]lockagent.AgentID, error) {
-	known := &s.f.known
-	if known.source != s.origin {
-		ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
-		defer cancel()
-		info, err := s.source.stream.Info(ctx, jetstream.WithSubjectFilter(s.source.cfg.Prefix+".>"))
-		if err != nil {
-			return nil, err
-		}
-		*known = knownAgents{source: s.origin, ids: map[lockagent.AgentID]bool{s.teller: true}}
-		for subject := range info.State.Subjects {
-			if agent, _, ok := s.parseSource(subject); ok {
-				known.ids[agent] = true
-			}
-		}
-	}
-	agents := make([]lockagent.AgentID, 0, len(known.ids))
-	for agent := range known.ids {
-		agents = append(agents, agent)
-	}
-	return agents, nil
+	return err
 }
 
 // mark returns what the hub has of an agent. It asks the hub if that is not known yet.
@@ -147,7 +155,7 @@ func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 		return k, atEnd(HubEnd, err)
 	}
 	k.id, _ = idOf(m, agent)
-	k.position, err = s.place(ctx, m)
+	k.position, err = s.placeOf(ctx, m)
 	return k, err
 }
 
@@ -156,9 +164,9 @@ func idOf(m *jetstream.RawStreamMsg, agent lockagent.AgentID) (messageID, bool) 
 	return id, ok && id.agent == agent
 }
 
-// lastOf returns the last message of the hub under an agent's subjects that is from the agent, or
-// nil. last is the last message under these subjects: if somebody else put it there, the search goes
-// backward in growing steps.
+// lastOf returns the last message of an agent in the hub, or nil. last is the last one under the
+// subjects of the agent. Somebody else may have put it there. Then the search goes backward in growing
+// steps.
 func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, last *jetstream.RawStreamMsg) (*jetstream.RawStreamMsg, error) {
 	if _, ok := idOf(last, agent); ok {
 		return last, nil
@@ -188,10 +196,15 @@ func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, la
 	return nil, nil
 }
 
-// place returns where a message of the hub stands in the source, or 0 if it is not known to be from
+// place says in a header where a message stands in the source.
+func (s *forwardSession) place(position uint64) string {
+	return s.origin + "." + strconv.FormatUint(position, 10)
+}
+
+// placeOf returns where a message of the hub stands in the source, or 0 if it is not known to be from
 // there. A source that lost its end in a power failure gives its positions again, to other
 // messages. So the message must be there, unless it was discarded in the meantime.
-func (s *forwardSession) place(ctx context.Context, m *jetstream.RawStreamMsg) (uint64, error) {
+func (s *forwardSession) placeOf(ctx context.Context, m *jetstream.RawStreamMsg) (uint64, error) {
 	origin, text, _ := strings.Cut(m.Header.Get(originHeader), ".")
 	position, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || origin != s.origin {

@@ -29,51 +29,17 @@ type forwardSession struct {
 
 	marks    map[lockagent.AgentID]mark
 	next     uint64 // where the next message of the source should stand
-	lost     Range  // messages of the source that were lost and are not told yet; Last is 0 if there are none
-	lastLoss uint64 // where the last lost message stood, or 0
+	lost     Range  // what the source discarded behind the batch; Last is 0 if there is nothing
+	lastLoss uint64 // where the last message stood that was told as lost, or 0
 
 	reader *forwardReader
 	held   jetstream.Msg // read, but not looked at yet; or nil
+	batch  []entry       // its memory is used again
 
 	id      string // names this session to the hub
 	inbox   string // answers of the hub go to <inbox>.<number of what was sent>
 	answers chan *nats.Msg
 	sent    uint64
-}
-
-// forwardEnd is one of two streams, with a connection that does not come back when it is interrupted.
-type forwardEnd struct {
-	name   string
-	cfg    *ReaderConfig
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	gone   chan signal // closed when the connection is closed
-	stream jetstream.Stream
-}
-
-// connect connects to one end. Whatever goes wrong with the connection later ends the session.
-func (s *forwardSession) connect(name string, cfg *ReaderConfig, fail context.CancelCauseFunc) (*forwardEnd, error) {
-	e := &forwardEnd{name: name, cfg: cfg, gone: make(chan signal)}
-	nc, err := cfg.dial("lockagent forwarder", nats.NoReconnect(),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { fail(atEnd(name, explained(err))) }),
-		nats.ClosedHandler(func(nc *nats.Conn) {
-			fail(atEnd(name, errors.Join(errDisconnected, nc.LastError())))
-			close(e.gone)
-		}))
-	if err != nil {
-		return nil, atEnd(name, err)
-	}
-	e.nc = nc
-	if e.js, err = cfg.jetStream(nc); err != nil {
-		e.close()
-		return nil, atEnd(name, err)
-	}
-	return e, nil
-}
-
-func (e *forwardEnd) close() {
-	e.nc.Close()
-	<-e.gone
 }
 
 // session forwards until something is wrong, and returns what it was.
@@ -88,11 +54,11 @@ func (f *Forwarder) session(parent context.Context) error {
 		answers: make(chan *nats.Msg, 4),
 	}
 	var err error
-	if s.source, err = s.connect(SourceEnd, &f.cfg.Source, fail); err != nil {
+	if s.source, err = connect(SourceEnd, &f.cfg.Source, fail); err != nil {
 		return err
 	}
 	defer s.source.close()
-	if s.hub, err = s.connect(HubEnd, &f.cfg.Hub, fail); err != nil {
+	if s.hub, err = connect(HubEnd, &f.cfg.Hub, fail); err != nil {
 		return err
 	}
 	defer s.hub.close()
@@ -128,7 +94,7 @@ func (s *forwardSession) run() error {
 			return err
 		}
 		if s.lost.Last > 0 {
-			if err := s.tell(); err != nil {
+			if err := s.tell(s.lost); err != nil {
 				return err
 			}
 		}
@@ -163,22 +129,6 @@ func (s *forwardSession) open() error {
 		s.f.cfg.Logger.Warn("events: the stream of the hub takes no batches, so each message costs a round trip; set allow_atomic in its configuration", "stream", hub.Config.Name)
 	}
 	return nil
-}
-
-func (e *forwardEnd) find(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
-	defer cancel()
-	if e.stream, err = e.js.Stream(ctx, e.cfg.Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
-		err = ErrNoStream
-	}
-	return e.explain(err)
-}
-
-func (e *forwardEnd) explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("stream %q: %w", e.cfg.Stream, err)
 }
 
 func (s *forwardSession) makeHub() (err error) {

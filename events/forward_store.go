@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -32,19 +31,6 @@ const (
 // another than expected.
 const errWrongLast jetstream.ErrorCode = 10071
 
-// headers returns the headers of a copy. Those with which a publisher or a forwarder asked its server
-// for something are not for the next server.
-func (s *forwardSession) headers(h nats.Header, position uint64) nats.Header {
-	out := make(nats.Header, len(h)+4)
-	for key, values := range h {
-		if key == jetstream.MsgIDHeader || !strings.HasPrefix(key, "Nats-") {
-			out[key] = values
-		}
-	}
-	out[originHeader] = []string{s.origin + "." + strconv.FormatUint(position, 10)}
-	return out
-}
-
 // store returns when the hub has the batch.
 func (s *forwardSession) store(batch []entry) error {
 	for len(batch) > 0 {
@@ -67,11 +53,10 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	answer, err := s.send(entries)
 	switch {
 	case err == nil:
-	case len(entries) == 1 && tooLarge(err):
-		s.lose(Range{last.position, last.position})
+	case len(entries) == 1 && tooLarge(err) && last.id.agent != s.teller:
 		s.f.count(func(st *ForwardStats) { st.Refused++ })
 		s.f.complain(slog.LevelError, "events: the hub refused a message", "subject", last.msg.Subject, "id", last.id, "err", err, "all", s.f.Stats().Refused)
-		return nil
+		return s.tell(Range{last.position, last.position}) // before the message that follows
 	default:
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errWrongLast {
 			s.f.count(func(st *ForwardStats) { st.Conflicts++ })

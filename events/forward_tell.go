@@ -12,18 +12,18 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// tell tells the hub which messages are lost. The holes in the numbers of the agents show most of
+// tell tells the hub which messages of the source are lost. The hub has all before them, and nothing
+// behind them. The holes in the numbers of the agents show most of
 // it, but not an agent of which nothing at all is left. A forwarder cannot use the numbers of an
 // agent. So each loss becomes a short life of an agent that stands for the source. It starts, as
 // many of its records are missing as messages are lost, it says that they were dropped, and it stops.
-func (s *forwardSession) tell() error {
+func (s *forwardSession) tell(lost Range) error {
 	before, err := s.mark(s.teller)
 	if err != nil {
 		return err
 	}
-	lost, n := s.lost, s.lost.Last-s.lost.First+1
-	s.lost = Range{}
-	now := time.Now()
+	n, now := lost.Last-lost.First+1, time.Now()
+	s.lastLoss = lost.Last
 	host, _ := os.Hostname() // empty if it is not known
 	tell := func(seq, position uint64, r Record) entry {
 		// Each life has an epoch of its own. Its numbers cannot be those of an earlier one, not even
@@ -55,9 +55,10 @@ func (s *forwardSession) record(r Record, position uint64) entry {
 	e := entry{id: messageID{agent: r.Agent, epoch: r.Epoch, first: r.Seq, last: r.Seq}, position: position}
 	e.msg.Subject = string(AppendSubject(nil, s.hub.cfg.Prefix, r.Agent, r.Kind, r.Lock))
 	e.msg.Data = Append(nil, r)
-	e.msg.Header = s.headers(nats.Header{
+	e.msg.Header = nats.Header{
 		"Content-Type":        {ContentType},
 		jetstream.MsgIDHeader: {e.id.String()},
-	}, position)
+		originHeader:          {s.place(position)},
+	}
 	return e
 }

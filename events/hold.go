@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -114,6 +115,20 @@ type LockState struct {
 
 	// Last is the hold that ended last, or nil: see [FoldConfig].
 	Last *Hold `json:"last,omitempty"`
+}
+
+// Now returns the holders of which nothing shows that they hold the lock no more. The end of a hold may be
+// missing in the log, or still under way. But the store grants the lock to another agent only when it
+// is over.
+func (s LockState) Now() (all []Hold) {
+	for _, h := range s.Holders {
+		if !slices.ContainsFunc(s.Holders, func(o Hold) bool {
+			return o.Token > h.Token && o.Agent != h.Agent && (o.Mode != lockagent.Shared || h.Mode != lockagent.Shared)
+		}) {
+			all = append(all, h)
+		}
+	}
+	return all
 }
 
 // AgentState is what a log tells of one agent at one time.

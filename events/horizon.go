@@ -148,7 +148,7 @@ func (a *Audit) judgeLocks(s *storeLog, until lockagent.StoreTime) {
 	a.beginLate(s)
 	for _, l := range a.due(s, until) {
 		a.judgeLock(s, l, until)
-		if len(l.Spans) > 0 || len(l.Breaks) > 0 {
+		if len(l.Spans) > 0 || len(l.Breaks) > 0 || a.dueAt(l) >= until {
 			s.locks.set(&l.due, l, int64(a.dueAt(l)))
 			continue
 		}
@@ -188,7 +188,8 @@ func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
 	at := lockagent.StoreTime(endOfTime)
 	for _, s := range lock.Spans {
 		if end, over := a.over(s); over {
-			at = min(at, max(end, s.Start))
+			reach, _ := a.store(lock.Store).reach(s, end, endOfTime)
+			at = min(at, max(reach, s.Start))
 		}
 	}
 	for _, b := range lock.Breaks {
@@ -197,10 +198,14 @@ func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
 		}
 		at = min(at, b.At)
 	}
-	if len(lock.Spans)+len(lock.Breaks) == 0 {
-		return math.MinInt64
+	switch {
+	case len(lock.Spans)+len(lock.Breaks) > 0:
+		return at
+	case lock.Last != nil:
+		// A later tenure begins behind the horizon, and its token is not smaller than that.
+		return lockagent.StoreTime(lock.Last.LastToken)
 	}
-	return at
+	return math.MinInt64
 }
 
 // over reports whether the log tells when a span ends at the latest, or that nobody knows. Then it
@@ -290,7 +295,9 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	kept := 0
 	for i, s := range lock.Spans {
 		end, over := a.over(s)
-		if !over && until != endOfTime || max(end, s.Start) >= until {
+		reach, _ := store.reach(s, end, endOfTime)
+		told, _ := store.reach(s, s.Told, endOfTime)
+		if !over && until != endOfTime || max(reach, s.Start) >= until {
 			lock.Spans[kept] = s
 			kept++
 			continue
@@ -299,7 +306,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if _, by := store.jump(s.Confirmed, x.Start); end != 0 && x.Start >= max(end.Add(by), s.Told) {
+			if end != 0 && x.Start >= max(reach, told) {
 				break
 			}
 			a.compare(store, lock, s, x)

@@ -159,6 +159,16 @@ func (s *scanner) string() []byte {
 	}
 }
 
+// again reads a string if it is last, which needs no escapes.
+func (s *scanner) again(last string) bool {
+	end := s.at + 1 + len(last)
+	if end < len(s.text) && s.text[s.at] == '"' && s.text[end] == '"' && string(s.text[s.at+1:end]) == last {
+		s.at = end + 1
+		return true
+	}
+	return false
+}
+
 // plainBytes returns how many bytes at the start of text are ASCII characters that stand
 // for themselves in a string. It looks at eight bytes at once, because the decoder spends
 // most of its time here.
@@ -272,10 +282,8 @@ func (s *scanner) integer() (negative bool, n uint64) {
 		i++
 	}
 	start := i
-	for ; i < len(s.text) && '0' <= s.text[i] && s.text[i] <= '9'; i++ {
-		n = n*10 + uint64(s.text[i]-'0')
-	}
-	digits := i - start
+	n, digits := leadingDigits(s.text[min(i, len(s.text)):])
+	i += digits
 	simple := i >= len(s.text) || s.text[i] != '.' && s.text[i]|0x20 != 'e'
 	if simple && 0 < digits && digits < 20 && (s.text[start] != '0' || digits == 1) {
 		s.at = i
@@ -291,6 +299,37 @@ func (s *scanner) integer() (negative bool, n uint64) {
 		s.fail("the number %.40s %s", number, problem)
 	}
 	return negative, n
+}
+
+// leadingDigits returns the value of the digits at the start of text, if it fits, and how many
+// there are. It looks at eight digits at once: numbers of 16 digits are common, because times of stores are.
+func leadingDigits(text []byte) (n uint64, digits int) {
+	i := 0
+	for ; i+8 <= len(text) && i < 16; i += 8 {
+		eight, ok := eightDigits(binary.LittleEndian.Uint64(text[i:]))
+		if !ok {
+			break
+		}
+		n = n*1e8 + eight
+	}
+	for ; i < len(text) && '0' <= text[i] && text[i] <= '9'; i++ {
+		n = n*10 + uint64(text[i]-'0')
+	}
+	return n, i
+}
+
+// eightDigits returns the value of eight digits, of which the first is in the lowest byte.
+func eightDigits(x uint64) (uint64, bool) {
+	const zeros, highs = 0x3030303030303030, 0xf0f0f0f0f0f0f0f0
+	// Digits are 0x30 to 0x39. So their high half is 3, and still is if 6 is added.
+	if x&highs != zeros || (x+0x0606060606060606)&highs != zeros {
+		return 0, false
+	}
+	x -= zeros
+	x = x*10 + x>>8                // each second byte has the value of two digits
+	const low = 0x000000ff000000ff // the first two digits of each four
+	x = (x&low)*(1_000_000<<32+100) + (x>>16&low)*(10_000<<32+1)
+	return x >> 32, true
 }
 
 // number reads a number.

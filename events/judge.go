@@ -20,10 +20,9 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case first.Start == 0 || second.Start == 0:
 		return // said of that one
 	case end != 0 && end <= second.Start:
-		if step, by := store.jump(first.Confirmed, second.Start); end.Add(by) > second.Start && first.Agent != second.Agent {
-			v := a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
-			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
-		} else if first.Told > second.Start {
+		if at, step := store.reach(first, end, second.Start); at > second.Start {
+			a.found.Explained.add(Explanation{Violation: a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())), Reset: &step.StoreReset})
+		} else if told, _ := store.reach(first, first.Told, second.Start); told > second.Start {
 			a.found.Explained.add(Explanation{Violation: a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())), Late: true})
 		}
 		return
@@ -35,11 +34,11 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case explained:
 		cause.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(cause)
-	case (first.Modes|second.Modes)&strange != 0, first.Guessed, second.Guessed:
+	case (first.Modes|second.Modes)&strange != 0:
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
-	case second.Start < a.atLeast(first):
+	case second.latest() < a.atLeast(first) && (first.Latest == 0 || first.Latest < a.atLeast(second)):
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:
@@ -61,9 +60,11 @@ func untilText(t lockagent.StoreTime) string {
 // compareTokens looks whether the tokens of a lock grew.
 func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	last := lock.Last
+	early := lockagent.StoreTime(s.FirstToken) < s.Start && !s.Rest && store.Ends != nil && store.Ends[placeOf(lock.LockKey)] != 0
+	const may = "its token is smaller than the time at which it began, so a hold that is forgotten may have had a greater one"
 	if last == nil {
-		if s.FirstToken < lockagent.Token(s.Start) {
-			s.doubt("its token is smaller than the time of the store at which it began, and may be smaller than an earlier one")
+		if early {
+			s.doubt(may)
 		}
 		kept := *s
 		lock.Last = &kept
@@ -82,9 +83,15 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	if s.FirstToken > greatest && s.Start < last.Start && s.Start != 0 {
 		first, second, fell = s, last, true
 	}
-	if fell && !s.Guessed && !last.Guessed {
+	if s.Latest != 0 || last.Latest != 0 {
+		fell = s.FirstToken == last.LastToken // which one was later is not known
+	}
+	switch {
+	case !fell && early:
+		s.doubt(may)
+	case fell:
 		v := a.tokens(lock, first, &first.Last, second, second.first())
-		if step, _ := store.step(min(s.Start, last.Start), max(s.Start, last.Start)); step != nil {
+		if step := store.step(min(s.Start, last.Start), max(s.Start, last.Start)); step != nil {
 			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
 		} else {
 			a.found.violation(v)
@@ -141,7 +148,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step, by := store.step(s.Start, what.At); step != nil && what.By <= by {
+	if step := store.step(s.Start, what.At); step != nil && what.By <= store.stepped(s.Start, what.At)+slack {
 		a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
 		return
 	}

@@ -289,6 +289,21 @@ func wantEverything(t testing.TB, c Connection, n int) {
 	}
 }
 
+// wantOnce checks that the records have the numbers 1 to n, each once, in any order.
+func wantOnce(t testing.TB, all []Record, n int) {
+	t.Helper()
+	seen := make(map[uint64]bool)
+	for _, r := range all {
+		if seen[r.Seq] || r.Seq < 1 || r.Seq > uint64(n) {
+			t.Fatalf("record %d comes twice, or is one too many", r.Seq)
+		}
+		seen[r.Seq] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d records, want %d", len(seen), n)
+	}
+}
+
 // wantStats compares the events that were counted.
 func wantStats(t testing.TB, p *Publisher, want Stats) {
 	t.Helper()

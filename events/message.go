@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -23,35 +24,48 @@ const (
 func DecodeMessage(contentType string, data []byte, visit func(Record) error) error {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
-	return d.message(contentType, data, visit)
-}
-
-// message does what [DecodeMessage] does.
-func (d *decoder) message(contentType string, data []byte, visit func(Record) error) error {
-	batch, err := isBatch(contentType)
-	if err != nil {
-		return err
-	}
-	var r Record
-	if !batch {
-		if err := d.decode(data, &r); err != nil {
+	var err error
+	d.records, err = d.message(d.records[:0], contentType, data)
+	for _, r := range d.records {
+		if err := visit(r); err != nil {
 			return err
 		}
-		return visit(r)
+	}
+	return err
+}
+
+// message appends the records of a message to records. It returns an error behind the last
+// record that it understands.
+func (d *decoder) message(records []Record, contentType string, data []byte) ([]Record, error) {
+	batch, err := isBatch(contentType)
+	if err != nil {
+		return records, err
+	}
+	if !batch {
+		n := len(records)
+		records = oneMore(records)
+		if err := d.decode(data, &records[n]); err != nil {
+			return records[:n], err
+		}
+		return records, nil
 	}
 	d.scanner = scanner{text: data}
 	d.open('[', "a batch of events")
 	for n := 0; d.more(']', n); n++ {
-		if d.record(&r); d.err != nil {
-			return fmt.Errorf("record %d of the batch: %w", n+1, d.failure())
-		}
-		if err := visit(r); err != nil {
-			d.scanner = scanner{}
-			return err
+		records = oneMore(records)
+		if d.record(&records[len(records)-1]); d.err != nil {
+			return records[:len(records)-1], fmt.Errorf("record %d of the batch: %w", n+1, d.failure())
 		}
 	}
 	d.end()
-	return d.failure()
+	return records, d.failure()
+}
+
+// oneMore makes room for a record. What was there before is still in it: a record is large, and
+// is not cleared twice.
+func oneMore(records []Record) []Record {
+	records = slices.Grow(records, 1)
+	return records[:len(records)+1]
 }
 
 // isBatch says which of the media types contentType is.

@@ -68,6 +68,7 @@ func (o *outbox) settle(i uint64) (*message, error) {
 	o.messages = o.messages[1:]
 	o.open = true
 	o.settled(m)
+	o.relax()
 	return m, nil
 }
 
@@ -84,6 +85,7 @@ func (o *outbox) settleAll(stored func(*message) bool, settled func(*message)) {
 	}
 	clear(o.messages[len(kept):])
 	o.messages = kept
+	o.relax()
 }
 
 func (o *outbox) settled(m *message) {
@@ -92,6 +94,10 @@ func (o *outbox) settled(m *message) {
 	if o.first > o.next {
 		o.next = o.first
 	}
+}
+
+// relax notes whether there is room again.
+func (o *outbox) relax() {
 	if len(o.messages) <= outboxMessages/2 && o.bytes <= outboxBytes/2 {
 		o.full = false
 	}

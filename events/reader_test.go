@@ -139,12 +139,14 @@ func TestReplay(t *testing.T) {
 	})
 	t.Run("ContextEndsIt", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
+		visited := 0
 		err := r.Replay(ctx, From{}, Filter{}, func(Record, error) error {
+			visited++
 			cancel(errEnough)
 			return nil
 		})
-		if !errors.Is(err, errEnough) {
-			t.Errorf("got %v", err)
+		if !errors.Is(err, errEnough) || visited != 1 {
+			t.Errorf("got %v after %d", err, visited)
 		}
 	})
 	t.Run("EndsWhereItWasAtTheStart", func(t *testing.T) {

@@ -22,26 +22,39 @@ const (
 	prefetchBytes = 32 << 20
 )
 
-// reading is one pass over a stream, with one consumer.
+// reading is one pass over a stream, with one consumer. One goroutine fetches and decodes the
+// messages, and the caller's visits their records.
 type reading struct {
 	r       *Reader
 	stream  jetstream.Stream
 	filter  Filter
 	last    uint64 // up to which position, or 0 if without end
-	visit   Visit
 	decoder *decoder
 
-	at         uint64 // up to which position it has read, or 0 if it has read nothing
+	at         uint64 // up to which position it has fetched, or 0 if it has fetched nothing
 	consumer   string // the name of the consumer that the server has
 	reconnects uint64 // of the connection, when it began
+
+	free  chan *decoded // those that may be filled
+	ready chan *decoded // those that may be visited
+}
+
+// ahead is how many messages may be decoded before the first of them is visited.
+const ahead = 16
+
+// decoded is a message that is decoded.
+type decoded struct {
+	position uint64
+	records  []Record
+	err      error // behind the records, or nil
 }
 
 // read visits the records up to position last, or without end if last is 0. It
 // returns the position up to which it has read, or 0 if it has read nothing.
 func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, filter Filter, last uint64, visit Visit) (uint64, error) {
 	reading := reading{
-		r: r, stream: stream, filter: filter, last: last, visit: visit, decoder: newDecoder(),
-		reconnects: r.nc.Stats().Reconnects,
+		r: r, stream: stream, filter: filter, last: last, decoder: newDecoder(), reconnects: r.nc.Stats().Reconnects,
+		free: make(chan *decoded, ahead), ready: make(chan *decoded, ahead),
 	}
 	consumer, err := r.consume(ctx, from, filter)
 	if err != nil {
@@ -57,12 +70,56 @@ func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, f
 		return 0, r.failed(ctx, err)
 	}
 	defer messages.Stop()
-	err = reading.run(ctx, messages)
-	return reading.at, err
+	return reading.run(ctx, messages, visit)
 }
 
-// run reads until the end or an error.
-func (g *reading) run(ctx context.Context, messages jetstream.MessagesContext) error {
+// run visits what fetch decodes. It returns the position up to which it has visited all, when
+// fetch has ended.
+func (g *reading) run(ctx context.Context, messages jetstream.MessagesContext, visit Visit) (at uint64, err error) {
+	fetching, cancel := context.WithCancel(ctx)
+	fetched := make(chan error, 1)
+	go func() {
+		defer close(g.ready)
+		fetched <- g.fetch(fetching, messages)
+	}()
+	defer func() {
+		cancel()
+		for range g.ready { // until fetch has ended
+		}
+	}()
+	for range ahead {
+		g.free <- new(decoded)
+	}
+	for m := range g.ready {
+		if ctx.Err() != nil {
+			return at, context.Cause(ctx)
+		}
+		if err := m.visit(&g.filter, visit); err != nil {
+			return at, err
+		}
+		at = m.position
+		g.free <- m
+	}
+	return at, <-fetched
+}
+
+// visit visits the records of a message that the filter selects.
+func (m *decoded) visit(filter *Filter, visit Visit) error {
+	for i := range m.records {
+		if r := &m.records[i]; filter.selects(r) {
+			if err := visit(*r, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if m.err != nil {
+		return visit(Record{Position: m.position}, m.err)
+	}
+	return nil
+}
+
+// fetch decodes messages until the end or an error.
+func (g *reading) fetch(ctx context.Context, messages jetstream.MessagesContext) error {
 	for {
 		if done, err := g.while(ctx, messages); done || err != nil {
 			return err
@@ -143,33 +200,35 @@ func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err err
 		}
 		g.consumer = meta.Consumer
 	}
-	if err := g.pass(m, meta); err != nil {
-		return false, err
+	select {
+	case d := <-g.free:
+		g.decode(d, m, meta)
+		g.ready <- d
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
 	}
 	g.at = position
 	return g.last > 0 && (position == g.last || meta.NumPending == 0), nil
 }
 
-// pass visits the records of a message that the filter selects.
-func (g *reading) pass(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
-	var stopped error
-	place := place{prefix: g.r.cfg.Prefix, subject: m.Subject()}
-	err := g.decoder.message(m.Headers().Get("Content-Type"), m.Data(), func(r Record) error {
-		if err := place.fits(&r); err != nil {
-			return err
+// decode decodes a message, up to the first record that is wrong.
+func (g *reading) decode(d *decoded, m jetstream.Msg, meta *jetstream.MsgMetadata) {
+	var err error
+	d.position = meta.Sequence.Stream
+	d.records, err = g.decoder.message(d.records[:0], m.Headers().Get("Content-Type"), m.Data())
+	place, stored := place{prefix: g.r.cfg.Prefix, subject: m.Subject()}, meta.Timestamp.UTC()
+	for i := range d.records {
+		r := &d.records[i]
+		if wrong := place.fits(r); wrong != nil {
+			d.records, err = d.records[:i], wrong
+			break
 		}
-		if !g.filter.selects(&r) {
-			return nil
-		}
-		r.Position, r.Stored = meta.Sequence.Stream, meta.Timestamp.UTC()
-		stopped = g.visit(r, nil)
-		return stopped
-	})
-	if err == nil || stopped != nil {
-		return stopped
+		r.Position, r.Stored = d.position, stored
 	}
-	at := meta.Sequence.Stream
-	return g.visit(Record{Position: at}, &DecodeError{Position: at, Subject: m.Subject(), Err: err})
+	d.err = nil
+	if err != nil {
+		d.err = &DecodeError{Position: d.position, Subject: m.Subject(), Err: err}
+	}
 }
 
 // place is where a message was found, and what its records are about.

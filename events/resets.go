@@ -67,37 +67,40 @@ func (s *storeLog) steppedBack(t lockagent.StoreTime) bool {
 	})
 }
 
-// step returns the first step of the clock between two times, or nil, and by how much times can
-// differ because of all of them.
-func (s *storeLog) step(from, to lockagent.StoreTime) (first *resetSpan, by time.Duration) {
+// step returns a step of the clock between two times, or nil.
+func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
 	for i := range s.Steps {
-		x := &s.Steps[i]
-		if x.Last.Add(delay) < from || x.First.Add(-delay) > to {
-			continue
+		if x := &s.Steps[i]; x.Last.Add(delay) >= from && x.First.Add(-delay) <= to {
+			return x
 		}
-		if first == nil {
-			first = x
-		}
-		by += max(x.by(), -x.by())
 	}
-	return first, by + slack
+	return nil
 }
 
-// jump returns the first step that set the clock forward after the store had confirmed a tenure for
-// the last time, or nil, and by how much all of them set it. The holder did not see them: what it says
-// of its end is on the clock before them. They are before to.
-func (s *storeLog) jump(confirmed, to lockagent.StoreTime) (first *resetSpan, by time.Duration) {
-	for i := range s.Steps {
-		x := &s.Steps[i]
-		if x.by() < 0 || x.After < confirmed || x.After >= to {
-			continue
-		}
-		if first == nil {
-			first = x
-		}
-		by += x.by()
+// reach is when a tenure ended at the latest, by the clock as it is now. Its holder had perhaps not
+// noticed that somebody set the clock forward since the store confirmed the tenure last. Then the end
+// is a time of the clock before. Steps after a time do not count. The last of those that do is returned
+// as well, or nil.
+func (s *storeLog) reach(x *span, end, until lockagent.StoreTime) (at lockagent.StoreTime, step *resetSpan) {
+	if end == 0 {
+		return 0, nil
 	}
-	return first, by
+	for i := range s.Steps {
+		if r := &s.Steps[i]; r.by() > 0 && r.Before > x.Confirmed && r.After <= until {
+			end, step = end.Add(r.by()), r
+		}
+	}
+	return end, step
+}
+
+// stepped is how far the clock was set between two times, in all.
+func (s *storeLog) stepped(from, to lockagent.StoreTime) (by time.Duration) {
+	for i := range s.Steps {
+		if x := &s.Steps[i]; x.Last.Add(delay) >= from && x.First.Add(-delay) <= to {
+			by += max(x.by(), -x.by())
+		}
+	}
+	return by
 }
 
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation

@@ -53,6 +53,7 @@ type sender struct {
 	// Guarded by p.mu, for acknowledgements come in on another goroutine.
 	session  uint64
 	end      context.CancelCauseFunc // ends the session, or the attempt to begin one
+	sendings []sending               // of this session, in their order
 	position uint64                  // the last in the stream that is known of
 }
 
@@ -98,20 +99,20 @@ func (s *sender) run(ctx context.Context) {
 }
 
 // work is one session. It returns what went wrong with it, or when ctx ends.
-func (s *sender) work(ctx context.Context) error {
+func (s *sender) work(ctx context.Context) (err error) {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	defer func() { s.giveUp(err) }()
 	s.p.mu.Lock()
 	s.end = end
 	s.p.mu.Unlock()
 	if !s.nc.IsConnected() {
 		return errDisconnected // the news of it came before there was a session
 	}
-	err := s.resume(ctx)
-	if err == nil {
+	if err = s.resume(ctx); err == nil {
 		err = s.send(ctx)
 	}
 	if ctx.Err() != nil {

@@ -74,8 +74,8 @@ type span struct {
 	Agent  lockagent.AgentID   `json:"agent"`
 	Tenure uint64              `json:"tenure"`
 	Start  lockagent.StoreTime `json:"start,omitempty"` // the earliest that its grants tell
-	// Guessed says that the log has no grant of a hold, and Start is the earliest that its end allows.
-	Guessed bool `json:"guessed,omitempty"`
+	// Latest is when it began at the latest, if Start is only estimated: its grant is missing.
+	Latest lockagent.StoreTime `json:"latest,omitempty"`
 
 	// The last hold ended after Least, and at Until at the latest; 0 if that is not known.
 	Least lockagent.StoreTime `json:"least,omitempty"`
@@ -167,6 +167,9 @@ func (h *Hold) piece() piece {
 	}
 }
 
+// latest is when the tenure began at the latest.
+func (s *span) latest() lockagent.StoreTime { return max(s.Start, s.Latest) }
+
 // first is the first hold of the tenure, with its end if that is known.
 func (s *span) first() *piece {
 	if s.First == nil {
@@ -179,7 +182,7 @@ func (s *span) first() *piece {
 func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	h := Hold{
 		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
-		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
+		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
 	if p.Token == s.Last.Token && p.Kind != 0 {

@@ -5,29 +5,32 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
+
+	"github.com/lockagent/lockagent"
 )
 
 // sum is a number that two records with another content hardly ever share. It is never 0, and the
 // same in each process. It is fast, and nothing against an attacker.
 func sum(r *Record) uint32 {
 	e := &r.Event
+	rare := e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) || r.Follows != (Place{})
 	s := summer(len(r.Raw))
 	for _, n := range [...]uint64{
-		uint64(e.Kind) | uint64(e.How)<<8 | uint64(e.Reason)<<16 | bit(e.Fixed)<<24 | uint64(uint32(e.Count))<<32,
+		uint64(e.Kind) | uint64(e.How)<<8 | uint64(e.Reason)<<16 | bit(e.Fixed)<<24 | bit(rare)<<25 | uint64(uint32(e.Count))<<32,
 		uint64(e.Time.UnixMicro()), e.Request, e.Tenure, uint64(e.Token), uint64(e.Waiters),
 		uint64(e.Waited), uint64(e.Held), uint64(e.Lease), uint64(e.Remaining),
 		uint64(e.StoreTime), uint64(e.Until), uint64(e.Confirmed), uint64(e.Returned),
-		uint64(e.Reset.After), uint64(e.Reset.Before), uint64(e.Process.PID),
-		r.Follows.Epoch, r.Follows.Seq,
 	} {
 		s.number(n)
 	}
 	for _, text := range [...]string{
 		e.Store, string(e.Lock), string(e.LockKind), string(e.Mode), string(e.Owner), e.Incarnation, e.Holder, e.Operator,
-		e.Err, e.TraceParent, e.Reset.From, e.Reset.To, e.Reset.Reason, e.Reset.Store,
-		e.Process.Host, e.Process.Program, e.Process.Version, r.Raw,
+		e.Err, e.TraceParent, r.Raw,
 	} {
 		s.text(text)
+	}
+	if rare {
+		s.rare(r)
 	}
 	if r.Dropped != (Drops{}) {
 		for _, n := range r.Dropped {
@@ -35,6 +38,21 @@ func sum(r *Record) uint32 {
 		}
 	}
 	return uint32(s>>32) ^ uint32(s) | 1
+}
+
+// rare adds what few records have.
+func (s *summer) rare(r *Record) {
+	e := &r.Event
+	for _, n := range [...]uint64{
+		uint64(e.Reset.After), uint64(e.Reset.Before), uint64(e.Process.PID), r.Follows.Epoch, r.Follows.Seq,
+	} {
+		s.number(n)
+	}
+	for _, text := range [...]string{
+		e.Reset.From, e.Reset.To, e.Reset.Reason, e.Reset.Store, e.Process.Host, e.Process.Program, e.Process.Version,
+	} {
+		s.text(text)
+	}
 }
 
 func bit(b bool) uint64 {

@@ -30,13 +30,17 @@ func (s *sender) send(ctx context.Context) error {
 		case <-timer.C:
 		case <-tick.C:
 			if !progress.made(s.p) {
-				return fmt.Errorf("nothing was acknowledged for %v", ackTimeout)
+				return errSilent
 			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
+
+// errSilent is what a server that hangs looks like. But a NATS server says nothing either when
+// its disk is full.
+var errSilent = fmt.Errorf("nothing was acknowledged for %v: the NATS server hangs, or cannot write to its disk", ackTimeout)
 
 // forward moves what is due from the queue to the outbox, and what is there to the server.
 func (s *sender) forward(ctx context.Context) error {
@@ -59,6 +63,7 @@ func (s *sender) forward(ctx context.Context) error {
 
 // transmit sends what may be sent of the outbox.
 func (s *sender) transmit(ctx context.Context) (sent bool, err error) {
+	announced := uint64(0) // up to which index
 	for ctx.Err() == nil {
 		s.p.mu.Lock()
 		m, index := s.p.outbox.take()
@@ -79,6 +84,9 @@ func (s *sender) transmit(ctx context.Context) (sent bool, err error) {
 		}
 		m.sent++ // before it is: the answer comes on another goroutine
 		s.p.mu.Unlock()
+		if s.p.cfg.Sending != nil && index >= announced {
+			announced = s.announce(index)
+		}
 		if err := s.publish(m, index); err != nil {
 			return sent, err
 		}
@@ -143,10 +151,16 @@ func (s *sender) acknowledged(m *nats.Msg) {
 	if err == nil {
 		s.p.recovered() // before anybody learns that nothing is queued
 	}
+	endSendings(s.settleBy(session, index, answer, err), nil)
+}
+
+// settleBy ends the session if something is wrong with the answer. It returns the sendings that are
+// over.
+func (s *sender) settleBy(session, index uint64, answer answered, err error) (over []sending) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	if session != s.session {
-		return // what it says is looked up in the stream
+		return nil // what it says is looked up in the stream
 	}
 	if err == nil {
 		s.position = max(s.position, answer.Seq)
@@ -155,6 +169,7 @@ func (s *sender) acknowledged(m *nats.Msg) {
 	if err != nil {
 		s.end(err)
 	}
+	return s.over()
 }
 
 // answered is an acknowledgement.

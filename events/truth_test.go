@@ -22,6 +22,11 @@ func (p badPair) String() string {
 	return fmt.Sprintf("%s of lock %s of store %s: %s; %s", p.what, p.first.lock, p.first.store, one(p.first), one(p.second))
 }
 
+// of reports whether a hold was in a life of an agent of which a report misses all records.
+func (h *trueHold) of(g Gap) bool {
+	return h.agent == g.Agent && g.Epoch <= h.epoch && h.epoch < g.Epoch+g.Lives
+}
+
 // badPairs compares all holds of each lock.
 func badPairs(holds []*trueHold) (bad []badPair) {
 	type lockOf struct {
@@ -134,6 +139,8 @@ func (w *world) unsound(log []Record, r Report) string {
 		first, second := tenureKey{p.first.agent, p.first.tenure}, tenureKey{p.second.agent, p.second.tenure}
 		switch {
 		case p.first.began < from[p.first.store] || p.second.began < from[p.second.store]:
+		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
+		case slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
 		case p.what == "token" && !(visible[first] && visible[second]):
 		case named == nil || named[first] || named[second]:
 		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):

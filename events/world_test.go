@@ -85,6 +85,8 @@ type worldStore struct {
 	set    int                 // how far its clock is from the true time
 	token  lockagent.StoreTime // the greatest that it gave out
 	behind lockagent.StoreTime // by which tokens are too small
+
+	stepped bool // its clock was set: once, for nobody can tell two steps apart which an agent notices at once
 }
 
 // clock is what it shows. It never goes back, and is ahead for a moment of the times that it gave out.
@@ -254,7 +256,8 @@ func (w *world) step() {
 				w.empty(s, name)
 			}
 		}
-		if w.happened(w.cfg.steps, 80, "step") {
+		if !s.stepped && w.happened(w.cfg.steps, 80, "step") {
+			s.stepped = true
 			d := []int{-30_000, -5000, -300, 300, 5000, 60_000}[w.rand.IntN(6)]
 			s.set += max(d, 0) // it never goes back, but leases last longer
 			for _, l := range s.locks {

@@ -23,8 +23,9 @@ type Config struct {
 	// "redis". Defaults to none, which suits a store in memory.
 	System string
 
-	// Address is what these spans have as server.address and server.port: a host, a
-	// host and port, or the path of a socket. Defaults to none.
+	// Address is what the spans of store calls, or of sendings, have as server.address
+	// and server.port: a host, a host and port, or the path of a socket. Defaults to
+	// none.
 	Address string
 }
 

@@ -23,6 +23,9 @@
 //	                 release, EVALSHA break, EVALSHA inspect; store acquire and so on
 //	                 if the store is another one; child of the span in the context of
 //	                 the call
+//	publish LOCKAGENT
+//	                 what an agent sends to the stream of that name at once, until
+//	                 the stream has it; of kind producer; the root of a trace
 //
 // A hold that follows another one has a link, with lockagent.how as its attribute:
 //
@@ -40,9 +43,13 @@
 // store calls follow the semantic conventions for databases: db.operation.name,
 // db.stored_procedure.name, db.system.name, server.address, server.port, error.type.
 // A store serves many calls with one command, so that these spans are not those of
-// commands.
+// commands. Spans of sendings come from [Sending]. They follow the conventions for
+// messaging: messaging.system, messaging.operation.name, messaging.operation.type,
+// messaging.destination.name, messaging.batch.message_count, server.address,
+// server.port, error.type. They have lockagent.records, too: a message has several
+// records of one lock.
 //
-// Only an acquire begins a trace, and the sampler decides about it. There are no
+// Only an acquire or a sending begins a trace, and the sampler decides about it. There are no
 // spans below a span that is not sampled, whatever the sampler. A store call whose
 // context has no span has none itself.
 //

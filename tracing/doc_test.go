@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"errors"
 	"os"
 	"regexp"
 	"testing"
@@ -13,6 +14,7 @@ import (
 func emitted(t *testing.T) *rig {
 	r := newRig(t)
 	wholeLife(Recorder(nil, r.Config))
+	Sending("LOCKAGENT", r.Config)(2, 3)(errors.New("no route"))
 	t.Cleanup(Publishing(func() PublishStats { return PublishStats{} }, r.Config))
 	ctx, _ := r.caller()
 	s := Store(&canned{}, r.Config)

@@ -120,18 +120,23 @@ func (c Config) database(op operation) (name string, about []attribute.KeyValue)
 	if c.System != "" {
 		about = append(about, attribute.String("db.system.name", c.System))
 	}
+	return name, append(about, c.server()...)
+}
+
+// server describes where a call goes.
+func (c Config) server() []attribute.KeyValue {
 	if c.Address == "" {
-		return name, about
+		return nil
 	}
 	host, service, err := net.SplitHostPort(c.Address)
 	if err != nil {
-		return name, append(about, attribute.String("server.address", c.Address))
+		return []attribute.KeyValue{attribute.String("server.address", c.Address)}
 	}
-	about = append(about, attribute.String("server.address", host))
+	about := []attribute.KeyValue{attribute.String("server.address", host)}
 	if port, err := strconv.Atoi(service); err == nil {
 		about = append(about, attribute.Int("server.port", port))
 	}
-	return name, about
+	return about
 }
 
 // Acquire implements [lockagent.Store].

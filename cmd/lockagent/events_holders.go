@@ -116,13 +116,9 @@ func heldNow(fold *events.Fold, now time.Time) holdersView {
 			}
 			v.Waiting = append(v.Waiting, wait)
 		}
-		for i := range l.Holders {
-			h := &l.Holders[i]
-			if superseded(h, l.Holders) {
-				continue
-			}
+		for _, h := range l.Now() {
 			agent, _ := fold.Agent(h.Agent) // it has granted the hold
-			held := heldView{Hold: *h, Seen: agent.Time, Waiters: len(l.Waiters)}
+			held := heldView{Hold: h, Seen: agent.Time, Waiters: len(l.Waiters)}
 			if end := h.LeaseEnd(); end != 0 {
 				held.LeaseEnd = moment(time.UnixMicro(int64(end)))
 			}
@@ -137,14 +133,6 @@ func heldNow(fold *events.Fold, now time.Time) holdersView {
 	})
 	v.Waiting = v.Waiting[:min(len(v.Waiting), mostWaiting)]
 	return v
-}
-
-// superseded reports whether a hold is over because the store has granted the lock anew. The
-// record of its end is missing, or still under way.
-func superseded(h *events.Hold, others []events.Hold) bool {
-	return slices.ContainsFunc(others, func(o events.Hold) bool {
-		return o.Token > h.Token && o.Agent != h.Agent && (o.Mode != lockagent.Shared || h.Mode != lockagent.Shared)
-	})
 }
 
 // silence is how long an agent that runs says nothing at most: it says every ten seconds that it

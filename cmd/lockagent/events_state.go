@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,6 +152,7 @@ func (s *lockThen) finish(told *story) {
 			s.waiters = append(s.waiters, waiter{Owner: w.Owner, Agent: w.Agent, Since: w.Since, Behind: w.Behind})
 		}
 	}
+	slices.SortStableFunc(s.waiters, func(a, b waiter) int { return a.Since.Compare(b.Since) })
 	for i := range s.waiters {
 		if p := told.process(s.waiters[i].Agent); p != (events.Process{}) {
 			s.waiters[i].Process = &p

@@ -191,6 +191,20 @@ func TestState(t *testing.T) {
 	}
 }
 
+func TestStateShowsWhoWaitsLongestFirst(t *testing.T) {
+	s := &script{t: t}
+	for i, waited := range []time.Duration{0, 2 * time.Second} {
+		s.add("a", begun.Add(time.Duration(3+i)*time.Second), lockagent.Event{
+			Kind: lockagent.EventQueued, Lock: "orders/42", Owner: lockagent.Owner("waited " + waited.String()), Request: uint64(i + 1), Waited: 2 * waited,
+		})
+	}
+	then := &lockThen{name: "orders/42", at: begun.Add(5 * time.Second)}
+	then.finish(told(t, s.text.String(), newStory(then.name, then.keep)))
+	if w := then.waiters; len(w) != 2 || w[0].Owner != "waited 2s" {
+		t.Errorf("the waiters are %+v", w)
+	}
+}
+
 func TestHolders(t *testing.T) {
 	fold := events.NewFold(events.FoldConfig{})
 	err := events.ReadLines(strings.NewReader(lossOf(t, begun)), func(r events.Record, err error) error {

@@ -70,7 +70,7 @@ func TestEnvironmentConfiguresTelemetry(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "locks-of-orders")
 	call(t, "demo", "--duration", "100ms").performed(t)
 	for path, want := range map[string][]string{
-		"/v1/traces":  {"testing-ground", "locks-of-orders", "lockagent.lock.name", "acquire", "hold", "release"},
+		"/v1/traces":  {"testing-ground", "locks-of-orders", "lockagent.lock.name", "update", "acquire", "hold", "release"},
 		"/v1/metrics": {"testing-ground", "locks-of-orders", "lockagent.lock.hold.duration", "lockagent.events.published"},
 	} {
 		for _, text := range want {

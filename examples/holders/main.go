@@ -109,7 +109,7 @@ func show(out io.Writer, fold *events.Fold) {
 	locks := slices.SortedFunc(fold.Locks(), func(a, b events.LockState) int { return cmp.Compare(a.Lock, b.Lock) })
 	held := 0
 	for _, l := range locks {
-		for _, h := range l.Holders {
+		for _, h := range l.Now() {
 			held++
 			fmt.Fprintf(out, "%s: %s, token %d, since %s, %d waiting\n", l.Lock, h.Owner, h.Token, h.From.Local().Format(time.DateTime), len(l.Waiters))
 		}

@@ -16,9 +16,11 @@ What to know of the log:
 * The type of an event says what happened: io.lockagent.lock.granted.v1. New types and new
   fields may be added. So a reader passes over the types and fields that it does not know.
 * A hold begins with "granted" and ends with one of ENDS whose count is 0. A hold that was over
-  within some milliseconds is one event, "held": it changes nothing here.
+  within some milliseconds is one event, "held".
 * Tokens only grow. Of two holds of one lock, the one with the greater token came later.
-* The events of one agent are in order. Those of two agents may arrive in any order.
+* The events of one agent are in order, and have numbers. Those of two agents may arrive in any
+  order. So the end of a hold may arrive after the grant of the next one.
+* An event may be missing, or come twice.
 """
 
 import argparse
@@ -39,58 +41,109 @@ class Holders:
     """Who holds what, as far as the events say that were applied."""
 
     def __init__(self, state=None):
-        state = state or {"position": 0, "holds": []}
+        state = state or {"position": 0, "numbers": {}, "stores": {}, "holds": []}
         self.position = state["position"]  # of the last message that was applied
-        # Several shared holds of one lock may stand beside each other. So the token is in the key.
-        # The store is in the key as well: locks of two stores are two locks, whatever their names.
-        self.holds = {(h["store"], h["lock"], h["token"]): h for h in state["holds"]}
+        self.numbers = state["numbers"]  # of each agent: epoch and number of its last event
+        self.stores = state["stores"]  # from an identity of a store to the one that it had before
+        self.holds = {self._key(h): h for h in state["holds"]}
 
     def state(self):
         """All that has to be kept to go on later, as JSON."""
-        return {"position": self.position, "holds": list(self.holds.values())}
+        return {
+            "position": self.position, "numbers": self.numbers, "stores": self.stores,
+            "holds": list(self.holds.values()),
+        }
+
+    def now(self):
+        """The holds that go on."""
+        holds = [h for h in self.holds.values() if not h["gone"]]
+        return sorted((h for h in holds if not self._superseded(h)), key=self._key)
 
     def apply(self, event):
         """Apply one event. It returns what changed, as a line of text, or None."""
         parts = event["type"].split(".")
         if len(parts) != 5 or parts[:2] != ["io", "lockagent"] or parts[4] != "v1":
             return None  # of a kind or a version that this program does not know
-        about, kind = parts[2], parts[3]
-        data, agent = event.get("data") or {}, event["source"].rsplit("/", 1)[-1]
-        if about == "agent" and kind == "stopped":
-            return self._forget(agent)
+        about, kind, data = parts[2], parts[3], event.get("data") or {}
+        agent = event["source"].rsplit("/", 1)[-1]
+        place = [int(n) for n in event["id"].split(":")]
+        if place <= self.numbers.get(agent, [0, 0]):
+            return None  # it came before
+        self.numbers[agent] = place
+        if about == "agent" and kind in ("started", "stopped"):
+            return self._left(agent, kind == "stopped")
+        if about == "store" and kind == "reset":
+            return self._join(data["reset"].get("store"), data.get("store"))
         if about != "lock":
             return None
-        key = (data.get("store", ""), data["lock"], data.get("token", 0))
+        hold = {
+            # The names of locks are those of one store, and of one kind.
+            "store": self._store(data.get("store", "")), "kind": data.get("kind", "plain"), "lock": data["lock"],
+            "token": data.get("token", 0), "agent": agent, "owner": data.get("owner", ""),
+            "tenure": data.get("tenure", 0), "mode": data.get("mode", "exclusive"), "since": event["time"], "gone": False,
+        }
+        if kind in ("granted", "held"):
+            # If the agent still had the lock in a way that excludes this, the event that says so is missing.
+            self._remove(lambda old: self._same_lock(old, hold) and old["agent"] == agent and self._excludes(old, hold))
         if kind == "granted":
-            self._replace(key, data)
-            self.holds[key] = {
-                "store": key[0], "lock": key[1], "token": key[2], "mode": data.get("mode", "exclusive"),
-                "owner": data["owner"], "agent": agent, "since": event["time"],
-            }
-            return f"{data['lock']}: {data['owner']} holds it, token {key[2]}"
-        if kind in ENDS and data.get("count", 0) == 0 and self.holds.pop(key, None):
+            self.holds[self._key(hold)] = hold
+            return f"{hold['lock']}: {hold['owner']} holds it, token {hold['token']}"
+        if kind == "returned":
+            self._remove(lambda old: self._same_lock(old, hold) and old["agent"] == agent and old["tenure"] == hold["tenure"])
+        if kind in ENDS and data.get("count", 0) == 0 and self.holds.pop(self._key(hold), None):
             why = data.get("reason")
-            return f"{data['lock']}: {data['owner']} no longer holds it: {kind}" + (f" ({why})" if why else "")
+            return f"{hold['lock']}: {hold['owner']} no longer holds it: {kind}" + (f" ({why})" if why else "")
         return None
 
-    def _replace(self, key, data):
-        """Remove the holds that this one came after: their ends are still under way, or lost."""
-        if data.get("mode", "exclusive") == "exclusive":
-            for old in [k for k in self.holds if k[:2] == key[:2] and k[2] < key[2]]:
-                del self.holds[old]
+    @staticmethod
+    def _key(hold):
+        return (hold["lock"], hold["store"], hold["kind"], hold["token"], hold["agent"])
 
-    def _forget(self, agent):
-        """An agent that has stopped holds nothing. One that starts may go on with its holds."""
-        old = [k for k, h in self.holds.items() if h["agent"] == agent]
-        for k in old:
-            del self.holds[k]
-        return f"agent {agent} has stopped, {len(old)} of its holds had no end" if old else None
+    @staticmethod
+    def _same_lock(one, other):
+        return all(one[field] == other[field] for field in ("store", "kind", "lock"))
+
+    @staticmethod
+    def _excludes(one, other):
+        """Two holds of one agent go on side by side if both are shared, or if one owner has both modes."""
+        if one["mode"] == other["mode"] == "shared":
+            return False
+        return one["mode"] == other["mode"] or one["owner"] != other["owner"] or not one["owner"]
+
+    def _superseded(self, hold):
+        """The store has granted the lock to another agent since: the end is under way, or lost."""
+        return any(
+            self._same_lock(hold, h) and h["token"] > hold["token"] and h["agent"] != hold["agent"]
+            and not hold["mode"] == h["mode"] == "shared"
+            for h in self.holds.values()
+        )
+
+    def _remove(self, over):
+        self.holds = {k: h for k, h in self.holds.items() if not over(h)}
+
+    def _left(self, agent, gone):
+        """An agent that has stopped holds nothing. One that starts again may go on with its holds."""
+        holds = [h for h in self.holds.values() if h["agent"] == agent]
+        for h in holds:
+            h["gone"] = gone
+        return f"agent {agent} has stopped, {len(holds)} of its holds had no end" if gone and holds else None
+
+    def _store(self, identity):
+        while identity in self.stores:
+            identity = self.stores[identity]
+        return identity
+
+    def _join(self, before, now):
+        """A store that lost all it had came back with another identity: it is the same store."""
+        before, now = self._store(before or ""), self._store(now or "")
+        if before and now and before != now:
+            self.stores[now] = before
+            for h in self.holds.values():
+                h["store"] = self._store(h["store"])
+            self.holds = {self._key(h): h for h in self.holds.values()}
 
     def __str__(self):
-        lines = [
-            f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}"
-            for _, h in sorted(self.holds.items())
-        ]
+        lines = [f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}" for h in self.now()]
         return "\n".join(lines) or "nobody holds anything"
 
 
@@ -114,7 +167,7 @@ async def follow(args, holders, validator):
         while True:
             if not told and holders.position >= last:
                 told = True
-                print(holders, flush=True)
+                print(json.dumps(holders.now()) if args.json else holders, flush=True)
                 save(args, holders)
                 if args.once:
                     return
@@ -153,6 +206,7 @@ def main():
     parser.add_argument("--schema", default=SCHEMA, type=pathlib.Path, help="JSON Schema of an event")
     parser.add_argument("--state", help="file to keep the state in, and to go on from")
     parser.add_argument("--once", action="store_true", help="tell who holds what now, and end")
+    parser.add_argument("--json", action="store_true", help="tell it as JSON")
     args = parser.parse_args()
 
     saved = None

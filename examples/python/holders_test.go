@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -17,25 +18,51 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	var err error
+	if venv, err = os.MkdirTemp("", "lockagent-python-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(venv) // what is left is in the directory for what is temporary
+		os.Exit(code)
+	}))
+}
 
-// interpreter makes a Python that has what the example needs, in a directory of the test.
-func interpreter(t *testing.T) (path string) {
-	t.Helper()
-	venv := t.TempDir()
+// venv is the directory of the interpreter.
+var venv string
+
+// install makes a Python that has what the example needs.
+var install = sync.OnceValues(func() (path string, err error) {
 	path = filepath.Join(venv, "bin", "python3")
 	for _, command := range [][]string{
 		{"python3", "-m", "venv", venv},
 		{path, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"},
 	} {
-		out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
-		switch {
-		case err == nil:
-		case os.Getenv("CI") != "":
-			t.Fatalf("there is no Python for the example: %v: %v\n%s", command, err, out)
-		default:
-			t.Skipf("there is no Python for the example: %v: %v\n%s", command, err, out)
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%v: %w\n%s", command, err, out)
 		}
+	}
+	return path, nil
+})
+
+// interpreter is that Python. If there is none, it is an error on a CI machine. Elsewhere the test is
+// skipped, and says so.
+func interpreter(t *testing.T) (path string) {
+	t.Helper()
+	for _, file := range []string{"holders.py", "requirements.txt"} { // a test whose result is cached runs again if a file has changed that it has read
+		if _, err := os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, err := install()
+	switch {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatalf("there is no Python for the example: %v", err)
+	default:
+		t.Skipf("there is no Python for the example (make deps installs one): %v", err)
 	}
 	return path
 }

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lockagent/lockagent"
@@ -45,6 +49,7 @@ type agent struct {
 	work     Work
 	resource counters
 	tally    *tally
+	tracer   trace.Tracer
 
 	// Without locks an agent has none of these.
 	store     lockagent.Store
@@ -68,11 +73,18 @@ func (l eventLog) open() (*events.Reader, error) {
 // is nil if the work is done without locks.
 func newAgent(work Work, resource counters, store lockagent.Store, log eventLog, telemetry tracing.Config) (*agent, error) {
 	a := &agent{agentID: lockagent.NewAgentID(), work: work, resource: resource, tally: newTally()}
+	if telemetry.TracerProvider == nil {
+		telemetry.TracerProvider = noop.NewTracerProvider()
+	}
+	a.tracer = telemetry.TracerProvider.Tracer("github.com/lockagent/lockagent/cmd/lockagent")
 	if work.NoLocks {
 		return a, nil
 	}
 	a.store = store
-	cfg := events.Config{Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Replicas: log.Replicas, Agent: a.agentID}
+	cfg := events.Config{
+		Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Replicas: log.Replicas, Agent: a.agentID,
+		Sending: tracing.Sending(cmp.Or(log.Stream, events.DefaultStream), tracing.Config{TracerProvider: telemetry.TracerProvider}),
+	}
 	if log.Own {
 		cfg.MaxBytes = -1 // what is removed to make room cannot be audited
 	}
@@ -114,8 +126,16 @@ func (a *agent) run(ctx context.Context) error {
 	return errors.Join(workers.Wait(), a.close())
 }
 
-// turn adds one to the counter of a lock.
-func (a *agent) turn(ctx context.Context, name lockagent.Name) error {
+// turn adds one to the counter of a lock. Its span says what the lock was wanted for: those of the
+// request and of the hold are below it.
+func (a *agent) turn(ctx context.Context, name lockagent.Name) (err error) {
+	ctx, span := a.tracer.Start(ctx, "update")
+	defer func() {
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.End()
+	}()
 	if a.work.NoLocks {
 		_, err := a.update(ctx, name, 0)
 		return err
@@ -136,10 +156,11 @@ func (a *agent) turn(ctx context.Context, name lockagent.Name) error {
 	finished, failed := a.update(g.Context(ctx), name, g.Token())
 
 	// A store that is gone does not hold this up for longer than its own bounds.
-	err := <-g.ReleaseAsync(ctx)
+	err = <-g.ReleaseAsync(ctx)
 	lost, isLost := errors.AsType[*lockagent.LostError](err)
 	switch {
 	case isLost:
+		span.SetStatus(codes.Error, lost.Error())
 		a.tally.add(func(s *Stats) { s.Losses[lost.Reason.String()]++ })
 		err = nil
 	case !finished && failed == nil:

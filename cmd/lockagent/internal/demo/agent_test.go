@@ -3,8 +3,13 @@ package demo
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
@@ -80,6 +85,66 @@ func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
 			t.Errorf("the store was left open: %v", err)
 		}
 	})
+}
+
+// The spans of a request and of its hold are below one that says what the lock is wanted for. So is a
+// loss.
+func TestWorkersHaveSpans(t *testing.T) {
+	log := eventLog{Connection: events.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)}}
+	store := memstore.New()
+	defer store.Close()
+	spans := tracetest.NewSpanRecorder()
+	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
+	p := probe{reads: make(chan lockagent.Token), writes: make(chan lockagent.Token)}
+	work := Work{Workers: 1, Locks: 1, Lease: time.Minute}
+	a, err := newAgent(work, p, store.Share(), log, tracing.Config{TracerProvider: provider})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.run(ctx) }()
+	<-p.reads
+	<-p.writes
+	<-p.reads
+	if _, err := a.locks.Lock(string(work.names()[0])).Break(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	<-p.writes // the probe refuses nothing
+	<-p.reads
+	stop()
+	<-p.writes
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	var updates []trace.ReadOnlySpan
+	all := make(map[string]trace.ReadOnlySpan)
+	for _, s := range spans.Ended() {
+		all[s.SpanContext().SpanID().String()] = s
+		if s.Name() == "update" {
+			updates = append(updates, s)
+		}
+	}
+	below := make(map[string][]string) // by the span that is above all
+	for _, s := range all {
+		top := s
+		for top.Parent().IsValid() {
+			top = all[top.Parent().SpanID().String()]
+		}
+		below[top.SpanContext().SpanID().String()] = append(below[top.SpanContext().SpanID().String()], s.Name())
+	}
+	if len(updates) != 3 {
+		t.Fatalf("there are %d updates, want 3", len(updates))
+	}
+	for i, u := range updates {
+		names := below[u.SpanContext().SpanID().String()]
+		if !slices.Contains(names, "acquire") || !slices.Contains(names, "hold") {
+			t.Errorf("below update %d there are only %v", i+1, names)
+		}
+		if lost := u.Status().Code == codes.Error; lost != (i == 1) {
+			t.Errorf("update %d has the status %v", i+1, u.Status())
+		}
+	}
 }
 
 // broken is a resource that has a defect.

@@ -1,0 +1,90 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+)
+
+// forwardEnd is one of two streams, with a connection that does not come back when it is interrupted.
+type forwardEnd struct {
+	cfg    *ReaderConfig
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	gone   chan signal // closed when the connection is closed
+	stream jetstream.Stream
+}
+
+// connect connects to one end. fail is told what goes wrong with the connection later.
+func connect(name string, cfg *ReaderConfig, fail context.CancelCauseFunc) (*forwardEnd, error) {
+	e := &forwardEnd{cfg: cfg, gone: make(chan signal)}
+	nc, err := cfg.dial("lockagent forwarder", nats.NoReconnect(),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { fail(atEnd(name, explained(err))) }),
+		nats.ClosedHandler(func(nc *nats.Conn) {
+			fail(atEnd(name, errors.Join(errDisconnected, nc.LastError())))
+			close(e.gone)
+		}))
+	if err != nil {
+		return nil, atEnd(name, err)
+	}
+	e.nc = nc
+	if e.js, err = cfg.jetStream(nc); err != nil {
+		e.close()
+		return nil, atEnd(name, err)
+	}
+	return e, nil
+}
+
+func (e *forwardEnd) close() {
+	e.nc.Close()
+	<-e.gone
+}
+
+// find finds the stream.
+func (e *forwardEnd) find(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	if e.stream, err = e.js.Stream(ctx, e.cfg.Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = ErrNoStream
+	}
+	return e.explain(err)
+}
+
+// agents returns the agents that have messages whose subjects are the prefix and rest.
+func (e *forwardEnd) agents(ctx context.Context, rest string) (map[lockagent.AgentID]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	info, err := e.stream.Info(ctx, jetstream.WithSubjectFilter(e.cfg.Prefix+rest))
+	if err != nil {
+		return nil, err
+	}
+	agents := make(map[lockagent.AgentID]bool)
+	for subject := range info.State.Subjects {
+		if agent, _, ok := e.parse(subject); ok {
+			agents[agent] = true
+		}
+	}
+	return agents, nil
+}
+
+// parse returns the agent that a subject names, and what follows the prefix. It returns false if it
+// is not the subject of an agent.
+func (e *forwardEnd) parse(subject string) (agent lockagent.AgentID, rest string, ok bool) {
+	rest, ok = strings.CutPrefix(subject, e.cfg.Prefix+".")
+	name, _, more := strings.Cut(rest, ".")
+	agent = lockagent.AgentID(name)
+	return agent, rest, ok && more && validAgent(agent)
+}
+
+func (e *forwardEnd) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("stream %q: %w", e.cfg.Stream, err)
+}
