@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -32,6 +33,12 @@ type agentLog struct {
 	Anchor  anchor              `json:"anchor,omitzero"`
 	Timed   bool                `json:"timed,omitempty"` // this life has told of a time
 
+	// Young says that the agent has not told yet in this life what is settled. Early is the latest
+	// time of the store that it has told of since it began. Born is what others had told by then.
+	Young bool                `json:"young,omitempty"`
+	Early lockagent.StoreTime `json:"early,omitempty"`
+	Born  lockagent.StoreTime `json:"born,omitempty"`
+
 	// Holes counts the places where a grant or an end may be missing.
 	Holes   uint32        `json:"holes,omitempty"`
 	Stopped bool          `json:"stopped,omitempty"`
@@ -47,6 +54,11 @@ type agentLog struct {
 	pending []*Record // those behind a missing one, in their order
 	current *epochLog
 	folded  *folded
+	spans   int // tenures that are not judged
+
+	home  *storeLog       // that has it among its living, or nil
+	least spot[*agentLog] // there
+	watch spot[*agentLog] // see Audit
 }
 
 // anchor is one instant on the clocks of the store and of an agent.
@@ -68,15 +80,19 @@ type epochLog struct {
 	Next    uint64 `json:"next"` // the number of the next record
 	Stopped bool   `json:"stopped,omitempty"`
 
+	// Known is the number of the first record that the audit may know the content of.
+	Known uint64 `json:"known,omitempty"`
+
 	// Sums are those of the last records, by their number modulo the length; 0 for one that is
 	// missing.
-	Sums []uint32 `json:"sums,omitempty"`
+	Sums sums `json:"sums,omitempty"`
 }
 
 const (
 	leastSums = 64
 	mostSums  = 2048 // of what a repetition can be compared with
 	maxResets = 16
+	maxEpochs = 4 // of which repetitions are noticed
 )
 
 func (e *epochLog) note(r *Record) {
@@ -101,7 +117,7 @@ func (e *epochLog) remember(seq uint64, sum uint32) {
 // not known any more.
 func (e *epochLog) recall(seq uint64) (uint32, bool) {
 	n := uint64(len(e.Sums))
-	if seq+n < e.Next {
+	if seq+n < e.Next || seq < e.Known {
 		return 0, false
 	}
 	return e.Sums[seq%n], true
@@ -240,6 +256,10 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 			a.gap(l, Range{last.Next, f.Seq})
 		}
 		last.Sums = slices.Clip(last.Sums)
+		a.fold.forget(l.folded, func(h *Hold) bool { return h.Epoch < l.Epoch && judged(h.LockKey) && a.spanOf(h) == nil })
+	} else if f := r.Follows; f.Epoch != 0 && a.past.Forgotten {
+		l.Epoch = f.Epoch
+		a.gap(l, Range{1, f.Seq}) // how much of it came is forgotten
 	}
 	a.named(l, r)
 	a.lives(l, r)
@@ -248,8 +268,12 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 	if e == nil {
 		e = &epochLog{Next: 1}
 		l.Epochs[r.Epoch] = e
+		if len(l.Epochs) > maxEpochs {
+			delete(l.Epochs, slices.Min(slices.Collect(maps.Keys(l.Epochs))))
+		}
 	}
 	l.Epoch, l.current = r.Epoch, e
+	l.Young, l.Early, l.Born = true, 0, a.home(l).Newest
 	return e
 }
 
@@ -297,4 +321,40 @@ func (l *agentLog) last() uint64 {
 		return 0
 	}
 	return l.current.Next - 1
+}
+
+// speaks reports whether the agent may still tell of something.
+func (l *agentLog) speaks() bool {
+	return !l.Dead && (!l.Stopped || len(l.Open) > 0 || len(l.pending) > 0)
+}
+
+// behind is a time of the store: what the agent still has to tell is later. An agent that has begun
+// a moment ago may not have said so yet. Then it is what its first records tell, in their order. If
+// these tell nothing, others have told of a time when it began, and a while before is long enough:
+// or agents that begin and crash, one after the other, would hold up the audit for ever.
+func (a *Audit) behind(l *agentLog) lockagent.StoreTime {
+	at := l.Settled
+	switch {
+	case !l.Young:
+	case l.Early != 0:
+		at = max(at, l.Early.Add(-slack))
+	default:
+		at = max(at, l.Born.Add(-a.Patience))
+	}
+	for i := range l.Open {
+		at = min(at, l.Open[i].Low)
+	}
+	return at
+}
+
+// next is when there is something to do about the agent if it says nothing.
+func (a *Audit) next(l *agentLog) time.Duration {
+	at := l.Heard + a.Patience
+	if l.Stopped || l.Dead {
+		at = l.Heard + resting*(1+(a.clock.Now-l.Heard)/resting)
+	}
+	if len(l.pending) > 0 {
+		at = min(at, l.Since+recordPatience)
+	}
+	return at
 }

@@ -54,6 +54,7 @@ type Audit struct {
 
 	fold   *Fold
 	logs   map[lockagent.AgentID]*agentLog
+	past   pastAgents
 	stores map[string]*storeLog
 	locks  map[LockKey]*lockLog
 	found  findings
@@ -70,6 +71,9 @@ type Audit struct {
 	lost  Hole      // the last one
 
 	names map[uint64]bool // of the locks, to count them; the first many
+
+	nowhere *storeLog       // the store "", which is among the stores only if it has holds
+	watched heap[*agentLog] // by the time at which there is something to do about it
 
 	record  Record    // that is added now
 	current *agentLog // of the record that is applied now
@@ -89,6 +93,7 @@ func NewAudit() *Audit {
 		stores:  make(map[string]*storeLog),
 		locks:   make(map[LockKey]*lockLog),
 		names:   make(map[uint64]bool),
+		nowhere: &storeLog{},
 		ordered: true,
 	}
 	a.found.Losses = make(map[string]int)
@@ -137,20 +142,18 @@ func (a *Audit) add() {
 	a.hear(r)
 	l := a.log(r.Agent)
 	l.Heard, l.Stored, l.Later = a.clock.Now, r.Stored, time.Time{}
-	// Most records are the next of their agent.
-	if e := l.current; e != nil && len(l.pending) == 0 && r.Epoch == l.Epoch && r.Seq == e.Next {
-		a.take(l, r)
-		return
-	}
-	if e := l.Epochs[r.Epoch]; e != nil && r.Seq < e.Next {
+	e := l.Epochs[r.Epoch]
+	switch {
+	case e != nil && e == l.current && len(l.pending) == 0 && r.Seq == e.Next:
+		a.take(l, r) // most records are the next of their agent
+	case e != nil && r.Seq < e.Next:
 		a.again(l, e, r)
-		return
-	}
-	if l.wait(r, a.clock.Now) {
+	case l.wait(r, a.clock.Now):
 		a.repeated(l, r)
-		return
+	default:
+		a.drain(l, len(l.pending) > maxPending)
 	}
-	a.drain(l, len(l.pending) > maxPending)
+	a.place(l)
 }
 
 // hear follows the log as a whole.
@@ -229,22 +232,55 @@ func (a *Audit) named(l *agentLog, r *Record) {
 		return
 	}
 	if id := a.fold.stores.find(r.Store); id != l.Store {
-		l.Store, l.Judged = id, a.store(id).Floor
+		s := a.store(id)
+		l.Store, l.Judged, l.Born = id, s.Floor, s.Newest
 	}
 }
 
 // overdue looks for agents that are silent, and for records that are missing for too long. In a
 // log without an order, what is missing may come at the end.
 func (a *Audit) overdue() {
-	for _, l := range a.logs {
+	var late []*agentLog
+	a.watched.before(int64(a.clock.Now), func(l *agentLog) { late = append(late, l) })
+	for _, l := range late {
 		if len(l.pending) > 0 && a.clock.Now-l.Since > recordPatience {
 			a.drain(l, true)
 		}
 		if !l.Stopped && !l.Dead && a.clock.Now-l.Heard > a.Patience {
 			a.drain(l, true)
 			a.died(l)
+			a.place(l)
 			a.settle(l.Store)
 		}
+		a.watched.remove(&l.watch)
+		if !a.retire(l) {
+			a.place(l)
+		}
+	}
+}
+
+// home is the store of an agent. One that has not named it yet has none.
+func (a *Audit) home(l *agentLog) *storeLog {
+	if l.Store == "" {
+		return a.nowhere
+	}
+	return a.store(l.Store)
+}
+
+// place puts an agent where an audit finds it: among those of its store that live, and among all by
+// the time at which there is something to do about them.
+func (a *Audit) place(l *agentLog) {
+	if home := l.home; home != nil && (home.ID != l.Store || !l.speaks()) {
+		home.living.remove(&l.least)
+		l.home = nil
+	}
+	if l.speaks() {
+		l.home = a.home(l)
+		l.home.living.set(&l.least, l, int64(a.behind(l)))
+	}
+	// The time may be too early: most agents speak again before it.
+	if at := int64(a.next(l)); l.watch.index == 0 || at < l.watch.at {
+		a.watched.set(&l.watch, l, at)
 	}
 }
 
@@ -292,8 +328,12 @@ func (a *Audit) take(l *agentLog, r *Record) {
 // heard follows what an agent has told of the clock of the store.
 func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	if t := told(r); t != 0 {
-		l.Told = max(l.Told, t)
-		a.timed(a.store(l.Store), t, r.Stored)
+		l.Told, l.Early = max(l.Told, t), max(l.Early, t)
+		s := a.store(l.Store)
+		if t > s.Newest {
+			s.Newest, s.Heard = t, a.clock.Now
+		}
+		a.timed(s, t, r.Stored)
 	}
 	if t := fresh(r); t != 0 {
 		l.Timed = true
@@ -310,7 +350,8 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		}
 		l.Anchor = anchor{r.StoreTime, r.Time}
 		a.bounded(l, r.StoreTime.Add(aliveLag))
-		l.Settled = max(l.Settled, r.StoreTime)
+		l.Settled, l.Young = max(l.Settled, r.StoreTime), false
+		a.place(l)
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
 		high := l.Anchor.at(r.Time, l.Told)
@@ -320,6 +361,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		a.bounded(l, later(high, aliveLag))
 		l.Stopped, e.Stopped = true, true
 		a.leave(l)
+		a.place(l)
 		a.settle(l.Store)
 	}
 }
@@ -330,6 +372,11 @@ func (a *Audit) log(id lockagent.AgentID) *agentLog {
 	if l == nil {
 		l = &agentLog{ID: id, Epochs: make(map[uint64]*epochLog), Began: a.clock.Now, folded: a.fold.agent(id)}
 		a.logs[id] = l
+		if p, found := a.past.take(id); found {
+			a.revive(l, &p)
+		} else {
+			a.found.Agents++
+		}
 	}
 	return l
 }

@@ -114,6 +114,9 @@ func (w *blank) tail() Tail {
 
 // blank notes that holds in a time of a store are not proven. A part of it may have been judged.
 func (a *Audit) blank(store string, w blank) {
+	if store == "" && a.nowhere.Newest == 0 {
+		return // no hold is of a store without a name
+	}
 	s := a.store(store)
 	s.Blanks = append(s.Blanks, w)
 	if s.Last != 0 && w.Low < min(s.Floor, s.Last) {

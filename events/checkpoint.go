@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -45,6 +46,7 @@ type snapshot struct {
 	Lost     Hole          `json:"lost,omitzero"`
 
 	Agents []agentSnapshot `json:"agents"`
+	Past   pastAgents      `json:"past"`
 	Stores []storeLog      `json:"stores"`
 	Joined stores          `json:"joined,omitempty"` // identities of one store
 	Locks  []lockSnapshot  `json:"locks"`
@@ -83,8 +85,21 @@ func (a *Audit) Identify(stream string) error {
 // Checkpoint is all that the audit knows, as JSON, to resume from. It has what was proven for good,
 // and of what is not settled the locks that are held or were held lately. Read on from
 // [Audit.Position].
-func (a *Audit) Checkpoint() ([]byte, error) {
-	text, err := json.Marshal(a.snapshot())
+func (a *Audit) Checkpoint() ([]byte, error) { return a.Snapshot().Checkpoint() }
+
+// Snapshot is all that an audit knows at one moment. It must be made by [Audit.Snapshot].
+type Snapshot struct{ of *snapshot }
+
+// Snapshot takes a snapshot. That is fast, and the audit can go on while another goroutine makes
+// a checkpoint of it.
+func (a *Audit) Snapshot() Snapshot { return Snapshot{a.snapshot()} }
+
+// Checkpoint is the snapshot as JSON: see [Audit.Checkpoint].
+func (s Snapshot) Checkpoint() ([]byte, error) {
+	slices.SortFunc(s.of.Agents, func(x, y agentSnapshot) int { return cmp.Compare(x.Log.ID, y.Log.ID) })
+	slices.SortFunc(s.of.Locks, func(x, y lockSnapshot) int { return x.LockKey.compare(y.LockKey) })
+	slices.Sort(s.of.Names)
+	text, err := json.Marshal(s.of)
 	if err != nil {
 		return nil, err
 	}
@@ -121,19 +136,21 @@ func (a *Audit) snapshot() *snapshot {
 	s := &snapshot{
 		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Clock: a.clock,
 		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost,
-		Joined: maps.Clone(a.fold.stores), Names: slices.Sorted(maps.Keys(a.names)), Found: a.found.clone(),
+		Joined: maps.Clone(a.fold.stores), Names: slices.Collect(maps.Keys(a.names)), Found: a.found.clone(),
+		Past: a.past.clone(),
 	}
-	for _, l := range sorted(a.logs) {
+	for _, l := range a.logs {
 		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.folded.AgentState, slices.Clone(l.pending)})
 	}
 	for _, of := range sorted(a.stores) {
 		c := *of
 		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
 		c.Ends = slices.Clone(c.Ends)
+		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(a.locks), LockKey.compare) {
-		s.Locks = append(s.Locks, a.locks[key].snapshot(a.fold.locks[key]))
+	for key, l := range a.locks {
+		s.Locks = append(s.Locks, l.snapshot(a.fold.locks[key]))
 	}
 	return s
 }
@@ -141,6 +158,7 @@ func (a *Audit) snapshot() *snapshot {
 func (l *agentLog) clone() agentLog {
 	c := *l
 	c.pending, c.current, c.folded = nil, nil, nil
+	c.home, c.least, c.watch = nil, spot[*agentLog]{}, spot[*agentLog]{}
 	c.Resets = slices.Clone(l.Resets)
 	c.Epochs = make(map[uint64]*epochLog, len(l.Epochs))
 	for n, e := range l.Epochs {
@@ -207,18 +225,21 @@ func (s *snapshot) restore() *Audit {
 	a := NewAudit()
 	a.stream, a.position, a.ordered, a.late, a.whole, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Whole, s.Clock
 	a.Tail, a.Patience, a.first, a.lost = s.Tail, s.Patience, s.First, s.Lost
-	a.found, a.fold.stores = s.Found, s.Joined
+	a.found, a.fold.stores, a.past = s.Found, s.Joined, s.Past
 	if a.found.Losses == nil {
 		a.found.Losses = make(map[string]int)
 	}
 	for _, name := range s.Names {
 		a.names[name] = true
 	}
-	for i := range s.Agents {
-		a.restoreAgent(&s.Agents[i])
-	}
 	for i := range s.Stores {
 		a.stores[s.Stores[i].ID] = &s.Stores[i]
+	}
+	if none := a.stores[""]; none != nil {
+		a.nowhere = none
+	}
+	for i := range s.Agents {
+		a.restoreAgent(&s.Agents[i])
 	}
 	for i := range s.Locks {
 		a.restoreLock(&s.Locks[i])
@@ -236,6 +257,8 @@ func (a *Audit) restoreAgent(s *agentSnapshot) {
 	}
 	l.current = l.Epochs[l.Epoch]
 	a.logs[l.ID] = l
+	l.spans = 0
+	a.place(l)
 }
 
 func (a *Audit) restoreLock(s *lockSnapshot) {
@@ -243,7 +266,11 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	for _, i := range s.Live {
 		lock.goOn(lock.Spans[i])
 	}
+	for _, x := range lock.Spans {
+		a.logs[x.Agent].spans++
+	}
 	a.locks[s.LockKey] = &lock
+	a.touch(&lock)
 	if len(s.Open) == 0 {
 		return
 	}

@@ -44,6 +44,17 @@ type storeLog struct {
 
 	// Unproven is when the last hold ended that is not proven, or 0.
 	Unproven lockagent.StoreTime `json:"unproven,omitempty"`
+
+	// Newest is the latest time that any agent has told of, and Heard when, on the clock of the log.
+	Newest lockagent.StoreTime `json:"newest,omitempty"`
+	Heard  time.Duration       `json:"heard,omitempty"`
+
+	// Swept is how many records had come when all locks were last compared with blanks.
+	Swept int `json:"swept,omitempty"`
+
+	living  heap[*agentLog] // by the time that they have settled
+	locks   heap[*lockLog]  // by the time at which there is something to judge
+	touched []*lockLog      // of which that time is to be found out again
 }
 
 func (a *Audit) store(id string) *storeLog {
@@ -52,7 +63,9 @@ func (a *Audit) store(id string) *storeLog {
 	}
 	s := a.stores[id]
 	if s == nil {
-		s = &storeLog{ID: id}
+		if s = a.nowhere; id != "" {
+			s = &storeLog{ID: id}
+		}
 		a.stores[id] = s
 	}
 	a.near = s
@@ -60,19 +73,11 @@ func (a *Audit) store(id string) *storeLog {
 }
 
 // horizon is a time of the store. All agents that live have told what they did before.
-func (a *Audit) horizon(store string) lockagent.StoreTime {
-	least := lockagent.StoreTime(math.MaxInt64)
-	for _, l := range a.logs {
-		if l.Store != store || l.Dead || l.Stopped && len(l.Open) == 0 && len(l.pending) == 0 {
-			continue
-		}
-		at := l.Settled
-		for i := range l.Open {
-			at = min(at, l.Open[i].Low)
-		}
-		least = min(least, at)
+func (s *storeLog) horizon() lockagent.StoreTime {
+	if least := s.living.least(); least != nil {
+		return lockagent.StoreTime(least.at)
 	}
-	return least
+	return math.MaxInt64
 }
 
 // settle judges for good what lies before the horizon, and forgets it.
@@ -80,14 +85,26 @@ func (a *Audit) settle(id string) {
 	if !a.ordered || id == "" && len(a.stores) > 1 || a.clock.outage(a.Tail) {
 		return
 	}
-	h := a.horizon(id)
-	if h == math.MaxInt64 {
-		return // nobody lives; who comes next may tell of an earlier time
+	s := a.nowhere
+	if id != "" {
+		s = a.store(id)
 	}
-	s := a.store(id)
+	h := s.horizon()
+	if h < 0 || h == math.MaxInt64 {
+		return // one has not said anything yet, or nobody lives: who comes next may tell of an earlier time
+	}
 	if floor := h.Add(-delay); floor > s.Floor+lockagent.StoreTime(time.Second.Microseconds()) {
 		s.Floor = floor
 		a.judge(s, floor)
+	}
+}
+
+// abandon judges a store of which no agent lives, and none has come for a while. Its clock went on
+// with the log.
+func (a *Audit) abandon(s *storeLog) {
+	if s.horizon() == math.MaxInt64 && a.clock.Now-s.Heard > resting {
+		s.Floor = max(s.Floor, s.Newest.Add(a.clock.Now-s.Heard-delay))
+		a.judge(s, s.Floor)
 	}
 }
 
@@ -95,38 +112,115 @@ func (a *Audit) settle(id string) {
 func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 	a.judgeLocks(s, until)
 	s.Judged = max(s.Judged, until)
-	s.Blanks = slices.DeleteFunc(s.Blanks, func(w blank) bool {
-		if w.High >= until {
-			return false
+	a.sweep(s, until)
+}
+
+// sweep forgets the blanks that were over before a time. First it notes which holds that go on were
+// beside them. That takes a look at all locks, so it is worth while only after as many records.
+func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
+	past := func(w blank) bool { return w.High < until }
+	if a.found.Events-s.Swept < len(a.locks) || !slices.ContainsFunc(s.Blanks, past) {
+		return
+	}
+	s.Swept = a.found.Events
+	for key, l := range a.locks {
+		if key.Store != s.ID {
+			continue
 		}
-		s.clear(cleared{w.Agent, w.High})
-		// A hold that goes on was beside it.
-		for key, l := range a.locks {
-			for _, x := range l.Spans {
-				if key.Store == s.ID && a.touches(&w, x) {
-					x.doubtBeside(&w)
+		for _, x := range l.Spans {
+			for i := range s.Blanks {
+				if w := &s.Blanks[i]; past(*w) && a.touches(w, x) {
+					x.doubtBeside(w)
 				}
 			}
 		}
-		return true
-	})
+	}
+	for _, w := range s.Blanks {
+		if past(w) {
+			s.clear(cleared{w.Agent, w.High})
+		}
+	}
+	s.Blanks = slices.DeleteFunc(s.Blanks, past)
 }
 
 // judgeLocks judges what is over on the locks of a store.
 func (a *Audit) judgeLocks(s *storeLog, until lockagent.StoreTime) {
 	a.beginLate(s)
-	for key, l := range a.locks {
-		if key.Store != s.ID {
+	for _, l := range a.due(s, until) {
+		a.judgeLock(s, l, until)
+		if len(l.Spans) > 0 || len(l.Breaks) > 0 || a.dueAt(l) >= until {
+			s.locks.set(&l.due, l, int64(a.dueAt(l)))
 			continue
 		}
-		a.judgeLock(s, l, until)
-		// A later tenure begins behind until, and its token is not smaller than that.
-		if len(l.Spans) == 0 && len(l.Breaks) == 0 && (l.Last == nil || lockagent.StoreTime(l.Last.LastToken) < until) {
-			delete(a.locks, key)
-			if a.latest == l {
-				a.latest = nil
-			}
+		s.locks.remove(&l.due)
+		delete(a.locks, l.LockKey)
+		if a.latest == l {
+			a.latest = nil
 		}
+	}
+}
+
+// due returns the locks of a store of which something is over before a time of it.
+func (a *Audit) due(s *storeLog, until lockagent.StoreTime) (all []*lockLog) {
+	a.look(s)
+	if until == endOfTime {
+		for _, l := range s.locks.spots {
+			all = append(all, l.of)
+		}
+		return all
+	}
+	s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
+	return all
+}
+
+// look finds out of the locks on which something has happened when there is something to judge.
+func (a *Audit) look(s *storeLog) {
+	for _, l := range s.touched {
+		l.touched = false
+		s.locks.set(&l.due, l, int64(a.dueAt(l)))
+	}
+	clear(s.touched)
+	s.touched = s.touched[:0]
+}
+
+// dueAt is the time after which there is something to judge on a lock, or to forget of it.
+func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
+	at := lockagent.StoreTime(endOfTime)
+	for _, s := range lock.Spans {
+		if end, over := a.over(s); over {
+			reach, _ := a.store(lock.Store).reach(s, end, endOfTime)
+			at = min(at, max(reach, s.Start))
+		}
+	}
+	for _, b := range lock.Breaks {
+		if len(lock.Spans) > 0 {
+			b.At = b.At.Add(longest)
+		}
+		at = min(at, b.At)
+	}
+	switch {
+	case len(lock.Spans)+len(lock.Breaks) > 0:
+		return at
+	case lock.Last != nil:
+		// A later tenure begins behind the horizon, and its token is not smaller than that.
+		return lockagent.StoreTime(lock.Last.LastToken)
+	}
+	return math.MinInt64
+}
+
+// over reports whether the log tells when a span ends at the latest, or that nobody knows. Then it
+// can be judged after that time.
+func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
+	end = a.atMost(s)
+	return end, end != 0 || s.Open == 0
+}
+
+// touch notes that something happens on a lock.
+func (a *Audit) touch(l *lockLog) {
+	if !l.touched {
+		l.touched = true
+		s := a.store(l.Store)
+		s.touched = append(s.touched, l)
 	}
 }
 
@@ -200,10 +294,10 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	})
 	kept := 0
 	for i, s := range lock.Spans {
-		end := a.atMost(s)
+		end, over := a.over(s)
 		reach, _ := store.reach(s, end, endOfTime)
 		told, _ := store.reach(s, s.Told, endOfTime)
-		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || max(reach, s.Start) >= until {
+		if !over && until != endOfTime || max(reach, s.Start) >= until {
 			lock.Spans[kept] = s
 			kept++
 			continue
@@ -221,6 +315,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		store.ended(placeOf(lock.LockKey), max(s.Start, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
+		a.logs[s.Agent].spans--
 		a.spare = append(a.spare, s)
 	}
 	clear(lock.Spans[kept:])
@@ -274,8 +369,8 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	if s.Doubt == "" || s.Guilty {
 		return
 	}
-	if s.Beside != "" {
-		a.logs[s.Beside].Beside++
+	if l := a.logs[s.Beside]; l != nil {
+		l.Beside++
 	}
 	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt, s.Beside})
 	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))

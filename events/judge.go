@@ -163,6 +163,7 @@ func (a *Audit) joined(to, from string) {
 	for _, l := range a.logs {
 		if l.Store == from {
 			l.Store = to
+			a.place(l)
 		}
 	}
 	if s.Holds > 0 && gone.Holds > 0 {
@@ -175,6 +176,7 @@ func (a *Audit) joined(to, from string) {
 	for i, t := range gone.Ends {
 		s.ended(i, t)
 	}
+	s.Newest, s.Heard = max(s.Newest, gone.Newest), max(s.Heard, gone.Heard)
 	s.Last, s.Began = max(s.Last, gone.Last), earlier(s.Began, gone.Began)
 	if !s.Timed || gone.Timed && gone.Ahead > s.Ahead {
 		s.Timed, s.Ahead = gone.Timed, gone.Ahead

@@ -403,6 +403,7 @@ func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
 		default:
 			a.died(l)
 		}
+		a.place(l)
 	}
 	return living
 }
@@ -416,7 +417,7 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 		until := lockagent.StoreTime(endOfTime)
 		if living[s.ID] {
 			if until = s.Floor; !a.clock.outage(a.Tail) {
-				until = max(until, a.horizon(s.ID))
+				until = max(until, s.horizon())
 			}
 			j.To = until
 		}
@@ -439,7 +440,7 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 	if s := a.stores[""]; s != nil && s.Holds > 0 && len(r.Stores) > 1 {
 		r.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds)))
 	}
-	r.Agents, r.Locks = len(a.logs), len(a.names)
+	r.Locks = len(a.names)
 	r.MoreLocks = r.Locks == mostNames
 	r.Verdict = r.verdict()
 	return r

@@ -49,10 +49,12 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 	slices.SortFunc(*list, func(x, y resetSpan) int { return x.compare(y.StoreReset) })
 	if reset.From == reset.To && reset.Before < reset.After {
 		// The clock was set back: what is to come has earlier times.
-		s.Floor = min(s.Floor, reset.Before.Add(-delay))
+		s.Floor, s.Newest = min(s.Floor, reset.Before.Add(-delay)), min(s.Newest, reset.Before)
 		for _, other := range a.logs {
 			if other.Store == l.Store {
 				other.Settled, other.Told = min(other.Settled, reset.Before), 0
+				other.Born, other.Early = min(other.Born, reset.Before), min(other.Early, reset.Before)
+				a.place(other)
 			}
 		}
 	}

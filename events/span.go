@@ -19,6 +19,9 @@ type lockLog struct {
 	// Those that may go on: the newest, and earlier ones.
 	newest  *span
 	earlier map[tenureKey]*span
+
+	due     spot[*lockLog] // see storeLog
+	touched bool
 }
 
 // live returns a tenure that may go on, or nil.
@@ -197,6 +200,7 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 // lock returns what the audit remembers of a lock.
 func (a *Audit) lock(key LockKey) *lockLog {
 	if a.latest != nil && a.latest.LockKey == key {
+		a.touch(a.latest)
 		return a.latest
 	}
 	l := a.locks[key]
@@ -208,6 +212,7 @@ func (a *Audit) lock(key LockKey) *lockLog {
 		}
 	}
 	a.latest = l
+	a.touch(l)
 	return l
 }
 
@@ -228,6 +233,7 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	}
 	lock.Spans = append(lock.Spans, s)
 	lock.goOn(s)
+	a.logs[s.Agent].spans++
 	return s
 }
 
@@ -294,6 +300,7 @@ func (a *Audit) goesOn(h *Hold) *span {
 func (a *Audit) wasJudged(lock *lockLog, s *span) {
 	lock.over(s)
 	lock.Spans = slices.DeleteFunc(lock.Spans, func(x *span) bool { return x == s })
+	a.logs[s.Agent].spans--
 	a.store(lock.Store).Holds++
 }
 
@@ -307,6 +314,7 @@ func (a *folded) sorted() []*Hold {
 // spanOf returns the tenure of a hold that goes on, or nil if it is not judged.
 func (a *Audit) spanOf(h *Hold) *span {
 	if lock := a.locks[h.LockKey]; lock != nil {
+		a.touch(lock)
 		return lock.live(h.Agent, h.Tenure)
 	}
 	return nil

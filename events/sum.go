@@ -1,7 +1,9 @@
 package events
 
 import (
+	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"math/bits"
 
 	"github.com/lockagent/lockagent"
@@ -85,4 +87,28 @@ func (k LockKey) sum() uint64 {
 	s.text(string(k.Kind))
 	s.text(string(k.Lock))
 	return uint64(s)
+}
+
+// sums are short in a checkpoint.
+type sums []uint32
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s sums) MarshalText() ([]byte, error) {
+	raw := make([]byte, 0, 4*len(s))
+	for _, n := range s {
+		raw = binary.LittleEndian.AppendUint32(raw, n)
+	}
+	return base64.StdEncoding.AppendEncode(nil, raw), nil
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *sums) UnmarshalText(text []byte) error {
+	raw, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err != nil || len(raw)%4 != 0 {
+		return errors.Join(errors.New("these are no sums"), err)
+	}
+	for ; len(raw) > 0; raw = raw[4:] {
+		*s = append(*s, binary.LittleEndian.Uint32(raw))
+	}
+	return nil
 }

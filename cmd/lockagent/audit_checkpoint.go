@@ -85,11 +85,11 @@ func (f *auditFlags) identify(ctx context.Context, log *eventLog, audit *events.
 func withoutPackage(err error) string { return strings.TrimPrefix(err.Error(), "events: ") }
 
 // save writes the checkpoint, if there is to be one. A crash leaves the old one or the new one.
-func (f *auditFlags) save(audit *events.Audit) error {
+func (f *auditFlags) save(snapshot func() events.Snapshot) error {
 	if f.checkpoint == "" {
 		return nil
 	}
-	text, err := audit.Checkpoint()
+	text, err := snapshot().Checkpoint()
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 	if err := group.Wait(); cmd.Context().Err() == nil {
 		return err
 	}
-	if err := errors.Join(w.look(time.Now()), f.save(audit)); err != nil {
+	if err := errors.Join(w.look(time.Now()), f.save(audit.Snapshot)); err != nil {
 		return err
 	}
 	return f.verdictOf(&w.latest, lock)
@@ -106,10 +106,7 @@ func (w *follower) watch(ctx context.Context) error {
 		}
 		if now.Sub(w.saved) >= saveEvery {
 			w.saved = now
-			w.mu.Lock()
-			err := w.flags.save(w.audit)
-			w.mu.Unlock()
-			if err != nil {
+			if err := w.flags.save(w.snapshot); err != nil {
 				return err
 			}
 		}
@@ -119,6 +116,13 @@ func (w *follower) watch(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// snapshot is what is known now. The audit goes on while that is written.
+func (w *follower) snapshot() events.Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.audit.Snapshot()
 }
 
 // listen finds out for how long the stream has taken no event. Only the clock of the server counts, and

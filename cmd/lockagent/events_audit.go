@@ -134,7 +134,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if f.ack != "" && !audit.Acknowledge(now, events.Acknowledgement{By: operator(), Time: time.Now(), Text: f.ack}) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "lockagent: there is nothing to acknowledge")
 	}
-	saved := f.save(audit)
+	saved := f.save(audit.Snapshot)
 	report := audit.Report()
 	if !now.IsZero() {
 		report = audit.ReportAt(now)

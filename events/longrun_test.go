@@ -1,0 +1,276 @@
+package events
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// churn makes the log of a fleet in which agents come and go. Each has a lock of its own for a
+// moment. One agent lives on.
+type churn struct {
+	to       func(Record)
+	now      lockagent.StoreTime
+	position uint64
+	steady   churner
+	told     lockagent.StoreTime // when the steady agent said last that it is alive
+	born     int
+	restarts churner // comes back in another epoch each time
+}
+
+type churner struct {
+	id     lockagent.AgentID
+	place  Place
+	tenure uint64
+}
+
+func newChurn(to func(Record)) *churn {
+	c := &churn{to: to, now: clock(0), steady: churner{id: "steady"}, restarts: churner{id: "restarts"}}
+	c.start(&c.steady)
+	return c
+}
+
+func (c *churn) record(of *churner, e lockagent.Event) {
+	of.place.Seq++
+	c.position++
+	e.Agent, e.Store, e.Time = of.id, "9d8c3a52-0d43-4f0c-a7a0-9a1f6a2b7c11", time.UnixMicro(int64(c.now)).UTC()
+	c.to(Record{Event: e, Epoch: of.place.Epoch, Seq: of.place.Seq, Position: c.position, Stored: e.Time})
+}
+
+func (c *churn) start(of *churner) {
+	before := of.place
+	of.place = Place{before.Epoch + 1, 1}
+	c.position++
+	c.to(Record{Event: lockagent.Event{
+		Kind: lockagent.EventAgentStarted, Agent: of.id, Time: time.UnixMicro(int64(c.now)).UTC(),
+		Process: lockagent.Process{Host: "pod-" + string(of.id), Program: "billing", Version: "1.2.3", PID: 1},
+	}, Epoch: of.place.Epoch, Seq: 1, Position: c.position, Stored: time.UnixMicro(int64(c.now)).UTC(), Follows: before})
+}
+
+func (c *churn) hold(of *churner, lock lockagent.Name, kind lockagent.EventKind) {
+	of.tenure++
+	e := lockagent.Event{
+		Kind: kind, Lock: lock, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "worker-17", Request: of.tenure,
+		Tenure: of.tenure, Token: lockagent.Token(c.now), How: lockagent.ByStore, Lease: 30 * time.Second, StoreTime: c.now,
+	}
+	if kind == lockagent.EventHeld {
+		e.Held, e.Confirmed, e.Until, e.Returned = 200*time.Microsecond, c.now, c.now+250, c.now+240
+	} else {
+		e.Count = 1
+	}
+	c.record(of, e)
+}
+
+// step has one agent come and go, after a while. It may crash while it has the lock.
+func (c *churn) step(after time.Duration, crashes bool) {
+	c.now = c.now.Add(after)
+	if c.now.Sub(c.told) >= heartbeat {
+		c.told = c.now
+		c.record(&c.steady, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: c.now})
+	}
+	c.hold(&c.steady, "leader", lockagent.EventHeld)
+	c.born++
+	of := churner{id: lockagent.AgentID(fmt.Sprintf("0b5ed3b6-4f0f-4f57-9a0e-%012d", c.born))}
+	lock := lockagent.Name(fmt.Sprintf("jobs/%d", c.born))
+	c.start(&of)
+	switch {
+	case crashes && c.born%8 == 0:
+		c.hold(&of, lock, lockagent.EventGranted)
+		return
+	case crashes && c.born%8 == 1:
+		return // it has not reached the store
+	case crashes && c.born%8 == 2:
+		c.start(&c.restarts)
+		c.hold(&c.restarts, "again/"+lock, lockagent.EventGranted)
+	case crashes && c.born%8 == 3:
+		c.record(&of, lockagent.Event{Kind: lockagent.EventQueued, Lock: lock, LockKind: lockagent.PlainLock, Request: 1})
+		return
+	}
+	c.hold(&of, lock, lockagent.EventHeld)
+	c.record(&of, lockagent.Event{Kind: lockagent.EventAgentStopped})
+}
+
+// sizes names all that an audit keeps, with its number.
+func (a *Audit) sizes() map[string]int {
+	n := map[string]int{
+		"agents": len(a.logs), "agents of the fold": len(a.fold.agents), "past agents": len(a.past.New) + len(a.past.Old),
+		"locks": len(a.locks), "locks of the fold": len(a.fold.locks), "stores": len(a.stores), "watched agents": len(a.watched.spots),
+		"spare tenures": len(a.spare), "spare holds": len(a.fold.spare), "names": len(a.names),
+	}
+	for _, s := range a.stores {
+		n["blanks"] += len(s.Blanks)
+		n["living"] += len(s.living.spots)
+		n["locks to judge"] += len(s.locks.spots) + len(s.touched)
+	}
+	for _, l := range a.locks {
+		n["tenures"] += len(l.Spans)
+	}
+	for _, l := range a.logs {
+		n["epochs"] += len(l.Epochs)
+		n["holds of agents"] += len(l.folded.holds)
+		n["records that wait"] += len(l.pending)
+	}
+	return n
+}
+
+// What an audit keeps does not depend on how many agents and locks there were.
+func TestAuditForgets(t *testing.T) {
+	for _, crashes := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crashes=%v", crashes), func(t *testing.T) {
+			a := NewAudit()
+			c := newChurn(a.Add)
+			run := func(steps int) {
+				for range steps {
+					c.step(200*time.Millisecond, crashes)
+				}
+			}
+			run(2*mostPast + 8000) // all that is bounded is full
+			before, text := a.sizes(), checkpointed(t, a)
+			run(3 * mostPast)
+			after, later := a.sizes(), checkpointed(t, a)
+			for what, n := range after {
+				if limit := before[what] + before[what]/5 + 50; n > limit && what != "past agents" || n > 3*mostPast {
+					t.Errorf("%s: %d, and %d later", what, before[what], n)
+				}
+			}
+			if later > text+text/4 {
+				t.Errorf("the checkpoint has %d bytes, and %d later", text, later)
+			}
+			if !a.past.Forgotten {
+				t.Error("nothing is forgotten")
+			}
+			r := a.ReportAt(time.UnixMicro(int64(c.now)))
+			want := Proven
+			if crashes {
+				want = Incomplete
+			}
+			if r.Verdict != want || r.Violations.Count+r.Gaps.Count+r.Late.Count > 0 || r.Agents < c.born {
+				t.Errorf("%v", r)
+			}
+			if lag := c.now.Sub(r.Stores[len(r.Stores)-1].To); lag > 2*DefaultPatience+2*heartbeat {
+				t.Errorf("the horizon is %v behind", lag)
+			}
+			t.Log(after)
+		})
+	}
+}
+
+func checkpointed(t *testing.T, a *Audit) (size int) {
+	t.Helper()
+	text, err := a.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(text)
+}
+
+// An agent that comes back when it is forgotten lowers the verdict if that could hide something.
+func TestForgottenAgentComesBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		back func(*story) *story
+		says string
+	}{
+		"InTheSameEpoch": {func(s *story) *story { return s.alive(0) }, "records 1 to 3 of agent A, epoch 1"},
+		"InTheNext":      {func(s *story) *story { return s.next().alive(0).stop() }, "records 1 to 3 of agent A, epoch 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := NewAudit()
+			c := newChurn(a.Add)
+			s := agent("A").held(1, 100, 200).stop()
+			add := func() {
+				for _, r := range s.records {
+					c.position++
+					r.Position, r.Stored = c.position, time.UnixMicro(int64(c.now)).UTC()
+					a.Add(r)
+				}
+				s.records = nil
+			}
+			add()
+			for range 2*mostPast + 8000 {
+				c.step(200*time.Millisecond, false)
+			}
+			if _, known := a.logs["A"]; known || !a.past.Forgotten {
+				t.Fatal("it is not forgotten")
+			}
+			if s = test.back(s); s.epoch == 1 {
+				s.edit(func(r *Record) { r.StoreTime = c.now })
+			}
+			add()
+			for range 200 {
+				c.step(200*time.Millisecond, false)
+			}
+			if r := a.ReportAt(time.UnixMicro(int64(c.now))); r.Verdict != Incomplete || r.Gaps.Count != 1 || r.Gaps.First[0].String() != test.says {
+				t.Errorf("%v", r)
+			}
+		})
+	}
+}
+
+// BenchmarkPast audits the same load in a log with few and with many past agents and locks. The
+// rates should be alike.
+func BenchmarkPast(b *testing.B) {
+	const few, many = 100, 100_000
+	rate := make(map[int]float64)
+	for _, past := range []int{few, many} {
+		b.Run(fmt.Sprint(past), func(b *testing.B) {
+			a := NewAudit()
+			c := newChurn(a.Add)
+			for range past {
+				c.step(10*time.Millisecond, false)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N {
+				c.step(10*time.Millisecond, false)
+			}
+			rate[past] = float64(b.N) / b.Elapsed().Seconds()
+			b.ReportMetric(rate[past]/rate[few], "x-of-few")
+		})
+	}
+}
+
+// BenchmarkPastAgent measures what an audit keeps of a past agent.
+func BenchmarkPastAgent(b *testing.B) {
+	const past = 8000
+	for b.Loop() {
+		before := heapNow()
+		a := NewAudit()
+		c := newChurn(a.Add)
+		for range past {
+			c.step(time.Second, false)
+		}
+		b.ReportMetric(float64(heapNow()-before)/float64(len(a.past.New)), "bytes/agent")
+		runtime.KeepAlive(a)
+	}
+}
+
+func heapNow() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// BenchmarkReport makes a report of a log with many past agents, and with few or many locks that are
+// held.
+func BenchmarkReport(b *testing.B) {
+	for _, held := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(held), func(b *testing.B) {
+			a := NewAudit()
+			c := newChurn(a.Add)
+			for n := range held {
+				c.hold(&c.steady, lockagent.Name(fmt.Sprintf("held/%d", n)), lockagent.EventGranted)
+			}
+			for range 20_000 {
+				c.step(10*time.Millisecond, false)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = a.ReportAt(time.UnixMicro(int64(c.now)))
+			}
+		})
+	}
+}
