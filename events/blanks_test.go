@@ -67,8 +67,8 @@ func wantReport(t *testing.T, r Report, verdict Verdict, found, says string) {
 	}
 }
 
-// resumed is the audit of a checkpoint of a.
-func resumed(t *testing.T, a *Audit) *Audit {
+// resumedFrom is the audit of a checkpoint of a.
+func resumedFrom(t *testing.T, a *Audit) *Audit {
 	t.Helper()
 	text, err := a.Checkpoint()
 	if err != nil {
@@ -128,14 +128,14 @@ func TestCheckpointThatIsTooOld(t *testing.T) {
 	rest.position = s.position
 	rest.add(61_000, b.held(1, 60_500, 60_800).stop(), a.held(1, 61_000, 61_100)).live(70_000, 200_000, a).add(200_000, a.stop())
 
-	wantReport(t, rest.read(resumed(t, audit)).Report(), Proven, "", "")
+	wantReport(t, rest.read(resumedFrom(t, audit)).Report(), Proven, "", "")
 	rest.records = append([]Record{last}, rest.records...) // the message of the checkpoint is read again
-	wantReport(t, rest.read(resumed(t, audit)).Report(), Proven, "", "")
+	wantReport(t, rest.read(resumedFrom(t, audit)).Report(), Proven, "", "")
 	rest.records = rest.records[4:]
-	wantReport(t, rest.read(resumed(t, audit)).Report(), Incomplete, "holes: 1, unproven: 1", "messages 9 to 11 of the stream")
+	wantReport(t, rest.read(resumedFrom(t, audit)).Report(), Incomplete, "holes: 1, unproven: 1", "messages 9 to 11 of the stream")
 
 	// All that came later was removed, and nothing has come since.
-	none := resumed(t, audit)
+	none := resumedFrom(t, audit)
 	none.Reached(20, wall(90_000))
 	wantReport(t, none.Report(), Incomplete, "holes: 1, not stopped: 1", "messages 9 to 20 of the stream")
 }
@@ -145,7 +145,7 @@ func TestAuditOfATailWithASuccessor(t *testing.T) {
 	verdicts{
 		"BoundedByItsFirstHold": {
 			[]*story{agent("A").alive(1000).next().held(7, 60_000, 60_100).stop(), agent("B").held(1, 40_000, 40_100).held(2, 60_200, 60_300).stop()},
-			Incomplete, "not stopped: 1, unproven: 1", "what it did from 2026-03-01T14:00:01.000Z to 2026-03-01T14:01:00.000Z may be missing; the next process of this agent had begun by then",
+			Incomplete, "not stopped: 1, unproven: 1", "what it did from 2026-03-01T14:00:01.000Z to 14:01:00.000 may be missing; the next process of this agent had begun by then",
 		},
 		"BoundedByItsFirstSignOfLife": {
 			[]*story{agent("A").alive(1000).next().alive(60_000).stop(), agent("B").held(1, 40_000, 40_100).held(2, 60_200, 60_300).stop()},
@@ -247,7 +247,7 @@ func TestAuditOfTheFirstHold(t *testing.T) {
 	a := agent("A")
 	s := new(tape).lose(1000, agent("B").alive(1000))
 	s.add(3000, a.held(1, 2500, 3000)).live(3000, 30_000, a).add(31_000, a.held(2, 30_000, 30_100).stop())
-	s.want(t, Proven, "not judged: 1", "judged: 1 tenures of store s, from 2026-03-01T14:00:")
+	s.want(t, Proven, "not judged: 1", "judged: 1 tenure of store s, from 2026-03-01T14:00:")
 	if r := s.read(NewAudit()).Report(); r.Stores[0].From < clock(18_000) || r.Stores[0].From > clock(19_100) {
 		t.Errorf("%+v", r.Stores)
 	}

@@ -70,9 +70,9 @@ func merge(last, e *lockagent.Event) bool {
 		last.Token != e.Token || last.Owner != e.Owner || last.Request != e.Request {
 		return false
 	}
-	// Time, Waited, StoreTime and TraceParent stay those of the grant.
+	// Time, Waited, StoreTime and TraceParent stay those of the grant. The lease may have become another one.
 	last.Kind, last.Count = lockagent.EventHeld, 0
-	last.Held, last.Confirmed, last.Until = e.Held, e.Confirmed, e.Until
+	last.Held, last.Lease, last.Confirmed, last.Until = e.Held, e.Lease, e.Confirmed, e.Until
 	last.Returned = e.Returned
 	return true
 }

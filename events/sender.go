@@ -38,6 +38,7 @@ type sender struct {
 
 	nc    *nats.Conn // nil before the first connection
 	gone  chan signal
+	post  func(*nats.Msg) error // hands a message to nc, which copies it
 	js    jetstream.JetStream
 	log   jetstream.Stream
 	inbox string // acknowledgements go to <inbox>.<session>.<index>
@@ -174,7 +175,7 @@ func (s *sender) dial() error {
 	if err != nil {
 		return err
 	}
-	s.nc, s.gone, s.inbox = nc, gone, nc.NewInbox()
+	s.nc, s.gone, s.post, s.inbox = nc, gone, nc.PublishMsg, nc.NewInbox()
 	if s.js, err = s.p.cfg.jetStream(nc); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,20 +9,22 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// world is a small model of agents that speak the truth, and of one store. It writes the log that
-// they would write. Times are in milliseconds.
+// world is a model of stores and of agents that speak the truth. It makes a true history: it knows
+// from when to when each owner believed that it had a lock. It also writes the log that the
+// agents would write. All times are in milliseconds of a true time, which nobody in the world knows.
 type world struct {
-	rand  *rand.Rand
-	cfg   worldConfig
-	now   int
-	locks map[lockagent.Name]*worldLock
-	inc   int                 // the incarnation of the store
-	born  int                 // when it began
-	tick  lockagent.StoreTime // the latest beginning of a tenure
-
+	rand   *rand.Rand
+	cfg    worldConfig
+	now    int
+	stores []*worldStore
 	agents []*worldAgent
-	stream []Record // in the order of arrival
 	ids    int
+
+	stream []Record // in the order of arrival
+	holds  []*trueHold
+	when   map[identity]int // when each record was made
+	had    map[string]bool  // what happened
+	lives  map[lifeOf]bool  // those that left a record
 }
 
 type worldConfig struct {
@@ -31,412 +32,351 @@ type worldConfig struct {
 	crashes bool
 	resets  bool
 	breaks  bool
+	steps   bool // of the clocks of the stores
+	pauses  bool // of processes
+	outages bool // of NATS, and of the way to the store
+	stores  int  // at least 1
+	evil    evil
 }
 
-// worldLock is a lock in the store.
-type worldLock struct{ tenures []*worldTenure }
+// evil is what a store does wrong.
+type evil int
+
+const (
+	sound      evil = iota
+	grantTwice      // grants what is held
+	forget          // loses a tenure without a trace
+	confirmAll      // loses a tenure, and goes on confirming it
+	tokensFall
+	evils
+)
+
+// identity is that of a record.
+type identity struct {
+	agent lockagent.AgentID
+	Place
+}
+
+func identityOf(r *Record) identity { return identity{r.Agent, Place{r.Epoch, r.Seq}} }
+
+type lifeOf struct {
+	agent lockagent.AgentID
+	epoch uint64
+}
+
+// trueHold is a hold as it was.
+type trueHold struct {
+	store  string
+	lock   lockagent.Name
+	mode   lockagent.Mode
+	agent  lockagent.AgentID
+	epoch  uint64
+	tenure uint64
+	token  lockagent.Token
+	from   int
+	until  int                 // when the owner knew that it was over
+	began  lockagent.StoreTime // as the store said
+}
+
+type worldStore struct {
+	id     string
+	locks  map[lockagent.Name][]*worldTenure
+	inc    int                 // the incarnation
+	set    int                 // how far its clock is from the true time
+	token  lockagent.StoreTime // the greatest that it gave out
+	behind lockagent.StoreTime // by which tokens are too small
+}
+
+// clock is what it shows. It never goes back, and is ahead for a moment of the times that it gave out.
+func (s *worldStore) clock(ms int) lockagent.StoreTime { return max(clock(ms+s.set), s.token) }
+
+// begin is when a tenure begins: no two begin at the same time.
+func (s *worldStore) begin(ms int) lockagent.StoreTime {
+	s.token = s.clock(ms) + 10 // more than a tenure has holds
+	return s.token
+}
 
 type worldTenure struct {
-	agent     *worldAgent
-	lock      lockagent.Name
-	number    uint64
-	mode      lockagent.Mode
-	first     lockagent.StoreTime // when it began, and the token of its first hold
-	confirmed int
-	renewed   bool
-	lease     int
-	inc       int
-	holds     int
-	over      bool // the store has it no more
+	agent  *worldAgent
+	lock   lockagent.Name
+	number uint64
+	mode   lockagent.Mode
+	token  lockagent.StoreTime // of its first hold
+	lease  int
+	fixed  bool
+	inc    int
+	holds  int
+
+	told      lockagent.StoreTime // when the store answered last, as the store said,
+	at        int                 // and as it was
+	confirmed lockagent.StoreTime // likewise, of the last answer that confirmed it
+	expires   int                 // when the store ends it
+	over      bool                // the store has it no more
+	broken    bool
 
 	// The hold that goes on, as the agent sees it.
-	since  int
+	hold   *trueHold
 	owner  lockagent.Owner
 	grants int
 	ends   int // when the owner releases it
+}
+
+// deadline is when the agent trusts the lease no longer.
+func (t *worldTenure) deadline() int { return t.at + t.lease - min(t.lease/10, 2000) }
+
+// until is what the agent knows of the clock of the store.
+func (t *worldTenure) until(ms int) lockagent.StoreTime {
+	return t.told.Add(time.Duration(ms-t.at) * time.Millisecond)
 }
 
 type worldAgent struct {
 	id     lockagent.AgentID
 	epoch  uint64
 	seq    uint64
-	inc    int // as it knows the store
-	crash  int // when it will; 0: never
-	stop   int
+	store  *worldStore
+	skew   int // of its wall clock
 	tenure uint64
 	has    map[lockagent.Name]*worldTenure
-	alive  int // when it told last
-	newest int // its last renewal
+	debts  []*worldTenure // to be returned when the store can be reached
+
+	crash, stop   int                 // when it will; 0: never
+	paused, from  int                 // until when and since when its process does not run
+	mute          int                 // until when it does not reach NATS
+	deaf          int                 // until when it does not reach the store
+	alive, newest int                 // when it told last, and its last renewal
+	inc, set      int                 // of the store, as it knows
+	shown         lockagent.StoreTime // what its clock showed
+	shownAt       int                 // at that time
 
 	queue []Record // not in the stream yet
 	last  Place    // in the stream
 }
 
-const worldLease = 30_000
+var worldLocks = []lockagent.Name{"a", "b", "c/d"}
 
 func newWorld(r *rand.Rand, cfg worldConfig) *world {
-	w := &world{rand: r, cfg: cfg, locks: make(map[lockagent.Name]*worldLock), inc: 1}
-	for _, name := range []lockagent.Name{"a", "b", "c/d"} {
-		w.locks[name] = &worldLock{}
+	w := &world{
+		rand: r, cfg: cfg,
+		when: make(map[identity]int), had: make(map[string]bool), lives: make(map[lifeOf]bool),
 	}
-	for range 3 {
-		w.begin()
+	for n := range max(cfg.stores, 1) {
+		w.stores = append(w.stores, &worldStore{id: fmt.Sprintf("s%d", n), locks: make(map[lockagent.Name][]*worldTenure), inc: 1})
+	}
+	for n := range 2 + len(w.stores) {
+		w.begin(w.stores[n%len(w.stores)])
 	}
 	for w.now = 1; w.now < cfg.length; w.now += 1 + r.IntN(400) {
 		w.step()
 	}
-	for _, a := range w.agents {
-		w.stop(a)
-	}
-	for i := range w.stream {
-		w.stream[i].Position = uint64(i) + 1
+	for _, a := range slices.Clone(w.agents) {
+		if w.now >= a.paused {
+			w.stop(a)
+		} else {
+			w.crashed(a)
+		}
 	}
 	return w
 }
 
-func (w *world) begin() *worldAgent {
+func (w *world) chance(of int) bool { return w.rand.IntN(of) == 0 }
+
+// happened notes that something happened by a chance of one in so many, if it may.
+func (w *world) happened(may bool, of int, what string) bool {
+	if !may || !w.chance(of) {
+		return false
+	}
+	w.had[what] = true
+	return true
+}
+
+func (w *world) begin(s *worldStore) {
 	w.ids++
-	a := &worldAgent{id: lockagent.AgentID(fmt.Sprintf("A%d", w.ids)), epoch: 1, has: make(map[lockagent.Name]*worldTenure)}
-	w.start(a)
-	w.agents = append(w.agents, a)
-	return a
+	w.start(&worldAgent{id: lockagent.AgentID(fmt.Sprintf("A%d", w.ids)), epoch: 1, store: s})
+}
+
+// follow has the identity of an agent go on in the next epoch, or another agent take its place.
+func (w *world) follow(a *worldAgent) {
+	if w.chance(2) || a.last.Seq == 0 {
+		w.begin(a.store)
+		return
+	}
+	w.had["epoch"] = true
+	w.start(&worldAgent{id: a.id, epoch: a.epoch + 1, last: a.last, tenure: a.tenure + 1000, store: a.store})
 }
 
 func (w *world) start(a *worldAgent) {
-	a.inc, a.crash, a.stop, a.alive = w.inc, 0, 0, w.now
-	if w.cfg.crashes && w.rand.IntN(3) == 0 {
+	a.has, a.alive, a.skew = make(map[lockagent.Name]*worldTenure), w.now, w.rand.IntN(10_000_000)-5_000_000
+	if w.cfg.crashes && w.chance(3) {
 		a.crash = w.now + 1000 + w.rand.IntN(w.cfg.length)
-	} else if w.rand.IntN(3) == 0 {
+	} else if w.chance(3) {
 		a.stop = w.now + 1000 + w.rand.IntN(w.cfg.length)
 	}
+	w.agents = append(w.agents, a)
 	w.record(a, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "h", PID: w.ids}})
 	a.queue[len(a.queue)-1].Follows = a.last
 }
 
-func (w *world) record(a *worldAgent, e lockagent.Event) *Record {
+func (w *world) record(a *worldAgent, e lockagent.Event) *Record { return w.recordAt(a, w.now, e) }
+
+func (w *world) recordAt(a *worldAgent, ms int, e lockagent.Event) *Record {
 	a.seq++
-	e.Agent, e.Store = a.id, "s"
-	if e.Time.IsZero() {
-		e.Time = wall(w.now)
-	}
+	e.Agent, e.Store, e.Time = a.id, a.store.id, wall(ms+a.skew)
 	a.queue = append(a.queue, Record{Event: e, Epoch: a.epoch, Seq: a.seq})
-	return &a.queue[len(a.queue)-1]
+	r := &a.queue[len(a.queue)-1]
+	w.when[identityOf(r)] = ms
+	return r
 }
 
-// publish brings what an agent recorded into the stream.
-func (w *world) publish(a *worldAgent) {
-	for _, r := range a.queue {
-		r.Stored = wall(w.now)
+// publish brings what an agent recorded up to a time into the stream, in messages of one lock.
+func (w *world) publish(a *worldAgent, until int) {
+	for len(a.queue) > 0 && w.when[identityOf(&a.queue[0])] <= until {
+		r := a.queue[0]
+		a.queue = a.queue[1:]
+		r.Stored, r.Position = wall(w.now), 1
+		if n := len(w.stream); n > 0 {
+			last := &w.stream[n-1]
+			r.Position = last.Position
+			if last.Agent != r.Agent || last.Lock != r.Lock || r.Lock == "" || Urgent(r.Kind) || Urgent(last.Kind) || !last.Stored.Equal(r.Stored) {
+				r.Position++
+			}
+		}
 		a.last = Place{r.Epoch, r.Seq}
+		w.lives[lifeOf{r.Agent, r.Epoch}] = true
 		w.stream = append(w.stream, r)
 	}
-	a.queue = a.queue[:0]
 }
 
 func (w *world) step() {
-	if w.cfg.resets && w.rand.IntN(60) == 0 {
-		w.inc++
-		w.born = w.now
-		for _, l := range w.locks {
-			for _, t := range l.tenures {
-				t.over = true
+	for _, s := range w.stores {
+		if w.happened(w.cfg.resets, 80, "reset") {
+			s.inc++
+			for name := range s.locks {
+				w.empty(s, name)
 			}
-			l.tenures = nil
 		}
+		if w.happened(w.cfg.steps, 80, "step") {
+			d := []int{-30_000, -5000, -300, 300, 5000, 60_000}[w.rand.IntN(6)]
+			s.set += max(d, 0) // it never goes back, but leases last longer
+			for _, l := range s.locks {
+				for _, t := range l {
+					t.expires -= d
+				}
+			}
+		}
+		w.harm(s)
 	}
 	for _, a := range slices.Clone(w.agents) {
-		switch {
-		case a.crash != 0 && w.now >= a.crash:
-			w.crashed(a)
-			continue
-		case a.stop != 0 && w.now >= a.stop:
-			w.stop(a)
-			w.begin()
-			continue
+		w.live(a)
+	}
+}
+
+// empty ends all tenures of a lock in the store.
+func (w *world) empty(s *worldStore, name lockagent.Name) {
+	for _, t := range s.locks[name] {
+		t.over = true
+	}
+	s.locks[name] = nil
+}
+
+// harm is what an evil store does by itself.
+func (w *world) harm(s *worldStore) {
+	switch w.cfg.evil {
+	case forget, confirmAll:
+		name := worldLocks[w.rand.IntN(len(worldLocks))]
+		if len(s.locks[name]) > 0 && w.happened(true, 20, "evil") {
+			w.empty(s, name)
 		}
-		w.act(a)
-		if w.now-a.alive >= 10_000 || a.newest > a.alive && w.now-a.newest >= 1000 {
-			w.tellAlive(a)
+	case tokensFall:
+		if w.happened(true, 40, "evil") {
+			s.behind += 1_000_000_000
 		}
-		if w.rand.IntN(3) > 0 {
-			w.publish(a)
+	}
+}
+
+func (w *world) live(a *worldAgent) {
+	switch {
+	case a.crash != 0 && w.now >= a.crash && w.now >= a.mute:
+		w.crashed(a)
+		w.follow(a)
+		return
+	case w.now < a.paused:
+		return
+	case a.stop != 0 && w.now >= a.stop:
+		w.stop(a)
+		w.follow(a)
+		return
+	case w.happened(w.cfg.pauses, 80, "pause"):
+		a.from, a.paused = w.now, w.now+w.rand.IntN(40_000)
+		return
+	}
+	if w.now >= a.mute && w.happened(w.cfg.outages, 80, "mute") {
+		a.mute = w.now + w.rand.IntN(40_000)
+		if w.chance(6) {
+			a.mute += 60_000
 		}
+		w.had["late"] = w.had["late"] || a.mute-w.now > 40_000
+	}
+	if w.now >= a.deaf && w.happened(w.cfg.outages, 80, "deaf") {
+		a.deaf = w.now + w.rand.IntN(40_000)
+	}
+	w.act(a)
+	if w.now < a.mute {
+		return
+	}
+	if w.now-a.alive >= 10_000 || a.newest > a.alive && w.now-a.newest >= 1000 {
+		w.tellAlive(a)
+	}
+	if !w.chance(3) {
+		w.publish(a, w.now)
 	}
 }
 
 func (w *world) tellAlive(a *worldAgent) {
-	e := lockagent.Event{Kind: lockagent.EventAlive, StoreTime: clock(w.now) - 50}
+	e := lockagent.Event{Kind: lockagent.EventAlive, Count: len(a.has)}
+	if a.shown != 0 {
+		passed := w.now - a.shownAt
+		e.StoreTime = a.shown.Add(time.Duration(passed)*time.Millisecond - time.Duration(passed)*time.Microsecond)
+	}
 	if a.newest != 0 {
-		e.Confirmed = clock(a.newest)
+		e.Confirmed = a.store.clock(a.newest)
 	}
 	a.alive = w.now
 	w.record(a, e)
 }
 
-// crashed ends an agent. What it has not published is lost. Another one takes its place, with its
-// identity or another.
+// crashed ends an agent. What it did last is lost.
 func (w *world) crashed(a *worldAgent) {
-	a.queue = nil
-	w.agents = slices.DeleteFunc(w.agents, func(x *worldAgent) bool { return x == a })
-	if w.rand.IntN(2) == 0 || a.last.Seq == 0 {
-		w.begin()
-		return
+	w.had["crash"] = true
+	w.publish(a, w.now-w.rand.IntN(3000))
+	died := w.now
+	if w.now < a.paused {
+		died = a.from
 	}
-	next := &worldAgent{id: a.id, epoch: a.epoch + 1, last: a.last, tenure: a.tenure + 1000, has: make(map[lockagent.Name]*worldTenure)}
-	w.start(next)
-	w.agents = append(w.agents, next)
+	for _, t := range a.has {
+		t.hold.until = died
+	}
+	w.gone(a)
+}
+
+func (w *world) gone(a *worldAgent) {
+	w.agents = slices.DeleteFunc(w.agents, func(x *worldAgent) bool { return x == a })
 }
 
 func (w *world) stop(a *worldAgent) {
-	for _, name := range w.names() {
+	for _, name := range worldLocks {
+		if t := a.has[name]; t != nil {
+			w.lapse(a, t)
+		}
 		if t := a.has[name]; t != nil {
 			w.end(a, t, lockagent.EventLost, lockagent.LostClosed, w.now)
 			w.giveBack(a, t)
 		}
 	}
 	w.record(a, lockagent.Event{Kind: lockagent.EventAgentStopped})
-	w.publish(a)
-	w.agents = slices.DeleteFunc(slices.Clone(w.agents), func(x *worldAgent) bool { return x == a })
-}
-
-func (w *world) names() []lockagent.Name { return []lockagent.Name{"a", "b", "c/d"} }
-
-func (w *world) act(a *worldAgent) {
-	name := w.names()[w.rand.IntN(3)]
-	for _, lock := range w.names() {
-		if t := a.has[lock]; t != nil {
-			w.keep(a, t)
-		}
+	if w.now < a.mute && w.chance(2) {
+		w.had["crash"] = true // to those who read the log
+	} else {
+		w.publish(a, w.now)
 	}
-	if a.has[name] == nil {
-		if w.cfg.breaks && w.rand.IntN(40) == 0 {
-			w.breaks(a, name)
-		}
-		w.acquire(a, name)
-	}
-}
-
-// meets makes an agent notice another incarnation.
-func (w *world) meets(a *worldAgent) {
-	if a.inc == w.inc {
-		return
-	}
-	w.record(a, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{
-		From: incarnation(a.inc), To: incarnation(w.inc), Reason: "emptied", After: clock(min(a.alive, w.born)), Before: clock(w.now),
-	}})
-	a.inc = w.inc
-}
-
-func incarnation(n int) string { return fmt.Sprintf("i%d", n) }
-
-func (w *world) acquire(a *worldAgent, name lockagent.Name) {
-	mode := lockagent.Exclusive
-	if w.rand.IntN(3) == 0 {
-		mode = lockagent.Shared
-	}
-	w.meets(a)
-	l := w.locks[name]
-	l.tenures = slices.DeleteFunc(l.tenures, func(t *worldTenure) bool {
-		t.over = t.over || w.now > t.confirmed+t.lease
-		return t.over
-	})
-	for _, t := range l.tenures {
-		if t.mode != lockagent.Shared || mode != lockagent.Shared {
-			return // busy
-		}
-	}
-	a.tenure++
-	w.tick = max(clock(w.now), w.tick+10) // more than a tenure has holds
-	t := &worldTenure{agent: a, lock: name, number: a.tenure, mode: mode, first: w.tick, confirmed: w.now, lease: worldLease, inc: w.inc}
-	l.tenures = append(l.tenures, t)
-	a.has[name] = t
-	w.grant(a, t, lockagent.ByStore)
-	if d := t.ends - w.now; d < 20 { // a short hold is one record
-		w.short(a, t)
-	}
-}
-
-func (w *world) grant(a *worldAgent, t *worldTenure, how lockagent.How) {
-	t.since, t.grants = w.now, 1
-	t.owner = lockagent.Owner(fmt.Sprintf("o%d", w.rand.IntN(9)))
-	t.ends = w.now + []int{1, 15, 300, 2000, 25_000, 70_000}[w.rand.IntN(6)]
-	t.holds++
-	e := w.about(t, lockagent.EventGranted)
-	e.How, e.StoreTime, e.Count, e.Incarnation = how, t.told(), 1, incarnation(t.inc)
-	w.record(a, e)
-}
-
-// told is when the store confirmed the tenure last.
-func (t *worldTenure) told() lockagent.StoreTime {
-	if t.renewed {
-		return clock(t.confirmed)
-	}
-	return t.first
-}
-
-func (w *world) about(t *worldTenure, kind lockagent.EventKind) lockagent.Event {
-	return lockagent.Event{
-		Kind: kind, Lock: t.lock, LockKind: lockagent.PlainLock, Mode: t.mode, Owner: t.owner, Tenure: t.number,
-		Token: lockagent.Token(t.first) + lockagent.Token(t.holds) - 1, Lease: worldLease * time.Millisecond,
-	}
-}
-
-// short makes a whole hold of the grant that was just recorded.
-func (w *world) short(a *worldAgent, t *worldTenure) {
-	r := &a.queue[len(a.queue)-1]
-	ms := t.ends - w.now
-	r.Kind, r.Count, r.Held = lockagent.EventHeld, 0, time.Duration(ms)*time.Millisecond
-	r.Confirmed, r.Until = t.told(), clock(t.ends)+1
-	r.Returned = clock(t.ends)
-	w.forget(a, t)
-	w.now = t.ends
-}
-
-func (w *world) forget(a *worldAgent, t *worldTenure) {
-	delete(a.has, t.lock)
-	l := w.locks[t.lock]
-	l.tenures = slices.DeleteFunc(l.tenures, func(x *worldTenure) bool { return x == t })
-}
-
-func (w *world) keep(a *worldAgent, t *worldTenure) {
-	switch {
-	case w.now >= t.confirmed+t.lease-3000:
-		// The model was too slow: its clock jumps. An agent would have lost the hold by now.
-		w.end(a, t, lockagent.EventLost, lockagent.LostDeadline, t.confirmed+t.lease-3000)
-		w.giveBack(a, t)
-	case t.over && w.now-t.confirmed >= 8000: // it asks for more time
-		w.end(a, t, lockagent.EventLost, lockagent.LostDenied, w.now)
-		w.meets(a)
-		w.giveBack(a, t)
-	case w.now-t.confirmed >= 8000:
-		t.confirmed, t.renewed, a.newest = w.now, true, w.now
-	case w.now < t.ends && t.grants == 1 && w.rand.IntN(20) == 0:
-		t.grants++
-		e := w.about(t, lockagent.EventReentered)
-		e.Count, e.StoreTime = t.grants, t.told()
-		w.record(a, e)
-	case w.now < t.ends:
-	case t.grants > 1:
-		w.end(a, t, lockagent.EventReleased, 0, w.now)
-	default:
-		w.end(a, t, lockagent.EventReleased, 0, w.now)
-		if w.rand.IntN(2) == 0 && t.holds < 5 {
-			w.grant(a, t, lockagent.ByHandOff)
-			return
-		}
-		w.giveBack(a, t)
-	}
-}
-
-// end ends the hold of a tenure, or gives back one of two grants.
-func (w *world) end(a *worldAgent, t *worldTenure, kind lockagent.EventKind, why lockagent.LossReason, ms int) {
-	for {
-		t.grants--
-		e := w.about(t, kind)
-		e.Reason, e.Count, e.Held = why, t.grants, time.Duration(ms-t.since)*time.Millisecond
-		e.Confirmed, e.Until, e.Time = t.told(), clock(ms)+1+lockagent.StoreTime(w.rand.IntN(900)), wall(ms)
-		w.record(a, e)
-		if why == 0 || t.grants == 0 {
-			return
-		}
-	}
-}
-
-// giveBack returns a tenure to the store.
-func (w *world) giveBack(a *worldAgent, t *worldTenure) {
-	e := w.about(t, lockagent.EventReturned)
-	e.Token, e.Owner = 0, ""
-	e.Returned = clock(w.now)
-	if t.over || w.now > t.confirmed+t.lease {
-		e.Reason = lockagent.LostDenied
-		w.meets(a)
-	}
-	w.record(a, e)
-	w.forget(a, t)
-}
-
-// breaks is what an operator does through an agent.
-func (w *world) breaks(a *worldAgent, name lockagent.Name) {
-	l := w.locks[name]
-	if len(l.tenures) == 0 {
-		return
-	}
-	w.meets(a)
-	for _, t := range l.tenures {
-		t.over = true
-	}
-	l.tenures = nil
-	w.tick = max(clock(w.now), w.tick+1)
-	w.record(a, lockagent.Event{Kind: lockagent.EventBroken, Lock: name, LockKind: lockagent.PlainLock, StoreTime: w.tick, Operator: "olga"})
-}
-
-// naive is what somebody finds out about holds who looks at one record after the other, without
-// an eye to speed or to what may be missing.
-type naive struct {
-	key        LockKey
-	agent      lockagent.AgentID
-	shared     bool
-	start, end lockagent.StoreTime
-	token      lockagent.Token
-}
-
-// overlaps returns the pairs of holds that may have overlapped, and the holds whose token is not
-// greater than that of an earlier one.
-func overlaps(records []Record) (pairs [][2]naive) {
-	byAgent := make(map[lockagent.AgentID][]Record)
-	for _, r := range records {
-		byAgent[r.Agent] = append(byAgent[r.Agent], r)
-	}
-	type id struct {
-		LockKey
-		agent  lockagent.AgentID
-		tenure uint64
-		token  lockagent.Token
-	}
-	var all []naive
-	for agent, log := range byAgent {
-		slices.SortStableFunc(log, func(a, b Record) int { return comparePlaces(&a, &b) })
-		open := make(map[id]naive)
-		starts := make(map[id]lockagent.StoreTime)
-		last := make(map[id][]int)
-		for _, r := range log {
-			k := id{LockKey{r.Store, r.LockKind, r.Lock}, agent, r.Tenure, r.Token}
-			tenure := id{k.LockKey, agent, r.Tenure, 0}
-			if r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld {
-				if _, again := starts[tenure]; !again {
-					starts[tenure] = r.StoreTime
-				}
-				open[k] = naive{key: k.LockKey, agent: agent, shared: r.Mode == lockagent.Shared, start: starts[tenure], token: r.Token}
-			}
-			if h, ok := open[k]; ok && r.Kind.EndsHold() && r.Count == 0 {
-				h.end = r.Until
-				if r.Returned != 0 {
-					h.end = min(h.end, r.Returned)
-				}
-				if limit := r.Confirmed.Add(r.Lease); r.Reason == lockagent.LostDeadline || r.Kind == lockagent.EventExpired {
-					h.end = min(h.end, limit)
-				}
-				all = append(all, h)
-				last[tenure] = append(last[tenure], len(all)-1)
-				delete(open, k)
-			}
-			if r.Kind == lockagent.EventReturned && r.Reason == 0 {
-				for _, i := range last[tenure] {
-					all[i].end = min(all[i].end, r.Returned)
-				}
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b naive) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.token, b.token)) })
-	for i, a := range all {
-		for _, b := range all[i+1:] {
-			if b.start >= a.end {
-				break
-			}
-			if a.key == b.key && a.agent != b.agent && !(a.shared && b.shared) && a.key.Kind == lockagent.PlainLock {
-				pairs = append(pairs, [2]naive{a, b})
-			}
-		}
-	}
-	return pairs
+	w.gone(a)
 }

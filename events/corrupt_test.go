@@ -1,0 +1,186 @@
+package events
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// corruption changes a log.
+type corruption struct {
+	name string
+	// do returns the changed log, or nil if it cannot change that one. It may change the log that
+	// it is given. The messages of the result need new positions if order is changed.
+	do func(r *rand.Rand, log []Record) []Record
+}
+
+// The corruptions that leave each record as its agent wrote it. The true history is still that of the
+// log, apart from what is missing.
+var removals = []corruption{
+	{"a record is removed", func(r *rand.Rand, log []Record) []Record {
+		i := r.IntN(len(log))
+		return slices.Delete(log, i, i+1)
+	}},
+	{"several records are removed", func(r *rand.Rand, log []Record) []Record {
+		for range 2 + r.IntN(6) {
+			i := r.IntN(len(log))
+			log = slices.Delete(log, i, i+1)
+		}
+		return log
+	}},
+	{"a message is removed", func(r *rand.Rand, log []Record) []Record {
+		at := log[r.IntN(len(log))].Position
+		return slices.DeleteFunc(log, func(x Record) bool { return x.Position == at })
+	}},
+	{"the tail of an agent is removed", func(r *rand.Rand, log []Record) []Record {
+		i := r.IntN(len(log))
+		first := log[i]
+		return slices.DeleteFunc(log, func(x Record) bool { return x.Agent == first.Agent && comparePlaces(&x, &first) >= 0 })
+	}},
+	{"the tail of an epoch is removed", func(r *rand.Rand, log []Record) []Record {
+		i := r.IntN(len(log))
+		first := log[i]
+		return slices.DeleteFunc(log, func(x Record) bool { return x.Agent == first.Agent && x.Epoch == first.Epoch && x.Seq >= first.Seq })
+	}},
+	{"an epoch is removed", func(r *rand.Rand, log []Record) []Record {
+		of := log[r.IntN(len(log))]
+		return slices.DeleteFunc(log, func(x Record) bool { return x.Agent == of.Agent && x.Epoch == of.Epoch })
+	}},
+	{"an agent is removed", func(r *rand.Rand, log []Record) []Record {
+		of := log[r.IntN(len(log))].Agent
+		return slices.DeleteFunc(log, func(x Record) bool { return x.Agent == of })
+	}},
+	{"a stretch of the stream is removed", func(r *rand.Rand, log []Record) []Record {
+		i := r.IntN(len(log))
+		return slices.Delete(log, i, i+1+r.IntN(len(log)-i))
+	}},
+	{"the beginning of the stream is removed", func(r *rand.Rand, log []Record) []Record {
+		at := log[r.IntN(len(log))].Position
+		return slices.DeleteFunc(log, func(x Record) bool { return x.Position < at })
+	}},
+}
+
+// repetitions say nothing new.
+var repetitions = []corruption{
+	{"a record comes twice", func(r *rand.Rand, log []Record) []Record {
+		i := r.IntN(len(log))
+		return slices.Insert(log, i+1+r.IntN(min(20, len(log)-i)), log[i])
+	}},
+	{"a stretch of the stream comes twice", func(r *rand.Rand, log []Record) []Record {
+		i := r.IntN(len(log))
+		j := i + 1 + r.IntN(min(20, len(log)-i))
+		return slices.Insert(log, j, slices.Clone(log[i:j])...)
+	}},
+}
+
+// disorders change the order of arrival.
+var disorders = []corruption{
+	{"two records are swapped", func(r *rand.Rand, log []Record) []Record {
+		i, j := r.IntN(len(log)), r.IntN(len(log))
+		log[i], log[j] = log[j], log[i]
+		return log
+	}},
+	{"a record comes late", func(r *rand.Rand, log []Record) []Record {
+		i := r.IntN(len(log))
+		late := log[i]
+		log = slices.Delete(log, i, i+1)
+		return slices.Insert(log, i+r.IntN(len(log)-i+1), late)
+	}},
+	{"the tail of an agent comes late", func(r *rand.Rand, log []Record) []Record {
+		first := log[r.IntN(len(log))]
+		var late []Record
+		log = slices.DeleteFunc(log, func(x Record) bool {
+			if x.Agent != first.Agent || comparePlaces(&x, &first) < 0 {
+				return false
+			}
+			late = append(late, x)
+			return true
+		})
+		return append(log, late...)
+	}},
+}
+
+// renumbered gives the records new positions, and times of storage that do not go back.
+func renumbered(log []Record) []Record {
+	var last time.Time
+	for i := range log {
+		log[i].Position = uint64(i) + 1
+		if log[i].Stored.Before(last) {
+			log[i].Stored = last
+		}
+		last = log[i].Stored
+	}
+	return log
+}
+
+// alteration changes a field of one record. What the log then says is a lie.
+type alteration struct {
+	name string
+	do   func(r *rand.Rand, x *Record) bool // false if it does not fit
+
+	// harmless says why the verdict may stay, if it may: what the altered log says is another
+	// history that is possible, and in which no two holds overlapped. It is empty if the
+	// alteration is always found.
+	harmless string
+}
+
+const (
+	neverRead   = "no verdict depends on the field"
+	another     = "the hold was a little longer, shorter, earlier or later, beside no other"
+	elsewhere   = "the record is about a lock, an agent or a store of which the log says nothing else"
+	notJudgedIt = "holds of that kind are not judged, and are counted"
+)
+
+func event(do func(*rand.Rand, *lockagent.Event), fits func(*lockagent.Event) bool) func(*rand.Rand, *Record) bool {
+	return func(r *rand.Rand, x *Record) bool {
+		if !fits(&x.Event) {
+			return false
+		}
+		do(r, &x.Event)
+		return true
+	}
+}
+
+func aboutLock(e *lockagent.Event) bool { return e.Lock != "" }
+func ofGrant(e *lockagent.Event) bool   { return e.Token != 0 }
+func any_(*lockagent.Event) bool        { return true }
+
+var alterations = []alteration{
+	{"token", event(func(r *rand.Rand, e *lockagent.Event) { e.Token += lockagent.Token(jump(r)) }, ofGrant), another},
+	{"tenure", event(func(r *rand.Rand, e *lockagent.Event) { e.Tenure += 1 + r.Uint64N(3) }, func(e *lockagent.Event) bool { return e.Tenure != 0 }), another},
+	{"store time", event(func(r *rand.Rand, e *lockagent.Event) { e.StoreTime += jump(r) }, func(e *lockagent.Event) bool { return e.StoreTime != 0 }), another},
+	{"until", event(func(r *rand.Rand, e *lockagent.Event) { e.Until += jump(r) }, func(e *lockagent.Event) bool { return e.Until != 0 }), another},
+	{"confirmed", event(func(r *rand.Rand, e *lockagent.Event) { e.Confirmed += jump(r) }, func(e *lockagent.Event) bool { return e.Confirmed != 0 }), another},
+	{"returned", event(func(r *rand.Rand, e *lockagent.Event) { e.Returned += jump(r) }, func(e *lockagent.Event) bool { return e.Returned != 0 }), another},
+	{"held", event(func(r *rand.Rand, e *lockagent.Event) { e.Held += time.Duration(jump(r)) * time.Microsecond }, func(e *lockagent.Event) bool { return e.Held != 0 }), another},
+	{"lease", event(func(r *rand.Rand, e *lockagent.Event) { e.Lease = time.Duration(r.IntN(20)) * time.Second }, func(e *lockagent.Event) bool { return e.Lease != 0 }), another},
+	{"fixed", event(func(r *rand.Rand, e *lockagent.Event) { e.Fixed = !e.Fixed }, ofGrant), another},
+	{"count", event(func(r *rand.Rand, e *lockagent.Event) { e.Count++ }, ofGrant), another},
+	{"no count", event(func(r *rand.Rand, e *lockagent.Event) { e.Count = 0 }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventReleased && e.Count > 0 }), ""},
+	{"lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock += "x" }, aboutLock), elsewhere},
+	{"other lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock = "a" }, func(e *lockagent.Event) bool { return e.Lock != "" && e.Lock != "a" }), another},
+	{"kind of lock", event(func(r *rand.Rand, e *lockagent.Event) { e.LockKind = "permits" }, aboutLock), notJudgedIt},
+	{"shared", event(func(r *rand.Rand, e *lockagent.Event) { e.Mode = lockagent.Shared }, func(e *lockagent.Event) bool { return e.Mode == lockagent.Exclusive }), another},
+	{"exclusive", event(func(r *rand.Rand, e *lockagent.Event) { e.Mode = lockagent.Exclusive }, func(e *lockagent.Event) bool { return e.Mode == lockagent.Shared }), another},
+	{"store", event(func(r *rand.Rand, e *lockagent.Event) { e.Store = "other" }, any_), elsewhere},
+	{"kind", event(func(r *rand.Rand, e *lockagent.Event) { e.Kind = lockagent.EventRequested }, aboutLock), another},
+	{"how", event(func(r *rand.Rand, e *lockagent.Event) { e.How = 3 - e.How }, func(e *lockagent.Event) bool { return e.How != 0 }), another},
+	{"reason", event(func(r *rand.Rand, e *lockagent.Event) { e.Reason = lockagent.LostDenied }, func(e *lockagent.Event) bool { return e.Kind.EndsHold() && e.Token != 0 }), another},
+	{"incarnation", event(func(r *rand.Rand, e *lockagent.Event) { e.Incarnation += "x" }, func(e *lockagent.Event) bool { return e.Incarnation != "" }), another},
+	{"owner", event(func(r *rand.Rand, e *lockagent.Event) { e.Owner += "x" }, func(e *lockagent.Event) bool { return e.Owner != "" }), neverRead},
+	{"wall clock", event(func(r *rand.Rand, e *lockagent.Event) { e.Time = e.Time.Add(-time.Hour) }, any_), neverRead},
+	{"number", func(r *rand.Rand, x *Record) bool { x.Seq += 1 + r.Uint64N(5); return true }, ""},
+	{"epoch", func(r *rand.Rand, x *Record) bool { x.Epoch++; return true }, ""},
+	{"agent", func(r *rand.Rand, x *Record) bool { x.Agent += "x"; return true }, ""},
+}
+
+// jump is a time by which another one is wrong, in microseconds.
+func jump(r *rand.Rand) lockagent.StoreTime {
+	d := []lockagent.StoreTime{1, 1000, 100_000, 5_000_000, 40_000_000}[r.IntN(5)]
+	if r.IntN(2) == 0 {
+		return -d
+	}
+	return d
+}

@@ -1,0 +1,163 @@
+package events
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lockagent/lockagent"
+)
+
+// badPair are two holds of a true history that should not have been: they overlapped, or the later
+// one has no greater token.
+type badPair struct {
+	first, second *trueHold
+	what          string
+}
+
+func (p badPair) String() string {
+	one := func(h *trueHold) string {
+		return fmt.Sprintf("%s:%d tenure %d token %d from %d to %d", h.agent, h.epoch, h.tenure, h.token, h.from, h.until)
+	}
+	return fmt.Sprintf("%s of lock %s of store %s: %s; %s", p.what, p.first.lock, p.first.store, one(p.first), one(p.second))
+}
+
+// badPairs compares all holds of each lock.
+func badPairs(holds []*trueHold) (bad []badPair) {
+	type lockOf struct {
+		store string
+		lock  lockagent.Name
+	}
+	byLock := make(map[lockOf][]*trueHold)
+	for _, h := range holds {
+		byLock[lockOf{h.store, h.lock}] = append(byLock[lockOf{h.store, h.lock}], h)
+	}
+	for _, of := range byLock {
+		slices.SortStableFunc(of, func(x, y *trueHold) int { return cmp.Compare(x.from, y.from) })
+		for i, x := range of {
+			for _, y := range of[i+1:] {
+				switch {
+				case y.from >= x.until && y.token > x.token:
+				case x.mode == lockagent.Shared && y.mode == lockagent.Shared:
+				case y.from < x.until && y.until > y.from:
+					bad = append(bad, badPair{x, y, "overlap"})
+				case y.from >= x.until:
+					bad = append(bad, badPair{x, y, "token"})
+				}
+			}
+		}
+	}
+	return bad
+}
+
+// history is the true history of a log from which records may have been removed. Whoever
+// has only that log cannot tell the history of the world from others:
+//
+//   - An agent of which the log has nothing need not have been there.
+//   - An agent of which the log has no end may have crashed when its next sign of life was due, at
+//     the latest.
+//
+// So those holds are left out, or end then. Records that are missing between others show by their
+// numbers: such holds count.
+func (w *world) history(log []Record) []*trueHold {
+	type life struct {
+		signed, last int
+		stopped      bool
+	}
+	lives := make(map[lifeOf]*life)
+	latest := make(map[lockagent.AgentID]uint64)
+	for i := range log {
+		r := &log[i]
+		of := lifeOf{r.Agent, r.Epoch}
+		l := lives[of]
+		if l == nil {
+			l = &life{}
+			lives[of] = l
+		}
+		latest[r.Agent] = max(latest[r.Agent], r.Epoch)
+		at := w.when[identityOf(r)]
+		l.last = max(l.last, at)
+		switch r.Kind {
+		case lockagent.EventAlive, lockagent.EventAgentStarted:
+			l.signed = max(l.signed, at)
+		case lockagent.EventAgentStopped:
+			l.stopped = true
+		}
+	}
+	const due = 10_000 + 1000
+	var holds []*trueHold
+	for _, h := range w.holds {
+		of := lifeOf{h.agent, h.epoch}
+		if latest[h.agent] < h.epoch || !w.lives[of] {
+			continue
+		}
+		if l := lives[of]; l != nil && !l.stopped && h.epoch == latest[h.agent] {
+			dead := max(l.last, l.signed+due)
+			if h.from >= dead {
+				continue
+			}
+			cut := *h
+			cut.until = min(h.until, dead)
+			h = &cut
+		}
+		holds = append(holds, h)
+	}
+	return holds
+}
+
+// unsound says what is wrong with a verdict on a log whose true history is known, or nothing.
+// Whatever is wrong in the history, the report has to name one of the two holds, or else they are not
+// among those that it judges.
+func (w *world) unsound(log []Record, r Report) string {
+	bad := badPairs(w.history(log))
+	if len(bad) == 0 {
+		return ""
+	}
+	from := make(map[string]lockagent.StoreTime)
+	for _, s := range r.Stores {
+		from[s.Store] = s.From
+	}
+	visible := make(map[tenureKey]bool)
+	for i := range log {
+		visible[tenureKey{log[i].Agent, log[i].Tenure}] = true
+	}
+	named := namedBy(r)
+	for _, p := range bad {
+		first, second := tenureKey{p.first.agent, p.first.tenure}, tenureKey{p.second.agent, p.second.tenure}
+		switch {
+		case p.first.began < from[p.first.store] || p.second.began < from[p.second.store]:
+		case p.what == "token" && !(visible[first] && visible[second]):
+		case named == nil || named[first] || named[second]:
+		case !visible[first] && !visible[second] && r.Verdict != Explained && r.Verdict != Proven:
+		case r.Verdict == Proven:
+			return "proven, but " + p.String()
+		default:
+			return fmt.Sprintf("%s, and it names neither: %v", r.Verdict, p)
+		}
+	}
+	return ""
+}
+
+// namedBy are the tenures that a report does not say to be proven, or nil if there are too many.
+func namedBy(r Report) map[tenureKey]bool {
+	named := make(map[tenureKey]bool)
+	name := func(h Hold) { named[tenureKey{h.Agent, h.Tenure}] = true }
+	if r.Violations.Count > most || r.Explained.Count > most || r.Unproven.Count > most || r.NotJudged.Count > most {
+		return nil
+	}
+	for _, v := range r.Violations.First {
+		name(v.First)
+		name(v.Second)
+	}
+	for _, e := range r.Explained.First {
+		name(e.First)
+		name(e.Second)
+	}
+	for _, u := range r.Unproven.First {
+		name(u.Hold)
+	}
+	for _, h := range r.NotJudged.First {
+		name(h)
+	}
+	return named
+}
