@@ -276,7 +276,7 @@ func TestAuditIsNotSure(t *testing.T) {
 		},
 		"LostTailLongBefore": {
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 18000, 19000).stop()},
-			Proven, "not stopped: 1", "proven: no two holds overlapped, if 1 agent that did not stop lived no longer than the report says",
+			Proven, "not stopped: 1", "proven: no two holds overlapped, if 1 agent that did not stop lived no longer than it says below",
 		},
 		"HolderCrashedAndTheNextWasEarly": {
 			[]*story{agent("A").granted(1, 1000).alive(2000), agent("B").held(1, 20000, 21000).stop()},

@@ -177,6 +177,19 @@ func (t Tail) String() string {
 	text := fmt.Sprintf("agent %s; its last record is %d of epoch %d", AgentText(t.Agent, t.Process), t.Last, t.Epoch)
 	if t.From > 0 && t.To != endOfTime {
 		text += fmt.Sprintf("; what it did %s may be missing", rangeText(storeWall(t.From), storeWall(t.To)))
+	} else if t.From > 0 {
+		text += fmt.Sprintf("; what it did from %s on may be missing", storeText(t.From))
+	}
+	if t.Assumed {
+		return text + fmt.Sprintf("; it is taken to have lived until %s at the latest", untilText(t.To))
+	}
+	return text + "; the next process of this agent had begun by then"
+}
+
+func (h Hole) String() string {
+	text := fmt.Sprintf("messages %d to %d of the stream", h.First, h.Last)
+	for _, in := range h.In {
+		text += fmt.Sprintf("; holds %v are not proven", in)
 	}
 	if t.Assumed {
 		return text + fmt.Sprintf("; it is taken to have lived until %s at the latest", untilText(t.To))

@@ -45,9 +45,9 @@ func toldOnce(t *testing.T, f *forwarding, log *heard, says string) {
 	}
 }
 
-// resumed waits until the hub has everything, and fails the test unless the operator was told that
+// forwardsAgain waits until the hub has everything, and fails the test unless the operator was told that
 // it is over.
-func resumed(t *testing.T, f *forwarding, log *heard, e ends, n uint64) {
+func forwardsAgain(t *testing.T, f *forwarding, log *heard, e ends, n uint64) {
 	t.Helper()
 	arrived(t, e.hub, n)
 	eventually(t, "it says that it is over", func() bool { return log.count("forwarding again") == 1 && f.Stats().Err == nil })
@@ -95,7 +95,7 @@ func TestForwardToAStreamThatDoesNotDo(t *testing.T) {
 			if _, err := e.hub.UpdateStream(testContext(t), good); err != nil {
 				t.Fatal(err)
 			}
-			resumed(t, f, &log, e, 40)
+			forwardsAgain(t, f, &log, e, 40)
 		})
 	}
 }
@@ -160,7 +160,7 @@ func TestForwardWithTheWrongPassword(t *testing.T) {
 	f := forwardWith(t, cfg)
 	toldOnce(t, f, &log, "check the credentials")
 	rename(t, right, password)
-	resumed(t, f, &log, e, 10)
+	forwardsAgain(t, f, &log, e, 10)
 
 	f = forwardWith(t, cfg)
 	rename(t, password, right)

@@ -57,7 +57,7 @@ func overlaps(records []Record) (pairs [][2]naive) {
 				last[tenure] = append(last[tenure], len(all)-1)
 				delete(open, k)
 			}
-			if r.Kind == lockagent.EventReturned && r.Reason == 0 {
+			if r.Returned != 0 && r.Reason == 0 {
 				for _, i := range last[tenure] {
 					all[i].end = min(all[i].end, r.Returned)
 				}

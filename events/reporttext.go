@@ -13,7 +13,7 @@ func (r Report) String() string {
 	fmt.Fprintf(&b, "%s: %s\n", r.Verdict, r.Summary())
 	locks := number(r.Locks, "lock", "locks")
 	if r.MoreLocks {
-		locks = fmt.Sprintf("%d or more locks", r.Locks)
+		locks += " or more"
 	}
 	fmt.Fprintf(&b, "%s (%d repeated) of %s on %s: %s, %d of them handed off\n",
 		number(r.Events, "record", "records"), r.Duplicates+r.Unchecked, number(r.Agents, "agent", "agents"),
@@ -84,7 +84,7 @@ func (r Report) assumption() string {
 	if r.Assumed == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", if %s that did not stop lived no longer than the report says", number(r.Assumed, "agent", "agents"))
+	return fmt.Sprintf(", if %s that did not stop lived no longer than it says below", number(r.Assumed, "agent", "agents"))
 }
 
 // lacks says why nothing is proven.
@@ -95,9 +95,7 @@ func (r Report) lacks() string {
 		one, many string
 	}{
 		{r.Unproven.Count, "hold is not proven", "holds are not proven"},
-		{r.Gaps.Count, "stretch of records is missing", "stretches of records are missing"},
-		{r.Holes.Count, "stretch of messages is missing", "stretches of messages are missing"},
-		{r.Belated.Count, "stretch was judged too early", "stretches were judged too early"},
+		{r.Gaps.Count + r.Holes.Count, "stretch of records is missing", "stretches of records are missing"},
 		{r.Late.Count, "record came too late", "records came too late"},
 		{r.Unreadable.Count, "message cannot be read", "messages cannot be read"},
 		{r.Unchecked, "repetition could not be compared", "repetitions could not be compared"},

@@ -15,8 +15,9 @@ func shrunk(w *world, log []Record, fails func(*world, []Record) bool) (*world, 
 	for again := true; again; {
 		again = false
 		for i := 0; i < len(log); i++ {
-			if k := log[i].Kind; k == lockagent.EventStoreReset || k == lockagent.EventAgentStopped {
-				continue // it explains what is wrong in another way
+			switch log[i].Kind {
+			case lockagent.EventStoreReset, lockagent.EventAgentStarted, lockagent.EventAgentStopped:
+				continue // without it, something else would be wrong
 			}
 			if smaller, rest := w.without(log, unitOf(&log[i])); fails(smaller, rest) {
 				w, log, again = smaller, rest, true

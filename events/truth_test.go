@@ -55,14 +55,15 @@ func badPairs(holds []*trueHold) (bad []badPair) {
 //
 //   - An agent of which the log has nothing need not have been there.
 //   - An agent of which the log has no end may have crashed when its next sign of life was due, at
-//     the latest.
+//     the latest. If it did not reach the stream then, it may have crashed at once: whoever reads the log
+//     takes for granted that agents which crash reach the stream.
 //
 // So those holds are left out, or end then. Records that are missing between others show by their
 // numbers: such holds count.
 func (w *world) history(log []Record) []*trueHold {
 	type life struct {
-		signed, last int
-		stopped      bool
+		signed, last  int
+		stopped, late bool
 	}
 	lives := make(map[lifeOf]*life)
 	latest := make(map[lockagent.AgentID]uint64)
@@ -76,7 +77,9 @@ func (w *world) history(log []Record) []*trueHold {
 		}
 		latest[r.Agent] = max(latest[r.Agent], r.Epoch)
 		at := w.when[identityOf(r)]
-		l.last = max(l.last, at)
+		if at >= l.last {
+			l.last, l.late = at, r.Stored.Sub(wall(at)) > DefaultTail-heartbeat
+		}
 		switch r.Kind {
 		case lockagent.EventAlive, lockagent.EventAgentStarted:
 			l.signed = max(l.signed, at)
@@ -93,6 +96,9 @@ func (w *world) history(log []Record) []*trueHold {
 		}
 		if l := lives[of]; l != nil && !l.stopped && h.epoch == latest[h.agent] {
 			dead := max(l.last, l.signed+due)
+			if l.late {
+				dead = l.last
+			}
 			if h.from >= dead {
 				continue
 			}
@@ -119,7 +125,9 @@ func (w *world) unsound(log []Record, r Report) string {
 	}
 	visible := make(map[tenureKey]bool)
 	for i := range log {
-		visible[tenureKey{log[i].Agent, log[i].Tenure}] = true
+		if r := &log[i]; r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0 {
+			visible[tenureKey{r.Agent, r.Tenure}] = true
+		}
 	}
 	named := namedBy(r)
 	for _, p := range bad {
@@ -128,7 +136,7 @@ func (w *world) unsound(log []Record, r Report) string {
 		case p.first.began < from[p.first.store] || p.second.began < from[p.second.store]:
 		case p.what == "token" && !(visible[first] && visible[second]):
 		case named == nil || named[first] || named[second]:
-		case !visible[first] && !visible[second] && r.Verdict != Explained && r.Verdict != Proven:
+		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):
 		case r.Verdict == Proven:
 			return "proven, but " + p.String()
 		default:

@@ -1,0 +1,184 @@
+package events
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// lies are alterations of a proven log that contradict it, one or more for each kind of violation. Each
+// gets a record and the end of the hold of the same lock that came before, by the tokens.
+var lies = []struct {
+	name string
+	kind ViolationKind
+	fits func(r, before *Record) bool
+	do   func(r, before *Record)
+}{
+	{
+		"a grant while another agent has the lock", Overlap,
+		func(r, before *Record) bool {
+			return byStore(r) && before.Agent != r.Agent && before.Held > 2*time.Second
+		},
+		func(r, before *Record) { r.StoreTime = before.Until - 1_000_000 },
+	},
+	{
+		"an end after the next grant", Overlap,
+		func(r, before *Record) bool {
+			return byStore(r) && before.Kind == lockagent.EventHeld && before.Returned != 0 && before.Agent != r.Agent && before.Lease > 20*time.Second
+		},
+		func(r, before *Record) {
+			before.Until, before.Returned = r.StoreTime+1_000_000, 0
+			before.Held = before.Until.Sub(before.StoreTime)
+		},
+	},
+	{
+		"a token of an earlier hold", TokenRepeated,
+		func(r, before *Record) bool {
+			return byStore(r) && r.Kind == lockagent.EventHeld && before.Agent != r.Agent
+		},
+		func(r, before *Record) { r.Token = before.Token },
+	},
+	{
+		"a token below that of an earlier hold", TokenFell,
+		func(r, before *Record) bool { return byStore(r) && r.Kind == lockagent.EventHeld },
+		func(r, before *Record) { r.Token = before.Token - 1 },
+	},
+	{
+		"an end long after the lease", Outlived,
+		func(r, _ *Record) bool { return r.Kind == lockagent.EventReleased && r.Count == 0 },
+		func(r, _ *Record) { r.Until, r.Returned = r.Confirmed.Add(r.Lease+time.Second), 0 },
+	},
+	{
+		"a re-entry into a hold that is over", StrayReentry,
+		func(r, before *Record) bool { return r.Kind == lockagent.EventReentered },
+		func(r, before *Record) { r.Tenure, r.Token = r.Tenure+1_000_000, r.Token+1 },
+	},
+	{
+		"a hold that was longer than the time from its start to its end", Contradiction,
+		func(r, _ *Record) bool { return r.Kind == lockagent.EventReleased && r.Count == 0 },
+		func(r, _ *Record) { r.Held += time.Hour },
+	},
+	{
+		"one grant too many", Contradiction,
+		func(r, _ *Record) bool { return r.Kind == lockagent.EventReentered },
+		func(r, _ *Record) { r.Count++ },
+	},
+}
+
+func byStore(r *Record) bool {
+	return (r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld) && r.How == lockagent.ByStore
+}
+
+// Each kind of lie in a log that was proven is found, wherever it is.
+func TestLiesInTenMinutes(t *testing.T) {
+	log := tenMinutes(t, orderly)
+	ends := make(map[lockagent.Name][]int) // by their tokens
+	for i := range log {
+		if r := &log[i]; r.Kind.EndsHold() && r.Count == 0 {
+			ends[r.Lock] = append(ends[r.Lock], i)
+		}
+	}
+	byToken := func(i int, token lockagent.Token) int { return cmp.Compare(log[i].Token, token) }
+	for _, of := range ends {
+		slices.SortFunc(of, func(i, j int) int { return byToken(i, log[j].Token) })
+	}
+	for _, lie := range lies {
+		tried := 0
+		for i := range log {
+			r := &log[i]
+			n, _ := slices.BinarySearchFunc(ends[r.Lock], r.Token, byToken)
+			if n == 0 || tried == 4 || !lie.fits(r, &log[ends[r.Lock][n-1]]) {
+				continue
+			}
+			tried++
+			changed := slices.Clone(log)
+			lie.do(&changed[i], &changed[ends[r.Lock][n-1]])
+			report := closed(changed)
+			if report.Verdict != Violated || !slices.ContainsFunc(report.Violations.First, func(v Violation) bool { return v.Kind == lie.kind }) {
+				t.Errorf("%s, record %d of %s is %v: %q\n%v", lie.name, r.Seq, r.Agent, r.Kind, findingsOf(report), report)
+			}
+		}
+		if tried == 0 {
+			t.Errorf("there is no place for %s", lie.name)
+		}
+	}
+}
+
+// A second record of the same number is found. The same record once more changes nothing.
+func TestRepetitionsInTenMinutes(t *testing.T) {
+	log := tenMinutes(t, orderly)
+	kinds := make(map[lockagent.EventKind]bool)
+	for i, r := range log {
+		if kinds[r.Kind] {
+			continue
+		}
+		kinds[r.Kind] = true
+		if report := closed(slices.Insert(slices.Clone(log), i+1, r)); report.Verdict != Proven || report.Duplicates != 1 {
+			t.Errorf("%v twice: %v", r.Kind, report)
+		}
+		r.Waited++
+		if report := closed(slices.Insert(slices.Clone(log), i+1, r)); report.Verdict != Violated || report.Violations.First[0].Kind != Equivocation {
+			t.Errorf("%v with another content: %v", r.Kind, report)
+		}
+	}
+}
+
+// Each kind of corruption is caught, or what is left is the log of another history that is possible, in
+// which no two holds overlapped.
+func TestCorruptedTenMinutes(t *testing.T) {
+	whole := tenMinutes(t, orderly)
+	r := rand.New(rand.NewPCG(1, 1))
+	harmless := func(name string, log []Record, report Report) bool {
+		if report.Verdict != Proven {
+			return false
+		}
+		if n := missingNumbers(log); n > 0 {
+			t.Errorf("%s: proven, though %d records are missing", name, n)
+		}
+		if pairs := overlaps(log); len(pairs) > 0 {
+			t.Errorf("%s: proven, but %+v", name, pairs[0])
+		}
+		return true
+	}
+	const tries = 4
+	for i, c := range slices.Concat(removals, disorders) {
+		caught := 0
+		for range tries {
+			log := c.do(r, slices.Clone(whole))
+			if i >= len(removals) {
+				log = renumbered(log)
+			}
+			report := closed(log)
+			if report.Verdict == Violated {
+				t.Errorf("%s: %v", c.name, report)
+			}
+			if !harmless(c.name, log, report) || report.Tails.Count+report.NotJudged.Count > 0 {
+				caught++
+			}
+		}
+		t.Logf("%s: %d of %d caught", c.name, caught, tries)
+	}
+	for _, c := range alterations {
+		caught, tried := 0, 0
+		for range 100 {
+			x := &whole[r.IntN(len(whole))]
+			before := *x
+			if tried == tries || !c.do(r, x) || *x == before {
+				*x = before
+				continue
+			}
+			tried++
+			if !harmless(c.name, whole, closed(whole)) {
+				caught++
+			} else if c.harmless == "" {
+				t.Errorf("%s of %+v is changed, and that is not found", c.name, before)
+			}
+			*x = before
+		}
+		t.Logf("%s: %d of %d caught", c.name, caught, tried)
+	}
+}
