@@ -21,7 +21,7 @@ func TestAcknowledge(t *testing.T) {
 	if !audit.Acknowledge(now, Acknowledgement{By: "olga@audit", Time: wall(160_000), Text: "the machine of C was lost"}) {
 		t.Error("there was nothing")
 	}
-	after := resumedFrom(t, audit).ReportAt(now)
+	after := resumed(t, audit).ReportAt(now)
 	wantReport(t, after, Proven, "", "acknowledged: by olga@audit at 2026-03-01T14:02:40.000Z, up to position 40: "+
 		"1 violations, 1 unproven holds, 1 agents that did not stop (the machine of C was lost)\n  violation: \"a\": two holds overlapped")
 	if k := after.Acknowledged; len(k) != 1 || k[0].Verdict != Violated || k[0].Violations.Count != 1 || k[0].Tails != 1 || k[0].Unproven != 1 || !after.OK() {
@@ -34,7 +34,7 @@ func TestAcknowledge(t *testing.T) {
 	// What comes later counts.
 	a.held(2, 155_000, 156_000)
 	s.add(157_000, a, b.of("a").held(2, 155_500, 157_000)).live(161_000, 201_000, a, b).add(202_000, a.stop(), b.stop())
-	rest := resumedFrom(t, audit)
+	rest := resumed(t, audit)
 	wantReport(t, s.read(rest).Report(), Violated, "overlap: 1", "acknowledged: by olga@audit")
 
 	// C comes back: that it had crashed was acknowledged, and is not taken back twice.

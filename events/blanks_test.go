@@ -67,8 +67,8 @@ func wantReport(t *testing.T, r Report, verdict Verdict, found, says string) {
 	}
 }
 
-// resumedFrom is the audit of a checkpoint of a.
-func resumedFrom(t *testing.T, a *Audit) *Audit {
+// resumed is the audit of a checkpoint of a.
+func resumed(t *testing.T, a *Audit) *Audit {
 	t.Helper()
 	text, err := a.Checkpoint()
 	if err != nil {
@@ -128,14 +128,14 @@ func TestCheckpointThatIsTooOld(t *testing.T) {
 	rest.position = s.position
 	rest.add(61_000, b.held(1, 60_500, 60_800).stop(), a.held(1, 61_000, 61_100)).live(70_000, 200_000, a).add(200_000, a.stop())
 
-	wantReport(t, rest.read(resumedFrom(t, audit)).Report(), Proven, "", "")
+	wantReport(t, rest.read(resumed(t, audit)).Report(), Proven, "", "")
 	rest.records = append([]Record{last}, rest.records...) // the message of the checkpoint is read again
-	wantReport(t, rest.read(resumedFrom(t, audit)).Report(), Proven, "", "")
+	wantReport(t, rest.read(resumed(t, audit)).Report(), Proven, "", "")
 	rest.records = rest.records[4:]
-	wantReport(t, rest.read(resumedFrom(t, audit)).Report(), Incomplete, "holes: 1, unproven: 1", "messages 9 to 11 of the stream")
+	wantReport(t, rest.read(resumed(t, audit)).Report(), Incomplete, "holes: 1, unproven: 1", "messages 9 to 11 of the stream")
 
 	// All that came later was removed, and nothing has come since.
-	none := resumedFrom(t, audit)
+	none := resumed(t, audit)
 	none.Reached(20, wall(90_000))
 	wantReport(t, none.Report(), Incomplete, "holes: 1, not stopped: 1", "messages 9 to 20 of the stream")
 }

@@ -191,17 +191,6 @@ func (h Hole) String() string {
 	for _, in := range h.In {
 		text += fmt.Sprintf("; holds %v are not proven", in)
 	}
-	if t.Assumed {
-		return text + fmt.Sprintf("; it is taken to have lived until %s at the latest", untilText(t.To))
-	}
-	return text + "; the next process of this agent had begun by then"
-}
-
-func (h Hole) String() string {
-	text := fmt.Sprintf("messages %d to %d of the stream", h.First, h.Last)
-	for _, in := range h.In {
-		text += fmt.Sprintf("; holds %v are not proven", in)
-	}
 	return text
 }
 

@@ -134,7 +134,7 @@ func overlapList[T Listed[T]](all []string, what string, l List[T], of func(*T) 
 		}
 		all = append(all, text)
 	}
-	return andMore(all, what, l)
+	return rest(all, what, l)
 }
 
 // namedHold is a hold with the name of its lock.
@@ -159,10 +159,10 @@ func list[T Listed[T]](all []string, what string, l List[T]) []string {
 	for _, x := range l.First {
 		all = append(all, what+x.String())
 	}
-	return andMore(all, what, l)
+	return rest(all, what, l)
 }
 
-func andMore[T Listed[T]](all []string, what string, l List[T]) []string {
+func rest[T Listed[T]](all []string, what string, l List[T]) []string {
 	if more := l.Count - len(l.First); more > 0 {
 		all = append(all, fmt.Sprintf("%sand %d more", what, more))
 	}
