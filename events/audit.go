@@ -304,7 +304,11 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		l.Settled = max(l.Settled, r.StoreTime)
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
-		a.bounded(l, l.Anchor.at(r.Time, l.Told).Add(aliveLag))
+		high := l.Anchor.at(r.Time, l.Told)
+		if high == 0 && l.Store != "" {
+			high = a.store(l.Store).at(r.Stored)
+		}
+		a.bounded(l, later(high, aliveLag))
 		l.Stopped, e.Stopped = true, true
 		a.leave(l)
 		a.settle(l.Store)

@@ -200,7 +200,8 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	kept := 0
 	for i, s := range lock.Spans {
 		end := a.atMost(s)
-		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || max(end, s.Start) >= until {
+		reach := max(s.Start, store.reach(end))
+		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || reach >= until {
 			lock.Spans[kept] = s
 			kept++
 			continue
@@ -209,7 +210,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if end != 0 && x.Start >= max(end, s.Told) {
+			if end != 0 && x.Start >= max(reach, s.Told) {
 				break
 			}
 			a.compare(store, lock, s, x)

@@ -20,9 +20,16 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case first.Start == 0 || second.Start == 0:
 		return // said of that one
 	case end != 0 && end <= second.Start:
-		if first.Told > second.Start {
-			a.found.Explained.add(Explanation{Violation: a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())), Late: true})
+		e := Explanation{Late: true}
+		if first.Told <= second.Start {
+			step := store.leap(end)
+			if step == nil || store.reach(end) <= second.Start || second.Start < step.Before.Add(-slack) {
+				return
+			}
+			e = Explanation{Reset: &step.StoreReset}
 		}
+		e.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
+		a.found.Explained.add(e)
 		return
 	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch:
 		return // an agent's own records tell their order
@@ -32,7 +39,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case explained:
 		cause.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(cause)
-	case (first.Modes|second.Modes)&strange != 0:
+	case (first.Modes|second.Modes)&strange != 0, first.Rough, second.Rough:
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
@@ -59,6 +66,9 @@ func untilText(t lockagent.StoreTime) string {
 func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	last := lock.Last
 	if last == nil {
+		if s.Begun > 0 && !s.Rest && lockagent.StoreTime(s.FirstToken) < s.Start.Add(-slack) {
+			s.doubt("its token is older than its beginning, so an earlier one may be greater")
+		}
 		kept := *s
 		lock.Last = &kept
 		return
@@ -78,9 +88,13 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	}
 	if fell {
 		v := a.tokens(lock, first, &first.Last, second, second.first())
-		if step := store.step(min(s.Start, last.Start), max(s.Start, last.Start)); step != nil {
+		step := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
+		switch {
+		case step != nil:
 			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
-		} else {
+		case s.Begun == 0 || last.Begun == 0: // it is not known when the tenure began
+			s.doubt(fmt.Sprintf("its token is not greater than %d, and the log does not have the grants that would tell why", greatest))
+		default:
 			a.found.violation(v)
 		}
 	}
@@ -135,7 +149,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step := store.step(s.Start, what.At); step != nil && what.By <= max(step.by(), -step.by())+slack {
+	if step := store.step(s.Start, what.At); step != nil && what.By <= step.size()+slack {
 		a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
 		return
 	}

@@ -75,6 +75,29 @@ func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
 	return nil
 }
 
+// size is by how much the clock was set at most. Agents that notice one step after another late tell of
+// both as one.
+func (r *resetSpan) size() time.Duration { return r.Last.Sub(r.First) }
+
+// leap returns a step of the clock forward in which a time lies, or nil. The clock never showed that
+// time, so an agent told of it that did not know of the step. The clock may have shown a later time.
+func (s *storeLog) leap(at lockagent.StoreTime) *resetSpan {
+	for i := range s.Steps {
+		if x := &s.Steps[i]; x.Before > x.After && at >= x.First.Add(-slack) && at < x.Last {
+			return x
+		}
+	}
+	return nil
+}
+
+// reach is up to when a hold may have gone on that an agent ended at a time.
+func (s *storeLog) reach(end lockagent.StoreTime) lockagent.StoreTime {
+	if x := s.leap(end); x != nil {
+		return end.Add(x.size() + slack)
+	}
+	return end
+}
+
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation
 // may not be known. Then the reset must lie between two times.
 func (s *storeLog) between(a, b string, earlier, later lockagent.StoreTime) *resetSpan {

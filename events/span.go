@@ -99,6 +99,7 @@ type span struct {
 	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
 	NoEnd    bool                `json:"no_end,omitempty"`  // of a hold the end is missing
 	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Rough    bool                `json:"rough,omitempty"`   // Start is too early: the log does not have it
 	Rest     bool                `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
 	Late     bool                `json:"late,omitempty"`    // it was told when its time had been judged
 	Guilty   bool                `json:"guilty,omitempty"`  // it is the first of a violation

@@ -113,7 +113,7 @@ func (s *span) doubtBeside(w *blank) {
 }
 
 func (a *Audit) suspect(s *span, what suspect) {
-	what.At = max(s.Until, s.Least, s.Start)
+	what.At = max(what.At, s.Until, s.Least, s.Start)
 	if len(s.Found) < 4 {
 		s.Found = append(s.Found, what)
 	}
@@ -254,6 +254,7 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record)
 		s.Start = min(s.Start, h.Start)
 	}
 	s.Open++
+	s.Rough = true
 	s.doubt("the log has its end, but not its grant")
 	return s
 }
@@ -281,7 +282,7 @@ func (s *span) end(a *Audit, h *Hold, r *Record) {
 		least = max(least, h.Start.Add(r.Held-r.Held/drift))
 	}
 	if until != 0 && (until < least.Add(-rounding) || until < s.Start) {
-		a.suspect(s, suspect{Kind: Contradiction, Hold: p, By: least.Sub(until), Why: fmt.Sprintf(
+		a.suspect(s, suspect{Kind: Contradiction, Hold: p, By: least.Sub(until), At: least, Why: fmt.Sprintf(
 			"it is said to have ended at %s at the latest, but was held until %s at least", storeText(until), storeText(least))})
 		until = max(until, least)
 	}
@@ -290,7 +291,7 @@ func (s *span) end(a *Audit, h *Hold, r *Record) {
 			s.Told = max(s.Told, until)
 			until = end // the agent does not trust a lease beyond its end, whenever its process runs again
 		} else {
-			a.suspect(s, suspect{Kind: Outlived, Hold: p, By: until.Sub(end), Why: fmt.Sprintf(
+			a.suspect(s, suspect{Kind: Outlived, Hold: p, By: until.Sub(end), At: until, Why: fmt.Sprintf(
 				"the store had confirmed its lease until %s, and its agent says that it was held until %s", storeText(end), storeText(until))})
 		}
 		least = min(least, end)
