@@ -14,6 +14,8 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/faultproxy"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore"
 )
@@ -440,6 +442,35 @@ func TestWithoutNATS(t *testing.T) {
 	if lost, ok := errors.AsType[*events.DroppedError](err); !ok || lost.Dropped+lost.Unconfirmed != stats.Recorded {
 		t.Errorf("Close without NATS: %v, want a DroppedError of %d events", err, stats.Recorded)
 	}
+}
+
+// An agent that asks nothing of its store tells the store's time all the same. Otherwise no audit
+// could judge what others did.
+func TestIdleAgentTellsTheTime(t *testing.T) {
+	t.Parallel()
+	redis, nats := redistest.Start(t), events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	id := lockagent.NewAgentID()
+	publisher, err := events.NewPublisher(events.Config{Connection: nats, Agent: id, Heartbeat: 100 * time.Millisecond})
+	must(t, err)
+	openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{ID: id, Recorder: publisher})
+	busy := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	must(t, publisher.Flush(ctx)) // so there is a stream
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: nats})
+	must(t, err)
+	defer reader.Close()
+	token, enough := holdOf(t, busy, theLock).Token(), errors.New("enough")
+	err = reader.Tail(ctx, events.From{}, events.Filter{}, func(r events.Record, err error) error {
+		if r.Kind == lockagent.EventAlive && r.StoreTime > lockagent.StoreTime(token) {
+			return enough
+		}
+		return err
+	})
+	if !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	must(t, publisher.Close(ctx))
 }
 
 // One agent takes and releases a lock as fast as it can. Then Redis is flushed, and another agent

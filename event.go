@@ -64,7 +64,8 @@ const (
 	EventAgentStarted
 	EventAgentStopped
 
-	// The log makes the following kinds of what it was told. No agent records them.
+	// The log makes the following kinds of what it was told. No agent records them, except
+	// EventAlive.
 
 	// EventHeld: a whole hold, from EventGranted to EventReleased. It has the fields of both.
 	// Time, Waited and StoreTime are those of the grant; Held leads to the end. Returned is
@@ -72,7 +73,9 @@ const (
 	EventHeld
 	// EventAlive: the agent runs, and all that it recorded before is in the log, or was
 	// dropped. StoreTime (at least this is what the store's clock showed; 0 if not known),
-	// Confirmed (the latest renewal of any tenure), Count (the grants that are held).
+	// Confirmed (the latest renewal of any tenure), Count (the grants that are held). The agent
+	// records it when the store has told it the time, as it does at the start, with nothing but
+	// StoreTime. The log does not have that one, but says more in its own.
 	EventAlive
 	// EventDropped: events found no room. The numbers of those events, just before the number
 	// of this one, are missing.

@@ -105,6 +105,10 @@ type Store interface {
 	// Inspect tells what the store knows of a lock.
 	Inspect(ctx context.Context, name Name, done func(Inspection, error))
 
+	// Time tells what the store's clock shows. It is a lower bound: nothing that the store
+	// decides after the call is earlier. In a Cluster it is the clock of one node.
+	Time(ctx context.Context, done func(StoreTime, error))
+
 	// Subscribe calls wake whenever another Acquire of the lock may succeed:
 	//
 	//   - when the subscription stands, for the first time or after an interruption;

@@ -31,6 +31,8 @@ type Agent struct {
 	spareCalls         sync.Pool // of *call, for Release
 	unclaimed, dropped sync.Once // each is logged once
 
+	storeTime storeTime
+
 	deafen  func() // cancels Listen and OnReset; may be called again
 	ending  ending
 	resumed []ResumedGrant // does not change
@@ -86,6 +88,9 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	a.deafen = sync.OnceFunc(func() { offReset(); offListen() })
 	for _, e := range resumed {
 		send(e, &resumedMsg{})
+	}
+	if cfg.Recorder != nil {
+		a.askTime()
 	}
 	return a, nil
 }

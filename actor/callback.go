@@ -14,7 +14,9 @@ func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
 		return
 	}
 	e.Agent = a.cfg.ID
-	e.Time = time.Now()
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
 	e.Store = a.store()
 	if a.wild.Load() {
 		e := *e

@@ -89,6 +89,7 @@ func (a *Agent) awaitEnd() {
 			a.ending.over.Store(true)
 			a.deafen()
 			a.ticks.stop()
+			a.storeTime.stop()
 			a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
 		}()
 	})

@@ -190,8 +190,9 @@ func (forgetful) Inspect(_ context.Context, _ lockagent.Name, done func(lockagen
 	done(lockagent.Inspection{}, nil)
 }
 
-func (forgetful) Subscribe(lockagent.Name, func()) func()                  { return func() {} }
-func (forgetful) Listen(lockagent.AgentID, func(lockagent.Message)) func() { return func() {} }
-func (forgetful) OnReset(func(lockagent.Reset)) func()                     { return func() {} }
-func (forgetful) Identity() string                                         { return "" }
-func (forgetful) Close() error                                             { return nil }
+func (forgetful) Subscribe(lockagent.Name, func()) func()                       { return func() {} }
+func (forgetful) Listen(lockagent.AgentID, func(lockagent.Message)) func()      { return func() {} }
+func (forgetful) OnReset(func(lockagent.Reset)) func()                          { return func() {} }
+func (forgetful) Identity() string                                              { return "" }
+func (forgetful) Time(_ context.Context, done func(lockagent.StoreTime, error)) { done(1, nil) }
+func (forgetful) Close() error                                                  { return nil }

@@ -173,7 +173,7 @@ func who(owner string) Request { return Request{Owner: lockagent.Owner(owner)} }
 // again asks within a session.
 func again(owner string) Request { return Request{Owner: lockagent.Owner(owner), Session: true} }
 
-// witness is a recorder that keeps everything.
+// witness is a recorder that keeps everything but signs of life.
 type witness struct {
 	// before, if it is not nil, is called before an event is kept.
 	before func(lockagent.Event)
@@ -183,6 +183,9 @@ type witness struct {
 }
 
 func (w *witness) Record(_ context.Context, e lockagent.Event) {
+	if e.Kind == lockagent.EventAlive {
+		return
+	}
 	if w.before != nil {
 		w.before(e)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
@@ -25,6 +26,7 @@ type lock struct {
 	perform  func(*lockstate.Event) // l.do, bound once
 	arriving *request               // the new request of the present step, or nil
 	now      lockstate.Instant      // of the present step
+	time     time.Time              // the same on the wall clock
 	takeBack []lockstate.RequestID  // grants that were taken back in the present step
 
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 after one that was received
@@ -53,7 +55,8 @@ func newLock(a *Agent, e *entry) *lock {
 
 // receive processes a message to the actor. It must not panic, see [lock.handle].
 func (l *lock) receive(m message) {
-	l.now = l.agent.clock.now()
+	l.time = time.Now()
+	l.now = l.agent.clock.instant(l.time)
 	defer l.processed(m) // a callback may end this goroutine
 	l.handle(m)
 }

@@ -13,7 +13,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 	if l.agent.cfg.Recorder == nil {
 		return
 	}
-	out := lockagent.Event{Lock: l.entry.name, LockKind: lockagent.PlainLock, Mode: modeOf(e.Mode), Tenure: e.Tenure}
+	out := lockagent.Event{Time: l.time, Lock: l.entry.name, LockKind: lockagent.PlainLock, Mode: modeOf(e.Mode), Tenure: e.Tenure}
 	if of := &e.Request; of.ID != 0 {
 		out.Request, out.Owner, out.Lease, out.Mode = uint64(of.ID), of.Owner, of.Lease, modeOf(of.Mode)
 		out.Waited = e.Now.Sub(of.Arrived)

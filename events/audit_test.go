@@ -132,11 +132,11 @@ func TestAuditProves(t *testing.T) {
 		},
 		"StillHeld": {
 			[]*story{agent("A").granted(1, 1000).stop(), agent("B").of("b").held(1, 1000, 2000).stop()},
-			Proven, "open: 1", `still held: "a": owner "owner-A" on host-A (billing, pid 7), token`,
+			Proven, "open: 1", `still held: "a": "owner-A", token 1772373601000000, agent A, billing on host-A, pid 7, from 2026-03-01T14:00:01.000Z, its agent is gone without a release [A:1:2]`,
 		},
 		"HolderCrashed": { // and its lease was over before the next began
 			[]*story{agent("A").granted(1, 1000).alive(2000), agent("B").granted(1, 31000).released(1, 31100).stop()},
-			Proven, "not stopped: 1", "not stopped: agent A on host-A (billing, pid 7)",
+			Proven, "not stopped: 1", "not stopped: agent A, billing on host-A, pid 7; its last record is 3 of epoch 1",
 		},
 		"HolderCrashedAfterARenewal": { // that only a sign of life tells of
 			[]*story{
@@ -151,7 +151,7 @@ func TestAuditProves(t *testing.T) {
 		},
 		"OtherStore": { // locks of the same name are two locks
 			[]*story{agent("A").held(1, 1000, 2000).stop(), agent("B").at("other").held(1, 1500, 2500).stop()},
-			Proven, "", "judged: 1 tenures of store other",
+			Proven, "", "judged: 1 tenure of store other",
 		},
 		"OtherKindOfLock": { // it is counted, and not judged
 			[]*story{
@@ -174,9 +174,12 @@ func TestAuditFindsViolations(t *testing.T) {
 				agent("A").granted(1, 1000).released(1, 1600).returned(1, 1601).stop(),
 				agent("B").granted(1, 1500).released(1, 2200).returned(1, 2201).stop(),
 			},
-			Violated, "overlap: 1", `violation: "a": two holds overlapped, from 2026-03-01T14:00:01.500Z to 2026-03-01T14:00:01.600Z, for up to 100.1ms (clock of the store)
-    first:  owner "owner-A" on host-A (billing, pid 7), token 1772373601000000, from 2026-03-01T14:00:01.000Z to 2026-03-01T14:00:01.600Z (600ms), released [A:1:2]
-    second: owner "owner-B" on host-B (billing, pid 7), token 1772373601500000, from 2026-03-01T14:00:01.500Z to 2026-03-01T14:00:02.200Z (700ms), released [B:1:2]
+			Violated, "overlap: 1", `violation: "a": two holds overlapped for up to 100.1ms
+    first:  "owner-A", token 1772373601000000, agent A, billing on host-A, pid 7
+            from 2026-03-01T14:00:01.000Z to 14:00:01.600 (600ms), released [A:1:2]
+    second: "owner-B", token 1772373601500000, agent B, billing on host-B, pid 7
+            from 2026-03-01T14:00:01.500Z to 14:00:02.200 (700ms), released [B:1:2]
+    both:   from 2026-03-01T14:00:01.500Z to 14:00:01.600 on the clock of the store
     why:    `,
 		},
 		"PassedOnBeforeTheEnd": {
@@ -273,7 +276,7 @@ func TestAuditIsNotSure(t *testing.T) {
 		},
 		"LostTailLongBefore": {
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 18000, 19000).stop()},
-			Proven, "not stopped: 1", "proven: no two holds overlapped, if 1 agents that did not stop lived no longer than it says below",
+			Proven, "not stopped: 1", "proven: no two holds overlapped, if 1 agent that did not stop lived no longer than it says below",
 		},
 		"HolderCrashedAndTheNextWasEarly": {
 			[]*story{agent("A").granted(1, 1000).alive(2000), agent("B").held(1, 20000, 21000).stop()},

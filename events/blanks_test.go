@@ -145,7 +145,7 @@ func TestAuditOfATailWithASuccessor(t *testing.T) {
 	verdicts{
 		"BoundedByItsFirstHold": {
 			[]*story{agent("A").alive(1000).next().held(7, 60_000, 60_100).stop(), agent("B").held(1, 40_000, 40_100).held(2, 60_200, 60_300).stop()},
-			Incomplete, "not stopped: 1, unproven: 1", "what it did from 2026-03-01T14:00:01.000Z to 2026-03-01T14:01:00.000Z may be missing; the next process of this agent had begun by then",
+			Incomplete, "not stopped: 1, unproven: 1", "what it did from 2026-03-01T14:00:01.000Z to 14:01:00.000 may be missing; the next process of this agent had begun by then",
 		},
 		"BoundedByItsFirstSignOfLife": {
 			[]*story{agent("A").alive(1000).next().alive(60_000).stop(), agent("B").held(1, 40_000, 40_100).held(2, 60_200, 60_300).stop()},
@@ -247,7 +247,7 @@ func TestAuditOfTheFirstHold(t *testing.T) {
 	a := agent("A")
 	s := new(tape).lose(1000, agent("B").alive(1000))
 	s.add(3000, a.held(1, 2500, 3000)).live(3000, 30_000, a).add(31_000, a.held(2, 30_000, 30_100).stop())
-	s.want(t, Proven, "not judged: 1", "judged: 1 tenures of store s, from 2026-03-01T14:00:")
+	s.want(t, Proven, "not judged: 1", "judged: 1 tenure of store s, from 2026-03-01T14:00:")
 	if r := s.read(NewAudit()).Report(); r.Stores[0].From < clock(18_000) || r.Stores[0].From > clock(19_100) {
 		t.Errorf("%+v", r.Stores)
 	}

@@ -63,7 +63,8 @@ type Config struct {
 	QueueSize int
 
 	// Linger is how long an event waits for others that can be told in the same record or the
-	// same message. It is 100 µs to 1 s. Events with consequences wait for nothing. Defaults to
+	// same message. It is 100 µs to 1 s. A busy agent sends something once in ten lingers only, in
+	// fewer and larger messages. Events with consequences wait for nothing. Defaults to
 	// [DefaultLinger].
 	Linger time.Duration
 
@@ -111,11 +112,8 @@ func (cfg *Config) check() error {
 	if err := checkPrefix(cfg.Prefix); err != nil {
 		errs = append(errs, err)
 	}
-	if cfg.MaxBytes < -1 || cfg.MaxAge < 0 {
-		bad("MaxBytes or MaxAge", "%d bytes and %v cannot bound a stream", cfg.MaxBytes, cfg.MaxAge)
-	}
-	if cfg.Replicas < 0 || cfg.Replicas > maxReplicas {
-		bad("Replicas", "%d is not between 1 and %d", cfg.Replicas, maxReplicas)
+	if err := cfg.checkNewStream(); err != nil {
+		errs = append(errs, err)
 	}
 	if cfg.QueueSize < 0 {
 		bad("QueueSize", "%d is less than 0", cfg.QueueSize)
@@ -123,12 +121,25 @@ func (cfg *Config) check() error {
 	within("Linger", &cfg.Linger, DefaultLinger, minLinger, maxLinger)
 	within("Heartbeat", &cfg.Heartbeat, DefaultHeartbeat, minHeartbeat, maxHeartbeat)
 	cfg.Epoch = max(cfg.Epoch, 1)
+	if cfg.QueueSize == 0 {
+		cfg.QueueSize = DefaultQueueSize
+	}
+	return errors.Join(errs...)
+}
+
+// checkNewStream returns what is wrong with the settings of a stream that is to be made, and sets
+// their defaults.
+func (cfg *Config) checkNewStream() error {
+	var errs []error
+	if cfg.MaxBytes < -1 || cfg.MaxAge < 0 {
+		errs = append(errs, badOption("MaxBytes or MaxAge", "%d bytes and %v cannot bound a stream", cfg.MaxBytes, cfg.MaxAge))
+	}
+	if cfg.Replicas < 0 || cfg.Replicas > maxReplicas {
+		errs = append(errs, badOption("Replicas", "%d is not between 1 and %d", cfg.Replicas, maxReplicas))
+	}
 	cfg.Replicas = max(cfg.Replicas, 1)
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = DefaultMaxBytes
-	}
-	if cfg.QueueSize == 0 {
-		cfg.QueueSize = DefaultQueueSize
 	}
 	return errors.Join(errs...)
 }

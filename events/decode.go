@@ -130,7 +130,8 @@ func (m *members) find(key []byte) int {
 	return slices.IndexFunc(m.plain, func(name string) bool { return name == string(key) })
 }
 
-// The attributes of an event, in the order in which Append writes them.
+// The attributes of an event, in the order in which Append writes them. Append does not write
+// datacontenttype and sequence, which other programs may add.
 const (
 	attrSpecVersion = iota
 	attrID
@@ -138,11 +139,14 @@ const (
 	attrType
 	attrSubject
 	attrTime
+	attrTraceParent
 	attrContentType
 	attrSequence
-	attrTraceParent
 	attrData // the only one that is no string
 )
+
+// dataType is the type of the data if no datacontenttype says it.
+const dataType = "application/json"
 
 var attributeNames = newNames([]string{
 	attrSpecVersion: "specversion",
@@ -151,9 +155,9 @@ var attributeNames = newNames([]string{
 	attrType:        "type",
 	attrSubject:     "subject",
 	attrTime:        "time",
+	attrTraceParent: "traceparent",
 	attrContentType: "datacontenttype",
 	attrSequence:    "sequence",
-	attrTraceParent: "traceparent",
 	attrData:        "data",
 }...)
 
@@ -253,12 +257,13 @@ func (d *decoder) identify(r *Record, env *envelope) error {
 	if r.Agent, ok = d.source(attrs[attrSource]); !ok {
 		return fmt.Errorf("source %q is not %s<agent>", attrs[attrSource], sourceRoot)
 	}
-	if r.Epoch, r.Seq, ok = parseSequence(attrs[attrSequence]); !ok {
-		return fmt.Errorf("sequence %q is not <epoch>-<sequence> with %d and %d digits", attrs[attrSequence], epochDigits, seqDigits)
+	if r.Epoch, r.Seq, ok = parseID(attrs[attrID]); !ok {
+		return fmt.Errorf("id %q is not <epoch>:<sequence>", attrs[attrID])
 	}
-	var space [128]byte // an agent has at most 64 bytes
-	if id := appendID(space[:0], r.Agent, r.Epoch, r.Seq); !bytes.Equal(id, attrs[attrID]) {
-		return fmt.Errorf("id is %q, but source and sequence say %q", attrs[attrID], string(id))
+	if v := attrs[attrSequence]; len(v) > 0 {
+		if epoch, seq, ok := parseSequence(v); !ok || epoch != r.Epoch || seq != r.Seq {
+			return fmt.Errorf("sequence is %q, but id is %q", v, attrs[attrID])
+		}
 	}
 	if v := attrs[attrTime]; len(v) > 0 {
 		if r.Time, ok = parseTime(v); !ok {
@@ -300,14 +305,24 @@ func (d *decoder) source(text []byte) (lockagent.AgentID, bool) {
 	return agent, true
 }
 
-// parseSequence is the inverse of appendSequence.
-func parseSequence(text []byte) (epoch, seq uint64, ok bool) {
-	if len(text) != epochDigits+1+seqDigits || text[epochDigits] != '-' {
+// parseID is the inverse of appendID. It takes no other spelling, because an id is compared as
+// text.
+func parseID(text []byte) (epoch, seq uint64, ok bool) {
+	a, b, _ := bytes.Cut(text, []byte(":"))
+	if len(a) == 0 || a[0] == '0' || len(b) == 0 || b[0] == '0' {
 		return 0, 0, false
 	}
-	epoch, ok1 := parseDigits(text[:epochDigits])
-	seq, ok2 := parseDigits(text[epochDigits+1:])
-	return epoch, seq, ok1 && ok2 && epoch > 0 && seq > 0
+	epoch, ok1 := parseDigits(a)
+	seq, ok2 := parseDigits(b)
+	return epoch, seq, ok1 && ok2 && epoch <= maxEpoch && seq <= maxSeq
+}
+
+// parseSequence reads <epoch>-<sequence>, which others pad with zeros so that it sorts as text.
+func parseSequence(text []byte) (epoch, seq uint64, ok bool) {
+	a, b, _ := bytes.Cut(text, []byte("-"))
+	epoch, ok1 := parseDigits(a)
+	seq, ok2 := parseDigits(b)
+	return epoch, seq, ok1 && ok2
 }
 
 // parseDigits returns the value of some decimal digits, at most 19.
@@ -318,7 +333,7 @@ func parseDigits(text []byte) (n uint64, ok bool) {
 		}
 		n = n*10 + uint64(c-'0')
 	}
-	return n, true
+	return n, len(text) <= 19
 }
 
 // parseTime is the inverse of appendTime. It takes other spellings of RFC 3339 as well.

@@ -80,8 +80,7 @@ func TestLaterVersion(t *testing.T) {
 // TestOrderOfAttributes puts the data in front of the type that says what it means.
 func TestOrderOfAttributes(t *testing.T) {
 	front := func(kind, data string) []byte {
-		return []byte(`{"data":` + data + `,"type":"` + kind + `","sequence":"0000000003-0000000000000009",` +
-			`"source":"/lockagent/agent/a","id":"a:3:9","specversion":"1.0"}`)
+		return []byte(`{"data":` + data + `,"type":"` + kind + `","source":"/lockagent/agent/a","id":"3:9","specversion":"1.0"}`)
 	}
 	want := Record{Event: lockagent.Event{Kind: lockagent.EventReleased, Agent: "a", Lock: "x", Count: 2}, Epoch: 3, Seq: 9}
 	if got, err := Decode(front("io.lockagent.lock.released.v1", `{"count":2,"lock":"x"}`)); err != nil || got != want {
@@ -104,6 +103,19 @@ func TestNullIsLeftOut(t *testing.T) {
 	}
 }
 
+// TestAttributesOfOthers takes what other programs may add to an event.
+func TestAttributesOfOthers(t *testing.T) {
+	want := fullRecord(lockagent.EventGranted)
+	for _, attribute := range []string{
+		`"datacontenttype":"application/json"`, `"sequence":"0000000003-0000000000000009"`, `"sequence":"3-9"`, `"sequence":null`,
+	} {
+		text := changed(t, lockagent.EventGranted, `"data":{`, attribute+`,"data":{`)
+		if got, err := Decode(text); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v", attribute, got, err)
+		}
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ from, to, why string }{
 		"NoJSON":           {`{"spec`, `"spec`, `byte 0: '"' stands where an event is wanted`},
@@ -112,16 +124,23 @@ func TestDecodeRefuses(t *testing.T) {
 		"NoColon":          {`"id":`, `"id" `, "where a colon is wanted"},
 		"TrailingComma":    {`}}}`, `},}}`, "where a string is wanted"},
 		"Version":          {`"specversion":"1.0"`, `"specversion":"0.3"`, "specversion"},
-		"ContentType":      {`"application/json"`, `"text/xml"`, "datacontenttype"},
+		"ContentType":      {`"data":{`, `"datacontenttype":"text/xml","data":{`, "datacontenttype"},
 		"Type":             {`io.lockagent.lock`, `com.example.lock`, "type"},
 		"NoType":           {`"type"`, `"typ"`, "type"},
 		"Source":           {`"/lockagent/agent/`, `"/lockagent/`, "source"},
 		"Agent":            {`/agent/3f`, `/agent/3/f`, "source"},
-		"ID":               {`:3:9"`, `:3:8"`, `source and sequence say "` + string(testAgent) + `:3:9"`},
-		"Sequence":         {`0000009",`, `0000008",`, "id is"},
-		"UnpaddedSequence": {`"sequence":"0`, `"sequence":"`, "sequence"},
-		"SequenceOfZero":   {`"0000000003-`, `"0000000000-`, "sequence"},
-		"NoSequence":       {`"sequence"`, `"sequenc"`, "sequence"},
+		"NoID":             {`"id"`, `"di"`, `id "" is not <epoch>:<sequence>`},
+		"IDWithAgent":      {`"id":"`, `"id":"a:`, "is not <epoch>:<sequence>"},
+		"IDWithNoEpoch":    {`"id":"3:`, `"id":"`, "is not <epoch>:<sequence>"},
+		"EpochOfZero":      {`"id":"3:`, `"id":"0:`, "is not <epoch>:<sequence>"},
+		"SequenceOfZero":   {`"id":"3:9"`, `"id":"3:0"`, "is not <epoch>:<sequence>"},
+		"PaddedID":         {`"id":"3:9"`, `"id":"3:09"`, "is not <epoch>:<sequence>"},
+		"SignedID":         {`"id":"3:9"`, `"id":"3:+9"`, "is not <epoch>:<sequence>"},
+		"EpochTooGreat":    {`"id":"3:`, `"id":"10000000000:`, "is not <epoch>:<sequence>"},
+		"SequenceTooGreat": {`"id":"3:9"`, `"id":"3:10000000000000000"`, "is not <epoch>:<sequence>"},
+		"OtherSequence":    {`"data":{`, `"sequence":"3-8","data":{`, `sequence is "3-8", but id is "3:9"`},
+		"OtherEpoch":       {`"data":{`, `"sequence":"4-9","data":{`, `sequence is "4-9", but id is "3:9"`},
+		"BadSequence":      {`"data":{`, `"sequence":"9","data":{`, `sequence is "9"`},
 		"Time":             {`2026-11-21T`, `2026-13-21T`, "time"},
 		"Day":              {`2026-11-21T`, `2026-11-31T`, "time"},
 		"TimeOutOfRange":   {`2026-11-21T02:03:04.000005Z`, `9999-12-31T23:59:59-01:00`, "years 0 to 9999"},
@@ -214,8 +233,8 @@ func TestDecodeMessage(t *testing.T) {
 		"Unfinished":      {BatchContentType, batch[:len(batch)-1], all, "a comma or ']' is wanted"},
 		"Trailing":        {BatchContentType, append(bytes.Clone(batch), ','), all, "the end is wanted"},
 		"BadSecond": {
-			BatchContentType, bytes.Replace(batch, []byte(":3:2\""), []byte(":3:3\""), 1), all[:1],
-			"record 2 of the batch: events: decode: id is",
+			BatchContentType, bytes.Replace(batch, []byte(`"3:2"`), []byte(`"3"`), 1), all[:1],
+			"record 2 of the batch: events: decode: id",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

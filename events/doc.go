@@ -22,7 +22,7 @@
 // record traceparent, if the request was traced.
 //
 //	attribute      value
-//	id             <agent>:<epoch>:<sequence>
+//	id             <epoch>:<sequence>, which no other event of the same source has
 //	source         /lockagent/agent/<agent>
 //	type           io.lockagent.lock.<kind>.v1, and for what is about no lock
 //	               io.lockagent.agent.started.v1, .stopped.v1, .alive.v1, .dropped.v1
@@ -30,9 +30,11 @@
 //	subject        the lock, unless there is none or its name has characters that
 //	               CloudEvents does not allow here, such as control characters
 //	time           of the agent's clock, in microseconds, for people
-//	sequence       <epoch>-<sequence>, padded so that it sorts as text
 //	traceparent    the W3C trace context of the request
 //	data           the fields of the [Record]
+//
+// There is no datacontenttype: then the data is JSON, says CloudEvents. A reader takes one that says so, and a
+// sequence (<epoch>-<sequence>) that agrees with the id: other programs may add them.
 //
 // A field of the data is left out if it is zero. Only count is always there in grants and
 // ends: a proof cannot rest on a number that is perhaps missing. Durations and times are in microseconds, and

@@ -11,11 +11,6 @@ import (
 const (
 	specVersion = "1.0"
 	sourceRoot  = "/lockagent/agent/"
-	dataType    = "application/json"
-
-	// The sequence attribute must sort as text.
-	epochDigits = 10
-	seqDigits   = 16
 )
 
 // typeOf is the CloudEvents type of each kind.
@@ -51,14 +46,59 @@ const (
 // everything else as it was.
 //
 // r must have a known Kind and the identity that a [Publisher] gives, or a Raw.
-func Append(b []byte, r Record) []byte { return appendRecord(b, &r) }
+func Append(b []byte, r Record) []byte { return appendRecord(b, &r, new(before)) }
 
-func appendRecord(b []byte, r *Record) []byte {
+// before says where in a batch the record before has what the next one is likely to have as
+// well. To copy that is several times as fast as to encode it again.
+type before struct {
+	head  stretch // from the source to the seconds of the time
+	names stretch // from the store to the mode
+
+	kind     lockagent.EventKind
+	second   int64 // of the time
+	store    string
+	lock     lockagent.Name
+	lockKind lockagent.LockKind
+	mode     lockagent.Mode
+}
+
+// stretch is a part of a text. One that ends at 0 is none.
+type stretch struct{ from, to int }
+
+// appendRecord appends r to the records of a batch, which are all of one agent.
+func appendRecord(b []byte, r *Record, last *before) []byte {
 	if r.Raw != "" {
 		return append(b, r.Raw...)
 	}
 	b = append(b, `{"specversion":"`+specVersion+`","id":"`...)
-	b = appendID(b, r.Agent, r.Epoch, r.Seq)
+	b = appendID(b, r.Epoch, r.Seq)
+	start, second, timed := len(b), r.Time.Unix(), encodable(r.Time)
+	if head := last.head; timed && head.to > 0 && last.lock == r.Lock && last.kind == r.Kind && last.second == second {
+		b = append(b, b[head.from:head.to]...)
+	} else {
+		b = appendHead(b, r, timed)
+	}
+	last.head = stretch{}
+	if timed {
+		last.head = stretch{start, len(b)}
+		b = append(appendPadded(b, uint64(r.Time.Nanosecond()/1000), 6), 'Z', '"')
+	}
+	b = appendText(b, `,"traceparent":`, r.TraceParent)
+	b = append(b, `,"data":`...)
+	start = len(b)
+	if names := last.names; names.to > 0 && last.lock == r.Lock && last.store == r.Store && last.lockKind == r.LockKind && last.mode == r.Mode {
+		b = append(b, b[names.from:names.to]...)
+	} else {
+		b = appendNames(b, r)
+	}
+	last.names = stretch{start, len(b)}
+	last.kind, last.second, last.store, last.lock, last.lockKind, last.mode = r.Kind, second, r.Store, r.Lock, r.LockKind, r.Mode
+	b = appendRest(b, r)
+	return append(closeObject(b, start), '}')
+}
+
+// appendHead appends what the envelope has after the id, up to the seconds of the time.
+func appendHead(b []byte, r *Record, timed bool) []byte {
 	b = append(b, `","source":"`+sourceRoot...)
 	b = append(b, r.Agent...)
 	b = append(b, `","type":"`...)
@@ -67,32 +107,17 @@ func appendRecord(b []byte, r *Record) []byte {
 	if attribute(string(r.Lock)) {
 		b = appendText(b, `,"subject":`, string(r.Lock))
 	}
-	b = appendTime(b, `,"time":`, r.Time)
-	b = append(b, `,"datacontenttype":"`+dataType+`","sequence":"`...)
-	b = appendSequence(b, r.Epoch, r.Seq)
-	b = append(b, '"')
-	b = appendText(b, `,"traceparent":`, r.TraceParent)
-	b = append(b, `,"data":`...)
-	b = appendData(b, r)
-	return append(b, '}')
+	if timed {
+		b = appendSeconds(append(b, `,"time":"`...), r.Time)
+	}
+	return b
 }
 
-// appendID appends the identity of a record, which is also the Nats-Msg-Id of a message
-// with this record alone.
-func appendID(b []byte, agent lockagent.AgentID, epoch, seq uint64) []byte {
-	b = append(b, agent...)
-	b = append(b, ':')
+// appendID appends the id of a record, which tells it from all others of the same source.
+func appendID(b []byte, epoch, seq uint64) []byte {
 	b = strconv.AppendUint(b, epoch, 10)
 	b = append(b, ':')
 	return strconv.AppendUint(b, seq, 10)
-}
-
-// appendSequence appends the sequence attribute, whose text grows with the epoch
-// and the sequence.
-func appendSequence(b []byte, epoch, seq uint64) []byte {
-	b = appendPadded(b, epoch, epochDigits)
-	b = append(b, '-')
-	return appendPadded(b, seq, seqDigits)
 }
 
 // appendPadded appends n with zeros in front, as wide as digits or wider.
@@ -131,13 +156,17 @@ func counted(k lockagent.EventKind) bool {
 	return k == lockagent.EventGranted || k == lockagent.EventReentered || k.EndsHold()
 }
 
-// appendData appends the fields of r that are set and that the envelope has no place for.
-func appendData(b []byte, r *Record) []byte {
-	start := len(b)
+// appendNames appends the first fields of r that the envelope has no place for, each with a comma
+// in front.
+func appendNames(b []byte, r *Record) []byte {
 	b = appendText(b, `,"store":`, r.Store)
 	b = appendText(b, `,"lock":`, string(r.Lock))
 	b = appendText(b, `,"kind":`, string(r.LockKind))
-	b = appendText(b, `,"mode":`, string(r.Mode))
+	return appendText(b, `,"mode":`, string(r.Mode))
+}
+
+// appendRest appends the other fields.
+func appendRest(b []byte, r *Record) []byte {
 	b = appendText(b, `,"owner":`, string(r.Owner))
 	b = appendUint(b, `,"request":`, r.Request)
 	b = appendUint(b, `,"tenure":`, r.Tenure)
@@ -167,8 +196,7 @@ func appendData(b []byte, r *Record) []byte {
 	b = appendReset(b, &r.Reset)
 	b = appendProcess(b, &r.Process)
 	b = appendFollows(b, r.Follows)
-	b = appendDropped(b, &r.Dropped)
-	return closeObject(b, start)
+	return appendDropped(b, &r.Dropped)
 }
 
 func appendReset(b []byte, r *lockagent.Reset) []byte {
@@ -258,24 +286,31 @@ func appendDuration(b []byte, key string, d time.Duration) []byte {
 	return appendInt(b, key, d.Microseconds())
 }
 
-// appendTime appends t in UTC with microseconds, which is the resolution of a store's clock.
-// It is several times as fast as Time.AppendFormat.
-func appendTime(b []byte, key string, t time.Time) []byte {
+// The first and the last second of the years that have four digits, since 1970.
+const (
+	firstSecond = -62167219200
+	lastSecond  = 253402300799
+)
+
+// encodable reports whether the text of a record has the time t.
+func encodable(t time.Time) bool {
+	second := t.Unix()
+	return !t.IsZero() && firstSecond <= second && second <= lastSecond
+}
+
+// appendSeconds appends t in UTC up to the point behind the seconds. It is several times as fast
+// as Time.AppendFormat. Microseconds, the resolution of a store's clock, follow.
+func appendSeconds(b []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
-	if t.IsZero() || year < 0 || year > 9999 {
-		return b
-	}
 	hour, minute, second := t.Clock()
-	b = append(append(b, key...), '"')
 	b = appendPadded(b, uint64(year), 4)
 	b = appendPart(b, '-', int(month))
 	b = appendPart(b, '-', day)
 	b = appendPart(b, 'T', hour)
 	b = appendPart(b, ':', minute)
 	b = appendPart(b, ':', second)
-	b = appendPadded(append(b, '.'), uint64(t.Nanosecond()/1000), 6)
-	return append(b, 'Z', '"')
+	return append(b, '.')
 }
 
 // appendPart appends a separator and two digits.

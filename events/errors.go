@@ -96,6 +96,23 @@ func (e *DecodeError) Error() string {
 // Unwrap returns what is wrong with it.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
+// EndError says at which end of a [Forwarder] something is wrong.
+type EndError struct {
+	End string // SourceEnd or HubEnd
+	Err error
+}
+
+// The ends of a forwarder.
+const (
+	SourceEnd = "source"
+	HubEnd    = "hub"
+)
+
+func (e *EndError) Error() string { return e.End + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *EndError) Unwrap() error { return e.Err }
+
 // PermissionError says what a user of NATS must be permitted to do and is not. It is
 // [ErrNotPermitted].
 type PermissionError struct {

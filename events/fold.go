@@ -134,13 +134,12 @@ func (f *Fold) about(a *folded, r *Record) {
 	switch r.Kind {
 	case lockagent.EventRequested, lockagent.EventQueued:
 		if f.watch == nil { // an audit does not ask who waits
-			l.wait(a, r)
+			f.wait(a, l, r)
 		}
 	case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 		l.noWait(r)
 	case lockagent.EventGranted, lockagent.EventHeld:
-		l.noWait(r)
-		f.granted(a, l, r)
+		f.granted(a, l, r, l.noWait(r))
 	case lockagent.EventReentered:
 		l.noWait(r)
 		h := l.find(r)
@@ -217,23 +216,28 @@ func (f *Fold) tidy(l *lockFold) {
 	f.latest = nil
 }
 
-func (l *lockFold) wait(a *folded, r *Record) {
-	for i := range l.waiters {
-		if w := &l.waiters[i]; w.Agent == r.Agent && w.Request == r.Request {
-			w.Holder = r.Holder
-			return
-		}
+func (f *Fold) wait(a *folded, l *lockFold, r *Record) {
+	i := slices.IndexFunc(l.waiters, func(w Waiter) bool { return w.Agent == r.Agent && w.Request == r.Request })
+	if i < 0 {
+		i = len(l.waiters)
+		l.waiters = append(l.waiters, Waiter{
+			Agent: a.Agent, Owner: r.Owner, Request: r.Request, Mode: r.Mode, Since: r.Time.Add(-r.Waited),
+		})
 	}
-	l.waiters = append(l.waiters, Waiter{
-		Agent: a.Agent, Owner: r.Owner, Request: r.Request, Mode: r.Mode,
-		Since: r.Time.Add(-r.Waited), Holder: r.Holder,
-	})
+	w := &l.waiters[i]
+	w.Holder, w.Behind = r.Holder, f.behind(l, r.Agent, r.Holder)
 }
 
-func (l *lockFold) noWait(r *Record) {
-	if len(l.waiters) > 0 {
-		l.waiters = slices.DeleteFunc(l.waiters, func(w Waiter) bool { return w.Agent == r.Agent && w.Request == r.Request })
+// noWait ends the wait of a request, and returns for whom it has waited, or nil.
+func (l *lockFold) noWait(r *Record) (behind *Party) {
+	for i := range l.waiters {
+		if w := &l.waiters[i]; w.Agent == r.Agent && w.Request == r.Request {
+			behind = w.Behind
+			l.waiters = slices.Delete(l.waiters, i, i+1)
+			break
+		}
 	}
+	return behind
 }
 
 // find returns the hold that a record is about, or nil.
@@ -263,13 +267,14 @@ func (f *Fold) newHold(a *folded, l *lockFold, r *Record) *Hold {
 	return h
 }
 
-func (f *Fold) granted(a *folded, l *lockFold, r *Record) {
+func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 	// The agent grants the lock to one owner after the other. So a hold that is still open has
 	// ended, unless both share the lock, and the record of its end is missing.
 	if len(l.open) > 0 {
 		f.replace(a, l, r, func(h *Hold) bool { return conflict(h, r) })
 	}
 	h := f.newHold(a, l, r)
+	h.Behind = waited
 	if f.watch != nil {
 		f.watch.granted(h)
 	}
@@ -314,9 +319,17 @@ func (f *Fold) ended(a *folded, l *lockFold, r *Record) {
 	f.over(l, h, r)
 }
 
+// endKind is how a hold ended of which a record tells. A hold in one record was released.
+func endKind(k lockagent.EventKind) lockagent.EventKind {
+	if k == lockagent.EventHeld {
+		return lockagent.EventReleased
+	}
+	return k
+}
+
 // finish notes what the record of its end says of a hold.
 func (h *Hold) finish(r *Record) {
-	h.Ended, h.Reason, h.Operator, h.Err = r.Kind, r.Reason, r.Operator, r.Err
+	h.Ended, h.Reason, h.Operator, h.Err = endKind(r.Kind), r.Reason, r.Operator, r.Err
 	h.Held, h.Grants = r.Held, 0
 	h.Confirmed = max(h.Confirmed, r.Confirmed)
 	if r.Lease != 0 {
@@ -397,6 +410,12 @@ func (f *Fold) Locks() iter.Seq[LockState] {
 
 func (f *Fold) state(l *lockFold) LockState {
 	s := LockState{LockKey: l.LockKey, Waiters: slices.Clone(l.waiters)}
+	for i := range s.Waiters {
+		w := &s.Waiters[i]
+		if w.Behind != nil && w.Behind.Owner == "" { // perhaps its record came later
+			w.Behind = f.behind(l, w.Agent, w.Holder)
+		}
+	}
 	for _, h := range l.open {
 		s.Holders = append(s.Holders, f.asOfNow(h))
 	}

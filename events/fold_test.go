@@ -49,7 +49,8 @@ func TestFold(t *testing.T) {
 	if h.Owner != "ann" || h.Grants != 2 || h.Process != Process(process) || h.From != at(1) || h.Uncertain != at(5) || h.LeaseEnd() != 100+30e6 {
 		t.Errorf("%+v", h)
 	}
-	if w := s.Waiters[0]; w != (Waiter{Agent: "A", Owner: "bob", Request: 2, Since: at(2), Holder: "ann"}) {
+	ann := &Party{Owner: "ann", Agent: "A", Process: Process(process)}
+	if w := s.Waiters[0]; !reflect.DeepEqual(w, Waiter{Agent: "A", Owner: "bob", Request: 2, Since: at(2), Holder: "ann", Behind: ann}) {
 		t.Errorf("%+v", w)
 	}
 	if named := f.Named("a"); !reflect.DeepEqual(named, []LockState{s}) {
@@ -69,13 +70,56 @@ func TestFold(t *testing.T) {
 	if h := ended[0]; h.Owner != "ann" || h.Until != at(8) || h.End != 7e6 || h.Ended != lockagent.EventReleased || h.Held != 7*time.Second {
 		t.Errorf("%+v", h)
 	}
-	if h := ended[1]; h != *s.Last || h.Owner != "bob" || h.From != at(8) || h.Until != at(10) || h.End != 9e6 {
+	if h := ended[1]; h != *s.Last || h.Owner != "bob" || h.From != at(8) || h.Until != at(10) || h.End != 9e6 || h.Ended != lockagent.EventReleased || !reflect.DeepEqual(h.Behind, ann) {
 		t.Errorf("%+v", h)
 	}
 	text, err := json.Marshal(ended[1])
 	var back Hold
-	if err != nil || json.Unmarshal(text, &back) != nil || back != ended[1] {
+	if err != nil || json.Unmarshal(text, &back) != nil || !reflect.DeepEqual(back, ended[1]) {
 		t.Errorf("%s is %+v, want %+v; %v", text, back, ended[1], err)
+	}
+}
+
+// What a request says of the holder that it found is an owner, a tenure, or the text of another
+// program. The record of the grant may come later than that of the request.
+func TestFoldNamesWhoIsWaitedFor(t *testing.T) {
+	holder := agent("A").granted(7, 1000).records
+	process := Process{Host: "host-A", Program: "billing", PID: 7}
+	for text, want := range map[string]struct{ before, after Party }{
+		"A:7":         {Party{Agent: "A", Process: process}, Party{Owner: "owner-A", Agent: "A", Process: process}},
+		"A:8":         {Party{Agent: "A", Process: process}, Party{Agent: "A", Process: process}},
+		"B/3":         {Party{Owner: "B/3", Agent: "B"}, Party{Owner: "B/3", Agent: "B"}},
+		"f81d4fae:31": {Party{Owner: "f81d4fae:31"}, Party{Owner: "f81d4fae:31"}},
+	} {
+		f := NewFold(FoldConfig{})
+		f.Apply(holder[0])
+		f.Apply(Record{Event: lockagent.Event{
+			Kind: lockagent.EventQueued, Agent: "B", Store: "s", Lock: "a", Owner: "B/1", Request: 1, Time: wall(1100), Holder: text,
+		}, Epoch: 1, Seq: 1})
+		behind := func() Party {
+			s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+			return *s.Waiters[0].Behind
+		}
+		if got := behind(); got != want.before {
+			t.Errorf("%q is %v, want %v", text, got, want.before)
+		}
+		f.Apply(holder[1])
+		if got := behind(); got != want.after {
+			t.Errorf("%q is %v after the grant, want %v", text, got, want.after)
+		}
+	}
+}
+
+func TestPartyText(t *testing.T) {
+	for want, p := range map[string]Party{
+		`"joe"`:                {Owner: "joe"},
+		`/7 of agent 470d6805`: {Owner: "470d6805-ae6d/7", Agent: "470d6805-ae6d"},
+		`"joe" of agent a, shop on web-1, pid 812`: {Owner: "joe", Agent: "a", Process: Process{Host: "web-1", Program: "shop", PID: 812}},
+		"agent a on web-1, pid 812":                {Agent: "a", Process: Process{Host: "web-1", PID: 812}},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("it is %q, want %q", got, want)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func benchmarkForward(b *testing.B, atomic bool) {
 	<-source.PublishAsyncComplete()
 	b.ReportAllocs()
 	b.ResetTimer()
-	f, err := NewForwarder(ForwardConfig{From: ReaderConfig{Connection: from}, To: ReaderConfig{Connection: to}, Logger: testLogger(b)})
+	f, err := NewForwarder(ForwardConfig{Source: ReaderConfig{Connection: from}, Hub: ReaderConfig{Connection: to}, Logger: testLogger(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

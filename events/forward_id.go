@@ -18,7 +18,7 @@ type messageID struct {
 // String is the id of the message: <agent>:<epoch>:<first>, or <agent>:<epoch>:<first>-<last> if it
 // has several records.
 func (id messageID) String() string {
-	b := appendID(nil, id.agent, id.epoch, id.first)
+	b := appendID(append([]byte(id.agent), ':'), id.epoch, id.first)
 	if id.last > id.first {
 		b = strconv.AppendUint(append(b, '-'), id.last, 10)
 	}

@@ -3,12 +3,19 @@ package events
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
 )
+
+// forwardAhead is how many messages are read ahead while a batch is under way, and as many again are
+// under way themselves.
+const forwardAhead = forwardBatch
 
 // forwardReader reads ahead in the source.
 type forwardReader struct {
@@ -22,7 +29,7 @@ type forwardReader struct {
 func (s *forwardSession) read(position uint64) (*forwardReader, error) {
 	opening, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
-	consumer, err := s.from.js.OrderedConsumer(opening, s.f.cfg.From.Stream, jetstream.OrderedConsumerConfig{
+	consumer, err := s.source.stream.OrderedConsumer(opening, jetstream.OrderedConsumerConfig{
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       position,
 		InactiveThreshold: time.Minute,
@@ -50,10 +57,10 @@ func (s *forwardSession) read(position uint64) (*forwardReader, error) {
 		cancelRead()
 		messages.Stop()
 		<-done
-		if s.from.nc.IsConnected() { // else the server forgets the consumer by itself, later
+		if s.source.nc.IsConnected() { // else the server forgets the consumer by itself, later
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.from.js.DeleteConsumer(ctx, s.f.cfg.From.Stream, r.consumer)
+			_ = s.source.stream.DeleteConsumer(ctx, r.consumer)
 		}
 	}
 	return r, nil
@@ -91,7 +98,7 @@ func (s *forwardSession) receive(wait bool) (jetstream.Msg, error) {
 	case m := <-s.reader.messages:
 		return m, nil
 	case err := <-s.reader.failed:
-		return nil, fmt.Errorf("read the source: %w", err)
+		return nil, atEnd(SourceEnd, err)
 	case <-s.ctx.Done():
 		return nil, s.ctx.Err()
 	}
@@ -116,10 +123,10 @@ func (s *forwardSession) gather() ([]entry, error) {
 		}
 		meta, err := m.Metadata()
 		if err != nil {
-			return nil, fmt.Errorf("read the source: %w", err)
+			return nil, atEnd(SourceEnd, err)
 		}
 		if meta.Consumer != s.reader.consumer {
-			return nil, errors.New("read the source: the consumer was replaced")
+			return nil, atEnd(SourceEnd, errors.New("the consumer was replaced"))
 		}
 		if position := meta.Sequence.Stream; position > s.next {
 			s.discarded(Range{s.next, position - 1})
@@ -146,7 +153,8 @@ func (s *forwardSession) discarded(r Range) {
 	n := r.Last - r.First + 1
 	s.lose(r)
 	s.f.count(func(st *ForwardStats) { st.Discarded += n })
-	s.f.cfg.Logger.Error("events: messages were discarded before they were forwarded", "stream", s.f.cfg.From.Stream, "messages", n, "first", r.First, "last", r.Last)
+	s.f.complain(slog.LevelError, "events: messages were discarded before they were forwarded",
+		"messages", n, "first", r.First, "last", r.Last, "all", s.f.Stats().Discarded)
 }
 
 // lose notes messages that will not be forwarded. They follow those that are noted already.
@@ -161,7 +169,7 @@ func (s *forwardSession) lose(r Range) {
 func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (*entry, error) {
 	position := meta.Sequence.Stream
 	id, ok := parseMessageID(m.Headers().Get(jetstream.MsgIDHeader))
-	agent, rest, named := s.f.parseSource(m.Subject())
+	agent, rest, named := s.parseSource(m.Subject())
 	if !ok || !named || agent != id.agent {
 		s.foreign(m.Subject(), position)
 		return nil, nil
@@ -175,18 +183,22 @@ func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (*en
 		return nil, nil
 	}
 	e := &entry{id: id, position: position, pending: meta.NumPending}
-	e.msg = nats.Msg{Subject: s.f.cfg.To.Prefix + "." + rest, Data: m.Data(), Header: s.headers(m.Headers(), position)}
+	e.msg = nats.Msg{Subject: s.hub.cfg.Prefix + "." + rest, Data: m.Data(), Header: s.headers(m.Headers(), position)}
 	return e, nil
+}
+
+// parseSource returns the agent that a subject of the source names, and what follows the prefix. It
+// returns false if it is not the subject of an agent.
+func (s *forwardSession) parseSource(subject string) (agent lockagent.AgentID, rest string, ok bool) {
+	rest, ok = strings.CutPrefix(subject, s.source.cfg.Prefix+".")
+	name, _, more := strings.Cut(rest, ".")
+	agent = lockagent.AgentID(name)
+	return agent, rest, ok && more && validAgent(agent)
 }
 
 // foreign notes a message that is not from a publisher. Nobody can tell whether the hub has it, so
 // it is not forwarded.
 func (s *forwardSession) foreign(subject string, position uint64) {
-	level := s.f.cfg.Logger.Debug
-	s.f.count(func(st *ForwardStats) {
-		if st.Foreign++; st.Foreign == 1 {
-			level = s.f.cfg.Logger.Warn // one of them is enough to go and look
-		}
-	})
-	level("events: a message is not from a publisher, and is not forwarded", "stream", s.f.cfg.From.Stream, "position", position, "subject", subject)
+	s.f.count(func(st *ForwardStats) { st.Foreign++ })
+	s.f.complain(slog.LevelWarn, "events: messages that are not from a publisher are not forwarded", "position", position, "subject", subject)
 }

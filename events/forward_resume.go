@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,12 @@ func (k mark) has(id messageID, position uint64) bool {
 	return k.id.epoch > 0 && id.upTo(k.id)
 }
 
+// knownAgents is which agents have messages in one source.
+type knownAgents struct {
+	source string // its origin
+	ids    map[lockagent.AgentID]bool
+}
+
 // lookups bounds how many agents are looked up at a time.
 const lookups = 16
 
@@ -45,30 +52,27 @@ const lookups = 16
 func (s *forwardSession) resume() error {
 	agents, err := s.agents()
 	if err != nil {
-		return fmt.Errorf("source: list agents: %w", err)
+		return atEnd(SourceEnd, fmt.Errorf("list agents: %w", err))
 	}
 	var (
 		wg    sync.WaitGroup
 		slots = make(chan signal, lookups)
-		mu    sync.Mutex // guards what follows, and s.marks
-		errs  []error
+		mu    sync.Mutex // guards err and s.marks
 	)
 	for _, agent := range agents {
 		slots <- signal{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			k, err := s.lookUp(agent)
+			k, failed := s.lookUp(agent)
 			mu.Lock()
 			defer mu.Unlock()
 			s.marks[agent] = k
-			if err != nil {
-				errs = append(errs, fmt.Errorf("look up agent %s: %w", agent, err))
-			}
+			err = cmp.Or(err, failed)
 		})
 	}
 	wg.Wait()
-	if len(errs) > 0 {
-		return errs[0]
+	if err != nil {
+		return err
 	}
 	position := uint64(0)
 	for _, k := range s.marks {
@@ -76,7 +80,7 @@ func (s *forwardSession) resume() error {
 	}
 	s.next = position + 1
 	s.lastLoss = s.marks[s.teller].position
-	last := s.source.CachedInfo().State.LastSeq
+	last := s.source.stream.CachedInfo().State.LastSeq
 	s.f.count(func(st *ForwardStats) { st.Behind = last - min(last, position) })
 	if position >= last {
 		s.f.flows()
@@ -86,23 +90,23 @@ func (s *forwardSession) resume() error {
 
 // agents returns all agents that have messages in the source, and the teller.
 func (s *forwardSession) agents() ([]lockagent.AgentID, error) {
-	seen := &s.f.seen
-	if seen.source != s.origin {
+	known := &s.f.known
+	if known.source != s.origin {
 		ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 		defer cancel()
-		info, err := s.source.Info(ctx, jetstream.WithSubjectFilter(s.f.cfg.From.Prefix+".>"))
+		info, err := s.source.stream.Info(ctx, jetstream.WithSubjectFilter(s.source.cfg.Prefix+".>"))
 		if err != nil {
 			return nil, err
 		}
-		*seen = knownAgents{source: s.origin, ids: map[lockagent.AgentID]bool{s.teller: true}}
+		*known = knownAgents{source: s.origin, ids: map[lockagent.AgentID]bool{s.teller: true}}
 		for subject := range info.State.Subjects {
-			if agent, _, ok := s.f.parseSource(subject); ok {
-				seen.ids[agent] = true
+			if agent, _, ok := s.parseSource(subject); ok {
+				known.ids[agent] = true
 			}
 		}
 	}
-	agents := make([]lockagent.AgentID, 0, len(seen.ids))
-	for agent := range seen.ids {
+	agents := make([]lockagent.AgentID, 0, len(known.ids))
+	for agent := range known.ids {
 		agents = append(agents, agent)
 	}
 	return agents, nil
@@ -115,27 +119,32 @@ func (s *forwardSession) mark(agent lockagent.AgentID) (mark, error) {
 	}
 	k, err := s.lookUp(agent)
 	if err != nil {
-		return mark{}, fmt.Errorf("look up agent %s: %w", agent, err)
+		return mark{}, err
 	}
 	s.marks[agent] = k
-	s.f.seen.ids[agent] = true
+	s.f.known.ids[agent] = true
 	return k, nil
+}
+
+// agentSubjects returns the subjects of all messages of an agent in the hub.
+func (s *forwardSession) agentSubjects(agent lockagent.AgentID) string {
+	return s.hub.cfg.Prefix + "." + string(agent) + ".>"
 }
 
 // lookUp asks the hub for the last message of an agent.
 func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
-	m, err := s.hub.GetLastMsgForSubject(ctx, s.f.agentSubjects(agent))
+	m, err := s.hub.stream.GetLastMsgForSubject(ctx, s.agentSubjects(agent))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return mark{}, nil
 	}
 	if err != nil {
-		return mark{}, err
+		return mark{}, atEnd(HubEnd, err)
 	}
 	k := mark{seq: m.Sequence}
 	if m, err = s.lastOf(ctx, agent, m); m == nil || err != nil {
-		return k, err
+		return k, atEnd(HubEnd, err)
 	}
 	k.id, _ = idOf(m, agent)
 	k.position, err = s.place(ctx, m)
@@ -159,7 +168,7 @@ func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, la
 		start := end - min(step, end-1)
 		var found *jetstream.RawStreamMsg
 		for at := start; at < end; {
-			m, err := s.hub.GetMsg(ctx, at, jetstream.WithGetMsgSubject(s.f.agentSubjects(agent)))
+			m, err := s.hub.stream.GetMsg(ctx, at, jetstream.WithGetMsgSubject(s.agentSubjects(agent)))
 			if errors.Is(err, jetstream.ErrMsgNotFound) {
 				break
 			}
@@ -188,15 +197,15 @@ func (s *forwardSession) place(ctx context.Context, m *jetstream.RawStreamMsg) (
 	if err != nil || origin != s.origin {
 		return 0, nil
 	}
-	if position < s.source.CachedInfo().State.FirstSeq {
+	if position < s.source.stream.CachedInfo().State.FirstSeq {
 		return position, nil
 	}
-	there, err := s.source.GetMsg(ctx, position)
+	there, err := s.source.stream.GetMsg(ctx, position)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return 0, nil
 	case err != nil:
-		return 0, fmt.Errorf("source: %w", err)
+		return 0, atEnd(SourceEnd, err)
 	case there.Header.Get(jetstream.MsgIDHeader) != m.Header.Get(jetstream.MsgIDHeader):
 		return 0, nil
 	}

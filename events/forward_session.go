@@ -13,14 +13,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-const (
-	// forwardTimeout is how long an answer may take, that to a batch of [forwardBatchBytes] too.
-	forwardTimeout = 10 * time.Second
-
-	// forwardAhead is how many messages are read ahead while a batch is under way, and as many
-	// again are under way themselves.
-	forwardAhead = forwardBatch
-)
+// forwardTimeout is how long an answer may take, that to a batch of [forwardBatchBytes] too.
+const forwardTimeout = 10 * time.Second
 
 // forwardSession is what a [Forwarder] knows while nothing goes wrong. It is made of what the two
 // streams say, and thrown away with its connections after any error.
@@ -28,12 +22,10 @@ type forwardSession struct {
 	f   *Forwarder
 	ctx context.Context // ends with the session; its cause says why
 
-	from, to *forwardEnd
-	source   jetstream.Stream
-	hub      jetstream.Stream
-	origin   string            // of the source; see [origin]
-	teller   lockagent.AgentID // tells the hub what is missing
-	atomic   bool              // the hub takes batches
+	source, hub *forwardEnd
+	origin      string            // of the source; see [originOf]
+	teller      lockagent.AgentID // tells the hub what is missing
+	atomic      bool              // the hub takes batches
 
 	marks    map[lockagent.AgentID]mark
 	next     uint64 // where the next message of the source should stand
@@ -49,36 +41,39 @@ type forwardSession struct {
 	sent    uint64
 }
 
-// forwardEnd is one of two connections. It does not come back when it is interrupted.
+// forwardEnd is one of two streams, with a connection that does not come back when it is interrupted.
 type forwardEnd struct {
-	nc   *nats.Conn
-	js   jetstream.JetStream
-	gone chan signal // closed when the connection is closed
+	name   string
+	cfg    *ReaderConfig
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	gone   chan signal // closed when the connection is closed
+	stream jetstream.Stream
+}
+
+// connect connects to one end. Whatever goes wrong with the connection later ends the session.
+func (s *forwardSession) connect(name string, cfg *ReaderConfig, fail context.CancelCauseFunc) (*forwardEnd, error) {
+	e := &forwardEnd{name: name, cfg: cfg, gone: make(chan signal)}
+	nc, err := cfg.dial("lockagent forwarder", nats.NoReconnect(),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { fail(atEnd(name, explained(err))) }),
+		nats.ClosedHandler(func(nc *nats.Conn) {
+			fail(atEnd(name, errors.Join(errDisconnected, nc.LastError())))
+			close(e.gone)
+		}))
+	if err != nil {
+		return nil, atEnd(name, err)
+	}
+	e.nc = nc
+	if e.js, err = cfg.jetStream(nc); err != nil {
+		e.close()
+		return nil, atEnd(name, err)
+	}
+	return e, nil
 }
 
 func (e *forwardEnd) close() {
 	e.nc.Close()
 	<-e.gone
-}
-
-// connect connects to one end. Whatever goes wrong with the connection later ends the session.
-func (f *Forwarder) connect(c *Connection, which string, fail context.CancelCauseFunc) (*forwardEnd, error) {
-	e := &forwardEnd{gone: make(chan signal)}
-	nc, err := c.dial("lockagent forwarder", nats.NoReconnect(),
-		nats.ErrorHandler(c.errorHandler(func(err error) { fail(fmt.Errorf("%s: %w", which, err)) })),
-		nats.ClosedHandler(func(nc *nats.Conn) {
-			fail(errors.Join(fmt.Errorf("%s: the connection was closed", which), nc.LastError()))
-			close(e.gone)
-		}))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", which, err)
-	}
-	e.nc = nc
-	if e.js, err = c.jetStream(nc); err != nil {
-		e.close()
-		return nil, fmt.Errorf("%s: %w", which, err)
-	}
-	return e, nil
 }
 
 // session forwards until something is wrong, and returns what it was.
@@ -93,14 +88,14 @@ func (f *Forwarder) session(parent context.Context) error {
 		answers: make(chan *nats.Msg, 4),
 	}
 	var err error
-	if s.from, err = f.connect(&f.cfg.From.Connection, "source", fail); err != nil {
+	if s.source, err = s.connect(SourceEnd, &f.cfg.Source, fail); err != nil {
 		return err
 	}
-	defer s.from.close()
-	if s.to, err = f.connect(&f.cfg.To.Connection, "hub", fail); err != nil {
+	defer s.source.close()
+	if s.hub, err = s.connect(HubEnd, &f.cfg.Hub, fail); err != nil {
 		return err
 	}
-	defer s.to.close()
+	defer s.hub.close()
 	err = s.run()
 	if cause := context.Cause(ctx); cause != nil {
 		return cause // it is why err is
@@ -114,14 +109,14 @@ func (s *forwardSession) run() error {
 		return err
 	}
 	if err := s.listen(); err != nil {
-		return err
+		return atEnd(HubEnd, err)
 	}
 	if err := s.resume(); err != nil {
 		return err
 	}
 	var err error
 	if s.reader, err = s.read(s.next); err != nil {
-		return fmt.Errorf("read the source: %w", err)
+		return atEnd(SourceEnd, err)
 	}
 	defer s.reader.stop()
 	for {
@@ -141,68 +136,73 @@ func (s *forwardSession) run() error {
 }
 
 // open finds both streams.
-func (s *forwardSession) open() (err error) {
-	cfg := &s.f.cfg
-	if s.source, err = findStream(s.ctx, s.from.js, cfg.From.Stream); err != nil {
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			err = fmt.Errorf("%w: %s", ErrNoStream, cfg.From.Stream)
-		}
-		return fmt.Errorf("source: %w", err)
+func (s *forwardSession) open() error {
+	if err := s.source.find(s.ctx); err != nil {
+		return atEnd(SourceEnd, err)
 	}
-	s.hub, err = findStream(s.ctx, s.to.js, cfg.To.Stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s.hub, err = s.makeHub()
+	err := s.hub.find(s.ctx)
+	if errors.Is(err, ErrNoStream) {
+		err = s.makeHub()
 	}
 	if err != nil {
-		return fmt.Errorf("hub: stream %q: %w", cfg.To.Stream, err)
+		return atEnd(HubEnd, err)
 	}
-	source, hub := s.source.CachedInfo(), s.hub.CachedInfo()
-	if flaw := flawOf(&hub.Config, cfg.To.Prefix+".>", cfg.To.Prefix+".>"); flaw != nil {
-		return fmt.Errorf("hub: %w", flaw)
+	source, hub := s.source.stream.CachedInfo(), s.hub.stream.CachedInfo()
+	all := s.hub.cfg.Prefix + ".>"
+	if flaw := flawOf(&hub.Config, all, all); flaw != nil {
+		return atEnd(HubEnd, flaw)
 	}
 	if source.Config.Name == hub.Config.Name && source.Created.Equal(hub.Created) {
-		return &lockagent.OptionError{Option: "To", Reason: "it is the same stream as From"}
+		return atEnd(HubEnd, errSameStream)
 	}
 	s.origin = originOf(source.Created)
 	s.teller = lockagent.AgentID("forwarder-" + s.origin)
 	s.atomic = hub.Config.AllowAtomicPublish
-	if !s.atomic && !s.f.warned {
-		s.f.warned = true
-		s.f.cfg.Logger.Warn("events: the stream of the hub takes no batches, so each message costs a round trip; set allow_atomic in its configuration", "stream", cfg.To.Stream)
+	if !s.atomic && !s.f.singly {
+		s.f.singly = true
+		s.f.cfg.Logger.Warn("events: the stream of the hub takes no batches, so each message costs a round trip; set allow_atomic in its configuration", "stream", hub.Config.Name)
 	}
 	return nil
 }
 
-func findStream(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
+func (e *forwardEnd) find(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
-	return js.Stream(ctx, name)
+	if e.stream, err = e.js.Stream(ctx, e.cfg.Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = ErrNoStream
+	}
+	return e.explain(err)
 }
 
-func (s *forwardSession) makeHub() (jetstream.Stream, error) {
+func (e *forwardEnd) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("stream %q: %w", e.cfg.Stream, err)
+}
+
+func (s *forwardSession) makeHub() (err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
-	to := &s.f.cfg.To
-	cfg := Config{Stream: to.Stream, Prefix: to.Prefix, Replicas: 1, MaxBytes: s.f.cfg.MaxBytes, MaxAge: s.f.cfg.MaxAge}
-	return s.to.js.CreateStream(ctx, cfg.stream())
+	made := s.f.cfg.hubStream()
+	s.hub.stream, err = s.hub.js.CreateStream(ctx, made.stream())
+	return s.hub.explain(err)
 }
 
 // listen subscribes to the answers of the hub.
 func (s *forwardSession) listen() error {
-	if v := s.to.nc.ConnectedServerVersion(); tooOld(v) {
-		return fmt.Errorf("hub: it runs nats-server %s; forwarding needs 2.11 or later", v)
+	nc := s.hub.nc
+	if v := nc.ConnectedServerVersion(); tooOld(v) {
+		return fmt.Errorf("it runs nats-server %s; forwarding needs 2.11 or later", v)
 	}
-	s.inbox = s.to.nc.NewInbox()
-	_, err := s.to.nc.Subscribe(s.inbox+".*", func(m *nats.Msg) {
+	s.inbox = nc.NewInbox()
+	_, err := nc.Subscribe(s.inbox+".*", func(m *nats.Msg) {
 		select {
 		case s.answers <- m:
 		case <-s.ctx.Done():
 		}
 	})
-	if err != nil {
-		return fmt.Errorf("hub: %w", err)
-	}
-	return nil
+	return err
 }
 
 // tooOld reports whether a server of version v cannot compare the last message of an agent with

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
+)
+
+// Limits of a batch. The server's own limit is 1000 messages.
+const (
+	forwardBatch      = 500
+	forwardBatchBytes = 1 << 20
 )
 
 // Headers of a batch that is stored as a whole or not at all.
@@ -63,13 +70,13 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	case len(entries) == 1 && tooLarge(err):
 		s.lose(Range{last.position, last.position})
 		s.f.count(func(st *ForwardStats) { st.Refused++ })
-		s.f.cfg.Logger.Error("events: the hub refused a message", "subject", last.msg.Subject, "id", last.id, "err", err)
+		s.f.complain(slog.LevelError, "events: the hub refused a message", "subject", last.msg.Subject, "id", last.id, "err", err, "all", s.f.Stats().Refused)
 		return nil
 	default:
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errWrongLast {
 			s.f.count(func(st *ForwardStats) { st.Conflicts++ })
 		}
-		return fmt.Errorf("hub: %w", err)
+		return atEnd(HubEnd, err)
 	}
 	for i, e := range entries {
 		s.stored(e, answer, answer.Seq-uint64(len(entries)-1-i))
@@ -118,12 +125,12 @@ func (s *forwardSession) send(entries []entry) (*pubAnswer, error) {
 		e := &entries[i]
 		h := e.msg.Header
 		if i == 0 {
-			h[jetstream.ExpectedStreamHeader] = []string{s.f.cfg.To.Stream}
+			h[jetstream.ExpectedStreamHeader] = []string{s.hub.cfg.Stream}
 		}
 		if !expected[e.id.agent] {
 			expected[e.id.agent] = true
 			h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(s.marks[e.id.agent].seq, 10)}
-			h[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{s.f.agentSubjects(e.id.agent)}
+			h[jetstream.ExpectedLastSubjSeqSubjHeader] = []string{s.agentSubjects(e.id.agent)}
 		}
 		if len(entries) > 1 {
 			h[batchIDHeader] = []string{s.id + "-" + strconv.FormatUint(s.sent, 10)}
@@ -138,7 +145,7 @@ func (s *forwardSession) send(entries []entry) (*pubAnswer, error) {
 				h[batchCommitHeader] = []string{"1"}
 			}
 		}
-		if err := s.to.nc.PublishMsg(&e.msg); err != nil {
+		if err := s.hub.nc.PublishMsg(&e.msg); err != nil {
 			return nil, err
 		}
 	}
@@ -172,7 +179,7 @@ func (s *forwardSession) await(reply string) (*pubAnswer, error) {
 
 func (s *forwardSession) parseAnswer(m *nats.Msg) (*pubAnswer, error) {
 	if m.Header.Get("Status") == "503" {
-		return nil, fmt.Errorf("no stream takes the subject; add %q to the subjects of stream %q", s.f.cfg.To.Prefix+".>", s.f.cfg.To.Stream)
+		return nil, fmt.Errorf("no stream takes the subject; add %q to the subjects of stream %q", s.hub.cfg.Prefix+".>", s.hub.cfg.Stream)
 	}
 	var a pubAnswer
 	if err := json.Unmarshal(m.Data, &a); err != nil {

@@ -44,7 +44,7 @@ func (s *forwardSession) tell() error {
 		tell(n+2, lost.Last, Record{Event: lockagent.Event{
 			Kind: lockagent.EventDropped,
 			Err: fmt.Sprintf("%d messages were not forwarded, from %d to %d of stream %s: it discarded them before, or the hub refused them",
-				n, lost.First, lost.Last, s.f.cfg.From.Stream),
+				n, lost.First, lost.Last, s.source.cfg.Stream),
 		}}),
 		tell(n+3, lost.Last, Record{Event: lockagent.Event{Kind: lockagent.EventAgentStopped}}),
 	})
@@ -53,7 +53,7 @@ func (s *forwardSession) tell() error {
 // record returns r as a message of the teller. position says up to where it concludes the source.
 func (s *forwardSession) record(r Record, position uint64) entry {
 	e := entry{id: messageID{agent: r.Agent, epoch: r.Epoch, first: r.Seq, last: r.Seq}, position: position}
-	e.msg.Subject = string(AppendSubject(nil, s.f.cfg.To.Prefix, r.Agent, r.Kind, r.Lock))
+	e.msg.Subject = string(AppendSubject(nil, s.hub.cfg.Prefix, r.Agent, r.Kind, r.Lock))
 	e.msg.Data = Append(nil, r)
 	e.msg.Header = s.headers(nats.Header{
 		"Content-Type":        {ContentType},

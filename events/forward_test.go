@@ -27,9 +27,15 @@ type forwarding struct {
 // forward starts a forwarder that ends with the test at the latest.
 func forward(t testing.TB, from, to Connection) *forwarding {
 	t.Helper()
-	f, err := NewForwarder(ForwardConfig{
-		From: ReaderConfig{Connection: from}, To: ReaderConfig{Connection: to}, Logger: testLogger(t),
-	})
+	return forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: from}, Hub: ReaderConfig{Connection: to}})
+}
+
+func forwardWith(t testing.TB, cfg ForwardConfig) *forwarding {
+	t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = testLogger(t)
+	}
+	f, err := NewForwarder(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,12 +104,9 @@ func byAgent(t testing.TB, js jetstream.JetStream) map[string][]copied {
 	t.Helper()
 	all := make(map[string][]copied)
 	for _, m := range messages(t, js, DefaultStream) {
-		id := m.Header.Get(jetstream.MsgIDHeader)
-		agent, _, _ := strings.Cut(id, ":")
-		maps.DeleteFunc(m.Header, func(key string, _ []string) bool {
-			return key == originHeader || strings.HasPrefix(key, "Nats-")
-		})
-		all[agent] = append(all[agent], copied{id, m.Subject, fmt.Sprint(m.Header), string(m.Data)})
+		message := copiedOf(m.Subject, m.Header, m.Data)
+		agent, _, _ := strings.Cut(message.id, ":")
+		all[agent] = append(all[agent], message)
 	}
 	return all
 }
@@ -341,12 +344,6 @@ func TestForwardToAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
 	streamFor(t, e.source, nil)
-	f, err := NewForwarder(ForwardConfig{
-		From: ReaderConfig{Connection: e.from}, To: ReaderConfig{Connection: e.to, Stream: "HUB", Prefix: "site.berlin"}, Logger: testLogger(t),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	// What a publisher asked of its server is not asked of the hub, where it would be wrong.
 	for n := range uint64(10) {
 		id := messageID{"a", 1, n + 1, n + 1}
@@ -359,12 +356,11 @@ func TestForwardToAnotherPrefix(t *testing.T) {
 	if _, err := e.hub.Publish(t.Context(), "site.berlin.b.lock.x", nil, jetstream.WithMsgID("b:1:1")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- f.Run(ctx) }()
+	f := forwardWith(t, ForwardConfig{
+		Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: e.to, Stream: "HUB", Prefix: "site.berlin"},
+	})
 	eventually(t, "all is forwarded", func() bool { return f.Stats().Forwarded == 10 })
-	cancel()
-	<-ended
+	f.stop()
 	all := messages(t, e.hub, "HUB")
 	if len(all) != 11 || all[10].Subject != "site.berlin.a.lock.orders.42" {
 		t.Errorf("the hub has %v", all)
@@ -376,7 +372,7 @@ func TestForwardToItself(t *testing.T) {
 	e := newEnds(t)
 	streamFor(t, e.source, nil)
 	end := ReaderConfig{Connection: e.from}
-	f, err := NewForwarder(ForwardConfig{From: end, To: end, Logger: testLogger(t)})
+	f, err := NewForwarder(ForwardConfig{Source: end, Hub: end, Logger: testLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,15 +384,22 @@ func TestForwardToItself(t *testing.T) {
 func TestForwardConfig(t *testing.T) {
 	good := ReaderConfig{Connection: Connection{URL: "nats://127.0.0.1:4222"}}
 	for name, cfg := range map[string]ForwardConfig{
-		"NoFrom":    {To: good},
-		"NoTo":      {From: good},
-		"BadURL":    {From: good, To: ReaderConfig{Connection: Connection{URL: "hub:4222"}}},
-		"BadStream": {From: ReaderConfig{Connection: good.Connection, Stream: "a.b"}, To: good},
-		"BadAge":    {From: good, To: good, MaxAge: -1},
+		"source NoSource":  {Hub: good},
+		"hub NoHub":        {Source: good},
+		"hub BadURL":       {Source: good, Hub: ReaderConfig{Connection: Connection{URL: "hub:4222"}}},
+		"source BadStream": {Source: ReaderConfig{Connection: good.Connection, Stream: "a.b"}, Hub: good},
+		"hub BadPrefix":    {Source: good, Hub: ReaderConfig{Connection: good.Connection, Prefix: "a..b"}},
+		"hub BadAge":       {Source: good, Hub: good, MaxAge: -1},
+		"hub BadReplicas":  {Source: good, Hub: good, Replicas: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := NewForwarder(cfg); !errors.Is(err, lockagent.ErrBadOption) && !errors.Is(err, ErrBadURL) {
+			_, err := NewForwarder(cfg)
+			if !errors.Is(err, lockagent.ErrBadOption) && !errors.Is(err, ErrBadURL) {
 				t.Errorf("got %v", err)
+			}
+			want, _, _ := strings.Cut(name, " ")
+			if end, ok := errors.AsType[*EndError](err); !ok || end.End != want {
+				t.Errorf("got %v, want an error of the %s", err, want)
 			}
 		})
 	}

@@ -36,6 +36,9 @@ type Hold struct {
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 
+	// Behind had the lock when the request was queued. It is nil if the log does not say that.
+	Behind *Party `json:"behind,omitempty"`
+
 	// Waited leads from the request to the grant, Held from the grant to the end.
 	Waited time.Duration `json:"-"`
 	Held   time.Duration `json:"-"`
@@ -54,7 +57,7 @@ type Hold struct {
 	// Uncertain is since when renewals fail, in times of the wall, or zero.
 	Uncertain time.Time `json:"uncertain,omitzero"`
 
-	// Ended is the kind of the end: 0 while the lock is held. Reason says more of a loss.
+	// Ended is how it ended: 0 while the lock is held. Reason says more of a loss.
 	// Operator broke the lock.
 	Ended    lockagent.EventKind  `json:"-"`
 	Reason   lockagent.LossReason `json:"-"`
@@ -98,8 +101,9 @@ type Waiter struct {
 	Since   time.Time         `json:"since,omitzero"` // by the wall clock of the agent
 
 	// Holder had the lock when the request was queued: an owner of the same agent, or what
-	// the store knows. It is empty if the log does not say that.
+	// the store knows. It is empty if the log does not say that. Behind is who that is.
 	Holder string `json:"holder,omitempty"`
+	Behind *Party `json:"behind,omitempty"`
 }
 
 // LockState is what a log tells of one lock at one time.

@@ -203,7 +203,8 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		end := a.atMost(s)
 		reach, _ := store.reach(s, end, endOfTime)
 		told, _ := store.reach(s, s.Told, endOfTime)
-		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || max(reach, s.Start) >= until {
+		reach = max(s.Start, reach)
+		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || reach >= until {
 			lock.Spans[kept] = s
 			kept++
 			continue

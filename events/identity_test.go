@@ -132,7 +132,7 @@ func TestRefusedForAMoment(t *testing.T) {
 	l.use(server)
 	js := client(t, Connection{InProcess: server})
 	cfg := jetstream.StreamConfig{
-		Name: DefaultStream, Subjects: []string{AllSubjects}, MaxBytes: 30_000, Discard: jetstream.DiscardNew,
+		Name: DefaultStream, Subjects: []string{AllSubjects}, MaxBytes: 20_000, Discard: jetstream.DiscardNew,
 	}
 	stream, err := js.CreateStream(testContext(t), cfg)
 	if err != nil {

@@ -1,15 +1,11 @@
 package events
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,31 +18,22 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
 
-// These make the test binary a NATS server, so that one can be killed.
-const (
-	serverDir  = "LOCKAGENT_TEST_NATS_DIR"
-	serverAddr = "LOCKAGENT_TEST_NATS_ADDR"
-)
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(serverDir); dir != "" {
-		os.Exit(serve(dir, os.Getenv(serverAddr)))
-	}
-	if from := os.Getenv(forwardFrom); from != "" {
-		os.Exit(forwardUntilOrphaned(from, os.Getenv(forwardTo)))
+	if part := os.Getenv(partVariable); part != "" {
+		os.Exit(parts[part]())
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// serve runs until the test that started it is gone.
-func serve(dir, addr string) int {
-	s, err := natsserver.Start(natsserver.Config{Dir: dir, Listen: addr})
+// servePart is a NATS server.
+func servePart() int {
+	s, err := natsserver.Start(natsserver.Config{Dir: setting("DIR"), Listen: setting("ADDR")})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	fmt.Println(s.URL())
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	untilOrphaned()
 	if err := s.Stop(); err != nil {
 		return 1
 	}
@@ -65,12 +52,8 @@ func testContext(t testing.TB) context.Context {
 
 // process is a NATS server in a process of its own.
 type process struct {
-	t    testing.TB
-	dir  string
-	addr string
-	url  string
-	cmd  *exec.Cmd
-	in   io.Closer
+	*child
+	url string
 }
 
 // newProcess returns a server that is not started yet but has its address.
@@ -80,54 +63,20 @@ func newProcess(t testing.TB) *process {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	p := &process{t: t, dir: t.TempDir(), addr: l.Addr().String(), url: "nats://" + l.Addr().String()}
-	t.Cleanup(p.kill)
-	return p
+	addr := l.Addr().String()
+	return &process{newChild(t, "server", map[string]string{"DIR": t.TempDir(), "ADDR": addr}), "nats://" + addr}
 }
 
 // start starts it, with patience: another program may have the port for a moment.
 func (p *process) start() {
 	p.t.Helper()
 	eventually(p.t, "the server is ready", func() bool {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), serverDir+"="+p.dir, serverAddr+"="+p.addr)
-		cmd.Stderr = p.t.Output()
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			p.t.Fatal(err)
+		if p.child.start() == p.url {
+			return true
 		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			p.t.Fatal(err)
-		}
-		p.cmd, p.in = cmd, in
-		line, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil || strings.TrimSpace(line) != p.url {
-			p.kill()
-			return false
-		}
-		return true
+		p.kill()
+		return false
 	})
-}
-
-func (p *process) signal(s syscall.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *process) kill() {
-	if p.cmd == nil {
-		return
-	}
-	_ = p.cmd.Process.Kill() // it may have ended by itself
-	_ = p.cmd.Wait()
-	_ = p.in.Close()
-	p.cmd = nil
 }
 
 // link is the in-process way to a server, with a test's hand on it.
@@ -135,6 +84,7 @@ type link struct {
 	mu     sync.Mutex
 	server *natsserver.Server
 	muted  bool
+	writes func(text []byte) bool // sees what the client says, and reports whether the server shall hear it
 	say    string
 	conns  []*linkConn
 }
@@ -206,6 +156,23 @@ func (c *linkConn) Read(b []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	return n, err
+}
+
+func (c *linkConn) Write(b []byte) (int, error) {
+	c.link.mu.Lock()
+	writes := c.link.writes
+	c.link.mu.Unlock()
+	if writes != nil && !writes(b) {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// tap has f see all that the client says from now on, and decide what the server hears.
+func (l *link) tap(f func(text []byte) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writes = f
 }
 
 func (c *linkConn) Close() error {

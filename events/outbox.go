@@ -5,7 +5,7 @@ import "errors"
 const (
 	// The outbox takes nothing more when it has so many messages, or so many bytes: enough to
 	// keep a server on the other side of a continent busy.
-	outboxMessages = 1024
+	outboxMessages = 4096
 	outboxBytes    = 8 << 20
 )
 

@@ -66,6 +66,8 @@ type packer struct {
 	heads []int                  // the first item of each lock
 	next  []int                  // the item that follows an item, or 0
 	text  []byte
+
+	record Record // that is encoded
 }
 
 func newPacker(agent lockagent.AgentID, epoch uint64, prefix string) packer {
@@ -131,13 +133,14 @@ func (p *packer) group(items []item) {
 func (p *packer) chain(items []item, head int) {
 	body := append(newBody(), '[')
 	m := &message{}
+	var last before
 	for i, more := head, true; more; i, more = p.next[i], p.next[i] != 0 {
 		start := len(body)
-		body = p.append(body, &items[i].event, Drops{})
+		body = p.append(body, &items[i].event, &last)
 		if m.records == maxBatch || m.records > 0 && len(body) >= maxBatchBytes {
 			rest := append(append(newBody(), '['), body[start:]...)
 			p.finish(m, body[:start], &items[head].event)
-			head, body, m = i, rest, &message{}
+			head, body, m, last = i, rest, &message{}, before{}
 		}
 		body = append(body, ',')
 		m.records++
@@ -166,21 +169,24 @@ func (p *packer) alone(it *item) { p.single(&it.event, it.facts, Drops{}) }
 
 func (p *packer) single(e *lockagent.Event, facts int, dropped Drops) {
 	m := &message{traceParent: e.TraceParent, records: 1, facts: facts}
-	m.body = p.append(newBody(), e, dropped)
+	p.record.Dropped = dropped
+	m.body = p.append(newBody(), e, new(before))
+	p.record.Dropped = Drops{}
 	m.last = p.last
 	p.address(m, e)
 }
 
 // append gives e the next number and appends the record.
-func (p *packer) append(b []byte, e *lockagent.Event, dropped Drops) []byte {
+func (p *packer) append(b []byte, e *lockagent.Event, last *before) []byte {
 	p.last++
 	e.Agent = p.agent
 	bound(e)
-	r := Record{Event: *e, Epoch: p.epoch, Seq: p.last, Dropped: dropped}
+	r := &p.record // it is large
+	r.Event, r.Epoch, r.Seq, r.Follows = *e, p.epoch, p.last, Place{}
 	if e.Kind == lockagent.EventAgentStarted {
 		r.Follows = p.follows
 	}
-	return appendRecord(b, &r) // it is large
+	return appendRecord(b, r, last)
 }
 
 // address completes a message, whose first record is e.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,7 +66,7 @@ func documentedServer(t *testing.T, conf string) *natsserver.Server {
 // securedServer starts a server whose users have the passwords that asUser gives.
 func securedServer(t *testing.T, conf string) *natsserver.Server {
 	t.Helper()
-	for _, name := range []string{"AGENT", "AUDITOR", "OPERATOR"} {
+	for _, name := range []string{"AGENT", "AUDITOR", "FORWARDER", "OPERATOR"} {
 		t.Setenv(name+"_PASSWORD", secretOf(name))
 	}
 	return natstest.StartSecured(t, conf)
@@ -77,6 +78,9 @@ func secretOf(name string) string { return "s3cr3t-of-" + strings.ToLower(name) 
 func asUser(t *testing.T, s *natsserver.Server, user string) Connection {
 	t.Helper()
 	name, _, _ := strings.Cut(user, "-")
+	if name == "root" {
+		name = "operator"
+	}
 	return Connection{URL: s.URL(), User: user, PasswordFile: natstest.File(t, secretOf(name))}
 }
 
@@ -102,52 +106,59 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-// TestDocumentedPermissionsAreEnough has a publisher and a reader do all that they do. The page
-// says in words how the variants differ.
+// TestDocumentedPermissionsAreEnough has a publisher, a reader and a forwarder do all that they do.
+// The page says in words how the variants differ.
 func TestDocumentedPermissionsAreEnough(t *testing.T) {
 	conf := documented(t, "conf")
-	t.Run("AsTheyAre", func(t *testing.T) { permitted(t, documentedServer(t, conf), DefaultStream, DefaultPrefix, "") })
+	t.Run("AsTheyAre", func(t *testing.T) {
+		permitted(t, func() *natsserver.Server { return documentedServer(t, conf) }, DefaultStream, DefaultPrefix, "")
+	})
 	t.Run("WithoutDirectAccess", func(t *testing.T) {
 		direct := regexp.MustCompile(`DIRECT\.GET\.LOCKAGENT[^"]*"`)
-		s := securedServer(t, direct.ReplaceAllString(conf, `STREAM.MSG.GET.LOCKAGENT"`))
 		cfg := documentedStream(t)
 		cfg.AllowDirect = false
-		if _, err := client(t, asUser(t, s, "operator")).CreateStream(testContext(t), cfg); err != nil {
-			t.Fatal(err)
-		}
-		permitted(t, s, DefaultStream, DefaultPrefix, "")
+		permitted(t, func() *natsserver.Server {
+			s := securedServer(t, direct.ReplaceAllString(conf, `STREAM.MSG.GET.LOCKAGENT"`))
+			if _, err := client(t, asUser(t, s, "operator")).CreateStream(testContext(t), cfg); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}, DefaultStream, DefaultPrefix, "")
 	})
-	t.Run("AgentMakesTheStream", func(t *testing.T) {
-		more := strings.Replace(conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"", 1)
-		permitted(t, securedServer(t, more), DefaultStream, DefaultPrefix, "")
+	t.Run("TheyMakeTheStream", func(t *testing.T) {
+		more := strings.ReplaceAll(conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"")
+		permitted(t, func() *natsserver.Server { return securedServer(t, more) }, DefaultStream, DefaultPrefix, "")
 	})
 	t.Run("OtherNamesInADomain", func(t *testing.T) {
 		other := strings.NewReplacer("LOCKAGENT", "OTHER", "lockagent.v1", "other.prefix",
 			"jetstream: enabled\naccounts", "jetstream: { domain: hub }\naccounts").Replace(conf)
-		s := securedServer(t, other)
 		cfg := documentedStream(t)
 		cfg.Name, cfg.Subjects = "OTHER", []string{"other.prefix.>"}
-		c := asUser(t, s, "operator")
-		c.Domain, c.Logger = "hub", testLogger(t)
-		nc, err := c.dial("test")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		js, err := c.jetStream(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := js.CreateStream(testContext(t), cfg); err != nil {
-			t.Fatal(err)
-		}
-		permitted(t, s, "OTHER", "other.prefix", "hub")
+		permitted(t, func() *natsserver.Server {
+			s := securedServer(t, other)
+			c := asUser(t, s, "operator")
+			c.Domain, c.Logger = "hub", testLogger(t)
+			nc, err := c.dial("test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			js, err := c.jetStream(nc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.CreateStream(testContext(t), cfg); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}, "OTHER", "other.prefix", "hub")
 	})
 }
 
-// permitted fails the test unless the users of s may do all that they do.
-func permitted(t *testing.T, s *natsserver.Server, stream, prefix, domain string) {
+// permitted fails the test unless the users of a new server may do all that they do.
+func permitted(t *testing.T, start func() *natsserver.Server, stream, prefix, domain string) {
 	t.Helper()
+	s := start()
 	var log heard
 	publishDoubtfully(t, s, Config{Stream: stream, Prefix: prefix, Connection: Connection{Domain: domain, Logger: log.logger()}})
 	c := asUser(t, s, "auditor")
@@ -168,8 +179,47 @@ func permitted(t *testing.T, s *natsserver.Server, stream, prefix, domain string
 	} {
 		readAll(t, r, filter)
 	}
+	forwardDoubtfully(t, s, r.cfg, start(), &log)
 	if strings.Contains(log.String(), "not permit") {
 		t.Errorf("not permitted:\n%s", log.String())
+	}
+}
+
+// forwardDoubtfully forwards to a hub, where somebody puts something else behind the records of the
+// agent. So the next forwarder has to look for them.
+func forwardDoubtfully(t *testing.T, s *natsserver.Server, source ReaderConfig, hub *natsserver.Server, log *heard) {
+	t.Helper()
+	to := ReaderConfig{Connection: asUser(t, hub, "forwarder"), Stream: source.Stream, Prefix: source.Prefix}
+	to.Domain = source.Domain
+	cfg := ForwardConfig{Source: source, Hub: to, Logger: log.logger()}
+	f := forwardWith(t, cfg)
+	eventually(t, "all is forwarded", func() bool { return f.Stats().Forwarded == 3 })
+	f.stop()
+	putForeign(t, asUser(t, hub, "forwarder"), source.Prefix+".agent-1.lock.x", "")
+	putForeign(t, asUser(t, s, "agent-1"), source.Prefix+".agent-1.lock.x", "agent-1:2:1")
+	f = forwardWith(t, cfg)
+	eventually(t, "the new one is forwarded", func() bool { return f.Stats().Forwarded == 1 })
+	if got := f.Stats(); got.Present+got.Discarded != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// putForeign stores a message that is not from a publisher of this process. It has no id if id is
+// empty.
+func putForeign(t *testing.T, c Connection, subject, id string) {
+	t.Helper()
+	c.Logger = testLogger(t)
+	nc, err := c.dial("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	m := nats.NewMsg(subject)
+	if id != "" {
+		m.Header.Set(jetstream.MsgIDHeader, id)
+	}
+	if _, err := nc.RequestMsgWithContext(testContext(t), m); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -232,7 +282,7 @@ func readAll(t *testing.T, r *Reader, filter Filter) {
 	}
 }
 
-// TestDocumentedPermissionsAreNotMore has a publisher, and a reader, try what others may do.
+// TestDocumentedPermissionsAreNotMore has each user try what others may do.
 func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 	s := documentedServer(t, documented(t, "conf"))
 	const api = "$JS.API.STREAM."
@@ -248,6 +298,13 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 			[]string{api + "INFO.LOCKAGENT"},
 			[]string{
 				"lockagent.v1.agent-1.lock.orders.42",
+				api + "MSG.DELETE.LOCKAGENT", api + "PURGE.LOCKAGENT", api + "DELETE.LOCKAGENT", api + "UPDATE.LOCKAGENT",
+			},
+		},
+		"forwarder": {
+			[]string{"lockagent.v1.agent-1.lock.orders.42", api + "INFO.LOCKAGENT"},
+			[]string{
+				"$JS.API.CONSUMER.CREATE.LOCKAGENT.x",
 				api + "MSG.DELETE.LOCKAGENT", api + "PURGE.LOCKAGENT", api + "DELETE.LOCKAGENT", api + "UPDATE.LOCKAGENT",
 			},
 		},
@@ -300,29 +357,44 @@ func TestPublisherIsNotAnother(t *testing.T) {
 	}
 }
 
-// TestReaderNamesTheMissingPermission takes the permissions of a reader away, one by one.
-func TestReaderNamesTheMissingPermission(t *testing.T) {
-	conf := documented(t, "conf")
-	begin := strings.Index(conf, "user: auditor")
-	end := begin + strings.Index(conf[begin:], "user: operator")
+// lessPermitted is the configuration in docs/nats.md without one permission of one user.
+type lessPermitted struct {
+	permission string // the beginning of what is missing
+	conf       string
+}
+
+// without takes the permissions of a user away, one by one.
+func without(conf, user string) (all []lessPermitted) {
+	begin := strings.Index(conf, "user: "+user)
+	end := begin + strings.Index(conf[begin:], "\n      }")
 	lines := strings.Split(conf[begin:end], "\n")
-	tested := 0
 	for i, line := range lines {
-		permission := strings.Trim(line, " \"")
+		permission, _, _ := strings.Cut(strings.TrimLeft(line, ` "`), `"`)
 		switch {
 		case strings.HasPrefix(permission, "subscribe:"):
 			permission = "_INBOX."
 			line = strings.Replace(line, "_INBOX.>", "nothing", 1)
-		case strings.HasPrefix(permission, "$JS.API."):
+		case strings.HasPrefix(permission, "$JS.API."), strings.HasPrefix(permission, "lockagent."):
 			permission = strings.TrimSuffix(strings.TrimSuffix(permission, ">"), "*")
 			line = `"nothing"`
 		default:
 			continue
 		}
-		tested++
-		t.Run(permission, func(t *testing.T) {
-			less := append(append(append([]string{}, lines[:i]...), line), lines[i+1:]...)
-			s := documentedServer(t, conf[:begin]+strings.Join(less, "\n")+conf[end:])
+		less := slices.Clone(lines)
+		less[i] = line
+		all = append(all, lessPermitted{permission, conf[:begin] + strings.Join(less, "\n") + conf[end:]})
+	}
+	return all
+}
+
+func TestReaderNamesTheMissingPermission(t *testing.T) {
+	all := without(documented(t, "conf"), "auditor")
+	if len(all) != 6 {
+		t.Errorf("%d permissions tested, want 6", len(all))
+	}
+	for _, less := range all {
+		t.Run(less.permission, func(t *testing.T) {
+			s := documentedServer(t, less.conf)
 			p := newPublisher(t, Config{Connection: asUser(t, s, "agent-1"), Agent: "agent-1"})
 			p.Record(t.Context(), requested(1))
 			flushed(t, p)
@@ -332,24 +404,72 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 			err := r.Replay(testContext(t), From{}, Filter{}, seqs(&got, 0))
 			missing, ok := errors.AsType[*PermissionError](err)
 			switch {
-			case strings.Contains(permission, "CONSUMER.DELETE"), strings.Contains(permission, "DIRECT.GET"):
+			case strings.Contains(less.permission, "CONSUMER.DELETE"), strings.Contains(less.permission, "DIRECT.GET"):
 				// The server tidies up by itself, and this reader waits for nothing that is gone.
 				if err != nil || len(got) != 1 {
 					t.Errorf("read %v, %v", got, err)
 				}
-			case !ok || !strings.HasPrefix(missing.Subject, permission) || len(got) > 0:
+			case !ok || !strings.HasPrefix(missing.Subject, less.permission) || len(got) > 0:
 				t.Errorf("read %v, %v", got, err)
 			}
-			if strings.Contains(permission, "STREAM.INFO") {
+			if strings.Contains(less.permission, "STREAM.INFO") {
 				if _, err := r.State(testContext(t)); !errors.Is(err, ErrNotPermitted) {
 					t.Errorf("the state: %v", err)
 				}
 			}
 		})
 	}
-	if tested != 6 {
-		t.Errorf("%d permissions tested, want 6", tested)
+}
+
+// TestForwarderNamesTheMissingPermission has a forwarder go on with what another one began, at a hub
+// where something else came behind it. So it needs all its permissions.
+func TestForwarderNamesTheMissingPermission(t *testing.T) {
+	conf := documented(t, "conf")
+	for end, user := range map[string]string{SourceEnd: "auditor", HubEnd: "forwarder"} {
+		all := without(conf, user)
+		if want := map[string]int{SourceEnd: 6, HubEnd: 5}[end]; len(all) != want {
+			t.Errorf("%d permissions of the %s tested, want %d", len(all), end, want)
+		}
+		for _, less := range all {
+			t.Run(end+"/"+less.permission, func(t *testing.T) {
+				confs := map[string]string{SourceEnd: conf, HubEnd: conf}
+				confs[end] = less.conf
+				source, hub := documentedServer(t, rooted(confs[SourceEnd])), documentedServer(t, rooted(confs[HubEnd]))
+				js := client(t, asUser(t, source, "root"))
+				puts(t, js, "agent-1", 1, 2)
+				f := forward(t, asUser(t, source, "root"), asUser(t, hub, "root"))
+				eventually(t, "the beginning is forwarded", func() bool { return f.Stats().Forwarded == 2 })
+				f.stop()
+				putForeign(t, asUser(t, hub, "root"), "lockagent.v1.agent-1.lock.x", "")
+				puts(t, js, "agent-1", 3, 3)
+
+				var log heard
+				f = forwardWith(t, ForwardConfig{
+					Source: ReaderConfig{Connection: asUser(t, source, "auditor")},
+					Hub:    ReaderConfig{Connection: asUser(t, hub, "forwarder")},
+					Logger: log.logger(),
+				})
+				if strings.Contains(less.permission, "CONSUMER.DELETE") { // the server tidies up by itself
+					eventually(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 1 })
+					return
+				}
+				eventually(t, "it says what is missing", func() bool {
+					at, ok := errors.AsType[*EndError](f.Stats().Err)
+					missing, _ := errors.AsType[*PermissionError](f.Stats().Err)
+					return ok && at.End == end && missing != nil && strings.HasPrefix(missing.Subject, less.permission) &&
+						strings.Contains(log.String(), end+": events: NATS does not permit the user to")
+				})
+				if got := f.Stats(); got.Forwarded != 0 {
+					t.Errorf("got %+v", got)
+				}
+			})
+		}
 	}
+}
+
+// rooted is a configuration with one more user, who may do everything.
+func rooted(conf string) string {
+	return strings.Replace(conf, "users: [", "users: [ { user: root, password: $OPERATOR_PASSWORD }", 1)
 }
 
 // TestDocumentedStream: the publisher takes the stream in docs/nats.md as it is.

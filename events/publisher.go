@@ -85,8 +85,8 @@ func (p *Publisher) Record(_ context.Context, e lockagent.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pulse.see(now, &e)
-	if e.Kind == lockagent.EventRenewed && !p.cfg.Renewals {
-		return
+	if e.Kind == lockagent.EventAlive || e.Kind == lockagent.EventRenewed && !p.cfg.Renewals {
+		return // the pulse tells of it
 	}
 	p.stats.Recorded++
 	if p.closed {
@@ -117,7 +117,7 @@ func (p *Publisher) since(t time.Time) time.Duration {
 	return t.Sub(p.began)
 }
 
-// recorded reports whether agents record events of the kind.
+// recorded reports whether agents record events of the kind to be told.
 func recorded(k lockagent.EventKind) bool {
 	return validKind(k) && k != lockagent.EventHeld && k != lockagent.EventAlive && k != lockagent.EventDropped
 }

@@ -115,17 +115,23 @@ func TestRenewalsIfAskedFor(t *testing.T) {
 }
 
 func TestStreamIsMade(t *testing.T) {
-	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	p := newPublisher(t, Config{Connection: c, Stream: "MINE", Prefix: "mine", MaxBytes: 1 << 20, MaxAge: time.Hour})
+	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	t.Run("InProcess", func(t *testing.T) { streamIsMade(t, Connection{InProcess: server}, "MINE", jetstream.NoCompression) })
+	t.Run("Elsewhere", func(t *testing.T) { streamIsMade(t, Connection{URL: server.URL()}, "THEIRS", jetstream.S2Compression) })
+}
+
+func streamIsMade(t *testing.T, c Connection, name string, compression jetstream.StoreCompression) {
+	prefix := strings.ToLower(name)
+	p := newPublisher(t, Config{Connection: c, Stream: name, Prefix: prefix, MaxBytes: 1 << 20, MaxAge: time.Hour})
 	p.Record(t.Context(), requested(1))
 	flushed(t, p)
-	s, err := client(t, c).Stream(t.Context(), "MINE")
+	s, err := client(t, c).Stream(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := s.CachedInfo().Config
-	if !slices.Equal(got.Subjects, []string{"mine.>"}) || got.Storage != jetstream.FileStorage ||
-		got.Compression != jetstream.S2Compression || got.Duplicates != 2*time.Minute || !got.AllowDirect ||
+	if !slices.Equal(got.Subjects, []string{prefix + ".>"}) || got.Storage != jetstream.FileStorage ||
+		got.Compression != compression || got.Duplicates != 2*time.Minute || !got.AllowDirect ||
 		got.Replicas != 1 || got.MaxBytes != 1<<20 || got.MaxAge != time.Hour || got.Discard != jetstream.DiscardOld {
 		t.Errorf("got %+v", got)
 	}

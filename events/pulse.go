@@ -55,6 +55,8 @@ func (p *pulse) see(now time.Duration, e *lockagent.Event) {
 		p.next = min(p.next, now+renewalDelay)
 	case lockagent.EventReturned:
 		p.read(now, e.Returned)
+	case lockagent.EventAlive:
+		p.read(now, e.StoreTime)
 	case lockagent.EventStoreReset:
 		p.confirmed, p.ignore = 0, 0
 		p.read(now, e.Reset.Before)

@@ -32,6 +32,9 @@ func TestPulse(t *testing.T) {
 	wantDue(10 * time.Second)
 	wantBeat(10*time.Second, lockagent.Event{Store: "s"})
 	wantDue(20 * time.Second)
+	see(10500*time.Millisecond, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 900 * second})
+	wantDue(20 * time.Second)
+	wantBeat(10500*time.Millisecond, lockagent.Event{Store: "s", StoreTime: 900 * second})
 
 	grant := lockagent.Event{Kind: lockagent.EventGranted, Token: 5, Count: 1, How: lockagent.ByStore, StoreTime: 1000 * second}
 	see(11*time.Second, grant)
@@ -53,6 +56,7 @@ func TestPulse(t *testing.T) {
 	// The clock was set back. Renewals from before may still arrive.
 	see(30*time.Second, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: "x", Before: 500 * second}})
 	see(31*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1020 * second})
+	see(31*time.Second, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 1020 * second})
 	wantBeat(39*time.Second, lockagent.Event{Store: "s", Count: 1, StoreTime: 500*second + 9*second - 9*second/1000})
 	see(40*time.Second, lockagent.Event{Kind: lockagent.EventReturned, Returned: 509 * second})
 	see(40*time.Second, lockagent.Event{Kind: lockagent.EventLost, Token: 5})

@@ -12,13 +12,16 @@ import (
 // Facts go in, records come out, oldest first. A record never moves before another one about
 // the holds of the same lock.
 type queue struct {
-	linger time.Duration
-	limit  int // records
+	linger   time.Duration
+	interval time.Duration // between two departures, unless something is urgent
+	limit    int           // records
 
 	facts uint64 // of the records that are queued
 	size  int    // records that are queued
 	next  uint64 // order of the next record
 	hurry uint64 // every record before this order is due
+
+	left time.Duration // when records left for the last time
 
 	slots    slots
 	lists    [values]chain           // the records, one list for each value, oldest first
@@ -46,9 +49,15 @@ type item struct {
 // chain is a list of items that begins and ends with 0 if it is empty.
 type chain struct{ first, last slot }
 
+// busy is how many times the linger it takes from one departure to the next. An agent with little to
+// tell has told it after the linger. One with much to tell has more records in each message.
+const busy = 10
+
 func newQueue(limit int, linger time.Duration) queue {
 	return queue{
 		linger:   linger,
+		interval: busy * linger,
+		left:     -busy * linger,
 		limit:    limit,
 		holds:    make(map[lockagent.Name]slot),
 		requests: make(map[uint64]slot),
@@ -71,7 +80,9 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) {
 		lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 		if s := q.request(e); s != 0 {
 			facts += q.slots.at(s).facts
-			q.remove(s)
+			q.unlink(s)
+			q.put(s, now, e, facts)
+			return
 		}
 	case lockagent.EventReleased, lockagent.EventReturned:
 		if it := q.lastOf(e.Lock); it != nil && merge(&it.event, e) {
@@ -107,7 +118,12 @@ func (q *queue) push(now time.Duration, e *lockagent.Event, facts int) {
 		q.drop(e.Kind, facts)
 		return
 	}
-	s := q.slots.take()
+	q.put(q.slots.take(), now, e, facts)
+}
+
+// put makes a slot the last record.
+func (q *queue) put(s slot, now time.Duration, e *lockagent.Event, facts int) {
+	about := aboutOf(e.Kind)
 	it := q.slots.at(s)
 	l := &q.lists[about.value]
 	it.event, it.facts, it.order, it.at = *e, facts, q.next, now
@@ -161,6 +177,13 @@ func (q *queue) lose(kind lockagent.EventKind, facts int) {
 
 // remove takes a record out.
 func (q *queue) remove(s slot) {
+	q.unlink(s)
+	*q.slots.at(s) = item{} // let go of its strings
+	q.slots.give(s)
+}
+
+// unlink takes a record out, but not its slot.
+func (q *queue) unlink(s slot) {
 	it := q.slots.at(s)
 	about := aboutOf(it.event.Kind)
 	l := &q.lists[about.value]
@@ -182,18 +205,16 @@ func (q *queue) remove(s slot) {
 	}
 	q.size--
 	q.facts -= uint64(it.facts)
-	*it = item{} // let go of its strings
-	q.slots.give(s)
 }
 
 // hurryUp makes all that is queued due.
 func (q *queue) hurryUp() { q.hurry = q.next }
 
 // take moves records to the end of out, at most most of them, oldest first. It takes none until
-// the oldest is due. Then it takes all but those that are young and may still become fewer: so
+// they may leave. Then it takes all but those that are young and may still become fewer: so
 // that messages have many records.
 func (q *queue) take(now time.Duration, most int, out []item) []item {
-	if s := q.oldest(); s == 0 || !q.due(now, q.slots.at(s)) {
+	if wait, ok := q.wait(now); !ok || wait > 0 {
 		return out
 	}
 	var at [values]slot // the next record of each list
@@ -204,6 +225,7 @@ func (q *queue) take(now time.Duration, most int, out []item) []item {
 		v := q.oldestOf(&at)
 		s := at[v]
 		if s == 0 {
+			q.left = now // else the rest may leave as soon as there is room
 			break
 		}
 		it := q.slots.at(s)
@@ -236,17 +258,17 @@ func (q *queue) due(now time.Duration, it *item) bool {
 	return it.order < q.hurry || now-it.at >= q.linger
 }
 
-// wait returns how long it takes until a record is due, and false if there is none.
+// wait returns how long it takes until records may leave, and false if there is none.
 func (q *queue) wait(now time.Duration) (time.Duration, bool) {
 	s := q.oldest()
 	if s == 0 {
 		return 0, false
 	}
 	it := q.slots.at(s)
-	if q.due(now, it) {
+	if it.order < q.hurry {
 		return 0, true
 	}
-	return it.at + q.linger - now, true
+	return max(0, it.at+q.linger-now, q.left+q.interval-now), true
 }
 
 // from returns the order of the oldest record that is queued or will be.

@@ -29,6 +29,7 @@ func step(kind lockagent.EventKind, lock lockagent.Name, n uint64) lockagent.Eve
 // emptied says what is in the queue, in its order, by kind and request.
 func emptied(q *queue) []string {
 	var all []string
+	q.hurryUp()
 	for _, it := range q.take(time.Hour, 1<<30, nil) {
 		text := fmt.Sprintf("%v%d", it.event.Kind, it.event.Request)
 		if it.event.Returned != 0 && it.event.Kind != lockagent.EventReturned {
@@ -196,6 +197,40 @@ func TestAliveGoesBeforeGrants(t *testing.T) {
 	}
 }
 
+// An agent with much to tell sends less often, and more at once.
+func TestDepartures(t *testing.T) {
+	const ms = time.Millisecond
+	q := newQueue(100, 5*ms)
+	add := func(at time.Duration, kind lockagent.EventKind) {
+		e := step(kind, "a", 1)
+		q.add(at, &e)
+	}
+	wants := func(now, wait time.Duration, most, took int) {
+		t.Helper()
+		if got, ok := q.wait(now); !ok || got != wait {
+			t.Errorf("at %v wait %v, %v; want %v", now, got, ok, wait)
+		}
+		if got := q.take(now, most, nil); len(got) != took {
+			t.Errorf("at %v took %v, want %d", now, got, took)
+		}
+	}
+	add(0, grantedK)
+	add(4*ms, lockagent.EventReentered)
+	wants(5*ms, 0, 10, 2)
+	add(6*ms, lockagent.EventReentered)
+	wants(11*ms, 44*ms, 10, 0)
+	add(49*ms, lockagent.EventReentered)
+	add(54*ms, lockagent.EventTimedOut)
+	wants(55*ms, 0, 1, 1) // there is no room for more
+	wants(55*ms, 0, 10, 2)
+	add(56*ms, lockagent.EventReentered)
+	add(57*ms, lockagent.EventLost)
+	wants(57*ms, 0, 10, 2)
+	add(200*ms, grantedK)
+	wants(200*ms, 5*ms, 10, 0)
+	wants(205*ms, 0, 10, 1)
+}
+
 // TestDropsByValue fills a queue and wants the least valuable gone, the oldest first.
 func TestDropsByValue(t *testing.T) {
 	q := newQueue(4, time.Hour)
@@ -310,14 +345,14 @@ func subsequence(some, all []string) bool {
 	return true
 }
 
-// TestQueueGivesMemoryBack fills a queue once.
+// TestQueueGivesMemoryBack fills a queue once. It may soon be as full again. So the memory is kept once more.
 func TestQueueGivesMemoryBack(t *testing.T) {
 	q := newQueue(1<<16, time.Hour)
 	for i := range 1 << 15 {
 		e := step(grantedK, lockagent.Name(fmt.Sprint(i)), uint64(i))
 		q.add(0, &e)
 	}
-	if got := len(emptied(&q)); got != 1<<15 || len(q.slots.blocks) != keptBlocks {
+	if got := len(emptied(&q)); got != 1<<15 || len(q.slots.blocks) != 1<<15/blockLen {
 		t.Errorf("%d records; %d blocks are left", got, len(q.slots.blocks))
 	}
 	e := step(grantedK, "a", 1)
@@ -326,5 +361,8 @@ func TestQueueGivesMemoryBack(t *testing.T) {
 		if got := emptied(&q); !slices.Equal(got, []string{"granted1"}) {
 			t.Errorf("got %q", got)
 		}
+	}
+	if len(q.slots.blocks) != keptBlocks {
+		t.Errorf("%d blocks are left, and little was needed since", len(q.slots.blocks))
 	}
 }

@@ -29,6 +29,17 @@ type ReaderConfig struct {
 	Prefix string
 }
 
+// check returns everything that is wrong with cfg, and sets its defaults.
+func (cfg *ReaderConfig) check() error {
+	if cfg.Stream == "" {
+		cfg.Stream = DefaultStream
+	}
+	if cfg.Prefix == "" {
+		cfg.Prefix = DefaultPrefix
+	}
+	return errors.Join(cfg.Connection.check(), checkStream(cfg.Stream), checkPrefix(cfg.Prefix))
+}
+
 // Reader reads the events of all agents from a stream. It must be made by
 // [OpenReader] and closed. All methods are safe for concurrent use.
 type Reader struct {
@@ -57,13 +68,7 @@ type Visit func(Record, error) error
 // It returns a [*lockagent.OptionError] or [ErrBadURL] for a wrong cfg,
 // [ErrNotPermitted] if NATS refuses us, and otherwise why there is no connection.
 func OpenReader(cfg ReaderConfig) (*Reader, error) {
-	if cfg.Stream == "" {
-		cfg.Stream = DefaultStream
-	}
-	if cfg.Prefix == "" {
-		cfg.Prefix = DefaultPrefix
-	}
-	if err := errors.Join(cfg.check(), checkStream(cfg.Stream), checkPrefix(cfg.Prefix)); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	r := &Reader{cfg: cfg, gone: make(chan signal)}

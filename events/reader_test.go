@@ -365,7 +365,7 @@ func testTailOfAStreamThatIsCut(t *testing.T, length int) {
 		expect(fmt.Sprint("first", i+1, i+1))
 	}
 	server.kill()
-	server.dir = t.TempDir()
+	server.settings["DIR"] = t.TempDir()
 	server.start()
 	publish("second", length)
 	expect(fmt.Sprint(true, 0))

@@ -47,8 +47,7 @@ type Place struct{ Epoch, Seq uint64 }
 // Drops counts events by [lockagent.EventKind].
 type Drops [32]uint32
 
-// Limits of what identifies a record, so that its identity has a bounded length
-// and sorts as text.
+// Limits of what identifies a record, so that its identity has a bounded length.
 const (
 	maxEpoch = 1e10 - 1
 	maxSeq   = 1e16 - 1

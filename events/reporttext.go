@@ -2,240 +2,31 @@ package events
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/lockagent/lockagent"
 )
-
-// timeText is how people read a time.
-const timeText = "2006-01-02T15:04:05.000Z07:00"
-
-func wallText(t time.Time) string {
-	if t.IsZero() {
-		return "an unknown time"
-	}
-	return t.UTC().Format(timeText)
-}
-
-// storeText is a time on the clock of a store, which counts from 1970.
-func storeText(t lockagent.StoreTime) string { return time.UnixMicro(int64(t)).UTC().Format(timeText) }
-
-// durationText is as exact as helps.
-func durationText(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(100 * time.Microsecond).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
-}
-
-// String tells who held what from when to when, in one line.
-func (h Hold) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "owner %q", h.Owner)
-	if h.Process != (Process{}) {
-		fmt.Fprintf(&b, " on %s (%s, pid %d)", h.Process.Host, h.Process.Program, h.Process.PID)
-	}
-	fmt.Fprintf(&b, ", token %d", h.Token)
-	switch {
-	case !h.From.IsZero():
-		fmt.Fprintf(&b, ", from %s", wallText(h.From))
-	case h.Start != 0:
-		fmt.Fprintf(&b, ", from %s (clock of the store)", storeText(h.Start))
-	}
-	switch {
-	case h.Ended == 0 && h.Gone:
-		b.WriteString(", its end is not in the log")
-	case h.Ended == 0:
-	case !h.Until.IsZero():
-		fmt.Fprintf(&b, " to %s", wallText(h.Until))
-	case h.End != 0:
-		fmt.Fprintf(&b, " to %s (clock of the store)", storeText(h.End))
-	}
-	if h.Held > 0 {
-		fmt.Fprintf(&b, " (%s)", durationText(h.Held))
-	}
-	if h.Ended != 0 {
-		fmt.Fprintf(&b, ", %s", h.Ended)
-		if h.Reason != 0 {
-			fmt.Fprintf(&b, " (%s)", h.Reason)
-		}
-	}
-	if h.Operator != "" {
-		fmt.Fprintf(&b, " by %s", h.Operator)
-	}
-	fmt.Fprintf(&b, " [%s:%d:%d]", h.Agent, h.Epoch, h.Seq)
-	return b.String()
-}
-
-// String names the lock of a hold first.
-func (v Violation) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%q: ", v.First.Lock)
-	switch v.Kind {
-	case Overlap:
-		b.WriteString("two holds overlapped")
-	case TokenRepeated:
-		b.WriteString("two holds have the same token")
-	case TokenFell:
-		b.WriteString("the later of two holds has the smaller token")
-	case Outlived:
-		b.WriteString("a hold outlived its lease")
-	case StrayReentry:
-		b.WriteString("a re-entry without a hold")
-	default:
-		b.WriteString(string(v.Kind))
-	}
-	if v.Overlapped != 0 {
-		fmt.Fprintf(&b, ", from %s", storeText(v.Overlapped))
-		if v.Until > v.Overlapped {
-			fmt.Fprintf(&b, " to %s, for up to %s", storeText(v.Until), durationText(v.Until.Sub(v.Overlapped)))
-		}
-		b.WriteString(" (clock of the store)")
-	}
-	if v.Second == (Hold{}) {
-		fmt.Fprintf(&b, "\n    hold:   %v", v.First)
-	} else {
-		fmt.Fprintf(&b, "\n    first:  %v\n    second: %v", v.First, v.Second)
-	}
-	fmt.Fprintf(&b, "\n    why:    %s\n    look:   %s", v.Why, v.Look)
-	return b.String()
-}
-
-func (e Explanation) String() string {
-	return fmt.Sprintf("%v\n    cause:  %s", e.Violation, e.Cause())
-}
-
-// Cause is what explains it, for people.
-func (e Explanation) Cause() string {
-	by := ""
-	if e.Operator != "" {
-		by = " (" + e.Operator + ")"
-	}
-	switch {
-	case e.Reset != nil:
-		return e.Reset.String()
-	case e.BrokenAt != 0:
-		return fmt.Sprintf("an operator%s broke the lock at %s", by, storeText(e.BrokenAt))
-	case e.Broken:
-		return fmt.Sprintf("an operator%s broke the lock", by)
-	}
-	return "the first was over by its lease; its process did not run, and learned of it late"
-}
-
-func (r StoreReset) String() string {
-	if r.From == r.To {
-		return fmt.Sprintf("somebody set the clock of the store: it showed %s, and then %s", storeText(r.After), storeText(r.Before))
-	}
-	return fmt.Sprintf("the store was reset (%s), after %s on the clock before, and before %s on the clock since", r.Reason, storeText(r.After), storeText(r.Before))
-}
-
-func (u Unproven) String() string { return fmt.Sprintf("%q: %v: %s", u.Hold.Lock, u.Hold, u.Why) }
-
-func (g Gap) String() string {
-	if g.Lives > 0 {
-		return fmt.Sprintf("all records of agent %s, epochs %d to %d", g.Agent, g.Epoch, g.Epoch+g.Lives-1)
-	}
-	return fmt.Sprintf("records %d to %d of agent %s, epoch %d", g.First, g.Last, g.Agent, g.Epoch)
-}
-
-func (r LateRecord) String() string {
-	return fmt.Sprintf("record %d of agent %s, epoch %d: %s %s", r.Seq, r.Agent, r.Epoch, r.Kind, r.Lock)
-}
-
-func (t Tail) String() string {
-	text := fmt.Sprintf("agent %s", t.Agent)
-	if t.Process != (Process{}) {
-		text += fmt.Sprintf(" on %s (%s, pid %d)", t.Process.Host, t.Process.Program, t.Process.PID)
-	}
-	text += fmt.Sprintf(" did not stop; its last record is %d of epoch %d", t.Last, t.Epoch)
-	if t.From > 0 {
-		text += fmt.Sprintf("; what it did from %s to %s may be missing", storeText(t.From), untilText(t.To))
-	}
-	if t.Assumed {
-		return text + fmt.Sprintf("; it is taken to have lived until %s at the latest", untilText(t.To))
-	}
-	return text + "; the next process of this agent had begun by then"
-}
-
-func (h Hole) String() string {
-	text := fmt.Sprintf("messages %d to %d of the stream", h.First, h.Last)
-	for _, in := range h.In {
-		text += fmt.Sprintf("; holds %v are not proven", in)
-	}
-	return text
-}
-
-func (s Stretch) String() string {
-	text := "until " + untilText(s.To)
-	if s.From != 0 {
-		text = fmt.Sprintf("from %s to %s", storeText(s.From), untilText(s.To))
-	}
-	if s.Store != "" {
-		text += " of store " + s.Store
-	}
-	return text
-}
-
-func (b Belated) String() string {
-	return fmt.Sprintf("holds %v were judged before the log told that %s", b.Stretch, b.Why)
-}
-
-// String tells from when to when a store was judged.
-func (j Judged) String() string {
-	text := fmt.Sprintf("judged: %d tenures", j.Holds)
-	if j.Store != "" {
-		text += " of store " + j.Store
-	}
-	if j.From != 0 {
-		text += ", from " + storeText(j.From)
-	}
-	if j.To != 0 {
-		text += " to " + storeText(j.To)
-	}
-	if j.Pending > 0 {
-		text += fmt.Sprintf("; %d later ones are not judged yet", j.Pending)
-	}
-	if j.Unproven != 0 {
-		text += "; all after " + storeText(j.Unproven) + " are proven"
-	}
-	return text
-}
 
 // String is the report for people, in lines.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", r.Verdict, r.summary())
-	more := ""
+	fmt.Fprintf(&b, "%s: %s\n", r.Verdict, r.Summary())
+	locks := number(r.Locks, "lock", "locks")
 	if r.MoreLocks {
-		more = " or more"
+		locks = fmt.Sprintf("%d or more locks", r.Locks)
 	}
-	fmt.Fprintf(&b, "%d records (%d repeated) of %d agents on %d%s locks: %d holds, %d of them handed off\n",
-		r.Events, r.Duplicates+r.Unchecked, r.Agents, r.Locks, more, r.Grants, r.HandOffs)
-	lines(&b, "", List[Judged]{len(r.Stores), r.Stores[:min(len(r.Stores), most)]})
+	fmt.Fprintf(&b, "%s (%d repeated) of %s on %s: %s, %d of them handed off\n",
+		number(r.Events, "record", "records"), r.Duplicates+r.Unchecked, number(r.Agents, "agent", "agents"),
+		locks, number(r.Grants, "hold", "holds"), r.HandOffs)
+	paragraphs := list(nil, "", List[Judged]{len(r.Stores), r.Stores[:min(len(r.Stores), most)]})
 	for _, reason := range slices.Sorted(maps.Keys(r.Losses)) {
-		fmt.Fprintf(&b, "lost (%s): %d\n", reason, r.Losses[reason])
+		paragraphs = append(paragraphs, fmt.Sprintf("lost (%s): %d", reason, r.Losses[reason]))
 	}
-	lines(&b, "violation: ", r.Violations)
-	lines(&b, "explained: ", r.Explained)
-	lines(&b, "unproven: ", r.Unproven)
-	lines(&b, "missing: ", r.Gaps)
-	lines(&b, "missing: ", r.Holes)
-	lines(&b, "unproven: ", r.Belated)
-	lines(&b, "late: ", r.Late)
-	lines(&b, "unreadable: ", r.Unreadable)
-	lines(&b, "unproven: ", r.Joined)
-	lines(&b, "not stopped: ", r.Tails)
-	lines(&b, "reset: ", r.Resets)
-	lines(&b, "acknowledged: ", List[Acknowledged]{len(r.Acknowledged), r.Acknowledged})
-	lines(&b, "still held: ", named(r.OpenHolds))
-	lines(&b, "not judged: ", named(r.NotJudged))
+	paragraphs = append(paragraphs, r.Findings()...)
+	paragraphs = list(paragraphs, "reset: ", r.Resets)
+	paragraphs = list(paragraphs, "acknowledged: ", List[Acknowledged]{len(r.Acknowledged), r.Acknowledged})
+	paragraphs = list(paragraphs, "still held: ", named(r.OpenHolds))
+	paragraphs = list(paragraphs, "not judged: ", named(r.NotJudged))
 	for _, count := range []struct {
 		n    int
 		what string
@@ -246,23 +37,44 @@ func (r Report) String() string {
 		{r.Unjudged, "holds are of kinds of locks that this version does not judge"},
 	} {
 		if count.n > 0 {
-			fmt.Fprintf(&b, "%d %s\n", count.n, count.what)
+			paragraphs = append(paragraphs, fmt.Sprintf("%d %s", count.n, count.what))
 		}
+	}
+	for _, p := range paragraphs {
+		b.WriteString(p + "\n")
 	}
 	return b.String()
 }
 
-func (r Report) summary() string {
+// Findings are what keeps a log from being proven, and what explains overlaps, for people: each is
+// a text of one or more lines. They name the first of each kind, and count the rest.
+func (r Report) Findings() (all []string) {
+	all = overlapList(all, "violation: ", r.Violations, func(v *Violation) (*Violation, string) { return v, "" })
+	all = overlapList(all, "explained: ", r.Explained, func(e *Explanation) (*Violation, string) { return &e.Violation, e.Cause() })
+	all = list(all, "unproven: ", r.Unproven)
+	all = list(all, "missing: ", r.Gaps)
+	all = list(all, "missing: ", r.Holes)
+	all = list(all, "unproven: ", r.Belated)
+	all = list(all, "late: ", r.Late)
+	all = list(all, "unreadable: ", r.Unreadable)
+	all = list(all, "unproven: ", r.Joined)
+	return list(all, "not stopped: ", r.Tails)
+}
+
+// Summary says in a line what the verdict means.
+func (r Report) Summary() string {
 	switch r.Verdict {
 	case Violated:
-		return fmt.Sprintf("%d violations of mutual exclusion", r.Violations.Count)
+		return number(r.Violations.Count, "violation", "violations") + " of mutual exclusion"
 	case Empty:
+		if r.Events > 0 {
+			return "there are no holds"
+		}
 		return "there are no records"
 	case Incomplete:
-		return fmt.Sprintf("no violation, but %d holds are not proven, and %d stretches of records are missing",
-			r.Unproven.Count, r.Gaps.Count+r.Holes.Count) + r.assumption()
+		return "no violation was found, but " + r.lacks() + r.assumption()
 	case Explained:
-		return fmt.Sprintf("no two holds overlapped, apart from %d overlaps of which the log names the cause", r.Explained.Count) + r.assumption()
+		return fmt.Sprintf("no two holds overlapped, apart from %s of which the log names the cause", number(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
 	}
 	return "no two holds overlapped" + r.assumption()
 }
@@ -272,7 +84,57 @@ func (r Report) assumption() string {
 	if r.Assumed == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", if %d agents that did not stop lived no longer than it says below", r.Assumed)
+	return fmt.Sprintf(", if %s that did not stop lived no longer than it says below", number(r.Assumed, "agent", "agents"))
+}
+
+// lacks says why nothing is proven.
+func (r Report) lacks() string {
+	var lacks []string
+	for _, x := range []struct {
+		n         int
+		one, many string
+	}{
+		{r.Unproven.Count, "hold is not proven", "holds are not proven"},
+		{r.Gaps.Count + r.Holes.Count, "stretch of records is missing", "stretches of records are missing"},
+		{r.Late.Count, "record came too late", "records came too late"},
+		{r.Unreadable.Count, "message cannot be read", "messages cannot be read"},
+		{r.Unchecked, "repetition could not be compared", "repetitions could not be compared"},
+		{r.Joined.Count, "store could not be told from another", "stores could not be told from others"},
+	} {
+		if x.n > 0 {
+			lacks = append(lacks, number(x.n, x.one, x.many))
+		}
+	}
+	if len(lacks) == 0 {
+		return "no hold could be judged so far"
+	}
+	return strings.Join(lacks, ", ")
+}
+
+// overlapList adds violations. One hold can overlap with many others, for one reason: then the first of
+// them is told, and the others are counted.
+func overlapList[T Listed[T]](all []string, what string, l List[T], of func(*T) (v *Violation, cause string)) []string {
+	for i := 0; i < len(l.First); {
+		text := what + l.First[i].String()
+		v, cause := of(&l.First[i])
+		until, likewise := v.Until, 0
+		for i++; i < len(l.First); i++ {
+			next, nextCause := of(&l.First[i])
+			if next.Kind != v.Kind || next.Why != v.Why || nextCause != cause || !next.First.is(&v.First) {
+				break
+			}
+			until = max(until, next.Overlapped, next.Until)
+			likewise++
+		}
+		if likewise > 0 {
+			text += "\n    more:   the first overlapped likewise with " + number(likewise, "later hold", "later holds")
+		}
+		if likewise > 0 && until != 0 {
+			text += ", up to " + storeText(until)
+		}
+		all = append(all, text)
+	}
+	return rest(all, what, l)
 }
 
 // namedHold is a hold with the name of its lock.
@@ -292,11 +154,24 @@ func named(l List[Hold]) List[namedHold] {
 
 func (j Judged) compare(Judged) int { return 0 }
 
-func lines[T Listed[T]](w io.Writer, what string, l List[T]) {
+// list adds what there is of one kind.
+func list[T Listed[T]](all []string, what string, l List[T]) []string {
 	for _, x := range l.First {
-		fmt.Fprintf(w, "%s%v\n", what, x)
+		all = append(all, what+x.String())
 	}
+	return rest(all, what, l)
+}
+
+func rest[T Listed[T]](all []string, what string, l List[T]) []string {
 	if more := l.Count - len(l.First); more > 0 {
-		fmt.Fprintf(w, "%sand %d more\n", what, more)
+		all = append(all, fmt.Sprintf("%sand %d more", what, more))
 	}
+	return all
+}
+
+func number(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -26,12 +26,13 @@ func (s *sender) resume(ctx context.Context) error {
 	s.session++ // what is said of earlier sessions does not count any more
 	s.p.mu.Unlock()
 	s.log = stream
-	if err := s.checkEpoch(ctx); err != nil {
-		return err
-	}
 	info := stream.CachedInfo()
 	stored, err := s.stored(ctx, stream, info)
 	if err != nil {
+		return err
+	}
+	// After that: if what is stored is of another publisher, its last message is there by now.
+	if err := s.checkEpoch(ctx); err != nil {
 		return err
 	}
 

@@ -4,7 +4,7 @@ package events
 // tell stays small, many enough that allocating is rare.
 const blockLen = 256
 
-// keptBlocks is how many blocks are kept when nothing is queued any more.
+// keptBlocks is how many blocks are kept at least when nothing is queued any more.
 const keptBlocks = 16
 
 // slot names an item in [slots]; 0 names none.
@@ -16,7 +16,7 @@ type slots struct {
 	blocks []*[blockLen]item
 	free   slot // the first of those given back; the rest are linked by next
 	used   int
-	fresh  slot // the greatest slot that was ever taken
+	fresh  slot // the greatest slot that was taken since all were free
 }
 
 func (m *slots) at(s slot) *item { return &m.blocks[(s-1)/blockLen][(s-1)%blockLen] }
@@ -34,14 +34,15 @@ func (m *slots) take() slot {
 	return m.fresh
 }
 
-// give takes back a slot whose item is zero.
+// give takes back a slot whose item has no strings any more.
 func (m *slots) give(s slot) {
 	m.used--
-	if m.used == 0 && len(m.blocks) > keptBlocks {
-		*m = slots{blocks: append([]*[blockLen]item(nil), m.blocks[:keptBlocks]...)}
-		for _, b := range m.blocks {
-			clear(b[:]) // they link those that were free
+	if m.used == 0 {
+		// What was not needed since the last time is not kept.
+		if kept := max(keptBlocks, (int(m.fresh)+blockLen-1)/blockLen); len(m.blocks) > kept {
+			m.blocks = append([]*[blockLen]item(nil), m.blocks[:kept]...)
 		}
+		m.free, m.fresh = 0, 0
 		return
 	}
 	m.at(s).next = m.free

@@ -53,24 +53,35 @@ func (d Drops) String() string {
 	return strings.TrimSpace(b.String())
 }
 
-// stall is what keeps the publisher from publishing.
+// stall is what keeps a publisher or a forwarder from its work.
 type stall struct {
 	err  error
 	told string        // the text that was logged, or empty
 	at   time.Duration // when something was logged, or 0
 }
 
-// stall notes why nothing is published. Each reason is logged once, and not more often than
-// every ten seconds; the rest is for those who look for it.
-func (p *Publisher) stall(err error) {
-	now := time.Since(p.began)
-	p.mu.Lock()
-	s := &p.stalled
+// note reports whether err is to be logged: each reason is logged once, and not more often than
+// every ten seconds. The rest is for those who look for it.
+func (s *stall) note(err error, now time.Duration) (tell bool) {
 	s.err = err
-	tell := s.told != err.Error() && (s.at == 0 || now-s.at >= quiet)
-	if tell {
-		s.told, s.at = err.Error(), now
+	if s.told == err.Error() || s.at != 0 && now-s.at < quiet {
+		return false
 	}
+	s.told, s.at = err.Error(), now
+	return true
+}
+
+// over notes that the work goes on. It reports whether it was logged that it did not.
+func (s *stall) over() (tell bool) {
+	tell = s.told != ""
+	*s = stall{at: s.at}
+	return tell
+}
+
+// stall notes why nothing is published.
+func (p *Publisher) stall(err error) {
+	p.mu.Lock()
+	tell := p.stalled.note(err, time.Since(p.began))
 	p.mu.Unlock()
 	if tell {
 		p.cfg.Logger.Warn("events: nothing is published until this is over; events wait in the queue", "err", err)
@@ -83,12 +94,9 @@ func (p *Publisher) stall(err error) {
 // is nothing to publish.
 func (p *Publisher) recovered() {
 	p.mu.Lock()
-	was := p.stalled
-	if was.err != nil {
-		p.stalled = stall{at: was.at}
-	}
+	tell := p.stalled.over()
 	p.mu.Unlock()
-	if was.told != "" {
+	if tell {
 		p.cfg.Logger.Info("events: publishing again", "dropped", p.Stats().Dropped)
 	}
 }

@@ -145,7 +145,7 @@ func TestWeakerStream(t *testing.T) {
 		flushed(t, p)
 		l.cut()
 	}
-	const want = `settings="compression is None, not S2, max age is 1h0m0s, not 0s, max messages is 3, not -1, ` +
+	const want = `settings="max age is 1h0m0s, not 0s, max messages is 3, not -1, ` +
 		`direct access is false, not true, duplicate window is 1s, not 2m0s, discard is DiscardNew, not DiscardOld"`
 	if got := strings.Count(log.String(), "weaker settings"); got != 1 || !strings.Contains(log.String(), want) {
 		t.Errorf("%d warnings:\n%s", got, log.String())
@@ -155,6 +155,16 @@ func TestWeakerStream(t *testing.T) {
 	eventually(t, "the publisher knows why", func() bool {
 		return p.Stats().Err != nil && strings.Contains(p.Stats().Err.Error(), "maximum messages exceeded")
 	})
+}
+
+func TestDifferences(t *testing.T) {
+	plain, compressed := &jetstream.StreamConfig{AllowDirect: true}, &jetstream.StreamConfig{AllowDirect: true, Compression: jetstream.S2Compression}
+	if got := differences(plain, compressed); got != "compression is None, not S2" {
+		t.Errorf("got %q", got)
+	}
+	if got := differences(compressed, plain); got != "" {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestCovers(t *testing.T) {

@@ -150,7 +150,7 @@ func (s *sender) acknowledged(m *nats.Msg) {
 	}
 	if err == nil {
 		s.position = max(s.position, answer.Seq)
-		err = s.settle(index, answer.Duplicate)
+		err = s.settle(index, answer)
 	}
 	if err != nil {
 		s.end(err)
@@ -186,11 +186,12 @@ const (
 )
 
 // settle takes message i out of the outbox. s.p.mu must be held.
-func (s *sender) settle(i uint64, duplicate bool) error {
+func (s *sender) settle(i uint64, answer answered) error {
 	o := &s.p.outbox
-	if duplicate && i == o.first && o.next > i && o.at(i).sent == 1 {
-		// The stream had it before it was ever sent.
-		return fmt.Errorf("%w: message %s of another publisher is in the stream", ErrIdentity, o.at(i).id)
+	if answer.Duplicate && i == o.first && o.next > i {
+		if err := o.at(i).repeated(answer.Seq); err != nil {
+			return err
+		}
 	}
 	full := o.full
 	m, err := o.settle(i)
@@ -201,6 +202,25 @@ func (s *sender) settle(i uint64, duplicate bool) error {
 	s.p.endFlushes()
 	if o.next < o.end() || full && !o.full {
 		s.p.wakeUp()
+	}
+	return nil
+}
+
+var errRepeated = errors.New("the stream has the first message of this epoch already; it will be compared")
+
+// repeated returns an error if the copy of the message that the stream has, at a position, is
+// perhaps not ours.
+//
+// A message that was never sent before has no copy of ours. One that was sent before may never have reached the
+// server. For the first message of the epoch the next session compares the copy with it. All
+// others follow when the first one is known to be ours, and then nobody else has this identity.
+func (m *message) repeated(position uint64) error {
+	switch {
+	case m.sent == 1:
+		return fmt.Errorf("%w: message %s of another publisher is in the stream", ErrIdentity, m.id)
+	case m.first() == 1:
+		m.floor = min(m.floor, position-1) // the stream may have been made anew
+		return errRepeated
 	}
 	return nil
 }

@@ -14,12 +14,13 @@ import (
 // answers makes one call of each kind, and returns where their errors will be.
 func (g *guest) answers() chan error {
 	ctx := context.Background()
-	errs := make(chan error, 5)
+	errs := make(chan error, 6)
 	g.store.Acquire(ctx, lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute}, func(_ lockagent.AcquireReply, err error) { errs <- err })
 	g.store.Renew(ctx, lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute}, func(_ lockagent.RenewReply, err error) { errs <- err })
 	g.store.Release(ctx, lockagent.ReleaseRequest{Name: orders, Tenure: g.tenure(1)}, func(_ lockagent.ReleaseReply, err error) { errs <- err })
 	g.store.Break(ctx, lockagent.BreakRequest{Name: orders}, func(_ lockagent.BreakReply, err error) { errs <- err })
 	g.store.Inspect(ctx, orders, func(_ lockagent.Inspection, err error) { errs <- err })
+	g.store.Time(ctx, func(_ lockagent.StoreTime, err error) { errs <- err })
 	return errs
 }
 

@@ -159,6 +159,10 @@ func (m *memory) breakLock(v *visit, req lockagent.BreakRequest) (lockagent.Brea
 	return reply, nil
 }
 
+func (m *memory) time(v *visit, _ nothing) (lockagent.StoreTime, error) {
+	return m.clock.at(v.now), nil
+}
+
 func (m *memory) inspect(v *visit, name checkedName) (lockagent.Inspection, error) {
 	l := m.lock(name.Name, v.now)
 	switch {

@@ -55,6 +55,11 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, done func(lockag
 	call(s, checkedName{name}, (*memory).inspect, done)
 }
 
+// Time implements [lockagent.Store].
+func (s *Store) Time(_ context.Context, done func(lockagent.StoreTime, error)) {
+	call(s, nothing{}, (*memory).time, done)
+}
+
 // Identity implements [lockagent.Store]. It is that of the memory.
 func (s *Store) Identity() string { return s.memory.identity }
 
@@ -124,6 +129,12 @@ func (n checkedName) Check() error {
 	_, err := lockagent.ParseName(string(n.Name))
 	return err
 }
+
+// nothing is the request of a call that needs nothing.
+type nothing struct{}
+
+// Check implements request.
+func (nothing) Check() error { return nil }
 
 // call makes one call. If the Store hangs, the call waits.
 func call[Q request, R any](s *Store, req Q, do func(*memory, *visit, Q) (R, error), done func(R, error)) {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -39,12 +40,8 @@ func (s *Store) looking(look func(context.Context) error) func(context.Context) 
 // may have been faster with another one: then the store takes that, and tells.
 func (s *Store) identify() error {
 	former := s.Identity()
-	wanted := former
-	if wanted == "" {
-		wanted = s.identity.given
-	}
 	var c script.Call
-	s.room.Identity(&c, wanted)
+	s.room.Identity(&c, s.wanted())
 	text, err := s.await(&c, s.slot(script.IdentityKey))
 	if err != nil {
 		return err
@@ -59,4 +56,20 @@ func (s *Store) identify() error {
 		s.incarnations.report(lockagent.Reset{From: name, To: name, Reason: "other identity", After: at, Before: at, Store: former})
 	}
 	return nil
+}
+
+// wanted is what the store's identity becomes if it has none.
+func (s *Store) wanted() string { return cmp.Or(s.Identity(), s.identity.given) }
+
+// Time implements [lockagent.Store]. The script that reads the identity tells the time of its server.
+func (s *Store) Time(_ context.Context, done func(lockagent.StoreTime, error)) {
+	var c script.Call
+	s.room.Identity(&c, s.wanted())
+	s.send(&c, s.slot(script.IdentityKey), func(text string, err error) {
+		var at lockagent.StoreTime
+		if err == nil {
+			_, at, err = script.ReadIdentity(text)
+		}
+		done(at, err)
+	})
 }

@@ -59,6 +59,13 @@ func Inspect(t TB, s lockagent.Store, name lockagent.Name) (lockagent.Inspection
 	return startInspect(t, s, name).await()
 }
 
+// Time calls [lockagent.Store.Time] and waits for the reply. It may be called from any goroutine
+// of the test.
+func Time(t TB, s lockagent.Store) (lockagent.StoreTime, error) {
+	t.Helper()
+	return startTime(t, s).await()
+}
+
 // AwaitFree waits until a lock is free, for example because its lease has run out. It reports
 // whether the lock became free; if not, the test has failed.
 func AwaitFree(t TB, s lockagent.Store, name lockagent.Name) bool {
@@ -148,4 +155,8 @@ func startBreak(t TB, s lockagent.Store, req lockagent.BreakRequest) *call[locka
 
 func startInspect(t TB, s lockagent.Store, name lockagent.Name) *call[lockagent.Inspection] {
 	return start(t, "Inspect", func(done func(lockagent.Inspection, error)) { s.Inspect(context.Background(), name, done) })
+}
+
+func startTime(t TB, s lockagent.Store) *call[lockagent.StoreTime] {
+	return start(t, "Time", func(done func(lockagent.StoreTime, error)) { s.Time(context.Background(), done) })
 }

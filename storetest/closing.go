@@ -33,6 +33,8 @@ var closeClauses = []clause{
 			closed("Break", err)
 			_, err = Inspect(t, one.store, theLock)
 			closed("Inspect", err)
+			_, err = Time(t, one.store)
+			closed("Time", err)
 			two.sees(theLock, one.tenure(1).String())
 			two.sees("orders/43", "")
 		},
@@ -99,6 +101,7 @@ var closeClauses = []clause{
 				released [calls]*call[lockagent.ReleaseReply]
 				broken   [calls]*call[lockagent.BreakReply]
 				seen     [calls]*call[lockagent.Inspection]
+				asked    [calls]*call[lockagent.StoreTime]
 			)
 			name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprintf("parcels/%d", i)) }
 			for i := range calls {
@@ -111,6 +114,7 @@ var closeClauses = []clause{
 				})
 				begun.Go(func() { broken[i] = startBreak(t, one.store, lockagent.BreakRequest{Name: name(i)}) })
 				begun.Go(func() { seen[i] = startInspect(t, one.store, name(i)) })
+				begun.Go(func() { asked[i] = startTime(t, one.store) })
 				if i == calls/2 {
 					begun.Go(func() {
 						one.close()
@@ -124,6 +128,7 @@ var closeClauses = []clause{
 				ended(t, released[i])
 				ended(t, broken[i])
 				ended(t, seen[i])
+				ended(t, asked[i])
 			}
 		},
 	},

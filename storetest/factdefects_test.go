@@ -34,6 +34,17 @@ var factDefects = []defect{
 		s.onReset(func(lockagent.Reset) { resets.Add(1) })
 		s.identity = func() string { return strings.Repeat("x", int(resets.Load())) + identity() }
 	}},
+	{"tells the time at which it was opened", "Time/it is the time of the store's clock", func(s *spoilt) {
+		opened, err := s.time()
+		s.time = func() (lockagent.StoreTime, error) { return opened, err }
+	}},
+	{"is ahead when it tells the time", "Time/nothing that comes later is earlier", func(s *spoilt) {
+		now := s.time
+		s.time = func() (lockagent.StoreTime, error) {
+			at, err := now()
+			return at.Add(minute), err
+		}
+	}},
 	{"forgets the trace of a pass", "Pass/a pass tells the trace of the release", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Trace = "" })},
 	{"takes any trace", "BadRequest/a trace that is none", func(s *spoilt) {
 		release := s.release

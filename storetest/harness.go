@@ -97,6 +97,7 @@ var contract = []struct {
 	{"BadRequest", badRequestClauses},
 	{"Reset", resetClauses},
 	{"Identity", identityClauses},
+	{"Time", timeClauses},
 	{"Concurrency", concurrencyClauses},
 	{"Close", closeClauses},
 }

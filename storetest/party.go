@@ -142,6 +142,15 @@ func (p *party) inspect(name lockagent.Name) lockagent.Inspection {
 	return seen
 }
 
+func (p *party) time() lockagent.StoreTime {
+	p.t.Helper()
+	at, err := Time(p.t, p.store)
+	if err != nil {
+		p.t.Fatalf("Time: %v", err)
+	}
+	return at
+}
+
 // sees expects that holder has the lock, or that the lock is free if holder is empty.
 func (p *party) sees(name lockagent.Name, holder string) lockagent.Inspection {
 	p.t.Helper()

@@ -18,6 +18,7 @@ type spoilt struct {
 	subscribe func(lockagent.Name, func()) func()
 	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
 	onReset   func(func(lockagent.Reset)) func()
+	time      func() (lockagent.StoreTime, error)
 	identity  func() string
 	close     func() error
 
@@ -58,8 +59,12 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 		subscribe: sound.Subscribe,
 		listen:    sound.Listen,
 		onReset:   sound.OnReset,
-		identity:  sound.Identity,
-		close:     sound.Close,
+		time: func() (at lockagent.StoreTime, err error) {
+			sound.Time(ctx, func(t lockagent.StoreTime, e error) { at, err = t, e })
+			return at, err
+		},
+		identity: sound.Identity,
+		close:    sound.Close,
 	}
 	s.answers.Store(1)
 	l.join(s)
@@ -89,6 +94,11 @@ func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done fun
 func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
 	seen, err := s.inspect(name)
 	answerSpoilt(s, ctx, done, seen, err)
+}
+
+func (s *spoilt) Time(ctx context.Context, done func(lockagent.StoreTime, error)) {
+	at, err := s.time()
+	answerSpoilt(s, ctx, done, at, err)
 }
 
 func answerSpoilt[R any](s *spoilt, ctx context.Context, done func(R, error), reply R, err error) {

@@ -325,7 +325,7 @@ func TestEveryEventIsCountedAndPassedOn(t *testing.T) {
 	for _, kind := range lockagent.EventKinds() {
 		switch kind {
 		case lockagent.EventHeld, lockagent.EventAlive, lockagent.EventDropped:
-			continue // the log makes them, and nobody records them
+			continue // the log makes them, and alive is of no request
 		}
 		if counted[kind.String()].sum == 0 || !passed[kind] {
 			t.Errorf("event %v: counted %v, passed on %v", kind, counted[kind.String()], passed[kind])

@@ -51,6 +51,8 @@ func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, done func(lockag
 
 func (c *canned) Identity() string { return "" }
 
+func (c *canned) Time(_ context.Context, done func(lockagent.StoreTime, error)) { done(0, c.err) }
+
 func (c *canned) Subscribe(_ lockagent.Name, wake func()) func() {
 	wake()
 	return func() { c.woken++ }

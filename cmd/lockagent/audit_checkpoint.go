@@ -8,11 +8,24 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent/events"
 )
+
+// checkCheckpoint finds out whether there can be a checkpoint where the flag says, before the log is read.
+func (f *auditFlags) checkCheckpoint() error {
+	if f.checkpoint == "" {
+		return nil
+	}
+	dir := filepath.Dir(f.checkpoint)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usage("lockagent events audit --checkpoint audit.json", "there is no directory %s for the checkpoint", dir)
+	}
+	return nil
+}
 
 // begin returns an audit of an empty log, or the one that the checkpoint has.
 func (f *auditFlags) begin(cmd *cobra.Command) (*events.Audit, error) {
@@ -42,7 +55,7 @@ func (f *auditFlags) resume() (*events.Audit, error) {
 	}
 	audit, err := events.ResumeAudit(text)
 	if err != nil {
-		return nil, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s is no checkpoint: %w", f.checkpoint, err)
+		return nil, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
 	return audit, nil
 }
@@ -60,13 +73,16 @@ func (f *auditFlags) identify(ctx context.Context, log *eventLog, audit *events.
 		return state, log.explain(err)
 	}
 	if err := audit.Identify(state.ID()); err != nil {
-		return state, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %w", f.checkpoint, err)
+		return state, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
 	if !state.Shared {
 		audit.ReadsAll()
 	}
 	return state, nil
 }
+
+// withoutPackage is an error of package events where it is clear what it is about.
+func withoutPackage(err error) string { return strings.TrimPrefix(err.Error(), "events: ") }
 
 // save writes the checkpoint, if there is to be one. A crash leaves the old one or the new one.
 func (f *auditFlags) save(audit *events.Audit) error {

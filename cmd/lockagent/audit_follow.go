@@ -56,7 +56,7 @@ type verdictChange struct {
 // goOn audits until it is interrupted. Its error has the exit code of the last verdict.
 func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit, lock lockagent.Name) error {
 	w := &follower{flags: f, out: cmd.OutOrStdout(), audit: audit, saved: time.Now(), state: log.reader.State}
-	stop, err := f.serve(cmd, w)
+	stop, err := f.serve(cmd, log, w)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 	if err := errors.Join(w.look(time.Now()), f.save(audit)); err != nil {
 		return err
 	}
-	return verdictOf(&w.latest, lock)
+	return f.verdictOf(&w.latest, lock)
 }
 
 func (w *follower) visit(r events.Record, err error) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,10 +14,10 @@ import (
 )
 
 // serve starts what --metrics and the environment ask for. Call stop in the end.
-func (f *auditFlags) serve(cmd *cobra.Command, w *follower) (stop func(), err error) {
-	_, sdk, err := startTelemetry(cmd.Context(), newLogger(cmd.ErrOrStderr()), f.metrics)
+func (f *auditFlags) serve(cmd *cobra.Command, log *eventLog, w *follower) (stop func(), err error) {
+	_, sdk, err := startTelemetry(cmd, newLogger(cmd.ErrOrStderr()), f.metrics)
 	if err == nil && sdk.MeterProvider != nil {
-		err = measureAudit(sdk.MeterProvider, w.report)
+		err = measureAudit(sdk.MeterProvider, w.report, func(ctx context.Context) (uint64, bool) { return w.pending(ctx, log) })
 	}
 	if err != nil {
 		sdk.close()
@@ -28,18 +29,38 @@ func (f *auditFlags) serve(cmd *cobra.Command, w *follower) (stop func(), err er
 	return sdk.close, nil
 }
 
-// measureAudit makes the metrics of an audit from what its last report says.
-func measureAudit(provider metric.MeterProvider, report func() events.Report) error {
+// pending is how many messages the stream has that were not read yet, and false if the server does
+// not say what it has.
+func (w *follower) pending(ctx context.Context, log *eventLog) (uint64, bool) {
+	ctx, cancel := context.WithTimeout(ctx, stateTime)
+	defer cancel()
+	state, err := log.reader.State(ctx)
+	if errors.Is(err, events.ErrNoStream) {
+		return 0, true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	read := max(w.audit.Position(), state.First-1)
+	return state.Last - min(read, state.Last), err == nil
+}
+
+// stateTime bounds how long those who ask for metrics wait for the server.
+const stateTime = 2 * time.Second
+
+// measureAudit makes the metrics of an audit from what its last report says, and of what it has not
+// read yet.
+func measureAudit(provider metric.MeterProvider, report func() events.Report, pending func(context.Context) (uint64, bool)) error {
 	m := auditMeter{Meter: provider.Meter("github.com/lockagent/lockagent/cmd/lockagent")}
-	verdict := m.gauge("lockagent.audit.verdict", "The verdict: 1 for the one that holds, 0 for the others.")
+	verdict := m.number("lockagent.audit.verdict", "", "The verdict: 1 for the one that holds, 0 for the others.")
 	lag := m.seconds("lockagent.audit.horizon.lag", "How far behind now the log is judged for good.")
+	behind := m.number("lockagent.audit.pending", "{message}", "Messages of the stream that were not read yet.")
 	read := m.counter("lockagent.audit.events", "{event}", "Events that were read.")
 	missing := m.counter("lockagent.audit.gaps", "{gap}", "Stretches of events that are missing.")
 	violations := m.counter("lockagent.audit.violations", "{violation}", "Violations of mutual exclusion, or of the order of tokens.")
 	if m.err != nil {
 		return m.err
 	}
-	_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	_, err := m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		r := report()
 		for _, v := range []events.Verdict{events.Proven, events.Explained, events.Incomplete, events.Violated, events.Empty} {
 			is := int64(0)
@@ -48,12 +69,15 @@ func measureAudit(provider metric.MeterProvider, report func() events.Report) er
 			}
 			o.ObserveInt64(verdict, is, metric.WithAttributes(attribute.String("verdict", string(v))))
 		}
+		if n, known := pending(ctx); known {
+			o.ObserveInt64(behind, int64(n))
+		}
 		o.ObserveFloat64(lag, horizonLag(&r, time.Now()).Seconds())
 		o.ObserveInt64(read, int64(r.Events))
 		o.ObserveInt64(missing, int64(r.Gaps.Count))
 		o.ObserveInt64(violations, int64(r.Violations.Count))
 		return nil
-	}, verdict, lag, read, missing, violations)
+	}, verdict, lag, behind, read, missing, violations)
 	return err
 }
 
@@ -80,8 +104,8 @@ func (m *auditMeter) note(err error) {
 	}
 }
 
-func (m *auditMeter) gauge(name, description string) metric.Int64ObservableGauge {
-	g, err := m.Int64ObservableGauge(name, metric.WithDescription(description))
+func (m *auditMeter) number(name, unit, description string) metric.Int64ObservableGauge {
+	g, err := m.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
 	m.note(err)
 	return g
 }

@@ -39,7 +39,7 @@ func TestEventsAuditCheckpoint(t *testing.T) {
 	if err := os.WriteFile(checkpoint, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	audit(dir).expect(t, exitUsage, nil, []string{"is no checkpoint", "Try: lockagent events audit --checkpoint "})
+	audit(dir).expect(t, exitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --checkpoint "})
 }
 
 // changes decodes the lines of an audit that goes on.
@@ -84,7 +84,7 @@ func TestEventsAuditFollows(t *testing.T) {
 	metrics := scrape(t, regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.stderr.String())[1])
 	for _, want := range []string{
 		`lockagent_audit_verdict{verdict="violated"} 1`, `lockagent_audit_verdict{verdict="proven"} 0`,
-		"lockagent_audit_violations_total 1", "lockagent_audit_gaps_total 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_events_total ",
+		"lockagent_audit_violations_total 1", "lockagent_audit_gaps_total 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_pending 0", "lockagent_audit_events_total ",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %q:\n%s", want, metrics)

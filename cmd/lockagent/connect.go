@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -63,128 +64,151 @@ func variable(flag string) string {
 	return "LOCKAGENT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// natsFlags are the flags of every verb that uses the event log.
+// natsFlags are the flags of every verb that uses an event log in NATS.
 type natsFlags struct {
+	name string // of the flag for the address, and with what all others begin
 	events.Connection
 	stream, prefix string
-	replicas       int // for publishers only
+	replicas       int // for those who may make the stream
 }
 
-// natsOptions has the flag of each option that [events] may call wrong.
+// natsOptions has what follows the name in the flag of each option that [events] may call wrong.
 var natsOptions = map[string]string{
-	"Creds":        "nats-creds",
-	"Nkey":         "nats-nkey",
-	"User":         "nats-user",
-	"UserFile":     "nats-user-file",
-	"PasswordFile": "nats-password-file",
-	"TokenFile":    "nats-token-file",
-	"CA":           "nats-ca",
-	"Cert":         "nats-cert",
-	"Key":          "nats-key",
-	"ServerName":   "nats-server-name",
-	"TLSFirst":     "nats-tls-first",
-	"Domain":       "nats-domain",
-	"Stream":       "nats-stream",
-	"Prefix":       "nats-prefix",
-	"Replicas":     "nats-replicas",
+	"URL":          "",
+	"Creds":        "-creds",
+	"Nkey":         "-nkey",
+	"User":         "-user",
+	"UserFile":     "-user-file",
+	"PasswordFile": "-password-file",
+	"TokenFile":    "-token-file",
+	"CA":           "-ca",
+	"Cert":         "-cert",
+	"Key":          "-key",
+	"ServerName":   "-server-name",
+	"TLSFirst":     "-tls-first",
+	"Domain":       "-domain",
+	"Stream":       "-stream",
+	"Prefix":       "-prefix",
+	"Replicas":     "-replicas",
 }
 
-// add adds the flags to cmd. usage is that of the flag for the address.
-func (f *natsFlags) add(cmd *cobra.Command, usage string) {
+// add adds the flags to cmd. Their names begin with name. usage is that of the flag for the address.
+func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
+	f.name = name
 	flags := cmd.Flags()
-	connectionFlag(cmd, &f.URL, "nats", usage)
-	flags.StringVar(&f.Creds, "nats-creds", "", "credentials `file` of the user, with JWT and seed")
-	flags.StringVar(&f.Nkey, "nats-nkey", "", "`file` with the seed of the user's nkey")
-	flags.StringVar(&f.User, "nats-user", "", "`name` of the user")
-	flags.StringVar(&f.UserFile, "nats-user-file", "", "`file` with the name of the user")
-	flags.StringVar(&f.PasswordFile, "nats-password-file", "", "`file` with the password of the user")
-	flags.StringVar(&f.TokenFile, "nats-token-file", "", "`file` with a token")
-	flags.StringVar(&f.CA, "nats-ca", "", "PEM `file` of those who may vouch for the server")
-	flags.StringVar(&f.Cert, "nats-cert", "", "PEM `file` with the client certificate")
-	flags.StringVar(&f.Key, "nats-key", "", "PEM `file` with its private key, by default that of --nats-cert")
-	flags.StringVar(&f.ServerName, "nats-server-name", "", "`name` in the server's certificate, by default the host in the URL")
-	flags.BoolVar(&f.TLSFirst, "nats-tls-first", false, "begin with TLS, for servers with handshake_first")
-	flags.StringVar(&f.Domain, "nats-domain", "", "JetStream `domain` of the stream")
-	flags.StringVar(&f.stream, "nats-stream", "", "`name` of the stream, by default "+events.DefaultStream)
-	flags.StringVar(&f.prefix, "nats-prefix", "", "`subject` that begins the subjects of all events, by default lockagent.v1")
-	names := slices.Sorted(maps.Values(natsOptions))
-	fromEnvironment(cmd, slices.DeleteFunc(names, func(name string) bool { return flags.Lookup(name) == nil })...)
+	text := func(to *string, option, usage string) {
+		flags.StringVar(to, f.flag(option), "", usage)
+	}
+	text(&f.URL, "URL", usage)
+	text(&f.Creds, "Creds", "credentials `file` of the user, with JWT and seed")
+	text(&f.Nkey, "Nkey", "`file` with the seed of the user's nkey")
+	text(&f.User, "User", "`name` of the user")
+	text(&f.UserFile, "UserFile", "`file` with the name of the user")
+	text(&f.PasswordFile, "PasswordFile", "`file` with the password of the user")
+	text(&f.TokenFile, "TokenFile", "`file` with a token")
+	text(&f.CA, "CA", "PEM `file` of those who may vouch for the server")
+	text(&f.Cert, "Cert", "PEM `file` with the client certificate")
+	text(&f.Key, "Key", "PEM `file` with its private key, by default that of --"+f.flag("Cert"))
+	text(&f.ServerName, "ServerName", "`name` in the server's certificate, by default the host in the URL")
+	flags.BoolVar(&f.TLSFirst, f.flag("TLSFirst"), false, "begin with TLS, for servers with handshake_first")
+	text(&f.Domain, "Domain", "JetStream `domain` of the stream")
+	text(&f.stream, "Stream", "`name` of the stream, by default "+events.DefaultStream)
+	text(&f.prefix, "Prefix", "`subject` that begins the subjects of all events, by default lockagent.v1")
+	var names []string
+	for option := range natsOptions {
+		if name := f.flag(option); flags.Lookup(name) != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	fromEnvironment(cmd, names...)
 }
 
-// addForPublishers adds the flags to a cmd that publishes.
-func (f *natsFlags) addForPublishers(cmd *cobra.Command, usage string) {
-	cmd.Flags().IntVar(&f.replicas, "nats-replicas", 0, "`number` of copies of the stream in the cluster, if it has to be made, by default 1")
-	f.add(cmd, usage)
+// addForMakers adds the flags to a cmd that makes the stream if there is none.
+func (f *natsFlags) addForMakers(cmd *cobra.Command, name, usage string) {
+	cmd.Flags().IntVar(&f.replicas, name+natsOptions["Replicas"], 0, "`number` of copies of the stream in the cluster, if it has to be made, by default 1")
+	f.add(cmd, name, usage)
+}
+
+// flag is the name of the flag of an option, or empty if it has none.
+func (f *natsFlags) flag(option string) string {
+	if rest, ok := natsOptions[option]; ok {
+		return f.name + rest
+	}
+	return ""
+}
+
+// config is what the flags say. The server is by default one on this host.
+func (f *natsFlags) config(logger *slog.Logger) events.ReaderConfig {
+	cfg := events.ReaderConfig{Connection: f.Connection, Stream: f.stream, Prefix: f.prefix}
+	cfg.URL, cfg.Logger = cmp.Or(f.URL, defaultNATS), logger
+	return cfg
 }
 
 // optionName finds the options in a text for people.
 var optionName = regexp.MustCompile(`(^|\s)(\w+)\b`)
 
-// flagsFor has a text of package events speak of flags.
-func flagsFor(text string) string {
+// flagsIn has a text of package events speak of flags.
+func (f *natsFlags) flagsIn(text string) string {
 	return optionName.ReplaceAllStringFunc(text, func(word string) string {
 		name := strings.TrimSpace(word)
-		flag := natsOptions[name]
-		if name == "URL" {
-			flag = "nats"
+		if flag := f.flag(name); flag != "" {
+			return strings.Replace(word, name, "--"+flag, 1)
 		}
-		if flag == "" {
-			return word
-		}
-		return strings.Replace(word, name, "--"+flag, 1)
+		return word
 	})
 }
 
 // given returns one of the flags that are on the command line, or empty.
 func (f *natsFlags) given(cmd *cobra.Command) (name string) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if name == "" && (flag.Name == "nats" || strings.HasPrefix(flag.Name, "nats-")) {
+		if name == "" && (flag.Name == f.name || strings.HasPrefix(flag.Name, f.name+"-")) {
 			name = flag.Name
 		}
 	})
 	return name
 }
 
-// openEvents connects to the event log.
-func openEvents(cmd *cobra.Command, f natsFlags, logger *slog.Logger) (*events.Reader, error) {
-	if f.URL == "" {
-		f.URL = defaultNATS
-	}
-	f.Logger = logger
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: f.Connection, Stream: f.stream, Prefix: f.prefix})
+// open connects to the event log.
+func (f *natsFlags) open(cmd *cobra.Command, logger *slog.Logger) (*events.Reader, error) {
+	reader, err := events.OpenReader(f.config(logger))
 	if err != nil {
-		return nil, natsFailure(cmd, err)
+		failed := f.failure(cmd, err)
+		if failed.code == exitUnavailable {
+			failed.err = fmt.Errorf("%w: %s", err, demo.Redacted(f.URL))
+		}
+		return nil, failed
 	}
 	return reader, nil
 }
 
-// natsFailure gives what keeps us from the event log its exit code.
-func natsFailure(cmd *cobra.Command, err error) *failure {
+// failure gives what keeps us from the event log its exit code.
+func (f *natsFlags) failure(cmd *cobra.Command, err error) *failure {
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok {
-		if flag := natsOptions[bad.Option]; flag != "" {
-			text := fmt.Errorf("--%s (or $%s): %s", flag, variable(flag), flagsFor(bad.Reason))
-			return &failure{exitUsage, text, cmd.CommandPath() + " --help"}
+		if flag := f.flag(bad.Option); flag != "" {
+			err = fmt.Errorf("--%s (or $%s): %s", flag, variable(flag), f.flagsIn(bad.Reason))
 		}
 		return &failure{exitUsage, err, cmd.CommandPath() + " --help"}
 	}
+	address := again(cmd) + " --" + f.name
 	switch {
 	case errors.Is(err, events.ErrBadURL):
-		return &failure{exitUsage, err, cmd.CommandPath() + " --nats " + defaultNATS}
+		return &failure{exitUsage, err, address + " " + defaultNATS}
 	case errors.Is(err, events.ErrNotPermitted):
-		return &failure{exitNotPermitted, err, cmd.CommandPath() + " --nats-creds FILE    (or another of the ways in docs/nats.md)"}
+		return &failure{exitNotPermitted, err, address + "-creds FILE    (or another of the ways in docs/nats.md)"}
 	case errors.Is(err, events.ErrNoStream):
 		return &failure{exitUnavailable, err, "lockagent demo --nats URL    (publishes to it)"}
 	}
-	return &failure{exitUnavailable, err, cmd.CommandPath() + " --nats URL    (of the server that has the event log)"}
+	return &failure{exitUnavailable, err, address + " URL    (of the server that has the event log)"}
 }
 
 // readFailure gives what stops the reading of an event log its exit code.
-func readFailure(cmd *cobra.Command, err error) error {
+func (f *natsFlags) readFailure(cmd *cobra.Command, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case cmd.Context().Err() != nil:
 		return &failure{code: exitFailed, err: fmt.Errorf("ended before the log did: %w", err)}
 	}
-	return natsFailure(cmd, err)
+	return f.failure(cmd, err)
 }

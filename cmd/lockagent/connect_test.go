@@ -135,15 +135,11 @@ func TestDocumentedOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd, _, err := newRoot().Find([]string{"demo"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	documented := make(map[string]string)
-	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `--([a-z-]+)` \\| `(\\w+)` \\|").FindAllStringSubmatch(string(page), -1) {
-		field, flag := row[1], row[2]
-		documented[field] = flag
-		if cmd.Flags().Lookup(flag) == nil || row[3] != variable(flag) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `--nats([a-z-]*)` \\| `(\\w+)` \\|").FindAllStringSubmatch(string(page), -1) {
+		field, flag := row[1], "nats"+row[2]
+		documented[field] = row[2]
+		if row[3] != variable(flag) {
 			t.Errorf("the row of %s is wrong: --%s, %s", field, flag, row[3])
 		}
 		for _, config := range []reflect.Type{reflect.TypeFor[events.Config](), reflect.TypeFor[events.ReaderConfig]()} {
@@ -152,11 +148,25 @@ func TestDocumentedOptions(t *testing.T) {
 			}
 		}
 	}
-	if documented["URL"] != "nats" {
-		t.Errorf("--nats is documented as the flag of %q", documented["URL"])
-	}
-	delete(documented, "URL")
 	if !reflect.DeepEqual(documented, natsOptions) {
 		t.Errorf("the page has %v, the program %v", documented, natsOptions)
+	}
+	for _, verb := range []struct {
+		name, flags string
+		makes       bool
+	}{{"demo", "nats", true}, {"events audit", "nats", false}, {"events forward", "nats", false}, {"events forward", "hub", true}} {
+		cmd, _, err := newRoot().Find(strings.Fields(verb.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for option, rest := range natsOptions {
+			f := cmd.Flags().Lookup(verb.flags + rest)
+			switch {
+			case (f != nil) != (verb.makes || option != "Replicas"):
+				t.Errorf("%s has --%s%s: %v", verb.name, verb.flags, rest, f != nil)
+			case f != nil && !strings.HasSuffix(f.Usage, "(or $"+variable(f.Name)+")"):
+				t.Errorf("%s: the help of --%s does not name its variable: %s", verb.name, f.Name, f.Usage)
+			}
+		}
 	}
 }

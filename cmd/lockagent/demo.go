@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -76,7 +77,7 @@ while the demo runs, and see what it says.`,
 	flags.StringVar(&f.Keep, "keep", "", "leave the event log in this `directory`, for lockagent events")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9464")
 	flags.StringVar(&f.format, "format", "text", "`form` of the summary: text or json")
-	f.nats.addForPublishers(cmd, "`URL` of a NATS server to keep the event log")
+	f.nats.addForMakers(cmd, "nats", "`URL` of a NATS server to keep the event log")
 	return cmd
 }
 
@@ -89,7 +90,7 @@ func (f *demoFlags) complete(cmd *cobra.Command) error {
 				return usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
 			}
 		}
-		f.Redis, f.nats = "", natsFlags{} // the environment is meant for those who use them
+		f.Redis, f.nats.URL = "", "" // the environment is meant for those who use them
 	}
 	if given := f.nats.given(cmd); f.nats.URL == "" && given != "" {
 		return usage("lockagent demo --nats "+defaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
@@ -137,7 +138,7 @@ func (f *demoFlags) complete(cmd *cobra.Command) error {
 	case f.Lease < leastLease || f.Lease > lockagent.MaxLease:
 		return usage("lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease)
 	}
-	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
+	if err := errors.Join(checkMetrics(cmd, f.metrics), checkFormat(cmd, f.format, "text", "json")); err != nil {
 		return err
 	}
 	return f.checkKeep(f.nats.given(cmd))
@@ -193,7 +194,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 			return command
 		}
 	}
-	ctx, sdk, err := startTelemetry(cmd.Context(), f.Logger, f.metrics)
+	ctx, sdk, err := startTelemetry(cmd, f.Logger, f.metrics)
 	defer sdk.close()
 	if err != nil {
 		return err
@@ -275,13 +276,15 @@ func (f *demoFlags) explain(cmd *cobra.Command, err error) error {
 	case errors.Is(err, natsserver.ErrInUse):
 		return inUse(f.Keep)
 	case errors.Is(err, demo.ErrNoEventLog):
-		failed := natsFailure(cmd, err)
+		failed := f.nats.failure(cmd, err)
 		if failed.code == exitUnavailable {
 			failed.try = "lockagent demo    (has a NATS server of its own), or start one: nats-server -js"
 		}
 		return failed
 	case errors.Is(err, lockagent.ErrBadOption):
-		return natsFailure(cmd, err)
+		return f.nats.failure(cmd, err)
+	case f.Keep != "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
+		return usage(makesLog+"demo.log", "the event log cannot be kept in %s: %w", f.Keep, err)
 	}
 	return err
 }

@@ -187,7 +187,7 @@ func TestDemoMetrics(t *testing.T) {
 }
 
 func TestDemoMetricsWithoutAPort(t *testing.T) {
-	call(t, "demo", "--metrics", "nowhere").expect(t, exitFailed, nil, []string{"missing port", "Try: lockagent demo --metrics 127.0.0.1:0"})
+	call(t, "demo", "--metrics", "nowhere").expect(t, exitUsage, nil, []string{"missing port", "Try: lockagent demo --metrics 127.0.0.1:0"})
 }
 
 // program starts the program in a process of its own, as the leader of a group.

@@ -13,7 +13,7 @@ import (
 // eventText is an event on a line, for people.
 func eventText(r events.Record, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %.8s #%-6d  %-10s", readable.Time(r.Time, now), r.Agent, r.Seq, r.Kind)
+	fmt.Fprintf(&b, "%s  %.8s #%-6d  %-12s", readable.Time(r.Time, now), r.Agent, r.Seq, r.Kind)
 	field := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format, args...) }
 	if r.Lock != "" {
 		field("%s", r.Lock)
@@ -25,7 +25,7 @@ func eventText(r events.Record, now time.Time) string {
 		field("by %s", r.How)
 	}
 	if r.Owner != "" {
-		field("owner %s", ownerText(r.Owner, r.Agent))
+		field("owner %s", events.OwnerText(r.Owner, r.Agent))
 	}
 	if r.Waited != 0 {
 		field("waited %s", readable.Duration(r.Waited))
@@ -40,7 +40,7 @@ func eventText(r events.Record, now time.Time) string {
 		field("%d waiting", r.Waiters)
 	}
 	if r.Holder != "" {
-		field("behind %q", r.Holder)
+		field("behind %s", holderText(r))
 	}
 	if r.Remaining != 0 {
 		field("trusted for %s", readable.Duration(r.Remaining))
@@ -56,6 +56,15 @@ func eventText(r events.Record, now time.Time) string {
 		field("error %q", r.Err)
 	}
 	return b.String()
+}
+
+// holderText is the holder that a request found. Which owner has a tenure of another agent, one event
+// does not say.
+func holderText(r events.Record) string {
+	if t, ok := lockagent.ParseTenure(r.Holder); ok {
+		return fmt.Sprintf("agent %.8s", t.Agent)
+	}
+	return events.OwnerText(lockagent.Owner(r.Holder), r.Agent)
 }
 
 // aboutAgent writes what an event says of its agent or of the store.

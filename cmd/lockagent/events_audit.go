@@ -91,11 +91,14 @@ func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) 
 	case f.checkpoint != "" && f.file != "":
 		return "", usage(try+"--file "+shellWord(f.file), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
 	}
+	if f.follow && f.format == "json" {
+		return "", usage(try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once")
+	}
 	second := "json"
 	if f.follow {
 		second = "jsonl"
 	}
-	if err := checkFormat(cmd, f.format, "text", second); err != nil {
+	if err := errors.Join(checkFormat(cmd, f.format, "text", second), checkMetrics(cmd, f.metrics), f.checkCheckpoint()); err != nil {
 		return "", err
 	}
 	if err := f.source.check(cmd); err != nil || f.lock == "" {
@@ -131,12 +134,13 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if f.ack != "" && !audit.Acknowledge(now, events.Acknowledgement{By: operator(), Time: time.Now(), Text: f.ack}) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "lockagent: there is nothing to acknowledge")
 	}
-	if err := f.save(audit); err != nil {
-		return err
-	}
+	saved := f.save(audit)
 	report := audit.Report()
 	if !now.IsZero() {
 		report = audit.ReportAt(now)
+	}
+	if lock != "" && report.Grants == 0 && report.Verdict != events.Violated {
+		report.Verdict = events.Empty // whatever else is proven, nobody has asked for it
 	}
 	if f.format == "json" {
 		err = writeJSON(cmd.OutOrStdout(), report)
@@ -144,9 +148,9 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 		_, err = io.WriteString(cmd.OutOrStdout(), report.String())
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, saved)
 	}
-	return verdictOf(&report, lock)
+	return errors.Join(f.verdictOf(&report, lock), saved)
 }
 
 // read visits what there is behind the place that the audit has reached. It returns when it began, by the
@@ -193,19 +197,34 @@ func about(lock lockagent.Name, visit events.Visit) events.Visit {
 }
 
 // verdictOf gives a verdict its exit code.
-func verdictOf(r *events.Report, lock lockagent.Name) error {
+func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
 	if lock != "" && r.Grants == 0 && r.Verdict != events.Violated {
-		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders"}
+		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders" + f.place()}
 	}
 	switch r.Verdict {
 	case events.Proven:
 		return nil
 	case events.Explained:
-		return &failure{code: exitExplained, err: fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count)}
+		return &failure{
+			exitExplained, fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count),
+			f.closeUp(&r.Explained.First[0].Violation),
+		}
 	case events.Violated:
-		return &failure{code: exitViolated, err: errors.New("not proven: violated")}
+		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
 	case events.Empty:
 		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail"}
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
+}
+
+// closeUp is a command that shows the lock at the time of a violation.
+func (f *auditFlags) closeUp(v *events.Violation) string {
+	at := v.First.From
+	if v.Second.From.After(at) {
+		at = v.Second.From
+	}
+	if at.IsZero() {
+		return "lockagent events history " + shellWord(string(v.First.Lock)) + f.place()
+	}
+	return fmt.Sprintf("lockagent events state %s --at %s%s", shellWord(string(v.First.Lock)), at.Local().Format("2006-01-02T15:04:05.000Z07:00"), f.place())
 }

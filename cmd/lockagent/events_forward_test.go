@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestEventsForward(t *testing.T) {
 	publish(t, source, 1000)
 	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	want := call(t, "events", "tail", "--nats", source, "--all", "--follow=false", "--format", "jsonl").stdout
-	r := start(t, "events", "forward", "--from", source, "--to", hub)
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub)
 	deadline := time.After(patience)
 	for call(t, "events", "tail", "--nats", hub, "--all", "--follow=false", "--format", "jsonl").stdout != want {
 		select {
@@ -47,19 +48,59 @@ func TestEventsForward(t *testing.T) {
 	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded; 0 that were discarded or refused are missing\n"}, nil)
 }
 
+// Each end has its own users, stream and prefix, from flags and from the environment.
+func TestEventsForwardOptions(t *testing.T) {
+	source, password := guarded(t), natstest.File(t, natsSecret)
+	conf := fmt.Sprintf("accounts: { HUB: { jetstream: enabled, users: [ { user: ann, password: %q } ] } }", "other-"+natsSecret)
+	hub, hubPassword := natstest.StartSecured(t, conf).URL(), natstest.File(t, "other-"+natsSecret)
+	call(t, "demo", "--duration", "100ms", "--agents", "1", "--nats", source, "--nats-user", "joe", "--nats-password-file", password,
+		"--nats-stream", "HOST", "--nats-prefix", "my.locks").expect(t, exitOK, []string{"Event log: in NATS."}, nil)
+	read := func(url, user, file, stream, prefix string) string {
+		return call(t, append(replayAll, "--format", "jsonl", "--nats", url, "--nats-user", user, "--nats-password-file", file,
+			"--nats-stream", stream, "--nats-prefix", prefix)...).stdout
+	}
+	want := read(source, "joe", password, "HOST", "my.locks")
+	for name, value := range map[string]string{
+		"NATS": source, "NATS_USER": "joe", "NATS_STREAM": "HOST", "HUB": "nats://127.0.0.1:1", "HUB_USER": "ann", "HUB_PASSWORD_FILE": hubPassword,
+	} {
+		t.Setenv("LOCKAGENT_"+name, value)
+	}
+	forward := []string{"events", "forward", "--hub", hub, "--nats-password-file", password, "--nats-prefix", "my.locks", "--hub-stream", "ALL", "--hub-prefix", "all.locks"}
+	r := start(t, forward...)
+	deadline := time.After(patience)
+	for read(hub, "ann", hubPassword, "ALL", "all.locks") != want {
+		select {
+		case <-deadline:
+			t.Fatalf("the hub does not get the log:\n%s", &r.stderr)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded"}, nil)
+
+	call(t, append(forward, "--hub-user", "bob", "--hub-user-file", hubPassword)...).expect(t, exitUsage, nil,
+		[]string{"--hub-user-file (or $LOCKAGENT_HUB_USER_FILE): --hub-user has the name already"})
+	call(t, append(forward, "--nats-token-file", password)...).expect(t, exitUsage, nil,
+		[]string{"--nats-token-file (or $LOCKAGENT_NATS_TOKEN_FILE): --nats-password-file says already who we are"})
+	t.Setenv("LOCKAGENT_HUB_REPLICAS", "6")
+	call(t, forward...).expect(t, exitUsage, nil, []string{"--hub-replicas (or $LOCKAGENT_HUB_REPLICAS): 6 is not between 1 and 5"})
+}
+
 func TestEventsForwardUsage(t *testing.T) {
 	t.Parallel()
-	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	const url = "nats://127.0.0.1:1"
 	for name, c := range map[string]struct {
-		args []string
-		says string
+		args      []string
+		says, try string
 	}{
-		"NoHub":   {[]string{"--from", url}, "--to is missing"},
-		"BadHub":  {[]string{"--from", url, "--to", "hub"}, "it has no scheme"},
-		"NoCreds": {[]string{"--from", url, "--to", url, "--to-creds", "/does/not/exist"}, "no such file"},
+		"NoHub":      {[]string{"--nats", url}, "--hub is missing", " --nats " + defaultNATS + " --hub nats://hub:4222"},
+		"BadHub":     {[]string{"--nats", url, "--hub", "hub"}, "it has no scheme", " --hub "},
+		"BadSource":  {[]string{"--nats", "host", "--hub", url}, "it has no scheme", " --nats "},
+		"NoHubCreds": {[]string{"--hub", url, "--hub-creds", "/does/not/exist"}, "--hub-creds (or $LOCKAGENT_HUB_CREDS): the file cannot be read", " --help"},
+		"NoCreds":    {[]string{"--hub", url, "--nats-creds", "/does/not/exist"}, "--nats-creds (or $LOCKAGENT_NATS_CREDS): the file cannot be read", " --help"},
+		"Replicas":   {[]string{"--hub", url, "--nats-replicas", "3"}, "unknown flag: --nats-replicas", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call(t, append([]string{"events", "forward"}, c.args...)...).expect(t, exitUsage, nil, []string{c.says, "Try: lockagent events forward --from "})
+			call(t, append([]string{"events", "forward"}, c.args...)...).expect(t, exitUsage, nil, []string{c.says, "Try: lockagent events forward" + c.try})
 		})
 	}
 }
@@ -68,5 +109,5 @@ func TestEventsForwardToItself(t *testing.T) {
 	t.Parallel()
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	publish(t, url, 1)
-	call(t, "events", "forward", "--from", url, "--to", url).expect(t, exitUsage, nil, []string{"it is the same stream as From"})
+	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"it is the same stream as Source"})
 }

@@ -17,10 +17,9 @@ import (
 
 // historyFlags are the flags of the verb history.
 type historyFlags struct {
-	source
-	since  time.Duration
-	last   int
-	format string
+	lookFlags
+	since time.Duration
+	last  int
 }
 
 func newEventsHistory() *cobra.Command {
@@ -37,44 +36,23 @@ tokens, which no clock disturbs.`,
   lockagent events history orders/42 --since 1h
   lockagent events history orders/42 --last 20 --format json`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := oneLock(cmd, args)
-			if err != nil {
-				return err
-			}
-			return f.run(cmd, name)
-		},
+		RunE: aboutLock(f.run),
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.DurationVar(&f.since, "since", 0, "only holds that were not over before this last `duration`, such as 10m")
-	flags.IntVar(&f.last, "last", 0, "only this `number` of holds, the last ones")
-	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
-	f.addFlags(cmd)
+	cmd.Flags().DurationVar(&f.since, "since", 0, "only holds that were not over before this last `duration`, such as 10m")
+	cmd.Flags().IntVar(&f.last, "last", 0, "only this `number` of holds, the last ones")
+	f.lookFlags.addFlags(cmd)
 	return cmd
-}
-
-// oneLock is the lock that the arguments of a verb name.
-func oneLock(cmd *cobra.Command, args []string) (lockagent.Name, error) {
-	try := cmd.CommandPath() + " orders/42"
-	if len(args) != 1 {
-		return "", usage(try, "%q takes the name of one lock", cmd.CommandPath())
-	}
-	return parseLock(args[0], try)
 }
 
 func (f *historyFlags) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case changed("since") && f.since <= 0:
-		return usage(cmd.CommandPath()+" orders/42 --since 10m", "--since must be longer than nothing, not %v", f.since)
+		return usage(again(cmd)+" --since 10m", "--since must be longer than nothing, not %v", f.since)
 	case changed("last") && f.last <= 0:
-		return usage(cmd.CommandPath()+" orders/42 --last 20", "--last must be at least 1, not %d", f.last)
+		return usage(again(cmd)+" --last 20", "--last must be at least 1, not %d", f.last)
 	}
-	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
-		return err
-	}
-	return f.source.check(cmd)
+	return f.lookFlags.check(cmd)
 }
 
 // historyView is the JSON of a history.
@@ -113,8 +91,8 @@ func writeHistory(out io.Writer, name lockagent.Name, holds []hold, now time.Tim
 		if !h.Until.IsZero() {
 			until = readable.Time(h.Until, now)
 		}
-		rows.add(readable.Time(h.From, now), until, h.lasted(now), ownerText(h.Owner, h.Agent),
-			fmt.Sprint(h.Token), h.came(), h.ended(now), agentText(h.Agent, h.Process))
+		rows.add(readable.Time(h.From, now), until, h.lasted(now), events.OwnerText(h.Owner, h.Agent),
+			fmt.Sprint(h.Token), h.came(), h.ended(now), events.AgentText(h.Agent, h.Process))
 	}
 	text := fmt.Sprintf("%s: %s of %s\n", name, readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))
 	if len(stores) > 1 {

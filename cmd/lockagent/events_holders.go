@@ -17,9 +17,8 @@ import (
 
 // holdersFlags are the flags of the verb holders.
 type holdersFlags struct {
-	source
-	lock   string
-	format string
+	lookFlags
+	lock string
 }
 
 func newEventsHolders() *cobra.Command {
@@ -36,18 +35,12 @@ their leases end, until another agent is granted the lock.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.lock, "lock", "", patternUsage)
-	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
-	f.addFlags(cmd)
+	cmd.Flags().StringVar(&f.lock, "lock", "", patternUsage)
+	f.lookFlags.addFlags(cmd)
 	return cmd
 }
 
 func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
-	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
-		return err
-	}
 	filter, err := parsePattern(cmd, f.lock)
 	if err != nil {
 		return err
@@ -73,8 +66,9 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if records == 0 {
-		return &failure{exitEmpty, errors.New("the event log is empty"), "lockagent events tail"}
+		return log.nothing("the event log has nothing", "lockagent demo --keep demo.log")
 	}
+	log.warn()
 	now := time.Now()
 	view := heldNow(fold, now)
 	if f.format == "json" {
@@ -89,7 +83,18 @@ type holdersView struct {
 	At      time.Time  `json:"at"`
 	Holds   []heldView `json:"holds"`
 	Waiters int        `json:"waiters"` // of all locks
+	Waiting []waitView `json:"waiting"` // likewise, those that have waited longest
 }
+
+// waitView is a request that waits.
+type waitView struct {
+	Lock lockagent.Name `json:"lock"`
+	events.Waiter
+	Process *events.Process `json:"process,omitempty"` // of its agent
+}
+
+// mostWaiting bounds how many of the requests that wait are shown.
+const mostWaiting = 20
 
 // heldView is a hold that goes on.
 type heldView struct {
@@ -101,9 +106,16 @@ type heldView struct {
 
 // heldNow is who holds what after all that was folded.
 func heldNow(fold *events.Fold, now time.Time) holdersView {
-	v := holdersView{Version: jsonVersion, At: now, Holds: []heldView{}}
+	v := holdersView{Version: jsonVersion, At: now, Holds: []heldView{}, Waiting: []waitView{}}
 	for l := range fold.Locks() {
 		v.Waiters += len(l.Waiters)
+		for _, w := range l.Waiters {
+			wait := waitView{Lock: l.Lock, Waiter: w}
+			if a, _ := fold.Agent(w.Agent); a.Process != (events.Process{}) {
+				wait.Process = &a.Process
+			}
+			v.Waiting = append(v.Waiting, wait)
+		}
 		for i := range l.Holders {
 			h := &l.Holders[i]
 			if superseded(h, l.Holders) {
@@ -120,6 +132,10 @@ func heldNow(fold *events.Fold, now time.Time) holdersView {
 	slices.SortFunc(v.Holds, func(a, b heldView) int {
 		return cmp.Or(cmp.Compare(a.Hold.Lock, b.Hold.Lock), cmp.Compare(a.Hold.Store, b.Hold.Store), cmp.Compare(a.Hold.Token, b.Hold.Token))
 	})
+	slices.SortFunc(v.Waiting, func(a, b waitView) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Request, b.Request))
+	})
+	v.Waiting = v.Waiting[:min(len(v.Waiting), mostWaiting)]
 	return v
 }
 
@@ -142,13 +158,39 @@ func (v *holdersView) write(out io.Writer, now time.Time) error {
 		for i := range v.Holds {
 			held := &v.Holds[i]
 			h := &held.Hold
-			rows.add(string(h.Lock), ownerText(h.Owner, h.Agent), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
-				fmt.Sprint(h.Token), fmt.Sprint(held.Waiters), held.state(now), agentText(h.Agent, h.Process))
+			rows.add(string(h.Lock), events.OwnerText(h.Owner, h.Agent), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
+				fmt.Sprint(h.Token), fmt.Sprint(held.Waiters), held.state(now), events.AgentText(h.Agent, h.Process))
 		}
 		text = rows.String() + "\n" + readable.Counted(len(v.Holds), "hold", "holds")
 	}
-	_, err := fmt.Fprintf(out, "%s, %s\n", text, readable.Counted(v.Waiters, "request waits", "requests wait"))
+	text = fmt.Sprintf("%s, %s\n", text, readable.Counted(v.Waiters, "request waits", "requests wait"))
+	if len(v.Waiting) > 0 {
+		text += "\n" + v.waiting(now)
+	}
+	_, err := io.WriteString(out, text)
 	return err
+}
+
+// waiting is the table of those who wait.
+func (v *holdersView) waiting(now time.Time) string {
+	rows := newTable("LOCK", "OWNER", "WAITS SINCE", "FOR", "BEHIND", "AGENT")
+	for i := range v.Waiting {
+		w := &v.Waiting[i]
+		behind, process := "", events.Process{}
+		if w.Behind != nil {
+			behind = partyText(*w.Behind)
+		}
+		if w.Process != nil {
+			process = *w.Process
+		}
+		rows.add(string(w.Lock), events.OwnerText(w.Owner, w.Agent), readable.Time(w.Since, now), readable.Duration(now.Sub(w.Since)),
+			behind, events.AgentText(w.Agent, process))
+	}
+	text := rows.String()
+	if more := v.Waiters - len(v.Waiting); more > 0 {
+		text += fmt.Sprintf("and %s more\n", readable.Number(more))
+	}
+	return text
 }
 
 // state says whether a hold can be relied upon.

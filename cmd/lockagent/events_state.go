@@ -15,9 +15,8 @@ import (
 
 // stateFlags are the flags of the verb state.
 type stateFlags struct {
-	source
-	at     string
-	format string
+	lookFlags
+	at string
 }
 
 func newEventsState() *cobra.Command {
@@ -33,19 +32,10 @@ granted at once, or within some milliseconds, is not seen to wait.`,
   lockagent events state orders/42 --at -10m
   lockagent events state orders/42 --at 2026-11-21T14:03:07+01:00 --format json`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := oneLock(cmd, args)
-			if err != nil {
-				return err
-			}
-			return f.run(cmd, name)
-		},
+		RunE: aboutLock(f.run),
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.at, "at", "", "the `time`: 14:03:07 (today), -10m, 2026-11-21 14:03:07, or RFC 3339; by default now")
-	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
-	f.addFlags(cmd)
+	cmd.Flags().StringVar(&f.at, "at", "", "the `time`: 14:03:07 (today), -10m, 2026-11-21 14:03:07, or RFC 3339; by default now")
+	f.lookFlags.addFlags(cmd)
 	return cmd
 }
 
@@ -54,7 +44,7 @@ func (f *stateFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	at := now
 	if f.at != "" {
 		var err error
-		try := fmt.Sprintf("lockagent events state %s --at -10m", shellWord(string(name)))
+		try := again(cmd) + " --at -10m"
 		if at, err = parseMoment(f.at, now); err != nil {
 			return usage(try, "--at: %w", err)
 		}
@@ -62,15 +52,12 @@ func (f *stateFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 			return usage(try, "--at %s is in the future", readable.Time(at, now))
 		}
 	}
-	if err := checkFormat(cmd, f.format, "text", "json"); err != nil {
-		return err
-	}
 	if err := f.check(cmd); err != nil {
 		return err
 	}
 	s := lockThen{name: name, at: at}
 	told := newStory(name, s.keep)
-	told.gaveUp = s.gaveUp
+	told.gaveUp = func(r events.Record) { s.gaveUp(told, r) }
 	if err := told.read(cmd, &f.source); err != nil {
 		return err
 	}
@@ -99,6 +86,7 @@ type waiter struct {
 	Process  *events.Process   `json:"process,omitempty"`
 	Since    time.Time         `json:"since"`
 	Until    *time.Time        `json:"until,omitempty"`     // missing: it still waits
+	Behind   *events.Party     `json:"behind,omitempty"`    // who had the lock when the request was queued
 	BecameOf string            `json:"became_of,omitempty"` // granted, or the kind of the event that ended it
 	Error    string            `json:"error,omitempty"`
 }
@@ -130,13 +118,14 @@ func (s *lockThen) waitedFor(h *hold) bool {
 }
 
 // gaveUp looks at a request that has waited in vain.
-func (s *lockThen) gaveUp(r events.Record) {
+func (s *lockThen) gaveUp(told *story, r events.Record) {
 	since := r.Time.Add(-r.Waited)
 	if since.After(s.at) || !r.Time.After(s.at) {
 		return
 	}
 	s.waiters = append(s.waiters, waiter{
-		Owner: r.Owner, Agent: r.Agent, Since: since, Until: moment(r.Time), BecameOf: r.Kind.String(), Error: r.Err,
+		Owner: r.Owner, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: told.behind(r.Agent, r.Request),
+		BecameOf: r.Kind.String(), Error: r.Err,
 	})
 }
 
@@ -153,13 +142,13 @@ func (s *lockThen) finish(told *story) {
 		}
 		if s.waitedFor(&h) {
 			s.waiters = append(s.waiters, waiter{
-				Owner: h.Owner, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From), BecameOf: lockagent.EventGranted.String(),
+				Owner: h.Owner, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From), Behind: h.Behind, BecameOf: lockagent.EventGranted.String(),
 			})
 		}
 	}
 	for _, w := range told.waiting() {
 		if !w.Since.After(s.at) {
-			s.waiters = append(s.waiters, waiter{Owner: w.Owner, Agent: w.Agent, Since: w.Since})
+			s.waiters = append(s.waiters, waiter{Owner: w.Owner, Agent: w.Agent, Since: w.Since, Behind: w.Behind})
 		}
 	}
 	for i := range s.waiters {
@@ -207,7 +196,7 @@ func (s *lockThen) text(now time.Time) string {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
 	}
 	about := func(what string, h *hold) {
-		line(what, "%s, token %d, agent %s", ownerText(h.Owner, h.Agent), h.Token, agentText(h.Agent, h.Process))
+		line(what, "%s, token %d, agent %s", events.OwnerText(h.Owner, h.Agent), h.Token, events.AgentText(h.Agent, h.Process))
 		line("", "%s", h.spell(now))
 	}
 	if len(s.holders) == 0 {
@@ -227,7 +216,10 @@ func (s *lockThen) text(now time.Time) string {
 		if w.Process != nil {
 			p = *w.Process
 		}
-		line("waiting", "%s, since %s, agent %s", ownerText(w.Owner, w.Agent), readable.Time(w.Since, now), agentText(w.Agent, p))
+		line("waiting", "%s, since %s, agent %s", events.OwnerText(w.Owner, w.Agent), readable.Time(w.Since, now), events.AgentText(w.Agent, p))
+		if w.Behind != nil {
+			line("", "queued behind %s", *w.Behind)
+		}
 		if w.Until != nil {
 			line("", "%s at %s, %s later", w.BecameOf, readable.Time(*w.Until, now), readable.Duration(w.Until.Sub(s.at)))
 		}

@@ -116,7 +116,7 @@ func TestEventsAudit(t *testing.T) {
 	t.Parallel()
 	url := logged(t)
 	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: no two holds overlapped\n", " of 3 agents on 2 locks: "}, nil)
-	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 locks: "}, nil)
+	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 lock: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
 
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
@@ -178,7 +178,10 @@ func TestEventsAuditFindsAnOverlap(t *testing.T) {
 	audit := func(args ...string) result {
 		return callWith(t, log, append([]string{"events", "audit", "--file", "-"}, args...)...)
 	}
-	audit().expect(t, exitViolated, []string{"violated: ", `"orders/42": two holds overlapped`}, []string{"not proven: violated"})
+	at := begun.Add(time.Second).Format("2006-01-02T15:04:05.000Z07:00")
+	audit().expect(t, exitViolated,
+		[]string{"violated: ", `"orders/42": two holds overlapped for up to 3s`, `"me", token `, "agent a\n", "agent b\n"},
+		[]string{"not proven: violated", "Try: lockagent events state orders/42 --at " + at + "\n"})
 	audit("--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
 	audit("--lock", "orders/43").expect(t, exitEmpty, nil, []string{`has no holds of "orders/43"`})
 }
@@ -196,18 +199,20 @@ func TestEventText(t *testing.T) {
 				Kind: lockagent.EventGranted, Lock: "orders/42", Owner: lockagent.Owner(agent) + "/7", Token: 123,
 				How: lockagent.ByHandOff, Waited: 3400 * time.Microsecond,
 			},
-			"granted     orders/42  token 123  by handoff  owner /7  waited 3.4ms",
+			"granted       orders/42  token 123  by handoff  owner /7  waited 3.4ms",
 		},
 		{
 			lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42", Owner: "joe", Token: 123, Held: time.Second, Reason: lockagent.LostDeadline},
-			`lost        orders/42  token 123  owner "joe"  held 1s  reason deadline`,
+			`lost          orders/42  token 123  owner "joe"  held 1s  reason deadline`,
 		},
 		{
 			lockagent.Event{Kind: lockagent.EventUncertain, Lock: "orders/42", Owner: "joe", Remaining: time.Second, Err: "no answer"},
-			`uncertain   orders/42  owner "joe"  trusted for 1s  error "no answer"`,
+			`uncertain     orders/42  owner "joe"  trusted for 1s  error "no answer"`,
 		},
-		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Waiters: 3}, "queued      orders/42  3 waiting"},
-		{lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "a", To: "b", Reason: "emptied"}}, "storereset  emptied, from a to b"},
+		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Waiters: 3}, "queued        orders/42  3 waiting"},
+		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d:77"}, "queued        orders/42  behind agent 1e3d6805"},
+		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: string(agent) + "/5"}, "queued        orders/42  behind /5"},
+		{lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "a", To: "b", Reason: "emptied"}}, "storereset    emptied, from a to b"},
 		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
 	} {
 		test.event.Agent, test.event.Time = agent, at

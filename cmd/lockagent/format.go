@@ -14,7 +14,7 @@ func checkFormat(cmd *cobra.Command, format string, known ...string) error {
 	if slices.Contains(known, format) {
 		return nil
 	}
-	return usage(cmd.CommandPath()+" --format "+known[len(known)-1], "--format must be %s, not %q", strings.Join(known, " or "), format)
+	return usage(again(cmd)+" --format "+known[len(known)-1], "--format must be %s, not %q", strings.Join(known, " or "), format)
 }
 
 func writeJSON(w io.Writer, v any) error {

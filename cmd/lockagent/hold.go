@@ -31,32 +31,20 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// endName is how a hold ended. A hold in one record was released.
-func endName(kind lockagent.EventKind) string {
-	if kind == lockagent.EventHeld {
-		kind = lockagent.EventReleased
-	}
-	return kind.String()
-}
-
-// agentText is an agent for people: where it runs, and the beginning of its identity.
-func agentText(id lockagent.AgentID, p events.Process) string {
-	text := fmt.Sprintf("%.8s", id)
+// partyText is an owner and its agent where there is little room.
+func partyText(p events.Party) string {
+	text := "agent"
 	switch {
-	case p.Host == "":
-		return text
-	case p.Program == "":
-		return fmt.Sprintf("%s on %s, pid %d", text, p.Host, p.PID)
+	case p.Agent == "":
+		return events.OwnerText(p.Owner, "")
+	case p.Owner != "":
+		text = events.OwnerText(p.Owner, p.Agent) + " of"
 	}
-	return fmt.Sprintf("%s, %s on %s, pid %d", text, p.Program, p.Host, p.PID)
-}
-
-// ownerText is an owner for people, without what an agent made of its own identity.
-func ownerText(owner lockagent.Owner, agent lockagent.AgentID) string {
-	if number, ok := strings.CutPrefix(string(owner), string(agent)+"/"); ok {
-		return "/" + number
+	text += fmt.Sprintf(" %.8s", p.Agent)
+	if p.Process.Host != "" {
+		text += " on " + p.Process.Host
 	}
-	return fmt.Sprintf("%q", owner)
+	return text
 }
 
 // hold is a hold for people.
@@ -71,6 +59,9 @@ func (h *hold) came() string {
 	if h.Waited > 0 {
 		text += " after " + readable.Duration(h.Waited)
 	}
+	if h.Behind != nil {
+		text += " behind " + partyText(*h.Behind)
+	}
 	return strings.TrimSpace(text)
 }
 
@@ -80,9 +71,9 @@ func (h *hold) ended(now time.Time) string {
 	case h.Ended == lockagent.EventBroken && h.Operator != "":
 		return "broken by " + h.Operator
 	case h.Ended != 0 && h.Reason != 0:
-		return fmt.Sprintf("%s (%s)", endName(h.Ended), h.Reason)
+		return fmt.Sprintf("%s (%s)", h.Ended, h.Reason)
 	case h.Ended != 0:
-		return endName(h.Ended)
+		return h.Ended.String()
 	case h.over:
 		return "over; its end is missing in the log"
 	case h.Gone:

@@ -8,10 +8,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 )
@@ -55,6 +57,29 @@ func (m *metricsServer) close(context.Context) error {
 		err = errors.Join(err, served)
 	}
 	return err
+}
+
+// checkMetrics checks the value of --metrics, which may be empty.
+func checkMetrics(cmd *cobra.Command, address string) error {
+	if address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return usage(metricsExample(cmd.CommandPath()), "--metrics wants an address such as 127.0.0.1:9464, not %q: %w", address, err)
+	}
+	return nil
+}
+
+// metricsExample is a verb with an address for its metrics that nobody else has.
+func metricsExample(verb string) string {
+	if strings.HasSuffix(verb, " audit") {
+		verb += " --follow"
+	}
+	return verb + " --metrics 127.0.0.1:0"
 }
 
 // wantsPrometheus reports whether the environment wants metrics to be served. The

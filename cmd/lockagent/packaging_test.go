@@ -10,9 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
@@ -54,6 +57,17 @@ func showAllMetrics(t *testing.T) string {
 	return address
 }
 
+// showAuditMetrics runs an audit that goes on, and returns where it serves its metrics.
+func showAuditMetrics(t *testing.T) string {
+	t.Helper()
+	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	r := start(t, "events", "audit", "--follow", "--nats", server.URL(), "--metrics", "127.0.0.1:0")
+	r.stderr.await(t, "where the metrics are", func(text string) bool { return metricsAddress.MatchString(text) })
+	return metricsAddress.FindStringSubmatch(r.stderr.String())[1]
+}
+
+var metricsAddress = regexp.MustCompile(`Metrics: (http://\S+)\n`)
+
 // expressions are those of the dashboard, as Grafana sends them.
 func expressions(t *testing.T) []string {
 	t.Helper()
@@ -83,7 +97,7 @@ func expressions(t *testing.T) []string {
 
 func TestPackagedMetricsExist(t *testing.T) {
 	t.Parallel()
-	exported := scrape(t, showAllMetrics(t))
+	exported := scrape(t, showAllMetrics(t)) + scrape(t, showAuditMetrics(t))
 	used := 0
 	for _, file := range []string{dashboardFile, alertsFile} {
 		text, err := os.ReadFile(file)
@@ -129,13 +143,17 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// startPrometheus starts one that scrapes a program, and returns its address.
-func startPrometheus(t *testing.T, program string) string {
+// startPrometheus starts one that scrapes some programs, and returns its address.
+func startPrometheus(t *testing.T, programs ...string) string {
 	t.Helper()
 	prometheus := tool(t, "prometheus")
-	target, err := url.Parse(program)
-	if err != nil {
-		t.Fatal(err)
+	var targets []string
+	for _, program := range programs {
+		target, err := url.Parse(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets = append(targets, strconv.Quote(target.Host))
 	}
 	alerts, err := filepath.Abs(alertsFile)
 	if err != nil {
@@ -147,8 +165,8 @@ global: {scrape_interval: 200ms, evaluation_interval: 200ms}
 rule_files: [%q]
 scrape_configs:
   - job_name: lockagent
-    static_configs: [{targets: [%q]}]
-`, alerts, target.Host)
+    static_configs: [{targets: [%s]}]
+`, alerts, strings.Join(targets, ", "))
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -220,17 +238,18 @@ func ask(t *testing.T, prometheus, method, parameter, expression string) int {
 func TestPrometheusAnswersTheDashboard(t *testing.T) {
 	c := startCollector(t, false)
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL+"/v1/traces")
-	prometheus := startPrometheus(t, showAllMetrics(t))
+	prometheus := startPrometheus(t, showAllMetrics(t), showAuditMetrics(t))
 	redistest.Eventually(t, "two scrapes after all that has a metric has happened", func() bool {
-		return ask(t, prometheus, "query", "query", `count_over_time(lockagent_lock_trust_remaining_seconds_count[1m]) > 3`) > 0
+		return ask(t, prometheus, "query", "query", `count_over_time(lockagent_lock_trust_remaining_seconds_count[1m]) > 3`) > 0 &&
+			ask(t, prometheus, "query", "query", `count_over_time(lockagent_audit_events_total[1m]) > 3`) > 0
 	})
 	for _, expression := range expressions(t) {
 		if ask(t, prometheus, "query", "query", expression) == 0 {
 			t.Errorf("%s has no result", expression)
 		}
 	}
-	if ask(t, prometheus, "query", "query", `up{job="lockagent"} == 1`) != 1 {
-		t.Error("Prometheus does not call the program up")
+	if ask(t, prometheus, "query", "query", `up{job="lockagent"} == 1`) != 2 {
+		t.Error("Prometheus does not call both programs up")
 	}
 	start := "start=0&end=9999999999&query"
 	if ask(t, prometheus, "query_exemplars", start, "lockagent_lock_acquire_duration_seconds_bucket") == 0 {

@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lockagent/lockagent"
 )
 
 func newRoot() *cobra.Command {
@@ -77,6 +80,20 @@ func wantsVerb(first string) func(*cobra.Command, []string) error {
 	}
 }
 
+// again is how a command begins that is worth trying: with the verb and, if it needs one, a lock.
+func again(cmd *cobra.Command) string {
+	if !strings.HasSuffix(cmd.Use, " NAME") {
+		return cmd.CommandPath()
+	}
+	name := "orders/42"
+	if args := cmd.Flags().Args(); len(args) > 0 {
+		if _, err := lockagent.ParseName(args[0]); err == nil {
+			name = shellWord(args[0])
+		}
+	}
+	return cmd.CommandPath() + " " + name
+}
+
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -88,8 +105,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 // set, rather than somebody who wants the default.
 func noEmptyFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Value.String() == "" {
-			err = usage(cmd.CommandPath(), "--%s is set to nothing; leave it out, or give it a value", f.Name)
+		list, ok := f.Value.(pflag.SliceValue)
+		if f.Value.String() == "" || ok && (len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")) {
+			err = usage(again(cmd), "--%s is set to nothing; leave it out, or give it a value", f.Name)
 		}
 	})
 	return err
@@ -110,7 +128,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		f := bad.GetFlag()
 		try := example(cmd, f)
 		if _, err := strconv.ParseFloat(bad.GetValue(), 64); err == nil && f.Value.Type() == "duration" {
-			try = fmt.Sprintf("%s --%s %ss", cmd.CommandPath(), f.Name, bad.GetValue())
+			try = fmt.Sprintf("%s --%s %ss", again(cmd), f.Name, bad.GetValue())
 		}
 		return usage(try, "--%s wants %s, not %q", f.Name, kindOf(f), bad.GetValue())
 	}
@@ -132,11 +150,15 @@ func kindOf(f *pflag.Flag) string {
 
 // example is a command with a flag as it can be used.
 func example(cmd *cobra.Command, f *pflag.Flag) string {
-	text := cmd.CommandPath() + " --" + f.Name
+	text := again(cmd) + " --" + f.Name
 	switch {
 	case f.Value.Type() == "bool":
 		return text
-	case f.DefValue != "" && f.DefValue != "[]" && f.DefValue != "0s":
+	case f.DefValue == "0":
+		return text + " 1"
+	case f.DefValue == "0s":
+		return text + " 10m"
+	case f.DefValue != "" && f.DefValue != "[]":
 		return text + " " + f.DefValue
 	}
 	what, _ := pflag.UnquoteUsage(f)

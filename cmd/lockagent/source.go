@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
@@ -24,7 +25,7 @@ type source struct {
 func (s *source) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.dir, "dir", "", "read the event log in this `directory` instead, which lockagent demo --keep left")
 	cmd.Flags().StringVar(&s.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
-	s.nats.add(cmd, "`URL` of the NATS server, by default "+defaultNATS)
+	s.nats.add(cmd, "nats", "`URL` of the NATS server, by default "+defaultNATS)
 }
 
 // check has the verb read from one place.
@@ -37,9 +38,20 @@ func (s *source) check(cmd *cobra.Command) error {
 	}
 	if len(named) > 1 {
 		value := cmd.Flags().Lookup(named[0]).Value.String()
-		return usage(cmd.CommandPath()+" --"+named[0]+" "+shellWord(value), "--%s and --%s exclude each other", named[0], named[1])
+		return usage(again(cmd)+" --"+named[0]+" "+shellWord(value), "--%s and --%s exclude each other", named[0], named[1])
 	}
 	return nil
+}
+
+// place names a directory or a file again, on the command line of another verb.
+func (s *source) place() string {
+	switch {
+	case s.dir != "":
+		return " --dir " + shellWord(s.dir)
+	case s.file != "" && s.file != "-":
+		return " --file " + shellWord(s.file)
+	}
+	return ""
 }
 
 // open opens the event log. Whoever calls it closes it.
@@ -49,7 +61,7 @@ func (s *source) open(cmd *cobra.Command) (*eventLog, error) {
 	case s.file != "":
 		return s.openFile(cmd)
 	case s.dir == "":
-		reader, err := openEvents(cmd, s.nats, logger)
+		reader, err := s.nats.open(cmd, logger)
 		if err != nil {
 			return nil, err
 		}
@@ -73,11 +85,14 @@ func (s *source) openFile(cmd *cobra.Command) (*eventLog, error) {
 	}
 	file, err := os.Open(s.file)
 	if err != nil {
-		return nil, &failure{exitUsage, err, cmd.CommandPath() + " --file events.jsonl"}
+		return nil, usage(again(cmd)+" --file events.jsonl", "the event log cannot be read: %w", err)
 	}
 	l.file, l.lines.from = file, file
 	if info, err := file.Stat(); err == nil {
 		l.lines.size = info.Size()
+		if info.IsDir() {
+			return nil, errors.Join(usage(again(cmd)+" --dir "+shellWord(s.file), "%s is a directory", s.file), file.Close())
+		}
 	}
 	return l, nil
 }
@@ -92,6 +107,9 @@ type eventLog struct {
 	lines  *countedReader     // nil unless the log is a file
 	begun  func() error       // or nil; called when there is a stream that was not there before
 	file   *os.File           // nil unless it has a name
+
+	// What a replay has met and could not use.
+	unreadable, unknown int
 }
 
 // grows reports whether events can still be added to the log.
@@ -116,10 +134,47 @@ func (l *eventLog) close() error {
 func (l *eventLog) replay(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
 	p := newProgress(l.cmd.ErrOrStderr(), l.share(ctx))
 	defer p.clear()
+	watched := p.watch(l.count(visit))
 	if l.lines != nil {
-		return l.replayLines(ctx, from, filter, p.watch(visit))
+		return l.replayLines(ctx, from, filter, watched)
 	}
-	return l.read(l.reader.Replay, ctx, from, filter, p.watch(visit))
+	return l.read(l.reader.Replay, ctx, from, filter, watched)
+}
+
+// count returns a visit that counts what cannot be used.
+func (l *eventLog) count(visit events.Visit) events.Visit {
+	return func(r events.Record, err error) error {
+		switch {
+		case err != nil:
+			l.unreadable++
+		case r.Kind == 0:
+			l.unknown++
+		}
+		return visit(r, err)
+	}
+}
+
+// warn says what could not be used. It is for verbs that show what they have all the same.
+func (l *eventLog) warn() {
+	try := "lockagent events audit" + l.source.place()
+	if n := l.unreadable; n > 0 {
+		fmt.Fprintf(l.cmd.ErrOrStderr(), "lockagent: %s cannot be read, so this may lack something; see %s\n", readable.Counted(n, "message", "messages"), try)
+	}
+	if n := l.unknown; n > 0 {
+		fmt.Fprintf(l.cmd.ErrOrStderr(), "lockagent: %s of kinds or versions that this program does not know, so this may lack something; see lockagent events tail --all\n", readable.Counted(n, "event is", "events are"))
+	}
+}
+
+// nothing is the error of a verb that has found nothing of what it was asked for.
+func (l *eventLog) nothing(what, try string) error {
+	if l.unreadable > 0 {
+		return &failure{
+			exitFailed, fmt.Errorf("%s that can be read: %s cannot", what, readable.Counted(l.unreadable, "message", "messages")),
+			"lockagent events audit" + l.source.place() + "    (names them)",
+		}
+	}
+	l.warn()
+	return &failure{exitEmpty, errors.New(what), try}
 }
 
 // tail goes on with what is to come. If there is no stream yet, it waits for the first agent that
@@ -156,15 +211,19 @@ func (l *eventLog) read(read readFunc, ctx context.Context, from startAt, filter
 }
 
 func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
-	return events.ReadLines(l.lines, func(r events.Record, err error) error {
+	var own error
+	err := events.ReadLines(l.lines, func(r events.Record, err error) error {
 		if ctx.Err() != nil {
-			return l.explain(context.Cause(ctx))
+			own = l.explain(context.Cause(ctx))
+		} else if err != nil || filter.Match(r) && !r.Time.Before(from.time) {
+			own = visit(r, err)
 		}
-		if err == nil && (!filter.Match(r) || r.Time.Before(from.time)) {
-			return nil
-		}
-		return visit(r, err)
+		return own
 	})
+	if err != nil && own == nil {
+		return usage("lockagent events tail --all --follow=false --format jsonl > events.jsonl", "this is no event log in lines of JSON: %w", err)
+	}
+	return err
 }
 
 // awaitStream returns when there is a stream.
@@ -204,7 +263,7 @@ func (l *eventLog) explain(err error) error {
 	if l.server != nil && errors.Is(err, events.ErrNoStream) {
 		return noLog(l.source.dir)
 	}
-	return readFailure(l.cmd, err)
+	return l.source.nats.readFailure(l.cmd, err)
 }
 
 // startAt says where in a log to begin. The zero startAt is its beginning.

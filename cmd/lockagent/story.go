@@ -21,9 +21,13 @@ type story struct {
 	lives map[lockagent.AgentID][]life
 	found bool // there is a record about the lock
 
+	// stores leads from an identity of a store to the one that it had before.
+	stores map[string]string
+
 	// keep says of a hold that is over whether to keep it.
 	keep func(*hold) bool
-	// gaveUp is called with each request that has waited in vain, if it is not nil.
+	// gaveUp is called with each request that has waited in vain, if it is not nil. It still waits in the
+	// fold then.
 	gaveUp func(events.Record)
 }
 
@@ -35,7 +39,7 @@ type life struct {
 }
 
 func newStory(name lockagent.Name, keep func(*hold) bool) *story {
-	s := &story{name: name, keep: keep, lives: make(map[lockagent.AgentID][]life)}
+	s := &story{name: name, keep: keep, lives: make(map[lockagent.AgentID][]life), stores: make(map[string]string)}
 	s.fold = events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) {
 		if over := (hold{Hold: *h, over: true}); s.keep(&over) {
 			s.past = append(s.past, over)
@@ -55,26 +59,29 @@ func (s *story) read(cmd *cobra.Command, from *source) (err error) {
 		return err
 	}
 	if !s.found {
-		return &failure{exitEmpty, fmt.Errorf("the event log has nothing of %q", s.name), "lockagent events holders    (the locks that are held)"}
+		return log.nothing(fmt.Sprintf("the event log has nothing of %q", s.name), "lockagent events holders"+from.place()+"    (the locks that are held)")
 	}
+	log.warn()
 	return nil
 }
 
 // replayLock visits the records about a lock, and before them those that tell of the lives of the
-// agents. A file is read once: then there are other records as well.
+// agents and of the stores. A file is read once: then there are other records as well.
 func (l *eventLog) replayLock(ctx context.Context, name lockagent.Name, visit events.Visit) error {
 	if l.lines != nil {
 		return l.replay(ctx, startAt{}, events.Filter{}, visit)
 	}
-	lives := events.Filter{Kinds: []lockagent.EventKind{lockagent.EventAgentStarted, lockagent.EventAgentStopped}}
+	lives := events.Filter{Kinds: []lockagent.EventKind{
+		lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventStoreReset,
+	}}
 	if err := l.replay(ctx, startAt{}, lives, visit); err != nil {
 		return err
 	}
 	return l.replay(ctx, startAt{}, events.Filter{Lock: name}, visit)
 }
 
-// visit folds the records about the lock. The records about agents come before those, in a stream,
-// or between them, in a file. So they cannot be folded.
+// visit folds the records about the lock. The records about agents and stores come before those, in a
+// stream, or between them, in a file. So they cannot be folded.
 func (s *story) visit(r events.Record, err error) error {
 	switch {
 	case err != nil: // the audit tells of what is no event
@@ -86,17 +93,30 @@ func (s *story) visit(r events.Record, err error) error {
 				l.stopped = true
 			}
 		}
+	case r.Kind == lockagent.EventStoreReset:
+		if before, now := s.store(r.Reset.Store), s.store(r.Store); before != "" && before != now {
+			s.stores[now] = before
+		}
 	case r.Lock == s.name:
 		s.found = true
-		s.fold.Apply(r)
+		r.Store = s.store(r.Store)
 		switch r.Kind {
 		case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 			if s.gaveUp != nil {
 				s.gaveUp(r)
 			}
 		}
+		s.fold.Apply(r)
 	}
 	return nil
+}
+
+// store is the first identity of a store. Its data may have been lost since, and its identity with it.
+func (s *story) store(id string) string {
+	for s.stores[id] != "" {
+		id = s.stores[id]
+	}
+	return id
 }
 
 // all returns all holds, in the order of their tokens for each store.
@@ -116,10 +136,23 @@ func (s *story) all() []hold {
 	return holds
 }
 
+// behind is for whom a request waits, or nil.
+func (s *story) behind(agent lockagent.AgentID, request uint64) *events.Party {
+	for _, w := range s.waiting() {
+		if w.Agent == agent && w.Request == request {
+			return w.Behind
+		}
+	}
+	return nil
+}
+
 // waiting returns the requests that still wait.
 func (s *story) waiting() (all []events.Waiter) {
 	for l := range s.fold.Locks() {
 		all = append(all, l.Waiters...)
+	}
+	for i := range all {
+		s.locate(all[i].Behind)
 	}
 	return all
 }
@@ -132,6 +165,14 @@ func (s *story) complete(h *hold) {
 			h.Process = l.process
 			h.Gone = !h.over && (l.stopped || i < len(lives)-1)
 		}
+	}
+	s.locate(h.Behind)
+}
+
+// locate adds where the agent of a party runs, or ran last.
+func (s *story) locate(p *events.Party) {
+	if p != nil {
+		p.Process = s.process(p.Agent)
 	}
 }
 

@@ -54,7 +54,7 @@ func lossOf(t *testing.T, from time.Time) string {
 	})
 	for request, owner := range []lockagent.Owner{"b/7", "sue"} {
 		s.add("b", at(2), lockagent.Event{
-			Kind: lockagent.EventQueued, Lock: lock, Owner: owner, Request: uint64(request + 1), Waiters: request + 1, Holder: "joe",
+			Kind: lockagent.EventQueued, Lock: lock, Owner: owner, Request: uint64(request + 1), Waiters: request + 1, Holder: "a:1",
 		})
 	}
 	s.add("a", at(5), lockagent.Event{
@@ -77,7 +77,7 @@ func lossOf(t *testing.T, from time.Time) string {
 		Count: 1, Lease: 4 * time.Second, StoreTime: store(8),
 	})
 	s.add("a", at(9), lockagent.Event{
-		Kind: lockagent.EventQueued, Lock: "orders/43", Owner: "joe", Request: 2, Waiters: 1, Holder: "b/8",
+		Kind: lockagent.EventQueued, Lock: "orders/43", Owner: "joe", Request: 2, Waiters: 1, Holder: "b:2",
 	})
 	return s.text.String()
 }
@@ -112,9 +112,9 @@ func TestHistory(t *testing.T) {
 	}
 	same(t, b.String(), `orders/42: 2 holds of 2 agents
 
-FROM          UNTIL         FOR   OWNER  TOKEN  CAME                       ENDED            AGENT
-14:03:01.000  14:03:05.000  4s    "joe"  100    from the store             lost (deadline)  a, shop on web-1, pid 812
-14:03:05.500  14:03:07.000  1.5s  /7     200    from the store after 3.5s  released         b, shop on web-2, pid 77
+FROM          UNTIL         FOR   OWNER  TOKEN  CAME                                                  ENDED            AGENT
+14:03:01.000  14:03:05.000  4s    "joe"  100    from the store                                        lost (deadline)  a, shop on web-1, pid 812
+14:03:05.500  14:03:07.000  1.5s  /7     200    from the store after 3.5s behind "joe" of a on web-1  released         b, shop on web-2, pid 77
 `)
 }
 
@@ -136,7 +136,7 @@ func stateAt(t *testing.T, name lockagent.Name, seconds float64) *lockThen {
 	t.Helper()
 	then := &lockThen{name: name, at: begun.Add(time.Duration(seconds * float64(time.Second)))}
 	s := newStory(name, then.keep)
-	s.gaveUp = then.gaveUp
+	s.gaveUp = func(r events.Record) { then.gaveUp(s, r) }
 	then.finish(told(t, lossOf(t, begun), s))
 	return then
 }
@@ -156,8 +156,10 @@ func TestState(t *testing.T) {
   held by  "joe", token 100, agent a, shop on web-1, pid 812
            from 14:03:01.000, from the store; until 14:03:05.000, for 4s: lost (deadline)
   waiting  "sue", since 14:03:02.000, agent b, shop on web-2, pid 77
+           queued behind "joe" of agent a, shop on web-1, pid 812
            timedout at 14:03:06.000, 3s later
   waiting  /7, since 14:03:02.000, agent b, shop on web-2, pid 77
+           queued behind "joe" of agent a, shop on web-1, pid 812
            granted at 14:03:05.500, 2.5s later
 `},
 		{"orders/42", 5.2, `orders/42 at 14:03:05.200
@@ -165,10 +167,12 @@ func TestState(t *testing.T) {
   before   "joe", token 100, agent a, shop on web-1, pid 812
            from 14:03:01.000, from the store; until 14:03:05.000, for 4s: lost (deadline)
   after    /7, token 200, agent b, shop on web-2, pid 77
-           from 14:03:05.500, from the store after 3.5s; until 14:03:07.000, for 1.5s: released
+           from 14:03:05.500, from the store after 3.5s behind "joe" of a on web-1; until 14:03:07.000, for 1.5s: released
   waiting  "sue", since 14:03:02.000, agent b, shop on web-2, pid 77
+           queued behind "joe" of agent a, shop on web-1, pid 812
            timedout at 14:03:06.000, 800ms later
   waiting  /7, since 14:03:02.000, agent b, shop on web-2, pid 77
+           queued behind "joe" of agent a, shop on web-1, pid 812
            granted at 14:03:05.500, 300ms later
 `},
 		{"orders/43", 7, `orders/43 at 14:03:07.000
@@ -180,6 +184,7 @@ func TestState(t *testing.T) {
   held by  /8, token 300, agent b, shop on web-2, pid 77
            from 14:03:08.000, from the store; held
   waiting  "joe", since 14:03:09.000, agent a, shop on web-1, pid 812
+           queued behind /8 of agent b, shop on web-2, pid 77
 `},
 	} {
 		same(t, stateAt(t, test.lock, test.seconds).text(later), test.want)
@@ -196,8 +201,14 @@ func TestHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for after, want := range map[time.Duration]string{
-		10 * time.Second: "orders/43  /8     14:03:08.000  2s   300    1        held   b, shop on web-2, pid 77\n\n1 hold, 1 request waits\n",
-		time.Minute:      "its agent is silent since 14:03:08.000, its lease ends at 14:03:12.000  b, shop",
+		10 * time.Second: `orders/43  /8     14:03:08.000  2s   300    1        held   b, shop on web-2, pid 77
+
+1 hold, 1 request waits
+
+LOCK       OWNER  WAITS SINCE   FOR  BEHIND            AGENT
+orders/43  "joe"  14:03:09.000  1s   /8 of b on web-2  a, shop on web-1, pid 812
+`,
+		time.Minute: "its agent is silent since 14:03:08.000, its lease ends at 14:03:12.000  b, shop",
 	} {
 		now := begun.Add(after)
 		var b strings.Builder
@@ -223,6 +234,33 @@ func TestHoldersAreNotSuperseded(t *testing.T) {
 	callWith(t, s.text.String(), "events", "holders", "--file", "-").expect(t, exitOK, []string{`"of b"`, "1 hold, 0 requests wait"}, nil)
 }
 
+// A store that was emptied comes back with another identity. It is the same store, whether the log is
+// in a stream or in a file.
+func TestStoryOfAStoreThatWasEmptied(t *testing.T) {
+	about := func(seq uint64, store string, e lockagent.Event) events.Record {
+		e.Agent, e.Store, e.Lock, e.Owner, e.Tenure, e.Token = "a", store, "orders/42", "joe", 1, 100
+		return events.Record{Event: e, Epoch: 1, Seq: seq}
+	}
+	records := []events.Record{
+		about(1, "1", lockagent.Event{Kind: lockagent.EventGranted, How: lockagent.ByStore, Count: 1}),
+		about(2, "2", lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: "y", Store: "1"}}),
+		about(3, "2", lockagent.Event{Kind: lockagent.EventLost, Reason: lockagent.LostDenied, Held: time.Second}),
+	}
+	for name, order := range map[string][]int{"file": {0, 1, 2}, "stream": {1, 0, 2}} {
+		t.Run(name, func(t *testing.T) {
+			all := newStory("orders/42", func(*hold) bool { return true })
+			for _, i := range order {
+				if err := all.visit(records[i], nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if holds := all.all(); len(holds) != 1 || holds[0].Reason != lockagent.LostDenied || holds[0].How != lockagent.ByStore {
+				t.Errorf("the holds are %+v", holds)
+			}
+		})
+	}
+}
+
 // The verbs, on a file.
 func TestEventsLook(t *testing.T) {
 	log := lossOf(t, time.Now().Add(-time.Hour))
@@ -243,7 +281,7 @@ func TestEventsLook(t *testing.T) {
 	nothing := []string{`the event log has nothing of "orders/44"`, "Try: lockagent events holders"}
 	run("history", "orders/44").expect(t, exitEmpty, nil, nothing)
 	run("state", "orders/44", "--at", "-1m").expect(t, exitEmpty, nil, nothing)
-	callWith(t, "", "events", "holders", "--file", "-").expect(t, exitEmpty, nil, []string{"the event log is empty"})
+	callWith(t, "", "events", "holders", "--file", "-").expect(t, exitEmpty, nil, []string{"the event log has nothing", "Try: "})
 
 	var history historyView
 	decodeJSON(t, run("history", "orders/42", "--format", "json"), &history)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/contrib/propagators/autoprop"
 	"go.opentelemetry.io/otel"
@@ -27,6 +28,7 @@ type telemetry struct {
 	tracing.Config
 	url        string // where Prometheus finds the metrics, or empty
 	complaints *complaints
+	verb       string // of this process, for what is worth trying
 	closers    []func(context.Context) error
 }
 
@@ -36,8 +38,9 @@ const flushTime = 5 * time.Second
 // startTelemetry starts what the environment asks for. If metrics is an address, it
 // serves metrics to Prometheus there. Go on with the context that it returns: this process
 // may be part of a trace. Close the telemetry also if there is an error.
-func startTelemetry(ctx context.Context, logger *slog.Logger, metrics string) (context.Context, *telemetry, error) {
-	t := &telemetry{complaints: &complaints{logger: logger}}
+func startTelemetry(cmd *cobra.Command, logger *slog.Logger, metrics string) (context.Context, *telemetry, error) {
+	ctx := cmd.Context()
+	t := &telemetry{complaints: &complaints{logger: logger}, verb: cmd.CommandPath()}
 	disabled := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true")
 	if metrics == "" && (disabled || !asked("TRACES") && !asked("METRICS")) {
 		return ctx, t, nil
@@ -83,7 +86,7 @@ func (t *telemetry) startTraces(ctx context.Context, program *resource.Resource)
 	}
 	exporter, err := autoexport.NewSpanExporter(ctx)
 	if err != nil {
-		return badEnvironment("OTEL_TRACES_EXPORTER", err)
+		return t.badEnvironment("OTEL_TRACES_EXPORTER", err)
 	}
 	if autoexport.IsNoneSpanExporter(exporter) {
 		return nil
@@ -101,7 +104,7 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 	} else if !disabled && asked("METRICS") && !wantsPrometheus() {
 		reader, err := autoexport.NewMetricReader(ctx)
 		if err != nil {
-			return badEnvironment("OTEL_METRICS_EXPORTER", err)
+			return t.badEnvironment("OTEL_METRICS_EXPORTER", err)
 		}
 		if !autoexport.IsNoneMetricReader(reader) {
 			options = append(options, metric.WithReader(reader))
@@ -110,7 +113,7 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 	if address != "" {
 		server, err := serveMetrics(address)
 		if err != nil {
-			return &failure{exitFailed, err, "lockagent demo --metrics 127.0.0.1:0"}
+			return &failure{exitFailed, err, metricsExample(t.verb)}
 		}
 		t.url = server.url
 		t.closers = append(t.closers, server.close)
@@ -125,8 +128,8 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 	return nil
 }
 
-func badEnvironment(variable string, err error) error {
-	return &failure{exitUsage, fmt.Errorf("the environment has %s=%s: %w", variable, os.Getenv(variable), err), variable + "=otlp lockagent demo"}
+func (t *telemetry) badEnvironment(variable string, err error) error {
+	return &failure{exitUsage, fmt.Errorf("the environment has %s=%s: %w", variable, os.Getenv(variable), err), variable + "=otlp " + t.verb}
 }
 
 // close sends what has not been sent yet. Trouble with that is no failure of the

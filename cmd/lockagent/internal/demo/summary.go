@@ -221,7 +221,7 @@ func resets(r events.Report) []string {
 	return reasons
 }
 
-// mostDetails is how many overlaps, gaps and the like a check names.
+// mostDetails is how many of the audit's findings a check names. The audit itself names more.
 const mostDetails = 10
 
 // judge adds what the audit says, or why there is none.
@@ -250,22 +250,9 @@ func (s *Summary) judge(r events.Report, err error) {
 		c.OK = false
 		c.Detail = append(c.Detail, fmt.Sprintf("in the log there is no end of %s and %s", readable.Counted(n, "agent", "agents"), readable.Counted(r.OpenHolds.Count, "hold", "holds")))
 	}
-	details(&c, "", r.Violations)
-	details(&c, "missing: ", r.Gaps)
-	details(&c, "late: ", r.Late)
-	details(&c, "unproven: ", r.Unproven)
-	details(&c, "", r.Explained)
-	details(&c, "unreadable: ", r.Unreadable)
-}
-
-func details[T events.Listed[T]](c *Check, what string, all events.List[T]) {
-	for i, x := range all.First {
-		if i == mostDetails {
-			break
-		}
-		c.Detail = append(c.Detail, what+x.String())
-	}
-	if more := all.Count - min(len(all.First), mostDetails); more > 0 {
-		c.Detail = append(c.Detail, fmt.Sprintf("%sand %d more", what, more))
+	found := r.Findings()
+	c.Detail = append(c.Detail, found[:min(len(found), mostDetails)]...)
+	if more := len(found) - mostDetails; more > 0 {
+		c.Detail = append(c.Detail, fmt.Sprintf("and %d more", more))
 	}
 }

@@ -1,0 +1,57 @@
+package events
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// ForwardConfig says what a [Forwarder] forwards, and to where. Source and Hub must say how to
+// reach NATS. Everything else has a usable zero value.
+type ForwardConfig struct {
+	// Source has the stream to read: that of a host, for example.
+	Source ReaderConfig
+
+	// Hub has the stream that gets a copy. It must run nats-server 2.11 or later, and should allow
+	// atomic batches, as a stream that a forwarder makes does. Otherwise each message costs a round
+	// trip. If its Prefix is another than that of Source, the subjects of the copies begin with it.
+	Hub ReaderConfig
+
+	// MaxBytes, MaxAge and Replicas are for the stream of the hub if this forwarder is the one who
+	// makes it, as those of a [Config] are. An existing stream is left as it is.
+	MaxBytes int64
+	MaxAge   time.Duration
+	Replicas int
+
+	// Logger gets what goes wrong. Defaults to [slog.Default].
+	Logger *slog.Logger
+}
+
+// check returns everything that is wrong with cfg, and sets its defaults.
+func (cfg *ForwardConfig) check() error {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	made := cfg.hubStream()
+	errs := []error{
+		atEnd(SourceEnd, cfg.Source.check()),
+		atEnd(HubEnd, errors.Join(cfg.Hub.check(), made.checkNewStream())),
+	}
+	cfg.MaxBytes, cfg.Replicas = made.MaxBytes, made.Replicas
+	return errors.Join(errs...)
+}
+
+// hubStream is a publisher who would make the stream of the hub.
+func (cfg *ForwardConfig) hubStream() Config {
+	return Config{
+		Stream: cfg.Hub.Stream, Prefix: cfg.Hub.Prefix,
+		MaxBytes: cfg.MaxBytes, MaxAge: cfg.MaxAge, Replicas: cfg.Replicas,
+	}
+}
+
+func atEnd(end string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &EndError{end, err}
+}

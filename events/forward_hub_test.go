@@ -1,0 +1,271 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+)
+
+// everything is a logger that keeps all.
+func (h *heard) everything() *slog.Logger {
+	return slog.New(slog.NewTextHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// forget forgets what was logged so far.
+func (h *heard) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.text.Reset()
+}
+
+// count returns how often a text was logged.
+func (h *heard) count(text string) int { return strings.Count(h.String(), text) }
+
+// toldOnce waits until a forwarder has tried in vain several times, and fails the test unless it
+// told the operator once, and says of the hub what is wrong.
+func toldOnce(t *testing.T, f *forwarding, log *heard, says string) {
+	t.Helper()
+	eventually(t, "it tries again and again", func() bool { return log.count("still nothing is forwarded") >= 3 })
+	err := f.Stats().Err
+	if end, ok := errors.AsType[*EndError](err); !ok || end.End != HubEnd || !strings.Contains(err.Error(), says) {
+		t.Errorf("it says %v, want %q of the hub", err, says)
+	}
+	if log.count("level=WARN") != 1 || log.count("level=ERROR") != 0 || !strings.Contains(log.String(), "nothing is forwarded until this is over") {
+		t.Errorf("it logs\n%s", log)
+	}
+}
+
+// forwardsAgain waits until the hub has everything, and fails the test unless the operator was told that
+// it is over.
+func forwardsAgain(t *testing.T, f *forwarding, log *heard, e ends, n uint64) {
+	t.Helper()
+	arrived(t, e.hub, n)
+	eventually(t, "it says that it is over", func() bool { return log.count("forwarding again") == 1 && f.Stats().Err == nil })
+	f.stop()
+	wantCopy(t, e.source, e.hub)
+	if log.count("level=WARN") != 1 || f.Stats().Discarded+f.Stats().Refused > 0 {
+		t.Errorf("%+v\n%s", f.Stats(), log)
+	}
+}
+
+// A hub that takes nothing more, or would lose what it takes, is told of once. When its stream is
+// mended, all goes on.
+func TestForwardToAStreamThatDoesNotDo(t *testing.T) {
+	t.Parallel()
+	good := jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{AllSubjects}, AllowAtomicPublish: true, AllowDirect: true}
+	for name, c := range map[string]struct {
+		change func(*jetstream.StreamConfig)
+		says   string
+	}{
+		"Full":        {func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs, cfg.Discard = 13, jetstream.DiscardNew }, "maximum messages exceeded"},
+		"FullOfBytes": {func(cfg *jetstream.StreamConfig) { cfg.MaxBytes, cfg.Discard = 3000, jetstream.DiscardNew }, "maximum bytes exceeded"},
+		"FullSingly": {func(cfg *jetstream.StreamConfig) {
+			cfg.MaxMsgs, cfg.Discard, cfg.AllowAtomicPublish = 13, jetstream.DiscardNew, false
+		}, "maximum messages exceeded"},
+		"NotItsOwn":    {func(cfg *jetstream.StreamConfig) { cfg.Subjects = []string{"lockagent.v1.a.>"} }, "do not cover lockagent.v1.>"},
+		"OneForALock":  {func(cfg *jetstream.StreamConfig) { cfg.MaxMsgsPerSubject = 1 }, "keeps 1 messages of each lock only"},
+		"Acknowledges": {func(cfg *jetstream.StreamConfig) { cfg.NoAck = true }, "acknowledges nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnds(t)
+			streamFor(t, e.source, nil)
+			streamFor(t, e.hub, c.change)
+			for n := uint64(1); n <= 20; n++ {
+				puts(t, e.source, "a", n, n)
+				puts(t, e.source, "b", n, n)
+			}
+			var log heard
+			f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: e.to}, Logger: log.everything()})
+			if strings.HasSuffix(name, "Singly") {
+				eventually(t, "it says that batches would be better", func() bool { return log.count("level=WARN") > 0 })
+				log.forget()
+			}
+			toldOnce(t, f, &log, c.says)
+			if _, err := e.hub.UpdateStream(testContext(t), good); err != nil {
+				t.Fatal(err)
+			}
+			forwardsAgain(t, f, &log, e, 40)
+		})
+	}
+}
+
+// A hub that does not permit the forwarder to publish for every agent is told of once. When its
+// operator permits it, all goes on.
+func TestForwardWithoutPermission(t *testing.T) {
+	t.Parallel()
+	const conf = `accounts: { HUB: { jetstream: enabled, users: [ { user: root, password: secret }, { user: forwarder, password: secret, permissions: {
+		publish: [ %q, "$JS.API.>" ], subscribe: [ "_INBOX.>" ] } } ] } }`
+	e := ends{from: Connection{InProcess: natstest.Start(t, natsserver.Config{})}}
+	e.source = client(t, e.from)
+	dir, password := t.TempDir(), natstest.File(t, "secret")
+	var l link
+	start := func(subjects string) *natsserver.Server {
+		s := natstest.Start(t, natsserver.Config{Dir: dir, ConfigFile: natstest.File(t, fmt.Sprintf(conf, subjects))})
+		l.use(s)
+		e.hub = client(t, Connection{InProcess: &l, User: "root", PasswordFile: password})
+		return s
+	}
+	s := start("lockagent.v1.a.>")
+	streamFor(t, e.hub, nil)
+	streamFor(t, e.source, nil)
+	puts(t, e.source, "a", 1, 20)
+	puts(t, e.source, "b", 1, 20)
+	var log heard
+	f := forwardWith(t, ForwardConfig{
+		Source: ReaderConfig{Connection: e.from},
+		Hub:    ReaderConfig{Connection: Connection{InProcess: &l, User: "forwarder", PasswordFile: password}},
+		Logger: log.everything(),
+	})
+	toldOnce(t, f, &log, `not permit the user to publish to "lockagent.v1.b.lock.orders.42"`)
+	l.use(nil)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	start(AllSubjects)
+	arrived(t, e.hub, 40)
+	f.stop()
+	wantCopy(t, e.source, e.hub)
+}
+
+// A wrong password is told of once. When there is the right one in the file, all goes on. A file that
+// is away while it is replaced ends nothing.
+func TestForwardWithTheWrongPassword(t *testing.T) {
+	t.Parallel()
+	e := newEnds(t)
+	streamFor(t, e.source, nil)
+	server := natstest.StartSecured(t, `accounts: { HUB: { jetstream: enabled, users: [ { user: joe, password: secret } ] } }`)
+	right, password := natstest.File(t, "secret"), natstest.File(t, "wrong")
+	e.hub = client(t, Connection{URL: server.URL(), User: "joe", PasswordFile: right})
+	streamFor(t, e.hub, nil)
+	puts(t, e.source, "a", 1, 10)
+	var l link
+	l.use(e.from.InProcess.(*natsserver.Server))
+	var log heard
+	cfg := ForwardConfig{
+		Source: ReaderConfig{Connection: Connection{InProcess: &l}},
+		Hub:    ReaderConfig{Connection: Connection{URL: server.URL(), User: "joe", PasswordFile: password}},
+		Logger: log.everything(),
+	}
+	f := forwardWith(t, cfg)
+	toldOnce(t, f, &log, "check the credentials")
+	rename(t, right, password)
+	forwardsAgain(t, f, &log, e, 10)
+
+	f = forwardWith(t, cfg)
+	rename(t, password, right)
+	eventually(t, "it misses the file", func() bool {
+		l.cut()
+		return errors.Is(f.Stats().Err, lockagent.ErrBadOption)
+	})
+	puts(t, e.source, "a", 11, 20)
+	rename(t, right, password)
+	arrived(t, e.hub, 20)
+	f.stop()
+	wantCopy(t, e.source, e.hub)
+}
+
+// A hub is away for so long that the source discards what one agent told. The audit of the hub names
+// the numbers of that agent, and none of another one.
+func TestForwardedGapIsAudited(t *testing.T) {
+	t.Parallel()
+	e := newEnds(t)
+	var l link
+	server := e.to.InProcess.(*natsserver.Server)
+	l.use(server)
+	source := streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = 100_000 })
+	state := func() jetstream.StreamState {
+		info, err := source.Info(testContext(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State
+	}
+	var log heard
+	f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}}, Logger: log.everything()})
+	agents := make(map[string]*actingAgent)
+	for _, name := range []string{"busy", "quiet"} {
+		p := newPublisher(t, Config{Connection: e.from, Agent: lockagent.AgentID(name)})
+		agents[name] = &actingAgent{p: p, store: name, prefix: name + "/"}
+		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted})
+	}
+	act := func(name string) {
+		for range 20 {
+			agents[name].act()
+		}
+		agents[name].releaseAll()
+		flushed(t, agents[name].p)
+	}
+	act("busy")
+	act("quiet")
+	arrived(t, e.hub, state().LastSeq)
+	l.use(nil)
+	l.cut()
+	eventually(t, "the forwarder notices", func() bool { return f.Stats().Err != nil })
+	before := state().LastSeq
+	for state().FirstSeq < before+20 {
+		act("busy")
+	}
+	discarded := state().FirstSeq - before - 1
+	left := state().LastSeq - state().FirstSeq + 1
+	l.use(server)
+	arrived(t, e.hub, before+3+left)
+	for _, name := range []string{"busy", "quiet"} {
+		act(name)
+		agents[name].p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStopped})
+		flushed(t, agents[name].p)
+	}
+	arrived(t, e.hub, before+3+state().LastSeq-before-discarded)
+	eventually(t, "all is counted", func() bool { return f.Stats().Behind == 0 })
+	f.stop()
+
+	all, report := replayed(t, e.to, "")
+	var hole Gap
+	teller, last := lockagent.AgentID(""), make(map[lockagent.AgentID]uint64)
+	for _, r := range all {
+		if strings.HasPrefix(string(r.Agent), "forwarder-") {
+			teller = r.Agent
+		} else if want := last[r.Agent] + 1; r.Seq != want {
+			hole = Gap{Agent: r.Agent, Epoch: 1, Range: Range{want, r.Seq - 1}}
+		}
+		last[r.Agent] = r.Seq
+	}
+	if hole.Agent != "busy" {
+		t.Errorf("the hub has %v", hole)
+	}
+	stats := f.Stats()
+	if stats.Discarded != discarded || !slices.Equal(stats.Missing, []Gap{hole}) {
+		t.Errorf("got %+v, want %d discarded and %v missing", stats, discarded, hole)
+	}
+	if n := log.count(fmt.Sprintf(`msg="events: messages were discarded before they were forwarded" messages=%d first=%d last=%d`, discarded, before+1, before+discarded)); n != 1 {
+		t.Errorf("it logs %s", log.String())
+	}
+	if want := []Gap{hole, {Agent: teller, Epoch: all[slices.IndexFunc(all, func(r Record) bool { return r.Agent == teller })].Epoch, Range: Range{2, discarded + 1}}}; report.Gaps.Count != 2 || !slices.Equal(report.Gaps.First, want) {
+		t.Errorf("the audit misses %v, want %v", report.Gaps, want)
+	}
+	if report.Verdict != Incomplete {
+		t.Errorf("the audit says %v", report)
+	}
+	for _, u := range report.Unproven.First {
+		if u.Hold.Agent != "busy" {
+			t.Errorf("not proven: %v", u)
+		}
+	}
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,93 @@
+package events
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// ForwardStats counts messages since the forwarder was made. A message has one record or several.
+type ForwardStats struct {
+	Forwarded uint64 // the hub said that it stored them
+	Present   uint64 // not forwarded: the hub had them
+	Foreign   uint64 // not forwarded: they are not from a [Publisher]
+	Refused   uint64 // not forwarded: too large for the hub
+	Discarded uint64 // not forwarded: the source removed them before
+
+	// Missing is which records were refused or discarded, as far as their numbers are known:
+	// the numbers that an agent's messages leave out where some were refused or discarded. Some
+	// of them may have been dropped by the agent itself. At most the latest 100 are kept.
+	Missing []Gap
+
+	// Conflicts counts how often another program added to the agents' records in the hub while
+	// we did: a second forwarder of the same stream, for example. That does no harm but costs time.
+	Conflicts uint64
+
+	// Behind is how many messages of the source the hub lacked when the last one was forwarded.
+	Behind uint64
+
+	// Err is why nothing is being forwarded, or nil. It is an [*EndError].
+	Err error
+}
+
+// maxMissing bounds [ForwardStats.Missing].
+const maxMissing = 100
+
+// Stats returns the counts as they are now.
+func (f *Forwarder) Stats() ForwardStats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.stats
+	s.Err = f.stalled.err
+	return s
+}
+
+// count changes the counts.
+func (f *Forwarder) count(change func(*ForwardStats)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.stats)
+}
+
+// stall notes why nothing is forwarded.
+func (f *Forwarder) stall(err error) {
+	f.mu.Lock()
+	tell := f.stalled.note(err, time.Since(f.began))
+	f.mu.Unlock()
+	if tell {
+		f.cfg.Logger.Warn("events: nothing is forwarded until this is over; events wait in their stream", "stream", f.cfg.Source.Stream, "err", err)
+	} else {
+		f.cfg.Logger.Debug("events: still nothing is forwarded", "stream", f.cfg.Source.Stream, "err", err)
+	}
+}
+
+// flows notes that nothing keeps us from forwarding.
+func (f *Forwarder) flows() {
+	f.mu.Lock()
+	tell := f.stalled.over()
+	f.mu.Unlock()
+	if tell {
+		f.cfg.Logger.Info("events: forwarding again", "stream", f.cfg.Source.Stream)
+	}
+}
+
+// miss notes which records of an agent are missing.
+func (f *Forwarder) miss(g Gap) {
+	f.cfg.Logger.Debug("events: records were not forwarded", "agent", g.Agent, "epoch", g.Epoch, "first", g.First, "last", g.Last)
+	f.count(func(s *ForwardStats) {
+		kept := s.Missing[max(0, len(s.Missing)-maxMissing+1):]
+		s.Missing = append(append(make([]Gap, 0, len(kept)+1), kept...), g) // a new one: callers of Stats have the old one
+	})
+}
+
+// complain logs what happens, with the stream of the source. What happens again and again is logged
+// every ten seconds; the rest is for those who look for it. Only Run may call it.
+func (f *Forwarder) complain(level slog.Level, what string, args ...any) {
+	now := time.Since(f.began)
+	if before, told := f.complained[what]; told && now-before < quiet {
+		level = slog.LevelDebug
+	} else {
+		f.complained[what] = now
+	}
+	f.cfg.Logger.Log(context.Background(), level, what, append(args, "stream", f.cfg.Source.Stream)...)
+}

@@ -1,0 +1,75 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Party is an owner with its agent, as far as a log knows them. What it does not know is zero.
+type Party struct {
+	Owner   lockagent.Owner   `json:"owner,omitempty"`
+	Agent   lockagent.AgentID `json:"agent,omitempty"`
+	Process Process           `json:"process,omitzero"` // of the agent
+}
+
+// String names the owner and its agent for people.
+func (p Party) String() string {
+	switch {
+	case p.Agent == "":
+		return OwnerText(p.Owner, "")
+	case p.Owner == "":
+		return "agent " + AgentText(p.Agent, p.Process)
+	}
+	return OwnerText(p.Owner, p.Agent) + " of agent " + AgentText(p.Agent, p.Process)
+}
+
+// OwnerText is an owner for people. An agent makes the name of an owner that has none of its own
+// identity and a number. Of such a name it is the number alone, as in /7.
+func OwnerText(owner lockagent.Owner, agent lockagent.AgentID) string {
+	if number, ok := strings.CutPrefix(string(owner), string(agent)+"/"); ok && agent != "" {
+		return "/" + number
+	}
+	return fmt.Sprintf("%q", owner)
+}
+
+// AgentText is an agent for people: the beginning of its identity, and where it runs.
+func AgentText(id lockagent.AgentID, p Process) string {
+	text := fmt.Sprintf("%.8s", id)
+	switch {
+	case p.Host == "":
+		return text
+	case p.Program == "":
+		return fmt.Sprintf("%s on %s, pid %d", text, p.Host, p.PID)
+	}
+	return fmt.Sprintf("%s, %s on %s, pid %d", text, p.Program, p.Host, p.PID)
+}
+
+// behind returns who is meant by what a request says of the holder that it found, or nil if it says
+// nothing. The text is an owner of the same agent, a tenure of another one, or what another program
+// wrote into the store.
+func (f *Fold) behind(l *lockFold, agent lockagent.AgentID, holder string) *Party {
+	if holder == "" {
+		return nil
+	}
+	p := &Party{Owner: lockagent.Owner(holder)}
+	t, ok := lockagent.ParseTenure(holder)
+	if ok = ok && f.agents[t.Agent] != nil; ok {
+		*p = Party{Agent: t.Agent}
+	} else if strings.HasPrefix(holder, string(agent)+"/") {
+		p.Agent = agent
+	}
+	for _, h := range l.open {
+		switch {
+		case ok && h.Agent == t.Agent && h.Tenure == t.Number:
+			p.Owner = h.Owner
+		case !ok && h.Agent == agent && h.Owner == p.Owner:
+			p.Agent = agent
+		}
+	}
+	if a := f.agents[p.Agent]; a != nil {
+		p.Process = a.Process
+	}
+	return p
+}

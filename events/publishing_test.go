@@ -1,0 +1,164 @@
+package events
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// publishPart is an agent that holds locks, one of which nobody else uses. It says how many of its
+// records are acknowledged, again and again. When it is told to end, it releases its locks.
+func publishPart() int {
+	epoch, _ := strconv.ParseUint(setting("EPOCH"), 10, 64)
+	p, err := NewPublisher(Config{
+		Connection: Connection{URL: setting("TO")}, Agent: lockagent.AgentID(setting("AGENT")), Epoch: epoch, Heartbeat: minHeartbeat,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println("started")
+	told := make(chan string)
+	go func() {
+		defer close(told)
+		lines := bufio.NewScanner(os.Stdin)
+		for lines.Scan() {
+			told <- lines.Text()
+		}
+	}()
+	a := &actingAgent{p: p, store: "that of " + setting("AGENT"), prefix: fmt.Sprintf("%s/%d/", setting("AGENT"), epoch)}
+	p.Record(context.Background(), lockagent.Event{Kind: lockagent.EventAgentStarted})
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			a.act()
+			fmt.Println(p.Stats().Records)
+			continue
+		case _, ok := <-told:
+			if !ok {
+				return 0 // the test is gone
+			}
+		}
+		a.releaseAll()
+		p.Record(context.Background(), lockagent.Event{Kind: lockagent.EventAgentStopped})
+		if err := p.Close(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println(p.Stats().Records)
+		return 0
+	}
+}
+
+// actingAgent records holds that may have happened, of locks in a store that only it uses.
+type actingAgent struct {
+	p             *Publisher
+	store, prefix string
+	tenure        uint64
+	now           lockagent.StoreTime
+	held          [8]lockagent.Event // the grants; zero for a lock that is free
+}
+
+// act acquires or releases any lock.
+func (a *actingAgent) act() {
+	n := rand.IntN(len(a.held))
+	// Each time of the store is a token, too.
+	a.now = max(a.now+1, lockagent.StoreTime(time.Now().UnixMicro()))
+	if a.held[n].Token != 0 {
+		a.release(n)
+		return
+	}
+	a.tenure++
+	a.held[n] = lockagent.Event{
+		Kind: lockagent.EventGranted, Store: a.store, Lock: lockagent.Name(a.prefix + strconv.Itoa(n)),
+		LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "w", Request: a.tenure, Tenure: a.tenure,
+		Token: lockagent.Token(a.now), StoreTime: a.now, Lease: 30 * time.Second, How: lockagent.ByStore, Count: 1, Incarnation: "i",
+	}
+	a.p.Record(context.Background(), a.held[n])
+}
+
+func (a *actingAgent) release(n int) {
+	e := a.held[n]
+	a.held[n] = lockagent.Event{}
+	e.Kind, e.Count, e.How, e.Incarnation = lockagent.EventReleased, 0, 0, ""
+	e.Confirmed, e.Until, e.Held = e.StoreTime, a.now+1, a.now.Sub(e.StoreTime)
+	e.StoreTime = 0
+	a.p.Record(context.Background(), e)
+	e.Kind, e.Owner, e.Token, e.Returned = lockagent.EventReturned, "", 0, a.now
+	e.Confirmed, e.Until, e.Held = 0, 0, 0
+	a.p.Record(context.Background(), e)
+}
+
+func (a *actingAgent) releaseAll() {
+	for n := range a.held {
+		if a.held[n].Token != 0 {
+			a.release(n)
+		}
+	}
+}
+
+// publisherProcess is such an agent in a process of its own. Each start is an epoch.
+type publisherProcess struct {
+	*child
+	agent lockagent.AgentID
+	acked []*atomic.Uint64 // records of each epoch, as far as the process told
+	ended chan signal      // closed when the process says no more
+}
+
+func newPublisherProcess(t testing.TB, to, agent string) *publisherProcess {
+	return &publisherProcess{child: newChild(t, "publisher", map[string]string{"TO": to, "AGENT": agent}), agent: lockagent.AgentID(agent)}
+}
+
+func (p *publisherProcess) start() {
+	p.t.Helper()
+	acked := new(atomic.Uint64)
+	p.acked = append(p.acked, acked)
+	p.settings["EPOCH"] = strconv.Itoa(len(p.acked))
+	if line := p.child.start(); line != "started" {
+		p.t.Fatalf("the publisher said %q", line)
+	}
+	ended := make(chan signal)
+	p.ended = ended
+	go func() {
+		defer close(ended)
+		for {
+			line := strings.TrimSpace(p.hear())
+			n, err := strconv.ParseUint(line, 10, 64)
+			if err != nil {
+				return
+			}
+			acked.Store(n)
+		}
+	}()
+}
+
+func (p *publisherProcess) kill() {
+	p.child.kill()
+	<-p.ended
+}
+
+// end waits until all that it recorded is in the stream.
+func (p *publisherProcess) end() {
+	p.t.Helper()
+	p.say("end")
+	select {
+	case <-p.ended:
+	case <-testContext(p.t).Done():
+		p.t.Fatal("the publisher does not end")
+	}
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("the publisher: %v", err)
+	}
+	p.kill()
+}

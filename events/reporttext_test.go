@@ -1,0 +1,57 @@
+package events
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Reports have the times of this machine's zone. In these tests it is always the same.
+func init() { time.Local = time.UTC }
+
+// One hold that overlaps with many others for one reason is told once.
+func TestReportTellsOfOneHoldOnce(t *testing.T) {
+	stopped := agent("A").leasing(2*time.Second).granted(1, 1000)
+	stopped.lost(lockagent.LostDeadline, 1, 5000).edit(func(r *Record) { r.Until = clock(5000) }).stop()
+	others := agent("B").leasing(2 * time.Second)
+	for i := range 25 {
+		others.held(uint64(i+1), 3100+50*i, 3120+50*i)
+	}
+	text := audited(recordsOf([]*story{stopped, others.stop()})).String()
+	if n := strings.Count(text, "\nexplained: \"a\": two holds overlapped"); n != 1 {
+		t.Errorf("it tells of %d overlaps, want 1", n)
+	}
+	for _, want := range []string{
+		"explained: no two holds overlapped, apart from 25 overlaps of which the log names the cause\n",
+		"\n    first:  \"owner-A\", token 1772373601000000, agent A, billing on host-A, pid 7\n            from 2026-03-01T14:00:01.000Z to 14:00:05.000 (4s), lost (deadline) [A:1:2]\n",
+		"\n    both:   from 2026-03-01T14:00:03.100Z to 14:00:03.120 on the clock of the store\n",
+		"\n    cause:  the first was over by its lease; its process did not run, and learned of it late\n",
+		"\n    more:   the first overlapped likewise with 19 later holds, up to 2026-03-01T14:00:04.070Z\n",
+		"\nexplained: and 5 more\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// What an incomplete report lacks is named, and nothing else.
+func TestReportSaysWhatIsMissing(t *testing.T) {
+	for want, r := range map[string]Report{
+		"no violation was found, but no hold could be judged so far": {},
+		"no violation was found, but 1 hold is not proven":           {Unproven: List[Unproven]{Count: 1}},
+		"no violation was found, but 2 holds are not proven, 1 stretch of records is missing, 3 messages cannot be read": {
+			Unproven: List[Unproven]{Count: 2}, Gaps: List[Gap]{Count: 1}, Unreadable: List[Note]{Count: 3},
+		},
+	} {
+		r.Verdict = Incomplete
+		if got := r.Summary(); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+}
