@@ -355,8 +355,8 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
 		high := l.Anchor.at(r.Time, l.Told)
-		if l.Anchor.Store == 0 {
-			high = max(high, a.store(l.Store).at(r.Stored))
+		if high == 0 && l.Store != "" {
+			high = a.store(l.Store).at(r.Stored)
 		}
 		a.bounded(l, later(high, aliveLag))
 		l.Stopped, e.Stopped = true, true

@@ -148,7 +148,7 @@ func event(do func(*rand.Rand, *lockagent.Event), fits func(*lockagent.Event) bo
 
 func aboutLock(e *lockagent.Event) bool { return e.Lock != "" }
 func ofGrant(e *lockagent.Event) bool   { return e.Token != 0 }
-func any_(*lockagent.Event) bool        { return true }
+func always(*lockagent.Event) bool      { return true }
 
 var alterations = []alteration{
 	{"token", event(func(r *rand.Rand, e *lockagent.Event) { e.Token += lockagent.Token(jump(r)) }, ofGrant), another},
@@ -167,13 +167,13 @@ var alterations = []alteration{
 	{"kind of lock", event(func(r *rand.Rand, e *lockagent.Event) { e.LockKind = "permits" }, aboutLock), notJudgedIt},
 	{"shared", event(func(r *rand.Rand, e *lockagent.Event) { e.Mode = lockagent.Shared }, func(e *lockagent.Event) bool { return e.Mode == lockagent.Exclusive }), another},
 	{"exclusive", event(func(r *rand.Rand, e *lockagent.Event) { e.Mode = lockagent.Exclusive }, func(e *lockagent.Event) bool { return e.Mode == lockagent.Shared }), another},
-	{"store", event(func(r *rand.Rand, e *lockagent.Event) { e.Store = "other" }, any_), elsewhere},
+	{"store", event(func(r *rand.Rand, e *lockagent.Event) { e.Store = "other" }, always), elsewhere},
 	{"kind", event(func(r *rand.Rand, e *lockagent.Event) { e.Kind = lockagent.EventRequested }, aboutLock), another},
 	{"how", event(func(r *rand.Rand, e *lockagent.Event) { e.How = 3 - e.How }, func(e *lockagent.Event) bool { return e.How != 0 }), another},
 	{"reason", event(func(r *rand.Rand, e *lockagent.Event) { e.Reason = lockagent.LostDenied }, func(e *lockagent.Event) bool { return e.Kind.EndsHold() && e.Token != 0 }), another},
 	{"incarnation", event(func(r *rand.Rand, e *lockagent.Event) { e.Incarnation += "x" }, func(e *lockagent.Event) bool { return e.Incarnation != "" }), another},
 	{"owner", event(func(r *rand.Rand, e *lockagent.Event) { e.Owner += "x" }, func(e *lockagent.Event) bool { return e.Owner != "" }), neverRead},
-	{"wall clock", event(func(r *rand.Rand, e *lockagent.Event) { e.Time = e.Time.Add(-time.Hour) }, any_), neverRead},
+	{"wall clock", event(func(r *rand.Rand, e *lockagent.Event) { e.Time = e.Time.Add(-time.Hour) }, always), neverRead},
 	{"number", func(r *rand.Rand, x *Record) bool { x.Seq += 1 + r.Uint64N(5); return true }, ""},
 	{"epoch", func(r *rand.Rand, x *Record) bool { x.Epoch++; return true }, ""},
 	{"agent", func(r *rand.Rand, x *Record) bool { x.Agent += "x"; return true }, ""},

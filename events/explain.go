@@ -22,7 +22,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if lease == 0 {
 		return Explanation{}, false
 	}
-	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= store.stepped(from, end)+slack {
+	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= s.size()+slack {
 		return Explanation{Reset: &s.StoreReset}, true
 	}
 	if limit := first.confirmedEnd(); known && end > limit {
@@ -59,9 +59,6 @@ func (a *Audit) noticed(s *span, r *resetSpan) lockagent.StoreTime {
 	}
 	return r.Last
 }
-
-// by is how far the clock of the store was set.
-func (r *resetSpan) by() time.Duration { return r.Before.Sub(r.After) }
 
 // lease is the longest lease that the holder of a span may have.
 func (a *Audit) lease(s *span) time.Duration {

@@ -297,7 +297,8 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		end, over := a.over(s)
 		reach, _ := store.reach(s, end, endOfTime)
 		told, _ := store.reach(s, s.Told, endOfTime)
-		if !over && until != endOfTime || max(reach, s.Start) >= until {
+		reach = max(s.Start, reach)
+		if !over && until != endOfTime || reach >= until {
 			lock.Spans[kept] = s
 			kept++
 			continue

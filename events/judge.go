@@ -20,11 +20,16 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case first.Start == 0 || second.Start == 0:
 		return // said of that one
 	case end != 0 && end <= second.Start:
-		if at, step := store.reach(first, end, second.Start); at > second.Start {
-			a.found.Explained.add(Explanation{Violation: a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())), Reset: &step.StoreReset})
-		} else if told, _ := store.reach(first, first.Told, second.Start); told > second.Start {
-			a.found.Explained.add(Explanation{Violation: a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())), Late: true})
+		e := Explanation{Late: true}
+		if told, _ := store.reach(first, first.Told, second.Start); told <= second.Start {
+			at, step := store.reach(first, end, second.Start)
+			if at <= second.Start {
+				return
+			}
+			e = Explanation{Reset: &step.StoreReset}
 		}
+		e.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
+		a.found.Explained.add(e)
 		return
 	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch:
 		return // an agent's own records tell their order
@@ -34,11 +39,11 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case explained:
 		cause.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(cause)
-	case (first.Modes|second.Modes)&strange != 0:
+	case (first.Modes|second.Modes)&strange != 0, first.Rough, second.Rough:
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
-	case second.latest() < a.atLeast(first) && (first.Latest == 0 || first.Latest < a.atLeast(second)):
+	case second.Start < a.atLeast(first):
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:
@@ -60,11 +65,11 @@ func untilText(t lockagent.StoreTime) string {
 // compareTokens looks whether the tokens of a lock grew.
 func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	last := lock.Last
-	early := lockagent.StoreTime(s.FirstToken) < s.Start && !s.Rest && store.Ends != nil && store.Ends[placeOf(lock.LockKey)] != 0
-	const may = "its token is smaller than the time at which it began, so a hold that is forgotten may have had a greater one"
+	early := s.Begun > 0 && !s.Rest && lockagent.StoreTime(s.FirstToken) < s.Start.Add(-slack)
+	const mayBeGreater = "its token is older than its beginning, so an earlier one may be greater"
 	if last == nil {
 		if early {
-			s.doubt(may)
+			s.doubt(mayBeGreater)
 		}
 		kept := *s
 		lock.Last = &kept
@@ -83,17 +88,18 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	if s.FirstToken > greatest && s.Start < last.Start && s.Start != 0 {
 		first, second, fell = s, last, true
 	}
-	if s.Latest != 0 || last.Latest != 0 {
-		fell = s.FirstToken == last.LastToken // which one was later is not known
+	if early && !fell {
+		s.doubt(mayBeGreater) // than one that is forgotten
 	}
-	switch {
-	case !fell && early:
-		s.doubt(may)
-	case fell:
+	if fell {
 		v := a.tokens(lock, first, &first.Last, second, second.first())
-		if step := store.step(min(s.Start, last.Start), max(s.Start, last.Start)); step != nil {
+		step := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
+		switch {
+		case step != nil:
 			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
-		} else {
+		case s.Begun == 0 || last.Begun == 0: // it is not known when the tenure began
+			s.doubt(fmt.Sprintf("its token is not greater than %d, and the log does not have the grants that would tell why", greatest))
+		default:
 			a.found.violation(v)
 		}
 	}
@@ -148,7 +154,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step := store.step(s.Start, what.At); step != nil && what.By <= store.stepped(s.Start, what.At)+slack {
+	if step := store.step(s.Start, what.At); step != nil && what.By <= step.size()+slack {
 		a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
 		return
 	}

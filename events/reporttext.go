@@ -13,7 +13,7 @@ func (r Report) String() string {
 	fmt.Fprintf(&b, "%s: %s\n", r.Verdict, r.Summary())
 	locks := number(r.Locks, "lock", "locks")
 	if r.MoreLocks {
-		locks += " or more"
+		locks = fmt.Sprintf("%d or more locks", r.Locks)
 	}
 	fmt.Fprintf(&b, "%s (%d repeated) of %s on %s: %s, %d of them handed off\n",
 		number(r.Events, "record", "records"), r.Duplicates+r.Unchecked, number(r.Agents, "agent", "agents"),

@@ -77,6 +77,10 @@ func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
 	return nil
 }
 
+// size is by how much the clock was set at most. Agents that notice one step after another late tell of
+// both as one.
+func (r *resetSpan) size() time.Duration { return r.Last.Sub(r.First) }
+
 // reach is when a tenure ended at the latest, by the clock as it is now. Its holder had perhaps not
 // noticed that somebody set the clock forward since the store confirmed the tenure last. Then the end
 // is a time of the clock before. Steps after a time do not count. The last of those that do is returned
@@ -86,21 +90,11 @@ func (s *storeLog) reach(x *span, end, until lockagent.StoreTime) (at lockagent.
 		return 0, nil
 	}
 	for i := range s.Steps {
-		if r := &s.Steps[i]; r.by() > 0 && r.Before > x.Confirmed && r.After <= until {
-			end, step = end.Add(r.by()), r
+		if r := &s.Steps[i]; r.Before > r.After && r.Before > x.Confirmed && r.After <= until {
+			end, step = end.Add(r.size()), r
 		}
 	}
 	return end, step
-}
-
-// stepped is how far the clock was set between two times, in all.
-func (s *storeLog) stepped(from, to lockagent.StoreTime) (by time.Duration) {
-	for i := range s.Steps {
-		if x := &s.Steps[i]; x.Last.Add(delay) >= from && x.First.Add(-delay) <= to {
-			by += max(x.by(), -x.by())
-		}
-	}
-	return by
 }
 
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation

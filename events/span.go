@@ -74,8 +74,6 @@ type span struct {
 	Agent  lockagent.AgentID   `json:"agent"`
 	Tenure uint64              `json:"tenure"`
 	Start  lockagent.StoreTime `json:"start,omitempty"` // the earliest that its grants tell
-	// Latest is when it began at the latest, if Start is only estimated: its grant is missing.
-	Latest lockagent.StoreTime `json:"latest,omitempty"`
 
 	// The last hold ended after Least, and at Until at the latest; 0 if that is not known.
 	Least lockagent.StoreTime `json:"least,omitempty"`
@@ -104,6 +102,7 @@ type span struct {
 	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
 	NoEnd    bool                `json:"no_end,omitempty"`  // of a hold the end is missing
 	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Rough    bool                `json:"rough,omitempty"`   // Start is too early: the log does not have it
 	Rest     bool                `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
 	Late     bool                `json:"late,omitempty"`    // it was told when its time had been judged
 	Guilty   bool                `json:"guilty,omitempty"`  // it is the first of a violation
@@ -166,9 +165,6 @@ func (h *Hold) piece() piece {
 		Start: h.Start, Fixed: h.Fixed, Incarnate: h.Incarnation,
 	}
 }
-
-// latest is when the tenure began at the latest.
-func (s *span) latest() lockagent.StoreTime { return max(s.Start, s.Latest) }
 
 // first is the first hold of the tenure, with its end if that is known.
 func (s *span) first() *piece {

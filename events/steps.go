@@ -245,18 +245,16 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record)
 	case s != nil && (s.Guilty || len(s.Found) > 0) && s.FirstToken <= h.Token && h.Token <= s.LastToken:
 		return nil // it was ended by what is wrong already
 	}
-	latest := lockagent.StoreTime(0)
 	if r.Held > 0 && r.Until != 0 {
-		h.Start, latest = r.Until.Add(-r.Held-r.Held/drift), r.Until.Add(-r.Held+r.Held/drift)
+		h.Start = r.Until.Add(-r.Held - r.Held/drift)
 	}
-	switch {
-	case s == nil:
+	if s == nil {
 		s = a.newSpan(lock, h)
-		s.Latest = latest
-	case h.Start != 0 && h.Start < s.Start:
-		s.Start, s.Latest = h.Start, s.latest()
+	} else if h.Start != 0 {
+		s.Start = min(s.Start, h.Start)
 	}
 	s.Open++
+	s.Rough = true
 	s.doubt("the log has its end, but not its grant")
 	return s
 }
@@ -284,7 +282,7 @@ func (s *span) end(a *Audit, h *Hold, r *Record) {
 		least = max(least, h.Start.Add(r.Held-r.Held/drift))
 	}
 	if until != 0 && (until < least.Add(-rounding) || until < s.Start) {
-		a.suspect(s, suspect{Kind: Contradiction, Hold: p, By: least.Sub(until), At: until, Why: fmt.Sprintf(
+		a.suspect(s, suspect{Kind: Contradiction, Hold: p, By: least.Sub(until), At: least, Why: fmt.Sprintf(
 			"it is said to have ended at %s at the latest, but was held until %s at least", storeText(until), storeText(least))})
 		until = max(until, least)
 	}
