@@ -196,8 +196,8 @@ func (a *Audit) takeBack(l *agentLog) {
 }
 
 // clear says that the log of an agent goes on, which counted as dead. If anything is missing, the
-// numbers show that. Otherwise it tells of all its holds. So the holds that only its tail made unproven
-// are proven: if it had the lock of one of them, its own hold is not.
+// numbers show that. Otherwise it tells of all its holds. If it had the lock of another hold beside its
+// tail, its own hold is unproven. So the other is proven.
 func (a *Audit) clear(l *agentLog) {
 	for _, lock := range a.locks {
 		for _, x := range lock.Spans {

@@ -200,7 +200,8 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	kept := 0
 	for i, s := range lock.Spans {
 		end := a.atMost(s)
-		reach := max(s.Start, store.reach(end))
+		reach, _ := store.reach(s, end)
+		reach = max(s.Start, reach)
 		if over := end != 0 || s.Open == 0 || until == endOfTime; !over || reach >= until {
 			lock.Spans[kept] = s
 			kept++

@@ -22,8 +22,8 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case end != 0 && end <= second.Start:
 		e := Explanation{Late: true}
 		if first.Told <= second.Start {
-			step := store.leap(end)
-			if step == nil || store.reach(end) <= second.Start || second.Start < step.Before.Add(-slack) {
+			reach, step := store.reach(first, end)
+			if step == nil || reach <= second.Start {
 				return
 			}
 			e = Explanation{Reset: &step.StoreReset}

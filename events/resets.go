@@ -79,23 +79,20 @@ func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
 // both as one.
 func (r *resetSpan) size() time.Duration { return r.Last.Sub(r.First) }
 
-// leap returns a step of the clock forward in which a time lies, or nil. The clock never showed that
-// time, so an agent told of it that did not know of the step. The clock may have shown a later time.
-func (s *storeLog) leap(at lockagent.StoreTime) *resetSpan {
+// reach is up to when a tenure may have gone on that its agent ended at a time, and the step of the clock
+// that makes it later. The agent counts from the last answer of the store. So it does not know of a
+// step forward since then. It did not know either if the clock never showed the time that it tells.
+func (s *storeLog) reach(of *span, end lockagent.StoreTime) (at lockagent.StoreTime, step *resetSpan) {
+	at = end
 	for i := range s.Steps {
-		if x := &s.Steps[i]; x.Before > x.After && at >= x.First.Add(-slack) && at < x.Last {
-			return x
+		x := &s.Steps[i]
+		since := x.First >= of.Confirmed.Add(-slack) && x.First <= at.Add(slack)
+		never := end >= x.First.Add(-slack) && end < x.Last
+		if end != 0 && x.Before > x.After && (since || never) {
+			at, step = at.Add(x.size()+slack), x
 		}
 	}
-	return nil
-}
-
-// reach is up to when a hold may have gone on that an agent ended at a time.
-func (s *storeLog) reach(end lockagent.StoreTime) lockagent.StoreTime {
-	if x := s.leap(end); x != nil {
-		return end.Add(x.size() + slack)
-	}
-	return end
+	return at, step
 }
 
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation

@@ -136,6 +136,7 @@ func (w *world) unsound(log []Record, r Report) string {
 		case p.first.began < from[p.first.store] || p.second.began < from[p.second.store]:
 		case p.what == "token" && !(visible[first] && visible[second]):
 		case named == nil || named[first] || named[second]:
+		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):
 		case r.Verdict == Proven:
 			return "proven, but " + p.String()
