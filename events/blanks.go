@@ -141,7 +141,11 @@ func (a *Audit) lives(l *agentLog, r *Record) {
 		a.open(l, blank{Kind: tail, Low: l.low(), Gap: Range{Last: l.last()}, Process: l.folded.Process})
 	}
 	if known+1 < r.Epoch {
-		a.open(l, blank{Kind: life, Low: l.low(), Gap: Range{known + 1, r.Epoch - 1}})
+		w := blank{Kind: life, Low: l.low(), Gap: Range{known + 1, r.Epoch - 1}}
+		if l.current == nil {
+			w.Low = math.MinInt64 // nobody knows when the first of them began
+		}
+		a.open(l, w)
 	}
 }
 
