@@ -22,6 +22,7 @@ type blank struct {
 	Gap     Range   `json:"gap,omitzero"`
 	Process Process `json:"process,omitzero"`  // of a tail
 	Assumed bool    `json:"assumed,omitempty"` // a tail that no later record bounds
+	Sure    bool    `json:"sure,omitempty"`    // a life: it left records, which are missing
 }
 
 type blankKind uint8
@@ -55,7 +56,7 @@ func (a *Audit) touches(w *blank, s *span) bool {
 		return false
 	}
 	end := a.atMost(s)
-	return end == 0 || end > w.Low
+	return end == 0 || max(end, s.Told) > w.Low
 }
 
 // open begins a blank of an agent. It goes on until the log shows a time at which it was over.
@@ -93,14 +94,21 @@ func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank)
 			s.From = max(s.From, high)
 			continue
 		case life:
-			if l.Store == "" {
+			if l.Store == "" && !w.Sure {
 				continue // an agent that never has a store holds nothing
 			}
 			a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Gap.First, Lives: w.Gap.Last - w.Gap.First + 1})
 		case tail:
 			a.found.Tails.add(w.tail())
 		}
-		a.blank(l.Store, w)
+		if l.Store != "" || w.Kind != life {
+			a.blank(l.Store, w)
+			continue
+		}
+		for _, s := range sorted(a.stores) { // it may be any
+			w.High = later(s.at(l.Stored), a.Tail)
+			a.blank(s.ID, w)
+		}
 	}
 	if l.Open = kept; len(kept) == 0 {
 		l.Open = nil
@@ -127,7 +135,9 @@ func (a *Audit) lives(l *agentLog, r *Record) {
 	known := l.Epoch
 	switch last := l.current; {
 	case last == nil && a.late:
-		known = r.Follows.Epoch
+		if known = r.Follows.Epoch; !a.whole && known > 0 {
+			known-- // its records may be missing from anywhere
+		}
 		if r.Kind != lockagent.EventAgentStarted {
 			return // the beginning of this life is missing, too
 		}
@@ -143,7 +153,7 @@ func (a *Audit) lives(l *agentLog, r *Record) {
 	if known+1 < r.Epoch {
 		w := blank{Kind: life, Low: l.low(), Gap: Range{known + 1, r.Epoch - 1}}
 		if l.current == nil {
-			w.Low = math.MinInt64 // nobody knows when the first of them began
+			w.Low, w.Sure = math.MinInt64, r.Follows.Epoch != 0 // nobody knows when the first of them began
 		}
 		a.open(l, w)
 	}
