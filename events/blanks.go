@@ -22,6 +22,7 @@ type blank struct {
 	Gap     Range   `json:"gap,omitzero"`
 	Process Process `json:"process,omitzero"`  // of a tail
 	Assumed bool    `json:"assumed,omitempty"` // a tail that no later record bounds
+	Sure    bool    `json:"sure,omitempty"`    // a life: it left records, which are missing
 }
 
 type blankKind uint8
@@ -93,14 +94,21 @@ func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank)
 			s.From = max(s.From, high)
 			continue
 		case life:
-			if l.Store == "" {
+			if l.Store == "" && !w.Sure {
 				continue // an agent that never has a store holds nothing
 			}
 			a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Gap.First, Lives: w.Gap.Last - w.Gap.First + 1})
 		case tail:
 			a.found.Tails.add(w.tail())
 		}
-		a.blank(l.Store, w)
+		if l.Store != "" || w.Kind != life {
+			a.blank(l.Store, w)
+			continue
+		}
+		for _, s := range sorted(a.stores) { // it may be any
+			w.High = later(s.at(l.Stored), a.Tail)
+			a.blank(s.ID, w)
+		}
 	}
 	if l.Open = kept; len(kept) == 0 {
 		l.Open = nil
@@ -130,7 +138,9 @@ func (a *Audit) lives(l *agentLog, r *Record) {
 	known := l.Epoch
 	switch last := l.current; {
 	case last == nil && a.late:
-		known = r.Follows.Epoch
+		if known = r.Follows.Epoch; !a.whole && known > 0 {
+			known-- // its records may be missing from anywhere
+		}
 		if r.Kind != lockagent.EventAgentStarted {
 			return // the beginning of this life is missing, too
 		}
@@ -144,7 +154,11 @@ func (a *Audit) lives(l *agentLog, r *Record) {
 		a.open(l, blank{Kind: tail, Low: l.low(), Gap: Range{Last: l.last()}, Process: l.folded.Process})
 	}
 	if known+1 < r.Epoch {
-		a.open(l, blank{Kind: life, Low: l.low(), Gap: Range{known + 1, r.Epoch - 1}})
+		w := blank{Kind: life, Low: l.low(), Gap: Range{known + 1, r.Epoch - 1}}
+		if l.current == nil {
+			w.Low, w.Sure = math.MinInt64, r.Follows.Epoch != 0 // nobody knows when the first of them began
+		}
+		a.open(l, w)
 	}
 }
 
@@ -199,8 +213,8 @@ func (a *Audit) takeBack(l *agentLog) {
 }
 
 // clear says that the log of an agent goes on, which counted as dead. If anything is missing, the
-// numbers show that. Otherwise it tells of all its holds. So the holds that only its tail made unproven
-// are proven: if it had the lock of one of them, its own hold is not.
+// numbers show that. Otherwise it tells of all its holds. If it had the lock of another hold beside its
+// tail, its own hold is unproven. So the other is proven.
 func (a *Audit) clear(l *agentLog) {
 	for _, lock := range a.locks {
 		for _, x := range lock.Spans {

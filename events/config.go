@@ -37,7 +37,8 @@ type Config struct {
 
 	// Epoch counts the lives of the agent. An agent that keeps its identity when
 	// it starts again must give a greater one each time, or the publisher stops,
-	// with [ErrEpoch]. Below 10^10. Defaults to 1.
+	// with [ErrEpoch]. Give the next number: an audit takes one that is left out for
+	// a life of which the log has lost all. Below 10^10. Defaults to 1.
 	Epoch uint64
 
 	// Stream is the name of the stream. Defaults to [DefaultStream].

@@ -314,7 +314,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		}
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
-		store.ended(placeOf(lock.LockKey), max(s.Start, cmp.Or(end, s.confirmedEnd())))
+		store.ended(placeOf(lock.LockKey), max(reach, told, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
 		a.logs[s.Agent].spans--
 		a.spare = append(a.spare, s)

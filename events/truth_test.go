@@ -143,6 +143,7 @@ func (w *world) unsound(log []Record, r Report) string {
 		case slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
 		case p.what == "token" && !(visible[first] && visible[second]):
 		case named == nil || named[first] || named[second]:
+		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):
 		case r.Verdict == Proven:
 			return "proven, but " + p.String()
