@@ -31,7 +31,7 @@ func TestPastAgentsComeBack(t *testing.T) {
 			regulars[i].id = lockagent.AgentID(fmt.Sprintf("regular-%d", i))
 		}
 		for n := range 4000 {
-			c.step(500*time.Millisecond, seed%2 == 0)
+			c.step(500*time.Millisecond, false)
 			if of := &regulars[r.IntN(len(regulars))]; r.IntN(60) == 0 {
 				if r.IntN(5) == 0 {
 					of.place.Seq++ // a record is missing
