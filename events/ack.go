@@ -63,6 +63,7 @@ func (a *Audit) Acknowledge(now time.Time, ack Acknowledgement) bool {
 	for _, l := range a.logs {
 		l.Found, l.Beside = false, 0
 	}
+	a.past.acknowledged()
 	return true
 }
 

@@ -1,6 +1,8 @@
 package events
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -239,15 +241,22 @@ func (a *Audit) named(l *agentLog, r *Record) {
 
 // overdue looks for agents that are silent, and for records that are missing for too long. In a
 // log without an order, what is missing may come at the end.
+//
+// Records that wait are taken first, for they may tell of an earlier time than that which is judged
+// then. The order is that of the names, so what is found does not depend on how the agents are kept.
 func (a *Audit) overdue() {
 	var late []*agentLog
 	a.watched.before(int64(a.clock.Now), func(l *agentLog) { late = append(late, l) })
+	slices.SortFunc(late, func(x, y *agentLog) int { return cmp.Compare(x.ID, y.ID) })
+	silent := func(l *agentLog) bool { return !l.Stopped && !l.Dead && a.clock.Now-l.Heard > a.Patience }
 	for _, l := range late {
-		if len(l.pending) > 0 && a.clock.Now-l.Since > recordPatience {
+		if len(l.pending) > 0 && (silent(l) || a.clock.Now-l.Since > recordPatience) {
 			a.drain(l, true)
+			a.place(l)
 		}
-		if !l.Stopped && !l.Dead && a.clock.Now-l.Heard > a.Patience {
-			a.drain(l, true)
+	}
+	for _, l := range late {
+		if silent(l) {
 			a.died(l)
 			a.place(l)
 			a.settle(l.Store)

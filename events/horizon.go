@@ -372,6 +372,8 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	}
 	if l := a.logs[s.Beside]; l != nil {
 		l.Beside++
+	} else {
+		a.past.beside(s.Beside)
 	}
 	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt, s.Beside})
 	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))

@@ -57,14 +57,40 @@ func (p *pastAgents) add(id lockagent.AgentID, agent past) {
 	p.New[id] = agent
 }
 
-func (p *pastAgents) take(id lockagent.AgentID) (agent past, found bool) {
+// with returns the map that has an agent, or nil.
+func (p *pastAgents) with(id lockagent.AgentID) map[lockagent.AgentID]past {
 	for _, of := range []map[lockagent.AgentID]past{p.New, p.Old} {
-		if agent, found = of[id]; found {
-			delete(of, id)
-			return agent, true
+		if _, found := of[id]; found {
+			return of
 		}
 	}
-	return past{}, false
+	return nil
+}
+
+func (p *pastAgents) take(id lockagent.AgentID) (agent past, found bool) {
+	of := p.with(id)
+	agent, found = of[id]
+	delete(of, id)
+	return agent, found
+}
+
+// beside notes that only the assumed tail of an agent makes one more hold unproven.
+func (p *pastAgents) beside(id lockagent.AgentID) {
+	if of := p.with(id); of != nil {
+		agent := of[id]
+		agent.Beside++
+		of[id] = agent
+	}
+}
+
+// acknowledged says that what was found of the agents counts no more.
+func (p *pastAgents) acknowledged() {
+	for _, of := range []map[lockagent.AgentID]past{p.New, p.Old} {
+		for id, agent := range of {
+			agent.Found, agent.Beside = false, 0
+			of[id] = agent
+		}
+	}
 }
 
 func (p *pastAgents) clone() pastAgents {

@@ -184,13 +184,20 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	if p.Token == s.Last.Token && p.Kind != 0 {
 		h.End = s.Until
 	}
-	if l := a.logs[s.Agent]; l != nil {
-		h.Gone = p.Kind == 0 && s.Gone
-		if l.Epoch == p.Epoch {
-			h.Process = l.folded.Process
-		}
+	h.Gone = p.Kind == 0 && s.Gone
+	if epoch, process := a.process(s.Agent); epoch == p.Epoch {
+		h.Process = process
 	}
 	return h
+}
+
+// process is the last process of an agent that the audit remembers, with its epoch.
+func (a *Audit) process(id lockagent.AgentID) (epoch uint64, process Process) {
+	if l := a.logs[id]; l != nil {
+		return l.Epoch, l.folded.Process
+	}
+	p := a.past.with(id)[id]
+	return p.Epoch, p.Process
 }
 
 // lock returns what the audit remembers of a lock.
