@@ -8,14 +8,17 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// timeText is how people read a time, and give it to --at. The zone is that of this machine.
+// timeText is how people read a time, and give it to --at.
 const timeText = "2006-01-02T15:04:05.000Z07:00"
+
+// zone is that of the reports. Tests have another one than their machine.
+var zone = time.Local
 
 func wallText(t time.Time) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return t.Local().Format(timeText)
+	return t.In(zone).Format(timeText)
 }
 
 // storeText is a time on the clock of a store, which counts from 1970.
@@ -26,7 +29,7 @@ func storeWall(t lockagent.StoreTime) time.Time { return time.UnixMicro(int64(t)
 // rangeText is from when to when. Of the second time the day is left out if it is that of the first.
 func rangeText(from, to time.Time) string {
 	text := "from " + wallText(from) + " to "
-	from, to = from.Local(), to.Local()
+	from, to = from.In(zone), to.In(zone)
 	if from.Format(time.DateOnly) == to.Format(time.DateOnly) {
 		return text + to.Format("15:04:05.000")
 	}

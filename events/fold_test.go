@@ -113,7 +113,7 @@ func TestFoldNamesWhoIsWaitedFor(t *testing.T) {
 func TestPartyText(t *testing.T) {
 	for want, p := range map[string]Party{
 		`"joe"`:                {Owner: "joe"},
-		`/7 of agent 470d6805`: {Owner: "470d6805-ae6d/7", Agent: "470d6805-ae6d"},
+		`/7 of agent 470d6805`: {Owner: "470d6805-ae6d-4f8e-9c31-0b2f5a6d7e81/7", Agent: "470d6805-ae6d-4f8e-9c31-0b2f5a6d7e81"},
 		`"joe" of agent a, shop on web-1, pid 812`: {Owner: "joe", Agent: "a", Process: Process{Host: "web-1", Program: "shop", PID: 812}},
 		"agent a on web-1, pid 812":                {Agent: "a", Process: Process{Host: "web-1", PID: 812}},
 	} {

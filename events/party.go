@@ -34,9 +34,13 @@ func OwnerText(owner lockagent.Owner, agent lockagent.AgentID) string {
 	return fmt.Sprintf("%q", owner)
 }
 
-// AgentText is an agent for people: the beginning of its identity, and where it runs.
+// AgentText is an agent for people: its identity, and where it runs. Of an identity that was made
+// up (see [lockagent.NewAgentID]) it is the beginning.
 func AgentText(id lockagent.AgentID, p Process) string {
-	text := fmt.Sprintf("%.8s", id)
+	text := string(id)
+	if len(id) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") && id[8] == '-' {
+		text = text[:8]
+	}
 	switch {
 	case p.Host == "":
 		return text

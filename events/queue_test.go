@@ -175,7 +175,7 @@ func TestYoungRecordsThatMayMergeStay(t *testing.T) {
 	if q.size != 2 { // the grant and the request are young
 		t.Errorf("%d records stay, want 2", q.size)
 	}
-	if wait, ok := q.wait(linger); !ok || wait != 2 {
+	if wait, ok := q.wait(linger); !ok || wait != busy*linger {
 		t.Errorf("wait %v, %v", wait, ok)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Reports have the times of this machine's zone. In these tests it is always the same.
-func init() { time.Local = time.UTC }
+// In these tests the zone is always the same.
+func init() { zone = time.UTC }
 
 // One hold that overlaps with many others for one reason is told once.
 func TestReportTellsOfOneHoldOnce(t *testing.T) {

@@ -171,7 +171,9 @@ func TestDemoWithTheWrongPassword(t *testing.T) {
 		t.Errorf("stderr has the password: %s", r.stderr)
 	}
 	t.Setenv("LOCKAGENT_REDIS", server.URL())
-	call(t, "demo", "--duration", "200ms", "--lease", patientLease).expect(t, exitOK, []string{"Store: Redis"}, nil)
+	works := start(t, "demo", "--duration", "1h", "--lease", patientLease)
+	works.await(t, "it works", working)
+	works.interrupt(t).expect(t, exitOK, []string{"Store: Redis"}, nil)
 }
 
 func TestDemoMetrics(t *testing.T) {
