@@ -262,7 +262,7 @@ func (w *world) step() {
 			}
 		}
 		if !s.stepped && w.happened(w.cfg.steps, 80, "step") {
-			s.stepped = true
+			s.stepped, w.had["step of "+s.id] = true, true
 			d := []int{-30_000, -5000, -300, 300, 5000, 60_000}[w.rand.IntN(6)]
 			s.set += max(d, 0) // it never goes back, but leases last longer
 			for _, l := range s.locks {
