@@ -39,6 +39,10 @@ type agentLog struct {
 	Early lockagent.StoreTime `json:"early,omitempty"`
 	Born  lockagent.StoreTime `json:"born,omitempty"`
 
+	// Hidden is a time of the store, or 0: an agent may have holds since then of which the grants are
+	// missing. They go on behind the missing records. If their ends are missing, too, nothing tells of them.
+	Hidden lockagent.StoreTime `json:"hidden,omitempty"`
+
 	// Holes counts the places where a grant or an end may be missing.
 	Holes   uint32        `json:"holes,omitempty"`
 	Stopped bool          `json:"stopped,omitempty"`
@@ -263,7 +267,7 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 	}
 	a.named(l, r)
 	a.lives(l, r)
-	l.Timed = false
+	l.Timed, l.Hidden = false, 0
 	e := l.Epochs[r.Epoch]
 	if e == nil {
 		e = &epochLog{Next: 1}
@@ -297,7 +301,33 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 // gap notes that records of an agent are missing.
 func (a *Audit) gap(l *agentLog, hole Range) {
 	a.found.Gaps.add(Gap{Agent: l.ID, Epoch: l.Epoch, Range: hole})
-	a.open(l, blank{Kind: missing, Low: l.low(), Gap: hole})
+	l.Hidden = l.hidden()
+	a.open(l, blank{Kind: missing, Low: l.Hidden, Gap: hole})
+}
+
+// hidden is a time of the store before which no hold began of which the log may have neither the grant nor
+// the end, if what the agent tells next is missing.
+func (l *agentLog) hidden() lockagent.StoreTime {
+	if l.Hidden != 0 {
+		return min(l.Hidden, l.low())
+	}
+	return l.low()
+}
+
+// tells notes how many holds an agent has. If the log has the grants of so many since records were missing
+// last, there are no others.
+func (l *agentLog) tells(holds int) {
+	if l.Hidden == 0 {
+		return
+	}
+	for h := range l.folded.holds {
+		if h.holes == l.Holes {
+			holds--
+		}
+	}
+	if holds <= 0 {
+		l.Hidden = 0
+	}
 }
 
 // low is a time of the store before which the log has all that the agent did.

@@ -354,6 +354,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	}
 	switch r.Kind {
 	case lockagent.EventAlive:
+		l.tells(r.Count)
 		if r.StoreTime == 0 {
 			return
 		}
@@ -368,7 +369,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 			high = a.store(l.Store).at(r.Stored)
 		}
 		a.bounded(l, later(high, aliveLag))
-		l.Stopped, e.Stopped = true, true
+		l.Stopped, e.Stopped, l.Hidden = true, true, 0
 		a.leave(l)
 		a.place(l)
 		a.settle(l.Store)

@@ -151,7 +151,7 @@ func (a *Audit) lives(l *agentLog, r *Record) {
 		} else {
 			a.leave(l)
 		}
-		a.open(l, blank{Kind: tail, Low: l.low(), Gap: Range{Last: l.last()}, Process: l.folded.Process})
+		a.open(l, blank{Kind: tail, Low: l.hidden(), Gap: Range{Last: l.last()}, Process: l.folded.Process})
 	}
 	if known+1 < r.Epoch {
 		w := blank{Kind: life, Low: l.low(), Gap: Range{known + 1, r.Epoch - 1}}
@@ -165,10 +165,10 @@ func (a *Audit) lives(l *agentLog, r *Record) {
 // died notes that an agent is silent for good, and did not stop.
 func (a *Audit) died(l *agentLog) {
 	w := blank{
-		Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: l.low(),
+		Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: l.hidden(),
 		Gap: Range{Last: l.last()}, Process: l.folded.Process, Assumed: true,
 	}
-	w.High = a.livedUntil(l, l.Store, w.Low)
+	w.High = a.livedUntil(l, l.Store, l.low())
 	a.bounded(l, w.High)
 	a.found.Tails.add(w.tail())
 	a.found.Assumed++

@@ -188,8 +188,7 @@ func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
 	at := lockagent.StoreTime(endOfTime)
 	for _, s := range lock.Spans {
 		if end, over := a.over(s); over {
-			reach, _ := a.store(lock.Store).reach(s, end, endOfTime)
-			at = min(at, max(reach, s.Start))
+			at = min(at, a.store(lock.Store).overlaps(s, end))
 		}
 	}
 	for _, b := range lock.Breaks {
@@ -213,6 +212,14 @@ func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
 func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
 	end = a.atMost(s)
 	return end, end != 0 || s.Open == 0
+}
+
+// overlaps is the time from which on no tenure that begins overlaps with one that ended at a time. An
+// owner that learned late that its lease was over believed until then that it had the lock.
+func (s *storeLog) overlaps(x *span, end lockagent.StoreTime) lockagent.StoreTime {
+	reach, _ := s.reach(x, end, endOfTime)
+	told, _ := s.reach(x, x.Told, endOfTime)
+	return max(x.Start, reach, told)
 }
 
 // touch notes that something happens on a lock.
@@ -295,9 +302,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	kept := 0
 	for i, s := range lock.Spans {
 		end, over := a.over(s)
-		reach, _ := store.reach(s, end, endOfTime)
-		told, _ := store.reach(s, s.Told, endOfTime)
-		reach = max(s.Start, reach)
+		reach := store.overlaps(s, end)
 		if !over && until != endOfTime || reach >= until {
 			lock.Spans[kept] = s
 			kept++
@@ -307,14 +312,14 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			a.compare(store, lock, x, s)
 		}
 		for _, x := range lock.Spans[i+1:] {
-			if end != 0 && x.Start >= max(reach, told) {
+			if end != 0 && x.Start >= reach {
 				break
 			}
 			a.compare(store, lock, s, x)
 		}
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
-		store.ended(placeOf(lock.LockKey), max(reach, told, cmp.Or(end, s.confirmedEnd())))
+		store.ended(placeOf(lock.LockKey), max(reach, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
 		a.logs[s.Agent].spans--
 		a.spare = append(a.spare, s)

@@ -84,7 +84,8 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 		greatest = last.FirstToken // the tokens of tenures that go on side by side grow side by side
 	}
 	first, second := last, s
-	fell := s.FirstToken <= greatest && (s.Start >= last.Start || s.LastToken >= last.LastToken)
+	// The beginning of a tenure that goes on after it was judged is before its Start, and has been compared.
+	fell := !s.Rest && s.FirstToken <= greatest && (s.Start >= last.Start || s.LastToken >= last.LastToken)
 	if s.FirstToken > greatest && s.Start < last.Start && s.Start != 0 {
 		first, second, fell = s, last, true
 	}

@@ -32,6 +32,7 @@ type past struct {
 	Settled lockagent.StoreTime `json:"settled,omitempty"`
 	Told    lockagent.StoreTime `json:"told,omitempty"`
 	Anchor  anchor              `json:"anchor,omitzero"`
+	Hidden  lockagent.StoreTime `json:"hidden,omitempty"`
 	Holes   uint32              `json:"holes,omitempty"`
 	Lease   time.Duration       `json:"lease,omitempty"`
 	Process Process             `json:"process,omitzero"`
@@ -111,7 +112,7 @@ func (a *Audit) retire(l *agentLog) bool {
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
 		Judged: l.Judged, Stored: l.Stored, Found: l.Found, Beside: l.Beside, Settled: l.Settled, Told: l.Told,
-		Anchor: l.Anchor, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
+		Anchor: l.Anchor, Hidden: l.Hidden, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
 	})
 	delete(a.logs, l.ID)
 	a.fold.forget(l.folded, func(*Hold) bool { return true })
@@ -128,7 +129,7 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	l.Anchor, l.Holes, l.Lease = p.Anchor, p.Holes, p.Lease
 	newest := a.home(l).Newest // less if the clock was set back
 	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
-	l.Stored, l.Found, l.Beside = p.Stored, p.Found, p.Beside
+	l.Stored, l.Found, l.Beside, l.Hidden = p.Stored, p.Found, p.Beside, p.Hidden
 	l.folded.Epoch, l.folded.Seq, l.folded.Store = p.Epoch, p.Next-1, l.Store
 	l.folded.Process, l.folded.Stopped = p.Process, p.Stopped
 }

@@ -263,6 +263,11 @@ func (a *Audit) leave(l *agentLog) {
 		}
 		if confirmed != 0 {
 			s.LeaseEnd = confirmed.Add(lease)
+			if s.LeaseEnd < s.Least {
+				// It went on for longer. Either the log does not tell of a renewal: a reset came before the
+				// next sign of life. Or the process did not run. So the end is less certain at both sides.
+				s.Least, s.LeaseEnd = s.LeaseEnd, s.Least.Add(lease)
+			}
 		}
 		h.over = s.LeaseEnd
 	}

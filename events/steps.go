@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lockagent/lockagent"
 )
@@ -155,9 +156,9 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *Record) {
 	case h != nil:
 		a.counted(key, h, r)
 	case headless(l):
-		// Its grant is among the missing records.
+		a.ungranted(l, r, "the log has a re-entry, but not the grant, which may be among the missing records")
 	case r.Epoch > 1 && a.lock(key).live(r.Agent, r.Tenure) == nil:
-		a.found.Unproven.add(Unproven{Hold: a.heldBy(l, r), Why: "the log has a re-entry, but not the grant, which may be of an earlier epoch"})
+		a.ungranted(l, r, "the log has a re-entry, but not the grant, which may be of an earlier epoch")
 	default:
 		a.found.violation(Violation{
 			Kind: StrayReentry, First: a.heldBy(l, r), Why: "an owner was granted again what it did not hold",
@@ -187,12 +188,26 @@ func (a *Audit) partly(key LockKey, h *Hold, r *Record) {
 	}
 	switch {
 	case !judged(key):
-	case h == nil && headless(l):
 	case h == nil:
-		a.found.Unproven.add(Unproven{Hold: a.heldBy(l, r), Why: "the log has the end of one of its grants, but not its grant"})
+		a.ungranted(l, r, "the log has the end of one of its grants, but not its grant")
 	case h.Grants != 0 && r.Count != h.Grants-1 && h.holes == l.Holes:
 		a.counted(key, h, r)
 	}
+}
+
+// ungranted names a hold of which the log has neither the grant nor the end, once. Its end may still come.
+func (a *Audit) ungranted(l *agentLog, r *Record, why string) {
+	h := a.heldBy(l, r)
+	if !slices.ContainsFunc(a.found.Unproven.First, h.named) {
+		a.found.Unproven.add(Unproven{Hold: h, Why: why})
+	}
+	s := a.store(h.Store)
+	s.Unproven = max(s.Unproven, told(r), r.Until)
+}
+
+// named reports whether it is this hold that is not proven.
+func (h *Hold) named(u Unproven) bool {
+	return u.Hold.Agent == h.Agent && u.Hold.Tenure == h.Tenure && u.Hold.Token == h.Token && u.Hold.LockKey == h.LockKey
 }
 
 func (a *Audit) ended(h *Hold, r *Record) {
@@ -244,6 +259,9 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record)
 		return nil
 	case s != nil && (s.Guilty || len(s.Found) > 0) && s.FirstToken <= h.Token && h.Token <= s.LastToken:
 		return nil // it was ended by what is wrong already
+	}
+	if slices.ContainsFunc(a.found.Unproven.First, h.named) {
+		a.found.Unproven.remove(h.named) // now the end tells more of it
 	}
 	if r.Held > 0 && r.Until != 0 {
 		h.Start = r.Until.Add(-r.Held - r.Held/drift)

@@ -242,6 +242,11 @@ func (w *world) publish(a *worldAgent, until int) {
 				r.Position++
 			}
 		}
+		if r.Kind == lockagent.EventAgentStarted && w.now-w.when[identityOf(&r)] > int(delay.Milliseconds()) {
+			// Others go on meanwhile. Whoever reads the log cannot know of an agent that has not told of its
+			// start, and judges without it. Its holds are named then: the log told of them late.
+			w.had["late"], w.had["late start"] = true, true
+		}
 		a.last = Place{r.Epoch, r.Seq}
 		w.lives[lifeOf{r.Agent, r.Epoch}] = true
 		w.stream = append(w.stream, r)
@@ -257,7 +262,7 @@ func (w *world) step() {
 			}
 		}
 		if !s.stepped && w.happened(w.cfg.steps, 80, "step") {
-			s.stepped = true
+			s.stepped, w.had["step of "+s.id] = true, true
 			d := []int{-30_000, -5000, -300, 300, 5000, 60_000}[w.rand.IntN(6)]
 			s.set += max(d, 0) // it never goes back, but leases last longer
 			for _, l := range s.locks {
