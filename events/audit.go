@@ -365,8 +365,8 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
 		high := l.Anchor.at(r.Time, l.Told)
-		if high == 0 && l.Store != "" {
-			high = a.store(l.Store).at(r.Stored)
+		if l.Store != "" && (high == 0 || !l.Timed && !r.Stored.IsZero()) { // an earlier life may have told of a time
+			high = max(high, a.store(l.Store).at(r.Stored))
 		}
 		a.bounded(l, later(high, aliveLag))
 		l.Stopped, e.Stopped, l.Hidden = true, true, 0

@@ -245,7 +245,7 @@ func (w *world) publish(a *worldAgent, until int) {
 		if r.Kind == lockagent.EventAgentStarted && w.now-w.when[identityOf(&r)] > int(delay.Milliseconds()) {
 			// Others go on meanwhile. Whoever reads the log cannot know of an agent that has not told of its
 			// start, and judges without it. Its holds are named then: the log told of them late.
-			w.had["late"], w.had["late start"] = true, true
+			w.had["late"] = true
 		}
 		a.last = Place{r.Epoch, r.Seq}
 		w.lives[lifeOf{r.Agent, r.Epoch}] = true
