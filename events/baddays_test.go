@@ -53,10 +53,12 @@ func TestServerIsNoNATS(t *testing.T) {
 		p.Record(t.Context(), requested(n))
 		other.Record(t.Context(), requested(n))
 	}
-	eventually(t, "the publisher knows why", func() bool {
-		timeout, ok := errors.AsType[net.Error](p.Stats().Err)
-		return ok && timeout.Timeout()
-	})
+	for _, p := range []*Publisher{p, other} {
+		eventually(t, "the publisher knows why", func() bool {
+			timeout, ok := errors.AsType[net.Error](p.Stats().Err)
+			return ok && timeout.Timeout()
+		})
+	}
 	eventually(t, "it says why", func() bool { return strings.Contains(log.String(), "timeout") })
 	wantStats(t, p, Stats{Recorded: 100, Queued: 100})
 	done, cancel := contextEnded()
