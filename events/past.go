@@ -109,6 +109,9 @@ func (a *Audit) retire(l *agentLog) bool {
 	if l.spans > 0 {
 		return false
 	}
+	if len(l.folded.holds) > 0 {
+		l.Holes++ // what it tells of these holds, if it comes back, is of a grant that is not known any more
+	}
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
 		Judged: l.Judged, Stored: l.Stored, Found: l.Found, Beside: l.Beside, Settled: l.Settled, Told: l.Told,

@@ -106,3 +106,17 @@ func TestPastAgentInAViolation(t *testing.T) {
 	}
 	wantReport(t, audit.Report(), Violated, "token fell: 1", `first:  "owner-C", token 1772373611000000, agent C, billing on host-C`)
 }
+
+// An agent that is past had a hold. It comes back, and the hold went on: its grant is forgotten, and
+// that is no fault of the agent.
+func TestPastAgentTellsOfAForgottenHold(t *testing.T) {
+	a, b, c := agent("A").of("a"), agent("B").of("b"), agent("C").of("c")
+	s := new(tape).add(0, a, b, c).live(1000, 11_000, a, b, c).add(12_000, c.granted(1, 12_000)).live(21_000, 501_000, a, b)
+	audit := s.read(NewAudit())
+	if _, found := audit.past.New["C"]; !found {
+		t.Fatal("C is not past")
+	}
+	s.records = nil
+	s.add(502_000, c.reentered(1, 13_000).released(1, 14_000).released(1, 15_000).stop()).add(511_000, a.stop(), b.stop())
+	wantReport(t, s.read(audit).Report(), Incomplete, "open: 1, unproven: 1", "the log has its end, but not its grant")
+}
