@@ -17,12 +17,10 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
-	"github.com/lockagent/lockagent/redisstore"
 )
 
 // killsVariable is how often the agent of [TestKilledAgain] is killed.
@@ -45,12 +43,7 @@ func runMortal(c childConfig, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	store, err := redisstore.Open(ctx, c.Redis)
-	if err != nil {
-		return err
-	}
-	// A lease of a killed agent must be over soon.
-	locks, err := channelapi.New(channelapi.Config{Store: store, ID: c.Agent, Recorder: publisher, Lease: 500 * time.Millisecond})
+	store, locks, err := c.openLocks(publisher, 500*time.Millisecond) // a lease of a killed agent must be over soon
 	if err != nil {
 		return err
 	}

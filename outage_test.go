@@ -83,6 +83,16 @@ func runServer(c childConfig, in io.Reader) error {
 	return server.Stop()
 }
 
+// openLocks opens the locks of the agent of a child process.
+func (c childConfig) openLocks(publisher *events.Publisher, lease time.Duration) (*redisstore.Store, *channelapi.Locks, error) {
+	store, err := redisstore.Open(context.Background(), c.Redis)
+	if err != nil {
+		return nil, nil, err
+	}
+	locks, err := channelapi.New(channelapi.Config{Store: store, ID: c.Agent, Recorder: publisher, Lease: lease})
+	return store, locks, err
+}
+
 func runAgent(c childConfig, in io.Reader) error {
 	ctx := context.Background()
 	publisher, err := events.NewPublisher(events.Config{
@@ -92,11 +102,7 @@ func runAgent(c childConfig, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	store, err := redisstore.Open(ctx, c.Redis)
-	if err != nil {
-		return err
-	}
-	locks, err := channelapi.New(channelapi.Config{Store: store, ID: c.Agent, Recorder: publisher, Lease: 5 * time.Second})
+	store, locks, err := c.openLocks(publisher, 5*time.Second)
 	if err != nil {
 		return err
 	}

@@ -360,8 +360,8 @@ func (l *agentLog) speaks() bool {
 
 // behind is a time of the store: what the agent still has to tell is later. An agent that has begun
 // a moment ago may not have said so yet. Then it is what its first records tell, in their order. If
-// these tell nothing, others have told of a time when it began, and a while before is long enough:
-// or agents that begin and crash, one after the other, would hold up the audit for ever.
+// these tell nothing, it is a while before the time that others had told of when it began. Without
+// that, agents that begin and crash, one after the other, would hold up the audit for ever.
 func (a *Audit) behind(l *agentLog) lockagent.StoreTime {
 	at := l.Settled
 	switch {

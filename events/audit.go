@@ -276,8 +276,8 @@ func (a *Audit) home(l *agentLog) *storeLog {
 	return a.store(l.Store)
 }
 
-// place puts an agent where an audit finds it: among those of its store that live, and among all by
-// the time at which there is something to do about them.
+// place puts an agent where an audit finds it. An agent that lives is among those of its store. An
+// agent that something has to be done about is among all, by the time for that.
 func (a *Audit) place(l *agentLog) {
 	if home := l.home; home != nil && (home.ID != l.Store || !l.speaks()) {
 		home.living.remove(&l.least)

@@ -73,11 +73,11 @@ type Config struct {
 	// publisher say so earlier. It is 100 ms to 1 h. Defaults to [DefaultHeartbeat].
 	Heartbeat time.Duration
 
-	// Sending, if it is not nil, is called when messages leave for the server at once. records is
-	// how many records they have. done, if it is not nil, is called once: with nil when the stream
-	// has all messages, or with what went wrong. After an error they may be in the stream. What
-	// is not is sent again, as another sending. Both functions are called from any goroutine, and
-	// must not block.
+	// Sending is called when messages leave for the server together, with the number of their
+	// records. It may be nil, and so may the done that it returns. done is called once. Its error is
+	// nil when the stream has all messages. Otherwise some of them may be in the stream. The others
+	// are sent again, as another sending. Both functions are called from any goroutine, and must
+	// not block.
 	Sending func(messages, records int) (done func(error))
 
 	// Renewals publishes EventRenewed too: one event for each lock and third of a

@@ -95,7 +95,10 @@ func TestDiskFull(t *testing.T) {
 				server.attr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 				try := exec.Command(os.Args[0], "-test.run=^$")
 				try.SysProcAttr = server.attr
-				if errors.Is(try.Run(), syscall.EPERM) {
+				if err := try.Run(); errors.Is(err, syscall.EPERM) {
+					if os.Getenv("CI") != "" {
+						t.Fatal("this needs the right to mount")
+					}
 					t.Skip("this needs the right to mount")
 				}
 			}

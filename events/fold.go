@@ -20,9 +20,8 @@ type FoldConfig struct {
 	KeepLast bool
 }
 
-// Fold folds the records of all agents to what they say of each lock: who holds it, who waits
-// for it, and how each hold ended. The state of a system is the fold of its log: there is no other
-// source.
+// Fold makes the state of all locks from the records of all agents: the holders, the waiters, and
+// how each hold ended. The log is the only source of that state.
 //
 // The records of one agent are applied in their order, those of different agents in any order.
 // A record that was applied before changes nothing. Records may be missing: then holds are
