@@ -4,7 +4,7 @@
 The program reads the log from its beginning, rebuilds who holds what, and follows the log
 from there. With --state it goes on from where it was the last time.
 
-    pip install nats-py jsonschema
+    python3 -m venv .venv && . .venv/bin/activate && pip install -r requirements.txt
     python3 holders.py --nats nats://127.0.0.1:4222
     python3 holders.py --once                    # tell it once, and end
     python3 holders.py --state holders.json      # go on from there the next time
@@ -33,10 +33,12 @@ import datetime
 import json
 import os
 import pathlib
+import sys
 import time
 
 import jsonschema
 import nats
+import nats.js.errors
 from nats.js.api import ConsumerConfig, DeliverPolicy
 
 ENDS = {"released", "expired", "lost", "broken", "unclaimed"}
@@ -89,7 +91,7 @@ class Holders:
             self.confirmed[agent] = max(data.get("confirmed_us", 0), self.confirmed.get(agent, 0))
         if about == "store" and kind == "reset":
             return self._join(data["reset"].get("store"), data.get("store"))
-        if about != "lock":
+        if about != "lock" or "lock" not in data:
             return None
         hold = {
             # The names of locks are those of one store, and of one kind.
@@ -206,22 +208,38 @@ def moment(store_time):
     return datetime.datetime.fromtimestamp(store_time / 1e6, datetime.timezone.utc).isoformat(timespec="milliseconds")
 
 
-def events(message):
-    """The events of one message."""
-    body = json.loads(message)
-    return body if isinstance(body, list) else [body]
+def events(message, validator):
+    """The events of one message. What is no event is told of and left out: the rest still counts."""
+    try:
+        body = json.loads(message.data)
+    except ValueError as err:
+        return skip(message, f"no JSON: {err}")
+    good = []
+    for event in body if isinstance(body, list) else [body]:
+        wrong = jsonschema.exceptions.best_match(validator.iter_errors(event))
+        if wrong:
+            skip(message, f"no event: {wrong.json_path}: {wrong.message}")
+        else:
+            good.append(event)
+    return good
+
+
+def skip(message, why):
+    print(f"message {message.metadata.sequence.stream} is left out: {why}", file=sys.stderr, flush=True)
+    return []
 
 
 async def follow(args, holders, validator):
     connection = await nats.connect(args.nats)
     try:
         stream = connection.jetstream()
-        info = await stream.stream_info(args.stream)
-        last = info.state.last_seq if info.state.messages else 0  # what comes after it is news
+        subjects = f"{args.prefix}.>"  # the stream may have others
+        try:
+            last = (await stream.get_last_msg(args.stream, subjects)).seq  # what comes after it is news
+        except nats.js.errors.NotFoundError:
+            last = 0
         # An ordered consumer needs no acknowledgements. It notices a gap, and reads again.
-        subscription = await stream.subscribe(
-            info.config.subjects[0], stream=args.stream, ordered_consumer=True, config=start(holders.position)
-        )
+        subscription = await stream.subscribe(subjects, stream=args.stream, ordered_consumer=True, config=start(holders.position))
         told = False
         while True:
             if not told and holders.position >= last:
@@ -231,8 +249,7 @@ async def follow(args, holders, validator):
                 if args.once:
                     return
             message = await subscription.next_msg(timeout=None)
-            for event in events(message.data):
-                validator.validate(event)  # a program that only reads may leave that out
+            for event in events(message, validator):
                 change = holders.apply(event)
                 if told and change:
                     print(change, flush=True)
@@ -262,6 +279,7 @@ def main():
     parser = argparse.ArgumentParser(description="Tell who holds which lock.")
     parser.add_argument("--nats", default="nats://127.0.0.1:4222", help="URL of the NATS server")
     parser.add_argument("--stream", default="LOCKAGENT")
+    parser.add_argument("--prefix", default="lockagent.v1", help="what the subjects of the events begin with")
     parser.add_argument("--schema", default=SCHEMA, type=pathlib.Path, help="JSON Schema of an event")
     parser.add_argument("--state", help="file to keep the state in, and to go on from")
     parser.add_argument("--once", action="store_true", help="tell who holds what now, and end")

@@ -12,10 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/examples/internal/testlog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -191,4 +194,51 @@ func TestOutlivingLease(t *testing.T) {
 			Fixed: true, Lease: time.Hour, Confirmed: 1,
 		})
 	contains(t, once(), []string{"cron/report ", "joe"}, []string{"nobody", "cron/over"})
+}
+
+// A stream may have messages of others, and messages that are no events.
+func TestOtherMessages(t *testing.T) {
+	python := interpreter(t)
+	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
+	connection, err := nats.Connect(log.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	js, err := jetstream.New(connection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{"other.>", events.DefaultPrefix + ".>"}, Duplicates: time.Minute}
+	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	publish := func(subject, text string) {
+		t.Helper()
+		if _, err := js.Publish(t.Context(), subject, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	once := func() (stdout, stderr string) {
+		t.Helper()
+		var told strings.Builder
+		cmd := exec.CommandContext(t.Context(), python, "holders.py", "--nats", log.URL, "--once")
+		cmd.Stderr = &told
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s%s", err, out, told.String())
+		}
+		return string(out), told.String()
+	}
+	publish("other.news", "{}")
+	out, told := once()
+	contains(t, out+told, []string{"nobody holds anything"}, []string{"left out"})
+
+	publish(events.DefaultPrefix+".x.lock.orders", "no JSON")
+	publish(events.DefaultPrefix+".x.lock.orders", `{"specversion": "1.0", "type": "io.lockagent.lock.granted.v1"}`)
+	log.Agent(t).Hold("orders/1")
+	publish("other.news", "{}")
+	out, told = once()
+	contains(t, out, []string{"orders/1 "}, nil)
+	contains(t, told, []string{"message 2 is left out: no JSON", "message 3 is left out: no event: "}, []string{"message 1 ", "message 4 "})
 }
