@@ -14,8 +14,10 @@ type EventKind uint8
 // A log may have kinds that this version does not know: their Kind is 0.
 const (
 	_ EventKind = iota
-	// EventRequested: a request arrived. Request, Owner, Lease (0 if kept). A log has it only
-	// if nothing else is known of the request for a while.
+	// EventRequested: a request waits because the store did not answer the attempt to get the
+	// lock. Request, Owner, Lease (0 if kept), Waited, Err. A log has it only if nothing else is known of the
+	// request for a while. A request that is granted, queued or refused at once has no event
+	// of its own: the event with the answer says how long it waited.
 	EventRequested
 	// EventQueued: a request could not be granted at once. Request, Owner, Waiters, Holder. A
 	// log has it only if the request waits for a while.
