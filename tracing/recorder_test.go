@@ -366,7 +366,7 @@ func TestRequestWithoutAWait(t *testing.T) {
 			ctx, caller := r.caller()
 			h := newHistory(ctx, rec, "l")
 			start := h.now
-			h.pass(2*time.Second).add(lockagent.Event{Kind: kind, Request: 1, Owner: "a", Count: 1, Waited: 2 * time.Second})
+			h.pass(2 * time.Second).add(lockagent.Event{Kind: kind, Request: 1, Owner: "a", Count: 1, Waited: 2 * time.Second})
 			acquire := r.only("acquire")
 			if !acquire.StartTime.Equal(start) || !acquire.EndTime.Equal(start.Add(2*time.Second)) {
 				t.Errorf("the acquire is from %v to %v, want from 0 to 2s", acquire.StartTime.Sub(start), acquire.EndTime.Sub(start))
