@@ -321,6 +321,9 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		store.ended(placeOf(lock.LockKey), max(reach, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
+		if s.Open > 0 && s.Gone {
+			a.judgedAway(lock, s)
+		}
 		a.logs[s.Agent].spans--
 		a.spare = append(a.spare, s)
 	}

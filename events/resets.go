@@ -16,6 +16,18 @@ type resetSpan struct {
 	Last  lockagent.StoreTime `json:"last"`
 }
 
+// explains is the explanation by a reset, as it is known now: others may tell more of it later.
+func (r *resetSpan) explains() Explanation {
+	reset := r.StoreReset
+	return Explanation{Reset: &reset}
+}
+
+func (r *resetSpan) excuses(v Violation) Explanation {
+	e := r.explains()
+	e.Violation = v
+	return e
+}
+
 // slack is by how much times of different agents about one matter may differ.
 const slack = time.Second
 

@@ -52,7 +52,7 @@ func (a *Audit) granted(h *Hold) {
 
 // join adds a hold to its tenure.
 func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
-	if h.Start != 0 && h.Start < s.Start {
+	if h.Start != 0 && h.Start < s.Start && !s.Rest {
 		s.Start = h.Start
 	}
 	if h.Lease != 0 {
@@ -228,14 +228,16 @@ func (a *Audit) ended(h *Hold, r *Record) {
 			return
 		}
 	}
-	if s != nil && s.Rest && s.Open == 1 && r.Until != 0 && r.Until <= s.Start {
-		a.wasJudged(lock, s)
-		return
-	}
 	if s == nil {
 		return
 	}
 	s.Open--
+	if s.Rest && r.Until != 0 && r.Until <= s.Start {
+		if s.Open == 0 && s.Last.Kind == 0 { // so are all of its holds that went on
+			a.wasJudged(lock, s)
+		}
+		return
+	}
 	if r.Kind != lockagent.EventHeld && h.Grants > 1 && h.holes == l.Holes {
 		a.counted(h.LockKey, h, r)
 	}
