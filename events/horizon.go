@@ -192,10 +192,7 @@ func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
 		}
 	}
 	for _, b := range lock.Breaks {
-		if len(lock.Spans) > 0 {
-			b.At = b.At.Add(longest)
-		}
-		at = min(at, b.At)
+		at = min(at, b.At.Add(longest))
 	}
 	switch {
 	case len(lock.Spans)+len(lock.Breaks) > 0:
@@ -329,12 +326,10 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	}
 	clear(lock.Spans[kept:])
 	lock.Spans = lock.Spans[:kept]
-	lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool {
-		return b.At < until.Add(-longest) || b.At < until && kept == 0
-	})
+	lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool { return b.At.Add(longest) < until })
 }
 
-// longest is how long a break is remembered on a lock that is held.
+// longest is how long a break is remembered. A hold that is judged may go on after all.
 const longest = time.Hour
 
 // conclude gives the verdict on one span that has been compared with all others.

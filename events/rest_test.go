@@ -2,6 +2,7 @@ package events
 
 import (
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -79,4 +80,17 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			s.want(t, test.verdict, test.found, test.says)
 		})
 	}
+}
+
+// A lease is long, and the hold was judged until it was over. It was renewed until an operator broke the lock.
+func TestAuditOfABreakOfAHoldThatWasJudged(t *testing.T) {
+	a, b, c := agent("A").leasing(2*time.Minute), agent("B"), agent("C")
+	s := new(tape).add(1000, a.granted(1, 1000), b, c).live(2000, 112_000, b, c)
+	s.add(116_000, c.broke(115_000)).live(122_000, 152_000, b, c)
+	if l := s.read(NewAudit()).logs["A"]; !l.Dead || l.spans > 0 {
+		t.Fatal("the hold is not judged yet")
+	}
+	s.add(161_000, b.granted(1, 160_000))
+	s.add(200_000, a.renewed(1, 110_000).lost(lockagent.LostDenied, 1, 180_000).alive(200_000).stop(), b.released(1, 189_000).stop(), c.stop())
+	s.want(t, Explained, "explained: 1", "cause:  an operator (olga) broke the lock at 2026-03-01T14:01:55.000Z")
 }
