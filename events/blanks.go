@@ -128,7 +128,12 @@ func (a *Audit) blank(store string, w blank) {
 	s := a.store(store)
 	s.Blanks = append(s.Blanks, w)
 	if s.Last != 0 && w.Low < min(s.Floor, s.Last) {
-		a.found.Belated.add(Belated{Stretch{s.ID, max(w.Low, 0), min(w.High, s.Floor)}, w.text()})
+		b := Belated{Stretch: Stretch{s.ID, max(w.Low, 0), min(w.High, s.Floor)}, Why: w.text()}
+		if w.Assumed {
+			b.Beside = w.Agent
+			a.logs[w.Agent].Belated++
+		}
+		a.found.Belated.add(b)
 	}
 }
 
@@ -209,7 +214,9 @@ func (a *Audit) takeBack(l *agentLog) {
 		a.found.Tails.remove(func(t Tail) bool { return t.Agent == l.ID && t.Epoch == l.Epoch })
 		a.found.Assumed--
 	}
-	l.Dead, l.Found = false, false
+	a.found.Belated.Count -= l.Belated
+	a.found.Belated.First = slices.DeleteFunc(a.found.Belated.First, func(b Belated) bool { return b.Beside == l.ID })
+	l.Dead, l.Found, l.Belated = false, false, 0
 }
 
 // clear says that the log of an agent goes on, which counted as dead. If anything is missing, the
