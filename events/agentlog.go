@@ -55,6 +55,10 @@ type agentLog struct {
 	Lease   time.Duration `json:"lease,omitempty"`   // the longest that it kept
 	Resets  []StoreReset  `json:"resets,omitempty"`  // as it noticed them, the last few
 
+	// Noted is a time on the clock of the log. Of a step of the store's clock that was told of later, the agent may not
+	// know when it tells of a time.
+	Noted time.Duration `json:"noted,omitempty"`
+
 	Since time.Duration `json:"since,omitempty"` // since when the first of pending waits
 
 	pending []*Record // those behind a missing one, in their order
@@ -270,6 +274,9 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 	a.named(l, r)
 	a.lives(l, r)
 	l.Timed, l.Hidden, l.Missing = false, 0, 0
+	if l.Noted = 0; r.Kind == lockagent.EventAgentStarted {
+		l.Noted = max(0, a.clock.Now-a.Patience)
+	}
 	e := l.Epochs[r.Epoch]
 	if e == nil {
 		e = &epochLog{Next: 1}

@@ -118,7 +118,10 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 // sweep forgets the blanks that were over before a time. First it notes which holds that go on were
 // beside them. That takes a look at all locks, so it is worth while only after as many records.
 func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
-	past := func(w blank) bool { return w.High < until }
+	past := func(w blank) bool {
+		_, high := a.extent(s, &w)
+		return high < until
+	}
 	if a.found.Events-s.Swept < len(a.locks) || !slices.ContainsFunc(s.Blanks, past) {
 		return
 	}
@@ -129,7 +132,7 @@ func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
 		}
 		for _, x := range l.Spans {
 			for i := range s.Blanks {
-				if w := &s.Blanks[i]; past(*w) && a.touches(w, x) {
+				if w := &s.Blanks[i]; past(*w) && a.touches(s, w, x) {
 					x.doubtBeside(w)
 				}
 			}
@@ -137,7 +140,8 @@ func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
 	}
 	for _, w := range s.Blanks {
 		if past(w) {
-			s.clear(cleared{w.Agent, w.High})
+			_, high := a.extent(s, &w)
+			s.clear(cleared{w.Agent, high})
 		}
 	}
 	s.Blanks = slices.DeleteFunc(s.Blanks, past)
@@ -365,7 +369,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 			continue
 		}
 		for i := range of.Blanks {
-			if w := &of.Blanks[i]; a.touches(w, s) {
+			if w := &of.Blanks[i]; a.touches(store, w, s) {
 				s.doubtBeside(w)
 			}
 		}

@@ -175,6 +175,10 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 		a.found.Explained.add(step.excuses(v))
 		return
 	}
+	if what.By > 0 && what.Holed {
+		s.doubt(what.Why + ", and records are missing that may tell that the clock was set")
+		return
+	}
 	s.Guilty = true
 	a.found.violation(v)
 }

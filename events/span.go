@@ -120,6 +120,9 @@ type suspect struct {
 	By   time.Duration       `json:"by"`
 	At   lockagent.StoreTime `json:"at"`
 	Why  string              `json:"why"`
+
+	// Holed says that records of the agent are missing, which may tell that the clock was set.
+	Holed bool `json:"holed,omitempty"`
 }
 
 // modes are those of the holds of a tenure.

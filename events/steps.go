@@ -115,6 +115,7 @@ func (s *span) doubtBeside(w *blank) {
 
 func (a *Audit) suspect(s *span, what suspect) {
 	what.At = max(what.At, s.Until, s.Least, s.Start)
+	what.Holed = a.logs[s.Agent].Holes != s.Holes
 	if len(s.Found) < 4 {
 		s.Found = append(s.Found, what)
 	}
