@@ -280,6 +280,10 @@ type Stretch struct {
 type Belated struct {
 	Stretch
 	Why string `json:"why"`
+
+	// Beside is the agent whose lost end is the reason, if that is assumed, or empty. If it goes on after all,
+	// the holds are proven.
+	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
 
 // LateRecord is a record that came when the audit had taken it for missing.
