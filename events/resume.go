@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -19,8 +20,8 @@ func (s *sender) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if most := s.nc.MaxPayload(); most < maxMessage {
-		return fmt.Errorf("the NATS server takes messages of %d bytes only; set its max_payload to %d or more", most, maxMessage)
+	if err := checkPayload(s.nc); err != nil {
+		return err
 	}
 	s.p.mu.Lock()
 	s.session++ // what is said of earlier sessions does not count any more
@@ -47,6 +48,14 @@ func (s *sender) resume(ctx context.Context) error {
 	s.p.mu.Lock()
 	s.p.endFlushes()
 	s.p.mu.Unlock()
+	return nil
+}
+
+// checkPayload returns an error if the server takes no messages of the size that we need.
+func checkPayload(nc *nats.Conn) error {
+	if most := nc.MaxPayload(); most < maxMessage {
+		return fmt.Errorf("the NATS server takes messages of %d bytes only; set its max_payload to %d or more", most, maxMessage)
+	}
 	return nil
 }
 
