@@ -41,7 +41,7 @@ func (s *sender) resume(ctx context.Context) error {
 
 	s.p.mu.Lock()
 	s.p.outbox.settleAll(func(m *message) bool { return stored[m.id] }, s.p.settled)
-	s.position, s.created = info.State.LastSeq, info.Created
+	s.position = info.State.LastSeq
 	s.p.outbox.begin()
 	s.p.mu.Unlock()
 	if len(stored) > 0 || s.p.Stats().Queued == 0 {
@@ -149,14 +149,19 @@ func (s *sender) made(m *jetstream.RawStreamMsg, id messageID) bool {
 // a moment.
 func (s *sender) stored(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo) (map[string]bool, error) {
 	s.p.mu.Lock()
-	oldest, known := s.p.outbox.doubt(), s.position
+	oldest := s.p.outbox.doubt()
+	anew := !s.created.IsZero() && !info.Created.Equal(s.created)
+	lost := info.State.LastSeq < s.position || anew && s.position > 0
+	if lost {
+		s.position = info.State.LastSeq
+		s.p.outbox.lower(info.State.LastSeq, anew)
+	}
+	s.created = info.Created
 	s.p.mu.Unlock()
-	switch {
-	case known > 0 && (info.State.LastSeq < known || !info.Created.Equal(s.created)):
-		// Positions mean something else now. What is sent twice is caught by its message id.
+	if lost {
 		s.p.cfg.Logger.Error("events: the stream has lost events", "stream", s.p.cfg.Stream)
-		return nil, nil
-	case oldest == nil || oldest.floor >= info.State.LastSeq:
+	}
+	if oldest == nil || oldest.floor >= info.State.LastSeq {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
