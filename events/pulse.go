@@ -42,6 +42,8 @@ func (p *pulse) see(now time.Duration, e *lockagent.Event) {
 		p.store = e.Store
 	}
 	switch e.Kind {
+	case lockagent.EventAgentStarted:
+		p.holds = e.Count
 	case lockagent.EventGranted:
 		p.holds++
 		if e.How == lockagent.ByStore { // a hand-off has an older time

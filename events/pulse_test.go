@@ -28,14 +28,16 @@ func TestPulse(t *testing.T) {
 	if p.due(time.Hour) {
 		t.Error("nothing was recorded")
 	}
-	see(0, lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s"})
+	// It goes on with a hold from another process.
+	see(0, lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s", Count: 1})
 	wantDue(10 * time.Second)
-	wantBeat(10*time.Second, lockagent.Event{Store: "s"})
+	wantBeat(10*time.Second, lockagent.Event{Store: "s", Count: 1})
 	wantDue(20 * time.Second)
 	see(10500*time.Millisecond, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 900 * second})
 	wantDue(20 * time.Second)
-	wantBeat(10500*time.Millisecond, lockagent.Event{Store: "s", StoreTime: 900 * second})
+	wantBeat(10500*time.Millisecond, lockagent.Event{Store: "s", Count: 1, StoreTime: 900 * second})
 
+	see(11*time.Second, lockagent.Event{Kind: lockagent.EventLost, Token: 3})
 	grant := lockagent.Event{Kind: lockagent.EventGranted, Token: 5, Count: 1, How: lockagent.ByStore, StoreTime: 1000 * second}
 	see(11*time.Second, grant)
 	grant.How, grant.StoreTime = lockagent.ByHandOff, 990*second // the tenure is older
