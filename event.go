@@ -62,7 +62,8 @@ const (
 	// EventStoreReset: the store is another incarnation than before, or its clock was set. Reset.
 	EventStoreReset
 	// EventAgentStarted and EventAgentStopped: the first and the last event of an agent. An
-	// agent that crashed has no last event. EventAgentStarted sets Process.
+	// agent that crashed has no last event. EventAgentStarted sets Process, and Count (the holds
+	// that the agent goes on with from another process).
 	EventAgentStarted
 	EventAgentStopped
 
@@ -75,7 +76,7 @@ const (
 	EventHeld
 	// EventAlive: the agent runs, and all that it recorded before is in the log, or was
 	// dropped. StoreTime (at least this is what the store's clock showed; 0 if not known),
-	// Confirmed (the latest renewal of any tenure), Count (the grants that are held). The agent
+	// Confirmed (the latest renewal of any tenure), Count (the holds of the agent). The agent
 	// records it when the store has told it the time, as it does at the start, with nothing but
 	// StoreTime. The log does not have that one, but says more in its own.
 	EventAlive

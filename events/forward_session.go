@@ -145,6 +145,9 @@ func (s *forwardSession) listen() error {
 	if v := nc.ConnectedServerVersion(); tooOld(v) {
 		return fmt.Errorf("it runs nats-server %s; forwarding needs 2.11 or later", v)
 	}
+	if err := checkPayload(nc); err != nil {
+		return err
+	}
 	s.inbox = nc.NewInbox()
 	_, err := nc.Subscribe(s.inbox+".*", func(m *nats.Msg) {
 		select {

@@ -52,7 +52,7 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	answer, err := s.send(entries)
 	switch {
 	case err == nil:
-	case len(entries) == 1 && tooLarge(err) && last.id.agent != s.teller:
+	case len(entries) == 1 && last.tooLarge(err):
 		return s.refused(last, err) // tells it before the message that follows
 	default:
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errWrongLast {
@@ -92,10 +92,12 @@ func (s *forwardSession) stored(e entry, answer *pubAnswer, seq uint64) {
 	s.marks[e.id.agent] = mark{seq: seq, id: e.id, position: e.position}
 }
 
-// tooLarge reports whether a message is too large for the hub, now and always.
-func tooLarge(err error) bool {
+// tooLarge reports whether the hub refused e because it is larger than what a hub must take. No
+// publisher makes such a message. If a smaller one is refused, a setting of the hub was changed, and
+// can be changed back.
+func (e *entry) tooLarge(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && api.ErrorCode == errTooLarge || errors.Is(err, nats.ErrMaxPayload)
+	return e.msg.Size() > maxMessage && (ok && api.ErrorCode == errTooLarge || errors.Is(err, nats.ErrMaxPayload))
 }
 
 // send publishes entries, and returns the answer of the hub.

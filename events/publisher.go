@@ -84,7 +84,9 @@ func (p *Publisher) Record(_ context.Context, e lockagent.Event) {
 	now := p.since(e.Time)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pulse.see(now, &e)
+	if p.pulse.see(now, &e) {
+		p.wakeUp()
+	}
 	if e.Kind == lockagent.EventAlive || e.Kind == lockagent.EventRenewed && !p.cfg.Renewals {
 		return // the pulse tells of it
 	}

@@ -1,12 +1,16 @@
 package events
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
@@ -180,6 +184,37 @@ func TestRests(t *testing.T) {
 		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventLost, Lock: "a"})
 		if woken() || len(leave()) > 0 {
 			t.Error("something leaves although there is no room")
+		}
+	})
+}
+
+// TestAliveSoon has an agent do nothing but renew, or tell the time of its store, in virtual time. Nothing
+// but that wakes the sender.
+func TestAliveSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := alonePublisher(t, Config{Heartbeat: 3 * time.Second})
+		s := newSender(p)
+		s.begun = true
+		var sent []time.Duration
+		s.post = func(*nats.Msg) error {
+			sent = append(sent, time.Since(p.began))
+			n := uint64(len(sent))
+			s.settleBy(0, n-1, answered{Seq: n}, nil)
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		s.end = func(err error) { t.Error(err) }
+		ended := make(chan error)
+		go func() { ended <- s.send(ctx) }()
+		synctest.Wait()
+		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 7, Time: time.Now()})
+		time.Sleep(3*time.Second + 500*time.Millisecond)
+		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventRenewed, Lock: "a", Tenure: 1, StoreTime: 9, Time: time.Now()})
+		time.Sleep(1200 * time.Millisecond)
+		cancel()
+		<-ended
+		if want := []time.Duration{3 * time.Second, 4500 * time.Millisecond}; !slices.Equal(sent, want) {
+			t.Errorf("it tells that it is alive at %v, want %v", sent, want)
 		}
 	})
 }

@@ -162,14 +162,20 @@ func (s *sender) settleBy(session, index uint64, answer answered, err error) (ov
 		return nil // what it says is looked up in the stream
 	}
 	if err == nil {
-		s.position = max(s.position, answer.Seq)
-		err = s.settle(index, answer)
+		if !answer.Duplicate && answer.Seq <= s.position {
+			err = errAnew // the next session looks what there is
+		} else {
+			s.position = max(s.position, answer.Seq)
+			err = s.settle(index, answer)
+		}
 	}
 	if err != nil {
 		s.end(err)
 	}
 	return s.over()
 }
+
+var errAnew = errors.New("the stream ended before the place where it ends now; it was made anew")
 
 // answered is an acknowledgement.
 type answered struct {
