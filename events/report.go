@@ -74,7 +74,14 @@ func (l *List[T]) add(x T) {
 // remove takes back something that was added, and perhaps is not among the first.
 func (l *List[T]) remove(it func(T) bool) {
 	l.Count--
-	l.First = slices.DeleteFunc(l.First, it)
+	l.forget(it)
+}
+
+// forget takes something out of the first that does not count any more.
+func (l *List[T]) forget(it func(T) bool) {
+	if l.First = slices.DeleteFunc(l.First, it); len(l.First) == 0 {
+		l.First = nil // as in a new checkpoint
+	}
 }
 
 // Note is a line for people.
