@@ -235,7 +235,7 @@ func (a *Audit) takeBack(l *agentLog) {
 		a.found.Assumed--
 	}
 	a.found.Belated.Count -= l.Belated
-	a.found.Belated.First = slices.DeleteFunc(a.found.Belated.First, func(b Belated) bool { return b.Beside == l.ID })
+	a.found.Belated.forget(func(b Belated) bool { return b.Beside == l.ID })
 	l.Dead, l.Found, l.Belated = false, false, 0
 }
 
@@ -251,7 +251,7 @@ func (a *Audit) clear(l *agentLog) {
 		}
 	}
 	a.found.Unproven.Count -= l.Beside
-	a.found.Unproven.First = slices.DeleteFunc(a.found.Unproven.First, func(u Unproven) bool { return u.Beside == l.ID })
+	a.found.Unproven.forget(func(u Unproven) bool { return u.Beside == l.ID })
 	l.Beside = 0
 }
 
