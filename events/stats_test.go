@@ -188,6 +188,50 @@ func TestRests(t *testing.T) {
 	})
 }
 
+// TestFlushWaitsForAnAnswer has a request be answered while a caller waits until it is in the stream. Then the answer
+// tells of it.
+func TestFlushWaitsForAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := alonePublisher(t, Config{})
+		p.done = make(chan signal)
+		p.Record(t.Context(), step(requestedK, "a", 1))
+		flushed := make(chan error, 1)
+		go func() { flushed <- p.Flush(t.Context()) }()
+		synctest.Wait()
+		p.Record(t.Context(), step(requestedK, "b", 2)) // nobody waits for this one
+		p.Record(t.Context(), step(grantedK, "a", 1))
+		p.Record(t.Context(), step(requestedK, "c", 3))
+		p.Record(t.Context(), step(grantedK, "c", 3))
+		settle := func(n int) { // the first n records leave, and the stream takes them
+			items := p.queue.take(time.Hour, n, nil)
+			packer := newPacker(p.cfg.Agent, 1, p.cfg.Prefix)
+			p.arrive(packer.pack(items, Drops{}, items[0].order, time.Now()))
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.outbox.begin()
+			for i := p.outbox.first; i < p.outbox.end(); i++ {
+				_, _ = p.outbox.settle(i)
+			}
+			p.endFlushes()
+		}
+		over := func() bool {
+			synctest.Wait()
+			return len(flushed) > 0
+		}
+		settle(1)
+		if over() {
+			t.Error("the grant is not in the stream")
+		}
+		settle(1)
+		if !over() {
+			t.Error("the grant is in the stream")
+		}
+		if err := <-flushed; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestAliveSoon has an agent do nothing but renew, or tell the time of its store, in virtual time. Nothing
 // but that wakes the sender.
 func TestAliveSoon(t *testing.T) {
