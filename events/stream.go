@@ -86,7 +86,7 @@ func flawOf(cfg *jetstream.StreamConfig, subjects, all string) error {
 	case !covered(subjects, cfg.Subjects):
 		others := slices.DeleteFunc(slices.Clone(cfg.Subjects), func(s string) bool { return covered(s, []string{all}) })
 		return edit(fmt.Sprintf("its subjects %v do not cover %s", cfg.Subjects, subjects),
-			"--subjects="+strings.Join(append(others, all), ","))
+			quoted("--subjects="+strings.Join(append(others, all), ",")))
 	case cfg.SubjectTransform != nil:
 		return edit("it changes subjects", "--no-transform")
 	case cfg.Retention == jetstream.WorkQueuePolicy:
@@ -108,6 +108,9 @@ func flawOf(cfg *jetstream.StreamConfig, subjects, all string) error {
 	}
 	return nil
 }
+
+// quoted returns text as one word of a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // differences lists where a stream that keeps what it is given is less than what a new one would be.
 func differences(got, want *jetstream.StreamConfig) string {
