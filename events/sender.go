@@ -184,12 +184,14 @@ func (s *sender) dial() error {
 	return err
 }
 
-// complained ends the session if a permission is missing. The server does not answer what it
-// does not permit.
-func (s *sender) complained(err error) {
-	if errors.Is(err, ErrNotPermitted) && !tidying(err) {
-		s.fail(err)
+// complained ends the session if a permission is missing, which is then told as its end. The server does
+// not answer what it does not permit.
+func (s *sender) complained(err error) (told bool) {
+	if !errors.Is(err, ErrNotPermitted) || tidying(err) {
+		return false
 	}
+	s.fail(err)
+	return true
 }
 
 func (s *sender) disconnect() {
