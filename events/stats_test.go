@@ -114,6 +114,28 @@ func TestStallsAreLogged(t *testing.T) {
 	})
 }
 
+// TestStallsOfManyServersAreLogged has a publisher try one server after the other for ten minutes.
+func TestStallsOfManyServersAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, log := alonePublisher(t, Config{})
+		time.Sleep(time.Second)
+		for i := range 600 {
+			p.stall(fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.%d:4222: connection refused", 40_000+i, i%3))
+			time.Sleep(time.Second)
+		}
+		if got := strings.Count(log.String(), "\n"); got != 3 {
+			t.Errorf("%d lines:\n%s", got, log.String())
+		}
+		for i := range 100 {
+			p.stall(fmt.Errorf("reason %d", i))
+			time.Sleep(quiet)
+		}
+		if n := len(p.stalled.told); n != mostTold {
+			t.Errorf("it keeps %d reasons", n)
+		}
+	})
+}
+
 // TestRests follows when the sender would have to work.
 func TestRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
