@@ -24,7 +24,7 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 	want := s.p.cfg.stream()
 	stream, err := s.js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = s.js.CreateStream(ctx, want)
+		stream, err = createStream(ctx, s.js, want)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("stream %q: %w", want.Name, err)
@@ -39,6 +39,15 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 			"stream", want.Name, "settings", differ)
 	}
 	return stream, nil
+}
+
+// createStream makes a stream.
+func createStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	stream, err := js.CreateStream(ctx, cfg)
+	if refused, ok := errors.AsType[*jetstream.APIError](err); ok && noRoom(refused.ErrorCode) && cfg.MaxBytes > 0 {
+		err = fmt.Errorf("it shall have %d bytes on each of %d servers, and the account or the servers have not so much; give them more, or configure a smaller MaxBytes: %w", cfg.MaxBytes, cfg.Replicas, err)
+	}
+	return stream, err
 }
 
 // stream is what a new stream is like.

@@ -235,7 +235,8 @@ func TestSubjectsAreTaken(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	for want, answer := range map[string]answered{
 		`stream "B" takes the subjects of stream "A"`:            {Stream: "B"},
-		`the NATS server has no room left for stream "A": `:      {Error: &jetstream.APIError{ErrorCode: errNoStorage}},
+		`the NATS server or the account has no room left for st`: {Error: &jetstream.APIError{ErrorCode: errNoStorage}},
+		`another program publishes to stream "A" too: `:          {Error: &jetstream.APIError{ErrorCode: errWrongLast}},
 		`stream "A" does not store what is published; it may be`: {Error: &jetstream.APIError{ErrorCode: 10077}},
 	} {
 		if err := answer.check("A"); err == nil || !strings.HasPrefix(err.Error(), want) {
