@@ -135,7 +135,7 @@ func (s *forwardSession) makeHub() (err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
 	made := s.f.cfg.hubStream()
-	s.hub.stream, err = s.hub.js.CreateStream(ctx, made.stream())
+	s.hub.stream, err = createStream(ctx, s.hub.js, made.stream())
 	return s.hub.explain(err)
 }
 

@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -25,10 +24,6 @@ const (
 	batchSeqHeader    = "Nats-Batch-Sequence"
 	batchCommitHeader = "Nats-Batch-Commit"
 )
-
-// errWrongLast is the code of a message that the hub does not store because the last message is
-// another than expected.
-const errWrongLast jetstream.ErrorCode = 10071
 
 // store returns when the hub has the batch.
 func (s *forwardSession) store(batch []entry) error {
@@ -79,7 +74,7 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 }
 
 // stored notes that the hub has e, at seq.
-func (s *forwardSession) stored(e entry, answer *pubAnswer, seq uint64) {
+func (s *forwardSession) stored(e entry, answer answered, seq uint64) {
 	before := s.marks[e.id.agent]
 	if before.position < s.lastLoss && s.lastLoss < e.position {
 		if g, ok := e.id.gapAfter(before.id); ok {
@@ -101,7 +96,7 @@ func (e *entry) tooLarge(err error) bool {
 }
 
 // send publishes entries, and returns the answer of the hub.
-func (s *forwardSession) send(entries []entry) (*pubAnswer, error) {
+func (s *forwardSession) send(entries []entry) (answered, error) {
 	s.sent++
 	reply := s.inbox + "." + strconv.FormatUint(s.sent, 10)
 	expected := make(map[lockagent.AgentID]bool)
@@ -130,22 +125,14 @@ func (s *forwardSession) send(entries []entry) (*pubAnswer, error) {
 			}
 		}
 		if err := s.hub.nc.PublishMsg(&e.msg); err != nil {
-			return nil, err
+			return answered{}, err
 		}
 	}
 	return s.await(reply)
 }
 
-// pubAnswer is what a server says to a published message.
-type pubAnswer struct {
-	Stream    string              `json:"stream"`
-	Seq       uint64              `json:"seq"`
-	Duplicate bool                `json:"duplicate"`
-	Error     *jetstream.APIError `json:"error"`
-}
-
 // await returns the answer to what was sent with reply.
-func (s *forwardSession) await(reply string) (*pubAnswer, error) {
+func (s *forwardSession) await(reply string) (answered, error) {
 	timeout, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
 	for {
@@ -154,23 +141,9 @@ func (s *forwardSession) await(reply string) (*pubAnswer, error) {
 			if m.Subject != reply || len(m.Data) == 0 && len(m.Header) == 0 {
 				continue // the beginning of a batch arrived
 			}
-			return s.parseAnswer(m)
+			return parseAnswer(m, s.hub.cfg.Stream, s.hub.cfg.Prefix+".>")
 		case <-timeout.Done():
-			return nil, fmt.Errorf("no answer: %w", timeout.Err())
+			return answered{}, fmt.Errorf("no answer: %w", timeout.Err())
 		}
 	}
-}
-
-func (s *forwardSession) parseAnswer(m *nats.Msg) (*pubAnswer, error) {
-	if m.Header.Get("Status") == "503" {
-		return nil, fmt.Errorf("no stream takes the subject; add %q to the subjects of stream %q", s.hub.cfg.Prefix+".>", s.hub.cfg.Stream)
-	}
-	var a pubAnswer
-	if err := json.Unmarshal(m.Data, &a); err != nil {
-		return nil, fmt.Errorf("unexpected answer: %w", err)
-	}
-	if a.Error != nil {
-		return nil, a.Error
-	}
-	return &a, nil
 }

@@ -346,12 +346,16 @@ func TestConnectionClosedForGood(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{})
 	var l link
 	l.use(server)
-	p := newPublisher(t, Config{Connection: Connection{InProcess: &l}})
+	var log heard
+	p := newPublisher(t, Config{Connection: Connection{InProcess: &l, Logger: log.logger()}})
 	p.Record(t.Context(), requested(0))
 	flushed(t, p)
 	l.lie("-ERR 'Maximum Boredom Exceeded'\r\n")
 	p.Record(t.Context(), requested(1))
 	flushed(t, p)
+	if log.count("disconnected from NATS: ") == 0 || log.count(`\n`) > 0 {
+		t.Errorf("it does not say in one line why:\n%s", &log)
+	}
 	p.Record(t.Context(), requested(2))
 	flushed(t, p)
 	wantEverything(t, Connection{InProcess: server}, 3)

@@ -42,7 +42,8 @@ type leaving struct {
 
 // flush is a caller that waits until all records before an order are settled, or really all.
 type flush struct {
-	order uint64
+	began uint64 // the order at the call
+	order uint64 // greater if what was recorded before the call moved behind it
 	all   bool
 	done  chan struct{}
 }
@@ -97,7 +98,9 @@ func (p *Publisher) Record(_ context.Context, e lockagent.Event) {
 	}
 	idle, hurry, lost := p.queue.size == 0, p.queue.hurry, p.queue.lost.records
 	if recorded(e.Kind) {
-		p.queue.add(now, &e)
+		if older, moved := p.queue.add(now, &e); moved {
+			p.followed(older)
+		}
 	} else {
 		p.queue.drop(e.Kind, 1)
 	}
@@ -199,7 +202,7 @@ func (p *Publisher) Flush(ctx context.Context) error { return p.flush(ctx, false
 
 func (p *Publisher) flush(ctx context.Context, all bool) error {
 	p.mu.Lock()
-	f := flush{order: p.queue.next, all: all, done: make(chan struct{})}
+	f := flush{began: p.queue.next, order: p.queue.next, all: all, done: make(chan struct{})}
 	p.flushes = append(p.flushes, f)
 	p.queue.hurryUp()
 	p.endFlushes()
@@ -217,9 +220,18 @@ func (p *Publisher) flush(ctx context.Context, all bool) error {
 		return fmt.Errorf("events: flush: %w", lockagent.ErrClosed)
 	case <-ctx.Done():
 		p.mu.Lock()
-		p.flushes = slices.DeleteFunc(p.flushes, func(other flush) bool { return other == f })
+		p.flushes = slices.DeleteFunc(p.flushes, func(other flush) bool { return other.done == f.done })
 		p.mu.Unlock()
 		return fmt.Errorf("events: flush: %w", context.Cause(ctx))
+	}
+}
+
+// followed notes that the last record tells of a fact that had an older record. p.mu must be held.
+func (p *Publisher) followed(older uint64) {
+	for i := range p.flushes {
+		if f := &p.flushes[i]; older < f.began {
+			f.order = p.queue.next
+		}
 	}
 }
 

@@ -65,8 +65,9 @@ func newQueue(limit int, linger time.Duration) queue {
 	}
 }
 
-// add takes a fact. If there is no room for it, the record of the least value goes.
-func (q *queue) add(now time.Duration, e *lockagent.Event) {
+// add takes a fact. If there is no room for it, the record of the least value goes. If the fact is told
+// by a new record that tells of an older one too, add returns the order of the older one.
+func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved bool) {
 	facts := 1
 	switch e.Kind {
 	case lockagent.EventQueued:
@@ -75,24 +76,26 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) {
 			it.event = *e
 			it.facts++
 			q.facts++
-			return
+			return 0, false
 		}
 	case lockagent.EventGranted, lockagent.EventReentered,
 		lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 		if s := q.request(e); s != 0 {
-			facts += q.slots.at(s).facts
+			it := q.slots.at(s)
+			facts, older = facts+it.facts, it.order
 			q.unlink(s)
 			q.put(s, now, e, facts)
-			return
+			return older, true
 		}
 	case lockagent.EventReleased, lockagent.EventReturned:
 		if it := q.lastOf(e.Lock); it != nil && merge(&it.event, e) {
 			it.facts++
 			q.facts++
-			return
+			return 0, false
 		}
 	}
 	q.push(now, e, facts)
+	return 0, false
 }
 
 // request returns where the request of e waits for its answer, or 0.
