@@ -46,18 +46,19 @@ class Holders:
         self.numbers = state["numbers"]  # of each agent: epoch and number of its last event
         self.stores = state["stores"]  # from an identity of a store to the one that it had before
         self.holds = {self._key(h): h for h in state["holds"]}
+        self.latest = {tuple(lock): grants for lock, grants in state.get("latest", [])}  # of each lock, by mode
 
     def state(self):
         """All that has to be kept to go on later, as JSON."""
         return {
             "position": self.position, "numbers": self.numbers, "stores": self.stores,
-            "holds": list(self.holds.values()),
+            "holds": list(self.holds.values()), "latest": list(self.latest.items()),
         }
 
     def now(self):
         """The holds that go on."""
         holds = [h for h in self.holds.values() if not h["gone"]]
-        return sorted((h for h in holds if not self._superseded(h)), key=self._key)
+        return sorted((h for h in holds if not h["superseded"]), key=self._key)
 
     def apply(self, event):
         """Apply one event. It returns what changed, as a line of text, or None."""
@@ -81,10 +82,13 @@ class Holders:
             "store": self._store(data.get("store", "")), "kind": data.get("kind", "plain"), "lock": data["lock"],
             "token": data.get("token", 0), "agent": agent, "owner": data.get("owner", ""),
             "tenure": data.get("tenure", 0), "mode": data.get("mode", "exclusive"), "since": event["time"], "gone": False,
+            "superseded": False,
         }
         if kind in ("granted", "held"):
             # If the agent still had the lock in a way that excludes this, the event that says so is missing.
             self._remove(lambda old: self._same_lock(old, hold) and old["agent"] == agent and self._excludes(old, hold))
+        if kind in ("granted", "held") or kind in ENDS and data.get("count", 0) == 0 and hold["token"]:
+            self._supersede(hold)
         if kind == "granted":
             self.holds[self._key(hold)] = hold
             return f"{hold['lock']}: {hold['owner']} holds it, token {hold['token']}"
@@ -110,13 +114,25 @@ class Holders:
             return False
         return one["mode"] == other["mode"] or one["owner"] != other["owner"] or not one["owner"]
 
-    def _superseded(self, hold):
-        """The store has granted the lock to another agent since: the end is under way, or lost."""
-        return any(
-            self._same_lock(hold, h) and h["token"] > hold["token"] and h["agent"] != hold["agent"]
-            and not hold["mode"] == h["mode"] == "shared"
-            for h in self.holds.values()
-        )
+    def _supersede(self, hold):
+        """A grant to another agent shows that a hold is over: the end is under way, or lost."""
+        latest = self.latest.setdefault(self._lock(hold), {})
+        for old in self.holds.values():
+            if self._same_lock(old, hold):
+                self._superseded_by(old, hold)
+        for grant in latest.values():
+            self._superseded_by(hold, grant)
+        if hold["token"] > latest.get(hold["mode"], hold | {"token": 0})["token"]:
+            latest[hold["mode"]] = {field: hold[field] for field in ("token", "agent", "mode")}
+
+    @staticmethod
+    def _superseded_by(hold, grant):
+        if grant["token"] > hold["token"] and grant["agent"] != hold["agent"] and not hold["mode"] == grant["mode"] == "shared":
+            hold["superseded"] = True
+
+    @staticmethod
+    def _lock(hold):
+        return (hold["store"], hold["kind"], hold["lock"])
 
     def _remove(self, over):
         self.holds = {k: h for k, h in self.holds.items() if not over(h)}
@@ -141,6 +157,17 @@ class Holders:
             for h in self.holds.values():
                 h["store"] = self._store(h["store"])
             self.holds = {self._key(h): h for h in self.holds.values()}
+            moved = [lock for lock in self.latest if lock[0] == now]
+            for _, kind, name in moved:
+                grants = self.latest.pop((now, kind, name))
+                both = self.latest.setdefault((before, kind, name), {})
+                for h in self.holds.values():
+                    for grant in (*grants.values(), *both.values()):
+                        if self._lock(h) == (before, kind, name):
+                            self._superseded_by(h, grant)
+                for mode, grant in grants.items():
+                    if grant["token"] > both.get(mode, {"token": 0})["token"]:
+                        both[mode] = grant
 
     def __str__(self):
         lines = [f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}" for h in self.now()]
