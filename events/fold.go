@@ -11,8 +11,8 @@ import (
 // FoldConfig is how a [Fold] works. The zero FoldConfig is that of a program that wants to know
 // who holds what now.
 type FoldConfig struct {
-	// Ended is called with each hold that has ended. The hold is valid during the call only.
-	// Ended must not call the Fold.
+	// Ended is called with each hold that has ended, or of which the log will not tell the end any
+	// more. The hold is valid during the call only. Ended must not call the Fold.
 	Ended func(*Hold)
 
 	// KeepLast keeps each lock with the hold that ended last. Otherwise the Fold forgets
@@ -25,8 +25,8 @@ type FoldConfig struct {
 //
 // The records of one agent are applied in their order, those of different agents in any order.
 // A record that was applied before changes nothing. Records may be missing: then holds are
-// missing, or go on for too long, until another hold of the same agent shows that they are
-// over. Kinds that this version does not know change nothing.
+// missing, or go on for too long, until another hold shows that they are over: see
+// Hold.Superseded. Kinds that this version does not know change nothing.
 //
 // A Fold must be made by [NewFold] and is not safe for concurrent use.
 type Fold struct {
@@ -52,6 +52,16 @@ type lockFold struct {
 	open    []*Hold
 	waiters []Waiter
 	last    *Hold
+
+	// The latest grants, of each mode: with them a hold whose grant comes late is superseded at once.
+	exclusive, shared grant
+}
+
+// grant is what supersedes the earlier holds of other agents.
+type grant struct {
+	token lockagent.Token
+	agent lockagent.AgentID
+	start lockagent.StoreTime
 }
 
 // watcher is told of each step of a fold. It must not change the fold, nor keep a hold. A hold is
@@ -276,6 +286,8 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 	h.Behind = waited
 	if f.watch != nil {
 		f.watch.granted(h)
+	} else {
+		l.supersede(h)
 	}
 	if r.Kind == lockagent.EventHeld {
 		h.Until = r.Time.Add(r.Held)
@@ -284,6 +296,54 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 	}
 	l.open = append(l.open, h)
 	a.holds[h] = l
+}
+
+// supersede notes which holds are over because the store has granted the lock to another agent
+// since. Their ends may be missing in the log, or still under way. An audit compares times instead.
+func (l *lockFold) supersede(h *Hold) {
+	if l.Kind != lockagent.PlainLock {
+		return // several may hold it
+	}
+	by := grant{h.Token, h.Agent, h.Start}
+	for _, o := range l.open {
+		o.supersededBy(h.Mode, by)
+	}
+	h.supersededBy(lockagent.Exclusive, l.exclusive)
+	h.supersededBy(lockagent.Shared, l.shared)
+	if latest := l.latest(h.Mode); by.token > latest.token {
+		*latest = by
+	}
+}
+
+// join notes that the grants of another lock are grants of this one.
+func (l *lockFold) join(other *lockFold) {
+	for _, mode := range []lockagent.Mode{lockagent.Exclusive, lockagent.Shared} {
+		mine, its := l.latest(mode), other.latest(mode)
+		for _, h := range l.open {
+			h.supersededBy(mode, *its)
+		}
+		for _, h := range other.open {
+			h.supersededBy(mode, *mine)
+		}
+		if its.token > mine.token {
+			*mine = *its
+		}
+	}
+}
+
+func (l *lockFold) latest(mode lockagent.Mode) *grant {
+	if mode == lockagent.Shared {
+		return &l.shared
+	}
+	return &l.exclusive
+}
+
+// supersededBy notes that a hold is over if a grant came later that it cannot be beside.
+func (h *Hold) supersededBy(mode lockagent.Mode, g grant) {
+	if g.token <= h.Token || g.agent == h.Agent || mode == lockagent.Shared && h.Mode == lockagent.Shared {
+		return
+	}
+	h.Superseded, h.End = true, earlier(h.End, g.start)
 }
 
 // conflict reports whether a hold and another one that an agent grants cannot go on side by side.
@@ -311,6 +371,9 @@ func (f *Fold) ended(a *folded, l *lockFold, r *Record) {
 	case h == nil:
 		h = f.newHold(a, l, r)
 		h.From, h.Start, h.stray = r.Time.Add(-r.Held), 0, true
+		if f.watch == nil {
+			l.supersede(h)
+		}
 	default:
 		f.close(a, l, h)
 	}
@@ -329,6 +392,7 @@ func endKind(k lockagent.EventKind) lockagent.EventKind {
 // finish notes what the record of its end says of a hold.
 func (h *Hold) finish(r *Record) {
 	h.Ended, h.Reason, h.Operator, h.Err = endKind(r.Kind), r.Reason, r.Operator, r.Err
+	h.Superseded = false
 	h.Held, h.Grants = r.Held, 0
 	h.Confirmed = max(h.Confirmed, r.Confirmed)
 	if r.Lease != 0 {
@@ -351,10 +415,22 @@ func (f *Fold) replace(a *folded, l *lockFold, by *Record, over func(*Hold) bool
 		f.close(a, l, h)
 		if f.watch != nil {
 			f.watch.replaced(h, by)
+		} else {
+			f.lapsed(h, by)
 		}
 		f.told(l, h)
 		i--
 	}
+}
+
+// lapsed notes when a hold that has no end was over at the latest.
+func (f *Fold) lapsed(h *Hold, by *Record) {
+	next := by.Returned
+	if by.How == lockagent.ByStore {
+		next = earlier(next, by.StoreTime)
+	}
+	h.Superseded, h.End = true, earlier(h.End, next)
+	*h = f.asOfNow(h)
 }
 
 // close takes a hold from those that go on.
@@ -430,6 +506,9 @@ func (f *Fold) asOfNow(h *Hold) Hold {
 	now := *h
 	if a := f.agents[h.Agent]; !h.Fixed {
 		now.Confirmed = max(h.Confirmed, a.Confirmed)
+	}
+	if h.Superseded {
+		now.End = earlier(h.End, now.LeaseEnd())
 	}
 	return now
 }

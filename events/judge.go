@@ -26,13 +26,16 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 			if at <= second.Start {
 				return
 			}
-			e = Explanation{Reset: &step.StoreReset}
+			e = step.explains()
 		}
 		e.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(e)
 		return
 	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch:
 		return // an agent's own records tell their order
+	case second.Rest && first.Start < second.Start:
+		a.compareRest(store, lock, first, second)
+		return
 	}
 	cause, explained := a.explain(store, lock, first, second)
 	switch {
@@ -53,6 +56,19 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		first.doubt(fmt.Sprintf("it ended between %s and %s, and token %d was granted at %s",
 			storeText(a.atLeast(first)), untilText(end), second.FirstToken, storeText(second.Start)))
 	}
+}
+
+// compareRest compares a tenure with the rest of another one, which began later. What was judged of the
+// other one has been compared with it. So only what the rest proves is new.
+func (a *Audit) compareRest(store *storeLog, lock *lockLog, s, rest *span) {
+	if s.Start < rest.began() || s.Rough || rest.Rough || (s.Modes|rest.Modes)&strange != 0 || min(a.atLeast(s), a.atLeast(rest)) <= rest.Start {
+		return
+	}
+	if _, explained := a.explain(store, lock, rest, s); explained || a.apart(rest, s) {
+		return
+	}
+	rest.Guilty = true
+	a.found.violation(a.overlap(lock, rest, &rest.Last, a.hold(lock.LockKey, s, s.first())))
 }
 
 func untilText(t lockagent.StoreTime) string {
@@ -97,7 +113,7 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 		step := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
 		switch {
 		case step != nil:
-			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
+			a.found.Explained.add(step.excuses(v))
 		case s.Begun == 0 || last.Begun == 0: // it is not known when the tenure began
 			s.doubt(fmt.Sprintf("its token is not greater than %d, and the log does not have the grants that would tell why", greatest))
 		default:
@@ -156,7 +172,11 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
 	if step := store.step(s.Start, what.At); step != nil && what.By <= step.size()+slack {
-		a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
+		a.found.Explained.add(step.excuses(v))
+		return
+	}
+	if what.By > 0 && what.Holed {
+		s.doubt(what.Why + ", and records are missing that may tell that the clock was set")
 		return
 	}
 	s.Guilty = true

@@ -34,10 +34,11 @@ const (
 // ReportVersion is the version of a report in JSON. Fields are only added to a version.
 const ReportVersion = 1
 
-// most is how many of each thing a report names.
+// most is how many of each thing a report names for each cause.
 const most = 20
 
-// List is the first of what there is of one kind, in the order of time, and how many there are.
+// List is the first of what there is of one kind, in the order of time, and how many there are. So that one cause
+// does not hide another, it has the first of each cause.
 type List[T Listed[T]] struct {
 	Count int `json:"count"`
 	First []T `json:"first,omitempty"`
@@ -47,24 +48,40 @@ type List[T Listed[T]] struct {
 type Listed[T any] interface {
 	fmt.Stringer
 	compare(other T) int
+	cause() string // of which there are few
 }
 
 func (l *List[T]) add(x T) {
 	l.Count++
+	if len(l.First) >= most {
+		n, last, cause := 0, 0, x.cause()
+		for i := range l.First {
+			if l.First[i].cause() == cause {
+				n, last = n+1, i
+			}
+		}
+		if n >= most {
+			if x.compare(l.First[last]) >= 0 {
+				return
+			}
+			l.First = slices.Delete(l.First, last, last+1)
+		}
+	}
 	i, _ := slices.BinarySearchFunc(l.First, x, T.compare)
-	if i == most {
-		return
-	}
-	if len(l.First) == most {
-		l.First = l.First[:most-1]
-	}
 	l.First = slices.Insert(l.First, i, x)
 }
 
 // remove takes back something that was added, and perhaps is not among the first.
 func (l *List[T]) remove(it func(T) bool) {
 	l.Count--
-	l.First = slices.DeleteFunc(l.First, it)
+	l.forget(it)
+}
+
+// forget takes something out of the first that does not count any more.
+func (l *List[T]) forget(it func(T) bool) {
+	if l.First = slices.DeleteFunc(l.First, it); len(l.First) == 0 {
+		l.First = nil // as in a new checkpoint
+	}
 }
 
 // Note is a line for people.
@@ -280,6 +297,10 @@ type Stretch struct {
 type Belated struct {
 	Stretch
 	Why string `json:"why"`
+
+	// Beside is the agent whose lost end is the reason, if that is assumed, or empty. If it goes on after all,
+	// the holds are proven.
+	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
 
 // LateRecord is a record that came when the audit had taken it for missing.

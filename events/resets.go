@@ -14,6 +14,20 @@ type resetSpan struct {
 
 	First lockagent.StoreTime `json:"first"` // the earliest and the latest time that any of them tells
 	Last  lockagent.StoreTime `json:"last"`
+
+	Noted time.Duration `json:"noted"` // when it was told of first, on the clock of the log
+}
+
+// explains is the explanation by a reset, as it is known now: others may tell more of it later.
+func (r *resetSpan) explains() Explanation {
+	reset := r.StoreReset
+	return Explanation{Reset: &reset}
+}
+
+func (r *resetSpan) excuses(v Violation) Explanation {
+	e := r.explains()
+	e.Violation = v
+	return e
 }
 
 // slack is by how much times of different agents about one matter may differ.
@@ -33,6 +47,7 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 	list := &s.Resets
 	if reset.From == reset.To {
 		list = &s.Steps
+		l.Noted = a.clock.Now + 1
 	}
 	first, last := min(reset.After, reset.Before), max(reset.After, reset.Before)
 	for i := range *list {
@@ -45,7 +60,7 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 			return
 		}
 	}
-	*list = append(*list, resetSpan{reset, first, last})
+	*list = append(*list, resetSpan{reset, first, last, a.clock.Now + 1})
 	slices.SortFunc(*list, func(x, y resetSpan) int { return x.compare(y.StoreReset) })
 	if reset.From == reset.To && reset.Before < reset.After {
 		// The clock was set back: what is to come has earlier times.

@@ -155,6 +155,10 @@ func TestAuditOfResets(t *testing.T) {
 			},
 			Violated, "overlap: 1", "",
 		},
+		"WhatIsMissingMayTellThatTheClockWasSet": {
+			[]*story{agent("A").granted(1, 1000).missing(1).lost(lockagent.LostDenied, 1, 90_000).returned(1, 90_001).stop()},
+			Incomplete, "missing: 1, unproven: 1", "records are missing that may tell that the clock was set",
+		},
 		"ProcessStopped": { // for an hour; its lease ran out, and it learned of that when it ran again
 			[]*story{
 				agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 3600_000).stop(),

@@ -166,7 +166,7 @@ func (w *world) unsound(log []Record, r Report) string {
 func namedBy(r Report) map[tenureKey]bool {
 	named := make(map[tenureKey]bool)
 	name := func(h Hold) { named[tenureKey{h.Agent, h.Tenure}] = true }
-	if r.Violations.Count > most || r.Explained.Count > most || r.Unproven.Count > most || r.NotJudged.Count > most {
+	if r.Violations.Count > len(r.Violations.First) || r.Explained.Count > len(r.Explained.First) || r.Unproven.Count > len(r.Unproven.First) || r.NotJudged.Count > len(r.NotJudged.First) {
 		return nil
 	}
 	for _, v := range r.Violations.First {

@@ -116,11 +116,29 @@ type worldTenure struct {
 	over      bool                // the store has it no more
 	broken    bool
 
-	// The hold that goes on, as the agent sees it.
+	worldHold
+	beside *worldHold // another one, which goes on at the same time, or nil
+}
+
+// worldHold is a hold that goes on, as the agent sees it.
+type worldHold struct {
 	hold   *trueHold
 	owner  lockagent.Owner
 	grants int
 	ends   int // when the owner releases it
+}
+
+// swap makes the other one of two holds the one that is dealt with.
+func (t *worldTenure) swap() { t.worldHold, *t.beside = *t.beside, t.worldHold }
+
+// left goes on with the other one of two holds, when one is over. It is false if there is no other.
+func (t *worldTenure) left() bool {
+	if t.beside == nil {
+		return false
+	}
+	t.swap()
+	t.beside = nil
+	return true
 }
 
 // deadline is when the agent trusts the lease no longer.
@@ -152,6 +170,7 @@ type worldAgent struct {
 
 	queue []Record // not in the stream yet
 	last  Place    // in the stream
+	said  int      // when that came there
 }
 
 var worldLocks = []lockagent.Name{"a", "b", "c/d"}
@@ -247,7 +266,10 @@ func (w *world) publish(a *worldAgent, until int) {
 			// start, and judges without it. Its holds are named then: the log told of them late.
 			w.had["late"] = true
 		}
-		a.last = Place{r.Epoch, r.Seq}
+		if a.last.Epoch == r.Epoch && w.now-a.said > int(DefaultPatience.Milliseconds()) {
+			w.had["late"] = true // an audit takes it for dead
+		}
+		a.last, a.said = Place{r.Epoch, r.Seq}, w.now
 		w.lives[lifeOf{r.Agent, r.Epoch}] = true
 		w.stream = append(w.stream, r)
 	}
@@ -341,6 +363,11 @@ func (w *world) live(a *worldAgent) {
 
 func (w *world) tellAlive(a *worldAgent) {
 	e := lockagent.Event{Kind: lockagent.EventAlive, Count: len(a.has)}
+	for _, t := range a.has {
+		if t.beside != nil {
+			e.Count++
+		}
+	}
 	if a.shown != 0 {
 		passed := w.now - a.shownAt
 		e.StoreTime = a.shown.Add(time.Duration(passed)*time.Millisecond - time.Duration(passed)*time.Microsecond)
@@ -362,6 +389,9 @@ func (w *world) crashed(a *worldAgent) {
 	}
 	for _, t := range a.has {
 		t.hold.until = died
+		if t.left() {
+			t.hold.until = died
+		}
 	}
 	w.gone(a)
 }
@@ -376,7 +406,7 @@ func (w *world) stop(a *worldAgent) {
 			w.lapse(a, t)
 		}
 		if t := a.has[name]; t != nil {
-			w.end(a, t, lockagent.EventLost, lockagent.LostClosed, w.now)
+			w.lose(a, t, lockagent.EventLost, lockagent.LostClosed, w.now)
 			w.giveBack(a, t)
 		}
 	}

@@ -41,7 +41,7 @@ type life struct {
 func newStory(name lockagent.Name, keep func(*hold) bool) *story {
 	s := &story{name: name, keep: keep, lives: make(map[lockagent.AgentID][]life), stores: make(map[string]string)}
 	s.fold = events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) {
-		if over := (hold{Hold: *h, over: true}); s.keep(&over) {
+		if over := (hold{*h}); s.keep(&over) {
 			s.past = append(s.past, over)
 		}
 	}})
@@ -124,7 +124,7 @@ func (s *story) all() []hold {
 	holds := slices.Clone(s.past)
 	for l := range s.fold.Locks() {
 		for _, h := range l.Holders {
-			holds = append(holds, hold{Hold: h})
+			holds = append(holds, hold{h})
 		}
 	}
 	for i := range holds {
@@ -163,7 +163,7 @@ func (s *story) complete(h *hold) {
 	for i, l := range lives {
 		if l.epoch == h.Epoch {
 			h.Process = l.process
-			h.Gone = !h.over && (l.stopped || i < len(lives)-1)
+			h.Gone = h.latest().IsZero() && (l.stopped || i < len(lives)-1)
 		}
 	}
 	s.locate(h.Behind)

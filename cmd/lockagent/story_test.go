@@ -324,3 +324,62 @@ func decodeJSON(t *testing.T, r result, v any) {
 		t.Fatalf("it cannot be read: %v\n%s", err, r.stdout)
 	}
 }
+
+// crashed is the log of a lock whose holder crashes. Its lease is over after five seconds, and half a
+// minute after the grant the next agent holds the lock.
+func crashed(t *testing.T, more ...lockagent.Event) string {
+	s := &script{t: t}
+	at := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+	granted := func(seconds int, owner lockagent.Owner) lockagent.Event {
+		now := at(seconds).UnixMicro()
+		return lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: owner, Request: 1, Tenure: 1, Token: lockagent.Token(now),
+			How: lockagent.ByStore, Count: 1, Lease: 5 * time.Second, StoreTime: lockagent.StoreTime(now),
+		}
+	}
+	for _, agent := range []lockagent.AgentID{"a", "b"} {
+		s.add(agent, at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-" + string(agent), PID: 7}})
+	}
+	s.add("a", at(1), granted(1, "joe"))
+	s.add("b", at(31), granted(31, "sue"))
+	for _, e := range more {
+		s.add("b", at(40), e)
+	}
+	return s.text.String()
+}
+
+func (then *lockThen) of(t *testing.T, log string) string {
+	t.Helper()
+	s := newStory(then.name, then.keep)
+	then.finish(told(t, log, s))
+	return then.text(later)
+}
+
+// A hold that has no end is over when its lease is, or when another agent is granted the lock. So one
+// lock does not have two holders.
+func TestStoryOfACrash(t *testing.T) {
+	released := lockagent.Event{
+		Kind: lockagent.EventReleased, Lock: "orders/42", Owner: "sue", Request: 1, Tenure: 1,
+		Token: lockagent.Token(begun.Add(31 * time.Second).UnixMicro()), Held: 9 * time.Second,
+	}
+	for log, held := range map[string]string{crashed(t): "31.000 -", crashed(t, released): "31.000 14:03:40.000"} {
+		s := told(t, log, newStory("orders/42", func(*hold) bool { return true }))
+		var b strings.Builder
+		if err := writeHistory(&b, s.name, s.all(), later); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(b.String()), " ")
+		for _, want := range []string{`14:03:01.000 - ? "joe" `, " over by 14:03:06.000; its end is missing in the log a on web-a", held} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the history does not have %q:\n%s", want, b.String())
+			}
+		}
+		for seconds, want := range map[int]string{3: `held by "joe"`, 10: `free nobody held it before "joe"`, 35: `held by "sue"`} {
+			then := &lockThen{name: "orders/42", at: begun.Add(time.Duration(seconds) * time.Second)}
+			text := strings.Join(strings.Fields(then.of(t, log)), " ")
+			if !strings.Contains(text, want) || strings.Count(text, "held by") > 1 {
+				t.Errorf("after %d s the state is\n%s, want %q", seconds, text, want)
+			}
+		}
+	}
+}

@@ -49,24 +49,25 @@ class Holders:
     """Who holds what, as far as the events say that were applied."""
 
     def __init__(self, state=None):
-        state = state or {"position": 0, "numbers": {}, "confirmed": {}, "stores": {}, "holds": [], "left": []}
+        state = state or {"position": 0, "numbers": {}, "confirmed": {}, "stores": {}, "holds": [], "left": [], "latest": []}
         self.position = state["position"]  # of the last message that was applied
         self.numbers = state["numbers"]  # of each agent: epoch and number of its last event
         self.confirmed = state["confirmed"]  # of each agent: its last renewal, on the clock of the store
         self.stores = state["stores"]  # from an identity of a store to the one that it had before
         self.holds = {self._key(h): h for h in state["holds"]}
         self.leases = {self._key(h): h for h in state["left"]}  # that agents have left in the store
+        self.latest = {tuple(lock): grants for lock, grants in state["latest"]}  # of each lock, by mode
 
     def state(self):
         """All that has to be kept to go on later, as JSON."""
         return {
-            "position": self.position, "numbers": self.numbers, "confirmed": self.confirmed,
-            "stores": self.stores, "holds": list(self.holds.values()), "left": self.left(),
+            "position": self.position, "numbers": self.numbers, "confirmed": self.confirmed, "stores": self.stores,
+            "holds": list(self.holds.values()), "left": self.left(), "latest": list(self.latest.items()),
         }
 
     def now(self):
         """The holds that go on, each with the time at which its lease ends."""
-        holds = sorted((h for h in self.holds.values() if not self._superseded(h)), key=self._key)
+        holds = sorted((h for h in self.holds.values() if not h["superseded"]), key=self._key)
         return [{**h, "lease_end_us": self._lease_end(h)} for h in holds]
 
     def left(self):
@@ -100,6 +101,7 @@ class Holders:
             "tenure": data.get("tenure", 0), "mode": data.get("mode", "exclusive"), "since": event["time"], "gone": False,
             "lease_us": data.get("lease_us", 0), "fixed": data.get("fixed", False),
             "confirmed_us": max(data.get("store_time_us", 0), data.get("confirmed_us", 0)),
+            "superseded": False,
         }
         if kind in ("granted", "held"):
             # If the agent still had the lock in a way that excludes this, the event that says so is missing.
@@ -109,6 +111,8 @@ class Holders:
                 k: h for k, h in self.leases.items()
                 if not self._same_lock(h, hold) or kind != "broken" and h["mode"] == hold["mode"] == "shared"
             }
+        if kind in ("granted", "held") or kind in ENDS and data.get("count", 0) == 0 and hold["token"]:
+            self._supersede(hold)
         if kind == "granted":
             self.holds[self._key(hold)] = hold
             return f"{hold['lock']}: {hold['owner']} holds it, token {hold['token']}"
@@ -139,13 +143,25 @@ class Holders:
             return False
         return one["mode"] == other["mode"] or one["owner"] != other["owner"] or not one["owner"]
 
-    def _superseded(self, hold):
-        """The store has granted the lock to another agent since: the end is under way, or lost."""
-        return any(
-            self._same_lock(hold, h) and h["token"] > hold["token"] and h["agent"] != hold["agent"]
-            and not hold["mode"] == h["mode"] == "shared"
-            for h in self.holds.values()
-        )
+    def _supersede(self, hold):
+        """A grant to another agent shows that a hold is over: the end is under way, or lost."""
+        latest = self.latest.setdefault(self._lock(hold), {})
+        for old in self.holds.values():
+            if self._same_lock(old, hold):
+                self._superseded_by(old, hold)
+        for grant in latest.values():
+            self._superseded_by(hold, grant)
+        if hold["token"] > latest.get(hold["mode"], hold | {"token": 0})["token"]:
+            latest[hold["mode"]] = {field: hold[field] for field in ("token", "agent", "mode")}
+
+    @staticmethod
+    def _superseded_by(hold, grant):
+        if grant["token"] > hold["token"] and grant["agent"] != hold["agent"] and not hold["mode"] == grant["mode"] == "shared":
+            hold["superseded"] = True
+
+    @staticmethod
+    def _lock(hold):
+        return (hold["store"], hold["kind"], hold["lock"])
 
     def _remove(self, over):
         self.holds = {k: h for k, h in self.holds.items() if not over(h)}
@@ -187,6 +203,17 @@ class Holders:
                 h["store"] = self._store(h["store"])
             self.holds = {self._key(h): h for h in self.holds.values()}
             self.leases = {self._key(h): h for h in self.leases.values()}
+            moved = [lock for lock in self.latest if lock[0] == now]
+            for _, kind, name in moved:
+                grants = self.latest.pop((now, kind, name))
+                both = self.latest.setdefault((before, kind, name), {})
+                for h in self.holds.values():
+                    for grant in (*grants.values(), *both.values()):
+                        if self._lock(h) == (before, kind, name):
+                            self._superseded_by(h, grant)
+                for mode, grant in grants.items():
+                    if grant["token"] > both.get(mode, {"token": 0})["token"]:
+                        both[mode] = grant
 
     def __str__(self):
         lines = [f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}{ending(h)}" for h in self.now()]
