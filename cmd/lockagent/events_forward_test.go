@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // publish makes an event log.
@@ -46,6 +49,36 @@ func TestEventsForward(t *testing.T) {
 		}
 	}
 	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded; 0 that were discarded or refused are missing\n"}, nil)
+}
+
+// The environment and --metrics show what a forwarder does.
+func TestEventsForwardMetrics(t *testing.T) {
+	c := startCollector(t, false)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	publish(t, source, 10)
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub.URL(), "--metrics", "127.0.0.1:0")
+	r.stderr.await(t, "where the metrics are", func(text string) bool { return metricsAddress.MatchString(text) })
+	address := metricsAddress.FindStringSubmatch(r.stderr.String())[1]
+	shows := func(lines ...string) func() bool {
+		return func() bool {
+			text := scrape(t, address)
+			return !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(text, "\n"+line+"\n") })
+		}
+	}
+	redistest.Eventually(t, "all is forwarded", shows(
+		`lockagent_forward_messages_total{outcome="forwarded"} 10.0`, `lockagent_forward_messages_total{outcome="discarded"} 0.0`,
+		"lockagent_forward_behind 0.0", "lockagent_forward_stalled 0.0"))
+	if err := hub.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "it says that it cannot go on", shows("lockagent_forward_stalled 1.0"))
+	r.interrupt(t).expect(t, exitOK, []string{"10 messages forwarded"}, nil)
+	if !strings.Contains(c.received("/v1/metrics"), "lockagent.forward.messages") {
+		t.Error("the collector received no metrics")
+	}
+	call(t, "events", "forward", "--hub", source, "--metrics", "here").expect(t, exitUsage, nil, []string{"--metrics wants an address"})
 }
 
 // Each end has its own users, stream and prefix, from flags and from the environment.
