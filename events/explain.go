@@ -23,7 +23,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 		return Explanation{}, false
 	}
 	if latest := a.atMost(first); known || latest != 0 {
-		if s := store.byStep(from, max(end, latest), second.Start); s != nil {
+		if s := store.byStep(first, max(end, latest), second.Start); s != nil {
 			return s.explains(), true
 		}
 	}

@@ -47,7 +47,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
-	case second.Start < a.atLeast(first) && store.byStep(first.began(), a.atLeast(first), second.Start) == nil:
+	case second.Start < a.atLeast(first) && store.byStep(first, a.atLeast(first), second.Start) == nil:
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:

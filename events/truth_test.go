@@ -142,7 +142,7 @@ func (w *world) unsound(log []Record, r Report) string {
 	named := namedBy(r)
 	for _, p := range bad {
 		first, second := tenureKey{p.first.agent, p.first.tenure}, tenureKey{p.second.agent, p.second.tenure}
-		if size := w.stepOf(p.first.store); p.what == "overlap" && p.overlapped() > size && explainedByStep(r, first, second) {
+		if size := w.stepOf(p.first.store); p.what == "overlap" && !w.had["pause"] && p.overlapped() > size && explainedByStep(r, first, second) {
 			return fmt.Sprintf("a step of %v explains %v", size, p)
 		}
 		switch {
