@@ -41,7 +41,7 @@ func (w *world) answered(a *worldAgent) {
 	case a.inc != s.inc:
 		reset.Reason, reset.After = "emptied", a.shown
 	case a.set != s.set:
-		reset.Reason, reset.After = "clock stepped", clock(w.now+a.set)
+		reset.Reason, reset.After = "clock stepped", a.shown
 	default:
 		known = false
 	}
