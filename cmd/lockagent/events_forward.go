@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -60,6 +61,9 @@ func (f *forwardFlags) failure(cmd *cobra.Command, err error) error {
 	of := &f.source
 	if end, ok := errors.AsType[*events.EndError](err); ok && end.End == events.HubEnd {
 		of = &f.hub
+	}
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "Hub" {
+		return usage(exampleForward, "--%s (or $%s): it has the same stream as --%s", f.hub.name, variable(f.hub.name), f.source.name)
 	}
 	return of.failure(cmd, err)
 }

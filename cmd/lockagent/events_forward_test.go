@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,21 @@ func TestEventsForward(t *testing.T) {
 		}
 	}
 	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded; 0 that were discarded or refused are missing\n"}, nil)
+}
+
+// What keeps a forwarder from its work is told, and the end of it.
+func TestEventsForwardAgain(t *testing.T) {
+	t.Parallel()
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub)
+	says := func(what string) {
+		t.Helper()
+		r.stderr.await(t, what, func(text string) bool { return strings.Contains(text, what) })
+	}
+	says("nothing is forwarded until this is over")
+	publish(t, source, 1)
+	says("forwarding again")
 }
 
 // Each end has its own users, stream and prefix, from flags and from the environment.
@@ -109,5 +125,5 @@ func TestEventsForwardToItself(t *testing.T) {
 	t.Parallel()
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	publish(t, url, 1)
-	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"it is the same stream as Source"})
+	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"--hub (or $LOCKAGENT_HUB): it has the same stream as --nats", "Try: " + exampleForward})
 }
