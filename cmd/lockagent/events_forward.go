@@ -42,7 +42,8 @@ func (f *forwardFlags) run(cmd *cobra.Command) error {
 	}
 	logger := newLogger(cmd.ErrOrStderr())
 	forwarder, err := events.NewForwarder(events.ForwardConfig{
-		Source: f.source.config(logger), Hub: f.hub.config(logger), Replicas: f.hub.replicas, Logger: logger,
+		Source: f.source.config(logger), Hub: f.hub.config(logger),
+		Replicas: f.hub.replicas, MaxBytes: f.hub.maxBytes, MaxAge: f.hub.maxAge, Logger: logger,
 	})
 	if err != nil {
 		return f.failure(cmd, err)
