@@ -252,15 +252,9 @@ func (a *Audit) leave(l *agentLog) {
 			s.Least = max(s.Least, l.Settled)
 		}
 		s.Gone, s.LeaseEnd = true, 0
-		confirmed, lease := s.Confirmed, s.Lease
-		if lease <= lockagent.PassLease {
-			// A tenure that was passed on begins with a short lease, and goes on with the one that its
-			// holder wants. The log does not tell of single renewals.
-			lease = max(lease, commonLease)
-		}
-		if !h.Fixed {
-			lease, confirmed = max(lease, l.Lease), max(confirmed, l.folded.Confirmed)
-		}
+		then := *h
+		then.Confirmed, then.Lease = s.Confirmed, s.Lease
+		confirmed, lease := l.folded.renewed(&then)
 		if confirmed != 0 {
 			s.LeaseEnd = confirmed.Add(lease)
 			if s.LeaseEnd < s.Least {
@@ -327,9 +321,6 @@ func (a *Audit) spanOf(h *Hold) *span {
 	}
 	return nil
 }
-
-// commonLease is the lease that agents keep unless they are told otherwise.
-const commonLease = 30 * time.Second
 
 // mostNames bounds how many locks are counted.
 const mostNames = 10_000
