@@ -486,3 +486,49 @@ func published(t *testing.T, log string) (url string) {
 	}
 	return url
 }
+
+// A report tells of a hold what the history tells of it.
+func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
+	s := &script{t: t}
+	for i, kind := range []lockagent.EventKind{lockagent.EventHeld, lockagent.EventGranted} {
+		agent, from := lockagent.AgentID([]string{"a", "b"}[i]), begun.Add(time.Duration(i+1)*time.Second)
+		until := from.Add(4 * time.Second)
+		began, ended := lockagent.StoreTime(from.UnixMicro()), lockagent.StoreTime(until.UnixMicro())
+		hold := lockagent.Event{
+			Kind: kind, Lock: "orders/42", Owner: "me", Request: 1, Tenure: 1, Token: lockagent.Token(began), Lease: 10 * time.Second,
+			How: lockagent.ByStore, StoreTime: began, Held: 4 * time.Second, Confirmed: began, Until: ended,
+		}
+		s.add(agent, from, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web", PID: 7}})
+		if kind == lockagent.EventGranted {
+			granted := hold
+			granted.Count, granted.Held, granted.Confirmed, granted.Until = 1, 0, 0, 0
+			s.add(agent, from, granted)
+			hold.Kind, hold.How, hold.StoreTime, hold.Reason = lockagent.EventLost, 0, 0, lockagent.LostDenied
+			from = until
+		}
+		s.add(agent, from, hold)
+		s.add(agent, until, lockagent.Event{Kind: lockagent.EventAgentStopped})
+	}
+	log := s.text.String()
+	var report events.Report
+	if err := json.Unmarshal([]byte(callWith(t, log, "events", "audit", "--file", "-", "--format", "json").stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	var history historyView
+	decodeJSON(t, callWith(t, log, "events", "history", "orders/42", "--file", "-", "--format", "json"), &history)
+	if len(report.Violations.First) != 1 || len(history.Holds) != 2 {
+		t.Fatalf("the report is %+v, the history %+v", report, history)
+	}
+	v := report.Violations.First[0]
+	for i, told := range []events.Hold{v.First, v.Second} {
+		want := history.Holds[i]
+		if i == 1 { // of the second the audit tells how it began
+			want.Ended, want.Reason, want.Until, want.Held, want.End = told.Ended, told.Reason, told.Until, told.Held, told.End
+		}
+		// An audit does not remember these.
+		want.How, want.Request, want.Grants = told.How, told.Request, told.Grants
+		if told != want {
+			t.Errorf("the report says\n%+v\nthe history\n%+v", told, want)
+		}
+	}
+}
