@@ -243,20 +243,18 @@ func (s checkedServer) InProcessConn() (net.Conn, error) {
 	return s.c.InProcess.InProcessConn()
 }
 
-// errorHandler logs what the client library complains about, and passes it to tell
-// if that is not nil. A wrong password or a missing permission makes the library
-// complain about every attempt and every event. One warning in a while is enough.
-func (c *Connection) errorHandler(tell func(error)) nats.ErrHandler {
+// errorHandler logs what the client library complains about, unless tell tells of it. tell may be
+// nil. A wrong password or a missing permission makes the library complain about every
+// attempt and every event. One warning in a while is enough.
+func (c *Connection) errorHandler(tell func(error) (told bool)) nats.ErrHandler {
 	var last atomic.Int64 // when a warning was logged, in nanoseconds
 	return func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		err = explained(err)
+		told := tell != nil && tell(err)
 		level, now, before := slog.LevelDebug, time.Now().UnixNano(), last.Load()
-		if now-before > int64(warnEvery) && last.CompareAndSwap(before, now) {
+		if !told && now-before > int64(warnEvery) && last.CompareAndSwap(before, now) {
 			level = slog.LevelWarn
 		}
 		c.Logger.Log(context.Background(), level, "events: NATS connection", "err", err)
-		if tell != nil {
-			tell(err)
-		}
 	}
 }

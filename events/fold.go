@@ -116,7 +116,7 @@ func (f *Fold) apply(a *folded, r *Record) {
 	case 0:
 	case lockagent.EventAgentStarted:
 		a.Process, a.Stopped = Process(r.Process), false
-		f.begins(a)
+		f.begins(a, r)
 	case lockagent.EventAgentStopped:
 		a.Stopped = true
 		f.left(a, true)
@@ -167,9 +167,8 @@ func (a *AgentState) renewed(h *Hold) (confirmed lockagent.StoreTime, lease time
 	return max(h.Confirmed, a.Confirmed), max(h.Lease, a.Lease)
 }
 
-// begins notes that an agent begins another life. It may go on with the holds of the last one: then it
-// says something of them.
-func (f *Fold) begins(a *folded) {
+// begins notes that an agent begins another life. It says how many holds of the last one it goes on with.
+func (f *Fold) begins(a *folded, r *Record) {
 	if f.watch != nil {
 		f.left(a, false)
 		return
@@ -178,7 +177,7 @@ func (f *Fold) begins(a *folded) {
 		if !h.Gone {
 			h.Confirmed, h.Lease = a.renewed(h)
 		}
-		h.Gone = h.Epoch < a.Epoch
+		h.Gone = h.Epoch < r.Epoch && r.Count == 0
 	}
 	a.Confirmed, a.Lease = 0, 0
 }

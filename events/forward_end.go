@@ -27,7 +27,7 @@ func connect(name string, cfg *ReaderConfig, fail context.CancelCauseFunc) (*for
 	nc, err := cfg.dial("lockagent forwarder", nats.NoReconnect(),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { fail(atEnd(name, explained(err))) }),
 		nats.ClosedHandler(func(nc *nats.Conn) {
-			fail(atEnd(name, errors.Join(errDisconnected, nc.LastError())))
+			fail(atEnd(name, disconnected(nc.LastError())))
 			close(e.gone)
 		}))
 	if err != nil {

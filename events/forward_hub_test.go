@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
@@ -89,6 +90,45 @@ func TestForwardToAStreamThatDoesNotDo(t *testing.T) {
 			}
 			forwardsAgain(t, f, &log, e, 40)
 		})
+	}
+}
+
+// A server that takes small messages only refuses nothing for good. When its operator has given it
+// another limit, all goes on.
+func TestForwardToAServerOfSmallMessages(t *testing.T) {
+	t.Parallel()
+	e := ends{from: Connection{InProcess: natstest.Start(t, natsserver.Config{})}}
+	e.source = client(t, e.from)
+	dir := t.TempDir()
+	var l link
+	start := func(payload int) *natsserver.Server {
+		s := natstest.Start(t, natsserver.Config{Dir: dir, ConfigFile: natstest.File(t, fmt.Sprintf("max_payload: %d", payload))})
+		l.use(s)
+		e.hub = client(t, Connection{InProcess: &l})
+		return s
+	}
+	s := start(32 << 10)
+	streamFor(t, e.hub, nil)
+	streamFor(t, e.source, nil)
+	for n := uint64(1); n <= 5; n++ {
+		m := &nats.Msg{Subject: "lockagent.v1.a.lock.x", Data: make([]byte, 60_000*(n%2)), Header: nats.Header{jetstream.MsgIDHeader: {messageID{"a", 1, n, n}.String()}}}
+		if _, err := e.source.PublishMsg(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log heard
+	f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}}, Logger: log.everything()})
+	toldOnce(t, f, &log, "set its max_payload to 131072 or more")
+	l.use(nil)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	start(maxMessage)
+	arrived(t, e.hub, 5)
+	f.stop()
+	wantCopy(t, e.source, e.hub)
+	if got := f.Stats(); got.Refused != 0 {
+		t.Errorf("got %+v", got)
 	}
 }
 

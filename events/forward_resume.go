@@ -159,23 +159,10 @@ func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 	return k, err
 }
 
-func idOf(m *jetstream.RawStreamMsg, agent lockagent.AgentID) (messageID, bool) {
-	id, ok := parseMessageID(m.Header.Get(jetstream.MsgIDHeader))
-	return id, ok && id.agent == agent
-}
-
-// lastOf returns the last message of an agent in the hub, or nil. last is the last one under the
-// subjects of the agent. Somebody else may have put it there. Then the search goes backward in growing
-// steps.
+// lastOf returns the last message of an agent in the hub, or nil: see the function [lastOf].
 func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, last *jetstream.RawStreamMsg) (*jetstream.RawStreamMsg, error) {
-	if _, ok := idOf(last, agent); ok {
-		return last, nil
-	}
-	end := last.Sequence
-	for step := uint64(1); end > 1; step *= 2 {
-		start := end - min(step, end-1)
-		var found *jetstream.RawStreamMsg
-		for at := start; at < end; {
+	return lastOf(agent, last, func(from, end uint64) (found *jetstream.RawStreamMsg, err error) {
+		for at := from; at < end; {
 			m, err := s.hub.stream.GetMsg(ctx, at, jetstream.WithGetMsgSubject(s.agentSubjects(agent)))
 			if errors.Is(err, jetstream.ErrMsgNotFound) {
 				break
@@ -188,12 +175,8 @@ func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, la
 			}
 			at = m.Sequence + 1
 		}
-		if found != nil {
-			return found, nil
-		}
-		end = start
-	}
-	return nil, nil
+		return found, nil
+	})
 }
 
 // place says in a header where a message stands in the source.

@@ -135,7 +135,7 @@ func (s *forwardSession) makeHub() (err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
 	made := s.f.cfg.hubStream()
-	s.hub.stream, err = s.hub.js.CreateStream(ctx, made.stream())
+	s.hub.stream, err = createStream(ctx, s.hub.js, made.stream())
 	return s.hub.explain(err)
 }
 
@@ -144,6 +144,9 @@ func (s *forwardSession) listen() error {
 	nc := s.hub.nc
 	if v := nc.ConnectedServerVersion(); tooOld(v) {
 		return fmt.Errorf("it runs nats-server %s; forwarding needs 2.11 or later", v)
+	}
+	if err := checkPayload(nc); err != nil {
+		return err
 	}
 	s.inbox = nc.NewInbox()
 	_, err := nc.Subscribe(s.inbox+".*", func(m *nats.Msg) {

@@ -323,7 +323,10 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 			c := asUser(t, s, user)
 			c.Logger = testLogger(t)
 			refused := make(chan error, 100)
-			nc, err := c.dial("test", nats.ErrorHandler(c.errorHandler(func(err error) { refused <- err })))
+			nc, err := c.dial("test", nats.ErrorHandler(c.errorHandler(func(err error) bool {
+				refused <- err
+				return true
+			})))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -352,12 +355,25 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 
 func TestPublisherIsNotAnother(t *testing.T) {
 	s := documentedServer(t, documented(t, "conf"))
-	p := newPublisher(t, Config{Connection: asUser(t, s, "agent-1"), Agent: "agent-2"})
+	var log heard
+	c := asUser(t, s, "agent-1")
+	c.Logger = log.everything()
+	p := newPublisher(t, Config{Connection: c, Agent: "agent-2"})
 	p.Record(t.Context(), requested(1))
 	eventually(t, "the publisher says what it may not do", func() bool {
 		missing, ok := errors.AsType[*PermissionError](p.Stats().Err)
 		return ok && strings.Contains(missing.Subject, "lockagent.v1.agent-2.")
 	})
+	eventually(t, "it tries again and again", func() bool { return log.count("still nothing is published") >= 3 })
+	said := 0
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "not permit") && !strings.Contains(line, "level=DEBUG") {
+			said++
+		}
+	}
+	if said != 1 || log.count("nothing is published until this is over") != 1 {
+		t.Errorf("%d lines say why:\n%s", said, &log)
+	}
 	if n := p.Stats().Published; n != 0 {
 		t.Errorf("%d events are published", n)
 	}

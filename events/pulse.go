@@ -35,15 +35,18 @@ type pulse struct {
 	ignore time.Duration       // store times that arrive before this instant may be of another clock
 }
 
-// see takes notice of a fact.
-func (p *pulse) see(now time.Duration, e *lockagent.Event) {
+// see takes notice of a fact. It reports whether the next EventAlive is due earlier than before.
+func (p *pulse) see(now time.Duration, e *lockagent.Event) (earlier bool) {
 	if !p.beats && e.Kind != lockagent.EventAgentStopped {
 		p.beats, p.next = true, now+p.every
+		earlier = true
 	}
 	if e.Store != "" {
 		p.store = e.Store
 	}
 	switch e.Kind {
+	case lockagent.EventAgentStarted:
+		p.holds = e.Count
 	case lockagent.EventGranted:
 		p.holds++
 		if e.How == lockagent.ByStore { // a hand-off has an older time
@@ -55,7 +58,9 @@ func (p *pulse) see(now time.Duration, e *lockagent.Event) {
 			p.over = max(p.over, e.StoreTime.Add(e.Lease))
 		}
 		p.read(now, e.StoreTime)
-		p.next = min(p.next, now+renewalDelay)
+		if soon := now + renewalDelay; soon < p.next {
+			p.next, earlier = soon, true
+		}
 	case lockagent.EventReturned:
 		p.read(now, e.Returned)
 	case lockagent.EventAlive:
@@ -73,6 +78,7 @@ func (p *pulse) see(now time.Duration, e *lockagent.Event) {
 			p.holds--
 		}
 	}
+	return earlier
 }
 
 // read notes what the store's clock showed when it gave an answer. The latest answer counts

@@ -1,8 +1,10 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -46,7 +48,7 @@ type sender struct {
 	begun   bool      // a message was sent, in any session
 	looked  time.Time // when the stream was asked for the last record of the agent
 	created time.Time // when the stream was made
-	items   []item
+	items   []*item
 	text    []byte
 	msg     nats.Msg
 
@@ -60,6 +62,14 @@ type sender struct {
 type signal = struct{}
 
 var errDisconnected = errors.New("disconnected from NATS")
+
+// disconnected is errDisconnected, with its cause if there is one.
+func disconnected(cause error) error {
+	if cause == nil {
+		return errDisconnected
+	}
+	return fmt.Errorf("%w: %w", errDisconnected, cause)
+}
 
 func newSender(p *Publisher) *sender {
 	return &sender{
@@ -141,7 +151,7 @@ func (s *sender) connect(ctx context.Context) error {
 		select {
 		case <-s.status:
 			if s.nc.IsClosed() {
-				return errors.Join(errDisconnected, s.nc.LastError())
+				return disconnected(s.nc.LastError())
 			}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -167,9 +177,9 @@ func (s *sender) dial() error {
 		nats.ReconnectHandler(changed),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { s.p.stall(explained(err)) }),
 		nats.ErrorHandler(s.p.cfg.errorHandler(s.complained)),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.fail(errors.Join(errDisconnected, err)) }),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) { s.fail(disconnected(cmp.Or(err, nc.LastError()))) }),
 		nats.ClosedHandler(func(nc *nats.Conn) {
-			s.fail(errors.Join(errDisconnected, nc.LastError()))
+			s.fail(disconnected(nc.LastError()))
 			changed(nc)
 			close(gone)
 		}))
@@ -184,12 +194,14 @@ func (s *sender) dial() error {
 	return err
 }
 
-// complained ends the session if a permission is missing. The server does not answer what it
-// does not permit.
-func (s *sender) complained(err error) {
-	if errors.Is(err, ErrNotPermitted) && !tidying(err) {
-		s.fail(err)
+// complained ends the session if a permission is missing, which is then told as its end. The server does
+// not answer what it does not permit.
+func (s *sender) complained(err error) (told bool) {
+	if !errors.Is(err, ErrNotPermitted) || tidying(err) {
+		return false
 	}
+	s.fail(err)
+	return true
 }
 
 func (s *sender) disconnect() {
