@@ -104,7 +104,7 @@ func goldenRecord(kind lockagent.EventKind) Record {
 		e.Count = 0
 		e.Returned = at + 250_900
 	case lockagent.EventAlive:
-		e.StoreTime, e.Confirmed, e.Count = at+9_000_000, at+8_000_000, 5
+		e.StoreTime, e.Confirmed, e.Count, e.Lease = at+9_000_000, at+8_000_000, 5, 30*time.Second
 	case lockagent.EventDropped:
 		r.Dropped[lockagent.EventRequested], r.Dropped[lockagent.EventQueued], r.Dropped[lockagent.EventTimedOut] = 9000, 1200, 3
 	}

@@ -182,7 +182,7 @@ func (s *span) first() *piece {
 func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	h := Hold{
 		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
-		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
+		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
 	if p.Token == s.Last.Token && p.Kind != 0 {
@@ -256,15 +256,9 @@ func (a *Audit) leave(l *agentLog) {
 			s.Least = max(s.Least, l.Settled)
 		}
 		s.Gone, s.LeaseEnd = true, 0
-		confirmed, lease := s.Confirmed, s.Lease
-		if lease <= lockagent.PassLease {
-			// A tenure that was passed on begins with a short lease, and goes on with the one that its
-			// holder wants. The log does not tell of single renewals.
-			lease = max(lease, commonLease)
-		}
-		if !h.Fixed {
-			lease, confirmed = max(lease, l.Lease), max(confirmed, l.folded.Confirmed)
-		}
+		then := *h
+		then.Confirmed, then.Lease = s.Confirmed, s.Lease
+		confirmed, lease := l.folded.renewed(&then)
 		if confirmed != 0 {
 			s.LeaseEnd = confirmed.Add(lease)
 			if s.LeaseEnd < s.Least {
@@ -351,9 +345,6 @@ func (a *Audit) spanOf(h *Hold) *span {
 	}
 	return nil
 }
-
-// commonLease is the lease that agents keep unless they are told otherwise.
-const commonLease = 30 * time.Second
 
 // mostNames bounds how many locks are counted.
 const mostNames = 10_000
