@@ -181,7 +181,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step, size := store.step(s.Start, what.At); step != nil && what.By <= size+slack {
+	if step, size := store.step(s.began(), what.At); step != nil && what.By <= size+slack {
 		a.found.Explained.add(step.excuses(v))
 		return
 	}
