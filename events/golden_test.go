@@ -170,6 +170,16 @@ func TestGolden(t *testing.T) {
 			t.Errorf("read %+v, %v\nwant %+v", got, err, want)
 		}
 	})
+	t.Run("step", func(t *testing.T) { // with a field that was added
+		want := goldenRecord(lockagent.EventStoreReset)
+		r := &want.Reset
+		*r = lockagent.Reset{From: r.From, To: r.From, Reason: "clock stepped", After: r.After, Before: r.Before + 600_000_000, Step: -300 * time.Millisecond}
+		now := Append(nil, want)
+		text := golden(t, "step", now)
+		if got, err := Decode(text); err != nil || got != want || !bytes.Equal(now, text) {
+			t.Errorf("read %+v, %v\nwant %+v\nwrote %s", got, err, want, now)
+		}
+	})
 	t.Run("NoOthers", func(t *testing.T) {
 		files, err := filepath.Glob("testdata/v1/*.json")
 		if err != nil {
@@ -177,7 +187,7 @@ func TestGolden(t *testing.T) {
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
-			if _, ok := lockagent.ParseEventKind(name); !ok && name != "batch" {
+			if _, ok := lockagent.ParseEventKind(name); !ok && name != "batch" && name != "step" {
 				t.Errorf("%s is of no kind", file)
 			}
 		}

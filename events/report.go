@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -191,12 +192,28 @@ type StoreReset struct {
 	Reason string              `json:"reason,omitempty"`
 	After  lockagent.StoreTime `json:"after_us"`
 	Before lockagent.StoreTime `json:"before_us"`
-	Store  string              `json:"store,omitempty"` // its identity before, if that changed
+	Step   Micros              `json:"step_us,omitempty"` // by how much the clock was set, if the log says it
+	Store  string              `json:"store,omitempty"`   // its identity before, if that changed
+}
+
+// Micros is a duration that is written in microseconds.
+type Micros time.Duration
+
+// MarshalJSON implements [json.Marshaler].
+func (m Micros) MarshalJSON() ([]byte, error) {
+	return strconv.AppendInt(nil, time.Duration(m).Microseconds(), 10), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (m *Micros) UnmarshalJSON(text []byte) error {
+	us, err := strconv.ParseInt(string(text), 10, 64)
+	*m = Micros(micros(us))
+	return err
 }
 
 func (r StoreReset) compare(other StoreReset) int {
 	return cmp.Or(cmp.Compare(r.After, other.After), cmp.Compare(r.Before, other.Before),
-		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason))
+		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason), cmp.Compare(r.Step, other.Step))
 }
 
 // ViolationKind says what is wrong.
