@@ -42,6 +42,9 @@ type storeLog struct {
 	Judged lockagent.StoreTime `json:"judged,omitempty"`
 	Holds  int                 `json:"holds,omitempty"`
 
+	// Accepted are those of the Holds of which somebody accepted that they do not say of which store they are.
+	Accepted int `json:"accepted,omitempty"`
+
 	// Unproven is when the last hold ended that is not proven, or 0.
 	Unproven lockagent.StoreTime `json:"unproven,omitempty"`
 

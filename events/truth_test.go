@@ -177,7 +177,7 @@ func (p badPair) overlapped() time.Duration {
 }
 
 func byStep(e *Explanation) bool {
-	return e.Kind == Overlap && e.First.Ended != 0 && e.Reset != nil && e.Reset.From == e.Reset.To
+	return e.Kind == Overlap && e.Reset != nil && e.Reset.From == e.Reset.To
 }
 
 func explainedByStep(r Report, x, y tenureKey) bool {
