@@ -61,7 +61,7 @@ func (a *Audit) Acknowledge(now time.Time, ack Acknowledgement) bool {
 	*f = findings{Counts: f.Counts, OpenHolds: f.OpenHolds, NotJudged: f.NotJudged, Acknowledged: append(f.Acknowledged, found)}
 	f.Unchecked, f.Assumed = 0, 0
 	for _, l := range a.logs {
-		l.Found, l.Beside = false, 0
+		l.Found, l.Beside, l.Belated = false, 0, 0
 	}
 	a.past.acknowledged()
 	return true

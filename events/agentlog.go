@@ -41,17 +41,23 @@ type agentLog struct {
 
 	// Hidden is a time of the store, or 0: an agent may have holds since then of which the grants are
 	// missing. They go on behind the missing records. If their ends are missing, too, nothing tells of them.
-	Hidden lockagent.StoreTime `json:"hidden,omitempty"`
+	Hidden  lockagent.StoreTime `json:"hidden,omitempty"`
+	Missing uint64              `json:"missing,omitempty"` // numbers of this epoch
 
 	// Holes counts the places where a grant or an end may be missing.
 	Holes   uint32        `json:"holes,omitempty"`
 	Stopped bool          `json:"stopped,omitempty"`
 	Dead    bool          `json:"dead,omitempty"`
-	Found   bool          `json:"found,omitempty"`  // that it did not stop is among the findings
-	Beside  int           `json:"beside,omitempty"` // holds that only its assumed tail makes unproven
-	Open    []blank       `json:"open,omitempty"`   // of which the end is not known
-	Lease   time.Duration `json:"lease,omitempty"`  // the longest that it kept
-	Resets  []StoreReset  `json:"resets,omitempty"` // as it noticed them, the last few
+	Found   bool          `json:"found,omitempty"`   // that it did not stop is among the findings
+	Beside  int           `json:"beside,omitempty"`  // holds that only its assumed tail makes unproven
+	Belated int           `json:"belated,omitempty"` // times of that tail that had been judged
+	Open    []blank       `json:"open,omitempty"`    // of which the end is not known
+	Lease   time.Duration `json:"lease,omitempty"`   // the longest that it kept
+	Resets  []StoreReset  `json:"resets,omitempty"`  // as it noticed them, the last few
+
+	// Noted is a time on the clock of the log. Of a step of the store's clock that was told of later, the agent may not
+	// know when it tells of a time.
+	Noted time.Duration `json:"noted,omitempty"`
 
 	Since time.Duration `json:"since,omitempty"` // since when the first of pending waits
 
@@ -267,7 +273,10 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 	}
 	a.named(l, r)
 	a.lives(l, r)
-	l.Timed, l.Hidden = false, 0
+	l.Timed, l.Hidden, l.Missing = false, 0, 0
+	if l.Noted = 0; r.Kind == lockagent.EventAgentStarted {
+		l.Noted = max(0, a.clock.Now-a.Patience)
+	}
 	e := l.Epochs[r.Epoch]
 	if e == nil {
 		e = &epochLog{Next: 1}
@@ -292,6 +301,7 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 		hole.Last -= n
 	}
 	if hole.First == 1 && a.late && len(l.Epochs) == 1 && l.Began <= a.Patience {
+		l.Hidden, l.Missing = math.MinInt64, hole.Last
 		a.open(l, blank{Kind: beginning, Low: math.MinInt64, Gap: hole})
 		return
 	}
@@ -302,6 +312,7 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 func (a *Audit) gap(l *agentLog, hole Range) {
 	a.found.Gaps.add(Gap{Agent: l.ID, Epoch: l.Epoch, Range: hole})
 	l.Hidden = l.hidden()
+	l.Missing += hole.Last - hole.First + 1
 	a.open(l, blank{Kind: missing, Low: l.Hidden, Gap: hole})
 }
 
@@ -315,17 +326,24 @@ func (l *agentLog) hidden() lockagent.StoreTime {
 }
 
 // tells notes how many holds an agent has. If the log has the grants of so many since records were missing
-// last, there are no others.
+// last, there are no others. An earlier hold may go on. If there is another one in its place, its end and
+// the grant of the other are missing: these are two records.
 func (l *agentLog) tells(holds int) {
 	if l.Hidden == 0 {
 		return
 	}
+	known, earlier := 0, 0
 	for h := range l.folded.holds {
-		if h.holes == l.Holes {
-			holds--
+		switch {
+		case h.Epoch != l.Epoch:
+		case h.holes == l.Holes:
+			known++
+		default:
+			earlier++
 		}
 	}
-	if holds <= 0 {
+	ended := known + earlier + 1 - holds // of the earlier, if one is not known
+	if ended > earlier || ended >= 0 && uint64(ended)+1 > l.Missing {
 		l.Hidden = 0
 	}
 }

@@ -23,6 +23,8 @@ type blank struct {
 	Process Process `json:"process,omitzero"`  // of a tail
 	Assumed bool    `json:"assumed,omitempty"` // a tail that no later record bounds
 	Sure    bool    `json:"sure,omitempty"`    // a life: it left records, which are missing
+
+	Noted time.Duration `json:"noted,omitempty"` // of its agent: see there
 }
 
 type blankKind uint8
@@ -47,16 +49,36 @@ func (w *blank) text() string {
 	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Gap.First, w.Gap.Last)
 }
 
-// touches reports whether the agent of a blank may have had the lock while a span had it.
-func (a *Audit) touches(w *blank, s *span) bool {
+// touches reports whether the agent of a blank may have had the lock while a span of a store had it.
+func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
 	if s.Agent == w.Agent && (w.Kind != missing || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Gap.Last) {
 		return false // an agent's own records tell their order
 	}
-	if s.Start >= w.High {
+	low, high := a.extent(store, w)
+	if s.Start >= high {
 		return false
 	}
-	end := a.atMost(s)
-	return end == 0 || max(end, s.Told) > w.Low
+	end, _ := store.reach(s, a.atMost(s), a.atMost(s))
+	told, _ := store.reach(s, s.Told, s.Told)
+	return end == 0 || max(end, told) > low
+}
+
+// extent is from when to when a blank is, by all clocks that the store had. Its times are perhaps of the clock before
+// a step, and it went on after the step.
+func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime) {
+	low, high = w.Low, w.High
+	for i := range store.Steps {
+		switch r := &store.Steps[i]; {
+		case a.ordered && w.Noted >= r.Noted || r.First > later(high, slack):
+		case r.forward():
+			high = later(high, r.size())
+		case r.Step != 0 && !r.back() && low > math.MinInt64:
+			low = low.Add(-r.size())
+		default:
+			low, high = min(low, r.First), max(high, r.Last)
+		}
+	}
+	return low, high
 }
 
 // open begins a blank of an agent. It goes on until the log shows a time at which it was over.
@@ -66,7 +88,7 @@ func (a *Audit) open(l *agentLog, w blank) {
 		l.Open[i].Gap.Last = w.Gap.Last
 		return
 	}
-	w.Agent, w.Epoch, w.High = l.ID, l.Epoch, math.MaxInt64
+	w.Agent, w.Epoch, w.High, w.Noted = l.ID, l.Epoch, math.MaxInt64, l.Noted
 	l.Open = append(l.Open, w)
 }
 
@@ -128,7 +150,12 @@ func (a *Audit) blank(store string, w blank) {
 	s := a.store(store)
 	s.Blanks = append(s.Blanks, w)
 	if s.Last != 0 && w.Low < min(s.Floor, s.Last) {
-		a.found.Belated.add(Belated{Stretch{s.ID, max(w.Low, 0), min(w.High, s.Floor)}, w.text()})
+		b := Belated{Stretch: Stretch{s.ID, max(w.Low, 0), min(w.High, s.Floor)}, Why: w.text()}
+		if w.Assumed {
+			b.Beside = w.Agent
+			a.logs[w.Agent].Belated++
+		}
+		a.found.Belated.add(b)
 	}
 }
 
@@ -166,7 +193,7 @@ func (a *Audit) lives(l *agentLog, r *Record) {
 func (a *Audit) died(l *agentLog) {
 	w := blank{
 		Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: l.hidden(),
-		Gap: Range{Last: l.last()}, Process: l.folded.Process, Assumed: true,
+		Gap: Range{Last: l.last()}, Process: l.folded.Process, Assumed: true, Noted: l.Noted,
 	}
 	w.High = a.livedUntil(l, l.Store, l.low())
 	a.bounded(l, w.High)
@@ -209,7 +236,9 @@ func (a *Audit) takeBack(l *agentLog) {
 		a.found.Tails.remove(func(t Tail) bool { return t.Agent == l.ID && t.Epoch == l.Epoch })
 		a.found.Assumed--
 	}
-	l.Dead, l.Found = false, false
+	a.found.Belated.Count -= l.Belated
+	a.found.Belated.forget(func(b Belated) bool { return b.Beside == l.ID })
+	l.Dead, l.Found, l.Belated = false, false, 0
 }
 
 // clear says that the log of an agent goes on, which counted as dead. If anything is missing, the
@@ -224,7 +253,7 @@ func (a *Audit) clear(l *agentLog) {
 		}
 	}
 	a.found.Unproven.Count -= l.Beside
-	a.found.Unproven.First = slices.DeleteFunc(a.found.Unproven.First, func(u Unproven) bool { return u.Beside == l.ID })
+	a.found.Unproven.forget(func(u Unproven) bool { return u.Beside == l.ID })
 	l.Beside = 0
 }
 

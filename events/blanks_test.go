@@ -386,3 +386,52 @@ func TestAuditOfAnAgentThatComesBack(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 }
+
+// The clock of the store is set while an agent may have had a hold of which the log does not have all.
+func TestAuditOfABlankAndAStep(t *testing.T) {
+	for name, test := range map[string]struct {
+		by, notes, crash int    // A notes the step itself, or -1; it crashes
+		holds            [3]int // of B: one before the step, and two since
+
+		verdict Verdict
+		found   string
+	}{
+		"SetForward":          {60_000, -1, 104_000, [3]int{104_100, 168_000, 180_000}, Incomplete, "not stopped: 1, unproven: 2"},
+		"SetBack":             {-60_000, -1, 104_000, [3]int{104_100, 48_000, 107_000}, Incomplete, "not stopped: 1, unproven: 2"},
+		"SetForwardLongSince": {60_000, 111_000, 304_000, [3]int{90_000, 250_000, 380_000}, Proven, "not stopped: 1"},
+		"SetBackLongSince":    {-60_000, 111_000, 304_000, [3]int{90_000, 60_000, 260_000}, Proven, "not stopped: 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := agent("A"), agent("B").of("b")
+			s := new(tape).add(0, a, b)
+			const set = 105_000
+			for ms := 1000; ms < 600_000; ms += 1000 { // by a clock that nobody sets
+				shows := ms
+				if ms > set {
+					shows += test.by
+				}
+				step := lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(set), Before: clock(shows)}
+				if ms == test.notes {
+					a.reset(step)
+				}
+				if ms == set+1000 {
+					b.reset(step)
+				}
+				for i, hold := range test.holds {
+					if (ms > set) == (i > 0) && shows/1000 == hold/1000 {
+						b.of(worldLocks[i]).held(uint64(i+1), hold, hold+100)
+					}
+				}
+				if ms%10_000 == 1000 {
+					b.alive(shows)
+					if ms < test.crash {
+						a.alive(shows)
+					}
+				}
+				s.add(ms, a, b)
+			}
+			s.add(600_000, b.stop())
+			s.want(t, test.verdict, test.found, "")
+		})
+	}
+}

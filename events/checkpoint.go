@@ -152,6 +152,11 @@ func (a *Audit) snapshot() *snapshot {
 	for key, l := range a.locks {
 		s.Locks = append(s.Locks, l.snapshot(a.fold.locks[key]))
 	}
+	for key, l := range a.fold.locks {
+		if a.locks[key] == nil && len(l.open) > 0 { // holds that are judged and may go on, or of which the kind is not judged
+			s.Locks = append(s.Locks, (&lockLog{LockKey: key}).snapshot(l))
+		}
+	}
 	return s
 }
 
@@ -216,7 +221,9 @@ func (f *findings) clone() findings {
 }
 
 func (l List[T]) clone() List[T] {
-	l.First = slices.Clone(l.First)
+	if l.First = slices.Clone(l.First); len(l.First) == 0 {
+		l.First = nil // as in a checkpoint
+	}
 	return l
 }
 
@@ -269,8 +276,10 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	for _, x := range lock.Spans {
 		a.logs[x.Agent].spans++
 	}
-	a.locks[s.LockKey] = &lock
-	a.touch(&lock)
+	if len(lock.Spans)+len(lock.Breaks) > 0 || lock.Last != nil {
+		a.locks[s.LockKey] = &lock
+		a.touch(&lock)
+	}
 	if len(s.Open) == 0 {
 		return
 	}

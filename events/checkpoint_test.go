@@ -3,6 +3,8 @@ package events
 import (
 	"errors"
 	"testing"
+
+	"github.com/lockagent/lockagent"
 )
 
 // What is known of a hold that goes on is in the checkpoint.
@@ -24,6 +26,24 @@ func TestCheckpointOfAHoldThatGoesOn(t *testing.T) {
 	}
 	if r := a.Report(); r.Violations.Count != 1 || r.Violations.First[0].Kind != Contradiction || r.Gaps.Count != 1 {
 		t.Errorf("%v", r)
+	}
+}
+
+// So is a hold on a lock of which all is judged that the log tells.
+func TestCheckpointOfAHoldThatIsNotJudged(t *testing.T) {
+	a := NewAudit()
+	for _, r := range agent("A").granted(1, 1000).edit(func(r *Record) { r.LockKind = "permits" }).records {
+		a.Add(r)
+	}
+	text, err := a.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = ResumeAudit(text); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(a.logs["A"].folded.holds); n != 1 {
+		t.Errorf("%d holds", n)
 	}
 }
 
@@ -66,6 +86,28 @@ func TestNoCheckpoint(t *testing.T) {
 	for _, text := range wrong {
 		if _, err := ResumeAudit([]byte(text)); !errors.Is(err, ErrCheckpoint) {
 			t.Fatalf("%q: %v", text, err)
+		}
+	}
+}
+
+// Another agent tells of a reset when what it explains has been judged. The explanation stays as it is,
+// whether there was a checkpoint in between or not.
+func TestCheckpointOfAnExplanation(t *testing.T) {
+	a, b, c := agent("A").on("x"), agent("B").on("y"), agent("C")
+	reset := lockagent.Reset{From: "x", To: "y", Reason: "emptied", After: clock(1100), Before: clock(1400)}
+	s := new(tape).add(0, a, b, c).add(2000, a.granted(1, 1000).reset(reset).lost(lockagent.LostDenied, 1, 1900), b.reset(reset).held(1, 1500, 1700))
+	whole := s.live(10_000, 60_000, a, b, c).read(NewAudit())
+	parts := resumed(t, whole)
+	if whole.found.Explained.Count != 1 {
+		t.Fatalf("%v", whole.Report())
+	}
+	reset.After = clock(900)
+	s.records = nil
+	s.add(61_000, a.stop(), b.stop(), c.reset(reset).stop())
+	for _, audit := range []*Audit{whole, parts} {
+		r := s.read(audit).Report()
+		if cause := r.Explained.First[0].Reset; cause.After != clock(1100) || r.Resets.First[0].After != clock(900) {
+			t.Errorf("%v", r)
 		}
 	}
 }

@@ -4,9 +4,18 @@
 //
 // # Usage
 //
-// A [Publisher] is the [lockagent.Recorder] of one agent. A [Reader] replays a
-// stream or follows it. An [Audit] judges what was read. [WriteLine] and
-// [ReadLines] keep a log in a file.
+// A [Publisher] is the [lockagent.Recorder] of one agent, and has its identity. Close the locks
+// before the publisher, for they have events until they are closed:
+//
+//	id := channelapi.NewAgentID()
+//	publisher, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: id})
+//	...
+//	locks, err := channelapi.New(channelapi.Config{ID: id, Store: store, Recorder: publisher})
+//	...
+//	err = errors.Join(locks.Close(), publisher.Close(ctx))
+//
+// A [Reader] replays a stream or follows it. A [Fold] makes holds of what was read, and an [Audit]
+// judges it. [WriteLine] and [ReadLines] keep a log in a file.
 //
 // # Messages
 //

@@ -18,12 +18,14 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if !known {
 		end = a.atLeast(first)
 	}
-	from, lease := first.Start, first.Lease
+	from, lease := first.began(), first.Lease
 	if lease == 0 {
 		return Explanation{}, false
 	}
-	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= s.size()+slack {
-		return Explanation{Reset: &s.StoreReset}, true
+	if latest := a.atMost(first); known || latest != 0 {
+		if s := store.byStep(first, max(end, latest), second.Start); s != nil {
+			return s.explains(), true
+		}
 	}
 	if limit := first.confirmedEnd(); known && end > limit {
 		return Explanation{}, false
@@ -34,7 +36,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	for _, x := range first.incarnations(a, second.Start) {
 		for _, y := range second.incarnations(a, second.Start) {
 			if r := store.between(x, y, from, second.Start); r != nil && inTime(a.noticed(first, r)) {
-				return Explanation{Reset: &r.StoreReset}, true
+				return r.explains(), true
 			}
 		}
 	}
@@ -75,7 +77,7 @@ func (a *Audit) lease(s *span) time.Duration {
 func (s *span) incarnations(a *Audit, until lockagent.StoreTime) []string {
 	all := []string{s.first().Incarnate}
 	for _, r := range a.logs[s.Agent].Resets {
-		if r.From == r.To || r.From != all[len(all)-1] || r.After >= until || r.Before < s.Start {
+		if r.From == r.To || r.From != all[len(all)-1] || r.After >= until || r.Before < s.began() {
 			continue
 		}
 		if s.Confirmed > r.Before {
@@ -104,14 +106,15 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 	}
 	until := s.DeniedAt.Add(slack)
 	for _, r := range store.Resets {
-		if r.Last >= s.Start && r.First <= until || r.From != "" && r.From == s.first().Incarnate {
+		if r.Last >= s.began() && r.First <= until || r.From != "" && r.From == s.first().Incarnate {
 			return true
 		}
 	}
 	for _, b := range lock.Breaks {
-		if b.At >= s.Start && b.At <= until {
+		if b.At >= s.began() && b.At <= until {
 			return true
 		}
 	}
-	return store.step(s.Start, until) != nil
+	step, size := store.step(s.began(), until)
+	return step != nil && (s.confirmedEnd() == 0 || s.DeniedAt.Add(size+slack) >= s.confirmedEnd())
 }

@@ -3,6 +3,7 @@ package events
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -54,6 +55,125 @@ func TestAuditIsNotDeceived(t *testing.T) {
 			if r := audited(test.log); r.Verdict != test.want {
 				t.Errorf("%s, want %s\n%v", r.Verdict, test.want, r)
 			}
+		})
+	}
+}
+
+// Two records are missing, long apart. A hold may have gone on between them of which the log has nothing, unless
+// the agent tells of no more holds than the log has, and of none of these the end can be missing.
+func TestAuditOfAHoldBetweenTwoHoles(t *testing.T) {
+	for name, test := range map[string]struct {
+		early       func(a *story) // up to 6 s
+		count       int
+		late        func(a *story) // after 95 s
+		verdict     Verdict
+		found, says string
+	}{
+		"ALongHoldGoesOn": {
+			func(a *story) { a.granted(1, 1000).missing(1) }, 1,
+			func(a *story) { a.missing(2) },
+			Incomplete, "missing: 2, open: 1", "",
+		},
+		"AnotherOneMayHaveItsPlace": {
+			func(a *story) { a.granted(1, 1000).missing(2) }, 1,
+			func(a *story) { a.missing(2) },
+			Incomplete, "belated: 1, missing: 2, open: 1", "for its records 15 to 16 are missing",
+		},
+		"ThereIsOneMore": {
+			func(a *story) { a.granted(1, 1000).missing(1) }, 2,
+			func(a *story) { a.missing(2) },
+			Incomplete, "belated: 1, missing: 2, open: 1", "for its records 14 to 15 are missing",
+		},
+		"OfSeveralOnlyOneGoesOn": { // two ends and a grant may be missing, in two holes
+			func(a *story) {
+				a.of("l").granted(1, 1000).of("m").granted(2, 1100).missing(1).alive(3000).edit(func(r *Record) { r.Count = 1 }).missing(2)
+			}, 1,
+			func(a *story) { a.missing(1) },
+			Incomplete, "belated: 1, missing: 3, open: 2", "holds from 2026-03-01T14:00:03.000Z to",
+		},
+		"TheAgentCrashes": {
+			func(a *story) { a.granted(1, 1000).missing(1) }, 1,
+			nil,
+			Incomplete, "missing: 1, not stopped: 1, open: 1", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := agent("A").of("l").leasing(time.Hour), agent("B").of("b")
+			test.early(a)
+			s := new(tape).add(1000, a, b)
+			for ms := 6000; ms <= 96_000; ms += 10_000 {
+				s.add(ms, a.alive(ms).edit(func(r *Record) { r.Count = test.count }), b.alive(ms))
+				if ms == 36_000 {
+					b.held(1, 40_000, 41_000)
+				}
+			}
+			if test.late != nil {
+				test.late(a)
+				s.add(99_000, a.alive(97_000).stop())
+			}
+			s.live(106_000, 206_000, b).add(207_000, b.stop())
+			s.want(t, test.verdict, test.found, test.says)
+		})
+	}
+}
+
+// An agent counts as dead, and may have had a hold since long ago. Then it goes on after all.
+func TestAuditTakesBackWhatItJudgedTooEarly(t *testing.T) {
+	a, b := agent("A").of("l").leasing(time.Hour), agent("B").of("b")
+	s := new(tape).add(1000, a.granted(1, 1000).missing(2), b)
+	tell := func(ms int) { a.alive(ms).edit(func(r *Record) { r.Count = 1 }) }
+	for ms := 6000; ms <= 196_000; ms += 10_000 {
+		if tell(ms); ms < 100_000 {
+			s.add(ms, a)
+		}
+		if ms == 36_000 {
+			b.held(1, 40_000, 41_000)
+		}
+		s.add(ms, b.alive(ms))
+	}
+	dead := s.read(NewAudit())
+	wantReport(t, dead.ReportAt(wall(196_000)), Incomplete, "belated: 1, missing: 1, not stopped: 1, open: 1", "1 time was judged too early")
+	acknowledged := resumed(t, dead)
+	acknowledged.Acknowledge(wall(196_000), Acknowledgement{})
+	s.records = nil
+	s.add(200_000, b.stop(), a.stop())
+	wantReport(t, s.read(resumed(t, dead)).Report(), Incomplete, "missing: 1, open: 1", "")
+	if r := s.read(acknowledged).Report(); r.Belated.Count != 0 {
+		t.Errorf("%v", r)
+	}
+
+	// It goes on in another process: then the end of its log stays lost.
+	s.records, s.position = s.records[:1], dead.Position()+1
+	a.seq = 14
+	s.add(200_000, a.next().alive(200_000).stop())
+	r := s.read(dead).Report()
+	wantReport(t, r, Incomplete, "belated: 1, missing: 1, not stopped: 1, open: 1", "")
+	if r.Belated.First[0].Beside != "" {
+		t.Errorf("%+v", r.Belated)
+	}
+}
+
+// An agent has a hold from before the beginning of the log. It crashes, so nothing ever tells of the hold.
+func TestAuditOfAHoldFromBeforeTheBeginning(t *testing.T) {
+	for name, test := range map[string]struct {
+		count   int
+		verdict Verdict
+		found   string
+	}{
+		"OneHold": {1, Incomplete, "belated: 1, not stopped: 1"},
+		"NoHold":  {0, Proven, "not stopped: 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := agent("A").of("b").granted(1, 1000), agent("B").of("b")
+			s := new(tape).lose(1000, a, b)
+			for ms := 2000; ms <= 142_000; ms += 10_000 {
+				s.add(ms, a.alive(ms).edit(func(r *Record) { r.Count = test.count }), b.alive(ms))
+				if ms == 42_000 {
+					b.held(1, 45_000, 46_000)
+				}
+			}
+			s.live(152_000, 252_000, b).add(253_000, b.stop())
+			s.want(t, test.verdict, test.found, "")
 		})
 	}
 }

@@ -52,7 +52,7 @@ func (a *Audit) hole(gone Range, stored time.Time) {
 
 // holeIn has the time of a store to which the last hole leads.
 func (a *Audit) holeIn(s *storeLog) blank {
-	w := blank{Kind: hole, Low: math.MinInt64, High: later(s.at(a.lost.Stored), a.Tail), Gap: a.lost.Range}
+	w := blank{Kind: hole, Low: math.MinInt64, High: later(s.at(a.lost.Stored), a.Tail), Gap: a.lost.Range, Noted: a.clock.Now + 1}
 	if s.Floor != 0 {
 		w.Low = s.Floor
 	}

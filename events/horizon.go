@@ -118,7 +118,10 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 // sweep forgets the blanks that were over before a time. First it notes which holds that go on were
 // beside them. That takes a look at all locks, so it is worth while only after as many records.
 func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
-	past := func(w blank) bool { return w.High < until }
+	past := func(w blank) bool {
+		_, high := a.extent(s, &w)
+		return high < until
+	}
 	if a.found.Events-s.Swept < len(a.locks) || !slices.ContainsFunc(s.Blanks, past) {
 		return
 	}
@@ -129,7 +132,7 @@ func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
 		}
 		for _, x := range l.Spans {
 			for i := range s.Blanks {
-				if w := &s.Blanks[i]; past(*w) && a.touches(w, x) {
+				if w := &s.Blanks[i]; past(*w) && a.touches(s, w, x) {
 					x.doubtBeside(w)
 				}
 			}
@@ -137,7 +140,8 @@ func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
 	}
 	for _, w := range s.Blanks {
 		if past(w) {
-			s.clear(cleared{w.Agent, w.High})
+			_, high := a.extent(s, &w)
+			s.clear(cleared{w.Agent, high})
 		}
 	}
 	s.Blanks = slices.DeleteFunc(s.Blanks, past)
@@ -192,10 +196,7 @@ func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
 		}
 	}
 	for _, b := range lock.Breaks {
-		if len(lock.Spans) > 0 {
-			b.At = b.At.Add(longest)
-		}
-		at = min(at, b.At)
+		at = min(at, b.At.Add(longest))
 	}
 	switch {
 	case len(lock.Spans)+len(lock.Breaks) > 0:
@@ -321,17 +322,18 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		store.ended(placeOf(lock.LockKey), max(reach, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
+		if s.Open > 0 && s.Gone {
+			a.judgedAway(lock, s)
+		}
 		a.logs[s.Agent].spans--
 		a.spare = append(a.spare, s)
 	}
 	clear(lock.Spans[kept:])
 	lock.Spans = lock.Spans[:kept]
-	lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool {
-		return b.At < until.Add(-longest) || b.At < until && kept == 0
-	})
+	lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool { return b.At.Add(longest) < until })
 }
 
-// longest is how long a break is remembered on a lock that is held.
+// longest is how long a break is remembered. A hold that is judged may go on after all.
 const longest = time.Hour
 
 // conclude gives the verdict on one span that has been compared with all others.
@@ -367,7 +369,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 			continue
 		}
 		for i := range of.Blanks {
-			if w := &of.Blanks[i]; a.touches(w, s) {
+			if w := &of.Blanks[i]; a.touches(store, w, s) {
 				s.doubtBeside(w)
 			}
 		}

@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -26,13 +27,16 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 			if at <= second.Start {
 				return
 			}
-			e = Explanation{Reset: &step.StoreReset}
+			e = step.explains()
 		}
 		e.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(e)
 		return
 	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch:
 		return // an agent's own records tell their order
+	case second.Rest && first.Start < second.Start:
+		a.compareRest(store, lock, first, second)
+		return
 	}
 	cause, explained := a.explain(store, lock, first, second)
 	switch {
@@ -43,7 +47,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
-	case second.Start < a.atLeast(first):
+	case second.Start < a.atLeast(first) && store.byStep(first, a.atLeast(first), second.Start) == nil:
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:
@@ -53,6 +57,19 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		first.doubt(fmt.Sprintf("it ended between %s and %s, and token %d was granted at %s",
 			storeText(a.atLeast(first)), untilText(end), second.FirstToken, storeText(second.Start)))
 	}
+}
+
+// compareRest compares a tenure with the rest of another one, which began later. What was judged of the
+// other one has been compared with it. So only what the rest proves is new.
+func (a *Audit) compareRest(store *storeLog, lock *lockLog, s, rest *span) {
+	if s.Start < rest.began() || s.Rough || rest.Rough || (s.Modes|rest.Modes)&strange != 0 || min(a.atLeast(s), a.atLeast(rest)) <= rest.Start {
+		return
+	}
+	if _, explained := a.explain(store, lock, rest, s); explained || a.apart(rest, s) {
+		return
+	}
+	rest.Guilty = true
+	a.found.violation(a.overlap(lock, rest, &rest.Last, a.hold(lock.LockKey, s, s.first())))
 }
 
 func untilText(t lockagent.StoreTime) string {
@@ -94,10 +111,10 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	}
 	if fell {
 		v := a.tokens(lock, first, &first.Last, second, second.first())
-		step := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
+		step, size := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
 		switch {
-		case step != nil:
-			a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
+		case step != nil && tokenStep(s, last) <= size+slack:
+			a.found.Explained.add(step.excuses(v))
 		case s.Begun == 0 || last.Begun == 0: // it is not known when the tenure began
 			s.doubt(fmt.Sprintf("its token is not greater than %d, and the log does not have the grants that would tell why", greatest))
 		default:
@@ -107,6 +124,15 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	if s.LastToken > last.LastToken {
 		*last = *s
 	}
+}
+
+// tokenStep is the step of the clock that would explain why the tokens of two tenures do not grow with
+// their times.
+func tokenStep(s, last *span) time.Duration {
+	if s.FirstToken > last.LastToken {
+		return last.Start.Sub(s.Start)
+	}
+	return lockagent.StoreTime(last.LastToken).Sub(lockagent.StoreTime(s.FirstToken))
 }
 
 // tokens tells of a hold that does not have a greater token than an earlier one.
@@ -155,8 +181,12 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step := store.step(s.Start, what.At); step != nil && what.By <= step.size()+slack {
-		a.found.Explained.add(Explanation{Violation: v, Reset: &step.StoreReset})
+	if step, size := store.step(s.Start, what.At); step != nil && what.By <= size+slack {
+		a.found.Explained.add(step.excuses(v))
+		return
+	}
+	if what.By > 0 && what.Holed {
+		s.doubt(what.Why + ", and records are missing that may tell that the clock was set")
 		return
 	}
 	s.Guilty = true

@@ -29,10 +29,13 @@ type past struct {
 	Stored  time.Time           `json:"stored,omitzero"`
 	Found   bool                `json:"found,omitempty"`
 	Beside  int                 `json:"beside,omitempty"`
+	Belated int                 `json:"belated,omitempty"`
 	Settled lockagent.StoreTime `json:"settled,omitempty"`
 	Told    lockagent.StoreTime `json:"told,omitempty"`
 	Anchor  anchor              `json:"anchor,omitzero"`
+	Noted   time.Duration       `json:"noted,omitempty"`
 	Hidden  lockagent.StoreTime `json:"hidden,omitempty"`
+	Missing uint64              `json:"missing,omitempty"`
 	Holes   uint32              `json:"holes,omitempty"`
 	Lease   time.Duration       `json:"lease,omitempty"`
 	Process Process             `json:"process,omitzero"`
@@ -88,7 +91,7 @@ func (p *pastAgents) beside(id lockagent.AgentID) {
 func (p *pastAgents) acknowledged() {
 	for _, of := range []map[lockagent.AgentID]past{p.New, p.Old} {
 		for id, agent := range of {
-			agent.Found, agent.Beside = false, 0
+			agent.Found, agent.Beside, agent.Belated = false, 0, 0
 			of[id] = agent
 		}
 	}
@@ -115,7 +118,7 @@ func (a *Audit) retire(l *agentLog) bool {
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
 		Judged: l.Judged, Stored: l.Stored, Found: l.Found, Beside: l.Beside, Settled: l.Settled, Told: l.Told,
-		Anchor: l.Anchor, Hidden: l.Hidden, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
+		Belated: l.Belated, Anchor: l.Anchor, Noted: l.Noted, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
 	})
 	delete(a.logs, l.ID)
 	a.fold.forget(l.folded, func(*Hold) bool { return true })
@@ -132,7 +135,8 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	l.Anchor, l.Holes, l.Lease = p.Anchor, p.Holes, p.Lease
 	newest := a.home(l).Newest // less if the clock was set back
 	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
-	l.Stored, l.Found, l.Beside, l.Hidden = p.Stored, p.Found, p.Beside, p.Hidden
+	l.Stored, l.Found, l.Beside, l.Belated = p.Stored, p.Found, p.Beside, p.Belated
+	l.Noted, l.Hidden, l.Missing = p.Noted, p.Hidden, p.Missing
 	l.folded.Epoch, l.folded.Seq, l.folded.Store = p.Epoch, p.Next-1, l.Store
 	l.folded.Process, l.folded.Stopped = p.Process, p.Stopped
 }

@@ -140,8 +140,9 @@ func (p *Publisher) wakeUp() {
 }
 
 // leave moves what is due out of the queue, to the end of out, if the outbox has room. It also
-// returns what was dropped since the call before, and a lower bound of the order of the items.
-func (p *Publisher) leave(now time.Duration, out []item) (items []item, missing Drops, from uint64) {
+// returns what was dropped since the call before, and a lower bound of the order of the items,
+// which are the caller's until it calls arrive.
+func (p *Publisher) leave(now time.Duration, out []*item) (items []*item, missing Drops, from uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	room := p.outbox.room()
@@ -165,6 +166,7 @@ func (p *Publisher) arrive(messages []*message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.outbox.put(messages)
+	p.queue.gone()
 	p.leaving = leaving{}
 	p.endFlushes()
 }

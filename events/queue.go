@@ -24,6 +24,7 @@ type queue struct {
 	left time.Duration // when records left for the last time
 
 	slots    slots
+	away     []slot                  // of the records that take returned
 	lists    [values]chain           // the records, one list for each value, oldest first
 	holds    map[lockagent.Name]slot // the last record about the holds of the lock
 	requests map[uint64]slot         // what is queued of a request that has no answer yet
@@ -181,7 +182,6 @@ func (q *queue) lose(kind lockagent.EventKind, facts int) {
 // remove takes a record out.
 func (q *queue) remove(s slot) {
 	q.unlink(s)
-	*q.slots.at(s) = item{} // let go of its strings
 	q.slots.give(s)
 }
 
@@ -215,8 +215,8 @@ func (q *queue) hurryUp() { q.hurry = q.next }
 
 // take moves records to the end of out, at most most of them, oldest first. It takes none until
 // they may leave. Then it takes all but those that are young and may still become fewer: so
-// that messages have many records.
-func (q *queue) take(now time.Duration, most int, out []item) []item {
+// that messages have many records. They belong to the caller until [queue.gone].
+func (q *queue) take(now time.Duration, most int, out []*item) []*item {
 	if wait, ok := q.wait(now); !ok || wait > 0 {
 		return out
 	}
@@ -236,11 +236,20 @@ func (q *queue) take(now time.Duration, most int, out []item) []item {
 		if !q.due(now, it) && q.open(s, it) {
 			continue
 		}
-		out = append(out, *it)
-		q.remove(s)
+		out = append(out, it)
+		q.unlink(s)
+		q.away = append(q.away, s)
 		most--
 	}
 	return out
+}
+
+// gone takes back the memory of all records that take returned.
+func (q *queue) gone() {
+	for _, s := range q.away {
+		q.slots.give(s)
+	}
+	q.away = q.away[:0]
 }
 
 // open reports whether the next fact may be told by this record, or instead of it. Nothing about

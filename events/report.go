@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -34,10 +35,11 @@ const (
 // ReportVersion is the version of a report in JSON. Fields are only added to a version.
 const ReportVersion = 1
 
-// most is how many of each thing a report names.
+// most is how many of each thing a report names for each cause.
 const most = 20
 
-// List is the first of what there is of one kind, in the order of time, and how many there are.
+// List is the first of what there is of one kind, in the order of time, and how many there are. So that one cause
+// does not hide another, it has the first of each cause.
 type List[T Listed[T]] struct {
 	Count int `json:"count"`
 	First []T `json:"first,omitempty"`
@@ -47,24 +49,40 @@ type List[T Listed[T]] struct {
 type Listed[T any] interface {
 	fmt.Stringer
 	compare(other T) int
+	cause() string // of which there are few
 }
 
 func (l *List[T]) add(x T) {
 	l.Count++
+	if len(l.First) >= most {
+		n, last, cause := 0, 0, x.cause()
+		for i := range l.First {
+			if l.First[i].cause() == cause {
+				n, last = n+1, i
+			}
+		}
+		if n >= most {
+			if x.compare(l.First[last]) >= 0 {
+				return
+			}
+			l.First = slices.Delete(l.First, last, last+1)
+		}
+	}
 	i, _ := slices.BinarySearchFunc(l.First, x, T.compare)
-	if i == most {
-		return
-	}
-	if len(l.First) == most {
-		l.First = l.First[:most-1]
-	}
 	l.First = slices.Insert(l.First, i, x)
 }
 
 // remove takes back something that was added, and perhaps is not among the first.
 func (l *List[T]) remove(it func(T) bool) {
 	l.Count--
-	l.First = slices.DeleteFunc(l.First, it)
+	l.forget(it)
+}
+
+// forget takes something out of the first that does not count any more.
+func (l *List[T]) forget(it func(T) bool) {
+	if l.First = slices.DeleteFunc(l.First, it); len(l.First) == 0 {
+		l.First = nil // as in a new checkpoint
+	}
 }
 
 // Note is a line for people.
@@ -174,12 +192,28 @@ type StoreReset struct {
 	Reason string              `json:"reason,omitempty"`
 	After  lockagent.StoreTime `json:"after_us"`
 	Before lockagent.StoreTime `json:"before_us"`
-	Store  string              `json:"store,omitempty"` // its identity before, if that changed
+	Step   Micros              `json:"step_us,omitempty"` // by how much the clock was set, if the log says it
+	Store  string              `json:"store,omitempty"`   // its identity before, if that changed
+}
+
+// Micros is a duration that is written in microseconds.
+type Micros time.Duration
+
+// MarshalJSON implements [json.Marshaler].
+func (m Micros) MarshalJSON() ([]byte, error) {
+	return strconv.AppendInt(nil, time.Duration(m).Microseconds(), 10), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (m *Micros) UnmarshalJSON(text []byte) error {
+	us, err := strconv.ParseInt(string(text), 10, 64)
+	*m = Micros(micros(us))
+	return err
 }
 
 func (r StoreReset) compare(other StoreReset) int {
 	return cmp.Or(cmp.Compare(r.After, other.After), cmp.Compare(r.Before, other.Before),
-		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason))
+		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason), cmp.Compare(r.Step, other.Step))
 }
 
 // ViolationKind says what is wrong.
@@ -280,6 +314,10 @@ type Stretch struct {
 type Belated struct {
 	Stretch
 	Why string `json:"why"`
+
+	// Beside is the agent whose lost end is the reason, if that is assumed, or empty. If it goes on after all,
+	// the holds are proven.
+	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
 
 // LateRecord is a record that came when the audit had taken it for missing.

@@ -96,6 +96,7 @@ func (r Report) lacks() string {
 	}{
 		{r.Unproven.Count, "hold is not proven", "holds are not proven"},
 		{r.Gaps.Count + r.Holes.Count, "stretch of records is missing", "stretches of records are missing"},
+		{r.Belated.Count, "time was judged too early", "times were judged too early"},
 		{r.Late.Count, "record came too late", "records came too late"},
 		{r.Unreadable.Count, "message cannot be read", "messages cannot be read"},
 		{r.Unchecked, "repetition could not be compared", "repetitions could not be compared"},

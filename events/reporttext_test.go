@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -53,5 +54,21 @@ func TestReportSaysWhatIsMissing(t *testing.T) {
 		if got := r.Summary(); got != want {
 			t.Errorf("it says %q, want %q", got, want)
 		}
+	}
+}
+
+// Many findings of one cause hide none of another.
+func TestListOfTwoCauses(t *testing.T) {
+	var l List[Unproven]
+	add := func(n int, why string) {
+		l.add(Unproven{Hold: Hold{Start: clock(n)}, Why: why})
+	}
+	for n := range 100 {
+		add(100-n, fmt.Sprintf("the log of agent A%d has no end, 5", n))
+	}
+	add(1000, "it ended between 1 and 2")
+	add(999, "it ended between 3 and 4")
+	if n := len(l.First); l.Count != 102 || n != most+2 || l.First[0].Hold.Start != clock(1) || l.First[most-1].Hold.Start != clock(most) || l.First[most].Hold.Start != clock(999) {
+		t.Errorf("%+v", l)
 	}
 }

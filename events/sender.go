@@ -48,7 +48,7 @@ type sender struct {
 	begun   bool      // a message was sent, in any session
 	looked  time.Time // when the stream was asked for the last record of the agent
 	created time.Time // when the stream was made
-	items   []item
+	items   []*item
 	text    []byte
 	msg     nats.Msg
 

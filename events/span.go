@@ -104,6 +104,7 @@ type span struct {
 	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
 	Rough    bool                `json:"rough,omitempty"`   // Start is too early: the log does not have it
 	Rest     bool                `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
+	Began    lockagent.StoreTime `json:"began,omitempty"`   // of a Rest, the start of what was judged
 	Late     bool                `json:"late,omitempty"`    // it was told when its time had been judged
 	Guilty   bool                `json:"guilty,omitempty"`  // it is the first of a violation
 	Cut      *piece              `json:"cut,omitempty"`     // a hold without an end, that a later one follows
@@ -119,6 +120,9 @@ type suspect struct {
 	By   time.Duration       `json:"by"`
 	At   lockagent.StoreTime `json:"at"`
 	Why  string              `json:"why"`
+
+	// Holed says that records of the agent are missing, which may tell that the clock was set.
+	Holed bool `json:"holed,omitempty"`
 }
 
 // modes are those of the holds of a tenure.
@@ -178,7 +182,7 @@ func (s *span) first() *piece {
 func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	h := Hold{
 		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
-		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
+		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
 	if p.Token == s.Last.Token && p.Kind != 0 {
@@ -252,15 +256,9 @@ func (a *Audit) leave(l *agentLog) {
 			s.Least = max(s.Least, l.Settled)
 		}
 		s.Gone, s.LeaseEnd = true, 0
-		confirmed, lease := s.Confirmed, s.Lease
-		if lease <= lockagent.PassLease {
-			// A tenure that was passed on begins with a short lease, and goes on with the one that its
-			// holder wants. The log does not tell of single renewals.
-			lease = max(lease, commonLease)
-		}
-		if !h.Fixed {
-			lease, confirmed = max(lease, l.Lease), max(confirmed, l.folded.Confirmed)
-		}
+		then := *h
+		then.Confirmed, then.Lease = s.Confirmed, s.Lease
+		confirmed, lease := l.folded.renewed(&then)
 		if confirmed != 0 {
 			s.LeaseEnd = confirmed.Add(lease)
 			if s.LeaseEnd < s.Least {
@@ -269,7 +267,6 @@ func (a *Audit) leave(l *agentLog) {
 				s.Least, s.LeaseEnd = s.LeaseEnd, s.Least.Add(lease)
 			}
 		}
-		h.over = s.LeaseEnd
 	}
 	a.fold.left(l.folded, true)
 }
@@ -282,10 +279,20 @@ func (a *Audit) comeBack(l *agentLog) {
 	a.fold.left(l.folded, false)
 }
 
+// judgedAway notes that a tenure was judged whose holds may go on after all.
+func (a *Audit) judgedAway(lock *lockLog, s *span) {
+	for h := range a.logs[s.Agent].folded.holds {
+		if h.Tenure == s.Tenure && h.LockKey == lock.LockKey {
+			h.over = s.LeaseEnd
+		}
+	}
+}
+
 // goesOn notes that a hold goes on after all. If it was judged until its lease was over, it begins
 // there once more. It returns its tenure, or nil if it is not judged.
 func (a *Audit) goesOn(h *Hold) *span {
-	if s := a.spanOf(h); s != nil || h.over == 0 || !judged(h.LockKey) {
+	s := a.spanOf(h)
+	if h.over == 0 || !judged(h.LockKey) {
 		if s != nil {
 			s.Gone = false
 		}
@@ -293,16 +300,27 @@ func (a *Audit) goesOn(h *Hold) *span {
 	}
 	rest := *h
 	rest.Start, h.over = h.over, 0
-	store := a.store(h.Store)
-	store.Holds--
-	same := func(o Hold) bool { return o.Agent == h.Agent && o.Token == h.Token && o.LockKey == h.LockKey }
+	if s != nil { // another hold of the tenure goes on
+		s.Open++
+		s.Gone = false
+		s.Modes |= modeOf(h.Mode)
+		s.Confirmed, s.Lease = max(s.Confirmed, h.Confirmed), max(s.Lease, h.Lease)
+		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.Token)
+		return s
+	}
+	a.store(h.Store).Holds--
+	same := func(o Hold) bool { return o.Agent == h.Agent && o.Tenure == h.Tenure && o.LockKey == h.LockKey }
 	if slices.ContainsFunc(a.found.OpenHolds.First, same) {
 		a.found.OpenHolds.remove(same)
 	}
-	s := a.newSpan(a.lock(h.LockKey), &rest)
+	s = a.newSpan(a.lock(h.LockKey), &rest)
 	s.Open, s.Begun, s.Rest = 1, 1, true
+	s.Began, s.Least = h.Start, h.Start // nothing shows yet that it went on
 	return s
 }
+
+// began is when the store began the tenure of a span, of which a part may have been judged.
+func (s *span) began() lockagent.StoreTime { return cmp.Or(s.Began, s.Start) }
 
 // wasJudged forgets the rest of a tenure that was over before it would have begun.
 func (a *Audit) wasJudged(lock *lockLog, s *span) {
@@ -327,9 +345,6 @@ func (a *Audit) spanOf(h *Hold) *span {
 	}
 	return nil
 }
-
-// commonLease is the lease that agents keep unless they are told otherwise.
-const commonLease = 30 * time.Second
 
 // mostNames bounds how many locks are counted.
 const mostNames = 10_000

@@ -52,7 +52,7 @@ func (a *Audit) granted(h *Hold) {
 
 // join adds a hold to its tenure.
 func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
-	if h.Start != 0 && h.Start < s.Start {
+	if h.Start != 0 && h.Start < s.Start && !s.Rest {
 		s.Start = h.Start
 	}
 	if h.Lease != 0 {
@@ -115,6 +115,7 @@ func (s *span) doubtBeside(w *blank) {
 
 func (a *Audit) suspect(s *span, what suspect) {
 	what.At = max(what.At, s.Until, s.Least, s.Start)
+	what.Holed = a.logs[s.Agent].Holes != s.Holes
 	if len(s.Found) < 4 {
 		s.Found = append(s.Found, what)
 	}
@@ -228,14 +229,16 @@ func (a *Audit) ended(h *Hold, r *Record) {
 			return
 		}
 	}
-	if s != nil && s.Rest && s.Open == 1 && r.Until != 0 && r.Until <= s.Start {
-		a.wasJudged(lock, s)
-		return
-	}
 	if s == nil {
 		return
 	}
 	s.Open--
+	if s.Rest && r.Until != 0 && r.Until <= s.Start {
+		if s.Open == 0 && s.Last.Kind == 0 { // so are all of its holds that went on
+			a.wasJudged(lock, s)
+		}
+		return
+	}
 	if r.Kind != lockagent.EventHeld && h.Grants > 1 && h.holes == l.Holes {
 		a.counted(h.LockKey, h, r)
 	}

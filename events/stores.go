@@ -54,6 +54,9 @@ func (f *Fold) joinStores(a, b string) {
 			h.LockKey = key
 			f.agents[h.Agent].holds[h] = other
 		}
+		if f.watch == nil {
+			other.join(l)
+		}
 		other.open = append(other.open, l.open...)
 		other.waiters = append(other.waiters, l.waiters...)
 		if other.last == nil {

@@ -47,7 +47,6 @@ func (s *sender) forward(ctx context.Context) error {
 		items, missing, from := s.p.leave(time.Since(s.p.began), s.items[:0])
 		if len(items) > 0 || missing != (Drops{}) {
 			s.p.arrive(s.packer.pack(items, missing, from, time.Now()))
-			clear(items) // let go of their strings
 			s.items = items
 		}
 		sent, err := s.transmit(ctx)

@@ -24,6 +24,7 @@ type world struct {
 	holds  []*trueHold
 	when   map[identity]int // when each record was made
 	had    map[string]bool  // what happened
+	steps  map[string]int   // of the clock of each store: one, for nobody can tell two apart that an agent notices at once
 	lives  map[lifeOf]bool  // those that left a record
 }
 
@@ -85,8 +86,6 @@ type worldStore struct {
 	set    int                 // how far its clock is from the true time
 	token  lockagent.StoreTime // the greatest that it gave out
 	behind lockagent.StoreTime // by which tokens are too small
-
-	stepped bool // its clock was set: once, for nobody can tell two steps apart which an agent notices at once
 }
 
 // clock is what it shows. It never goes back, and is ahead for a moment of the times that it gave out.
@@ -116,11 +115,29 @@ type worldTenure struct {
 	over      bool                // the store has it no more
 	broken    bool
 
-	// The hold that goes on, as the agent sees it.
+	worldHold
+	beside *worldHold // another one, which goes on at the same time, or nil
+}
+
+// worldHold is a hold that goes on, as the agent sees it.
+type worldHold struct {
 	hold   *trueHold
 	owner  lockagent.Owner
 	grants int
 	ends   int // when the owner releases it
+}
+
+// swap makes the other one of two holds the one that is dealt with.
+func (t *worldTenure) swap() { t.worldHold, *t.beside = *t.beside, t.worldHold }
+
+// left goes on with the other one of two holds, when one is over. It is false if there is no other.
+func (t *worldTenure) left() bool {
+	if t.beside == nil {
+		return false
+	}
+	t.swap()
+	t.beside = nil
+	return true
 }
 
 // deadline is when the agent trusts the lease no longer.
@@ -149,9 +166,11 @@ type worldAgent struct {
 	inc, set      int                 // of the store, as it knows
 	shown         lockagent.StoreTime // what its clock showed
 	shownAt       int                 // at that time
+	reads         int                 // when it looks at that clock, of an agent that does nothing else; else 0
 
 	queue []Record // not in the stream yet
 	last  Place    // in the stream
+	said  int      // when that came there
 }
 
 var worldLocks = []lockagent.Name{"a", "b", "c/d"}
@@ -159,13 +178,18 @@ var worldLocks = []lockagent.Name{"a", "b", "c/d"}
 func newWorld(r *rand.Rand, cfg worldConfig) *world {
 	w := &world{
 		rand: r, cfg: cfg,
-		when: make(map[identity]int), had: make(map[string]bool), lives: make(map[lifeOf]bool),
+		when: make(map[identity]int), had: make(map[string]bool), steps: make(map[string]int), lives: make(map[lifeOf]bool),
 	}
 	for n := range max(cfg.stores, 1) {
 		w.stores = append(w.stores, &worldStore{id: fmt.Sprintf("s%d", n), locks: make(map[lockagent.Name][]*worldTenure), inc: 1})
 	}
 	for n := range 2 + len(w.stores) {
 		w.begin(w.stores[n%len(w.stores)])
+	}
+	if cfg.steps {
+		for _, s := range w.stores {
+			w.beginQuiet(s)
+		}
 	}
 	for w.now = 1; w.now < cfg.length; w.now += 1 + r.IntN(400) {
 		w.step()
@@ -194,6 +218,18 @@ func (w *world) happened(may bool, of int, what string) bool {
 func (w *world) begin(s *worldStore) {
 	w.ids++
 	w.start(&worldAgent{id: lockagent.AgentID(fmt.Sprintf("A%d", w.ids)), epoch: 1, store: s})
+}
+
+// quietFor is how long an agent that does nothing else does not look at the clock of its store.
+const quietFor = 600_000
+
+// beginQuiet begins an agent that has looked at the clock some minutes ago.
+func (w *world) beginQuiet(s *worldStore) {
+	w.begin(s)
+	a := w.agents[len(w.agents)-1]
+	a.reads = 1 + w.rand.IntN(w.cfg.length)
+	a.inc, a.shownAt = s.inc, a.reads-quietFor
+	a.shown = s.clock(a.shownAt)
 }
 
 // follow has the identity of an agent go on in the next epoch, or another agent take its place.
@@ -247,7 +283,10 @@ func (w *world) publish(a *worldAgent, until int) {
 			// start, and judges without it. Its holds are named then: the log told of them late.
 			w.had["late"] = true
 		}
-		a.last = Place{r.Epoch, r.Seq}
+		if a.last.Epoch == r.Epoch && w.now-a.said > int(DefaultPatience.Milliseconds()) {
+			w.had["late"] = true // an audit takes it for dead
+		}
+		a.last, a.said = Place{r.Epoch, r.Seq}, w.now
 		w.lives[lifeOf{r.Agent, r.Epoch}] = true
 		w.stream = append(w.stream, r)
 	}
@@ -261,9 +300,10 @@ func (w *world) step() {
 				w.empty(s, name)
 			}
 		}
-		if !s.stepped && w.happened(w.cfg.steps, 80, "step") {
-			s.stepped, w.had["step of "+s.id] = true, true
+		if w.steps[s.id] == 0 && w.happened(w.cfg.steps, 80, "step") {
+			w.had["step of "+s.id] = true
 			d := []int{-30_000, -5000, -300, 300, 5000, 60_000}[w.rand.IntN(6)]
+			w.steps[s.id] = d
 			s.set += max(d, 0) // it never goes back, but leases last longer
 			for _, l := range s.locks {
 				for _, t := range l {
@@ -341,6 +381,11 @@ func (w *world) live(a *worldAgent) {
 
 func (w *world) tellAlive(a *worldAgent) {
 	e := lockagent.Event{Kind: lockagent.EventAlive, Count: len(a.has)}
+	for _, t := range a.has {
+		if t.beside != nil {
+			e.Count++
+		}
+	}
 	if a.shown != 0 {
 		passed := w.now - a.shownAt
 		e.StoreTime = a.shown.Add(time.Duration(passed)*time.Millisecond - time.Duration(passed)*time.Microsecond)
@@ -362,6 +407,9 @@ func (w *world) crashed(a *worldAgent) {
 	}
 	for _, t := range a.has {
 		t.hold.until = died
+		if t.left() {
+			t.hold.until = died
+		}
 	}
 	w.gone(a)
 }
@@ -376,7 +424,7 @@ func (w *world) stop(a *worldAgent) {
 			w.lapse(a, t)
 		}
 		if t := a.has[name]; t != nil {
-			w.end(a, t, lockagent.EventLost, lockagent.LostClosed, w.now)
+			w.lose(a, t, lockagent.EventLost, lockagent.LostClosed, w.now)
 			w.giveBack(a, t)
 		}
 	}

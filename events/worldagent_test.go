@@ -17,6 +17,13 @@ func (w *world) act(a *worldAgent) {
 	if w.now < a.deaf {
 		return
 	}
+	if a.reads != 0 {
+		if w.now >= a.reads {
+			w.answered(a)
+			a.reads += quietFor
+		}
+		return
+	}
 	for _, t := range a.debts {
 		w.returned(a, t)
 	}
@@ -41,7 +48,7 @@ func (w *world) answered(a *worldAgent) {
 	case a.inc != s.inc:
 		reset.Reason, reset.After = "emptied", a.shown
 	case a.set != s.set:
-		reset.Reason, reset.After = "clock stepped", clock(w.now+a.set)
+		reset.Reason, reset.After, reset.Step = "clock stepped", a.shown, time.Duration(s.set-a.set)*time.Millisecond
 	default:
 		known = false
 	}
@@ -100,19 +107,20 @@ func (w *world) grant(a *worldAgent, t *worldTenure, how lockagent.How) {
 	t.owner = lockagent.Owner(fmt.Sprintf("o%d", w.rand.IntN(9)))
 	t.ends = w.now + []int{1, 15, 300, 2000, 25_000, 70_000}[w.rand.IntN(6)]
 	t.holds++
+	t.hold = &trueHold{
+		store: a.store.id, lock: t.lock, mode: t.mode, agent: a.id, epoch: a.epoch, tenure: t.number,
+		token: lockagent.Token(t.token) + lockagent.Token(t.holds) - 1, from: w.now, began: t.told,
+	}
+	w.holds = append(w.holds, t.hold)
 	e := w.about(t, lockagent.EventGranted)
 	e.How, e.StoreTime, e.Count, e.Incarnation = how, t.told, 1, incarnation(t.inc)
 	w.record(a, e)
-	t.hold = &trueHold{
-		store: a.store.id, lock: t.lock, mode: t.mode, agent: a.id, epoch: a.epoch, tenure: t.number, token: e.Token, from: w.now, began: t.told,
-	}
-	w.holds = append(w.holds, t.hold)
 }
 
 func (w *world) about(t *worldTenure, kind lockagent.EventKind) lockagent.Event {
 	return lockagent.Event{
 		Kind: kind, Lock: t.lock, LockKind: lockagent.PlainLock, Mode: t.mode, Owner: t.owner, Tenure: t.number, Fixed: t.fixed,
-		Token: lockagent.Token(t.token) + lockagent.Token(t.holds) - 1, Lease: time.Duration(t.lease) * time.Millisecond,
+		Token: t.hold.token, Lease: time.Duration(t.lease) * time.Millisecond,
 	}
 }
 
@@ -143,25 +151,28 @@ func (w *world) lapse(a *worldAgent, t *worldTenure) bool {
 		ms = w.now
 	}
 	if t.fixed {
-		w.end(a, t, lockagent.EventExpired, lockagent.LostExpired, ms)
+		w.lose(a, t, lockagent.EventExpired, lockagent.LostExpired, ms)
 	} else {
-		w.end(a, t, lockagent.EventLost, lockagent.LostDeadline, ms)
+		w.lose(a, t, lockagent.EventLost, lockagent.LostDeadline, ms)
 	}
 	w.giveBack(a, t)
 	return true
 }
 
 func (w *world) keep(a *worldAgent, t *worldTenure) {
+	if t.beside != nil && t.beside.ends < t.ends {
+		t.swap()
+	}
 	switch {
 	case w.lapse(a, t):
 	case t.broken && w.now >= a.deaf && w.chance(3): // a message tells of it
-		w.end(a, t, lockagent.EventBroken, lockagent.LostBroken, w.now)
+		w.lose(a, t, lockagent.EventBroken, lockagent.LostBroken, w.now)
 		w.giveBack(a, t)
 	case !t.fixed && w.now-t.at >= t.lease/3 && w.now >= a.deaf:
 		w.answered(a)
 		if w.cfg.evil != confirmAll && (t.over || w.now >= t.expires) {
 			t.told, t.at = a.store.clock(w.now), w.now // what the denial says of the clock
-			w.end(a, t, lockagent.EventLost, lockagent.LostDenied, w.now)
+			w.lose(a, t, lockagent.EventLost, lockagent.LostDenied, w.now)
 			w.giveBack(a, t)
 			return
 		}
@@ -172,16 +183,31 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 		e := w.about(t, lockagent.EventReentered)
 		e.Count, e.StoreTime = t.grants, t.told
 		w.record(a, e)
+	case w.now < t.ends && t.mode == lockagent.Shared && t.beside == nil && t.holds < 5 && w.chance(10):
+		t.beside = &worldHold{}
+		t.swap()
+		w.grant(a, t, lockagent.ByHandOff)
 	case w.now < t.ends:
 	case t.grants > 1:
 		w.end(a, t, lockagent.EventReleased, 0, w.now)
 	default:
 		w.end(a, t, lockagent.EventReleased, 0, w.now)
+		if t.left() {
+			return
+		}
 		if w.chance(2) && t.holds < 5 && !t.fixed {
 			w.grant(a, t, lockagent.ByHandOff)
 			return
 		}
 		w.giveBack(a, t)
+	}
+}
+
+// lose ends all holds of a tenure.
+func (w *world) lose(a *worldAgent, t *worldTenure, kind lockagent.EventKind, why lockagent.LossReason, ms int) {
+	w.end(a, t, kind, why, ms)
+	if t.left() {
+		w.end(a, t, kind, why, ms)
 	}
 }
 

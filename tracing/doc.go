@@ -49,9 +49,9 @@
 // server.port, error.type. They have lockagent.records, too: a message has several
 // records of one lock.
 //
-// Only an acquire or a sending begins a trace, and the sampler decides about it. There are no
-// spans below a span that is not sampled, whatever the sampler. A store call whose
-// context has no span has none itself.
+// Only an acquire or a sending begins a trace, and the sampler decides about it. There
+// are no spans below a span that is not sampled, whatever the sampler. A store call
+// whose context has no span has none itself.
 //
 // # Events
 //
@@ -76,7 +76,7 @@
 //	lockagent.lock.held               up-down counter, {hold}
 //	lockagent.lock.losses             counter, {hold}, by reason: deadline, denied,
 //	                                  expired, broken, closed, sessionclosed,
-//	                                  unclaimed, internal
+//	                                  unclaimed, internal, unknown
 //	lockagent.lock.renewals           counter, {call}, by outcome: confirmed, denied,
 //	                                  failed
 //	lockagent.lock.trust.remaining    histogram, s: for how long the lease was still
@@ -87,6 +87,8 @@
 //	                                  held, confirmed, denied, released, over,
 //	                                  broken, free; unavailable, wrongtype,
 //	                                  notpermitted, closed, withdrawn, error)
+//	lockagent.store.refusals          counter, {call}, by outcome: wrongtype,
+//	                                  notpermitted
 //	lockagent.events.recorded         counter, {event}, by kind
 //	lockagent.events.published        counter, {event}
 //	lockagent.events.dropped          counter, {event}

@@ -67,7 +67,8 @@ func variable(flag string) string {
 
 // natsFlags are the flags of every verb that uses an event log in NATS.
 type natsFlags struct {
-	name string // of the flag for the address, and with what all others begin
+	name  string         // of the flag for the address, and with what all others begin
+	flags *pflag.FlagSet // of the verb
 	events.Connection
 	stream, prefix string
 
@@ -102,8 +103,8 @@ var natsOptions = map[string]string{
 
 // add adds the flags to cmd. Their names begin with name. usage is that of the flag for the address.
 func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
-	f.name = name
-	flags := cmd.Flags()
+	f.name, f.flags = name, cmd.Flags()
+	flags := f.flags
 	text := func(to *string, option, usage string) {
 		flags.StringVar(to, f.flag(option), "", usage)
 	}
@@ -174,11 +175,33 @@ func (f *natsFlags) flagsIn(text string) string {
 // given returns one of the flags that are on the command line, or empty.
 func (f *natsFlags) given(cmd *cobra.Command) (name string) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if name == "" && (flag.Name == f.name || strings.HasPrefix(flag.Name, f.name+"-")) {
+		if name == "" && f.has(flag) {
 			name = flag.Name
 		}
 	})
 	return name
+}
+
+func (f *natsFlags) has(flag *pflag.Flag) bool {
+	return flag.Name == f.name || strings.HasPrefix(flag.Name, f.name+"-")
+}
+
+// again repeats the flags that are on the command line, for that of another verb. Of an address that may
+// have a password it says only that there is to be one.
+func (f *natsFlags) again() (text string) {
+	f.flags.Visit(func(flag *pflag.Flag) {
+		value := flag.Value.String()
+		switch {
+		case !f.has(flag):
+		case flag.Value.Type() == "bool":
+			text += " --" + flag.Name + "=" + value
+		case flag.Name == f.name && strings.Contains(value, "@"):
+			text += " --" + flag.Name + " URL"
+		default:
+			text += " --" + flag.Name + " " + shellWord(value)
+		}
+	})
+	return text
 }
 
 // open connects to the event log.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -67,11 +68,12 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		return err
 	}
 	now := time.Now()
-	told := newStory(name, func(h *hold) bool { return f.since == 0 || !h.endedBefore(now.Add(-f.since)) })
+	recent := func(h *hold) bool { return f.since == 0 || !h.overAt(now.Add(-f.since)) }
+	told := newStory(name, recent)
 	if err := told.read(cmd, &f.source); err != nil {
 		return err
 	}
-	holds := told.all()
+	holds := slices.DeleteFunc(told.all(), func(h hold) bool { return !recent(&h) })
 	if f.last > 0 {
 		holds = holds[max(0, len(holds)-f.last):]
 	}

@@ -48,10 +48,7 @@ func partyText(p events.Party) string {
 }
 
 // hold is a hold for people.
-type hold struct {
-	events.Hold
-	over bool // it has ended, even if the log does not say how
-}
+type hold struct{ events.Hold }
 
 // came is how the hold came.
 func (h *hold) came() string {
@@ -74,8 +71,10 @@ func (h *hold) ended(now time.Time) string {
 		return fmt.Sprintf("%s (%s)", h.Ended, h.Reason)
 	case h.Ended != 0:
 		return h.Ended.String()
-	case h.over:
+	case h.Superseded && h.End == 0:
 		return "over; its end is missing in the log"
+	case h.Superseded:
+		return "over by " + readable.Time(h.latest(), now) + "; its end is missing in the log"
 	case h.Gone:
 		return "its agent ended without a release"
 	case !h.Uncertain.IsZero():
@@ -89,11 +88,28 @@ func (h *hold) lasted(now time.Time) string {
 	switch {
 	case h.Ended != 0:
 		return readable.Duration(h.Held)
-	case h.over || h.Gone:
+	case h.Superseded || h.Gone:
 		return "?"
 	}
 	return readable.Duration(now.Sub(h.From))
 }
 
-// endedBefore reports whether the hold was over at t. What has no end in the log was not.
-func (h *hold) endedBefore(t time.Time) bool { return !h.Until.IsZero() && h.Until.Before(t) }
+// latest is when the hold was over at the latest, or zero if it goes on. Nobody knows how long a hold
+// lasted of which the log says nothing but that it is over.
+func (h *hold) latest() time.Time {
+	switch {
+	case !h.Until.IsZero():
+		return h.Until
+	case h.Superseded && h.End != 0:
+		return time.UnixMicro(int64(h.End))
+	case h.Superseded:
+		return h.From
+	}
+	return time.Time{}
+}
+
+// overAt reports whether the hold was over at t.
+func (h *hold) overAt(t time.Time) bool {
+	end := h.latest()
+	return !end.IsZero() && !end.After(t)
+}

@@ -3,6 +3,7 @@ package python
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
@@ -23,6 +24,8 @@ type held struct {
 	Token lockagent.Token   `json:"token"`
 	Agent lockagent.AgentID `json:"agent"`
 	Owner lockagent.Owner   `json:"owner"`
+	Gone  bool              `json:"gone"`
+	End   int64             `json:"lease_end_us"`
 }
 
 // writer makes up the log of one agent. It forgets to tell of some ends.
@@ -57,7 +60,7 @@ func (w *writer) step(token lockagent.Token) {
 		w.open = slices.Delete(w.open, i, i+1)
 		return e
 	}
-	switch n := w.rand.IntN(20); {
+	switch n := w.rand.IntN(21); {
 	case n < 9 || len(w.open) == 0:
 		mode := lockagent.Exclusive
 		if w.rand.IntN(3) == 0 {
@@ -69,7 +72,8 @@ func (w *writer) step(token lockagent.Token) {
 		e := lockagent.Event{
 			Lock: lockagent.Name(fmt.Sprintf("orders/%d", w.rand.IntN(40))), LockKind: lockagent.PlainLock, Mode: mode,
 			Owner: lockagent.Owner([]string{"joe", "sue", "ann"}[w.rand.IntN(3)]), Request: uint64(token), Tenure: w.tenure, Token: token,
-			How: lockagent.ByStore, Count: 1, Lease: time.Minute, StoreTime: lockagent.StoreTime(token), Confirmed: lockagent.StoreTime(token), Until: lockagent.StoreTime(token), Incarnation: "1",
+			How: lockagent.ByStore, Count: 1, Lease: time.Minute, Fixed: w.rand.IntN(2) == 0,
+			StoreTime: lockagent.StoreTime(token), Confirmed: lockagent.StoreTime(token), Until: lockagent.StoreTime(token), Incarnation: "1",
 		}
 		w.open = append(w.open, e)
 		w.record(lockagent.EventGranted, e)
@@ -90,14 +94,56 @@ func (w *writer) step(token lockagent.Token) {
 		e.Count, e.Returned = 0, lockagent.StoreTime(token)
 		w.record(lockagent.EventReturned, e)
 	case n < 19:
+		e := w.open[w.rand.IntN(len(w.open))]
+		e.StoreTime, e.Confirmed, e.Lease = lockagent.StoreTime(token), 0, time.Duration(token)*time.Second
+		w.record(lockagent.EventRenewed, e)
+	case n < 20:
 		w.record(lockagent.EventAgentStopped, lockagent.Event{})
 		if w.rand.IntN(2) == 0 {
 			w.record(lockagent.EventAgentStarted, lockagent.Event{})
 		}
+	case w.agent == "x": // after a reset the publisher tells of no renewals for a while
 	default: // the store comes back empty
 		before := w.store
 		w.store += "'"
 		w.record(lockagent.EventStoreReset, lockagent.Event{Reset: lockagent.Reset{From: before, To: w.store, Reason: "emptied", Store: before}})
+	}
+}
+
+// renewals makes up two holds that are kept. Only the second one is renewed, but the agent says that
+// all of them may have been.
+func (w *writer) renewals(token lockagent.Token) {
+	for i := range lockagent.Token(2) {
+		e := lockagent.Event{
+			Lock: lockagent.Name(fmt.Sprintf("kept/%d", i)), LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive,
+			Owner: "joe", Request: uint64(token + i), Tenure: w.tenure + 1 + uint64(i), Token: token + i, How: lockagent.ByStore,
+			Count: 1, Lease: time.Minute, StoreTime: lockagent.StoreTime(token + i),
+		}
+		w.record(lockagent.EventGranted, e)
+		if i == 1 {
+			e.StoreTime += 1000
+			w.record(lockagent.EventRenewed, e)
+		}
+	}
+}
+
+// awaitAlive returns when an agent has told of a renewal.
+func awaitAlive(t *testing.T, url string, agent lockagent.AgentID) {
+	t.Helper()
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	told := errors.New("told")
+	err = reader.Tail(t.Context(), events.From{}, events.Filter{}, func(r events.Record, err error) error {
+		if r.Agent == agent && r.Kind == lockagent.EventAlive && r.Confirmed > 0 {
+			return told
+		}
+		return err
+	})
+	if !errors.Is(err, told) {
+		t.Fatal(err)
 	}
 }
 
@@ -111,7 +157,9 @@ func TestSameAsPackageEvents(t *testing.T) {
 		url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 		var writers []*writer
 		for _, agent := range []lockagent.AgentID{"x", "y", "z"} {
-			p, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: agent})
+			p, err := events.NewPublisher(events.Config{
+				Connection: events.Connection{URL: url}, Agent: agent, Renewals: true, Heartbeat: 100 * time.Millisecond,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,6 +170,8 @@ func TestSameAsPackageEvents(t *testing.T) {
 		for i := range 300 {
 			writers[random.IntN(len(writers))].step(lockagent.Token(i + 1))
 		}
+		writers[0].renewals(300)
+		awaitAlive(t, url, writers[0].agent)
 		for _, w := range writers {
 			if err := w.publisher.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -167,9 +217,7 @@ func heldNow(t *testing.T, url string) (all []held) {
 	}
 	for l := range fold.Locks() {
 		for _, h := range l.Now() {
-			if !h.Gone {
-				all = append(all, held{Lock: h.Lock, Token: h.Token, Agent: h.Agent, Owner: h.Owner})
-			}
+			all = append(all, held{Lock: h.Lock, Token: h.Token, Agent: h.Agent, Owner: h.Owner, Gone: h.Gone, End: int64(h.LeaseEnd())})
 		}
 	}
 	sorted(all)

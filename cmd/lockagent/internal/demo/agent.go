@@ -86,7 +86,9 @@ func newAgent(work Work, resource counters, store lockagent.Store, log eventLog,
 	cfg := events.Config{
 		Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Agent: a.agentID,
 		Replicas: log.Replicas, MaxBytes: log.MaxBytes, MaxAge: log.MaxAge,
-		Sending: tracing.Sending(cmp.Or(log.Stream, events.DefaultStream), tracing.Config{TracerProvider: telemetry.TracerProvider}),
+		Sending: tracing.Sending(cmp.Or(log.Stream, events.DefaultStream), tracing.Config{
+			TracerProvider: telemetry.TracerProvider, Address: natsAddress(log.URL),
+		}),
 	}
 	if log.Own {
 		cfg.MaxBytes = -1 // what is removed to make room cannot be audited

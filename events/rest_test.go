@@ -1,0 +1,96 @@
+package events
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// An agent counts as dead, and its hold is judged until its lease was over. Then the rest of its log comes.
+func TestAuditOfAHoldThatWasJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, back func(a *story) // what A tells in time, and what it tells late
+		in20s        func(b, c *story)
+		at126s       func(b *story)
+		verdict      Verdict
+		found, says  string
+	}{
+		"NothingShowsThatItWentOn": { // it was perhaps over when the next one began
+			func(a *story) { a.granted(1, 1000) },
+			func(a *story) { a.reentered(1, 5000) },
+			func(b, _ *story) { b.granted(1, 20_000) },
+			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
+			Incomplete, "belated: 1, not stopped: 1, open: 1, unproven: 1", "the log does not have its end, and token 1772373620000000 was granted",
+		},
+		"ItWentOn": {
+			func(a *story) { a.granted(1, 1000) },
+			func(a *story) { a.renewed(1, 40_000).released(1, 60_000).returned(1, 60_001).alive(131_000).stop() },
+			func(b, _ *story) { b.granted(1, 20_000) },
+			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
+			Violated, "overlap: 1, unproven: 1", "",
+		},
+		"ItWasBroken": {
+			func(a *story) { a.granted(1, 1000) },
+			func(a *story) { a.renewed(1, 18_500).lost(lockagent.LostDenied, 1, 40_000).alive(131_000).stop() },
+			func(b, c *story) { c.broke(19_000); b.granted(1, 20_000) },
+			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
+			Explained, "explained: 1", "cause:  an operator (olga) broke the lock at 2026-03-01T14:00:19.000Z",
+		},
+		"TwoOfOneTenure": {
+			func(a *story) { a.in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100) },
+			func(a *story) {
+				a.renewed(1, 120_000).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 122_000).released(1, 123_000).returned(1, 123_001).alive(131_000).stop()
+			},
+			func(_, _ *story) {},
+			func(b *story) { b.granted(1, 125_000).released(1, 126_000).returned(1, 126_001) },
+			Proven, "", "",
+		},
+		"OneOfTwoWasOverByThen": {
+			func(a *story) { a.in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100) },
+			func(a *story) {
+				a.endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 9000).renewed(1, 120_000).released(1, 123_000).returned(1, 123_001).alive(131_000).stop()
+			},
+			func(_, _ *story) {},
+			func(b *story) { b.granted(1, 125_000).released(1, 126_000).returned(1, 126_001) },
+			Proven, "", "",
+		},
+		"TheOtherOfTwoWentOn": {
+			func(a *story) { a.in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100) },
+			func(a *story) {
+				a.endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 9000).renewed(1, 125_300).released(1, 125_500).returned(1, 125_501).alive(131_000).stop()
+			},
+			func(_, _ *story) {},
+			func(b *story) { b.granted(1, 125_000).released(1, 126_000).returned(1, 126_001) },
+			Violated, "overlap: 1", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b, c := agent("A"), agent("B"), agent("C")
+			test.before(a)
+			s := new(tape).add(1000, a, b, c).live(2000, 12_000, b.of("b"), c.of("a"))
+			test.in20s(b.of("a"), c)
+			s.add(21_000, b, c).live(22_000, 112_000, b, c)
+			if l := s.read(NewAudit()).logs["A"]; !l.Dead || l.spans > 0 {
+				t.Fatal("the hold is not judged yet")
+			}
+			test.at126s(b)
+			test.back(a)
+			s.add(126_000, b, c).add(131_000, a).add(131_000, b.stop(), c.stop())
+			s.want(t, test.verdict, test.found, test.says)
+		})
+	}
+}
+
+// A lease is long, and the hold was judged until it was over. It was renewed until an operator broke the lock.
+func TestAuditOfABreakOfAHoldThatWasJudged(t *testing.T) {
+	a, b, c := agent("A").leasing(2*time.Minute), agent("B"), agent("C")
+	s := new(tape).add(1000, a.granted(1, 1000), b, c).live(2000, 112_000, b, c)
+	s.add(116_000, c.broke(115_000)).live(122_000, 152_000, b, c)
+	if l := s.read(NewAudit()).logs["A"]; !l.Dead || l.spans > 0 {
+		t.Fatal("the hold is not judged yet")
+	}
+	s.add(161_000, b.granted(1, 160_000))
+	s.add(200_000, a.renewed(1, 110_000).lost(lockagent.LostDenied, 1, 180_000).alive(200_000).stop(), b.released(1, 189_000).stop(), c.stop())
+	s.want(t, Explained, "explained: 1", "cause:  an operator (olga) broke the lock at 2026-03-01T14:01:55.000Z")
+}
