@@ -80,6 +80,9 @@ func (s *forwardSession) run() error {
 	if err := s.resume(); err != nil {
 		return err
 	}
+	if err := s.endTale(); err != nil {
+		return err
+	}
 	var err error
 	if s.reader, err = s.read(s.next); err != nil {
 		return atEnd(SourceEnd, err)

@@ -93,6 +93,7 @@ var natsOptions = map[string]string{
 	"ServerName":   "-server-name",
 	"TLSFirst":     "-tls-first",
 	"Domain":       "-domain",
+	"InboxPrefix":  "-inbox-prefix",
 	"Stream":       "-stream",
 	"Prefix":       "-prefix",
 	"Replicas":     "-replicas",
@@ -120,6 +121,7 @@ func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
 	text(&f.ServerName, "ServerName", "`name` in the server's certificate, by default the host in the URL")
 	flags.BoolVar(&f.TLSFirst, f.flag("TLSFirst"), false, "begin with TLS, for servers with handshake_first")
 	text(&f.Domain, "Domain", "JetStream `domain` of the stream")
+	text(&f.InboxPrefix, "InboxPrefix", "`subject` that begins the subjects of all answers, by default _INBOX")
 	text(&f.stream, "Stream", "`name` of the stream, by default "+events.DefaultStream)
 	text(&f.prefix, "Prefix", "`subject` that begins the subjects of all events, by default lockagent.v1")
 	var names []string
