@@ -152,6 +152,11 @@ func (a *Audit) snapshot() *snapshot {
 	for key, l := range a.locks {
 		s.Locks = append(s.Locks, l.snapshot(a.fold.locks[key]))
 	}
+	for key, folded := range a.fold.locks {
+		if len(folded.open) > 0 && a.locks[key] == nil { // it is judged, or is not judged at all
+			s.Locks = append(s.Locks, (&lockLog{LockKey: key}).snapshot(folded))
+		}
+	}
 	return s
 }
 
@@ -269,8 +274,10 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	for _, x := range lock.Spans {
 		a.logs[x.Agent].spans++
 	}
-	a.locks[s.LockKey] = &lock
-	a.touch(&lock)
+	if len(lock.Spans)+len(lock.Breaks) > 0 || lock.Last != nil {
+		a.locks[s.LockKey] = &lock
+		a.touch(&lock)
+	}
 	if len(s.Open) == 0 {
 		return
 	}
