@@ -352,7 +352,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		a.begunBy(l, t)
 	}
 	if r.Until != 0 {
-		l.Timed = true
+		l.Timed, l.Ended = true, max(l.Ended, r.Until)
 		a.bounded(l, r.Until.Add(slack))
 	}
 	switch r.Kind {

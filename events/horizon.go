@@ -361,6 +361,9 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	if s.Late {
 		s.doubt(fmt.Sprintf("the log told of it when all up to %s had been judged", storeText(store.Floor)))
 	}
+	if s.Open > 0 && s.Gone && s.Holed {
+		s.doubt("the log does not have its end, which may be among the missing records, as may a renewal")
+	}
 	if s.Denied && !a.expected(store, lock, s) {
 		s.doubt("the store said that the tenure was over, and the log does not say why: no reset, no break, and its lease had not run out")
 	}
