@@ -76,9 +76,11 @@ const (
 	EventHeld
 	// EventAlive: the agent runs, and all that it recorded before is in the log, or was
 	// dropped. StoreTime (at least this is what the store's clock showed; 0 if not known),
-	// Confirmed (the latest renewal of any tenure), Count (the holds of the agent). The agent
-	// records it when the store has told it the time, as it does at the start, with nothing but
-	// StoreTime. The log does not have that one, but says more in its own.
+	// Confirmed (the latest renewal of any tenure), Lease (all leases that were renewed are over
+	// when that has passed since Confirmed; at least the one that the agent keeps), Count (the holds
+	// of the agent). The agent records it when the store has told it the time, as it does at the
+	// start, with nothing but StoreTime and the lease that it keeps. The log does not have that
+	// one, but says more in its own.
 	EventAlive
 	// EventDropped: events found no room. The numbers of those events, just before the number
 	// of this one, are missing.

@@ -70,8 +70,10 @@ func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime
 	for i := range store.Steps {
 		switch r := &store.Steps[i]; {
 		case a.ordered && w.Noted >= r.Noted || r.First > later(high, slack):
-		case r.Before > r.After:
+		case r.forward():
 			high = later(high, r.size())
+		case r.Step != 0 && !r.back() && low > math.MinInt64:
+			low = low.Add(-r.size())
 		default:
 			low, high = min(low, r.First), max(high, r.Last)
 		}

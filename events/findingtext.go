@@ -155,6 +155,10 @@ func (e Explanation) Cause() string {
 
 func (r StoreReset) String() string {
 	switch {
+	case r.From == r.To && r.Step > 0:
+		return fmt.Sprintf("somebody set the clock of the store forward by %s, between %s and %s", durationText(time.Duration(r.Step)), storeText(r.After), storeText(r.Before))
+	case r.From == r.To && r.Step < 0:
+		return fmt.Sprintf("somebody set the clock of the store back by %s, between %s and %s", durationText(time.Duration(-r.Step)), storeText(r.After), storeText(r.Before))
 	case r.From == r.To:
 		return fmt.Sprintf("somebody set the clock of the store: it showed %s, and then %s", storeText(r.After), storeText(r.Before))
 	case r.After <= r.Before:

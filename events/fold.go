@@ -23,8 +23,8 @@ type FoldConfig struct {
 // Fold makes the state of all locks from the records of all agents: the holders, the waiters, and
 // how each hold ended. The log is the only source of that state.
 //
-// The records of one agent are applied in their order, those of different agents in any order.
-// A record that was applied before changes nothing. Records may be missing: then holds are
+// The records of one agent are applied in their order, those of different agents in any order. Signs of
+// life may come last. A record that was applied before changes nothing. Records may be missing: then holds are
 // missing, or go on for too long, until another hold shows that they are over: see
 // Hold.Superseded. Kinds that this version does not know change nothing.
 //
@@ -103,6 +103,9 @@ func (f *Fold) agent(id lockagent.AgentID) *folded {
 
 func (f *Fold) apply(a *folded, r *Record) {
 	if r.Epoch < a.Epoch || r.Epoch == a.Epoch && r.Seq <= a.Seq {
+		if r.Kind == lockagent.EventAlive && f.watch == nil {
+			f.wasAlive(a, r)
+		}
 		return
 	}
 	a.Epoch, a.Seq, a.Time = r.Epoch, r.Seq, r.Time
@@ -113,14 +116,12 @@ func (f *Fold) apply(a *folded, r *Record) {
 	case 0:
 	case lockagent.EventAgentStarted:
 		a.Process, a.Stopped = Process(r.Process), false
-		f.left(a, false)
+		f.begins(a, r)
 	case lockagent.EventAgentStopped:
 		a.Stopped = true
 		f.left(a, true)
 	case lockagent.EventAlive:
-		a.Alive = r.Time
-		a.Settled = max(a.Settled, r.StoreTime)
-		a.Confirmed = max(a.Confirmed, r.Confirmed)
+		a.alive(r)
 	case lockagent.EventStoreReset:
 		f.joinStores(r.Reset.Store, r.Store)
 	default:
@@ -128,6 +129,57 @@ func (f *Fold) apply(a *folded, r *Record) {
 			f.about(a, r)
 		}
 	}
+}
+
+// alive notes what a sign of life says.
+func (a *AgentState) alive(r *Record) {
+	if r.Time.After(a.Alive) {
+		a.Alive = r.Time
+	}
+	a.Settled = max(a.Settled, r.StoreTime)
+	if r.Confirmed >= a.Confirmed && r.Lease != 0 {
+		a.Lease = r.Lease
+	}
+	a.Confirmed = max(a.Confirmed, r.Confirmed)
+}
+
+// wasAlive notes what an earlier sign of life says.
+func (f *Fold) wasAlive(a *folded, r *Record) {
+	if r.Epoch == a.Epoch {
+		a.alive(r)
+		return
+	}
+	for h := range a.holds {
+		if h.Epoch == r.Epoch && h.Gone {
+			then := AgentState{Confirmed: r.Confirmed, Lease: r.Lease}
+			h.Confirmed, h.Lease = then.renewed(h)
+		}
+	}
+}
+
+// renewed is when the store has confirmed the lease of a hold last, at the latest, and for how long. The
+// log does not tell of each renewal, so this rests on what the agent tells of all of them. A hold
+// by a pass or a hand-off begins with the lease that its tenure has, and is renewed to the one that it needs.
+func (a *AgentState) renewed(h *Hold) (confirmed lockagent.StoreTime, lease time.Duration) {
+	if h.Fixed && h.How == lockagent.ByStore && h.Lease > lockagent.PassLease {
+		return h.Confirmed, h.Lease
+	}
+	return max(h.Confirmed, a.Confirmed), max(h.Lease, a.Lease)
+}
+
+// begins notes that an agent begins another life. It says how many holds of the last one it goes on with.
+func (f *Fold) begins(a *folded, r *Record) {
+	if f.watch != nil {
+		f.left(a, false)
+		return
+	}
+	for h := range a.holds {
+		if !h.Gone {
+			h.Confirmed, h.Lease = a.renewed(h)
+		}
+		h.Gone = h.Epoch < r.Epoch && r.Count == 0
+	}
+	a.Confirmed, a.Lease = 0, 0
 }
 
 // left marks the holds of an agent whose log has ended, or goes on.
@@ -161,7 +213,7 @@ func (f *Fold) about(a *folded, r *Record) {
 	case lockagent.EventRenewed:
 		for _, h := range l.open {
 			if h.Agent == r.Agent && h.Tenure == r.Tenure {
-				h.Confirmed, h.Lease, h.Uncertain = max(h.Confirmed, r.StoreTime), r.Lease, time.Time{}
+				h.Confirmed, h.Lease, h.Uncertain, h.Gone = max(h.Confirmed, r.StoreTime), r.Lease, time.Time{}, false
 			}
 		}
 	case lockagent.EventUncertain:
@@ -249,10 +301,11 @@ func (l *lockFold) noWait(r *Record) (behind *Party) {
 	return behind
 }
 
-// find returns the hold that a record is about, or nil.
+// find returns the hold that a record is about, or nil. It went on until that record.
 func (l *lockFold) find(r *Record) *Hold {
 	for _, h := range l.open {
 		if h.Token == r.Token && h.Tenure == r.Tenure && h.Agent == r.Agent {
+			h.Gone = false
 			return h
 		}
 	}
@@ -284,6 +337,9 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 	}
 	h := f.newHold(a, l, r)
 	h.Behind = waited
+	if !r.Fixed {
+		a.Lease = max(a.Lease, r.Lease)
+	}
 	if f.watch != nil {
 		f.watch.granted(h)
 	} else {
@@ -416,7 +472,7 @@ func (f *Fold) replace(a *folded, l *lockFold, by *Record, over func(*Hold) bool
 		if f.watch != nil {
 			f.watch.replaced(h, by)
 		} else {
-			f.lapsed(h, by)
+			lapsed(h, by)
 		}
 		f.told(l, h)
 		i--
@@ -424,13 +480,12 @@ func (f *Fold) replace(a *folded, l *lockFold, by *Record, over func(*Hold) bool
 }
 
 // lapsed notes when a hold that has no end was over at the latest.
-func (f *Fold) lapsed(h *Hold, by *Record) {
+func lapsed(h *Hold, by *Record) {
 	next := by.Returned
 	if by.How == lockagent.ByStore {
 		next = earlier(next, by.StoreTime)
 	}
 	h.Superseded, h.End = true, earlier(h.End, next)
-	*h = f.asOfNow(h)
 }
 
 // close takes a hold from those that go on.
@@ -460,6 +515,9 @@ func (f *Fold) told(l *lockFold, h *Hold) {
 		f.spare = append(f.spare, h)
 	}
 }
+
+// Store is the identity that stands for all that a store has had.
+func (f *Fold) Store(id string) string { return f.stores.find(id) }
 
 // Lock returns what the log says of a lock, and false if it says nothing.
 func (f *Fold) Lock(key LockKey) (LockState, bool) {
@@ -504,8 +562,8 @@ func (f *Fold) state(l *lockFold) LockState {
 // asOfNow adds to a hold what its agent tells of all its holds.
 func (f *Fold) asOfNow(h *Hold) Hold {
 	now := *h
-	if a := f.agents[h.Agent]; !h.Fixed {
-		now.Confirmed = max(h.Confirmed, a.Confirmed)
+	if a := f.agents[h.Agent]; !h.Gone || h.Epoch == a.Epoch {
+		now.Confirmed, now.Lease = a.renewed(h)
 	}
 	if h.Superseded {
 		now.End = earlier(h.End, now.LeaseEnd())

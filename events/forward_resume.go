@@ -27,6 +27,9 @@ type mark struct {
 	seq      uint64    // of its last message in the hub, or 0 if there is none
 	id       messageID // the last records, or zero
 	position uint64    // where the last message stands in the source, or 0 if that is not known
+
+	// A session that ended in the middle of a tale left the last life of the teller without its end.
+	unended bool
 }
 
 // has reports whether the hub has the message with the records of id, which stands at position in
@@ -155,6 +158,8 @@ func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 		return k, atEnd(HubEnd, err)
 	}
 	k.id, _ = idOf(m, agent)
+	_, rest, _ := s.hub.parse(m.Subject)
+	k.unended = agent == s.teller && !strings.HasPrefix(rest, string(agent)+"."+Class(lockagent.EventAgentStopped))
 	k.position, err = s.placeOf(ctx, m)
 	return k, err
 }

@@ -48,7 +48,8 @@ type Hold struct {
 	Start lockagent.StoreTime `json:"start_us,omitempty"`
 	End   lockagent.StoreTime `json:"end_us,omitempty"`
 
-	// Lease is what the store has confirmed last, at Confirmed at the latest that is known.
+	// Lease is what the store has confirmed last, at Confirmed at the latest that is known. If the log
+	// does not say it of this hold, it is the lease that its agent keeps.
 	Lease       time.Duration       `json:"-"`
 	Fixed       bool                `json:"fixed,omitempty"`
 	Confirmed   lockagent.StoreTime `json:"confirmed_us,omitempty"`
@@ -146,8 +147,10 @@ type AgentState struct {
 
 	// Settled is a time on the clock of the store. The log has all that the agent did before.
 	Settled lockagent.StoreTime `json:"settled_us,omitempty"`
-	// Confirmed is the latest renewal of any of its tenures.
+	// Confirmed is the latest renewal of any of its tenures. At that time and Lease all leases are over
+	// that were renewed until then. Lease is at least the one that the agent keeps, as far as the log says it.
 	Confirmed lockagent.StoreTime `json:"confirmed_us,omitempty"`
+	Lease     time.Duration       `json:"lease_ns,omitempty"`
 }
 
 // holdFields are the fields of a Hold that have another form in JSON.

@@ -27,6 +27,8 @@ type pulse struct {
 	store     string // identity
 	holds     int
 	confirmed lockagent.StoreTime
+	over      lockagent.StoreTime // all leases that were renewed are over then
+	lease     time.Duration       // that the agent keeps, if it has said so
 
 	shown  lockagent.StoreTime // what the store's clock showed, or 0
 	seen   time.Duration       // at that instant or later
@@ -53,6 +55,7 @@ func (p *pulse) see(now time.Duration, e *lockagent.Event) (earlier bool) {
 	case lockagent.EventRenewed:
 		if now >= p.ignore {
 			p.confirmed = max(p.confirmed, e.StoreTime)
+			p.over = max(p.over, e.StoreTime.Add(e.Lease))
 		}
 		p.read(now, e.StoreTime)
 		if soon := now + renewalDelay; soon < p.next {
@@ -61,9 +64,10 @@ func (p *pulse) see(now time.Duration, e *lockagent.Event) (earlier bool) {
 	case lockagent.EventReturned:
 		p.read(now, e.Returned)
 	case lockagent.EventAlive:
+		p.lease = max(p.lease, e.Lease)
 		p.read(now, e.StoreTime)
 	case lockagent.EventStoreReset:
-		p.confirmed, p.ignore = 0, 0
+		p.confirmed, p.over, p.ignore = 0, 0, 0
 		p.read(now, e.Reset.Before)
 		p.ignore = now + staleReplies
 	case lockagent.EventAgentStopped:
@@ -93,7 +97,10 @@ func (p *pulse) beat(now time.Duration, wall time.Time) lockagent.Event {
 	p.next = now + p.every
 	e := lockagent.Event{
 		Kind: lockagent.EventAlive, Time: wall, Store: p.store,
-		Count: p.holds, Confirmed: p.confirmed,
+		Count: p.holds, Confirmed: p.confirmed, Lease: p.lease,
+	}
+	if p.confirmed != 0 {
+		e.Lease = max(e.Lease, p.over.Sub(p.confirmed))
 	}
 	if p.shown != 0 {
 		passed := now - p.seen

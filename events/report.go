@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -173,8 +174,11 @@ type Counts struct {
 	// OtherVersions are those of the Unknown that are of another version of the format. They may tell of
 	// holds, so nothing is proven.
 	OtherVersions int `json:"other_versions,omitempty"`
-	Unjudged      int `json:"unjudged"` // holds of kinds of locks that this version does not judge
-	Assumed       int `json:"assumed"`  // of the Tails: those that no later record bounds
+	// UnknownOfLocks are those of the Unknown that are about locks. Unjudged are holds of kinds of locks that
+	// this version does not judge. So nothing is proven of these locks.
+	UnknownOfLocks int `json:"unknown_of_locks,omitempty"`
+	Unjudged       int `json:"unjudged"`
+	Assumed        int `json:"assumed"` // of the Tails: those that no later record bounds
 
 	// MoreLocks says that Locks counts no further, and that there may be more.
 	MoreLocks bool `json:"more_locks,omitempty"`
@@ -191,12 +195,28 @@ type StoreReset struct {
 	Reason string              `json:"reason,omitempty"`
 	After  lockagent.StoreTime `json:"after_us"`
 	Before lockagent.StoreTime `json:"before_us"`
-	Store  string              `json:"store,omitempty"` // its identity before, if that changed
+	Step   Micros              `json:"step_us,omitempty"` // by how much the clock was set, if the log says it
+	Store  string              `json:"store,omitempty"`   // its identity before, if that changed
+}
+
+// Micros is a duration that is written in microseconds.
+type Micros time.Duration
+
+// MarshalJSON implements [json.Marshaler].
+func (m Micros) MarshalJSON() ([]byte, error) {
+	return strconv.AppendInt(nil, time.Duration(m).Microseconds(), 10), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (m *Micros) UnmarshalJSON(text []byte) error {
+	us, err := strconv.ParseInt(string(text), 10, 64)
+	*m = Micros(micros(us))
+	return err
 }
 
 func (r StoreReset) compare(other StoreReset) int {
 	return cmp.Or(cmp.Compare(r.After, other.After), cmp.Compare(r.Before, other.Before),
-		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason))
+		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason), cmp.Compare(r.Step, other.Step))
 }
 
 // ViolationKind says what is wrong.
@@ -329,25 +349,6 @@ type Tail struct {
 	Assumed bool `json:"assumed,omitempty"`
 }
 
-// findings are what an audit has found for good.
-type findings struct {
-	Counts
-	Violations List[Violation]   `json:"violations"`
-	Explained  List[Explanation] `json:"explained"`
-	Unproven   List[Unproven]    `json:"unproven"`
-	Gaps       List[Gap]         `json:"gaps"`
-	Late       List[LateRecord]  `json:"late"`
-	Tails      List[Tail]        `json:"tails"`
-	OpenHolds  List[Hold]        `json:"open_holds"`
-	NotJudged  List[Hold]        `json:"not_judged"`
-	Unreadable List[Note]        `json:"unreadable"`
-	Joined     List[Note]        `json:"joined"`
-	Holes      List[Hole]        `json:"holes"`
-	Belated    List[Belated]     `json:"belated"`
-
-	Acknowledged []Acknowledged `json:"acknowledged,omitempty"`
-}
-
 func (f *findings) violation(v Violation) {
 	if v.Kind == Equivocation && slices.ContainsFunc(f.Violations.First, func(x Violation) bool {
 		return x.Kind == v.Kind && x.First.Agent == v.First.Agent && x.First.Epoch == v.First.Epoch && x.First.Seq == v.First.Seq
@@ -357,15 +358,6 @@ func (f *findings) violation(v Violation) {
 	f.Violations.add(v)
 }
 
-func (f *findings) fill(r *Report) {
-	r.Counts = f.Counts
-	r.Violations, r.Explained, r.Unproven = f.Violations, f.Explained, f.Unproven
-	r.Gaps, r.Late, r.Tails = f.Gaps, f.Late, f.Tails
-	r.OpenHolds, r.NotJudged = f.OpenHolds, f.NotJudged
-	r.Unreadable, r.Joined = f.Unreadable, f.Joined
-	r.Holes, r.Belated, r.Acknowledged = f.Holes, f.Belated, f.Acknowledged
-}
-
 func (r *Report) verdict() Verdict {
 	judged, pending := 0, 0
 	for _, s := range r.Stores {
@@ -373,15 +365,15 @@ func (r *Report) verdict() Verdict {
 		pending += s.Pending
 	}
 	switch {
-	case r.Violations.Count > 0:
+	case r.leadTo(Violated) > 0:
 		return Violated
 	case r.Events == 0 && r.Unreadable.Count == 0:
 		return Empty
-	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.Holes.Count+r.Belated.Count+r.OtherVersions > 0:
+	case r.leadTo(Incomplete) > 0:
 		return Incomplete
 	case judged == 0 && pending+r.NotJudged.Count > 0:
 		return Incomplete
-	case r.Explained.Count > 0:
+	case r.leadTo(Explained) > 0:
 		return Explained
 	}
 	return Proven
@@ -432,7 +424,8 @@ func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
 // close judges all that can be judged. The audit is of no use afterwards.
 func (a *Audit) close(alive func(*agentLog) bool) Report {
 	living := a.depart(alive)
-	r := Report{Version: ReportVersion}
+	var judged []Judged
+	var resets List[StoreReset]
 	for _, s := range sorted(a.stores) {
 		j := Judged{Store: s.ID}
 		until := lockagent.StoreTime(endOfTime)
@@ -451,20 +444,32 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 		}
 		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
 		if j.Holds > 0 || j.Pending > 0 {
-			r.Stores = append(r.Stores, j)
+			judged = append(judged, j)
 		}
 		for _, x := range slices.Concat(s.Resets, s.Steps) {
-			r.Resets.add(x.StoreReset)
+			resets.add(x.StoreReset)
 		}
 	}
-	a.found.fill(&r)
-	if s := a.stores[""]; s != nil && s.Holds > 0 && len(r.Stores) > 1 {
-		r.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds)))
-	}
+	a.nameless()
+	r := a.found.Report
+	r.Version, r.Stores, r.Resets = ReportVersion, judged, resets
 	r.Locks = len(a.names)
 	r.MoreLocks = r.Locks == mostNames
 	r.Verdict = r.verdict()
 	return r
+}
+
+// nameless notes that holds may be of any of several stores.
+func (a *Audit) nameless() {
+	judged := 0
+	for _, s := range a.stores {
+		if s.Holds > 0 {
+			judged++
+		}
+	}
+	if s := a.stores[""]; s != nil && s.Holds > s.Accepted && judged > 1 {
+		a.found.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds-s.Accepted)))
+	}
 }
 
 // endOfTime is later than any time of a store.

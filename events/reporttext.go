@@ -49,16 +49,11 @@ func (r Report) String() string {
 // Findings are what keeps a log from being proven, and what explains overlaps, for people: each is
 // a text of one or more lines. They name the first of each kind, and count the rest.
 func (r Report) Findings() (all []string) {
-	all = overlapList(all, "violation: ", r.Violations, func(v *Violation) (*Violation, string) { return v, "" })
-	all = overlapList(all, "explained: ", r.Explained, func(e *Explanation) (*Violation, string) { return &e.Violation, e.Cause() })
-	all = list(all, "unproven: ", r.Unproven)
-	all = list(all, "missing: ", r.Gaps)
-	all = list(all, "missing: ", r.Holes)
-	all = list(all, "unproven: ", r.Belated)
-	all = list(all, "late: ", r.Late)
-	all = list(all, "unreadable: ", r.Unreadable)
-	all = list(all, "unproven: ", r.Joined)
-	return list(all, "not stopped: ", r.Tails)
+	for i := range findingKinds {
+		k := &findingKinds[i]
+		all = k.of(&r).tell(all, k.title)
+	}
+	return all
 }
 
 // Summary says in a line what the verdict means.
@@ -90,21 +85,10 @@ func (r Report) assumption() string {
 // lacks says why nothing is proven.
 func (r Report) lacks() string {
 	var lacks []string
-	for _, x := range []struct {
-		n         int
-		one, many string
-	}{
-		{r.Unproven.Count, "hold is not proven", "holds are not proven"},
-		{r.Gaps.Count + r.Holes.Count, "stretch of records is missing", "stretches of records are missing"},
-		{r.Belated.Count, "time was judged too early", "times were judged too early"},
-		{r.Late.Count, "record came too late", "records came too late"},
-		{r.Unreadable.Count, "message cannot be read", "messages cannot be read"},
-		{r.Unchecked, "repetition could not be compared", "repetitions could not be compared"},
-		{r.Joined.Count, "store could not be told from another", "stores could not be told from others"},
-		{r.OtherVersions, "record is of another version of the format", "records are of other versions of the format"},
-	} {
-		if x.n > 0 {
-			lacks = append(lacks, number(x.n, x.one, x.many))
+	for i := range findingKinds {
+		k := &findingKinds[i]
+		if n := k.of(&r).count(); n > 0 && k.verdict == Incomplete {
+			lacks = append(lacks, number(n, k.one, k.many))
 		}
 	}
 	if len(lacks) == 0 {

@@ -182,7 +182,7 @@ func (s *span) first() *piece {
 func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	h := Hold{
 		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
-		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
+		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
 	if p.Token == s.Last.Token && p.Kind != 0 {
@@ -252,25 +252,22 @@ func (a *Audit) leave(l *agentLog) {
 		if s == nil || s.Gone {
 			continue
 		}
-		if !s.Holed && s.Holes == l.Holes {
+		last := s.Least // that shows the hold
+		s.Holed = s.Holed || s.Holes != l.Holes
+		if !s.Holed {
 			s.Least = max(s.Least, l.Settled)
+			last = max(s.Least, l.low(), l.Ended)
 		}
 		s.Gone, s.LeaseEnd = true, 0
-		confirmed, lease := s.Confirmed, s.Lease
-		if lease <= lockagent.PassLease {
-			// A tenure that was passed on begins with a short lease, and goes on with the one that its
-			// holder wants. The log does not tell of single renewals.
-			lease = max(lease, commonLease)
-		}
-		if !h.Fixed {
-			lease, confirmed = max(lease, l.Lease), max(confirmed, l.folded.Confirmed)
-		}
+		then := *h
+		then.Confirmed, then.Lease = s.Confirmed, s.Lease
+		confirmed, lease := l.folded.renewed(&then)
 		if confirmed != 0 {
 			s.LeaseEnd = confirmed.Add(lease)
-			if s.LeaseEnd < s.Least {
+			if s.LeaseEnd < last {
 				// It went on for longer. Either the log does not tell of a renewal: a reset came before the
 				// next sign of life. Or the process did not run. So the end is less certain at both sides.
-				s.Least, s.LeaseEnd = s.LeaseEnd, s.Least.Add(lease)
+				s.Least, s.LeaseEnd = min(s.Least, s.LeaseEnd), last.Add(lease)
 			}
 		}
 	}
@@ -351,9 +348,6 @@ func (a *Audit) spanOf(h *Hold) *span {
 	}
 	return nil
 }
-
-// commonLease is the lease that agents keep unless they are told otherwise.
-const commonLease = 30 * time.Second
 
 // mostNames bounds how many locks are counted.
 const mostNames = 10_000

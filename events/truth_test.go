@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -55,13 +56,20 @@ func badPairs(holds []*trueHold) (bad []badPair) {
 	return bad
 }
 
+type holdOf struct {
+	agent  lockagent.AgentID
+	tenure uint64
+	token  lockagent.Token
+}
+
 // history is the true history of a log from which records may have been removed. Whoever
 // has only that log cannot tell the history of the world from others:
 //
 //   - An agent of which the log has nothing need not have been there.
 //   - An agent of which the log has no end may have crashed when its next sign of life was due, at
 //     the latest. If it did not reach the stream then, it may have crashed at once: whoever reads the log
-//     takes for granted that agents which crash reach the stream.
+//     takes for granted that agents which crash reach the stream. If the log does not have the end of one of its
+//     holds, that was over with its lease: nothing tells that its process did not run.
 //
 // So those holds are left out, or end then. Records that are missing between others show by their
 // numbers: such holds count.
@@ -72,8 +80,12 @@ func (w *world) history(log []Record) []*trueHold {
 	}
 	lives := make(map[lifeOf]*life)
 	latest := make(map[lockagent.AgentID]uint64)
+	ended := make(map[holdOf]bool)
 	for i := range log {
 		r := &log[i]
+		if r.Kind.EndsHold() && r.Count == 0 {
+			ended[holdOf{r.Agent, r.Tenure, r.Token}] = true
+		}
 		of := lifeOf{r.Agent, r.Epoch}
 		l := lives[of]
 		if l == nil {
@@ -108,7 +120,9 @@ func (w *world) history(log []Record) []*trueHold {
 				continue
 			}
 			cut := *h
-			cut.until = min(h.until, dead)
+			if cut.until = min(h.until, dead); !ended[holdOf{h.agent, h.tenure, h.token}] {
+				cut.until = min(cut.until, h.lease)
+			}
 			h = &cut
 		}
 		holds = append(holds, h)
@@ -128,19 +142,26 @@ func (w *world) unsound(log []Record, r Report) string {
 	for _, s := range r.Stores {
 		from[s.Store] = s.From
 	}
+	late := make(map[identity]bool) // these are named, and not judged
+	for _, x := range r.Late.First {
+		late[identity{x.Agent, Place{x.Epoch, x.Seq}}] = true
+	}
 	visible := make(map[tenureKey]bool)
 	stepped := make(map[string]bool) // stores of which the log tells that the clock was set
 	for i := range log {
 		if r := &log[i]; r.Kind == lockagent.EventStoreReset && r.Reset.From == r.Reset.To {
 			stepped[r.Store] = true
 		}
-		if r := &log[i]; r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0 {
+		if r := &log[i]; !late[identityOf(r)] && (r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0) {
 			visible[tenureKey{r.Agent, r.Tenure}] = true
 		}
 	}
 	named := namedBy(r)
 	for _, p := range bad {
 		first, second := tenureKey{p.first.agent, p.first.tenure}, tenureKey{p.second.agent, p.second.tenure}
+		if size := w.stepOf(p.first.store); p.what == "overlap" && !w.had["pause"] && p.overlapped() > size && explainedByStep(r, first, second) {
+			return fmt.Sprintf("a step of %v explains %v", size, p)
+		}
 		switch {
 		case w.had["step of "+p.first.store] && !stepped[p.first.store]:
 			// Each agent that used the store before was cut off from it since, or stopped. So none noticed the
@@ -157,6 +178,50 @@ func (w *world) unsound(log []Record, r Report) string {
 			return "proven, but " + p.String()
 		default:
 			return fmt.Sprintf("%s, and it names neither: %v", r.Verdict, p)
+		}
+	}
+	return ""
+}
+
+// stepOf is the largest overlap that a step of the clock of a store can explain.
+func (w *world) stepOf(store string) time.Duration {
+	return (time.Duration(w.steps[store]) * time.Millisecond).Abs() + slack + quietFor*time.Millisecond/drift
+}
+
+// overlapped is for how long both held the lock.
+func (p badPair) overlapped() time.Duration {
+	return time.Duration(min(p.first.until, p.second.until)-max(p.first.from, p.second.from)) * time.Millisecond
+}
+
+func byStep(e *Explanation) bool {
+	return e.Kind == Overlap && e.Reset != nil && e.Reset.From == e.Reset.To
+}
+
+func explainedByStep(r Report, x, y tenureKey) bool {
+	return slices.ContainsFunc(r.Explained.First, func(e Explanation) bool {
+		first, second := tenureKey{e.First.Agent, e.First.Tenure}, tenureKey{e.Second.Agent, e.Second.Tenure}
+		return byStep(&e) && (first == x && second == y || first == y && second == x)
+	})
+}
+
+// needless is an overlap that is explained by a step of the clock, though there was more time between the
+// holds, or nothing.
+func (w *world) needless(r Report) string {
+	for _, e := range r.Explained.First {
+		if !byStep(&e) {
+			continue
+		}
+		var until, from int
+		for _, h := range w.holds {
+			switch {
+			case h.agent == e.First.Agent && h.tenure == e.First.Tenure:
+				until = max(until, h.until)
+			case h.agent == e.Second.Agent && h.tenure == e.Second.Tenure && (from == 0 || h.from < from):
+				from = h.from
+			}
+		}
+		if between, size := time.Duration(from-until)*time.Millisecond, w.stepOf(e.First.Store); between > size {
+			return fmt.Sprintf("explained, though %v were between them, and the step was one of %v: %v", between, size, e)
 		}
 	}
 	return ""

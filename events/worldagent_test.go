@@ -17,6 +17,13 @@ func (w *world) act(a *worldAgent) {
 	if w.now < a.deaf {
 		return
 	}
+	if a.reads != 0 {
+		if w.now >= a.reads {
+			w.answered(a)
+			a.reads += quietFor
+		}
+		return
+	}
 	for _, t := range a.debts {
 		w.returned(a, t)
 	}
@@ -41,7 +48,7 @@ func (w *world) answered(a *worldAgent) {
 	case a.inc != s.inc:
 		reset.Reason, reset.After = "emptied", a.shown
 	case a.set != s.set:
-		reset.Reason, reset.After = "clock stepped", clock(w.now+a.set)
+		reset.Reason, reset.After, reset.Step = "clock stepped", a.shown, time.Duration(s.set-a.set)*time.Millisecond
 	default:
 		known = false
 	}
@@ -124,7 +131,7 @@ func (w *world) short(a *worldAgent, t *worldTenure) {
 	r.Kind, r.Count, r.Held = lockagent.EventHeld, 0, time.Duration(held)*time.Millisecond
 	w.now = t.ends
 	r.Confirmed, r.Until, r.Returned = t.told, t.until(w.now)+1, a.store.clock(w.now)
-	t.hold.until = w.now
+	t.hold.until, t.hold.lease = w.now, w.now
 	delete(a.has, t.lock)
 	w.free(a, t)
 }
@@ -220,7 +227,7 @@ func (w *world) end(a *worldAgent, t *worldTenure, kind lockagent.EventKind, why
 		}
 	}
 	if t.grants == 0 {
-		t.hold.until = ms
+		t.hold.until, t.hold.lease = ms, t.deadline()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,7 +164,7 @@ func TestEventsAuditAcknowledges(t *testing.T) {
 	}
 	publishOverlap(t, url)
 	audit().expect(t, exitViolated, []string{"violated: 1 "}, nil)
-	audit("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violations (we know)", `violation: "orders/42": two holds overlapped`}, nil)
+	audit("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violation (we know)", `violation: "orders/42": two holds overlapped`}, nil)
 	audit("--acknowledge", "again").expect(t, exitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"})
 	audit().expect(t, exitOK, []string{"proven: ", "acknowledged: by "}, nil)
 }
@@ -222,6 +223,35 @@ func TestFollowerKnowsForHowLongAllIsSilent(t *testing.T) {
 		now, err = at(step.now), step.err
 		if w.listen(t.Context()); w.idle != step.idle {
 			t.Errorf("at %d s it was silent for %v, want %v", step.now, w.idle, step.idle)
+		}
+	}
+}
+
+// What is worth trying works as it is written: it names the same log.
+func TestTryNamesTheSameLog(t *testing.T) {
+	t.Parallel()
+	url := published(t, overlapping(t, begun))
+	user := strings.Replace(url, "nats://", "nats://joe:secret@", 1)
+	for _, test := range []struct {
+		verb []string
+		code int
+		try  string
+	}{
+		{[]string{"audit"}, exitViolated, "lockagent events state orders/42 --at "},
+		{[]string{"audit", "--lock", "orders/43"}, exitEmpty, "lockagent events holders "},
+		{[]string{"history", "orders/43"}, exitEmpty, "lockagent events holders "},
+	} {
+		place := []string{"--nats", url, "--nats-stream", events.DefaultStream, "--nats-tls-first=false"}
+		r := call(t, slices.Concat([]string{"events"}, test.verb, place)...)
+		r.expect(t, test.code, nil, []string{"Try: " + test.try})
+		_, try, _ := strings.Cut(r.stderr, "Try: lockagent ")
+		try, _, _ = strings.Cut(try, "    (")
+		call(t, strings.Fields(try)...).expect(t, exitOK, nil, nil)
+
+		secret := call(t, slices.Concat([]string{"events"}, test.verb, []string{"--nats", user})...)
+		secret.expect(t, test.code, nil, []string{"Try: " + test.try, " --nats URL"})
+		if strings.Contains(secret.stderr, "secret") {
+			t.Errorf("it tells the password: %s", secret.stderr)
 		}
 	}
 }

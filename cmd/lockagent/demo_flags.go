@@ -43,7 +43,8 @@ func (f *demoFlags) completeLog(cmd *cobra.Command) error {
 		return usage("lockagent demo --nats "+defaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
 	}
 	if f.nats.URL != "" {
-		f.NATS, f.Stream, f.Prefix, f.Replicas = f.nats.Connection, f.nats.stream, f.nats.prefix, f.nats.replicas
+		f.NATS, f.Stream, f.Prefix = f.nats.Connection, f.nats.stream, f.nats.prefix
+		f.Replicas, f.MaxBytes, f.MaxAge = f.nats.replicas, f.nats.maxBytes, f.nats.maxAge
 	}
 	return nil
 }

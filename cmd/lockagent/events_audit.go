@@ -212,7 +212,7 @@ func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
 	case events.Violated:
 		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
 	case events.Empty:
-		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail"}
+		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail" + f.place()}
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
 }

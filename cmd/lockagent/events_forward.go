@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -48,7 +49,8 @@ func (f *forwardFlags) run(cmd *cobra.Command) error {
 	}
 	logger := newLogger(cmd.ErrOrStderr())
 	forwarder, err := events.NewForwarder(events.ForwardConfig{
-		Source: f.source.config(logger), Hub: f.hub.config(logger), Replicas: f.hub.replicas, Logger: logger,
+		Source: f.source.config(logger), Hub: f.hub.config(logger),
+		Replicas: f.hub.replicas, MaxBytes: f.hub.maxBytes, MaxAge: f.hub.maxAge, Logger: logger,
 	})
 	if err != nil {
 		return f.failure(cmd, err)
@@ -72,6 +74,9 @@ func (f *forwardFlags) failure(cmd *cobra.Command, err error) error {
 	of := &f.source
 	if end, ok := errors.AsType[*events.EndError](err); ok && end.End == events.HubEnd {
 		of = &f.hub
+	}
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "Hub" {
+		return usage(exampleForward, "--%s (or $%s): it has the same stream as --%s", f.hub.name, variable(f.hub.name), f.source.name)
 	}
 	return of.failure(cmd, err)
 }

@@ -51,6 +51,40 @@ func TestEventsForward(t *testing.T) {
 	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded; 0 that were discarded or refused are missing\n"}, nil)
 }
 
+// What keeps a forwarder from its work is told, and the end of it.
+func TestEventsForwardAgain(t *testing.T) {
+	t.Parallel()
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub)
+	says := func(what string) {
+		t.Helper()
+		r.stderr.await(t, what, func(text string) bool { return strings.Contains(text, what) })
+	}
+	says("nothing is forwarded until this is over")
+	publish(t, source, 1)
+	says("forwarding again")
+}
+
+// The stream of the hub has the bounds that the flags say.
+func TestEventsForwardMakesTheHub(t *testing.T) {
+	t.Setenv("LOCKAGENT_HUB_MAX_AGE", "48h")
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	publish(t, source, 1)
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub, "--hub-max-bytes", "12345678")
+	r.stderr.await(t, "it says what it makes", func(text string) bool {
+		return strings.Contains(text, `msg="events: the stream of the hub is made" stream=LOCKAGENT max_bytes=12345678 max_age=48h0m0s replicas=1`)
+	})
+	cfg := stream(t, hub).CachedInfo().Config
+	if cfg.MaxBytes != 12345678 || cfg.MaxAge != 48*time.Hour || cfg.Replicas != 1 {
+		t.Errorf("the hub has %+v", cfg)
+	}
+	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "-2").expect(t, exitUsage, nil, []string{"--hub-max-bytes (or $LOCKAGENT_HUB_MAX_BYTES): -2 bytes cannot bound a stream"})
+	call(t, "events", "forward", "--hub", hub, "--hub-max-age", "-1s").expect(t, exitUsage, nil, []string{"--hub-max-age (or $LOCKAGENT_HUB_MAX_AGE): -1s cannot bound a stream"})
+	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "1GB").expect(t, exitUsage, nil, []string{"--hub-max-bytes wants a whole number"})
+}
+
 // The environment and --metrics show what a forwarder does.
 func TestEventsForwardMetrics(t *testing.T) {
 	c := startCollector(t, false)
@@ -142,5 +176,5 @@ func TestEventsForwardToItself(t *testing.T) {
 	t.Parallel()
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	publish(t, url, 1)
-	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"it is the same stream as Source"})
+	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"--hub (or $LOCKAGENT_HUB): it has the same stream as --nats", "Try: " + exampleForward})
 }

@@ -152,11 +152,6 @@ func (s *lockThen) finish(told *story) {
 			s.waiters[i].Process = &p
 		}
 	}
-	for _, h := range []*hold{s.before, s.after} {
-		if h != nil {
-			told.complete(h)
-		}
-	}
 }
 
 // stateView is the JSON of a lock at one time.

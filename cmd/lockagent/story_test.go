@@ -6,8 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
 // script is a log that a test makes up.
@@ -15,6 +20,18 @@ type script struct {
 	t    *testing.T
 	text strings.Builder
 	seq  map[lockagent.AgentID]uint64
+	life map[lockagent.AgentID]uint64 // epoch, less one
+}
+
+// restart begins another life of an agent.
+func (s *script) restart(agent lockagent.AgentID, at time.Time) {
+	s.t.Helper()
+	if s.life == nil {
+		s.life = make(map[lockagent.AgentID]uint64)
+	}
+	s.life[agent]++
+	s.seq[agent] = 0
+	s.add(agent, at, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "again", PID: 8}})
 }
 
 // add adds an event that an agent recorded.
@@ -28,7 +45,7 @@ func (s *script) add(agent lockagent.AgentID, at time.Time, e lockagent.Event) {
 	if e.Lock != "" {
 		e.LockKind, e.Mode = lockagent.PlainLock, lockagent.Exclusive
 	}
-	if err := events.WriteLine(&s.text, events.Record{Event: e, Epoch: 1, Seq: s.seq[agent]}); err != nil {
+	if err := events.WriteLine(&s.text, events.Record{Event: e, Epoch: s.life[agent] + 1, Seq: s.seq[agent]}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -248,30 +265,27 @@ func TestHoldersAreNotSuperseded(t *testing.T) {
 	callWith(t, s.text.String(), "events", "holders", "--file", "-").expect(t, exitOK, []string{`"of b"`, "1 hold, 0 requests wait"}, nil)
 }
 
-// A store that was emptied comes back with another identity. It is the same store, whether the log is
-// in a stream or in a file.
+// A store that was emptied comes back with another identity. It is the same store.
 func TestStoryOfAStoreThatWasEmptied(t *testing.T) {
-	about := func(seq uint64, store string, e lockagent.Event) events.Record {
-		e.Agent, e.Store, e.Lock, e.Owner, e.Tenure, e.Token = "a", store, "orders/42", "joe", 1, 100
-		return events.Record{Event: e, Epoch: 1, Seq: seq}
+	all := newStory("orders/42", func(*hold) bool { return true })
+	for seq, e := range []lockagent.Event{
+		{Kind: lockagent.EventGranted, Store: "2", Token: 100, How: lockagent.ByStore, Count: 1},
+		{Kind: lockagent.EventReleased, Store: "2", Token: 100, Held: time.Second},
+		{Kind: lockagent.EventGranted, Store: "2", Token: 200, How: lockagent.ByStore, Count: 1},
+		{Kind: lockagent.EventStoreReset, Store: "1", Reset: lockagent.Reset{From: "x", To: "y", Store: "2"}},
+		{Kind: lockagent.EventLost, Store: "1", Token: 200, Reason: lockagent.LostDenied, Held: time.Second},
+	} {
+		e.Agent = "a"
+		if e.Kind != lockagent.EventStoreReset {
+			e.Lock, e.Owner, e.Tenure = "orders/42", "joe", uint64(e.Token)
+		}
+		if err := all.visit(events.Record{Event: e, Epoch: 1, Seq: uint64(seq + 1)}, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	records := []events.Record{
-		about(1, "1", lockagent.Event{Kind: lockagent.EventGranted, How: lockagent.ByStore, Count: 1}),
-		about(2, "2", lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: "y", Store: "1"}}),
-		about(3, "2", lockagent.Event{Kind: lockagent.EventLost, Reason: lockagent.LostDenied, Held: time.Second}),
-	}
-	for name, order := range map[string][]int{"file": {0, 1, 2}, "stream": {1, 0, 2}} {
-		t.Run(name, func(t *testing.T) {
-			all := newStory("orders/42", func(*hold) bool { return true })
-			for _, i := range order {
-				if err := all.visit(records[i], nil); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if holds := all.all(); len(holds) != 1 || holds[0].Reason != lockagent.LostDenied || holds[0].How != lockagent.ByStore {
-				t.Errorf("the holds are %+v", holds)
-			}
-		})
+	h := all.all()
+	if len(h) != 2 || h[0].Store != h[1].Store || h[1].Reason != lockagent.LostDenied || h[1].How != lockagent.ByStore {
+		t.Errorf("the holds are %+v", h)
 	}
 }
 
@@ -380,6 +394,141 @@ func TestStoryOfACrash(t *testing.T) {
 			if !strings.Contains(text, want) || strings.Count(text, "held by") > 1 {
 				t.Errorf("after %d s the state is\n%s, want %q", seconds, text, want)
 			}
+		}
+	}
+}
+
+// Of a lock that was passed, the grant names the short lease of a pass. What goes on is the lease that its
+// agent keeps: a sign of life says that, and when the store confirmed it.
+func passed(t *testing.T) *script {
+	s := &script{t: t}
+	at := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+	store := func(seconds int) lockagent.StoreTime { return lockagent.StoreTime(at(seconds).UnixMicro()) }
+	s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
+	s.add("b", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", PID: 7}})
+	s.add("a", at(1), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: 1, Tenure: 1, Token: 100,
+		How: lockagent.ByStore, Count: 1, Lease: lockagent.PassLease, StoreTime: store(1),
+	})
+	s.add("a", at(4), lockagent.Event{Kind: lockagent.EventAlive, Count: 1, StoreTime: store(4), Confirmed: store(3), Lease: 30 * time.Second})
+	return s
+}
+
+func TestHoldersOfALockThatWasPassed(t *testing.T) {
+	log := passed(t).text.String()
+	var v holdersView
+	decodeJSON(t, callWith(t, log, "events", "holders", "--file", "-", "--format", "json"), &v)
+	if want := begun.Add(33 * time.Second); len(v.Holds) != 1 || v.Holds[0].LeaseEnd == nil || !v.Holds[0].LeaseEnd.Equal(want) {
+		t.Errorf("the holders are %+v, want a lease until %v", v.Holds, want)
+	}
+}
+
+// A verb reads of a stream only what it needs. It says what it would say of all.
+func TestVerbsSayTheSameOfAStreamAndOfAFile(t *testing.T) {
+	t.Parallel()
+	s := passed(t)
+	crashed := s.text.String()
+	s.restart("a", begun.Add(20*time.Second))
+	s.add("a", begun.Add(21*time.Second), lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Owner: "ann", Request: 1, Holder: "a:1"})
+	s.add("a", begun.Add(22*time.Second), lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 5, Confirmed: 4, Lease: time.Hour})
+	restarted := s.text.String()
+	s.add("b", begun.Add(40*time.Second), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "sue", Tenure: 1, Token: 200, How: lockagent.ByStore, Count: 1,
+		Lease: time.Second, StoreTime: lockagent.StoreTime(begun.Add(40 * time.Second).UnixMicro()),
+	})
+	for log, want := range map[string]string{
+		crashed:               `"lease_us": 30000000`,
+		restarted:             `"gone": true`,
+		s.text.String():       `"superseded": true`,
+		lossOf(t, begun):      `"reason": "deadline"`,
+		overlapping(t, begun): `"ended": "released"`,
+	} {
+		url := published(t, log)
+		for _, verb := range [][]string{{"history", "orders/42"}, {"state", "orders/42", "--at", begun.Add(3 * time.Second).Format(time.RFC3339)}} {
+			verb = append(append([]string{"events"}, verb...), "--format", "json")
+			file, stream := callWith(t, log, append(verb, "--file", "-")...), call(t, append(verb, "--nats", url)...)
+			if file.stdout != stream.stdout || file.code != exitOK || !strings.Contains(file.stdout, want) {
+				t.Errorf("%q says of a file\n%s%s\nof a stream\n%s%s\nwant %s", verb, file.stdout, file.stderr, stream.stdout, stream.stderr, want)
+			}
+		}
+	}
+}
+
+// published makes a stream of a log.
+func published(t *testing.T, log string) (url string) {
+	t.Helper()
+	url = natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(log) {
+		var r events.Record
+		err := events.ReadLines(strings.NewReader(line), func(read events.Record, err error) error {
+			r = read
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		subject := string(events.AppendSubject(nil, events.DefaultPrefix, r.Agent, r.Kind, r.Lock))
+		if _, err := js.Publish(t.Context(), subject, []byte(strings.TrimSpace(line))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return url
+}
+
+// A report tells of a hold what the history tells of it.
+func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
+	s := &script{t: t}
+	for i, kind := range []lockagent.EventKind{lockagent.EventHeld, lockagent.EventGranted} {
+		agent, from := lockagent.AgentID([]string{"a", "b"}[i]), begun.Add(time.Duration(i+1)*time.Second)
+		until := from.Add(4 * time.Second)
+		began, ended := lockagent.StoreTime(from.UnixMicro()), lockagent.StoreTime(until.UnixMicro())
+		hold := lockagent.Event{
+			Kind: kind, Lock: "orders/42", Owner: "me", Request: 1, Tenure: 1, Token: lockagent.Token(began), Lease: 10 * time.Second,
+			How: lockagent.ByStore, StoreTime: began, Held: 4 * time.Second, Confirmed: began, Until: ended,
+		}
+		s.add(agent, from, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web", PID: 7}})
+		if kind == lockagent.EventGranted {
+			granted := hold
+			granted.Count, granted.Held, granted.Confirmed, granted.Until = 1, 0, 0, 0
+			s.add(agent, from, granted)
+			hold.Kind, hold.How, hold.StoreTime, hold.Reason = lockagent.EventLost, 0, 0, lockagent.LostDenied
+			from = until
+		}
+		s.add(agent, from, hold)
+		s.add(agent, until, lockagent.Event{Kind: lockagent.EventAgentStopped})
+	}
+	log := s.text.String()
+	var report events.Report
+	if err := json.Unmarshal([]byte(callWith(t, log, "events", "audit", "--file", "-", "--format", "json").stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	var history historyView
+	decodeJSON(t, callWith(t, log, "events", "history", "orders/42", "--file", "-", "--format", "json"), &history)
+	if len(report.Violations.First) != 1 || len(history.Holds) != 2 {
+		t.Fatalf("the report is %+v, the history %+v", report, history)
+	}
+	v := report.Violations.First[0]
+	for i, told := range []events.Hold{v.First, v.Second} {
+		want := history.Holds[i]
+		if i == 1 { // of the second the audit tells how it began
+			want.Ended, want.Reason, want.Until, want.Held, want.End = told.Ended, told.Reason, told.Until, told.Held, told.End
+		}
+		// An audit does not remember these.
+		want.How, want.Request, want.Grants = told.How, told.Request, told.Grants
+		if told != want {
+			t.Errorf("the report says\n%+v\nthe history\n%+v", told, want)
 		}
 	}
 }
