@@ -94,7 +94,7 @@ func (k Acknowledged) String() string {
 	for _, v := range k.Violations.First {
 		fmt.Fprintf(&b, "\n  violation: %v", v)
 	}
-	if more := k.Violations.Count - len(k.Violations.First); more > 0 {
+	if more := k.Violations.Count - k.Violations.named(); more > 0 {
 		fmt.Fprintf(&b, "\n  violation: and %d more", more)
 	}
 	return b.String()

@@ -92,15 +92,7 @@ func (l *List[T]) detach() {
 	l.First = slices.Clone(l.First)
 }
 
-func (l *List[T]) tell(all []string, title string) []string {
-	switch l := any(*l).(type) {
-	case List[Violation]:
-		return overlapList(all, title, l, func(v *Violation) (*Violation, string) { return v, "" })
-	case List[Explanation]:
-		return overlapList(all, title, l, func(e *Explanation) (*Violation, string) { return &e.Violation, e.Cause() })
-	}
-	return list(all, title, *l)
-}
+func (l *List[T]) tell(all []string, title string) []string { return list(all, title, *l) }
 
 // bare is one of which there is only the number. Another line of the report tells it.
 type bare int

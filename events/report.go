@@ -52,8 +52,39 @@ type Listed[T any] interface {
 	cause() string // of which there are few
 }
 
+// joining is something that can stand for more of its kind.
+type joining[T any] interface {
+	join(other T) (both T, joined bool)
+	likewise() int // for how many more it stands
+}
+
 func (l *List[T]) add(x T) {
 	l.Count++
+	if one, ok := any(x).(joining[T]); ok {
+		for i := range l.First {
+			if both, joined := one.join(l.First[i]); joined {
+				l.First = slices.Delete(l.First, i, i+1)
+				x = both
+				break
+			}
+		}
+	}
+	l.insert(x)
+}
+
+// named is for how many the first stand.
+func (l *List[T]) named() (n int) {
+	for i := range l.First {
+		n++
+		if one, ok := any(l.First[i]).(joining[T]); ok {
+			n += one.likewise()
+		}
+	}
+	return n
+}
+
+// insert puts x among the first, if it is one of them.
+func (l *List[T]) insert(x T) {
 	if len(l.First) >= most {
 		n, last, cause := 0, 0, x.cause()
 		for i := range l.First {
@@ -255,7 +286,30 @@ type Violation struct {
 	// Why says how it could come to it, and Look where to look.
 	Why  string `json:"why"`
 	Look string `json:"look"`
+
+	// More is how many later ones there are of the first hold, for the same reason. Last is until when they were.
+	More int                 `json:"more,omitempty"`
+	Last lockagent.StoreTime `json:"last_us,omitempty"`
 }
+
+// join makes one of two that are of one hold.
+func (v Violation) join(other Violation) (both Violation, joined bool) {
+	if v.Kind != other.Kind || v.Why != other.Why || v.Second == (Hold{}) || other.Second == (Hold{}) || !v.First.is(&other.First) {
+		return v, false
+	}
+	both, later := v, other
+	if later.Second.compare(both.Second) < 0 {
+		both, later = later, both
+	}
+	if both.First.Ended == 0 {
+		both.First = later.First
+	}
+	both.More = v.More + other.More + 1
+	both.Last = max(v.Last, other.Last, v.Until, other.Until, later.Overlapped)
+	return both, true
+}
+
+func (v Violation) likewise() int { return v.More }
 
 // Explanation is an overlap and its cause: one of the fields.
 type Explanation struct {
@@ -273,6 +327,17 @@ type Explanation struct {
 	// Late says that the first was over by its lease, but its process did not run, and learned of
 	// that late.
 	Late bool `json:"late,omitempty"`
+}
+
+// join is that of its violation, if the cause is the same.
+func (e Explanation) join(other Explanation) (both Explanation, joined bool) {
+	v, joined := e.Violation.join(other.Violation)
+	if !joined || e.Cause() != other.Cause() {
+		return e, false
+	}
+	both = e
+	both.Violation = v
+	return both, true
 }
 
 // Unproven is a hold that cannot be shown not to have overlapped.

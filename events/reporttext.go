@@ -97,32 +97,6 @@ func (r Report) lacks() string {
 	return strings.Join(lacks, ", ")
 }
 
-// overlapList adds violations. One hold can overlap with many others, for one reason: then the first of
-// them is told, and the others are counted.
-func overlapList[T Listed[T]](all []string, what string, l List[T], of func(*T) (v *Violation, cause string)) []string {
-	for i := 0; i < len(l.First); {
-		text := what + l.First[i].String()
-		v, cause := of(&l.First[i])
-		until, likewise := v.Until, 0
-		for i++; i < len(l.First); i++ {
-			next, nextCause := of(&l.First[i])
-			if next.Kind != v.Kind || next.Why != v.Why || nextCause != cause || !next.First.is(&v.First) {
-				break
-			}
-			until = max(until, next.Overlapped, next.Until)
-			likewise++
-		}
-		if likewise > 0 {
-			text += "\n    more:   the first overlapped likewise with " + number(likewise, "later hold", "later holds")
-		}
-		if likewise > 0 && until != 0 {
-			text += ", up to " + storeText(until)
-		}
-		all = append(all, text)
-	}
-	return rest(all, what, l)
-}
-
 // namedHold is a hold with the name of its lock.
 type namedHold struct{ Hold }
 
@@ -149,7 +123,7 @@ func list[T Listed[T]](all []string, what string, l List[T]) []string {
 }
 
 func rest[T Listed[T]](all []string, what string, l List[T]) []string {
-	if more := l.Count - len(l.First); more > 0 {
+	if more := l.Count - l.named(); more > 0 {
 		all = append(all, fmt.Sprintf("%sand %d more", what, more))
 	}
 	return all
