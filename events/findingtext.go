@@ -57,6 +57,11 @@ func (h *Hold) who() string {
 
 // when is from when to when, how it ended, and the record that tells of it.
 func (h *Hold) when() string {
+	return fmt.Sprintf("%s [%s:%d:%d]", h.lasted(), h.Agent, h.Epoch, h.Seq)
+}
+
+// lasted is from when to when, and how it ended.
+func (h *Hold) lasted() string {
 	var b strings.Builder
 	over := h.Ended != 0 && !h.Until.IsZero()
 	switch {
@@ -87,7 +92,6 @@ func (h *Hold) when() string {
 	if h.Operator != "" {
 		fmt.Fprintf(&b, " by %s", h.Operator)
 	}
-	fmt.Fprintf(&b, " [%s:%d:%d]", h.Agent, h.Epoch, h.Seq)
 	return b.String()
 }
 

@@ -108,7 +108,7 @@ type Report struct {
 	Explained  List[Explanation] `json:"explained,omitzero"`
 
 	// Unproven are holds that cannot be shown not to have overlapped.
-	Unproven List[Unproven] `json:"unproven,omitzero"`
+	Unproven UnprovenList `json:"unproven,omitzero"`
 
 	// Gaps are records that are missing. Late came when their place had been judged.
 	Gaps List[Gap]        `json:"gaps,omitzero"`
@@ -282,6 +282,91 @@ type Unproven struct {
 	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
 
+// UnprovenList is the first of them, and how many there are for each reason.
+type UnprovenList struct {
+	List[Unproven]
+	Reasons []Reason `json:"reasons,omitempty"`
+}
+
+// Reason is why holds are not proven, and of how many it is the first reason. Beside is as in
+// [Unproven].
+type Reason struct {
+	Why    string            `json:"why"`
+	Count  int               `json:"count"`
+	Beside lockagent.AgentID `json:"beside,omitempty"`
+}
+
+// mostReasons bounds how many reasons are counted. Those of the fewest holds are forgotten: some reasons
+// name their hold.
+const mostReasons = 64
+
+func (l *UnprovenList) add(u Unproven) {
+	l.List.add(u)
+	l.count(Reason{u.Why, 1, u.Beside})
+}
+
+func (l *UnprovenList) count(r Reason) {
+	i, found := slices.BinarySearchFunc(l.Reasons, r, Reason.compare)
+	if found {
+		l.Reasons[i].Count += r.Count
+		return
+	}
+	l.Reasons = slices.Insert(l.Reasons, i, r)
+	if len(l.Reasons) > mostReasons {
+		least := slices.MinFunc(l.Reasons, func(x, y Reason) int { return cmp.Compare(x.Count, y.Count) })
+		l.forgetReasons(func(x Reason) bool { return x == least })
+	}
+}
+
+func (r Reason) compare(other Reason) int {
+	return cmp.Or(cmp.Compare(r.Why, other.Why), cmp.Compare(r.Beside, other.Beside))
+}
+
+// remove takes back something that is among the first.
+func (l *UnprovenList) remove(it func(Unproven) bool) {
+	for _, u := range l.First {
+		if it(u) {
+			l.count(Reason{u.Why, -1, u.Beside})
+		}
+	}
+	l.forgetReasons(func(r Reason) bool { return r.Count <= 0 })
+	l.List.remove(it)
+}
+
+func (l *UnprovenList) forgetReasons(it func(Reason) bool) {
+	if l.Reasons = slices.DeleteFunc(l.Reasons, it); len(l.Reasons) == 0 {
+		l.Reasons = nil // as in a new checkpoint
+	}
+}
+
+// clear takes back the holds, as many as n, that only the assumed tail of an agent made unproven.
+func (l *UnprovenList) clear(agent lockagent.AgentID, n int) {
+	l.Count -= n
+	l.forget(func(u Unproven) bool { return u.Beside == agent })
+	l.forgetReasons(func(r Reason) bool { return r.Beside == agent })
+}
+
+// convict says that they stay unproven.
+func (l *UnprovenList) convict(agent lockagent.AgentID) {
+	for i := range l.First {
+		if u := &l.First[i]; u.Beside == agent {
+			u.Beside = ""
+		}
+	}
+	kept := l.Reasons
+	l.Reasons = nil
+	for _, r := range kept {
+		if r.Beside == agent {
+			r.Beside = ""
+		}
+		l.count(r)
+	}
+}
+
+func (l UnprovenList) clone() UnprovenList {
+	return UnprovenList{l.List.clone(), slices.Clone(l.Reasons)}
+}
+
 // Gap is records of one agent that are missing.
 type Gap struct {
 	Agent lockagent.AgentID `json:"agent"`
@@ -351,7 +436,7 @@ type findings struct {
 	Counts
 	Violations List[Violation]   `json:"violations"`
 	Explained  List[Explanation] `json:"explained"`
-	Unproven   List[Unproven]    `json:"unproven"`
+	Unproven   UnprovenList      `json:"unproven"`
 	Gaps       List[Gap]         `json:"gaps"`
 	Late       List[LateRecord]  `json:"late"`
 	Tails      List[Tail]        `json:"tails"`

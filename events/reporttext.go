@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,14 +52,14 @@ func (r Report) String() string {
 func (r Report) Findings() (all []string) {
 	all = overlapList(all, "violation: ", r.Violations, func(v *Violation) (*Violation, string) { return v, "" })
 	all = overlapList(all, "explained: ", r.Explained, func(e *Explanation) (*Violation, string) { return &e.Violation, e.Cause() })
-	all = list(all, "unproven: ", r.Unproven)
+	all = list(all, "not stopped: ", r.Tails)
+	all = unproven(all, r.Unproven)
 	all = list(all, "missing: ", r.Gaps)
 	all = list(all, "missing: ", r.Holes)
 	all = list(all, "unproven: ", r.Belated)
 	all = list(all, "late: ", r.Late)
 	all = list(all, "unreadable: ", r.Unreadable)
-	all = list(all, "unproven: ", r.Joined)
-	return list(all, "not stopped: ", r.Tails)
+	return list(all, "unproven: ", r.Joined)
 }
 
 // Summary says in a line what the verdict means.
@@ -137,6 +138,48 @@ func overlapList[T Listed[T]](all []string, what string, l List[T], of func(*T) 
 		all = append(all, text)
 	}
 	return rest(all, what, l)
+}
+
+// likewise is how many holds are named of those that are unproven for one reason.
+const likewise = 3
+
+// unproven adds the holds that are not proven, together for each reason. The reason of most of them is
+// first.
+func unproven(all []string, l UnprovenList) []string {
+	reasons := make(map[string]int)
+	for _, r := range l.Reasons {
+		reasons[r.Why] += r.Count
+	}
+	order := slices.SortedFunc(maps.Keys(reasons), func(x, y string) int {
+		return cmp.Or(cmp.Compare(reasons[y], reasons[x]), cmp.Compare(x, y))
+	})
+	told := 0
+	for _, why := range order[:min(len(order), most)] {
+		n := reasons[why]
+		told += n
+		var first []Unproven
+		for _, u := range l.First {
+			if u.Why == why && len(first) < likewise {
+				first = append(first, u)
+			}
+		}
+		if n == 1 && len(first) == 1 {
+			all = append(all, "unproven: "+first[0].String())
+			continue
+		}
+		text := fmt.Sprintf("unproven: %s: %s", number(n, "hold", "holds"), why)
+		for _, u := range first {
+			text += fmt.Sprintf("\n    %q: %s, %s", u.Hold.Lock, u.Hold.who(), u.Hold.lasted())
+		}
+		if more := n - len(first); more > 0 && len(first) > 0 {
+			text += fmt.Sprintf("\n    and %d more", more)
+		}
+		all = append(all, text)
+	}
+	if more := l.Count - told; more > 0 {
+		all = append(all, fmt.Sprintf("unproven: %s for other reasons", number(more, "hold", "holds")))
+	}
+	return all
 }
 
 // namedHold is a hold with the name of its lock.

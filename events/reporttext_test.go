@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,9 +46,9 @@ func TestReportTellsOfOneHoldOnce(t *testing.T) {
 func TestReportSaysWhatIsMissing(t *testing.T) {
 	for want, r := range map[string]Report{
 		"no violation was found, but no hold could be judged so far": {},
-		"no violation was found, but 1 hold is not proven":           {Unproven: List[Unproven]{Count: 1}},
+		"no violation was found, but 1 hold is not proven":           {Unproven: UnprovenList{List: List[Unproven]{Count: 1}}},
 		"no violation was found, but 2 holds are not proven, 1 stretch of records is missing, 3 messages cannot be read": {
-			Unproven: List[Unproven]{Count: 2}, Gaps: List[Gap]{Count: 1}, Unreadable: List[Note]{Count: 3},
+			Unproven: UnprovenList{List: List[Unproven]{Count: 2}}, Gaps: List[Gap]{Count: 1}, Unreadable: List[Note]{Count: 3},
 		},
 	} {
 		r.Verdict = Incomplete
@@ -70,5 +71,72 @@ func TestListOfTwoCauses(t *testing.T) {
 	add(999, "it ended between 3 and 4")
 	if n := len(l.First); l.Count != 102 || n != most+2 || l.First[0].Hold.Start != clock(1) || l.First[most-1].Hold.Start != clock(most) || l.First[most].Hold.Start != clock(999) {
 		t.Errorf("%+v", l)
+	}
+}
+
+// A crash makes many holds of others unproven, for one reason. It is told once, behind who it was.
+func TestReportTellsOfOneReasonOnce(t *testing.T) {
+	dead := agent("A").granted(1, 1000).released(1, 1100).alive(2000)
+	others := agent("B").of("b")
+	for i := range 25 {
+		others.held(uint64(i+1), 3100+50*i, 3120+50*i)
+	}
+	r := audited(recordsOf([]*story{dead, others.stop()}))
+	text := r.String()
+	for _, want := range []string{
+		"\nnot stopped: agent A, billing on host-A, pid 7; its last record is 4 of epoch 1;",
+		"\nunproven: 25 holds: agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:17.000Z\n" +
+			"    \"b\": \"owner-B\", token 1772373603100000, agent B, billing on host-B, pid 7, from 2026-03-01T14:00:03.100Z to 14:00:03.120 (20ms), released\n",
+		"\n    and 22 more\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if n := strings.Count(text, "unproven: "); n != 1 || strings.Index(text, "not stopped: ") > strings.Index(text, "unproven: ") {
+		t.Errorf("it tells %d times what is unproven", n)
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// The reasons are counted like the holds, whatever becomes of these.
+func TestReasonsAreCounted(t *testing.T) {
+	var l UnprovenList
+	check := func(want ...Reason) {
+		t.Helper()
+		sum := 0
+		for _, r := range l.Reasons {
+			sum += r.Count
+		}
+		if !slices.Equal(l.Reasons, want) || sum != l.Count {
+			t.Errorf("the reasons of %d holds are %v, want %v", l.Count, l.Reasons, want)
+		}
+	}
+	of := func(token lockagent.Token, why string, beside lockagent.AgentID) Unproven {
+		return Unproven{Hold{Token: token}, why, beside}
+	}
+	l.add(of(1, "x", ""))
+	for i := range 30 {
+		l.add(of(lockagent.Token(10+i), "a", "A"))
+		l.add(of(lockagent.Token(50+i), "b", "B"))
+	}
+	l.add(of(99, "a", ""))
+	check(Reason{"a", 1, ""}, Reason{"a", 30, "A"}, Reason{"b", 30, "B"}, Reason{"x", 1, ""})
+	l.remove(func(u Unproven) bool { return u.Hold.Token == 1 })
+	l.convict("A")
+	check(Reason{"a", 31, ""}, Reason{"b", 30, "B"})
+	kept := l.clone()
+	l.clear("B", 30)
+	check(Reason{"a", 31, ""})
+	l = kept
+	check(Reason{"a", 31, ""}, Reason{"b", 30, "B"})
+	for i := range 2 * mostReasons {
+		l.add(of(lockagent.Token(1000+i), fmt.Sprint(i), ""))
+	}
+	l.add(of(5000, "a", ""))
+	if len(l.Reasons) != mostReasons || !slices.Contains(l.Reasons, Reason{"a", 32, ""}) {
+		t.Errorf("the reasons are %v", l.Reasons)
 	}
 }
