@@ -500,8 +500,12 @@ func (a *Audit) Report() Report { return a.clone().close(a.alive(time.Time{})) }
 // ReportAt judges a log that goes on, as it is at the time now on the clock of the server, see
 // [StreamState].Now. An agent lives unless it was silent for longer than the Patience. What such
 // agents have not told yet is pending: the report says up to when the log is judged.
+//
+// What follows a missing record is pending, too, as long as that may still come.
 func (a *Audit) ReportAt(now time.Time) Report {
-	return a.clone().close(a.alive(now))
+	c, alive := a.clone(), a.alive(now)
+	idle := max(0, now.Sub(a.clock.Stored))
+	return c.closeWith(c.depart(alive, func(l *agentLog) bool { return alive(l) && c.clock.Now-l.Since+idle <= recordPatience }))
 }
 
 // alive tells which agents live at a time; if it is zero, none does.
@@ -511,14 +515,17 @@ func (a *Audit) alive(now time.Time) func(*agentLog) bool {
 	return func(l *agentLog) bool { return !now.IsZero() && clock.Now-l.Heard+idle <= patience }
 }
 
-// depart notes which agents are gone. It returns the stores with agents that live.
-func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
+// depart notes which agents are gone. It returns the stores with agents that live. wait says of which
+// agents a missing record may still come.
+func (a *Audit) depart(alive, wait func(*agentLog) bool) map[string]bool {
 	for _, l := range sorted(a.logs) {
-		a.drain(l, true)
+		a.drain(l, !wait(l))
 	}
 	living := make(map[string]bool)
 	for _, l := range sorted(a.logs) {
 		switch {
+		case len(l.pending) > 0:
+			living[l.Store] = true
 		case l.Stopped || l.Dead:
 			a.bounded(l, a.livedUntil(l, l.Store, l.low()))
 		case alive(l):
@@ -533,7 +540,13 @@ func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
 
 // close judges all that can be judged. The audit is of no use afterwards.
 func (a *Audit) close(alive func(*agentLog) bool) Report {
-	living := a.depart(alive)
+	return a.closeWith(a.depart(alive, noWait))
+}
+
+func noWait(*agentLog) bool { return false }
+
+// closeWith judges all that can be judged of stores of which agents live, or not.
+func (a *Audit) closeWith(living map[string]bool) Report {
 	r := Report{Version: ReportVersion}
 	for _, s := range sorted(a.stores) {
 		j := Judged{Store: s.ID}

@@ -140,3 +140,25 @@ func TestReasonsAreCounted(t *testing.T) {
 		t.Errorf("the reasons are %v", l.Reasons)
 	}
 }
+
+// A record that may still come does not change the verdict. After some seconds it is missing.
+func TestReportWaitsForALateRecord(t *testing.T) {
+	a, b := agent("A").alive(100), agent("B").alive(100).held(1, 200, 210).held(2, 300, 310).alive(1100)
+	records := append(a.records, b.records[0], b.records[1], b.records[3], b.records[4]) // one comes late
+	audit := NewAudit()
+	for i, r := range records {
+		r.Position, r.Stored = uint64(i+1), wall(1200)
+		audit.Add(r)
+	}
+	for ms, want := range map[int]int{1300: 0, 11_100: 0, 11_300: 1} {
+		if r := audit.ReportAt(wall(ms)); r.Gaps.Count != want {
+			t.Errorf("at %d ms it says\n%v", ms, r)
+		}
+	}
+	late := b.records[2]
+	late.Position, late.Stored = uint64(len(records)+1), wall(1300)
+	audit.Add(late)
+	if r := audit.ReportAt(wall(20_000)); r.Gaps.Count != 0 || r.Grants != 2 {
+		t.Errorf("when it has come it says\n%v", r)
+	}
+}
