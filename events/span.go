@@ -188,11 +188,23 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	if p.Token == s.Last.Token && p.Kind != 0 {
 		h.End = s.Until
 	}
-	h.Gone = p.Kind == 0 && s.Gone
+	h.Gone = p.Kind == 0 && s.Gone && a.gone(s, p.Token)
 	if epoch, process := a.process(s.Agent); epoch == p.Epoch {
 		h.Process = process
 	}
 	return h
+}
+
+// gone reports whether no process goes on with a hold, as far as the log tells.
+func (a *Audit) gone(s *span, token lockagent.Token) bool {
+	if l := a.logs[s.Agent]; l != nil {
+		for h := range l.folded.holds {
+			if h.Tenure == s.Tenure && h.Token == token {
+				return h.Gone
+			}
+		}
+	}
+	return true
 }
 
 // process is the last process of an agent that the audit remembers, with its epoch.
