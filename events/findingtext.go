@@ -237,7 +237,7 @@ func (j Judged) String() string {
 	if j.Pending > 0 {
 		text += fmt.Sprintf("; %s not judged yet", number(j.Pending, "later one is", "later ones are"))
 	}
-	if j.Unproven != 0 {
+	if j.Unproven != 0 && j.rest {
 		text += "; all after " + storeText(j.Unproven) + " are proven"
 	}
 	return text

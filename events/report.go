@@ -155,9 +155,12 @@ type Judged struct {
 	// Pending are tenures that ended later than To, or go on.
 	Pending int `json:"pending"`
 
-	// Unproven is when the last hold ended that is not proven; all later ones are. It is 0 if
-	// all are proven.
+	// Unproven is when the last hold ended that is not proven, though nothing contradicts it. It is 0
+	// if there is none. Later holds are proven, unless the report has violations or what concerns
+	// all holds, such as a message that cannot be read.
 	Unproven lockagent.StoreTime `json:"unproven_us,omitempty"`
+
+	rest bool // some holds ended later, and are proven
 }
 
 // Counts sums a log up.
@@ -565,6 +568,7 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 			}
 		}
 		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
+		j.rest = s.Last > s.Unproven
 		if j.Holds > 0 || j.Pending > 0 {
 			r.Stores = append(r.Stores, j)
 		}
@@ -579,6 +583,11 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 	r.Locks = len(a.names)
 	r.MoreLocks = r.Locks == mostNames
 	r.Verdict = r.verdict()
+	for i := range r.Stores {
+		if r.Violations.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.OtherVersions+r.Late.Count > 0 {
+			r.Stores[i].rest = false
+		}
+	}
 	return r
 }
 

@@ -162,3 +162,34 @@ func TestReportWaitsForALateRecord(t *testing.T) {
 		t.Errorf("when it has come it says\n%v", r)
 	}
 }
+
+// A report says from when on all is proven only if that is so.
+func TestReportSaysSinceWhenAllIsProven(t *testing.T) {
+	unproven := agent("A").held(1, 1000, 1010).missing(2).held(2, 1100, 1110).alive(2000)
+	later := agent("B").held(1, 1050, 1060).of("b").held(2, 60_000, 60_010).alive(61_000).stop()
+	overlap := agent("C").of("b").granted(1, 60_005).released(1, 60_100).stop()
+	const since = "; all after 2026-03-01T14:00:0"
+	for name, test := range map[string]struct {
+		logs []*story
+		want bool
+	}{
+		"Later":    {[]*story{unproven.alive(61_000).stop(), later}, true},
+		"Violated": {[]*story{unproven, later, overlap}, false},
+		"Last":     {[]*story{unproven, agent("B").held(1, 1120, 1130).stop()}, false},
+	} {
+		r := audited(recordsOf(test.logs))
+		if got := strings.Contains(r.String(), since); got != test.want || r.Stores[0].Unproven == 0 {
+			t.Errorf("%s: it says since when: %v, want %v\n%v", name, got, test.want, r)
+		}
+	}
+}
+
+// The holder is named with the process that it had then.
+func TestReportNamesTheProcessOfAnEarlierLife(t *testing.T) {
+	first := agent("A").granted(1, 1000).released(1, 9000).stop().next()
+	first.edit(func(r *Record) { r.Process.Host = "host-2" })
+	r := audited(recordsOf([]*story{first.stop(), agent("B").held(1, 5000, 5010).stop()}))
+	if len(r.Violations.First) != 1 || r.Violations.First[0].First.Process.Host != "host-A" {
+		t.Errorf("%v", r)
+	}
+}

@@ -189,9 +189,7 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 		h.End = s.Until
 	}
 	h.Gone = p.Kind == 0 && s.Gone && a.gone(s, p.Token)
-	if epoch, process := a.process(s.Agent); epoch == p.Epoch {
-		h.Process = process
-	}
+	h.Process = a.process(s.Agent, p.Epoch)
 	return h
 }
 
@@ -207,13 +205,18 @@ func (a *Audit) gone(s *span, token lockagent.Token) bool {
 	return true
 }
 
-// process is the last process of an agent that the audit remembers, with its epoch.
-func (a *Audit) process(id lockagent.AgentID) (epoch uint64, process Process) {
+// process is where an agent ran in an epoch, if the audit remembers it.
+func (a *Audit) process(id lockagent.AgentID, epoch uint64) Process {
 	if l := a.logs[id]; l != nil {
-		return l.Epoch, l.folded.Process
+		if e := l.Epochs[epoch]; e != nil {
+			return e.Process
+		}
+		return Process{}
 	}
-	p := a.past.with(id)[id]
-	return p.Epoch, p.Process
+	if p := a.past.with(id)[id]; p.Epoch == epoch {
+		return p.Process
+	}
+	return Process{}
 }
 
 // lock returns what the audit remembers of a lock.
