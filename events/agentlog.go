@@ -93,6 +93,8 @@ type epochLog struct {
 	Next    uint64 `json:"next"` // the number of the next record
 	Stopped bool   `json:"stopped,omitempty"`
 
+	Process Process `json:"process,omitzero"`
+
 	// Known is the number of the first record that the audit may know the content of.
 	Known uint64 `json:"known,omitempty"`
 

@@ -334,6 +334,9 @@ func (a *Audit) take(l *agentLog, r *Record) {
 		}
 	}
 	a.fold.apply(l.folded, r)
+	if r.Kind == lockagent.EventAgentStarted {
+		e.Process = l.folded.Process
+	}
 	a.heard(l, e, r)
 }
 
