@@ -58,8 +58,8 @@ type agentLog struct {
 	Lease   time.Duration `json:"lease,omitempty"`   // the longest that it kept
 	Resets  []StoreReset  `json:"resets,omitempty"`  // as it noticed them, the last few
 
-	// Noted is a time on the clock of the log. Of a step of the store's clock that was told of later, the agent may not
-	// know when it tells of a time.
+	// Noted is a time on the clock of the log. The agent has noticed all steps of the store's clock that any agent
+	// had told of before.
 	Noted time.Duration `json:"noted,omitempty"`
 
 	Since time.Duration `json:"since,omitempty"` // since when the first of pending waits

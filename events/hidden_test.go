@@ -59,8 +59,8 @@ func TestAuditIsNotDeceived(t *testing.T) {
 	}
 }
 
-// Two records are missing, long apart. A hold may have gone on between them of which the log has nothing, unless
-// the agent tells of no more holds than the log has, and of none of these the end can be missing.
+// Records are missing in two places. A hold may have gone on between them, and the log has nothing of it. The agent
+// counts its holds. If the log has as many, and none of these can have ended in the first place, there was none.
 func TestAuditOfAHoldBetweenTwoHoles(t *testing.T) {
 	for name, test := range map[string]struct {
 		early       func(a *story) // up to 6 s

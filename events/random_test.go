@@ -199,7 +199,9 @@ func TestHistoriesInPieces(t *testing.T) {
 			if w.wrong(log, report) != "" {
 				fails(t, seed, c.name, w, log, (*world).wrong)
 			}
-			if again := i >= len(removals) && i < len(removals)+len(repetitions); again && report.Verdict != whole.Verdict {
+			// What comes twice is a sign of life of an agent that was silent for long.
+			again := i >= len(removals) && i < len(removals)+len(repetitions)
+			if again && report.Verdict != whole.Verdict && !w.had["late"] {
 				t.Errorf("seed %d, %s: %s instead of %s", seed, c.name, report.Verdict, whole.Verdict)
 			}
 			if report.Verdict == Proven || report.Verdict == whole.Verdict && i >= len(removals) {
