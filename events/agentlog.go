@@ -33,7 +33,8 @@ type agentLog struct {
 	Anchor  anchor              `json:"anchor,omitzero"`
 	Timed   bool                `json:"timed,omitempty"` // this life has told of a time
 
-	// Ended is the latest time at which any of its holds ended, as far as this life tells.
+	// Ended is a time of the store. When this life recorded its last end of a hold, or its last reset of the
+	// store, the clock showed no more.
 	Ended lockagent.StoreTime `json:"ended,omitempty"`
 
 	// Young says that the agent has not told yet in this life what is settled. Early is the latest

@@ -215,7 +215,7 @@ func (a *Audit) died(l *agentLog) {
 
 // livedUntil is up to when an agent that is silent is taken to have lived.
 func (a *Audit) livedUntil(l *agentLog, store string, low lockagent.StoreTime) lockagent.StoreTime {
-	s, high := a.store(store), later(low, a.Tail)
+	s, high := a.store(store), max(later(low, a.Tail), l.Ended)
 	if !l.Timed {
 		high = later(s.at(l.Stored), a.Tail)
 	}

@@ -112,7 +112,7 @@ func TestAuditOfALeaseThatMayBeLonger(t *testing.T) {
 		},
 		"AnotherHoldEndedLater": { // so the agent would have told of the end of this one
 			agent("A").granted(1, 1000).of("b").granted(2, 2000).renewed(2, 30_000).released(2, 45_000), agent("B").held(1, 44_500, 44_600).stop(),
-			Incomplete, "not stopped: 1, unproven: 1",
+			Incomplete, "not stopped: 1, unproven: 2",
 		},
 		"AnotherHoldEndedBefore": {
 			agent("A").granted(1, 1000).of("b").granted(2, 2000).renewed(2, 29_000).released(2, 30_000), agent("B").held(1, 44_500, 44_600).stop(),
@@ -147,4 +147,13 @@ func TestCheckpointOfAHoldThatWasJudged(t *testing.T) {
 	for _, audit := range []*Audit{resumed(t, audit), audit} {
 		wantReport(t, s.read(audit).Report(), Proven, "", "")
 	}
+}
+
+// An agent tells late of a reset, of no other time, and then no more.
+func TestAuditOfATailUpToAReset(t *testing.T) {
+	a, b := agent("A").on("x").granted(1, 1000), agent("B").of("b")
+	s := new(tape).add(2000, a, b).live(2000, 52_000, b).add(53_000, b.held(1, 45_000, 46_000))
+	s.add(56_000, a.reset(lockagent.Reset{From: "x", To: "y", Reason: "emptied", After: clock(2000), Before: clock(50_000)}))
+	s.live(62_000, 152_000, b).add(153_000, b.held(2, 152_500, 152_600).stop())
+	s.want(t, Incomplete, "not stopped: 1, open: 1, unproven: 1", "it is taken to have lived until 2026-03-01T14:00:50.000Z at the latest")
 }
