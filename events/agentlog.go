@@ -33,6 +33,9 @@ type agentLog struct {
 	Anchor  anchor              `json:"anchor,omitzero"`
 	Timed   bool                `json:"timed,omitempty"` // this life has told of a time
 
+	// Ended is the latest time at which any of its holds ended, as far as this life tells.
+	Ended lockagent.StoreTime `json:"ended,omitempty"`
+
 	// Young says that the agent has not told yet in this life what is settled. Early is the latest
 	// time of the store that it has told of since it began. Born is what others had told by then.
 	Young bool                `json:"young,omitempty"`
@@ -266,7 +269,7 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 	}
 	a.named(l, r)
 	a.lives(l, r)
-	l.Timed, l.Hidden, l.Missing = false, 0, 0
+	l.Timed, l.Hidden, l.Missing, l.Ended = false, 0, 0, 0
 	if l.Noted = 0; r.Kind == lockagent.EventAgentStarted {
 		l.Noted = max(0, a.clock.Now-a.Patience)
 	}
@@ -297,6 +300,9 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 		l.Hidden, l.Missing = math.MinInt64, hole.Last
 		a.open(l, blank{Kind: beginning, Low: math.MinInt64, Gap: hole})
 		return
+	}
+	if hole.First == 1 {
+		l.Judged = 0 // perhaps it had told of its start
 	}
 	a.gap(l, hole)
 }

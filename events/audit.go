@@ -320,8 +320,11 @@ func (a *Audit) take(l *agentLog, r *Record) {
 	switch r.Kind {
 	case 0:
 		a.found.Unknown++
-		if r.OtherVersion {
+		switch {
+		case r.OtherVersion:
 			a.found.OtherVersions++
+		case r.Lock != "":
+			a.found.UnknownOfLocks++
 		}
 	case lockagent.EventStoreReset:
 		a.reset(l, r)
@@ -349,7 +352,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		a.begunBy(l, t)
 	}
 	if r.Until != 0 {
-		l.Timed = true
+		l.Timed, l.Ended = true, max(l.Ended, r.Until)
 		a.bounded(l, r.Until.Add(slack))
 	}
 	switch r.Kind {
@@ -365,7 +368,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
 		high := l.Anchor.at(r.Time, l.Told)
-		if l.Store != "" && (high == 0 || !l.Timed && !r.Stored.IsZero()) { // an earlier life may have told of a time
+		if l.Store != "" && (l.Anchor.Store == 0 || !l.Timed && !r.Stored.IsZero()) { // an earlier life may have told of a time
 			high = max(high, a.store(l.Store).at(r.Stored))
 		}
 		a.bounded(l, later(high, aliveLag))

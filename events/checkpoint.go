@@ -208,25 +208,6 @@ func (s *span) clone() *span {
 	return &c
 }
 
-func (f *findings) clone() findings {
-	c := *f
-	c.Losses = maps.Clone(f.Losses)
-	c.Violations, c.Explained, c.Unproven = c.Violations.clone(), c.Explained.clone(), c.Unproven.clone()
-	c.Gaps, c.Late, c.Tails = c.Gaps.clone(), c.Late.clone(), c.Tails.clone()
-	c.OpenHolds, c.NotJudged = c.OpenHolds.clone(), c.NotJudged.clone()
-	c.Unreadable, c.Joined = c.Unreadable.clone(), c.Joined.clone()
-	c.Holes, c.Belated = c.Holes.clone(), c.Belated.clone()
-	c.Acknowledged = slices.Clone(c.Acknowledged)
-	return c
-}
-
-func (l List[T]) clone() List[T] {
-	if l.First = slices.Clone(l.First); len(l.First) == 0 {
-		l.First = nil // as in a checkpoint
-	}
-	return l
-}
-
 // restore returns an audit that has what the snapshot had.
 func (s *snapshot) restore() *Audit {
 	a := NewAudit()

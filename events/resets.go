@@ -63,7 +63,7 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 		s.Floor, s.Newest = min(s.Floor, reset.Before.Add(-delay)), min(s.Newest, reset.Before)
 		for _, other := range a.logs {
 			if other.Store == l.Store {
-				other.Settled, other.Told = min(other.Settled, reset.Before), 0
+				other.Settled, other.Told, other.Ended = min(other.Settled, reset.Before), 0, 0
 				other.Born, other.Early = min(other.Born, reset.Before), min(other.Early, reset.Before)
 				a.place(other)
 			}

@@ -56,13 +56,20 @@ func badPairs(holds []*trueHold) (bad []badPair) {
 	return bad
 }
 
+type holdOf struct {
+	agent  lockagent.AgentID
+	tenure uint64
+	token  lockagent.Token
+}
+
 // history is the true history of a log from which records may have been removed. Whoever
 // has only that log cannot tell the history of the world from others:
 //
 //   - An agent of which the log has nothing need not have been there.
 //   - An agent of which the log has no end may have crashed when its next sign of life was due, at
 //     the latest. If it did not reach the stream then, it may have crashed at once: whoever reads the log
-//     takes for granted that agents which crash reach the stream.
+//     takes for granted that agents which crash reach the stream. If the log does not have the end of one of its
+//     holds, that was over with its lease: nothing tells that its process did not run.
 //
 // So those holds are left out, or end then. Records that are missing between others show by their
 // numbers: such holds count.
@@ -73,8 +80,12 @@ func (w *world) history(log []Record) []*trueHold {
 	}
 	lives := make(map[lifeOf]*life)
 	latest := make(map[lockagent.AgentID]uint64)
+	ended := make(map[holdOf]bool)
 	for i := range log {
 		r := &log[i]
+		if r.Kind.EndsHold() && r.Count == 0 {
+			ended[holdOf{r.Agent, r.Tenure, r.Token}] = true
+		}
 		of := lifeOf{r.Agent, r.Epoch}
 		l := lives[of]
 		if l == nil {
@@ -109,7 +120,9 @@ func (w *world) history(log []Record) []*trueHold {
 				continue
 			}
 			cut := *h
-			cut.until = min(h.until, dead)
+			if cut.until = min(h.until, dead); !ended[holdOf{h.agent, h.tenure, h.token}] {
+				cut.until = min(cut.until, h.lease)
+			}
 			h = &cut
 		}
 		holds = append(holds, h)
@@ -129,13 +142,17 @@ func (w *world) unsound(log []Record, r Report) string {
 	for _, s := range r.Stores {
 		from[s.Store] = s.From
 	}
+	late := make(map[identity]bool) // these are named, and not judged
+	for _, x := range r.Late.First {
+		late[identity{x.Agent, Place{x.Epoch, x.Seq}}] = true
+	}
 	visible := make(map[tenureKey]bool)
 	stepped := make(map[string]bool) // stores of which the log tells that the clock was set
 	for i := range log {
 		if r := &log[i]; r.Kind == lockagent.EventStoreReset && r.Reset.From == r.Reset.To {
 			stepped[r.Store] = true
 		}
-		if r := &log[i]; r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0 {
+		if r := &log[i]; !late[identityOf(r)] && (r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0) {
 			visible[tenureKey{r.Agent, r.Tenure}] = true
 		}
 	}
@@ -177,7 +194,7 @@ func (p badPair) overlapped() time.Duration {
 }
 
 func byStep(e *Explanation) bool {
-	return e.Kind == Overlap && e.First.Ended != 0 && e.Reset != nil && e.Reset.From == e.Reset.To
+	return e.Kind == Overlap && e.Reset != nil && e.Reset.From == e.Reset.To
 }
 
 func explainedByStep(r Report, x, y tenureKey) bool {

@@ -12,7 +12,10 @@ import (
 )
 
 // forwardFlags are the flags of the verb forward.
-type forwardFlags struct{ source, hub natsFlags }
+type forwardFlags struct {
+	source, hub natsFlags
+	metrics     string
+}
 
 // newEventsForward makes the verb that runs a forwarder by itself. It is hidden, because the daemon of
 // a host will run it.
@@ -29,6 +32,7 @@ goes on until it is interrupted, and waits for servers that are away.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9466")
 	f.source.add(cmd, "nats", "`URL` of the NATS server to read, by default "+defaultNATS)
 	f.hub.addForMakers(cmd, "hub", "`URL` of the NATS server that gets the copy")
 	return cmd
@@ -40,6 +44,9 @@ func (f *forwardFlags) run(cmd *cobra.Command) error {
 	if f.hub.URL == "" {
 		return usage(exampleForward, "--hub is missing")
 	}
+	if err := checkMetrics(cmd, f.metrics); err != nil {
+		return err
+	}
 	logger := newLogger(cmd.ErrOrStderr())
 	forwarder, err := events.NewForwarder(events.ForwardConfig{
 		Source: f.source.config(logger), Hub: f.hub.config(logger),
@@ -48,6 +55,11 @@ func (f *forwardFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return f.failure(cmd, err)
 	}
+	stop, err := f.serve(cmd, logger, forwarder.Stats)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	err = forwarder.Run(cmd.Context())
 	if !errors.Is(err, context.Cause(cmd.Context())) { // else it ended as it is meant to
 		return f.failure(cmd, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // publish makes an event log.
@@ -81,6 +83,36 @@ func TestEventsForwardMakesTheHub(t *testing.T) {
 	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "-2").expect(t, exitUsage, nil, []string{"--hub-max-bytes (or $LOCKAGENT_HUB_MAX_BYTES): -2 bytes cannot bound a stream"})
 	call(t, "events", "forward", "--hub", hub, "--hub-max-age", "-1s").expect(t, exitUsage, nil, []string{"--hub-max-age (or $LOCKAGENT_HUB_MAX_AGE): -1s cannot bound a stream"})
 	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "1GB").expect(t, exitUsage, nil, []string{"--hub-max-bytes wants a whole number"})
+}
+
+// The environment and --metrics show what a forwarder does.
+func TestEventsForwardMetrics(t *testing.T) {
+	c := startCollector(t, false)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	publish(t, source, 10)
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub.URL(), "--metrics", "127.0.0.1:0")
+	r.stderr.await(t, "where the metrics are", func(text string) bool { return metricsAddress.MatchString(text) })
+	address := metricsAddress.FindStringSubmatch(r.stderr.String())[1]
+	shows := func(lines ...string) func() bool {
+		return func() bool {
+			text := scrape(t, address)
+			return !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(text, "\n"+line+"\n") })
+		}
+	}
+	redistest.Eventually(t, "all is forwarded", shows(
+		`lockagent_forward_messages_total{outcome="forwarded"} 10.0`, `lockagent_forward_messages_total{outcome="discarded"} 0.0`,
+		"lockagent_forward_behind 0.0", "lockagent_forward_stalled 0.0"))
+	if err := hub.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "it says that it cannot go on", shows("lockagent_forward_stalled 1.0"))
+	r.interrupt(t).expect(t, exitOK, []string{"10 messages forwarded"}, nil)
+	if !strings.Contains(c.received("/v1/metrics"), "lockagent.forward.messages") {
+		t.Error("the collector received no metrics")
+	}
+	call(t, "events", "forward", "--hub", source, "--metrics", "here").expect(t, exitUsage, nil, []string{"--metrics wants an address"})
 }
 
 // Each end has its own users, stream and prefix, from flags and from the environment.
