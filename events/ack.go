@@ -42,7 +42,7 @@ type Acknowledged struct {
 // is about the rest. now is as for [Audit.ReportAt]. If it is zero the log has come to its end, as for
 // [Audit.Report]. Acknowledge reports whether there was anything.
 func (a *Audit) Acknowledge(now time.Time, ack Acknowledgement) bool {
-	living := a.depart(a.alive(now))
+	living := a.depart(a.alive(now), noWait)
 	for _, s := range sorted(a.stores) {
 		if living[s.ID] {
 			a.settle(s.ID)

@@ -33,7 +33,8 @@ type agentLog struct {
 	Anchor  anchor              `json:"anchor,omitzero"`
 	Timed   bool                `json:"timed,omitempty"` // this life has told of a time
 
-	// Ended is the latest time at which any of its holds ended, as far as this life tells.
+	// Ended is a time of the store. When this life recorded its last end of a hold, or its last reset of the
+	// store, the clock showed no more.
 	Ended lockagent.StoreTime `json:"ended,omitempty"`
 
 	// Young says that the agent has not told yet in this life what is settled. Early is the latest
@@ -58,8 +59,8 @@ type agentLog struct {
 	Lease   time.Duration `json:"lease,omitempty"`   // the longest that it kept
 	Resets  []StoreReset  `json:"resets,omitempty"`  // as it noticed them, the last few
 
-	// Noted is a time on the clock of the log. Of a step of the store's clock that was told of later, the agent may not
-	// know when it tells of a time.
+	// Noted is a time on the clock of the log. The agent has noticed all steps of the store's clock that any agent
+	// had told of before.
 	Noted time.Duration `json:"noted,omitempty"`
 
 	Since time.Duration `json:"since,omitempty"` // since when the first of pending waits
@@ -92,6 +93,8 @@ func (a anchor) at(wall time.Time, least lockagent.StoreTime) lockagent.StoreTim
 type epochLog struct {
 	Next    uint64 `json:"next"` // the number of the next record
 	Stopped bool   `json:"stopped,omitempty"`
+
+	Process Process `json:"process,omitzero"`
 
 	// Known is the number of the first record that the audit may know the content of.
 	Known uint64 `json:"known,omitempty"`

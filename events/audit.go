@@ -334,6 +334,9 @@ func (a *Audit) take(l *agentLog, r *Record) {
 		}
 	}
 	a.fold.apply(l.folded, r)
+	if r.Kind == lockagent.EventAgentStarted {
+		e.Process = l.folded.Process
+	}
 	a.heard(l, e, r)
 }
 
@@ -347,12 +350,13 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		}
 		a.timed(s, t, r.Stored)
 	}
+	l.Ended = max(l.Ended, r.Until, r.Reset.Before)
 	if t := fresh(r); t != 0 {
 		l.Timed = true
 		a.begunBy(l, t)
 	}
 	if r.Until != 0 {
-		l.Timed, l.Ended = true, max(l.Ended, r.Until)
+		l.Timed = true
 		a.bounded(l, r.Until.Add(slack))
 	}
 	switch r.Kind {

@@ -40,7 +40,7 @@ const (
 func (w *blank) text() string {
 	switch w.Kind {
 	case tail:
-		return fmt.Sprintf("the log of agent %s (epoch %d) has no end, and it may have held the lock until %s", w.Agent, w.Epoch, untilText(w.High))
+		return fmt.Sprintf("agent %s (epoch %d) did not stop, and may have held the lock until %s", AgentText(w.Agent, w.Process), w.Epoch, untilText(w.High))
 	case life:
 		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Gap.Last+1)
 	case hole:
@@ -63,8 +63,8 @@ func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
 	return end == 0 || max(end, told) > low
 }
 
-// extent is from when to when a blank is, by all clocks that the store had. Its times are perhaps of the clock before
-// a step, and it went on after the step.
+// extent returns the beginning and the end of a blank. If the agent may not have noticed a step of the clock, they are
+// the widest by the clock before the step and since.
 func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime) {
 	low, high = w.Low, w.High
 	for i := range store.Steps {
@@ -217,7 +217,7 @@ func (a *Audit) died(l *agentLog) {
 
 // livedUntil is up to when an agent that is silent is taken to have lived.
 func (a *Audit) livedUntil(l *agentLog, store string, low lockagent.StoreTime) lockagent.StoreTime {
-	s, high := a.store(store), later(low, a.Tail)
+	s, high := a.store(store), max(later(low, a.Tail), l.Ended)
 	if !l.Timed {
 		high = later(s.at(l.Stored), a.Tail)
 	}
@@ -252,8 +252,7 @@ func (a *Audit) clear(l *agentLog) {
 			}
 		}
 	}
-	a.found.Unproven.Count -= l.Beside
-	a.found.Unproven.forget(func(u Unproven) bool { return u.Beside == l.ID })
+	a.found.Unproven.clear(l.ID, l.Beside)
 	l.Beside = 0
 }
 
@@ -267,11 +266,7 @@ func (a *Audit) convict(l *agentLog) {
 			}
 		}
 	}
-	for i := range a.found.Unproven.First {
-		if u := &a.found.Unproven.First[i]; u.Beside == l.ID {
-			u.Beside = ""
-		}
-	}
+	a.found.Unproven.convict(l.ID)
 	l.Beside = 0
 }
 

@@ -35,6 +35,10 @@ var findingKinds = []findingKind{
 		"explained overlap", "explained overlaps", "explained: ", func(k *Acknowledged) *int { return &k.Explained },
 	},
 	{
+		func(r *Report) tallied { return &r.Tails }, "",
+		"agent did not stop", "agents did not stop", "not stopped: ", func(k *Acknowledged) *int { return &k.Tails },
+	},
+	{
 		func(r *Report) tallied { return &r.Unproven }, Incomplete,
 		"hold is not proven", "holds are not proven", "unproven: ", func(k *Acknowledged) *int { return &k.Unproven },
 	},
@@ -78,10 +82,6 @@ var findingKinds = []findingKind{
 		func(r *Report) tallied { return (*bare)(&r.Unjudged) }, Incomplete,
 		"hold is of a kind of lock that this version does not judge", "holds are of kinds of locks that this version does not judge", "",
 		func(k *Acknowledged) *int { return &k.Unjudged },
-	},
-	{
-		func(r *Report) tallied { return &r.Tails }, "",
-		"agent did not stop", "agents did not stop", "not stopped: ", func(k *Acknowledged) *int { return &k.Tails },
 	},
 }
 

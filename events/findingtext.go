@@ -57,6 +57,11 @@ func (h *Hold) who() string {
 
 // when is from when to when, how it ended, and the record that tells of it.
 func (h *Hold) when() string {
+	return fmt.Sprintf("%s [%s:%d:%d]", h.lasted(), h.Agent, h.Epoch, h.Seq)
+}
+
+// lasted is from when to when, and how it ended.
+func (h *Hold) lasted() string {
 	var b strings.Builder
 	over := h.Ended != 0 && !h.Until.IsZero()
 	switch {
@@ -87,7 +92,6 @@ func (h *Hold) when() string {
 	if h.Operator != "" {
 		fmt.Fprintf(&b, " by %s", h.Operator)
 	}
-	fmt.Fprintf(&b, " [%s:%d:%d]", h.Agent, h.Epoch, h.Seq)
 	return b.String()
 }
 
@@ -250,7 +254,7 @@ func (j Judged) String() string {
 	if j.Pending > 0 {
 		text += fmt.Sprintf("; %s not judged yet", number(j.Pending, "later one is", "later ones are"))
 	}
-	if j.Unproven != 0 {
+	if j.Unproven != 0 && j.rest {
 		text += "; all after " + storeText(j.Unproven) + " are proven"
 	}
 	return text

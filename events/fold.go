@@ -36,6 +36,8 @@ type Fold struct {
 	locks  map[LockKey]*lockFold
 	stores stores
 
+	stopped []lockagent.AgentID // the last of those that had nothing when they stopped
+
 	latest *lockFold // the lock of the last record: the next is often about the same
 	spare  []*Hold
 }
@@ -44,6 +46,7 @@ type Fold struct {
 type folded struct {
 	AgentState
 	holds map[*Hold]*lockFold // that it has
+	waits map[*lockFold]int   // how many of its requests wait
 }
 
 // lockFold is what a Fold knows of a lock.
@@ -120,6 +123,8 @@ func (f *Fold) apply(a *folded, r *Record) {
 	case lockagent.EventAgentStopped:
 		a.Stopped = true
 		f.left(a, true)
+		f.waitsNoMore(a)
+		f.forgetOne(a)
 	case lockagent.EventAlive:
 		a.alive(r)
 	case lockagent.EventStoreReset:
@@ -169,17 +174,47 @@ func (a *AgentState) renewed(h *Hold) (confirmed lockagent.StoreTime, lease time
 
 // begins notes that an agent begins another life. It says how many holds of the last one it goes on with.
 func (f *Fold) begins(a *folded, r *Record) {
-	if f.watch != nil {
-		f.left(a, false)
-		return
-	}
 	for h := range a.holds {
-		if !h.Gone {
+		if !h.Gone && f.watch == nil {
 			h.Confirmed, h.Lease = a.renewed(h)
 		}
 		h.Gone = h.Epoch < r.Epoch && r.Count == 0
 	}
-	a.Confirmed, a.Lease = 0, 0
+	f.waitsNoMore(a)
+	if f.watch == nil {
+		a.Confirmed, a.Lease = 0, 0
+	}
+}
+
+// mostStopped is how many agents a Fold remembers that have stopped: what they have told may be read
+// again.
+const mostStopped = 8192
+
+// forgetOne forgets an agent for one that has stopped.
+func (f *Fold) forgetOne(a *folded) {
+	if f.watch != nil || len(a.holds) > 0 {
+		return
+	}
+	f.stopped = append(f.stopped, a.Agent)
+	if len(f.stopped) <= mostStopped {
+		return
+	}
+	id := f.stopped[0]
+	f.stopped = f.stopped[1:]
+	if old := f.agents[id]; old != nil && old.Stopped && len(old.holds) == 0 && old != a {
+		delete(f.agents, id)
+	}
+}
+
+// waitsNoMore forgets the requests of an agent. No other process goes on with those.
+func (f *Fold) waitsNoMore(a *folded) {
+	for l := range a.waits {
+		l.waiters = slices.DeleteFunc(l.waiters, func(w Waiter) bool { return w.Agent == a.Agent })
+		if l != f.latest {
+			f.tidy(l)
+		}
+	}
+	a.waits = nil
 }
 
 // left marks the holds of an agent whose log has ended, or goes on.
@@ -198,11 +233,11 @@ func (f *Fold) about(a *folded, r *Record) {
 			f.wait(a, l, r)
 		}
 	case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
-		l.noWait(r)
+		l.noWait(a, r)
 	case lockagent.EventGranted, lockagent.EventHeld:
-		f.granted(a, l, r, l.noWait(r))
+		f.granted(a, l, r, l.noWait(a, r))
 	case lockagent.EventReentered:
-		l.noWait(r)
+		l.noWait(a, r)
 		h := l.find(r)
 		if f.watch != nil {
 			f.watch.reentered(l.LockKey, h, r)
@@ -284,17 +319,24 @@ func (f *Fold) wait(a *folded, l *lockFold, r *Record) {
 		l.waiters = append(l.waiters, Waiter{
 			Agent: a.Agent, Owner: r.Owner, Request: r.Request, Mode: r.Mode, Since: r.Time.Add(-r.Waited),
 		})
+		if a.waits == nil {
+			a.waits = make(map[*lockFold]int)
+		}
+		a.waits[l]++
 	}
 	w := &l.waiters[i]
 	w.Holder, w.Behind = r.Holder, f.behind(l, r.Agent, r.Holder)
 }
 
 // noWait ends the wait of a request, and returns for whom it has waited, or nil.
-func (l *lockFold) noWait(r *Record) (behind *Party) {
+func (l *lockFold) noWait(a *folded, r *Record) (behind *Party) {
 	for i := range l.waiters {
 		if w := &l.waiters[i]; w.Agent == r.Agent && w.Request == r.Request {
 			behind = w.Behind
 			l.waiters = slices.Delete(l.waiters, i, i+1)
+			if a.waits[l]--; a.waits[l] == 0 {
+				delete(a.waits, l)
+			}
 			break
 		}
 	}
@@ -571,7 +613,8 @@ func (f *Fold) asOfNow(h *Hold) Hold {
 	return now
 }
 
-// Agent returns what the log says of an agent, and false if it says nothing.
+// Agent returns what the log says of an agent, and false if it says nothing. A Fold remembers some
+// thousand agents that have stopped, and each that has not.
 func (f *Fold) Agent(id lockagent.AgentID) (AgentState, bool) {
 	a := f.agents[id]
 	if a == nil {

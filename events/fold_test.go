@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -232,5 +233,60 @@ func TestFoldOfASupersededHoldOfOneStore(t *testing.T) {
 	s, _ := f.Lock(LockKey{Store: "y", Lock: "a"})
 	if len(s.Holders) != 1 || !s.Holders[0].Superseded {
 		t.Errorf("%+v", s)
+	}
+}
+
+// No process goes on with the requests of another one. Whether it goes on with the holds it says itself.
+func TestFoldOfTheNextLife(t *testing.T) {
+	queued := func(s *story) *story {
+		return s.add(lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock, Owner: "ann", Request: 7, Time: wall(2000)})
+	}
+	goesOn := func(r *Record) { r.Count = 1 }
+	for name, test := range map[string]struct {
+		log            *story
+		gone           bool
+		waits, holders int
+	}{
+		"Crashed":   {queued(agent("A").granted(1, 1000)), false, 1, 1},
+		"Restarted": {queued(agent("A").granted(1, 1000)).next().alive(9000), true, 0, 1},
+		"Resumed":   {queued(agent("A").granted(1, 1000)).next().edit(goesOn).alive(9000), false, 0, 1},
+		"Mentioned": {queued(agent("A").granted(1, 1000)).next().reentered(1, 9000), false, 0, 1},
+		"Stopped":   {queued(agent("A").granted(1, 1000)).stop(), true, 0, 1},
+		"Released":  {queued(agent("A").granted(1, 1000).released(1, 2000)).stop(), false, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, a := NewFold(FoldConfig{}), NewAudit()
+			for i, r := range test.log.records {
+				r.Position, r.Stored = uint64(i+1), wall(8000)
+				f.Apply(r)
+				a.Add(r)
+			}
+			var holders []Hold
+			waits := 0
+			for l := range f.Locks() {
+				holders = append(holders, l.Holders...)
+				waits += len(l.Waiters)
+			}
+			if len(holders) != test.holders || waits != test.waits {
+				t.Fatalf("%d holders, %d requests wait: %+v", len(holders), waits, holders)
+			}
+			r := a.ReportAt(wall(9000))
+			if len(holders) == 1 && (holders[0].Gone != test.gone || r.OpenHolds.First[0].Gone != test.gone) {
+				t.Errorf("the fold says that it is gone: %v, the audit: %v; want %v", holders[0].Gone, r.OpenHolds.First[0].Gone, test.gone)
+			}
+		})
+	}
+}
+
+// A fold that runs for long does not remember all agents that there were.
+func TestFoldForgetsAgents(t *testing.T) {
+	f := NewFold(FoldConfig{})
+	for i := range mostStopped + 10 {
+		for _, r := range agent(lockagent.AgentID(strconv.Itoa(i))).held(1, 1000, 1001).stop().records {
+			f.Apply(r)
+		}
+	}
+	if n := len(f.agents); n != mostStopped {
+		t.Errorf("it knows %d agents", n)
 	}
 }

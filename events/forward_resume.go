@@ -62,9 +62,18 @@ func (s *forwardSession) resume() error {
 	}
 	state := s.source.stream.CachedInfo().State
 	if s.next < state.FirstSeq {
-		// Something is lost, unless the hub has it from agents that are gone from the source.
-		if agents, err = s.hub.agents(s.ctx, ".*."+Class(lockagent.EventAgentStarted)+".>"); err != nil {
+		// Something is lost, unless the hub has it from agents that are gone from the source, or that
+		// are not known yet.
+		if agents, err = s.hub.agents(s.ctx, lockagent.EventAgentStarted); err != nil {
 			return atEnd(HubEnd, fmt.Errorf("list agents: %w", err))
+		}
+		if err := s.lookUpAll(agents); err != nil {
+			return err
+		}
+	}
+	if s.next < state.FirstSeq {
+		if agents, err = s.source.agents(s.ctx); err != nil {
+			return atEnd(SourceEnd, fmt.Errorf("list all agents: %w", err))
 		}
 		if err := s.lookUpAll(agents); err != nil {
 			return err
@@ -78,10 +87,15 @@ func (s *forwardSession) resume() error {
 	return nil
 }
 
-// agents returns all agents that have messages in the source, and the teller.
+// agents returns the agents that have told of themselves in the source, and the teller. There are few such
+// subjects, and many of locks. What the hub has of an agent that is not among these shows when its
+// next message is read. Then some messages are read that the hub has.
 func (s *forwardSession) agents() (map[lockagent.AgentID]bool, error) {
 	if known := &s.f.known; known.source != s.origin {
-		ids, err := s.source.agents(s.ctx, ".>")
+		ids, err := s.source.agents(s.ctx, lockagent.EventAlive, lockagent.EventAgentStarted)
+		if err == nil && len(ids) == 0 {
+			ids, err = s.source.agents(s.ctx)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -63,8 +63,8 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	}
 }
 
-// compareRest compares a tenure with the rest of another one, which began later. What was judged of the
-// other one has been compared with it. So only what the rest proves is new.
+// compareRest compares a tenure with a rest that begins later. It has been compared with the part that was
+// judged. So only what the rest proves is new.
 func (a *Audit) compareRest(store *storeLog, lock *lockLog, s, rest *span) {
 	if s.Start < rest.began() || s.Rough || rest.Rough || (s.Modes|rest.Modes)&strange != 0 || min(a.atLeast(s), a.atLeast(rest)) <= rest.Start {
 		return

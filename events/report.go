@@ -139,7 +139,7 @@ type Report struct {
 	Explained  List[Explanation] `json:"explained,omitzero"`
 
 	// Unproven are holds that cannot be shown not to have overlapped.
-	Unproven List[Unproven] `json:"unproven,omitzero"`
+	Unproven UnprovenList `json:"unproven,omitzero"`
 
 	// Gaps are records that are missing. Late came when their place had been judged.
 	Gaps List[Gap]        `json:"gaps,omitzero"`
@@ -186,9 +186,12 @@ type Judged struct {
 	// Pending are tenures that ended later than To, or go on.
 	Pending int `json:"pending"`
 
-	// Unproven is when the last hold ended that is not proven; all later ones are. It is 0 if
-	// all are proven.
+	// Unproven is when the last hold ended that is not proven, though nothing contradicts it. It is 0
+	// if there is none. Later holds are proven, unless the report has violations or what concerns
+	// all holds, such as a message that cannot be read.
 	Unproven lockagent.StoreTime `json:"unproven_us,omitempty"`
+
+	rest bool // some holds ended later, and are proven
 }
 
 // Counts sums a log up.
@@ -350,6 +353,96 @@ type Unproven struct {
 	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
 
+// UnprovenList is the first of them, and how many there are for each reason.
+type UnprovenList struct {
+	List[Unproven]
+	Reasons []Reason `json:"reasons,omitempty"`
+}
+
+// Reason is why holds are not proven, and of how many it is the first reason. Beside is as in
+// [Unproven].
+type Reason struct {
+	Why    string            `json:"why"`
+	Count  int               `json:"count"`
+	Beside lockagent.AgentID `json:"beside,omitempty"`
+}
+
+// mostReasons bounds how many reasons are counted. Those of the fewest holds are forgotten: some reasons
+// name their hold.
+const mostReasons = 64
+
+func (l *UnprovenList) add(u Unproven) {
+	l.List.add(u)
+	l.because(Reason{u.Why, 1, u.Beside})
+}
+
+func (l *UnprovenList) because(r Reason) {
+	i, found := slices.BinarySearchFunc(l.Reasons, r, Reason.compare)
+	if found {
+		l.Reasons[i].Count += r.Count
+		return
+	}
+	l.Reasons = slices.Insert(l.Reasons, i, r)
+	if len(l.Reasons) > mostReasons {
+		least := slices.MinFunc(l.Reasons, func(x, y Reason) int { return cmp.Compare(x.Count, y.Count) })
+		l.forgetReasons(func(x Reason) bool { return x == least })
+	}
+}
+
+func (r Reason) compare(other Reason) int {
+	return cmp.Or(cmp.Compare(r.Why, other.Why), cmp.Compare(r.Beside, other.Beside))
+}
+
+// remove takes back something that is among the first.
+func (l *UnprovenList) remove(it func(Unproven) bool) {
+	for _, u := range l.First {
+		if it(u) {
+			l.because(Reason{u.Why, -1, u.Beside})
+		}
+	}
+	l.forgetReasons(func(r Reason) bool { return r.Count <= 0 })
+	l.List.remove(it)
+}
+
+func (l *UnprovenList) forgetReasons(it func(Reason) bool) {
+	if l.Reasons = slices.DeleteFunc(l.Reasons, it); len(l.Reasons) == 0 {
+		l.Reasons = nil // as in a new checkpoint
+	}
+}
+
+// clear takes back the holds, as many as n, that only the assumed tail of an agent made unproven.
+func (l *UnprovenList) clear(agent lockagent.AgentID, n int) {
+	l.Count -= n
+	l.forget(func(u Unproven) bool { return u.Beside == agent })
+	l.forgetReasons(func(r Reason) bool { return r.Beside == agent })
+}
+
+// convict says that they stay unproven.
+func (l *UnprovenList) convict(agent lockagent.AgentID) {
+	for i := range l.First {
+		if u := &l.First[i]; u.Beside == agent {
+			u.Beside = ""
+		}
+	}
+	kept := l.Reasons
+	l.Reasons = nil
+	for _, r := range kept {
+		if r.Beside == agent {
+			r.Beside = ""
+		}
+		l.because(r)
+	}
+}
+
+func (l *UnprovenList) reset() { *l = UnprovenList{} }
+
+func (l *UnprovenList) detach() {
+	l.List.detach()
+	l.Reasons = slices.Clone(l.Reasons)
+}
+
+func (l *UnprovenList) tell(all []string, title string) []string { return unproven(all, title, *l) }
+
 // Gap is records of one agent that are missing.
 type Gap struct {
 	Agent lockagent.AgentID `json:"agent"`
@@ -455,8 +548,12 @@ func (a *Audit) Report() Report { return a.clone().close(a.alive(time.Time{})) }
 // ReportAt judges a log that goes on, as it is at the time now on the clock of the server, see
 // [StreamState].Now. An agent lives unless it was silent for longer than the Patience. What such
 // agents have not told yet is pending: the report says up to when the log is judged.
+//
+// What follows a missing record is pending, too, as long as that may still come.
 func (a *Audit) ReportAt(now time.Time) Report {
-	return a.clone().close(a.alive(now))
+	c, alive := a.clone(), a.alive(now)
+	idle := max(0, now.Sub(a.clock.Stored))
+	return c.closeWith(c.depart(alive, func(l *agentLog) bool { return alive(l) && c.clock.Now-l.Since+idle <= recordPatience }))
 }
 
 // alive tells which agents live at a time; if it is zero, none does.
@@ -466,14 +563,17 @@ func (a *Audit) alive(now time.Time) func(*agentLog) bool {
 	return func(l *agentLog) bool { return !now.IsZero() && clock.Now-l.Heard+idle <= patience }
 }
 
-// depart notes which agents are gone. It returns the stores with agents that live.
-func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
+// depart notes which agents are gone. It returns the stores with agents that live. wait says of which
+// agents a missing record may still come.
+func (a *Audit) depart(alive, wait func(*agentLog) bool) map[string]bool {
 	for _, l := range sorted(a.logs) {
-		a.drain(l, true)
+		a.drain(l, !wait(l))
 	}
 	living := make(map[string]bool)
 	for _, l := range sorted(a.logs) {
 		switch {
+		case len(l.pending) > 0:
+			living[l.Store] = true
 		case l.Stopped || l.Dead:
 			a.bounded(l, a.livedUntil(l, l.Store, l.low()))
 		case alive(l):
@@ -488,7 +588,13 @@ func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
 
 // close judges all that can be judged. The audit is of no use afterwards.
 func (a *Audit) close(alive func(*agentLog) bool) Report {
-	living := a.depart(alive)
+	return a.closeWith(a.depart(alive, noWait))
+}
+
+func noWait(*agentLog) bool { return false }
+
+// closeWith judges all that can be judged of stores of which agents live, or not.
+func (a *Audit) closeWith(living map[string]bool) Report {
 	var judged []Judged
 	var resets List[StoreReset]
 	for _, s := range sorted(a.stores) {
@@ -508,6 +614,7 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 			}
 		}
 		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
+		j.rest = s.Last > s.Unproven
 		if j.Holds > 0 || j.Pending > 0 {
 			judged = append(judged, j)
 		}
@@ -521,6 +628,11 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 	r.Locks = len(a.names)
 	r.MoreLocks = r.Locks == mostNames
 	r.Verdict = r.verdict()
+	for i := range r.Stores {
+		if r.Violations.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.OtherVersions+r.Late.Count > 0 {
+			r.Stores[i].rest = false
+		}
+	}
 	return r
 }
 

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,6 +96,48 @@ func (r Report) lacks() string {
 		return "no hold could be judged so far"
 	}
 	return strings.Join(lacks, ", ")
+}
+
+// likewise is how many holds are named of those that are unproven for one reason.
+const likewise = 3
+
+// unproven adds the holds that are not proven, together for each reason. The reason of most of them is
+// first.
+func unproven(all []string, title string, l UnprovenList) []string {
+	reasons := make(map[string]int)
+	for _, r := range l.Reasons {
+		reasons[r.Why] += r.Count
+	}
+	order := slices.SortedFunc(maps.Keys(reasons), func(x, y string) int {
+		return cmp.Or(cmp.Compare(reasons[y], reasons[x]), cmp.Compare(x, y))
+	})
+	told := 0
+	for _, why := range order[:min(len(order), most)] {
+		n := reasons[why]
+		told += n
+		var first []Unproven
+		for _, u := range l.First {
+			if u.Why == why && len(first) < likewise {
+				first = append(first, u)
+			}
+		}
+		if n == 1 && len(first) == 1 {
+			all = append(all, title+first[0].String())
+			continue
+		}
+		text := fmt.Sprintf("%s%s: %s", title, number(n, "hold", "holds"), why)
+		for _, u := range first {
+			text += fmt.Sprintf("\n    %q: %s, %s", u.Hold.Lock, u.Hold.who(), u.Hold.lasted())
+		}
+		if more := n - len(first); more > 0 && len(first) > 0 {
+			text += fmt.Sprintf("\n    and %d more", more)
+		}
+		all = append(all, text)
+	}
+	if more := l.Count - told; more > 0 {
+		all = append(all, fmt.Sprintf("%s%s for other reasons", title, number(more, "hold", "holds")))
+	}
+	return all
 }
 
 // namedHold is a hold with the name of its lock.

@@ -188,20 +188,35 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	if p.Token == s.Last.Token && p.Kind != 0 {
 		h.End = s.Until
 	}
-	h.Gone = p.Kind == 0 && s.Gone
-	if epoch, process := a.process(s.Agent); epoch == p.Epoch {
-		h.Process = process
-	}
+	h.Gone = p.Kind == 0 && s.Gone && a.gone(s, p.Token)
+	h.Process = a.process(s.Agent, p.Epoch)
 	return h
 }
 
-// process is the last process of an agent that the audit remembers, with its epoch.
-func (a *Audit) process(id lockagent.AgentID) (epoch uint64, process Process) {
-	if l := a.logs[id]; l != nil {
-		return l.Epoch, l.folded.Process
+// gone reports whether no process goes on with a hold, as far as the log tells.
+func (a *Audit) gone(s *span, token lockagent.Token) bool {
+	if l := a.logs[s.Agent]; l != nil {
+		for h := range l.folded.holds {
+			if h.Tenure == s.Tenure && h.Token == token {
+				return h.Gone
+			}
+		}
 	}
-	p := a.past.with(id)[id]
-	return p.Epoch, p.Process
+	return true
+}
+
+// process is where an agent ran in an epoch, if the audit remembers it.
+func (a *Audit) process(id lockagent.AgentID, epoch uint64) Process {
+	if l := a.logs[id]; l != nil {
+		if e := l.Epochs[epoch]; e != nil {
+			return e.Process
+		}
+		return Process{}
+	}
+	if p := a.past.with(id)[id]; p.Epoch == epoch {
+		return p.Process
+	}
+	return Process{}
 }
 
 // lock returns what the audit remembers of a lock.

@@ -28,6 +28,11 @@ func (h *trueHold) of(g Gap) bool {
 	return h.agent == g.Agent && g.Epoch <= h.epoch && h.epoch < g.Epoch+g.Lives
 }
 
+// lost reports whether a hold was in a life of an agent of which a report says that it has no end.
+func (h *trueHold) lost(r Report) bool {
+	return slices.ContainsFunc(r.Tails.First, func(t Tail) bool { return t.Agent == h.agent && t.Epoch == h.epoch })
+}
+
 // badPairs compares all holds of each lock.
 func badPairs(holds []*trueHold) (bad []badPair) {
 	type lockOf struct {
@@ -61,6 +66,8 @@ type holdOf struct {
 	tenure uint64
 	token  lockagent.Token
 }
+
+func (h *trueHold) key() holdOf { return holdOf{h.agent, h.tenure, h.token} }
 
 // history is the true history of a log from which records may have been removed. Whoever
 // has only that log cannot tell the history of the world from others:
@@ -120,7 +127,7 @@ func (w *world) history(log []Record) []*trueHold {
 				continue
 			}
 			cut := *h
-			if cut.until = min(h.until, dead); !ended[holdOf{h.agent, h.tenure, h.token}] {
+			if cut.until = min(h.until, dead); !ended[h.key()] {
 				cut.until = min(cut.until, h.lease)
 			}
 			h = &cut
@@ -146,7 +153,7 @@ func (w *world) unsound(log []Record, r Report) string {
 	for _, x := range r.Late.First {
 		late[identity{x.Agent, Place{x.Epoch, x.Seq}}] = true
 	}
-	visible := make(map[tenureKey]bool)
+	visible, ended := make(map[tenureKey]bool), make(map[holdOf]bool)
 	stepped := make(map[string]bool) // stores of which the log tells that the clock was set
 	for i := range log {
 		if r := &log[i]; r.Kind == lockagent.EventStoreReset && r.Reset.From == r.Reset.To {
@@ -154,6 +161,7 @@ func (w *world) unsound(log []Record, r Report) string {
 		}
 		if r := &log[i]; !late[identityOf(r)] && (r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0) {
 			visible[tenureKey{r.Agent, r.Tenure}] = true
+			ended[holdOf{r.Agent, r.Tenure, r.Token}] = r.Kind != lockagent.EventGranted
 		}
 	}
 	named := namedBy(r)
@@ -171,6 +179,7 @@ func (w *world) unsound(log []Record, r Report) string {
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
 		case p.what == "token" && !(visible[first] && visible[second]):
+		case !ended[p.first.key()] && !ended[p.second.key()] && p.first.lost(r) && p.second.lost(r): // each end of a log is named
 		case named == nil || named[first] || named[second]:
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):

@@ -55,7 +55,7 @@ func measureAudit(provider metric.MeterProvider, report func() events.Report, pe
 	lag := m.seconds("lockagent.audit.horizon.lag", "How far behind now the log is judged for good.")
 	behind := m.number("lockagent.audit.pending", "{message}", "Messages of the stream that were not read yet.")
 	read := m.counter("lockagent.audit.events", "{event}", "Events that were read.")
-	missing := m.counter("lockagent.audit.gaps", "{gap}", "Stretches of events that are missing.")
+	missing := m.number("lockagent.audit.gaps", "{gap}", "Stretches of events that are missing. What comes late is not missing any more.")
 	violations := m.counter("lockagent.audit.violations", "{violation}", "Violations of mutual exclusion, or of the order of tokens.")
 	if m.err != nil {
 		return m.err

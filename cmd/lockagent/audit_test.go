@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,7 +86,7 @@ func TestEventsAuditFollows(t *testing.T) {
 	metrics := scrape(t, regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.stderr.String())[1])
 	for _, want := range []string{
 		`lockagent_audit_verdict{verdict="violated"} 1`, `lockagent_audit_verdict{verdict="proven"} 0`,
-		"lockagent_audit_violations_total 1", "lockagent_audit_gaps_total 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_pending 0", "lockagent_audit_events_total ",
+		"lockagent_audit_violations_total 1", "lockagent_audit_gaps 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_pending 0", "lockagent_audit_events_total ",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %q:\n%s", want, metrics)
@@ -252,6 +253,26 @@ func TestTryNamesTheSameLog(t *testing.T) {
 		secret.expect(t, test.code, nil, []string{"Try: " + test.try, " --nats URL"})
 		if strings.Contains(secret.stderr, "secret") {
 			t.Errorf("it tells the password: %s", secret.stderr)
+		}
+	}
+}
+
+// Metrics can be asked for before the log was read. Then they say what the checkpoint says.
+func TestFollowerBeginsWithItsCheckpoint(t *testing.T) {
+	for log, want := range map[string]events.Verdict{"": events.Empty, overlapping(t, begun): events.Violated} {
+		audit := events.NewAudit()
+		if err := events.ReadLines(strings.NewReader(log), audit.Visit); err != nil {
+			t.Fatal(err)
+		}
+		checkpoint, err := audit.Checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if audit, err = events.ResumeAudit(checkpoint); err != nil {
+			t.Fatal(err)
+		}
+		if r := newFollower(&auditFlags{}, io.Discard, audit).report(); r.Verdict != want {
+			t.Errorf("the verdict is %q, want %q", r.Verdict, want)
 		}
 	}
 }

@@ -186,8 +186,15 @@ func (s *lockThen) text(now time.Time) string {
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
 	}
+	stores := make(map[string]bool)
+	for i := range s.holders {
+		stores[s.holders[i].Store] = true
+	}
 	about := func(what string, h *hold) {
 		line(what, "%s, token %d, agent %s", events.OwnerText(h.Owner, h.Agent), h.Token, events.AgentText(h.Agent, h.Process))
+		if len(stores) > 1 {
+			line("", "in store %s, where this name is another lock", h.Store)
+		}
 		line("", "%s", h.spell(now))
 	}
 	if len(s.holders) == 0 {

@@ -48,7 +48,16 @@ func partyText(p events.Party) string {
 }
 
 // hold is a hold for people.
-type hold struct{ events.Hold }
+type hold struct {
+	events.Hold
+	seen time.Time // of a hold that goes on: the last event of its agent
+}
+
+// silence is how long an agent that runs says nothing at most: it says every ten seconds that it
+// is alive.
+const silence = 30 * time.Second
+
+func (h *hold) silent(now time.Time) bool { return !h.seen.IsZero() && now.Sub(h.seen) > silence }
 
 // came is how the hold came.
 func (h *hold) came() string {
@@ -76,11 +85,28 @@ func (h *hold) ended(now time.Time) string {
 	case h.Superseded:
 		return "over by " + readable.Time(h.latest(), now) + "; its end is missing in the log"
 	case h.Gone:
-		return "its agent ended without a release"
+		return "its agent ended without a release" + h.leaseEnds(now)
+	case h.silent(now):
+		return "its agent is silent since " + readable.Time(h.seen, now) + h.leaseEnds(now)
+	case h.Fixed:
+		return "held" + h.leaseEnds(now)
 	case !h.Uncertain.IsZero():
 		return "held; no renewal since " + readable.Time(h.Uncertain, now)
 	}
 	return "held"
+}
+
+// leaseEnds is when the lease ends, if the log says it.
+func (h *hold) leaseEnds(now time.Time) string {
+	store := h.LeaseEnd()
+	if store == 0 {
+		return ""
+	}
+	end, ends := time.UnixMicro(int64(store)), "ends"
+	if end.Before(now) {
+		ends = "ended"
+	}
+	return fmt.Sprintf(", its lease %s at %s", ends, readable.Time(end, now))
 }
 
 // lasted is for how long the hold was held, until it ended or now.

@@ -33,7 +33,7 @@ type story struct {
 func newStory(name lockagent.Name, keep func(*hold) bool) *story {
 	s := &story{name: name, keep: keep, granted: make(map[lockagent.AgentID]uint64)}
 	s.fold = events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) {
-		if over := (hold{*h}); s.keep(&over) {
+		if over := (hold{Hold: *h}); s.keep(&over) {
 			s.past = append(s.past, over)
 		}
 	}})
@@ -135,7 +135,8 @@ func (s *story) all() []hold {
 	holds := slices.Clone(s.past)
 	for l := range s.fold.Locks() {
 		for _, h := range l.Holders {
-			holds = append(holds, hold{h})
+			agent, _ := s.fold.Agent(h.Agent)
+			holds = append(holds, hold{h, agent.Time})
 		}
 	}
 	for i := range holds {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,11 +196,11 @@ func TestState(t *testing.T) {
 		{"orders/43", 7, `orders/43 at 14:03:07.000
   free     nobody held it
   after    /8, token 300, agent b, shop on web-2, pid 77
-           from 14:03:08.000, from the store; held
+           from 14:03:08.000, from the store; its agent is silent since 14:03:08.000, its lease ended at 14:03:12.000
 `},
 		{"orders/43", 9.5, `orders/43 at 14:03:09.500
   held by  /8, token 300, agent b, shop on web-2, pid 77
-           from 14:03:08.000, from the store; held
+           from 14:03:08.000, from the store; its agent is silent since 14:03:08.000, its lease ended at 14:03:12.000
   waiting  "joe", since 14:03:09.000, agent a, shop on web-1, pid 812
            queued behind /8 of agent b, shop on web-2, pid 77
 `},
@@ -236,10 +237,10 @@ func TestHolders(t *testing.T) {
 
 1 hold, 1 request waits
 
-LOCK       OWNER  WAITS SINCE   FOR  BEHIND            AGENT
-orders/43  "joe"  14:03:09.000  1s   /8 of b on web-2  a, shop on web-1, pid 812
+LOCK       OWNER  WAITS SINCE   FOR  BEHIND            STATE  AGENT
+orders/43  "joe"  14:03:09.000  1s   /8 of b on web-2  waits  a, shop on web-1, pid 812
 `,
-		time.Minute: "its agent is silent since 14:03:08.000, its lease ends at 14:03:12.000  b, shop",
+		time.Minute: "its agent is silent since 14:03:08.000, its lease ended at 14:03:12.000  b, shop",
 	} {
 		now := begun.Add(after)
 		var b strings.Builder
@@ -529,6 +530,37 @@ func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
 		want.How, want.Request, want.Grants = told.How, told.Request, told.Grants
 		if told != want {
 			t.Errorf("the report says\n%+v\nthe history\n%+v", told, want)
+		}
+	}
+}
+
+// What the verbs say of one hold is the same.
+func TestVerbsAgree(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Now().Add(time.Duration(seconds-100) * time.Second) }
+	store := func(seconds int) lockagent.StoreTime { return lockagent.StoreTime(at(seconds).UnixMicro()) }
+	granted := func(tenure uint64, seconds int) lockagent.Event {
+		return lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: tenure, Tenure: tenure, Token: lockagent.Token(store(seconds)),
+			How: lockagent.ByStore, Count: 1, Lease: 30 * time.Second, StoreTime: store(seconds),
+		}
+	}
+	alive := func(s *script, count int) {
+		s.add("a", at(99), lockagent.Event{Kind: lockagent.EventAlive, Count: count, StoreTime: store(99), Confirmed: store(98), Lease: 30 * time.Second})
+	}
+	for want, log := range map[string]func(s *script){
+		"held":                      func(s *script) { s.add("a", at(1), granted(1, 1)); alive(s, 1) },
+		"its agent is silent since": func(s *script) { s.add("a", at(1), granted(1, 1)) },
+		"its agent ended without a release": func(s *script) {
+			s.add("a", at(1), granted(1, 1))
+			s.restart("a", at(50))
+			alive(s, 0)
+		},
+	} {
+		s := &script{t: t}
+		s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
+		log(s)
+		for _, verb := range [][]string{{"holders"}, {"history", "orders/42"}, {"state", "orders/42"}} {
+			callWith(t, s.text.String(), slices.Concat([]string{"events"}, verb, []string{"--file", "-"})...).expect(t, exitOK, []string{want, `"joe"`}, nil)
 		}
 	}
 }
