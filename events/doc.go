@@ -28,8 +28,13 @@
 //
 // as [AppendSubject] makes it. The [Class] of a record that has consequences is its kind, so that
 // subscribers can select such records. There may be more classes. The other headers are
-// Nats-Msg-Id, in a message with one record traceparent, if the request was traced, and in a message
-// that a [Forwarder] has brought Lockagent-Origin: <stream>.<position>, where it stood in its source.
+//
+//	Nats-Msg-Id       <agent>:<epoch>:<sequence>, or <first>-<last> in the place of the sequence
+//	traceparent       of a message with one record, if the request was traced
+//	Lockagent-Origin  <stream>.<position> of a message that a [Forwarder] has brought: where it
+//	                  stood in its source
+//
+// A record has these attributes:
 //
 //	attribute      value
 //	id             <epoch>:<sequence>, which no other event of the same source has
