@@ -157,6 +157,7 @@ func (w *follower) listen(ctx context.Context) {
 func (w *follower) look(now time.Time) error {
 	w.mu.Lock()
 	report, position := w.audit.ReportAt(w.audit.Stored().Add(w.idle)), w.audit.Position()
+	w.flags.narrow(&report)
 	w.latest = report
 	w.mu.Unlock()
 	change := &verdictChange{Version: jsonVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report}

@@ -232,7 +232,7 @@ func (f *natsFlags) failure(cmd *cobra.Command, err error) *failure {
 	case errors.Is(err, events.ErrNotPermitted):
 		return &failure{exitNotPermitted, err, address + "-creds FILE    (or another of the ways in docs/nats.md)"}
 	case errors.Is(err, events.ErrNoStream):
-		return &failure{exitUnavailable, err, "lockagent demo --nats URL    (publishes to it)"}
+		return &failure{exitEmpty, err, "lockagent demo --nats URL    (publishes to it)"}
 	}
 	return &failure{exitUnavailable, err, address + " URL    (of the server that has the event log)"}
 }

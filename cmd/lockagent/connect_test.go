@@ -39,7 +39,7 @@ func TestNATSFlags(t *testing.T) {
 
 	read := as("joe", password, replayAll...)
 	call(t, append(read, "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, exitOK, []string{"agentstopped"}, nil)
-	call(t, read...).expect(t, exitUnavailable, nil, []string{"no such stream", "LOCKAGENT"})
+	call(t, read...).expect(t, exitEmpty, nil, []string{"no such stream", "LOCKAGENT"})
 	call(t, as("joe", password, "events", "audit", "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, exitOK, []string{"proven: "}, nil)
 
 	t.Run("FromTheEnvironment", func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestNATSFlags(t *testing.T) {
 			t.Setenv("LOCKAGENT_NATS"+name, value)
 		}
 		call(t, replayAll...).expect(t, exitOK, []string{"agentstopped"}, nil)
-		call(t, append(replayAll, "--nats-stream", "LOCKAGENT")...).expect(t, exitUnavailable, nil, []string{"no such stream"})
+		call(t, append(replayAll, "--nats-stream", "LOCKAGENT")...).expect(t, exitEmpty, nil, []string{"no such stream"})
 		t.Setenv("LOCKAGENT_NATS_TLS_FIRST", "perhaps")
 		call(t, replayAll...).expect(t, exitUsage, nil, []string{`$LOCKAGENT_NATS_TLS_FIRST wants true or false, not "perhaps"`})
 	})

@@ -70,6 +70,7 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	now := time.Now()
 	recent := func(h *hold) bool { return f.since == 0 || !h.overAt(now.Add(-f.since)) }
 	told := newStory(name, recent)
+	told.most = f.last
 	if err := told.read(cmd, &f.source); err != nil {
 		return err
 	}
@@ -77,10 +78,16 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	if f.last > 0 {
 		holds = holds[max(0, len(holds)-f.last):]
 	}
+	var err error
 	if f.format == "json" {
-		return writeJSON(cmd.OutOrStdout(), historyView{jsonVersion, name, bare(holds)})
+		err = writeJSON(cmd.OutOrStdout(), historyView{jsonVersion, name, bare(holds)})
+	} else {
+		err = writeHistory(cmd.OutOrStdout(), name, holds, now)
 	}
-	return writeHistory(cmd.OutOrStdout(), name, holds, now)
+	if err == nil && len(holds) == 0 {
+		err = &failure{exitEmpty, fmt.Errorf("the event log has no holds of %q that were not over before", name), again(cmd) + f.place()}
+	}
+	return err
 }
 
 func writeHistory(out io.Writer, name lockagent.Name, holds []hold, now time.Time) error {

@@ -53,11 +53,14 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
-	fold, records := events.NewFold(events.FoldConfig{}), 0
+	fold, records, locks := events.NewFold(events.FoldConfig{}), 0, 0
 	// Filtered by the server, the records would not tell whether the agents live.
 	err = log.replay(cmd.Context(), startAt{}, events.Filter{}, func(r events.Record, err error) error {
 		if err == nil && (r.Lock == "" || filter.Match(r)) {
 			records++
+			if r.Lock != "" {
+				locks++
+			}
 			fold.Apply(r)
 		}
 		return nil
@@ -67,6 +70,9 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if records == 0 {
 		return log.nothing("the event log has nothing", "lockagent demo --keep demo.log")
+	}
+	if f.lock != "" && locks == 0 {
+		return log.nothing(fmt.Sprintf("the event log has nothing of locks such as %q", f.lock), "lockagent events holders"+f.place())
 	}
 	log.warn()
 	now := time.Now()

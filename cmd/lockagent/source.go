@@ -214,6 +214,9 @@ func (l *eventLog) read(read readFunc, ctx context.Context, from startAt, filter
 }
 
 func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
+	if err := filter.Validate(); err != nil {
+		return l.explain(err)
+	}
 	var own error
 	err := events.ReadLines(l.lines, func(r events.Record, err error) error {
 		if ctx.Err() != nil {

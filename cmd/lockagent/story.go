@@ -19,6 +19,7 @@ type story struct {
 	fold  *events.Fold
 	past  []hold // those that were kept
 	found bool   // there is a record about the lock
+	most  int    // how many of them are wanted, the last ones; 0 for all
 
 	// granted is the position of the last grant to each agent.
 	granted map[lockagent.AgentID]uint64
@@ -35,6 +36,10 @@ func newStory(name lockagent.Name, keep func(*hold) bool) *story {
 	s.fold = events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) {
 		if over := (hold{Hold: *h}); s.keep(&over) {
 			s.past = append(s.past, over)
+			if s.most > 0 && len(s.past) >= 2*s.most+100 {
+				slices.SortStableFunc(s.past, hold.compare)
+				s.past = slices.Clone(s.past[len(s.past)-s.most:])
+			}
 		}
 	}})
 	return s
@@ -142,10 +147,12 @@ func (s *story) all() []hold {
 	for i := range holds {
 		holds[i].Store = s.fold.Store(holds[i].Store) // it may have had another identity then
 	}
-	slices.SortStableFunc(holds, func(a, b hold) int {
-		return cmp.Or(cmp.Compare(a.Store, b.Store), cmp.Compare(a.Token, b.Token), a.From.Compare(b.From))
-	})
+	slices.SortStableFunc(holds, hold.compare)
 	return holds
+}
+
+func (h hold) compare(other hold) int {
+	return cmp.Or(cmp.Compare(h.Store, other.Store), cmp.Compare(h.Token, other.Token), h.From.Compare(other.From))
 }
 
 // behind is for whom a request waits, or nil.

@@ -299,13 +299,19 @@ func TestEventsLook(t *testing.T) {
 	}
 	run("history", "orders/42").expect(t, exitOK, []string{"orders/42: 2 holds of 2 agents", "lost (deadline)"}, nil)
 	run("history", "orders/42", "--last", "1").expect(t, exitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
-	run("history", "orders/42", "--since", "1m").expect(t, exitOK, []string{"orders/42: 0 holds of 0 agents\n"}, nil)
+	run("history", "orders/42", "--since", "1m").expect(t, exitEmpty, []string{"orders/42: 0 holds of 0 agents\n"}, []string{"no holds", "Try: "})
 	run("history", "orders/43", "--since", "1m").expect(t, exitOK, []string{"orders/43: 1 hold of 1 agent\n"}, nil)
 	run("state", "orders/43").expect(t, exitOK, []string{"held by  /8", `waiting  "joe"`}, nil)
 	run("state", "orders/42", "--at", "-30m").expect(t, exitOK, []string{"nobody held it", "before   /7"}, nil)
 	run("holders").expect(t, exitOK, []string{"orders/43", "1 hold, 1 request waits"}, nil)
 	run("holders", "--lock", "orders/43").expect(t, exitOK, []string{"1 hold, 1 request waits"}, nil)
 	run("holders", "--lock", "orders/42").expect(t, exitOK, []string{"nobody holds a lock, 0 requests wait"}, nil)
+
+	run("holders", "--lock", "zz/>").expect(t, exitEmpty, nil, []string{`nothing of locks such as "zz/>"`, "Try: "})
+	for _, verb := range []string{"holders", "tail"} {
+		run(verb, "--lock", "zz/>/x").expect(t, exitUsage, nil, []string{"'>' is not the last part", "Try: "})
+	}
+	run("tail", "--agent", "a.b").expect(t, exitUsage, nil, []string{`"a.b" is no agent`})
 
 	nothing := []string{`the event log has nothing of "orders/44"`, "Try: lockagent events holders"}
 	run("history", "orders/44").expect(t, exitEmpty, nil, nothing)
@@ -563,4 +569,40 @@ func TestVerbsAgree(t *testing.T) {
 			callWith(t, s.text.String(), slices.Concat([]string{"events"}, verb, []string{"--file", "-"})...).expect(t, exitOK, []string{want, `"joe"`}, nil)
 		}
 	}
+}
+
+// A history of which only the last holds are wanted keeps no others.
+func TestHistoryKeepsWhatIsWanted(t *testing.T) {
+	all, last := newStory("orders/42", func(*hold) bool { return true }), newStory("orders/42", func(*hold) bool { return true })
+	last.most = 3
+	for i := range uint64(500) {
+		r := events.Record{Epoch: 1, Seq: i + 1, Event: lockagent.Event{
+			Kind: lockagent.EventHeld, Agent: "a", Lock: "orders/42", Owner: "joe", Tenure: i + 1, Token: lockagent.Token(i + 1), Time: begun,
+		}}
+		for _, s := range []*story{all, last} {
+			if err := s.visit(r, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(last.past) > 200 {
+			t.Fatalf("it keeps %d holds", len(last.past))
+		}
+	}
+	got, want := last.all(), all.all()
+	if !slices.Equal(got[len(got)-3:], want[len(want)-3:]) {
+		t.Errorf("the last are %v, want %v", got[len(got)-3:], want[len(want)-3:])
+	}
+}
+
+// The end of a hold is something, though its grant is missing. And a line that is empty is nothing.
+func TestAuditOfALockWithoutAGrant(t *testing.T) {
+	s := &script{t: t}
+	s.add("a", begun, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
+	s.seq["a"]++
+	s.add("a", begun.Add(2*time.Second), lockagent.Event{
+		Kind: lockagent.EventReleased, Lock: "orders/42", Owner: "joe", Tenure: 1, Token: 7, Held: time.Second, Lease: time.Minute,
+		Confirmed: lockagent.StoreTime(begun.UnixMicro()), Until: lockagent.StoreTime(begun.Add(2 * time.Second).UnixMicro()),
+	})
+	callWith(t, s.text.String(), "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitIncomplete, []string{"unproven: ", "missing: "}, nil)
+	callWith(t, "\n"+overlapping(t, begun), "events", "audit", "--file", "-").expect(t, exitViolated, nil, nil)
 }
