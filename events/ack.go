@@ -70,16 +70,19 @@ func (a *Audit) Acknowledge(now time.Time, ack Acknowledgement) bool {
 // counts says how much of each kind there was.
 func (k *Acknowledged) counts() (all []string) {
 	for _, count := range []struct {
-		n    int
-		what string
+		n         int
+		one, many string
 	}{
-		{k.Violations.Count, "violations"}, {k.Explained, "explained overlaps"}, {k.Unproven, "unproven holds"},
-		{k.Gaps + k.Holes, "stretches of records are missing"}, {k.Belated, "times that were judged too early"},
-		{k.Tails, "agents that did not stop"}, {k.Late, "late records"}, {k.Unreadable, "unreadable messages"},
-		{k.Joined, "stores that were one"}, {k.Unchecked, "repetitions that were not compared"},
+		{k.Violations.Count, "violation", "violations"}, {k.Explained, "explained overlap", "explained overlaps"},
+		{k.Unproven, "unproven hold", "unproven holds"},
+		{k.Gaps + k.Holes, "stretch of records is missing", "stretches of records are missing"},
+		{k.Belated, "time that was judged too early", "times that were judged too early"},
+		{k.Tails, "agent that did not stop", "agents that did not stop"}, {k.Late, "late record", "late records"},
+		{k.Unreadable, "unreadable message", "unreadable messages"}, {k.Joined, "store that was another", "stores that were one"},
+		{k.Unchecked, "repetition that was not compared", "repetitions that were not compared"},
 	} {
 		if count.n > 0 {
-			all = append(all, fmt.Sprintf("%d %s", count.n, count.what))
+			all = append(all, number(count.n, count.one, count.many))
 		}
 	}
 	return all

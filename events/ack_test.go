@@ -23,7 +23,7 @@ func TestAcknowledge(t *testing.T) {
 	}
 	after := resumed(t, audit).ReportAt(now)
 	wantReport(t, after, Proven, "", "acknowledged: by olga@audit at 2026-03-01T14:02:40.000Z, up to position 40: "+
-		"1 violations, 1 unproven holds, 1 agents that did not stop (the machine of C was lost)\n  violation: \"a\": two holds overlapped")
+		"1 violation, 1 unproven hold, 1 agent that did not stop (the machine of C was lost)\n  violation: \"a\": two holds overlapped")
 	if k := after.Acknowledged; len(k) != 1 || k[0].Verdict != Violated || k[0].Violations.Count != 1 || k[0].Tails != 1 || k[0].Unproven != 1 || !after.OK() {
 		t.Errorf("%+v", k)
 	}

@@ -165,7 +165,7 @@ func TestEventsAuditAcknowledges(t *testing.T) {
 	}
 	publishOverlap(t, url)
 	audit().expect(t, exitViolated, []string{"violated: 1 "}, nil)
-	audit("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violations (we know)", `violation: "orders/42": two holds overlapped`}, nil)
+	audit("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violation (we know)", `violation: "orders/42": two holds overlapped`}, nil)
 	audit("--acknowledge", "again").expect(t, exitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"})
 	audit().expect(t, exitOK, []string{"proven: ", "acknowledged: by "}, nil)
 }
