@@ -14,8 +14,10 @@ type EventKind uint8
 // A log may have kinds that this version does not know: their Kind is 0.
 const (
 	_ EventKind = iota
-	// EventRequested: a request arrived. Request, Owner, Lease (0 if kept). A log has it only
-	// if nothing else is known of the request for a while.
+	// EventRequested: a request waits because the store did not answer the attempt to get the
+	// lock. Request, Owner, Lease (0 if kept), Waited, Err. A log has it only if nothing else is known of the
+	// request for a while. A request that is granted, queued or refused at once has no event
+	// of its own: the event with the answer says how long it waited.
 	EventRequested
 	// EventQueued: a request could not be granted at once. Request, Owner, Waiters, Holder. A
 	// log has it only if the request waits for a while.
@@ -60,7 +62,8 @@ const (
 	// EventStoreReset: the store is another incarnation than before, or its clock was set. Reset.
 	EventStoreReset
 	// EventAgentStarted and EventAgentStopped: the first and the last event of an agent. An
-	// agent that crashed has no last event. EventAgentStarted sets Process.
+	// agent that crashed has no last event. EventAgentStarted sets Process, and Count (the holds
+	// that the agent goes on with from another process).
 	EventAgentStarted
 	EventAgentStopped
 
@@ -73,9 +76,11 @@ const (
 	EventHeld
 	// EventAlive: the agent runs, and all that it recorded before is in the log, or was
 	// dropped. StoreTime (at least this is what the store's clock showed; 0 if not known),
-	// Confirmed (the latest renewal of any tenure), Count (the grants that are held). The agent
-	// records it when the store has told it the time, as it does at the start, with nothing but
-	// StoreTime. The log does not have that one, but says more in its own.
+	// Confirmed (the latest renewal of any tenure), Lease (all leases that were renewed are over
+	// when that has passed since Confirmed; at least the one that the agent keeps), Count (the holds
+	// of the agent). The agent records it when the store has told it the time, as it does at the
+	// start, with nothing but StoreTime and the lease that it keeps. The log does not have that
+	// one, but says more in its own.
 	EventAlive
 	// EventDropped: events found no room. The numbers of those events, just before the number
 	// of this one, are missing.

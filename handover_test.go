@@ -14,7 +14,10 @@ import (
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -177,6 +180,67 @@ func TestHoldsGoOnInTheNextProcess(t *testing.T) {
 	if report := audit.Report(); report.Verdict != events.Proven || report.Grants != 4 {
 		t.Errorf("the audit says\n%v", report)
 	}
+}
+
+// The next process tells how many holds it has, with those that it goes on with.
+func TestSignsOfLifeCountResumedHolds(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, natsserver.Config{})
+	store := memstore.New()
+	id := lockagent.NewAgentID()
+	publisher := func(epoch uint64) *events.Publisher {
+		p, err := events.NewPublisher(events.Config{
+			Connection: events.Connection{InProcess: server}, Agent: id, Epoch: epoch, Heartbeat: 100 * time.Millisecond,
+		})
+		must(t, err)
+		return p
+	}
+	p := publisher(1)
+	first, err := actor.New(actor.Config{ID: id, Store: store.Share(), Recorder: p})
+	must(t, err)
+	for _, name := range []lockagent.Name{"a", "b", "c"} {
+		receive(t, first.Acquire(t.Context(), name, actor.Request{Owner: "ann"}))
+	}
+	snapshot := first.Detach()
+	must(t, first.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	must(t, p.Close(ctx))
+
+	p = publisher(2)
+	second, err := actor.Resume(actor.Config{Store: store.Share(), Recorder: p}, snapshot)
+	must(t, err)
+	held := make(map[lockagent.Name]lockagent.Grant)
+	for _, r := range second.Resumed() {
+		held[r.Name] = receive(t, r.Grant)
+	}
+	receive(t, second.Acquire(t.Context(), "d", actor.Request{Owner: "ann"}))
+	must(t, held["a"].Release(t.Context()))
+	must(t, p.Flush(ctx))
+	r, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: server}})
+	must(t, err)
+	defer r.Close()
+	enough, released := errors.New("enough"), false
+	err = r.Tail(ctx, events.FromPosition(1), events.Filter{}, func(r events.Record, err error) error {
+		switch {
+		case err != nil || r.Epoch < 2:
+		case r.Kind == lockagent.EventAgentStarted && r.Count != 3:
+			t.Errorf("it goes on with %d holds", r.Count)
+		case r.Kind == lockagent.EventReleased:
+			released = true
+		case r.Kind == lockagent.EventAlive && released:
+			if r.Count != 3 {
+				t.Errorf("it tells of %d holds", r.Count)
+			}
+			return enough
+		}
+		return err
+	})
+	if !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	must(t, second.Close())
+	must(t, p.Close(ctx))
 }
 
 // What nobody goes on with is free when its lease is over, and not before.

@@ -352,6 +352,10 @@ type Reset struct {
 	// incarnation, on its clock. Before is the first known time of the new incarnation, on
 	// its clock.
 	After, Before StoreTime
+	// Step is by how much the clock was set forward, or back if it is negative. It is an
+	// estimate, and 0 if the clock was not set or nobody knows. After and Before are readings of
+	// the clock, perhaps many minutes apart: they only tell when it was set.
+	Step time.Duration
 	// Store is the identity of the store before the reset, if it has another one now.
 	Store string
 }

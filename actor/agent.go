@@ -81,7 +81,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	a.machine = a.plain
 	a.fresh.Store(firstNumber())
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
-	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess()})
+	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess(), Count: from.holds()})
 	resumed := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := cfg.Store.Listen(cfg.ID, a.hear)
 	offReset := cfg.Store.OnReset(a.storeReset)

@@ -23,7 +23,7 @@ func doomed(t testing.TB, f func()) {
 // A recorder that ends the goroutine in which it is called leaves nobody without an answer.
 func TestRecorderEndsItsGoroutine(t *testing.T) {
 	for _, kind := range []lockagent.EventKind{
-		lockagent.EventRequested, lockagent.EventQueued, lockagent.EventGranted, lockagent.EventReentered,
+		lockagent.EventQueued, lockagent.EventGranted, lockagent.EventReentered,
 		lockagent.EventReleased, lockagent.EventReturned, lockagent.EventTimedOut, lockagent.EventBroken,
 	} {
 		t.Run(kind.String(), func(t *testing.T) {

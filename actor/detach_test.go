@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -61,6 +62,15 @@ func claimed(t testing.TB, a *Agent, name lockagent.Name) lockagent.Grant {
 	panic("unreachable")
 }
 
+// startedWith keeps the count of the start of an agent.
+type startedWith int
+
+func (s *startedWith) Record(_ context.Context, e lockagent.Event) {
+	if e.Kind == lockagent.EventAgentStarted {
+		*s = startedWith(e.Count)
+	}
+}
+
 // Holds go on in another process, with the same tokens, while another agent waits.
 func TestDetachAndResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +102,11 @@ func TestDetachAndResume(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 
-		next := resuming(t, Config{Store: store.Share()}, n)
+		var goesOn startedWith
+		next := resuming(t, Config{Store: store.Share(), Recorder: &goesOn}, n)
+		if goesOn != 3 {
+			t.Errorf("it tells that it goes on with %d holds", goesOn)
+		}
 		if next.ID() != a.ID() || next.fresh.Load() < n.Last || len(next.Resumed()) != 4 {
 			t.Errorf("agent %v from %d with %+v", next.ID(), next.fresh.Load(), next.Resumed())
 		}

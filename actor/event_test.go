@@ -33,20 +33,20 @@ func TestStories(t *testing.T) {
 	}{
 		{"acquired and released", Config{}, func(w world) {
 			released(w.t, granted(w.t, w.a.Acquire(background, "door", who("ann"))))
-		}, "requested granted released returned"},
+		}, "granted released returned"},
 
 		{"released twice", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			released(w.t, g)
 			_ = await(w.t, "release", g.ReleaseAsync(background))
-		}, "requested granted released returned"},
+		}, "granted released returned"},
 
 		{"handed off", Config{HandOffTime: time.Hour}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			c := w.a.Acquire(background, "door", who("bob"))
 			released(w.t, g)
 			released(w.t, granted(w.t, c))
-		}, "requested granted requested queued released granted released returned"},
+		}, "granted queued released granted released returned"},
 
 		{"handed off until the budget is spent", Config{HandOffTime: time.Hour, HandOffGrants: 2}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
@@ -54,7 +54,7 @@ func TestStories(t *testing.T) {
 			released(w.t, g)
 			released(w.t, granted(w.t, c))
 			released(w.t, granted(w.t, d))
-		}, `requested granted requested queued requested queued released granted released
+		}, `granted queued queued released granted released
 			returned granted released returned`},
 
 		{"without hand-off", Config{HandOffGrants: 1}, func(w world) {
@@ -62,7 +62,7 @@ func TestStories(t *testing.T) {
 			c := w.a.Acquire(background, "door", who("bob"))
 			released(w.t, g)
 			released(w.t, granted(w.t, c))
-		}, "requested granted requested queued released returned granted released returned"},
+		}, "granted queued released returned granted released returned"},
 
 		{"hand-off time passes", Config{HandOffTime: time.Second}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
@@ -70,20 +70,20 @@ func TestStories(t *testing.T) {
 			time.Sleep(time.Second)
 			released(w.t, g)
 			released(w.t, granted(w.t, c))
-		}, "requested granted requested queued released returned granted released returned"},
+		}, "granted queued released returned granted released returned"},
 
 		{"re-entered", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			h := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			released(w.t, g)
 			released(w.t, h)
-		}, "requested granted requested reentered released released returned"},
+		}, "granted reentered released released returned"},
 
 		{"renewed", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			time.Sleep(25 * time.Second)
 			released(w.t, g)
-		}, "requested granted renewed renewed released returned"},
+		}, "granted renewed renewed released returned"},
 
 		{"uncertain", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
@@ -92,7 +92,7 @@ func TestStories(t *testing.T) {
 			w.s.handle(nil)
 			time.Sleep(time.Second)
 			released(w.t, g)
-		}, "requested granted uncertain renewed released returned"},
+		}, "granted uncertain renewed released returned"},
 
 		{"lost at the deadline", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
@@ -100,13 +100,13 @@ func TestStories(t *testing.T) {
 			<-g.Done()
 			time.Sleep(time.Minute)
 			w.s.handle(nil)
-		}, "requested granted uncertain lost"},
+		}, "granted uncertain lost"},
 
 		{"lost at the deadline, and returned", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			w.s.on("renew", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
 			<-g.Done()
-		}, "requested granted uncertain lost returned"},
+		}, "granted uncertain lost returned"},
 
 		{"denied", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
@@ -114,32 +114,32 @@ func TestStories(t *testing.T) {
 			w.s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
 			w.store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 			<-g.Done()
-		}, "requested granted requested reentered lost lost returned"},
+		}, "granted reentered lost lost returned"},
 
 		{"expired", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Second}))
 			<-g.Done()
-		}, "requested granted expired returned"},
+		}, "granted expired returned"},
 
 		{"an inner lease expires", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			h := granted(w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Session: true, Lease: time.Second}))
 			<-h.Done()
 			released(w.t, g)
-		}, "requested granted requested reentered expired released returned"},
+		}, "granted reentered expired released returned"},
 
 		{"broken", Config{}, func(w world) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			await(w.t, "break", w.a.Break("door", ""))
-		}, "requested granted requested reentered broken broken returned"},
+		}, "granted reentered broken broken returned"},
 
 		{"broken by another agent", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			await(w.t, "break", w.b.Break("door", ""))
 			<-g.Done()
-		}, "requested granted requested reentered broken broken returned"},
+		}, "granted reentered broken broken returned"},
 
 		{"left", Config{}, func(w world) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
@@ -148,32 +148,32 @@ func TestStories(t *testing.T) {
 			_ = await(w.t, "leave", w.a.Leave(background, "door", "bob"))
 			refused(w.t, c, lockagent.ErrSessionClosed)
 			_ = await(w.t, "leave", w.a.Leave(background, "door", "ann"))
-		}, "requested granted requested queued refused lost returned"},
+		}, "granted queued refused lost returned"},
 
 		{"closed", Config{}, func(w world) {
 			granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			w.a.Acquire(background, "door", who("bob"))
 			synctest.Wait()
 			_ = w.a.Close()
-		}, "requested granted requested queued refused lost returned"},
+		}, "granted queued refused lost returned"},
 
 		{"unclaimed", Config{Claim: time.Second}, func(w world) {
 			w.a.Acquire(background, "door", who("ann"))
 			time.Sleep(time.Second)
 			synctest.Wait()
-		}, "requested granted unclaimed returned"},
+		}, "granted unclaimed returned"},
 
 		{"tried", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
 			refused(w.t, w.a.Acquire(background, "door", try), lockagent.ErrHeld)
 			released(w.t, g)
-		}, "requested granted requested refused released returned"},
+		}, "granted refused released returned"},
 
 		{"tried, but held elsewhere", Config{}, func(w world) {
 			g := granted(w.t, w.b.Acquire(background, "door", who("zoe")))
 			refused(w.t, w.a.Acquire(background, "door", try), lockagent.ErrHeld)
 			released(w.t, g)
-		}, "requested refused"},
+		}, "refused"},
 
 		{"timed out", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
@@ -182,7 +182,7 @@ func TestStories(t *testing.T) {
 			defer cancel()
 			refused(w.t, w.a.Acquire(ctx, "door", who("carl")), context.DeadlineExceeded)
 			released(w.t, g)
-		}, "requested granted requested queued timedout requested queued timedout released returned"},
+		}, "granted queued timedout queued timedout released returned"},
 
 		{"cancelled", Config{}, func(w world) {
 			g := granted(w.t, w.b.Acquire(background, "door", who("zoe")))
@@ -192,7 +192,7 @@ func TestStories(t *testing.T) {
 			cancel()
 			refused(w.t, c, context.Canceled)
 			released(w.t, g)
-		}, "requested queued cancelled"},
+		}, "queued cancelled"},
 
 		{"waits for another agent", Config{}, func(w world) {
 			g := granted(w.t, w.b.Acquire(background, "door", who("zoe")))
@@ -200,13 +200,30 @@ func TestStories(t *testing.T) {
 			synctest.Wait()
 			released(w.t, g)
 			released(w.t, granted(w.t, c))
-		}, "requested queued granted released returned"},
+		}, "queued granted released returned"},
+
+		{"waits for the store", Config{}, func(w world) {
+			w.s.on("acquire", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+			c := w.a.Acquire(background, "door", who("ann"))
+			time.Sleep(5 * time.Second) // for many attempts
+			d := w.a.Acquire(background, "door", who("bob"))
+			synctest.Wait()
+			w.s.handle(nil)
+			released(w.t, granted(w.t, c))
+			released(w.t, granted(w.t, d))
+		}, "requested queued granted released granted released returned"},
+
+		{"does not wait for the store", Config{}, func(w world) {
+			w.s.on("acquire", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+			refused(w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Try: true}), lockagent.ErrStoreUnavailable)
+			w.s.handle(nil)
+		}, "refused"},
 
 		{"the store refuses", Config{}, func(w world) {
 			w.store.PlantValue("door")
 			refused(w.t, w.a.Acquire(background, "door", who("ann")), lockagent.ErrWrongType)
 			w.store.Reset()
-		}, "requested refused storereset"},
+		}, "refused storereset"},
 
 		{"refused at the door", Config{}, func(w world) {
 			refused(w.t, w.a.Acquire(background, "", who("ann")), lockagent.ErrBadName)
@@ -308,7 +325,7 @@ func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	if e.Kind.EndsHold() != (e.Until != 0) || e.Until != 0 && (e.Until < storeNow(begin) || e.Until > storeNow(begin).Add(time.Millisecond)) {
 		bad("until")
 	}
-	failed := e.Kind == lockagent.EventRefused || e.Kind == lockagent.EventCancelled || e.Kind == lockagent.EventTimedOut || e.Kind == lockagent.EventUncertain
+	failed := e.Kind == lockagent.EventRequested || e.Kind == lockagent.EventRefused || e.Kind == lockagent.EventCancelled || e.Kind == lockagent.EventTimedOut || e.Kind == lockagent.EventUncertain
 	if failed != (e.Err != "") {
 		bad("err")
 	}
@@ -349,21 +366,17 @@ func TestEventFields(t *testing.T) {
 		incarnation := w.of(lockagent.EventGranted)[0].Incarnation
 		want := []lockagent.Event{
 			{Kind: lockagent.EventAgentStarted, Time: at, Process: thisProcess()},
-			{Kind: lockagent.EventRequested, Time: at.Add(time.Second), Lock: "door", Request: 1, Owner: "ann", Lease: 4 * time.Second},
 			{
 				Kind: lockagent.EventGranted, Time: at.Add(time.Second), Lock: "door", Request: 1, Owner: "ann",
 				Token: g.Token(), Tenure: 1, How: lockagent.ByStore, Count: 1, Lease: 4 * time.Second, Fixed: true,
 				StoreTime: us(time.Second), Incarnation: incarnation,
 			},
-			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 3, Owner: "ann", Lease: 2 * time.Second},
 			{
 				Kind: lockagent.EventReentered, Time: at.Add(2 * time.Second), Lock: "door", Request: 3, Owner: "ann",
 				Token: g.Token(), Tenure: 1, Count: 2, Lease: 4 * time.Second, Fixed: true,
 				StoreTime: us(time.Second), Incarnation: incarnation,
 			},
-			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second},
 			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second, Waiters: 1, Holder: "ann"},
-			{Kind: lockagent.EventRequested, Time: at.Add(2 * time.Second), Lock: "door", Request: 5, Owner: "carl"},
 			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 5, Owner: "carl", Waiters: 2, Holder: "ann"},
 			{
 				Kind: lockagent.EventTimedOut, Time: at.Add(3 * time.Second), Lock: "door", Request: 5, Owner: "carl",
@@ -442,7 +455,7 @@ func TestContextValuesTravel(t *testing.T) {
 		refused(t, a.Acquire(ctx, "door", Request{Owner: "bob", Try: true}), lockagent.ErrHeld)
 		released(t, g)
 		want := []lockagent.EventKind{
-			lockagent.EventRequested, lockagent.EventGranted, lockagent.EventRequested, lockagent.EventRefused, lockagent.EventReleased,
+			lockagent.EventGranted, lockagent.EventRefused, lockagent.EventReleased,
 		}
 		if len(seen) != len(want) || asked != 1 {
 			t.Fatalf("seen %v, want %v; asked %d times", seen, want, asked)

@@ -61,7 +61,7 @@ func TestEventsTellTheStore(t *testing.T) {
 		for _, e := range w.all() {
 			stores = append(stores, e.Kind.String()+" "+e.Store)
 		}
-		want := []string{"agentstarted ", "requested one", "granted one", "released ", "returned ", "agentstopped two"}
+		want := []string{"agentstarted ", "granted one", "released ", "returned ", "agentstopped two"}
 		if !slices.Equal(stores, want) {
 			t.Errorf("got %q, want %q", stores, want)
 		}

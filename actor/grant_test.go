@@ -206,7 +206,7 @@ func TestContextEnds(t *testing.T) {
 				t.Errorf("Over was called %d times", ended)
 			}
 			released(t, h)
-			w.tells(t, "agentstarted requested granted requested queued unclaimed granted released returned")
+			w.tells(t, "agentstarted granted queued unclaimed granted released returned")
 		})
 	})
 
@@ -336,7 +336,7 @@ func TestWaitCountsWhileTheActorIsBusy(t *testing.T) {
 		a := start(t, Config{Recorder: w})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
 		w.before = func(e lockagent.Event) {
-			if e.Owner == "slow" && e.Kind == lockagent.EventRequested {
+			if e.Owner == "slow" && e.Kind == lockagent.EventRefused {
 				time.Sleep(2 * time.Second)
 			}
 		}

@@ -112,20 +112,16 @@ func TestAnExchangeInPersonWaitsForNobodysCode(t *testing.T) {
 		t.Run("code "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				arrived, posted, exchanged := make(chan struct{}), make(chan struct{}), make(chan struct{})
-				requests := 0
 				r := recorderFunc(func(_ context.Context, e lockagent.Event) {
-					if e.Kind != lockagent.EventRequested {
-						return
-					}
-					switch requests++; requests {
-					case 1: // until the other request is in the mailbox
-						close(arrived)
-						<-posted
-					case 2:
+					if e.Kind == lockagent.EventQueued {
 						callback(exchanged)
 					}
 				})
-				a := start(t, Config{Store: told{leaving{memstore.New(), new(int)}, exchanged}, Recorder: r, Logger: quiet})
+				s := told{leaving{memstore.New(), new(int)}, exchanged, func() {
+					close(arrived)
+					<-posted // until the other request is in the mailbox
+				}}
+				a := start(t, Config{Store: s, Recorder: r, Logger: quiet})
 				go a.Lock(background, "orders", who("alice"))
 				<-arrived
 				a.Acquire(background, "orders", who("bob"))
@@ -136,13 +132,15 @@ func TestAnExchangeInPersonWaitsForNobodysCode(t *testing.T) {
 	}
 }
 
-// told is a store that closes a channel when it is asked for a lock.
+// told is a store that closes a channel when it is asked for a lock. It calls before first.
 type told struct {
 	leaving
-	asked chan struct{}
+	asked  chan struct{}
+	before func()
 }
 
 func (s told) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	s.before()
 	s.orDo(ctx, func() {
 		close(s.asked)
 		s.Store.Acquire(ctx, req, done)

@@ -240,8 +240,13 @@ func TestRecorderPanics(t *testing.T) {
 // everyKind has every kind of event recorded, but those of the agent.
 func everyKind(t *testing.T, a *Agent, s *tap, store *memstore.Store) {
 	t.Helper()
-	// requested granted reentered queued timedout cancelled refused released
-	g := granted(t, a.Acquire(background, "door", again("ann")))
+	// requested
+	s.on("acquire", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+	asked := a.Acquire(background, "door", again("ann"))
+	synctest.Wait()
+	s.handle(nil)
+	// granted reentered queued timedout cancelled refused released
+	g := granted(t, asked)
 	g2 := granted(t, a.Acquire(background, "door", again("ann")))
 	ctx, cancel := context.WithCancel(background)
 	c := a.Acquire(ctx, "door", who("bob"))

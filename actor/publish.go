@@ -19,8 +19,11 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Waited = e.Now.Sub(of.Arrived)
 	}
 	switch e.Kind {
-	case lockstate.Requested:
-		out.Kind = lockagent.EventRequested
+	case lockstate.AttemptFailed:
+		if r == nil || e.Count > 1 {
+			return // the first failure was published
+		}
+		out.Kind, out.Err = lockagent.EventRequested, e.Err.Error()
 	case lockstate.Queued:
 		out.Kind, out.Waiters, out.Holder = lockagent.EventQueued, e.Waiters, l.holder()
 	case lockstate.Answered:

@@ -226,7 +226,7 @@ func TestStoreSaysNotHeld(t *testing.T) {
 			t.Errorf("token %d after %d", h.Token(), g.Token())
 		}
 		released(t, h)
-		w.tells(t, `agentstarted requested granted requested queued
+		w.tells(t, `agentstarted granted queued
 			lost returned granted released returned`)
 	})
 }

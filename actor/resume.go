@@ -61,8 +61,7 @@ func (a *Agent) load(from *AgentSnapshot) []*entry {
 	}
 	a.fresh.Store(from.Last)
 	now := a.clock.now()
-	boot, up := uptime()
-	passed, known := from.Taken.passed(time.Now(), boot, up)
+	passed, known := from.age()
 	shift := now.Sub(from.Taken.At) - passed
 	entries := make([]*entry, 0, len(from.Locks))
 	for _, n := range from.Locks {
@@ -73,6 +72,33 @@ func (a *Agent) load(from *AgentSnapshot) []*entry {
 		entries = append(entries, e)
 	}
 	return entries
+}
+
+// age returns how long ago the snapshot was taken, and false if nobody knows.
+func (s *AgentSnapshot) age() (passed time.Duration, known bool) {
+	boot, up := uptime()
+	return s.Taken.passed(time.Now(), boot, up)
+}
+
+// holds returns how many holds an agent of the snapshot goes on with. A session has one hold of a
+// lock, however often it was granted the lock. s may be nil.
+func (s *AgentSnapshot) holds() (n int) {
+	if s == nil {
+		return 0
+	}
+	if _, known := s.age(); !known {
+		return 0
+	}
+	for i := range s.Locks {
+		owners := make(map[lockagent.Owner]bool)
+		for j := range s.Locks[i].Tenures {
+			for k := range s.Locks[i].Tenures[j].Grants {
+				owners[s.Locks[i].Tenures[j].Grants[k].Request.Owner] = true
+			}
+		}
+		n += len(owners)
+	}
+	return n
 }
 
 // load restores the lock from a snapshot. shift is as for [lockstate.Resume]. The lock cannot

@@ -221,9 +221,10 @@ func TestResumeAfterABoot(t *testing.T) {
 		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Hour}))
 		n := detached(t, a)
 		n.Taken.Boot = "another"
-		next := resuming(t, Config{Store: store.Share()}, n)
-		if r := next.Resumed(); len(r) != 0 {
-			t.Errorf("resumed %+v", r)
+		var goesOn startedWith
+		next := resuming(t, Config{Store: store.Share(), Recorder: &goesOn}, n)
+		if r := next.Resumed(); len(r) != 0 || goesOn != 0 {
+			t.Errorf("resumed %+v, and told of %d", r, goesOn)
 		}
 		released(t, granted(t, b.Acquire(background, "door", who("bob"))))
 	})

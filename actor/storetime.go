@@ -50,7 +50,7 @@ func (a *Agent) tellTime(at lockagent.StoreTime, err error) {
 	}
 	t.pause = 0
 	t.timer = time.AfterFunc(timeEvery, a.askTime)
-	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAlive, StoreTime: at})
+	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAlive, StoreTime: at, Lease: a.cfg.Lease})
 }
 
 func (t *storeTime) stop() {

@@ -19,12 +19,14 @@ type pulses struct {
 	witness
 	mu   sync.Mutex
 	told []lockagent.StoreTime // guarded by mu
+
+	lease time.Duration // guarded by mu; that the agent keeps
 }
 
 func (l *pulses) Record(ctx context.Context, e lockagent.Event) {
 	if e.Kind == lockagent.EventAlive {
 		l.mu.Lock()
-		l.told = append(l.told, e.StoreTime)
+		l.told, l.lease = append(l.told, e.StoreTime), e.Lease
 		l.mu.Unlock()
 	}
 	l.witness.Record(ctx, e)
@@ -54,6 +56,9 @@ func TestIdleAgentTellsTheTime(t *testing.T) {
 		begin, w := lockagent.StoreTime(time.Now().UnixMicro()), &pulses{}
 		a := start(t, Config{Store: memstore.New(), Recorder: w})
 		w.tells(t, begin)
+		if w.lease != DefaultLease {
+			t.Errorf("it keeps leases of %v, want %v", w.lease, DefaultLease)
+		}
 		time.Sleep(timeEvery)
 		w.tells(t, begin, begin.Add(timeEvery))
 		closed(t, a)

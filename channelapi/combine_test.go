@@ -454,14 +454,14 @@ func (s meanwhile) Acquire(ctx context.Context, req lockagent.AcquireRequest, do
 	s.Store.Acquire(ctx, req, done)
 }
 
-// askedFor records which locks were asked for, in order.
+// askedFor records which locks were granted or waited for, in order.
 type askedFor struct {
 	mu    sync.Mutex
 	locks []lockagent.Name // guarded by mu
 }
 
 func (a *askedFor) Record(_ context.Context, e lockagent.Event) {
-	if e.Kind == lockagent.EventRequested {
+	if e.Kind == lockagent.EventGranted || e.Kind == lockagent.EventQueued {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.locks = append(a.locks, e.Lock)

@@ -306,7 +306,7 @@ func TestSessionCloseRacesWithClose(t *testing.T) {
 	}
 }
 
-// closer is a recorder that has a session closed while the agent takes in a request of the
+// closer is a recorder that has a session closed while the agent grants a request of the
 // session, and uses the session meanwhile.
 type closer struct {
 	session *channelapi.Session
@@ -314,7 +314,7 @@ type closer struct {
 }
 
 func (c *closer) Record(ctx context.Context, e lockagent.Event) {
-	if e.Kind != lockagent.EventRequested || c.closed != nil {
+	if e.Kind != lockagent.EventGranted || c.closed != nil {
 		return
 	}
 	c.closed = make(chan error, 1)

@@ -94,6 +94,8 @@ type epochLog struct {
 	Next    uint64 `json:"next"` // the number of the next record
 	Stopped bool   `json:"stopped,omitempty"`
 
+	Process Process `json:"process,omitzero"`
+
 	// Known is the number of the first record that the audit may know the content of.
 	Known uint64 `json:"known,omitempty"`
 
@@ -221,7 +223,7 @@ func (l *agentLog) ready(r *Record) bool {
 	if e := l.current; e != nil && r.Epoch == l.Epoch {
 		covered := uint64(0)
 		if r.Kind == lockagent.EventDropped {
-			covered = r.Dropped.total()
+			covered = r.Dropped.sum()
 		}
 		return r.Seq-min(r.Seq, covered) <= e.Next
 	}
@@ -238,13 +240,6 @@ func (l *agentLog) ready(r *Record) bool {
 		return r.Epoch == 1
 	}
 	return l.current.Stopped
-}
-
-func (d *Drops) total() (n uint64) {
-	for _, of := range d {
-		n += uint64(of)
-	}
-	return n
 }
 
 // harmless reports whether what was dropped neither granted a hold nor ended one, nor tells of
@@ -298,7 +293,7 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 	hole := Range{e.Next, r.Seq - 1}
 	if r.Kind == lockagent.EventDropped && r.Dropped.harmless() {
-		n := r.Dropped.total()
+		n := r.Dropped.sum()
 		if n >= hole.Last-hole.First+1 {
 			return
 		}

@@ -320,8 +320,11 @@ func (a *Audit) take(l *agentLog, r *Record) {
 	switch r.Kind {
 	case 0:
 		a.found.Unknown++
-		if r.OtherVersion {
+		switch {
+		case r.OtherVersion:
 			a.found.OtherVersions++
+		case r.Lock != "":
+			a.found.UnknownOfLocks++
 		}
 	case lockagent.EventStoreReset:
 		a.reset(l, r)
@@ -331,6 +334,9 @@ func (a *Audit) take(l *agentLog, r *Record) {
 		}
 	}
 	a.fold.apply(l.folded, r)
+	if r.Kind == lockagent.EventAgentStarted {
+		e.Process = l.folded.Process
+	}
 	a.heard(l, e, r)
 }
 

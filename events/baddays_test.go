@@ -136,6 +136,53 @@ func TestPermissionWithdrawn(t *testing.T) {
 	}
 }
 
+// TestSmallAccount has an account with less room than a new stream shall have, or than its events need. Then an
+// operator gives it more.
+func TestSmallAccount(t *testing.T) {
+	const conf = `accounts: { A: { jetstream: { max_file: %d, max_mem: 0 }, users: [ { user: joe, password: secret } ] } }`
+	for name, test := range map[string]struct {
+		maxBytes, account int64
+		says              string
+	}{
+		"NewStream": {0, 200_000, "it shall have 1073741824 bytes"},
+		"Events":    {-1, 200_000, "the account has no room left for stream"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, password := t.TempDir(), natstest.File(t, "secret")
+			var l link
+			start := func(bytes int64) *natsserver.Server {
+				s := natstest.Start(t, natsserver.Config{Dir: dir, ConfigFile: natstest.File(t, fmt.Sprintf(conf, bytes)), MaxBytes: 4 << 30})
+				l.use(s)
+				return s
+			}
+			s := start(test.account)
+			var log heard
+			c := Connection{InProcess: &l, User: "joe", PasswordFile: password, Logger: log.logger()}
+			p := newPublisher(t, Config{Connection: c, MaxBytes: test.maxBytes})
+			const events = 3000
+			for n := range events {
+				p.Record(t.Context(), requested(n))
+			}
+			eventually(t, "the publisher knows why", func() bool {
+				err := p.Stats().Err
+				return err != nil && strings.Contains(err.Error(), test.says)
+			})
+			eventually(t, "it says why", func() bool { return log.count(test.says) == 1 })
+			if got := p.Stats(); got.Queued == 0 || got.Dropped > 0 {
+				t.Errorf("got %+v", got)
+			}
+			l.use(nil)
+			if err := s.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			start(2 << 30)
+			flushed(t, p)
+			wantOnce(t, written(t, c, ""), events)
+		})
+	}
+}
+
 // TestSlowReader has a reader stop in the middle of the log. The publisher does not notice. The
 // reader goes on where it was, and what the stream has removed in the meantime is a gap for an audit.
 func TestSlowReader(t *testing.T) {

@@ -84,7 +84,7 @@ func BenchmarkRecord(b *testing.B) {
 				b.Fatal(err)
 			}
 			l := newLoad(unstarted(cfg), test.locks)
-			var items []item
+			var items []*item
 			cycle := func() {
 				test.cycle(l)
 				if l.n%1024 == 0 { // as often as the sender would take them
@@ -112,11 +112,11 @@ func BenchmarkRecord(b *testing.B) {
 // BenchmarkPack measures how records become messages.
 func BenchmarkPack(b *testing.B) {
 	p := newPacker(testAgent, 1, "lockagent.v1")
-	items := make([]item, 1000)
+	items := make([]*item, 1000)
 	for i := range items {
 		e := fullRecord(lockagent.EventHeld).Event
 		e.Reset, e.Process, e.Err, e.Holder, e.Operator, e.TraceParent = lockagent.Reset{}, lockagent.Process{}, "", "", "", ""
-		items[i] = item{event: e, facts: 2}
+		items[i] = &item{event: e, facts: 2}
 	}
 	b.ReportAllocs()
 	bytes := 0

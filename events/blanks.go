@@ -40,7 +40,7 @@ const (
 func (w *blank) text() string {
 	switch w.Kind {
 	case tail:
-		return fmt.Sprintf("the log of agent %s (epoch %d) has no end, and it may have held the lock until %s", w.Agent, w.Epoch, untilText(w.High))
+		return fmt.Sprintf("agent %s (epoch %d) did not stop, and may have held the lock until %s", AgentText(w.Agent, w.Process), w.Epoch, untilText(w.High))
 	case life:
 		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Gap.Last+1)
 	case hole:
@@ -70,8 +70,10 @@ func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime
 	for i := range store.Steps {
 		switch r := &store.Steps[i]; {
 		case a.ordered && w.Noted >= r.Noted || r.First > later(high, slack):
-		case r.Before > r.After:
+		case r.forward():
 			high = later(high, r.size())
+		case r.Step != 0 && !r.back() && low > math.MinInt64:
+			low = low.Add(-r.size())
 		default:
 			low, high = min(low, r.First), max(high, r.Last)
 		}
@@ -250,8 +252,7 @@ func (a *Audit) clear(l *agentLog) {
 			}
 		}
 	}
-	a.found.Unproven.Count -= l.Beside
-	a.found.Unproven.forget(func(u Unproven) bool { return u.Beside == l.ID })
+	a.found.Unproven.clear(l.ID, l.Beside)
 	l.Beside = 0
 }
 
@@ -265,11 +266,7 @@ func (a *Audit) convict(l *agentLog) {
 			}
 		}
 	}
-	for i := range a.found.Unproven.First {
-		if u := &a.found.Unproven.First[i]; u.Beside == l.ID {
-			u.Beside = ""
-		}
-	}
+	a.found.Unproven.convict(l.ID)
 	l.Beside = 0
 }
 

@@ -146,15 +146,16 @@ func (a *Audit) snapshot() *snapshot {
 		c := *of
 		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
 		c.Ends = slices.Clone(c.Ends)
+		c.Bygone.detach()
 		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)
 	}
 	for key, l := range a.locks {
 		s.Locks = append(s.Locks, l.snapshot(a.fold.locks[key]))
 	}
-	for key, folded := range a.fold.locks {
-		if len(folded.open) > 0 && a.locks[key] == nil { // it is judged, or is not judged at all
-			s.Locks = append(s.Locks, (&lockLog{LockKey: key}).snapshot(folded))
+	for key, l := range a.fold.locks {
+		if a.locks[key] == nil && len(l.open) > 0 { // holds that are judged and may go on, or of which the kind is not judged
+			s.Locks = append(s.Locks, (&lockLog{LockKey: key}).snapshot(l))
 		}
 	}
 	return s
@@ -206,23 +207,6 @@ func (s *span) clone() *span {
 		c.Cut = &cut
 	}
 	return &c
-}
-
-func (f *findings) clone() findings {
-	c := *f
-	c.Losses = maps.Clone(f.Losses)
-	c.Violations, c.Explained, c.Unproven = c.Violations.clone(), c.Explained.clone(), c.Unproven.clone()
-	c.Gaps, c.Late, c.Tails = c.Gaps.clone(), c.Late.clone(), c.Tails.clone()
-	c.OpenHolds, c.NotJudged = c.OpenHolds.clone(), c.NotJudged.clone()
-	c.Unreadable, c.Joined = c.Unreadable.clone(), c.Joined.clone()
-	c.Holes, c.Belated = c.Holes.clone(), c.Belated.clone()
-	c.Acknowledged = slices.Clone(c.Acknowledged)
-	return c
-}
-
-func (l List[T]) clone() List[T] {
-	l.First = slices.Clone(l.First)
-	return l
 }
 
 // restore returns an audit that has what the snapshot had.

@@ -47,7 +47,7 @@ func fullRecord(kind lockagent.EventKind) Record {
 			Operator:    "ops@host",
 			Reason:      lockagent.LostDenied,
 			Err:         "refused: \"why\"\n",
-			Reset:       lockagent.Reset{From: "run-21", To: "run-22", Reason: "emptied", After: 23, Before: 24, Store: "another"},
+			Reset:       lockagent.Reset{From: "run-21", To: "run-22", Reason: "emptied", After: 23, Before: 24, Step: -25 * time.Microsecond, Store: "another"},
 			Process:     lockagent.Process{Host: "host-42", Program: "billing", Version: "v1.2.3", PID: 25},
 			TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		},
@@ -170,6 +170,7 @@ func drawRecord(t *rapid.T) Record {
 			Err:         text("err"),
 			Reset: lockagent.Reset{
 				From: text("from"), To: text("to"), Reason: something("why"), After: at("after"), Before: at("before"), Store: text("reset store"),
+				Step: us("step"),
 			},
 			Process:     lockagent.Process{Host: text("host"), Program: text("program"), Version: text("version"), PID: rapid.IntRange(1, math.MaxInt).Draw(t, "pid")},
 			TraceParent: text("traceparent"),

@@ -90,6 +90,10 @@ type Connection struct {
 	// server.
 	Domain string
 
+	// InboxPrefix begins the subjects of the answers that we are sent. With one of its own for
+	// each user, no user needs a permission for the answers to others. Defaults to "_INBOX".
+	InboxPrefix string
+
 	// Logger gets what goes wrong with the connection. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -108,7 +112,7 @@ func (c *Connection) check() error {
 			errs = append(errs, checkURL(strings.TrimSpace(text)))
 		}
 	}
-	errs = append(errs, checkDomain(c.Domain))
+	errs = append(errs, checkDomain(c.Domain), checkInbox(c.InboxPrefix))
 	if err := errors.Join(append(errs, c.checkIdentity())...); err != nil {
 		return err
 	}
@@ -156,6 +160,19 @@ func checkDomain(domain string) error {
 	return nil
 }
 
+// checkInbox returns an error for a prefix that is not made of plain tokens.
+func checkInbox(prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	for token := range strings.SplitSeq(prefix, ".") {
+		if !plainToken(token) || len(prefix) > maxPrefix {
+			return badOption("InboxPrefix", "%q is not made of letters, digits, '_' and '-', in parts with a dot between them; use one such as _INBOX_agent-1", prefix)
+		}
+	}
+	return nil
+}
+
 // dial connects to NATS. Every connection tries for ever to come back.
 func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) {
 	complain := c.errorHandler(nil)
@@ -184,6 +201,9 @@ func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) 
 		return nil, err
 	}
 	options = append(append(options, c.identity(public)...), c.tls()...)
+	if c.InboxPrefix != "" {
+		options = append(options, nats.CustomInboxPrefix(c.InboxPrefix))
+	}
 	if c.InProcess != nil {
 		options = append(options, nats.InProcessServer(checkedServer{c, public}))
 	} else {
@@ -243,20 +263,18 @@ func (s checkedServer) InProcessConn() (net.Conn, error) {
 	return s.c.InProcess.InProcessConn()
 }
 
-// errorHandler logs what the client library complains about, and passes it to tell
-// if that is not nil. A wrong password or a missing permission makes the library
-// complain about every attempt and every event. One warning in a while is enough.
-func (c *Connection) errorHandler(tell func(error)) nats.ErrHandler {
+// errorHandler logs what the client library complains about, unless tell tells of it. tell may be
+// nil. A wrong password or a missing permission makes the library complain about every
+// attempt and every event. One warning in a while is enough.
+func (c *Connection) errorHandler(tell func(error) (told bool)) nats.ErrHandler {
 	var last atomic.Int64 // when a warning was logged, in nanoseconds
 	return func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		err = explained(err)
+		told := tell != nil && tell(err)
 		level, now, before := slog.LevelDebug, time.Now().UnixNano(), last.Load()
-		if now-before > int64(warnEvery) && last.CompareAndSwap(before, now) {
+		if !told && now-before > int64(warnEvery) && last.CompareAndSwap(before, now) {
 			level = slog.LevelWarn
 		}
 		c.Logger.Log(context.Background(), level, "events: NATS connection", "err", err)
-		if tell != nil {
-			tell(err)
-		}
 	}
 }

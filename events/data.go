@@ -145,7 +145,7 @@ func (d *decoder) data(r *Record) {
 	}
 }
 
-var resetNames = newNames("from", "to", "reason", "after_us", "before_us", "store")
+var resetNames = newNames("from", "to", "reason", "after_us", "before_us", "store", "step_us")
 
 func (d *decoder) reset(r *lockagent.Reset) {
 	fields := members{names: resetNames}
@@ -164,6 +164,8 @@ func (d *decoder) reset(r *lockagent.Reset) {
 			r.Before = d.storeTime()
 		case 5:
 			r.Store = d.rareWord()
+		case 6:
+			r.Step = d.duration()
 		}
 	}
 }

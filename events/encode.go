@@ -210,6 +210,7 @@ func appendReset(b []byte, r *lockagent.Reset) []byte {
 	b = appendText(b, `,"reason":`, r.Reason)
 	b = appendInt(b, `,"after_us":`, int64(r.After))
 	b = appendInt(b, `,"before_us":`, int64(r.Before))
+	b = appendDuration(b, `,"step_us":`, r.Step)
 	b = appendText(b, `,"store":`, r.Store)
 	return closeObject(b, start)
 }

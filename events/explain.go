@@ -22,7 +22,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if lease == 0 {
 		return Explanation{}, false
 	}
-	if s := store.step(from, end); s != nil && end.Sub(second.Start) <= s.size()+slack {
+	if s := store.byStep(first, end, second.Start); s != nil && known {
 		return s.explains(), true
 	}
 	if limit := first.confirmedEnd(); known && end > limit {
@@ -113,5 +113,6 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 			return true
 		}
 	}
-	return store.step(s.began(), until) != nil
+	step, size := store.step(s.began(), until)
+	return step != nil && (s.confirmedEnd() == 0 || s.DeniedAt.Add(size+slack) >= s.confirmedEnd())
 }

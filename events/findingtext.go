@@ -57,6 +57,11 @@ func (h *Hold) who() string {
 
 // when is from when to when, how it ended, and the record that tells of it.
 func (h *Hold) when() string {
+	return fmt.Sprintf("%s [%s:%d:%d]", h.lasted(), h.Agent, h.Epoch, h.Seq)
+}
+
+// lasted is from when to when, and how it ended.
+func (h *Hold) lasted() string {
 	var b strings.Builder
 	over := h.Ended != 0 && !h.Until.IsZero()
 	switch {
@@ -87,7 +92,6 @@ func (h *Hold) when() string {
 	if h.Operator != "" {
 		fmt.Fprintf(&b, " by %s", h.Operator)
 	}
-	fmt.Fprintf(&b, " [%s:%d:%d]", h.Agent, h.Epoch, h.Seq)
 	return b.String()
 }
 
@@ -113,7 +117,24 @@ func (v *Violation) what() string {
 }
 
 // String names the lock, says what is wrong, and tells of both holds.
-func (v Violation) String() string {
+func (v Violation) String() string { return v.text() + v.rest() }
+
+// rest tells for how many more it stands.
+func (v *Violation) rest() string {
+	switch {
+	case v.More == 0:
+		return ""
+	case v.Kind != Overlap:
+		return "\n    more:   likewise with " + number(v.More, "later hold", "later holds")
+	}
+	text := "\n    more:   the first overlapped likewise with " + number(v.More, "later hold", "later holds")
+	if v.Last != 0 {
+		text += ", up to " + storeText(v.Last)
+	}
+	return text
+}
+
+func (v *Violation) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
 	if v.Second == (Hold{}) {
@@ -133,7 +154,7 @@ func (v Violation) String() string {
 }
 
 func (e Explanation) String() string {
-	return fmt.Sprintf("%v\n    cause:  %s", e.Violation, e.Cause())
+	return fmt.Sprintf("%s\n    cause:  %s%s", e.text(), e.Cause(), e.rest())
 }
 
 // Cause is what explains it, for people.
@@ -155,6 +176,10 @@ func (e Explanation) Cause() string {
 
 func (r StoreReset) String() string {
 	switch {
+	case r.From == r.To && r.Step > 0:
+		return fmt.Sprintf("somebody set the clock of the store forward by %s, between %s and %s", durationText(time.Duration(r.Step)), storeText(r.After), storeText(r.Before))
+	case r.From == r.To && r.Step < 0:
+		return fmt.Sprintf("somebody set the clock of the store back by %s, between %s and %s", durationText(time.Duration(-r.Step)), storeText(r.After), storeText(r.Before))
 	case r.From == r.To:
 		return fmt.Sprintf("somebody set the clock of the store: it showed %s, and then %s", storeText(r.After), storeText(r.Before))
 	case r.After <= r.Before:
@@ -229,7 +254,7 @@ func (j Judged) String() string {
 	if j.Pending > 0 {
 		text += fmt.Sprintf("; %s not judged yet", number(j.Pending, "later one is", "later ones are"))
 	}
-	if j.Unproven != 0 {
+	if j.Unproven != 0 && j.rest {
 		text += "; all after " + storeText(j.Unproven) + " are proven"
 	}
 	return text

@@ -11,8 +11,8 @@ import (
 // FoldConfig is how a [Fold] works. The zero FoldConfig is that of a program that wants to know
 // who holds what now.
 type FoldConfig struct {
-	// Ended is called with each hold that has ended. The hold is valid during the call only.
-	// Ended must not call the Fold.
+	// Ended is called with each hold that has ended, or of which the log will not tell the end any
+	// more. The hold is valid during the call only. Ended must not call the Fold.
 	Ended func(*Hold)
 
 	// KeepLast keeps each lock with the hold that ended last. Otherwise the Fold forgets
@@ -23,10 +23,10 @@ type FoldConfig struct {
 // Fold makes the state of all locks from the records of all agents: the holders, the waiters, and
 // how each hold ended. The log is the only source of that state.
 //
-// The records of one agent are applied in their order, those of different agents in any order.
-// A record that was applied before changes nothing. Records may be missing: then holds are
-// missing, or go on for too long, until another hold of the same agent shows that they are
-// over. Kinds that this version does not know change nothing.
+// The records of one agent are applied in their order, those of different agents in any order. Signs of
+// life may come last. A record that was applied before changes nothing. Records may be missing: then holds are
+// missing, or go on for too long, until another hold shows that they are over: see
+// Hold.Superseded. Kinds that this version does not know change nothing.
 //
 // A Fold must be made by [NewFold] and is not safe for concurrent use.
 type Fold struct {
@@ -36,6 +36,8 @@ type Fold struct {
 	locks  map[LockKey]*lockFold
 	stores stores
 
+	stopped []lockagent.AgentID // the last of those that had nothing when they stopped
+
 	latest *lockFold // the lock of the last record: the next is often about the same
 	spare  []*Hold
 }
@@ -44,6 +46,7 @@ type Fold struct {
 type folded struct {
 	AgentState
 	holds map[*Hold]*lockFold // that it has
+	waits map[*lockFold]int   // how many of its requests wait
 }
 
 // lockFold is what a Fold knows of a lock.
@@ -52,6 +55,16 @@ type lockFold struct {
 	open    []*Hold
 	waiters []Waiter
 	last    *Hold
+
+	// The latest grants, of each mode: with them a hold whose grant comes late is superseded at once.
+	exclusive, shared grant
+}
+
+// grant is what supersedes the earlier holds of other agents.
+type grant struct {
+	token lockagent.Token
+	agent lockagent.AgentID
+	start lockagent.StoreTime
 }
 
 // watcher is told of each step of a fold. It must not change the fold, nor keep a hold. A hold is
@@ -93,6 +106,9 @@ func (f *Fold) agent(id lockagent.AgentID) *folded {
 
 func (f *Fold) apply(a *folded, r *Record) {
 	if r.Epoch < a.Epoch || r.Epoch == a.Epoch && r.Seq <= a.Seq {
+		if r.Kind == lockagent.EventAlive && f.watch == nil {
+			f.wasAlive(a, r)
+		}
 		return
 	}
 	a.Epoch, a.Seq, a.Time = r.Epoch, r.Seq, r.Time
@@ -103,14 +119,14 @@ func (f *Fold) apply(a *folded, r *Record) {
 	case 0:
 	case lockagent.EventAgentStarted:
 		a.Process, a.Stopped = Process(r.Process), false
-		f.left(a, false)
+		f.begins(a, r)
 	case lockagent.EventAgentStopped:
 		a.Stopped = true
 		f.left(a, true)
+		f.waitsNoMore(a)
+		f.forgetOne(a)
 	case lockagent.EventAlive:
-		a.Alive = r.Time
-		a.Settled = max(a.Settled, r.StoreTime)
-		a.Confirmed = max(a.Confirmed, r.Confirmed)
+		a.alive(r)
 	case lockagent.EventStoreReset:
 		f.joinStores(r.Reset.Store, r.Store)
 	default:
@@ -118,6 +134,87 @@ func (f *Fold) apply(a *folded, r *Record) {
 			f.about(a, r)
 		}
 	}
+}
+
+// alive notes what a sign of life says.
+func (a *AgentState) alive(r *Record) {
+	if r.Time.After(a.Alive) {
+		a.Alive = r.Time
+	}
+	a.Settled = max(a.Settled, r.StoreTime)
+	if r.Confirmed >= a.Confirmed && r.Lease != 0 {
+		a.Lease = r.Lease
+	}
+	a.Confirmed = max(a.Confirmed, r.Confirmed)
+}
+
+// wasAlive notes what an earlier sign of life says.
+func (f *Fold) wasAlive(a *folded, r *Record) {
+	if r.Epoch == a.Epoch {
+		a.alive(r)
+		return
+	}
+	for h := range a.holds {
+		if h.Epoch == r.Epoch && h.Gone {
+			then := AgentState{Confirmed: r.Confirmed, Lease: r.Lease}
+			h.Confirmed, h.Lease = then.renewed(h)
+		}
+	}
+}
+
+// renewed is when the store has confirmed the lease of a hold last, at the latest, and for how long. The
+// log does not tell of each renewal, so this rests on what the agent tells of all of them. A hold
+// by a pass or a hand-off begins with the lease that its tenure has, and is renewed to the one that it needs.
+func (a *AgentState) renewed(h *Hold) (confirmed lockagent.StoreTime, lease time.Duration) {
+	if h.Fixed && h.How == lockagent.ByStore && h.Lease > lockagent.PassLease {
+		return h.Confirmed, h.Lease
+	}
+	return max(h.Confirmed, a.Confirmed), max(h.Lease, a.Lease)
+}
+
+// begins notes that an agent begins another life. It says how many holds of the last one it goes on with.
+func (f *Fold) begins(a *folded, r *Record) {
+	for h := range a.holds {
+		if !h.Gone && f.watch == nil {
+			h.Confirmed, h.Lease = a.renewed(h)
+		}
+		h.Gone = h.Epoch < r.Epoch && r.Count == 0
+	}
+	f.waitsNoMore(a)
+	if f.watch == nil {
+		a.Confirmed, a.Lease = 0, 0
+	}
+}
+
+// mostStopped is how many agents a Fold remembers that have stopped: what they have told may be read
+// again.
+const mostStopped = 8192
+
+// forgetOne forgets an agent for one that has stopped.
+func (f *Fold) forgetOne(a *folded) {
+	if f.watch != nil || len(a.holds) > 0 {
+		return
+	}
+	f.stopped = append(f.stopped, a.Agent)
+	if len(f.stopped) <= mostStopped {
+		return
+	}
+	id := f.stopped[0]
+	f.stopped = f.stopped[1:]
+	if old := f.agents[id]; old != nil && old.Stopped && len(old.holds) == 0 && old != a {
+		delete(f.agents, id)
+	}
+}
+
+// waitsNoMore forgets the requests of an agent. No other process goes on with those.
+func (f *Fold) waitsNoMore(a *folded) {
+	for l := range a.waits {
+		l.waiters = slices.DeleteFunc(l.waiters, func(w Waiter) bool { return w.Agent == a.Agent })
+		if l != f.latest {
+			f.tidy(l)
+		}
+	}
+	a.waits = nil
 }
 
 // left marks the holds of an agent whose log has ended, or goes on.
@@ -136,11 +233,11 @@ func (f *Fold) about(a *folded, r *Record) {
 			f.wait(a, l, r)
 		}
 	case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
-		l.noWait(r)
+		l.noWait(a, r)
 	case lockagent.EventGranted, lockagent.EventHeld:
-		f.granted(a, l, r, l.noWait(r))
+		f.granted(a, l, r, l.noWait(a, r))
 	case lockagent.EventReentered:
-		l.noWait(r)
+		l.noWait(a, r)
 		h := l.find(r)
 		if f.watch != nil {
 			f.watch.reentered(l.LockKey, h, r)
@@ -151,7 +248,7 @@ func (f *Fold) about(a *folded, r *Record) {
 	case lockagent.EventRenewed:
 		for _, h := range l.open {
 			if h.Agent == r.Agent && h.Tenure == r.Tenure {
-				h.Confirmed, h.Lease, h.Uncertain = max(h.Confirmed, r.StoreTime), r.Lease, time.Time{}
+				h.Confirmed, h.Lease, h.Uncertain, h.Gone = max(h.Confirmed, r.StoreTime), r.Lease, time.Time{}, false
 			}
 		}
 	case lockagent.EventUncertain:
@@ -222,27 +319,35 @@ func (f *Fold) wait(a *folded, l *lockFold, r *Record) {
 		l.waiters = append(l.waiters, Waiter{
 			Agent: a.Agent, Owner: r.Owner, Request: r.Request, Mode: r.Mode, Since: r.Time.Add(-r.Waited),
 		})
+		if a.waits == nil {
+			a.waits = make(map[*lockFold]int)
+		}
+		a.waits[l]++
 	}
 	w := &l.waiters[i]
 	w.Holder, w.Behind = r.Holder, f.behind(l, r.Agent, r.Holder)
 }
 
 // noWait ends the wait of a request, and returns for whom it has waited, or nil.
-func (l *lockFold) noWait(r *Record) (behind *Party) {
+func (l *lockFold) noWait(a *folded, r *Record) (behind *Party) {
 	for i := range l.waiters {
 		if w := &l.waiters[i]; w.Agent == r.Agent && w.Request == r.Request {
 			behind = w.Behind
 			l.waiters = slices.Delete(l.waiters, i, i+1)
+			if a.waits[l]--; a.waits[l] == 0 {
+				delete(a.waits, l)
+			}
 			break
 		}
 	}
 	return behind
 }
 
-// find returns the hold that a record is about, or nil.
+// find returns the hold that a record is about, or nil. It went on until that record.
 func (l *lockFold) find(r *Record) *Hold {
 	for _, h := range l.open {
 		if h.Token == r.Token && h.Tenure == r.Tenure && h.Agent == r.Agent {
+			h.Gone = false
 			return h
 		}
 	}
@@ -274,8 +379,13 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 	}
 	h := f.newHold(a, l, r)
 	h.Behind = waited
+	if !r.Fixed {
+		a.Lease = max(a.Lease, r.Lease)
+	}
 	if f.watch != nil {
 		f.watch.granted(h)
+	} else {
+		l.supersede(h)
 	}
 	if r.Kind == lockagent.EventHeld {
 		h.Until = r.Time.Add(r.Held)
@@ -284,6 +394,54 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 	}
 	l.open = append(l.open, h)
 	a.holds[h] = l
+}
+
+// supersede notes which holds are over because the store has granted the lock to another agent
+// since. Their ends may be missing in the log, or still under way. An audit compares times instead.
+func (l *lockFold) supersede(h *Hold) {
+	if l.Kind != lockagent.PlainLock {
+		return // several may hold it
+	}
+	by := grant{h.Token, h.Agent, h.Start}
+	for _, o := range l.open {
+		o.supersededBy(h.Mode, by)
+	}
+	h.supersededBy(lockagent.Exclusive, l.exclusive)
+	h.supersededBy(lockagent.Shared, l.shared)
+	if latest := l.latest(h.Mode); by.token > latest.token {
+		*latest = by
+	}
+}
+
+// join notes that the grants of another lock are grants of this one.
+func (l *lockFold) join(other *lockFold) {
+	for _, mode := range []lockagent.Mode{lockagent.Exclusive, lockagent.Shared} {
+		mine, its := l.latest(mode), other.latest(mode)
+		for _, h := range l.open {
+			h.supersededBy(mode, *its)
+		}
+		for _, h := range other.open {
+			h.supersededBy(mode, *mine)
+		}
+		if its.token > mine.token {
+			*mine = *its
+		}
+	}
+}
+
+func (l *lockFold) latest(mode lockagent.Mode) *grant {
+	if mode == lockagent.Shared {
+		return &l.shared
+	}
+	return &l.exclusive
+}
+
+// supersededBy notes that a hold is over if a grant came later that it cannot be beside.
+func (h *Hold) supersededBy(mode lockagent.Mode, g grant) {
+	if g.token <= h.Token || g.agent == h.Agent || mode == lockagent.Shared && h.Mode == lockagent.Shared {
+		return
+	}
+	h.Superseded, h.End = true, earlier(h.End, g.start)
 }
 
 // conflict reports whether a hold and another one that an agent grants cannot go on side by side.
@@ -311,6 +469,9 @@ func (f *Fold) ended(a *folded, l *lockFold, r *Record) {
 	case h == nil:
 		h = f.newHold(a, l, r)
 		h.From, h.Start, h.stray = r.Time.Add(-r.Held), 0, true
+		if f.watch == nil {
+			l.supersede(h)
+		}
 	default:
 		f.close(a, l, h)
 	}
@@ -329,6 +490,7 @@ func endKind(k lockagent.EventKind) lockagent.EventKind {
 // finish notes what the record of its end says of a hold.
 func (h *Hold) finish(r *Record) {
 	h.Ended, h.Reason, h.Operator, h.Err = endKind(r.Kind), r.Reason, r.Operator, r.Err
+	h.Superseded = false
 	h.Held, h.Grants = r.Held, 0
 	h.Confirmed = max(h.Confirmed, r.Confirmed)
 	if r.Lease != 0 {
@@ -351,10 +513,21 @@ func (f *Fold) replace(a *folded, l *lockFold, by *Record, over func(*Hold) bool
 		f.close(a, l, h)
 		if f.watch != nil {
 			f.watch.replaced(h, by)
+		} else {
+			lapsed(h, by)
 		}
 		f.told(l, h)
 		i--
 	}
+}
+
+// lapsed notes when a hold that has no end was over at the latest.
+func lapsed(h *Hold, by *Record) {
+	next := by.Returned
+	if by.How == lockagent.ByStore {
+		next = earlier(next, by.StoreTime)
+	}
+	h.Superseded, h.End = true, earlier(h.End, next)
 }
 
 // close takes a hold from those that go on.
@@ -384,6 +557,9 @@ func (f *Fold) told(l *lockFold, h *Hold) {
 		f.spare = append(f.spare, h)
 	}
 }
+
+// Store is the identity that stands for all that a store has had.
+func (f *Fold) Store(id string) string { return f.stores.find(id) }
 
 // Lock returns what the log says of a lock, and false if it says nothing.
 func (f *Fold) Lock(key LockKey) (LockState, bool) {
@@ -428,13 +604,17 @@ func (f *Fold) state(l *lockFold) LockState {
 // asOfNow adds to a hold what its agent tells of all its holds.
 func (f *Fold) asOfNow(h *Hold) Hold {
 	now := *h
-	if a := f.agents[h.Agent]; !h.Fixed {
-		now.Confirmed = max(h.Confirmed, a.Confirmed)
+	if a := f.agents[h.Agent]; !h.Gone || h.Epoch == a.Epoch {
+		now.Confirmed, now.Lease = a.renewed(h)
+	}
+	if h.Superseded {
+		now.End = earlier(h.End, now.LeaseEnd())
 	}
 	return now
 }
 
-// Agent returns what the log says of an agent, and false if it says nothing.
+// Agent returns what the log says of an agent, and false if it says nothing. A Fold remembers some
+// thousand agents that have stopped, and each that has not.
 func (f *Fold) Agent(id lockagent.AgentID) (AgentState, bool) {
 	a := f.agents[id]
 	if a == nil {

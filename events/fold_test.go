@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -170,5 +171,122 @@ func TestFoldOfAStoreWithTwoIdentities(t *testing.T) {
 	f.Apply(record(3, lockagent.EventReleased, lockagent.Event{Store: "y", Tenure: 1, Token: 1, Owner: "ann"}))
 	for s := range f.Locks() {
 		t.Errorf("%+v", s)
+	}
+}
+
+// What another agent was granted later ends a hold of which the log has no end: at the latest when its
+// lease was over, or when the next tenure began. It stays so when the next one is over, too.
+func TestFoldOfASupersededHold(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, second *story
+		want          lockagent.StoreTime // the end of the first; 0 if it goes on
+	}{
+		"LeaseOver":   {agent("A").leasing(5*time.Second).granted(1, 1000), agent("B").granted(1, 31_000), clock(6000)},
+		"Renewed":     {agent("A").granted(1, 1000).alive(2000).edit(confirmed(2000)), agent("B").granted(1, 31_500), clock(31_500)},
+		"NextOver":    {agent("A").granted(1, 1000), agent("B").granted(1, 11_000).released(1, 12_000), clock(11_000)},
+		"NextAtOnce":  {agent("A").granted(1, 1000), agent("B").held(1, 11_000, 11_010), clock(11_000)},
+		"EarlierNext": {agent("A").granted(1, 1000), agent("B").granted(1, 500), 0},
+		"BothShared":  {agent("A").in(lockagent.Shared).granted(1, 1000), agent("B").in(lockagent.Shared).granted(1, 2000), 0},
+		"OneShared":   {agent("A").in(lockagent.Shared).granted(1, 1000), agent("B").granted(1, 11_000), clock(11_000)},
+		"OtherLock":   {agent("A").granted(1, 1000), agent("B").of("b").granted(1, 2000), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, order := range [][]*story{{test.first, test.second}, {test.second, test.first}} {
+				f := NewFold(FoldConfig{})
+				for _, s := range order {
+					for _, r := range s.records {
+						f.Apply(r)
+					}
+				}
+				s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+				i := slices.IndexFunc(s.Holders, func(h Hold) bool { return h.Agent == "A" })
+				now := slices.ContainsFunc(s.Now(), func(h Hold) bool { return h.Agent == "A" })
+				if h := s.Holders[i]; h.Superseded != (test.want != 0) || now == h.Superseded || h.End != test.want {
+					t.Errorf("%+v; is it among those of now? %v; want the end %v", h, now, test.want)
+				}
+			}
+		})
+	}
+
+	// The end may have been under way.
+	f := NewFold(FoldConfig{KeepLast: true})
+	first := agent("A").granted(1, 1000).released(1, 9000).records
+	for _, r := range slices.Concat(first[:2], agent("B").granted(1, 10_000).records, first[2:]) {
+		f.Apply(r)
+	}
+	s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+	if len(s.Holders) != 1 || s.Last == nil || s.Last.Superseded || s.Last.End != clock(9000)+100 {
+		t.Errorf("%+v, last %+v", s, s.Last)
+	}
+}
+
+// confirmed has a sign of life tell of a renewal.
+func confirmed(ms int) func(*Record) { return func(r *Record) { r.Confirmed = clock(ms) } }
+
+// It does not matter when the log tells that two identities are those of one store.
+func TestFoldOfASupersededHoldOfOneStore(t *testing.T) {
+	first, second := agent("A").at("x").granted(1, 1000).records, agent("B").at("y").granted(1, 11_000).released(1, 12_000)
+	f := NewFold(FoldConfig{})
+	for _, r := range slices.Concat(first, second.reset(lockagent.Reset{Store: "x"}).records) {
+		f.Apply(r)
+	}
+	s, _ := f.Lock(LockKey{Store: "y", Lock: "a"})
+	if len(s.Holders) != 1 || !s.Holders[0].Superseded {
+		t.Errorf("%+v", s)
+	}
+}
+
+// No process goes on with the requests of another one. Whether it goes on with the holds it says itself.
+func TestFoldOfTheNextLife(t *testing.T) {
+	queued := func(s *story) *story {
+		return s.add(lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock, Owner: "ann", Request: 7, Time: wall(2000)})
+	}
+	goesOn := func(r *Record) { r.Count = 1 }
+	for name, test := range map[string]struct {
+		log            *story
+		gone           bool
+		waits, holders int
+	}{
+		"Crashed":   {queued(agent("A").granted(1, 1000)), false, 1, 1},
+		"Restarted": {queued(agent("A").granted(1, 1000)).next().alive(9000), true, 0, 1},
+		"Resumed":   {queued(agent("A").granted(1, 1000)).next().edit(goesOn).alive(9000), false, 0, 1},
+		"Mentioned": {queued(agent("A").granted(1, 1000)).next().reentered(1, 9000), false, 0, 1},
+		"Stopped":   {queued(agent("A").granted(1, 1000)).stop(), true, 0, 1},
+		"Released":  {queued(agent("A").granted(1, 1000).released(1, 2000)).stop(), false, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, a := NewFold(FoldConfig{}), NewAudit()
+			for i, r := range test.log.records {
+				r.Position, r.Stored = uint64(i+1), wall(8000)
+				f.Apply(r)
+				a.Add(r)
+			}
+			var holders []Hold
+			waits := 0
+			for l := range f.Locks() {
+				holders = append(holders, l.Holders...)
+				waits += len(l.Waiters)
+			}
+			if len(holders) != test.holders || waits != test.waits {
+				t.Fatalf("%d holders, %d requests wait: %+v", len(holders), waits, holders)
+			}
+			r := a.ReportAt(wall(9000))
+			if len(holders) == 1 && (holders[0].Gone != test.gone || r.OpenHolds.First[0].Gone != test.gone) {
+				t.Errorf("the fold says that it is gone: %v, the audit: %v; want %v", holders[0].Gone, r.OpenHolds.First[0].Gone, test.gone)
+			}
+		})
+	}
+}
+
+// A fold that runs for long does not remember all agents that there were.
+func TestFoldForgetsAgents(t *testing.T) {
+	f := NewFold(FoldConfig{})
+	for i := range mostStopped + 10 {
+		for _, r := range agent(lockagent.AgentID(strconv.Itoa(i))).held(1, 1000, 1001).stop().records {
+			f.Apply(r)
+		}
+	}
+	if n := len(f.agents); n != mostStopped {
+		t.Errorf("it knows %d agents", n)
 	}
 }

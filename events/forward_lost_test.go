@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"slices"
@@ -90,11 +91,115 @@ func TestForwardTellsAgain(t *testing.T) {
 	if len(all) != 6 {
 		t.Fatalf("told %v", all)
 	}
-	if first, second := all[0], all[3]; first.Epoch >= second.Epoch || second.Seq != 1 {
+	if first, second := all[0], all[3]; second.Epoch != first.Epoch+1 || second.Seq != 1 {
 		t.Errorf("the second life is %v, after %v", second, first)
 	}
 	if seq := all[4].Seq; seq != 22 {
 		t.Errorf("the second gap ends at %d, want 22", seq)
+	}
+}
+
+// A session ends in the middle of telling a loss to a hub that takes no batches. The next one ends that
+// life of the teller, and tells what is left.
+func TestForwardEndsATale(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		last  string // what does not arrive
+		lives int
+	}{"AfterTheStart": {"dropped", 2}, "AfterTheLoss": {"agentstopped", 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnds(t)
+			var l link
+			l.use(e.to.InProcess.(*natsserver.Server))
+			streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 10 })
+			streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.AllowAtomicPublish = false })
+			puts(t, e.source, "a", 1, 30)
+			lost := make(chan signal)
+			l.tap(func(text []byte) bool {
+				if !bytes.Contains(text, []byte("HPUB lockagent.v1.forwarder-")) || !bytes.Contains(text, []byte("."+test.last+".")) {
+					return true
+				}
+				l.tap(nil)
+				l.use(nil)
+				close(lost)
+				return false
+			})
+			f := forward(t, e.from, Connection{InProcess: &l})
+			<-lost
+			f.stop()
+			f = forward(t, e.from, e.to)
+			eventually(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 10 })
+			f.stop()
+			told, report := replayed(t, e.to, "")
+			began, ended := 0, 0
+			for _, r := range told {
+				switch r.Kind {
+				case lockagent.EventAgentStarted:
+					began++
+				case lockagent.EventAgentStopped:
+					ended++
+				}
+			}
+			if began != test.lives || ended != test.lives || report.Tails.Count != 0 || report.Gaps.Count != 1 {
+				t.Errorf("%d lives begin and %d end:\n%v\n%v", began, ended, told, report)
+			}
+		})
+	}
+}
+
+// The hub removes what it has, before the second loss or after it. Its audit misses no life of the agent
+// that told of the losses.
+func TestForwardTellsAfterRetention(t *testing.T) {
+	t.Parallel()
+	for name, between := range map[string]bool{"BetweenTheLosses": true, "AfterBoth": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnds(t)
+			streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 10 })
+			p := newPublisher(t, Config{Connection: e.from, Agent: "a"})
+			a := &actingAgent{p: p, store: "s", prefix: "a/"}
+			p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s"})
+			flushed(t, p)
+			purge := func(before uint64) {
+				stream, err := e.hub.Stream(t.Context(), DefaultStream)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(before)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first := uint64(0)
+			for round := range 2 {
+				for range 30 {
+					a.act()
+					flushed(t, p)
+				}
+				f := forward(t, e.from, e.to)
+				eventually(t, "all is forwarded", func() bool {
+					s := f.Stats()
+					return s.Discarded > 0 && s.Behind == 0 && s.Forwarded == 10
+				})
+				f.stop()
+				if round == 0 {
+					first = state(t, e.hub).LastSeq
+				}
+				if between && round == 0 {
+					purge(first + 1)
+				}
+			}
+			purge(first + 1)
+			all, report := replayed(t, e.to, "")
+			if report.Gaps.Count == 0 || len(all) < 13 {
+				t.Errorf("%d records:\n%v", len(all), report)
+			}
+			for _, g := range report.Gaps.First {
+				if g.Lives > 0 {
+					t.Errorf("a life is missing: %+v", g)
+				}
+			}
+		})
 	}
 }
 

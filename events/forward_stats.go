@@ -11,7 +11,7 @@ type ForwardStats struct {
 	Forwarded uint64 // the hub said that it stored them
 	Present   uint64 // not forwarded: the hub had them
 	Foreign   uint64 // not forwarded: they are not from a [Publisher]
-	Refused   uint64 // not forwarded: too large for the hub
+	Refused   uint64 // not forwarded: larger than 128 KiB, and too large for the hub
 	Discarded uint64 // not forwarded: the source removed them before
 
 	// Missing is which records were refused or discarded, as far as their numbers are known:

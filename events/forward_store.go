@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -26,10 +25,6 @@ const (
 	batchCommitHeader = "Nats-Batch-Commit"
 )
 
-// errWrongLast is the code of a message that the hub does not store because the last message is
-// another than expected.
-const errWrongLast jetstream.ErrorCode = 10071
-
 // store returns when the hub has the batch.
 func (s *forwardSession) store(batch []entry) error {
 	for len(batch) > 0 {
@@ -52,7 +47,7 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	answer, err := s.send(entries)
 	switch {
 	case err == nil:
-	case len(entries) == 1 && tooLarge(err) && last.id.agent != s.teller:
+	case len(entries) == 1 && last.tooLarge(err):
 		return s.refused(last, err) // tells it before the message that follows
 	default:
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errWrongLast {
@@ -79,7 +74,7 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 }
 
 // stored notes that the hub has e, at seq.
-func (s *forwardSession) stored(e entry, answer *pubAnswer, seq uint64) {
+func (s *forwardSession) stored(e entry, answer answered, seq uint64) {
 	before := s.marks[e.id.agent]
 	if before.position < s.lastLoss && s.lastLoss < e.position {
 		if g, ok := e.id.gapAfter(before.id); ok {
@@ -92,14 +87,16 @@ func (s *forwardSession) stored(e entry, answer *pubAnswer, seq uint64) {
 	s.marks[e.id.agent] = mark{seq: seq, id: e.id, position: e.position}
 }
 
-// tooLarge reports whether a message is too large for the hub, now and always.
-func tooLarge(err error) bool {
+// tooLarge reports whether the hub refused e because it is larger than what a hub must take. No
+// publisher makes such a message. If a smaller one is refused, a setting of the hub was changed, and
+// can be changed back.
+func (e *entry) tooLarge(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && api.ErrorCode == errTooLarge || errors.Is(err, nats.ErrMaxPayload)
+	return e.msg.Size() > maxMessage && (ok && api.ErrorCode == errTooLarge || errors.Is(err, nats.ErrMaxPayload))
 }
 
 // send publishes entries, and returns the answer of the hub.
-func (s *forwardSession) send(entries []entry) (*pubAnswer, error) {
+func (s *forwardSession) send(entries []entry) (answered, error) {
 	s.sent++
 	reply := s.inbox + "." + strconv.FormatUint(s.sent, 10)
 	expected := make(map[lockagent.AgentID]bool)
@@ -128,22 +125,14 @@ func (s *forwardSession) send(entries []entry) (*pubAnswer, error) {
 			}
 		}
 		if err := s.hub.nc.PublishMsg(&e.msg); err != nil {
-			return nil, err
+			return answered{}, err
 		}
 	}
 	return s.await(reply)
 }
 
-// pubAnswer is what a server says to a published message.
-type pubAnswer struct {
-	Stream    string              `json:"stream"`
-	Seq       uint64              `json:"seq"`
-	Duplicate bool                `json:"duplicate"`
-	Error     *jetstream.APIError `json:"error"`
-}
-
 // await returns the answer to what was sent with reply.
-func (s *forwardSession) await(reply string) (*pubAnswer, error) {
+func (s *forwardSession) await(reply string) (answered, error) {
 	timeout, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
 	for {
@@ -152,23 +141,9 @@ func (s *forwardSession) await(reply string) (*pubAnswer, error) {
 			if m.Subject != reply || len(m.Data) == 0 && len(m.Header) == 0 {
 				continue // the beginning of a batch arrived
 			}
-			return s.parseAnswer(m)
+			return parseAnswer(m, s.hub.cfg.Stream, s.hub.cfg.Prefix+".>")
 		case <-timeout.Done():
-			return nil, fmt.Errorf("no answer: %w", timeout.Err())
+			return answered{}, fmt.Errorf("no answer: %w", timeout.Err())
 		}
 	}
-}
-
-func (s *forwardSession) parseAnswer(m *nats.Msg) (*pubAnswer, error) {
-	if m.Header.Get("Status") == "503" {
-		return nil, fmt.Errorf("no stream takes the subject; add %q to the subjects of stream %q", s.hub.cfg.Prefix+".>", s.hub.cfg.Stream)
-	}
-	var a pubAnswer
-	if err := json.Unmarshal(m.Data, &a); err != nil {
-		return nil, fmt.Errorf("unexpected answer: %w", err)
-	}
-	if a.Error != nil {
-		return nil, a.Error
-	}
-	return &a, nil
 }

@@ -46,23 +46,25 @@ func (s *forwardSession) tell(lost Range) error {
 		return err
 	}
 	n, now := lost.Last-lost.First+1, time.Now()
+	// Each life has an epoch of its own. If the hub has removed the earlier ones, it begins with a number
+	// that they did not reach.
+	epoch := before.id.epoch + 1
+	if before.id.epoch == 0 {
+		epoch = uint64(now.Unix())
+	}
 	s.lastLoss = lost.Last
 	host, _ := os.Hostname() // empty if it is not known
 	tell := func(seq, position uint64, r Record) entry {
-		// Each life has an epoch of its own. Its numbers cannot be those of an earlier one, not even
-		// if the hub has removed that one. The clock need not be right for this.
-		r.Epoch, r.Seq = max(uint64(now.Unix()), before.id.epoch+1), seq
+		r.Epoch, r.Seq = epoch, seq
 		r.Agent, r.Time = s.teller, now
 		return s.record(r, position)
 	}
 	return s.store([]entry{
-		tell(1, lost.First-1, Record{
-			Event: lockagent.Event{
-				Kind:    lockagent.EventAgentStarted,
-				Process: lockagent.Process{Host: host, Program: filepath.Base(os.Args[0]), PID: os.Getpid()},
-			},
-			Follows: Place{before.id.epoch, before.id.last},
-		}),
+		// It does not say what it follows: it counts no lives, and an audit shall not miss any.
+		tell(1, lost.First-1, Record{Event: lockagent.Event{
+			Kind:    lockagent.EventAgentStarted,
+			Process: lockagent.Process{Host: host, Program: filepath.Base(os.Args[0]), PID: os.Getpid()},
+		}}),
 		// A session that finds this one goes on behind what is lost.
 		tell(n+2, lost.Last, Record{Event: lockagent.Event{
 			Kind: lockagent.EventDropped,
@@ -71,6 +73,19 @@ func (s *forwardSession) tell(lost Range) error {
 		}}),
 		tell(n+3, lost.Last, Record{Event: lockagent.Event{Kind: lockagent.EventAgentStopped}}),
 	})
+}
+
+// endTale ends the last life of the teller, if a session ended in the middle of it. The next loss, or the
+// rest of that one, is another life.
+func (s *forwardSession) endTale() error {
+	k := s.marks[s.teller]
+	if !k.unended {
+		return nil
+	}
+	return s.store([]entry{s.record(Record{
+		Event: lockagent.Event{Kind: lockagent.EventAgentStopped, Agent: s.teller, Time: time.Now()},
+		Epoch: k.id.epoch, Seq: k.id.last + 1,
+	}, k.position)})
 }
 
 // record returns r as a message of the teller. position says up to where it concludes the source.

@@ -104,7 +104,7 @@ func goldenRecord(kind lockagent.EventKind) Record {
 		e.Count = 0
 		e.Returned = at + 250_900
 	case lockagent.EventAlive:
-		e.StoreTime, e.Confirmed, e.Count = at+9_000_000, at+8_000_000, 5
+		e.StoreTime, e.Confirmed, e.Count, e.Lease = at+9_000_000, at+8_000_000, 5, 30*time.Second
 	case lockagent.EventDropped:
 		r.Dropped[lockagent.EventRequested], r.Dropped[lockagent.EventQueued], r.Dropped[lockagent.EventTimedOut] = 9000, 1200, 3
 	}
@@ -170,6 +170,16 @@ func TestGolden(t *testing.T) {
 			t.Errorf("read %+v, %v\nwant %+v", got, err, want)
 		}
 	})
+	t.Run("step", func(t *testing.T) { // with a field that was added
+		want := goldenRecord(lockagent.EventStoreReset)
+		r := &want.Reset
+		*r = lockagent.Reset{From: r.From, To: r.From, Reason: "clock stepped", After: r.After, Before: r.Before + 600_000_000, Step: -300 * time.Millisecond}
+		now := Append(nil, want)
+		text := golden(t, "step", now)
+		if got, err := Decode(text); err != nil || got != want || !bytes.Equal(now, text) {
+			t.Errorf("read %+v, %v\nwant %+v\nwrote %s", got, err, want, now)
+		}
+	})
 	t.Run("NoOthers", func(t *testing.T) {
 		files, err := filepath.Glob("testdata/v1/*.json")
 		if err != nil {
@@ -177,7 +187,7 @@ func TestGolden(t *testing.T) {
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
-			if _, ok := lockagent.ParseEventKind(name); !ok && name != "batch" {
+			if _, ok := lockagent.ParseEventKind(name); !ok && name != "batch" && name != "step" {
 				t.Errorf("%s is of no kind", file)
 			}
 		}

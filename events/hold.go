@@ -3,7 +3,6 @@ package events
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -49,7 +48,8 @@ type Hold struct {
 	Start lockagent.StoreTime `json:"start_us,omitempty"`
 	End   lockagent.StoreTime `json:"end_us,omitempty"`
 
-	// Lease is what the store has confirmed last, at Confirmed at the latest that is known.
+	// Lease is what the store has confirmed last, at Confirmed at the latest that is known. If the log
+	// does not say it of this hold, it is the lease that its agent keeps.
 	Lease       time.Duration       `json:"-"`
 	Fixed       bool                `json:"fixed,omitempty"`
 	Confirmed   lockagent.StoreTime `json:"confirmed_us,omitempty"`
@@ -68,6 +68,12 @@ type Hold struct {
 	// Gone says that the log of the agent ended while it held the lock: it has crashed, or has
 	// left the hold to another process. Then the hold is over at LeaseEnd, unless the agent goes on.
 	Gone bool `json:"gone,omitempty"`
+
+	// Superseded says that the log does not have its end, though it is over: the lock was granted
+	// to another owner since. It was over at End at the latest: when its lease ended, or when the
+	// next tenure began. End is 0 if the log says neither. If the owner is of another agent, the
+	// end may still come.
+	Superseded bool `json:"superseded,omitempty"`
 
 	stray bool   // the log has its end, but not its grant
 	holes uint32 // that the log of the agent had when the hold began
@@ -110,22 +116,19 @@ type Waiter struct {
 // LockState is what a log tells of one lock at one time.
 type LockState struct {
 	LockKey
-	Holders []Hold   `json:"holders,omitempty"` // more than one if they share the lock, or if something is wrong
+	Holders []Hold   `json:"holders,omitempty"` // the holds that have no end in the log: see Now
 	Waiters []Waiter `json:"waiters,omitempty"` // in the order of their arrival at each agent
 
 	// Last is the hold that ended last, or nil: see [FoldConfig].
 	Last *Hold `json:"last,omitempty"`
 }
 
-// Now returns the holders of which nothing shows that they hold the lock no more. The end of a hold may be
-// missing in the log, or still under way. But the store grants the lock to another agent only when it
-// is over.
+// Now returns the holders of which nothing shows that they hold the lock no more: those that are not
+// superseded.
 func (s LockState) Now() (all []Hold) {
-	for _, h := range s.Holders {
-		if !slices.ContainsFunc(s.Holders, func(o Hold) bool {
-			return o.Token > h.Token && o.Agent != h.Agent && (o.Mode != lockagent.Shared || h.Mode != lockagent.Shared)
-		}) {
-			all = append(all, h)
+	for i := range s.Holders {
+		if !s.Holders[i].Superseded {
+			all = append(all, s.Holders[i])
 		}
 	}
 	return all
@@ -144,8 +147,10 @@ type AgentState struct {
 
 	// Settled is a time on the clock of the store. The log has all that the agent did before.
 	Settled lockagent.StoreTime `json:"settled_us,omitempty"`
-	// Confirmed is the latest renewal of any of its tenures.
+	// Confirmed is the latest renewal of any of its tenures. At that time and Lease all leases are over
+	// that were renewed until then. Lease is at least the one that the agent keeps, as far as the log says it.
 	Confirmed lockagent.StoreTime `json:"confirmed_us,omitempty"`
+	Lease     time.Duration       `json:"lease_ns,omitempty"`
 }
 
 // holdFields are the fields of a Hold that have another form in JSON.

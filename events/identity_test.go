@@ -67,6 +67,49 @@ func TestTwoPublishersOfOneIdentity(t *testing.T) {
 	}
 }
 
+// TestForeignMessagesHideNoEpoch has somebody else put messages behind the last record of an agent, who has
+// the permissions of the docs.
+func TestForeignMessagesHideNoEpoch(t *testing.T) {
+	s := documentedServer(t, documented(t, "conf"))
+	c := asUser(t, s, "agent-1")
+	p := newPublisher(t, Config{Connection: c, Agent: "agent-1", Epoch: 5})
+	for i := range 3 {
+		p.Record(t.Context(), requested(i))
+		flushed(t, p)
+	}
+	if err := p.Close(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"", "agent-2:5:1", "agent-1:5", "", "agent-2:9:9"} {
+		putForeign(t, c, "lockagent.v1.agent-1.lock.x", id)
+	}
+	again := newPublisher(t, Config{Connection: c, Agent: "agent-1", Epoch: 5})
+	again.Record(t.Context(), requested(9))
+	wantStopped(t, again, ErrEpoch)
+
+	next := newPublisher(t, Config{Connection: c, Agent: "agent-1", Epoch: 6})
+	next.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted})
+	if err := next.Close(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	all := written(t, asUser(t, s, "auditor"), "")
+	if last := all[len(all)-1]; len(all) != 4 || last.Epoch != 6 || last.Follows != (Place{5, 3}) {
+		t.Errorf("%d records, the last is %+v", len(all), last)
+	}
+}
+
+// TestForeignMessagesAlone are not taken for a life of the agent.
+func TestForeignMessagesAlone(t *testing.T) {
+	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	streamFor(t, client(t, c), nil)
+	for range 10 {
+		putForeign(t, c, "lockagent.v1."+string(testAgent)+".lock.x", "")
+	}
+	p := newPublisher(t, Config{Connection: c})
+	p.Record(t.Context(), requested(0))
+	flushed(t, p)
+}
+
 // TestAnotherPublisherWasThere has records in the stream, when the connection is back, that nobody but
 // a publisher of the same identity can have made.
 func TestAnotherPublisherWasThere(t *testing.T) {

@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -26,6 +27,10 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 			if at <= second.Start {
 				return
 			}
+			if first.Open > 0 {
+				first.doubt("the log does not have its end, and the clock of the store was set before its lease was over")
+				return
+			}
 			e = step.explains()
 		}
 		e.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
@@ -46,7 +51,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
-	case second.Start < a.atLeast(first):
+	case second.Start < a.atLeast(first) && store.byStep(first, a.atLeast(first), second.Start) == nil:
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:
@@ -110,9 +115,9 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	}
 	if fell {
 		v := a.tokens(lock, first, &first.Last, second, second.first())
-		step := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
+		step, size := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
 		switch {
-		case step != nil:
+		case step != nil && tokenStep(s, last) <= size+slack:
 			a.found.Explained.add(step.excuses(v))
 		case s.Begun == 0 || last.Begun == 0: // it is not known when the tenure began
 			s.doubt(fmt.Sprintf("its token is not greater than %d, and the log does not have the grants that would tell why", greatest))
@@ -123,6 +128,15 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 	if s.LastToken > last.LastToken {
 		*last = *s
 	}
+}
+
+// tokenStep is the step of the clock that would explain why the tokens of two tenures do not grow with
+// their times.
+func tokenStep(s, last *span) time.Duration {
+	if s.FirstToken > last.LastToken {
+		return last.Start.Sub(s.Start)
+	}
+	return lockagent.StoreTime(last.LastToken).Sub(lockagent.StoreTime(s.FirstToken))
 }
 
 // tokens tells of a hold that does not have a greater token than an earlier one.
@@ -171,7 +185,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step := store.step(s.began(), what.At); step != nil && what.By <= step.size()+slack {
+	if step, size := store.step(s.began(), what.At); step != nil && what.By <= size+slack {
 		a.found.Explained.add(step.excuses(v))
 		return
 	}
@@ -209,6 +223,11 @@ func (a *Audit) joined(to, from string) {
 		s.Timed, s.Ahead = gone.Timed, gone.Ahead
 	}
 	s.Blanks = append(s.Blanks, gone.Blanks...)
+	for _, x := range gone.Bygone.First {
+		s.Bygone.add(x)
+	}
+	s.Bygone.Count += gone.Bygone.Count - len(gone.Bygone.First)
+	s.Stepped = max(s.Stepped, gone.Stepped)
 	s.Resets = append(s.Resets, gone.Resets...)
 	s.Steps = append(s.Steps, gone.Steps...)
 	s.Holds += gone.Holds

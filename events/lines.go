@@ -17,24 +17,25 @@ func WriteLine(w io.Writer, r Record) error {
 }
 
 // ReadLines calls visit for each line that [WriteLine] wrote. The Position of a
-// record is the number of its line. Empty lines are skipped.
+// record is the number of its line. Empty lines are skipped and not counted.
 //
 // It returns nil at the end of in, what visit returned, or why in cannot be read.
 func ReadLines(in io.Reader, visit Visit) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
-	decoder, number := newDecoder(), uint64(0)
+	decoder, number, position := newDecoder(), uint64(0), uint64(0)
 	for lines.Scan() {
 		number++
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
+		position++
 		var record Record
 		err := decoder.decode(lines.Bytes(), &record)
 		if err != nil {
 			record, err = Record{}, &DecodeError{Position: number, Err: err}
 		}
-		record.Position = number
+		record.Position = position
 		if err := visit(record, err); err != nil {
 			return err
 		}

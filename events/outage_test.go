@@ -1,8 +1,10 @@
 package events
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -228,18 +230,132 @@ func TestAcknowledgementsLostForLong(t *testing.T) {
 	}
 }
 
+// TestStreamMadeAnew has an operator make the stream anew while a message is in doubt. The new stream stores it,
+// the acknowledgement is lost too, and the next connection comes when the message ids are forgotten.
+func TestStreamMadeAnew(t *testing.T) {
+	t.Parallel()
+	for name, connected := range map[string]bool{"WhileConnected": true, "WhileAway": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var l link
+			server := natstest.Start(t, natsserver.Config{})
+			l.use(server)
+			direct := Connection{InProcess: server}
+			js := client(t, direct)
+			cfg := jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{AllSubjects, "probe"}, Duplicates: 100 * time.Millisecond}
+			anew := func() {
+				_ = js.DeleteStream(t.Context(), DefaultStream)
+				if _, err := js.CreateStream(t.Context(), cfg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			anew()
+			p := newPublisher(t, Config{Connection: Connection{InProcess: &l}})
+			n := 0
+			record := func() {
+				p.Record(t.Context(), requested(n))
+				n++
+			}
+			for range 20 {
+				record()
+				flushed(t, p)
+			}
+			// mutedBy lets no acknowledgement of the next message through.
+			mutedBy := func(act func()) {
+				sent := make(chan signal)
+				l.tap(func(text []byte) bool {
+					if bytes.Contains(text, []byte("HPUB lockagent.v1.")) {
+						l.mute(true)
+						l.tap(nil)
+						close(sent)
+					}
+					return true
+				})
+				act()
+				<-sent
+			}
+			away := func() {
+				l.use(nil)
+				l.cut()
+				l.mute(false)
+			}
+			stored := func(n uint64) {
+				t.Helper()
+				eventually(t, fmt.Sprintf("%d messages are stored", n), func() bool { return count(t, js) == n })
+			}
+			if connected {
+				anew()
+				mutedBy(record)
+			} else {
+				mutedBy(record)
+				stored(21)
+				away()
+				anew()
+				mutedBy(func() { l.use(server) })
+			}
+			stored(1)
+			away()
+			eventually(t, "the stream forgets the message ids", func() bool {
+				ack, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "probe", Header: nats.Header{jetstream.MsgIDHeader: {fmt.Sprint("probe", n)}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return !ack.Duplicate && ack.Sequence > 2
+			})
+			l.use(server)
+			flushed(t, p)
+			record()
+			flushed(t, p)
+			var got []uint64
+			for _, r := range written(t, direct, "") {
+				got = append(got, r.Seq)
+			}
+			if !slices.Equal(got, []uint64{21, 22}) {
+				t.Errorf("the new stream has %v", got)
+			}
+		})
+	}
+}
+
+// TestStreamMadeAnewIsNoticed has an operator make the stream anew under a connection that lasts.
+func TestStreamMadeAnewIsNoticed(t *testing.T) {
+	t.Parallel()
+	direct := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	js := client(t, direct)
+	var log heard
+	direct.Logger = log.logger()
+	p := newPublisher(t, Config{Connection: direct})
+	for n := range 3 {
+		p.Record(t.Context(), requested(n))
+		flushed(t, p)
+	}
+	if err := js.DeleteStream(t.Context(), DefaultStream); err != nil {
+		t.Fatal(err)
+	}
+	streamFor(t, js, nil)
+	p.Record(t.Context(), requested(3))
+	flushed(t, p)
+	if n := count(t, js); n != 1 || log.count("the stream has lost events") != 1 {
+		t.Errorf("%d messages are stored; it logs\n%s", n, &log)
+	}
+}
+
 // TestConnectionClosedForGood has the server say something after which the client
 // library gives up.
 func TestConnectionClosedForGood(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{})
 	var l link
 	l.use(server)
-	p := newPublisher(t, Config{Connection: Connection{InProcess: &l}})
+	var log heard
+	p := newPublisher(t, Config{Connection: Connection{InProcess: &l, Logger: log.logger()}})
 	p.Record(t.Context(), requested(0))
 	flushed(t, p)
 	l.lie("-ERR 'Maximum Boredom Exceeded'\r\n")
 	p.Record(t.Context(), requested(1))
 	flushed(t, p)
+	if log.count("disconnected from NATS: ") == 0 || log.count(`\n`) > 0 {
+		t.Errorf("it does not say in one line why:\n%s", &log)
+	}
 	p.Record(t.Context(), requested(2))
 	flushed(t, p)
 	wantEverything(t, Connection{InProcess: server}, 3)

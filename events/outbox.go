@@ -108,6 +108,17 @@ func (o *outbox) at(i uint64) *message { return o.messages[i-o.first] }
 // end is the index of the next message that is put in.
 func (o *outbox) end() uint64 { return o.first + uint64(len(o.messages)) }
 
+// lower says that the stream ends at a position where it did not end before, and perhaps was made
+// anew. The floors of all messages are true again after that.
+func (o *outbox) lower(end uint64, anew bool) {
+	if anew {
+		end = 0
+	}
+	for _, m := range o.messages {
+		m.floor = min(m.floor, end)
+	}
+}
+
 // doubt returns the first message if it was sent and is not settled, or nil. The same may be
 // true of those behind it.
 func (o *outbox) doubt() *message {

@@ -80,10 +80,10 @@ func newPacker(agent lockagent.AgentID, epoch uint64, prefix string) packer {
 //
 // The first message has one record. So two publishers that share an identity both begin with
 // the same message id, and the stream takes one of them.
-func (p *packer) pack(items []item, missing Drops, from uint64, wall time.Time) []*message {
+func (p *packer) pack(items []*item, missing Drops, from uint64, wall time.Time) []*message {
 	p.out, p.from = p.out[:0], from
 	if p.last == 0 && len(items) > 0 {
-		p.alone(&items[0])
+		p.alone(items[0])
 		items = items[1:]
 	}
 	if n := missing.sum(); n > 0 {
@@ -93,12 +93,12 @@ func (p *packer) pack(items []item, missing Drops, from uint64, wall time.Time) 
 	}
 	for len(items) > 0 {
 		n := 0
-		for n < len(items) && !standsAlone(&items[n]) {
+		for n < len(items) && !standsAlone(items[n]) {
 			n++
 		}
 		p.group(items[:n])
 		if n < len(items) {
-			p.alone(&items[n])
+			p.alone(items[n])
 			n++
 		}
 		items = items[n:]
@@ -111,7 +111,7 @@ func standsAlone(it *item) bool {
 }
 
 // group makes messages of items whose order matters only within each lock.
-func (p *packer) group(items []item) {
+func (p *packer) group(items []*item) {
 	clear(p.tails)
 	p.heads = p.heads[:0]
 	p.next = append(p.next[:0], make([]int, len(items))...)
@@ -130,7 +130,7 @@ func (p *packer) group(items []item) {
 }
 
 // chain makes messages of the records of one lock, of which head is the first.
-func (p *packer) chain(items []item, head int) {
+func (p *packer) chain(items []*item, head int) {
 	body := append(newBody(), '[')
 	m := &message{}
 	var last before
@@ -201,6 +201,11 @@ func (p *packer) address(m *message, e *lockagent.Event) {
 // bound cuts what is too long to be sent. Only requests that were refused for their names, and
 // texts for people, are ever that long.
 func bound(e *lockagent.Event) {
+	if r, p := &e.Reset, &e.Process; len(e.Store)+len(e.Lock)+len(e.LockKind)+len(e.Mode)+len(e.Owner)+
+		len(e.Incarnation)+len(e.Holder)+len(e.Operator)+len(e.Err)+len(e.TraceParent)+len(e.Link)+
+		len(r.From)+len(r.To)+len(r.Reason)+len(r.Store)+len(p.Host)+len(p.Program)+len(p.Version) <= maxText {
+		return // nearly all are so short
+	}
 	for _, text := range []*string{
 		&e.Store, (*string)(&e.Lock), (*string)(&e.LockKind), (*string)(&e.Mode), (*string)(&e.Owner),
 		&e.Incarnation, &e.Holder, &e.Operator, &e.Err, &e.TraceParent, &e.Link,

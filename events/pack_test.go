@@ -11,10 +11,10 @@ import (
 )
 
 // itemsOf makes items of events, as the queue would.
-func itemsOf(all ...lockagent.Event) []item {
-	items := make([]item, len(all))
+func itemsOf(all ...lockagent.Event) []*item {
+	items := make([]*item, len(all))
 	for i, e := range all {
-		items[i] = item{event: e, facts: 1, order: uint64(i)}
+		items[i] = &item{event: e, facts: 1, order: uint64(i)}
 	}
 	return items
 }

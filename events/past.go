@@ -129,7 +129,7 @@ func (a *Audit) retire(l *agentLog) bool {
 
 // revive goes on with the log of an agent that comes back.
 func (a *Audit) revive(l *agentLog, p *past) {
-	l.current = &epochLog{Next: p.Next, Known: p.Next, Stopped: p.Stopped}
+	l.current = &epochLog{Process: p.Process, Next: p.Next, Known: p.Next, Stopped: p.Stopped}
 	l.Epoch, l.Epochs[p.Epoch] = p.Epoch, l.current
 	l.Stopped, l.Dead = p.Stopped, !p.Stopped
 	l.Store = a.fold.stores.find(p.Store)

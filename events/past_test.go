@@ -80,7 +80,7 @@ func TestPastAgentComesBackToAHold(t *testing.T) {
 		t.Fatal("C is not past")
 	}
 	now := wall(562_000)
-	wantReport(t, audit.ReportAt(now), Incomplete, "not stopped: 1, unproven: 1", "agent C (epoch 1) has no end")
+	wantReport(t, audit.ReportAt(now), Incomplete, "not stopped: 1, unproven: 1", "agent C, billing on host-C, pid 7 (epoch 1) did not stop")
 	acknowledged := resumed(t, audit)
 	acknowledged.Acknowledge(now, Acknowledgement{})
 	s.records = nil

@@ -42,7 +42,8 @@ type leaving struct {
 
 // flush is a caller that waits until all records before an order are settled, or really all.
 type flush struct {
-	order uint64
+	began uint64 // the order at the call
+	order uint64 // greater if what was recorded before the call moved behind it
 	all   bool
 	done  chan struct{}
 }
@@ -84,7 +85,9 @@ func (p *Publisher) Record(_ context.Context, e lockagent.Event) {
 	now := p.since(e.Time)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pulse.see(now, &e)
+	if p.pulse.see(now, &e) {
+		p.wakeUp()
+	}
 	if e.Kind == lockagent.EventAlive || e.Kind == lockagent.EventRenewed && !p.cfg.Renewals {
 		return // the pulse tells of it
 	}
@@ -95,7 +98,9 @@ func (p *Publisher) Record(_ context.Context, e lockagent.Event) {
 	}
 	idle, hurry, lost := p.queue.size == 0, p.queue.hurry, p.queue.lost.records
 	if recorded(e.Kind) {
-		p.queue.add(now, &e)
+		if older, moved := p.queue.add(now, &e); moved {
+			p.followed(older)
+		}
 	} else {
 		p.queue.drop(e.Kind, 1)
 	}
@@ -135,8 +140,9 @@ func (p *Publisher) wakeUp() {
 }
 
 // leave moves what is due out of the queue, to the end of out, if the outbox has room. It also
-// returns what was dropped since the call before, and a lower bound of the order of the items.
-func (p *Publisher) leave(now time.Duration, out []item) (items []item, missing Drops, from uint64) {
+// returns what was dropped since the call before, and a lower bound of the order of the items,
+// which are the caller's until it calls arrive.
+func (p *Publisher) leave(now time.Duration, out []*item) (items []*item, missing Drops, from uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	room := p.outbox.room()
@@ -160,6 +166,7 @@ func (p *Publisher) arrive(messages []*message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.outbox.put(messages)
+	p.queue.gone()
 	p.leaving = leaving{}
 	p.endFlushes()
 }
@@ -190,12 +197,12 @@ func (p *Publisher) rests(now time.Duration) time.Duration {
 
 // Flush waits until every event that was recorded before the call, and not dropped, is in the
 // stream. It returns the cause of ctx if that ends first, and [lockagent.ErrClosed] if the
-// publisher is closed or stops first.
+// publisher is closed or stops first, with [Stats].Err if there is one.
 func (p *Publisher) Flush(ctx context.Context) error { return p.flush(ctx, false) }
 
 func (p *Publisher) flush(ctx context.Context, all bool) error {
 	p.mu.Lock()
-	f := flush{order: p.queue.next, all: all, done: make(chan struct{})}
+	f := flush{began: p.queue.next, order: p.queue.next, all: all, done: make(chan struct{})}
 	p.flushes = append(p.flushes, f)
 	p.queue.hurryUp()
 	p.endFlushes()
@@ -210,12 +217,24 @@ func (p *Publisher) flush(ctx context.Context, all bool) error {
 	case <-f.done:
 		return nil
 	case <-p.done:
+		if why := p.Stats().Err; why != nil {
+			return fmt.Errorf("events: flush: %w: %w", lockagent.ErrClosed, why)
+		}
 		return fmt.Errorf("events: flush: %w", lockagent.ErrClosed)
 	case <-ctx.Done():
 		p.mu.Lock()
-		p.flushes = slices.DeleteFunc(p.flushes, func(other flush) bool { return other == f })
+		p.flushes = slices.DeleteFunc(p.flushes, func(other flush) bool { return other.done == f.done })
 		p.mu.Unlock()
 		return fmt.Errorf("events: flush: %w", context.Cause(ctx))
+	}
+}
+
+// followed notes that the last record tells of a fact that had an older record. p.mu must be held.
+func (p *Publisher) followed(older uint64) {
+	for i := range p.flushes {
+		if f := &p.flushes[i]; older < f.began {
+			f.order = p.queue.next
+		}
 	}
 }
 

@@ -27,21 +27,26 @@ type pulse struct {
 	store     string // identity
 	holds     int
 	confirmed lockagent.StoreTime
+	over      lockagent.StoreTime // all leases that were renewed are over then
+	lease     time.Duration       // that the agent keeps, if it has said so
 
 	shown  lockagent.StoreTime // what the store's clock showed, or 0
 	seen   time.Duration       // at that instant or later
 	ignore time.Duration       // store times that arrive before this instant may be of another clock
 }
 
-// see takes notice of a fact.
-func (p *pulse) see(now time.Duration, e *lockagent.Event) {
+// see takes notice of a fact. It reports whether the next EventAlive is due earlier than before.
+func (p *pulse) see(now time.Duration, e *lockagent.Event) (earlier bool) {
 	if !p.beats && e.Kind != lockagent.EventAgentStopped {
 		p.beats, p.next = true, now+p.every
+		earlier = true
 	}
 	if e.Store != "" {
 		p.store = e.Store
 	}
 	switch e.Kind {
+	case lockagent.EventAgentStarted:
+		p.holds = e.Count
 	case lockagent.EventGranted:
 		p.holds++
 		if e.How == lockagent.ByStore { // a hand-off has an older time
@@ -50,15 +55,19 @@ func (p *pulse) see(now time.Duration, e *lockagent.Event) {
 	case lockagent.EventRenewed:
 		if now >= p.ignore {
 			p.confirmed = max(p.confirmed, e.StoreTime)
+			p.over = max(p.over, e.StoreTime.Add(e.Lease))
 		}
 		p.read(now, e.StoreTime)
-		p.next = min(p.next, now+renewalDelay)
+		if soon := now + renewalDelay; soon < p.next {
+			p.next, earlier = soon, true
+		}
 	case lockagent.EventReturned:
 		p.read(now, e.Returned)
 	case lockagent.EventAlive:
+		p.lease = max(p.lease, e.Lease)
 		p.read(now, e.StoreTime)
 	case lockagent.EventStoreReset:
-		p.confirmed, p.ignore = 0, 0
+		p.confirmed, p.over, p.ignore = 0, 0, 0
 		p.read(now, e.Reset.Before)
 		p.ignore = now + staleReplies
 	case lockagent.EventAgentStopped:
@@ -69,6 +78,7 @@ func (p *pulse) see(now time.Duration, e *lockagent.Event) {
 			p.holds--
 		}
 	}
+	return earlier
 }
 
 // read notes what the store's clock showed when it gave an answer. The latest answer counts
@@ -87,7 +97,10 @@ func (p *pulse) beat(now time.Duration, wall time.Time) lockagent.Event {
 	p.next = now + p.every
 	e := lockagent.Event{
 		Kind: lockagent.EventAlive, Time: wall, Store: p.store,
-		Count: p.holds, Confirmed: p.confirmed,
+		Count: p.holds, Confirmed: p.confirmed, Lease: p.lease,
+	}
+	if p.confirmed != 0 {
+		e.Lease = max(e.Lease, p.over.Sub(p.confirmed))
 	}
 	if p.shown != 0 {
 		passed := now - p.seen

@@ -11,7 +11,7 @@ import (
 func TestPulse(t *testing.T) {
 	const second = lockagent.StoreTime(time.Second / time.Microsecond)
 	p := pulse{every: 10 * time.Second}
-	see := func(at time.Duration, e lockagent.Event) { p.see(at, &e) }
+	see := func(at time.Duration, e lockagent.Event) bool { return p.see(at, &e) }
 	wantDue := func(at time.Duration) {
 		t.Helper()
 		if p.due(at-1) || !p.due(at) {
@@ -21,6 +21,9 @@ func TestPulse(t *testing.T) {
 	wantBeat := func(at time.Duration, want lockagent.Event) {
 		t.Helper()
 		want.Kind = lockagent.EventAlive
+		if at > 10*time.Second && want.Lease == 0 {
+			want.Lease = 30 * time.Second
+		}
 		if got := p.beat(at, time.Time{}); got != want {
 			t.Errorf("at %v\ngot  %+v\nwant %+v", at, got, want)
 		}
@@ -28,14 +31,16 @@ func TestPulse(t *testing.T) {
 	if p.due(time.Hour) {
 		t.Error("nothing was recorded")
 	}
-	see(0, lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s"})
+	// It goes on with a hold from another process.
+	see(0, lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s", Count: 1})
 	wantDue(10 * time.Second)
-	wantBeat(10*time.Second, lockagent.Event{Store: "s"})
+	wantBeat(10*time.Second, lockagent.Event{Store: "s", Count: 1})
 	wantDue(20 * time.Second)
-	see(10500*time.Millisecond, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 900 * second})
+	see(10500*time.Millisecond, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 900 * second, Lease: 30 * time.Second})
 	wantDue(20 * time.Second)
-	wantBeat(10500*time.Millisecond, lockagent.Event{Store: "s", StoreTime: 900 * second})
+	wantBeat(10500*time.Millisecond, lockagent.Event{Store: "s", Count: 1, StoreTime: 900 * second, Lease: 30 * time.Second})
 
+	see(11*time.Second, lockagent.Event{Kind: lockagent.EventLost, Token: 3})
 	grant := lockagent.Event{Kind: lockagent.EventGranted, Token: 5, Count: 1, How: lockagent.ByStore, StoreTime: 1000 * second}
 	see(11*time.Second, grant)
 	grant.How, grant.StoreTime = lockagent.ByHandOff, 990*second // the tenure is older
@@ -47,11 +52,21 @@ func TestPulse(t *testing.T) {
 	wantBeat(21*time.Second, lockagent.Event{Store: "s", Count: 2, StoreTime: 1000*second + 10*second - second/100})
 
 	see(22*time.Second, lockagent.Event{Kind: lockagent.EventReleased, Token: 5})
-	see(22*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1015 * second})
+	if !see(22*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1015 * second, Lease: 30 * time.Second}) {
+		t.Error("it is not due earlier")
+	}
 	wantDue(23 * time.Second)
-	see(22500*time.Millisecond, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1014 * second})
+	if see(22500*time.Millisecond, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1014 * second, Lease: time.Minute}) {
+		t.Error("it is due earlier")
+	}
 	wantDue(23 * time.Second) // the first renewal has waited longer
-	wantBeat(22500*time.Millisecond, lockagent.Event{Store: "s", Count: 1, StoreTime: 1014 * second, Confirmed: 1015 * second})
+	wantBeat(22500*time.Millisecond, lockagent.Event{Store: "s", Count: 1, StoreTime: 1014 * second, Confirmed: 1015 * second, Lease: 59 * time.Second})
+
+	// The renewal for a minute is over long before the others.
+	see(23*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1016 * second, Lease: 30 * time.Second})
+	wantBeat(23*time.Second, lockagent.Event{Store: "s", Count: 1, StoreTime: 1016 * second, Confirmed: 1016 * second, Lease: 58 * time.Second})
+	see(24*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1050 * second, Lease: 30 * time.Second})
+	wantBeat(24*time.Second, lockagent.Event{Store: "s", Count: 1, StoreTime: 1050 * second, Confirmed: 1050 * second})
 
 	// The clock was set back. Renewals from before may still arrive.
 	see(30*time.Second, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: "x", Before: 500 * second}})

@@ -24,6 +24,7 @@ type queue struct {
 	left time.Duration // when records left for the last time
 
 	slots    slots
+	away     []slot                  // of the records that take returned
 	lists    [values]chain           // the records, one list for each value, oldest first
 	holds    map[lockagent.Name]slot // the last record about the holds of the lock
 	requests map[uint64]slot         // what is queued of a request that has no answer yet
@@ -64,8 +65,9 @@ func newQueue(limit int, linger time.Duration) queue {
 	}
 }
 
-// add takes a fact. If there is no room for it, the record of the least value goes.
-func (q *queue) add(now time.Duration, e *lockagent.Event) {
+// add takes a fact. If there is no room for it, the record of the least value goes. If the fact is told
+// by a new record that tells of an older one too, add returns the order of the older one.
+func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved bool) {
 	facts := 1
 	switch e.Kind {
 	case lockagent.EventQueued:
@@ -74,24 +76,26 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) {
 			it.event = *e
 			it.facts++
 			q.facts++
-			return
+			return 0, false
 		}
 	case lockagent.EventGranted, lockagent.EventReentered,
 		lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 		if s := q.request(e); s != 0 {
-			facts += q.slots.at(s).facts
+			it := q.slots.at(s)
+			facts, older = facts+it.facts, it.order
 			q.unlink(s)
 			q.put(s, now, e, facts)
-			return
+			return older, true
 		}
 	case lockagent.EventReleased, lockagent.EventReturned:
 		if it := q.lastOf(e.Lock); it != nil && merge(&it.event, e) {
 			it.facts++
 			q.facts++
-			return
+			return 0, false
 		}
 	}
 	q.push(now, e, facts)
+	return 0, false
 }
 
 // request returns where the request of e waits for its answer, or 0.
@@ -178,7 +182,6 @@ func (q *queue) lose(kind lockagent.EventKind, facts int) {
 // remove takes a record out.
 func (q *queue) remove(s slot) {
 	q.unlink(s)
-	*q.slots.at(s) = item{} // let go of its strings
 	q.slots.give(s)
 }
 
@@ -212,8 +215,8 @@ func (q *queue) hurryUp() { q.hurry = q.next }
 
 // take moves records to the end of out, at most most of them, oldest first. It takes none until
 // they may leave. Then it takes all but those that are young and may still become fewer: so
-// that messages have many records.
-func (q *queue) take(now time.Duration, most int, out []item) []item {
+// that messages have many records. They belong to the caller until [queue.gone].
+func (q *queue) take(now time.Duration, most int, out []*item) []*item {
 	if wait, ok := q.wait(now); !ok || wait > 0 {
 		return out
 	}
@@ -233,11 +236,20 @@ func (q *queue) take(now time.Duration, most int, out []item) []item {
 		if !q.due(now, it) && q.open(s, it) {
 			continue
 		}
-		out = append(out, *it)
-		q.remove(s)
+		out = append(out, it)
+		q.unlink(s)
+		q.away = append(q.away, s)
 		most--
 	}
 	return out
+}
+
+// gone takes back the memory of all records that take returned.
+func (q *queue) gone() {
+	for _, s := range q.away {
+		q.slots.give(s)
+	}
+	q.away = q.away[:0]
 }
 
 // open reports whether the next fact may be told by this record, or instead of it. Nothing about

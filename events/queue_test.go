@@ -37,6 +37,7 @@ func emptied(q *queue) []string {
 		}
 		all = append(all, text)
 	}
+	q.gone()
 	return all
 }
 
@@ -272,6 +273,11 @@ func TestQueueAgainstFacts(t *testing.T) {
 		toldFacts := make(map[lockagent.Name][]string)
 		var now time.Duration
 		var facts, left uint64
+		type ours struct {
+			item *item
+			was  item
+		}
+		var taken []ours
 		take := func(most int) {
 			before := q.from()
 			for _, it := range q.take(now, most, nil) {
@@ -279,6 +285,7 @@ func TestQueueAgainstFacts(t *testing.T) {
 					t.Fatalf("%d leaves after %d", it.order, before)
 				}
 				before = it.order
+				taken = append(taken, ours{it, *it})
 				left += uint64(it.facts)
 				e := it.event
 				if !aboutOf(e.Kind).hold {
@@ -309,11 +316,20 @@ func TestQueueAgainstFacts(t *testing.T) {
 			},
 			"time passes": func(t *rapid.T) { now += time.Duration(rapid.IntRange(1, 10).Draw(t, "d")) },
 			"take":        func(t *rapid.T) { take(rapid.IntRange(1, 100).Draw(t, "most")) },
-			"hurry":       func(t *rapid.T) { q.hurryUp() },
+			"gone": func(t *rapid.T) {
+				for _, of := range taken {
+					if *of.item != of.was {
+						t.Fatalf("a record that was taken became\n%+v, was\n%+v", *of.item, of.was)
+					}
+				}
+				q.gone()
+				taken = nil
+			},
+			"hurry": func(t *rapid.T) { q.hurryUp() },
 			"": func(t *rapid.T) {
-				if facts != q.facts+left+q.lost.facts || q.size > limit || q.size != q.slots.used {
-					t.Fatalf("%d facts: %d queued, %d told, %d dropped; %d records of %d in %d slots",
-						facts, q.facts, left, q.lost.facts, q.size, limit, q.slots.used)
+				if facts != q.facts+left+q.lost.facts || q.size > limit || q.size+len(taken) != q.slots.used {
+					t.Fatalf("%d facts: %d queued, %d told, %d dropped; %d records of %d and %d that were taken in %d slots",
+						facts, q.facts, left, q.lost.facts, q.size, limit, len(taken), q.slots.used)
 				}
 			},
 		})

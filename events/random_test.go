@@ -79,6 +79,9 @@ func (w *world) wrong(log []Record, r Report) string {
 	if why := w.unsound(log, r); why != "" {
 		return why
 	}
+	if why := w.needless(r); why != "" {
+		return why
+	}
 	proves := r.Verdict == Proven || r.Verdict == Explained
 	if n := missingNumbers(log); proves && n > 0 {
 		return fmt.Sprintf("%s, though %d records are missing", r.Verdict, n)

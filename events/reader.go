@@ -94,12 +94,12 @@ func (r *Reader) Close() {
 	<-r.gone
 }
 
-// refused ends what is under way if a permission is missing. The server does not
-// answer a request that it does not permit: it only tells us so.
-func (r *Reader) refused(err error) {
+// refused ends what is under way if a permission is missing, with an error that tells it. The server
+// does not answer a request that it does not permit: it only tells us so.
+func (r *Reader) refused(err error) (told bool) {
 	missing, ok := errors.AsType[*PermissionError](err)
 	if !ok || strings.Contains(missing.Subject, ".CONSUMER.DELETE.") { // nothing waits for this one
-		return
+		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,6 +108,7 @@ func (r *Reader) refused(err error) {
 	if missing.Operation == "publish" {
 		r.allowed, r.forbid = context.WithCancelCause(context.Background())
 	}
+	return true
 }
 
 // whilePermitted returns a context that ends with ctx or when a permission is missing.

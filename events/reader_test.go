@@ -443,7 +443,7 @@ func TestLines(t *testing.T) {
 	t.Run("NoEvent", func(t *testing.T) {
 		got = nil
 		err := ReadLines(strings.NewReader("\n"+string(Append(nil, want[0]))+"\nnonsense\n"), collect)
-		if decode, ok := errors.AsType[*DecodeError](err); !ok || decode.Position != 3 || len(got) != 2 || got[0].Position != 2 {
+		if decode, ok := errors.AsType[*DecodeError](err); !ok || decode.Position != 3 || len(got) != 2 || got[0].Position != 1 {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -51,8 +52,39 @@ type Listed[T any] interface {
 	cause() string // of which there are few
 }
 
+// joining is something that can stand for more of its kind.
+type joining[T any] interface {
+	join(other T) (both T, joined bool)
+	likewise() int // for how many more it stands
+}
+
 func (l *List[T]) add(x T) {
 	l.Count++
+	if one, ok := any(x).(joining[T]); ok {
+		for i := range l.First {
+			if both, joined := one.join(l.First[i]); joined {
+				l.First = slices.Delete(l.First, i, i+1)
+				x = both
+				break
+			}
+		}
+	}
+	l.insert(x)
+}
+
+// named is for how many the first stand.
+func (l *List[T]) named() (n int) {
+	for i := range l.First {
+		n++
+		if one, ok := any(l.First[i]).(joining[T]); ok {
+			n += one.likewise()
+		}
+	}
+	return n
+}
+
+// insert puts x among the first, if it is one of them.
+func (l *List[T]) insert(x T) {
 	if len(l.First) >= most {
 		n, last, cause := 0, 0, x.cause()
 		for i := range l.First {
@@ -107,7 +139,7 @@ type Report struct {
 	Explained  List[Explanation] `json:"explained,omitzero"`
 
 	// Unproven are holds that cannot be shown not to have overlapped.
-	Unproven List[Unproven] `json:"unproven,omitzero"`
+	Unproven UnprovenList `json:"unproven,omitzero"`
 
 	// Gaps are records that are missing. Late came when their place had been judged.
 	Gaps List[Gap]        `json:"gaps,omitzero"`
@@ -154,9 +186,12 @@ type Judged struct {
 	// Pending are tenures that ended later than To, or go on.
 	Pending int `json:"pending"`
 
-	// Unproven is when the last hold ended that is not proven; all later ones are. It is 0 if
-	// all are proven.
+	// Unproven is when the last hold ended that is not proven, though nothing contradicts it. It is 0
+	// if there is none. Later holds are proven, unless the report has violations or what concerns
+	// all holds, such as a message that cannot be read.
 	Unproven lockagent.StoreTime `json:"unproven_us,omitempty"`
+
+	rest bool // some holds ended later, and are proven
 }
 
 // Counts sums a log up.
@@ -173,8 +208,11 @@ type Counts struct {
 	// OtherVersions are those of the Unknown that are of another version of the format. They may tell of
 	// holds, so nothing is proven.
 	OtherVersions int `json:"other_versions,omitempty"`
-	Unjudged      int `json:"unjudged"` // holds of kinds of locks that this version does not judge
-	Assumed       int `json:"assumed"`  // of the Tails: those that no later record bounds
+	// UnknownOfLocks are those of the Unknown that are about locks. Unjudged are holds of kinds of locks that
+	// this version does not judge. So nothing is proven of these locks.
+	UnknownOfLocks int `json:"unknown_of_locks,omitempty"`
+	Unjudged       int `json:"unjudged"`
+	Assumed        int `json:"assumed"` // of the Tails: those that no later record bounds
 
 	// MoreLocks says that Locks counts no further, and that there may be more.
 	MoreLocks bool `json:"more_locks,omitempty"`
@@ -191,12 +229,28 @@ type StoreReset struct {
 	Reason string              `json:"reason,omitempty"`
 	After  lockagent.StoreTime `json:"after_us"`
 	Before lockagent.StoreTime `json:"before_us"`
-	Store  string              `json:"store,omitempty"` // its identity before, if that changed
+	Step   Micros              `json:"step_us,omitempty"` // by how much the clock was set, if the log says it
+	Store  string              `json:"store,omitempty"`   // its identity before, if that changed
+}
+
+// Micros is a duration that is written in microseconds.
+type Micros time.Duration
+
+// MarshalJSON implements [json.Marshaler].
+func (m Micros) MarshalJSON() ([]byte, error) {
+	return strconv.AppendInt(nil, time.Duration(m).Microseconds(), 10), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (m *Micros) UnmarshalJSON(text []byte) error {
+	us, err := strconv.ParseInt(string(text), 10, 64)
+	*m = Micros(micros(us))
+	return err
 }
 
 func (r StoreReset) compare(other StoreReset) int {
 	return cmp.Or(cmp.Compare(r.After, other.After), cmp.Compare(r.Before, other.Before),
-		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason))
+		cmp.Compare(r.From, other.From), cmp.Compare(r.To, other.To), cmp.Compare(r.Reason, other.Reason), cmp.Compare(r.Step, other.Step))
 }
 
 // ViolationKind says what is wrong.
@@ -235,7 +289,30 @@ type Violation struct {
 	// Why says how it could come to it, and Look where to look.
 	Why  string `json:"why"`
 	Look string `json:"look"`
+
+	// More is how many later ones there are of the first hold, for the same reason. Last is until when they were.
+	More int                 `json:"more,omitempty"`
+	Last lockagent.StoreTime `json:"last_us,omitempty"`
 }
+
+// join makes one of two that are of one hold.
+func (v Violation) join(other Violation) (both Violation, joined bool) {
+	if v.Kind != other.Kind || v.Why != other.Why || v.Second == (Hold{}) || other.Second == (Hold{}) || !v.First.is(&other.First) {
+		return v, false
+	}
+	both, later := v, other
+	if later.Second.compare(both.Second) < 0 {
+		both, later = later, both
+	}
+	if both.First.Ended == 0 {
+		both.First = later.First
+	}
+	both.More = v.More + other.More + 1
+	both.Last = max(v.Last, other.Last, v.Until, other.Until, later.Overlapped)
+	return both, true
+}
+
+func (v Violation) likewise() int { return v.More }
 
 // Explanation is an overlap and its cause: one of the fields.
 type Explanation struct {
@@ -255,6 +332,17 @@ type Explanation struct {
 	Late bool `json:"late,omitempty"`
 }
 
+// join is that of its violation, if the cause is the same.
+func (e Explanation) join(other Explanation) (both Explanation, joined bool) {
+	v, joined := e.Violation.join(other.Violation)
+	if !joined || e.Cause() != other.Cause() {
+		return e, false
+	}
+	both = e
+	both.Violation = v
+	return both, true
+}
+
 // Unproven is a hold that cannot be shown not to have overlapped.
 type Unproven struct {
 	Hold Hold   `json:"hold"`
@@ -264,6 +352,96 @@ type Unproven struct {
 	// hold is proven.
 	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
+
+// UnprovenList is the first of them, and how many there are for each reason.
+type UnprovenList struct {
+	List[Unproven]
+	Reasons []Reason `json:"reasons,omitempty"`
+}
+
+// Reason is why holds are not proven, and of how many it is the first reason. Beside is as in
+// [Unproven].
+type Reason struct {
+	Why    string            `json:"why"`
+	Count  int               `json:"count"`
+	Beside lockagent.AgentID `json:"beside,omitempty"`
+}
+
+// mostReasons bounds how many reasons are counted. Those of the fewest holds are forgotten: some reasons
+// name their hold.
+const mostReasons = 64
+
+func (l *UnprovenList) add(u Unproven) {
+	l.List.add(u)
+	l.because(Reason{u.Why, 1, u.Beside})
+}
+
+func (l *UnprovenList) because(r Reason) {
+	i, found := slices.BinarySearchFunc(l.Reasons, r, Reason.compare)
+	if found {
+		l.Reasons[i].Count += r.Count
+		return
+	}
+	l.Reasons = slices.Insert(l.Reasons, i, r)
+	if len(l.Reasons) > mostReasons {
+		least := slices.MinFunc(l.Reasons, func(x, y Reason) int { return cmp.Compare(x.Count, y.Count) })
+		l.forgetReasons(func(x Reason) bool { return x == least })
+	}
+}
+
+func (r Reason) compare(other Reason) int {
+	return cmp.Or(cmp.Compare(r.Why, other.Why), cmp.Compare(r.Beside, other.Beside))
+}
+
+// remove takes back something that is among the first.
+func (l *UnprovenList) remove(it func(Unproven) bool) {
+	for _, u := range l.First {
+		if it(u) {
+			l.because(Reason{u.Why, -1, u.Beside})
+		}
+	}
+	l.forgetReasons(func(r Reason) bool { return r.Count <= 0 })
+	l.List.remove(it)
+}
+
+func (l *UnprovenList) forgetReasons(it func(Reason) bool) {
+	if l.Reasons = slices.DeleteFunc(l.Reasons, it); len(l.Reasons) == 0 {
+		l.Reasons = nil // as in a new checkpoint
+	}
+}
+
+// clear takes back the holds, as many as n, that only the assumed tail of an agent made unproven.
+func (l *UnprovenList) clear(agent lockagent.AgentID, n int) {
+	l.Count -= n
+	l.forget(func(u Unproven) bool { return u.Beside == agent })
+	l.forgetReasons(func(r Reason) bool { return r.Beside == agent })
+}
+
+// convict says that they stay unproven.
+func (l *UnprovenList) convict(agent lockagent.AgentID) {
+	for i := range l.First {
+		if u := &l.First[i]; u.Beside == agent {
+			u.Beside = ""
+		}
+	}
+	kept := l.Reasons
+	l.Reasons = nil
+	for _, r := range kept {
+		if r.Beside == agent {
+			r.Beside = ""
+		}
+		l.because(r)
+	}
+}
+
+func (l *UnprovenList) reset() { *l = UnprovenList{} }
+
+func (l *UnprovenList) detach() {
+	l.List.detach()
+	l.Reasons = slices.Clone(l.Reasons)
+}
+
+func (l *UnprovenList) tell(all []string, title string) []string { return unproven(all, title, *l) }
 
 // Gap is records of one agent that are missing.
 type Gap struct {
@@ -329,25 +507,6 @@ type Tail struct {
 	Assumed bool `json:"assumed,omitempty"`
 }
 
-// findings are what an audit has found for good.
-type findings struct {
-	Counts
-	Violations List[Violation]   `json:"violations"`
-	Explained  List[Explanation] `json:"explained"`
-	Unproven   List[Unproven]    `json:"unproven"`
-	Gaps       List[Gap]         `json:"gaps"`
-	Late       List[LateRecord]  `json:"late"`
-	Tails      List[Tail]        `json:"tails"`
-	OpenHolds  List[Hold]        `json:"open_holds"`
-	NotJudged  List[Hold]        `json:"not_judged"`
-	Unreadable List[Note]        `json:"unreadable"`
-	Joined     List[Note]        `json:"joined"`
-	Holes      List[Hole]        `json:"holes"`
-	Belated    List[Belated]     `json:"belated"`
-
-	Acknowledged []Acknowledged `json:"acknowledged,omitempty"`
-}
-
 func (f *findings) violation(v Violation) {
 	if v.Kind == Equivocation && slices.ContainsFunc(f.Violations.First, func(x Violation) bool {
 		return x.Kind == v.Kind && x.First.Agent == v.First.Agent && x.First.Epoch == v.First.Epoch && x.First.Seq == v.First.Seq
@@ -357,15 +516,6 @@ func (f *findings) violation(v Violation) {
 	f.Violations.add(v)
 }
 
-func (f *findings) fill(r *Report) {
-	r.Counts = f.Counts
-	r.Violations, r.Explained, r.Unproven = f.Violations, f.Explained, f.Unproven
-	r.Gaps, r.Late, r.Tails = f.Gaps, f.Late, f.Tails
-	r.OpenHolds, r.NotJudged = f.OpenHolds, f.NotJudged
-	r.Unreadable, r.Joined = f.Unreadable, f.Joined
-	r.Holes, r.Belated, r.Acknowledged = f.Holes, f.Belated, f.Acknowledged
-}
-
 func (r *Report) verdict() Verdict {
 	judged, pending := 0, 0
 	for _, s := range r.Stores {
@@ -373,15 +523,15 @@ func (r *Report) verdict() Verdict {
 		pending += s.Pending
 	}
 	switch {
-	case r.Violations.Count > 0:
+	case r.leadTo(Violated) > 0:
 		return Violated
 	case r.Events == 0 && r.Unreadable.Count == 0:
 		return Empty
-	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.Holes.Count+r.Belated.Count+r.OtherVersions > 0:
+	case r.leadTo(Incomplete) > 0:
 		return Incomplete
 	case judged == 0 && pending+r.NotJudged.Count > 0:
 		return Incomplete
-	case r.Explained.Count > 0:
+	case r.leadTo(Explained) > 0:
 		return Explained
 	}
 	return Proven
@@ -398,8 +548,12 @@ func (a *Audit) Report() Report { return a.clone().close(a.alive(time.Time{})) }
 // ReportAt judges a log that goes on, as it is at the time now on the clock of the server, see
 // [StreamState].Now. An agent lives unless it was silent for longer than the Patience. What such
 // agents have not told yet is pending: the report says up to when the log is judged.
+//
+// What follows a missing record is pending, too, as long as that may still come.
 func (a *Audit) ReportAt(now time.Time) Report {
-	return a.clone().close(a.alive(now))
+	c, alive := a.clone(), a.alive(now)
+	idle := max(0, now.Sub(a.clock.Stored))
+	return c.closeWith(c.depart(alive, func(l *agentLog) bool { return alive(l) && c.clock.Now-l.Since+idle <= recordPatience }))
 }
 
 // alive tells which agents live at a time; if it is zero, none does.
@@ -409,14 +563,17 @@ func (a *Audit) alive(now time.Time) func(*agentLog) bool {
 	return func(l *agentLog) bool { return !now.IsZero() && clock.Now-l.Heard+idle <= patience }
 }
 
-// depart notes which agents are gone. It returns the stores with agents that live.
-func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
+// depart notes which agents are gone. It returns the stores with agents that live. wait says of which
+// agents a missing record may still come.
+func (a *Audit) depart(alive, wait func(*agentLog) bool) map[string]bool {
 	for _, l := range sorted(a.logs) {
-		a.drain(l, true)
+		a.drain(l, !wait(l))
 	}
 	living := make(map[string]bool)
 	for _, l := range sorted(a.logs) {
 		switch {
+		case len(l.pending) > 0:
+			living[l.Store] = true
 		case l.Stopped || l.Dead:
 			a.bounded(l, a.livedUntil(l, l.Store, l.low()))
 		case alive(l):
@@ -431,8 +588,15 @@ func (a *Audit) depart(alive func(*agentLog) bool) map[string]bool {
 
 // close judges all that can be judged. The audit is of no use afterwards.
 func (a *Audit) close(alive func(*agentLog) bool) Report {
-	living := a.depart(alive)
-	r := Report{Version: ReportVersion}
+	return a.closeWith(a.depart(alive, noWait))
+}
+
+func noWait(*agentLog) bool { return false }
+
+// closeWith judges all that can be judged of stores of which agents live, or not.
+func (a *Audit) closeWith(living map[string]bool) Report {
+	var judged []Judged
+	var resets List[StoreReset]
 	for _, s := range sorted(a.stores) {
 		j := Judged{Store: s.ID}
 		until := lockagent.StoreTime(endOfTime)
@@ -450,21 +614,43 @@ func (a *Audit) close(alive func(*agentLog) bool) Report {
 			}
 		}
 		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
+		j.rest = s.Last > s.Unproven
 		if j.Holds > 0 || j.Pending > 0 {
-			r.Stores = append(r.Stores, j)
+			judged = append(judged, j)
 		}
+		for _, x := range s.Bygone.First {
+			resets.add(x)
+		}
+		resets.Count += s.Bygone.Count - len(s.Bygone.First)
 		for _, x := range slices.Concat(s.Resets, s.Steps) {
-			r.Resets.add(x.StoreReset)
+			resets.add(x.StoreReset)
 		}
 	}
-	a.found.fill(&r)
-	if s := a.stores[""]; s != nil && s.Holds > 0 && len(r.Stores) > 1 {
-		r.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds)))
-	}
+	a.nameless()
+	r := a.found.Report
+	r.Version, r.Stores, r.Resets = ReportVersion, judged, resets
 	r.Locks = len(a.names)
 	r.MoreLocks = r.Locks == mostNames
 	r.Verdict = r.verdict()
+	for i := range r.Stores {
+		if r.Violations.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.OtherVersions+r.Late.Count > 0 {
+			r.Stores[i].rest = false
+		}
+	}
 	return r
+}
+
+// nameless notes that holds may be of any of several stores.
+func (a *Audit) nameless() {
+	judged := 0
+	for _, s := range a.stores {
+		if s.Holds > 0 {
+			judged++
+		}
+	}
+	if s := a.stores[""]; s != nil && s.Holds > s.Accepted && judged > 1 {
+		a.found.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds-s.Accepted)))
+	}
 }
 
 // endOfTime is later than any time of a store.

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -304,5 +305,122 @@ func TestHorizon(t *testing.T) {
 	// A minute later nobody lives.
 	if r := a.ReportAt(wall(200_000)); r.Tails.Count != 2 || r.Verdict != Incomplete {
 		t.Errorf("%v", r)
+	}
+}
+
+// setBy is a step of the clock, noticed by readings at two times.
+func setBy(ms, after, before int) lockagent.Reset {
+	return lockagent.Reset{
+		From: "x", To: "x", Reason: "clock stepped", After: clock(after), Before: clock(before), Step: time.Duration(ms) * time.Millisecond,
+	}
+}
+
+// A quiet agent notices a step of the clock when it reads the clock again. How far apart its readings are
+// says nothing of the step.
+func TestAuditOfAStepThatIsNoticedLate(t *testing.T) {
+	turns := func(a, b *story) []*story {
+		for n := range 10 {
+			a.held(uint64(n+1), 300_000+10_000*n, 302_000+10_000*n)
+			b.held(uint64(n+1), 305_000+10_000*n, 307_000+10_000*n)
+		}
+		return []*story{a.stop(), b.stop()}
+	}
+	unsized := setBy(0, 100_000, 700_200)
+	verdicts{
+		"OfARealOverlap": {
+			[]*story{
+				agent("A").leasing(400*time.Second).granted(1, 300_000).released(1, 650_000).returned(1, 650_000).stop(),
+				agent("B").leasing(400*time.Second).reset(setBy(2000, 100_000, 702_000)).granted(1, 310_000).released(1, 600_000).returned(1, 600_000).stop(),
+			},
+			Violated, "overlap: 1", "",
+		},
+		"OfAnOverlapThatItMade": {
+			[]*story{
+				agent("A").granted(1, 300_000).released(1, 331_500).returned(1, 331_500).stop(),
+				agent("B").reset(setBy(2000, 100_000, 702_000)).held(1, 330_000, 333_000).stop(),
+			},
+			Explained, "explained: 2", "cause:  somebody set the clock of the store forward by 2s, between 2026-03-01T14:01:40.000Z and 2026-03-01T14:11:42.000Z",
+		},
+		"OfCleanHolds": {
+			append(turns(agent("A"), agent("B")), agent("C").reset(setBy(200, 100_000, 700_200)).stop()),
+			Proven, "", "",
+		},
+		"OfCleanHoldsBackwards": {
+			append(turns(agent("A"), agent("B")), agent("C").reset(setBy(-60_000, 100_000, 640_000)).stop()),
+			Proven, "", "",
+		},
+		"OfWhichTheSizeIsUnknown": {
+			append(turns(agent("A"), agent("B")), agent("C").reset(unsized).stop()),
+			Explained, "explained: 190", "",
+		},
+		"OfATokenThatFell": {
+			[]*story{
+				agent("A").held(1, 300_000, 301_000).stop(),
+				agent("B").reset(setBy(200, 100_000, 700_200)).held(1, 400_000, 401_000).edit(func(r *Record) { r.Token = lockagent.Token(clock(200_000)) }).stop(),
+			},
+			Violated, "token fell: 1", "",
+		},
+		"OfADenial": {
+			[]*story{
+				agent("A").granted(1, 300_000).lost(lockagent.LostDenied, 1, 304_000).stop(),
+				agent("B").reset(setBy(200, 100_000, 700_200)).stop(),
+			},
+			Incomplete, "unproven: 1", "no reset, no break, and its lease had not run out",
+		},
+	}.check(t)
+}
+
+// Agents notice one step in different times, and several steps as one.
+func TestStepsOfWhichSeveralTell(t *testing.T) {
+	for name, test := range map[string]struct {
+		told map[string][]lockagent.Reset
+		want []lockagent.Reset
+	}{
+		"Once": {
+			map[string][]lockagent.Reset{"A": {setBy(300, 1000, 1400)}, "B": {setBy(290, 0, 600_000)}, "C": {setBy(310, 500, 1900)}},
+			[]lockagent.Reset{setBy(300, 1000, 1400)},
+		},
+		"OthersFirst": {
+			map[string][]lockagent.Reset{"A": {setBy(290, 0, 600_000)}, "B": {setBy(310, 500, 1900)}, "C": {setBy(300, 1000, 1400)}},
+			[]lockagent.Reset{setBy(300, 1000, 1400)},
+		},
+		"OneAgentTwice": {
+			map[string][]lockagent.Reset{"A": {setBy(300, 1000, 1400), setBy(300, 1400, 1800)}},
+			[]lockagent.Reset{setBy(300, 1000, 1400), setBy(300, 1400, 1800)},
+		},
+		"TwoAsOne": {
+			map[string][]lockagent.Reset{"A": {setBy(5000, 1000, 6100), setBy(7000, 9000, 16_100)}, "B": {setBy(12_000, 0, 600_000)}},
+			[]lockagent.Reset{setBy(5000, 1000, 6100), setBy(7000, 9000, 16_100)},
+		},
+		"TwoAsOneFirst": {
+			map[string][]lockagent.Reset{"B": {setBy(5000, 1000, 6100), setBy(7000, 9000, 16_100)}, "A": {setBy(12_000, 0, 600_000)}},
+			[]lockagent.Reset{setBy(5000, 1000, 6100), setBy(7000, 9000, 16_100)},
+		},
+		"Different": {
+			map[string][]lockagent.Reset{"A": {setBy(5000, 1000, 6100)}, "B": {setBy(9000, 0, 600_000)}, "C": {setBy(-5000, 0, 600_000)}},
+			[]lockagent.Reset{setBy(-5000, 0, 600_000), setBy(9000, 0, 600_000), setBy(5000, 1000, 6100)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stories []*story
+			for _, id := range []string{"A", "B", "C"} {
+				s := agent(lockagent.AgentID(id))
+				for _, r := range test.told[id] {
+					s.reset(r)
+				}
+				stories = append(stories, s.stop())
+			}
+			a := NewAudit()
+			for _, r := range recordsOf(stories) {
+				a.Add(r)
+			}
+			var got []lockagent.Reset
+			for _, x := range a.stores["s"].Steps {
+				got = append(got, lockagent.Reset{From: x.From, To: x.To, Reason: x.Reason, After: x.After, Before: x.Before, Step: time.Duration(x.Step)})
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
 	}
 }

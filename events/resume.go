@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
 )
 
 // resume begins a session. It makes sure that there is a stream, and that the stream keeps
@@ -19,8 +22,8 @@ func (s *sender) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if most := s.nc.MaxPayload(); most < maxMessage {
-		return fmt.Errorf("the NATS server takes messages of %d bytes only; set its max_payload to %d or more", most, maxMessage)
+	if err := checkPayload(s.nc); err != nil {
+		return err
 	}
 	s.p.mu.Lock()
 	s.session++ // what is said of earlier sessions does not count any more
@@ -38,7 +41,7 @@ func (s *sender) resume(ctx context.Context) error {
 
 	s.p.mu.Lock()
 	s.p.outbox.settleAll(func(m *message) bool { return stored[m.id] }, s.p.settled)
-	s.position, s.created = info.State.LastSeq, info.Created
+	s.position = info.State.LastSeq
 	s.p.outbox.begin()
 	s.p.mu.Unlock()
 	if len(stored) > 0 || s.p.Stats().Queued == 0 {
@@ -47,6 +50,14 @@ func (s *sender) resume(ctx context.Context) error {
 	s.p.mu.Lock()
 	s.p.endFlushes()
 	s.p.mu.Unlock()
+	return nil
+}
+
+// checkPayload returns an error if the server takes no messages of the size that we need.
+func checkPayload(nc *nats.Conn) error {
+	if most := nc.MaxPayload(); most < maxMessage {
+		return fmt.Errorf("the NATS server takes messages of %d bytes only; set its max_payload to %d or more", most, maxMessage)
+	}
 	return nil
 }
 
@@ -63,11 +74,24 @@ func (s *sender) checkEpoch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for the last record of the agent: %w", err)
 	}
-	id, ok := parseMessageID(m.Header.Get(jetstream.MsgIDHeader))
+	m, err = lastOf(s.p.cfg.Agent, m, func(from, end uint64) (last *jetstream.RawStreamMsg, err error) {
+		err = readFrom(ctx, s.log, s.agent, from, false, func(m jetstream.Msg, at uint64) {
+			other := &jetstream.RawStreamMsg{Sequence: at, Header: m.Headers(), Data: m.Data()}
+			if _, ok := idOf(other, s.p.cfg.Agent); ok && at < end {
+				last = other
+			}
+		})
+		return last, err
+	})
+	if err != nil {
+		return fmt.Errorf("look for the last record of the agent before what is of somebody else: %w", err)
+	}
+	if m == nil {
+		return nil
+	}
+	id, _ := idOf(m, s.p.cfg.Agent)
 	own := s.p.cfg.Epoch
 	switch {
-	case !ok:
-		return nil
 	case id.epoch < own:
 		s.packer.follows = Place{Epoch: id.epoch, Seq: id.last}
 		return nil
@@ -77,6 +101,30 @@ func (s *sender) checkEpoch(ctx context.Context) error {
 		return fmt.Errorf("%w: message %v in the stream is of another publisher", ErrIdentity, id)
 	}
 	return nil
+}
+
+// lastOf returns the last message of an agent, or nil. last is the last one under the subjects of the
+// agent. Somebody else may have put it there. Then lastOf goes backward in growing steps: look returns
+// the last message of the agent from a position on and before another one, or nil.
+func lastOf(agent lockagent.AgentID, last *jetstream.RawStreamMsg, look func(from, end uint64) (*jetstream.RawStreamMsg, error)) (*jetstream.RawStreamMsg, error) {
+	if _, ok := idOf(last, agent); ok {
+		return last, nil
+	}
+	end := last.Sequence
+	for step := uint64(1); end > 1; step *= 2 {
+		from := end - min(step, end-1)
+		if found, err := look(from, end); found != nil || err != nil {
+			return found, err
+		}
+		end = from
+	}
+	return nil, nil
+}
+
+// idOf returns the id of a message, and whether it is of the agent.
+func idOf(m *jetstream.RawStreamMsg, agent lockagent.AgentID) (messageID, bool) {
+	id, ok := parseMessageID(m.Header.Get(jetstream.MsgIDHeader))
+	return id, ok && id.agent == agent
 }
 
 // made reports whether m is a message that this publisher made.
@@ -101,72 +149,76 @@ func (s *sender) made(m *jetstream.RawStreamMsg, id messageID) bool {
 // a moment.
 func (s *sender) stored(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo) (map[string]bool, error) {
 	s.p.mu.Lock()
-	oldest, known := s.p.outbox.doubt(), s.position
+	oldest := s.p.outbox.doubt()
+	anew := !s.created.IsZero() && !info.Created.Equal(s.created)
+	lost := info.State.LastSeq < s.position || anew && s.position > 0
+	if lost {
+		s.position = info.State.LastSeq
+		s.p.outbox.lower(info.State.LastSeq, anew)
+	}
+	s.created = info.Created
 	s.p.mu.Unlock()
-	switch {
-	case known > 0 && (info.State.LastSeq < known || !info.Created.Equal(s.created)):
-		// Positions mean something else now. What is sent twice is caught by its message id.
+	if lost {
 		s.p.cfg.Logger.Error("events: the stream has lost events", "stream", s.p.cfg.Stream)
-		return nil, nil
-	case oldest == nil || oldest.floor >= info.State.LastSeq:
+	}
+	if oldest == nil || oldest.floor >= info.State.LastSeq {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	ids, err := headers(ctx, stream, s.agent, oldest.floor+1)
+	ids := make(map[string]bool)
+	err := readFrom(ctx, stream, s.agent, oldest.floor+1, true, func(m jetstream.Msg, _ uint64) {
+		ids[m.Headers().Get(jetstream.MsgIDHeader)] = true
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look for events sent before: %w", err)
 	}
 	return ids, nil
 }
 
-// headers returns the ids of the messages with a subject from a position on.
-func headers(ctx context.Context, stream jetstream.Stream, subject string, from uint64) (map[string]bool, error) {
+// readFrom calls visit for the messages with a subject from a position on, or for their headers.
+func readFrom(ctx context.Context, stream jetstream.Stream, subject string, from uint64, headersOnly bool, visit func(m jetstream.Msg, position uint64)) error {
 	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		FilterSubject:     subject,
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       from,
 		AckPolicy:         jetstream.AckNonePolicy,
-		HeadersOnly:       true,
+		HeadersOnly:       headersOnly,
 		MemoryStorage:     true,
 		Replicas:          1,
 		InactiveThreshold: 2 * ackTimeout,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	info := consumer.CachedInfo()
 	defer func() { _ = stream.DeleteConsumer(ctx, info.Name) }() // or the server does, after a while
 	pending := int(info.NumPending)
-	ids := make(map[string]bool, pending)
 	if pending == 0 {
-		return ids, nil
+		return nil
 	}
 	batch, err := consumer.Fetch(pending, jetstream.FetchContext(ctx))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	got := 0
 	for m := range batch.Messages() {
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
 		got++
-		ids[m.Headers().Get(jetstream.MsgIDHeader)] = true
+		visit(m, meta.Sequence.Stream)
 	}
 	// The client library takes a batch that stays short for complete.
 	if err := batch.Error(); err != nil || got >= pending {
-		return ids, err
+		return err
 	}
-	return nil, fmt.Errorf("the server sent %d of %d messages", got, pending)
+	return fmt.Errorf("the server sent %d of %d messages", got, pending)
 }
 
 // tidying reports whether err is that an own consumer may not be deleted, which nothing waits for.
 func tidying(err error) bool {
 	missing, ok := errors.AsType[*PermissionError](err)
 	return ok && strings.Contains(missing.Subject, ".CONSUMER.DELETE.")
-}
-
-// getNext returns the first message with a subject from a position on.
-func getNext(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
-	defer cancel()
-	return stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
 }

@@ -177,6 +177,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"Text":        {`"owner":"worker-7"`, `"owner":7`},
 		"Data":        {`"data":{`, `"data":7,"date":{`},
 		"Reset":       {`"after_us":23`, `"after_us":"23"`},
+		"Step":        {`"step_us":-25`, `"step_us":-2.5`},
 		"Drops":       {`"granted":3`, `"granted":0`},
 	} {
 		text := changed(t, lockagent.EventGranted, change[0], change[1])

@@ -1,8 +1,10 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -46,11 +48,12 @@ type sender struct {
 	begun   bool      // a message was sent, in any session
 	looked  time.Time // when the stream was asked for the last record of the agent
 	created time.Time // when the stream was made
-	items   []item
+	items   []*item
 	text    []byte
 	msg     nats.Msg
 
 	// Guarded by p.mu, for acknowledgements come in on another goroutine.
+	deaf     error // why the connection hears no answers, or nil
 	session  uint64
 	end      context.CancelCauseFunc // ends the session, or the attempt to begin one
 	sendings []sending               // of this session, in their order
@@ -60,6 +63,14 @@ type sender struct {
 type signal = struct{}
 
 var errDisconnected = errors.New("disconnected from NATS")
+
+// disconnected is errDisconnected, with its cause if there is one.
+func disconnected(cause error) error {
+	if cause == nil {
+		return errDisconnected
+	}
+	return fmt.Errorf("%w: %w", errDisconnected, cause)
+}
 
 func newSender(p *Publisher) *sender {
 	return &sender{
@@ -108,7 +119,12 @@ func (s *sender) work(ctx context.Context) (err error) {
 	defer func() { s.giveUp(err) }()
 	s.p.mu.Lock()
 	s.end = end
+	deaf := s.deaf
 	s.p.mu.Unlock()
+	if deaf != nil {
+		s.disconnect() // it subscribes only once
+		return deaf
+	}
 	if !s.nc.IsConnected() {
 		return errDisconnected // the news of it came before there was a session
 	}
@@ -141,7 +157,7 @@ func (s *sender) connect(ctx context.Context) error {
 		select {
 		case <-s.status:
 			if s.nc.IsClosed() {
-				return errors.Join(errDisconnected, s.nc.LastError())
+				return disconnected(s.nc.LastError())
 			}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -154,6 +170,9 @@ func (s *sender) connect(ctx context.Context) error {
 // closed it for good, as it does after a violation of its protocol.
 func (s *sender) dial() error {
 	s.disconnect()
+	s.p.mu.Lock()
+	s.deaf = nil
+	s.p.mu.Unlock()
 	gone := make(chan signal)
 	changed := func(*nats.Conn) {
 		select {
@@ -167,9 +186,9 @@ func (s *sender) dial() error {
 		nats.ReconnectHandler(changed),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { s.p.stall(explained(err)) }),
 		nats.ErrorHandler(s.p.cfg.errorHandler(s.complained)),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.fail(errors.Join(errDisconnected, err)) }),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) { s.fail(disconnected(cmp.Or(err, nc.LastError()))) }),
 		nats.ClosedHandler(func(nc *nats.Conn) {
-			s.fail(errors.Join(errDisconnected, nc.LastError()))
+			s.fail(disconnected(nc.LastError()))
 			changed(nc)
 			close(gone)
 		}))
@@ -184,12 +203,19 @@ func (s *sender) dial() error {
 	return err
 }
 
-// complained ends the session if a permission is missing. The server does not answer what it
-// does not permit.
-func (s *sender) complained(err error) {
-	if errors.Is(err, ErrNotPermitted) && !tidying(err) {
-		s.fail(err)
+// complained ends the session if a permission is missing, which is then told as its end. The server does
+// not answer what it does not permit.
+func (s *sender) complained(err error) (told bool) {
+	if !errors.Is(err, ErrNotPermitted) || tidying(err) {
+		return false
 	}
+	if missing, ok := errors.AsType[*PermissionError](err); ok && missing.Operation == "subscribe" {
+		s.p.mu.Lock()
+		s.deaf = err
+		s.p.mu.Unlock()
+	}
+	s.fail(err)
+	return true
 }
 
 func (s *sender) disconnect() {

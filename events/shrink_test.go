@@ -43,7 +43,7 @@ func unitOf(r *Record) unit {
 
 // without is the history without a unit.
 func (w *world) without(log []Record, u unit) (*world, []Record) {
-	smaller := &world{cfg: w.cfg, when: make(map[identity]int), had: w.had, lives: w.lives}
+	smaller := &world{cfg: w.cfg, when: make(map[identity]int), had: w.had, lives: w.lives, steps: w.steps}
 	for _, h := range w.holds {
 		if u.tenure == 0 || u.agent != h.agent || u.tenure != h.tenure {
 			smaller.holds = append(smaller.holds, h)

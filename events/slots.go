@@ -11,7 +11,8 @@ const keptBlocks = 16
 type slot uint32
 
 // slots is memory for items. Those that were given back last are taken first, so that a busy
-// queue that is short works on little memory.
+// queue that is short works on little memory. An item stays where it is, and keeps what it has
+// until its slot is taken again.
 type slots struct {
 	blocks []*[blockLen]item
 	free   slot // the first of those given back; the rest are linked by next
@@ -34,7 +35,7 @@ func (m *slots) take() slot {
 	return m.fresh
 }
 
-// give takes back a slot whose item has no strings any more.
+// give takes back a slot.
 func (m *slots) give(s slot) {
 	m.used--
 	if m.used == 0 {

@@ -182,26 +182,41 @@ func (s *span) first() *piece {
 func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	h := Hold{
 		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
-		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
+		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
 	if p.Token == s.Last.Token && p.Kind != 0 {
 		h.End = s.Until
 	}
-	h.Gone = p.Kind == 0 && s.Gone
-	if epoch, process := a.process(s.Agent); epoch == p.Epoch {
-		h.Process = process
-	}
+	h.Gone = p.Kind == 0 && s.Gone && a.gone(s, p.Token)
+	h.Process = a.process(s.Agent, p.Epoch)
 	return h
 }
 
-// process is the last process of an agent that the audit remembers, with its epoch.
-func (a *Audit) process(id lockagent.AgentID) (epoch uint64, process Process) {
-	if l := a.logs[id]; l != nil {
-		return l.Epoch, l.folded.Process
+// gone reports whether no process goes on with a hold, as far as the log tells.
+func (a *Audit) gone(s *span, token lockagent.Token) bool {
+	if l := a.logs[s.Agent]; l != nil {
+		for h := range l.folded.holds {
+			if h.Tenure == s.Tenure && h.Token == token {
+				return h.Gone
+			}
+		}
 	}
-	p := a.past.with(id)[id]
-	return p.Epoch, p.Process
+	return true
+}
+
+// process is where an agent ran in an epoch, if the audit remembers it.
+func (a *Audit) process(id lockagent.AgentID, epoch uint64) Process {
+	if l := a.logs[id]; l != nil {
+		if e := l.Epochs[epoch]; e != nil {
+			return e.Process
+		}
+		return Process{}
+	}
+	if p := a.past.with(id)[id]; p.Epoch == epoch {
+		return p.Process
+	}
+	return Process{}
 }
 
 // lock returns what the audit remembers of a lock.
@@ -259,15 +274,9 @@ func (a *Audit) leave(l *agentLog) {
 			last = max(s.Least, l.low(), l.Ended)
 		}
 		s.Gone, s.LeaseEnd = true, 0
-		confirmed, lease := s.Confirmed, s.Lease
-		if lease <= lockagent.PassLease {
-			// A tenure that was passed on begins with a short lease, and goes on with the one that its
-			// holder wants. The log does not tell of single renewals.
-			lease = max(lease, commonLease)
-		}
-		if !h.Fixed {
-			lease, confirmed = max(lease, l.Lease), max(confirmed, l.folded.Confirmed)
-		}
+		then := *h
+		then.Confirmed, then.Lease = s.Confirmed, s.Lease
+		confirmed, lease := l.folded.renewed(&then)
 		if confirmed != 0 {
 			s.LeaseEnd = confirmed.Add(lease)
 			if s.LeaseEnd < last {
@@ -354,9 +363,6 @@ func (a *Audit) spanOf(h *Hold) *span {
 	}
 	return nil
 }
-
-// commonLease is the lease that agents keep unless they are told otherwise.
-const commonLease = 30 * time.Second
 
 // mostNames bounds how many locks are counted.
 const mostNames = 10_000

@@ -2,6 +2,8 @@ package events
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,24 +58,31 @@ func (d Drops) String() string {
 // stall is what keeps a publisher or a forwarder from its work.
 type stall struct {
 	err  error
-	told string        // the text that was logged, or empty
+	told []string      // the last reasons that were logged
 	at   time.Duration // when something was logged, or 0
 }
+
+// mostTold is of how many reasons a stall knows that they were logged.
+const mostTold = 16
+
+// port is what differs from one attempt to connect to the next.
+var port = regexp.MustCompile(`:[0-9]+`)
 
 // note reports whether err is to be logged: each reason is logged once, and not more often than
 // every ten seconds. The rest is for those who look for it.
 func (s *stall) note(err error, now time.Duration) (tell bool) {
 	s.err = err
-	if s.told == err.Error() || s.at != 0 && now-s.at < quiet {
+	reason := port.ReplaceAllLiteralString(err.Error(), "")
+	if slices.Contains(s.told, reason) || s.at != 0 && now-s.at < quiet {
 		return false
 	}
-	s.told, s.at = err.Error(), now
+	s.told, s.at = append(s.told[max(0, len(s.told)-mostTold+1):], reason), now
 	return true
 }
 
 // over notes that the work goes on. It reports whether it was logged that it did not.
 func (s *stall) over() (tell bool) {
-	tell = s.told != ""
+	tell = len(s.told) > 0
 	*s = stall{at: s.at}
 	return tell
 }

@@ -1,12 +1,16 @@
 package events
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
@@ -110,6 +114,28 @@ func TestStallsAreLogged(t *testing.T) {
 	})
 }
 
+// TestStallsOfManyServersAreLogged has a publisher try one server after the other for ten minutes.
+func TestStallsOfManyServersAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, log := alonePublisher(t, Config{})
+		time.Sleep(time.Second)
+		for i := range 600 {
+			p.stall(fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.%d:4222: connection refused", 40_000+i, i%3))
+			time.Sleep(time.Second)
+		}
+		if got := strings.Count(log.String(), "\n"); got != 3 {
+			t.Errorf("%d lines:\n%s", got, log.String())
+		}
+		for i := range 100 {
+			p.stall(fmt.Errorf("reason %d", i))
+			time.Sleep(quiet)
+		}
+		if n := len(p.stalled.told); n != mostTold {
+			t.Errorf("it keeps %d reasons", n)
+		}
+	})
+}
+
 // TestRests follows when the sender would have to work.
 func TestRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -180,6 +206,81 @@ func TestRests(t *testing.T) {
 		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventLost, Lock: "a"})
 		if woken() || len(leave()) > 0 {
 			t.Error("something leaves although there is no room")
+		}
+	})
+}
+
+// TestFlushWaitsForAnAnswer has a request be answered while a caller waits until it is in the stream. Then the answer
+// tells of it.
+func TestFlushWaitsForAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := alonePublisher(t, Config{})
+		p.done = make(chan signal)
+		p.Record(t.Context(), step(requestedK, "a", 1))
+		flushed := make(chan error, 1)
+		go func() { flushed <- p.Flush(t.Context()) }()
+		synctest.Wait()
+		p.Record(t.Context(), step(requestedK, "b", 2)) // nobody waits for this one
+		p.Record(t.Context(), step(grantedK, "a", 1))
+		p.Record(t.Context(), step(requestedK, "c", 3))
+		p.Record(t.Context(), step(grantedK, "c", 3))
+		settle := func(n int) { // the first n records leave, and the stream takes them
+			items := p.queue.take(time.Hour, n, nil)
+			packer := newPacker(p.cfg.Agent, 1, p.cfg.Prefix)
+			p.arrive(packer.pack(items, Drops{}, items[0].order, time.Now()))
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.outbox.begin()
+			for i := p.outbox.first; i < p.outbox.end(); i++ {
+				_, _ = p.outbox.settle(i)
+			}
+			p.endFlushes()
+		}
+		over := func() bool {
+			synctest.Wait()
+			return len(flushed) > 0
+		}
+		settle(1)
+		if over() {
+			t.Error("the grant is not in the stream")
+		}
+		settle(1)
+		if !over() {
+			t.Error("the grant is in the stream")
+		}
+		if err := <-flushed; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAliveSoon has an agent do nothing but renew, or tell the time of its store, in virtual time. Nothing
+// but that wakes the sender.
+func TestAliveSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := alonePublisher(t, Config{Heartbeat: 3 * time.Second})
+		s := newSender(p)
+		s.begun = true
+		var sent []time.Duration
+		s.post = func(*nats.Msg) error {
+			sent = append(sent, time.Since(p.began))
+			n := uint64(len(sent))
+			s.settleBy(0, n-1, answered{Seq: n}, nil)
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		s.end = func(err error) { t.Error(err) }
+		ended := make(chan error)
+		go func() { ended <- s.send(ctx) }()
+		synctest.Wait()
+		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 7, Time: time.Now()})
+		time.Sleep(3*time.Second + 500*time.Millisecond)
+		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventRenewed, Lock: "a", Tenure: 1, StoreTime: 9, Time: time.Now()})
+		time.Sleep(1200 * time.Millisecond)
+		cancel()
+		<-ended
+		if want := []time.Duration{3 * time.Second, 4500 * time.Millisecond}; !slices.Equal(sent, want) {
+			t.Errorf("it tells that it is alive at %v, want %v", sent, want)
 		}
 	})
 }

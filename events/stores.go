@@ -54,8 +54,16 @@ func (f *Fold) joinStores(a, b string) {
 			h.LockKey = key
 			f.agents[h.Agent].holds[h] = other
 		}
+		if f.watch == nil {
+			other.join(l)
+		}
 		other.open = append(other.open, l.open...)
 		other.waiters = append(other.waiters, l.waiters...)
+		for _, w := range l.waiters {
+			a := f.agents[w.Agent]
+			a.waits[other]++
+			delete(a.waits, l)
+		}
 		if other.last == nil {
 			other.last = l.last
 		}

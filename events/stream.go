@@ -24,7 +24,7 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 	want := s.p.cfg.stream()
 	stream, err := s.js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = s.js.CreateStream(ctx, want)
+		stream, err = createStream(ctx, s.js, want)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("stream %q: %w", want.Name, err)
@@ -39,6 +39,15 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 			"stream", want.Name, "settings", differ)
 	}
 	return stream, nil
+}
+
+// createStream makes a stream.
+func createStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	stream, err := js.CreateStream(ctx, cfg)
+	if refused, ok := errors.AsType[*jetstream.APIError](err); ok && noRoom(refused.ErrorCode) && cfg.MaxBytes > 0 {
+		err = fmt.Errorf("it shall have %d bytes on each of %d servers, and the account or the servers have not so much; give them more, or configure a smaller MaxBytes: %w", cfg.MaxBytes, cfg.Replicas, err)
+	}
+	return stream, err
 }
 
 // stream is what a new stream is like.
@@ -86,7 +95,7 @@ func flawOf(cfg *jetstream.StreamConfig, subjects, all string) error {
 	case !covered(subjects, cfg.Subjects):
 		others := slices.DeleteFunc(slices.Clone(cfg.Subjects), func(s string) bool { return covered(s, []string{all}) })
 		return edit(fmt.Sprintf("its subjects %v do not cover %s", cfg.Subjects, subjects),
-			"--subjects="+strings.Join(append(others, all), ","))
+			quoted("--subjects="+strings.Join(append(others, all), ",")))
 	case cfg.SubjectTransform != nil:
 		return edit("it changes subjects", "--no-transform")
 	case cfg.Retention == jetstream.WorkQueuePolicy:
@@ -108,6 +117,9 @@ func flawOf(cfg *jetstream.StreamConfig, subjects, all string) error {
 	}
 	return nil
 }
+
+// quoted returns text as one word of a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // differences lists where a stream that keeps what it is given is less than what a new one would be.
 func differences(got, want *jetstream.StreamConfig) string {

@@ -2,6 +2,8 @@ package events
 
 import (
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,7 @@ func TestStreamsThatLoseEvents(t *testing.T) {
 		"Subjects": {
 			func(c *jetstream.StreamConfig) { c.Subjects = []string{"lockagent.v1.*.lock.>", "x"} },
 			"its subjects [lockagent.v1.*.lock.> x] do not cover lockagent.v1." + string(testAgent) + ".>",
-			"nats stream edit LOCKAGENT --subjects=x,lockagent.v1.>",
+			"nats stream edit LOCKAGENT '--subjects=x,lockagent.v1.>'",
 			func(c *jetstream.StreamConfig) { c.Subjects = []string{AllSubjects} },
 		},
 		"Interest": {
@@ -109,6 +111,9 @@ func TestStreamsThatLoseEvents(t *testing.T) {
 			if !ok || !errors.Is(flaw, ErrStream) || !strings.Contains(flaw.Setting, test.setting) || !strings.Contains(flaw.Mend, test.mend) {
 				t.Fatalf("got %v", p.Stats().Err)
 			}
+			if strings.HasPrefix(flaw.Mend, "nats ") {
+				runsInAShell(t, flaw.Mend)
+			}
 			eventually(t, "the publisher says why", func() bool { return strings.Contains(log.String(), test.mend) })
 			if lines := strings.Count(log.String(), "\n"); lines != 1 {
 				t.Errorf("logged\n%s", log.String())
@@ -123,6 +128,21 @@ func TestStreamsThatLoseEvents(t *testing.T) {
 			flushed(t, p)
 			wantEverything(t, c, 1)
 		})
+	}
+}
+
+// runsInAShell fails the test unless a shell takes the command for one command with its arguments.
+func runsInAShell(t *testing.T, command string) {
+	t.Helper()
+	dir := t.TempDir() // where a '>' would make a file
+	sh := exec.Command("sh", "-euc", "nats() { printf '%s\\n' \"$@\"; }; "+command)
+	sh.Dir = dir
+	out, err := sh.CombinedOutput()
+	if want := strings.ReplaceAll(strings.TrimPrefix(strings.ReplaceAll(command, "'", ""), "nats "), " ", "\n") + "\n"; err != nil || string(out) != want {
+		t.Errorf("a shell makes this of %s: %v\n%s", command, err, out)
+	}
+	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+		t.Errorf("%s makes %v, %v", command, made, err)
 	}
 }
 
@@ -179,31 +199,53 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestSubjectsAreTaken has another stream take what is meant for ours.
+// TestSubjectsAreTaken has another stream take what is meant for ours, under a connection that lasts. When it
+// is gone, our stream gets what the other one took.
 func TestSubjectsAreTaken(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	js := client(t, c)
+	var log heard
+	c.Logger = log.everything()
 	p := newPublisher(t, Config{Connection: c})
 	p.Record(t.Context(), requested(0))
 	flushed(t, p)
-	taken := func(by string, cfg jetstream.StreamConfig) {
+	update := func(subject string) {
 		t.Helper()
-		if _, err := js.UpdateStream(testContext(t), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{"something.else"}}); err != nil {
+		if _, err := js.UpdateStream(testContext(t), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{subject}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := js.CreateOrUpdateStream(testContext(t), cfg); err != nil {
-			t.Fatal(err)
-		}
-		p.Record(t.Context(), requested(1))
-		eventually(t, "the publisher knows why", func() bool {
-			err := p.Stats().Err
-			return err != nil && strings.Contains(err.Error(), by)
-		})
 	}
-	taken("do not cover", jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}})
-	if err := p.Stats().Err; !errors.Is(err, ErrStream) {
-		t.Errorf("got %v", err)
+	update("something.else")
+	if _, err := js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{AllSubjects}}); err != nil {
+		t.Fatal(err)
 	}
+	p.Record(t.Context(), requested(1))
+	eventually(t, "the publisher says who takes it", func() bool {
+		return log.count(`stream \"OTHER\" takes the subjects of stream \"LOCKAGENT\"`) > 0
+	})
+	eventually(t, "the publisher knows what is wrong with its stream", func() bool {
+		err := p.Stats().Err
+		return errors.Is(err, ErrStream) && strings.Contains(err.Error(), "do not cover")
+	})
+	if got := p.Stats(); got.Published != 1 || got.Queued != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if err := js.DeleteStream(testContext(t), "OTHER"); err != nil {
+		t.Fatal(err)
+	}
+	update(AllSubjects)
+	flushed(t, p)
+	wantEverything(t, c, 2)
+}
+
+// TestSubjectsOfNobody has no stream take what is meant for ours.
+func TestSubjectsOfNobody(t *testing.T) {
+	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	js := client(t, c)
+	streamFor(t, js, func(cfg *jetstream.StreamConfig) { cfg.Subjects = []string{"something.else"} })
+	p := newPublisher(t, Config{Connection: c})
+	p.Record(t.Context(), requested(0))
+	eventually(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
 	done, cancel := contextEnded()
 	defer cancel()
 	if err := p.Close(done); !errors.Is(err, ErrStream) {
@@ -215,7 +257,8 @@ func TestSubjectsAreTaken(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	for want, answer := range map[string]answered{
 		`stream "B" takes the subjects of stream "A"`:            {Stream: "B"},
-		`the NATS server has no room left for stream "A": `:      {Error: &jetstream.APIError{ErrorCode: errNoStorage}},
+		`the NATS server or the account has no room left for st`: {Error: &jetstream.APIError{ErrorCode: errNoStorage}},
+		`another program publishes to stream "A" too: `:          {Error: &jetstream.APIError{ErrorCode: errWrongLast}},
 		`stream "A" does not store what is published; it may be`: {Error: &jetstream.APIError{ErrorCode: 10077}},
 	} {
 		if err := answer.check("A"); err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -44,7 +44,7 @@ func sum(r *Record) uint32 {
 func (s *summer) rare(r *Record) {
 	e := &r.Event
 	for _, n := range [...]uint64{
-		uint64(e.Reset.After), uint64(e.Reset.Before), uint64(e.Process.PID), r.Follows.Epoch, r.Follows.Seq,
+		uint64(e.Reset.After), uint64(e.Reset.Before), uint64(e.Reset.Step), uint64(e.Process.PID), r.Follows.Epoch, r.Follows.Seq,
 	} {
 		s.number(n)
 	}

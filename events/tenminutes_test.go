@@ -243,7 +243,7 @@ func TestTenMinutesAreProven(t *testing.T) {
 func TestTenStormyMinutesAreExplained(t *testing.T) {
 	log := tenMinutes(t, stormy)
 	r := audited(log)
-	if found := findingsOf(r); r.Verdict != Explained || len(found) != 1 || r.Explained.Count < 2 || r.Resets.Count != 2 {
+	if found := findingsOf(r); r.Verdict != Explained || len(found) != 1 || r.Explained.Count < 2 || r.Resets.Count != 3 {
 		t.Fatalf("%q\n%v", found, r)
 	}
 	t.Logf("%v", r)

@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -48,7 +47,6 @@ func (s *sender) forward(ctx context.Context) error {
 		items, missing, from := s.p.leave(time.Since(s.p.began), s.items[:0])
 		if len(items) > 0 || missing != (Drops{}) {
 			s.p.arrive(s.packer.pack(items, missing, from, time.Now()))
-			clear(items) // let go of their strings
 			s.items = items
 		}
 		sent, err := s.transmit(ctx)
@@ -142,12 +140,7 @@ func (s *sender) acknowledged(m *nats.Msg) {
 		s.p.cfg.Logger.Warn("events: unexpected message", "subject", m.Subject)
 		return
 	}
-	var answer answered
-	if m.Header.Get("Status") == "503" {
-		err = fmt.Errorf("no stream takes the subjects %q; add them to stream %q", s.agent, s.p.cfg.Stream)
-	} else if err = json.Unmarshal(m.Data, &answer); err == nil {
-		err = answer.check(s.p.cfg.Stream)
-	}
+	answer, err := parseAnswer(m, s.p.cfg.Stream, s.agent)
 	if err == nil {
 		s.p.recovered() // before anybody learns that nothing is queued
 	}
@@ -163,8 +156,12 @@ func (s *sender) settleBy(session, index uint64, answer answered, err error) (ov
 		return nil // what it says is looked up in the stream
 	}
 	if err == nil {
-		s.position = max(s.position, answer.Seq)
-		err = s.settle(index, answer)
+		if !answer.Duplicate && answer.Seq <= s.position {
+			err = errAnew // the next session looks what there is
+		} else {
+			s.position = max(s.position, answer.Seq)
+			err = s.settle(index, answer)
+		}
 	}
 	if err != nil {
 		s.end(err)
@@ -172,33 +169,7 @@ func (s *sender) settleBy(session, index uint64, answer answered, err error) (ov
 	return s.over()
 }
 
-// answered is an acknowledgement.
-type answered struct {
-	Stream    string              `json:"stream"`
-	Seq       uint64              `json:"seq"`
-	Duplicate bool                `json:"duplicate"`
-	Error     *jetstream.APIError `json:"error"`
-}
-
-// check returns what is wrong with the answer to a message that was meant for a stream.
-func (a *answered) check(stream string) error {
-	switch {
-	case a.Error == nil && a.Stream == stream:
-		return nil
-	case a.Error == nil:
-		return fmt.Errorf("stream %q takes the subjects of stream %q", a.Stream, stream)
-	case a.Error.ErrorCode == errNoRoom || a.Error.ErrorCode == errNoStorage:
-		return fmt.Errorf("the NATS server has no room left for stream %q: %w", stream, a.Error)
-	}
-	return fmt.Errorf("stream %q does not store what is published; it may be full: %w", stream, a.Error)
-}
-
-// Codes of refusals.
-const (
-	errNoRoom    jetstream.ErrorCode = 10023
-	errNoStorage jetstream.ErrorCode = 10047
-	errTooLarge  jetstream.ErrorCode = 10054 // the message exceeds the limit of its stream
-)
+var errAnew = errors.New("the stream ended before the place where it ends now; it was made anew")
 
 // settle takes message i out of the outbox. s.p.mu must be held.
 func (s *sender) settle(i uint64, answer answered) error {

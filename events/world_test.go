@@ -24,6 +24,7 @@ type world struct {
 	holds  []*trueHold
 	when   map[identity]int // when each record was made
 	had    map[string]bool  // what happened
+	steps  map[string]int   // of the clock of each store: one, for nobody can tell two apart that an agent notices at once
 	lives  map[lifeOf]bool  // those that left a record
 }
 
@@ -86,8 +87,6 @@ type worldStore struct {
 	set    int                 // how far its clock is from the true time
 	token  lockagent.StoreTime // the greatest that it gave out
 	behind lockagent.StoreTime // by which tokens are too small
-
-	stepped bool // its clock was set: once, for nobody can tell two steps apart which an agent notices at once
 }
 
 // clock is what it shows. It never goes back, and is ahead for a moment of the times that it gave out.
@@ -168,6 +167,7 @@ type worldAgent struct {
 	inc, set      int                 // of the store, as it knows
 	shown         lockagent.StoreTime // what its clock showed
 	shownAt       int                 // at that time
+	reads         int                 // when it looks at that clock, of an agent that does nothing else; else 0
 
 	queue []Record // not in the stream yet
 	last  Place    // in the stream
@@ -179,13 +179,18 @@ var worldLocks = []lockagent.Name{"a", "b", "c/d"}
 func newWorld(r *rand.Rand, cfg worldConfig) *world {
 	w := &world{
 		rand: r, cfg: cfg,
-		when: make(map[identity]int), had: make(map[string]bool), lives: make(map[lifeOf]bool),
+		when: make(map[identity]int), had: make(map[string]bool), steps: make(map[string]int), lives: make(map[lifeOf]bool),
 	}
 	for n := range max(cfg.stores, 1) {
 		w.stores = append(w.stores, &worldStore{id: fmt.Sprintf("s%d", n), locks: make(map[lockagent.Name][]*worldTenure), inc: 1})
 	}
 	for n := range 2 + len(w.stores) {
 		w.begin(w.stores[n%len(w.stores)])
+	}
+	if cfg.steps {
+		for _, s := range w.stores {
+			w.beginQuiet(s)
+		}
 	}
 	for w.now = 1; w.now < cfg.length; w.now += 1 + r.IntN(400) {
 		w.step()
@@ -214,6 +219,18 @@ func (w *world) happened(may bool, of int, what string) bool {
 func (w *world) begin(s *worldStore) {
 	w.ids++
 	w.start(&worldAgent{id: lockagent.AgentID(fmt.Sprintf("A%d", w.ids)), epoch: 1, store: s})
+}
+
+// quietFor is how long an agent that does nothing else does not look at the clock of its store.
+const quietFor = 600_000
+
+// beginQuiet begins an agent that has looked at the clock some minutes ago.
+func (w *world) beginQuiet(s *worldStore) {
+	w.begin(s)
+	a := w.agents[len(w.agents)-1]
+	a.reads = 1 + w.rand.IntN(w.cfg.length)
+	a.inc, a.shownAt = s.inc, a.reads-quietFor
+	a.shown = s.clock(a.shownAt)
 }
 
 // follow has the identity of an agent go on in the next epoch, or another agent take its place.
@@ -284,9 +301,10 @@ func (w *world) step() {
 				w.empty(s, name)
 			}
 		}
-		if !s.stepped && w.happened(w.cfg.steps, 80, "step") {
-			s.stepped, w.had["step of "+s.id] = true, true
+		if w.steps[s.id] == 0 && w.happened(w.cfg.steps, 80, "step") {
+			w.had["step of "+s.id] = true
 			d := []int{-30_000, -5000, -300, 300, 5000, 60_000}[w.rand.IntN(6)]
+			w.steps[s.id] = d
 			s.set += max(d, 0) // it never goes back, but leases last longer
 			for _, l := range s.locks {
 				for _, t := range l {

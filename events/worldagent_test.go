@@ -17,6 +17,13 @@ func (w *world) act(a *worldAgent) {
 	if w.now < a.deaf {
 		return
 	}
+	if a.reads != 0 {
+		if w.now >= a.reads {
+			w.answered(a)
+			a.reads += quietFor
+		}
+		return
+	}
 	for _, t := range a.debts {
 		w.returned(a, t)
 	}
@@ -41,7 +48,7 @@ func (w *world) answered(a *worldAgent) {
 	case a.inc != s.inc:
 		reset.Reason, reset.After = "emptied", a.shown
 	case a.set != s.set:
-		reset.Reason, reset.After = "clock stepped", a.shown
+		reset.Reason, reset.After, reset.Step = "clock stepped", a.shown, time.Duration(s.set-a.set)*time.Millisecond
 	default:
 		known = false
 	}

@@ -119,7 +119,7 @@ func (f *fault) misses(reset lockagent.Reset) bool {
 		return false
 	}
 	if f.missed != nil {
-		reset.From, reset.After = f.missed.From, f.missed.After
+		reset.From, reset.After, reset.Step = f.missed.From, f.missed.After, f.missed.Step+reset.Step
 	}
 	f.missed = &reset
 	return true

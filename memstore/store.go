@@ -84,7 +84,7 @@ func (s *Store) Close() error {
 // demonstrations.
 func (s *Store) Reset() {
 	m := s.memory
-	m.change("emptied", func(time.Time) { m.forget() })
+	m.change("emptied", 0, func(time.Time) { m.forget() })
 }
 
 // StepClock sets the clock of the memory forward, or back if d is negative, as somebody sets the
@@ -92,7 +92,7 @@ func (s *Store) Reset() {
 // StepClock calls the functions of OnReset of all Stores of the memory. It is for tests.
 func (s *Store) StepClock(d time.Duration) {
 	m := s.memory
-	m.change("clock stepped", func(now time.Time) {
+	m.change("clock stepped", d, func(now time.Time) {
 		m.clock.step(max(d, 0))
 		for _, l := range m.locks {
 			if l.expire(now); l.held() && !l.holder.endless() {
@@ -103,10 +103,10 @@ func (s *Store) StepClock(d time.Duration) {
 }
 
 // change changes the memory, and then calls the functions of OnReset. mu must be free.
-func (m *memory) change(reason string, do func(now time.Time)) {
+func (m *memory) change(reason string, step time.Duration, do func(now time.Time)) {
 	m.mu.Lock()
 	now := time.Now()
-	reset := lockagent.Reset{From: m.clock.incarnation, Reason: reason, After: m.clock.at(now)}
+	reset := lockagent.Reset{From: m.clock.incarnation, Reason: reason, After: m.clock.at(now), Step: step}
 	do(now)
 	reset.To, reset.Before = m.clock.incarnation, m.clock.at(now)
 	hooks := slices.DeleteFunc(slices.Clone(m.hooks), func(hook *resetHook) bool {

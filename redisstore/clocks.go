@@ -35,9 +35,30 @@ const stepTolerance = 100 * time.Millisecond
 // stepped reports whether somebody set a clock between two readings: it moved by more, or by less,
 // than the time that can have passed.
 func (r reading) stepped(next reading) bool {
-	monotonic := passed{next.sent.Sub(r.received), next.received.Sub(r.sent)}
-	wall := passed{next.sent.Round(0).Sub(r.received), next.received.Round(0).Sub(r.sent)}
+	monotonic, wall := r.until(next)
 	return stepped(next.at.Sub(r.at), monotonic, wall)
+}
+
+// until is how much time passed between two readings, by the two clocks of this machine.
+func (r reading) until(next reading) (monotonic, wall passed) {
+	return passed{next.sent.Sub(r.received), next.received.Sub(r.sent)},
+		passed{next.sent.Round(0).Sub(r.received), next.received.Round(0).Sub(r.sent)}
+}
+
+// step estimates by how much a clock was set between two readings.
+func (r reading) step(next reading) time.Duration {
+	monotonic, wall := r.until(next)
+	return stepSize(next.at.Sub(r.at), monotonic, wall)
+}
+
+// stepSize is the step of a store's clock that moved so far. One of the clocks of this machine may be
+// wrong, and then the store's clock seems to be set by as much. So the smaller step is right.
+func stepSize(moved time.Duration, monotonic, wall passed) time.Duration {
+	step, other := moved-monotonic.middle(), moved-wall.middle()
+	if other.Abs() < step.Abs() {
+		step = other
+	}
+	return step.Round(time.Microsecond)
 }
 
 // stepped reports whether a store's clock that moved so far was set. This machine has two clocks
@@ -53,6 +74,8 @@ func stepped(moved time.Duration, monotonic, wall passed) bool {
 
 // passed is the least and the greatest duration that can have passed between two readings.
 type passed struct{ least, most time.Duration }
+
+func (p passed) middle() time.Duration { return p.least + (p.most-p.least)/2 }
 
 // fits reports whether a clock can have moved so far without being set. The rates of clocks may
 // differ by a thousandth.
@@ -112,7 +135,9 @@ func (c *clocks) change(slot uint16, change func(*clock)) {
 func (s *Store) readClock(slot uint16, now reading) {
 	if before, stepped := s.clocks.read(slot, now); stepped {
 		name, _ := s.incarnations.known()
-		s.incarnations.report(lockagent.Reset{From: name, To: name, Reason: "clock stepped", After: before.at, Before: now.at})
+		s.incarnations.report(lockagent.Reset{
+			From: name, To: name, Reason: "clock stepped", After: before.at, Before: now.at, Step: before.step(now),
+		})
 	}
 }
 

@@ -48,15 +48,21 @@ func TestStepsOfTheMachine(t *testing.T) {
 	for name, test := range map[string]struct {
 		moved, monotonic, wall time.Duration
 		stepped                bool
+		step                   time.Duration
 	}{
-		"nothing":                       {second, second, second, false},
-		"suspended":                     {hour, second, hour, false},
-		"the wall clock was set":        {second, second, hour, false},
-		"the server's clock was set":    {hour, second, second, true},
-		"suspended, and the server set": {2 * hour, second, hour, true},
+		"nothing":                       {second, second, second, false, 0},
+		"suspended":                     {hour, second, hour, false, 0},
+		"the wall clock was set":        {second, second, hour, false, 0},
+		"the server's clock was set":    {hour, second, second, true, hour - second},
+		"the server's clock was halted": {second, hour, hour, true, second - hour},
+		"suspended, and the server set": {2 * hour, second, hour, true, hour},
+		"noticed after an hour":         {hour + 5*second, hour, hour, true, 5 * second},
 	} {
 		if got := stepped(test.moved, passed{test.monotonic, test.monotonic}, passed{test.wall, test.wall}); got != test.stepped {
 			t.Errorf("%s: stepped = %v", name, got)
+		}
+		if got := stepSize(test.moved, passed{test.monotonic, test.monotonic}, passed{test.wall, test.wall}); got != test.step {
+			t.Errorf("%s: a step of %v, want %v", name, got, test.step)
 		}
 	}
 }
@@ -104,7 +110,11 @@ func TestAStepIsTold(t *testing.T) {
 	server.Do("SET", "lockagent_ahead", strconv.FormatInt(time.Hour.Microseconds(), 10))
 	after := renew()
 	want := lockagent.Reset{From: granted.Incarnation, To: granted.Incarnation, Reason: "clock stepped", After: before.At, Before: after.At}
-	if got := <-told; got != want {
+	got := <-told
+	if lag := got.Step - time.Hour; lag.Abs() > time.Minute { // by how far apart the machine took the answers
+		t.Errorf("told a step of %v", got.Step)
+	}
+	if got.Step = 0; got != want {
 		t.Errorf("told %+v, want %+v", got, want)
 	}
 	renew()

@@ -49,17 +49,16 @@
 // server.port, error.type. They have lockagent.records, too: a message has several
 // records of one lock.
 //
-// Only an acquire or a sending begins a trace, and the sampler decides about it. There are no
-// spans below a span that is not sampled, whatever the sampler. A store call whose
-// context has no span has none itself.
+// Only an acquire or a sending begins a trace, and the sampler decides about it. There
+// are no spans below a span that is not sampled, whatever the sampler. A store call
+// whose context has no span has none itself.
 //
 // # Events
 //
-// The events that pass through a [Recorder] leave it with the trace context of the
-// span that they belong to: acquire up to the answer of the request, hold from
-// there on. Without such a span they have the trace context of the request's
-// caller. So a program without an SDK passes on what it was called with. A trace
-// that is not sampled is not mentioned.
+// A [Recorder] gives each event the trace context of the span that it belongs to. Up to
+// the answer of a request that is acquire, and from there on hold. Without such a span an
+// event has the trace context of the request's caller. So a program without an SDK passes
+// on what it was called with. A trace that is not sampled is not mentioned.
 //
 // # Metrics
 //
@@ -76,7 +75,7 @@
 //	lockagent.lock.held               up-down counter, {hold}
 //	lockagent.lock.losses             counter, {hold}, by reason: deadline, denied,
 //	                                  expired, broken, closed, sessionclosed,
-//	                                  unclaimed, internal
+//	                                  unclaimed, internal, unknown
 //	lockagent.lock.renewals           counter, {call}, by outcome: confirmed, denied,
 //	                                  failed
 //	lockagent.lock.trust.remaining    histogram, s: for how long the lease was still
@@ -87,6 +86,8 @@
 //	                                  held, confirmed, denied, released, over,
 //	                                  broken, free; unavailable, wrongtype,
 //	                                  notpermitted, closed, withdrawn, error)
+//	lockagent.store.refusals          counter, {call}, by outcome: wrongtype,
+//	                                  notpermitted
 //	lockagent.events.recorded         counter, {event}, by kind
 //	lockagent.events.published        counter, {event}
 //	lockagent.events.dropped          counter, {event}

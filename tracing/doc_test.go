@@ -37,8 +37,8 @@ func TestDocumentationListsEverything(t *testing.T) {
 	}
 	r := emitted(t)
 	metrics := r.collect()
-	if len(metrics) != 13 {
-		t.Errorf("%d metrics were emitted, want all 13", len(metrics))
+	if len(metrics) != 14 {
+		t.Errorf("%d metrics were emitted, want all 14", len(metrics))
 	}
 	for _, m := range metrics {
 		kind := "histogram"

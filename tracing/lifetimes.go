@@ -82,13 +82,23 @@ func (t *lifetimes) of(e *lockagent.Event) *lock {
 	return s.locks[key]
 }
 
-// begin remembers a request.
-func (t *lifetimes) begin(e *lockagent.Event, q request) {
+// request returns what is remembered of a request. l may be nil.
+func (l *lock) request(e *lockagent.Event) (q request, known bool) {
+	if l == nil {
+		return request{}, false
+	}
+	q, known = l.requests[e.Request]
+	return q, known
+}
+
+// remember remembers a request.
+func (t *lifetimes) remember(e *lockagent.Event, q request) {
 	l := t.made(e)
 	l.requests[e.Request] = q
 	l.large = l.large || len(l.requests) > mostOpen
 }
 
+// made returns a lock, and makes it if nothing is under way with it.
 func (t *lifetimes) made(e *lockagent.Event) *lock {
 	key := lockKey{e.Agent, e.Lock}
 	s := t.shard(key)

@@ -64,7 +64,7 @@ func newLockMetrics(m metric.Meter) *lockMetrics {
 		}
 		l.reasons = append(l.reasons, []metric.AddOption{attributes("reason", reason.String())})
 	}
-	for _, reason := range l.reasons[1:] {
+	for _, reason := range l.reasons {
 		l.losses.Add(context.Background(), 0, reason...) // so that the first loss is an increase
 	}
 	return l
@@ -89,9 +89,11 @@ func of[V ~uint8, O any](options [][]O, value V) []O {
 type storeMetrics struct {
 	duration metric.Float64Histogram
 	renewals metric.Int64Counter
+	refusals metric.Int64Counter
 
-	calls [operations][outcomes][]metric.RecordOption
-	kept  [outcomes][]metric.AddOption
+	calls   [operations][outcomes][]metric.RecordOption
+	kept    [outcomes][]metric.AddOption
+	refused [outcomes][]metric.AddOption // nil unless the store refused
 }
 
 func newStoreMetrics(m metric.Meter) *storeMetrics {
@@ -100,6 +102,12 @@ func newStoreMetrics(m metric.Meter) *storeMetrics {
 			metric.WithDescription("Time from a call to the store to its reply."))),
 		renewals: made(m.Int64Counter("lockagent.lock.renewals", metric.WithUnit("{call}"),
 			metric.WithDescription("Attempts to renew a lease."))),
+		refusals: made(m.Int64Counter("lockagent.store.refusals", metric.WithUnit("{call}"),
+			metric.WithDescription("Calls that the store refused, and would refuse again."))),
+	}
+	for _, end := range []outcome{wrongType, notPermitted} {
+		s.refused[end] = []metric.AddOption{attributes("outcome", end.String())}
+		s.refusals.Add(context.Background(), 0, s.refused[end]...) // so that the first refusal is an increase
 	}
 	for op := range operations {
 		for end := range outcomes {
@@ -115,6 +123,11 @@ func newStoreMetrics(m metric.Meter) *storeMetrics {
 		s.renewals.Add(context.Background(), 0, s.kept[end]...) // so that the first failure is an increase
 	}
 	return s
+}
+
+// enabled reports whether anybody reads what a call is measured for.
+func (s *storeMetrics) enabled(ctx context.Context, op operation) bool {
+	return s.duration.Enabled(ctx) || s.refusals.Enabled(ctx) || op == renew && s.renewals.Enabled(ctx)
 }
 
 // attributes makes an option of keys and their values.

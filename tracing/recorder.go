@@ -48,19 +48,18 @@ func (r *recorder) Record(ctx context.Context, e lockagent.Event) {
 // observe returns the trace context that the event belongs to, if it is known.
 func (r *recorder) observe(ctx context.Context, e *lockagent.Event) (parent string) {
 	r.metrics.events.Add(ctx, 1, of(r.metrics.kinds, e.Kind)...)
-	if e.Kind == lockagent.EventRequested {
-		return r.requested(ctx, e)
-	}
 	l := r.open.of(e)
+	switch e.Kind {
+	case lockagent.EventRequested, lockagent.EventQueued:
+		return r.waits(ctx, l, e)
+	case lockagent.EventGranted, lockagent.EventReentered,
+		lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
+		return r.answered(ctx, l, e)
+	}
 	if l == nil {
 		return ""
 	}
 	switch e.Kind {
-	case lockagent.EventQueued:
-		return r.queued(ctx, l, e)
-	case lockagent.EventGranted, lockagent.EventReentered,
-		lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
-		return r.answered(ctx, l, e)
 	case lockagent.EventRenewed:
 		if !l.trusted.IsZero() {
 			r.metrics.trust.Record(ctx, seconds(l.trusted.Sub(e.Time)))
@@ -75,43 +74,51 @@ func (r *recorder) observe(ctx context.Context, e *lockagent.Event) (parent stri
 	return ""
 }
 
-func (r *recorder) requested(ctx context.Context, e *lockagent.Event) string {
+// begin begins the span of a request, at the time of the request. It reports false if nobody wants
+// to know of the request.
+func (r *recorder) begin(ctx context.Context, e *lockagent.Event) (request, bool) {
 	span := noSpan
 	if r.tracer.enabled(ctx) {
-		span = r.tracer.start(ctx, "acquire", trace.WithTimestamp(e.Time))
+		span = r.tracer.start(ctx, "acquire", trace.WithTimestamp(e.Time.Add(-e.Waited)))
 	}
 	if !span.IsRecording() && !r.metrics.enabled(ctx) {
-		return "" // nobody wants to know
+		return request{}, false
 	}
 	describe(span, e)
-	q := request{span: span, parent: traceParent(span.SpanContext())}
-	r.open.begin(e, q)
-	return q.parent
+	return request{span: span, parent: traceParent(span.SpanContext())}, true
 }
 
-func (r *recorder) queued(ctx context.Context, l *lock, e *lockagent.Event) string {
-	q, known := l.requests[e.Request]
+// waits remembers a request that is not answered at once. l may be nil.
+func (r *recorder) waits(ctx context.Context, l *lock, e *lockagent.Event) string {
+	q, known := l.request(e)
 	if !known {
-		return ""
+		if q, known = r.begin(ctx, e); !known {
+			return ""
+		}
 	}
-	if !q.queued && r.metrics.waiters.Enabled(ctx) {
-		q.queued = true
-		l.requests[e.Request] = q
-		r.metrics.waiters.Add(ctx, 1)
+	if e.Kind == lockagent.EventQueued {
+		if !q.queued && r.metrics.waiters.Enabled(ctx) {
+			q.queued = true
+			r.metrics.waiters.Add(ctx, 1)
+		}
+		if q.span.IsRecording() {
+			q.span.AddEvent("queued", trace.WithTimestamp(e.Time), trace.WithAttributes(attribute.Int("lockagent.waiters", e.Waiters)))
+		}
+	} else if q.span.IsRecording() {
+		q.span.AddEvent("store does not answer", trace.WithTimestamp(e.Time), trace.WithAttributes(attribute.String("exception.message", e.Err)))
 	}
-	if q.span.IsRecording() {
-		q.span.AddEvent("queued", trace.WithTimestamp(e.Time), trace.WithAttributes(attribute.Int("lockagent.waiters", e.Waiters)))
-	}
+	r.open.remember(e, q)
 	return q.parent
 }
 
-// answered ends a request, and begins a hold if the answer is a grant.
+// answered ends a request, and begins a hold if the answer is a grant. l may be nil.
 func (r *recorder) answered(ctx context.Context, l *lock, e *lockagent.Event) string {
-	q, known := l.requests[e.Request]
-	if !known {
+	q, known := l.request(e)
+	if known {
+		delete(l.requests, e.Request)
+	} else if q, known = r.begin(ctx, e); !known {
 		return ""
 	}
-	delete(l.requests, e.Request)
 	if q.queued {
 		r.metrics.waiters.Add(ctx, -1)
 	}
@@ -132,9 +139,10 @@ func (r *recorder) answered(ctx context.Context, l *lock, e *lockagent.Event) st
 	end(q.span, e)
 
 	if e.Kind == lockagent.EventGranted {
-		r.granted(ctx, l, e, recorded)
+		r.granted(ctx, r.open.made(e), e, recorded)
+	} else if l != nil {
+		r.open.tidy(e, l)
 	}
-	r.open.tidy(e, l)
 	return q.parent
 }
 

@@ -62,8 +62,9 @@ func TestLifeOfAHold(t *testing.T) {
 	r.wantAttributes(hold, what)
 	r.wantAttributes(hold, map[string]string{"lockagent.outcome": "released"})
 	r.wantAttributes(release, whose)
-	if len(acquire.Events) != 1 || acquire.Events[0].Name != "queued" || !acquire.Events[0].Time.Equal(start.Add(time.Second)) {
-		t.Errorf("the events of the acquire are %+v, want queued", acquire.Events)
+	if len(acquire.Events) != 2 || acquire.Events[0].Name != "store does not answer" || acquire.Events[1].Name != "queued" ||
+		!acquire.Events[1].Time.Equal(start.Add(time.Second)) {
+		t.Errorf("the events of the acquire are %+v, want that it waits for the store, and then queued", acquire.Events)
 	}
 	if len(hold.Events) != 1 || hold.Events[0].Name != "uncertain" {
 		t.Errorf("the events of the hold are %+v, want uncertain", hold.Events)
@@ -353,12 +354,44 @@ func TestOnlySpansOrOnlyMetrics(t *testing.T) {
 	}
 }
 
+// The first event of a request may be its answer.
+func TestRequestWithoutAWait(t *testing.T) {
+	for _, kind := range []lockagent.EventKind{
+		lockagent.EventGranted, lockagent.EventReentered,
+		lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused,
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			r := newRig(t)
+			rec := r.recorder()
+			ctx, caller := r.caller()
+			h := newHistory(ctx, rec, "l")
+			start := h.now
+			h.pass(2 * time.Second).add(lockagent.Event{Kind: kind, Request: 1, Owner: "a", Count: 1, Waited: 2 * time.Second})
+			acquire := r.only("acquire")
+			if !acquire.StartTime.Equal(start) || !acquire.EndTime.Equal(start.Add(2*time.Second)) {
+				t.Errorf("the acquire is from %v to %v, want from 0 to 2s", acquire.StartTime.Sub(start), acquire.EndTime.Sub(start))
+			}
+			if acquire.Parent.SpanID() != caller.SpanID() {
+				t.Error("the acquire is not a child of the caller's span")
+			}
+			if want := traceParent(acquire.SpanContext); r.recorded[0].TraceParent != want {
+				t.Errorf("the event has the trace context %q, want %q", r.recorded[0].TraceParent, want)
+			}
+			r.wantPoints("lockagent.lock.acquire.duration", map[string]point{kind.String(): {1, 2}})
+			r.wantPoints("lockagent.lock.waiters", nil)
+			if kind == lockagent.EventGranted {
+				h.ended(lockagent.EventReleased, 0, 1, "a", 0)
+			}
+			r.wantForgotten(rec)
+		})
+	}
+}
+
 func TestWhatBeganUnseenIsNotMeasured(t *testing.T) {
 	r := newRig(t)
 	rec := r.recorder()
 	h := newHistory(context.Background(), rec, "l")
 	h.requested(9, "z") // so that the lock is known
-	h.queued(1, "a").granted(1, "a", lockagent.ByStore, time.Second)
 	h.add(lockagent.Event{Kind: lockagent.EventRenewed, Remaining: time.Second})
 	h.add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "a"})
 	h.ended(lockagent.EventReleased, 0, 1, "a", 0)

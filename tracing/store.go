@@ -226,7 +226,7 @@ func (s *store) begin(ctx context.Context, op operation, name lockagent.Name) (c
 	if s.tracer.enabled(ctx) && trace.SpanFromContext(ctx) != noSpan {
 		span = s.tracer.start(ctx, s.names[op], s.starts[op]...)
 	}
-	if !span.IsRecording() && !s.metrics.duration.Enabled(ctx) && (op != renew || !s.metrics.renewals.Enabled(ctx)) {
+	if !span.IsRecording() && !s.metrics.enabled(ctx, op) {
 		return call{ctx: ctx}, false
 	}
 	if span.IsRecording() {
@@ -238,6 +238,9 @@ func (s *store) begin(ctx context.Context, op operation, name lockagent.Name) (c
 func (c call) end(how outcome, err error) {
 	m := c.store.metrics
 	m.duration.Record(c.ctx, time.Since(c.began).Seconds(), m.calls[c.op][how]...)
+	if refused := m.refused[how]; refused != nil {
+		m.refusals.Add(c.ctx, 1, refused...)
+	}
 	if c.span.IsRecording() {
 		c.span.SetAttributes(attribute.String("lockagent.outcome", how.String()))
 		if err != nil {

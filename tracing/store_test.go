@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lockagent/lockagent"
@@ -161,7 +163,39 @@ func TestStoreCalls(t *testing.T) {
 					renewals[outcome] = point{0, 1}
 				}
 				r.wantPoints("lockagent.lock.renewals", renewals)
+				refusals := map[string]point{}
+				if reply.outcome == "wrongtype" || reply.outcome == "notpermitted" {
+					refusals[reply.outcome] = point{0, 1}
+				}
+				r.wantPoints("lockagent.store.refusals", refusals)
 			})
+		}
+	}
+}
+
+// An alert on an increase would miss the first loss, failure or refusal of a program if the series of
+// the metric began with it.
+func TestCountersOfTroubleBeginAtZero(t *testing.T) {
+	r := newRig(t)
+	Recorder(nil, r.Config)
+	Store(&canned{}, r.Config)
+	got := make(map[string][]string)
+	for _, m := range r.collect() {
+		for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+			if p.Value != 0 {
+				t.Errorf("%s begins at %d", m.Name, p.Value)
+			}
+			got[m.Name] = append(got[m.Name], p.Attributes.ToSlice()[0].Value.String())
+		}
+		slices.Sort(got[m.Name])
+	}
+	for metric, want := range map[string][]string{
+		"lockagent.lock.losses":    {"broken", "closed", "deadline", "denied", "expired", "internal", "sessionclosed", "unclaimed", "unknown"},
+		"lockagent.lock.renewals":  {"confirmed", "denied", "failed"},
+		"lockagent.store.refusals": {"notpermitted", "wrongtype"},
+	} {
+		if !slices.Equal(got[metric], want) {
+			t.Errorf("%s begins with %q, want %q", metric, got[metric], want)
 		}
 	}
 }

@@ -43,6 +43,11 @@ type follower struct {
 	idle  time.Duration // for how long it could have told of an event
 }
 
+// newFollower returns the follower of an audit. Until the log was read it says what the checkpoint says.
+func newFollower(f *auditFlags, out io.Writer, audit *events.Audit) *follower {
+	return &follower{flags: f, out: out, audit: audit, latest: audit.ReportAt(audit.Stored()), saved: time.Now()}
+}
+
 // verdictChange is what another program is told of, in JSON.
 type verdictChange struct {
 	Version  int            `json:"version"`
@@ -55,7 +60,8 @@ type verdictChange struct {
 
 // goOn audits until it is interrupted. Its error has the exit code of the last verdict.
 func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit, lock lockagent.Name) error {
-	w := &follower{flags: f, out: cmd.OutOrStdout(), audit: audit, saved: time.Now(), state: log.reader.State}
+	w := newFollower(f, cmd.OutOrStdout(), audit)
+	w.state = log.reader.State
 	stop, err := f.serve(cmd, log, w)
 	if err != nil {
 		return err
@@ -151,6 +157,7 @@ func (w *follower) listen(ctx context.Context) {
 func (w *follower) look(now time.Time) error {
 	w.mu.Lock()
 	report, position := w.audit.ReportAt(w.audit.Stored().Add(w.idle)), w.audit.Position()
+	w.flags.narrow(&report)
 	w.latest = report
 	w.mu.Unlock()
 	change := &verdictChange{Version: jsonVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report}

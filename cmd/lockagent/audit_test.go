@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +86,7 @@ func TestEventsAuditFollows(t *testing.T) {
 	metrics := scrape(t, regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.stderr.String())[1])
 	for _, want := range []string{
 		`lockagent_audit_verdict{verdict="violated"} 1`, `lockagent_audit_verdict{verdict="proven"} 0`,
-		"lockagent_audit_violations_total 1", "lockagent_audit_gaps_total 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_pending 0", "lockagent_audit_events_total ",
+		"lockagent_audit_violations_total 1", "lockagent_audit_gaps 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_pending 0", "lockagent_audit_events_total ",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %q:\n%s", want, metrics)
@@ -163,7 +165,7 @@ func TestEventsAuditAcknowledges(t *testing.T) {
 	}
 	publishOverlap(t, url)
 	audit().expect(t, exitViolated, []string{"violated: 1 "}, nil)
-	audit("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violations (we know)", `violation: "orders/42": two holds overlapped`}, nil)
+	audit("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violation (we know)", `violation: "orders/42": two holds overlapped`}, nil)
 	audit("--acknowledge", "again").expect(t, exitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"})
 	audit().expect(t, exitOK, []string{"proven: ", "acknowledged: by "}, nil)
 }
@@ -222,6 +224,55 @@ func TestFollowerKnowsForHowLongAllIsSilent(t *testing.T) {
 		now, err = at(step.now), step.err
 		if w.listen(t.Context()); w.idle != step.idle {
 			t.Errorf("at %d s it was silent for %v, want %v", step.now, w.idle, step.idle)
+		}
+	}
+}
+
+// What is worth trying works as it is written: it names the same log.
+func TestTryNamesTheSameLog(t *testing.T) {
+	t.Parallel()
+	url := published(t, overlapping(t, begun))
+	user := strings.Replace(url, "nats://", "nats://joe:secret@", 1)
+	for _, test := range []struct {
+		verb []string
+		code int
+		try  string
+	}{
+		{[]string{"audit"}, exitViolated, "lockagent events state orders/42 --at "},
+		{[]string{"audit", "--lock", "orders/43"}, exitEmpty, "lockagent events holders "},
+		{[]string{"history", "orders/43"}, exitEmpty, "lockagent events holders "},
+	} {
+		place := []string{"--nats", url, "--nats-stream", events.DefaultStream, "--nats-tls-first=false"}
+		r := call(t, slices.Concat([]string{"events"}, test.verb, place)...)
+		r.expect(t, test.code, nil, []string{"Try: " + test.try})
+		_, try, _ := strings.Cut(r.stderr, "Try: lockagent ")
+		try, _, _ = strings.Cut(try, "    (")
+		call(t, strings.Fields(try)...).expect(t, exitOK, nil, nil)
+
+		secret := call(t, slices.Concat([]string{"events"}, test.verb, []string{"--nats", user})...)
+		secret.expect(t, test.code, nil, []string{"Try: " + test.try, " --nats URL"})
+		if strings.Contains(secret.stderr, "secret") {
+			t.Errorf("it tells the password: %s", secret.stderr)
+		}
+	}
+}
+
+// Metrics can be asked for before the log was read. Then they say what the checkpoint says.
+func TestFollowerBeginsWithItsCheckpoint(t *testing.T) {
+	for log, want := range map[string]events.Verdict{"": events.Empty, overlapping(t, begun): events.Violated} {
+		audit := events.NewAudit()
+		if err := events.ReadLines(strings.NewReader(log), audit.Visit); err != nil {
+			t.Fatal(err)
+		}
+		checkpoint, err := audit.Checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if audit, err = events.ResumeAudit(checkpoint); err != nil {
+			t.Fatal(err)
+		}
+		if r := newFollower(&auditFlags{}, io.Discard, audit).report(); r.Verdict != want {
+			t.Errorf("the verdict is %q, want %q", r.Verdict, want)
 		}
 	}
 }

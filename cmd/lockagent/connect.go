@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -66,10 +67,15 @@ func variable(flag string) string {
 
 // natsFlags are the flags of every verb that uses an event log in NATS.
 type natsFlags struct {
-	name string // of the flag for the address, and with what all others begin
+	name  string         // of the flag for the address, and with what all others begin
+	flags *pflag.FlagSet // of the verb
 	events.Connection
 	stream, prefix string
-	replicas       int // for those who may make the stream
+
+	// For those who may make the stream.
+	replicas int
+	maxBytes int64
+	maxAge   time.Duration
 }
 
 // natsOptions has what follows the name in the flag of each option that [events] may call wrong.
@@ -87,15 +93,18 @@ var natsOptions = map[string]string{
 	"ServerName":   "-server-name",
 	"TLSFirst":     "-tls-first",
 	"Domain":       "-domain",
+	"InboxPrefix":  "-inbox-prefix",
 	"Stream":       "-stream",
 	"Prefix":       "-prefix",
 	"Replicas":     "-replicas",
+	"MaxBytes":     "-max-bytes",
+	"MaxAge":       "-max-age",
 }
 
 // add adds the flags to cmd. Their names begin with name. usage is that of the flag for the address.
 func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
-	f.name = name
-	flags := cmd.Flags()
+	f.name, f.flags = name, cmd.Flags()
+	flags := f.flags
 	text := func(to *string, option, usage string) {
 		flags.StringVar(to, f.flag(option), "", usage)
 	}
@@ -112,6 +121,7 @@ func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
 	text(&f.ServerName, "ServerName", "`name` in the server's certificate, by default the host in the URL")
 	flags.BoolVar(&f.TLSFirst, f.flag("TLSFirst"), false, "begin with TLS, for servers with handshake_first")
 	text(&f.Domain, "Domain", "JetStream `domain` of the stream")
+	text(&f.InboxPrefix, "InboxPrefix", "`subject` that begins the subjects of all answers, by default _INBOX")
 	text(&f.stream, "Stream", "`name` of the stream, by default "+events.DefaultStream)
 	text(&f.prefix, "Prefix", "`subject` that begins the subjects of all events, by default lockagent.v1")
 	var names []string
@@ -126,7 +136,10 @@ func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
 
 // addForMakers adds the flags to a cmd that makes the stream if there is none.
 func (f *natsFlags) addForMakers(cmd *cobra.Command, name, usage string) {
-	cmd.Flags().IntVar(&f.replicas, name+natsOptions["Replicas"], 0, "`number` of copies of the stream in the cluster, if it has to be made, by default 1")
+	flags := cmd.Flags()
+	flags.IntVar(&f.replicas, name+natsOptions["Replicas"], 0, "`number` of copies of the stream in the cluster, if it has to be made, by default 1")
+	flags.Int64Var(&f.maxBytes, name+natsOptions["MaxBytes"], 0, fmt.Sprintf("`bytes` that the stream keeps, if it has to be made; it removes the oldest events; -1 is no bound, by default %d", events.DefaultMaxBytes))
+	flags.DurationVar(&f.maxAge, name+natsOptions["MaxAge"], 0, "`time` for which the stream keeps events, if it has to be made, by default for ever")
 	f.add(cmd, name, usage)
 }
 
@@ -162,11 +175,33 @@ func (f *natsFlags) flagsIn(text string) string {
 // given returns one of the flags that are on the command line, or empty.
 func (f *natsFlags) given(cmd *cobra.Command) (name string) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if name == "" && (flag.Name == f.name || strings.HasPrefix(flag.Name, f.name+"-")) {
+		if name == "" && f.has(flag) {
 			name = flag.Name
 		}
 	})
 	return name
+}
+
+func (f *natsFlags) has(flag *pflag.Flag) bool {
+	return flag.Name == f.name || strings.HasPrefix(flag.Name, f.name+"-")
+}
+
+// again repeats the flags that are on the command line, for that of another verb. Of an address that may
+// have a password it says only that there is to be one.
+func (f *natsFlags) again() (text string) {
+	f.flags.Visit(func(flag *pflag.Flag) {
+		value := flag.Value.String()
+		switch {
+		case !f.has(flag):
+		case flag.Value.Type() == "bool":
+			text += " --" + flag.Name + "=" + value
+		case flag.Name == f.name && strings.Contains(value, "@"):
+			text += " --" + flag.Name + " URL"
+		default:
+			text += " --" + flag.Name + " " + shellWord(value)
+		}
+	})
+	return text
 }
 
 // open connects to the event log.
@@ -197,7 +232,7 @@ func (f *natsFlags) failure(cmd *cobra.Command, err error) *failure {
 	case errors.Is(err, events.ErrNotPermitted):
 		return &failure{exitNotPermitted, err, address + "-creds FILE    (or another of the ways in docs/nats.md)"}
 	case errors.Is(err, events.ErrNoStream):
-		return &failure{exitUnavailable, err, "lockagent demo --nats URL    (publishes to it)"}
+		return &failure{exitEmpty, err, "lockagent demo --nats URL    (publishes to it)"}
 	}
 	return &failure{exitUnavailable, err, address + " URL    (of the server that has the event log)"}
 }

@@ -39,7 +39,7 @@ func TestNATSFlags(t *testing.T) {
 
 	read := as("joe", password, replayAll...)
 	call(t, append(read, "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, exitOK, []string{"agentstopped"}, nil)
-	call(t, read...).expect(t, exitUnavailable, nil, []string{"no such stream", "LOCKAGENT"})
+	call(t, read...).expect(t, exitEmpty, nil, []string{"no such stream", "LOCKAGENT"})
 	call(t, as("joe", password, "events", "audit", "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, exitOK, []string{"proven: "}, nil)
 
 	t.Run("FromTheEnvironment", func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestNATSFlags(t *testing.T) {
 			t.Setenv("LOCKAGENT_NATS"+name, value)
 		}
 		call(t, replayAll...).expect(t, exitOK, []string{"agentstopped"}, nil)
-		call(t, append(replayAll, "--nats-stream", "LOCKAGENT")...).expect(t, exitUnavailable, nil, []string{"no such stream"})
+		call(t, append(replayAll, "--nats-stream", "LOCKAGENT")...).expect(t, exitEmpty, nil, []string{"no such stream"})
 		t.Setenv("LOCKAGENT_NATS_TLS_FIRST", "perhaps")
 		call(t, replayAll...).expect(t, exitUsage, nil, []string{`$LOCKAGENT_NATS_TLS_FIRST wants true or false, not "perhaps"`})
 	})
@@ -129,6 +129,9 @@ func TestBadNATSFlags(t *testing.T) {
 	}
 }
 
+// ofMakers are the options of those who may make the stream.
+var ofMakers = map[string]bool{"Replicas": true, "MaxBytes": true, "MaxAge": true}
+
 // TestDocumentedOptions holds the table in docs/nats.md against the fields and the flags.
 func TestDocumentedOptions(t *testing.T) {
 	page, err := os.ReadFile("../../docs/nats.md")
@@ -143,7 +146,7 @@ func TestDocumentedOptions(t *testing.T) {
 			t.Errorf("the row of %s is wrong: --%s, %s", field, flag, row[3])
 		}
 		for _, config := range []reflect.Type{reflect.TypeFor[events.Config](), reflect.TypeFor[events.ReaderConfig]()} {
-			if _, ok := config.FieldByName(field); !ok && field != "Replicas" {
+			if _, ok := config.FieldByName(field); !ok && !ofMakers[field] {
 				t.Errorf("%v has no field %s", config, field)
 			}
 		}
@@ -162,7 +165,7 @@ func TestDocumentedOptions(t *testing.T) {
 		for option, rest := range natsOptions {
 			f := cmd.Flags().Lookup(verb.flags + rest)
 			switch {
-			case (f != nil) != (verb.makes || option != "Replicas"):
+			case (f != nil) != (verb.makes || !ofMakers[option]):
 				t.Errorf("%s has --%s%s: %v", verb.name, verb.flags, rest, f != nil)
 			case f != nil && !strings.HasSuffix(f.Usage, "(or $"+variable(f.Name)+")"):
 				t.Errorf("%s: the help of --%s does not name its variable: %s", verb.name, f.Name, f.Usage)

@@ -62,6 +62,20 @@ func parsePattern(cmd *cobra.Command, text string) (events.Filter, error) {
 		return events.Filter{}, nil
 	}
 	filter := events.Filter{Pattern: text}
-	_, err := parseLock(text, cmd.CommandPath()+" --lock 'orders/>'")
-	return filter, err
+	try := cmd.CommandPath() + " --lock 'orders/>'"
+	if _, err := parseLock(text, try); err != nil {
+		return filter, err
+	}
+	if err := filter.Validate(); err != nil {
+		return filter, usage(try, "--lock: %s", reason(err))
+	}
+	return filter, nil
+}
+
+// reason is what is wrong with an option.
+func reason(err error) string {
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok {
+		return bad.Reason
+	}
+	return err.Error()
 }

@@ -56,7 +56,7 @@ event for another program: a line of JSON.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.lock, "lock", "", "only holds of the lock with this `name`")
+	flags.StringVar(&f.lock, "lock", "", "only holds of the lock with this `name`, which is no pattern")
 	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
 	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
@@ -139,9 +139,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if !now.IsZero() {
 		report = audit.ReportAt(now)
 	}
-	if lock != "" && report.Grants == 0 && report.Verdict != events.Violated {
-		report.Verdict = events.Empty // whatever else is proven, nobody has asked for it
-	}
+	f.narrow(&report)
 	if f.format == "json" {
 		err = writeJSON(cmd.OutOrStdout(), report)
 	} else {
@@ -151,6 +149,18 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 		return errors.Join(err, saved)
 	}
 	return errors.Join(f.verdictOf(&report, lock), saved)
+}
+
+// narrow makes the verdict empty if one lock was asked for, and there is nothing of it. Whatever else is
+// proven, nobody has asked for it.
+func (f *auditFlags) narrow(r *events.Report) {
+	judged := 0
+	for _, s := range r.Stores {
+		judged += s.Holds + s.Pending
+	}
+	if f.lock != "" && judged+r.Grants+r.NotJudged.Count == 0 && (r.Verdict == events.Proven || r.Verdict == events.Explained) {
+		r.Verdict = events.Empty
+	}
 }
 
 // read visits what there is behind the place that the audit has reached. It returns when it began, by the
@@ -198,7 +208,7 @@ func about(lock lockagent.Name, visit events.Visit) events.Visit {
 
 // verdictOf gives a verdict its exit code.
 func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
-	if lock != "" && r.Grants == 0 && r.Verdict != events.Violated {
+	if lock != "" && r.Verdict == events.Empty {
 		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders" + f.place()}
 	}
 	switch r.Verdict {
@@ -212,7 +222,7 @@ func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
 	case events.Violated:
 		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
 	case events.Empty:
-		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail"}
+		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail" + f.place()}
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -67,18 +68,26 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		return err
 	}
 	now := time.Now()
-	told := newStory(name, func(h *hold) bool { return f.since == 0 || !h.endedBefore(now.Add(-f.since)) })
+	recent := func(h *hold) bool { return f.since == 0 || !h.overAt(now.Add(-f.since)) }
+	told := newStory(name, recent)
+	told.most = f.last
 	if err := told.read(cmd, &f.source); err != nil {
 		return err
 	}
-	holds := told.all()
+	holds := slices.DeleteFunc(told.all(), func(h hold) bool { return !recent(&h) })
 	if f.last > 0 {
 		holds = holds[max(0, len(holds)-f.last):]
 	}
+	var err error
 	if f.format == "json" {
-		return writeJSON(cmd.OutOrStdout(), historyView{jsonVersion, name, bare(holds)})
+		err = writeJSON(cmd.OutOrStdout(), historyView{jsonVersion, name, bare(holds)})
+	} else {
+		err = writeHistory(cmd.OutOrStdout(), name, holds, now)
 	}
-	return writeHistory(cmd.OutOrStdout(), name, holds, now)
+	if err == nil && len(holds) == 0 {
+		err = &failure{exitEmpty, fmt.Errorf("the event log has no holds of %q that were not over before", name), again(cmd) + f.place()}
+	}
+	return err
 }
 
 func writeHistory(out io.Writer, name lockagent.Name, holds []hold, now time.Time) error {

@@ -53,11 +53,14 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
-	fold, records := events.NewFold(events.FoldConfig{}), 0
+	fold, records, locks := events.NewFold(events.FoldConfig{}), 0, 0
 	// Filtered by the server, the records would not tell whether the agents live.
 	err = log.replay(cmd.Context(), startAt{}, events.Filter{}, func(r events.Record, err error) error {
 		if err == nil && (r.Lock == "" || filter.Match(r)) {
 			records++
+			if r.Lock != "" {
+				locks++
+			}
 			fold.Apply(r)
 		}
 		return nil
@@ -67,6 +70,9 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if records == 0 {
 		return log.nothing("the event log has nothing", "lockagent demo --keep demo.log")
+	}
+	if f.lock != "" && locks == 0 {
+		return log.nothing(fmt.Sprintf("the event log has nothing of locks such as %q", f.lock), "lockagent events holders"+f.place())
 	}
 	log.warn()
 	now := time.Now()
@@ -91,6 +97,15 @@ type waitView struct {
 	Lock lockagent.Name `json:"lock"`
 	events.Waiter
 	Process *events.Process `json:"process,omitempty"` // of its agent
+	Seen    time.Time       `json:"agent_seen"`        // the last event of its agent
+}
+
+// state says whether a request can be relied upon to wait.
+func (w *waitView) state(now time.Time) string {
+	if of := (hold{seen: w.Seen}); of.silent(now) {
+		return "its agent is silent since " + readable.Time(w.Seen, now)
+	}
+	return "waits"
 }
 
 // mostWaiting bounds how many of the requests that wait are shown.
@@ -111,7 +126,8 @@ func heldNow(fold *events.Fold, now time.Time) holdersView {
 		v.Waiters += len(l.Waiters)
 		for _, w := range l.Waiters {
 			wait := waitView{Lock: l.Lock, Waiter: w}
-			if a, _ := fold.Agent(w.Agent); a.Process != (events.Process{}) {
+			a, _ := fold.Agent(w.Agent)
+			if wait.Seen = a.Time; a.Process != (events.Process{}) {
 				wait.Process = &a.Process
 			}
 			v.Waiting = append(v.Waiting, wait)
@@ -135,10 +151,6 @@ func heldNow(fold *events.Fold, now time.Time) holdersView {
 	return v
 }
 
-// silence is how long an agent that runs says nothing at most: it says every ten seconds that it
-// is alive.
-const silence = 30 * time.Second
-
 func (v *holdersView) write(out io.Writer, now time.Time) error {
 	text := "nobody holds a lock"
 	if len(v.Holds) > 0 {
@@ -161,7 +173,7 @@ func (v *holdersView) write(out io.Writer, now time.Time) error {
 
 // waiting is the table of those who wait.
 func (v *holdersView) waiting(now time.Time) string {
-	rows := newTable("LOCK", "OWNER", "WAITS SINCE", "FOR", "BEHIND", "AGENT")
+	rows := newTable("LOCK", "OWNER", "WAITS SINCE", "FOR", "BEHIND", "STATE", "AGENT")
 	for i := range v.Waiting {
 		w := &v.Waiting[i]
 		behind, process := "", events.Process{}
@@ -172,7 +184,7 @@ func (v *holdersView) waiting(now time.Time) string {
 			process = *w.Process
 		}
 		rows.add(string(w.Lock), events.OwnerText(w.Owner, w.Agent), readable.Time(w.Since, now), readable.Duration(now.Sub(w.Since)),
-			behind, events.AgentText(w.Agent, process))
+			behind, w.state(now), events.AgentText(w.Agent, process))
 	}
 	text := rows.String()
 	if more := v.Waiters - len(v.Waiting); more > 0 {
@@ -183,13 +195,6 @@ func (v *holdersView) waiting(now time.Time) string {
 
 // state says whether a hold can be relied upon.
 func (v *heldView) state(now time.Time) string {
-	h := hold{Hold: v.Hold}
-	text, silent := h.ended(now), now.Sub(v.Seen) > silence
-	if silent && !h.Gone {
-		text = "its agent is silent since " + readable.Time(v.Seen, now)
-	}
-	if (silent || h.Gone || h.Fixed) && v.LeaseEnd != nil {
-		text += ", its lease ends at " + readable.Time(*v.LeaseEnd, now)
-	}
-	return text
+	h := hold{v.Hold, v.Seen}
+	return h.ended(now)
 }

@@ -94,23 +94,21 @@ type waiter struct {
 
 // keep looks at a hold that is over: was it then?
 func (s *lockThen) keep(h *hold) bool {
-	until := h.Until
-	if until.IsZero() {
-		until = h.From // nobody knows for how long
-	}
 	switch {
 	case h.From.After(s.at):
 		if s.after == nil || h.From.Before(s.after.From) {
 			next := *h
 			s.after = &next
 		}
-	case !until.After(s.at):
-		if s.before == nil || until.After(s.before.Until) {
+	case h.overAt(s.at):
+		if s.before == nil || h.latest().After(s.before.latest()) {
 			last := *h
 			s.before = &last
 		}
+	default:
+		return true
 	}
-	return s.waitedFor(h) || !h.From.After(s.at) && until.After(s.at)
+	return s.waitedFor(h)
 }
 
 // waitedFor reports whether the request of a hold waited then.
@@ -133,15 +131,11 @@ func (s *lockThen) gaveUp(told *story, r events.Record) {
 // finish takes what was kept, and what goes on.
 func (s *lockThen) finish(told *story) {
 	for _, h := range told.all() {
+		held := s.keep(&h)
 		switch {
-		case !h.From.After(s.at):
+		case held && !h.From.After(s.at):
 			s.holders = append(s.holders, h)
-			continue
-		case !h.over && (s.after == nil || h.From.Before(s.after.From)):
-			next := h
-			s.after = &next
-		}
-		if s.waitedFor(&h) {
+		case held:
 			s.waiters = append(s.waiters, waiter{
 				Owner: h.Owner, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From), Behind: h.Behind, BecameOf: lockagent.EventGranted.String(),
 			})
@@ -156,11 +150,6 @@ func (s *lockThen) finish(told *story) {
 	for i := range s.waiters {
 		if p := told.process(s.waiters[i].Agent); p != (events.Process{}) {
 			s.waiters[i].Process = &p
-		}
-	}
-	for _, h := range []*hold{s.before, s.after} {
-		if h != nil {
-			told.complete(h)
 		}
 	}
 }
@@ -197,8 +186,15 @@ func (s *lockThen) text(now time.Time) string {
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
 	}
+	stores := make(map[string]bool)
+	for i := range s.holders {
+		stores[s.holders[i].Store] = true
+	}
 	about := func(what string, h *hold) {
 		line(what, "%s, token %d, agent %s", events.OwnerText(h.Owner, h.Agent), h.Token, events.AgentText(h.Agent, h.Process))
+		if len(stores) > 1 {
+			line("", "in store %s, where this name is another lock", h.Store)
+		}
 		line("", "%s", h.spell(now))
 	}
 	if len(s.holders) == 0 {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -49,7 +51,7 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only these `kinds` of events, such as granted,lost")
 	flags.BoolVar(&f.urgent, "urgent", false, "only events that have consequences, such as lost, broken and storereset")
 	flags.StringVar(&f.owner, "owner", "", "only events of this `owner`")
-	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`")
+	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`; the eight digits that each line shows are enough")
 	flags.DurationVar(&f.since, "since", 0, "begin with the events of this last `duration`, such as 10m")
 	flags.BoolVar(&f.all, "all", false, "begin with the oldest event")
 	flags.BoolVar(&f.follow, "follow", true, "go on with the events to come; --follow=false ends with those that are there")
@@ -75,6 +77,7 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 	out := cmd.OutOrStdout()
 	err = read(cmd.Context(), from, filter, func(r events.Record, err error) error {
 		switch {
+		case err == nil && !f.of(r.Agent):
 		case err != nil:
 			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %v\n", err)
 		case f.format == "jsonl":
@@ -101,8 +104,10 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	if filter.Kinds, err = parseKinds(cmd, f.kinds); err != nil {
 		return filter, from, err
 	}
-	for _, agent := range f.agents {
-		filter.Agents = append(filter.Agents, lockagent.AgentID(agent))
+	if !slices.ContainsFunc(f.agents, shortened) { // else they are selected after decoding
+		for _, agent := range f.agents {
+			filter.Agents = append(filter.Agents, lockagent.AgentID(agent))
+		}
 	}
 	filter.Owner, filter.Urgent = lockagent.Owner(f.owner), f.urgent
 	if f.since > 0 {
@@ -110,6 +115,16 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	}
 	from.now = f.since == 0 && !f.all
 	return filter, from, nil
+}
+
+// shortened reports whether an identity may be what the lines of this verb show of one that was made up.
+func shortened(agent string) bool { return len(agent) == 8 && strings.Trim(agent, "0123456789abcdef") == "" }
+
+// of reports whether an agent is one of those that were asked for.
+func (f *tailFlags) of(agent lockagent.AgentID) bool {
+	return len(f.agents) == 0 || slices.ContainsFunc(f.agents, func(asked string) bool {
+		return string(agent) == asked || shortened(asked) && strings.HasPrefix(string(agent), asked+"-")
+	})
 }
 
 // check finds out whether the flags fit together. What is in a directory or a file is all there

@@ -70,6 +70,10 @@ func TestEventsTail(t *testing.T) {
 			t.Fatalf("not asked for: %s", line)
 		}
 	}
+	short := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--format", "jsonl", "--agent", string(agent[:8]))
+	if short.stdout != one.stdout {
+		t.Errorf("the beginning of its identity gives %d lines, want %d", len(lines(short.stdout)), len(lines(one.stdout)))
+	}
 	if n := strings.Count(one.stdout, "agent.stopped"); n != 1 {
 		t.Errorf("%d agents, want 1", n)
 	}
@@ -101,7 +105,7 @@ func TestEventsTailWaitsForTheFirstAgent(t *testing.T) {
 func TestEventsWithoutNATS(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	for _, args := range [][]string{{"tail", "--all", "--follow=false"}, {"audit"}} {
-		call(t, append([]string{"events"}, append(args, "--nats", server.URL())...)...).expect(t, exitUnavailable, nil, []string{"no such stream", "Try: "})
+		call(t, append([]string{"events"}, append(args, "--nats", server.URL())...)...).expect(t, exitEmpty, nil, []string{"no such stream", events.DefaultStream, "Try: "})
 	}
 	url := server.URL()
 	if err := server.Stop(); err != nil {

@@ -38,7 +38,7 @@ var exitCodes = []struct {
 	{exitViolated, "violated: the event log shows that mutual exclusion, or the order of tokens, was broken"},
 	{exitIncomplete, "incomplete: the event log shows nothing wrong, but too little for a proof"},
 	{exitEmpty, "empty: the event log has nothing of what was asked for"},
-	{exitExplained, "explained: holds overlapped, and the event log names the cause: a reset, a break, or a clock that was set"},
+	{exitExplained, "explained: holds overlapped, and the event log names the cause: a reset, a break, a clock that was set, or a process that did not run"},
 	{exitUsage, "the command line is wrong"},
 	{exitBug, "lockagent has a defect; please report it"},
 	{exitUnavailable, "the store or NATS cannot be reached; try again later"},

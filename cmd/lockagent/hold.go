@@ -50,8 +50,14 @@ func partyText(p events.Party) string {
 // hold is a hold for people.
 type hold struct {
 	events.Hold
-	over bool // it has ended, even if the log does not say how
+	seen time.Time // of a hold that goes on: the last event of its agent
 }
+
+// silence is how long an agent that runs says nothing at most: it says every ten seconds that it
+// is alive.
+const silence = 30 * time.Second
+
+func (h *hold) silent(now time.Time) bool { return !h.seen.IsZero() && now.Sub(h.seen) > silence }
 
 // came is how the hold came.
 func (h *hold) came() string {
@@ -74,14 +80,33 @@ func (h *hold) ended(now time.Time) string {
 		return fmt.Sprintf("%s (%s)", h.Ended, h.Reason)
 	case h.Ended != 0:
 		return h.Ended.String()
-	case h.over:
+	case h.Superseded && h.End == 0:
 		return "over; its end is missing in the log"
+	case h.Superseded:
+		return "over by " + readable.Time(h.latest(), now) + "; its end is missing in the log"
 	case h.Gone:
-		return "its agent ended without a release"
+		return "its agent ended without a release" + h.leaseEnds(now)
+	case h.silent(now):
+		return "its agent is silent since " + readable.Time(h.seen, now) + h.leaseEnds(now)
+	case h.Fixed:
+		return "held" + h.leaseEnds(now)
 	case !h.Uncertain.IsZero():
 		return "held; no renewal since " + readable.Time(h.Uncertain, now)
 	}
 	return "held"
+}
+
+// leaseEnds is when the lease ends, if the log says it.
+func (h *hold) leaseEnds(now time.Time) string {
+	store := h.LeaseEnd()
+	if store == 0 {
+		return ""
+	}
+	end, ends := time.UnixMicro(int64(store)), "ends"
+	if end.Before(now) {
+		ends = "ended"
+	}
+	return fmt.Sprintf(", its lease %s at %s", ends, readable.Time(end, now))
 }
 
 // lasted is for how long the hold was held, until it ended or now.
@@ -89,11 +114,28 @@ func (h *hold) lasted(now time.Time) string {
 	switch {
 	case h.Ended != 0:
 		return readable.Duration(h.Held)
-	case h.over || h.Gone:
+	case h.Superseded || h.Gone:
 		return "?"
 	}
 	return readable.Duration(now.Sub(h.From))
 }
 
-// endedBefore reports whether the hold was over at t. What has no end in the log was not.
-func (h *hold) endedBefore(t time.Time) bool { return !h.Until.IsZero() && h.Until.Before(t) }
+// latest is when the hold was over at the latest, or zero if it goes on. Nobody knows how long a hold
+// lasted of which the log says nothing but that it is over.
+func (h *hold) latest() time.Time {
+	switch {
+	case !h.Until.IsZero():
+		return h.Until
+	case h.Superseded && h.End != 0:
+		return time.UnixMicro(int64(h.End))
+	case h.Superseded:
+		return h.From
+	}
+	return time.Time{}
+}
+
+// overAt reports whether the hold was over at t.
+func (h *hold) overAt(t time.Time) bool {
+	end := h.latest()
+	return !end.IsZero() && !end.After(t)
+}

@@ -43,15 +43,18 @@ func (s *source) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// place names a directory or a file again, on the command line of another verb.
+// place says again where the log is, on the command line of another verb. What comes from the environment
+// or from the standard input cannot be said again.
 func (s *source) place() string {
 	switch {
 	case s.dir != "":
 		return " --dir " + shellWord(s.dir)
-	case s.file != "" && s.file != "-":
+	case s.file == "-":
+		return ""
+	case s.file != "":
 		return " --file " + shellWord(s.file)
 	}
-	return ""
+	return s.nats.again()
 }
 
 // open opens the event log. Whoever calls it closes it.
@@ -161,7 +164,7 @@ func (l *eventLog) warn() {
 		fmt.Fprintf(l.cmd.ErrOrStderr(), "lockagent: %s cannot be read, so this may lack something; see %s\n", readable.Counted(n, "message", "messages"), try)
 	}
 	if n := l.unknown; n > 0 {
-		fmt.Fprintf(l.cmd.ErrOrStderr(), "lockagent: %s of kinds or versions that this program does not know, so this may lack something; see lockagent events tail --all\n", readable.Counted(n, "event is", "events are"))
+		fmt.Fprintf(l.cmd.ErrOrStderr(), "lockagent: %s of kinds or versions that this program does not know, so this may lack something; see lockagent events tail --all%s\n", readable.Counted(n, "event is", "events are"), l.source.place())
 	}
 }
 
@@ -211,6 +214,9 @@ func (l *eventLog) read(read readFunc, ctx context.Context, from startAt, filter
 }
 
 func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
+	if err := filter.Validate(); err != nil {
+		return l.explain(err)
+	}
 	var own error
 	err := events.ReadLines(l.lines, func(r events.Record, err error) error {
 		if ctx.Err() != nil {

@@ -18,11 +18,11 @@ type story struct {
 	name  lockagent.Name
 	fold  *events.Fold
 	past  []hold // those that were kept
-	lives map[lockagent.AgentID][]life
-	found bool // there is a record about the lock
+	found bool   // there is a record about the lock
+	most  int    // how many of them are wanted, the last ones; 0 for all
 
-	// stores leads from an identity of a store to the one that it had before.
-	stores map[string]string
+	// granted is the position of the last grant to each agent.
+	granted map[lockagent.AgentID]uint64
 
 	// keep says of a hold that is over whether to keep it.
 	keep func(*hold) bool
@@ -31,18 +31,15 @@ type story struct {
 	gaveUp func(events.Record)
 }
 
-// life is one run of an agent.
-type life struct {
-	epoch   uint64
-	process events.Process
-	stopped bool
-}
-
 func newStory(name lockagent.Name, keep func(*hold) bool) *story {
-	s := &story{name: name, keep: keep, lives: make(map[lockagent.AgentID][]life), stores: make(map[string]string)}
+	s := &story{name: name, keep: keep, granted: make(map[lockagent.AgentID]uint64)}
 	s.fold = events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) {
-		if over := (hold{Hold: *h, over: true}); s.keep(&over) {
+		if over := (hold{Hold: *h}); s.keep(&over) {
 			s.past = append(s.past, over)
+			if s.most > 0 && len(s.past) >= 2*s.most+100 {
+				slices.SortStableFunc(s.past, hold.compare)
+				s.past = slices.Clone(s.past[len(s.past)-s.most:])
+			}
 		}
 	}})
 	return s
@@ -55,7 +52,12 @@ func (s *story) read(cmd *cobra.Command, from *source) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
-	if err := log.replayLock(cmd.Context(), s.name, s.visit); err != nil {
+	if log.lines != nil { // a file is read once
+		err = log.replay(cmd.Context(), startAt{}, events.Filter{}, s.visit)
+	} else {
+		err = s.replay(cmd.Context(), log)
+	}
+	if err != nil {
 		return err
 	}
 	if !s.found {
@@ -65,58 +67,72 @@ func (s *story) read(cmd *cobra.Command, from *source) (err error) {
 	return nil
 }
 
-// replayLock visits the records about a lock, and before them those that tell of the lives of the
-// agents and of the stores. A file is read once: then there are other records as well.
-func (l *eventLog) replayLock(ctx context.Context, name lockagent.Name, visit events.Visit) error {
-	if l.lines != nil {
-		return l.replay(ctx, startAt{}, events.Filter{}, visit)
-	}
-	lives := events.Filter{Kinds: []lockagent.EventKind{
+// replay reads of a stream what the fold needs for one lock: the records about it, and between them those
+// that tell of the lives of the agents and of the stores. In the end it reads the signs of life of the
+// agents that have not told the end of a hold. There are too many of those of all agents.
+func (s *story) replay(ctx context.Context, log *eventLog) error {
+	var lives []events.Record
+	of := events.Filter{Kinds: []lockagent.EventKind{
 		lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventStoreReset,
 	}}
-	if err := l.replay(ctx, startAt{}, lives, visit); err != nil {
+	err := log.replay(ctx, startAt{}, of, func(r events.Record, err error) error {
+		if err == nil {
+			lives = append(lives, r)
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	return l.replay(ctx, startAt{}, events.Filter{Lock: name}, visit)
+	tell := func(until uint64) {
+		for len(lives) > 0 && lives[0].Position < until {
+			s.fold.Apply(lives[0])
+			lives = lives[1:]
+		}
+	}
+	err = log.replay(ctx, startAt{}, events.Filter{Lock: s.name}, func(r events.Record, err error) error {
+		tell(r.Position)
+		return s.visit(r, err)
+	})
+	if err != nil {
+		return err
+	}
+	tell(^uint64(0))
+	alive, from := events.Filter{Kinds: []lockagent.EventKind{lockagent.EventAlive}}, startAt{position: ^uint64(0)}
+	for l := range s.fold.Locks() {
+		for _, h := range l.Holders {
+			alive.Agents = append(alive.Agents, h.Agent)
+			from.position = min(from.position, s.granted[h.Agent])
+		}
+	}
+	if len(alive.Agents) == 0 {
+		return nil
+	}
+	slices.Sort(alive.Agents)
+	alive.Agents = slices.Compact(alive.Agents)
+	return log.replay(ctx, from, alive, s.visit)
 }
 
-// visit folds the records about the lock. The records about agents and stores come before those, in a
-// stream, or between them, in a file. So they cannot be folded.
+// visit folds the records about the lock, and those about no lock.
 func (s *story) visit(r events.Record, err error) error {
 	switch {
 	case err != nil: // the audit tells of what is no event
-	case r.Kind == lockagent.EventAgentStarted:
-		s.lives[r.Agent] = append(s.lives[r.Agent], life{epoch: r.Epoch, process: events.Process(r.Process)})
-	case r.Kind == lockagent.EventAgentStopped:
-		for i := range s.lives[r.Agent] {
-			if l := &s.lives[r.Agent][i]; l.epoch == r.Epoch {
-				l.stopped = true
-			}
-		}
-	case r.Kind == lockagent.EventStoreReset:
-		if before, now := s.store(r.Reset.Store), s.store(r.Store); before != "" && before != now {
-			s.stores[now] = before
-		}
+		return nil
 	case r.Lock == s.name:
 		s.found = true
-		r.Store = s.store(r.Store)
 		switch r.Kind {
+		case lockagent.EventGranted:
+			s.granted[r.Agent] = r.Position
 		case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 			if s.gaveUp != nil {
 				s.gaveUp(r)
 			}
 		}
 		s.fold.Apply(r)
+	case r.Lock == "":
+		s.fold.Apply(r)
 	}
 	return nil
-}
-
-// store is the first identity of a store. Its data may have been lost since, and its identity with it.
-func (s *story) store(id string) string {
-	for s.stores[id] != "" {
-		id = s.stores[id]
-	}
-	return id
 }
 
 // all returns all holds, in the order of their tokens for each store.
@@ -124,16 +140,19 @@ func (s *story) all() []hold {
 	holds := slices.Clone(s.past)
 	for l := range s.fold.Locks() {
 		for _, h := range l.Holders {
-			holds = append(holds, hold{Hold: h})
+			agent, _ := s.fold.Agent(h.Agent)
+			holds = append(holds, hold{h, agent.Time})
 		}
 	}
 	for i := range holds {
-		s.complete(&holds[i])
+		holds[i].Store = s.fold.Store(holds[i].Store) // it may have had another identity then
 	}
-	slices.SortStableFunc(holds, func(a, b hold) int {
-		return cmp.Or(cmp.Compare(a.Store, b.Store), cmp.Compare(a.Token, b.Token), a.From.Compare(b.From))
-	})
+	slices.SortStableFunc(holds, hold.compare)
 	return holds
+}
+
+func (h hold) compare(other hold) int {
+	return cmp.Or(cmp.Compare(h.Store, other.Store), cmp.Compare(h.Token, other.Token), h.From.Compare(other.From))
 }
 
 // behind is for whom a request waits, or nil.
@@ -151,35 +170,11 @@ func (s *story) waiting() (all []events.Waiter) {
 	for l := range s.fold.Locks() {
 		all = append(all, l.Waiters...)
 	}
-	for i := range all {
-		s.locate(all[i].Behind)
-	}
 	return all
 }
 
-// complete adds to a hold what is known of its agent.
-func (s *story) complete(h *hold) {
-	lives := s.lives[h.Agent]
-	for i, l := range lives {
-		if l.epoch == h.Epoch {
-			h.Process = l.process
-			h.Gone = !h.over && (l.stopped || i < len(lives)-1)
-		}
-	}
-	s.locate(h.Behind)
-}
-
-// locate adds where the agent of a party runs, or ran last.
-func (s *story) locate(p *events.Party) {
-	if p != nil {
-		p.Process = s.process(p.Agent)
-	}
-}
-
 // process is where an agent ran last.
-func (s *story) process(id lockagent.AgentID) (p events.Process) {
-	if lives := s.lives[id]; len(lives) > 0 {
-		p = lives[len(lives)-1].process
-	}
-	return p
+func (s *story) process(id lockagent.AgentID) events.Process {
+	a, _ := s.fold.Agent(id)
+	return a.Process
 }

@@ -2,12 +2,18 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
 // script is a log that a test makes up.
@@ -15,6 +21,18 @@ type script struct {
 	t    *testing.T
 	text strings.Builder
 	seq  map[lockagent.AgentID]uint64
+	life map[lockagent.AgentID]uint64 // epoch, less one
+}
+
+// restart begins another life of an agent.
+func (s *script) restart(agent lockagent.AgentID, at time.Time) {
+	s.t.Helper()
+	if s.life == nil {
+		s.life = make(map[lockagent.AgentID]uint64)
+	}
+	s.life[agent]++
+	s.seq[agent] = 0
+	s.add(agent, at, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "again", PID: 8}})
 }
 
 // add adds an event that an agent recorded.
@@ -28,7 +46,7 @@ func (s *script) add(agent lockagent.AgentID, at time.Time, e lockagent.Event) {
 	if e.Lock != "" {
 		e.LockKind, e.Mode = lockagent.PlainLock, lockagent.Exclusive
 	}
-	if err := events.WriteLine(&s.text, events.Record{Event: e, Epoch: 1, Seq: s.seq[agent]}); err != nil {
+	if err := events.WriteLine(&s.text, events.Record{Event: e, Epoch: s.life[agent] + 1, Seq: s.seq[agent]}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -178,11 +196,11 @@ func TestState(t *testing.T) {
 		{"orders/43", 7, `orders/43 at 14:03:07.000
   free     nobody held it
   after    /8, token 300, agent b, shop on web-2, pid 77
-           from 14:03:08.000, from the store; held
+           from 14:03:08.000, from the store; its agent is silent since 14:03:08.000, its lease ended at 14:03:12.000
 `},
 		{"orders/43", 9.5, `orders/43 at 14:03:09.500
   held by  /8, token 300, agent b, shop on web-2, pid 77
-           from 14:03:08.000, from the store; held
+           from 14:03:08.000, from the store; its agent is silent since 14:03:08.000, its lease ended at 14:03:12.000
   waiting  "joe", since 14:03:09.000, agent a, shop on web-1, pid 812
            queued behind /8 of agent b, shop on web-2, pid 77
 `},
@@ -219,10 +237,10 @@ func TestHolders(t *testing.T) {
 
 1 hold, 1 request waits
 
-LOCK       OWNER  WAITS SINCE   FOR  BEHIND            AGENT
-orders/43  "joe"  14:03:09.000  1s   /8 of b on web-2  a, shop on web-1, pid 812
+LOCK       OWNER  WAITS SINCE   FOR  BEHIND            STATE  AGENT
+orders/43  "joe"  14:03:09.000  1s   /8 of b on web-2  waits  a, shop on web-1, pid 812
 `,
-		time.Minute: "its agent is silent since 14:03:08.000, its lease ends at 14:03:12.000  b, shop",
+		time.Minute: "its agent is silent since 14:03:08.000, its lease ended at 14:03:12.000  b, shop",
 	} {
 		now := begun.Add(after)
 		var b strings.Builder
@@ -248,30 +266,27 @@ func TestHoldersAreNotSuperseded(t *testing.T) {
 	callWith(t, s.text.String(), "events", "holders", "--file", "-").expect(t, exitOK, []string{`"of b"`, "1 hold, 0 requests wait"}, nil)
 }
 
-// A store that was emptied comes back with another identity. It is the same store, whether the log is
-// in a stream or in a file.
+// A store that was emptied comes back with another identity. It is the same store.
 func TestStoryOfAStoreThatWasEmptied(t *testing.T) {
-	about := func(seq uint64, store string, e lockagent.Event) events.Record {
-		e.Agent, e.Store, e.Lock, e.Owner, e.Tenure, e.Token = "a", store, "orders/42", "joe", 1, 100
-		return events.Record{Event: e, Epoch: 1, Seq: seq}
+	all := newStory("orders/42", func(*hold) bool { return true })
+	for seq, e := range []lockagent.Event{
+		{Kind: lockagent.EventGranted, Store: "2", Token: 100, How: lockagent.ByStore, Count: 1},
+		{Kind: lockagent.EventReleased, Store: "2", Token: 100, Held: time.Second},
+		{Kind: lockagent.EventGranted, Store: "2", Token: 200, How: lockagent.ByStore, Count: 1},
+		{Kind: lockagent.EventStoreReset, Store: "1", Reset: lockagent.Reset{From: "x", To: "y", Store: "2"}},
+		{Kind: lockagent.EventLost, Store: "1", Token: 200, Reason: lockagent.LostDenied, Held: time.Second},
+	} {
+		e.Agent = "a"
+		if e.Kind != lockagent.EventStoreReset {
+			e.Lock, e.Owner, e.Tenure = "orders/42", "joe", uint64(e.Token)
+		}
+		if err := all.visit(events.Record{Event: e, Epoch: 1, Seq: uint64(seq + 1)}, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	records := []events.Record{
-		about(1, "1", lockagent.Event{Kind: lockagent.EventGranted, How: lockagent.ByStore, Count: 1}),
-		about(2, "2", lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: "y", Store: "1"}}),
-		about(3, "2", lockagent.Event{Kind: lockagent.EventLost, Reason: lockagent.LostDenied, Held: time.Second}),
-	}
-	for name, order := range map[string][]int{"file": {0, 1, 2}, "stream": {1, 0, 2}} {
-		t.Run(name, func(t *testing.T) {
-			all := newStory("orders/42", func(*hold) bool { return true })
-			for _, i := range order {
-				if err := all.visit(records[i], nil); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if holds := all.all(); len(holds) != 1 || holds[0].Reason != lockagent.LostDenied || holds[0].How != lockagent.ByStore {
-				t.Errorf("the holds are %+v", holds)
-			}
-		})
+	h := all.all()
+	if len(h) != 2 || h[0].Store != h[1].Store || h[1].Reason != lockagent.LostDenied || h[1].How != lockagent.ByStore {
+		t.Errorf("the holds are %+v", h)
 	}
 }
 
@@ -284,13 +299,19 @@ func TestEventsLook(t *testing.T) {
 	}
 	run("history", "orders/42").expect(t, exitOK, []string{"orders/42: 2 holds of 2 agents", "lost (deadline)"}, nil)
 	run("history", "orders/42", "--last", "1").expect(t, exitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
-	run("history", "orders/42", "--since", "1m").expect(t, exitOK, []string{"orders/42: 0 holds of 0 agents\n"}, nil)
+	run("history", "orders/42", "--since", "1m").expect(t, exitEmpty, []string{"orders/42: 0 holds of 0 agents\n"}, []string{"no holds", "Try: "})
 	run("history", "orders/43", "--since", "1m").expect(t, exitOK, []string{"orders/43: 1 hold of 1 agent\n"}, nil)
 	run("state", "orders/43").expect(t, exitOK, []string{"held by  /8", `waiting  "joe"`}, nil)
 	run("state", "orders/42", "--at", "-30m").expect(t, exitOK, []string{"nobody held it", "before   /7"}, nil)
 	run("holders").expect(t, exitOK, []string{"orders/43", "1 hold, 1 request waits"}, nil)
 	run("holders", "--lock", "orders/43").expect(t, exitOK, []string{"1 hold, 1 request waits"}, nil)
 	run("holders", "--lock", "orders/42").expect(t, exitOK, []string{"nobody holds a lock, 0 requests wait"}, nil)
+
+	run("holders", "--lock", "zz/>").expect(t, exitEmpty, nil, []string{`nothing of locks such as "zz/>"`, "Try: "})
+	for _, verb := range []string{"holders", "tail"} {
+		run(verb, "--lock", "zz/>/x").expect(t, exitUsage, nil, []string{"'>' is not the last part", "Try: "})
+	}
+	run("tail", "--agent", "a.b").expect(t, exitUsage, nil, []string{`"a.b" is no agent`})
 
 	nothing := []string{`the event log has nothing of "orders/44"`, "Try: lockagent events holders"}
 	run("history", "orders/44").expect(t, exitEmpty, nil, nothing)
@@ -323,4 +344,265 @@ func decodeJSON(t *testing.T, r result, v any) {
 	if err := d.Decode(v); err != nil {
 		t.Fatalf("it cannot be read: %v\n%s", err, r.stdout)
 	}
+}
+
+// crashed is the log of a lock whose holder crashes. Its lease is over after five seconds, and half a
+// minute after the grant the next agent holds the lock.
+func crashed(t *testing.T, more ...lockagent.Event) string {
+	s := &script{t: t}
+	at := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+	granted := func(seconds int, owner lockagent.Owner) lockagent.Event {
+		now := at(seconds).UnixMicro()
+		return lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: owner, Request: 1, Tenure: 1, Token: lockagent.Token(now),
+			How: lockagent.ByStore, Count: 1, Lease: 5 * time.Second, StoreTime: lockagent.StoreTime(now),
+		}
+	}
+	for _, agent := range []lockagent.AgentID{"a", "b"} {
+		s.add(agent, at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-" + string(agent), PID: 7}})
+	}
+	s.add("a", at(1), granted(1, "joe"))
+	s.add("b", at(31), granted(31, "sue"))
+	for _, e := range more {
+		s.add("b", at(40), e)
+	}
+	return s.text.String()
+}
+
+func (then *lockThen) of(t *testing.T, log string) string {
+	t.Helper()
+	s := newStory(then.name, then.keep)
+	then.finish(told(t, log, s))
+	return then.text(later)
+}
+
+// A hold that has no end is over when its lease is, or when another agent is granted the lock. So one
+// lock does not have two holders.
+func TestStoryOfACrash(t *testing.T) {
+	released := lockagent.Event{
+		Kind: lockagent.EventReleased, Lock: "orders/42", Owner: "sue", Request: 1, Tenure: 1,
+		Token: lockagent.Token(begun.Add(31 * time.Second).UnixMicro()), Held: 9 * time.Second,
+	}
+	for log, held := range map[string]string{crashed(t): "31.000 -", crashed(t, released): "31.000 14:03:40.000"} {
+		s := told(t, log, newStory("orders/42", func(*hold) bool { return true }))
+		var b strings.Builder
+		if err := writeHistory(&b, s.name, s.all(), later); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(b.String()), " ")
+		for _, want := range []string{`14:03:01.000 - ? "joe" `, " over by 14:03:06.000; its end is missing in the log a on web-a", held} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the history does not have %q:\n%s", want, b.String())
+			}
+		}
+		for seconds, want := range map[int]string{3: `held by "joe"`, 10: `free nobody held it before "joe"`, 35: `held by "sue"`} {
+			then := &lockThen{name: "orders/42", at: begun.Add(time.Duration(seconds) * time.Second)}
+			text := strings.Join(strings.Fields(then.of(t, log)), " ")
+			if !strings.Contains(text, want) || strings.Count(text, "held by") > 1 {
+				t.Errorf("after %d s the state is\n%s, want %q", seconds, text, want)
+			}
+		}
+	}
+}
+
+// Of a lock that was passed, the grant names the short lease of a pass. What goes on is the lease that its
+// agent keeps: a sign of life says that, and when the store confirmed it.
+func passed(t *testing.T) *script {
+	s := &script{t: t}
+	at := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+	store := func(seconds int) lockagent.StoreTime { return lockagent.StoreTime(at(seconds).UnixMicro()) }
+	s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
+	s.add("b", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", PID: 7}})
+	s.add("a", at(1), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: 1, Tenure: 1, Token: 100,
+		How: lockagent.ByStore, Count: 1, Lease: lockagent.PassLease, StoreTime: store(1),
+	})
+	s.add("a", at(4), lockagent.Event{Kind: lockagent.EventAlive, Count: 1, StoreTime: store(4), Confirmed: store(3), Lease: 30 * time.Second})
+	return s
+}
+
+func TestHoldersOfALockThatWasPassed(t *testing.T) {
+	log := passed(t).text.String()
+	var v holdersView
+	decodeJSON(t, callWith(t, log, "events", "holders", "--file", "-", "--format", "json"), &v)
+	if want := begun.Add(33 * time.Second); len(v.Holds) != 1 || v.Holds[0].LeaseEnd == nil || !v.Holds[0].LeaseEnd.Equal(want) {
+		t.Errorf("the holders are %+v, want a lease until %v", v.Holds, want)
+	}
+}
+
+// A verb reads of a stream only what it needs. It says what it would say of all.
+func TestVerbsSayTheSameOfAStreamAndOfAFile(t *testing.T) {
+	t.Parallel()
+	s := passed(t)
+	crashed := s.text.String()
+	s.restart("a", begun.Add(20*time.Second))
+	s.add("a", begun.Add(21*time.Second), lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Owner: "ann", Request: 1, Holder: "a:1"})
+	s.add("a", begun.Add(22*time.Second), lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 5, Confirmed: 4, Lease: time.Hour})
+	restarted := s.text.String()
+	s.add("b", begun.Add(40*time.Second), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "sue", Tenure: 1, Token: 200, How: lockagent.ByStore, Count: 1,
+		Lease: time.Second, StoreTime: lockagent.StoreTime(begun.Add(40 * time.Second).UnixMicro()),
+	})
+	for log, want := range map[string]string{
+		crashed:               `"lease_us": 30000000`,
+		restarted:             `"gone": true`,
+		s.text.String():       `"superseded": true`,
+		lossOf(t, begun):      `"reason": "deadline"`,
+		overlapping(t, begun): `"ended": "released"`,
+	} {
+		url := published(t, log)
+		for _, verb := range [][]string{{"history", "orders/42"}, {"state", "orders/42", "--at", begun.Add(3 * time.Second).Format(time.RFC3339)}} {
+			verb = append(append([]string{"events"}, verb...), "--format", "json")
+			file, stream := callWith(t, log, append(verb, "--file", "-")...), call(t, append(verb, "--nats", url)...)
+			if file.stdout != stream.stdout || file.code != exitOK || !strings.Contains(file.stdout, want) {
+				t.Errorf("%q says of a file\n%s%s\nof a stream\n%s%s\nwant %s", verb, file.stdout, file.stderr, stream.stdout, stream.stderr, want)
+			}
+		}
+	}
+}
+
+// published makes a stream of a log.
+func published(t *testing.T, log string) (url string) {
+	t.Helper()
+	url = natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(log) {
+		var r events.Record
+		err := events.ReadLines(strings.NewReader(line), func(read events.Record, err error) error {
+			r = read
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		subject := string(events.AppendSubject(nil, events.DefaultPrefix, r.Agent, r.Kind, r.Lock))
+		if _, err := js.Publish(t.Context(), subject, []byte(strings.TrimSpace(line))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return url
+}
+
+// A report tells of a hold what the history tells of it.
+func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
+	s := &script{t: t}
+	for i, kind := range []lockagent.EventKind{lockagent.EventHeld, lockagent.EventGranted} {
+		agent, from := lockagent.AgentID([]string{"a", "b"}[i]), begun.Add(time.Duration(i+1)*time.Second)
+		until := from.Add(4 * time.Second)
+		began, ended := lockagent.StoreTime(from.UnixMicro()), lockagent.StoreTime(until.UnixMicro())
+		hold := lockagent.Event{
+			Kind: kind, Lock: "orders/42", Owner: "me", Request: 1, Tenure: 1, Token: lockagent.Token(began), Lease: 10 * time.Second,
+			How: lockagent.ByStore, StoreTime: began, Held: 4 * time.Second, Confirmed: began, Until: ended,
+		}
+		s.add(agent, from, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web", PID: 7}})
+		if kind == lockagent.EventGranted {
+			granted := hold
+			granted.Count, granted.Held, granted.Confirmed, granted.Until = 1, 0, 0, 0
+			s.add(agent, from, granted)
+			hold.Kind, hold.How, hold.StoreTime, hold.Reason = lockagent.EventLost, 0, 0, lockagent.LostDenied
+			from = until
+		}
+		s.add(agent, from, hold)
+		s.add(agent, until, lockagent.Event{Kind: lockagent.EventAgentStopped})
+	}
+	log := s.text.String()
+	var report events.Report
+	if err := json.Unmarshal([]byte(callWith(t, log, "events", "audit", "--file", "-", "--format", "json").stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	var history historyView
+	decodeJSON(t, callWith(t, log, "events", "history", "orders/42", "--file", "-", "--format", "json"), &history)
+	if len(report.Violations.First) != 1 || len(history.Holds) != 2 {
+		t.Fatalf("the report is %+v, the history %+v", report, history)
+	}
+	v := report.Violations.First[0]
+	for i, told := range []events.Hold{v.First, v.Second} {
+		want := history.Holds[i]
+		if i == 1 { // of the second the audit tells how it began
+			want.Ended, want.Reason, want.Until, want.Held, want.End = told.Ended, told.Reason, told.Until, told.Held, told.End
+		}
+		// An audit does not remember these.
+		want.How, want.Request, want.Grants = told.How, told.Request, told.Grants
+		if told != want {
+			t.Errorf("the report says\n%+v\nthe history\n%+v", told, want)
+		}
+	}
+}
+
+// What the verbs say of one hold is the same.
+func TestVerbsAgree(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Now().Add(time.Duration(seconds-100) * time.Second) }
+	store := func(seconds int) lockagent.StoreTime { return lockagent.StoreTime(at(seconds).UnixMicro()) }
+	granted := func(tenure uint64, seconds int) lockagent.Event {
+		return lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: tenure, Tenure: tenure, Token: lockagent.Token(store(seconds)),
+			How: lockagent.ByStore, Count: 1, Lease: 30 * time.Second, StoreTime: store(seconds),
+		}
+	}
+	alive := func(s *script, count int) {
+		s.add("a", at(99), lockagent.Event{Kind: lockagent.EventAlive, Count: count, StoreTime: store(99), Confirmed: store(98), Lease: 30 * time.Second})
+	}
+	for want, log := range map[string]func(s *script){
+		"held":                      func(s *script) { s.add("a", at(1), granted(1, 1)); alive(s, 1) },
+		"its agent is silent since": func(s *script) { s.add("a", at(1), granted(1, 1)) },
+		"its agent ended without a release": func(s *script) {
+			s.add("a", at(1), granted(1, 1))
+			s.restart("a", at(50))
+			alive(s, 0)
+		},
+	} {
+		s := &script{t: t}
+		s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
+		log(s)
+		for _, verb := range [][]string{{"holders"}, {"history", "orders/42"}, {"state", "orders/42"}} {
+			callWith(t, s.text.String(), slices.Concat([]string{"events"}, verb, []string{"--file", "-"})...).expect(t, exitOK, []string{want, `"joe"`}, nil)
+		}
+	}
+}
+
+// A history of which only the last holds are wanted keeps no others.
+func TestHistoryKeepsWhatIsWanted(t *testing.T) {
+	all, last := newStory("orders/42", func(*hold) bool { return true }), newStory("orders/42", func(*hold) bool { return true })
+	last.most = 3
+	for i := range uint64(500) {
+		r := events.Record{Epoch: 1, Seq: i + 1, Event: lockagent.Event{
+			Kind: lockagent.EventHeld, Agent: "a", Lock: "orders/42", Owner: "joe", Tenure: i + 1, Token: lockagent.Token(i + 1), Time: begun,
+		}}
+		for _, s := range []*story{all, last} {
+			if err := s.visit(r, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(last.past) > 200 {
+			t.Fatalf("it keeps %d holds", len(last.past))
+		}
+	}
+	got, want := last.all(), all.all()
+	if !slices.Equal(got[len(got)-3:], want[len(want)-3:]) {
+		t.Errorf("the last are %v, want %v", got[len(got)-3:], want[len(want)-3:])
+	}
+}
+
+// The end of a hold is something, though its grant is missing. And a line that is empty is nothing.
+func TestAuditOfALockWithoutAGrant(t *testing.T) {
+	s := &script{t: t}
+	s.add("a", begun, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
+	s.seq["a"]++
+	s.add("a", begun.Add(2*time.Second), lockagent.Event{
+		Kind: lockagent.EventReleased, Lock: "orders/42", Owner: "joe", Tenure: 1, Token: 7, Held: time.Second, Lease: time.Minute,
+		Confirmed: lockagent.StoreTime(begun.UnixMicro()), Until: lockagent.StoreTime(begun.Add(2 * time.Second).UnixMicro()),
+	})
+	callWith(t, s.text.String(), "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitIncomplete, []string{"unproven: ", "missing: "}, nil)
+	callWith(t, "\n"+overlapping(t, begun), "events", "audit", "--file", "-").expect(t, exitViolated, nil, nil)
 }

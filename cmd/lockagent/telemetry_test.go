@@ -26,12 +26,12 @@ type collector struct {
 	*httptest.Server
 	refuse bool
 
-	mu  sync.Mutex        // protects got
-	got map[string]string // by path
+	mu  sync.Mutex          // protects got
+	got map[string][]string // the requests to each path
 }
 
 func startCollector(t *testing.T, refuse bool) *collector {
-	c := &collector{refuse: refuse, got: make(map[string]string)}
+	c := &collector{refuse: refuse, got: make(map[string][]string)}
 	c.Server = httptest.NewServer(c)
 	t.Cleanup(c.Close)
 	return c
@@ -46,13 +46,15 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.got[r.URL.Path] += string(body)
+	c.got[r.URL.Path] = append(c.got[r.URL.Path], string(body))
 }
 
-func (c *collector) received(path string) string {
+func (c *collector) received(path string) string { return strings.Join(c.requests(path), "") }
+
+func (c *collector) requests(path string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.got[path]
+	return slices.Clone(c.got[path])
 }
 
 // performed fails the test unless the demo has come to its end, whatever it found.
@@ -92,6 +94,19 @@ func TestProcessesExportToo(t *testing.T) {
 		if !strings.Contains(c.received("/v1/traces"), want) {
 			t.Errorf("no %q was received", want)
 		}
+	}
+	// Each process tells of its own events, and the one that started them has none.
+	agents := 0
+	for _, request := range c.requests("/v1/metrics") {
+		if strings.Contains(request, "lockagent.lock.hold.duration") {
+			agents++
+		}
+		if got, want := strings.Contains(request, "lockagent.events.published"), strings.Contains(request, "lockagent.lock.hold.duration"); got != want {
+			t.Errorf("a process tells of published events: %t, want %t", got, want)
+		}
+	}
+	if agents != 2 {
+		t.Errorf("%d agents have sent metrics, want 2", agents)
 	}
 }
 
@@ -260,4 +275,15 @@ func TestFlushHasABound(t *testing.T) {
 			t.Errorf("it took %v, want %v", took, flushTime)
 		}
 	})
+}
+
+// An address on the command line counts, and not that of the environment.
+func TestMetricsOnTheCommandLineTakePrecedence(t *testing.T) {
+	t.Setenv("OTEL_METRICS_EXPORTER", "prometheus")
+	t.Setenv("OTEL_EXPORTER_PROMETHEUS_HOST", "no.such.host.invalid")
+	r := start(t, "demo", "--duration", "1h", "--metrics", "127.0.0.1:0")
+	if text := scrape(t, metricsURL(t, r)); !strings.Contains(text, "lockagent_events_published_total") {
+		t.Errorf("it serves no metrics:\n%s", text)
+	}
+	r.interrupt(t).performed(t)
 }

@@ -79,7 +79,7 @@ type watch struct {
 	limit time.Duration
 	alert func(text string)
 	fold  *events.Fold
-	told  map[hold]bool
+	told  map[hold]lockagent.Owner
 }
 
 // hold identifies a hold: tokens of one lock are never used twice.
@@ -89,7 +89,7 @@ type hold struct {
 }
 
 func newWatch(limit time.Duration, alert func(text string)) *watch {
-	w := &watch{limit: limit, alert: alert, told: make(map[hold]bool)}
+	w := &watch{limit: limit, alert: alert, told: make(map[hold]lockagent.Owner)}
 	w.fold = events.NewFold(events.FoldConfig{Ended: w.ended})
 	return w
 }
@@ -110,23 +110,32 @@ func (w *watch) follow(ctx context.Context, records <-chan events.Record) {
 	}
 }
 
-// check alerts on the holds that have passed the limit.
+// check alerts on the holds that have passed the limit. A hold of which the log has no end is over when
+// the lock is granted to another agent.
 func (w *watch) check(now time.Time) {
+	held := make(map[hold]bool)
 	for l := range w.fold.Locks() {
-		for _, h := range l.Holders {
+		for _, h := range l.Now() {
 			id := hold{h.LockKey, h.Token}
-			if now.Sub(h.From) > w.limit && !w.told[id] {
-				w.told[id] = true
+			held[id] = true
+			if _, told := w.told[id]; !told && now.Sub(h.From) > w.limit {
+				w.told[id] = h.Owner
 				w.alert(fmt.Sprintf("%s: %s of agent %s on %s holds it for more than %v; %d wait", h.Lock, h.Owner, h.Agent, h.Process.Host, w.limit, len(l.Waiters)))
 			}
 		}
 	}
+	for id, owner := range w.told {
+		if !held[id] {
+			delete(w.told, id)
+			w.alert(fmt.Sprintf("%s: %s does not hold it any more; the log does not say since when", id.lock.Lock, owner))
+		}
+	}
 }
 
-// ended tells of the end of what was told of.
+// ended tells of the end of what was told of. If the log does not have the end, check tells of it.
 func (w *watch) ended(h *events.Hold) {
 	id := hold{h.LockKey, h.Token}
-	if w.told[id] {
+	if _, told := w.told[id]; told && !h.Superseded {
 		delete(w.told, id)
 		w.alert(fmt.Sprintf("%s: %s held it for %v, until it was %s", h.Lock, h.Owner, h.Held.Round(time.Millisecond), h.Ended))
 	}

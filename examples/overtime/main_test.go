@@ -31,11 +31,14 @@ func TestWatch(t *testing.T) {
 			w.follow(ctx, records)
 		}()
 		seq := uint64(0)
-		say := func(kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token, held time.Duration) {
+		sayOf := func(agent lockagent.AgentID, kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token, held time.Duration) {
 			seq++
 			records <- events.Record{Epoch: 1, Seq: seq, Event: lockagent.Event{
-				Kind: kind, Agent: "a", Time: time.Now(), Lock: lock, Owner: "joe", Tenure: 1, Token: token, Held: held,
+				Kind: kind, Agent: agent, Time: time.Now(), Lock: lock, Owner: "joe", Tenure: 1, Token: token, Held: held,
 			}}
+		}
+		say := func(kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token, held time.Duration) {
+			sayOf("a", kind, lock, token, held)
 		}
 		expect := func(want ...string) {
 			t.Helper()
@@ -59,6 +62,17 @@ func TestWatch(t *testing.T) {
 		expect() // once is enough
 		say(lockagent.EventLost, "slow", 1, 72*time.Second)
 		expect("slow: joe held it for 1m12s, until it was lost")
+
+		// The first holder crashes, so the log never has its end.
+		say(lockagent.EventGranted, "crash", 3, 0)
+		time.Sleep(12 * time.Second)
+		expect("crash: joe of agent a")
+		sayOf("b", lockagent.EventGranted, "crash", 4, 0)
+		time.Sleep(2 * time.Second)
+		expect("crash: joe does not hold it any more")
+		sayOf("b", lockagent.EventReleased, "crash", 4, 2*time.Second)
+		time.Sleep(time.Minute)
+		expect()
 		stop()
 		<-ended
 		if len(w.told) != 0 {

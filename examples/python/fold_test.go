@@ -3,6 +3,7 @@ package python
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
@@ -23,6 +24,8 @@ type held struct {
 	Token lockagent.Token   `json:"token"`
 	Agent lockagent.AgentID `json:"agent"`
 	Owner lockagent.Owner   `json:"owner"`
+	Gone  bool              `json:"gone"`
+	End   int64             `json:"lease_end_us"`
 }
 
 // writer makes up the log of one agent. It forgets to tell of some ends.
@@ -31,9 +34,31 @@ type writer struct {
 	rand      *rand.Rand
 	publisher *events.Publisher
 	agent     lockagent.AgentID
+	epoch     uint64
 	store     string
 	open      []lockagent.Event
 	tenure    uint64
+}
+
+// begin begins a life of the agent, which goes on with some holds of the one before.
+func (w *writer) begin(url string, holds int) {
+	w.t.Helper()
+	w.epoch++
+	var err error
+	w.publisher, err = events.NewPublisher(events.Config{
+		Connection: events.Connection{URL: url}, Agent: w.agent, Epoch: w.epoch, Renewals: true, Heartbeat: 100 * time.Millisecond,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.record(lockagent.EventAgentStarted, lockagent.Event{Count: holds})
+}
+
+func (w *writer) end() {
+	w.t.Helper()
+	if err := w.publisher.Close(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *writer) record(kind lockagent.EventKind, e lockagent.Event) {
@@ -57,7 +82,7 @@ func (w *writer) step(token lockagent.Token) {
 		w.open = slices.Delete(w.open, i, i+1)
 		return e
 	}
-	switch n := w.rand.IntN(20); {
+	switch n := w.rand.IntN(21); {
 	case n < 9 || len(w.open) == 0:
 		mode := lockagent.Exclusive
 		if w.rand.IntN(3) == 0 {
@@ -69,7 +94,9 @@ func (w *writer) step(token lockagent.Token) {
 		e := lockagent.Event{
 			Lock: lockagent.Name(fmt.Sprintf("orders/%d", w.rand.IntN(40))), LockKind: lockagent.PlainLock, Mode: mode,
 			Owner: lockagent.Owner([]string{"joe", "sue", "ann"}[w.rand.IntN(3)]), Request: uint64(token), Tenure: w.tenure, Token: token,
-			How: lockagent.ByStore, Count: 1, Lease: time.Minute, StoreTime: lockagent.StoreTime(token), Confirmed: lockagent.StoreTime(token), Until: lockagent.StoreTime(token), Incarnation: "1",
+			How: []lockagent.How{lockagent.ByStore, lockagent.ByHandOff}[w.rand.IntN(2)], Count: 1,
+			Lease: []time.Duration{lockagent.PassLease, time.Minute}[w.rand.IntN(2)], Fixed: w.rand.IntN(2) == 0,
+			StoreTime: lockagent.StoreTime(token), Confirmed: lockagent.StoreTime(token), Until: lockagent.StoreTime(token), Incarnation: "1",
 		}
 		w.open = append(w.open, e)
 		w.record(lockagent.EventGranted, e)
@@ -90,14 +117,69 @@ func (w *writer) step(token lockagent.Token) {
 		e.Count, e.Returned = 0, lockagent.StoreTime(token)
 		w.record(lockagent.EventReturned, e)
 	case n < 19:
+		e := w.open[w.rand.IntN(len(w.open))]
+		e.StoreTime, e.Confirmed, e.Lease = lockagent.StoreTime(token), 0, time.Duration(token)*time.Second
+		w.record(lockagent.EventRenewed, e)
+	case n < 20:
 		w.record(lockagent.EventAgentStopped, lockagent.Event{})
 		if w.rand.IntN(2) == 0 {
 			w.record(lockagent.EventAgentStarted, lockagent.Event{})
 		}
+	case w.agent == "x": // after a reset the publisher tells of no renewals for a while
 	default: // the store comes back empty
 		before := w.store
 		w.store += "'"
 		w.record(lockagent.EventStoreReset, lockagent.Event{Reset: lockagent.Reset{From: before, To: w.store, Reason: "emptied", Store: before}})
+	}
+}
+
+// grant makes up a hold of a lock that nobody else wants.
+func (w *writer) grant(name lockagent.Name, token lockagent.Token, how lockagent.How, fixed bool) lockagent.Event {
+	w.tenure++
+	e := lockagent.Event{
+		Lock: name, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "joe", Request: uint64(token), Tenure: w.tenure,
+		Token: token, How: how, Count: 1, Lease: time.Minute, Fixed: fixed, StoreTime: lockagent.StoreTime(token),
+	}
+	w.record(lockagent.EventGranted, e)
+	return e
+}
+
+// renewals makes up holds of which only the last one is renewed. But the agent says of all of them that they may
+// have been, unless the store has granted a fixed lease.
+func (w *writer) renewals(token lockagent.Token) {
+	w.grant("kept/1", token, lockagent.ByStore, false)
+	w.grant("kept/2", token+1, lockagent.ByHandOff, true)
+	w.grant("kept/3", token+2, lockagent.ByStore, true)
+	e := w.grant("kept/4", token+3, lockagent.ByStore, false)
+	e.StoreTime += 1000
+	w.record(lockagent.EventRenewed, e)
+}
+
+// survivor makes up a hold that goes on when its agent has stopped.
+func (w *writer) survivor(token lockagent.Token) {
+	w.grant("left/1", token, lockagent.ByStore, true)
+	e := w.grant("left/2", token+1, lockagent.ByStore, true)
+	w.record(lockagent.EventAgentStopped, lockagent.Event{})
+	w.record(lockagent.EventUncertain, e)
+}
+
+// awaitAlive returns when an agent has told of a renewal.
+func awaitAlive(t *testing.T, url string, agent lockagent.AgentID) {
+	t.Helper()
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	told := errors.New("told")
+	err = reader.Tail(t.Context(), events.From{}, events.Filter{}, func(r events.Record, err error) error {
+		if r.Agent == agent && r.Kind == lockagent.EventAlive && r.Confirmed > 0 {
+			return told
+		}
+		return err
+	})
+	if !errors.Is(err, told) {
+		t.Fatal(err)
 	}
 }
 
@@ -111,21 +193,26 @@ func TestSameAsPackageEvents(t *testing.T) {
 		url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 		var writers []*writer
 		for _, agent := range []lockagent.AgentID{"x", "y", "z"} {
-			p, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: agent})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := &writer{t: t, rand: random, publisher: p, agent: agent, store: "s"}
-			w.record(lockagent.EventAgentStarted, lockagent.Event{})
+			w := &writer{t: t, rand: random, agent: agent, store: "s"}
+			w.begin(url, 0)
 			writers = append(writers, w)
 		}
 		for i := range 300 {
 			writers[random.IntN(len(writers))].step(lockagent.Token(i + 1))
 		}
+		writers[0].renewals(300)
+		awaitAlive(t, url, writers[0].agent)
+		// Each lives once more. Only y goes on with its holds.
+		for i, w := range writers {
+			w.end()
+			w.begin(url, i%2)
+		}
+		for i := range 30 {
+			writers[random.IntN(len(writers))].step(lockagent.Token(i + 400))
+		}
+		writers[0].survivor(500)
 		for _, w := range writers {
-			if err := w.publisher.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			w.end()
 		}
 
 		want := heldNow(t, url)
@@ -167,9 +254,7 @@ func heldNow(t *testing.T, url string) (all []held) {
 	}
 	for l := range fold.Locks() {
 		for _, h := range l.Now() {
-			if !h.Gone {
-				all = append(all, held{Lock: h.Lock, Token: h.Token, Agent: h.Agent, Owner: h.Owner})
-			}
+			all = append(all, held{Lock: h.Lock, Token: h.Token, Agent: h.Agent, Owner: h.Owner, Gone: h.Gone, End: int64(h.LeaseEnd())})
 		}
 	}
 	sorted(all)

@@ -4,7 +4,7 @@
 The program reads the log from its beginning, rebuilds who holds what, and follows the log
 from there. With --state it goes on from where it was the last time.
 
-    pip install nats-py jsonschema
+    python3 -m venv .venv && . .venv/bin/activate && pip install -r requirements.txt
     python3 holders.py --nats nats://127.0.0.1:4222
     python3 holders.py --once                    # tell it once, and end
     python3 holders.py --state holders.json      # go on from there the next time
@@ -21,19 +21,28 @@ What to know of the log:
 * The events of one agent are in order, and have numbers. Those of two agents may arrive in any
   order. So the end of a hold may arrive after the grant of the next one.
 * An event may be missing, or come twice.
+* An agent may stop without an end for a hold: another process goes on with it, or its lease
+  runs out. No event tells of that.
+* A fixed lease may stay in the store when its agent has closed its locks. Then the hold is lost,
+  but nobody else gets the lock until the lease is over.
 """
 
 import argparse
 import asyncio
+import datetime
 import json
 import os
 import pathlib
+import sys
+import time
 
 import jsonschema
 import nats
+import nats.js.errors
 from nats.js.api import ConsumerConfig, DeliverPolicy
 
 ENDS = {"released", "expired", "lost", "broken", "unclaimed"}
+PASS_LEASE = 2_000_000  # microseconds: a lock that was passed to its agent begins with this lease
 SCHEMA = pathlib.Path(__file__).parents[2] / "events" / "schema" / "event-v1.json"
 
 
@@ -41,23 +50,31 @@ class Holders:
     """Who holds what, as far as the events say that were applied."""
 
     def __init__(self, state=None):
-        state = state or {"position": 0, "numbers": {}, "stores": {}, "holds": []}
+        state = state or {"position": 0, "numbers": {}, "lives": {}, "stores": {}, "holds": [], "left": [], "latest": []}
         self.position = state["position"]  # of the last message that was applied
         self.numbers = state["numbers"]  # of each agent: epoch and number of its last event
+        self.lives = state["lives"]  # of each agent: its last renewal, on the clock of the store, and the lease
         self.stores = state["stores"]  # from an identity of a store to the one that it had before
         self.holds = {self._key(h): h for h in state["holds"]}
+        self.leases = {self._key(h): h for h in state["left"]}  # that agents have left in the store
+        self.latest = {tuple(lock): grants for lock, grants in state["latest"]}  # of each lock, by mode
 
     def state(self):
         """All that has to be kept to go on later, as JSON."""
         return {
-            "position": self.position, "numbers": self.numbers, "stores": self.stores,
-            "holds": list(self.holds.values()),
+            "position": self.position, "numbers": self.numbers, "lives": self.lives, "stores": self.stores,
+            "holds": list(self.holds.values()), "left": self.left(), "latest": list(self.latest.items()),
         }
 
     def now(self):
-        """The holds that go on."""
-        holds = [h for h in self.holds.values() if not h["gone"]]
-        return sorted((h for h in holds if not self._superseded(h)), key=self._key)
+        """The holds that go on, each with the time at which its lease ends."""
+        holds = sorted((h for h in self.holds.values() if not h["superseded"]), key=self._key)
+        return [{**h, "lease_end_us": lease_end(*self._renewal(h))} for h in holds]
+
+    def left(self):
+        """The leases that agents have left in the store, and that are not over by our clock."""
+        now = time.time() * 1e6
+        return sorted((h for h in self.leases.values() if lease_end(h["confirmed_us"], h["lease_us"]) > now), key=self._key)
 
     def apply(self, event):
         """Apply one event. It returns what changed, as a line of text, or None."""
@@ -70,29 +87,55 @@ class Holders:
         if place <= self.numbers.get(agent, [0, 0]):
             return None  # it came before
         self.numbers[agent] = place
-        if about == "agent" and kind in ("started", "stopped"):
-            return self._left(agent, kind == "stopped")
+        life = self.lives.setdefault(agent, {"confirmed_us": 0, "lease_us": 0})
+        if about == "agent" and kind == "started":
+            self._began(agent, place[0], data.get("count", 0))
+        if about == "agent" and kind == "stopped":
+            return self._left(agent)
+        if about == "agent" and kind == "alive" and data.get("confirmed_us", 0) >= life["confirmed_us"]:
+            life["confirmed_us"] = data.get("confirmed_us", 0)
+            life["lease_us"] = data.get("lease_us", 0) or life["lease_us"]
         if about == "store" and kind == "reset":
             return self._join(data["reset"].get("store"), data.get("store"))
-        if about != "lock":
+        if about != "lock" or "lock" not in data:
             return None
         hold = {
             # The names of locks are those of one store, and of one kind.
             "store": self._store(data.get("store", "")), "kind": data.get("kind", "plain"), "lock": data["lock"],
             "token": data.get("token", 0), "agent": agent, "owner": data.get("owner", ""),
             "tenure": data.get("tenure", 0), "mode": data.get("mode", "exclusive"), "since": event["time"], "gone": False,
+            "lease_us": data.get("lease_us", 0), "fixed": data.get("fixed", False),
+            "confirmed_us": max(data.get("store_time_us", 0), data.get("confirmed_us", 0)),
+            "superseded": False, "epoch": place[0], "how": data.get("how", ""),
         }
+        known = self.holds.get(self._key(hold))
+        if known and kind in {"reentered", "uncertain"} | ENDS:
+            known["gone"] = False  # it went on until now
+        if kind in ("granted", "held") and not hold["fixed"]:
+            life["lease_us"] = max(life["lease_us"], hold["lease_us"])
         if kind in ("granted", "held"):
             # If the agent still had the lock in a way that excludes this, the event that says so is missing.
             self._remove(lambda old: self._same_lock(old, hold) and old["agent"] == agent and self._excludes(old, hold))
+        if kind in ("granted", "held", "broken"):  # now the store has no other lease, unless it is shared
+            self.leases = {
+                k: h for k, h in self.leases.items()
+                if not self._same_lock(h, hold) or kind != "broken" and h["mode"] == hold["mode"] == "shared"
+            }
+        if kind in ("granted", "held") or kind in ENDS and data.get("count", 0) == 0 and hold["token"]:
+            self._supersede(hold)
         if kind == "granted":
             self.holds[self._key(hold)] = hold
             return f"{hold['lock']}: {hold['owner']} holds it, token {hold['token']}"
+        if kind == "renewed":
+            self._renewed(hold)
         if kind == "returned":
             self._remove(lambda old: self._same_lock(old, hold) and old["agent"] == agent and old["tenure"] == hold["tenure"])
-        if kind in ENDS and data.get("count", 0) == 0 and self.holds.pop(self._key(hold), None):
+        if kind in ENDS and data.get("count", 0) == 0:
             why = data.get("reason")
-            return f"{hold['lock']}: {hold['owner']} no longer holds it: {kind}" + (f" ({why})" if why else "")
+            if why == "closed" and hold["fixed"]:  # unless it is returned, too
+                self.leases[self._key(hold)] = hold
+            if self.holds.pop(self._key(hold), None):
+                return f"{hold['lock']}: {hold['owner']} no longer holds it: {kind}" + (f" ({why})" if why else "")
         return None
 
     @staticmethod
@@ -110,23 +153,63 @@ class Holders:
             return False
         return one["mode"] == other["mode"] or one["owner"] != other["owner"] or not one["owner"]
 
-    def _superseded(self, hold):
-        """The store has granted the lock to another agent since: the end is under way, or lost."""
-        return any(
-            self._same_lock(hold, h) and h["token"] > hold["token"] and h["agent"] != hold["agent"]
-            and not hold["mode"] == h["mode"] == "shared"
-            for h in self.holds.values()
-        )
+    def _supersede(self, hold):
+        """A grant to another agent shows that a hold is over: the end is under way, or lost."""
+        latest = self.latest.setdefault(self._lock(hold), {})
+        for old in self.holds.values():
+            if self._same_lock(old, hold):
+                self._superseded_by(old, hold)
+        for grant in latest.values():
+            self._superseded_by(hold, grant)
+        if hold["token"] > latest.get(hold["mode"], hold | {"token": 0})["token"]:
+            latest[hold["mode"]] = {field: hold[field] for field in ("token", "agent", "mode")}
+
+    @staticmethod
+    def _superseded_by(hold, grant):
+        if grant["token"] > hold["token"] and grant["agent"] != hold["agent"] and not hold["mode"] == grant["mode"] == "shared":
+            hold["superseded"] = True
+
+    @staticmethod
+    def _lock(hold):
+        return (hold["store"], hold["kind"], hold["lock"])
 
     def _remove(self, over):
         self.holds = {k: h for k, h in self.holds.items() if not over(h)}
+        self.leases = {k: h for k, h in self.leases.items() if not over(h)}
 
-    def _left(self, agent, gone):
-        """An agent that has stopped holds nothing. One that starts again may go on with its holds."""
+    def _renewed(self, now):
+        for h in self.holds.values():
+            if self._same_lock(h, now) and h["agent"] == now["agent"] and h["tenure"] == now["tenure"]:
+                h["confirmed_us"] = max(h["confirmed_us"], now["confirmed_us"])
+                h["lease_us"] = now["lease_us"]
+                h["gone"] = False
+
+    def _left(self, agent):
+        """Mark the holds of an agent that has stopped: each is over when its lease is."""
         holds = [h for h in self.holds.values() if h["agent"] == agent]
         for h in holds:
-            h["gone"] = gone
-        return f"agent {agent} has stopped, {len(holds)} of its holds had no end" if gone and holds else None
+            h["gone"] = True
+        return f"agent {agent} has stopped, {len(holds)} of its holds had no end" if holds else None
+
+    def _began(self, agent, epoch, kept):
+        """An agent begins another life. It says how many holds of the last one it goes on with."""
+        for h in self.holds.values():
+            if h["agent"] == agent:
+                if not h["gone"]:
+                    h["confirmed_us"], h["lease_us"] = self._renewal(h)
+                h["gone"] = h["epoch"] < epoch and kept == 0
+        self.lives[agent] = {"confirmed_us": 0, "lease_us": 0}
+
+    def _renewal(self, hold):
+        """When the store has confirmed the lease of a hold last, at the latest, and for how long.
+        No event tells of each renewal, but "alive" tells of all that its agent made."""
+        own = hold["confirmed_us"], hold["lease_us"]
+        if hold["fixed"] and hold["how"] == "store" and hold["lease_us"] > PASS_LEASE:
+            return own  # it is not renewed
+        if hold["gone"] and hold["epoch"] != self.numbers[hold["agent"]][0]:
+            return own  # what its agent says now is about other holds
+        life = self.lives[hold["agent"]]
+        return max(own[0], life["confirmed_us"]), max(own[1], life["lease_us"])
 
     def _store(self, identity):
         while identity in self.stores:
@@ -138,31 +221,80 @@ class Holders:
         before, now = self._store(before or ""), self._store(now or "")
         if before and now and before != now:
             self.stores[now] = before
-            for h in self.holds.values():
+            for h in [*self.holds.values(), *self.leases.values()]:
                 h["store"] = self._store(h["store"])
             self.holds = {self._key(h): h for h in self.holds.values()}
+            self.leases = {self._key(h): h for h in self.leases.values()}
+            moved = [lock for lock in self.latest if lock[0] == now]
+            for _, kind, name in moved:
+                grants = self.latest.pop((now, kind, name))
+                both = self.latest.setdefault((before, kind, name), {})
+                for h in self.holds.values():
+                    for grant in (*grants.values(), *both.values()):
+                        if self._lock(h) == (before, kind, name):
+                            self._superseded_by(h, grant)
+                for mode, grant in grants.items():
+                    if grant["token"] > both.get(mode, {"token": 0})["token"]:
+                        both[mode] = grant
 
     def __str__(self):
-        lines = [f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}" for h in self.now()]
-        return "\n".join(lines) or "nobody holds anything"
+        lines = [f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}{ending(h)}" for h in self.now()]
+        lines = lines or ["nobody holds anything"]
+        for h in self.left():
+            lines.append(f"{h['lock']:<30} nobody holds it, but the lease of {h['owner']} ends only at {moment(lease_end(h['confirmed_us'], h['lease_us']))}")
+        return "\n".join(lines)
 
 
-def events(message):
-    """The events of one message."""
-    body = json.loads(message)
-    return body if isinstance(body, list) else [body]
+def lease_end(confirmed, lease):
+    """When a lease ends without another renewal: microseconds on the clock of the store, or 0 if no
+    event says it."""
+    return confirmed + lease if confirmed and lease else 0
+
+
+def ending(hold):
+    """What a hold says of its end, if no event has to say it: its lease ends without renewals."""
+    text = "  its agent has stopped" if hold["gone"] else ""
+    if (hold["gone"] or hold["fixed"]) and hold["lease_end_us"]:
+        text += f"  its lease ends at {moment(hold['lease_end_us'])}"
+    return text
+
+
+def moment(store_time):
+    return datetime.datetime.fromtimestamp(store_time / 1e6, datetime.timezone.utc).isoformat(timespec="milliseconds")
+
+
+def events(message, validator):
+    """The events of one message. What is no event is told of and left out: the rest still counts."""
+    try:
+        body = json.loads(message.data)
+    except ValueError as err:
+        return skip(message, f"no JSON: {err}")
+    good = []
+    for event in body if isinstance(body, list) else [body]:
+        wrong = jsonschema.exceptions.best_match(validator.iter_errors(event))
+        if wrong:
+            skip(message, f"no event: {wrong.json_path}: {wrong.message}")
+        else:
+            good.append(event)
+    return good
+
+
+def skip(message, why):
+    print(f"message {message.metadata.sequence.stream} is left out: {why}", file=sys.stderr, flush=True)
+    return []
 
 
 async def follow(args, holders, validator):
     connection = await nats.connect(args.nats)
     try:
         stream = connection.jetstream()
-        info = await stream.stream_info(args.stream)
-        last = info.state.last_seq if info.state.messages else 0  # what comes after it is news
+        subjects = f"{args.prefix}.>"  # the stream may have others
+        try:
+            last = (await stream.get_last_msg(args.stream, subjects)).seq  # what comes after it is news
+        except nats.js.errors.NotFoundError:
+            last = 0
         # An ordered consumer needs no acknowledgements. It notices a gap, and reads again.
-        subscription = await stream.subscribe(
-            info.config.subjects[0], stream=args.stream, ordered_consumer=True, config=start(holders.position)
-        )
+        subscription = await stream.subscribe(subjects, stream=args.stream, ordered_consumer=True, config=start(holders.position))
         told = False
         while True:
             if not told and holders.position >= last:
@@ -172,8 +304,7 @@ async def follow(args, holders, validator):
                 if args.once:
                     return
             message = await subscription.next_msg(timeout=None)
-            for event in events(message.data):
-                validator.validate(event)  # a program that only reads may leave that out
+            for event in events(message, validator):
                 change = holders.apply(event)
                 if told and change:
                     print(change, flush=True)
@@ -203,6 +334,7 @@ def main():
     parser = argparse.ArgumentParser(description="Tell who holds which lock.")
     parser.add_argument("--nats", default="nats://127.0.0.1:4222", help="URL of the NATS server")
     parser.add_argument("--stream", default="LOCKAGENT")
+    parser.add_argument("--prefix", default="lockagent.v1", help="what the subjects of the events begin with")
     parser.add_argument("--schema", default=SCHEMA, type=pathlib.Path, help="JSON Schema of an event")
     parser.add_argument("--state", help="file to keep the state in, and to go on from")
     parser.add_argument("--once", action="store_true", help="tell who holds what now, and end")

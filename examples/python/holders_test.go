@@ -10,9 +10,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/examples/internal/testlog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -143,4 +149,96 @@ func TestHolders(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("an interrupt is how it is meant to end: %v", err)
 	}
+}
+
+// A lease that outlives its agent, as that of examples/cron, stays when the agent has closed its locks.
+// It is over in time.
+func TestOutlivingLease(t *testing.T) {
+	python := interpreter(t)
+	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
+	agent := log.Agent(t)
+	began := time.Now()
+	g := agent.Hold("cron/report", channelapi.Lease(time.Hour), channelapi.Outlive())
+	agent.Hold("orders/1", channelapi.Lease(time.Hour))
+	state := filepath.Join(t.TempDir(), "state.json")
+	once := func() string {
+		out, err := exec.CommandContext(t.Context(), python, "holders.py", "--nats", log.URL, "--once", "--state", state).Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	contains(t, once(), []string{"cron/report ", "orders/1 ", " its lease ends at "}, []string{"nobody holds"})
+	agent.Stop()
+	for range 2 { // from the log, and from what the program kept
+		out := once()
+		contains(t, out, []string{"nobody holds anything", "cron/report ", "nobody holds it, but the lease of "}, []string{"orders/1", "cron/over"})
+		_, text, _ := strings.Cut(out, " ends only at ")
+		end, err := time.Parse(time.RFC3339, strings.TrimSpace(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The store is in this process, and the program tells milliseconds.
+		if least := began.Add(time.Hour - time.Millisecond); end.Before(least) || end.After(time.Now().Add(time.Hour)) {
+			t.Errorf("the lease ends at %v, want an hour after the grant, %v", end, least)
+		}
+	}
+	// Whoever is granted a lock shows that the lease is over, and so does the clock.
+	log.Write(t,
+		lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "cron/report", Token: g.Token() + 1, Tenure: 1, Request: 1, Count: 1,
+			Owner: "joe", How: lockagent.ByStore,
+		},
+		lockagent.Event{
+			Kind: lockagent.EventLost, Lock: "cron/over", Token: 1, Tenure: 2, Request: 2, Owner: "sue", Reason: lockagent.LostClosed,
+			Fixed: true, Lease: time.Hour, Confirmed: 1,
+		})
+	contains(t, once(), []string{"cron/report ", "joe"}, []string{"nobody", "cron/over"})
+}
+
+// A stream may have messages of others, and messages that are no events.
+func TestOtherMessages(t *testing.T) {
+	python := interpreter(t)
+	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
+	connection, err := nats.Connect(log.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	js, err := jetstream.New(connection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{"other.>", events.DefaultPrefix + ".>"}, Duplicates: time.Minute}
+	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	publish := func(subject, text string) {
+		t.Helper()
+		if _, err := js.Publish(t.Context(), subject, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	once := func() (stdout, stderr string) {
+		t.Helper()
+		var told strings.Builder
+		cmd := exec.CommandContext(t.Context(), python, "holders.py", "--nats", log.URL, "--once")
+		cmd.Stderr = &told
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s%s", err, out, told.String())
+		}
+		return string(out), told.String()
+	}
+	publish("other.news", "{}")
+	out, told := once()
+	contains(t, out+told, []string{"nobody holds anything"}, []string{"left out"})
+
+	publish(events.DefaultPrefix+".x.lock.orders", "no JSON")
+	publish(events.DefaultPrefix+".x.lock.orders", `{"specversion": "1.0", "type": "io.lockagent.lock.granted.v1"}`)
+	log.Agent(t).Hold("orders/1")
+	publish("other.news", "{}")
+	out, told = once()
+	contains(t, out, []string{"orders/1 "}, nil)
+	contains(t, told, []string{"message 2 is left out: no JSON", "message 3 is left out: no event: "}, []string{"message 1 ", "message 4 "})
 }

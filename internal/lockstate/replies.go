@@ -28,7 +28,11 @@ func (s *State) attemptRefused(err error, out []Event) []Event {
 }
 
 func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) []Event {
-	out = append(out, Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: err, Unanswered: !withdrawn})
+	failed := Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: err, Unanswered: !withdrawn, Count: s.failures + 1}
+	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
+		failed.Request = w.Request
+	}
+	out = append(out, failed)
 	if e, ok := s.begunBy(s.attempt.offer, s.attempt.busy, m); ok && s.attempt.queued && !withdrawn {
 		return append(out, e)
 	}

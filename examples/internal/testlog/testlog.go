@@ -3,6 +3,7 @@ package testlog
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,12 +22,33 @@ type Log struct {
 // New returns the log of a server.
 func New(url string) *Log { return &Log{URL: url, store: memstore.New()} }
 
+// Write adds events of an agent that nobody runs. They happen now, unless they have a time.
+func (l *Log) Write(t *testing.T, all ...lockagent.Event) {
+	t.Helper()
+	agent := lockagent.NewAgentID()
+	publisher, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: l.URL}, Agent: agent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if e.Time.IsZero() {
+			e.Time = time.Now()
+		}
+		e.Agent, e.Store, e.LockKind, e.Mode = agent, l.store.Identity(), lockagent.PlainLock, lockagent.Exclusive
+		publisher.Record(t.Context(), e)
+	}
+	if err := publisher.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Agent is an agent that publishes to a Log.
 type Agent struct {
 	ID        lockagent.AgentID
 	t         *testing.T
 	locks     *channelapi.Locks
 	publisher *events.Publisher
+	stop      sync.Once
 }
 
 // Agent starts an agent, which ends with the test.
@@ -44,14 +66,7 @@ func (l *Log) Agent(t *testing.T) *Agent {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := a.locks.Close(); err != nil {
-			t.Error(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := a.publisher.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		a.Stop()
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
@@ -59,10 +74,25 @@ func (l *Log) Agent(t *testing.T) *Agent {
 	return a
 }
 
-// Hold acquires a lock. The grant is in the log when it returns.
-func (a *Agent) Hold(name string) channelapi.Grant {
+// Stop ends the agent. All that it did is in the log when Stop returns.
+func (a *Agent) Stop() {
 	a.t.Helper()
-	g, err := a.locks.Lock(name).Acquire(a.t.Context())
+	a.stop.Do(func() {
+		if err := a.locks.Close(); err != nil {
+			a.t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := a.publisher.Close(ctx); err != nil {
+			a.t.Error(err)
+		}
+	})
+}
+
+// Hold acquires a lock. The grant is in the log when it returns.
+func (a *Agent) Hold(name string, opts ...channelapi.Option) channelapi.Grant {
+	a.t.Helper()
+	g, err := a.locks.Lock(name, opts...).Acquire(a.t.Context())
 	if err != nil {
 		a.t.Fatal(err)
 	}

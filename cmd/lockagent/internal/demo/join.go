@@ -55,6 +55,7 @@ func Join(ctx context.Context, in io.Reader, logger *slog.Logger, telemetry trac
 	if err != nil {
 		return errors.Join(err, client.Close())
 	}
+	defer showPublishing(a.stats, telemetry)()
 	return errors.Join(far.attend(ctx, a), client.Close())
 }
 

@@ -27,9 +27,11 @@ type Config struct {
 	// NATS is the server that keeps the event log. Without a URL, a server inside this
 	// process does.
 	NATS events.Connection
-	// Stream, Prefix and Replicas are those of the event log. They may be zero.
+	// Stream, Prefix and what follows are those of the event log. They may be zero.
 	Stream, Prefix string
 	Replicas       int
+	MaxBytes       int64
+	MaxAge         time.Duration
 	// Keep is the directory in which the server inside this process keeps the event log.
 	// Empty, the log is gone in the end.
 	Keep string
@@ -128,10 +130,9 @@ func (s *show) run(ctx context.Context) (summary Summary, err error) {
 	if err := s.gather(ctx); err != nil {
 		return Summary{}, err
 	}
-	defer tracing.Publishing(func() tracing.PublishStats {
-		now := s.total()
-		return tracing.PublishStats{Published: now.Published, Dropped: now.Dropped, Queued: now.Unpublished}
-	}, s.telemetry())()
+	if s.cfg.Command == nil { // a process tells of its own
+		defer showPublishing(s.total, s.telemetry())()
+	}
 	s.tell(Opened, 0)
 	elapsed := s.perform(ctx)
 	summary = s.sum(elapsed)
@@ -141,6 +142,14 @@ func (s *show) run(ctx context.Context) (summary Summary, err error) {
 		summary.judge(s.audit(context.WithoutCancel(ctx)))
 	}
 	return summary, nil
+}
+
+// showPublishing shows in the metrics of this process what becomes of its events, until it is stopped.
+func showPublishing(stats func() Stats, telemetry tracing.Config) (stop func()) {
+	return tracing.Publishing(func() tracing.PublishStats {
+		now := stats()
+		return tracing.PublishStats{Published: now.Published, Dropped: now.Dropped, Queued: now.Unpublished}
+	}, telemetry)
 }
 
 // gather makes the members, ready to run, or none.

@@ -38,7 +38,7 @@ func TestJudge(t *testing.T) {
 		},
 		"violated":   {report: complete(events.Report{Verdict: events.Violated, Violations: listed(12, events.Violation{})}), says: "violation: and 1 more"},
 		"gaps":       {report: complete(events.Report{Verdict: events.Incomplete, Gaps: listed(12, events.Gap{Agent: "a"})}), says: "       and 2 more"},
-		"unproven":   {report: complete(events.Report{Verdict: events.Incomplete, Unproven: listed(1, events.Unproven{Why: "a reason"})}), says: "a reason"},
+		"unproven":   {report: complete(events.Report{Verdict: events.Incomplete, Unproven: events.UnprovenList{List: listed(1, events.Unproven{Why: "a reason"}), Reasons: []events.Reason{{Why: "a reason", Count: 1}}}}), says: "a reason"},
 		"unreadable": {report: complete(events.Report{Verdict: events.Incomplete, Unreadable: listed(1, events.Note("message 7"))}), says: "message 7"},
 		"open hold":  {report: complete(events.Report{Verdict: events.Proven, OpenHolds: listed(1, events.Hold{})}), says: "0 agents and 1 hold"},
 		"open end":   {report: complete(events.Report{Verdict: events.Proven, Tails: listed(1, events.Tail{})}), says: "1 agent and 0 holds"},
@@ -77,7 +77,7 @@ func TestSummaryOfTrouble(t *testing.T) {
 		"1 (deadline), 2 (denied): each holder was told",
 		"1 release of which the store could not be told in time",
 		"1 (emptied): the store may have come back without what it knew",
-		"\x1b[31mFAIL\x1b[m event log         10 events published, 2 dropped, 1 not confirmed in time",
+		"\x1b[31mFAIL\x1b[m event log         10 facts published, 2 dropped, 1 not confirmed in time",
 		"nobody has written anything",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -1,0 +1,71 @@
+package events_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// A program has its event log written, and then reads it.
+func Example() {
+	server, err := natsserver.Start(natsserver.Config{Temporary: true, Listen: "127.0.0.1:0"}) // in place of your NATS
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Stop()
+
+	if err := work(server.URL()); err != nil {
+		log.Fatal(err)
+	}
+
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: server.URL()}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer reader.Close()
+	audit := events.NewAudit()
+	fold := events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) { fmt.Println(h.Lock, h.Ended) }})
+	err = reader.Replay(context.Background(), events.From{}, events.Filter{}, func(r events.Record, err error) error {
+		if err == nil {
+			fold.Apply(r)
+		}
+		return audit.Visit(r, err)
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(audit.Report().Verdict)
+	// Output:
+	// orders/42 released
+	// proven
+}
+
+// work is a program whose locks have an event log.
+func work(url string) (err error) {
+	ctx := context.Background()
+	id := channelapi.NewAgentID()
+	publisher, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: id})
+	if err != nil {
+		return err
+	}
+	store := memstore.New()                                                                    // or redisstore.Open
+	locks, err := channelapi.New(channelapi.Config{ID: id, Store: store, Recorder: publisher}) // one identity for both
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// The locks come first: until they are closed there are events. A server that is away does
+		// not keep the program for longer than this.
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		err = errors.Join(err, locks.Close(), publisher.Close(ctx), store.Close())
+	}()
+	return locks.Lock("orders/42").Do(ctx, func(context.Context, channelapi.Grant) error { return nil })
+}
