@@ -32,6 +32,10 @@ type Acknowledged struct {
 	Unreadable int             `json:"unreadable,omitempty"`
 	Joined     int             `json:"joined,omitempty"`
 	Unchecked  int             `json:"unchecked,omitempty"`
+
+	OtherVersions  int `json:"other_versions,omitempty"`
+	UnknownOfLocks int `json:"unknown_of_locks,omitempty"`
+	Unjudged       int `json:"unjudged,omitempty"`
 }
 
 // Acknowledge sets aside what the audit has found up to now. It stays in every report, and the verdict
@@ -47,19 +51,21 @@ func (a *Audit) Acknowledge(now time.Time, ack Acknowledgement) bool {
 		a.judgeLocks(s, endOfTime-1) // holds that may go on stay
 		s.Floor = max(s.Floor, s.Last)
 	}
+	a.nameless()
 	f := &a.found
-	r := Report{}
-	f.fill(&r)
-	found := Acknowledged{
-		Acknowledgement: ack, Position: a.position, Verdict: r.verdict(), Violations: f.Violations,
-		Explained: f.Explained.Count, Unproven: f.Unproven.Count, Gaps: f.Gaps.Count, Holes: f.Holes.Count, Belated: f.Belated.Count,
-		Tails: f.Tails.Count, Late: f.Late.Count, Unreadable: f.Unreadable.Count, Joined: f.Joined.Count, Unchecked: f.Unchecked,
+	found := Acknowledged{Acknowledgement: ack, Position: a.position, Verdict: f.verdict(), Violations: f.Violations}
+	for i := range findingKinds {
+		if k := &findingKinds[i]; k.accepted != nil {
+			*k.accepted(&found) = k.of(&f.Report).count()
+		}
 	}
 	if len(found.counts()) == 0 {
 		return false
 	}
-	*f = findings{Counts: f.Counts, OpenHolds: f.OpenHolds, NotJudged: f.NotJudged, Acknowledged: append(f.Acknowledged, found)}
-	f.Unchecked, f.Assumed = 0, 0
+	f.accept(found)
+	if s := a.stores[""]; s != nil {
+		s.Accepted = s.Holds
+	}
 	for _, l := range a.logs {
 		l.Found, l.Beside, l.Belated = false, 0, 0
 	}
@@ -69,20 +75,13 @@ func (a *Audit) Acknowledge(now time.Time, ack Acknowledgement) bool {
 
 // counts says how much of each kind there was.
 func (k *Acknowledged) counts() (all []string) {
-	for _, count := range []struct {
-		n         int
-		one, many string
-	}{
-		{k.Violations.Count, "violation", "violations"}, {k.Explained, "explained overlap", "explained overlaps"},
-		{k.Unproven, "unproven hold", "unproven holds"},
-		{k.Gaps + k.Holes, "stretch of records is missing", "stretches of records are missing"},
-		{k.Belated, "time that was judged too early", "times that were judged too early"},
-		{k.Tails, "agent that did not stop", "agents that did not stop"}, {k.Late, "late record", "late records"},
-		{k.Unreadable, "unreadable message", "unreadable messages"}, {k.Joined, "store that was another", "stores that were one"},
-		{k.Unchecked, "repetition that was not compared", "repetitions that were not compared"},
-	} {
-		if count.n > 0 {
-			all = append(all, number(count.n, count.one, count.many))
+	for i := range findingKinds {
+		n, what := k.Violations.Count, &findingKinds[i]
+		if what.accepted != nil {
+			n = *what.accepted(k)
+		}
+		if n > 0 {
+			all = append(all, number(n, what.one, what.many))
 		}
 	}
 	return all
@@ -95,7 +94,7 @@ func (k Acknowledged) String() string {
 	for _, v := range k.Violations.First {
 		fmt.Fprintf(&b, "\n  violation: %v", v)
 	}
-	if more := k.Violations.Count - len(k.Violations.First); more > 0 {
+	if more := k.Violations.Count - k.Violations.named(); more > 0 {
 		fmt.Fprintf(&b, "\n  violation: and %d more", more)
 	}
 	return b.String()

@@ -1,6 +1,9 @@
 package events
 
 import (
+	"cmp"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +26,7 @@ func TestAcknowledge(t *testing.T) {
 	}
 	after := resumed(t, audit).ReportAt(now)
 	wantReport(t, after, Proven, "", "acknowledged: by olga@audit at 2026-03-01T14:02:40.000Z, up to position 40: "+
-		"1 violation, 1 unproven hold, 1 agent that did not stop (the machine of C was lost)\n  violation: \"a\": two holds overlapped")
+		"1 violation, 1 agent did not stop, 1 hold is not proven (the machine of C was lost)\n  violation: \"a\": two holds overlapped")
 	if k := after.Acknowledged; len(k) != 1 || k[0].Verdict != Violated || k[0].Violations.Count != 1 || k[0].Tails != 1 || k[0].Unproven != 1 || !after.OK() {
 		t.Errorf("%+v", k)
 	}
@@ -66,5 +69,57 @@ func TestManyLocks(t *testing.T) {
 	}
 	if r := audited(agent("A").held(1, 1, 2).stop().records); r.Locks != 1 || r.MoreLocks {
 		t.Errorf("%v", r)
+	}
+}
+
+// Whatever an audit finds can be accepted, and then the verdict is about the rest.
+func TestAcknowledgeEachKind(t *testing.T) {
+	good := NewAudit()
+	for _, r := range agent("A").held(1, 1000, 2000).stop().records {
+		good.Add(r)
+	}
+	for i, k := range findingKinds {
+		a := resumed(t, good)
+		switch of := k.of(&a.found.Report).(type) {
+		case *bare:
+			*of = 7
+		default:
+			list := reflect.ValueOf(of).Elem()
+			list.FieldByName("Count").SetInt(7)
+			first := list.FieldByName("First")
+			first.Set(reflect.MakeSlice(first.Type(), 1, 1))
+		}
+		before := a.Report()
+		if want := cmp.Or(k.verdict, Proven); before.Verdict != want || a.clone().found.verdict() != want {
+			t.Errorf("%s: %s, want %s", k.many, before.Verdict, want)
+		}
+		if text := before.String(); !strings.Contains(text, "7 "+k.many) && (k.title == "" || !strings.Contains(text, k.title)) {
+			t.Errorf("it does not tell of %s:\n%v", k.many, before)
+		}
+		if !a.Acknowledge(time.Time{}, Acknowledgement{By: "olga"}) {
+			t.Errorf("kind %d: there was nothing", i)
+			continue
+		}
+		after := resumed(t, a).Report()
+		if after.Verdict != Proven || k.of(&after).count() > 0 || !strings.Contains(after.String(), "position 0: 7 "+k.many) {
+			t.Errorf("%s: %v", k.many, after)
+		}
+	}
+}
+
+// Each field of a report that has findings is one of the kinds.
+func TestFindingKindsAreComplete(t *testing.T) {
+	others := []string{"OpenHolds", "NotJudged", "Resets"}
+	known := make(map[any]bool)
+	var r Report
+	for i := range findingKinds {
+		known[findingKinds[i].of(&r)] = true
+	}
+	fields := reflect.ValueOf(&r).Elem()
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		if _, list := fields.Field(i).Addr().Interface().(tallied); list && !known[fields.Field(i).Addr().Interface()] && !slices.Contains(others, name) {
+			t.Errorf("%s is of no kind", name)
+		}
 	}
 }

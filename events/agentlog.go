@@ -33,6 +33,10 @@ type agentLog struct {
 	Anchor  anchor              `json:"anchor,omitzero"`
 	Timed   bool                `json:"timed,omitempty"` // this life has told of a time
 
+	// Ended is a time of the store. When this life recorded its last end of a hold, or its last reset of the
+	// store, the clock showed no more.
+	Ended lockagent.StoreTime `json:"ended,omitempty"`
+
 	// Young says that the agent has not told yet in this life what is settled. Early is the latest
 	// time of the store that it has told of since it began. Born is what others had told by then.
 	Young bool                `json:"young,omitempty"`
@@ -55,8 +59,8 @@ type agentLog struct {
 	Lease   time.Duration `json:"lease,omitempty"`   // the longest that it kept
 	Resets  []StoreReset  `json:"resets,omitempty"`  // as it noticed them, the last few
 
-	// Noted is a time on the clock of the log. Of a step of the store's clock that was told of later, the agent may not
-	// know when it tells of a time.
+	// Noted is a time on the clock of the log. The agent has noticed all steps of the store's clock that any agent
+	// had told of before.
 	Noted time.Duration `json:"noted,omitempty"`
 
 	Since time.Duration `json:"since,omitempty"` // since when the first of pending waits
@@ -219,7 +223,7 @@ func (l *agentLog) ready(r *Record) bool {
 	if e := l.current; e != nil && r.Epoch == l.Epoch {
 		covered := uint64(0)
 		if r.Kind == lockagent.EventDropped {
-			covered = r.Dropped.total()
+			covered = r.Dropped.sum()
 		}
 		return r.Seq-min(r.Seq, covered) <= e.Next
 	}
@@ -236,13 +240,6 @@ func (l *agentLog) ready(r *Record) bool {
 		return r.Epoch == 1
 	}
 	return l.current.Stopped
-}
-
-func (d *Drops) total() (n uint64) {
-	for _, of := range d {
-		n += uint64(of)
-	}
-	return n
 }
 
 // harmless reports whether what was dropped neither granted a hold nor ended one, nor tells of
@@ -275,7 +272,7 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 	}
 	a.named(l, r)
 	a.lives(l, r)
-	l.Timed, l.Hidden, l.Missing = false, 0, 0
+	l.Timed, l.Hidden, l.Missing, l.Ended = false, 0, 0, 0
 	if l.Noted = 0; r.Kind == lockagent.EventAgentStarted {
 		l.Noted = max(0, a.clock.Now-a.Patience)
 	}
@@ -296,7 +293,7 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 	hole := Range{e.Next, r.Seq - 1}
 	if r.Kind == lockagent.EventDropped && r.Dropped.harmless() {
-		n := r.Dropped.total()
+		n := r.Dropped.sum()
 		if n >= hole.Last-hole.First+1 {
 			return
 		}
@@ -306,6 +303,9 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 		l.Hidden, l.Missing = math.MinInt64, hole.Last
 		a.open(l, blank{Kind: beginning, Low: math.MinInt64, Gap: hole})
 		return
+	}
+	if hole.First == 1 {
+		l.Judged = 0 // perhaps it had told of its start
 	}
 	a.gap(l, hole)
 }

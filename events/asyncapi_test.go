@@ -2,12 +2,15 @@ package events
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"maps"
 	"os"
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/lockagent/lockagent"
 )
@@ -33,14 +36,12 @@ type asyncAPI struct {
 	Channels           map[string]struct {
 		Address    string `json:"address"`
 		Parameters map[string]struct {
-			Enum    []string `json:"enum"`
-			Default string   `json:"default"`
+			Examples []string `json:"examples"`
+			Enum     []string `json:"enum"`
+			Default  string   `json:"default"`
 		} `json:"parameters"`
 		Messages  map[string]ref `json:"messages"`
-		JetStream struct {
-			Stream   string   `json:"stream"`
-			Subjects []string `json:"subjects"`
-		} `json:"x-jetstream"`
+		JetStream map[string]any `json:"x-jetstream"`
 	} `json:"channels"`
 	Operations map[string]struct {
 		Action  string `json:"action"`
@@ -91,8 +92,7 @@ func TestAsyncAPI(t *testing.T) {
 	same(t, "address", channel.Address, "{prefix}.{agent}.{class}.{name}")
 	same(t, "parameters", slices.Sorted(maps.Keys(channel.Parameters)), []string{"agent", "class", "name", "prefix"})
 	same(t, "prefix", channel.Parameters["prefix"].Default, DefaultPrefix)
-	same(t, "stream", channel.JetStream.Stream, DefaultStream)
-	same(t, "subjects", channel.JetStream.Subjects, []string{AllSubjects})
+	same(t, "stream", channel.JetStream, recommendedStream(t))
 	same(t, "action", doc.Operations["record"].Action, "send")
 	same(t, "operation's channel", doc.Operations["record"].Channel.Ref, "#/channels/events")
 
@@ -113,7 +113,8 @@ func TestAsyncAPI(t *testing.T) {
 	same(t, "batch: headers", batch.Headers.Ref, "#/components/schemas/batchHeaders")
 	same(t, "batch: schema", batch.Payload.Schema.Ref, "./"+schemaFile+"#/$defs/batch")
 	slices.Sort(names)
-	same(t, "classes", slices.Sorted(slices.Values(channel.Parameters["class"].Enum)), slices.Sorted(maps.Keys(classes)))
+	same(t, "classes", slices.Sorted(slices.Values(channel.Parameters["class"].Examples)), slices.Sorted(maps.Keys(classes)))
+	same(t, "that there are no more classes", channel.Parameters["class"].Enum, []string(nil))
 	same(t, "messages", slices.Sorted(maps.Keys(doc.Components.Messages)), names)
 	same(t, "messages of the channel", slices.Sorted(maps.Keys(channel.Messages)), names)
 	for _, name := range names {
@@ -121,10 +122,59 @@ func TestAsyncAPI(t *testing.T) {
 	}
 
 	schemas := doc.Components.Schemas
-	same(t, "headers", slices.Sorted(maps.Keys(schemas["headers"].Properties)), []string{"Content-Type", "Nats-Msg-Id", "traceparent"})
+	same(t, "headers", slices.Sorted(maps.Keys(schemas["headers"].Properties)), []string{"Content-Type", originHeader, "Nats-Msg-Id", "traceparent"})
 	same(t, "content type header", schemas["headers"].Properties["Content-Type"].Const, ContentType)
-	same(t, "headers of a batch", slices.Sorted(maps.Keys(schemas["batchHeaders"].Properties)), []string{"Content-Type", "Nats-Msg-Id"})
+	same(t, "headers of a batch", slices.Sorted(maps.Keys(schemas["batchHeaders"].Properties)), []string{"Content-Type", originHeader, "Nats-Msg-Id"})
 	same(t, "content type header of a batch", schemas["batchHeaders"].Properties["Content-Type"].Const, BatchContentType)
+}
+
+// recommendedStream is the stream that docs/nats.md recommends, without its bounds.
+func recommendedStream(t *testing.T) (stream map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(documented(t, "json")), &stream); err != nil {
+		t.Fatal(err)
+	}
+	for _, bound := range []string{"num_replicas", "max_consumers", "max_msgs", "max_bytes", "max_age"} {
+		delete(stream, bound)
+	}
+	return stream
+}
+
+// TestAsyncAPIIsValid holds asyncapi.json against the JSON Schema of AsyncAPI.
+func TestAsyncAPIIsValid(t *testing.T) {
+	file, err := os.Open("testdata/asyncapi/3.1.0.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unpacked, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	specification, err := jsonschema.UnmarshalJSON(unpacked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	const address = "http://asyncapi.com/definitions/3.1.0/asyncapi.json"
+	if err := c.AddResource(address, specification); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("asyncapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := valid(t, compiled, text); err != nil {
+		t.Error(err)
+	}
+	if err := valid(t, compiled, bytes.Replace(text, []byte(`"action": "send"`), []byte(`"action": "sing"`), 1)); err == nil {
+		t.Error("an operation that AsyncAPI does not have is valid")
+	}
 }
 
 // TestSchemaIsComplete holds the schema against the code: each has exactly the attributes and

@@ -320,8 +320,11 @@ func (a *Audit) take(l *agentLog, r *Record) {
 	switch r.Kind {
 	case 0:
 		a.found.Unknown++
-		if r.OtherVersion {
+		switch {
+		case r.OtherVersion:
 			a.found.OtherVersions++
+		case r.Lock != "":
+			a.found.UnknownOfLocks++
 		}
 	case lockagent.EventStoreReset:
 		a.reset(l, r)
@@ -347,6 +350,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		}
 		a.timed(s, t, r.Stored)
 	}
+	l.Ended = max(l.Ended, r.Until, r.Reset.Before)
 	if t := fresh(r); t != 0 {
 		l.Timed = true
 		a.begunBy(l, t)
@@ -368,7 +372,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
 		high := l.Anchor.at(r.Time, l.Told)
-		if l.Store != "" && (high == 0 || !l.Timed && !r.Stored.IsZero()) { // an earlier life may have told of a time
+		if l.Store != "" && (l.Anchor.Store == 0 || !l.Timed && !r.Stored.IsZero()) { // an earlier life may have told of a time
 			high = max(high, a.store(l.Store).at(r.Stored))
 		}
 		a.bounded(l, later(high, aliveLag))

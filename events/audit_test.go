@@ -35,10 +35,10 @@ func findingsOf(r Report) []string {
 		"explained": r.Explained.Count, "unproven": r.Unproven.Count, "missing": r.Gaps.Count, "late": r.Late.Count,
 		"not stopped": r.Tails.Count, "open": r.OpenHolds.Count, "not judged": r.NotJudged.Count,
 		"unreadable": r.Unreadable.Count, "joined": r.Joined.Count, "unchecked": r.Unchecked,
-		"unjudged": r.Unjudged, "holes": r.Holes.Count, "belated": r.Belated.Count, "unknown": r.Unknown, "other versions": r.OtherVersions, "dropped": r.Dropped,
+		"unjudged": r.Unjudged, "holes": r.Holes.Count, "belated": r.Belated.Count, "unknown": r.Unknown, "of locks": r.UnknownOfLocks, "other versions": r.OtherVersions, "dropped": r.Dropped,
 	}
 	for _, v := range r.Violations.First {
-		counts[string(v.Kind)]++
+		counts[string(v.Kind)] += 1 + v.More
 	}
 	var all []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
@@ -153,15 +153,19 @@ func TestAuditProves(t *testing.T) {
 			[]*story{agent("A").held(1, 1000, 2000).stop(), agent("B").at("other").held(1, 1500, 2500).stop()},
 			Proven, "", "judged: 1 tenure of store other",
 		},
-		"OtherKindOfLock": { // it is counted, and not judged
+		"OtherKindOfLock": { // nobody knows how many may have it at once
 			[]*story{
 				agent("A").held(1, 1000, 2000).stop(),
 				agent("B").held(1, 1500, 2500).edit(func(r *Record) { r.LockKind = "permits" }).stop(),
 			},
-			Proven, "unjudged: 1", "",
+			Incomplete, "unjudged: 1", "no violation was found, but 1 hold is of a kind of lock that this version does not judge",
 		},
 		"UnknownKind": {
 			[]*story{agent("A").held(1, 1000, 2000).add(lockagent.Event{Lock: "a"}).stop()},
+			Incomplete, "of locks: 1, unknown: 1", "no violation was found, but 1 record about a lock is of an unknown kind",
+		},
+		"UnknownKindOfNoLock": {
+			[]*story{agent("A").held(1, 1000, 2000).add(lockagent.Event{}).stop()},
 			Proven, "unknown: 1", "",
 		},
 		"OtherVersion": {
@@ -393,7 +397,7 @@ func TestReportIsShort(t *testing.T) {
 		b.held(uint64(n+1), 2000+10*n, 2005+10*n)
 	}
 	r := audited(recordsOf([]*story{agent("A").granted(1, 1000).released(1, 20000).returned(1, 20000).stop(), b.stop()}))
-	if r.Verdict != Violated || r.Violations.Count != 1000 || len(r.Violations.First) != most {
+	if r.Verdict != Violated || r.Violations.Count != 1000 || len(r.Violations.First) != 1 || r.Violations.First[0].More != 999 {
 		t.Fatalf("%v", r)
 	}
 	if text := r.String(); len(text) > 30_000 || !strings.Contains(text, "violation: and 980 more") {

@@ -63,15 +63,17 @@ func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
 	return end == 0 || max(end, told) > low
 }
 
-// extent is from when to when a blank is, by all clocks that the store had. Its times are perhaps of the clock before
-// a step, and it went on after the step.
+// extent returns the beginning and the end of a blank. If the agent may not have noticed a step of the clock, they are
+// the widest by the clock before the step and since.
 func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime) {
 	low, high = w.Low, w.High
 	for i := range store.Steps {
 		switch r := &store.Steps[i]; {
 		case a.ordered && w.Noted >= r.Noted || r.First > later(high, slack):
-		case r.Before > r.After:
+		case r.forward():
 			high = later(high, r.size())
+		case r.Step != 0 && !r.back() && low > math.MinInt64:
+			low = low.Add(-r.size())
 		default:
 			low, high = min(low, r.First), max(high, r.Last)
 		}
@@ -215,7 +217,7 @@ func (a *Audit) died(l *agentLog) {
 
 // livedUntil is up to when an agent that is silent is taken to have lived.
 func (a *Audit) livedUntil(l *agentLog, store string, low lockagent.StoreTime) lockagent.StoreTime {
-	s, high := a.store(store), later(low, a.Tail)
+	s, high := a.store(store), max(later(low, a.Tail), l.Ended)
 	if !l.Timed {
 		high = later(s.at(l.Stored), a.Tail)
 	}

@@ -435,3 +435,19 @@ func TestAuditOfABlankAndAStep(t *testing.T) {
 		})
 	}
 }
+
+// Records are missing up to the stop of an agent, and it had not told that it lives before.
+func TestAuditOfAHoleUpToAStop(t *testing.T) {
+	for _, before := range []func(a *story){
+		func(a *story) { a.held(1, 1000, 1100) },
+		func(a *story) { a.granted(1, 1000).released(1, 1100); a.records = slices.Delete(a.records, 1, 2) },
+	} {
+		a, b := agent("A").of("b"), agent("B").of("b")
+		before(a)
+		s := new(tape).add(0, b).add(1200, a).live(2000, 42_000, b).add(45_000, b.held(1, 44_000, 44_100))
+		s.add(50_000, a.missing(2).stop().edit(func(r *Record) { r.Time = wall(50_000) })).live(52_000, 112_000, b).add(120_000, b.held(2, 119_000, 119_100).stop())
+		if r := s.read(NewAudit()).Report(); r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(44_000) }) || r.Stores[0].Unproven > clock(100_000) {
+			t.Errorf("%v", r)
+		}
+	}
+}

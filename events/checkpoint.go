@@ -152,6 +152,11 @@ func (a *Audit) snapshot() *snapshot {
 	for key, l := range a.locks {
 		s.Locks = append(s.Locks, l.snapshot(a.fold.locks[key]))
 	}
+	for key, l := range a.fold.locks {
+		if a.locks[key] == nil && len(l.open) > 0 { // holds that are judged and may go on, or of which the kind is not judged
+			s.Locks = append(s.Locks, (&lockLog{LockKey: key}).snapshot(l))
+		}
+	}
 	return s
 }
 
@@ -203,23 +208,6 @@ func (s *span) clone() *span {
 	return &c
 }
 
-func (f *findings) clone() findings {
-	c := *f
-	c.Losses = maps.Clone(f.Losses)
-	c.Violations, c.Explained, c.Unproven = c.Violations.clone(), c.Explained.clone(), c.Unproven.clone()
-	c.Gaps, c.Late, c.Tails = c.Gaps.clone(), c.Late.clone(), c.Tails.clone()
-	c.OpenHolds, c.NotJudged = c.OpenHolds.clone(), c.NotJudged.clone()
-	c.Unreadable, c.Joined = c.Unreadable.clone(), c.Joined.clone()
-	c.Holes, c.Belated = c.Holes.clone(), c.Belated.clone()
-	c.Acknowledged = slices.Clone(c.Acknowledged)
-	return c
-}
-
-func (l List[T]) clone() List[T] {
-	l.First = slices.Clone(l.First)
-	return l
-}
-
 // restore returns an audit that has what the snapshot had.
 func (s *snapshot) restore() *Audit {
 	a := NewAudit()
@@ -269,8 +257,10 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	for _, x := range lock.Spans {
 		a.logs[x.Agent].spans++
 	}
-	a.locks[s.LockKey] = &lock
-	a.touch(&lock)
+	if len(lock.Spans)+len(lock.Breaks) > 0 || lock.Last != nil {
+		a.locks[s.LockKey] = &lock
+		a.touch(&lock)
+	}
 	if len(s.Open) == 0 {
 		return
 	}

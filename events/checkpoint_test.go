@@ -29,6 +29,24 @@ func TestCheckpointOfAHoldThatGoesOn(t *testing.T) {
 	}
 }
 
+// So is a hold on a lock of which all is judged that the log tells.
+func TestCheckpointOfAHoldThatIsNotJudged(t *testing.T) {
+	a := NewAudit()
+	for _, r := range agent("A").granted(1, 1000).edit(func(r *Record) { r.LockKind = "permits" }).records {
+		a.Add(r)
+	}
+	text, err := a.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = ResumeAudit(text); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(a.logs["A"].folded.holds); n != 1 {
+		t.Errorf("%d holds", n)
+	}
+}
+
 func TestCheckpointOfAnotherStream(t *testing.T) {
 	a := NewAudit()
 	if err := a.Identify("LOCKAGENT of Monday"); err != nil {

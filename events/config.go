@@ -139,8 +139,11 @@ func (cfg *Config) check() error {
 // their defaults.
 func (cfg *Config) checkNewStream() error {
 	var errs []error
-	if cfg.MaxBytes < -1 || cfg.MaxAge < 0 {
-		errs = append(errs, badOption("MaxBytes or MaxAge", "%d bytes and %v cannot bound a stream", cfg.MaxBytes, cfg.MaxAge))
+	if cfg.MaxBytes < -1 {
+		errs = append(errs, badOption("MaxBytes", "%d bytes cannot bound a stream; -1 is no bound", cfg.MaxBytes))
+	}
+	if cfg.MaxAge < 0 {
+		errs = append(errs, badOption("MaxAge", "%v cannot bound a stream", cfg.MaxAge))
 	}
 	if cfg.Replicas < 0 || cfg.Replicas > maxReplicas {
 		errs = append(errs, badOption("Replicas", "%d is not between 1 and %d", cfg.Replicas, maxReplicas))

@@ -90,6 +90,10 @@ type Connection struct {
 	// server.
 	Domain string
 
+	// InboxPrefix begins the subjects of the answers that we are sent. With one of its own for
+	// each user, no user needs a permission for the answers to others. Defaults to "_INBOX".
+	InboxPrefix string
+
 	// Logger gets what goes wrong with the connection. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -108,7 +112,7 @@ func (c *Connection) check() error {
 			errs = append(errs, checkURL(strings.TrimSpace(text)))
 		}
 	}
-	errs = append(errs, checkDomain(c.Domain))
+	errs = append(errs, checkDomain(c.Domain), checkInbox(c.InboxPrefix))
 	if err := errors.Join(append(errs, c.checkIdentity())...); err != nil {
 		return err
 	}
@@ -156,6 +160,19 @@ func checkDomain(domain string) error {
 	return nil
 }
 
+// checkInbox returns an error for a prefix that is not made of plain tokens.
+func checkInbox(prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	for token := range strings.SplitSeq(prefix, ".") {
+		if !plainToken(token) || len(prefix) > maxPrefix {
+			return badOption("InboxPrefix", "%q is not made of letters, digits, '_' and '-', in parts with a dot between them; use one such as _INBOX_agent-1", prefix)
+		}
+	}
+	return nil
+}
+
 // dial connects to NATS. Every connection tries for ever to come back.
 func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) {
 	complain := c.errorHandler(nil)
@@ -184,6 +201,9 @@ func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) 
 		return nil, err
 	}
 	options = append(append(options, c.identity(public)...), c.tls()...)
+	if c.InboxPrefix != "" {
+		options = append(options, nats.CustomInboxPrefix(c.InboxPrefix))
+	}
 	if c.InProcess != nil {
 		options = append(options, nats.InProcessServer(checkedServer{c, public}))
 	} else {

@@ -292,6 +292,7 @@ func TestBadConnection(t *testing.T) {
 		"NoPassword":        {Connection{URL: url, User: "joe"}, "User", "set PasswordFile too"},
 		"NoUser":            {Connection{URL: url, PasswordFile: password}, "PasswordFile", "set User or UserFile too"},
 		"DomainOfTwoTokens": {Connection{URL: url, Domain: "a.b"}, "Domain", "letters"},
+		"InboxOfAll":        {Connection{URL: url, InboxPrefix: "a.>"}, "InboxPrefix", "letters"},
 		"TLSInProcess":      {Connection{InProcess: &link{}, CA: certs.CA}, "CA", "without TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {

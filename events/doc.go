@@ -27,8 +27,14 @@
 //	<prefix>.<agent>.<class>.<name>
 //
 // as [AppendSubject] makes it. The [Class] of a record that has consequences is its kind, so that
-// subscribers can select such records. The other headers are Nats-Msg-Id, and in a message with one
-// record traceparent, if the request was traced.
+// subscribers can select such records. There may be more classes. The other headers are
+//
+//	Nats-Msg-Id       <agent>:<epoch>:<sequence>, or <first>-<last> in the place of the sequence
+//	traceparent       of a message with one record, if the request was traced
+//	Lockagent-Origin  <stream>.<position> of a message that a [Forwarder] has brought: where it
+//	                  stood in its source
+//
+// A record has these attributes:
 //
 //	attribute      value
 //	id             <epoch>:<sequence>, which no other event of the same source has
@@ -42,32 +48,31 @@
 //	traceparent    the W3C trace context of the request
 //	data           the fields of the [Record]
 //
-// There is no datacontenttype: then the data is JSON, says CloudEvents. A reader takes one that says so, and a
-// sequence (<epoch>-<sequence>) that agrees with the id: other programs may add them.
+// There is no datacontenttype: then the data is JSON, says CloudEvents. A reader takes one that
+// says so, and a sequence (<epoch>-<sequence>) that agrees with the id: other programs may add them.
 //
 // A field of the data is left out if it is zero. Only count is always there in grants and
-// ends: a proof cannot rest on a number that is perhaps missing. Durations and times are in microseconds, and
-// their names end in _us. The file schema/event-v1.json next to this package is the JSON Schema of an event
-// and of a batch. It says what each field means, and which ones each kind has. The file asyncapi.json
-// describes the stream. testdata/v1 has an example of each kind.
+// ends: a proof cannot rest on a number that is perhaps missing. Durations and times are in
+// microseconds, and their names end in _us. The file schema/event-v1.json next to this package is
+// the JSON Schema of an event and of a batch. It says what each field means, and which ones each
+// kind has. The file asyncapi.json describes the stream. testdata/v1 has an example of each kind.
 //
 // # Promise
 //
 // Version 1 only grows: attributes, fields, types, reasons and other words are added, and none is
 // removed or gets another meaning. A reader that meets something that it does not know
 // does not fail: it has the whole event in [Record.Raw], and [Append], [WriteLine] and every other
-// writer here pass that on. What changes the meaning of a field makes a type that ends in .v2; of that a reader
-// of version 1 knows only the envelope. The files under testdata/v1 never change.
+// writer here pass that on. What changes the meaning of a field makes a type that ends in .v2; of
+// that a reader of version 1 knows only the envelope. The files under testdata/v1 never change.
 //
 // # Guarantees
 //
-// A publisher never slows a lock: [Publisher.Record] takes well under a
-// microsecond and does nothing but to queue. Every event that is recorded is
-// told by one record, and every record is
-// stored once and only once, however often NATS goes away or is restarted in the
-// meantime, as long as the queue has room. If it has none, what is worth the least goes first. It is counted, it
-// shows as a hole in the sequence numbers of the agent, and an EventDropped says what it was: events are never lost
-// without a trace.
+// A publisher never slows a lock: [Publisher.Record] takes well under a microsecond and does
+// nothing but to queue. Every event that is recorded is told by one record, and every record is
+// stored once and only once, however often NATS goes away or is restarted in the meantime, as long
+// as the queue has room. If it has none, what is worth the least goes first. It is counted, it shows
+// as a hole in the sequence numbers of the agent, and an EventDropped says what it was: events are
+// never lost without a trace.
 //
 // Of two publishers with the same agent and epoch one stops with [ErrIdentity] or [ErrEpoch].
 //

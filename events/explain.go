@@ -22,10 +22,8 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if lease == 0 {
 		return Explanation{}, false
 	}
-	if latest := a.atMost(first); known || latest != 0 {
-		if s := store.byStep(from, max(end, latest), second.Start); s != nil {
-			return s.explains(), true
-		}
+	if s := store.byStep(first, end, second.Start); s != nil && known {
+		return s.explains(), true
 	}
 	if limit := first.confirmedEnd(); known && end > limit {
 		return Explanation{}, false

@@ -117,7 +117,24 @@ func (v *Violation) what() string {
 }
 
 // String names the lock, says what is wrong, and tells of both holds.
-func (v Violation) String() string {
+func (v Violation) String() string { return v.text() + v.rest() }
+
+// rest tells for how many more it stands.
+func (v *Violation) rest() string {
+	switch {
+	case v.More == 0:
+		return ""
+	case v.Kind != Overlap:
+		return "\n    more:   likewise with " + number(v.More, "later hold", "later holds")
+	}
+	text := "\n    more:   the first overlapped likewise with " + number(v.More, "later hold", "later holds")
+	if v.Last != 0 {
+		text += ", up to " + storeText(v.Last)
+	}
+	return text
+}
+
+func (v *Violation) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
 	if v.Second == (Hold{}) {
@@ -141,7 +158,7 @@ func (v Violation) String() string {
 }
 
 func (e Explanation) String() string {
-	return fmt.Sprintf("%v\n    cause:  %s", e.Violation, e.Cause())
+	return fmt.Sprintf("%s\n    cause:  %s%s", e.text(), e.Cause(), e.rest())
 }
 
 // Cause is what explains it, for people.

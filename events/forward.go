@@ -40,6 +40,7 @@ type Forwarder struct {
 	limit      int                      // how many messages to send in one batch
 	known      knownAgents              // of the source
 	singly     bool                     // it was logged that the hub takes no batches
+	warned     string                   // about which settings of the hub
 	complained map[string]time.Duration // when; see complain
 
 	mu      sync.Mutex   // guards what follows

@@ -18,7 +18,8 @@ type ForwardConfig struct {
 	Hub ReaderConfig
 
 	// MaxBytes, MaxAge and Replicas are for the stream of the hub if this forwarder is the one who
-	// makes it, as those of a [Config] are. An existing stream is left as it is.
+	// makes it, as those of a [Config] are: by default it keeps 1 GiB, and removes the oldest. An
+	// existing stream is left as it is; one of weaker settings is a warning in the log.
 	MaxBytes int64
 	MaxAge   time.Duration
 	Replicas int
@@ -49,7 +50,7 @@ func (cfg *ForwardConfig) check() error {
 // hubStream is a publisher who would make the stream of the hub.
 func (cfg *ForwardConfig) hubStream() Config {
 	return Config{
-		Stream: cfg.Hub.Stream, Prefix: cfg.Hub.Prefix,
+		Connection: cfg.Hub.Connection, Stream: cfg.Hub.Stream, Prefix: cfg.Hub.Prefix,
 		MaxBytes: cfg.MaxBytes, MaxAge: cfg.MaxAge, Replicas: cfg.Replicas,
 	}
 }

@@ -56,18 +56,24 @@ func (e *forwardEnd) find(ctx context.Context) (err error) {
 	return e.explain(err)
 }
 
-// agents returns the agents that have messages whose subjects are the prefix and rest.
-func (e *forwardEnd) agents(ctx context.Context, rest string) (map[lockagent.AgentID]bool, error) {
+// agents returns the agents that have messages of one of the kinds, or any if there is none.
+func (e *forwardEnd) agents(ctx context.Context, kinds ...lockagent.EventKind) (map[lockagent.AgentID]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
-	info, err := e.stream.Info(ctx, jetstream.WithSubjectFilter(e.cfg.Prefix+rest))
-	if err != nil {
-		return nil, err
+	filters := []string{e.cfg.Prefix + ".>"}
+	for i, kind := range kinds {
+		filters = append(filters[:i], e.cfg.Prefix+".*."+Class(kind)+".>")
 	}
 	agents := make(map[lockagent.AgentID]bool)
-	for subject := range info.State.Subjects {
-		if agent, _, ok := e.parse(subject); ok {
-			agents[agent] = true
+	for _, filter := range filters {
+		info, err := e.stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+		if err != nil {
+			return nil, err
+		}
+		for subject := range info.State.Subjects {
+			if agent, _, ok := e.parse(subject); ok {
+				agents[agent] = true
+			}
 		}
 	}
 	return agents, nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,8 +26,10 @@ func (h *heard) everything() *slog.Logger {
 // count returns how often a text was logged.
 func (h *heard) count(text string) int { return strings.Count(h.String(), text) }
 
-// warnings returns how many there were, but for the one that batches would be better.
-func (h *heard) warnings() int { return h.count("level=WARN") - h.count("takes no batches") }
+// warnings returns how many there were, but for those that another stream would be better.
+func (h *heard) warnings() int {
+	return h.count("level=WARN") - h.count("takes no batches") - h.count("has weaker settings")
+}
 
 // toldOnce waits until a forwarder has tried in vain several times, and fails the test unless it
 // told the operator once, and says of the hub what is wrong.
@@ -129,6 +132,27 @@ func TestForwardToAServerOfSmallMessages(t *testing.T) {
 	wantCopy(t, e.source, e.hub)
 	if got := f.Stats(); got.Refused != 0 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// A hub that keeps less than a new one would is told of once, whatever happens to the connection.
+func TestForwardToAWeakerHub(t *testing.T) {
+	t.Parallel()
+	e := newEnds(t)
+	var l link
+	l.use(e.to.InProcess.(*natsserver.Server))
+	streamFor(t, e.source, nil)
+	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxAge, cfg.MaxMsgs = time.Hour, 3 })
+	var log heard
+	f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}}, Logger: log.everything()})
+	for n := range uint64(3) {
+		puts(t, e.source, "a", n+1, n+1)
+		eventually(t, "it is forwarded", func() bool { return f.Stats().Forwarded == n+1 })
+		l.cut()
+		eventually(t, "the forwarder notices", func() bool { return log.count("nothing is forwarded") > int(n) })
+	}
+	if n := log.count(`settings="max age is 1h0m0s, not 0s, max messages is 3, not -1"`); n != 1 || log.count("has weaker settings") != 1 {
+		t.Errorf("%d warnings:\n%s", n, &log)
 	}
 }
 

@@ -144,6 +144,11 @@ func TestForwardKilled(t *testing.T) {
 
 	all, report := replayed(t, hub, "")
 	_, want := replayed(t, source, "")
+	for _, r := range []Report{report, want} {
+		for i := range r.Tails.First { // the hub has each message later than the source
+			r.Tails.First[i].To = 0
+		}
+	}
 	if !reflect.DeepEqual(report, want) {
 		t.Errorf("the audit of the hub says\n%v\nthat of the source\n%v", report, want)
 	}

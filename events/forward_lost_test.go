@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"slices"
@@ -95,6 +96,55 @@ func TestForwardTellsAgain(t *testing.T) {
 	}
 	if seq := all[4].Seq; seq != 22 {
 		t.Errorf("the second gap ends at %d, want 22", seq)
+	}
+}
+
+// A session ends in the middle of telling a loss to a hub that takes no batches. The next one ends that
+// life of the teller, and tells what is left.
+func TestForwardEndsATale(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		last  string // what does not arrive
+		lives int
+	}{"AfterTheStart": {"dropped", 2}, "AfterTheLoss": {"agentstopped", 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnds(t)
+			var l link
+			l.use(e.to.InProcess.(*natsserver.Server))
+			streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 10 })
+			streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.AllowAtomicPublish = false })
+			puts(t, e.source, "a", 1, 30)
+			lost := make(chan signal)
+			l.tap(func(text []byte) bool {
+				if !bytes.Contains(text, []byte("HPUB lockagent.v1.forwarder-")) || !bytes.Contains(text, []byte("."+test.last+".")) {
+					return true
+				}
+				l.tap(nil)
+				l.use(nil)
+				close(lost)
+				return false
+			})
+			f := forward(t, e.from, Connection{InProcess: &l})
+			<-lost
+			f.stop()
+			f = forward(t, e.from, e.to)
+			eventually(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 10 })
+			f.stop()
+			told, report := replayed(t, e.to, "")
+			began, ended := 0, 0
+			for _, r := range told {
+				switch r.Kind {
+				case lockagent.EventAgentStarted:
+					began++
+				case lockagent.EventAgentStopped:
+					ended++
+				}
+			}
+			if began != test.lives || ended != test.lives || report.Tails.Count != 0 || report.Gaps.Count != 1 {
+				t.Errorf("%d lives begin and %d end:\n%v\n%v", began, ended, told, report)
+			}
+		})
 	}
 }
 

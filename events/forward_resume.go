@@ -27,6 +27,9 @@ type mark struct {
 	seq      uint64    // of its last message in the hub, or 0 if there is none
 	id       messageID // the last records, or zero
 	position uint64    // where the last message stands in the source, or 0 if that is not known
+
+	// A session that ended in the middle of a tale left the last life of the teller without its end.
+	unended bool
 }
 
 // has reports whether the hub has the message with the records of id, which stands at position in
@@ -59,9 +62,18 @@ func (s *forwardSession) resume() error {
 	}
 	state := s.source.stream.CachedInfo().State
 	if s.next < state.FirstSeq {
-		// Something is lost, unless the hub has it from agents that are gone from the source.
-		if agents, err = s.hub.agents(s.ctx, ".*."+Class(lockagent.EventAgentStarted)+".>"); err != nil {
+		// Something is lost, unless the hub has it from agents that are gone from the source, or that
+		// are not known yet.
+		if agents, err = s.hub.agents(s.ctx, lockagent.EventAgentStarted); err != nil {
 			return atEnd(HubEnd, fmt.Errorf("list agents: %w", err))
+		}
+		if err := s.lookUpAll(agents); err != nil {
+			return err
+		}
+	}
+	if s.next < state.FirstSeq {
+		if agents, err = s.source.agents(s.ctx); err != nil {
+			return atEnd(SourceEnd, fmt.Errorf("list all agents: %w", err))
 		}
 		if err := s.lookUpAll(agents); err != nil {
 			return err
@@ -75,10 +87,15 @@ func (s *forwardSession) resume() error {
 	return nil
 }
 
-// agents returns all agents that have messages in the source, and the teller.
+// agents returns the agents that have told of themselves in the source, and the teller. There are few such
+// subjects, and many of locks. What the hub has of an agent that is not among these shows when its
+// next message is read. Then some messages are read that the hub has.
 func (s *forwardSession) agents() (map[lockagent.AgentID]bool, error) {
 	if known := &s.f.known; known.source != s.origin {
-		ids, err := s.source.agents(s.ctx, ".>")
+		ids, err := s.source.agents(s.ctx, lockagent.EventAlive, lockagent.EventAgentStarted)
+		if err == nil && len(ids) == 0 {
+			ids, err = s.source.agents(s.ctx)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -155,6 +172,8 @@ func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 		return k, atEnd(HubEnd, err)
 	}
 	k.id, _ = idOf(m, agent)
+	_, rest, _ := s.hub.parse(m.Subject)
+	k.unended = agent == s.teller && !strings.HasPrefix(rest, string(agent)+"."+Class(lockagent.EventAgentStopped))
 	k.position, err = s.placeOf(ctx, m)
 	return k, err
 }

@@ -80,6 +80,9 @@ func (s *forwardSession) run() error {
 	if err := s.resume(); err != nil {
 		return err
 	}
+	if err := s.endTale(); err != nil {
+		return err
+	}
 	var err error
 	if s.reader, err = s.read(s.next); err != nil {
 		return atEnd(SourceEnd, err)
@@ -118,6 +121,13 @@ func (s *forwardSession) open() error {
 	if flaw := flawOf(&hub.Config, all, all); flaw != nil {
 		return atEnd(HubEnd, flaw)
 	}
+	made := s.f.cfg.hubStream()
+	want := made.stream()
+	if differ := differences(&hub.Config, &want); differ != "" && differ != s.f.warned {
+		s.f.warned = differ
+		s.f.cfg.Logger.Warn("events: the stream of the hub has weaker settings than a new one would have; it is left as it is",
+			"stream", hub.Config.Name, "settings", differ)
+	}
 	if source.Config.Name == hub.Config.Name && source.Created.Equal(hub.Created) {
 		return atEnd(HubEnd, errSameStream)
 	}
@@ -135,7 +145,10 @@ func (s *forwardSession) makeHub() (err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
 	made := s.f.cfg.hubStream()
-	s.hub.stream, err = createStream(ctx, s.hub.js, made.stream())
+	if s.hub.stream, err = createStream(ctx, s.hub.js, made.stream()); err == nil {
+		s.f.cfg.Logger.Info("events: the stream of the hub is made",
+			"stream", made.Stream, "max_bytes", made.MaxBytes, "max_age", made.MaxAge, "replicas", made.Replicas)
+	}
 	return s.hub.explain(err)
 }
 

@@ -75,6 +75,19 @@ func (s *forwardSession) tell(lost Range) error {
 	})
 }
 
+// endTale ends the last life of the teller, if a session ended in the middle of it. The next loss, or the
+// rest of that one, is another life.
+func (s *forwardSession) endTale() error {
+	k := s.marks[s.teller]
+	if !k.unended {
+		return nil
+	}
+	return s.store([]entry{s.record(Record{
+		Event: lockagent.Event{Kind: lockagent.EventAgentStopped, Agent: s.teller, Time: time.Now()},
+		Epoch: k.id.epoch, Seq: k.id.last + 1,
+	}, k.position)})
+}
+
 // record returns r as a message of the teller. position says up to where it concludes the source.
 func (s *forwardSession) record(r Record, position uint64) entry {
 	e := entry{id: messageID{agent: r.Agent, epoch: r.Epoch, first: r.Seq, last: r.Seq}, position: position}

@@ -204,6 +204,55 @@ func TestForward(t *testing.T) {
 	}
 }
 
+// A forwarder that goes on does not ask for the subjects of all locks. An agent of which the source has no
+// sign of life, and that it does not know of, gets nothing twice.
+func TestForwardAsksForFewSubjects(t *testing.T) {
+	t.Parallel()
+	e := newEnds(t)
+	streamFor(t, e.source, nil)
+	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.Duplicates = 100 * time.Millisecond })
+	p := newPublisher(t, Config{Connection: e.from, Agent: "known"})
+	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted})
+	flushed(t, p)
+	puts(t, e.source, "unknown", 1, 30)
+	f := forward(t, e.from, e.to)
+	arrived(t, e.hub, 31)
+	f.stop()
+
+	questions, err := e.source.Conn().SubscribeSync("$JS.API.STREAM.INFO." + DefaultStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.source.Conn().FlushWithContext(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	puts(t, e.source, "unknown", 31, 40)
+	f = forward(t, e.from, e.to)
+	arrived(t, e.hub, 41)
+	eventually(t, "all is counted", func() bool { return f.Stats().Forwarded == 10 })
+	f.stop()
+	wantCopy(t, e.source, e.hub)
+	if got := f.Stats(); got.Forwarded != 10 || got.Present != 30 || got.Discarded != 0 {
+		t.Errorf("got %+v", got)
+	}
+	asked := 0
+	for range 3 {
+		m, err := questions.NextMsgWithContext(testContext(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(m.Data), "subjects_filter") {
+			asked++
+		}
+		if strings.Contains(string(m.Data), `"lockagent.v1.\u003e"`) || strings.Contains(string(m.Data), `"lockagent.v1.>"`) {
+			t.Errorf("it asks for all subjects: %s", m.Data)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("it asks for subjects %d times", asked)
+	}
+}
+
 // The records of a real publisher can be read at the hub, and the audit of the hub is the one of the
 // source.
 func TestForwardedRecords(t *testing.T) {

@@ -42,6 +42,9 @@ type storeLog struct {
 	Judged lockagent.StoreTime `json:"judged,omitempty"`
 	Holds  int                 `json:"holds,omitempty"`
 
+	// Accepted are those of the Holds of which somebody accepted that they do not say of which store they are.
+	Accepted int `json:"accepted,omitempty"`
+
 	// Unproven is when the last hold ended that is not proven, or 0.
 	Unproven lockagent.StoreTime `json:"unproven,omitempty"`
 
@@ -357,6 +360,9 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	}
 	if s.Late {
 		s.doubt(fmt.Sprintf("the log told of it when all up to %s had been judged", storeText(store.Floor)))
+	}
+	if s.Open > 0 && s.Gone && s.Holed {
+		s.doubt("the log does not have its end, which may be among the missing records, as may a renewal")
 	}
 	if s.Denied && !a.expected(store, lock, s) {
 		s.doubt("the store said that the tenure was over, and the log does not say why: no reset, no break, and its lease had not run out")

@@ -27,6 +27,10 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 			if at <= second.Start {
 				return
 			}
+			if first.Open > 0 {
+				first.doubt("the log does not have its end, and the clock of the store was set before its lease was over")
+				return
+			}
 			e = step.explains()
 		}
 		e.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
@@ -47,7 +51,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
-	case second.Start < a.atLeast(first) && store.byStep(first.began(), a.atLeast(first), second.Start) == nil:
+	case second.Start < a.atLeast(first) && store.byStep(first, a.atLeast(first), second.Start) == nil:
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:
@@ -59,8 +63,8 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	}
 }
 
-// compareRest compares a tenure with the rest of another one, which began later. What was judged of the
-// other one has been compared with it. So only what the rest proves is new.
+// compareRest compares a tenure with a rest that begins later. It has been compared with the part that was
+// judged. So only what the rest proves is new.
 func (a *Audit) compareRest(store *storeLog, lock *lockLog, s, rest *span) {
 	if s.Start < rest.began() || s.Rough || rest.Rough || (s.Modes|rest.Modes)&strange != 0 || min(a.atLeast(s), a.atLeast(rest)) <= rest.Start {
 		return
@@ -181,7 +185,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step, size := store.step(s.Start, what.At); step != nil && what.By <= size+slack {
+	if step, size := store.step(s.began(), what.At); step != nil && what.By <= size+slack {
 		a.found.Explained.add(step.excuses(v))
 		return
 	}

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 // servePart is a NATS server.
 func servePart() int {
-	s, err := natsserver.Start(natsserver.Config{Dir: setting("DIR"), Listen: setting("ADDR")})
+	s, err := natsserver.Start(natsserver.Config{Dir: setting("DIR"), Listen: setting("ADDR"), ConfigFile: setting("CONF")})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -33,6 +33,7 @@ type past struct {
 	Settled lockagent.StoreTime `json:"settled,omitempty"`
 	Told    lockagent.StoreTime `json:"told,omitempty"`
 	Anchor  anchor              `json:"anchor,omitzero"`
+	Ended   lockagent.StoreTime `json:"ended,omitempty"`
 	Noted   time.Duration       `json:"noted,omitempty"`
 	Hidden  lockagent.StoreTime `json:"hidden,omitempty"`
 	Missing uint64              `json:"missing,omitempty"`
@@ -118,7 +119,7 @@ func (a *Audit) retire(l *agentLog) bool {
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
 		Judged: l.Judged, Stored: l.Stored, Found: l.Found, Beside: l.Beside, Settled: l.Settled, Told: l.Told,
-		Belated: l.Belated, Anchor: l.Anchor, Noted: l.Noted, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
+		Belated: l.Belated, Anchor: l.Anchor, Ended: l.Ended, Noted: l.Noted, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
 	})
 	delete(a.logs, l.ID)
 	a.fold.forget(l.folded, func(*Hold) bool { return true })
@@ -136,7 +137,7 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	newest := a.home(l).Newest // less if the clock was set back
 	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
 	l.Stored, l.Found, l.Beside, l.Belated = p.Stored, p.Found, p.Beside, p.Belated
-	l.Noted, l.Hidden, l.Missing = p.Noted, p.Hidden, p.Missing
+	l.Ended, l.Noted, l.Hidden, l.Missing = p.Ended, p.Noted, p.Hidden, p.Missing
 	l.folded.Epoch, l.folded.Seq, l.folded.Store = p.Epoch, p.Next-1, l.Store
 	l.folded.Process, l.folded.Stopped = p.Process, p.Stopped
 }

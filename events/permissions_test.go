@@ -87,7 +87,25 @@ func asUser(t *testing.T, s *natsserver.Server, user string) Connection {
 	if name == "root" {
 		name = "operator"
 	}
-	return Connection{URL: s.URL(), User: user, PasswordFile: natstest.File(t, secretOf(name))}
+	c := Connection{URL: s.URL(), User: user, PasswordFile: natstest.File(t, secretOf(name))}
+	if ownAnswers {
+		c.InboxPrefix = "_INBOX_" + user
+	}
+	return c
+}
+
+// ownAnswers has asUser return connections with answers of their own. A test that sets it does not
+// run beside others.
+var ownAnswers bool
+
+// withOwnAnswers is a configuration in which each user has answers of its own.
+func withOwnAnswers(conf string) string {
+	users := strings.Split(conf, "user: ")
+	for i := range users[1:] {
+		name, _, _ := strings.Cut(users[1+i], ",")
+		users[1+i] = strings.ReplaceAll(users[1+i], "_INBOX.>", "_INBOX_"+name+".>")
+	}
+	return strings.Join(users, "user: ")
 }
 
 // heard is a logger that keeps what is at level warn or above.
@@ -134,6 +152,11 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 	t.Run("TheyMakeTheStream", func(t *testing.T) {
 		more := strings.ReplaceAll(conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"")
 		permitted(t, func() *natsserver.Server { return securedServer(t, more) }, DefaultStream, DefaultPrefix, "")
+	})
+	t.Run("OwnAnswers", func(t *testing.T) {
+		ownAnswers = true
+		defer func() { ownAnswers = false }()
+		permitted(t, func() *natsserver.Server { return documentedServer(t, withOwnAnswers(conf)) }, DefaultStream, DefaultPrefix, "")
 	})
 	t.Run("OtherNamesInADomain", func(t *testing.T) {
 		other := strings.NewReplacer("LOCKAGENT", "OTHER", "lockagent.v1", "other.prefix",
@@ -236,7 +259,7 @@ func publishDoubtfully(t *testing.T, s *natsserver.Server, cfg Config) {
 	way := &link{}
 	way.use(s)
 	user := asUser(t, s, "agent-1")
-	cfg.InProcess, cfg.User, cfg.PasswordFile, cfg.Agent = way, user.User, user.PasswordFile, "agent-1"
+	cfg.InProcess, cfg.User, cfg.PasswordFile, cfg.InboxPrefix, cfg.Agent = way, user.User, user.PasswordFile, user.InboxPrefix, "agent-1"
 	p := newPublisher(t, cfg)
 	lost := lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42"}
 	p.Record(t.Context(), lost)
@@ -350,6 +373,50 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOwnAnswersAreNotRead has a user listen to the answers to another one.
+func TestOwnAnswersAreNotRead(t *testing.T) {
+	ownAnswers = true
+	defer func() { ownAnswers = false }()
+	s := documentedServer(t, withOwnAnswers(documented(t, "conf")))
+	c := asUser(t, s, "agent-1")
+	c.Logger = testLogger(t)
+	refused := make(chan error, 1)
+	nc, err := c.dial("test", nats.ErrorHandler(c.errorHandler(func(err error) bool {
+		refused <- err
+		return true
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.SubscribeSync("_INBOX_auditor.>"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-refused:
+		if missing, ok := errors.AsType[*PermissionError](err); !ok || missing.Operation != "subscribe" {
+			t.Errorf("got %v", err)
+		}
+	case <-testContext(t).Done():
+		t.Fatal("it may")
+	}
+}
+
+// TestPublisherMayNotListen names the permission for answers again and again, and not that they do not come.
+func TestPublisherMayNotListen(t *testing.T) {
+	s := documentedServer(t, documented(t, "conf"))
+	var log heard
+	c := asUser(t, s, "agent-1")
+	c.InboxPrefix, c.Logger = "_OTHER", log.everything()
+	p := newPublisher(t, Config{Connection: c, Agent: "agent-1"})
+	p.Record(t.Context(), requested(1))
+	eventually(t, "it tries again and again", func() bool { return log.count("still nothing is published") >= 4 })
+	missing, ok := errors.AsType[*PermissionError](p.Stats().Err)
+	if !ok || missing.Operation != "subscribe" || !strings.HasPrefix(missing.Subject, "_OTHER.") || log.count("deadline") > 0 {
+		t.Errorf("got %v\n%s", p.Stats().Err, &log)
 	}
 }
 

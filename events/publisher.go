@@ -197,7 +197,7 @@ func (p *Publisher) rests(now time.Duration) time.Duration {
 
 // Flush waits until every event that was recorded before the call, and not dropped, is in the
 // stream. It returns the cause of ctx if that ends first, and [lockagent.ErrClosed] if the
-// publisher is closed or stops first.
+// publisher is closed or stops first, with [Stats].Err if there is one.
 func (p *Publisher) Flush(ctx context.Context) error { return p.flush(ctx, false) }
 
 func (p *Publisher) flush(ctx context.Context, all bool) error {
@@ -217,6 +217,9 @@ func (p *Publisher) flush(ctx context.Context, all bool) error {
 	case <-f.done:
 		return nil
 	case <-p.done:
+		if why := p.Stats().Err; why != nil {
+			return fmt.Errorf("events: flush: %w: %w", lockagent.ErrClosed, why)
+		}
 		return fmt.Errorf("events: flush: %w", lockagent.ErrClosed)
 	case <-ctx.Done():
 		p.mu.Lock()

@@ -174,7 +174,7 @@ func TestEpochs(t *testing.T) {
 // wantStopped wants p to have stopped for a reason, and to say so.
 func wantStopped(t *testing.T, p *Publisher, why error) {
 	t.Helper()
-	if err := p.Flush(testContext(t)); !errors.Is(err, lockagent.ErrClosed) {
+	if err := p.Flush(testContext(t)); !errors.Is(err, lockagent.ErrClosed) || !errors.Is(err, why) {
 		t.Errorf("flush: %v", err)
 	}
 	if err := p.Stats().Err; !errors.Is(err, why) {

@@ -284,3 +284,10 @@ func (r *Reader) forget(consumer jetstream.Consumer) {
 	defer cancel()
 	_ = r.js.DeleteConsumer(ctx, r.cfg.Stream, consumer.CachedInfo().Name)
 }
+
+// getNext returns the first message with a subject from a position on.
+func getNext(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	return stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
+}

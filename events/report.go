@@ -52,8 +52,39 @@ type Listed[T any] interface {
 	cause() string // of which there are few
 }
 
+// joining is something that can stand for more of its kind.
+type joining[T any] interface {
+	join(other T) (both T, joined bool)
+	likewise() int // for how many more it stands
+}
+
 func (l *List[T]) add(x T) {
 	l.Count++
+	if one, ok := any(x).(joining[T]); ok {
+		for i := range l.First {
+			if both, joined := one.join(l.First[i]); joined {
+				l.First = slices.Delete(l.First, i, i+1)
+				x = both
+				break
+			}
+		}
+	}
+	l.insert(x)
+}
+
+// named is for how many the first stand.
+func (l *List[T]) named() (n int) {
+	for i := range l.First {
+		n++
+		if one, ok := any(l.First[i]).(joining[T]); ok {
+			n += one.likewise()
+		}
+	}
+	return n
+}
+
+// insert puts x among the first, if it is one of them.
+func (l *List[T]) insert(x T) {
 	if len(l.First) >= most {
 		n, last, cause := 0, 0, x.cause()
 		for i := range l.First {
@@ -177,8 +208,11 @@ type Counts struct {
 	// OtherVersions are those of the Unknown that are of another version of the format. They may tell of
 	// holds, so nothing is proven.
 	OtherVersions int `json:"other_versions,omitempty"`
-	Unjudged      int `json:"unjudged"` // holds of kinds of locks that this version does not judge
-	Assumed       int `json:"assumed"`  // of the Tails: those that no later record bounds
+	// UnknownOfLocks are those of the Unknown that are about locks. Unjudged are holds of kinds of locks that
+	// this version does not judge. So nothing is proven of these locks.
+	UnknownOfLocks int `json:"unknown_of_locks,omitempty"`
+	Unjudged       int `json:"unjudged"`
+	Assumed        int `json:"assumed"` // of the Tails: those that no later record bounds
 
 	// MoreLocks says that Locks counts no further, and that there may be more.
 	MoreLocks bool `json:"more_locks,omitempty"`
@@ -255,7 +289,30 @@ type Violation struct {
 	// Why says how it could come to it, and Look where to look.
 	Why  string `json:"why"`
 	Look string `json:"look"`
+
+	// More is how many later ones there are of the first hold, for the same reason. Last is until when they were.
+	More int                 `json:"more,omitempty"`
+	Last lockagent.StoreTime `json:"last_us,omitempty"`
 }
+
+// join makes one of two that are of one hold.
+func (v Violation) join(other Violation) (both Violation, joined bool) {
+	if v.Kind != other.Kind || v.Why != other.Why || v.Second == (Hold{}) || other.Second == (Hold{}) || !v.First.is(&other.First) {
+		return v, false
+	}
+	both, later := v, other
+	if later.Second.compare(both.Second) < 0 {
+		both, later = later, both
+	}
+	if both.First.Ended == 0 {
+		both.First = later.First
+	}
+	both.More = v.More + other.More + 1
+	both.Last = max(v.Last, other.Last, v.Until, other.Until, later.Overlapped)
+	return both, true
+}
+
+func (v Violation) likewise() int { return v.More }
 
 // Explanation is an overlap and its cause: one of the fields.
 type Explanation struct {
@@ -273,6 +330,17 @@ type Explanation struct {
 	// Late says that the first was over by its lease, but its process did not run, and learned of
 	// that late.
 	Late bool `json:"late,omitempty"`
+}
+
+// join is that of its violation, if the cause is the same.
+func (e Explanation) join(other Explanation) (both Explanation, joined bool) {
+	v, joined := e.Violation.join(other.Violation)
+	if !joined || e.Cause() != other.Cause() {
+		return e, false
+	}
+	both = e
+	both.Violation = v
+	return both, true
 }
 
 // Unproven is a hold that cannot be shown not to have overlapped.
@@ -305,10 +373,10 @@ const mostReasons = 64
 
 func (l *UnprovenList) add(u Unproven) {
 	l.List.add(u)
-	l.count(Reason{u.Why, 1, u.Beside})
+	l.because(Reason{u.Why, 1, u.Beside})
 }
 
-func (l *UnprovenList) count(r Reason) {
+func (l *UnprovenList) because(r Reason) {
 	i, found := slices.BinarySearchFunc(l.Reasons, r, Reason.compare)
 	if found {
 		l.Reasons[i].Count += r.Count
@@ -329,7 +397,7 @@ func (r Reason) compare(other Reason) int {
 func (l *UnprovenList) remove(it func(Unproven) bool) {
 	for _, u := range l.First {
 		if it(u) {
-			l.count(Reason{u.Why, -1, u.Beside})
+			l.because(Reason{u.Why, -1, u.Beside})
 		}
 	}
 	l.forgetReasons(func(r Reason) bool { return r.Count <= 0 })
@@ -362,13 +430,18 @@ func (l *UnprovenList) convict(agent lockagent.AgentID) {
 		if r.Beside == agent {
 			r.Beside = ""
 		}
-		l.count(r)
+		l.because(r)
 	}
 }
 
-func (l UnprovenList) clone() UnprovenList {
-	return UnprovenList{l.List.clone(), slices.Clone(l.Reasons)}
+func (l *UnprovenList) reset() { *l = UnprovenList{} }
+
+func (l *UnprovenList) detach() {
+	l.List.detach()
+	l.Reasons = slices.Clone(l.Reasons)
 }
+
+func (l *UnprovenList) tell(all []string, title string) []string { return unproven(all, title, *l) }
 
 // Gap is records of one agent that are missing.
 type Gap struct {
@@ -434,25 +507,6 @@ type Tail struct {
 	Assumed bool `json:"assumed,omitempty"`
 }
 
-// findings are what an audit has found for good.
-type findings struct {
-	Counts
-	Violations List[Violation]   `json:"violations"`
-	Explained  List[Explanation] `json:"explained"`
-	Unproven   UnprovenList      `json:"unproven"`
-	Gaps       List[Gap]         `json:"gaps"`
-	Late       List[LateRecord]  `json:"late"`
-	Tails      List[Tail]        `json:"tails"`
-	OpenHolds  List[Hold]        `json:"open_holds"`
-	NotJudged  List[Hold]        `json:"not_judged"`
-	Unreadable List[Note]        `json:"unreadable"`
-	Joined     List[Note]        `json:"joined"`
-	Holes      List[Hole]        `json:"holes"`
-	Belated    List[Belated]     `json:"belated"`
-
-	Acknowledged []Acknowledged `json:"acknowledged,omitempty"`
-}
-
 func (f *findings) violation(v Violation) {
 	if v.Kind == Equivocation && slices.ContainsFunc(f.Violations.First, func(x Violation) bool {
 		return x.Kind == v.Kind && x.First.Agent == v.First.Agent && x.First.Epoch == v.First.Epoch && x.First.Seq == v.First.Seq
@@ -462,15 +516,6 @@ func (f *findings) violation(v Violation) {
 	f.Violations.add(v)
 }
 
-func (f *findings) fill(r *Report) {
-	r.Counts = f.Counts
-	r.Violations, r.Explained, r.Unproven = f.Violations, f.Explained, f.Unproven
-	r.Gaps, r.Late, r.Tails = f.Gaps, f.Late, f.Tails
-	r.OpenHolds, r.NotJudged = f.OpenHolds, f.NotJudged
-	r.Unreadable, r.Joined = f.Unreadable, f.Joined
-	r.Holes, r.Belated, r.Acknowledged = f.Holes, f.Belated, f.Acknowledged
-}
-
 func (r *Report) verdict() Verdict {
 	judged, pending := 0, 0
 	for _, s := range r.Stores {
@@ -478,15 +523,15 @@ func (r *Report) verdict() Verdict {
 		pending += s.Pending
 	}
 	switch {
-	case r.Violations.Count > 0:
+	case r.leadTo(Violated) > 0:
 		return Violated
 	case r.Events == 0 && r.Unreadable.Count == 0:
 		return Empty
-	case r.Unproven.Count+r.Gaps.Count+r.Late.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.Holes.Count+r.Belated.Count+r.OtherVersions > 0:
+	case r.leadTo(Incomplete) > 0:
 		return Incomplete
 	case judged == 0 && pending+r.NotJudged.Count > 0:
 		return Incomplete
-	case r.Explained.Count > 0:
+	case r.leadTo(Explained) > 0:
 		return Explained
 	}
 	return Proven
@@ -550,7 +595,8 @@ func noWait(*agentLog) bool { return false }
 
 // closeWith judges all that can be judged of stores of which agents live, or not.
 func (a *Audit) closeWith(living map[string]bool) Report {
-	r := Report{Version: ReportVersion}
+	var judged []Judged
+	var resets List[StoreReset]
 	for _, s := range sorted(a.stores) {
 		j := Judged{Store: s.ID}
 		until := lockagent.StoreTime(endOfTime)
@@ -570,16 +616,15 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
 		j.rest = s.Last > s.Unproven
 		if j.Holds > 0 || j.Pending > 0 {
-			r.Stores = append(r.Stores, j)
+			judged = append(judged, j)
 		}
 		for _, x := range slices.Concat(s.Resets, s.Steps) {
-			r.Resets.add(x.StoreReset)
+			resets.add(x.StoreReset)
 		}
 	}
-	a.found.fill(&r)
-	if s := a.stores[""]; s != nil && s.Holds > 0 && len(r.Stores) > 1 {
-		r.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds)))
-	}
+	a.nameless()
+	r := a.found.Report
+	r.Version, r.Stores, r.Resets = ReportVersion, judged, resets
 	r.Locks = len(a.names)
 	r.MoreLocks = r.Locks == mostNames
 	r.Verdict = r.verdict()
@@ -589,6 +634,19 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 		}
 	}
 	return r
+}
+
+// nameless notes that holds may be of any of several stores.
+func (a *Audit) nameless() {
+	judged := 0
+	for _, s := range a.stores {
+		if s.Holds > 0 {
+			judged++
+		}
+	}
+	if s := a.stores[""]; s != nil && s.Holds > s.Accepted && judged > 1 {
+		a.found.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds-s.Accepted)))
+	}
 }
 
 // endOfTime is later than any time of a store.

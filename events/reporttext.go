@@ -50,16 +50,11 @@ func (r Report) String() string {
 // Findings are what keeps a log from being proven, and what explains overlaps, for people: each is
 // a text of one or more lines. They name the first of each kind, and count the rest.
 func (r Report) Findings() (all []string) {
-	all = overlapList(all, "violation: ", r.Violations, func(v *Violation) (*Violation, string) { return v, "" })
-	all = overlapList(all, "explained: ", r.Explained, func(e *Explanation) (*Violation, string) { return &e.Violation, e.Cause() })
-	all = list(all, "not stopped: ", r.Tails)
-	all = unproven(all, r.Unproven)
-	all = list(all, "missing: ", r.Gaps)
-	all = list(all, "missing: ", r.Holes)
-	all = list(all, "unproven: ", r.Belated)
-	all = list(all, "late: ", r.Late)
-	all = list(all, "unreadable: ", r.Unreadable)
-	return list(all, "unproven: ", r.Joined)
+	for i := range findingKinds {
+		k := &findingKinds[i]
+		all = k.of(&r).tell(all, k.title)
+	}
+	return all
 }
 
 // Summary says in a line what the verdict means.
@@ -91,21 +86,10 @@ func (r Report) assumption() string {
 // lacks says why nothing is proven.
 func (r Report) lacks() string {
 	var lacks []string
-	for _, x := range []struct {
-		n         int
-		one, many string
-	}{
-		{r.Unproven.Count, "hold is not proven", "holds are not proven"},
-		{r.Gaps.Count + r.Holes.Count, "stretch of records is missing", "stretches of records are missing"},
-		{r.Belated.Count, "time was judged too early", "times were judged too early"},
-		{r.Late.Count, "record came too late", "records came too late"},
-		{r.Unreadable.Count, "message cannot be read", "messages cannot be read"},
-		{r.Unchecked, "repetition could not be compared", "repetitions could not be compared"},
-		{r.Joined.Count, "store could not be told from another", "stores could not be told from others"},
-		{r.OtherVersions, "record is of another version of the format", "records are of other versions of the format"},
-	} {
-		if x.n > 0 {
-			lacks = append(lacks, number(x.n, x.one, x.many))
+	for i := range findingKinds {
+		k := &findingKinds[i]
+		if n := k.of(&r).count(); n > 0 && k.verdict == Incomplete {
+			lacks = append(lacks, number(n, k.one, k.many))
 		}
 	}
 	if len(lacks) == 0 {
@@ -114,38 +98,12 @@ func (r Report) lacks() string {
 	return strings.Join(lacks, ", ")
 }
 
-// overlapList adds violations. One hold can overlap with many others, for one reason: then the first of
-// them is told, and the others are counted.
-func overlapList[T Listed[T]](all []string, what string, l List[T], of func(*T) (v *Violation, cause string)) []string {
-	for i := 0; i < len(l.First); {
-		text := what + l.First[i].String()
-		v, cause := of(&l.First[i])
-		until, likewise := v.Until, 0
-		for i++; i < len(l.First); i++ {
-			next, nextCause := of(&l.First[i])
-			if next.Kind != v.Kind || next.Why != v.Why || nextCause != cause || !next.First.is(&v.First) {
-				break
-			}
-			until = max(until, next.Overlapped, next.Until)
-			likewise++
-		}
-		if likewise > 0 {
-			text += "\n    more:   the first overlapped likewise with " + number(likewise, "later hold", "later holds")
-		}
-		if likewise > 0 && until != 0 {
-			text += ", up to " + storeText(until)
-		}
-		all = append(all, text)
-	}
-	return rest(all, what, l)
-}
-
 // likewise is how many holds are named of those that are unproven for one reason.
 const likewise = 3
 
 // unproven adds the holds that are not proven, together for each reason. The reason of most of them is
 // first.
-func unproven(all []string, l UnprovenList) []string {
+func unproven(all []string, title string, l UnprovenList) []string {
 	reasons := make(map[string]int)
 	for _, r := range l.Reasons {
 		reasons[r.Why] += r.Count
@@ -164,10 +122,10 @@ func unproven(all []string, l UnprovenList) []string {
 			}
 		}
 		if n == 1 && len(first) == 1 {
-			all = append(all, "unproven: "+first[0].String())
+			all = append(all, title+first[0].String())
 			continue
 		}
-		text := fmt.Sprintf("unproven: %s: %s", number(n, "hold", "holds"), why)
+		text := fmt.Sprintf("%s%s: %s", title, number(n, "hold", "holds"), why)
 		for _, u := range first {
 			text += fmt.Sprintf("\n    %q: %s, %s", u.Hold.Lock, u.Hold.who(), u.Hold.lasted())
 		}
@@ -177,7 +135,7 @@ func unproven(all []string, l UnprovenList) []string {
 		all = append(all, text)
 	}
 	if more := l.Count - told; more > 0 {
-		all = append(all, fmt.Sprintf("unproven: %s for other reasons", number(more, "hold", "holds")))
+		all = append(all, fmt.Sprintf("%s%s for other reasons", title, number(more, "hold", "holds")))
 	}
 	return all
 }
@@ -208,7 +166,7 @@ func list[T Listed[T]](all []string, what string, l List[T]) []string {
 }
 
 func rest[T Listed[T]](all []string, what string, l List[T]) []string {
-	if more := l.Count - len(l.First); more > 0 {
+	if more := l.Count - l.named(); more > 0 {
 		all = append(all, fmt.Sprintf("%sand %d more", what, more))
 	}
 	return all

@@ -45,27 +45,25 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 		l.Resets = slices.Delete(l.Resets, 0, 1)
 	}
 	s := a.store(l.Store)
-	n := spanOfReset(reset)
-	n.Noted = a.clock.Now + 1
 	known := false
 	switch {
 	case reset.From != reset.To:
-		s.Resets, _ = noteReset(s.Resets, n)
+		s.Resets, _ = noteReset(s.Resets, a.spanOfReset(reset))
 		return
 	case reset.Step != 0:
-		known = s.stepped(n, earlier)
+		known = s.stepped(a.spanOfReset(reset), earlier)
 	case reset.After == reset.Before:
 		return // only the name of the store is another one
 	default:
-		s.Steps, known = noteReset(s.Steps, n)
+		s.Steps, known = noteReset(s.Steps, a.spanOfReset(reset))
 	}
-	l.Noted = n.Noted
+	l.Noted = a.clock.Now + 1
 	if !known && reset.Before < reset.After {
 		// The clock was set back: what is to come has earlier times.
 		s.Floor, s.Newest = min(s.Floor, reset.Before.Add(-delay)), min(s.Newest, reset.Before)
 		for _, other := range a.logs {
 			if other.Store == l.Store {
-				other.Settled, other.Told = min(other.Settled, reset.Before), 0
+				other.Settled, other.Told, other.Ended = min(other.Settled, reset.Before), 0, 0
 				other.Born, other.Early = min(other.Born, reset.Before), min(other.Early, reset.Before)
 				a.place(other)
 			}
@@ -73,8 +71,8 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 	}
 }
 
-func spanOfReset(reset StoreReset) resetSpan {
-	return resetSpan{StoreReset: reset, First: min(reset.After, reset.Before), Last: max(reset.After, reset.Before)}
+func (a *Audit) spanOfReset(reset StoreReset) resetSpan {
+	return resetSpan{reset, min(reset.After, reset.Before), max(reset.After, reset.Before), a.clock.Now + 1}
 }
 
 func sortResets(list []resetSpan) {
@@ -109,8 +107,7 @@ func (s *storeLog) stepped(n resetSpan, earlier []StoreReset) (known bool) {
 	for i := range s.Steps {
 		x := &s.Steps[i]
 		if !x.alike(&n) || slices.ContainsFunc(earlier, func(e StoreReset) bool {
-			own := spanOfReset(e)
-			return x.alike(&own)
+			return x.alike(&resetSpan{StoreReset: e, First: min(e.After, e.Before), Last: max(e.After, e.Before)})
 		}) {
 			continue
 		}
@@ -186,7 +183,7 @@ func (s *storeLog) step(from, to lockagent.StoreTime) (first *resetSpan, size ti
 	vague := false
 	for i := range s.Steps {
 		x := &s.Steps[i]
-		if x.Last.Add(delay) < from || x.First.Add(-delay) > to || vague && x.Step == 0 {
+		if !x.near(from, to) || vague && x.Step == 0 {
 			continue
 		}
 		if first == nil {
@@ -197,12 +194,22 @@ func (s *storeLog) step(from, to lockagent.StoreTime) (first *resetSpan, size ti
 	return first, size
 }
 
-// byStep returns a step of the clock that explains why a hold seems to have ended after a time, or nil.
-func (s *storeLog) byStep(began, end, start lockagent.StoreTime) *resetSpan {
-	if step, size := s.step(began, end); step != nil && end.Sub(start) <= size+slack {
-		return step
+// near reports whether it may have been between two times.
+func (r *resetSpan) near(from, to lockagent.StoreTime) bool {
+	return r.Last.Add(delay) >= from && r.First.Add(-delay) <= to
+}
+
+// byStep returns a step of the clock that explains why a hold ended after the start of the next one, or nil. It
+// comes before that start. The store keeps a lease by its own clock. So if the clock was set forward, the next
+// hold does not begin before the lease seems to be over.
+func (s *storeLog) byStep(x *span, end, start lockagent.StoreTime) *resetSpan {
+	from, to := x.began(), min(end, start)
+	step, size := s.step(from, to)
+	onlyForward := !slices.ContainsFunc(s.Steps, func(r resetSpan) bool { return r.near(from, to) && r.Step <= 0 })
+	if step == nil || end.Sub(start) > size+slack || onlyForward && start.Add(slack) < x.confirmedEnd() {
+		return nil
 	}
-	return nil
+	return step
 }
 
 // size is by how much the clock was set at most. If the log does not say it, the readings tell. Agents

@@ -94,3 +94,66 @@ func TestAuditOfABreakOfAHoldThatWasJudged(t *testing.T) {
 	s.add(200_000, a.renewed(1, 110_000).lost(lockagent.LostDenied, 1, 180_000).alive(200_000).stop(), b.released(1, 189_000).stop(), c.stop())
 	s.want(t, Explained, "explained: 1", "cause:  an operator (olga) broke the lock at 2026-03-01T14:01:55.000Z")
 }
+
+// What an agent that is gone may have held for longer than its log says.
+func TestAuditOfALeaseThatMayBeLonger(t *testing.T) {
+	for name, test := range map[string]struct {
+		a, b    *story
+		verdict Verdict
+		found   string
+	}{
+		"ARenewalMayBeMissing": {
+			agent("A").granted(1, 1000).missing(2).alive(20_000).stop(), agent("B").held(1, 40_000, 41_000).stop(),
+			Incomplete, "missing: 1, unproven: 1",
+		},
+		"NoneIsMissing": {
+			agent("A").granted(1, 1000).alive(20_000).stop(), agent("B").held(1, 40_000, 41_000).stop(),
+			Proven, "",
+		},
+		"AnotherHoldEndedLater": { // so the agent would have told of the end of this one
+			agent("A").granted(1, 1000).of("b").granted(2, 2000).renewed(2, 30_000).released(2, 45_000), agent("B").held(1, 44_500, 44_600).stop(),
+			Incomplete, "not stopped: 1, unproven: 2",
+		},
+		"AnotherHoldEndedBefore": {
+			agent("A").granted(1, 1000).of("b").granted(2, 2000).renewed(2, 29_000).released(2, 30_000), agent("B").held(1, 44_500, 44_600).stop(),
+			Proven, "not stopped: 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantReport(t, audited(recordsOf([]*story{test.a, test.b})), test.verdict, test.found, "")
+		})
+	}
+}
+
+// All that an agent told is missing, and so is its start.
+func TestAuditOfAnAgentWithoutABeginning(t *testing.T) {
+	a, b := agent("A").held(1, 11_000, 12_000).missing(1).stop(), agent("B").of("b")
+	a.records = a.records[2:]
+	s := new(tape).add(0, b).live(1000, 11_000, b).add(12_000, b.held(1, 11_500, 11_600)).live(21_000, 51_000, b)
+	s.add(55_000, a).live(61_000, 91_000, b).add(92_000, b.stop())
+	s.want(t, Incomplete, "belated: 1, missing: 1", "records 1 to 3 of agent A")
+}
+
+// A checkpoint is made when a hold was judged, and before its end is told.
+func TestCheckpointOfAHoldThatWasJudged(t *testing.T) {
+	a, b := agent("A"), agent("B").of("b")
+	s := new(tape).add(1000, a.granted(1, 1000), b).live(2000, 202_000, b)
+	audit := s.read(NewAudit())
+	if len(audit.locks) > 0 {
+		t.Fatal("the hold is not judged yet")
+	}
+	s.records = nil
+	s.add(203_000, a.released(1, 5000).returned(1, 5001).alive(203_000).stop(), b.stop())
+	for _, audit := range []*Audit{resumed(t, audit), audit} {
+		wantReport(t, s.read(audit).Report(), Proven, "", "")
+	}
+}
+
+// An agent tells late of a reset, of no other time, and then no more.
+func TestAuditOfATailUpToAReset(t *testing.T) {
+	a, b := agent("A").on("x").granted(1, 1000), agent("B").of("b")
+	s := new(tape).add(2000, a, b).live(2000, 52_000, b).add(53_000, b.held(1, 45_000, 46_000))
+	s.add(56_000, a.reset(lockagent.Reset{From: "x", To: "y", Reason: "emptied", After: clock(2000), Before: clock(50_000)}))
+	s.live(62_000, 152_000, b).add(153_000, b.held(2, 152_500, 152_600).stop())
+	s.want(t, Incomplete, "not stopped: 1, open: 1, unproven: 1", "it is taken to have lived until 2026-03-01T14:00:50.000Z at the latest")
+}

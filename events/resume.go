@@ -222,10 +222,3 @@ func tidying(err error) bool {
 	missing, ok := errors.AsType[*PermissionError](err)
 	return ok && strings.Contains(missing.Subject, ".CONSUMER.DELETE.")
 }
-
-// getNext returns the first message with a subject from a position on.
-func getNext(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
-	defer cancel()
-	return stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
-}

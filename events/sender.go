@@ -53,6 +53,7 @@ type sender struct {
 	msg     nats.Msg
 
 	// Guarded by p.mu, for acknowledgements come in on another goroutine.
+	deaf     error // why the connection hears no answers, or nil
 	session  uint64
 	end      context.CancelCauseFunc // ends the session, or the attempt to begin one
 	sendings []sending               // of this session, in their order
@@ -118,7 +119,12 @@ func (s *sender) work(ctx context.Context) (err error) {
 	defer func() { s.giveUp(err) }()
 	s.p.mu.Lock()
 	s.end = end
+	deaf := s.deaf
 	s.p.mu.Unlock()
+	if deaf != nil {
+		s.disconnect() // it subscribes only once
+		return deaf
+	}
 	if !s.nc.IsConnected() {
 		return errDisconnected // the news of it came before there was a session
 	}
@@ -164,6 +170,9 @@ func (s *sender) connect(ctx context.Context) error {
 // closed it for good, as it does after a violation of its protocol.
 func (s *sender) dial() error {
 	s.disconnect()
+	s.p.mu.Lock()
+	s.deaf = nil
+	s.p.mu.Unlock()
 	gone := make(chan signal)
 	changed := func(*nats.Conn) {
 		select {
@@ -199,6 +208,11 @@ func (s *sender) dial() error {
 func (s *sender) complained(err error) (told bool) {
 	if !errors.Is(err, ErrNotPermitted) || tidying(err) {
 		return false
+	}
+	if missing, ok := errors.AsType[*PermissionError](err); ok && missing.Operation == "subscribe" {
+		s.p.mu.Lock()
+		s.deaf = err
+		s.p.mu.Unlock()
 	}
 	s.fail(err)
 	return true

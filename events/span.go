@@ -267,8 +267,11 @@ func (a *Audit) leave(l *agentLog) {
 		if s == nil || s.Gone {
 			continue
 		}
-		if !s.Holed && s.Holes == l.Holes {
+		last := s.Least // that shows the hold
+		s.Holed = s.Holed || s.Holes != l.Holes
+		if !s.Holed {
 			s.Least = max(s.Least, l.Settled)
+			last = max(s.Least, l.low(), l.Ended)
 		}
 		s.Gone, s.LeaseEnd = true, 0
 		then := *h
@@ -276,10 +279,10 @@ func (a *Audit) leave(l *agentLog) {
 		confirmed, lease := l.folded.renewed(&then)
 		if confirmed != 0 {
 			s.LeaseEnd = confirmed.Add(lease)
-			if s.LeaseEnd < s.Least {
+			if s.LeaseEnd < last {
 				// It went on for longer. Either the log does not tell of a renewal: a reset came before the
 				// next sign of life. Or the process did not run. So the end is less certain at both sides.
-				s.Least, s.LeaseEnd = s.LeaseEnd, s.Least.Add(lease)
+				s.Least, s.LeaseEnd = min(s.Least, s.LeaseEnd), last.Add(lease)
 			}
 		}
 	}

@@ -127,7 +127,7 @@ func (a *Audit) replaced(h *Hold, by *Record) {
 	}
 	lock, l := a.lock(h.LockKey), a.current
 	s := lock.live(h.Agent, h.Tenure)
-	if s == nil || s.Gone && by.Tenure != h.Tenure {
+	if s == nil || h.over != 0 || s.Gone && by.Tenure != h.Tenure {
 		return // a crash ended it, and its lease bounds that
 	}
 	s.Open--
@@ -221,7 +221,7 @@ func (a *Audit) ended(h *Hold, r *Record) {
 	}
 	lock := a.lock(h.LockKey)
 	s := lock.live(h.Agent, h.Tenure)
-	if s == nil && !h.stray && h.over != 0 {
+	if !h.stray && h.over != 0 {
 		s = a.goesOn(h)
 	}
 	if h.stray {

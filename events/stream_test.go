@@ -199,31 +199,53 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestSubjectsAreTaken has another stream take what is meant for ours.
+// TestSubjectsAreTaken has another stream take what is meant for ours, under a connection that lasts. When it
+// is gone, our stream gets what the other one took.
 func TestSubjectsAreTaken(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	js := client(t, c)
+	var log heard
+	c.Logger = log.everything()
 	p := newPublisher(t, Config{Connection: c})
 	p.Record(t.Context(), requested(0))
 	flushed(t, p)
-	taken := func(by string, cfg jetstream.StreamConfig) {
+	update := func(subject string) {
 		t.Helper()
-		if _, err := js.UpdateStream(testContext(t), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{"something.else"}}); err != nil {
+		if _, err := js.UpdateStream(testContext(t), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{subject}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := js.CreateOrUpdateStream(testContext(t), cfg); err != nil {
-			t.Fatal(err)
-		}
-		p.Record(t.Context(), requested(1))
-		eventually(t, "the publisher knows why", func() bool {
-			err := p.Stats().Err
-			return err != nil && strings.Contains(err.Error(), by)
-		})
 	}
-	taken("do not cover", jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}})
-	if err := p.Stats().Err; !errors.Is(err, ErrStream) {
-		t.Errorf("got %v", err)
+	update("something.else")
+	if _, err := js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{AllSubjects}}); err != nil {
+		t.Fatal(err)
 	}
+	p.Record(t.Context(), requested(1))
+	eventually(t, "the publisher says who takes it", func() bool {
+		return log.count(`stream \"OTHER\" takes the subjects of stream \"LOCKAGENT\"`) > 0
+	})
+	eventually(t, "the publisher knows what is wrong with its stream", func() bool {
+		err := p.Stats().Err
+		return errors.Is(err, ErrStream) && strings.Contains(err.Error(), "do not cover")
+	})
+	if got := p.Stats(); got.Published != 1 || got.Queued != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if err := js.DeleteStream(testContext(t), "OTHER"); err != nil {
+		t.Fatal(err)
+	}
+	update(AllSubjects)
+	flushed(t, p)
+	wantEverything(t, c, 2)
+}
+
+// TestSubjectsOfNobody has no stream take what is meant for ours.
+func TestSubjectsOfNobody(t *testing.T) {
+	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	js := client(t, c)
+	streamFor(t, js, func(cfg *jetstream.StreamConfig) { cfg.Subjects = []string{"something.else"} })
+	p := newPublisher(t, Config{Connection: c})
+	p.Record(t.Context(), requested(0))
+	eventually(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
 	done, cancel := contextEnded()
 	defer cancel()
 	if err := p.Close(done); !errors.Is(err, ErrStream) {

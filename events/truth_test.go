@@ -28,6 +28,11 @@ func (h *trueHold) of(g Gap) bool {
 	return h.agent == g.Agent && g.Epoch <= h.epoch && h.epoch < g.Epoch+g.Lives
 }
 
+// lost reports whether a hold was in a life of an agent of which a report says that it has no end.
+func (h *trueHold) lost(r Report) bool {
+	return slices.ContainsFunc(r.Tails.First, func(t Tail) bool { return t.Agent == h.agent && t.Epoch == h.epoch })
+}
+
 // badPairs compares all holds of each lock.
 func badPairs(holds []*trueHold) (bad []badPair) {
 	type lockOf struct {
@@ -56,13 +61,22 @@ func badPairs(holds []*trueHold) (bad []badPair) {
 	return bad
 }
 
+type holdOf struct {
+	agent  lockagent.AgentID
+	tenure uint64
+	token  lockagent.Token
+}
+
+func (h *trueHold) key() holdOf { return holdOf{h.agent, h.tenure, h.token} }
+
 // history is the true history of a log from which records may have been removed. Whoever
 // has only that log cannot tell the history of the world from others:
 //
 //   - An agent of which the log has nothing need not have been there.
 //   - An agent of which the log has no end may have crashed when its next sign of life was due, at
 //     the latest. If it did not reach the stream then, it may have crashed at once: whoever reads the log
-//     takes for granted that agents which crash reach the stream.
+//     takes for granted that agents which crash reach the stream. If the log does not have the end of one of its
+//     holds, that was over with its lease: nothing tells that its process did not run.
 //
 // So those holds are left out, or end then. Records that are missing between others show by their
 // numbers: such holds count.
@@ -73,8 +87,12 @@ func (w *world) history(log []Record) []*trueHold {
 	}
 	lives := make(map[lifeOf]*life)
 	latest := make(map[lockagent.AgentID]uint64)
+	ended := make(map[holdOf]bool)
 	for i := range log {
 		r := &log[i]
+		if r.Kind.EndsHold() && r.Count == 0 {
+			ended[holdOf{r.Agent, r.Tenure, r.Token}] = true
+		}
 		of := lifeOf{r.Agent, r.Epoch}
 		l := lives[of]
 		if l == nil {
@@ -109,7 +127,9 @@ func (w *world) history(log []Record) []*trueHold {
 				continue
 			}
 			cut := *h
-			cut.until = min(h.until, dead)
+			if cut.until = min(h.until, dead); !ended[h.key()] {
+				cut.until = min(cut.until, h.lease)
+			}
 			h = &cut
 		}
 		holds = append(holds, h)
@@ -129,20 +149,25 @@ func (w *world) unsound(log []Record, r Report) string {
 	for _, s := range r.Stores {
 		from[s.Store] = s.From
 	}
-	visible := make(map[tenureKey]bool)
+	late := make(map[identity]bool) // these are named, and not judged
+	for _, x := range r.Late.First {
+		late[identity{x.Agent, Place{x.Epoch, x.Seq}}] = true
+	}
+	visible, ended := make(map[tenureKey]bool), make(map[holdOf]bool)
 	stepped := make(map[string]bool) // stores of which the log tells that the clock was set
 	for i := range log {
 		if r := &log[i]; r.Kind == lockagent.EventStoreReset && r.Reset.From == r.Reset.To {
 			stepped[r.Store] = true
 		}
-		if r := &log[i]; r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0 {
+		if r := &log[i]; !late[identityOf(r)] && (r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0) {
 			visible[tenureKey{r.Agent, r.Tenure}] = true
+			ended[holdOf{r.Agent, r.Tenure, r.Token}] = r.Kind != lockagent.EventGranted
 		}
 	}
 	named := namedBy(r)
 	for _, p := range bad {
 		first, second := tenureKey{p.first.agent, p.first.tenure}, tenureKey{p.second.agent, p.second.tenure}
-		if size := w.stepOf(p.first.store); p.what == "overlap" && p.overlapped() > size && explainedByStep(r, first, second) {
+		if size := w.stepOf(p.first.store); p.what == "overlap" && !w.had["pause"] && p.overlapped() > size && explainedByStep(r, first, second) {
 			return fmt.Sprintf("a step of %v explains %v", size, p)
 		}
 		switch {
@@ -154,6 +179,7 @@ func (w *world) unsound(log []Record, r Report) string {
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
 		case p.what == "token" && !(visible[first] && visible[second]):
+		case !ended[p.first.key()] && !ended[p.second.key()] && p.first.lost(r) && p.second.lost(r): // each end of a log is named
 		case named == nil || named[first] || named[second]:
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):
@@ -177,7 +203,7 @@ func (p badPair) overlapped() time.Duration {
 }
 
 func byStep(e *Explanation) bool {
-	return e.Kind == Overlap && e.First.Ended != 0 && e.Reset != nil && e.Reset.From == e.Reset.To
+	return e.Kind == Overlap && e.Reset != nil && e.Reset.From == e.Reset.To
 }
 
 func explainedByStep(r Report, x, y tenureKey) bool {

@@ -76,6 +76,7 @@ type trueHold struct {
 	token  lockagent.Token
 	from   int
 	until  int                 // when the owner knew that it was over
+	lease  int                 // when it was over, unless its process did not run
 	began  lockagent.StoreTime // as the store said
 }
 
@@ -406,9 +407,9 @@ func (w *world) crashed(a *worldAgent) {
 		died = a.from
 	}
 	for _, t := range a.has {
-		t.hold.until = died
+		t.hold.until, t.hold.lease = died, t.deadline()
 		if t.left() {
-			t.hold.until = died
+			t.hold.until, t.hold.lease = died, t.deadline()
 		}
 	}
 	w.gone(a)

@@ -131,7 +131,7 @@ func (w *world) short(a *worldAgent, t *worldTenure) {
 	r.Kind, r.Count, r.Held = lockagent.EventHeld, 0, time.Duration(held)*time.Millisecond
 	w.now = t.ends
 	r.Confirmed, r.Until, r.Returned = t.told, t.until(w.now)+1, a.store.clock(w.now)
-	t.hold.until = w.now
+	t.hold.until, t.hold.lease = w.now, w.now
 	delete(a.has, t.lock)
 	w.free(a, t)
 }
@@ -227,7 +227,7 @@ func (w *world) end(a *worldAgent, t *worldTenure, kind lockagent.EventKind, why
 		}
 	}
 	if t.grants == 0 {
-		t.hold.until = ms
+		t.hold.until, t.hold.lease = ms, t.deadline()
 	}
 }
 

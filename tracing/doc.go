@@ -55,11 +55,10 @@
 //
 // # Events
 //
-// The events that pass through a [Recorder] leave it with the trace context of the
-// span that they belong to: acquire up to the answer of the request, hold from
-// there on. Without such a span they have the trace context of the request's
-// caller. So a program without an SDK passes on what it was called with. A trace
-// that is not sampled is not mentioned.
+// A [Recorder] gives each event the trace context of the span that it belongs to. Up to
+// the answer of a request that is acquire, and from there on hold. Without such a span an
+// event has the trace context of the request's caller. So a program without an SDK passes
+// on what it was called with. A trace that is not sampled is not mentioned.
 //
 // # Metrics
 //

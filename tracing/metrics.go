@@ -125,6 +125,11 @@ func newStoreMetrics(m metric.Meter) *storeMetrics {
 	return s
 }
 
+// enabled reports whether anybody reads what a call is measured for.
+func (s *storeMetrics) enabled(ctx context.Context, op operation) bool {
+	return s.duration.Enabled(ctx) || s.refusals.Enabled(ctx) || op == renew && s.renewals.Enabled(ctx)
+}
+
 // attributes makes an option of keys and their values.
 func attributes(pairs ...string) metric.MeasurementOption {
 	var all []attribute.KeyValue

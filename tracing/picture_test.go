@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -229,7 +228,7 @@ func (p *picture) tree(s tracetest.SpanStub, depth int) {
 	fmt.Fprintf(p, "<g data-span=\"%s\">\n", html.EscapeString(p.describe(s)))
 	fmt.Fprintf(p, "<text x=\"%d\" y=\"%d\">%s</text>\n", 10+14*depth, middle+4, s.Name)
 	fmt.Fprintf(p, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" rx=\"2\" fill=\"%s\"><title>%s</title></rect>\n",
-		x, middle-barHeight/2, max(2, end-x), barHeight, cmp.Or(colours[s.Name], map[bool]string{true: "#0969da", false: "#8c959f"}[s.SpanKind == trace.SpanKindClient]), p.title(s))
+		x, middle-barHeight/2, max(2, end-x), barHeight, colour(s), p.title(s))
 	for _, e := range s.Events {
 		fmt.Fprintf(p, "<circle cx=\"%.1f\" cy=\"%d\" r=\"3\" fill=\"#fff\" stroke=\"#57606a\"><title>%s</title></circle>\n", p.x(e.Time), middle, e.Name)
 	}
@@ -239,6 +238,16 @@ func (p *picture) tree(s tracetest.SpanStub, depth int) {
 			p.tree(child, depth+1)
 		}
 	}
+}
+
+func colour(s tracetest.SpanStub) string {
+	switch known := colours[s.Name]; {
+	case known != "":
+		return known
+	case s.SpanKind == trace.SpanKindClient:
+		return "#0969da"
+	}
+	return "#8c959f"
 }
 
 func (p *picture) x(at time.Time) float64 { return labels + at.Sub(p.from).Seconds()*p.scale }

@@ -226,7 +226,7 @@ func (s *store) begin(ctx context.Context, op operation, name lockagent.Name) (c
 	if s.tracer.enabled(ctx) && trace.SpanFromContext(ctx) != noSpan {
 		span = s.tracer.start(ctx, s.names[op], s.starts[op]...)
 	}
-	if m := s.metrics; !span.IsRecording() && !m.duration.Enabled(ctx) && !m.refusals.Enabled(ctx) && (op != renew || !m.renewals.Enabled(ctx)) {
+	if !span.IsRecording() && !s.metrics.enabled(ctx, op) {
 		return call{ctx: ctx}, false
 	}
 	if span.IsRecording() {

@@ -50,7 +50,7 @@ const stateTime = 2 * time.Second
 // measureAudit makes the metrics of an audit from what its last report says, and of what it has not
 // read yet.
 func measureAudit(provider metric.MeterProvider, report func() events.Report, pending func(context.Context) (uint64, bool)) error {
-	m := auditMeter{Meter: provider.Meter("github.com/lockagent/lockagent/cmd/lockagent")}
+	m := newInstruments(provider)
 	verdict := m.number("lockagent.audit.verdict", "", "The verdict: 1 for the one that holds, 0 for the others.")
 	lag := m.seconds("lockagent.audit.horizon.lag", "How far behind now the log is judged for good.")
 	behind := m.number("lockagent.audit.pending", "{message}", "Messages of the stream that were not read yet.")
@@ -92,31 +92,35 @@ func horizonLag(r *events.Report, now time.Time) (lag time.Duration) {
 	return lag
 }
 
-// auditMeter makes instruments, and keeps the first error.
-type auditMeter struct {
+// instruments makes those of a verb, and keeps the first error.
+type instruments struct {
 	metric.Meter
 	err error
 }
 
-func (m *auditMeter) note(err error) {
+func newInstruments(provider metric.MeterProvider) instruments {
+	return instruments{Meter: provider.Meter("github.com/lockagent/lockagent/cmd/lockagent")}
+}
+
+func (m *instruments) note(err error) {
 	if m.err == nil {
 		m.err = err
 	}
 }
 
-func (m *auditMeter) number(name, unit, description string) metric.Int64ObservableGauge {
+func (m *instruments) number(name, unit, description string) metric.Int64ObservableGauge {
 	g, err := m.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
 	m.note(err)
 	return g
 }
 
-func (m *auditMeter) counter(name, unit, description string) metric.Int64ObservableCounter {
+func (m *instruments) counter(name, unit, description string) metric.Int64ObservableCounter {
 	c, err := m.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
 	m.note(err)
 	return c
 }
 
-func (m *auditMeter) seconds(name, description string) metric.Float64ObservableGauge {
+func (m *instruments) seconds(name, description string) metric.Float64ObservableGauge {
 	g, err := m.Float64ObservableGauge(name, metric.WithUnit("s"), metric.WithDescription(description))
 	m.note(err)
 	return g

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -70,7 +71,11 @@ type natsFlags struct {
 	flags *pflag.FlagSet // of the verb
 	events.Connection
 	stream, prefix string
-	replicas       int // for those who may make the stream
+
+	// For those who may make the stream.
+	replicas int
+	maxBytes int64
+	maxAge   time.Duration
 }
 
 // natsOptions has what follows the name in the flag of each option that [events] may call wrong.
@@ -88,9 +93,12 @@ var natsOptions = map[string]string{
 	"ServerName":   "-server-name",
 	"TLSFirst":     "-tls-first",
 	"Domain":       "-domain",
+	"InboxPrefix":  "-inbox-prefix",
 	"Stream":       "-stream",
 	"Prefix":       "-prefix",
 	"Replicas":     "-replicas",
+	"MaxBytes":     "-max-bytes",
+	"MaxAge":       "-max-age",
 }
 
 // add adds the flags to cmd. Their names begin with name. usage is that of the flag for the address.
@@ -113,6 +121,7 @@ func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
 	text(&f.ServerName, "ServerName", "`name` in the server's certificate, by default the host in the URL")
 	flags.BoolVar(&f.TLSFirst, f.flag("TLSFirst"), false, "begin with TLS, for servers with handshake_first")
 	text(&f.Domain, "Domain", "JetStream `domain` of the stream")
+	text(&f.InboxPrefix, "InboxPrefix", "`subject` that begins the subjects of all answers, by default _INBOX")
 	text(&f.stream, "Stream", "`name` of the stream, by default "+events.DefaultStream)
 	text(&f.prefix, "Prefix", "`subject` that begins the subjects of all events, by default lockagent.v1")
 	var names []string
@@ -127,7 +136,10 @@ func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
 
 // addForMakers adds the flags to a cmd that makes the stream if there is none.
 func (f *natsFlags) addForMakers(cmd *cobra.Command, name, usage string) {
-	cmd.Flags().IntVar(&f.replicas, name+natsOptions["Replicas"], 0, "`number` of copies of the stream in the cluster, if it has to be made, by default 1")
+	flags := cmd.Flags()
+	flags.IntVar(&f.replicas, name+natsOptions["Replicas"], 0, "`number` of copies of the stream in the cluster, if it has to be made, by default 1")
+	flags.Int64Var(&f.maxBytes, name+natsOptions["MaxBytes"], 0, fmt.Sprintf("`bytes` that the stream keeps, if it has to be made; it removes the oldest events; -1 is no bound, by default %d", events.DefaultMaxBytes))
+	flags.DurationVar(&f.maxAge, name+natsOptions["MaxAge"], 0, "`time` for which the stream keeps events, if it has to be made, by default for ever")
 	f.add(cmd, name, usage)
 }
 

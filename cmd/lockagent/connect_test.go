@@ -129,6 +129,9 @@ func TestBadNATSFlags(t *testing.T) {
 	}
 }
 
+// ofMakers are the options of those who may make the stream.
+var ofMakers = map[string]bool{"Replicas": true, "MaxBytes": true, "MaxAge": true}
+
 // TestDocumentedOptions holds the table in docs/nats.md against the fields and the flags.
 func TestDocumentedOptions(t *testing.T) {
 	page, err := os.ReadFile("../../docs/nats.md")
@@ -143,7 +146,7 @@ func TestDocumentedOptions(t *testing.T) {
 			t.Errorf("the row of %s is wrong: --%s, %s", field, flag, row[3])
 		}
 		for _, config := range []reflect.Type{reflect.TypeFor[events.Config](), reflect.TypeFor[events.ReaderConfig]()} {
-			if _, ok := config.FieldByName(field); !ok && field != "Replicas" {
+			if _, ok := config.FieldByName(field); !ok && !ofMakers[field] {
 				t.Errorf("%v has no field %s", config, field)
 			}
 		}
@@ -162,7 +165,7 @@ func TestDocumentedOptions(t *testing.T) {
 		for option, rest := range natsOptions {
 			f := cmd.Flags().Lookup(verb.flags + rest)
 			switch {
-			case (f != nil) != (verb.makes || option != "Replicas"):
+			case (f != nil) != (verb.makes || !ofMakers[option]):
 				t.Errorf("%s has --%s%s: %v", verb.name, verb.flags, rest, f != nil)
 			case f != nil && !strings.HasSuffix(f.Usage, "(or $"+variable(f.Name)+")"):
 				t.Errorf("%s: the help of --%s does not name its variable: %s", verb.name, f.Name, f.Usage)

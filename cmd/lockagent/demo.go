@@ -14,7 +14,6 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
-	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
 
@@ -79,94 +78,6 @@ while the demo runs, and see what it says.`,
 	flags.StringVar(&f.format, "format", "text", "`form` of the summary: text or json")
 	f.nats.addForMakers(cmd, "nats", "`URL` of a NATS server to keep the event log")
 	return cmd
-}
-
-// complete checks the flags, and sets what follows from them.
-func (f *demoFlags) complete(cmd *cobra.Command) error {
-	set := cmd.Flags().Changed
-	if f.NoLocks {
-		for _, name := range []string{"redis", f.nats.given(cmd), "keep", "lease", "metrics"} {
-			if name != "" && set(name) {
-				return usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
-			}
-		}
-		f.Redis, f.nats.URL = "", "" // the environment is meant for those who use them
-	}
-	if given := f.nats.given(cmd); f.nats.URL == "" && given != "" {
-		return usage("lockagent demo --nats "+defaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
-	}
-	if f.nats.URL != "" {
-		f.NATS, f.Stream, f.Prefix, f.Replicas = f.nats.Connection, f.nats.stream, f.nats.prefix, f.nats.replicas
-	}
-	if set("processes") {
-		if set("agents") {
-			return usage(fmt.Sprintf("lockagent demo --redis %s --processes %d", exampleRedis, max(1, f.processes)),
-				"--processes says already how many agents there are: one in each process; leave --agents out")
-		}
-		if err := between(cmd, "processes", f.processes, mostAgents, 3); err != nil {
-			return err
-		}
-		if f.Redis == "" && !f.NoLocks {
-			return usage(fmt.Sprintf("lockagent demo --redis %s --processes %d", exampleRedis, f.processes),
-				"--processes needs --redis, for a store in memory cannot be shared between processes")
-		}
-		if f.metrics != "" {
-			return usage("lockagent demo --metrics "+f.metrics, "--metrics are those of one process; leave --processes out")
-		}
-		if wantsPrometheus() {
-			return usage("OTEL_METRICS_EXPORTER=prometheus lockagent demo", "OTEL_METRICS_EXPORTER=prometheus is for one process; leave --processes out")
-		}
-		f.Agents = f.processes
-	}
-	for _, n := range []struct {
-		name              string
-		value, most, good int
-	}{
-		{"agents", f.Agents, mostAgents, 3},
-		{"workers", f.Workers, mostWorkers, 8},
-		{"locks", f.Locks, mostLocks, 4},
-	} {
-		if err := between(cmd, n.name, n.value, n.most, n.good); err != nil {
-			return err
-		}
-	}
-	switch {
-	case f.Duration <= 0:
-		return usage("lockagent demo --duration 5s", "--duration must be longer than nothing, not %v", f.Duration)
-	case f.Think < 0:
-		return usage("lockagent demo --think 500us", "--think cannot be negative, as %v is", f.Think)
-	case f.Lease < leastLease || f.Lease > lockagent.MaxLease:
-		return usage("lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease)
-	}
-	if err := errors.Join(checkMetrics(cmd, f.metrics), checkFormat(cmd, f.format, "text", "json")); err != nil {
-		return err
-	}
-	return f.checkKeep(f.nats.given(cmd))
-}
-
-// checkKeep finds out whether the event log can be kept where the flag says. other is the flag
-// that says another place, or empty.
-func (f *demoFlags) checkKeep(other string) error {
-	switch {
-	case f.Keep == "":
-		return nil
-	case other != "":
-		return usage("lockagent demo --keep "+shellWord(f.Keep), "--keep and --%s exclude each other", other)
-	}
-	f.NATS, f.Stream, f.Prefix = events.Connection{}, "", "" // the environment is meant for those who use it
-	return checkNewLog(f.Keep)
-}
-
-// between checks a count.
-func between(cmd *cobra.Command, flag string, n, most, good int) error {
-	if n >= 1 && n <= most {
-		return nil
-	}
-	try := fmt.Sprintf("%s --%s %d", cmd.CommandPath(), flag, good)
-	if flag == "processes" {
-		try += " --redis " + exampleRedis
-	}
-	return usage(try, "--%s must be between 1 and %d, not %d", flag, most, n)
 }
 
 func (f *demoFlags) run(cmd *cobra.Command) (err error) {

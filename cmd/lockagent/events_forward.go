@@ -7,11 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 )
 
 // forwardFlags are the flags of the verb forward.
-type forwardFlags struct{ source, hub natsFlags }
+type forwardFlags struct {
+	source, hub natsFlags
+	metrics     string
+}
 
 // newEventsForward makes the verb that runs a forwarder by itself. It is hidden, because the daemon of
 // a host will run it.
@@ -28,6 +32,7 @@ goes on until it is interrupted, and waits for servers that are away.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9466")
 	f.source.add(cmd, "nats", "`URL` of the NATS server to read, by default "+defaultNATS)
 	f.hub.addForMakers(cmd, "hub", "`URL` of the NATS server that gets the copy")
 	return cmd
@@ -39,13 +44,22 @@ func (f *forwardFlags) run(cmd *cobra.Command) error {
 	if f.hub.URL == "" {
 		return usage(exampleForward, "--hub is missing")
 	}
+	if err := checkMetrics(cmd, f.metrics); err != nil {
+		return err
+	}
 	logger := newLogger(cmd.ErrOrStderr())
 	forwarder, err := events.NewForwarder(events.ForwardConfig{
-		Source: f.source.config(logger), Hub: f.hub.config(logger), Replicas: f.hub.replicas, Logger: logger,
+		Source: f.source.config(logger), Hub: f.hub.config(logger),
+		Replicas: f.hub.replicas, MaxBytes: f.hub.maxBytes, MaxAge: f.hub.maxAge, Logger: logger,
 	})
 	if err != nil {
 		return f.failure(cmd, err)
 	}
+	stop, err := f.serve(cmd, logger, forwarder.Stats)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	err = forwarder.Run(cmd.Context())
 	if !errors.Is(err, context.Cause(cmd.Context())) { // else it ended as it is meant to
 		return f.failure(cmd, err)
@@ -60,6 +74,9 @@ func (f *forwardFlags) failure(cmd *cobra.Command, err error) error {
 	of := &f.source
 	if end, ok := errors.AsType[*events.EndError](err); ok && end.End == events.HubEnd {
 		of = &f.hub
+	}
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "Hub" {
+		return usage(exampleForward, "--%s (or $%s): it has the same stream as --%s", f.hub.name, variable(f.hub.name), f.source.name)
 	}
 	return of.failure(cmd, err)
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // publish makes an event log.
@@ -46,6 +49,70 @@ func TestEventsForward(t *testing.T) {
 		}
 	}
 	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded; 0 that were discarded or refused are missing\n"}, nil)
+}
+
+// What keeps a forwarder from its work is told, and the end of it.
+func TestEventsForwardAgain(t *testing.T) {
+	t.Parallel()
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub)
+	says := func(what string) {
+		t.Helper()
+		r.stderr.await(t, what, func(text string) bool { return strings.Contains(text, what) })
+	}
+	says("nothing is forwarded until this is over")
+	publish(t, source, 1)
+	says("forwarding again")
+}
+
+// The stream of the hub has the bounds that the flags say.
+func TestEventsForwardMakesTheHub(t *testing.T) {
+	t.Setenv("LOCKAGENT_HUB_MAX_AGE", "48h")
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	publish(t, source, 1)
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub, "--hub-max-bytes", "12345678")
+	r.stderr.await(t, "it says what it makes", func(text string) bool {
+		return strings.Contains(text, `msg="events: the stream of the hub is made" stream=LOCKAGENT max_bytes=12345678 max_age=48h0m0s replicas=1`)
+	})
+	cfg := stream(t, hub).CachedInfo().Config
+	if cfg.MaxBytes != 12345678 || cfg.MaxAge != 48*time.Hour || cfg.Replicas != 1 {
+		t.Errorf("the hub has %+v", cfg)
+	}
+	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "-2").expect(t, exitUsage, nil, []string{"--hub-max-bytes (or $LOCKAGENT_HUB_MAX_BYTES): -2 bytes cannot bound a stream"})
+	call(t, "events", "forward", "--hub", hub, "--hub-max-age", "-1s").expect(t, exitUsage, nil, []string{"--hub-max-age (or $LOCKAGENT_HUB_MAX_AGE): -1s cannot bound a stream"})
+	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "1GB").expect(t, exitUsage, nil, []string{"--hub-max-bytes wants a whole number"})
+}
+
+// The environment and --metrics show what a forwarder does.
+func TestEventsForwardMetrics(t *testing.T) {
+	c := startCollector(t, false)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	publish(t, source, 10)
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub.URL(), "--metrics", "127.0.0.1:0")
+	r.stderr.await(t, "where the metrics are", func(text string) bool { return metricsAddress.MatchString(text) })
+	address := metricsAddress.FindStringSubmatch(r.stderr.String())[1]
+	shows := func(lines ...string) func() bool {
+		return func() bool {
+			text := scrape(t, address)
+			return !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(text, "\n"+line+"\n") })
+		}
+	}
+	redistest.Eventually(t, "all is forwarded", shows(
+		`lockagent_forward_messages_total{outcome="forwarded"} 10.0`, `lockagent_forward_messages_total{outcome="discarded"} 0.0`,
+		"lockagent_forward_behind 0.0", "lockagent_forward_stalled 0.0"))
+	if err := hub.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "it says that it cannot go on", shows("lockagent_forward_stalled 1.0"))
+	r.interrupt(t).expect(t, exitOK, []string{"10 messages forwarded"}, nil)
+	if !strings.Contains(c.received("/v1/metrics"), "lockagent.forward.messages") {
+		t.Error("the collector received no metrics")
+	}
+	call(t, "events", "forward", "--hub", source, "--metrics", "here").expect(t, exitUsage, nil, []string{"--metrics wants an address"})
 }
 
 // Each end has its own users, stream and prefix, from flags and from the environment.
@@ -109,5 +176,5 @@ func TestEventsForwardToItself(t *testing.T) {
 	t.Parallel()
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	publish(t, url, 1)
-	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"it is the same stream as Source"})
+	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"--hub (or $LOCKAGENT_HUB): it has the same stream as --nats", "Try: " + exampleForward})
 }

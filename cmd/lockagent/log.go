@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// newLogger is for what goes wrong on the way and that no result tells.
+// newLogger is for what goes wrong on the way and that no result tells, and for the end of it.
 func newLogger(stderr io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 }

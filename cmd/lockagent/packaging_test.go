@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,10 +15,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/memstore"
+	"github.com/lockagent/lockagent/tracing"
 )
 
 const (
@@ -66,6 +75,54 @@ func showAuditMetrics(t *testing.T) string {
 	return metricsAddress.FindStringSubmatch(r.stderr.String())[1]
 }
 
+// showTrouble has locks on which all goes wrong that an alert looks for, and returns where their
+// metrics are served.
+func showTrouble(t *testing.T) string {
+	t.Helper()
+	server, err := serveMetrics("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg := tracing.Config{MeterProvider: metric.NewMeterProvider(metric.WithReader(server.reader))}
+	store := memstore.New()
+	locks, err := channelapi.New(channelapi.Config{Store: tracing.Store(store, cfg), Recorder: tracing.Recorder(nil, cfg)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(locks.Close(), store.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	lock := locks.Lock("orders/1", channelapi.Wait(time.Millisecond))
+	if _, err := lock.Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Acquire(t.Context()); !errors.Is(err, channelapi.ErrTimeout) {
+		t.Fatalf("a lock that is held: %v", err)
+	}
+	for _, err := range []error{lockagent.ErrStoreUnavailable, lockagent.ErrNotPermitted, lockagent.ErrWrongType, errors.New("out of paper")} {
+		tracing.Store(failing{store, err}, cfg).Acquire(t.Context(), lockagent.AcquireRequest{}, func(lockagent.AcquireReply, error) {})
+	}
+	return server.url
+}
+
+// failing is a store from which no lock can be got.
+type failing struct {
+	lockagent.Store
+	err error
+}
+
+// Acquire implements [lockagent.Store].
+func (f failing) Acquire(_ context.Context, _ lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	done(lockagent.AcquireReply{}, f.err)
+}
+
 var metricsAddress = regexp.MustCompile(`Metrics: (http://\S+)\n`)
 
 // expressions are those of the dashboard, as Grafana sends them.
@@ -97,24 +154,41 @@ func expressions(t *testing.T) []string {
 
 func TestPackagedMetricsExist(t *testing.T) {
 	t.Parallel()
-	exported := scrape(t, showAllMetrics(t)) + scrape(t, showAuditMetrics(t))
-	used := 0
+	exported := scrape(t, showAllMetrics(t)) + scrape(t, showAuditMetrics(t)) + scrape(t, showTrouble(t))
+	used, values := 0, 0
 	for _, file := range []string{dashboardFile, alertsFile} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, metric := range regexp.MustCompile(`lockagent_[a-z_]+`).FindAllString(string(text), -1) {
+		for _, use := range metricUse.FindAllStringSubmatch(strings.ReplaceAll(string(text), `\"`, `"`), -1) {
 			used++
+			metric := use[1]
 			if !regexp.MustCompile(`(?m)^` + metric + `[ {]`).MatchString(exported) {
 				t.Errorf("%s uses %s, which the program does not export", file, metric)
 			}
+			for _, matcher := range labelMatcher.FindAllStringSubmatch(use[2], -1) {
+				if matcher[1] == "instance" { // Prometheus adds it
+					continue
+				}
+				for value := range strings.SplitSeq(matcher[2], "|") {
+					values++
+					if !regexp.MustCompile(fmt.Sprintf(`(?m)^%s\{[^}]*\b%s="%s"`, metric, matcher[1], value)).MatchString(exported) {
+						t.Errorf("%s asks for %s with %s=%q, which the program does not export", file, metric, matcher[1], value)
+					}
+				}
+			}
 		}
 	}
-	if used < 30 {
-		t.Errorf("only %d uses were found", used)
+	if used < 30 || values < 20 {
+		t.Errorf("only %d uses and %d values of labels were found", used, values)
 	}
 }
+
+var (
+	metricUse    = regexp.MustCompile(`\b(lockagent_[a-z_]+)(\{[^}]*\})?`)
+	labelMatcher = regexp.MustCompile(`(\w+)=~?"([^"]*)"`)
+)
 
 func TestAlerts(t *testing.T) {
 	promtool := tool(t, "promtool")
@@ -209,7 +283,25 @@ func freeAddress(t *testing.T) string {
 // ask calls the API of Prometheus, and returns how many results there are.
 func ask(t *testing.T, prometheus, method, parameter, expression string) int {
 	t.Helper()
-	response, err := http.Get(prometheus + "/api/v1/" + method + "?" + parameter + "=" + url.QueryEscape(expression))
+	data, err := callPrometheus(t, prometheus+"/api/v1/"+method+"?"+parameter+"="+url.QueryEscape(expression))
+	if err != nil {
+		t.Errorf("%s: %v", expression, err)
+		return 0
+	}
+	var vector struct{ Result []json.RawMessage }
+	var list []json.RawMessage
+	if json.Unmarshal(data, &list) != nil {
+		if err := json.Unmarshal(data, &vector); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(list) + len(vector.Result)
+}
+
+// callPrometheus returns the data of an answer.
+func callPrometheus(t *testing.T, address string) (json.RawMessage, error) {
+	t.Helper()
+	response, err := http.Get(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,34 +314,61 @@ func ask(t *testing.T, prometheus, method, parameter, expression string) int {
 		t.Fatal(err)
 	}
 	if answer.Status != "success" {
-		t.Errorf("%s: %s", expression, answer.Error)
-		return 0
+		return nil, errors.New(answer.Error)
 	}
-	var vector struct{ Result []json.RawMessage }
-	var list []json.RawMessage
-	if json.Unmarshal(answer.Data, &list) != nil {
-		if err := json.Unmarshal(answer.Data, &vector); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return len(list) + len(vector.Result)
+	return answer.Data, nil
 }
 
-func TestPrometheusAnswersTheDashboard(t *testing.T) {
+// alert is one as Prometheus has understood it.
+type alert struct{ Name, Query, LastError string }
+
+// alerts are those that Prometheus has.
+func alerts(t *testing.T, prometheus string) []alert {
+	t.Helper()
+	data, err := callPrometheus(t, prometheus+"/api/v1/rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct{ Groups []struct{ Rules []alert } }
+	if err := json.Unmarshal(data, &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Groups) != 1 || len(answer.Groups[0].Rules) < 16 {
+		t.Fatalf("Prometheus has these rules: %s", data)
+	}
+	return answer.Groups[0].Rules
+}
+
+// limit is a comparison in the expression of an alert.
+var limit = regexp.MustCompile(` (==|[<>]) [0-9.]+`)
+
+func TestPrometheusAnswers(t *testing.T) {
 	c := startCollector(t, false)
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL+"/v1/traces")
-	prometheus := startPrometheus(t, showAllMetrics(t), showAuditMetrics(t))
+	prometheus := startPrometheus(t, showAllMetrics(t), showAuditMetrics(t), showTrouble(t))
 	redistest.Eventually(t, "two scrapes after all that has a metric has happened", func() bool {
 		return ask(t, prometheus, "query", "query", `count_over_time(lockagent_lock_trust_remaining_seconds_count[1m]) > 3`) > 0 &&
-			ask(t, prometheus, "query", "query", `count_over_time(lockagent_audit_events_total[1m]) > 3`) > 0
+			ask(t, prometheus, "query", "query", `count_over_time(lockagent_audit_events_total[1m]) > 3`) > 0 &&
+			ask(t, prometheus, "query", "query", `count_over_time(lockagent_store_refusals_total[1m]) > 3`) > 2
 	})
 	for _, expression := range expressions(t) {
 		if ask(t, prometheus, "query", "query", expression) == 0 {
 			t.Errorf("%s has no result", expression)
 		}
 	}
-	if ask(t, prometheus, "query", "query", `up{job="lockagent"} == 1`) != 2 {
-		t.Error("Prometheus does not call both programs up")
+	for _, alert := range alerts(t, prometheus) {
+		// Without its limits an alert has something to look at.
+		expression := limit.ReplaceAllString(alert.Query, "")
+		want := !strings.HasPrefix(expression, "absent(")
+		if got := ask(t, prometheus, "query", "query", expression) > 0; got != want {
+			t.Errorf("%s: %s has a result: %t, want %t", alert.Name, expression, got, want)
+		}
+		if alert.LastError != "" {
+			t.Errorf("%s: %s", alert.Name, alert.LastError)
+		}
+	}
+	if ask(t, prometheus, "query", "query", `up{job="lockagent"} == 1`) != 3 {
+		t.Error("Prometheus does not call all programs up")
 	}
 	start := "start=0&end=9999999999&query"
 	if ask(t, prometheus, "query_exemplars", start, "lockagent_lock_acquire_duration_seconds_bucket") == 0 {

@@ -138,7 +138,7 @@ func flagError(cmd *cobra.Command, err error) error {
 // kindOf says what a flag takes, for people.
 func kindOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
-	case "int":
+	case "int", "int64":
 		return "a whole number"
 	case "duration":
 		return "a duration such as 500ms, 5s or 2m"

@@ -276,3 +276,14 @@ func TestFlushHasABound(t *testing.T) {
 		}
 	})
 }
+
+// An address on the command line counts, and not that of the environment.
+func TestMetricsOnTheCommandLineTakePrecedence(t *testing.T) {
+	t.Setenv("OTEL_METRICS_EXPORTER", "prometheus")
+	t.Setenv("OTEL_EXPORTER_PROMETHEUS_HOST", "no.such.host.invalid")
+	r := start(t, "demo", "--duration", "1h", "--metrics", "127.0.0.1:0")
+	if text := scrape(t, metricsURL(t, r)); !strings.Contains(text, "lockagent_events_published_total") {
+		t.Errorf("it serves no metrics:\n%s", text)
+	}
+	r.interrupt(t).performed(t)
+}

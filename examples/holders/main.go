@@ -7,6 +7,8 @@
 //   - [events.Fold] is what the events up to now add up to. Events of different agents may arrive in
 //     any order, and more than once: the outcome is the same.
 //   - A record has a Position in the log. Whoever has applied all up to one reads on behind it.
+//   - A record has a Time, by the clock of its agent. When the stream took it says little: a forwarder
+//     brings what happened during an outage when that is over.
 //
 // Start it with a NATS server that has a log:
 //
@@ -17,7 +19,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -59,7 +60,11 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 
 	follow := false // tell of changes
 	fold := events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) {
-		if follow {
+		switch {
+		case !follow:
+		case h.Superseded: // the log does not have its end
+			fmt.Fprintf(out, "- %s: %s does not hold it any more\n", h.Lock, h.Owner)
+		default:
 			fmt.Fprintf(out, "- %s: %s held it for %v, %s\n", h.Lock, h.Owner, h.Held, h.Ended)
 		}
 	}})
@@ -75,34 +80,38 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 			log.Print(err) // not an event, or events were lost: the rest still counts
 			return nil
 		}
-		fold.Apply(r)
-		if r.Kind == lockagent.EventGranted {
+		// A hold that was over within some milliseconds is one record.
+		if (r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld) && !applied(fold, r) {
 			fmt.Fprintf(out, "+ %s: %s holds it, token %d\n", r.Lock, r.Owner, r.Token)
 		}
+		fold.Apply(r)
 		return nil
 	})
 }
 
-// errLater ends a replay at a record that came later than the point.
-var errLater = errors.New("later")
-
-// rebuild applies all records up to a point in time. It returns the position of the next record.
+// rebuild applies all records up to a point in time. It returns the position of the first record that it
+// has not applied. Behind that are records of other agents that it has.
 func rebuild(ctx context.Context, reader *events.Reader, fold *events.Fold, point time.Time) (next uint64, err error) {
+	later := make(map[lockagent.AgentID]bool) // the records of an agent are applied in their order
+	last := uint64(0)
 	err = reader.Replay(ctx, events.From{}, events.Filter{}, func(r events.Record, err error) error {
-		if r.Stored.After(point) {
-			next = r.Position
-			return errLater
-		}
-		next = r.Position + 1
-		if err == nil {
+		last = r.Position
+		switch {
+		case err != nil:
+		case later[r.Agent] || r.Time.After(point):
+			later[r.Agent], next = true, cmp.Or(next, r.Position)
+		default:
 			fold.Apply(r)
 		}
 		return nil
 	})
-	if errors.Is(err, errLater) {
-		return next, nil
-	}
-	return next, err
+	return cmp.Or(next, last+1), err
+}
+
+// applied reports whether a fold has a record, and will not apply it again.
+func applied(fold *events.Fold, r events.Record) bool {
+	agent, _ := fold.Agent(r.Agent)
+	return r.Epoch < agent.Epoch || r.Epoch == agent.Epoch && r.Seq <= agent.Seq
 }
 
 func show(out io.Writer, fold *events.Fold) {

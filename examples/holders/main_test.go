@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/examples/internal/testlog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -48,6 +49,15 @@ func begin(t *testing.T, url string, point time.Time) (next func() string) {
 	}
 }
 
+func expect(t *testing.T, got string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(got, part) {
+			t.Fatalf("it says %q, want %q", got, part)
+		}
+	}
+}
+
 func TestHolders(t *testing.T) {
 	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
 	agent, other := log.Agent(t), log.Agent(t)
@@ -57,31 +67,52 @@ func TestHolders(t *testing.T) {
 	then := time.Now() // of the machine on which the server runs as well
 
 	agent.Release(first)
-	expect := func(got string, parts ...string) {
-		t.Helper()
-		for _, part := range parts {
-			if !strings.Contains(got, part) {
-				t.Fatalf("it says %q, want %q", got, part)
-			}
-		}
-	}
 	now := begin(t, log.URL, time.Now())
-	expect(now(), "orders/3: ", fmt.Sprintf("token %d", second.Token()))
-	expect(now(), "1 held\n")
+	expect(t, now(), "orders/3: ", fmt.Sprintf("token %d", second.Token()))
+	expect(t, now(), "1 held\n")
 
 	past := begin(t, log.URL, then)
-	expect(past(), "orders/1: ", fmt.Sprintf("token %d", first.Token()))
-	expect(past(), "orders/3: ")
-	expect(past(), "2 held\n")
-	expect(past(), "- orders/1: ", "released")
+	expect(t, past(), "orders/1: ", fmt.Sprintf("token %d", first.Token()))
+	expect(t, past(), "orders/3: ")
+	expect(t, past(), "2 held\n")
+	expect(t, past(), "- orders/1: ", "released")
 
 	// Both go on with what happens now.
 	g := agent.Hold("orders/4")
 	for _, next := range []func() string{now, past} {
-		expect(next(), "+ orders/4: ", fmt.Sprintf("token %d", g.Token()))
+		expect(t, next(), "+ orders/4: ", fmt.Sprintf("token %d", g.Token()))
 	}
 	agent.Release(g)
 	for _, next := range []func() string{now, past} {
-		expect(next(), "- orders/4: ", "released")
+		expect(t, next(), "- orders/4: ", "released")
 	}
+}
+
+// A hub has what happened on a host only when the forwarder has brought it. What counts is when it
+// happened.
+func TestRecordsThatCameLate(t *testing.T) {
+	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
+	point := time.Now().Add(-12 * time.Hour)
+	event := func(kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token, count int, at time.Duration) lockagent.Event {
+		return lockagent.Event{
+			Kind: kind, Lock: lock, Owner: "joe", Request: uint64(token), Tenure: uint64(token), Token: token, How: lockagent.ByStore,
+			Count: count, Time: point.Add(at),
+		}
+	}
+	// The agent that is later is in the stream first.
+	log.Write(t, event(lockagent.EventGranted, "orders/3", 3, 1, time.Second))
+	log.Write(t,
+		event(lockagent.EventGranted, "orders/1", 1, 1, -2*time.Second),
+		event(lockagent.EventGranted, "orders/2", 2, 1, -time.Second),
+		event(lockagent.EventExpired, "orders/2", 2, 0, 2*time.Second), // not one record, with the grant
+		event(lockagent.EventGranted, "orders/4", 4, 1, 3*time.Second),
+		event(lockagent.EventReleased, "orders/4", 4, 0, 3*time.Second)) // one record
+	next := begin(t, log.URL, point)
+	expect(t, next(), "orders/1: ")
+	expect(t, next(), "orders/2: ")
+	expect(t, next(), "2 held\n")
+	expect(t, next(), "+ orders/3: ")
+	expect(t, next(), "- orders/2: ")
+	expect(t, next(), "+ orders/4: ")
+	expect(t, next(), "- orders/4: ")
 }

@@ -34,9 +34,31 @@ type writer struct {
 	rand      *rand.Rand
 	publisher *events.Publisher
 	agent     lockagent.AgentID
+	epoch     uint64
 	store     string
 	open      []lockagent.Event
 	tenure    uint64
+}
+
+// begin begins a life of the agent, which goes on with some holds of the one before.
+func (w *writer) begin(url string, holds int) {
+	w.t.Helper()
+	w.epoch++
+	var err error
+	w.publisher, err = events.NewPublisher(events.Config{
+		Connection: events.Connection{URL: url}, Agent: w.agent, Epoch: w.epoch, Renewals: true, Heartbeat: 100 * time.Millisecond,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.record(lockagent.EventAgentStarted, lockagent.Event{Count: holds})
+}
+
+func (w *writer) end() {
+	w.t.Helper()
+	if err := w.publisher.Close(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *writer) record(kind lockagent.EventKind, e lockagent.Event) {
@@ -72,7 +94,8 @@ func (w *writer) step(token lockagent.Token) {
 		e := lockagent.Event{
 			Lock: lockagent.Name(fmt.Sprintf("orders/%d", w.rand.IntN(40))), LockKind: lockagent.PlainLock, Mode: mode,
 			Owner: lockagent.Owner([]string{"joe", "sue", "ann"}[w.rand.IntN(3)]), Request: uint64(token), Tenure: w.tenure, Token: token,
-			How: lockagent.ByStore, Count: 1, Lease: time.Minute, Fixed: w.rand.IntN(2) == 0,
+			How: []lockagent.How{lockagent.ByStore, lockagent.ByHandOff}[w.rand.IntN(2)], Count: 1,
+			Lease: []time.Duration{lockagent.PassLease, time.Minute}[w.rand.IntN(2)], Fixed: w.rand.IntN(2) == 0,
 			StoreTime: lockagent.StoreTime(token), Confirmed: lockagent.StoreTime(token), Until: lockagent.StoreTime(token), Incarnation: "1",
 		}
 		w.open = append(w.open, e)
@@ -110,21 +133,34 @@ func (w *writer) step(token lockagent.Token) {
 	}
 }
 
-// renewals makes up two holds that are kept. Only the second one is renewed, but the agent says that
-// all of them may have been.
-func (w *writer) renewals(token lockagent.Token) {
-	for i := range lockagent.Token(2) {
-		e := lockagent.Event{
-			Lock: lockagent.Name(fmt.Sprintf("kept/%d", i)), LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive,
-			Owner: "joe", Request: uint64(token + i), Tenure: w.tenure + 1 + uint64(i), Token: token + i, How: lockagent.ByStore,
-			Count: 1, Lease: time.Minute, StoreTime: lockagent.StoreTime(token + i),
-		}
-		w.record(lockagent.EventGranted, e)
-		if i == 1 {
-			e.StoreTime += 1000
-			w.record(lockagent.EventRenewed, e)
-		}
+// grant makes up a hold of a lock that nobody else wants.
+func (w *writer) grant(name lockagent.Name, token lockagent.Token, how lockagent.How, fixed bool) lockagent.Event {
+	w.tenure++
+	e := lockagent.Event{
+		Lock: name, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "joe", Request: uint64(token), Tenure: w.tenure,
+		Token: token, How: how, Count: 1, Lease: time.Minute, Fixed: fixed, StoreTime: lockagent.StoreTime(token),
 	}
+	w.record(lockagent.EventGranted, e)
+	return e
+}
+
+// renewals makes up holds of which only the last one is renewed. But the agent says of all of them that they may
+// have been, unless the store has granted a fixed lease.
+func (w *writer) renewals(token lockagent.Token) {
+	w.grant("kept/1", token, lockagent.ByStore, false)
+	w.grant("kept/2", token+1, lockagent.ByHandOff, true)
+	w.grant("kept/3", token+2, lockagent.ByStore, true)
+	e := w.grant("kept/4", token+3, lockagent.ByStore, false)
+	e.StoreTime += 1000
+	w.record(lockagent.EventRenewed, e)
+}
+
+// survivor makes up a hold that goes on when its agent has stopped.
+func (w *writer) survivor(token lockagent.Token) {
+	w.grant("left/1", token, lockagent.ByStore, true)
+	e := w.grant("left/2", token+1, lockagent.ByStore, true)
+	w.record(lockagent.EventAgentStopped, lockagent.Event{})
+	w.record(lockagent.EventUncertain, e)
 }
 
 // awaitAlive returns when an agent has told of a renewal.
@@ -157,14 +193,8 @@ func TestSameAsPackageEvents(t *testing.T) {
 		url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 		var writers []*writer
 		for _, agent := range []lockagent.AgentID{"x", "y", "z"} {
-			p, err := events.NewPublisher(events.Config{
-				Connection: events.Connection{URL: url}, Agent: agent, Renewals: true, Heartbeat: 100 * time.Millisecond,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := &writer{t: t, rand: random, publisher: p, agent: agent, store: "s"}
-			w.record(lockagent.EventAgentStarted, lockagent.Event{})
+			w := &writer{t: t, rand: random, agent: agent, store: "s"}
+			w.begin(url, 0)
 			writers = append(writers, w)
 		}
 		for i := range 300 {
@@ -172,10 +202,17 @@ func TestSameAsPackageEvents(t *testing.T) {
 		}
 		writers[0].renewals(300)
 		awaitAlive(t, url, writers[0].agent)
+		// Each lives once more. Only y goes on with its holds.
+		for i, w := range writers {
+			w.end()
+			w.begin(url, i%2)
+		}
+		for i := range 30 {
+			writers[random.IntN(len(writers))].step(lockagent.Token(i + 400))
+		}
+		writers[0].survivor(500)
 		for _, w := range writers {
-			if err := w.publisher.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			w.end()
 		}
 
 		want := heldNow(t, url)

@@ -30,6 +30,7 @@
 package natsserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ type Config struct {
 	// only be reached from within the process.
 	Listen string
 
-	// ConfigFile is a configuration file of nats-server, for accounts, users and TLS.
+	// ConfigFile is a configuration file of nats-server, for accounts, users, TLS and a cluster.
 	// What the fields of Config say takes precedence over it. Empty, the server knows
 	// no users.
 	ConfigFile string
@@ -196,7 +197,7 @@ func (cfg *Config) options(host string, port int) (*server.Options, error) {
 			return nil, err
 		}
 	}
-	o.ServerName = "lockagent"
+	o.ServerName = cmp.Or(o.ServerName, "lockagent")
 	o.Host, o.Port, o.DontListen = host, port, port == 0
 	o.NoSigs = true // the process handles its own signals
 	o.JetStream, o.DisableJetStreamBanner = true, true

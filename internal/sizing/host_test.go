@@ -65,7 +65,7 @@ func (h *host) Record(_ context.Context, e lockagent.Event) {
 	case e.Kind == lockagent.EventLost:
 		h.meter.count(e.Lock, lost)
 	}
-	h.meter.count(e.Lock, event)
+	h.meter.count(e.Lock, fact)
 }
 
 // keep has every host acquire its locks within d: at random moments, or all at once

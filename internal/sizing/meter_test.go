@@ -22,8 +22,8 @@ const (
 	renewal // a lock in a renewCommand
 	message // that an agent received
 	grant
-	event // that is published
-	lost  // a hold
+	fact // for the event log
+	lost // a hold
 	kinds
 )
 

@@ -61,11 +61,11 @@ func (f fleet) inStep() (least, most float64) {
 	return least / 2, most / 2
 }
 
-// A hold of a lock that nobody else wants is an acquire and a release, and four
-// events: requested, granted, released and returned.
+// A hold of a lock that nobody else wants is an acquire and a release, and three
+// facts: granted, released and returned.
 const (
 	commandsPerHold = 2
-	eventsPerHold   = 4
+	factsPerHold    = 3
 )
 
 // messagesPerPass is how many messages a grant costs if all hosts that listen wait. The release sends

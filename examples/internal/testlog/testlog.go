@@ -22,7 +22,7 @@ type Log struct {
 // New returns the log of a server.
 func New(url string) *Log { return &Log{URL: url, store: memstore.New()} }
 
-// Write adds events of an agent that nobody runs.
+// Write adds events of an agent that nobody runs. They happen now, unless they have a time.
 func (l *Log) Write(t *testing.T, all ...lockagent.Event) {
 	t.Helper()
 	agent := lockagent.NewAgentID()
@@ -31,7 +31,10 @@ func (l *Log) Write(t *testing.T, all ...lockagent.Event) {
 		t.Fatal(err)
 	}
 	for _, e := range all {
-		e.Agent, e.Time, e.Store, e.LockKind, e.Mode = agent, time.Now(), l.store.Identity(), lockagent.PlainLock, lockagent.Exclusive
+		if e.Time.IsZero() {
+			e.Time = time.Now()
+		}
+		e.Agent, e.Store, e.LockKind, e.Mode = agent, l.store.Identity(), lockagent.PlainLock, lockagent.Exclusive
 		publisher.Record(t.Context(), e)
 	}
 	if err := publisher.Close(t.Context()); err != nil {

@@ -62,6 +62,8 @@ type eventLog struct {
 	events.Connection
 	Stream, Prefix string
 	Replicas       int
+	MaxBytes       int64
+	MaxAge         time.Duration
 	Own            bool // nobody uses it but this demonstration
 }
 
@@ -82,7 +84,8 @@ func newAgent(work Work, resource counters, store lockagent.Store, log eventLog,
 	}
 	a.store = store
 	cfg := events.Config{
-		Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Replicas: log.Replicas, Agent: a.agentID,
+		Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Agent: a.agentID,
+		Replicas: log.Replicas, MaxBytes: log.MaxBytes, MaxAge: log.MaxAge,
 		Sending: tracing.Sending(cmp.Or(log.Stream, events.DefaultStream), tracing.Config{
 			TracerProvider: telemetry.TracerProvider, Address: natsAddress(log.URL),
 		}),

@@ -17,7 +17,10 @@ import (
 
 // openLog starts a server for the event log, or finds out whether there is one.
 func (s *show) openLog() (*natsserver.Server, error) {
-	s.log = eventLog{Connection: s.cfg.NATS, Stream: s.cfg.Stream, Prefix: s.cfg.Prefix, Replicas: s.cfg.Replicas}
+	s.log = eventLog{
+		Connection: s.cfg.NATS, Stream: s.cfg.Stream, Prefix: s.cfg.Prefix,
+		Replicas: s.cfg.Replicas, MaxBytes: s.cfg.MaxBytes, MaxAge: s.cfg.MaxAge,
+	}
 	s.log.Logger = s.cfg.Logger
 	if s.log.URL != "" {
 		reader, err := s.log.open()

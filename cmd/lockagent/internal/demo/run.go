@@ -27,9 +27,11 @@ type Config struct {
 	// NATS is the server that keeps the event log. Without a URL, a server inside this
 	// process does.
 	NATS events.Connection
-	// Stream, Prefix and Replicas are those of the event log. They may be zero.
+	// Stream, Prefix and what follows are those of the event log. They may be zero.
 	Stream, Prefix string
 	Replicas       int
+	MaxBytes       int64
+	MaxAge         time.Duration
 	// Keep is the directory in which the server inside this process keeps the event log.
 	// Empty, the log is gone in the end.
 	Keep string

@@ -68,7 +68,7 @@ func (s *Screen) text(p Progress) string {
 	seconds := p.Elapsed.Seconds()
 	switch {
 	case p.Phase == Auditing:
-		return fmt.Sprintf("%3.0fs auditing %s events", seconds, readable.Number(p.Stats.Published))
+		return fmt.Sprintf("%3.0fs auditing %s records", seconds, readable.Number(p.Stats.Records))
 	case !p.Locked:
 		return fmt.Sprintf("%3.0fs %9s writes  %9s lost", seconds, readable.Number(p.Writes), readable.Number(p.Lost))
 	}
@@ -85,7 +85,7 @@ func (s *Screen) text(p Progress) string {
 		text += "  " + readable.Counted(int(st.Resets), "store reset", "store resets")
 	}
 	if st.Unpublished > 10_000 {
-		text += fmt.Sprintf("  %s events behind", readable.Number(st.Unpublished))
+		text += fmt.Sprintf("  %s facts behind", readable.Number(st.Unpublished))
 	}
 	if p.Phase == Stopping {
 		text += "  stopping"

@@ -28,14 +28,14 @@ func TestScreenPiped(t *testing.T) {
 	p = progress(3*time.Second, 6000)
 	p.Phase = Stopping
 	s.Watch(p)
-	s.Watch(Progress{Phase: Auditing, Elapsed: 3 * time.Second, Stats: Stats{Published: 123456}})
+	s.Watch(Progress{Phase: Auditing, Elapsed: 3 * time.Second, Stats: Stats{Records: 123_456}})
 	s.Clear()
 	const want = `Here we go.
 
   1s   1,200 grants  1,200/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost
-  3s   5,200 grants  2,000/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost  1 store reset  20,000 events behind
+  3s   5,200 grants  2,000/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost  1 store reset  20,000 facts behind
   3s   6,000 grants  2,000/s  p50   0.0ms  p99   0.0ms   50% handed off  3 lost  stopping
-  3s auditing 123,456 events
+  3s auditing 123,456 records
 `
 	if got := out.String(); got != want {
 		t.Errorf("the screen shows\n%s\nwant\n%s", got, want)

@@ -75,7 +75,7 @@ type StoreCalls struct {
 	PerGrant float64 `json:"per_grant"`
 }
 
-// EventCounts tells what became of the events.
+// EventCounts tells what became of the facts for the event log.
 type EventCounts struct {
 	Published   uint64 `json:"published"`
 	Records     uint64 `json:"records"` // that were made of them, and are in the log
@@ -201,9 +201,10 @@ func (s *Summary) eventCheck() Check {
 	e := s.Events
 	c := Check{Name: "event log", OK: e.Dropped == 0 && e.Unpublished == 0}
 	if c.OK {
-		c.Says = fmt.Sprintf("%s events published in %s, none dropped", readable.Number(e.Published), readable.Counted(e.Records, "record", "records"))
+		c.Says = fmt.Sprintf("%s facts, in %s, none dropped", readable.Number(e.Published), readable.Counted(e.Records, "record", "records"))
 	} else {
-		c.Says = fmt.Sprintf("%s events published, %s dropped, %s not confirmed in time", readable.Number(e.Published), readable.Number(e.Dropped), readable.Number(e.Unpublished))
+		c.Says = fmt.Sprintf("%s facts published, %s dropped, %s not confirmed in time",
+			readable.Number(e.Published), readable.Number(e.Dropped), readable.Number(e.Unpublished))
 	}
 	return c
 }

@@ -77,7 +77,7 @@ func TestSummaryOfTrouble(t *testing.T) {
 		"1 (deadline), 2 (denied): each holder was told",
 		"1 release of which the store could not be told in time",
 		"1 (emptied): the store may have come back without what it knew",
-		"\x1b[31mFAIL\x1b[m event log         10 events published, 2 dropped, 1 not confirmed in time",
+		"\x1b[31mFAIL\x1b[m event log         10 facts published, 2 dropped, 1 not confirmed in time",
 		"nobody has written anything",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -23,7 +23,7 @@ type Stats struct {
 	Unconfirmed uint64            // releases that the store has not confirmed
 	Resets      uint64            // of the store, as each agent saw them
 
-	Published   uint64 // events
+	Published   uint64 // facts
 	Records     uint64 // that were made of them
 	Dropped     uint64
 	Unpublished uint64

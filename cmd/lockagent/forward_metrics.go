@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lockagent/lockagent/events"
+)
+
+// serve starts what --metrics and the environment ask for. Call stop in the end.
+func (f *forwardFlags) serve(cmd *cobra.Command, logger *slog.Logger, stats func() events.ForwardStats) (stop func(), err error) {
+	_, sdk, err := startTelemetry(cmd, logger, f.metrics)
+	if err == nil && sdk.MeterProvider != nil {
+		err = measureForwarding(sdk.MeterProvider, stats)
+	}
+	if err != nil {
+		sdk.close()
+		return nil, err
+	}
+	if sdk.url != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Metrics:", sdk.url)
+	}
+	return sdk.close, nil
+}
+
+// measureForwarding makes the metrics of a forwarder from its counts.
+func measureForwarding(provider metric.MeterProvider, stats func() events.ForwardStats) error {
+	m := newInstruments(provider)
+	messages := m.counter("lockagent.forward.messages", "{message}", "Messages of the source, by what became of them.")
+	behind := m.number("lockagent.forward.behind", "{message}", "Messages of the source that the hub lacked when the last one was forwarded.")
+	stalled := m.number("lockagent.forward.stalled", "", "1 while nothing can be forwarded, and else 0.")
+	if m.err != nil {
+		return m.err
+	}
+	_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		s := stats()
+		for outcome, n := range map[string]uint64{
+			"forwarded": s.Forwarded, "present": s.Present, "foreign": s.Foreign, "refused": s.Refused, "discarded": s.Discarded,
+		} {
+			o.ObserveInt64(messages, int64(n), metric.WithAttributes(attribute.String("outcome", outcome)))
+		}
+		o.ObserveInt64(behind, int64(s.Behind))
+		is := int64(0)
+		if s.Err != nil {
+			is = 1
+		}
+		o.ObserveInt64(stalled, is)
+		return nil
+	}, messages, behind, stalled)
+	return err
+}

@@ -1,0 +1,146 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+)
+
+// cluster is NATS servers that are one, in processes of their own.
+type cluster struct {
+	t       *testing.T
+	members map[string]*process // by the name of the server
+	url     string              // of all of them
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	const size = 3
+	c := &cluster{t: t, members: make(map[string]*process)}
+	var names, routes, urls []string
+	for i := range size {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // so that the addresses differ
+		names, routes = append(names, fmt.Sprint("member-", i)), append(routes, l.Addr().String())
+	}
+	for i, name := range names {
+		m := newProcess(t)
+		m.settings["CONF"] = natstest.File(t, fmt.Sprintf("server_name: %s\ncluster: { name: test, listen: %q, routes: [ \"nats://%s\" ] }\n",
+			name, routes[i], strings.Join(routes, `", "nats://`)))
+		c.members[name] = m
+		urls = append(urls, m.url)
+	}
+	c.url = strings.Join(urls, ",")
+	return c
+}
+
+// start starts all members.
+func (c *cluster) start() {
+	for _, m := range c.members {
+		m.start()
+	}
+}
+
+// leader returns the server that leads the stream.
+func (c *cluster) leader(js jetstream.JetStream) (leader *process) {
+	c.t.Helper()
+	eventually(c.t, "the stream has a leader", func() bool {
+		stream, err := js.Stream(c.t.Context(), DefaultStream)
+		if err != nil || stream.CachedInfo().Cluster == nil {
+			return false
+		}
+		leader = c.members[stream.CachedInfo().Cluster.Leader]
+		return leader != nil
+	})
+	return leader
+}
+
+// TestCluster kills the leader of a stream with three replicas again and again, while a publisher and a forwarder
+// add to it. The stream must have every record once.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.start()
+	to := Connection{URL: c.url}
+	js := client(t, to)
+	near := newPublisher(t, Config{Connection: to, Agent: "near", Replicas: 3})
+	from := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	far := newPublisher(t, Config{Connection: from, Agent: "far"})
+	n := 0
+	record := func(count int) {
+		for range count {
+			e := requested(n)
+			e.Lock = lockagent.Name(fmt.Sprint("orders/", n%64))
+			near.Record(t.Context(), e)
+			far.Record(t.Context(), e)
+			n++
+		}
+	}
+	record(1)
+	flushed(t, near)
+	flushed(t, far)
+	f := forward(t, from, to)
+	eventually(t, "the forwarder works", func() bool { return f.Stats().Forwarded > 0 })
+
+	const rounds, each = 2, 4000
+	for range rounds {
+		leader := c.leader(js)
+		record(each)
+		eventually(t, "some of it is stored", func() bool { return near.Stats().Queued < each-each/10 && f.Stats().Forwarded > 0 })
+		leader.kill()
+		record(each)
+		flushed(t, near)
+		flushed(t, far)
+		leader.start()
+	}
+	if info, err := js.Stream(testContext(t), DefaultStream); err != nil || info.CachedInfo().Config.Replicas != 3 {
+		t.Fatalf("the stream is %+v, %v", info, err)
+	}
+	arrived(t, js, near.Stats().Messages+count(t, client(t, from)))
+	f.stop()
+
+	r := newReader(t, to)
+	var all []Record
+	eventually(t, "the stream can be read", func() bool { // a server has just come back
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		all = nil
+		return r.Replay(ctx, From{}, Filter{}, func(r Record, err error) error {
+			all = append(all, r)
+			return err
+		}) == nil
+	})
+	for agent, p := range map[lockagent.AgentID]*Publisher{"near": near, "far": far} {
+		var seq uint64
+		requests := make(map[uint64]bool)
+		for _, r := range all {
+			if r.Agent != agent {
+				continue
+			}
+			if seq++; r.Seq != seq || requests[r.Request] {
+				t.Fatalf("record %d of %s is number %d of request %d", seq, agent, r.Seq, r.Request)
+			}
+			requests[r.Request] = true
+		}
+		if len(requests) != n {
+			t.Errorf("%d of %d requests of %s are there", len(requests), n, agent)
+		}
+		wantStats(t, p, Stats{Recorded: uint64(n), Published: uint64(n)})
+	}
+	if got := f.Stats(); got.Discarded+got.Refused+got.Foreign > 0 || errors.Is(got.Err, ErrStream) {
+		t.Errorf("got %+v", got)
+	}
+}
