@@ -400,7 +400,7 @@ func TestReportIsShort(t *testing.T) {
 	if r.Verdict != Violated || r.Violations.Count != 1000 || len(r.Violations.First) != 1 || r.Violations.First[0].More != 999 {
 		t.Fatalf("%v", r)
 	}
-	if text := r.String(); len(text) > 30_000 || !strings.Contains(text, "violation: and 980 more") {
+	if text := r.String(); len(text) > 3000 || strings.Contains(text, "violation: and") {
 		t.Errorf("%d bytes:\n%s", len(text), text)
 	}
 }

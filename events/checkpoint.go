@@ -146,6 +146,7 @@ func (a *Audit) snapshot() *snapshot {
 		c := *of
 		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
 		c.Ends = slices.Clone(c.Ends)
+		c.Bygone.detach()
 		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)
 	}

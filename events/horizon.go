@@ -38,6 +38,10 @@ type storeLog struct {
 	Resets []resetSpan `json:"resets,omitempty"`
 	Steps  []resetSpan `json:"steps,omitempty"` // of the clock
 
+	// Bygone are those that no tenure reaches that is still to be judged. Stepped is when the last of the steps was over.
+	Bygone  List[StoreReset]    `json:"bygone,omitzero"`
+	Stepped lockagent.StoreTime `json:"stepped,omitempty"`
+
 	First  lockagent.StoreTime `json:"first,omitempty"` // the earliest and the latest time that is judged
 	Judged lockagent.StoreTime `json:"judged,omitempty"`
 	Holds  int                 `json:"holds,omitempty"`
@@ -52,8 +56,10 @@ type storeLog struct {
 	Newest lockagent.StoreTime `json:"newest,omitempty"`
 	Heard  time.Duration       `json:"heard,omitempty"`
 
-	// Swept is how many records had come when all locks were last compared with blanks.
-	Swept int `json:"swept,omitempty"`
+	// Swept is how many records had come when all locks were last compared with blanks. Cleaned is likewise
+	// of resets.
+	Swept   int `json:"swept,omitempty"`
+	Cleaned int `json:"cleaned,omitempty"`
 
 	living  heap[*agentLog] // by the time that they have settled
 	locks   heap[*lockLog]  // by the time at which there is something to judge
@@ -116,6 +122,7 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 	a.judgeLocks(s, until)
 	s.Judged = max(s.Judged, until)
 	a.sweep(s, until)
+	a.forgetResets(s, until)
 }
 
 // sweep forgets the blanks that were over before a time. First it notes which holds that go on were
@@ -295,7 +302,7 @@ func (s *storeLog) forgot(key LockKey, agent lockagent.AgentID, start lockagent.
 	if c.By == agent {
 		c = s.Cleared[1] // its own records tell their order
 	}
-	return start < c.At || s.Ends != nil && start < s.Ends[placeOf(key)] || s.steppedBack(start)
+	return start < c.At || start < s.Stepped || s.Ends != nil && start < s.Ends[placeOf(key)] || s.steppedBack(start)
 }
 
 // judgeLock judges what is over on a lock.

@@ -223,6 +223,11 @@ func (a *Audit) joined(to, from string) {
 		s.Timed, s.Ahead = gone.Timed, gone.Ahead
 	}
 	s.Blanks = append(s.Blanks, gone.Blanks...)
+	for _, x := range gone.Bygone.First {
+		s.Bygone.add(x)
+	}
+	s.Bygone.Count += gone.Bygone.Count - len(gone.Bygone.First)
+	s.Stepped = max(s.Stepped, gone.Stepped)
 	s.Resets = append(s.Resets, gone.Resets...)
 	s.Steps = append(s.Steps, gone.Steps...)
 	s.Holds += gone.Holds

@@ -18,6 +18,7 @@ type churn struct {
 	steady   churner
 	told     lockagent.StoreTime // when the steady agent said last that it is alive
 	born     int
+	resets   int
 	restarts churner // comes back in another epoch each time
 }
 
@@ -73,6 +74,14 @@ func (c *churn) step(after time.Duration, crashes bool) {
 	}
 	c.hold(&c.steady, "leader", lockagent.EventHeld)
 	c.born++
+	if c.born%4096 == 0 {
+		c.resets++
+		from, to := fmt.Sprintf("run-%d", c.resets), fmt.Sprintf("run-%d", c.resets+1)
+		c.record(&c.steady, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: from, To: to, Reason: "restarted", After: c.now, Before: c.now + 1000}})
+		c.record(&c.steady, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{
+			From: to, To: to, Reason: "clock stepped", After: c.now.Add(-time.Second), Before: c.now + 2000, Step: time.Millisecond,
+		}})
+	}
 	of := churner{id: lockagent.AgentID(fmt.Sprintf("0b5ed3b6-4f0f-4f57-9a0e-%012d", c.born))}
 	lock := lockagent.Name(fmt.Sprintf("jobs/%d", c.born))
 	c.start(&of)
@@ -102,6 +111,7 @@ func (a *Audit) sizes() map[string]int {
 	}
 	for _, s := range a.stores {
 		n["blanks"] += len(s.Blanks)
+		n["resets"] += len(s.Resets) + len(s.Steps)
 		n["living"] += len(s.living.spots)
 		n["locks to judge"] += len(s.locks.spots) + len(s.touched)
 	}
@@ -136,6 +146,9 @@ func TestAuditForgets(t *testing.T) {
 					t.Errorf("%s: %d, and %d later", what, before[what], n)
 				}
 			}
+			if n := after["resets"]; n == 0 || n > before["resets"]+6 {
+				t.Errorf("resets: %d, and %d later", before["resets"], n)
+			}
 			if later > text+text/4 {
 				t.Errorf("the checkpoint has %d bytes, and %d later", text, later)
 			}
@@ -149,6 +162,9 @@ func TestAuditForgets(t *testing.T) {
 			}
 			if r.Verdict != want || r.Violations.Count+r.Gaps.Count+r.Late.Count > 0 || r.Agents < c.born {
 				t.Errorf("%v", r)
+			}
+			if r.Resets.Count != 2*c.resets {
+				t.Errorf("%d resets of %d", r.Resets.Count, 2*c.resets)
 			}
 			if lag := c.now.Sub(r.Stores[len(r.Stores)-1].To); lag > 2*DefaultPatience+2*heartbeat {
 				t.Errorf("the horizon is %v behind", lag)

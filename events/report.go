@@ -618,6 +618,10 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 		if j.Holds > 0 || j.Pending > 0 {
 			judged = append(judged, j)
 		}
+		for _, x := range s.Bygone.First {
+			resets.add(x)
+		}
+		resets.Count += s.Bygone.Count - len(s.Bygone.First)
 		for _, x := range slices.Concat(s.Resets, s.Steps) {
 			resets.add(x.StoreReset)
 		}

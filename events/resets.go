@@ -203,7 +203,7 @@ func (r *resetSpan) near(from, to lockagent.StoreTime) bool {
 // comes before that start. The store keeps a lease by its own clock. So if the clock was set forward, the next
 // hold does not begin before the lease seems to be over.
 func (s *storeLog) byStep(x *span, end, start lockagent.StoreTime) *resetSpan {
-	from, to := x.began(), min(end, start)
+	from, to := max(x.began(), x.Confirmed), min(end, start)
 	step, size := s.step(from, to)
 	onlyForward := !slices.ContainsFunc(s.Steps, func(r resetSpan) bool { return r.near(from, to) && r.Step <= 0 })
 	if step == nil || end.Sub(start) > size+slack || onlyForward && start.Add(slack) < x.confirmedEnd() {
@@ -247,6 +247,49 @@ func (s *storeLog) reach(x *span, end, until lockagent.StoreTime) (at lockagent.
 		}
 	}
 	return end, step
+}
+
+// forgetResets forgets the resets and steps that were over before a time, as no tenure reaches them that is still to be judged.
+// That takes a look at all locks, so it is worth while only after as many records.
+func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
+	if until == endOfTime {
+		return
+	}
+	old := func(r resetSpan) bool { return r.Last.Add(longest) < until }
+	if a.found.Events-s.Cleaned < len(a.locks) || !slices.ContainsFunc(s.Resets, old) && !slices.ContainsFunc(s.Steps, old) {
+		return
+	}
+	s.Cleaned = a.found.Events
+	least := until.Add(-longest)
+	for _, l := range a.locks {
+		if l.Store != s.ID {
+			continue
+		}
+		for _, x := range l.Spans {
+			least = min(least, x.began())
+		}
+	}
+	for i := range s.Blanks {
+		least = min(least, s.Blanks[i].Low)
+	}
+	for _, l := range a.logs {
+		for i := range l.Open {
+			least = min(least, l.Open[i].Low)
+		}
+	}
+	past := func(r resetSpan) bool { return later(r.Last, delay) < least }
+	for _, r := range s.Steps {
+		if past(r) {
+			s.Bygone.add(r.StoreReset)
+			s.Stepped = max(s.Stepped, r.Last)
+		}
+	}
+	for _, r := range s.Resets {
+		if past(r) {
+			s.Bygone.add(r.StoreReset)
+		}
+	}
+	s.Steps, s.Resets = slices.DeleteFunc(s.Steps, past), slices.DeleteFunc(s.Resets, past)
 }
 
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation

@@ -42,7 +42,7 @@ import nats.js.errors
 from nats.js.api import ConsumerConfig, DeliverPolicy
 
 ENDS = {"released", "expired", "lost", "broken", "unclaimed"}
-PASS_LEASE = 2_000_000  # microseconds: a lock that was passed to its agent begins with this lease
+PASS_LEASE = 2_000_000  # microseconds: of a lock that another agent has passed, until the first renewal
 SCHEMA = pathlib.Path(__file__).parents[2] / "events" / "schema" / "event-v1.json"
 
 
@@ -50,10 +50,10 @@ class Holders:
     """Who holds what, as far as the events say that were applied."""
 
     def __init__(self, state=None):
-        state = state or {"position": 0, "numbers": {}, "lives": {}, "stores": {}, "holds": [], "left": [], "latest": []}
+        state = state or {"position": 0, "numbers": {}, "renewals": {}, "stores": {}, "holds": [], "left": [], "latest": []}
         self.position = state["position"]  # of the last message that was applied
         self.numbers = state["numbers"]  # of each agent: epoch and number of its last event
-        self.lives = state["lives"]  # of each agent: its last renewal, on the clock of the store, and the lease
+        self.renewals = state["renewals"]  # of each agent: the last one, on the clock of the store, and its lease
         self.stores = state["stores"]  # from an identity of a store to the one that it had before
         self.holds = {self._key(h): h for h in state["holds"]}
         self.leases = {self._key(h): h for h in state["left"]}  # that agents have left in the store
@@ -62,19 +62,19 @@ class Holders:
     def state(self):
         """All that has to be kept to go on later, as JSON."""
         return {
-            "position": self.position, "numbers": self.numbers, "lives": self.lives, "stores": self.stores,
+            "position": self.position, "numbers": self.numbers, "renewals": self.renewals, "stores": self.stores,
             "holds": list(self.holds.values()), "left": self.left(), "latest": list(self.latest.items()),
         }
 
     def now(self):
         """The holds that go on, each with the time at which its lease ends."""
         holds = sorted((h for h in self.holds.values() if not h["superseded"]), key=self._key)
-        return [{**h, "lease_end_us": lease_end(*self._renewal(h))} for h in holds]
+        return [{**h, "lease_end_us": self._lease_end(h)} for h in holds]
 
     def left(self):
         """The leases that agents have left in the store, and that are not over by our clock."""
         now = time.time() * 1e6
-        return sorted((h for h in self.leases.values() if lease_end(h["confirmed_us"], h["lease_us"]) > now), key=self._key)
+        return sorted((h for h in self.leases.values() if self._lease_end(h) > now), key=self._key)
 
     def apply(self, event):
         """Apply one event. It returns what changed, as a line of text, or None."""
@@ -87,14 +87,10 @@ class Holders:
         if place <= self.numbers.get(agent, [0, 0]):
             return None  # it came before
         self.numbers[agent] = place
-        life = self.lives.setdefault(agent, {"confirmed_us": 0, "lease_us": 0})
-        if about == "agent" and kind == "started":
-            self._began(agent, place[0], data.get("count", 0))
-        if about == "agent" and kind == "stopped":
-            return self._left(agent)
-        if about == "agent" and kind == "alive" and data.get("confirmed_us", 0) >= life["confirmed_us"]:
-            life["confirmed_us"] = data.get("confirmed_us", 0)
-            life["lease_us"] = data.get("lease_us", 0) or life["lease_us"]
+        if about == "agent" and kind in ("started", "stopped"):
+            return self._stopped(agent) if kind == "stopped" else self._started(agent, place[0], data.get("count", 0))
+        if about == "agent" and kind == "alive":
+            self._renews(agent, data.get("confirmed_us", 0), data.get("lease_us", 0))
         if about == "store" and kind == "reset":
             return self._join(data["reset"].get("store"), data.get("store"))
         if about != "lock" or "lock" not in data:
@@ -103,19 +99,18 @@ class Holders:
             # The names of locks are those of one store, and of one kind.
             "store": self._store(data.get("store", "")), "kind": data.get("kind", "plain"), "lock": data["lock"],
             "token": data.get("token", 0), "agent": agent, "owner": data.get("owner", ""),
-            "tenure": data.get("tenure", 0), "mode": data.get("mode", "exclusive"), "since": event["time"], "gone": False,
+            "tenure": data.get("tenure", 0), "mode": data.get("mode", "exclusive"), "since": event["time"],
+            "epoch": place[0], "how": data.get("how", ""), "gone": False,
             "lease_us": data.get("lease_us", 0), "fixed": data.get("fixed", False),
             "confirmed_us": max(data.get("store_time_us", 0), data.get("confirmed_us", 0)),
-            "superseded": False, "epoch": place[0], "how": data.get("how", ""),
+            "superseded": False,
         }
-        known = self.holds.get(self._key(hold))
-        if known and kind in {"reentered", "uncertain"} | ENDS:
-            known["gone"] = False  # it went on until now
-        if kind in ("granted", "held") and not hold["fixed"]:
-            life["lease_us"] = max(life["lease_us"], hold["lease_us"])
         if kind in ("granted", "held"):
             # If the agent still had the lock in a way that excludes this, the event that says so is missing.
             self._remove(lambda old: self._same_lock(old, hold) and old["agent"] == agent and self._excludes(old, hold))
+            if not hold["fixed"]:
+                confirmed, lease = self.renewals.get(agent, [0, 0])
+                self._renews(agent, confirmed, max(lease, hold["lease_us"]))
         if kind in ("granted", "held", "broken"):  # now the store has no other lease, unless it is shared
             self.leases = {
                 k: h for k, h in self.leases.items()
@@ -123,6 +118,8 @@ class Holders:
             }
         if kind in ("granted", "held") or kind in ENDS and data.get("count", 0) == 0 and hold["token"]:
             self._supersede(hold)
+        if kind in ("reentered", "uncertain", *ENDS) and self._key(hold) in self.holds:
+            self.holds[self._key(hold)]["gone"] = False  # another process goes on with it
         if kind == "granted":
             self.holds[self._key(hold)] = hold
             return f"{hold['lock']}: {hold['owner']} holds it, token {hold['token']}"
@@ -181,35 +178,45 @@ class Holders:
         for h in self.holds.values():
             if self._same_lock(h, now) and h["agent"] == now["agent"] and h["tenure"] == now["tenure"]:
                 h["confirmed_us"] = max(h["confirmed_us"], now["confirmed_us"])
-                h["lease_us"] = now["lease_us"]
-                h["gone"] = False
+                h["lease_us"], h["gone"] = now["lease_us"], False
 
-    def _left(self, agent):
-        """Mark the holds of an agent that has stopped: each is over when its lease is."""
+    def _renews(self, agent, confirmed, lease):
+        """An agent tells of its last renewal, and that all leases are over when so much has passed since then."""
+        before = self.renewals.get(agent, [0, 0])
+        if not lease or confirmed < before[0]:
+            lease = before[1]
+        self.renewals[agent] = [max(before[0], confirmed), lease]
+
+    def _stopped(self, agent):
+        """The holds of an agent that has stopped are over when their leases are."""
         holds = [h for h in self.holds.values() if h["agent"] == agent]
         for h in holds:
             h["gone"] = True
-        return f"agent {agent} has stopped, {len(holds)} of its holds had no end" if holds else None
+        return f"agent {agent} has stopped, {len(holds)} of its holds go on" if holds else None
 
-    def _began(self, agent, epoch, kept):
-        """An agent begins another life. It says how many holds of the last one it goes on with."""
+    def _started(self, agent, epoch, count):
+        """An agent that starts again says with how many holds it goes on."""
         for h in self.holds.values():
             if h["agent"] == agent:
                 if not h["gone"]:
-                    h["confirmed_us"], h["lease_us"] = self._renewal(h)
-                h["gone"] = h["epoch"] < epoch and kept == 0
-        self.lives[agent] = {"confirmed_us": 0, "lease_us": 0}
+                    h["confirmed_us"], h["lease_us"] = self._last_renewal(h)
+                h["gone"] = h["epoch"] < epoch and count == 0
+        self.renewals[agent] = [0, 0]
 
-    def _renewal(self, hold):
-        """When the store has confirmed the lease of a hold last, at the latest, and for how long.
-        No event tells of each renewal, but "alive" tells of all that its agent made."""
-        own = hold["confirmed_us"], hold["lease_us"]
-        if hold["fixed"] and hold["how"] == "store" and hold["lease_us"] > PASS_LEASE:
-            return own  # it is not renewed
-        if hold["gone"] and hold["epoch"] != self.numbers[hold["agent"]][0]:
-            return own  # what its agent says now is about other holds
-        life = self.lives[hold["agent"]]
-        return max(own[0], life["confirmed_us"]), max(own[1], life["lease_us"])
+    def _last_renewal(self, hold):
+        """When the lease of a hold was confirmed last, at the latest, and for how long."""
+        if hold["fixed"] and hold["how"] != "handoff" and hold["lease_us"] > PASS_LEASE:
+            return hold["confirmed_us"], hold["lease_us"]  # it is not renewed
+        confirmed, lease = self.renewals.get(hold["agent"], [0, 0])
+        return max(hold["confirmed_us"], confirmed), max(hold["lease_us"], lease)
+
+    def _lease_end(self, hold):
+        """When a lease ends, unless it is renewed: microseconds on the clock of the store, or 0 if
+        no event says it."""
+        confirmed, lease = hold["confirmed_us"], hold["lease_us"]
+        if not hold["gone"] or hold["epoch"] == self.numbers[hold["agent"]][0]:
+            confirmed, lease = self._last_renewal(hold)
+        return confirmed + lease if confirmed and lease else 0
 
     def _store(self, identity):
         while identity in self.stores:
@@ -241,14 +248,8 @@ class Holders:
         lines = [f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}{ending(h)}" for h in self.now()]
         lines = lines or ["nobody holds anything"]
         for h in self.left():
-            lines.append(f"{h['lock']:<30} nobody holds it, but the lease of {h['owner']} ends only at {moment(lease_end(h['confirmed_us'], h['lease_us']))}")
+            lines.append(f"{h['lock']:<30} nobody holds it, but the lease of {h['owner']} ends only at {moment(self._lease_end(h))}")
         return "\n".join(lines)
-
-
-def lease_end(confirmed, lease):
-    """When a lease ends without another renewal: microseconds on the clock of the store, or 0 if no
-    event says it."""
-    return confirmed + lease if confirmed and lease else 0
 
 
 def ending(hold):

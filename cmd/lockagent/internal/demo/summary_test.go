@@ -36,7 +36,7 @@ func TestJudge(t *testing.T) {
 			report: complete(events.Report{Verdict: events.Incomplete, Gaps: listed(1, events.Gap{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}})}),
 			says:   "missing: records 3 to 9 of agent a, epoch 1",
 		},
-		"violated":   {report: complete(events.Report{Verdict: events.Violated, Violations: listed(12, events.Violation{})}), says: "violation: and 1 more"},
+		"violated":   {report: complete(events.Report{Verdict: events.Violated, Violations: listed(12, events.Violation{})}), says: "       and 2 more"},
 		"gaps":       {report: complete(events.Report{Verdict: events.Incomplete, Gaps: listed(12, events.Gap{Agent: "a"})}), says: "       and 2 more"},
 		"unproven":   {report: complete(events.Report{Verdict: events.Incomplete, Unproven: events.UnprovenList{List: listed(1, events.Unproven{Why: "a reason"}), Reasons: []events.Reason{{Why: "a reason", Count: 1}}}}), says: "a reason"},
 		"unreadable": {report: complete(events.Report{Verdict: events.Incomplete, Unreadable: listed(1, events.Note("message 7"))}), says: "message 7"},
