@@ -33,6 +33,8 @@ type follower struct {
 	audit  *events.Audit // guarded by mu
 	latest events.Report // guarded by mu; as it was when somebody looked
 
+	caughtUp chan struct{} // closed when all is read that there was in the beginning
+
 	// Only one goroutine at a time looks.
 	told  *verdictChange // the last one, or nil
 	saved time.Time
@@ -41,11 +43,6 @@ type follower struct {
 	deaf  bool          // the server did not answer
 	heard time.Time     // by its clock, when it answered again
 	idle  time.Duration // for how long it could have told of an event
-}
-
-// newFollower returns the follower of an audit. Until the log was read it says what the checkpoint says.
-func newFollower(f *auditFlags, out io.Writer, audit *events.Audit) *follower {
-	return &follower{flags: f, out: out, audit: audit, latest: audit.ReportAt(audit.Stored()), saved: time.Now()}
 }
 
 // verdictChange is what another program is told of, in JSON.
@@ -60,39 +57,66 @@ type verdictChange struct {
 
 // goOn audits until it is interrupted. Its error has the exit code of the last verdict.
 func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit, lock lockagent.Name) error {
-	w := newFollower(f, cmd.OutOrStdout(), audit)
-	w.state = log.reader.State
+	w := newFollower(f, cmd.OutOrStdout(), audit, log.reader.State)
 	stop, err := f.serve(cmd, log, w)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	visit := about(lock, w.visit)
-	if _, err := f.read(cmd.Context(), log, audit, visit); err != nil && !errors.Is(err, events.ErrNoStream) {
-		return err
-	}
 	log.begun = func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		_, err := f.identify(cmd.Context(), log, audit)
 		return err
 	}
-	from := startAt{position: audit.Position() + 1}
-	group, ctx := errgroup.WithContext(cmd.Context())
-	group.Go(func() error { return w.watch(ctx) })
-	group.Go(func() error {
-		if err := log.tail(ctx, from, events.Filter{}, visit); err != nil {
-			return err
+	replay := func(ctx context.Context) error {
+		_, err := f.read(ctx, log, audit, &w.mu, visit)
+		if errors.Is(err, events.ErrNoStream) {
+			return nil
 		}
-		return context.Cause(ctx)
-	})
-	if err := group.Wait(); cmd.Context().Err() == nil {
 		return err
 	}
-	if err := errors.Join(w.look(time.Now()), f.save(audit.Snapshot)); err != nil {
+	tail := func(ctx context.Context) error {
+		return log.tail(ctx, startAt{position: w.position() + 1}, events.Filter{}, visit)
+	}
+	if err := w.run(cmd.Context(), replay, tail); err != nil {
 		return err
 	}
 	return f.verdictOf(&w.latest, lock)
+}
+
+// newFollower returns the follower of an audit. Until the log was read it says what the checkpoint says.
+func newFollower(f *auditFlags, out io.Writer, audit *events.Audit, state func(context.Context) (events.StreamState, error)) *follower {
+	return &follower{
+		flags: f, out: out, audit: audit, latest: audit.ReportAt(audit.Stored()), saved: time.Now(), state: state, caughtUp: make(chan struct{}),
+	}
+}
+
+// run reads what there is, and then what comes, until ctx ends. Then it tells and keeps what it has found.
+func (w *follower) run(ctx context.Context, replay, tail func(context.Context) error) error {
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.watch(both) })
+	group.Go(func() error {
+		if err := replay(both); err != nil {
+			return err
+		}
+		close(w.caughtUp)
+		if err := tail(both); err != nil {
+			return err
+		}
+		return context.Cause(both)
+	})
+	if err := group.Wait(); ctx.Err() == nil {
+		return err
+	}
+	return errors.Join(w.tell(time.Now(), w.look()), w.flags.save(w.snapshot))
+}
+
+func (w *follower) position() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.audit.Position()
 }
 
 func (w *follower) visit(r events.Record, err error) error {
@@ -101,28 +125,41 @@ func (w *follower) visit(r events.Record, err error) error {
 	return w.audit.Visit(r, err)
 }
 
-// watch looks at the verdict until ctx ends, or until nobody can be told.
+// watch looks at the verdict until ctx ends, or until nobody can be told. Until all is read that there was in
+// the beginning, a verdict is only for those who ask for metrics.
 func (w *follower) watch(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for now := time.Now(); ; {
-		w.listen(ctx)
-		if err := w.look(now); err != nil {
-			return err
+	caughtUp := w.caughtUp
+	for {
+		select {
+		case <-w.caughtUp:
+			caughtUp = nil
+			w.listen(ctx)
+		default:
 		}
-		if now.Sub(w.saved) >= saveEvery {
-			w.saved = now
+		began := time.Now()
+		report := w.look()
+		if caughtUp == nil {
+			if err := w.tell(began, report); err != nil {
+				return err
+			}
+		}
+		if began.Sub(w.saved) >= saveEvery {
+			w.saved = began
 			if err := w.flags.save(w.snapshot); err != nil {
 				return err
 			}
 		}
 		select {
-		case now = <-tick.C:
+		case <-caughtUp:
+		case <-time.After(pauseAfter(time.Since(began))):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
+
+// pauseAfter is how long an audit reads on after a look that took some time, in which it does not read.
+func pauseAfter(took time.Duration) time.Duration { return max(lookEvery, 10*took) }
 
 // snapshot is what is known now. The audit goes on while that is written.
 func (w *follower) snapshot() events.Snapshot {
@@ -153,13 +190,24 @@ func (w *follower) listen(ctx context.Context) {
 	w.idle = state.Now.Sub(since)
 }
 
-// look tells of the verdict if it has changed, or if there are more violations.
-func (w *follower) look(now time.Time) error {
+// look finds out what is known now.
+func (w *follower) look() seen {
 	w.mu.Lock()
-	report, position := w.audit.ReportAt(w.audit.Stored().Add(w.idle)), w.audit.Position()
-	w.flags.narrow(&report)
-	w.latest = report
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	w.latest = w.audit.ReportAt(w.audit.Stored().Add(w.idle))
+	w.flags.narrow(&w.latest)
+	return seen{w.latest, w.audit.Position()}
+}
+
+// seen is what is known up to a position.
+type seen struct {
+	report   events.Report
+	position uint64
+}
+
+// tell tells of the verdict if it has changed, or if there are more violations.
+func (w *follower) tell(now time.Time, seen seen) error {
+	report, position := seen.report, seen.position
 	change := &verdictChange{Version: jsonVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report}
 	if before := w.told; before != nil {
 		if before.Verdict == change.Verdict && before.Report.Violations.Count == report.Violations.Count {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,10 +12,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
@@ -271,8 +274,77 @@ func TestFollowerBeginsWithItsCheckpoint(t *testing.T) {
 		if audit, err = events.ResumeAudit(checkpoint); err != nil {
 			t.Fatal(err)
 		}
-		if r := newFollower(&auditFlags{}, io.Discard, audit).report(); r.Verdict != want {
+		if r := newFollower(&auditFlags{}, io.Discard, audit, nil).report(); r.Verdict != want {
 			t.Errorf("the verdict is %q, want %q", r.Verdict, want)
+		}
+	}
+}
+
+// An audit that is interrupted while it reads what there is keeps and tells what it has found. Those who ask for
+// metrics see it before.
+func TestAuditIsInterruptedWhileItReads(t *testing.T) {
+	synctest.Test(t, auditIsInterrupted)
+}
+
+func auditIsInterrupted(t *testing.T) {
+	f := &auditFlags{checkpoint: filepath.Join(t.TempDir(), "audit.json")}
+	var out strings.Builder
+	w := newFollower(f, &out, events.NewAudit(), nil)
+	ctx, interrupt := context.WithCancel(t.Context())
+	err := w.run(ctx, func(ctx context.Context) error {
+		position := uint64(0)
+		if err := events.ReadLines(strings.NewReader(overlapping(t, time.Now())), func(r events.Record, err error) error {
+			position++
+			r.Position, r.Stored = position, r.Time
+			return w.visit(r, err)
+		}); err != nil {
+			return err
+		}
+		time.Sleep(2 * lookEvery) // of virtual time
+		if w.report().Events == 0 || out.Len() > 0 {
+			t.Errorf("nobody has looked, or somebody was told: %s", &out)
+		}
+		interrupt()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(out.String(), "up to position"); n != 1 || !strings.Contains(out.String(), "violated: 1 violation") {
+		t.Errorf("it told %d times:\n%s", n, out.String())
+	}
+	audit, err := f.resume()
+	if err != nil || audit.Position() != w.position() || audit.Position() == 0 {
+		t.Fatalf("resumed at %v: %v", audit, err)
+	}
+
+	// What the checkpoint knows is known before anything is read.
+	if before := newFollower(f, &out, audit, nil).report(); before.Violations.Count != 1 {
+		t.Errorf("%v", before)
+	}
+
+	// So it is without --follow.
+	once := &auditFlags{checkpoint: filepath.Join(t.TempDir(), "audit.json"), format: "text"}
+	cmd, text, said := new(cobra.Command), new(strings.Builder), new(strings.Builder)
+	cmd.SetOut(text)
+	cmd.SetErr(said)
+	if err := once.interrupted(cmd, audit, context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if again, err := once.resume(); err != nil || again.Position() != audit.Position() {
+		t.Errorf("resumed at %v: %v", again, err)
+	}
+	if !strings.Contains(text.String(), "violated: 1 violation") || !strings.Contains(said.String(), "up to position") {
+		t.Errorf("it told %s, %s", text, said)
+	}
+}
+
+// A look at a large audit takes its time, and nothing is read meanwhile.
+func TestAuditReadsLongerThanItLooks(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{0: lookEvery, 90 * time.Millisecond: lookEvery, 200 * time.Millisecond: 2 * time.Second} {
+		if got := pauseAfter(took); got != want {
+			t.Errorf("after %v: %v", took, got)
 		}
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -124,7 +126,10 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		return f.goOn(cmd, log, audit, lock)
 	}
-	now, err := f.read(cmd.Context(), log, audit, about(lock, audit.Visit))
+	now, err := f.read(cmd.Context(), log, audit, new(sync.Mutex), about(lock, audit.Visit))
+	if cmd.Context().Err() != nil {
+		return f.interrupted(cmd, audit, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -140,12 +145,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 		report = audit.ReportAt(now)
 	}
 	f.narrow(&report)
-	if f.format == "json" {
-		err = writeJSON(cmd.OutOrStdout(), report)
-	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), report.String())
-	}
-	if err != nil {
+	if err := f.write(cmd, &report); err != nil {
 		return errors.Join(err, saved)
 	}
 	return errors.Join(f.verdictOf(&report, lock), saved)
@@ -163,14 +163,34 @@ func (f *auditFlags) narrow(r *events.Report) {
 	}
 }
 
+func (f *auditFlags) write(cmd *cobra.Command, report *events.Report) error {
+	if f.format == "json" {
+		return writeJSON(cmd.OutOrStdout(), report)
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), report.String())
+	return err
+}
+
+// interrupted keeps and tells what an audit has found that was interrupted while it read.
+func (f *auditFlags) interrupted(cmd *cobra.Command, audit *events.Audit, err error) error {
+	if audit.Position() == 0 {
+		return err
+	}
+	report := audit.ReportAt(audit.Stored())
+	fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: interrupted: the report is about the log up to position %s\n", readable.Number(audit.Position()))
+	return errors.Join(err, f.save(audit.Snapshot), f.write(cmd, &report))
+}
+
 // read visits what there is behind the place that the audit has reached. It returns when it began, by the
-// clock of the server.
-func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, visit events.Visit) (time.Time, error) {
+// clock of the server. mu guards the audit, and visit locks it itself if need be.
+func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, mu sync.Locker, visit events.Visit) (time.Time, error) {
 	var from startAt
 	if f.since > 0 {
 		from.time = time.Now().Add(-f.since) // a first position behind 1 says that the log begins late
 	}
+	mu.Lock()
 	state, err := f.identify(ctx, log, audit)
+	mu.Unlock()
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -183,6 +203,8 @@ func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audi
 		return time.Time{}, err
 	}
 	if !state.Shared {
+		mu.Lock()
+		defer mu.Unlock()
 		audit.Reached(state.Last, state.Now)
 	}
 	return state.Now, nil
