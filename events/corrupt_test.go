@@ -3,6 +3,7 @@ package events
 import (
 	"math/rand/v2"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -186,4 +187,29 @@ func jump(r *rand.Rand) lockagent.StoreTime {
 		return -d
 	}
 	return d
+}
+
+// leastCaught is how many of a hundred corruptions of each kind do not leave a log proven, at least. Others say so
+// little that they may be true.
+var leastCaught = map[string]int{
+	"a record is removed": 90, "several records are removed": 90, "a message is removed": 90,
+	"the tail of an agent is removed": 90, "the tail of an epoch is removed": 90, "a stretch of the stream is removed": 90,
+	retirement: 60, "an epoch is removed": 25, "an agent is removed": 0,
+
+	"token": 80, "tenure": 60, "store time": 5, "until": 8, "confirmed": 4, "held": 4, "count": 70, "no count": 100,
+	"lock": 50, "other lock": 60, "kind of lock": 60, "exclusive": 10, "store": 40, "kind": 60, "how": 80, "reason": 40,
+	"number": 100, "epoch": 100, "agent": 100,
+}
+
+// wantCaught looks whether enough corruptions of a kind were caught, of so many that were tried. Of a few there
+// may be fewer.
+func wantCaught(t *testing.T, name string, caught, tried int) {
+	t.Helper()
+	least := leastCaught[name]
+	if tried < 20 {
+		least /= 4
+	}
+	if tried == 0 && least > 60 || 100*caught < least*tried {
+		t.Errorf("%s: %d of %d caught, want %d %% at least", name, caught, tried, least)
+	}
 }

@@ -216,6 +216,7 @@ func TestHistoriesInPieces(t *testing.T) {
 	})
 	for i, c := range all {
 		t.Logf("%s: %d caught, %d harmless", c.name, tallies[i].caught, tallies[i].harmless)
+		wantCaught(t, c.name, tallies[i].caught, tallies[i].caught+tallies[i].harmless)
 	}
 }
 
@@ -265,6 +266,7 @@ func TestAlteredHistories(t *testing.T) {
 	})
 	for i, c := range alterations {
 		t.Logf("%s: %d caught, %d harmless (%s)", c.name, tallies[i].caught, tallies[i].harmless, c.harmless)
+		wantCaught(t, c.name, tallies[i].caught, tallies[i].caught+tallies[i].harmless)
 	}
 }
 

@@ -144,7 +144,7 @@ func TestCorruptedTenMinutes(t *testing.T) {
 		}
 		return true
 	}
-	const tries = 4
+	const tries = 10
 	for i, c := range slices.Concat(removals, disorders) {
 		caught := 0
 		for range tries {
@@ -161,6 +161,7 @@ func TestCorruptedTenMinutes(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d of %d caught", c.name, caught, tries)
+		wantCaught(t, c.name, caught, tries)
 	}
 	for _, c := range alterations {
 		caught, tried := 0, 0
@@ -180,5 +181,6 @@ func TestCorruptedTenMinutes(t *testing.T) {
 			*x = before
 		}
 		t.Logf("%s: %d of %d caught", c.name, caught, tried)
+		wantCaught(t, c.name, caught, tried)
 	}
 }
