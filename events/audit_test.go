@@ -280,7 +280,7 @@ func TestAuditIsNotSure(t *testing.T) {
 	verdicts{
 		"LostTail": { // B may have had the lock at the same time as A, in A's lost end
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 5000, 6000).stop()},
-			Incomplete, "not stopped: 1, unproven: 1", "the log of agent A (epoch 1) has no end, and it may have held the lock until 2026-03-01T14:00:17.000Z",
+			Incomplete, "not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:17.000Z",
 		},
 		"LostTailLongBefore": {
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 18000, 19000).stop()},

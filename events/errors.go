@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 )
@@ -87,10 +88,11 @@ type DecodeError struct {
 }
 
 func (e *DecodeError) Error() string {
+	why := strings.TrimPrefix(e.Err.Error(), "events: ")
 	if e.Subject == "" {
-		return fmt.Sprintf("events: line %d: %v", e.Position, e.Err)
+		return fmt.Sprintf("events: line %d: %s", e.Position, why)
 	}
-	return fmt.Sprintf("events: message %d, subject %q: %v", e.Position, e.Subject, e.Err)
+	return fmt.Sprintf("events: message %d, subject %q: %s", e.Position, e.Subject, why)
 }
 
 // Unwrap returns what is wrong with it.

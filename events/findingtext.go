@@ -90,7 +90,7 @@ func (h *Hold) lasted() string {
 		b.WriteString(", its agent is gone without a release")
 	}
 	if h.Operator != "" {
-		fmt.Fprintf(&b, " by %s", h.Operator)
+		fmt.Fprintf(&b, " by %s", plainText(h.Operator))
 	}
 	return b.String()
 }
@@ -143,11 +143,15 @@ func (v *Violation) text() string {
 		fmt.Fprintf(&b, "\n    first:  %s\n            %s", v.First.who(), v.First.when())
 		fmt.Fprintf(&b, "\n    second: %s\n            %s", v.Second.who(), v.Second.when())
 	}
+	when := "both:  "
+	if v.Second == (Hold{}) {
+		when = "time:  "
+	}
 	switch {
 	case v.Overlapped != 0 && v.Until > v.Overlapped:
-		fmt.Fprintf(&b, "\n    both:   %s on the clock of the store", rangeText(storeWall(v.Overlapped), storeWall(v.Until)))
+		fmt.Fprintf(&b, "\n    %s %s on the clock of the store", when, rangeText(storeWall(v.Overlapped), storeWall(v.Until)))
 	case v.Overlapped != 0:
-		fmt.Fprintf(&b, "\n    both:   from %s on the clock of the store", storeText(v.Overlapped))
+		fmt.Fprintf(&b, "\n    %s from %s on the clock of the store", when, storeText(v.Overlapped))
 	}
 	fmt.Fprintf(&b, "\n    why:    %s\n    look:   %s", v.Why, v.Look)
 	return b.String()
@@ -161,7 +165,7 @@ func (e Explanation) String() string {
 func (e Explanation) Cause() string {
 	by := ""
 	if e.Operator != "" {
-		by = " (" + e.Operator + ")"
+		by = " (" + plainText(e.Operator) + ")"
 	}
 	switch {
 	case e.Reset != nil:
@@ -183,9 +187,9 @@ func (r StoreReset) String() string {
 	case r.From == r.To:
 		return fmt.Sprintf("somebody set the clock of the store: it showed %s, and then %s", storeText(r.After), storeText(r.Before))
 	case r.After <= r.Before:
-		return fmt.Sprintf("the store was reset (%s) at some time %s", r.Reason, rangeText(storeWall(r.After), storeWall(r.Before)))
+		return fmt.Sprintf("the store was reset (%s) at some time %s", plainText(r.Reason), rangeText(storeWall(r.After), storeWall(r.Before)))
 	}
-	return fmt.Sprintf("the store was reset (%s), after %s on its clock before, and before %s on its clock since", r.Reason, storeText(r.After), storeText(r.Before))
+	return fmt.Sprintf("the store was reset (%s), after %s on its clock before, and before %s on its clock since", plainText(r.Reason), storeText(r.After), storeText(r.Before))
 }
 
 func (u Unproven) String() string { return fmt.Sprintf("%q: %v: %s", u.Hold.Lock, u.Hold, u.Why) }
@@ -198,7 +202,7 @@ func (g Gap) String() string {
 }
 
 func (r LateRecord) String() string {
-	return fmt.Sprintf("record %d of agent %s, epoch %d: %s %s", r.Seq, r.Agent, r.Epoch, r.Kind, r.Lock)
+	return fmt.Sprintf("record %d of agent %s, epoch %d: %s %s", r.Seq, r.Agent, r.Epoch, r.Kind, plainText(string(r.Lock)))
 }
 
 func (t Tail) String() string {
@@ -228,7 +232,7 @@ func (s Stretch) String() string {
 		text = fmt.Sprintf("from %s to %s", storeText(s.From), untilText(s.To))
 	}
 	if s.Store != "" {
-		text += " of store " + s.Store
+		text += " of store " + plainText(s.Store)
 	}
 	return text
 }
@@ -241,7 +245,7 @@ func (b Belated) String() string {
 func (j Judged) String() string {
 	text := "judged: " + number(j.Holds, "tenure", "tenures")
 	if j.Store != "" {
-		text += " of store " + j.Store
+		text += " of store " + plainText(j.Store)
 	}
 	switch {
 	case j.From != 0 && j.To > j.From:

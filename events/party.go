@@ -2,7 +2,9 @@ package events
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/lockagent/lockagent"
 )
@@ -29,7 +31,7 @@ func (p Party) String() string {
 // identity and a number. Of such a name it is the number alone, as in /7.
 func OwnerText(owner lockagent.Owner, agent lockagent.AgentID) string {
 	if number, ok := strings.CutPrefix(string(owner), string(agent)+"/"); ok && agent != "" {
-		return "/" + number
+		return "/" + plainText(number)
 	}
 	return fmt.Sprintf("%q", owner)
 }
@@ -45,9 +47,18 @@ func AgentText(id lockagent.AgentID, p Process) string {
 	case p.Host == "":
 		return text
 	case p.Program == "":
-		return fmt.Sprintf("%s on %s, pid %d", text, p.Host, p.PID)
+		return fmt.Sprintf("%s on %s, pid %d", text, plainText(p.Host), p.PID)
 	}
-	return fmt.Sprintf("%s, %s on %s, pid %d", text, p.Program, p.Host, p.PID)
+	return fmt.Sprintf("%s, %s on %s, pid %d", text, plainText(p.Program), plainText(p.Host), p.PID)
+}
+
+// plainText is a text of a log for people. Whoever wrote the log must not control their terminals, nor make up lines of a
+// report.
+func plainText(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 // behind returns who is meant by what a request says of the holder that it found, or nil if it says

@@ -29,16 +29,16 @@ func (r Report) String() string {
 	paragraphs = list(paragraphs, "still held: ", named(r.OpenHolds))
 	paragraphs = list(paragraphs, "not judged: ", named(r.NotJudged))
 	for _, count := range []struct {
-		n    int
-		what string
+		n         int
+		one, many string
 	}{
-		{r.Dropped, "events found no room and were dropped"},
-		{r.Unchecked, "repetitions came too late to be compared with the first"},
-		{r.Unknown, "records are of kinds that this version does not know"},
-		{r.Unjudged, "holds are of kinds of locks that this version does not judge"},
+		{r.Dropped, "event found no room and was dropped", "events found no room and were dropped"},
+		{r.Unchecked, "repetition came too late to be compared with the first", "repetitions came too late to be compared with the first"},
+		{r.Unknown, "record is of a kind that this version does not know", "records are of kinds that this version does not know"},
+		{r.Unjudged, "hold is of a kind of lock that this version does not judge", "holds are of kinds of locks that this version does not judge"},
 	} {
 		if count.n > 0 {
-			paragraphs = append(paragraphs, fmt.Sprintf("%d %s", count.n, count.what))
+			paragraphs = append(paragraphs, number(count.n, count.one, count.many))
 		}
 	}
 	for _, p := range paragraphs {
@@ -61,14 +61,14 @@ func (r Report) Findings() (all []string) {
 func (r Report) Summary() string {
 	switch r.Verdict {
 	case Violated:
-		return number(r.Violations.Count, "violation", "violations") + " of mutual exclusion"
+		return number(r.Violations.Count, "violation", "violations")
 	case Empty:
 		if r.Events > 0 {
 			return "there are no holds"
 		}
 		return "there are no records"
 	case Incomplete:
-		return "no violation was found, but " + r.lacks() + r.assumption()
+		return "no violation was found, but " + r.lacks()
 	case Explained:
 		return fmt.Sprintf("no two holds overlapped, apart from %s of which the log names the cause", number(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
 	}

@@ -55,7 +55,7 @@ func eventText(r events.Record, now time.Time) string {
 	if r.Err != "" {
 		field("error %q", r.Err)
 	}
-	return b.String()
+	return oneLine(b.String())
 }
 
 // holderText is the holder that a request found. Which owner has a tenure of another agent, one event

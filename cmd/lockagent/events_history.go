@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -127,12 +128,25 @@ func newTable(columns ...string) *table {
 	return t
 }
 
-// add adds a row. What could be taken for the end of a cell is a space.
+// add adds a row.
 func (t *table) add(cells ...string) {
 	for i := range cells {
-		cells[i] = strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(cmp.Or(cells[i], "-"))
+		cells[i] = oneLine(cmp.Or(cells[i], "-"))
 	}
 	fmt.Fprintln(t.tabs, strings.Join(cells, "\t"))
+}
+
+// oneLine is a text of a log for a terminal, which it must not control.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 func (t *table) String() string {

@@ -184,7 +184,7 @@ func (s *lockThen) text(now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s at %s\n", s.name, readable.Time(s.at, now))
 	line := func(what, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "  %-8s %s\n", what, oneLine(fmt.Sprintf(format, args...)))
 	}
 	stores := make(map[string]bool)
 	for i := range s.holders {

@@ -79,7 +79,7 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 		switch {
 		case err == nil && !f.of(r.Agent):
 		case err != nil:
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %v\n", err)
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %s\n", oneLine(err.Error()))
 		case f.format == "jsonl":
 			err = events.WriteLine(out, r)
 		default:
@@ -118,7 +118,9 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 }
 
 // shortened reports whether an identity may be what the lines of this verb show of one that was made up.
-func shortened(agent string) bool { return len(agent) == 8 && strings.Trim(agent, "0123456789abcdef") == "" }
+func shortened(agent string) bool {
+	return len(agent) == 8 && strings.Trim(agent, "0123456789abcdef") == ""
+}
 
 // of reports whether an agent is one of those that were asked for.
 func (f *tailFlags) of(agent lockagent.AgentID) bool {

@@ -606,3 +606,26 @@ func TestAuditOfALockWithoutAGrant(t *testing.T) {
 	callWith(t, s.text.String(), "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitIncomplete, []string{"unproven: ", "missing: "}, nil)
 	callWith(t, "\n"+overlapping(t, begun), "events", "audit", "--file", "-").expect(t, exitViolated, nil, nil)
 }
+
+// What a log says does not control the terminal, and makes up no lines.
+func TestNoControlFromTheLog(t *testing.T) {
+	const evil = "x\x1b[31m\nproven: all is well"
+	s := &script{t: t}
+	s.add("a", begun, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: evil, Program: evil, PID: 7}})
+	s.add("a", begun, lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "a/" + evil, Request: 1, Tenure: 1, Token: lockagent.Token(begun.UnixMicro()), How: lockagent.ByStore,
+		Count: 1, Lease: time.Minute, StoreTime: lockagent.StoreTime(begun.UnixMicro()),
+	})
+	s.add("a", begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: evil, Reason: evil}})
+	s.add("a", begun.Add(time.Second), lockagent.Event{
+		Kind: lockagent.EventBroken, Lock: "orders/42", Owner: "a/" + evil, Request: 1, Tenure: 1, Token: lockagent.Token(begun.UnixMicro()), Operator: evil,
+		Held: time.Second, Lease: time.Minute, Confirmed: lockagent.StoreTime(begun.UnixMicro()), Until: lockagent.StoreTime(begun.Add(time.Second).UnixMicro()),
+	})
+	s.add("a", begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/43", Owner: evil, Request: 2, Holder: evil, Err: evil})
+	for _, verb := range [][]string{{"holders"}, {"history", "orders/42"}, {"state", "orders/42"}, {"audit"}, {"tail"}} {
+		r := callWith(t, s.text.String(), slices.Concat([]string{"events"}, verb, []string{"--file", "-"})...)
+		if text := r.stdout + r.stderr; strings.Contains(text, "\x1b") || strings.Contains(text, "\nproven: all") || !strings.Contains(text, "31m") {
+			t.Errorf("%s writes %q", verb, text)
+		}
+	}
+}
