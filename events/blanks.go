@@ -37,10 +37,12 @@ const (
 	beginning                  // the beginning of the log was retired
 )
 
+const didNotStop = "did not stop"
+
 func (w *blank) text() string {
 	switch w.Kind {
 	case tail:
-		return fmt.Sprintf("agent %s (epoch %d) did not stop, and may have held the lock until %s", AgentText(w.Agent, w.Process), w.Epoch, untilText(w.High))
+		return fmt.Sprintf("agent %s (epoch %d) %s, and may have held the lock until %s", AgentText(w.Agent, w.Process), w.Epoch, didNotStop, untilText(w.High))
 	case life:
 		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Gap.Last+1)
 	case hole:

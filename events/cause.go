@@ -27,7 +27,10 @@ func (b Belated) cause() string  { return unnamed(b.Why) }
 // unnamed is the beginning of a reason, up to the name of an agent or a number.
 func unnamed(why string) string {
 	const agent = "agent "
-	if i := strings.Index(why, agent); i >= 0 {
+	switch i := strings.Index(why, agent); {
+	case strings.Contains(why, didNotStop):
+		return didNotStop
+	case i >= 0:
 		why = why[:i+len(agent)]
 	}
 	if i := strings.IndexAny(why, "0123456789"); i >= 0 {

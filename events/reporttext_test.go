@@ -64,10 +64,10 @@ func TestListOfTwoCauses(t *testing.T) {
 		l.add(Unproven{Hold: Hold{Start: clock(n)}, Why: why})
 	}
 	for n := range 100 {
-		add(100-n, fmt.Sprintf("the log of agent A%d has no end, 5", n))
+		add(100-n, (&blank{Kind: tail, Agent: lockagent.AgentID(fmt.Sprint("A", n))}).text())
 	}
-	add(1000, "it ended between 1 and 2")
-	add(999, "it ended between 3 and 4")
+	add(1000, (&blank{Kind: missing, Agent: "B"}).text())
+	add(999, (&blank{Kind: missing, Agent: "C"}).text())
 	if n := len(l.First); l.Count != 102 || n != most+2 || l.First[0].Hold.Start != clock(1) || l.First[most-1].Hold.Start != clock(most) || l.First[most].Hold.Start != clock(999) {
 		t.Errorf("%+v", l)
 	}

@@ -58,6 +58,10 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 		s.Steps, known = noteReset(s.Steps, a.spanOfReset(reset))
 	}
 	l.Noted = a.clock.Now + 1
+	if !known && reset.Before > reset.After && s.Last != 0 && reset.After < min(s.Floor, s.Last) {
+		// Perhaps a hold by the clock since was beside one by the clock before, which is forgotten.
+		a.found.Belated.add(Belated{Stretch: Stretch{s.ID, reset.After, s.Floor}, Why: "somebody set the clock of the store"})
+	}
 	if !known && reset.Before < reset.After {
 		// The clock was set back: what is to come has earlier times.
 		s.Floor, s.Newest = min(s.Floor, reset.Before.Add(-delay)), min(s.Newest, reset.Before)

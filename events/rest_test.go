@@ -149,6 +149,17 @@ func TestCheckpointOfAHoldThatWasJudged(t *testing.T) {
 	}
 }
 
+// An agent tells of a step of the clock when the holds beside it have been judged.
+func TestAuditOfAStepThatIsToldLate(t *testing.T) {
+	a, b, c := agent("A"), agent("B").of("b"), agent("C")
+	s := new(tape).add(0, a, b).live(1000, 11_000, a, b).add(12_500, a.held(1, 11_000, 12_500))
+	s.add(13_000, c.held(1, 72_000, 72_500).stop()) // a new agent has noticed nothing: it holds the lock at 12 s
+	s.live(21_000, 41_000, a, b)
+	step := lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(11_500), Before: clock(105_000)}
+	s.add(45_000, b.reset(step), a.reset(step)).live(111_000, 121_000, a, b).add(122_000, a.stop(), b.stop())
+	s.want(t, Incomplete, "belated: 1", "were judged before the log told that somebody set the clock of the store")
+}
+
 // An agent tells late of a reset, of no other time, and then no more.
 func TestAuditOfATailUpToAReset(t *testing.T) {
 	a, b := agent("A").on("x").granted(1, 1000), agent("B").of("b")
