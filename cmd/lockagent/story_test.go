@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -536,96 +535,6 @@ func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
 		want.How, want.Request, want.Grants = told.How, told.Request, told.Grants
 		if told != want {
 			t.Errorf("the report says\n%+v\nthe history\n%+v", told, want)
-		}
-	}
-}
-
-// What the verbs say of one hold is the same.
-func TestVerbsAgree(t *testing.T) {
-	at := func(seconds int) time.Time { return time.Now().Add(time.Duration(seconds-100) * time.Second) }
-	store := func(seconds int) lockagent.StoreTime { return lockagent.StoreTime(at(seconds).UnixMicro()) }
-	granted := func(tenure uint64, seconds int) lockagent.Event {
-		return lockagent.Event{
-			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: tenure, Tenure: tenure, Token: lockagent.Token(store(seconds)),
-			How: lockagent.ByStore, Count: 1, Lease: 30 * time.Second, StoreTime: store(seconds),
-		}
-	}
-	alive := func(s *script, count int) {
-		s.add("a", at(99), lockagent.Event{Kind: lockagent.EventAlive, Count: count, StoreTime: store(99), Confirmed: store(98), Lease: 30 * time.Second})
-	}
-	for want, log := range map[string]func(s *script){
-		"held":                      func(s *script) { s.add("a", at(1), granted(1, 1)); alive(s, 1) },
-		"its agent is silent since": func(s *script) { s.add("a", at(1), granted(1, 1)) },
-		"its agent ended without a release": func(s *script) {
-			s.add("a", at(1), granted(1, 1))
-			s.restart("a", at(50))
-			alive(s, 0)
-		},
-	} {
-		s := &script{t: t}
-		s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
-		log(s)
-		for _, verb := range [][]string{{"holders"}, {"history", "orders/42"}, {"state", "orders/42"}} {
-			callWith(t, s.text.String(), slices.Concat([]string{"events"}, verb, []string{"--file", "-"})...).expect(t, exitOK, []string{want, `"joe"`}, nil)
-		}
-	}
-}
-
-// A history of which only the last holds are wanted keeps no others.
-func TestHistoryKeepsWhatIsWanted(t *testing.T) {
-	all, last := newStory("orders/42", func(*hold) bool { return true }), newStory("orders/42", func(*hold) bool { return true })
-	last.most = 3
-	for i := range uint64(500) {
-		r := events.Record{Epoch: 1, Seq: i + 1, Event: lockagent.Event{
-			Kind: lockagent.EventHeld, Agent: "a", Lock: "orders/42", Owner: "joe", Tenure: i + 1, Token: lockagent.Token(i + 1), Time: begun,
-		}}
-		for _, s := range []*story{all, last} {
-			if err := s.visit(r, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if len(last.past) > 200 {
-			t.Fatalf("it keeps %d holds", len(last.past))
-		}
-	}
-	got, want := last.all(), all.all()
-	if !slices.Equal(got[len(got)-3:], want[len(want)-3:]) {
-		t.Errorf("the last are %v, want %v", got[len(got)-3:], want[len(want)-3:])
-	}
-}
-
-// The end of a hold is something, though its grant is missing. And a line that is empty is nothing.
-func TestAuditOfALockWithoutAGrant(t *testing.T) {
-	s := &script{t: t}
-	s.add("a", begun, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
-	s.seq["a"]++
-	s.add("a", begun.Add(2*time.Second), lockagent.Event{
-		Kind: lockagent.EventReleased, Lock: "orders/42", Owner: "joe", Tenure: 1, Token: 7, Held: time.Second, Lease: time.Minute,
-		Confirmed: lockagent.StoreTime(begun.UnixMicro()), Until: lockagent.StoreTime(begun.Add(2 * time.Second).UnixMicro()),
-	})
-	callWith(t, s.text.String(), "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitIncomplete, []string{"unproven: ", "missing: "}, nil)
-	callWith(t, "\n"+overlapping(t, begun), "events", "audit", "--file", "-").expect(t, exitViolated, nil, nil)
-}
-
-// What a log says does not control the terminal, and makes up no lines.
-func TestNoControlFromTheLog(t *testing.T) {
-	const evil = "x\x1b[31m\nproven: all is well"
-	s := &script{t: t}
-	s.add("a", begun, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: evil, Program: evil, PID: 7}})
-	s.add("a", begun, lockagent.Event{
-		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "a/" + evil, Request: 1, Tenure: 1, Token: lockagent.Token(begun.UnixMicro()), How: lockagent.ByStore,
-		Count: 1, Lease: time.Minute, StoreTime: lockagent.StoreTime(begun.UnixMicro()),
-	})
-	s.add("a", begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: evil, Reason: evil}})
-	s.add("a", begun.Add(time.Second), lockagent.Event{
-		Kind: lockagent.EventBroken, Lock: "orders/42", Owner: "a/" + evil, Request: 1, Tenure: 1, Token: lockagent.Token(begun.UnixMicro()), Operator: evil,
-		Held: time.Second, Lease: time.Minute, Confirmed: lockagent.StoreTime(begun.UnixMicro()), Until: lockagent.StoreTime(begun.Add(time.Second).UnixMicro()),
-	})
-	s.add("a", begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/43", Owner: evil, Request: 2, Holder: evil, Err: evil})
-	for _, verb := range [][]string{{"holders"}, {"history", "orders/42"}, {"state", "orders/42"}, {"audit"}, {"tail"}} {
-		r := callWith(t, s.text.String(), slices.Concat([]string{"events"}, verb, []string{"--file", "-"})...)
-		if text := r.stdout + r.stderr; strings.Contains(text, "\x1b") || strings.Contains(text, "\nproven: all") || !strings.Contains(text, "31m") {
-			t.Errorf("%s writes %q", verb, text)
 		}
 	}
 }

@@ -1,0 +1,97 @@
+package events
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Store is the identity that stands for all that a store has had.
+func (f *Fold) Store(id string) string { return f.stores.find(id) }
+
+// Lock returns what the log says of a lock, and false if it says nothing.
+func (f *Fold) Lock(key LockKey) (LockState, bool) {
+	key.Store, key.Kind = f.stores.find(key.Store), lockKind(key.Kind)
+	l := f.locks[key]
+	if l == nil || l.empty() {
+		return LockState{LockKey: key}, false
+	}
+	return f.state(l), true
+}
+
+// Locks returns what the log says of each lock that it says something of, in no order. The Fold
+// must not change meanwhile.
+func (f *Fold) Locks() iter.Seq[LockState] {
+	return func(yield func(LockState) bool) {
+		for _, l := range f.locks {
+			if !l.empty() && !yield(f.state(l)) {
+				return
+			}
+		}
+	}
+}
+
+func (f *Fold) state(l *lockFold) LockState {
+	s := LockState{LockKey: l.LockKey, Waiters: slices.Clone(l.waiters)}
+	for i := range s.Waiters {
+		w := &s.Waiters[i]
+		if w.Behind != nil && w.Behind.Owner == "" { // perhaps its record came later
+			w.Behind = f.behind(l, w.Agent, w.Holder)
+		}
+	}
+	for _, h := range l.open {
+		s.Holders = append(s.Holders, f.asOfNow(h))
+	}
+	if l.last != nil {
+		last := *l.last
+		s.Last = &last
+	}
+	return s
+}
+
+// asOfNow adds to a hold what its agent tells of all its holds.
+func (f *Fold) asOfNow(h *Hold) Hold {
+	now := *h
+	if a := f.agents[h.Agent]; !h.Gone || h.Epoch == a.Epoch {
+		now.Confirmed, now.Lease = a.renewed(h)
+	}
+	if h.Superseded {
+		now.End = earlier(h.End, now.LeaseEnd())
+	}
+	return now
+}
+
+// Agent returns what the log says of an agent, and false if it says nothing. A Fold remembers some
+// thousand agents that have stopped, and each that has not.
+func (f *Fold) Agent(id lockagent.AgentID) (AgentState, bool) {
+	a := f.agents[id]
+	if a == nil {
+		return AgentState{}, false
+	}
+	return a.AgentState, true
+}
+
+// Agents returns what the log says of each agent, in no order. The Fold must not change meanwhile.
+func (f *Fold) Agents() iter.Seq[AgentState] {
+	return func(yield func(AgentState) bool) {
+		for _, a := range f.agents {
+			if !yield(a.AgentState) {
+				return
+			}
+		}
+	}
+}
+
+// Named returns what the log says of each lock of a name. There are several if the log is that of
+// several stores, or if the name is used for locks of several kinds.
+func (f *Fold) Named(name lockagent.Name) []LockState {
+	var all []LockState
+	for key, l := range f.locks {
+		if key.Lock == name && !l.empty() {
+			all = append(all, f.state(l))
+		}
+	}
+	slices.SortFunc(all, func(a, b LockState) int { return a.compare(b.LockKey) })
+	return all
+}
