@@ -37,6 +37,9 @@ type agentLog struct {
 	// store, the clock showed no more.
 	Ended lockagent.StoreTime `json:"ended,omitempty"`
 
+	// Unsigned says that it has dropped signs of life since the last one that the log has.
+	Unsigned bool `json:"unsigned,omitempty"`
+
 	// Young says that the agent has not told yet in this life what is settled. Early is the latest
 	// time of the store that it has told of since it began. Born is what others had told by then.
 	Young bool                `json:"young,omitempty"`
@@ -242,13 +245,14 @@ func (l *agentLog) ready(r *Record) bool {
 	return l.current.Stopped
 }
 
-// harmless reports whether what was dropped neither granted a hold nor ended one, nor tells of
+// harmless reports whether what was dropped neither began a hold nor ended one, nor tells of
 // the store.
 func (d *Drops) harmless() bool {
 	for kind, n := range d {
 		switch lockagent.EventKind(kind) {
 		case lockagent.EventRequested, lockagent.EventQueued, lockagent.EventRenewed, lockagent.EventUncertain,
-			lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
+			lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused,
+			lockagent.EventAlive, lockagent.EventReturned, lockagent.EventReentered:
 		default:
 			if n > 0 {
 				return false
@@ -293,6 +297,11 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 	hole := Range{e.Next, r.Seq - 1}
 	if r.Kind == lockagent.EventDropped && r.Dropped.harmless() {
+		d := &r.Dropped
+		if d[lockagent.EventAlive]+d[lockagent.EventReturned]+d[lockagent.EventReentered] > 0 {
+			l.Holes++ // what the log tells of the holds of this agent is not all
+		}
+		l.Unsigned = l.Unsigned || d[lockagent.EventAlive] > 0
 		n := r.Dropped.sum()
 		if n >= hole.Last-hole.First+1 {
 			return

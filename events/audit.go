@@ -361,6 +361,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	}
 	switch r.Kind {
 	case lockagent.EventAlive:
+		l.Unsigned = false
 		l.tells(r.Count)
 		if r.StoreTime == 0 {
 			return

@@ -149,6 +149,21 @@ func TestAuditProves(t *testing.T) {
 			[]*story{agent("A").granted(1, 1000).dropped(lockagent.EventRequested, lockagent.EventQueued).released(1, 1100).returned(1, 1101).stop(), agent("B").held(1, 1200, 1300).stop()},
 			Proven, "dropped: 2", "2 events found no room",
 		},
+		"SignOfLifeAndReturnDropped": {
+			[]*story{
+				agent("A").alive(500).granted(1, 1000).dropped(lockagent.EventAlive).released(1, 1100).dropped(lockagent.EventReturned).stop(),
+				agent("B").held(1, 1200, 1300).stop(),
+			},
+			Proven, "dropped: 2", "",
+		},
+		"ReentryDropped": {
+			[]*story{
+				agent("A").granted(1, 1000).dropped(lockagent.EventReentered).released(1, 1100).edit(func(r *Record) { r.Count = 1 }).
+					released(1, 1150).edit(func(r *Record) { r.Count = 0 }).returned(1, 1151).stop(),
+				agent("B").held(1, 1300, 1400).stop(),
+			},
+			Proven, "dropped: 1", "",
+		},
 		"OtherStore": { // locks of the same name are two locks
 			[]*story{agent("A").held(1, 1000, 2000).stop(), agent("B").at("other").held(1, 1500, 2500).stop()},
 			Proven, "", "judged: 1 tenure of store other",

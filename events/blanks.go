@@ -220,8 +220,11 @@ func (a *Audit) died(l *agentLog) {
 // livedUntil is up to when an agent that is silent is taken to have lived.
 func (a *Audit) livedUntil(l *agentLog, store string, low lockagent.StoreTime) lockagent.StoreTime {
 	s, high := a.store(store), max(later(low, a.Tail), l.Ended)
-	if !l.Timed {
+	switch {
+	case !l.Timed:
 		high = later(s.at(l.Stored), a.Tail)
+	case l.Unsigned:
+		high = max(high, later(s.at(l.Stored), a.Tail))
 	}
 	if !l.Later.IsZero() {
 		high = max(high, later(s.at(l.Later), a.Tail))

@@ -451,3 +451,12 @@ func TestAuditOfAHoleUpToAStop(t *testing.T) {
 		}
 	}
 }
+
+// An agent whose signs of life found no room may have lived for longer than the last one shows.
+func TestAuditOfDroppedSignsOfLife(t *testing.T) {
+	a, b := agent("A").of("b").held(1, 500, 600).alive(1000), agent("B").alive(1000)
+	s := new(tape).add(1000, a, b).live(11_000, 51_000, b)
+	s.add(55_000, a.dropped(lockagent.EventAlive), b).add(56_000, a.add(lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock}))
+	s.live(61_000, 61_000, b).add(66_000, b.held(1, 65_000, 66_000)).live(71_000, 201_000, b).add(202_000, b.held(2, 190_000, 191_000).stop())
+	s.want(t, Incomplete, "dropped: 1, not stopped: 1, unproven: 1", "")
+}

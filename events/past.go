@@ -35,11 +35,13 @@ type past struct {
 	Anchor  anchor              `json:"anchor,omitzero"`
 	Ended   lockagent.StoreTime `json:"ended,omitempty"`
 	Noted   time.Duration       `json:"noted,omitempty"`
-	Hidden  lockagent.StoreTime `json:"hidden,omitempty"`
-	Missing uint64              `json:"missing,omitempty"`
-	Holes   uint32              `json:"holes,omitempty"`
-	Lease   time.Duration       `json:"lease,omitempty"`
-	Process Process             `json:"process,omitzero"`
+
+	Unsigned bool                `json:"unsigned,omitempty"`
+	Hidden   lockagent.StoreTime `json:"hidden,omitempty"`
+	Missing  uint64              `json:"missing,omitempty"`
+	Holes    uint32              `json:"holes,omitempty"`
+	Lease    time.Duration       `json:"lease,omitempty"`
+	Process  Process             `json:"process,omitzero"`
 }
 
 // pastAgents remembers the last agents whose logs are over.
@@ -119,7 +121,7 @@ func (a *Audit) retire(l *agentLog) bool {
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
 		Judged: l.Judged, Stored: l.Stored, Found: l.Found, Beside: l.Beside, Settled: l.Settled, Told: l.Told,
-		Belated: l.Belated, Anchor: l.Anchor, Ended: l.Ended, Noted: l.Noted, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
+		Belated: l.Belated, Anchor: l.Anchor, Ended: l.Ended, Noted: l.Noted, Unsigned: l.Unsigned, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
 	})
 	delete(a.logs, l.ID)
 	a.fold.forget(l.folded, func(*Hold) bool { return true })
@@ -138,6 +140,7 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
 	l.Stored, l.Found, l.Beside, l.Belated = p.Stored, p.Found, p.Beside, p.Belated
 	l.Ended, l.Noted, l.Hidden, l.Missing = p.Ended, p.Noted, p.Hidden, p.Missing
+	l.Unsigned = p.Unsigned
 	l.folded.Epoch, l.folded.Seq, l.folded.Store = p.Epoch, p.Next-1, l.Store
 	l.folded.Process, l.folded.Stopped = p.Process, p.Stopped
 }

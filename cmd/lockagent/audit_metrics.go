@@ -74,7 +74,7 @@ func measureAudit(provider metric.MeterProvider, report func() events.Report, pe
 		}
 		o.ObserveFloat64(lag, horizonLag(&r, time.Now()).Seconds())
 		o.ObserveInt64(read, int64(r.Events))
-		o.ObserveInt64(missing, int64(r.Gaps.Count))
+		o.ObserveInt64(missing, int64(r.Gaps.Count+r.Holes.Count))
 		o.ObserveInt64(violations, int64(r.Violations.Count))
 		return nil
 	}, verdict, lag, behind, read, missing, violations)

@@ -177,6 +177,7 @@ func (f *auditFlags) interrupted(cmd *cobra.Command, audit *events.Audit, err er
 		return err
 	}
 	report := audit.ReportAt(audit.Stored())
+	f.narrow(&report)
 	fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: interrupted: the report is about the log up to position %s\n", readable.Number(audit.Position()))
 	return errors.Join(err, f.save(audit.Snapshot), f.write(cmd, &report))
 }
