@@ -56,9 +56,11 @@ func TestIdleAgentTellsTheTime(t *testing.T) {
 		begin, w := lockagent.StoreTime(time.Now().UnixMicro()), &pulses{}
 		a := start(t, Config{Store: memstore.New(), Recorder: w})
 		w.tells(t, begin)
+		w.mu.Lock()
 		if w.lease != DefaultLease {
 			t.Errorf("it keeps leases of %v, want %v", w.lease, DefaultLease)
 		}
+		w.mu.Unlock()
 		time.Sleep(timeEvery)
 		w.tells(t, begin, begin.Add(timeEvery))
 		closed(t, a)

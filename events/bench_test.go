@@ -48,7 +48,6 @@ func (l *load) pair() {
 func (l *load) whole() {
 	l.n++
 	l.e.Lock = l.locks[l.n%len(l.locks)]
-	l.record(lockagent.EventRequested, l.n, 0)
 	l.record(lockagent.EventGranted, l.n, 1)
 	l.record(lockagent.EventReleased, l.n, 0)
 	l.e.Returned = 1
@@ -62,7 +61,6 @@ func (l *load) handOff() {
 	l.n++
 	l.e.Lock = l.locks[0]
 	l.record(lockagent.EventGranted, l.n, 1)
-	l.record(lockagent.EventRequested, l.n+owners, 0)
 	l.record(lockagent.EventQueued, l.n+owners, 0)
 	l.record(lockagent.EventReleased, l.n, 0)
 }
@@ -93,6 +91,7 @@ func BenchmarkRecord(b *testing.B) {
 						if len(items) == 0 {
 							break
 						}
+						l.p.arrive(nil)
 					}
 				}
 			}
