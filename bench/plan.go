@@ -42,7 +42,7 @@ type plan struct {
 	Settle time.Duration
 }
 
-// fullPlan is that of RESULTS.md. It takes about eleven minutes; -limit allows fifteen.
+// fullPlan is that of RESULTS.md. It takes about twelve minutes; -limit allows fifteen.
 var fullPlan = plan{
 	Window: 300 * time.Millisecond, PeerRounds: 3, OurRounds: 7, Goroutines: 1024,
 	OneWindow: 1200 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 3 * time.Second, SharedRounds: 3, InsideRounds: 2,
