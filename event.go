@@ -75,12 +75,14 @@ const (
 	// set if the tenure was returned as well.
 	EventHeld
 	// EventAlive: the agent runs, and all that it recorded before is in the log, or was
-	// dropped. StoreTime (at least this is what the store's clock showed; 0 if not known),
-	// Confirmed (the latest renewal of any tenure), Lease (all leases that were renewed are over
-	// when that has passed since Confirmed; at least the one that the agent keeps), Count (the holds
-	// of the agent). The agent records it when the store has told it the time, as it does at the
-	// start, with nothing but StoreTime and the lease that it keeps. The log does not have that
-	// one, but says more in its own.
+	// dropped. StoreTime, Confirmed, Lease, Count.
+	//
+	// StoreTime is a lower bound of the store's clock, or 0 if it is not known. Confirmed is the
+	// latest renewal of any tenure. Every lease that was renewed is over at Confirmed + Lease.
+	// Lease is never less than the lease that the agent keeps. Count is the number of its holds.
+	//
+	// The agent records this event when the store tells it the time, with nothing but StoreTime
+	// and the lease that it keeps. The log makes its own of that, and adds the rest.
 	EventAlive
 	// EventDropped: events found no room. The numbers of those events, just before the number
 	// of this one, are missing.

@@ -14,13 +14,7 @@ func TestCheckpointOfAHoldThatGoesOn(t *testing.T) {
 	for _, r := range log[:4] {
 		a.Add(r)
 	}
-	text, err := a.Checkpoint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, err = ResumeAudit(text); err != nil {
-		t.Fatal(err)
-	}
+	a = resumed(t, a)
 	for _, r := range log[4:] {
 		a.Add(r)
 	}
@@ -35,13 +29,7 @@ func TestCheckpointOfAHoldThatIsNotJudged(t *testing.T) {
 	for _, r := range agent("A").granted(1, 1000).edit(func(r *Record) { r.LockKind = "permits" }).records {
 		a.Add(r)
 	}
-	text, err := a.Checkpoint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, err = ResumeAudit(text); err != nil {
-		t.Fatal(err)
-	}
+	a = resumed(t, a)
 	if n := len(a.logs["A"].folded.holds); n != 1 {
 		t.Errorf("%d holds", n)
 	}

@@ -17,9 +17,10 @@ type ForwardConfig struct {
 	// trip. If its Prefix is another than that of Source, the subjects of the copies begin with it.
 	Hub ReaderConfig
 
-	// MaxBytes, MaxAge and Replicas are for the stream of the hub if this forwarder is the one who
-	// makes it, as those of a [Config] are: by default it keeps 1 GiB, and removes the oldest. An
-	// existing stream is left as it is; one of weaker settings is a warning in the log.
+	// MaxBytes, MaxAge and Replicas are settings of the hub's stream if this forwarder makes it.
+	// They mean the same as in a [Config]. By default the stream keeps 1 GiB, and removes the
+	// oldest. A forwarder does not change a stream that exists. If its settings are weaker, the
+	// log has a warning.
 	MaxBytes int64
 	MaxAge   time.Duration
 	Replicas int

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,20 +12,11 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// serve starts what --metrics and the environment ask for. Call stop in the end.
+// serve is [exportMetrics] with the metrics of the verb.
 func (f *auditFlags) serve(cmd *cobra.Command, log *eventLog, w *follower) (stop func(), err error) {
-	_, sdk, err := startTelemetry(cmd, newLogger(cmd.ErrOrStderr()), f.metrics)
-	if err == nil && sdk.MeterProvider != nil {
-		err = measureAudit(sdk.MeterProvider, w.report, func(ctx context.Context) (uint64, bool) { return w.pending(ctx, log) })
-	}
-	if err != nil {
-		sdk.close()
-		return nil, err
-	}
-	if sdk.url != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Metrics:", sdk.url)
-	}
-	return sdk.close, nil
+	return exportMetrics(cmd, newLogger(cmd.ErrOrStderr()), f.metrics, func(provider metric.MeterProvider) error {
+		return measureAudit(provider, w.report, func(ctx context.Context) (uint64, bool) { return w.pending(ctx, log) })
+	})
 }
 
 // pending is how many messages the stream has that were not read yet, and false if the server does

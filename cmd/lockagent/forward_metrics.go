@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -12,20 +11,9 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// serve starts what --metrics and the environment ask for. Call stop in the end.
+// serve is [exportMetrics] with the metrics of the verb.
 func (f *forwardFlags) serve(cmd *cobra.Command, logger *slog.Logger, stats func() events.ForwardStats) (stop func(), err error) {
-	_, sdk, err := startTelemetry(cmd, logger, f.metrics)
-	if err == nil && sdk.MeterProvider != nil {
-		err = measureForwarding(sdk.MeterProvider, stats)
-	}
-	if err != nil {
-		sdk.close()
-		return nil, err
-	}
-	if sdk.url != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Metrics:", sdk.url)
-	}
-	return sdk.close, nil
+	return exportMetrics(cmd, logger, f.metrics, func(provider metric.MeterProvider) error { return measureForwarding(provider, stats) })
 }
 
 // measureForwarding makes the metrics of a forwarder from its counts.

@@ -67,9 +67,9 @@ func (s *story) read(cmd *cobra.Command, from *source) (err error) {
 	return nil
 }
 
-// replay reads of a stream what the fold needs for one lock: the records about it, and between them those
-// that tell of the lives of the agents and of the stores. In the end it reads the signs of life of the
-// agents that have not told the end of a hold. There are too many of those of all agents.
+// replay reads what the fold needs for one lock of a stream. These are the records about the lock, and
+// those about the lives of agents and about stores. At the end it reads the signs of life of the agents
+// with a hold that goes on. It leaves out those of the other agents, which are many.
 func (s *story) replay(ctx context.Context, log *eventLog) error {
 	var lives []events.Record
 	of := events.Filter{Kinds: []lockagent.EventKind{

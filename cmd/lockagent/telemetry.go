@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/contrib/propagators/autoprop"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	otelmetric "go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -34,6 +35,23 @@ type telemetry struct {
 
 // flushTime bounds how long the last spans and metrics may take at the end.
 const flushTime = 5 * time.Second
+
+// exportMetrics starts what --metrics and the environment ask for. measure makes the metrics of the verb. Call
+// stop in the end.
+func exportMetrics(cmd *cobra.Command, logger *slog.Logger, address string, measure func(otelmetric.MeterProvider) error) (stop func(), err error) {
+	_, sdk, err := startTelemetry(cmd, logger, address)
+	if err == nil && sdk.MeterProvider != nil {
+		err = measure(sdk.MeterProvider)
+	}
+	if err != nil {
+		sdk.close()
+		return nil, err
+	}
+	if sdk.url != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Metrics:", sdk.url)
+	}
+	return sdk.close, nil
+}
 
 // startTelemetry starts what the environment asks for. If metrics is an address, it
 // serves metrics to Prometheus there. Go on with the context that it returns: this process

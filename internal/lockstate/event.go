@@ -49,8 +49,8 @@ const (
 	// Clock, Queued (from now on a release may pass the lock to the tenure).
 	FoundBusy
 	// AttemptFailed: the attempt failed, and another one follows. RetryAt, Err, Unanswered (the
-	// attempt may have taken effect, or may do so later), Count (failures in a row), Request
-	// (the one at the head, if no Queued told of it and it waits).
+	// attempt may have taken effect, or may do so later), Count (failures in a row). Request is
+	// the one at the head, if it waits and no Queued has told of it.
 	AttemptFailed
 	// AttemptRefused: the attempt failed for good. Err.
 	AttemptRefused
