@@ -46,7 +46,22 @@ const (
 // everything else as it was.
 //
 // r must have a known Kind and the identity that a [Publisher] gives, or a Raw.
-func Append(b []byte, r Record) []byte { return appendRecord(b, &r, new(before)) }
+func Append(b []byte, r Record) []byte {
+	if r.Raw != "" {
+		return append(b, r.Raw...)
+	}
+	return appendRecord(b, &r.Event, r.added(), new(before))
+}
+
+// added is what a record has beside its event. An event is large, so the packer does not copy it into a
+// Record.
+type added struct {
+	epoch, seq uint64
+	follows    Place
+	dropped    *Drops // or nil
+}
+
+func (r *Record) added() added { return added{r.Epoch, r.Seq, r.Follows, &r.Dropped} }
 
 // before says where in a batch the record before has what the next one is likely to have as
 // well. To copy that is several times as fast as to encode it again.
@@ -65,71 +80,64 @@ type before struct {
 // stretch is a part of a text. One that ends at 0 is none.
 type stretch struct{ from, to int }
 
-// appendRecord appends r to the records of a batch, which are all of one agent.
-func appendRecord(b []byte, r *Record, last *before) []byte {
-	if r.Raw != "" {
-		return append(b, r.Raw...)
-	}
+// appendRecord appends a record to the records of a batch, which are all of one agent.
+func appendRecord(b []byte, e *lockagent.Event, with added, last *before) []byte {
 	b = append(b, `{"specversion":"`+specVersion+`","id":"`...)
-	b = appendID(b, r.Epoch, r.Seq)
-	start, second, timed := len(b), r.Time.Unix(), encodable(r.Time)
-	if head := last.head; timed && head.to > 0 && last.lock == r.Lock && last.kind == r.Kind && last.second == second {
+	b = appendID(b, with.epoch, with.seq)
+	start, second, timed := len(b), e.Time.Unix(), encodable(e.Time)
+	if head := last.head; timed && head.to > 0 && last.lock == e.Lock && last.kind == e.Kind && last.second == second {
 		b = append(b, b[head.from:head.to]...)
 	} else {
-		b = appendHead(b, r, timed)
+		b = appendHead(b, e, timed)
 	}
 	last.head = stretch{}
 	if timed {
 		last.head = stretch{start, len(b)}
-		b = append(appendPadded(b, uint64(r.Time.Nanosecond()/1000), 6), 'Z', '"')
+		b = append(appendPadded(b, uint64(e.Time.Nanosecond()/1000), 6), 'Z', '"')
 	}
-	b = appendText(b, `,"traceparent":`, r.TraceParent)
-	b = append(b, `,"data":`...)
-	start = len(b)
-	if names := last.names; names.to > 0 && last.lock == r.Lock && last.store == r.Store && last.lockKind == r.LockKind && last.mode == r.Mode {
+	b = appendText(b, `,"traceparent":`, e.TraceParent)
+	b = appendData(append(b, `,"data":`...), e, with, last)
+	last.kind, last.second, last.store, last.lock, last.lockKind, last.mode = e.Kind, second, e.Store, e.Lock, e.LockKind, e.Mode
+	return append(b, '}')
+}
+
+// appendData appends what the envelope has no place for.
+func appendData(b []byte, e *lockagent.Event, with added, last *before) []byte {
+	start := len(b)
+	if names := last.names; names.to > 0 && last.lock == e.Lock && last.store == e.Store && last.lockKind == e.LockKind && last.mode == e.Mode {
 		b = append(b, b[names.from:names.to]...)
 	} else {
-		b = appendNames(b, r)
+		b = appendNames(b, e)
 	}
 	last.names = stretch{start, len(b)}
-	last.kind, last.second, last.store, last.lock, last.lockKind, last.mode = r.Kind, second, r.Store, r.Lock, r.LockKind, r.Mode
-	b = appendRest(b, r)
-	return append(closeObject(b, start), '}')
+	b = appendRest(b, e)
+	b = appendFollows(b, with.follows)
+	if with.dropped != nil {
+		b = appendDropped(b, with.dropped)
+	}
+	return closeObject(b, start)
 }
 
 // appendHead appends what the envelope has after the id, up to the seconds of the time.
-func appendHead(b []byte, r *Record, timed bool) []byte {
+func appendHead(b []byte, e *lockagent.Event, timed bool) []byte {
 	b = append(b, `","source":"`+sourceRoot...)
-	b = append(b, r.Agent...)
+	b = append(b, e.Agent...)
 	b = append(b, `","type":"`...)
-	b = append(b, typeOf[r.Kind]...)
+	b = append(b, typeOf[e.Kind]...)
 	b = append(b, '"')
-	if attribute(string(r.Lock)) {
-		b = appendText(b, `,"subject":`, string(r.Lock))
+	if attribute(string(e.Lock)) {
+		b = appendText(b, `,"subject":`, string(e.Lock))
 	}
 	if timed {
-		b = appendSeconds(append(b, `,"time":"`...), r.Time)
+		b = appendSeconds(append(b, `,"time":"`...), e.Time)
 	}
 	return b
 }
 
 // appendID appends the id of a record, which tells it from all others of the same source.
 func appendID(b []byte, epoch, seq uint64) []byte {
-	b = strconv.AppendUint(b, epoch, 10)
-	b = append(b, ':')
-	return strconv.AppendUint(b, seq, 10)
-}
-
-// appendPadded appends n with zeros in front, as wide as digits or wider.
-func appendPadded(b []byte, n uint64, digits int) []byte {
-	var text [20]byte
-	i := len(text)
-	for ; n > 0 || digits > 0; digits-- {
-		i--
-		text[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return append(b, text[i:]...)
+	b = append(appendNumber(b, epoch), ':')
+	return appendNumber(b, seq)
 }
 
 // attribute reports whether CloudEvents allows s as the value of an attribute: it
@@ -156,47 +164,44 @@ func counted(k lockagent.EventKind) bool {
 	return k == lockagent.EventGranted || k == lockagent.EventReentered || k.EndsHold()
 }
 
-// appendNames appends the first fields of r that the envelope has no place for, each with a comma
-// in front.
-func appendNames(b []byte, r *Record) []byte {
-	b = appendText(b, `,"store":`, r.Store)
-	b = appendText(b, `,"lock":`, string(r.Lock))
-	b = appendText(b, `,"kind":`, string(r.LockKind))
-	return appendText(b, `,"mode":`, string(r.Mode))
+// appendNames appends the first fields, each with a comma in front.
+func appendNames(b []byte, e *lockagent.Event) []byte {
+	b = appendText(b, `,"store":`, e.Store)
+	b = appendText(b, `,"lock":`, string(e.Lock))
+	b = appendText(b, `,"kind":`, string(e.LockKind))
+	return appendText(b, `,"mode":`, string(e.Mode))
 }
 
 // appendRest appends the other fields.
-func appendRest(b []byte, r *Record) []byte {
-	b = appendText(b, `,"owner":`, string(r.Owner))
-	b = appendUint(b, `,"request":`, r.Request)
-	b = appendUint(b, `,"tenure":`, r.Tenure)
-	b = appendUint(b, `,"token":`, uint64(r.Token))
-	b = appendText(b, `,"how":`, r.How.String())
-	if r.Count == 0 && counted(r.Kind) {
+func appendRest(b []byte, e *lockagent.Event) []byte {
+	b = appendText(b, `,"owner":`, string(e.Owner))
+	b = appendUint(b, `,"request":`, e.Request)
+	b = appendUint(b, `,"tenure":`, e.Tenure)
+	b = appendUint(b, `,"token":`, uint64(e.Token))
+	b = appendText(b, `,"how":`, e.How.String())
+	if e.Count == 0 && counted(e.Kind) {
 		b = append(b, `,"count":0`...)
 	}
-	b = appendInt(b, `,"count":`, int64(r.Count))
-	b = appendInt(b, `,"waiters":`, int64(r.Waiters))
-	b = appendText(b, `,"holder":`, r.Holder)
-	b = appendDuration(b, `,"waited_us":`, r.Waited)
-	b = appendDuration(b, `,"held_us":`, r.Held)
-	b = appendDuration(b, `,"lease_us":`, r.Lease)
-	b = appendDuration(b, `,"remaining_us":`, r.Remaining)
-	if r.Fixed {
+	b = appendInt(b, `,"count":`, int64(e.Count))
+	b = appendInt(b, `,"waiters":`, int64(e.Waiters))
+	b = appendText(b, `,"holder":`, e.Holder)
+	b = appendDuration(b, `,"waited_us":`, e.Waited)
+	b = appendDuration(b, `,"held_us":`, e.Held)
+	b = appendDuration(b, `,"lease_us":`, e.Lease)
+	b = appendDuration(b, `,"remaining_us":`, e.Remaining)
+	if e.Fixed {
 		b = append(b, `,"fixed":true`...)
 	}
-	b = appendInt(b, `,"store_time_us":`, int64(r.StoreTime))
-	b = appendInt(b, `,"confirmed_us":`, int64(r.Confirmed))
-	b = appendInt(b, `,"until_us":`, int64(r.Until))
-	b = appendInt(b, `,"returned_us":`, int64(r.Returned))
-	b = appendText(b, `,"incarnation":`, r.Incarnation)
-	b = appendText(b, `,"reason":`, r.Reason.String())
-	b = appendText(b, `,"operator":`, r.Operator)
-	b = appendText(b, `,"error":`, r.Err)
-	b = appendReset(b, &r.Reset)
-	b = appendProcess(b, &r.Process)
-	b = appendFollows(b, r.Follows)
-	return appendDropped(b, &r.Dropped)
+	b = appendInt(b, `,"store_time_us":`, int64(e.StoreTime))
+	b = appendInt(b, `,"confirmed_us":`, int64(e.Confirmed))
+	b = appendInt(b, `,"until_us":`, int64(e.Until))
+	b = appendInt(b, `,"returned_us":`, int64(e.Returned))
+	b = appendText(b, `,"incarnation":`, e.Incarnation)
+	b = appendText(b, `,"reason":`, e.Reason.String())
+	b = appendText(b, `,"operator":`, e.Operator)
+	b = appendText(b, `,"error":`, e.Err)
+	b = appendReset(b, &e.Reset)
+	return appendProcess(b, &e.Process)
 }
 
 func appendReset(b []byte, r *lockagent.Reset) []byte {
@@ -273,14 +278,14 @@ func appendUint(b []byte, key string, n uint64) []byte {
 	if n == 0 {
 		return b
 	}
-	return strconv.AppendUint(append(b, key...), n, 10)
+	return appendNumber(append(b, key...), n)
 }
 
 func appendInt(b []byte, key string, n int64) []byte {
-	if n == 0 {
-		return b
+	if n < 0 {
+		return strconv.AppendInt(append(b, key...), n, 10)
 	}
-	return strconv.AppendInt(append(b, key...), n, 10)
+	return appendUint(b, key, uint64(n))
 }
 
 func appendDuration(b []byte, key string, d time.Duration) []byte {

@@ -318,20 +318,6 @@ func leadingDigits(text []byte) (n uint64, digits int) {
 	return n, i
 }
 
-// eightDigits returns the value of eight digits, of which the first is in the lowest byte.
-func eightDigits(x uint64) (uint64, bool) {
-	const zeros, highs = 0x3030303030303030, 0xf0f0f0f0f0f0f0f0
-	// Digits are 0x30 to 0x39. So their high half is 3, and still is if 6 is added.
-	if x&highs != zeros || (x+0x0606060606060606)&highs != zeros {
-		return 0, false
-	}
-	x -= zeros
-	x = x*10 + x>>8                // each second byte has the value of two digits
-	const low = 0x000000ff000000ff // the first two digits of each four
-	x = (x&low)*(1_000_000<<32+100) + (x>>16&low)*(10_000<<32+1)
-	return x >> 32, true
-}
-
 // number reads a number.
 func (s *scanner) number() []byte {
 	start := s.at

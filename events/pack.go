@@ -66,8 +66,6 @@ type packer struct {
 	heads []int                  // the first item of each lock
 	next  []int                  // the item that follows an item, or 0
 	text  []byte
-
-	record Record // that is encoded
 }
 
 func newPacker(agent lockagent.AgentID, epoch uint64, prefix string) packer {
@@ -89,7 +87,7 @@ func (p *packer) pack(items []*item, missing Drops, from uint64, wall time.Time)
 	if n := missing.sum(); n > 0 {
 		// What was dropped was older than all grants and ends that are left.
 		p.last += n
-		p.single(&lockagent.Event{Kind: lockagent.EventDropped, Time: wall}, 0, missing)
+		p.single(&lockagent.Event{Kind: lockagent.EventDropped, Time: wall}, 0, &missing)
 	}
 	for len(items) > 0 {
 		n := 0
@@ -136,7 +134,7 @@ func (p *packer) chain(items []*item, head int) {
 	var last before
 	for i, more := head, true; more; i, more = p.next[i], p.next[i] != 0 {
 		start := len(body)
-		body = p.append(body, &items[i].event, &last)
+		body = p.append(body, &items[i].event, nil, &last)
 		if m.records == maxBatch || m.records > 0 && len(body) >= maxBatchBytes {
 			rest := append(append(newBody(), '['), body[start:]...)
 			p.finish(m, body[:start], &items[head].event)
@@ -165,28 +163,25 @@ func (p *packer) finish(m *message, body []byte, e *lockagent.Event) {
 }
 
 // alone makes a message of one item.
-func (p *packer) alone(it *item) { p.single(&it.event, it.facts, Drops{}) }
+func (p *packer) alone(it *item) { p.single(&it.event, it.facts, nil) }
 
-func (p *packer) single(e *lockagent.Event, facts int, dropped Drops) {
+func (p *packer) single(e *lockagent.Event, facts int, dropped *Drops) {
 	m := &message{traceParent: e.TraceParent, records: 1, facts: facts}
-	p.record.Dropped = dropped
-	m.body = p.append(newBody(), e, new(before))
-	p.record.Dropped = Drops{}
+	m.body = p.append(newBody(), e, dropped, new(before))
 	m.last = p.last
 	p.address(m, e)
 }
 
 // append gives e the next number and appends the record.
-func (p *packer) append(b []byte, e *lockagent.Event, last *before) []byte {
+func (p *packer) append(b []byte, e *lockagent.Event, dropped *Drops, last *before) []byte {
 	p.last++
 	e.Agent = p.agent
 	bound(e)
-	r := &p.record // it is large
-	r.Event, r.Epoch, r.Seq, r.Follows = *e, p.epoch, p.last, Place{}
+	with := added{epoch: p.epoch, seq: p.last, dropped: dropped}
 	if e.Kind == lockagent.EventAgentStarted {
-		r.Follows = p.follows
+		with.follows = p.follows
 	}
-	return appendRecord(b, r, last)
+	return appendRecord(b, e, with, last)
 }
 
 // address completes a message, whose first record is e.

@@ -29,7 +29,7 @@ func TestBatchRepeatsOnlyWhatIsTheSame(t *testing.T) {
 		var batch, want []byte
 		var last before
 		for _, r := range []Record{first, second, first, second} {
-			batch, want = appendRecord(batch, &r, &last), Append(want, r)
+			batch, want = appendRecord(batch, &r.Event, r.added(), &last), Append(want, r)
 		}
 		if string(batch) != string(want) {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, batch, want)

@@ -42,7 +42,7 @@ func checkUnderstood(t *rapid.T, e *ce.Event, r Record) {
 	if !maps.Equal(e.Extensions(), extensions) {
 		t.Fatalf("got extensions %v, want %v", e.Extensions(), extensions)
 	}
-	if want := string(closeObject(appendRest(appendNames(nil, &r), &r), 0)); string(e.Data()) != want {
+	if want := string(appendData(nil, &r.Event, r.added(), new(before))); string(e.Data()) != want {
 		t.Fatalf("got data %s, want %s", e.Data(), want)
 	}
 	// The SDK knows that data without a type is JSON.

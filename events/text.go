@@ -9,32 +9,31 @@ func appendText(b []byte, key, text string) []byte {
 		return b
 	}
 	b = append(append(b, key...), '"')
-	from := 0 // the text before it is appended
-	for i := 0; i < len(text); {
-		c := text[i]
-		if asItIs[c] {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
+	start := len(b)
+	b = append(b, text...)
+	if n := plainBytes(b[start:]); n < len(text) {
+		b = appendEscaped(b[:start+n], text[n:])
+	}
+	return append(b, '"')
+}
+
+// appendEscaped appends text as a part of a JSON string.
+func appendEscaped(b []byte, text string) []byte {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case asItIs[c]:
+			b = append(b, c)
+		case c >= utf8.RuneSelf:
 			r, size := utf8.DecodeRuneInString(text[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(append(b, text[from:i]...), `\ufffd`...)
-				from = i + 1
-			}
-			i += size
-			continue
-		}
-		b = append(b, text[from:i]...)
-		if c < ' ' {
+			b = utf8.AppendRune(b, r)
+			i += size - 1
+		case c < ' ':
 			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		} else {
+		default:
 			b = append(b, '\\', c)
 		}
-		i++
-		from = i
 	}
-	return append(append(b, text[from:]...), '"')
+	return b
 }
 
 // asItIs has the ASCII characters that stand for themselves in a JSON string.
