@@ -139,6 +139,10 @@ func (p *Publisher) wakeUp() {
 	}
 }
 
+// portion is how many records leave the queue while those who record have to wait. The record of a busy agent
+// is mostly in the cache of another processor.
+const portion = 64
+
 // leave moves what is due out of the queue, to the end of out, if the outbox has room. It also
 // returns what was dropped since the call before, and a lower bound of the order of the items,
 // which are the caller's until it calls arrive.
@@ -155,9 +159,23 @@ func (p *Publisher) leave(now time.Duration, out []*item) (items []*item, missin
 		p.queue.hurryUp() // what was recorded before it goes before it
 	}
 	from = p.queue.from()
-	items = p.queue.take(now, room, out)
 	missing, p.queue.missing = p.queue.missing, Drops{}
-	p.leaving = leaving{some: len(items) > 0 || missing != (Drops{}), from: from}
+	p.leaving = leaving{some: true, from: from}
+	items = out
+	for {
+		most := min(portion, room-len(items))
+		before := len(items)
+		items = p.queue.take(now, most, items)
+		if len(items)-before < portion {
+			break
+		}
+		p.mu.Unlock()
+		p.mu.Lock()
+		if p.queue.missing != (Drops{}) {
+			break // what was dropped in the meantime comes before what is left
+		}
+	}
+	p.leaving.some = len(items) > 0 || missing != (Drops{})
 	return items, missing, from
 }
 

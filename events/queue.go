@@ -246,9 +246,7 @@ func (q *queue) take(now time.Duration, most int, out []*item) []*item {
 
 // gone takes back the memory of all records that take returned.
 func (q *queue) gone() {
-	for _, s := range q.away {
-		q.slots.give(s)
-	}
+	q.slots.give(q.away...)
 	q.away = q.away[:0]
 }
 

@@ -15,7 +15,7 @@ type slot uint32
 // until its slot is taken again.
 type slots struct {
 	blocks []*[blockLen]item
-	free   slot // the first of those given back; the rest are linked by next
+	free   []slot // those that were given back, the last one at the end
 	used   int
 	fresh  slot // the greatest slot that was taken since all were free
 }
@@ -24,8 +24,9 @@ func (m *slots) at(s slot) *item { return &m.blocks[(s-1)/blockLen][(s-1)%blockL
 
 func (m *slots) take() slot {
 	m.used++
-	if s := m.free; s != 0 {
-		m.free = m.at(s).next
+	if last := len(m.free) - 1; last >= 0 {
+		s := m.free[last]
+		m.free = m.free[:last]
 		return s
 	}
 	if int(m.fresh) == len(m.blocks)*blockLen {
@@ -35,17 +36,17 @@ func (m *slots) take() slot {
 	return m.fresh
 }
 
-// give takes back a slot.
-func (m *slots) give(s slot) {
-	m.used--
-	if m.used == 0 {
-		// What was not needed since the last time is not kept.
-		if kept := max(keptBlocks, (int(m.fresh)+blockLen-1)/blockLen); len(m.blocks) > kept {
-			m.blocks = append([]*[blockLen]item(nil), m.blocks[:kept]...)
-		}
-		m.free, m.fresh = 0, 0
+// give takes back slots. It does not look at their items, which the processor may have to fetch from far.
+func (m *slots) give(back ...slot) {
+	m.used -= len(back)
+	if m.used > 0 {
+		m.free = append(m.free, back...)
 		return
 	}
-	m.at(s).next = m.free
-	m.free = s
+	// What was not needed since the last time is not kept.
+	if kept := max(keptBlocks, (int(m.fresh)+blockLen-1)/blockLen); len(m.blocks) > kept {
+		m.blocks = append([]*[blockLen]item(nil), m.blocks[:kept]...)
+		m.free = nil
+	}
+	m.free, m.fresh = m.free[:0], 0
 }
