@@ -161,19 +161,14 @@ func (p *Publisher) leave(now time.Duration, out []*item) (items []*item, missin
 	from = p.queue.from()
 	missing, p.queue.missing = p.queue.missing, Drops{}
 	p.leaving = leaving{some: true, from: from}
-	items = out
-	for {
-		most := min(portion, room-len(items))
-		before := len(items)
-		items = p.queue.take(now, most, items)
-		if len(items)-before < portion {
-			break
-		}
+	items = p.queue.take(now, min(portion, room), out)
+	for n := portion; len(items) == n && n < room; n += portion {
 		p.mu.Unlock()
 		p.mu.Lock()
 		if p.queue.missing != (Drops{}) {
 			break // what was dropped in the meantime comes before what is left
 		}
+		items = p.queue.more(now, min(portion, room-n), items)
 	}
 	p.leaving.some = len(items) > 0 || missing != (Drops{})
 	return items, missing, from

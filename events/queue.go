@@ -220,6 +220,11 @@ func (q *queue) take(now time.Duration, most int, out []*item) []*item {
 	if wait, ok := q.wait(now); !ok || wait > 0 {
 		return out
 	}
+	return q.more(now, most, out)
+}
+
+// more goes on with what take began.
+func (q *queue) more(now time.Duration, most int, out []*item) []*item {
 	var at [values]slot // the next record of each list
 	for v := range q.lists {
 		at[v] = q.lists[v].first
