@@ -115,7 +115,8 @@ func BenchmarkPack(b *testing.B) {
 	for i := range items {
 		e := fullRecord(lockagent.EventHeld).Event
 		e.Reset, e.Process, e.Err, e.Holder, e.Operator, e.TraceParent = lockagent.Reset{}, lockagent.Process{}, "", "", "", ""
-		items[i] = &item{event: e, facts: 2}
+		items[i] = &item{facts: 2}
+		items[i].set(&e, nil)
 	}
 	b.ReportAllocs()
 	bytes := 0

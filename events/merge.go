@@ -54,7 +54,7 @@ func aboutOf(k lockagent.EventKind) about { return abouts[k] }
 
 // merge makes last tell the fact e as well, and reports whether it can. last is the last
 // record about the holds of the same lock.
-func merge(last, e *lockagent.Event) bool {
+func merge(last *fact, e *lockagent.Event) bool {
 	if last.Tenure != e.Tenure {
 		return false
 	}

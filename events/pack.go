@@ -105,7 +105,7 @@ func (p *packer) pack(items []*item, missing Drops, from uint64, wall time.Time)
 }
 
 func standsAlone(it *item) bool {
-	return Urgent(it.event.Kind) || it.event.Lock == ""
+	return Urgent(it.Kind) || it.common.Lock == ""
 }
 
 // group makes messages of items whose order matters only within each lock.
@@ -114,7 +114,7 @@ func (p *packer) group(items []*item) {
 	p.heads = p.heads[:0]
 	p.next = append(p.next[:0], make([]int, len(items))...)
 	for i := range items {
-		name := items[i].event.Lock
+		name := items[i].common.Lock
 		if tail, ok := p.tails[name]; ok {
 			p.next[tail] = i
 		} else {
@@ -132,44 +132,51 @@ func (p *packer) chain(items []*item, head int) {
 	body := append(newBody(), '[')
 	m := &message{}
 	var last before
+	var e lockagent.Event
 	for i, more := head, true; more; i, more = p.next[i], p.next[i] != 0 {
 		start := len(body)
-		body = p.append(body, &items[i].event, nil, &last)
+		items[i].event(&e)
+		body = p.append(body, &e, nil, &last)
 		if m.records == maxBatch || m.records > 0 && len(body) >= maxBatchBytes {
 			rest := append(append(newBody(), '['), body[start:]...)
-			p.finish(m, body[:start], &items[head].event)
-			head, body, m, last = i, rest, &message{}, before{}
+			p.finish(m, body[:start])
+			body, m, last = rest, &message{}, before{}
+		}
+		if m.records == 0 {
+			p.address(m, &e)
 		}
 		body = append(body, ',')
 		m.records++
 		m.facts += items[i].facts
 		m.last = p.last
 	}
-	p.finish(m, body, &items[head].event)
+	p.finish(m, body)
 }
 
-// finish completes a message whose body is '[' and the records with a comma behind each. e is
-// the first of them.
-func (p *packer) finish(m *message, body []byte, e *lockagent.Event) {
+// finish completes a message whose body is '[' and the records with a comma behind each.
+func (p *packer) finish(m *message, body []byte) {
 	if m.records > 1 {
-		m.batch = true
+		m.batch, m.traceParent = true, ""
 		body[len(body)-1] = ']'
 	} else {
-		m.traceParent = e.TraceParent
 		body = append(body[:0], body[1:len(body)-1]...)
 	}
-	m.body = body
-	p.address(m, e)
+	p.leave(m, body)
 }
 
 // alone makes a message of one item.
-func (p *packer) alone(it *item) { p.single(&it.event, it.facts, nil) }
+func (p *packer) alone(it *item) {
+	var e lockagent.Event
+	it.event(&e)
+	p.single(&e, it.facts, nil)
+}
 
 func (p *packer) single(e *lockagent.Event, facts int, dropped *Drops) {
-	m := &message{traceParent: e.TraceParent, records: 1, facts: facts}
-	m.body = p.append(newBody(), e, dropped, new(before))
+	m := &message{records: 1, facts: facts}
+	body := p.append(newBody(), e, dropped, new(before))
 	m.last = p.last
 	p.address(m, e)
+	p.leave(m, body)
 }
 
 // append gives e the next number and appends the record.
@@ -184,11 +191,15 @@ func (p *packer) append(b []byte, e *lockagent.Event, dropped *Drops, last *befo
 	return appendRecord(b, e, with, last)
 }
 
-// address completes a message, whose first record is e.
+// address says where a message goes, whose first record is e.
 func (p *packer) address(m *message, e *lockagent.Event) {
-	m.from = p.from
 	p.text = AppendSubject(p.text[:0], p.prefix, p.agent, e.Kind, e.Lock)
-	m.subject = string(p.text)
+	m.subject, m.traceParent = string(p.text), e.TraceParent
+}
+
+// leave adds a message that is complete to those that leave.
+func (p *packer) leave(m *message, body []byte) {
+	m.body, m.from = body, p.from
 	m.id = messageID{p.agent, p.epoch, m.first(), m.last}.String()
 	p.out = append(p.out, m)
 }

@@ -14,7 +14,8 @@ import (
 func itemsOf(all ...lockagent.Event) []*item {
 	items := make([]*item, len(all))
 	for i, e := range all {
-		items[i] = &item{event: e, facts: 1, order: uint64(i)}
+		items[i] = &item{facts: 1, order: uint64(i)}
+		items[i].set(&e, nil)
 	}
 	return items
 }

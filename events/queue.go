@@ -40,7 +40,7 @@ type lost struct {
 
 // item is a record that waits.
 type item struct {
-	event      lockagent.Event
+	fact
 	facts      int           // how many the record tells
 	order      uint64        // its place among all records
 	at         time.Duration // when it was recorded
@@ -73,7 +73,7 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved 
 	case lockagent.EventQueued:
 		if s := q.request(e); s != 0 {
 			it := q.slots.at(s)
-			it.event = *e
+			it.set(e, &it.fact)
 			it.facts++
 			q.facts++
 			return 0, false
@@ -88,7 +88,7 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved 
 			return older, true
 		}
 	case lockagent.EventReleased, lockagent.EventReturned:
-		if it := q.lastOf(e.Lock); it != nil && merge(&it.event, e) {
+		if it := q.lastOf(e.Lock); it != nil && merge(&it.fact, e) {
 			it.facts++
 			q.facts++
 			return 0, false
@@ -101,7 +101,7 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved 
 // request returns where the request of e waits for its answer, or 0.
 func (q *queue) request(e *lockagent.Event) slot {
 	s := q.requests[e.Request]
-	if s == 0 || q.slots.at(s).event.Lock != e.Lock {
+	if s == 0 || q.slots.at(s).common.Lock != e.Lock {
 		return 0
 	}
 	return s
@@ -111,6 +111,14 @@ func (q *queue) request(e *lockagent.Event) slot {
 func (q *queue) lastOf(name lockagent.Name) *item {
 	if s := q.holds[name]; s != 0 {
 		return q.slots.at(s)
+	}
+	return nil
+}
+
+// like returns a fact that is likely to have the names of the next one about a lock, or nil.
+func (q *queue) like(name lockagent.Name) *fact {
+	if it := q.lastOf(name); it != nil {
+		return &it.fact
 	}
 	return nil
 }
@@ -130,7 +138,8 @@ func (q *queue) put(s slot, now time.Duration, e *lockagent.Event, facts int) {
 	about := aboutOf(e.Kind)
 	it := q.slots.at(s)
 	l := &q.lists[about.value]
-	it.event, it.facts, it.order, it.at = *e, facts, q.next, now
+	it.set(e, q.like(e.Lock))
+	it.facts, it.order, it.at = facts, q.next, now
 	it.next, it.prev = 0, l.last
 	if l.last == 0 {
 		l.first = s
@@ -158,7 +167,7 @@ func (q *queue) makeRoom(value value) bool {
 	for v := range value + 1 {
 		if s := q.lists[v].first; s != 0 {
 			it := q.slots.at(s)
-			q.drop(it.event.Kind, it.facts)
+			q.drop(it.Kind, it.facts)
 			q.remove(s)
 			return true
 		}
@@ -188,7 +197,7 @@ func (q *queue) remove(s slot) {
 // unlink takes a record out, but not its slot.
 func (q *queue) unlink(s slot) {
 	it := q.slots.at(s)
-	about := aboutOf(it.event.Kind)
+	about := aboutOf(it.Kind)
 	l := &q.lists[about.value]
 	if it.prev == 0 {
 		l.first = it.next
@@ -201,10 +210,10 @@ func (q *queue) unlink(s slot) {
 		q.slots.at(it.next).prev = it.prev
 	}
 	switch {
-	case about.request && q.requests[it.event.Request] == s:
-		delete(q.requests, it.event.Request)
-	case about.hold && q.holds[it.event.Lock] == s:
-		delete(q.holds, it.event.Lock)
+	case about.request && q.requests[it.Request] == s:
+		delete(q.requests, it.Request)
+	case about.hold && q.holds[it.common.Lock] == s:
+		delete(q.holds, it.common.Lock)
 	}
 	q.size--
 	q.facts -= uint64(it.facts)
@@ -258,13 +267,13 @@ func (q *queue) gone() {
 // open reports whether the next fact may be told by this record, or instead of it. Nothing about
 // the holds of the lock comes after such a record, so others may overtake it.
 func (q *queue) open(s slot, it *item) bool {
-	switch e := &it.event; e.Kind {
+	switch it.Kind {
 	case lockagent.EventRequested, lockagent.EventQueued:
 		return true
 	case lockagent.EventGranted:
-		return q.holds[e.Lock] == s
+		return q.holds[it.common.Lock] == s
 	case lockagent.EventHeld, lockagent.EventReleased:
-		return e.Count == 0 && e.Returned == 0 && q.holds[e.Lock] == s
+		return it.Count == 0 && it.Returned == 0 && q.holds[it.common.Lock] == s
 	}
 	return false
 }

@@ -26,13 +26,18 @@ func step(kind lockagent.EventKind, lock lockagent.Name, n uint64) lockagent.Eve
 	return e
 }
 
+func eventOf(it *item) (e lockagent.Event) {
+	it.event(&e)
+	return e
+}
+
 // emptied says what is in the queue, in its order, by kind and request.
 func emptied(q *queue) []string {
 	var all []string
 	q.hurryUp()
 	for _, it := range q.take(time.Hour, 1<<30, nil) {
-		text := fmt.Sprintf("%v%d", it.event.Kind, it.event.Request)
-		if it.event.Returned != 0 && it.event.Kind != lockagent.EventReturned {
+		text := fmt.Sprintf("%v%d", it.Kind, it.Request)
+		if it.Returned != 0 && it.Kind != lockagent.EventReturned {
 			text += "+returned"
 		}
 		all = append(all, text)
@@ -115,7 +120,7 @@ func TestHeldHasBoth(t *testing.T) {
 		q.add(0, &e)
 	}
 	got := q.take(time.Hour, 10, nil)
-	if len(got) != 1 || got[0].event != want || got[0].facts != 3 {
+	if len(got) != 1 || eventOf(got[0]) != want || got[0].facts != 3 {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -135,7 +140,7 @@ func TestLinger(t *testing.T) {
 	if got := q.take(linger, 10, nil); len(got) != 0 {
 		t.Errorf("took %v too early", got)
 	}
-	if got := q.take(linger+time.Millisecond, 10, nil); len(got) != 1 || got[0].event != first {
+	if got := q.take(linger+time.Millisecond, 10, nil); len(got) != 1 || eventOf(got[0]) != first {
 		t.Errorf("took %v", got)
 	}
 	lost := step(lockagent.EventLost, "c", 3)
@@ -143,10 +148,10 @@ func TestLinger(t *testing.T) {
 	if wait, ok := q.wait(4 * time.Millisecond); !ok || wait != 0 {
 		t.Errorf("something is urgent: wait %v, %v", wait, ok)
 	}
-	if got := q.take(4*time.Millisecond, 1, nil); len(got) != 1 || got[0].event != second {
+	if got := q.take(4*time.Millisecond, 1, nil); len(got) != 1 || eventOf(got[0]) != second {
 		t.Errorf("took %v", got)
 	}
-	if got := q.take(4*time.Millisecond, 1, nil); len(got) != 1 || got[0].event != lost {
+	if got := q.take(4*time.Millisecond, 1, nil); len(got) != 1 || eventOf(got[0]) != lost {
 		t.Errorf("took %v", got)
 	}
 }
@@ -168,7 +173,7 @@ func TestYoungRecordsThatMayMergeStay(t *testing.T) {
 	add(3, lockagent.EventTimedOut, "busy", 5)
 	var left []string
 	for _, it := range q.take(linger, 100, nil) {
-		left = append(left, fmt.Sprint(it.event.Kind, it.event.Token))
+		left = append(left, fmt.Sprint(it.Kind, it.Token))
 	}
 	if want := []string{"granted 1", "held 2", "timedout 5"}; !slices.Equal(left, want) {
 		t.Errorf("left %v, want %v", left, want)
@@ -287,7 +292,7 @@ func TestQueueAgainstFacts(t *testing.T) {
 				before = it.order
 				taken = append(taken, ours{it, *it})
 				left += uint64(it.facts)
-				e := it.event
+				e := eventOf(it)
 				if !aboutOf(e.Kind).hold {
 					continue
 				}

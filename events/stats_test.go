@@ -144,7 +144,7 @@ func TestRests(t *testing.T) {
 		leave := func() (texts []string) {
 			items, _, _ := p.leave(time.Since(p.began), nil)
 			for _, it := range items {
-				texts = append(texts, it.event.Kind.String())
+				texts = append(texts, it.Kind.String())
 			}
 			return texts
 		}

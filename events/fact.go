@@ -1,0 +1,86 @@
+package events
+
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// fact is an event as the queue keeps it: a third as large. A busy agent records on one processor, and the
+// sender reads on another, so each line of memory costs both of them time. What most events do not have
+// lies elsewhere, and what the events of one lock have in common lies there once.
+//
+// The agent of an event is that of the publisher, and its Link is not in the log.
+type fact struct {
+	common *common
+	more   *more // or nil
+
+	Kind   lockagent.EventKind
+	How    lockagent.How
+	Reason lockagent.LossReason
+	Fixed  bool
+
+	Count, Waiters                        int
+	Time                                  time.Time
+	Owner                                 lockagent.Owner
+	TraceParent                           string
+	Request, Tenure                       uint64
+	Token                                 lockagent.Token
+	Waited, Held, Lease, Remaining        time.Duration
+	StoreTime, Until, Confirmed, Returned lockagent.StoreTime
+}
+
+// common is what the events of one lock have in common. It never changes.
+type common struct {
+	Store       string
+	Lock        lockagent.Name
+	LockKind    lockagent.LockKind
+	Mode        lockagent.Mode
+	Incarnation string
+}
+
+// more is what few events have. It never changes.
+type more struct {
+	Holder, Operator, Err string
+	Reset                 lockagent.Reset
+	Process               lockagent.Process
+}
+
+// set makes f the fact of e. like is the fact before of the same lock, or nil. Fields are set one by one:
+// that is faster than to make a whole fact and to copy it.
+func (f *fact) set(e *lockagent.Event, like *fact) {
+	if like != nil && like.common.of(e) {
+		f.common = like.common
+	} else {
+		f.common = &common{e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation}
+	}
+	f.more = nil
+	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) {
+		f.more = &more{e.Holder, e.Operator, e.Err, e.Reset, e.Process}
+	}
+	f.Kind, f.How, f.Reason, f.Fixed = e.Kind, e.How, e.Reason, e.Fixed
+	f.Count, f.Waiters, f.Time, f.Owner, f.TraceParent = e.Count, e.Waiters, e.Time, e.Owner, e.TraceParent
+	f.Request, f.Tenure, f.Token = e.Request, e.Tenure, e.Token
+	f.Waited, f.Held, f.Lease, f.Remaining = e.Waited, e.Held, e.Lease, e.Remaining
+	f.StoreTime, f.Until, f.Confirmed, f.Returned = e.StoreTime, e.Until, e.Confirmed, e.Returned
+}
+
+// of reports whether e has this in common with others.
+func (c *common) of(e *lockagent.Event) bool {
+	return c.Lock == e.Lock && c.Store == e.Store && c.LockKind == e.LockKind && c.Mode == e.Mode && c.Incarnation == e.Incarnation
+}
+
+// event makes e the event of f.
+func (f *fact) event(e *lockagent.Event) {
+	*e = lockagent.Event{}
+	c := f.common
+	e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation = c.Store, c.Lock, c.LockKind, c.Mode, c.Incarnation
+	if m := f.more; m != nil {
+		e.Holder, e.Operator, e.Err, e.Reset, e.Process = m.Holder, m.Operator, m.Err, m.Reset, m.Process
+	}
+	e.Kind, e.How, e.Reason, e.Fixed = f.Kind, f.How, f.Reason, f.Fixed
+	e.Count, e.Waiters, e.Time, e.Owner, e.TraceParent = f.Count, f.Waiters, f.Time, f.Owner, f.TraceParent
+	e.Request, e.Tenure, e.Token = f.Request, f.Tenure, f.Token
+	e.Waited, e.Held, e.Lease, e.Remaining = f.Waited, f.Held, f.Lease, f.Remaining
+	e.StoreTime, e.Until, e.Confirmed, e.Returned = f.StoreTime, f.Until, f.Confirmed, f.Returned
+}
