@@ -278,3 +278,13 @@ type Process struct {
 type Recorder interface {
 	Record(ctx context.Context, e Event)
 }
+
+// SelectiveRecorder is a [Recorder] that may want nothing for some time, such as one for traces while no
+// SDK takes them. An agent that knows it does not even make the events of its locks then.
+type SelectiveRecorder interface {
+	Recorder
+
+	// Enabled reports whether Record would do anything with an event that has this context. It
+	// must be as quick as a look at a few variables.
+	Enabled(ctx context.Context) bool
+}

@@ -28,6 +28,8 @@ type Agent struct {
 	fresh atomic.Uint64 // the last number of a step, of all locks
 	wild  atomic.Bool   // a callback ended its goroutine: see apart
 
+	selective lockagent.SelectiveRecorder // the recorder, if it is one; or nil
+
 	spareCalls         sync.Pool // of *call, for Release
 	unclaimed, dropped sync.Once // each is logged once
 
@@ -79,6 +81,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
 	a.machine = a.plain
+	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)
 	a.fresh.Store(firstNumber())
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess(), Count: from.holds()})

@@ -10,7 +10,14 @@ import (
 // publish records an event of the state machine, if applications have an event for it. r is the
 // request that the event is about, or nil.
 func (l *lock) publish(r *request, e *lockstate.Event) {
-	if l.agent.cfg.Recorder == nil {
+	if l.agent.cfg.Recorder == nil || !published(e.Kind) {
+		return
+	}
+	values := context.Background()
+	if r != nil {
+		values = valuesOf(r.caller)
+	}
+	if !l.agent.recording(values) {
 		return
 	}
 	out := lockagent.Event{Time: l.time, Lock: l.entry.name, LockKind: lockagent.PlainLock, Mode: modeOf(e.Mode), Tenure: e.Tenure}
@@ -74,14 +81,19 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		} else if !e.Released {
 			out.Reason = lockagent.LostDenied
 		}
-	default:
-		return
-	}
-	values := context.Background()
-	if r != nil {
-		values = valuesOf(r.caller)
 	}
 	l.agent.record(values, &out)
+}
+
+// published reports whether applications may learn of such events. Most are for the actor alone, and for
+// those an Event, which is large, is not even begun.
+func published(k lockstate.Kind) bool {
+	switch k {
+	case lockstate.AttemptFailed, lockstate.Queued, lockstate.Answered, lockstate.Granted, lockstate.Reentered,
+		lockstate.Ended, lockstate.Renewed, lockstate.RenewFailed, lockstate.Returned, lockstate.Denied:
+		return true
+	}
+	return false
 }
 
 // link is the trace context of the release that passed the lock to a tenure.

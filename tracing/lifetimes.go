@@ -70,9 +70,12 @@ func (t *lifetimes) shard(key lockKey) *shard {
 	return &t.shards[maphash.Comparable(t.seed, key)%uint64(len(t.shards))]
 }
 
+// any reports whether anything is under way.
+func (t *lifetimes) any() bool { return t.locks.Load() > 0 }
+
 // of returns a lock, or nil.
 func (t *lifetimes) of(e *lockagent.Event) *lock {
-	if t.locks.Load() == 0 {
+	if !t.any() {
 		return nil
 	}
 	key := lockKey{e.Agent, e.Lock}

@@ -19,7 +19,7 @@ type recorder struct {
 	open    *lifetimes
 }
 
-var _ lockagent.Recorder = (*recorder)(nil)
+var _ lockagent.SelectiveRecorder = (*recorder)(nil)
 
 // Recorder returns a recorder that makes spans and metrics of what it records and
 // passes it on to next, with [lockagent.Event.TraceParent] set. next may be nil.
@@ -30,6 +30,20 @@ func Recorder(next lockagent.Recorder, c Config) lockagent.Recorder {
 		metrics: newLockMetrics(c.meter()),
 		open:    newLifetimes(),
 	}
+}
+
+// Enabled implements [lockagent.SelectiveRecorder].
+func (r *recorder) Enabled(ctx context.Context) bool {
+	switch next := r.next.(type) {
+	case nil:
+	case lockagent.SelectiveRecorder:
+		if next.Enabled(ctx) {
+			return true
+		}
+	default:
+		return true
+	}
+	return r.open.any() || r.tracer.enabled(ctx) || r.metrics.events.Enabled(ctx) || r.metrics.enabled(ctx)
 }
 
 // Record implements [lockagent.Recorder].
