@@ -79,6 +79,60 @@ func TestWithoutSDKNothingIsAllocated(t *testing.T) {
 	}
 }
 
+// selective is a recorder that wants events or not.
+type selective struct {
+	nowhere
+	wants bool
+}
+
+func (s selective) Enabled(context.Context) bool { return s.wants }
+
+// TestEnabled: whoever makes events need not make them if neither an SDK nor the next recorder takes them.
+func TestEnabled(t *testing.T) {
+	exporter := tracetest.NewInMemoryExporter()
+	sdk := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	noop := tracenoop.NewTracerProvider()
+	unsampled := trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2},
+	}))
+	for _, test := range []struct {
+		name string
+		next lockagent.Recorder
+		c    Config
+		ctx  context.Context
+		want bool
+	}{
+		{"nothing", nil, Config{TracerProvider: noop}, context.Background(), false},
+		{"nothing and a parent", nil, Config{TracerProvider: noop}, remote(), false},
+		{"a recorder", nowhere{}, Config{TracerProvider: noop}, context.Background(), true},
+		{"a recorder that wants nothing", selective{}, Config{TracerProvider: noop}, context.Background(), false},
+		{"a recorder that wants all", selective{wants: true}, Config{TracerProvider: noop}, context.Background(), true},
+		{"spans", nil, Config{TracerProvider: sdk}, context.Background(), true},
+		{"spans below one that is not sampled", nil, Config{TracerProvider: sdk}, unsampled, false},
+		{"metrics", nil, Config{TracerProvider: noop, MeterProvider: meters}, context.Background(), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			rec := Recorder(test.next, test.c).(*recorder)
+			newHistory(context.Background(), rec, "other").requested(1, "a").answered(lockagent.EventCancelled, 1, "a", 0) // it has been tried
+			if got := rec.Enabled(test.ctx); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+
+	// The end of a hold that has a span is wanted, whatever its context says.
+	rec := Recorder(nil, Config{TracerProvider: sdk}).(*recorder)
+	h := newHistory(context.Background(), rec, "l").granted(1, "a", lockagent.ByStore, 0)
+	if !rec.Enabled(unsampled) {
+		t.Error("a hold with a span is under way")
+	}
+	h.ended(lockagent.EventReleased, 0, 1, "a", 0)
+	if rec.Enabled(unsampled) {
+		t.Error("nothing is under way any more")
+	}
+}
+
 // TestSDKInstalledLater needs the global state of a process of its own.
 func TestSDKInstalledLater(t *testing.T) {
 	const child = "TRACING_TEST_INSTALLS_SDK"

@@ -1,0 +1,67 @@
+package actor
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lockagent/lockagent"
+)
+
+// choosy is a recorder that wants events only at times.
+type choosy struct {
+	witness
+	enabled func(context.Context) bool
+}
+
+func (c *choosy) Enabled(ctx context.Context) bool { return c.enabled(ctx) }
+
+// What happens to locks is not even told while the recorder does not want it. It is asked with the values of the caller.
+func TestSelectiveRecorder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		wanted := false
+		w := &choosy{enabled: func(ctx context.Context) bool { return wanted || ctx.Value(key{}) != nil }}
+		a := start(t, Config{Recorder: w})
+		released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+		w.tells(t, "agentstarted")
+		released(t, granted(t, a.Acquire(context.WithValue(background, key{}, true), "door", who("bob"))))
+		w.tells(t, "agentstarted granted released")
+		wanted = true
+		released(t, granted(t, a.Acquire(background, "door", who("carl"))))
+		w.tells(t, "agentstarted granted released granted released returned")
+		closed(t, a)
+	})
+}
+
+// A recorder that does not even answer whether it wants an event harms nobody.
+func TestSelectiveRecorderFails(t *testing.T) {
+	for name, fail := range map[string]func(){
+		"panics":             func() { panic("no") },
+		"ends the goroutine": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked atomic.Int64
+				w := &choosy{enabled: func(context.Context) bool { asked.Add(1); fail(); return true }}
+				a := start(t, Config{Recorder: w, Logger: quiet})
+				for range 3 {
+					var asking <-chan lockagent.Grant
+					doomed(t, func() { asking = a.Acquire(background, "door", who("ann")) })
+					if asking == nil {
+						continue // the recorder has ended the goroutine that asked
+					}
+					if g := await(t, "the answer", asking); g.Held() {
+						doomed(t, func() { g.ReleaseAsync(background) })
+					}
+				}
+				if asked.Load() == 0 {
+					t.Error("the recorder was not asked")
+				}
+				closed(t, a)
+			})
+		})
+	}
+}
