@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
@@ -144,20 +143,27 @@ func publishOverlap(t *testing.T, url string) {
 // stream is the stream of a server, for somebody who changes it.
 func stream(t *testing.T, url string) jetstream.Stream {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := js.Stream(t.Context(), events.DefaultStream)
+	s, err := jetStream(t, url).Stream(t.Context(), events.DefaultStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// jetStream is that of a server, for somebody who does there what no verb does.
+func jetStream(t *testing.T, url string) jetstream.JetStream {
+	t.Helper()
+	to := events.Connection{URL: url}
+	nc, err := events.Connect(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := to.JetStream(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }
 
 func TestEventsAuditAcknowledges(t *testing.T) {
