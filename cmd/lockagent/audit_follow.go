@@ -83,7 +83,7 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 	if err := w.run(cmd.Context(), replay, tail); err != nil {
 		return err
 	}
-	return f.verdictOf(&w.latest, lock)
+	return f.verdictOf(log, &w.latest, lock)
 }
 
 // newFollower returns the follower of an audit. Until the log was read it says what the checkpoint says.

@@ -148,7 +148,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.write(cmd, &report); err != nil {
 		return errors.Join(err, saved)
 	}
-	return errors.Join(f.verdictOf(&report, lock), saved)
+	return errors.Join(f.verdictOf(log, &report, lock), saved)
 }
 
 // narrow makes the verdict empty if one lock was asked for, and there is nothing of it. Whatever else is
@@ -230,10 +230,7 @@ func about(lock lockagent.Name, visit events.Visit) events.Visit {
 }
 
 // verdictOf gives a verdict its exit code.
-func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
-	if lock != "" && r.Verdict == events.Empty {
-		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders" + f.place()}
-	}
+func (f *auditFlags) verdictOf(log *eventLog, r *events.Report, lock lockagent.Name) error {
 	switch r.Verdict {
 	case events.Proven:
 		return nil
@@ -245,9 +242,28 @@ func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
 	case events.Violated:
 		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
 	case events.Empty:
-		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail" + f.place()}
+		return f.nothing(log, lock)
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
+}
+
+// nothing is the error of an audit that has found nothing of what it was asked for.
+func (f *auditFlags) nothing(log *eventLog, lock lockagent.Name) error {
+	const audit = "lockagent events audit"
+	empty := func(try, format string, args ...any) error {
+		return &failure{exitEmpty, fmt.Errorf("not proven: the event log "+format, args...), try + f.place()}
+	}
+	switch {
+	case lock != "" && f.since > 0:
+		return empty(audit+" --lock "+shellWord(string(lock)), "has no holds of %q in the last %s", lock, readable.Duration(f.since))
+	case lock != "":
+		return empty("lockagent events holders", "has no holds of %q", lock)
+	case f.since > 0:
+		if latest := log.latest(); !latest.IsZero() {
+			return empty(audit, "has no events of the last %s; the latest is of %s", readable.Duration(f.since), readable.Time(latest, time.Now()))
+		}
+	}
+	return empty("lockagent events tail", "is empty")
 }
 
 // closeUp is a command that shows the lock at the time of a violation.
