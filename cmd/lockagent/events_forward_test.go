@@ -93,8 +93,7 @@ func TestEventsForwardMetrics(t *testing.T) {
 	publish(t, source, 10)
 	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	r := start(t, "events", "forward", "--nats", source, "--hub", hub.URL(), "--metrics", "127.0.0.1:0")
-	r.stderr.await(t, "where the metrics are", func(text string) bool { return metricsAddress.MatchString(text) })
-	address := metricsAddress.FindStringSubmatch(r.stderr.String())[1]
+	address := metricsOf(t, r)
 	shows := func(lines ...string) func() bool {
 		return func() bool {
 			text := scrape(t, address)
