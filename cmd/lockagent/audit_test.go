@@ -354,3 +354,21 @@ func TestAuditReadsLongerThanItLooks(t *testing.T) {
 		}
 	}
 }
+
+// What is older than the audit was to look stays out of it, also in a stream whose positions say nothing.
+func TestEventsAuditFollowsFromALateBeginning(t *testing.T) {
+	t.Parallel()
+	url := published(t, overlapping(t, time.Now()))
+	cfg := stream(t, url).CachedInfo().Config
+	cfg.Subjects = append(cfg.Subjects, "other.>")
+	if _, err := jetStream(t, url).UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "events", "audit", "--nats", url, "--follow", "--since", "1ns")
+	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "empty: ") })
+	publish(t, url, 1)
+	r.await(t, "what is new", func(text string) bool { return strings.Count(text, "  up to position ") > 1 })
+	if text := r.String(); strings.Contains(text, "violated") {
+		t.Errorf("it reads what is older:\n%s", text)
+	}
+}

@@ -126,13 +126,14 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		return f.goOn(cmd, log, audit, lock)
 	}
-	now, err := f.read(cmd.Context(), log, audit, new(sync.Mutex), about(lock, audit.Visit))
+	state, err := f.read(cmd.Context(), log, audit, new(sync.Mutex), about(lock, audit.Visit))
 	if cmd.Context().Err() != nil {
 		return f.interrupted(cmd, audit, err)
 	}
 	if err != nil {
 		return err
 	}
+	now := state.Now
 	if !log.grows() {
 		now = time.Time{} // all has come
 	}
@@ -182,9 +183,9 @@ func (f *auditFlags) interrupted(cmd *cobra.Command, audit *events.Audit, err er
 	return errors.Join(err, f.save(audit.Snapshot), f.write(cmd, &report))
 }
 
-// read visits what there is behind the place that the audit has reached. It returns when it began, by the
-// clock of the server. mu guards the audit, and visit locks it itself if need be.
-func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, mu sync.Locker, visit events.Visit) (time.Time, error) {
+// read visits what there is behind the place that the audit has reached. It returns what the stream had
+// when it began. mu guards the audit, and visit locks it itself if need be.
+func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, mu sync.Locker, visit events.Visit) (events.StreamState, error) {
 	var from startAt
 	if f.since > 0 {
 		from.time = time.Now().Add(-f.since) // a first position behind 1 says that the log begins late
@@ -193,7 +194,7 @@ func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audi
 	state, err := f.identify(ctx, log, audit)
 	mu.Unlock()
 	if err != nil {
-		return time.Time{}, err
+		return state, err
 	}
 	if f.checkpoint != "" {
 		// The checkpoint may be from between two records of one message. The audit knows those
@@ -201,14 +202,14 @@ func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audi
 		from.position = audit.Position()
 	}
 	if err := log.replay(ctx, from, events.Filter{}, visit); err != nil {
-		return time.Time{}, err
+		return state, err
 	}
 	if !state.Shared {
 		mu.Lock()
 		defer mu.Unlock()
 		audit.Reached(state.Last, state.Now)
 	}
-	return state.Now, nil
+	return state, nil
 }
 
 // about takes out of the records what they say of other locks, when one was asked for. Their
