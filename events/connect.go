@@ -173,18 +173,35 @@ func checkInbox(prefix string) error {
 	return nil
 }
 
-// dial connects to NATS. Every connection tries for ever to come back.
-func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) {
+// Connect connects to NATS as c says. A program needs it for what this package does not do with the event
+// log: for a consumer that the server remembers, for example. Publishers, readers and forwarders connect
+// by it, too. options come on top of c, such as [nats.Name] and [nats.ErrorHandler].
+//
+// NATS must be there. A connection that is interrupted later tries for ever to come back. Until then nothing is
+// buffered: Publish returns [nats.ErrReconnectBufExceeded]. What goes wrong with the connection goes to c.Logger.
+//
+// The caller closes the connection, with its method Close or Drain. It is safe for concurrent use, and so is
+// Connect. [Connection.JetStream] returns the JetStream that has the log.
+//
+// Connect returns a [*lockagent.OptionError] or [ErrBadURL] for a wrong c, and has then not reached for
+// the server. It returns [ErrNotPermitted] if NATS refuses us, and otherwise why there is no connection.
+func Connect(c Connection, options ...nats.Option) (*nats.Conn, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	public, err := c.publicKey()
+	if err != nil {
+		return nil, err
+	}
 	complain := c.errorHandler(nil)
 	var attempts attempts
-	options := []nats.Option{
-		nats.Name(name),
+	all := []nats.Option{
 		nats.Timeout(dialTimeout),
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(attempts.pause),
 		// An operator may correct a password while we run.
 		nats.IgnoreAuthErrorAbort(),
-		// The queue is the buffer: what the client library would buffer, it would
+		// The queue of a publisher is the buffer: what the client library would buffer, it would
 		// send without an acknowledgement and out of order.
 		nats.ReconnectBufSize(-1),
 		// A server that hangs is noticed within seconds: by default a write to it
@@ -196,25 +213,30 @@ func (c *Connection) dial(name string, more ...nats.Option) (*nats.Conn, error) 
 		nats.ErrorHandler(complain),
 		nats.ReconnectErrHandler(func(nc *nats.Conn, err error) { complain(nc, nil, err) }),
 	}
-	public, err := c.publicKey()
-	if err != nil {
-		return nil, err
-	}
-	options = append(append(options, c.identity(public)...), c.tls()...)
+	all = append(append(all, c.identity(public)...), c.tls()...)
 	if c.InboxPrefix != "" {
-		options = append(options, nats.CustomInboxPrefix(c.InboxPrefix))
+		all = append(all, nats.CustomInboxPrefix(c.InboxPrefix))
 	}
 	if c.InProcess != nil {
-		options = append(options, nats.InProcessServer(checkedServer{c, public}))
+		all = append(all, nats.InProcessServer(checkedServer{&c, public}))
 	} else {
-		options = append(options, nats.SetCustomDialer(checkedDialer{c, public}))
+		all = append(all, nats.SetCustomDialer(checkedDialer{&c, public}))
 	}
-	nc, err := nats.Connect(c.URL, append(options, more...)...)
+	nc, err := nats.Connect(c.URL, append(all, options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("events: connect to NATS: %w", explained(err))
 	}
 	attempts.nc.Store(nc)
 	return nc, nil
+}
+
+// JetStream returns the JetStream in c.Domain, or that of the server if c names none. nc is a connection
+// that [Connect] has made of c.
+func (c Connection) JetStream(nc *nats.Conn) (jetstream.JetStream, error) {
+	if c.Domain != "" {
+		return jetstream.NewWithDomain(nc, c.Domain)
+	}
+	return jetstream.New(nc)
 }
 
 // attempts tells of attempts to connect again that fail once the server is reached, as a
@@ -224,19 +246,11 @@ type attempts struct{ nc atomic.Pointer[nats.Conn] }
 // pause is called between two attempts.
 func (a *attempts) pause(int) time.Duration {
 	if nc := a.nc.Load(); nc != nil {
-		if err := nc.LastError(); err != nil {
-			nc.Opts.ReconnectErrCB(nc, err)
+		if err, tell := nc.LastError(), nc.Opts.ReconnectErrCB; err != nil && tell != nil {
+			tell(nc, err)
 		}
 	}
 	return reconnectPause + rand.N(reconnectPause/2)
-}
-
-// jetStream is what nc is used for.
-func (c *Connection) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
-	if c.Domain != "" {
-		return jetstream.NewWithDomain(nc, c.Domain)
-	}
-	return jetstream.New(nc)
 }
 
 // checkedDialer reads all files before it dials. So an attempt fails with what is

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -72,7 +74,7 @@ func entrances(t *testing.T) map[string]entrance {
 	}
 }
 
-// goesThrough fails the test unless a publisher and a reader work over c.
+// goesThrough fails the test unless a publisher, a reader and a program's own client work over c.
 func goesThrough(t *testing.T, c Connection) {
 	t.Helper()
 	p := newPublisher(t, Config{Connection: c})
@@ -81,6 +83,13 @@ func goesThrough(t *testing.T, c Connection) {
 	var got []uint64
 	if err := newReader(t, c).Replay(testContext(t), From{}, Filter{}, seqs(&got, 0)); err != nil || len(got) != 1 {
 		t.Errorf("read %v, %v", got, err)
+	}
+	stream, err := client(t, c).Stream(testContext(t), DefaultStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := stream.GetLastMsgForSubject(testContext(t), AllSubjects); err != nil || m.Sequence != 1 {
+		t.Errorf("the client got %v, %v", m, err)
 	}
 }
 
@@ -99,6 +108,9 @@ func TestCredentials(t *testing.T) {
 			e.wrong.Logger = testLogger(t)
 			if r, err := OpenReader(ReaderConfig{Connection: e.wrong}); !errors.Is(err, ErrNotPermitted) {
 				t.Errorf("the reader got %v, %v", r, err)
+			}
+			if nc, err := Connect(e.wrong); !errors.Is(err, ErrNotPermitted) {
+				t.Errorf("the client got %v, %v", nc, err)
 			}
 		})
 	}
@@ -206,6 +218,9 @@ func TestTLS(t *testing.T) {
 			if r, err := OpenReader(ReaderConfig{Connection: test.c}); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the reader got %v, %v", r, err)
 			}
+			if nc, err := Connect(test.c); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the client got %v, %v", nc, err)
+			}
 		})
 	}
 
@@ -242,6 +257,9 @@ func TestDomain(t *testing.T) {
 	t.Parallel()
 	url := natstest.StartSecured(t, "jetstream: { domain: hub }").URL()
 	goesThrough(t, Connection{URL: url, Domain: "hub"})
+	if _, err := client(t, Connection{URL: url, Domain: "other"}).Stream(testContext(t), DefaultStream); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("another domain: %v", err)
+	}
 }
 
 // TestCredentialsInProcess: a server in this process may know users too.
@@ -249,6 +267,51 @@ func TestCredentialsInProcess(t *testing.T) {
 	t.Parallel()
 	s := natstest.StartSecured(t, usersConf(`{ user: joe, password: "s3cr3t-words" }`))
 	goesThrough(t, Connection{InProcess: s, User: "joe", PasswordFile: natstest.File(t, "s3cr3t-words")})
+}
+
+// TestConnectionOfAProgram: it has the options that the program adds, and comes back when it was
+// interrupted.
+func TestConnectionOfAProgram(t *testing.T) {
+	t.Parallel()
+	server := natstest.StartSecured(t, usersConf(`{ user: joe, password: "s3cr3t-words", permissions: { publish: "ours" } }`))
+	var l link
+	var log heard
+	l.use(server)
+	nc := connected(t, Connection{
+		InProcess: &l, User: "joe", PasswordFile: natstest.File(t, "s3cr3t-words"), Logger: log.logger(),
+	}, nats.Name("billing"))
+	if nc.Opts.Name != "billing" {
+		t.Errorf("its name is %q", nc.Opts.Name)
+	}
+	if err := nc.Publish("theirs", nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its log says what it may not do", func() bool {
+		return strings.Contains(log.String(), `NATS does not permit the user to publish to \"theirs\"`)
+	})
+
+	l.use(nil)
+	l.cut()
+	eventually(t, "nothing is taken without a connection", func() bool {
+		return errors.Is(nc.Publish("ours", nil), nats.ErrReconnectBufExceeded)
+	})
+	l.use(server)
+	eventually(t, "it is back", func() bool { return nc.Publish("ours", nil) == nil && nc.Flush() == nil })
+}
+
+// A program that wants to hear of nothing is told of nothing.
+func TestConnectionWithoutHandlers(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, natsserver.Config{})
+	var l link
+	l.use(server)
+	nc := connected(t, Connection{InProcess: &l}, nats.ErrorHandler(nil), nats.ReconnectErrHandler(nil))
+	l.use(nil)
+	l.cut()
+	eventually(t, "it is interrupted", nc.IsReconnecting)
+	l.lie("this is no NATS server\r\n")
+	l.use(server)
+	eventually(t, "it is back", func() bool { return nc.Flush() == nil })
 }
 
 // TestBadConnection: nothing listens at the address, so each error comes before any
@@ -302,6 +365,9 @@ func TestBadConnection(t *testing.T) {
 			bad, ok := errors.AsType[*lockagent.OptionError](err)
 			if !ok || bad.Option != test.option || !strings.Contains(bad.Reason, test.want) {
 				t.Errorf("got %v, want %s: %s", err, test.option, test.want)
+			}
+			if nc, alone := Connect(test.c); alone == nil || alone.Error() != err.Error() {
+				t.Errorf("the client got %v, %v, want %v", nc, alone, err)
 			}
 			if _, err := NewPublisher(Config{Connection: test.c, Agent: testAgent}); !errors.Is(err, lockagent.ErrBadOption) {
 				t.Errorf("the publisher got %v", err)

@@ -17,6 +17,9 @@
 // A [Reader] replays a stream or follows it. A [Fold] makes holds of what was read, and an [Audit]
 // judges it. [WriteLine] and [ReadLines] keep a log in a file.
 //
+// All of them reach NATS by a [Connection]. [Connect] gives a program a connection of its own by the same
+// options, and [DecodeMessage] reads what comes over it.
+//
 // # Messages
 //
 // A record is a CloudEvents 1.0 event in JSON, as [Append] writes it. A message has one

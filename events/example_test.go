@@ -7,6 +7,9 @@ import (
 	"log"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
@@ -45,6 +48,53 @@ func Example() {
 	// Output:
 	// orders/42 released
 	// proven
+}
+
+// A program acts on each hold once. The server remembers how far it has come, so it goes on from there when
+// it starts again.
+func ExampleConnect() {
+	server, err := natsserver.Start(natsserver.Config{Temporary: true, Listen: "127.0.0.1:0"}) // in place of your NATS
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Stop()
+	if err := work(server.URL()); err != nil {
+		log.Fatal(err)
+	}
+
+	ctx := context.Background()
+	to := events.Connection{URL: server.URL()} // and credentials, as for a publisher or a reader
+	nc, err := events.Connect(to, nats.Name("billing"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := to.JetStream(nc)
+	if err != nil {
+		log.Fatal(err)
+	}
+	consumer, err := js.CreateOrUpdateConsumer(ctx, events.DefaultStream, jetstream.ConsumerConfig{
+		Durable:       "billing",
+		FilterSubject: events.DefaultPrefix + ".*.*.orders.>",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	message, err := consumer.Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = events.DecodeMessage(message.Headers().Get("Content-Type"), message.Data(), func(r events.Record) error {
+		fmt.Println(r.Lock, r.Kind)
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := message.DoubleAck(ctx); err != nil { // all of it is done
+		log.Fatal(err)
+	}
+	// Output: orders/42 held
 }
 
 // work is a program whose locks have an event log.

@@ -21,10 +21,10 @@ type forwardEnd struct {
 	stream jetstream.Stream
 }
 
-// connect connects to one end. fail is told what goes wrong with the connection later.
-func connect(name string, cfg *ReaderConfig, fail context.CancelCauseFunc) (*forwardEnd, error) {
+// openEnd connects to one end. fail is told what goes wrong with the connection later.
+func openEnd(name string, cfg *ReaderConfig, fail context.CancelCauseFunc) (*forwardEnd, error) {
 	e := &forwardEnd{cfg: cfg, gone: make(chan signal)}
-	nc, err := cfg.dial("lockagent forwarder", nats.NoReconnect(),
+	nc, err := Connect(cfg.Connection, nats.Name("lockagent forwarder"), nats.NoReconnect(),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { fail(atEnd(name, explained(err))) }),
 		nats.ClosedHandler(func(nc *nats.Conn) {
 			fail(atEnd(name, disconnected(nc.LastError())))
@@ -34,7 +34,7 @@ func connect(name string, cfg *ReaderConfig, fail context.CancelCauseFunc) (*for
 		return nil, atEnd(name, err)
 	}
 	e.nc = nc
-	if e.js, err = cfg.jetStream(nc); err != nil {
+	if e.js, err = cfg.JetStream(nc); err != nil {
 		e.close()
 		return nil, atEnd(name, err)
 	}

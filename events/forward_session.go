@@ -54,11 +54,11 @@ func (f *Forwarder) session(parent context.Context) error {
 		answers: make(chan *nats.Msg, 4),
 	}
 	var err error
-	if s.source, err = connect(SourceEnd, &f.cfg.Source, fail); err != nil {
+	if s.source, err = openEnd(SourceEnd, &f.cfg.Source, fail); err != nil {
 		return err
 	}
 	defer s.source.close()
-	if s.hub, err = connect(HubEnd, &f.cfg.Hub, fail); err != nil {
+	if s.hub, err = openEnd(HubEnd, &f.cfg.Hub, fail); err != nil {
 		return err
 	}
 	defer s.hub.close()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
@@ -219,17 +220,25 @@ func flushed(t testing.TB, p *Publisher) {
 // client returns a JetStream client of its own.
 func client(t testing.TB, c Connection) jetstream.JetStream {
 	t.Helper()
-	c.Logger = testLogger(t)
-	nc, err := c.dial("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	js, err := c.JetStream(connected(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return js
+}
+
+// connected returns a connection that is closed when the test ends.
+func connected(t testing.TB, c Connection, options ...nats.Option) *nats.Conn {
+	t.Helper()
+	if c.Logger == nil {
+		c.Logger = testLogger(t)
+	}
+	nc, err := Connect(c, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
 }
 
 // messages returns all that is in the stream, in its order.

@@ -166,17 +166,8 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 		permitted(t, func() *natsserver.Server {
 			s := securedServer(t, other)
 			c := asUser(t, s, "operator")
-			c.Domain, c.Logger = "hub", testLogger(t)
-			nc, err := c.dial("test")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer nc.Close()
-			js, err := c.jetStream(nc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := js.CreateStream(testContext(t), cfg); err != nil {
+			c.Domain = "hub"
+			if _, err := client(t, c).CreateStream(testContext(t), cfg); err != nil {
 				t.Fatal(err)
 			}
 			return s
@@ -237,17 +228,11 @@ func forwardDoubtfully(t *testing.T, s *natsserver.Server, source ReaderConfig, 
 // empty.
 func putForeign(t *testing.T, c Connection, subject, id string) {
 	t.Helper()
-	c.Logger = testLogger(t)
-	nc, err := c.dial("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
 	m := nats.NewMsg(subject)
 	if id != "" {
 		m.Header.Set(jetstream.MsgIDHeader, id)
 	}
-	if _, err := nc.RequestMsgWithContext(testContext(t), m); err != nil {
+	if _, err := connected(t, c).RequestMsgWithContext(testContext(t), m); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -343,17 +328,7 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 		},
 	} {
 		t.Run(user, func(t *testing.T) {
-			c := asUser(t, s, user)
-			c.Logger = testLogger(t)
-			refused := make(chan error, 100)
-			nc, err := c.dial("test", nats.ErrorHandler(c.errorHandler(func(err error) bool {
-				refused <- err
-				return true
-			})))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer nc.Close()
+			nc, refusal := refusals(t, asUser(t, s, user))
 			for _, subject := range append(test.may, test.mayNot...) {
 				if err := nc.Publish(subject, nil); err != nil {
 					t.Fatal(err)
@@ -362,17 +337,55 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 			// The refusals come in the order of what was published. So any of them that is for
 			// something else comes first.
 			for _, subject := range test.mayNot {
-				select {
-				case err := <-refused:
-					missing, ok := errors.AsType[*PermissionError](err)
-					if !ok || missing.Operation != "publish" || missing.Subject != subject {
-						t.Errorf("got %v, want that it may not publish to %s", err, subject)
-					}
-				case <-testContext(t).Done():
-					t.Fatalf("it may publish to %s", subject)
+				if got, want := refusal(), (PermissionError{"publish", subject}); got != want {
+					t.Errorf("got %+v, want %+v", got, want)
 				}
 			}
 		})
+	}
+}
+
+// TestOwnConsumerIsPermitted has a program remember in the server how far it has come. The page says
+// in words what it needs more than a reader.
+func TestOwnConsumerIsPermitted(t *testing.T) {
+	const ofReader = `"$JS.API.DIRECT.GET.LOCKAGENT"` + "\n"
+	conf := strings.Replace(documented(t, "conf"), ofReader, ofReader+`"$JS.ACK.LOCKAGENT.>"`+"\n", 1)
+	s := documentedServer(t, conf)
+	p := newPublisher(t, Config{Connection: asUser(t, s, "agent-1"), Agent: "agent-1"})
+	p.Record(t.Context(), requested(1))
+	flushed(t, p)
+
+	consumer, err := client(t, asUser(t, s, "auditor")).CreateOrUpdateConsumer(testContext(t), DefaultStream, jetstream.ConsumerConfig{Durable: "billing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := consumer.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.DoubleAck(testContext(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// refusals connects, and returns what tells of each refusal by the server, in their order.
+func refusals(t *testing.T, c Connection) (nc *nats.Conn, next func() PermissionError) {
+	t.Helper()
+	refused := make(chan error, 100)
+	nc = connected(t, c, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- explained(err) }))
+	return nc, func() (missing PermissionError) {
+		t.Helper()
+		select {
+		case err := <-refused:
+			told, ok := errors.AsType[*PermissionError](err)
+			if !ok {
+				t.Fatal(err)
+			}
+			missing = *told
+		case <-testContext(t).Done():
+			t.Fatal("the server refuses nothing more")
+		}
+		return missing
 	}
 }
 
@@ -381,27 +394,13 @@ func TestOwnAnswersAreNotRead(t *testing.T) {
 	ownAnswers = true
 	defer func() { ownAnswers = false }()
 	s := documentedServer(t, withOwnAnswers(documented(t, "conf")))
-	c := asUser(t, s, "agent-1")
-	c.Logger = testLogger(t)
-	refused := make(chan error, 1)
-	nc, err := c.dial("test", nats.ErrorHandler(c.errorHandler(func(err error) bool {
-		refused <- err
-		return true
-	})))
-	if err != nil {
+	nc, refusal := refusals(t, asUser(t, s, "agent-1"))
+	const answers = "_INBOX_auditor.>"
+	if _, err := nc.SubscribeSync(answers); err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
-	if _, err := nc.SubscribeSync("_INBOX_auditor.>"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-refused:
-		if missing, ok := errors.AsType[*PermissionError](err); !ok || missing.Operation != "subscribe" {
-			t.Errorf("got %v", err)
-		}
-	case <-testContext(t).Done():
-		t.Fatal("it may")
+	if got, want := refusal(), (PermissionError{"subscribe", answers}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

@@ -74,13 +74,13 @@ func OpenReader(cfg ReaderConfig) (*Reader, error) {
 	r := &Reader{cfg: cfg, gone: make(chan signal)}
 	r.allowed, r.forbid = context.WithCancelCause(context.Background())
 	var err error
-	r.nc, err = cfg.dial("lockagent reader",
+	r.nc, err = Connect(cfg.Connection, nats.Name("lockagent reader"),
 		nats.ErrorHandler(cfg.errorHandler(r.refused)),
 		nats.ClosedHandler(func(*nats.Conn) { close(r.gone) }))
 	if err != nil {
 		return nil, err
 	}
-	if r.js, err = cfg.jetStream(r.nc); err != nil {
+	if r.js, err = cfg.JetStream(r.nc); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("events: %w", err)
 	}

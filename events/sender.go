@@ -180,7 +180,7 @@ func (s *sender) dial() error {
 		default:
 		}
 	}
-	nc, err := s.p.cfg.dial("lockagent "+string(s.p.cfg.Agent),
+	nc, err := Connect(s.p.cfg.Connection, nats.Name("lockagent "+string(s.p.cfg.Agent)),
 		nats.RetryOnFailedConnect(true),
 		nats.ConnectHandler(changed),
 		nats.ReconnectHandler(changed),
@@ -196,7 +196,7 @@ func (s *sender) dial() error {
 		return err
 	}
 	s.nc, s.gone, s.post, s.inbox = nc, gone, nc.PublishMsg, nc.NewInbox()
-	if s.js, err = s.p.cfg.jetStream(nc); err != nil {
+	if s.js, err = s.p.cfg.JetStream(nc); err != nil {
 		return err
 	}
 	_, err = nc.Subscribe(s.inbox+".*.*", s.acknowledged)

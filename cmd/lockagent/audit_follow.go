@@ -70,20 +70,22 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 		_, err := f.identify(cmd.Context(), log, audit)
 		return err
 	}
-	replay := func(ctx context.Context) error {
-		_, err := f.read(ctx, log, audit, &w.mu, visit)
+	var past events.StreamState
+	replay := func(ctx context.Context) (err error) {
+		past, err = f.read(ctx, log, audit, &w.mu, visit)
 		if errors.Is(err, events.ErrNoStream) {
 			return nil
 		}
 		return err
 	}
 	tail := func(ctx context.Context) error {
-		return log.tail(ctx, startAt{position: w.position() + 1}, events.Filter{}, visit)
+		// With --since the audit may have visited nothing of what the stream had.
+		return log.tail(ctx, startAt{position: max(w.position(), past.Last) + 1}, events.Filter{}, visit)
 	}
 	if err := w.run(cmd.Context(), replay, tail); err != nil {
 		return err
 	}
-	return f.verdictOf(&w.latest, lock)
+	return f.verdictOf(log, &w.latest, lock)
 }
 
 // newFollower returns the follower of an audit. Until the log was read it says what the checkpoint says.

@@ -126,13 +126,14 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		return f.goOn(cmd, log, audit, lock)
 	}
-	now, err := f.read(cmd.Context(), log, audit, new(sync.Mutex), about(lock, audit.Visit))
+	state, err := f.read(cmd.Context(), log, audit, new(sync.Mutex), about(lock, audit.Visit))
 	if cmd.Context().Err() != nil {
 		return f.interrupted(cmd, audit, err)
 	}
 	if err != nil {
 		return err
 	}
+	now := state.Now
 	if !log.grows() {
 		now = time.Time{} // all has come
 	}
@@ -148,7 +149,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.write(cmd, &report); err != nil {
 		return errors.Join(err, saved)
 	}
-	return errors.Join(f.verdictOf(&report, lock), saved)
+	return errors.Join(f.verdictOf(log, &report, lock), saved)
 }
 
 // narrow makes the verdict empty if one lock was asked for, and there is nothing of it. Whatever else is
@@ -182,9 +183,9 @@ func (f *auditFlags) interrupted(cmd *cobra.Command, audit *events.Audit, err er
 	return errors.Join(err, f.save(audit.Snapshot), f.write(cmd, &report))
 }
 
-// read visits what there is behind the place that the audit has reached. It returns when it began, by the
-// clock of the server. mu guards the audit, and visit locks it itself if need be.
-func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, mu sync.Locker, visit events.Visit) (time.Time, error) {
+// read visits what there is behind the place that the audit has reached. It returns what the stream had
+// when it began. mu guards the audit, and visit locks it itself if need be.
+func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, mu sync.Locker, visit events.Visit) (events.StreamState, error) {
 	var from startAt
 	if f.since > 0 {
 		from.time = time.Now().Add(-f.since) // a first position behind 1 says that the log begins late
@@ -193,7 +194,7 @@ func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audi
 	state, err := f.identify(ctx, log, audit)
 	mu.Unlock()
 	if err != nil {
-		return time.Time{}, err
+		return state, err
 	}
 	if f.checkpoint != "" {
 		// The checkpoint may be from between two records of one message. The audit knows those
@@ -201,14 +202,14 @@ func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audi
 		from.position = audit.Position()
 	}
 	if err := log.replay(ctx, from, events.Filter{}, visit); err != nil {
-		return time.Time{}, err
+		return state, err
 	}
 	if !state.Shared {
 		mu.Lock()
 		defer mu.Unlock()
 		audit.Reached(state.Last, state.Now)
 	}
-	return state.Now, nil
+	return state, nil
 }
 
 // about takes out of the records what they say of other locks, when one was asked for. Their
@@ -230,10 +231,7 @@ func about(lock lockagent.Name, visit events.Visit) events.Visit {
 }
 
 // verdictOf gives a verdict its exit code.
-func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
-	if lock != "" && r.Verdict == events.Empty {
-		return &failure{exitEmpty, fmt.Errorf("not proven: the event log has no holds of %q", lock), "lockagent events holders" + f.place()}
-	}
+func (f *auditFlags) verdictOf(log *eventLog, r *events.Report, lock lockagent.Name) error {
 	switch r.Verdict {
 	case events.Proven:
 		return nil
@@ -245,9 +243,28 @@ func (f *auditFlags) verdictOf(r *events.Report, lock lockagent.Name) error {
 	case events.Violated:
 		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
 	case events.Empty:
-		return &failure{exitEmpty, errors.New("not proven: the event log is empty"), "lockagent events tail" + f.place()}
+		return f.nothing(log, lock)
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
+}
+
+// nothing is the error of an audit that has found nothing of what it was asked for.
+func (f *auditFlags) nothing(log *eventLog, lock lockagent.Name) error {
+	const audit = "lockagent events audit"
+	empty := func(try, format string, args ...any) error {
+		return &failure{exitEmpty, fmt.Errorf("not proven: the event log "+format, args...), try + f.place()}
+	}
+	switch {
+	case lock != "" && f.since > 0:
+		return empty(audit+" --lock "+shellWord(string(lock)), "has no holds of %q in the last %s", lock, readable.Duration(f.since))
+	case lock != "":
+		return empty("lockagent events holders", "has no holds of %q", lock)
+	case f.since > 0:
+		if latest := log.latest(); !latest.IsZero() {
+			return empty(audit, "has no events of the last %s; the latest is of %s", readable.Duration(f.since), readable.Time(latest, time.Now()))
+		}
+	}
+	return empty("lockagent events tail", "is empty")
 }
 
 // closeUp is a command that shows the lock at the time of a violation.

@@ -32,22 +32,31 @@ func publish(t *testing.T, url string, n int) {
 	}
 }
 
-// What a host logs can be read at the hub.
-func TestEventsForward(t *testing.T) {
-	t.Parallel()
-	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
-	publish(t, source, 1000)
-	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
-	want := call(t, "events", "tail", "--nats", source, "--all", "--follow=false", "--format", "jsonl").stdout
-	r := start(t, "events", "forward", "--nats", source, "--hub", hub)
+// awaitHub returns when the hub of a forwarder has the log that its source has.
+func (r *running) awaitHub(t *testing.T, want string, hub func() string) {
+	t.Helper()
 	deadline := time.After(patience)
-	for call(t, "events", "tail", "--nats", hub, "--all", "--follow=false", "--format", "jsonl").stdout != want {
+	for hub() != want {
 		select {
 		case <-deadline:
 			t.Fatalf("the hub does not get the log:\n%s", &r.stderr)
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// What a host logs can be read at the hub.
+func TestEventsForward(t *testing.T) {
+	t.Parallel()
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	publish(t, source, 1000)
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	read := func(url string) string {
+		return call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--format", "jsonl").stdout
+	}
+	want := read(source)
+	r := start(t, "events", "forward", "--nats", source, "--hub", hub)
+	r.awaitHub(t, want, func() string { return read(hub) })
 	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded; 0 that were discarded or refused are missing\n"}, nil)
 }
 
@@ -93,8 +102,7 @@ func TestEventsForwardMetrics(t *testing.T) {
 	publish(t, source, 10)
 	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	r := start(t, "events", "forward", "--nats", source, "--hub", hub.URL(), "--metrics", "127.0.0.1:0")
-	r.stderr.await(t, "where the metrics are", func(text string) bool { return metricsAddress.MatchString(text) })
-	address := metricsAddress.FindStringSubmatch(r.stderr.String())[1]
+	address := metricsOf(t, r)
 	shows := func(lines ...string) func() bool {
 		return func() bool {
 			text := scrape(t, address)
@@ -134,14 +142,7 @@ func TestEventsForwardOptions(t *testing.T) {
 	}
 	forward := []string{"events", "forward", "--hub", hub, "--nats-password-file", password, "--nats-prefix", "my.locks", "--hub-stream", "ALL", "--hub-prefix", "all.locks"}
 	r := start(t, forward...)
-	deadline := time.After(patience)
-	for read(hub, "ann", hubPassword, "ALL", "all.locks") != want {
-		select {
-		case <-deadline:
-			t.Fatalf("the hub does not get the log:\n%s", &r.stderr)
-		case <-time.After(time.Millisecond):
-		}
-	}
+	r.awaitHub(t, want, func() string { return read(hub, "ann", hubPassword, "ALL", "all.locks") })
 	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded"}, nil)
 
 	call(t, append(forward, "--hub-user", "bob", "--hub-user-file", hubPassword)...).expect(t, exitUsage, nil,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -122,7 +123,6 @@ func TestEventsAudit(t *testing.T) {
 	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: no two holds overlapped\n", " of 3 agents on 2 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 lock: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
-
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
 	r.expect(t, exitOK, nil, nil)
 	var report events.Report
@@ -145,7 +145,6 @@ func TestEventsAuditOfAFile(t *testing.T) {
 	call(t, "events", "audit", "--file", file(log)).expect(t, exitOK, []string{"proven: "}, nil)
 	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitOK, []string{"proven: "}, nil)
 	callWith(t, log, "events", "audit", "--file", "-", "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
-	callWith(t, log, "events", "audit", "--file", "-", "--since", "1ns").expect(t, exitEmpty, []string{"empty: "}, []string{"the event log is empty"})
 
 	all := lines(log)
 	i := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, "lock.held") })
@@ -188,6 +187,33 @@ func TestEventsAuditFindsAnOverlap(t *testing.T) {
 		[]string{"not proven: violated", "Try: lockagent events state orders/42 --at " + at + "\n"})
 	audit("--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
 	audit("--lock", "orders/43").expect(t, exitEmpty, nil, []string{`has no holds of "orders/43"`})
+}
+
+// A log whose events are all older than what is asked for is not empty.
+func TestEventsAuditOfTheTimeSince(t *testing.T) {
+	t.Parallel()
+	log := overlapping(t, begun)
+	url := published(t, log)
+	unused, _ := emptyStream(t)
+	const none = "the event log has no events of the last 1ns; the latest is of "
+	for name, test := range map[string]struct {
+		log        string
+		args, want []string
+	}{
+		"File":        {log, []string{"--file", "-"}, []string{none + readable.Time(begun.Add(5*time.Second), time.Now()) + "\n", "Try: lockagent events audit\n"}},
+		"Stream":      {"", []string{"--nats", url}, []string{none, "Try: lockagent events audit --nats " + url + "\n"}},
+		"EmptyFile":   {"", []string{"--file", "-"}, []string{"the event log is empty"}},
+		"EmptyStream": {"", []string{"--nats", unused}, []string{"the event log is empty"}},
+		"Lock": {
+			log, []string{"--file", "-", "--lock", "orders/42"},
+			[]string{`the event log has no holds of "orders/42" in the last 1ns` + "\n", "Try: lockagent events audit --lock orders/42\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"events", "audit", "--since", "1ns"}, test.args...)
+			callWith(t, test.log, args...).expect(t, exitEmpty, []string{"empty: "}, test.want)
+		})
+	}
 }
 
 func TestEventText(t *testing.T) {

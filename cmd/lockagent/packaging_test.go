@@ -71,6 +71,20 @@ func showAuditMetrics(t *testing.T) string {
 	t.Helper()
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	r := start(t, "events", "audit", "--follow", "--nats", server.URL(), "--metrics", "127.0.0.1:0")
+	return metricsOf(t, r)
+}
+
+// showForwardMetrics runs a forwarder, and returns where it serves its metrics.
+func showForwardMetrics(t *testing.T) string {
+	t.Helper()
+	source := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	return metricsOf(t, start(t, "events", "forward", "--nats", source.URL(), "--hub", hub.URL(), "--metrics", "127.0.0.1:0"))
+}
+
+// metricsOf waits until a verb says where it serves its metrics.
+func metricsOf(t *testing.T, r *running) string {
+	t.Helper()
 	r.stderr.await(t, "where the metrics are", func(text string) bool { return metricsAddress.MatchString(text) })
 	return metricsAddress.FindStringSubmatch(r.stderr.String())[1]
 }
@@ -154,7 +168,7 @@ func expressions(t *testing.T) []string {
 
 func TestPackagedMetricsExist(t *testing.T) {
 	t.Parallel()
-	exported := scrape(t, showAllMetrics(t)) + scrape(t, showAuditMetrics(t)) + scrape(t, showTrouble(t))
+	exported := scrape(t, showAllMetrics(t)) + scrape(t, showAuditMetrics(t)) + scrape(t, showForwardMetrics(t)) + scrape(t, showTrouble(t))
 	used, values := 0, 0
 	for _, file := range []string{dashboardFile, alertsFile} {
 		text, err := os.ReadFile(file)
@@ -333,7 +347,7 @@ func alerts(t *testing.T, prometheus string) []alert {
 	if err := json.Unmarshal(data, &answer); err != nil {
 		t.Fatal(err)
 	}
-	if len(answer.Groups) != 1 || len(answer.Groups[0].Rules) < 16 {
+	if len(answer.Groups) != 1 || len(answer.Groups[0].Rules) < 17 {
 		t.Fatalf("Prometheus has these rules: %s", data)
 	}
 	return answer.Groups[0].Rules
@@ -345,10 +359,11 @@ var limit = regexp.MustCompile(` (==|[<>]) [0-9.]+`)
 func TestPrometheusAnswers(t *testing.T) {
 	c := startCollector(t, false)
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL+"/v1/traces")
-	prometheus := startPrometheus(t, showAllMetrics(t), showAuditMetrics(t), showTrouble(t))
+	prometheus := startPrometheus(t, showAllMetrics(t), showAuditMetrics(t), showForwardMetrics(t), showTrouble(t))
 	redistest.Eventually(t, "two scrapes after all that has a metric has happened", func() bool {
 		return ask(t, prometheus, "query", "query", `count_over_time(lockagent_lock_trust_remaining_seconds_count[1m]) > 3`) > 0 &&
 			ask(t, prometheus, "query", "query", `count_over_time(lockagent_audit_events_total[1m]) > 3`) > 0 &&
+			ask(t, prometheus, "query", "query", `count_over_time(lockagent_forward_stalled[1m]) > 3`) > 0 &&
 			ask(t, prometheus, "query", "query", `count_over_time(lockagent_store_refusals_total[1m]) > 3`) > 2
 	})
 	for _, expression := range expressions(t) {
@@ -367,7 +382,7 @@ func TestPrometheusAnswers(t *testing.T) {
 			t.Errorf("%s: %s", alert.Name, alert.LastError)
 		}
 	}
-	if ask(t, prometheus, "query", "query", `up{job="lockagent"} == 1`) != 3 {
+	if ask(t, prometheus, "query", "query", `up{job="lockagent"} == 1`) != 4 {
 		t.Error("Prometheus does not call all programs up")
 	}
 	start := "start=0&end=9999999999&query"

@@ -113,6 +113,7 @@ type eventLog struct {
 
 	// What a replay has met and could not use.
 	unreadable, unknown int
+	early               time.Time // the latest event in a file that was before the time to begin at
 }
 
 // grows reports whether events can still be added to the log.
@@ -219,9 +220,14 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 	}
 	var own error
 	err := events.ReadLines(l.lines, func(r events.Record, err error) error {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			own = l.explain(context.Cause(ctx))
-		} else if err != nil || filter.Match(r) && !r.Time.Before(from.time) {
+		case err == nil && r.Time.Before(from.time):
+			if r.Time.After(l.early) {
+				l.early = r.Time
+			}
+		case err != nil || filter.Match(r):
 			own = visit(r, err)
 		}
 		return own
@@ -230,6 +236,23 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 		return usage("lockagent events tail --all --follow=false --format jsonl > events.jsonl", "this is no event log in lines of JSON: %w", err)
 	}
 	return err
+}
+
+// latest returns from when the last event is of a log in which a replay from a time on has found nothing. It
+// returns the zero time if there is none, or if it cannot be read.
+func (l *eventLog) latest() (at time.Time) {
+	if l.lines != nil {
+		return l.early
+	}
+	ctx := l.cmd.Context()
+	state, err := l.reader.State(ctx)
+	if err == nil {
+		_ = l.reader.Replay(ctx, events.FromPosition(state.Last), events.Filter{}, func(r events.Record, _ error) error {
+			at = r.Stored
+			return nil
+		})
+	}
+	return at
 }
 
 // awaitStream returns when there is a stream.

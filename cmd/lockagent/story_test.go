@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
@@ -460,22 +459,21 @@ func TestVerbsSayTheSameOfAStreamAndOfAFile(t *testing.T) {
 	}
 }
 
-// published makes a stream of a log.
-func published(t *testing.T, log string) (url string) {
+// emptyStream makes a stream without events.
+func emptyStream(t *testing.T) (url string, js jetstream.JetStream) {
 	t.Helper()
 	url = natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js = jetStream(t, url)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
 		t.Fatal(err)
 	}
+	return url, js
+}
+
+// published makes a stream of a log.
+func published(t *testing.T, log string) (url string) {
+	t.Helper()
+	url, js := emptyStream(t)
 	for line := range strings.Lines(log) {
 		var r events.Record
 		err := events.ReadLines(strings.NewReader(line), func(read events.Record, err error) error {

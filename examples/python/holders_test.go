@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
@@ -200,12 +199,13 @@ func TestOutlivingLease(t *testing.T) {
 func TestOtherMessages(t *testing.T) {
 	python := interpreter(t)
 	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
-	connection, err := nats.Connect(log.URL)
+	to := events.Connection{URL: log.URL}
+	connection, err := events.Connect(to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	js, err := jetstream.New(connection)
+	js, err := to.JetStream(connection)
 	if err != nil {
 		t.Fatal(err)
 	}
