@@ -174,16 +174,18 @@ func (a *Audit) judgeLocks(s *storeLog, until lockagent.StoreTime) {
 	}
 }
 
-// due returns the locks of a store of which something is over before a time of it.
+// due returns the locks of a store of which something is over before a time of it. The order is that of their
+// names: what a report names of many findings must not depend on how the locks are kept.
 func (a *Audit) due(s *storeLog, until lockagent.StoreTime) (all []*lockLog) {
 	a.look(s)
 	if until == endOfTime {
 		for _, l := range s.locks.spots {
 			all = append(all, l.of)
 		}
-		return all
+	} else {
+		s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
 	}
-	s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
+	slices.SortFunc(all, func(x, y *lockLog) int { return x.compare(y.LockKey) })
 	return all
 }
 
