@@ -37,10 +37,15 @@ func (f *Fold) wasAlive(a *folded, r *Record) {
 // log does not tell of each renewal, so this rests on what the agent tells of all of them. A hold
 // by a pass or a hand-off begins with the lease that its tenure has, and is renewed to the one that it needs.
 func (a *AgentState) renewed(h *Hold) (confirmed lockagent.StoreTime, lease time.Duration) {
-	if h.Fixed && h.How == lockagent.ByStore && h.Lease > lockagent.PassLease {
+	if !h.renewable() {
 		return h.Confirmed, h.Lease
 	}
 	return max(h.Confirmed, a.Confirmed), max(h.Lease, a.Lease)
+}
+
+// renewable is false of a fixed lease that the store granted in full.
+func (h *Hold) renewable() bool {
+	return !h.Fixed || h.How != lockagent.ByStore || h.Lease <= lockagent.PassLease
 }
 
 // begins notes that an agent begins another life. It says how many holds of the last one it goes on with.

@@ -227,12 +227,12 @@ func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
 	return end, end != 0 || s.Open == 0
 }
 
-// overlaps is the time from which on no tenure that begins overlaps with one that ended at a time. An
-// owner that learned late that its lease was over believed until then that it had the lock.
+// overlaps is the time from which on no tenure that begins overlaps with one that ended at a time, or that
+// its owner believed to have for longer.
 func (s *storeLog) overlaps(x *span, end lockagent.StoreTime) lockagent.StoreTime {
 	reach, _ := s.reach(x, end, endOfTime)
-	told, _ := s.reach(x, x.Told, endOfTime)
-	return max(x.Start, reach, told)
+	believed, _ := s.reach(x, x.believed(), endOfTime)
+	return max(x.Start, reach, believed)
 }
 
 // touch notes that something happens on a lock.

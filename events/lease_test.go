@@ -58,6 +58,58 @@ func TestLeaseEndOfAHold(t *testing.T) {
 	}
 }
 
+// An agent renews its lease in the end of its log that is lost. Another agent may have had the lock then, in a lost
+// end of its own: nothing tells of that hold, so the first one is not proven.
+func TestRenewalInALostEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		lease func(*story) *story
+		next  int // when the next process of the holder says that it lives, or 0
+		other int // when the other agent says so for the last time
+		want  Verdict
+		found string
+	}{
+		"TheOtherEndBeginsLater":  {nil, 0, 20_000, Proven, "not stopped: 2, open: 1"},
+		"TheOtherEndIsBeside":     {nil, 0, 7000, Incomplete, "not stopped: 2, open: 1, unproven: 1"},
+		"TheLeaseIsNotRenewed":    {fixed, 0, 7000, Proven, "not stopped: 2, open: 1"},
+		"TheNextProcessBeginsNow": {nil, 6500, 7000, Proven, "not stopped: 2, open: 1"},
+		"TheNextProcessIsSlow":    {nil, 60_000, 30_000, Incomplete, "not stopped: 2, open: 1, unproven: 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b, c := agent("A").leasing(5*time.Second), agent("B").of("b"), agent("C").of("c")
+			if test.lease != nil {
+				test.lease(a)
+			}
+			s := new(tape).add(4000, a.granted(1, 1000).alive(4000), b, c)
+			for ms := 5000; ms <= 200_000; ms += 500 {
+				if ms == test.next {
+					s.add(ms, a.next().alive(ms).stop())
+				}
+				if ms == test.other {
+					s.add(ms, b.alive(ms))
+				}
+				if ms%10_000 == 0 {
+					s.add(ms, c.alive(ms))
+				}
+			}
+			s.add(201_000, c.stop()).want(t, test.want, test.found, "")
+		})
+	}
+}
+
+// Nothing tells when the agent crashed, nor then when its hold was over.
+func TestRenewalInAnEndThatNothingBounds(t *testing.T) {
+	verdicts{
+		"AnotherEndIsLost": {
+			[]*story{agent("A").leasing(5*time.Second).granted(1, 1000).alive(4000).next(), agent("B").alive(60_000)},
+			Incomplete, "not stopped: 3, open: 1, unproven: 1", `agent B, billing on host-B, pid 7 (epoch 1) did not stop`,
+		},
+		"NoOther": {
+			[]*story{agent("A").leasing(5*time.Second).granted(1, 1000).alive(4000).next(), agent("B").alive(60_000).stop()},
+			Proven, "not stopped: 2, open: 1", "",
+		},
+	}.check(t)
+}
+
 func fixed(s *story) *story {
 	s.fixed = true
 	return s

@@ -85,9 +85,11 @@ type span struct {
 	Lease     time.Duration       `json:"lease,omitempty"`
 
 	Open int `json:"open,omitempty"` // holds that go on
-	// Gone says that the log of the agent has ended before they did. Their lease is over at LeaseEnd.
+	// Gone says that the log of the agent has ended before they did. Their lease is over at LeaseEnd. But the process
+	// may have lived until Lived, and a renewal may be lost with the end of its log.
 	Gone     bool                `json:"gone,omitempty"`
 	LeaseEnd lockagent.StoreTime `json:"lease_end,omitempty"`
+	Lived    lockagent.StoreTime `json:"lived,omitempty"`
 
 	FirstToken lockagent.Token `json:"first_token,omitempty"`
 	LastToken  lockagent.Token `json:"last_token,omitempty"`
@@ -273,7 +275,7 @@ func (a *Audit) leave(l *agentLog) {
 			s.Least = max(s.Least, l.Settled)
 			last = max(s.Least, l.low(), l.Ended)
 		}
-		s.Gone, s.LeaseEnd = true, 0
+		s.Gone, s.LeaseEnd, s.Lived = true, 0, 0
 		then := *h
 		then.Confirmed, then.Lease = s.Confirmed, s.Lease
 		confirmed, lease := l.folded.renewed(&then)
@@ -287,6 +289,25 @@ func (a *Audit) leave(l *agentLog) {
 		}
 	}
 	a.fold.left(l.folded, true)
+}
+
+// livedOn notes up to when the process of an agent may have lived, and renewed the leases that were not over.
+func (a *Audit) livedOn(l *agentLog, w *blank) {
+	for h := range l.folded.holds {
+		if s := a.spanOf(h); s != nil && s.Gone && s.LeaseEnd >= w.Low && h.renewable() {
+			if s.Lived = max(s.Lived, w.High); s.Lived == endOfTime {
+				s.LeaseEnd, s.Lived = 0, 0 // nobody knows when it was over
+			}
+		}
+	}
+}
+
+// believed is up to when an owner may have believed that it had the lock, if that is later than the end of its lease.
+func (s *span) believed() lockagent.StoreTime {
+	if s.Open > 0 && s.Gone {
+		return max(s.Told, s.Lived)
+	}
+	return s.Told
 }
 
 // comeBack notes that the log of an agent goes on.
