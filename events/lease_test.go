@@ -96,6 +96,21 @@ func TestRenewalInALostEnd(t *testing.T) {
 	}
 }
 
+// An agent counts as dead after an outage of NATS. It may have lived for longer than its lease, so its hold is not judged
+// yet. Another one is, which began when that lease seemed to be over. Then the agent goes on after all.
+func TestHoldThatOutlastsItsAgent(t *testing.T) {
+	a, b, c := agent("A").leasing(9*time.Second).granted(1, 1000), agent("B"), agent("C").of("c")
+	s := new(tape).add(1500, a, b, c)
+	s.add(46_000, b.granted(1, 13_000).released(1, 20_000), c).add(50_000, c.alive(50_000)).live(56_000, 106_000, b)
+	audit := s.read(NewAudit())
+	if n := audit.stores["s"].Holds; n != 1 {
+		t.Fatalf("%d holds are judged", n)
+	}
+	s.records = nil
+	s.add(107_000, a.renewed(1, 12_000).lost(lockagent.LostClosed, 1, 15_000).alive(107_000).stop(), b.stop(), c.alive(107_000).stop())
+	wantReport(t, s.read(audit).Report(), Incomplete, "unproven: 1", "the log told of it when all up to")
+}
+
 // Nothing tells when the agent crashed, nor then when its hold was over.
 func TestRenewalInAnEndThatNothingBounds(t *testing.T) {
 	verdicts{

@@ -252,13 +252,24 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
 		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), Last: h.piece(),
 	}
-	if store := a.store(lock.Store); h.Start < store.Floor && store.Floor > store.From && store.forgot(lock.LockKey, h.Agent, h.Start) {
-		s.Late = true
-	}
+	s.Late = a.toldLate(h, h.Start)
 	lock.Spans = append(lock.Spans, s)
 	lock.goOn(s)
 	a.logs[s.Agent].spans++
 	return s
+}
+
+// toldLate reports whether something may be forgotten that a hold has to be compared with, if the log tells only now
+// that it was held since a time.
+func (a *Audit) toldLate(h *Hold, since lockagent.StoreTime) bool {
+	store := a.store(h.Store)
+	return since < store.Floor && store.Floor > store.From && store.forgot(h.LockKey, h.Agent, since)
+}
+
+// outlasts notes that a hold goes on when the log of its agent has ended. Others were compared with it up to the end of
+// its lease.
+func (a *Audit) outlasts(h *Hold, s *span) {
+	s.Late = s.Late || s.Gone && a.toldLate(h, s.LeaseEnd)
 }
 
 // leave notes that the log of an agent has ended while it had holds. Their leases are over at the
@@ -333,6 +344,7 @@ func (a *Audit) goesOn(h *Hold) *span {
 	s := a.spanOf(h)
 	if h.over == 0 || !judged(h.LockKey) {
 		if s != nil {
+			a.outlasts(h, s)
 			s.Gone = false
 		}
 		return s
