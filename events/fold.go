@@ -13,10 +13,6 @@ type FoldConfig struct {
 	// Ended is called with each hold that has ended, or of which the log will not tell the end any
 	// more. The hold is valid during the call only. Ended must not call the Fold.
 	Ended func(*Hold)
-
-	// KeepLast keeps each lock with the hold that ended last. Otherwise the Fold forgets
-	// locks that nobody holds or waits for.
-	KeepLast bool
 }
 
 // Fold makes the state of all locks from the records of all agents: the holders, the waiters, and
@@ -36,6 +32,7 @@ type Fold struct {
 	stores stores
 
 	stopped []lockagent.AgentID // the last of those that had nothing when they stopped
+	leases  int                 // that were left in a store since those were forgotten that are over
 
 	latest *lockFold // the lock of the last record: the next is often about the same
 	spare  []*Hold
@@ -52,8 +49,8 @@ type folded struct {
 type lockFold struct {
 	LockKey
 	open    []*Hold
+	left    []*Hold // see [LockState]
 	waiters []Waiter
-	last    *Hold
 
 	// The latest grants, of each mode: with them a hold whose grant comes late is superseded at once.
 	exclusive, shared grant
@@ -168,6 +165,7 @@ func (f *Fold) about(a *folded, r *Record) {
 		}
 	case lockagent.EventReturned:
 		// All holds of the tenure are over. If one is not, the record that says so is missing.
+		l.left = slices.DeleteFunc(l.left, func(h *Hold) bool { return h.Agent == r.Agent && h.Tenure == r.Tenure })
 		f.replace(a, l, r, func(h *Hold) bool { return h.Tenure == r.Tenure })
 		if f.watch != nil {
 			f.watch.returned(l.LockKey, r)
@@ -176,6 +174,7 @@ func (f *Fold) about(a *folded, r *Record) {
 		switch {
 		case !r.Kind.EndsHold():
 		case r.Kind == lockagent.EventBroken && r.Token == 0:
+			l.left = nil
 			if f.watch != nil {
 				f.watch.broke(l.LockKey, r)
 			}
@@ -209,7 +208,7 @@ func lockKind(k lockagent.LockKind) lockagent.LockKind {
 	return k
 }
 
-func (l *lockFold) empty() bool { return len(l.open) == 0 && len(l.waiters) == 0 && l.last == nil }
+func (l *lockFold) empty() bool { return len(l.open) == 0 && len(l.left) == 0 && len(l.waiters) == 0 }
 
 // mostIdle is how many locks may be kept about which there is nothing to say: often there is soon.
 const mostIdle = 1024
@@ -297,6 +296,7 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 		f.watch.granted(h)
 	} else {
 		l.supersede(h)
+		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) })
 	}
 	if r.Kind == lockagent.EventHeld {
 		h.Until = r.Time.Add(r.Held)
@@ -349,16 +349,18 @@ func (l *lockFold) latest(mode lockagent.Mode) *grant {
 
 // supersededBy notes that a hold is over if a grant came later that it cannot be beside.
 func (h *Hold) supersededBy(mode lockagent.Mode, g grant) {
-	if g.token <= h.Token || g.agent == h.Agent || mode == lockagent.Shared && h.Mode == lockagent.Shared {
+	if g.token <= h.Token || g.agent == h.Agent || bothShared(mode, h.Mode) {
 		return
 	}
 	h.Superseded, h.End = true, earlier(h.End, g.start)
 }
 
+func bothShared(a, b lockagent.Mode) bool { return a == lockagent.Shared && b == lockagent.Shared }
+
 // conflict reports whether a hold and another one that an agent grants cannot go on side by side.
 func conflict(h *Hold, r *Record) bool {
 	switch {
-	case h.Mode == lockagent.Shared && r.Mode == lockagent.Shared:
+	case bothShared(h.Mode, r.Mode):
 		return false
 	case h.Mode != r.Mode && h.Owner == r.Owner && h.Owner != "":
 		return false // a session that has the lock in both modes
@@ -452,7 +454,11 @@ func (f *Fold) over(l *lockFold, h *Hold, r *Record) {
 	if f.watch != nil {
 		f.watch.ended(h, r)
 	}
+	superseded := h.Superseded
 	h.finish(r)
+	if f.watch == nil && !superseded && r.Fixed && r.Reason == lockagent.LostClosed {
+		f.leave(l, h)
+	}
 	f.told(l, h)
 }
 
@@ -461,10 +467,5 @@ func (f *Fold) told(l *lockFold, h *Hold) {
 	if f.cfg.Ended != nil {
 		f.cfg.Ended(h)
 	}
-	if f.cfg.KeepLast {
-		h, l.last = l.last, h
-	}
-	if h != nil {
-		f.spare = append(f.spare, h)
-	}
+	f.spare = append(f.spare, h)
 }

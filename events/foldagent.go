@@ -99,3 +99,20 @@ func (f *Fold) left(a *folded, gone bool) {
 		h.Gone = gone
 	}
 }
+
+// leave notes that a hold left its lease in the store: no record tells of its return so far.
+func (f *Fold) leave(l *lockFold, h *Hold) {
+	kept := *h
+	kept.Left = true
+	l.left = append(l.left, &kept)
+	if f.leases++; f.leases < mostIdle {
+		return
+	}
+	f.leases = 0
+	for _, l := range f.locks {
+		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Store == h.Store && o.LeaseEnd() < h.End })
+		if l != f.latest {
+			f.tidy(l)
+		}
+	}
+}

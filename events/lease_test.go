@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -123,6 +124,63 @@ func TestRenewalInAnEndThatNothingBounds(t *testing.T) {
 			Proven, "not stopped: 2, open: 1", "",
 		},
 	}.check(t)
+}
+
+// An agent closes its locks, and a fixed lease stays in the store.
+func TestFoldOfALeaseThatIsLeft(t *testing.T) {
+	left := func(s *story) *story { return fixed(s).granted(1, 1000).lost(lockagent.LostClosed, 1, 5000) }
+	sharing := func(id lockagent.AgentID) *story { return agent(id).in(lockagent.Shared) }
+	for name, test := range map[string]struct {
+		stories []*story
+		want    int
+	}{
+		"Left":              {[]*story{left(agent("A")).stop()}, 1},
+		"TheGrantIsMissing": {[]*story{{records: left(agent("A")).stop().records[2:]}}, 1},
+		"Kept":              {[]*story{agent("A").granted(1, 1000).lost(lockagent.LostClosed, 1, 5000).stop()}, 0},
+		"Expired":           {[]*story{fixed(agent("A")).granted(1, 1000).lost(lockagent.LostExpired, 1, 31_000).stop()}, 0},
+		"Returned":          {[]*story{left(agent("A")).returned(1, 5001).stop()}, 0},
+		"Broken":            {[]*story{left(agent("A")).stop(), agent("B").broke(6000)}, 0},
+		"GrantedToTheNext":  {[]*story{left(agent("A")).stop().next().granted(2, 40_000)}, 0},
+		"GrantedToAnother":  {[]*story{left(agent("A")).stop(), agent("B").held(1, 40_000, 40_001)}, 0},
+		"GrantedBefore":     {[]*story{left(agent("A")).stop(), agent("B").held(1, 500, 501)}, 1},
+		"Shared":            {[]*story{left(sharing("A")).stop(), sharing("B").held(1, 6000, 6001)}, 1},
+		"ToldLate":          {[]*story{agent("B").held(1, 40_000, 40_001), left(agent("A")).stop()}, 0},
+		"OfAnotherIdentity": {[]*story{left(agent("A").at("x")), agent("B").at("s").reset(lockagent.Reset{Store: "x"})}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFold(FoldConfig{})
+			for _, r := range recordsOf(test.stories) {
+				f.Apply(r)
+			}
+			l, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+			if len(l.Left) != test.want || len(l.Now()) > 1 {
+				t.Fatalf("%+v", l)
+			}
+			for _, h := range l.Left {
+				if h.LeaseEnd() != clock(31_000) || h.Agent != "A" || !h.Left || h.Reason != lockagent.LostClosed || h.Store != f.Store("s") {
+					t.Errorf("%+v", h)
+				}
+			}
+		})
+	}
+}
+
+// A fold that runs for long forgets leases that are over.
+func TestFoldForgetsLeases(t *testing.T) {
+	f, s := NewFold(FoldConfig{}), fixed(agent("A"))
+	for i := range 10 * mostIdle {
+		s.of(lockagent.Name(fmt.Sprintf("cron/%d", i))).granted(uint64(i+1), 1000*i).lost(lockagent.LostClosed, uint64(i+1), 1000*i+1)
+		for _, r := range s.records {
+			f.Apply(r)
+		}
+		s.records = nil
+	}
+	if n := len(f.locks); n > 2*mostIdle {
+		t.Errorf("it knows %d locks", n)
+	}
+	if l, _ := f.Lock(LockKey{Store: "s", Lock: s.lock}); len(l.Left) != 1 {
+		t.Errorf("%+v", l)
+	}
 }
 
 func fixed(s *story) *story {
