@@ -31,8 +31,10 @@ type Fold struct {
 	locks  map[LockKey]*lockFold
 	stores stores
 
-	stopped []lockagent.AgentID // the last of those that had nothing when they stopped
-	leases  int                 // that were left in a store since those were forgotten that are over
+	heard  time.Time // when the stream took the last record
+	alive  time.Time // and the last sign of life
+	most   int       // how many agents are remembered until some are forgotten
+	leases int       // that were left in a store since those were forgotten that are over
 
 	latest *lockFold // the lock of the last record: the next is often about the same
 	spare  []*Hold
@@ -41,6 +43,7 @@ type Fold struct {
 // folded is what a Fold knows of an agent.
 type folded struct {
 	AgentState
+	heard time.Time           // when the stream took its last record
 	holds map[*Hold]*lockFold // that it has
 	waits map[*lockFold]int   // how many of its requests wait
 }
@@ -78,7 +81,7 @@ type watcher interface {
 
 // NewFold returns the fold of an empty log.
 func NewFold(cfg FoldConfig) *Fold {
-	return &Fold{cfg: cfg, agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold)}
+	return &Fold{cfg: cfg, agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold), most: fewAgents}
 }
 
 // Apply applies a record. It is a [Visit] if it is called with what was read:
@@ -89,11 +92,18 @@ func NewFold(cfg FoldConfig) *Fold {
 //		}
 //		return nil
 //	})
-func (f *Fold) Apply(r Record) { f.apply(f.agent(r.Agent), &r) }
+func (f *Fold) Apply(r Record) {
+	a := f.agent(r.Agent)
+	f.hear(a, &r)
+	f.apply(a, &r)
+}
 
 func (f *Fold) agent(id lockagent.AgentID) *folded {
 	a := f.agents[id]
 	if a == nil {
+		if f.watch == nil && len(f.agents) >= f.most {
+			f.forgetAgents()
+		}
 		a = &folded{AgentState: AgentState{Agent: id}, holds: make(map[*Hold]*lockFold)}
 		f.agents[id] = a
 	}
@@ -120,7 +130,6 @@ func (f *Fold) apply(a *folded, r *Record) {
 		a.Stopped = true
 		f.left(a, true)
 		f.waitsNoMore(a)
-		f.forgetOne(a)
 	case lockagent.EventAlive:
 		a.alive(r)
 	case lockagent.EventStoreReset:

@@ -275,15 +275,56 @@ func TestFoldOfTheNextLife(t *testing.T) {
 	}
 }
 
-// A fold that runs for long does not remember all agents that there were.
+// A fold that runs for long does not remember all agents that there were, whether they stopped or crashed.
 func TestFoldForgetsAgents(t *testing.T) {
-	f := NewFold(FoldConfig{})
-	for i := range mostStopped + 10 {
-		for _, r := range agent(lockagent.AgentID(strconv.Itoa(i))).held(1, 1000, 1001).stop().records {
+	over := 0
+	f := NewFold(FoldConfig{Ended: func(h *Hold) {
+		if h.Superseded {
+			over++
+		}
+	}})
+	tell := func(ms int, s *story) {
+		for _, r := range s.records {
+			r.Stored = wall(ms)
 			f.Apply(r)
 		}
+		s.records = nil
 	}
-	if n := len(f.agents); n != mostStopped {
+	steady := agent("steady").of("steady").granted(1, 0)
+	queued := lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock, Owner: "ann", Request: 7}
+	tell(0, agent("waits").add(queued))
+	const many = 5 * fewAgents / 2
+	for i := range many {
+		ms := 1000 * i
+		s := agent(lockagent.AgentID(strconv.Itoa(i))).of(lockagent.Name(strconv.Itoa(i/12))).held(1, ms, ms+1)
+		switch i % 3 {
+		case 0:
+			s.stop()
+		case 1:
+			s.granted(2, ms+2) // and crashes
+		}
+		tell(ms, s)
+		if i%100 == 0 {
+			tell(ms, steady.alive(ms))
+		}
+	}
+	if n := len(f.agents); n > fewAgents || f.agents["steady"] == nil || f.agents["waits"] == nil {
+		t.Errorf("it knows %d agents", n)
+	}
+	if n := len(f.locks); n > many/15 || over < many/6 {
+		t.Errorf("it knows %d locks, and has told of %d superseded holds", n, over)
+	}
+}
+
+// Signs of life that are not read show nothing of an agent that is silent.
+func TestFoldWithoutSignsOfLife(t *testing.T) {
+	f := NewFold(FoldConfig{})
+	for i := range fewAgents + 10 {
+		r := agent(lockagent.AgentID(strconv.Itoa(i))).records[0]
+		r.Stored = wall(1000 * i)
+		f.Apply(r)
+	}
+	if n := len(f.agents); n != fewAgents+10 {
 		t.Errorf("it knows %d agents", n)
 	}
 }

@@ -62,24 +62,46 @@ func (f *Fold) begins(a *folded, r *Record) {
 	}
 }
 
-// mostStopped is how many agents a Fold remembers that have stopped: what they have told may be read
-// again.
-const mostStopped = 8192
+const (
+	// fewAgents is how many agents a Fold remembers without a look whether some are over.
+	fewAgents = 16384
 
-// forgetOne forgets an agent for one that has stopped.
-func (f *Fold) forgetOne(a *folded) {
-	if f.watch != nil || len(a.holds) > 0 {
-		return
+	// longSilent is how long a Fold remembers an agent that has stopped or is silent, by the clock of the stream: what it
+	// has told may be read again.
+	longSilent = time.Hour
+)
+
+// hear notes when the stream took a record.
+func (f *Fold) hear(a *folded, r *Record) {
+	a.heard, f.heard = r.Stored, r.Stored
+	if r.Kind == lockagent.EventAlive {
+		f.alive = r.Stored
 	}
-	f.stopped = append(f.stopped, a.Agent)
-	if len(f.stopped) <= mostStopped {
-		return
+}
+
+// forgetAgents forgets the agents that have stopped or crashed, and of which there is nothing to say. An agent that runs is
+// silent only if its signs of life are not read. Then those of others are not read either.
+func (f *Fold) forgetAgents() {
+	for id, a := range f.agents {
+		now := f.alive
+		if a.Stopped {
+			now = f.heard
+		}
+		if a.heard.IsZero() || now.Sub(a.heard) <= longSilent {
+			continue
+		}
+		for _, h := range a.sorted() {
+			if l := a.holds[h]; h.Superseded { // its end will not come
+				f.close(a, l, h)
+				f.told(l, h)
+				f.tidy(l)
+			}
+		}
+		if len(a.holds)+len(a.waits) == 0 {
+			delete(f.agents, id)
+		}
 	}
-	id := f.stopped[0]
-	f.stopped = f.stopped[1:]
-	if old := f.agents[id]; old != nil && old.Stopped && len(old.holds) == 0 && old != a {
-		delete(f.agents, id)
-	}
+	f.most = max(fewAgents, 2*len(f.agents))
 }
 
 // waitsNoMore forgets the requests of an agent. No other process goes on with those.

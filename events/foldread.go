@@ -61,8 +61,8 @@ func (f *Fold) asOfNow(h *Hold) Hold {
 	return now
 }
 
-// Agent returns what the log says of an agent, and false if it says nothing. A Fold remembers some
-// thousand agents that have stopped, and each that has not.
+// Agent returns what the log says of an agent, and false if it says nothing. If there are many, a Fold forgets those
+// without holds and requests that have stopped or are silent for more than an hour.
 func (f *Fold) Agent(id lockagent.AgentID) (AgentState, bool) {
 	a := f.agents[id]
 	if a == nil {
