@@ -78,7 +78,7 @@ type agentLog struct {
 	watch spot[*agentLog] // see Audit
 }
 
-// anchor is one instant on the clocks of the store and of an agent.
+// anchor is one instant on the clocks of the store and of an agent. Another process may have another clock.
 type anchor struct {
 	Store lockagent.StoreTime `json:"store,omitempty"`
 	Wall  time.Time           `json:"wall,omitzero"`
@@ -276,7 +276,7 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 	}
 	a.named(l, r)
 	a.lives(l, r)
-	l.Timed, l.Hidden, l.Missing, l.Ended = false, 0, 0, 0
+	l.Timed, l.Hidden, l.Missing, l.Ended, l.Anchor = false, 0, 0, 0, anchor{}
 	if l.Noted = 0; r.Kind == lockagent.EventAgentStarted {
 		l.Noted = max(0, a.clock.Now-a.Patience)
 	}

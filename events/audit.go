@@ -373,7 +373,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
 		high := l.Anchor.at(r.Time, l.Told)
-		if l.Store != "" && (l.Anchor.Store == 0 || !l.Timed && !r.Stored.IsZero()) { // an earlier life may have told of a time
+		if l.Store != "" && l.Anchor.Store == 0 {
 			high = max(high, a.store(l.Store).at(r.Stored))
 		}
 		a.bounded(l, later(high, aliveLag))

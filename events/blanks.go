@@ -61,8 +61,8 @@ func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
 		return false
 	}
 	end, _ := store.reach(s, a.atMost(s), a.atMost(s))
-	told, _ := store.reach(s, s.Told, s.Told)
-	return end == 0 || max(end, told) > low
+	believed, _ := store.reach(s, s.believed(), s.believed())
+	return end == 0 || max(end, believed) > low
 }
 
 // extent returns the beginning and the end of a blank. If the agent may not have noticed a step of the clock, they are
@@ -124,6 +124,7 @@ func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank)
 			a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Gap.First, Lives: w.Gap.Last - w.Gap.First + 1})
 		case tail:
 			a.found.Tails.add(w.tail())
+			a.livedOn(l, &w)
 		}
 		if l.Store != "" || w.Kind != life {
 			a.blank(l.Store, w)
@@ -215,6 +216,7 @@ func (a *Audit) died(l *agentLog) {
 	}
 	l.Dead = true
 	a.leave(l)
+	a.livedOn(l, &w)
 }
 
 // livedUntil is up to when an agent that is silent is taken to have lived.

@@ -452,6 +452,19 @@ func TestAuditOfAHoleUpToAStop(t *testing.T) {
 	}
 }
 
+// The next process of an agent runs where the clock of the wall is an hour behind.
+func TestAuditOfAHoleOnAnotherClock(t *testing.T) {
+	a, b := agent("A").of("b"), agent("B").of("b")
+	s := new(tape).add(500, b).add(1000, a.alive(1000).stop()).live(2000, 22_000, b)
+	a.next().granted(1, 25_000)
+	s.add(25_000, a).live(32_000, 52_000, b).add(56_000, b.held(1, 55_000, 56_000))
+	s.add(57_000, a.missing(5).stop().edit(func(r *Record) { r.Time = wall(57_000).Add(-time.Hour) }))
+	s.live(62_000, 162_000, b).add(163_000, b.stop())
+	if r := s.read(NewAudit()).Report(); r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(55_000) }) {
+		t.Errorf("%v", r)
+	}
+}
+
 // An agent whose signs of life found no room may have lived for longer than the last one shows.
 func TestAuditOfDroppedSignsOfLife(t *testing.T) {
 	a, b := agent("A").of("b").held(1, 500, 600).alive(1000), agent("B").alive(1000)

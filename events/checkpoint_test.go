@@ -2,6 +2,7 @@ package events
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/lockagent/lockagent"
@@ -97,5 +98,24 @@ func TestCheckpointOfAnExplanation(t *testing.T) {
 		if cause := r.Explained.First[0].Reset; cause.After != clock(1100) || r.Resets.First[0].After != clock(900) {
 			t.Errorf("%v", r)
 		}
+	}
+}
+
+// What a report names of many findings depends on the order in which locks are judged. So that must not depend on how
+// they are kept: a checkpoint changes that.
+func TestOrderInWhichLocksAreJudged(t *testing.T) {
+	a, s := NewAudit(), agent("A")
+	for n, lock := range []lockagent.Name{"c", "a", "d", "b"} {
+		s.of(lock).granted(uint64(n+1), 1000-n)
+	}
+	for _, r := range s.records {
+		a.Add(r)
+	}
+	var order []lockagent.Name
+	for _, l := range a.due(a.store("s"), endOfTime) {
+		order = append(order, l.Lock)
+	}
+	if !slices.Equal(order, []lockagent.Name{"a", "b", "c", "d"}) {
+		t.Errorf("%v", order)
 	}
 }

@@ -13,10 +13,6 @@ type FoldConfig struct {
 	// Ended is called with each hold that has ended, or of which the log will not tell the end any
 	// more. The hold is valid during the call only. Ended must not call the Fold.
 	Ended func(*Hold)
-
-	// KeepLast keeps each lock with the hold that ended last. Otherwise the Fold forgets
-	// locks that nobody holds or waits for.
-	KeepLast bool
 }
 
 // Fold makes the state of all locks from the records of all agents: the holders, the waiters, and
@@ -35,7 +31,10 @@ type Fold struct {
 	locks  map[LockKey]*lockFold
 	stores stores
 
-	stopped []lockagent.AgentID // the last of those that had nothing when they stopped
+	heard  time.Time // when the stream took the last record
+	alive  time.Time // and the last sign of life
+	most   int       // how many agents are remembered until some are forgotten
+	leases int       // that were left in a store since those were forgotten that are over
 
 	latest *lockFold // the lock of the last record: the next is often about the same
 	spare  []*Hold
@@ -44,6 +43,7 @@ type Fold struct {
 // folded is what a Fold knows of an agent.
 type folded struct {
 	AgentState
+	heard time.Time           // when the stream took its last record
 	holds map[*Hold]*lockFold // that it has
 	waits map[*lockFold]int   // how many of its requests wait
 }
@@ -52,8 +52,8 @@ type folded struct {
 type lockFold struct {
 	LockKey
 	open    []*Hold
+	left    []*Hold // see [LockState]
 	waiters []Waiter
-	last    *Hold
 
 	// The latest grants, of each mode: with them a hold whose grant comes late is superseded at once.
 	exclusive, shared grant
@@ -81,7 +81,7 @@ type watcher interface {
 
 // NewFold returns the fold of an empty log.
 func NewFold(cfg FoldConfig) *Fold {
-	return &Fold{cfg: cfg, agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold)}
+	return &Fold{cfg: cfg, agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold), most: fewAgents}
 }
 
 // Apply applies a record. It is a [Visit] if it is called with what was read:
@@ -92,11 +92,18 @@ func NewFold(cfg FoldConfig) *Fold {
 //		}
 //		return nil
 //	})
-func (f *Fold) Apply(r Record) { f.apply(f.agent(r.Agent), &r) }
+func (f *Fold) Apply(r Record) {
+	a := f.agent(r.Agent)
+	f.hear(a, &r)
+	f.apply(a, &r)
+}
 
 func (f *Fold) agent(id lockagent.AgentID) *folded {
 	a := f.agents[id]
 	if a == nil {
+		if f.watch == nil && len(f.agents) >= f.most {
+			f.forgetAgents()
+		}
 		a = &folded{AgentState: AgentState{Agent: id}, holds: make(map[*Hold]*lockFold)}
 		f.agents[id] = a
 	}
@@ -123,7 +130,6 @@ func (f *Fold) apply(a *folded, r *Record) {
 		a.Stopped = true
 		f.left(a, true)
 		f.waitsNoMore(a)
-		f.forgetOne(a)
 	case lockagent.EventAlive:
 		a.alive(r)
 	case lockagent.EventStoreReset:
@@ -168,6 +174,7 @@ func (f *Fold) about(a *folded, r *Record) {
 		}
 	case lockagent.EventReturned:
 		// All holds of the tenure are over. If one is not, the record that says so is missing.
+		l.left = slices.DeleteFunc(l.left, func(h *Hold) bool { return h.Agent == r.Agent && h.Tenure == r.Tenure })
 		f.replace(a, l, r, func(h *Hold) bool { return h.Tenure == r.Tenure })
 		if f.watch != nil {
 			f.watch.returned(l.LockKey, r)
@@ -176,6 +183,7 @@ func (f *Fold) about(a *folded, r *Record) {
 		switch {
 		case !r.Kind.EndsHold():
 		case r.Kind == lockagent.EventBroken && r.Token == 0:
+			l.left = nil
 			if f.watch != nil {
 				f.watch.broke(l.LockKey, r)
 			}
@@ -209,7 +217,7 @@ func lockKind(k lockagent.LockKind) lockagent.LockKind {
 	return k
 }
 
-func (l *lockFold) empty() bool { return len(l.open) == 0 && len(l.waiters) == 0 && l.last == nil }
+func (l *lockFold) empty() bool { return len(l.open) == 0 && len(l.left) == 0 && len(l.waiters) == 0 }
 
 // mostIdle is how many locks may be kept about which there is nothing to say: often there is soon.
 const mostIdle = 1024
@@ -297,6 +305,7 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 		f.watch.granted(h)
 	} else {
 		l.supersede(h)
+		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) })
 	}
 	if r.Kind == lockagent.EventHeld {
 		h.Until = r.Time.Add(r.Held)
@@ -349,16 +358,18 @@ func (l *lockFold) latest(mode lockagent.Mode) *grant {
 
 // supersededBy notes that a hold is over if a grant came later that it cannot be beside.
 func (h *Hold) supersededBy(mode lockagent.Mode, g grant) {
-	if g.token <= h.Token || g.agent == h.Agent || mode == lockagent.Shared && h.Mode == lockagent.Shared {
+	if g.token <= h.Token || g.agent == h.Agent || bothShared(mode, h.Mode) {
 		return
 	}
 	h.Superseded, h.End = true, earlier(h.End, g.start)
 }
 
+func bothShared(a, b lockagent.Mode) bool { return a == lockagent.Shared && b == lockagent.Shared }
+
 // conflict reports whether a hold and another one that an agent grants cannot go on side by side.
 func conflict(h *Hold, r *Record) bool {
 	switch {
-	case h.Mode == lockagent.Shared && r.Mode == lockagent.Shared:
+	case bothShared(h.Mode, r.Mode):
 		return false
 	case h.Mode != r.Mode && h.Owner == r.Owner && h.Owner != "":
 		return false // a session that has the lock in both modes
@@ -452,7 +463,11 @@ func (f *Fold) over(l *lockFold, h *Hold, r *Record) {
 	if f.watch != nil {
 		f.watch.ended(h, r)
 	}
+	superseded := h.Superseded
 	h.finish(r)
+	if f.watch == nil && !superseded && r.Fixed && r.Reason == lockagent.LostClosed {
+		f.leave(l, h)
+	}
 	f.told(l, h)
 }
 
@@ -461,10 +476,5 @@ func (f *Fold) told(l *lockFold, h *Hold) {
 	if f.cfg.Ended != nil {
 		f.cfg.Ended(h)
 	}
-	if f.cfg.KeepLast {
-		h, l.last = l.last, h
-	}
-	if h != nil {
-		f.spare = append(f.spare, h)
-	}
+	f.spare = append(f.spare, h)
 }

@@ -27,7 +27,7 @@ func record(seq uint64, kind lockagent.EventKind, e lockagent.Event) Record {
 
 func TestFold(t *testing.T) {
 	var ended []Hold
-	f := NewFold(FoldConfig{KeepLast: true, Ended: func(h *Hold) { ended = append(ended, *h) }})
+	f := NewFold(FoldConfig{Ended: func(h *Hold) { ended = append(ended, *h) }})
 	process := lockagent.Process{Host: "one", Program: "billing", PID: 7}
 	records := []Record{
 		record(1, lockagent.EventAgentStarted, lockagent.Event{Process: process, Store: "s"}),
@@ -54,9 +54,6 @@ func TestFold(t *testing.T) {
 	if w := s.Waiters[0]; !reflect.DeepEqual(w, Waiter{Agent: "A", Owner: "bob", Request: 2, Since: at(2), Holder: "ann", Behind: ann}) {
 		t.Errorf("%+v", w)
 	}
-	if named := f.Named("a"); !reflect.DeepEqual(named, []LockState{s}) {
-		t.Errorf("%+v", named)
-	}
 	f.Apply(record(8, lockagent.EventAlive, lockagent.Event{StoreTime: 5e6, Confirmed: 4e6, Time: at(6)}))
 	f.Apply(record(9, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(7), Count: 1}))
 	if s, _ = f.Lock(LockKey{"s", "", "a"}); s.Holders[0].Confirmed != 4e6 || s.Holders[0].Grants != 1 {
@@ -64,14 +61,13 @@ func TestFold(t *testing.T) {
 	}
 	f.Apply(record(10, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(8), Held: 7 * time.Second, Until: 7e6}))
 	f.Apply(record(11, lockagent.EventHeld, lockagent.Event{Owner: "bob", Request: 2, Tenure: 1, Token: 101, Time: at(8), Held: 2 * time.Second, Until: 10e6, Returned: 9e6, How: lockagent.ByHandOff}))
-	s, _ = f.Lock(LockKey{"s", "", "a"})
-	if len(s.Holders)+len(s.Waiters) != 0 || s.Last == nil || len(ended) != 2 {
+	if s, ok = f.Lock(LockKey{"s", "", "a"}); ok || len(ended) != 2 {
 		t.Fatalf("%+v", s)
 	}
 	if h := ended[0]; h.Owner != "ann" || h.Until != at(8) || h.End != 7e6 || h.Ended != lockagent.EventReleased || h.Held != 7*time.Second {
 		t.Errorf("%+v", h)
 	}
-	if h := ended[1]; h != *s.Last || h.Owner != "bob" || h.From != at(8) || h.Until != at(10) || h.End != 9e6 || h.Ended != lockagent.EventReleased || !reflect.DeepEqual(h.Behind, ann) {
+	if h := ended[1]; h.Owner != "bob" || h.From != at(8) || h.Until != at(10) || h.End != 9e6 || h.Ended != lockagent.EventReleased || !reflect.DeepEqual(h.Behind, ann) {
 		t.Errorf("%+v", h)
 	}
 	text, err := json.Marshal(ended[1])
@@ -209,14 +205,15 @@ func TestFoldOfASupersededHold(t *testing.T) {
 	}
 
 	// The end may have been under way.
-	f := NewFold(FoldConfig{KeepLast: true})
+	var last Hold
+	f := NewFold(FoldConfig{Ended: func(h *Hold) { last = *h }})
 	first := agent("A").granted(1, 1000).released(1, 9000).records
 	for _, r := range slices.Concat(first[:2], agent("B").granted(1, 10_000).records, first[2:]) {
 		f.Apply(r)
 	}
 	s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
-	if len(s.Holders) != 1 || s.Last == nil || s.Last.Superseded || s.Last.End != clock(9000)+100 {
-		t.Errorf("%+v, last %+v", s, s.Last)
+	if len(s.Holders) != 1 || last.Agent != "A" || last.Superseded || last.End != clock(9000)+100 {
+		t.Errorf("%+v, last %+v", s, last)
 	}
 }
 
@@ -278,15 +275,56 @@ func TestFoldOfTheNextLife(t *testing.T) {
 	}
 }
 
-// A fold that runs for long does not remember all agents that there were.
+// A fold that runs for long does not remember all agents that there were, whether they stopped or crashed.
 func TestFoldForgetsAgents(t *testing.T) {
-	f := NewFold(FoldConfig{})
-	for i := range mostStopped + 10 {
-		for _, r := range agent(lockagent.AgentID(strconv.Itoa(i))).held(1, 1000, 1001).stop().records {
+	over := 0
+	f := NewFold(FoldConfig{Ended: func(h *Hold) {
+		if h.Superseded {
+			over++
+		}
+	}})
+	tell := func(ms int, s *story) {
+		for _, r := range s.records {
+			r.Stored = wall(ms)
 			f.Apply(r)
 		}
+		s.records = nil
 	}
-	if n := len(f.agents); n != mostStopped {
+	steady := agent("steady").of("steady").granted(1, 0)
+	queued := lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock, Owner: "ann", Request: 7}
+	tell(0, agent("waits").add(queued))
+	const many = 5 * fewAgents / 2
+	for i := range many {
+		ms := 1000 * i
+		s := agent(lockagent.AgentID(strconv.Itoa(i))).of(lockagent.Name(strconv.Itoa(i/12))).held(1, ms, ms+1)
+		switch i % 3 {
+		case 0:
+			s.stop()
+		case 1:
+			s.granted(2, ms+2) // and crashes
+		}
+		tell(ms, s)
+		if i%100 == 0 {
+			tell(ms, steady.alive(ms))
+		}
+	}
+	if n := len(f.agents); n > fewAgents || f.agents["steady"] == nil || f.agents["waits"] == nil {
+		t.Errorf("it knows %d agents", n)
+	}
+	if n := len(f.locks); n > many/15 || over < many/6 {
+		t.Errorf("it knows %d locks, and has told of %d superseded holds", n, over)
+	}
+}
+
+// Signs of life that are not read show nothing of an agent that is silent.
+func TestFoldWithoutSignsOfLife(t *testing.T) {
+	f := NewFold(FoldConfig{})
+	for i := range fewAgents + 10 {
+		r := agent(lockagent.AgentID(strconv.Itoa(i))).records[0]
+		r.Stored = wall(1000 * i)
+		f.Apply(r)
+	}
+	if n := len(f.agents); n != fewAgents+10 {
 		t.Errorf("it knows %d agents", n)
 	}
 }

@@ -37,10 +37,15 @@ func (f *Fold) wasAlive(a *folded, r *Record) {
 // log does not tell of each renewal, so this rests on what the agent tells of all of them. A hold
 // by a pass or a hand-off begins with the lease that its tenure has, and is renewed to the one that it needs.
 func (a *AgentState) renewed(h *Hold) (confirmed lockagent.StoreTime, lease time.Duration) {
-	if h.Fixed && h.How == lockagent.ByStore && h.Lease > lockagent.PassLease {
+	if !h.renewable() {
 		return h.Confirmed, h.Lease
 	}
 	return max(h.Confirmed, a.Confirmed), max(h.Lease, a.Lease)
+}
+
+// renewable is false of a fixed lease that the store granted in full.
+func (h *Hold) renewable() bool {
+	return !h.Fixed || h.How != lockagent.ByStore || h.Lease <= lockagent.PassLease
 }
 
 // begins notes that an agent begins another life. It says how many holds of the last one it goes on with.
@@ -57,24 +62,46 @@ func (f *Fold) begins(a *folded, r *Record) {
 	}
 }
 
-// mostStopped is how many agents a Fold remembers that have stopped: what they have told may be read
-// again.
-const mostStopped = 8192
+const (
+	// fewAgents is how many agents a Fold remembers without a look whether some are over.
+	fewAgents = 16384
 
-// forgetOne forgets an agent for one that has stopped.
-func (f *Fold) forgetOne(a *folded) {
-	if f.watch != nil || len(a.holds) > 0 {
-		return
+	// longSilent is how long a Fold remembers an agent that has stopped or is silent, by the clock of the stream: what it
+	// has told may be read again.
+	longSilent = time.Hour
+)
+
+// hear notes when the stream took a record.
+func (f *Fold) hear(a *folded, r *Record) {
+	a.heard, f.heard = r.Stored, r.Stored
+	if r.Kind == lockagent.EventAlive {
+		f.alive = r.Stored
 	}
-	f.stopped = append(f.stopped, a.Agent)
-	if len(f.stopped) <= mostStopped {
-		return
+}
+
+// forgetAgents forgets the agents that have stopped or crashed, and of which there is nothing to say. An agent that runs is
+// silent only if its signs of life are not read. Then those of others are not read either.
+func (f *Fold) forgetAgents() {
+	for id, a := range f.agents {
+		now := f.alive
+		if a.Stopped {
+			now = f.heard
+		}
+		if a.heard.IsZero() || now.Sub(a.heard) <= longSilent {
+			continue
+		}
+		for _, h := range a.sorted() {
+			if l := a.holds[h]; h.Superseded { // its end will not come
+				f.close(a, l, h)
+				f.told(l, h)
+				f.tidy(l)
+			}
+		}
+		if len(a.holds)+len(a.waits) == 0 {
+			delete(f.agents, id)
+		}
 	}
-	id := f.stopped[0]
-	f.stopped = f.stopped[1:]
-	if old := f.agents[id]; old != nil && old.Stopped && len(old.holds) == 0 && old != a {
-		delete(f.agents, id)
-	}
+	f.most = max(fewAgents, 2*len(f.agents))
 }
 
 // waitsNoMore forgets the requests of an agent. No other process goes on with those.
@@ -92,5 +119,22 @@ func (f *Fold) waitsNoMore(a *folded) {
 func (f *Fold) left(a *folded, gone bool) {
 	for h := range a.holds {
 		h.Gone = gone
+	}
+}
+
+// leave notes that a hold left its lease in the store: no record tells of its return so far.
+func (f *Fold) leave(l *lockFold, h *Hold) {
+	kept := *h
+	kept.Left = true
+	l.left = append(l.left, &kept)
+	if f.leases++; f.leases < mostIdle {
+		return
+	}
+	f.leases = 0
+	for _, l := range f.locks {
+		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Store == h.Store && o.LeaseEnd() < h.End })
+		if l != f.latest {
+			f.tidy(l)
+		}
 	}
 }

@@ -43,9 +43,8 @@ func (f *Fold) state(l *lockFold) LockState {
 	for _, h := range l.open {
 		s.Holders = append(s.Holders, f.asOfNow(h))
 	}
-	if l.last != nil {
-		last := *l.last
-		s.Last = &last
+	for _, h := range l.left {
+		s.Left = append(s.Left, *h)
 	}
 	return s
 }
@@ -62,36 +61,12 @@ func (f *Fold) asOfNow(h *Hold) Hold {
 	return now
 }
 
-// Agent returns what the log says of an agent, and false if it says nothing. A Fold remembers some
-// thousand agents that have stopped, and each that has not.
+// Agent returns what the log says of an agent, and false if it says nothing. If there are many, a Fold forgets those
+// without holds and requests that have stopped or are silent for more than an hour.
 func (f *Fold) Agent(id lockagent.AgentID) (AgentState, bool) {
 	a := f.agents[id]
 	if a == nil {
 		return AgentState{}, false
 	}
 	return a.AgentState, true
-}
-
-// Agents returns what the log says of each agent, in no order. The Fold must not change meanwhile.
-func (f *Fold) Agents() iter.Seq[AgentState] {
-	return func(yield func(AgentState) bool) {
-		for _, a := range f.agents {
-			if !yield(a.AgentState) {
-				return
-			}
-		}
-	}
-}
-
-// Named returns what the log says of each lock of a name. There are several if the log is that of
-// several stores, or if the name is used for locks of several kinds.
-func (f *Fold) Named(name lockagent.Name) []LockState {
-	var all []LockState
-	for key, l := range f.locks {
-		if key.Lock == name && !l.empty() {
-			all = append(all, f.state(l))
-		}
-	}
-	slices.SortFunc(all, func(a, b LockState) int { return a.compare(b.LockKey) })
-	return all
 }

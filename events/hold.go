@@ -69,6 +69,10 @@ type Hold struct {
 	// left the hold to another process. Then the hold is over at LeaseEnd, unless the agent goes on.
 	Gone bool `json:"gone,omitempty"`
 
+	// Left says that its agent closed its locks, and left its lease in the store: nobody is granted the lock until
+	// LeaseEnd.
+	Left bool `json:"left,omitempty"`
+
 	// Superseded says that the log does not have its end, though it is over: the lock was granted
 	// to another owner since. It was over at End at the latest: when its lease ended, or when the
 	// next tenure began. End is 0 if the log says neither. If the owner is of another agent, the
@@ -119,8 +123,8 @@ type LockState struct {
 	Holders []Hold   `json:"holders,omitempty"` // the holds that have no end in the log: see Now
 	Waiters []Waiter `json:"waiters,omitempty"` // in the order of their arrival at each agent
 
-	// Last is the hold that ended last, or nil: see [FoldConfig].
-	Last *Hold `json:"last,omitempty"`
+	// Left are holds that are over, but left their lease in the store. A Fold has no clock, so that may be over, too.
+	Left []Hold `json:"left,omitempty"`
 }
 
 // Now returns the holders of which nothing shows that they hold the lock no more: those that are not

@@ -174,16 +174,18 @@ func (a *Audit) judgeLocks(s *storeLog, until lockagent.StoreTime) {
 	}
 }
 
-// due returns the locks of a store of which something is over before a time of it.
+// due returns the locks of a store of which something is over before a time of it. The order is that of their
+// names: what a report names of many findings must not depend on how the locks are kept.
 func (a *Audit) due(s *storeLog, until lockagent.StoreTime) (all []*lockLog) {
 	a.look(s)
 	if until == endOfTime {
 		for _, l := range s.locks.spots {
 			all = append(all, l.of)
 		}
-		return all
+	} else {
+		s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
 	}
-	s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
+	slices.SortFunc(all, func(x, y *lockLog) int { return x.compare(y.LockKey) })
 	return all
 }
 
@@ -225,12 +227,12 @@ func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
 	return end, end != 0 || s.Open == 0
 }
 
-// overlaps is the time from which on no tenure that begins overlaps with one that ended at a time. An
-// owner that learned late that its lease was over believed until then that it had the lock.
+// overlaps is the time from which on no tenure that begins overlaps with one that ended at a time, or that
+// its owner believed to have for longer.
 func (s *storeLog) overlaps(x *span, end lockagent.StoreTime) lockagent.StoreTime {
 	reach, _ := s.reach(x, end, endOfTime)
-	told, _ := s.reach(x, x.Told, endOfTime)
-	return max(x.Start, reach, told)
+	believed, _ := s.reach(x, x.believed(), endOfTime)
+	return max(x.Start, reach, believed)
 }
 
 // touch notes that something happens on a lock.

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -55,6 +56,130 @@ func TestLeaseEndOfAHold(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An agent renews its lease in the end of its log that is lost. Another agent may have had the lock then, in a lost
+// end of its own: nothing tells of that hold, so the first one is not proven.
+func TestRenewalInALostEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		lease func(*story) *story
+		next  int // when the next process of the holder says that it lives, or 0
+		other int // when the other agent says so for the last time
+		want  Verdict
+		found string
+	}{
+		"TheOtherEndBeginsLater":  {nil, 0, 20_000, Proven, "not stopped: 2, open: 1"},
+		"TheOtherEndIsBeside":     {nil, 0, 7000, Incomplete, "not stopped: 2, open: 1, unproven: 1"},
+		"TheLeaseIsNotRenewed":    {fixed, 0, 7000, Proven, "not stopped: 2, open: 1"},
+		"TheNextProcessBeginsNow": {nil, 6500, 7000, Proven, "not stopped: 2, open: 1"},
+		"TheNextProcessIsSlow":    {nil, 60_000, 30_000, Incomplete, "not stopped: 2, open: 1, unproven: 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b, c := agent("A").leasing(5*time.Second), agent("B").of("b"), agent("C").of("c")
+			if test.lease != nil {
+				test.lease(a)
+			}
+			s := new(tape).add(4000, a.granted(1, 1000).alive(4000), b, c)
+			for ms := 5000; ms <= 200_000; ms += 500 {
+				if ms == test.next {
+					s.add(ms, a.next().alive(ms).stop())
+				}
+				if ms == test.other {
+					s.add(ms, b.alive(ms))
+				}
+				if ms%10_000 == 0 {
+					s.add(ms, c.alive(ms))
+				}
+			}
+			s.add(201_000, c.stop()).want(t, test.want, test.found, "")
+		})
+	}
+}
+
+// An agent counts as dead after an outage of NATS. It may have lived for longer than its lease, so its hold is not judged
+// yet. Another one is, which began when that lease seemed to be over. Then the agent goes on after all.
+func TestHoldThatOutlastsItsAgent(t *testing.T) {
+	a, b, c := agent("A").leasing(9*time.Second).granted(1, 1000), agent("B"), agent("C").of("c")
+	s := new(tape).add(1500, a, b, c)
+	s.add(46_000, b.granted(1, 13_000).released(1, 20_000), c).add(50_000, c.alive(50_000)).live(56_000, 106_000, b)
+	audit := s.read(NewAudit())
+	if n := audit.stores["s"].Holds; n != 1 {
+		t.Fatalf("%d holds are judged", n)
+	}
+	s.records = nil
+	s.add(107_000, a.renewed(1, 12_000).lost(lockagent.LostClosed, 1, 15_000).alive(107_000).stop(), b.stop(), c.alive(107_000).stop())
+	wantReport(t, s.read(audit).Report(), Incomplete, "unproven: 1", "the log told of it when all up to")
+}
+
+// Nothing tells when the agent crashed, nor then when its hold was over.
+func TestRenewalInAnEndThatNothingBounds(t *testing.T) {
+	verdicts{
+		"AnotherEndIsLost": {
+			[]*story{agent("A").leasing(5*time.Second).granted(1, 1000).alive(4000).next(), agent("B").alive(60_000)},
+			Incomplete, "not stopped: 3, open: 1, unproven: 1", `agent B, billing on host-B, pid 7 (epoch 1) did not stop`,
+		},
+		"NoOther": {
+			[]*story{agent("A").leasing(5*time.Second).granted(1, 1000).alive(4000).next(), agent("B").alive(60_000).stop()},
+			Proven, "not stopped: 2, open: 1", "",
+		},
+	}.check(t)
+}
+
+// An agent closes its locks, and a fixed lease stays in the store.
+func TestFoldOfALeaseThatIsLeft(t *testing.T) {
+	left := func(s *story) *story { return fixed(s).granted(1, 1000).lost(lockagent.LostClosed, 1, 5000) }
+	sharing := func(id lockagent.AgentID) *story { return agent(id).in(lockagent.Shared) }
+	for name, test := range map[string]struct {
+		stories []*story
+		want    int
+	}{
+		"Left":              {[]*story{left(agent("A")).stop()}, 1},
+		"TheGrantIsMissing": {[]*story{{records: left(agent("A")).stop().records[2:]}}, 1},
+		"Kept":              {[]*story{agent("A").granted(1, 1000).lost(lockagent.LostClosed, 1, 5000).stop()}, 0},
+		"Expired":           {[]*story{fixed(agent("A")).granted(1, 1000).lost(lockagent.LostExpired, 1, 31_000).stop()}, 0},
+		"Returned":          {[]*story{left(agent("A")).returned(1, 5001).stop()}, 0},
+		"Broken":            {[]*story{left(agent("A")).stop(), agent("B").broke(6000)}, 0},
+		"GrantedToTheNext":  {[]*story{left(agent("A")).stop().next().granted(2, 40_000)}, 0},
+		"GrantedToAnother":  {[]*story{left(agent("A")).stop(), agent("B").held(1, 40_000, 40_001)}, 0},
+		"GrantedBefore":     {[]*story{left(agent("A")).stop(), agent("B").held(1, 500, 501)}, 1},
+		"Shared":            {[]*story{left(sharing("A")).stop(), sharing("B").held(1, 6000, 6001)}, 1},
+		"ToldLate":          {[]*story{agent("B").held(1, 40_000, 40_001), left(agent("A")).stop()}, 0},
+		"OfAnotherIdentity": {[]*story{left(agent("A").at("x")), agent("B").at("s").reset(lockagent.Reset{Store: "x"})}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFold(FoldConfig{})
+			for _, r := range recordsOf(test.stories) {
+				f.Apply(r)
+			}
+			l, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+			if len(l.Left) != test.want || len(l.Now()) > 1 {
+				t.Fatalf("%+v", l)
+			}
+			for _, h := range l.Left {
+				if h.LeaseEnd() != clock(31_000) || h.Agent != "A" || !h.Left || h.Reason != lockagent.LostClosed || h.Store != f.Store("s") {
+					t.Errorf("%+v", h)
+				}
+			}
+		})
+	}
+}
+
+// A fold that runs for long forgets leases that are over.
+func TestFoldForgetsLeases(t *testing.T) {
+	f, s := NewFold(FoldConfig{}), fixed(agent("A"))
+	for i := range 10 * mostIdle {
+		s.of(lockagent.Name(fmt.Sprintf("cron/%d", i))).granted(uint64(i+1), 1000*i).lost(lockagent.LostClosed, uint64(i+1), 1000*i+1)
+		for _, r := range s.records {
+			f.Apply(r)
+		}
+		s.records = nil
+	}
+	if n := len(f.locks); n > 2*mostIdle {
+		t.Errorf("it knows %d locks", n)
+	}
+	if l, _ := f.Lock(LockKey{Store: "s", Lock: s.lock}); len(l.Left) != 1 {
+		t.Errorf("%+v", l)
 	}
 }
 

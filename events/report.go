@@ -364,10 +364,6 @@ func (r *Report) verdict() Verdict {
 	return Proven
 }
 
-// OK reports whether there are no violations. It does not mean that the log is complete: see
-// Verdict.
-func (r Report) OK() bool { return r.Violations.Count == 0 }
-
 func sorted[K cmp.Ordered, V any](m map[K]V) []V {
 	all := make([]V, 0, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {

@@ -85,9 +85,11 @@ type span struct {
 	Lease     time.Duration       `json:"lease,omitempty"`
 
 	Open int `json:"open,omitempty"` // holds that go on
-	// Gone says that the log of the agent has ended before they did. Their lease is over at LeaseEnd.
+	// Gone says that the log of the agent has ended before they did. Their lease is over at LeaseEnd. But the process
+	// may have lived until Lived, and a renewal may be lost with the end of its log.
 	Gone     bool                `json:"gone,omitempty"`
 	LeaseEnd lockagent.StoreTime `json:"lease_end,omitempty"`
+	Lived    lockagent.StoreTime `json:"lived,omitempty"`
 
 	FirstToken lockagent.Token `json:"first_token,omitempty"`
 	LastToken  lockagent.Token `json:"last_token,omitempty"`
@@ -250,13 +252,24 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
 		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), Last: h.piece(),
 	}
-	if store := a.store(lock.Store); h.Start < store.Floor && store.Floor > store.From && store.forgot(lock.LockKey, h.Agent, h.Start) {
-		s.Late = true
-	}
+	s.Late = a.toldLate(h, h.Start)
 	lock.Spans = append(lock.Spans, s)
 	lock.goOn(s)
 	a.logs[s.Agent].spans++
 	return s
+}
+
+// toldLate reports whether something may be forgotten that a hold has to be compared with, if the log tells only now
+// that it was held since a time.
+func (a *Audit) toldLate(h *Hold, since lockagent.StoreTime) bool {
+	store := a.store(h.Store)
+	return since < store.Floor && store.Floor > store.From && store.forgot(h.LockKey, h.Agent, since)
+}
+
+// outlasts notes that a hold goes on when the log of its agent has ended. Others were compared with it up to the end of
+// its lease.
+func (a *Audit) outlasts(h *Hold, s *span) {
+	s.Late = s.Late || s.Gone && a.toldLate(h, s.LeaseEnd)
 }
 
 // leave notes that the log of an agent has ended while it had holds. Their leases are over at the
@@ -273,7 +286,7 @@ func (a *Audit) leave(l *agentLog) {
 			s.Least = max(s.Least, l.Settled)
 			last = max(s.Least, l.low(), l.Ended)
 		}
-		s.Gone, s.LeaseEnd = true, 0
+		s.Gone, s.LeaseEnd, s.Lived = true, 0, 0
 		then := *h
 		then.Confirmed, then.Lease = s.Confirmed, s.Lease
 		confirmed, lease := l.folded.renewed(&then)
@@ -287,6 +300,25 @@ func (a *Audit) leave(l *agentLog) {
 		}
 	}
 	a.fold.left(l.folded, true)
+}
+
+// livedOn notes up to when the process of an agent may have lived, and renewed the leases that were not over.
+func (a *Audit) livedOn(l *agentLog, w *blank) {
+	for h := range l.folded.holds {
+		if s := a.spanOf(h); s != nil && s.Gone && s.LeaseEnd >= w.Low && h.renewable() {
+			if s.Lived = max(s.Lived, w.High); s.Lived == endOfTime {
+				s.LeaseEnd, s.Lived = 0, 0 // nobody knows when it was over
+			}
+		}
+	}
+}
+
+// believed is up to when an owner may have believed that it had the lock, if that is later than the end of its lease.
+func (s *span) believed() lockagent.StoreTime {
+	if s.Open > 0 && s.Gone {
+		return max(s.Told, s.Lived)
+	}
+	return s.Told
 }
 
 // comeBack notes that the log of an agent goes on.
@@ -312,6 +344,7 @@ func (a *Audit) goesOn(h *Hold) *span {
 	s := a.spanOf(h)
 	if h.over == 0 || !judged(h.LockKey) {
 		if s != nil {
+			a.outlasts(h, s)
 			s.Gone = false
 		}
 		return s

@@ -47,6 +47,7 @@ func (a *Audit) granted(h *Hold) {
 		s.doubt("the log does not say when the store began its tenure")
 	}
 	s.Open++
+	a.outlasts(h, s)
 	s.Gone = false
 }
 
@@ -232,6 +233,7 @@ func (a *Audit) ended(h *Hold, r *Record) {
 	if s == nil {
 		return
 	}
+	a.outlasts(h, s)
 	s.Open--
 	if s.Rest && r.Until != 0 && r.Until <= s.Start {
 		if s.Open == 0 && s.Last.Kind == 0 { // so are all of its holds that went on

@@ -64,8 +64,9 @@ func (f *Fold) joinStores(a, b string) {
 			a.waits[other]++
 			delete(a.waits, l)
 		}
-		if other.last == nil {
-			other.last = l.last
+		for _, h := range l.left {
+			h.LockKey = key
 		}
+		other.left = append(other.left, l.left...)
 	}
 }

@@ -153,7 +153,7 @@ func (w *world) unsound(log []Record, r Report) string {
 	for _, x := range r.Late.First {
 		late[identity{x.Agent, Place{x.Epoch, x.Seq}}] = true
 	}
-	visible, ended := make(map[tenureKey]bool), make(map[holdOf]bool)
+	visible := make(map[tenureKey]bool)
 	stepped := make(map[string]bool) // stores of which the log tells that the clock was set
 	for i := range log {
 		if r := &log[i]; r.Kind == lockagent.EventStoreReset && r.Reset.From == r.Reset.To {
@@ -161,7 +161,6 @@ func (w *world) unsound(log []Record, r Report) string {
 		}
 		if r := &log[i]; !late[identityOf(r)] && (r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0) {
 			visible[tenureKey{r.Agent, r.Tenure}] = true
-			ended[holdOf{r.Agent, r.Tenure, r.Token}] = r.Kind != lockagent.EventGranted
 		}
 	}
 	named := namedBy(r)
@@ -179,7 +178,6 @@ func (w *world) unsound(log []Record, r Report) string {
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
 		case p.what == "token" && !(visible[first] && visible[second]):
-		case !ended[p.first.key()] && !ended[p.second.key()] && p.first.lost(r) && p.second.lost(r): // each end of a log is named
 		case named == nil || named[first] || named[second]:
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):

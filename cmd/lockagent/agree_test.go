@@ -31,6 +31,12 @@ func TestVerbsAgree(t *testing.T) {
 			s.restart("a", at(50))
 			alive(s, 0)
 		},
+		"lost (closed), its lease ends at ": func(s *script) { // it was fixed
+			e := granted(1, 1)
+			s.add("a", at(1), e)
+			e.Kind, e.Reason, e.Fixed, e.Count, e.Lease, e.Confirmed = lockagent.EventLost, lockagent.LostClosed, true, 0, time.Hour, store(1)
+			s.add("a", at(2), e)
+		},
 	} {
 		s := &script{t: t}
 		s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})

@@ -29,7 +29,8 @@ func newEventsHolders() *cobra.Command {
 		Long: `Show who holds which lock now, as far as the event log tells.
 
 An agent that has crashed cannot say so. Its holds stay in the list with the time at which
-their leases end, until another agent is granted the lock.`,
+their leases end, until another agent is granted the lock. A lease that a program has left
+in the store when it closed its locks is told of below the list.`,
 		Example: `  lockagent events holders
   lockagent events holders --lock 'orders/>' --format json`,
 		Args: noArgs,
@@ -88,8 +89,9 @@ type holdersView struct {
 	Version int        `json:"version"`
 	At      time.Time  `json:"at"`
 	Holds   []heldView `json:"holds"`
-	Waiters int        `json:"waiters"` // of all locks
-	Waiting []waitView `json:"waiting"` // likewise, those that have waited longest
+	Left    []heldView `json:"left,omitempty"` // nobody holds the lock, but a lease stays in the store
+	Waiters int        `json:"waiters"`        // of all locks
+	Waiting []waitView `json:"waiting"`        // likewise, those that have waited longest
 }
 
 // waitView is a request that waits.
@@ -119,6 +121,11 @@ type heldView struct {
 	Waiters  int         `json:"waiters"`             // for this lock
 }
 
+func (v heldView) compare(other heldView) int {
+	a, b := &v.Hold, &other.Hold
+	return cmp.Or(cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Store, b.Store), cmp.Compare(a.Token, b.Token))
+}
+
 // heldNow is who holds what after all that was folded.
 func heldNow(fold *events.Fold, now time.Time) holdersView {
 	v := holdersView{Version: jsonVersion, At: now, Holds: []heldView{}, Waiting: []waitView{}}
@@ -132,18 +139,25 @@ func heldNow(fold *events.Fold, now time.Time) holdersView {
 			}
 			v.Waiting = append(v.Waiting, wait)
 		}
-		for _, h := range l.Now() {
+		view := func(h events.Hold) heldView {
 			agent, _ := fold.Agent(h.Agent) // it has granted the hold
 			held := heldView{Hold: h, Seen: agent.Time, Waiters: len(l.Waiters)}
 			if end := h.LeaseEnd(); end != 0 {
 				held.LeaseEnd = moment(time.UnixMicro(int64(end)))
 			}
-			v.Holds = append(v.Holds, held)
+			return held
+		}
+		for _, h := range l.Now() {
+			v.Holds = append(v.Holds, view(h))
+		}
+		for _, h := range l.Left {
+			if left := view(h); left.LeaseEnd != nil && left.LeaseEnd.After(now) {
+				v.Left = append(v.Left, left)
+			}
 		}
 	}
-	slices.SortFunc(v.Holds, func(a, b heldView) int {
-		return cmp.Or(cmp.Compare(a.Hold.Lock, b.Hold.Lock), cmp.Compare(a.Hold.Store, b.Hold.Store), cmp.Compare(a.Hold.Token, b.Hold.Token))
-	})
+	slices.SortFunc(v.Holds, heldView.compare)
+	slices.SortFunc(v.Left, heldView.compare)
 	slices.SortFunc(v.Waiting, func(a, b waitView) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Request, b.Request))
 	})
@@ -164,6 +178,10 @@ func (v *holdersView) write(out io.Writer, now time.Time) error {
 		text = rows.String() + "\n" + readable.Counted(len(v.Holds), "hold", "holds")
 	}
 	text = fmt.Sprintf("%s, %s\n", text, readable.Counted(v.Waiters, "request waits", "requests wait"))
+	for i := range v.Left {
+		left := &v.Left[i]
+		text += oneLine(fmt.Sprintf("%s: nobody holds it; %s: %s", left.Hold.Lock, events.OwnerText(left.Hold.Owner, left.Hold.Agent), left.state(now))) + "\n"
+	}
 	if len(v.Waiting) > 0 {
 		text += "\n" + v.waiting(now)
 	}

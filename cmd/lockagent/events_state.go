@@ -141,6 +141,9 @@ func (s *lockThen) finish(told *story) {
 			})
 		}
 	}
+	if s.before != nil {
+		told.findLeft(s.before)
+	}
 	for _, w := range told.waiting() {
 		if !w.Since.After(s.at) {
 			s.waiters = append(s.waiters, waiter{Owner: w.Owner, Agent: w.Agent, Since: w.Since, Behind: w.Behind})
@@ -198,7 +201,11 @@ func (s *lockThen) text(now time.Time) string {
 		line("", "%s", h.spell(now))
 	}
 	if len(s.holders) == 0 {
-		line("free", "nobody held it")
+		if h := s.before; h != nil && h.Left && time.UnixMicro(int64(h.LeaseEnd())).After(s.at) {
+			line("left", "nobody held it, but its lease stayed in the store")
+		} else {
+			line("free", "nobody held it")
+		}
 		if s.before != nil {
 			about("before", s.before)
 		}

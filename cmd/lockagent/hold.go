@@ -76,6 +76,8 @@ func (h *hold) ended(now time.Time) string {
 	switch {
 	case h.Ended == lockagent.EventBroken && h.Operator != "":
 		return "broken by " + h.Operator
+	case h.Left:
+		return fmt.Sprintf("%s (%s)%s", h.Ended, h.Reason, h.leaseEnds(now))
 	case h.Ended != 0 && h.Reason != 0:
 		return fmt.Sprintf("%s (%s)", h.Ended, h.Reason)
 	case h.Ended != 0:

@@ -145,10 +145,23 @@ func (s *story) all() []hold {
 		}
 	}
 	for i := range holds {
-		holds[i].Store = s.fold.Store(holds[i].Store) // it may have had another identity then
+		h := &holds[i]
+		h.Store = s.fold.Store(h.Store) // it may have had another identity then
+		s.findLeft(h)
 	}
 	slices.SortStableFunc(holds, hold.compare)
 	return holds
+}
+
+// findLeft looks whether a hold that is over has left its lease in the store. That shows when all was read.
+func (s *story) findLeft(h *hold) {
+	for l := range s.fold.Locks() {
+		for _, left := range l.Left {
+			if left.Agent == h.Agent && left.Tenure == h.Tenure && left.Token == h.Token {
+				h.Left = true
+			}
+		}
+	}
 }
 
 func (h hold) compare(other hold) int {

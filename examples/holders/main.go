@@ -72,7 +72,7 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	show(out, fold)
+	show(out, fold, point)
 
 	follow = true
 	return reader.Tail(ctx, events.FromPosition(next), events.Filter{}, func(r events.Record, err error) error {
@@ -114,13 +114,18 @@ func applied(fold *events.Fold, r events.Record) bool {
 	return r.Epoch < agent.Epoch || r.Epoch == agent.Epoch && r.Seq <= agent.Seq
 }
 
-func show(out io.Writer, fold *events.Fold) {
+func show(out io.Writer, fold *events.Fold, point time.Time) {
 	locks := slices.SortedFunc(fold.Locks(), func(a, b events.LockState) int { return cmp.Compare(a.Lock, b.Lock) })
 	held := 0
 	for _, l := range locks {
 		for _, h := range l.Now() {
 			held++
 			fmt.Fprintf(out, "%s: %s, token %d, since %s, %d waiting\n", l.Lock, h.Owner, h.Token, h.From.Local().Format(time.DateTime), len(l.Waiters))
+		}
+		for _, h := range l.Left {
+			if end := time.UnixMicro(int64(h.LeaseEnd())); end.After(point) {
+				fmt.Fprintf(out, "%s: nobody, but the lease of %s stays until %s\n", l.Lock, h.Owner, end.Local().Format(time.DateTime))
+			}
 		}
 	}
 	fmt.Fprintf(out, "%d held\n", held)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/examples/internal/testlog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -86,6 +87,20 @@ func TestHolders(t *testing.T) {
 	for _, next := range []func() string{now, past} {
 		expect(t, next(), "- orders/4: ", "released")
 	}
+}
+
+// A lease that outlives its agent stays when nobody holds the lock, until it is over.
+func TestOutlivingLease(t *testing.T) {
+	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
+	agent := log.Agent(t)
+	agent.Hold("cron/report", channelapi.Lease(time.Hour), channelapi.Outlive())
+	agent.Hold("orders/1", channelapi.Lease(time.Hour))
+	agent.Stop()
+	next := begin(t, log.URL, time.Now())
+	expect(t, next(), "cron/report: nobody, but the lease of ", " stays until ")
+	expect(t, next(), "0 held\n")
+	next = begin(t, log.URL, time.Now().Add(2*time.Hour))
+	expect(t, next(), "0 held\n")
 }
 
 // A hub has what happened on a host only when the forwarder has brought it. What counts is when it

@@ -17,6 +17,12 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
+// told is what both programs tell.
+type told struct {
+	Holds []held `json:"holds"`
+	Left  []held `json:"left"`
+}
+
 // held is a hold as both programs tell of it.
 type held struct {
 	Lock  lockagent.Name    `json:"lock"`
@@ -82,7 +88,7 @@ func (w *writer) step(token lockagent.Token) {
 		w.open = slices.Delete(w.open, i, i+1)
 		return e
 	}
-	switch n := w.rand.IntN(21); {
+	switch n := w.rand.IntN(22); {
 	case n < 9 || len(w.open) == 0:
 		mode := lockagent.Exclusive
 		if w.rand.IntN(3) == 0 {
@@ -121,6 +127,13 @@ func (w *writer) step(token lockagent.Token) {
 		e.StoreTime, e.Confirmed, e.Lease = lockagent.StoreTime(token), 0, time.Duration(token)*time.Second
 		w.record(lockagent.EventRenewed, e)
 	case n < 20:
+		e := end(w.rand.IntN(len(w.open)))
+		w.closed(e)
+		if w.rand.IntN(4) == 0 {
+			e.Count, e.Returned = 0, lockagent.StoreTime(token)
+			w.record(lockagent.EventReturned, e)
+		}
+	case n < 21:
 		w.record(lockagent.EventAgentStopped, lockagent.Event{})
 		if w.rand.IntN(2) == 0 {
 			w.record(lockagent.EventAgentStarted, lockagent.Event{})
@@ -155,8 +168,15 @@ func (w *writer) renewals(token lockagent.Token) {
 	w.record(lockagent.EventRenewed, e)
 }
 
-// survivor makes up a hold that goes on when its agent has stopped.
+// closed ends a hold because its agent closes its locks. If the lease is fixed, it may stay.
+func (w *writer) closed(e lockagent.Event) {
+	e.Count, e.Reason, e.Lease, e.Confirmed = 0, lockagent.LostClosed, time.Hour, lockagent.StoreTime(time.Now().UnixMicro())
+	w.record(lockagent.EventLost, e)
+}
+
+// survivor makes up a hold that goes on when its agent has stopped, and a lease that stays.
 func (w *writer) survivor(token lockagent.Token) {
+	w.closed(w.grant("left/3", token+2, lockagent.ByStore, true))
 	w.grant("left/1", token, lockagent.ByStore, true)
 	e := w.grant("left/2", token+1, lockagent.ByStore, true)
 	w.record(lockagent.EventAgentStopped, lockagent.Event{})
@@ -222,22 +242,24 @@ func TestSameAsPackageEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []held
+		var got told
 		if err := json.Unmarshal(out, &got); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		for i := range got {
-			got[i].Store = "" // which of its identities stands for a store is not the same
+		for _, all := range [][]held{got.Holds, got.Left} {
+			for i := range all {
+				all[i].Store = "" // which of its identities stands for a store is not the same
+			}
+			sorted(all)
 		}
-		sorted(got)
-		if !slices.Equal(got, want) || len(want) == 0 {
+		if !slices.Equal(got.Holds, want.Holds) || !slices.Equal(got.Left, want.Left) || len(want.Holds) == 0 || len(want.Left) == 0 {
 			t.Errorf("Python says\n%v\npackage events says\n%v", got, want)
 		}
 	}
 }
 
 // heldNow is what package events says.
-func heldNow(t *testing.T, url string) (all []held) {
+func heldNow(t *testing.T, url string) (all told) {
 	t.Helper()
 	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: url}})
 	if err != nil {
@@ -252,12 +274,19 @@ func heldNow(t *testing.T, url string) (all []held) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	of := func(h *events.Hold) held {
+		return held{Lock: h.Lock, Token: h.Token, Agent: h.Agent, Owner: h.Owner, Gone: h.Gone, End: int64(h.LeaseEnd())}
+	}
 	for l := range fold.Locks() {
 		for _, h := range l.Now() {
-			all = append(all, held{Lock: h.Lock, Token: h.Token, Agent: h.Agent, Owner: h.Owner, Gone: h.Gone, End: int64(h.LeaseEnd())})
+			all.Holds = append(all.Holds, of(&h))
+		}
+		for _, h := range l.Left {
+			all.Left = append(all.Left, of(&h))
 		}
 	}
-	sorted(all)
+	sorted(all.Holds)
+	sorted(all.Left)
 	return all
 }
 

@@ -74,7 +74,8 @@ class Holders:
     def left(self):
         """The leases that agents have left in the store, and that are not over by our clock."""
         now = time.time() * 1e6
-        return sorted((h for h in self.leases.values() if self._lease_end(h) > now), key=self._key)
+        leases = ({**h, "lease_end_us": h["confirmed_us"] + h["lease_us"]} for h in self.leases.values())
+        return sorted((h for h in leases if h["lease_end_us"] > now), key=self._key)
 
     def apply(self, event):
         """Apply one event. It returns what changed, as a line of text, or None."""
@@ -111,11 +112,13 @@ class Holders:
             if not hold["fixed"]:
                 confirmed, lease = self.renewals.get(agent, [0, 0])
                 self._renews(agent, confirmed, max(lease, hold["lease_us"]))
-        if kind in ("granted", "held", "broken"):  # now the store has no other lease, unless it is shared
+        if kind in ("granted", "held"):  # now the store has no earlier lease, unless both are shared
             self.leases = {
                 k: h for k, h in self.leases.items()
-                if not self._same_lock(h, hold) or kind != "broken" and h["mode"] == hold["mode"] == "shared"
+                if not self._same_lock(h, hold) or h["token"] >= hold["token"] or h["mode"] == hold["mode"] == "shared"
             }
+        if kind == "broken" and not hold["token"]:  # an operator has freed the lock
+            self.leases = {k: h for k, h in self.leases.items() if not self._same_lock(h, hold)}
         if kind in ("granted", "held") or kind in ENDS and data.get("count", 0) == 0 and hold["token"]:
             self._supersede(hold)
         if kind in ("reentered", "uncertain", *ENDS) and self._key(hold) in self.holds:
@@ -129,7 +132,7 @@ class Holders:
             self._remove(lambda old: self._same_lock(old, hold) and old["agent"] == agent and old["tenure"] == hold["tenure"])
         if kind in ENDS and data.get("count", 0) == 0:
             why = data.get("reason")
-            if why == "closed" and hold["fixed"]:  # unless it is returned, too
+            if why == "closed" and hold["fixed"] and not hold["superseded"]:  # unless it is returned, too
                 self.leases[self._key(hold)] = hold
             if self.holds.pop(self._key(hold), None):
                 return f"{hold['lock']}: {hold['owner']} no longer holds it: {kind}" + (f" ({why})" if why else "")
@@ -248,7 +251,7 @@ class Holders:
         lines = [f"{h['lock']:<30} {h['owner']:<45} token {h['token']}  since {h['since']}{ending(h)}" for h in self.now()]
         lines = lines or ["nobody holds anything"]
         for h in self.left():
-            lines.append(f"{h['lock']:<30} nobody holds it, but the lease of {h['owner']} ends only at {moment(self._lease_end(h))}")
+            lines.append(f"{h['lock']:<30} nobody holds it, but the lease of {h['owner']} ends only at {moment(h['lease_end_us'])}")
         return "\n".join(lines)
 
 
@@ -300,7 +303,7 @@ async def follow(args, holders, validator):
         while True:
             if not told and holders.position >= last:
                 told = True
-                print(json.dumps(holders.now()) if args.json else holders, flush=True)
+                print(json.dumps({"holds": holders.now(), "left": holders.left()}) if args.json else holders, flush=True)
                 save(args, holders)
                 if args.once:
                     return
