@@ -64,8 +64,9 @@ func (f *Fold) joinStores(a, b string) {
 			a.waits[other]++
 			delete(a.waits, l)
 		}
-		if other.last == nil {
-			other.last = l.last
+		if last := l.last; last != nil && (other.last == nil || last.Token > other.last.Token) {
+			last.LockKey = key
+			other.last = last
 		}
 	}
 }

@@ -1,0 +1,138 @@
+package events
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+// joinedStores are logs of agents of one store. B may have another name for it.
+var joinedStores = map[string]func() []*story{
+	"Clean": func() []*story {
+		return []*story{agent("A").held(1, 1000, 2000).held(2, 5000, 6000).stop(), agent("B").held(1, 3000, 4000).of("b").held(2, 4100, 4200).stop()}
+	},
+	"Overlap": func() []*story {
+		return []*story{agent("A").held(1, 1000, 3000).stop(), agent("B").granted(1, 2000).released(1, 4000).returned(1, 4001).stop()}
+	},
+	"TokenFell": func() []*story {
+		return []*story{
+			agent("A").held(1, 1000, 2000).stop(),
+			agent("B").held(1, 3000, 4000).edit(func(r *Record) { r.Token = 5 }).stop(),
+		}
+	},
+	"TokenRepeated": func() []*story {
+		return []*story{
+			agent("A").held(1, 5000, 6000).stop(),
+			agent("B").held(1, 3000, 4000).edit(func(r *Record) { r.Token = lockagent.Token(clock(5000)) }).stop(),
+		}
+	},
+	"Gap": func() []*story {
+		return []*story{agent("A").held(1, 3000, 4000).stop(), agent("B").alive(1000).missing(2).held(1, 6000, 7000).alive(7500).stop()}
+	},
+	"Tail": func() []*story {
+		return []*story{agent("A").held(1, 3000, 4000).stop(), agent("B").held(1, 1000, 1100).alive(2000)}
+	},
+	"Break": func() []*story {
+		return []*story{agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).stop(), agent("B").broke(1400).held(1, 1500, 2200).stop()}
+	},
+	"Reset": func() []*story {
+		emptied := lockagent.Reset{From: "x", To: "y", Reason: "emptied", After: clock(1100), Before: clock(1400)}
+		return []*story{
+			agent("A").on("x").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).stop(),
+			agent("B").reset(emptied).edit(func(r *Record) { r.Time = wall(1400) }).on("y").held(1, 1500, 2200).stop(),
+		}
+	},
+	"Step": func() []*story {
+		return []*story{
+			agent("A").granted(1, 300_000).released(1, 331_500).returned(1, 331_500).stop(),
+			agent("B").reset(setBy(2000, 100_000, 702_000)).held(1, 330_000, 333_000).stop(),
+		}
+	},
+	"StillHeld": func() []*story {
+		return []*story{agent("A").held(1, 1000, 2000).stop(), agent("B").granted(1, 3000).released(1, 3400).handedOff(1, 3500).stop()}
+	},
+	"HandOffs": func() []*story {
+		return []*story{
+			agent("A").held(1, 1000, 1100).stop(),
+			agent("B").granted(1, 2000).reentered(1, 2100).released(1, 2200).released(1, 2300).handedOff(1, 2300).released(1, 2400).returned(1, 2401).stop(),
+			agent("C").held(1, 2350, 2380).stop(),
+		}
+	},
+}
+
+// It does not matter when the log tells that two names are of one store.
+func TestJoinedStores(t *testing.T) {
+	for name, log := range joinedStores {
+		t.Run(name, func(t *testing.T) {
+			var records []Record
+			for _, s := range log() {
+				for i := range s.records {
+					if r := &s.records[i]; r.Time.IsZero() && i > 0 {
+						r.Time = s.records[i-1].Time
+					}
+				}
+				records = append(records, s.records...)
+			}
+			slices.SortStableFunc(records, func(x, y Record) int { return x.Time.Compare(y.Time) })
+			tells := agent("Z").reset(lockagent.Reset{Store: "s"})
+			tells.stop()
+			with := func(at int, store string) (report Report, state []LockState) {
+				all := slices.Insert(slices.Clone(records), at, tells.records...)
+				for i := range all {
+					switch r := &all[i]; {
+					case r.Agent == "B" && r.Store != "":
+						r.Store = store
+					case r.Kind == lockagent.EventStoreReset && r.Agent == "Z":
+						r.Reset.Store = store
+					}
+				}
+				fold := NewFold(FoldConfig{KeepLast: true})
+				for _, r := range all {
+					fold.Apply(r)
+				}
+				for l := range fold.Locks() {
+					if l.Last != nil && l.Last.LockKey != l.LockKey {
+						t.Errorf("the last hold of %+v is of %+v", l.LockKey, l.Last.LockKey)
+					}
+					l.Last = nil // of those in two stores, nobody knows which one ended last
+					state = append(state, l)
+				}
+				slices.SortFunc(state, func(x, y LockState) int { return cmp.Compare(x.Lock, y.Lock) })
+				report = audited(all)
+				report.Locks = 0 // what was counted as two before
+				return report, state
+			}
+			want, wantState := with(0, "s")
+			for at := range len(records) + 1 {
+				report, state := with(at, "t")
+				if !reflect.DeepEqual(report, want) {
+					t.Errorf("told before record %d:\n%v\nof one name:\n%v", at, report, want)
+				}
+				if !reflect.DeepEqual(state, wantState) {
+					t.Errorf("told before record %d: %+v\nof one name: %+v", at, state, wantState)
+				}
+			}
+		})
+	}
+}
+
+// The last hold of a lock of two names is that with the greater token.
+func TestLastHoldOfJoinedStores(t *testing.T) {
+	for name, second := range map[string]int{"OfOneName": 3000, "OfTheOtherName": 1000} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFold(FoldConfig{KeepLast: true})
+			for _, r := range recordsOf([]*story{
+				agent("A").held(1, 2000, 2500), agent("B").at("t").held(1, second, second+500).reset(lockagent.Reset{Store: "s"}),
+			}) {
+				f.Apply(r)
+			}
+			l, ok := f.Lock(LockKey{"s", lockagent.PlainLock, "a"})
+			if want := clock(max(second, 2000)); !ok || l.Last == nil || l.Last.Start != want || l.Last.Store != "s" {
+				t.Errorf("got %+v, want the hold that began at %v", l, storeText(want))
+			}
+		})
+	}
+}
