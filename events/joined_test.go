@@ -136,3 +136,22 @@ func TestLastHoldOfJoinedStores(t *testing.T) {
 		})
 	}
 }
+
+// What was judged of two names stays judged when the log tells that they are of one store. The report says that the holds were not
+// compared with each other.
+func TestStoresJoinedWhenJudged(t *testing.T) {
+	a, b, z := agent("A"), agent("B").at("t"), agent("Z")
+	var log tape
+	log.add(500, a.held(1, 1000, 2000), b.held(1, 1500, 2500), z)
+	log.add(600, b.missing(1).held(3, 20_000, 21_000).reset(setBy(2000, 22_000, 24_100)), a.reset(resetAt("x", "y", 30_000)))
+	log.live(40_000, 120_000, a, b, z)
+	log.add(121_000, z.reset(lockagent.Reset{Store: "t"}))
+	log.live(130_000, 200_000, a, b, z)
+	log.add(200_100, a.held(2, 200_000, 200_100).stop(), b.held(4, 200_050, 200_150).stop(), z.stop())
+
+	report := log.read(NewAudit()).Report()
+	wantReport(t, report, Violated, "joined: 1, missing: 1, overlap: 1", "the stores s and t are one, but holds of each were judged apart, up to 2026-03-01T14:01:55.000Z")
+	if len(report.Stores) != 1 || report.Stores[0].Holds != 5 || report.Stores[0].Unproven != 0 || report.Resets.Count != 2 || report.Locks != 2 {
+		t.Errorf("%d locks, %+v, %+v", report.Locks, report.Stores, report.Resets)
+	}
+}
