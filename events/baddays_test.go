@@ -77,9 +77,10 @@ func TestServerIsNoNATS(t *testing.T) {
 // give it back.
 func TestPermissionWithdrawn(t *testing.T) {
 	conf := documented(t, "conf")
-	for name, test := range map[string]struct{ permission, subject string }{
-		"Publish": {`"lockagent.v1.agent-1.>"`, "lockagent.v1.agent-1.lock.orders.42"},
-		"Look":    {`"$JS.API.STREAM.INFO.LOCKAGENT"`, "$JS.API.STREAM.INFO.LOCKAGENT"},
+	for name, test := range map[string]struct{ permission, operation, subject string }{
+		"Publish": {`"lockagent.v1.agent-1.>"`, "publish", "lockagent.v1.agent-1.lock.orders.42"},
+		"Look":    {`"$JS.API.STREAM.INFO.LOCKAGENT"`, "publish", "$JS.API.STREAM.INFO.LOCKAGENT"},
+		"Listen":  {`"_INBOX.>"`, "subscribe", "_INBOX."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			setPasswords(t)
@@ -115,7 +116,7 @@ func TestPermissionWithdrawn(t *testing.T) {
 			}
 			eventually(t, "the publisher knows why", func() bool {
 				missing, ok := errors.AsType[*PermissionError](p.Stats().Err)
-				return ok && missing.Operation == "publish" && missing.Subject == test.subject
+				return ok && missing.Operation == test.operation && strings.HasPrefix(missing.Subject, test.subject)
 			})
 			eventually(t, "it says why", func() bool { return strings.Contains(log.String(), "events wait in the queue") })
 			wantStats(t, p, Stats{Recorded: 101, Published: 1, Queued: 100})

@@ -13,9 +13,14 @@ import (
 )
 
 const (
+	// readerBeat is how often the server says that it has no message for us. The library makes a new
+	// consumer if the server says nothing for twice as long.
+	readerBeat = time.Second
+
 	// idleCheck is how long no message may come before a reader looks whether that
-	// has another reason than that there is none.
-	idleCheck = time.Second
+	// has another reason than that there is none. The library counts the silence of the server anew
+	// when the reader looks, so it must not look before the library has noticed.
+	idleCheck = 3 * readerBeat
 
 	// prefetch and prefetchBytes bound the messages that are under way to a reader.
 	prefetch      = 4000
@@ -27,6 +32,7 @@ const (
 type reading struct {
 	r       *Reader
 	stream  jetstream.Stream
+	begin   uint64 // the position of the first, or 0 if it is not known
 	filter  Filter
 	last    uint64 // up to which position, or 0 if without end
 	decoder *decoder
@@ -53,7 +59,7 @@ type decoded struct {
 // returns the position up to which it has read, or 0 if it has read nothing.
 func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, filter Filter, last uint64, visit Visit) (uint64, error) {
 	reading := reading{
-		r: r, stream: stream, filter: filter, last: last, decoder: newDecoder(), reconnects: r.nc.Stats().Reconnects,
+		r: r, stream: stream, begin: from.position, filter: filter, last: last, decoder: newDecoder(), reconnects: r.nc.Stats().Reconnects,
 		free: make(chan *decoded, ahead), ready: make(chan *decoded, ahead),
 	}
 	consumer, err := r.consume(ctx, from, filter)
@@ -62,10 +68,14 @@ func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, f
 	}
 	defer r.forget(consumer)
 	reading.consumer = consumer.CachedInfo().Name
-	if last > 0 && consumer.CachedInfo().NumPending == 0 {
-		return 0, nil
+	pending := consumer.CachedInfo().NumPending
+	if pending == 0 && last > 0 && !from.time.IsZero() {
+		return 0, nil // the stream can be asked for what comes behind a position, but not for what came at a time
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(prefetch, prefetchBytes))
+	if done, err := reading.ends(ctx, pending); done || err != nil {
+		return 0, err
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(prefetch, prefetchBytes), jetstream.PullHeartbeat(readerBeat))
 	if err != nil {
 		return 0, r.failed(ctx, err)
 	}
@@ -157,18 +167,13 @@ func (g *reading) idle(ctx context.Context) (done bool, err error) {
 		}
 		return false, nil
 	}
-	// What was left may have been removed.
-	left, err := g.anyLeft(ctx)
-	if err != nil {
-		return false, g.r.failed(ctx, err)
-	}
-	return !left, nil
+	return g.ends(ctx, 0) // what was left may have been removed
 }
 
 // anyLeft reports whether there are messages for the filter after at, up to last.
 func (g *reading) anyLeft(ctx context.Context) (bool, error) {
 	for _, subject := range g.filter.subjects(g.r.cfg.Prefix) {
-		m, err := getNext(ctx, g.stream, g.at+1, subject)
+		m, err := getNext(ctx, g.stream, max(g.at+1, g.begin), subject)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
@@ -208,7 +213,24 @@ func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err err
 		return false, context.Cause(ctx)
 	}
 	g.at = position
-	return g.last > 0 && (position == g.last || meta.NumPending == 0), nil
+	return g.ends(ctx, meta.NumPending)
+}
+
+// ends reports whether the end is reached, when the consumer says how many messages are pending. If it
+// says none, the stream is asked. In a cluster the consumer may be on a server that was away, and that does not have
+// all of the stream yet.
+func (g *reading) ends(ctx context.Context, pending uint64) (bool, error) {
+	switch {
+	case g.last == 0, g.at < g.last && pending > 0:
+		return false, nil
+	case g.at == g.last:
+		return true, nil
+	}
+	left, err := g.anyLeft(ctx)
+	if err != nil {
+		return false, g.r.failed(ctx, err)
+	}
+	return !left, nil
 }
 
 // decode decodes a message, up to the first record that is wrong.

@@ -1,0 +1,115 @@
+package events
+
+import (
+	"bytes"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+)
+
+// TestRequestForMessagesLost has the server never hear the first request for messages, as when the member of a cluster
+// that has the consumer goes away. The connection stays.
+func TestRequestForMessagesLost(t *testing.T) {
+	var l link
+	l.use(natstest.Start(t, natsserver.Config{}))
+	c := Connection{InProcess: &l}
+	p := newPublisher(t, Config{Connection: c})
+	const n = 10
+	for i := range n {
+		p.Record(t.Context(), apart(i))
+	}
+	flushed(t, p)
+	var got []uint64
+	for name, read := range map[string]func(*Reader) error{
+		"Replay": func(r *Reader) error { return r.Replay(testContext(t), From{}, Filter{}, seqs(&got, 0)) },
+		"Tail": func(r *Reader) error {
+			if err := r.Tail(testContext(t), From{}, Filter{}, seqs(&got, n)); !errors.Is(err, errEnough) {
+				return err
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lost atomic.Bool
+			l.tap(func(text []byte) bool {
+				return !bytes.Contains(text, []byte(".CONSUMER.MSG.NEXT.")) || lost.Swap(true)
+			})
+			got = nil
+			if err := read(newReader(t, c)); err != nil || len(got) != n || !lost.Load() {
+				t.Errorf("got %d of %d records, %v; a request was lost: %v", len(got), n, err, lost.Load())
+			}
+		})
+	}
+}
+
+// behind is a message of a consumer that knows of none behind it.
+type behind struct{ jetstream.Msg }
+
+func (m behind) Metadata() (*jetstream.MsgMetadata, error) {
+	meta, err := m.Msg.Metadata()
+	if err == nil {
+		meta.NumPending = 0
+	}
+	return meta, err
+}
+
+// TestConsumerBehindTheStream has a member of a cluster deliver that does not have all of the stream yet. What the
+// consumer does not know of is no end.
+func TestConsumerBehindTheStream(t *testing.T) {
+	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	p := newPublisher(t, Config{Connection: c})
+	for i := range 3 {
+		p.Record(t.Context(), apart(i))
+	}
+	flushed(t, p)
+	r := newReader(t, c)
+	stream, err := r.stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		filter Filter
+		begin  uint64
+		ended  [4]bool // before the first, and behind each
+	}{
+		"All":       {Filter{}, 0, [4]bool{false, false, false, true}},
+		"Second":    {Filter{Lock: "orders/1"}, 0, [4]bool{false, false, true, true}},
+		"FromThere": {Filter{Lock: "orders/0"}, 2, [4]bool{true, true, true, true}},
+		"None":      {Filter{Lock: "orders/7"}, 0, [4]bool{true, true, true, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &reading{
+				r: r, stream: stream, begin: test.begin, filter: test.filter, last: 3, decoder: newDecoder(),
+				free: make(chan *decoded, 1), ready: make(chan *decoded, 1),
+			}
+			var ended [4]bool
+			if ended[0], err = g.ends(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			consumer, err := r.consume(t.Context(), From{}, Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.consumer = consumer.CachedInfo().Name
+			for i := range 3 {
+				m, err := consumer.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				g.free <- new(decoded)
+				if ended[i+1], err = g.take(t.Context(), behind{m}); err != nil {
+					t.Fatal(err)
+				}
+				<-g.ready
+			}
+			if ended != test.ended {
+				t.Errorf("ended: %v, want %v", ended, test.ended)
+			}
+		})
+	}
+}
