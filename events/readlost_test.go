@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -111,5 +112,57 @@ func TestConsumerBehindTheStream(t *testing.T) {
 				t.Errorf("ended: %v, want %v", ended, test.ended)
 			}
 		})
+	}
+}
+
+// narrow is a stream as a server has it that does not know all of it yet: its consumers see the messages of one
+// subject only.
+type narrow struct {
+	jetstream.Stream
+	subject string
+}
+
+func (s narrow) CreateConsumer(ctx context.Context, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	cfg.FilterSubject = s.subject
+	return s.Stream.CreateConsumer(ctx, cfg)
+}
+
+// TestResumeBehindTheStream: a publisher that resumes does not take what a server has for all that the stream has. It
+// would send the rest twice.
+func TestResumeBehindTheStream(t *testing.T) {
+	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	p := newPublisher(t, Config{Connection: c})
+	for i := range 3 {
+		p.Record(t.Context(), apart(i))
+	}
+	flushed(t, p)
+	stream, err := newReader(t, c).stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := "lockagent.v1." + string(testAgent) + ".>"
+	for name, test := range map[string]struct {
+		sees string
+		from uint64
+		read int
+		fail bool
+	}{
+		"All":          {all, 1, 3, false},
+		"TheLast":      {all, 3, 1, false},
+		"BehindTheEnd": {all, 4, 0, false},
+		"OneOfThree":   {"lockagent.v1.*.*.orders.0", 1, 1, true},
+		"NoneOfThree":  {"lockagent.v1.nobody.>", 1, 0, true},
+		"NoneOfNone":   {"lockagent.v1.nobody.>", 4, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := 0
+			err := readFrom(t.Context(), narrow{stream, test.sees}, all, test.from, true, func(jetstream.Msg, uint64) { read++ })
+			if read != test.read || (err != nil) != test.fail {
+				t.Errorf("%d read, %v", read, err)
+			}
+		})
+	}
+	if err := readFrom(t.Context(), stream, "lockagent.v1.nobody.>", 1, true, nil); err != nil {
+		t.Errorf("an agent without messages: %v", err)
 	}
 }

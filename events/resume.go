@@ -143,7 +143,7 @@ func (s *sender) made(m *jetstream.RawStreamMsg, id messageID) bool {
 }
 
 // stored returns the ids of the messages of this agent that the stream may have taken without
-// our knowing. It makes three round trips if anything is in doubt, and none otherwise.
+// our knowing. It makes four round trips if anything is in doubt, and none otherwise.
 //
 // The last one may be there without those before it, if the stream refused one of them for
 // a moment.
@@ -193,28 +193,45 @@ func readFrom(ctx context.Context, stream jetstream.Stream, subject string, from
 	}
 	info := consumer.CachedInfo()
 	defer func() { _ = stream.DeleteConsumer(ctx, info.Name) }() // or the server does, after a while
-	pending := int(info.NumPending)
-	if pending == 0 {
-		return nil
+	end := from - 1
+	if pending := int(info.NumPending); pending > 0 {
+		if end, err = fetch(ctx, consumer, pending, visit); err != nil {
+			return err
+		}
 	}
-	batch, err := consumer.Fetch(pending, jetstream.FetchContext(ctx))
-	if err != nil {
+	// In a cluster the consumer may be on a server that was away, and that does not have all of the stream yet.
+	switch last, err := stream.GetLastMsgForSubject(ctx, subject); {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return nil
+	case err != nil:
 		return err
+	case last.Sequence > end && last.Sequence >= from:
+		return fmt.Errorf("the server sent messages up to position %d, and the stream has one at %d", end, last.Sequence)
+	}
+	return nil
+}
+
+// fetch calls visit for the next messages, and returns the position of the last.
+func fetch(ctx context.Context, consumer jetstream.Consumer, n int, visit func(m jetstream.Msg, position uint64)) (end uint64, err error) {
+	batch, err := consumer.Fetch(n, jetstream.FetchContext(ctx))
+	if err != nil {
+		return 0, err
 	}
 	got := 0
 	for m := range batch.Messages() {
 		meta, err := m.Metadata()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		got++
-		visit(m, meta.Sequence.Stream)
+		end = meta.Sequence.Stream
+		visit(m, end)
 	}
 	// The client library takes a batch that stays short for complete.
-	if err := batch.Error(); err != nil || got >= pending {
-		return err
+	if err := batch.Error(); err != nil || got >= n {
+		return end, err
 	}
-	return fmt.Errorf("the server sent %d of %d messages", got, pending)
+	return 0, fmt.Errorf("the server sent %d of %d messages", got, n)
 }
 
 // tidying reports whether err is that an own consumer may not be deleted, which nothing waits for.
