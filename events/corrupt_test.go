@@ -202,14 +202,14 @@ var leastCaught = map[string]int{
 }
 
 // wantCaught looks whether enough corruptions of a kind were caught, of so many that were tried. Of a few there
-// may be fewer.
+// may be fewer: none of ten, if it is one in a hundred.
 func wantCaught(t *testing.T, name string, caught, tried int) {
 	t.Helper()
 	least := leastCaught[name]
 	if tried < 20 {
 		least /= 4
 	}
-	if tried == 0 && least > 60 || 100*caught < least*tried {
+	if tried == 0 && least > 60 || caught < least*tried/100 {
 		t.Errorf("%s: %d of %d caught, want %d %% at least", name, caught, tried, least)
 	}
 }
