@@ -285,6 +285,6 @@ type SelectiveRecorder interface {
 	Recorder
 
 	// Enabled reports whether Record would do anything with an event that has this context. It
-	// must be as quick as a look at a few variables.
+	// must be as quick as a look at a few variables. If it panics, the agent makes the event.
 	Enabled(ctx context.Context) bool
 }

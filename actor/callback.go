@@ -27,13 +27,15 @@ func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
 	a.cfg.Recorder.Record(ctx, *e)
 }
 
-// recording reports whether the recorder, which there is, wants an event with the context.
+// recording reports whether the recorder, which there is, wants an event with the context. If it panics, it may.
 func (a *Agent) recording(ctx context.Context) (wanted bool) {
 	if a.selective == nil || a.wild.Load() {
 		return true
 	}
 	defer a.survive("recorder")
-	return a.selective.Enabled(ctx)
+	wanted = true
+	wanted = a.selective.Enabled(ctx)
+	return wanted
 }
 
 // store is the identity of the store. A store that panics has none.

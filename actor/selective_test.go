@@ -36,6 +36,17 @@ func TestSelectiveRecorder(t *testing.T) {
 	})
 }
 
+// A recorder that cannot say whether it wants an event gets it.
+func TestSelectiveRecorderPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &choosy{enabled: func(context.Context) bool { panic("no") }}
+		a := start(t, Config{Recorder: w, Logger: quiet})
+		released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+		w.tells(t, "agentstarted granted released returned")
+		closed(t, a)
+	})
+}
+
 // A recorder that does not even answer whether it wants an event harms nobody.
 func TestSelectiveRecorderFails(t *testing.T) {
 	for name, fail := range map[string]func(){

@@ -34,7 +34,9 @@ type plan struct {
 	// Audited is how many events are audited.
 	Audited int
 	// ObservedRounds are those of a load with and without the event log, or tracing. What is looked for is small.
+	// A round is so long that the little which is published after it does not count.
 	ObservedRounds int
+	ObservedWindow time.Duration
 	// LogFor is for how long the event log has to keep up with one lock.
 	LogFor time.Duration
 
@@ -51,7 +53,7 @@ var fullPlan = plan{
 	HandOffs: 60, PollerHandOffs: 25,
 	Pairs:   3072,
 	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 30 * time.Second, PeersKeptFor: 20 * time.Second,
-	ObservedRounds: 25, LogFor: 30 * time.Second, Audited: 10_000_000,
+	ObservedRounds: 10, ObservedWindow: time.Second, LogFor: 30 * time.Second, Audited: 10_000_000,
 	Names: 1_000_000, Settle: 30 * time.Second,
 }
 
@@ -62,7 +64,7 @@ var shortPlan = plan{
 	HandOffs: 20, PollerHandOffs: 5,
 	Pairs:   1024,
 	KeptFew: 10_000, KeptMany: 100_000, KeptFor: 11 * time.Second, PeersKeptFor: 2 * time.Second,
-	ObservedRounds: 3, LogFor: 3 * time.Second, Audited: 1_000_000,
+	ObservedRounds: 3, ObservedWindow: 300 * time.Millisecond, LogFor: 3 * time.Second, Audited: 1_000_000,
 	Names: 100_000, Settle: 15 * time.Second,
 }
 
@@ -73,11 +75,11 @@ var smokePlan = plan{
 	HandOffs: 2, PollerHandOffs: 1,
 	Pairs:   256,
 	KeptFew: 100, KeptMany: 200, KeptFor: 300 * time.Millisecond, PeersKeptFor: 200 * time.Millisecond,
-	ObservedRounds: 2, LogFor: 300 * time.Millisecond, Audited: 10_000,
+	ObservedRounds: 2, ObservedWindow: 100 * time.Millisecond, LogFor: 300 * time.Millisecond, Audited: 10_000,
 	Names: 500, Settle: 10 * time.Millisecond,
 }
 
 // windows sets the length of all rounds.
 func (p *plan) windows(d time.Duration) {
-	p.Window, p.OneWindow, p.SharedWindow, p.InsideWindow = d, d, d, d
+	p.Window, p.OneWindow, p.SharedWindow, p.InsideWindow, p.ObservedWindow = d, d, d, d, d
 }

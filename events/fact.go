@@ -8,7 +8,7 @@ import (
 
 // fact is an event as the queue keeps it: a third as large. A busy agent records on one processor, and the
 // sender reads on another, so each line of memory costs both of them time. What most events do not have
-// lies elsewhere, and what the events of one lock have in common lies there once.
+// lies elsewhere, and so does what an event has in common with the one before of the same lock.
 //
 // The agent of an event is that of the publisher, and its Link is not in the log.
 type fact struct {
@@ -30,7 +30,7 @@ type fact struct {
 	StoreTime, Until, Confirmed, Returned lockagent.StoreTime
 }
 
-// common is what the events of one lock have in common. It never changes.
+// common is what many events of one lock have in common, such as its grants. It never changes.
 type common struct {
 	Store       string
 	Lock        lockagent.Name
@@ -46,8 +46,8 @@ type more struct {
 	Process               lockagent.Process
 }
 
-// set makes f the fact of e. like is the fact before of the same lock, or nil. Fields are set one by one:
-// that is faster than to make a whole fact and to copy it.
+// set makes f the fact of e. like is the fact before of the same lock, or nil. Each field of an Event has its
+// place here and in event, see TestFactKeepsAll.
 func (f *fact) set(e *lockagent.Event, like *fact) {
 	if like != nil && like.common.of(e) {
 		f.common = like.common

@@ -32,6 +32,8 @@ type Publisher struct {
 	overload overload
 
 	logging sync.Mutex // held while drops are logged; taken before mu
+
+	between func() // what a test does between two portions of what leaves the queue
 }
 
 // leaving says what has left the queue and is not in the outbox yet.
@@ -74,6 +76,8 @@ func unstarted(cfg Config) *Publisher {
 		wake:  make(chan struct{}, 1),
 		queue: newQueue(cfg.QueueSize, cfg.Linger),
 		pulse: pulse{every: cfg.Heartbeat},
+
+		between: func() {},
 	}
 }
 
@@ -139,13 +143,16 @@ func (p *Publisher) wakeUp() {
 	}
 }
 
-// portion is how many records leave the queue while those who record have to wait. The record of a busy agent
-// is mostly in the cache of another processor.
+// portion is how many records leave the queue while those who record have to wait. To take a record out means
+// to fetch it from the cache of another processor, and a busy agent has thousands.
 const portion = 64
 
 // leave moves what is due out of the queue, to the end of out, if the outbox has room. It also
 // returns what was dropped since the call before, and a lower bound of the order of the items,
 // which are the caller's until it calls arrive.
+//
+// It lets go of p.mu between two portions. Facts arrive meanwhile, and are told by records that are
+// still in the queue.
 func (p *Publisher) leave(now time.Duration, out []*item) (items []*item, missing Drops, from uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,6 +171,7 @@ func (p *Publisher) leave(now time.Duration, out []*item) (items []*item, missin
 	items = p.queue.take(now, min(portion, room), out)
 	for n := portion; len(items) == n && n < room; n += portion {
 		p.mu.Unlock()
+		p.between() // those who record have their turn
 		p.mu.Lock()
 		if p.queue.missing != (Drops{}) {
 			break // what was dropped in the meantime comes before what is left
