@@ -30,7 +30,8 @@ type Config struct {
 	// ID is the identity of the agent, in place of a new one. It excludes Label. No other agent
 	// may have had it, except the agent that this one resumes: see [Resume].
 	ID lockagent.AgentID
-	// Recorder takes the events of the agent. Defaults to none.
+	// Recorder takes the events of the agent, or those that it wants, see
+	// [lockagent.SelectiveRecorder]. Defaults to none.
 	Recorder lockagent.Recorder
 	// Logger gets what the agent can report nowhere else: defects, the first grant that nobody
 	// received, and the first grant that the application dropped. Defaults to slog.Default().

@@ -15,7 +15,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 	}
 	values := context.Background()
 	if r != nil {
-		values = valuesOf(r.caller)
+		values = r.values()
 	}
 	if !l.agent.recording(values) {
 		return

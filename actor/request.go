@@ -243,6 +243,12 @@ func (r *request) unwatch() {
 	}
 }
 
+// values is a context with the values of the caller's. Call it after watch, which needs more of it.
+func (r *request) values() context.Context {
+	r.caller = valuesOf(r.caller) // for the next time
+	return r.caller
+}
+
 // valuesOf is a context with the values of ctx that does not end. ctx may be nil.
 func valuesOf(ctx context.Context) context.Context {
 	switch {

@@ -56,9 +56,9 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 
 func (l *lock) acquire(r *request, e *lockstate.Event) {
 	l.news.asked(e.Now)
-	c := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}
+	c, values := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}, r.values()
 	c.make(func() {
-		l.agent.cfg.Store.Acquire(valuesOf(r.caller), lockagent.AcquireRequest{
+		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{
 			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Floor: e.Token, Queue: e.Queue,
 		}, c.done)
 	})
