@@ -227,9 +227,8 @@ func (b *bench) traced(ctx context.Context) error {
 }
 
 // cycleByCycle adds under key how many times as long a cycle takes on the second of two contenders, in the mean. One
-// goroutine does a cycle on one and on the other in turn, so that each pair meets the same machine: from one
-// round of a load to the next a cycle varies ten times as much as what is looked for here. It is not for what
-// goes on in the background, which would slow both.
+// goroutine does a cycle on each in turn, so each pair meets the same machine. Between two rounds of a load a cycle
+// varies much more than by what is looked for here. It is not for background work, which slows both.
 func (b *bench) cycleByCycle(ctx context.Context, bare, observed contender.Contender, found *series, key string) error {
 	without := cycleOf(ctx, bare, "bench/bare")
 	with := b.wasting(cycleOf(ctx, observed, "bench/observed"))

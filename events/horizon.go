@@ -46,7 +46,7 @@ type storeLog struct {
 	Judged lockagent.StoreTime `json:"judged,omitempty"`
 	Holds  int                 `json:"holds,omitempty"`
 
-	// Accepted are those of the Holds of which somebody accepted that they do not say of which store they are.
+	// Accepted are those of the Holds that do not name their store, which somebody accepted.
 	Accepted int `json:"accepted,omitempty"`
 
 	// Unproven is when the last hold ended that is not proven, or 0.
@@ -227,8 +227,8 @@ func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
 	return end, end != 0 || s.Open == 0
 }
 
-// overlaps is the time from which on no tenure that begins overlaps with one that ended at a time, or that
-// its owner believed to have for longer.
+// overlaps returns a time. A tenure that begins then or later does not overlap with x, which ended at end,
+// even if its owner believed to have it for longer.
 func (s *storeLog) overlaps(x *span, end lockagent.StoreTime) lockagent.StoreTime {
 	reach, _ := s.reach(x, end, endOfTime)
 	believed, _ := s.reach(x, x.believed(), endOfTime)

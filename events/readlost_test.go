@@ -59,15 +59,22 @@ func (m behind) Metadata() (*jetstream.MsgMetadata, error) {
 	return meta, err
 }
 
-// TestConsumerBehindTheStream has a member of a cluster deliver that does not have all of the stream yet. What the
-// consumer does not know of is no end.
-func TestConsumerBehindTheStream(t *testing.T) {
+// threeRecords returns a connection to a server whose stream has three messages.
+func threeRecords(t *testing.T) Connection {
+	t.Helper()
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c})
 	for i := range 3 {
 		p.Record(t.Context(), apart(i))
 	}
 	flushed(t, p)
+	return c
+}
+
+// TestConsumerBehindTheStream has a member of a cluster deliver that does not have all of the stream yet. What the
+// consumer does not know of is no end.
+func TestConsumerBehindTheStream(t *testing.T) {
+	c := threeRecords(t)
 	r := newReader(t, c)
 	stream, err := r.stream(t.Context())
 	if err != nil {
@@ -130,12 +137,7 @@ func (s narrow) CreateConsumer(ctx context.Context, cfg jetstream.ConsumerConfig
 // TestResumeBehindTheStream: a publisher that resumes does not take what a server has for all that the stream has. It
 // would send the rest twice.
 func TestResumeBehindTheStream(t *testing.T) {
-	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	p := newPublisher(t, Config{Connection: c})
-	for i := range 3 {
-		p.Record(t.Context(), apart(i))
-	}
-	flushed(t, p)
+	c := threeRecords(t)
 	stream, err := newReader(t, c).stream(t.Context())
 	if err != nil {
 		t.Fatal(err)

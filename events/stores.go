@@ -15,8 +15,8 @@ func (s stores) find(id string) string {
 	}
 }
 
-// join makes two identities those of one store. It reports which one stands for both from now on,
-// which one did so for its own before, and false if nothing has changed.
+// join makes two identities those of one store. From now on to stands for both, and from
+// no longer stands for any. It reports false if nothing has changed.
 func (s *stores) join(a, b string) (to, from string, changed bool) {
 	if a == "" || b == "" {
 		return "", "", false

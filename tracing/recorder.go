@@ -180,7 +180,7 @@ func (r *recorder) granted(ctx context.Context, l *lock, e *lockagent.Event, rec
 	l.holds[e.Owner] = h
 }
 
-// linksOf leads from a hold to how the one before it ended: in this agent, if it
+// linksOf leads from a hold to the end of the one before. That was in this agent, if it
 // handed the lock off, or in another one, if the store passed the lock.
 func linksOf(l *lock, e *lockagent.Event) []trace.SpanStartOption {
 	before, how := parseTraceParent(e.Link), "pass"
