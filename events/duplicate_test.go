@@ -109,8 +109,9 @@ func own(p *Publisher) *nats.Msg {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.outbox.messages[0]
+	packer := newPacker(p.cfg.Agent, p.cfg.Epoch, p.cfg.Prefix)
 	return &nats.Msg{
-		Subject: m.subject, Data: bytes.Clone(m.body),
+		Subject: m.subject, Data: packer.encode(nil, m),
 		Header: nats.Header{"Content-Type": {ContentType}, jetstream.MsgIDHeader: {m.id}},
 	}
 }
@@ -129,7 +130,7 @@ func TestRepeated(t *testing.T) {
 		"Later":                {last: 9, records: 4, sent: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := message{last: test.last, records: test.records, sent: test.sent, floor: 7}
+			m := message{last: test.last, items: make([]*item, test.records), sent: test.sent, floor: 7}
 			if err := m.repeated(5); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}

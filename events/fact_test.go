@@ -1,8 +1,11 @@
 package events
 
 import (
+	"math"
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -40,6 +43,31 @@ func TestFactKeepsAll(t *testing.T) {
 		second.set(&alone, &second)
 		if second.event(&got); got != alone {
 			t.Errorf("%s, behind all: got %+v", name, got)
+		}
+	}
+}
+
+// TestSize has the largest numbers, and texts whose bytes take six.
+func TestSize(t *testing.T) {
+	const most = math.MaxInt64
+	p := newPacker(testAgent, most, "lockagent.v1")
+	p.last = most
+	for _, k := range lockagent.EventKinds() {
+		if Urgent(k) || k == lockagent.EventAlive {
+			continue // is in no batch
+		}
+		for _, text := range []string{"", "\x01", "\x01\x01\x01\x01\x01\x01\x01", strings.Repeat("\x01", 100)} {
+			e := lockagent.Event{
+				Kind: k, Time: time.Unix(lastSecond, 999_999_999), Store: text, Lock: lockagent.Name(text), LockKind: lockagent.LockKind(text),
+				Mode: lockagent.Mode(text), Owner: lockagent.Owner(text), Request: most, Tenure: most, Token: most, How: lockagent.ByHandOff,
+				Count: most, Waiters: most, Waited: math.MinInt64, Held: math.MinInt64, Lease: math.MinInt64, Fixed: true, Remaining: math.MinInt64,
+				StoreTime: math.MinInt64, Until: math.MinInt64, Confirmed: math.MinInt64, Returned: math.MinInt64, Incarnation: text,
+				Holder: text, Operator: text, Reason: lockagent.LostUnclaimed, Err: text, TraceParent: text,
+			}
+			m := p.pack(itemsOf(e), Drops{}, 0, time.Time{})[0]
+			if bytes := len(p.encode(nil, m)); bytes > 2*m.size {
+				t.Errorf("%v with texts of %d bytes: %d bytes, and its size is said to be %d", k, len(text), bytes, m.size)
+			}
 		}
 	}
 }

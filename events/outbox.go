@@ -3,7 +3,7 @@ package events
 import "errors"
 
 const (
-	// The outbox takes nothing more when it has so many messages, or so many bytes: enough to
+	// The outbox takes nothing more when it has so many messages, or about so many bytes: enough to
 	// keep a server on the other side of a continent busy.
 	outboxMessages = 4096
 	outboxBytes    = 8 << 20
@@ -27,7 +27,7 @@ type outbox struct {
 func (o *outbox) put(messages []*message) {
 	for _, m := range messages {
 		o.messages = append(o.messages, m)
-		o.bytes += len(m.body)
+		o.bytes += m.size
 	}
 	o.full = o.full || len(o.messages) >= outboxMessages || o.bytes >= outboxBytes
 }
@@ -90,7 +90,7 @@ func (o *outbox) settleAll(stored func(*message) bool, settled func(*message)) {
 
 func (o *outbox) settled(m *message) {
 	o.first++
-	o.bytes -= len(m.body)
+	o.bytes -= m.size
 	if o.first > o.next {
 		o.next = o.first
 	}

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -9,7 +8,7 @@ import (
 )
 
 const (
-	// A batch has at most so many records, and its message so many bytes.
+	// A batch has at most so many records, and about so many bytes.
 	maxBatch      = 256
 	maxBatchBytes = 64 << 10
 
@@ -21,35 +20,36 @@ const (
 	maxText = 1024
 )
 
-// message is what is published: one record, or a batch of records of one lock.
+// message is what is published: one record, or a batch of records of one lock. It has no text: to encode
+// the records again each time they are sent takes less memory, and so less time, than to keep what was encoded.
 type message struct {
 	id          string
 	subject     string
 	traceParent string
-	batch       bool
-	body        []byte
+	items       []*item // the records; they do not change any more
+	follows     Place   // of an EventAgentStarted
+	dropped     *Drops  // of an EventDropped
 
-	last    uint64 // the greatest number of its records
-	records int
-	facts   int
-	from    uint64 // no record that left the queue with it, or later, has a lower order
+	last  uint64 // the greatest number of its records
+	size  int    // about how many bytes it has
+	facts int
+	from  uint64 // no record that left the queue with it, or later, has a lower order
 
 	floor uint64 // no copy of the message is in the stream at or below this position
 	sent  int    // how often
 }
 
 // first is the least number of its records.
-func (m *message) first() uint64 { return m.last - uint64(m.records) + 1 }
+func (m *message) first() uint64 { return m.last - uint64(len(m.items)) + 1 }
 
-// bodies has the memory of messages that are settled.
-var bodies = sync.Pool{New: func() any { return new([]byte) }}
+// batch reports whether the message is a batch of CloudEvents, and not one.
+func (m *message) batch() bool { return len(m.items) > 1 }
 
-func newBody() []byte { return (*bodies.Get().(*[]byte))[:0] }
-
-func (m *message) free() {
-	body := m.body
-	m.body = nil
-	bodies.Put(&body)
+// add adds a record. Its number is known later.
+func (m *message) add(it *item) {
+	m.items = append(m.items, it)
+	m.size += it.size()
+	m.facts += it.facts
 }
 
 // packer gives records their numbers and makes messages of them. It has no goroutine.
@@ -87,7 +87,8 @@ func (p *packer) pack(items []*item, missing Drops, from uint64, wall time.Time)
 	if n := missing.sum(); n > 0 {
 		// What was dropped was older than all grants and ends that are left.
 		p.last += n
-		p.single(&lockagent.Event{Kind: lockagent.EventDropped, Time: wall}, 0, &missing)
+		it := &item{fact: fact{common: new(common), Kind: lockagent.EventDropped, Time: wall}}
+		p.leave(&message{items: []*item{it}, size: it.size(), dropped: &missing})
 	}
 	for len(items) > 0 {
 		n := 0
@@ -129,79 +130,64 @@ func (p *packer) group(items []*item) {
 
 // chain makes messages of the records of one lock, of which head is the first.
 func (p *packer) chain(items []*item, head int) {
-	body := append(newBody(), '[')
 	m := &message{}
-	var last before
-	var e lockagent.Event
 	for i, more := head, true; more; i, more = p.next[i], p.next[i] != 0 {
-		start := len(body)
-		items[i].event(&e)
-		body = p.append(body, &e, nil, &last)
-		if m.records == maxBatch || m.records > 0 && len(body) >= maxBatchBytes {
-			rest := append(append(newBody(), '['), body[start:]...)
-			p.finish(m, body[:start])
-			body, m, last = rest, &message{}, before{}
+		if n := len(m.items); n == maxBatch || n > 0 && m.size+items[i].size() > maxBatchBytes {
+			p.leave(m)
+			m = &message{}
 		}
-		if m.records == 0 {
-			p.address(m, &e)
-		}
-		body = append(body, ',')
-		m.records++
-		m.facts += items[i].facts
-		m.last = p.last
+		m.add(items[i])
 	}
-	p.finish(m, body)
-}
-
-// finish completes a message whose body is '[' and the records with a comma behind each.
-func (p *packer) finish(m *message, body []byte) {
-	if m.records > 1 {
-		m.batch, m.traceParent = true, ""
-		body[len(body)-1] = ']'
-	} else {
-		body = append(body[:0], body[1:len(body)-1]...)
-	}
-	p.leave(m, body)
+	p.leave(m)
 }
 
 // alone makes a message of one item.
 func (p *packer) alone(it *item) {
-	var e lockagent.Event
-	it.event(&e)
-	p.single(&e, it.facts, nil)
-}
-
-func (p *packer) single(e *lockagent.Event, facts int, dropped *Drops) {
-	m := &message{records: 1, facts: facts}
-	body := p.append(newBody(), e, dropped, new(before))
-	m.last = p.last
-	p.address(m, e)
-	p.leave(m, body)
-}
-
-// append gives e the next number and appends the record.
-func (p *packer) append(b []byte, e *lockagent.Event, dropped *Drops, last *before) []byte {
-	p.last++
-	e.Agent = p.agent
-	bound(e)
-	with := added{epoch: p.epoch, seq: p.last, dropped: dropped}
-	if e.Kind == lockagent.EventAgentStarted {
-		with.follows = p.follows
+	m := &message{}
+	m.add(it)
+	if it.Kind == lockagent.EventAgentStarted {
+		m.follows = p.follows
 	}
-	return appendRecord(b, e, with, last)
+	p.leave(m)
 }
 
-// address says where a message goes, whose first record is e.
-func (p *packer) address(m *message, e *lockagent.Event) {
-	p.text = AppendSubject(p.text[:0], p.prefix, p.agent, e.Kind, e.Lock)
-	m.subject, m.traceParent = string(p.text), e.TraceParent
-}
-
-// leave adds a message that is complete to those that leave.
-func (p *packer) leave(m *message, body []byte) {
-	m.body, m.from = body, p.from
+// leave adds a message that has all its records to those that leave, and gives the records their numbers.
+func (p *packer) leave(m *message) {
+	p.last += uint64(len(m.items))
+	m.last, m.from = p.last, p.from
 	m.id = messageID{p.agent, p.epoch, m.first(), m.last}.String()
+	first := &m.items[0].fact
+	name := lockagent.Name(cut(string(first.common.Lock)))
+	p.text = AppendSubject(p.text[:0], p.prefix, p.agent, first.Kind, name)
+	m.subject = string(p.text)
+	if !m.batch() {
+		m.traceParent = cut(first.TraceParent)
+	}
 	p.out = append(p.out, m)
+}
+
+// encode appends the text of a message. It is the same each time.
+func (p *packer) encode(b []byte, m *message) []byte {
+	if m.batch() {
+		b = append(b, '[')
+	}
+	with := added{epoch: p.epoch, seq: m.first(), follows: m.follows, dropped: m.dropped}
+	var last before
+	var e lockagent.Event
+	for i, it := range m.items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		it.event(&e)
+		e.Agent = p.agent
+		bound(&e)
+		b = appendRecord(b, &e, with, &last)
+		with.seq++
+	}
+	if m.batch() {
+		b = append(b, ']')
+	}
+	return b
 }
 
 // bound cuts what is too long to be sent. Only requests that were refused for their names, and
@@ -218,13 +204,18 @@ func bound(e *lockagent.Event) {
 		&e.Reset.From, &e.Reset.To, &e.Reset.Reason, &e.Reset.Store,
 		&e.Process.Host, &e.Process.Program, &e.Process.Version,
 	} {
-		if len(*text) <= maxText {
-			continue
-		}
-		end := maxText
-		for end > maxText-utf8.UTFMax && !utf8.RuneStart((*text)[end]) {
-			end--
-		}
-		*text = (*text)[:end]
+		*text = cut(*text)
 	}
+}
+
+// cut returns a text that can be sent, or the beginning of one that is too long.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText
+	for end > maxText-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
 }

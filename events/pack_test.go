@@ -20,31 +20,31 @@ func itemsOf(all ...lockagent.Event) []*item {
 	return items
 }
 
-// unpacked decodes a message.
-func unpacked(t testing.TB, m *message) []Record {
+// unpacked decodes a message of p.
+func unpacked(t testing.TB, p *packer, m *message) []Record {
 	t.Helper()
 	kind := ContentType
-	if m.batch {
+	if m.batch() {
 		kind = BatchContentType
 	}
 	var all []Record
-	err := DecodeMessage(kind, m.body, func(r Record) error {
+	err := DecodeMessage(kind, p.encode(nil, m), func(r Record) error {
 		all = append(all, r)
 		return nil
 	})
-	if err != nil || len(all) != m.records || all[len(all)-1].Seq != m.last {
-		t.Fatalf("message %s: %v; it has %d of %d records, up to %d", m.id, err, len(all), m.records, m.last)
+	if err != nil || len(all) != len(m.items) || all[len(all)-1].Seq != m.last {
+		t.Fatalf("message %s: %v; it has %d of %d records, up to %d", m.id, err, len(all), len(m.items), m.last)
 	}
 	return all
 }
 
 // sketch says of each message its id, its subject without what all have, and its records.
-func sketch(t testing.TB, messages []*message) []string {
+func sketch(t testing.TB, p *packer, messages []*message) []string {
 	t.Helper()
 	var all []string
 	for _, m := range messages {
 		text := strings.TrimPrefix(m.id, "me:3:") + " " + strings.TrimPrefix(m.subject, "p.q.me.")
-		for _, r := range unpacked(t, m) {
+		for _, r := range unpacked(t, p, m) {
 			text += fmt.Sprintf(" %v%d", r.Kind, r.Request)
 		}
 		if m.traceParent != "" {
@@ -82,14 +82,14 @@ func TestMessages(t *testing.T) {
 		"11 lock.b granted8",
 		"12 agent.= alive0",
 	}
-	if got := sketch(t, first); !slices.Equal(got, want) {
+	if got := sketch(t, &p, first); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if r := unpacked(t, first[0])[0]; r.Follows != (Place{2, 77}) || r.Agent != "me" || r.Epoch != 3 {
+	if r := unpacked(t, &p, first[0])[0]; r.Follows != (Place{2, 77}) || r.Agent != "me" || r.Epoch != 3 {
 		t.Errorf("got %+v", r)
 	}
 	for _, m := range first {
-		if m.from != 100 || m.facts != m.records {
+		if m.from != 100 || m.facts != len(m.items) {
 			t.Errorf("message %s: %+v", m.id, m)
 		}
 		if id, ok := parseMessageID(m.id); !ok || id != (messageID{"me", 3, m.first(), m.last}) {
@@ -106,37 +106,38 @@ func TestDropsAreTold(t *testing.T) {
 	missing.add(grantedK)
 	missing.add(grantedK)
 	// The very first message is never about drops: see pack.
-	got := sketch(t, p.pack(itemsOf(step(grantedK, "a", 1), step(grantedK, "a", 2)), missing, 0, time.Time{}))
+	got := sketch(t, &p, p.pack(itemsOf(step(grantedK, "a", 1), step(grantedK, "a", 2)), missing, 0, time.Time{}))
 	if want := []string{"1 lock.a granted1", "5 dropped.= dropped0", "6 lock.a granted2"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	messages := p.pack(nil, missing, 0, time.Time{})
-	if r := unpacked(t, messages[0]); len(messages) != 1 || r[0].Seq != 10 || r[0].Dropped != missing {
+	if r := unpacked(t, &p, messages[0]); len(messages) != 1 || r[0].Seq != 10 || r[0].Dropped != missing {
 		t.Errorf("got %+v", r)
 	}
 }
 
 // TestBatchesAreBounded makes batches that are full of records, and of bytes.
 func TestBatchesAreBounded(t *testing.T) {
-	for name, size := range map[string]int{"Small": 0, "Large": maxText} {
+	for name, text := range map[string]string{"Small": "", "Large": strings.Repeat("x", maxText), "Escaped": strings.Repeat("\x01", 500)} {
 		t.Run(name, func(t *testing.T) {
 			p := newPacker("me", 3, "p.q")
 			p.last = 1
 			const n = 3*maxBatch + 5
 			all := make([]lockagent.Event, n)
 			for i := range all {
-				all[i] = lockagent.Event{Kind: grantedK, Lock: "a", Request: uint64(i) + 1, Err: strings.Repeat("x", size)}
+				all[i] = lockagent.Event{Kind: grantedK, Lock: "a", Request: uint64(i) + 1, Err: text}
 			}
 			next := uint64(2)
 			messages := p.pack(itemsOf(all...), Drops{}, 0, time.Time{})
 			for i, m := range messages {
-				if len(m.body) > maxBatchBytes || m.records > maxBatch {
-					t.Errorf("message %s has %d records and %d bytes", m.id, m.records, len(m.body))
+				bytes := len(p.encode(nil, m))
+				if bytes > maxMessage || len(m.items) > maxBatch {
+					t.Errorf("message %s has %d records and %d bytes", m.id, len(m.items), bytes)
 				}
-				if i < len(messages)-1 && m.records < maxBatch && len(m.body) < maxBatchBytes-2*size-1000 {
-					t.Errorf("message %s has %d records and %d bytes only", m.id, m.records, len(m.body))
+				if i < len(messages)-1 && len(m.items) < maxBatch && m.size+m.items[0].size() <= maxBatchBytes {
+					t.Errorf("message %s has %d records only", m.id, len(m.items))
 				}
-				for _, r := range unpacked(t, m) {
+				for _, r := range unpacked(t, &p, m) {
 					if r.Seq != next || r.Request != next-1 {
 						t.Fatalf("record %d of request %d, want record %d", r.Seq, r.Request, next)
 					}
@@ -161,11 +162,11 @@ func TestLargestRecord(t *testing.T) {
 		Process: lockagent.Process{Host: long, Program: long, Version: long}, TraceParent: long,
 	}
 	m := p.pack(itemsOf(e), Drops{}, 0, time.Time{})[0]
-	if room := maxMessage - len(m.body) - len(m.traceParent) - 512; room < 0 {
-		t.Errorf("the message has %d bytes", len(m.body))
+	if bytes := len(p.encode(nil, m)); maxMessage-bytes-len(m.traceParent)-512 < 0 {
+		t.Errorf("the message has %d bytes", bytes)
 	}
 	umlauts := lockagent.Event{Kind: lockagent.EventRefused, Owner: lockagent.Owner("x" + strings.Repeat("ü", maxText))}
-	r := unpacked(t, p.pack(itemsOf(umlauts), Drops{}, 0, time.Time{})[0])[0]
+	r := unpacked(t, &p, p.pack(itemsOf(umlauts), Drops{}, 0, time.Time{})[0])[0]
 	if want := "x" + strings.Repeat("ü", maxText/2-1); string(r.Owner) != want {
 		t.Errorf("cut to %d bytes, want %d", len(r.Owner), len(want))
 	}

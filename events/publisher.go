@@ -187,7 +187,6 @@ func (p *Publisher) arrive(messages []*message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.outbox.put(messages)
-	p.queue.gone()
 	p.leaving = leaving{}
 	p.endFlushes()
 }
@@ -303,7 +302,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 // settled takes notice of a message that the stream has. p.mu must be held.
 func (p *Publisher) settled(m *message) {
 	p.stats.Published += uint64(m.facts)
-	p.stats.Records += uint64(m.records)
+	p.stats.Records += uint64(len(m.items))
 	p.stats.Messages++
-	m.free()
+	p.queue.gone(m.items)
 }

@@ -24,7 +24,6 @@ type queue struct {
 	left time.Duration // when records left for the last time
 
 	slots    slots
-	away     []slot                  // of the records that take returned
 	lists    [values]chain           // the records, one list for each value, oldest first
 	holds    map[lockagent.Name]slot // the last record about the holds of the lock
 	requests map[uint64]slot         // what is queued of a request that has no answer yet
@@ -45,6 +44,7 @@ type item struct {
 	order      uint64        // its place among all records
 	at         time.Duration // when it was recorded
 	next, prev slot          // in the list of its value
+	own        slot          // where it is, or 0
 }
 
 // chain is a list of items that begins and ends with 0 if it is empty.
@@ -140,7 +140,7 @@ func (q *queue) put(s slot, now time.Duration, e *lockagent.Event, facts int) {
 	l := &q.lists[about.value]
 	it.set(e, q.like(e.Lock))
 	it.facts, it.order, it.at = facts, q.next, now
-	it.next, it.prev = 0, l.last
+	it.next, it.prev, it.own = 0, l.last, s
 	if l.last == 0 {
 		l.first = s
 	} else {
@@ -252,16 +252,18 @@ func (q *queue) more(now time.Duration, most int, out []*item) []*item {
 		}
 		out = append(out, it)
 		q.unlink(s)
-		q.away = append(q.away, s)
 		most--
 	}
 	return out
 }
 
-// gone takes back the memory of all records that take returned.
-func (q *queue) gone() {
-	q.slots.give(q.away...)
-	q.away = q.away[:0]
+// gone takes back the memory of records that take returned.
+func (q *queue) gone(items []*item) {
+	for _, it := range items {
+		if it.own != 0 {
+			q.slots.give(it.own)
+		}
+	}
 }
 
 // open reports whether the next fact may be told by this record, or instead of it. Nothing about

@@ -35,14 +35,15 @@ func eventOf(it *item) (e lockagent.Event) {
 func emptied(q *queue) []string {
 	var all []string
 	q.hurryUp()
-	for _, it := range q.take(time.Hour, 1<<30, nil) {
+	items := q.take(time.Hour, 1<<30, nil)
+	for _, it := range items {
 		text := fmt.Sprintf("%v%d", it.Kind, it.Request)
 		if it.Returned != 0 && it.Kind != lockagent.EventReturned {
 			text += "+returned"
 		}
 		all = append(all, text)
 	}
-	q.gone()
+	q.gone(items)
 	return all
 }
 
@@ -327,8 +328,11 @@ func TestQueueAgainstFacts(t *testing.T) {
 						t.Fatalf("a record that was taken became\n%+v, was\n%+v", *of.item, of.was)
 					}
 				}
-				q.gone()
-				taken = nil
+				n := rapid.IntRange(0, len(taken)).Draw(t, "n")
+				for _, of := range taken[:n] {
+					q.gone([]*item{of.item})
+				}
+				taken = taken[n:]
 			},
 			"hurry": func(t *rapid.T) { q.hurryUp() },
 			"": func(t *rapid.T) {

@@ -136,7 +136,7 @@ func (s *sender) made(m *jetstream.RawStreamMsg, id messageID) bool {
 	defer s.p.mu.Unlock()
 	for _, own := range s.p.outbox.messages {
 		if own.first() <= id.last && id.last <= own.last {
-			return bytes.Equal(own.body, m.Data)
+			return bytes.Equal(s.packer.encode(nil, own), m.Data)
 		}
 	}
 	return true // it was settled before

@@ -50,6 +50,7 @@ type sender struct {
 	created time.Time // when the stream was made
 	items   []*item
 	text    []byte
+	body    []byte
 	msg     nats.Msg
 
 	// Guarded by p.mu, for acknowledgements come in on another goroutine.

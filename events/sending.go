@@ -17,7 +17,7 @@ func (s *sender) announce(index uint64) (end uint64) {
 	}
 	records := 0
 	for i := index; i < end; i++ {
-		records += o.at(i).records
+		records += len(o.at(i).items)
 	}
 	s.p.mu.Unlock()
 	if done := s.p.cfg.Sending(int(end-index), records); done != nil {

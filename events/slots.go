@@ -36,11 +36,10 @@ func (m *slots) take() slot {
 	return m.fresh
 }
 
-// give takes back slots. It does not look at their items, which the processor may have to fetch from far.
-func (m *slots) give(back ...slot) {
-	m.used -= len(back)
-	if m.used > 0 {
-		m.free = append(m.free, back...)
+// give takes back a slot.
+func (m *slots) give(s slot) {
+	if m.used--; m.used > 0 {
+		m.free = append(m.free, s)
 		return
 	}
 	// What was not needed since the last time is not kept.

@@ -98,13 +98,14 @@ func (s *sender) publish(m *message, index uint64) error {
 	s.text = strconv.AppendUint(s.text, s.session, 10) // written by this goroutine only
 	s.text = append(s.text, '.')
 	s.text = strconv.AppendUint(s.text, index, 10)
-	s.msg.Subject, s.msg.Reply, s.msg.Data = m.subject, string(s.text), m.body
+	s.body = s.packer.encode(s.body[:0], m)
+	s.msg.Subject, s.msg.Reply, s.msg.Data = m.subject, string(s.text), s.body
 
 	if s.msg.Header == nil {
 		s.msg.Header = nats.Header{"Content-Type": {""}, jetstream.MsgIDHeader: {""}}
 	}
 	s.msg.Header["Content-Type"][0] = ContentType
-	if m.batch {
+	if m.batch() {
 		s.msg.Header["Content-Type"][0] = BatchContentType
 	}
 	s.msg.Header[jetstream.MsgIDHeader][0] = m.id
