@@ -210,8 +210,8 @@ type Event struct {
 
 	// StoreTime is when the store decided, on its own clock.
 	StoreTime StoreTime
-	// Until bounds the end of the hold on the store's clock. That clock showed at most Until
-	// when the agent told the owner that its hold is over:
+	// Until bounds the end of the hold on the store's clock. That clock showed at most Until when
+	// the owner released the hold, or when the agent told the owner that it is over:
 	//
 	//	Until = StoreTime of the store's last answer + what passed here since that call was sent
 	//

@@ -58,8 +58,10 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Kind, out.Reason, out.Operator = endKind(e.Reason), e.Reason, e.Operator
 		out.Token, out.Count, out.Held = e.Token, e.Count, e.Now.Sub(e.Since)
 		out.Confirmed, out.Lease, out.Fixed = e.StoreTime, e.Lease, e.Request.Lease != 0
-		// The owner learned of the end between e.Now, when the step began, and now.
-		out.Until = e.Until.Add(l.agent.clock.now().Sub(e.Now))
+		if out.Until = e.Until; e.Reason != 0 {
+			// The owner learned of the end between e.Now, when the step began, and now. Of a release it knew before.
+			out.Until = out.Until.Add(l.agent.clock.now().Sub(e.Now))
+		}
 		out.Waited = 0
 	case lockstate.Renewed:
 		out.Kind, out.StoreTime, out.Lease = lockagent.EventRenewed, e.StoreTime, e.Lease

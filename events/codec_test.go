@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"reflect"
@@ -125,6 +126,25 @@ func lossReasons() (all []lockagent.LossReason) {
 	return all
 }
 
+// TestHeldConfirmedAtItsGrant: most holds were never renewed, and their records say so without a field.
+func TestHeldConfirmedAtItsGrant(t *testing.T) {
+	for _, k := range []lockagent.EventKind{lockagent.EventHeld, lockagent.EventReleased} {
+		for _, renewed := range []bool{false, true} {
+			r := fullRecord(k)
+			if r.Confirmed = r.StoreTime; renewed {
+				r.Confirmed++
+			}
+			text := Append(nil, r)
+			if has, want := bytes.Contains(text, []byte(`"confirmed_us"`)), renewed || k != lockagent.EventHeld; has != want {
+				t.Errorf("%v, renewed %v: %s", k, renewed, text)
+			}
+			if got, err := Decode(text); err != nil || got.Confirmed != r.Confirmed {
+				t.Errorf("%v, renewed %v: confirmed at %d, %v", k, renewed, got.Confirmed, err)
+			}
+		}
+	}
+}
+
 // drawRecord draws any record that can be told exactly and that the schema allows.
 func drawRecord(t *rapid.T) Record {
 	text := func(name string) string { return rapid.String().Draw(t, name) }
@@ -183,6 +203,7 @@ func drawRecord(t *rapid.T) Record {
 		r.Dropped[k] = rapid.Uint32().Draw(t, "dropped")
 	}
 	r.Dropped[1]++
+	r.imply()
 	return r
 }
 

@@ -44,6 +44,7 @@ func (d *decoder) common(r *Record) bool {
 		d.scanner = start
 		return false
 	}
+	r.imply()
 	return true
 }
 

@@ -61,6 +61,7 @@ func commonRecord(t *rapid.T) Record {
 			field()
 		}
 	}
+	r.imply()
 	return r
 }
 

@@ -59,7 +59,7 @@ type Config struct {
 	Replicas int
 
 	// QueueSize is how many records are kept until there is room for them in what is under way,
-	// at 216 to 300 bytes each. It decides how long an outage of NATS may last before events
+	// at 190 to 330 bytes each. It decides how long an outage of NATS may last before events
 	// are dropped. Defaults to [DefaultQueueSize].
 	QueueSize int
 

@@ -143,6 +143,7 @@ func (d *decoder) data(r *Record) {
 	if !counted {
 		d.fail("a grant or an end has no count")
 	}
+	r.imply()
 }
 
 var resetNames = newNames("from", "to", "reason", "after_us", "before_us", "store", "step_us")

@@ -179,6 +179,13 @@ func (d *decoder) record(r *Record) {
 	}
 }
 
+// imply adds what a record says without a field.
+func (r *Record) imply() {
+	if r.Kind == lockagent.EventHeld && r.Confirmed == 0 {
+		r.Confirmed = r.StoreTime
+	}
+}
+
 // general reads any event.
 func (d *decoder) general(r *Record) {
 	*r = Record{}

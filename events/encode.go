@@ -42,8 +42,8 @@ const (
 // nothing if b is large enough. If r has a Raw, that is what it appends.
 //
 // Times and durations are cut to microseconds, a time outside of the years 0 to
-// 9999 is left out, and bytes that are not UTF-8 are replaced. [Decode] returns
-// everything else as it was.
+// 9999 is left out, and bytes that are not UTF-8 are replaced. An EventHeld without
+// a Confirmed was confirmed at its StoreTime. [Decode] returns everything else as it was.
 //
 // r must have a known Kind and the identity that a [Publisher] gives, or a Raw.
 func Append(b []byte, r Record) []byte {
@@ -193,7 +193,9 @@ func appendRest(b []byte, e *lockagent.Event) []byte {
 		b = append(b, `,"fixed":true`...)
 	}
 	b = appendInt(b, `,"store_time_us":`, int64(e.StoreTime))
-	b = appendInt(b, `,"confirmed_us":`, int64(e.Confirmed))
+	if e.Kind != lockagent.EventHeld || e.Confirmed != e.StoreTime {
+		b = appendInt(b, `,"confirmed_us":`, int64(e.Confirmed))
+	}
 	b = appendInt(b, `,"until_us":`, int64(e.Until))
 	b = appendInt(b, `,"returned_us":`, int64(e.Returned))
 	b = appendText(b, `,"incarnation":`, e.Incarnation)

@@ -20,13 +20,15 @@ type fact struct {
 	Reason lockagent.LossReason
 	Fixed  bool
 
-	Count, Waiters                        int
-	Time                                  time.Time
+	nanosecond int32 // of the time
+	second     int64 // since 1970
+
+	Count                                 int
 	Owner                                 lockagent.Owner
 	TraceParent                           string
 	Request, Tenure                       uint64
 	Token                                 lockagent.Token
-	Waited, Held, Lease, Remaining        time.Duration
+	Waited, Held, Lease                   time.Duration
 	StoreTime, Until, Confirmed, Returned lockagent.StoreTime
 }
 
@@ -42,6 +44,8 @@ type common struct {
 // more is what few events have. It never changes.
 type more struct {
 	Holder, Operator, Err string
+	Waiters               int
+	Remaining             time.Duration
 	Reset                 lockagent.Reset
 	Process               lockagent.Process
 }
@@ -55,13 +59,14 @@ func (f *fact) set(e *lockagent.Event, like *fact) {
 		f.common = &common{e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation}
 	}
 	f.more = nil
-	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) {
-		f.more = &more{e.Holder, e.Operator, e.Err, e.Reset, e.Process}
+	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) {
+		f.more = &more{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Reset, e.Process}
 	}
 	f.Kind, f.How, f.Reason, f.Fixed = e.Kind, e.How, e.Reason, e.Fixed
-	f.Count, f.Waiters, f.Time, f.Owner, f.TraceParent = e.Count, e.Waiters, e.Time, e.Owner, e.TraceParent
+	f.second, f.nanosecond = e.Time.Unix(), int32(e.Time.Nanosecond())
+	f.Count, f.Owner, f.TraceParent = e.Count, e.Owner, e.TraceParent
 	f.Request, f.Tenure, f.Token = e.Request, e.Tenure, e.Token
-	f.Waited, f.Held, f.Lease, f.Remaining = e.Waited, e.Held, e.Lease, e.Remaining
+	f.Waited, f.Held, f.Lease = e.Waited, e.Held, e.Lease
 	f.StoreTime, f.Until, f.Confirmed, f.Returned = e.StoreTime, e.Until, e.Confirmed, e.Returned
 }
 
@@ -90,10 +95,12 @@ func (f *fact) event(e *lockagent.Event) {
 	e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation = c.Store, c.Lock, c.LockKind, c.Mode, c.Incarnation
 	if m := f.more; m != nil {
 		e.Holder, e.Operator, e.Err, e.Reset, e.Process = m.Holder, m.Operator, m.Err, m.Reset, m.Process
+		e.Waiters, e.Remaining = m.Waiters, m.Remaining
 	}
 	e.Kind, e.How, e.Reason, e.Fixed = f.Kind, f.How, f.Reason, f.Fixed
-	e.Count, e.Waiters, e.Time, e.Owner, e.TraceParent = f.Count, f.Waiters, f.Time, f.Owner, f.TraceParent
+	e.Time = time.Unix(f.second, int64(f.nanosecond)).UTC()
+	e.Count, e.Owner, e.TraceParent = f.Count, f.Owner, f.TraceParent
 	e.Request, e.Tenure, e.Token = f.Request, f.Tenure, f.Token
-	e.Waited, e.Held, e.Lease, e.Remaining = f.Waited, f.Held, f.Lease, f.Remaining
+	e.Waited, e.Held, e.Lease = f.Waited, f.Held, f.Lease
 	e.StoreTime, e.Until, e.Confirmed, e.Returned = f.StoreTime, f.Until, f.Confirmed, f.Returned
 }

@@ -87,7 +87,8 @@ func (p *packer) pack(items []*item, missing Drops, from uint64, wall time.Time)
 	if n := missing.sum(); n > 0 {
 		// What was dropped was older than all grants and ends that are left.
 		p.last += n
-		it := &item{fact: fact{common: new(common), Kind: lockagent.EventDropped, Time: wall}}
+		it := new(item)
+		it.set(&lockagent.Event{Kind: lockagent.EventDropped, Time: wall}, nil)
 		p.leave(&message{items: []*item{it}, size: it.size(), dropped: &missing})
 	}
 	for len(items) > 0 {

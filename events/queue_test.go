@@ -17,7 +17,7 @@ func step(kind lockagent.EventKind, lock lockagent.Name, n uint64) lockagent.Eve
 	switch kind {
 	case lockagent.EventGranted:
 		e.Count, e.StoreTime, e.Waited = 1, 7, 8
-		e.Time = time.Unix(int64(n), 0)
+		e.Time = time.Unix(int64(n), 0).UTC()
 	case lockagent.EventReleased:
 		e.Held, e.Until, e.Confirmed = 9, 10, 11
 	case lockagent.EventReturned:
