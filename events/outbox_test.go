@@ -8,7 +8,8 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
-// The stream takes a full outbox, and all acknowledgements are lost. Then there is room again.
+// The stream takes a full outbox, and all acknowledgements are lost. Then there is room again, and the memory of the
+// records is free.
 func TestFullOutboxWasStored(t *testing.T) {
 	t.Parallel()
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
@@ -30,4 +31,9 @@ func TestFullOutboxWasStored(t *testing.T) {
 	l.cut()
 	flushed(t, p)
 	wantStats(t, p, Stats{Recorded: outboxMessages + 101, Published: outboxMessages + 101})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if used := p.queue.slots.used; used != 0 {
+		t.Errorf("the memory of %d records is not free", used)
+	}
 }
