@@ -184,7 +184,7 @@ func TestForwardKilled(t *testing.T) {
 		}
 	}
 	if report.Verdict != verdict || missing != untold || report.Unproven.Count > 0 || report.Duplicates != 0 || report.Grants == 0 {
-		t.Errorf("%d lives left no record, and the audit of the hub says %v", untold, report)
+		t.Errorf("%d lives left no record, and the audit of the hub says %v: %s", untold, report.Verdict, report.Summary())
 	}
 	t.Logf("%d messages, %d records, %v", n, len(all), report.Verdict)
 }
