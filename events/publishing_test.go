@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
 // publishPart is an agent that holds locks, one of which nobody else uses. It says how many of its
@@ -61,6 +63,9 @@ func publishPart() int {
 	}
 }
 
+// actingLease is the lease of all that an actingAgent holds.
+const actingLease = 30 * time.Second
+
 // actingAgent records holds that may have happened, of locks in a store that only it uses.
 type actingAgent struct {
 	p             *Publisher
@@ -83,19 +88,25 @@ func (a *actingAgent) act() {
 	a.held[n] = lockagent.Event{
 		Kind: lockagent.EventGranted, Store: a.store, Lock: lockagent.Name(a.prefix + strconv.Itoa(n)),
 		LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "w", Request: a.tenure, Tenure: a.tenure,
-		Token: lockagent.Token(a.now), StoreTime: a.now, Lease: 30 * time.Second, How: lockagent.ByStore, Count: 1, Incarnation: "i",
+		Token: lockagent.Token(a.now), StoreTime: a.now, Lease: actingLease, How: lockagent.ByStore, Count: 1, Incarnation: "i",
 	}
 	a.p.Record(context.Background(), a.held[n])
 }
 
+// release gives a lock back. It renews no lease. If somebody stopped the process, the lease may be over by now. Then it says
+// what a true agent says, that the hold is lost. A release after the end of the lease would be a violation.
 func (a *actingAgent) release(n int) {
 	e := a.held[n]
 	a.held[n] = lockagent.Event{}
 	e.Kind, e.Count, e.How, e.Incarnation = lockagent.EventReleased, 0, 0, ""
 	e.Confirmed, e.Until, e.Held = e.StoreTime, a.now+1, a.now.Sub(e.StoreTime)
 	e.StoreTime = 0
+	var over lockagent.LossReason // why the store has the tenure no more
+	if e.Held >= actingLease {
+		e.Kind, e.Reason, over = lockagent.EventLost, lockagent.LostDeadline, lockagent.LostDenied
+	}
 	a.p.Record(context.Background(), e)
-	e.Kind, e.Owner, e.Token, e.Returned = lockagent.EventReturned, "", 0, a.now
+	e.Kind, e.Owner, e.Token, e.Reason, e.Returned = lockagent.EventReturned, "", 0, over, a.now
 	e.Confirmed, e.Until, e.Held = 0, 0, 0
 	a.p.Record(context.Background(), e)
 }
@@ -161,4 +172,34 @@ func (p *publisherProcess) end() {
 		p.t.Errorf("the publisher: %v", err)
 	}
 	p.kill()
+}
+
+// The process of an acting agent stops for longer than the leases of its holds. The audit still believes what it tells.
+func TestActingAgentStopped(t *testing.T) {
+	t.Parallel()
+	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	p := newPublisher(t, Config{Connection: c})
+	a := &actingAgent{p: p, store: "s", prefix: "a/"}
+	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted})
+	act := func() (held int) {
+		for range 51 { // an odd number, so at least one is held
+			a.act()
+		}
+		for _, e := range a.held {
+			if e.Token != 0 {
+				held++
+			}
+		}
+		return held
+	}
+	lost := act()
+	a.now = a.now.Add(actingLease)
+	a.releaseAll()
+	act()
+	a.releaseAll()
+	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStopped})
+	flushed(t, p)
+	if _, report := replayed(t, c, ""); report.Verdict != Proven || lost == 0 || report.Losses[lockagent.LostDeadline.String()] != lost {
+		t.Errorf("the agent lost %d holds, and the audit says %v", lost, report)
+	}
 }

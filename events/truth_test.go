@@ -236,24 +236,27 @@ func (w *world) needless(r Report) string {
 
 // namedBy are the tenures that a report does not say to be proven, or nil if there are too many.
 func namedBy(r Report) map[tenureKey]bool {
-	named := make(map[tenureKey]bool)
-	name := func(h Hold) { named[tenureKey{h.Agent, h.Tenure}] = true }
 	if r.Violations.Count > len(r.Violations.First) || r.Explained.Count > len(r.Explained.First) || r.Unproven.Count > len(r.Unproven.First) || r.NotJudged.Count > len(r.NotJudged.First) {
 		return nil
 	}
-	for _, v := range r.Violations.First {
-		name(v.First)
-		name(v.Second)
-	}
-	for _, e := range r.Explained.First {
-		name(e.First)
-		name(e.Second)
-	}
-	for _, u := range r.Unproven.First {
-		name(u.Hold)
-	}
-	for _, h := range r.NotJudged.First {
-		name(h)
+	named := make(map[tenureKey]bool)
+	for _, h := range namedHolds(r) {
+		named[tenureKey{h.Agent, h.Tenure}] = true
 	}
 	return named
+}
+
+// namedHolds are the holds that a report does not say to be proven.
+func namedHolds(r Report) []Hold {
+	all := slices.Clone(r.NotJudged.First)
+	for _, v := range r.Violations.First {
+		all = append(all, v.First, v.Second)
+	}
+	for _, e := range r.Explained.First {
+		all = append(all, e.First, e.Second)
+	}
+	for _, u := range r.Unproven.First {
+		all = append(all, u.Hold)
+	}
+	return all
 }
