@@ -291,7 +291,7 @@ func readAll(t *testing.T, r *Reader, filter Filter) {
 		t.Fatal(err)
 	}
 	rest := reading{r: r, stream: stream, filter: filter, last: state.Last}
-	if left, err := rest.anyLeft(ctx); err != nil || !left {
+	if left, err := rest.anyLeft(ctx, 1); err != nil || !left {
 		t.Errorf("%+v: it does not see what is left: %v", filter, err)
 	}
 }

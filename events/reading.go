@@ -30,15 +30,16 @@ const (
 // reading is one pass over a stream, with one consumer. One goroutine fetches and decodes the
 // messages, and the caller's visits their records.
 type reading struct {
-	r       *Reader
-	stream  jetstream.Stream
-	begin   uint64 // the position of the first, or 0 if it is not known
-	filter  Filter
-	last    uint64 // up to which position, or 0 if without end
-	decoder *decoder
+	r        *Reader
+	stream   jetstream.Stream
+	consumer jetstream.Consumer
+	since    time.Time // what came before is skipped, until something came that did not
+	filter   Filter
+	last     uint64 // up to which position, or 0 if without end
+	decoder  *decoder
 
 	at         uint64 // up to which position it has fetched, or 0 if it has fetched nothing
-	consumer   string // the name of the consumer that the server has
+	name       string // of the consumer that the last message came from
 	reconnects uint64 // of the connection, when it began
 
 	free  chan *decoded // those that may be filled
@@ -58,21 +59,18 @@ type decoded struct {
 // read visits the records up to position last, or without end if last is 0. It
 // returns the position up to which it has read, or 0 if it has read nothing.
 func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, filter Filter, last uint64, visit Visit) (uint64, error) {
-	reading := reading{
-		r: r, stream: stream, begin: from.position, filter: filter, last: last, decoder: newDecoder(), reconnects: r.nc.Stats().Reconnects,
-		free: make(chan *decoded, ahead), ready: make(chan *decoded, ahead),
-	}
+	reconnects := r.nc.Stats().Reconnects
 	consumer, err := r.consume(ctx, from, filter)
 	if err != nil {
 		return 0, r.failed(ctx, err)
 	}
 	defer r.forget(consumer)
-	reading.consumer = consumer.CachedInfo().Name
-	pending := consumer.CachedInfo().NumPending
-	if pending == 0 && last > 0 && !from.time.IsZero() {
-		return 0, nil // the stream can be asked for what comes behind a position, but not for what came at a time
+	reading := reading{
+		r: r, stream: stream, consumer: consumer, since: from.time, filter: filter, last: last, decoder: newDecoder(),
+		name: consumer.CachedInfo().Name, reconnects: reconnects,
+		free: make(chan *decoded, ahead), ready: make(chan *decoded, ahead),
 	}
-	if done, err := reading.ends(ctx, pending); done || err != nil {
+	if done, err := reading.ends(ctx, consumer.CachedInfo().NumPending); done || err != nil {
 		return 0, err
 	}
 	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(prefetch, prefetchBytes), jetstream.PullHeartbeat(readerBeat))
@@ -170,10 +168,13 @@ func (g *reading) idle(ctx context.Context) (done bool, err error) {
 	return g.ends(ctx, 0) // what was left may have been removed
 }
 
-// anyLeft reports whether there are messages for the filter after at, up to last.
-func (g *reading) anyLeft(ctx context.Context) (bool, error) {
+// anyLeft reports whether there are messages for the filter from a position on, up to last.
+func (g *reading) anyLeft(ctx context.Context, from uint64) (bool, error) {
+	if late, err := g.late(ctx); late || err != nil {
+		return late, err
+	}
 	for _, subject := range g.filter.subjects(g.r.cfg.Prefix) {
-		m, err := getNext(ctx, g.stream, max(g.at+1, g.begin), subject)
+		m, err := getNext(ctx, g.stream, from, subject)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
@@ -182,6 +183,21 @@ func (g *reading) anyLeft(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// late reports whether the server that answers does not have all up to last yet. If the stream allows direct access,
+// the server nearest to us answers. Only the leader tells whether the message at last was removed.
+func (g *reading) late(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	if _, err := g.stream.GetMsg(ctx, g.last); !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, err
+	}
+	info, err := g.stream.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	return info.State.NumDeleted == 0 && info.State.FirstSeq <= g.last && g.last <= info.State.LastSeq, nil
 }
 
 // take takes a message. It reports whether the end is reached.
@@ -194,7 +210,7 @@ func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err err
 	if g.last > 0 && position > g.last {
 		return true, nil
 	}
-	if meta.Consumer != g.consumer {
+	if meta.Consumer != g.name {
 		// The library has made a new consumer, perhaps of another stream.
 		now, err := g.r.stream(ctx)
 		if err != nil {
@@ -203,14 +219,17 @@ func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err err
 		if commonEnd(g.stream, now) < g.at {
 			return false, &interruption{errors.New("the stream was replaced")}
 		}
-		g.consumer = meta.Consumer
+		g.name = meta.Consumer
 	}
-	select {
-	case d := <-g.free:
-		g.decode(d, m, meta)
-		g.ready <- d
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	if !meta.Timestamp.Before(g.since) {
+		g.since = time.Time{} // the clocks of servers differ: what follows may seem to be earlier
+		select {
+		case d := <-g.free:
+			g.decode(d, m, meta)
+			g.ready <- d
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
 	}
 	g.at = position
 	return g.ends(ctx, meta.NumPending)
@@ -220,13 +239,15 @@ func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err err
 // says none, the stream is asked. In a cluster the consumer may be on a server that was away, and that does not have
 // all of the stream yet.
 func (g *reading) ends(ctx context.Context, pending uint64) (bool, error) {
-	switch {
-	case g.last == 0, g.at < g.last && pending > 0:
+	if g.last == 0 || g.at < g.last && pending > 0 {
 		return false, nil
-	case g.at == g.last:
+	}
+	// The server that has the consumer looked up where a time begins. What it did not have yet comes behind that.
+	at := max(g.at, g.consumer.CachedInfo().Delivered.Stream)
+	if at >= g.last {
 		return true, nil
 	}
-	left, err := g.anyLeft(ctx)
+	left, err := g.anyLeft(ctx, at+1)
 	if err != nil {
 		return false, g.r.failed(ctx, err)
 	}

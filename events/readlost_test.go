@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -82,30 +84,33 @@ func TestConsumerBehindTheStream(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		filter Filter
-		begin  uint64
+		from   From
 		ended  [4]bool // before the first, and behind each
 	}{
-		"All":       {Filter{}, 0, [4]bool{false, false, false, true}},
-		"Second":    {Filter{Lock: "orders/1"}, 0, [4]bool{false, false, true, true}},
-		"FromThere": {Filter{Lock: "orders/0"}, 2, [4]bool{true, true, true, true}},
-		"None":      {Filter{Lock: "orders/7"}, 0, [4]bool{true, true, true, true}},
+		"All":       {Filter{}, From{}, [4]bool{false, false, false, true}},
+		"Second":    {Filter{Lock: "orders/1"}, From{}, [4]bool{false, false, true, true}},
+		"FromThere": {Filter{Lock: "orders/0"}, FromPosition(2), [4]bool{true, true, true, true}},
+		"None":      {Filter{Lock: "orders/7"}, From{}, [4]bool{true, true, true, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			own, err := r.consume(t.Context(), test.from, test.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := r.consume(t.Context(), From{}, Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
 			g := &reading{
-				r: r, stream: stream, begin: test.begin, filter: test.filter, last: 3, decoder: newDecoder(),
-				free: make(chan *decoded, 1), ready: make(chan *decoded, 1),
+				r: r, stream: stream, consumer: own, filter: test.filter, last: 3, decoder: newDecoder(),
+				name: all.CachedInfo().Name, free: make(chan *decoded, 1), ready: make(chan *decoded, 1),
 			}
 			var ended [4]bool
 			if ended[0], err = g.ends(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
-			consumer, err := r.consume(t.Context(), From{}, Filter{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			g.consumer = consumer.CachedInfo().Name
 			for i := range 3 {
-				m, err := consumer.Next()
+				m, err := all.Next()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -120,6 +125,103 @@ func TestConsumerBehindTheStream(t *testing.T) {
 			}
 		})
 	}
+}
+
+// catchingUp is a server that stores more messages once it has made a consumer.
+type catchingUp struct {
+	jetstream.JetStream
+	store func()
+}
+
+func (s catchingUp) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+	consumer, err := s.JetStream.OrderedConsumer(ctx, stream, cfg)
+	s.store()
+	return consumer, err
+}
+
+// TestFromTimeBehindTheStream has a member of a cluster look up a time that does not have the messages around that
+// time yet. It begins with the next one that it stores, which is from before.
+func TestFromTimeBehindTheStream(t *testing.T) {
+	for name, test := range map[string]struct {
+		filter Filter
+		want   []uint64
+	}{
+		"All":    {Filter{}, []uint64{5, 6}},
+		"Before": {Filter{Lock: "orders/3"}, nil},
+		"After":  {Filter{Lock: "orders/5"}, []uint64{6}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := threeRecords(t)
+			p := newPublisher(t, Config{Connection: c, Agent: "other"})
+			r := newReader(t, c)
+			stream, err := r.stream(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			since := time.Now().Add(100 * time.Millisecond)
+			r.js = catchingUp{r.js, func() {
+				p.Record(t.Context(), apart(3))
+				flushed(t, p)
+				eventually(t, "the time has come", func() bool { return !time.Now().Before(since) })
+				p.Record(t.Context(), apart(4))
+				p.Record(t.Context(), apart(5))
+				flushed(t, p)
+			}}
+			var got []uint64
+			_, err = r.read(testContext(t), stream, FromTime(since), test.filter, 6, func(r Record, err error) error {
+				got = append(got, r.Position)
+				return err
+			})
+			if err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("got %v, %v; want %v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// short is a stream as a server has it that does not have the message at one position yet.
+type short struct {
+	jetstream.Stream
+	missing uint64
+}
+
+func (s *short) GetMsg(ctx context.Context, at uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+	m, err := s.Stream.GetMsg(ctx, at, opts...)
+	if err == nil && m.Sequence == s.missing {
+		return nil, jetstream.ErrMsgNotFound
+	}
+	return m, err
+}
+
+// TestAnswerBehindTheStream has a member of a cluster say that nothing is left that does not have all of the stream yet.
+func TestAnswerBehindTheStream(t *testing.T) {
+	r := newReader(t, threeRecords(t))
+	stream, err := r.stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &short{stream, 3}
+	g := &reading{r: r, stream: server, last: 3}
+	left := func(want bool, why string) {
+		t.Helper()
+		if got, err := g.anyLeft(t.Context(), 3); err != nil || got != want {
+			t.Errorf("%s: it says %v, %v", why, got, err)
+		}
+	}
+	left(true, "the server is late")
+	server.missing = 0
+	left(true, "the server has it")
+	g.filter.Lock = "orders/0"
+	left(false, "it is of another lock")
+	if err := stream.DeleteMsg(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	left(false, "it was removed")
+	if err := stream.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left(false, "all was removed")
 }
 
 // narrow is a stream as a server has it that does not know all of it yet: its consumers see the messages of one
