@@ -26,7 +26,7 @@ const (
 	Incomplete Verdict = "incomplete"
 	// Violated: two holds overlapped, tokens did not grow, or the log contradicts itself.
 	Violated Verdict = "violated"
-	// Empty: there are no records.
+	// Empty: there are no records, or none of what was asked for.
 	Empty Verdict = "empty"
 )
 
@@ -46,6 +46,10 @@ type Report struct {
 	Version int     `json:"version"` // ReportVersion
 	Verdict Verdict `json:"verdict"`
 	Counts
+
+	// Since is the time from which the log was read, or zero if it was read from its beginning. Whoever
+	// reads the log sets it, because an [Audit] does not know it.
+	Since time.Time `json:"since,omitzero"`
 
 	// Stores are what was judged of each store, and from when to when.
 	Stores []Judged `json:"stores,omitempty"`
