@@ -135,7 +135,7 @@ type Counts struct {
 	Unjudged       int `json:"unjudged"`
 	Assumed        int `json:"assumed"` // of the Tails: those that no later record bounds
 
-	// MoreLocks says that Locks counts no further, and that there may be more.
+	// MoreLocks says that there may be more Locks: those of one store are counted up to a number.
 	MoreLocks bool `json:"more_locks,omitempty"`
 
 	// Losses counts the holds that were not released by their owner, by the text of their

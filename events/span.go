@@ -231,9 +231,8 @@ func (a *Audit) lock(key LockKey) *lockLog {
 	if l == nil {
 		l = &lockLog{LockKey: key}
 		a.locks[key] = l
-		if len(a.names) < mostNames {
-			a.names[key.sum()] = true
-		}
+		key.Store = "" // another identity of the store may turn up
+		a.count(a.store(l.Store), key.sum())
 	}
 	a.latest = l
 	a.touch(l)
@@ -397,5 +396,19 @@ func (a *Audit) spanOf(h *Hold) *span {
 	return nil
 }
 
-// mostNames bounds how many locks are counted.
+// mostNames bounds how many locks of a store are counted.
 const mostNames = 10_000
+
+// count counts a lock of a store, once.
+func (a *Audit) count(s *storeLog, name uint64) {
+	switch {
+	case s.Names[name]:
+	case len(s.Names) == mostNames:
+		a.found.MoreLocks = true
+	default:
+		if s.Names == nil {
+			s.Names = make(map[uint64]bool)
+		}
+		s.Names[name] = true
+	}
+}
