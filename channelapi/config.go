@@ -29,6 +29,8 @@ type Config struct {
 	ID AgentID
 
 	// Recorder takes the events of the locks: one of package tracing or of package events.
+	// A recorder of your own may want no events for some time, for example while it is switched
+	// off. Then implement [lockagent.SelectiveRecorder]: while it wants none, none are made.
 	// Defaults to none.
 	Recorder Recorder
 

@@ -64,8 +64,16 @@ func TestManyLocks(t *testing.T) {
 	for n := range mostNames + 1 {
 		a.of(lockagent.Name("orders/"+strings.Repeat("x", n%7)+time.Duration(n).String())).held(uint64(n+1), 100*n, 100*n+50)
 	}
-	if r := audited(a.stop().records); r.Locks != mostNames || !r.MoreLocks || !strings.Contains(r.String(), "on 10000 or more locks") {
+	records := a.stop().records
+	if r := audited(records); r.Locks != mostNames || !r.MoreLocks || !strings.Contains(r.String(), "on 10000 or more locks") {
 		t.Errorf("%.300v", r)
+	}
+	b := agent("B").at("t").of("another").held(1, 1, 2)
+	if r := audited(append(slices.Clone(records), b.records...)); r.Locks != mostNames+1 || !r.MoreLocks {
+		t.Errorf("two stores: %.300v", r)
+	}
+	if r := audited(append(records, b.reset(lockagent.Reset{Store: "s"}).records...)); r.Locks != mostNames || !r.MoreLocks {
+		t.Errorf("two stores that are one: %.300v", r)
 	}
 	if r := audited(agent("A").held(1, 1, 2).stop().records); r.Locks != 1 || r.MoreLocks {
 		t.Errorf("%v", r)

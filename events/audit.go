@@ -72,8 +72,6 @@ type Audit struct {
 	first time.Time // when the stream took the first message that was read
 	lost  Hole      // the last one
 
-	names map[uint64]bool // of the locks, to count them; the first many
-
 	nowhere *storeLog       // the store "", which is among the stores only if it has holds
 	watched heap[*agentLog] // by the time at which there is something to do about it
 
@@ -94,7 +92,6 @@ func NewAudit() *Audit {
 		logs:    make(map[lockagent.AgentID]*agentLog),
 		stores:  make(map[string]*storeLog),
 		locks:   make(map[LockKey]*lockLog),
-		names:   make(map[uint64]bool),
 		nowhere: &storeLog{},
 		ordered: true,
 	}

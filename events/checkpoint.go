@@ -50,7 +50,6 @@ type snapshot struct {
 	Stores []storeLog      `json:"stores"`
 	Joined stores          `json:"joined,omitempty"` // identities of one store
 	Locks  []lockSnapshot  `json:"locks"`
-	Names  []uint64        `json:"names"`
 	Found  findings        `json:"found"`
 }
 
@@ -98,7 +97,6 @@ func (a *Audit) Snapshot() Snapshot { return Snapshot{a.snapshot()} }
 func (s Snapshot) Checkpoint() ([]byte, error) {
 	slices.SortFunc(s.of.Agents, func(x, y agentSnapshot) int { return cmp.Compare(x.Log.ID, y.Log.ID) })
 	slices.SortFunc(s.of.Locks, func(x, y lockSnapshot) int { return x.LockKey.compare(y.LockKey) })
-	slices.Sort(s.of.Names)
 	text, err := json.Marshal(s.of)
 	if err != nil {
 		return nil, err
@@ -136,7 +134,7 @@ func (a *Audit) snapshot() *snapshot {
 	s := &snapshot{
 		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Clock: a.clock,
 		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost,
-		Joined: maps.Clone(a.fold.stores), Names: slices.Collect(maps.Keys(a.names)), Found: a.found.clone(),
+		Joined: maps.Clone(a.fold.stores), Found: a.found.clone(),
 		Past: a.past.clone(),
 	}
 	for _, l := range a.logs {
@@ -145,7 +143,7 @@ func (a *Audit) snapshot() *snapshot {
 	for _, of := range sorted(a.stores) {
 		c := *of
 		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
-		c.Ends = slices.Clone(c.Ends)
+		c.Ends, c.Names = slices.Clone(c.Ends), maps.Clone(c.Names)
 		c.Bygone.detach()
 		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)
@@ -217,9 +215,6 @@ func (s *snapshot) restore() *Audit {
 	a.found, a.fold.stores, a.past = s.Found, s.Joined, s.Past
 	if a.found.Losses == nil {
 		a.found.Losses = make(map[string]int)
-	}
-	for _, name := range s.Names {
-		a.names[name] = true
 	}
 	for i := range s.Stores {
 		a.stores[s.Stores[i].ID] = &s.Stores[i]

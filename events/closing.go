@@ -67,6 +67,7 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 	var resets List[StoreReset]
 	for _, s := range sorted(a.stores) {
 		j := Judged{Store: s.ID}
+		a.found.Locks += len(s.Names)
 		until := lockagent.StoreTime(endOfTime)
 		if living[s.ID] {
 			if until = s.Floor; !a.clock.outage(a.Tail) {
@@ -97,8 +98,6 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 	a.nameless()
 	r := a.found.Report
 	r.Version, r.Stores, r.Resets = ReportVersion, judged, resets
-	r.Locks = len(a.names)
-	r.MoreLocks = r.Locks == mostNames
 	r.Verdict = r.verdict()
 	for i := range r.Stores {
 		if r.Violations.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.OtherVersions+r.Late.Count > 0 {

@@ -128,7 +128,7 @@ func (f *Fold) apply(a *folded, r *Record) {
 		f.begins(a, r)
 	case lockagent.EventAgentStopped:
 		a.Stopped = true
-		f.left(a, true)
+		f.setGone(a, true)
 		f.waitsNoMore(a)
 	case lockagent.EventAlive:
 		a.alive(r)
@@ -466,7 +466,7 @@ func (f *Fold) over(l *lockFold, h *Hold, r *Record) {
 	superseded := h.Superseded
 	h.finish(r)
 	if f.watch == nil && !superseded && r.Fixed && r.Reason == lockagent.LostClosed {
-		f.leave(l, h)
+		f.leaveLease(l, h)
 	}
 	f.told(l, h)
 }

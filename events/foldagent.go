@@ -79,8 +79,9 @@ func (f *Fold) hear(a *folded, r *Record) {
 	}
 }
 
-// forgetAgents forgets the agents that have stopped or crashed, and of which there is nothing to say. An agent that runs is
-// silent only if its signs of life are not read. Then those of others are not read either.
+// forgetAgents forgets the agents that hold nothing, wait for nothing, and have been silent for longSilent. Of an agent that
+// stopped, this is counted up to the last record of any agent. Of others it is counted up to the last sign of life of
+// any agent: if the log is read without signs of life, an agent that runs may be silent, too.
 func (f *Fold) forgetAgents() {
 	for id, a := range f.agents {
 		now := f.alive
@@ -115,18 +116,19 @@ func (f *Fold) waitsNoMore(a *folded) {
 	a.waits = nil
 }
 
-// left marks the holds of an agent whose log has ended, or goes on.
-func (f *Fold) left(a *folded, gone bool) {
+// setGone marks the holds of an agent whose log has ended, or goes on after all.
+func (f *Fold) setGone(a *folded, gone bool) {
 	for h := range a.holds {
 		h.Gone = gone
 	}
 }
 
-// leave notes that a hold left its lease in the store: no record tells of its return so far.
-func (f *Fold) leave(l *lockFold, h *Hold) {
-	kept := *h
-	kept.Left = true
-	l.left = append(l.left, &kept)
+// leaveLease notes that a hold has ended, but its lease stays in the store: no record tells of its return so far. Now
+// and then it forgets such leases that are over.
+func (f *Fold) leaveLease(l *lockFold, h *Hold) {
+	over := *h
+	over.Left = true
+	l.left = append(l.left, &over)
 	if f.leases++; f.leases < mostIdle {
 		return
 	}

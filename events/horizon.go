@@ -46,6 +46,9 @@ type storeLog struct {
 	Judged lockagent.StoreTime `json:"judged,omitempty"`
 	Holds  int                 `json:"holds,omitempty"`
 
+	// Names are those of the locks, to count them; the first many.
+	Names map[uint64]bool `json:"names,omitempty"`
+
 	// Accepted are those of the Holds that do not name their store, which somebody accepted.
 	Accepted int `json:"accepted,omitempty"`
 

@@ -231,6 +231,9 @@ func (a *Audit) joined(to, from string) {
 	s.Resets = append(s.Resets, gone.Resets...)
 	s.Steps = append(s.Steps, gone.Steps...)
 	s.Holds += gone.Holds
+	for name := range gone.Names {
+		a.count(s, name)
+	}
 	s.First = earlier(s.First, gone.First)
 	s.Judged, s.Unproven = min(s.Judged, gone.Judged), max(s.Unproven, gone.Unproven)
 	a.latest, a.near = nil, nil

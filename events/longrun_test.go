@@ -107,9 +107,10 @@ func (a *Audit) sizes() map[string]int {
 	n := map[string]int{
 		"agents": len(a.logs), "agents of the fold": len(a.fold.agents), "past agents": len(a.past.New) + len(a.past.Old),
 		"locks": len(a.locks), "locks of the fold": len(a.fold.locks), "stores": len(a.stores), "watched agents": len(a.watched.spots),
-		"spare tenures": len(a.spare), "spare holds": len(a.fold.spare), "names": len(a.names),
+		"spare tenures": len(a.spare), "spare holds": len(a.fold.spare),
 	}
 	for _, s := range a.stores {
+		n["names"] += len(s.Names)
 		n["blanks"] += len(s.Blanks)
 		n["resets"] += len(s.Resets) + len(s.Steps)
 		n["living"] += len(s.living.spots)

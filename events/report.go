@@ -26,7 +26,7 @@ const (
 	Incomplete Verdict = "incomplete"
 	// Violated: two holds overlapped, tokens did not grow, or the log contradicts itself.
 	Violated Verdict = "violated"
-	// Empty: there are no records.
+	// Empty: there are no records, or none of what was asked for.
 	Empty Verdict = "empty"
 )
 
@@ -46,6 +46,10 @@ type Report struct {
 	Version int     `json:"version"` // ReportVersion
 	Verdict Verdict `json:"verdict"`
 	Counts
+
+	// Since is the time from which the log was read, or zero if it was read from its beginning. Whoever
+	// reads the log sets it, because an [Audit] does not know it.
+	Since time.Time `json:"since,omitzero"`
 
 	// Stores are what was judged of each store, and from when to when.
 	Stores []Judged `json:"stores,omitempty"`
@@ -131,7 +135,7 @@ type Counts struct {
 	Unjudged       int `json:"unjudged"`
 	Assumed        int `json:"assumed"` // of the Tails: those that no later record bounds
 
-	// MoreLocks says that Locks counts no further, and that there may be more.
+	// MoreLocks says that there may be more Locks: those of one store are counted up to a number.
 	MoreLocks bool `json:"more_locks,omitempty"`
 
 	// Losses counts the holds that were not released by their owner, by the text of their

@@ -63,16 +63,26 @@ func (r Report) Summary() string {
 	case Violated:
 		return number(r.Violations.Count, "violation", "violations")
 	case Empty:
-		if r.Events > 0 {
-			return "there are no holds"
-		}
-		return "there are no records"
+		return r.nothing()
 	case Incomplete:
 		return "no violation was found, but " + r.lacks()
 	case Explained:
 		return fmt.Sprintf("no two holds overlapped, apart from %s of which the log names the cause", number(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
 	}
 	return "no two holds overlapped" + r.assumption()
+}
+
+// nothing is the summary of a report that is empty. The log may have older records than the report is about.
+func (r Report) nothing() string {
+	switch none := r.Events == 0; {
+	case none && r.Since.IsZero():
+		return "there are no records"
+	case none:
+		return "there are no records since " + wallText(r.Since)
+	case r.Since.IsZero():
+		return "there are no holds"
+	}
+	return "no hold began since " + wallText(r.Since)
 }
 
 // assumption is what the verdict takes for granted of agents that crashed.

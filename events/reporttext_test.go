@@ -41,6 +41,22 @@ func TestReportTellsOfOneHoldOnce(t *testing.T) {
 	}
 }
 
+// An empty report says nothing of records that are older than it looks.
+func TestReportSaysWhatThereIsNot(t *testing.T) {
+	since := wall(1000)
+	for want, r := range map[string]Report{
+		"there are no records": {},
+		"there are no holds":   {Counts: Counts{Events: 1}},
+		"there are no records since 2026-03-01T14:00:01.000Z": {Since: since},
+		"no hold began since 2026-03-01T14:00:01.000Z":        {Since: since, Counts: Counts{Events: 1}},
+	} {
+		r.Verdict = Empty
+		if got := r.Summary(); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+}
+
 // What an incomplete report lacks is named, and nothing else.
 func TestReportSaysWhatIsMissing(t *testing.T) {
 	for want, r := range map[string]Report{

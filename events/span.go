@@ -231,9 +231,8 @@ func (a *Audit) lock(key LockKey) *lockLog {
 	if l == nil {
 		l = &lockLog{LockKey: key}
 		a.locks[key] = l
-		if len(a.names) < mostNames {
-			a.names[key.sum()] = true
-		}
+		key.Store = "" // another identity of the store may turn up
+		a.count(a.store(l.Store), key.sum())
 	}
 	a.latest = l
 	a.touch(l)
@@ -299,7 +298,7 @@ func (a *Audit) leave(l *agentLog) {
 			}
 		}
 	}
-	a.fold.left(l.folded, true)
+	a.fold.setGone(l.folded, true)
 }
 
 // livedOn notes up to when the process of an agent may have lived, and renewed the leases that were not over.
@@ -326,7 +325,7 @@ func (a *Audit) comeBack(l *agentLog) {
 	for _, h := range l.folded.sorted() {
 		a.goesOn(h)
 	}
-	a.fold.left(l.folded, false)
+	a.fold.setGone(l.folded, false)
 }
 
 // judgedAway notes that a tenure was judged whose holds may go on after all.
@@ -397,5 +396,19 @@ func (a *Audit) spanOf(h *Hold) *span {
 	return nil
 }
 
-// mostNames bounds how many locks are counted.
+// mostNames bounds how many locks of a store are counted.
 const mostNames = 10_000
+
+// count counts a lock of a store, once.
+func (a *Audit) count(s *storeLog, name uint64) {
+	switch {
+	case s.Names[name]:
+	case len(s.Names) == mostNames:
+		a.found.MoreLocks = true
+	default:
+		if s.Names == nil {
+			s.Names = make(map[uint64]bool)
+		}
+		s.Names[name] = true
+	}
+}

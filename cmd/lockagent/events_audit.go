@@ -27,6 +27,8 @@ type auditFlags struct {
 	patience   time.Duration
 	metrics    string
 	format     string
+
+	from time.Time // from when the log is read, zero for its beginning
 }
 
 func newEventsAudit() *cobra.Command {
@@ -114,6 +116,9 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	if f.since > 0 {
+		f.from = time.Now().Add(-f.since)
+	}
 	audit, err := f.begin(cmd)
 	if err != nil {
 		return err
@@ -152,9 +157,10 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	return errors.Join(f.verdictOf(log, &report, lock), saved)
 }
 
-// narrow makes the verdict empty if one lock was asked for, and there is nothing of it. Whatever else is
-// proven, nobody has asked for it.
+// narrow tells a report what was asked for. It makes the verdict empty if one lock was asked for, and there is
+// nothing of it. Whatever else is proven, nobody has asked for it.
 func (f *auditFlags) narrow(r *events.Report) {
+	r.Since = f.from
 	judged := 0
 	for _, s := range r.Stores {
 		judged += s.Holds + s.Pending
@@ -186,10 +192,7 @@ func (f *auditFlags) interrupted(cmd *cobra.Command, audit *events.Audit, err er
 // read visits what there is behind the place that the audit has reached. It returns what the stream had
 // when it began. mu guards the audit, and visit locks it itself if need be.
 func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, mu sync.Locker, visit events.Visit) (events.StreamState, error) {
-	var from startAt
-	if f.since > 0 {
-		from.time = time.Now().Add(-f.since) // a first position behind 1 says that the log begins late
-	}
+	from := startAt{time: f.from} // a first position behind 1 says that the log begins late
 	mu.Lock()
 	state, err := f.identify(ctx, log, audit)
 	mu.Unlock()

@@ -211,8 +211,18 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"events", "audit", "--since", "1ns"}, test.args...)
-			callWith(t, test.log, args...).expect(t, exitEmpty, []string{"empty: "}, test.want)
+			callWith(t, test.log, args...).expect(t, exitEmpty, []string{"empty: there are no records since 2"}, test.want)
 		})
+	}
+	var report events.Report
+	recent := overlapping(t, time.Now().Add(-time.Minute))
+	r := callWith(t, recent, "events", "audit", "--file", "-", "--since", "1h", "--lock", "orders/41", "--format", "json")
+	r.expect(t, exitEmpty, nil, []string{`no holds of "orders/41"`})
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	if ago := time.Since(report.Since); ago < time.Hour || !strings.HasPrefix(report.Summary(), "no hold began since 2") {
+		t.Errorf("the log was read from %v on: %s", report.Since, report.Summary())
 	}
 }
 
