@@ -211,7 +211,8 @@ type Event struct {
 	// StoreTime is when the store decided, on its own clock.
 	StoreTime StoreTime
 	// Until bounds the end of the hold on the store's clock. That clock showed at most Until when
-	// the owner released the hold, or when the agent told the owner that it is over:
+	// the owner released the hold, or had been told that it is over, and so had all that has the
+	// Context of the grant or was given to OnEnd:
 	//
 	//	Until = StoreTime of the store's last answer + what passed here since that call was sent
 	//

@@ -510,3 +510,41 @@ func TestUncertainTellsTheStoresError(t *testing.T) {
 		}
 	})
 }
+
+// TestUntil has a function that learns of the end of a hold take 5 s. The hold is over only then.
+func TestUntil(t *testing.T) {
+	for name, test := range map[string]struct {
+		lease   time.Duration
+		release bool
+		slow    bool
+		want    time.Duration // since the grant
+	}{
+		"Released":         {release: true, want: time.Second},
+		"ReleasedUnderWay": {release: true, slow: true, want: 6 * time.Second},
+		"Expired":          {lease: time.Second, want: 900 * time.Millisecond},
+		"ExpiredUnderWay":  {lease: time.Second, slow: true, want: 5900 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &witness{}
+				a := start(t, Config{Store: memstore.New(), Recorder: w})
+				req := Request{Owner: "ann", Lease: test.lease}
+				if test.slow {
+					req.Over = func() { time.Sleep(5 * time.Second) }
+				}
+				g := granted(t, a.Acquire(background, "door", req))
+				began := lockagent.StoreTime(time.Now().UnixMicro())
+				time.Sleep(time.Second)
+				if test.release {
+					released(t, g)
+				}
+				time.Sleep(10 * time.Second)
+				for _, e := range w.all() {
+					if e.Kind.EndsHold() && e.Until.Sub(began).Round(time.Millisecond) != test.want {
+						t.Errorf("%v: until %v, want %v", e.Kind, e.Until.Sub(began), test.want)
+					}
+				}
+			})
+		})
+	}
+}

@@ -58,8 +58,9 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Kind, out.Reason, out.Operator = endKind(e.Reason), e.Reason, e.Operator
 		out.Token, out.Count, out.Held = e.Token, e.Count, e.Now.Sub(e.Since)
 		out.Confirmed, out.Lease, out.Fixed = e.StoreTime, e.Lease, e.Request.Lease != 0
-		if out.Until = e.Until; e.Reason != 0 {
-			// The owner learned of the end between e.Now, when the step began, and now. Of a release it knew before.
+		if out.Until = e.Until; e.Reason != 0 || r.told {
+			// The owner, or what works under the context of its grant, learned of the end between e.Now, when the
+			// step began, and now. Nobody but the caller had to learn of any other release, and did before.
 			out.Until = out.Until.Add(l.agent.clock.now().Sub(e.Now))
 		}
 		out.Waited = 0

@@ -40,6 +40,7 @@ type request struct {
 
 	waited    bool        // the caller waits in Lock
 	cancelled bool        // the caller has gone away; belongs to the actor
+	told      bool        // functions learned of the end of the hold; belongs to the actor
 	dropped   atomic.Bool // nothing refers to the handle any more
 
 	mu    sync.Mutex
@@ -146,6 +147,7 @@ func (r *request) end(cause error) {
 	r.mu.Unlock()
 	r.takeBack()
 	r.refuseExtensions()
+	r.told = len(told) > 0 || r.Over != nil
 	for registered := range told {
 		r.agent.callback("Hold.OnEnd", func() { registered.call(cause) })
 	}

@@ -55,7 +55,8 @@
 // says so, and a sequence (<epoch>-<sequence>) that agrees with the id: other programs may add them.
 //
 // A field of the data is left out if it is zero. Only count is always there in grants and
-// ends: a proof cannot rest on a number that is perhaps missing. Durations and times are in
+// ends: a proof cannot rest on a number that is perhaps missing. A held without a confirmed_us was
+// confirmed at its store_time_us, and not renewed. Durations and times are in
 // microseconds, and their names end in _us. The file schema/event-v1.json next to this package is
 // the JSON Schema of an event and of a batch. It says what each field means, and which ones each
 // kind has. The file asyncapi.json describes the stream. testdata/v1 has an example of each kind.

@@ -42,8 +42,9 @@ const (
 // nothing if b is large enough. If r has a Raw, that is what it appends.
 //
 // Times and durations are cut to microseconds, a time outside of the years 0 to
-// 9999 is left out, and bytes that are not UTF-8 are replaced. An EventHeld without
-// a Confirmed was confirmed at its StoreTime. [Decode] returns everything else as it was.
+// 9999 is left out, and bytes that are not UTF-8 are replaced. The text of an EventHeld leaves
+// Confirmed out if it is the StoreTime, and [Decode] takes that for it. Decode returns everything
+// else as it was.
 //
 // r must have a known Kind and the identity that a [Publisher] gives, or a Raw.
 func Append(b []byte, r Record) []byte {

@@ -75,8 +75,8 @@ func (c *common) of(e *lockagent.Event) bool {
 	return c.Lock == e.Lock && c.Store == e.Store && c.LockKind == e.LockKind && c.Mode == e.Mode && c.Incarnation == e.Incarnation
 }
 
-// size is about how many bytes the record of f has, and never less than half of them. All but its texts
-// takes at most 800 bytes, and a byte of a text takes up to six.
+// size is about how many bytes the record of f has in a batch, and never less than half of them. All but these
+// texts takes at most 880 bytes, and a byte of a text takes up to six.
 func (f *fact) size() int {
 	c := f.common
 	texts := len(c.Store) + 2*len(c.Lock) + len(c.LockKind) + len(c.Mode) + len(c.Incarnation) + len(f.Owner) + len(f.TraceParent)
@@ -85,7 +85,7 @@ func (f *fact) size() int {
 		texts += len(m.Holder) + len(m.Operator) + len(m.Err) + len(r.From) + len(r.To) + len(r.Reason) + len(r.Store) +
 			len(p.Host) + len(p.Program) + len(p.Version)
 	}
-	return 400 + 3*texts
+	return 440 + 3*texts
 }
 
 // event makes e the event of f.

@@ -3,6 +3,7 @@ package events
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,11 +48,11 @@ func TestFactKeepsAll(t *testing.T) {
 	}
 }
 
-// TestSize has the largest numbers, and texts whose bytes take six.
+// TestSize makes batches with the largest numbers, and texts whose bytes take six.
 func TestSize(t *testing.T) {
 	const most = math.MaxInt64
-	p := newPacker(testAgent, most, "lockagent.v1")
-	p.last = most
+	agent := lockagent.AgentID(strings.Repeat("a", 64))
+	p := newPacker(agent, most, "lockagent.v1")
 	for _, k := range lockagent.EventKinds() {
 		if Urgent(k) || k == lockagent.EventAlive {
 			continue // is in no batch
@@ -61,12 +62,14 @@ func TestSize(t *testing.T) {
 				Kind: k, Time: time.Unix(lastSecond, 999_999_999), Store: text, Lock: lockagent.Name(text), LockKind: lockagent.LockKind(text),
 				Mode: lockagent.Mode(text), Owner: lockagent.Owner(text), Request: most, Tenure: most, Token: most, How: lockagent.ByHandOff,
 				Count: most, Waiters: most, Waited: math.MinInt64, Held: math.MinInt64, Lease: math.MinInt64, Fixed: true, Remaining: math.MinInt64,
-				StoreTime: math.MinInt64, Until: math.MinInt64, Confirmed: math.MinInt64, Returned: math.MinInt64, Incarnation: text,
+				StoreTime: math.MinInt64, Until: math.MinInt64, Confirmed: math.MinInt64 + 1, Returned: math.MinInt64, Incarnation: text,
 				Holder: text, Operator: text, Reason: lockagent.LostUnclaimed, Err: text, TraceParent: text,
 			}
-			m := p.pack(itemsOf(e), Drops{}, 0, time.Time{})[0]
-			if bytes := len(p.encode(nil, m)); bytes > 2*m.size {
-				t.Errorf("%v with texts of %d bytes: %d bytes, and its size is said to be %d", k, len(text), bytes, m.size)
+			p.last = math.MaxUint64 - 2*maxBatch
+			all := slices.Repeat([]lockagent.Event{e}, maxBatch)
+			m := p.pack(itemsOf(all...), Drops{}, 0, time.Time{})[0]
+			if bytes := len(p.encode(nil, m)); bytes > 2*m.size || bytes > 2*maxBatchBytes {
+				t.Errorf("%v with texts of %d bytes: %d bytes for %d records, and the size is said to be %d", k, len(text), bytes, len(m.items), m.size)
 			}
 		}
 	}

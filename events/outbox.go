@@ -55,10 +55,10 @@ func (o *outbox) take() (*message, uint64) {
 var errOvertaken = errors.New("the stream took a message, but not the one before it")
 
 // settle takes out message i, because the stream has it. It returns nil if the message was
-// settled before, and an error if an older one is not settled.
+// settled before or is not sent yet, and an error if an older one is not settled.
 func (o *outbox) settle(i uint64) (*message, error) {
 	switch {
-	case i < o.first || i >= o.end():
+	case i < o.first || i >= o.next:
 		return nil, nil
 	case i > o.first:
 		return nil, errOvertaken

@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// A batch has at most so many records, and about so many bytes.
-	maxBatch      = 256
-	maxBatchBytes = 64 << 10
-
 	// maxMessage is what a stream and a server must take: a batch, or a record whose texts are
-	// all as long as they can be.
-	maxMessage = 2 * maxBatchBytes
+	// all as long as they can be, and maxHeader bytes of subject and header.
+	maxMessage = 128 << 10
+	maxHeader  = 2 << 10
+
+	// A batch has at most so many records. It has about so many bytes, and twice as many at most.
+	maxBatch      = 256
+	maxBatchBytes = (maxMessage - maxHeader) / 2
 
 	// maxText bounds each text of an event. Names and owners that are valid are shorter.
 	maxText = 1024
@@ -87,9 +88,10 @@ func (p *packer) pack(items []*item, missing Drops, from uint64, wall time.Time)
 	if n := missing.sum(); n > 0 {
 		// What was dropped was older than all grants and ends that are left.
 		p.last += n
+		told := missing
 		it := new(item)
 		it.set(&lockagent.Event{Kind: lockagent.EventDropped, Time: wall}, nil)
-		p.leave(&message{items: []*item{it}, size: it.size(), dropped: &missing})
+		p.leave(&message{items: []*item{it}, size: it.size(), dropped: &told})
 	}
 	for len(items) > 0 {
 		n := 0

@@ -131,7 +131,7 @@ func TestBatchesAreBounded(t *testing.T) {
 			messages := p.pack(itemsOf(all...), Drops{}, 0, time.Time{})
 			for i, m := range messages {
 				bytes := len(p.encode(nil, m))
-				if bytes > maxMessage || len(m.items) > maxBatch {
+				if bytes > 2*maxBatchBytes || len(m.items) > maxBatch {
 					t.Errorf("message %s has %d records and %d bytes", m.id, len(m.items), bytes)
 				}
 				if i < len(messages)-1 && len(m.items) < maxBatch && m.size+m.items[0].size() <= maxBatchBytes {

@@ -44,7 +44,7 @@ type item struct {
 	order      uint64        // its place among all records
 	at         time.Duration // when it was recorded
 	next, prev slot          // in the list of its value
-	own        slot          // where it is, or 0
+	own        slot          // its place; 0 for an EventDropped, which was never queued
 }
 
 // chain is a list of items that begins and ends with 0 if it is empty.

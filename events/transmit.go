@@ -46,7 +46,10 @@ func (s *sender) forward(ctx context.Context) error {
 	for {
 		items, missing, from := s.p.leave(time.Since(s.p.began), s.items[:0])
 		if len(items) > 0 || missing != (Drops{}) {
-			s.p.arrive(s.packer.pack(items, missing, from, time.Now()))
+			messages := s.packer.pack(items, missing, from, time.Now())
+			s.p.arrive(messages)
+			clear(messages) // or it keeps memory of records that are settled later
+			clear(items)
 			s.items = items
 		}
 		sent, err := s.transmit(ctx)
