@@ -231,7 +231,7 @@ func TestFlushWaitsForAnAnswer(t *testing.T) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.outbox.begin()
-			for i := p.outbox.first; i < p.outbox.end(); i++ {
+			for m, i := p.outbox.take(); m != nil; m, i = p.outbox.take() {
 				_, _ = p.outbox.settle(i)
 			}
 			p.endFlushes()
