@@ -210,9 +210,9 @@ type Event struct {
 
 	// StoreTime is when the store decided, on its own clock.
 	StoreTime StoreTime
-	// Until bounds the end of the hold on the store's clock. That clock showed at most Until when
-	// the owner released the hold, or had been told that it is over, and so had all that has the
-	// Context of the grant or was given to OnEnd:
+	// Until bounds the end of the hold on the store's clock: what that clock showed at most when
+	// the owner had released the hold, or had been told of its end. Whoever has a context of the
+	// grant, or gave a function to OnEnd, had been told as well:
 	//
 	//	Until = StoreTime of the store's last answer + what passed here since that call was sent
 	//

@@ -67,7 +67,8 @@
 // removed or gets another meaning. A reader that meets something that it does not know
 // does not fail: it has the whole event in [Record.Raw], and [Append], [WriteLine] and every other
 // writer here pass that on. What changes the meaning of a field makes a type that ends in .v2; of
-// that a reader of version 1 knows only the envelope. The files under testdata/v1 never change.
+// that a reader of version 1 knows only the envelope. From the first release on, the files under
+// testdata/v1 never change.
 //
 // # Guarantees
 //

@@ -199,8 +199,8 @@ func withoutTailEnds(r Report) Report {
 	return r
 }
 
-// keep logs the records that a report of a log rests on: those about the locks of which it names a hold, shortly before
-// the hold and after it, and those about no lock of its agent. The whole log becomes a file.
+// keep logs the records that a report rests on. For each hold that the report names, these are the records of its lock
+// shortly before and after it, and those of its agent about no lock. The whole log becomes a file.
 func keep(t *testing.T, all []Record, r Report) {
 	t.Helper()
 	const around = 6 // records of the same lock

@@ -148,8 +148,8 @@ func (p *Publisher) wakeUp() {
 const portion = 64
 
 // leave moves what is due out of the queue, to the end of out, if the outbox has room. It also
-// returns what was dropped since the call before, and a lower bound of the order of the items,
-// which are the caller's until it calls arrive.
+// returns what was dropped since the call before, and a lower bound of the order of the items.
+// The caller makes messages of them and calls arrive. They stay as they are until these are settled.
 //
 // It lets go of p.mu between two portions. Facts arrive meanwhile, and are told by records that are
 // still in the queue.
