@@ -516,24 +516,36 @@ func TestUntil(t *testing.T) {
 	for name, test := range map[string]struct {
 		lease   time.Duration
 		release bool
-		slow    bool
+		over    bool          // Request.Over learns of it
+		onEnd   bool          // a function given to OnEnd does, as each context of the grant
 		want    time.Duration // since the grant
 	}{
-		"Released":         {release: true, want: time.Second},
-		"ReleasedUnderWay": {release: true, slow: true, want: 6 * time.Second},
-		"Expired":          {lease: time.Second, want: 900 * time.Millisecond},
-		"ExpiredUnderWay":  {lease: time.Second, slow: true, want: 5900 * time.Millisecond},
+		"Released":      {release: true, want: time.Second},
+		"ReleasedOver":  {release: true, over: true, want: 6 * time.Second},
+		"ReleasedOnEnd": {release: true, onEnd: true, want: 6 * time.Second},
+		"Expired":       {lease: time.Second, want: 900 * time.Millisecond},
+		"ExpiredOver":   {lease: time.Second, over: true, want: 5900 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &witness{}
 				a := start(t, Config{Store: memstore.New(), Recorder: w})
 				req := Request{Owner: "ann", Lease: test.lease}
-				if test.slow {
+				if test.over {
 					req.Over = func() { time.Sleep(5 * time.Second) }
+				}
+				var l *lock
+				make := a.registry.make
+				a.registry.make = func(e *entry) *lock {
+					l = make(e)
+					return l
 				}
 				g := granted(t, a.Acquire(background, "door", req))
 				began := lockagent.StoreTime(time.Now().UnixMicro())
+				synctest.Wait()
+				if test.onEnd {
+					l.holds.youngest.OnEnd(func(error) { time.Sleep(5 * time.Second) })
+				}
 				time.Sleep(time.Second)
 				if test.release {
 					released(t, g)
