@@ -170,7 +170,7 @@ type logWriter struct {
 	written int
 	// messages is how many there are, and the position of the last one in the stream.
 	messages uint64
-	body     []byte
+	records  []events.Record
 }
 
 // alive has each agent say that it is alive, if it is time for that.
@@ -210,27 +210,23 @@ func (w *logWriter) holds(agent, lock, n int) error {
 
 // send writes a message.
 func (w *logWriter) send(agent int, all ...lockagent.Event) error {
-	first := w.seqs[agent] + 1
-	w.body = append(w.body[:0], '[')
-	for i, e := range all {
+	id := fmt.Sprintf("%s:1:%d", w.agents[agent], w.seqs[agent]+1)
+	w.records = w.records[:0]
+	for _, e := range all {
 		w.seqs[agent]++
 		w.written++
 		e.Agent, e.Store, e.LockKind, e.Time = w.agents[agent], "3f0c", lockagent.PlainLock, time.UnixMicro(int64(w.now))
 		if e.Lock == "" {
 			e.LockKind = ""
 		}
-		if i > 0 {
-			w.body = append(w.body, ',')
-		}
-		w.body = events.Append(w.body, events.Record{Event: e, Epoch: 1, Seq: w.seqs[agent]})
+		w.records = append(w.records, events.Record{Event: e, Epoch: 1, Seq: w.seqs[agent]})
 	}
 	m := nats.NewMsg(string(events.AppendSubject(nil, events.DefaultPrefix, w.agents[agent], all[0].Kind, all[0].Lock)))
-	id := fmt.Sprintf("%s:1:%d", w.agents[agent], first)
 	if len(all) == 1 {
-		m.Data = append(m.Data, w.body[1:]...)
+		m.Data = events.Append(nil, w.records[0])
 		m.Header.Set("Content-Type", events.ContentType)
 	} else {
-		m.Data = append(append(m.Data, w.body...), ']')
+		m.Data = events.AppendBatch(nil, w.records)
 		m.Header.Set("Content-Type", events.BatchContentType)
 		id += "-" + strconv.FormatUint(w.seqs[agent], 10)
 	}

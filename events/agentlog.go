@@ -105,6 +105,8 @@ type epochLog struct {
 	// Sums are those of the last records, by their number modulo the length; 0 for one that is
 	// missing.
 	Sums sums `json:"sums,omitempty"`
+
+	summing summing
 }
 
 const (
@@ -118,7 +120,7 @@ func (e *epochLog) note(r *Record) {
 	for seq := max(e.Next, r.Seq-min(r.Seq, mostSums)); seq < r.Seq; seq++ {
 		e.remember(seq, 0)
 	}
-	e.remember(r.Seq, sum(r))
+	e.remember(r.Seq, e.summing.sum(r))
 	e.Next = r.Seq + 1
 }
 

@@ -78,72 +78,78 @@ func (d *decoder) data(r *Record) {
 	counted := !counted(r.Kind)
 	d.open('{', "an object")
 	for n := 0; d.more('}', n); n++ {
-		switch d.member(&fields) {
-		case fieldStore:
-			r.Store = d.word(fieldStore)
-		case fieldLock:
-			r.Lock = lockagent.Name(d.word(fieldLock))
-		case fieldKind:
-			r.LockKind = lockagent.LockKind(d.word(fieldKind))
-		case fieldMode:
-			r.Mode = lockagent.Mode(d.word(fieldMode))
-		case fieldOwner:
-			r.Owner = lockagent.Owner(d.word(fieldOwner))
-		case fieldRequest:
-			r.Request = d.unsigned()
-		case fieldTenure:
-			r.Tenure = d.unsigned()
-		case fieldToken:
-			r.Token = lockagent.Token(d.unsigned())
-		case fieldHow:
-			r.How = d.how()
-		case fieldCount:
-			r.Count = int(d.signed())
-			counted = true
-		case fieldWaiters:
-			r.Waiters = int(d.signed())
-		case fieldHolder:
-			r.Holder = d.word(fieldHolder)
-		case fieldWaited:
-			r.Waited = d.duration()
-		case fieldHeld:
-			r.Held = d.duration()
-		case fieldLease:
-			r.Lease = d.duration()
-		case fieldRemaining:
-			r.Remaining = d.duration()
-		case fieldFixed:
-			r.Fixed = d.boolean()
-		case fieldStoreTime:
-			r.StoreTime = d.storeTime()
-		case fieldConfirmed:
-			r.Confirmed = d.storeTime()
-		case fieldUntil:
-			r.Until = d.storeTime()
-		case fieldReturned:
-			r.Returned = d.storeTime()
-		case fieldIncarnation:
-			r.Incarnation = d.word(fieldIncarnation)
-		case fieldReason:
-			r.Reason = d.reason()
-		case fieldOperator:
-			r.Operator = d.word(fieldOperator)
-		case fieldError:
-			r.Err = d.word(fieldError)
-		case fieldReset:
-			d.reset(&r.Reset)
-		case fieldProcess:
-			d.process(&r.Process)
-		case fieldFollows:
-			d.follows(&r.Follows)
-		case fieldDropped:
-			d.dropped(&r.Dropped)
-		}
+		field := d.member(&fields)
+		d.field(field, r)
+		counted = counted || field == fieldCount
 	}
 	if !counted {
 		d.fail("a grant or an end has no count")
 	}
 	r.imply()
+}
+
+// field reads the value of a field. Of -1 there is none.
+func (d *decoder) field(field int, r *Record) {
+	switch field {
+	case fieldStore:
+		r.Store = d.word(fieldStore)
+	case fieldLock:
+		r.Lock = lockagent.Name(d.word(fieldLock))
+	case fieldKind:
+		r.LockKind = lockagent.LockKind(d.word(fieldKind))
+	case fieldMode:
+		r.Mode = lockagent.Mode(d.word(fieldMode))
+	case fieldOwner:
+		r.Owner = lockagent.Owner(d.word(fieldOwner))
+	case fieldRequest:
+		r.Request = d.unsigned()
+	case fieldTenure:
+		r.Tenure = d.unsigned()
+	case fieldToken:
+		r.Token = lockagent.Token(d.unsigned())
+	case fieldHow:
+		r.How = d.how()
+	case fieldCount:
+		r.Count = int(d.signed())
+	case fieldWaiters:
+		r.Waiters = int(d.signed())
+	case fieldHolder:
+		r.Holder = d.word(fieldHolder)
+	case fieldWaited:
+		r.Waited = d.duration()
+	case fieldHeld:
+		r.Held = d.duration()
+	case fieldLease:
+		r.Lease = d.duration()
+	case fieldRemaining:
+		r.Remaining = d.duration()
+	case fieldFixed:
+		r.Fixed = d.boolean()
+	case fieldStoreTime:
+		r.StoreTime = d.storeTime()
+	case fieldConfirmed:
+		r.Confirmed = d.storeTime()
+	case fieldUntil:
+		r.Until = d.storeTime()
+	case fieldReturned:
+		r.Returned = d.storeTime()
+	case fieldIncarnation:
+		r.Incarnation = d.word(fieldIncarnation)
+	case fieldReason:
+		r.Reason = d.reason()
+	case fieldOperator:
+		r.Operator = d.word(fieldOperator)
+	case fieldError:
+		r.Err = d.word(fieldError)
+	case fieldReset:
+		d.reset(&r.Reset)
+	case fieldProcess:
+		d.process(&r.Process)
+	case fieldFollows:
+		d.follows(&r.Follows)
+	case fieldDropped:
+		d.dropped(&r.Dropped)
+	}
 }
 
 var resetNames = newNames("from", "to", "reason", "after_us", "before_us", "store", "step_us")

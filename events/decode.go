@@ -44,6 +44,7 @@ type decoder struct {
 	lastKind   lockagent.EventKind
 	minute     minute
 	words      [fieldError + 1]string // the last one of each field, if it has no escapes
+	table      tableText
 	unknown    bool                   // the record has something that this version does not know
 }
 
@@ -52,8 +53,14 @@ func newDecoder() *decoder { return &decoder{texts: newInterner()} }
 // decode reads one event, which is all of text.
 func (d *decoder) decode(text []byte, r *Record) error {
 	d.scanner = scanner{text: text}
-	d.record(r)
+	d.records = d.event(d.records[:0])
 	d.end()
+	if n := len(d.records); n > 1 {
+		d.fail("it is a table of %d holds, not one event; DecodeMessage reads both", n)
+	}
+	if d.err == nil {
+		*r = d.records[0]
+	}
 	return d.failure()
 }
 
@@ -130,8 +137,8 @@ func (m *members) guess(text []byte) int {
 	return -1
 }
 
-func (m *members) find(key []byte) int {
-	return slices.IndexFunc(m.plain, func(name string) bool { return name == string(key) })
+func (n *names) find(key []byte) int {
+	return slices.IndexFunc(n.plain, func(name string) bool { return name == string(key) })
 }
 
 // The attributes of an event, in the order in which Append writes them. Append does not write
@@ -171,12 +178,19 @@ type envelope struct {
 	data  int // where the data begins, or 0 if there is none
 }
 
-// record reads an event.
-func (d *decoder) record(r *Record) {
+// event reads an event, and appends its record, or that of each row if it is a table. If there is an error
+// it appends nothing.
+func (d *decoder) event(records []Record) []Record {
 	d.peek()
-	if !d.common(r) {
-		d.general(r)
+	n := len(records)
+	if all, ok := d.common(records); ok {
+		return all
 	}
+	records = d.general(records[:n])
+	if d.err != nil {
+		return records[:n]
+	}
+	return records
 }
 
 // imply adds what a record says without a field.
@@ -187,9 +201,13 @@ func (r *Record) imply() {
 }
 
 // general reads any event.
-func (d *decoder) general(r *Record) {
+func (d *decoder) general(records []Record) []Record {
+	records = oneMore(records)
+	r := &records[len(records)-1]
 	*r = Record{}
 	d.unknown = false
+	d.table = tableText{columns: d.table.columns[:0]}
+	t := &d.table
 	var env envelope
 	attributes := members{names: attributeNames}
 	text, start := d.text, d.at
@@ -198,6 +216,11 @@ func (d *decoder) general(r *Record) {
 	for n := 0; d.more('}', n); n++ {
 		switch i := d.member(&attributes); {
 		case i < 0:
+		case i == attrID:
+			d.peek()
+			t.id.from = d.at
+			env.texts[i] = d.string()
+			t.id.to = d.at
 		case i < attrData:
 			env.texts[i] = d.string()
 		default:
@@ -218,9 +241,16 @@ func (d *decoder) general(r *Record) {
 	if d.err == nil {
 		d.err = d.identify(r, &env)
 	}
-	if d.err == nil && d.unknown {
+	if t.rows.to > 0 && d.err == nil {
+		t.event = stretch{start, end}
+		first := *r
+		d.at = t.rows.from
+		records = d.rows(records[:len(records)-1], first, t)
+		d.at = end
+	} else if d.err == nil && d.unknown {
 		r.Raw = oneLine(text[start:end])
 	}
+	return records
 }
 
 // oneLine returns text without line breaks, which JSON has between its tokens only.
@@ -246,6 +276,11 @@ var kindOf = func() map[string]lockagent.EventKind {
 
 // typed reads the data of an event of the given type.
 func (d *decoder) typed(kind []byte, r *Record) {
+	if string(kind) == tableType {
+		r.Kind = lockagent.EventHeld
+		d.tableData(r, &d.table)
+		return
+	}
 	r.Kind = kindOf[string(kind)]
 	if r.Kind == 0 {
 		d.unknown = true
@@ -279,7 +314,7 @@ func (d *decoder) identify(r *Record, env *envelope) error {
 	if r.Epoch, r.Seq, ok = parseID(attrs[attrID]); !ok {
 		return fmt.Errorf("id %q is not <epoch>:<sequence>", attrs[attrID])
 	}
-	if v := attrs[attrSequence]; len(v) > 0 {
+	if v := attrs[attrSequence]; len(v) > 0 && string(attrs[attrType]) != tableType {
 		if epoch, seq, ok := parseSequence(v); !ok || epoch != r.Epoch || seq != r.Seq {
 			return fmt.Errorf("sequence is %q, but id is %q", v, attrs[attrID])
 		}

@@ -235,7 +235,7 @@ func TestDecodeMessage(t *testing.T) {
 		"Trailing":        {BatchContentType, append(bytes.Clone(batch), ','), all, "the end is wanted"},
 		"BadSecond": {
 			BatchContentType, bytes.Replace(batch, []byte(`"3:2"`), []byte(`"3"`), 1), all[:1],
-			"record 2 of the batch: events: decode: id",
+			"event 2 of the batch: events: decode: id",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

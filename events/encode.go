@@ -89,7 +89,7 @@ func appendRecord(b []byte, e *lockagent.Event, with added, last *before) []byte
 	if head := last.head; timed && head.to > 0 && last.lock == e.Lock && last.kind == e.Kind && last.second == second {
 		b = append(b, b[head.from:head.to]...)
 	} else {
-		b = appendHead(b, e, timed)
+		b = appendHead(b, e, typeOf[e.Kind], timed)
 	}
 	last.head = stretch{}
 	if timed {
@@ -120,11 +120,11 @@ func appendData(b []byte, e *lockagent.Event, with added, last *before) []byte {
 }
 
 // appendHead appends what the envelope has after the id, up to the seconds of the time.
-func appendHead(b []byte, e *lockagent.Event, timed bool) []byte {
+func appendHead(b []byte, e *lockagent.Event, kind string, timed bool) []byte {
 	b = append(b, `","source":"`+sourceRoot...)
 	b = append(b, e.Agent...)
 	b = append(b, `","type":"`...)
-	b = append(b, typeOf[e.Kind]...)
+	b = append(b, kind...)
 	b = append(b, '"')
 	if attribute(string(e.Lock)) {
 		b = appendText(b, `,"subject":`, string(e.Lock))
@@ -285,10 +285,17 @@ func appendUint(b []byte, key string, n uint64) []byte {
 }
 
 func appendInt(b []byte, key string, n int64) []byte {
-	if n < 0 {
-		return strconv.AppendInt(append(b, key...), n, 10)
+	if n == 0 {
+		return b
 	}
-	return appendUint(b, key, uint64(n))
+	return appendSigned(append(b, key...), n)
+}
+
+func appendSigned(b []byte, n int64) []byte {
+	if n < 0 {
+		return strconv.AppendInt(b, n, 10)
+	}
+	return appendNumber(b, uint64(n))
 }
 
 func appendDuration(b []byte, key string, d time.Duration) []byte {

@@ -56,7 +56,8 @@ func (f *fact) set(e *lockagent.Event, like *fact) {
 	if like != nil && like.common.of(e) {
 		f.common = like.common
 	} else {
-		f.common = &common{e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation}
+		names := commonOf(e)
+		f.common = &names
 	}
 	f.more = nil
 	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) {
@@ -70,6 +71,10 @@ func (f *fact) set(e *lockagent.Event, like *fact) {
 	f.StoreTime, f.Until, f.Confirmed, f.Returned = e.StoreTime, e.Until, e.Confirmed, e.Returned
 }
 
+func commonOf(e *lockagent.Event) common {
+	return common{e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation}
+}
+
 // of reports whether e has this in common with others.
 func (c *common) of(e *lockagent.Event) bool {
 	return c.Lock == e.Lock && c.Store == e.Store && c.LockKind == e.LockKind && c.Mode == e.Mode && c.Incarnation == e.Incarnation
@@ -79,7 +84,7 @@ func (c *common) of(e *lockagent.Event) bool {
 // texts takes at most 880 bytes, and a byte of a text takes up to six.
 func (f *fact) size() int {
 	c := f.common
-	texts := len(c.Store) + 2*len(c.Lock) + len(c.LockKind) + len(c.Mode) + len(c.Incarnation) + len(f.Owner) + len(f.TraceParent)
+	texts := c.bytes() + len(c.Lock) + len(f.Owner) + len(f.TraceParent)
 	if m := f.more; m != nil {
 		r, p := &m.Reset, &m.Process
 		texts += len(m.Holder) + len(m.Operator) + len(m.Err) + len(r.From) + len(r.To) + len(r.Reason) + len(r.Store) +
@@ -87,6 +92,9 @@ func (f *fact) size() int {
 	}
 	return 440 + 3*texts
 }
+
+// rowSize is the same of f as a row of a table.
+func (f *fact) rowSize() int { return 110 + 3*len(f.Owner) }
 
 // event makes e the event of f.
 func (f *fact) event(e *lockagent.Event) {
@@ -98,9 +106,11 @@ func (f *fact) event(e *lockagent.Event) {
 		e.Waiters, e.Remaining = m.Waiters, m.Remaining
 	}
 	e.Kind, e.How, e.Reason, e.Fixed = f.Kind, f.How, f.Reason, f.Fixed
-	e.Time = time.Unix(f.second, int64(f.nanosecond)).UTC()
+	e.Time = f.time()
 	e.Count, e.Owner, e.TraceParent = f.Count, f.Owner, f.TraceParent
 	e.Request, e.Tenure, e.Token = f.Request, f.Tenure, f.Token
 	e.Waited, e.Held, e.Lease = f.Waited, f.Held, f.Lease
 	e.StoreTime, e.Until, e.Confirmed, e.Returned = f.StoreTime, f.Until, f.Confirmed, f.Returned
 }
+
+func (f *fact) time() time.Time { return time.Unix(f.second, int64(f.nanosecond)).UTC() }

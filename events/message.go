@@ -15,6 +15,44 @@ const (
 	BatchContentType = "application/cloudevents-batch+json"
 )
 
+// AppendBatch appends records of one lock and agent as a batch, as a [Publisher] does, and returns the result.
+// Holds that follow each other are a table.
+func AppendBatch(b []byte, records []Record) []byte {
+	b = append(b, '[')
+	for i := 0; i < len(records); {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		n := 1
+		if holds := tableOf(records[i:]); len(holds) > 1 {
+			n = len(holds)
+			b = appendTable(b, records[i].Agent, holds, records[i].added())
+		} else {
+			b = Append(b, records[i])
+		}
+		i += n
+	}
+	return append(b, ']')
+}
+
+// tableOf returns the facts of the records, from the first one on, that a table can have.
+func tableOf(records []Record) []*item {
+	var items []*item
+	for i := range records {
+		r, first := &records[i], &records[0]
+		if r.Raw != "" || r.Agent != first.Agent || r.Epoch != first.Epoch || r.Seq != first.Seq+uint64(i) || r.Follows != (Place{}) || r.Dropped != (Drops{}) {
+			break
+		}
+		it := new(item)
+		it.set(&r.Event, nil)
+		items = append(items, it)
+		if tableLen(items) <= i {
+			return items[:i]
+		}
+	}
+	return items
+}
+
 // DecodeMessage calls visit for each record of a message, in their order. contentType is
 // the Content-Type header of the message; if it is empty, the message is taken for one
 // record.
@@ -41,20 +79,16 @@ func (d *decoder) message(records []Record, contentType string, data []byte) ([]
 	if err != nil {
 		return records, err
 	}
-	if !batch {
-		n := len(records)
-		records = oneMore(records)
-		if err := d.decode(data, &records[n]); err != nil {
-			return records[:n], err
-		}
-		return records, nil
-	}
 	d.scanner = scanner{text: data}
+	if !batch {
+		records = d.event(records)
+		d.end()
+		return records, d.failure()
+	}
 	d.open('[', "a batch of events")
 	for n := 0; d.more(']', n); n++ {
-		records = oneMore(records)
-		if d.record(&records[len(records)-1]); d.err != nil {
-			return records[:len(records)-1], fmt.Errorf("record %d of the batch: %w", n+1, d.failure())
+		if records = d.event(records); d.err != nil {
+			return records, fmt.Errorf("event %d of the batch: %w", n+1, d.failure())
 		}
 	}
 	d.end()

@@ -46,10 +46,18 @@ func (m *message) first() uint64 { return m.last - uint64(len(m.items)) + 1 }
 // batch reports whether the message is a batch of CloudEvents, and not one.
 func (m *message) batch() bool { return len(m.items) > 1 }
 
-// add adds a record. Its number is known later.
-func (m *message) add(it *item) {
+// grown is the size of the message with one record more.
+func (m *message) grown(it *item) int {
+	if n := len(m.items); n > 0 && it.tabular() && m.items[n-1].tabular() && it.joins(&m.items[n-1].fact) {
+		return m.size + it.rowSize()
+	}
+	return m.size + it.size()
+}
+
+// add adds a record, with which the message has the size. Its number is known later.
+func (m *message) add(it *item, size int) {
 	m.items = append(m.items, it)
-	m.size += it.size()
+	m.size = size
 	m.facts += it.facts
 }
 
@@ -135,11 +143,13 @@ func (p *packer) group(items []*item) {
 func (p *packer) chain(items []*item, head int) {
 	m := &message{}
 	for i, more := head, true; more; i, more = p.next[i], p.next[i] != 0 {
-		if n := len(m.items); n == maxBatch || n > 0 && m.size+items[i].size() > maxBatchBytes {
+		size := m.grown(items[i])
+		if n := len(m.items); n == maxBatch || n > 0 && size > maxBatchBytes {
 			p.leave(m)
 			m = &message{}
+			size = items[i].size()
 		}
-		m.add(items[i])
+		m.add(items[i], size)
 	}
 	p.leave(m)
 }
@@ -147,7 +157,7 @@ func (p *packer) chain(items []*item, head int) {
 // alone makes a message of one item.
 func (p *packer) alone(it *item) {
 	m := &message{}
-	m.add(it)
+	m.add(it, it.size())
 	if it.Kind == lockagent.EventAgentStarted {
 		m.follows = p.follows
 	}
@@ -177,15 +187,23 @@ func (p *packer) encode(b []byte, m *message) []byte {
 	with := added{epoch: p.epoch, seq: m.first(), follows: m.follows, dropped: m.dropped}
 	var last before
 	var e lockagent.Event
-	for i, it := range m.items {
-		if i > 0 {
+	for items := m.items; len(items) > 0; {
+		if len(items) < len(m.items) {
 			b = append(b, ',')
 		}
-		it.event(&e)
-		e.Agent = p.agent
-		bound(&e)
-		b = appendRecord(b, &e, with, &last)
-		with.seq++
+		n := tableLen(items)
+		if n > 1 {
+			b = appendTable(b, p.agent, items[:n], with)
+			last = before{}
+		} else {
+			n = 1
+			items[0].event(&e)
+			e.Agent = p.agent
+			bound(&e)
+			b = appendRecord(b, &e, with, &last)
+		}
+		with.seq += uint64(n)
+		items = items[n:]
 	}
 	if m.batch() {
 		b = append(b, ']')

@@ -11,30 +11,47 @@ import (
 
 // sum is a number that two records with another content hardly ever share. It is never 0, and the
 // same in each process. It is fast, and nothing against an attacker.
-func sum(r *Record) uint32 {
+func sum(r *Record) uint32 { return new(summing).sum(r) }
+
+// summing makes the sums of records of which most have the names of the one before.
+type summing struct {
+	names common
+	sums  summer // of the names
+}
+
+func (l *summing) sum(r *Record) uint32 {
 	e := &r.Event
-	rare := e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) || r.Follows != (Place{})
-	s := summer(len(r.Raw))
-	for _, n := range [...]uint64{
-		uint64(e.Kind) | uint64(e.How)<<8 | uint64(e.Reason)<<16 | bit(e.Fixed)<<24 | bit(rare)<<25 | uint64(uint32(e.Count))<<32,
-		uint64(e.Time.UnixMicro()), e.Request, e.Tenure, uint64(e.Token), uint64(e.Waiters),
-		uint64(e.Waited), uint64(e.Held), uint64(e.Lease), uint64(e.Remaining),
-		uint64(e.StoreTime), uint64(e.Until), uint64(e.Confirmed), uint64(e.Returned),
-	} {
-		s.number(n)
+	if l.sums == 0 || !l.names.of(e) {
+		l.names = commonOf(e)
+		l.sums = 1
+		for _, text := range [...]string{e.Store, string(e.Lock), string(e.LockKind), string(e.Mode), e.Incarnation} {
+			l.sums.text(text)
+		}
 	}
-	for _, text := range [...]string{
-		e.Store, string(e.Lock), string(e.LockKind), string(e.Mode), string(e.Owner), e.Incarnation, e.Holder, e.Operator,
-		e.Err, e.TraceParent, r.Raw,
-	} {
-		s.text(text)
+	rare := e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) || r.Follows != (Place{})
+	dropped := r.Dropped != (Drops{})
+	s := l.sums
+	s.pair(
+		uint64(e.Kind)|uint64(e.How)<<8|uint64(e.Reason)<<16|bit(e.Fixed)<<24|bit(rare)<<25|bit(dropped)<<26|uint64(uint32(e.Count))<<32,
+		uint64(e.Time.UnixMicro()))
+	s.pair(e.Request, e.Tenure)
+	s.pair(uint64(e.Token), uint64(e.Waiters))
+	s.pair(uint64(e.Waited), uint64(e.Held))
+	s.pair(uint64(e.Lease), uint64(e.Remaining))
+	s.pair(uint64(e.StoreTime), uint64(e.Until))
+	s.pair(uint64(e.Confirmed), uint64(e.Returned))
+	s.text(string(e.Owner))
+	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.TraceParent != "" || r.Raw != "" {
+		for _, text := range [...]string{e.Holder, e.Operator, e.Err, e.TraceParent, r.Raw} {
+			s.text(text)
+		}
 	}
 	if rare {
 		s.rare(r)
 	}
-	if r.Dropped != (Drops{}) {
-		for _, n := range r.Dropped {
-			s.number(uint64(n))
+	if dropped {
+		for i := 0; i < len(r.Dropped); i += 2 {
+			s.pair(uint64(r.Dropped[i]), uint64(r.Dropped[i+1]))
 		}
 	}
 	return uint32(s>>32) ^ uint32(s) | 1
@@ -43,11 +60,9 @@ func sum(r *Record) uint32 {
 // rare adds what few records have.
 func (s *summer) rare(r *Record) {
 	e := &r.Event
-	for _, n := range [...]uint64{
-		uint64(e.Reset.After), uint64(e.Reset.Before), uint64(e.Reset.Step), uint64(e.Process.PID), r.Follows.Epoch, r.Follows.Seq,
-	} {
-		s.number(n)
-	}
+	s.pair(uint64(e.Reset.After), uint64(e.Reset.Before))
+	s.pair(uint64(e.Reset.Step), uint64(e.Process.PID))
+	s.pair(r.Follows.Epoch, r.Follows.Seq)
 	for _, text := range [...]string{
 		e.Reset.From, e.Reset.To, e.Reset.Reason, e.Reset.Store, e.Process.Host, e.Process.Program, e.Process.Version,
 	} {
@@ -64,21 +79,20 @@ func bit(b bool) uint64 {
 
 type summer uint64
 
-func (s *summer) number(n uint64) {
-	hi, lo := bits.Mul64(uint64(*s)^n^0x9e3779b97f4a7c15, 0xd6e8feb86659fd93)
+// pair adds two numbers, with one multiplication as in wyhash.
+func (s *summer) pair(a, b uint64) {
+	hi, lo := bits.Mul64(uint64(*s)^a^0x9e3779b97f4a7c15, b^0xd6e8feb86659fd93)
 	*s = summer(hi ^ lo)
 }
 
 func (s *summer) text(text string) {
-	s.number(uint64(len(text)))
-	for ; len(text) >= 8; text = text[8:] {
-		s.number(binary.LittleEndian.Uint64([]byte(text[:8])))
+	n := uint64(len(text))
+	for ; len(text) > 16; text = text[16:] {
+		s.pair(binary.LittleEndian.Uint64([]byte(text[:8])), binary.LittleEndian.Uint64([]byte(text[8:16])))
 	}
-	if len(text) > 0 {
-		var rest [8]byte
-		copy(rest[:], text)
-		s.number(binary.LittleEndian.Uint64(rest[:]))
-	}
+	var rest [16]byte
+	copy(rest[:], text)
+	s.pair(binary.LittleEndian.Uint64(rest[:8])^n<<56, binary.LittleEndian.Uint64(rest[8:]))
 }
 
 func (k LockKey) sum() uint64 {

@@ -8,7 +8,12 @@ func appendText(b []byte, key, text string) []byte {
 	if text == "" {
 		return b
 	}
-	b = append(append(b, key...), '"')
+	return appendString(append(b, key...), text)
+}
+
+// appendString appends text as a JSON string.
+func appendString(b []byte, text string) []byte {
+	b = append(b, '"')
 	start := len(b)
 	b = append(b, text...)
 	if n := plainBytes(b[start:]); n < len(text) {
