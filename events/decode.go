@@ -45,7 +45,7 @@ type decoder struct {
 	minute     minute
 	words      [fieldError + 1]string // the last one of each field, if it has no escapes
 	table      tableText
-	unknown    bool                   // the record has something that this version does not know
+	unknown    bool // the record has something that this version does not know
 }
 
 func newDecoder() *decoder { return &decoder{texts: newInterner()} }
@@ -321,7 +321,7 @@ func (d *decoder) identify(r *Record, env *envelope) error {
 	}
 	if v := attrs[attrTime]; len(v) > 0 {
 		if r.Time, ok = d.minute.parse(v); !ok {
-			return fmt.Errorf("time %q is not of the form 2006-01-02T15:04:05.999999Z, in the years 0 to 9999", v)
+			return timeError(v)
 		}
 	}
 	r.TraceParent = string(attrs[attrTraceParent])
@@ -329,6 +329,10 @@ func (d *decoder) identify(r *Record, env *envelope) error {
 		return errors.New("it has no data")
 	}
 	return d.about(r, attrs[attrSubject], attrs[attrType])
+}
+
+func timeError(text []byte) error {
+	return fmt.Errorf("time %q is not of the form 2006-01-02T15:04:05.999999Z, in the years 0 to 9999", text)
 }
 
 // about holds the subject of an event against its data. Of another version only the subject

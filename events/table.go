@@ -24,8 +24,7 @@ var quotedColumns = `,"columns":["` + strings.Join(tableColumns[:], `","`) + `"]
 // which the columns and the names of its lock say all.
 func (f *fact) tabular() bool {
 	return f.Kind == lockagent.EventHeld && f.Count == 0 && f.Confirmed == f.StoreTime && f.Reason == 0 &&
-		f.TraceParent == "" && f.more == nil && firstSecond <= f.second && f.second <= lastSecond &&
-		len(f.Owner)+f.common.bytes() <= maxText
+		f.TraceParent == "" && f.more == nil && encodable(f.time()) && len(f.Owner)+f.common.bytes() <= maxText
 }
 
 // bytes is how long the texts are.

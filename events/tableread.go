@@ -1,10 +1,6 @@
 package events
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // The fields of the data that only a table has.
 const (
@@ -26,6 +22,7 @@ type tableText struct {
 // tableData reads the data of a table up to its rows, of which it notes the place. r gets what they have in common.
 func (d *decoder) tableData(r *Record, t *tableText) {
 	fields := members{names: tableNames}
+	counted := false
 	d.open('{', "an object")
 	for n := 0; d.more('}', n); n++ {
 		switch field := d.member(&fields); field {
@@ -37,34 +34,31 @@ func (d *decoder) tableData(r *Record, t *tableText) {
 			t.rows.to = d.at
 		default:
 			d.field(field, r)
+			counted = counted || field == fieldCount
 		}
 	}
-	if d.err != nil {
-		return
-	}
-	if fields.seen&(1<<fieldColumns) == 0 || t.rows.to == 0 {
+	switch {
+	case fields.seen&(1<<fieldColumns) == 0 || t.rows.to == 0:
 		d.fail("a table has no columns or no rows")
-	} else if err := t.check(fields.seen); err != nil {
-		d.fail("%v", err)
+	case !counted && !slices.Contains(t.columns, fieldCount):
+		d.fail("the end of a hold has no count")
+	default:
+		d.distinct(t.columns, fields.seen)
 	}
 }
 
-// check returns what is wrong with the columns beside the fields that were seen.
-func (t *tableText) check(seen uint64) error {
-	has := func(field int) bool { return seen&(1<<field) != 0 }
-	for i, field := range t.columns {
+// distinct fails unless each of the columns can be one, and says what nothing else says. seen are the fields
+// that all rows have in common.
+func (d *decoder) distinct(columns []int, seen uint64) {
+	for i, field := range columns {
 		switch {
 		case field < 0:
-		case field < fieldOwner || field > fieldTime || fieldReset <= field && field <= fieldRows:
-			return fmt.Errorf("%q cannot be a column", tableNames.plain[field])
-		case slices.Contains(t.columns[:i], field) || field != fieldTime && has(field):
-			return fmt.Errorf("the column %q comes twice", columnName(field))
+		case field < fieldOwner || fieldReset <= field && field != fieldTime:
+			d.fail("%q cannot be a column", tableNames.plain[field])
+		case slices.Contains(columns[:i], field) || field != fieldTime && seen&(1<<field) != 0:
+			d.fail("the column %q comes twice", columnName(field))
 		}
 	}
-	if !has(fieldCount) && !slices.Contains(t.columns, fieldCount) {
-		return errors.New("a grant or an end has no count")
-	}
-	return nil
 }
 
 func columnName(field int) string {
@@ -107,7 +101,7 @@ func (d *decoder) rows(records []Record, first Record, t *tableText) []Record {
 		if r.Seq > maxSeq {
 			d.fail("the number of row %d is out of range", n+1)
 		}
-		if d.unknown && t.event.to > 0 && d.err == nil {
+		if d.unknown && d.err == nil {
 			r.Raw = t.alone(text, stretch{from, d.at}, r)
 		}
 	}
@@ -128,8 +122,11 @@ func (d *decoder) row(r *Record, columns []int) {
 		case columns[n] < 0:
 			d.skip(innerDepth)
 		case d.null():
+			if columns[n] == fieldCount {
+				d.fail("the end of a hold has no count")
+			}
 		case columns[n] == fieldTime:
-			r.Time = d.commonTime()
+			d.rowTime(r)
 		default:
 			d.field(columns[n], r)
 		}
@@ -140,12 +137,20 @@ func (d *decoder) row(r *Record, columns []int) {
 	r.imply()
 }
 
-// alone returns the text of a table that has one row of t and its number.
+func (d *decoder) rowTime(r *Record) {
+	text, ok := d.string(), false
+	if r.Time, ok = d.minute.parse(text); !ok {
+		d.fail("%v", timeError(text))
+	}
+}
+
+// alone returns the text of a table that has one row of t, and the number of r.
 func (t *tableText) alone(text []byte, row stretch, r *Record) string {
-	var b []byte
-	b = append(b, text[t.event.from:t.id.from]...)
-	b = append(appendID(append(b, '"'), r.Epoch, r.Seq), '"')
-	b = append(b, text[t.id.to:t.rows.from]...)
-	b = append(append(append(b, '['), text[row.from:row.to]...), ']')
-	return oneLine(append(b, text[t.rows.to:t.event.to]...))
+	id := append(appendID([]byte{'"'}, r.Epoch, r.Seq), '"')
+	rows := append(append([]byte{'['}, text[row.from:row.to]...), ']')
+	first, firstText, second, secondText := t.id, id, t.rows, rows
+	if t.rows.from < t.id.from {
+		first, firstText, second, secondText = t.rows, rows, t.id, id
+	}
+	return oneLine(slices.Concat(text[t.event.from:first.from], firstText, text[first.to:second.from], secondText, text[second.to:t.event.to]))
 }

@@ -1,0 +1,377 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/lockagent/lockagent"
+)
+
+// typicalHolds returns records that make one table.
+func typicalHolds(n int) []Record {
+	holds := make([]Record, n)
+	for i := range holds {
+		r := typicalRecord(uint64(i) + 9)
+		r.Time = r.Time.Add(time.Duration(i) * 400 * time.Millisecond)
+		r.Owner = lockagent.Owner(fmt.Sprint("worker-", i))
+		r.Token += lockagent.Token(i)
+		r.StoreTime += lockagent.StoreTime(i)
+		r.Confirmed = r.StoreTime
+		r.Until, r.Returned = r.StoreTime+100, r.StoreTime+lockagent.StoreTime(i)*90
+		holds[i] = r
+	}
+	return holds
+}
+
+// decodeBatch decodes a batch with a decoder of its own.
+func decodeBatch(text []byte) ([]Record, error) {
+	return newDecoder().message(nil, BatchContentType, text)
+}
+
+func TestTable(t *testing.T) {
+	holds := typicalHolds(2)
+	holds[1].How, holds[1].Time = lockagent.ByStore, holds[0].Time.Add(time.Hour)
+	const want = `[{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/3f0c1a52-7b6e-4d7f-9a38-5a1d6f0e2b91",` +
+		`"type":"io.lockagent.lock.holds.v1","subject":"billing/invoices/42","time":"2026-11-21T02:03:04.000005Z",` +
+		`"data":{"store":"5a6d2f0e-0c55-4b8e-8f6c-0d5d1a7c2b11","lock":"billing/invoices/42","kind":"plain","mode":"exclusive","count":0,` +
+		`"lease_us":10000000,"incarnation":"3f0c1a527b6e4d7f9a385a1d6f0e2b913f0c1a52",` +
+		`"columns":["time","owner","request","tenure","token","how","waited_us","held_us","store_time_us","until_us","returned_us"],"rows":[` +
+		`["2026-11-21T02:03:04.000005Z","worker-0",9,12,1795000000000019,"handoff",150,1600,1795000000000019,1795000000000119,1795000000000019],` +
+		`["2026-11-21T03:03:04.000005Z","worker-1",10,12,1795000000000020,"store",150,1600,1795000000000020,1795000000000120,1795000000000110]]}}]`
+	text := AppendBatch(nil, holds)
+	if string(text) != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	if got, err := decodeBatch(text); err != nil || !slices.Equal(got, holds) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, holds)
+	}
+}
+
+// TestTableIsShort: that is what it is for.
+func TestTableIsShort(t *testing.T) {
+	holds := typicalHolds(100)
+	if table, all := len(AppendBatch(nil, holds)), len(batchOf(holds)); table*3 > all {
+		t.Errorf("a table takes %d bytes, its holds take %d", table, all)
+	}
+}
+
+// TestNoTable changes one thing about the second of three holds: only what a row can say is in a table.
+func TestNoTable(t *testing.T) {
+	for name, change := range map[string]struct {
+		change func(*Record)
+		tables int
+	}{
+		"Nothing":     {func(*Record) {}, 1},
+		"Owner":       {func(r *Record) { r.Owner = "" }, 1},
+		"Texts":       {func(r *Record) { r.Owner = lockagent.Owner(strings.Repeat("x", 800)) }, 1},
+		"LongTexts":   {func(r *Record) { r.Owner = lockagent.Owner(strings.Repeat("x", maxText)) }, 0},
+		"Request":     {func(r *Record) { r.Request = 0 }, 1},
+		"How":         {func(r *Record) { r.How = 0 }, 1},
+		"Negative":    {func(r *Record) { r.Held = -time.Hour }, 1},
+		"Returned":    {func(r *Record) { r.Returned = 0 }, 1},
+		"Kind":        {func(r *Record) { r.Kind = lockagent.EventReleased }, 0},
+		"Lock":        {func(r *Record) { r.Lock = "other" }, 0},
+		"LockKind":    {func(r *Record) { r.LockKind = "fair" }, 0},
+		"Mode":        {func(r *Record) { r.Mode = lockagent.Shared }, 0},
+		"Store":       {func(r *Record) { r.Store = "" }, 0},
+		"Incarnation": {func(r *Record) { r.Incarnation = "other" }, 0},
+		"Lease":       {func(r *Record) { r.Lease++ }, 0},
+		"Fixed":       {func(r *Record) { r.Fixed = true }, 0},
+		"Renewed":     {func(r *Record) { r.Confirmed++ }, 0},
+		"Count":       {func(r *Record) { r.Count = 1 }, 0},
+		"Reason":      {func(r *Record) { r.Reason = lockagent.LostDenied }, 0},
+		"Error":       {func(r *Record) { r.Err = "x" }, 0},
+		"Traced":      {func(r *Record) { r.TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" }, 0},
+		"NoTime":      {func(r *Record) { r.Time = time.Time{} }, 0},
+		"Agent":       {func(r *Record) { r.Agent = "other" }, 0},
+		"Epoch":       {func(r *Record) { r.Epoch = 4 }, 0},
+		"Gap":         {func(r *Record) { r.Seq = 99 }, 0},
+		"Follows":     {func(r *Record) { r.Follows = Place{1, 2} }, 0},
+		"Dropped":     {func(r *Record) { r.Dropped[1] = 2 }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			holds := typicalHolds(3)
+			change.change(&holds[1])
+			text := AppendBatch(nil, holds)
+			if tables := strings.Count(string(text), tableType); tables != change.tables {
+				t.Errorf("there are %d tables in %s", tables, text)
+			}
+			if change.tables == 0 {
+				checkBatch(t, text, batchOf(holds))
+			}
+			want, err := decodeBatch(batchOf(holds)) // which cuts the lease to microseconds
+			if got, err2 := decodeBatch(text); err != nil || err2 != nil || !slices.Equal(got, want) {
+				t.Errorf("got  %+v, %v\nwant %+v, %v", got, err2, want, err)
+			}
+		})
+	}
+	later, err := Decode([]byte(strings.Replace(string(Append(nil, typicalHolds(2)[1])), `"data":{`, `"data":{"colour":"red",`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds := []Record{typicalHolds(1)[0], later}
+	checkBatch(t, AppendBatch(nil, holds), batchOf(holds))
+}
+
+func checkBatch(t *testing.T, got, want []byte) {
+	t.Helper()
+	if string(got) != string(want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// drawHold draws a hold of one lock, which is mostly like others.
+func drawHold(t *rapid.T) Record {
+	us := func(name string) time.Duration {
+		return time.Duration(rapid.Int64Range(-9e15, 9e15).Draw(t, name)) * time.Microsecond
+	}
+	at := func(name string) lockagent.StoreTime { return lockagent.StoreTime(rapid.Int64().Draw(t, name)) }
+	r := typicalRecord(1)
+	r.Time = time.UnixMicro(rapid.Int64Range(-62167219200e6, 253402300799e6).Draw(t, "time")).UTC()
+	r.Owner = lockagent.Owner(rapid.String().Draw(t, "owner"))
+	r.Request, r.Tenure = rapid.Uint64().Draw(t, "request"), rapid.Uint64().Draw(t, "tenure")
+	r.Token = lockagent.Token(rapid.Uint64Range(0, uint64(lockagent.MaxToken)).Draw(t, "token"))
+	r.How = rapid.SampledFrom([]lockagent.How{0, lockagent.ByStore, lockagent.ByHandOff}).Draw(t, "how")
+	r.Waited, r.Held = us("waited"), us("held")
+	r.StoreTime, r.Until, r.Returned = at("store time"), at("until"), at("returned")
+	r.Confirmed = r.StoreTime
+	switch rapid.IntRange(0, 9).Draw(t, "another") {
+	case 0:
+		r.Fixed = true
+	case 1:
+		r.Confirmed = at("confirmed")
+		r.imply()
+	case 2:
+		r.Kind = lockagent.EventGranted
+	}
+	return r
+}
+
+// TestTables sends random holds of one lock as an agent does, and reads them back.
+func TestTables(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(rapid.Custom(drawHold), 1, 20).Draw(t, "holds")
+		all := make([]lockagent.Event, len(want))
+		for i := range want {
+			want[i].Seq = uint64(i) + 5
+			all[i] = want[i].Event
+		}
+		p := newPacker(testAgent, 3, "p")
+		p.last = 4
+		m := p.pack(itemsOf(all...), Drops{}, 0, time.Time{})[0]
+		text := p.encode(nil, m)
+		if !m.batch() {
+			return
+		}
+		if batch := AppendBatch(nil, want); string(text) != string(batch) {
+			t.Fatalf("the agent sends %s\nAppendBatch says %s", text, batch)
+		}
+		if got, err := decodeBatch(text); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%s\ngot  %+v, %v\nwant %+v", text, got, err, want)
+		}
+		// As another program would write it: the fields in the order of the alphabet, with blanks.
+		var any []map[string]any
+		d := json.NewDecoder(strings.NewReader(string(text)))
+		d.UseNumber()
+		if err := d.Decode(&any); err != nil {
+			t.Fatal(err)
+		}
+		other, err := json.MarshalIndent(any, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decodeBatch(other); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%s\ngot  %+v, %v\nwant %+v", other, got, err, want)
+		}
+	})
+}
+
+// TestTablesBothWays changes one byte of a table: both ways of decoding must agree about it.
+func TestTablesBothWays(t *testing.T) {
+	table := AppendBatch(nil, typicalHolds(3))
+	table = table[1 : len(table)-1]
+	checkBothWays(t, table)
+	d := newDecoder()
+	d.scanner = scanner{text: table}
+	if _, ok := d.common(nil); !ok {
+		t.Error("a table of an agent is not a common event")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		changed := slices.Clone(table)
+		at := rapid.IntRange(0, len(changed)-1).Draw(t, "at")
+		if rapid.Bool().Draw(t, "cut") {
+			changed = slices.Delete(changed, at, at+1)
+		} else {
+			changed[at] = rapid.SampledFrom([]byte(`09a"],[}{:\ -.e`)).Draw(t, "byte")
+		}
+		checkBothWays(t, changed, table)
+	})
+}
+
+func FuzzTable(f *testing.F) {
+	table := AppendBatch(nil, typicalHolds(2))
+	f.Add(table[1 : len(table)-1])
+	f.Add([]byte(`{"data":{"rows":[["red",1]],"columns":["colour","count"]},"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"io.lockagent.lock.holds.v1"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		checkBothWays(t, text)
+		d := newDecoder()
+		d.scanner = scanner{text: text}
+		for _, r := range d.event(nil) {
+			if d.err != nil {
+				t.Fatalf("%q: records beside %v", text, d.err)
+			}
+			line := Append(nil, r)
+			if again, err := Decode(line); err != nil || again != r {
+				t.Errorf("%q has the record %+v\nas a line %s\nit is %+v, %v", text, r, line, again, err)
+			}
+		}
+	})
+}
+
+// TestTableOfLaterVersion: each row passes on what is unknown.
+func TestTableOfLaterVersion(t *testing.T) {
+	holds := typicalHolds(2)
+	table := string(AppendBatch(nil, holds))
+	for name, change := range map[string][2]string{
+		"Attribute":     {`"data":{`, `"colour":"red","data":{`},
+		"Field":         {`"columns"`, `"colour":{"red":[1]},"columns"`},
+		"NewLine":       {`"columns"`, "\n\"colour\":\n1,\"columns\""},
+		"How":           {`"how",`, `"how",`},
+		"FieldBehind":   {`]]}}`, `]],"colour":7}}`},
+		"IDBehind":      {`"id":"3:9",`, ``},
+		"SequenceOfOne": {`"data":{`, `"colour":"red","sequence":"3-9","data":{`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(table, change[0], change[1], 1)
+			switch name {
+			case "How":
+				text = strings.ReplaceAll(text, `"handoff"`, `"magic"`)
+			case "IDBehind":
+				text = strings.Replace(text, `]]}}`, `]]},"id":"3:9","colour":"red"}`, 1)
+			}
+			got, err := decodeBatch([]byte(text))
+			if err != nil || len(got) != 2 {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+			for i, r := range got {
+				if r.Raw == "" || strings.Contains(r.Raw, "\n") {
+					t.Errorf("row %d has Raw %q", i, r.Raw)
+				}
+				again, err := Decode(Append(nil, r))
+				if err != nil || again != r {
+					t.Errorf("row %d becomes %+v, %v\nand was %+v", i, again, err, r)
+				}
+				r.Raw = ""
+				want := holds[i]
+				if name == "How" {
+					want.How = 0
+				}
+				if r != want {
+					t.Errorf("got  %+v\nwant %+v", r, want)
+				}
+			}
+		})
+	}
+	// A column is known, or each value of it is passed on.
+	text := strings.Replace(table, `"columns":["time",`, `"columns":["colour",`, 1)
+	got, err := decodeBatch([]byte(text))
+	if err != nil || len(got) != 2 || !strings.Contains(got[1].Raw, `"2026-11-21T02:03:04.400005Z"`) || strings.Contains(got[1].Raw, "worker-0") ||
+		!strings.Contains(got[1].Raw, `"id":"3:10"`) || got[1].Time != holds[0].Time {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	// Only one of the rows has something unknown.
+	if got, err := decodeBatch([]byte(strings.Replace(table, `"handoff"`, `"magic"`, 1))); err != nil || got[0].Raw == "" || got[1] != holds[1] {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestBadTables(t *testing.T) {
+	table := string(AppendBatch(nil, typicalHolds(2)))
+	for name, c := range map[string][3]string{
+		"NoColumns":      {`"columns"`, `"colums"`, "no columns or no rows"},
+		"NoRows":         {`"rows"`, `"row"`, "no columns or no rows"},
+		"NullRows":       {`"rows":[`, `"rows":null,"colour":[`, "no columns or no rows"},
+		"EmptyRows":      {`"rows":[`, `"rows":[],"colour":[`, "a table has no rows"},
+		"Columns":        {`"columns":[`, `"columns":7,"colour":[`, "a list of columns is wanted"},
+		"Rows":           {`"rows":[`, `"rows":7,"colour":[`, "a list of rows is wanted"},
+		"Row":            {`"rows":[`, `"rows":[7,`, "a row is wanted"},
+		"RowsTwice":      {`"rows":[`, `"rows":[],"rows":[`, `the field "rows" comes twice`},
+		"ColumnTwice":    {`["time","owner"`, `["owner","owner"`, `the column "owner" comes twice`},
+		"TimeTwice":      {`["time","owner"`, `["time","time"`, `the column "time" comes twice`},
+		"FieldAndColumn": {`"count":0`, `"count":0,"owner":"w"`, `the column "owner" comes twice`},
+		"Store":          {`["time"`, `["store"`, `"store" cannot be a column`},
+		"Reset":          {`["time"`, `["reset"`, `"reset" cannot be a column`},
+		"RowsAsColumn":   {`["time"`, `["rows"`, `"rows" cannot be a column`},
+		"ColumnNoText":   {`["time"`, `[7`, "a string is wanted"},
+		"Short":          {`,150,1600,1795000000000019,`, `,150,1600,`, "the row has 10 values instead of 11"},
+		"Long":           {`,150,1600,1795000000000019,`, `,150,1600,1,1795000000000019,`, "the row has more than 11 values"},
+		"Time":           {`["2026-11-21T`, `["2026-13-21T`, `time "2026-13-21T`},
+		"AttributeTime":  {`"time":"2026-11-21T`, `"time":"2026-13-21T`, `time "2026-13-21T`},
+		"NoCount":        {`"count":0,`, ``, "no count"},
+		"NullCount":      {`"count":0,`, `"count":null,`, "no count"},
+		"Sequence":       {`"3:9"`, `"3:9999999999999999"`, "the number of row 2 is out of range"},
+		"NoSequence":     {`"3:9"`, `"3:0"`, "is not <epoch>:<sequence>"},
+		"Subject":        {`"subject":"billing`, `"subject":"shipping`, "is not the lock"},
+		"Token":          {`,1795000000000020,`, `,-1795000000000020,`, "out of range"},
+		"Owner":          {`"worker-1"`, `8`, "a string is wanted"},
+		"Unfinished":     {`]]}}]`, ``, "the text ends"},
+	} {
+		text := strings.Replace(table, c[0], c[1], 1)
+		if text == table {
+			t.Fatalf("%s: %q is not in %s", name, c[0], table)
+		}
+		got, err := decodeBatch([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), c[2]) || !strings.HasPrefix(err.Error(), "event 1 of the batch: events: decode: ") || len(got) > 0 {
+			t.Errorf("%s: got %d records, %v", name, len(got), err)
+		}
+	}
+	one := table[1 : len(table)-1]
+	if r, err := Decode([]byte(one)); err == nil || !strings.Contains(err.Error(), "a table of 2 holds") || r != (Record{}) {
+		t.Errorf("Decode: got %+v, %v", r, err)
+	}
+}
+
+// TestTableOfOneRow: no agent writes one, but Raw of a later version is one.
+func TestTableOfOneRow(t *testing.T) {
+	want := typicalHolds(1)[0]
+	text := `{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/` + string(testAgent) + `","type":"io.lockagent.lock.holds.v1","time":"2026-11-21T02:03:04.000005Z",` +
+		`"data":{"store":"` + want.Store + `","lock":"billing/invoices/42","kind":"plain","mode":"exclusive","lease_us":10000000,"incarnation":"` + want.Incarnation + `",` +
+		`"columns":["count","owner","request","tenure","token","how","waited_us","held_us","store_time_us","until_us","returned_us"],"rows":[` +
+		`[0,"worker-0",9,12,1795000000000019,"handoff",150,1600,1795000000000019,1795000000000119,null]]}}`
+	want.Returned = 0
+	if got, err := Decode([]byte(text)); err != nil || got != want {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+	if _, err := Decode([]byte(strings.Replace(text, `[0,"worker`, `[null,"worker`, 1))); err == nil || !strings.Contains(err.Error(), "no count") {
+		t.Errorf("without a count: %v", err)
+	}
+}
+
+// TestRowSize makes tables with the largest numbers, and owners whose bytes take six.
+func TestRowSize(t *testing.T) {
+	const most = math.MaxInt64
+	for _, owner := range []string{"", "\x01", strings.Repeat("\x01", 100)} {
+		e := lockagent.Event{
+			Kind: lockagent.EventHeld, Time: time.Unix(lastSecond, 999_999_999), Lock: "a", Owner: lockagent.Owner(owner), Request: math.MaxUint64, Tenure: math.MaxUint64,
+			Token: math.MaxUint64, How: lockagent.ByHandOff, Waited: math.MinInt64, Held: math.MinInt64, StoreTime: math.MinInt64, Until: math.MinInt64,
+			Confirmed: math.MinInt64, Returned: math.MinInt64,
+		}
+		p := newPacker("me", 1, "lockagent.v1")
+		p.last = most
+		m := p.pack(itemsOf(slices.Repeat([]lockagent.Event{e}, maxBatch)...), Drops{}, 0, time.Time{})[0]
+		text := string(p.encode(nil, m))
+		if strings.Count(text, tableType) != 1 || len(text) > 2*m.size || len(text) > 2*maxBatchBytes {
+			t.Errorf("owners of %d bytes: %d bytes for %d records, and the size is said to be %d", len(owner), len(text), len(m.items), m.size)
+		}
+		if len(owner) < 2 && len(m.items) != maxBatch {
+			t.Errorf("owners of %d bytes: %d records", len(owner), len(m.items))
+		}
+	}
+}
