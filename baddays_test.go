@@ -461,7 +461,7 @@ func TestIdleAgentTellsTheTime(t *testing.T) {
 	must(t, err)
 	defer reader.Close()
 	token, enough := holdOf(t, busy, theLock).Token(), errors.New("enough")
-	err = reader.Tail(ctx, events.From{}, events.Filter{}, func(r events.Record, err error) error {
+	err = reader.Tail(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		if r.Kind == lockagent.EventAlive && r.StoreTime > lockagent.StoreTime(token) {
 			return enough
 		}

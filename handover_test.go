@@ -221,7 +221,7 @@ func TestSignsOfLifeCountResumedHolds(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	enough, released := errors.New("enough"), false
-	err = r.Tail(ctx, events.FromPosition(1), events.Filter{}, func(r events.Record, err error) error {
+	err = r.Tail(ctx, events.FromPosition(1), events.Filter{}, func(r *events.Record, err error) error {
 		switch {
 		case err != nil || r.Epoch < 2:
 		case r.Kind == lockagent.EventAgentStarted && r.Count != 3:

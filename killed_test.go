@@ -119,7 +119,7 @@ func TestKilledAgain(t *testing.T) {
 
 	reader := cfg.open(t)
 	audit, latest, lives := events.NewAudit(), make(map[lockagent.AgentID]events.Place), 0
-	must(t, reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r events.Record, err error) error {
+	must(t, reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		switch r.Kind {
 		case lockagent.EventGranted, lockagent.EventHeld:
 			delete(certain, mark{r.Lock, r.Token})

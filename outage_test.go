@@ -243,7 +243,7 @@ func TestOutageAndCrashes(t *testing.T) {
 
 	audit, grants := events.NewAudit(), make(map[lockagent.AgentID]int)
 	reader := cfg.open(t)
-	must(t, reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r events.Record, err error) error {
+	must(t, reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		switch r.Kind {
 		case lockagent.EventGranted, lockagent.EventHeld:
 			grants[r.Agent]++
@@ -296,7 +296,7 @@ func (c childConfig) awaitGrants(t *testing.T, agents ...lockagent.AgentID) {
 	reader, enough := c.open(t), errors.New("enough")
 	err := events.ErrNoStream
 	for errors.Is(err, events.ErrNoStream) {
-		err = reader.Tail(ctx, events.From{}, events.Filter{}, func(r events.Record, err error) error {
+		err = reader.Tail(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 			if r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld {
 				delete(missing, r.Agent)
 			}

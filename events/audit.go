@@ -75,7 +75,6 @@ type Audit struct {
 	nowhere *storeLog       // the store "", which is among the stores only if it has holds
 	watched heap[*agentLog] // by the time at which there is something to do about it
 
-	record  Record    // that is added now
 	current *agentLog // of the record that is applied now
 	latest  *lockLog  // the lock of the last record
 	near    *storeLog // and its store
@@ -106,13 +105,12 @@ func NewAudit() *Audit {
 func (a *Audit) BeginsLate() { a.late = true }
 
 // Visit adds what a [Reader] or [ReadLines] passes: it is a [Visit] that never returns an error.
-func (a *Audit) Visit(r Record, err error) error {
+func (a *Audit) Visit(r *Record, err error) error {
 	if err != nil {
 		a.follow(r.Position, time.Time{})
 		a.AddError(err)
 	} else {
-		a.record = r
-		a.add()
+		a.add(r)
 	}
 	return nil
 }
@@ -130,14 +128,11 @@ func (a *Audit) Stored() time.Time { return a.clock.Stored }
 
 // Add adds a record.
 func (a *Audit) Add(record Record) {
-	a.record = record
-	a.add()
+	a.add(&record)
 }
 
-// add adds the record in a.record. What follows keeps no pointer to it, so this saves an allocation.
-func (a *Audit) add() {
-	a.follow(a.record.Position, a.record.Stored)
-	r := &a.record
+func (a *Audit) add(r *Record) {
+	a.follow(r.Position, r.Stored)
 	a.hear(r)
 	l := a.log(r.Agent)
 	l.Heard, l.Stored, l.Later = a.clock.Now, r.Stored, time.Time{}

@@ -395,7 +395,7 @@ func TestEquivocation(t *testing.T) {
 func TestAuditOfUnreadable(t *testing.T) {
 	a := NewAudit()
 	for n := range 30 {
-		_ = a.Visit(Record{}, fmt.Errorf("message %d", n))
+		_ = a.Visit(&Record{}, fmt.Errorf("message %d", n))
 	}
 	if r := a.Report(); r.Verdict != Incomplete || r.Unreadable.Count != 30 || len(r.Unreadable.First) != most || !strings.Contains(r.String(), "unreadable: and 10 more") {
 		t.Errorf("%v", r)

@@ -215,7 +215,7 @@ func TestSlowReader(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			go func() {
-				end <- r.Tail(ctx, From{}, Filter{}, func(r Record, err error) error {
+				end <- r.Tail(ctx, From{}, Filter{}, func(r *Record, err error) error {
 					if err := audit.Visit(r, err); err != nil {
 						return err
 					}

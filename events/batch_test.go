@@ -63,7 +63,7 @@ func TestReaderOfBatches(t *testing.T) {
 	t.Cleanup(r.Close)
 	read := func(from From, filter Filter) (all []string) {
 		t.Helper()
-		err := r.Replay(testContext(t), from, filter, func(r Record, err error) error {
+		err := r.Replay(testContext(t), from, filter, func(r *Record, err error) error {
 			if err == nil && (r.Stored.Before(before.Add(-time.Minute)) || r.Stored.Location() != time.UTC) {
 				err = fmt.Errorf("stored at %v", r.Stored)
 			}
@@ -131,10 +131,10 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 		store(t, js, DefaultPrefix+"."+m.subject, m.contentType, []byte(m.data))
 	}
 	var got []string
-	err := newReader(t, c).Replay(testContext(t), From{}, Filter{}, func(r Record, err error) error {
+	err := newReader(t, c).Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
 		if err != nil {
 			var decode *DecodeError
-			if !errors.As(err, &decode) || decode.Position != r.Position || r != (Record{Position: r.Position}) {
+			if !errors.As(err, &decode) || decode.Position != r.Position || *r != (Record{Position: r.Position}) {
 				t.Errorf("got %+v, %v", r, err)
 			}
 			got = append(got, fmt.Sprint(r.Position, ": bad"))
@@ -159,8 +159,8 @@ func TestLinesOfALaterVersion(t *testing.T) {
 	line := strings.NewReplacer("lock.held.v1", "lock.upgraded.v1", `"handoff"`, `"magic"`, `"data":{`, `"data":{"shape":[1, 2],"reason":"bored",`).
 		Replace(string(Append(nil, typicalRecord(1)))) + "\n"
 	var again strings.Builder
-	err := ReadLines(strings.NewReader(line), func(r Record, err error) error {
-		return errors.Join(err, WriteLine(&again, r))
+	err := ReadLines(strings.NewReader(line), func(r *Record, err error) error {
+		return errors.Join(err, WriteLine(&again, *r))
 	})
 	if err != nil || again.String() != line {
 		t.Errorf("got  %s%v\nwant %s", again.String(), err, line)

@@ -112,7 +112,7 @@ func TestAuditOfAHoleInTheStream(t *testing.T) {
 	// What is no event has a position all the same.
 	s = whole()
 	audit := s.read(NewAudit())
-	_ = audit.Visit(Record{Position: s.position + 1}, ErrEpoch)
+	_ = audit.Visit(&Record{Position: s.position + 1}, ErrEpoch)
 	s.position++
 	s.records = nil
 	wantReport(t, rest(s).read(audit).Report(), Incomplete, "unreadable: 1", "")

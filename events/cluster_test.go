@@ -118,8 +118,8 @@ func TestCluster(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		all = nil
-		return r.Replay(ctx, From{}, Filter{}, func(r Record, err error) error {
-			all = append(all, r)
+		return r.Replay(ctx, From{}, Filter{}, func(r *Record, err error) error {
+			all = append(all, *r)
 			return err
 		}) == nil
 	})

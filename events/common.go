@@ -249,9 +249,7 @@ func (d *decoder) commonSource() lockagent.AgentID {
 	agent, ok := d.source(d.string())
 	if !ok {
 		d.uncommon()
-		return ""
 	}
-	d.lastSource = sourceRoot + string(agent)
 	return agent
 }
 

@@ -78,6 +78,13 @@ func TestCommonEvents(t *testing.T) {
 	})
 }
 
+// TestAgentsInTurn: an event that needs the long way does not change what the short cut takes for the agent.
+func TestAgentsInTurn(t *testing.T) {
+	common := Append(nil, typicalRecord(9))
+	other := []byte(`{"source":"/lockagent/agent/other","specversion":"1.0","id":"1:1","type":"io.lockagent.agent.alive.v1","data":{}}`)
+	checkBothWays(t, common, other, common, other)
+}
+
 // TestBothWays changes one byte of common events: both ways of decoding must agree about them.
 func TestBothWays(t *testing.T) {
 	var golden [][]byte

@@ -359,7 +359,7 @@ func (d *decoder) source(text []byte) (lockagent.AgentID, bool) {
 	if !validAgent(agent) {
 		return "", false
 	}
-	d.agent = agent
+	d.agent, d.lastSource = agent, sourceRoot+string(agent)
 	return agent, true
 }
 

@@ -370,21 +370,20 @@ func BenchmarkDecode(b *testing.B) {
 		}
 		runtime.KeepAlive(sum)
 	})
-	b.Run("batch", func(b *testing.B) {
-		var all []Record
-		for i := range 100 {
-			all = append(all, typicalRecord(uint64(i)+1))
-		}
-		text, d, n := batchOf(all), newDecoder(), 0
-		b.ReportAllocs()
-		b.SetBytes(int64(len(text)))
-		for b.Loop() {
-			var err error
-			if all, err = d.message(all[:0], BatchContentType, text); err != nil {
-				b.Fatal(err)
+	all := typicalHolds(100)
+	for name, text := range map[string][]byte{"batch": batchOf(all), "table": AppendBatch(nil, all)} {
+		b.Run(name, func(b *testing.B) {
+			d, n := newDecoder(), 0
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				var err error
+				if all, err = d.message(all[:0], BatchContentType, text); err != nil {
+					b.Fatal(err)
+				}
+				n += len(all)
 			}
-			n += len(all)
-		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/record")
-	})
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/record")
+		})
+	}
 }

@@ -35,9 +35,9 @@ func Example() {
 	defer reader.Close()
 	audit := events.NewAudit()
 	fold := events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) { fmt.Println(h.Lock, h.Ended) }})
-	err = reader.Replay(context.Background(), events.From{}, events.Filter{}, func(r events.Record, err error) error {
+	err = reader.Replay(context.Background(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		if err == nil {
-			fold.Apply(r)
+			fold.Apply(*r)
 		}
 		return audit.Visit(r, err)
 	})

@@ -86,9 +86,9 @@ func NewFold(cfg FoldConfig) *Fold {
 
 // Apply applies a record. It is a [Visit] if it is called with what was read:
 //
-//	reader.Replay(ctx, from, filter, func(r events.Record, err error) error {
+//	reader.Replay(ctx, from, filter, func(r *events.Record, err error) error {
 //		if err == nil {
-//			fold.Apply(r)
+//			fold.Apply(*r)
 //		}
 //		return nil
 //	})

@@ -24,19 +24,19 @@ func ReadLines(in io.Reader, visit Visit) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	decoder, number, position := newDecoder(), uint64(0), uint64(0)
+	var record Record
 	for lines.Scan() {
 		number++
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
 		position++
-		var record Record
 		err := decoder.decode(lines.Bytes(), &record)
 		if err != nil {
 			record, err = Record{}, &DecodeError{Position: number, Err: err}
 		}
 		record.Position = position
-		if err := visit(record, err); err != nil {
+		if err := visit(&record, err); err != nil {
 			return err
 		}
 	}

@@ -346,9 +346,9 @@ func replayed(t testing.TB, c Connection, stream string) ([]Record, Report) {
 	defer r.Close()
 	var all []Record
 	audit := NewAudit()
-	err = r.Replay(testContext(t), From{}, Filter{}, func(r Record, err error) error {
+	err = r.Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
 		if err == nil {
-			all = append(all, r)
+			all = append(all, *r)
 		}
 		return audit.Visit(r, err)
 	})

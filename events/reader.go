@@ -61,7 +61,9 @@ type Reader struct {
 // All records of one message have the Position of the message. A caller that handled only some
 // of them reads again from that Position, and skips by Epoch and Seq. A caller that
 // handled all of them reads on from the next Position.
-type Visit func(Record, error) error
+//
+// The record is valid until Visit returns. Keep a copy of it, not the pointer.
+type Visit func(*Record, error) error
 
 // OpenReader connects to NATS, which must be there; the stream need not.
 //
@@ -194,7 +196,7 @@ func (r *Reader) Tail(ctx context.Context, from From, filter Filter, visit Visit
 			return err
 		}
 		if end := commonEnd(before, stream); end < at {
-			if err := visit(Record{Position: end}, ErrRewound); err != nil {
+			if err := visit(&Record{Position: end}, ErrRewound); err != nil {
 				return err
 			}
 			at = end

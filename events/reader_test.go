@@ -31,7 +31,7 @@ func newReader(t testing.TB, c Connection) *Reader {
 // seqs returns a visit that collects sequence numbers, and stops after n of them
 // if n is not 0.
 func seqs(to *[]uint64, n int) Visit {
-	return func(r Record, err error) error {
+	return func(r *Record, err error) error {
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func TestReplay(t *testing.T) {
 	t.Run("ContextEndsIt", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		visited := 0
-		err := r.Replay(ctx, From{}, Filter{}, func(Record, error) error {
+		err := r.Replay(ctx, From{}, Filter{}, func(*Record, error) error {
 			visited++
 			cancel(errEnough)
 			return nil
@@ -151,7 +151,7 @@ func TestReplay(t *testing.T) {
 	})
 	t.Run("EndsWhereItWasAtTheStart", func(t *testing.T) {
 		var got []uint64
-		err := r.Replay(testContext(t), From{}, Filter{}, func(r Record, err error) error {
+		err := r.Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
 			record(other, lockagent.EventQueued, "more")
 			return seqs(&got, 0)(r, err)
 		})
@@ -189,7 +189,7 @@ func TestReplayEndsAlthoughTheRestIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []uint64
-	err = newReader(t, c).Replay(testContext(t), From{}, Filter{}, func(r Record, err error) error {
+	err = newReader(t, c).Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
 		if len(got) == 0 {
 			if err := stream.Purge(t.Context()); err != nil {
 				t.Error(err)
@@ -222,13 +222,13 @@ func TestUndecodable(t *testing.T) {
 
 	var good, bad []uint64
 	audit := NewAudit()
-	err := newReader(t, c).Replay(testContext(t), From{}, Filter{}, func(r Record, err error) error {
+	err := newReader(t, c).Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
 		if err == nil {
 			good = append(good, r.Position)
 			return audit.Visit(r, err)
 		}
 		decode, ok := errors.AsType[*DecodeError](err)
-		if !ok || decode.Position != r.Position || decode.Subject == "" || r != (Record{Position: r.Position}) {
+		if !ok || decode.Position != r.Position || decode.Subject == "" || *r != (Record{Position: r.Position}) {
 			t.Errorf("got %+v, %v", r, err)
 		}
 		bad = append(bad, r.Position)
@@ -268,8 +268,8 @@ func TestTail(t *testing.T) {
 		tl := &tail{from, make(chan Record, 1000), make(chan error, 1)}
 		tails[name] = tl
 		go func() {
-			tl.done <- r.Tail(ctx, from, Filter{}, func(r Record, err error) error {
-				tl.seen <- r
+			tl.done <- r.Tail(ctx, from, Filter{}, func(r *Record, err error) error {
+				tl.seen <- *r
 				return err
 			})
 		}()
@@ -343,7 +343,7 @@ func testTailOfAStreamThatIsCut(t *testing.T, length int) {
 	r := newReader(t, c)
 	ctx := testContext(t)
 	go func() {
-		done <- r.Tail(ctx, From{}, Filter{}, func(r Record, err error) error {
+		done <- r.Tail(ctx, From{}, Filter{}, func(r *Record, err error) error {
 			if err != nil {
 				seen <- fmt.Sprint(errors.Is(err, ErrRewound), r.Position)
 			} else {
@@ -433,8 +433,8 @@ func TestLines(t *testing.T) {
 		}
 	}
 	var got []Record
-	collect := func(r Record, err error) error {
-		got = append(got, r)
+	collect := func(r *Record, err error) error {
+		got = append(got, *r)
 		return err
 	}
 	if err := ReadLines(&file, collect); err != nil || !slices.Equal(got, want) {

@@ -115,13 +115,13 @@ func (g *reading) run(ctx context.Context, messages jetstream.MessagesContext, v
 func (m *decoded) visit(filter *Filter, visit Visit) error {
 	for i := range m.records {
 		if r := &m.records[i]; filter.selects(r) {
-			if err := visit(*r, nil); err != nil {
+			if err := visit(r, nil); err != nil {
 				return err
 			}
 		}
 	}
 	if m.err != nil {
-		return visit(Record{Position: m.position}, m.err)
+		return visit(&Record{Position: m.position}, m.err)
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func TestFromTimeBehindTheStream(t *testing.T) {
 				flushed(t, p)
 			}}
 			var got []uint64
-			_, err = r.read(testContext(t), stream, FromTime(since), test.filter, 6, func(r Record, err error) error {
+			_, err = r.read(testContext(t), stream, FromTime(since), test.filter, 6, func(r *Record, err error) error {
 				got = append(got, r.Position)
 				return err
 			})

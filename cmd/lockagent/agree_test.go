@@ -56,7 +56,7 @@ func TestHistoryKeepsWhatIsWanted(t *testing.T) {
 			Kind: lockagent.EventHeld, Agent: "a", Lock: "orders/42", Owner: "joe", Tenure: i + 1, Token: lockagent.Token(i + 1), Time: begun,
 		}}
 		for _, s := range []*story{all, last} {
-			if err := s.visit(r, nil); err != nil {
+			if err := s.visit(&r, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

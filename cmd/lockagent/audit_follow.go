@@ -121,7 +121,7 @@ func (w *follower) position() uint64 {
 	return w.audit.Position()
 }
 
-func (w *follower) visit(r events.Record, err error) error {
+func (w *follower) visit(r *events.Record, err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.audit.Visit(r, err)

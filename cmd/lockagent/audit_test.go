@@ -116,7 +116,7 @@ func publishOverlap(t *testing.T, url string) {
 	publishers := make(map[lockagent.AgentID]*events.Publisher)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err := events.ReadLines(strings.NewReader(overlapping(t, time.Now())), func(r events.Record, err error) error {
+	err := events.ReadLines(strings.NewReader(overlapping(t, time.Now())), func(r *events.Record, err error) error {
 		if err != nil {
 			return err
 		}
@@ -299,7 +299,7 @@ func auditIsInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	err := w.run(ctx, func(ctx context.Context) error {
 		position := uint64(0)
-		if err := events.ReadLines(strings.NewReader(overlapping(t, time.Now())), func(r events.Record, err error) error {
+		if err := events.ReadLines(strings.NewReader(overlapping(t, time.Now())), func(r *events.Record, err error) error {
 			position++
 			r.Position, r.Stored = position, r.Time
 			return w.visit(r, err)

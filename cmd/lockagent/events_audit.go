@@ -222,7 +222,7 @@ func about(lock lockagent.Name, visit events.Visit) events.Visit {
 	if lock == "" {
 		return visit
 	}
-	return func(r events.Record, err error) error {
+	return func(r *events.Record, err error) error {
 		if r.Lock != lock && r.Lock != "" {
 			r.Event = lockagent.Event{
 				Kind: lockagent.EventRequested, Agent: r.Agent, Time: r.Time, Store: r.Store,

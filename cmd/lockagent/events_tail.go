@@ -75,15 +75,15 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 		read = log.tail
 	}
 	out := cmd.OutOrStdout()
-	err = read(cmd.Context(), from, filter, func(r events.Record, err error) error {
+	err = read(cmd.Context(), from, filter, func(r *events.Record, err error) error {
 		switch {
 		case err == nil && !f.of(r.Agent):
 		case err != nil:
 			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %s\n", oneLine(err.Error()))
 		case f.format == "jsonl":
-			err = events.WriteLine(out, r)
+			err = events.WriteLine(out, *r)
 		default:
-			_, err = io.WriteString(out, eventText(r, time.Now())+"\n")
+			_, err = io.WriteString(out, eventText(*r, time.Now())+"\n")
 		}
 		return err
 	})

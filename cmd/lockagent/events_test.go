@@ -58,7 +58,7 @@ func TestEventsTail(t *testing.T) {
 		t.Errorf("%d lines of JSON for %d events", n, m)
 	}
 	var agent lockagent.AgentID
-	err := events.ReadLines(strings.NewReader(jsonl.stdout), func(r events.Record, err error) error {
+	err := events.ReadLines(strings.NewReader(jsonl.stdout), func(r *events.Record, err error) error {
 		agent = r.Agent
 		return err
 	})

@@ -42,7 +42,7 @@ func (p *progress) watch(visit events.Visit) events.Visit {
 	if p.width == 0 {
 		return visit
 	}
-	return func(r events.Record, err error) error {
+	return func(r *events.Record, err error) error {
 		p.records++
 		if p.records%progressStep == 0 {
 			p.show(r.Position, time.Now())

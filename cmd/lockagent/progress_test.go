@@ -28,7 +28,7 @@ func TestProgress(t *testing.T) {
 				var out bytes.Buffer
 				p := &progress{out: &out, width: test.width, share: func(uint64) float64 { return test.share }, began: time.Now()}
 				stop, visited := errors.New("stop"), 0
-				visit := p.watch(func(events.Record, error) error {
+				visit := p.watch(func(*events.Record, error) error {
 					visited++
 					if visited == records {
 						return stop
@@ -40,7 +40,7 @@ func TestProgress(t *testing.T) {
 					if i%progressStep == 0 {
 						time.Sleep(progressEvery / 2) // so that it is shown every second time
 					}
-					err = visit(events.Record{Position: uint64(i) + 2}, nil)
+					err = visit(&events.Record{Position: uint64(i) + 2}, nil)
 				}
 				if visited != records || !errors.Is(err, stop) {
 					t.Errorf("visited %d records, and the last one said %v", visited, err)

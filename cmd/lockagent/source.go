@@ -147,7 +147,7 @@ func (l *eventLog) replay(ctx context.Context, from startAt, filter events.Filte
 
 // count returns a visit that counts what cannot be used.
 func (l *eventLog) count(visit events.Visit) events.Visit {
-	return func(r events.Record, err error) error {
+	return func(r *events.Record, err error) error {
 		switch {
 		case err != nil:
 			l.unreadable++
@@ -204,7 +204,7 @@ type readFunc func(context.Context, events.From, events.Filter, events.Visit) er
 // read tells the errors of visit from those of the log.
 func (l *eventLog) read(read readFunc, ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
 	var own error
-	err := read(ctx, from.inStream(), filter, func(r events.Record, err error) error {
+	err := read(ctx, from.inStream(), filter, func(r *events.Record, err error) error {
 		own = visit(r, err)
 		return own
 	})
@@ -219,7 +219,7 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 		return l.explain(err)
 	}
 	var own error
-	err := events.ReadLines(l.lines, func(r events.Record, err error) error {
+	err := events.ReadLines(l.lines, func(r *events.Record, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			own = l.explain(context.Cause(ctx))
@@ -227,7 +227,7 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 			if r.Time.After(l.early) {
 				l.early = r.Time
 			}
-		case err != nil || filter.Match(r):
+		case err != nil || filter.Match(*r):
 			own = visit(r, err)
 		}
 		return own
@@ -247,7 +247,7 @@ func (l *eventLog) latest() (at time.Time) {
 	ctx := l.cmd.Context()
 	state, err := l.reader.State(ctx)
 	if err == nil {
-		_ = l.reader.Replay(ctx, events.FromPosition(state.Last), events.Filter{}, func(r events.Record, _ error) error {
+		_ = l.reader.Replay(ctx, events.FromPosition(state.Last), events.Filter{}, func(r *events.Record, _ error) error {
 			at = r.Stored
 			return nil
 		})

@@ -75,9 +75,9 @@ func (s *story) replay(ctx context.Context, log *eventLog) error {
 	of := events.Filter{Kinds: []lockagent.EventKind{
 		lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventStoreReset,
 	}}
-	err := log.replay(ctx, startAt{}, of, func(r events.Record, err error) error {
+	err := log.replay(ctx, startAt{}, of, func(r *events.Record, err error) error {
 		if err == nil {
-			lives = append(lives, r)
+			lives = append(lives, *r)
 		}
 		return nil
 	})
@@ -90,7 +90,7 @@ func (s *story) replay(ctx context.Context, log *eventLog) error {
 			lives = lives[1:]
 		}
 	}
-	err = log.replay(ctx, startAt{}, events.Filter{Lock: s.name}, func(r events.Record, err error) error {
+	err = log.replay(ctx, startAt{}, events.Filter{Lock: s.name}, func(r *events.Record, err error) error {
 		tell(r.Position)
 		return s.visit(r, err)
 	})
@@ -114,7 +114,7 @@ func (s *story) replay(ctx context.Context, log *eventLog) error {
 }
 
 // visit folds the records about the lock, and those about no lock.
-func (s *story) visit(r events.Record, err error) error {
+func (s *story) visit(r *events.Record, err error) error {
 	switch {
 	case err != nil: // the audit tells of what is no event
 		return nil
@@ -125,12 +125,12 @@ func (s *story) visit(r events.Record, err error) error {
 			s.granted[r.Agent] = r.Position
 		case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 			if s.gaveUp != nil {
-				s.gaveUp(r)
+				s.gaveUp(*r)
 			}
 		}
-		s.fold.Apply(r)
+		s.fold.Apply(*r)
 	case r.Lock == "":
-		s.fold.Apply(r)
+		s.fold.Apply(*r)
 	}
 	return nil
 }

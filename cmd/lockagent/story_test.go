@@ -223,8 +223,8 @@ func TestStateShowsWhoWaitsLongestFirst(t *testing.T) {
 
 func TestHolders(t *testing.T) {
 	fold := events.NewFold(events.FoldConfig{})
-	err := events.ReadLines(strings.NewReader(lossOf(t, begun)), func(r events.Record, err error) error {
-		fold.Apply(r)
+	err := events.ReadLines(strings.NewReader(lossOf(t, begun)), func(r *events.Record, err error) error {
+		fold.Apply(*r)
 		return err
 	})
 	if err != nil {
@@ -278,7 +278,7 @@ func TestStoryOfAStoreThatWasEmptied(t *testing.T) {
 		if e.Kind != lockagent.EventStoreReset {
 			e.Lock, e.Owner, e.Tenure = "orders/42", "joe", uint64(e.Token)
 		}
-		if err := all.visit(events.Record{Event: e, Epoch: 1, Seq: uint64(seq + 1)}, nil); err != nil {
+		if err := all.visit(&events.Record{Event: e, Epoch: 1, Seq: uint64(seq + 1)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -476,8 +476,8 @@ func published(t *testing.T, log string) (url string) {
 	url, js := emptyStream(t)
 	for line := range strings.Lines(log) {
 		var r events.Record
-		err := events.ReadLines(strings.NewReader(line), func(read events.Record, err error) error {
-			r = read
+		err := events.ReadLines(strings.NewReader(line), func(read *events.Record, err error) error {
+			r = *read
 			return err
 		})
 		if err != nil {

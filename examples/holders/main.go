@@ -75,16 +75,16 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 	show(out, fold, point)
 
 	follow = true
-	return reader.Tail(ctx, events.FromPosition(next), events.Filter{}, func(r events.Record, err error) error {
+	return reader.Tail(ctx, events.FromPosition(next), events.Filter{}, func(r *events.Record, err error) error {
 		if err != nil {
 			log.Print(err) // not an event, or events were lost: the rest still counts
 			return nil
 		}
 		// A hold that was over within some milliseconds is one record.
-		if (r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld) && !applied(fold, r) {
+		if (r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld) && !applied(fold, *r) {
 			fmt.Fprintf(out, "+ %s: %s holds it, token %d\n", r.Lock, r.Owner, r.Token)
 		}
-		fold.Apply(r)
+		fold.Apply(*r)
 		return nil
 	})
 }
@@ -94,14 +94,14 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 func rebuild(ctx context.Context, reader *events.Reader, fold *events.Fold, point time.Time) (next uint64, err error) {
 	later := make(map[lockagent.AgentID]bool) // the records of an agent are applied in their order
 	last := uint64(0)
-	err = reader.Replay(ctx, events.From{}, events.Filter{}, func(r events.Record, err error) error {
+	err = reader.Replay(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		last = r.Position
 		switch {
 		case err != nil:
 		case later[r.Agent] || r.Time.After(point):
 			later[r.Agent], next = true, cmp.Or(next, r.Position)
 		default:
-			fold.Apply(r)
+			fold.Apply(*r)
 		}
 		return nil
 	})

@@ -43,10 +43,10 @@ func run(ctx context.Context, url string, limit time.Duration, alert func(text s
 
 	w := newWatch(limit, alert)
 	position := uint64(0)
-	err = reader.Replay(ctx, events.From{}, events.Filter{}, func(r events.Record, err error) error {
+	err = reader.Replay(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		position = r.Position
 		if err == nil {
-			w.fold.Apply(r)
+			w.fold.Apply(*r)
 		}
 		return nil
 	})
@@ -56,12 +56,12 @@ func run(ctx context.Context, url string, limit time.Duration, alert func(text s
 	ctx, stop := context.WithCancel(ctx)
 	records, ended := make(chan events.Record), make(chan error, 1)
 	go func() {
-		ended <- reader.Tail(ctx, events.FromPosition(position+1), events.Filter{}, func(r events.Record, err error) error {
+		ended <- reader.Tail(ctx, events.FromPosition(position+1), events.Filter{}, func(r *events.Record, err error) error {
 			if err != nil {
 				return nil // what is no event says nothing of a hold
 			}
 			select {
-			case records <- r:
+			case records <- *r:
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)

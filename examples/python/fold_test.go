@@ -192,7 +192,7 @@ func awaitAlive(t *testing.T, url string, agent lockagent.AgentID) {
 	}
 	defer reader.Close()
 	told := errors.New("told")
-	err = reader.Tail(t.Context(), events.From{}, events.Filter{}, func(r events.Record, err error) error {
+	err = reader.Tail(t.Context(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		if r.Agent == agent && r.Kind == lockagent.EventAlive && r.Confirmed > 0 {
 			return told
 		}
@@ -267,8 +267,8 @@ func heldNow(t *testing.T, url string) (all told) {
 	}
 	defer reader.Close()
 	fold := events.NewFold(events.FoldConfig{})
-	err = reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r events.Record, err error) error {
-		fold.Apply(r)
+	err = reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+		fold.Apply(*r)
 		return err
 	})
 	if err != nil {

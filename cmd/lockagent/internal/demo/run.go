@@ -293,7 +293,7 @@ func (s *show) audit(ctx context.Context) (events.Report, error) {
 		filter.Agents = append(filter.Agents, m.id())
 	}
 	audit, before, begun := events.NewAudit(), uint64(0), false
-	err = reader.Replay(ctx, events.From{}, filter, func(r events.Record, err error) error {
+	err = reader.Replay(ctx, events.From{}, filter, func(r *events.Record, err error) error {
 		// The log of the members begins here, whatever others wrote into the stream before.
 		if !begun {
 			before, begun = r.Position-1, true
