@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -23,7 +24,10 @@ type schema struct {
 	Maximum    uint64            `json:"maximum"`
 	Required   []string          `json:"required"`
 	Properties map[string]schema `json:"properties"`
-	Defs       map[string]schema `json:"$defs"`
+	Items      struct {
+		Examples []string `json:"examples"`
+	} `json:"items"`
+	Defs map[string]schema `json:"$defs"`
 }
 
 type ref struct {
@@ -50,6 +54,7 @@ type asyncAPI struct {
 	Components struct {
 		Messages map[string]struct {
 			Name        string `json:"name"`
+			Summary     string `json:"summary"`
 			ContentType string `json:"contentType"`
 			Headers     ref    `json:"headers"`
 			Payload     struct {
@@ -112,6 +117,7 @@ func TestAsyncAPI(t *testing.T) {
 	same(t, "batch: content type", batch.ContentType, BatchContentType)
 	same(t, "batch: headers", batch.Headers.Ref, "#/components/schemas/batchHeaders")
 	same(t, "batch: schema", batch.Payload.Schema.Ref, "./"+schemaFile+"#/$defs/batch")
+	same(t, "batch: tables", strings.Contains(batch.Summary, tableType), true) // which are no messages of their own
 	slices.Sort(names)
 	same(t, "classes", slices.Sorted(slices.Values(channel.Parameters["class"].Examples)), slices.Sorted(maps.Keys(classes)))
 	same(t, "that there are no more classes", channel.Parameters["class"].Enum, []string(nil))
@@ -217,7 +223,11 @@ func TestSchemaIsComplete(t *testing.T) {
 		reasons = append(reasons, r.String())
 	}
 	same(t, "reasons", known["reason"].Examples, reasons)
-	same(t, "types", doc.Properties["type"].Examples, typeOf[1:])
+	same(t, "types", doc.Properties["type"].Examples, append(slices.Clone(typeOf[1:]), tableType))
+
+	table := doc.Defs["holdsData"].Properties
+	same(t, "fields of a table", properties(doc.Defs["holdsData"]), map[string]string{"columns": "array", "rows": "array"})
+	same(t, "columns", table["columns"].Items.Examples, tableColumns[:])
 }
 
 // properties returns the properties of an object and their types.

@@ -23,9 +23,10 @@
 // # Messages
 //
 // A record is a CloudEvents 1.0 event in JSON, as [Append] writes it. A message has one
-// record, or a JSON array of several records of one lock, in their order. The
-// Content-Type header says which: [ContentType] or [BatchContentType]. [DecodeMessage]
-// reads both. The subject is
+// record, or a JSON array with several records of one lock, in their order. The
+// Content-Type header says which: [ContentType] or [BatchContentType]. In an array, holds that
+// follow each other are one event, a table. [AppendBatch] writes arrays, and [DecodeMessage] reads
+// all of this. The subject is
 //
 //	<prefix>.<agent>.<class>.<name>
 //
@@ -54,12 +55,26 @@
 // There is no datacontenttype: then the data is JSON, says CloudEvents. A reader takes one that
 // says so, and a sequence (<epoch>-<sequence>) that agrees with the id: other programs may add them.
 //
+// A table has the type io.lockagent.lock.holds.v1. Each of its rows is the record of a hold that was not
+// renewed:
+//
+//	id             that of the first row; each later row has the next sequence
+//	time           that of the first row
+//	data           the fields that all rows have in common, and
+//	data.columns   the names of the others, and "time"
+//	data.rows      an array for each row, with a value for each column
+//
+// A null in a row is a field that is left out. A column is time, or a field behind the mode that is no
+// object. A reader takes columns in any order, and more or fewer of them. If it does not know one, [Record.Raw]
+// is a table of one row. What [WriteLine] writes has a line for each record.
+//
 // A field of the data is left out if it is zero. Only count is always there in grants and
 // ends: a proof cannot rest on a number that is perhaps missing. A held without a confirmed_us was
 // confirmed at its store_time_us, and not renewed. Durations and times are in
 // microseconds, and their names end in _us. The file schema/event-v1.json next to this package is
 // the JSON Schema of an event and of a batch. It says what each field means, and which ones each
-// kind has. The file asyncapi.json describes the stream. testdata/v1 has an example of each kind.
+// kind has. The file asyncapi.json describes the stream. testdata/v1 has an example of each kind, of an
+// array and of a table.
 //
 // # Promise
 //

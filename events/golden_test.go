@@ -111,6 +111,27 @@ func goldenRecord(kind lockagent.EventKind) Record {
 	return r
 }
 
+// goldenBatch are records of one lock, none of which can be in a table.
+func goldenBatch() (records []Record) {
+	for i, kind := range []lockagent.EventKind{lockagent.EventQueued, lockagent.EventGranted, lockagent.EventReleased} {
+		r := goldenRecord(kind)
+		r.Seq = uint64(i) + 100
+		records = append(records, r)
+	}
+	return records
+}
+
+// goldenHolds are two holds that follow each other: a table.
+func goldenHolds() []Record {
+	first := goldenRecord(lockagent.EventHeld)
+	first.TraceParent = ""
+	second := first
+	second.Seq++
+	second.Time = first.Time.Add(time.Second)
+	second.Owner, second.Request, second.Token, second.How = "worker-8", 13, first.Token+1, lockagent.ByHandOff
+	return []Record{first, second}
+}
+
 // golden returns a golden file without its indentation.
 func golden(t *testing.T, name string, now []byte) []byte {
 	t.Helper()
@@ -150,26 +171,23 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
-	t.Run("batch", func(t *testing.T) {
-		var want []Record
-		for i, kind := range []lockagent.EventKind{lockagent.EventQueued, lockagent.EventGranted, lockagent.EventReleased} {
-			r := goldenRecord(kind)
-			r.Seq = uint64(i) + 100
-			want = append(want, r)
-		}
-		text := golden(t, "batch", batchOf(want))
-		if now := batchOf(want); !bytes.Equal(now, text) {
-			t.Errorf("wrote %s\nwant  %s", now, text)
-		}
-		var got []Record
-		err := DecodeMessage(BatchContentType, text, func(r Record) error {
-			got = append(got, r)
-			return nil
+	for name, want := range map[string][]Record{"batch": goldenBatch(), "holds": goldenHolds()} {
+		t.Run(name, func(t *testing.T) {
+			now := AppendBatch(nil, want)
+			text := golden(t, name, now)
+			if !bytes.Equal(now, text) {
+				t.Errorf("wrote %s\nwant  %s", now, text)
+			}
+			var got []Record
+			err := DecodeMessage(BatchContentType, text, func(r Record) error {
+				got = append(got, r)
+				return nil
+			})
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("read %+v, %v\nwant %+v", got, err, want)
+			}
 		})
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("read %+v, %v\nwant %+v", got, err, want)
-		}
-	})
+	}
 	t.Run("step", func(t *testing.T) { // with a field that was added
 		want := goldenRecord(lockagent.EventStoreReset)
 		r := &want.Reset
@@ -187,7 +205,7 @@ func TestGolden(t *testing.T) {
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
-			if _, ok := lockagent.ParseEventKind(name); !ok && name != "batch" && name != "step" {
+			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step"}, name) {
 				t.Errorf("%s is of no kind", file)
 			}
 		}

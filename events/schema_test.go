@@ -2,10 +2,13 @@ package events
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
@@ -63,7 +66,7 @@ func TestSchema(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := event
-			if filepath.Base(file) == "batch.json" {
+			if slices.Contains([]string{"batch.json", "holds.json"}, filepath.Base(file)) {
 				s = batch
 			}
 			if err := valid(t, s, text); err != nil {
@@ -79,6 +82,17 @@ func TestSchema(t *testing.T) {
 			}
 			if err := valid(t, batch, batchOf([]Record{r, r})); err != nil {
 				t.Fatal(err)
+			}
+		})
+	})
+	t.Run("AnyTable", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			text := AppendBatch(nil, drawHolds(t))
+			if !bytes.Contains(text, []byte(tableType)) {
+				t.Fatalf("%s is no table", text)
+			}
+			if err := valid(t, batch, text); err != nil {
+				t.Fatalf("%s: %v", text, err)
 			}
 		})
 	})
@@ -101,6 +115,55 @@ func TestSchema(t *testing.T) {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	})
+	t.Run("LaterTable", func(t *testing.T) {
+		for _, change := range [][2]string{
+			{`"data":{`, `"data":{"shape":[1],`}, {`"returned_us"]`, `"shape"]`}, {`"handoff"`, `"magic"`}, {`,1500,`, `,null,`},
+			{`"waited_us"`, `"lease_share"`}, {`,1500,`, `,0.5,`},
+		} {
+			text := changedTable(t, change[0], change[1])
+			if err := valid(t, batch, text); err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	})
+}
+
+// drawHolds draws records that are a table.
+func drawHolds(t *rapid.T) (holds []Record) {
+	short := func(text string) string {
+		runes := []rune(text)
+		return string(runes[:min(len(runes), maxText/40)])
+	}
+	first := drawRecord(t)
+	for i := range rapid.IntRange(2, 5).Draw(t, "holds") {
+		d := drawRecord(t)
+		if d.Time.IsZero() { // such a hold is an event of its own
+			d.Time = time.Unix(0, 0)
+		}
+		holds = append(holds, Record{
+			Event: lockagent.Event{
+				Kind: lockagent.EventHeld, Agent: first.Agent, Time: d.Time, Store: short(first.Store), Lock: lockagent.Name(short(string(first.Lock))),
+				LockKind: lockagent.LockKind(short(string(first.LockKind))), Mode: lockagent.Mode(short(string(first.Mode))),
+				Owner: lockagent.Owner(short(string(d.Owner))), Request: d.Request, Tenure: d.Tenure, Token: d.Token, How: d.How,
+				Waited: d.Waited, Held: d.Held, Lease: first.Lease, Fixed: first.Fixed, StoreTime: d.StoreTime, Confirmed: d.StoreTime,
+				Until: d.Until, Returned: d.Returned, Incarnation: short(first.Incarnation),
+			},
+			Epoch: first.Epoch,
+			Seq:   min(first.Seq, maxSeq-5) + uint64(i),
+		})
+	}
+	return holds
+}
+
+// changedTable is a batch with a table in which the first from is to.
+func changedTable(t *testing.T, from, to string) []byte {
+	t.Helper()
+	good := AppendBatch(nil, goldenHolds())
+	bad := bytes.Replace(good, []byte(from), []byte(to), 1)
+	if bytes.Equal(bad, good) {
+		t.Fatalf("%q is not in %s", from, good)
+	}
+	return bad
 }
 
 // required are the fields that the data of each kind must have, beside what all of the same
@@ -158,6 +221,88 @@ func TestSchemaRequires(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSchemaRequiresOfTables does the same with the golden table, and with its columns.
+func TestSchemaRequiresOfTables(t *testing.T) {
+	_, batch := eventSchemas(t)
+	needed := append(required(lockagent.EventHeld), "specversion", "id", "source", "type", "data", "columns", "rows")
+	check := func(name string, without []byte) {
+		if err := valid(t, batch, without); (err != nil) != slices.Contains(needed, name) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+	text := string(AppendBatch(nil, goldenHolds()))
+	seen := make(map[string]bool)
+	for _, name := range append(slices.Clone(attributeNames.plain), tableNames.plain...) {
+		if key := `"` + name + `":`; strings.Contains(text, key) {
+			check(name, changedTable(t, key, `"not_`+name+`":`))
+			seen[name] = true
+		}
+	}
+	for _, name := range tableColumns[1:] {
+		check(name, changedTable(t, `"`+name+`"`, `"not_`+name+`"`))
+		seen[name] = true
+	}
+	for _, name := range needed {
+		if !seen[name] {
+			t.Errorf("the table has no %s", name)
+		}
+	}
+}
+
+func TestSchemaRefusesTables(t *testing.T) {
+	_, batch := eventSchemas(t)
+	refused := func(name string, text []byte) {
+		t.Helper()
+		if valid(t, batch, text) == nil {
+			t.Errorf("%s: the schema takes %s", name, text)
+		}
+		if err := DecodeMessage(BatchContentType, text, func(Record) error { return nil }); err == nil {
+			t.Errorf("%s: DecodeMessage takes %s", name, text)
+		}
+	}
+	text := string(AppendBatch(nil, goldenHolds()))
+	_, rows, _ := strings.Cut(text, `"rows":`)
+	fields, _, _ := strings.Cut(text[strings.Index(text, `"count"`):], `[`)
+	for name, change := range map[string][2]string{
+		"Fields":   {fields, `"names":`}, // neither columns nor a count
+		"Columns":  {`"columns":[`, `"columns":7,"names":[`},
+		"Column":   {`"waited_us"`, `7`},
+		"Twice":    {`"waited_us"`, `"request"`},
+		"Rows":     {`"rows":[`, `"rows":7,"lines":[`},
+		"NoRows":   {rows, `[]}}]`},
+		"Row":      {rows, `[7]}}]`},
+		"Object":   {`,11,`, `,{},`},
+		"List":     {`,11,`, `,[11],`},
+		"Data":     {`"count":0`, `"count":"0"`},
+		"Sequence": {`"3:19"`, `"3:0"`},
+	} {
+		refused(name, changedTable(t, change[0], change[1]))
+	}
+	for i, name := range tableNames.plain {
+		if i < fieldOwner || i >= fieldReset {
+			refused(name+" is a column", changedTable(t, `"waited_us"`, `"`+name+`"`))
+		}
+	}
+	var full struct {
+		Data map[string]json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(Append(nil, fullRecord(lockagent.EventGranted)), &full); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range fieldNames.plain[fieldOwner:fieldReset] {
+		twice, column, field := text, `"`+name+`"`, `"`+name+`":`
+		value := string(full.Data[name])
+		if !strings.Contains(twice, field) {
+			twice = strings.Replace(twice, `"data":{`, `"data":{`+field+value+`,`, 1)
+		}
+		if !slices.Contains(tableColumns[:], name) {
+			twice = strings.Replace(twice, `"columns":[`, `"columns":[`+column+`,`, 1)
+			twice = strings.ReplaceAll(twice, `["2026`, `[`+value+`,"2026`)
+		}
+		refused(name+" is a column and a field", []byte(twice))
 	}
 }
 

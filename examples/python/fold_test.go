@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ func (w *writer) begin(url string, holds int) {
 	var err error
 	w.publisher, err = events.NewPublisher(events.Config{
 		Connection: events.Connection{URL: url}, Agent: w.agent, Epoch: w.epoch, Renewals: true, Heartbeat: 100 * time.Millisecond,
+		Linger: time.Second,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -68,16 +70,27 @@ func (w *writer) end() {
 }
 
 func (w *writer) record(kind lockagent.EventKind, e lockagent.Event) {
+	w.t.Helper()
+	w.queue(kind, e)
+	// Facts of one hold that come together become one record. Both kinds of logs are wanted.
+	if w.rand.IntN(3) > 0 {
+		w.flush()
+	}
+}
+
+// queue records an event that may be under way together with the next one.
+func (w *writer) queue(kind lockagent.EventKind, e lockagent.Event) {
 	e.Kind, e.Agent, e.Store, e.Time = kind, w.agent, w.store, time.Now()
 	if kind == lockagent.EventAgentStarted {
 		e.Process = lockagent.Process{Host: "here", PID: 1}
 	}
 	w.publisher.Record(w.t.Context(), e)
-	// Facts of one hold that come together become one record. Both kinds of logs are wanted.
-	if w.rand.IntN(3) > 0 {
-		if err := w.publisher.Flush(w.t.Context()); err != nil {
-			w.t.Fatal(err)
-		}
+}
+
+func (w *writer) flush() {
+	w.t.Helper()
+	if err := w.publisher.Flush(w.t.Context()); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -88,7 +101,7 @@ func (w *writer) step(token lockagent.Token) {
 		w.open = slices.Delete(w.open, i, i+1)
 		return e
 	}
-	switch n := w.rand.IntN(22); {
+	switch n := w.rand.IntN(23); {
 	case n < 9 || len(w.open) == 0:
 		mode := lockagent.Exclusive
 		if w.rand.IntN(3) == 0 {
@@ -98,7 +111,7 @@ func (w *writer) step(token lockagent.Token) {
 			w.tenure++
 		}
 		e := lockagent.Event{
-			Lock: lockagent.Name(fmt.Sprintf("orders/%d", w.rand.IntN(40))), LockKind: lockagent.PlainLock, Mode: mode,
+			Lock: w.order(), LockKind: lockagent.PlainLock, Mode: mode,
 			Owner: lockagent.Owner([]string{"joe", "sue", "ann"}[w.rand.IntN(3)]), Request: uint64(token), Tenure: w.tenure, Token: token,
 			How: []lockagent.How{lockagent.ByStore, lockagent.ByHandOff}[w.rand.IntN(2)], Count: 1,
 			Lease: []time.Duration{lockagent.PassLease, time.Minute}[w.rand.IntN(2)], Fixed: w.rand.IntN(2) == 0,
@@ -138,12 +151,42 @@ func (w *writer) step(token lockagent.Token) {
 		if w.rand.IntN(2) == 0 {
 			w.record(lockagent.EventAgentStarted, lockagent.Event{})
 		}
+	case n < 22:
+		w.table(w.order(), token)
 	case w.agent == "x": // after a reset the publisher tells of no renewals for a while
 	default: // the store comes back empty
 		before := w.store
 		w.store += "'"
 		w.record(lockagent.EventStoreReset, lockagent.Event{Reset: lockagent.Reset{From: before, To: w.store, Reason: "emptied", Store: before}})
 	}
+}
+
+// order makes up the name of a lock.
+func (w *writer) order() lockagent.Name {
+	return lockagent.Name(fmt.Sprintf("orders/%d", w.rand.IntN(40)))
+}
+
+// table makes up short holds of one lock, which the log has as one event.
+func (w *writer) table(name lockagent.Name, token lockagent.Token) {
+	for i := range 3 + lockagent.Token(w.rand.IntN(3)) {
+		w.tenure++
+		e := lockagent.Event{
+			Lock: name, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "ann", Request: uint64(token + i),
+			Tenure: w.tenure, Token: token + i, How: lockagent.ByStore, Count: 1, Lease: time.Minute,
+			StoreTime: lockagent.StoreTime(token + i), Incarnation: "1",
+		}
+		w.queue(lockagent.EventGranted, e)
+		e.Count, e.Confirmed = 0, e.StoreTime
+		w.queue(lockagent.EventReleased, e)
+	}
+	w.flush()
+}
+
+// forgotten makes up a hold of which only a table says that it is over.
+func (w *writer) forgotten(token lockagent.Token) {
+	w.grant("forgotten/1", token, lockagent.ByStore, false)
+	w.flush()
+	w.table("forgotten/1", token+1)
 }
 
 // grant makes up a hold of a lock that nobody else wants.
@@ -218,9 +261,9 @@ func TestSameAsPackageEvents(t *testing.T) {
 			writers = append(writers, w)
 		}
 		for i := range 300 {
-			writers[random.IntN(len(writers))].step(lockagent.Token(i + 1))
+			writers[random.IntN(len(writers))].step(lockagent.Token(10*i + 1))
 		}
-		writers[0].renewals(300)
+		writers[0].renewals(3000)
 		awaitAlive(t, url, writers[0].agent)
 		// Each lives once more. Only y goes on with its holds.
 		for i, w := range writers {
@@ -228,13 +271,17 @@ func TestSameAsPackageEvents(t *testing.T) {
 			w.begin(url, i%2)
 		}
 		for i := range 30 {
-			writers[random.IntN(len(writers))].step(lockagent.Token(i + 400))
+			writers[random.IntN(len(writers))].step(lockagent.Token(10*i + 4000))
 		}
-		writers[0].survivor(500)
+		writers[1].forgotten(5000)
+		writers[0].survivor(6000)
 		for _, w := range writers {
 			w.end()
 		}
 
+		if tables(t, url) == 0 {
+			t.Error("the log has no table")
+		}
 		want := heldNow(t, url)
 		cmd := exec.CommandContext(t.Context(), python, "holders.py", "--nats", url, "--once", "--json")
 		cmd.Stderr = t.Output()
@@ -256,6 +303,25 @@ func TestSameAsPackageEvents(t *testing.T) {
 			t.Errorf("Python says\n%v\npackage events says\n%v", got, want)
 		}
 	}
+}
+
+// tables returns how many messages have tables.
+func tables(t *testing.T, url string) (n int) {
+	t.Helper()
+	stream, err := jetStream(t, url).Stream(t.Context(), events.DefaultStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for position := range stream.CachedInfo().State.LastSeq {
+		m, err := stream.GetMsg(t.Context(), position+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(m.Data), `"type":"io.lockagent.lock.holds.v1"`) {
+			n++
+		}
+	}
+	return n
 }
 
 // heldNow is what package events says.

@@ -17,6 +17,8 @@ What to know of the log:
   fields may be added. So a reader passes over the types and fields that it does not know.
 * A hold begins with "granted" and ends with one of ENDS whose count is 0. A hold that was over
   within some milliseconds is one event, "held".
+* Several "held" that follow each other in a message are one event, "holds": a table. It says once
+  what they have in common, and the rest in a row for each. The program makes "held" of it again.
 * Tokens only grow. Of two holds of one lock, the one with the greater token came later.
 * The events of one agent are in order, and have numbers. Those of two agents may arrive in any
   order. So the end of a hold may arrive after the grant of the next one.
@@ -43,6 +45,7 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 
 ENDS = {"released", "expired", "lost", "broken", "unclaimed"}
 PASS_LEASE = 2_000_000  # microseconds: of a lock that another agent has passed, until the first renewal
+TABLE, HELD = "io.lockagent.lock.holds.v1", "io.lockagent.lock.held.v1"
 SCHEMA = pathlib.Path(__file__).parents[2] / "events" / "schema" / "event-v1.json"
 
 
@@ -268,19 +271,40 @@ def moment(store_time):
 
 
 def events(message, validator):
-    """The events of one message. What is no event is told of and left out: the rest still counts."""
+    """The events of one message, those of a table one by one. What is no event is told of and left out: the rest
+    still counts."""
+    def valid(event):
+        wrong = jsonschema.exceptions.best_match(validator.iter_errors(event))
+        if wrong:
+            skip(message, f"no event: {wrong.json_path}: {wrong.message}")
+        return not wrong
+
     try:
         body = json.loads(message.data)
     except ValueError as err:
         return skip(message, f"no JSON: {err}")
     good = []
-    for event in body if isinstance(body, list) else [body]:
-        wrong = jsonschema.exceptions.best_match(validator.iter_errors(event))
-        if wrong:
-            skip(message, f"no event: {wrong.json_path}: {wrong.message}")
-        else:
+    for event in filter(valid, body if isinstance(body, list) else [body]):
+        if event["type"] != TABLE:
             good.append(event)
+            continue
+        try:
+            good += [held for held in holds(event) if valid(held)]
+        except ValueError as err:
+            skip(message, f"no event: a row of a table: {err}")
     return good
+
+
+def holds(table):
+    """An event for each row of a table. What is no column is the same for all of them."""
+    epoch, first = table["id"].split(":")
+    same = {field: value for field, value in table["data"].items() if field not in ("columns", "rows")}
+    for number, values in enumerate(table["data"]["rows"], int(first)):
+        row = {column: value for column, value in zip(table["data"]["columns"], values, strict=True) if value is not None}
+        held = {**table, "type": HELD, "id": f"{epoch}:{number}"}
+        if "time" in row:  # the only column that is no field of the data
+            held["time"] = row.pop("time")
+        yield {**held, "data": {**same, **row}}
 
 
 def skip(message, why):

@@ -195,20 +195,27 @@ func TestOutlivingLease(t *testing.T) {
 	contains(t, once(), []string{"cron/report ", "joe"}, []string{"nobody", "cron/over"})
 }
 
-// A stream may have messages of others, and messages that are no events.
-func TestOtherMessages(t *testing.T) {
-	python := interpreter(t)
-	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
-	to := events.Connection{URL: log.URL}
+// jetStream connects to a server until the test ends.
+func jetStream(t *testing.T, url string) jetstream.JetStream {
+	t.Helper()
+	to := events.Connection{URL: url}
 	connection, err := events.Connect(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connection.Close()
+	t.Cleanup(connection.Close)
 	js, err := to.JetStream(connection)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return js
+}
+
+// A stream may have messages of others, and messages that are no events.
+func TestOtherMessages(t *testing.T) {
+	python := interpreter(t)
+	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
+	js := jetStream(t, log.URL)
 	cfg := jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{"other.>", events.DefaultPrefix + ".>"}, Duplicates: time.Minute}
 	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
@@ -241,4 +248,43 @@ func TestOtherMessages(t *testing.T) {
 	out, told = once()
 	contains(t, out, []string{"orders/1 "}, nil)
 	contains(t, told, []string{"message 2 is left out: no JSON", "message 3 is left out: no event: "}, []string{"message 1 ", "message 4 "})
+}
+
+// A table may have columns in any order, unknown ones, and fields that are left out. One that is wrong is left out.
+func TestTables(t *testing.T) {
+	python := interpreter(t)
+	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	js := jetStream(t, url)
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{events.DefaultPrefix + ".>"}}); err != nil {
+		t.Fatal(err)
+	}
+	publish := func(seq int, kind, data string) {
+		t.Helper()
+		text := fmt.Sprintf(`{"specversion":"1.0","id":"1:%d","source":"/lockagent/agent/x","type":"io.lockagent.lock.%s.v1",`+
+			`"time":"2026-11-21T02:03:04.123456Z","data":{"kind":"plain","mode":"exclusive",%s}}`, seq, kind, data)
+		if _, err := js.Publish(t.Context(), events.DefaultPrefix+".x.lock.orders", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const grant = `"owner":"joe","request":1,"tenure":%d,"token":%[1]d,"how":"store","count":1`
+	for i := range 4 {
+		publish(i+1, "granted", fmt.Sprintf(`"lock":"orders/%d",`+grant, i, i+1))
+	}
+	const columns = `"count":0,"owner":"sue","columns":["token","shape","how","time","request","tenure","held_us"],"rows":`
+	publish(5, "holds", `"lock":"orders/0",`+columns+`[[8,"round","store","2026-11-21T02:03:05Z",2,8,null]]`)
+	publish(6, "holds", `"lock":"orders/1",`+columns+`[[8,null,"handoff",null,2,8,1],[9,null,"store",null,3,9,2,"more"]]`)
+	publish(6, "holds", `"lock":"orders/2",`+columns+`[["8",null,"handoff",null,2,8,1]]`)
+	publish(6, "holds", `"lock":"orders/3",`+columns+`[[8,null,"handoff",null,2,8,1],[9,null,"store",null,3,9,2]]`)
+	publish(7, "granted", `"lock":"orders/4",`+fmt.Sprintf(grant, 10)) // it came before
+	publish(8, "granted", `"lock":"orders/5",`+fmt.Sprintf(grant, 11))
+
+	var told strings.Builder
+	cmd := exec.CommandContext(t.Context(), python, "holders.py", "--nats", url, "--once")
+	cmd.Stderr = &told
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, told.String())
+	}
+	contains(t, string(out), []string{"orders/1 ", "orders/2 ", "orders/5 "}, []string{"orders/0", "orders/3", "orders/4"})
+	contains(t, told.String(), []string{"message 6 is left out: no event: a row of a table", "message 7 is left out: no event: $.data.token"}, []string{"message 5 ", "message 8 "})
 }
