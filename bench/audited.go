@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -23,15 +24,25 @@ const (
 	auditedLocks  = 1000
 	auditedBatch  = 64
 
+	// auditedAlone is how many events of ten are alone in their messages, because their locks are used now and then.
+	auditedAlone = 2
+
 	// aliveEach is how often an agent says that it is alive, by the clock of the store.
 	aliveEach = lockagent.StoreTime(10 * time.Second / time.Microsecond)
 )
 
 // audited measures how fast a log is audited, beside reading it without looking at it.
 func (b *bench) audited(ctx context.Context) error {
+	return errors.Join(
+		b.auditedLog(ctx, "audit", auditedAlone, fmt.Sprintf("%d events of ten are alone in their messages. The others are %d holds in a message, as a table", auditedAlone, auditedBatch)),
+		b.auditedLog(ctx, "audit-tables", 0, fmt.Sprintf("All messages have %d holds, as a table", auditedBatch)))
+}
+
+// auditedLog measures it with a log in which so many events of ten are alone in their messages.
+func (b *bench) auditedLog(ctx context.Context, name string, alone int, shape string) error {
 	t := &table{
-		Name:  "audit",
-		Title: fmt.Sprintf("Audit of %s events", number(float64(b.plan.Audited))),
+		Name:  name,
+		Title: fmt.Sprintf("Audit of %s events, %d of ten alone in a message", number(float64(b.plan.Audited)), alone),
 		Columns: []column{
 			{Key: "read", Title: "read only, events/s"},
 			{Key: "audit", Title: "audit, events/s"},
@@ -39,10 +50,10 @@ func (b *bench) audited(ctx context.Context) error {
 			{Key: "heap", Title: "heap after, MB"},
 			{Key: "disk", Title: "log, MB"},
 		},
-		Notes: []string{fmt.Sprintf("The log is in an embedded NATS server with a JetStream in files: %d agents have %s locks in turn, with %d holds in a message. "+
+		Notes: []string{fmt.Sprintf("The log is in an embedded NATS server with a JetStream in files: %d agents have %s locks in turn. %s. "+
 			"Read only is a consumer of the client library that gets every message and looks at none. The heap is what the audit has more in the end than in the beginning. "+
 			"Then one record in the middle of the log is deleted: the audit names exactly that one, or the benchmark fails.",
-			auditedAgents, number(auditedLocks), auditedBatch)},
+			auditedAgents, number(auditedLocks), shape)},
 	}
 	b.results.Tables = append(b.results.Tables, t)
 	server, err := natsserver.Start(natsserver.Config{Temporary: true})
@@ -59,7 +70,7 @@ func (b *bench) audited(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := fillLog(ctx, js, b.plan.Audited)
+	log, err := fillLog(ctx, js, b.plan.Audited, alone)
 	if err != nil {
 		return err
 	}
@@ -112,10 +123,11 @@ type filledLog struct {
 	position uint64     // of that record, which is a message of its own
 }
 
-// fillLog makes a log of about n events.
-func fillLog(ctx context.Context, js jetstream.JetStream, n int) (*filledLog, error) {
+// fillLog makes a log of about n events, of which so many of ten are alone in their messages.
+func fillLog(ctx context.Context, js jetstream.JetStream, n, alone int) (*filledLog, error) {
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: events.DefaultStream, Subjects: []string{events.AllSubjects}, Storage: jetstream.FileStorage, Compression: jetstream.S2Compression, AllowDirect: true,
+		Duplicates: time.Second, // a million remembered ids would make each collection of garbage long
 	})
 	if err != nil {
 		return nil, err
@@ -131,8 +143,9 @@ func fillLog(ctx context.Context, js jetstream.JetStream, n int) (*filledLog, er
 	for k := 0; w.written < n; k++ {
 		agent, lock, holds := k%auditedAgents, k%auditedLocks, auditedBatch
 		middle := log.position == 0 && w.written >= n/2
-		if middle {
+		if middle || 10*w.alone < alone*w.written {
 			holds = 1
+			w.alone++
 		}
 		if err := w.holds(agent, lock, holds); err != nil {
 			return nil, err
@@ -168,6 +181,7 @@ type logWriter struct {
 	now     lockagent.StoreTime
 	told    lockagent.StoreTime // when the agents said that they are alive
 	written int
+	alone   int // of those in messages of their own
 	// messages is how many there are, and the position of the last one in the stream.
 	messages uint64
 	records  []events.Record

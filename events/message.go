@@ -11,7 +11,7 @@ const (
 	// ContentType is that of a message with one record: what [Append] appends.
 	ContentType = "application/cloudevents+json"
 
-	// BatchContentType is that of a message with several records: a JSON array of them.
+	// BatchContentType is that of a message with several records: a JSON array of what [AppendBatch] appends.
 	BatchContentType = "application/cloudevents-batch+json"
 )
 
@@ -35,7 +35,7 @@ func AppendBatch(b []byte, records []Record) []byte {
 	return append(b, ']')
 }
 
-// tableOf returns the facts of the records, from the first one on, that a table can have.
+// tableOf returns the items of the records, from the first one on, that make a table. Of fewer than two there is none.
 func tableOf(records []Record) []*item {
 	var items []*item
 	for i := range records {
@@ -45,10 +45,10 @@ func tableOf(records []Record) []*item {
 		}
 		it := new(item)
 		it.set(&r.Event, nil)
-		items = append(items, it)
-		if tableLen(items) <= i {
-			return items[:i]
+		if !it.tabular() || i > 0 && !it.joins(&items[0].fact) {
+			break
 		}
+		items = append(items, it)
 	}
 	return items
 }
