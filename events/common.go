@@ -170,6 +170,10 @@ func (d *decoder) commonRows(records []Record, seen uint64) []Record {
 			if d.has(`]`) {
 				break
 			}
+			if d.single || i == mostRows {
+				d.uncommon()
+				break
+			}
 			d.must(`,`)
 			records = oneMore(records)
 		}

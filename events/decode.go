@@ -19,7 +19,8 @@ import (
 // Reason is [lockagent.LostUnknown]. Of an event of another version than v1 only the
 // envelope is decoded.
 //
-// Everything else that Append does not write is an error. So are a known field that comes
+// Everything else that Append does not write is an error. So are a table of several holds, which
+// [DecodeMessage] reads, a known field that comes
 // twice, because two readers could take different ones, and a grant or an end without a
 // count.
 func Decode(text []byte) (Record, error) {
@@ -45,6 +46,7 @@ type decoder struct {
 	minute     minute
 	words      [fieldError + 1]string // the last one of each field, if it has no escapes
 	table      tableText
+	single     bool // the text may have only one record
 	unknown    bool // the record has something that this version does not know
 }
 
@@ -52,12 +54,9 @@ func newDecoder() *decoder { return &decoder{texts: newInterner()} }
 
 // decode reads one event, which is all of text.
 func (d *decoder) decode(text []byte, r *Record) error {
-	d.scanner = scanner{text: text}
+	d.scanner, d.single = scanner{text: text}, true
 	d.records = d.event(d.records[:0])
 	d.end()
-	if n := len(d.records); n > 1 {
-		d.fail("it is a table of %d holds, not one event; DecodeMessage reads both", n)
-	}
 	if d.err == nil {
 		*r = d.records[0]
 	}
@@ -216,13 +215,16 @@ func (d *decoder) general(records []Record) []Record {
 	for n := 0; d.more('}', n); n++ {
 		switch i := d.member(&attributes); {
 		case i < 0:
-		case i == attrID:
-			d.peek()
-			t.id.from = d.at
-			env.texts[i] = d.string()
-			t.id.to = d.at
 		case i < attrData:
+			d.peek()
+			from := d.at
 			env.texts[i] = d.string()
+			switch i {
+			case attrID:
+				t.id = stretch{from, d.at}
+			case attrSequence:
+				t.sequence = stretch{from, d.at}
+			}
 		default:
 			env.data = d.at
 			if read = env.texts[attrType] != nil; read {
@@ -314,7 +316,7 @@ func (d *decoder) identify(r *Record, env *envelope) error {
 	if r.Epoch, r.Seq, ok = parseID(attrs[attrID]); !ok {
 		return fmt.Errorf("id %q is not <epoch>:<sequence>", attrs[attrID])
 	}
-	if v := attrs[attrSequence]; len(v) > 0 && string(attrs[attrType]) != tableType {
+	if v := attrs[attrSequence]; len(v) > 0 {
 		if epoch, seq, ok := parseSequence(v); !ok || epoch != r.Epoch || seq != r.Seq {
 			return fmt.Errorf("sequence is %q, but id is %q", v, attrs[attrID])
 		}

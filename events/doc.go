@@ -64,7 +64,7 @@
 //	data.columns   the names of the others, and "time"
 //	data.rows      an array for each row, with a value for each column
 //
-// A null in a row is a field that is left out. A column is time, or a field behind the mode that is no
+// A table has at most 256 rows. A null in a row is a field that is left out, or the time of the table. A column is time, or a field behind the mode that is no
 // object. A reader takes columns in any order, and more or fewer of them. If it does not know one, [Record.Raw]
 // is a table of one row. What [WriteLine] writes has a line for each record.
 //

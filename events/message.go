@@ -45,7 +45,7 @@ func tableOf(records []Record) []*item {
 		}
 		it := new(item)
 		it.set(&r.Event, nil)
-		if !it.tabular() || i > 0 && !it.joins(&items[0].fact) {
+		if !it.extends(items) {
 			break
 		}
 		items = append(items, it)
@@ -79,11 +79,14 @@ func (d *decoder) message(records []Record, contentType string, data []byte) ([]
 	if err != nil {
 		return records, err
 	}
-	d.scanner = scanner{text: data}
+	d.scanner, d.single = scanner{text: data}, false
 	if !batch {
+		n := len(records)
 		records = d.event(records)
-		d.end()
-		return records, d.failure()
+		if d.end(); d.err != nil {
+			return records[:n], d.failure()
+		}
+		return records, nil
 	}
 	d.open('[', "a batch of events")
 	for n := 0; d.more(']', n); n++ {

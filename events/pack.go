@@ -48,7 +48,7 @@ func (m *message) batch() bool { return len(m.items) > 1 }
 
 // grown is the size of the message with one record more.
 func (m *message) grown(it *item) int {
-	if n := len(m.items); n > 0 && it.tabular() && m.items[n-1].tabular() && it.joins(&m.items[n-1].fact) {
+	if n := len(m.items); n > 0 && m.items[n-1].tabular() && it.extends(m.items[n-1:]) {
 		return m.size + it.rowSize()
 	}
 	return m.size + it.size()
@@ -194,7 +194,6 @@ func (p *packer) encode(b []byte, m *message) []byte {
 		n := tableLen(items)
 		if n > 1 {
 			b = appendTable(b, p.agent, items[:n], with)
-			last = before{}
 		} else {
 			n = 1
 			items[0].event(&e)

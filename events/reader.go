@@ -62,7 +62,7 @@ type Reader struct {
 // of them reads again from that Position, and skips by Epoch and Seq. A caller that
 // handled all of them reads on from the next Position.
 //
-// The record is valid until Visit returns. Keep a copy of it, not the pointer.
+// The record is valid until Visit returns, which may change it. Keep a copy of it, not the pointer.
 type Visit func(*Record, error) error
 
 // OpenReader connects to NATS, which must be there; the stream need not.

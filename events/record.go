@@ -40,7 +40,7 @@ type Record struct {
 	OtherVersion bool
 
 	// Raw is the encoded event as it was read, if it has anything that this version does not
-	// know: a kind, a reason, a field. Otherwise it is empty. [Append] appends it instead
+	// know: a kind, a reason, a field. Of a table it is a table of one row. Otherwise it is empty. [Append] appends it instead
 	// of what the other fields say. So unknown things pass through every reader.
 	Raw string
 }

@@ -274,13 +274,14 @@ func TestSchemaRefusesTables(t *testing.T) {
 		"Rows":     {`"rows":[`, `"rows":7,"lines":[`},
 		"NoRows":   {rows, `[]}}]`},
 		"Row":      {rows, `[7]}}]`},
-		"Object":   {`,11,`, `,{},`},
-		"List":     {`,11,`, `,[11],`},
 		"Data":     {`"count":0`, `"count":"0"`},
 		"Sequence": {`"3:19"`, `"3:0"`},
 	} {
 		refused(name, changedTable(t, change[0], change[1]))
 	}
+	refused("ManyRows", manyRows(mostRows+1))
+	refused("ColumnTwice", changedTable(t, `"columns":[`, `"columns":["colour","colour",`))
+	refused("NullColumns", changedTable(t, `"columns":[`, `"columns":null,"names":[`))
 	for i, name := range tableNames.plain {
 		if i < fieldOwner || i >= fieldReset {
 			refused(name+" is a column", changedTable(t, `"waited_us"`, `"`+name+`"`))

@@ -86,13 +86,13 @@ func (s *summer) pair(a, b uint64) {
 }
 
 func (s *summer) text(text string) {
-	n := uint64(len(text))
+	length := uint64(len(text)) * 0xff51afd7ed558ccd
 	for ; len(text) > 16; text = text[16:] {
 		s.pair(binary.LittleEndian.Uint64([]byte(text[:8])), binary.LittleEndian.Uint64([]byte(text[8:16])))
 	}
 	var rest [16]byte
 	copy(rest[:], text)
-	s.pair(binary.LittleEndian.Uint64(rest[:8])^n<<56, binary.LittleEndian.Uint64(rest[8:]))
+	s.pair(binary.LittleEndian.Uint64(rest[:8]), binary.LittleEndian.Uint64(rest[8:])^length)
 }
 
 func (k LockKey) sum() uint64 {

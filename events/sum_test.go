@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -35,5 +36,56 @@ func TestSumSeesEachField(t *testing.T) {
 	check("", reflect.ValueOf(&r).Elem())
 	if sum(&r) != was {
 		t.Error("the record has changed")
+	}
+}
+
+// TestSumSeesOneField sets each field of an empty record alone.
+func TestSumSeesOneField(t *testing.T) {
+	full := fullRecord(lockagent.EventGranted)
+	full.Raw = "{}"
+	var r Record
+	empty := sum(&r)
+	seen := map[uint32]string{empty: "nothing"}
+	alone := func(name string, field, value reflect.Value) {
+		field.Set(value)
+		if s := sum(&r); seen[s] != "" {
+			t.Errorf("%s has the sum of %s", name, seen[s])
+		} else {
+			seen[s] = name
+		}
+		field.SetZero()
+	}
+	var each func(name string, field, value reflect.Value)
+	each = func(name string, field, value reflect.Value) {
+		switch {
+		case slices.Contains([]string{".Event.Agent", ".Event.Link", ".Epoch", ".Seq", ".Position", ".Stored", ".OtherVersion"}, name):
+		case field.Kind() == reflect.Struct && field.Type() != reflect.TypeFor[time.Time]():
+			for i := range field.NumField() {
+				each(name+"."+field.Type().Field(i).Name, field.Field(i), value.Field(i))
+			}
+		case field.Kind() == reflect.Array:
+			for i := range field.Len() {
+				alone(fmt.Sprint(name, i), field.Index(i), reflect.ValueOf(uint32(7)))
+			}
+		default:
+			alone(name, field, value)
+		}
+	}
+	each("", reflect.ValueOf(&r).Elem(), reflect.ValueOf(full))
+}
+
+// TestSumOfTexts: neither the length of a text nor where it ends is taken for a part of it.
+func TestSumOfTexts(t *testing.T) {
+	seen := make(map[uint32]string)
+	for _, owner := range []string{
+		"", "a", "\x01", "\x00", "\x00\x00", "abcdefg", "abcdefg\x0f", "abcdefg\x00", "abcdefgh", "abcdefgi\x00", "abcdefgh\x00",
+		"abcdefghijklmnop", "abcdefghijklmnop\x00", "abcdefghijklmno\x00", "abcdefghijklmno", "abcdefghijklmnopq",
+	} {
+		r := Record{Event: lockagent.Event{Owner: lockagent.Owner(owner)}}
+		if s := sum(&r); seen[s] != "" {
+			t.Errorf("%q has the sum of %q", owner, seen[s])
+		} else {
+			seen[s] = fmt.Sprintf("%q", owner)
+		}
 	}
 }

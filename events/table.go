@@ -32,15 +32,19 @@ func (c *common) bytes() int {
 	return len(c.Store) + len(c.Lock) + len(c.LockKind) + len(c.Mode) + len(c.Incarnation)
 }
 
-// joins reports whether f can be in a table with g. Both are tabular, and of one lock.
-func (f *fact) joins(g *fact) bool {
+// extends reports whether a table of items can have f as well. No items are a table that has not begun.
+func (f *fact) extends(items []*item) bool {
+	if !f.tabular() || len(items) == 0 {
+		return f.tabular()
+	}
+	g := &items[0].fact
 	return f.Lease == g.Lease && f.Fixed == g.Fixed && (f.common == g.common || *f.common == *g.common)
 }
 
 // tableLen returns how many items make a table, from the first one on. Of fewer than two there is none.
 func tableLen(items []*item) int {
 	n := 0
-	for n < len(items) && items[n].tabular() && items[n].joins(&items[0].fact) {
+	for n < len(items) && items[n].extends(items[:n]) {
 		n++
 	}
 	return n

@@ -235,6 +235,46 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
+// manyRows is a batch with a table of n rows without columns.
+func manyRows(n int) []byte {
+	return []byte(`[{"specversion":"1.0","id":"1:1","source":"/lockagent/agent/a","type":"io.lockagent.lock.holds.v1","colour":"red",` +
+		`"data":{"lock":"a","kind":"plain","mode":"exclusive","owner":"w","request":1,"tenure":1,"token":1,"how":"store","count":0,"columns":[],"rows":[` +
+		strings.Repeat("[],", n-1) + `[]]}}]`)
+}
+
+// TestManyRows: a small text does not make many records, which may each have all of it as Raw.
+func TestManyRows(t *testing.T) {
+	if got, err := decodeBatch(manyRows(mostRows)); err != nil || len(got) != mostRows {
+		t.Errorf("got %d records, %v", len(got), err)
+	}
+	if got, err := decodeBatch(manyRows(mostRows + 1)); err == nil || !strings.Contains(err.Error(), "more than 256 rows") || len(got) > 0 {
+		t.Errorf("got %d records, %v", len(got), err)
+	}
+	common := AppendBatch(nil, typicalHolds(mostRows+1))
+	if _, err := decodeBatch(common); err == nil || !strings.Contains(err.Error(), "more than 256 rows") {
+		t.Errorf("of an agent: %v", err)
+	}
+	var seen []error
+	err := ReadLines(strings.NewReader(string(AppendBatch(nil, typicalHolds(3))[1:])), func(_ *Record, err error) error {
+		seen = append(seen, err)
+		return nil
+	})
+	if err != nil || len(seen) != 1 || seen[0] == nil || !strings.Contains(seen[0].Error(), "a table of several holds") {
+		t.Errorf("as a line: %v, %v", seen, err)
+	}
+}
+
+// TestTextBehind: what stands behind an event is an error, and then the event does not count.
+func TestTextBehind(t *testing.T) {
+	table := AppendBatch(nil, typicalHolds(2))
+	for _, text := range [][]byte{Append(nil, typicalRecord(9)), table[1 : len(table)-1]} {
+		got, err := newDecoder().message(nil, ContentType, append(slices.Clone(text), "xyz"...))
+		if err == nil || len(got) > 0 {
+			t.Errorf("got %d records, %v", len(got), err)
+		}
+	}
+}
+
 // TestTableOfLaterVersion: each row passes on what is unknown.
 func TestTableOfLaterVersion(t *testing.T) {
 	holds := typicalHolds(2)
@@ -246,11 +286,17 @@ func TestTableOfLaterVersion(t *testing.T) {
 		"How":           {`"how",`, `"how",`},
 		"FieldBehind":   {`]]}}`, `]],"colour":7}}`},
 		"IDBehind":      {`"id":"3:9",`, ``},
-		"SequenceOfOne": {`"data":{`, `"colour":"red","sequence":"3-9","data":{`},
+		"Sequence":      {`"data":{`, `"colour":"red","sequence":"3-9","data":{`},
+		"SequenceFirst": {`{"specversion"`, `{"sequence":"3-9","colour":"red","specversion"`},
+		"Number":        {`"columns":["time"`, `"columns":["colour","time"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(table, change[0], change[1], 1)
 			switch name {
+			case "Number":
+				for _, value := range []string{`{"a":[1]}`, `-1.5e7`} {
+					text = strings.Replace(text, `["2026-`, `[`+value+`,"2026-`, 1)
+				}
 			case "How":
 				text = strings.ReplaceAll(text, `"handoff"`, `"magic"`)
 			case "IDBehind":
@@ -318,6 +364,19 @@ func TestBadTables(t *testing.T) {
 		"NullCount":      {`"count":0,`, `"count":null,`, "no count"},
 		"Sequence":       {`"3:9"`, `"3:9999999999999999"`, "the number of row 2 is out of range"},
 		"NoSequence":     {`"3:9"`, `"3:0"`, "is not <epoch>:<sequence>"},
+		"BadSequence":    {`"data":{`, `"sequence":"garbage","data":{`, `sequence is "garbage"`},
+		"NullColumns":    {`"columns":[`, `"columns":null,"colour":[`, "no columns or no rows"},
+		"UnknownTwice":   {`["time","owner"`, `["colour","colour"`, `the column "colour" comes twice`},
+		"OwnerFirst":     {`"count":0`, `"owner":"w","count":0`, `the column "owner" comes twice`},
+		"RequestFirst":   {`"count":0`, `"request":7,"count":0`, `the column "request" comes twice`},
+		"TenureFirst":    {`"count":0`, `"tenure":7,"count":0`, `the column "tenure" comes twice`},
+		"TokenFirst":     {`"count":0`, `"token":7,"count":0`, `the column "token" comes twice`},
+		"HowFirst":       {`"count":0`, `"how":"store","count":0`, `the column "how" comes twice`},
+		"WaitedFirst":    {`"lease_us"`, `"waited_us":7,"lease_us"`, `the column "waited_us" comes twice`},
+		"HeldFirst":      {`"lease_us"`, `"held_us":7,"lease_us"`, `the column "held_us" comes twice`},
+		"StoreTimeFirst": {`"incarnation"`, `"store_time_us":7,"incarnation"`, `the column "store_time_us" comes twice`},
+		"UntilFirst":     {`"incarnation"`, `"until_us":7,"incarnation"`, `the column "until_us" comes twice`},
+		"ReturnedFirst":  {`"incarnation"`, `"returned_us":7,"incarnation"`, `the column "returned_us" comes twice`},
 		"Subject":        {`"subject":"billing`, `"subject":"shipping`, "is not the lock"},
 		"Token":          {`,1795000000000020,`, `,-1795000000000020,`, "out of range"},
 		"Owner":          {`"worker-1"`, `8`, "a string is wanted"},
@@ -333,7 +392,7 @@ func TestBadTables(t *testing.T) {
 		}
 	}
 	one := table[1 : len(table)-1]
-	if r, err := Decode([]byte(one)); err == nil || !strings.Contains(err.Error(), "a table of 2 holds") || r != (Record{}) {
+	if r, err := Decode([]byte(one)); err == nil || !strings.Contains(err.Error(), "a table of several holds") || r != (Record{}) {
 		t.Errorf("Decode: got %+v, %v", r, err)
 	}
 }
@@ -372,6 +431,34 @@ func TestRowSize(t *testing.T) {
 		}
 		if len(owner) < 2 && len(m.items) != maxBatch {
 			t.Errorf("owners of %d bytes: %d records", len(owner), len(m.items))
+		}
+	}
+}
+
+// TestSizeOfMixture: what looks like a table, but is none, counts as events.
+func TestSizeOfMixture(t *testing.T) {
+	for name, change := range map[string]func(*lockagent.Event){
+		"Lease": func(e *lockagent.Event) { e.Lease = time.Second },
+		"Kind":  func(e *lockagent.Event) { e.Kind = grantedK },
+	} {
+		all := make([]lockagent.Event, 3*maxBatch)
+		for i := range all {
+			all[i] = typicalRecord(1).Event
+			all[i].Confirmed = all[i].StoreTime
+			if i%2 == 1 {
+				change(&all[i])
+			}
+		}
+		p := newPacker("me", 1, "lockagent.v1")
+		p.last = 1
+		for _, m := range p.pack(itemsOf(all...), Drops{}, 0, time.Time{}) {
+			size := 0
+			for _, it := range m.items {
+				size += it.size()
+			}
+			if m.size != size || len(m.items) < 2 {
+				t.Errorf("%s: %d records have the size %d, want %d", name, len(m.items), m.size, size)
+			}
 		}
 	}
 }

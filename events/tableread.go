@@ -1,6 +1,9 @@
 package events
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // The fields of the data that only a table has.
 const (
@@ -13,21 +16,27 @@ const fieldTime = fieldRows + 1
 
 var tableNames = newNames(append(slices.Clone(fieldNames.plain), "columns", "rows")...)
 
+// mostRows is how many rows a table can have. A reader must not need much more memory than the text takes.
+const mostRows = maxBatch
+
 // tableText is where the parts of a table are in the text that is decoded.
 type tableText struct {
-	event, id, rows stretch
-	columns         []int // the field of each, or -1 if it is unknown
+	event, id, sequence, rows stretch // the sequence is an attribute that other programs may add
+
+	columns []int    // the field of each, or -1 if it is unknown
+	unknown []string // the names of those
 }
 
 // tableData reads the data of a table up to its rows, of which it notes the place. r gets what they have in common.
 func (d *decoder) tableData(r *Record, t *tableText) {
 	fields := members{names: tableNames}
-	counted := false
+	named, counted := false, false
 	d.open('{', "an object")
 	for n := 0; d.more('}', n); n++ {
 		switch field := d.member(&fields); field {
 		case fieldColumns:
-			t.columns = d.columns(t.columns[:0])
+			d.columns(t)
+			named = true
 		case fieldRows:
 			t.rows.from = d.at
 			d.skip(innerDepth)
@@ -38,7 +47,7 @@ func (d *decoder) tableData(r *Record, t *tableText) {
 		}
 	}
 	switch {
-	case fields.seen&(1<<fieldColumns) == 0 || t.rows.to == 0:
+	case !named || t.rows.to == 0:
 		d.fail("a table has no columns or no rows")
 	case !counted && !slices.Contains(t.columns, fieldCount):
 		d.fail("the end of a hold has no count")
@@ -68,28 +77,40 @@ func columnName(field int) string {
 	return fieldNames.plain[field]
 }
 
-// columns reads the names of the columns, and appends their fields.
-func (d *decoder) columns(columns []int) []int {
+// columns reads the names of the columns.
+func (d *decoder) columns(t *tableText) {
 	d.open('[', "a list of columns")
 	for n := 0; d.more(']', n); n++ {
-		name := d.string()
-		field := tableNames.find(name)
-		if string(name) == "time" {
+		name := string(d.string())
+		field := tableNames.find([]byte(name))
+		if name == "time" {
 			field = fieldTime
 		}
-		d.unknown = d.unknown || field < 0
-		columns = append(columns, field)
+		if field < 0 {
+			if slices.Contains(t.unknown, name) {
+				d.fail("the column %q comes twice", name)
+			}
+			t.unknown = append(t.unknown, name)
+			d.unknown = true
+		}
+		t.columns = append(t.columns, field)
 	}
-	return columns
 }
 
 // rows reads the rows of a table, and appends a record for each. first has what they have in common, and
 // the number of the first one.
 func (d *decoder) rows(records []Record, first Record, t *tableText) []Record {
-	text, unknown := d.text, d.unknown
+	text, unknown, most := d.text, d.unknown, mostRows
+	if d.single {
+		most = 1
+	}
 	d.open('[', "a list of rows")
 	n := 0
 	for ; d.more(']', n); n++ {
+		if n == most {
+			d.tooMany(most)
+			break
+		}
 		d.peek()
 		from := d.at
 		records = oneMore(records)
@@ -109,6 +130,14 @@ func (d *decoder) rows(records []Record, first Record, t *tableText) []Record {
 		d.fail("a table has no rows")
 	}
 	return records
+}
+
+func (d *decoder) tooMany(most int) {
+	if d.single {
+		d.fail("it is a table of several holds, not one event; DecodeMessage reads both")
+	} else {
+		d.fail("a table has more than %d rows", most)
+	}
 }
 
 // row reads a row.
@@ -147,10 +176,20 @@ func (d *decoder) rowTime(r *Record) {
 // alone returns the text of a table that has one row of t, and the number of r.
 func (t *tableText) alone(text []byte, row stretch, r *Record) string {
 	id := append(appendID([]byte{'"'}, r.Epoch, r.Seq), '"')
-	rows := append(append([]byte{'['}, text[row.from:row.to]...), ']')
-	first, firstText, second, secondText := t.id, id, t.rows, rows
-	if t.rows.from < t.id.from {
-		first, firstText, second, secondText = t.rows, rows, t.id, id
+	type part struct {
+		stretch
+		text []byte
 	}
-	return oneLine(slices.Concat(text[t.event.from:first.from], firstText, text[first.to:second.from], secondText, text[second.to:t.event.to]))
+	parts := []part{{t.id, id}, {t.rows, slices.Concat([]byte{'['}, text[row.from:row.to], []byte{']'})}}
+	if t.sequence.to > 0 {
+		parts = append(parts, part{t.sequence, bytes.Replace(id, []byte{':'}, []byte{'-'}, 1)})
+	}
+	slices.SortFunc(parts, func(p, q part) int { return p.from - q.from })
+	var b []byte
+	at := t.event.from
+	for _, p := range parts {
+		b = append(append(b, text[at:p.from]...), p.text...)
+		at = p.to
+	}
+	return oneLine(append(b, text[at:t.event.to]...))
 }

@@ -289,9 +289,12 @@ def events(message, validator):
             good.append(event)
             continue
         try:
-            good += [held for held in holds(event) if valid(held)]
+            held = list(holds(event))
         except ValueError as err:
             skip(message, f"no event: a row of a table: {err}")
+            continue
+        if all(map(valid, held)):  # half of a table would be holds without those between them
+            good += held
     return good
 
 

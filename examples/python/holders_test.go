@@ -273,7 +273,7 @@ func TestTables(t *testing.T) {
 	const columns = `"count":0,"owner":"sue","columns":["token","shape","how","time","request","tenure","held_us"],"rows":`
 	publish(5, "holds", `"lock":"orders/0",`+columns+`[[8,"round","store","2026-11-21T02:03:05Z",2,8,null]]`)
 	publish(6, "holds", `"lock":"orders/1",`+columns+`[[8,null,"handoff",null,2,8,1],[9,null,"store",null,3,9,2,"more"]]`)
-	publish(6, "holds", `"lock":"orders/2",`+columns+`[["8",null,"handoff",null,2,8,1]]`)
+	publish(6, "holds", `"lock":"orders/2",`+columns+`[[8,{"a":[1]},"handoff",null,2,8,1],["9",null,"store",null,3,9,2]]`)
 	publish(6, "holds", `"lock":"orders/3",`+columns+`[[8,null,"handoff",null,2,8,1],[9,null,"store",null,3,9,2]]`)
 	publish(7, "granted", `"lock":"orders/4",`+fmt.Sprintf(grant, 10)) // it came before
 	publish(8, "granted", `"lock":"orders/5",`+fmt.Sprintf(grant, 11))
