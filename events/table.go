@@ -6,9 +6,9 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Most records of a busy lock are holds, one like the other. A batch has those that follow each other as a
-// table: one event that says once what all of them have in common, and the rest in a row for each. That is a
-// third of the bytes of as many events, and each byte is copied, sent and stored.
+// Most records of a busy lock are holds, one like the other. Holds that follow each other in a batch are one
+// event, a table. It says once what all of them have in common, and has a row for each. That is a third of the
+// bytes of as many events, and each byte is copied, sent and stored.
 
 // tableType is the CloudEvents type of a table.
 const tableType = typeRoot + "lock.holds" + typeVersion
@@ -20,8 +20,8 @@ var tableColumns = [...]string{
 
 var quotedColumns = `,"columns":["` + strings.Join(tableColumns[:], `","`) + `"],"rows":[`
 
-// tabular reports whether a table can have f: a hold that was not renewed, whose texts need not be cut, and of
-// which the columns and the names of its lock say all.
+// tabular reports whether f can be a row. A row is a hold that was not renewed. It has no field beside the
+// columns and what all rows have in common, and its texts need not be cut.
 func (f *fact) tabular() bool {
 	return f.Kind == lockagent.EventHeld && f.Count == 0 && f.Confirmed == f.StoreTime && f.Reason == 0 &&
 		f.TraceParent == "" && f.more == nil && encodable(f.time()) && len(f.Owner)+f.common.bytes() <= maxText
