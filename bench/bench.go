@@ -43,6 +43,7 @@ var scenarios = []scenario{
 	{"cluster", (*bench).cluster},
 	{"server", (*bench).serverTime},
 	{"reentrant", (*bench).reentrant},
+	{"multi", (*bench).multi},
 	{"abandoned", (*bench).abandoned},
 	{"events", (*bench).logged},
 	{"audit", (*bench).audited},

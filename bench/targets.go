@@ -158,6 +158,7 @@ var targets = []target{
 		v := f.ours("reentrant", "commands")
 		return atMost(0, v, "%.0f in %.0f", v, f.ours("reentrant", "cycles"))
 	}},
+	{"Three free locks at once: at most 1.5 x the time of one", ratioAtMost("multi", "x", 1.5)},
 	{"With the event log, own lock, 1 goroutine: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-1", 1.15)},
 	{"With the event log, own locks, 64 goroutines: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-64", 1.15)},
 	{"With the event log, one lock, 64 goroutines: a grant at most 1.5 x the time of one without", ratioAtMost("events", "x-long", 1.5)},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -77,9 +78,11 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 	})
 }
 
-// All acquires all of the locks, one after the other, in the order of their names. So two
-// calls of All never wait for each other in a circle. The grants are in the order of the
-// arguments. If a request fails, All gives the other grants back and returns the error.
+// All acquires all of the locks. It tries all of them at once, which takes as long as one if all
+// are free. If one is not, All keeps those whose names sort before it, gives back the others, and
+// acquires the rest one after the other, in the order of their names. So two calls of All never
+// wait for each other in a circle. The grants are in the order of the arguments. If a request
+// fails, All gives the other grants back, the last one first, and returns the error.
 //
 // Locks that the caller holds already can still make a circle. For example: one caller holds
 // z and calls All(a), another holds a and calls All(z). All returns an [*OptionError] if a
@@ -122,18 +125,36 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 			}
 		}
 	}
+	c := collection{handles: handles, order: order, tie: tie, grants: make([]Grant, len(handles))}
+	return c.all(ctx)
+}
+
+// collection is what one call of All has been granted.
+type collection struct {
+	handles []*handle
+	order   []int // of the handles, by name
+	tie     func(*actor.Request)
+
+	grants []Grant // by handle; the zero Grant is none
+}
+
+func (c *collection) all(ctx context.Context) ([]Grant, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	held, letGo := context.WithCancel(context.WithoutCancel(ctx)) // all that was granted so far
 	defer letGo()
-	grants := make([]Grant, len(handles))
-	for _, i := range order {
-		req := handles[i].req
-		tie(&req)
-		g, err := handles[i].acquire(waiting, req)
+	if len(c.order) > 1 {
+		c.try(waiting)
+	}
+	for _, i := range c.order {
+		var err error
+		if !c.grants[i].Held() {
+			req := c.handles[i].req
+			c.tie(&req)
+			c.grants[i], err = c.handles[i].acquire(waiting, req)
+		}
 		if err == nil {
-			grants[i] = g
-			held = g.Context(held)
+			held = c.grants[i].Context(held)
 			context.AfterFunc(held, func() { stop(errGone) })
 			if held.Err() == nil {
 				continue
@@ -145,14 +166,74 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 		if held.Err() != nil {
 			err = whyLost(context.Cause(held))
 		} else {
-			err = about(handles[i], err)
+			err = about(c.handles[i], err)
 		}
-		for _, g := range slices.Backward(grants) {
-			g.ReleaseAsync(ctx) // nothing happens if there is no grant
-		}
+		c.giveBack(ctx, c.order)
 		return nil, err
 	}
-	return grants, nil
+	return c.grants, nil
+}
+
+// try asks for all locks at once, and waits for none. It keeps the grants of those before the first one, in the
+// order, that cannot be had.
+func (c *collection) try(ctx context.Context) {
+	answers := make([]<-chan Grant, len(c.order))
+	trials := make([]trial, len(c.order))
+	for k, i := range c.order {
+		req := c.handles[i].req
+		req.Try, req.Wait = true, 0
+		c.tie(&req)
+		trials[k].tie(&req)
+		answers[k] = c.handles[i].ask(ctx, req)
+	}
+	for k, i := range c.order {
+		c.grants[i] = <-answers[k]
+	}
+	kept := 0
+	for kept < len(c.order) && c.grants[c.order[kept]].Held() && trials[kept].keep() {
+		kept++
+	}
+	c.giveBack(ctx, c.order[kept:])
+}
+
+// trial is a request whose end means nothing to the caller of All, unless its grant is kept.
+type trial struct {
+	over func() // or nil
+
+	mu          sync.Mutex
+	kept, ended bool // guarded by mu
+}
+
+func (t *trial) tie(req *actor.Request) {
+	if req.Over != nil {
+		t.over, req.Over = req.Over, t.end
+	}
+}
+
+func (t *trial) end() {
+	t.mu.Lock()
+	t.ended = true
+	kept := t.kept
+	t.mu.Unlock()
+	if kept {
+		t.over()
+	}
+}
+
+// keep reports false if the hold has ended already.
+func (t *trial) keep() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = true
+	return !t.ended
+}
+
+// giveBack releases what was granted of these, the last one first.
+func (c *collection) giveBack(ctx context.Context, order []int) {
+	for _, i := range slices.Backward(order) {
+		c.grants[i].ReleaseAsync(ctx) // nothing happens if there is no grant
+		c.grants[i] = Grant{}
+	}
 }
 
 // errGone ends the wait for a lock because another one was lost.

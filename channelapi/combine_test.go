@@ -163,7 +163,7 @@ func TestAll(t *testing.T) {
 			unlock(t, g)
 		}
 	})
-	t.Run("asks in the order of the names", func(t *testing.T) {
+	t.Run("waits in the order of the names", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var asked askedFor
 			locks := openWith(t, channelapi.Config{Store: memstore.New(), Recorder: &asked})
@@ -175,9 +175,10 @@ func TestAll(t *testing.T) {
 				done <- err
 			}()
 			synctest.Wait()
-			if got, want := asked.names(), []lockagent.Name{"b", "a", "b"}; !slices.Equal(got, want) {
+			if got, want := asked.names(), []lockagent.Name{"b", "a", "c", "b"}; !slices.Equal(got, want) { // c was tried
 				t.Errorf("asked for %q, want %q", got, want)
 			}
+			wantFree(t, locks.Lock("c"))
 			change()
 			wantErr(t, "All", <-done, errChangedMind)
 			synctest.Wait()
@@ -506,5 +507,92 @@ func TestAllInOppositeOrders(t *testing.T) {
 	wg.Wait()
 	if guarded != 4*rounds {
 		t.Errorf("counted %d, want %d", guarded, 4*rounds)
+	}
+}
+
+// slow is a store that answers an Acquire late.
+type slow struct {
+	lockagent.Store
+	takes func(lockagent.Name) time.Duration
+}
+
+func (s slow) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	time.AfterFunc(s.takes(req.Name), func() { s.Store.Acquire(ctx, req, done) })
+}
+
+// All of several locks that are free takes as long as one of them.
+func TestAllAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip = 10 * time.Millisecond
+		store := memstore.New()
+		locks := openWith(t, channelapi.Config{Store: slow{store, func(lockagent.Name) time.Duration { return trip }}})
+		begin := time.Now()
+		grants, err := channelapi.All(t.Context(), locks.Lock("a"), locks.Lock("b"), locks.Lock("c"))
+		wantErr(t, "All", err, nil)
+		if took := time.Since(begin); took != trip {
+			t.Errorf("it took %v, want %v", took, trip)
+		}
+		for _, g := range grants {
+			unlock(t, g)
+		}
+		// With one that another agent has, the locks before it are kept.
+		other := openOver(t, store)
+		b := hold(t, other.Lock("b"))
+		time.AfterFunc(time.Second, func() { b.ReleaseAsync(t.Context()) })
+		begin = time.Now()
+		a := make(chan bool, 1)
+		time.AfterFunc(time.Second/2, func() {
+			s, err := other.Lock("a").Status(t.Context())
+			a <- err == nil && s.Locked
+		})
+		grants, err = channelapi.All(t.Context(), locks.Lock("a"), locks.Lock("b"), locks.Lock("c"))
+		wantErr(t, "All", err, nil)
+		if took := time.Since(begin); took != time.Second+trip { // c
+			t.Errorf("it took %v, want %v", took, time.Second+trip)
+		}
+		if !<-a {
+			t.Error("a was given back while All waited for b")
+		}
+		for _, g := range grants {
+			unlock(t, g)
+		}
+	})
+}
+
+// A hold that ends while All still tries another lock is asked for again.
+func TestAllLosesOneThatItTries(t *testing.T) {
+	for what, way := range map[string]func(context.Context, ...channelapi.AnyLock) ([]channelapi.Grant, error){
+		"All": channelapi.All,
+		"AllAsync": func(ctx context.Context, locks ...channelapi.AnyLock) ([]channelapi.Grant, error) {
+			g := <-channelapi.AllAsync(ctx, locks...)
+			return g.List(), g.Err()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locks := openWith(t, channelapi.Config{Store: slow{memstore.New(), func(n lockagent.Name) time.Duration {
+					if n == "a" {
+						return time.Millisecond
+					}
+					return time.Second
+				}}})
+				broken := make(chan bool, 1)
+				time.AfterFunc(time.Second/2, func() {
+					held, err := locks.Lock("a").Break(t.Context(), "ops")
+					broken <- held && err == nil
+				})
+				grants, err := way(t.Context(), locks.Lock("a"), locks.Lock("b"))
+				wantErr(t, what, err, nil)
+				if !<-broken {
+					t.Error("a was not held when it was broken")
+				}
+				for _, g := range grants {
+					if !g.Held() {
+						t.Errorf("%q is not held: %v", g.Name(), g.Cause())
+					}
+					unlock(t, g)
+				}
+			})
+		})
 	}
 }

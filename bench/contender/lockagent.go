@@ -54,6 +54,9 @@ func (a *Agent) Lock(ctx context.Context, name string) (Held, error) {
 // Session opens a session of an owner made up.
 func (a *Agent) Session() (*channelapi.Session, error) { return a.locks.Session("") }
 
+// Locks is what programs use.
+func (a *Agent) Locks() *channelapi.Locks { return a.locks }
+
 // Close implements [Contender].
 func (a *Agent) Close() {
 	_ = a.locks.Close() // what could not be given back dies with the server
