@@ -280,6 +280,28 @@ func TestForwardRefused(t *testing.T) {
 	}
 }
 
+// A message that the hub has refused is told once, although the next session finds nothing behind it.
+func TestForwardRefusedIsToldOnce(t *testing.T) {
+	t.Parallel()
+	e := newEnds(t)
+	streamFor(t, e.source, nil)
+	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgSize = maxMessage })
+	puts(t, e.source, "a", 1, 3)
+	large := &nats.Msg{Subject: "lockagent.v1.a.lock.x", Data: make([]byte, maxMessage), Header: nats.Header{jetstream.MsgIDHeader: {"a:1:4"}}}
+	if _, err := e.source.PublishMsg(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	f := forward(t, e.from, e.to)
+	eventually(t, "it is refused", func() bool { s := f.Stats(); return s.Refused == 1 && s.Behind == 0 })
+	f.stop()
+	puts(t, e.source, "a", 5, 6)
+	f = forward(t, e.from, e.to)
+	eventually(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 2 })
+	if got := hubIDs(t, e.hub); len(got) != 8 || got[7] != "a:1:6" {
+		t.Errorf("the hub has %v", got)
+	}
+}
+
 // A hub that has lost everything gets everything again, from a forwarder that goes on.
 func TestForwardToAnEmptyHub(t *testing.T) {
 	t.Parallel()

@@ -174,7 +174,7 @@ func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 	k.id, _ = idOf(m, agent)
 	_, rest, _ := s.hub.parse(m.Subject)
 	k.unended = agent == s.teller && !strings.HasPrefix(rest, string(agent)+"."+Class(lockagent.EventAgentStopped))
-	k.position, err = s.placeOf(ctx, m)
+	k.position, err = s.placeOf(ctx, agent, m)
 	return k, err
 }
 
@@ -206,7 +206,7 @@ func (s *forwardSession) place(position uint64) string {
 // placeOf returns where a message of the hub stands in the source, or 0 if it is not known to be from
 // there. A source that lost its end in a power failure gives its positions again, to other
 // messages. So the message must be there, unless it was discarded in the meantime.
-func (s *forwardSession) placeOf(ctx context.Context, m *jetstream.RawStreamMsg) (uint64, error) {
+func (s *forwardSession) placeOf(ctx context.Context, agent lockagent.AgentID, m *jetstream.RawStreamMsg) (uint64, error) {
 	origin, text, _ := strings.Cut(m.Header.Get(originHeader), ".")
 	position, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || origin != s.origin {
@@ -221,8 +221,10 @@ func (s *forwardSession) placeOf(ctx context.Context, m *jetstream.RawStreamMsg)
 		return 0, nil
 	case err != nil:
 		return 0, atEnd(SourceEnd, err)
-	case there.Header.Get(jetstream.MsgIDHeader) != m.Header.Get(jetstream.MsgIDHeader):
-		return 0, nil
+	case there.Header.Get(jetstream.MsgIDHeader) == m.Header.Get(jetstream.MsgIDHeader):
+		return position, nil
+	case len(there.Data) > maxMessage-maxHeader && agent == s.teller:
+		return position, nil // the hub refused it, says the teller, and no publisher makes such a message
 	}
-	return position, nil
+	return 0, nil
 }

@@ -30,7 +30,10 @@ func (s *forwardSession) refused(e entry, why error) error {
 	if err := s.tell(Range{e.position, e.position}); err != nil {
 		return err
 	}
-	s.f.count(func(st *ForwardStats) { st.Refused++ })
+	s.f.count(func(st *ForwardStats) {
+		st.Refused++
+		st.Behind = e.pending
+	})
 	s.f.complain(slog.LevelError, "events: the hub refused a message", "subject", e.msg.Subject, "id", e.id, "err", why, "all", s.f.Stats().Refused)
 	return nil
 }
