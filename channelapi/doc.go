@@ -106,7 +106,7 @@
 // smaller than the greatest it has seen.
 //
 // Callers that acquire several locks, one after the other, can wait for each other in a
-// circle. All and DoAll acquire the locks of one call in the order of the names. That does
+// circle. All and DoAll wait for the locks of one call in the order of the names. That does
 // not help if the caller holds other locks already.
 //
 // # Concurrency
