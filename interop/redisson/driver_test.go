@@ -62,6 +62,7 @@ func (w *world) startJava(t *testing.T, watchdog time.Duration) *process {
 	must(t, err)
 	args := []string{
 		"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", // starts sooner, beside other tests
+		"-XX:-UsePerfData", // a file that a killed process would leave behind
 		"-cp", classpath, "driver.Main", strconv.FormatInt(watchdog.Milliseconds(), 10), w.mode,
 	}
 	for _, node := range w.nodes {
@@ -72,12 +73,12 @@ func (w *world) startJava(t *testing.T, watchdog time.Duration) *process {
 
 func requireJava(t *testing.T) {
 	t.Helper()
-	_, noJava := exec.LookPath("java")
+	_, noCompiler := exec.LookPath("javac")
 	_, noMaven := exec.LookPath("mvn")
-	if errors.Join(noJava, noMaven) == nil {
+	if errors.Join(noCompiler, noMaven) == nil {
 		return
 	}
-	const advice = "install Java 17 and Maven (Debian: apt-get install default-jdk-headless maven)"
+	const advice = "install a JDK, 17 or newer, and Maven (Debian: apt-get install default-jdk-headless maven)"
 	if os.Getenv("CI") != "" {
 		t.Fatal(advice)
 	}

@@ -117,13 +117,18 @@ func javaWakesUs(t *testing.T, p *plain, name string) {
 }
 
 func weWakeJava(t *testing.T, p *plain, name string) {
-	g := hold(t, p.ours.Lock(name, channelapi.Lease(forever)))
-	locked := p.javaWaits(t, name, "plain.lock", forever.Milliseconds())
-	p.wouldLast(t, name)
-	release(t, g)
-	value(t, locked)
-	p.wouldLast(t, name) // with the lease that Java asked for
-	p.java.do(t, "waiter", "plain.unlock", name)
+	lease := forever.Milliseconds()
+	for command, args := range map[string][]any{"plain.lock": {lease}, "plain.tryLock": {lease, lease}} {
+		g := hold(t, p.ours.Lock(name, channelapi.Lease(forever)))
+		granted := p.javaWaits(t, name, command, args...)
+		p.wouldLast(t, name)
+		release(t, g)
+		if got := value(t, granted); got == "false" {
+			t.Fatal("Java was refused the lock")
+		}
+		p.wouldLast(t, name) // with the lease that Java asked for
+		p.java.do(t, "waiter", "plain.unlock", name)
+	}
 }
 
 // wouldLast checks that the lease would last beyond the patience of the tests. So whoever is granted
