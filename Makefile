@@ -36,6 +36,12 @@ test: deps vet format ## Run all tests, with the race detector
 	@# small worlds, and the soak test. And that benchmarks run.
 	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
 
+# Without Java or Maven, make test skips these tests. With CI set, that is an error.
+.PHONY: interop
+interop: export CI = true
+interop: deps ## Test the locks beside Redisson, which needs Java and Maven
+	$(GO) test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./interop/...
+
 .PHONY: vet
 vet:
 	$(GO) vet ./...
@@ -55,19 +61,21 @@ format:
 	if [ -n "$$wrong" ]; then printf 'Not formatted; run gofmt -w on:\n%s\n' "$$wrong" >&2; exit 1; fi
 
 # What the tests need beside Go: Redis and Prometheus to run their own instances of, Python for
-# the example in it, and, for the race detector, a C compiler where Go wants one.
+# the example in it, and, for the race detector, a C compiler where Go wants one. With CI set, also
+# Java and Maven, for the tests beside Redisson.
 .PHONY: deps
-deps: ## Install Redis, Prometheus, Python and a C compiler, where they are missing
+deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java and Maven, where they are missing
 	@missing=""; \
 	command -v redis-server >/dev/null || missing="redis-server"; \
 	{ command -v prometheus && command -v promtool; } >/dev/null || missing="$$missing prometheus"; \
 	python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$$missing python3 python3-venv"; \
 	set -- $$($(GO) env GOOS CC); \
 	[ "$$1" != linux ] || command -v "$$2" >/dev/null || missing="$$missing gcc libc6-dev"; \
+	[ -z "$$CI" ] || { command -v javac && command -v mvn; } >/dev/null || missing="$$missing default-jdk-headless maven"; \
 	[ -n "$$missing" ] || exit 0; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "The tests need, and this machine lacks: $$missing" >&2; \
-		echo "Install it, for example with: brew install redis prometheus python3 (macOS), dnf install redis golang-github-prometheus python3 gcc (Fedora), apk add redis prometheus python3 build-base (Alpine)" >&2; \
+		echo "Install it, for example with: brew install redis prometheus python3 maven (macOS), dnf install redis golang-github-prometheus python3 gcc maven (Fedora), apk add redis prometheus python3 build-base maven (Alpine)" >&2; \
 		exit 1; \
 	fi; \
 	root=""; \

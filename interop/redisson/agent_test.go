@@ -1,0 +1,147 @@
+package redisson
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redisserver"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+// roleVariable tells a process that a test has started from this binary what to be.
+const roleVariable = "LOCKAGENT_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(roleVariable) != "" {
+		runAgent()
+		return
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(built.dir)
+		os.Exit(code)
+	}))
+}
+
+// startAgent starts another process of ours that takes commands as the driver does, but few:
+// ping, plain.lock and plain.contend.
+func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], w.url, lease.String())
+	cmd.Env = append(os.Environ(), roleVariable+"=agent")
+	return start(t, cmd)
+}
+
+// runAgent is the process. It ends when its input does.
+func runAgent() {
+	ctx := context.Background()
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	lease, err := time.ParseDuration(os.Args[2])
+	check(err)
+	store, err := redisstore.Open(ctx, os.Args[1])
+	check(err)
+	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
+	check(err)
+	run := func(words []string) (string, error) {
+		switch command, args := words[0], words[1:]; command {
+		case "plain.lock":
+			_, err := locks.Lock(args[0]).Acquire(ctx)
+			return "", err
+		case "plain.contend":
+			threads, _ := strconv.Atoi(args[2])
+			share, _ := strconv.ParseInt(args[3], 10, 64)
+			made, err := contend(ctx, locks.Lock(args[0]), args[4], args[1], threads, share)
+			return strconv.FormatInt(made, 10), err
+		default:
+			return "pong", nil
+		}
+	}
+	var mu sync.Mutex // one line at a time
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		words := strings.Split(lines.Text(), " ")
+		for i := range words {
+			words[i], err = url.QueryUnescape(words[i])
+			check(err)
+		}
+		go func() {
+			outcome := "ok"
+			value, err := run(words[2:])
+			if err != nil {
+				outcome, value = "error", err.Error()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Println(words[0], outcome, url.QueryEscape(value))
+		}()
+	}
+	check(locks.Close())
+	check(store.Close())
+}
+
+// contend increments a counter under a lock with some goroutines, until everybody has made a
+// share: see driver/src/main/java/driver/Contest.java, which does the same. addr is the server
+// with the counter.
+func contend(ctx context.Context, lock *channelapi.Lock, addr, counter string, threads int, share int64) (int64, error) {
+	var made atomic.Int64
+	increment := func() error {
+		conn, err := redisserver.Dial(addr, "")
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		for left := int64(1); left > 0; {
+			err := lock.Do(ctx, func(context.Context, channelapi.Grant) error {
+				before, err := conn.Do("GET", counter)
+				if err != nil {
+					return err
+				}
+				text, _ := before.(string) // none at first
+				n, _ := strconv.ParseInt(text, 10, 64)
+				_, err = conn.Do("SET", counter, strconv.FormatInt(n+1, 10))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if made.Add(1) == share {
+				if _, err := conn.Do("DECR", counter+":left"); err != nil {
+					return err
+				}
+			}
+			reply, err := conn.Do("GET", counter+":left")
+			if err != nil {
+				return err
+			}
+			if left, err = strconv.ParseInt(reply.(string), 10, 64); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	ended := make(chan error, threads)
+	for range threads {
+		go func() { ended <- increment() }()
+	}
+	for range threads {
+		if err := <-ended; err != nil {
+			return made.Load(), err
+		}
+	}
+	return made.Load(), nil
+}

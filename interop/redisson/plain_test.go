@@ -1,0 +1,265 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// forever is a lease that lasts longer than any test. Redisson has kept for one that it renews.
+const (
+	forever = time.Hour
+	kept    = -1
+)
+
+// names are names of locks. A tag and other letters must not make a difference.
+var names = []string{"orders", "{orders}/42", "заказ/注文/🔒"}
+
+func TestPlainLock(t *testing.T) {
+	t.Parallel()
+	plainLock(t, single(t))
+}
+
+func TestPlainLockInACluster(t *testing.T) {
+	t.Parallel()
+	plainLock(t, cluster(t))
+}
+
+// plain is a world with both sides, for tests that follow each other.
+type plain struct {
+	*world
+	java *process
+	ours *channelapi.Locks
+}
+
+func plainLock(t *testing.T, w *world) {
+	p := &plain{world: w, java: w.startJava(t, 30*time.Second), ours: w.open(t, 30*time.Second)}
+	for _, name := range names {
+		for _, test := range []struct {
+			title string
+			run   func(*testing.T, *plain, string)
+		}{
+			{"JavaExcludesUs", javaExcludesUs},
+			{"WeExcludeJava", weExcludeJava},
+			{"AMessageOfJavaWakesUs", javaWakesUs},
+			{"AMessageOfOursWakesJava", weWakeJava},
+			{"WeSeeThatJavaHoldsTwice", javaHoldsTwice},
+			{"JavaSeesThatWeHoldTwice", weHoldTwice},
+			{"AnInterruptedWaiterOfJavaGoesAway", interruptedJava},
+			{"ACancelledWaiterOfOursGoesAway", cancelledOurs},
+			{"JavaLearnsThatWeBrokeItsLock", weBreak},
+			{"WeLearnThatJavaForcedOurLock", javaForces},
+		} {
+			if !t.Run(test.title+"/"+strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { test.run(t, p, name) }) {
+				t.FailNow() // the locks may be held still, so the next tests would wait in vain
+			}
+		}
+	}
+	t.Run("NoUpdateIsLostInAContest", func(t *testing.T) { contest(t, p) })
+}
+
+func javaExcludesUs(t *testing.T, p *plain, name string) {
+	p.java.do(t, "main", "plain.lock", name, kept)
+	holder, _ := p.holder(t, name)
+	if !owner.MatchString(holder) {
+		t.Errorf("Java writes the field %q", holder)
+	}
+	_, err := p.ours.Lock(name).TryAcquire(t.Context())
+	if held, is := errors.AsType[*lockagent.HeldError](err); !is || held.Holder != holder {
+		t.Errorf("a try gave %v, want that %s holds the lock", err, holder)
+	}
+	status, err := p.ours.Lock(name).Status(t.Context())
+	must(t, err)
+	want(t, "locked", status.Locked, true)
+	want(t, "holder", status.Holder, holder)
+	p.java.do(t, "main", "plain.unlock", name)
+	release(t, hold(t, p.ours.Lock(name)))
+}
+
+// owner is the form of a field that Redisson writes: a client and a thread. Ours have the same.
+var owner = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
+
+func weExcludeJava(t *testing.T, p *plain, name string) {
+	g := hold(t, p.ours.Lock(name))
+	if field, count := p.holder(t, name); !owner.MatchString(field) || count != "1" {
+		t.Errorf("the lock is held by %q for %q times", field, count)
+	}
+	want(t, "tryLock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "false")
+	want(t, "tryLock for a while", p.java.do(t, "main", "plain.tryLock", name, 50, kept), "false")
+	want(t, "isLocked", p.java.do(t, "main", "plain.isLocked", name), "true")
+	if left, _ := strconv.Atoi(p.java.do(t, "main", "plain.remaining", name)); left <= 0 {
+		t.Errorf("Java sees a lease of %d ms", left)
+	}
+	p.java.refuses(t, "IllegalMonitorState", "main", "plain.unlock", name)
+	release(t, g)
+	want(t, "tryLock of the free lock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "true")
+	p.java.do(t, "main", "plain.unlock", name)
+}
+
+func javaWakesUs(t *testing.T, p *plain, name string) {
+	p.java.do(t, "main", "plain.lock", name, forever.Milliseconds())
+	grant := p.ours.Lock(name).AcquireAsync(t.Context())
+	p.awaitSubscriber(t, name)
+	pending(t, grant)
+	p.wouldLast(t, name)
+	p.java.do(t, "main", "plain.unlock", name)
+	g := receive(t, grant)
+	must(t, g.Err())
+	release(t, g)
+}
+
+func weWakeJava(t *testing.T, p *plain, name string) {
+	lease := forever.Milliseconds()
+	for command, args := range map[string][]any{"plain.lock": {lease}, "plain.tryLock": {lease, lease}} {
+		g := hold(t, p.ours.Lock(name, channelapi.Lease(forever)))
+		granted := p.javaWaits(t, name, command, args...)
+		p.wouldLast(t, name)
+		release(t, g)
+		if got := value(t, granted); got == "false" {
+			t.Fatal("Java was refused the lock")
+		}
+		p.wouldLast(t, name) // with the lease that Java asked for
+		p.java.do(t, "waiter", "plain.unlock", name)
+	}
+}
+
+// wouldLast checks that the lease would last beyond the patience of the tests. So whoever is granted
+// the lock next has not waited for its end.
+func (p *plain) wouldLast(t *testing.T, name string) {
+	t.Helper()
+	if left := p.remaining(name); left < 2*patience {
+		t.Fatalf("%v are left of the lease", left)
+	}
+}
+
+// javaWaits has Java ask for a lock that is held, and returns when it waits for a message: it has
+// subscribed, and tried again in vain. Every attempt that meets a holder asks for its lease.
+func (p *plain) javaWaits(t *testing.T, name, command string, args ...any) <-chan answer {
+	t.Helper()
+	node := p.nodeOf(name)
+	before := node.Calls("pttl")
+	locked := p.java.send("waiter", command, append([]any{name}, args...)...)
+	redistest.Eventually(t, "two attempts of Java", func() bool { return node.Calls("pttl") >= before+2 })
+	p.awaitSubscriber(t, name)
+	pending(t, locked)
+	return locked
+}
+
+func javaHoldsTwice(t *testing.T, p *plain, name string) {
+	p.java.do(t, "main", "plain.lock", name, kept)
+	p.java.do(t, "main", "plain.lock", name, kept)
+	for count := 2; count > 0; count-- {
+		_, inRedis := p.holder(t, name)
+		want(t, "count in Redis", inRedis, strconv.Itoa(count))
+		status, err := p.ours.Lock(name).Status(t.Context())
+		must(t, err)
+		want(t, "count that we see", status.HoldCount, count)
+		want(t, "count that Java sees", p.java.do(t, "main", "plain.holdCount", name), strconv.Itoa(count))
+		_, err = p.ours.Lock(name).TryAcquire(t.Context())
+		want(t, "our try is refused", errors.Is(err, lockagent.ErrHeld), true)
+		p.java.do(t, "main", "plain.unlock", name)
+	}
+	release(t, hold(t, p.ours.Lock(name)))
+}
+
+func weHoldTwice(t *testing.T, p *plain, name string) {
+	session, err := p.ours.Session("ann")
+	must(t, err)
+	lock := session.Lock(name)
+	hold(t, lock)
+	hold(t, lock)
+	for count := 2; count > 0; count-- {
+		want(t, "tryLock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "false")
+		want(t, "isLocked", p.java.do(t, "main", "plain.isLocked", name), "true")
+		want(t, "count of a thread that does not hold", p.java.do(t, "main", "plain.holdCount", name), "0")
+		must(t, lock.Release(t.Context()))
+	}
+	want(t, "tryLock of the free lock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "true")
+	p.java.do(t, "main", "plain.unlock", name)
+	must(t, session.Close(t.Context()))
+}
+
+func interruptedJava(t *testing.T, p *plain, name string) {
+	g := hold(t, p.ours.Lock(name, channelapi.Lease(forever)))
+	locked := p.javaWaits(t, name, "plain.lockInterruptibly", kept)
+	p.java.do(t, "waiter", "interrupt")
+	if a := receive(t, locked); a.err == nil {
+		t.Error("an interrupted thread was granted the lock")
+	}
+	release(t, g)
+	release(t, hold(t, p.ours.Lock(name)))
+}
+
+func cancelledOurs(t *testing.T, p *plain, name string) {
+	p.java.do(t, "main", "plain.lock", name, forever.Milliseconds())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	grant := p.ours.Lock(name).AcquireAsync(ctx)
+	p.awaitSubscriber(t, name)
+	cancel()
+	if g := receive(t, grant); g.Err() == nil {
+		t.Error("a request that was cancelled was granted the lock")
+	}
+	p.java.do(t, "main", "plain.unlock", name)
+	want(t, "tryLock of the free lock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "true")
+	p.java.do(t, "main", "plain.unlock", name)
+}
+
+func weBreak(t *testing.T, p *plain, name string) {
+	p.java.do(t, "main", "plain.lock", name, kept)
+	locked := p.javaWaits(t, name, "plain.lock", kept)
+	held, err := p.ours.Lock(name).Break(t.Context(), "olga")
+	must(t, err)
+	want(t, "it was held", held, true)
+	value(t, locked) // another thread of Java learns of it at once
+	p.java.refuses(t, "IllegalMonitorState", "main", "plain.unlock", name)
+	p.java.do(t, "waiter", "plain.unlock", name)
+}
+
+func javaForces(t *testing.T, p *plain, name string) {
+	ours := p.open(t, 3*time.Second) // it learns of the loss when it renews the lease
+	g := hold(t, ours.Lock(name))
+	want(t, "forceUnlock", p.java.do(t, "main", "plain.forceUnlock", name), "true")
+	want(t, "tryLock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "true")
+	receive(t, g.Done())
+	if lost, is := errors.AsType[*lockagent.LostError](g.Cause()); !is || lost.Reason != lockagent.LostDenied {
+		t.Errorf("the hold ended with %v, want that the store denied it", g.Cause())
+	}
+	want(t, "held after the loss", g.Held(), false)
+	want(t, "a release tells of the loss", errors.Is(g.Release(t.Context()), lockagent.ErrLost), true)
+	want(t, "Java still holds", p.java.do(t, "main", "plain.holdCount", name), "1")
+	p.java.do(t, "main", "plain.unlock", name)
+}
+
+// contest has Java, this process, and another process of ours increment one counter. It ends when
+// each of them has made its share, so it does not end if one of them starves.
+func contest(t *testing.T, p *plain) {
+	const name, counter, threads, share = "contest", "{contest}:counter", 4, 200
+	node := p.nodeOf(counter)
+	node.Do("SET", counter+":left", "3")
+	other := p.startAgent(t, 30*time.Second).send("main", "plain.contend", name, counter, threads, share, node.Addr())
+	java := p.java.send("main", "plain.contend", name, counter, threads, share)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	sum, err := contend(ctx, p.ours.Lock(name), node.Addr(), counter, threads, share)
+	must(t, err)
+	t.Logf("this process made %d", sum)
+	for who, answers := range map[string]<-chan answer{"Java": java, "the other process": other} {
+		made, err := strconv.ParseInt(value(t, answers), 10, 64)
+		must(t, err)
+		t.Logf("%s made %d", who, made)
+		if made < share {
+			t.Errorf("%s made %d increments, less than its share of %d", who, made, share)
+		}
+		sum += made
+	}
+	want(t, "the counter", node.Do("GET", counter).(string), strconv.FormatInt(sum, 10))
+}
