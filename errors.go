@@ -188,7 +188,8 @@ func (e *LostError) Error() string {
 // Is reports whether target is [ErrLost].
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// HeldError answers a request that does not wait (a try) for a lock that is held.
+// HeldError answers a request that does not wait (a try) for a lock that is held. The Holder is empty
+// if the store keeps a lock that is free for other waiters, such as Redisson's, for some milliseconds.
 type HeldError struct {
 	Name   Name
 	Holder string        // an [Owner] of this agent, or what the store knows
@@ -196,6 +197,9 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
+	if e.Holder == "" {
+		return fmt.Sprintf("lockagent: lock %q is kept for other waiters for a moment", e.Name)
+	}
 	return fmt.Sprintf("lockagent: lock %q is held by %q", e.Name, e.Holder)
 }
 

@@ -33,6 +33,7 @@ func TestTypedErrors(t *testing.T) {
 			&lockagent.LostError{Name: "a b", Owner: "alice", Token: 7, Reason: lockagent.LostBroken, Operator: "olga\n"}, lockagent.ErrLost,
 			`lockagent: lost "a b" (token 7): an operator broke it: "olga\n"`,
 		},
+		{&lockagent.HeldError{Name: "a b", Left: time.Millisecond}, lockagent.ErrHeld, `lockagent: lock "a b" is kept for other waiters for a moment`},
 		{&lockagent.HeldError{Name: "a b", Holder: "alice", Left: time.Second}, lockagent.ErrHeld, `lockagent: lock "a b" is held by "alice"`},
 		{&lockagent.NameError{Name: "x{", Reason: "it is bad"}, lockagent.ErrBadName, `lockagent: bad lock name "x{": it is bad`},
 		{&lockagent.OwnerError{Owner: "\xff", Reason: "it is bad"}, lockagent.ErrBadOwner, `lockagent: bad owner "\xff": it is bad`},
