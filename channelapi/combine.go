@@ -78,9 +78,9 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 	})
 }
 
-// All acquires all of the locks. It tries all of them at once, which takes as long as one if all
-// are free. If one is not, All keeps those whose names sort before it, gives back the others, and
-// acquires the rest one after the other, in the order of their names. So two calls of All never
+// All acquires all of the locks. It tries all of them at once. If all are free, that takes about as
+// long as one. If one is not, All keeps those whose names sort before it, and gives back the others.
+// It acquires the rest one after the other, in the order of their names. So two calls of All never
 // wait for each other in a circle. The grants are in the order of the arguments. If a request
 // fails, All gives the other grants back, the last one first, and returns the error.
 //
@@ -174,8 +174,8 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 	return c.grants, nil
 }
 
-// try asks for all locks at once, and waits for none. It keeps the grants of those before the first one, in the
-// order, that cannot be had.
+// try asks for all locks at once, and waits for none. It keeps the grants up to the first lock, by name, that
+// it does not get.
 func (c *collection) try(ctx context.Context) {
 	answers := make([]<-chan Grant, len(c.order))
 	trials := make([]trial, len(c.order))
