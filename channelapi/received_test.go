@@ -156,3 +156,23 @@ func TestLossWhileAllWaits(t *testing.T) {
 		})
 	}
 }
+
+// The same with a grant that All was given when it tried all locks at once.
+func TestLostGrantOfSeveralIsNotReceived(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			locks := open(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			a := locks.Lock("a")
+			all := channelapi.AllAsync(ctx, a, locks.Lock("b"))
+			synctest.Wait()
+			if held, err := a.Break(t.Context(), ""); !held || err != nil {
+				t.Fatalf("Break: %t, %v", held, err)
+			}
+			if g := <-all; g.Err() == nil && !g.List()[0].Held() {
+				t.Fatalf("a dead grant: %v", g.List()[0].Cause())
+			}
+		})
+	}
+}
