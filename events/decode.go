@@ -19,10 +19,11 @@ import (
 // Reason is [lockagent.LostUnknown]. Of an event of another version than v1 only the
 // envelope is decoded.
 //
-// Everything else that Append does not write is an error. So are a table of several holds, which
-// [DecodeMessage] reads, a known field that comes
-// twice, because two readers could take different ones, and a grant or an end without a
-// count.
+// Everything else that Append does not write is an error. These are errors, too:
+//
+//   - a known field that comes twice, because two readers could take different ones;
+//   - a grant or an end without a count;
+//   - a table of several holds, which [DecodeMessage] reads.
 func Decode(text []byte) (Record, error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)

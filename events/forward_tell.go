@@ -41,8 +41,8 @@ func (s *forwardSession) refused(e entry, why error) error {
 // tell tells the hub which messages of the source are lost. The hub has all before them, and nothing
 // behind them. The holes in the numbers of the agents show most of
 // it, but not an agent of which nothing at all is left. A forwarder cannot use the numbers of an
-// agent. So each loss becomes a short life of an agent that stands for the source. It starts, as
-// many of its records are missing as messages are lost, it says that they were dropped, and it stops.
+// agent. So each loss becomes a short life of an agent that stands for the source. It starts. As many of
+// its records are missing as messages are lost. It says that they were dropped, and stops.
 func (s *forwardSession) tell(lost Range) error {
 	before, err := s.mark(s.teller)
 	if err != nil {

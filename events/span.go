@@ -68,8 +68,8 @@ type lockBreak struct {
 	Operator string              `json:"operator,omitempty"`
 }
 
-// span is a tenure with its holds. Other agents have no part in a tenure, so they need to be
-// compared with it as a whole: from its beginning in the store to the end of its last hold.
+// span is a tenure with its holds, from its beginning in the store to the end of its last hold. Other
+// agents have no part in it, so what they hold is compared with the whole tenure.
 type span struct {
 	Agent  lockagent.AgentID   `json:"agent"`
 	Tenure uint64              `json:"tenure"`
