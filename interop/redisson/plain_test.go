@@ -240,7 +240,7 @@ func javaForces(t *testing.T, p *plain, name string) {
 }
 
 // contest has Java, this process, and another process of ours increment one counter. It ends when
-// each of them has made its share, so it does not end if one of them starves.
+// each of them has made its share. If one of them starves, it does not end.
 func contest(t *testing.T, p *plain) {
 	const name, counter, threads, share = "contest", "{contest}:counter", 4, 200
 	node := p.nodeOf(counter)
