@@ -249,6 +249,10 @@ func TestStreamMadeAnew(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			// The server removes its directory of streams a moment after the last one, also if there is one again.
+			if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ANOTHER", Subjects: []string{"another"}}); err != nil {
+				t.Fatal(err)
+			}
 			anew()
 			p := newPublisher(t, Config{Connection: Connection{InProcess: &l}})
 			n := 0
