@@ -64,6 +64,9 @@ var (
 	// name of the lock.
 	ErrWrongType = errors.New("lockagent: the key is used for something else than a lock; choose another name or remove the key")
 
+	// ErrWrongKind matches every [*KindError].
+	ErrWrongKind = errors.New("lockagent: the name is in use as another kind")
+
 	// ErrNotPermitted is returned when the store does not permit the call.
 	ErrNotPermitted = errors.New("lockagent: not permitted by the store; check the user, its password and its access rules")
 
@@ -84,7 +87,7 @@ var (
 // Definite reports whether it is of no use to repeat a call to a [Store] that returned err.
 // See [Store] for whether the call took effect.
 func Definite(err error) bool {
-	for _, definite := range []error{ErrWrongType, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
+	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
 		if errors.Is(err, definite) {
 			return true
 		}
@@ -205,6 +208,20 @@ func (e *HeldError) Error() string {
 
 // Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// KindError says that a name is in use as two kinds at once. Nothing was changed.
+type KindError struct {
+	Name Name
+	Kind LockKind // of the request
+	Used LockKind // as which the name is in use
+}
+
+func (e *KindError) Error() string {
+	return fmt.Sprintf("lockagent: %q cannot be used as %s: it is in use as %s; choose another name for one of them", e.Name, e.Kind, e.Used)
+}
+
+// Is reports whether target is [ErrWrongKind].
+func (e *KindError) Is(target error) bool { return target == ErrWrongKind }
 
 // NameError says why a lock cannot have a name.
 type NameError struct {

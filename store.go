@@ -24,7 +24,7 @@ import (
 //
 // # Errors
 //
-// [ErrWrongType], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
+// [ErrWrongType], [ErrWrongKind], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
 // definite: the call had no effect, and trying again will not help. Trying again does not
 // help after [ErrClosed] either. But a call that was under way when the store was closed
 // may have taken effect, so close the agent before its store.
@@ -37,6 +37,16 @@ import (
 // A store knows tenures. It does not know the owners of an agent. A tenure is an agent and a
 // number that is used once. So a repeated or late call never touches another tenure than
 // its own.
+//
+// # Kinds
+//
+// Every call names the [LockKind] of its lock. All kinds have the same calls, and the same rules
+// hold for them, unless the comment of the kind says otherwise. If what the store has under the
+// name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
+// [*KindError]. A store that does not have a kind answers with an [*OptionError].
+//
+// A tenure has one [Mode] for its life. Several tenures of the mode [Shared] may have the lock at
+// once.
 //
 // # Tokens
 //
@@ -103,7 +113,7 @@ type Store interface {
 	Break(ctx context.Context, req BreakRequest, done func(BreakReply, error))
 
 	// Inspect tells what the store knows of a lock.
-	Inspect(ctx context.Context, name Name, done func(Inspection, error))
+	Inspect(ctx context.Context, name Name, kind LockKind, done func(Inspection, error))
 
 	// Time tells what the store's clock shows. It is a lower bound: nothing that the store
 	// decides after the call is earlier. In a Cluster it is the clock of one node.
@@ -117,7 +127,7 @@ type Store interface {
 	// Wake-ups may be spurious, and may be lost. So a waiter also tries again when the
 	// holder's lease is over. wake must not block. The store may call wake once more after
 	// cancel has returned.
-	Subscribe(name Name, wake func()) (cancel func())
+	Subscribe(name Name, kind LockKind, wake func()) (cancel func())
 
 	// Listen calls hear with each message to the agent. The agent calls Listen once, before
 	// anything else. Messages may be lost, late, and repeated. Whenever the store begins to
@@ -180,6 +190,8 @@ func (t StoreTime) Sub(u StoreTime) time.Duration { return time.Duration(t-u) * 
 // AcquireRequest asks for a tenure.
 type AcquireRequest struct {
 	Name   Name
+	Kind   LockKind
+	Mode   Mode // the same in all requests of a tenure
 	Tenure Tenure
 	Lease  time.Duration // between MinLease and MaxLease; the store rounds it up to its unit
 
@@ -256,9 +268,10 @@ const (
 
 // Message is news for one agent about one of its tenures.
 type Message struct {
-	Kind   MessageKind
-	Name   Name
-	Tenure Tenure
+	Kind     MessageKind
+	Name     Name
+	LockKind LockKind // empty for a plain lock
+	Tenure   Tenure
 
 	Token       Token     // of the first hold
 	At          StoreTime // when the store decided
@@ -273,6 +286,7 @@ type Message struct {
 // RenewRequest asks for more time in a tenure.
 type RenewRequest struct {
 	Name   Name
+	Kind   LockKind
 	Tenure Tenure
 	Lease  time.Duration
 
@@ -290,6 +304,7 @@ type RenewReply struct {
 // ReleaseRequest ends a tenure.
 type ReleaseRequest struct {
 	Name   Name
+	Kind   LockKind
 	Tenure Tenure
 
 	// Last is the token of the tenure's last hold, or 0 if it had none. Later tenures
@@ -320,6 +335,7 @@ type ReleaseReply struct {
 // BreakRequest frees a lock, whoever has it.
 type BreakRequest struct {
 	Name Name
+	Kind LockKind
 	// Operator is who breaks the lock: any text up to [MaxNameLen] bytes, or empty.
 	Operator string
 }

@@ -48,7 +48,7 @@ type lock struct {
 }
 
 func newLock(a *Agent, e *entry) *lock {
-	l := &lock{agent: a, entry: e, state: a.machine(e.name, lockstate.Snapshot{}, 0, 0)}
+	l := &lock{agent: a, entry: e, state: a.machines[e.kind](e.name, lockstate.Snapshot{}, 0, 0)}
 	l.perform = l.do
 	return l
 }
@@ -102,7 +102,7 @@ func (l *lock) process(m message) {
 		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.Owner, Lease: m.Lease, Try: m.Try, Session: m.Session,
+			Owner: m.Owner, Mode: modeIn(m.Mode), Lease: m.Lease, Try: m.Try, Session: m.Session,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
@@ -335,7 +335,7 @@ func (l *lock) subscribe() {
 	case wanted && l.unsubscribe == nil:
 		l.unsubscribe = func() {}
 		defer l.agent.survive("store")
-		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, l.wake)
+		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, l.entry.kind, l.wake)
 	case !wanted && l.unsubscribe != nil:
 		unsubscribe := l.unsubscribe
 		l.unsubscribe = nil
@@ -448,7 +448,7 @@ func (l *lock) restart(had lockstate.Snapshot) {
 		l.agent.ending.abandoned.Add(1)
 	}
 	pause := lockstate.Instant(retryMax) // it may panic again at once
-	l.state = l.agent.machine(l.entry.name, had, 0, l.now+pause)
+	l.state = l.agent.machines[l.entry.kind](l.entry.name, had, 0, l.now+pause)
 	if l.closing {
 		advance(l.state, lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
 	}

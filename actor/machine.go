@@ -30,12 +30,28 @@ func advance(s machine, c lockstate.Command, m lockstate.Moment, do func(*lockst
 	s.(*lockstate.Fair).Step(c, m, do)
 }
 
-// plain makes the machine of a plain lock. A snapshot with several tenures is that of a fair
-// lock, which stays fair.
-func (a *Agent) plain(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
-	if len(from.Tenures) > 1 {
-		return a.fair(name, from, shift, now)
+// newMachine makes the state machine of a lock, from a snapshot. A new lock has the zero snapshot.
+type newMachine func(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine
+
+// machinesOf returns how the machine of each kind is made.
+func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
+	return map[lockagent.LockKind]newMachine{
+		lockagent.PlainLock: a.plain,
+		lockagent.FairLock:  a.fair,
 	}
+}
+
+// kind checks the kind of a request.
+func (a *Agent) kind(kind lockagent.LockKind) (lockagent.LockKind, error) {
+	kind = kind.OrPlain()
+	if a.machines[kind] == nil {
+		return "", wrongOption("kind", "%.64q is no kind of lock; use one of lockagent.LockKinds", kind)
+	}
+	return kind, nil
+}
+
+// plain makes the machine of a plain lock.
+func (a *Agent) plain(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
 	return lockstate.Resume(name, a.locks, from, shift, now)
 }
 

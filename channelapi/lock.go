@@ -81,8 +81,9 @@ type handle struct {
 
 var errNoHandle = &OptionError{Option: "lock", Reason: "it is the zero one; make it with Locks.Lock or Session.Lock"}
 
-func newHandle(locks *Locks, session *Session, name string, opts []Option) handle {
-	req, err := requestOf(opts)
+// newHandle returns a handle of a lock. kind has the kind and the mode of its requests, and nothing else.
+func newHandle(locks *Locks, session *Session, name string, kind actor.Request, opts []Option) handle {
+	req, err := requestOf(kind, opts)
 	return handle{locks: locks, session: session, name: lockagent.Name(name), req: req, err: err}
 }
 
@@ -175,7 +176,7 @@ func (h *handle) StatusAsync(ctx context.Context) <-chan Result[Status] {
 	if err := h.cannotAsk(ctx); err != nil {
 		return delivered(Result[Status]{Err: err})
 	}
-	return h.locks.agent.Status(h.name)
+	return h.locks.agent.Status(h.name, h.req.Kind)
 }
 
 // Break frees the lock, whoever holds it. It is for operators. held tells whether anybody
@@ -198,7 +199,7 @@ func (h *handle) BreakAsync(ctx context.Context, operator string) <-chan Result[
 	if err := h.cannotAsk(ctx); err != nil {
 		return delivered(Result[bool]{Err: err})
 	}
-	return h.locks.agent.Break(h.name, operator)
+	return h.locks.agent.Break(h.name, h.req.Kind, operator)
 }
 
 func (h *handle) cannotAsk(ctx context.Context) error {

@@ -60,9 +60,9 @@ func (s *farStore) Break(ctx context.Context, req lockagent.BreakRequest, done f
 	}, func(err error) { done(lockagent.BreakReply{}, err) })
 }
 
-func (s *farStore) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
+func (s *farStore) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	s.call(func() (answer func()) {
-		s.Store.Inspect(ctx, name, func(i lockagent.Inspection, err error) { answer = func() { done(i, err) } })
+		s.Store.Inspect(ctx, name, lockagent.PlainLock, func(i lockagent.Inspection, err error) { answer = func() { done(i, err) } })
 		return answer
 	}, func(err error) { done(lockagent.Inspection{}, err) })
 }

@@ -29,12 +29,12 @@ func (s *Store) plant(name lockagent.Name, change func(*lock, time.Time)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	change(m.keep(name, now), now)
+	change(m.keep(name, lockagent.PlainLock, now), now)
 }
 
 // PlantOutsider is an outsider that begins to wait for a lock. The store calls wake as for
 // [Store.Subscribe], until cancel is called. It is for tests.
 func (s *Store) PlantOutsider(name lockagent.Name, wake func()) (cancel func()) {
 	outsider := &Store{memory: s.memory, outsider: true}
-	return outsider.Subscribe(name, wake)
+	return outsider.Subscribe(name, lockagent.PlainLock, wake)
 }

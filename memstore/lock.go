@@ -8,6 +8,7 @@ import (
 
 // lock is what the memory knows of a name. The zero lock is free.
 type lock struct {
+	kind   lockagent.LockKind // as which the name is in use, if it is
 	holder holder
 	value  bool               // the name has a value that is no lock
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
@@ -20,6 +21,9 @@ func (l *lock) expire(now time.Time) {
 		l.holder = holder{}
 	}
 }
+
+// inUse reports whether somebody holds the lock or waits for it.
+func (l *lock) inUse() bool { return l.held() || len(l.queue) > 0 }
 
 func (l *lock) held() bool { return l.holder.count > 0 }
 

@@ -64,20 +64,22 @@ func (m *memory) lock(name lockagent.Name, now time.Time) *lock {
 	return l
 }
 
-// keep is lock for a lock that is going to change.
-func (m *memory) keep(name lockagent.Name, now time.Time) *lock {
+// keep is lock for a lock that is going to change. From now on the name is in use as the kind.
+func (m *memory) keep(name lockagent.Name, kind lockagent.LockKind, now time.Time) *lock {
 	if m.locks[name] == nil {
 		m.grow(now)
 		m.locks[name] = &lock{}
 	}
-	return m.lock(name, now)
+	l := m.lock(name, now)
+	l.kind = kind
+	return l
 }
 
-func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 	if v.now.Before(m.withdrawn[claim{req.Name, req.Tenure}]) {
 		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
 	}
-	l := m.keep(req.Name, v.now)
+	l := m.keep(req.Name, req.Kind, v.now)
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
@@ -112,7 +114,7 @@ func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.Acqu
 
 var errFarFloor = &lockagent.OptionError{Option: "floor", Reason: fmt.Sprintf("it is more than %v ahead of the store's clock; use a token of the lock", farthest)}
 
-func (m *memory) renew(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
+func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 	l := m.lock(req.Name, v.now)
 	held := l.heldBy(req.Tenure)
 	if held {
@@ -121,7 +123,7 @@ func (m *memory) renew(v *visit, req lockagent.RenewRequest) (lockagent.RenewRep
 	return lockagent.RenewReply{Held: held, At: m.clock.at(v.now)}, nil
 }
 
-func (m *memory) release(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 	m.clock.raise(v.now, lockagent.StoreTime(req.Last)) // no token is too far ahead
 	l := m.lock(req.Name, v.now)
 	l.dequeue(req.Tenure)
@@ -143,7 +145,7 @@ func (m *memory) release(v *visit, req lockagent.ReleaseRequest) (lockagent.Rele
 	return reply, nil
 }
 
-func (m *memory) breakLock(v *visit, req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+func (m *memory) breakPlain(v *visit, req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 	l := m.lock(req.Name, v.now)
 	reply := lockagent.BreakReply{Broken: l.held(), At: m.clock.at(v.now)}
 	switch {
@@ -163,8 +165,8 @@ func (m *memory) time(v *visit, _ nothing) (lockagent.StoreTime, error) {
 	return m.clock.at(v.now), nil
 }
 
-func (m *memory) inspect(v *visit, name checkedName) (lockagent.Inspection, error) {
-	l := m.lock(name.Name, v.now)
+func (m *memory) inspectPlain(v *visit, name lockagent.Name) (lockagent.Inspection, error) {
+	l := m.lock(name, v.now)
 	switch {
 	case l.value:
 		return lockagent.Inspection{}, lockagent.ErrWrongType

@@ -221,7 +221,7 @@ func BenchmarkPass(b *testing.B) {
 	stores[1] = stores[0].Share()
 	for i, s := range stores {
 		tenures[i] = lockagent.Tenure{Agent: lockagent.NewAgentID(), Number: 1}
-		s.Subscribe(orders, func() {})
+		s.Subscribe(orders, lockagent.PlainLock, func() {})
 		s.Listen(tenures[i].Agent, func(lockagent.Message) {})
 	}
 	ask := func(i int) {

@@ -92,7 +92,11 @@ func (l *listener) message(payload string) {
 
 // Subscribe implements [lockagent.Store]. A closed store never calls wake. cancel may be
 // called more than once.
-func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
+func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) (cancel func()) {
+	f, err := s.family(kind)
+	if err != nil {
+		return func() {} // every Acquire says so
+	}
 	topic := func(channel string, early bool) transport.Topic {
 		return transport.Topic{Channel: channel, Sharded: s.room == script.Sharded, Slot: s.slot(name), Early: early}
 	}
@@ -106,7 +110,7 @@ func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
 	if l := s.listener.Load(); l != nil && s.room == script.Sharded {
 		cancels = append(cancels, l.subscribe(topic(script.AgentChannelOf(l.agent, name), true)))
 	}
-	cancels = append(cancels, s.subscriptions.Subscribe(topic(script.Channel(name), false), transport.Listener{
+	cancels = append(cancels, s.subscriptions.Subscribe(topic(f.channel(name), false), transport.Listener{
 		Message: func(string) { wake() },
 		Stands:  func(bool) { wake() },
 	}))

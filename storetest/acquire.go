@@ -147,7 +147,7 @@ var acquireClauses = []clause{
 				t.Errorf("Renew = %+v, %v", renewed, err)
 			}
 			seen, err := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
-				one.store.Inspect(ctx, theLock, done)
+				one.store.Inspect(ctx, theLock, lockagent.PlainLock, done)
 			}).await()
 			if err != nil || !seen.Held {
 				t.Errorf("Inspect = %+v, %v", seen, err)
@@ -177,7 +177,7 @@ var acquireClauses = []clause{
 					one.store.Renew(ctx, one.renewal(theLock, 1, minute), func(lockagent.RenewReply, error) {
 						one.store.Release(ctx, one.ending(theLock, 1), func(lockagent.ReleaseReply, error) {
 							one.store.Break(ctx, lockagent.BreakRequest{Name: theLock}, func(lockagent.BreakReply, error) {
-								one.store.Inspect(ctx, theLock, done)
+								one.store.Inspect(ctx, theLock, lockagent.PlainLock, done)
 							})
 						})
 					})

@@ -154,7 +154,9 @@ func startBreak(t TB, s lockagent.Store, req lockagent.BreakRequest) *call[locka
 }
 
 func startInspect(t TB, s lockagent.Store, name lockagent.Name) *call[lockagent.Inspection] {
-	return start(t, "Inspect", func(done func(lockagent.Inspection, error)) { s.Inspect(context.Background(), name, done) })
+	return start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
+		s.Inspect(context.Background(), name, lockagent.PlainLock, done)
+	})
 }
 
 func startTime(t TB, s lockagent.Store) *call[lockagent.StoreTime] {

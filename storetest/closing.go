@@ -69,14 +69,14 @@ var closeClauses = []clause{
 		says: "ends all that the store has running in this process.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			cancelWake := one.store.Subscribe(theLock, func() {})
+			cancelWake := one.store.Subscribe(theLock, lockagent.PlainLock, func() {})
 			cancelReset := one.store.OnReset(func(lockagent.Reset) {})
 			one.close()
 			cancelWake()
 			cancelReset()
 			one.messages.Cancel()
 			for _, cancel := range []func(){
-				one.store.Subscribe(theLock, func() {}),
+				one.store.Subscribe(theLock, lockagent.PlainLock, func() {}),
 				one.store.Listen(one.id, func(lockagent.Message) {}),
 				one.store.OnReset(func(lockagent.Reset) {}),
 			} {

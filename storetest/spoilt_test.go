@@ -53,12 +53,14 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 			return reply, err
 		},
 		inspect: func(name lockagent.Name) (seen lockagent.Inspection, err error) {
-			sound.Inspect(ctx, name, func(i lockagent.Inspection, e error) { seen, err = i, e })
+			sound.Inspect(ctx, name, lockagent.PlainLock, func(i lockagent.Inspection, e error) { seen, err = i, e })
 			return seen, err
 		},
-		subscribe: sound.Subscribe,
-		listen:    sound.Listen,
-		onReset:   sound.OnReset,
+		subscribe: func(name lockagent.Name, wake func()) func() {
+			return sound.Subscribe(name, lockagent.PlainLock, wake)
+		},
+		listen:  sound.Listen,
+		onReset: sound.OnReset,
 		time: func() (at lockagent.StoreTime, err error) {
 			sound.Time(ctx, func(t lockagent.StoreTime, e error) { at, err = t, e })
 			return at, err
@@ -91,7 +93,7 @@ func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done fun
 	answerSpoilt(s, ctx, done, reply, err)
 }
 
-func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
+func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	seen, err := s.inspect(name)
 	answerSpoilt(s, ctx, done, seen, err)
 }
@@ -125,7 +127,7 @@ func (s *spoilt) deafly(f func()) {
 	f()
 }
 
-func (s *spoilt) Subscribe(name lockagent.Name, wake func()) func() {
+func (s *spoilt) Subscribe(name lockagent.Name, _ lockagent.LockKind, wake func()) func() {
 	return s.subscribe(name, wake)
 }
 

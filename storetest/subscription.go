@@ -23,7 +23,7 @@ type Subscription struct {
 func Subscribe(t TB, s lockagent.Store, name lockagent.Name) *Subscription {
 	t.Helper()
 	sub, wake := newSubscription(t, name)
-	sub.cancel = s.Subscribe(name, wake)
+	sub.cancel = s.Subscribe(name, lockagent.PlainLock, wake)
 	sub.Await()
 	return sub
 }

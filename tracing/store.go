@@ -198,13 +198,13 @@ func (s *store) Break(ctx context.Context, req lockagent.BreakRequest, done func
 }
 
 // Inspect implements [lockagent.Store].
-func (s *store) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
+func (s *store) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	c, ok := s.begin(ctx, inspect, name)
 	if !ok {
-		s.Store.Inspect(ctx, name, done)
+		s.Store.Inspect(ctx, name, kind, done)
 		return
 	}
-	s.Store.Inspect(c.ctx, name, func(found lockagent.Inspection, err error) {
+	s.Store.Inspect(c.ctx, name, kind, func(found lockagent.Inspection, err error) {
 		c.end(outcomeOf(err, found.Held, held, free), err)
 		done(found, err)
 	})

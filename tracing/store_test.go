@@ -46,7 +46,7 @@ func (c *canned) Break(ctx context.Context, _ lockagent.BreakRequest, done func(
 	done(lockagent.BreakReply{Broken: c.yes}, c.err)
 }
 
-func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, done func(lockagent.Inspection, error)) {
+func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	c.ctx = ctx
 	done(lockagent.Inspection{Held: c.yes}, c.err)
 }
@@ -55,7 +55,7 @@ func (c *canned) Identity() string { return "" }
 
 func (c *canned) Time(_ context.Context, done func(lockagent.StoreTime, error)) { done(0, c.err) }
 
-func (c *canned) Subscribe(_ lockagent.Name, wake func()) func() {
+func (c *canned) Subscribe(_ lockagent.Name, _ lockagent.LockKind, wake func()) func() {
 	wake()
 	return func() { c.woken++ }
 }
@@ -98,7 +98,7 @@ var calls = []struct {
 		return yes, err
 	}},
 	{"inspect", "held", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Inspect(ctx, "l", func(r lockagent.Inspection, e error) { yes, err = r.Held, e })
+		s.Inspect(ctx, "l", lockagent.PlainLock, func(r lockagent.Inspection, e error) { yes, err = r.Held, e })
 		return yes, err
 	}},
 }
@@ -275,7 +275,7 @@ func TestTheRestPassesThrough(t *testing.T) {
 	next := &canned{}
 	s := Store(next, newRig(t).Config)
 	var woken, heard, reset bool
-	s.Subscribe("l", func() { woken = true })()
+	s.Subscribe("l", lockagent.PlainLock, func() { woken = true })()
 	s.Listen("a", func(lockagent.Message) { heard = true })()
 	s.OnReset(func(lockagent.Reset) { reset = true })()
 	if err := s.Close(); err == nil || err.Error() != "closing" {

@@ -1,0 +1,52 @@
+package lockagent
+
+import "slices"
+
+// LockKind says what a name stands for. In a request, the empty LockKind is [PlainLock]. One name
+// stands for one kind: see [KindError].
+type LockKind string
+
+// The kinds. Each is written in the store as Redisson writes it. A log may have others.
+const (
+	// PlainLock is a lock with one holder at a time.
+	PlainLock LockKind = "plain"
+	// FairLock is a lock that is granted in the order in which its waiters came, in all
+	// agents.
+	FairLock LockKind = "fair"
+	// ReadWriteLock has one holder in the mode [Exclusive], or several in the mode [Shared].
+	ReadWriteLock LockKind = "readwrite"
+	// FencedLock is a plain lock whose tokens are shared with Redisson.
+	FencedLock LockKind = "fenced"
+	// SpinLock is a plain lock without messages: waiters ask again and again.
+	SpinLock LockKind = "spin"
+	// Semaphore has a number of permits. Redisson's side of it knows no leases.
+	Semaphore LockKind = "semaphore"
+	// Permits are a semaphore, each permit of which has an id and a lease.
+	Permits LockKind = "permits"
+	// Latch is a counter that waiters wait for to become 0. Nobody holds it.
+	Latch LockKind = "latch"
+)
+
+var lockKinds = []LockKind{PlainLock, FairLock, ReadWriteLock, FencedLock, SpinLock, Semaphore, Permits, Latch}
+
+// LockKinds returns every kind.
+func LockKinds() []LockKind { return slices.Clone(lockKinds) }
+
+// OrPlain is k, or [PlainLock] if k is empty.
+func (k LockKind) OrPlain() LockKind {
+	if k == "" {
+		return PlainLock
+	}
+	return k
+}
+
+// Mode says beside which other holds a hold may be. In a request, the empty Mode is [Exclusive].
+type Mode string
+
+// The modes.
+const (
+	// Exclusive: beside none but those of the same session.
+	Exclusive Mode = "exclusive"
+	// Shared: beside other shared holds. Only a [ReadWriteLock] has shared holds.
+	Shared Mode = "shared"
+)
