@@ -25,6 +25,7 @@ func TestRedissonAlone(t *testing.T) {
 		{"Permits", permitsAlone},
 		{"Latch", latchAlone},
 		{"TheKeyOfAnUnlock", keyOfAnUnlock},
+		{"Transcripts", playAll},
 	} {
 		if !t.Run(test.title, func(t *testing.T) { test.run(t, redis, java) }) {
 			t.FailNow() // threads may wait still
