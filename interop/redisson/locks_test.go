@@ -116,6 +116,7 @@ func locksAlone(t *testing.T, redis *redistest.Server, java *process) {
 	}
 	t.Run("read", func(t *testing.T) { readersAlone(t, redis, java) })
 	t.Run("tokens", func(t *testing.T) { tokensAlone(t, java) })
+	t.Run("interrupted", func(t *testing.T) { interruptedAlone(t, redis, java) })
 }
 
 // readersAlone has two readers exclude a writer, and a writer two readers.
@@ -152,5 +153,22 @@ func tokensAlone(t *testing.T, java *process) {
 	want(t, "granted", granted, true)
 	want(t, "the next token", next, token+1)
 	want(t, "the token that others see", a.getToken(t), next)
+	b.unlock(t)
+}
+
+// interruptedAlone shows that a thread which was interrupted keeps its place in the queue of a fair lock: the free lock is
+// its own, for 5 minutes and the lease that it saw.
+func interruptedAlone(t *testing.T, redis *redistest.Server, java *process) {
+	const name = "counter"
+	a, b, c := java.lock("fair", name, "a"), java.lock("fair", name, "b"), java.lock("fair", name, "c")
+	a.lock(t, forever)
+	waiting := b.object.waits(t, redis, "pttl", "lockInterruptibly", forever)
+	java.do(t, "b", "interrupt")
+	if got := receive(t, waiting); got.err == nil {
+		t.Error("an interrupted thread was granted the lock")
+	}
+	a.unlock(t)
+	want(t, "tryLock of the free lock", c.tryLock(t, 0, forever), false)
+	want(t, "tryLock of the first in the queue", b.tryLock(t, 0, forever), true)
 	b.unlock(t)
 }
