@@ -250,15 +250,15 @@ const (
 	_ MessageKind = iota
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
-	// has the lock all the same: its next Acquire is granted. Token, At, Clock, Incarnation,
-	// Outsiders, Trace.
+	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
+	// Incarnation, Outsiders, Trace.
 	MessagePassed
 	// MessageStandby: a Release passed the lock to a tenure ahead of this one in the queue.
 	// If the agent of that tenure hangs, the lock is free after Remaining, and no message
 	// says so. Remaining.
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
-	// it at every Acquire that asks for a place and finds the lock busy.
+	// it at every Acquire that asks for a place and finds the lock busy. LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken

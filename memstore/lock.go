@@ -8,7 +8,7 @@ import (
 
 // lock is what the memory knows of a name. The zero lock is free.
 type lock struct {
-	kind   lockagent.LockKind // as which the name is in use, if it is
+	kind   lockagent.LockKind // as which the name is in use, if it is; empty if nobody can tell
 	holder holder
 	value  bool               // the name has a value that is no lock
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
