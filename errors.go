@@ -40,6 +40,10 @@ var (
 	// holds.
 	ErrNotOwner = errors.New("lockagent: not the owner of the lock; release it through the session or the grant that holds it, or break it")
 
+	// ErrUpgrade answers a request for a write lock by a session that holds the read lock only. The
+	// session would wait for itself.
+	ErrUpgrade = errors.New("lockagent: the session holds the read lock, which cannot become a write lock; release it first")
+
 	// ErrLost matches every [*LostError].
 	ErrLost = errors.New("lockagent: lost")
 
