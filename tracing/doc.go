@@ -82,9 +82,10 @@
 //	                                  trusted when a renewal was confirmed, just
 //	                                  before it counted, or began to fail
 //	lockagent.store.call.duration     histogram, s, by operation (acquire, renew,
-//	                                  release, break, inspect) and outcome (granted,
+//	                                  release, break, inspect, latch) and outcome (granted,
 //	                                  held, confirmed, denied, released, over,
-//	                                  broken, free; unavailable, wrongtype,
+//	                                  broken, free, changed, unchanged;
+//	                                  unavailable, wrongtype,
 //	                                  notpermitted, closed, withdrawn, error)
 //	lockagent.store.refusals          counter, {call}, by outcome: wrongtype,
 //	                                  notpermitted
