@@ -51,11 +51,13 @@ func (s *Store) awaitLatch(_ context.Context, _ *family, req lockagent.AcquireRe
 		done(lockagent.AcquireReply{}, err)
 		return
 	}
+	asked := time.Now()
 	s.count(lockagent.LatchRequest{Name: req.Name}, func(latch lockagent.LatchReply, opened bool, err error) {
 		switch {
 		case err != nil:
 			done(lockagent.AcquireReply{}, err)
 		case latch.Count > 0:
+			s.opened.forget(req.Name, asked)
 			done(lockagent.AcquireReply{At: latch.At, Remaining: -1}, nil)
 		case req.Queue && !opened && !s.opened.lately(req.Name):
 			done(lockagent.AcquireReply{}, lockagent.ErrLatchGone)
@@ -91,7 +93,16 @@ func (o *opened) heard(name lockagent.Name, payload string) {
 	o.times[name] = time.Now()
 }
 
-// lately reports whether a latch was counted down to 0 within the last minute, and not set since.
+// forget forgets that a latch was counted down before an instant: it was found closed after that.
+func (o *opened) forget(name lockagent.Name, before time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if at, ok := o.times[name]; ok && at.Before(before) {
+		delete(o.times, name)
+	}
+}
+
+// lately reports whether a latch was counted down to 0 within the last minute, and not found closed since.
 func (o *opened) lately(name lockagent.Name) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

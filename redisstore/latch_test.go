@@ -102,8 +102,8 @@ func TestLatchEndedByRedisson(t *testing.T) {
 		name    lockagent.Name
 		message string
 		want    error
-	}{{"counted", "0", nil}, {"deleted", "1", lockagent.ErrLatchGone}, {"gone silently", "", lockagent.ErrLatchGone}} {
-		if _, err := latch(t, store, lockagent.LatchRequest{Name: c.name, Op: lockagent.LatchSet, Count: 1, Change: "c1"}); err != nil {
+	}{{"counted", "0", nil}, {"counted", "1", lockagent.ErrLatchGone}, {"deleted", "1", lockagent.ErrLatchGone}, {"gone silently", "", lockagent.ErrLatchGone}} {
+		if _, err := latch(t, store, lockagent.LatchRequest{Name: c.name, Op: lockagent.LatchSet, Count: 1, Change: "c" + c.message}); err != nil {
 			t.Fatal(err)
 		}
 		woken := latchSubscribed(t, store, c.name)

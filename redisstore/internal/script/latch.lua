@@ -29,6 +29,10 @@ local left = math.max(0, tonumber(count or 0))
 local opened = call('ZSCORE', notes, '.opened')
 local changed = change ~= '' and call('ZSCORE', notes, change)
 local late = string.format('%.0f', at - kept * 1000)
+if opened and left > 0 then
+  call('ZREM', notes, '.opened') -- Redisson has set the latch again
+  opened = false
+end
 opened = opened and opened + 0 > late + 0
 changed = changed and changed + 0 > late + 0
 if change ~= '' and not changed and (op == 'set') == (left == 0) then
