@@ -14,6 +14,7 @@ import (
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
+	lockagent.Latch,
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

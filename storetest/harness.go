@@ -132,6 +132,7 @@ var contract = []struct {
 	{"Queue", plain, queueClauses},
 	{"Pass", plain, passClauses},
 	{"Outsiders", plain, outsiderClauses},
+	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
 	{"Foreign", hashes, foreignClauses},
 	{"BadRequest", exclusive, badRequestClauses},
 	{"Reset", exclusive, resetClauses},
