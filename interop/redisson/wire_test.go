@@ -22,9 +22,9 @@ import (
 func wireOf(t *testing.T, redis *redistest.Server, name string, nick *nicknames) []string {
 	t.Helper()
 	var lines []string
-	for _, reply := range redis.Do("KEYS", "*"+globs.Replace(name)+"*").([]any) {
+	for _, reply := range redis.Do("KEYS", "*").([]any) {
 		key := reply.(string)
-		if strings.HasPrefix(key, "redisson_unlock_latch:") || strings.HasPrefix(key, "lockagent_") {
+		if !isOf(key, name) || strings.HasPrefix(key, "redisson_unlock_latch:") || strings.HasPrefix(key, "lockagent_") {
 			continue
 		}
 		kind := redis.Do("TYPE", key).(string)
@@ -38,8 +38,14 @@ func wireOf(t *testing.T, redis *redistest.Server, name string, nick *nicknames)
 	return lines
 }
 
-// globs escapes what has a meaning in a pattern of keys.
-var globs = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
+// isOf says whether a key or a channel belongs to a name.
+func isOf(key, name string) bool {
+	tagged := name
+	if !strings.Contains(name, "{") {
+		tagged = "{" + name + "}"
+	}
+	return key == name || strings.Contains(key, tagged)
+}
 
 // content is what a key has: words for the fields of a hash and the members of a list or a set.
 func content(t *testing.T, redis *redistest.Server, kind, key string, nick *nicknames) []string {
