@@ -50,8 +50,8 @@ type waiter struct {
 	channel string // that nobody else listens to
 }
 
-// play has a process carry out the commands of a transcript. It returns the transcript with what happened after each of them,
-// in place of what should.
+// play has a process carry out the commands of a transcript. It returns the transcript, but with what
+// has happened after each command.
 func play(t *testing.T, redis *redistest.Server, p *process, text string) string {
 	t.Helper()
 	s := &transcript{
