@@ -103,6 +103,7 @@ func (a *attempt) ask(i int, floor lockagent.Token) (todo func()) {
 	req := a.req
 	req.Floor = floor
 	return a.t.begin(i, op{
+		acquires: true,
 		start: func() {
 			a.store.nodes[i].Acquire(a.ctx, req, func(reply lockagent.AcquireReply, err error) { a.answered(i, reply, err) })
 		},

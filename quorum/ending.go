@@ -28,10 +28,6 @@ func (s *Store) Renew(ctx context.Context, req lockagent.RenewRequest, done func
 	s.mu.Lock()
 	t := s.tenure(claim{req.Name, req.Tenure})
 	token := t.token
-	busy := make([]bool, len(s.nodes))
-	for i := range busy {
-		busy[i] = t.parts[i].busy // an Acquire that is under way may be the first of the tenure there
-	}
 	s.mu.Unlock()
 
 	p := newPoll(s, func(votes []vote[lockagent.RenewReply], last bool) (reply lockagent.RenewReply, err error, decided bool) {
@@ -56,13 +52,24 @@ func (s *Store) Renew(ctx context.Context, req lockagent.RenewRequest, done func
 	})
 	p.rest = func(votes []vote[lockagent.RenewReply]) { s.renewed(ctx, t, req, votes) }
 	p.start()
+	s.mu.Lock()
+	var todo []func()
 	for i, n := range s.nodes {
-		if told := p.voter(i); busy[i] {
-			told(lockagent.RenewReply{}, errSilent)
-		} else {
-			n.Renew(ctx, req, told)
+		told := p.voter(i)
+		if !t.parts[i].acquires {
+			todo = append(todo, func() { n.Renew(ctx, req, told) })
+			continue
 		}
+		// The Acquire may be the first of the tenure there: the node would deny the tenure.
+		todo = append(todo, t.begin(i, op{start: func() {
+			n.Renew(ctx, req, func(reply lockagent.RenewReply, err error) {
+				told(reply, err)
+				s.finish(t, i)
+			})
+		}}))
 	}
+	s.mu.Unlock()
+	run(todo)
 }
 
 // byAnswer sorts the answers by whether they are yes or no, and returns their times.
@@ -132,7 +139,7 @@ func (s *Store) renewed(ctx context.Context, t *tenure, req lockagent.RenewReque
 
 // repair asks a node to take a tenure up again that a majority has.
 func (s *Store) repair(ctx context.Context, t *tenure, i int, renewal lockagent.RenewRequest) op {
-	return op{start: func() {
+	return op{acquires: true, start: func() {
 		s.mu.Lock()
 		req := lockagent.AcquireRequest{
 			Name: t.name, Kind: renewal.Kind, Tenure: t.claim.tenure, Lease: renewal.Lease, Floor: t.token, Exact: true,

@@ -132,8 +132,11 @@ func agreed[R any](s *Store, votes []vote[R], last bool, yes, no int) (err error
 }
 
 // unavailable is the error of a call that no majority has answered. It is not definite, whatever
-// the errors of the nodes are.
+// the errors of the nodes are, unless the quorum is closed.
 func (s *Store) unavailable(errs []error) error {
+	if s.closed.Load() {
+		return lockagent.ErrClosed
+	}
 	var texts []string
 	for i, err := range errs {
 		if err != nil {

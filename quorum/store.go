@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
 )
@@ -23,8 +24,9 @@ type Store struct {
 	majority int
 	cancels  []func() // of what is registered at the nodes
 
+	closed atomic.Bool
+
 	mu      sync.Mutex // guards what follows, and the nodes, tenures and attempts
-	closed  bool
 	tenures map[claim]*tenure
 	crowds  map[lockagent.Name]*crowd
 	hooks   []*resetHook
@@ -156,9 +158,7 @@ func (s *Store) bound(ats []lockagent.StoreTime) lockagent.StoreTime {
 
 // Close implements [lockagent.Store]. It closes the nodes.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.closed.Store(true)
 	for _, cancel := range s.cancels {
 		cancel()
 	}

@@ -33,8 +33,9 @@ type tenure struct {
 // part is what is known of a tenure at one node. Acquires and Releases are made there one at a
 // time, as the port demands.
 type part struct {
-	busy  bool // an Acquire or a Release is under way
-	queue []op // those that wait for it
+	busy     bool // an Acquire or a Release is under way
+	acquires bool // it is an Acquire
+	queue    []op // those that wait for it
 
 	has        bool // the node may have the tenure
 	unanswered bool // an Acquire failed: it may still take effect
@@ -44,7 +45,10 @@ type part struct {
 
 // op is an Acquire or a Release at one node. start makes the call. If drop is not nil, a later Acquire
 // may take the place of the op. Then drop is called.
-type op struct{ start, drop func() }
+type op struct {
+	acquires    bool
+	start, drop func()
+}
 
 // tenure returns what is known of a claim. mu is held.
 func (s *Store) tenure(c claim) *tenure {
@@ -64,7 +68,7 @@ func (t *tenure) begin(i int, o op) (todo func()) {
 		p.queue = append(p.queue, o)
 		return func() {}
 	}
-	p.busy = true
+	p.busy, p.acquires = true, o.acquires
 	return o.start
 }
 
@@ -75,9 +79,10 @@ func (s *Store) ended(t *tenure, i int) (todo func()) {
 	if len(p.queue) > 0 {
 		next := p.queue[0]
 		p.queue = slices.Delete(p.queue, 0, 1)
+		p.acquires = next.acquires
 		return next.start
 	}
-	p.busy = false
+	p.busy, p.acquires = false, false
 	return s.tidy(t, i)
 }
 
