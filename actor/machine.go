@@ -38,6 +38,8 @@ func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
 	return map[lockagent.LockKind]newMachine{
 		lockagent.PlainLock: a.plain,
 		lockagent.FairLock:  a.fair,
+
+		lockagent.FencedLock: a.plain,
 	}
 }
 
