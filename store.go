@@ -84,6 +84,17 @@ import (
 // empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
 // granted, whoever waits.
 //
+// # Latches
+//
+// Nobody holds a [Latch]. Acquire asks whether the latch is open, that is: whether there is none of
+// that name. A grant means no more than that: there is no tenure, and nothing to renew or to
+// release. Renew, Release, Break and Inspect of a latch end with an [*OptionError].
+//
+// Queue says in such a request that the waiter has found the latch closed before. If there is no latch
+// any more, it was counted down to 0, or it is gone for another reason: somebody deleted it, it
+// expired, or the store lost its data. The store remembers for a minute that a latch was counted down.
+// Otherwise the error is [ErrLatchGone].
+//
 // # Concurrency
 //
 // A Store is safe for concurrent use. An agent never has an Acquire and a Release of one
@@ -114,6 +125,9 @@ type Store interface {
 
 	// Inspect tells what the store knows of a lock.
 	Inspect(ctx context.Context, name Name, kind LockKind, done func(Inspection, error))
+
+	// Latch reads or changes the count of a latch.
+	Latch(ctx context.Context, req LatchRequest, done func(LatchReply, error))
 
 	// Time tells what the store's clock shows. It is a lower bound: nothing that the store
 	// decides after the call is earlier. In a Cluster it is the clock of one node.

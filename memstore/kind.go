@@ -31,6 +31,13 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
+	lockagent.Latch: {
+		acquire:   (*memory).acquireLatch,
+		renew:     (*memory).renewLatch,
+		release:   (*memory).releaseLatch,
+		breakLock: (*memory).breakLatch,
+		inspect:   (*memory).inspectLatch,
+	},
 	lockagent.FairLock: {
 		acquire:   (*memory).acquireFair,
 		renew:     (*memory).renewPlain,

@@ -18,6 +18,7 @@ import (
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FencedLock,
+	lockagent.Latch,
 }
 
 // layouts say what a lock of a kind is in Redis. The store cannot tell kinds apart that have the same.
@@ -158,6 +159,10 @@ func TestCompare(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			model := memstore.New()
+			if kind == lockagent.Latch {
+				storetest.CompareLatches(t, model, open(t, server.URL()))
+				return
+			}
 			storetest.Compare(t, kind,
 				[2]lockagent.Store{model, model.Share()},
 				[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},

@@ -151,6 +151,7 @@ var contract = []struct {
 	{"Pass", queued, passClauses},
 	{"Outsiders", queued, outsiderClauses},
 	{"Fenced", fenced, fencedClauses},
+	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
 	{"Foreign", hashes, foreignClauses},
 	{"BadRequest", exclusive, badRequestClauses},
 	{"Reset", exclusive, resetClauses},

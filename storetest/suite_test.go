@@ -24,6 +24,7 @@ var soundKinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
 	lockagent.FencedLock,
+	lockagent.Latch,
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -218,12 +219,12 @@ func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
 func TestStoreWithoutAQueuePasses(t *testing.T) {
 	RunInBubble(t, soundKinds, defect{spoil: func(s *spoilt) {
 		s.ledger.noQueue = true
-		asking(func(req *lockagent.AcquireRequest) { req.Queue = false })(s)
+		asking(func(req *lockagent.AcquireRequest) { req.Queue = req.Queue && req.Kind == lockagent.Latch })(s)
 	}}.harness)
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects, latchDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
