@@ -14,6 +14,7 @@ type lock struct {
 	value  bool               // the name has a value that is no lock
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
 	turn   turn               // of the outsiders
+	fence  fence              // of a fenced lock
 }
 
 // expire frees the lock if its lease has run out.

@@ -94,7 +94,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		}
 		l.holder.extend(v.now, req.Lease)
 		l.dequeue(req.Tenure)
-		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
 	} else {
 		reply.At, reply.Holder, reply.Remaining = m.clock.at(v.now), l.holder.String(), kept
 		if l.held() {

@@ -17,6 +17,7 @@ import (
 
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
+	lockagent.FencedLock,
 	lockagent.Latch,
 }
 
@@ -105,16 +106,22 @@ func (s servers) outsider(t testing.TB, name lockagent.Name, wake func()) {
 	})
 }
 
+// tokenKey is the key of a fenced lock in which Redisson counts.
+func tokenKey(name lockagent.Name) string { return "redisson_lock_token:{" + string(name) + "}" }
+
 func testContract(t *testing.T, config redisstore.Config, url string, s servers) {
 	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness {
 		s.empty(t)
 		return &storetest.Harness{
 			Store: openConfig(t, config, url),
 			Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, url) },
-			PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
+			PlantHolder: func(_ testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration) {
 				node := s.of(name)
 				node.Do("DEL", string(name))
 				node.Do("HSET", string(name), holder, strconv.Itoa(count))
+				if kind == lockagent.FencedLock {
+					node.Do("SET", tokenKey(name), strconv.Itoa(count))
+				}
 				if lease > 0 {
 					node.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))
 				}
@@ -128,7 +135,12 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			PlantOutsider: s.outsider,
 			Reset:         s.empty,
 			NoQueue:       s.classic,
-			TellsApart:    func(used, wanted lockagent.LockKind) bool { return layouts[used] != layouts[wanted] },
+			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
+				s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
+			},
+			TellsApart: func(used, wanted lockagent.LockKind) bool {
+				return layouts[used] != layouts[wanted] || used == lockagent.PlainLock && wanted == lockagent.FencedLock
+			},
 		}
 	})
 }

@@ -32,7 +32,9 @@ type family struct {
 func families(s *Store) map[lockagent.LockKind]*family {
 	return map[lockagent.LockKind]*family{
 		lockagent.PlainLock: s.plain(),
-		lockagent.Latch:     s.latch(),
+
+		lockagent.FencedLock: s.fenced(),
+		lockagent.Latch:      s.latch(),
 	}
 }
 
@@ -176,7 +178,7 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 			reply, err = script.ReadBroken(text, past)
 			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
-		done(reply, err)
+		done(reply, usedAs(err, req.Name, req.Kind.OrPlain()))
 	})
 }
 
@@ -194,7 +196,7 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.L
 		if err == nil {
 			seen, err = script.ReadInspected(text)
 		}
-		done(seen, err)
+		done(seen, usedAs(err, name, kind.OrPlain()))
 	})
 }
 

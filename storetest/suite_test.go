@@ -23,6 +23,7 @@ import (
 var soundKinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
+	lockagent.FencedLock,
 	lockagent.Latch,
 }
 
@@ -223,7 +224,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, latchDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects, latchDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
@@ -244,6 +245,7 @@ func (d defect) harness(*testing.T) *Harness {
 		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},
+		PlantToken:       func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(l.plantOutsider(name, wake)) },
