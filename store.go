@@ -230,6 +230,9 @@ type AcquireReply struct {
 	// Queued says that the tenure has a place in the queue, by this request or an earlier
 	// one. From now on a Release may pass the lock to the tenure. Only if not granted.
 	Queued bool
+	// AskWithin is above 0 if the tenure keeps its place by asking: the place may be lost unless
+	// another Acquire of the tenure follows within that time. Only if queued.
+	AskWithin time.Duration
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.
 	Outsiders int

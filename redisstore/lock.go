@@ -23,12 +23,14 @@ type family struct {
 	breaks   func(c *script.Call, req lockagent.BreakRequest)
 	inspects func(c *script.Call, name lockagent.Name)
 	channel  func(name lockagent.Name) string // on which waiters are woken
+	places   *places                          // nil if no place has a channel of its own
 }
 
 // families returns the family of each kind.
 func families(s *Store) map[lockagent.LockKind]*family {
 	return map[lockagent.LockKind]*family{
 		lockagent.PlainLock: s.plain(),
+		lockagent.FairLock:  s.fair(),
 	}
 }
 
@@ -74,6 +76,9 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 		done(lockagent.AcquireReply{}, err)
 		return
 	}
+	if f.places != nil && req.Queue {
+		done = f.places.asking(&req, done)
+	}
 	slot := s.slot(req.Name)
 	s.lanes.Add(ctx, slot, &acquireCall{req: req, of: f, slot: slot, done: done})
 }
@@ -95,6 +100,9 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	if err != nil {
 		done(lockagent.ReleaseReply{}, err)
 		return
+	}
+	if f.places != nil {
+		f.places.leave(place{req.Name, req.Tenure})
 	}
 	slot := s.slot(req.Name)
 	s.lanes.Add(ctx, slot, &releaseCall{

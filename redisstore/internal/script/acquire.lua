@@ -52,6 +52,8 @@ local quiet = not alone and
 
 --include holders.lua
 
+local message_kind = ''
+
 --include grants.lua
 
 -- Gives a tenure the last place in the queue, and reports whether it has one. A new place removes

@@ -14,7 +14,10 @@
 local call, pcall = redis.call, redis.pcall
 local lock, publish, suffix = KEYS[1], ARGV[1], ARGV[3]
 
+local message_kind = ''
+
 --include broken.lua
+
 local channel = 'redisson_lock__channel' .. suffix
 pcall(publish, channel, '0')
 if mode then

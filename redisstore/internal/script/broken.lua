@@ -1,5 +1,5 @@
 -- broken.lua is a part of scripts that break a lock. It deletes the key and tells the agent of the holder,
--- or ends the script.
+-- or ends the script. message_kind comes before the message.
 
 --include clock.lua
 
@@ -19,5 +19,5 @@ end
 call('DEL', lock)
 local agent = string.match(holder, '^(.*):%d+$')
 if agent then
-  pcall('PUBLISH', 'lockagent_agent:' .. agent, 'broken ' .. holder .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)
+  pcall('PUBLISH', 'lockagent_agent:' .. agent, message_kind .. 'broken ' .. holder .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)
 end

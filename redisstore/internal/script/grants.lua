@@ -1,4 +1,4 @@
--- grants.lua is a part of scripts that acquire.
+-- grants.lua is a part of scripts that acquire. message_kind comes before each message to an agent.
 
 -- Grants a lock that is free, or that the tenure has already. Another call for the tenure may
 -- just have been granted the same token.
@@ -18,11 +18,14 @@ local function grant(lock, tenure, lease, left, own)
   end
 end
 
--- Tells the agent that has a lock that another one wants it. It does so at every attempt: the message
--- may have been lost, and a failover may bring a tenure back behind one that waits already.
+-- Tells the agent that has a lock that another one wants it, and reports whether an agent of ours has it
+-- as far as this server knows. It tells at every attempt: the message may have been lost, and a failover
+-- may bring a tenure back behind one that waits already.
 local function want(lock, tenure, holder)
   local agent = string.match(holder or '', '^(.*):%d+$')
   if agent and agent ~= string.match(tenure, '^(.*):') then
-    pcall('PUBLISH', 'lockagent_agent:' .. agent, 'wanted ' .. holder .. ' ' .. lock)
+    local heard = pcall('PUBLISH', 'lockagent_agent:' .. agent, message_kind .. 'wanted ' .. holder .. ' ' .. lock)
+    return type(heard) == 'number' and heard > 0
   end
+  return agent ~= nil
 end

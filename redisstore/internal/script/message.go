@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,10 @@ import (
 // understand the message. Ignore such a message: messages may be lost.
 func ReadMessage(payload string) (m lockagent.Message, err error) {
 	kind, rest, _ := strings.Cut(payload, " ")
+	if k := lockagent.LockKind(kind); slices.Contains(lockagent.LockKinds(), k) { // otherwise the lock is plain
+		m.LockKind = k
+		kind, rest, _ = strings.Cut(rest, " ")
+	}
 	words := map[string]int{"passed": 7, "standby": 2, "wanted": 1, "broken": 3}[kind]
 	fields := strings.SplitN(rest, " ", words+1)
 	if words == 0 || len(fields) <= words {
