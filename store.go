@@ -256,9 +256,9 @@ const (
 	// has the lock all the same: its next Acquire is granted. Token, At, Clock, Incarnation,
 	// Outsiders, Trace.
 	MessagePassed
-	// MessageStandby: a Release passed the lock to a tenure ahead of this one in the queue.
-	// If the agent of that tenure hangs, the lock is free after Remaining, and no message
-	// says so. Remaining.
+	// MessageStandby: the lock may be free after Remaining, and no message says so. Most often a
+	// Release passed the lock to a tenure ahead of this one in the queue, and Remaining is its lease:
+	// the agent of that tenure may hang. If Remaining is 0, the tenure should ask at once. Remaining.
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
 	// it at every Acquire that asks for a place and finds the lock busy.

@@ -13,6 +13,7 @@ type lock struct {
 	value  bool               // the name has a value that is no lock
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
 	turn   turn               // of the outsiders
+	places []fairPlace        // at a fair lock, in place of the queue
 }
 
 // expire frees the lock if its lease has run out.
@@ -23,7 +24,7 @@ func (l *lock) expire(now time.Time) {
 }
 
 // inUse reports whether somebody holds the lock or waits for it.
-func (l *lock) inUse() bool { return l.held() || len(l.queue) > 0 }
+func (l *lock) inUse() bool { return l.held() || len(l.queue)+len(l.places) > 0 }
 
 func (l *lock) held() bool { return l.holder.count > 0 }
 
