@@ -86,8 +86,9 @@ func (l *listener) message(payload string) {
 		return
 	}
 	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, m.Token)
-	l.store.contended.note(m)
-	if f, err := l.store.family(m.LockKind); err == nil && f.places != nil && m.Kind == lockagent.MessagePassed {
+	if f, err := l.store.family(m.LockKind); err != nil || f.places == nil {
+		l.store.contended.note(m)
+	} else if m.Kind == lockagent.MessagePassed {
 		f.places.leave(place{m.Name, m.Tenure})
 	}
 	l.hear(m)

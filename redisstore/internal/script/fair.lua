@@ -51,47 +51,36 @@ end
 --   'told', ms       how long the lock is kept for the program
 --   nil              if nobody waits
 local function hand_on(fair, begin, trace, asker)
-  local front = pcall('LRANGE', fair.queue, 0, looked_at)
-  if not front[1] then
-    return nil
-  end
-  local ours = pcall('ZMSCORE', fair.places, unpack(front))
-  local deadlines = pcall('ZMSCORE', fair.deadlines, unpack(front))
-  for p, place in ipairs(front) do
-    if place == asker then
-      return 'own'
-    elseif p > looked_at then
-      tell(fair, place)
-      return 'told', 1 -- there are more to look at
+  for _ = 1, looked_at do
+    local front = pcall('LRANGE', fair.queue, 0, 1)
+    local place = front[1]
+    if not place or place == asker then
+      return place and 'own'
     end
-    local agent = fair.mode ~= 'classic' and ours[p] and string.match(place, '^(.*):')
+    local ours = pcall('ZMSCORE', fair.places, unpack(front))
+    local agent = fair.mode ~= 'classic' and ours[1] and string.match(place, '^(.*):')
     if agent then
-      local channel = 'lockagent_agent:' .. agent .. fair.agents
       local times, incarnation = begin(place)
-      local heard
-      if times then
-        heard = pcall(fair.publish, channel, message_kind .. 'passed ' .. place .. ' ' .. times .. ' 0 ' ..
-          incarnation .. ' ' .. trace .. ' ' .. fair.lock)
-      else
-        heard = pcall(fair.publish, channel, message_kind .. 'standby ' .. place .. ' 0 ' .. fair.lock)
-      end
+      local heard = pcall(fair.publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind .. (times and
+        'passed ' .. place .. ' ' .. times .. ' 0 ' .. incarnation .. ' ' .. trace .. ' ' .. fair.lock or
+        'standby ' .. place .. ' 0 ' .. fair.lock))
       heard = type(heard) == 'number' and heard > 0
       if heard and not times then
         return 'told', 1
       end
       drop(fair, place)
       if heard then
-        local next = front[p + 1]
-        if next and ours[p + 1] then
-          channel = 'lockagent_agent:' .. (string.match(next, '^(.*):') or '') .. fair.agents
-          pcall(fair.publish, channel, message_kind .. 'standby ' .. next .. ' ' .. pass_lease .. ' ' .. fair.lock)
+        if ours[2] then
+          local next = string.match(front[2], '^(.*):') or ''
+          pcall(fair.publish, 'lockagent_agent:' .. next .. fair.agents,
+            message_kind .. 'standby ' .. front[2] .. ' ' .. pass_lease .. ' ' .. fair.lock)
         end
         return 'passed', place
       elseif times then
         call('HDEL', fair.lock, place)
       end
     else
-      local deadline = tonumber(deadlines[p] or nil)
+      local deadline = tonumber(pcall('ZSCORE', fair.deadlines, place) or nil)
       if not deadline or deadline > wall then
         local latest = wall + takes_it
         if not deadline or deadline > latest then
@@ -103,6 +92,11 @@ local function hand_on(fair, begin, trace, asker)
       end
       drop(fair, place)
     end
+  end
+  local front = pcall('LINDEX', fair.queue, 0)
+  if type(front) == 'string' then -- there are more to look at
+    tell(fair, front)
+    return 'told', 1
   end
   return nil
 end

@@ -36,38 +36,40 @@ local pass_lease = '2000' -- in ms
 
 --include fair.lua
 
--- Returns until when a new place is good. Redisson takes the time of a place of its own off all others
--- when that place is granted the lock. So those that come after it have that much more.
-local function new_deadline(fair, lasts)
-  local last = pcall('LINDEX', fair.queue, -1)
-  if type(last) ~= 'string' then
-    return wall + lasts
-  end
-  local deadline = tonumber(pcall('ZSCORE', fair.deadlines, last) or nil)
-  if pcall('ZSCORE', fair.places, last) then
-    return math.max(wall + lasts, deadline or 0)
-  end
-  return math.max(wall, deadline or wall + theirs_lasts) + lasts
-end
-
 -- Removes the places of agents that are gone from the end of the queue: a program that crashes again and
 -- again leaves them there. And it forgets places that were removed by others.
-local function sweep(fair, count)
-  local ends, names = pcall('LRANGE', fair.queue, -2, -1), {}
-  local ours = ends[1] and pcall('ZMSCORE', fair.places, unpack(ends)) or {}
-  for p, place in ipairs(ends) do
-    names[p] = 'lockagent_agent:' .. (string.match(place, '^(.*):') or '') .. fair.agents
+--
+-- It returns until when a new place is good. Redisson takes the time of a place of its own off all others
+-- when that place is granted the lock. So those that come after it have that much more.
+local function clear_end(fair, lasts)
+  local ends = pcall('LRANGE', fair.queue, -2, -1)
+  if not ends[1] then
+    return wall + lasts
   end
-  local counts = names[1] and call('PUBSUB', count, unpack(names)) or {}
-  for p, place in ipairs(ends) do
-    if ours[p] and counts[2 * p] == 0 then
-      leave(fair, place)
+  local ours = pcall('ZMSCORE', fair.places, unpack(ends))
+  local deadline = tonumber(pcall('ZSCORE', fair.deadlines, ends[#ends]) or nil)
+  if ours[#ends] then
+    deadline = math.max(wall + lasts, deadline or 0)
+  else
+    deadline = math.max(wall, deadline or wall + theirs_lasts) + lasts
+  end
+  if fair.mode ~= 'classic' then
+    local names = {}
+    for p, place in ipairs(ends) do
+      names[p] = 'lockagent_agent:' .. (string.match(place, '^(.*):') or '') .. fair.agents
+    end
+    local counts = call('PUBSUB', fair.mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB', unpack(names))
+    for p, place in ipairs(ends) do
+      if ours[p] and counts[2 * p] == 0 then
+        leave(fair, place)
+      end
     end
   end
   local old = pcall('ZRANGEBYSCORE', fair.places, '-inf', string.format('%.0f', wall - stale), 'LIMIT', 0, 2)
   if old[1] then
     call('ZREM', fair.places, unpack(old))
   end
+  return deadline
 end
 
 -- Gives a tenure a place, or keeps the place that it has. Returns within how many ms the tenure has to ask
@@ -78,17 +80,12 @@ local function place(fair, tenure)
     return nil
   end
   local new = not p
-  if new then
-    if fair.mode ~= 'classic' then
-      sweep(fair, fair.mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB')
-    end
-    p = call('LLEN', fair.queue)
-  end
+  p = p or call('LLEN', fair.queue)
   local near = p < near_places
   local lasts = near and near_lasts or far_lasts
   local deadline = wall + lasts
   if new then
-    deadline = new_deadline(fair, lasts)
+    deadline = clear_end(fair, lasts)
   elseif p > 0 then
     -- The attempt makes up for the time that has passed since the last one.
     local known = tonumber(pcall('ZSCORE', fair.deadlines, tenure) or nil)
