@@ -8,8 +8,9 @@ import (
 
 // lock is what the memory knows of a name. The zero lock is free.
 type lock struct {
-	kind   lockagent.LockKind // as which the name is in use, if it is
+	kind   lockagent.LockKind // as which the name is in use, if it is; empty if nobody can tell
 	holder holder
+	latch  latch
 	value  bool               // the name has a value that is no lock
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
 	turn   turn               // of the outsiders
@@ -23,8 +24,8 @@ func (l *lock) expire(now time.Time) {
 	}
 }
 
-// inUse reports whether somebody holds the lock or waits for it.
-func (l *lock) inUse() bool { return l.held() || len(l.queue)+len(l.places) > 0 }
+// inUse reports whether somebody holds the lock or waits for it, or the latch is closed.
+func (l *lock) inUse() bool { return l.held() || len(l.queue)+len(l.places) > 0 || l.latch.count > 0 }
 
 func (l *lock) held() bool { return l.holder.count > 0 }
 

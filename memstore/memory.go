@@ -80,7 +80,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	if v.now.Before(m.withdrawn[claim{req.Name, req.Tenure}]) {
 		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
 	}
-	l := m.keep(req.Name, req.Kind, v.now)
+	l := m.keep(req.Name, req.Kind.OrPlain(), v.now)
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}

@@ -47,7 +47,7 @@ func (m *memory) tidy(now time.Time) {
 		l.places = slices.DeleteFunc(l.places, func(p fairPlace) bool {
 			return p.foreign == nil && !m.listens(p.tenure.Agent) || p.foreign != nil && !now.Before(p.foreign.until)
 		})
-		if !l.inUse() && !l.value && now.Sub(l.turn.last) >= turnEvery {
+		if !l.inUse() && !l.value && !l.latch.remembers(now) && now.Sub(l.turn.last) >= turnEvery {
 			delete(m.locks, name)
 		}
 	}

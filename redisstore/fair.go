@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"sync"
 
 	"github.com/lockagent/lockagent"
@@ -18,6 +19,12 @@ func (s *Store) fair() *family {
 	f.releases.write = room.FairRelease
 	f.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.FairReleaseAlone(c, req) }
 	f.places = &places{store: s, heard: make(map[place]func())}
+	f.acquire = func(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+		if req.Queue {
+			done = f.places.asking(&req, done)
+		}
+		s.together(ctx, f, req, done)
+	}
 	return f
 }
 

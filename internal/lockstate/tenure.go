@@ -77,6 +77,7 @@ type tenure struct {
 	last        lockagent.Token // of the last hold, or 0
 	holds       int             // how many holds the tenure has served
 	doubt       bool            // a renewal has to confirm the tenure
+	falls       bool            // the tenure was exclusive, and no renewal has confirmed yet that it is shared
 
 	// All confirmed leases have run out in the store by until. Unanswered calls may take
 	// effect at any time, and open is the longest of their leases. If unanswered, the tenure
@@ -179,6 +180,11 @@ func (g grants) again(r *Request) *grant {
 	return nil
 }
 
+// upgrades reports whether r asks for the lock alone while its session only shares it.
+func (g grants) upgrades(r *Request) bool {
+	return r.Session && r.Mode == Exclusive && g.of(r.Owner) > 0 && g.again(r) == nil
+}
+
 // left is how long the store keeps the tenure at most, if the agent makes no more calls.
 func (s *State) left(now Instant) time.Duration {
 	left := max(s.tenure.until.Sub(now), s.tenure.open)
@@ -218,7 +224,7 @@ func (s *State) end() Instant {
 const roomy = lockagent.PassLease
 
 // renewalDue is when the next renewal is due, or never if the confirmed lease is enough. A
-// tenure in doubt is due at once.
+// tenure in doubt is due at once, and so is one that has to become shared.
 func (s *State) renewalDue() Instant {
 	at := never
 	lease := min(s.cfg.Watchdog, s.tenure.lease) // a pass has a short lease, and so may a fixed request
@@ -234,7 +240,7 @@ func (s *State) renewalDue() Instant {
 			at = s.tenure.sent
 		}
 	}
-	if s.tenure.doubt {
+	if s.tenure.doubt || s.tenure.falls || s.downgrades() {
 		at = s.tenure.sent
 	}
 	if at == never {
