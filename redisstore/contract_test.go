@@ -17,6 +17,7 @@ import (
 
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
+	lockagent.FairLock,
 	lockagent.Latch,
 }
 
