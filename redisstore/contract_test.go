@@ -18,6 +18,7 @@ import (
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FencedLock,
+	lockagent.SpinLock,
 	lockagent.Latch,
 }
 
