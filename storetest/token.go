@@ -145,6 +145,9 @@ var tokenClauses = []clause{
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
 			first := two.refused(theLock, 1, one.tenure(1).String())
+			if first.Clock == "" && h.NoQueue {
+				t.Skip("the store has several clocks, and passes no lock by any of them")
+			}
 			if second := two.refused(theLock, 1, one.tenure(1).String()); second.Clock != first.Clock || first.Clock == "" {
 				t.Errorf("clock %q, and then %q; want one name", first.Clock, second.Clock)
 			}

@@ -7,7 +7,7 @@
 --             " +" if the clock is ahead of the server's. The score is the greatest time or
 --             token that the scripts have given out
 -- ARGV[1]     the greatest time that the agent knows, or 0. Or the greatest floor of the locks if
---             that is above; it then begins with "+"
+--             that is above; it then begins with "+", or with "+0" if all floors are exact
 -- ARGV[2]     the incarnation that the agent knows, or "-" in a Cluster
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
@@ -92,14 +92,15 @@ if not raised then
   clock = server + (tonumber(ahead or 0) or greatest_token)
   local floor = string.sub(args[1], 1, 1) == '+'
   if known > math.max(clock, guard) + day and (floor or not alone) then
-    return redis.error_reply(floor and 'FAR ' .. string.sub(args[1], 2) or
+    return redis.error_reply(floor and 'FAR ' .. string.match(args[1], '[1-9]%d*') or
       'ERR the clock is more than a day behind what the agent knows: set the clock of the server right')
   end
   local least = math.max(guard, known) + 1
   if least > clock + jitter then
     -- The clock of the server was set back, or is behind. Greater tokens may be known elsewhere.
+    local exact = known > guard + 0 and string.sub(args[1], 1, 2) == '+0' -- nothing above it was given out
     behind = alone and least - clock <= catch_up and math.ceil((least - clock) / 1000)
-    clock = alone and least or least + minute
+    clock = (alone or exact) and least or least + minute
     ahead = string.format('%.0f', clock - server)
     if not alone and not spoilt and clock <= greatest_token then
       call('SET', key_ahead, ahead)
