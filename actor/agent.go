@@ -57,6 +57,9 @@ type Request struct {
 	// Session says that Owner may hold the lock several times at once. Otherwise Owner must
 	// be unique to this request.
 	Session bool
+	// NoReentry refuses the request with [lockagent.ErrReentry] if Owner holds the lock or waits for
+	// it already. It needs Session.
+	NoReentry bool
 	// Try asks not to wait: the lock is granted if it is free now.
 	Try bool
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
