@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // startAgent starts another process of ours that takes commands as the driver does, but few:
-// ping, plain.lock and plain.contend.
+// ping, plain.lock, fenced.lock and plain.contend.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], w.url, lease.String())
@@ -63,6 +63,9 @@ func runAgent() {
 		case "plain.lock":
 			_, err := locks.Lock(args[0]).Acquire(ctx)
 			return "", err
+		case "fenced.lock":
+			g, err := locks.FencedLock(args[0]).Acquire(ctx)
+			return strconv.FormatUint(uint64(g.Token()), 10), err
 		case "plain.contend":
 			threads, _ := strconv.Atoi(args[2])
 			share, _ := strconv.ParseInt(args[3], 10, 64)
