@@ -19,6 +19,7 @@ var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FencedLock,
 	lockagent.FairLock,
+	lockagent.SpinLock,
 	lockagent.Latch,
 }
 

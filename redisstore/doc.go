@@ -116,6 +116,8 @@
 //	lockagent_notes:{N}         zset: withdrawn tenures (the      1 minute
 //	                            tombstones), and the end of the
 //	                            outsiders' turn
+//	redisson_lock_token:{N}     string, of a fenced lock: the    never
+//	                            greatest token of either side
 //	lockagent_turn:{N}          number of passes since the        250 ms
 //	                            outsiders' turn
 //	redisson_lock_queue:{N}     list: who waits for a fair lock   never

@@ -101,6 +101,12 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 	if err != nil {
 		return func() {} // every Acquire says so
 	}
+	if f.channel == nil {
+		if s.life.Err() == nil {
+			wake()
+		}
+		return func() {}
+	}
 	topic := func(channel string, early bool) transport.Topic {
 		return transport.Topic{Channel: channel, Sharded: s.room == script.Sharded, Slot: s.slot(name), Early: early}
 	}

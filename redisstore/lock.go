@@ -23,7 +23,7 @@ type family struct {
 	acquire  func(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error))
 	breaks   func(c *script.Call, req lockagent.BreakRequest)
 	inspects func(c *script.Call, name lockagent.Name)
-	channel  func(name lockagent.Name) string          // on which waiters are woken
+	channel  func(name lockagent.Name) string          // on which waiters are woken; nil if nobody is
 	heard    func(name lockagent.Name, payload string) // called with each message there; may be nil
 	places   *places                                   // of which some have channels of their own; may be nil
 	holds    error                                     // of calls about holds, if the kind has none
@@ -35,6 +35,7 @@ func families(s *Store) map[lockagent.LockKind]*family {
 		lockagent.PlainLock:  s.plain(),
 		lockagent.FairLock:   s.fair(),
 		lockagent.FencedLock: s.fenced(),
+		lockagent.SpinLock:   s.spin(),
 		lockagent.Latch:      s.latch(),
 	}
 }

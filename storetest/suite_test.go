@@ -24,6 +24,7 @@ var soundKinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
 	lockagent.FencedLock,
+	lockagent.SpinLock,
 	lockagent.Latch,
 }
 
@@ -224,7 +225,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects, latchDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects, spinDefects, latchDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
