@@ -31,6 +31,9 @@ func harness(*testing.T) *storetest.Harness {
 		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},
+		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+			store.PlantPermit(name, id, lease)
+		},
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(store.PlantOutsider(name, wake)) },

@@ -13,6 +13,8 @@ type lock struct {
 	value  bool               // the name has a value that is no lock
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
 	turn   turn               // of the outsiders
+
+	permits *semaphore // nil unless the name is in use as a semaphore
 }
 
 // expire frees the lock if its lease has run out.
@@ -22,8 +24,10 @@ func (l *lock) expire(now time.Time) {
 	}
 }
 
-// inUse reports whether somebody holds the lock or waits for it.
-func (l *lock) inUse() bool { return l.held() || len(l.queue) > 0 }
+// inUse reports whether somebody holds the lock or waits for it, or whether it has permits.
+func (l *lock) inUse() bool {
+	return l.held() || len(l.queue) > 0 || l.permits != nil && l.permits.exists
+}
 
 func (l *lock) held() bool { return l.holder.count > 0 }
 

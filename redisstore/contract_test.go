@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/hex"
 	"flag"
 	"log/slog"
 	"strconv"
@@ -107,6 +108,15 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			},
 			PlantForeignHash: func(_ testing.TB, name lockagent.Name) {
 				s.of(name).Do("HSET", string(name), "color", "blue", "size", "12")
+			},
+			PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+				node, till := s.of(name), "922337203685477"
+				raw, _ := hex.DecodeString(string(id))
+				if lease > 0 {
+					till = strconv.FormatInt(time.Now().Add(lease).UnixMilli(), 10)
+				}
+				node.Do("DECR", string(name))
+				node.Do("ZADD", "{"+string(name)+"}:timeout", till, string(raw))
 			},
 			PlantOutsider: s.outsider,
 			Reset:         s.empty,

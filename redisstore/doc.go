@@ -148,10 +148,10 @@
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
 // needs the following rules. Replace the first by a pattern for the names of your locks:
 //
-//	~orders/* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &lockagent_* -@all
+//	~orders/* ~{orders/*}:* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &redisson_sc* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +mget +set +incr +del +exists +pexpire +pttl
-//	+hset +hdel +hexists +hscan +lrange
+//	+get +mget +set +incr +incrby +del +exists +pexpire +pttl +persist
+//	+hset +hdel +hget +hmget +hvals +hexists +hscan +lrange
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //

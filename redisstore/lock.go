@@ -29,6 +29,9 @@ type family struct {
 func families(s *Store) map[lockagent.LockKind]*family {
 	return map[lockagent.LockKind]*family{
 		lockagent.PlainLock: s.plain(),
+
+		lockagent.Semaphore: s.permits(lockagent.Semaphore),
+		lockagent.Permits:   s.permits(lockagent.Permits),
 	}
 }
 
@@ -132,7 +135,7 @@ func (s *Store) renew(batch []renewals.Call) {
 	for len(batch) > 0 {
 		kind, n := batch[0].Req.Kind, 0
 		t := s.families[kind.OrPlain()].renewals.blank(batch[0].Slot)
-		for ; n < len(batch) && batch[n].Req.Kind == kind; n++ {
+		for ; n < len(batch) && batch[n].Req.Kind == kind && (n == 0 || !t.by.lone); n++ {
 			t.add(batch[n].Req, batch[n].Done)
 		}
 		s.lanes.Send(t.write())
@@ -167,7 +170,7 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 			reply, err = script.ReadBroken(text, past)
 			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
-		done(reply, err)
+		done(reply, inUse(err, req.Name, req.Kind))
 	})
 }
 
@@ -185,7 +188,7 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.L
 		if err == nil {
 			seen, err = script.ReadInspected(text)
 		}
-		done(seen, err)
+		done(seen, inUse(err, name, kind))
 	})
 }
 

@@ -15,6 +15,7 @@ type spoilt struct {
 	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
 	breakLock func(lockagent.BreakRequest) (lockagent.BreakReply, error)
 	inspect   func(lockagent.Name) (lockagent.Inspection, error)
+	permits   func(lockagent.PermitsRequest) (lockagent.PermitsReply, error)
 	subscribe func(lockagent.Name, func()) func()
 	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
 	onReset   func(func(lockagent.Reset)) func()
@@ -27,6 +28,7 @@ type spoilt struct {
 	deafInDone   bool
 	deaf         atomic.Int32 // no call is answered meanwhile
 
+	sound  lockagent.Store
 	ledger *ledger // of all stores of a harness
 }
 
@@ -36,6 +38,7 @@ var _ lockagent.Store = (*spoilt)(nil)
 func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 	ctx := context.Background()
 	s := &spoilt{
+		sound: sound,
 		acquire: func(req lockagent.AcquireRequest) (reply lockagent.AcquireReply, err error) {
 			sound.Acquire(ctx, req, func(r lockagent.AcquireReply, e error) { reply, err = r, e })
 			return reply, err
@@ -55,6 +58,10 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 		inspect: func(name lockagent.Name) (seen lockagent.Inspection, err error) {
 			sound.Inspect(ctx, name, lockagent.PlainLock, func(i lockagent.Inspection, e error) { seen, err = i, e })
 			return seen, err
+		},
+		permits: func(req lockagent.PermitsRequest) (reply lockagent.PermitsReply, err error) {
+			sound.Permits(ctx, req, func(r lockagent.PermitsReply, e error) { reply, err = r, e })
+			return reply, err
 		},
 		subscribe: func(name lockagent.Name, wake func()) func() {
 			return sound.Subscribe(name, lockagent.PlainLock, wake)
@@ -93,9 +100,18 @@ func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done fun
 	answerSpoilt(s, ctx, done, reply, err)
 }
 
-func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+	if kind != lockagent.PlainLock {
+		s.sound.Inspect(ctx, name, kind, done)
+		return
+	}
 	seen, err := s.inspect(name)
 	answerSpoilt(s, ctx, done, seen, err)
+}
+
+func (s *spoilt) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	reply, err := s.permits(req)
+	answerSpoilt(s, ctx, done, reply, err)
 }
 
 func (s *spoilt) Time(ctx context.Context, done func(lockagent.StoreTime, error)) {

@@ -100,7 +100,7 @@ func findings() []finding {
 	for _, d := range allDefects() {
 		all = append(all, finding{d.name, d.found})
 	}
-	return append(all, moreFindings...)
+	return append(append(all, moreFindings...), morePermitFindings()...)
 }
 
 // TestEveryDefectIsFound runs clauses of the suite against defective stores. Each store has one
@@ -207,7 +207,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 	}}.harness)
 }
 
-func allDefects() []defect { return slices.Concat(defects, queueDefects, factDefects) }
+func allDefects() []defect { return slices.Concat(defects, queueDefects, factDefects, permitDefects) }
 
 // harness is the harness of a store in memory that has the defect.
 func (d defect) harness(*testing.T) *Harness {
@@ -226,6 +226,9 @@ func (d defect) harness(*testing.T) *Harness {
 		Open:    func(testing.TB) lockagent.Store { return spoil(store.Share()) },
 		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
+		},
+		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+			store.PlantPermit(name, id, lease)
 		},
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },

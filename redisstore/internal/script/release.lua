@@ -98,18 +98,7 @@ local count = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 --include holders.lua
 
--- Adds to the notes about a lock, and removes a few that are too old. The key may be spoilt: then
--- there are none.
-local function note(suffix, score, member)
-  local notes = 'lockagent_notes' .. suffix
-  pcall('ZADD', notes, string.format('%.0f', score), member)
-  pcall('PEXPIRE', notes, notes_kept)
-  local late = string.format('%.0f', clock - notes_kept * 1000)
-  local old = pcall('ZRANGEBYSCORE', notes, '-inf', late, 'LIMIT', 0, 2)
-  if old[1] then
-    call('ZREM', notes, unpack(old))
-  end
-end
+--include note.lua
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
 local function turn(i, queue, suffix, outsiders)

@@ -35,6 +35,19 @@ var (
 	clockSource string
 	//go:embed holders.lua
 	holdersSource string
+	//go:embed tokens.lua
+	tokensSource string
+	//go:embed place.lua
+	placeSource string
+	//go:embed note.lua
+	noteSource string
+)
+
+// parts are what scripts share.
+var parts = strings.NewReplacer(
+	"--include clock.lua\n", clockSource, "--include holders.lua\n", holdersSource,
+	"--include tokens.lua\n", tokensSource, "--include place.lua\n", placeSource, "--include note.lua\n", noteSource,
+	"--include permits.lua\n", strings.Replace(permitsSource, "--include note.lua\n", noteSource, 1),
 )
 
 var (
@@ -51,7 +64,7 @@ var (
 
 // newScript makes a script. It replaces each --include by the part that the scripts share.
 func newScript(source string) *Script {
-	source = strings.NewReplacer("--include clock.lua\n", clockSource, "--include holders.lua\n", holdersSource).Replace(source)
+	source = parts.Replace(source)
 	sum := sha1.Sum([]byte(source)) // the protocol names scripts by it
 	return &Script{Source: source, Digest: hex.EncodeToString(sum[:])}
 }
