@@ -102,7 +102,7 @@ func (l *lock) process(m message) {
 		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.Owner, Mode: modeIn(m.Mode), Lease: m.Lease, Try: m.Try, Session: m.Session,
+			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, Session: m.Session,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
