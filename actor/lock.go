@@ -165,6 +165,10 @@ func (l *lock) process(m message) {
 		l.inspected(m)
 	case *storeCall[lockagent.BreakReply]:
 		l.broken(m)
+	case *permitsMsg:
+		l.permits(m)
+	case *storeCall[lockagent.PermitsReply]:
+		l.permitted(m)
 	case *extendMsg:
 		l.extend(m)
 	case *drainMsg:

@@ -71,6 +71,10 @@ var (
 	ErrStoreUnavailable = lockagent.ErrStoreUnavailable
 	// ErrWrongType: the store has something that is no lock under the name.
 	ErrWrongType = lockagent.ErrWrongType
+	// ErrDeleted: somebody deleted the semaphore that the request waited for.
+	ErrDeleted = lockagent.ErrDeleted
+	// ErrNoPermit: no permit with that id is taken.
+	ErrNoPermit = lockagent.ErrNoPermit
 	// ErrNotPermitted: the store does not permit the call.
 	ErrNotPermitted = lockagent.ErrNotPermitted
 	// ErrClosed and ErrSessionClosed: the locks or the session were closed.

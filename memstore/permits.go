@@ -32,7 +32,7 @@ func (m *memory) keepPermits(v *visit, name lockagent.Name, kind lockagent.LockK
 		l.permits = &semaphore{wanted: make(map[lockagent.Tenure]int), ids: make(map[lockagent.PermitID]time.Time)}
 	}
 	if s := l.permits; s.reclaim(kind, v.now) > 0 {
-		m.spread(v, name, "")
+		m.share(v, name, "")
 	}
 	return l, l.permits
 }
@@ -139,7 +139,7 @@ func until(now time.Time, lease time.Duration) time.Time {
 }
 
 // spread passes the free permits to the tenures in the queue, as long as they suffice for the next.
-// If some are left, it wakes the waiters. It reports whether it passed any.
+// It reports whether it passed any.
 func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed bool) {
 	l := m.locks[name]
 	s := l.permits
@@ -171,7 +171,13 @@ func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed boo
 			})
 		}
 	}
-	if s.exists && s.free > 0 {
+	return passed
+}
+
+// share is spread after permits have come back. If some are left, it wakes the waiters.
+func (m *memory) share(v *visit, name lockagent.Name, trace string) (passed bool) {
+	passed = m.spread(v, name, trace)
+	if m.locks[name].permits.free > 0 {
 		v.wake(m.subscribers(name))
 	}
 	return passed
@@ -192,7 +198,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	own, whole := s.find(req.Kind, req.Tenure)
 	if own >= 0 && !whole {
 		s.drop(req.Kind, own)
-		m.spread(v, req.Name, "")
+		m.share(v, req.Name, "")
 		own = -1
 	}
 	if own < 0 && s.free > 0 && kept <= 0 && len(l.queue) > 0 && l.queue[0] != req.Tenure {
@@ -270,7 +276,7 @@ func (m *memory) renewPermits(v *visit, req lockagent.RenewRequest) (lockagent.R
 		reply.Held = true
 	case i >= 0:
 		s.drop(req.Kind, i)
-		m.spread(v, req.Name, "")
+		m.share(v, req.Name, "")
 	}
 	return reply, nil
 }
@@ -295,7 +301,7 @@ func (m *memory) releasePermits(v *visit, req lockagent.ReleaseRequest) (lockage
 	}
 	reply.Released = whole
 	if i >= 0 || len(l.queue) < before && s.free > 0 { // it may have been in the way of smaller requests
-		reply.Passed = m.spread(v, req.Name, req.Trace)
+		reply.Passed = m.share(v, req.Name, req.Trace)
 	}
 	if i >= 0 && s.free > 0 {
 		reply.Others = otherStores(m.subscribers(req.Name), v.by)
@@ -321,7 +327,7 @@ func (m *memory) breakPermits(v *visit, req lockagent.BreakRequest) (lockagent.B
 	s.takers = nil
 	clear(s.ids)
 	s.free += taken
-	m.spread(v, req.Name, "")
+	m.share(v, req.Name, "")
 	return reply, nil
 }
 

@@ -62,8 +62,10 @@ func (p *Permits) mayFollow(c Command, e *Event) func(*State) bool {
 	i := slices.IndexFunc(p.parts, func(s *State) bool { return s.has(reply.Tenure) })
 	behind := func(s *State) bool { return s.phase == sleeping && !s.attempt.queued && slices.Index(p.parts, s) > i }
 	switch e.Kind {
-	case Began, AttemptRefused: // there may be more permits, or the error concerns all
-		return func(s *State) bool { return s.phase == sleeping && (e.Kind == AttemptRefused || !s.attempt.queued) }
+	case Began: // there may be more permits
+		return func(s *State) bool { return s.phase == sleeping && !s.attempt.queued }
+	case AttemptRefused: // the error may concern all
+		return func(s *State) bool { return s.phase == sleeping }
 	case FoundBusy:
 		if e.Queued {
 			return behind // it gets a place, too

@@ -194,11 +194,10 @@ local function turn(outsiders)
   return false
 end
 
--- Passes the free permits to the tenures in the queue, as long as they suffice for the next. If some
--- are left, it wakes the waiters. It returns whether it passed any, and the number of subscribers
--- that it woke.
+-- Passes the free permits to the tenures in the queue, as long as they suffice for the next. It
+-- returns whether it passed any.
 local function spread(trace)
-  local passed, others = false, 0
+  local passed = false
   local front = mode ~= 'classic' and free and free > 0 and
     pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   if front[1] then
@@ -240,6 +239,13 @@ local function spread(trace)
       pcall(publish, names[next + 2], kind .. ' standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
     end
   end
+  return passed
+end
+
+-- Spreads permits that have come back. If some are left, it wakes the waiters. It also returns the
+-- number of subscribers that it woke, or -1 if that is not known.
+local function share(trace)
+  local passed, others = spread(trace), 0
   if free and free > 0 then
     others = pcall(publish, channel, digits(free))
   end

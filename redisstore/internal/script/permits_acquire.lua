@@ -44,8 +44,12 @@ if not own and notes[2] and (asks == '' or outsiders > 0) then
   kept_ms = kept_ms > 0 and kept_ms <= 10 and kept_ms or nil
 end
 local head = call('ZRANGE', queue, 0, 0)[1]
-if gained or not own and not kept_ms and free and free > 0 and head and head ~= tenure then
+if gained then
+  share('-')
+elseif not own and not kept_ms and free and free > 0 and head and head ~= tenure then
   spread('-')
+end
+if head then
   own, head = has(tenure), call('ZRANGE', queue, 0, 0)[1]
 end
 if own or free and not kept_ms and (not head or head == tenure) and need <= free then

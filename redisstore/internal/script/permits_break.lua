@@ -29,5 +29,5 @@ call('DEL', taken)
 if back > 0 then
   free = call('INCRBY', lock, digits(back))
 end
-spread('-')
+share('-')
 return at .. (back > 0 and ' 1' or ' 0')

@@ -76,7 +76,7 @@ elseif op == 'delete' then
   pcall(publish, channel, '0')
 end
 if gained then
-  spread('-')
+  share('-')
 end
 local count = 0
 if with_ids then

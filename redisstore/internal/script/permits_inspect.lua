@@ -9,7 +9,7 @@ local call, pcall = redis.call, redis.pcall
 --include permits.lua
 
 if reclaim() then
-  spread('-')
+  share('-')
 end
 local count, left = 0, -1
 for _, key in ipairs(with_ids and {ids} or {tenures}) do

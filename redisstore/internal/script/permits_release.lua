@@ -32,7 +32,7 @@ if string.find(flags, 'u', 1, true) then
 end
 local passed, others = false, 0
 if gained or n or placed and free and free > 0 then -- it may have been in the way of smaller requests
-  passed, others = spread(string.match(flags, 't(.+)') or '-')
+  passed, others = share(string.match(flags, 't(.+)') or '-')
 end
 local at = digits((shows()))
 if not whole then

@@ -20,7 +20,7 @@ elseif n then
   drop(ARGV[7], n)
 end
 if gained or n and not whole then
-  spread('-')
+  share('-')
 end
 local at, member = shows()
 if member then
