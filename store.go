@@ -97,6 +97,17 @@ import (
 // empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
 // granted, whoever waits.
 //
+// # Latches
+//
+// Nobody holds a [Latch]. Acquire asks whether the latch is open, that is: whether there is none of
+// that name. A grant means no more than that: there is no tenure, and nothing to renew or to
+// release. Renew, Release, Break and Inspect of a latch end with an [*OptionError].
+//
+// Queue says in such a request that the waiter has found the latch closed before. If there is no latch
+// any more, it was counted down to 0, or it is gone for another reason: somebody deleted it, it
+// expired, or the store lost its data. The store remembers for a minute that a latch was counted down.
+// Otherwise the error is [ErrLatchGone].
+//
 // # Concurrency
 //
 // A Store is safe for concurrent use. An agent never has an Acquire and a Release of one
@@ -131,6 +142,8 @@ type Store interface {
 	// Permits reads or changes the permits of a semaphore, whoever has them. A change that makes
 	// more permits free passes them to the queue, or wakes the waiters, as a Release does.
 	Permits(ctx context.Context, req PermitsRequest, done func(PermitsReply, error))
+	// Latch reads or changes the count of a latch.
+	Latch(ctx context.Context, req LatchRequest, done func(LatchReply, error))
 
 	// Time tells what the store's clock shows. It is a lower bound: nothing that the store
 	// decides after the call is earlier. In a Cluster it is the clock of one node.
@@ -220,6 +233,11 @@ type AcquireRequest struct {
 	// begins above it, even if the store has forgotten the lock.
 	Floor Token
 
+	// Exact says that no greater token of this lock than Floor was given out. A store whose clock
+	// is behind Floor then sets it to Floor, and no further. Otherwise there may be tokens that
+	// the agent does not know of, and the store sets its clock a good deal further.
+	Exact bool
+
 	// Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe to the
 	// lock before that, or the place may be lost. After one request with Queue, all requests
 	// of that tenure have it.
@@ -236,7 +254,7 @@ type AcquireReply struct {
 	At StoreTime
 	// Clock names the clock of At. The difference of two StoreTimes is a duration only if
 	// their Clocks are the same: somebody may set a server's clock, and another server may
-	// take over.
+	// take over. It is empty if At is not the reading of one clock: then no difference is one.
 	Clock string
 	// Incarnation names the present incarnation of the store. It is empty if the store cannot
 	// tell. A store that lost its data has a new one.
@@ -272,15 +290,15 @@ const (
 	_ MessageKind = iota
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
-	// has the lock all the same: its next Acquire is granted. Token, At, Clock, Incarnation,
-	// Outsiders, Trace.
+	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
+	// Incarnation, Outsiders, Trace.
 	MessagePassed
 	// MessageStandby: a Release passed the lock to a tenure ahead of this one in the queue.
 	// If the agent of that tenure hangs, the lock is free after Remaining, and no message
 	// says so. Remaining.
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
-	// it at every Acquire that asks for a place and finds the lock busy.
+	// it at every Acquire that asks for a place and finds the lock busy. LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken

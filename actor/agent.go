@@ -63,6 +63,8 @@ type Request struct {
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
 	// lease has run out. It needs a Lease.
 	Outlive bool
+	awaits  bool // the request is one of Await
+
 	// Granted is called once when the lock is granted, before the grant is delivered. It may
 	// be nil. It must not block.
 	Granted func()
@@ -167,6 +169,8 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 	switch {
 	case req.Mode == lockagent.Shared && req.Kind != lockagent.ReadWriteLock, req.Mode != "" && req.Mode != lockagent.Shared && req.Mode != lockagent.Exclusive:
 		return &lockagent.OptionError{Option: "mode", Reason: fmt.Sprintf("a %s lock has no holds of the mode %.64q; shared holds are those of a read/write lock", req.Kind.OrPlain(), req.Mode)}
+	case (req.Kind == lockagent.Latch) != req.awaits:
+		return &lockagent.OptionError{Option: "kind", Reason: "a latch is not acquired; await it"}
 	case req.Outlive && req.Lease == 0:
 		return &lockagent.OptionError{Option: "outlive", Reason: "a lease that is kept ends with the agent; give the request a fixed lease"}
 	case ctx.Err() != nil:

@@ -30,6 +30,8 @@ func advance(s machine, c lockstate.Command, m lockstate.Moment, do func(*lockst
 		s.Step(c, m, do)
 	case *lockstate.Permits:
 		s.Step(c, m, do)
+	case *lockstate.Latch:
+		s.Step(c, m, do)
 	}
 }
 
@@ -42,8 +44,10 @@ func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
 		lockagent.PlainLock: a.plain,
 		lockagent.FairLock:  a.fair,
 
-		lockagent.Semaphore: a.permits,
-		lockagent.Permits:   a.permits,
+		lockagent.Semaphore:  a.permits,
+		lockagent.Permits:    a.permits,
+		lockagent.FencedLock: a.plain,
+		lockagent.Latch:      a.latch,
 	}
 }
 
@@ -69,4 +73,9 @@ func (a *Agent) fair(name lockagent.Name, from lockstate.Snapshot, shift time.Du
 // permits makes the machine of a semaphore.
 func (a *Agent) permits(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
 	return lockstate.ResumePermits(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
+}
+
+// latch makes the machine of a latch. There is nothing in a snapshot that it could go on with.
+func (a *Agent) latch(name lockagent.Name, _ lockstate.Snapshot, _ time.Duration, _ lockstate.Instant) machine {
+	return lockstate.NewLatch(name, a.locks)
 }

@@ -81,11 +81,11 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	if v.now.Before(m.withdrawn[claim{req.Name, req.Tenure}]) {
 		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
 	}
-	l := m.keep(req.Name, req.Kind, v.now)
+	l := m.keep(req.Name, req.Kind.OrPlain(), v.now)
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
-	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor)) {
+	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor), req.Exact) {
 		return lockagent.AcquireReply{}, errFarFloor
 	}
 	var reply lockagent.AcquireReply
@@ -96,7 +96,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		}
 		l.holder.extend(v.now, req.Lease)
 		l.dequeue(req.Tenure)
-		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
 	} else {
 		reply.At, reply.Holder, reply.Remaining = m.clock.at(v.now), l.holder.String(), kept
 		if l.held() {
@@ -126,7 +126,7 @@ func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.Ren
 }
 
 func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-	m.clock.raise(v.now, lockagent.StoreTime(req.Last)) // no token is too far ahead
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false) // no token is too far ahead
 	l := m.lock(req.Name, v.now)
 	l.dequeue(req.Tenure)
 	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.clock.at(v.now)}

@@ -190,7 +190,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	if l := m.lock(req.Name, v.now); l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
-	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor)) {
+	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor), req.Exact) {
 		return lockagent.AcquireReply{}, errFarFloor
 	}
 	l, s := m.keepPermits(v, req.Name, req.Kind)
@@ -282,7 +282,7 @@ func (m *memory) renewPermits(v *visit, req lockagent.RenewRequest) (lockagent.R
 }
 
 func (m *memory) releasePermits(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-	m.clock.raise(v.now, lockagent.StoreTime(req.Last)) // no token is too far ahead
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false) // no token is too far ahead
 	if req.Unanswered {
 		m.withdraw(claim{req.Name, req.Tenure}, v.now)
 	}
@@ -301,9 +301,9 @@ func (m *memory) releasePermits(v *visit, req lockagent.ReleaseRequest) (lockage
 	}
 	reply.Released = whole
 	if i >= 0 || len(l.queue) < before && s.free > 0 { // it may have been in the way of smaller requests
-		reply.Passed = m.share(v, req.Name, req.Trace)
+		reply.Passed = m.share(v, req.Name, req.Trace) && whole
 	}
-	if i >= 0 && s.free > 0 {
+	if whole && !reply.Passed && s.free > 0 {
 		reply.Others = otherStores(m.subscribers(req.Name), v.by)
 	}
 	return reply, nil

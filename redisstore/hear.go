@@ -85,7 +85,7 @@ func (l *listener) message(payload string) {
 	if err != nil {
 		return
 	}
-	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, m.Token)
+	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, min(m.Token, lockagent.Token(m.At)))
 	l.store.contended.note(m)
 	l.hear(m)
 }
@@ -111,8 +111,13 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 		cancels = append(cancels, l.subscribe(topic(script.AgentChannelOf(l.agent, name), true)))
 	}
 	cancels = append(cancels, s.subscriptions.Subscribe(topic(f.channel(name), false), transport.Listener{
-		Message: func(string) { wake() },
-		Stands:  func(bool) { wake() },
+		Message: func(payload string) {
+			if f.heard != nil {
+				f.heard(name, payload)
+			}
+			wake()
+		},
+		Stands: func(bool) { wake() },
 	}))
 	return func() {
 		for i := len(cancels) - 1; i >= 0; i-- {

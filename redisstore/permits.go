@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
@@ -21,19 +20,19 @@ func (s *Store) permits(kind lockagent.LockKind) *family {
 	f.acquires.write = func(c *script.Call, reqs []lockagent.AcquireRequest, past script.Past) {
 		room.AcquirePermits(c, &reqs[0], past)
 	}
-	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return inUse(err, req.Name, kind) }
+	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, kind) }
 
 	f.releases.lone, f.releases.aside = true, nil
 	f.releases.alone = room.ReleasePermits
 	f.releases.write = func(c *script.Call, reqs []script.ReleaseRequest, past script.Past) {
 		room.ReleasePermits(c, &reqs[0], past)
 	}
-	f.releases.refused = func(req *script.ReleaseRequest, err error) error { return inUse(err, req.Name, kind) }
+	f.releases.refused = func(req *script.ReleaseRequest, err error) error { return usedAs(err, req.Name, kind) }
 
 	f.renewals.lone = true
 	f.renewals.alone = func(c *script.Call, req *lockagent.RenewRequest, _ script.Past) { room.RenewPermits(c, req) }
 	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.RenewPermits(c, &reqs[0]) }
-	f.renewals.refused = func(req *lockagent.RenewRequest, err error) error { return inUse(err, req.Name, kind) }
+	f.renewals.refused = func(req *lockagent.RenewRequest, err error) error { return usedAs(err, req.Name, kind) }
 	return f
 }
 
@@ -53,14 +52,6 @@ func (s *Store) Permits(_ context.Context, req lockagent.PermitsRequest, done fu
 			reply, err = script.ReadPermitsChanged(text, past)
 			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
-		done(reply, inUse(err, req.Name, req.Kind))
+		done(reply, usedAs(err, req.Name, req.Kind))
 	})
-}
-
-// inUse completes an error about the kind of a name.
-func inUse(err error, name lockagent.Name, kind lockagent.LockKind) error {
-	if used := (*lockagent.KindError)(nil); errors.As(err, &used) && used.Name == "" {
-		return &lockagent.KindError{Name: name, Kind: kind.OrPlain(), Used: used.Used}
-	}
-	return err
 }

@@ -8,8 +8,8 @@ import (
 
 // permitDefects are the defects of semaphores.
 var permitDefects = []defect{
-	{"takes one permit for several", "Semaphore/permits are granted while enough are free", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 1) })},
-	{"takes permits at every Acquire", "Semaphore/a repeated Acquire has its permits once", func(s *spoilt) {
+	{"takes one permit for several", "Permits/permits are granted while enough are free", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 1) })},
+	{"takes permits at every Acquire", "Permits/a repeated Acquire has its permits once", func(s *spoilt) {
 		granted, acquire := make(map[lockagent.Tenure]bool), s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			reply, err := acquire(req)
@@ -20,32 +20,32 @@ var permitDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"forgets that a tenure was withdrawn", "Semaphore/a withdrawn tenure gets no permits", func(s *spoilt) {
+	{"forgets that a tenure was withdrawn", "Permits/a withdrawn tenure gets no permits", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 			req.Unanswered = false
 			return release(req)
 		}
 	}},
-	{"keeps permits for a minute", "Semaphore/permits come back at the end of a lease", asking(func(req *lockagent.AcquireRequest) { req.Lease = max(req.Lease, minute) })},
-	{"sets what nobody has set", "Semaphore/a semaphore that nobody has set is waited for", func(s *spoilt) {
+	{"keeps permits for a minute", "Permits/permits come back at the end of a lease", asking(func(req *lockagent.AcquireRequest) { req.Lease = max(req.Lease, minute) })},
+	{"sets what nobody has set", "Permits/a semaphore that nobody has set is waited for", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			_, _ = s.permits(lockagent.PermitsRequest{Name: req.Name, Kind: req.Kind, Op: lockagent.TrySetPermits, N: 1, Change: string(lockagent.NewAgentID())})
 			return acquire(req)
 		}
 	}},
-	{"adds in place of setting", "Semaphore/the number is set once and may be changed", changing(func(req *lockagent.PermitsRequest) {
+	{"adds in place of setting", "Permits/the number is set once and may be changed", changing(func(req *lockagent.PermitsRequest) {
 		if req.Op == lockagent.TrySetPermits || req.Op == lockagent.SetPermits {
 			req.Op = lockagent.AddPermits
 		}
 	})},
-	{"counts a change each time", "Semaphore/a repeated change counts once", changing(func(req *lockagent.PermitsRequest) {
+	{"counts a change each time", "Permits/a repeated change counts once", changing(func(req *lockagent.PermitsRequest) {
 		if req.Change != "" {
 			req.Change = string(lockagent.NewAgentID())
 		}
 	})},
-	{"breaks one semaphore in two", "Semaphore/a break ends all tenures", func(s *spoilt) {
+	{"breaks one semaphore in two", "Permits/a break ends all tenures", func(s *spoilt) {
 		breaks, n := s.breakLock, 0
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 			if n++; n%2 == 0 {
@@ -54,7 +54,7 @@ var permitDefects = []defect{
 			return lockagent.BreakReply{}, nil
 		}
 	}},
-	{"does not name the other kind", "Semaphore/the other kind is refused", func(s *spoilt) {
+	{"does not name the other kind", "Permits/the other kind is refused", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			reply, err := acquire(req)
@@ -64,38 +64,22 @@ var permitDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"takes any number", "Semaphore/wrong numbers are refused", changing(func(req *lockagent.PermitsRequest) { req.N = max(req.N, 0) })},
+	{"takes any number", "Permits/wrong numbers are refused", changing(func(req *lockagent.PermitsRequest) { req.N = max(req.N, 0) })},
 	{"drains nothing", "Semaphore/a drain takes what is free", reading(lockagent.DrainPermits)},
-	{"does not know ids", "Permits/a permit is released by its id", reading(lockagent.ReleasePermit)},
-	{"extends nothing", "Permits/a permit is extended by its id", reading(lockagent.ExtendPermit)},
+	{"does not know ids", "PermitIDs/a permit is released by its id", reading(lockagent.ReleasePermit)},
+	{"extends nothing", "PermitIDs/a permit is extended by its id", reading(lockagent.ExtendPermit)},
 }
 
 // morePermitFindings is moreFindings for semaphores.
-func morePermitFindings() []finding {
-	all := []finding{
-		{"adds in place of setting", "Permits/the size is set"},
-		{"does not know ids", "Permits/the rest of a tenure comes back with its release"},
-		{"does not know ids", "Permits/permits of other programs"},
-	}
-	for _, chapter := range []string{"Semaphore/", "Permits/"} {
-		for _, f := range []finding{
-			{"has no queue", "a release passes permits in order, as far as they suffice"},
-			{"has no queue", "a large request that is given up lets smaller ones in"},
-			{"has no queue", "permits that are added reach the waiters"},
-			{"has no queue", "a semaphore that is deleted fails its waiters"},
-			{"does not name the other kind", "a lock is no semaphore"},
-		} {
-			all = append(all, finding{f.defect, chapter + f.clause})
-		}
-	}
-	for _, d := range permitDefects { // the clauses of either kind
-		for _, c := range permitClauses {
-			if d.found == "Semaphore/"+c.name {
-				all = append(all, finding{d.name, "Permits/" + c.name})
-			}
-		}
-	}
-	return all
+var morePermitFindings = []finding{
+	{"adds in place of setting", "PermitIDs/the size is set"},
+	{"does not know ids", "PermitIDs/the rest of a tenure comes back with its release"},
+	{"does not know ids", "PermitIDs/permits of other programs"},
+	{"has no queue", "Permits/a release passes permits in order, as far as they suffice"},
+	{"has no queue", "Permits/a large request that is given up lets smaller ones in"},
+	{"has no queue", "Permits/permits that are added reach the waiters"},
+	{"has no queue", "Permits/a semaphore that is deleted fails its waiters"},
+	{"does not name the other kind", "Permits/a lock is no semaphore"},
 }
 
 // changing alters the requests that read or change permits.

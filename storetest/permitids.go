@@ -7,12 +7,12 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-var onlyPermits = []clause{
+var permitIDClauses = []clause{
 	{
 		name: "the size is set",
 		says: "SetPermits sets the number of all permits to N: those that are free and those that are taken.",
 		prove: func(t *testing.T, h *Harness) {
-			u := h.users(t, lockagent.Permits, 1)[0]
+			u := h.users(t, 1)[0]
 			u.change(lockagent.SetPermits, 3)
 			u.takes(1, 2)
 			for n, free := range map[int]int{5: 3, 2: 0, 1: -1} {
@@ -27,7 +27,7 @@ var onlyPermits = []clause{
 		name: "a permit is released by its id",
 		says: "ReleasePermit gives back the permit ID, whoever took it.",
 		prove: func(t *testing.T, h *Harness) {
-			u := h.users(t, lockagent.Permits, 2)
+			u := h.users(t, 2)
 			u[0].change(lockagent.SetPermits, 3)
 			u[0].takes(1, 2)
 			req := u[1].of(lockagent.ReleasePermit, u[0].tenure(1).PermitID(2))
@@ -49,7 +49,7 @@ var onlyPermits = []clause{
 		name: "the rest of a tenure comes back with its release",
 		says: "Done: it was taken.",
 		prove: func(t *testing.T, h *Harness) {
-			u := h.users(t, lockagent.Permits, 1)[0]
+			u := h.users(t, 1)[0]
 			u.change(lockagent.SetPermits, 3)
 			u.takes(1, 3)
 			u.changes(u.of(lockagent.ReleasePermit, u.tenure(1).PermitID(1)))
@@ -61,7 +61,7 @@ var onlyPermits = []clause{
 		name: "a permit is extended by its id",
 		says: "ExtendPermit starts the lease of the permit ID anew, whoever took it.",
 		prove: func(t *testing.T, h *Harness) {
-			u := h.users(t, lockagent.Permits, 1)[0]
+			u := h.users(t, 1)[0]
 			u.change(lockagent.SetPermits, 1)
 			u.takes(1, 1)
 			req := u.of(lockagent.ExtendPermit, u.tenure(1).PermitID(1))
@@ -85,7 +85,7 @@ var onlyPermits = []clause{
 			if h.PlantPermit == nil {
 				t.Skip("no other program can use the data")
 			}
-			u := h.users(t, lockagent.Permits, 1)[0]
+			u := h.users(t, 1)[0]
 			u.change(lockagent.SetPermits, 3)
 			const forever, short lockagent.PermitID = "000102030405060708090a0b0c0d0eff", "0001020304050607080a0a0a0a0a0a0a"
 			h.PlantPermit(t, theLock, forever, 0)

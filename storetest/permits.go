@@ -7,32 +7,13 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-var (
-	semaphoreClauses = append(clausesOf(lockagent.Semaphore), onlySemaphore...)
-	permitsClauses   = append(clausesOf(lockagent.Permits), onlyPermits...)
-)
-
-// clausesOf are the clauses about semaphores of either kind.
-func clausesOf(kind lockagent.LockKind) []clause {
-	all := make([]clause, len(permitClauses))
-	for i, c := range permitClauses {
-		all[i] = clause{name: c.name, says: c.says, prove: func(t *testing.T, h *Harness) { c.prove(t, h, kind) }}
-	}
-	return all
-}
-
-// permitClause is a clause about semaphores of either kind.
-type permitClause struct {
-	name, says string
-	prove      func(t *testing.T, h *Harness, kind lockagent.LockKind)
-}
-
-var permitClauses = []permitClause{
+// permitClauses are about semaphores of either kind.
+var permitClauses = []clause{
 	{
 		name: "permits are granted while enough are free",
 		says: "A tenure of a semaphore has one or several permits in place of the lock. So several tenures have permits at once.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 2)
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
 			if set := u[0].change(lockagent.TrySetPermits, 5); !set.Done || set.Free != 5 {
 				t.Fatalf("TrySetPermits = %+v", set)
 			}
@@ -58,8 +39,8 @@ var permitClauses = []permitClause{
 	{
 		name: "a repeated Acquire has its permits once",
 		says: "It is also granted if this tenure has the lock already, by a call whose reply was lost.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 1)[0]
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
 			u.change(lockagent.TrySetPermits, 3)
 			first := u.takes(1, 3)
 			if again := u.takes(1, 3); again.Token < first.Token {
@@ -73,11 +54,11 @@ var permitClauses = []permitClause{
 	{
 		name: "a withdrawn tenure gets no permits",
 		says: "an Acquire of the tenure that arrives within a minute has no effect",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 1)[0]
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
 			u.change(lockagent.TrySetPermits, 1)
 			req := u.ending(theLock, 1)
-			req.Kind, req.Unanswered = kind, true
+			req.Kind, req.Unanswered = h.kind, true
 			u.end(req, false)
 			if reply, err := u.try(u.wants(1, 1, false)); !errors.Is(err, lockagent.ErrWithdrawn) {
 				t.Errorf("Acquire = %+v, %v; want ErrWithdrawn", reply, err)
@@ -88,8 +69,8 @@ var permitClauses = []permitClause{
 	{
 		name: "permits come back at the end of a lease",
 		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 2)
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
 			u[0].change(lockagent.TrySetPermits, 4)
 			req := u[0].wants(1, 3, false)
 			req.Lease = brief
@@ -107,11 +88,11 @@ var permitClauses = []permitClause{
 	{
 		name: "a release passes permits in order, as far as they suffice",
 		says: "A Release passes the free permits to the tenures in the queue, one after the other, as long as they suffice for the next.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
+		prove: func(t *testing.T, h *Harness) {
 			if h.NoQueue {
 				t.Skip("the store has no queue")
 			}
-			u := h.users(t, kind, 3)
+			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 4)
 			u[0].takes(1, 2)
 			u[0].takes(2, 2)
@@ -124,7 +105,7 @@ var permitClauses = []permitClause{
 				t.Errorf("Release = %+v; want it passed", reply)
 			}
 			passed := u[1].hears(lockagent.MessagePassed, 1)
-			if passed.LockKind != kind || passed.Token == 0 {
+			if passed.LockKind != h.kind || passed.Token == 0 {
 				t.Errorf("heard %+v", passed)
 			}
 			u[0].counts(1, 3)   // one is left for the large request
@@ -141,11 +122,11 @@ var permitClauses = []permitClause{
 	{
 		name: "a large request that is given up lets smaller ones in",
 		says: "So a request for many permits is not kept out by requests for few.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
+		prove: func(t *testing.T, h *Harness) {
 			if h.NoQueue {
 				t.Skip("the store has no queue")
 			}
-			u := h.users(t, kind, 3)
+			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 2)
 			u[0].takes(1, 1)
 			u[1].watches()
@@ -159,8 +140,8 @@ var permitClauses = []permitClause{
 	{
 		name: "permits that are added reach the waiters",
 		says: "A change that makes more permits free passes them to the queue, or wakes the waiters, as a Release does.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 2)
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
 			u[0].change(lockagent.TrySetPermits, 0)
 			woken := u[1].watches()
 			u[1].waits(h, 1, 2)
@@ -179,8 +160,8 @@ var permitClauses = []permitClause{
 	{
 		name: "a semaphore that nobody has set is waited for",
 		says: "A semaphore that nobody has set has no permits, and no queue. Its waiters wait until somebody sets it.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 2)
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
 			woken := u[1].watches()
 			reply, err := u[1].try(u[1].wants(1, 1, true))
 			if err != nil || reply.Granted || reply.Queued || reply.Remaining >= 0 {
@@ -197,8 +178,8 @@ var permitClauses = []permitClause{
 	{
 		name: "a semaphore that is deleted fails its waiters",
 		says: "If a semaphore is deleted while tenures have places, their Acquires end with [ErrDeleted].",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 3)
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 1)
 			u[0].takes(1, 1)
 			woken, also := u[1].watches(), u[2].watches()
@@ -229,8 +210,8 @@ var permitClauses = []permitClause{
 	{
 		name: "the number is set once and may be changed",
 		says: "TrySetPermits sets the number of free permits to N, unless the semaphore exists.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 1)[0]
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
 			u.change(lockagent.AddPermits, 2)
 			if set := u.change(lockagent.TrySetPermits, 9); set.Done || set.Free != 2 {
 				t.Errorf("TrySetPermits = %+v", set)
@@ -249,8 +230,8 @@ var permitClauses = []permitClause{
 	{
 		name: "a repeated change counts once",
 		says: "A call that is repeated within a minute under the same Change has no further effect, and the same reply.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 2)
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
 			u[0].change(lockagent.TrySetPermits, 3)
 			for _, op := range []lockagent.PermitsOp{lockagent.AddPermits, lockagent.DeletePermits, lockagent.TrySetPermits} {
 				req := u[0].request(op, 2)
@@ -265,8 +246,8 @@ var permitClauses = []permitClause{
 	{
 		name: "a break ends all tenures",
 		says: "A Break ends all tenures, and gives their permits back.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 2)
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
 			u[0].change(lockagent.TrySetPermits, 5)
 			u[0].takes(1, 2)
 			u[1].takes(1, 1)
@@ -275,7 +256,7 @@ var permitClauses = []permitClause{
 				t.Errorf("Inspect = %+v, %v", seen, err)
 			}
 			for _, want := range []bool{true, false} {
-				reply, err := startBreak(t, u[0].store, lockagent.BreakRequest{Name: theLock, Kind: kind, Operator: "ann"}).await()
+				reply, err := startBreak(t, u[0].store, lockagent.BreakRequest{Name: theLock, Kind: h.kind, Operator: "ann"}).await()
 				if err != nil || reply.Broken != want {
 					t.Fatalf("Break = %+v, %v; want %t", reply, err, want)
 				}
@@ -293,14 +274,14 @@ var permitClauses = []permitClause{
 	{
 		name: "the other kind is refused",
 		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and Inspect end with a [*KindError].",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 1)[0]
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
 			u.change(lockagent.TrySetPermits, 2)
 			u.takes(1, 1)
-			other := user{u.party, map[lockagent.LockKind]lockagent.LockKind{
+			other := u.as(map[lockagent.LockKind]lockagent.LockKind{
 				lockagent.Semaphore: lockagent.Permits, lockagent.Permits: lockagent.Semaphore,
-			}[kind]}
-			want := lockagent.KindError{Name: theLock, Kind: other.kind, Used: kind}
+			}[h.kind])
+			want := lockagent.KindError{Name: theLock, Kind: other.kind, Used: h.kind}
 			isKind := func(what string, err error) {
 				if got := (*lockagent.KindError)(nil); !errors.As(err, &got) || *got != want {
 					t.Errorf("%s: %v; want %v", what, err, &want)
@@ -311,7 +292,7 @@ var permitClauses = []permitClause{
 			_, err = Permits(t, other.store, other.request(lockagent.AddPermits, 1))
 			isKind("Permits", err)
 			u.counts(1, 1)
-			if _, err := u.try(u.wish(theLock, 9)); !errors.Is(err, lockagent.ErrWrongKind) && !errors.Is(err, lockagent.ErrWrongType) {
+			if _, err := u.try(u.as(lockagent.PlainLock).wish(theLock, 9)); !errors.Is(err, lockagent.ErrWrongKind) && !errors.Is(err, lockagent.ErrWrongType) {
 				t.Errorf("Acquire of a plain lock: %v", err)
 			}
 		},
@@ -319,10 +300,10 @@ var permitClauses = []permitClause{
 	{
 		name: "a lock is no semaphore",
 		says: "the name is in use as another kind",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 1)[0]
-			u.acquire(theLock, 1)
-			want := lockagent.KindError{Name: theLock, Kind: kind, Used: lockagent.PlainLock}
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.as(lockagent.PlainLock).acquire(theLock, 1)
+			want := lockagent.KindError{Name: theLock, Kind: h.kind, Used: lockagent.PlainLock}
 			_, err := u.try(u.wants(2, 1, false))
 			if got := (*lockagent.KindError)(nil); !errors.As(err, &got) || *got != want {
 				t.Errorf("Acquire: %v; want %v", err, &want)
@@ -337,12 +318,12 @@ var permitClauses = []permitClause{
 	{
 		name: "wrong numbers are refused",
 		says: "Check returns a [*NameError] or an [*OptionError] if the request is out of its bounds.",
-		prove: func(t *testing.T, h *Harness, kind lockagent.LockKind) {
-			u := h.users(t, kind, 1)[0]
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
 			for _, req := range []lockagent.PermitsRequest{
 				u.request(lockagent.TrySetPermits, -1), u.request(lockagent.AddPermits, lockagent.MaxPermits+1),
 				u.request("multiply", 2), {Name: theLock, Kind: lockagent.PlainLock, Op: lockagent.ReadPermits},
-				{Name: theLock, Kind: kind, Op: lockagent.AddPermits, N: 1},
+				{Name: theLock, Kind: h.kind, Op: lockagent.AddPermits, N: 1},
 			} {
 				u.fails(req, lockagent.ErrBadOption)
 			}
@@ -351,7 +332,7 @@ var permitClauses = []permitClause{
 					t.Errorf("Acquire of %d permits: %v", n, err)
 				}
 			}
-			plain := u.wish(theLock, 1)
+			plain := u.as(lockagent.PlainLock).wish(theLock, 1)
 			plain.Permits = 2
 			if _, err := u.try(plain); !errors.Is(err, lockagent.ErrBadOption) {
 				t.Errorf("Acquire of a lock with 2 permits: %v", err)
@@ -364,12 +345,12 @@ func inspecting(u user) func(done func(lockagent.Inspection, error)) {
 	return func(done func(lockagent.Inspection, error)) { u.store.Inspect(u.t.Context(), theLock, u.kind, done) }
 }
 
-var onlySemaphore = []clause{
+var semaphoreClauses = []clause{
 	{
 		name: "a drain takes what is free",
 		says: "DrainPermits removes all permits that are free.",
 		prove: func(t *testing.T, h *Harness) {
-			u := h.users(t, lockagent.Semaphore, 1)[0]
+			u := h.users(t, 1)[0]
 			if none := u.change(lockagent.DrainPermits, 0); none.Done || none.Exists {
 				t.Errorf("DrainPermits = %+v", none)
 			}

@@ -17,19 +17,23 @@ func Permits(t TB, s lockagent.Store, req lockagent.PermitsRequest) (lockagent.P
 	}).await()
 }
 
-// user is an agent that uses a semaphore of one kind.
-type user struct {
-	*party
-	kind lockagent.LockKind
-}
+// user is an agent that uses a semaphore.
+type user struct{ *party }
 
-func (h *Harness) users(t *testing.T, kind lockagent.LockKind, n int) []user {
+func (h *Harness) users(t *testing.T, n int) []user {
 	t.Helper()
 	all := make([]user, n)
 	for i := range all {
-		all[i] = user{h.agent(t), kind}
+		all[i] = user{h.agent(t)}
 	}
 	return all
+}
+
+// as is the agent with requests of another kind.
+func (u user) as(kind lockagent.LockKind) user {
+	p := *u.party
+	p.kind = kind
+	return user{&p}
 }
 
 // change makes a change with an id of its own.
@@ -70,7 +74,7 @@ func (u user) counts(free, taken int) {
 // wants is a request for n permits, which asks for a place if queue.
 func (u user) wants(number uint64, n int, queue bool) lockagent.AcquireRequest {
 	req := u.wish(theLock, number)
-	req.Kind, req.Permits, req.Queue = u.kind, n, queue
+	req.Permits, req.Queue = n, queue
 	return req
 }
 
@@ -103,16 +107,14 @@ func (u user) lacks(number uint64, n int) lockagent.AcquireReply {
 // gives expects to release a tenure, or that it is over.
 func (u user) gives(number uint64, released bool) lockagent.ReleaseReply {
 	u.t.Helper()
-	req := u.ending(theLock, number)
-	req.Kind = u.kind
-	return u.end(req, released)
+	return u.end(u.ending(theLock, number), released)
 }
 
 // keeps renews a tenure, and expects that it is held.
 func (u user) keeps(number uint64, held bool) {
 	u.t.Helper()
 	req := u.renewal(theLock, number, minute)
-	req.Kind, req.Urgent = u.kind, true
+	req.Urgent = true
 	reply, err := Renew(u.t, u.store, req)
 	if err != nil || reply.Held != held {
 		u.t.Fatalf("Renew(%s) = %+v, %v; want Held %t", u.tenure(number), reply, err, held)

@@ -14,9 +14,10 @@ type spoilt struct {
 	renew     func(lockagent.RenewRequest) (lockagent.RenewReply, error)
 	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
 	breakLock func(lockagent.BreakRequest) (lockagent.BreakReply, error)
-	inspect   func(lockagent.Name) (lockagent.Inspection, error)
+	inspect   func(lockagent.Name, lockagent.LockKind) (lockagent.Inspection, error)
+	latch     func(lockagent.LatchRequest) (lockagent.LatchReply, error)
+	subscribe func(lockagent.Name, lockagent.LockKind, func()) func()
 	permits   func(lockagent.PermitsRequest) (lockagent.PermitsReply, error)
-	subscribe func(lockagent.Name, func()) func()
 	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
 	onReset   func(func(lockagent.Reset)) func()
 	time      func() (lockagent.StoreTime, error)
@@ -55,19 +56,21 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 			sound.Break(ctx, req, func(r lockagent.BreakReply, e error) { reply, err = r, e })
 			return reply, err
 		},
-		inspect: func(name lockagent.Name) (seen lockagent.Inspection, err error) {
-			sound.Inspect(ctx, name, lockagent.PlainLock, func(i lockagent.Inspection, e error) { seen, err = i, e })
+		inspect: func(name lockagent.Name, kind lockagent.LockKind) (seen lockagent.Inspection, err error) {
+			sound.Inspect(ctx, name, kind, func(i lockagent.Inspection, e error) { seen, err = i, e })
 			return seen, err
 		},
 		permits: func(req lockagent.PermitsRequest) (reply lockagent.PermitsReply, err error) {
 			sound.Permits(ctx, req, func(r lockagent.PermitsReply, e error) { reply, err = r, e })
 			return reply, err
 		},
-		subscribe: func(name lockagent.Name, wake func()) func() {
-			return sound.Subscribe(name, lockagent.PlainLock, wake)
+		latch: func(req lockagent.LatchRequest) (reply lockagent.LatchReply, err error) {
+			sound.Latch(ctx, req, func(r lockagent.LatchReply, e error) { reply, err = r, e })
+			return reply, err
 		},
-		listen:  sound.Listen,
-		onReset: sound.OnReset,
+		subscribe: sound.Subscribe,
+		listen:    sound.Listen,
+		onReset:   sound.OnReset,
 		time: func() (at lockagent.StoreTime, err error) {
 			sound.Time(ctx, func(t lockagent.StoreTime, e error) { at, err = t, e })
 			return at, err
@@ -101,11 +104,7 @@ func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done fun
 }
 
 func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
-	if kind != lockagent.PlainLock {
-		s.sound.Inspect(ctx, name, kind, done)
-		return
-	}
-	seen, err := s.inspect(name)
+	seen, err := s.inspect(name, kind)
 	answerSpoilt(s, ctx, done, seen, err)
 }
 
@@ -143,8 +142,8 @@ func (s *spoilt) deafly(f func()) {
 	f()
 }
 
-func (s *spoilt) Subscribe(name lockagent.Name, _ lockagent.LockKind, wake func()) func() {
-	return s.subscribe(name, wake)
+func (s *spoilt) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
+	return s.subscribe(name, kind, wake)
 }
 
 func (s *spoilt) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) func() {

@@ -23,12 +23,13 @@ const (
 	release
 	breaking
 	inspect
+	latch
 	permits
 	operations
 )
 
 func (o operation) String() string {
-	return [operations]string{"acquire", "renew", "release", "break", "inspect", "permits"}[o]
+	return [operations]string{"acquire", "renew", "release", "break", "inspect", "latch", "permits"}[o]
 }
 
 // outcome is how a call to the store ended.
@@ -222,6 +223,19 @@ func (s *store) Permits(ctx context.Context, req lockagent.PermitsRequest, done 
 	}
 	s.Store.Permits(c.ctx, req, func(reply lockagent.PermitsReply, err error) {
 		c.end(outcomeOf(err, reply.Done, changed, unchanged), err)
+		done(reply, err)
+	})
+}
+
+// Latch implements [lockagent.Store].
+func (s *store) Latch(ctx context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
+	c, ok := s.begin(ctx, latch, req.Name)
+	if !ok {
+		s.Store.Latch(ctx, req, done)
+		return
+	}
+	s.Store.Latch(c.ctx, req, func(reply lockagent.LatchReply, err error) {
+		c.end(outcomeOf(err, reply.Changed, changed, unchanged), err)
 		done(reply, err)
 	})
 }

@@ -2,6 +2,8 @@ package lockstate
 
 import (
 	"slices"
+
+	"github.com/lockagent/lockagent"
 )
 
 // apply folds an event into the state. It decides nothing: the same events lead to the same
@@ -77,15 +79,18 @@ func (s *State) apply(e *Event) {
 		}
 		s.attempt = attempt{}
 		s.confirm(e)
+		s.tenure.ahead = max(e.Token, lockagent.Token(e.StoreTime)) - lockagent.Token(e.StoreTime)
 	case Forgot:
 		s.free(e)
 
 	case Renewing:
 		s.renewal.inFlight, s.renewal.stale = true, false
 		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
+		s.tenure.falls = s.tenure.falls || e.Mode != s.tenure.mode
+		s.tenure.mode = e.Mode // from now on it may be shared in the store
 	case Renewed:
 		s.confirm(e)
-		s.tenure.doubt = s.renewal.stale
+		s.tenure.doubt, s.tenure.falls = s.renewal.stale, false
 		s.renewal = renewal{}
 		s.queue.trim() // a hold that was renewed may last for much longer
 	case RenewFailed:

@@ -15,8 +15,8 @@ import (
 // understand the message. Ignore such a message: messages may be lost.
 func ReadMessage(payload string) (m lockagent.Message, err error) {
 	kind, rest, _ := strings.Cut(payload, " ")
-	if of := lockagent.LockKind(kind); slices.Contains(lockagent.LockKinds(), of) {
-		m.LockKind = of
+	if k := lockagent.LockKind(kind); slices.Contains(lockagent.LockKinds(), k) { // otherwise the lock is plain
+		m.LockKind = k
 		kind, rest, _ = strings.Cut(rest, " ")
 	}
 	words := map[string]int{"passed": 7, "standby": 2, "wanted": 1, "broken": 3}[kind]

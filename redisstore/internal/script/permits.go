@@ -50,7 +50,7 @@ func (r Room) permits(c *Call, s *Script, name lockagent.Name, kind lockagent.Lo
 // AcquirePermits writes the call that acquires permits, see permits_acquire.lua.
 func (r Room) AcquirePermits(c *Call, req *lockagent.AcquireRequest, past Past) {
 	r.permits(c, permitsAcquireScript, req.Name, req.Kind)
-	c.Args = append(c.Args, c.text.known(past.Seen, req.Floor), r.incarnation(&past))
+	c.Args = append(c.Args, c.text.known(past.Seen, req.Floor, req.Exact), r.incarnation(&past))
 	c.acquire(req)
 	c.Args = append(c.Args, c.text.number(uint64(max(1, req.Permits))), r.place(req))
 }
