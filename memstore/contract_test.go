@@ -17,6 +17,8 @@ var kinds = []lockagent.LockKind{
 	lockagent.FencedLock,
 	lockagent.SpinLock,
 	lockagent.Latch,
+	lockagent.Semaphore,
+	lockagent.Permits,
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,6 +40,9 @@ func harness(*testing.T) *storetest.Harness {
 		Open:  func(testing.TB) lockagent.Store { return store.Share() },
 		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
+		},
+		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+			store.PlantPermit(name, id, lease)
 		},
 		PlantToken:       func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/hex"
 	"flag"
 	"log/slog"
 	"strconv"
@@ -21,6 +22,8 @@ var kinds = []lockagent.LockKind{
 	lockagent.FairLock,
 	lockagent.SpinLock,
 	lockagent.Latch,
+	lockagent.Semaphore,
+	lockagent.Permits,
 }
 
 // layouts say what a lock of a kind is in Redis. The store cannot tell kinds apart that have the same.
@@ -134,6 +137,15 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			PlantForeignHash: func(_ testing.TB, name lockagent.Name) {
 				s.of(name).Do("HSET", string(name), "color", "blue", "size", "12")
 			},
+			PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+				node, till := s.of(name), "922337203685477"
+				raw, _ := hex.DecodeString(string(id))
+				if lease > 0 {
+					till = strconv.FormatInt(time.Now().Add(lease).UnixMilli(), 10)
+				}
+				node.Do("DECR", string(name))
+				node.Do("ZADD", "{"+string(name)+"}:timeout", till, string(raw))
+			},
 			PlantOutsider: s.outsider,
 			Reset:         s.empty,
 			NoQueue:       s.classic,
@@ -163,6 +175,13 @@ func TestCompare(t *testing.T) {
 			model := memstore.New()
 			if kind == lockagent.Latch {
 				storetest.CompareLatches(t, model, open(t, server.URL()))
+				return
+			}
+			if kind == lockagent.Semaphore || kind == lockagent.Permits {
+				storetest.ComparePermits(t, kind,
+					[2]lockagent.Store{model, model.Share()},
+					[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
+				)
 				return
 			}
 			storetest.Compare(t, kind,

@@ -40,6 +40,11 @@ type Harness struct {
 	// PlantOutsider returns, and ends with the case. Nil if there are no outsiders.
 	PlantOutsider func(t testing.TB, name lockagent.Name, wake func())
 
+	// PlantPermit has another program take a free permit of a semaphore of the kind
+	// [lockagent.Permits]. The lease has no end if lease is 0. Nil if no other program can use the
+	// data.
+	PlantPermit func(t testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration)
+
 	// NoQueue says that the store has no queue. So it never passes a lock, and has no turns
 	// for outsiders.
 	NoQueue bool
@@ -162,6 +167,9 @@ var contract = []struct {
 	{"Fenced", fenced, fencedClauses},
 	{"Spin", spin, spinClauses},
 	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
+	{"Permits", []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
+	{"Semaphore", []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},
+	{"PermitIDs", []lockagent.LockKind{lockagent.Permits}, permitIDClauses},
 	{"Foreign", hashes, foreignClauses},
 	{"BadRequest", exclusive, badRequestClauses},
 	{"Reset", exclusive, resetClauses},
