@@ -36,6 +36,10 @@ type Harness struct {
 	// PlantOutsider returns, and ends with the case. Nil if there are no outsiders.
 	PlantOutsider func(t testing.TB, name lockagent.Name, wake func())
 
+	// PlantWaiter gives another program the last place at a fair lock, for some time. The program is
+	// told when the lock is free for it. Nil if no other program can use the data.
+	PlantWaiter func(t testing.TB, name lockagent.Name, wait time.Duration, told func())
+
 	// NoQueue says that the store has no queue. So it never passes a lock, and has no turns
 	// for outsiders.
 	NoQueue bool
@@ -132,6 +136,7 @@ var contract = []struct {
 	{"Queue", plain, queueClauses},
 	{"Pass", plain, passClauses},
 	{"Outsiders", plain, outsiderClauses},
+	{"Fair", []lockagent.LockKind{lockagent.FairLock}, fairClauses},
 	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
 	{"Foreign", hashes, foreignClauses},
 	{"BadRequest", exclusive, badRequestClauses},

@@ -223,7 +223,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, latchDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fairDefects, latchDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
@@ -243,6 +243,9 @@ func (d defect) harness(*testing.T) *Harness {
 		Open:    func(testing.TB) lockagent.Store { return spoil(store.Share()) },
 		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
+		},
+		PlantWaiter: func(_ testing.TB, name lockagent.Name, wait time.Duration, told func()) {
+			store.PlantWaiter(name, wait, told)
 		},
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
