@@ -48,8 +48,8 @@ var kinds = map[lockagent.LockKind]*rules{
 	lockagent.FairLock: {
 		acquire:   (*memory).acquireFair,
 		renew:     (*memory).renewPlain,
-		release:   (*memory).releasePlain,
-		breakLock: (*memory).breakPlain,
+		release:   (*memory).releaseFair,
+		breakLock: (*memory).breakFair,
 		inspect:   (*memory).inspectPlain,
 	},
 }

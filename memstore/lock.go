@@ -15,6 +15,7 @@ type lock struct {
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
 	turn   turn               // of the outsiders
 	fence  fence              // of a fenced lock
+	places []fairPlace        // at a fair lock, in place of the queue
 }
 
 // expire frees the lock if its lease has run out.
@@ -25,7 +26,7 @@ func (l *lock) expire(now time.Time) {
 }
 
 // inUse reports whether somebody holds the lock or waits for it, or the latch is closed.
-func (l *lock) inUse() bool { return l.held() || len(l.queue) > 0 || l.latch.count > 0 }
+func (l *lock) inUse() bool { return l.held() || len(l.queue)+len(l.places) > 0 || l.latch.count > 0 }
 
 func (l *lock) held() bool { return l.holder.count > 0 }
 

@@ -19,6 +19,7 @@ var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FencedLock,
 	lockagent.SpinLock,
+	lockagent.FairLock,
 	lockagent.Latch,
 }
 

@@ -63,7 +63,11 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if e, ok := s.begunBy(s.attempt.offer, busyness{s.attempt.sent, r.At, r.Clock}, m); ok {
 		return append(out, e)
 	}
-	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, s.attempt.trustsMessages(r.Queued), m))
+	most := s.attempt.trustsMessages(r.Queued)
+	if r.AskWithin > 0 {
+		most = min(most, r.AskWithin)
+	}
+	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, most, m))
 	if s.cfg.Polls {
 		retryAt = min(retryAt, m.Now.add(s.cfg.poll(s.attempt.polls, m)))
 	}
