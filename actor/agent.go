@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,9 +158,10 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 			return err
 		}
 	}
+	if err := lockagent.CheckMode(req.Mode, req.Kind); err != nil {
+		return err
+	}
 	switch {
-	case req.Mode == lockagent.Shared && req.Kind != lockagent.ReadWriteLock, req.Mode != "" && req.Mode != lockagent.Shared && req.Mode != lockagent.Exclusive:
-		return &lockagent.OptionError{Option: "mode", Reason: fmt.Sprintf("a %s lock has no holds of the mode %.64q; shared holds are those of a read/write lock", req.Kind.OrPlain(), req.Mode)}
 	case req.Outlive && req.Lease == 0:
 		return &lockagent.OptionError{Option: "outlive", Reason: "a lease that is kept ends with the agent; give the request a fixed lease"}
 	case ctx.Err() != nil:

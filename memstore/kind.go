@@ -31,6 +31,13 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
+	lockagent.ReadWriteLock: { // a plain lock that tenures may share
+		acquire:   (*memory).acquirePlain,
+		renew:     (*memory).renewPlain,
+		release:   (*memory).releasePlain,
+		breakLock: (*memory).breakPlain,
+		inspect:   (*memory).inspectPlain,
+	},
 }
 
 // rulesOf returns the rules of a kind.

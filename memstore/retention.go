@@ -43,8 +43,8 @@ func (m *memory) tidy(now time.Time) {
 	}
 	for name, l := range m.locks {
 		l.expire(now)
-		l.queue = slices.DeleteFunc(l.queue, func(t lockagent.Tenure) bool { return !m.listens(t.Agent) })
-		if !l.held() && !l.value && len(l.queue) == 0 && now.Sub(l.turn.last) >= turnEvery {
+		l.queue = slices.DeleteFunc(l.queue, func(p place) bool { return !m.listens(p.tenure.Agent) })
+		if !l.inUse() && !l.value && now.Sub(l.turn.last) >= turnEvery {
 			delete(m.locks, name)
 		}
 	}

@@ -48,7 +48,12 @@ func Release(t TB, s lockagent.Store, req lockagent.ReleaseRequest) (lockagent.R
 // called from any goroutine of the test.
 func Break(t TB, s lockagent.Store, name lockagent.Name) (bool, error) {
 	t.Helper()
-	reply, err := startBreak(t, s, lockagent.BreakRequest{Name: name}).await()
+	return breakLock(t, s, name, lockagent.PlainLock)
+}
+
+func breakLock(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) (bool, error) {
+	t.Helper()
+	reply, err := startBreak(t, s, lockagent.BreakRequest{Name: name, Kind: kind}).await()
 	return reply.Broken, err
 }
 
@@ -56,7 +61,7 @@ func Break(t TB, s lockagent.Store, name lockagent.Name) (bool, error) {
 // called from any goroutine of the test.
 func Inspect(t TB, s lockagent.Store, name lockagent.Name) (lockagent.Inspection, error) {
 	t.Helper()
-	return startInspect(t, s, name).await()
+	return startInspect(t, s, name, lockagent.PlainLock).await()
 }
 
 // Time calls [lockagent.Store.Time] and waits for the reply. It may be called from any goroutine
@@ -153,9 +158,9 @@ func startBreak(t TB, s lockagent.Store, req lockagent.BreakRequest) *call[locka
 	return start(t, "Break", func(done func(lockagent.BreakReply, error)) { s.Break(context.Background(), req, done) })
 }
 
-func startInspect(t TB, s lockagent.Store, name lockagent.Name) *call[lockagent.Inspection] {
+func startInspect(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) *call[lockagent.Inspection] {
 	return start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
-		s.Inspect(context.Background(), name, lockagent.PlainLock, done)
+		s.Inspect(context.Background(), name, kind, done)
 	})
 }
 

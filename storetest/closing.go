@@ -113,7 +113,7 @@ var closeClauses = []clause{
 					released[i] = startRelease(t, one.store, one.ending(theLock, uint64(i+1)))
 				})
 				begun.Go(func() { broken[i] = startBreak(t, one.store, lockagent.BreakRequest{Name: name(i)}) })
-				begun.Go(func() { seen[i] = startInspect(t, one.store, name(i)) })
+				begun.Go(func() { seen[i] = startInspect(t, one.store, name(i), lockagent.PlainLock) })
 				begun.Go(func() { asked[i] = startTime(t, one.store) })
 				if i == calls/2 {
 					begun.Go(func() {

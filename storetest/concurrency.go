@@ -40,7 +40,7 @@ var concurrencyClauses = []clause{
 						for j, name := range names {
 							acquired[j] = startAcquire(t, p.store, p.wish(name, number))
 						}
-						seen := startInspect(t, p.store, names[round])
+						seen := startInspect(t, p.store, names[round], p.kind)
 						for j, name := range names {
 							p.answered(acquired[j].await())
 							p.answered(Renew(t, p.store, p.renewal(name, number, minute)))

@@ -93,6 +93,8 @@ var contract = []struct {
 	{"Queue", queueClauses},
 	{"Pass", passClauses},
 	{"Outsiders", outsiderClauses},
+	{"ReadWrite", readWriteClauses},
+	{"ReadWriteQueue", readWriteQueueClauses},
 	{"Foreign", foreignClauses},
 	{"BadRequest", badRequestClauses},
 	{"Reset", resetClauses},

@@ -31,6 +31,7 @@ type party struct {
 	store    lockagent.Store
 	id       lockagent.AgentID
 	messages *Messages
+	kind     lockagent.LockKind // of the locks of all calls
 }
 
 func (p *party) tenure(number uint64) lockagent.Tenure {
@@ -39,7 +40,7 @@ func (p *party) tenure(number uint64) lockagent.Tenure {
 
 // wish is a request for a lease that does not end in the case.
 func (p *party) wish(name lockagent.Name, number uint64) lockagent.AcquireRequest {
-	return lockagent.AcquireRequest{Name: name, Tenure: p.tenure(number), Lease: minute}
+	return lockagent.AcquireRequest{Name: name, Kind: p.kind, Tenure: p.tenure(number), Lease: minute}
 }
 
 // queueing is a request that asks for a place in the queue.
@@ -82,7 +83,7 @@ func (p *party) refused(name lockagent.Name, number uint64, holder string) locka
 }
 
 func (p *party) renewal(name lockagent.Name, number uint64, lease time.Duration) lockagent.RenewRequest {
-	return lockagent.RenewRequest{Name: name, Tenure: p.tenure(number), Lease: lease}
+	return lockagent.RenewRequest{Name: name, Kind: p.kind, Tenure: p.tenure(number), Lease: lease}
 }
 
 func (p *party) renew(name lockagent.Name, number uint64, lease time.Duration) lockagent.RenewReply {
@@ -96,7 +97,7 @@ func (p *party) renew(name lockagent.Name, number uint64, lease time.Duration) l
 
 // ending is a request to release.
 func (p *party) ending(name lockagent.Name, number uint64) lockagent.ReleaseRequest {
-	return lockagent.ReleaseRequest{Name: name, Tenure: p.tenure(number)}
+	return lockagent.ReleaseRequest{Name: name, Kind: p.kind, Tenure: p.tenure(number)}
 }
 
 // end releases and expects Released in the reply.
@@ -127,7 +128,7 @@ func (p *party) withdraws(name lockagent.Name, number uint64) {
 // breaks breaks a lock and expects broken in the reply.
 func (p *party) breaks(name lockagent.Name, broken bool) {
 	p.t.Helper()
-	got, err := Break(p.t, p.store, name)
+	got, err := breakLock(p.t, p.store, name, p.kind)
 	if err != nil || got != broken {
 		p.t.Fatalf("Break(%q) = %t, %v; want %t", name, got, err, broken)
 	}
@@ -135,7 +136,7 @@ func (p *party) breaks(name lockagent.Name, broken bool) {
 
 func (p *party) inspect(name lockagent.Name) lockagent.Inspection {
 	p.t.Helper()
-	seen, err := Inspect(p.t, p.store, name)
+	seen, err := startInspect(p.t, p.store, name, p.kind).await()
 	if err != nil {
 		p.t.Fatalf("Inspect(%q): %v", name, err)
 	}
@@ -163,7 +164,7 @@ func (p *party) sees(name lockagent.Name, holder string) lockagent.Inspection {
 
 func (p *party) subscribe(name lockagent.Name) *Subscription {
 	p.t.Helper()
-	sub := Subscribe(p.t, p.store, name)
+	sub := subscribe(p.t, p.store, name, p.kind)
 	if p.t.Failed() {
 		p.t.FailNow()
 	}

@@ -27,7 +27,8 @@ type spoilt struct {
 	deafInDone   bool
 	deaf         atomic.Int32 // no call is answered meanwhile
 
-	ledger *ledger // of all stores of a harness
+	ledger *ledger         // of all stores of a harness
+	sound  lockagent.Store // for what no defect changes: the inspections of, and subscriptions to, other locks than plain ones
 }
 
 var _ lockagent.Store = (*spoilt)(nil)
@@ -36,6 +37,7 @@ var _ lockagent.Store = (*spoilt)(nil)
 func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 	ctx := context.Background()
 	s := &spoilt{
+		sound: sound,
 		acquire: func(req lockagent.AcquireRequest) (reply lockagent.AcquireReply, err error) {
 			sound.Acquire(ctx, req, func(r lockagent.AcquireReply, e error) { reply, err = r, e })
 			return reply, err
@@ -93,7 +95,11 @@ func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done fun
 	answerSpoilt(s, ctx, done, reply, err)
 }
 
-func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+	if kind.OrPlain() != lockagent.PlainLock {
+		s.sound.Inspect(ctx, name, kind, done)
+		return
+	}
 	seen, err := s.inspect(name)
 	answerSpoilt(s, ctx, done, seen, err)
 }
@@ -127,7 +133,10 @@ func (s *spoilt) deafly(f func()) {
 	f()
 }
 
-func (s *spoilt) Subscribe(name lockagent.Name, _ lockagent.LockKind, wake func()) func() {
+func (s *spoilt) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
+	if kind.OrPlain() != lockagent.PlainLock {
+		return s.sound.Subscribe(name, kind, wake)
+	}
 	return s.subscribe(name, wake)
 }
 

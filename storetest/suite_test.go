@@ -100,7 +100,7 @@ func findings() []finding {
 	for _, d := range allDefects() {
 		all = append(all, finding{d.name, d.found})
 	}
-	return append(all, moreFindings...)
+	return slices.Concat(all, moreFindings, readWriteFindings)
 }
 
 // TestEveryDefectIsFound runs clauses of the suite against defective stores. Each store has one
@@ -207,7 +207,9 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 	}}.harness)
 }
 
-func allDefects() []defect { return slices.Concat(defects, queueDefects, factDefects) }
+func allDefects() []defect {
+	return slices.Concat(defects, queueDefects, factDefects, readWriteDefects)
+}
 
 // harness is the harness of a store in memory that has the defect.
 func (d defect) harness(*testing.T) *Harness {
