@@ -71,6 +71,17 @@ var (
 	// ErrWrongKind matches every [*KindError].
 	ErrWrongKind = errors.New("lockagent: the name is in use as another kind")
 
+	// ErrLatchGone answers the waiters of a latch that is gone, but was not counted down as far as
+	// the store knows: somebody deleted it, it expired, or the store lost its data.
+	ErrLatchGone = errors.New("lockagent: the latch is gone, and was not counted down to 0")
+
+	// ErrLatchSet is returned when a latch is set that is set already.
+	ErrLatchSet = errors.New("lockagent: the latch is set already; delete it first, or count it down")
+
+	// ErrNoLatch is returned when a latch is counted down that nobody has set, or that is open
+	// already.
+	ErrNoLatch = errors.New("lockagent: there is no latch to count down: nobody has set it, or it is open already")
+
 	// ErrNotPermitted is returned when the store does not permit the call.
 	ErrNotPermitted = errors.New("lockagent: not permitted by the store; check the user, its password and its access rules")
 
@@ -91,7 +102,7 @@ var (
 // Definite reports whether it is of no use to repeat a call to a [Store] that returned err.
 // See [Store] for whether the call took effect.
 func Definite(err error) bool {
-	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
+	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrLatchGone, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
 		if errors.Is(err, definite) {
 			return true
 		}

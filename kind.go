@@ -23,7 +23,7 @@ const (
 	Semaphore LockKind = "semaphore"
 	// Permits are a semaphore, each permit of which has an id and a lease.
 	Permits LockKind = "permits"
-	// Latch is a counter that waiters wait for to become 0. Nobody holds it.
+	// Latch is a counter, and waiters wait until it is 0. Nobody holds it: see [Store].
 	Latch LockKind = "latch"
 )
 

@@ -102,6 +102,17 @@ import (
 // read/write lock lets readers in, see Modes.) A reset empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
 // granted, whoever waits.
 //
+// # Latches
+//
+// Nobody holds a [Latch]. Acquire asks whether the latch is open, that is: whether there is none of
+// that name. A grant means no more than that: there is no tenure, and nothing to renew or to
+// release. Renew, Release, Break and Inspect of a latch end with an [*OptionError].
+//
+// Queue says in such a request that the waiter has found the latch closed before. If there is no latch
+// any more, it was counted down to 0, or it is gone for another reason: somebody deleted it, it
+// expired, or the store lost its data. The store remembers for a minute that a latch was counted down.
+// Otherwise the error is [ErrLatchGone].
+//
 // # Concurrency
 //
 // A Store is safe for concurrent use. An agent never has an Acquire and a Release of one
@@ -132,6 +143,9 @@ type Store interface {
 
 	// Inspect tells what the store knows of a lock.
 	Inspect(ctx context.Context, name Name, kind LockKind, done func(Inspection, error))
+
+	// Latch reads or changes the count of a latch.
+	Latch(ctx context.Context, req LatchRequest, done func(LatchReply, error))
 
 	// Time tells what the store's clock shows. It is a lower bound: nothing that the store
 	// decides after the call is earlier. In a Cluster it is the clock of one node.
@@ -270,8 +284,8 @@ const (
 	_ MessageKind = iota
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
-	// has the lock all the same: its next Acquire is granted. Token, At, Clock, Incarnation,
-	// Outsiders, Trace.
+	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
+	// Incarnation, Outsiders, Trace.
 	MessagePassed
 	// MessageStandby: a Release passed the lock to a tenure ahead of this one in the queue.
 	// If the agent of that tenure hangs, the lock is free after Remaining, and no message
@@ -280,6 +294,7 @@ const (
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
 	// it at every Acquire that asks for a place and finds the lock busy: to every tenure that shares the lock, or
 	// to some of them. It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue.
+	// LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken

@@ -60,6 +60,8 @@ type Request struct {
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
 	// lease has run out. It needs a Lease.
 	Outlive bool
+	awaits  bool // the request is one of Await
+
 	// Granted is called once when the lock is granted, before the grant is delivered. It may
 	// be nil. It must not block.
 	Granted func()
@@ -162,6 +164,8 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 		return err
 	}
 	switch {
+	case (req.Kind == lockagent.Latch) != req.awaits:
+		return &lockagent.OptionError{Option: "kind", Reason: "a latch is not acquired; await it"}
 	case req.Outlive && req.Lease == 0:
 		return &lockagent.OptionError{Option: "outlive", Reason: "a lease that is kept ends with the agent; give the request a fixed lease"}
 	case ctx.Err() != nil:

@@ -49,6 +49,8 @@ type (
 	LossReason = lockagent.LossReason
 	// NameError says why a lock cannot have a name.
 	NameError = lockagent.NameError
+	// KindError says that a name is in use as two kinds at once.
+	KindError = lockagent.KindError
 	// OwnerError says why an owner cannot have a session.
 	OwnerError = lockagent.OwnerError
 	// OptionError says what is wrong with an option or a field of Config.
@@ -71,6 +73,13 @@ var (
 	ErrStoreUnavailable = lockagent.ErrStoreUnavailable
 	// ErrWrongType: the store has something that is no lock under the name.
 	ErrWrongType = lockagent.ErrWrongType
+	// ErrWrongKind: the name is in use as another kind. The error is a [*KindError].
+	ErrWrongKind = lockagent.ErrWrongKind
+	// ErrLatchSet, ErrNoLatch and ErrLatchGone: a latch was set twice, was counted down but not
+	// set, or disappeared under its waiters.
+	ErrLatchSet  = lockagent.ErrLatchSet
+	ErrNoLatch   = lockagent.ErrNoLatch
+	ErrLatchGone = lockagent.ErrLatchGone
 	// ErrNotPermitted: the store does not permit the call.
 	ErrNotPermitted = lockagent.ErrNotPermitted
 	// ErrClosed and ErrSessionClosed: the locks or the session were closed.

@@ -11,16 +11,23 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
+var kinds = []lockagent.LockKind{
+	lockagent.PlainLock,
+	lockagent.FairLock,
+	lockagent.ReadWriteLock,
+	lockagent.Latch,
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) {
-	storetest.RunInBubble(t, harness)
+	storetest.RunInBubble(t, kinds, harness)
 }
 
 // The store is used in real time too, where goroutines do not take turns.
 func TestContractInRealTime(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, harness)
+	storetest.Run(t, kinds, harness)
 }
 
 func harness(*testing.T) *storetest.Harness {
@@ -28,7 +35,7 @@ func harness(*testing.T) *storetest.Harness {
 	return &storetest.Harness{
 		Store: store,
 		Open:  func(testing.TB) lockagent.Store { return store.Share() },
-		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
+		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },

@@ -24,6 +24,13 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
+	lockagent.Latch: {
+		acquire:   (*memory).acquireLatch,
+		renew:     (*memory).renewLatch,
+		release:   (*memory).releaseLatch,
+		breakLock: (*memory).breakLatch,
+		inspect:   (*memory).inspectLatch,
+	},
 	lockagent.FairLock: {
 		acquire:   (*memory).acquireFair,
 		renew:     (*memory).renewPlain,
@@ -50,8 +57,8 @@ func rulesOf(kind lockagent.LockKind) (*rules, error) {
 
 // rulesFor is rulesOf for a name. It is an error if the name is in use as another kind.
 func (m *memory) rulesFor(name lockagent.Name, kind lockagent.LockKind, v *visit) (*rules, error) {
-	if l := m.lock(name, v.now); l.inUse() && l.kind.OrPlain() != kind.OrPlain() {
-		return nil, &lockagent.KindError{Name: name, Kind: kind.OrPlain(), Used: l.kind.OrPlain()}
+	if l := m.lock(name, v.now); l.inUse() && l.kind != "" && l.kind != kind.OrPlain() {
+		return nil, &lockagent.KindError{Name: name, Kind: kind.OrPlain(), Used: l.kind}
 	}
 	return rulesOf(kind)
 }

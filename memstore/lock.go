@@ -9,11 +9,12 @@ import (
 
 // lock is what the memory knows of a name. The zero lock is free.
 type lock struct {
-	kind    lockagent.LockKind // as which the name is in use, if it is
+	kind    lockagent.LockKind // as which the name is in use, if it is; empty if nobody can tell
 	holders []holder           // one, or several that share the lock
-	value   bool               // the name has a value that is no lock
-	queue   []place            // the tenures that wait, the first one first
-	turn    turn               // of the outsiders
+	latch   latch
+	value   bool    // the name has a value that is no lock
+	queue   []place // the tenures that wait, the first one first
+	turn    turn    // of the outsiders
 }
 
 // expire ends the tenures whose leases have run out.
@@ -21,8 +22,8 @@ func (l *lock) expire(now time.Time) {
 	l.holders = slices.DeleteFunc(l.holders, func(h holder) bool { return !h.endless() && !now.Before(h.expires) })
 }
 
-// inUse reports whether somebody holds the lock or waits for it.
-func (l *lock) inUse() bool { return l.held() || len(l.queue) > 0 }
+// inUse reports whether somebody holds the lock or waits for it, or the latch is closed.
+func (l *lock) inUse() bool { return l.held() || len(l.queue) > 0 || l.latch.count > 0 }
 
 func (l *lock) held() bool { return len(l.holders) > 0 }
 

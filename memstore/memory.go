@@ -79,7 +79,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	if v.now.Before(m.withdrawn[claim{req.Name, req.Tenure}]) {
 		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
 	}
-	l := m.keep(req.Name, req.Kind, v.now)
+	l := m.keep(req.Name, req.Kind.OrPlain(), v.now)
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
@@ -161,7 +161,7 @@ func (m *memory) breakPlain(v *visit, req lockagent.BreakRequest) (lockagent.Bre
 		v.wake(m.subscribers(req.Name))
 		for _, h := range l.holders {
 			m.tell(v, lockagent.Message{
-				Kind: lockagent.MessageBroken, Name: req.Name, LockKind: l.messageKind(), Tenure: h.tenure, At: reply.At, Operator: req.Operator,
+				Kind: lockagent.MessageBroken, Name: req.Name, LockKind: l.kind, Tenure: h.tenure, At: reply.At, Operator: req.Operator,
 			})
 		}
 		l.holders = nil

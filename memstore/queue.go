@@ -42,7 +42,7 @@ func (l *lock) dequeue(tenure lockagent.Tenure) bool {
 func (m *memory) enqueue(v *visit, req *lockagent.AcquireRequest, l *lock) {
 	for i, h := range l.holders {
 		if i > 0 || h.tenure.Agent != req.Tenure.Agent { // the reply names the first one
-			m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.messageKind(), Tenure: h.tenure})
+			m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: h.tenure})
 		}
 	}
 	if l.place(req.Tenure) >= 0 {
@@ -97,7 +97,7 @@ func (m *memory) passTo(v *visit, by *lockagent.ReleaseRequest, l *lock, to plac
 	at := m.clock.begin(v.now)
 	l.begin(to, v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: by.Name, LockKind: l.messageKind(), Tenure: to.tenure, Token: lockagent.Token(at), At: at,
+		Kind: lockagent.MessagePassed, Name: by.Name, LockKind: l.kind, Tenure: to.tenure, Token: lockagent.Token(at), At: at,
 		Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: by.Trace,
 	})
 	return at
@@ -107,7 +107,7 @@ func (m *memory) passTo(v *visit, by *lockagent.ReleaseRequest, l *lock, to plac
 func (m *memory) standBy(v *visit, name lockagent.Name, l *lock) {
 	for _, next := range l.queue[:min(standbys, len(l.queue))] {
 		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessageStandby, Name: name, LockKind: l.messageKind(), Tenure: next.tenure, Remaining: lockagent.PassLease,
+			Kind: lockagent.MessageStandby, Name: name, Tenure: next.tenure, Remaining: lockagent.PassLease,
 		})
 	}
 }

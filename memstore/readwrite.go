@@ -9,14 +9,6 @@ import (
 // shared reports whether the lock is held by tenures that share it.
 func (l *lock) shared() bool { return l.held() && l.holders[0].mode == lockagent.Shared }
 
-// messageKind is the kind of the lock in messages.
-func (l *lock) messageKind() lockagent.LockKind {
-	if l.kind.OrPlain() == lockagent.PlainLock {
-		return ""
-	}
-	return l.kind
-}
-
 // mayJoin reports whether a tenure may share the lock with those that have it: it may not if a writer
 // waits ahead of it.
 func (m *memory) mayJoin(l *lock, req *lockagent.AcquireRequest) bool {
@@ -46,7 +38,7 @@ func (m *memory) share(v *visit, req *lockagent.RenewRequest, l *lock, own *hold
 		m.open(v, &lockagent.ReleaseRequest{Name: req.Name}, l)
 	}
 	if l.shared() && m.writerWaits(l, mostLooked) {
-		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.messageKind(), Tenure: req.Tenure})
+		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: req.Tenure})
 	}
 }
 

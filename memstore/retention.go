@@ -44,7 +44,7 @@ func (m *memory) tidy(now time.Time) {
 	for name, l := range m.locks {
 		l.expire(now)
 		l.queue = slices.DeleteFunc(l.queue, func(p place) bool { return !m.listens(p.tenure.Agent) })
-		if !l.inUse() && !l.value && now.Sub(l.turn.last) >= turnEvery {
+		if !l.inUse() && !l.value && !l.latch.remembers(now) && now.Sub(l.turn.last) >= turnEvery {
 			delete(m.locks, name)
 		}
 	}

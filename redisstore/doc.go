@@ -125,6 +125,17 @@
 //	                            messages, passes and standbys come on
 //	                            lockagent_agent:<agent>:{N}
 //
+// To a latch with the name N belong
+//
+//	N                           string: the count               never
+//	lockagent_notes:{N}         zset: the changes of the last     1 minute
+//	                            minute, and when it was opened
+//	redisson_countdownlatch__channel__{N}
+//	                            channel: "0" when the latch is open, "1" when it is set or
+//	                            deleted
+//
+// In a Cluster a latch cannot have a '{' in its name.
+//
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
 //
 //	lockagent_queue::a{b}       our keys have two colons
@@ -148,9 +159,9 @@
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
 // needs the following rules. Replace the first by a pattern for the names of your locks:
 //
-//	~orders/* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &lockagent_* -@all
+//	~orders/* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +mget +set +incr +del +exists +pexpire +pttl
+//	+get +mget +set +incr +decr +del +exists +pexpire +pttl
 //	+hset +hdel +hexists +hscan +lrange
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub

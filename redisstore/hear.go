@@ -111,8 +111,13 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 		cancels = append(cancels, l.subscribe(topic(script.AgentChannelOf(l.agent, name), true)))
 	}
 	cancels = append(cancels, s.subscriptions.Subscribe(topic(f.channel(name), false), transport.Listener{
-		Message: func(string) { wake() },
-		Stands:  func(bool) { wake() },
+		Message: func(payload string) {
+			if f.heard != nil {
+				f.heard(name, payload)
+			}
+			wake()
+		},
+		Stands: func(bool) { wake() },
 	}))
 	return func() {
 		for i := len(cancels) - 1; i >= 0; i-- {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,10 +18,10 @@ type Harness struct {
 	// Open opens another store on the same data, for another agent.
 	Open func(t testing.TB) lockagent.Store
 
-	// PlantHolder makes a lock held by another program. holder is the text that this program
-	// writes, and count its hold count. The lease has no end if lease is 0. Nil if no other
+	// PlantHolder makes a lock of a kind held by another program. holder is the text that this
+	// program writes, and count its hold count. The lease has no end if lease is 0. Nil if no other
 	// program can use the data.
-	PlantHolder func(t testing.TB, name lockagent.Name, holder string, count int, lease time.Duration)
+	PlantHolder func(t testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration)
 
 	// PlantValue puts a value that is no lock under the name of a lock. Nil if the store
 	// cannot have one.
@@ -47,61 +48,102 @@ type Harness struct {
 	// cannot be.
 	StepClock func(t testing.TB, d time.Duration)
 
-	used bool // Store has its agent
+	// TellsApart reports whether the store can tell that a name is in use as one kind, when a call
+	// wants to use it as another. Nil if it always can.
+	TellsApart func(used, wanted lockagent.LockKind) bool
+
+	kind  lockagent.LockKind   // of the case
+	kinds []lockagent.LockKind // that the store has
+	used  bool                 // Store has its agent
 }
 
-// Run tests that a store fulfils its contract. The cases run one after the other. Each case
-// begins with a call of open.
-func Run(t *testing.T, open func(t *testing.T) *Harness) {
-	run(t, func(t *testing.T, c clause) { c.check(t, open) })
+// Run tests that a store fulfils its contract. kinds are the kinds of locks that the store has. The
+// cases run one after the other. Each case begins with a call of open.
+func Run(t *testing.T, kinds []lockagent.LockKind, open func(t *testing.T) *Harness) {
+	run(t, kinds, open, func(t *testing.T, prove func(*testing.T)) { prove(t) })
 }
 
 // RunInBubble is [Run] with each case, and its call of open, in a bubble of testing/synctest.
 // Time in a bubble passes only when all goroutines wait. A store that talks to a server
 // cannot run there.
-func RunInBubble(t *testing.T, open func(t *testing.T) *Harness) {
-	run(t, func(t *testing.T, c clause) {
-		synctest.Test(t, func(t *testing.T) { c.check(t, open) })
-	})
+func RunInBubble(t *testing.T, kinds []lockagent.LockKind, open func(t *testing.T) *Harness) {
+	run(t, kinds, open, synctest.Test)
 }
 
-func run(t *testing.T, check func(t *testing.T, c clause)) {
-	for _, chapter := range contract {
-		t.Run(chapter.title, func(t *testing.T) {
-			for _, c := range chapter.clauses {
-				t.Run(c.name, func(t *testing.T) { check(t, c) })
+// run runs the cases of plain locks as chapter/clause, and those of another kind as kind/chapter/clause.
+func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harness, in func(*testing.T, func(*testing.T))) {
+	for _, kind := range kinds {
+		open := func(t *testing.T) *Harness {
+			h := open(t)
+			h.kind, h.kinds = kind, kinds
+			return h
+		}
+		all := func(t *testing.T) {
+			for _, chapter := range contract {
+				if !slices.Contains(chapter.of, kind) {
+					continue
+				}
+				t.Run(chapter.title, func(t *testing.T) {
+					for _, c := range chapter.clauses {
+						if slices.Contains(c.except, kind) {
+							continue
+						}
+						t.Run(c.name, func(t *testing.T) {
+							in(t, func(t *testing.T) { c.check(t, open) })
+						})
+					}
+				})
 			}
-		})
+		}
+		if kind == lockagent.PlainLock {
+			all(t)
+			continue
+		}
+		t.Run(string(kind), all)
 	}
 }
 
-// contract is the whole suite.
+// The kinds of locks for which a chapter holds.
+var (
+	plain = []lockagent.LockKind{lockagent.PlainLock}
+	// exclusive have one holder at a time, or may be used as if they had.
+	exclusive = []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.ReadWriteLock}
+	// queued have the queue that [lockagent.Store] describes.
+	queued    = []lockagent.LockKind{lockagent.PlainLock, lockagent.ReadWriteLock}
+	readWrite = []lockagent.LockKind{lockagent.ReadWriteLock}
+	// hashes have one field in the store, the holder. Another program writes no more.
+	hashes = []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock}
+)
+
+// contract is the whole suite. A chapter that is about the store, and about no lock, is proved once.
 var contract = []struct {
 	title   string
+	of      []lockagent.LockKind
 	clauses []clause
 }{
-	{"Acquire", acquireClauses},
-	{"Tenure", tenureClauses},
-	{"Release", releaseClauses},
-	{"Renew", renewClauses},
-	{"Lease", leaseClauses},
-	{"Token", tokenClauses},
-	{"Break", breakClauses},
-	{"Inspect", inspectClauses},
-	{"Subscribe", subscribeClauses},
-	{"Listen", listenClauses},
-	{"Queue", queueClauses},
-	{"Pass", passClauses},
-	{"Outsiders", outsiderClauses},
-	{"ReadWrite", readWriteClauses},
-	{"ReadWriteQueue", readWriteQueueClauses},
-	{"Foreign", foreignClauses},
-	{"BadRequest", badRequestClauses},
-	{"Reset", resetClauses},
-	{"Identity", identityClauses},
-	{"Time", timeClauses},
-	{"Concurrency", concurrencyClauses},
-	{"Close", closeClauses},
+	{"Kind", exclusive, kindClauses},
+	{"Acquire", exclusive, acquireClauses},
+	{"Tenure", exclusive, tenureClauses},
+	{"Release", exclusive, releaseClauses},
+	{"Renew", exclusive, renewClauses},
+	{"Lease", exclusive, leaseClauses},
+	{"Token", exclusive, tokenClauses},
+	{"Break", exclusive, breakClauses},
+	{"Inspect", exclusive, inspectClauses},
+	{"Subscribe", exclusive, subscribeClauses},
+	{"Listen", exclusive, listenClauses},
+	{"Queue", queued, queueClauses},
+	{"Pass", queued, passClauses},
+	{"Outsiders", queued, outsiderClauses},
+	{"ReadWrite", readWrite, readWriteClauses},
+	{"ReadWriteQueue", readWrite, readWriteQueueClauses},
+	{"Foreign", hashes, foreignClauses},
+	{"BadRequest", exclusive, badRequestClauses},
+	{"Reset", exclusive, resetClauses},
+	{"Identity", plain, identityClauses},
+	{"Time", plain, timeClauses},
+	{"Concurrency", exclusive, concurrencyClauses},
+	{"Close", plain, closeClauses},
 }
 
 // clause is one sentence of the contract and its proof.
@@ -109,6 +151,8 @@ type clause struct {
 	name  string // what the case shows, in a few words
 	says  string // the sentence, from the documentation of package lockagent
 	prove func(t *testing.T, h *Harness)
+
+	except []lockagent.LockKind // for which the sentence does not hold, see the comments of the kinds
 }
 
 func (c clause) check(t *testing.T, open func(t *testing.T) *Harness) {
@@ -132,7 +176,7 @@ func (h *Harness) agent(t *testing.T) *party {
 	}
 	h.used = true
 	id := lockagent.NewAgentID()
-	return &party{t: t, store: store, id: id, messages: Listen(t, store, id)}
+	return &party{t: t, store: store, kind: h.kind, id: id, messages: Listen(t, store, id)}
 }
 
 func (h *Harness) agents(t *testing.T, n int) []*party {

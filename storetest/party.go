@@ -29,9 +29,9 @@ const (
 type party struct {
 	t        *testing.T
 	store    lockagent.Store
+	kind     lockagent.LockKind // of its requests
 	id       lockagent.AgentID
 	messages *Messages
-	kind     lockagent.LockKind // of the locks of all calls
 }
 
 func (p *party) tenure(number uint64) lockagent.Tenure {
@@ -125,10 +125,15 @@ func (p *party) withdraws(name lockagent.Name, number uint64) {
 	p.end(req, false)
 }
 
+// breaking is a request to break a lock.
+func (p *party) breaking(name lockagent.Name) lockagent.BreakRequest {
+	return lockagent.BreakRequest{Name: name, Kind: p.kind}
+}
+
 // breaks breaks a lock and expects broken in the reply.
 func (p *party) breaks(name lockagent.Name, broken bool) {
 	p.t.Helper()
-	got, err := breakLock(p.t, p.store, name, p.kind)
+	got, err := breakLock(p.t, p.store, p.breaking(name))
 	if err != nil || got != broken {
 		p.t.Fatalf("Break(%q) = %t, %v; want %t", name, got, err, broken)
 	}
@@ -136,11 +141,18 @@ func (p *party) breaks(name lockagent.Name, broken bool) {
 
 func (p *party) inspect(name lockagent.Name) lockagent.Inspection {
 	p.t.Helper()
-	seen, err := startInspect(p.t, p.store, name, p.kind).await()
+	seen, err := inspect(p.t, p.store, name, p.kind)
 	if err != nil {
 		p.t.Fatalf("Inspect(%q): %v", name, err)
 	}
 	return seen
+}
+
+// awaitFree waits until a lock is free. It reports whether the lock became free; if not, the case has
+// failed.
+func (p *party) awaitFree(name lockagent.Name) bool {
+	p.t.Helper()
+	return awaitFree(p.t, p.store, name, p.kind)
 }
 
 func (p *party) time() lockagent.StoreTime {
@@ -185,6 +197,9 @@ func (p *party) hears(kind lockagent.MessageKind, number uint64) lockagent.Messa
 	message, ok := p.messages.Await(kind, theLock, p.tenure(number))
 	if !ok {
 		p.t.FailNow()
+	}
+	if releasable := kind == lockagent.MessagePassed || kind == lockagent.MessageWanted; releasable && message.LockKind.OrPlain() != p.kind {
+		p.t.Errorf("told %+v about a %s lock", message, p.kind)
 	}
 	return message
 }

@@ -111,7 +111,7 @@ var passClauses = []clause{
 			if left := one.inspect(theLock).Remaining; left > lockagent.PassLease {
 				t.Errorf("%v left of a lease of %v", left, lockagent.PassLease)
 			}
-			if !AwaitFree(t, one.store, theLock) {
+			if !one.awaitFree(theLock) {
 				return
 			}
 			next := one.acquire(theLock, 2)
@@ -224,7 +224,7 @@ var passClauses = []clause{
 			one.subscribe(theLock)
 			line.passes(one, 1, two)
 			one.queue(theLock, 2, two.tenure(1))
-			if !AwaitFree(t, two.store, theLock) {
+			if !two.awaitFree(theLock) {
 				return
 			}
 			two.release(theLock, 1, false) // the tenure is over

@@ -13,7 +13,7 @@ var readWriteClauses = []clause{
 		name: "several shared tenures have the lock at once",
 		says: "A [ReadWriteLock] is held by one tenure of the mode [Exclusive], or by several of the mode [Shared].",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 3)
+			all := h.agents(t, 3)
 			for _, p := range all {
 				p.read(1)
 				p.read(2)
@@ -28,7 +28,7 @@ var readWriteClauses = []clause{
 		name: "an exclusive tenure is alone",
 		says: "A [ReadWriteLock] is held by one tenure of the mode [Exclusive], or by several of the mode [Shared].",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			one.acquire(theLock, 1)
 			two.refused(theLock, 1, one.tenure(1).String())
@@ -44,7 +44,7 @@ var readWriteClauses = []clause{
 		name: "each has a lease of its own",
 		says: "Each of them has a lease of its own, and ends by itself.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 3)
+			all := h.agents(t, 3)
 			dead, living, writer := all[0], all[1], all[2]
 			dead.get(shared(dead.wish(theLock, 1), brief))
 			living.read(1)
@@ -61,7 +61,7 @@ var readWriteClauses = []clause{
 		name: "one that is over keeps no writer out",
 		says: "The lock is free when the last one has ended.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			dead, living := all[0], all[1]
 			living.read(1)
 			dead.get(shared(dead.wish(theLock, 1), brief))
@@ -75,7 +75,7 @@ var readWriteClauses = []clause{
 		name: "the end of one does not shorten the life of another",
 		says: "Each of them has a lease of its own, and ends by itself.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			one.get(shared(one.wish(theLock, 1), time.Hour))
 			two.read(1)
@@ -95,7 +95,7 @@ var readWriteClauses = []clause{
 		name: "the last one that is released frees the lock",
 		says: "A tenure is released also if others still share the lock. Nobody is woken then.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 3)
+			all := h.agents(t, 3)
 			one, two, writer := all[0], all[1], all[2]
 			one.read(1)
 			two.read(1)
@@ -120,7 +120,7 @@ var readWriteClauses = []clause{
 		name: "a shared tenure is granted again",
 		says: "It is also granted if this tenure has the lock already, by a call whose reply was lost.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			one.read(1)
 			two.read(1)
@@ -138,7 +138,7 @@ var readWriteClauses = []clause{
 		name: "a tenure that was withdrawn does not join",
 		says: "an Acquire of the tenure that arrives within a minute has no effect.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			one.read(1)
 			two.withdraws(theLock, 1)
@@ -152,7 +152,7 @@ var readWriteClauses = []clause{
 		name: "the tokens of writers are above those of readers",
 		says: "T is greater than every T before, and greater than all tokens of the tenures that have ended.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			first := one.read(1)
 			second := two.read(1)
@@ -172,7 +172,7 @@ var readWriteClauses = []clause{
 		name: "a break ends all tenures",
 		says: "Break frees a lock, whatever tenure or program has it.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			sub := two.subscribe(theLock)
 			one.read(1)
@@ -194,7 +194,7 @@ var readWriteClauses = []clause{
 		name: "an exclusive tenure becomes shared",
 		says: "An exclusive tenure becomes shared by a Renew that asks for it: the downgrade.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			one.acquire(theLock, 1)
 			one.has(1)
@@ -214,7 +214,7 @@ var readWriteClauses = []clause{
 		name: "a downgrade wakes who waits",
 		says: "All waiters are woken then.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			one.acquire(theLock, 1)
 			sub := two.subscribe(theLock)
@@ -228,7 +228,7 @@ var readWriteClauses = []clause{
 		name: "a shared tenure does not become exclusive",
 		says: "An Acquire of a tenure that has the lock does not change its mode.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			one.acquire(theLock, 1)
 			one.downgrades(1)
@@ -243,7 +243,7 @@ var readWriteClauses = []clause{
 		name: "a tenure that is over is not made shared",
 		says: "Held is false if the tenure is over: the lock is free, or another's.",
 		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
+			all := h.agents(t, 2)
 			one, two := all[0], all[1]
 			one.acquire(theLock, 1)
 			one.release(theLock, 1, true)
@@ -257,32 +257,13 @@ var readWriteClauses = []clause{
 		},
 	},
 	{
-		name: "a name is one kind",
-		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and Inspect end with a [*KindError].",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.readWriters(t, 2)
-			one, two := all[0], all[1]
-			two.kind = lockagent.PlainLock
-			one.read(1)
-			two.wrongKind(lockagent.ReadWriteLock)
-			one.release(theLock, 1, true)
-			one.acquire(theLock, 2)
-			two.wrongKind(lockagent.ReadWriteLock)
-			one.release(theLock, 2, true)
-			two.acquire(theLock, 1)
-			one.wrongKind(lockagent.PlainLock)
-			two.release(theLock, 1, true)
-			one.read(3)
-		},
-	},
-	{
 		name: "other locks are not shared",
 		says: "All other locks have exclusive tenures only.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
-			for _, mode := range []lockagent.Mode{lockagent.Shared, "half"} {
+			for mode, kind := range map[lockagent.Mode]lockagent.LockKind{lockagent.Shared: lockagent.PlainLock, "half": lockagent.ReadWriteLock} {
 				req := one.wish(theLock, 1)
-				req.Mode = mode
+				req.Mode, req.Kind = mode, kind
 				if reply, err := one.try(req); !errors.Is(err, lockagent.ErrBadOption) {
 					t.Errorf("Acquire in mode %q = %+v, %v; want ErrBadOption", mode, reply, err)
 				}
@@ -290,20 +271,6 @@ var readWriteClauses = []clause{
 			one.sees(theLock, "")
 		},
 	},
-}
-
-// readWriters returns agents that use the lock as a read/write lock. It skips the case if the store has
-// none.
-func (h *Harness) readWriters(t *testing.T, n int) []*party {
-	t.Helper()
-	all := h.agents(t, n)
-	for _, p := range all {
-		p.kind = lockagent.ReadWriteLock
-	}
-	if _, err := startInspect(t, all[0].store, theLock, lockagent.ReadWriteLock).await(); errors.Is(err, lockagent.ErrBadOption) {
-		t.Skip("the store has no read/write locks")
-	}
-	return all
 }
 
 // shared is a request for a shared tenure.
@@ -368,20 +335,6 @@ func (p *party) awaitHolder(tenure lockagent.Tenure) {
 		case <-overdue.C:
 			again.Stop()
 			p.t.Fatalf("%s is not the holder after %v", tenure, Patience)
-		}
-	}
-}
-
-// wrongKind expects that the lock is in use as another kind.
-func (p *party) wrongKind(used lockagent.LockKind) {
-	p.t.Helper()
-	want := lockagent.KindError{Name: theLock, Kind: p.kind, Used: used}
-	_, acquired := p.try(p.wish(theLock, 9))
-	_, broken := breakLock(p.t, p.store, theLock, p.kind)
-	_, inspected := startInspect(p.t, p.store, theLock, p.kind).await()
-	for what, err := range map[string]error{"Acquire": acquired, "Break": broken, "Inspect": inspected} {
-		if e, _ := errors.AsType[*lockagent.KindError](err); e == nil || *e != want {
-			p.t.Errorf("%s: %v; want %v", what, err, &want)
 		}
 	}
 }

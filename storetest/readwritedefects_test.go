@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -81,16 +79,6 @@ var readWriteDefects = []defect{
 			return acquire(req)
 		}
 	}},
-	{"does not mind the kind", "ReadWrite/a name is one kind", func(s *spoilt) {
-		acquire := s.acquire
-		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			reply, err := acquire(req)
-			if errors.Is(err, lockagent.ErrWrongKind) {
-				err = nil
-			}
-			return reply, err
-		}
-	}},
 	{"takes any mode", "ReadWrite/other locks are not shared", asking(func(req *lockagent.AcquireRequest) {
 		if req.Kind != lockagent.ReadWriteLock {
 			req.Mode = ""
@@ -132,8 +120,6 @@ var readWriteFindings = []finding{
 
 // sharing returns the first tenure that has a read/write lock.
 func (s *spoilt) sharing(name lockagent.Name) (tenure lockagent.Tenure, held bool) {
-	s.sound.Inspect(context.Background(), name, lockagent.ReadWriteLock, func(seen lockagent.Inspection, _ error) {
-		tenure, held = lockagent.ParseTenure(seen.Holder)
-	})
-	return tenure, held
+	seen, _ := s.inspect(name, lockagent.ReadWriteLock)
+	return lockagent.ParseTenure(seen.Holder)
 }

@@ -164,13 +164,12 @@ var readWriteQueueClauses = []clause{
 	},
 }
 
-// crowd returns agents that use the lock as a read/write lock, and have subscribed to it. It skips the case
-// if the store has no queue, or no such locks.
+// crowd returns agents that have subscribed to the lock. It skips the case if the store has no queue.
 func (h *Harness) crowd(t *testing.T, n int) []*waiter {
 	t.Helper()
 	h.needsQueue(t)
 	var c []*waiter
-	for _, p := range h.readWriters(t, n) {
+	for _, p := range h.agents(t, n) {
 		c = append(c, &waiter{party: p, sub: p.subscribe(theLock)})
 	}
 	return c

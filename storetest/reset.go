@@ -142,7 +142,7 @@ var resetClauses = []clause{
 			first := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
 				var once sync.Once
 				t.Cleanup(one.store.OnReset(func(lockagent.Reset) {
-					once.Do(func() { one.store.Inspect(context.Background(), theLock, lockagent.PlainLock, done) })
+					once.Do(func() { one.store.Inspect(context.Background(), theLock, one.kind, done) })
 				}))
 				h.reset(t)
 				one.incarnation(2)

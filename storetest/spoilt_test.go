@@ -14,8 +14,8 @@ type spoilt struct {
 	renew     func(lockagent.RenewRequest) (lockagent.RenewReply, error)
 	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
 	breakLock func(lockagent.BreakRequest) (lockagent.BreakReply, error)
-	inspect   func(lockagent.Name) (lockagent.Inspection, error)
-	subscribe func(lockagent.Name, func()) func()
+	inspect   func(lockagent.Name, lockagent.LockKind) (lockagent.Inspection, error)
+	subscribe func(lockagent.Name, lockagent.LockKind, func()) func()
 	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
 	onReset   func(func(lockagent.Reset)) func()
 	time      func() (lockagent.StoreTime, error)
@@ -27,8 +27,7 @@ type spoilt struct {
 	deafInDone   bool
 	deaf         atomic.Int32 // no call is answered meanwhile
 
-	ledger *ledger         // of all stores of a harness
-	sound  lockagent.Store // for what no defect changes: the inspections of, and subscriptions to, other locks than plain ones
+	ledger *ledger // of all stores of a harness
 }
 
 var _ lockagent.Store = (*spoilt)(nil)
@@ -37,7 +36,6 @@ var _ lockagent.Store = (*spoilt)(nil)
 func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 	ctx := context.Background()
 	s := &spoilt{
-		sound: sound,
 		acquire: func(req lockagent.AcquireRequest) (reply lockagent.AcquireReply, err error) {
 			sound.Acquire(ctx, req, func(r lockagent.AcquireReply, e error) { reply, err = r, e })
 			return reply, err
@@ -54,15 +52,13 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 			sound.Break(ctx, req, func(r lockagent.BreakReply, e error) { reply, err = r, e })
 			return reply, err
 		},
-		inspect: func(name lockagent.Name) (seen lockagent.Inspection, err error) {
-			sound.Inspect(ctx, name, lockagent.PlainLock, func(i lockagent.Inspection, e error) { seen, err = i, e })
+		inspect: func(name lockagent.Name, kind lockagent.LockKind) (seen lockagent.Inspection, err error) {
+			sound.Inspect(ctx, name, kind, func(i lockagent.Inspection, e error) { seen, err = i, e })
 			return seen, err
 		},
-		subscribe: func(name lockagent.Name, wake func()) func() {
-			return sound.Subscribe(name, lockagent.PlainLock, wake)
-		},
-		listen:  sound.Listen,
-		onReset: sound.OnReset,
+		subscribe: sound.Subscribe,
+		listen:    sound.Listen,
+		onReset:   sound.OnReset,
 		time: func() (at lockagent.StoreTime, err error) {
 			sound.Time(ctx, func(t lockagent.StoreTime, e error) { at, err = t, e })
 			return at, err
@@ -96,11 +92,7 @@ func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done fun
 }
 
 func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
-	if kind.OrPlain() != lockagent.PlainLock {
-		s.sound.Inspect(ctx, name, kind, done)
-		return
-	}
-	seen, err := s.inspect(name)
+	seen, err := s.inspect(name, kind)
 	answerSpoilt(s, ctx, done, seen, err)
 }
 
@@ -134,10 +126,7 @@ func (s *spoilt) deafly(f func()) {
 }
 
 func (s *spoilt) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
-	if kind.OrPlain() != lockagent.PlainLock {
-		return s.sound.Subscribe(name, kind, wake)
-	}
-	return s.subscribe(name, wake)
+	return s.subscribe(name, kind, wake)
 }
 
 func (s *spoilt) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) func() {

@@ -19,6 +19,14 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
+// soundKinds are the kinds of locks that the store without a defect has.
+var soundKinds = []lockagent.LockKind{
+	lockagent.PlainLock,
+	lockagent.FairLock,
+	lockagent.ReadWriteLock,
+	lockagent.Latch,
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestEveryClauseQuotesTheContract fails if a sentence of the contract changes and the clause
@@ -107,9 +115,11 @@ func findings() []finding {
 // defect, and the clause has to fail. They run in a child process, because they have to fail.
 func TestEveryDefectIsFound(t *testing.T) {
 	clauses := make(map[string]clause)
+	kinds := make(map[string]lockagent.LockKind) // for which a defect spoils the clause
 	for _, chapter := range contract {
 		for _, c := range chapter.clauses {
 			clauses[chapter.title+"/"+c.name] = c
+			kinds[chapter.title+"/"+c.name] = chapter.of[0]
 		}
 	}
 	stores := make(map[string]func(*testing.T) *Harness)
@@ -119,7 +129,13 @@ func TestEveryDefectIsFound(t *testing.T) {
 	if os.Getenv(defectsWanted) != "" {
 		for _, f := range findings() {
 			t.Run(f.defect+"/"+f.clause, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { clauses[f.clause].check(t, stores[f.defect]) })
+				synctest.Test(t, func(t *testing.T) {
+					clauses[f.clause].check(t, func(t *testing.T) *Harness {
+						h := stores[f.defect](t)
+						h.kind, h.kinds = kinds[f.clause], soundKinds
+						return h
+					})
+				})
 			})
 		}
 		return
@@ -180,12 +196,12 @@ func testName(parts ...string) string {
 
 // The store without a defect passes. Otherwise the defects would prove nothing.
 func TestSoundStorePasses(t *testing.T) {
-	RunInBubble(t, defect{spoil: func(*spoilt) {}}.harness)
+	RunInBubble(t, soundKinds, defect{spoil: func(*spoilt) {}}.harness)
 }
 
 // A store may repeat messages, and say at any time that messages were missed.
 func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
-	RunInBubble(t, defect{spoil: func(s *spoilt) {
+	RunInBubble(t, soundKinds, defect{spoil: func(s *spoilt) {
 		listen := s.listen
 		s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
 			missed := lockagent.Message{Kind: lockagent.MessagesMissed}
@@ -201,14 +217,14 @@ func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
 
 // A store need not have a queue.
 func TestStoreWithoutAQueuePasses(t *testing.T) {
-	RunInBubble(t, defect{spoil: func(s *spoilt) {
+	RunInBubble(t, soundKinds, defect{spoil: func(s *spoilt) {
 		s.ledger.noQueue = true
 		asking(func(req *lockagent.AcquireRequest) { req.Queue = false })(s)
 	}}.harness)
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, readWriteDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, readWriteDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
@@ -226,7 +242,7 @@ func (d defect) harness(*testing.T) *Harness {
 		NoQueue: l.noQueue,
 		Store:   one,
 		Open:    func(testing.TB) lockagent.Store { return spoil(store.Share()) },
-		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
+		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },

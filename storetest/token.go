@@ -86,7 +86,7 @@ var tokenClauses = []clause{
 			wish := one.wish(theLock, 1)
 			wish.Lease = brief
 			first := one.get(wish)
-			if !AwaitFree(t, two.store, theLock) {
+			if !two.awaitFree(theLock) {
 				return
 			}
 			// The first tenure may have had a hold in each microsecond of its lease.
