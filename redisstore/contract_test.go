@@ -17,6 +17,8 @@ import (
 
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
+	lockagent.ReadWriteLock,
+	lockagent.Latch,
 }
 
 // layouts say what a lock of a kind is in Redis. The store cannot tell kinds apart that have the same.
@@ -81,12 +83,14 @@ func (s servers) of(name lockagent.Name) *redistest.Server {
 // outsider waits for a lock as a Redisson client does.
 func (s servers) outsider(t testing.TB, name lockagent.Name, wake func()) {
 	conn := s.of(name).Dial()
-	command, channel := "SUBSCRIBE", "redisson_lock__channel:{"+string(name)+"}"
+	command := "SUBSCRIBE"
 	if s.cluster != nil && !s.classic {
 		command = "SSUBSCRIBE"
 	}
-	if _, err := conn.Do(command, channel); err != nil {
-		t.Fatal(err)
+	for _, channel := range []string{"redisson_lock__channel:{", "redisson_rwlock:{"} {
+		if _, err := conn.Do(command, channel+string(name)+"}"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -110,9 +114,13 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 		return &storetest.Harness{
 			Store: openConfig(t, config, url),
 			Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, url) },
-			PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
+			PlantHolder: func(_ testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration) {
 				node := s.of(name)
 				node.Do("DEL", string(name))
+				if kind == lockagent.ReadWriteLock {
+					node.Do("HSET", string(name), "mode", "write")
+					holder += ":write"
+				}
 				node.Do("HSET", string(name), holder, strconv.Itoa(count))
 				if lease > 0 {
 					node.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))

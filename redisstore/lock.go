@@ -33,6 +33,8 @@ func families(s *Store) map[lockagent.LockKind]*family {
 	return map[lockagent.LockKind]*family{
 		lockagent.PlainLock: s.plain(),
 		lockagent.Latch:     s.latch(),
+
+		lockagent.ReadWriteLock: s.readWrite(),
 	}
 }
 
@@ -52,12 +54,13 @@ func (s *Store) plain() *family {
 	f.acquires.write, f.acquires.alone, f.acquires.read = room.Acquire, room.AcquireAlone, room.ReadAcquired
 	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) { return r.At, r.Token }
 	f.acquires.look = s.sawIncarnation
+	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, req.Kind.OrPlain()) }
 
 	f.releases.store = s
 	f.releases.write, f.releases.read = room.Release, room.ReadReleased
 	f.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.ReleaseAlone(c, req) }
 	if room == script.Sharded {
-		f.releases.aside = s.wakingAtOwner
+		f.releases.aside = s.wakingAtOwner(room.Wake)
 	}
 	f.releases.time = func(r *lockagent.ReleaseReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
 
@@ -111,17 +114,19 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	})
 }
 
-// wakingAtOwner wakes the waiters of a lock that was released while its slot migrates. The
+// wakingAtOwner returns a function that wakes the waiters of a lock that was released while its slot migrates. The
 // release may have run at the node that is about to get the slot. The waiters are subscribed at
 // the node that still has it.
-func (s *Store) wakingAtOwner(req script.ReleaseRequest, done func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
-	return func(reply lockagent.ReleaseReply, err error) {
-		if err == nil && reply.Released {
-			var c script.Call
-			s.room.Wake(&c, req.Name)
-			s.send(&c, s.slot(req.Name), func(string, error) {}) // wake-ups may be lost
+func (s *Store) wakingAtOwner(wake func(*script.Call, lockagent.Name)) func(script.ReleaseRequest, func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
+	return func(req script.ReleaseRequest, done func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
+		return func(reply lockagent.ReleaseReply, err error) {
+			if err == nil && reply.Released {
+				var c script.Call
+				wake(&c, req.Name)
+				s.send(&c, s.slot(req.Name), func(string, error) {}) // wake-ups may be lost
+			}
+			done(reply, err)
 		}
-		done(reply, err)
 	}
 }
 
@@ -176,7 +181,7 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 			reply, err = script.ReadBroken(text, past)
 			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
-		done(reply, err)
+		done(reply, usedAs(err, req.Name, req.Kind.OrPlain()))
 	})
 }
 
@@ -194,7 +199,7 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.L
 		if err == nil {
 			seen, err = script.ReadInspected(text)
 		}
-		done(seen, err)
+		done(seen, usedAs(err, name, kind.OrPlain()))
 	})
 }
 

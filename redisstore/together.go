@@ -105,6 +105,8 @@ type batches[Q, A any] struct {
 	aside func(request Q, done func(A, error)) func(A, error)
 	// time is the store's time in an answer, and the token with which a tenure began, or 0.
 	time func(*A) (lockagent.StoreTime, lockagent.Token)
+	// refused completes the error of a call. It may be nil.
+	refused func(request *Q, err error) error
 	// look is told of the outcomes before any call is answered. epoch is the epoch of
 	// incarnations when the script was written. look may be nil.
 	look func(epoch uint64, outcomes []script.Outcome[A])
@@ -229,12 +231,14 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 		t.learn()
 	}
 	transport.Each(n, func(i int) {
-		if err != nil {
-			var none A
-			t.done[i](none, err)
-		} else {
-			t.done[i](t.outcomes[i].Reply, t.outcomes[i].Err)
+		o := script.Outcome[A]{Err: err}
+		if err == nil {
+			o = t.outcomes[i]
 		}
+		if o.Err != nil && t.by.refused != nil {
+			o.Err = t.by.refused(&t.requests[i], o.Err)
+		}
+		t.done[i](o.Reply, o.Err)
 	})
 }
 

@@ -15,6 +15,9 @@ func Refused(text string) error {
 	if known, ok := strings.CutPrefix(text, "FAR "); ok {
 		return &lockagent.OptionError{Option: "floor", Reason: known + " is more than a day ahead of the store's clock; use a token of the lock, or set the clock of the server right"}
 	}
+	if used, ok := strings.CutPrefix(text, "KIND "); ok {
+		return &lockagent.KindError{Used: lockagent.LockKind(used)} // the caller knows the rest
+	}
 	return fmt.Errorf("%w: %s", kind(text), text)
 }
 
