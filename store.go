@@ -232,6 +232,11 @@ type AcquireRequest struct {
 	// begins above it, even if the store has forgotten the lock.
 	Floor Token
 
+	// Exact says that no greater token of this lock than Floor was given out. A store whose clock
+	// is behind Floor then sets it to Floor, and no further. Otherwise there may be tokens that
+	// the agent does not know of, and the store sets its clock a good deal further.
+	Exact bool
+
 	// Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe to the
 	// lock before that, or the place may be lost. After one request with Queue, all requests
 	// of that tenure have it.
@@ -248,7 +253,7 @@ type AcquireReply struct {
 	At StoreTime
 	// Clock names the clock of At. The difference of two StoreTimes is a duration only if
 	// their Clocks are the same: somebody may set a server's clock, and another server may
-	// take over.
+	// take over. It is empty if At is not the reading of one clock: then no difference is one.
 	Clock string
 	// Incarnation names the present incarnation of the store. It is empty if the store cannot
 	// tell. A store that lost its data has a new one.

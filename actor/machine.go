@@ -41,7 +41,9 @@ func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
 	return map[lockagent.LockKind]newMachine{
 		lockagent.PlainLock: a.plain,
 		lockagent.FairLock:  a.fair,
-		lockagent.Latch:     a.latch,
+
+		lockagent.FencedLock: a.plain,
+		lockagent.Latch:      a.latch,
 	}
 }
 

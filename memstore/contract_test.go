@@ -15,6 +15,7 @@ var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
 	lockagent.ReadWriteLock,
+	lockagent.FencedLock,
 	lockagent.Latch,
 }
 
@@ -38,6 +39,7 @@ func harness(*testing.T) *storetest.Harness {
 		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},
+		PlantToken:       func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(store.PlantOutsider(name, wake)) },

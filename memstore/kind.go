@@ -24,6 +24,13 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
+	lockagent.FencedLock: {
+		acquire:   (*memory).acquireFenced,
+		renew:     (*memory).renewPlain,
+		release:   (*memory).releaseFenced,
+		breakLock: (*memory).breakPlain,
+		inspect:   (*memory).inspectPlain,
+	},
 	lockagent.Latch: {
 		acquire:   (*memory).acquireLatch,
 		renew:     (*memory).renewLatch,

@@ -15,6 +15,7 @@ type lock struct {
 	value   bool    // the name has a value that is no lock
 	queue   []place // the tenures that wait, the first one first
 	turn    turn    // of the outsiders
+	fence   fence   // of a fenced lock
 }
 
 // expire ends the tenures whose leases have run out.

@@ -83,7 +83,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
-	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor)) {
+	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor), req.Exact) {
 		return lockagent.AcquireReply{}, errFarFloor
 	}
 	var reply lockagent.AcquireReply
@@ -96,7 +96,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 			l.begin(place{req.Tenure, req.Mode}, v.now, req.Lease)
 		}
 		l.dequeue(req.Tenure)
-		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
 	} else {
 		reply.At, reply.Remaining = m.clock.at(v.now), kept
 		if l.held() {
@@ -127,7 +127,7 @@ func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.Ren
 }
 
 func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-	m.clock.raise(v.now, lockagent.StoreTime(req.Last)) // no token is too far ahead
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false) // no token is too far ahead
 	l := m.lock(req.Name, v.now)
 	left := l.dequeue(req.Tenure)
 	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure) != nil, At: m.clock.at(v.now)}

@@ -97,7 +97,7 @@ func (m *memory) passTo(v *visit, by *lockagent.ReleaseRequest, l *lock, to plac
 	at := m.clock.begin(v.now)
 	l.begin(to, v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: by.Name, LockKind: l.kind, Tenure: to.tenure, Token: lockagent.Token(at), At: at,
+		Kind: lockagent.MessagePassed, Name: by.Name, LockKind: l.kind, Tenure: to.tenure, Token: l.firstToken(at, v.now), At: at,
 		Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: by.Trace,
 	})
 	return at

@@ -44,7 +44,8 @@ func (m *memory) tidy(now time.Time) {
 	for name, l := range m.locks {
 		l.expire(now)
 		l.queue = slices.DeleteFunc(l.queue, func(p place) bool { return !m.listens(p.tenure.Agent) })
-		if !l.inUse() && !l.value && !l.latch.remembers(now) && now.Sub(l.turn.last) >= turnEvery {
+		if !l.inUse() && !l.value && !l.latch.remembers(now) && now.Sub(l.turn.last) >= turnEvery &&
+			l.fence.at(now) <= lockagent.Token(m.clock.at(now)) {
 			delete(m.locks, name)
 		}
 	}

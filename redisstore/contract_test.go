@@ -18,6 +18,7 @@ import (
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.ReadWriteLock,
+	lockagent.FencedLock,
 	lockagent.Latch,
 }
 
@@ -108,6 +109,9 @@ func (s servers) outsider(t testing.TB, name lockagent.Name, wake func()) {
 	})
 }
 
+// tokenKey is the key of a fenced lock in which Redisson counts.
+func tokenKey(name lockagent.Name) string { return "redisson_lock_token:{" + string(name) + "}" }
+
 func testContract(t *testing.T, config redisstore.Config, url string, s servers) {
 	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness {
 		s.empty(t)
@@ -122,6 +126,9 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 					holder += ":write"
 				}
 				node.Do("HSET", string(name), holder, strconv.Itoa(count))
+				if kind == lockagent.FencedLock {
+					node.Do("SET", tokenKey(name), strconv.Itoa(count))
+				}
 				if lease > 0 {
 					node.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))
 				}
@@ -135,7 +142,12 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			PlantOutsider: s.outsider,
 			Reset:         s.empty,
 			NoQueue:       s.classic,
-			TellsApart:    func(used, wanted lockagent.LockKind) bool { return layouts[used] != layouts[wanted] },
+			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
+				s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
+			},
+			TellsApart: func(used, wanted lockagent.LockKind) bool {
+				return layouts[used] != layouts[wanted] || used == lockagent.PlainLock && wanted == lockagent.FencedLock
+			},
 		}
 	})
 }
@@ -154,6 +166,10 @@ func TestCompare(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			model := memstore.New()
+			if kind == lockagent.Latch {
+				storetest.CompareLatches(t, model, open(t, server.URL()))
+				return
+			}
 			storetest.Compare(t, kind,
 				[2]lockagent.Store{model, model.Share()},
 				[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},

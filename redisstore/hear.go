@@ -85,7 +85,7 @@ func (l *listener) message(payload string) {
 	if err != nil {
 		return
 	}
-	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, m.Token)
+	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, min(m.Token, lockagent.Token(m.At)))
 	l.store.contended.note(m)
 	l.hear(m)
 }

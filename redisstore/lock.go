@@ -34,6 +34,7 @@ func families(s *Store) map[lockagent.LockKind]*family {
 		lockagent.PlainLock: s.plain(),
 		lockagent.Latch:     s.latch(),
 
+		lockagent.FencedLock:    s.fenced(),
 		lockagent.ReadWriteLock: s.readWrite(),
 	}
 }

@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"errors"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 )
@@ -21,12 +19,4 @@ func (s *Store) readWrite() *family {
 	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.ReadWriteRenew(c, reqs) }
 	f.renewals.alone = func(c *script.Call, req *lockagent.RenewRequest, _ script.Past) { room.ReadWriteRenewAlone(c, req) }
 	return f
-}
-
-// usedAs completes an error that only tells as which kind a name is in use.
-func usedAs(err error, name lockagent.Name, kind lockagent.LockKind) error {
-	if used, _ := errors.AsType[*lockagent.KindError](err); used != nil && used.Name == "" {
-		return &lockagent.KindError{Name: name, Kind: kind, Used: used.Used}
-	}
-	return err
 }

@@ -23,6 +23,10 @@ type Harness struct {
 	// program can use the data.
 	PlantHolder func(t testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration)
 
+	// PlantToken makes a token of a fenced lock the greatest that another program has had. Nil if no
+	// other program can use the data.
+	PlantToken func(t testing.TB, name lockagent.Name, token lockagent.Token)
+
 	// PlantValue puts a value that is no lock under the name of a lock. Nil if the store
 	// cannot have one.
 	PlantValue func(t testing.TB, name lockagent.Name)
@@ -85,7 +89,7 @@ func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harnes
 				}
 				t.Run(chapter.title, func(t *testing.T) {
 					for _, c := range chapter.clauses {
-						if slices.Contains(c.except, kind) {
+						if c.slow && kind != lockagent.PlainLock || slices.Contains(c.except, kind) {
 							continue
 						}
 						t.Run(c.name, func(t *testing.T) {
@@ -107,12 +111,26 @@ func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harnes
 var (
 	plain = []lockagent.LockKind{lockagent.PlainLock}
 	// exclusive have one holder at a time, or may be used as if they had.
-	exclusive = []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.ReadWriteLock}
-	// queued have the queue that [lockagent.Store] describes.
-	queued    = []lockagent.LockKind{lockagent.PlainLock, lockagent.ReadWriteLock}
-	readWrite = []lockagent.LockKind{lockagent.ReadWriteLock}
+	exclusive = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FairLock,
+		lockagent.FencedLock,
+		lockagent.ReadWriteLock,
+	}
 	// hashes have one field in the store, the holder. Another program writes no more.
-	hashes = []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock}
+	hashes = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FairLock,
+		lockagent.FencedLock,
+	}
+	// queued are passed on in the order of the queue.
+	queued = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FencedLock,
+		lockagent.ReadWriteLock,
+	}
+	readWrite = []lockagent.LockKind{lockagent.ReadWriteLock}
+	fenced    = []lockagent.LockKind{lockagent.FencedLock}
 )
 
 // contract is the whole suite. A chapter that is about the store, and about no lock, is proved once.
@@ -137,6 +155,8 @@ var contract = []struct {
 	{"Outsiders", queued, outsiderClauses},
 	{"ReadWrite", readWrite, readWriteClauses},
 	{"ReadWriteQueue", readWrite, readWriteQueueClauses},
+	{"Fenced", fenced, fencedClauses},
+	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
 	{"Foreign", hashes, foreignClauses},
 	{"BadRequest", exclusive, badRequestClauses},
 	{"Reset", exclusive, resetClauses},
@@ -152,6 +172,7 @@ type clause struct {
 	says  string // the sentence, from the documentation of package lockagent
 	prove func(t *testing.T, h *Harness)
 
+	slow   bool                 // in real time: plain locks prove it for all
 	except []lockagent.LockKind // for which the sentence does not hold, see the comments of the kinds
 }
 

@@ -103,6 +103,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "the lease is short",
+		slow: true,
 		says: "The lease of a pass is [PassLease].",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
@@ -217,6 +218,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "the end of a lease passes nothing",
+		slow: true,
 		says: "Only a Release passes a lock. Break, the end of a lease and a reset do not.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)

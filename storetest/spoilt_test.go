@@ -15,6 +15,7 @@ type spoilt struct {
 	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
 	breakLock func(lockagent.BreakRequest) (lockagent.BreakReply, error)
 	inspect   func(lockagent.Name, lockagent.LockKind) (lockagent.Inspection, error)
+	latch     func(lockagent.LatchRequest) (lockagent.LatchReply, error)
 	subscribe func(lockagent.Name, lockagent.LockKind, func()) func()
 	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
 	onReset   func(func(lockagent.Reset)) func()
@@ -55,6 +56,10 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 		inspect: func(name lockagent.Name, kind lockagent.LockKind) (seen lockagent.Inspection, err error) {
 			sound.Inspect(ctx, name, kind, func(i lockagent.Inspection, e error) { seen, err = i, e })
 			return seen, err
+		},
+		latch: func(req lockagent.LatchRequest) (reply lockagent.LatchReply, err error) {
+			sound.Latch(ctx, req, func(r lockagent.LatchReply, e error) { reply, err = r, e })
+			return reply, err
 		},
 		subscribe: sound.Subscribe,
 		listen:    sound.Listen,

@@ -24,6 +24,7 @@ var soundKinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
 	lockagent.ReadWriteLock,
+	lockagent.FencedLock,
 	lockagent.Latch,
 }
 
@@ -219,12 +220,12 @@ func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
 func TestStoreWithoutAQueuePasses(t *testing.T) {
 	RunInBubble(t, soundKinds, defect{spoil: func(s *spoilt) {
 		s.ledger.noQueue = true
-		asking(func(req *lockagent.AcquireRequest) { req.Queue = false })(s)
+		asking(func(req *lockagent.AcquireRequest) { req.Queue = req.Queue && req.Kind == lockagent.Latch })(s)
 	}}.harness)
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, readWriteDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects, latchDefects, readWriteDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
@@ -245,6 +246,7 @@ func (d defect) harness(*testing.T) *Harness {
 		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},
+		PlantToken:       func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(l.plantOutsider(name, wake)) },

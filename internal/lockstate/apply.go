@@ -2,6 +2,8 @@ package lockstate
 
 import (
 	"slices"
+
+	"github.com/lockagent/lockagent"
 )
 
 // apply folds an event into the state. It decides nothing: the same events lead to the same
@@ -77,6 +79,7 @@ func (s *State) apply(e *Event) {
 		}
 		s.attempt = attempt{}
 		s.confirm(e)
+		s.tenure.ahead = max(e.Token, lockagent.Token(e.StoreTime)) - lockagent.Token(e.StoreTime)
 	case Forgot:
 		s.free(e)
 

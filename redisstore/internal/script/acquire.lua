@@ -7,7 +7,7 @@
 --             " +" if the clock is ahead of the server's. The score is the greatest time or
 --             token that the scripts have given out
 -- ARGV[1]     the greatest time that the agent knows, or 0. Or the greatest floor of the locks if
---             that is above; it then begins with "+"
+--             that is above; it then begins with "+", or with "+0" if all floors are exact
 -- ARGV[2]     the incarnation that the agent knows, or "-" in a Cluster
 -- Then for each lock
 --   the tenure, "<agent>:<number>"

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -51,5 +50,6 @@ func Apart(text string) bool {
 // Several reports whether one of the locks of a call may have caused an error reply with this
 // text. The call had no effect. The store makes it once more for each lock.
 func Several(text string) bool {
-	return strings.HasPrefix(text, "FAR ") || errors.Is(kind(text), lockagent.ErrNotPermitted)
+	refused := Refused(text)
+	return lockagent.Definite(refused) || strings.HasPrefix(text, "ERR the tokens of the lock")
 }

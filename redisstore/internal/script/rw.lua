@@ -25,13 +25,18 @@ local function tenure_of(field)
   return (string.gsub(field, ':write$', ''))
 end
 
+-- What a lock without a mode is.
+local function kind_of(suffix)
+  return call('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
+end
+
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
 -- text of an error, or else nil, the mode, the holders' fields, and whether these are all. The mode is nil if the lock
 -- is free.
 local function look(lock, suffix, dry)
   local err, first, _, _, mode, fields, whole = holders(lock)
   if err or first and not mode then
-    return err or 'KIND plain'
+    return err or 'KIND ' .. kind_of(suffix)
   end
   local readers, over, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
   if mode == 'read' then

@@ -36,14 +36,15 @@ if not raised then
   clock = server + (tonumber(ahead or 0) or greatest_token)
   local floor = string.sub(args[1], 1, 1) == '+'
   if known > math.max(clock, guard) + day and (floor or not alone) then
-    return redis.error_reply(floor and 'FAR ' .. string.sub(args[1], 2) or
+    return redis.error_reply(floor and 'FAR ' .. string.match(args[1], '[1-9]%d*') or
       'ERR the clock is more than a day behind what the agent knows: set the clock of the server right')
   end
   local least = math.max(guard, known) + 1
   if least > clock + jitter then
     -- The clock of the server was set back, or is behind. Greater tokens may be known elsewhere.
+    local exact = known > guard + 0 and string.sub(args[1], 1, 2) == '+0' -- nothing above it was given out
     behind = alone and least - clock <= catch_up and math.ceil((least - clock) / 1000)
-    clock = alone and least or least + minute
+    clock = (alone or exact) and least or least + minute
     ahead = string.format('%.0f', clock - server)
     if not alone and not spoilt and clock <= greatest_token then
       call('SET', key_ahead, ahead)
