@@ -184,6 +184,12 @@ func (a *Agent) Release(ctx context.Context, name lockagent.Name, owner lockagen
 	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner, caller: ctx})
 }
 
+// ReleaseMode is [Agent.Release] for the grants of one mode. If owner has only grants of the other mode, the error is
+// [lockagent.ErrNotHeld].
+func (a *Agent) ReleaseMode(ctx context.Context, name lockagent.Name, owner lockagent.Owner, mode lockagent.Mode) <-chan error {
+	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner, mode: mode, caller: ctx})
+}
+
 // Leave ends the holds of owner on a lock, with [lockagent.LostSessionClosed], and its requests,
 // with [lockagent.ErrSessionClosed]. The channel is like that of [Agent.Release].
 func (a *Agent) Leave(ctx context.Context, name lockagent.Name, owner lockagent.Owner) <-chan error {

@@ -42,6 +42,8 @@ func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
 		lockagent.PlainLock: a.plain,
 		lockagent.FairLock:  a.fair,
 
+		lockagent.ReadWriteLock: a.plain,
+
 		lockagent.FencedLock: a.plain,
 		lockagent.Latch:      a.latch,
 	}
