@@ -119,6 +119,13 @@
 //	lockagent_turn:{N}          number of passes since the        250 ms
 //	                            outsiders' turn
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock
+//	{N}:<agent>:<number>:rwlock_timeout:1
+//	                            "1": a tenure shares the          the lease
+//	                            read/write lock
+//	lockagent_readers:{N}       zset: these tenures, by the end   the longest lease
+//	                            of their leases, in ms
+//	redisson_rwlock:{N}         channel of a read/write lock: "0" when the last reader has gone, "1"
+//	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
 //	                            channel above subscribes to this one, too. Outsiders do not
 //	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster with sharded
@@ -159,7 +166,7 @@
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
 // needs the following rules. Replace the first by a pattern for the names of your locks:
 //
-//	~orders/* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &lockagent_* -@all
+//	~orders/* ~{orders/*}:*:rwlock_timeout:* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +incr +decr +del +exists +pexpire +pttl
 //	+hset +hdel +hexists +hscan +lrange
