@@ -50,6 +50,9 @@ func (r AcquireRequest) Check() error {
 	if err := CheckPermits(r.Kind, r.Permits); err != nil {
 		return err
 	}
+	if err := CheckMode(r.Mode, r.Kind); err != nil {
+		return err
+	}
 	if r.Floor >= MaxToken {
 		return &OptionError{Option: "floor", Reason: fmt.Sprintf("there is no token above %d; the greatest is %d", r.Floor, MaxToken)}
 	}
@@ -61,7 +64,19 @@ func (r RenewRequest) Check() error {
 	if err := checkCall(r.Name, r.Tenure); err != nil {
 		return err
 	}
+	if err := CheckMode(r.Mode, r.Kind); err != nil {
+		return err
+	}
 	return CheckLease(r.Lease)
+}
+
+// CheckMode returns an [*OptionError] if locks of the kind have no holds of the mode.
+func CheckMode(mode Mode, kind LockKind) error {
+	switch {
+	case mode == "", mode == Exclusive, mode == Shared && kind == ReadWriteLock:
+		return nil
+	}
+	return &OptionError{Option: "mode", Reason: fmt.Sprintf("a %s lock has no holds of the mode %.64q; shared holds are those of a read/write lock", kind.OrPlain(), mode)}
 }
 
 // Check is like [AcquireRequest.Check].

@@ -238,7 +238,10 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 type KindError struct {
 	Name Name
 	Kind LockKind // of the request
-	Used LockKind // as which the name is in use
+
+	// Used is as which the name is in use. A store may not tell some kinds from plain locks: Used is then
+	// [PlainLock].
+	Used LockKind
 }
 
 func (e *KindError) Error() string {

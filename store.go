@@ -45,8 +45,23 @@ import (
 // name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
 // [*KindError]. A store that does not have a kind answers with an [*OptionError].
 //
-// A tenure has one [Mode] for its life. Several tenures of the mode [Shared] may have the lock at
-// once.
+// # Modes
+//
+// A tenure has a [Mode]. A [ReadWriteLock] is held by one tenure of the mode [Exclusive], or by several of
+// the mode [Shared]. Each of them has a lease of its own, and ends by itself. The lock is free when the last
+// one has ended. All other locks have exclusive tenures only.
+//
+// An Acquire for a shared tenure is also granted if only shared tenures have the lock: it joins them. It does
+// not join them while an exclusive tenure has a place ahead of it in the queue, and the agent of that one
+// listens. So readers who come and go in many agents do not keep a writer out.
+//
+// A shared tenure never becomes exclusive. An exclusive tenure becomes shared by a Renew that asks for it:
+// the downgrade. An Acquire of a tenure that has the lock does not change its mode.
+//
+// When a lock is passed to a shared tenure, it is also passed to the shared tenures that follow in the queue,
+// up to the first exclusive one. The same happens when a lock that is held becomes open for
+// readers: by a downgrade, or because an exclusive tenure that waited ahead of them was released. All waiters
+// are woken then. A store may pass the lock to the first few shared tenures only, and wake the others.
 //
 // # Permits
 //
@@ -67,6 +82,9 @@ import (
 // token T + k - 1. For example: the first three holds of a tenure that begins at 5000 have
 // the tokens 5000, 5001 and 5002. T is greater than every token that the lock had before.
 // The store's clock never goes back.
+//
+// Tenures that share a lock take their tokens side by side, so two of their holds may have the same token. T
+// is greater than every T before, and greater than all tokens of the tenures that have ended.
 //
 // # The queue
 //
@@ -93,8 +111,8 @@ import (
 // wake-ups. While outsiders wait, some releases are for them: such a Release frees the
 // lock, wakes all waiters, and keeps the lock from agents for a moment.
 //
-// Only a Release passes a lock. Break, the end of a lease and a reset do not. A reset
-// empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
+// Only a Release passes a lock. Break, the end of a lease and a reset do not. (The downgrade of a
+// read/write lock lets readers in, see Modes.) A reset empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
 // granted, whoever waits.
 //
 // # Latches
@@ -152,6 +170,7 @@ type Store interface {
 	// Subscribe calls wake whenever another Acquire of the lock may succeed:
 	//
 	//   - when the subscription stands, for the first time or after an interruption;
+	//   - when a lock that is held becomes open for readers, see Modes;
 	//   - at every Release or Break that frees the lock.
 	//
 	// Wake-ups may be spurious, and may be lost. So a waiter also tries again when the
@@ -221,7 +240,7 @@ func (t StoreTime) Sub(u StoreTime) time.Duration { return time.Duration(t-u) * 
 type AcquireRequest struct {
 	Name   Name
 	Kind   LockKind
-	Mode   Mode // the same in all requests of a tenure
+	Mode   Mode // the same in all Acquires of a tenure
 	Tenure Tenure
 	Lease  time.Duration // between MinLease and MaxLease; the store rounds it up to its unit
 
@@ -261,11 +280,12 @@ type AcquireReply struct {
 	Incarnation string
 
 	// Holder has the lock instead: the text of a [Tenure], or the text that another program
-	// wrote. It is empty while the store keeps the lock for outsiders. Of a semaphore it is a text
-	// for people: how many permits are free. Only if not granted.
+	// wrote. It is empty while the store keeps the lock for outsiders. It is any of those that share
+	// the lock. Of a semaphore it is a text for people: how many permits are free. Only if not
+	// granted.
 	Holder string
 	// Remaining is what is left of the holder's lease. It is negative if the lease has no
-	// end. Only if not granted.
+	// end. If several share the lock, it is what is left of the lease that ends last. Only if not granted.
 	Remaining time.Duration
 	// Queued says that the tenure has a place in the queue, by this request or an earlier
 	// one. From now on a Release may pass the lock to the tenure. Only if not granted.
@@ -301,7 +321,9 @@ const (
 	// the agent of that tenure may hang. If Remaining is 0, the tenure should ask at once. Remaining.
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
-	// it at every Acquire that asks for a place and finds the lock busy. LockKind.
+	// it at every Acquire that asks for a place and finds the lock busy: to every tenure that shares the lock, or
+	// to some of them. It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue.
+	// LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken
@@ -333,6 +355,10 @@ type RenewRequest struct {
 	Tenure Tenure
 	Lease  time.Duration
 
+	// Mode [Shared] makes an exclusive tenure of a [ReadWriteLock] shared: the downgrade. Any other mode
+	// leaves the tenure as it is.
+	Mode Mode
+
 	// Urgent says that little is left of the lease: the store does not put the renewal off.
 	Urgent bool
 }
@@ -363,7 +389,8 @@ type ReleaseRequest struct {
 // ReleaseReply answers a [ReleaseRequest].
 type ReleaseReply struct {
 	// Released is false if the tenure did not have the lock: it was over, had never begun,
-	// or was released by an earlier call whose reply was lost.
+	// or was released by an earlier call whose reply was lost. A tenure is released also if others
+	// still share the lock. Nobody is woken then.
 	Released bool
 	// At is when the tenure was released, or found not to have the lock.
 	At StoreTime

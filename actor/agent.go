@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -170,9 +169,10 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 	if err := lockagent.CheckPermits(req.Kind, req.Permits); err != nil {
 		return err
 	}
+	if err := lockagent.CheckMode(req.Mode, req.Kind); err != nil {
+		return err
+	}
 	switch {
-	case req.Mode == lockagent.Shared && req.Kind != lockagent.ReadWriteLock, req.Mode != "" && req.Mode != lockagent.Shared && req.Mode != lockagent.Exclusive:
-		return &lockagent.OptionError{Option: "mode", Reason: fmt.Sprintf("a %s lock has no holds of the mode %.64q; shared holds are those of a read/write lock", req.Kind.OrPlain(), req.Mode)}
 	case (req.Kind == lockagent.Latch) != req.awaits:
 		return &lockagent.OptionError{Option: "kind", Reason: "a latch is not acquired; await it"}
 	case req.Outlive && req.Lease == 0:
@@ -191,6 +191,12 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 // received: if owner has no other grant, the error is [lockagent.ErrNotHeld].
 func (a *Agent) Release(ctx context.Context, name lockagent.Name, owner lockagent.Owner) <-chan error {
 	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner, caller: ctx})
+}
+
+// ReleaseMode is [Agent.Release] for the grants of one mode. If owner has only grants of the other mode, the error is
+// [lockagent.ErrNotHeld].
+func (a *Agent) ReleaseMode(ctx context.Context, name lockagent.Name, owner lockagent.Owner, mode lockagent.Mode) <-chan error {
+	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner, mode: mode, caller: ctx})
 }
 
 // Leave ends the holds of owner on a lock, with [lockagent.LostSessionClosed], and its requests,

@@ -30,11 +30,11 @@ func (h *holds) all(yield func(*request) bool) {
 
 // releasable is the youngest hold whose grant the owner has received. A grant that the owner
 // has not received is not released: its receiver would not know. hidden tells that all holds
-// of the owner are such.
-func (h *holds) releasable(owner lockagent.Owner) (r *request, hidden bool) {
+// of the owner are such. Holds of another mode do not count, unless the mode is empty.
+func (h *holds) releasable(owner lockagent.Owner, mode lockagent.Mode) (r *request, hidden bool) {
 	for r := range h.all {
 		switch {
-		case r.Owner != owner:
+		case r.Owner != owner, mode != "" && modeIn(r.Mode) != modeIn(mode):
 		case r.isReceived():
 			return r, false
 		default:

@@ -115,7 +115,7 @@ func (l *lock) process(m message) {
 		}
 		if m.kind == toRelease && m.request == nil {
 			hidden := false
-			if m.request, hidden = l.holds.releasable(m.owner); hidden {
+			if m.request, hidden = l.holds.releasable(m.owner, m.mode); hidden {
 				m.answer(false, lockagent.ErrNotHeld)
 				return
 			}

@@ -44,11 +44,12 @@ func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
 		lockagent.PlainLock: a.plain,
 		lockagent.FairLock:  a.fair,
 
-		lockagent.Semaphore:  a.permits,
-		lockagent.Permits:    a.permits,
-		lockagent.FencedLock: a.plain,
-		lockagent.SpinLock:   a.spin,
-		lockagent.Latch:      a.latch,
+		lockagent.ReadWriteLock: a.plain,
+		lockagent.Semaphore:     a.permits,
+		lockagent.Permits:       a.permits,
+		lockagent.FencedLock:    a.plain,
+		lockagent.SpinLock:      a.spin,
+		lockagent.Latch:         a.latch,
 	}
 }
 

@@ -61,6 +61,7 @@ type call struct {
 	kind     callKind
 	request  *request        // the hold to release, or nil if owner tells
 	owner    lockagent.Owner // the owner that releases or leaves
+	mode     lockagent.Mode  // of the grant that owner releases; empty for any
 	operator string          // who breaks the lock
 	caller   context.Context // as in request; may be nil
 

@@ -70,7 +70,7 @@ func (l *lock) renew(e *lockstate.Event) {
 	c := &storeCall[lockagent.RenewReply]{lock: l, tenure: e.Tenure}
 	c.make(func() {
 		l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
-			Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
+			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
 		}, c.done)
 	})
 }

@@ -46,7 +46,8 @@ func (l *SessionLock) base() *handle {
 	return &l.handle
 }
 
-// Release releases the youngest grant of the lock that the session has received. It does not
+// Release releases the youngest grant of the lock that the session has received. A handle that reads
+// releases the youngest grant that reads, and any other handle one that does not. Release does not
 // release a grant that still lies in a channel, or that [All] has while it waits for another
 // lock. The errors are those of [lockagent.Grant.Release], with two exceptions. If the hold had
 // been lost, the error is [ErrNotHeld], because only the grant remembers the loss. If another
@@ -67,7 +68,7 @@ func (l *SessionLock) ReleaseAsync(ctx context.Context) <-chan error {
 	if l.locks == nil {
 		return delivered[error](errNoHandle)
 	}
-	return l.session.release(ctx, l.name)
+	return l.session.release(ctx, l.name, l.req.Mode)
 }
 
 // handle is a lock with the options of its requests.

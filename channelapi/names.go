@@ -99,6 +99,9 @@ var (
 
 	// ErrReleased is the cause of a grant's context after its release.
 	ErrReleased = lockagent.ErrReleased
+	// ErrUpgrade: a session that holds the read lock asked for the write lock.
+	ErrUpgrade = lockagent.ErrUpgrade
+
 	// ErrLost matches every [*LostError].
 	ErrLost = lockagent.ErrLost
 	// ErrNotHeld: the grant was released before, or never held.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 )
 
@@ -47,8 +48,8 @@ func (s *Session) Lock(name string, opts ...Option) *SessionLock {
 	return &SessionLock{newHandle(s.locks, s, name, actor.Request{}, opts)}
 }
 
-// Holds reports whether the session was granted the lock and the hold is not over. It asks no
-// store. Like [lockagent.Grant.Done], it may be late after the machine was suspended.
+// Holds reports whether the session was granted the lock and the hold is not over. For a read/write
+// lock, it does not matter whether the hold reads or writes. Holds asks no store. Like [lockagent.Grant.Done], it may be late after the machine was suspended.
 func (s *Session) Holds(name string) bool { return s.holds(Name(name)) }
 
 // Done returns a channel that is closed when the session or its [Locks] have been closed. The
@@ -160,12 +161,12 @@ func (s *Session) acquire(ctx context.Context, name Name, req actor.Request) <-c
 	return s.locks.agent.Acquire(ctx, name, req)
 }
 
-func (s *Session) release(ctx context.Context, name Name) <-chan error {
+func (s *Session) release(ctx context.Context, name Name, mode lockagent.Mode) <-chan error {
 	if !s.begin() { // the owner may have another session by now, with holds of its own
 		return delivered(ErrSessionClosed)
 	}
 	defer s.end()
-	return s.locks.agent.Release(ctx, name, s.owner)
+	return s.locks.agent.ReleaseMode(ctx, name, s.owner, mode)
 }
 
 func (s *Session) count(name Name, by uses) {

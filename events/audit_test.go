@@ -127,6 +127,14 @@ func TestAuditProves(t *testing.T) {
 			},
 			Proven, "", "",
 		},
+		"SharedAfterADowngrade": {
+			[]*story{
+				downgraded(),
+				agent("B").in(lockagent.Shared).held(1, 1300, 1900).stop(),
+				agent("C").held(1, 3000, 3100).stop(),
+			},
+			Proven, "", "",
+		},
 		"StillHeld": {
 			[]*story{agent("A").granted(1, 1000).stop(), agent("B").of("b").held(1, 1000, 2000).stop()},
 			Proven, "open: 1", `still held: "a": "owner-A", token 1772373601000000, agent A, billing on host-A, pid 7, from 2026-03-01T14:00:01.000Z, its agent is gone without a release [A:1:2]`,
@@ -231,6 +239,14 @@ func TestAuditFindsViolations(t *testing.T) {
 				agent("B").in(lockagent.Shared).held(1, 1100, 1200).stop(),
 				agent("C").held(1, 1500, 1600).stop(),
 			},
+			Violated, "overlap: 1", "",
+		},
+		"OverlapBeforeADowngrade": {
+			[]*story{downgraded(), agent("B").in(lockagent.Shared).held(1, 1150, 1900).stop()},
+			Violated, "overlap: 1", "",
+		},
+		"OverlapAfterADowngrade": {
+			[]*story{downgraded(), agent("B").held(1, 1300, 1900).stop()},
 			Violated, "overlap: 1", "",
 		},
 		"OverlapWithinAnAgent": {
@@ -415,4 +431,13 @@ func TestReportIsShort(t *testing.T) {
 	if text := r.String(); len(text) > 3000 || strings.Contains(text, "violation: and") {
 		t.Errorf("%d bytes:\n%s", len(text), text)
 	}
+}
+
+// downgraded is a session that writes until 1200 and then reads until 2000.
+func downgraded() *story {
+	s := agent("A").granted(1, 1000)
+	s.in(lockagent.Shared).reentered(1, 1100).edit(func(r *Record) { r.Count = 2 })
+	s.in(lockagent.Exclusive).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).edit(func(r *Record) { r.Count = 1 })
+	s.in(lockagent.Shared).released(1, 2000)
+	return s.returned(1, 2001).stop()
 }

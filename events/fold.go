@@ -161,6 +161,9 @@ func (f *Fold) about(a *folded, r *Record) {
 		}
 		if h != nil {
 			h.Grants = r.Count
+			if r.Mode == lockagent.Shared && h.Mode != lockagent.Shared {
+				h.shares++
+			}
 		}
 	case lockagent.EventRenewed:
 		for _, h := range l.open {
@@ -319,7 +322,7 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 // supersede notes which holds are over because the store has granted the lock to another agent
 // since. Their ends may be missing in the log, or still under way. An audit compares times instead.
 func (l *lockFold) supersede(h *Hold) {
-	if l.Kind != lockagent.PlainLock {
+	if !exclusiveKind(l.Kind) {
 		return // several may hold it
 	}
 	by := grant{h.Token, h.Agent, h.Start}
@@ -386,6 +389,7 @@ func (f *Fold) ended(a *folded, l *lockFold, r *Record) {
 		}
 		if h != nil {
 			h.Grants = r.Count
+			h.downgrade(r)
 		}
 		return
 	case h == nil:
@@ -399,6 +403,37 @@ func (f *Fold) ended(a *folded, l *lockFold, r *Record) {
 	}
 	h.Until = r.Time
 	f.over(l, h, r)
+}
+
+// exclusiveKind reports whether exclusive holds of such locks keep all others out. Holds of other kinds are
+// permits.
+func exclusiveKind(k lockagent.LockKind) bool {
+	switch k {
+	case lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock, lockagent.ReadWriteLock:
+		return true
+	}
+	return false
+}
+
+// downgrades reports whether only shared grants are left of an exclusive hold, after one of its grants has
+// ended: the owner goes on reading.
+func (h *Hold) downgrades(r *Record) bool {
+	if h.Mode == lockagent.Shared || h.shares == 0 {
+		return false
+	}
+	left := h.shares
+	if r.Mode == lockagent.Shared {
+		left--
+	}
+	return r.Count == left
+}
+
+func (h *Hold) downgrade(r *Record) {
+	if h.downgrades(r) {
+		h.Mode, h.shares = lockagent.Shared, 0
+	} else if r.Mode == lockagent.Shared && h.shares > 0 {
+		h.shares--
+	}
 }
 
 // endKind is how a hold ended of which a record tells. A hold in one record was released.

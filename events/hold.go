@@ -82,6 +82,8 @@ type Hold struct {
 	stray bool   // the log has its end, but not its grant
 	holes uint32 // that the log of the agent had when the hold began
 
+	shares int // how many of the grants of an exclusive hold are shared
+
 	over lockagent.StoreTime // up to when it is judged, as its agent counted as dead; 0 if it was not
 }
 

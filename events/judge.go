@@ -18,6 +18,8 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	switch {
 	case first.Modes == shared && second.Modes == shared:
 		return
+	case second.Modes == shared && first.sharedFrom(second.Start):
+		return
 	case first.Start == 0 || second.Start == 0:
 		return // said of that one
 	case end != 0 && end <= second.Start:
@@ -101,8 +103,8 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 		return // it went on when it had been judged
 	}
 	greatest := last.LastToken
-	if s.Modes == shared && last.Modes == shared {
-		greatest = last.FirstToken // the tokens of tenures that go on side by side grow side by side
+	if s.Modes == shared && last.Modes&shared != 0 {
+		greatest = max(last.FirstToken, last.AloneToken) // the tokens of tenures that go on side by side grow side by side
 	}
 	first, second := last, s
 	// The beginning of a tenure that goes on after it was judged is before its Start, and has been compared.

@@ -94,8 +94,16 @@ type span struct {
 	FirstToken lockagent.Token `json:"first_token,omitempty"`
 	LastToken  lockagent.Token `json:"last_token,omitempty"`
 	Modes      modes           `json:"modes,omitempty"`
-	First      *piece          `json:"first,omitempty"` // the first hold, or nil if it is the last
-	Last       piece           `json:"last,omitzero"`   // the hold that ended last, or began last if none has ended
+
+	// Exclusive is how many exclusive holds go on, and Alone when the last one of those that are over had ended; 0 if
+	// there was none or nobody knows. A tenure that has become shared is shared from then on. AloneToken is the greatest of
+	// their tokens.
+	Exclusive  int                 `json:"exclusive,omitempty"`
+	Alone      lockagent.StoreTime `json:"alone,omitempty"`
+	AloneToken lockagent.Token     `json:"alone_token,omitempty"`
+
+	First *piece `json:"first,omitempty"` // the first hold, or nil if it is the last
+	Last  piece  `json:"last,omitzero"`   // the hold that ended last, or began last if none has ended
 
 	Holes    uint32              `json:"holes,omitempty"`  // those that the log of the agent had when it began
 	Begun    int                 `json:"begun,omitempty"`  // how many grants began it
@@ -251,11 +259,33 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
 		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), Last: h.piece(),
 	}
+	s.beginAlone(h)
 	s.Late = a.toldLate(h, h.Start)
 	lock.Spans = append(lock.Spans, s)
 	lock.goOn(s)
 	a.logs[s.Agent].spans++
 	return s
+}
+
+// beginAlone and endAlone note an exclusive hold of the tenure, and its end.
+func (s *span) beginAlone(h *Hold) {
+	if modeOf(h.Mode) == exclusive {
+		s.Exclusive++
+		s.AloneToken = max(s.AloneToken, h.Token)
+	}
+}
+
+func (s *span) endAlone(h *Hold, until lockagent.StoreTime) {
+	if modeOf(h.Mode) == exclusive && until != 0 {
+		s.Exclusive--
+		s.Alone = max(s.Alone, until)
+	}
+}
+
+// sharedFrom reports whether the tenure had no exclusive hold any more at a time, so that readers of other agents
+// may have joined it.
+func (s *span) sharedFrom(t lockagent.StoreTime) bool {
+	return s.Modes == exclusive|shared && s.Exclusive == 0 && s.Alone != 0 && s.Alone <= t
 }
 
 // toldLate reports whether something may be forgotten that a hold has to be compared with, if the log tells only now

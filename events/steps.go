@@ -11,7 +11,7 @@ import (
 var _ watcher = (*Audit)(nil)
 
 // judged reports whether locks of a kind are judged.
-func judged(key LockKey) bool { return key.Kind == lockagent.PlainLock }
+func judged(key LockKey) bool { return exclusiveKind(key.Kind) }
 
 func (a *Audit) granted(h *Hold) {
 	l := a.current
@@ -61,6 +61,7 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 	}
 	s.Confirmed = max(s.Confirmed, h.Confirmed)
 	s.Modes |= modeOf(h.Mode)
+	s.beginAlone(h)
 	p := h.piece()
 	if h.Token <= s.LastToken {
 		a.found.violation(a.tokens(lock, s, &s.Last, s, &p))
@@ -194,6 +195,11 @@ func (a *Audit) partly(key LockKey, h *Hold, r *Record) {
 		a.ungranted(l, r, "the log has the end of one of its grants, but not its grant")
 	case h.Grants != 0 && r.Count != h.Grants-1 && h.holes == l.Holes:
 		a.counted(key, h, r)
+	case h.downgrades(r):
+		if s := a.spanOf(h); s != nil {
+			s.Modes |= shared
+			s.endAlone(h, r.Until)
+		}
 	}
 }
 
@@ -332,6 +338,7 @@ func (s *span) end(a *Audit, h *Hold, r *Record) {
 	default:
 		s.Until = max(s.Until, until)
 	}
+	s.endAlone(h, until)
 	s.Least = max(s.Least, min(least, max(until, least)))
 	s.Last = p
 	if r.Reason == lockagent.LostDenied || foundOver {

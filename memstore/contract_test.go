@@ -14,6 +14,7 @@ import (
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
+	lockagent.ReadWriteLock,
 	lockagent.FencedLock,
 	lockagent.SpinLock,
 	lockagent.Latch,

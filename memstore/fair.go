@@ -71,19 +71,20 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 	if !l.held() && l.placeOf(req.Tenure) != 0 {
 		_, kept = m.handOn(v, req.Name, l, "", req.Tenure)
 	}
-	if l.heldBy(req.Tenure) || !l.held() && kept == nil {
+	if own := l.heldBy(req.Tenure); own != nil || !l.held() && kept == nil {
 		at := m.clock.begin(v.now)
-		if !l.held() {
-			l.holder = holder{tenure: req.Tenure, count: 1, expires: v.now}
+		if own != nil {
+			own.extend(v.now, req.Lease)
+		} else {
+			l.begin(place{tenure: req.Tenure}, v.now, req.Lease)
 		}
-		l.holder.extend(v.now, req.Lease)
 		l.giveUp(req.Tenure)
 		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
 		return reply, nil
 	}
-	reply.At, reply.Holder = m.clock.at(v.now), l.holder.String()
+	reply.At = m.clock.at(v.now)
 	if l.held() {
-		reply.Remaining = l.holder.remaining(v.now)
+		reply.Holder, reply.Remaining = l.holders[0].String(), l.remaining(v.now)
 	} else {
 		reply.Remaining = kept.until.Sub(v.now)
 	}
@@ -95,8 +96,8 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 
 // takePlace gives a tenure the last place, unless it has a place. It tells the holder's agent each time.
 func (m *memory) takePlace(v *visit, req *lockagent.AcquireRequest, l *lock, reply *lockagent.AcquireReply) {
-	if l.held() && l.holder.tenure.Agent != req.Tenure.Agent {
-		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: req.Kind, Tenure: l.holder.tenure})
+	if l.held() && l.holders[0].tenure.Agent != req.Tenure.Agent {
+		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: req.Kind, Tenure: l.holders[0].tenure})
 	}
 	at := l.placeOf(req.Tenure)
 	if at < 0 {
@@ -141,8 +142,7 @@ func (m *memory) handOn(v *visit, name lockagent.Name, l *lock, trace string, as
 // begin passes a fair lock to a tenure.
 func (m *memory) begin(v *visit, name lockagent.Name, l *lock, to lockagent.Tenure, trace string) lockagent.StoreTime {
 	at := m.clock.begin(v.now)
-	l.holder = holder{tenure: to, count: 1, expires: v.now}
-	l.holder.extend(v.now, lockagent.PassLease)
+	l.begin(place{tenure: to}, v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
 		Kind: lockagent.MessagePassed, Name: name, LockKind: lockagent.FairLock, Tenure: to, Token: lockagent.Token(at), At: at,
 		Clock: m.clock.name, Incarnation: m.clock.incarnation, Trace: trace,
@@ -159,13 +159,13 @@ func (m *memory) releaseFair(v *visit, req lockagent.ReleaseRequest) (lockagent.
 	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false)
 	l := m.lock(req.Name, v.now)
 	waited := l.giveUp(req.Tenure)
-	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.clock.at(v.now)}
+	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure) != nil, At: m.clock.at(v.now)}
 	if req.Unanswered {
 		m.withdraw(claim{req.Name, req.Tenure}, v.now)
 	}
 	switch {
 	case reply.Released:
-		l.holder = holder{}
+		l.holders = nil
 		at, kept := m.handOn(v, req.Name, l, req.Trace, lockagent.Tenure{})
 		if at > 0 {
 			reply.Passed, reply.At = true, at
@@ -188,9 +188,9 @@ func (m *memory) breakFair(v *visit, req lockagent.BreakRequest) (lockagent.Brea
 	reply := lockagent.BreakReply{Broken: l.held(), At: m.clock.at(v.now)}
 	if reply.Broken {
 		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessageBroken, Name: req.Name, LockKind: req.Kind, Tenure: l.holder.tenure, At: reply.At, Operator: req.Operator,
+			Kind: lockagent.MessageBroken, Name: req.Name, LockKind: req.Kind, Tenure: l.holders[0].tenure, At: reply.At, Operator: req.Operator,
 		})
-		l.holder = holder{}
+		l.holders = nil
 		if at, kept := m.handOn(v, req.Name, l, "", lockagent.Tenure{}); at == 0 && kept == nil {
 			v.wake(m.subscribers(req.Name))
 		}

@@ -66,7 +66,7 @@ func (m *memory) releaseFenced(v *visit, req lockagent.ReleaseRequest) (lockagen
 	if last > max(known, lockagent.Token(m.clock.at(v.now)))+lockagent.Token(farthest.Microseconds()) {
 		last = 0 // that is no token, and must not use up the others
 	}
-	switch held := l.heldBy(req.Tenure); {
+	switch held := l.heldBy(req.Tenure) != nil; {
 	case held && last > 0:
 		l.fence = fence{used: last}
 	case held:

@@ -11,17 +11,18 @@ import (
 // there. It looks like a lock of any kind. It is for tests.
 func (s *Store) PlantHolder(name lockagent.Name, by string, count int, lease time.Duration) {
 	s.plant(name, func(l *lock, now time.Time) {
-		l.holder, l.value = holder{foreign: by, count: count}, false
+		h := holder{foreign: by, count: count}
 		if lease > 0 {
-			l.holder.extend(now, lease)
+			h.extend(now, lease)
 		}
+		l.holders, l.value = []holder{h}, false
 	})
 }
 
 // PlantValue puts a value that is no lock under the name of a lock. It replaces what was there, and
 // stays until [Store.Reset]. It is for tests.
 func (s *Store) PlantValue(name lockagent.Name) {
-	s.plant(name, func(l *lock, _ time.Time) { l.holder, l.value = holder{}, true })
+	s.plant(name, func(l *lock, _ time.Time) { l.holders, l.value = nil, true })
 }
 
 func (s *Store) plant(name lockagent.Name, change func(*lock, time.Time)) {

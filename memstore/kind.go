@@ -47,6 +47,13 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
+	lockagent.ReadWriteLock: { // a plain lock that tenures may share
+		acquire:   (*memory).acquirePlain,
+		renew:     (*memory).renewPlain,
+		release:   (*memory).releasePlain,
+		breakLock: (*memory).breakPlain,
+		inspect:   (*memory).inspectPlain,
+	},
 	lockagent.FairLock: {
 		acquire:   (*memory).acquireFair,
 		renew:     (*memory).renewPlain,

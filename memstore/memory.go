@@ -90,23 +90,25 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		return lockagent.AcquireReply{}, errFarFloor
 	}
 	var reply lockagent.AcquireReply
-	if kept := l.turn.until.Sub(v.now); l.heldBy(req.Tenure) || !l.held() && kept <= 0 {
+	kept := l.turn.until.Sub(v.now)
+	if own := l.heldBy(req.Tenure); own != nil || !l.held() && kept <= 0 || m.mayJoin(l, &req) {
 		at := m.clock.begin(v.now)
-		if !l.held() {
-			l.holder = holder{tenure: req.Tenure, count: 1, expires: v.now}
+		if own != nil {
+			own.extend(v.now, req.Lease)
+		} else {
+			l.begin(place{req.Tenure, req.Mode}, v.now, req.Lease)
 		}
-		l.holder.extend(v.now, req.Lease)
 		l.dequeue(req.Tenure)
 		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
 	} else {
-		reply.At, reply.Holder, reply.Remaining = m.clock.at(v.now), l.holder.String(), kept
+		reply.At, reply.Remaining = m.clock.at(v.now), kept
 		if l.held() {
-			reply.Remaining = l.holder.remaining(v.now)
+			reply.Holder, reply.Remaining = l.holders[0].String(), l.remaining(v.now)
 		}
 		if req.Queue {
-			m.enqueue(v, req.Name, l, req.Tenure)
+			m.enqueue(v, &req, l)
 		}
-		reply.Queued = slices.Contains(l.queue, req.Tenure)
+		reply.Queued = l.place(req.Tenure) >= 0
 	}
 	if req.Queue {
 		reply.Outsiders = m.outsiders(req.Name)
@@ -119,25 +121,29 @@ var errFarFloor = &lockagent.OptionError{Option: "floor", Reason: fmt.Sprintf("i
 
 func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 	l := m.lock(req.Name, v.now)
-	held := l.heldBy(req.Tenure)
-	if held {
-		l.holder.extend(v.now, req.Lease)
+	own := l.heldBy(req.Tenure)
+	if own != nil {
+		own.extend(v.now, req.Lease)
+		m.share(v, &req, l, own)
 	}
-	return lockagent.RenewReply{Held: held, At: m.clock.at(v.now)}, nil
+	return lockagent.RenewReply{Held: own != nil, At: m.clock.at(v.now)}, nil
 }
 
 func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false) // no token is too far ahead
 	l := m.lock(req.Name, v.now)
-	l.dequeue(req.Tenure)
-	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.clock.at(v.now)}
+	left := l.dequeue(req.Tenure)
+	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure) != nil, At: m.clock.at(v.now)}
 	if req.Unanswered {
 		m.withdraw(claim{req.Name, req.Tenure}, v.now)
 	}
-	if !reply.Released {
+	l.holders = slices.DeleteFunc(l.holders, func(h holder) bool { return h.tenure == req.Tenure })
+	if l.held() && !reply.Released && left && l.shared() {
+		m.open(v, &req, l) // the tenure may have kept readers out
+	}
+	if l.held() || !reply.Released {
 		return reply, nil
 	}
-	l.holder = holder{}
 	if at := m.pass(v, &req, l); at > 0 {
 		reply.Passed, reply.At = true, at // this tenure ends when the next one begins
 	} else {
@@ -156,10 +162,12 @@ func (m *memory) breakPlain(v *visit, req lockagent.BreakRequest) (lockagent.Bre
 		return lockagent.BreakReply{}, lockagent.ErrWrongType
 	case reply.Broken:
 		v.wake(m.subscribers(req.Name))
-		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessageBroken, Name: req.Name, Tenure: l.holder.tenure, At: reply.At, Operator: req.Operator,
-		})
-		l.holder = holder{}
+		for _, h := range l.holders {
+			m.tell(v, lockagent.Message{
+				Kind: lockagent.MessageBroken, Name: req.Name, LockKind: l.kind, Tenure: h.tenure, At: reply.At, Operator: req.Operator,
+			})
+		}
+		l.holders = nil
 	}
 	return reply, nil
 }
@@ -178,8 +186,8 @@ func (m *memory) inspectPlain(v *visit, name lockagent.Name) (lockagent.Inspecti
 	}
 	return lockagent.Inspection{
 		Held:      true,
-		Holder:    l.holder.String(),
-		HoldCount: l.holder.count,
-		Remaining: l.holder.remaining(v.now),
+		Holder:    l.holders[0].String(),
+		HoldCount: l.holders[0].count,
+		Remaining: l.remaining(v.now),
 	}, nil
 }

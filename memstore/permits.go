@@ -32,7 +32,7 @@ func (m *memory) keepPermits(v *visit, name lockagent.Name, kind lockagent.LockK
 		l.permits = &semaphore{wanted: make(map[lockagent.Tenure]int), ids: make(map[lockagent.PermitID]time.Time)}
 	}
 	if s := l.permits; s.reclaim(kind, v.now) > 0 {
-		m.share(v, name, "")
+		m.shareOut(v, name, "")
 	}
 	return l, l.permits
 }
@@ -146,7 +146,7 @@ func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed boo
 	outsiders := m.outsiders(name)
 	theirs := outsiders > 0 && s.free > 0 && l.outsidersTurn(v.now)
 	for looked := 0; !theirs && looked < mostLooked && len(l.queue) > 0 && s.free > 0; looked++ {
-		to := l.queue[0]
+		to := l.queue[0].tenure
 		n := s.wanted[to]
 		if m.listens(to.Agent) && n > s.free {
 			break
@@ -167,15 +167,15 @@ func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed boo
 	for _, next := range l.queue[:min(standbys, len(l.queue))] {
 		if passed {
 			m.tell(v, lockagent.Message{
-				Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next, Remaining: lockagent.PassLease,
+				Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next.tenure, Remaining: lockagent.PassLease,
 			})
 		}
 	}
 	return passed
 }
 
-// share is spread after permits have come back. If some are left, it wakes the waiters.
-func (m *memory) share(v *visit, name lockagent.Name, trace string) (passed bool) {
+// shareOut is spread after permits have come back. If some are left, it wakes the waiters.
+func (m *memory) shareOut(v *visit, name lockagent.Name, trace string) (passed bool) {
 	passed = m.spread(v, name, trace)
 	if m.locks[name].permits.free > 0 {
 		v.wake(m.subscribers(name))
@@ -198,17 +198,17 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	own, whole := s.find(req.Kind, req.Tenure)
 	if own >= 0 && !whole {
 		s.drop(req.Kind, own)
-		m.share(v, req.Name, "")
+		m.shareOut(v, req.Name, "")
 		own = -1
 	}
-	if own < 0 && s.free > 0 && kept <= 0 && len(l.queue) > 0 && l.queue[0] != req.Tenure {
+	if own < 0 && s.free > 0 && kept <= 0 && len(l.queue) > 0 && l.place(req.Tenure) != 0 {
 		m.spread(v, req.Name, "")
 		own, _ = s.find(req.Kind, req.Tenure)
 	}
 	var reply lockagent.AcquireReply
-	first := len(l.queue) == 0 || l.queue[0] == req.Tenure
+	first := len(l.queue) == 0 || l.place(req.Tenure) == 0
 	switch {
-	case own < 0 && !s.exists && slices.Contains(l.queue, req.Tenure):
+	case own < 0 && !s.exists && l.place(req.Tenure) >= 0:
 		l.dequeue(req.Tenure)
 		delete(s.wanted, req.Tenure)
 		v.wake(m.subscribers(req.Name)) // the others learn of it, too
@@ -234,10 +234,10 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 			reply.Remaining, reply.Holder = kept, ""
 		}
 		if req.Queue {
-			m.enqueue(v, req.Name, l, req.Tenure)
+			m.enqueue(v, &req, l)
 			s.wanted[req.Tenure] = n
 		}
-		reply.Queued = slices.Contains(l.queue, req.Tenure)
+		reply.Queued = l.place(req.Tenure) >= 0
 	}
 	if !reply.Granted {
 		reply.At = m.clock.at(v.now)
@@ -276,7 +276,7 @@ func (m *memory) renewPermits(v *visit, req lockagent.RenewRequest) (lockagent.R
 		reply.Held = true
 	case i >= 0:
 		s.drop(req.Kind, i)
-		m.share(v, req.Name, "")
+		m.shareOut(v, req.Name, "")
 	}
 	return reply, nil
 }
@@ -301,7 +301,7 @@ func (m *memory) releasePermits(v *visit, req lockagent.ReleaseRequest) (lockage
 	}
 	reply.Released = whole
 	if i >= 0 || len(l.queue) < before && s.free > 0 { // it may have been in the way of smaller requests
-		reply.Passed = m.share(v, req.Name, req.Trace) && whole
+		reply.Passed = m.shareOut(v, req.Name, req.Trace) && whole
 	}
 	if whole && !reply.Passed && s.free > 0 {
 		reply.Others = otherStores(m.subscribers(req.Name), v.by)
@@ -327,7 +327,7 @@ func (m *memory) breakPermits(v *visit, req lockagent.BreakRequest) (lockagent.B
 	s.takers = nil
 	clear(s.ids)
 	s.free += taken
-	m.share(v, req.Name, "")
+	m.shareOut(v, req.Name, "")
 	return reply, nil
 }
 

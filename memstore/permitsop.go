@@ -42,7 +42,7 @@ func (m *memory) permits(v *visit, req lockagent.PermitsRequest) (lockagent.Perm
 	case req.Op == lockagent.DeletePermits:
 		v.wake(m.subscribers(req.Name))
 	case s.free > before:
-		m.share(v, req.Name, "")
+		m.shareOut(v, req.Name, "")
 	}
 	reply.Exists, reply.Free, reply.Taken, reply.At = s.exists, s.free, s.taken(req.Kind), m.clock.at(v.now)
 	if req.Op != lockagent.ReadPermits {

@@ -17,41 +17,56 @@ const (
 	mostCleared = 2
 )
 
-// dequeue takes a tenure out of the queue if it is there.
-func (l *lock) dequeue(tenure lockagent.Tenure) {
-	if i := slices.Index(l.queue, tenure); i >= 0 {
+// place is that of a tenure in the queue, with the mode that the tenure is to have.
+type place struct {
+	tenure lockagent.Tenure
+	mode   lockagent.Mode
+}
+
+// place is the place of a tenure in the queue, from 0, or -1.
+func (l *lock) place(tenure lockagent.Tenure) int {
+	return slices.IndexFunc(l.queue, func(p place) bool { return p.tenure == tenure })
+}
+
+// dequeue takes a tenure out of the queue, and reports whether it was there.
+func (l *lock) dequeue(tenure lockagent.Tenure) bool {
+	i := l.place(tenure)
+	if i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
 	}
+	return i >= 0
 }
 
-// enqueue gives a tenure the last place in the queue, unless it has a place. It tells the holder's
-// agent each time: an earlier message may be lost, or for another holder.
-func (m *memory) enqueue(v *visit, name lockagent.Name, l *lock, tenure lockagent.Tenure) {
-	if l.held() && l.holder.tenure.Agent != tenure.Agent {
-		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: name, LockKind: l.kind, Tenure: l.holder.tenure})
-	}
-	if slices.Index(l.queue, tenure) >= 0 {
-		return
-	}
-	place, end := -1, len(l.queue)-mostCleared
-	l.queue = slices.DeleteFunc(l.queue, func(other lockagent.Tenure) bool {
-		place++
-		return (place < mostCleared || place >= end) && !m.listens(other.Agent)
-	})
-	l.queue = append(l.queue, tenure)
-}
-
-// next takes tenures out of the queue until it meets one whose agent listens. It looks at no more
-// than mostLooked.
-func (m *memory) next(l *lock) (lockagent.Tenure, bool) {
-	for looked := 0; looked < mostLooked && len(l.queue) > 0; looked++ {
-		first := l.queue[0]
-		l.queue = slices.Delete(l.queue, 0, 1)
-		if m.listens(first.Agent) {
-			return first, true
+// enqueue gives a tenure the last place in the queue, unless it has a place. It tells the holders'
+// agents each time: an earlier message may be lost, or for another holder.
+func (m *memory) enqueue(v *visit, req *lockagent.AcquireRequest, l *lock) {
+	for i, h := range l.holders {
+		if i > 0 || h.tenure.Agent != req.Tenure.Agent { // the reply names the first one
+			m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: h.tenure})
 		}
 	}
-	return lockagent.Tenure{}, false
+	if l.place(req.Tenure) >= 0 {
+		return
+	}
+	at, end := -1, len(l.queue)-mostCleared
+	l.queue = slices.DeleteFunc(l.queue, func(p place) bool {
+		at++
+		return (at < mostCleared || at >= end) && !m.listens(p.tenure.Agent)
+	})
+	l.queue = append(l.queue, place{req.Tenure, req.Mode})
+}
+
+// next takes places out of the queue until it meets one whose agent listens. It looks at no more
+// than so many, and returns how many are left of these. The place is the zero one if there is none.
+func (m *memory) next(l *lock, most int) (to place, left int) {
+	for ; most > 0 && len(l.queue) > 0; most-- {
+		to = l.queue[0]
+		l.queue = slices.Delete(l.queue, 0, 1)
+		if m.listens(to.tenure.Agent) {
+			return to, most - 1
+		}
+	}
+	return place{}, 0
 }
 
 // standbys is how many tenures behind a pass get a [lockagent.MessageStandby]. There are two,
@@ -61,28 +76,40 @@ const standbys = 2
 // pass passes a released lock to the first tenure in the queue. It returns the time at which that
 // tenure begins, or 0 if the lock stays free.
 func (m *memory) pass(v *visit, by *lockagent.ReleaseRequest, l *lock) lockagent.StoreTime {
-	name := by.Name
-	outsiders := m.outsiders(name)
+	outsiders := m.outsiders(by.Name)
 	if outsiders > 0 && l.outsidersTurn(v.now) {
 		return 0
 	}
-	to, ok := m.next(l)
-	if !ok {
+	to, left := m.next(l, mostLooked)
+	if to == (place{}) {
 		return 0
 	}
+	at := m.passTo(v, by, l, to, outsiders)
+	if to.mode == lockagent.Shared && (m.admit(v, by, l, left) || outsiders > 0) {
+		v.wake(m.subscribers(by.Name)) // they may share the lock
+	}
+	m.standBy(v, by.Name, l)
+	return at
+}
+
+// passTo passes a lock to a tenure that waited, and returns the time at which it begins.
+func (m *memory) passTo(v *visit, by *lockagent.ReleaseRequest, l *lock, to place, outsiders int) lockagent.StoreTime {
 	at := m.clock.begin(v.now)
-	l.holder = holder{tenure: to, count: 1, expires: v.now}
-	l.holder.extend(v.now, lockagent.PassLease)
+	l.begin(to, v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: to, Token: l.firstToken(at, v.now), At: at,
+		Kind: lockagent.MessagePassed, Name: by.Name, LockKind: l.kind, Tenure: to.tenure, Token: l.firstToken(at, v.now), At: at,
 		Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: by.Trace,
 	})
+	return at
+}
+
+// standBy tells the first agents in the queue that a tenure ahead of theirs was passed the lock.
+func (m *memory) standBy(v *visit, name lockagent.Name, l *lock) {
 	for _, next := range l.queue[:min(standbys, len(l.queue))] {
 		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessageStandby, Name: name, Tenure: next, Remaining: lockagent.PassLease,
+			Kind: lockagent.MessageStandby, Name: name, Tenure: next.tenure, Remaining: lockagent.PassLease,
 		})
 	}
-	return at
 }
 
 const (

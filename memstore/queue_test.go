@@ -55,7 +55,7 @@ func TestEveryAttemptTellsThatTheHolderIsWanted(t *testing.T) {
 	two.queue(1)
 	two.queue(1)
 	one.hears(lockagent.MessageWanted, lockagent.MessageWanted)
-	two.store.memory.locks[orders].holder.tenure = three.tenure(7) // a ghost
+	two.store.memory.locks[orders].holders[0].tenure = three.tenure(7) // a ghost
 	two.queue(1)
 	one.hears()
 	if wanted := three.hears(lockagent.MessageWanted)[0]; wanted.Tenure != three.tenure(7) {
@@ -132,7 +132,7 @@ func TestANewPlaceRemovesDeadOnes(t *testing.T) {
 			t.Errorf("%d places of the dead behind %d", len(queue)-live, live)
 		}
 		for i, g := range guests[1:] {
-			if queue[i] != g.tenure(1) {
+			if queue[i].tenure != g.tenure(1) {
 				t.Errorf("place %d is that of %v, want %v", i, queue[i], g.tenure(1))
 			}
 		}

@@ -48,7 +48,7 @@ func (m *memory) tidy(now time.Time) {
 	}
 	for name, l := range m.locks {
 		l.expire(now)
-		l.queue = slices.DeleteFunc(l.queue, func(t lockagent.Tenure) bool { return !m.listens(t.Agent) })
+		l.queue = slices.DeleteFunc(l.queue, func(p place) bool { return !m.listens(p.tenure.Agent) })
 		l.places = slices.DeleteFunc(l.places, func(p fairPlace) bool {
 			return p.foreign == nil && !m.listens(p.tenure.Agent) || p.foreign != nil && !now.Before(p.foreign.until)
 		})

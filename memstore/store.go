@@ -95,8 +95,11 @@ func (s *Store) StepClock(d time.Duration) {
 	m.change("clock stepped", d, func(now time.Time) {
 		m.clock.step(max(d, 0))
 		for _, l := range m.locks {
-			if l.expire(now); l.held() && !l.holder.endless() {
-				l.holder.expires = l.holder.expires.Add(-d)
+			l.expire(now)
+			for i := range l.holders {
+				if h := &l.holders[i]; !h.endless() {
+					h.expires = h.expires.Add(-d)
+				}
 			}
 			l.permits.step(d)
 		}

@@ -18,6 +18,7 @@ import (
 
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
+	lockagent.ReadWriteLock,
 	lockagent.FencedLock,
 	lockagent.FairLock,
 	lockagent.SpinLock,
@@ -85,28 +86,30 @@ func (s servers) of(name lockagent.Name) *redistest.Server {
 	return s.cluster.NodeOf(string(name))
 }
 
-// outsider waits for a lock as a Redisson client does.
+// outsider waits for a lock of any kind as a Redisson client does.
 func (s servers) outsider(t testing.TB, name lockagent.Name, wake func()) {
-	s.listen(t, name, "redisson_lock__channel:{"+string(name)+"}", wake)
+	s.listen(t, name, wake, "redisson_lock__channel:{"+string(name)+"}", "redisson_rwlock:{"+string(name)+"}")
 }
 
 // waiter has a place at a fair lock as a Redisson client does.
 func (s servers) waiter(t testing.TB, name lockagent.Name, wait time.Duration, told func()) {
 	const waiter = "33333333-3333-4333-8333-333333333333:7"
-	s.listen(t, name, "redisson_lock__channel:{"+string(name)+"}:"+waiter, told)
+	s.listen(t, name, told, "redisson_lock__channel:{"+string(name)+"}:"+waiter)
 	s.of(name).Do("RPUSH", "redisson_lock_queue:{"+string(name)+"}", waiter)
 	s.of(name).Do("ZADD", "redisson_lock_timeout:{"+string(name)+"}", strconv.FormatInt(time.Now().Add(wait).UnixMilli(), 10), waiter)
 }
 
-// listen calls a function at each message on a channel in the slot of a lock.
-func (s servers) listen(t testing.TB, name lockagent.Name, channel string, wake func()) {
+// listen calls a function at each message on channels in the slot of a lock.
+func (s servers) listen(t testing.TB, name lockagent.Name, wake func(), channels ...string) {
 	conn := s.of(name).Dial()
 	command := "SUBSCRIBE"
 	if s.cluster != nil && !s.classic {
 		command = "SSUBSCRIBE"
 	}
-	if _, err := conn.Do(command, channel); err != nil {
-		t.Fatal(err)
+	for _, channel := range channels {
+		if _, err := conn.Do(command, channel); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -136,6 +139,10 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			PlantHolder: func(_ testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration) {
 				node := s.of(name)
 				node.Do("DEL", string(name))
+				if kind == lockagent.ReadWriteLock {
+					node.Do("HSET", string(name), "mode", "write")
+					holder += ":write"
+				}
 				node.Do("HSET", string(name), holder, strconv.Itoa(count))
 				if kind == lockagent.FencedLock {
 					node.Do("SET", tokenKey(name), strconv.Itoa(count))

@@ -127,6 +127,13 @@
 //	                            agents, by their last attempt
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock. That of a
 //	                            place at a fair lock ends with :<agent>:<number>
+//	{N}:<agent>:<number>:rwlock_timeout:1
+//	                            "1": a tenure shares the          the lease
+//	                            read/write lock
+//	lockagent_readers:{N}       zset: these tenures, by the end   the longest lease
+//	                            of their leases, in ms
+//	redisson_rwlock:{N}         channel of a read/write lock: "0" when the last reader has gone, "1"
+//	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
 //	                            channel above subscribes to this one, too. Outsiders do not
 //	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster with sharded
@@ -170,7 +177,7 @@
 //	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
-//	+hset +hdel +hget +hmget +hvals +hexists +hscan
+//	+hset +hdel +hget +hmget +hvals +hlen +hexists +hscan
 //	+lrange +lindex +llen +lpos +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -139,22 +140,22 @@ func TestRedissonExcludesAndIsExcluded(t *testing.T) {
 	acquire(t, store, next)
 }
 
-// A read/write lock of Redisson has a field beside its holders.
+// A read/write lock of Redisson has a field beside its holders. It is no plain lock.
 func TestReadWriteLockOfAPeer(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
 	for _, mode := range []string{"read", "write"} {
-		const reader = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:42"
 		server.Do("DEL", "orders")
-		server.Do("HSET", "orders", "mode", mode, reader, "3")
+		server.Do("HSET", "orders", "mode", mode, "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:42", "3")
 		server.Do("PEXPIRE", "orders", "30000")
+		want := lockagent.KindError{Name: "orders", Kind: lockagent.PlainLock, Used: lockagent.ReadWriteLock}
 		reply, err := storetest.Acquire(t, store, wish("orders", agentA, 1))
-		if err != nil || reply.Granted || reply.Holder != reader || reply.Remaining <= 0 {
-			t.Errorf("Acquire = %+v, %v; want it refused because of %s", reply, err, reader)
+		if e, _ := errors.AsType[*lockagent.KindError](err); e == nil || *e != want {
+			t.Errorf("Acquire = %+v, %v; want %v", reply, err, &want)
 		}
 		seen, err := storetest.Inspect(t, store, "orders")
-		if err != nil || !seen.Held || seen.Holder != reader || seen.HoldCount != 3 {
-			t.Errorf("Inspect = %+v, %v; want it held by %s", seen, err, reader)
+		if e, _ := errors.AsType[*lockagent.KindError](err); e == nil || *e != want {
+			t.Errorf("Inspect = %+v, %v; want %v", seen, err, &want)
 		}
 	}
 }

@@ -32,13 +32,14 @@ type family struct {
 // families returns the family of each kind.
 func families(s *Store) map[lockagent.LockKind]*family {
 	return map[lockagent.LockKind]*family{
-		lockagent.PlainLock:  s.plain(),
-		lockagent.FairLock:   s.fair(),
-		lockagent.Semaphore:  s.permits(lockagent.Semaphore),
-		lockagent.Permits:    s.permits(lockagent.Permits),
-		lockagent.FencedLock: s.fenced(),
-		lockagent.SpinLock:   s.spin(),
-		lockagent.Latch:      s.latch(),
+		lockagent.PlainLock:     s.plain(),
+		lockagent.FairLock:      s.fair(),
+		lockagent.Semaphore:     s.permits(lockagent.Semaphore),
+		lockagent.Permits:       s.permits(lockagent.Permits),
+		lockagent.FencedLock:    s.fenced(),
+		lockagent.SpinLock:      s.spin(),
+		lockagent.Latch:         s.latch(),
+		lockagent.ReadWriteLock: s.readWrite(),
 	}
 }
 
@@ -58,12 +59,13 @@ func (s *Store) plain() *family {
 	f.acquires.write, f.acquires.alone, f.acquires.read = room.Acquire, room.AcquireAlone, room.ReadAcquired
 	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) { return r.At, r.Token }
 	f.acquires.look = s.sawIncarnation
+	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, req.Kind.OrPlain()) }
 
 	f.releases.store = s
 	f.releases.write, f.releases.read = room.Release, room.ReadReleased
 	f.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.ReleaseAlone(c, req) }
 	if room == script.Sharded {
-		f.releases.aside = s.wakingAtOwner
+		f.releases.aside = s.wakingAtOwner(room.Wake)
 	}
 	f.releases.time = func(r *lockagent.ReleaseReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
 
@@ -120,17 +122,19 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	})
 }
 
-// wakingAtOwner wakes the waiters of a lock that was released while its slot migrates. The
+// wakingAtOwner returns a function that wakes the waiters of a lock that was released while its slot migrates. The
 // release may have run at the node that is about to get the slot. The waiters are subscribed at
 // the node that still has it.
-func (s *Store) wakingAtOwner(req script.ReleaseRequest, done func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
-	return func(reply lockagent.ReleaseReply, err error) {
-		if err == nil && reply.Released {
-			var c script.Call
-			s.room.Wake(&c, req.Name)
-			s.send(&c, s.slot(req.Name), func(string, error) {}) // wake-ups may be lost
+func (s *Store) wakingAtOwner(wake func(*script.Call, lockagent.Name)) func(script.ReleaseRequest, func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
+	return func(req script.ReleaseRequest, done func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
+		return func(reply lockagent.ReleaseReply, err error) {
+			if err == nil && reply.Released {
+				var c script.Call
+				wake(&c, req.Name)
+				s.send(&c, s.slot(req.Name), func(string, error) {}) // wake-ups may be lost
+			}
+			done(reply, err)
 		}
-		done(reply, err)
 	}
 }
 

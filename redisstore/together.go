@@ -233,15 +233,14 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 		t.learn()
 	}
 	transport.Each(n, func(i int) {
-		if err != nil {
-			var none A
-			if t.by.refused != nil {
-				err = t.by.refused(&t.requests[i], err)
-			}
-			t.done[i](none, err)
-		} else {
-			t.done[i](t.outcomes[i].Reply, t.outcomes[i].Err)
+		o := script.Outcome[A]{Err: err}
+		if err == nil {
+			o = t.outcomes[i]
 		}
+		if o.Err != nil && t.by.refused != nil {
+			o.Err = t.by.refused(&t.requests[i], o.Err)
+		}
+		t.done[i](o.Reply, o.Err)
 	})
 }
 

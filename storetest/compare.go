@@ -92,6 +92,15 @@ type history struct {
 	holds          map[seat]bool
 }
 
+// mode is that of a tenure: all requests of a tenure have the same. Half of the tenures of a read/write lock
+// are shared.
+func (h *history) mode(tenure lockagent.Tenure) lockagent.Mode {
+	if h.model.kind == lockagent.ReadWriteLock && tenure.Number%4 > 1 {
+		return lockagent.Shared
+	}
+	return lockagent.Exclusive
+}
+
 // seat is an agent at a lock.
 type seat struct {
 	lock  string
@@ -129,19 +138,17 @@ func (w *witness) grew(t *rapid.T, s seat, name lockagent.Name, token lockagent.
 	w.tokens[name] = token
 }
 
-// takesUp makes an agent hear that it was passed a lock. The agent then renews the tenure, so
-// that its lease does not end in the history.
-func (w *witness) takesUp(t *rapid.T, to seat, name lockagent.Name, tenure lockagent.Tenure) {
+// told waits for the message that a tenure was passed a lock, and returns its token.
+func (w *witness) told(t *rapid.T, to seat, name lockagent.Name, tenure lockagent.Tenure) lockagent.Token {
 	t.Helper()
 	told, ok := w.messages[to.agent].await(lockagent.MessagePassed, name, tenure)
 	if !ok {
 		t.Fatalf("no message to %s that it was passed lock %q", tenure, to.lock)
 	}
-	w.grew(t, to, name, told.Token)
-	reply, err := Renew(t, w.stores[to.agent], lockagent.RenewRequest{Name: name, Kind: w.kind, Tenure: tenure, Lease: minute, Urgent: true})
-	if err != nil || !reply.Held {
-		t.Fatalf("Renew(%s, %s) = %+v, %v, after it was passed", to.lock, tenure, reply, err)
+	if told.Token <= w.tokens[name] {
+		t.Fatalf("the tokens of lock %q do not grow", to.lock)
 	}
+	return told.Token
 }
 
 // testimony is the part of a reply on which the two must agree.
@@ -164,6 +171,7 @@ func (h *history) acquire(t *rapid.T) {
 	req := lockagent.AcquireRequest{
 		Name:   h.name(s),
 		Kind:   h.model.kind,
+		Mode:   h.mode(tenure),
 		Tenure: tenure,
 		Lease:  minute,
 		Queue:  h.queues && !h.holds[s] && (h.queued[s] != 0 || rapid.Bool().Draw(t, "queue")),
@@ -190,10 +198,14 @@ func (h *history) acquire(t *rapid.T) {
 func (h *history) renew(t *rapid.T) {
 	s, tenure := h.draw(t)
 	req := lockagent.RenewRequest{Name: h.name(s), Kind: h.model.kind, Tenure: tenure, Lease: minute}
-	h.compare(t, fmt.Sprintf("Renew(%s, %s)", s.lock, tenure), func(w *witness) testimony {
+	if h.model.kind == lockagent.ReadWriteLock && rapid.Bool().Draw(t, "downgrade") {
+		req.Mode = lockagent.Shared
+	}
+	h.compare(t, fmt.Sprintf("Renew(%s, %s, %s)", s.lock, tenure, req.Mode), func(w *witness) testimony {
 		reply, err := Renew(t, w.stores[s.agent], req)
 		return testimony{yes: reply.Held, err: sentinel(err)}
 	})
+	h.pass(t, s)
 }
 
 func (h *history) release(t *rapid.T) {
@@ -214,25 +226,39 @@ func (h *history) release(t *rapid.T) {
 	if reply.yes {
 		delete(h.holds, s)
 	}
-	if reply.passed {
-		h.pass(t, s)
+	if !h.pass(t, s) && reply.passed {
+		t.Fatalf("lock %q was passed to nobody who has a place", s.lock)
 	}
 }
 
-// pass finds out to whom a lock was passed.
-func (h *history) pass(t *rapid.T, from seat) {
-	holder := h.look(t, from).holder
+// pass finds out to whom a lock was passed, if it was. It may be passed to several who share it. Each renews
+// its tenure, so that the lease does not end in the history.
+func (h *history) pass(t *rapid.T, from seat) (passed bool) {
+	greatest := make(map[*witness]lockagent.Token)
 	for i, agent := range comparedAgents {
 		to := seat{from.lock, i}
-		if tenure := (lockagent.Tenure{Agent: agent, Number: h.queued[to]}); tenure.String() == holder {
-			h.model.takesUp(t, to, h.name(to), tenure)
-			h.subject.takesUp(t, to, h.name(to), tenure)
-			delete(h.queued, to)
-			h.holds[to] = true
-			return
+		tenure := lockagent.Tenure{Agent: agent, Number: h.queued[to]}
+		if tenure.Number == 0 {
+			continue
 		}
+		got := h.compare(t, fmt.Sprintf("Renew(%s, %s), which waits", to.lock, tenure), func(w *witness) testimony {
+			reply, err := Renew(t, w.stores[i], lockagent.RenewRequest{Name: h.name(to), Kind: w.kind, Tenure: tenure, Lease: minute, Urgent: true})
+			return testimony{yes: reply.Held, err: sentinel(err)}
+		})
+		if !got.yes {
+			continue
+		}
+		passed = true
+		for _, w := range []*witness{h.model, h.subject} {
+			greatest[w] = max(greatest[w], w.told(t, to, h.name(to), tenure))
+		}
+		delete(h.queued, to)
+		h.holds[to] = true
 	}
-	t.Fatalf("lock %q was passed to %q, which has no place", from.lock, holder)
+	for w, token := range greatest {
+		w.grew(t, from, h.name(from), token)
+	}
+	return passed
 }
 
 // subscribe makes an agent subscribe to a lock, once for the rest of the history.

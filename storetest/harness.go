@@ -125,12 +125,14 @@ var (
 		lockagent.FairLock,
 		lockagent.FencedLock,
 		lockagent.SpinLock,
+		lockagent.ReadWriteLock,
 	}
 	// woken have waiters that are woken.
 	woken = []lockagent.LockKind{
 		lockagent.PlainLock,
 		lockagent.FairLock,
 		lockagent.FencedLock,
+		lockagent.ReadWriteLock,
 	}
 	// hashes have one field in the store, the holder. Another program writes no more.
 	hashes = []lockagent.LockKind{
@@ -143,9 +145,11 @@ var (
 	queued = []lockagent.LockKind{
 		lockagent.PlainLock,
 		lockagent.FencedLock,
+		lockagent.ReadWriteLock,
 	}
-	fenced = []lockagent.LockKind{lockagent.FencedLock}
-	spin   = []lockagent.LockKind{lockagent.SpinLock}
+	readWrite = []lockagent.LockKind{lockagent.ReadWriteLock}
+	fenced    = []lockagent.LockKind{lockagent.FencedLock}
+	spin      = []lockagent.LockKind{lockagent.SpinLock}
 )
 
 // contract is the whole suite. A chapter that is about the store, and about no lock, is proved once.
@@ -168,6 +172,8 @@ var contract = []struct {
 	{"Queue", queued, queueClauses},
 	{"Pass", queued, passClauses},
 	{"Outsiders", queued, outsiderClauses},
+	{"ReadWrite", readWrite, readWriteClauses},
+	{"ReadWriteQueue", readWrite, readWriteQueueClauses},
 	{"Fenced", fenced, fencedClauses},
 	{"Spin", spin, spinClauses},
 	{"Fair", []lockagent.LockKind{lockagent.FairLock}, fairClauses},

@@ -120,6 +120,9 @@ func (p *party) refusedKind(name lockagent.Name, h *Harness) {
 	refused := func(what string, err error) {
 		p.t.Helper()
 		told, _ := errors.AsType[*lockagent.KindError](err)
+		if told != nil && h.TellsApart != nil && !h.TellsApart(told.Used, h.kind) {
+			told.Used = h.kind // the store knows that it is one of these
+		}
 		if tells && (told == nil || *told != want) || !tells && err != nil && told == nil {
 			p.t.Errorf("%s: error %v; want %v", what, err, &want)
 		}

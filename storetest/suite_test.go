@@ -23,6 +23,7 @@ import (
 var soundKinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
+	lockagent.ReadWriteLock,
 	lockagent.FencedLock,
 	lockagent.SpinLock,
 	lockagent.Latch,
@@ -111,7 +112,7 @@ func findings() []finding {
 	for _, d := range allDefects() {
 		all = append(all, finding{d.name, d.found})
 	}
-	return append(append(all, moreFindings...), morePermitFindings...)
+	return slices.Concat(all, moreFindings, morePermitFindings, readWriteFindings)
 }
 
 // TestEveryDefectIsFound runs clauses of the suite against defective stores. Each store has one
@@ -227,7 +228,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects, readWriteDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.

@@ -88,7 +88,8 @@ func (s *State) apply(e *Event) {
 		s.renewal.inFlight, s.renewal.stale = true, false
 		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
 		s.tenure.falls = s.tenure.falls || e.Mode != s.tenure.mode
-		s.tenure.mode = e.Mode // from now on it may be shared in the store
+		s.tenure.mode = e.Mode     // from now on it may be shared in the store
+		s.tenure.contested = false // if somebody waits, the store says so again
 	case Renewed:
 		s.confirm(e)
 		s.tenure.doubt, s.tenure.falls = s.renewal.stale, false

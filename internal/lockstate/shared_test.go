@@ -200,11 +200,21 @@ func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
 		r := reading(t, 0)
 		r.step(Missed{})
 		r.want("Contested", "Doubted", "Renewing 30s shared")
+		r.step(Wanted{Tenure: r.asked}) // the store says so at every renewal
 		r.renewed(true)
 		r.pass(5 * time.Second)
 		r.skip()
 		r.read("bob")
 		r.want("Requested bob", "Queued bob")
+	})
+	t.Run("who has given up", func(t *testing.T) {
+		r := reading(t, 0)
+		r.step(Wanted{Tenure: r.asked})
+		r.pass(10 * time.Second)
+		r.skip()
+		r.renewed(true)
+		r.read("bob")
+		r.want("Renewed", "Requested bob", "Granted bob 102 by hand-off")
 	})
 	t.Run("who said so before the answer came", func(t *testing.T) {
 		r := newRig(t, short)

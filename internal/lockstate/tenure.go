@@ -231,16 +231,20 @@ func (s *State) renewalDue() Instant {
 	at := never
 	lease := min(s.cfg.Watchdog, s.tenure.lease) // a pass has a short lease, and so may a fixed request
 	tiny := lease < min(s.cfg.Watchdog, roomy)
+	kept := false
 	for i := range s.grants {
-		switch g := &s.grants[i]; {
-		case g.fixed == 0 && tiny: // kept: after a third of the lease it might be too late
-			at = s.tenure.sent
-		case g.fixed == 0: // kept: renew when a third of the lease has passed
-			third := s.tenure.deadline.add(-s.cfg.trust(lease) + lease/3)
-			at = min(at, s.tenure.beat(third, min(s.cfg.Scatter, lease/6)))
-		case g.fixed > s.tenure.deadline: // the lease of the tenure is shorter than the fixed one
+		g := &s.grants[i]
+		kept = kept || g.fixed == 0
+		if g.fixed > s.tenure.deadline { // the lease of the tenure is shorter than the fixed one
 			at = s.tenure.sent
 		}
+	}
+	switch {
+	case kept && tiny: // after a third of the lease it might be too late
+		at = s.tenure.sent
+	case kept: // renew when a third of the lease has passed
+		third := s.tenure.deadline.add(-s.cfg.trust(lease) + lease/3)
+		at = min(at, s.tenure.beat(third, min(s.cfg.Scatter, lease/6)))
 	}
 	if s.tenure.doubt || s.tenure.falls || s.downgrades() {
 		at = s.tenure.sent

@@ -223,8 +223,6 @@ func TestShapes(t *testing.T) {
 		holder string
 	}{
 		{[]string{owner, "3"}, owner},
-		{[]string{"mode", "read", owner, "1", "other:1", "2"}, owner},
-		{[]string{"mode", "write", owner + ":write", "1"}, owner + ":write"},
 		{[]string{owner + ":0123456789abcdef0123456789abcdef", "1"}, owner + ":0123456789abcdef0123456789abcdef"},
 		{[]string{"host_1-" + owner, "1"}, "host_1-" + owner},
 		{[]string{"an owner with spaces:1", "1"}, ""},

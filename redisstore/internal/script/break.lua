@@ -1,6 +1,6 @@
 -- break.lua frees a lock, whatever tenure or program has it. It wakes the waiters, and sends the
--- message "broken <tenure> <at> <operator> <lock>" to the agent of the tenure. The lock may also be a fair or
--- a read/write lock of Redisson. A key that is no lock stays. So does a hash whose holder has an id
+-- message "broken <tenure> <at> <operator> <lock>" to the agent of the tenure. The lock may also be a fair lock
+-- of Redisson. A key that is no lock stays. So does a hash whose holder has an id
 -- without a UUID, for a map of another program may look like that: {"user:17": 3}.
 --
 -- KEYS[1]  the lock: a hash
@@ -17,12 +17,8 @@ local lock, publish, suffix = KEYS[1], ARGV[1], ARGV[3]
 local message_kind = ''
 
 --include broken.lua
-
 local channel = 'redisson_lock__channel' .. suffix
 pcall(publish, channel, '0')
-if mode then
-  pcall(publish, 'redisson_rwlock' .. suffix, mode == 'write' and '1' or '0')
-end
 -- Those who wait for a fair lock each have a channel, and a time in ms until which they wait.
 local front = pcall('LRANGE', 'redisson_lock_queue' .. suffix, 0, 7)
 for _, waiter in ipairs(front) do

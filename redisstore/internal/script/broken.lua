@@ -9,6 +9,8 @@ local at, _, now = time_of(ARGV[2])
 local err, holder, _, _, mode = holders(lock)
 if err then
   return redis.error_reply(err)
+elseif mode then
+  return redis.error_reply('KIND readwrite')
 elseif not holder then
   return at .. ' 0'
 end

@@ -145,10 +145,10 @@ local function try(i)
   end
   local left, err, holder, own = call('PTTL', lock), nil, nil, false
   if left ~= -2 then
-    local _
-    err, holder, _, own = holders(lock, tenure)
-    if err then
-      return 'e ' .. err
+    local _, mode
+    err, holder, _, own, mode = holders(lock, tenure)
+    if err or mode then
+      return 'e ' .. (err or 'KIND readwrite')
     end
   end
   local fair = fair_lock(lock, suffix, asks ~= '' and asks or room(suffix))

@@ -6,7 +6,8 @@
 --
 -- It returns only the text of an error if the key is no lock. Otherwise it returns nil, the first
 -- holder, the hold count of that holder, whether the tenure is a holder, and the mode. The first
--- holder is nil if the key is absent.
+-- holder is nil if the key is absent. Then follow all fields with their values, and whether these are all
+-- that the hash has.
 local function holders(lock, tenure)
   local page = pcall('HSCAN', lock, '0', 'COUNT', '16')
   if page.err then
@@ -29,5 +30,5 @@ local function holders(lock, tenure)
   if not sound or mode and not holder then
     return 'WRONGTYPE the hash is no lock'
   end
-  return nil, holder, count, own, mode
+  return nil, holder, count, own, mode, fields, page[1] == '0'
 end

@@ -9,9 +9,9 @@ local call, pcall = redis.call, redis.pcall
 
 --include holders.lua
 
-local err, holder, count = holders(KEYS[1])
-if err then
-  return redis.error_reply(err)
+local err, holder, count, _, mode = holders(KEYS[1])
+if err or mode then
+  return redis.error_reply(err or 'KIND readwrite')
 elseif not holder then
   return ''
 end

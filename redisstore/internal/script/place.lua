@@ -17,7 +17,7 @@ local function place(tenure, queue, count, agents)
       near[#near + 1] = before
     end
     for p, other in ipairs(near) do
-      names[p] = 'lockagent_agent:' .. (string.match(other, '^(.*):') or '') .. agents
+      names[p] = 'lockagent_agent:' .. (string.match(other, '^([^:]*)') or '') .. agents
     end
     local counts = call('PUBSUB', count, unpack(names))
     for p, other in ipairs(near) do

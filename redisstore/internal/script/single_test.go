@@ -54,8 +54,6 @@ func TestABreakOfOtherKinds(t *testing.T) {
 		channel string
 		payload string
 	}{
-		{"orders", []string{"mode", "read", owner, "1"}, "redisson_rwlock:{orders}", "0"},
-		{"a{b}", []string{"mode", "write", owner + ":write", "1"}, "redisson_rwlock:a{b}", "1"},
 		{"orders", []string{owner, "2"}, "redisson_lock__channel:{orders}:theirs:2", "0"},
 	} {
 		s := start(t)

@@ -1,0 +1,122 @@
+package actor
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func reads(owner string) Request {
+	return Request{Owner: lockagent.Owner(owner), Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}
+}
+
+func writes(owner string) Request {
+	return Request{Owner: lockagent.Owner(owner), Kind: lockagent.ReadWriteLock}
+}
+
+// Readers of one agent share a tenure: all but the first are granted the lock without the store.
+func TestReadersOfOneAgentCostOneTenure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTap(memstore.New())
+		a := start(t, Config{Store: store})
+		const readers = 64
+		var held [readers]lockagent.Grant
+		for i := range held {
+			held[i] = granted(t, a.Acquire(background, "door", reads("ann")))
+		}
+		if n := store.count("acquire"); n != 1 {
+			t.Errorf("%d attempts for %d readers", n, readers)
+		}
+		for i := range held {
+			if held[i].Token() != held[0].Token()+lockagent.Token(i) {
+				t.Errorf("reader %d has token %d after %d", i, held[i].Token(), held[0].Token())
+			}
+			released(t, held[i])
+		}
+		if n := store.count("release"); n != 1 {
+			t.Errorf("%d releases for %d readers", n, readers)
+		}
+	})
+}
+
+// In each of several agents there is always a reader who holds the lock. Still every writer gets it,
+// wherever it is.
+func TestWritersAreNotStarved(t *testing.T) {
+	const (
+		agents = 4
+		hold   = 30 * time.Millisecond
+		rounds = 20
+	)
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var all []*Agent
+		for range agents {
+			all = append(all, start(t, Config{Store: store.Share()}))
+		}
+		stop := make(chan struct{})
+		done := make(chan struct{})
+		for _, a := range all {
+			for reader := range 3 {
+				go func() {
+					defer func() { done <- struct{}{} }()
+					time.Sleep(time.Duration(reader) * hold / 3)
+					for {
+						g := <-a.Acquire(background, "door", reads("reader"))
+						if g.Err() != nil {
+							t.Error(g.Err())
+							return
+						}
+						time.Sleep(hold)
+						if err := <-g.ReleaseAsync(background); err != nil {
+							t.Error(err)
+						}
+						select {
+						case <-stop:
+							return
+						default:
+						}
+					}
+				}()
+			}
+		}
+		longest := time.Duration(0)
+		for round := range rounds {
+			time.Sleep(hold)
+			begun := time.Now()
+			g := granted(t, all[round%agents].Acquire(background, "door", writes("writer")))
+			longest = max(longest, time.Since(begun))
+			time.Sleep(hold)
+			released(t, g)
+		}
+		close(stop)
+		for range 3 * agents {
+			<-done
+		}
+		if longest > time.Second { // virtual time: the holds under way, and the budget of a tenure
+			t.Errorf("a writer waited for %v", longest)
+		}
+	})
+}
+
+// A release of one mode leaves the grants of the other.
+func TestReleaseOfAMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Store: memstore.New()})
+		write, read := writes("ann"), reads("ann")
+		write.Session, read.Session = true, true
+		w := granted(t, a.Acquire(background, "door", write))
+		r := granted(t, a.Acquire(background, "door", read))
+		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Exclusive)); err != nil || w.Held() || !r.Held() {
+			t.Errorf("%v, write %t, read %t", err, w.Held(), r.Held())
+		}
+		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Exclusive)); err != lockagent.ErrNotHeld {
+			t.Errorf("error %v, want ErrNotHeld", err)
+		}
+		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Shared)); err != nil || r.Held() {
+			t.Errorf("%v, read %t", err, r.Held())
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package memstore
+
+import (
+	"slices"
+
+	"github.com/lockagent/lockagent"
+)
+
+// shared reports whether the lock is held by tenures that share it.
+func (l *lock) shared() bool { return l.held() && l.holders[0].mode == lockagent.Shared }
+
+// mayJoin reports whether a tenure may share the lock with those that have it: it may not if a writer
+// waits ahead of it.
+func (m *memory) mayJoin(l *lock, req *lockagent.AcquireRequest) bool {
+	if req.Mode != lockagent.Shared || !l.shared() {
+		return false
+	}
+	ahead := l.place(req.Tenure)
+	if ahead < 0 {
+		ahead = len(l.queue)
+	}
+	return !m.writerWaits(l, ahead)
+}
+
+// writerWaits reports whether one of the first places is that of a writer whose agent listens. It looks at
+// the places up to most, and at no more than mostLooked.
+func (m *memory) writerWaits(l *lock, most int) bool {
+	return slices.ContainsFunc(l.queue[:min(most, mostLooked, len(l.queue))], func(p place) bool {
+		return p.mode != lockagent.Shared && m.listens(p.tenure.Agent)
+	})
+}
+
+// share makes an exclusive tenure shared if a renewal asks for that, and lets readers in. If the tenure is
+// shared, its agent is told of a writer who waits: an earlier message may be lost.
+func (m *memory) share(v *visit, req *lockagent.RenewRequest, l *lock, own *holder) {
+	if req.Mode == lockagent.Shared && own.mode != lockagent.Shared {
+		own.mode = lockagent.Shared
+		m.open(v, &lockagent.ReleaseRequest{Name: req.Name}, l)
+	}
+	if l.shared() && m.writerWaits(l, mostLooked) {
+		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: req.Tenure})
+	}
+}
+
+// open is called when readers may share a lock that they could not share before. It passes the lock to the
+// readers at the front of the queue, and wakes all others.
+func (m *memory) open(v *visit, by *lockagent.ReleaseRequest, l *lock) {
+	m.admit(v, by, l, mostLooked)
+	v.wake(m.subscribers(by.Name))
+}
+
+// admit passes a lock that is shared to the readers at the front of the queue. It looks at no more than
+// most places, and reports whether there may be more such readers.
+func (m *memory) admit(v *visit, by *lockagent.ReleaseRequest, l *lock, most int) (more bool) {
+	outsiders := m.outsiders(by.Name)
+	for ; len(l.queue) > 0; most-- {
+		first := l.queue[0]
+		listens := m.listens(first.tenure.Agent)
+		switch {
+		case listens && first.mode != lockagent.Shared:
+			return false
+		case most == 0:
+			return true
+		}
+		l.queue = slices.Delete(l.queue, 0, 1)
+		if listens {
+			m.passTo(v, by, l, first, outsiders)
+		}
+	}
+	return false
+}

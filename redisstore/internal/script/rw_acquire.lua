@@ -1,0 +1,123 @@
+-- rw_acquire.lua tries once to begin a tenure of each of n read/write locks, for one agent. Its keys,
+-- arguments and reply are those of acquire.lua, with these differences:
+--
+--   * The tenure of a writer is "<agent>:<number>:write". So is its place in the queue.
+--   * The last argument for a lock is always there: how messages travel, see release.lua. It begins with
+--     "-" if the tenure does not ask for a place.
+--
+-- A reader joins those that have the lock. It does not if one of the first eight places, ahead of its own, is
+-- that of a writer whose agent listens.
+
+--include request.lua
+
+local raised, rest = false, nil
+--include tokens.lua
+
+--include holders.lua
+
+local message_kind = 'readwrite '
+
+--include grants.lua
+
+--include place.lua
+
+local server = time[1] * 1000000 + time[2]
+--include rw.lua
+
+-- Reports whether a writer waits ahead of a place.
+local function writer_waits(queue, ahead_of, count, agents)
+  for _, other in ipairs(pcall('ZRANGE', queue, 0, 7)) do
+    if other == ahead_of then
+      return false
+    elseif string.find(other, ':write$') then
+      local listens = call('PUBSUB', count, 'lockagent_agent:' .. string.match(other, '^[^:]*') .. agents)
+      if listens[2] > 0 then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+-- Tells the agents that have the lock that another one wants it. The reply names the first of them.
+local function want_all(lock, tenure, list)
+  local agent = string.match(tenure, '^[^:]*')
+  for p, field in ipairs(list) do
+    local other = string.match(field, '^([^:]*):%d+')
+    if other and (p > 1 or other ~= agent) then
+      pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. tenure_of(field) .. ' ' .. lock)
+    end
+  end
+end
+
+-- Finds the field that a tenure has already.
+local function own_field(lock, tenure)
+  for _, field in ipairs({tenure, tenure .. ':write'}) do
+    if call('HEXISTS', lock, field) == 1 then
+      return field
+    end
+  end
+end
+
+local function try(i)
+  local a, lock = 3 * (i - 1) + 2, keys[i]
+  local field, lease, room = args[a + 1], args[a + 2], string.match(args[a + 3], '%a+')
+  local tenure, asks, suffix = tenure_of(field), args[a + 3] == room, string.sub(keys[n + i], 16)
+  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield')
+  if notes[1] then
+    return 'w'
+  end
+  local err, mode, list = look(lock, suffix)
+  if err then
+    return 'e ' .. err
+  end
+  local queue, count, agents = 'lockagent_queue' .. suffix, 'NUMSUB', ''
+  if room == 'sharded' then
+    count, agents = 'SHARDNUMSUB', suffix
+  end
+  local outsiders = 0
+  if asks then
+    local counts = call('PUBSUB', count, 'redisson_rwlock' .. their_suffix(suffix), 'lockagent_agents' .. suffix)
+    outsiders = math.max(0, counts[2] - counts[4])
+  end
+  local left = mode and call('PTTL', lock) or -2
+  if not mode and notes[2] and (not asks or outsiders > 0) then
+    left = math.ceil((notes[2] - clock) / 1000) -- above 0 while the lock is kept for outsiders
+  end
+  local own, granted = mode and own_field(lock, tenure), nil
+  if behind and not mode then
+    left = behind
+  elseif own then
+    granted = own
+    grant(lock, own, lease, left, true)
+  elseif not mode and (left <= 0 or left > 10) then
+    granted = field
+    grant(lock, field, lease, -2, false)
+    call('HSET', lock, 'mode', field == tenure and 'read' or 'write')
+    if not alone then
+      pcall('DEL', 'lockagent_readers' .. suffix)
+    end
+  elseif mode == 'read' and field == tenure and (room == 'classic' or not writer_waits(queue, tenure, count, agents)) then
+    granted = field
+    grant(lock, field, lease, left, true)
+  end
+  if granted then
+    if granted == tenure then
+      keep(suffix, tenure, lease, alone)
+    end
+    if asks and not alone then
+      pcall('ZREM', queue, field)
+      if outsiders == 0 then
+        outsiders = call('EXISTS', 'lockagent_turn' .. suffix) -- one that had its turn lately comes back
+      end
+    end
+    return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
+  end
+  if asks then
+    want_all(lock, tenure, list)
+  end
+  local queued = asks and not alone and place(field, queue, count, agents)
+  return (queued and 'q ' or 'h ') .. left .. ' ' .. outsiders .. ' ' .. (list[1] and tenure_of(list[1]) or '')
+end
+
+--include answer.lua

@@ -1,0 +1,38 @@
+-- rw_break.lua is break.lua for a read/write lock. It ends all tenures that share the lock, and sends the message
+-- "readwrite broken <tenure> <at> <operator> <lock>" to the agent of each.
+
+local call, pcall = redis.call, redis.pcall
+local lock, publish = KEYS[1], ARGV[1]
+
+--include clock.lua
+
+--include holders.lua
+
+local at, _, server = time_of(ARGV[2])
+
+--include rw.lua
+
+local suffix = own_suffix(lock)
+local err, mode, list = look(lock, suffix)
+if err then
+  return redis.error_reply(err)
+elseif not mode then
+  return at .. ' 0'
+end
+local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits) end)
+if not string.find(list[1] or '', uuid) then
+  return redis.error_reply('WRONGTYPE the holder of the hash has no UUID')
+end
+call('DEL', lock)
+pcall('DEL', 'lockagent_readers' .. suffix)
+for _, field in ipairs(list) do
+  local agent, tenure = string.match(field, '^([^:]*):%d+'), tenure_of(field)
+  if mode == 'read' then
+    call('DEL', timeout_key(suffix, tenure))
+  end
+  if agent then
+    pcall('PUBLISH', 'lockagent_agent:' .. agent, 'readwrite broken ' .. tenure .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)
+  end
+end
+pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), mode == 'write' and '1' or '0')
+return at .. ' 1'

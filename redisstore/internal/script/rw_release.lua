@@ -1,0 +1,155 @@
+-- rw_release.lua ends a tenure of each of n read/write locks, or withdraws a tenure that has not begun, for
+-- one agent. Its keys, arguments and reply are those of release.lua, with these differences:
+--
+--   * The arguments name a tenure without its mode: the script finds it in either mode.
+--   * The flags of a lock are always there.
+--
+-- The last tenure to leave passes the lock to the first writer in the queue, or to all readers in front. If
+-- nobody of the queue gets it, the release publishes "1" if the tenure wrote, and "0" if it read. While other readers have the
+-- lock, the release wakes nobody. It then sets the time to live of the hash to that of the reader that lasts longest,
+-- unless another program's reader has no key that says when it ends.
+
+local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
+local time = call('TIME')
+local server = time[1] * 1000000 + time[2]
+local clock, n = server, (#keys - 1) / 2
+local alone = n == 0
+if alone then
+  n, keys = 1, {keys[1], args[6], args[7]}
+end
+local ahead, ahead_key, names = '0', keys[2 * n + 1], {}
+for i = 1, n do
+  names[i + 1] = 'lockagent_turn' .. string.sub(keys[n + i], 16)
+end
+names[1] = ahead_key
+local turns = pcall('MGET', unpack(names)) -- what is no string is read as if it were not there
+if string.find(turns[1] or '', '^%d+$') and clock + turns[1] <= 9007199254740991 then
+  ahead, clock = turns[1], clock + turns[1]
+end
+--include last.lua
+
+local room = args[1]
+local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
+local yield = 10000 -- in microseconds
+local turn_every = 250 -- in ms
+
+--include holders.lua
+
+--include rw.lua
+
+--include notes.lua
+
+--include turn.lua
+
+--include begin.lua
+
+--include rw_pass.lua
+
+-- How long the hash has to live for those that still read, in ms; nil if nobody can tell.
+local function remaining(lock, suffix, list)
+  local most = 0
+  for _, tenure in ipairs(list) do
+    local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
+    local left = type(ends) == 'string' and ends - wall or 0
+    if left <= 0 then
+      local holds = math.min(call('HGET', lock, tenure) + 0, 16)
+      for hold = 1, holds do
+        left = math.max(left, call('PTTL', string.gsub(timeout_key(suffix, tenure), '1$', hold)))
+      end
+    end
+    if left <= 0 then
+      return nil
+    end
+    most = math.max(most, left)
+  end
+  return most
+end
+
+-- Passes a lock that is free, or wakes all waiters.
+local function hand_on(i, lock, channel, queue, flags, suffix, payload)
+  local subscribed = string.find(flags, 's', 1, true) and 1 or 0
+  local front, names, counts = waiting(queue, channel, suffix)
+  local outsiders, theirs = nil, false
+  if front[1] then
+    outsiders = math.max(0, counts[2] - counts[4])
+    local hurry -- an outsider that had its turn lately is about to subscribe again
+    theirs, hurry = turn(i, queue, suffix, outsiders)
+    if not theirs then
+      local passed, next, more = pass_on(lock, suffix, queue, front, names, counts, false, hurry, string.match(flags, 't(.+)') or '-')
+      if passed > 0 then
+        if more or outsiders > 0 and call('HGET', lock, 'mode') == 'read' then
+          pcall(publish, channel, '1') -- they may share the lock
+        end
+        for p = next, math.min(next + standbys - 1, #front) do
+          pcall(publish, names[p + 2], 'readwrite standby ' .. tenure_of(front[p]) .. ' ' .. pass_lease .. ' ' .. lock)
+        end
+        return 'p'
+      end
+    end
+  end
+  local others = pcall(publish, channel, payload)
+  local known = type(others) == 'number' -- the user may publish there
+  if not outsiders and room ~= 'classic' and known and others > subscribed then
+    local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
+    outsiders = math.max(0, counts[2] - counts[4])
+  end
+  if (theirs or outsiders and outsiders > 0) and not alone then
+    note(suffix, clock + yield, 'yield')
+    pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
+  end
+  if room == 'classic' or known and others <= subscribed then
+    return nil
+  end
+  return 'r ' .. (known and others - subscribed or -1)
+end
+
+-- Ends one tenure, and returns what there is to say about it.
+local function leave(i)
+  local a, lock, queue = 3 * (i - 1) + 2, keys[i], keys[n + i]
+  local tenure, channel, flags, suffix = args[a + 1], args[a + 2], args[a + 3], string.sub(queue, 16)
+  if not alone and string.find(flags, 'u', 1, true) then
+    note(suffix, clock, tenure)
+  end
+  local waited = not alone and pcall('ZREM', queue, tenure .. ':write')
+  if not alone then
+    pcall('ZREM', queue, tenure)
+  end
+  local err, mode, list, whole = look(lock, suffix)
+  if err then
+    return string.sub(err, 1, 5) == 'KIND ' and 'n' or 'e ' .. err
+  end
+  if mode == 'write' and call('HDEL', lock, tenure .. ':write') == 1 then
+    call('DEL', lock)
+    return hand_on(i, lock, channel, queue, flags, suffix, '1')
+  elseif mode == 'read' and call('HEXISTS', lock, tenure) == 1 then
+    drop(lock, suffix, tenure)
+    if call('HLEN', lock) == 1 then
+      call('DEL', lock)
+      return hand_on(i, lock, channel, queue, flags, suffix, '0')
+    end
+    for p, field in ipairs(list) do
+      if field == tenure then
+        table.remove(list, p)
+        break
+      end
+    end
+    local left = whole and remaining(lock, suffix, list)
+    if left then
+      call('PEXPIRE', lock, string.format('%.0f', left))
+    end
+    return nil
+  end
+  if waited == 1 and mode == 'read' then
+    open(lock, suffix, queue, '-') -- the tenure may have kept readers out
+  end
+  return 'n'
+end
+
+local lines = {string.format('%.0f', clock)}
+for i = 1, n do
+  local line = leave(i)
+  if line then
+    lines[#lines + 1] = i .. ' ' .. line
+  end
+end
+return table.concat(lines, '\n')

@@ -1,0 +1,100 @@
+-- rw_renew.lua starts the leases of n tenures of read/write locks anew, and makes tenures shared. It never shortens a
+-- lease.
+--
+-- KEYS[i]    lock i: a hash, see rw.lua
+-- KEYS[n+1]  the clock, see acquire.lua
+-- ARGV[1]    how messages travel, see release.lua
+-- Then for each lock
+--   the tenure, "<agent>:<number>"
+--   the lease in ms
+--   "read" if the tenure is to read from now on: a writer then becomes a reader, and others may join it
+--
+-- Alone: see acquire.lua. The last argument is then the name of KEYS[2].
+--
+-- Reply: as for renew.lua. If a writer waits for what a reader has, its agent is told.
+
+local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
+
+--include clock.lua
+
+--include holders.lua
+
+local n = math.floor((#args - 1) / 3)
+local alone = not keys[n + 1]
+local ahead_key = keys[n + 1] or args[3 * n + 2]
+local at, entry, server = time_of(ahead_key)
+local clock, room, ahead = at + 0, args[1], '0'
+local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
+
+--include rw.lua
+
+--include begin.lua
+
+--include rw_pass.lua
+
+local function extend(lock, lease)
+  if call('PTTL', lock) < lease + 0 then
+    call('PEXPIRE', lock, lease)
+  end
+end
+
+-- Makes a writer a reader.
+local function downgrade(lock, suffix, tenure, lease)
+  call('HDEL', lock, tenure .. ':write')
+  call('HSET', lock, tenure, '1', 'mode', 'read')
+  extend(lock, lease)
+  keep(suffix, tenure, math.max(lease + 0, call('PTTL', lock)), alone)
+  if alone then
+    pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '1')
+    return
+  end
+  local known = pcall('GET', 'lockagent_ahead' .. string.sub(ahead_key, 16))
+  ahead = type(known) == 'string' and known or '0'
+  open(lock, suffix, 'lockagent_queue' .. suffix, '-')
+end
+
+-- Renews a reader, and reports whether it still is one.
+local function read_on(lock, suffix, tenure, lease)
+  local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
+  if type(ends) == 'string' and ends + 0 <= wall then
+    drop(lock, suffix, tenure)
+    return false
+  end
+  keep(suffix, tenure, lease, alone)
+  extend(lock, lease)
+  for _, other in ipairs(alone and {} or pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, places_looked_at - 1)) do
+    if string.find(other, ':write$') then
+      pcall('PUBLISH', 'lockagent_agent:' .. string.match(tenure, '^[^:]*'), 'readwrite wanted ' .. tenure .. ' ' .. lock)
+      break
+    end
+  end
+  return true
+end
+
+local lines = {at}
+for i = 1, n do
+  local lock, tenure, lease, reads = keys[i], args[3 * i - 1], args[3 * i], args[3 * i + 1] == 'read'
+  local suffix, held = own_suffix(lock), pcall('HEXISTS', lock, tenure)
+  if held == 1 then
+    held = read_on(lock, suffix, tenure, lease)
+  elseif held == 0 and call('HEXISTS', lock, tenure .. ':write') == 1 then
+    held = true
+    if reads then
+      downgrade(lock, suffix, tenure, lease)
+    else
+      extend(lock, lease)
+    end
+  end
+  if held ~= true then
+    -- What is no lock any more is not held.
+    local over = type(held) ~= 'table' or string.find(held.err, 'WRONGTYPE', 1, true)
+    lines[#lines + 1] = i .. (over and ' n' or ' e ' .. held.err)
+  end
+end
+if entry[1] and not alone then
+  local raised = pcall('ZADD', ahead_key, 'GT', at, entry[1]) -- unless the server is full
+  if type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) then
+    return raised -- a replica may not have the tenures yet, or not any more
+  end
+end
+return table.concat(lines, '\n')

@@ -1,0 +1,49 @@
+package script
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+// A read/write lock of Redisson, of either mode: as a plain lock it is another kind. As a read/write lock it
+// has a holder, and a break tells those who wait.
+func TestReadWriteLockOfRedisson(t *testing.T) {
+	const owner = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:42"
+	for _, c := range []struct {
+		name    lockagent.Name
+		fields  []string
+		channel string
+		payload string
+	}{
+		{"orders", []string{"mode", "read", owner, "1", "other:1", "2"}, "redisson_rwlock:{orders}", "0"},
+		{"a{b}", []string{"mode", "write", owner + ":write", "1"}, "redisson_rwlock:a{b}", "1"},
+	} {
+		s := start(t)
+		s.Do(append([]string{"HSET", string(c.name)}, c.fields...)...)
+		before := s.Do("DUMP", string(c.name))
+		used, _ := errors.AsType[*lockagent.KindError](s.acquireAll(wish(c.name, agentA, 1))[0].Err)
+		if used == nil || used.Used != lockagent.ReadWriteLock {
+			t.Errorf("%q: acquired as a plain lock: %v", c.fields, used)
+		}
+		s.room.ReadWriteInspect(&s.call, c.name)
+		if seen, err := ReadInspected(s.must(&s.call)); err != nil || seen.Holder != owner {
+			t.Errorf("%q: inspected %+v, %v", c.fields, seen, err)
+		}
+		if s.Do("DUMP", string(c.name)) != before {
+			t.Errorf("%q was changed", c.fields)
+		}
+		waiter := s.listen(c.channel)
+		s.room.ReadWriteBreak(&s.call, lockagent.BreakRequest{Name: c.name})
+		if r, err := ReadBroken(s.must(&s.call), s.past); err != nil || !r.Broken {
+			t.Errorf("%q: %+v, %v", c.fields, r, err)
+		}
+		if got := s.hear(waiter); got != c.payload {
+			t.Errorf("%q: heard %q, want %q", c.fields, got, c.payload)
+		}
+		if s.Do("EXISTS", string(c.name)) != int64(0) {
+			t.Errorf("%q is still there", c.fields)
+		}
+	}
+}
