@@ -232,16 +232,19 @@ func (s *State) mayGrant(r *Request, m Moment) bool {
 		return false
 	}
 	joins := beside && t.mode == Shared && !t.contested && !t.outsiders
-	return joins || t.holds < s.cfg.HandOffGrants && m.Now < t.began.add(s.handOffTime())
+	grants, length := s.handOffs()
+	return joins || t.holds < grants && m.Now < t.began.add(length)
 }
 
-// handOffTime bounds the hand-offs of the tenure. It is shorter while outsiders wait, because
-// they have no place in the store's queue.
-func (s *State) handOffTime() time.Duration {
+// handOffs bounds the hand-offs of the tenure: how many grants it serves, and for how long. Both
+// are a tenth while outsiders wait, because they have no place in the store's queue.
+func (s *State) handOffs() (grants int, length time.Duration) {
+	grants, length = s.cfg.HandOffGrants, s.cfg.HandOffTime
 	if s.tenure.outsiders {
-		return s.cfg.HandOffTime / 10
+		const part = 10
+		return max(1, grants/part), length / part
 	}
-	return s.cfg.HandOffTime
+	return grants, length
 }
 
 // granted is the event that grants the lock to w, as the next hold of the tenure.
