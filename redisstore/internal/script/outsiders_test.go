@@ -42,6 +42,10 @@ func TestOutsidersTakeTurnsWithPlaces(t *testing.T) {
 		if got := s.hear(outsider); got != "0" || released.Others != 4 {
 			t.Errorf("released %+v, and the outsider heard %q", released, got)
 		}
+		// 5 ms for each agent, and 5 ms more.
+		if until := s.Do("ZSCORE", "lockagent_notes:{orders}", "yield"); until != strconv.FormatInt(int64(released.At)+20_000, 10) {
+			t.Errorf("released at %d, and kept until %v", released.At, until)
+		}
 		s.lives("lockagent_turn:{orders}", 250*time.Millisecond)
 		s.Do("PERSIST", "lockagent_turn:{orders}") // however slow this is
 		turns = append(turns, passes)
@@ -59,7 +63,7 @@ func TestOutsidersTakeTurnsWithPlaces(t *testing.T) {
 	}
 }
 
-// expectKept expects a lock that is free to be kept from an agent, for 10 ms at most.
+// expectKept expects a lock that is free to be kept from an agent, for 10 ms at most as the note says.
 func (s *server) expectKept(agent lockagent.AgentID) {
 	s.t.Helper()
 	kept := false

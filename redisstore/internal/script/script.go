@@ -35,6 +35,8 @@ var (
 	clockSource string
 	//go:embed holders.lua
 	holdersSource string
+	//go:embed polls.lua
+	pollsSource string
 )
 
 var (
@@ -51,7 +53,9 @@ var (
 
 // newScript makes a script. It replaces each --include by the part that the scripts share.
 func newScript(source string) *Script {
-	source = strings.NewReplacer("--include clock.lua\n", clockSource, "--include holders.lua\n", holdersSource).Replace(source)
+	source = strings.NewReplacer(
+		"--include clock.lua\n", clockSource, "--include holders.lua\n", holdersSource, "--include polls.lua\n", pollsSource,
+	).Replace(source)
 	sum := sha1.Sum([]byte(source)) // the protocol names scripts by it
 	return &Script{Source: source, Digest: hex.EncodeToString(sum[:])}
 }
