@@ -68,6 +68,12 @@ func runAgent() {
 			share, _ := strconv.ParseInt(args[3], 10, 64)
 			made, err := contend(ctx, locks.Lock(args[0]), args[4], args[1], threads, share)
 			return strconv.FormatInt(made, 10), err
+		case "plain.rush":
+			threads, _ := strconv.Atoi(args[1])
+			length, _ := strconv.Atoi(args[2])
+			hold, _ := strconv.Atoi(args[3])
+			got, err := rush(ctx, locks.Lock(args[0]), threads, time.Duration(length)*time.Millisecond, time.Duration(hold)*time.Microsecond)
+			return got.String(), err
 		default:
 			return "pong", nil
 		}
