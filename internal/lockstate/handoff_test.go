@@ -317,8 +317,8 @@ func TestHandOffBesideOutsidersEndsEarlier(t *testing.T) {
 	}{
 		{"before a tenth of the time", 100, time.Second - 1, handedOff},
 		{"after a tenth of the time", 100, time.Second, returned},
-		{"before a tenth of the grants", 20, 0, handedOff},
-		{"after a tenth of the grants", 10, 0, returned},
+		{"before a twentieth of the grants", 40, 0, handedOff},
+		{"after a twentieth of the grants", 39, 0, returned},
 		{"there is at least one grant", 1, 0, returned},
 	} {
 		t.Run(tt.title, func(t *testing.T) {

@@ -236,13 +236,14 @@ func (s *State) mayGrant(r *Request, m Moment) bool {
 	return joins || t.holds < grants && m.Now < t.began.add(length)
 }
 
-// handOffs bounds the hand-offs of the tenure: how many grants it serves, and for how long. Both
-// are a tenth while outsiders wait, because they have no place in the store's queue.
+// handOffs bounds the hand-offs of the tenure: how many grants it serves, and for how long. While
+// outsiders wait, it is a twentieth of the grants and a tenth of the time, because they have no
+// place in the store's queue. They are slower than a hand-off: a bound of time alone would leave
+// them few grants.
 func (s *State) handOffs() (grants int, length time.Duration) {
 	grants, length = s.cfg.HandOffGrants, s.cfg.HandOffTime
 	if s.tenure.outsiders {
-		const part = 10
-		return max(1, grants/part), length / part
+		return max(1, grants/20), length / 10
 	}
 	return grants, length
 }
