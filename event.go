@@ -241,26 +241,6 @@ type Event struct {
 	Link string
 }
 
-// LockKind says what kind of lock an event is about.
-type LockKind string
-
-// The kinds of locks. A log may have others.
-const (
-	// PlainLock is a lock with one holder at a time, or several shared ones.
-	PlainLock LockKind = "plain"
-)
-
-// Mode says beside which other holds a hold may be.
-type Mode string
-
-// The modes.
-const (
-	// Exclusive: beside none but those of the same session.
-	Exclusive Mode = "exclusive"
-	// Shared: beside other shared holds.
-	Shared Mode = "shared"
-)
-
 // Process is the process of an agent.
 type Process struct {
 	Host    string // name of the machine

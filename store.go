@@ -24,7 +24,7 @@ import (
 //
 // # Errors
 //
-// [ErrWrongType], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
+// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
 // definite: the call had no effect, and trying again will not help. Trying again does not
 // help after [ErrClosed] either. But a call that was under way when the store was closed
 // may have taken effect, so close the agent before its store.
@@ -37,6 +37,29 @@ import (
 // A store knows tenures. It does not know the owners of an agent. A tenure is an agent and a
 // number that is used once. So a repeated or late call never touches another tenure than
 // its own.
+//
+// # Kinds
+//
+// Every call names the [LockKind] of its lock. All kinds have the same calls, and the same rules
+// hold for them, unless the comment of the kind says otherwise. If what the store has under the
+// name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
+// [*KindError]. A store that does not have a kind answers with an [*OptionError].
+//
+// A tenure has one [Mode] for its life. Several tenures of the mode [Shared] may have the lock at
+// once.
+//
+// # Permits
+//
+// A tenure of a semaphore has one or several permits in place of the lock. So several tenures have
+// permits at once. An Acquire is granted if enough permits are free, and no other tenure with a
+// place comes first. A semaphore that nobody has set has no permits, and no queue. Its waiters
+// wait until somebody sets it. If a semaphore is deleted while tenures have places, their Acquires
+// end with [ErrDeleted].
+//
+// A Release passes the free permits to the tenures in the queue, one after the other, as long as
+// they suffice for the next. So a request for many permits is not kept out by requests for few.
+// The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.
+// Nobody is told that a tenure is wanted. A Break ends all tenures, and gives their permits back.
 //
 // # Tokens
 //
@@ -75,6 +98,17 @@ import (
 // empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
 // granted, whoever waits.
 //
+// # Latches
+//
+// Nobody holds a [Latch]. Acquire asks whether the latch is open, that is: whether there is none of
+// that name. A grant means no more than that: there is no tenure, and nothing to renew or to
+// release. Renew, Release, Break and Inspect of a latch end with an [*OptionError].
+//
+// Queue says in such a request that the waiter has found the latch closed before. If there is no latch
+// any more, it was counted down to 0, or it is gone for another reason: somebody deleted it, it
+// expired, or the store lost its data. The store remembers for a minute that a latch was counted down.
+// Otherwise the error is [ErrLatchGone].
+//
 // # Concurrency
 //
 // A Store is safe for concurrent use. An agent never has an Acquire and a Release of one
@@ -104,7 +138,13 @@ type Store interface {
 	Break(ctx context.Context, req BreakRequest, done func(BreakReply, error))
 
 	// Inspect tells what the store knows of a lock.
-	Inspect(ctx context.Context, name Name, done func(Inspection, error))
+	Inspect(ctx context.Context, name Name, kind LockKind, done func(Inspection, error))
+
+	// Permits reads or changes the permits of a semaphore, whoever has them. A change that makes
+	// more permits free passes them to the queue, or wakes the waiters, as a Release does.
+	Permits(ctx context.Context, req PermitsRequest, done func(PermitsReply, error))
+	// Latch reads or changes the count of a latch.
+	Latch(ctx context.Context, req LatchRequest, done func(LatchReply, error))
 
 	// Time tells what the store's clock shows. It is a lower bound: nothing that the store
 	// decides after the call is earlier. In a Cluster it is the clock of one node.
@@ -118,7 +158,7 @@ type Store interface {
 	// Wake-ups may be spurious, and may be lost. So a waiter also tries again when the
 	// holder's lease is over. wake must not block. The store may call wake once more after
 	// cancel has returned.
-	Subscribe(name Name, wake func()) (cancel func())
+	Subscribe(name Name, kind LockKind, wake func()) (cancel func())
 
 	// Listen calls hear with each message to the agent. The agent calls Listen once, before
 	// anything else. Messages may be lost, late, and repeated. Whenever the store begins to
@@ -181,12 +221,23 @@ func (t StoreTime) Sub(u StoreTime) time.Duration { return time.Duration(t-u) * 
 // AcquireRequest asks for a tenure.
 type AcquireRequest struct {
 	Name   Name
+	Kind   LockKind
+	Mode   Mode // the same in all requests of a tenure
 	Tenure Tenure
 	Lease  time.Duration // between MinLease and MaxLease; the store rounds it up to its unit
+
+	// Permits is the number of permits that the tenure shall have, the same in all requests of a
+	// tenure. 0 is 1. Locks have only one.
+	Permits int
 
 	// Floor is the greatest token of this lock that the agent knows of, or 0. The tenure
 	// begins above it, even if the store has forgotten the lock.
 	Floor Token
+
+	// Exact says that no greater token of this lock than Floor was given out. A store whose clock
+	// is behind Floor then sets it to Floor, and no further. Otherwise there may be tokens that
+	// the agent does not know of, and the store sets its clock a good deal further.
+	Exact bool
 
 	// Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe to the
 	// lock before that, or the place may be lost. After one request with Queue, all requests
@@ -204,14 +255,15 @@ type AcquireReply struct {
 	At StoreTime
 	// Clock names the clock of At. The difference of two StoreTimes is a duration only if
 	// their Clocks are the same: somebody may set a server's clock, and another server may
-	// take over.
+	// take over. It is empty if At is not the reading of one clock: then no difference is one.
 	Clock string
 	// Incarnation names the present incarnation of the store. It is empty if the store cannot
 	// tell. A store that lost its data has a new one.
 	Incarnation string
 
 	// Holder has the lock instead: the text of a [Tenure], or the text that another program
-	// wrote. It is empty while the store keeps the lock for outsiders. Only if not granted.
+	// wrote. It is empty while the store keeps the lock for outsiders. Of a semaphore it is a text
+	// for people: how many permits are free. Only if not granted.
 	Holder string
 	// Remaining is what is left of the holder's lease. It is negative if the lease has no
 	// end. If the tenure has a place, Remaining is less when a wake-up may not come: the
@@ -220,6 +272,9 @@ type AcquireReply struct {
 	// Queued says that the tenure has a place in the queue, by this request or an earlier
 	// one. From now on a Release may pass the lock to the tenure. Only if not granted.
 	Queued bool
+	// AskWithin is above 0 if the tenure keeps its place by asking: the place may be lost unless
+	// another Acquire of the tenure follows within that time. Only if queued.
+	AskWithin time.Duration
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.
 	Outsiders int
@@ -240,15 +295,15 @@ const (
 	_ MessageKind = iota
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
-	// has the lock all the same: its next Acquire is granted. Token, At, Clock, Incarnation,
-	// Outsiders, Trace.
+	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
+	// Incarnation, Outsiders, Trace.
 	MessagePassed
-	// MessageStandby: a Release passed the lock to a tenure ahead of this one in the queue.
-	// If the agent of that tenure hangs, the lock is free after Remaining, and no message
-	// says so. Remaining.
+	// MessageStandby: the lock may be free after Remaining, and no message says so. Most often a
+	// Release passed the lock to a tenure ahead of this one in the queue, and Remaining is its lease:
+	// the agent of that tenure may hang. If Remaining is 0, the tenure should ask at once. Remaining.
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
-	// it at every Acquire that asks for a place and finds the lock busy.
+	// it at every Acquire that asks for a place and finds the lock busy. LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken
@@ -258,9 +313,10 @@ const (
 
 // Message is news for one agent about one of its tenures.
 type Message struct {
-	Kind   MessageKind
-	Name   Name
-	Tenure Tenure
+	Kind     MessageKind
+	Name     Name
+	LockKind LockKind // empty for a plain lock
+	Tenure   Tenure
 
 	Token       Token     // of the first hold
 	At          StoreTime // when the store decided
@@ -275,6 +331,7 @@ type Message struct {
 // RenewRequest asks for more time in a tenure.
 type RenewRequest struct {
 	Name   Name
+	Kind   LockKind
 	Tenure Tenure
 	Lease  time.Duration
 
@@ -292,6 +349,7 @@ type RenewReply struct {
 // ReleaseRequest ends a tenure.
 type ReleaseRequest struct {
 	Name   Name
+	Kind   LockKind
 	Tenure Tenure
 
 	// Last is the token of the tenure's last hold, or 0 if it had none. Later tenures
@@ -322,6 +380,7 @@ type ReleaseReply struct {
 // BreakRequest frees a lock, whoever has it.
 type BreakRequest struct {
 	Name Name
+	Kind LockKind
 	// Operator is who breaks the lock: any text up to [MaxNameLen] bytes, or empty.
 	Operator string
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,14 +17,13 @@ import (
 // [New]. It is safe for concurrent use.
 type Agent struct {
 	cfg      Config
-	locks    *lockstate.Config // of all locks
+	locks    *lockstate.Config // of all locks but spin locks
+	spins    *lockstate.Config // of spin locks
 	clock    *clock
 	ticks    ticks
 	registry registry
 
-	// machine makes the state machine of a lock, from a snapshot. A new lock has the zero
-	// snapshot. The field does not change after the first lock was made.
-	machine func(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine
+	machines map[lockagent.LockKind]newMachine // does not change after the first lock was made
 
 	fresh atomic.Uint64 // the last number of a step, of all locks
 	wild  atomic.Bool   // a callback ended its goroutine: see apart
@@ -44,6 +44,13 @@ type Agent struct {
 type Request struct {
 	// Owner is the owner who asks.
 	Owner lockagent.Owner
+	// Kind is the kind of the lock. A name that is in use as another kind is a
+	// [*lockagent.KindError].
+	Kind lockagent.LockKind
+	// Mode says beside which other holds the hold may be.
+	Mode lockagent.Mode
+	// Permits is the number of permits of a semaphore that the owner wants. 0 is 1.
+	Permits int
 	// Lease is a fixed lease, or 0 for a kept lease.
 	Lease time.Duration
 	// Wait bounds the wait for the lock. It counts from the call of Acquire or Lock. If it is
@@ -52,11 +59,16 @@ type Request struct {
 	// Session says that Owner may hold the lock several times at once. Otherwise Owner must
 	// be unique to this request.
 	Session bool
+	// NoReentry refuses the request with [lockagent.ErrReentry] if Owner holds the lock or waits for
+	// it already. It needs Session.
+	NoReentry bool
 	// Try asks not to wait: the lock is granted if it is free now.
 	Try bool
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
 	// lease has run out. It needs a Lease.
 	Outlive bool
+	awaits  bool // the request is one of Await
+
 	// Granted is called once when the lock is granted, before the grant is delivered. It may
 	// be nil. It must not block.
 	Granted func()
@@ -78,9 +90,9 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), ending: ending{done: make(chan struct{})}}
+	a := &Agent{cfg: cfg, locks: cfg.locks(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
-	a.machine = a.plain
+	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)
 	a.fresh.Store(firstNumber())
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
@@ -130,14 +142,13 @@ func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <
 
 // ask sends a request to its lock, or answers it at once.
 func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
-	err := check(ctx, name, r.Request)
+	err := check(ctx, name, &r.Request)
 	if err == nil {
 		// An actor may not know yet that the agent is closed.
-		if !a.registry.closed.Load() {
-			r.entry = a.registry.pinned(name)
-		}
-		if r.entry == nil {
+		if a.registry.closed.Load() {
 			err = lockagent.ErrClosed
+		} else {
+			r.entry, err = a.named(name, r.Kind)
 		}
 	}
 	if err != nil {
@@ -147,10 +158,7 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 	sendInPerson(r.entry, r, r.caller)
 }
 
-func check(ctx context.Context, name lockagent.Name, req Request) error {
-	if _, err := lockagent.ParseName(string(name)); err != nil {
-		return err
-	}
+func check(ctx context.Context, name lockagent.Name, req *Request) error {
 	if _, err := lockagent.ParseOwner(string(req.Owner)); err != nil {
 		return err
 	}
@@ -159,7 +167,14 @@ func check(ctx context.Context, name lockagent.Name, req Request) error {
 			return err
 		}
 	}
+	if err := lockagent.CheckPermits(req.Kind, req.Permits); err != nil {
+		return err
+	}
 	switch {
+	case req.Mode == lockagent.Shared && req.Kind != lockagent.ReadWriteLock, req.Mode != "" && req.Mode != lockagent.Shared && req.Mode != lockagent.Exclusive:
+		return &lockagent.OptionError{Option: "mode", Reason: fmt.Sprintf("a %s lock has no holds of the mode %.64q; shared holds are those of a read/write lock", req.Kind.OrPlain(), req.Mode)}
+	case (req.Kind == lockagent.Latch) != req.awaits:
+		return &lockagent.OptionError{Option: "kind", Reason: "a latch is not acquired; await it"}
 	case req.Outlive && req.Lease == 0:
 		return &lockagent.OptionError{Option: "outlive", Reason: "a lease that is kept ends with the agent; give the request a fixed lease"}
 	case ctx.Err() != nil:
@@ -206,14 +221,14 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 //
 // operator is who breaks the lock, for the holder and for the event log: a text up to
 // [lockagent.MaxNameLen] bytes. If it is empty, the identity of the agent takes its place.
-func (a *Agent) Break(name lockagent.Name, operator string) <-chan lockagent.Result[bool] {
+func (a *Agent) Break(name lockagent.Name, kind lockagent.LockKind, operator string) <-chan lockagent.Result[bool] {
 	if operator == "" {
 		operator = string(a.cfg.ID)
 	}
 	c := &call{kind: toBreak, operator: operator, broken: make(chan lockagent.Result[bool], 1)}
 	if err := lockagent.CheckOperator(operator); err != nil {
 		c.answer(false, err)
-	} else if e, err := a.named(name); err != nil {
+	} else if e, err := a.named(name, kind); err != nil {
 		c.answer(false, err)
 	} else {
 		send(e, c)
@@ -223,9 +238,9 @@ func (a *Agent) Break(name lockagent.Name, operator string) <-chan lockagent.Res
 
 // Status asks the store and this agent about a lock. The channel is like that of
 // [Agent.Break].
-func (a *Agent) Status(name lockagent.Name) <-chan lockagent.Result[lockagent.Status] {
+func (a *Agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lockagent.Result[lockagent.Status] {
 	out := make(chan lockagent.Result[lockagent.Status], 1)
-	e, err := a.named(name)
+	e, err := a.named(name, kind)
 	if err != nil {
 		out <- lockagent.Result[lockagent.Status]{Err: err}
 		close(out)
@@ -236,15 +251,15 @@ func (a *Agent) Status(name lockagent.Name) <-chan lockagent.Result[lockagent.St
 }
 
 // named returns the pinned entry of a lock.
-func (a *Agent) named(name lockagent.Name) (*entry, error) {
+func (a *Agent) named(name lockagent.Name, kind lockagent.LockKind) (*entry, error) {
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return nil, err
 	}
-	e := a.registry.pinned(name)
-	if e == nil {
-		return nil, lockagent.ErrClosed
+	kind, err := a.kind(kind)
+	if err != nil {
+		return nil, err
 	}
-	return e, nil
+	return a.registry.pinned(name, kind)
 }
 
 func (a *Agent) storeReset(r lockagent.Reset) {
@@ -280,7 +295,7 @@ func (a *Agent) hear(m lockagent.Message) {
 	// The tenure is a ghost: its release was dropped, or a failover brought it back.
 	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {
 		defer a.survive("store")
-		req := lockagent.ReleaseRequest{Name: m.Name, Tenure: m.Tenure}
+		req := lockagent.ReleaseRequest{Name: m.Name, Kind: m.LockKind, Tenure: m.Tenure}
 		a.cfg.Store.Release(context.Background(), req, func(lockagent.ReleaseReply, error) {})
 	}
 }

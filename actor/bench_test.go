@@ -74,7 +74,11 @@ func BenchmarkPin(b *testing.B) {
 	g := <-a.Acquire(background, "door", who("ann"))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.registry.pinned("door").unpin()
+		e, err := a.registry.pinned("door", lockagent.PlainLock)
+		if err != nil {
+			b.Fatal(err)
+		}
+		e.unpin()
 	}
 	released(b, g)
 }

@@ -49,7 +49,7 @@ func TestRecorderEndsItsGoroutine(t *testing.T) {
 					ask(Request{Owner: "bob", Wait: time.Second})
 					ask(who("carl"))
 					time.Sleep(2 * time.Second)
-					doomed(t, func() { a.Break("door", "") })
+					doomed(t, func() { a.Break("door", lockagent.PlainLock, "") })
 					ask(who("dora"))
 					doomed(t, func() {
 						if g := a.Lock(background, "gate", who("ann")); g.Held() {

@@ -115,10 +115,10 @@ func TestUseAfterClose(t *testing.T) {
 			}
 			exhausted(t, c)
 		}
-		if r := await(t, "status", a.Status("door")); !errors.Is(r.Err, lockagent.ErrClosed) {
+		if r := await(t, "status", a.Status("door", lockagent.PlainLock)); !errors.Is(r.Err, lockagent.ErrClosed) {
 			t.Errorf("status: %v", r.Err)
 		}
-		if r := await(t, "break", a.Break("door", "")); !errors.Is(r.Err, lockagent.ErrClosed) {
+		if r := await(t, "break", a.Break("door", lockagent.PlainLock, "")); !errors.Is(r.Err, lockagent.ErrClosed) {
 			t.Errorf("break: %v", r.Err)
 		}
 		lostBecause(t, await(t, "release", g.ReleaseAsync(background)), lockagent.LostClosed)
@@ -274,9 +274,9 @@ func TestCloseRacesEverything(t *testing.T) {
 					case 0:
 						_ = await(t, "leave", a.Leave(background, name, lockagent.Owner(fmt.Sprint(i))))
 					case 1:
-						await(t, "break", a.Break(name, ""))
+						await(t, "break", a.Break(name, lockagent.PlainLock, ""))
 					case 2:
-						await(t, "status", a.Status(name))
+						await(t, "status", a.Status(name, lockagent.PlainLock))
 					}
 					if err := await(t, "release", g.ReleaseAsync(background)); err != nil && !errors.Is(err, lockagent.ErrLost) {
 						t.Errorf("release: %v", err)

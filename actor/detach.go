@@ -31,6 +31,7 @@ const snapshotFormat = 2
 // its tokens.
 type LockSnapshot struct {
 	Name lockagent.Name
+	Kind lockagent.LockKind `json:",omitempty"` // empty for a plain lock
 	lockstate.Snapshot
 	// Outlive are the grants whose requests had Outlive.
 	Outlive []lockstate.RequestID
@@ -82,6 +83,9 @@ func (a *Agent) Detach() AgentSnapshot {
 func (l *lock) detach(m *detachMsg) {
 	l.draining, l.closing, l.detached = true, true, true
 	n := LockSnapshot{Name: l.entry.name}
+	if l.entry.kind != lockagent.PlainLock {
+		n.Kind = l.entry.kind // an earlier version reads the others
+	}
 	defer func() { m.snapshot <- n }() // a callback may end this goroutine
 	n.Snapshot = l.state.Snapshot()
 	var unclaimed []lockstate.RequestID

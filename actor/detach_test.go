@@ -275,7 +275,7 @@ func TestDetachedAgentDoesNothing(t *testing.T) {
 				}
 			}
 			refused(t, a.Acquire(background, name, again("ann")), lockagent.ErrClosed)
-			if r := await(t, "break", a.Break(name, "")); !errors.Is(r.Err, lockagent.ErrClosed) {
+			if r := await(t, "break", a.Break(name, lockagent.PlainLock, "")); !errors.Is(r.Err, lockagent.ErrClosed) {
 				t.Errorf("break %q: %+v", name, r)
 			}
 			for _, c := range []<-chan error{a.Release(background, name, "ann"), a.Leave(background, name, "ann")} {

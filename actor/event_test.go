@@ -131,13 +131,13 @@ func TestStories(t *testing.T) {
 		{"broken", Config{}, func(w world) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
-			await(w.t, "break", w.a.Break("door", ""))
+			await(w.t, "break", w.a.Break("door", lockagent.PlainLock, ""))
 		}, "granted reentered broken broken returned"},
 
 		{"broken by another agent", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
-			await(w.t, "break", w.b.Break("door", ""))
+			await(w.t, "break", w.b.Break("door", lockagent.PlainLock, ""))
 			<-g.Done()
 		}, "granted reentered broken broken returned"},
 

@@ -101,11 +101,11 @@ func TestBreakNamesItsOperator(t *testing.T) {
 					}
 				}
 				g := granted(t, b.Acquire(background, "door", who("bob")))
-				await(t, "break", b.Break("door", c.operator))
+				await(t, "break", b.Break("door", lockagent.PlainLock, c.operator))
 				broken(g, theirs.of(lockagent.EventBroken)[0])
 
 				g = granted(t, a.Acquire(background, "door", who("ann")))
-				await(t, "break", b.Break("door", c.operator))
+				await(t, "break", b.Break("door", lockagent.PlainLock, c.operator))
 				synctest.Wait()
 				broken(g, mine.of(lockagent.EventBroken)[0])
 				if far := theirs.of(lockagent.EventBroken)[1]; far.Operator != c.want || far.Token != 0 || far.StoreTime == 0 || far.Lock != "door" {
@@ -116,7 +116,7 @@ func TestBreakNamesItsOperator(t *testing.T) {
 	}
 	t.Run("too long", func(t *testing.T) {
 		a := start(t, Config{})
-		if r := await(t, "break", a.Break("door", strings.Repeat("o", lockagent.MaxNameLen+1))); !errors.Is(r.Err, lockagent.ErrBadOption) {
+		if r := await(t, "break", a.Break("door", lockagent.PlainLock, strings.Repeat("o", lockagent.MaxNameLen+1))); !errors.Is(r.Err, lockagent.ErrBadOption) {
 			t.Errorf("broken %+v", r)
 		}
 	})

@@ -463,12 +463,17 @@ func (s *tap) Break(ctx context.Context, req lockagent.BreakRequest, done func(l
 	through(s, o, func(done func(lockagent.BreakReply, error)) { s.Store.Break(ctx, req, done) }, done)
 }
 
-func (s *tap) Inspect(ctx context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
-	o := &op{kind: "inspect", name: name}
-	through(s, o, func(done func(lockagent.Inspection, error)) { s.Store.Inspect(ctx, name, done) }, done)
+func (s *tap) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	o := &op{kind: "permits", name: req.Name}
+	through(s, o, func(done func(lockagent.PermitsReply, error)) { s.Store.Permits(ctx, req, done) }, done)
 }
 
-func (s *tap) Subscribe(name lockagent.Name, wake func()) func() {
+func (s *tap) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+	o := &op{kind: "inspect", name: name}
+	through(s, o, func(done func(lockagent.Inspection, error)) { s.Store.Inspect(ctx, name, lockagent.PlainLock, done) }, done)
+}
+
+func (s *tap) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
 	s.mu.Lock()
 	s.watches++
 	onSub, onUnsub := s.onSub, s.onUnsub
@@ -476,7 +481,7 @@ func (s *tap) Subscribe(name lockagent.Name, wake func()) func() {
 	if onSub != nil {
 		onSub(name, wake)
 	}
-	cancel := s.Store.Subscribe(name, func() {
+	cancel := s.Store.Subscribe(name, lockagent.PlainLock, func() {
 		if s.deaf == nil || !s.deaf() {
 			wake()
 		}
@@ -512,8 +517,14 @@ func (s *tap) OnReset(f func(lockagent.Reset)) func() {
 // inspect asks a store directly.
 func inspect(t testing.TB, s lockagent.Store, name lockagent.Name) lockagent.Inspection {
 	t.Helper()
+	return inspectAs(t, s, name, lockagent.PlainLock)
+}
+
+// inspectAs is inspect for a lock of another kind.
+func inspectAs(t testing.TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) lockagent.Inspection {
+	t.Helper()
 	out := make(chan lockagent.Inspection, 1)
-	s.Inspect(context.Background(), name, func(i lockagent.Inspection, err error) {
+	s.Inspect(context.Background(), name, kind, func(i lockagent.Inspection, err error) {
 		if err != nil {
 			t.Errorf("inspect: %v", err)
 		}

@@ -22,7 +22,7 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 		{"released", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { g.ReleaseAsync(background) }, 0},
 		{"released by owner", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Release(background, "door", "ann") }, 0},
 		{"left", again("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Leave(background, "door", "ann") }, lockagent.LostSessionClosed},
-		{"broken here", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Break("door", "") }, lockagent.LostBroken},
+		{"broken here", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Break("door", lockagent.PlainLock, "") }, lockagent.LostBroken},
 		{"broken elsewhere", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
 			s.Store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 		}, lockagent.LostBroken},
@@ -148,7 +148,7 @@ func TestHolderIsToldFirst(t *testing.T) {
 	}{
 		{"released", func(a *Agent, g lockagent.Grant) { g.ReleaseAsync(background) }},
 		{"left", func(a *Agent, g lockagent.Grant) { a.Leave(background, "door", "ann") }},
-		{"broken", func(a *Agent, g lockagent.Grant) { a.Break("door", "") }},
+		{"broken", func(a *Agent, g lockagent.Grant) { a.Break("door", lockagent.PlainLock, "") }},
 		{"expired", func(a *Agent, g lockagent.Grant) { time.Sleep(900 * time.Millisecond) }},
 	} {
 		for _, grants := range []int{1, 100} {
@@ -447,7 +447,7 @@ func TestReleaseRacesLoss(t *testing.T) {
 		wg.Go(func() {
 			switch i % 2 {
 			case 0:
-				await(t, "break", a.Break("door", ""))
+				await(t, "break", a.Break("door", lockagent.PlainLock, ""))
 			case 1:
 				_ = await(t, "leave", a.Leave(background, "door", "ann"))
 			}

@@ -48,7 +48,7 @@ type lock struct {
 }
 
 func newLock(a *Agent, e *entry) *lock {
-	l := &lock{agent: a, entry: e, state: a.machine(e.name, lockstate.Snapshot{}, 0, 0)}
+	l := &lock{agent: a, entry: e, state: a.machines[e.kind](e.name, lockstate.Snapshot{}, 0, 0)}
 	l.perform = l.do
 	return l
 }
@@ -100,9 +100,13 @@ func (l *lock) process(m message) {
 			m.deny(l.entry.name, lockagent.ErrClosed)
 			return
 		}
+		if m.NoReentry && l.asked(m.Owner) {
+			m.deny(l.entry.name, lockagent.ErrReentry)
+			return
+		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.Owner, Lease: m.Lease, Try: m.Try, Session: m.Session,
+			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, Session: m.Session,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
@@ -165,6 +169,10 @@ func (l *lock) process(m message) {
 		l.inspected(m)
 	case *storeCall[lockagent.BreakReply]:
 		l.broken(m)
+	case *permitsMsg:
+		l.permits(m)
+	case *storeCall[lockagent.PermitsReply]:
+		l.permitted(m)
 	case *extendMsg:
 		l.extend(m)
 	case *drainMsg:
@@ -174,6 +182,11 @@ func (l *lock) process(m message) {
 	case *detachMsg:
 		l.detach(m)
 	}
+}
+
+// asked reports whether an owner holds the lock or waits for it.
+func (l *lock) asked(owner lockagent.Owner) bool {
+	return slices.ContainsFunc(l.requests.keys(), func(id lockstate.RequestID) bool { return l.requests.get(id).Owner == owner })
 }
 
 // step gives a command to the state machine.
@@ -335,7 +348,7 @@ func (l *lock) subscribe() {
 	case wanted && l.unsubscribe == nil:
 		l.unsubscribe = func() {}
 		defer l.agent.survive("store")
-		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, l.wake)
+		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, l.entry.kind, l.wake)
 	case !wanted && l.unsubscribe != nil:
 		unsubscribe := l.unsubscribe
 		l.unsubscribe = nil
@@ -448,7 +461,7 @@ func (l *lock) restart(had lockstate.Snapshot) {
 		l.agent.ending.abandoned.Add(1)
 	}
 	pause := lockstate.Instant(retryMax) // it may panic again at once
-	l.state = l.agent.machine(l.entry.name, had, 0, l.now+pause)
+	l.state = l.agent.machines[l.entry.kind](l.entry.name, had, 0, l.now+pause)
 	if l.closing {
 		advance(l.state, lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
 	}

@@ -11,13 +11,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// startFair starts an agent whose locks are fair.
-func startFair(t testing.TB, cfg Config) *Agent {
-	t.Helper()
-	a := start(t, cfg)
-	a.machine = a.fair
-	return a
-}
+// fairly is the request of an owner for a fair lock.
+func fairly(owner lockagent.Owner) Request { return Request{Owner: owner, Kind: lockagent.FairLock} }
 
 // Waiters of two agents get a fair lock in the order in which they came.
 func TestFairOrder(t *testing.T) {
@@ -25,12 +20,12 @@ func TestFairOrder(t *testing.T) {
 		const waiters = 4
 		store := memstore.New()
 		w := &witness{}
-		a, b := startFair(t, Config{Store: store.Share(), Recorder: w}), startFair(t, Config{Store: store, Recorder: w})
-		holder := granted(t, a.Acquire(background, "door", who("holder")))
+		a, b := start(t, Config{Store: store.Share(), Recorder: w}), start(t, Config{Store: store, Recorder: w})
+		holder := granted(t, a.Acquire(background, "door", fairly("holder")))
 		var order []string
 		grants := make(map[string]<-chan lockagent.Grant)
 		ask := func(agent *Agent, owner string) {
-			grants[owner] = agent.Acquire(background, "door", who(owner))
+			grants[owner] = agent.Acquire(background, "door", fairly(lockagent.Owner(owner)))
 			synctest.Wait() // until it has its place
 			order = append(order, owner)
 		}
@@ -62,10 +57,10 @@ func TestFairOrder(t *testing.T) {
 func TestFairHoldsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		a := startFair(t, Config{Store: store})
-		g := granted(t, a.Acquire(background, "door", who("ann")))
-		bob := a.Acquire(background, "door", who("bob"))
-		try := refusal(t, a.Acquire(background, "door", Request{Owner: "cid", Try: true}), lockagent.ErrHeld)
+		a := start(t, Config{Store: store})
+		g := granted(t, a.Acquire(background, "door", fairly("ann")))
+		bob := a.Acquire(background, "door", fairly("bob"))
+		try := refusal(t, a.Acquire(background, "door", Request{Owner: "cid", Kind: lockagent.FairLock, Try: true}), lockagent.ErrHeld)
 		if want := (&lockagent.HeldError{Name: "door", Holder: "ann", Left: g.Remaining()}); try.Error() != want.Error() {
 			t.Errorf("refused: %v, want %v", try, want)
 		}
@@ -76,7 +71,7 @@ func TestFairHoldsAreKept(t *testing.T) {
 		}
 		released(t, g)
 		released(t, granted(t, bob))
-		settled(t, a, store, "door")
+		settledAs(t, a, store, lockagent.FairLock, "door")
 	})
 }
 
@@ -87,11 +82,11 @@ func TestFairStartsOver(t *testing.T) {
 		store := memstore.New()
 		s := newTap(store.Share())
 		s.news = func(func(lockagent.Message), lockagent.Message) {} // nor is it told of its ghosts
-		a, b := startFair(t, Config{Store: s, Logger: quiet}), startFair(t, Config{Store: store})
-		g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Over: runtime.Goexit}))
-		waiting := []<-chan lockagent.Grant{a.Acquire(background, "door", who("bob")), a.Acquire(background, "door", who("cid"))}
+		a, b := start(t, Config{Store: s, Logger: quiet}), start(t, Config{Store: store})
+		g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Kind: lockagent.FairLock, Over: runtime.Goexit}))
+		waiting := []<-chan lockagent.Grant{a.Acquire(background, "door", fairly("bob")), a.Acquire(background, "door", fairly("cid"))}
 		synctest.Wait()
-		dan := b.Acquire(background, "door", who("dan"))
+		dan := b.Acquire(background, "door", fairly("dan"))
 		synctest.Wait()
 		doomed(t, func() { g.ReleaseAsync(background) })
 		for _, c := range waiting {
@@ -103,7 +98,7 @@ func TestFairStartsOver(t *testing.T) {
 			t.Errorf("the other agent waited %v", waited)
 		}
 		closed(t, b)
-		settled(t, a, store.Share(), "door")
+		settledAs(t, a, store.Share(), lockagent.FairLock, "door")
 	})
 }
 
@@ -111,11 +106,11 @@ func TestFairStartsOver(t *testing.T) {
 func TestFairRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		a, b := startFair(t, Config{Store: store.Share()}), startFair(t, Config{Store: store})
-		g := granted(t, a.Acquire(background, "door", who("ann")))
-		bob := a.Acquire(background, "door", who("bob"))
+		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+		g := granted(t, a.Acquire(background, "door", fairly("ann")))
+		bob := a.Acquire(background, "door", fairly("bob"))
 		synctest.Wait()
-		dan := b.Acquire(background, "door", who("dan"))
+		dan := b.Acquire(background, "door", fairly("dan"))
 		synctest.Wait()
 		n := detached(t, a)
 		if len(n.Locks[0].Tenures) != 2 {
@@ -144,14 +139,14 @@ func TestFairRestart(t *testing.T) {
 func TestFairOutlives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		a, b := startFair(t, Config{Store: store.Share()}), startFair(t, Config{Store: store})
-		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: 30 * time.Second, Outlive: true}))
-		bob := a.Acquire(background, "door", who("bob"))
+		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Kind: lockagent.FairLock, Lease: 30 * time.Second, Outlive: true}))
+		bob := a.Acquire(background, "door", fairly("bob"))
 		synctest.Wait()
 		closed(t, a)
 		refused(t, bob, lockagent.ErrClosed)
 		begin := time.Now()
-		released(t, granted(t, b.Acquire(background, "door", who("cid"))))
+		released(t, granted(t, b.Acquire(background, "door", fairly("cid"))))
 		if waited := time.Since(begin); waited < 30*time.Second || waited > 40*time.Second {
 			t.Errorf("waited %v for a lease of 30s", waited)
 		}

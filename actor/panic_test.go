@@ -18,13 +18,19 @@ import (
 // had, nothing is left in the store, and it can be closed.
 func settled(t *testing.T, a *Agent, store lockagent.Store, names ...lockagent.Name) {
 	t.Helper()
+	settledAs(t, a, store, lockagent.PlainLock, names...)
+}
+
+// settledAs is settled for locks of another kind.
+func settledAs(t *testing.T, a *Agent, store lockagent.Store, kind lockagent.LockKind, names ...lockagent.Name) {
+	t.Helper()
 	for _, name := range names {
-		g := granted(t, a.Acquire(background, name, who("after")))
+		g := granted(t, a.Acquire(background, name, Request{Owner: "after", Kind: kind}))
 		if !g.Held() {
 			t.Errorf("%q: not held: %v", name, g.Cause())
 		}
 		released(t, g)
-		if inspect(t, store, name).Held {
+		if inspectAs(t, store, name, kind).Held {
 			t.Errorf("%q: the store still holds it", name)
 		}
 	}
@@ -67,7 +73,7 @@ func TestStorePanics(t *testing.T) {
 								a.Acquire(background, "door", Request{Owner: "carl", Wait: time.Hour}),
 							}
 							g := granted(t, c)
-							far, status := a.Break("far", ""), a.Status("door")
+							far, status := a.Break("far", lockagent.PlainLock, ""), a.Status("door", lockagent.PlainLock)
 							if kind == "renew" {
 								time.Sleep(11 * time.Second)
 							}
@@ -266,7 +272,7 @@ func everyKind(t *testing.T, a *Agent, s *tap, store *memstore.Store) {
 		t.Errorf("lost: %v", g.Cause())
 	}
 	// broken
-	await(t, "break", a.Break("door", ""))
+	await(t, "break", a.Break("door", lockagent.PlainLock, ""))
 	lostBecause(t, g.Cause(), lockagent.LostBroken)
 	// expired
 	g = granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Second}))
@@ -300,12 +306,12 @@ func TestStoreRepliesTwice(t *testing.T) {
 			g := granted(t, a.Acquire(background, "door", who("ann")))
 			c := a.Acquire(background, "door", who("bob"))
 			time.Sleep(25 * time.Second)
-			st := a.Status("door")
+			st := a.Status("door", lockagent.PlainLock)
 			if r := await(t, "status", st); r.Err != nil || !r.Value.HeldBy("ann") {
 				t.Errorf("%+v", r)
 			}
 			exhausted(t, st)
-			far := a.Break("far", "")
+			far := a.Break("far", lockagent.PlainLock, "")
 			await(t, "break", far)
 			exhausted(t, far)
 			released(t, g)

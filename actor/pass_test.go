@@ -159,7 +159,7 @@ func TestBreakReachesAnotherAgent(t *testing.T) {
 				a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
 				g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: lease}))
 				time.Sleep(time.Second)
-				if r := await(t, "break", b.Break("door", "")); r.Err != nil || !r.Value {
+				if r := await(t, "break", b.Break("door", lockagent.PlainLock, "")); r.Err != nil || !r.Value {
 					t.Fatalf("break: %+v", r)
 				}
 				synctest.Wait()

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
@@ -20,7 +21,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 	if !l.agent.recording(values) {
 		return
 	}
-	out := lockagent.Event{Time: l.time, Lock: l.entry.name, LockKind: lockagent.PlainLock, Mode: modeOf(e.Mode), Tenure: e.Tenure}
+	out := lockagent.Event{Time: l.time, Lock: l.entry.name, LockKind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: e.Tenure}
 	if of := &e.Request; of.ID != 0 {
 		out.Request, out.Owner, out.Lease, out.Mode = uint64(of.ID), of.Owner, of.Lease, modeOf(of.Mode)
 		out.Waited = e.Now.Sub(of.Arrived)
@@ -35,6 +36,8 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Kind, out.Waiters, out.Holder = lockagent.EventQueued, e.Waiters, l.holder()
 	case lockstate.Answered:
 		switch {
+		case errors.Is(e.Err, lockstate.ErrOpen):
+			return // nothing was granted, and nothing refused
 		case e.TimedOut:
 			out.Kind = lockagent.EventTimedOut
 		case e.Cancelled && !l.draining:
@@ -110,6 +113,14 @@ func modeOf(m lockstate.Mode) lockagent.Mode {
 		return lockagent.Shared
 	}
 	return lockagent.Exclusive
+}
+
+// modeIn is the inverse of modeOf.
+func modeIn(m lockagent.Mode) lockstate.Mode {
+	if m == lockagent.Shared {
+		return lockstate.Shared
+	}
+	return lockstate.Exclusive
 }
 
 func endKind(why lockagent.LossReason) lockagent.EventKind {

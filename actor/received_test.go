@@ -19,7 +19,7 @@ func TestGrantThatEndedIsNotReceived(t *testing.T) {
 	}{
 		{"expired", 5 * time.Second, func(*testing.T, *Agent, *tap) { time.Sleep(5 * time.Second) }},
 		{"closed", 0, func(t *testing.T, a *Agent, _ *tap) { closed(t, a) }},
-		{"broken", 0, func(t *testing.T, a *Agent, _ *tap) { await(t, "break", a.Break("door", "")) }},
+		{"broken", 0, func(t *testing.T, a *Agent, _ *tap) { await(t, "break", a.Break("door", lockagent.PlainLock, "")) }},
 		{"left", 0, func(t *testing.T, a *Agent, _ *tap) { await(t, "leave", a.Leave(background, "door", "ann")) }},
 		{"denied", 0, func(t *testing.T, _ *Agent, s *tap) {
 			s.Store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
@@ -47,7 +47,7 @@ func TestLockTellsHowItsHoldEnded(t *testing.T) {
 		end  func(*Agent)
 		is   func(error) bool
 	}{
-		{"broken", func(a *Agent) { a.Break("door", "") }, func(err error) bool {
+		{"broken", func(a *Agent) { a.Break("door", lockagent.PlainLock, "") }, func(err error) bool {
 			lost, ok := errors.AsType[*lockagent.LostError](err)
 			return ok && lost.Reason == lockagent.LostBroken
 		}},

@@ -32,7 +32,8 @@ type shard struct {
 // entry is one actor in the registry.
 type entry struct {
 	name    lockagent.Name
-	place   place // of the actor
+	kind    lockagent.LockKind // as which the name is in use
+	place   place              // of the actor
 	mailbox mailbox
 
 	// refs counts the counted messages that are sent and not yet processed, and the store calls
@@ -74,33 +75,37 @@ func (r *registry) shard(name lockagent.Name) *shard {
 	return &r.shards[maphash.String(r.seed, string(name))%uint64(len(r.shards))]
 }
 
-// pinned returns the pinned entry of a lock. If there is none, it makes the actor, or returns
-// nil if the registry is closed.
-func (r *registry) pinned(name lockagent.Name) *entry {
+// pinned returns the pinned entry of a lock. If there is none, it makes the actor. It is an error if
+// the registry is closed, or the name is in use as another kind.
+func (r *registry) pinned(name lockagent.Name, kind lockagent.LockKind) (*entry, error) {
 	s := r.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[name]; e != nil && e.pin() {
-		return e
+		if e.kind != kind {
+			e.unpin()
+			return nil, &lockagent.KindError{Name: name, Kind: kind, Used: e.kind}
+		}
+		return e, nil
 	}
 	if r.closed.Load() {
-		return nil
+		return nil, lockagent.ErrClosed
 	}
-	return r.add(s, name, func(*lock) {})
+	return r.add(s, name, kind, func(*lock) {}), nil
 }
 
 // loaded is pinned for a lock of a snapshot, which has no actor yet. It calls load before the
 // lock can be found.
-func (r *registry) loaded(name lockagent.Name, load func(*lock)) *entry {
+func (r *registry) loaded(name lockagent.Name, kind lockagent.LockKind, load func(*lock)) *entry {
 	s := r.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return r.add(s, name, load)
+	return r.add(s, name, kind, load)
 }
 
 // add makes an actor. The mutex of the shard must be held.
-func (r *registry) add(s *shard, name lockagent.Name, load func(*lock)) *entry {
-	e := &entry{name: name} // it may replace an entry that has retired
+func (r *registry) add(s *shard, name lockagent.Name, kind lockagent.LockKind, load func(*lock)) *entry {
+	e := &entry{name: name, kind: kind} // it may replace an entry that has retired
 	e.refs.Store(1)
 	r.live.Add(1)
 	l := r.make(e)

@@ -74,7 +74,7 @@ func TestRetirementLosesNothing(t *testing.T) {
 					for range rounds {
 						name := lockagent.Name(fmt.Sprint("door", rnd.IntN(names)))
 						if rnd.IntN(8) == 0 {
-							await(t, "status", a.Status(name))
+							await(t, "status", a.Status(name, lockagent.PlainLock))
 						}
 						if rnd.IntN(8) == 0 {
 							if err := await(t, "release", a.Release(background, name, "stranger")); !errors.Is(err, lockagent.ErrNotHeld) && !errors.Is(err, lockagent.ErrNotOwner) {

@@ -68,7 +68,7 @@ func (a *Agent) load(from *AgentSnapshot) []*entry {
 		if !known {
 			n.Snapshot = n.WithoutHolds()
 		}
-		e := a.registry.loaded(n.Name, func(l *lock) { l.load(n, now, shift) })
+		e := a.registry.loaded(n.Name, n.Kind.OrPlain(), func(l *lock) { l.load(n, now, shift) })
 		entries = append(entries, e)
 	}
 	return entries
@@ -113,7 +113,7 @@ func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) 
 		}
 	}
 	n.Tenures = tenures
-	l.state = l.agent.machine(l.entry.name, n.Snapshot, shift, now)
+	l.state = l.agent.machines[l.entry.kind](l.entry.name, n.Snapshot, shift, now)
 	l.now, l.used = now, now
 	counts := make(map[lockagent.Owner]int)
 	for i := range tenures {
@@ -172,6 +172,9 @@ func (s *AgentSnapshot) check() error {
 func (n *LockSnapshot) check(last uint64) error {
 	if _, err := lockagent.ParseName(string(n.Name)); err != nil {
 		return err
+	}
+	if kind := n.Kind.OrPlain(); !slices.Contains(lockagent.LockKinds(), kind) {
+		return bad("lock %q is of the kind %.64q, which this version does not have", n.Name, kind)
 	}
 	numbers := make(map[uint64]bool, len(n.Tenures))
 	seen := make(map[lockstate.RequestID]bool)

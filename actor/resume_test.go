@@ -67,8 +67,8 @@ func TestResumeFindsALockLost(t *testing.T) {
 		hear bool // the store's answer comes at once
 		lose func(store *memstore.Store, b *Agent)
 	}{
-		"broken":                 {true, func(_ *memstore.Store, b *Agent) { <-b.Break("door", "") }},
-		"broken, and told later": {false, func(_ *memstore.Store, b *Agent) { <-b.Break("door", "") }},
+		"broken":                 {true, func(_ *memstore.Store, b *Agent) { <-b.Break("door", lockagent.PlainLock, "") }},
+		"broken, and told later": {false, func(_ *memstore.Store, b *Agent) { <-b.Break("door", lockagent.PlainLock, "") }},
 		"forgotten":              {true, func(s *memstore.Store, _ *Agent) { s.Reset() }},
 		"run out":                {false, func(*memstore.Store, *Agent) { time.Sleep(DefaultLease) }},
 	} {

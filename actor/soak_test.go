@@ -123,7 +123,7 @@ func (r *referee) Record(_ context.Context, e lockagent.Event) {
 
 // soak has several agents fight for a few locks over a store that misbehaves, and
 // checks that nothing goes wrong, and that nothing is left in the end.
-func soak(t *testing.T, seed uint64, strict, fair bool, requests int, lease time.Duration) {
+func soak(t *testing.T, seed uint64, strict bool, kind lockagent.LockKind, requests int, lease time.Duration) {
 	const agents, workers, locks = 3, 8, 4
 	c := newChance(seed)
 	store := memstore.New()
@@ -143,9 +143,6 @@ func soak(t *testing.T, seed uint64, strict, fair bool, requests int, lease time
 		a := start(t, Config{
 			Store: s, Recorder: w, Lease: lease, Claim: lease / 2, HandOffGrants: 5, HandOffTime: lease / 4, Idle: lease / 10,
 		})
-		if fair {
-			a.machine = a.fair
-		}
 		taps, all, witnesses = append(taps, s), append(all, a), append(witnesses, w)
 	}
 	var answers atomic.Int64
@@ -157,7 +154,7 @@ func soak(t *testing.T, seed uint64, strict, fair bool, requests int, lease time
 			var outer []lockagent.Grant
 			for range requests {
 				name := lockagent.Name(fmt.Sprint("door", c.below(locks)))
-				req := Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Session: true, Over: func() { overs.Add(1) }}
+				req := Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Kind: kind, Session: true, Over: func() { overs.Add(1) }}
 				if c.below(3) == 0 {
 					req.Lease = max(lockagent.MinLease, c.upTo(2*lease))
 				}
@@ -210,7 +207,7 @@ func soak(t *testing.T, seed uint64, strict, fair bool, requests int, lease time
 				case 3:
 					_ = await(t, "release", a.Release(background, name, req.Owner))
 				case 4:
-					await(t, "status", a.Status(name))
+					await(t, "status", a.Status(name, kind))
 				}
 				cancel()
 				err := await(t, "release", g.ReleaseAsync(background))
@@ -237,7 +234,7 @@ func soak(t *testing.T, seed uint64, strict, fair bool, requests int, lease time
 	for i := range locks { // free at the latest when the longest lease has run out
 		name := lockagent.Name(fmt.Sprint("door", i))
 		for _, a := range all {
-			released(t, granted(t, a.Acquire(background, name, who("after"))))
+			released(t, granted(t, a.Acquire(background, name, Request{Owner: "after", Kind: kind})))
 		}
 	}
 	for _, a := range all {
@@ -286,15 +283,15 @@ func allRetire(t *testing.T, a *Agent, lease time.Duration) {
 
 func TestSoak(t *testing.T) {
 	for seed := range uint64(soakSeeds) {
-		for _, fair := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d/fair=%t", seed, fair), func(t *testing.T) {
+		for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock} {
+			t.Run(fmt.Sprintf("%d/%s", seed, kind), func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { soak(t, seed, true, fair, 100, 3*time.Second) })
+				synctest.Test(t, func(t *testing.T) { soak(t, seed, true, kind, 100, 3*time.Second) })
 			})
 		}
 	}
 }
 
 func TestSoakInRealTime(t *testing.T) {
-	soak(t, uint64(time.Now().UnixNano()), false, false, 20, 100*time.Millisecond)
+	soak(t, uint64(time.Now().UnixNano()), false, lockagent.PlainLock, 20, 100*time.Millisecond)
 }

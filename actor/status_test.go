@@ -13,7 +13,7 @@ import (
 
 func status(t testing.TB, a *Agent, name lockagent.Name) lockagent.Status {
 	t.Helper()
-	c := a.Status(name)
+	c := a.Status(name, lockagent.PlainLock)
 	if cap(c) != 1 {
 		t.Errorf("capacity %d", cap(c))
 	}
@@ -27,7 +27,7 @@ func status(t testing.TB, a *Agent, name lockagent.Name) lockagent.Status {
 
 func broken(t testing.TB, a *Agent, name lockagent.Name) bool {
 	t.Helper()
-	c := a.Break(name, "")
+	c := a.Break(name, lockagent.PlainLock, "")
 	if cap(c) != 1 {
 		t.Errorf("capacity %d", cap(c))
 	}
@@ -68,10 +68,10 @@ func TestStatus(t *testing.T) {
 			t.Errorf("foreign: %+v", s)
 		}
 		store.PlantValue("value")
-		if r := await(t, "status", a.Status("value")); !errors.Is(r.Err, lockagent.ErrWrongType) {
+		if r := await(t, "status", a.Status("value", lockagent.PlainLock)); !errors.Is(r.Err, lockagent.ErrWrongType) {
 			t.Errorf("no lock: %+v", r)
 		}
-		if r := await(t, "status", a.Status("")); !errors.Is(r.Err, lockagent.ErrBadName) {
+		if r := await(t, "status", a.Status("", lockagent.PlainLock)); !errors.Is(r.Err, lockagent.ErrBadName) {
 			t.Errorf("no name: %+v", r)
 		}
 	})
@@ -114,11 +114,11 @@ func TestBreak(t *testing.T) {
 		i := granted(t, b.Acquire(background, "door", who("carl")))
 		<-h.Done()
 		released(t, i)
-		if r := await(t, "break", a.Break("x{", "")); !errors.Is(r.Err, lockagent.ErrBadName) {
+		if r := await(t, "break", a.Break("x{", lockagent.PlainLock, "")); !errors.Is(r.Err, lockagent.ErrBadName) {
 			t.Errorf("no name: %+v", r)
 		}
 		store.PlantValue("value")
-		if r := await(t, "break", a.Break("value", "")); !errors.Is(r.Err, lockagent.ErrWrongType) {
+		if r := await(t, "break", a.Break("value", lockagent.PlainLock, "")); !errors.Is(r.Err, lockagent.ErrWrongType) {
 			t.Errorf("no lock: %+v", r)
 		}
 	})
@@ -135,10 +135,10 @@ func TestSlowQuestionsCostNothing(t *testing.T) {
 				a := start(t, Config{Store: s, Idle: time.Millisecond})
 				var ok func() bool
 				if kind == "inspect" {
-					c := a.Status("door")
+					c := a.Status("door", lockagent.PlainLock)
 					ok = func() bool { return await(t, "status", c).Err == nil }
 				} else {
-					c := a.Break("door", "")
+					c := a.Break("door", lockagent.PlainLock, "")
 					ok = func() bool { return await(t, "break", c).Err == nil }
 				}
 				synctest.Wait()

@@ -59,7 +59,8 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 	c, values := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}, r.values()
 	c.make(func() {
 		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{
-			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Floor: e.Token, Queue: e.Queue,
+			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
+			Lease: e.Lease, Floor: e.Token, Queue: e.Queue, Permits: e.Request.Permits,
 		}, c.done)
 	})
 }
@@ -69,7 +70,7 @@ func (l *lock) renew(e *lockstate.Event) {
 	c := &storeCall[lockagent.RenewReply]{lock: l, tenure: e.Tenure}
 	c.make(func() {
 		l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
-			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
+			Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
 		}, c.done)
 	})
 }
@@ -79,7 +80,7 @@ func (l *lock) release(e *lockstate.Event) {
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
 	c.make(func() {
 		l.agent.cfg.Store.Release(valuesOf(l.releaser), lockagent.ReleaseRequest{
-			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
+			Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
 		}, c.done)
 	})
 }
@@ -89,7 +90,7 @@ func (l *lock) disown(e *lockstate.Event) {
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure, disowns: true}
 	c.make(func() {
 		l.agent.cfg.Store.Release(context.Background(), lockagent.ReleaseRequest{
-			Name: l.entry.name, Tenure: l.tenureOf(e.Tenure), Last: e.Token,
+			Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Token,
 		}, c.done)
 	})
 }
@@ -98,7 +99,7 @@ func (l *lock) askBreak(id lockstate.CallID) {
 	asker := l.calls.take(id)
 	c := &storeCall[lockagent.BreakReply]{lock: l, asker: asker}
 	c.make(func() {
-		req := lockagent.BreakRequest{Name: l.entry.name, Operator: asker.operator}
+		req := lockagent.BreakRequest{Name: l.entry.name, Kind: l.entry.kind, Operator: asker.operator}
 		l.agent.cfg.Store.Break(context.Background(), req, c.done)
 	})
 }
@@ -108,7 +109,7 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 	by := m.asker.(*call)
 	if m.reply.Broken {
 		l.agent.record(context.Background(), &lockagent.Event{
-			Kind: lockagent.EventBroken, Lock: l.entry.name, LockKind: lockagent.PlainLock,
+			Kind: lockagent.EventBroken, Lock: l.entry.name, LockKind: l.entry.kind,
 			StoreTime: m.reply.At, Operator: by.operator,
 		})
 	}
@@ -117,7 +118,7 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 
 func (l *lock) inspect(m *statusMsg) {
 	c := &storeCall[lockagent.Inspection]{lock: l, asker: m}
-	c.make(func() { l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, c.done) })
+	c.make(func() { l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, l.entry.kind, c.done) })
 }
 
 // inspected answers with what the store knows and what this agent knows.

@@ -81,8 +81,12 @@ type handle struct {
 
 var errNoHandle = &OptionError{Option: "lock", Reason: "it is the zero one; make it with Locks.Lock or Session.Lock"}
 
-func newHandle(locks *Locks, session *Session, name string, opts []Option) handle {
-	req, err := requestOf(opts)
+// newHandle returns a handle of a lock. kind has the kind and the mode of its requests, and nothing else.
+func newHandle(locks *Locks, session *Session, name string, kind actor.Request, opts []Option) handle {
+	req, err := requestOf(kind, opts)
+	if req.NoReentry && session == nil {
+		err = errors.Join(err, &OptionError{Option: "noreentry", Reason: "only a session re-enters a lock; give the option to a handle of a session, or leave it out"})
+	}
 	return handle{locks: locks, session: session, name: lockagent.Name(name), req: req, err: err}
 }
 
@@ -175,7 +179,7 @@ func (h *handle) StatusAsync(ctx context.Context) <-chan Result[Status] {
 	if err := h.cannotAsk(ctx); err != nil {
 		return delivered(Result[Status]{Err: err})
 	}
-	return h.locks.agent.Status(h.name)
+	return h.locks.agent.Status(h.name, h.req.Kind)
 }
 
 // Break frees the lock, whoever holds it. It is for operators. held tells whether anybody
@@ -198,7 +202,7 @@ func (h *handle) BreakAsync(ctx context.Context, operator string) <-chan Result[
 	if err := h.cannotAsk(ctx); err != nil {
 		return delivered(Result[bool]{Err: err})
 	}
-	return h.locks.agent.Break(h.name, operator)
+	return h.locks.agent.Break(h.name, h.req.Kind, operator)
 }
 
 func (h *handle) cannotAsk(ctx context.Context) error {

@@ -72,7 +72,7 @@ func Outlive() Option {
 }
 
 // requestOf applies the options to a request. Its error joins all that is wrong with them.
-func requestOf(opts []Option) (r actor.Request, err error) {
+func requestOf(r actor.Request, opts []Option) (actor.Request, error) {
 	var errs []error
 	for i, o := range opts {
 		if o == nil {

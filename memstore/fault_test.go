@@ -19,7 +19,7 @@ func (g *guest) answers() chan error {
 	g.store.Renew(ctx, lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute}, func(_ lockagent.RenewReply, err error) { errs <- err })
 	g.store.Release(ctx, lockagent.ReleaseRequest{Name: orders, Tenure: g.tenure(1)}, func(_ lockagent.ReleaseReply, err error) { errs <- err })
 	g.store.Break(ctx, lockagent.BreakRequest{Name: orders}, func(_ lockagent.BreakReply, err error) { errs <- err })
-	g.store.Inspect(ctx, orders, func(_ lockagent.Inspection, err error) { errs <- err })
+	g.store.Inspect(ctx, orders, lockagent.PlainLock, func(_ lockagent.Inspection, err error) { errs <- err })
 	g.store.Time(ctx, func(_ lockagent.StoreTime, err error) { errs <- err })
 	return errs
 }
@@ -165,7 +165,7 @@ func TestCallsMadeByDoneOfALateCall(t *testing.T) {
 		g := newGuests(t, 1)[0]
 		resume := g.store.Hang()
 		var acquired lockagent.AcquireReply
-		g.store.Inspect(t.Context(), orders, func(_ lockagent.Inspection, err error) {
+		g.store.Inspect(t.Context(), orders, lockagent.PlainLock, func(_ lockagent.Inspection, err error) {
 			if !errors.Is(err, lockagent.ErrStoreUnavailable) {
 				t.Error(err)
 			}

@@ -8,10 +8,16 @@ import (
 
 // lock is what the memory knows of a name. The zero lock is free.
 type lock struct {
+	kind   lockagent.LockKind // as which the name is in use, if it is; empty if nobody can tell
 	holder holder
+	latch  latch
 	value  bool               // the name has a value that is no lock
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
 	turn   turn               // of the outsiders
+	fence  fence              // of a fenced lock
+	places []fairPlace        // at a fair lock, in place of the queue
+
+	permits *semaphore // nil unless the name is in use as a semaphore
 }
 
 // expire frees the lock if its lease has run out.
@@ -19,6 +25,12 @@ func (l *lock) expire(now time.Time) {
 	if l.held() && !l.holder.endless() && !now.Before(l.holder.expires) {
 		l.holder = holder{}
 	}
+}
+
+// inUse reports whether somebody holds the lock or waits for it, the latch is closed, or the semaphore
+// exists.
+func (l *lock) inUse() bool {
+	return l.held() || len(l.queue)+len(l.places) > 0 || l.latch.count > 0 || l.permits != nil && l.permits.exists
 }
 
 func (l *lock) held() bool { return l.holder.count > 0 }

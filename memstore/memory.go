@@ -18,7 +18,8 @@ type memory struct {
 	clock     clock
 	locks     map[lockagent.Name]*lock
 	withdrawn map[claim]time.Time // with the time until which the memory remembers that
-	most      int                 // the size of both maps at which the memory is tidied
+	changes   map[changeID]change // of permits
+	most      int                 // the size of these maps at which the memory is tidied
 
 	subscriptions map[lockagent.Name][]*subscription
 	listeners     map[lockagent.AgentID][]*listener
@@ -41,6 +42,7 @@ func (m *memory) forget() {
 	m.clock.restart()
 	m.locks = make(map[lockagent.Name]*lock)
 	m.withdrawn = make(map[claim]time.Time)
+	m.changes = make(map[changeID]change)
 	m.most = fewest
 }
 
@@ -51,6 +53,7 @@ type visit struct {
 	now      time.Time
 	woken    []*subscription
 	messages []hearing
+	told     []func() // of other programs that have places at fair locks
 }
 
 // lock returns what is known of a lock. If nothing is known, it returns a free lock that the memory
@@ -64,24 +67,26 @@ func (m *memory) lock(name lockagent.Name, now time.Time) *lock {
 	return l
 }
 
-// keep is lock for a lock that is going to change.
-func (m *memory) keep(name lockagent.Name, now time.Time) *lock {
+// keep is lock for a lock that is going to change. From now on the name is in use as the kind.
+func (m *memory) keep(name lockagent.Name, kind lockagent.LockKind, now time.Time) *lock {
 	if m.locks[name] == nil {
 		m.grow(now)
 		m.locks[name] = &lock{}
 	}
-	return m.lock(name, now)
+	l := m.lock(name, now)
+	l.kind = kind
+	return l
 }
 
-func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 	if v.now.Before(m.withdrawn[claim{req.Name, req.Tenure}]) {
 		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
 	}
-	l := m.keep(req.Name, v.now)
+	l := m.keep(req.Name, req.Kind.OrPlain(), v.now)
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
-	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor)) {
+	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor), req.Exact) {
 		return lockagent.AcquireReply{}, errFarFloor
 	}
 	var reply lockagent.AcquireReply
@@ -92,7 +97,7 @@ func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.Acqu
 		}
 		l.holder.extend(v.now, req.Lease)
 		l.dequeue(req.Tenure)
-		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
 	} else {
 		reply.At, reply.Holder, reply.Remaining = m.clock.at(v.now), l.holder.String(), kept
 		if l.held() {
@@ -112,7 +117,7 @@ func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.Acqu
 
 var errFarFloor = &lockagent.OptionError{Option: "floor", Reason: fmt.Sprintf("it is more than %v ahead of the store's clock; use a token of the lock", farthest)}
 
-func (m *memory) renew(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
+func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 	l := m.lock(req.Name, v.now)
 	held := l.heldBy(req.Tenure)
 	if held {
@@ -121,8 +126,8 @@ func (m *memory) renew(v *visit, req lockagent.RenewRequest) (lockagent.RenewRep
 	return lockagent.RenewReply{Held: held, At: m.clock.at(v.now)}, nil
 }
 
-func (m *memory) release(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-	m.clock.raise(v.now, lockagent.StoreTime(req.Last)) // no token is too far ahead
+func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false) // no token is too far ahead
 	l := m.lock(req.Name, v.now)
 	l.dequeue(req.Tenure)
 	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.clock.at(v.now)}
@@ -143,7 +148,7 @@ func (m *memory) release(v *visit, req lockagent.ReleaseRequest) (lockagent.Rele
 	return reply, nil
 }
 
-func (m *memory) breakLock(v *visit, req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+func (m *memory) breakPlain(v *visit, req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 	l := m.lock(req.Name, v.now)
 	reply := lockagent.BreakReply{Broken: l.held(), At: m.clock.at(v.now)}
 	switch {
@@ -163,8 +168,8 @@ func (m *memory) time(v *visit, _ nothing) (lockagent.StoreTime, error) {
 	return m.clock.at(v.now), nil
 }
 
-func (m *memory) inspect(v *visit, name checkedName) (lockagent.Inspection, error) {
-	l := m.lock(name.Name, v.now)
+func (m *memory) inspectPlain(v *visit, name lockagent.Name) (lockagent.Inspection, error) {
+	l := m.lock(name, v.now)
 	switch {
 	case l.value:
 		return lockagent.Inspection{}, lockagent.ErrWrongType

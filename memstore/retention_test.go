@@ -53,7 +53,7 @@ func TestNamesUsedOnceAreForgotten(t *testing.T) {
 
 func TestNothingIsRememberedOfLooking(t *testing.T) {
 	g := newGuests(t, 1)[0]
-	g.store.Inspect(t.Context(), orders, func(lockagent.Inspection, error) {})
+	g.store.Inspect(t.Context(), orders, lockagent.PlainLock, func(lockagent.Inspection, error) {})
 	g.store.Renew(t.Context(), lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute}, func(lockagent.RenewReply, error) {})
 	g.breaks(orders)
 	g.release(orders, 1)
@@ -111,10 +111,10 @@ func TestSubscriptionsAreForgotten(t *testing.T) {
 	store := New()
 	other := store.Share()
 	for range 3 {
-		cancel := store.Subscribe(orders, func() {})
+		cancel := store.Subscribe(orders, lockagent.PlainLock, func() {})
 		cancelHear := store.Listen("agent", func(lockagent.Message) {})
 		cancelReset := store.OnReset(func(lockagent.Reset) {})
-		other.Subscribe(orders, func() {})
+		other.Subscribe(orders, lockagent.PlainLock, func() {})
 		other.Listen("other", func(lockagent.Message) {})
 		other.OnReset(func(lockagent.Reset) {})
 		for range 2 {
@@ -132,7 +132,7 @@ func TestSubscriptionsAreForgotten(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	other.Subscribe(orders, func() { t.Error("a closed store woke somebody") })()
+	other.Subscribe(orders, lockagent.PlainLock, func() { t.Error("a closed store woke somebody") })()
 	other.Listen("other", func(lockagent.Message) {})()
 	other.OnReset(func(lockagent.Reset) {})()
 	if len(m.subscriptions)+len(m.hooks)+len(m.listeners) != 0 {
@@ -165,7 +165,7 @@ func TestSubscribersMayCancelWhenTheyAreCalled(t *testing.T) {
 	cancels = nil
 	woken := 0
 	for range subscribers {
-		cancels = append(cancels, g.store.Subscribe(orders, func() {
+		cancels = append(cancels, g.store.Subscribe(orders, lockagent.PlainLock, func() {
 			if woken++; woken > subscribers { // not for the first time, as they stand
 				cancelAll()
 			}

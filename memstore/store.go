@@ -51,8 +51,8 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 }
 
 // Inspect implements [lockagent.Store].
-func (s *Store) Inspect(_ context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
-	call(s, checkedName{name}, (*memory).inspect, done)
+func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+	call(s, inspection{name, kind}, (*memory).inspect, done)
 }
 
 // Time implements [lockagent.Store].
@@ -98,6 +98,7 @@ func (s *Store) StepClock(d time.Duration) {
 			if l.expire(now); l.held() && !l.holder.endless() {
 				l.holder.expires = l.holder.expires.Add(-d)
 			}
+			l.permits.step(d)
 		}
 	})
 }
@@ -120,15 +121,6 @@ func (m *memory) change(reason string, step time.Duration, do func(now time.Time
 
 // request is the request of a call.
 type request interface{ Check() error }
-
-// checkedName is the request of a call that needs only a name.
-type checkedName struct{ lockagent.Name }
-
-// Check implements request.
-func (n checkedName) Check() error {
-	_, err := lockagent.ParseName(string(n.Name))
-	return err
-}
 
 // nothing is the request of a call that needs nothing.
 type nothing struct{}

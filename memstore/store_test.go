@@ -27,7 +27,7 @@ func Example() {
 
 	other := store.Share() // for a second agent
 	defer other.Close()
-	other.Inspect(ctx, "orders/42", func(seen lockagent.Inspection, err error) {
+	other.Inspect(ctx, "orders/42", lockagent.PlainLock, func(seen lockagent.Inspection, err error) {
 		fmt.Println("held:", seen.Held, err)
 	})
 
@@ -123,13 +123,13 @@ func TestEverythingHappensBeforeTheMethodReturns(t *testing.T) {
 	var happened []string
 	note := func(what string) { happened = append(happened, what) }
 
-	cancel := other.Subscribe("orders/42", func() { note("woken") })
+	cancel := other.Subscribe("orders/42", lockagent.PlainLock, func() { note("woken") })
 	defer cancel()
 	store.Listen(tenure.Agent, func(lockagent.Message) { note("heard") })
 	other.OnReset(func(lockagent.Reset) { note("reset") })
 	store.Acquire(ctx, wish(tenure, time.Minute), func(lockagent.AcquireReply, error) { note("acquired") })
 	store.Renew(ctx, lockagent.RenewRequest{Name: "orders/42", Tenure: tenure, Lease: time.Minute}, func(lockagent.RenewReply, error) { note("renewed") })
-	store.Inspect(ctx, "orders/42", func(lockagent.Inspection, error) { note("inspected") })
+	store.Inspect(ctx, "orders/42", lockagent.PlainLock, func(lockagent.Inspection, error) { note("inspected") })
 	store.Release(ctx, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure}, func(lockagent.ReleaseReply, error) { note("released") })
 	tenure.Number++
 	store.Acquire(ctx, wish(tenure, time.Minute), func(lockagent.AcquireReply, error) { note("acquired") })
@@ -146,7 +146,7 @@ func TestOthersAreCountedByStore(t *testing.T) {
 	store := memstore.New()
 	two, three := store.Share(), store.Share()
 	for _, s := range []*memstore.Store{store, store, two, two, three} {
-		s.Subscribe("orders/42", func() {})
+		s.Subscribe("orders/42", lockagent.PlainLock, func() {})
 	}
 	tenure := lockagent.Tenure{Agent: lockagent.NewAgentID(), Number: 1}
 	for _, want := range []int{2, 1, 0} {

@@ -16,7 +16,7 @@ type subscription struct {
 // Subscribe implements [lockagent.Store]. The subscription stands at once: the first call of wake is
 // made before Subscribe returns. A closed Store never calls wake. cancel may be called more than
 // once.
-func (s *Store) Subscribe(name lockagent.Name, wake func()) (cancel func()) {
+func (s *Store) Subscribe(name lockagent.Name, _ lockagent.LockKind, wake func()) (cancel func()) {
 	m := s.memory
 	m.mu.Lock()
 	if s.closed {
@@ -115,6 +115,9 @@ func (v *visit) tell() {
 	}
 	for _, sub := range v.woken {
 		sub.wake()
+	}
+	for _, told := range v.told {
+		told()
 	}
 }
 

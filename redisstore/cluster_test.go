@@ -143,7 +143,7 @@ func TestASubscriptionThatIsRefusedForNow(t *testing.T) {
 	isDown := func() bool { return strings.Contains(node.Do("CLUSTER", "INFO").(string), "cluster_state:fail") }
 	redistest.Eventually(t, "the Cluster to be down", isDown)
 	wake := make(chan struct{}, 100)
-	defer store.Subscribe("orders", func() { wake <- struct{}{} })()
+	defer store.Subscribe("orders", lockagent.PlainLock, func() { wake <- struct{}{} })()
 	redistest.Eventually(t, "an attempt to subscribe", func() bool { return strings.Contains(node.Info("errorstats", "errorstat_CLUSTERDOWN"), "count=") })
 	select {
 	case <-wake:

@@ -321,7 +321,7 @@ func TestConnectionsThatAreCutAllTheTime(t *testing.T) {
 	for i := range 8 {
 		store, agent := stores[i%2], lockagent.NewAgentID()
 		all.Go(func() {
-			sub := store.Subscribe("orders", func() {})
+			sub := store.Subscribe("orders", lockagent.PlainLock, func() {})
 			defer sub()
 			for number := uint64(1); ; number++ {
 				select {

@@ -1,7 +1,10 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/redis/rueidis"
 
@@ -11,45 +14,83 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
-// locks has the kinds of calls that travel together.
-type locks struct {
-	acquires kind[lockagent.AcquireRequest, lockagent.AcquireReply]
-	releases kind[script.ReleaseRequest, lockagent.ReleaseReply]
-	renewals kind[lockagent.RenewRequest, lockagent.RenewReply]
+// family has the calls of one kind of lock. Calls that travel together are of one family.
+type family struct {
+	acquires batches[lockagent.AcquireRequest, lockagent.AcquireReply]
+	releases batches[script.ReleaseRequest, lockagent.ReleaseReply]
+	renewals batches[lockagent.RenewRequest, lockagent.RenewReply]
+
+	acquire  func(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error))
+	breaks   func(c *script.Call, req lockagent.BreakRequest)
+	inspects func(c *script.Call, name lockagent.Name)
+	channel  func(name lockagent.Name) string          // on which waiters are woken; nil if nobody is
+	heard    func(name lockagent.Name, payload string) // called with each message there; may be nil
+	places   *places                                   // of which some have channels of their own; may be nil
+	holds    error                                     // of calls about holds, if the kind has none
 }
 
-func (l *locks) start(s *Store) {
-	room := s.room
-	l.acquires.store = s
-	l.acquires.write, l.acquires.alone, l.acquires.read = room.Acquire, room.AcquireAlone, room.ReadAcquired
-	l.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) { return r.At, r.Token }
-	l.acquires.look = s.sawIncarnation
-
-	l.releases.store = s
-	l.releases.write, l.releases.read = room.Release, room.ReadReleased
-	l.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.ReleaseAlone(c, req) }
-	if room == script.Sharded {
-		l.releases.aside = s.wakingAtOwner
+// families returns the family of each kind.
+func families(s *Store) map[lockagent.LockKind]*family {
+	return map[lockagent.LockKind]*family{
+		lockagent.PlainLock:  s.plain(),
+		lockagent.FairLock:   s.fair(),
+		lockagent.Semaphore:  s.permits(lockagent.Semaphore),
+		lockagent.Permits:    s.permits(lockagent.Permits),
+		lockagent.FencedLock: s.fenced(),
+		lockagent.SpinLock:   s.spin(),
+		lockagent.Latch:      s.latch(),
 	}
-	l.releases.time = func(r *lockagent.ReleaseReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
+}
 
-	l.renewals.store = s
-	l.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.Renew(c, reqs) }
-	l.renewals.alone = func(c *script.Call, req *lockagent.RenewRequest, _ script.Past) { room.RenewAlone(c, req) }
-	l.renewals.read = script.ReadRenewed
-	l.renewals.time = func(r *lockagent.RenewReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
-	l.renewals.look = s.sawDenials
+// family returns the family of a kind.
+func (s *Store) family(kind lockagent.LockKind) (*family, error) {
+	if f := s.families[kind.OrPlain()]; f != nil {
+		return f, nil
+	}
+	return nil, &lockagent.OptionError{Option: "kind", Reason: fmt.Sprintf("this store has no locks of the kind %.64q", kind)}
+}
+
+// plain returns the family of plain locks.
+func (s *Store) plain() *family {
+	room := s.room
+	f := &family{acquire: s.together, breaks: room.Break, inspects: room.Inspect, channel: script.Channel}
+	f.acquires.store = s
+	f.acquires.write, f.acquires.alone, f.acquires.read = room.Acquire, room.AcquireAlone, room.ReadAcquired
+	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) { return r.At, r.Token }
+	f.acquires.look = s.sawIncarnation
+
+	f.releases.store = s
+	f.releases.write, f.releases.read = room.Release, room.ReadReleased
+	f.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.ReleaseAlone(c, req) }
+	if room == script.Sharded {
+		f.releases.aside = s.wakingAtOwner
+	}
+	f.releases.time = func(r *lockagent.ReleaseReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
+
+	f.renewals.store = s
+	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.Renew(c, reqs) }
+	f.renewals.alone = func(c *script.Call, req *lockagent.RenewRequest, _ script.Past) { room.RenewAlone(c, req) }
+	f.renewals.read = script.ReadRenewed
+	f.renewals.time = func(r *lockagent.RenewReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
+	f.renewals.look = s.sawDenials
+	return f
 }
 
 // Acquire implements [lockagent.Store]. If the request is out of bounds, the error is a
 // [*lockagent.NameError] or a [*lockagent.OptionError].
 func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	if err := check(req.Name, req.Check()); err != nil {
+	f, err := s.check(req.Name, req.Kind, req.Check())
+	if err != nil {
 		done(lockagent.AcquireReply{}, err)
 		return
 	}
+	f.acquire(ctx, f, req, done)
+}
+
+// together is Acquire for locks whose calls travel together.
+func (s *Store) together(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	slot := s.slot(req.Name)
-	s.lanes.Add(ctx, slot, &acquireCall{req: req, slot: slot, done: done})
+	s.lanes.Add(ctx, slot, &acquireCall{req: req, of: f, slot: slot, done: done})
 }
 
 // sawIncarnation takes note of the incarnation that replies name.
@@ -65,12 +106,18 @@ func (s *Store) sawIncarnation(epoch uint64, outcomes []script.Outcome[lockagent
 // Release implements [lockagent.Store]. A user who may not publish to the channel of the
 // lock releases it all the same, and wakes nobody.
 func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	if err := check(req.Name, req.Check()); err != nil {
+	f, err := s.checkHold(req.Name, req.Kind, req.Check())
+	if err != nil {
 		done(lockagent.ReleaseReply{}, err)
 		return
 	}
+	if f.places != nil {
+		f.places.leave(place{req.Name, req.Tenure})
+	}
 	slot := s.slot(req.Name)
-	s.lanes.Add(ctx, slot, &releaseCall{req: script.ReleaseRequest{ReleaseRequest: req}, slot: slot, done: done, behind: s.contended.take(req.Name)})
+	s.lanes.Add(ctx, slot, &releaseCall{
+		req: script.ReleaseRequest{ReleaseRequest: req}, of: f, slot: slot, done: done, behind: s.contended.take(req.Name),
+	})
 }
 
 // wakingAtOwner wakes the waiters of a lock that was released while its slot migrates. The
@@ -90,20 +137,25 @@ func (s *Store) wakingAtOwner(req script.ReleaseRequest, done func(lockagent.Rel
 // Renew implements [lockagent.Store]. It waits for company for at most a thirtieth of the
 // lease, and at most 100 ms.
 func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	if err := check(req.Name, req.Check()); err != nil {
+	if _, err := s.checkHold(req.Name, req.Kind, req.Check()); err != nil {
 		done(lockagent.RenewReply{}, err)
 		return
 	}
 	s.gathered.Add(renewals.Call{Req: req, Slot: s.slot(req.Name), Done: done})
 }
 
-// renew makes renewals in one script.
+// renew makes renewals in one script for each kind.
 func (s *Store) renew(batch []renewals.Call) {
-	t := s.locks.renewals.blank(batch[0].Slot)
-	for i := range batch {
-		t.add(batch[i].Req, batch[i].Done)
+	slices.SortStableFunc(batch, func(a, b renewals.Call) int { return cmp.Compare(a.Req.Kind, b.Req.Kind) })
+	for len(batch) > 0 {
+		kind, n := batch[0].Req.Kind, 0
+		t := s.families[kind.OrPlain()].renewals.blank(batch[0].Slot)
+		for ; n < len(batch) && batch[n].Req.Kind == kind && (n == 0 || !t.by.lone); n++ {
+			t.add(batch[n].Req, batch[n].Done)
+		}
+		s.lanes.Send(t.write())
+		batch = batch[n:]
 	}
-	s.lanes.Send(t.write())
 }
 
 // sawDenials asks for a look at the server if it denied a renewal: it may have lost its data.
@@ -118,38 +170,40 @@ func (s *Store) sawDenials(_ uint64, outcomes []script.Outcome[lockagent.RenewRe
 
 // Break implements [lockagent.Store].
 func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
-	if err := check(req.Name, req.Check()); err != nil {
+	f, err := s.checkHold(req.Name, req.Kind, req.Check())
+	if err != nil {
 		done(lockagent.BreakReply{}, err)
 		return
 	}
 	slot := s.slot(req.Name)
 	past, _ := s.past(slot)
 	var c script.Call
-	s.room.Break(&c, req)
+	f.breaks(&c, req)
 	s.send(&c, slot, func(text string, err error) {
 		var reply lockagent.BreakReply
 		if err == nil {
 			reply, err = script.ReadBroken(text, past)
 			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
-		done(reply, err)
+		done(reply, usedAs(err, req.Name, req.Kind.OrPlain()))
 	})
 }
 
 // Inspect implements [lockagent.Store].
-func (s *Store) Inspect(_ context.Context, name lockagent.Name, done func(lockagent.Inspection, error)) {
-	if err := script.CheckName(name); err != nil {
+func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+	f, err := s.checkHold(name, kind, nil)
+	if err != nil {
 		done(lockagent.Inspection{}, err)
 		return
 	}
 	var c script.Call
-	s.room.Inspect(&c, name)
+	f.inspects(&c, name)
 	s.send(&c, s.slot(name), func(text string, err error) {
 		var seen lockagent.Inspection
 		if err == nil {
 			seen, err = script.ReadInspected(text)
 		}
-		done(seen, err)
+		done(seen, usedAs(err, name, kind.OrPlain()))
 	})
 }
 
@@ -160,11 +214,24 @@ func (s *Store) send(c *script.Call, slot uint16, done func(text string, err err
 	s.lanes.Send(call)
 }
 
-// check returns an error if a request is out of bounds, or its name is that of a key that is no
-// lock. err is the outcome of the request's own Check: passing the request itself would allocate.
-func check(name lockagent.Name, err error) error {
+// check returns the family of a kind. It is an error if a request is out of bounds, or its name is that of
+// a key that is no lock. err is the outcome of the request's own Check: passing the request itself
+// would allocate.
+func (s *Store) check(name lockagent.Name, kind lockagent.LockKind, err error) (*family, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return script.CheckName(name)
+	if err := script.CheckName(name); err != nil {
+		return nil, err
+	}
+	return s.family(kind)
+}
+
+// checkHold is check for a call about the holds of a lock.
+func (s *Store) checkHold(name lockagent.Name, kind lockagent.LockKind, err error) (*family, error) {
+	f, err := s.check(name, kind, err)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.holds
 }

@@ -29,20 +29,21 @@ type Store struct {
 	runs    sync.WaitGroup // the goroutine that runs incarnations
 	closing sync.Once
 
-	locks         locks
+	families      map[lockagent.LockKind]*family
 	lanes         *transport.Lanes[transport.Item]
 	gathered      *renewals.Gatherer
 	subscriptions *transport.Subscriptions
 	listener      atomic.Pointer[listener] // nil if nobody listens
 	clocks        clocks
 	contended     contended
+	opened        opened
 	incarnations  *incarnations
 	identity      identity
 }
 
 // start sets up the parts that carry calls and messages.
 func (s *Store) start() {
-	s.locks.start(s)
+	s.families = families(s)
 	s.subscriptions = transport.NewSubscriptions(s.servers)
 	s.lanes = transport.NewLanes(s.servers, func() transport.Packer[transport.Item] { return (&packer{store: s}).pack })
 	s.gathered = &renewals.Gatherer{BySlot: s.room.Cluster(), Send: s.renew}

@@ -119,7 +119,7 @@ func TestSubscribeBeforeTheServerIsBack(t *testing.T) {
 	store := open(t, server.URL())
 	server.Kill()
 	wake := make(chan struct{}, 1)
-	cancel := store.Subscribe("orders", func() {
+	cancel := store.Subscribe("orders", lockagent.PlainLock, func() {
 		select {
 		case wake <- struct{}{}:
 		default:
@@ -170,7 +170,7 @@ func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
 	store := open(t, server.UserURL("app", "pw"))
 	server.Do("ACL", "SETUSER", "app", "resetchannels", "&lockagent_*", "&redisson_lock__channel:{mine}")
 	wake := make(chan struct{}, 100)
-	cancel := store.Subscribe("theirs", func() { wake <- struct{}{} })
+	cancel := store.Subscribe("theirs", lockagent.PlainLock, func() { wake <- struct{}{} })
 	sub := storetest.Subscribe(t, store, "mine")
 	wakes(t, sub, open(t, server.URL()), "mine")
 	select {
@@ -191,10 +191,10 @@ func TestWakeMayUseTheStore(t *testing.T) {
 	done := make(chan struct{})
 	first := make(chan struct{}, 1)
 	first <- struct{}{}
-	cancels = append(cancels, store.Subscribe("orders", func() {
+	cancels = append(cancels, store.Subscribe("orders", lockagent.PlainLock, func() {
 		select {
 		case <-first:
-			cancel := store.Subscribe("orders", func() {})
+			cancel := store.Subscribe("orders", lockagent.PlainLock, func() {})
 			cancel()
 			cancel() // again: nothing
 			close(done)

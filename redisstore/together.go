@@ -18,6 +18,7 @@ import (
 // call is one call of the store, with a request Q and an answer A.
 type call[Q, A any] struct {
 	req  Q
+	of   *family
 	slot uint16
 	done func(A, error)
 	// behind asks the server to write the message of a pass before the reply.
@@ -36,15 +37,31 @@ type (
 )
 
 // packer makes few scripts of many calls. Most of the work of a server is for the commands of a
-// script, and little is for the locks. One script makes all Acquires of a batch, and one makes all
-// Releases. Where slots mean something, there are two such scripts for each slot. Each track of a
-// lane has a packer.
+// script, and little is for the locks. One script makes all Acquires of a batch that are of one kind, and
+// one makes all Releases. Where slots mean something, there are two such scripts for each slot. Each
+// track of a lane has a packer.
 type packer struct {
 	store *Store
 
-	calls     []*transport.Call // what pack returned last
-	acquiring []*acquireCall    // of the present batch
+	calls  []*transport.Call // what pack returned last
+	groups []group           // of the present items, one for each kind
+}
+
+// group has the calls of one kind.
+type group struct {
+	of        *family
+	acquiring []*acquireCall
 	releasing []*releaseCall
+}
+
+// group returns the group of a kind.
+func (p *packer) group(of *family) *group {
+	i := slices.IndexFunc(p.groups, func(g group) bool { return g.of == of })
+	if i < 0 {
+		i = len(p.groups)
+		p.groups = append(p.groups, group{of: of})
+	}
+	return &p.groups[i]
 }
 
 // pack is a [transport.Packer].
@@ -52,25 +69,31 @@ func (p *packer) pack(items []transport.Item) []*transport.Call {
 	for _, i := range items {
 		switch i := i.(type) {
 		case *acquireCall:
-			p.acquiring = append(p.acquiring, i)
+			g := p.group(i.of)
+			g.acquiring = append(g.acquiring, i)
 		case *releaseCall:
-			i.req.Subscribed = p.store.subscriptions.Counted(script.Channel(i.req.Name))
-			p.releasing = append(p.releasing, i)
+			i.req.Subscribed = i.of.channel != nil && p.store.subscriptions.Counted(i.of.channel(i.req.Name))
+			g := p.group(i.of)
+			g.releasing = append(g.releasing, i)
 		}
 	}
 	clear(p.calls)
-	// Releases come first, because they may free locks for the acquires.
-	p.calls = p.store.locks.releases.join(p.calls[:0], p.releasing)
-	p.calls = p.store.locks.acquires.join(p.calls, p.acquiring)
-	clear(p.acquiring)
-	clear(p.releasing)
-	p.acquiring, p.releasing = p.acquiring[:0], p.releasing[:0]
+	p.calls = p.calls[:0]
+	// The releases of a kind come first, because they may free locks for the acquires.
+	for i := range p.groups {
+		g := &p.groups[i]
+		p.calls = g.of.releases.join(p.calls, g.releasing)
+		p.calls = g.of.acquires.join(p.calls, g.acquiring)
+		clear(g.acquiring)
+		clear(g.releasing)
+		g.acquiring, g.releasing = g.acquiring[:0], g.releasing[:0]
+	}
 	return p.calls
 }
 
-// kind says how calls of one kind travel: acquires, releases or renewals. It is safe for
+// batches say how calls of one kind travel: acquires, releases or renewals. They are safe for
 // concurrent use.
-type kind[Q, A any] struct {
+type batches[Q, A any] struct {
 	store *Store
 	// write writes the script for locks whose keys travel together.
 	write func(c *script.Call, requests []Q, past script.Past)
@@ -82,6 +105,10 @@ type kind[Q, A any] struct {
 	aside func(request Q, done func(A, error)) func(A, error)
 	// time is the store's time in an answer, and the token with which a tenure began, or 0.
 	time func(*A) (lockagent.StoreTime, lockagent.Token)
+	// lone says that one script serves one lock.
+	lone bool
+	// refused completes the error of a call. It may be nil.
+	refused func(request *Q, err error) error
 	// look is told of the outcomes before any call is answered. epoch is the epoch of
 	// incarnations when the script was written. look may be nil.
 	look func(epoch uint64, outcomes []script.Outcome[A])
@@ -90,15 +117,15 @@ type kind[Q, A any] struct {
 }
 
 // join adds scripts that make all of the calls.
-func (k *kind[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*transport.Call {
+func (b *batches[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*transport.Call {
 	bySlot := func(a, b *call[Q, A]) int { return int(a.slot) - int(b.slot) }
 	if !slices.IsSortedFunc(calls, bySlot) {
 		slices.SortStableFunc(calls, bySlot)
 	}
 	for len(calls) > 0 {
 		slot, n := calls[0].slot, 0
-		t := k.blank(slot)
-		for ; n < len(calls) && calls[n].slot == slot; n++ {
+		t := b.blank(slot)
+		for ; n < len(calls) && calls[n].slot == slot && (n == 0 || !b.lone); n++ {
 			t.add(calls[n].req, calls[n].done)
 			t.Behind = t.Behind || calls[n].behind
 		}
@@ -111,7 +138,7 @@ func (k *kind[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*transp
 // together is one script for some calls.
 type together[Q, A any] struct {
 	transport.Call // in which the script travels
-	kind           *kind[Q, A]
+	by             *batches[Q, A]
 	script         script.Call
 	lone           bool // the script is for a lock whose keys cannot travel together
 	requests       []Q
@@ -124,10 +151,10 @@ type together[Q, A any] struct {
 }
 
 // blank returns a script without calls.
-func (k *kind[Q, A]) blank(slot uint16) *together[Q, A] {
-	t, _ := k.spare.Get().(*together[Q, A])
+func (b *batches[Q, A]) blank(slot uint16) *together[Q, A] {
+	t, _ := b.spare.Get().(*together[Q, A])
 	if t == nil {
-		t = &together[Q, A]{kind: k}
+		t = &together[Q, A]{by: b}
 		t.Done, t.Alone = t.answer, t.apart
 	}
 	t.Slot, t.Behind, t.lone = slot, false, false
@@ -144,26 +171,26 @@ func (t *together[Q, A]) giveBack() {
 	clear(t.done)
 	clear(t.outcomes)
 	t.requests, t.done = t.requests[:0], t.done[:0]
-	t.kind.spare.Put(t)
+	t.by.spare.Put(t)
 }
 
 // begin takes note of the past, before the script is written.
 func (t *together[Q, A]) begin() {
-	t.past, t.epoch = t.kind.store.past(t.Slot)
+	t.past, t.epoch = t.by.store.past(t.Slot)
 	t.written = time.Now()
 }
 
 // write writes the script, and returns the call in which it travels.
 func (t *together[Q, A]) write() *transport.Call {
 	t.begin()
-	t.kind.write(&t.script, t.requests, t.past)
+	t.by.write(&t.script, t.requests, t.past)
 	carry(&t.Call, &t.script)
 	return &t.Call
 }
 
 // single returns a script for the i-th call alone.
 func (t *together[Q, A]) single(i int) *together[Q, A] {
-	s := t.kind.blank(t.Slot)
+	s := t.by.blank(t.Slot)
 	s.add(t.requests[i], t.done[i])
 	return s
 }
@@ -176,9 +203,9 @@ func (t *together[Q, A]) apart() []*transport.Call {
 		s := t.single(i)
 		s.begin()
 		s.lone = true
-		t.kind.alone(&s.script, &s.requests[0], s.past)
-		if t.kind.aside != nil {
-			s.done[0] = t.kind.aside(s.requests[0], s.done[0])
+		t.by.alone(&s.script, &s.requests[0], s.past)
+		if t.by.aside != nil {
+			s.done[0] = t.by.aside(s.requests[0], s.done[0])
 		}
 		carry(&s.Call, &s.script)
 		calls[i] = &s.Call
@@ -193,14 +220,14 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	if err != nil && n > 1 && script.Several(refusal(err)) {
 		// One lock may have caused the error. It must not fail the others, so try each alone.
 		for i := range n {
-			t.kind.store.lanes.Send(t.single(i).write())
+			t.by.store.lanes.Send(t.single(i).write())
 		}
 		return
 	}
 	var text string
 	if text, err = understood(m, err); err == nil {
 		t.outcomes = append(t.outcomes[:0], make([]script.Outcome[A], n)...)
-		err = t.kind.read(text, t.past, t.outcomes)
+		err = t.by.read(text, t.past, t.outcomes)
 	}
 	if err == nil {
 		t.learn()
@@ -208,6 +235,9 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	transport.Each(n, func(i int) {
 		if err != nil {
 			var none A
+			if t.by.refused != nil {
+				err = t.by.refused(&t.requests[i], err)
+			}
 			t.done[i](none, err)
 		} else {
 			t.done[i](t.outcomes[i].Reply, t.outcomes[i].Err)
@@ -221,19 +251,19 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 func (t *together[Q, A]) learn() {
 	var past script.Past
 	for i := range t.outcomes {
-		at, began := t.kind.time(&t.outcomes[i].Reply)
+		at, began := t.by.time(&t.outcomes[i].Reply)
 		if t.lone {
 			at, began = lockagent.StoreTime(began), 0
 		}
 		past.Note(at, began)
 	}
-	store := t.kind.store
+	store := t.by.store
 	store.clocks.note(t.Slot, t.past.Incarnation, past.Seen, past.Given)
 	if past.Seen > 0 && !t.lone {
 		store.readClock(t.Slot, reading{past.Seen, t.written, time.Now()})
 	}
-	if t.kind.look != nil {
-		t.kind.look(t.epoch, t.outcomes)
+	if t.by.look != nil {
+		t.by.look(t.epoch, t.outcomes)
 	}
 }
 

@@ -57,7 +57,7 @@ func tenure(number uint64) lockagent.Tenure { return lockagent.Tenure{Agent: age
 
 func (b *batch) acquire(req lockagent.AcquireRequest) {
 	i := len(b.items)
-	b.items = append(b.items, &acquireCall{req: req, slot: b.store.slot(req.Name), done: func(r lockagent.AcquireReply, err error) {
+	b.items = append(b.items, &acquireCall{req: req, of: b.store.families[lockagent.PlainLock], slot: b.store.slot(req.Name), done: func(r lockagent.AcquireReply, err error) {
 		b.mu.Lock()
 		b.acquired[i] = answer[lockagent.AcquireReply]{r, err}
 		b.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *batch) wish(name lockagent.Name, number uint64) {
 func (b *batch) release(name lockagent.Name, number uint64) {
 	i := len(b.items)
 	req := script.ReleaseRequest{ReleaseRequest: lockagent.ReleaseRequest{Name: name, Tenure: tenure(number)}}
-	b.items = append(b.items, &releaseCall{req: req, slot: b.store.slot(name), done: func(r lockagent.ReleaseReply, err error) {
+	b.items = append(b.items, &releaseCall{req: req, of: b.store.families[lockagent.PlainLock], slot: b.store.slot(name), done: func(r lockagent.ReleaseReply, err error) {
 		b.mu.Lock()
 		b.released[i] = answer[lockagent.ReleaseReply]{r, err}
 		b.mu.Unlock()

@@ -46,16 +46,26 @@ func (c *canned) Break(ctx context.Context, _ lockagent.BreakRequest, done func(
 	done(lockagent.BreakReply{Broken: c.yes}, c.err)
 }
 
-func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, done func(lockagent.Inspection, error)) {
+func (c *canned) Latch(ctx context.Context, _ lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
+	c.ctx = ctx
+	done(lockagent.LatchReply{Changed: c.yes}, c.err)
+}
+
+func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	c.ctx = ctx
 	done(lockagent.Inspection{Held: c.yes}, c.err)
+}
+
+func (c *canned) Permits(ctx context.Context, _ lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	c.ctx = ctx
+	done(lockagent.PermitsReply{Done: c.yes}, c.err)
 }
 
 func (c *canned) Identity() string { return "" }
 
 func (c *canned) Time(_ context.Context, done func(lockagent.StoreTime, error)) { done(0, c.err) }
 
-func (c *canned) Subscribe(_ lockagent.Name, wake func()) func() {
+func (c *canned) Subscribe(_ lockagent.Name, _ lockagent.LockKind, wake func()) func() {
 	wake()
 	return func() { c.woken++ }
 }
@@ -98,7 +108,15 @@ var calls = []struct {
 		return yes, err
 	}},
 	{"inspect", "held", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Inspect(ctx, "l", func(r lockagent.Inspection, e error) { yes, err = r.Held, e })
+		s.Inspect(ctx, "l", lockagent.PlainLock, func(r lockagent.Inspection, e error) { yes, err = r.Held, e })
+		return yes, err
+	}},
+	{"permits", "changed", "unchanged", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
+		s.Permits(ctx, lockagent.PermitsRequest{Name: "l"}, func(r lockagent.PermitsReply, e error) { yes, err = r.Done, e })
+		return yes, err
+	}},
+	{"latch", "changed", "unchanged", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
+		s.Latch(ctx, lockagent.LatchRequest{Name: "l"}, func(r lockagent.LatchReply, e error) { yes, err = r.Changed, e })
 		return yes, err
 	}},
 }
@@ -275,7 +293,7 @@ func TestTheRestPassesThrough(t *testing.T) {
 	next := &canned{}
 	s := Store(next, newRig(t).Config)
 	var woken, heard, reset bool
-	s.Subscribe("l", func() { woken = true })()
+	s.Subscribe("l", lockagent.PlainLock, func() { woken = true })()
 	s.Listen("a", func(lockagent.Message) { heard = true })()
 	s.OnReset(func(lockagent.Reset) { reset = true })()
 	if err := s.Close(); err == nil || err.Error() != "closing" {

@@ -73,9 +73,9 @@ func (l *link) Release(ctx context.Context, req lockagent.ReleaseRequest, done f
 	l.Store.Release(ctx, req, done)
 }
 
-func (l *link) Subscribe(name lockagent.Name, wake func()) func() {
+func (l *link) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
 	l.reach(subscribe, name)
-	cancel := l.Store.Subscribe(name, func() {
+	cancel := l.Store.Subscribe(name, kind, func() {
 		l.meter.count(name, message)
 		wake()
 	})

@@ -32,22 +32,25 @@ func (s *server) busyFor(d time.Duration) string {
 }
 
 // keptForPolls expects the free lock to be kept from all agents, for 150 ms at most.
-func (s *server) keptForPolls() {
+func (s *server) keptForPolls() { s.t.Helper(); s.kept(s.acquire, s.release) }
+
+// kept is keptForPolls for any kind of lock.
+func (s *server) kept(acquire func(lockagent.AcquireRequest) lockagent.AcquireReply, release func(ReleaseRequest) lockagent.ReleaseReply) {
 	s.t.Helper()
 	if s.Do("ZSCORE", "lockagent_notes:{orders}", "polls") == nil {
 		s.t.Fatal("the lock is not kept for those that poll")
 	}
 	for range 100 { // which may be over at once on a slow machine
 		s.Do("ZADD", "lockagent_notes:{orders}", "XX", strconv.FormatInt(s.time()+149_000, 10), "polls")
-		r := s.acquire(queueing("orders", agentC, 99))
+		r := acquire(queueing("orders", agentC, 99))
 		if r.Granted {
-			s.release(end(wish("orders", agentC, 99)))
+			release(end(wish("orders", agentC, 99)))
 			continue
 		}
 		if r.Holder != "" || !r.Queued || r.Remaining <= 0 || r.Remaining > 150*time.Millisecond {
 			s.t.Errorf("kept: %+v", r)
 		}
-		s.release(end(wish("orders", agentC, 99)))
+		release(end(wish("orders", agentC, 99)))
 		return
 	}
 	s.t.Error("the lock is not kept from agents")
@@ -95,6 +98,34 @@ func TestPassesLeaveATurnToThoseThatPoll(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Fenced locks leave such turns, too. An attempt that comes meanwhile uses up no token.
+func TestAFencedLockLeavesATurnToThoseThatPoll(t *testing.T) {
+	s := startFenced(t)
+	acquire := func(req lockagent.AcquireRequest) lockagent.AcquireReply { return s.acquireAll(req)[0].Reply }
+	s.grant(wish("orders", agentA, 1))
+	for _, agent := range []lockagent.AgentID{agentB, agentC} {
+		s.waits(agent, "orders")
+		if r := acquire(queueing("orders", agent, 1)); !r.Queued {
+			t.Fatalf("%s has no place: %+v", agent, r)
+		}
+	}
+	if r := s.release(end(wish("orders", agentA, 1))); !r.Passed {
+		t.Fatalf("released %+v", r)
+	}
+	s.busyFor(time.Second)
+	s.polled()
+	last := end(wish("orders", agentB, 1))
+	last.Last = s.token(tokenKey)
+	if r := s.release(last); r.Passed || r.Others != 2 {
+		t.Fatalf("released %+v", r)
+	}
+	s.Do("ZADD", "lockagent_notes:{orders}", "XX", strconv.FormatInt(s.time()+149_000, 10), "polls")
+	if r := acquire(queueing("orders", agentA, 2)); !r.Granted && s.token(tokenKey) != last.Last {
+		t.Errorf("the key is %d, the last token was %d", s.token(tokenKey), last.Last)
+	}
+	s.kept(acquire, s.release)
 }
 
 // The tenures of an agent that contends only with itself follow each other with short pauses.

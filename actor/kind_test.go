@@ -1,0 +1,47 @@
+package actor
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// A name that is in use as one kind of lock cannot be used as another: by this agent, which knows at
+// once, and by another one, which the store tells.
+func TestNameAsTwoKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		for _, agent := range []*Agent{a, b} {
+			err := refusal(t, agent.Acquire(background, "door", fairly("bob")), lockagent.ErrWrongKind)
+			want := lockagent.KindError{Name: "door", Kind: lockagent.FairLock, Used: lockagent.PlainLock}
+			if e, _ := errors.AsType[*lockagent.KindError](err); e == nil || *e != want {
+				t.Errorf("refused: %v, want %v", err, &want)
+			}
+			if r := await(t, "break", agent.Break("door", lockagent.FairLock, "")); !errors.Is(r.Err, lockagent.ErrWrongKind) {
+				t.Errorf("broken %t, %v", r.Value, r.Err)
+			}
+			if r := await(t, "status", agent.Status("door", lockagent.FairLock)); !errors.Is(r.Err, lockagent.ErrWrongKind) {
+				t.Errorf("status %+v, %v", r.Value, r.Err)
+			}
+		}
+		if !g.Held() {
+			t.Errorf("lost: %v", g.Cause())
+		}
+		released(t, g)
+		time.Sleep(2 * a.cfg.Idle) // until nobody uses the name
+		released(t, granted(t, a.Acquire(background, "door", fairly("bob"))))
+	})
+}
+
+func TestBadKind(t *testing.T) {
+	a := start(t, Config{Store: memstore.New()})
+	refused(t, a.Acquire(background, "door", Request{Owner: "ann", Kind: "revolving"}), lockagent.ErrBadOption)
+	refused(t, a.Acquire(background, "door", Request{Owner: "ann", Mode: lockagent.Shared}), lockagent.ErrBadOption)
+	refused(t, a.Acquire(background, "door", Request{Owner: "ann", Mode: "half"}), lockagent.ErrBadOption)
+}
