@@ -109,7 +109,8 @@ import (
 //
 // Outsiders are programs that do not know of the queue, such as Redisson. They wait for
 // wake-ups. While outsiders wait, some releases are for them: such a Release frees the
-// lock, wakes all waiters, and keeps the lock from agents for a moment.
+// lock, wakes all waiters, and keeps the lock from agents for a moment. For outsiders that
+// poll the store may do so when the lock was not free for long, also at an Acquire.
 //
 // Only a Release passes a lock. Break, the end of a lease and a reset do not. (The downgrade of a
 // read/write lock lets readers in, see Modes.) A reset empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
@@ -285,7 +286,9 @@ type AcquireReply struct {
 	// granted.
 	Holder string
 	// Remaining is what is left of the holder's lease. It is negative if the lease has no
-	// end. If several share the lock, it is what is left of the lease that ends last. Only if not granted.
+	// end. If several share the lock, it is what is left of the lease that ends last. If the tenure has
+	// a place, Remaining is less when a wake-up may not come: the holder may be one that polls. Only if
+	// not granted.
 	Remaining time.Duration
 	// Queued says that the tenure has a place in the queue, by this request or an earlier
 	// one. From now on a Release may pass the lock to the tenure. Only if not granted.

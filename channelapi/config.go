@@ -59,8 +59,8 @@ type Config struct {
 	// HandOffGrants and HandOffTime bound the hand-off of a lock from one owner of this
 	// process to the next. After so many grants, or when so much time has passed, the lock
 	// goes back to the store, and other processes get their turn. While outsiders wait, such
-	// as Redisson, the bound is a tenth of HandOffTime. HandOffGrants is at most 10,000; 1
-	// switches hand-off off. They default to DefaultHandOffGrants, 256, and
+	// as Redisson, it is a twentieth of the grants and a tenth of the time. HandOffGrants is at
+	// most 10,000; 1 switches hand-off off. They default to DefaultHandOffGrants, 256, and
 	// DefaultHandOffTime, 50 ms.
 	HandOffGrants int
 	HandOffTime   time.Duration

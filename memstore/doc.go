@@ -25,6 +25,7 @@
 //     by the monotonic clock. [lockagent.StoreTime] and tokens never go back,
 //     whatever happens to the wall clock while the process runs.
 //   - It has a queue for each lock, and passes locks on. Outsiders get their turn.
+//     None of them polls.
 //   - It forgets unused names.
 //
 // Why at most one tenure has a lock: all Stores that share a memory change it

@@ -115,9 +115,11 @@ func (m *memory) standBy(v *visit, name lockagent.Name, l *lock) {
 const (
 	// turnEvery is the longest wait of the outsiders for a turn, while the lock is passed on.
 	turnEvery = 250 * time.Millisecond
-	// turnLasts is for how long a free lock is kept for the outsiders. A slow program needs some
-	// milliseconds after its wake-up.
-	turnLasts = 10 * time.Millisecond
+	// A tenure lasts tenureLasts while there are outsiders. Their turn lasts as long as one tenure of
+	// each agent and one more, at most longestTurn. Meanwhile a free lock is kept for them. A slow
+	// program needs some milliseconds after its wake-up.
+	tenureLasts = 5 * time.Millisecond
+	longestTurn = 50 * time.Millisecond
 )
 
 // turn is the state of the outsiders' turns at a lock.
@@ -137,7 +139,8 @@ func (l *lock) outsidersTurn(now time.Time) bool {
 		l.turn.passes++
 		return false
 	}
-	l.turn = turn{last: now, until: now.Add(turnLasts)}
+	agents := time.Duration(len(l.queue) + 1)
+	l.turn = turn{last: now, until: now.Add(min(longestTurn, (agents+1)*tenureLasts))}
 	return true
 }
 

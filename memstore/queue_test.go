@@ -176,7 +176,7 @@ func TestOutsidersTurn(t *testing.T) {
 			}
 			time.Sleep(4 * time.Millisecond)
 			seen := queue(holder)
-			if seen.Holder != "" || seen.Remaining != 6*time.Millisecond || seen.Outsiders != 1 {
+			if seen.Holder != "" || seen.Remaining != (places+2)*5*time.Millisecond-4*time.Millisecond || seen.Outsiders != 1 {
 				t.Errorf("Acquire in turn %d = %+v", turn, seen)
 			}
 			time.Sleep(seen.Remaining)

@@ -114,12 +114,14 @@
 //	N                           hash: <agent>:<number> = 1        the lease
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_notes:{N}         zset: withdrawn tenures (the      1 minute
-//	                            tombstones), and the end of the
-//	                            outsiders' turn
+//	                            tombstones), and the ends of the
+//	                            outsiders' turns
 //	redisson_lock_token:{N}     string, of a fenced lock: the    never
 //	                            greatest token of either side
 //	lockagent_turn:{N}          number of passes since the        250 ms
 //	                            outsiders' turn
+//	lockagent_busy:{N}          string: since when tenures        5 minutes
+//	                            follow each other
 //	redisson_lock_queue:{N}     list: who waits for a fair lock   never
 //	redisson_lock_timeout:{N}   zset: the same, by when the place never
 //	                            is over, in ms
@@ -163,6 +165,7 @@
 //	                            token that the store has given out. Never expires
 //	lockagent_ahead             how many microseconds that clock is ahead of the server's;
 //	                            usually absent. Never expires
+//	lockagent_polls             string: whether anybody polls. Expires after 1 minute
 //	lockagent_incarnation       channel: a message when another incarnation begins. Not in a
 //	                            Cluster
 //
@@ -177,7 +180,7 @@
 //	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
-//	+hset +hdel +hget +hmget +hvals +hlen +hexists +hscan
+//	+hset +hdel +hget +hmget +hvals +hlen +hscan
 //	+lrange +lindex +llen +lpos +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
@@ -202,6 +205,12 @@
 //
 // With Sentinels, an outsider that subscribes at a replica is not counted. So let Redisson
 // subscribe at the master, which is its default (subscriptionMode).
+//
+// It cannot count those that poll a lock. It only sees whether anybody calls HEXISTS, as Redisson
+// does at each attempt that finds a lock held. The scripts of the store do not. If the server
+// counts at least four such calls a second, a lock whose tenures have followed each other for half
+// a second is kept from agents for 150 ms. If those that poll take it, they get the next such turn
+// after a tenth of a second. A service without INFO commandstats gives no such turns.
 //
 // The store cannot count subscribers in a Cluster with classic messages, or behind a service
 // of several servers. There are no queues then: a release wakes all waiters.

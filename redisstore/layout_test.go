@@ -46,7 +46,7 @@ func TestLayout(t *testing.T) {
 
 		sub := storetest.Subscribe(t, other, name)
 		queue(t, other, theirs)
-		expect("waited for", string(name), "lockagent_clock", "lockagent_queue"+suffix)
+		expect("waited for", string(name), "lockagent_clock", "lockagent_polls", "lockagent_queue"+suffix)
 		released := release(t, store, ours)
 		if !released.Passed {
 			t.Errorf("Release = %+v, want the lock passed", released)
@@ -55,14 +55,14 @@ func TestLayout(t *testing.T) {
 			t.Errorf("the lock that was passed is %q, want %q", got, want)
 		}
 		release(t, other, theirs)
-		expect("released", "lockagent_clock")
+		expect("released", "lockagent_busy"+suffix, "lockagent_clock", "lockagent_polls")
 
 		withdrawal := end(ours)
 		withdrawal.Unanswered = true
 		if reply, err := storetest.Release(t, store, withdrawal); err != nil || reply.Released {
 			t.Errorf("Release = %+v, %v; want it withdrawn", reply, err)
 		}
-		expect("withdrawn", "lockagent_clock", "lockagent_notes"+suffix)
+		expect("withdrawn", "lockagent_busy"+suffix, "lockagent_clock", "lockagent_notes"+suffix, "lockagent_polls")
 		sub.Cancel()
 	}
 }

@@ -272,12 +272,15 @@ func (h *history) subscribe(t *rapid.T, s seat) {
 
 func (h *history) breakLock(t *rapid.T) {
 	s := drawSeat(t)
-	h.compare(t, fmt.Sprintf("Break(%s)", s.lock), func(w *witness) testimony {
+	reply := h.compare(t, fmt.Sprintf("Break(%s)", s.lock), func(w *witness) testimony {
 		broken, err := breakLock(t, w.stores[s.agent], lockagent.BreakRequest{Name: h.name(s), Kind: w.kind})
 		return testimony{yes: broken, err: sentinel(err)}
 	})
 	for i := range comparedAgents {
 		delete(h.holds, seat{s.lock, i})
+	}
+	if reply.yes && h.look(t, s).yes { // a fair lock passes to the first place
+		h.pass(t, s)
 	}
 }
 

@@ -119,6 +119,8 @@ func (s *State) apply(e *Event) {
 			s.attempt = attempt{}
 			s.renewal = renewal{}
 			s.failures = 0
+			// Only the store knows of programs that poll. It has to hear that requests still wait.
+			s.contended = s.contended || !s.cfg.Polls && s.queue.len() > s.queue.tries
 		}
 		s.leaving.inFlight = true
 	case ReleaseFailed:

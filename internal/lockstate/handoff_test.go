@@ -103,6 +103,19 @@ func TestHandOff(t *testing.T) {
 		r.release("ann")
 		r.want("Ended ann", "Returning")
 	})
+	t.Run("ends, and the store hears with the next attempt that requests still wait", func(t *testing.T) {
+		for _, tt := range []struct {
+			waiting []lockagent.Owner
+			asks    bool
+		}{{[]lockagent.Owner{"bob"}, true}, {nil, false}} {
+			r := newRig(t, func(c *Config) { c.HandOffGrants = 1 })
+			r.hold("ann", tt.waiting...)
+			r.release("ann")
+			if got := r.s.Listening(); got != tt.asks {
+				t.Errorf("with %d requests that wait: listening is %v", len(tt.waiting), got)
+			}
+		}
+	})
 	t.Run("ends when its time has passed", func(t *testing.T) {
 		for _, tt := range []struct {
 			after time.Duration
@@ -295,20 +308,28 @@ func TestHandOffIntoALongerLease(t *testing.T) {
 }
 
 func TestHandOffBesideOutsidersEndsEarlier(t *testing.T) {
+	handedOff, returned := []string{"Ended ann", "Granted bob 102 by hand-off", "Unlocked 1"}, []string{"Ended ann", "Returning"}
 	for _, tt := range []struct {
-		after time.Duration
-		want  []string
+		title  string
+		grants int
+		after  time.Duration
+		want   []string
 	}{
-		{time.Second - 1, []string{"Ended ann", "Granted bob 102 by hand-off", "Unlocked 1"}},
-		{time.Second, []string{"Ended ann", "Returning"}},
+		{"before a tenth of the time", 100, time.Second - 1, handedOff},
+		{"after a tenth of the time", 100, time.Second, returned},
+		{"before a twentieth of the grants", 40, 0, handedOff},
+		{"after a twentieth of the grants", 39, 0, returned},
+		{"there is at least one grant", 1, 0, returned},
 	} {
-		r := newRig(t, func(c *Config) { c.HandOffTime = 10 * time.Second })
-		r.acquire("ann", "bob")
-		r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: 101, At: storeTime(r.now), Outsiders: 1}, nil)
-		r.pass(tt.after)
-		r.skip()
-		r.release("ann")
-		r.want(tt.want...)
+		t.Run(tt.title, func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.HandOffTime, c.HandOffGrants = 10*time.Second, tt.grants })
+			r.acquire("ann", "bob")
+			r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: 101, At: storeTime(r.now), Outsiders: 1}, nil)
+			r.pass(tt.after)
+			r.skip()
+			r.release("ann")
+			r.want(tt.want...)
+		})
 	}
 }
 

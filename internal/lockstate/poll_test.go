@@ -53,6 +53,9 @@ func TestPollsYield(t *testing.T) {
 	r.skip()
 	r.returned(0)
 	r.want("Returned", "Unlocked 1")
+	if r.s.Listening() {
+		t.Error("it wants wake-ups")
+	}
 	r.alarmIn(time.Second, time.Second)
 }
 

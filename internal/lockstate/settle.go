@@ -262,16 +262,20 @@ func (s *State) mayGrant(r *Request, m Moment) bool {
 		return false
 	}
 	joins := beside && t.mode == Shared && !t.contested && !t.outsiders
-	return joins || t.holds < s.cfg.HandOffGrants && m.Now < t.began.add(s.handOffTime())
+	grants, length := s.handOffs()
+	return joins || t.holds < grants && m.Now < t.began.add(length)
 }
 
-// handOffTime bounds the hand-offs of the tenure. It is shorter while outsiders wait, because
-// they have no place in the store's queue.
-func (s *State) handOffTime() time.Duration {
+// handOffs bounds the hand-offs of the tenure: how many grants it serves, and for how long. While
+// outsiders wait, it is a twentieth of the grants and a tenth of the time, because they have no
+// place in the store's queue. They are slower than a hand-off: a bound of time alone would leave
+// them few grants.
+func (s *State) handOffs() (grants int, length time.Duration) {
+	grants, length = s.cfg.HandOffGrants, s.cfg.HandOffTime
 	if s.tenure.outsiders {
-		return s.cfg.HandOffTime / 10
+		return max(1, grants/20), length / 10
 	}
-	return s.cfg.HandOffTime
+	return grants, length
 }
 
 // granted is the event that grants the lock to w, as the next hold of the tenure.

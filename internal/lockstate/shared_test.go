@@ -163,7 +163,7 @@ func TestTenureHasOneMode(t *testing.T) {
 }
 
 func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
-	short := func(c *Config) { c.HandOffTime = 5 * time.Second }
+	short := func(c *Config) { c.HandOffTime, c.HandOffGrants = 5*time.Second, 60 }
 	reading := func(t *testing.T, outsiders int) *rig {
 		r := newRig(t, short)
 		r.read("ann")

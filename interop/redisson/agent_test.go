@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // startAgent starts another process of ours that takes commands as the driver does, but few:
-// ping, and lock and contend of plain, fair and fenced locks. Lock answers with the token.
+// ping, and lock, contend and rush of plain, fair and fenced locks. Lock answers with the token.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], w.url, lease.String())
@@ -73,6 +73,12 @@ func runAgent() {
 			share, _ := strconv.ParseInt(args[3], 10, 64)
 			made, err := contend(ctx, lock(args[0]), args[4], args[1], threads, share)
 			return strconv.FormatInt(made, 10), err
+		case "rush":
+			threads, _ := strconv.Atoi(args[1])
+			length, _ := strconv.Atoi(args[2])
+			hold, _ := strconv.Atoi(args[3])
+			got, err := rush(ctx, lock(args[0]), threads, time.Duration(length)*time.Millisecond, time.Duration(hold)*time.Microsecond)
+			return got.String(), err
 		default:
 			return "pong", nil
 		}

@@ -1,8 +1,9 @@
 -- acquire.lua tries once to begin a tenure of each of n locks, for one agent.
 --
 -- KEYS[i]     lock i: a hash with one field, the tenure that has the lock
--- KEYS[n+i]   the notes of lock i: a zset of withdrawn tenures, and of "yield": the store keeps
---             the lock for outsiders until the time in its score
+-- KEYS[n+i]   the notes of lock i: a zset of withdrawn tenures, and of "yield" and "polls": the
+--             store keeps the lock for outsiders until the time in the score. The score of "taken"
+--             is when those that poll were last seen to have it
 -- KEYS[2n+1]  the clock: a zset of one member, the name of the incarnation. The name ends with
 --             " +" if the clock is ahead of the server's. The score is the greatest time or
 --             token that the scripts have given out
@@ -28,7 +29,8 @@
 -- A lock without another line was granted, with <at> as its first token. The other lines begin
 -- with the i of a lock:
 --   i g <token> <outsiders>         granted
---   i h <ms> <outsiders> <holder>   held; <ms> of the lease are left, or -1 if it has no end
+--   i h <ms> <outsiders> <holder>   held; <ms> of the lease are left, or -1 if it has no end. Or
+--                                   <ms> is less, if nothing may tell of the release
 --   i q <ms> <outsiders> <holder>   held, and the tenure has a place in the queue
 --   i w                             the tenure was withdrawn
 --   i e <text>                      an error
@@ -53,6 +55,7 @@ local quiet = not alone and
 --include tokens.lua
 
 --include holders.lua
+--include polls.lua
 
 local message_kind = ''
 
@@ -60,12 +63,37 @@ local message_kind = ''
 
 --include place.lua
 
+-- Returns how many ms are left of the time for which a free lock is kept for outsiders. If that is more
+-- than such a time lasts, the clock was set back.
+local function kept_for(outsiders_until, most)
+  local left = outsiders_until and math.ceil((outsiders_until - clock) / 1000) or 0
+  return left <= most and left or 0
+end
+
+-- Reports whether it is the turn of those that poll, at a lock that is about to be granted, while somebody polls. An
+-- agent that contends only with itself makes short pauses between its tenures. The first turn comes sooner, and so does one
+-- after a turn in which those that poll took the lock.
+local function polls_turn(i, suffix, tenure, value, turn_end, taken)
+  local pause, soon = 10000, 100000 -- in microseconds
+  local since, freed = string.match(type(value) == 'string' and value or '', '^(%d+) free (%d+)$')
+  if not freed or clock - since < 0 or clock - freed >= pause then
+    local sooner = not turn_end or taken and taken - turn_end > -turn_lasts
+    since = sooner and clock - busy_before_turn + soon or clock
+  elseif clock - since >= busy_before_turn then
+    pcall('ZADD', keys[n + i], string.format('%.0f', clock + turn_lasts), 'polls')
+    pcall('PEXPIRE', keys[n + i], 60000)
+    return true
+  end
+  busy(suffix, since, tenure)
+  return false
+end
+
 -- Tries one lock, and returns what there is to say about it.
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
   local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
   local suffix = string.sub(keys[n + i], 16)
-  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield')
+  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'taken')
   if notes[1] then
     return 'w'
   end
@@ -83,26 +111,48 @@ local function try(i)
     local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
     outsiders = math.max(0, counts[2] - counts[4])
   end
-  if not holder and notes[2] and (asks == '' or outsiders > 0) then
-    left = math.ceil((notes[2] - clock) / 1000) -- above 0 while the lock is kept for outsiders
+  if not holder then
+    left = math.max(asks ~= '' and outsiders == 0 and 0 or kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
   end
   if behind and not holder then
     left = behind
-  elseif own or not holder and (left <= 0 or left > 10) then
-    grant(lock, tenure, lease, own and left or -2, own)
-    if asks ~= '' and not alone then
-      pcall('ZREM', 'lockagent_queue' .. suffix, tenure)
-    end
+  elseif own or not holder and left <= 0 then
+    local theirs = false
     if asks ~= '' and outsiders == 0 and not alone then
-      outsiders = call('EXISTS', 'lockagent_turn' .. suffix) -- one that had its turn lately comes back
+      local tag = string.sub(key, 16)
+      local seen = pcall('MGET', 'lockagent_turn' .. suffix, 'lockagent_busy' .. suffix, 'lockagent_polls' .. tag)
+      outsiders = seen[1] and 1 or 0 -- one that had its turn lately comes back
+      theirs = not own and polled(tag, clock, seen[3]) and polls_turn(i, suffix, tenure, seen[2], notes[3], notes[4])
     end
-    return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
+    if not theirs then
+      grant(lock, tenure, lease, own and left or -2, own)
+      if asks ~= '' and not alone then
+        pcall('ZREM', 'lockagent_queue' .. suffix, tenure)
+      end
+      return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
+    end
+    left = turn_lasts / 1000
   end
   if asks ~= '' then
     want(lock, tenure, holder)
   end
   local queued = asks ~= '' and not alone and
     place(tenure, 'lockagent_queue' .. suffix, count, asks == 'sharded' and suffix or '')
+  if queued and holder and outsiders == 0 then
+    local tag = string.sub(key, 16)
+    local seen = pcall('MGET', 'lockagent_busy' .. suffix, 'lockagent_polls' .. tag)
+    local agents = type(seen[1]) == 'string' and string.match(seen[1], ' (.+)$') == holder
+    if polled(tag, clock, seen[2]) and not agents then
+      -- The holder may be one that polls. Then perhaps nothing tells of its release.
+      local place_since = call('ZSCORE', 'lockagent_queue' .. suffix, tenure) or clock
+      local most = math.max(10, math.ceil((clock - place_since) / 2000))
+      if notes[3] and clock - notes[3] < 1000000 then -- the holder has had the lock since their turn
+        most = 5
+        pcall('ZADD', keys[n + i], first, 'taken')
+      end
+      left = left < 0 and most or math.min(left, most)
+    end
+  end
   return (queued and 'q ' or 'h ') .. left .. ' ' .. outsiders .. ' ' .. (holder or '')
 end
 

@@ -25,9 +25,13 @@
 //	key or channel              what                                          lives
 //	N                           hash: <agent>:<number> = 1                    for the lease
 //	lockagent_queue:{N}         zset: the tenures that wait, by arrival       5 minutes
-//	lockagent_notes:{N}         zset: withdrawn tenures, by time; and         1 minute
-//	                            "yield": until when outsiders go first
+//	lockagent_notes:{N}         zset: withdrawn tenures, by time; "yield":    1 minute
+//	                            until when outsiders go first; "polls":
+//	                            until when those that poll do; "taken": when
+//	                            they were last seen to have taken the lock
 //	lockagent_turn:{N}          passes since the outsiders' turn              250 ms
+//	lockagent_busy:{N}          since when tenures follow each other, and the 5 minutes
+//	                            last of them, see polls.lua
 //	redisson_lock_queue:{N}     list: who waits for a fair lock               while there are some
 //	redisson_lock_timeout:{N}   zset: the same, by the time in ms at which    while there are some
 //	                            the place is over
@@ -50,6 +54,7 @@
 //	                            Cluster; its score is the greatest time or token
 //	lockagent_ahead             by how many microseconds the clock is ahead of  for ever
 //	                            the server's; normally absent
+//	lockagent_polls             whether anybody polls, see polls.lua            1 minute
 //
 // # The clock
 //

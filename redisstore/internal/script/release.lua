@@ -45,7 +45,8 @@ local ahead, turns = '0', nil
 if alone or not quiet then
   local names = {keys[2 * n + 1]}
   for i = 1, n do
-    names[i + 1] = 'lockagent_turn' .. string.sub(keys[n + i], 16)
+    local suffix = string.sub(keys[n + i], 16)
+    names[i + 1], names[n + i + 1] = 'lockagent_turn' .. suffix, 'lockagent_busy' .. suffix
   end
   turns = pcall('MGET', unpack(names)) -- what is no string is read as if it were not there
   local text = turns[1] or ''
@@ -82,17 +83,24 @@ if not rest then
 end
 
 local places_looked_at, standbys = 8, 2
-local yield = 10000 -- in microseconds
+local yield, most_yield = 5000, 50000 -- in microseconds
 local turn_every = 250 -- in ms
 local count = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 --include holders.lua
+--include polls.lua
 
 --include notes.lua
 
 --include turn.lua
 
 --include begin.lua
+
+-- Returns since when a lock is busy. That is now, unless the tenure followed another one.
+local function busy_since(value, tenure)
+  local since, last = string.match(type(value) == 'string' and value or '', '^(%d+) (.+)$')
+  return last == tenure and math.min(since, clock) or clock
+end
 
 --include begin.lua
 
@@ -116,7 +124,7 @@ end
 
 -- Passes a lock that is free, or wakes all waiters. others is how many agents were woken already.
 -- If others is nil, there may be a queue.
-local function hand_on(i, lock, channel, queue, flags, others, suffix)
+local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
   local front = not others and mode ~= 'classic' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   local names = {channel, 'lockagent_agents' .. suffix}
@@ -124,13 +132,18 @@ local function hand_on(i, lock, channel, queue, flags, others, suffix)
     local agent = string.match(place, '^(.*):') or ''
     names[p + 2] = 'lockagent_agent:' .. agent .. (mode == 'sharded' and suffix or '')
   end
-  local outsiders, theirs = nil, false
+  local outsiders, theirs, polls, since = nil, false, false, nil
   if front[1] then
     local counts = call('PUBSUB', count, unpack(names)) -- those of name p are at 2p
     outsiders = math.max(0, counts[2] - counts[4])
     local hurry -- an outsider that had its turn lately is about to subscribe again
     theirs, hurry = turn(i, queue, suffix, outsiders)
-    if not theirs then
+    since = busy_since(turns[n + i + 1], tenure)
+    if not alone and outsiders == 0 and (since == clock or clock - since >= busy_before_turn) then
+      polls = polled(string.sub(keys[2 * n + 1], 16), clock, nil) and since < clock
+      since = clock
+    end
+    if not theirs and not polls then
       local head = 1
       while counts[2 * head + 4] == 0 and head < #front and head < places_looked_at do
         head = head + 1
@@ -144,6 +157,9 @@ local function hand_on(i, lock, channel, queue, flags, others, suffix)
         for next = head + 1, math.min(head + standbys, #front) do
           pcall(publish, names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
         end
+        if outsiders == 0 and not alone then
+          busy(suffix, since, front[head])
+        end
         return 'p'
       end
     end
@@ -155,8 +171,18 @@ local function hand_on(i, lock, channel, queue, flags, others, suffix)
     local counts = call('PUBSUB', count, unpack(names, 1, 2))
     outsiders = math.max(0, counts[2] - counts[4])
   end
+  if polls then
+    note(suffix, clock + turn_lasts, 'polls')
+  elseif subscribed == 1 and not outsiders and not alone and mode ~= 'classic' then
+    since = busy_since(pcall('GET', 'lockagent_busy' .. suffix), tenure)
+    if since < clock then -- the next tenure may follow at once
+      busy(suffix, since, string.format('free %.0f', clock))
+    end
+  end
   if (theirs or outsiders and outsiders > 0) and not alone then
-    note(suffix, clock + yield, 'yield')
+    -- A tenure lasts 5 ms while there are outsiders. They get as much as all agents together, and once more.
+    local agents = theirs and call('ZCARD', queue) + 1 or 1
+    note(suffix, clock + math.min(most_yield, (agents + 1) * yield), 'yield')
     pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
   end
   if mode == 'classic' or known and others <= subscribed then
@@ -175,7 +201,7 @@ for _, i in ipairs(rest) do
     note(suffix, clock, args[a + 1])
   end
   if removed[i] == 1 then
-    line = hand_on(i, keys[i], args[a + 2], keys[n + i], flags, woken[i], suffix)
+    line = hand_on(i, keys[i], args[a + 1], args[a + 2], keys[n + i], flags, woken[i], suffix)
   else
     line = unreleased(keys[i], args[a + 1], removed[i])
   end

@@ -123,8 +123,8 @@ func (s *server) queue(name lockagent.Name, agents ...lockagent.AgentID) {
 }
 
 func TestLayoutOfAQueue(t *testing.T) {
-	for name, key := range map[lockagent.Name]string{"orders 42": "lockagent_queue:{orders 42}", "a{b}c": "lockagent_queue::a{b}c"} {
-		s := start(t)
+	for name, suffix := range map[lockagent.Name]string{"orders 42": ":{orders 42}", "a{b}c": "::a{b}c"} {
+		s, key := start(t), "lockagent_queue"+suffix
 		s.grant(wish(name, agentA, 1))
 		s.waits(agentB, name)
 		r := s.acquire(queueing(name, agentB, 7))
@@ -133,7 +133,7 @@ func TestLayoutOfAQueue(t *testing.T) {
 			t.Errorf("the queue is %q, want %q", got, want)
 		}
 		s.lives(key, 5*time.Minute)
-		s.expectKeys(string(name), key, "lockagent_clock")
+		s.expectKeys(string(name), key, "lockagent_clock", "lockagent_polls")
 		if again := s.acquire(queueing(name, agentB, 7)); !again.Queued || !reflect.DeepEqual(s.Do("ZRANGE", key, "0", "-1", "WITHSCORES"), want) {
 			t.Errorf("asked again: %+v", again)
 		}
@@ -141,8 +141,10 @@ func TestLayoutOfAQueue(t *testing.T) {
 			t.Errorf("who did not ask: %+v", r)
 		}
 		s.release(end(wish(name, agentA, 1)))
-		s.expectKeys(string(name), "lockagent_clock")
+		s.expectKeys(string(name), "lockagent_busy"+suffix, "lockagent_clock", "lockagent_polls")
 		s.lives(string(name), lockagent.PassLease)
+		s.lives("lockagent_busy"+suffix, 5*time.Minute)
+		s.lives("lockagent_polls", time.Minute)
 	}
 }
 
@@ -192,7 +194,7 @@ func TestThePassesGoRound(t *testing.T) {
 			last = r.Token
 		}
 	}
-	s.expectKeys(string(name), "lockagent_clock")
+	s.expectKeys(string(name), "lockagent_busy:{a lock with spaces}", "lockagent_clock", "lockagent_polls")
 }
 
 // Who is gone is skipped. No release pays for all who died.

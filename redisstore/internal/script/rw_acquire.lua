@@ -53,7 +53,7 @@ end
 -- Finds the field that a tenure has already.
 local function own_field(lock, tenure)
   for _, field in ipairs({tenure, tenure .. ':write'}) do
-    if call('HEXISTS', lock, field) == 1 then
+    if call('HGET', lock, field) then
       return field
     end
   end

@@ -121,7 +121,7 @@ local function leave(i)
   if mode == 'write' and call('HDEL', lock, tenure .. ':write') == 1 then
     call('DEL', lock)
     return hand_on(i, lock, channel, queue, flags, suffix, '1')
-  elseif mode == 'read' and call('HEXISTS', lock, tenure) == 1 then
+  elseif mode == 'read' and call('HGET', lock, tenure) then
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock)

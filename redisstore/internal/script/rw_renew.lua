@@ -74,10 +74,10 @@ end
 local lines = {at}
 for i = 1, n do
   local lock, tenure, lease, reads = keys[i], args[3 * i - 1], args[3 * i], args[3 * i + 1] == 'read'
-  local suffix, held = own_suffix(lock), pcall('HEXISTS', lock, tenure)
-  if held == 1 then
+  local suffix, held = own_suffix(lock), pcall('HGET', lock, tenure) -- not HEXISTS, see polls.lua
+  if type(held) == 'string' then
     held = read_on(lock, suffix, tenure, lease)
-  elseif held == 0 and call('HEXISTS', lock, tenure .. ':write') == 1 then
+  elseif not held and call('HGET', lock, tenure .. ':write') then
     held = true
     if reads then
       downgrade(lock, suffix, tenure, lease)

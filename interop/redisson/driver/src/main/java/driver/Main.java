@@ -45,6 +45,7 @@ public final class Main {
         }
         RedissonClient redisson = Redisson.create(config);
         Map<String, Command> commands = new HashMap<>();
+        Rush.register(commands, redisson);
         commands.put("ping", arguments -> "pong");
         Locks.register(commands, redisson);
         Semaphores.register(commands, redisson);
