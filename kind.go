@@ -29,9 +29,12 @@ const (
 	FairLock LockKind = "fair"
 	// ReadWriteLock has one holder in the mode [Exclusive], or several in the mode [Shared].
 	ReadWriteLock LockKind = "readwrite"
-	// FencedLock is a plain lock whose tokens are shared with Redisson.
+	// FencedLock is a plain lock whose tokens other programs have, too, such as Redisson. A tenure
+	// may not begin at the time of the store's clock. It begins above every token that they have had,
+	// also if that is ahead of the store's clock.
 	FencedLock LockKind = "fenced"
-	// SpinLock is a plain lock without messages: waiters ask again and again.
+	// SpinLock is a plain lock whose waiters ask again and again: nobody is woken, and nobody has a
+	// place in a queue. A subscription to it is told that it stands, and no more.
 	SpinLock LockKind = "spin"
 	// Semaphore has a number of permits. Redisson's side of it knows no leases.
 	Semaphore LockKind = "semaphore"

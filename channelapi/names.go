@@ -73,6 +73,10 @@ var (
 	ErrStoreUnavailable = lockagent.ErrStoreUnavailable
 	// ErrWrongType: the store has something that is no lock under the name.
 	ErrWrongType = lockagent.ErrWrongType
+	// ErrDeleted: somebody deleted the semaphore that the request waited for.
+	ErrDeleted = lockagent.ErrDeleted
+	// ErrNoPermit: no permit with that id is taken.
+	ErrNoPermit = lockagent.ErrNoPermit
 	// ErrWrongKind: the name is in use as another kind. The error is a [*KindError].
 	ErrWrongKind = lockagent.ErrWrongKind
 	// ErrLatchSet, ErrNoLatch and ErrLatchGone: a latch was set twice, was counted down but not
@@ -99,6 +103,9 @@ var (
 	ErrLost = lockagent.ErrLost
 	// ErrNotHeld: the grant was released before, or never held.
 	ErrNotHeld = lockagent.ErrNotHeld
+	// ErrReentry: the session holds the lock or waits for it already, and the request has
+	// [NoReentry].
+	ErrReentry = lockagent.ErrReentry
 	// ErrNotOwner: a session released a lock that another owner of the same Locks holds.
 	ErrNotOwner = lockagent.ErrNotOwner
 	// ErrUnconfirmed: the store has not confirmed the release yet. The hold is over all

@@ -45,13 +45,17 @@ func (c *clock) begin(now time.Time) lockagent.StoreTime {
 }
 
 // raise makes all later tenures begin above a floor. If the floor is far ahead, it sets the clock,
-// which gets another name. It reports false if the floor is too far ahead.
-func (c *clock) raise(now time.Time, floor lockagent.StoreTime) bool {
+// which gets another name: just there if the floor is exact, and otherwise ahead of it. It reports
+// false if the floor is too far ahead.
+func (c *clock) raise(now time.Time, floor lockagent.StoreTime, exact bool) bool {
 	if floor.Sub(c.at(now)) > farthest {
 		return false
 	}
 	if floor.Sub(c.at(now)) > slack {
-		c.ahead = floor.Add(unknown) - c.host(now)
+		c.ahead = floor - c.host(now)
+		if !exact {
+			c.ahead = c.ahead.Add(unknown)
+		}
 		c.rename()
 	}
 	c.guard = max(c.guard, floor)

@@ -39,16 +39,18 @@ func TestClockIsSetByAFloor(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		floor, at lockagent.StoreTime // when the next tenure begins
+		exact     bool
 		set       bool
 	}{
 		{name: "below", floor: 5, at: 1_000_000},
 		{name: "now", floor: 1_000_000, at: 1_000_001},
 		{name: "a little ahead", floor: 1_000_100, at: 1_000_101},
 		{name: "far ahead", floor: 1_000_101, at: 61_000_101, set: true},
+		{name: "far ahead, and exact", floor: 1_000_101, at: 1_000_102, exact: true, set: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := &clock{started: now}
-			if !c.raise(now, test.floor) || (c.name != "") != test.set {
+			if !c.raise(now, test.floor, test.exact) || (c.name != "") != test.set {
 				t.Errorf("clock %q; want it set: %t", c.name, test.set)
 			}
 			if at := c.begin(now); at != test.at {

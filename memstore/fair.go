@@ -63,7 +63,7 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
-	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor)) {
+	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor), req.Exact) {
 		return lockagent.AcquireReply{}, errFarFloor
 	}
 	reply := lockagent.AcquireReply{Clock: m.clock.name, Incarnation: m.clock.incarnation}
@@ -156,7 +156,7 @@ func (m *memory) begin(v *visit, name lockagent.Name, l *lock, to lockagent.Tenu
 }
 
 func (m *memory) releaseFair(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-	m.clock.raise(v.now, lockagent.StoreTime(req.Last))
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false)
 	l := m.lock(req.Name, v.now)
 	waited := l.giveUp(req.Tenure)
 	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.clock.at(v.now)}

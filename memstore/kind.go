@@ -24,12 +24,28 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
+	lockagent.Semaphore: permitRules,
+	lockagent.Permits:   permitRules,
+	lockagent.FencedLock: {
+		acquire:   (*memory).acquireFenced,
+		renew:     (*memory).renewPlain,
+		release:   (*memory).releaseFenced,
+		breakLock: (*memory).breakPlain,
+		inspect:   (*memory).inspectPlain,
+	},
 	lockagent.Latch: {
 		acquire:   (*memory).acquireLatch,
 		renew:     (*memory).renewLatch,
 		release:   (*memory).releaseLatch,
 		breakLock: (*memory).breakLatch,
 		inspect:   (*memory).inspectLatch,
+	},
+	lockagent.SpinLock: {
+		acquire:   (*memory).acquireSpin,
+		renew:     (*memory).renewPlain,
+		release:   (*memory).releaseSpin,
+		breakLock: (*memory).breakPlain,
+		inspect:   (*memory).inspectPlain,
 	},
 	lockagent.FairLock: {
 		acquire:   (*memory).acquireFair,
@@ -38,6 +54,14 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakFair,
 		inspect:   (*memory).inspectPlain,
 	},
+}
+
+var permitRules = &rules{
+	acquire:   (*memory).acquirePermits,
+	renew:     (*memory).renewPermits,
+	release:   (*memory).releasePermits,
+	breakLock: (*memory).breakPermits,
+	inspect:   (*memory).inspectPermits,
 }
 
 // rulesOf returns the rules of a kind.

@@ -18,7 +18,8 @@ type memory struct {
 	clock     clock
 	locks     map[lockagent.Name]*lock
 	withdrawn map[claim]time.Time // with the time until which the memory remembers that
-	most      int                 // the size of both maps at which the memory is tidied
+	changes   map[changeID]change // of permits
+	most      int                 // the size of these maps at which the memory is tidied
 
 	subscriptions map[lockagent.Name][]*subscription
 	listeners     map[lockagent.AgentID][]*listener
@@ -41,6 +42,7 @@ func (m *memory) forget() {
 	m.clock.restart()
 	m.locks = make(map[lockagent.Name]*lock)
 	m.withdrawn = make(map[claim]time.Time)
+	m.changes = make(map[changeID]change)
 	m.most = fewest
 }
 
@@ -84,7 +86,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
-	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor)) {
+	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor), req.Exact) {
 		return lockagent.AcquireReply{}, errFarFloor
 	}
 	var reply lockagent.AcquireReply
@@ -95,7 +97,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		}
 		l.holder.extend(v.now, req.Lease)
 		l.dequeue(req.Tenure)
-		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
 	} else {
 		reply.At, reply.Holder, reply.Remaining = m.clock.at(v.now), l.holder.String(), kept
 		if l.held() {
@@ -125,7 +127,7 @@ func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.Ren
 }
 
 func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-	m.clock.raise(v.now, lockagent.StoreTime(req.Last)) // no token is too far ahead
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false) // no token is too far ahead
 	l := m.lock(req.Name, v.now)
 	l.dequeue(req.Tenure)
 	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.clock.at(v.now)}

@@ -74,7 +74,7 @@ func (m *memory) pass(v *visit, by *lockagent.ReleaseRequest, l *lock) lockagent
 	l.holder = holder{tenure: to, count: 1, expires: v.now}
 	l.holder.extend(v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: to, Token: lockagent.Token(at), At: at,
+		Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: to, Token: l.firstToken(at, v.now), At: at,
 		Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: by.Trace,
 	})
 	for _, next := range l.queue[:min(standbys, len(l.queue))] {

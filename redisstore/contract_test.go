@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/hex"
 	"flag"
 	"log/slog"
 	"strconv"
@@ -17,8 +18,12 @@ import (
 
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
+	lockagent.FencedLock,
 	lockagent.FairLock,
+	lockagent.SpinLock,
 	lockagent.Latch,
+	lockagent.Semaphore,
+	lockagent.Permits,
 }
 
 // layouts say what a lock of a kind is in Redis. The store cannot tell kinds apart that have the same.
@@ -119,16 +124,22 @@ func (s servers) listen(t testing.TB, name lockagent.Name, channel string, wake 
 	})
 }
 
+// tokenKey is the key of a fenced lock in which Redisson counts.
+func tokenKey(name lockagent.Name) string { return "redisson_lock_token:{" + string(name) + "}" }
+
 func testContract(t *testing.T, config redisstore.Config, url string, s servers) {
 	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness {
 		s.empty(t)
 		return &storetest.Harness{
 			Store: openConfig(t, config, url),
 			Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, url) },
-			PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
+			PlantHolder: func(_ testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration) {
 				node := s.of(name)
 				node.Do("DEL", string(name))
 				node.Do("HSET", string(name), holder, strconv.Itoa(count))
+				if kind == lockagent.FencedLock {
+					node.Do("SET", tokenKey(name), strconv.Itoa(count))
+				}
 				if lease > 0 {
 					node.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))
 				}
@@ -139,11 +150,25 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			PlantForeignHash: func(_ testing.TB, name lockagent.Name) {
 				s.of(name).Do("HSET", string(name), "color", "blue", "size", "12")
 			},
+			PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+				node, till := s.of(name), "922337203685477"
+				raw, _ := hex.DecodeString(string(id))
+				if lease > 0 {
+					till = strconv.FormatInt(time.Now().Add(lease).UnixMilli(), 10)
+				}
+				node.Do("DECR", string(name))
+				node.Do("ZADD", "{"+string(name)+"}:timeout", till, string(raw))
+			},
 			PlantOutsider: s.outsider,
 			PlantWaiter:   s.waiter,
 			Reset:         s.empty,
 			NoQueue:       s.classic,
-			TellsApart:    func(used, wanted lockagent.LockKind) bool { return layouts[used] != layouts[wanted] },
+			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
+				s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
+			},
+			TellsApart: func(used, wanted lockagent.LockKind) bool {
+				return layouts[used] != layouts[wanted] || used == lockagent.PlainLock && wanted == lockagent.FencedLock
+			},
 		}
 	})
 }
@@ -164,6 +189,13 @@ func TestCompare(t *testing.T) {
 			model := memstore.New()
 			if kind == lockagent.Latch {
 				storetest.CompareLatches(t, model, open(t, server.URL()))
+				return
+			}
+			if kind == lockagent.Semaphore || kind == lockagent.Permits {
+				storetest.ComparePermits(t, kind,
+					[2]lockagent.Store{model, model.Share()},
+					[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
+				)
 				return
 			}
 			storetest.Compare(t, kind,

@@ -85,7 +85,7 @@ func (l *listener) message(payload string) {
 	if err != nil {
 		return
 	}
-	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, m.Token)
+	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, min(m.Token, lockagent.Token(m.At)))
 	if f, err := l.store.family(m.LockKind); err != nil || f.places == nil {
 		l.store.contended.note(m)
 	} else if m.Kind == lockagent.MessagePassed {
@@ -100,6 +100,12 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 	f, err := s.family(kind)
 	if err != nil {
 		return func() {} // every Acquire says so
+	}
+	if f.channel == nil {
+		if s.life.Err() == nil {
+			wake()
+		}
+		return func() {}
 	}
 	topic := func(channel string, early bool) transport.Topic {
 		return transport.Topic{Channel: channel, Sharded: s.room == script.Sharded, Slot: s.slot(name), Early: early}

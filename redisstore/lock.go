@@ -23,7 +23,7 @@ type family struct {
 	acquire  func(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error))
 	breaks   func(c *script.Call, req lockagent.BreakRequest)
 	inspects func(c *script.Call, name lockagent.Name)
-	channel  func(name lockagent.Name) string          // on which waiters are woken
+	channel  func(name lockagent.Name) string          // on which waiters are woken; nil if nobody is
 	heard    func(name lockagent.Name, payload string) // called with each message there; may be nil
 	places   *places                                   // of which some have channels of their own; may be nil
 	holds    error                                     // of calls about holds, if the kind has none
@@ -32,9 +32,13 @@ type family struct {
 // families returns the family of each kind.
 func families(s *Store) map[lockagent.LockKind]*family {
 	return map[lockagent.LockKind]*family{
-		lockagent.PlainLock: s.plain(),
-		lockagent.FairLock:  s.fair(),
-		lockagent.Latch:     s.latch(),
+		lockagent.PlainLock:  s.plain(),
+		lockagent.FairLock:   s.fair(),
+		lockagent.Semaphore:  s.permits(lockagent.Semaphore),
+		lockagent.Permits:    s.permits(lockagent.Permits),
+		lockagent.FencedLock: s.fenced(),
+		lockagent.SpinLock:   s.spin(),
+		lockagent.Latch:      s.latch(),
 	}
 }
 
@@ -146,7 +150,7 @@ func (s *Store) renew(batch []renewals.Call) {
 	for len(batch) > 0 {
 		kind, n := batch[0].Req.Kind, 0
 		t := s.families[kind.OrPlain()].renewals.blank(batch[0].Slot)
-		for ; n < len(batch) && batch[n].Req.Kind == kind; n++ {
+		for ; n < len(batch) && batch[n].Req.Kind == kind && (n == 0 || !t.by.lone); n++ {
 			t.add(batch[n].Req, batch[n].Done)
 		}
 		s.lanes.Send(t.write())
@@ -181,7 +185,7 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 			reply, err = script.ReadBroken(text, past)
 			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
-		done(reply, err)
+		done(reply, usedAs(err, req.Name, req.Kind.OrPlain()))
 	})
 }
 
@@ -199,7 +203,7 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.L
 		if err == nil {
 			seen, err = script.ReadInspected(text)
 		}
-		done(seen, err)
+		done(seen, usedAs(err, name, kind.OrPlain()))
 	})
 }
 

@@ -23,6 +23,10 @@ type Harness struct {
 	// program can use the data.
 	PlantHolder func(t testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration)
 
+	// PlantToken makes a token of a fenced lock the greatest that another program has had. Nil if no
+	// other program can use the data.
+	PlantToken func(t testing.TB, name lockagent.Name, token lockagent.Token)
+
 	// PlantValue puts a value that is no lock under the name of a lock. Nil if the store
 	// cannot have one.
 	PlantValue func(t testing.TB, name lockagent.Name)
@@ -35,6 +39,11 @@ type Harness struct {
 	// PlantOutsider makes an outsider wait for a lock. Its subscription stands when
 	// PlantOutsider returns, and ends with the case. Nil if there are no outsiders.
 	PlantOutsider func(t testing.TB, name lockagent.Name, wake func())
+
+	// PlantPermit has another program take a free permit of a semaphore of the kind
+	// [lockagent.Permits]. The lease has no end if lease is 0. Nil if no other program can use the
+	// data.
+	PlantPermit func(t testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration)
 
 	// PlantWaiter gives another program the last place at a fair lock, for some time. The program is
 	// told when the lock is free for it. Nil if no other program can use the data.
@@ -89,7 +98,7 @@ func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harnes
 				}
 				t.Run(chapter.title, func(t *testing.T) {
 					for _, c := range chapter.clauses {
-						if slices.Contains(c.except, kind) {
+						if c.slow && kind != lockagent.PlainLock || slices.Contains(c.except, kind) {
 							continue
 						}
 						t.Run(c.name, func(t *testing.T) {
@@ -111,9 +120,32 @@ func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harnes
 var (
 	plain = []lockagent.LockKind{lockagent.PlainLock}
 	// exclusive have one holder at a time, or may be used as if they had.
-	exclusive = []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock}
+	exclusive = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FairLock,
+		lockagent.FencedLock,
+		lockagent.SpinLock,
+	}
+	// woken have waiters that are woken.
+	woken = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FairLock,
+		lockagent.FencedLock,
+	}
 	// hashes have one field in the store, the holder. Another program writes no more.
-	hashes = []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock}
+	hashes = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FairLock,
+		lockagent.FencedLock,
+		lockagent.SpinLock,
+	}
+	// queued are passed on in the order of the queue.
+	queued = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FencedLock,
+	}
+	fenced = []lockagent.LockKind{lockagent.FencedLock}
+	spin   = []lockagent.LockKind{lockagent.SpinLock}
 )
 
 // contract is the whole suite. A chapter that is about the store, and about no lock, is proved once.
@@ -131,13 +163,18 @@ var contract = []struct {
 	{"Token", exclusive, tokenClauses},
 	{"Break", exclusive, breakClauses},
 	{"Inspect", exclusive, inspectClauses},
-	{"Subscribe", exclusive, subscribeClauses},
+	{"Subscribe", woken, subscribeClauses},
 	{"Listen", exclusive, listenClauses},
-	{"Queue", plain, queueClauses},
-	{"Pass", plain, passClauses},
-	{"Outsiders", plain, outsiderClauses},
+	{"Queue", queued, queueClauses},
+	{"Pass", queued, passClauses},
+	{"Outsiders", queued, outsiderClauses},
+	{"Fenced", fenced, fencedClauses},
+	{"Spin", spin, spinClauses},
 	{"Fair", []lockagent.LockKind{lockagent.FairLock}, fairClauses},
 	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
+	{"Permits", []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
+	{"Semaphore", []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},
+	{"PermitIDs", []lockagent.LockKind{lockagent.Permits}, permitIDClauses},
 	{"Foreign", hashes, foreignClauses},
 	{"BadRequest", exclusive, badRequestClauses},
 	{"Reset", exclusive, resetClauses},
@@ -153,6 +190,7 @@ type clause struct {
 	says  string // the sentence, from the documentation of package lockagent
 	prove func(t *testing.T, h *Harness)
 
+	slow   bool                 // in real time: plain locks prove it for all
 	except []lockagent.LockKind // for which the sentence does not hold, see the comments of the kinds
 }
 

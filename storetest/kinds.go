@@ -120,7 +120,7 @@ func (p *party) refusedKind(name lockagent.Name, h *Harness) {
 	refused := func(what string, err error) {
 		p.t.Helper()
 		told, _ := errors.AsType[*lockagent.KindError](err)
-		if tells && (told == nil || *told != want) || !tells && err != nil && (told == nil || *told != want) {
+		if tells && (told == nil || *told != want) || !tells && err != nil && told == nil {
 			p.t.Errorf("%s: error %v; want %v", what, err, &want)
 		}
 	}

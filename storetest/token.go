@@ -36,8 +36,9 @@ var tokenClauses = []clause{
 		},
 	},
 	{
-		name: "tokens are times",
-		says: "Its k-th hold has the token T + k - 1.",
+		name:   "tokens are times",
+		except: fenced,
+		says:   "Its k-th hold has the token T + k - 1.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			for number := uint64(1); number <= 3; number++ {
@@ -144,6 +145,9 @@ var tokenClauses = []clause{
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
 			first := two.refused(theLock, 1, one.tenure(1).String())
+			if first.Clock == "" && h.NoQueue {
+				t.Skip("the store has several clocks, and passes no lock by any of them")
+			}
 			if second := two.refused(theLock, 1, one.tenure(1).String()); second.Clock != first.Clock || first.Clock == "" {
 				t.Errorf("clock %q, and then %q; want one name", first.Clock, second.Clock)
 			}

@@ -2,6 +2,8 @@ package lockstate
 
 import (
 	"slices"
+
+	"github.com/lockagent/lockagent"
 )
 
 // apply folds an event into the state. It decides nothing: the same events lead to the same
@@ -47,7 +49,8 @@ func (s *State) apply(e *Event) {
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
-		s.contended = true
+		s.contended = !s.cfg.Polls // then nobody waits for wake-ups
+		s.attempt.polls++
 		s.attempt.queued = s.attempt.queued || e.Queued // once true it stays: a needless withdrawal does no harm
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
 		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}
@@ -77,6 +80,7 @@ func (s *State) apply(e *Event) {
 		}
 		s.attempt = attempt{}
 		s.confirm(e)
+		s.tenure.ahead = max(e.Token, lockagent.Token(e.StoreTime)) - lockagent.Token(e.StoreTime)
 	case Forgot:
 		s.free(e)
 

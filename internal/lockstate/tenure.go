@@ -16,6 +16,7 @@ type attempt struct {
 	upto   RequestID // the youngest request when the call was sent
 	queued bool      // the tenure has a place in the store's queue: a release may pass the lock to it
 	placed bool      // the call under way asks for a place
+	polls  int       // how many calls found the lock busy
 	woken  bool      // a wake-up came while the call was under way: ask again
 
 	// doubt says that the store's last answer may not be true any more. If the attempt was
@@ -74,6 +75,7 @@ type tenure struct {
 	outsiders   bool            // outsiders wait for the lock
 	contested   bool            // another agent waits for the lock
 	first       lockagent.Token // of the first hold
+	ahead       lockagent.Token // by how much that is ahead of the store's clock, as tokens that other programs count may be
 	last        lockagent.Token // of the last hold, or 0
 	holds       int             // how many holds the tenure has served
 	doubt       bool            // a renewal has to confirm the tenure
@@ -98,9 +100,9 @@ func (t *tenure) ending(now Instant) bool { return t.deadline.Sub(now) < t.lease
 const tokenSlack = time.Millisecond
 
 // greatest is the greatest token that the tenure may use now. A later tenure takes its first
-// token from the store's clock, which shows more by then.
+// token from the store's clock, which shows more by then, or as far ahead of that clock.
 func (t *tenure) greatest(now Instant) lockagent.Token {
-	return lockagent.Token(t.storeTime.Add(now.Sub(t.replied) + tokenSlack))
+	return lockagent.Token(t.storeTime.Add(now.Sub(t.replied)+tokenSlack)) + t.ahead
 }
 
 // storeUpper is the latest time that the store's clock can show at now. It showed at at some

@@ -35,9 +35,7 @@ func TestN02LocksWorkAfterAFailoverBySentinels(t *testing.T) {
 	sentinel := redistest.StartSentinels(t, 1, 500*time.Millisecond)
 	w := &world{T: t, kind: plain, open: func() lockagent.Store { return openRedis(t, sentinel.URL()) }}
 	both := w.agents(2)
-	use := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+	use := func(ctx context.Context) error {
 		h, err := both[0].lock("alice").acquire(ctx)
 		if err != nil {
 			return err
@@ -52,16 +50,16 @@ func TestN02LocksWorkAfterAFailoverBySentinels(t *testing.T) {
 		}
 		return got.release(t)
 	}
-	must(t, use())
+	must(t, use(patient(t)))
 	sentinel.A.Kill()
 	sentinel.AwaitMaster(sentinel.B)
-	var err error
 	redistest.Eventually(t, "the lock to work again", func() bool {
-		err = use()
-		return err == nil
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		return use(ctx) == nil
 	})
 	for range 10 {
-		must(t, use())
+		must(t, use(patient(t)))
 	}
 }
 

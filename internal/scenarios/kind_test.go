@@ -23,9 +23,14 @@ type handle interface {
 	Break(ctx context.Context, operator string) (held bool, err error)
 }
 
-var plain = kind{"plain", func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
-	return []handle{s.Lock(name, opts...)}
-}}
+// one is for kinds that have one handle.
+func one[H handle](open func(*channelapi.Session, string, ...channelapi.Option) H) func(*channelapi.Session, string, ...channelapi.Option) []handle {
+	return func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
+		return []handle{open(s, name, opts...)}
+	}
+}
+
+var plain = kind{"plain", one((*channelapi.Session).Lock)}
 
 var fair = kind{"fair", func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
 	return []handle{s.FairLock(name, opts...)}

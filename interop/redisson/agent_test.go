@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // startAgent starts another process of ours that takes commands as the driver does, but few:
-// ping, and lock and contend of plain and fair locks.
+// ping, and lock and contend of plain, fair and fenced locks. Lock answers with the token.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], w.url, lease.String())
@@ -61,14 +61,13 @@ func runAgent() {
 	run := func(words []string) (string, error) {
 		kind, command, _ := strings.Cut(words[0], ".")
 		args := words[1:]
-		lock := locks.Lock
-		if kind == "fair" {
-			lock = locks.FairLock
-		}
+		lock := map[string]func(string, ...channelapi.Option) *channelapi.Lock{
+			"fair": locks.FairLock, "fenced": locks.FencedLock, "plain": locks.Lock,
+		}[kind]
 		switch command {
 		case "lock":
-			_, err := lock(args[0]).Acquire(ctx)
-			return "", err
+			g, err := lock(args[0]).Acquire(ctx)
+			return strconv.FormatUint(uint64(g.Token()), 10), err
 		case "contend":
 			threads, _ := strconv.Atoi(args[2])
 			share, _ := strconv.ParseInt(args[3], 10, 64)

@@ -10,7 +10,7 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-// Redisson alone: what its objects do and write, by which ours are measured. No lease ends while a test runs, so only a message can
+// Ours are measured by what the objects of Redisson do and write here. No lease ends while a test runs, so only a message can
 // end a wait.
 func TestRedissonAlone(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestRedissonAlone(t *testing.T) {
 	}
 }
 
-// keyOfAnUnlock looks at what Redisson keeps of an unlock until it has the answer, in case it must send it again.
+// keyOfAnUnlock looks at what Redisson keeps of an unlock until it has the answer. Without that it could not send it again.
 func keyOfAnUnlock(t *testing.T, redis *redistest.Server, java *process) {
 	lock := java.lock("plain", "orders", "a")
 	lock.lock(t, forever)

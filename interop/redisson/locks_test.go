@@ -156,8 +156,8 @@ func tokensAlone(t *testing.T, java *process) {
 	b.unlock(t)
 }
 
-// interruptedAlone shows that a thread which was interrupted keeps its place in the queue of a fair lock: the free lock is
-// its own, for 5 minutes and the lease that it saw.
+// interruptedAlone shows that an interrupted thread keeps its place in the queue of a fair lock. It is the only one who can
+// get the free lock, for 5 minutes and the lease that it saw.
 func interruptedAlone(t *testing.T, redis *redistest.Server, java *process) {
 	const name = "counter"
 	a, b, c := java.lock("fair", name, "a"), java.lock("fair", name, "b"), java.lock("fair", name, "c")

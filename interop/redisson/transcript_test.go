@@ -50,8 +50,8 @@ type waiter struct {
 	channel string // that nobody else listens to
 }
 
-// play has a process carry out the commands of a transcript. It returns the transcript with what happened after each of them,
-// in place of what should.
+// play has a process carry out the commands of a transcript. It returns the transcript, but with what
+// has happened after each command.
 func play(t *testing.T, redis *redistest.Server, p *process, text string) string {
 	t.Helper()
 	s := &transcript{
@@ -88,10 +88,10 @@ func (s *transcript) step(words []string) (happened []string) {
 	}
 	worker, command, args := words[0], words[1], s.arguments(words[2:])
 	s.nick.worker = worker
-	heard := s.channels()
+	heard, asked := s.channels(), s.asked()
 	answer := s.process.send(worker, command, args...)
 	if waits {
-		s.waiting[worker] = waiter{answer, s.awaitChannel(heard)}
+		s.waiting[worker] = waiter{answer, s.awaitWaiter(heard, asked)}
 		pending(s.T, answer)
 	} else {
 		happened = append(happened, s.outcome(worker, answer)...)
@@ -157,25 +157,33 @@ func (s *transcript) outcome(worker string, from <-chan answer) []string {
 // channels are those of the names that somebody listens to.
 func (s *transcript) channels() (channels []string) {
 	for _, reply := range s.redis.Do("PUBSUB", "CHANNELS").([]any) {
-		for _, name := range s.names {
-			if channel := reply.(string); strings.Contains(channel, name) {
-				channels = append(channels, channel)
-			}
+		channel := reply.(string)
+		if slices.ContainsFunc(s.names, func(name string) bool { return isOf(channel, name) }) {
+			channels = append(channels, channel)
 		}
 	}
 	return channels
 }
 
-// awaitChannel waits until somebody listens to one more channel.
-func (s *transcript) awaitChannel(heard []string) (channel string) {
+// asked is how often Redis ran some commands. Whoever asks in vain for a lock, permits or a latch has it run one of them.
+func (s *transcript) asked() (calls [3]int) {
+	for i, command := range []string{"pttl", "hexists", "get"} {
+		calls[i] = s.redis.Calls(command)
+	}
+	return calls
+}
+
+// awaitWaiter waits until somebody listens to one more channel, and has asked in vain before and after.
+func (s *transcript) awaitWaiter(heard []string, asked [3]int) (channel string) {
 	s.Helper()
-	redistest.Eventually(s.T, "a subscriber", func() bool {
+	redistest.Eventually(s.T, "a waiter", func() bool {
 		now := s.channels()
 		i := slices.IndexFunc(now, func(channel string) bool { return !slices.Contains(heard, channel) })
 		if i >= 0 {
 			channel = now[i]
 		}
-		return i >= 0
+		calls := s.asked()
+		return channel != "" && (calls[0] >= asked[0]+2 || calls[1] >= asked[1]+2 || calls[2] >= asked[2]+2)
 	})
 	return channel
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-// wireOf says what keys Redis has of a name, as whoever shares the name must leave them: one line for each key, with its
-// type, what is left of its life if that is bounded, and its content. Lengths of time are in minutes, so nothing in the
-// lines depends on how fast the test runs.
+// wireOf says what keys Redis has of a name. Whoever shares the name with Redisson must leave the same keys. Each has a line:
+// its type, how long it lasts if it expires, and its content. Times are in minutes, so the lines do not depend on how fast
+// the test runs.
 //
-// It leaves out the key of an unlock, which Redisson removes some time after its answer, and our own keys, which Redisson
-// does not look at.
+// Two sorts of keys are left out. Redisson removes the key of an unlock some time after its answer. And it does not look at
+// our own keys.
 func wireOf(t *testing.T, redis *redistest.Server, name string, nick *nicknames) []string {
 	t.Helper()
 	var lines []string
-	for _, reply := range redis.Do("KEYS", "*"+globs.Replace(name)+"*").([]any) {
+	for _, reply := range redis.Do("KEYS", "*").([]any) {
 		key := reply.(string)
-		if strings.HasPrefix(key, "redisson_unlock_latch:") || strings.HasPrefix(key, "lockagent_") {
+		if !isOf(key, name) || strings.HasPrefix(key, "redisson_unlock_latch:") || strings.HasPrefix(key, "lockagent_") {
 			continue
 		}
 		kind := redis.Do("TYPE", key).(string)
@@ -38,8 +38,14 @@ func wireOf(t *testing.T, redis *redistest.Server, name string, nick *nicknames)
 	return lines
 }
 
-// globs escapes what has a meaning in a pattern of keys.
-var globs = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
+// isOf says whether a key or a channel belongs to a name.
+func isOf(key, name string) bool {
+	tagged := name
+	if !strings.Contains(name, "{") {
+		tagged = "{" + name + "}"
+	}
+	return key == name || strings.Contains(key, tagged)
+}
 
 // content is what a key has: words for the fields of a hash and the members of a list or a set.
 func content(t *testing.T, redis *redistest.Server, kind, key string, nick *nicknames) []string {
@@ -98,8 +104,8 @@ func minutes(ms int64) string {
 	return fmt.Sprintf("%dm", d.Round(time.Minute)/time.Minute)
 }
 
-// nicknames has the names under which a transcript knows what is another text in every run: the owner of a lock is the
-// worker who made it, and permits are p1, p2 and so on, as they come.
+// nicknames stand for what is another text in every run. The owner of a lock has the name of its worker. Permits are p1, p2
+// and so on, as they come.
 type nicknames struct {
 	worker string            // whose command runs
 	of     map[string]string // by what they stand for

@@ -14,17 +14,18 @@ func (r Room) Acquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
 
 func (r Room) acquire(c *Call, s *Script, queues bool, requests []lockagent.AcquireRequest, past Past) {
 	c.begin(s)
-	asked, floor := false, lockagent.Token(0)
+	asked, floor, exact := false, lockagent.Token(0), true
 	for i := range requests {
 		c.Keys = append(c.Keys, string(requests[i].Name))
 		floor = max(floor, requests[i].Floor)
+		exact = exact && (requests[i].Exact || requests[i].Floor == 0)
 		asked = asked || requests[i].Queue && queues
 	}
 	for i := range requests {
 		c.Keys = append(c.Keys, c.text.own("lockagent_notes", requests[i].Name))
 	}
 	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_clock", requests[0].Name))
-	c.Args = append(c.Args, c.text.known(past.Seen, floor), r.incarnation(&past))
+	c.Args = append(c.Args, c.text.known(past.Seen, floor, exact), r.incarnation(&past))
 	for i := range requests {
 		c.acquire(&requests[i])
 		if asked {
@@ -41,7 +42,7 @@ func (r Room) AcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past
 func (r Room) acquireAlone(c *Call, s *Script, queues bool, request *lockagent.AcquireRequest, past Past) {
 	c.begin(s)
 	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_notes", request.Name), r.shared(&c.text, "lockagent_clock", request.Name))
-	c.Args = append(c.Args, c.text.known(past.Seen, request.Floor), r.incarnation(&past))
+	c.Args = append(c.Args, c.text.known(past.Seen, request.Floor, request.Exact), r.incarnation(&past))
 	c.acquire(request)
 	c.Args = append(c.Args, r.place(request, queues))
 	c.alone()

@@ -191,6 +191,48 @@ func TestRenewalsRaiseTheClock(t *testing.T) {
 	}
 }
 
+// An exact floor sets the clock no further than there, and any other floor by a minute more. If the
+// server's clock was set back, nobody knows what was given out.
+func TestAnExactFloor(t *testing.T) {
+	const hour, minute = 3_600_000_000, 60_000_000
+	for name, c := range map[string]struct {
+		exact   bool
+		setBack time.Duration
+		others  lockagent.Token // the floor of another lock in the same script, which is not exact
+		further lockagent.Token // than the floor
+	}{
+		"exact":                          {exact: true, further: 1},
+		"not exact":                      {further: minute + 1},
+		"beside one that is not":         {exact: true, others: 1, further: minute + 1},
+		"on a clock set back by hours":   {exact: true, setBack: 2 * time.Hour, further: hour + minute},
+		"on a clock set back by minutes": {exact: true, setBack: 5 * time.Minute, further: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			first := s.grant(wish("orders", agentA, 1))
+			s.setBack(c.setBack)
+			past := Past{Incarnation: first.Incarnation}
+			req, other := wish("bills", agentA, 1), wish("others", agentA, 1)
+			req.Floor, req.Exact, other.Floor = first.Token+hour, c.exact, c.others
+			s.room.Acquire(&s.call, []lockagent.AcquireRequest{req, other}, past)
+			outcomes := make([]Outcome[lockagent.AcquireReply], 2)
+			if err := s.room.ReadAcquired(s.must(&s.call), past, outcomes); err != nil {
+				t.Fatal(err)
+			}
+			if r := outcomes[0].Reply; !r.Granted || r.Token < req.Floor+c.further || r.Token > req.Floor+c.further+minute/2 {
+				t.Errorf("%+v for the floor %d; want a token that is %d further", r, req.Floor, c.further)
+			}
+			s.past = past
+			for number := range uint64(3) { // it goes on at its own pace
+				s.release(end(wish("orders", agentA, number+1)))
+				if r := s.grant(wish("orders", agentA, number+2)); r.Token > req.Floor+c.further+minute/2 {
+					t.Errorf("%+v, soon after the floor %d", r, req.Floor)
+				}
+			}
+		})
+	}
+}
+
 // One wrong number does not use up the tokens of all locks.
 func TestATokenThatIsTooFarAhead(t *testing.T) {
 	s := start(t)

@@ -25,6 +25,8 @@ elseif not alone then
   end
   quiet = call('EXISTS', unpack(names)) == 0
 end
+--include quick.lua
+
 --include tokens.lua
 
 --include holders.lua

@@ -22,15 +22,15 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 	words := map[string]int{"passed": 7, "standby": 2, "wanted": 1, "broken": 3}[kind]
 	fields := strings.SplitN(rest, " ", words+1)
 	if words == 0 || len(fields) <= words {
-		return m, fmt.Errorf("%.100q is no message to an agent", payload)
+		return lockagent.Message{}, fmt.Errorf("%.100q is no message to an agent", payload)
 	}
 	name, err := lockagent.ParseName(fields[words]) // names may have spaces
 	if err != nil {
-		return m, err
+		return lockagent.Message{}, err
 	}
 	tenure, ok := lockagent.ParseTenure(fields[0])
 	if !ok {
-		return m, fmt.Errorf("%.100q is no tenure", fields[0])
+		return lockagent.Message{}, fmt.Errorf("%.100q is no tenure", fields[0])
 	}
 	m.Name, m.Tenure = name, tenure
 	number := func(i int, most uint64) (n uint64) {

@@ -55,12 +55,15 @@ func (t *text) digits(n uint64) *text {
 }
 
 // known is the greatest time or token that scripts are told of. A floor is marked with a "+": it
-// comes from a caller, who may be wrong.
-func (t *text) known(seen lockagent.StoreTime, floor lockagent.Token) string {
+// comes from a caller, who may be wrong. An exact one is marked with "+0".
+func (t *text) known(seen lockagent.StoreTime, floor lockagent.Token, exact bool) string {
 	if floor <= lockagent.Token(seen) {
 		return t.number(uint64(seen))
 	}
 	t.b.WriteByte('+')
+	if exact {
+		t.b.WriteByte('0')
+	}
 	return t.digits(uint64(floor)).cut()
 }
 

@@ -1,0 +1,2 @@
+// Package quorum makes one lockagent.Store of several.
+package quorum

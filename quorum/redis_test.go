@@ -1,0 +1,104 @@
+package quorum_test
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/quorum"
+	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+func TestContractOnRedis(t *testing.T) {
+	t.Parallel()
+	all := startServers(t, 3)
+	storetest.Run(t, []lockagent.LockKind{lockagent.PlainLock}, func(t *testing.T) *storetest.Harness {
+		for _, server := range all {
+			server.Do("FLUSHALL")
+		}
+		open := func(t testing.TB) lockagent.Store { return openNodes(t, anyLease, deaf(all.dial(t))) }
+		return &storetest.Harness{
+			Store: open(t),
+			Open:  open,
+			PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
+				for _, server := range all {
+					server.Do("DEL", string(name))
+					server.Do("HSET", string(name), holder, strconv.Itoa(count))
+					if lease > 0 {
+						server.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))
+					}
+				}
+			},
+			PlantValue: func(_ testing.TB, name lockagent.Name) {
+				for _, server := range all {
+					server.Do("SET", string(name), "something else")
+				}
+			},
+			NoQueue: true,
+		}
+	})
+}
+
+// servers are real Redis servers that do not know each other.
+type servers []*redistest.Server
+
+func startServers(t *testing.T, n int) (all servers) {
+	for range n {
+		all = append(all, redistest.Start(t))
+	}
+	return all
+}
+
+// dial returns connections to the servers, for another agent.
+func (all servers) dial(t testing.TB) (nodes []lockagent.Store) {
+	t.Helper()
+	for _, server := range all {
+		nodes = append(nodes, dial(t, server.URL()))
+	}
+	return nodes
+}
+
+func dial(t testing.TB, url string) lockagent.Store {
+	t.Helper()
+	// Servers answer late on a machine that is busy.
+	redis := redisstore.Config{SilenceTimeout: redisstore.DefaultCallTimeout, Logger: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithTimeout(context.Background(), storetest.Patience)
+	defer cancel()
+	node, err := redis.Open(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = node.Close() })
+	return node
+}
+
+func openNodes(t testing.TB, config quorum.Config, nodes []lockagent.Store) *quorum.Store {
+	t.Helper()
+	if config.NodeTimeout == 0 {
+		config.NodeTimeout = redisstore.DefaultCallTimeout
+	}
+	s, err := config.Open(nodes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// deaf makes nodes that tell of no reset. Some cases of the contract set the clock of the store ahead
+// by an hour, by means of a token. To a store on Redis that looks like a step of the clock.
+func deaf(nodes []lockagent.Store) (all []lockagent.Store) {
+	for _, node := range nodes {
+		all = append(all, deafNode{node})
+	}
+	return all
+}
+
+type deafNode struct{ lockagent.Store }
+
+func (deafNode) OnReset(func(lockagent.Reset)) (cancel func()) { return func() {} }

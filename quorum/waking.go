@@ -1,0 +1,144 @@
+package quorum
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// crowd is what is known of those who wait for a lock. Store.mu guards it.
+type crowd struct {
+	subs       int
+	collisions int       // in a row
+	notBefore  time.Time // when this agent may try again after a collision
+}
+
+// The pause after a collision is random, so that one agent is first. It is at most so many times as
+// long as the attempt was, twice as long after each collision, and never much longer than longest.
+const (
+	pauseLeast   = time.Millisecond
+	pauseLongest = 250 * time.Millisecond
+)
+
+// collided returns the pause after a collision: the votes of the nodes were split. No wake-up comes
+// before the pause is over. mu is held.
+func (s *Store) collided(name lockagent.Name, attempt time.Duration) time.Duration {
+	c := s.crowds[name]
+	if c == nil { // nobody waits
+		return pauseLeast
+	}
+	c.collisions++
+	most := max(attempt, pauseLeast) << min(c.collisions, 10)
+	pause := pauseLeast + rand.N(min(most, pauseLongest))
+	c.notBefore = time.Now().Add(pause)
+	return pause
+}
+
+// calm notes that a majority was won. mu is held.
+func (s *Store) calm(name lockagent.Name) {
+	if c := s.crowds[name]; c != nil {
+		c.collisions = 0
+	}
+}
+
+// sub is one call of Subscribe. Store.mu guards it.
+type sub struct {
+	store *Store
+	crowd *crowd
+	wake  func()
+
+	heard []bool // the nodes that have woken since the last wake-up
+	late  []bool // those that were not needed for it: until then, what they tell is of the past
+	until time.Time
+	timer *time.Timer
+	over  bool
+}
+
+// Subscribe implements [lockagent.Store]. It wakes when a majority of the nodes does, or a moment
+// after the first of them.
+func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) (cancel func()) {
+	s.mu.Lock()
+	c := s.crowds[name]
+	if c == nil {
+		c = new(crowd)
+		s.crowds[name] = c
+	}
+	c.subs++
+	u := &sub{store: s, crowd: c, wake: wake, heard: make([]bool, len(s.nodes)), late: make([]bool, len(s.nodes))}
+	s.mu.Unlock()
+	var cancels []func()
+	for i, n := range s.nodes {
+		cancels = append(cancels, n.Subscribe(name, kind, func() { u.woken(i) }))
+	}
+	return func() {
+		s.mu.Lock()
+		if !u.over {
+			u.over = true
+			if u.timer != nil {
+				u.timer.Stop()
+			}
+			if c.subs--; c.subs == 0 {
+				delete(s.crowds, name)
+			}
+		}
+		s.mu.Unlock()
+		run(cancels)
+	}
+}
+
+// woken takes the wake-up of a node.
+func (u *sub) woken(i int) {
+	s, now := u.store, time.Now()
+	s.mu.Lock()
+	if u.late[i] && now.Before(u.until) {
+		u.late[i] = false
+		s.mu.Unlock()
+		return
+	}
+	u.heard[i] = true
+	count := 0
+	for _, heard := range u.heard {
+		if heard {
+			count++
+		}
+	}
+	if count >= s.majority {
+		for i, heard := range u.heard {
+			u.late[i] = !heard
+		}
+		u.until = now.Add(gather)
+		u.fire(now)
+		return
+	}
+	if u.timer == nil && !u.over {
+		u.timer = time.AfterFunc(gather, u.ring)
+	}
+	s.mu.Unlock()
+}
+
+// ring is called by the timer.
+func (u *sub) ring() {
+	u.store.mu.Lock()
+	u.timer = nil
+	u.fire(time.Now())
+}
+
+// fire wakes, unless a pause after a collision is not over yet. mu is held, and fire releases it.
+func (u *sub) fire(now time.Time) {
+	s := u.store
+	if u.timer != nil {
+		u.timer.Stop()
+		u.timer = nil
+	}
+	pause := u.crowd.notBefore.Sub(now)
+	clear(u.heard)
+	wakes := !u.over && pause <= 0
+	if !u.over && pause > 0 {
+		u.timer = time.AfterFunc(pause, u.ring)
+	}
+	s.mu.Unlock()
+	if wakes {
+		u.wake()
+	}
+}
