@@ -14,11 +14,11 @@ const (
 	// agents.
 	//
 	// Each tenure that waits has a place of its own, also beside others of its agent. A free lock is
-	// for the first place whose program lives, and nobody overtakes that one: the call that frees the
+	// for the first place whose program lives. Nobody overtakes that one: the call that frees the
 	// lock, or comes upon a free lock, passes it on. Such a call may be a Release, a Break, or an
 	// Acquire of another tenure, which then finds the lock busy. A place is kept by asking, see
-	// [AcquireReply].AskWithin. A tenure that does not ask may lose its place, and gets the last one
-	// when it asks again.
+	// [AcquireReply].AskWithin. A tenure that does not ask may lose its place. When it asks again, it
+	// gets the last one.
 	//
 	// Other programs, such as Redisson, have places in the same queue, and there are no turns for
 	// outsiders. If the first place is theirs, the store tells them, and keeps the lock for them for some

@@ -100,7 +100,7 @@ var fairClauses = []clause{
 	},
 	{
 		name: "the dead hold nobody up",
-		says: "A free lock is for the first place whose program lives, and nobody overtakes that one",
+		says: "A free lock is for the first place whose program lives.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t) // other stores know by their clock alone
 			f := h.fairQueue(t)

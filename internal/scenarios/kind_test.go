@@ -32,12 +32,16 @@ func one[H handle](open func(*channelapi.Session, string, ...channelapi.Option) 
 
 var plain = kind{"plain", one((*channelapi.Session).Lock)}
 
+var fair = kind{"fair", func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
+	return []handle{s.FairLock(name, opts...)}
+}}
+
 var all = kind{"all", func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
 	return []handle{s.Lock(name+"/1", opts...), s.Lock(name+"/2", opts...)}
 }}
 
 // kinds are the kinds that are tested. Each goes through the scenarios that have an id for it in [shared].
-var kinds = []kind{plain, all}
+var kinds = []kind{plain, fair, all}
 
 func TestKinds(t *testing.T) {
 	for _, k := range kinds {
