@@ -319,7 +319,7 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 // supersede notes which holds are over because the store has granted the lock to another agent
 // since. Their ends may be missing in the log, or still under way. An audit compares times instead.
 func (l *lockFold) supersede(h *Hold) {
-	if l.Kind != lockagent.PlainLock {
+	if !oneHolder(l.Kind) {
 		return // several may hold it
 	}
 	by := grant{h.Token, h.Agent, h.Start}

@@ -11,7 +11,16 @@ import (
 var _ watcher = (*Audit)(nil)
 
 // judged reports whether locks of a kind are judged.
-func judged(key LockKey) bool { return key.Kind == lockagent.PlainLock }
+func judged(key LockKey) bool { return oneHolder(key.Kind) }
+
+// oneHolder reports whether locks of a kind have one holder at a time.
+func oneHolder(kind lockagent.LockKind) bool {
+	switch kind {
+	case lockagent.PlainLock, lockagent.FencedLock, lockagent.SpinLock:
+		return true
+	}
+	return false
+}
 
 func (a *Audit) granted(h *Hold) {
 	l := a.current
