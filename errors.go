@@ -75,6 +75,12 @@ var (
 	// ErrWrongKind matches every [*KindError].
 	ErrWrongKind = errors.New("lockagent: the name is in use as another kind")
 
+	// ErrDeleted answers the requests that wait for a semaphore which was deleted meanwhile.
+	ErrDeleted = errors.New("lockagent: deleted while requests waited for it; set its number and ask again")
+
+	// ErrNoPermit is returned by the release or the extension of a permit by its id, if no such
+	// permit is taken.
+	ErrNoPermit = errors.New("lockagent: no such permit is taken: it was released, or its lease is over")
 	// ErrLatchGone answers the waiters of a latch that is gone, but was not counted down as far as
 	// the store knows: somebody deleted it, it expired, or the store lost its data.
 	ErrLatchGone = errors.New("lockagent: the latch is gone, and was not counted down to 0")
@@ -106,7 +112,7 @@ var (
 // Definite reports whether it is of no use to repeat a call to a [Store] that returned err.
 // See [Store] for whether the call took effect.
 func Definite(err error) bool {
-	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrLatchGone, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
+	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrDeleted, ErrLatchGone, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
 		if errors.Is(err, definite) {
 			return true
 		}

@@ -24,7 +24,7 @@ import (
 //
 // # Errors
 //
-// [ErrWrongType], [ErrWrongKind], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
+// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
 // definite: the call had no effect, and trying again will not help. Trying again does not
 // help after [ErrClosed] either. But a call that was under way when the store was closed
 // may have taken effect, so close the agent before its store.
@@ -47,6 +47,19 @@ import (
 //
 // A tenure has one [Mode] for its life. Several tenures of the mode [Shared] may have the lock at
 // once.
+//
+// # Permits
+//
+// A tenure of a semaphore has one or several permits in place of the lock. So several tenures have
+// permits at once. An Acquire is granted if enough permits are free, and no other tenure with a
+// place comes first. A semaphore that nobody has set has no permits, and no queue. Its waiters
+// wait until somebody sets it. If a semaphore is deleted while tenures have places, their Acquires
+// end with [ErrDeleted].
+//
+// A Release passes the free permits to the tenures in the queue, one after the other, as long as
+// they suffice for the next. So a request for many permits is not kept out by requests for few.
+// The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.
+// Nobody is told that a tenure is wanted. A Break ends all tenures, and gives their permits back.
 //
 // # Tokens
 //
@@ -126,6 +139,9 @@ type Store interface {
 	// Inspect tells what the store knows of a lock.
 	Inspect(ctx context.Context, name Name, kind LockKind, done func(Inspection, error))
 
+	// Permits reads or changes the permits of a semaphore, whoever has them. A change that makes
+	// more permits free passes them to the queue, or wakes the waiters, as a Release does.
+	Permits(ctx context.Context, req PermitsRequest, done func(PermitsReply, error))
 	// Latch reads or changes the count of a latch.
 	Latch(ctx context.Context, req LatchRequest, done func(LatchReply, error))
 
@@ -209,6 +225,10 @@ type AcquireRequest struct {
 	Tenure Tenure
 	Lease  time.Duration // between MinLease and MaxLease; the store rounds it up to its unit
 
+	// Permits is the number of permits that the tenure shall have, the same in all requests of a
+	// tenure. 0 is 1. Locks have only one.
+	Permits int
+
 	// Floor is the greatest token of this lock that the agent knows of, or 0. The tenure
 	// begins above it, even if the store has forgotten the lock.
 	Floor Token
@@ -241,7 +261,8 @@ type AcquireReply struct {
 	Incarnation string
 
 	// Holder has the lock instead: the text of a [Tenure], or the text that another program
-	// wrote. It is empty while the store keeps the lock for outsiders. Only if not granted.
+	// wrote. It is empty while the store keeps the lock for outsiders. Of a semaphore it is a text
+	// for people: how many permits are free. Only if not granted.
 	Holder string
 	// Remaining is what is left of the holder's lease. It is negative if the lease has no
 	// end. Only if not granted.

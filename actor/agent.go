@@ -49,6 +49,8 @@ type Request struct {
 	Kind lockagent.LockKind
 	// Mode says beside which other holds the hold may be.
 	Mode lockagent.Mode
+	// Permits is the number of permits of a semaphore that the owner wants. 0 is 1.
+	Permits int
 	// Lease is a fixed lease, or 0 for a kept lease.
 	Lease time.Duration
 	// Wait bounds the wait for the lock. It counts from the call of Acquire or Lock. If it is
@@ -164,6 +166,9 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 		if err := lockagent.CheckLease(req.Lease); err != nil {
 			return err
 		}
+	}
+	if err := lockagent.CheckPermits(req.Kind, req.Permits); err != nil {
+		return err
 	}
 	switch {
 	case req.Mode == lockagent.Shared && req.Kind != lockagent.ReadWriteLock, req.Mode != "" && req.Mode != lockagent.Shared && req.Mode != lockagent.Exclusive:

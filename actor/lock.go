@@ -106,7 +106,7 @@ func (l *lock) process(m message) {
 		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.Owner, Mode: modeIn(m.Mode), Lease: m.Lease, Try: m.Try, Session: m.Session,
+			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, Session: m.Session,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
@@ -169,6 +169,10 @@ func (l *lock) process(m message) {
 		l.inspected(m)
 	case *storeCall[lockagent.BreakReply]:
 		l.broken(m)
+	case *permitsMsg:
+		l.permits(m)
+	case *storeCall[lockagent.PermitsReply]:
+		l.permitted(m)
 	case *extendMsg:
 		l.extend(m)
 	case *drainMsg:

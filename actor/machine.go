@@ -28,6 +28,8 @@ func advance(s machine, c lockstate.Command, m lockstate.Moment, do func(*lockst
 		s.Step(c, m, do)
 	case *lockstate.Fair:
 		s.Step(c, m, do)
+	case *lockstate.Permits:
+		s.Step(c, m, do)
 	case *lockstate.Latch:
 		s.Step(c, m, do)
 	}
@@ -42,6 +44,8 @@ func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
 		lockagent.PlainLock: a.plain,
 		lockagent.FairLock:  a.fair,
 
+		lockagent.Semaphore:  a.permits,
+		lockagent.Permits:    a.permits,
 		lockagent.FencedLock: a.plain,
 		lockagent.SpinLock:   a.spin,
 		lockagent.Latch:      a.latch,
@@ -70,6 +74,11 @@ func (a *Agent) spin(name lockagent.Name, from lockstate.Snapshot, shift time.Du
 // fair makes the machine of a fair lock.
 func (a *Agent) fair(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
 	return lockstate.ResumeFair(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
+}
+
+// permits makes the machine of a semaphore.
+func (a *Agent) permits(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
+	return lockstate.ResumePermits(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
 }
 
 // latch makes the machine of a latch. There is nothing in a snapshot that it could go on with.

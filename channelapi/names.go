@@ -73,6 +73,10 @@ var (
 	ErrStoreUnavailable = lockagent.ErrStoreUnavailable
 	// ErrWrongType: the store has something that is no lock under the name.
 	ErrWrongType = lockagent.ErrWrongType
+	// ErrDeleted: somebody deleted the semaphore that the request waited for.
+	ErrDeleted = lockagent.ErrDeleted
+	// ErrNoPermit: no permit with that id is taken.
+	ErrNoPermit = lockagent.ErrNoPermit
 	// ErrWrongKind: the name is in use as another kind. The error is a [*KindError].
 	ErrWrongKind = lockagent.ErrWrongKind
 	// ErrLatchSet, ErrNoLatch and ErrLatchGone: a latch was set twice, was counted down but not

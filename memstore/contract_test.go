@@ -17,6 +17,8 @@ var kinds = []lockagent.LockKind{
 	lockagent.FencedLock,
 	lockagent.SpinLock,
 	lockagent.Latch,
+	lockagent.Semaphore,
+	lockagent.Permits,
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,11 +41,17 @@ func harness(*testing.T) *storetest.Harness {
 		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},
+		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+			store.PlantPermit(name, id, lease)
+		},
 		PlantToken:       func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(store.PlantOutsider(name, wake)) },
-		Reset:            func(testing.TB) { store.Reset() },
-		StepClock:        func(_ testing.TB, d time.Duration) { store.StepClock(d) },
+		PlantWaiter: func(_ testing.TB, name lockagent.Name, wait time.Duration, told func()) {
+			store.PlantWaiter(name, wait, told)
+		},
+		Reset:     func(testing.TB) { store.Reset() },
+		StepClock: func(_ testing.TB, d time.Duration) { store.StepClock(d) },
 	}
 }

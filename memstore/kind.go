@@ -24,6 +24,8 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
+	lockagent.Semaphore: permitRules,
+	lockagent.Permits:   permitRules,
 	lockagent.FencedLock: {
 		acquire:   (*memory).acquireFenced,
 		renew:     (*memory).renewPlain,
@@ -52,6 +54,14 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakFair,
 		inspect:   (*memory).inspectPlain,
 	},
+}
+
+var permitRules = &rules{
+	acquire:   (*memory).acquirePermits,
+	renew:     (*memory).renewPermits,
+	release:   (*memory).releasePermits,
+	breakLock: (*memory).breakPermits,
+	inspect:   (*memory).inspectPermits,
 }
 
 // rulesOf returns the rules of a kind.

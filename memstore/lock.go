@@ -16,6 +16,8 @@ type lock struct {
 	turn   turn               // of the outsiders
 	fence  fence              // of a fenced lock
 	places []fairPlace        // at a fair lock, in place of the queue
+
+	permits *semaphore // nil unless the name is in use as a semaphore
 }
 
 // expire frees the lock if its lease has run out.
@@ -25,8 +27,11 @@ func (l *lock) expire(now time.Time) {
 	}
 }
 
-// inUse reports whether somebody holds the lock or waits for it, or the latch is closed.
-func (l *lock) inUse() bool { return l.held() || len(l.queue)+len(l.places) > 0 || l.latch.count > 0 }
+// inUse reports whether somebody holds the lock or waits for it, the latch is closed, or the semaphore
+// exists.
+func (l *lock) inUse() bool {
+	return l.held() || len(l.queue)+len(l.places) > 0 || l.latch.count > 0 || l.permits != nil && l.permits.exists
+}
 
 func (l *lock) held() bool { return l.holder.count > 0 }
 

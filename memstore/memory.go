@@ -18,7 +18,8 @@ type memory struct {
 	clock     clock
 	locks     map[lockagent.Name]*lock
 	withdrawn map[claim]time.Time // with the time until which the memory remembers that
-	most      int                 // the size of both maps at which the memory is tidied
+	changes   map[changeID]change // of permits
+	most      int                 // the size of these maps at which the memory is tidied
 
 	subscriptions map[lockagent.Name][]*subscription
 	listeners     map[lockagent.AgentID][]*listener
@@ -41,6 +42,7 @@ func (m *memory) forget() {
 	m.clock.restart()
 	m.locks = make(map[lockagent.Name]*lock)
 	m.withdrawn = make(map[claim]time.Time)
+	m.changes = make(map[changeID]change)
 	m.most = fewest
 }
 

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/hex"
 	"flag"
 	"log/slog"
 	"strconv"
@@ -18,9 +19,11 @@ import (
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FencedLock,
-	lockagent.SpinLock,
 	lockagent.FairLock,
+	lockagent.SpinLock,
 	lockagent.Latch,
+	lockagent.Semaphore,
+	lockagent.Permits,
 }
 
 // layouts say what a lock of a kind is in Redis. The store cannot tell kinds apart that have the same.
@@ -84,8 +87,21 @@ func (s servers) of(name lockagent.Name) *redistest.Server {
 
 // outsider waits for a lock as a Redisson client does.
 func (s servers) outsider(t testing.TB, name lockagent.Name, wake func()) {
+	s.listen(t, name, "redisson_lock__channel:{"+string(name)+"}", wake)
+}
+
+// waiter has a place at a fair lock as a Redisson client does.
+func (s servers) waiter(t testing.TB, name lockagent.Name, wait time.Duration, told func()) {
+	const waiter = "33333333-3333-4333-8333-333333333333:7"
+	s.listen(t, name, "redisson_lock__channel:{"+string(name)+"}:"+waiter, told)
+	s.of(name).Do("RPUSH", "redisson_lock_queue:{"+string(name)+"}", waiter)
+	s.of(name).Do("ZADD", "redisson_lock_timeout:{"+string(name)+"}", strconv.FormatInt(time.Now().Add(wait).UnixMilli(), 10), waiter)
+}
+
+// listen calls a function at each message on a channel in the slot of a lock.
+func (s servers) listen(t testing.TB, name lockagent.Name, channel string, wake func()) {
 	conn := s.of(name).Dial()
-	command, channel := "SUBSCRIBE", "redisson_lock__channel:{"+string(name)+"}"
+	command := "SUBSCRIBE"
 	if s.cluster != nil && !s.classic {
 		command = "SSUBSCRIBE"
 	}
@@ -134,7 +150,17 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			PlantForeignHash: func(_ testing.TB, name lockagent.Name) {
 				s.of(name).Do("HSET", string(name), "color", "blue", "size", "12")
 			},
+			PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+				node, till := s.of(name), "922337203685477"
+				raw, _ := hex.DecodeString(string(id))
+				if lease > 0 {
+					till = strconv.FormatInt(time.Now().Add(lease).UnixMilli(), 10)
+				}
+				node.Do("DECR", string(name))
+				node.Do("ZADD", "{"+string(name)+"}:timeout", till, string(raw))
+			},
 			PlantOutsider: s.outsider,
+			PlantWaiter:   s.waiter,
 			Reset:         s.empty,
 			NoQueue:       s.classic,
 			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
@@ -163,6 +189,13 @@ func TestCompare(t *testing.T) {
 			model := memstore.New()
 			if kind == lockagent.Latch {
 				storetest.CompareLatches(t, model, open(t, server.URL()))
+				return
+			}
+			if kind == lockagent.Semaphore || kind == lockagent.Permits {
+				storetest.ComparePermits(t, kind,
+					[2]lockagent.Store{model, model.Share()},
+					[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
+				)
 				return
 			}
 			storetest.Compare(t, kind,

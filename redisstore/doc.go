@@ -167,10 +167,10 @@
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
 // needs the following rules. Replace the first by a pattern for the names of your locks:
 //
-//	~orders/* ~lockagent_* ~redisson_lock_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &lockagent_* -@all
+//	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +mget +set +incr +decr +del +exists +pexpire +pttl
-//	+hset +hdel +hexists +hscan
+//	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
+//	+hset +hdel +hget +hmget +hvals +hexists +hscan
 //	+lrange +lindex +llen +lpos +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub

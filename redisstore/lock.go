@@ -34,6 +34,8 @@ func families(s *Store) map[lockagent.LockKind]*family {
 	return map[lockagent.LockKind]*family{
 		lockagent.PlainLock:  s.plain(),
 		lockagent.FairLock:   s.fair(),
+		lockagent.Semaphore:  s.permits(lockagent.Semaphore),
+		lockagent.Permits:    s.permits(lockagent.Permits),
 		lockagent.FencedLock: s.fenced(),
 		lockagent.SpinLock:   s.spin(),
 		lockagent.Latch:      s.latch(),
@@ -148,7 +150,7 @@ func (s *Store) renew(batch []renewals.Call) {
 	for len(batch) > 0 {
 		kind, n := batch[0].Req.Kind, 0
 		t := s.families[kind.OrPlain()].renewals.blank(batch[0].Slot)
-		for ; n < len(batch) && batch[n].Req.Kind == kind; n++ {
+		for ; n < len(batch) && batch[n].Req.Kind == kind && (n == 0 || !t.by.lone); n++ {
 			t.add(batch[n].Req, batch[n].Done)
 		}
 		s.lanes.Send(t.write())

@@ -105,6 +105,8 @@ type batches[Q, A any] struct {
 	aside func(request Q, done func(A, error)) func(A, error)
 	// time is the store's time in an answer, and the token with which a tenure began, or 0.
 	time func(*A) (lockagent.StoreTime, lockagent.Token)
+	// lone says that one script serves one lock.
+	lone bool
 	// refused completes the error of a call. It may be nil.
 	refused func(request *Q, err error) error
 	// look is told of the outcomes before any call is answered. epoch is the epoch of
@@ -123,7 +125,7 @@ func (b *batches[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*tra
 	for len(calls) > 0 {
 		slot, n := calls[0].slot, 0
 		t := b.blank(slot)
-		for ; n < len(calls) && calls[n].slot == slot; n++ {
+		for ; n < len(calls) && calls[n].slot == slot && (n == 0 || !b.lone); n++ {
 			t.add(calls[n].req, calls[n].done)
 			t.Behind = t.Behind || calls[n].behind
 		}

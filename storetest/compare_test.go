@@ -21,6 +21,10 @@ func TestCompareAgrees(t *testing.T) {
 				CompareLatches(t, memstore.New(), memstore.New())
 				return
 			}
+			if kind == lockagent.Semaphore || kind == lockagent.Permits {
+				ComparePermits(t, kind, twoStores(sound), twoStores(sound))
+				return
+			}
 			Compare(t, kind, twoStores(sound), twoStores(sound))
 		})
 	}

@@ -40,6 +40,15 @@ type Harness struct {
 	// PlantOutsider returns, and ends with the case. Nil if there are no outsiders.
 	PlantOutsider func(t testing.TB, name lockagent.Name, wake func())
 
+	// PlantPermit has another program take a free permit of a semaphore of the kind
+	// [lockagent.Permits]. The lease has no end if lease is 0. Nil if no other program can use the
+	// data.
+	PlantPermit func(t testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration)
+
+	// PlantWaiter gives another program the last place at a fair lock, for some time. The program is
+	// told when the lock is free for it. Nil if no other program can use the data.
+	PlantWaiter func(t testing.TB, name lockagent.Name, wait time.Duration, told func())
+
 	// NoQueue says that the store has no queue. So it never passes a lock, and has no turns
 	// for outsiders.
 	NoQueue bool
@@ -161,7 +170,11 @@ var contract = []struct {
 	{"Outsiders", queued, outsiderClauses},
 	{"Fenced", fenced, fencedClauses},
 	{"Spin", spin, spinClauses},
+	{"Fair", []lockagent.LockKind{lockagent.FairLock}, fairClauses},
 	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
+	{"Permits", []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
+	{"Semaphore", []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},
+	{"PermitIDs", []lockagent.LockKind{lockagent.Permits}, permitIDClauses},
 	{"Foreign", hashes, foreignClauses},
 	{"BadRequest", exclusive, badRequestClauses},
 	{"Reset", exclusive, resetClauses},

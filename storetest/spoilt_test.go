@@ -17,6 +17,7 @@ type spoilt struct {
 	inspect   func(lockagent.Name, lockagent.LockKind) (lockagent.Inspection, error)
 	latch     func(lockagent.LatchRequest) (lockagent.LatchReply, error)
 	subscribe func(lockagent.Name, lockagent.LockKind, func()) func()
+	permits   func(lockagent.PermitsRequest) (lockagent.PermitsReply, error)
 	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
 	onReset   func(func(lockagent.Reset)) func()
 	time      func() (lockagent.StoreTime, error)
@@ -28,6 +29,7 @@ type spoilt struct {
 	deafInDone   bool
 	deaf         atomic.Int32 // no call is answered meanwhile
 
+	sound  lockagent.Store
 	ledger *ledger // of all stores of a harness
 }
 
@@ -37,6 +39,7 @@ var _ lockagent.Store = (*spoilt)(nil)
 func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 	ctx := context.Background()
 	s := &spoilt{
+		sound: sound,
 		acquire: func(req lockagent.AcquireRequest) (reply lockagent.AcquireReply, err error) {
 			sound.Acquire(ctx, req, func(r lockagent.AcquireReply, e error) { reply, err = r, e })
 			return reply, err
@@ -56,6 +59,10 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 		inspect: func(name lockagent.Name, kind lockagent.LockKind) (seen lockagent.Inspection, err error) {
 			sound.Inspect(ctx, name, kind, func(i lockagent.Inspection, e error) { seen, err = i, e })
 			return seen, err
+		},
+		permits: func(req lockagent.PermitsRequest) (reply lockagent.PermitsReply, err error) {
+			sound.Permits(ctx, req, func(r lockagent.PermitsReply, e error) { reply, err = r, e })
+			return reply, err
 		},
 		latch: func(req lockagent.LatchRequest) (reply lockagent.LatchReply, err error) {
 			sound.Latch(ctx, req, func(r lockagent.LatchReply, e error) { reply, err = r, e })
@@ -99,6 +106,11 @@ func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done fun
 func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	seen, err := s.inspect(name, kind)
 	answerSpoilt(s, ctx, done, seen, err)
+}
+
+func (s *spoilt) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	reply, err := s.permits(req)
+	answerSpoilt(s, ctx, done, reply, err)
 }
 
 func (s *spoilt) Time(ctx context.Context, done func(lockagent.StoreTime, error)) {

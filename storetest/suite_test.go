@@ -26,6 +26,8 @@ var soundKinds = []lockagent.LockKind{
 	lockagent.FencedLock,
 	lockagent.SpinLock,
 	lockagent.Latch,
+	lockagent.Semaphore,
+	lockagent.Permits,
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -109,7 +111,7 @@ func findings() []finding {
 	for _, d := range allDefects() {
 		all = append(all, finding{d.name, d.found})
 	}
-	return append(all, moreFindings...)
+	return append(append(all, moreFindings...), morePermitFindings...)
 }
 
 // TestEveryDefectIsFound runs clauses of the suite against defective stores. Each store has one
@@ -225,7 +227,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects, spinDefects, latchDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
@@ -246,7 +248,13 @@ func (d defect) harness(*testing.T) *Harness {
 		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},
-		PlantToken:       func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
+		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+			store.PlantPermit(name, id, lease)
+		},
+		PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
+		PlantWaiter: func(_ testing.TB, name lockagent.Name, wait time.Duration, told func()) {
+			store.PlantWaiter(name, wait, told)
+		},
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(l.plantOutsider(name, wake)) },

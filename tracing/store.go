@@ -24,11 +24,12 @@ const (
 	breaking
 	inspect
 	latch
+	permits
 	operations
 )
 
 func (o operation) String() string {
-	return [operations]string{"acquire", "renew", "release", "break", "inspect", "latch"}[o]
+	return [operations]string{"acquire", "renew", "release", "break", "inspect", "latch", "permits"}[o]
 }
 
 // outcome is how a call to the store ended.
@@ -210,6 +211,19 @@ func (s *store) Inspect(ctx context.Context, name lockagent.Name, kind lockagent
 	s.Store.Inspect(c.ctx, name, kind, func(found lockagent.Inspection, err error) {
 		c.end(outcomeOf(err, found.Held, held, free), err)
 		done(found, err)
+	})
+}
+
+// Permits implements [lockagent.Store].
+func (s *store) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	c, ok := s.begin(ctx, permits, req.Name)
+	if !ok {
+		s.Store.Permits(ctx, req, done)
+		return
+	}
+	s.Store.Permits(c.ctx, req, func(reply lockagent.PermitsReply, err error) {
+		c.end(outcomeOf(err, reply.Done, changed, unchanged), err)
+		done(reply, err)
 	})
 }
 

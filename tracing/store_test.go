@@ -56,6 +56,11 @@ func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, _ lockagent.Lock
 	done(lockagent.Inspection{Held: c.yes}, c.err)
 }
 
+func (c *canned) Permits(ctx context.Context, _ lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	c.ctx = ctx
+	done(lockagent.PermitsReply{Done: c.yes}, c.err)
+}
+
 func (c *canned) Identity() string { return "" }
 
 func (c *canned) Time(_ context.Context, done func(lockagent.StoreTime, error)) { done(0, c.err) }
@@ -104,6 +109,10 @@ var calls = []struct {
 	}},
 	{"inspect", "held", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
 		s.Inspect(ctx, "l", lockagent.PlainLock, func(r lockagent.Inspection, e error) { yes, err = r.Held, e })
+		return yes, err
+	}},
+	{"permits", "changed", "unchanged", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
+		s.Permits(ctx, lockagent.PermitsRequest{Name: "l"}, func(r lockagent.PermitsReply, e error) { yes, err = r.Done, e })
 		return yes, err
 	}},
 	{"latch", "changed", "unchanged", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {

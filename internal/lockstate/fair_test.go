@@ -13,6 +13,7 @@ import (
 type fairRig struct {
 	t       *testing.T
 	f       *Fair
+	steps   func(Command, Moment, func(*Event))
 	now     Instant
 	fresh   uint64
 	events  []Event
@@ -26,6 +27,7 @@ func newFairRig(t *testing.T) *fairRig {
 	r := &fairRig{t: t, ids: make(map[lockagent.Owner]RequestID)}
 	cfg := rigConfig()
 	r.f = NewFair("orders", &cfg, r.next)
+	r.steps = r.f.Step
 	return r
 }
 
@@ -35,7 +37,7 @@ func (r *fairRig) next() uint64 {
 }
 
 func (r *fairRig) step(c Command) {
-	r.f.Step(c, Moment{Now: r.now, Fresh: r.next()}, func(e *Event) {
+	r.steps(c, Moment{Now: r.now, Fresh: r.next()}, func(e *Event) {
 		r.events = append(r.events, *e)
 		r.seen = append(r.seen, text(e))
 		switch e.Kind {
@@ -300,6 +302,7 @@ func TestResumeFair(t *testing.T) {
 	}
 	cfg := rigConfig()
 	r.f = ResumeFair("orders", &cfg, r.next, n, 0, r.now)
+	r.steps = r.f.Step
 	if owner, token, _, tenure := r.f.Hold(); owner != "ann" || token != 7 || tenure != r.tenures[0] {
 		t.Errorf("%s holds the lock with token %d in tenure %d", owner, token, tenure)
 	}

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // startAgent starts another process of ours that takes commands as the driver does, but few:
-// ping, and lock and contend of plain, fair and fenced locks.
+// ping, and lock and contend of plain, fair and fenced locks. Lock answers with the token.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], w.url, lease.String())
@@ -62,7 +62,7 @@ func runAgent() {
 		kind, command, _ := strings.Cut(words[0], ".")
 		args := words[1:]
 		lock := map[string]func(string, ...channelapi.Option) *channelapi.Lock{
-			"plain": locks.Lock, "fair": locks.FairLock, "fenced": locks.FencedLock,
+			"fair": locks.FairLock, "fenced": locks.FencedLock, "plain": locks.Lock,
 		}[kind]
 		switch command {
 		case "lock":

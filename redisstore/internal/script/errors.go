@@ -28,6 +28,7 @@ func kind(text string) error {
 		err  error
 	}{
 		{"WRONGTYPE", lockagent.ErrWrongType},
+		{"DELETED ", lockagent.ErrDeleted},
 		{"NOPERM", lockagent.ErrNotPermitted},
 		{"NOAUTH", lockagent.ErrNotPermitted},
 		{"WRONGPASS", lockagent.ErrNotPermitted},
