@@ -180,6 +180,13 @@ func TestAuditProves(t *testing.T) {
 			},
 			Incomplete, "unjudged: 1", "no violation was found, but 1 hold is of a kind of lock that this version does not judge",
 		},
+		"FencedAndSpinLocks": { // two locks
+			[]*story{
+				agent("A").held(1, 1000, 2000).edit(func(r *Record) { r.LockKind = lockagent.FencedLock }).stop(),
+				agent("B").held(1, 1500, 2500).edit(func(r *Record) { r.LockKind = lockagent.SpinLock }).stop(),
+			},
+			Proven, "", "no two holds overlapped",
+		},
 		"UnknownKind": {
 			[]*story{agent("A").held(1, 1000, 2000).add(lockagent.Event{Lock: "a"}).stop()},
 			Incomplete, "of locks: 1, unknown: 1", "no violation was found, but 1 record about a lock is of an unknown kind",
@@ -209,6 +216,13 @@ func TestAuditFindsViolations(t *testing.T) {
             from 2026-03-01T14:00:01.500Z to 14:00:02.200 (700ms), released [B:1:2]
     both:   from 2026-03-01T14:00:01.500Z to 14:00:01.600 on the clock of the store
     why:    `,
+		},
+		"FencedLock": { // one holder at a time has it
+			[]*story{
+				agent("A").held(1, 1000, 2000).edit(func(r *Record) { r.LockKind = lockagent.FencedLock }).stop(),
+				agent("B").held(1, 1500, 2500).edit(func(r *Record) { r.LockKind = lockagent.FencedLock }).stop(),
+			},
+			Violated, "overlap: 1", "",
 		},
 		"PassedOnBeforeTheEnd": {
 			[]*story{agent("A").held(1, 1000, 2000).stop(), agent("B").held(1, 1999, 2500).stop()},
