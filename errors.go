@@ -44,6 +44,10 @@ var (
 	// session would wait for itself.
 	ErrUpgrade = errors.New("lockagent: the session holds the read lock, which cannot become a write lock; release it first")
 
+	// ErrReentry answers a request that must not be a re-entry, if its session holds the lock or waits
+	// for it already.
+	ErrReentry = errors.New("lockagent: the session holds the lock or waits for it already, and the request must not be a re-entry")
+
 	// ErrLost matches every [*LostError].
 	ErrLost = errors.New("lockagent: lost")
 

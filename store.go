@@ -270,6 +270,9 @@ type AcquireReply struct {
 	// Queued says that the tenure has a place in the queue, by this request or an earlier
 	// one. From now on a Release may pass the lock to the tenure. Only if not granted.
 	Queued bool
+	// AskWithin is above 0 if the tenure keeps its place by asking: the place may be lost unless
+	// another Acquire of the tenure follows within that time. Only if queued.
+	AskWithin time.Duration
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.
 	Outsiders int
@@ -293,9 +296,9 @@ const (
 	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
 	// Incarnation, Outsiders, Trace.
 	MessagePassed
-	// MessageStandby: a Release passed the lock to a tenure ahead of this one in the queue.
-	// If the agent of that tenure hangs, the lock is free after Remaining, and no message
-	// says so. Remaining.
+	// MessageStandby: the lock may be free after Remaining, and no message says so. Most often a
+	// Release passed the lock to a tenure ahead of this one in the queue, and Remaining is its lease:
+	// the agent of that tenure may hang. If Remaining is 0, the tenure should ask at once. Remaining.
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
 	// it at every Acquire that asks for a place and finds the lock busy. LockKind.

@@ -17,7 +17,8 @@ import (
 // [New]. It is safe for concurrent use.
 type Agent struct {
 	cfg      Config
-	locks    *lockstate.Config // of all locks
+	locks    *lockstate.Config // of all locks but spin locks
+	spins    *lockstate.Config // of spin locks
 	clock    *clock
 	ticks    ticks
 	registry registry
@@ -58,6 +59,9 @@ type Request struct {
 	// Session says that Owner may hold the lock several times at once. Otherwise Owner must
 	// be unique to this request.
 	Session bool
+	// NoReentry refuses the request with [lockagent.ErrReentry] if Owner holds the lock or waits for
+	// it already. It needs Session.
+	NoReentry bool
 	// Try asks not to wait: the lock is granted if it is free now.
 	Try bool
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
@@ -86,7 +90,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), ending: ending{done: make(chan struct{})}}
+	a := &Agent{cfg: cfg, locks: cfg.locks(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
 	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)

@@ -47,6 +47,7 @@ func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
 		lockagent.Semaphore:  a.permits,
 		lockagent.Permits:    a.permits,
 		lockagent.FencedLock: a.plain,
+		lockagent.SpinLock:   a.spin,
 		lockagent.Latch:      a.latch,
 	}
 }
@@ -63,6 +64,11 @@ func (a *Agent) kind(kind lockagent.LockKind) (lockagent.LockKind, error) {
 // plain makes the machine of a plain lock.
 func (a *Agent) plain(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
 	return lockstate.Resume(name, a.locks, from, shift, now)
+}
+
+// spin makes the machine of a spin lock.
+func (a *Agent) spin(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
+	return lockstate.Resume(name, a.spins, from, shift, now)
 }
 
 // fair makes the machine of a fair lock.

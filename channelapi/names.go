@@ -103,6 +103,9 @@ var (
 	ErrLost = lockagent.ErrLost
 	// ErrNotHeld: the grant was released before, or never held.
 	ErrNotHeld = lockagent.ErrNotHeld
+	// ErrReentry: the session holds the lock or waits for it already, and the request has
+	// [NoReentry].
+	ErrReentry = lockagent.ErrReentry
 	// ErrNotOwner: a session released a lock that another owner of the same Locks holds.
 	ErrNotOwner = lockagent.ErrNotOwner
 	// ErrUnconfirmed: the store has not confirmed the release yet. The hold is over all

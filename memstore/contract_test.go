@@ -15,6 +15,7 @@ var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
 	lockagent.FencedLock,
+	lockagent.SpinLock,
 	lockagent.Latch,
 	lockagent.Semaphore,
 	lockagent.Permits,

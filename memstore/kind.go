@@ -40,11 +40,18 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakLatch,
 		inspect:   (*memory).inspectLatch,
 	},
+	lockagent.SpinLock: {
+		acquire:   (*memory).acquireSpin,
+		renew:     (*memory).renewPlain,
+		release:   (*memory).releaseSpin,
+		breakLock: (*memory).breakPlain,
+		inspect:   (*memory).inspectPlain,
+	},
 	lockagent.FairLock: {
 		acquire:   (*memory).acquireFair,
 		renew:     (*memory).renewPlain,
-		release:   (*memory).releasePlain,
-		breakLock: (*memory).breakPlain,
+		release:   (*memory).releaseFair,
+		breakLock: (*memory).breakFair,
 		inspect:   (*memory).inspectPlain,
 	},
 }

@@ -14,9 +14,10 @@ type lock struct {
 	value  bool               // the name has a value that is no lock
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
 	turn   turn               // of the outsiders
+	fence  fence              // of a fenced lock
+	places []fairPlace        // at a fair lock, in place of the queue
 
 	permits *semaphore // nil unless the name is in use as a semaphore
-	fence   fence      // of a fenced lock
 }
 
 // expire frees the lock if its lease has run out.
@@ -29,7 +30,7 @@ func (l *lock) expire(now time.Time) {
 // inUse reports whether somebody holds the lock or waits for it, the latch is closed, or the semaphore
 // exists.
 func (l *lock) inUse() bool {
-	return l.held() || len(l.queue) > 0 || l.latch.count > 0 || l.permits != nil && l.permits.exists
+	return l.held() || len(l.queue)+len(l.places) > 0 || l.latch.count > 0 || l.permits != nil && l.permits.exists
 }
 
 func (l *lock) held() bool { return l.holder.count > 0 }

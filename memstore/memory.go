@@ -53,6 +53,7 @@ type visit struct {
 	now      time.Time
 	woken    []*subscription
 	messages []hearing
+	told     []func() // of other programs that have places at fair locks
 }
 
 // lock returns what is known of a lock. If nothing is known, it returns a free lock that the memory

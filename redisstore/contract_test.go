@@ -19,6 +19,8 @@ import (
 var kinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FencedLock,
+	lockagent.FairLock,
+	lockagent.SpinLock,
 	lockagent.Latch,
 	lockagent.Semaphore,
 	lockagent.Permits,

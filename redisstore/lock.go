@@ -23,19 +23,21 @@ type family struct {
 	acquire  func(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error))
 	breaks   func(c *script.Call, req lockagent.BreakRequest)
 	inspects func(c *script.Call, name lockagent.Name)
-	channel  func(name lockagent.Name) string          // on which waiters are woken
+	channel  func(name lockagent.Name) string          // on which waiters are woken; nil if nobody is
 	heard    func(name lockagent.Name, payload string) // called with each message there; may be nil
+	places   *places                                   // of which some have channels of their own; may be nil
 	holds    error                                     // of calls about holds, if the kind has none
 }
 
 // families returns the family of each kind.
 func families(s *Store) map[lockagent.LockKind]*family {
 	return map[lockagent.LockKind]*family{
-		lockagent.PlainLock: s.plain(),
-
+		lockagent.PlainLock:  s.plain(),
+		lockagent.FairLock:   s.fair(),
 		lockagent.Semaphore:  s.permits(lockagent.Semaphore),
 		lockagent.Permits:    s.permits(lockagent.Permits),
 		lockagent.FencedLock: s.fenced(),
+		lockagent.SpinLock:   s.spin(),
 		lockagent.Latch:      s.latch(),
 	}
 }
@@ -108,6 +110,9 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	if err != nil {
 		done(lockagent.ReleaseReply{}, err)
 		return
+	}
+	if f.places != nil {
+		f.places.leave(place{req.Name, req.Tenure})
 	}
 	slot := s.slot(req.Name)
 	s.lanes.Add(ctx, slot, &releaseCall{

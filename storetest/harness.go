@@ -120,12 +120,20 @@ var (
 		lockagent.PlainLock,
 		lockagent.FairLock,
 		lockagent.FencedLock,
+		lockagent.SpinLock,
+	}
+	// woken have waiters that are woken.
+	woken = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FairLock,
+		lockagent.FencedLock,
 	}
 	// hashes have one field in the store, the holder. Another program writes no more.
 	hashes = []lockagent.LockKind{
 		lockagent.PlainLock,
 		lockagent.FairLock,
 		lockagent.FencedLock,
+		lockagent.SpinLock,
 	}
 	// queued are passed on in the order of the queue.
 	queued = []lockagent.LockKind{
@@ -133,6 +141,7 @@ var (
 		lockagent.FencedLock,
 	}
 	fenced = []lockagent.LockKind{lockagent.FencedLock}
+	spin   = []lockagent.LockKind{lockagent.SpinLock}
 )
 
 // contract is the whole suite. A chapter that is about the store, and about no lock, is proved once.
@@ -150,12 +159,13 @@ var contract = []struct {
 	{"Token", exclusive, tokenClauses},
 	{"Break", exclusive, breakClauses},
 	{"Inspect", exclusive, inspectClauses},
-	{"Subscribe", exclusive, subscribeClauses},
+	{"Subscribe", woken, subscribeClauses},
 	{"Listen", exclusive, listenClauses},
 	{"Queue", queued, queueClauses},
 	{"Pass", queued, passClauses},
 	{"Outsiders", queued, outsiderClauses},
 	{"Fenced", fenced, fencedClauses},
+	{"Spin", spin, spinClauses},
 	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
 	{"Permits", []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
 	{"Semaphore", []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},

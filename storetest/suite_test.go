@@ -24,6 +24,7 @@ var soundKinds = []lockagent.LockKind{
 	lockagent.PlainLock,
 	lockagent.FairLock,
 	lockagent.FencedLock,
+	lockagent.SpinLock,
 	lockagent.Latch,
 	lockagent.Semaphore,
 	lockagent.Permits,
@@ -226,7 +227,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects, latchDefects, permitDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects, spinDefects, latchDefects, permitDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.

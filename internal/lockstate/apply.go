@@ -49,7 +49,8 @@ func (s *State) apply(e *Event) {
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
-		s.contended = true
+		s.contended = !s.cfg.Polls // then nobody waits for wake-ups
+		s.attempt.polls++
 		s.attempt.queued = s.attempt.queued || e.Queued // once true it stays: a needless withdrawal does no harm
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
 		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}

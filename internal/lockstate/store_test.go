@@ -160,6 +160,9 @@ func (w *world) execute(c *storeCall) {
 	at := w.storeTime()
 	switch c.kind {
 	case callAcquire:
+		if w.fair && m.free(w.now) && len(m.queue) > 0 && m.queue[0].tenureID != t && !slices.Contains(m.withdrawn, t) {
+			w.passOn() // whoever comes upon a free lock
+		}
 		other := m.others(t, c.mode)
 		if own := m.holder(t, w.now); own != nil { // perhaps a late call: the mode of the tenure may have changed since
 			c.mode, other = own.mode, nil
@@ -177,6 +180,9 @@ func (w *world) execute(c *storeCall) {
 			}
 			c.acquire = lockagent.AcquireReply{
 				At: at, Clock: m.clockName(), Holder: other.String(), Remaining: m.expiry().Sub(w.now), Queued: m.queued(t), Outsiders: m.outsiders,
+			}
+			if w.fair && m.queued(t) {
+				c.acquire.AskWithin = askWithin
 			}
 		default:
 			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(seat{tenureID: t, mode: c.mode, request: c.request}, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders}
@@ -197,6 +203,7 @@ func (w *world) execute(c *storeCall) {
 			}
 		}
 	case callRelease, callDisown:
+		gaveUp := w.fair && m.queued(t)
 		if m.leave(t) == Exclusive && len(m.holders) > 0 && m.holders[0].mode == Shared {
 			w.admit()
 		}
@@ -205,6 +212,9 @@ func (w *world) execute(c *storeCall) {
 		}
 		h := m.holder(t, w.now)
 		if c.release = (lockagent.ReleaseReply{Released: h != nil, At: at}); h == nil {
+			if gaveUp && m.free(w.now) {
+				w.passOn()
+			}
 			break
 		}
 		m.ghost = *h
@@ -286,6 +296,9 @@ func (m *storeModel) leave(t tenureID) Mode {
 
 // storeTime is what the store's clock shows.
 func (w *world) storeTime() lockagent.StoreTime { return storeTime(w.now).Add(w.store.ahead) }
+
+// askWithin is for how long a tenure keeps its place at a fair lock without asking.
+const askWithin = 20 * tick
 
 func (m *storeModel) clockName() string {
 	if m.nameless {
@@ -384,7 +397,9 @@ func (w *world) breakLock(by int) {
 		w.post(h.agent, Broken{Tenure: h.number, At: w.storeTime()})
 	}
 	w.excuse()
-	w.wake(by)
+	if !w.fair || !w.passOn() {
+		w.wake(by)
+	}
 }
 
 // reset makes the store lose its memory, or come back as it was before the last release.

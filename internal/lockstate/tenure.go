@@ -16,6 +16,7 @@ type attempt struct {
 	upto   RequestID // the youngest request when the call was sent
 	queued bool      // the tenure has a place in the store's queue: a release may pass the lock to it
 	placed bool      // the call under way asks for a place
+	polls  int       // how many calls found the lock busy
 	woken  bool      // a wake-up came while the call was under way: ask again
 
 	// doubt says that the store's last answer may not be true any more. If the attempt was

@@ -40,8 +40,12 @@ func cancelledRequestIsNotRenewed(w *world) {
 		w.sleep(5 * time.Millisecond)
 		other.wantLocked(w, !hangs)
 		cancel()
+		synctest.Wait()
+		other.wantLocked(w, false)
 		w.sleep(time.Second)
 		resume() // the call that was under way takes effect now
+		synctest.Wait()
+		other.wantLocked(w, false)
 		w.sleep(45 * time.Second)
 		other.wantLocked(w, false)
 	}

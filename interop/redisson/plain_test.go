@@ -62,7 +62,7 @@ func plainLock(t *testing.T, w *world) {
 			}
 		}
 	}
-	t.Run("NoUpdateIsLostInAContest", func(t *testing.T) { contest(t, p) })
+	t.Run("NoUpdateIsLostInAContest", func(t *testing.T) { contest(t, p.world, p.java, "plain", p.ours.Lock("contest")) })
 }
 
 func javaExcludesUs(t *testing.T, p *plain, name string) {
@@ -234,18 +234,19 @@ func javaForces(t *testing.T, p *plain, name string) {
 
 // contest has Java, this process, and another process of ours increment one counter. It ends when
 // each of them has made its share. If one of them starves, it does not end.
-func contest(t *testing.T, p *plain) {
-	const name, counter, threads, share = "contest", "{contest}:counter", 4, 200
-	node := p.nodeOf(counter)
+func contest(t *testing.T, w *world, java *process, kind string, lock *channelapi.Lock) {
+	const counter, threads, share = "{contest}:counter", 4, 200
+	node, name := w.nodeOf(counter), lock.Name()
+	node.Do("DEL", counter)
 	node.Do("SET", counter+":left", "3")
-	other := p.startAgent(t, 30*time.Second).send("main", "plain.contend", name, counter, threads, share, node.Addr())
-	java := p.java.send("main", "plain.contend", name, counter, threads, share)
+	other := w.startAgent(t, 30*time.Second).send("main", kind+".contend", name, counter, threads, share, node.Addr())
+	theirs := java.send("main", kind+".contend", name, counter, threads, share)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	sum, err := contend(ctx, p.ours.Lock(name), node.Addr(), counter, threads, share)
+	sum, err := contend(ctx, lock, node.Addr(), counter, threads, share)
 	must(t, err)
 	t.Logf("this process made %d", sum)
-	for who, answers := range map[string]<-chan answer{"Java": java, "the other process": other} {
+	for who, answers := range map[string]<-chan answer{"Java": theirs, "the other process": other} {
 		made, err := strconv.ParseInt(value(t, answers), 10, 64)
 		must(t, err)
 		t.Logf("%s made %d", who, made)

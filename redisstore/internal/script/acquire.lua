@@ -43,73 +43,20 @@
 
 -- What is seldom needed comes late: to make a function or a table, or to format a number, costs
 -- about as much as a command.
-local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
-local time = call('TIME')
-local at = time[1] .. string.sub('00000' .. time[2], -6)
-local n = (#keys - 1) / 2
-local alone = n == 0
-if alone then
-  n, keys = 1, {keys[1], args[6], args[7]}
-end
-local per = #args == 2 + 2 * n and 2 or 3
+--include request.lua
 
 -- Usually no lock is there and no note, and the clock has moved on.
 local quiet = not alone and
   (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
-local raised = quiet and args[1] + 0 < at + 0 and pcall('ZADD', keys[2 * n + 1], 'XX', 'GT', 'CH', at, args[2]) == 1
-local rest
-if raised then
-  local seen = n > 1 and {} -- a lock may be among the n twice
-  for i = 1, n do
-    local a, lock = per * (i - 1) + 2, keys[i]
-    if per == 3 and args[a + 3] ~= '' or seen and seen[lock] then
-      rest = rest or {}
-      rest[#rest + 1] = i
-    else
-      call('HSET', lock, args[a + 1], '1')
-      call('PEXPIRE', lock, args[a + 2])
-    end
-    if seen then
-      seen[lock] = true
-    end
-  end
-  if not rest then
-    return at
-  end
-end
-
 --include tokens.lua
 
 --include holders.lua
 
--- Grants a lock that is free, or that the tenure has already. Another call for the tenure may
--- just have been granted the same token.
-local token = first
-local function grant(lock, tenure, lease, left, own)
-  if own then
-    clock = clock + 1
-    token, kept = string.format('%.0f', clock), alone
-  end
-  if not kept then
-    call('ZADD', key, token, name)
-    kept = true
-  end
-  call('HSET', lock, tenure, '1')
-  if left < lease + 0 then
-    call('PEXPIRE', lock, lease)
-  end
-end
+local message_kind = ''
+
+--include grants.lua
 
 --include place.lua
-
--- Tells the agent that has a lock that another one wants it. It does so at every attempt: the message
--- may have been lost, and a failover may bring a tenure back behind one that waits already.
-local function want(lock, tenure, holder)
-  local agent = string.match(holder or '', '^(.*):%d+$')
-  if agent and agent ~= string.match(tenure, '^(.*):') then
-    pcall('PUBLISH', 'lockagent_agent:' .. agent, 'wanted ' .. holder .. ' ' .. lock)
-  end
-end
 
 -- Tries one lock, and returns what there is to say about it.
 local function try(i)
@@ -157,12 +104,4 @@ local function try(i)
   return (queued and 'q ' or 'h ') .. left .. ' ' .. outsiders .. ' ' .. (holder or '')
 end
 
-local lines = {reply}
-for r = 1, rest and #rest or n do
-  local i = rest and rest[r] or r
-  local line = try(i)
-  if line then
-    lines[#lines + 1] = i .. ' ' .. line
-  end
-end
-return table.concat(lines, '\n')
+--include answer.lua

@@ -30,6 +30,12 @@ local function other_kind(lock, key)
   end
 end
 
+-- Reports whether a tenure has a lock.
+local function has(lock, tenure)
+  local _, _, _, own = holders(lock, tenure)
+  return own
+end
+
 local function keep(key, fence)
   call('SET', key, string.format('%.0f', math.min(fence, greatest_token))) -- without a TTL
 end

@@ -27,7 +27,7 @@ for i = 1, n do
     err = floor + 0 > time[1] * 1000000 + time[2] + day and 'FAR ' .. floor
   end
   local left = call('PTTL', lock)
-  if fence and left > 0 and pcall('HEXISTS', lock, tenure) == 1 then
+  if fence and left > 0 and has(lock, tenure) then
     fence, lease = fence - left * 1000, math.max(lease, left)
   end
   used[key], lasts[i] = math.max(fence or 0, floor), lease * 1000

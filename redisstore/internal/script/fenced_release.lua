@@ -19,7 +19,7 @@ for i = 1, n do
   if last > math.max(most, fence + day) then
     last = 0 -- that is no token, and must not use up the others
   end
-  if pcall('HEXISTS', lock, given[per * (i - 1) + 3]) == 1 then
+  if has(lock, given[per * (i - 1) + 3]) then
     local left = call('PTTL', lock)
     used[i] = last > 0 and last or math.max(0, fence - math.max(left, 0) * 1000)
   elseif last > fence then

@@ -7,8 +7,6 @@ import (
 )
 
 var (
-	//go:embed permits.lua
-	permitsSource string
 	//go:embed permits_acquire.lua
 	permitsAcquireSource string
 	//go:embed permits_renew.lua
@@ -52,7 +50,7 @@ func (r Room) AcquirePermits(c *Call, req *lockagent.AcquireRequest, past Past) 
 	r.permits(c, permitsAcquireScript, req.Name, req.Kind)
 	c.Args = append(c.Args, c.text.known(past.Seen, req.Floor, req.Exact), r.incarnation(&past))
 	c.acquire(req)
-	c.Args = append(c.Args, c.text.number(uint64(max(1, req.Permits))), r.place(req))
+	c.Args = append(c.Args, c.text.number(uint64(max(1, req.Permits))), r.place(req, r.Queues()))
 }
 
 // RenewPermits writes the call that renews a tenure, see permits_renew.lua.

@@ -26,7 +26,6 @@ local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 local numsub = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
-local notes_kept = 60000 -- in ms
 local yield, turn_every = 10000, 250 -- in microseconds, in ms
 
 local time = call('TIME')
@@ -177,7 +176,7 @@ local function reclaim()
   return back > 0
 end
 
---include note.lua
+--include notes.lua
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
 local function turn(outsiders)

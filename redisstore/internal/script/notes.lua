@@ -1,6 +1,7 @@
--- note.lua is a part of scripts that release: a function that keeps notes. clock is the time,
--- notes_kept says for how many ms.
---
+-- notes.lua is a part of scripts that release.
+
+local notes_kept = 60000 -- in ms
+
 -- Adds to the notes about a lock, and removes a few that are too old. The key may be spoilt: then
 -- there are none.
 local function note(suffix, score, member)
