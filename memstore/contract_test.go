@@ -48,7 +48,10 @@ func harness(*testing.T) *storetest.Harness {
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(store.PlantOutsider(name, wake)) },
-		Reset:            func(testing.TB) { store.Reset() },
-		StepClock:        func(_ testing.TB, d time.Duration) { store.StepClock(d) },
+		PlantWaiter: func(_ testing.TB, name lockagent.Name, wait time.Duration, told func()) {
+			store.PlantWaiter(name, wait, told)
+		},
+		Reset:     func(testing.TB) { store.Reset() },
+		StepClock: func(_ testing.TB, d time.Duration) { store.StepClock(d) },
 	}
 }

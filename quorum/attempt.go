@@ -150,8 +150,15 @@ func (a *attempt) advance(timeout bool) {
 	}
 	var todo []func()
 	granted, open := 0, 0 // nodes that count, and nodes that may
+	told, waits := 0, 0   // nodes that have answered, and nodes that may
 	for i := range a.ballots {
-		switch b := &a.ballots[i]; {
+		b := &a.ballots[i]
+		if b.waits {
+			waits++
+		} else if b.err == nil {
+			told++
+		}
+		switch {
 		case b.waits:
 			open++
 		case b.granted && a.token == 0, b.granted && b.token < a.token && b.again:
@@ -159,17 +166,19 @@ func (a *attempt) advance(timeout bool) {
 		case b.granted && b.token < a.token:
 			b.again = true
 			open++
+			waits++
 			todo = append(todo, a.ask(i, a.token))
 		case b.granted:
 			granted++
 		}
 	}
-	switch waits := slices.ContainsFunc(a.ballots, func(b ballot) bool { return b.waits }); {
+	switch {
 	case timeout || time.Since(a.began) >= valid(a.req.Lease):
 		todo = append(todo, a.fails()...)
 	case granted >= s.majority:
 		todo = append(todo, a.succeeds())
-	case granted+open < s.majority || !waits:
+	case waits == 0, granted+open < s.majority && (told >= s.majority || told+waits < s.majority):
+		// Only a majority can say that the lock is busy.
 		todo = append(todo, a.fails()...)
 	}
 	s.mu.Unlock()

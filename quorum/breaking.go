@@ -24,7 +24,7 @@ func (s *Store) Break(ctx context.Context, req lockagent.BreakRequest, done func
 			return reply, err, true
 		}
 		reply.Broken = len(yes) > 0 && len(no) < s.majority
-		if reply.At = s.bound(append(yes, no...)); reply.Broken && len(yes) >= s.majority {
+		if reply.At = s.bound(slices.Concat(yes, no)); reply.Broken && len(yes) >= s.majority {
 			reply.At = s.bound(yes) // as the agent of the tenure is told
 		}
 		return reply, nil, true
@@ -141,8 +141,8 @@ func (e *ear) tell(c claim, news *breakNews) {
 	if told {
 		return
 	}
+	e.hear(message)
 	if t != nil {
 		s.lost(t)
 	}
-	e.hear(message)
 }

@@ -3,6 +3,8 @@ package quorum
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -36,19 +38,18 @@ func (s *Store) Renew(ctx context.Context, req lockagent.RenewRequest, done func
 		case len(yes) >= s.majority:
 			return lockagent.RenewReply{Held: true, At: max(s.bound(yes), lockagent.StoreTime(token))}, nil, true
 		case len(no) >= s.majority:
-			return lockagent.RenewReply{At: s.bound(append(yes, no...))}, nil, true
+			return lockagent.RenewReply{At: s.bound(slices.Concat(yes, no))}, nil, true
 		}
 		err, decided = failure(s, votes, last)
 		return reply, err, decided
 	}, func(reply lockagent.RenewReply, err error) {
-		switch {
-		case err != nil:
-		case reply.Held:
+		if err == nil && reply.Held {
 			s.confirmed(t)
-		default:
-			s.lost(t)
 		}
 		done(reply, err)
+		if err == nil && !reply.Held {
+			s.lost(t)
+		}
 	})
 	p.rest = func(votes []vote[lockagent.RenewReply]) { s.renewed(ctx, t, req, votes) }
 	p.start()
@@ -93,16 +94,27 @@ func (s *Store) confirmed(t *tenure) {
 	t.held = t.held || !t.spent && t.trying == nil
 }
 
-// lost ends a tenure that has no majority any more. What is left of it is given back.
+// stopping is how long a minority keeps a tenure after the agent was told that it is over. In most
+// cases its holder stops before another can be granted the lock.
+const stopping = 10 * time.Millisecond
+
+// lost ends a tenure that has no majority any more. What is left of it is given back. The agent was
+// told before.
 func (s *Store) lost(t *tenure) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	t.held, t.spent = false, true
-	for i := range t.parts {
-		t.parts[i].has = true // perhaps
-	}
-	todo := s.tidyAll(t)
-	s.mu.Unlock()
-	run(todo)
+	t.stopping++
+	time.AfterFunc(stopping, func() {
+		s.mu.Lock()
+		t.stopping--
+		for i := range t.parts {
+			t.parts[i].has = true // perhaps
+		}
+		todo := s.tidyAll(t)
+		s.mu.Unlock()
+		run(todo)
+	})
 }
 
 // renewed repairs a tenure after a renewal, when all nodes have answered that will.
@@ -218,7 +230,7 @@ func (s *Store) released(votes []vote[lockagent.ReleaseReply], last bool, token 
 	}
 	// If only a minority still had the tenure, and a majority does not tell, it may have been held.
 	reply.Released = len(yes) > 0 && len(no) < s.majority
-	reply.At = max(s.bound(append(yes, no...)), lockagent.StoreTime(token))
+	reply.At = max(s.bound(slices.Concat(yes, no)), lockagent.StoreTime(token))
 	if reply.Released {
 		reply.Others = -1
 		for i := range votes {

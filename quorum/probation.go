@@ -42,6 +42,7 @@ func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 func (s *Store) nodeReset(i int, reset lockagent.Reset) {
 	s.mu.Lock()
 	former := identity(s.ids)
+	s.nodes[i].met(reset.To)
 	s.mu.Unlock()
 	now := s.Identity()
 	if former == now {

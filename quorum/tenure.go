@@ -25,6 +25,8 @@ type tenure struct {
 	held bool
 	// trying is the attempt under way.
 	trying *attempt
+	// stopping counts the timers that end what is left of a lost tenure.
+	stopping int
 	// spent says that no node may grant the tenure any more: the agent was told that it has
 	// nothing, so it will not release the tenure.
 	spent bool
@@ -91,7 +93,7 @@ func (s *Store) ended(t *tenure, i int) (todo func()) {
 func (s *Store) tidy(t *tenure, i int) (todo func()) {
 	p := &t.parts[i]
 	todo = func() {}
-	if t.held || t.trying != nil || p.busy {
+	if t.held || t.trying != nil || t.stopping > 0 || p.busy {
 		return todo
 	}
 	if p.has || p.unanswered && t.spent {

@@ -87,8 +87,21 @@ func (s servers) of(name lockagent.Name) *redistest.Server {
 
 // outsider waits for a lock as a Redisson client does.
 func (s servers) outsider(t testing.TB, name lockagent.Name, wake func()) {
+	s.listen(t, name, "redisson_lock__channel:{"+string(name)+"}", wake)
+}
+
+// waiter has a place at a fair lock as a Redisson client does.
+func (s servers) waiter(t testing.TB, name lockagent.Name, wait time.Duration, told func()) {
+	const waiter = "33333333-3333-4333-8333-333333333333:7"
+	s.listen(t, name, "redisson_lock__channel:{"+string(name)+"}:"+waiter, told)
+	s.of(name).Do("RPUSH", "redisson_lock_queue:{"+string(name)+"}", waiter)
+	s.of(name).Do("ZADD", "redisson_lock_timeout:{"+string(name)+"}", strconv.FormatInt(time.Now().Add(wait).UnixMilli(), 10), waiter)
+}
+
+// listen calls a function at each message on a channel in the slot of a lock.
+func (s servers) listen(t testing.TB, name lockagent.Name, channel string, wake func()) {
 	conn := s.of(name).Dial()
-	command, channel := "SUBSCRIBE", "redisson_lock__channel:{"+string(name)+"}"
+	command := "SUBSCRIBE"
 	if s.cluster != nil && !s.classic {
 		command = "SSUBSCRIBE"
 	}
@@ -147,6 +160,7 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 				node.Do("ZADD", "{"+string(name)+"}:timeout", till, string(raw))
 			},
 			PlantOutsider: s.outsider,
+			PlantWaiter:   s.waiter,
 			Reset:         s.empty,
 			NoQueue:       s.classic,
 			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {

@@ -45,6 +45,10 @@ type Harness struct {
 	// data.
 	PlantPermit func(t testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration)
 
+	// PlantWaiter gives another program the last place at a fair lock, for some time. The program is
+	// told when the lock is free for it. Nil if no other program can use the data.
+	PlantWaiter func(t testing.TB, name lockagent.Name, wait time.Duration, told func())
+
 	// NoQueue says that the store has no queue. So it never passes a lock, and has no turns
 	// for outsiders.
 	NoQueue bool
@@ -166,6 +170,7 @@ var contract = []struct {
 	{"Outsiders", queued, outsiderClauses},
 	{"Fenced", fenced, fencedClauses},
 	{"Spin", spin, spinClauses},
+	{"Fair", []lockagent.LockKind{lockagent.FairLock}, fairClauses},
 	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
 	{"Permits", []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
 	{"Semaphore", []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},

@@ -20,9 +20,8 @@ const (
 	brief = 20 * time.Millisecond
 
 	// moment is the tolerance of all comparisons of StoreTimes. A store may start a lease
-	// first and read its clock afterwards. Its clock may be a little behind its tokens. It may
-	// know to the millisecond only how much is left of a lease.
-	moment = 1500 * time.Microsecond
+	// first and read its clock afterwards. Its clock may be a little behind its tokens.
+	moment = 500 * time.Microsecond
 )
 
 // party is one agent in a case, with its store. Most methods fail the case at once if the

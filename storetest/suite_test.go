@@ -227,7 +227,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fencedDefects, spinDefects, latchDefects, permitDefects)
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
@@ -251,7 +251,10 @@ func (d defect) harness(*testing.T) *Harness {
 		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
 			store.PlantPermit(name, id, lease)
 		},
-		PlantToken:       func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
+		PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
+		PlantWaiter: func(_ testing.TB, name lockagent.Name, wait time.Duration, told func()) {
+			store.PlantWaiter(name, wait, told)
+		},
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(l.plantOutsider(name, wake)) },

@@ -39,11 +39,12 @@ func TestN03WaitersThatGiveUpWhileTheySubscribe(t *testing.T) {
 // awaitSubscriber returns when somebody listens for the release of a lock.
 func awaitSubscriber(t testing.TB, redis *redistest.Server, name string) {
 	t.Helper()
-	channel := "redisson_lock__channel:{" + name + "}"
 	redistest.Eventually(t, "somebody to listen for the release", func() bool {
-		return redis.Do("PUBSUB", "NUMSUB", channel).([]any)[1] != int64(0)
+		return redis.Do("PUBSUB", "NUMSUB", channelOf(name)).([]any)[1] != int64(0)
 	})
 }
+
+func channelOf(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
 // A server that refuses one subscription keeps no other waiter from its own.
 func TestN04ARefusedSubscriptionStopsNoOther(t *testing.T) {
@@ -85,7 +86,7 @@ func unreliable(t *testing.T) (*redistest.Server, *faultproxy.Proxy, *agent) {
 
 func TestP03TheReplyOfAnAcquireIsLost(t *testing.T) {
 	redis, proxy, a := unreliable(t)
-	lost := proxy.LoseReply("EVALSHA")
+	lost := proxy.LoseReply(name) // the store also makes calls about no lock
 	h := a.lock("alice").hold(t)
 	receive(t, lost)
 	if fields := fmt.Sprint(redis.Do("HVALS", name)); fields != "[1]" {
@@ -101,7 +102,7 @@ func TestP04TheReplyOfAReleaseIsLost(t *testing.T) {
 	redis, proxy, a := unreliable(t)
 	redis.Do("CONFIG", "RESETSTAT")
 	h := a.lock("alice").hold(t)
-	lost := proxy.LoseReply("EVALSHA")
+	lost := proxy.LoseReply(channelOf(name)) // of a holder's calls, only the release names it
 	wantErr(t, "a release without an answer", h.release(t), channelapi.ErrUnconfirmed)
 	receive(t, lost)
 	next := a.lock("bob").hold(t)

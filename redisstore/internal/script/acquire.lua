@@ -48,6 +48,8 @@
 -- Usually no lock is there and no note, and the clock has moved on.
 local quiet = not alone and
   (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
+--include quick.lua
+
 --include tokens.lua
 
 --include holders.lua

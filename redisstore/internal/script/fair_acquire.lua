@@ -25,6 +25,8 @@ elseif not alone then
   end
   quiet = call('EXISTS', unpack(names)) == 0
 end
+--include quick.lua
+
 --include tokens.lua
 
 --include holders.lua
@@ -121,6 +123,18 @@ local function others(fair, holder, ours)
   return ahead
 end
 
+-- Finds out how messages travel, for a tenure that does not ask for a place. In a Cluster they are sharded if
+-- anybody listens so.
+local function room(suffix)
+  if args[2] ~= '-' then
+    return 'single'
+  end
+  local first = pcall('LINDEX', 'redisson_lock_queue' .. string.gsub(suffix, '^::', ':'), 0)
+  local agent = type(first) == 'string' and string.match(first, '^(.*):') or ''
+  local counts = pcall('PUBSUB', 'SHARDNUMSUB', 'lockagent_agent:' .. agent .. suffix)
+  return (counts[2] or 0) > 0 and 'sharded' or 'classic'
+end
+
 -- Tries one lock, and returns what there is to say about it.
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
@@ -137,7 +151,7 @@ local function try(i)
       return 'e ' .. err
     end
   end
-  local fair = fair_lock(lock, suffix, asks ~= '' and asks or args[2] ~= '-' and 'single' or 'classic')
+  local fair = fair_lock(lock, suffix, asks ~= '' and asks or room(suffix))
   local what, more = own and 'own', nil
   if not holder and behind then
     what, left = 'behind', behind

@@ -2,15 +2,12 @@ package script
 
 import (
 	_ "embed"
-	"strings"
 
 	"github.com/lockagent/lockagent"
 )
 
 // The scripts for fenced locks run those for plain locks, and add the tokens that Redisson has.
 var (
-	//go:embed fence.lua
-	fenceSource string
 	//go:embed fenced_acquire.lua
 	fencedAcquireSource string
 	//go:embed fenced_release.lua
@@ -24,19 +21,12 @@ var (
 )
 
 var (
-	fencedAcquireScript = newFencedScript(fencedAcquireSource)
-	fencedReleaseScript = newFencedScript(fencedReleaseSource)
-	fencedRenewScript   = newFencedScript(fencedRenewSource)
-	fencedBreakScript   = newFencedScript(fencedBreakSource)
-	fencedInspectScript = newFencedScript(fencedInspectSource)
+	fencedAcquireScript = newScript(fencedAcquireSource)
+	fencedReleaseScript = newScript(fencedReleaseSource)
+	fencedRenewScript   = newScript(fencedRenewSource)
+	fencedBreakScript   = newScript(fencedBreakSource)
+	fencedInspectScript = newScript(fencedInspectSource)
 )
-
-func newFencedScript(source string) *Script {
-	return newScript(strings.NewReplacer(
-		"--include fence.lua\n", fenceSource, "--include acquire.lua\n", acquireSource, "--include release.lua\n", releaseSource,
-		"--include renew.lua\n", renewSource, "--include break.lua\n", breakSource, "--include inspect.lua\n", inspectSource,
-	).Replace(source))
-}
 
 // AcquireFenced is [Room.Acquire] for fenced locks, see fenced_acquire.lua.
 func (r Room) AcquireFenced(c *Call, requests []lockagent.AcquireRequest, past Past) {

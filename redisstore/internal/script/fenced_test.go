@@ -124,6 +124,23 @@ func TestTokenKeyAtEachStep(t *testing.T) {
 	}
 }
 
+// A renewal moves the key as far as the lease, wherever it is, and makes one that somebody has removed.
+func TestTokenKeyAfterARenewal(t *testing.T) {
+	t.Parallel()
+	s := startFenced(t)
+	s.Do("SET", tokenKey, "5000000000000000")
+	granted := s.grant(wish("orders", agentA, 1))
+	s.renew("orders", tenure(agentA, 1), time.Hour)
+	if ahead := s.ahead(granted.Token); ahead < time.Hour || ahead > time.Hour+10*time.Second {
+		t.Errorf("renewed for an hour, the key is ahead by %v", ahead)
+	}
+	s.Do("DEL", tokenKey)
+	s.renew("orders", tenure(agentA, 1), time.Minute)
+	if ahead := s.ahead(lockagent.Token(granted.At)); ahead < time.Minute {
+		t.Errorf("the key that was removed is ahead by %v", ahead)
+	}
+}
+
 // One script serves several locks.
 func TestSeveralFencedLocks(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
-local args, keys, n, alone, quiet = {ARGV[7], ARGV[8]}, {ARGV[6]}, 0, false, false
+local args, keys, n, alone, raised = {ARGV[7], ARGV[8]}, {ARGV[6]}, 0, false, false
 local at = time[1] .. string.sub('00000' .. time[2], -6)
 
 --include tokens.lua

@@ -1,5 +1,5 @@
--- place.lua is a part of scripts that acquire. first is the time.
-
+-- place.lua is a part of scripts that acquire: a function that gives places. first is the time.
+--
 -- Gives a tenure the last place in the queue, and reports whether it has one. A new place removes
 -- those of agents that are gone, among the first two and the two before it. It has none if the key is
 -- spoilt, or the server full. A replica refuses the whole call: no lock was changed.

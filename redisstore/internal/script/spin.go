@@ -1,14 +1,11 @@
 package script
 
-import (
-	_ "embed"
-	"strings"
-)
+import _ "embed"
 
 //go:embed spin_release.lua
 var spinReleaseSource string
 
-var spinReleaseScript = newScript(strings.Replace(spinReleaseSource, "--include release.lua\n", releaseSource, 1))
+var spinReleaseScript = newScript(spinReleaseSource)
 
 // ReleaseSpin is [Room.Release] for spin locks, see spin_release.lua. [Single] reads the reply.
 func (r Room) ReleaseSpin(c *Call, requests []ReleaseRequest, past Past) {

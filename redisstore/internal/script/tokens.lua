@@ -1,26 +1,10 @@
--- tokens.lua is a part of scripts that acquire. It reads the clock, and finds the first token of the
--- tenures that begin now. If quiet, it grants the locks that are free for sure, and rest has the others.
-local raised = quiet and args[1] + 0 < at + 0 and pcall('ZADD', keys[2 * n + 1], 'XX', 'GT', 'CH', at, args[2]) == 1
-local rest
-if raised then
-  local seen = n > 1 and {} -- a lock may be among the n twice
-  for i = 1, n do
-    local a, lock = per * (i - 1) + 2, keys[i]
-    if per == 3 and args[a + 3] ~= '' or seen and seen[lock] then
-      rest = rest or {}
-      rest[#rest + 1] = i
-    else
-      call('HSET', lock, args[a + 1], '1')
-      call('PEXPIRE', lock, args[a + 2])
-    end
-    if seen then
-      seen[lock] = true
-    end
-  end
-  if not rest then
-    return at
-  end
-end
+-- tokens.lua is a part of scripts that acquire. It tells the time, and sets the token with which a
+-- tenure begins now.
+--
+-- It reads: keys[2 * n + 1], the clock; args[1] and args[2], see acquire.lua; at, the time of the
+-- server; alone; raised, whether the clock is known to have moved on. It sets: name, the incarnation;
+-- clock and first, the token as a number and as a text; reply, the first line of the reply; kept,
+-- whether the clock has the token; behind. It may end the script.
 
 -- The clock never goes back. first is the token of the tenures that begin now.
 local day, minute, jitter, greatest_token = 86400e6, 60e6, 100, 9007199254740991
