@@ -77,6 +77,19 @@
 // (re-entry), from any goroutine. There is no other re-entrancy. A [SessionLock] can release
 // the lock without the grant.
 //
+// # Semaphores
+//
+// A [Semaphore] and [Permits] have a number of permits, and their methods take how many a request
+// wants. Somebody sets the number once:
+//
+//	workers := locks.Semaphore("workers")
+//	_, err := workers.TrySetPermits(ctx, 10) // does nothing if it is set
+//	...
+//	err = workers.Do(ctx, 3, func(ctx context.Context, g channelapi.Grant) error { ... })
+//
+// A grant has all of its permits until its release. Each of the Permits also has an id, by which
+// another process can give it back.
+//
 // # Releasing
 //
 // Release returns a [*LostError] if the hold had been lost: the work may have overlapped

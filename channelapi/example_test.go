@@ -396,3 +396,46 @@ func ExampleLatch() {
 	// 0 <nil>
 	// open: <nil>
 }
+
+// A semaphore bounds how many work at the same time, in all processes.
+func ExampleSemaphore() {
+	locks := theLocks()
+	defer locks.Close()
+	ctx := context.Background()
+
+	workers := locks.Semaphore("workers", channelapi.Wait(time.Second))
+	if _, err := workers.TrySetPermits(ctx, 10); err != nil { // whoever comes first sets the number
+		log.Fatal(err)
+	}
+	err := workers.Do(ctx, 3, func(ctx context.Context, _ channelapi.Grant) error {
+		s, err := workers.Status(ctx)
+		fmt.Println(s.Free, "free and", s.Taken, "taken")
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// 7 free and 3 taken
+	// <nil>
+}
+
+// A permit with an id can be given back by another process, which knows the id.
+func ExamplePermits() {
+	locks := theLocks()
+	defer locks.Close()
+	ctx := context.Background()
+
+	seats := locks.Permits("seats", channelapi.Lease(time.Hour))
+	if err := seats.SetPermits(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	g, err := seats.Acquire(ctx, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	id := seats.IDs(g)[0]
+	fmt.Println(seats.ReleaseID(ctx, id))
+	fmt.Println(errors.Is(seats.ReleaseID(ctx, id), channelapi.ErrNoPermit))
+	// Output:
+	// <nil>
+	// true
+}

@@ -154,21 +154,6 @@ func TestPermitsComeAndGo(t *testing.T) {
 	})
 }
 
-// A deleted key sends no message. The waiters learn of it all the same.
-func TestPermitsDeletedInSilence(t *testing.T) {
-	bothKinds(t, func(t *testing.T, store *memstore.Store, a, b permitted) {
-		setPermits(t, a, 1)
-		held := take(t, a, 1)
-		waits := b.AcquireAsync(t.Context(), 1)
-		synctest.Wait()
-		store.SetOutage(nil)
-		_, err := a.Delete(t.Context())
-		wantErr(t, "Delete", err, nil)
-		wantErr(t, "the waiter", (<-waits).Err(), channelapi.ErrDeleted)
-		<-held.Done()
-	})
-}
-
 func TestPermitsTurnsAndDo(t *testing.T) {
 	bothKinds(t, func(t *testing.T, _ *memstore.Store, a, b permitted) {
 		setPermits(t, a, 4)

@@ -153,6 +153,29 @@
 //
 // In a Cluster a latch cannot have a '{' in its name.
 //
+// To a semaphore with the name N belong
+//
+//	N                           string: the permits that are free as it was made
+//	{N}:timeout                 zset: ids of the permits that are as N
+//	                            taken, by the end of the lease.
+//	                            Only of the kind Permits
+//	lockagent_permits:{N}       zset: the tenures that have       as N
+//	                            permits, by the end of the lease
+//	lockagent_tenures:{N}       the same, of the kind Permits     as N
+//	lockagent_taken:{N}         hash: the permits of a tenure, if as N
+//	                            they are several
+//	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
+//	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
+//	lockagent_notes:{N}         as of a lock                      1 minute
+//	lockagent_turn:{N}          as of a lock                      250 ms
+//	lockagent_change:{N}:<id>   the reply to a change             1 minute
+//	redisson_sc:{N}             channel: the number of permits that are free, if it grew and is
+//	                            above 0
+//
+// The scripts of semaphores declare only the key N. While a slot of a Cluster moves to another node,
+// calls to a semaphore of that slot may fail until all of its keys have moved. The agent makes
+// them again.
+//
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
 //
 //	lockagent_queue::a{b}       our keys have two colons

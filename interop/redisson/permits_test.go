@@ -1,0 +1,204 @@
+package redisson
+
+import (
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+)
+
+func TestSemaphore(t *testing.T) {
+	t.Parallel()
+	sharedSemaphore(t, single(t))
+}
+
+func TestSemaphoreInACluster(t *testing.T) {
+	t.Parallel()
+	sharedSemaphore(t, cluster(t))
+}
+
+// sharedSemaphore has each side take permits of a semaphore, give them back, and wait for the other.
+func sharedSemaphore(t *testing.T, w *world) {
+	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
+	for _, name := range []string{"tables", "столы{7}"} {
+		ours, theirs := locks.Semaphore(name), java.semaphore(name, "main")
+		redis := w.nodeOf(name)
+		numbers := func(free, taken int) {
+			t.Helper()
+			s, err := ours.Status(t.Context())
+			must(t, err)
+			if n := theirs.availablePermits(t); s.Free != free || s.Taken != taken || n != free {
+				t.Errorf("we read %+v, and Java %d; want %d free and %d taken by us", s, n, free, taken)
+			}
+		}
+		want(t, "trySetPermits", theirs.trySetPermits(t, 5), true)
+		set, err := ours.TrySetPermits(t.Context(), 9)
+		must(t, err)
+		want(t, "TrySetPermits again", set, false)
+		g, err := ours.Acquire(t.Context(), 3)
+		must(t, err)
+		numbers(2, 3)
+		theirs.acquire(t, 2)
+		numbers(0, 3)
+		_, err = ours.TryAcquire(t.Context(), 1)
+		want(t, "ErrHeld", errors.Is(err, channelapi.ErrHeld), true)
+		want(t, "tryAcquire", theirs.tryAcquire(t, 1, 20*time.Millisecond), false)
+
+		acquired := java.semaphore(name, "waiter").waits(t, redis, 2) // Java waits for us
+		must(t, g.Release(t.Context()))
+		value(t, acquired)
+		numbers(1, 0)
+		waits := ours.AcquireAsync(t.Context(), 3) // we wait for Java
+		theirs.release(t, 2)
+		g = <-waits
+		must(t, g.Err())
+		numbers(0, 3)
+		theirs.addPermits(t, -4)
+		must(t, g.Release(t.Context()))
+		numbers(-1, 0)
+		free, err := ours.AddPermits(t.Context(), 3)
+		must(t, err)
+		want(t, "free", free, 2)
+		n, err := ours.Drain(t.Context())
+		must(t, err)
+		want(t, "drained", n, 2)
+		numbers(0, 0)
+
+		waits = ours.AcquireAsync(t.Context(), 1)
+		for waiting := false; !waiting; { // until it has a place
+			waiting = redis.Do("EXISTS", queueOf(name)).(int64) == 1
+		}
+		want(t, "delete", theirs.delete(t), true)
+		redis.Do(publishIn(w), "redisson_sc"+suffixOf(name), "0") // not to wait for our next question
+		want(t, "ErrDeleted", errors.Is((<-waits).Err(), channelapi.ErrDeleted), true)
+	}
+}
+
+func publishIn(w *world) string {
+	if w.mode == "cluster" {
+		return "SPUBLISH"
+	}
+	return "PUBLISH"
+}
+
+// suffixOf is what Redisson puts behind the name of a channel.
+func suffixOf(name string) string {
+	if strings.Contains(name, "{") {
+		return ":" + name
+	}
+	return ":{" + name + "}"
+}
+
+func queueOf(name string) string {
+	if strings.Contains(name, "{") {
+		return "lockagent_queue::" + name
+	}
+	return "lockagent_queue:{" + name + "}"
+}
+
+func TestPermits(t *testing.T) {
+	t.Parallel()
+	sharedPermits(t, single(t))
+}
+
+func TestPermitsInACluster(t *testing.T) {
+	t.Parallel()
+	sharedPermits(t, cluster(t))
+}
+
+// sharedPermits has each side take permits, and the other one release and extend them by their ids.
+func sharedPermits(t *testing.T, w *world) {
+	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
+	for _, name := range []string{"seats", "места{7}"} {
+		ours, theirs := locks.Permits(name), java.permits(name, "main")
+		redis, timeouts := w.nodeOf(name), "{"+name+"}:timeout"
+		if strings.Contains(name, "{") {
+			timeouts = name + ":timeout"
+		}
+		numbers := func(free, taken int) {
+			t.Helper()
+			s, err := ours.Status(t.Context())
+			must(t, err)
+			a, b, all := theirs.availablePermits(t), theirs.acquiredPermits(t), theirs.getPermits(t)
+			if s.Free != free || s.Taken != taken || a != free || b != taken || all != free+taken {
+				t.Errorf("we read %+v, and Java %d, %d and %d in all; want %d free and %d taken", s, a, b, all, free, taken)
+			}
+		}
+		must(t, ours.SetPermits(t.Context(), 5))
+		numbers(5, 0)
+		ids := theirs.acquire(t, 2, forever)
+		g, err := ours.Acquire(t.Context(), 2)
+		must(t, err)
+		numbers(1, 4)
+		for _, id := range ours.IDs(g) {
+			want(t, "updateLeaseTime of ours", theirs.updateLeaseTime(t, id, 2*forever), true)
+		}
+		must(t, ours.ExtendID(t.Context(), ids[0], time.Hour))
+
+		acquired := java.permits(name, "waiter").waits(t, redis, 3, forever) // Java waits for us
+		must(t, g.Release(t.Context()))
+		more := strings.Split(value(t, acquired), ",")
+		numbers(0, 5)
+		waits := ours.AcquireAsync(t.Context(), 2) // we wait for Java
+		want(t, "tryRelease", theirs.tryRelease(t, more[0], more[1]), 2)
+		g = <-waits
+		must(t, g.Err())
+		numbers(0, 5)
+
+		must(t, ours.ReleaseID(t.Context(), more[2]))
+		must(t, ours.ReleaseID(t.Context(), ids[0]))
+		want(t, "ErrNoPermit", errors.Is(ours.ReleaseID(t.Context(), ids[0]), channelapi.ErrNoPermit), true)
+		want(t, "tryRelease of what we released", theirs.tryRelease(t, ids[0]), 0)
+		want(t, "tryRelease of ours", theirs.tryRelease(t, ours.IDs(g)...), 2)
+		numbers(4, 1)
+		if err := g.Release(t.Context()); !errors.Is(err, lockagent.ErrLost) {
+			t.Errorf("the release of a grant that Java released: %v", err)
+		}
+		numbers(4, 1)
+
+		// Redisson before 3.17 wrote the ids as text.
+		const old = "0123456789abcdef0123456789abcdef"
+		redis.Do("DECR", name)
+		redis.Do("ZADD", timeouts, "922337203685477", old)
+		numbers(3, 2)
+		must(t, ours.ReleaseID(t.Context(), old))
+		numbers(4, 1)
+
+		// Our ids are in the format of today.
+		g, err = ours.Acquire(t.Context(), 1)
+		must(t, err)
+		raw, err := hex.DecodeString(ours.IDs(g)[0])
+		must(t, err)
+		if redis.Do("ZSCORE", timeouts, string(raw)) == nil {
+			t.Error("the id of our permit is not in the zset")
+		}
+		must(t, g.Release(t.Context()))
+		redis.Do("PEXPIRE", name, "600000")
+		g, err = ours.Acquire(t.Context(), 1)
+		must(t, err)
+		must(t, g.Release(t.Context()))
+		if left := w.remaining(name); left <= 0 {
+			t.Errorf("the semaphore lives for %v", left)
+		}
+		want(t, "delete", theirs.delete(t), true)
+	}
+}
+
+// The permits of a process of Java that was killed come back at the end of their leases.
+func TestPermitsOfAKilledJVM(t *testing.T) {
+	t.Parallel()
+	w := single(t)
+	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
+	ours := locks.Permits("seats")
+	must(t, ours.SetPermits(t.Context(), 2))
+	java.permits("seats", "main").acquire(t, 2, 2*time.Second)
+	waits := ours.AcquireAsync(t.Context(), 2)
+	java.kill()
+	g := <-waits
+	must(t, g.Err())
+	must(t, g.Release(t.Context()))
+}
