@@ -287,12 +287,10 @@ func (a *attempt) outcome() (reply lockagent.AcquireReply, err error) {
 	var holding int
 	reply.Holder, holding = all.first()
 	reply.Remaining = all.free(s.majority)
-	split := holding+len(s.nodes)-len(ats) < s.majority // nobody can have a majority
-	if split || granted > 0 {
-		// All that have a minority give it back, and must not try again at the same instant.
-		if pause := s.collided(a.t.name, time.Since(a.began)); split {
-			reply.Remaining = pause
-		}
+	if holding < s.majority {
+		// The votes are split. All that have a minority give it back, and must not try again at the
+		// same instant. Or a node that did not answer makes it a majority: nobody tells of that.
+		reply.Remaining = s.collided(a.t.name, time.Since(a.began))
 	}
 	return reply, nil
 }

@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -550,4 +551,37 @@ func TestRequestsThatAQuorumRefuses(t *testing.T) {
 			t.Errorf("a lock of the kind %s: %+v, %v", kind, reply, err)
 		}
 	}
+}
+
+// refusing is a node that does not answer some Acquires.
+type refusing struct {
+	lockagent.Store
+	when func(lockagent.AcquireRequest) bool
+}
+
+func (r refusing) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	if r.when(req) {
+		done(lockagent.AcquireReply{}, lockagent.ErrStoreUnavailable)
+		return
+	}
+	r.Store.Acquire(ctx, req, done)
+}
+
+// A token that a minority knows could be given out again.
+func TestAMajorityKnowsTheToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newMemories(3)
+		all[0].StepClock(time.Hour)
+		again := func(req lockagent.AcquireRequest) bool { return req.Floor > 0 }
+		s, err := quorum.Open(all[0].Share(), refusing{all[1].Share(), again}, refusing{all[2].Share(), again})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		req := lockagent.AcquireRequest{Name: orders, Tenure: lockagent.Tenure{Agent: "agent", Number: 1}, Lease: time.Second}
+		if reply, err := storetest.Acquire(t, s, req); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+			t.Errorf("Acquire = %+v, %v; want ErrStoreUnavailable", reply, err)
+		}
+		all.holders(t, "- - -", nil)
+	})
 }

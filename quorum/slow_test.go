@@ -1,0 +1,94 @@
+package quorum_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/memstore"
+	"github.com/lockagent/lockagent/quorum"
+)
+
+// slow is a node behind a network: calls take a while, and so do replies.
+type slow struct {
+	*memstore.Store
+	acquires func()
+}
+
+func later(do func()) { time.AfterFunc(time.Millisecond+rand.N(500*time.Microsecond), do) }
+
+func (s slow) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	s.acquires()
+	later(func() {
+		s.Store.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) { later(func() { done(r, err) }) })
+	})
+}
+
+func (s slow) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	later(func() {
+		s.Store.Release(ctx, req, func(r lockagent.ReleaseReply, err error) { later(func() { done(r, err) }) })
+	})
+}
+
+func (s slow) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) (cancel func()) {
+	return s.Store.Subscribe(name, kind, func() { later(wake) })
+}
+
+// Many agents ask at once, and each node grants another one first. Some agent soon has a majority,
+// whichever nodes are there.
+func TestSplitVotes(t *testing.T) {
+	for _, away := range []int{0, 1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			all := newMemories(5)
+			var mu sync.Mutex
+			asked := 0
+			const agents, visits = 8, 10
+			began := time.Now()
+			var group sync.WaitGroup
+			for range agents {
+				var nodes []lockagent.Store
+				for i, m := range all {
+					node := slow{m.Share(), func() { mu.Lock(); asked++; mu.Unlock() }}
+					if i < away {
+						node.SetOutage(down)
+					}
+					nodes = append(nodes, node)
+				}
+				store, err := quorum.Open(nodes...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				locks, err := channelapi.New(channelapi.Config{Store: store})
+				if err != nil {
+					t.Fatal(err)
+				}
+				group.Go(func() {
+					for range visits {
+						g, err := locks.Lock(string(orders)).Acquire(context.Background())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						time.Sleep(time.Millisecond)
+						if err := g.Release(context.Background()); err != nil {
+							t.Error(err)
+						}
+					}
+					_ = locks.Close()
+					_ = store.Close()
+				})
+			}
+			group.Wait()
+			took, calls := time.Since(began)/(agents*visits), asked/(agents*visits)
+			t.Logf("%d nodes away: a grant each %v, with %d acquires at nodes", away, took, calls)
+			if took > time.Second || calls > 400 {
+				t.Errorf("%d nodes away: a grant took %v and %d acquires at nodes", away, took, calls)
+			}
+		})
+	}
+}
