@@ -116,6 +116,7 @@ func (a *attempt) answered(i int, reply lockagent.AcquireReply, err error) {
 	s, b, p := a.store, &a.ballots[i], &a.t.parts[i]
 	s.mu.Lock()
 	forgot := s.nodes[i].met(reply.Incarnation)
+	s.nodes[i].silent = s.nodes[i].silent && err != nil
 	away := forgot || s.nodes[i].away(time.Now()) > 0
 	b.waits, b.granted, b.at, b.err = false, false, reply.At, err
 	switch {
@@ -152,13 +153,17 @@ func (a *attempt) advance(timeout bool) {
 	granted, open := 0, 0 // nodes that count, and nodes that may
 	told, waits := 0, 0   // nodes that have answered, and nodes that may
 	for i := range a.ballots {
-		b := &a.ballots[i]
-		if b.waits {
+		b, silent := &a.ballots[i], s.nodes[i].silent
+		switch {
+		case b.waits && timeout:
+			s.nodes[i].silent = true
+		case b.waits && !silent:
 			waits++
-		} else if b.err == nil {
+		case !b.waits && b.err == nil:
 			told++
 		}
 		switch {
+		case b.waits && silent: // it may still vote, but nobody waits for that
 		case b.waits:
 			open++
 		case b.granted && a.token == 0, b.granted && b.token < a.token && b.again:
