@@ -101,6 +101,9 @@ func (all memories) holders(t *testing.T, want string, guests map[string]*guest)
 			t.Fatal(err)
 		}
 		name := "-"
+		if seen.Held {
+			name = "another"
+		}
 		for n, g := range guests {
 			if strings.HasPrefix(seen.Holder, string(g.id)) {
 				name = n

@@ -14,24 +14,37 @@ import (
 	"github.com/lockagent/lockagent/quorum"
 )
 
-// slow is a node behind a network: calls take a while, and so do replies.
+// slow is a node behind a network: calls take a while, and so do replies. It sees to the rule of the
+// port that an Acquire and a Release of one tenure are never under way at once.
 type slow struct {
 	*memstore.Store
 	acquires func()
+	t        *testing.T
+	underWay *sync.Map // the calls, by tenure
+}
+
+// begin notes a call, and returns the function that notes its end.
+func (s slow) begin(of lockagent.Tenure, call string) (end func()) {
+	if other, met := s.underWay.Swap(of, call); met && other != call {
+		s.t.Errorf("%s of %s while %s is under way", call, of, other)
+	}
+	return func() { s.underWay.Delete(of) }
 }
 
 func later(do func()) { time.AfterFunc(time.Millisecond+rand.N(500*time.Microsecond), do) }
 
 func (s slow) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	s.acquires()
+	end := s.begin(req.Tenure, "Acquire")
 	later(func() {
-		s.Store.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) { later(func() { done(r, err) }) })
+		s.Store.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) { later(func() { end(); done(r, err) }) })
 	})
 }
 
 func (s slow) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	end := s.begin(req.Tenure, "Release")
 	later(func() {
-		s.Store.Release(ctx, req, func(r lockagent.ReleaseReply, err error) { later(func() { done(r, err) }) })
+		s.Store.Release(ctx, req, func(r lockagent.ReleaseReply, err error) { later(func() { end(); done(r, err) }) })
 	})
 }
 
@@ -53,7 +66,7 @@ func TestSplitVotes(t *testing.T) {
 			for range agents {
 				var nodes []lockagent.Store
 				for i, m := range all {
-					node := slow{m.Share(), func() { mu.Lock(); asked++; mu.Unlock() }}
+					node := slow{m.Share(), func() { mu.Lock(); asked++; mu.Unlock() }, t, new(sync.Map)}
 					if i < away {
 						node.SetOutage(down)
 					}
