@@ -366,11 +366,11 @@ func TestTooLate(t *testing.T) {
 		all := newMemories(3)
 		g := newGuest(t, all)
 		resume := [2]func(){g.nodes[1].Hang(), g.nodes[2].Hang()}
-		time.AfterFunc(99*time.Millisecond, func() {
+		time.AfterFunc(495*time.Millisecond, func() {
 			resume[0]()
 			resume[1]()
 		})
-		_, err := storetest.Acquire(t, g.store, lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(1), Lease: 100 * time.Millisecond})
+		_, err := storetest.Acquire(t, g.store, lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(1), Lease: 500 * time.Millisecond})
 		g.unavailable(err)
 		time.Sleep(time.Millisecond)
 		all.holders(t, "- - -", nil)

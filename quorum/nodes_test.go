@@ -97,7 +97,7 @@ func TestRenewalWithoutAnAnswer(t *testing.T) {
 			t.Fatal(broken, err)
 		}
 		g.nodes[1].SetOutage(down)
-		_, err := storetest.Renew(t, g.store, lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Second})
+		_, err := storetest.Renew(t, g.store, lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: 30 * time.Second})
 		g.unavailable(err)
 		time.Sleep(time.Second)
 		all.holders(t, "- a a", map[string]*guest{"a": g})
