@@ -47,6 +47,9 @@ func (r AcquireRequest) Check() error {
 	if err := CheckLease(r.Lease); err != nil {
 		return err
 	}
+	if err := CheckPermits(r.Kind, r.Permits); err != nil {
+		return err
+	}
 	if r.Floor >= MaxToken {
 		return &OptionError{Option: "floor", Reason: fmt.Sprintf("there is no token above %d; the greatest is %d", r.Floor, MaxToken)}
 	}

@@ -40,6 +40,14 @@ var (
 	// holds.
 	ErrNotOwner = errors.New("lockagent: not the owner of the lock; release it through the session or the grant that holds it, or break it")
 
+	// ErrUpgrade answers a request for a write lock by a session that holds the read lock only. The
+	// session would wait for itself.
+	ErrUpgrade = errors.New("lockagent: the session holds the read lock, which cannot become a write lock; release it first")
+
+	// ErrReentry answers a request that must not be a re-entry, if its session holds the lock or waits
+	// for it already.
+	ErrReentry = errors.New("lockagent: the session holds the lock or waits for it already, and the request must not be a re-entry")
+
 	// ErrLost matches every [*LostError].
 	ErrLost = errors.New("lockagent: lost")
 
@@ -67,6 +75,23 @@ var (
 	// ErrWrongKind matches every [*KindError].
 	ErrWrongKind = errors.New("lockagent: the name is in use as another kind")
 
+	// ErrDeleted answers the requests that wait for a semaphore which was deleted meanwhile.
+	ErrDeleted = errors.New("lockagent: deleted while requests waited for it; set its number and ask again")
+
+	// ErrNoPermit is returned by the release or the extension of a permit by its id, if no such
+	// permit is taken.
+	ErrNoPermit = errors.New("lockagent: no such permit is taken: it was released, or its lease is over")
+	// ErrLatchGone answers the waiters of a latch that is gone, but was not counted down as far as
+	// the store knows: somebody deleted it, it expired, or the store lost its data.
+	ErrLatchGone = errors.New("lockagent: the latch is gone, and was not counted down to 0")
+
+	// ErrLatchSet is returned when a latch is set that is set already.
+	ErrLatchSet = errors.New("lockagent: the latch is set already; delete it first, or count it down")
+
+	// ErrNoLatch is returned when a latch is counted down that nobody has set, or that is open
+	// already.
+	ErrNoLatch = errors.New("lockagent: there is no latch to count down: nobody has set it, or it is open already")
+
 	// ErrNotPermitted is returned when the store does not permit the call.
 	ErrNotPermitted = errors.New("lockagent: not permitted by the store; check the user, its password and its access rules")
 
@@ -87,7 +112,7 @@ var (
 // Definite reports whether it is of no use to repeat a call to a [Store] that returned err.
 // See [Store] for whether the call took effect.
 func Definite(err error) bool {
-	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
+	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrDeleted, ErrLatchGone, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
 		if errors.Is(err, definite) {
 			return true
 		}

@@ -24,7 +24,7 @@ import (
 //
 // # Errors
 //
-// [ErrWrongType], [ErrWrongKind], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
+// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
 // definite: the call had no effect, and trying again will not help. Trying again does not
 // help after [ErrClosed] either. But a call that was under way when the store was closed
 // may have taken effect, so close the agent before its store.
@@ -47,6 +47,19 @@ import (
 //
 // A tenure has one [Mode] for its life. Several tenures of the mode [Shared] may have the lock at
 // once.
+//
+// # Permits
+//
+// A tenure of a semaphore has one or several permits in place of the lock. So several tenures have
+// permits at once. An Acquire is granted if enough permits are free, and no other tenure with a
+// place comes first. A semaphore that nobody has set has no permits, and no queue. Its waiters
+// wait until somebody sets it. If a semaphore is deleted while tenures have places, their Acquires
+// end with [ErrDeleted].
+//
+// A Release passes the free permits to the tenures in the queue, one after the other, as long as
+// they suffice for the next. So a request for many permits is not kept out by requests for few.
+// The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.
+// Nobody is told that a tenure is wanted. A Break ends all tenures, and gives their permits back.
 //
 // # Tokens
 //
@@ -84,6 +97,17 @@ import (
 // empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
 // granted, whoever waits.
 //
+// # Latches
+//
+// Nobody holds a [Latch]. Acquire asks whether the latch is open, that is: whether there is none of
+// that name. A grant means no more than that: there is no tenure, and nothing to renew or to
+// release. Renew, Release, Break and Inspect of a latch end with an [*OptionError].
+//
+// Queue says in such a request that the waiter has found the latch closed before. If there is no latch
+// any more, it was counted down to 0, or it is gone for another reason: somebody deleted it, it
+// expired, or the store lost its data. The store remembers for a minute that a latch was counted down.
+// Otherwise the error is [ErrLatchGone].
+//
 // # Concurrency
 //
 // A Store is safe for concurrent use. An agent never has an Acquire and a Release of one
@@ -114,6 +138,12 @@ type Store interface {
 
 	// Inspect tells what the store knows of a lock.
 	Inspect(ctx context.Context, name Name, kind LockKind, done func(Inspection, error))
+
+	// Permits reads or changes the permits of a semaphore, whoever has them. A change that makes
+	// more permits free passes them to the queue, or wakes the waiters, as a Release does.
+	Permits(ctx context.Context, req PermitsRequest, done func(PermitsReply, error))
+	// Latch reads or changes the count of a latch.
+	Latch(ctx context.Context, req LatchRequest, done func(LatchReply, error))
 
 	// Time tells what the store's clock shows. It is a lower bound: nothing that the store
 	// decides after the call is earlier. In a Cluster it is the clock of one node.
@@ -195,6 +225,10 @@ type AcquireRequest struct {
 	Tenure Tenure
 	Lease  time.Duration // between MinLease and MaxLease; the store rounds it up to its unit
 
+	// Permits is the number of permits that the tenure shall have, the same in all requests of a
+	// tenure. 0 is 1. Locks have only one.
+	Permits int
+
 	// Floor is the greatest token of this lock that the agent knows of, or 0. The tenure
 	// begins above it, even if the store has forgotten the lock.
 	Floor Token
@@ -227,7 +261,8 @@ type AcquireReply struct {
 	Incarnation string
 
 	// Holder has the lock instead: the text of a [Tenure], or the text that another program
-	// wrote. It is empty while the store keeps the lock for outsiders. Only if not granted.
+	// wrote. It is empty while the store keeps the lock for outsiders. Of a semaphore it is a text
+	// for people: how many permits are free. Only if not granted.
 	Holder string
 	// Remaining is what is left of the holder's lease. It is negative if the lease has no
 	// end. Only if not granted.
@@ -235,6 +270,9 @@ type AcquireReply struct {
 	// Queued says that the tenure has a place in the queue, by this request or an earlier
 	// one. From now on a Release may pass the lock to the tenure. Only if not granted.
 	Queued bool
+	// AskWithin is above 0 if the tenure keeps its place by asking: the place may be lost unless
+	// another Acquire of the tenure follows within that time. Only if queued.
+	AskWithin time.Duration
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.
 	Outsiders int
@@ -255,15 +293,15 @@ const (
 	_ MessageKind = iota
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
-	// has the lock all the same: its next Acquire is granted. Token, At, Clock, Incarnation,
-	// Outsiders, Trace.
+	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
+	// Incarnation, Outsiders, Trace.
 	MessagePassed
-	// MessageStandby: a Release passed the lock to a tenure ahead of this one in the queue.
-	// If the agent of that tenure hangs, the lock is free after Remaining, and no message
-	// says so. Remaining.
+	// MessageStandby: the lock may be free after Remaining, and no message says so. Most often a
+	// Release passed the lock to a tenure ahead of this one in the queue, and Remaining is its lease:
+	// the agent of that tenure may hang. If Remaining is 0, the tenure should ask at once. Remaining.
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
-	// it at every Acquire that asks for a place and finds the lock busy.
+	// it at every Acquire that asks for a place and finds the lock busy. LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken

@@ -17,7 +17,8 @@ import (
 // [New]. It is safe for concurrent use.
 type Agent struct {
 	cfg      Config
-	locks    *lockstate.Config // of all locks
+	locks    *lockstate.Config // of all locks but spin locks
+	spins    *lockstate.Config // of spin locks
 	clock    *clock
 	ticks    ticks
 	registry registry
@@ -48,6 +49,8 @@ type Request struct {
 	Kind lockagent.LockKind
 	// Mode says beside which other holds the hold may be.
 	Mode lockagent.Mode
+	// Permits is the number of permits of a semaphore that the owner wants. 0 is 1.
+	Permits int
 	// Lease is a fixed lease, or 0 for a kept lease.
 	Lease time.Duration
 	// Wait bounds the wait for the lock. It counts from the call of Acquire or Lock. If it is
@@ -56,11 +59,16 @@ type Request struct {
 	// Session says that Owner may hold the lock several times at once. Otherwise Owner must
 	// be unique to this request.
 	Session bool
+	// NoReentry refuses the request with [lockagent.ErrReentry] if Owner holds the lock or waits for
+	// it already. It needs Session.
+	NoReentry bool
 	// Try asks not to wait: the lock is granted if it is free now.
 	Try bool
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
 	// lease has run out. It needs a Lease.
 	Outlive bool
+	awaits  bool // the request is one of Await
+
 	// Granted is called once when the lock is granted, before the grant is delivered. It may
 	// be nil. It must not block.
 	Granted func()
@@ -82,7 +90,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, locks: cfg.locks(), clock: newClock(), ending: ending{done: make(chan struct{})}}
+	a := &Agent{cfg: cfg, locks: cfg.locks(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
 	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)
@@ -159,9 +167,14 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 			return err
 		}
 	}
+	if err := lockagent.CheckPermits(req.Kind, req.Permits); err != nil {
+		return err
+	}
 	switch {
 	case req.Mode == lockagent.Shared && req.Kind != lockagent.ReadWriteLock, req.Mode != "" && req.Mode != lockagent.Shared && req.Mode != lockagent.Exclusive:
 		return &lockagent.OptionError{Option: "mode", Reason: fmt.Sprintf("a %s lock has no holds of the mode %.64q; shared holds are those of a read/write lock", req.Kind.OrPlain(), req.Mode)}
+	case (req.Kind == lockagent.Latch) != req.awaits:
+		return &lockagent.OptionError{Option: "kind", Reason: "a latch is not acquired; await it"}
 	case req.Outlive && req.Lease == 0:
 		return &lockagent.OptionError{Option: "outlive", Reason: "a lease that is kept ends with the agent; give the request a fixed lease"}
 	case ctx.Err() != nil:

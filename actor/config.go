@@ -123,11 +123,12 @@ const handOffMost = 10_000
 
 // Timing that nobody has needed to change.
 const (
-	yield    = 2 * time.Millisecond // other agents need a wake-up and a round trip
-	maxSleep = 30 * time.Second
-	retryMin = 20 * time.Millisecond
-	retryMax = time.Second
-	linger   = time.Second
+	yield     = 2 * time.Millisecond  // other agents need a wake-up and a round trip
+	spinYield = 16 * time.Millisecond // those that poll seldom have to meet it
+	maxSleep  = 30 * time.Second
+	retryMin  = 20 * time.Millisecond
+	retryMax  = time.Second
+	linger    = time.Second
 )
 
 func (c *Config) locks() *lockstate.Config {
@@ -145,4 +146,11 @@ func (c *Config) locks() *lockstate.Config {
 		RetryMax:      retryMax,
 		Linger:        linger,
 	}
+}
+
+// spins is locks for spin locks.
+func (c *Config) spins() *lockstate.Config {
+	l := c.locks()
+	l.Polls, l.Yield = true, spinYield
+	return l
 }

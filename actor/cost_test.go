@@ -190,9 +190,14 @@ func (forgetful) Inspect(_ context.Context, _ lockagent.Name, _ lockagent.LockKi
 	done(lockagent.Inspection{}, nil)
 }
 
-func (forgetful) Subscribe(lockagent.Name, lockagent.LockKind, func()) func()   { return func() {} }
-func (forgetful) Listen(lockagent.AgentID, func(lockagent.Message)) func()      { return func() {} }
-func (forgetful) OnReset(func(lockagent.Reset)) func()                          { return func() {} }
-func (forgetful) Identity() string                                              { return "" }
-func (forgetful) Time(_ context.Context, done func(lockagent.StoreTime, error)) { done(1, nil) }
-func (forgetful) Close() error                                                  { return nil }
+func (forgetful) Permits(_ context.Context, _ lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	done(lockagent.PermitsReply{}, nil)
+}
+
+func (forgetful) Latch(context.Context, lockagent.LatchRequest, func(lockagent.LatchReply, error)) {}
+func (forgetful) Subscribe(lockagent.Name, lockagent.LockKind, func()) func()                      { return func() {} }
+func (forgetful) Listen(lockagent.AgentID, func(lockagent.Message)) func()                         { return func() {} }
+func (forgetful) OnReset(func(lockagent.Reset)) func()                                             { return func() {} }
+func (forgetful) Identity() string                                                                 { return "" }
+func (forgetful) Time(_ context.Context, done func(lockagent.StoreTime, error))                    { done(1, nil) }
+func (forgetful) Close() error                                                                     { return nil }

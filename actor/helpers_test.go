@@ -463,6 +463,11 @@ func (s *tap) Break(ctx context.Context, req lockagent.BreakRequest, done func(l
 	through(s, o, func(done func(lockagent.BreakReply, error)) { s.Store.Break(ctx, req, done) }, done)
 }
 
+func (s *tap) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	o := &op{kind: "permits", name: req.Name}
+	through(s, o, func(done func(lockagent.PermitsReply, error)) { s.Store.Permits(ctx, req, done) }, done)
+}
+
 func (s *tap) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	o := &op{kind: "inspect", name: name}
 	through(s, o, func(done func(lockagent.Inspection, error)) { s.Store.Inspect(ctx, name, lockagent.PlainLock, done) }, done)

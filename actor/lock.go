@@ -100,9 +100,13 @@ func (l *lock) process(m message) {
 			m.deny(l.entry.name, lockagent.ErrClosed)
 			return
 		}
+		if m.NoReentry && l.asked(m.Owner) {
+			m.deny(l.entry.name, lockagent.ErrReentry)
+			return
+		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.Owner, Mode: modeIn(m.Mode), Lease: m.Lease, Try: m.Try, Session: m.Session,
+			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, Session: m.Session,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
@@ -165,6 +169,10 @@ func (l *lock) process(m message) {
 		l.inspected(m)
 	case *storeCall[lockagent.BreakReply]:
 		l.broken(m)
+	case *permitsMsg:
+		l.permits(m)
+	case *storeCall[lockagent.PermitsReply]:
+		l.permitted(m)
 	case *extendMsg:
 		l.extend(m)
 	case *drainMsg:
@@ -174,6 +182,11 @@ func (l *lock) process(m message) {
 	case *detachMsg:
 		l.detach(m)
 	}
+}
+
+// asked reports whether an owner holds the lock or waits for it.
+func (l *lock) asked(owner lockagent.Owner) bool {
+	return slices.ContainsFunc(l.requests.keys(), func(id lockstate.RequestID) bool { return l.requests.get(id).Owner == owner })
 }
 
 // step gives a command to the state machine.

@@ -23,11 +23,16 @@ type machine interface {
 // advance takes a step of a machine. Step is not a method of the interface, because then every
 // command would be allocated.
 func advance(s machine, c lockstate.Command, m lockstate.Moment, do func(*lockstate.Event)) {
-	if s, ok := s.(*lockstate.State); ok {
+	switch s := s.(type) {
+	case *lockstate.State:
 		s.Step(c, m, do)
-		return
+	case *lockstate.Fair:
+		s.Step(c, m, do)
+	case *lockstate.Permits:
+		s.Step(c, m, do)
+	case *lockstate.Latch:
+		s.Step(c, m, do)
 	}
-	s.(*lockstate.Fair).Step(c, m, do)
 }
 
 // newMachine makes the state machine of a lock, from a snapshot. A new lock has the zero snapshot.
@@ -38,6 +43,12 @@ func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
 	return map[lockagent.LockKind]newMachine{
 		lockagent.PlainLock: a.plain,
 		lockagent.FairLock:  a.fair,
+
+		lockagent.Semaphore:  a.permits,
+		lockagent.Permits:    a.permits,
+		lockagent.FencedLock: a.plain,
+		lockagent.SpinLock:   a.spin,
+		lockagent.Latch:      a.latch,
 	}
 }
 
@@ -55,7 +66,22 @@ func (a *Agent) plain(name lockagent.Name, from lockstate.Snapshot, shift time.D
 	return lockstate.Resume(name, a.locks, from, shift, now)
 }
 
+// spin makes the machine of a spin lock.
+func (a *Agent) spin(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
+	return lockstate.Resume(name, a.spins, from, shift, now)
+}
+
 // fair makes the machine of a fair lock.
 func (a *Agent) fair(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
 	return lockstate.ResumeFair(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
+}
+
+// permits makes the machine of a semaphore.
+func (a *Agent) permits(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
+	return lockstate.ResumePermits(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
+}
+
+// latch makes the machine of a latch. There is nothing in a snapshot that it could go on with.
+func (a *Agent) latch(name lockagent.Name, _ lockstate.Snapshot, _ time.Duration, _ lockstate.Instant) machine {
+	return lockstate.NewLatch(name, a.locks)
 }

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
@@ -35,6 +36,8 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Kind, out.Waiters, out.Holder = lockagent.EventQueued, e.Waiters, l.holder()
 	case lockstate.Answered:
 		switch {
+		case errors.Is(e.Err, lockstate.ErrOpen):
+			return // nothing was granted, and nothing refused
 		case e.TimedOut:
 			out.Kind = lockagent.EventTimedOut
 		case e.Cancelled && !l.draining:

@@ -128,6 +128,11 @@ func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
 	return c.done
 }
 
+// Taken is the tenure of the hold, and how many permits it has: see [lockagent.Grant.PermitIDs].
+func (r *request) Taken() (lockagent.Tenure, int) {
+	return lockagent.Tenure{Agent: r.agent.cfg.ID, Number: r.tenure}, max(1, r.Permits)
+}
+
 // granted reports whether the lock was granted, even if the hold is over.
 func (r *request) granted() bool { return r.tenure != 0 }
 

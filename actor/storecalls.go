@@ -60,7 +60,7 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 	c.make(func() {
 		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{
 			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
-			Lease: e.Lease, Floor: e.Token, Queue: e.Queue,
+			Lease: e.Lease, Floor: e.Token, Queue: e.Queue, Permits: e.Request.Permits,
 		}, c.done)
 	})
 }

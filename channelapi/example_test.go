@@ -373,3 +373,26 @@ func ExampleAll() {
 	// accounts/bob <nil>
 	// accounts/alice <nil>
 }
+
+// A program waits until three others are ready.
+func ExampleLatch() {
+	locks := theLocks()
+	defer locks.Close()
+	ctx := context.Background()
+
+	ready := locks.Latch("ready")
+	if err := ready.Set(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	open := ready.AwaitAsync(ctx)
+	for range 3 {
+		left, err := ready.CountDown(ctx) // usually in other processes
+		fmt.Println(left, err)
+	}
+	fmt.Println("open:", <-open)
+	// Output:
+	// 2 <nil>
+	// 1 <nil>
+	// 0 <nil>
+	// open: <nil>
+}

@@ -49,6 +49,8 @@ type (
 	LossReason = lockagent.LossReason
 	// NameError says why a lock cannot have a name.
 	NameError = lockagent.NameError
+	// KindError says that a name is in use as two kinds at once.
+	KindError = lockagent.KindError
 	// OwnerError says why an owner cannot have a session.
 	OwnerError = lockagent.OwnerError
 	// OptionError says what is wrong with an option or a field of Config.
@@ -71,6 +73,17 @@ var (
 	ErrStoreUnavailable = lockagent.ErrStoreUnavailable
 	// ErrWrongType: the store has something that is no lock under the name.
 	ErrWrongType = lockagent.ErrWrongType
+	// ErrDeleted: somebody deleted the semaphore that the request waited for.
+	ErrDeleted = lockagent.ErrDeleted
+	// ErrNoPermit: no permit with that id is taken.
+	ErrNoPermit = lockagent.ErrNoPermit
+	// ErrWrongKind: the name is in use as another kind. The error is a [*KindError].
+	ErrWrongKind = lockagent.ErrWrongKind
+	// ErrLatchSet, ErrNoLatch and ErrLatchGone: a latch was set twice, was counted down but not
+	// set, or disappeared under its waiters.
+	ErrLatchSet  = lockagent.ErrLatchSet
+	ErrNoLatch   = lockagent.ErrNoLatch
+	ErrLatchGone = lockagent.ErrLatchGone
 	// ErrNotPermitted: the store does not permit the call.
 	ErrNotPermitted = lockagent.ErrNotPermitted
 	// ErrClosed and ErrSessionClosed: the locks or the session were closed.
@@ -90,6 +103,9 @@ var (
 	ErrLost = lockagent.ErrLost
 	// ErrNotHeld: the grant was released before, or never held.
 	ErrNotHeld = lockagent.ErrNotHeld
+	// ErrReentry: the session holds the lock or waits for it already, and the request has
+	// [NoReentry].
+	ErrReentry = lockagent.ErrReentry
 	// ErrNotOwner: a session released a lock that another owner of the same Locks holds.
 	ErrNotOwner = lockagent.ErrNotOwner
 	// ErrUnconfirmed: the store has not confirmed the release yet. The hold is over all

@@ -60,6 +60,13 @@ func (s *farStore) Break(ctx context.Context, req lockagent.BreakRequest, done f
 	}, func(err error) { done(lockagent.BreakReply{}, err) })
 }
 
+func (s *farStore) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	s.call(func() (answer func()) {
+		s.Store.Permits(ctx, req, func(r lockagent.PermitsReply, err error) { answer = func() { done(r, err) } })
+		return answer
+	}, func(err error) { done(lockagent.PermitsReply{}, err) })
+}
+
 func (s *farStore) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	s.call(func() (answer func()) {
 		s.Store.Inspect(ctx, name, lockagent.PlainLock, func(i lockagent.Inspection, err error) { answer = func() { done(i, err) } })

@@ -249,10 +249,7 @@ func TestStreamMadeAnew(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// The server removes its directory of streams a moment after the last one, also if there is one again.
-			if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ANOTHER", Subjects: []string{"another"}}); err != nil {
-				t.Fatal(err)
-			}
+			keepStreams(t, js)
 			anew()
 			p := newPublisher(t, Config{Connection: Connection{InProcess: &l}})
 			n := 0
@@ -321,11 +318,21 @@ func TestStreamMadeAnew(t *testing.T) {
 	}
 }
 
+// keepStreams has the server keep its directory of streams. Without another stream, the server removes
+// it a moment after the last stream, also if there is one again.
+func keepStreams(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ANOTHER", Subjects: []string{"another"}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestStreamMadeAnewIsNoticed has an operator make the stream anew under a connection that lasts.
 func TestStreamMadeAnewIsNoticed(t *testing.T) {
 	t.Parallel()
 	direct := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	js := client(t, direct)
+	keepStreams(t, js)
 	var log heard
 	direct.Logger = log.logger()
 	p := newPublisher(t, Config{Connection: direct})

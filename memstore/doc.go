@@ -81,6 +81,8 @@
 //	store.StepClock(d)          the clock of the server is set
 //	store.PlantHolder(...)      another program has the lock
 //	store.PlantOutsider(...)    another program waits for the lock
+//	store.PlantToken(...)       another program has had a token
+//	store.PlantWaiter(...)      another program has a place at a fair lock
 //	store.PlantValue(...)       the name is used for something else
 //
 // An outage or a hang belongs to one Store. Share gives each agent a Store, so a test can cut

@@ -1,13 +1,199 @@
 package memstore
 
-import "github.com/lockagent/lockagent"
+import (
+	"slices"
+	"time"
 
-// acquireFair is an Acquire of a fair lock. While others wait, a free lock is for the first of them: an
-// Acquire that comes upon such a lock passes it to that one.
-func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-	l := m.lock(req.Name, v.now)
-	if !l.held() && len(l.queue) > 0 && l.queue[0] != req.Tenure {
-		m.pass(v, &lockagent.ReleaseRequest{Name: req.Name}, l)
+	"github.com/lockagent/lockagent"
+)
+
+const (
+	// nearPlaces are asked to try again within nearAsks, the others within farAsks. This memory takes
+	// no place away from an agent that listens. Other stores do.
+	nearPlaces        = 32
+	nearAsks, farAsks = 2 * time.Second, 10 * time.Second
+	// takesIt is how long a free lock is kept for another program that was told.
+	takesIt = 6 * time.Second
+)
+
+// fairPlace is a place at a fair lock.
+type fairPlace struct {
+	tenure  lockagent.Tenure
+	foreign *foreignWaiter // in place of a tenure
+}
+
+// foreignWaiter is another program that has a place at a fair lock.
+type foreignWaiter struct {
+	until time.Time
+	told  func()
+}
+
+// PlantWaiter gives another program the last place at a fair lock, for some time. The store calls told when
+// it keeps the lock for that program. It is for tests.
+func (s *Store) PlantWaiter(name lockagent.Name, wait time.Duration, told func()) {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	l := m.keep(name, lockagent.FairLock, now)
+	l.places = append(l.places, fairPlace{foreign: &foreignWaiter{now.Add(wait), told}})
+}
+
+// placeOf is the index of the place of a tenure, or -1.
+func (l *lock) placeOf(tenure lockagent.Tenure) int {
+	return slices.IndexFunc(l.places, func(p fairPlace) bool { return p.foreign == nil && p.tenure == tenure })
+}
+
+// giveUp takes the place of a tenure away, and reports whether there was one.
+func (l *lock) giveUp(tenure lockagent.Tenure) bool {
+	i := l.placeOf(tenure)
+	if i >= 0 {
+		l.places = slices.Delete(l.places, i, i+1)
 	}
-	return m.acquirePlain(v, req)
+	return i >= 0
+}
+
+// acquireFair is an Acquire of a fair lock. A free lock is for the first place: an Acquire of another tenure
+// passes it to that one.
+func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+	if v.now.Before(m.withdrawn[claim{req.Name, req.Tenure}]) {
+		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
+	}
+	l := m.keep(req.Name, req.Kind, v.now)
+	if l.value {
+		return lockagent.AcquireReply{}, lockagent.ErrWrongType
+	}
+	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor), req.Exact) {
+		return lockagent.AcquireReply{}, errFarFloor
+	}
+	reply := lockagent.AcquireReply{Clock: m.clock.name, Incarnation: m.clock.incarnation}
+	var kept *foreignWaiter
+	if !l.held() && l.placeOf(req.Tenure) != 0 {
+		_, kept = m.handOn(v, req.Name, l, "", req.Tenure)
+	}
+	if l.heldBy(req.Tenure) || !l.held() && kept == nil {
+		at := m.clock.begin(v.now)
+		if !l.held() {
+			l.holder = holder{tenure: req.Tenure, count: 1, expires: v.now}
+		}
+		l.holder.extend(v.now, req.Lease)
+		l.giveUp(req.Tenure)
+		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+		return reply, nil
+	}
+	reply.At, reply.Holder = m.clock.at(v.now), l.holder.String()
+	if l.held() {
+		reply.Remaining = l.holder.remaining(v.now)
+	} else {
+		reply.Remaining = kept.until.Sub(v.now)
+	}
+	if req.Queue {
+		m.takePlace(v, &req, l, &reply)
+	}
+	return reply, nil
+}
+
+// takePlace gives a tenure the last place, unless it has a place. It tells the holder's agent each time.
+func (m *memory) takePlace(v *visit, req *lockagent.AcquireRequest, l *lock, reply *lockagent.AcquireReply) {
+	if l.held() && l.holder.tenure.Agent != req.Tenure.Agent {
+		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: req.Kind, Tenure: l.holder.tenure})
+	}
+	at := l.placeOf(req.Tenure)
+	if at < 0 {
+		at = len(l.places)
+		l.places = append(l.places, fairPlace{tenure: req.Tenure})
+	}
+	reply.Queued, reply.AskWithin = true, farAsks
+	if at < nearPlaces {
+		reply.AskWithin = nearAsks
+	}
+	for _, p := range l.places[:at] {
+		if p.foreign != nil {
+			reply.Outsiders++
+		}
+	}
+}
+
+// handOn gives a free lock to the first place. The dead ones before it are removed. If that is the place of
+// asker, or nobody waits, the lock stays free. handOn returns when the tenure begins that got the lock, or
+// the other program for which the lock is kept.
+func (m *memory) handOn(v *visit, name lockagent.Name, l *lock, trace string, asker lockagent.Tenure) (at lockagent.StoreTime, kept *foreignWaiter) {
+	for ; len(l.places) > 0; l.places = slices.Delete(l.places, 0, 1) {
+		first := l.places[0]
+		switch f := first.foreign; {
+		case f != nil && !v.now.Before(f.until):
+		case f != nil:
+			if latest := v.now.Add(takesIt); f.until.After(latest) {
+				f.until = latest
+			}
+			v.told = append(v.told, f.told)
+			return 0, f
+		case first.tenure == asker:
+			return 0, nil
+		case m.listens(first.tenure.Agent):
+			l.places = slices.Delete(l.places, 0, 1)
+			return m.begin(v, name, l, first.tenure, trace), nil
+		}
+	}
+	return 0, nil
+}
+
+// begin passes a fair lock to a tenure.
+func (m *memory) begin(v *visit, name lockagent.Name, l *lock, to lockagent.Tenure, trace string) lockagent.StoreTime {
+	at := m.clock.begin(v.now)
+	l.holder = holder{tenure: to, count: 1, expires: v.now}
+	l.holder.extend(v.now, lockagent.PassLease)
+	m.tell(v, lockagent.Message{
+		Kind: lockagent.MessagePassed, Name: name, LockKind: lockagent.FairLock, Tenure: to, Token: lockagent.Token(at), At: at,
+		Clock: m.clock.name, Incarnation: m.clock.incarnation, Trace: trace,
+	})
+	if len(l.places) > 0 && l.places[0].foreign == nil {
+		m.tell(v, lockagent.Message{
+			Kind: lockagent.MessageStandby, Name: name, LockKind: lockagent.FairLock, Tenure: l.places[0].tenure, Remaining: lockagent.PassLease,
+		})
+	}
+	return at
+}
+
+func (m *memory) releaseFair(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false)
+	l := m.lock(req.Name, v.now)
+	waited := l.giveUp(req.Tenure)
+	reply := lockagent.ReleaseReply{Released: l.heldBy(req.Tenure), At: m.clock.at(v.now)}
+	if req.Unanswered {
+		m.withdraw(claim{req.Name, req.Tenure}, v.now)
+	}
+	switch {
+	case reply.Released:
+		l.holder = holder{}
+		at, kept := m.handOn(v, req.Name, l, req.Trace, lockagent.Tenure{})
+		if at > 0 {
+			reply.Passed, reply.At = true, at
+		} else if kept == nil {
+			subs := m.subscribers(req.Name)
+			reply.Others = otherStores(subs, v.by)
+			v.wake(subs)
+		}
+	case waited && !l.held():
+		m.handOn(v, req.Name, l, req.Trace, lockagent.Tenure{})
+	}
+	return reply, nil
+}
+
+func (m *memory) breakFair(v *visit, req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+	l := m.lock(req.Name, v.now)
+	if l.value {
+		return lockagent.BreakReply{}, lockagent.ErrWrongType
+	}
+	reply := lockagent.BreakReply{Broken: l.held(), At: m.clock.at(v.now)}
+	if reply.Broken {
+		m.tell(v, lockagent.Message{
+			Kind: lockagent.MessageBroken, Name: req.Name, LockKind: req.Kind, Tenure: l.holder.tenure, At: reply.At, Operator: req.Operator,
+		})
+		l.holder = holder{}
+		if at, kept := m.handOn(v, req.Name, l, "", lockagent.Tenure{}); at == 0 && kept == nil {
+			v.wake(m.subscribers(req.Name))
+		}
+	}
+	return reply, nil
 }

@@ -8,7 +8,7 @@ import (
 
 // PlantHolder makes another program the holder of a lock, with a hold count and a lease. by is the
 // holder as that program writes it. If lease is 0, the lease has no end. It replaces what was
-// there. It is for tests.
+// there. It looks like a lock of any kind. It is for tests.
 func (s *Store) PlantHolder(name lockagent.Name, by string, count int, lease time.Duration) {
 	s.plant(name, func(l *lock, now time.Time) {
 		l.holder, l.value = holder{foreign: by, count: count}, false
@@ -29,7 +29,7 @@ func (s *Store) plant(name lockagent.Name, change func(*lock, time.Time)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	change(m.keep(name, lockagent.PlainLock, now), now)
+	change(m.keep(name, "", now), now)
 }
 
 // PlantOutsider is an outsider that begins to wait for a lock. The store calls wake as for

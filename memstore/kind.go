@@ -24,13 +24,44 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
-	lockagent.FairLock: {
-		acquire:   (*memory).acquireFair,
+	lockagent.Semaphore: permitRules,
+	lockagent.Permits:   permitRules,
+	lockagent.FencedLock: {
+		acquire:   (*memory).acquireFenced,
 		renew:     (*memory).renewPlain,
-		release:   (*memory).releasePlain,
+		release:   (*memory).releaseFenced,
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
+	lockagent.Latch: {
+		acquire:   (*memory).acquireLatch,
+		renew:     (*memory).renewLatch,
+		release:   (*memory).releaseLatch,
+		breakLock: (*memory).breakLatch,
+		inspect:   (*memory).inspectLatch,
+	},
+	lockagent.SpinLock: {
+		acquire:   (*memory).acquireSpin,
+		renew:     (*memory).renewPlain,
+		release:   (*memory).releaseSpin,
+		breakLock: (*memory).breakPlain,
+		inspect:   (*memory).inspectPlain,
+	},
+	lockagent.FairLock: {
+		acquire:   (*memory).acquireFair,
+		renew:     (*memory).renewPlain,
+		release:   (*memory).releaseFair,
+		breakLock: (*memory).breakFair,
+		inspect:   (*memory).inspectPlain,
+	},
+}
+
+var permitRules = &rules{
+	acquire:   (*memory).acquirePermits,
+	renew:     (*memory).renewPermits,
+	release:   (*memory).releasePermits,
+	breakLock: (*memory).breakPermits,
+	inspect:   (*memory).inspectPermits,
 }
 
 // rulesOf returns the rules of a kind.
@@ -43,8 +74,8 @@ func rulesOf(kind lockagent.LockKind) (*rules, error) {
 
 // rulesFor is rulesOf for a name. It is an error if the name is in use as another kind.
 func (m *memory) rulesFor(name lockagent.Name, kind lockagent.LockKind, v *visit) (*rules, error) {
-	if l := m.lock(name, v.now); l.inUse() && l.kind.OrPlain() != kind.OrPlain() {
-		return nil, &lockagent.KindError{Name: name, Kind: kind.OrPlain(), Used: l.kind.OrPlain()}
+	if l := m.lock(name, v.now); l.inUse() && l.kind != "" && l.kind != kind.OrPlain() {
+		return nil, &lockagent.KindError{Name: name, Kind: kind.OrPlain(), Used: l.kind}
 	}
 	return rulesOf(kind)
 }

@@ -8,11 +8,16 @@ import (
 
 // lock is what the memory knows of a name. The zero lock is free.
 type lock struct {
-	kind   lockagent.LockKind // as which the name is in use, if it is
+	kind   lockagent.LockKind // as which the name is in use, if it is; empty if nobody can tell
 	holder holder
+	latch  latch
 	value  bool               // the name has a value that is no lock
 	queue  []lockagent.Tenure // the tenures that wait, the first one first
 	turn   turn               // of the outsiders
+	fence  fence              // of a fenced lock
+	places []fairPlace        // at a fair lock, in place of the queue
+
+	permits *semaphore // nil unless the name is in use as a semaphore
 }
 
 // expire frees the lock if its lease has run out.
@@ -22,8 +27,11 @@ func (l *lock) expire(now time.Time) {
 	}
 }
 
-// inUse reports whether somebody holds the lock or waits for it.
-func (l *lock) inUse() bool { return l.held() || len(l.queue) > 0 }
+// inUse reports whether somebody holds the lock or waits for it, the latch is closed, or the semaphore
+// exists.
+func (l *lock) inUse() bool {
+	return l.held() || len(l.queue)+len(l.places) > 0 || l.latch.count > 0 || l.permits != nil && l.permits.exists
+}
 
 func (l *lock) held() bool { return l.holder.count > 0 }
 

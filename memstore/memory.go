@@ -18,7 +18,8 @@ type memory struct {
 	clock     clock
 	locks     map[lockagent.Name]*lock
 	withdrawn map[claim]time.Time // with the time until which the memory remembers that
-	most      int                 // the size of both maps at which the memory is tidied
+	changes   map[changeID]change // of permits
+	most      int                 // the size of these maps at which the memory is tidied
 
 	subscriptions map[lockagent.Name][]*subscription
 	listeners     map[lockagent.AgentID][]*listener
@@ -41,6 +42,7 @@ func (m *memory) forget() {
 	m.clock.restart()
 	m.locks = make(map[lockagent.Name]*lock)
 	m.withdrawn = make(map[claim]time.Time)
+	m.changes = make(map[changeID]change)
 	m.most = fewest
 }
 
@@ -51,6 +53,7 @@ type visit struct {
 	now      time.Time
 	woken    []*subscription
 	messages []hearing
+	told     []func() // of other programs that have places at fair locks
 }
 
 // lock returns what is known of a lock. If nothing is known, it returns a free lock that the memory
@@ -79,7 +82,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	if v.now.Before(m.withdrawn[claim{req.Name, req.Tenure}]) {
 		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
 	}
-	l := m.keep(req.Name, req.Kind, v.now)
+	l := m.keep(req.Name, req.Kind.OrPlain(), v.now)
 	if l.value {
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
@@ -94,7 +97,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		}
 		l.holder.extend(v.now, req.Lease)
 		l.dequeue(req.Tenure)
-		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
 	} else {
 		reply.At, reply.Holder, reply.Remaining = m.clock.at(v.now), l.holder.String(), kept
 		if l.held() {

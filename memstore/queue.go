@@ -28,7 +28,7 @@ func (l *lock) dequeue(tenure lockagent.Tenure) {
 // agent each time: an earlier message may be lost, or for another holder.
 func (m *memory) enqueue(v *visit, name lockagent.Name, l *lock, tenure lockagent.Tenure) {
 	if l.held() && l.holder.tenure.Agent != tenure.Agent {
-		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: name, Tenure: l.holder.tenure})
+		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: name, LockKind: l.kind, Tenure: l.holder.tenure})
 	}
 	if slices.Index(l.queue, tenure) >= 0 {
 		return
@@ -74,7 +74,7 @@ func (m *memory) pass(v *visit, by *lockagent.ReleaseRequest, l *lock) lockagent
 	l.holder = holder{tenure: to, count: 1, expires: v.now}
 	l.holder.extend(v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: name, Tenure: to, Token: lockagent.Token(at), At: at,
+		Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: to, Token: l.firstToken(at, v.now), At: at,
 		Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: by.Trace,
 	})
 	for _, next := range l.queue[:min(standbys, len(l.queue))] {

@@ -17,14 +17,15 @@ func TestMessagesOfAPass(t *testing.T) {
 			g.queue(1)
 		}
 		for _, wanted := range one.hears(lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted) {
-			if wanted != (lockagent.Message{Kind: lockagent.MessageWanted, Name: orders, Tenure: one.tenure(1)}) {
+			if wanted != (lockagent.Message{Kind: lockagent.MessageWanted, Name: orders, LockKind: lockagent.PlainLock, Tenure: one.tenure(1)}) {
 				t.Errorf("told %+v", wanted)
 			}
 		}
 		released := one.release(orders, 1)
 		passed := two.hears(lockagent.MessagePassed)[0]
 		want := lockagent.Message{
-			Kind: lockagent.MessagePassed, Name: orders, Tenure: two.tenure(1), Token: lockagent.Token(released.At), At: released.At,
+			Kind: lockagent.MessagePassed, Name: orders, LockKind: lockagent.PlainLock, Tenure: two.tenure(1),
+			Token: lockagent.Token(released.At), At: released.At,
 			Clock: one.store.memory.clock.name, Incarnation: one.store.memory.clock.incarnation,
 		}
 		if passed != want || !released.Passed || released.Others != 0 {

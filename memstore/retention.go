@@ -26,7 +26,7 @@ func (m *memory) withdraw(c claim, now time.Time) {
 // grow is called before something new is added. It tidies the memory when that has become twice as
 // large as it was after the last time. So the cost for each addition is constant on average.
 func (m *memory) grow(now time.Time) {
-	if len(m.locks)+len(m.withdrawn) >= m.most {
+	if m.size() >= m.most {
 		m.tidy(now)
 	}
 }
@@ -41,12 +41,24 @@ func (m *memory) tidy(now time.Time) {
 			delete(m.withdrawn, c)
 		}
 	}
+	for id, c := range m.changes {
+		if !now.Before(c.until) {
+			delete(m.changes, id)
+		}
+	}
 	for name, l := range m.locks {
 		l.expire(now)
 		l.queue = slices.DeleteFunc(l.queue, func(t lockagent.Tenure) bool { return !m.listens(t.Agent) })
-		if !l.held() && !l.value && len(l.queue) == 0 && now.Sub(l.turn.last) >= turnEvery {
+		l.places = slices.DeleteFunc(l.places, func(p fairPlace) bool {
+			return p.foreign == nil && !m.listens(p.tenure.Agent) || p.foreign != nil && !now.Before(p.foreign.until)
+		})
+		if !l.inUse() && !l.value && !l.latch.remembers(now) && now.Sub(l.turn.last) >= turnEvery &&
+			l.fence.at(now) <= lockagent.Token(m.clock.at(now)) {
 			delete(m.locks, name)
 		}
 	}
-	m.most = max(2*(len(m.locks)+len(m.withdrawn)), fewest)
+	m.most = max(2*m.size(), fewest)
 }
+
+// size is how much the memory remembers.
+func (m *memory) size() int { return len(m.locks) + len(m.withdrawn) + len(m.changes) }

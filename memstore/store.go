@@ -98,6 +98,7 @@ func (s *Store) StepClock(d time.Duration) {
 			if l.expire(now); l.held() && !l.holder.endless() {
 				l.holder.expires = l.holder.expires.Add(-d)
 			}
+			l.permits.step(d)
 		}
 	})
 }

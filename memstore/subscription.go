@@ -116,6 +116,9 @@ func (v *visit) tell() {
 	for _, sub := range v.woken {
 		sub.wake()
 	}
+	for _, told := range v.told {
+		told()
+	}
 }
 
 // resetHook is one call of OnReset.

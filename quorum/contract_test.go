@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestContract(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
-			storetest.RunInBubble(t, func(t *testing.T) *storetest.Harness { return harness(t, nodes) })
+			storetest.RunInBubble(t, []lockagent.LockKind{lockagent.PlainLock}, func(t *testing.T) *storetest.Harness { return harness(t, nodes) })
 		})
 	}
 }
@@ -26,7 +26,7 @@ func TestContract(t *testing.T) {
 // In real time goroutines do not take turns.
 func TestContractInRealTime(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) *storetest.Harness { return harness(t, 3) })
+	storetest.Run(t, []lockagent.LockKind{lockagent.PlainLock}, func(t *testing.T) *storetest.Harness { return harness(t, 3) })
 }
 
 // anyLease is a Config for tests of the contract, which have leases of any length. The machine may be
@@ -38,7 +38,7 @@ func harness(t testing.TB, n int) *storetest.Harness {
 	return &storetest.Harness{
 		Store: memories.open(t, anyLease),
 		Open:  func(t testing.TB) lockagent.Store { return memories.open(t, anyLease) },
-		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
+		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			for _, m := range memories {
 				m.PlantHolder(name, holder, count, lease)
 			}

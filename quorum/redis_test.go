@@ -17,7 +17,7 @@ import (
 func TestContractOnRedis(t *testing.T) {
 	t.Parallel()
 	all := startServers(t, 3)
-	storetest.Run(t, func(t *testing.T) *storetest.Harness {
+	storetest.Run(t, []lockagent.LockKind{lockagent.PlainLock}, func(t *testing.T) *storetest.Harness {
 		for _, server := range all {
 			server.Do("FLUSHALL")
 		}
@@ -25,7 +25,7 @@ func TestContractOnRedis(t *testing.T) {
 		return &storetest.Harness{
 			Store: open(t),
 			Open:  open,
-			PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
+			PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 				for _, server := range all {
 					server.Do("DEL", string(name))
 					server.Do("HSET", string(name), holder, strconv.Itoa(count))

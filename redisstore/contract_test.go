@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/hex"
 	"flag"
 	"log/slog"
 	"strconv"
@@ -14,6 +15,28 @@ import (
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
+
+var kinds = []lockagent.LockKind{
+	lockagent.PlainLock,
+	lockagent.FencedLock,
+	lockagent.FairLock,
+	lockagent.SpinLock,
+	lockagent.Latch,
+	lockagent.Semaphore,
+	lockagent.Permits,
+}
+
+// layouts say what a lock of a kind is in Redis. The store cannot tell kinds apart that have the same.
+var layouts = map[lockagent.LockKind]string{
+	lockagent.PlainLock:     "hash",
+	lockagent.FairLock:      "hash",
+	lockagent.ReadWriteLock: "hash with a mode",
+	lockagent.FencedLock:    "hash",
+	lockagent.SpinLock:      "hash",
+	lockagent.Semaphore:     "number",
+	lockagent.Permits:       "number",
+	lockagent.Latch:         "number",
+}
 
 func TestContract(t *testing.T) {
 	t.Parallel()
@@ -64,8 +87,21 @@ func (s servers) of(name lockagent.Name) *redistest.Server {
 
 // outsider waits for a lock as a Redisson client does.
 func (s servers) outsider(t testing.TB, name lockagent.Name, wake func()) {
+	s.listen(t, name, "redisson_lock__channel:{"+string(name)+"}", wake)
+}
+
+// waiter has a place at a fair lock as a Redisson client does.
+func (s servers) waiter(t testing.TB, name lockagent.Name, wait time.Duration, told func()) {
+	const waiter = "33333333-3333-4333-8333-333333333333:7"
+	s.listen(t, name, "redisson_lock__channel:{"+string(name)+"}:"+waiter, told)
+	s.of(name).Do("RPUSH", "redisson_lock_queue:{"+string(name)+"}", waiter)
+	s.of(name).Do("ZADD", "redisson_lock_timeout:{"+string(name)+"}", strconv.FormatInt(time.Now().Add(wait).UnixMilli(), 10), waiter)
+}
+
+// listen calls a function at each message on a channel in the slot of a lock.
+func (s servers) listen(t testing.TB, name lockagent.Name, channel string, wake func()) {
 	conn := s.of(name).Dial()
-	command, channel := "SUBSCRIBE", "redisson_lock__channel:{"+string(name)+"}"
+	command := "SUBSCRIBE"
 	if s.cluster != nil && !s.classic {
 		command = "SSUBSCRIBE"
 	}
@@ -88,16 +124,22 @@ func (s servers) outsider(t testing.TB, name lockagent.Name, wake func()) {
 	})
 }
 
+// tokenKey is the key of a fenced lock in which Redisson counts.
+func tokenKey(name lockagent.Name) string { return "redisson_lock_token:{" + string(name) + "}" }
+
 func testContract(t *testing.T, config redisstore.Config, url string, s servers) {
-	storetest.Run(t, func(t *testing.T) *storetest.Harness {
+	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness {
 		s.empty(t)
 		return &storetest.Harness{
 			Store: openConfig(t, config, url),
 			Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, url) },
-			PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
+			PlantHolder: func(_ testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration) {
 				node := s.of(name)
 				node.Do("DEL", string(name))
 				node.Do("HSET", string(name), holder, strconv.Itoa(count))
+				if kind == lockagent.FencedLock {
+					node.Do("SET", tokenKey(name), strconv.Itoa(count))
+				}
 				if lease > 0 {
 					node.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))
 				}
@@ -108,9 +150,25 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			PlantForeignHash: func(_ testing.TB, name lockagent.Name) {
 				s.of(name).Do("HSET", string(name), "color", "blue", "size", "12")
 			},
+			PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+				node, till := s.of(name), "922337203685477"
+				raw, _ := hex.DecodeString(string(id))
+				if lease > 0 {
+					till = strconv.FormatInt(time.Now().Add(lease).UnixMilli(), 10)
+				}
+				node.Do("DECR", string(name))
+				node.Do("ZADD", "{"+string(name)+"}:timeout", till, string(raw))
+			},
 			PlantOutsider: s.outsider,
+			PlantWaiter:   s.waiter,
 			Reset:         s.empty,
 			NoQueue:       s.classic,
+			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
+				s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
+			},
+			TellsApart: func(used, wanted lockagent.LockKind) bool {
+				return layouts[used] != layouts[wanted] || used == lockagent.PlainLock && wanted == lockagent.FencedLock
+			},
 		}
 	})
 }
@@ -126,11 +184,26 @@ func TestCompare(t *testing.T) {
 		defer func() { _ = checks.Value.Set(checks.DefValue) }()
 	}
 	server := redistest.Start(t)
-	model := memstore.New()
-	storetest.Compare(t,
-		[2]lockagent.Store{model, model.Share()},
-		[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
-	)
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			model := memstore.New()
+			if kind == lockagent.Latch {
+				storetest.CompareLatches(t, model, open(t, server.URL()))
+				return
+			}
+			if kind == lockagent.Semaphore || kind == lockagent.Permits {
+				storetest.ComparePermits(t, kind,
+					[2]lockagent.Store{model, model.Share()},
+					[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
+				)
+				return
+			}
+			storetest.Compare(t, kind,
+				[2]lockagent.Store{model, model.Share()},
+				[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
+			)
+		})
+	}
 }
 
 // open opens a store that the test's cleanup closes.

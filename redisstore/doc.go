@@ -116,14 +116,33 @@
 //	lockagent_notes:{N}         zset: withdrawn tenures (the      1 minute
 //	                            tombstones), and the end of the
 //	                            outsiders' turn
+//	redisson_lock_token:{N}     string, of a fenced lock: the    never
+//	                            greatest token of either side
 //	lockagent_turn:{N}          number of passes since the        250 ms
 //	                            outsiders' turn
-//	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock
+//	redisson_lock_queue:{N}     list: who waits for a fair lock   never
+//	redisson_lock_timeout:{N}   zset: the same, by when the place never
+//	                            is over, in ms
+//	lockagent_places:{N}        zset: those of them that are of   5 minutes
+//	                            agents, by their last attempt
+//	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock. That of a
+//	                            place at a fair lock ends with :<agent>:<number>
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
 //	                            channel above subscribes to this one, too. Outsiders do not
 //	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster with sharded
 //	                            messages, passes and standbys come on
 //	                            lockagent_agent:<agent>:{N}
+//
+// To a latch with the name N belong
+//
+//	N                           string: the count               never
+//	lockagent_notes:{N}         zset: the changes of the last     1 minute
+//	                            minute, and when it was opened
+//	redisson_countdownlatch__channel__{N}
+//	                            channel: "0" when the latch is open, "1" when it is set or
+//	                            deleted
+//
+// In a Cluster a latch cannot have a '{' in its name.
 //
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
 //
@@ -148,10 +167,11 @@
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
 // needs the following rules. Replace the first by a pattern for the names of your locks:
 //
-//	~orders/* ~lockagent_* &redisson_lock__channel* &redisson_rwlock* &lockagent_* -@all
+//	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +mget +set +incr +del +exists +pexpire +pttl
-//	+hset +hdel +hexists +hscan +lrange
+//	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
+//	+hset +hdel +hget +hmget +hvals +hexists +hscan
+//	+lrange +lindex +llen +lpos +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //

@@ -19,7 +19,7 @@ type listener struct {
 	closed   bool
 }
 
-// channelOf is the agent's channel of one lock.
+// channelOf is a channel of one lock.
 type channelOf struct{ cancel func() }
 
 // Listen implements [lockagent.Store]. A closed store never calls hear. cancel may be called
@@ -47,14 +47,14 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	}
 }
 
-// subscribe subscribes to the agent's channel of a lock, for as long as the agent listens.
-func (l *listener) subscribe(topic transport.Topic) (cancel func()) {
+// subscribe subscribes to a channel for as long as the agent listens.
+func (l *listener) subscribe(topic transport.Topic, to transport.Listener) (cancel func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return func() {}
 	}
-	c := &channelOf{l.store.subscriptions.Subscribe(topic, transport.Listener{Message: l.message, Stands: silent})}
+	c := &channelOf{l.store.subscriptions.Subscribe(topic, to)}
 	l.channels[c] = true
 	return func() {
 		c.cancel()
@@ -85,8 +85,12 @@ func (l *listener) message(payload string) {
 	if err != nil {
 		return
 	}
-	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, m.Token)
-	l.store.contended.note(m)
+	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, min(m.Token, lockagent.Token(m.At)))
+	if f, err := l.store.family(m.LockKind); err != nil || f.places == nil {
+		l.store.contended.note(m)
+	} else if m.Kind == lockagent.MessagePassed {
+		f.places.leave(place{m.Name, m.Tenure})
+	}
 	l.hear(m)
 }
 
@@ -96,6 +100,12 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 	f, err := s.family(kind)
 	if err != nil {
 		return func() {} // every Acquire says so
+	}
+	if f.channel == nil {
+		if s.life.Err() == nil {
+			wake()
+		}
+		return func() {}
 	}
 	topic := func(channel string, early bool) transport.Topic {
 		return transport.Topic{Channel: channel, Sharded: s.room == script.Sharded, Slot: s.slot(name), Early: early}
@@ -108,11 +118,18 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 		cancels = append(cancels, s.subscriptions.Subscribe(agents, transport.Listener{Stands: silent}))
 	}
 	if l := s.listener.Load(); l != nil && s.room == script.Sharded {
-		cancels = append(cancels, l.subscribe(topic(script.AgentChannelOf(l.agent, name), true)))
+		cancels = append(cancels, l.subscribe(topic(script.AgentChannelOf(l.agent, name), true), transport.Listener{
+			Message: l.message, Stands: silent,
+		}))
 	}
 	cancels = append(cancels, s.subscriptions.Subscribe(topic(f.channel(name), false), transport.Listener{
-		Message: func(string) { wake() },
-		Stands:  func(bool) { wake() },
+		Message: func(payload string) {
+			if f.heard != nil {
+				f.heard(name, payload)
+			}
+			wake()
+		},
+		Stands: func(bool) { wake() },
 	}))
 	return func() {
 		for i := len(cancels) - 1; i >= 0; i-- {

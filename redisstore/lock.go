@@ -20,15 +20,25 @@ type family struct {
 	releases batches[script.ReleaseRequest, lockagent.ReleaseReply]
 	renewals batches[lockagent.RenewRequest, lockagent.RenewReply]
 
+	acquire  func(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error))
 	breaks   func(c *script.Call, req lockagent.BreakRequest)
 	inspects func(c *script.Call, name lockagent.Name)
-	channel  func(name lockagent.Name) string // on which waiters are woken
+	channel  func(name lockagent.Name) string          // on which waiters are woken; nil if nobody is
+	heard    func(name lockagent.Name, payload string) // called with each message there; may be nil
+	places   *places                                   // of which some have channels of their own; may be nil
+	holds    error                                     // of calls about holds, if the kind has none
 }
 
 // families returns the family of each kind.
 func families(s *Store) map[lockagent.LockKind]*family {
 	return map[lockagent.LockKind]*family{
-		lockagent.PlainLock: s.plain(),
+		lockagent.PlainLock:  s.plain(),
+		lockagent.FairLock:   s.fair(),
+		lockagent.Semaphore:  s.permits(lockagent.Semaphore),
+		lockagent.Permits:    s.permits(lockagent.Permits),
+		lockagent.FencedLock: s.fenced(),
+		lockagent.SpinLock:   s.spin(),
+		lockagent.Latch:      s.latch(),
 	}
 }
 
@@ -43,7 +53,7 @@ func (s *Store) family(kind lockagent.LockKind) (*family, error) {
 // plain returns the family of plain locks.
 func (s *Store) plain() *family {
 	room := s.room
-	f := &family{breaks: room.Break, inspects: room.Inspect, channel: script.Channel}
+	f := &family{acquire: s.together, breaks: room.Break, inspects: room.Inspect, channel: script.Channel}
 	f.acquires.store = s
 	f.acquires.write, f.acquires.alone, f.acquires.read = room.Acquire, room.AcquireAlone, room.ReadAcquired
 	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) { return r.At, r.Token }
@@ -74,6 +84,11 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 		done(lockagent.AcquireReply{}, err)
 		return
 	}
+	f.acquire(ctx, f, req, done)
+}
+
+// together is Acquire for locks whose calls travel together.
+func (s *Store) together(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	slot := s.slot(req.Name)
 	s.lanes.Add(ctx, slot, &acquireCall{req: req, of: f, slot: slot, done: done})
 }
@@ -91,10 +106,13 @@ func (s *Store) sawIncarnation(epoch uint64, outcomes []script.Outcome[lockagent
 // Release implements [lockagent.Store]. A user who may not publish to the channel of the
 // lock releases it all the same, and wakes nobody.
 func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	f, err := s.check(req.Name, req.Kind, req.Check())
+	f, err := s.checkHold(req.Name, req.Kind, req.Check())
 	if err != nil {
 		done(lockagent.ReleaseReply{}, err)
 		return
+	}
+	if f.places != nil {
+		f.places.leave(place{req.Name, req.Tenure})
 	}
 	slot := s.slot(req.Name)
 	s.lanes.Add(ctx, slot, &releaseCall{
@@ -119,7 +137,7 @@ func (s *Store) wakingAtOwner(req script.ReleaseRequest, done func(lockagent.Rel
 // Renew implements [lockagent.Store]. It waits for company for at most a thirtieth of the
 // lease, and at most 100 ms.
 func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	if _, err := s.check(req.Name, req.Kind, req.Check()); err != nil {
+	if _, err := s.checkHold(req.Name, req.Kind, req.Check()); err != nil {
 		done(lockagent.RenewReply{}, err)
 		return
 	}
@@ -132,7 +150,7 @@ func (s *Store) renew(batch []renewals.Call) {
 	for len(batch) > 0 {
 		kind, n := batch[0].Req.Kind, 0
 		t := s.families[kind.OrPlain()].renewals.blank(batch[0].Slot)
-		for ; n < len(batch) && batch[n].Req.Kind == kind; n++ {
+		for ; n < len(batch) && batch[n].Req.Kind == kind && (n == 0 || !t.by.lone); n++ {
 			t.add(batch[n].Req, batch[n].Done)
 		}
 		s.lanes.Send(t.write())
@@ -152,7 +170,7 @@ func (s *Store) sawDenials(_ uint64, outcomes []script.Outcome[lockagent.RenewRe
 
 // Break implements [lockagent.Store].
 func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
-	f, err := s.check(req.Name, req.Kind, req.Check())
+	f, err := s.checkHold(req.Name, req.Kind, req.Check())
 	if err != nil {
 		done(lockagent.BreakReply{}, err)
 		return
@@ -167,13 +185,13 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 			reply, err = script.ReadBroken(text, past)
 			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
-		done(reply, err)
+		done(reply, usedAs(err, req.Name, req.Kind.OrPlain()))
 	})
 }
 
 // Inspect implements [lockagent.Store].
 func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
-	f, err := s.check(name, kind, nil)
+	f, err := s.checkHold(name, kind, nil)
 	if err != nil {
 		done(lockagent.Inspection{}, err)
 		return
@@ -185,7 +203,7 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.L
 		if err == nil {
 			seen, err = script.ReadInspected(text)
 		}
-		done(seen, err)
+		done(seen, usedAs(err, name, kind.OrPlain()))
 	})
 }
 
@@ -207,4 +225,13 @@ func (s *Store) check(name lockagent.Name, kind lockagent.LockKind, err error) (
 		return nil, err
 	}
 	return s.family(kind)
+}
+
+// checkHold is check for a call about the holds of a lock.
+func (s *Store) checkHold(name lockagent.Name, kind lockagent.LockKind, err error) (*family, error) {
+	f, err := s.check(name, kind, err)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.holds
 }

@@ -36,6 +36,7 @@ type Store struct {
 	listener      atomic.Pointer[listener] // nil if nobody listens
 	clocks        clocks
 	contended     contended
+	opened        opened
 	incarnations  *incarnations
 	identity      identity
 }

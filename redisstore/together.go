@@ -72,7 +72,7 @@ func (p *packer) pack(items []transport.Item) []*transport.Call {
 			g := p.group(i.of)
 			g.acquiring = append(g.acquiring, i)
 		case *releaseCall:
-			i.req.Subscribed = p.store.subscriptions.Counted(i.of.channel(i.req.Name))
+			i.req.Subscribed = i.of.channel != nil && p.store.subscriptions.Counted(i.of.channel(i.req.Name))
 			g := p.group(i.of)
 			g.releasing = append(g.releasing, i)
 		}
@@ -105,6 +105,10 @@ type batches[Q, A any] struct {
 	aside func(request Q, done func(A, error)) func(A, error)
 	// time is the store's time in an answer, and the token with which a tenure began, or 0.
 	time func(*A) (lockagent.StoreTime, lockagent.Token)
+	// lone says that one script serves one lock.
+	lone bool
+	// refused completes the error of a call. It may be nil.
+	refused func(request *Q, err error) error
 	// look is told of the outcomes before any call is answered. epoch is the epoch of
 	// incarnations when the script was written. look may be nil.
 	look func(epoch uint64, outcomes []script.Outcome[A])
@@ -121,7 +125,7 @@ func (b *batches[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*tra
 	for len(calls) > 0 {
 		slot, n := calls[0].slot, 0
 		t := b.blank(slot)
-		for ; n < len(calls) && calls[n].slot == slot; n++ {
+		for ; n < len(calls) && calls[n].slot == slot && (n == 0 || !b.lone); n++ {
 			t.add(calls[n].req, calls[n].done)
 			t.Behind = t.Behind || calls[n].behind
 		}
@@ -231,6 +235,9 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	transport.Each(n, func(i int) {
 		if err != nil {
 			var none A
+			if t.by.refused != nil {
+				err = t.by.refused(&t.requests[i], err)
+			}
 			t.done[i](none, err)
 		} else {
 			t.done[i](t.outcomes[i].Reply, t.outcomes[i].Err)

@@ -147,7 +147,7 @@ var acquireClauses = []clause{
 				t.Errorf("Renew = %+v, %v", renewed, err)
 			}
 			seen, err := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
-				one.store.Inspect(ctx, theLock, lockagent.PlainLock, done)
+				one.store.Inspect(ctx, theLock, one.kind, done)
 			}).await()
 			if err != nil || !seen.Held {
 				t.Errorf("Inspect = %+v, %v", seen, err)
@@ -159,7 +159,7 @@ var acquireClauses = []clause{
 				t.Errorf("Release = %+v, %v", released, err)
 			}
 			broken, err := start(t, "Break", func(done func(lockagent.BreakReply, error)) {
-				one.store.Break(ctx, lockagent.BreakRequest{Name: theLock}, done)
+				one.store.Break(ctx, one.breaking(theLock), done)
 			}).await()
 			if err != nil || broken.Broken {
 				t.Errorf("Break = %+v, %v", broken, err)
@@ -176,8 +176,8 @@ var acquireClauses = []clause{
 				one.store.Acquire(ctx, one.wish(theLock, 1), func(lockagent.AcquireReply, error) {
 					one.store.Renew(ctx, one.renewal(theLock, 1, minute), func(lockagent.RenewReply, error) {
 						one.store.Release(ctx, one.ending(theLock, 1), func(lockagent.ReleaseReply, error) {
-							one.store.Break(ctx, lockagent.BreakRequest{Name: theLock}, func(lockagent.BreakReply, error) {
-								one.store.Inspect(ctx, theLock, lockagent.PlainLock, done)
+							one.store.Break(ctx, one.breaking(theLock), func(lockagent.BreakReply, error) {
+								one.store.Inspect(ctx, theLock, one.kind, done)
 							})
 						})
 					})

@@ -57,7 +57,7 @@ var badRequestClauses = []clause{
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			one.acquire(theLock, 1)
-			req := lockagent.BreakRequest{Name: theLock, Operator: strings.Repeat("o", lockagent.MaxNameLen+1)}
+			req := lockagent.BreakRequest{Name: theLock, Kind: one.kind, Operator: strings.Repeat("o", lockagent.MaxNameLen+1)}
 			if reply, err := startBreak(t, one.store, req).await(); !errors.Is(err, lockagent.ErrBadOption) {
 				t.Errorf("Break = %+v, %v; want ErrBadOption", reply, err)
 			}
@@ -119,9 +119,9 @@ var badRequestClauses = []clause{
 				bad("Renew", err)
 				_, err = Release(t, one.store, one.ending(name, 1))
 				bad("Release", err)
-				_, err = Break(t, one.store, name)
+				_, err = breakLock(t, one.store, one.breaking(name))
 				bad("Break", err)
-				_, err = Inspect(t, one.store, name)
+				_, err = inspect(t, one.store, name, one.kind)
 				bad("Inspect", err)
 			}
 		},

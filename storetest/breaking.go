@@ -40,7 +40,7 @@ var breakClauses = []clause{
 			one, two := h.pair(t)
 			breaks := func(broken bool) lockagent.StoreTime {
 				t.Helper()
-				reply, err := startBreak(t, two.store, lockagent.BreakRequest{Name: theLock}).await()
+				reply, err := startBreak(t, two.store, two.breaking(theLock)).await()
 				if err != nil || reply.Broken != broken {
 					t.Fatalf("Break = %+v, %v; want Broken %t", reply, err, broken)
 				}
@@ -65,7 +65,7 @@ var breakClauses = []clause{
 				"olga", "", "-", " ", "olga at ops/7 (+1, 100 %2D)", "Öl\xff\x00\n\"", strings.Repeat("%", lockagent.MaxNameLen),
 			} {
 				one.acquire(theLock, uint64(number+1))
-				reply, err := startBreak(t, two.store, lockagent.BreakRequest{Name: theLock, Operator: operator}).await()
+				reply, err := startBreak(t, two.store, lockagent.BreakRequest{Name: theLock, Kind: two.kind, Operator: operator}).await()
 				if err != nil || !reply.Broken {
 					t.Fatalf("Break by %q = %+v, %v", operator, reply, err)
 				}

@@ -44,19 +44,29 @@ func Release(t TB, s lockagent.Store, req lockagent.ReleaseRequest) (lockagent.R
 	return startRelease(t, s, req).await()
 }
 
-// Break calls [lockagent.Store.Break], for no operator, and waits for the reply. It may be
-// called from any goroutine of the test.
+// Break calls [lockagent.Store.Break] for a plain lock and no operator, and waits for the reply. It may
+// be called from any goroutine of the test.
 func Break(t TB, s lockagent.Store, name lockagent.Name) (bool, error) {
 	t.Helper()
-	reply, err := startBreak(t, s, lockagent.BreakRequest{Name: name}).await()
+	return breakLock(t, s, lockagent.BreakRequest{Name: name})
+}
+
+func breakLock(t TB, s lockagent.Store, req lockagent.BreakRequest) (bool, error) {
+	t.Helper()
+	reply, err := startBreak(t, s, req).await()
 	return reply.Broken, err
 }
 
-// Inspect calls [lockagent.Store.Inspect] and waits for the reply. It may be
+// Inspect calls [lockagent.Store.Inspect] for a plain lock and waits for the reply. It may be
 // called from any goroutine of the test.
 func Inspect(t TB, s lockagent.Store, name lockagent.Name) (lockagent.Inspection, error) {
 	t.Helper()
-	return startInspect(t, s, name).await()
+	return inspect(t, s, name, lockagent.PlainLock)
+}
+
+func inspect(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {
+	t.Helper()
+	return startInspect(t, s, name, kind).await()
 }
 
 // Time calls [lockagent.Store.Time] and waits for the reply. It may be called from any goroutine
@@ -66,14 +76,19 @@ func Time(t TB, s lockagent.Store) (lockagent.StoreTime, error) {
 	return startTime(t, s).await()
 }
 
-// AwaitFree waits until a lock is free, for example because its lease has run out. It reports
+// AwaitFree waits until a plain lock is free, for example because its lease has run out. It reports
 // whether the lock became free; if not, the test has failed.
 func AwaitFree(t TB, s lockagent.Store, name lockagent.Name) bool {
+	t.Helper()
+	return awaitFree(t, s, name, lockagent.PlainLock)
+}
+
+func awaitFree(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) bool {
 	t.Helper()
 	overdue := time.NewTimer(Patience)
 	defer overdue.Stop()
 	for {
-		seen, err := Inspect(t, s, name)
+		seen, err := inspect(t, s, name, kind)
 		if err != nil {
 			t.Errorf("Inspect(%q): %v", name, err)
 			return false
@@ -153,9 +168,9 @@ func startBreak(t TB, s lockagent.Store, req lockagent.BreakRequest) *call[locka
 	return start(t, "Break", func(done func(lockagent.BreakReply, error)) { s.Break(context.Background(), req, done) })
 }
 
-func startInspect(t TB, s lockagent.Store, name lockagent.Name) *call[lockagent.Inspection] {
+func startInspect(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) *call[lockagent.Inspection] {
 	return start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
-		s.Inspect(context.Background(), name, lockagent.PlainLock, done)
+		s.Inspect(context.Background(), name, kind, done)
 	})
 }
 

@@ -29,9 +29,9 @@ var closeClauses = []clause{
 			closed("Renew", err)
 			_, err = Release(t, one.store, one.ending(theLock, 1))
 			closed("Release", err)
-			_, err = Break(t, one.store, theLock)
+			_, err = breakLock(t, one.store, one.breaking(theLock))
 			closed("Break", err)
-			_, err = Inspect(t, one.store, theLock)
+			_, err = inspect(t, one.store, theLock, one.kind)
 			closed("Inspect", err)
 			_, err = Time(t, one.store)
 			closed("Time", err)
@@ -69,14 +69,14 @@ var closeClauses = []clause{
 		says: "ends all that the store has running in this process.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			cancelWake := one.store.Subscribe(theLock, lockagent.PlainLock, func() {})
+			cancelWake := one.store.Subscribe(theLock, one.kind, func() {})
 			cancelReset := one.store.OnReset(func(lockagent.Reset) {})
 			one.close()
 			cancelWake()
 			cancelReset()
 			one.messages.Cancel()
 			for _, cancel := range []func(){
-				one.store.Subscribe(theLock, lockagent.PlainLock, func() {}),
+				one.store.Subscribe(theLock, one.kind, func() {}),
 				one.store.Listen(one.id, func(lockagent.Message) {}),
 				one.store.OnReset(func(lockagent.Reset) {}),
 			} {
@@ -112,8 +112,8 @@ var closeClauses = []clause{
 				begun.Go(func() {
 					released[i] = startRelease(t, one.store, one.ending(theLock, uint64(i+1)))
 				})
-				begun.Go(func() { broken[i] = startBreak(t, one.store, lockagent.BreakRequest{Name: name(i)}) })
-				begun.Go(func() { seen[i] = startInspect(t, one.store, name(i)) })
+				begun.Go(func() { broken[i] = startBreak(t, one.store, one.breaking(name(i))) })
+				begun.Go(func() { seen[i] = startInspect(t, one.store, name(i), one.kind) })
 				begun.Go(func() { asked[i] = startTime(t, one.store) })
 				if i == calls/2 {
 					begun.Go(func() {

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Compare runs random histories of calls against a model and a subject, which must agree. If
+// Compare runs random histories of calls against a model and a subject, which must agree on locks of a
+// kind. If
 // they do not, the test fails with the shortest history that shows it. They must agree on
 //
 //   - whether a tenure is granted, queued, held or released;
@@ -25,18 +26,18 @@ import (
 //
 // Compare cannot run in a bubble of testing/synctest. The flags of package rapid set the
 // number of histories (-rapid.checks) and their length (-rapid.steps).
-func Compare(t rapid.TB, model, subject [2]lockagent.Store) {
+func Compare(t rapid.TB, kind lockagent.LockKind, model, subject [2]lockagent.Store) {
 	t.Helper()
-	compare(t, model, subject, true)
+	compare(t, kind, model, subject, true)
 }
 
 // CompareWithoutQueue is [Compare] for a subject that has no queue. No call asks for a place.
-func CompareWithoutQueue(t rapid.TB, model, subject [2]lockagent.Store) {
+func CompareWithoutQueue(t rapid.TB, kind lockagent.LockKind, model, subject [2]lockagent.Store) {
 	t.Helper()
-	compare(t, model, subject, false)
+	compare(t, kind, model, subject, false)
 }
 
-func compare(t rapid.TB, model, subject [2]lockagent.Store, queues bool) {
+func compare(t rapid.TB, kind lockagent.LockKind, model, subject [2]lockagent.Store, queues bool) {
 	t.Helper()
 	heardBy := func(stores [2]lockagent.Store) (all [2]*Messages) {
 		for i, s := range stores {
@@ -56,8 +57,8 @@ func compare(t rapid.TB, model, subject [2]lockagent.Store, queues bool) {
 		histories++
 		h := &history{
 			prefix:  fmt.Sprintf("compare/%s/%d/", run, histories),
-			model:   newWitness(model, modelHears),
-			subject: newWitness(subject, subjectHears),
+			model:   newWitness(kind, model, modelHears),
+			subject: newWitness(kind, subject, subjectHears),
 			queues:  queues,
 			latest:  make(map[seat]uint64),
 			queued:  make(map[seat]uint64),
@@ -99,17 +100,18 @@ type seat struct {
 
 // witness is the model or the subject.
 type witness struct {
+	kind     lockagent.LockKind
 	stores   [2]lockagent.Store
 	messages [2]*Messages
 	tokens   map[lockagent.Name]lockagent.Token // the last of each lock
 	subs     map[seat]*Subscription
 }
 
-func newWitness(stores [2]lockagent.Store, messages [2]*Messages) *witness {
+func newWitness(kind lockagent.LockKind, stores [2]lockagent.Store, messages [2]*Messages) *witness {
 	for _, m := range messages {
 		m.forget()
 	}
-	return &witness{stores: stores, messages: messages, tokens: make(map[lockagent.Name]lockagent.Token), subs: make(map[seat]*Subscription)}
+	return &witness{kind: kind, stores: stores, messages: messages, tokens: make(map[lockagent.Name]lockagent.Token), subs: make(map[seat]*Subscription)}
 }
 
 func (w *witness) cancel() {
@@ -136,7 +138,7 @@ func (w *witness) takesUp(t *rapid.T, to seat, name lockagent.Name, tenure locka
 		t.Fatalf("no message to %s that it was passed lock %q", tenure, to.lock)
 	}
 	w.grew(t, to, name, told.Token)
-	reply, err := Renew(t, w.stores[to.agent], lockagent.RenewRequest{Name: name, Tenure: tenure, Lease: minute, Urgent: true})
+	reply, err := Renew(t, w.stores[to.agent], lockagent.RenewRequest{Name: name, Kind: w.kind, Tenure: tenure, Lease: minute, Urgent: true})
 	if err != nil || !reply.Held {
 		t.Fatalf("Renew(%s, %s) = %+v, %v, after it was passed", to.lock, tenure, reply, err)
 	}
@@ -161,6 +163,7 @@ func (h *history) acquire(t *rapid.T) {
 	}
 	req := lockagent.AcquireRequest{
 		Name:   h.name(s),
+		Kind:   h.model.kind,
 		Tenure: tenure,
 		Lease:  minute,
 		Queue:  h.queues && !h.holds[s] && (h.queued[s] != 0 || rapid.Bool().Draw(t, "queue")),
@@ -173,7 +176,7 @@ func (h *history) acquire(t *rapid.T) {
 		if reply.Granted {
 			w.grew(t, s, req.Name, reply.Token)
 		}
-		return testimony{yes: reply.Granted, queued: reply.Queued, holder: reply.Holder, err: kind(err)}
+		return testimony{yes: reply.Granted, queued: reply.Queued, holder: reply.Holder, err: sentinel(err)}
 	})
 	switch {
 	case reply.queued:
@@ -186,16 +189,16 @@ func (h *history) acquire(t *rapid.T) {
 
 func (h *history) renew(t *rapid.T) {
 	s, tenure := h.draw(t)
-	req := lockagent.RenewRequest{Name: h.name(s), Tenure: tenure, Lease: minute}
+	req := lockagent.RenewRequest{Name: h.name(s), Kind: h.model.kind, Tenure: tenure, Lease: minute}
 	h.compare(t, fmt.Sprintf("Renew(%s, %s)", s.lock, tenure), func(w *witness) testimony {
 		reply, err := Renew(t, w.stores[s.agent], req)
-		return testimony{yes: reply.Held, err: kind(err)}
+		return testimony{yes: reply.Held, err: sentinel(err)}
 	})
 }
 
 func (h *history) release(t *rapid.T) {
 	s, tenure := h.draw(t)
-	req := lockagent.ReleaseRequest{Name: h.name(s), Tenure: tenure, Unanswered: rapid.Bool().Draw(t, "unanswered")}
+	req := lockagent.ReleaseRequest{Name: h.name(s), Kind: h.model.kind, Tenure: tenure, Unanswered: rapid.Bool().Draw(t, "unanswered")}
 	tell := rapid.Bool().Draw(t, "last")
 	reply := h.compare(t, fmt.Sprintf("Release(%s, %s, unanswered %t)", s.lock, tenure, req.Unanswered), func(w *witness) testimony {
 		req := req
@@ -203,7 +206,7 @@ func (h *history) release(t *rapid.T) {
 			req.Last = w.tokens[req.Name]
 		}
 		reply, err := Release(t, w.stores[s.agent], req)
-		return testimony{yes: reply.Released, passed: reply.Passed, err: kind(err)}
+		return testimony{yes: reply.Released, passed: reply.Passed, err: sentinel(err)}
 	})
 	if h.queued[s] == tenure.Number {
 		delete(h.queued, s)
@@ -236,7 +239,7 @@ func (h *history) pass(t *rapid.T, from seat) {
 func (h *history) subscribe(t *rapid.T, s seat) {
 	for _, w := range []*witness{h.model, h.subject} {
 		if w.subs[s] == nil {
-			w.subs[s] = Subscribe(t, w.stores[s.agent], h.name(s))
+			w.subs[s] = subscribe(t, w.stores[s.agent], h.name(s), w.kind)
 		}
 	}
 }
@@ -244,8 +247,8 @@ func (h *history) subscribe(t *rapid.T, s seat) {
 func (h *history) breakLock(t *rapid.T) {
 	s := drawSeat(t)
 	h.compare(t, fmt.Sprintf("Break(%s)", s.lock), func(w *witness) testimony {
-		broken, err := Break(t, w.stores[s.agent], h.name(s))
-		return testimony{yes: broken, err: kind(err)}
+		broken, err := breakLock(t, w.stores[s.agent], lockagent.BreakRequest{Name: h.name(s), Kind: w.kind})
+		return testimony{yes: broken, err: sentinel(err)}
 	})
 	for i := range comparedAgents {
 		delete(h.holds, seat{s.lock, i})
@@ -256,8 +259,8 @@ func (h *history) inspect(t *rapid.T) { h.look(t, drawSeat(t)) }
 
 func (h *history) look(t *rapid.T, s seat) testimony {
 	return h.compare(t, fmt.Sprintf("Inspect(%s)", s.lock), func(w *witness) testimony {
-		seen, err := Inspect(t, w.stores[s.agent], h.name(s))
-		return testimony{yes: seen.Held, holder: seen.Holder, count: seen.HoldCount, err: kind(err)}
+		seen, err := inspect(t, w.stores[s.agent], h.name(s), w.kind)
+		return testimony{yes: seen.Held, holder: seen.Holder, count: seen.HoldCount, err: sentinel(err)}
 	})
 }
 
@@ -299,17 +302,17 @@ func (h *history) draw(t *rapid.T) (seat, lockagent.Tenure) {
 	return s, lockagent.Tenure{Agent: comparedAgents[s.agent], Number: number}
 }
 
-// kind names the sentinel error of package lockagent that err is.
-func kind(err error) string {
+// sentinel names the sentinel error of package lockagent that err is.
+func sentinel(err error) string {
 	if err == nil {
 		return "none"
 	}
-	for _, sentinel := range []error{
-		lockagent.ErrWithdrawn, lockagent.ErrWrongType, lockagent.ErrNotPermitted, lockagent.ErrClosed,
+	for _, known := range []error{
+		lockagent.ErrWithdrawn, lockagent.ErrWrongType, lockagent.ErrDeleted, lockagent.ErrWrongKind, lockagent.ErrNotPermitted, lockagent.ErrClosed,
 		lockagent.ErrStoreUnavailable, lockagent.ErrBadName, lockagent.ErrBadOption,
 	} {
-		if errors.Is(err, sentinel) {
-			return sentinel.Error()
+		if errors.Is(err, known) {
+			return known.Error()
 		}
 	}
 	return "another error: " + err.Error()

@@ -15,7 +15,19 @@ import (
 
 func TestCompareAgrees(t *testing.T) {
 	sound := func(*spoilt) {}
-	Compare(t, twoStores(sound), twoStores(sound))
+	for _, kind := range soundKinds {
+		t.Run(string(kind), func(t *testing.T) {
+			if kind == lockagent.Latch {
+				CompareLatches(t, memstore.New(), memstore.New())
+				return
+			}
+			if kind == lockagent.Semaphore || kind == lockagent.Permits {
+				ComparePermits(t, kind, twoStores(sound), twoStores(sound))
+				return
+			}
+			Compare(t, kind, twoStores(sound), twoStores(sound))
+		})
+	}
 }
 
 func TestCompareFindsDefects(t *testing.T) {
@@ -44,7 +56,7 @@ func TestCompareFindsDefects(t *testing.T) {
 				t.Fatal("there is no such defect")
 			}
 			report := failure(func(t rapid.TB) {
-				Compare(t, twoStores(func(*spoilt) {}), twoStores(defects[i].spoil))
+				Compare(t, lockagent.PlainLock, twoStores(func(*spoilt) {}), twoStores(defects[i].spoil))
 			})
 			if !strings.Contains(report, "the model answers") && !strings.Contains(report, "do not grow") {
 				t.Errorf("the report does not say what is wrong:\n%s", report)

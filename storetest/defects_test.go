@@ -38,8 +38,8 @@ var defects = []defect{
 	{"does not answer calls made by done", "Acquire/calls made by done are answered", func(s *spoilt) { s.deafInDone = true }},
 	{"does not answer calls made by wake", "Subscribe/calls made by wake are answered", func(s *spoilt) {
 		subscribe := s.subscribe
-		s.subscribe = func(name lockagent.Name, wake func()) func() {
-			return subscribe(name, func() { s.deafly(wake) })
+		s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
+			return subscribe(name, kind, func() { s.deafly(wake) })
 		}
 	}},
 	{"does not answer calls made by hear", "Listen/calls made by hear are answered", func(s *spoilt) {
@@ -57,7 +57,7 @@ var defects = []defect{
 	{"takes the tenures of an agent for one", "Tenure/the tenures of an agent exclude each other", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			if holder, ok := s.holder(req.Name); ok && holder.Agent == req.Tenure.Agent {
+			if holder, ok := s.holder(req.Name, req.Kind); ok && holder.Agent == req.Tenure.Agent {
 				req.Tenure = holder
 			}
 			return acquire(req)
@@ -75,7 +75,7 @@ var defects = []defect{
 	}},
 	{"says that it released, and does not", "Release/a lock that is released is free", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
 		if reply.Released {
-			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Tenure: req.Tenure, Lease: minute})
+			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure, Lease: minute})
 		}
 	})},
 	{"brings back what it renewed", "Renew/a release may overtake a renewal", func(s *spoilt) {
@@ -87,7 +87,7 @@ var defects = []defect{
 		}
 		releasing(func(s *spoilt, req lockagent.ReleaseRequest, _ *lockagent.ReleaseReply) {
 			if _, ok := renewed.Load(req.Tenure); ok {
-				_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Tenure: req.Tenure, Lease: minute})
+				_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure, Lease: minute})
 			}
 		})(s)
 	}},
@@ -115,7 +115,7 @@ var defects = []defect{
 	{"withdraws only what does not have the lock", "Tenure/a late call of a tenure that was released is refused", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			if holder, _ := s.holder(req.Name); holder == req.Tenure {
+			if holder, _ := s.holder(req.Name, req.Kind); holder == req.Tenure {
 				req.Unanswered = false
 			}
 			return release(req)
@@ -124,7 +124,7 @@ var defects = []defect{
 	{"releases whoever has the lock", "Release/the release of a tenure that never was harms nobody", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name})
+			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
 			return release(req)
 		}
 	}},
@@ -169,8 +169,8 @@ var defects = []defect{
 			lease.Store(int64(req.Lease))
 			return renew(req)
 		}
-		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
-			seen, err := inspect(name)
+		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {
+			seen, err := inspect(name, kind)
 			seen.Remaining = min(seen.Remaining, time.Duration(lease.Load()))
 			return seen, err
 		}
@@ -190,8 +190,8 @@ var defects = []defect{
 	})},
 	{"takes any name", "BadRequest/names that no lock can have", func(s *spoilt) {
 		inspect := s.inspect
-		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
-			seen, err := inspect(name)
+		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {
+			seen, err := inspect(name, kind)
 			if errors.Is(err, lockagent.ErrBadName) {
 				err = nil
 			}
@@ -250,7 +250,7 @@ var defects = []defect{
 	})},
 	{"says that it broke a lock, and does not", "Break/a lock that is broken is free", func(s *spoilt) {
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
-			seen, err := s.inspect(req.Name)
+			seen, err := s.inspect(req.Name, req.Kind)
 			return lockagent.BreakReply{Broken: seen.Held, At: 1}, err
 		}
 	}},
@@ -274,16 +274,16 @@ var defects = []defect{
 	}},
 	{"counts no holds", "Inspect/it tells the holder of a held lock", func(s *spoilt) {
 		inspect := s.inspect
-		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
-			seen, err := inspect(name)
+		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {
+			seen, err := inspect(name, kind)
 			seen.HoldCount = 0
 			return seen, err
 		}
 	}},
 	{"says that a free lock has a lease", "Inspect/of a free lock there is nothing to tell", func(s *spoilt) {
 		inspect := s.inspect
-		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
-			seen, err := inspect(name)
+		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {
+			seen, err := inspect(name, kind)
 			seen.Remaining = max(seen.Remaining, 1)
 			return seen, err
 		}
@@ -300,8 +300,8 @@ var defects = []defect{
 	}},
 	{"takes a hash for a lock", "Foreign/a value that only looks like a lock is not touched", func(s *spoilt) {
 		inspect := s.inspect
-		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
-			seen, err := inspect(name)
+		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {
+			seen, err := inspect(name, kind)
 			if errors.Is(err, lockagent.ErrWrongType) {
 				err = nil
 			}
@@ -312,7 +312,7 @@ var defects = []defect{
 		release := s.release
 		var before atomic.Value
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			_, err := s.inspect(req.Name)
+			_, err := s.inspect(req.Name, req.Kind)
 			wrong, _ := before.Swap(errors.Is(err, lockagent.ErrWrongType)).(bool)
 			if wrong {
 				return lockagent.ReleaseReply{}, lockagent.ErrWrongType
@@ -323,7 +323,7 @@ var defects = []defect{
 	{"breaks tenures only", "Foreign/the lock of another program can be broken", func(s *spoilt) {
 		breakLock := s.breakLock
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
-			if seen, err := s.inspect(req.Name); err == nil && seen.Holder == stranger {
+			if seen, err := s.inspect(req.Name, req.Kind); err == nil && seen.Holder == stranger {
 				return lockagent.BreakReply{}, nil
 			}
 			return breakLock(req)
@@ -346,8 +346,8 @@ var defects = []defect{
 	}},
 	{"forgets that a subscription was cancelled", "Subscribe/a cancelled subscription is left in peace", func(s *spoilt) {
 		subscribe := s.subscribe
-		s.subscribe = func(name lockagent.Name, wake func()) func() {
-			subscribe(name, wake)
+		s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
+			subscribe(name, kind, wake)
 			return func() {}
 		}
 	}},
@@ -394,11 +394,11 @@ var defects = []defect{
 			closed.Store(true)
 			return closeSound()
 		}
-		s.subscribe = func(name lockagent.Name, wake func()) func() {
+		s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
 			if closed.Load() {
 				return nil
 			}
-			return subscribe(name, wake)
+			return subscribe(name, kind, wake)
 		}
 	}},
 	{"frees a lock when it is closed", "Close/no lock is free because a store was closed", func(s *spoilt) {
@@ -413,7 +413,7 @@ var defects = []defect{
 func refusingTheHolder(s *spoilt) {
 	acquire := s.acquire
 	s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-		if seen, err := s.inspect(req.Name); err == nil && seen.Holder == req.Tenure.String() {
+		if seen, err := s.inspect(req.Name, req.Kind); err == nil && seen.Holder == req.Tenure.String() {
 			return lockagent.AcquireReply{Holder: seen.Holder, Remaining: seen.Remaining}, nil
 		}
 		return acquire(req)
@@ -495,9 +495,9 @@ func replyingRelease(change func(*lockagent.ReleaseReply)) func(*spoilt) {
 func waking(mayPass func(nth int) bool) func(*spoilt) {
 	return func(s *spoilt) {
 		subscribe := s.subscribe
-		s.subscribe = func(name lockagent.Name, wake func()) func() {
+		s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
 			var nth atomic.Int64
-			return subscribe(name, func() {
+			return subscribe(name, kind, func() {
 				if mayPass(int(nth.Add(1))) {
 					wake()
 				}

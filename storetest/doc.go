@@ -7,7 +7,8 @@
 // tested on virtual time:
 //
 //	func TestContract(t *testing.T) {
-//		storetest.RunInBubble(t, func(t *testing.T) *storetest.Harness {
+//		kinds := []lockagent.LockKind{lockagent.PlainLock}
+//		storetest.RunInBubble(t, kinds, func(t *testing.T) *storetest.Harness {
 //			store := memstore.New()
 //			return &storetest.Harness{
 //				Store: store,
@@ -18,6 +19,9 @@
 //
 // A store on a real server is tested by [Run], in real time. A case fails if a reply, a
 // wake-up, a message or a state that it waits for takes longer than [Patience].
+//
+// Each chapter of the suite runs for each kind of locks that the store has and for which it holds. The
+// names of the cases are chapter/clause for plain locks, and kind/chapter/clause for others.
 //
 // Most functions of a [Harness] may be nil, if the store cannot do what they are for. NoQueue
 // says that the store has no queue. The suite skips the cases that need what is missing.

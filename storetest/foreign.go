@@ -83,7 +83,7 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "an error of one lock does not touch the others",
-		says: "[ErrWrongType], [ErrWrongKind], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are definite: the call had no effect, and trying again will not help.",
+		says: "[ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are definite: the call had no effect, and trying again will not help.",
 		prove: func(t *testing.T, h *Harness) {
 			if h.PlantValue == nil {
 				t.Skip("the harness cannot plant a value that is no lock")
@@ -152,9 +152,9 @@ func (h *Harness) untouched(t *testing.T, plant func(testing.TB, lockagent.Name)
 			t.Errorf("Acquire = %+v", reply)
 		}
 	}
-	_, err := Inspect(t, one.store, theLock)
+	_, err := inspect(t, one.store, theLock, one.kind)
 	wrong("Inspect", err)
-	broken, err := Break(t, one.store, theLock)
+	broken, err := breakLock(t, one.store, one.breaking(theLock))
 	wrong("Break", err)
 	if broken {
 		t.Error("Break: broken")
@@ -168,7 +168,7 @@ func (h *Harness) untouched(t *testing.T, plant func(testing.TB, lockagent.Name)
 	if released.Released || err != nil && !errors.Is(err, lockagent.ErrWrongType) {
 		t.Errorf("Release = %+v, %v; want Released false or ErrWrongType", released, err)
 	}
-	_, err = Inspect(t, two.store, theLock)
+	_, err = inspect(t, two.store, theLock, two.kind)
 	wrong("Inspect, after all that", err)
 }
 
@@ -177,5 +177,5 @@ func (h *Harness) plantHolder(t *testing.T, count int, lease time.Duration) {
 	if h.PlantHolder == nil {
 		t.Skip("the harness cannot plant the lock of another program")
 	}
-	h.PlantHolder(t, theLock, stranger, count, lease)
+	h.PlantHolder(t, theLock, h.kind, stranger, count, lease)
 }

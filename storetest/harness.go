@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,10 +18,14 @@ type Harness struct {
 	// Open opens another store on the same data, for another agent.
 	Open func(t testing.TB) lockagent.Store
 
-	// PlantHolder makes a lock held by another program. holder is the text that this program
-	// writes, and count its hold count. The lease has no end if lease is 0. Nil if no other
+	// PlantHolder makes a lock of a kind held by another program. holder is the text that this
+	// program writes, and count its hold count. The lease has no end if lease is 0. Nil if no other
 	// program can use the data.
-	PlantHolder func(t testing.TB, name lockagent.Name, holder string, count int, lease time.Duration)
+	PlantHolder func(t testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration)
+
+	// PlantToken makes a token of a fenced lock the greatest that another program has had. Nil if no
+	// other program can use the data.
+	PlantToken func(t testing.TB, name lockagent.Name, token lockagent.Token)
 
 	// PlantValue puts a value that is no lock under the name of a lock. Nil if the store
 	// cannot have one.
@@ -35,6 +40,15 @@ type Harness struct {
 	// PlantOutsider returns, and ends with the case. Nil if there are no outsiders.
 	PlantOutsider func(t testing.TB, name lockagent.Name, wake func())
 
+	// PlantPermit has another program take a free permit of a semaphore of the kind
+	// [lockagent.Permits]. The lease has no end if lease is 0. Nil if no other program can use the
+	// data.
+	PlantPermit func(t testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration)
+
+	// PlantWaiter gives another program the last place at a fair lock, for some time. The program is
+	// told when the lock is free for it. Nil if no other program can use the data.
+	PlantWaiter func(t testing.TB, name lockagent.Name, wait time.Duration, told func())
+
 	// NoQueue says that the store has no queue. So it never passes a lock, and has no turns
 	// for outsiders.
 	NoQueue bool
@@ -47,59 +61,127 @@ type Harness struct {
 	// cannot be.
 	StepClock func(t testing.TB, d time.Duration)
 
-	used bool // Store has its agent
+	// TellsApart reports whether the store can tell that a name is in use as one kind, when a call
+	// wants to use it as another. Nil if it always can.
+	TellsApart func(used, wanted lockagent.LockKind) bool
+
+	kind  lockagent.LockKind   // of the case
+	kinds []lockagent.LockKind // that the store has
+	used  bool                 // Store has its agent
 }
 
-// Run tests that a store fulfils its contract. The cases run one after the other. Each case
-// begins with a call of open.
-func Run(t *testing.T, open func(t *testing.T) *Harness) {
-	run(t, func(t *testing.T, c clause) { c.check(t, open) })
+// Run tests that a store fulfils its contract. kinds are the kinds of locks that the store has. The
+// cases run one after the other. Each case begins with a call of open.
+func Run(t *testing.T, kinds []lockagent.LockKind, open func(t *testing.T) *Harness) {
+	run(t, kinds, open, func(t *testing.T, prove func(*testing.T)) { prove(t) })
 }
 
 // RunInBubble is [Run] with each case, and its call of open, in a bubble of testing/synctest.
 // Time in a bubble passes only when all goroutines wait. A store that talks to a server
 // cannot run there.
-func RunInBubble(t *testing.T, open func(t *testing.T) *Harness) {
-	run(t, func(t *testing.T, c clause) {
-		synctest.Test(t, func(t *testing.T) { c.check(t, open) })
-	})
+func RunInBubble(t *testing.T, kinds []lockagent.LockKind, open func(t *testing.T) *Harness) {
+	run(t, kinds, open, synctest.Test)
 }
 
-func run(t *testing.T, check func(t *testing.T, c clause)) {
-	for _, chapter := range contract {
-		t.Run(chapter.title, func(t *testing.T) {
-			for _, c := range chapter.clauses {
-				t.Run(c.name, func(t *testing.T) { check(t, c) })
+// run runs the cases of plain locks as chapter/clause, and those of another kind as kind/chapter/clause.
+func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harness, in func(*testing.T, func(*testing.T))) {
+	for _, kind := range kinds {
+		open := func(t *testing.T) *Harness {
+			h := open(t)
+			h.kind, h.kinds = kind, kinds
+			return h
+		}
+		all := func(t *testing.T) {
+			for _, chapter := range contract {
+				if !slices.Contains(chapter.of, kind) {
+					continue
+				}
+				t.Run(chapter.title, func(t *testing.T) {
+					for _, c := range chapter.clauses {
+						if c.slow && kind != lockagent.PlainLock || slices.Contains(c.except, kind) {
+							continue
+						}
+						t.Run(c.name, func(t *testing.T) {
+							in(t, func(t *testing.T) { c.check(t, open) })
+						})
+					}
+				})
 			}
-		})
+		}
+		if kind == lockagent.PlainLock {
+			all(t)
+			continue
+		}
+		t.Run(string(kind), all)
 	}
 }
 
-// contract is the whole suite.
+// The kinds of locks for which a chapter holds.
+var (
+	plain = []lockagent.LockKind{lockagent.PlainLock}
+	// exclusive have one holder at a time, or may be used as if they had.
+	exclusive = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FairLock,
+		lockagent.FencedLock,
+		lockagent.SpinLock,
+	}
+	// woken have waiters that are woken.
+	woken = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FairLock,
+		lockagent.FencedLock,
+	}
+	// hashes have one field in the store, the holder. Another program writes no more.
+	hashes = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FairLock,
+		lockagent.FencedLock,
+		lockagent.SpinLock,
+	}
+	// queued are passed on in the order of the queue.
+	queued = []lockagent.LockKind{
+		lockagent.PlainLock,
+		lockagent.FencedLock,
+	}
+	fenced = []lockagent.LockKind{lockagent.FencedLock}
+	spin   = []lockagent.LockKind{lockagent.SpinLock}
+)
+
+// contract is the whole suite. A chapter that is about the store, and about no lock, is proved once.
 var contract = []struct {
 	title   string
+	of      []lockagent.LockKind
 	clauses []clause
 }{
-	{"Acquire", acquireClauses},
-	{"Tenure", tenureClauses},
-	{"Release", releaseClauses},
-	{"Renew", renewClauses},
-	{"Lease", leaseClauses},
-	{"Token", tokenClauses},
-	{"Break", breakClauses},
-	{"Inspect", inspectClauses},
-	{"Subscribe", subscribeClauses},
-	{"Listen", listenClauses},
-	{"Queue", queueClauses},
-	{"Pass", passClauses},
-	{"Outsiders", outsiderClauses},
-	{"Foreign", foreignClauses},
-	{"BadRequest", badRequestClauses},
-	{"Reset", resetClauses},
-	{"Identity", identityClauses},
-	{"Time", timeClauses},
-	{"Concurrency", concurrencyClauses},
-	{"Close", closeClauses},
+	{"Kind", exclusive, kindClauses},
+	{"Acquire", exclusive, acquireClauses},
+	{"Tenure", exclusive, tenureClauses},
+	{"Release", exclusive, releaseClauses},
+	{"Renew", exclusive, renewClauses},
+	{"Lease", exclusive, leaseClauses},
+	{"Token", exclusive, tokenClauses},
+	{"Break", exclusive, breakClauses},
+	{"Inspect", exclusive, inspectClauses},
+	{"Subscribe", woken, subscribeClauses},
+	{"Listen", exclusive, listenClauses},
+	{"Queue", queued, queueClauses},
+	{"Pass", queued, passClauses},
+	{"Outsiders", queued, outsiderClauses},
+	{"Fenced", fenced, fencedClauses},
+	{"Spin", spin, spinClauses},
+	{"Fair", []lockagent.LockKind{lockagent.FairLock}, fairClauses},
+	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
+	{"Permits", []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
+	{"Semaphore", []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},
+	{"PermitIDs", []lockagent.LockKind{lockagent.Permits}, permitIDClauses},
+	{"Foreign", hashes, foreignClauses},
+	{"BadRequest", exclusive, badRequestClauses},
+	{"Reset", exclusive, resetClauses},
+	{"Identity", plain, identityClauses},
+	{"Time", plain, timeClauses},
+	{"Concurrency", exclusive, concurrencyClauses},
+	{"Close", plain, closeClauses},
 }
 
 // clause is one sentence of the contract and its proof.
@@ -107,6 +189,9 @@ type clause struct {
 	name  string // what the case shows, in a few words
 	says  string // the sentence, from the documentation of package lockagent
 	prove func(t *testing.T, h *Harness)
+
+	slow   bool                 // in real time: plain locks prove it for all
+	except []lockagent.LockKind // for which the sentence does not hold, see the comments of the kinds
 }
 
 func (c clause) check(t *testing.T, open func(t *testing.T) *Harness) {
@@ -130,7 +215,7 @@ func (h *Harness) agent(t *testing.T) *party {
 	}
 	h.used = true
 	id := lockagent.NewAgentID()
-	return &party{t: t, store: store, id: id, messages: Listen(t, store, id)}
+	return &party{t: t, store: store, kind: h.kind, id: id, messages: Listen(t, store, id)}
 }
 
 func (h *Harness) agents(t *testing.T, n int) []*party {

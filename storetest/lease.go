@@ -16,7 +16,7 @@ var leaseClauses = []clause{
 			wish := one.wish(theLock, 1)
 			wish.Lease = brief
 			first := one.get(wish)
-			if !AwaitFree(t, two.store, theLock) {
+			if !two.awaitFree(theLock) {
 				return
 			}
 			second := two.acquire(theLock, 1)
@@ -39,7 +39,7 @@ var leaseClauses = []clause{
 			wish := one.wish(theLock, 1)
 			wish.Lease = brief
 			one.get(wish)
-			if !AwaitFree(t, one.store, theLock) {
+			if !one.awaitFree(theLock) {
 				return
 			}
 			if reply := one.renew(theLock, 1, time.Hour); reply.Held {
@@ -57,7 +57,7 @@ var leaseClauses = []clause{
 			wish := one.wish(theLock, 1)
 			wish.Lease = lockagent.MinLease
 			one.get(wish)
-			AwaitFree(t, one.store, theLock)
+			one.awaitFree(theLock)
 
 			wish = one.wish(theLock, 2)
 			wish.Lease = lockagent.MaxLease
@@ -75,7 +75,7 @@ var leaseClauses = []clause{
 			wish := one.wish(theLock, 1)
 			wish.Lease = brief + 900*time.Microsecond
 			first := one.get(wish)
-			if !AwaitFree(t, two.store, theLock) {
+			if !two.awaitFree(theLock) {
 				return
 			}
 			notBefore(t, wish.Lease, first, two.acquire(theLock, 1))

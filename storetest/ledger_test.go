@@ -16,6 +16,7 @@ type ledger struct {
 	plantOutsider func(lockagent.Name, func()) func() // what it does
 	exhausted     atomic.Bool                         // for defects
 	token         atomic.Uint64
+	kinds         sync.Map // by name
 
 	mu     sync.Mutex
 	places []entry // in their order
@@ -55,8 +56,8 @@ func (l *ledger) join(s *spoilt) {
 		l.loses(req.Name, req.Tenure)
 		return reply, err
 	}
-	s.subscribe = func(name lockagent.Name, wake func()) func() {
-		cancel := subscribe(name, wake)
+	s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
+		cancel := subscribe(name, kind, wake)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.wakes = append(l.wakes, &wake)

@@ -24,7 +24,7 @@ var listenClauses = []clause{
 			one, two := h.pair(t)
 			for number := uint64(1); number <= rounds; number++ {
 				begun := one.acquire(theLock, number).At
-				reply, err := startBreak(t, two.store, lockagent.BreakRequest{Name: theLock}).await()
+				reply, err := startBreak(t, two.store, two.breaking(theLock)).await()
 				if err != nil || !reply.Broken {
 					t.Fatalf("Break = %+v, %v", reply, err)
 				}
@@ -68,7 +68,7 @@ var listenClauses = []clause{
 		prove: func(t *testing.T, h *Harness) {
 			store := h.Open(t)
 			t.Cleanup(func() { _ = store.Close() })
-			two := &party{t: t, store: store, id: lockagent.NewAgentID()}
+			two := &party{t: t, store: store, kind: h.kind, id: lockagent.NewAgentID()}
 			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
 				var once sync.Once // messages may be repeated
 				t.Cleanup(store.Listen(two.id, func(lockagent.Message) {

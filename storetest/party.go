@@ -29,6 +29,7 @@ const (
 type party struct {
 	t        *testing.T
 	store    lockagent.Store
+	kind     lockagent.LockKind // of its requests
 	id       lockagent.AgentID
 	messages *Messages
 }
@@ -39,7 +40,7 @@ func (p *party) tenure(number uint64) lockagent.Tenure {
 
 // wish is a request for a lease that does not end in the case.
 func (p *party) wish(name lockagent.Name, number uint64) lockagent.AcquireRequest {
-	return lockagent.AcquireRequest{Name: name, Tenure: p.tenure(number), Lease: minute}
+	return lockagent.AcquireRequest{Name: name, Kind: p.kind, Tenure: p.tenure(number), Lease: minute}
 }
 
 // queueing is a request that asks for a place in the queue.
@@ -82,7 +83,7 @@ func (p *party) refused(name lockagent.Name, number uint64, holder string) locka
 }
 
 func (p *party) renewal(name lockagent.Name, number uint64, lease time.Duration) lockagent.RenewRequest {
-	return lockagent.RenewRequest{Name: name, Tenure: p.tenure(number), Lease: lease}
+	return lockagent.RenewRequest{Name: name, Kind: p.kind, Tenure: p.tenure(number), Lease: lease}
 }
 
 func (p *party) renew(name lockagent.Name, number uint64, lease time.Duration) lockagent.RenewReply {
@@ -96,7 +97,7 @@ func (p *party) renew(name lockagent.Name, number uint64, lease time.Duration) l
 
 // ending is a request to release.
 func (p *party) ending(name lockagent.Name, number uint64) lockagent.ReleaseRequest {
-	return lockagent.ReleaseRequest{Name: name, Tenure: p.tenure(number)}
+	return lockagent.ReleaseRequest{Name: name, Kind: p.kind, Tenure: p.tenure(number)}
 }
 
 // end releases and expects Released in the reply.
@@ -124,10 +125,15 @@ func (p *party) withdraws(name lockagent.Name, number uint64) {
 	p.end(req, false)
 }
 
+// breaking is a request to break a lock.
+func (p *party) breaking(name lockagent.Name) lockagent.BreakRequest {
+	return lockagent.BreakRequest{Name: name, Kind: p.kind}
+}
+
 // breaks breaks a lock and expects broken in the reply.
 func (p *party) breaks(name lockagent.Name, broken bool) {
 	p.t.Helper()
-	got, err := Break(p.t, p.store, name)
+	got, err := breakLock(p.t, p.store, p.breaking(name))
 	if err != nil || got != broken {
 		p.t.Fatalf("Break(%q) = %t, %v; want %t", name, got, err, broken)
 	}
@@ -135,11 +141,18 @@ func (p *party) breaks(name lockagent.Name, broken bool) {
 
 func (p *party) inspect(name lockagent.Name) lockagent.Inspection {
 	p.t.Helper()
-	seen, err := Inspect(p.t, p.store, name)
+	seen, err := inspect(p.t, p.store, name, p.kind)
 	if err != nil {
 		p.t.Fatalf("Inspect(%q): %v", name, err)
 	}
 	return seen
+}
+
+// awaitFree waits until a lock is free. It reports whether the lock became free; if not, the case has
+// failed.
+func (p *party) awaitFree(name lockagent.Name) bool {
+	p.t.Helper()
+	return awaitFree(p.t, p.store, name, p.kind)
 }
 
 func (p *party) time() lockagent.StoreTime {
@@ -163,7 +176,7 @@ func (p *party) sees(name lockagent.Name, holder string) lockagent.Inspection {
 
 func (p *party) subscribe(name lockagent.Name) *Subscription {
 	p.t.Helper()
-	sub := Subscribe(p.t, p.store, name)
+	sub := subscribe(p.t, p.store, name, p.kind)
 	if p.t.Failed() {
 		p.t.FailNow()
 	}
@@ -184,6 +197,9 @@ func (p *party) hears(kind lockagent.MessageKind, number uint64) lockagent.Messa
 	message, ok := p.messages.Await(kind, theLock, p.tenure(number))
 	if !ok {
 		p.t.FailNow()
+	}
+	if releasable := kind == lockagent.MessagePassed || kind == lockagent.MessageWanted; releasable && message.LockKind.OrPlain() != p.kind {
+		p.t.Errorf("told %+v about a %s lock", message, p.kind)
 	}
 	return message
 }

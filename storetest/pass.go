@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -51,7 +52,8 @@ var passClauses = []clause{
 			if passed.Incarnation != begun.Incarnation || passed.Clock != begun.Clock {
 				t.Errorf("passed by incarnation %q on clock %q, after %+v", passed.Incarnation, passed.Clock, begun)
 			}
-			if off := lockagent.StoreTime(passed.Token).Sub(passed.At); off < -moment || off > moment {
+			// A store may know only to the millisecond what is left of a lease, and so which tokens were used.
+			if off := lockagent.StoreTime(passed.Token).Sub(passed.At); off < -moment || off > moment+time.Millisecond {
 				t.Errorf("token %d is %v off the time %d", passed.Token, off, passed.At)
 			}
 		},
@@ -103,6 +105,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "the lease is short",
+		slow: true,
 		says: "The lease of a pass is [PassLease].",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
@@ -111,7 +114,7 @@ var passClauses = []clause{
 			if left := one.inspect(theLock).Remaining; left > lockagent.PassLease {
 				t.Errorf("%v left of a lease of %v", left, lockagent.PassLease)
 			}
-			if !AwaitFree(t, one.store, theLock) {
+			if !one.awaitFree(theLock) {
 				return
 			}
 			next := one.acquire(theLock, 2)
@@ -217,6 +220,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "the end of a lease passes nothing",
+		slow: true,
 		says: "Only a Release passes a lock. Break, the end of a lease and a reset do not.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
@@ -224,7 +228,7 @@ var passClauses = []clause{
 			one.subscribe(theLock)
 			line.passes(one, 1, two)
 			one.queue(theLock, 2, two.tenure(1))
-			if !AwaitFree(t, two.store, theLock) {
+			if !two.awaitFree(theLock) {
 				return
 			}
 			two.release(theLock, 1, false) // the tenure is over

@@ -268,7 +268,7 @@ func (l *line) wakes(from *party, number uint64) {
 // take places in this order.
 func (l *line) again(waiters ...*waiter) {
 	l.t.Helper()
-	if _, err := Break(l.t, l.one.store, theLock); err != nil {
+	if _, err := breakLock(l.t, l.one.store, l.one.breaking(theLock)); err != nil {
 		l.t.Fatalf("Break: %v", err)
 	}
 	l.latest++

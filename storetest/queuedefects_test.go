@@ -29,7 +29,7 @@ var queueDefects = []defect{
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			if req.Queue && slices.ContainsFunc(s.ledger.queue(req.Name), func(e entry) bool { return e.req.Tenure == req.Tenure }) {
-				_, _ = s.release(lockagent.ReleaseRequest{Name: req.Name, Tenure: req.Tenure})
+				_, _ = s.release(lockagent.ReleaseRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure})
 			}
 			return acquire(req)
 		}
@@ -46,7 +46,7 @@ var queueDefects = []defect{
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			queue := s.ledger.queue(req.Name)
-			if seen, err := s.inspect(req.Name); err == nil && !seen.Held && len(queue) > 0 && queue[0].req.Tenure != req.Tenure {
+			if seen, err := s.inspect(req.Name, req.Kind); err == nil && !seen.Held && len(queue) > 0 && queue[0].req.Tenure != req.Tenure {
 				return lockagent.AcquireReply{Holder: "reserved"}, nil
 			}
 			return acquire(req)
@@ -60,7 +60,7 @@ var queueDefects = []defect{
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 			queue := s.ledger.queue(req.Name)
 			for _, e := range queue {
-				_, _ = release(lockagent.ReleaseRequest{Name: e.req.Name, Tenure: e.req.Tenure})
+				_, _ = release(lockagent.ReleaseRequest{Name: e.req.Name, Kind: e.req.Kind, Tenure: e.req.Tenure})
 			}
 			for _, e := range slices.Backward(queue) {
 				_, _ = e.by.acquire(e.req)
@@ -84,14 +84,14 @@ var queueDefects = []defect{
 	}},
 	{"passes with old tokens", "Pass/tokens grow over a pass", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Token = 1 })},
 	{"passes for long", "Pass/the lease is short", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
-		if to, ok := s.holder(req.Name); ok && reply.Passed {
+		if to, ok := s.holder(req.Name, req.Kind); ok && reply.Passed {
 			_, _ = s.renew(lockagent.RenewRequest{Name: req.Name, Tenure: to, Lease: 10 * time.Second})
 		}
 	})},
 	{"passes for less than it should", "Pass/the lease is short", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
-		if to, ok := s.holder(req.Name); ok && reply.Passed {
-			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name})
-			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Tenure: to, Lease: lockagent.PassLease / 2})
+		if to, ok := s.holder(req.Name, req.Kind); ok && reply.Passed {
+			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
+			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Kind: req.Kind, Tenure: to, Lease: lockagent.PassLease / 2})
 		}
 	})},
 	{"renews only what was acquired", "Pass/a passed tenure can be renewed", func(s *spoilt) {
@@ -151,8 +151,8 @@ var queueDefects = []defect{
 	}},
 	{"passes what has run out", "Pass/the end of a lease passes nothing", func(s *spoilt) {
 		inspect := s.inspect
-		s.inspect = func(name lockagent.Name) (lockagent.Inspection, error) {
-			seen, err := inspect(name)
+		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {
+			seen, err := inspect(name, kind)
 			if err == nil && !seen.Held {
 				s.passes(name)
 			}
@@ -162,8 +162,8 @@ var queueDefects = []defect{
 	{"passes at the release of another tenure", "Pass/the release of another tenure passes nothing", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			if holder, ok := s.holder(req.Name); ok {
-				reply, err := release(lockagent.ReleaseRequest{Name: req.Name, Tenure: holder})
+			if holder, ok := s.holder(req.Name, req.Kind); ok {
+				reply, err := release(lockagent.ReleaseRequest{Name: req.Name, Kind: req.Kind, Tenure: holder})
 				reply.Released = holder == req.Tenure
 				return reply, err
 			}
@@ -183,7 +183,7 @@ var queueDefects = []defect{
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 			for _, e := range s.ledger.queue(req.Name) {
-				_, _ = release(lockagent.ReleaseRequest{Name: req.Name, Tenure: e.req.Tenure})
+				_, _ = release(lockagent.ReleaseRequest{Name: req.Name, Kind: req.Kind, Tenure: e.req.Tenure})
 			}
 			return release(req)
 		}
@@ -327,7 +327,7 @@ func keepingPlaces(s *spoilt) {
 	release := s.release
 	s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 		for _, e := range s.ledger.formerly() {
-			if _, held := s.holder(req.Name); held && e.req.Tenure != req.Tenure {
+			if _, held := s.holder(req.Name, req.Kind); held && e.req.Tenure != req.Tenure {
 				_, _ = e.by.acquire(e.req)
 			}
 		}
@@ -353,8 +353,8 @@ func passingToTheDead(s *spoilt) {
 func givingUp(s *spoilt) {
 	release := s.release
 	s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-		if holder, ok := s.holder(req.Name); ok && holder == req.Tenure && s.ledger.firstIsDead(req.Name) {
-			reply, err := s.breakLock(lockagent.BreakRequest{Name: req.Name})
+		if holder, ok := s.holder(req.Name, req.Kind); ok && holder == req.Tenure && s.ledger.firstIsDead(req.Name) {
+			reply, err := s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
 			return lockagent.ReleaseReply{Released: reply.Broken, At: reply.At}, err
 		}
 		return release(req)
@@ -362,8 +362,8 @@ func givingUp(s *spoilt) {
 }
 
 // holder returns the tenure that has a lock.
-func (s *spoilt) holder(name lockagent.Name) (lockagent.Tenure, bool) {
-	seen, err := s.inspect(name)
+func (s *spoilt) holder(name lockagent.Name, kind lockagent.LockKind) (lockagent.Tenure, bool) {
+	seen, err := s.inspect(name, kind)
 	if err != nil {
 		return lockagent.Tenure{}, false
 	}

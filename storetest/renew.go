@@ -70,14 +70,18 @@ var renewClauses = []clause{
 		says: "A Release may overtake a Renew of its tenure: the reply to that Renew does not matter.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			for number := uint64(1); number <= 20; number++ {
-				one.acquire(theLock, number)
-				renewed := startRenew(t, one.store, one.renewal(theLock, number, minute))
-				one.release(theLock, number, true)
-				two.acquire(theLock, number) // at once, whatever becomes of the renewal
-				one.answered(renewed.await())
-				two.sees(theLock, two.tenure(number).String())
-				two.release(theLock, number, true)
+			const locks = 20
+			var renewed [locks]*call[lockagent.RenewReply]
+			name := func(i int) lockagent.Name { return lockagent.Name(fmt.Sprintf("orders/%d", i)) }
+			for i := range renewed {
+				one.acquire(name(i), 1)
+				renewed[i] = startRenew(t, one.store, one.renewal(name(i), 1, minute))
+				one.release(name(i), 1, true)
+				two.acquire(name(i), 1) // at once, whatever becomes of the renewal
+			}
+			for i, c := range renewed {
+				one.answered(c.await())
+				two.sees(name(i), two.tenure(1).String())
 			}
 		},
 	},

@@ -14,8 +14,10 @@ type spoilt struct {
 	renew     func(lockagent.RenewRequest) (lockagent.RenewReply, error)
 	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
 	breakLock func(lockagent.BreakRequest) (lockagent.BreakReply, error)
-	inspect   func(lockagent.Name) (lockagent.Inspection, error)
-	subscribe func(lockagent.Name, func()) func()
+	inspect   func(lockagent.Name, lockagent.LockKind) (lockagent.Inspection, error)
+	latch     func(lockagent.LatchRequest) (lockagent.LatchReply, error)
+	subscribe func(lockagent.Name, lockagent.LockKind, func()) func()
+	permits   func(lockagent.PermitsRequest) (lockagent.PermitsReply, error)
 	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
 	onReset   func(func(lockagent.Reset)) func()
 	time      func() (lockagent.StoreTime, error)
@@ -27,6 +29,7 @@ type spoilt struct {
 	deafInDone   bool
 	deaf         atomic.Int32 // no call is answered meanwhile
 
+	sound  lockagent.Store
 	ledger *ledger // of all stores of a harness
 }
 
@@ -36,6 +39,7 @@ var _ lockagent.Store = (*spoilt)(nil)
 func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 	ctx := context.Background()
 	s := &spoilt{
+		sound: sound,
 		acquire: func(req lockagent.AcquireRequest) (reply lockagent.AcquireReply, err error) {
 			sound.Acquire(ctx, req, func(r lockagent.AcquireReply, e error) { reply, err = r, e })
 			return reply, err
@@ -52,15 +56,21 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 			sound.Break(ctx, req, func(r lockagent.BreakReply, e error) { reply, err = r, e })
 			return reply, err
 		},
-		inspect: func(name lockagent.Name) (seen lockagent.Inspection, err error) {
-			sound.Inspect(ctx, name, lockagent.PlainLock, func(i lockagent.Inspection, e error) { seen, err = i, e })
+		inspect: func(name lockagent.Name, kind lockagent.LockKind) (seen lockagent.Inspection, err error) {
+			sound.Inspect(ctx, name, kind, func(i lockagent.Inspection, e error) { seen, err = i, e })
 			return seen, err
 		},
-		subscribe: func(name lockagent.Name, wake func()) func() {
-			return sound.Subscribe(name, lockagent.PlainLock, wake)
+		permits: func(req lockagent.PermitsRequest) (reply lockagent.PermitsReply, err error) {
+			sound.Permits(ctx, req, func(r lockagent.PermitsReply, e error) { reply, err = r, e })
+			return reply, err
 		},
-		listen:  sound.Listen,
-		onReset: sound.OnReset,
+		latch: func(req lockagent.LatchRequest) (reply lockagent.LatchReply, err error) {
+			sound.Latch(ctx, req, func(r lockagent.LatchReply, e error) { reply, err = r, e })
+			return reply, err
+		},
+		subscribe: sound.Subscribe,
+		listen:    sound.Listen,
+		onReset:   sound.OnReset,
 		time: func() (at lockagent.StoreTime, err error) {
 			sound.Time(ctx, func(t lockagent.StoreTime, e error) { at, err = t, e })
 			return at, err
@@ -93,9 +103,14 @@ func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done fun
 	answerSpoilt(s, ctx, done, reply, err)
 }
 
-func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error)) {
-	seen, err := s.inspect(name)
+func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+	seen, err := s.inspect(name, kind)
 	answerSpoilt(s, ctx, done, seen, err)
+}
+
+func (s *spoilt) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	reply, err := s.permits(req)
+	answerSpoilt(s, ctx, done, reply, err)
 }
 
 func (s *spoilt) Time(ctx context.Context, done func(lockagent.StoreTime, error)) {
@@ -127,8 +142,8 @@ func (s *spoilt) deafly(f func()) {
 	f()
 }
 
-func (s *spoilt) Subscribe(name lockagent.Name, _ lockagent.LockKind, wake func()) func() {
-	return s.subscribe(name, wake)
+func (s *spoilt) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
+	return s.subscribe(name, kind, wake)
 }
 
 func (s *spoilt) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) func() {

@@ -142,7 +142,7 @@ var subscribeClauses = []clause{
 				tried := false // wake may run on several goroutines at once
 				turn := make(chan struct{}, 1)
 				turn <- struct{}{}
-				cancel := two.store.Subscribe(theLock, lockagent.PlainLock, func() {
+				cancel := two.store.Subscribe(theLock, two.kind, func() {
 					<-turn
 					mine := !tried
 					tried = true

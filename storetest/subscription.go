@@ -18,12 +18,17 @@ type Subscription struct {
 	cancel func()
 }
 
-// Subscribe subscribes to the wake-ups of a lock, and waits until the subscription stands. The
+// Subscribe subscribes to the wake-ups of a plain lock, and waits until the subscription stands. The
 // test calls Cancel, or closes the store. Any goroutine of the test may call Subscribe.
 func Subscribe(t TB, s lockagent.Store, name lockagent.Name) *Subscription {
 	t.Helper()
+	return subscribe(t, s, name, lockagent.PlainLock)
+}
+
+func subscribe(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) *Subscription {
+	t.Helper()
 	sub, wake := newSubscription(t, name)
-	sub.cancel = s.Subscribe(name, lockagent.PlainLock, wake)
+	sub.cancel = s.Subscribe(name, kind, wake)
 	sub.Await()
 	return sub
 }

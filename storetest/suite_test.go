@@ -19,6 +19,17 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
+// soundKinds are the kinds of locks that the store without a defect has.
+var soundKinds = []lockagent.LockKind{
+	lockagent.PlainLock,
+	lockagent.FairLock,
+	lockagent.FencedLock,
+	lockagent.SpinLock,
+	lockagent.Latch,
+	lockagent.Semaphore,
+	lockagent.Permits,
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestEveryClauseQuotesTheContract fails if a sentence of the contract changes and the clause
@@ -100,16 +111,18 @@ func findings() []finding {
 	for _, d := range allDefects() {
 		all = append(all, finding{d.name, d.found})
 	}
-	return append(all, moreFindings...)
+	return append(append(all, moreFindings...), morePermitFindings...)
 }
 
 // TestEveryDefectIsFound runs clauses of the suite against defective stores. Each store has one
 // defect, and the clause has to fail. They run in a child process, because they have to fail.
 func TestEveryDefectIsFound(t *testing.T) {
 	clauses := make(map[string]clause)
+	kinds := make(map[string]lockagent.LockKind) // for which a defect spoils the clause
 	for _, chapter := range contract {
 		for _, c := range chapter.clauses {
 			clauses[chapter.title+"/"+c.name] = c
+			kinds[chapter.title+"/"+c.name] = chapter.of[0]
 		}
 	}
 	stores := make(map[string]func(*testing.T) *Harness)
@@ -119,7 +132,13 @@ func TestEveryDefectIsFound(t *testing.T) {
 	if os.Getenv(defectsWanted) != "" {
 		for _, f := range findings() {
 			t.Run(f.defect+"/"+f.clause, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { clauses[f.clause].check(t, stores[f.defect]) })
+				synctest.Test(t, func(t *testing.T) {
+					clauses[f.clause].check(t, func(t *testing.T) *Harness {
+						h := stores[f.defect](t)
+						h.kind, h.kinds = kinds[f.clause], soundKinds
+						return h
+					})
+				})
 			})
 		}
 		return
@@ -180,12 +199,12 @@ func testName(parts ...string) string {
 
 // The store without a defect passes. Otherwise the defects would prove nothing.
 func TestSoundStorePasses(t *testing.T) {
-	RunInBubble(t, defect{spoil: func(*spoilt) {}}.harness)
+	RunInBubble(t, soundKinds, defect{spoil: func(*spoilt) {}}.harness)
 }
 
 // A store may repeat messages, and say at any time that messages were missed.
 func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
-	RunInBubble(t, defect{spoil: func(s *spoilt) {
+	RunInBubble(t, soundKinds, defect{spoil: func(s *spoilt) {
 		listen := s.listen
 		s.listen = func(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
 			missed := lockagent.Message{Kind: lockagent.MessagesMissed}
@@ -201,13 +220,15 @@ func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
 
 // A store need not have a queue.
 func TestStoreWithoutAQueuePasses(t *testing.T) {
-	RunInBubble(t, defect{spoil: func(s *spoilt) {
+	RunInBubble(t, soundKinds, defect{spoil: func(s *spoilt) {
 		s.ledger.noQueue = true
-		asking(func(req *lockagent.AcquireRequest) { req.Queue = false })(s)
+		asking(func(req *lockagent.AcquireRequest) { req.Queue = req.Queue && req.Kind == lockagent.Latch })(s)
 	}}.harness)
 }
 
-func allDefects() []defect { return slices.Concat(defects, queueDefects, factDefects) }
+func allDefects() []defect {
+	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects)
+}
 
 // harness is the harness of a store in memory that has the defect.
 func (d defect) harness(*testing.T) *Harness {
@@ -224,8 +245,15 @@ func (d defect) harness(*testing.T) *Harness {
 		NoQueue: l.noQueue,
 		Store:   one,
 		Open:    func(testing.TB) lockagent.Store { return spoil(store.Share()) },
-		PlantHolder: func(_ testing.TB, name lockagent.Name, holder string, count int, lease time.Duration) {
+		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
+		},
+		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+			store.PlantPermit(name, id, lease)
+		},
+		PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) { store.PlantToken(name, token) },
+		PlantWaiter: func(_ testing.TB, name lockagent.Name, wait time.Duration, told func()) {
+			store.PlantWaiter(name, wait, told)
 		},
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },

@@ -14,7 +14,7 @@ var timeClauses = []clause{
 			if now := two.time(); now < granted.Add(-moment) {
 				t.Errorf("time %d after a grant at %d", now, granted)
 			}
-			if !AwaitFree(t, two.store, theLock) {
+			if !two.awaitFree(theLock) {
 				return
 			}
 			if now := two.time(); now < granted.Add(brief-moment) {

@@ -20,7 +20,8 @@
 //	hold             from the grant to the end of the hold; child of acquire
 //	release          the moment at which the owner gave a grant up; child of hold
 //	EVALSHA acquire  a call to Redis, of kind client; also EVALSHA renew, EVALSHA
-//	                 release, EVALSHA break, EVALSHA inspect; store acquire and so on
+//	                 release, EVALSHA break, EVALSHA inspect, EVALSHA latch,
+//	                 EVALSHA permits; store acquire and so on
 //	                 if the store is another one; child of the span in the context of
 //	                 the call
 //	publish LOCKAGENT
@@ -82,10 +83,11 @@
 //	                                  trusted when a renewal was confirmed, just
 //	                                  before it counted, or began to fail
 //	lockagent.store.call.duration     histogram, s, by operation (acquire, renew,
-//	                                  release, break, inspect) and outcome (granted,
+//	                                  release, latch, break, inspect, permits) and outcome (granted,
 //	                                  held, confirmed, denied, released, over,
-//	                                  broken, free; unavailable, wrongtype,
-//	                                  notpermitted, closed, withdrawn, error)
+//	                                  broken, free, changed, unchanged; unavailable,
+//	                                  wrongtype, notpermitted, closed, withdrawn,
+//	                                  error)
 //	lockagent.store.refusals          counter, {call}, by outcome: wrongtype,
 //	                                  notpermitted
 //	lockagent.events.recorded         counter, {event}, by kind

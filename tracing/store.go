@@ -23,11 +23,13 @@ const (
 	release
 	breaking
 	inspect
+	latch
+	permits
 	operations
 )
 
 func (o operation) String() string {
-	return [operations]string{"acquire", "renew", "release", "break", "inspect"}[o]
+	return [operations]string{"acquire", "renew", "release", "break", "inspect", "latch", "permits"}[o]
 }
 
 // outcome is how a call to the store ended.
@@ -42,6 +44,8 @@ const (
 	over
 	broken
 	free
+	changed
+	unchanged
 	unavailable // and what follows are errors
 	wrongType
 	notPermitted
@@ -53,7 +57,7 @@ const (
 
 func (o outcome) String() string {
 	return [outcomes]string{
-		"granted", "held", "confirmed", "denied", "released", "over", "broken", "free",
+		"granted", "held", "confirmed", "denied", "released", "over", "broken", "free", "changed", "unchanged",
 		"unavailable", "wrongtype", "notpermitted", "closed", "withdrawn", "error",
 	}[o]
 }
@@ -207,6 +211,32 @@ func (s *store) Inspect(ctx context.Context, name lockagent.Name, kind lockagent
 	s.Store.Inspect(c.ctx, name, kind, func(found lockagent.Inspection, err error) {
 		c.end(outcomeOf(err, found.Held, held, free), err)
 		done(found, err)
+	})
+}
+
+// Permits implements [lockagent.Store].
+func (s *store) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	c, ok := s.begin(ctx, permits, req.Name)
+	if !ok {
+		s.Store.Permits(ctx, req, done)
+		return
+	}
+	s.Store.Permits(c.ctx, req, func(reply lockagent.PermitsReply, err error) {
+		c.end(outcomeOf(err, reply.Done, changed, unchanged), err)
+		done(reply, err)
+	})
+}
+
+// Latch implements [lockagent.Store].
+func (s *store) Latch(ctx context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
+	c, ok := s.begin(ctx, latch, req.Name)
+	if !ok {
+		s.Store.Latch(ctx, req, done)
+		return
+	}
+	s.Store.Latch(c.ctx, req, func(reply lockagent.LatchReply, err error) {
+		c.end(outcomeOf(err, reply.Changed, changed, unchanged), err)
+		done(reply, err)
 	})
 }
 

@@ -46,9 +46,19 @@ func (c *canned) Break(ctx context.Context, _ lockagent.BreakRequest, done func(
 	done(lockagent.BreakReply{Broken: c.yes}, c.err)
 }
 
+func (c *canned) Latch(ctx context.Context, _ lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
+	c.ctx = ctx
+	done(lockagent.LatchReply{Changed: c.yes}, c.err)
+}
+
 func (c *canned) Inspect(ctx context.Context, _ lockagent.Name, _ lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	c.ctx = ctx
 	done(lockagent.Inspection{Held: c.yes}, c.err)
+}
+
+func (c *canned) Permits(ctx context.Context, _ lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	c.ctx = ctx
+	done(lockagent.PermitsReply{Done: c.yes}, c.err)
 }
 
 func (c *canned) Identity() string { return "" }
@@ -99,6 +109,14 @@ var calls = []struct {
 	}},
 	{"inspect", "held", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
 		s.Inspect(ctx, "l", lockagent.PlainLock, func(r lockagent.Inspection, e error) { yes, err = r.Held, e })
+		return yes, err
+	}},
+	{"permits", "changed", "unchanged", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
+		s.Permits(ctx, lockagent.PermitsRequest{Name: "l"}, func(r lockagent.PermitsReply, e error) { yes, err = r.Done, e })
+		return yes, err
+	}},
+	{"latch", "changed", "unchanged", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
+		s.Latch(ctx, lockagent.LatchRequest{Name: "l"}, func(r lockagent.LatchReply, e error) { yes, err = r.Changed, e })
 		return yes, err
 	}},
 }

@@ -2,6 +2,8 @@ package lockstate
 
 import (
 	"slices"
+
+	"github.com/lockagent/lockagent"
 )
 
 // apply folds an event into the state. It decides nothing: the same events lead to the same
@@ -47,7 +49,8 @@ func (s *State) apply(e *Event) {
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
-		s.contended = true
+		s.contended = !s.cfg.Polls // then nobody waits for wake-ups
+		s.attempt.polls++
 		s.attempt.queued = s.attempt.queued || e.Queued // once true it stays: a needless withdrawal does no harm
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
 		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}
@@ -77,15 +80,18 @@ func (s *State) apply(e *Event) {
 		}
 		s.attempt = attempt{}
 		s.confirm(e)
+		s.tenure.ahead = max(e.Token, lockagent.Token(e.StoreTime)) - lockagent.Token(e.StoreTime)
 	case Forgot:
 		s.free(e)
 
 	case Renewing:
 		s.renewal.inFlight, s.renewal.stale = true, false
 		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
+		s.tenure.falls = s.tenure.falls || e.Mode != s.tenure.mode
+		s.tenure.mode = e.Mode // from now on it may be shared in the store
 	case Renewed:
 		s.confirm(e)
-		s.tenure.doubt = s.renewal.stale
+		s.tenure.doubt, s.tenure.falls = s.renewal.stale, false
 		s.renewal = renewal{}
 		s.queue.trim() // a hold that was renewed may last for much longer
 	case RenewFailed:

@@ -31,6 +31,7 @@ type Request struct {
 	Arrived Instant   // set on arrival
 	Owner   lockagent.Owner
 	Mode    Mode
+	Permits int           // of a semaphore; the same as 1 if it is 0
 	Lease   time.Duration // fixed, or 0 for a kept lease
 	Try     bool          // do not wait
 	Session bool          // Owner may hold the lock several times

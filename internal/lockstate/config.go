@@ -38,6 +38,10 @@ type Config struct {
 	// waited.
 	Yield time.Duration
 
+	// Polls says that the store wakes nobody: a tenure that waits asks again after 1 ms, 2 ms and
+	// so on, up to 128 ms.
+	Polls bool
+
 	// MaxSleep bounds the time for which a tenure relies on wake-ups. Then it asks the store
 	// again.
 	MaxSleep time.Duration
@@ -91,6 +95,16 @@ func (c *Config) backoff(failures int, m Moment) time.Duration {
 		pause *= 2
 	}
 	pause = min(pause, c.RetryMax)
+	return pause/2 + m.scatter(pause/2)
+}
+
+// mostPoll is the longest pause between two attempts, see [Config.Polls].
+const mostPoll = 128 * time.Millisecond
+
+// poll is the pause after so many attempts that found the lock busy. A part of it is random, so that two
+// agents do not follow each other for ever.
+func (c *Config) poll(attempts int, m Moment) time.Duration {
+	pause := min(time.Millisecond<<min(attempts, 10), mostPoll)
 	return pause/2 + m.scatter(pause/2)
 }
 

@@ -72,7 +72,7 @@ func (s *State) acquire(c Acquire, m Moment, out []Event) []Event {
 	r.ID, r.Arrived = RequestID(m.Fresh), m.Now
 	out = append(out, Event{Kind: Requested, Request: r})
 	atOnce := s.phase == free && m.Now >= s.notBefore || s.phase == held && s.mayGrant(&r, m)
-	if s.grants.again(&r) == nil && (!atOnce || s.queue.len() > 0) && !r.Try && !s.closed {
+	if s.grants.again(&r) == nil && !s.grants.upgrades(&r) && (!atOnce || s.queue.len() > 0) && !r.Try && !s.closed {
 		out = append(out, Event{Kind: Queued, Request: r, Waiters: s.queue.len() + 1})
 	}
 	return out

@@ -56,10 +56,15 @@
 // # Modes
 //
 // A grant is exclusive or shared. The request at the head of the queue sets the mode of a
-// tenure, for the whole life of the tenure. In a shared tenure all grants are shared, and
-// other agents may have shared tenures of the lock at the same time. In an exclusive tenure
-// shared grants may follow an exclusive one. Each grant has an owner and a token. All grants
-// of one session have the same token.
+// tenure. In a shared tenure all grants are shared, and other agents may have shared tenures of the lock
+// at the same time. In an exclusive tenure shared grants may follow an exclusive one. Each grant has an
+// owner and a token. All grants of one session have the same token.
+//
+// A shared tenure never becomes exclusive. So a session that only shares the lock cannot also have it
+// alone: it would wait for itself, and its request is refused. An exclusive tenure becomes shared when
+// only readers hold the lock (the downgrade): then at once, unless a local writer is next in the queue,
+// and in that case with the next renewal. The renewal tells the store. From the instant at
+// which it is sent, nothing exclusive is granted in the tenure.
 //
 // A session that holds the lock is let in again at once, before all requests that wait.
 // Otherwise the session would wait for itself. So overlapping re-entries can keep the lock

@@ -64,7 +64,8 @@ const (
 	// Forgot: no request wants the tenure any more.
 	Forgot
 
-	// Renewing: a renewal begins. Tenure, Lease, Urgent. The shell calls the store.
+	// Renewing: a renewal begins. Tenure, Mode (that the tenure is to have from now on), Lease, Urgent. The
+	// shell calls the store.
 	Renewing
 	// Renewed: the store confirmed the renewal. Tenure, Mode, Sent, Lease, StoreTime.
 	Renewed

@@ -50,6 +50,8 @@ var (
 	}
 	// A session that reads while it writes, beside readers on both agents.
 	downgrade = []person{{"ann", 0, Shared, true, false, keptTwice}, {"ann", 0, Exclusive, true, false, kept}, {"bob", 0, Shared, false, false, kept}, {"cid", 1, Shared, false, true, keptTwice}}
+	// A writer, and readers who follow it on both agents.
+	downgraded = []person{{"ann", 0, Exclusive, false, false, keptTwice}, {"bob", 0, Shared, false, false, keptTwice}, {"cid", 1, Shared, false, false, keptTwice}, {"dan", 1, Exclusive, false, false, kept}}
 	// Two owners on each of two agents.
 	four = []person{
 		{"ann", 0, Exclusive, false, false, keptTwice}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, kept}, {"dan", 1, Exclusive, false, false, kept},
@@ -80,6 +82,9 @@ var variants = []variant{
 		{"ann", 0, Shared, false, false, []time.Duration{60 * tick}}, {"bob", 0, Shared, false, false, keptTwice}, {"cid", 1, Exclusive, false, false, kept},
 	}, left: chances{order: 3, lost: 1}, ask: []int{0, 1}},
 	{name: "downgrade", people: downgrade, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{1}},
+	{name: "downgrade and a writer", people: downgraded, left: chances{order: 3, lost: 1}, ask: []int{0, 2, 1}},
+	{name: "downgrade on a bad day", people: downgraded, left: chances{order: 3, lost: 2, broken: 1, restart: 1}, ask: []int{0, 2}},
+	{name: "upgrade", people: downgrade, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 3}},
 	{name: "readers of a bad day", people: readers, left: chances{order: 3, lost: 1, broken: 1, resets: 1, ghosts: 1}, ask: []int{0, 2, 3}},
 	{name: "standing by", people: spread, left: chances{order: 3, lost: 2}, ask: []int{0, 1, 2}},
 	{name: "beside outsiders", people: threeTwice, left: chances{order: 3, lost: 2}, ask: []int{0, 2}, bad: func(m *storeModel) { m.outsiders = 1 }},
@@ -187,6 +192,8 @@ func TestSmallWorldWithABadStore(t *testing.T) {
 		{"that gives tokens out twice", three, chances{}, func(m *storeModel) { m.recycles = true }, "is granted after"},
 		{"that has nobody stand by", spread, chances{order: 1}, func(m *storeModel) { m.alone = true }, "is the first in the queue, but sleeps"},
 		{"that does not tell its clocks apart", three, chances{order: 1, steps: 1}, func(m *storeModel) { m.nameless = true }, "but the store"},
+		{"that makes tenures shared without being asked", []person{three[0], readers[2]}, chances{order: 1}, func(m *storeModel) { m.shares = true }, "holds the lock alone in a tenure that is shared"},
+		{"that does not make a tenure shared", downgraded, chances{order: 1}, func(m *storeModel) { m.forgets = true }, "but the store keeps readers out"},
 		// A late attempt of the same tenure, after its lease was extended.
 		{"that shortens a lease", []person{three[0], fixed[1]}, chances{lost: 1, order: 1}, func(m *storeModel) { m.shortens = true }, "but the store's lease ends at"},
 	} {

@@ -28,6 +28,7 @@ type Fair struct {
 	owed   []owed
 	ghosts map[uint64]bool // tenures that a call to the store is about to end
 
+	beside    bool            // the tenures of the parts do not keep each other out, see [Permits]
 	floor     lockagent.Token // the greatest token that the agent knows of
 	exclusive lockagent.Token // the greatest token of an exclusive tenure that it knows of
 }
@@ -89,7 +90,9 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 }
 
 func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
-	p.floor = f.floor
+	if !f.beside {
+		p.floor = f.floor
+	}
 	if r, ok := c.(AcquireReplied); ok && f.outdated(p, &r) {
 		r.Err = errOutdated
 		c = r
@@ -115,14 +118,14 @@ func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
 	if p.attempt.mode == Shared {
 		last = f.exclusive
 	}
-	return r.Err == nil && r.Reply.Granted && r.Reply.Token <= last
+	return !f.beside && r.Err == nil && r.Reply.Granted && r.Reply.Token <= last
 }
 
 // displace ends the tenures that cannot have the lock any more, because the store has granted
 // the lock to another part. Either somebody broke them, or the store lost its data.
 func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
 	for _, p := range f.parts {
-		if p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
+		if !f.beside && p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
 			lost := displaced{at: began.StoreTime, until: storeUpper(began.StoreTime, began.Sent, began.Now)}
 			f.step(p, lost, Moment{Now: began.Now, Fresh: f.fresh()}, do)
 		}
@@ -146,6 +149,8 @@ func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 		if p.tenure.mode == Exclusive {
 			f.exclusive = max(f.exclusive, e.Token)
 		}
+	case Attempted:
+		e.Token = f.floor
 	case Queued:
 		e.Waiters = f.Waiters()
 	case Answered:

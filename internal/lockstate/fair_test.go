@@ -13,6 +13,7 @@ import (
 type fairRig struct {
 	t       *testing.T
 	f       *Fair
+	steps   func(Command, Moment, func(*Event))
 	now     Instant
 	fresh   uint64
 	events  []Event
@@ -26,6 +27,7 @@ func newFairRig(t *testing.T) *fairRig {
 	r := &fairRig{t: t, ids: make(map[lockagent.Owner]RequestID)}
 	cfg := rigConfig()
 	r.f = NewFair("orders", &cfg, r.next)
+	r.steps = r.f.Step
 	return r
 }
 
@@ -35,7 +37,7 @@ func (r *fairRig) next() uint64 {
 }
 
 func (r *fairRig) step(c Command) {
-	r.f.Step(c, Moment{Now: r.now, Fresh: r.next()}, func(e *Event) {
+	r.steps(c, Moment{Now: r.now, Fresh: r.next()}, func(e *Event) {
 		r.events = append(r.events, *e)
 		r.seen = append(r.seen, text(e))
 		switch e.Kind {
@@ -250,6 +252,34 @@ func TestFair(t *testing.T) {
 		r.step(Wanted{Tenure: 1 << 40})
 		r.want("Disowning 1099511627776")
 	})
+	t.Run("asks for the first place alone when it is woken", func(t *testing.T) {
+		r := newFairRig(t)
+		r.acquire("ann")
+		r.replied(1, lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second})
+		r.acquire("bob", "cid")
+		for tenure := range 3 {
+			r.replied(tenure+1, lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: tenure < 2})
+		}
+		r.seen = nil
+		r.step(Woken{})
+		r.want("Woke", "Attempted 30s", "Woke", "Attempted 30s") // cid has no place yet
+		if e := r.events[len(r.events)-3]; e.Request.Owner != "ann" {
+			t.Errorf("attempted %+v", e)
+		}
+	})
+	t.Run("asks again to keep a place", func(t *testing.T) {
+		r := newFairRig(t)
+		r.acquire("ann")
+		r.replied(1, lockagent.AcquireReply{Holder: "other:7"})
+		r.step(Woken{})
+		r.replied(1, lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true, AskWithin: 2 * time.Second})
+		if at, _ := r.f.Alarm(); at < r.now.add(2*time.Second) || at > r.now.add(2200*time.Millisecond) {
+			t.Errorf("asks again at %v", time.Duration(at))
+		}
+		r.seen = nil
+		r.step(Standby{Tenure: r.tenures[0]})
+		r.want("Woke", "Attempted 30s")
+	})
 	t.Run("can be closed", func(t *testing.T) {
 		r := newFairRig(t)
 		r.acquire("ann", "bob")
@@ -272,6 +302,7 @@ func TestResumeFair(t *testing.T) {
 	}
 	cfg := rigConfig()
 	r.f = ResumeFair("orders", &cfg, r.next, n, 0, r.now)
+	r.steps = r.f.Step
 	if owner, token, _, tenure := r.f.Hold(); owner != "ann" || token != 7 || tenure != r.tenures[0] {
 		t.Errorf("%s holds the lock with token %d in tenure %d", owner, token, tenure)
 	}

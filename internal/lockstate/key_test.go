@@ -105,7 +105,7 @@ func (k *keyer) key(w *world) uint64 {
 	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.gone, l.closed, l.cancels} {
 		k.int(int64(n))
 	}
-	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.fair && w.strays, w.store.told, w.store.turn)
+	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.fair && w.strays, w.store.told, w.store.open, w.store.turn)
 	k.token(w.last.all)
 	k.token(w.last.exclusive)
 	k.token(w.store.guard)
@@ -268,7 +268,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
-		k.flags(h.unanswered, h.doubt, h.outsiders, h.contested, h.mode == Shared, h.storeTime == w.storeTime())
+		k.flags(h.unanswered, h.doubt, h.falls, h.outsiders, h.contested, h.mode == Shared, h.storeTime == w.storeTime())
 		k.int(int64(max(s.left(now), w.least())))
 		k.int(int64(h.holds))
 		k.since(h.began, now, s.cfg.HandOffTime)

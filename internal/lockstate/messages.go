@@ -59,12 +59,16 @@ func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
 }
 
 // standby shortens the sleep of the tenure. When the lease of the tenure ahead is over, the
-// lock is free, and perhaps no message says so. So this tenure asks the store then.
+// lock is free, and perhaps no message says so. So this tenure asks the store then. If nothing
+// remains, the lock may be free already.
 func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	if c.Tenure != s.attempt.number {
 		return out
 	}
-	retryAt := m.Now.add(s.cfg.sleep(c.Remaining, queuedSleep, m))
+	retryAt := m.Now
+	if c.Remaining > 0 {
+		retryAt = m.Now.add(s.cfg.sleep(c.Remaining, queuedSleep, m))
+	}
 	switch s.phase {
 	case asking: // the answer may be older than the pass
 		out = append(out, Event{Kind: Woke})

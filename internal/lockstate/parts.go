@@ -47,10 +47,17 @@ func (f *Fair) seat(m Moment, do func(*Event)) Moment {
 // concerned are the parts that a command concerns. If there are none, it is [Fair.front], which
 // gives the answer, if the command needs one.
 func (f *Fair) concerned(c Command, m Moment) (parts []*State) {
+	_, woken := c.(Woken)
 	for _, p := range f.parts {
-		if p.concerns(c, m) {
-			parts = append(parts, p)
+		if !p.concerns(c, m) {
+			continue
 		}
+		// A free lock is for the first place. So a wake-up is for the first part that has one, and
+		// for those without.
+		if woken && p.attempt.queued && slices.ContainsFunc(parts, func(q *State) bool { return q.attempt.queued }) {
+			continue
+		}
+		parts = append(parts, p)
 	}
 	if len(parts) == 0 {
 		parts = append(parts, f.front())
@@ -73,6 +80,8 @@ func (f *Fair) front() *State {
 func (s *State) concerns(c Command, m Moment) bool {
 	serves := func(id RequestID) bool { return s.queue.find(id) != nil || s.grants.find(id) >= 0 }
 	switch c := c.(type) {
+	case Woken:
+		return s.phase == asking || s.phase == sleeping
 	case Cancel:
 		return serves(c.ID)
 	case Unclaimed:
@@ -103,5 +112,5 @@ func (s *State) concerns(c Command, m Moment) bool {
 	case ReleaseReplied:
 		return s.has(c.Tenure)
 	}
-	return true // Woken, Missed, StoreReset, DisownReplied, Close, Detach
+	return true // Missed, StoreReset, DisownReplied, Close, Detach
 }

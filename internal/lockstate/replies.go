@@ -63,7 +63,14 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if e, ok := s.begunBy(s.attempt.offer, busyness{s.attempt.sent, r.At, r.Clock}, m); ok {
 		return append(out, e)
 	}
-	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, s.attempt.trustsMessages(r.Queued), m))
+	most := s.attempt.trustsMessages(r.Queued)
+	if r.AskWithin > 0 {
+		most = min(most, r.AskWithin)
+	}
+	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, most, m))
+	if s.cfg.Polls {
+		retryAt = min(retryAt, m.Now.add(s.cfg.poll(s.attempt.polls, m)))
+	}
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
 	}
@@ -161,7 +168,7 @@ func (s *State) returned(r *lockagent.ReleaseReply, m Moment) Event {
 	}
 	// After a pass there is nobody to yield to: the next attempt only gets a place in the
 	// queue.
-	if r.Others != 0 && !r.Passed {
+	if r.Others != 0 && !r.Passed || s.cfg.Polls && s.queue.len() > 0 {
 		e.RetryAt = m.Now.add(s.cfg.Yield)
 	}
 	return e

@@ -13,6 +13,7 @@ func (s *State) settle(m Moment, e *Event) bool {
 	return s.endHolds(m, e) ||
 		s.refuseWhenClosed(e) ||
 		s.grantAgain(m, e) ||
+		s.refuseUpgrade(e) ||
 		s.grantBeside(m, e) ||
 		s.answerLocally(m, e) ||
 		s.recall(m, e) ||
@@ -64,6 +65,21 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 		*e = s.granted(w, m)
 		e.Kind, e.How, e.Token = Reentered, 0, s.grants.again(&w.Request).token
 		return true
+	}
+	return false
+}
+
+// refuseUpgrade answers a request for the lock alone, of a session that only shares it: the session
+// would wait for itself.
+func (s *State) refuseUpgrade(e *Event) bool {
+	for i := range s.grants {
+		if s.grants[i].request.Mode == Exclusive {
+			continue
+		}
+		if w := s.queue.ofSession(s.grants[i].request.Owner, s.grants.upgrades); w != nil {
+			*e = Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrUpgrade}
+			return true
+		}
 	}
 	return false
 }
@@ -169,12 +185,26 @@ func (s *State) useTenure(m Moment, e *Event) bool {
 }
 
 // renewing begins a renewal. It is urgent if the store should not put it off. The regular
-// renewal of a kept lease, after a third of it, is not urgent.
+// renewal of a kept lease, after a third of it, is not urgent. If only readers hold the lock, the renewal
+// makes the tenure shared.
 func (s *State) renewing(m Moment) Event {
-	lease := s.renewalLease(m)
+	e := Event{Kind: Renewing, Tenure: s.tenure.number, Mode: s.tenure.mode, Lease: s.renewalLease(m)}
+	if len(s.grants) > 0 && s.grants.shared() {
+		e.Mode = Shared
+	}
 	// Without a grant this is the renewal that the first hold waits for.
-	urgent := len(s.grants) == 0 || s.tenure.deadline.Sub(m.Now) < min(lease, roomy)/2
-	return Event{Kind: Renewing, Tenure: s.tenure.number, Lease: lease, Urgent: urgent}
+	e.Urgent = len(s.grants) == 0 || s.tenure.falls || s.downgrades() || s.tenure.deadline.Sub(m.Now) < min(e.Lease, roomy)/2
+	return e
+}
+
+// downgrades reports whether the tenure has to become shared at once: only readers hold the lock, and
+// none but readers follow. A writer who follows can have the tenure as it is.
+func (s *State) downgrades() bool {
+	if s.tenure.mode == Shared || len(s.grants) == 0 || !s.grants.shared() {
+		return false
+	}
+	w := s.queue.head()
+	return w == nil || w.Mode == Shared
 }
 
 // sought reports whether the request at the head wants the tenure of the attempt. It does not

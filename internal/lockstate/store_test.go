@@ -12,6 +12,7 @@ type storeModel struct {
 	holders   []seat          // none if the lock is free
 	guard     lockagent.Token // the greatest token that was given out or told
 	told      bool            // the agents were told when the lock became free
+	open      bool            // the agents were told when the lock became open for readers
 	queue     []seat          // the tenures that wait, the first one first
 	outsiders int             // the outsiders that wait
 	turn      bool            // the next release is for them
@@ -30,6 +31,8 @@ type storeModel struct {
 	forgetful bool          // it forgets withdrawn tenures
 	silent    bool          // it wakes nobody
 	shortens  bool          // it shortens a lease when its tenure is acquired again
+	shares    bool          // it makes every tenure shared that is renewed
+	forgets   bool          // it does not make a tenure shared
 	stingy    time.Duration // the lease of a pass ends too early by this
 	recycles  bool          // it gives the tokens of a released tenure out again
 	alone     bool          // it sends no standby messages
@@ -126,10 +129,19 @@ func (m *storeModel) expiry() (end Instant) {
 	return end
 }
 
-// others returns the seat of another tenure that keeps this one out, or nil.
+// others returns the seat of another tenure that keeps this one out, or nil. A reader is also kept out
+// by a writer with a place ahead of its own.
 func (m *storeModel) others(t tenureID, mode Mode) *seat {
+	waits := false
+	for i := range m.queue {
+		if m.queue[i].tenureID == t {
+			break
+		}
+		waits = waits || m.queue[i].mode == Exclusive
+	}
 	for i := range m.holders {
-		if h := &m.holders[i]; h.tenureID != t && (h.mode == Exclusive || mode == Exclusive) {
+		h := &m.holders[i]
+		if h.tenureID != t && (h.mode == Exclusive || mode == Exclusive || waits) {
 			return h
 		}
 	}
@@ -148,7 +160,13 @@ func (w *world) execute(c *storeCall) {
 	at := w.storeTime()
 	switch c.kind {
 	case callAcquire:
+		if w.fair && m.free(w.now) && len(m.queue) > 0 && m.queue[0].tenureID != t && !slices.Contains(m.withdrawn, t) {
+			w.passOn() // whoever comes upon a free lock
+		}
 		other := m.others(t, c.mode)
+		if own := m.holder(t, w.now); own != nil { // perhaps a late call: the mode of the tenure may have changed since
+			c.mode, other = own.mode, nil
+		}
 		switch {
 		case slices.Contains(m.withdrawn, t):
 			c.err = lockagent.ErrWithdrawn
@@ -158,9 +176,13 @@ func (w *world) execute(c *storeCall) {
 				for _, h := range m.holders {
 					w.post(h.agent, Wanted{Tenure: h.number})
 				}
+				m.open = m.open && c.mode == Shared
 			}
 			c.acquire = lockagent.AcquireReply{
 				At: at, Clock: m.clockName(), Holder: other.String(), Remaining: m.expiry().Sub(w.now), Queued: m.queued(t), Outsiders: m.outsiders,
+			}
+			if w.fair && m.queued(t) {
+				c.acquire.AskWithin = askWithin
 			}
 		default:
 			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(seat{tenureID: t, mode: c.mode, request: c.request}, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders}
@@ -172,14 +194,27 @@ func (w *world) execute(c *storeCall) {
 		h := m.holder(t, w.now)
 		if c.renew = (lockagent.RenewReply{Held: h != nil, At: at}); h != nil {
 			h.expiry = max(h.expiry, w.now.add(c.lease))
+			if h.mode == Exclusive && (c.mode == Shared && !m.forgets || m.shares) {
+				h.mode = Shared
+				w.admit()
+			}
+			if h = m.holder(t, w.now); h.mode == Shared && slices.ContainsFunc(m.queue, func(p seat) bool { return p.mode == Exclusive }) {
+				w.post(h.agent, Wanted{Tenure: h.number})
+			}
 		}
 	case callRelease, callDisown:
-		m.leave(t)
+		gaveUp := w.fair && m.queued(t)
+		if m.leave(t) == Exclusive && len(m.holders) > 0 && m.holders[0].mode == Shared {
+			w.admit()
+		}
 		if c.unanswered && !m.forgetful && !slices.Contains(m.withdrawn, t) {
 			m.withdrawn = append(m.withdrawn, t)
 		}
 		h := m.holder(t, w.now)
 		if c.release = (lockagent.ReleaseReply{Released: h != nil, At: at}); h == nil {
+			if gaveUp && m.free(w.now) {
+				w.passOn()
+			}
 			break
 		}
 		m.ghost = *h
@@ -198,6 +233,17 @@ func (w *world) execute(c *storeCall) {
 	c.executed = true
 }
 
+// admit passes a lock that has become open for readers to those at the head of the queue, and wakes all
+// others.
+func (w *world) admit() {
+	m := &w.store
+	for len(m.queue) > 0 && m.queue[0].mode == Shared {
+		w.pass(m.queue[0])
+	}
+	m.open = len(m.queue) == 0
+	w.wake(-1)
+}
+
 // begin begins a tenure, or starts its lease anew. It returns the first token.
 func (w *world) begin(s seat, lease time.Duration, floor lockagent.Token) lockagent.Token {
 	m, t := &w.store, s.tenureID
@@ -210,6 +256,7 @@ func (w *world) begin(s seat, lease time.Duration, floor lockagent.Token) lockag
 		w.believe(t)
 	}
 	m.told = false
+	m.open = m.open && s.mode == Shared
 	m.leave(t)
 	h := &m.holders[slices.IndexFunc(m.holders, func(s seat) bool { return s.tenureID == t })]
 	if expiry := w.now.add(lease); expiry > h.expiry || m.shortens {
@@ -236,12 +283,22 @@ func (w *world) ended(tenures int) {
 	}
 }
 
-func (m *storeModel) leave(t tenureID) {
-	m.queue = slices.DeleteFunc(m.queue, func(p seat) bool { return p.tenureID == t })
+// leave takes a tenure out of the queue, and returns its mode there, or Shared if it has no place.
+func (m *storeModel) leave(t tenureID) Mode {
+	i := slices.IndexFunc(m.queue, func(p seat) bool { return p.tenureID == t })
+	if i < 0 {
+		return Shared
+	}
+	mode := m.queue[i].mode
+	m.queue = slices.Delete(m.queue, i, i+1)
+	return mode
 }
 
 // storeTime is what the store's clock shows.
 func (w *world) storeTime() lockagent.StoreTime { return storeTime(w.now).Add(w.store.ahead) }
+
+// askWithin is for how long a tenure keeps its place at a fair lock without asking.
+const askWithin = 20 * tick
 
 func (m *storeModel) clockName() string {
 	if m.nameless {
@@ -261,8 +318,7 @@ func (w *world) passOn() bool {
 	m.turn = m.outsiders > 0
 	for {
 		next := m.queue[0]
-		first := w.begin(next, lockagent.PassLease-m.stingy, 0)
-		w.post(next.agent, Passed{Tenure: next.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders})
+		w.pass(next)
 		if len(m.queue) == 0 || next.mode == Exclusive || m.queue[0].mode == Exclusive {
 			break
 		}
@@ -273,6 +329,13 @@ func (w *world) passOn() bool {
 		}
 	}
 	return true
+}
+
+// pass passes the lock to a tenure that waits.
+func (w *world) pass(to seat) {
+	m := &w.store
+	first := w.begin(to, lockagent.PassLease-m.stingy, 0)
+	w.post(to.agent, Passed{Tenure: to.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders})
 }
 
 // post sends a message to an agent.
@@ -334,7 +397,9 @@ func (w *world) breakLock(by int) {
 		w.post(h.agent, Broken{Tenure: h.number, At: w.storeTime()})
 	}
 	w.excuse()
-	w.wake(by)
+	if !w.fair || !w.passOn() {
+		w.wake(by)
+	}
 }
 
 // reset makes the store lose its memory, or come back as it was before the last release.

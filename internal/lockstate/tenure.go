@@ -16,6 +16,7 @@ type attempt struct {
 	upto   RequestID // the youngest request when the call was sent
 	queued bool      // the tenure has a place in the store's queue: a release may pass the lock to it
 	placed bool      // the call under way asks for a place
+	polls  int       // how many calls found the lock busy
 	woken  bool      // a wake-up came while the call was under way: ask again
 
 	// doubt says that the store's last answer may not be true any more. If the attempt was
@@ -74,9 +75,11 @@ type tenure struct {
 	outsiders   bool            // outsiders wait for the lock
 	contested   bool            // another agent waits for the lock
 	first       lockagent.Token // of the first hold
+	ahead       lockagent.Token // by how much that is ahead of the store's clock, as tokens that other programs count may be
 	last        lockagent.Token // of the last hold, or 0
 	holds       int             // how many holds the tenure has served
 	doubt       bool            // a renewal has to confirm the tenure
+	falls       bool            // the tenure was exclusive, and no renewal has confirmed yet that it is shared
 
 	// All confirmed leases have run out in the store by until. Unanswered calls may take
 	// effect at any time, and open is the longest of their leases. If unanswered, the tenure
@@ -97,9 +100,9 @@ func (t *tenure) ending(now Instant) bool { return t.deadline.Sub(now) < t.lease
 const tokenSlack = time.Millisecond
 
 // greatest is the greatest token that the tenure may use now. A later tenure takes its first
-// token from the store's clock, which shows more by then.
+// token from the store's clock, which shows more by then, or as far ahead of that clock.
 func (t *tenure) greatest(now Instant) lockagent.Token {
-	return lockagent.Token(t.storeTime.Add(now.Sub(t.replied) + tokenSlack))
+	return lockagent.Token(t.storeTime.Add(now.Sub(t.replied)+tokenSlack)) + t.ahead
 }
 
 // storeUpper is the latest time that the store's clock can show at now. It showed at at some
@@ -179,6 +182,11 @@ func (g grants) again(r *Request) *grant {
 	return nil
 }
 
+// upgrades reports whether r asks for the lock alone while its session only shares it.
+func (g grants) upgrades(r *Request) bool {
+	return r.Session && r.Mode == Exclusive && g.of(r.Owner) > 0 && g.again(r) == nil
+}
+
 // left is how long the store keeps the tenure at most, if the agent makes no more calls.
 func (s *State) left(now Instant) time.Duration {
 	left := max(s.tenure.until.Sub(now), s.tenure.open)
@@ -218,7 +226,7 @@ func (s *State) end() Instant {
 const roomy = lockagent.PassLease
 
 // renewalDue is when the next renewal is due, or never if the confirmed lease is enough. A
-// tenure in doubt is due at once.
+// tenure in doubt is due at once, and so is one that has to become shared.
 func (s *State) renewalDue() Instant {
 	at := never
 	lease := min(s.cfg.Watchdog, s.tenure.lease) // a pass has a short lease, and so may a fixed request
@@ -234,7 +242,7 @@ func (s *State) renewalDue() Instant {
 			at = s.tenure.sent
 		}
 	}
-	if s.tenure.doubt {
+	if s.tenure.doubt || s.tenure.falls || s.downgrades() {
 		at = s.tenure.sent
 	}
 	if at == never {

@@ -50,6 +50,9 @@ func text(e *Event) string {
 		line += fmt.Sprintf(" %d", e.Tenure)
 	case Attempted, Renewing:
 		line += " " + e.Lease.String()
+		if e.Kind == Renewing && e.Mode == Shared {
+			line += " shared"
+		}
 	case Returned:
 		if !e.Released {
 			line += ", over before"
@@ -79,7 +82,7 @@ func errText(err error) string {
 		lockagent.ErrNotHeld: "not held", lockagent.ErrNotOwner: "not owner", lockagent.ErrUnconfirmed: "unconfirmed",
 		lockagent.ErrLeaseTooShort: "lease too short", lockagent.ErrStoreUnavailable: "unavailable",
 		lockagent.ErrNotPermitted: "not permitted", lockagent.ErrWrongType: "wrong type",
-		lockagent.ErrInternal: "internal",
+		lockagent.ErrInternal: "internal", lockagent.ErrUpgrade: "upgrade",
 	} {
 		if errors.Is(err, is) {
 			return name

@@ -233,7 +233,7 @@ func (w *world) tell(i int, c Command) {
 		case Attempted:
 			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue, request: e.Request.ID})
 		case Renewing:
-			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, lease: e.Lease})
+			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, mode: e.Mode, lease: e.Lease})
 		case Returning, Withdrawing:
 			w.send(storeCall{agent: i, kind: callRelease, number: e.Tenure, token: e.Token, unanswered: e.Unanswered})
 		case Disowning:
@@ -400,7 +400,19 @@ func (w *world) check() {
 	for i, a := range w.agents {
 		for _, s := range a.parts {
 			w.checkSleep(i, s)
+			w.checkShared(i, s)
 		}
+	}
+}
+
+// checkShared checks that a tenure is shared in the store when the agent believes so.
+func (w *world) checkShared(i int, s *State) {
+	t := &s.tenure
+	if s.phase != held || t.mode == Exclusive || t.falls || t.doubt || w.isExcused(i, t.number) {
+		return
+	}
+	if h := w.store.holder(tenureID{i, t.number}, w.now); h != nil && h.mode == Exclusive {
+		w.fail("agent %d shares its tenure %d, but the store keeps readers out", i+1, t.number)
 	}
 }
 
@@ -419,6 +431,8 @@ func (w *world) checkSleep(i int, s *State) {
 		w.fail("agent %d waits for a lock that is free, and was told so", i+1)
 	case free && !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == tenureID{i, s.attempt.number} && s.retryAt > w.now.add(lockagent.PassLease+pause):
 		w.fail("agent %d is the first in the queue, but sleeps until %v, while nobody has the lock", i+1, time.Duration(s.retryAt))
+	case !free && m.open && s.attempt.mode == Shared:
+		w.fail("agent %d waits to read a lock that is shared, and was told so", i+1)
 	case !free && len(m.holders) == 1 && m.holders[0].agent == i && !w.haunted && !w.dropped && !w.agents[i].has(m.holders[0].number, s):
 		w.fail("agent %d waits for a tenure of its own", i+1)
 	}

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // startAgent starts another process of ours that takes commands as the driver does, but few:
-// ping, plain.lock and plain.contend.
+// ping, and lock and contend of plain, fair and fenced locks. Lock answers with the token.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], w.url, lease.String())
@@ -59,14 +59,19 @@ func runAgent() {
 	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
 	check(err)
 	run := func(words []string) (string, error) {
-		switch command, args := words[0], words[1:]; command {
-		case "plain.lock":
-			_, err := locks.Lock(args[0]).Acquire(ctx)
-			return "", err
-		case "plain.contend":
+		kind, command, _ := strings.Cut(words[0], ".")
+		args := words[1:]
+		lock := map[string]func(string, ...channelapi.Option) *channelapi.Lock{
+			"fair": locks.FairLock, "fenced": locks.FencedLock, "plain": locks.Lock,
+		}[kind]
+		switch command {
+		case "lock":
+			g, err := lock(args[0]).Acquire(ctx)
+			return strconv.FormatUint(uint64(g.Token()), 10), err
+		case "contend":
 			threads, _ := strconv.Atoi(args[2])
 			share, _ := strconv.ParseInt(args[3], 10, 64)
-			made, err := contend(ctx, locks.Lock(args[0]), args[4], args[1], threads, share)
+			made, err := contend(ctx, lock(args[0]), args[4], args[1], threads, share)
 			return strconv.FormatInt(made, 10), err
 		default:
 			return "pong", nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // forever is a lease that lasts longer than any test. Redisson has kept for one that it renews.
@@ -63,7 +62,7 @@ func plainLock(t *testing.T, w *world) {
 			}
 		}
 	}
-	t.Run("NoUpdateIsLostInAContest", func(t *testing.T) { contest(t, p) })
+	t.Run("NoUpdateIsLostInAContest", func(t *testing.T) { contest(t, p.world, p.java, "plain", p.ours.Lock("contest")) })
 }
 
 func javaExcludesUs(t *testing.T, p *plain, name string) {
@@ -118,7 +117,7 @@ func javaWakesUs(t *testing.T, p *plain, name string) {
 
 func weWakeJava(t *testing.T, p *plain, name string) {
 	lease := forever.Milliseconds()
-	for command, args := range map[string][]any{"plain.lock": {lease}, "plain.tryLock": {lease, lease}} {
+	for command, args := range map[string][]any{"lock": {lease}, "tryLock": {lease, lease}} {
 		g := hold(t, p.ours.Lock(name, channelapi.Lease(forever)))
 		granted := p.javaWaits(t, name, command, args...)
 		p.wouldLast(t, name)
@@ -140,17 +139,11 @@ func (p *plain) wouldLast(t *testing.T, name string) {
 	}
 }
 
-// javaWaits has Java ask for a lock that is held, and returns when it waits for a message: it has
-// subscribed, and tried again in vain. Every attempt that meets a holder asks for its lease.
+// javaWaits has Java ask for a lock that is held, and returns when it waits for a message. Every attempt that meets a holder
+// asks for its lease.
 func (p *plain) javaWaits(t *testing.T, name, command string, args ...any) <-chan answer {
 	t.Helper()
-	node := p.nodeOf(name)
-	before := node.Calls("pttl")
-	locked := p.java.send("waiter", command, append([]any{name}, args...)...)
-	redistest.Eventually(t, "two attempts of Java", func() bool { return node.Calls("pttl") >= before+2 })
-	p.awaitSubscriber(t, name)
-	pending(t, locked)
-	return locked
+	return object{p.java, "waiter", "plain", name}.waits(t, p.nodeOf(name), "pttl", command, args...)
 }
 
 func javaHoldsTwice(t *testing.T, p *plain, name string) {
@@ -189,7 +182,7 @@ func weHoldTwice(t *testing.T, p *plain, name string) {
 
 func interruptedJava(t *testing.T, p *plain, name string) {
 	g := hold(t, p.ours.Lock(name, channelapi.Lease(forever)))
-	locked := p.javaWaits(t, name, "plain.lockInterruptibly", kept)
+	locked := p.javaWaits(t, name, "lockInterruptibly", kept)
 	p.java.do(t, "waiter", "interrupt")
 	if a := receive(t, locked); a.err == nil {
 		t.Error("an interrupted thread was granted the lock")
@@ -215,7 +208,7 @@ func cancelledOurs(t *testing.T, p *plain, name string) {
 
 func weBreak(t *testing.T, p *plain, name string) {
 	p.java.do(t, "main", "plain.lock", name, kept)
-	locked := p.javaWaits(t, name, "plain.lock", kept)
+	locked := p.javaWaits(t, name, "lock", kept)
 	held, err := p.ours.Lock(name).Break(t.Context(), "olga")
 	must(t, err)
 	want(t, "it was held", held, true)
@@ -241,18 +234,19 @@ func javaForces(t *testing.T, p *plain, name string) {
 
 // contest has Java, this process, and another process of ours increment one counter. It ends when
 // each of them has made its share. If one of them starves, it does not end.
-func contest(t *testing.T, p *plain) {
-	const name, counter, threads, share = "contest", "{contest}:counter", 4, 200
-	node := p.nodeOf(counter)
+func contest(t *testing.T, w *world, java *process, kind string, lock *channelapi.Lock) {
+	const counter, threads, share = "{contest}:counter", 4, 200
+	node, name := w.nodeOf(counter), lock.Name()
+	node.Do("DEL", counter)
 	node.Do("SET", counter+":left", "3")
-	other := p.startAgent(t, 30*time.Second).send("main", "plain.contend", name, counter, threads, share, node.Addr())
-	java := p.java.send("main", "plain.contend", name, counter, threads, share)
+	other := w.startAgent(t, 30*time.Second).send("main", kind+".contend", name, counter, threads, share, node.Addr())
+	theirs := java.send("main", kind+".contend", name, counter, threads, share)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	sum, err := contend(ctx, p.ours.Lock(name), node.Addr(), counter, threads, share)
+	sum, err := contend(ctx, lock, node.Addr(), counter, threads, share)
 	must(t, err)
 	t.Logf("this process made %d", sum)
-	for who, answers := range map[string]<-chan answer{"Java": java, "the other process": other} {
+	for who, answers := range map[string]<-chan answer{"Java": theirs, "the other process": other} {
 		made, err := strconv.ParseInt(value(t, answers), 10, 64)
 		must(t, err)
 		t.Logf("%s made %d", who, made)

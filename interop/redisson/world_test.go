@@ -76,8 +76,14 @@ func (w *world) awaitSubscriber(t *testing.T, name string) {
 	if !strings.Contains(name, "{") {
 		channel = "redisson_lock__channel:{" + name + "}"
 	}
-	redistest.Eventually(t, "a subscriber of "+channel, func() bool {
-		return w.nodeOf(name).Do("PUBSUB", w.numsub, channel).([]any)[1] != int64(0)
+	w.awaitSubscribers(t, name, channel, 1)
+}
+
+// awaitSubscribers waits until a channel of a name has as many subscribers.
+func (w *world) awaitSubscribers(t *testing.T, name, channel string, n int64) {
+	t.Helper()
+	redistest.Eventually(t, "subscribers of "+channel, func() bool {
+		return w.nodeOf(name).Do("PUBSUB", w.numsub, channel).([]any)[1].(int64) >= n
 	})
 }
 

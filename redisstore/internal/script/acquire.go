@@ -9,13 +9,17 @@ import (
 // Acquire writes the call that acquires locks, see acquire.lua. All requests are of one agent
 // and, in a Cluster, of one slot.
 func (r Room) Acquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
-	c.begin(acquireScript)
+	r.acquire(c, acquireScript, r.Queues(), requests, past)
+}
+
+func (r Room) acquire(c *Call, s *Script, queues bool, requests []lockagent.AcquireRequest, past Past) {
+	c.begin(s)
 	asked, floor, exact := false, lockagent.Token(0), true
 	for i := range requests {
 		c.Keys = append(c.Keys, string(requests[i].Name))
 		floor = max(floor, requests[i].Floor)
 		exact = exact && (requests[i].Exact || requests[i].Floor == 0)
-		asked = asked || requests[i].Queue && r.Queues()
+		asked = asked || requests[i].Queue && queues
 	}
 	for i := range requests {
 		c.Keys = append(c.Keys, c.text.own("lockagent_notes", requests[i].Name))
@@ -25,18 +29,22 @@ func (r Room) Acquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
 	for i := range requests {
 		c.acquire(&requests[i])
 		if asked {
-			c.Args = append(c.Args, r.place(&requests[i]))
+			c.Args = append(c.Args, r.place(&requests[i], queues))
 		}
 	}
 }
 
 // AcquireAlone is [Room.Acquire] for a lock whose keys cannot travel together.
 func (r Room) AcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
-	c.begin(acquireScript)
+	r.acquireAlone(c, acquireScript, r.Queues(), request, past)
+}
+
+func (r Room) acquireAlone(c *Call, s *Script, queues bool, request *lockagent.AcquireRequest, past Past) {
+	c.begin(s)
 	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_notes", request.Name), r.shared(&c.text, "lockagent_clock", request.Name))
 	c.Args = append(c.Args, c.text.known(past.Seen, request.Floor, request.Exact), r.incarnation(&past))
 	c.acquire(request)
-	c.Args = append(c.Args, r.place(request))
+	c.Args = append(c.Args, r.place(request, queues))
 	c.alone()
 }
 
@@ -45,8 +53,8 @@ func (c *Call) acquire(request *lockagent.AcquireRequest) {
 }
 
 // place tells the script whether the tenure asks for a place in the queue.
-func (r Room) place(request *lockagent.AcquireRequest) string {
-	if request.Queue && r.Queues() {
+func (r Room) place(request *lockagent.AcquireRequest, queues bool) string {
+	if request.Queue && queues {
 		return r.String()
 	}
 	return ""
@@ -76,8 +84,11 @@ func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent
 		case "g":
 			o.Reply.Granted, o.Reply.Token = true, lockagent.Token(lines.number(1))
 			o.Reply.Outsiders = int(lines.number(0))
-		case "h", "q":
-			o.Reply.Queued = code == "q"
+		case "h", "q", "k":
+			o.Reply.Queued = code != "h"
+			if code == "k" {
+				o.Reply.AskWithin = remaining(lines.number(1))
+			}
 			o.Reply.Remaining = remaining(lines.number(-1))
 			o.Reply.Outsiders = int(lines.number(0))
 			o.Reply.Holder = lines.rest()

@@ -43,156 +43,22 @@
 
 -- What is seldom needed comes late: to make a function or a table, or to format a number, costs
 -- about as much as a command.
-local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
-local time = call('TIME')
-local at = time[1] .. string.sub('00000' .. time[2], -6)
-local n = (#keys - 1) / 2
-local alone = n == 0
-if alone then
-  n, keys = 1, {keys[1], args[6], args[7]}
-end
-local per = #args == 2 + 2 * n and 2 or 3
+--include request.lua
 
 -- Usually no lock is there and no note, and the clock has moved on.
 local quiet = not alone and
   (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
-local raised = quiet and args[1] + 0 < at + 0 and pcall('ZADD', keys[2 * n + 1], 'XX', 'GT', 'CH', at, args[2]) == 1
-local rest
-if raised then
-  local seen = n > 1 and {} -- a lock may be among the n twice
-  for i = 1, n do
-    local a, lock = per * (i - 1) + 2, keys[i]
-    if per == 3 and args[a + 3] ~= '' or seen and seen[lock] then
-      rest = rest or {}
-      rest[#rest + 1] = i
-    else
-      call('HSET', lock, args[a + 1], '1')
-      call('PEXPIRE', lock, args[a + 2])
-    end
-    if seen then
-      seen[lock] = true
-    end
-  end
-  if not rest then
-    return at
-  end
-end
+--include quick.lua
 
--- The clock never goes back. first is the token of the tenures that begin now.
-local day, minute, jitter, greatest_token = 86400e6, 60e6, 100, 9007199254740991
-local catch_up = 100000 -- in microseconds
-local key, name, clock, first, reply, kept, behind = keys[2 * n + 1], args[2], tonumber(at), at, at, true, nil
-if not raised then
-  local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
-  local key_ahead = 'lockagent_ahead' .. string.sub(key, 16)
-  local ahead = pcall('GET', key_ahead)
-  local spoilt = not alone and (entry.err or type(ahead) == 'table')
-  ahead = type(ahead) == 'string' and ahead
-  local server, known, member, guard = clock, args[1] + 0, entry[1], entry[2] or 0
-  clock = server + (tonumber(ahead or 0) or greatest_token)
-  local floor = string.sub(args[1], 1, 1) == '+'
-  if known > math.max(clock, guard) + day and (floor or not alone) then
-    return redis.error_reply(floor and 'FAR ' .. string.match(args[1], '[1-9]%d*') or
-      'ERR the clock is more than a day behind what the agent knows: set the clock of the server right')
-  end
-  local least = math.max(guard, known) + 1
-  if least > clock + jitter then
-    -- The clock of the server was set back, or is behind. Greater tokens may be known elsewhere.
-    local exact = known > guard + 0 and string.sub(args[1], 1, 2) == '+0' -- nothing above it was given out
-    behind = alone and least - clock <= catch_up and math.ceil((least - clock) / 1000)
-    clock = (alone or exact) and least or least + minute
-    ahead = string.format('%.0f', clock - server)
-    if not alone and not spoilt and clock <= greatest_token then
-      call('SET', key_ahead, ahead)
-    end
-  end
-  clock = math.max(clock, least)
-  if spoilt or clock > greatest_token then
-    return redis.error_reply('ERR the clock is spoilt or at its end: look at ' .. key .. ' and ' .. key_ahead)
-  end
-  first = string.format('%.0f', clock)
-
-  local node
-  if name == '-' then
-    node = pcall('CLUSTER', 'MYID')
-    node = type(node) == 'string' and node or '-'
-  else
-    name = string.match(member or '', '^%d+%.%x*')
-    if not name then
-      local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
-      name = first .. '.' .. string.sub(run, 1, 16) -- as incarnation.lua does
-      pcall('PUBLISH', 'lockagent_incarnation', '') -- holders that do not call have to hear of it
-    end
-  end
-  reply = first .. ' ' .. (node or name) .. ' ' .. (ahead or '0')
-  name = name .. (ahead and ' +' or '')
-  kept = alone
-  if name ~= member and not alone then
-    call('ZADD', key, first, name) -- first, because an empty zset has no key
-    if member then
-      call('ZREM', key, member)
-    end
-    kept = true
-  end
-end
+--include tokens.lua
 
 --include holders.lua
 
--- Grants a lock that is free, or that the tenure has already. Another call for the tenure may
--- just have been granted the same token.
-local token = first
-local function grant(lock, tenure, lease, left, own)
-  if own then
-    clock = clock + 1
-    token, kept = string.format('%.0f', clock), alone
-  end
-  if not kept then
-    call('ZADD', key, token, name)
-    kept = true
-  end
-  call('HSET', lock, tenure, '1')
-  if left < lease + 0 then
-    call('PEXPIRE', lock, lease)
-  end
-end
+local message_kind = ''
 
--- Gives a tenure the last place in the queue, and reports whether it has one. A new place removes
--- those of agents that are gone, among the first two and the two before it. It has none if the key is
--- spoilt, or the server full. A replica refuses the whole call: no lock was changed.
-local function place(tenure, queue, count, agents)
-  local added = pcall('ZADD', queue, 'NX', first, tenure)
-  if type(added) == 'table' then
-    return string.find(added.err, 'READONLY', 1, true) and call('ZADD', queue, first, tenure)
-  end
-  call('PEXPIRE', queue, '300000')
-  if added == 1 then
-    -- Sooner or later a place that nobody uses any more is in front. The former life of a program
-    -- that crashes again and again is just before this one.
-    local near, names = call('ZRANGE', queue, 0, 1), {}
-    for _, before in ipairs(call('ZRANGE', queue, -3, -2)) do
-      near[#near + 1] = before
-    end
-    for p, other in ipairs(near) do
-      names[p] = 'lockagent_agent:' .. (string.match(other, '^(.*):') or '') .. agents
-    end
-    local counts = call('PUBSUB', count, unpack(names))
-    for p, other in ipairs(near) do
-      if counts[2 * p] == 0 and other ~= tenure then
-        call('ZREM', queue, other)
-      end
-    end
-  end
-  return true
-end
+--include grants.lua
 
--- Tells the agent that has a lock that another one wants it. It does so at every attempt: the message
--- may have been lost, and a failover may bring a tenure back behind one that waits already.
-local function want(lock, tenure, holder)
-  local agent = string.match(holder or '', '^(.*):%d+$')
-  if agent and agent ~= string.match(tenure, '^(.*):') then
-    pcall('PUBLISH', 'lockagent_agent:' .. agent, 'wanted ' .. holder .. ' ' .. lock)
-  end
-end
+--include place.lua
 
 -- Tries one lock, and returns what there is to say about it.
 local function try(i)
@@ -240,12 +106,4 @@ local function try(i)
   return (queued and 'q ' or 'h ') .. left .. ' ' .. outsiders .. ' ' .. (holder or '')
 end
 
-local lines = {reply}
-for r = 1, rest and #rest or n do
-  local i = rest and rest[r] or r
-  local line = try(i)
-  if line then
-    lines[#lines + 1] = i .. ' ' .. line
-  end
-end
-return table.concat(lines, '\n')
+--include answer.lua

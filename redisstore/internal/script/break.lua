@@ -14,30 +14,14 @@
 local call, pcall = redis.call, redis.pcall
 local lock, publish, suffix = KEYS[1], ARGV[1], ARGV[3]
 
---include clock.lua
+local message_kind = ''
 
---include holders.lua
+--include broken.lua
 
-local at, _, now = time_of(ARGV[2])
-local err, holder, _, _, mode = holders(lock)
-if err then
-  return redis.error_reply(err)
-elseif not holder then
-  return at .. ' 0'
-end
-local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits) end)
-if not string.find(holder, uuid) then
-  return redis.error_reply('WRONGTYPE the holder of the hash has no UUID')
-end
-call('DEL', lock)
 local channel = 'redisson_lock__channel' .. suffix
 pcall(publish, channel, '0')
 if mode then
   pcall(publish, 'redisson_rwlock' .. suffix, mode == 'write' and '1' or '0')
-end
-local agent = string.match(holder, '^(.*):%d+$')
-if agent then
-  pcall('PUBLISH', 'lockagent_agent:' .. agent, 'broken ' .. holder .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)
 end
 -- Those who wait for a fair lock each have a channel, and a time in ms until which they wait.
 local front = pcall('LRANGE', 'redisson_lock_queue' .. suffix, 0, 7)

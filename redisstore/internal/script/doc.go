@@ -28,7 +28,14 @@
 //	lockagent_notes:{N}         zset: withdrawn tenures, by time; and         1 minute
 //	                            "yield": until when outsiders go first
 //	lockagent_turn:{N}          passes since the outsiders' turn              250 ms
-//	redisson_lock__channel:{N}  channel: "0" at every release that frees
+//	redisson_lock_queue:{N}     list: who waits for a fair lock               while there are some
+//	redisson_lock_timeout:{N}   zset: the same, by the time in ms at which    while there are some
+//	                            the place is over
+//	lockagent_places:{N}        zset: those that are of agents, by the time   5 minutes
+//	                            of their last attempt
+//	redisson_lock__channel:{N}  channel: "0" at every release that frees.
+//	                            The place of a tenure at a fair lock has
+//	                            a channel that ends with :<agent>:<number>
 //	lockagent_agents:{N}        channel without messages. An agent subscribes
 //	                            to it before the channel above. A program
 //	                            that does not is an outsider

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -15,6 +14,9 @@ func Refused(text string) error {
 	if known, ok := strings.CutPrefix(text, "FAR "); ok {
 		return &lockagent.OptionError{Option: "floor", Reason: known + " is more than a day ahead of the store's clock; use a token of the lock, or set the clock of the server right"}
 	}
+	if used, ok := strings.CutPrefix(text, "KIND "); ok {
+		return &lockagent.KindError{Used: lockagent.LockKind(used)} // the caller knows the rest
+	}
 	return fmt.Errorf("%w: %s", kind(text), text)
 }
 
@@ -26,6 +28,7 @@ func kind(text string) error {
 		err  error
 	}{
 		{"WRONGTYPE", lockagent.ErrWrongType},
+		{"DELETED ", lockagent.ErrDeleted},
 		{"NOPERM", lockagent.ErrNotPermitted},
 		{"NOAUTH", lockagent.ErrNotPermitted},
 		{"WRONGPASS", lockagent.ErrNotPermitted},
@@ -48,5 +51,6 @@ func Apart(text string) bool {
 // Several reports whether one of the locks of a call may have caused an error reply with this
 // text. The call had no effect. The store makes it once more for each lock.
 func Several(text string) bool {
-	return strings.HasPrefix(text, "FAR ") || errors.Is(kind(text), lockagent.ErrNotPermitted)
+	refused := Refused(text)
+	return lockagent.Definite(refused) || strings.HasPrefix(text, "ERR the tokens of the lock")
 }

@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,18 +15,22 @@ import (
 // understand the message. Ignore such a message: messages may be lost.
 func ReadMessage(payload string) (m lockagent.Message, err error) {
 	kind, rest, _ := strings.Cut(payload, " ")
+	if k := lockagent.LockKind(kind); slices.Contains(lockagent.LockKinds(), k) { // otherwise the lock is plain
+		m.LockKind = k
+		kind, rest, _ = strings.Cut(rest, " ")
+	}
 	words := map[string]int{"passed": 7, "standby": 2, "wanted": 1, "broken": 3}[kind]
 	fields := strings.SplitN(rest, " ", words+1)
 	if words == 0 || len(fields) <= words {
-		return m, fmt.Errorf("%.100q is no message to an agent", payload)
+		return lockagent.Message{}, fmt.Errorf("%.100q is no message to an agent", payload)
 	}
 	name, err := lockagent.ParseName(fields[words]) // names may have spaces
 	if err != nil {
-		return m, err
+		return lockagent.Message{}, err
 	}
 	tenure, ok := lockagent.ParseTenure(fields[0])
 	if !ok {
-		return m, fmt.Errorf("%.100q is no tenure", fields[0])
+		return lockagent.Message{}, fmt.Errorf("%.100q is no tenure", fields[0])
 	}
 	m.Name, m.Tenure = name, tenure
 	number := func(i int, most uint64) (n uint64) {

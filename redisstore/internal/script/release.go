@@ -15,7 +15,11 @@ type ReleaseRequest struct {
 // Release writes the call that releases locks, see release.lua. All requests are of one agent
 // and, in a Cluster, of one slot.
 func (r Room) Release(c *Call, requests []ReleaseRequest, past Past) {
-	c.begin(releaseScript)
+	r.release(c, releaseScript, "lockagent_queue", requests, past)
+}
+
+func (r Room) release(c *Call, s *Script, queue string, requests []ReleaseRequest, past Past) {
+	c.begin(s)
 	var last lockagent.Token
 	flagged := false
 	for i := range requests {
@@ -24,7 +28,7 @@ func (r Room) Release(c *Call, requests []ReleaseRequest, past Past) {
 		flagged = flagged || requests[i].flags() != ""
 	}
 	for i := range requests {
-		c.Keys = append(c.Keys, c.text.own("lockagent_queue", requests[i].Name))
+		c.Keys = append(c.Keys, c.text.own(queue, requests[i].Name))
 	}
 	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_ahead", requests[0].Name))
 	if last <= past.Given {
@@ -41,8 +45,12 @@ func (r Room) Release(c *Call, requests []ReleaseRequest, past Past) {
 
 // ReleaseAlone is [Room.Release] for a lock whose keys cannot travel together.
 func (r Room) ReleaseAlone(c *Call, request *ReleaseRequest) {
-	c.begin(releaseScript)
-	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_queue", request.Name), r.shared(&c.text, "lockagent_ahead", request.Name))
+	r.releaseAlone(c, releaseScript, "lockagent_queue", request)
+}
+
+func (r Room) releaseAlone(c *Call, s *Script, queue string, request *ReleaseRequest) {
+	c.begin(s)
+	c.Keys = append(c.Keys, string(request.Name), c.text.own(queue, request.Name), r.shared(&c.text, "lockagent_ahead", request.Name))
 	c.Args = append(c.Args, r.String(), c.text.number(uint64(request.Last)))
 	c.release(request)
 	c.Args = append(c.Args, request.flags())

@@ -76,40 +76,19 @@ for i = 1, n do
     rest[#rest + 1], removed[i], woken[i] = i, undone, others
   end
 end
-if args[2] ~= '0' then
-  -- Later tokens are above. One that is a day ahead is none, and must not use up the others.
-  local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
-  local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
-  local last, guard = args[2] + 0, tonumber(entry[2] or 0)
-  if (entry[1] or not alone) and last > guard and last < math.max(clock, guard) + 86400e6 then
-    pcall('ZADD', key, args[2], entry[1] or '-')
-  end
-end
+--include last.lua
 if not rest then
   return clock
 end
 
-local pass_lease = '2000' -- in ms
 local places_looked_at, standbys = 8, 2
-local notes_kept = 60000 -- in ms
 local yield = 10000 -- in microseconds
 local turn_every = 250 -- in ms
 local count = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 --include holders.lua
 
--- Adds to the notes about a lock, and removes a few that are too old. The key may be spoilt: then
--- there are none.
-local function note(suffix, score, member)
-  local notes = 'lockagent_notes' .. suffix
-  pcall('ZADD', notes, string.format('%.0f', score), member)
-  pcall('PEXPIRE', notes, notes_kept)
-  local late = string.format('%.0f', clock - notes_kept * 1000)
-  local old = pcall('ZRANGEBYSCORE', notes, '-inf', late, 'LIMIT', 0, 2)
-  if old[1] then
-    call('ZREM', notes, unpack(old))
-  end
-end
+--include notes.lua
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
 local function turn(i, queue, suffix, outsiders)
@@ -122,28 +101,19 @@ local function turn(i, queue, suffix, outsiders)
   return type(pcall('INCR', 'lockagent_turn' .. suffix)) == 'table', outsiders -- if it is spoilt, their turn sets it anew
 end
 
+--include begin.lua
+
 -- Passes a lock to a tenure that waits, and reports whether its agent was told. It does not do so
 -- if the clock was set back, for an acquire has to set it right, nor if another program has put
 -- something under the same key. The tenure then keeps its place.
-local tick = clock
 local function pass(lock, tenure, queue, channel, outsiders, trace)
-  local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
-  local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
-  local at = math.max(tick, (entry[2] or 0) + 1)
-  if not entry[1] or at > tick + 100 or call('EXISTS', lock) == 1 then
+  local times, incarnation = begin(keys[2 * n + 1], ahead, lock, tenure)
+  if not times then
     return false
   end
   call('ZREM', queue, tenure)
-  tick = at
-  local token = string.format('%.0f', at)
-  call('ZADD', key, token, entry[1])
-  call('HSET', lock, tenure, '1')
-  call('PEXPIRE', lock, pass_lease)
-  local incarnation = string.match(entry[1], '^%S+')
-  local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
-  name = type(name) == 'string' and name or '-'
-  local heard = pcall(publish, channel, 'passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
-    name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' .. lock)
+  local heard = pcall(publish, channel, 'passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..
+    incarnation .. ' ' .. trace .. ' ' .. lock)
   if type(heard) == 'number' and heard > 0 then
     return true
   end
@@ -202,11 +172,7 @@ local function hand_on(i, lock, channel, queue, flags, others, suffix)
   return 'r ' .. (known and others - subscribed or -1)
 end
 
--- Says why a tenure was not released.
-local function unreleased(lock, tenure, undone)
-  local err = type(undone) == 'table' and undone.err or holders(lock, tenure)
-  return err and 'e ' .. err or 'n'
-end
+--include unreleased.lua
 
 local lines = {string.format('%.0f', clock)}
 for _, i in ipairs(rest) do

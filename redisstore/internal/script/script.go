@@ -2,9 +2,9 @@ package script
 
 import (
 	"crypto/sha1"
-	_ "embed"
+	"embed"
 	"encoding/hex"
-	"strings"
+	"regexp"
 )
 
 // Script is a Lua script. A server runs it by its digest. If the server does not have the script,
@@ -31,11 +31,14 @@ var (
 	rehearseSource string
 	//go:embed wake.lua
 	wakeSource string
-	//go:embed clock.lua
-	clockSource string
-	//go:embed holders.lua
-	holdersSource string
 )
+
+// parts has the parts that scripts share.
+//
+//go:embed *.lua
+var parts embed.FS
+
+var include = regexp.MustCompile(`(?m)^--include (\S+)\n`)
 
 var (
 	acquireScript     = newScript(acquireSource)
@@ -49,9 +52,18 @@ var (
 	wakeScript        = newScript(wakeSource)
 )
 
-// newScript makes a script. It replaces each --include by the part that the scripts share.
+// newScript makes a script. It replaces each --include by the part that the scripts share. A part may
+// include others.
 func newScript(source string) *Script {
-	source = strings.NewReplacer("--include clock.lua\n", clockSource, "--include holders.lua\n", holdersSource).Replace(source)
+	for include.MatchString(source) {
+		source = include.ReplaceAllStringFunc(source, func(line string) string {
+			part, err := parts.ReadFile(include.FindStringSubmatch(line)[1])
+			if err != nil {
+				panic(err)
+			}
+			return string(part)
+		})
+	}
 	sum := sha1.Sum([]byte(source)) // the protocol names scripts by it
 	return &Script{Source: source, Digest: hex.EncodeToString(sum[:])}
 }

@@ -46,7 +46,9 @@ public final class Main {
         RedissonClient redisson = Redisson.create(config);
         Map<String, Command> commands = new HashMap<>();
         commands.put("ping", arguments -> "pong");
-        Locks.register(commands, redisson, "plain", redisson::getLock);
+        Locks.register(commands, redisson);
+        Semaphores.register(commands, redisson);
+        Latches.register(commands, redisson);
         Main driver = new Main(commands, new PrintStream(out, false, UTF_8));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {

@@ -1,0 +1,198 @@
+package lockstate
+
+import (
+	"errors"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Latch is one latch as one agent sees it: requests wait until its count is 0. All of them share
+// the attempts to find that out. Nobody holds a latch. When it is open, each request is Answered with
+// [ErrOpen]: an answer that grants nothing.
+//
+// Make one with [NewLatch]. The methods are those of [State].
+type Latch struct {
+	name  lockagent.Name
+	cfg   *Config
+	queue queue
+
+	closed    bool
+	contended bool    // wake-ups are wanted, see State
+	quietAt   Instant // if nobody waits
+
+	asking   uint64    // the number of the attempt under way, or 0
+	upto     RequestID // the youngest request when it was sent
+	woken    bool      // a wake-up came since then: ask again
+	found    bool      // an earlier attempt found the latch closed, for somebody who still waits
+	failures int       // attempts that failed in a row
+	retryAt  Instant
+}
+
+// ErrOpen answers the requests that wait for a latch when it is open.
+var ErrOpen = errors.New("the latch is open")
+
+// NewLatch returns a latch for which nobody waits. cfg is as for [New].
+func NewLatch(name lockagent.Name, cfg *Config) *Latch { return &Latch{name: name, cfg: cfg} }
+
+// Step is [State.Step].
+func (l *Latch) Step(c Command, m Moment, do func(*Event)) {
+	take := func(e Event) {
+		e.Now = m.Now
+		l.apply(&e)
+		do(&e)
+	}
+	l.decide(c, m, take)
+	switch {
+	case l.closed:
+		l.answer(func(*Request) bool { return true }, Event{Err: lockagent.ErrClosed}, take)
+	case l.queue.len() > 0 && l.asking == 0 && m.Now >= l.retryAt:
+		take(Event{
+			Kind: Attempted, Tenure: m.Fresh, Lease: l.cfg.Watchdog, Request: l.queue.head().Request, Queue: l.found,
+		})
+	}
+	if l.queue.len() == 0 && l.contended && (m.Now >= l.quietAt || l.closed) {
+		take(Event{Kind: Quieted})
+	}
+}
+
+func (l *Latch) decide(c Command, m Moment, take func(Event)) {
+	switch c := c.(type) {
+	case Acquire:
+		r := c.Request
+		r.ID, r.Arrived = RequestID(m.Fresh), m.Now
+		take(Event{Kind: Requested, Request: r})
+	case Cancel:
+		l.answer(func(r *Request) bool { return r.ID == c.ID }, Event{Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut}, take)
+	case OwnerGone:
+		l.answer(func(r *Request) bool { return r.Owner == c.Owner }, Event{Err: lockagent.ErrSessionClosed}, take)
+		take(Event{Kind: Unlocked, Call: c.Call})
+	case Release:
+		take(Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotHeld})
+	case Break:
+		take(Event{Kind: AskBreak, Call: c.Call})
+	case Close:
+		take(Event{Kind: Closed})
+	case Detach:
+		take(Event{Kind: Closed})
+		take(Event{Kind: Detached})
+	case Woken, Missed, StoreReset:
+		take(Event{Kind: Woke, RetryAt: m.Now})
+	case AcquireReplied:
+		if c.Tenure == l.asking {
+			l.replied(c, m, take)
+		}
+	}
+}
+
+// replied decides about the answer to the attempt under way. It concerns the requests that had arrived
+// when the attempt was sent.
+func (l *Latch) replied(c AcquireReplied, m Moment, take func(Event)) {
+	asked := l.upto
+	waited := func(r *Request) bool { return r.ID <= asked }
+	var err error
+	switch {
+	case c.Err != nil && lockagent.Definite(c.Err):
+		err = c.Err
+	case c.Err != nil:
+		take(Event{Kind: AttemptFailed, Err: c.Err, Count: l.failures + 1, RetryAt: m.Now.add(l.cfg.backoff(l.failures+1, m))})
+		return
+	case c.Reply.Granted:
+		err = ErrOpen
+	default:
+		l.foundClosed(&c.Reply, m, take)
+		return
+	}
+	take(Event{Kind: Forgot})
+	l.answer(waited, Event{Err: err}, take)
+}
+
+func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event)) {
+	e := Event{Kind: FoundBusy, RetryAt: m.Now.add(l.cfg.sleep(r.Remaining, queuedSleep, m)), Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock}
+	if l.woken {
+		e.RetryAt = m.Now
+	}
+	take(e)
+	for i := l.queue.first; i < len(l.queue.items); i++ {
+		if w := &l.queue.items[i]; !w.gone && !w.queued {
+			take(Event{Kind: Queued, Request: w.Request, Waiters: l.queue.len()})
+		}
+	}
+}
+
+// answer answers every waiting request that match accepts.
+func (l *Latch) answer(match func(*Request) bool, with Event, take func(Event)) {
+	var whom []Request
+	for i := l.queue.first; i < len(l.queue.items); i++ {
+		if w := &l.queue.items[i]; !w.gone && match(&w.Request) {
+			whom = append(whom, w.Request)
+		}
+	}
+	with.Kind = Answered
+	for _, with.Request = range whom {
+		take(with)
+	}
+}
+
+// apply folds an event into the state, see [State].
+func (l *Latch) apply(e *Event) {
+	switch e.Kind {
+	case Requested:
+		l.queue.push(e.Request)
+	case Queued:
+		l.queue.find(e.Request.ID).queued = true
+	case Answered:
+		l.queue.remove(e.Request.ID)
+		l.quietAt = e.Now.add(l.cfg.Linger)
+		if l.queue.len() == 0 {
+			l.found, l.retryAt = false, 0
+		}
+	case Attempted:
+		l.asking, l.upto, l.woken = e.Tenure, l.queue.last(), false
+	case FoundBusy:
+		l.asking, l.failures, l.retryAt = 0, 0, e.RetryAt
+		l.contended, l.found = true, l.queue.len() > 0
+	case AttemptFailed:
+		l.asking, l.failures, l.retryAt = 0, e.Count, e.RetryAt
+	case Forgot: // what was found does not concern those who came later
+		l.asking, l.failures, l.retryAt, l.found = 0, 0, 0, false
+	case Woke:
+		l.woken, l.retryAt = true, e.RetryAt
+	case Quieted:
+		l.contended = false
+	case Closed:
+		l.closed = true
+	}
+}
+
+// Idle is [State.Idle].
+func (l *Latch) Idle() bool { return l.queue.len() == 0 && l.asking == 0 && !l.contended }
+
+// Listening is [State.Listening].
+func (l *Latch) Listening() bool { return l.contended }
+
+// Waiters is [State.Waiters].
+func (l *Latch) Waiters() int { return l.queue.len() }
+
+// Hold is [State.Hold]: nobody holds a latch.
+func (l *Latch) Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
+	return "", 0, 0, 0
+}
+
+// Deadline is [State.Deadline].
+func (l *Latch) Deadline(uint64) Instant { return 0 }
+
+// Alarm is [State.Alarm].
+func (l *Latch) Alarm() (at Instant, ok bool) {
+	switch {
+	case l.asking != 0:
+		return never, false
+	case l.queue.len() > 0:
+		return l.retryAt, true
+	case l.contended:
+		return l.quietAt, true
+	}
+	return never, false
+}
+
+// Snapshot is [State.Snapshot]: there is nothing to go on with.
+func (l *Latch) Snapshot() Snapshot { return Snapshot{} }

@@ -1,0 +1,166 @@
+package lockstate
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// latchRig drives a Latch and remembers its events.
+type latchRig struct {
+	t     *testing.T
+	latch *Latch
+	now   Instant
+	fresh uint64
+	told  []Event
+}
+
+func newLatchRig(t *testing.T) *latchRig {
+	cfg := rigConfig()
+	return &latchRig{t: t, latch: NewLatch("ready", &cfg), now: 1}
+}
+
+// step takes a step, and returns the kinds of its events.
+func (r *latchRig) step(c Command) (kinds []Kind) {
+	r.t.Helper()
+	r.fresh++
+	r.told = nil
+	r.latch.Step(c, Moment{Now: r.now, Fresh: r.fresh}, func(e *Event) {
+		r.told = append(r.told, *e)
+		kinds = append(kinds, e.Kind)
+	})
+	return kinds
+}
+
+// expect takes a step that leads to events of these kinds.
+func (r *latchRig) expect(c Command, want ...Kind) {
+	r.t.Helper()
+	if got := r.step(c); !slices.Equal(got, want) {
+		r.t.Fatalf("%T led to %v, want %v", c, got, want)
+	}
+}
+
+// answers are the errors of the last step, by request.
+func (r *latchRig) answers() map[lockagent.Owner]error {
+	errs := make(map[lockagent.Owner]error)
+	for _, e := range r.told {
+		if e.Kind == Answered {
+			errs[e.Request.Owner] = e.Err
+		}
+	}
+	return errs
+}
+
+func (r *latchRig) asks(o lockagent.Owner) Acquire { return Acquire{Request: Request{Owner: o}} }
+
+// replied is the reply to the attempt under way.
+func (r *latchRig) replied(reply lockagent.AcquireReply, err error) AcquireReplied {
+	return AcquireReplied{Tenure: r.latch.asking, Reply: reply, Err: err}
+}
+
+var (
+	isOpen   = lockagent.AcquireReply{Granted: true}
+	isClosed = lockagent.AcquireReply{Remaining: -1}
+)
+
+// One attempt serves all who asked before it was sent. Those who come later need another.
+func TestLatchAttemptsAreShared(t *testing.T) {
+	r := newLatchRig(t)
+	r.expect(r.asks("ann"), Requested, Attempted)
+	r.expect(r.asks("bob"), Requested)
+	r.expect(r.replied(isOpen, nil), Forgot, Answered, Attempted)
+	if got := r.answers(); len(got) != 1 || !errors.Is(got["ann"], ErrOpen) {
+		t.Errorf("answered %v", got)
+	}
+	r.expect(r.asks("cid"), Requested)
+	r.expect(r.replied(isClosed, nil), FoundBusy, Queued, Queued)
+	r.expect(Woken{}, Woke, Attempted)
+	if e := r.told[1]; !e.Queue {
+		t.Error("the attempt does not say that a waiter has waited")
+	}
+	r.expect(r.replied(isOpen, nil), Forgot, Answered, Answered)
+	if !r.latch.Listening() || r.latch.Idle() {
+		t.Error("the subscription ends at once")
+	}
+	at, ok := r.latch.Alarm()
+	if !ok {
+		t.Fatal("the subscription never ends")
+	}
+	r.now = at
+	r.expect(Tick{}, Quieted)
+	if r.latch.Listening() || !r.latch.Idle() {
+		t.Error("it is not idle")
+	}
+}
+
+// A wake-up during an attempt makes the latch ask again: the answer may be older.
+func TestLatchWokenWhileAsking(t *testing.T) {
+	r := newLatchRig(t)
+	r.step(r.asks("ann"))
+	r.expect(Woken{}, Woke)
+	r.expect(r.replied(isClosed, nil), FoundBusy, Queued, Attempted)
+}
+
+// A waiter relies on messages for a while only.
+func TestLatchLooksAgain(t *testing.T) {
+	r := newLatchRig(t)
+	r.step(r.asks("ann"))
+	r.step(r.replied(isClosed, nil))
+	at, ok := r.latch.Alarm()
+	if !ok || at.Sub(r.now) > queuedSleep+time.Second {
+		t.Fatalf("the next look is in %v, %t", at.Sub(r.now), ok)
+	}
+	r.now = at - 1
+	r.expect(Tick{})
+	r.now = at
+	r.expect(Tick{}, Attempted)
+}
+
+func TestLatchErrors(t *testing.T) {
+	r := newLatchRig(t)
+	r.step(r.asks("ann"))
+	for range 3 {
+		r.expect(r.replied(lockagent.AcquireReply{}, lockagent.ErrStoreUnavailable), AttemptFailed)
+		r.now, _ = r.latch.Alarm()
+		r.expect(Tick{}, Attempted)
+	}
+	r.expect(AcquireReplied{Tenure: r.latch.asking - 1, Reply: isOpen}) // of an earlier attempt
+	r.expect(r.replied(lockagent.AcquireReply{}, lockagent.ErrLatchGone), Forgot, Answered)
+	if got := r.answers(); !errors.Is(got["ann"], lockagent.ErrLatchGone) {
+		t.Errorf("answered %v", got)
+	}
+	// What was found does not concern those who come later.
+	r.expect(r.asks("bob"), Requested, Attempted)
+	if r.told[1].Queue {
+		t.Error("the attempt says that a waiter has waited")
+	}
+}
+
+func TestLatchWaitsEnd(t *testing.T) {
+	r := newLatchRig(t)
+	r.step(r.asks("ann"))
+	ann := r.told[0].Request.ID
+	r.step(r.asks("bob"))
+	r.step(r.asks("cid"))
+	r.step(r.replied(isClosed, nil))
+	r.expect(Cancel{ID: ann, TimedOut: true, Err: lockagent.ErrTimeout}, Answered)
+	if e := r.told[0]; !e.TimedOut || e.Cancelled || !errors.Is(e.Err, lockagent.ErrTimeout) {
+		t.Errorf("answered %+v", e)
+	}
+	r.expect(OwnerGone{Owner: "bob", Call: 7}, Answered, Unlocked)
+	r.expect(Release{ID: ann, Call: 8}, Unlocked)
+	r.expect(Break{Call: 9}, AskBreak)
+	r.expect(Missed{}, Woke, Attempted)
+	r.expect(Close{}, Closed, Answered, Quieted)
+	r.expect(r.asks("dan"), Requested, Answered)
+	if got := r.answers(); !errors.Is(got["dan"], lockagent.ErrClosed) {
+		t.Errorf("answered %v", got)
+	}
+	r.expect(r.replied(isClosed, nil), FoundBusy, Quieted)
+	if !r.latch.Idle() {
+		t.Error("it is not idle")
+	}
+}

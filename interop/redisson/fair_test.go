@@ -1,0 +1,287 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+func TestFairLock(t *testing.T) {
+	t.Parallel()
+	fairLock(t, single(t))
+}
+
+func TestFairLockInACluster(t *testing.T) {
+	t.Parallel()
+	fairLock(t, cluster(t))
+}
+
+// fair is a world with both sides, for tests that follow each other.
+type fair struct {
+	*world
+	java *process
+	ours *channelapi.Locks
+}
+
+func fairLock(t *testing.T, w *world) {
+	f := &fair{world: w, java: w.startJava(t, 30*time.Second), ours: w.open(t, 30*time.Second)}
+	for _, test := range []struct {
+		title string
+		run   func(*testing.T, *fair, string)
+	}{
+		{"Order", fairOrder},
+		{"WaitersThatGiveUp", fairGiveUp},
+		{"JavaForcesOurLock", javaForcesFair},
+		{"WeBreakTheLockOfJava", weBreakFair},
+	} {
+		for _, name := range []string{"orders", "{orders}/42"} {
+			if !t.Run(test.title+"/"+strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { test.run(t, f, name) }) {
+				t.FailNow() // the locks may be held still, so the next tests would wait in vain
+			}
+		}
+	}
+	t.Run("NoUpdateIsLostInAContest", func(t *testing.T) { contest(t, f.world, f.java, "fair", f.ours.FairLock("contest")) })
+}
+
+// someone waits for a fair lock, or has it: a thread of Java or a request of ours.
+type someone struct {
+	java    *javaLock
+	granted <-chan answer           // of Java
+	grant   <-chan channelapi.Grant // of ours
+	held    channelapi.Grant
+}
+
+// come makes somebody ask for the lock. who begins with j or g, for Java or Go.
+func (f *fair) come(t *testing.T, name, who string) *someone {
+	t.Helper()
+	if strings.HasPrefix(who, "j") {
+		lock := f.java.lock("fair", name, who)
+		return &someone{java: &lock, granted: lock.send("lock", forever)}
+	}
+	return &someone{grant: f.ours.FairLock(name, channelapi.Lease(forever)).AcquireAsync(t.Context())}
+}
+
+// gets waits until somebody has the lock.
+func (s *someone) gets(t *testing.T) {
+	t.Helper()
+	if s.java != nil {
+		value(t, s.granted)
+		return
+	}
+	s.held = receive(t, s.grant)
+	must(t, s.held.Err())
+}
+
+func (s *someone) waits(t *testing.T) {
+	t.Helper()
+	if s.java != nil {
+		pending(t, s.granted)
+		return
+	}
+	pending(t, s.grant)
+}
+
+func (s *someone) leaves(t *testing.T) {
+	t.Helper()
+	if s.java != nil {
+		s.java.unlock(t)
+		return
+	}
+	release(t, s.held)
+}
+
+// keyOf is the name of a key or a channel of Redisson that belongs to a lock.
+func keyOf(prefix, name string) string {
+	if strings.Contains(name, "{") {
+		return prefix + ":" + name
+	}
+	return prefix + ":{" + name + "}"
+}
+
+// places are those that wait for a lock, in their order.
+func (w *world) places(name string) (all []string) {
+	for _, place := range w.nodeOf(name).Do("LRANGE", keyOf("redisson_lock_queue", name), "0", "-1").([]any) {
+		all = append(all, place.(string))
+	}
+	return all
+}
+
+// awaitPlaces waits until so many have a place, and returns the last one.
+func (w *world) awaitPlaces(t *testing.T, name string, n int) (last string) {
+	t.Helper()
+	redistest.Eventually(t, "places", func() bool {
+		all := w.places(name)
+		if len(all) > 0 {
+			last = all[len(all)-1]
+		}
+		return len(all) == n
+	})
+	return last
+}
+
+// awaitHearing waits until the program that has a place hears of a release by Java.
+func (w *world) awaitHearing(t *testing.T, name, place string) {
+	t.Helper()
+	w.awaitSubscribers(t, name, keyOf("redisson_lock__channel", name)+":"+place, 1)
+}
+
+// fairOrder has one of either side hold the lock, and three wait for it in all mixtures.
+func fairOrder(t *testing.T, f *fair, name string) {
+	for mixture := range 1 << 4 {
+		side := func(i int) string { return "jg"[mixture>>i&1:][:1] + strconv.Itoa(i) }
+		holder := f.come(t, name, side(0))
+		holder.gets(t)
+		var all []*someone
+		java := side(0)[0] == 'j' // is ahead
+		for i := 1; i <= 3; i++ {
+			all = append(all, f.come(t, name, side(i)))
+			place := f.awaitPlaces(t, name, i)
+			if java = java || side(i)[0] == 'j'; java {
+				f.awaitHearing(t, name, place)
+			}
+		}
+		f.wouldLast(t, name)
+		holder.leaves(t)
+		for i, next := range all {
+			next.gets(t)
+			for _, later := range all[i+1:] {
+				later.waits(t)
+			}
+			redistest.Eventually(t, "one place less", func() bool { return len(f.places(name)) == len(all)-i-1 })
+			next.leaves(t)
+		}
+	}
+	f.gone(t, name)
+}
+
+// gone checks that nothing is left of a lock.
+func (f *fair) gone(t *testing.T, name string) {
+	t.Helper()
+	for _, key := range []string{name, keyOf("redisson_lock_queue", name), keyOf("redisson_lock_timeout", name)} {
+		want(t, "EXISTS "+key, f.nodeOf(name).Do("EXISTS", key), any(int64(0)))
+	}
+}
+
+// wouldLast is [plain.wouldLast].
+func (f *fair) wouldLast(t *testing.T, name string) {
+	t.Helper()
+	(&plain{world: f.world}).wouldLast(t, name)
+}
+
+// fairGiveUp has waiters of both sides go away, from the front and from the middle of the queue.
+func fairGiveUp(t *testing.T, f *fair, name string) {
+	holder := f.come(t, name, "j0")
+	holder.gets(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ours := f.ours.FairLock(name).AcquireAsync(ctx)
+	f.awaitPlaces(t, name, 1)
+	lock := f.java.lock("fair", name, "j1")
+	theirs := lock.send("tryLock", time.Second, forever)
+	f.awaitPlaces(t, name, 2)
+	third := f.come(t, name, "g2")
+	f.awaitPlaces(t, name, 3)
+	fourth := f.come(t, name, "j3")
+	f.awaitHearing(t, name, f.awaitPlaces(t, name, 4))
+	cancel()
+	want(t, "a grant of ours", errors.Is(receive(t, ours).Err(), context.Canceled), true)
+	want(t, "tryLock", value(t, theirs), "false")
+	f.awaitPlaces(t, name, 2)
+	holder.leaves(t)
+	third.gets(t)
+	fourth.waits(t)
+	third.leaves(t)
+	fourth.gets(t)
+	fourth.leaves(t)
+	f.gone(t, name)
+}
+
+// javaForcesFair has Java force our lock. The waiter of ours, and the one of Java behind it, get the lock.
+func javaForcesFair(t *testing.T, f *fair, name string) {
+	g := hold(t, f.open(t, 3*time.Second).FairLock(name)) // it learns of the loss when it renews the lease
+	ours, theirs := f.come(t, name, "g1"), (*someone)(nil)
+	f.awaitPlaces(t, name, 1)
+	theirs = f.come(t, name, "j2")
+	f.awaitHearing(t, name, f.awaitPlaces(t, name, 2))
+	want(t, "forceUnlock", f.java.lock("fair", name, "j9").forceUnlock(t), true)
+	ours.gets(t)
+	theirs.waits(t)
+	receive(t, g.Done())
+	want(t, "our hold is lost", errors.Is(g.Cause(), lockagent.ErrLost), true)
+	ours.leaves(t)
+	theirs.gets(t)
+	theirs.leaves(t)
+	f.gone(t, name)
+}
+
+// weBreakFair breaks a lock of Java.
+func weBreakFair(t *testing.T, f *fair, name string) {
+	holder := f.come(t, name, "j0")
+	holder.gets(t)
+	theirs := f.come(t, name, "j1")
+	f.awaitHearing(t, name, f.awaitPlaces(t, name, 1))
+	ours := f.come(t, name, "g2")
+	f.awaitPlaces(t, name, 2)
+	broken, err := f.ours.FairLock(name).Break(t.Context(), "operator")
+	must(t, err)
+	want(t, "broken", broken, true)
+	theirs.gets(t)
+	ours.waits(t)
+	if a := receive(t, holder.java.send("unlock")); a.err == nil {
+		t.Error("Java released a lock that was broken")
+	}
+	theirs.leaves(t)
+	ours.gets(t)
+	ours.leaves(t)
+	f.gone(t, name)
+}
+
+// A process of ours that is killed leaves a place at the head of the queue. Redisson removes it after 6 s.
+func TestJavaPassesTheFairPlaceOfAKilledAgent(t *testing.T) {
+	t.Parallel()
+	w := single(t)
+	java, agent := w.startJava(t, short), w.startAgent(t, short)
+	holder := java.lock("fair", "orphan", "a")
+	holder.lock(t, kept)
+	agent.send("main", "fair.lock", "orphan")
+	dead := w.awaitPlaces(t, "orphan", 1)
+	granted := java.lock("fair", "orphan", "b").send("lock", kept)
+	w.awaitHearing(t, "orphan", w.awaitPlaces(t, "orphan", 2))
+	w.awaitRenewals(t, "orphan", renewals) // so the agent has asked again, and kept its place
+	want(t, "the first place", w.places("orphan")[0], dead)
+	agent.kill()
+	node := w.nodeOf("orphan")
+	until, err := strconv.ParseInt(node.Do("ZSCORE", keyOf("redisson_lock_timeout", "orphan"), dead).(string), 10, 64)
+	must(t, err)
+	now, err := strconv.ParseInt(node.Do("TIME").([]any)[0].(string), 10, 64)
+	must(t, err)
+	if left := until - now*1000; left > 7000 {
+		t.Errorf("the place is good for %d ms", left)
+	}
+	holder.unlock(t)
+	value(t, granted)
+}
+
+// A Java process that is killed leaves a place at the head of the queue, which is good for minutes. We leave the lock to it
+// for some seconds.
+func TestWePassTheFairPlaceOfAKilledJava(t *testing.T) {
+	t.Parallel()
+	w := single(t)
+	java, ours := w.startJava(t, short), w.open(t, short)
+	g := hold(t, ours.FairLock("orphan"))
+	java.lock("fair", "orphan", "a").send("lock", kept)
+	w.awaitHearing(t, "orphan", w.awaitPlaces(t, "orphan", 1))
+	next := ours.FairLock("orphan").AcquireAsync(t.Context())
+	w.awaitPlaces(t, "orphan", 2)
+	java.kill()
+	release(t, g)
+	got := receive(t, next)
+	must(t, got.Err())
+	release(t, got)
+}

@@ -1,0 +1,223 @@
+package redisson
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+)
+
+func TestFencedLock(t *testing.T) {
+	t.Parallel()
+	fencedLock(t, single(t))
+}
+
+func TestFencedLockInACluster(t *testing.T) {
+	t.Parallel()
+	fencedLock(t, cluster(t))
+}
+
+func fencedLock(t *testing.T, w *world) {
+	java, ours := w.startJava(t, 30*time.Second), w.open(t, 30*time.Second)
+	for _, name := range names {
+		t.Run("Excludes/"+name, func(t *testing.T) { fencedExcludes(t, w, java, ours, name) })
+		t.Run("Wakes/"+name, func(t *testing.T) { fencedWakes(t, w, java, ours, name) })
+	}
+	t.Run("TokensGrow", func(t *testing.T) { tokensGrow(t, java, ours) })
+	t.Run("OneNameOneKind", func(t *testing.T) { fencedOverPlain(t, java, ours) })
+}
+
+func fencedExcludes(t *testing.T, w *world, java *process, ours *channelapi.Locks, name string) {
+	j := java.fenced(name, "main")
+	j.lockAndGetToken(t, kept)
+	holder, _ := w.holder(t, name)
+	_, err := ours.FencedLock(name).TryAcquire(t.Context())
+	if held, is := errors.AsType[*lockagent.HeldError](err); !is || held.Holder != holder {
+		t.Errorf("a try gave %v, want that %s holds the lock", err, holder)
+	}
+	j.unlock(t)
+	g := hold(t, ours.FencedLock(name))
+	want(t, "isLocked", j.isLocked(t), true)
+	want(t, "tryLock", j.tryLockOnce(t), false)
+	if _, granted := j.tryLockAndGetToken(t, 0, forever); granted {
+		t.Error("Java has the lock that we hold")
+	}
+	release(t, g)
+	want(t, "isLocked", j.isLocked(t), false)
+}
+
+func fencedWakes(t *testing.T, w *world, java *process, ours *channelapi.Locks, name string) {
+	j := java.fenced(name, "main")
+	j.lock(t, forever)
+	grant := ours.FencedLock(name).AcquireAsync(t.Context())
+	w.awaitSubscriber(t, name)
+	pending(t, grant)
+	j.unlock(t)
+	g := receive(t, grant)
+	must(t, g.Err())
+	locked := j.waits(t, w.nodeOf(name), forever)
+	release(t, g)
+	value(t, locked)
+	j.unlock(t)
+}
+
+// tokensGrow has each side be granted the lock after each end of a hold of either side.
+func tokensGrow(t *testing.T, java *process, ours *channelapi.Locks) {
+	const brief = 300 * time.Millisecond
+	name := "tokens"
+	lock := func(opts ...channelapi.Option) *channelapi.Lock { return ours.FencedLock(name, opts...) }
+	a, b := java.fenced(name, "a"), java.fenced(name, "b")
+	grantedTo := func(t *testing.T, j javaFenced, lease time.Duration) int {
+		t.Helper()
+		token, ok := j.tryLockAndGetToken(t, patience, lease)
+		want(t, "granted to Java", ok, true)
+		return token
+	}
+	granted := func(t *testing.T) int { t.Helper(); return grantedTo(t, a, forever) }
+	ends := []struct {
+		title string
+		last  func(*testing.T) int // returns the last token of a hold that is over, or about to end
+	}{
+		{"ours was released", func(t *testing.T) int {
+			g := hold(t, lock())
+			release(t, g)
+			return int(g.Token())
+		}},
+		{"ours was handed off", func(t *testing.T) int {
+			last, waits := hold(t, lock()), make([]<-chan lockagent.Grant, 5)
+			for i := range waits {
+				waits[i] = lock().AcquireAsync(t.Context())
+			}
+			for _, granted := range waits {
+				release(t, last)
+				next := receive(t, granted)
+				must(t, next.Err())
+				if next.Token() <= last.Token() {
+					t.Errorf("token %d after %d of ours", next.Token(), last.Token())
+				}
+				last = next
+			}
+			release(t, last)
+			return int(last.Token())
+		}},
+		{"ours was broken", func(t *testing.T) int {
+			g := hold(t, lock())
+			_, err := lock().Break(t.Context(), "")
+			must(t, err)
+			receive(t, g.Done())
+			return int(g.Token())
+		}},
+		{"ours was forced by Java", func(t *testing.T) int {
+			g := hold(t, lock())
+			want(t, "forceUnlock", a.forceUnlock(t), true)
+			want(t, "a release tells of the loss", errors.Is(g.Release(t.Context()), lockagent.ErrLost), true)
+			return int(g.Token())
+		}},
+		{"the lease of ours ends", func(t *testing.T) int { return int(hold(t, lock(channelapi.Lease(brief))).Token()) }},
+		{"Java's was released", func(t *testing.T) int {
+			token := granted(t)
+			a.unlock(t)
+			return token
+		}},
+		{"Java's was held twice", func(t *testing.T) int {
+			first := granted(t)
+			second := granted(t)
+			if second <= first {
+				t.Errorf("token %d after %d of Java", second, first)
+			}
+			a.unlock(t)
+			a.unlock(t)
+			return second
+		}},
+		{"Java's was forced", func(t *testing.T) int {
+			token := granted(t)
+			want(t, "forceUnlock", b.forceUnlock(t), true)
+			return token
+		}},
+		{"Java's was broken by us", func(t *testing.T) int {
+			token := granted(t)
+			_, err := lock().Break(t.Context(), "")
+			must(t, err)
+			return token
+		}},
+		{"the lease of Java's ends", func(t *testing.T) int { return grantedTo(t, b, brief) }},
+	}
+	nexts := map[string]func(*testing.T) int{
+		"ours": func(t *testing.T) int {
+			g, err := lock(channelapi.Wait(patience)).Acquire(t.Context())
+			must(t, err)
+			release(t, g)
+			return int(g.Token())
+		},
+		"Java": func(t *testing.T) int {
+			token := granted(t)
+			a.unlock(t)
+			return token
+		},
+	}
+	greatest := 0
+	for range 2 {
+		for _, end := range ends {
+			for who, next := range nexts {
+				last := end.last(t)
+				if last <= greatest {
+					t.Errorf("%s: token %d after %d", end.title, last, greatest)
+				}
+				if greatest = next(t); greatest <= last {
+					t.Errorf("%s: the next token, of %s, is %d after %d", end.title, who, greatest, last)
+				}
+			}
+		}
+	}
+}
+
+// fencedOverPlain has Java hold a plain lock under the name of a fenced one.
+func fencedOverPlain(t *testing.T, java *process, ours *channelapi.Locks) {
+	j := java.lock("plain", "taken", "main")
+	j.lock(t, forever)
+	_, err := ours.FencedLock("taken").Acquire(t.Context())
+	if used, is := errors.AsType[*lockagent.KindError](err); !is || used.Kind != lockagent.FencedLock || used.Used != lockagent.PlainLock {
+		t.Errorf("a fenced lock over a plain one: %v", err)
+	}
+	j.unlock(t)
+}
+
+// A killed process leaves the token key above all that it may have used.
+func TestTokensGrowOverAKill(t *testing.T) {
+	t.Parallel()
+	w := single(t)
+	ours := w.open(t, short)
+	last := 0
+	grew := func(who string, token int) {
+		t.Helper()
+		if token <= last {
+			t.Errorf("%s has token %d after %d", who, token, last)
+		}
+		last = token
+	}
+	for round := range 2 {
+		agent, java := w.startAgent(t, short), w.startJava(t, short)
+		token, err := strconv.Atoi(agent.do(t, "main", "fenced.lock", "orphan"))
+		must(t, err)
+		grew(fmt.Sprint("agent ", round), token)
+		waits := java.fenced("orphan", "main").send("lockAndGetToken", kept)
+		w.awaitRenewals(t, "orphan", renewals)
+		pending(t, waits)
+		agent.kill()
+		token, err = strconv.Atoi(value(t, waits))
+		must(t, err)
+		grew(fmt.Sprint("Java ", round), token)
+		grant := ours.FencedLock("orphan").AcquireAsync(t.Context())
+		w.awaitRenewals(t, "orphan", renewals)
+		pending(t, grant)
+		java.kill()
+		g := receive(t, grant)
+		must(t, g.Err())
+		grew("ours", int(g.Token()))
+		release(t, g)
+	}
+}

@@ -1,0 +1,121 @@
+package redisson
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// javaLatch is a count-down latch of Redisson.
+type javaLatch struct{ object }
+
+func (p *process) latch(name, thread string) javaLatch {
+	return javaLatch{object{p, thread, "latch", name}}
+}
+
+func (l javaLatch) trySetCount(t *testing.T, n int) bool {
+	t.Helper()
+	return l.is(t, "trySetCount", n)
+}
+
+func (l javaLatch) countDown(t *testing.T)    { t.Helper(); l.do(t, "countDown") }
+func (l javaLatch) getCount(t *testing.T) int { t.Helper(); return l.number(t, "getCount") }
+
+// await returns whether the latch was open in time.
+func (l javaLatch) await(t *testing.T, timeout time.Duration) bool {
+	t.Helper()
+	return l.is(t, "await", timeout)
+}
+
+// waits has the thread wait for a closed latch.
+func (l javaLatch) waits(t *testing.T, redis *redistest.Server) <-chan answer {
+	t.Helper()
+	return l.object.waits(t, redis, "get", "await", forever)
+}
+
+func (l javaLatch) delete(t *testing.T) bool { t.Helper(); return l.is(t, "delete") }
+
+// latchAlone has a thread of Java wait for another.
+func latchAlone(t *testing.T, redis *redistest.Server, java *process) {
+	a, b := java.latch("start", "a"), java.latch("start", "b")
+	want(t, "trySetCount", a.trySetCount(t, 2), true)
+	want(t, "trySetCount again", b.trySetCount(t, 9), false)
+	want(t, "await for a while", b.await(t, 20*time.Millisecond), false)
+	awaited := b.waits(t, redis)
+	a.countDown(t)
+	want(t, "count", a.getCount(t), 1)
+	pending(t, awaited)
+	a.countDown(t)
+	want(t, "the wait's end", value(t, awaited), "true")
+	want(t, "await of an open latch", b.await(t, forever), true)
+	want(t, "delete of a latch that is gone", a.delete(t), false)
+}
+
+func TestLatch(t *testing.T) {
+	t.Parallel()
+	sharedLatch(t, single(t))
+}
+
+func TestLatchInACluster(t *testing.T) {
+	t.Parallel()
+	sharedLatch(t, cluster(t))
+}
+
+// sharedLatch has each side set a latch, count it down, and wait for it.
+func sharedLatch(t *testing.T, w *world) {
+	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
+	for _, name := range []string{"start", "заказ/🔒"} {
+		ours, theirs := locks.Latch(name), java.latch(name, "main")
+		redis := w.nodeOf(name)
+		count := func(want int) {
+			t.Helper()
+			n, err := ours.Count(t.Context())
+			must(t, err)
+			if theirs := theirs.getCount(t); n != int64(want) || theirs != want {
+				t.Errorf("we read the count %d, and Java %d; want %d", n, theirs, want)
+			}
+		}
+		down := func() {
+			t.Helper()
+			_, err := ours.CountDown(t.Context())
+			must(t, err)
+		}
+
+		must(t, ours.Set(t.Context(), 2))
+		want(t, "trySetCount of a latch of ours", theirs.trySetCount(t, 5), false)
+		count(2)
+		awaited := java.latch(name, "waiter").waits(t, redis)
+		opened := ours.AwaitAsync(t.Context())
+		w.awaitSubscribers(t, name, "redisson_countdownlatch__channel__{"+name+"}", 2)
+		theirs.countDown(t)
+		count(1)
+		pending(t, awaited)
+		pending(t, opened)
+		down() // ours is the last count: both wait for a message, and nothing else would wake Java
+		want(t, "the wait of Java", value(t, awaited), "true")
+		must(t, <-opened)
+		count(0)
+
+		want(t, "trySetCount", theirs.trySetCount(t, 1), true)
+		if err := ours.Set(t.Context(), 5); !errors.Is(err, channelapi.ErrLatchSet) {
+			t.Errorf("set a latch of Java: %v", err)
+		}
+		awaited = java.latch(name, "waiter").waits(t, redis)
+		opened = ours.AwaitAsync(t.Context())
+		w.awaitSubscribers(t, name, "redisson_countdownlatch__channel__{"+name+"}", 2)
+		theirs.countDown(t) // Java's is the last count
+		want(t, "the wait of Java", value(t, awaited), "true")
+		must(t, <-opened)
+
+		want(t, "trySetCount", theirs.trySetCount(t, 1), true)
+		opened = ours.AwaitAsync(t.Context())
+		w.awaitSubscribers(t, name, "redisson_countdownlatch__channel__{"+name+"}", 1)
+		want(t, "delete", theirs.delete(t), true)
+		if err := <-opened; !errors.Is(err, channelapi.ErrLatchGone) {
+			t.Errorf("the wait for a latch that Java deleted: %v", err)
+		}
+	}
+}

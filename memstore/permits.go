@@ -1,0 +1,363 @@
+package memstore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// semaphore is what the memory knows of the permits of a name. The places of its tenures are in
+// lock.queue. The zero semaphore is one that nobody has set.
+type semaphore struct {
+	exists bool
+	free   int
+	takers []taker                          // the tenures that have permits
+	wanted map[lockagent.Tenure]int         // how many permits the tenures in the queue ask for
+	ids    map[lockagent.PermitID]time.Time // of the kind Permits: those that are taken, and until when
+}
+
+// taker is a tenure that has permits.
+type taker struct {
+	tenure  lockagent.Tenure
+	n       int
+	expires time.Time
+}
+
+// keepPermits returns the semaphore of a name that is going to change, and takes back what is over.
+func (m *memory) keepPermits(v *visit, name lockagent.Name, kind lockagent.LockKind) (*lock, *semaphore) {
+	l := m.keep(name, kind, v.now)
+	if l.permits == nil {
+		l.permits = &semaphore{wanted: make(map[lockagent.Tenure]int), ids: make(map[lockagent.PermitID]time.Time)}
+	}
+	if s := l.permits; s.reclaim(kind, v.now) > 0 {
+		m.share(v, name, "")
+	}
+	return l, l.permits
+}
+
+// reclaim takes back the permits whose leases are over, and returns how many they were.
+func (s *semaphore) reclaim(kind lockagent.LockKind, now time.Time) (back int) {
+	if s == nil || !s.exists {
+		return 0
+	}
+	for id, until := range s.ids {
+		if !until.IsZero() && !now.Before(until) {
+			delete(s.ids, id)
+			back++
+		}
+	}
+	s.takers = slices.DeleteFunc(s.takers, func(t taker) bool {
+		over := !now.Before(t.expires)
+		if over && kind == lockagent.Semaphore {
+			back += t.n
+		}
+		return over
+	})
+	s.free += back
+	return back
+}
+
+// taken is how many permits are known to be taken.
+func (s *semaphore) taken(kind lockagent.LockKind) (n int) {
+	if kind == lockagent.Permits {
+		return len(s.ids)
+	}
+	for _, t := range s.takers {
+		n += t.n
+	}
+	return n
+}
+
+// left is what is left of the lease that ends first, or negative if none has an end.
+func (s *semaphore) left(now time.Time) time.Duration {
+	left := time.Duration(-1)
+	note := func(until time.Time) {
+		if d := until.Sub(now); !until.IsZero() && (left < 0 || d < left) {
+			left = d
+		}
+	}
+	for _, t := range s.takers {
+		note(t.expires)
+	}
+	for _, until := range s.ids {
+		note(until)
+	}
+	return left
+}
+
+// take gives a tenure n of the free permits.
+func (s *semaphore) take(kind lockagent.LockKind, tenure lockagent.Tenure, n int, until time.Time) {
+	s.free -= n
+	s.takers = append(s.takers, taker{tenure, n, until})
+	for k := range n {
+		if kind == lockagent.Permits {
+			s.ids[tenure.PermitID(k+1)] = until
+		}
+	}
+}
+
+// find is the index of a tenure that has its permits, or -1. A tenure whose permits are not all
+// there any more is over. The caller takes back the others.
+func (s *semaphore) find(kind lockagent.LockKind, tenure lockagent.Tenure) (i int, whole bool) {
+	i = slices.IndexFunc(s.takers, func(t taker) bool { return t.tenure == tenure })
+	if i < 0 {
+		return i, false
+	}
+	whole = true
+	for k := range s.takers[i].n {
+		if _, ok := s.ids[tenure.PermitID(k+1)]; !ok && kind == lockagent.Permits {
+			whole = false
+		}
+	}
+	return i, whole
+}
+
+// drop ends the i-th tenure, and takes back what it has.
+func (s *semaphore) drop(kind lockagent.LockKind, i int) {
+	t := s.takers[i]
+	s.takers = slices.Delete(s.takers, i, i+1)
+	if kind == lockagent.Semaphore {
+		s.free += t.n
+		return
+	}
+	for k := range t.n {
+		id := t.tenure.PermitID(k + 1)
+		if _, ok := s.ids[id]; ok {
+			delete(s.ids, id)
+			s.free++
+		}
+	}
+}
+
+// until is the end of a lease that begins now, in whole milliseconds.
+func until(now time.Time, lease time.Duration) time.Time {
+	h := holder{expires: now}
+	h.extend(now, lease)
+	return h.expires
+}
+
+// spread passes the free permits to the tenures in the queue, as long as they suffice for the next.
+// It reports whether it passed any.
+func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed bool) {
+	l := m.locks[name]
+	s := l.permits
+	outsiders := m.outsiders(name)
+	theirs := outsiders > 0 && s.free > 0 && l.outsidersTurn(v.now)
+	for looked := 0; !theirs && looked < mostLooked && len(l.queue) > 0 && s.free > 0; looked++ {
+		to := l.queue[0]
+		n := s.wanted[to]
+		if m.listens(to.Agent) && n > s.free {
+			break
+		}
+		l.queue = slices.Delete(l.queue, 0, 1)
+		delete(s.wanted, to)
+		if !m.listens(to.Agent) {
+			continue
+		}
+		passed = true
+		at := m.clock.begin(v.now)
+		s.take(l.kind, to, n, until(v.now, lockagent.PassLease))
+		m.tell(v, lockagent.Message{
+			Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: to, Token: lockagent.Token(at), At: at,
+			Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: trace,
+		})
+	}
+	for _, next := range l.queue[:min(standbys, len(l.queue))] {
+		if passed {
+			m.tell(v, lockagent.Message{
+				Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next, Remaining: lockagent.PassLease,
+			})
+		}
+	}
+	return passed
+}
+
+// share is spread after permits have come back. If some are left, it wakes the waiters.
+func (m *memory) share(v *visit, name lockagent.Name, trace string) (passed bool) {
+	passed = m.spread(v, name, trace)
+	if m.locks[name].permits.free > 0 {
+		v.wake(m.subscribers(name))
+	}
+	return passed
+}
+
+func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+	if v.now.Before(m.withdrawn[claim{req.Name, req.Tenure}]) {
+		return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
+	}
+	if l := m.lock(req.Name, v.now); l.value {
+		return lockagent.AcquireReply{}, lockagent.ErrWrongType
+	}
+	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor), req.Exact) {
+		return lockagent.AcquireReply{}, errFarFloor
+	}
+	l, s := m.keepPermits(v, req.Name, req.Kind)
+	n, kept := max(1, req.Permits), l.turn.until.Sub(v.now)
+	own, whole := s.find(req.Kind, req.Tenure)
+	if own >= 0 && !whole {
+		s.drop(req.Kind, own)
+		m.share(v, req.Name, "")
+		own = -1
+	}
+	if own < 0 && s.free > 0 && kept <= 0 && len(l.queue) > 0 && l.queue[0] != req.Tenure {
+		m.spread(v, req.Name, "")
+		own, _ = s.find(req.Kind, req.Tenure)
+	}
+	var reply lockagent.AcquireReply
+	first := len(l.queue) == 0 || l.queue[0] == req.Tenure
+	switch {
+	case own < 0 && !s.exists && slices.Contains(l.queue, req.Tenure):
+		l.dequeue(req.Tenure)
+		delete(s.wanted, req.Tenure)
+		v.wake(m.subscribers(req.Name)) // the others learn of it, too
+		return lockagent.AcquireReply{}, lockagent.ErrDeleted
+	case own >= 0 || s.exists && first && n <= s.free && kept <= 0:
+		at := m.clock.begin(v.now)
+		if own < 0 {
+			s.take(req.Kind, req.Tenure, n, v.now)
+			own = len(s.takers) - 1
+		}
+		s.extend(req.Kind, own, v.now, req.Lease)
+		l.dequeue(req.Tenure)
+		delete(s.wanted, req.Tenure)
+		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+		if len(l.queue) > 0 && s.free > 0 {
+			m.spread(v, req.Name, "")
+		}
+	case !s.exists:
+		reply.Remaining, reply.Holder = -1, "nobody (the number of permits is not set)"
+	default:
+		reply.Remaining, reply.Holder = s.left(v.now), fmt.Sprintf("others (%d permits free)", s.free)
+		if kept > 0 {
+			reply.Remaining, reply.Holder = kept, ""
+		}
+		if req.Queue {
+			m.enqueue(v, req.Name, l, req.Tenure)
+			s.wanted[req.Tenure] = n
+		}
+		reply.Queued = slices.Contains(l.queue, req.Tenure)
+	}
+	if !reply.Granted {
+		reply.At = m.clock.at(v.now)
+	}
+	if req.Queue {
+		reply.Outsiders = m.outsiders(req.Name)
+	}
+	reply.Clock, reply.Incarnation = m.clock.name, m.clock.incarnation
+	return reply, nil
+}
+
+// extend starts the lease of the i-th tenure anew, unless that would shorten it.
+func (s *semaphore) extend(kind lockagent.LockKind, i int, now time.Time, lease time.Duration) {
+	t := &s.takers[i]
+	if end := until(now, lease); end.After(t.expires) {
+		t.expires = end
+	}
+	for k := range t.n {
+		if kind == lockagent.Permits {
+			s.ids[t.tenure.PermitID(k+1)] = t.expires
+		}
+	}
+}
+
+func (m *memory) renewPermits(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
+	reply := lockagent.RenewReply{At: m.clock.at(v.now)}
+	l := m.lock(req.Name, v.now)
+	if l.permits == nil || l.kind != req.Kind {
+		return reply, nil
+	}
+	_, s := m.keepPermits(v, req.Name, req.Kind)
+	i, whole := s.find(req.Kind, req.Tenure)
+	switch {
+	case whole:
+		s.extend(req.Kind, i, v.now, req.Lease)
+		reply.Held = true
+	case i >= 0:
+		s.drop(req.Kind, i)
+		m.share(v, req.Name, "")
+	}
+	return reply, nil
+}
+
+func (m *memory) releasePermits(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+	m.clock.raise(v.now, lockagent.StoreTime(req.Last), false) // no token is too far ahead
+	if req.Unanswered {
+		m.withdraw(claim{req.Name, req.Tenure}, v.now)
+	}
+	reply := lockagent.ReleaseReply{At: m.clock.at(v.now)}
+	l := m.lock(req.Name, v.now)
+	if l.permits == nil || l.kind != req.Kind {
+		return reply, nil
+	}
+	_, s := m.keepPermits(v, req.Name, req.Kind)
+	before := len(l.queue)
+	l.dequeue(req.Tenure)
+	delete(s.wanted, req.Tenure)
+	i, whole := s.find(req.Kind, req.Tenure)
+	if i >= 0 {
+		s.drop(req.Kind, i)
+	}
+	reply.Released = whole
+	if i >= 0 || len(l.queue) < before && s.free > 0 { // it may have been in the way of smaller requests
+		reply.Passed = m.share(v, req.Name, req.Trace) && whole
+	}
+	if whole && !reply.Passed && s.free > 0 {
+		reply.Others = otherStores(m.subscribers(req.Name), v.by)
+	}
+	return reply, nil
+}
+
+func (m *memory) breakPermits(v *visit, req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+	reply := lockagent.BreakReply{At: m.clock.at(v.now)}
+	if l := m.lock(req.Name, v.now); l.value {
+		return lockagent.BreakReply{}, lockagent.ErrWrongType
+	} else if l.permits == nil {
+		return reply, nil
+	}
+	_, s := m.keepPermits(v, req.Name, req.Kind)
+	taken := s.taken(req.Kind)
+	reply.Broken = taken > 0
+	for _, t := range s.takers {
+		m.tell(v, lockagent.Message{
+			Kind: lockagent.MessageBroken, Name: req.Name, LockKind: req.Kind, Tenure: t.tenure, At: reply.At, Operator: req.Operator,
+		})
+	}
+	s.takers = nil
+	clear(s.ids)
+	s.free += taken
+	m.share(v, req.Name, "")
+	return reply, nil
+}
+
+func (m *memory) inspectPermits(v *visit, name lockagent.Name) (lockagent.Inspection, error) {
+	l := m.lock(name, v.now)
+	switch {
+	case l.value:
+		return lockagent.Inspection{}, lockagent.ErrWrongType
+	case l.permits == nil:
+		return lockagent.Inspection{}, nil
+	}
+	_, s := m.keepPermits(v, name, l.kind)
+	n := s.taken(l.kind)
+	if n == 0 {
+		return lockagent.Inspection{}, nil
+	}
+	return lockagent.Inspection{Held: true, HoldCount: n, Remaining: s.left(v.now)}, nil
+}
+
+// step makes all leases end so much earlier.
+func (s *semaphore) step(d time.Duration) {
+	if s == nil {
+		return
+	}
+	for i := range s.takers {
+		s.takers[i].expires = s.takers[i].expires.Add(-d)
+	}
+	for id, until := range s.ids {
+		if !until.IsZero() {
+			s.ids[id] = until.Add(-d)
+		}
+	}
+}

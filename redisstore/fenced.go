@@ -1,0 +1,38 @@
+package redisstore
+
+import (
+	"errors"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
+)
+
+// fenced returns the family of fenced locks.
+func (s *Store) fenced() *family {
+	const kind = lockagent.FencedLock
+	room := s.room
+	f := s.plain()
+	f.breaks, f.inspects = room.BreakFenced, room.InspectFenced
+
+	f.acquires.write, f.acquires.alone = room.AcquireFenced, room.AcquireFencedAlone
+	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, kind) }
+	// The tokens may be ahead of the clock.
+	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) {
+		return r.At, min(r.Token, lockagent.Token(r.At))
+	}
+
+	f.releases.write = room.ReleaseFenced
+	f.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.ReleaseFencedAlone(c, req) }
+
+	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.RenewFenced(c, reqs) }
+	f.renewals.alone = func(c *script.Call, req *lockagent.RenewRequest, _ script.Past) { room.RenewFencedAlone(c, req) }
+	return f
+}
+
+// usedAs completes an error that only tells as which kind a name is in use.
+func usedAs(err error, name lockagent.Name, kind lockagent.LockKind) error {
+	if used, _ := errors.AsType[*lockagent.KindError](err); used != nil && used.Name == "" {
+		return &lockagent.KindError{Name: name, Kind: kind, Used: used.Used}
+	}
+	return err
+}

@@ -1,0 +1,23 @@
+-- broken.lua is a part of scripts that break a lock. It deletes the key and tells the agent of the holder,
+-- or ends the script. message_kind comes before the message.
+
+--include clock.lua
+
+--include holders.lua
+
+local at, _, now = time_of(ARGV[2])
+local err, holder, _, _, mode = holders(lock)
+if err then
+  return redis.error_reply(err)
+elseif not holder then
+  return at .. ' 0'
+end
+local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits) end)
+if not string.find(holder, uuid) then
+  return redis.error_reply('WRONGTYPE the holder of the hash has no UUID')
+end
+call('DEL', lock)
+local agent = string.match(holder, '^(.*):%d+$')
+if agent then
+  pcall('PUBLISH', 'lockagent_agent:' .. agent, message_kind .. 'broken ' .. holder .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)
+end

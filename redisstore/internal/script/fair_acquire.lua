@@ -1,0 +1,198 @@
+-- fair_acquire.lua tries once to begin a tenure of each of n fair locks, for one agent. Its keys, arguments
+-- and reply are those of acquire.lua, with these differences:
+--
+--   * A tenure that asks for a place may also say "classic".
+--   * A tenure has its place for as long as it asks. In place of "i q", a line says
+--       i k <within> <ms> <outsiders> <holder>   the tenure has a place, and has to ask again within so many ms
+--     <outsiders> is above 0 if programs that do not pass a lock on may be ahead: such a program tells the
+--     next place by a message to the place's own channel.
+--   * A free lock is for the first place. An attempt that comes upon such a lock passes it on, see fair.lua.
+
+--include request.lua
+
+-- Usually nobody has the lock or waits, there is no note, and the clock has moved on.
+local function queue(i)
+  return 'redisson_lock_queue' .. string.gsub(string.sub(keys[n + i], 16), '^::', ':')
+end
+local quiet
+if not alone and n == 1 then
+  local name = queue(1)
+  quiet = call('EXISTS', keys[1], keys[2], name) == 0
+elseif not alone then
+  local names = {unpack(keys, 1, 2 * n)}
+  for i = 1, n do
+    names[2 * n + i] = queue(i)
+  end
+  quiet = call('EXISTS', unpack(names)) == 0
+end
+--include quick.lua
+
+--include tokens.lua
+
+--include holders.lua
+
+local message_kind = 'fair '
+local pass_lease = '2000' -- in ms
+
+--include grants.lua
+
+--include fair.lua
+
+-- Removes the places of agents that are gone from the end of the queue: a program that crashes again and
+-- again leaves them there. And it forgets places that were removed by others.
+--
+-- It returns until when a new place is good. Redisson takes the time of a place of its own off all others
+-- when that place is granted the lock. So those that come after it have that much more.
+local function clear_end(fair, lasts)
+  local ends = pcall('LRANGE', fair.queue, -2, -1)
+  if not ends[1] then
+    return wall + lasts
+  end
+  local ours = pcall('ZMSCORE', fair.places, unpack(ends))
+  local deadline = tonumber(pcall('ZSCORE', fair.deadlines, ends[#ends]) or nil)
+  if ours[#ends] then
+    deadline = math.max(wall + lasts, deadline or 0)
+  else
+    deadline = math.max(wall, deadline or wall + theirs_lasts) + lasts
+  end
+  if fair.mode ~= 'classic' then
+    local names = {}
+    for p, place in ipairs(ends) do
+      names[p] = 'lockagent_agent:' .. (string.match(place, '^(.*):') or '') .. fair.agents
+    end
+    local counts = call('PUBSUB', fair.mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB', unpack(names))
+    for p, place in ipairs(ends) do
+      if ours[p] and counts[2 * p] == 0 then
+        leave(fair, place)
+      end
+    end
+  end
+  local old = pcall('ZRANGEBYSCORE', fair.places, '-inf', string.format('%.0f', wall - stale), 'LIMIT', 0, 2)
+  if old[1] then
+    call('ZREM', fair.places, unpack(old))
+  end
+  return deadline
+end
+
+-- Gives a tenure a place, or keeps the place that it has. Returns within how many ms the tenure has to ask
+-- again. It returns nil if the tenure has no place, because the keys are spoilt or the server is full.
+local function place(fair, tenure)
+  local p = pcall('LPOS', fair.queue, tenure)
+  if type(p) == 'table' then
+    return nil
+  end
+  local new = not p
+  p = p or call('LLEN', fair.queue)
+  local near = p < near_places
+  local lasts = near and near_lasts or far_lasts
+  local deadline = wall + lasts
+  if new then
+    deadline = clear_end(fair, lasts)
+  elseif p > 0 then
+    -- The attempt makes up for the time that has passed since the last one.
+    local known = tonumber(pcall('ZSCORE', fair.deadlines, tenure) or nil)
+    local asked = tonumber(pcall('ZSCORE', fair.places, tenure) or nil)
+    deadline = math.max(deadline, (known or 0) + math.max(0, wall - (asked or wall)))
+  end
+  local added = pcall('ZADD', fair.deadlines, string.format('%.0f', deadline), tenure)
+  if new and type(added) == 'number' then
+    added = pcall('RPUSH', fair.queue, tenure)
+  end
+  if type(added) == 'table' then
+    return string.find(added.err, 'READONLY', 1, true) and call('RPUSH', fair.queue, tenure) or nil
+  end
+  pcall('ZADD', fair.places, string.format('%.0f', wall), tenure)
+  pcall('PEXPIRE', fair.places, theirs_lasts)
+  return near and near_asks or far_asks
+end
+
+-- Counts the programs that may be ahead of a place and do not pass a lock on.
+local function others(fair, holder, ours)
+  if fair.mode == 'classic' then
+    return 1
+  end
+  local queued, known = call('LLEN', fair.queue), pcall('ZCARD', fair.places)
+  local ahead = math.max(0, queued - (type(known) == 'number' and known or 0))
+  if ahead == 0 and holder and not ours then
+    local agent = string.match(holder, '^(.*):%d+$')
+    ahead = 1
+    if agent and fair.mode == 'sharded' then
+      ahead = call('PUBSUB', 'SHARDNUMSUB', 'lockagent_agent:' .. agent .. fair.agents)[2] > 0 and 0 or 1
+    end
+  end
+  return ahead
+end
+
+-- Finds out how messages travel, for a tenure that does not ask for a place. In a Cluster they are sharded if
+-- anybody listens so.
+local function room(suffix)
+  if args[2] ~= '-' then
+    return 'single'
+  end
+  local first = pcall('LINDEX', 'redisson_lock_queue' .. string.gsub(suffix, '^::', ':'), 0)
+  local agent = type(first) == 'string' and string.match(first, '^(.*):') or ''
+  local counts = pcall('PUBSUB', 'SHARDNUMSUB', 'lockagent_agent:' .. agent .. suffix)
+  return (counts[2] or 0) > 0 and 'sharded' or 'classic'
+end
+
+-- Tries one lock, and returns what there is to say about it.
+local function try(i)
+  local a, lock = per * (i - 1) + 2, keys[i]
+  local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
+  local suffix = string.sub(keys[n + i], 16)
+  if type(pcall('ZSCORE', keys[n + i], tenure)) == 'string' then
+    return 'w'
+  end
+  local left, err, holder, own = call('PTTL', lock), nil, nil, false
+  if left ~= -2 then
+    local _
+    err, holder, _, own = holders(lock, tenure)
+    if err then
+      return 'e ' .. err
+    end
+  end
+  local fair = fair_lock(lock, suffix, asks ~= '' and asks or room(suffix))
+  local what, more = own and 'own', nil
+  if not holder and behind then
+    what, left = 'behind', behind
+  elseif holder then
+    what = what or 'held'
+  elseif alone then
+    -- Its own place is the only thing that the script may write.
+    local head = pcall('LINDEX', fair.queue, 0)
+    local deadline = type(head) == 'string' and head ~= tenure and tonumber(pcall('ZSCORE', fair.deadlines, head) or nil)
+    if deadline and deadline > wall then
+      tell(fair, head)
+      what, left = 'told', deadline - wall
+    end
+  else
+    local begin = function(next)
+      local who, by = string.match(reply, '^%d+ (%S+) (%S+)')
+      grant(lock, next, pass_lease, -2, false)
+      return token .. ' ' .. token .. ' ' .. who .. '/' .. by, args[2] == '-' and '-' or who
+    end
+    what, more = hand_on(fair, begin, '-', tenure)
+    if what == 'passed' then
+      holder, left = more, pass_lease
+    elseif what == 'told' then
+      left = more
+    end
+  end
+  if not what or what == 'own' then
+    grant(lock, tenure, lease, own and left or -2, own)
+    if own or alone then
+      leave(fair, tenure)
+    elseif what then
+      drop(fair, tenure)
+    end
+    return token ~= first and 'g ' .. token .. ' 0'
+  end
+  local ours = asks ~= '' and want(lock, tenure, holder)
+  local within = asks ~= '' and not alone and place(fair, tenure)
+  if within then
+    return 'k ' .. within .. ' ' .. left .. ' ' .. others(fair, holder, ours) .. ' ' .. (holder or '')
+  end
+  return 'h ' .. left .. ' 0 ' .. (holder or '')
+end
+
+--include answer.lua

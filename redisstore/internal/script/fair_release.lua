@@ -1,0 +1,120 @@
+-- fair_release.lua ends a tenure of each of n fair locks, or takes the place of a tenure away that waits, for
+-- one agent. Its keys, arguments and reply are those of release.lua, with these differences:
+--
+--   * KEYS[n+i] has the places of lock i that are of our agents. See fair.lua for the others.
+--   * A lock that is free is for the first place, also if the tenure only had a place.
+
+local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
+local time = call('TIME')
+local clock = time[1] * 1000000 + time[2]
+local n = (#keys - 1) / 2
+local alone = n == 0
+if alone then
+  n, keys = 1, {keys[1], args[6], args[7]}
+end
+local message_kind = 'fair '
+
+-- Usually nobody waits.
+local function queue(i)
+  return 'redisson_lock_queue' .. string.gsub(string.sub(keys[n + i], 17), '^::', ':')
+end
+local quiet, ahead = false, '0'
+if not alone and n == 1 then
+  local name = queue(1)
+  quiet = call('EXISTS', keys[3], name) == 0
+elseif not alone then
+  local names = {keys[2 * n + 1]}
+  for i = 1, n do
+    names[i + 1] = queue(i)
+  end
+  quiet = call('EXISTS', unpack(names)) == 0
+end
+if not quiet then
+  local text = pcall('GET', keys[2 * n + 1])
+  if type(text) == 'string' and string.find(text, '^%d+$') and clock + text <= 9007199254740991 then
+    ahead, clock = text, clock + text
+  end
+end
+
+--include begin.lua
+
+--include fair.lua
+
+-- First everything is undone that the tenures have.
+local mode, per = args[1], #args == 2 + 2 * n and 2 or 3
+local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
+local rest, removed, left, woken
+for i = 1, n do
+  local a = per * (i - 1) + 2
+  local undone, others = pcall('HDEL', keys[i], args[a + 1]), nil
+  local gone = not quiet and leave(fair_lock(keys[i], string.sub(keys[n + i], 17), mode), args[a + 1])
+  if quiet and undone == 1 then
+    others = pcall(publish, args[a + 2], '0')
+  end
+  if undone ~= 1 or not quiet or others ~= 0 and mode ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+    if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
+      return undone -- a replica: nothing was done, and another server can do it
+    end
+    if not rest then
+      rest, removed, left, woken = {}, {}, {}, {}
+    end
+    rest[#rest + 1], removed[i], left[i], woken[i] = i, undone, gone, others
+  end
+end
+--include last.lua
+if not rest then
+  return clock
+end
+
+--include holders.lua
+
+--include notes.lua
+
+-- Hands on a lock that is free, or wakes those that have no place yet.
+local function free(i, lock, channel, flags, others, suffix)
+  local fair = fair_lock(lock, suffix, mode)
+  local what
+  if alone then
+    local head = pcall('LINDEX', fair.queue, 0)
+    if type(head) == 'string' then
+      tell(fair, head)
+    end
+  elseif not others then
+    what = hand_on(fair, function(place) return begin(keys[2 * n + 1], ahead, lock, place) end, string.match(flags, 't(.+)') or '-')
+  end
+  if what == 'passed' then
+    return 'p'
+  elseif what then
+    return nil
+  end
+  local subscribed = string.find(flags, 's', 1, true) and 1 or 0
+  others = others or pcall(publish, channel, '0')
+  local known = type(others) == 'number' -- the user may publish there
+  if mode == 'classic' or known and others <= subscribed then
+    return nil
+  end
+  return 'r ' .. (known and others - subscribed or -1)
+end
+
+--include unreleased.lua
+
+local lines = {string.format('%.0f', clock)}
+for _, i in ipairs(rest) do
+  local a, flags = per * (i - 1) + 2, per == 3 and args[per * i + 2] or ''
+  local suffix, line = string.sub(keys[n + i], 17), nil
+  if not alone and string.find(flags, 'u', 1, true) then
+    note(suffix, clock, args[a + 1])
+  end
+  if removed[i] == 1 then
+    line = free(i, keys[i], args[a + 2], flags, woken[i], suffix)
+  else
+    line = unreleased(keys[i], args[a + 1], removed[i])
+    if left[i] and call('EXISTS', keys[i]) == 0 then
+      free(i, keys[i], args[a + 2], flags, woken[i], suffix)
+    end
+  end
+  if line then
+    lines[#lines + 1] = i .. ' ' .. line
+  end
+end
+return table.concat(lines, '\n')

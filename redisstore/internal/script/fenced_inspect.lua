@@ -1,0 +1,11 @@
+-- fenced_inspect.lua is inspect.lua for fenced locks, see fence.lua.
+--
+-- KEYS are those of inspect.lua. ARGV[1] is the token key.
+
+--include fence.lua
+
+local err = other_kind(all[1], given[1])
+if err then
+  return redis.error_reply(err)
+end
+--include inspect.lua

@@ -1,0 +1,31 @@
+-- grants.lua is a part of scripts that acquire. message_kind comes before each message to an agent.
+
+-- Grants a lock that is free, or that the tenure has already. Another call for the tenure may
+-- just have been granted the same token.
+local token = first
+local function grant(lock, tenure, lease, left, own)
+  if own then
+    clock = clock + 1
+    token, kept = string.format('%.0f', clock), alone
+  end
+  if not kept then
+    call('ZADD', key, token, name)
+    kept = true
+  end
+  call('HSET', lock, tenure, '1')
+  if left < lease + 0 then
+    call('PEXPIRE', lock, lease)
+  end
+end
+
+-- Tells the agent that has a lock that another one wants it, and reports whether an agent of ours has it
+-- as far as this server knows. It tells at every attempt: the message may have been lost, and a failover
+-- may bring a tenure back behind one that waits already.
+local function want(lock, tenure, holder)
+  local agent = string.match(holder or '', '^(.*):%d+$')
+  if agent and agent ~= string.match(tenure, '^(.*):') then
+    local heard = pcall('PUBLISH', 'lockagent_agent:' .. agent, message_kind .. 'wanted ' .. holder .. ' ' .. lock)
+    return type(heard) == 'number' and heard > 0
+  end
+  return agent ~= nil
+end

@@ -1,0 +1,252 @@
+-- permits.lua is a part of the scripts for semaphores. It needs holders.lua before it.
+--
+-- KEYS[1]  the number of free permits: Redisson's. Absent if nobody has set it
+-- ARGV[1]  "semaphore" or "permits"
+-- ARGV[2]  how messages travel: "single", "sharded" or "classic", see release.lua
+-- ARGV[3]  the suffix of our keys, such as ":{a}"
+-- ARGV[4]  the suffix of Redisson's channels
+-- ARGV[5]  {a}:timeout, Redisson's zset of the ids of the permits that are taken, each with the end
+--          of its lease in ms. Only of the kind "permits"
+-- ARGV[6]  the name of the clock, see acquire.lua
+--
+-- These keys are in the slot of KEYS[1], which is the only one that is declared: while a slot
+-- migrates, a key that is absent would keep the script from running.
+--   lockagent_permits:{a}  zset: the tenures that have permits, with the end of their leases in ms
+--   lockagent_tenures:{a}  the same of the kind "permits". So the keys tell the kind
+--   lockagent_taken:{a}    hash: the numbers of permits that they have, if it is not 1
+--   lockagent_queue:{a}    zset: the tenures that wait
+--   lockagent_wanted:{a}   hash: the numbers of permits that they want
+
+local lock = KEYS[1]
+local kind, mode, suffix, ids = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
+local channel, with_ids = 'redisson_sc' .. ARGV[4], ARGV[1] == 'permits'
+local tenures = (with_ids and 'lockagent_tenures' or 'lockagent_permits') .. suffix
+local taken, queue, wanted = 'lockagent_taken' .. suffix, 'lockagent_queue' .. suffix, 'lockagent_wanted' .. suffix
+local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
+local numsub = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
+local pass_lease = 2000 -- in ms
+local places_looked_at, standbys, most_reclaimed = 8, 2, 100
+local yield, turn_every = 10000, 250 -- in microseconds, in ms
+
+local time = call('TIME')
+local server, most = time[1] * 1000000 + time[2], 9007199254740991
+local now, clock = math.floor(server / 1000), server -- in ms, in microseconds
+local ahead = pcall('GET', 'lockagent_ahead' .. string.sub(ARGV[6], 16))
+ahead = type(ahead) == 'string' and string.find(ahead, '^%d+$') and server + ahead <= most and ahead or '0'
+clock = server + ahead
+
+local function digits(n) return string.format('%.0f', n) end
+
+-- What is not a number of permits is something else.
+local free = pcall('GET', lock)
+if type(free) == 'table' then
+  local err, holder, _, _, shared = holders(lock)
+  if err or not holder then
+    return redis.error_reply('WRONGTYPE the key is no number of permits')
+  end
+  return redis.error_reply('KIND ' .. (shared and 'readwrite' or 'plain'))
+elseif free and (#free > 15 or not string.find(free, '^%-?%d+$')) then
+  return redis.error_reply('WRONGTYPE the value is no number of permits')
+elseif with_ids and call('EXISTS', 'lockagent_permits' .. suffix) == 1 then
+  return redis.error_reply('KIND semaphore')
+elseif not with_ids and call('EXISTS', ids, 'lockagent_tenures' .. suffix) > 0 then
+  return redis.error_reply('KIND permits')
+end
+free = free and tonumber(free)
+
+-- Returns what the clock shows, which never goes back.
+local function shows()
+  local entry = pcall('ZRANGE', ARGV[6], -1, -1, 'WITHSCORES')
+  local guard = tonumber(entry[2] or 0)
+  return guard <= most and math.max(clock, guard) or clock, entry[1], guard
+end
+
+-- Returns the token of a tenure that begins now, and the incarnation. It returns nil if the clock
+-- was set back, for an acquire has to set it right.
+local function begin()
+  local _, member, guard = shows()
+  local at = math.max(clock, guard + 1)
+  if not member or at > clock + 100 then
+    return nil
+  end
+  call('ZADD', ARGV[6], digits(at), member)
+  return digits(at), string.match(member, '^%S+')
+end
+
+-- The ids of the n permits of a tenure, as raw bytes.
+local function ids_of(tenure, n)
+  local all = {}
+  for k = 1, n do
+    all[k] = string.gsub(string.sub(redis.sha1hex(tenure .. '/' .. k), 1, 32), '%x%x', function(byte)
+      return string.char(tonumber(byte, 16))
+    end)
+  end
+  return all
+end
+
+-- The number of permits of a tenure, and whether it has all of them. A tenure that has lost one by
+-- its id is over.
+local function has(tenure)
+  local score = call('ZSCORE', tenures, tenure)
+  if not score or score + 0 <= now then
+    return nil, false
+  end
+  local n, whole = tonumber(call('HGET', taken, tenure) or 1), true
+  if with_ids then
+    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n)))
+    for k = 1, n do
+      whole = whole and scores[k] and scores[k] + 0 > now
+    end
+  end
+  return n, whole and true or false
+end
+
+-- The lease of a tenure ends so many ms from now, or later if it ends later already.
+local function extend(tenure, n, lease)
+  local till = digits(math.ceil(server / 1000) + lease)
+  call('ZADD', tenures, 'GT', till, tenure)
+  if with_ids then
+    local entries = {}
+    for k, id in ipairs(ids_of(tenure, n)) do
+      entries[2 * k - 1], entries[2 * k] = till, id
+    end
+    call('ZADD', ids, 'GT', unpack(entries))
+  end
+  -- All keys of a semaphore live as long as the number of free permits.
+  local left = call('PTTL', lock)
+  if left >= 0 then
+    call('PEXPIRE', tenures, left)
+    call('PEXPIRE', taken, left)
+    if with_ids then
+      call('PEXPIRE', ids, left)
+    end
+  elseif call('PTTL', tenures) >= 0 then
+    call('PERSIST', tenures)
+    call('PERSIST', taken)
+    if with_ids then
+      call('PERSIST', ids)
+    end
+  end
+end
+
+local function take(tenure, n, lease)
+  free = call('INCRBY', lock, -n)
+  if n > 1 then
+    call('HSET', taken, tenure, n)
+  end
+  extend(tenure, n, lease)
+end
+
+-- Ends a tenure with n permits, and takes back those that are still there.
+local function drop(tenure, n)
+  call('ZREM', tenures, tenure)
+  call('HDEL', taken, tenure)
+  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or n
+  free = call('INCRBY', lock, back)
+end
+
+-- Takes back the permits whose leases are over, and reports whether there were some. If the number
+-- of free permits is gone, so are the tenures.
+local function reclaim()
+  if not free then
+    if call('EXISTS', tenures) == 1 then
+      call('DEL', tenures)
+      call('DEL', taken)
+    end
+    return false
+  end
+  local back = 0
+  if with_ids then
+    local over = call('ZRANGEBYSCORE', ids, 0, digits(now), 'LIMIT', 0, most_reclaimed)
+    if over[1] then
+      back = call('ZREM', ids, unpack(over))
+    end
+  end
+  local over = call('ZRANGEBYSCORE', tenures, 0, digits(now), 'LIMIT', 0, most_reclaimed)
+  if over[1] then
+    for _, n in ipairs(with_ids and {} or call('HMGET', taken, unpack(over))) do
+      back = back + (n or 1)
+    end
+    call('ZREM', tenures, unpack(over))
+    call('HDEL', taken, unpack(over))
+  end
+  if back > 0 then
+    free = call('INCRBY', lock, back)
+  end
+  return back > 0
+end
+
+--include notes.lua
+
+-- Reports whether it is the turn of the outsiders, and counts the passes until it is.
+local function turn(outsiders)
+  local passes = pcall('GET', 'lockagent_turn' .. suffix)
+  passes = type(passes) == 'string' and tonumber(passes)
+  if outsiders == 0 then
+    return false
+  elseif not passes or passes >= call('ZCARD', queue) then
+    note(suffix, clock + yield, 'yield')
+    pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
+    return true
+  end
+  pcall('INCR', 'lockagent_turn' .. suffix)
+  return false
+end
+
+-- Passes the free permits to the tenures in the queue, as long as they suffice for the next. It
+-- returns whether it passed any.
+local function spread(trace)
+  local passed = false
+  local front = mode ~= 'classic' and free and free > 0 and
+    pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
+  if front[1] then
+    local names = {channel, 'lockagent_agents' .. suffix}
+    for p, place in ipairs(front) do
+      local agent = string.match(place, '^(.*):') or ''
+      names[p + 2] = 'lockagent_agent:' .. agent .. (mode == 'sharded' and suffix or '')
+    end
+    local counts = call('PUBSUB', numsub, unpack(names)) -- those of name p are at 2p
+    local outsiders, p = math.max(0, counts[2] - counts[4]), 1
+    local theirs = turn(outsiders)
+    while not theirs and p <= #front and p <= places_looked_at and free > 0 do
+      local tenure, listens = front[p], counts[2 * p + 4] > 0
+      local n = tonumber(call('HGET', wanted, tenure))
+      if listens and n and n > free then
+        break
+      end
+      if listens and n then
+        local token, incarnation = begin()
+        if not token then
+          break
+        end
+        take(tenure, n, pass_lease)
+        local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
+        name = type(name) == 'string' and name or '-'
+        local heard = pcall(publish, names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
+          name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' .. lock)
+        if type(heard) == 'number' and heard > 0 then
+          passed = true
+        else
+          drop(tenure, n)
+        end
+      end
+      call('ZREM', queue, tenure)
+      call('HDEL', wanted, tenure)
+      p = p + 1
+    end
+    for next = p, passed and math.min(p + standbys - 1, #front) or 0 do
+      pcall(publish, names[next + 2], kind .. ' standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
+    end
+  end
+  return passed
+end
+
+-- Spreads permits that have come back. If some are left, it wakes the waiters. It also returns the
+-- number of subscribers that it woke, or -1 if that is not known.
+local function share(trace)
+  local passed, others = spread(trace), 0
+  if free and free > 0 then
+    others = pcall(publish, channel, digits(free))
+  end
+  return passed, type(others) == 'number' and others or -1
+end

@@ -1,0 +1,96 @@
+-- permits_acquire.lua tries once to begin a tenure of a semaphore, see permits.lua.
+--
+-- ARGV[7]   the greatest time that the agent knows, see acquire.lua
+-- ARGV[8]   the incarnation that the agent knows, see acquire.lua
+-- ARGV[9]   the tenure
+-- ARGV[10]  the lease in ms
+-- ARGV[11]  the number of permits
+-- ARGV[12]  "single" or "sharded" if the tenure asks for a place in the queue, or ""
+--
+-- Reply: as of acquire.lua, for one lock. In place of a holder there is a text for people. An error
+-- "DELETED" says that the semaphore was deleted while the tenure had a place.
+
+local call, pcall = redis.call, redis.pcall
+
+--include holders.lua
+
+--include permits.lua
+
+local args, keys, n, alone, raised = {ARGV[7], ARGV[8]}, {ARGV[6]}, 0, false, false
+local at = time[1] .. string.sub('00000' .. time[2], -6)
+
+--include tokens.lua
+
+--include place.lua
+
+local tenure, lease, need, asks = ARGV[9], ARGV[10] + 0, ARGV[11] + 0, ARGV[12]
+local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield')
+if notes[1] then
+  return reply .. '\n1 w'
+end
+local gained = reclaim()
+local own, whole = has(tenure)
+if own and not whole then
+  drop(tenure, own)
+  own, gained = nil, true
+end
+local outsiders, kept_ms = 0, nil
+if asks ~= '' then
+  local counts = call('PUBSUB', numsub, channel, 'lockagent_agents' .. suffix)
+  outsiders = math.max(0, counts[2] - counts[4])
+end
+if not own and notes[2] and (asks == '' or outsiders > 0) then
+  kept_ms = math.ceil((notes[2] - clock) / 1000)
+  kept_ms = kept_ms > 0 and kept_ms <= 10 and kept_ms or nil
+end
+local head = call('ZRANGE', queue, 0, 0)[1]
+if gained then
+  share('-')
+elseif not own and not kept_ms and free and free > 0 and head and head ~= tenure then
+  spread('-')
+end
+if head then
+  own, head = has(tenure), call('ZRANGE', queue, 0, 0)[1]
+end
+if own or free and not kept_ms and (not head or head == tenure) and need <= free then
+  local token = begin()
+  if not token then
+    return redis.error_reply('ERR the clock was set back meanwhile: try again')
+  end
+  if own then
+    extend(tenure, own, lease)
+  else
+    take(tenure, need, lease)
+  end
+  if head then
+    call('ZREM', queue, tenure)
+    call('HDEL', wanted, tenure)
+    if free > 0 then
+      spread('-')
+    end
+  end
+  return reply .. '\n1 g ' .. token .. ' ' .. outsiders
+elseif not free then
+  if head and call('ZREM', queue, tenure) == 1 then
+    pcall(publish, channel, '0') -- the others learn of it, too
+    return redis.error_reply('DELETED while the tenure had a place')
+  end
+  return reply .. '\n1 h -1 ' .. outsiders .. ' nobody (the number of permits is not set)'
+end
+local queued = asks ~= '' and place(tenure, queue, numsub, mode == 'sharded' and suffix or '')
+if queued then
+  call('HSET', wanted, tenure, need)
+  call('PEXPIRE', wanted, 300000)
+end
+local holder, left = 'others (' .. digits(free) .. ' permits free)', -1
+for _, key in ipairs(with_ids and {tenures, ids} or {tenures}) do
+  local first_end = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
+  if first_end and first_end ~= '922337203685477' then
+    local ms = math.max(1, first_end - math.ceil(server / 1000))
+    left = left < 0 and ms or math.min(left, ms)
+  end
+end
+if kept_ms then
+  holder, left = '', kept_ms
+end
+return reply .. '\n1 ' .. (queued and 'q ' or 'h ') .. digits(left) .. ' ' .. outsiders .. ' ' .. holder

@@ -1,0 +1,33 @@
+-- permits_break.lua ends all tenures of a semaphore, see permits.lua, and sends the message "broken"
+-- to their agents. It gives back all permits that are known to be taken.
+--
+-- ARGV[7]  who breaks, as one word
+--
+-- Reply: as of break.lua.
+
+local call, pcall = redis.call, redis.pcall
+
+--include holders.lua
+
+--include permits.lua
+
+reclaim()
+local at, back = digits((shows())), 0
+for _, tenure in ipairs(call('ZRANGE', tenures, 0, -1)) do
+  back = back + (call('HGET', taken, tenure) or 1)
+  local agent = string.match(tenure, '^(.*):%d+$')
+  if agent then
+    pcall('PUBLISH', 'lockagent_agent:' .. agent, kind .. ' broken ' .. tenure .. ' ' .. at .. ' ' .. ARGV[7] .. ' ' .. lock)
+  end
+end
+if with_ids then
+  back = call('ZCARD', ids)
+  call('DEL', ids)
+end
+call('DEL', tenures)
+call('DEL', taken)
+if back > 0 then
+  free = call('INCRBY', lock, digits(back))
+end
+share('-')
+return at .. (back > 0 and ' 1' or ' 0')

@@ -1,0 +1,96 @@
+-- permits_change.lua reads or changes the permits of a semaphore, see permits.lua.
+--
+-- ARGV[7]   the operation, see lockagent.PermitsOp
+-- ARGV[8]   the number
+-- ARGV[9]   the id of a permit, as hexadecimal digits
+-- ARGV[10]  the lease in ms
+-- ARGV[11]  the id of the change: for a minute, lockagent_change:{a}:<id> has the reply
+--
+-- Reply: "<at> <1 if done> <number of the operation> <1 if the semaphore exists> <free> <taken>"
+
+local call, pcall = redis.call, redis.pcall
+
+--include holders.lua
+
+--include permits.lua
+
+local op, number, change = ARGV[7], ARGV[8] + 0, 'lockagent_change' .. suffix .. ':' .. ARGV[11]
+local before = op ~= 'read' and call('GET', change)
+if before then
+  return before
+end
+local gained = reclaim()
+
+-- Makes so many more permits free. It creates the semaphore if need be.
+local function add(n)
+  free = call('INCRBY', lock, digits(n))
+  gained = gained or n > 0
+end
+
+-- The permit with the id of ARGV[9]. Redisson before 3.17 wrote the digits, and later versions write
+-- the bytes.
+local function permit()
+  local raw = string.gsub(ARGV[9], '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
+  for _, id in ipairs({raw, ARGV[9]}) do
+    if call('ZSCORE', ids, id) then
+      return id
+    end
+  end
+end
+
+local done, told = false, 0
+if op == 'tryset' and not free then
+  add(number)
+  done, gained = true, true
+elseif op == 'set' then
+  add(number - call('ZCARD', ids) - (free or 0))
+  done = true
+elseif op == 'add' then
+  add(number)
+  done = true
+elseif op == 'drain' and free and free > 0 then
+  done, told = true, free
+  add(-free)
+elseif op == 'release' then
+  local id = permit()
+  if id then
+    call('ZREM', ids, id)
+    add(1)
+    done = true
+  end
+elseif op == 'extend' then
+  local id = permit()
+  if id then
+    call('ZADD', ids, digits(math.ceil(server / 1000) + ARGV[10]), id)
+    done = true
+  end
+elseif op == 'delete' then
+  done = free and true or false
+  call('DEL', lock)
+  call('DEL', tenures)
+  call('DEL', taken)
+  if with_ids then
+    call('DEL', ids)
+  end
+  free = nil
+  pcall(publish, channel, '0')
+end
+if gained then
+  share('-')
+end
+local count = 0
+if with_ids then
+  count = call('ZCARD', ids)
+else
+  count = call('ZCARD', tenures)
+  for _, n in ipairs(call('HVALS', taken)) do
+    count = count + n - 1
+  end
+end
+local reply = table.concat({
+  digits((shows())), done and '1' or '0', digits(told), free and '1' or '0', digits(free or 0), digits(count)
+}, ' ')
+if op ~= 'read' then
+  call('SET', change, reply, 'PX', 60000)
+end
+return reply

@@ -1,0 +1,29 @@
+-- permits_renew.lua starts the lease of a tenure of a semaphore anew, see permits.lua. It never
+-- shortens a lease.
+--
+-- ARGV[7]  the tenure
+-- ARGV[8]  the lease in ms
+--
+-- Reply: as of renew.lua, for one lock.
+
+local call, pcall = redis.call, redis.pcall
+
+--include holders.lua
+
+--include permits.lua
+
+local gained = reclaim()
+local n, whole = has(ARGV[7])
+if whole then
+  extend(ARGV[7], n, ARGV[8] + 0)
+elseif n then
+  drop(ARGV[7], n)
+end
+if gained or n and not whole then
+  share('-')
+end
+local at, member = shows()
+if member then
+  call('ZADD', ARGV[6], 'GT', digits(at), member)
+end
+return digits(at) .. (whole and '' or '\n1 n')

@@ -1,0 +1,65 @@
+-- tokens.lua is a part of scripts that acquire. It tells the time, and sets the token with which a
+-- tenure begins now.
+--
+-- It reads: keys[2 * n + 1], the clock; args[1] and args[2], see acquire.lua; at, the time of the
+-- server; alone; raised, whether the clock is known to have moved on. It sets: name, the incarnation;
+-- clock and first, the token as a number and as a text; reply, the first line of the reply; kept,
+-- whether the clock has the token; behind. It may end the script.
+
+-- The clock never goes back. first is the token of the tenures that begin now.
+local day, minute, jitter, greatest_token = 86400e6, 60e6, 100, 9007199254740991
+local catch_up = 100000 -- in microseconds
+local key, name, clock, first, reply, kept, behind = keys[2 * n + 1], args[2], tonumber(at), at, at, true, nil
+if not raised then
+  local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
+  local key_ahead = 'lockagent_ahead' .. string.sub(key, 16)
+  local ahead = pcall('GET', key_ahead)
+  local spoilt = not alone and (entry.err or type(ahead) == 'table')
+  ahead = type(ahead) == 'string' and ahead
+  local server, known, member, guard = clock, args[1] + 0, entry[1], entry[2] or 0
+  clock = server + (tonumber(ahead or 0) or greatest_token)
+  local floor = string.sub(args[1], 1, 1) == '+'
+  if known > math.max(clock, guard) + day and (floor or not alone) then
+    return redis.error_reply(floor and 'FAR ' .. string.match(args[1], '[1-9]%d*') or
+      'ERR the clock is more than a day behind what the agent knows: set the clock of the server right')
+  end
+  local least = math.max(guard, known) + 1
+  if least > clock + jitter then
+    -- The clock of the server was set back, or is behind. Greater tokens may be known elsewhere.
+    local exact = known > guard + 0 and string.sub(args[1], 1, 2) == '+0' -- nothing above it was given out
+    behind = alone and least - clock <= catch_up and math.ceil((least - clock) / 1000)
+    clock = (alone or exact) and least or least + minute
+    ahead = string.format('%.0f', clock - server)
+    if not alone and not spoilt and clock <= greatest_token then
+      call('SET', key_ahead, ahead)
+    end
+  end
+  clock = math.max(clock, least)
+  if spoilt or clock > greatest_token then
+    return redis.error_reply('ERR the clock is spoilt or at its end: look at ' .. key .. ' and ' .. key_ahead)
+  end
+  first = string.format('%.0f', clock)
+
+  local node
+  if name == '-' then
+    node = pcall('CLUSTER', 'MYID')
+    node = type(node) == 'string' and node or '-'
+  else
+    name = string.match(member or '', '^%d+%.%x*')
+    if not name then
+      local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
+      name = first .. '.' .. string.sub(run, 1, 16) -- as incarnation.lua does
+      pcall('PUBLISH', 'lockagent_incarnation', '') -- holders that do not call have to hear of it
+    end
+  end
+  reply = first .. ' ' .. (node or name) .. ' ' .. (ahead or '0')
+  name = name .. (ahead and ' +' or '')
+  kept = alone
+  if name ~= member and not alone then
+    call('ZADD', key, first, name) -- first, because an empty zset has no key
+    if member then
+      call('ZREM', key, member)
+    end
+    kept = true
+  end
+end

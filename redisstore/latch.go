@@ -1,0 +1,111 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
+)
+
+// latch returns the family of latches.
+func (s *Store) latch() *family {
+	return &family{
+		acquire: s.awaitLatch,
+		channel: script.LatchChannel,
+		heard:   s.opened.heard,
+		holds:   &lockagent.OptionError{Option: "kind", Reason: "nobody holds a latch: it is not renewed, released, broken or inspected"},
+	}
+}
+
+// Latch implements [lockagent.Store]. In a Cluster the name must not have a '{'.
+func (s *Store) Latch(_ context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
+	_, err := s.check(req.Name, lockagent.Latch, req.Check())
+	if err == nil {
+		err = s.room.CheckLatch(req.Name)
+	}
+	if err != nil {
+		done(lockagent.LatchReply{}, err)
+		return
+	}
+	s.count(req, func(reply lockagent.LatchReply, _ bool, err error) { done(reply, err) })
+}
+
+func (s *Store) count(req lockagent.LatchRequest, done func(reply lockagent.LatchReply, opened bool, err error)) {
+	var c script.Call
+	s.room.Latch(&c, req)
+	s.send(&c, s.slot(req.Name), func(text string, err error) {
+		var reply lockagent.LatchReply
+		opened := false
+		if err == nil {
+			reply, opened, err = script.ReadLatch(text)
+		}
+		done(reply, opened, err)
+	})
+}
+
+// awaitLatch is Acquire for a latch.
+func (s *Store) awaitLatch(_ context.Context, _ *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	if err := s.room.CheckLatch(req.Name); err != nil {
+		done(lockagent.AcquireReply{}, err)
+		return
+	}
+	asked := time.Now()
+	s.count(lockagent.LatchRequest{Name: req.Name}, func(latch lockagent.LatchReply, opened bool, err error) {
+		switch {
+		case err != nil:
+			done(lockagent.AcquireReply{}, err)
+		case latch.Count > 0:
+			s.opened.forget(req.Name, asked)
+			done(lockagent.AcquireReply{At: latch.At, Remaining: -1}, nil)
+		case req.Queue && !opened && !s.opened.lately(req.Name):
+			done(lockagent.AcquireReply{}, lockagent.ErrLatchGone)
+		default:
+			done(lockagent.AcquireReply{At: latch.At, Granted: true}, nil)
+		}
+	})
+}
+
+// opened knows which latches were counted down to 0, by the messages that say so: Redisson leaves no
+// note of that in the server. The zero value is empty.
+type opened struct {
+	mu    sync.Mutex // guards times
+	times map[lockagent.Name]time.Time
+}
+
+const (
+	maxOpened  = 1024 // bounds the memory
+	openedKept = time.Minute
+)
+
+// heard takes note of a message on the channel of a latch.
+func (o *opened) heard(name lockagent.Name, payload string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if payload != "0" { // it was set or deleted
+		delete(o.times, name)
+		return
+	}
+	if o.times == nil || len(o.times) >= maxOpened {
+		o.times = make(map[lockagent.Name]time.Time)
+	}
+	o.times[name] = time.Now()
+}
+
+// forget forgets that a latch was counted down before an instant: it was found closed after that.
+func (o *opened) forget(name lockagent.Name, before time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if at, ok := o.times[name]; ok && at.Before(before) {
+		delete(o.times, name)
+	}
+}
+
+// lately reports whether a latch was counted down to 0 within the last minute, and not found closed since.
+func (o *opened) lately(name lockagent.Name) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at, ok := o.times[name]
+	return ok && time.Since(at) < openedKept
+}

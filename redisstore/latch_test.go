@@ -1,0 +1,167 @@
+package redisstore_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// latch makes a call about a latch, and waits for the reply.
+func latch(t *testing.T, s lockagent.Store, req lockagent.LatchRequest) (lockagent.LatchReply, error) {
+	t.Helper()
+	type answer struct {
+		reply lockagent.LatchReply
+		err   error
+	}
+	out := make(chan answer, 1)
+	s.Latch(t.Context(), req, func(reply lockagent.LatchReply, err error) { out <- answer{reply, err} })
+	a := <-out
+	return a.reply, a.err
+}
+
+// isOpen asks whether a latch is open, for a waiter that found it closed before.
+func isOpen(t *testing.T, s lockagent.Store, name lockagent.Name) (bool, error) {
+	t.Helper()
+	req := wish(name, agentA, 1)
+	req.Kind, req.Queue = lockagent.Latch, true
+	type answer struct {
+		open bool
+		err  error
+	}
+	out := make(chan answer, 1)
+	s.Acquire(t.Context(), req, func(reply lockagent.AcquireReply, err error) { out <- answer{reply.Granted, err} })
+	a := <-out
+	return a.open, a.err
+}
+
+// latchSubscribed subscribes to a latch, and waits until the subscription stands.
+func latchSubscribed(t *testing.T, s lockagent.Store, name lockagent.Name) <-chan struct{} {
+	t.Helper()
+	woken := make(chan struct{}, 100)
+	t.Cleanup(s.Subscribe(name, lockagent.Latch, func() { woken <- struct{}{} }))
+	<-woken
+	return woken
+}
+
+// What is in the server during the life of a latch. Notes are for those who repeat a change.
+func TestLatchLayout(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	for name, notes := range map[lockagent.Name]string{"ready": "lockagent_notes:{ready}", "a{b}c": "lockagent_notes::a{b}c"} {
+		value := func() any { return server.Do("GET", string(name)) }
+		changes := func(want ...any) {
+			t.Helper()
+			if got := server.Do("ZRANGE", notes, "0", "-1"); !reflect.DeepEqual(got, want) {
+				t.Errorf("the notes are %v, want %v", got, want)
+			}
+		}
+		do := func(op lockagent.LatchOp, change string) {
+			t.Helper()
+			if r, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: op, Count: 2, Change: change}); err != nil || !r.Changed {
+				t.Errorf("%s: %+v, %v", op, r, err)
+			}
+		}
+		do(lockagent.LatchSet, "c1")
+		if got := value(); got != "2" {
+			t.Errorf("the latch is %v", got)
+		}
+		if ttl := server.Do("PTTL", string(name)); ttl != int64(-1) {
+			t.Errorf("the latch lives for %v", ttl)
+		}
+		changes("c1")
+		if ttl := server.Do("PTTL", notes).(int64); ttl <= 0 || ttl > 60_000 {
+			t.Errorf("the notes live for %d ms", ttl)
+		}
+		do(lockagent.LatchDown, "c2")
+		do(lockagent.LatchDown, "c3")
+		if got := value(); got != nil {
+			t.Errorf("the open latch is %v", got)
+		}
+		if got := server.Do("ZSCORE", notes, ".opened"); got == nil {
+			t.Error("nothing says that the latch was counted down")
+		}
+		do(lockagent.LatchSet, "c4")
+		if got := server.Do("ZSCORE", notes, ".opened"); got != nil {
+			t.Error("the latch that was set again counts as open")
+		}
+		server.Do("ZADD", notes, "5", "old1", "5", "old2", "5", "old3")
+		do(lockagent.LatchDelete, "c5")
+		changes("old3", "c1", "c2", "c3", "c4", "c5")
+	}
+}
+
+// Redisson counts a latch down to 0, and deletes another. It leaves no note of that: the message tells
+// which it was.
+func TestLatchEndedByRedisson(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	for _, c := range []struct {
+		name    lockagent.Name
+		message string
+		want    error
+	}{{"counted", "0", nil}, {"counted", "1", lockagent.ErrLatchGone}, {"deleted", "1", lockagent.ErrLatchGone}, {"gone silently", "", lockagent.ErrLatchGone}} {
+		if _, err := latch(t, store, lockagent.LatchRequest{Name: c.name, Op: lockagent.LatchSet, Count: 1, Change: "c" + c.message}); err != nil {
+			t.Fatal(err)
+		}
+		woken := latchSubscribed(t, store, c.name)
+		if open, err := isOpen(t, store, c.name); open || err != nil {
+			t.Errorf("%s: open: %t, %v", c.name, open, err)
+		}
+		server.Do("DEL", string(c.name))
+		if c.message != "" {
+			server.Do("PUBLISH", "redisson_countdownlatch__channel__{"+string(c.name)+"}", c.message)
+			<-woken
+		}
+		if open, err := isOpen(t, store, c.name); open != (c.want == nil) || !errors.Is(err, c.want) {
+			t.Errorf("%s: open: %t, %v; want %v", c.name, open, err, c.want)
+		}
+	}
+}
+
+// What is no latch is left alone.
+func TestLatchOfAnotherType(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	server.Do("SET", "text", "three")
+	server.Do("HSET", "hash", "a", "1")
+	for _, name := range []lockagent.Name{"text", "hash"} {
+		before := server.Do("DUMP", string(name))
+		for _, op := range []lockagent.LatchOp{lockagent.LatchRead, lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchDelete} {
+			if r, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: op, Count: 1, Change: "c1"}); !errors.Is(err, lockagent.ErrWrongType) {
+				t.Errorf("%s %s: %+v, %v", op, name, r, err)
+			}
+		}
+		if open, err := isOpen(t, store, name); open || !errors.Is(err, lockagent.ErrWrongType) {
+			t.Errorf("%s: open: %t, %v", name, open, err)
+		}
+		if !reflect.DeepEqual(server.Do("DUMP", string(name)), before) {
+			t.Errorf("%s was changed", name)
+		}
+	}
+}
+
+// In a Cluster the channel of such a latch would be in another slot than the latch: Redisson could set
+// it, but never count it down.
+func TestLatchWithATagInACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3)
+	store := open(t, cluster.URL())
+	if _, err := latch(t, store, lockagent.LatchRequest{Name: "{a}", Op: lockagent.LatchSet, Count: 1, Change: "c1"}); !errors.Is(err, lockagent.ErrBadName) {
+		t.Errorf("set: %v", err)
+	}
+	if _, err := isOpen(t, store, "{a}"); !errors.Is(err, lockagent.ErrBadName) {
+		t.Errorf("awaited: %v", err)
+	}
+	woken := latchSubscribed(t, store, "a")
+	for i, op := range []lockagent.LatchOp{lockagent.LatchSet, lockagent.LatchDown} {
+		if _, err := latch(t, store, lockagent.LatchRequest{Name: "a", Op: op, Count: 1, Change: "c" + string(rune('1'+i))}); err != nil {
+			t.Fatal(err)
+		}
+		<-woken
+	}
+	if open, err := isOpen(t, store, "a"); !open || err != nil {
+		t.Errorf("open: %t, %v", open, err)
+	}
+}

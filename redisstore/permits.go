@@ -1,0 +1,57 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
+)
+
+// permits returns the family of semaphores of a kind. A script serves one semaphore.
+func (s *Store) permits(kind lockagent.LockKind) *family {
+	room := s.room
+	f := s.plain()
+	f.channel = script.PermitsChannel
+	f.breaks = room.BreakPermits
+	f.inspects = func(c *script.Call, name lockagent.Name) { room.InspectPermits(c, name, kind) }
+
+	f.acquires.lone = true
+	f.acquires.alone = room.AcquirePermits
+	f.acquires.write = func(c *script.Call, reqs []lockagent.AcquireRequest, past script.Past) {
+		room.AcquirePermits(c, &reqs[0], past)
+	}
+	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, kind) }
+
+	f.releases.lone, f.releases.aside = true, nil
+	f.releases.alone = room.ReleasePermits
+	f.releases.write = func(c *script.Call, reqs []script.ReleaseRequest, past script.Past) {
+		room.ReleasePermits(c, &reqs[0], past)
+	}
+	f.releases.refused = func(req *script.ReleaseRequest, err error) error { return usedAs(err, req.Name, kind) }
+
+	f.renewals.lone = true
+	f.renewals.alone = func(c *script.Call, req *lockagent.RenewRequest, _ script.Past) { room.RenewPermits(c, req) }
+	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.RenewPermits(c, &reqs[0]) }
+	f.renewals.refused = func(req *lockagent.RenewRequest, err error) error { return usedAs(err, req.Name, kind) }
+	return f
+}
+
+// Permits implements [lockagent.Store].
+func (s *Store) Permits(_ context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	if _, err := s.check(req.Name, req.Kind, req.Check()); err != nil {
+		done(lockagent.PermitsReply{}, err)
+		return
+	}
+	slot := s.slot(req.Name)
+	past, _ := s.past(slot)
+	var c script.Call
+	s.room.ChangePermits(&c, &req)
+	s.send(&c, slot, func(text string, err error) {
+		var reply lockagent.PermitsReply
+		if err == nil {
+			reply, err = script.ReadPermitsChanged(text, past)
+			s.clocks.note(slot, past.Incarnation, reply.At, 0)
+		}
+		done(reply, usedAs(err, req.Name, req.Kind))
+	})
+}

@@ -1,0 +1,24 @@
+package storetest
+
+import "github.com/lockagent/lockagent"
+
+// fencedDefects are the defects of the tokens that other programs count, too.
+var fencedDefects = []defect{
+	{"minds its own clock alone", "Fenced/a tenure begins above the tokens of other programs", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		if reply.Granted {
+			reply.Token = lockagent.Token(reply.At)
+		}
+	})},
+	{"does not mind the last token of a fenced lock", "Fenced/tokens ahead of the clock grow, however a tenure ends", ending(func(req *lockagent.ReleaseRequest) { req.Last = 0 })},
+	{"passes with the tokens of its own clock", "Fenced/a lock that is passed has a token above all others", telling(lockagent.MessagePassed, func(m *lockagent.Message) {
+		m.Token = lockagent.Token(m.At)
+	})},
+	{"sets its clock by the tokens of other programs", "Fenced/the tokens of other locks and of the clock stay", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			_, _ = acquire(lockagent.AcquireRequest{Name: "defect", Tenure: req.Tenure, Lease: minute, Floor: reply.Token})
+			return reply, err
+		}
+	}},
+}

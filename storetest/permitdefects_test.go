@@ -1,0 +1,103 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/lockagent/lockagent"
+)
+
+// permitDefects are the defects of semaphores.
+var permitDefects = []defect{
+	{"takes one permit for several", "Permits/permits are granted while enough are free", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 1) })},
+	{"takes permits at every Acquire", "Permits/a repeated Acquire has its permits once", func(s *spoilt) {
+		granted, acquire := make(map[lockagent.Tenure]bool), s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			if reply.Granted && granted[req.Tenure] {
+				_, _ = s.permits(lockagent.PermitsRequest{Name: req.Name, Kind: req.Kind, Op: lockagent.AddPermits, N: -1, Change: string(lockagent.NewAgentID())})
+			}
+			granted[req.Tenure] = reply.Granted
+			return reply, err
+		}
+	}},
+	{"forgets that a tenure was withdrawn", "Permits/a withdrawn tenure gets no permits", func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			req.Unanswered = false
+			return release(req)
+		}
+	}},
+	{"keeps permits for a minute", "Permits/permits come back at the end of a lease", asking(func(req *lockagent.AcquireRequest) { req.Lease = max(req.Lease, minute) })},
+	{"sets what nobody has set", "Permits/a semaphore that nobody has set is waited for", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			_, _ = s.permits(lockagent.PermitsRequest{Name: req.Name, Kind: req.Kind, Op: lockagent.TrySetPermits, N: 1, Change: string(lockagent.NewAgentID())})
+			return acquire(req)
+		}
+	}},
+	{"adds in place of setting", "Permits/the number is set once and may be changed", changing(func(req *lockagent.PermitsRequest) {
+		if req.Op == lockagent.TrySetPermits || req.Op == lockagent.SetPermits {
+			req.Op = lockagent.AddPermits
+		}
+	})},
+	{"counts a change each time", "Permits/a repeated change counts once", changing(func(req *lockagent.PermitsRequest) {
+		if req.Change != "" {
+			req.Change = string(lockagent.NewAgentID())
+		}
+	})},
+	{"breaks one semaphore in two", "Permits/a break ends all tenures", func(s *spoilt) {
+		breaks, n := s.breakLock, 0
+		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+			if n++; n%2 == 0 {
+				return breaks(req)
+			}
+			return lockagent.BreakReply{}, nil
+		}
+	}},
+	{"does not name the other kind", "Permits/the other kind is refused", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			if errors.Is(err, lockagent.ErrWrongKind) {
+				err = lockagent.ErrWrongType
+			}
+			return reply, err
+		}
+	}},
+	{"takes any number", "Permits/wrong numbers are refused", changing(func(req *lockagent.PermitsRequest) { req.N = max(req.N, 0) })},
+	{"drains nothing", "Semaphore/a drain takes what is free", reading(lockagent.DrainPermits)},
+	{"does not know ids", "PermitIDs/a permit is released by its id", reading(lockagent.ReleasePermit)},
+	{"extends nothing", "PermitIDs/a permit is extended by its id", reading(lockagent.ExtendPermit)},
+}
+
+// morePermitFindings is moreFindings for semaphores.
+var morePermitFindings = []finding{
+	{"adds in place of setting", "PermitIDs/the size is set"},
+	{"does not know ids", "PermitIDs/the rest of a tenure comes back with its release"},
+	{"does not know ids", "PermitIDs/permits of other programs"},
+	{"has no queue", "Permits/a release passes permits in order, as far as they suffice"},
+	{"has no queue", "Permits/a large request that is given up lets smaller ones in"},
+	{"has no queue", "Permits/permits that are added reach the waiters"},
+	{"has no queue", "Permits/a semaphore that is deleted fails its waiters"},
+	{"does not name the other kind", "Permits/a lock is no semaphore"},
+}
+
+// changing alters the requests that read or change permits.
+func changing(how func(*lockagent.PermitsRequest)) func(*spoilt) {
+	return func(s *spoilt) {
+		permits := s.permits
+		s.permits = func(req lockagent.PermitsRequest) (lockagent.PermitsReply, error) {
+			how(&req)
+			return permits(req)
+		}
+	}
+}
+
+// reading makes an operation change nothing.
+func reading(op lockagent.PermitsOp) func(*spoilt) {
+	return changing(func(req *lockagent.PermitsRequest) {
+		if req.Op == op {
+			req.Op = lockagent.ReadPermits
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+var permitIDClauses = []clause{
+	{
+		name: "the size is set",
+		says: "SetPermits sets the number of all permits to N: those that are free and those that are taken.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.change(lockagent.SetPermits, 3)
+			u.takes(1, 2)
+			for n, free := range map[int]int{5: 3, 2: 0, 1: -1} {
+				if set := u.change(lockagent.SetPermits, n); !set.Done || set.Free != free || set.Taken != 2 {
+					t.Errorf("SetPermits(%d) = %+v; want %d free", n, set, free)
+				}
+			}
+			u.fails(u.request(lockagent.DrainPermits, 0), lockagent.ErrBadOption)
+		},
+	},
+	{
+		name: "a permit is released by its id",
+		says: "ReleasePermit gives back the permit ID, whoever took it.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			u[0].change(lockagent.SetPermits, 3)
+			u[0].takes(1, 2)
+			req := u[1].of(lockagent.ReleasePermit, u[0].tenure(1).PermitID(2))
+			for range 2 {
+				if reply := u[1].changes(req); !reply.Done || reply.Free != 2 || reply.Taken != 1 {
+					t.Fatalf("ReleasePermit = %+v", reply)
+				}
+			}
+			if again := u[1].changes(u[1].of(lockagent.ReleasePermit, req.ID)); again.Done {
+				t.Errorf("ReleasePermit of a permit that is not taken = %+v", again)
+			}
+			u[0].keeps(1, false) // it has not all that it was granted, so it is over
+			u[0].counts(3, 0)
+			u[0].gives(1, false)
+			u[0].counts(3, 0)
+		},
+	},
+	{
+		name: "the rest of a tenure comes back with its release",
+		says: "Done: it was taken.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.change(lockagent.SetPermits, 3)
+			u.takes(1, 3)
+			u.changes(u.of(lockagent.ReleasePermit, u.tenure(1).PermitID(1)))
+			u.gives(1, false)
+			u.counts(3, 0)
+		},
+	},
+	{
+		name: "a permit is extended by its id",
+		says: "ExtendPermit starts the lease of the permit ID anew, whoever took it.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.change(lockagent.SetPermits, 1)
+			u.takes(1, 1)
+			req := u.of(lockagent.ExtendPermit, u.tenure(1).PermitID(1))
+			req.Lease = brief
+			if reply := u.changes(req); !reply.Done {
+				t.Fatalf("ExtendPermit = %+v", reply)
+			}
+			eventually(t, "the lease is over", func() bool {
+				pause(brief / 4)
+				return u.changes(u.request(lockagent.ReadPermits, 0)).Free == 1
+			})
+			if reply := u.changes(u.of(lockagent.ExtendPermit, req.ID)); reply.Done {
+				t.Errorf("ExtendPermit of a permit that is not taken = %+v", reply)
+			}
+		},
+	},
+	{
+		name: "permits of other programs",
+		says: "whoever took it",
+		prove: func(t *testing.T, h *Harness) {
+			if h.PlantPermit == nil {
+				t.Skip("no other program can use the data")
+			}
+			u := h.users(t, 1)[0]
+			u.change(lockagent.SetPermits, 3)
+			const forever, short lockagent.PermitID = "000102030405060708090a0b0c0d0eff", "0001020304050607080a0a0a0a0a0a0a"
+			h.PlantPermit(t, theLock, forever, 0)
+			h.PlantPermit(t, theLock, short, brief)
+			eventually(t, "the lease is over", func() bool {
+				pause(brief / 4)
+				seen := u.changes(u.request(lockagent.ReadPermits, 0))
+				return seen.Free == 2 && seen.Taken == 1
+			})
+			u.takes(1, 2)
+			if reply := u.lacks(2, 1); reply.Remaining <= 0 {
+				t.Errorf("Acquire = %+v; want what is left of the lease that ends first", reply)
+			}
+			if reply := u.changes(u.of(lockagent.ReleasePermit, forever)); !reply.Done || reply.Free != 1 {
+				t.Errorf("ReleasePermit = %+v", reply)
+			}
+			u.fails(u.of(lockagent.ReleasePermit, "XY"), lockagent.ErrBadOption)
+		},
+	},
+}
+
+// pause lets time pass, so that the time of a bubble does, too.
+func pause(d time.Duration) { <-time.After(d) }

@@ -1,0 +1,372 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+// permitClauses are about semaphores of either kind.
+var permitClauses = []clause{
+	{
+		name: "permits are granted while enough are free",
+		says: "A tenure of a semaphore has one or several permits in place of the lock. So several tenures have permits at once.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			if set := u[0].change(lockagent.TrySetPermits, 5); !set.Done || set.Free != 5 {
+				t.Fatalf("TrySetPermits = %+v", set)
+			}
+			first := u[0].takes(1, 3)
+			second := u[1].takes(1, 0)
+			if second.Token <= first.Token {
+				t.Errorf("token %d after %d", second.Token, first.Token)
+			}
+			u[0].counts(1, 4)
+			if left := u[1].lacks(2, 2).Remaining; left <= 0 || left > minute {
+				t.Errorf("%v left of a lease of %v", left, minute)
+			}
+			u[1].takes(3, 1)
+			u[0].counts(0, 5)
+			u[0].keeps(1, true)
+			u[0].gives(1, true)
+			u[0].counts(3, 2)
+			u[0].keeps(1, false)
+			u[0].gives(1, false)
+			u[0].counts(3, 2)
+		},
+	},
+	{
+		name: "a repeated Acquire has its permits once",
+		says: "It is also granted if this tenure has the lock already, by a call whose reply was lost.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.change(lockagent.TrySetPermits, 3)
+			first := u.takes(1, 3)
+			if again := u.takes(1, 3); again.Token < first.Token {
+				t.Errorf("token %d, then %d", first.Token, again.Token)
+			}
+			u.counts(0, 3)
+			u.gives(1, true)
+			u.counts(3, 0)
+		},
+	},
+	{
+		name: "a withdrawn tenure gets no permits",
+		says: "an Acquire of the tenure that arrives within a minute has no effect",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.change(lockagent.TrySetPermits, 1)
+			req := u.ending(theLock, 1)
+			req.Kind, req.Unanswered = h.kind, true
+			u.end(req, false)
+			if reply, err := u.try(u.wants(1, 1, false)); !errors.Is(err, lockagent.ErrWithdrawn) {
+				t.Errorf("Acquire = %+v, %v; want ErrWithdrawn", reply, err)
+			}
+			u.counts(1, 0)
+		},
+	},
+	{
+		name: "permits come back at the end of a lease",
+		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			u[0].change(lockagent.TrySetPermits, 4)
+			req := u[0].wants(1, 3, false)
+			req.Lease = brief
+			u[0].get(req)
+			eventually(t, "the lease is over", func() bool {
+				seen, err := Permits(t, u[1].store, u[1].request(lockagent.ReadPermits, 0))
+				pause(brief / 4)
+				return err == nil && seen.Free == 4 && seen.Taken == 0
+			})
+			u[0].keeps(1, false)
+			u[0].gives(1, false)
+			u[1].takes(1, 4)
+		},
+	},
+	{
+		name: "a release passes permits in order, as far as they suffice",
+		says: "A Release passes the free permits to the tenures in the queue, one after the other, as long as they suffice for the next.",
+		prove: func(t *testing.T, h *Harness) {
+			if h.NoQueue {
+				t.Skip("the store has no queue")
+			}
+			u := h.users(t, 3)
+			u[0].change(lockagent.TrySetPermits, 4)
+			u[0].takes(1, 2)
+			u[0].takes(2, 2)
+			u[1].watches()
+			u[2].watches()
+			u[1].waits(h, 1, 1)
+			u[2].waits(h, 1, 3)
+			u[1].waits(h, 2, 1)
+			if reply := u[0].gives(1, true); !reply.Passed {
+				t.Errorf("Release = %+v; want it passed", reply)
+			}
+			passed := u[1].hears(lockagent.MessagePassed, 1)
+			if passed.LockKind != h.kind || passed.Token == 0 {
+				t.Errorf("heard %+v", passed)
+			}
+			u[0].counts(1, 3)   // one is left for the large request
+			u[0].lacks(3, 1)    // and kept from those that come later
+			u[0].gives(2, true) // now it suffices
+			u[2].hears(lockagent.MessagePassed, 1)
+			u[1].keeps(1, true)
+			u[2].keeps(1, true)
+			u[0].counts(0, 4)
+			u[1].gives(1, true)
+			u[1].hears(lockagent.MessagePassed, 2)
+		},
+	},
+	{
+		name: "a large request that is given up lets smaller ones in",
+		says: "So a request for many permits is not kept out by requests for few.",
+		prove: func(t *testing.T, h *Harness) {
+			if h.NoQueue {
+				t.Skip("the store has no queue")
+			}
+			u := h.users(t, 3)
+			u[0].change(lockagent.TrySetPermits, 2)
+			u[0].takes(1, 1)
+			u[1].watches()
+			u[2].watches()
+			u[1].waits(h, 1, 2)
+			u[2].waits(h, 1, 1)
+			u[1].gives(1, false)
+			u[2].hears(lockagent.MessagePassed, 1)
+		},
+	},
+	{
+		name: "permits that are added reach the waiters",
+		says: "A change that makes more permits free passes them to the queue, or wakes the waiters, as a Release does.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			u[0].change(lockagent.TrySetPermits, 0)
+			woken := u[1].watches()
+			u[1].waits(h, 1, 2)
+			if h.NoQueue {
+				u[0].change(lockagent.AddPermits, 2)
+				woken.Await()
+				return
+			}
+			u[0].change(lockagent.AddPermits, 1)
+			u[0].counts(1, 0)
+			u[0].change(lockagent.AddPermits, 1)
+			u[1].hears(lockagent.MessagePassed, 1)
+			u[0].counts(0, 2)
+		},
+	},
+	{
+		name: "a semaphore that nobody has set is waited for",
+		says: "A semaphore that nobody has set has no permits, and no queue. Its waiters wait until somebody sets it.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			woken := u[1].watches()
+			reply, err := u[1].try(u[1].wants(1, 1, true))
+			if err != nil || reply.Granted || reply.Queued || reply.Remaining >= 0 {
+				t.Fatalf("Acquire = %+v, %v; want it refused without a place", reply, err)
+			}
+			if seen := u[1].changes(u[1].request(lockagent.ReadPermits, 0)); seen.Exists || seen.Free != 0 {
+				t.Errorf("ReadPermits = %+v", seen)
+			}
+			u[0].change(lockagent.TrySetPermits, 1)
+			woken.Await()
+			u[1].takes(1, 1)
+		},
+	},
+	{
+		name: "a semaphore that is deleted fails its waiters",
+		says: "If a semaphore is deleted while tenures have places, their Acquires end with [ErrDeleted].",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 3)
+			u[0].change(lockagent.TrySetPermits, 1)
+			u[0].takes(1, 1)
+			woken, also := u[1].watches(), u[2].watches()
+			u[1].waits(h, 1, 1)
+			u[2].waits(h, 1, 1)
+			if deleted := u[0].change(lockagent.DeletePermits, 0); !deleted.Done || deleted.Exists {
+				t.Errorf("DeletePermits = %+v", deleted)
+			}
+			if h.NoQueue {
+				return
+			}
+			woken.Await()
+			also.Await()
+			for _, waiter := range u[1:] {
+				if reply, err := waiter.try(waiter.wants(1, 1, true)); !errors.Is(err, lockagent.ErrDeleted) {
+					t.Errorf("Acquire = %+v, %v; want ErrDeleted", reply, err)
+				}
+			}
+			u[0].keeps(1, false)
+			u[0].gives(1, false)
+			if again := u[0].change(lockagent.DeletePermits, 0); again.Done {
+				t.Errorf("DeletePermits = %+v", again)
+			}
+			u[0].change(lockagent.TrySetPermits, 2)
+			u[0].counts(2, 0)
+		},
+	},
+	{
+		name: "the number is set once and may be changed",
+		says: "TrySetPermits sets the number of free permits to N, unless the semaphore exists.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.change(lockagent.AddPermits, 2)
+			if set := u.change(lockagent.TrySetPermits, 9); set.Done || set.Free != 2 {
+				t.Errorf("TrySetPermits = %+v", set)
+			}
+			u.takes(1, 1)
+			if less := u.change(lockagent.AddPermits, -3); less.Free != -2 || less.Taken != 1 {
+				t.Errorf("AddPermits = %+v", less)
+			}
+			u.lacks(2, 1)
+			u.gives(1, true)
+			u.counts(-1, 0)
+			u.change(lockagent.AddPermits, 2)
+			u.counts(1, 0)
+		},
+	},
+	{
+		name: "a repeated change counts once",
+		says: "A call that is repeated within a minute under the same Change has no further effect, and the same reply.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			u[0].change(lockagent.TrySetPermits, 3)
+			for _, op := range []lockagent.PermitsOp{lockagent.AddPermits, lockagent.DeletePermits, lockagent.TrySetPermits} {
+				req := u[0].request(op, 2)
+				first := u[0].changes(req)
+				if again := u[1].changes(req); again != first {
+					t.Errorf("%s = %+v, and then %+v", op, first, again)
+				}
+			}
+			u[0].counts(2, 0)
+		},
+	},
+	{
+		name: "a break ends all tenures",
+		says: "A Break ends all tenures, and gives their permits back.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			u[0].change(lockagent.TrySetPermits, 5)
+			u[0].takes(1, 2)
+			u[1].takes(1, 1)
+			seen, err := start(t, "Inspect", inspecting(u[0])).await()
+			if err != nil || !seen.Held || seen.HoldCount != 3 {
+				t.Errorf("Inspect = %+v, %v", seen, err)
+			}
+			for _, want := range []bool{true, false} {
+				reply, err := startBreak(t, u[0].store, lockagent.BreakRequest{Name: theLock, Kind: h.kind, Operator: "ann"}).await()
+				if err != nil || reply.Broken != want {
+					t.Fatalf("Break = %+v, %v; want %t", reply, err, want)
+				}
+			}
+			if told := u[1].hears(lockagent.MessageBroken, 1); told.Operator != "ann" {
+				t.Errorf("heard %+v", told)
+			}
+			u[0].keeps(1, false)
+			u[0].counts(5, 0)
+			if seen, err := start(t, "Inspect", inspecting(u[0])).await(); err != nil || seen.Held {
+				t.Errorf("Inspect = %+v, %v", seen, err)
+			}
+		},
+	},
+	{
+		name: "the other kind is refused",
+		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and Inspect end with a [*KindError].",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.change(lockagent.TrySetPermits, 2)
+			u.takes(1, 1)
+			other := u.as(map[lockagent.LockKind]lockagent.LockKind{
+				lockagent.Semaphore: lockagent.Permits, lockagent.Permits: lockagent.Semaphore,
+			}[h.kind])
+			want := lockagent.KindError{Name: theLock, Kind: other.kind, Used: h.kind}
+			isKind := func(what string, err error) {
+				if got := (*lockagent.KindError)(nil); !errors.As(err, &got) || *got != want {
+					t.Errorf("%s: %v; want %v", what, err, &want)
+				}
+			}
+			_, err := other.try(other.wants(2, 1, false))
+			isKind("Acquire", err)
+			_, err = Permits(t, other.store, other.request(lockagent.AddPermits, 1))
+			isKind("Permits", err)
+			u.counts(1, 1)
+			if _, err := u.try(u.as(lockagent.PlainLock).wish(theLock, 9)); !errors.Is(err, lockagent.ErrWrongKind) && !errors.Is(err, lockagent.ErrWrongType) {
+				t.Errorf("Acquire of a plain lock: %v", err)
+			}
+		},
+	},
+	{
+		name: "a lock is no semaphore",
+		says: "the name is in use as another kind",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.as(lockagent.PlainLock).acquire(theLock, 1)
+			want := lockagent.KindError{Name: theLock, Kind: h.kind, Used: lockagent.PlainLock}
+			_, err := u.try(u.wants(2, 1, false))
+			if got := (*lockagent.KindError)(nil); !errors.As(err, &got) || *got != want {
+				t.Errorf("Acquire: %v; want %v", err, &want)
+			}
+			u.fails(u.request(lockagent.TrySetPermits, 1), lockagent.ErrWrongKind)
+			if h.PlantValue != nil {
+				h.PlantValue(t, theLock)
+				u.fails(u.request(lockagent.AddPermits, 1), lockagent.ErrWrongType)
+			}
+		},
+	},
+	{
+		name: "wrong numbers are refused",
+		says: "Check returns a [*NameError] or an [*OptionError] if the request is out of its bounds.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			for _, req := range []lockagent.PermitsRequest{
+				u.request(lockagent.TrySetPermits, -1), u.request(lockagent.AddPermits, lockagent.MaxPermits+1),
+				u.request("multiply", 2), {Name: theLock, Kind: lockagent.PlainLock, Op: lockagent.ReadPermits},
+				{Name: theLock, Kind: h.kind, Op: lockagent.AddPermits, N: 1},
+			} {
+				u.fails(req, lockagent.ErrBadOption)
+			}
+			for _, n := range []int{-1, lockagent.MaxPermits + 1} {
+				if _, err := u.try(u.wants(1, n, false)); !errors.Is(err, lockagent.ErrBadOption) {
+					t.Errorf("Acquire of %d permits: %v", n, err)
+				}
+			}
+			plain := u.as(lockagent.PlainLock).wish(theLock, 1)
+			plain.Permits = 2
+			if _, err := u.try(plain); !errors.Is(err, lockagent.ErrBadOption) {
+				t.Errorf("Acquire of a lock with 2 permits: %v", err)
+			}
+		},
+	},
+}
+
+func inspecting(u user) func(done func(lockagent.Inspection, error)) {
+	return func(done func(lockagent.Inspection, error)) { u.store.Inspect(u.t.Context(), theLock, u.kind, done) }
+}
+
+var semaphoreClauses = []clause{
+	{
+		name: "a drain takes what is free",
+		says: "DrainPermits removes all permits that are free.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			if none := u.change(lockagent.DrainPermits, 0); none.Done || none.Exists {
+				t.Errorf("DrainPermits = %+v", none)
+			}
+			u.change(lockagent.TrySetPermits, 5)
+			u.takes(1, 2)
+			req := u.request(lockagent.DrainPermits, 0)
+			for range 2 {
+				if drained := u.changes(req); !drained.Done || drained.N != 3 || drained.Free != 0 || drained.Taken != 2 {
+					t.Errorf("DrainPermits = %+v", drained)
+				}
+			}
+			u.change(lockagent.AddPermits, -1)
+			if debt := u.change(lockagent.DrainPermits, 0); debt.Done || debt.Free != -1 {
+				t.Errorf("DrainPermits = %+v; want the debt kept", debt)
+			}
+			u.fails(u.request(lockagent.SetPermits, 1), lockagent.ErrBadOption)
+		},
+	},
+}
