@@ -116,7 +116,7 @@ func (a *attempt) answered(i int, reply lockagent.AcquireReply, err error) {
 	s, b, p := a.store, &a.ballots[i], &a.t.parts[i]
 	s.mu.Lock()
 	forgot := s.nodes[i].met(reply.Incarnation)
-	s.nodes[i].silent = s.nodes[i].silent && err != nil
+	s.nodes[i].silent = s.nodes[i].silent && err != nil && !lockagent.Definite(err)
 	away := forgot || s.nodes[i].away(time.Now()) > 0
 	b.waits, b.granted, b.at, b.err = false, false, reply.At, err
 	switch {
@@ -159,7 +159,7 @@ func (a *attempt) advance(timeout bool) {
 			s.nodes[i].silent = true
 		case b.waits && !silent:
 			waits++
-		case !b.waits && b.err == nil:
+		case !b.waits && (b.err == nil || errors.Is(b.err, lockagent.ErrWithdrawn)):
 			told++
 		}
 		switch {
@@ -286,6 +286,9 @@ func (a *attempt) outcome() (reply lockagent.AcquireReply, err error) {
 		// Nodes have withdrawn the number after an earlier attempt. They may grant another one.
 		return reply, lockagent.ErrWithdrawn
 	case len(ats) < s.majority || granted >= s.majority: // too late, or no token that a majority takes
+		// What is given back now wakes all that wait, also this agent. If they tried again at once, they
+		// would wake each other for ever.
+		s.pause(a.t.name, time.Since(a.began))
 		return reply, s.unavailable(errs)
 	}
 	reply.At = s.bound(ats)
@@ -295,7 +298,7 @@ func (a *attempt) outcome() (reply lockagent.AcquireReply, err error) {
 	if holding < s.majority {
 		// The votes are split. All that have a minority give it back, and must not try again at the
 		// same instant. Or a node that did not answer makes it a majority: nobody tells of that.
-		reply.Remaining = s.collided(a.t.name, time.Since(a.began))
+		reply.Remaining = s.pause(a.t.name, time.Since(a.began))
 	}
 	return reply, nil
 }

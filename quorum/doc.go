@@ -38,7 +38,8 @@
 // either: it is the vote of a minority.
 //
 // Votes are split when several agents ask at once. All give back what they have, and try again after
-// random pauses, which grow with each collision in a row.
+// random pauses, which grow with each failure in a row. They do the same when no majority answers: what
+// one gives back wakes the others.
 //
 // # Guarantees
 //

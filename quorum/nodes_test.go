@@ -2,6 +2,7 @@ package quorum_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,4 +106,57 @@ func TestRenewalWithoutAnAnswer(t *testing.T) {
 		g.renew(1, true)
 		all.holders(t, "a a a", map[string]*guest{"a": g})
 	})
+}
+
+// A node that has withdrawn a number says so for good. The agent must go on with another number, also
+// if another node is down, and the last one is slower.
+func TestWithdrawnAtANodeThatIsNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newMemories(3)
+		tenure := lockagent.Tenure{Agent: "agent", Number: 1}
+		withdraw(t, all[0], tenure)
+		dead := all[1].Share()
+		dead.SetOutage(down)
+		s, err := quorum.Open(all[0].Share(), dead, newSlow(t, all[2].Share(), func() {}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		req := lockagent.AcquireRequest{Name: orders, Tenure: tenure, Lease: time.Second}
+		if reply, err := storetest.Acquire(t, s, req); !errors.Is(err, lockagent.ErrWithdrawn) {
+			t.Errorf("Acquire = %+v, %v; want ErrWithdrawn", reply, err)
+		}
+		time.Sleep(time.Second) // for what the slow node granted
+		req.Tenure.Number++
+		if reply, err := storetest.Acquire(t, s, req); err != nil || !reply.Granted {
+			t.Errorf("Acquire of another number = %+v, %v; want it granted", reply, err)
+		}
+	})
+}
+
+// A node is silent no more when it answers, whatever the answer is.
+func TestASilentNodeThatHasWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newMemories(3)
+		g := newGuest(t, all)
+		withdraw(t, all[2], g.tenure(1))
+		g.nodes[1].SetOutage(down)
+		resume := g.nodes[2].Hang()
+		_, err := g.try(1)
+		g.unavailable(err)
+		resume()
+		synctest.Wait()
+		if reply, err := g.try(1); !errors.Is(err, lockagent.ErrWithdrawn) {
+			t.Errorf("Acquire = %+v, %v; want ErrWithdrawn", reply, err)
+		}
+	})
+}
+
+// withdraw makes a node refuse a tenure.
+func withdraw(t *testing.T, node lockagent.Store, tenure lockagent.Tenure) {
+	t.Helper()
+	req := lockagent.ReleaseRequest{Name: orders, Tenure: tenure, Unanswered: true}
+	if _, err := storetest.Release(t, node, req); err != nil {
+		t.Fatal(err)
+	}
 }

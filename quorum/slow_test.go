@@ -2,6 +2,7 @@ package quorum_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/quorum"
+	"github.com/lockagent/lockagent/storetest"
 )
 
 // slow is a node behind a network: calls take a while, and so do replies. It sees to the rule of the
@@ -21,6 +23,10 @@ type slow struct {
 	acquires func()
 	t        *testing.T
 	underWay *sync.Map // the calls, by tenure
+}
+
+func newSlow(t *testing.T, node *memstore.Store, acquires func()) slow {
+	return slow{node, acquires, t, new(sync.Map)}
 }
 
 // begin notes a call, and returns the function that notes its end.
@@ -66,7 +72,7 @@ func TestSplitVotes(t *testing.T) {
 			for range agents {
 				var nodes []lockagent.Store
 				for i, m := range all {
-					node := slow{m.Share(), func() { mu.Lock(); asked++; mu.Unlock() }, t, new(sync.Map)}
+					node := newSlow(t, m.Share(), func() { mu.Lock(); asked++; mu.Unlock() })
 					if i < away {
 						node.SetOutage(down)
 					}
@@ -104,4 +110,43 @@ func TestSplitVotes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// All clocks are days apart, so the nodes grant, and no token suits a majority. What a waiter gives back
+// wakes it. It pauses all the same.
+func TestPauseAfterAnAttemptWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		asked := 0
+		var nodes []lockagent.Store
+		all := newMemories(3)
+		for i, m := range all {
+			m.StepClock(time.Duration(i) * 48 * time.Hour)
+			nodes = append(nodes, newSlow(t, m.Share(), func() { mu.Lock(); asked++; mu.Unlock() }))
+		}
+		store, err := quorum.Open(nodes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks, err := channelapi.New(channelapi.Config{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all { // so that the waiter asks to be woken
+			held := lockagent.AcquireRequest{Name: orders, Tenure: lockagent.Tenure{Agent: "holder", Number: 1}, Lease: time.Second}
+			if reply, err := storetest.Acquire(t, m, held); err != nil || !reply.Granted {
+				t.Fatalf("Acquire at a node = %+v, %v", reply, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if _, err := locks.Lock(string(orders)).Acquire(ctx); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+			t.Errorf("error %v; want ErrStoreUnavailable", err)
+		}
+		_ = locks.Close()
+		_ = store.Close()
+		if t.Logf("%d acquires at nodes in 10 s", asked); asked < 3*10 || asked > 3*200 {
+			t.Errorf("%d acquires at nodes in 10 s", asked)
+		}
+	})
 }

@@ -9,28 +9,29 @@ import (
 
 // crowd is what is known of those who wait for a lock. Store.mu guards it.
 type crowd struct {
-	subs       int
-	collisions int       // in a row
-	notBefore  time.Time // when this agent may try again after a collision
+	subs      int
+	failures  int       // in a row
+	notBefore time.Time // when this agent may try again after one
 }
 
-// The pause after a collision is random, so that one agent is first. It is at most twice as long as the
-// attempt was, and twice as long after each collision in a row, up to pauseLongest.
+// An attempt fails if the votes were split, or if no majority answered. The pause after it is random, so
+// that one agent is first. It is at most twice as long as the attempt was, and twice as long after each
+// failure in a row, up to pauseLongest.
 const (
 	pauseLeast   = time.Millisecond
 	pauseLongest = 250 * time.Millisecond
 	doublings    = 8
 )
 
-// collided returns the pause after a collision: the votes of the nodes were split. No wake-up comes
-// before the pause is over. mu is held.
-func (s *Store) collided(name lockagent.Name, attempt time.Duration) time.Duration {
+// pause returns the pause after an attempt that failed. No wake-up comes before the pause is over. mu is
+// held.
+func (s *Store) pause(name lockagent.Name, attempt time.Duration) time.Duration {
 	c := s.crowds[name]
 	if c == nil { // nobody waits
 		return pauseLeast
 	}
-	c.collisions++
-	most := max(attempt, pauseLeast) << min(c.collisions, doublings)
+	c.failures++
+	most := max(attempt, pauseLeast) << min(c.failures, doublings)
 	pause := pauseLeast + rand.N(min(most, pauseLongest))
 	c.notBefore = time.Now().Add(pause)
 	return pause
@@ -39,7 +40,7 @@ func (s *Store) collided(name lockagent.Name, attempt time.Duration) time.Durati
 // calm notes that the agent has won a majority. mu is held.
 func (s *Store) calm(name lockagent.Name) {
 	if c := s.crowds[name]; c != nil {
-		c.collisions = 0
+		c.failures = 0
 	}
 }
 
@@ -133,7 +134,7 @@ func (u *sub) ring() {
 	u.fire(time.Now())
 }
 
-// fire wakes, unless a pause after a collision is not over yet. mu is held, and fire releases it.
+// fire wakes, unless a pause is not over yet. mu is held, and fire releases it.
 func (u *sub) fire(now time.Time) {
 	s := u.store
 	if u.timer != nil {
