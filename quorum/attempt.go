@@ -116,6 +116,7 @@ func (a *attempt) answered(i int, reply lockagent.AcquireReply, err error) {
 	s, b, p := a.store, &a.ballots[i], &a.t.parts[i]
 	s.mu.Lock()
 	forgot := s.nodes[i].met(reply.Incarnation)
+	s.nodes[i].silent = s.nodes[i].silent && err != nil && !lockagent.Definite(err)
 	away := forgot || s.nodes[i].away(time.Now()) > 0
 	b.waits, b.granted, b.at, b.err = false, false, reply.At, err
 	switch {
@@ -152,13 +153,17 @@ func (a *attempt) advance(timeout bool) {
 	granted, open := 0, 0 // nodes that count, and nodes that may
 	told, waits := 0, 0   // nodes that have answered, and nodes that may
 	for i := range a.ballots {
-		b := &a.ballots[i]
-		if b.waits {
+		b, silent := &a.ballots[i], s.nodes[i].silent
+		switch {
+		case b.waits && timeout:
+			s.nodes[i].silent = true
+		case b.waits && !silent:
 			waits++
-		} else if b.err == nil {
+		case !b.waits && (b.err == nil || errors.Is(b.err, lockagent.ErrWithdrawn)):
 			told++
 		}
 		switch {
+		case b.waits && silent: // it may still vote, but nobody waits for that
 		case b.waits:
 			open++
 		case b.granted && a.token == 0, b.granted && b.token < a.token && b.again:
@@ -281,18 +286,19 @@ func (a *attempt) outcome() (reply lockagent.AcquireReply, err error) {
 		// Nodes have withdrawn the number after an earlier attempt. They may grant another one.
 		return reply, lockagent.ErrWithdrawn
 	case len(ats) < s.majority || granted >= s.majority: // too late, or no token that a majority takes
+		// What is given back now wakes all that wait, also this agent. If they tried again at once, they
+		// would wake each other for ever.
+		s.pause(a.t.name, time.Since(a.began))
 		return reply, s.unavailable(errs)
 	}
 	reply.At = s.bound(ats)
 	var holding int
 	reply.Holder, holding = all.first()
 	reply.Remaining = all.free(s.majority)
-	split := holding+len(s.nodes)-len(ats) < s.majority // nobody can have a majority
-	if split || granted > 0 {
-		// All that have a minority give it back, and must not try again at the same instant.
-		if pause := s.collided(a.t.name, time.Since(a.began)); split {
-			reply.Remaining = pause
-		}
+	if holding < s.majority {
+		// The votes are split. All that have a minority give it back, and must not try again at the
+		// same instant. Or a node that did not answer makes it a majority: nobody tells of that.
+		reply.Remaining = s.pause(a.t.name, time.Since(a.began))
 	}
 	return reply, nil
 }

@@ -32,12 +32,8 @@ func (s *Store) Break(ctx context.Context, req lockagent.BreakRequest, done func
 	p.ask(func(n *node, told func(lockagent.BreakReply, error)) { n.Break(ctx, req, told) })
 }
 
-// gather is how long the quorum waits for the same wake-up from the other nodes, and gatherBreaks
-// for the same news of a break.
-const (
-	gather       = 10 * time.Millisecond
-	gatherBreaks = 50 * time.Millisecond
-)
+// gather is how long the quorum waits for the same news of a break from the other nodes.
+const gather = 50 * time.Millisecond
 
 // ear is one call of Listen. Store.mu guards it.
 type ear struct {
@@ -112,7 +108,7 @@ func (e *ear) broken(m lockagent.Message) {
 	if news == nil {
 		news = &breakNews{operator: m.Operator}
 		e.breaks[c] = news
-		time.AfterFunc(gatherBreaks, func() { e.tell(c, news) })
+		time.AfterFunc(gather, func() { e.tell(c, news) })
 	}
 	news.ats = append(news.ats, m.At)
 	all := len(news.ats) == len(s.nodes)

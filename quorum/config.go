@@ -32,8 +32,8 @@ type Config struct {
 	Notify func(Notice)
 }
 
-// least is the shortest lease that a node is asked for. A majority cannot be won in less.
-const least = 100 * time.Millisecond
+// least is the shortest lease that a node is asked for. In less, a majority may be hard to win.
+const least = 500 * time.Millisecond
 
 func (c Config) withDefaults() Config {
 	if c.LongestLease == 0 {

@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,6 +101,9 @@ func (all memories) holders(t *testing.T, want string, guests map[string]*guest)
 			t.Fatal(err)
 		}
 		name := "-"
+		if seen.Held {
+			name = "another"
+		}
 		for n, g := range guests {
 			if strings.HasPrefix(seen.Holder, string(g.id)) {
 				name = n
@@ -362,11 +366,11 @@ func TestTooLate(t *testing.T) {
 		all := newMemories(3)
 		g := newGuest(t, all)
 		resume := [2]func(){g.nodes[1].Hang(), g.nodes[2].Hang()}
-		time.AfterFunc(99*time.Millisecond, func() {
+		time.AfterFunc(495*time.Millisecond, func() {
 			resume[0]()
 			resume[1]()
 		})
-		_, err := storetest.Acquire(t, g.store, lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(1), Lease: 100 * time.Millisecond})
+		_, err := storetest.Acquire(t, g.store, lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(1), Lease: 500 * time.Millisecond})
 		g.unavailable(err)
 		time.Sleep(time.Millisecond)
 		all.holders(t, "- - -", nil)
@@ -550,4 +554,37 @@ func TestRequestsThatAQuorumRefuses(t *testing.T) {
 			t.Errorf("a lock of the kind %s: %+v, %v", kind, reply, err)
 		}
 	}
+}
+
+// refusing is a node that does not answer some Acquires.
+type refusing struct {
+	lockagent.Store
+	when func(lockagent.AcquireRequest) bool
+}
+
+func (r refusing) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	if r.when(req) {
+		done(lockagent.AcquireReply{}, lockagent.ErrStoreUnavailable)
+		return
+	}
+	r.Store.Acquire(ctx, req, done)
+}
+
+// A token that a minority knows could be given out again.
+func TestAMajorityKnowsTheToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newMemories(3)
+		all[0].StepClock(time.Hour)
+		again := func(req lockagent.AcquireRequest) bool { return req.Floor > 0 }
+		s, err := quorum.Open(all[0].Share(), refusing{all[1].Share(), again}, refusing{all[2].Share(), again})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		req := lockagent.AcquireRequest{Name: orders, Tenure: lockagent.Tenure{Agent: "agent", Number: 1}, Lease: time.Second}
+		if reply, err := storetest.Acquire(t, s, req); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+			t.Errorf("Acquire = %+v, %v; want ErrStoreUnavailable", reply, err)
+		}
+		all.holders(t, "- - -", nil)
+	})
 }

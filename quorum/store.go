@@ -37,6 +37,7 @@ type Store struct {
 type node struct {
 	lockagent.Store
 	probation
+	silent bool // the last attempt waited for its vote in vain
 }
 
 // Open makes a quorum of nodes with the zero [Config].

@@ -9,38 +9,48 @@ import (
 
 // crowd is what is known of those who wait for a lock. Store.mu guards it.
 type crowd struct {
-	subs       int
-	collisions int       // in a row
-	notBefore  time.Time // when this agent may try again after a collision
+	subs      int
+	failures  int       // in a row
+	notBefore time.Time // when this agent may try again after one
 }
 
-// The pause after a collision is random, so that one agent is first. It is at most so many times as
-// long as the attempt was, twice as long after each collision, and never much longer than longest.
+// An attempt fails if the votes were split, or if no majority answered. The pause after it is random, so
+// that one agent is first. It is at most twice as long as the attempt was, and twice as long after each
+// failure in a row, up to pauseLongest.
 const (
 	pauseLeast   = time.Millisecond
 	pauseLongest = 250 * time.Millisecond
+	doublings    = 8
 )
 
-// collided returns the pause after a collision: the votes of the nodes were split. No wake-up comes
-// before the pause is over. mu is held.
-func (s *Store) collided(name lockagent.Name, attempt time.Duration) time.Duration {
+// pause returns the pause after an attempt that failed. No wake-up comes before the pause is over. mu is
+// held.
+func (s *Store) pause(name lockagent.Name, attempt time.Duration) time.Duration {
 	c := s.crowds[name]
 	if c == nil { // nobody waits
 		return pauseLeast
 	}
-	c.collisions++
-	most := max(attempt, pauseLeast) << min(c.collisions, 10)
+	c.failures++
+	most := max(attempt, pauseLeast) << min(c.failures, doublings)
 	pause := pauseLeast + rand.N(min(most, pauseLongest))
 	c.notBefore = time.Now().Add(pause)
 	return pause
 }
 
-// calm notes that a majority was won. mu is held.
+// calm notes that the agent has won a majority. mu is held.
 func (s *Store) calm(name lockagent.Name) {
 	if c := s.crowds[name]; c != nil {
-		c.collisions = 0
+		c.failures = 0
 	}
 }
+
+// The wake-ups of a majority count at once. Those of fewer nodes count after a while: the others may be
+// lost. In most cases they are only about votes that were given back. After a wake-up the other nodes
+// repeat it, and for a moment that does not count.
+const (
+	fewer   = 250 * time.Millisecond
+	repeats = 10 * time.Millisecond
+)
 
 // sub is one call of Subscribe. Store.mu guards it.
 type sub struct {
@@ -49,13 +59,13 @@ type sub struct {
 	wake  func()
 
 	heard []bool // the nodes that have woken since the last wake-up
-	late  []bool // those that were not needed for it: until then, what they tell is of the past
+	late  []bool // those that were not needed for the last one: what they tell before until repeats it
 	until time.Time
 	timer *time.Timer
 	over  bool
 }
 
-// Subscribe implements [lockagent.Store]. It wakes when a majority of the nodes does, or a moment
+// Subscribe implements [lockagent.Store]. It wakes when a majority of the nodes does, or a while
 // after the first of them.
 func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) (cancel func()) {
 	s.mu.Lock()
@@ -107,12 +117,12 @@ func (u *sub) woken(i int) {
 		for i, heard := range u.heard {
 			u.late[i] = !heard
 		}
-		u.until = now.Add(gather)
+		u.until = now.Add(repeats)
 		u.fire(now)
 		return
 	}
 	if u.timer == nil && !u.over {
-		u.timer = time.AfterFunc(gather, u.ring)
+		u.timer = time.AfterFunc(fewer, u.ring)
 	}
 	s.mu.Unlock()
 }
@@ -124,7 +134,7 @@ func (u *sub) ring() {
 	u.fire(time.Now())
 }
 
-// fire wakes, unless a pause after a collision is not over yet. mu is held, and fire releases it.
+// fire wakes, unless a pause is not over yet. mu is held, and fire releases it.
 func (u *sub) fire(now time.Time) {
 	s := u.store
 	if u.timer != nil {

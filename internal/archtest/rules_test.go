@@ -27,7 +27,7 @@ const (
 )
 
 // adapters implement or decorate the ports of the dictionary.
-var adapters = []string{"./memstore/...", "./redisstore/...", "./events/...", "./tracing/..."}
+var adapters = []string{"./memstore/...", "./redisstore/...", "./events/...", "./tracing/...", "./quorum/..."}
 
 // forUsers are the packages that applications import.
 var forUsers = append([]string{".", "./actor/...", "./channelapi/..."}, adapters...)
@@ -55,30 +55,37 @@ var rules = []rule{
 	{
 		name:   "memstore is alone",
 		of:     []string{"./memstore/..."},
-		never:  []string{"./redisstore/...", "./events/...", "./tracing/..."},
+		never:  []string{"./redisstore/...", "./events/...", "./tracing/...", "./quorum/..."},
 		reach:  indirect,
 		reason: "adapters never know each other",
 	},
 	{
 		name:   "redisstore is alone",
 		of:     []string{"./redisstore/..."},
-		never:  []string{"./memstore/...", "./events/...", "./tracing/..."},
+		never:  []string{"./memstore/...", "./events/...", "./tracing/...", "./quorum/..."},
 		reach:  indirect,
 		reason: "adapters never know each other",
 	},
 	{
 		name:   "events is alone",
 		of:     []string{"./events/..."},
-		never:  []string{"./memstore/...", "./redisstore/...", "./tracing/..."},
+		never:  []string{"./memstore/...", "./redisstore/...", "./tracing/...", "./quorum/..."},
 		reach:  indirect,
 		reason: "adapters never know each other",
 	},
 	{
 		name:   "tracing is alone",
 		of:     []string{"./tracing/..."},
-		never:  []string{"./memstore/...", "./redisstore/...", "./events/..."},
+		never:  []string{"./memstore/...", "./redisstore/...", "./events/...", "./quorum/..."},
 		reach:  indirect,
 		reason: "adapters never know each other",
+	},
+	{
+		name:   "quorum is alone",
+		of:     []string{"./quorum/..."},
+		never:  []string{"./memstore/...", "./redisstore/...", "./events/...", "./tracing/..."},
+		reach:  indirect,
+		reason: "a quorum is made of the port; it does not know what its nodes are",
 	},
 	{
 		name:   "actors know ports and not adapters",
