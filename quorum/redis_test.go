@@ -2,8 +2,10 @@ package quorum_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,26 +57,37 @@ func startServers(t *testing.T, n int) (all servers) {
 }
 
 // dial returns connections to the servers, for another agent.
-func (all servers) dial(t testing.TB) (nodes []lockagent.Store) {
+func (all servers) dial(t testing.TB) []lockagent.Store {
 	t.Helper()
+	var urls []string
 	for _, server := range all {
-		nodes = append(nodes, dial(t, server.URL()))
+		urls = append(urls, server.URL())
 	}
-	return nodes
+	return dial(t, urls...)
 }
 
-func dial(t testing.TB, url string) lockagent.Store {
+// dial opens stores, all at once: a test of the contract does that for each of its cases.
+func dial(t testing.TB, urls ...string) []lockagent.Store {
 	t.Helper()
 	// Servers answer late on a machine that is busy.
 	redis := redisstore.Config{SilenceTimeout: redisstore.DefaultCallTimeout, Logger: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithTimeout(context.Background(), storetest.Patience)
 	defer cancel()
-	node, err := redis.Open(ctx, url)
-	if err != nil {
+	nodes, errs := make([]lockagent.Store, len(urls)), make([]error, len(urls))
+	var group sync.WaitGroup
+	for i, url := range urls {
+		group.Go(func() { nodes[i], errs[i] = redis.Open(ctx, url) })
+	}
+	group.Wait()
+	for i, node := range nodes {
+		if errs[i] == nil {
+			t.Cleanup(func() { _ = node.Close() })
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = node.Close() })
-	return node
+	return nodes
 }
 
 func openNodes(t testing.TB, config quorum.Config, nodes []lockagent.Store) *quorum.Store {

@@ -23,11 +23,11 @@ func TestLocksOnRedis(t *testing.T) {
 	}
 	var agents []*channelapi.Locks
 	for range 3 {
-		var nodes []lockagent.Store
+		var urls []string
 		for _, p := range proxies {
-			nodes = append(nodes, dial(t, "redis://"+p.Addr()))
+			urls = append(urls, "redis://"+p.Addr())
 		}
-		store := openNodes(t, quorum.Config{NodeTimeout: quorum.DefaultNodeTimeout}, nodes)
+		store := openNodes(t, quorum.Config{NodeTimeout: quorum.DefaultNodeTimeout}, dial(t, urls...))
 		locks, err := channelapi.New(channelapi.Config{Store: store})
 		if err != nil {
 			t.Fatal(err)
