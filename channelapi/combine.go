@@ -90,7 +90,8 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 // the locks that the caller holds without a session.
 //
 // All also returns an OptionError if it is to acquire one lock twice, because the second
-// request would wait for the first. Two handles of the same session are no such case.
+// request would wait for the first. Two handles of the same session are no such case, nor are locks of the
+// same name in two stores.
 //
 // Each lease begins with its own grant. If one of the holds is lost before the last lock is
 // granted, All gives the other grants back and returns the [*LostError].
@@ -110,7 +111,10 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(handles[i].name, handles[j].name) })
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := handles[i], handles[j]
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.locks.store.Identity(), b.locks.store.Identity()))
+	})
 	for k, i := range order {
 		h := handles[i]
 		if h.session != nil {
@@ -120,13 +124,18 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 			}
 		}
 		if k > 0 {
-			if g := handles[order[k-1]]; g.name == h.name && (g.session == nil || g.session != h.session) {
+			if g := handles[order[k-1]]; g.isSame(h) && (g.session == nil || g.session != h.session) {
 				return nil, &OptionError{Option: "lock", Reason: fmt.Sprintf("%q is asked for twice, and would wait for itself; ask once, or through one session", h.name)}
 			}
 		}
 	}
 	c := collection{handles: handles, order: order, tie: tie, grants: make([]Grant, len(handles))}
 	return c.all(ctx)
+}
+
+// isSame reports whether both handles are of one lock: the same name in the same store.
+func (h *handle) isSame(other *handle) bool {
+	return h.name == other.name && (h.locks == other.locks || h.locks.store.Identity() == other.locks.store.Identity())
 }
 
 // collection is what one call of All has been granted.

@@ -17,6 +17,7 @@ import (
 // are of no use.
 type Locks struct {
 	agent  *actor.Agent
+	store  Store
 	claim  time.Duration
 	logger *slog.Logger
 	owners atomic.Uint64 // made for requests without a session
@@ -35,6 +36,7 @@ func New(cfg Config) (*Locks, error) {
 	}
 	return &Locks{
 		agent:    agent,
+		store:    cfg.Store,
 		claim:    cmp.Or(cfg.Claim, DefaultClaim),
 		logger:   cmp.Or(cfg.Logger, slog.Default()),
 		sessions: make(map[Owner]*Session),

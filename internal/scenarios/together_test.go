@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/lockagent/lockagent/channelapi"
@@ -51,9 +50,9 @@ func TestH04LocksOfThreeServers(t *testing.T) {
 	t.Parallel()
 	w := &world{T: t, kind: plain}
 	var alices, bobs lock
-	for i := range 3 {
+	for range 3 {
 		url := redistest.Start(t).URL()
-		name := fmt.Sprint("lock ", i)
+		const name = "orders"
 		alices = append(alices, w.agentOver(openRedis(t, url)).named(name, "alice")...)
 		bobs = append(bobs, w.agentOver(openRedis(t, url)).named(name, "bob", channelapi.Try())...)
 	}
