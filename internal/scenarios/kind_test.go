@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
 )
@@ -13,6 +14,7 @@ type kind struct {
 	name string
 	// handles returns the handles of a session that are acquired together.
 	handles func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle
+	late    time.Duration // how long after a release a waiter may get the lock
 }
 
 // handle is what a scenario needs of a handle. A channelapi.SessionLock is one.
@@ -30,18 +32,24 @@ func one[H handle](open func(*channelapi.Session, string, ...channelapi.Option) 
 	}
 }
 
-var plain = kind{"plain", one((*channelapi.Session).Lock)}
+var plain = kind{name: "plain", handles: one((*channelapi.Session).Lock)}
 
-var fair = kind{"fair", func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
-	return []handle{s.FairLock(name, opts...)}
-}}
+var (
+	fair         = kind{name: "fair", handles: one((*channelapi.Session).FairLock)}
+	read         = kind{name: "read", handles: one((*channelapi.Session).ReadLock)}
+	write        = kind{name: "write", handles: one((*channelapi.Session).WriteLock)}
+	spin         = kind{name: "spin", handles: one((*channelapi.Session).SpinLock), late: 250 * time.Millisecond}
+	nonreentrant = kind{name: "nonreentrant", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
+		return []handle{s.Lock(name, append(opts, channelapi.NoReentry())...)}
+	}}
+)
 
-var all = kind{"all", func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
+var all = kind{name: "all", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
 	return []handle{s.Lock(name+"/1", opts...), s.Lock(name+"/2", opts...)}
 }}
 
 // kinds are the kinds that are tested. Each goes through the scenarios that have an id for it in [shared].
-var kinds = []kind{plain, fair, all}
+var kinds = []kind{plain, fair, read, write, spin, nonreentrant, all}
 
 func TestKinds(t *testing.T) {
 	for _, k := range kinds {

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"sync"
+	"testing"
 	"testing/synctest"
 	"time"
 
@@ -100,7 +101,7 @@ func theWaiterGetsIt(w *world) {
 		must(w, h.release(w))
 		got := <-next
 		must(w, got.err)
-		if waited := time.Since(released); waited > 0 {
+		if waited := time.Since(released); waited > w.kind.late {
 			w.Errorf("owner %d got it %v after the release of owner %d", i+1, waited, holder)
 		}
 		got.wantAfter(w, h)
@@ -133,4 +134,20 @@ func pending(w *world, c <-chan outcome) {
 		w.Fatalf("%v, %v came; want nothing yet", got.held, got.err)
 	default:
 	}
+}
+
+// The holder of a lock without re-entry asks again, through its handle and through another.
+func TestM02M03HolderAsksAgain(t *testing.T) {
+	inMemory(t, nonreentrant, func(w *world) {
+		a := w.agent()
+		h := a.lock("alice").hold(w)
+		for range 2 { // each call makes another handle
+			for _, opts := range [][]channelapi.Option{nil, {channelapi.Try()}, {channelapi.Wait(time.Second)}} {
+				_, err := a.lock("alice", opts...).acquire(w.Context())
+				wantErr(w, "asked again", err, channelapi.ErrReentry)
+			}
+		}
+		must(w, h.release(w))
+		a.lock("bob").wantLocked(w, false)
+	})
 }
