@@ -173,6 +173,8 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 		return err
 	}
 	switch {
+	case req.Session && (req.Kind == lockagent.Semaphore || req.Kind == lockagent.Permits):
+		return &lockagent.OptionError{Option: "session", Reason: "a semaphore has no re-entries; each request is an owner of its own"}
 	case (req.Kind == lockagent.Latch) != req.awaits:
 		return &lockagent.OptionError{Option: "kind", Reason: "a latch is not acquired; await it"}
 	case req.Outlive && req.Lease == 0:

@@ -91,10 +91,11 @@ func (s *semaphore) left(now time.Time) time.Duration {
 func (s *semaphore) take(kind lockagent.LockKind, tenure lockagent.Tenure, n int, until time.Time) {
 	s.free -= n
 	s.takers = append(s.takers, taker{tenure, n, until})
+	if kind != lockagent.Permits {
+		return
+	}
 	for k := range n {
-		if kind == lockagent.Permits {
-			s.ids[tenure.PermitID(k+1)] = until
-		}
+		s.ids[tenure.PermitID(k+1)] = until
 	}
 }
 
@@ -105,13 +106,15 @@ func (s *semaphore) find(kind lockagent.LockKind, tenure lockagent.Tenure) (i in
 	if i < 0 {
 		return i, false
 	}
-	whole = true
+	if kind != lockagent.Permits {
+		return i, true
+	}
 	for k := range s.takers[i].n {
-		if _, ok := s.ids[tenure.PermitID(k+1)]; !ok && kind == lockagent.Permits {
-			whole = false
+		if _, ok := s.ids[tenure.PermitID(k+1)]; !ok {
+			return i, false
 		}
 	}
-	return i, whole
+	return i, true
 }
 
 // drop ends the i-th tenure, and takes back what it has.
@@ -255,10 +258,11 @@ func (s *semaphore) extend(kind lockagent.LockKind, i int, now time.Time, lease 
 	if end := until(now, lease); end.After(t.expires) {
 		t.expires = end
 	}
+	if kind != lockagent.Permits {
+		return
+	}
 	for k := range t.n {
-		if kind == lockagent.Permits {
-			s.ids[t.tenure.PermitID(k+1)] = t.expires
-		}
+		s.ids[t.tenure.PermitID(k+1)] = t.expires
 	}
 }
 

@@ -314,3 +314,53 @@ func TestScriptsAreSentAgainWhenTheyAreFlushed(t *testing.T) {
 		server.Do("SCRIPT", "FLUSH")
 	}
 }
+
+// A reader of ours comes and goes beside one of Redisson. It leaves that one as it was: some versions of
+// Redisson do not renew all of their keys, so the hash must not live shorter than before.
+func TestReaderBesideAPeer(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	const reader = "0fe5bd4c-5ad5-4a0b-9d2d-96a9a4a0e5b1:42"
+	server.Do("HSET", "orders", "mode", "read", reader, "2")
+	server.Do("PEXPIRE", "orders", "30000")
+	server.Do("SET", "{orders}:"+reader+":rwlock_timeout:1", "1", "PX", "1500")
+	server.Do("SET", "{orders}:"+reader+":rwlock_timeout:2", "1", "PX", "1500")
+	req := wish("orders", agentA, 1)
+	req.Kind, req.Mode = lockagent.ReadWriteLock, lockagent.Shared
+	acquire(t, store, req)
+	ending := end(req)
+	ending.Kind = lockagent.ReadWriteLock
+	if reply, err := storetest.Release(t, store, ending); err != nil || !reply.Released {
+		t.Errorf("Release = %+v, %v", reply, err)
+	}
+	if got, want := server.Do("HGETALL", "orders"), []any{"mode", "read", reader, "2"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("the lock is %q, want %q", got, want)
+	}
+	if left := server.Do("PTTL", "orders").(int64); left < 20_000 {
+		t.Errorf("the lock lives for %d ms more", left)
+	}
+}
+
+// A reader that is renewed while the server is full keeps the lock.
+func TestReaderIsRenewedOnAFullServer(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	req := wish("orders", agentA, 1)
+	req.Kind, req.Mode, req.Lease = lockagent.ReadWriteLock, lockagent.Shared, 2*time.Second
+	acquire(t, store, req)
+	server.Do("CONFIG", "SET", "maxmemory", "1")
+	renewal := lockagent.RenewRequest{Name: "orders", Kind: lockagent.ReadWriteLock, Tenure: req.Tenure, Lease: time.Minute, Urgent: true}
+	if reply, err := storetest.Renew(t, store, renewal); err != nil || !reply.Held {
+		t.Errorf("Renew = %+v, %v", reply, err)
+	}
+	server.Do("CONFIG", "SET", "maxmemory", "0")
+	redistest.Eventually(t, "the first lease to be over", func() bool {
+		left := server.Do("PTTL", "lockagent_readers:{orders}").(int64)
+		return server.Do("PTTL", "orders").(int64) < 57_500 && left != 0
+	})
+	writer := wish("orders", agentB, 1)
+	writer.Kind = lockagent.ReadWriteLock
+	if reply, err := storetest.Acquire(t, store, writer); err != nil || reply.Granted {
+		t.Errorf("Acquire = %+v, %v; want it refused", reply, err)
+	}
+}

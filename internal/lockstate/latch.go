@@ -20,10 +20,12 @@ type Latch struct {
 	contended bool    // wake-ups are wanted, see State
 	quietAt   Instant // if nobody waits
 
+	hears    bool      // the subscription stands: no message is missed from now on
 	asking   uint64    // the number of the attempt under way, or 0
 	upto     RequestID // the youngest request when it was sent
+	heard    bool      // hears, when it was sent
 	woken    bool      // a wake-up came since then: ask again
-	found    bool      // an earlier attempt found the latch closed, for somebody who still waits
+	found    RequestID // the youngest request for which an attempt that heard has found the latch closed
 	failures int       // attempts that failed in a row
 	retryAt  Instant
 }
@@ -47,7 +49,7 @@ func (l *Latch) Step(c Command, m Moment, do func(*Event)) {
 		l.answer(func(*Request) bool { return true }, Event{Err: lockagent.ErrClosed}, take)
 	case l.queue.len() > 0 && l.asking == 0 && m.Now >= l.retryAt:
 		take(Event{
-			Kind: Attempted, Tenure: m.Fresh, Lease: l.cfg.Watchdog, Request: l.queue.head().Request, Queue: l.found,
+			Kind: Attempted, Tenure: m.Fresh, Lease: l.cfg.Watchdog, Request: l.queue.head().Request, Queue: l.queue.head().ID <= l.found,
 		})
 	}
 	if l.queue.len() == 0 && l.contended && (m.Now >= l.quietAt || l.closed) {
@@ -91,6 +93,8 @@ func (l *Latch) replied(c AcquireReplied, m Moment, take func(Event)) {
 	waited := func(r *Request) bool { return r.ID <= asked }
 	var err error
 	switch {
+	case errors.Is(c.Err, lockagent.ErrLatchGone): // the others have not found it closed
+		asked, err = min(asked, l.found), c.Err
 	case c.Err != nil && lockagent.Definite(c.Err):
 		err = c.Err
 	case c.Err != nil:
@@ -144,21 +148,26 @@ func (l *Latch) apply(e *Event) {
 		l.queue.remove(e.Request.ID)
 		l.quietAt = e.Now.add(l.cfg.Linger)
 		if l.queue.len() == 0 {
-			l.found, l.retryAt = false, 0
+			l.found, l.retryAt = 0, 0
 		}
 	case Attempted:
-		l.asking, l.upto, l.woken = e.Tenure, l.queue.last(), false
+		l.asking, l.upto, l.heard, l.woken = e.Tenure, l.queue.last(), l.hears, false
 	case FoundBusy:
-		l.asking, l.failures, l.retryAt = 0, 0, e.RetryAt
-		l.contended, l.found = true, l.queue.len() > 0
+		l.asking, l.failures, l.retryAt, l.contended = 0, 0, e.RetryAt, true
+		switch {
+		case l.queue.len() == 0: // the next request asks at once
+			l.retryAt = 0
+		case l.heard:
+			l.found = l.upto
+		}
 	case AttemptFailed:
 		l.asking, l.failures, l.retryAt = 0, e.Count, e.RetryAt
 	case Forgot: // what was found does not concern those who came later
-		l.asking, l.failures, l.retryAt, l.found = 0, 0, 0, false
+		l.asking, l.failures, l.retryAt, l.found = 0, 0, 0, 0
 	case Woke:
-		l.woken, l.retryAt = true, e.RetryAt
+		l.woken, l.hears, l.retryAt = true, l.contended, e.RetryAt
 	case Quieted:
-		l.contended = false
+		l.contended, l.hears = false, false
 	case Closed:
 		l.closed = true
 	}

@@ -77,8 +77,14 @@ func TestLatchAttemptsAreShared(t *testing.T) {
 	}
 	r.expect(r.asks("cid"), Requested)
 	r.expect(r.replied(isClosed, nil), FoundBusy, Queued, Queued)
+	// A message may have been lost before the subscription stood.
 	r.expect(Woken{}, Woke, Attempted)
-	if e := r.told[1]; !e.Queue {
+	if r.told[1].Queue {
+		t.Error("the attempt says that a waiter has waited, and heard all messages")
+	}
+	r.expect(r.replied(isClosed, nil), FoundBusy)
+	r.expect(Woken{}, Woke, Attempted)
+	if !r.told[1].Queue {
 		t.Error("the attempt does not say that a waiter has waited")
 	}
 	r.expect(r.replied(isOpen, nil), Forgot, Answered, Answered)
@@ -128,10 +134,17 @@ func TestLatchErrors(t *testing.T) {
 		r.expect(Tick{}, Attempted)
 	}
 	r.expect(AcquireReplied{Tenure: r.latch.asking - 1, Reply: isOpen}) // of an earlier attempt
-	r.expect(r.replied(lockagent.AcquireReply{}, lockagent.ErrLatchGone), Forgot, Answered)
-	if got := r.answers(); !errors.Is(got["ann"], lockagent.ErrLatchGone) {
+	for range 2 {                                                       // the first of these before the subscription stood
+		r.step(r.replied(isClosed, nil))
+		r.expect(Woken{}, Woke, Attempted)
+	}
+	r.expect(r.asks("cid"), Requested)
+	// It is gone for those who have found it closed. The others ask.
+	r.expect(r.replied(lockagent.AcquireReply{}, lockagent.ErrLatchGone), Forgot, Answered, Attempted)
+	if got := r.answers(); len(got) != 1 || !errors.Is(got["ann"], lockagent.ErrLatchGone) {
 		t.Errorf("answered %v", got)
 	}
+	r.expect(r.replied(isOpen, nil), Forgot, Answered)
 	// What was found does not concern those who come later.
 	r.expect(r.asks("bob"), Requested, Attempted)
 	if r.told[1].Queue {
@@ -163,4 +176,14 @@ func TestLatchWaitsEnd(t *testing.T) {
 	if !r.latch.Idle() {
 		t.Error("it is not idle")
 	}
+}
+
+// A request whose context ends during the first attempt leaves nothing behind that keeps the next one
+// from asking.
+func TestLatchForgetsThoseWhoLeft(t *testing.T) {
+	r := newLatchRig(t)
+	r.step(r.asks("ann"))
+	r.step(Cancel{ID: r.told[0].Request.ID, Err: lockagent.ErrTimeout})
+	r.expect(r.replied(isClosed, nil), FoundBusy)
+	r.expect(r.asks("bob"), Requested, Attempted)
 }

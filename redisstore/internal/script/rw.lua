@@ -27,7 +27,7 @@ end
 
 -- What a lock without a mode is.
 local function kind_of(suffix)
-  return call('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
+  return pcall('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
 end
 
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
@@ -35,6 +35,7 @@ end
 -- is free.
 local function look(lock, suffix, dry)
   local err, first, _, _, mode, fields, whole = holders(lock)
+  mode = mode or first and not err and call('HGET', lock, 'mode') -- a large hash may not begin with it
   if err or first and not mode then
     return err or 'KIND ' .. kind_of(suffix)
   end
@@ -71,18 +72,23 @@ local function keep(suffix, tenure, lease, alone)
   if not alone then
     local before = pcall('ZSCORE', readers, tenure)
     ends = math.max(ends, type(before) == 'string' and before + 0 or 0)
-    pcall('ZADD', readers, string.format('%.0f', ends), tenure)
+    if type(pcall('ZADD', readers, string.format('%.0f', ends), tenure)) == 'table' then
+      pcall('ZREM', readers, tenure) -- the server is full: the earlier end must not count
+    end
     local left = pcall('PTTL', readers)
     if type(left) == 'number' and left < ends - wall then
       pcall('PEXPIRE', readers, string.format('%.0f', ends - wall))
     end
   end
-  call('SET', timeout_key(suffix, tenure), '1', 'PX', string.format('%.0f', ends - wall))
+  local key, left = timeout_key(suffix, tenure), string.format('%.0f', ends - wall)
+  if pcall('SET', key, '1', 'PX', left).err then
+    pcall('PEXPIRE', key, left)
+  end
 end
 
 -- Ends a reader.
 local function drop(lock, suffix, tenure)
   call('HDEL', lock, tenure)
   pcall('ZREM', 'lockagent_readers' .. suffix, tenure)
-  call('DEL', timeout_key(suffix, tenure))
+  pcall('DEL', timeout_key(suffix, tenure))
 end

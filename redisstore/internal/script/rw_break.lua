@@ -28,7 +28,7 @@ pcall('DEL', 'lockagent_readers' .. suffix)
 for _, field in ipairs(list) do
   local agent, tenure = string.match(field, '^([^:]*):%d+'), tenure_of(field)
   if mode == 'read' then
-    call('DEL', timeout_key(suffix, tenure))
+    pcall('DEL', timeout_key(suffix, tenure))
   end
   if agent then
     pcall('PUBLISH', 'lockagent_agent:' .. agent, 'readwrite broken ' .. tenure .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)

@@ -45,22 +45,16 @@ local turn_every = 250 -- in ms
 
 --include rw_pass.lua
 
--- How long the hash has to live for those that still read, in ms; nil if nobody can tell.
-local function remaining(lock, suffix, list)
+-- How long the hash has to live for those that still read, in ms; nil if nobody can tell. Readers of
+-- Redisson may live longer than their keys say: some versions do not renew all of them.
+local function remaining(suffix, list)
   local most = 0
   for _, tenure in ipairs(list) do
     local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
-    local left = type(ends) == 'string' and ends - wall or 0
-    if left <= 0 then
-      local holds = math.min(call('HGET', lock, tenure) + 0, 16)
-      for hold = 1, holds do
-        left = math.max(left, call('PTTL', string.gsub(timeout_key(suffix, tenure), '1$', hold)))
-      end
-    end
-    if left <= 0 then
+    if type(ends) ~= 'string' or ends + 0 <= wall then
       return nil
     end
-    most = math.max(most, left)
+    most = math.max(most, ends - wall)
   end
   return most
 end
@@ -133,7 +127,7 @@ local function leave(i)
         break
       end
     end
-    local left = whole and remaining(lock, suffix, list)
+    local left = whole and remaining(suffix, list)
     if left then
       call('PEXPIRE', lock, string.format('%.0f', left))
     end

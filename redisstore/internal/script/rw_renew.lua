@@ -58,6 +58,9 @@ local function read_on(lock, suffix, tenure, lease)
   local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
   if type(ends) == 'string' and ends + 0 <= wall then
     drop(lock, suffix, tenure)
+    if call('HLEN', lock) == 1 then
+      call('DEL', lock) -- what is left is the mode
+    end
     return false
   end
   keep(suffix, tenure, lease, alone)
