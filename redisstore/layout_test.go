@@ -364,3 +364,20 @@ func TestReaderIsRenewedOnAFullServer(t *testing.T) {
 		t.Errorf("Acquire = %+v, %v; want it refused", reply, err)
 	}
 }
+
+// The tokens of permits are above the floor, also if the clock is ahead of the server's already.
+func TestTokensOfPermitsAreAboveTheFloor(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	server.Do("SET", "pool", "10")
+	floor := lockagent.Token(time.Now().UnixMicro())
+	for number := uint64(1); number <= 3; number++ {
+		floor += lockagent.Token((10 * time.Minute).Microseconds())
+		req := wish("pool", agentA, number)
+		req.Kind, req.Floor = lockagent.Semaphore, floor
+		reply := acquire(t, store, req)
+		if reply.Token <= floor {
+			t.Errorf("token %d, which is %v below the floor", reply.Token, time.Duration(floor-reply.Token)*time.Microsecond)
+		}
+	}
+}

@@ -61,6 +61,11 @@ local function shows()
   return guard <= most and math.max(clock, guard) or clock, entry[1], guard
 end
 
+-- Moves the clock: an acquire may know of greater tokens.
+local function move_clock(to)
+  clock = math.max(clock, to)
+end
+
 -- Returns the token of a tenure that begins now, and the incarnation. It returns nil if the clock
 -- was set back, for an acquire has to set it right.
 local function begin()

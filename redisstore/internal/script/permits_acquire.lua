@@ -20,6 +20,7 @@ local args, keys, n, alone, raised = {ARGV[7], ARGV[8]}, {ARGV[6]}, 0, false, fa
 local at = time[1] .. string.sub('00000' .. time[2], -6)
 
 --include tokens.lua
+move_clock(clock)
 
 --include place.lua
 
