@@ -228,22 +228,6 @@ func TestAll(t *testing.T) {
 			wantFree(t, locks.Lock("b"))
 		}
 	})
-	t.Run("tells one name in two stores from one lock", func(t *testing.T) {
-		store := memstore.New()
-		one, two, elsewhere := openOver(t, store), openOver(t, store), open(t)
-		if _, err := channelapi.All(patient(t), one.Lock("a"), two.Lock("a")); !errors.Is(err, channelapi.ErrBadOption) {
-			t.Errorf("one store: %v", err)
-		}
-		for _, locks := range [][]channelapi.AnyLock{{one.Lock("a"), elsewhere.Lock("a")}, {elsewhere.Lock("a"), one.Lock("a")}} {
-			grants, err := channelapi.All(patient(t), locks...)
-			if err != nil || len(grants) != 2 {
-				t.Fatalf("two stores: %d grants, %v", len(grants), err)
-			}
-			for _, g := range grants {
-				unlock(t, g)
-			}
-		}
-	})
 	t.Run("refuses a lock that sorts before one that the session holds", func(t *testing.T) {
 		locks := open(t)
 		s, other := openSession(t, locks, "alice"), openSession(t, locks, "bob")
