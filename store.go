@@ -122,8 +122,8 @@ import (
 // that name. A grant means no more than that: there is no tenure, and nothing to renew or to
 // release. Renew, Release, Break and Inspect of a latch end with an [*OptionError].
 //
-// Queue says in such a request that the waiter has found the latch closed before. If there is no latch
-// any more, it was counted down to 0, or it is gone for another reason: somebody deleted it, it
+// Queue says in such a request that the waiter has found the latch closed before. A latch that is not
+// there any more may have been counted down to 0. Or it is gone for another reason: somebody deleted it, it
 // expired, or the store lost its data. The store remembers for a minute that a latch was counted down.
 // Otherwise the error is [ErrLatchGone].
 //

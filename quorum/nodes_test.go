@@ -87,8 +87,8 @@ func TestTimesOfClocksThatDiffer(t *testing.T) {
 	})
 }
 
-// One node that has the tenure, one that has it not, and one that does not say: that is no answer, and
-// no majority that would make a repair safe.
+// One node has the tenure, one does not, and one does not answer. That is no answer of the quorum. Nor
+// is it a majority that would make a repair safe.
 func TestRenewalWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newMemories(3)

@@ -40,8 +40,8 @@ local function keep(key, fence)
   call('SET', key, string.format('%.0f', math.min(fence, greatest_token))) -- without a TTL
 end
 
--- Tells agents of which kind the lock is that a message is about: it takes the place of the table redis in
--- the script for plain locks. passing changes the token of a pass, and is told whether the agent heard it.
+-- Takes the place of the table redis in the script for plain locks. It puts the kind of the lock before
+-- each message to an agent. passing changes the token of a pass. It is called again if the agent heard.
 local function telling(passing)
   return {
     call = call,

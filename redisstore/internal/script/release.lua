@@ -94,8 +94,6 @@ local count = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 --include turn.lua
 
---include begin.lua
-
 -- Returns since when a lock is busy. That is now, unless the tenure followed another one.
 local function busy_since(value, tenure)
   local since, last = string.match(type(value) == 'string' and value or '', '^(%d+) (.+)$')
