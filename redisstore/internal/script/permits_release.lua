@@ -20,7 +20,7 @@ if n then
   drop(tenure, n)
 end
 local placed = pcall('ZREM', queue, tenure) == 1
-call('HDEL', wanted, tenure)
+pcall('HDEL', wanted, tenure)
 if ARGV[7] ~= '0' then
   local at, member, guard = shows()
   if member and ARGV[7] + 0 > guard and ARGV[7] + 0 < at + 86400e6 then
