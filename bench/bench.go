@@ -44,6 +44,7 @@ var scenarios = []scenario{
 	{"server", (*bench).serverTime},
 	{"reentrant", (*bench).reentrant},
 	{"multi", (*bench).multi},
+	{"redisson", (*bench).redisson},
 	{"abandoned", (*bench).abandoned},
 	{"events", (*bench).logged},
 	{"audit", (*bench).audited},

@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"context"
 	"os"
 	"sync"
 	"testing"
@@ -23,7 +24,7 @@ func init() {
 		if built.dir, err = os.MkdirTemp("", "lockagent-interop"); err != nil {
 			return nil, err
 		}
-		return driver.Build(built.dir, os.Getenv(profileVariable))
+		return driver.Build(context.Background(), built.dir, os.Getenv(profileVariable))
 	})
 }
 
@@ -37,7 +38,7 @@ func (w *world) startJava(t *testing.T, watchdog time.Duration) *process {
 	for _, node := range w.nodes {
 		addrs = append(addrs, node.Addr())
 	}
-	return start(t, java.Command(watchdog, w.mode, addrs,
+	return start(t, java.Command(context.Background(), watchdog, w.mode, addrs,
 		"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")) // starts sooner, beside other tests
 }
 
