@@ -8,7 +8,7 @@ import (
 	"github.com/lockagent/lockagent/interop/redisson/driver"
 )
 
-// besideRedisson are what is measured beside the real Redisson, by the names that its driver has for the locks.
+// besideRedisson has the kinds of lock that are measured beside the real Redisson. The driver has a name for each.
 var besideRedisson = []struct {
 	lock   string
 	title  string
