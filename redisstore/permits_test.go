@@ -473,3 +473,24 @@ func TestPermitsOnAFullServer(t *testing.T) {
 		p.counts(6, 0)
 	})
 }
+
+// A server that takes no writes must not answer that a tenure is withdrawn: nothing would keep a late Acquire
+// from taking permits.
+func TestPermitsOnAServerThatTakesNoWrites(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 1)
+		p.server.Do("CONFIG", "SET", "min-replicas-to-write", "1")
+		for number := range uint64(2) {
+			req := end(p.wish(number+1, 1))
+			req.Kind, req.Unanswered = p.kind, true
+			if reply, err := storetest.Release(p.t, p.store, req); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+				p.t.Errorf("Release(%d) = %+v, %v", number+1, reply, err)
+			}
+			if held, err := p.renew(number + 1); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+				p.t.Errorf("Renew(%d): %t, %v", number+1, held, err)
+			}
+		}
+		p.server.Do("CONFIG", "SET", "min-replicas-to-write", "0")
+		p.counts(4, 1)
+	})
+}

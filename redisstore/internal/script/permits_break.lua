@@ -1,6 +1,6 @@
 -- permits_break.lua ends all tenures of a semaphore, see permits.lua, and sends the message "broken"
--- to their agents. It gives back all permits that are known to be taken. A semaphore that is not set stays
--- so.
+-- to the agents of the first thousand. The others learn of it by their next renewal. It gives back all permits
+-- that are known to be taken. A semaphore that is not set stays so.
 --
 -- ARGV[7]  who breaks, as one word
 --
@@ -17,8 +17,10 @@ local at, back = digits((shows())), 0
 if not free then
   return at .. ' 0'
 end
-for _, tenure in ipairs(call('ZRANGE', tenures, 0, -1)) do
-  back = back + (call('HGET', taken, tenure) or 1)
+for _, n in ipairs(with_ids and {} or call('HVALS', taken)) do
+  back = back + n
+end
+for _, tenure in ipairs(call('ZRANGE', tenures, 0, 999)) do
   local agent = string.match(tenure, '^(.*):%d+$')
   if agent then
     pcall('PUBLISH', 'lockagent_agent:' .. agent, kind .. ' broken ' .. tenure .. ' ' .. at .. ' ' .. ARGV[7] .. ' ' .. lock)
