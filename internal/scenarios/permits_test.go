@@ -49,8 +49,11 @@ func TestK07TimeToLiveLeavesNoKey(t *testing.T) {
 		p := w.agent().Permits("pool")
 		set(w, p, 1, true)
 		take(w, p, 1)
-		w.redis.Do("PEXPIRE", "pool", "100")
-		redistest.Eventually(w, "the semaphore to be gone", func() bool { return w.redis.Do("EXISTS", "pool") == int64(0) })
+		theirs := []string{"pool", "{pool}:timeout"} // as Redisson does it
+		for _, key := range theirs {
+			w.redis.Do("PEXPIRE", key, "100")
+		}
+		redistest.Eventually(w, "the semaphore to be gone", func() bool { return w.redis.Do("EXISTS", theirs[0], theirs[1]) == int64(0) })
 		wantFreePermits(w, p, 0)
 		for _, key := range w.redis.Do("KEYS", "*pool*").([]any) {
 			if !strings.HasPrefix(key.(string), "lockagent_change:") { // which is gone after a minute
