@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/storetest"
 )
 
 // While a slot migrates its locks have no queue. Those who wait are woken all the same, wherever the
@@ -172,6 +174,7 @@ func TestAgentsThatUsePermitsWhileASlotMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	other := open(t, cluster.URL())
 	granted := make(chan bool) // one value for each grant
 	var within atomic.Int32
 	for i := range agents * each {
@@ -205,10 +208,20 @@ func TestAgentsThatUsePermitsWhileASlotMoves(t *testing.T) {
 	take()
 	for range 3 {
 		finish := cluster.BeginMove("pool", from, to)
-		if kept.Err() != nil || !kept.Held() {
-			t.Errorf("lost: %v", kept.Cause())
+		from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), "pool", "0", "60000") // apart from the others
+		status := pools[0].StatusAsync(ctx)
+		for range 3 { // of the first calls none is answered
+			if s, err := storetest.Permits(t, other, lockagent.PermitsRequest{Name: "pool", Kind: lockagent.Permits, Op: lockagent.ReadPermits}); err == nil {
+				t.Errorf("a node without all keys says %+v", s)
+			}
 		}
 		finish()
+		if s := <-status; s.Err != nil || s.Value.Total() != permits+1 {
+			t.Errorf("after the move: %+v", s)
+		}
+		if !kept.Held() {
+			t.Errorf("lost: %v", kept.Cause())
+		}
 		take()
 		from, to = to, from
 	}
