@@ -127,6 +127,11 @@
 //	                            is over, in ms
 //	lockagent_places:{N}        zset: those of them that are of   5 minutes
 //	                            agents, by their last attempt
+//	lockagent_arrivals:{N}      zset: the same, by their arrival  5 minutes
+//	lockagent_lasts:{N}         number: how long they last, if    5 minutes
+//	                            Redisson removed one too early
+//	lockagent_told:{N}          string: when the first waiter of  1 minute
+//	                            Redisson's was told
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock. That of a
 //	                            place at a fair lock ends with :<agent>:<number>
 //	{N}:<agent>:<number>:rwlock_timeout:1
@@ -204,7 +209,7 @@
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
 //	+hset +hdel +hget +hmget +hvals +hlen +hscan
-//	+lrange +lindex +llen +lpos +rpush +lrem
+//	+lrange +lindex +llen +lpos +linsert +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //
