@@ -42,6 +42,8 @@
 //	                            removed one too early
 //	lockagent_told:{N}          "<ms> <score> <place>": when the program      1 minute
 //	                            that is first was told to take the free lock
+//	lockagent_doubts:{N}        zset: readers of Redisson's that may be dead, 1 minute more
+//	                            see rw_doubt.lua                              than the lock
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees.
 //	                            The place of a tenure at a fair lock has
 //	                            a channel that ends with :<agent>:<number>

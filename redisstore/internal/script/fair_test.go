@@ -66,14 +66,11 @@ func (s *server) fairGrant(req lockagent.AcquireRequest) lockagent.AcquireReply 
 func (s *server) fairEnd(req ReleaseRequest) lockagent.ReleaseReply {
 	s.t.Helper()
 	s.room.FairRelease(&s.call, []ReleaseRequest{req}, s.past)
-	outcomes := make([]Outcome[lockagent.ReleaseReply], 1)
-	if err := s.room.ReadReleased(s.must(&s.call), s.past, outcomes); err != nil {
-		s.t.Fatal(err)
+	o := s.released(1)[0]
+	if o.Err != nil {
+		s.t.Fatal(o.Err)
 	}
-	if outcomes[0].Err != nil {
-		s.t.Fatal(outcomes[0].Err)
-	}
-	return outcomes[0].Reply
+	return o.Reply
 }
 
 // javaWaits gives a waiter of Redisson's the last place, for a time from now. If that is 0, the place has no

@@ -49,6 +49,8 @@ local turn_every = 250 -- in ms
 
 --include rw.lua
 
+--include rw_doubt.lua
+
 --include notes.lua
 
 --include turn.lua
@@ -116,7 +118,7 @@ local function leave(i)
   if not alone and string.find(flags, 'u', 1, true) then
     note(suffix, clock, tenure)
   end
-  local err, mode, list, whole = look(lock, suffix)
+  local err, mode, list, whole = look_closely(lock, suffix)
   if err then
     return string.sub(err, 1, 5) == 'KIND ' and 'n' or 'e ' .. err
   end
@@ -153,5 +155,6 @@ for i = 1, n do
   if line then
     lines[#lines + 1] = i .. ' ' .. line
   end
+  settle(keys[i], string.sub(keys[n + i], 16))
 end
 return table.concat(lines, '\n')
