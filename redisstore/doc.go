@@ -90,7 +90,8 @@
 //
 // The store may miss wake-ups in two cases: its user may subscribe or publish to some channels
 // only, or only some programs in a Cluster use sharded messages (see [Sharded]). Nothing
-// reports that. Waiters then wait until the lease is over.
+// reports that. Waiters then wait until the lease is over. The store tries about every second to
+// subscribe to a channel that was denied: the rules of the user may change.
 //
 // Some services are several servers behind one address, and no Cluster. The store recognizes
 // them by their errors about keys in different slots. It uses them like a Cluster with
