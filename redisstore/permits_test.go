@@ -494,3 +494,59 @@ func TestPermitsOnAServerThatTakesNoWrites(t *testing.T) {
 		p.counts(4, 1)
 	})
 }
+
+// A server that evicts keys takes them one by one. Permits that can be known to be taken come back, and none
+// is made.
+func TestPermitsWithAnEvictedKey(t *testing.T) {
+	pools(t, func(p *pool) {
+		storetest.Listen(p.t, p.store, agentA)
+		for round, key := range []string{
+			p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout", "lockagent_queue:{pool}", "lockagent_wanted:{pool}", "lockagent_clock",
+		} {
+			number := uint64(10 * (round + 1))
+			p.take(number, 2)
+			p.take(number+1, 1)
+			queue(p.t, p.store, p.wish(number+2, 3))
+			p.server.Do("DEL", key)
+			if _, err := p.renew(number); err != nil {
+				p.t.Errorf("without %s: Renew: %v", key, err)
+			}
+			for n := range uint64(3) {
+				if _, err := p.release(number + n); err != nil {
+					p.t.Errorf("without %s: Release(%d): %v", key, n, err)
+				}
+			}
+			lost := 0
+			switch {
+			case key == "lockagent_taken:{pool}" && p.kind == lockagent.Permits: // the second permit has a lease of its own
+				p.past("{pool}:timeout")
+			case key == "lockagent_taken:{pool}" && p.kind == lockagent.Semaphore:
+				lost = 1 // nothing says that there were two
+			case key == "{pool}:timeout" && p.kind == lockagent.Permits:
+				lost = 3 // Redisson loses them as well
+			}
+			if r := p.change(lockagent.ReadPermits, 0, ""); r.Free != 5-lost || r.Taken != 0 {
+				p.t.Errorf("without %s: %+v", key, r)
+			}
+			p.change(lockagent.AddPermits, lost, fmt.Sprint("again", round))
+		}
+	})
+}
+
+// Redisson deletes a semaphore while a tenure has permits. The name is free for a semaphore of the other kind.
+func TestPermitsOfADeletedSemaphoreOfTheOtherKind(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 2)
+		p.server.Do("DEL", "pool", "{pool}:timeout")
+		other := *p
+		if other.kind = lockagent.Semaphore; p.kind == other.kind {
+			other.kind = lockagent.Permits
+		}
+		other.change(lockagent.TrySetPermits, 4, "other")
+		other.take(1, 2)
+		other.counts(2, 2)
+		if held, err := p.renew(1); held || !errors.Is(err, lockagent.ErrWrongKind) {
+			p.t.Errorf("Renew as a %s: %t, %v", p.kind, held, err)
+		}
+	})
+}
