@@ -213,6 +213,10 @@
 //	+cluster|slots +cluster|myid +asking
 //	+spublish +ssubscribe +sunsubscribe +pubsub|shardnumsub
 //
+// and with MinReplicas
+//
+//	+wait
+//
 // A user for Sentinels needs +sentinel, +subscribe and +ping.
 //
 // # Queues

@@ -16,6 +16,7 @@ local gained = reclaim()
 local n, whole = has(ARGV[7])
 if whole then
   extend(ARGV[7], n, ARGV[8] + 0)
+  pcall('INCRBY', lock, 0) -- always a write, see renew.lua
 elseif n then
   drop(ARGV[7], n)
 end
