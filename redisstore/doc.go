@@ -90,7 +90,8 @@
 //
 // The store may miss wake-ups in two cases: its user may subscribe or publish to some channels
 // only, or only some programs in a Cluster use sharded messages (see [Sharded]). Nothing
-// reports that. Waiters then wait until the lease is over.
+// reports that. Waiters then wait until the lease is over. The store tries about every second to
+// subscribe to a channel that was denied: the rules of the user may change.
 //
 // Some services are several servers behind one address, and no Cluster. The store recognizes
 // them by their errors about keys in different slots. It uses them like a Cluster with
@@ -127,6 +128,11 @@
 //	                            is over, in ms
 //	lockagent_places:{N}        zset: those of them that are of   5 minutes
 //	                            agents, by their last attempt
+//	lockagent_arrivals:{N}      zset: the same, by their arrival  5 minutes
+//	lockagent_lasts:{N}         number: how long they last, if    5 minutes
+//	                            Redisson removed one too early
+//	lockagent_told:{N}          string: when the first waiter of  1 minute
+//	                            Redisson's was told
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock. That of a
 //	                            place at a fair lock ends with :<agent>:<number>
 //	{N}:<agent>:<number>:rwlock_timeout:1
@@ -134,6 +140,8 @@
 //	                            read/write lock
 //	lockagent_readers:{N}       zset: these tenures, by the end   the longest lease
 //	                            of their leases, in ms
+//	lockagent_doubts:{N}        zset: readers of Redisson's that  1 minute after the lock
+//	                            may be dead, by when they are removed
 //	redisson_rwlock:{N}         channel of a read/write lock: "0" when the last reader has gone, "1"
 //	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
@@ -204,7 +212,7 @@
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
 //	+hset +hdel +hget +hmget +hvals +hlen +hscan
-//	+lrange +lindex +llen +lpos +rpush +lrem
+//	+lrange +lindex +llen +lpos +linsert +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //
