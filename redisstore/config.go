@@ -44,8 +44,8 @@ type Config struct {
 	// replicas of its master have acknowledged that, and it counts a renewal only if they have
 	// acknowledged the renewal. Then a failover to one of them forgets nothing. If too few acknowledge it
 	// within ReplicaTimeout, the grant is given back, and the error is a [*lockagent.ReplicasError]. If
-	// they stay away for as long as a lease, holders lose their locks. See the documentation of the
-	// package for what this does not promise. [lockagent.Grant.Replicas] tells the number. All
+	// they stay away for as long as a lease, holders lose their locks. So have at least one replica more
+	// than this. See the documentation of the package for what it does not promise. [lockagent.Grant.Replicas] tells the number. All
 	// programs should use the same. Defaults to 0: the store does not ask the replicas.
 	MinReplicas int
 

@@ -243,12 +243,12 @@ func TestARenewalWaitsForReplicas(t *testing.T) {
 	t.Cleanup(func() { _ = locks.Close() })
 	var hold lockagent.Grant
 	redistest.Eventually(t, "the replica to be in time", func() bool {
-		hold = await(t, locks.Lock("orders", channelapi.Lease(2*time.Second)).AcquireAsync(t.Context()))
+		hold = await(t, locks.Lock("orders", channelapi.Lease(4*time.Second)).AcquireAsync(t.Context()))
 		return hold.Err() == nil
 	})
 	replica.Pause()
 	extended := hold.ExtendAsync(t.Context(), time.Hour)
-	redistest.Eventually(t, "the master to have the extension", func() bool { return master.Do("PTTL", "orders").(int64) > 2000 })
+	redistest.Eventually(t, "the master to have the extension", func() bool { return master.Do("PTTL", "orders").(int64) > 4000 })
 	if err := await(t, extended); !errors.Is(err, lockagent.ErrLost) {
 		t.Errorf("the extension: %v", err)
 	}
