@@ -153,8 +153,8 @@
 // To a latch with the name N belong
 //
 //	N                           string: the count               never
-//	lockagent_notes:{N}         zset: the changes of the last     1 minute
-//	                            minute, and when it was opened
+//	lockagent_notes:{N}         zset: the latest changes, and     1 minute
+//	                            whether it was opened lately
 //	redisson_countdownlatch__channel__{N}
 //	                            channel: "0" when the latch is open, "1" when it is set or
 //	                            deleted
@@ -167,11 +167,10 @@
 //	{N}:timeout                 zset: ids of the permits that are as N
 //	                            taken, by the end of the lease.
 //	                            Only of the kind Permits
-//	lockagent_permits:{N}       zset: the tenures that have       as N
-//	                            permits, by the end of the lease
-//	lockagent_tenures:{N}       the same, of the kind Permits     as N
-//	lockagent_taken:{N}         hash: the permits of a tenure, if as N
-//	                            they are several
+//	lockagent_permits:{N}       zset: the tenures that have       a day after N,
+//	                            permits, by the end of the lease  or never
+//	lockagent_tenures:{N}       the same, of the kind Permits     as those
+//	lockagent_taken:{N}         hash: the permits of each tenure  as those
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
 //	lockagent_notes:{N}         as of a lock                      1 minute
@@ -180,9 +179,14 @@
 //	redisson_sc:{N}             channel: the number of permits that are free, if it grew and is
 //	                            above 0
 //
-// The scripts of semaphores declare only the key N. While a slot of a Cluster moves to another node,
-// calls to a semaphore of that slot may fail until all of its keys have moved. The agent makes
-// them again.
+// Changes are remembered for longer than a minute if [Config.CallTimeout] is more than 7.5 s: for 45 s and two
+// such timeouts.
+//
+// While a slot of a Cluster moves to another node, no node has all keys of a semaphore or a latch. A node that
+// lacks a key would count a change twice, or not know a tenure. So these calls fail with
+// [lockagent.ErrStoreUnavailable] until the slot has moved, and the agent makes them again. A tenure is
+// renewed meanwhile, except for the moment in which its own keys move. So it is lost only if that moment is
+// longer than its lease.
 //
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
 //
