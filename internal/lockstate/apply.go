@@ -1,8 +1,6 @@
 package lockstate
 
 import (
-	"slices"
-
 	"github.com/lockagent/lockagent"
 )
 
@@ -12,6 +10,9 @@ func (s *State) apply(e *Event) {
 	switch e.Kind {
 	case Requested:
 		s.queue.push(e.Request)
+		if r := &e.Request; r.Session && s.grants.of(r.Owner) > 0 {
+			s.twofold = r.Owner
+		}
 	case Queued:
 		s.queue.find(e.Request.ID).queued = true
 	case Answered:
@@ -19,19 +20,21 @@ func (s *State) apply(e *Event) {
 		s.touch(e)
 	case Granted, Reentered:
 		s.queue.remove(e.Request.ID)
-		s.grants = append(s.grants, grant{request: e.Request, token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy})
+		s.grants.add(grant{request: e.Request, token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy})
+		if s.queue.waits(e.Request.Owner) {
+			s.twofold = e.Request.Owner
+		}
 		if e.Kind == Granted {
 			s.tenure.holds++
 			s.tenure.last = e.Token
 			s.floor = max(s.floor, e.Token)
 		}
 	case Recalled:
-		s.grants[s.grants.find(e.Request.ID)].claimBy = 0
+		s.grants.claimed(s.grants.find(e.Request.ID))
 	case Extended:
-		s.grants[s.grants.find(e.Request.ID)].fixed = e.Fixed
+		s.grants.extend(s.grants.find(e.Request.ID), e.Fixed)
 	case Ended:
-		i := s.grants.find(e.Request.ID)
-		s.grants = slices.Delete(s.grants, i, i+1)
+		s.grants.remove(s.grants.find(e.Request.ID))
 		if e.Call != 0 {
 			s.call = e.Call
 		}
@@ -120,7 +123,7 @@ func (s *State) apply(e *Event) {
 			s.renewal = renewal{}
 			s.failures = 0
 			// Only the store knows of programs that poll. It has to hear that requests still wait.
-			s.contended = s.contended || !s.cfg.Polls && s.queue.len() > s.queue.tries
+			s.contended = s.contended || !s.cfg.Polls && s.queue.len() > s.queue.tries.len()
 		}
 		s.leaving.inFlight = true
 	case ReleaseFailed:
@@ -149,7 +152,7 @@ func (s *State) apply(e *Event) {
 		s.contended = false
 	case Detached:
 		s.closed = true
-		s.grants = nil
+		s.grants = grants{}
 		s.free(e)
 	case Closed:
 		s.closed = true

@@ -177,11 +177,11 @@ func (f *Fair) nameHolder(err error, now Instant) error {
 	if !ok || t.Agent != f.cfg.Agent {
 		return err
 	}
-	p := f.part(func(p *State) bool { return len(p.grants) > 0 && p.tenure.number == t.Number })
+	p := f.part(func(p *State) bool { return p.grants.len() > 0 && p.tenure.number == t.Number })
 	if p == nil {
 		return err
 	}
-	return &lockagent.HeldError{Name: f.name, Holder: string(p.grants[0].request.Owner), Left: p.end().Sub(now)}
+	return &lockagent.HeldError{Name: f.name, Holder: string(p.grants.first().request.Owner), Left: p.end().Sub(now)}
 }
 
 // owe remembers a call that several parts answer.

@@ -35,8 +35,8 @@ func (s *scene) do(c Command) {
 			s.t.Fatalf("after %#v: %s: %s", c, text(e), problem)
 		}
 	}
-	if owner, _, count, _ := s.s.Hold(); count != s.ledger.of(owner) || len(s.s.grants) != len(s.ledger.grants) {
-		s.t.Fatalf("%q holds %d of %d grants, the events tell of %d of %d", owner, count, len(s.s.grants), s.ledger.of(owner), len(s.ledger.grants))
+	if owner, _, count, _ := s.s.Hold(); count != s.ledger.of(owner) || s.s.grants.len() != len(s.ledger.grants) {
+		s.t.Fatalf("%q holds %d of %d grants, the events tell of %d of %d", owner, count, s.s.grants.len(), s.ledger.of(owner), len(s.ledger.grants))
 	}
 	if s.s.Waiters() != len(s.ledger.waiting) {
 		s.t.Fatalf("%d wait, the events tell of %d", s.s.Waiters(), len(s.ledger.waiting))

@@ -23,7 +23,9 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 }
 
 func (s *State) attemptRefused(err error, out []Event) []Event {
-	out = s.refuse(func(*Request) bool { return true }, err, out)
+	for w := range s.queue.all {
+		out = append(out, refused(w, err))
+	}
 	return append(out, Event{Kind: AttemptRefused, Err: err})
 }
 
@@ -88,10 +90,13 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 // answerTries answers the requests that do not wait. upto was the youngest request when the
 // store was asked. For a request that came later the answer may be too old.
 func (s *State) answerTries(upto RequestID, err error, out []Event) []Event {
-	if s.queue.tries == 0 {
-		return out
+	for id := range s.queue.tries.all {
+		if id > upto {
+			break
+		}
+		out = append(out, refused(s.queue.find(id), err))
 	}
-	return s.refuse(func(r *Request) bool { return r.Try && r.ID <= upto }, err, out)
+	return out
 }
 
 func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {

@@ -1,7 +1,6 @@
 package lockstate
 
 import (
-	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -139,54 +138,6 @@ type leaving struct {
 	dropAt     Instant // when the agent gives up
 }
 
-// grant is a grant that is held.
-type grant struct {
-	request Request
-	token   lockagent.Token
-	since   Instant
-	fixed   Instant // when the fixed lease ends, or 0 for a kept lease
-	claimBy Instant // when the grant is recalled if nobody has received it; 0 afterwards
-}
-
-// grants are the grants that are held, the oldest first.
-type grants []grant
-
-// find is the index of the grant of a request, or -1.
-func (g grants) find(id RequestID) int {
-	return slices.IndexFunc(g, func(g grant) bool { return g.request.ID == id })
-}
-
-// of counts the grants of an owner.
-func (g grants) of(o lockagent.Owner) (n int) {
-	for i := range g {
-		if g[i].request.Owner == o {
-			n++
-		}
-	}
-	return n
-}
-
-// shared reports whether all grants are shared.
-func (g grants) shared() bool {
-	return !slices.ContainsFunc(g, func(g grant) bool { return g.request.Mode == Exclusive })
-}
-
-// again returns the grant that makes r a re-entry, or nil. A shared request re-enters beside
-// any grant of its session, an exclusive request only beside an exclusive grant.
-func (g grants) again(r *Request) *grant {
-	for i := range g {
-		if g := &g[i]; r.Session && g.request.Owner == r.Owner && g.request.Mode <= r.Mode {
-			return g
-		}
-	}
-	return nil
-}
-
-// upgrades reports whether r asks for the lock alone while its session only shares it.
-func (g grants) upgrades(r *Request) bool {
-	return r.Session && r.Mode == Exclusive && g.of(r.Owner) > 0 && g.again(r) == nil
-}
-
 // left is how long the store keeps the tenure at most, if the agent makes no more calls.
 func (s *State) left(now Instant) time.Duration {
 	left := max(s.tenure.until.Sub(now), s.tenure.open)
@@ -214,11 +165,10 @@ func (s *State) deadline(g *grant) Instant {
 
 // end is when the last of the grants ends, unless the tenure is renewed.
 func (s *State) end() Instant {
-	var end Instant
-	for i := range s.grants {
-		end = max(end, s.deadline(&s.grants[i]))
+	if i := s.grants.top(endsLast); i != 0 && s.grants.kept == 0 {
+		return s.deadline(s.grants.at(i))
 	}
-	return end
+	return s.tenure.deadline
 }
 
 // roomy is the shortest lease that leaves room for a late tick, and for a store that
@@ -231,13 +181,9 @@ func (s *State) renewalDue() Instant {
 	at := never
 	lease := min(s.cfg.Watchdog, s.tenure.lease) // a pass has a short lease, and so may a fixed request
 	tiny := lease < min(s.cfg.Watchdog, roomy)
-	kept := false
-	for i := range s.grants {
-		g := &s.grants[i]
-		kept = kept || g.fixed == 0
-		if g.fixed > s.tenure.deadline { // the lease of the tenure is shorter than the fixed one
-			at = s.tenure.sent
-		}
+	kept := s.grants.kept > 0
+	if i := s.grants.top(endsLast); i != 0 && s.grants.at(i).fixed > s.tenure.deadline { // the lease of the tenure is shorter than the fixed one
+		at = s.tenure.sent
 	}
 	switch {
 	case kept && tiny: // after a third of the lease it might be too late
@@ -278,14 +224,13 @@ func (t *tenure) beat(at Instant, every time.Duration) Instant {
 // lock yet, it is the lease of the request at the head.
 func (s *State) renewalLease(m Moment) time.Duration {
 	lease := lockagent.MinLease
-	for i := range s.grants {
-		if g := &s.grants[i]; g.fixed == 0 {
-			lease = max(lease, s.cfg.Watchdog)
-		} else {
-			lease = max(lease, s.cfg.leaseFor(g.fixed.Sub(m.Now)))
-		}
+	if s.grants.kept > 0 {
+		lease = max(lease, s.cfg.Watchdog)
 	}
-	if w := s.queue.head(); w != nil && len(s.grants) == 0 {
+	if i := s.grants.top(endsLast); i != 0 {
+		lease = max(lease, s.cfg.leaseFor(s.grants.at(i).fixed.Sub(m.Now)))
+	}
+	if w := s.queue.head(); w != nil && s.grants.len() == 0 {
 		lease = s.lease(&w.Request)
 	}
 	return lease
