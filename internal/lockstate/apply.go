@@ -10,7 +10,7 @@ func (s *State) apply(e *Event) {
 	switch e.Kind {
 	case Requested:
 		s.queue.push(e.Request)
-		if r := &e.Request; r.Session && s.grants.of(r.Owner) > 0 {
+		if r := &e.Request; r.Session && s.grants.session(r.Owner).n > 0 {
 			s.twofold = r.Owner
 		}
 	case Queued:
@@ -166,6 +166,7 @@ func (s *State) confirm(e *Event) {
 	t.sent, t.replied, t.lease, t.storeTime = e.Sent, e.Now, e.Lease, e.StoreTime
 	t.deadline = max(t.deadline, e.Sent.add(s.cfg.trust(e.Lease)))
 	t.until = max(t.until, e.Now.add(e.Lease))
+	t.third = s.third()
 }
 
 // withdraw begins the withdrawal of a tenure. Only the fields of t that are set are known of it.

@@ -92,7 +92,7 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 	i := s.grants.find(c.ID)
 	if i == 0 {
 		err := lockagent.ErrNotHeld
-		if c.ID == 0 && s.grants.len() > 0 && s.grants.of(c.Owner) == 0 {
+		if c.ID == 0 && s.grants.len() > 0 && !s.grants.has(c.Owner) {
 			err = lockagent.ErrNotOwner
 		}
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: err})
@@ -122,8 +122,7 @@ func (s *State) answered(call CallID, out []Event) []Event {
 }
 
 func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
-	h := s.grants.held(c.Owner)
-	if h.n == 0 || !s.grants.at(h.youngest).request.Session { // a session that holds the lock does not wait for it
+	if s.grants.session(c.Owner).n == 0 { // a session that holds the lock does not wait for it
 		s.queue.ofOwner(c.Owner, func(w *waiter) bool {
 			out = append(out, refused(w, lockagent.ErrSessionClosed))
 			return true
@@ -132,7 +131,7 @@ func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
 	gone := 0
 	s.grants.ofOwner(c.Owner, func(i slot) bool {
 		e := s.ended(i, lockagent.LostSessionClosed, m)
-		e.Count -= gone
+		e.Count = max(0, e.Count-gone)
 		gone++
 		out = append(out, e)
 		return true
@@ -148,8 +147,10 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 	gone := make(map[lockagent.Owner]int)
 	for i, g := range s.grants.backward {
 		e := s.ended(i, by.why, m)
-		e.Count -= gone[g.request.Owner]
-		gone[g.request.Owner]++
+		if g.request.Session {
+			e.Count -= gone[g.request.Owner]
+			gone[g.request.Owner]++
+		}
 		e.Operator = by.operator
 		if by.until != 0 {
 			e.Until = by.until
@@ -169,7 +170,7 @@ func (s *State) ended(i slot, why lockagent.LossReason, m Moment) Event {
 	}
 	return Event{
 		Kind: Ended, Request: g.request, Reason: why, Token: g.token, Tenure: t.number,
-		Count: s.grants.of(g.request.Owner) - 1, Since: g.since, Until: storeUpper(t.storeTime, t.sent, m.Now),
+		Count: max(0, s.grants.of(&g.request)-1), Since: g.since, Until: storeUpper(t.storeTime, t.sent, m.Now),
 		StoreTime: t.storeTime, Lease: t.lease,
 	}
 }

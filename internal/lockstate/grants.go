@@ -13,7 +13,7 @@ type grant struct {
 	claimBy Instant // when the grant is recalled if nobody has received it; 0 afterwards
 
 	older, younger slot // its neighbours in the list of all grants
-	kin            slot // the next older grant of its owner, see index
+	kin            slot // the next older grant of its session, see index
 	heirs          slot // the next younger one
 	ranks          [ranks]int32
 }
@@ -166,26 +166,33 @@ func (g *grants) find(id RequestID) slot {
 	return 0
 }
 
-// of counts the grants of an owner.
-func (g *grants) of(o lockagent.Owner) int { return g.held(o).n }
+// of counts the grants of the session of a request, or 0 if it is of none. Then its owner has made no
+// other request.
+func (g *grants) of(r *Request) int {
+	if !r.Session {
+		return 0
+	}
+	return g.session(r.Owner).n
+}
 
-// held tells of the grants of an owner.
-func (g *grants) held(o lockagent.Owner) (h holding) {
+// session tells of the grants of a session.
+func (g *grants) session(o lockagent.Owner) (h holding) {
 	if g.index != nil {
-		return g.index.owners[o]
+		return g.index.sessions[o]
 	}
 	for i, x := range g.all {
-		if x.request.Owner == o {
+		if x.request.Session && x.request.Owner == o {
 			h.n, h.youngest = h.n+1, i
 		}
 	}
 	return h
 }
 
-// ofOwner iterates over the grants of an owner, the youngest first.
+// ofOwner iterates over the grants of an owner, the youngest first. If the owner is no session that holds
+// the lock, it looks at all grants.
 func (g *grants) ofOwner(o lockagent.Owner, yield func(slot) bool) {
-	if g.index != nil {
-		for i := g.index.owners[o].youngest; i != 0; i = g.at(i).kin {
+	if g.index != nil && g.index.sessions[o].n > 0 {
+		for i := g.index.sessions[o].youngest; i != 0; i = g.at(i).kin {
 			if !yield(i) {
 				return
 			}
@@ -199,6 +206,15 @@ func (g *grants) ofOwner(o lockagent.Owner, yield func(slot) bool) {
 	}
 }
 
+// has reports whether an owner holds the lock.
+func (g *grants) has(o lockagent.Owner) (has bool) {
+	g.ofOwner(o, func(slot) bool {
+		has = true
+		return false
+	})
+	return has
+}
+
 // shared reports whether all grants are shared.
 func (g *grants) shared() bool { return g.exclusive == 0 }
 
@@ -210,7 +226,7 @@ func (g *grants) again(r *Request) *grant {
 		return nil
 	}
 	// If there is an exclusive grant, all grants are of its owner.
-	if h := g.held(r.Owner); h.n > 0 {
+	if h := g.session(r.Owner); h.n > 0 {
 		return g.at(h.youngest)
 	}
 	return nil
@@ -218,7 +234,7 @@ func (g *grants) again(r *Request) *grant {
 
 // upgrades reports whether r asks for the lock alone while its session only shares it.
 func (g *grants) upgrades(r *Request) bool {
-	return r.Session && r.Mode == Exclusive && g.n > 0 && g.shared() && g.of(r.Owner) > 0
+	return r.Session && r.Mode == Exclusive && g.n > 0 && g.shared() && g.session(r.Owner).n > 0
 }
 
 // top is the grant with a fixed lease that comes first by a rank, or 0 if all leases are kept.

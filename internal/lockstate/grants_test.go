@@ -48,7 +48,7 @@ func (g grants) wrong() string {
 	plain.index = nil
 	for i, x := range g.all {
 		o := x.request.Owner
-		switch a, b := g.held(o), plain.held(o); {
+		switch a, b := g.session(o), plain.session(o); {
 		case g.find(x.request.ID) != i || plain.find(x.request.ID) != i:
 			return fmt.Sprintf("grant %d is not found", x.request.ID)
 		case a != b || !slices.Equal(g.owned(o), plain.owned(o)):
@@ -99,7 +99,10 @@ func TestGrantsAreAListWithAnIndex(t *testing.T) {
 			"add": func(t *rapid.T) {
 				for range rapid.SampledFrom([]int{1, 1, 3, 50}).Draw(t, "many") {
 					next++
-					x := grant{request: Request{ID: next, Owner: someOwner.Draw(t, "owner"), Mode: Mode(rapid.IntRange(0, 1).Draw(t, "mode"))}}
+					x := grant{request: Request{ID: next, Owner: someOwner.Draw(t, "owner"), Mode: Mode(rapid.IntRange(0, 1).Draw(t, "mode")), Session: rapid.Bool().Draw(t, "session")}}
+					if !x.request.Session {
+						x.request.Owner = alone(x.request.Owner, next)
+					}
 					x.claimBy = Instant(rapid.IntRange(0, 1).Draw(t, "unclaimed"))
 					if rapid.Bool().Draw(t, "fixed") {
 						x.request.Lease = someSpan.Draw(t, "lease")

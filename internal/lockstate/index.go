@@ -7,11 +7,11 @@ import (
 // index finds grants among many.
 type index struct {
 	requests map[RequestID]slot
-	owners   map[lockagent.Owner]holding
+	sessions map[lockagent.Owner]holding
 	ranked   [ranks][]slot // heaps of the grants with fixed leases: each comes before the two below it
 }
 
-// holding tells of the grants of one owner.
+// holding tells of the grants of one session.
 type holding struct {
 	n        int
 	youngest slot
@@ -39,19 +39,21 @@ func (k rank) before(x, y *grant) bool {
 }
 
 func newIndex() *index {
-	return &index{requests: make(map[RequestID]slot), owners: make(map[lockagent.Owner]holding)}
+	return &index{requests: make(map[RequestID]slot), sessions: make(map[lockagent.Owner]holding)}
 }
 
 // enter adds a grant to the index. It is the youngest one there.
 func (g *grants) enter(i slot) {
 	x := g.at(i)
 	g.index.requests[x.request.ID] = i
-	h := g.index.owners[x.request.Owner]
-	x.kin, x.heirs = h.youngest, 0
-	if x.kin != 0 {
-		g.at(x.kin).heirs = i
+	if x.request.Session {
+		h := g.index.sessions[x.request.Owner]
+		x.kin, x.heirs = h.youngest, 0
+		if x.kin != 0 {
+			g.at(x.kin).heirs = i
+		}
+		g.index.sessions[x.request.Owner] = holding{h.n + 1, i}
 	}
-	g.index.owners[x.request.Owner] = holding{h.n + 1, i}
 	if x.fixed != 0 {
 		for k := range g.index.ranked {
 			g.index.ranked[k] = append(g.index.ranked[k], i)
@@ -64,10 +66,8 @@ func (g *grants) enter(i slot) {
 func (g *grants) leave(i slot) {
 	x := g.at(i)
 	delete(g.index.requests, x.request.ID)
-	h := g.index.owners[x.request.Owner]
-	if h.n--; h.n == 0 {
-		delete(g.index.owners, x.request.Owner)
-	} else {
+	if x.request.Session {
+		h := g.index.sessions[x.request.Owner]
 		if x.kin != 0 {
 			g.at(x.kin).heirs = x.heirs
 		}
@@ -76,7 +76,11 @@ func (g *grants) leave(i slot) {
 		} else {
 			h.youngest = x.kin
 		}
-		g.index.owners[x.request.Owner] = h
+		if h.n--; h.n > 0 {
+			g.index.sessions[x.request.Owner] = h
+		} else {
+			delete(g.index.sessions, x.request.Owner)
+		}
 	}
 	if x.fixed != 0 {
 		for k := range g.index.ranked {

@@ -89,9 +89,9 @@ func (s *State) concerns(c Command, m Moment) bool {
 	case Extend:
 		return serves(c.ID)
 	case Release:
-		return serves(c.ID) || c.ID == 0 && s.grants.of(c.Owner) > 0
+		return serves(c.ID) || c.ID == 0 && s.grants.has(c.Owner)
 	case OwnerGone:
-		return s.grants.of(c.Owner) > 0 || s.queue.has(c.Owner)
+		return s.grants.has(c.Owner) || s.queue.has(c.Owner)
 	case Break:
 		return s.grants.len() > 0
 	case Tick:

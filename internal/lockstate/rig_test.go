@@ -161,7 +161,7 @@ func unsettled(s *State, m Moment) string {
 		return problem
 	}
 	for o := range s.queue.sessions {
-		if s.grants.of(o) > 0 {
+		if s.grants.has(o) {
 			return fmt.Sprintf("session %s holds the lock and waits for it", o)
 		}
 	}
@@ -199,7 +199,7 @@ func (q queue) clone() queue {
 func (g grants) clone() grants {
 	g.slots = slices.Clone(g.slots)
 	if x := g.index; x != nil {
-		g.index = &index{maps.Clone(x.requests), maps.Clone(x.owners), x.ranked}
+		g.index = &index{maps.Clone(x.requests), maps.Clone(x.sessions), x.ranked}
 		for k := range x.ranked {
 			g.index.ranked[k] = slices.Clone(x.ranked[k])
 		}

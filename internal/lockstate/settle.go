@@ -293,7 +293,7 @@ func (s *State) handOffs() (grants int, length time.Duration) {
 func (s *State) granted(w *waiter, m Moment) Event {
 	t := &s.tenure
 	e := Event{
-		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: s.grants.of(w.Owner) + 1,
+		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: s.grants.of(&w.Request) + 1,
 		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
 		ClaimBy: m.Now.add(s.cfg.Claim),
 	}

@@ -116,6 +116,7 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 		return
 	}
 	s.phase, s.tenure = held, t
+	s.tenure.third = s.third()
 	for i := range n.Grants {
 		g := &n.Grants[i]
 		own := grant{request: g.Request, token: g.Token, since: moved(g.Since)}

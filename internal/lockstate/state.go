@@ -73,7 +73,7 @@ func (s *State) Hold() (owner lockagent.Owner, token lockagent.Token, count int,
 		return "", 0, 0, 0
 	}
 	g := s.grants.first()
-	return g.request.Owner, g.token, s.grants.of(g.request.Owner), s.tenure.number
+	return g.request.Owner, g.token, max(1, s.grants.of(&g.request)), s.tenure.number
 }
 
 // has reports whether the agent has the tenure or asks for it.

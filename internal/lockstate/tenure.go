@@ -67,6 +67,7 @@ type tenure struct {
 	began       Instant
 	sent        Instant // when the last confirmed call was sent
 	deadline    Instant
+	third       Instant // when a kept lease is renewed: after about a third of it, see [State.third]
 	lease       time.Duration
 	replied     Instant             // when that call was answered
 	storeTime   lockagent.StoreTime // when the store decided about that call
@@ -188,9 +189,8 @@ func (s *State) renewalDue() Instant {
 	switch {
 	case kept && tiny: // after a third of the lease it might be too late
 		at = s.tenure.sent
-	case kept: // renew when a third of the lease has passed
-		third := s.tenure.deadline.add(-s.cfg.trust(lease) + lease/3)
-		at = min(at, s.tenure.beat(third, min(s.cfg.Scatter, lease/6)))
+	case kept:
+		at = min(at, s.tenure.third)
 	}
 	if s.tenure.doubt || s.tenure.falls || s.downgrades() {
 		at = s.tenure.sent
@@ -199,6 +199,12 @@ func (s *State) renewalDue() Instant {
 		return never
 	}
 	return max(at, s.renewal.retryAt)
+}
+
+// third is when a third of the lease of the tenure has passed, or somewhat earlier: at a beat.
+func (s *State) third() Instant {
+	lease := min(s.cfg.Watchdog, s.tenure.lease)
+	return s.tenure.beat(s.tenure.deadline.add(-s.cfg.trust(lease)+lease/3), min(s.cfg.Scatter, lease/6))
 }
 
 // beats is how many tenures can be told apart by their instants of renewal. For example: leases
