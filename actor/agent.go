@@ -30,6 +30,7 @@ type Agent struct {
 	selective lockagent.SelectiveRecorder // the recorder, if it is one; or nil
 
 	spareCalls         sync.Pool // of *call, for Release
+	wakers             sync.Pool // of chan struct{}, for Lock
 	unclaimed, dropped sync.Once // each is logged once
 
 	storeTime storeTime

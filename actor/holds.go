@@ -6,15 +6,23 @@ import "github.com/lockagent/lockagent"
 // Most often there is one, and the youngest ends first.
 type holds struct{ youngest *request }
 
-func (h *holds) add(r *request) { r.older, h.youngest = h.youngest, r }
+func (h *holds) add(r *request) {
+	if r.older = h.youngest; r.older != nil {
+		r.older.younger = r
+	}
+	h.youngest = r
+}
 
 func (h *holds) remove(r *request) {
-	for at := &h.youngest; *at != nil; at = &(*at).older {
-		if *at == r {
-			*at, r.older = r.older, nil
-			return
-		}
+	if r.younger != nil {
+		r.younger.older = r.older
+	} else if h.youngest == r {
+		h.youngest = r.older
 	}
+	if r.older != nil {
+		r.older.younger = r.younger
+	}
+	r.older, r.younger = nil, nil
 }
 
 // all iterates over the holds. yield may remove the hold that it gets.
