@@ -1,6 +1,9 @@
 package actor
 
-import "github.com/lockagent/lockagent"
+import (
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
+)
 
 // holds is a list of the requests of a lock that are granted and not over, the youngest first.
 // Most often there is one, and the youngest ends first.
@@ -39,15 +42,16 @@ func (h *holds) all(yield func(*request) bool) {
 // releasable is the youngest hold whose grant the owner has received. A grant that the owner
 // has not received is not released: its receiver would not know. hidden tells that all holds
 // of the owner are such. Holds of another mode do not count, unless the mode is empty.
-func (h *holds) releasable(owner lockagent.Owner, mode lockagent.Mode) (r *request, hidden bool) {
-	for r := range h.all {
-		switch {
-		case r.Owner != owner, mode != "" && modeIn(r.Mode) != modeIn(mode):
+func (l *lock) releasable(owner lockagent.Owner, mode lockagent.Mode) (found *request, hidden bool) {
+	l.state.Grants(owner, func(id lockstate.RequestID) bool {
+		switch r := l.requests.get(id); {
+		case found != nil, mode != "" && modeIn(r.Mode) != modeIn(mode):
 		case r.isReceived():
-			return r, false
+			found = r
 		default:
 			hidden = true
 		}
-	}
-	return nil, hidden
+		return found == nil
+	})
+	return found, hidden && found == nil
 }

@@ -100,7 +100,7 @@ func (l *lock) process(m message) {
 			m.deny(l.entry.name, lockagent.ErrClosed)
 			return
 		}
-		if m.NoReentry && l.asked(m.Owner) {
+		if m.NoReentry && l.state.Asked(m.Owner) {
 			m.deny(l.entry.name, lockagent.ErrReentry)
 			return
 		}
@@ -115,7 +115,7 @@ func (l *lock) process(m message) {
 		}
 		if m.kind == toRelease && m.request == nil {
 			hidden := false
-			if m.request, hidden = l.holds.releasable(m.owner, m.mode); hidden {
+			if m.request, hidden = l.releasable(m.owner, m.mode); hidden {
 				m.answer(false, lockagent.ErrNotHeld)
 				return
 			}
@@ -182,11 +182,6 @@ func (l *lock) process(m message) {
 	case *detachMsg:
 		l.detach(m)
 	}
-}
-
-// asked reports whether an owner holds the lock or waits for it.
-func (l *lock) asked(owner lockagent.Owner) bool {
-	return slices.ContainsFunc(l.requests.keys(), func(id lockstate.RequestID) bool { return l.requests.get(id).Owner == owner })
 }
 
 // step gives a command to the state machine.

@@ -81,7 +81,7 @@ func BenchmarkStep(b *testing.B) {
 			m.step(ReleaseReplied{Tenure: m.tenure, Reply: lockagent.ReleaseReply{Released: true}})
 		}
 	})
-	for _, waiters := range []int{1, 1000} {
+	for _, waiters := range []int{1, 1000, 10_000} {
 		for _, session := range []bool{false, true} {
 			b.Run(fmt.Sprintf("release and acquire/waiters=%d/session=%t", waiters, session), func(b *testing.B) {
 				b.ReportAllocs()

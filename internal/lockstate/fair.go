@@ -238,6 +238,18 @@ func (f *Fair) Hold() (owner lockagent.Owner, token lockagent.Token, count int, 
 	return f.front().Hold()
 }
 
+// Grants is [State.Grants].
+func (f *Fair) Grants(o lockagent.Owner, yield func(RequestID) bool) {
+	for _, p := range f.parts {
+		p.Grants(o, yield)
+	}
+}
+
+// Asked is [State.Asked].
+func (f *Fair) Asked(session lockagent.Owner) bool {
+	return f.part(func(p *State) bool { return p.Asked(session) }) != nil
+}
+
 // Deadline is [State.Deadline].
 func (f *Fair) Deadline(tenure uint64) (at Instant) {
 	for _, p := range f.parts {

@@ -187,6 +187,12 @@ func (l *Latch) Hold() (owner lockagent.Owner, token lockagent.Token, count int,
 	return "", 0, 0, 0
 }
 
+// Grants is [State.Grants]: there are none.
+func (l *Latch) Grants(lockagent.Owner, func(RequestID) bool) {}
+
+// Asked is [State.Asked]: no session asks for a latch.
+func (l *Latch) Asked(lockagent.Owner) bool { return false }
+
 // Deadline is [State.Deadline].
 func (l *Latch) Deadline(uint64) Instant { return 0 }
 

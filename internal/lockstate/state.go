@@ -76,6 +76,16 @@ func (s *State) Hold() (owner lockagent.Owner, token lockagent.Token, count int,
 	return g.request.Owner, g.token, max(1, s.grants.of(&g.request)), s.tenure.number
 }
 
+// Grants iterates over the requests whose grants an owner holds, the youngest first.
+func (s *State) Grants(o lockagent.Owner, yield func(RequestID) bool) {
+	s.grants.ofOwner(o, func(i slot) bool { return yield(s.grants.at(i).request.ID) })
+}
+
+// Asked reports whether a session holds the lock or waits for it.
+func (s *State) Asked(session lockagent.Owner) bool {
+	return s.grants.session(session).n > 0 || s.queue.waits(session)
+}
+
 // has reports whether the agent has the tenure or asks for it.
 func (s *State) has(number uint64) bool {
 	return number == s.attempt.number || number == s.tenure.number
