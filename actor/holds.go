@@ -5,37 +5,12 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// holds is a list of the requests of a lock that are granted and not over, the youngest first.
-// Most often there is one, and the youngest ends first.
-type holds struct{ youngest *request }
-
-func (h *holds) add(r *request) {
-	if r.older = h.youngest; r.older != nil {
-		r.older.younger = r
-	}
-	h.youngest = r
-}
-
-func (h *holds) remove(r *request) {
-	if r.younger != nil {
-		r.younger.older = r.older
-	} else if h.youngest == r {
-		h.youngest = r.older
-	}
-	if r.older != nil {
-		r.older.younger = r.younger
-	}
-	r.older, r.younger = nil, nil
-}
-
-// all iterates over the holds. yield may remove the hold that it gets.
-func (h *holds) all(yield func(*request) bool) {
-	for r := h.youngest; r != nil; {
-		older := r.older
-		if !yield(r) {
+// holds iterates over the requests that are granted and not over. yield may forget the one that it gets.
+func (l *lock) holds(yield func(*request) bool) {
+	for r := range l.requests.all {
+		if r.granted() && !yield(r) {
 			return
 		}
-		r = older
 	}
 }
 

@@ -19,7 +19,6 @@ type lock struct {
 	state machine
 
 	requests few[lockstate.RequestID, request] // those that wait and those that hold
-	holds    holds                             // those that hold
 	calls    few[lockstate.CallID, call]
 	lastCall lockstate.CallID
 
@@ -230,7 +229,6 @@ func (l *lock) do(e *lockstate.Event) {
 		}
 	case lockstate.Ended:
 		l.forget(r)
-		l.holds.remove(r)
 		if c := l.calls.get(e.Call); c != nil {
 			c.request = r
 			l.releaser = c.caller
@@ -293,7 +291,6 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.token, r.tenure = e.Token, e.Tenure
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
-	l.holds.add(r)
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
 	if r.claimed() {
 		r.unwatch()
@@ -309,7 +306,7 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 // prolong moves the deadline of the holds of a tenure.
 func (l *lock) prolong(tenure uint64) {
 	deadline := l.state.Deadline(tenure)
-	for r := range l.holds.all {
+	for r := range l.holds {
 		if r.tenure == tenure {
 			r.deadline.Store(int64(deadline))
 		}
@@ -421,7 +418,7 @@ func (l *lock) recover(p any) {
 	for _, id := range l.calls.keys() {
 		l.calls.take(id).answer(false, lockagent.ErrInternal)
 	}
-	l.takeBack, l.holds = nil, holds{}
+	l.takeBack = nil
 	l.restart(had)
 }
 

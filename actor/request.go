@@ -28,8 +28,6 @@ type request struct {
 	waitUntil  lockstate.Instant // 0 for no bound
 	stopWait   func() bool       // ends the watch on the caller's context
 	timer      *time.Timer       // for the wait, and then for claimShort
-	older      *request          // in the holds of its lock
-	younger    *request          // the same
 	extensions *extension        // those that are not confirmed, the shortest first
 	handle     *handle           // nil if there is none, and after the first renewal
 
