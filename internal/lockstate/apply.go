@@ -101,7 +101,7 @@ func (s *State) apply(e *Event) {
 	case RenewFailed:
 		s.tenure.open = max(s.tenure.open, s.renewal.lease)
 		s.renewal.inFlight = false
-		s.renewal.failures, s.renewal.retryAt = e.Count, e.RetryAt
+		s.renewal.failures, s.renewal.retryAt = int32(e.Count), e.RetryAt
 	case Denied:
 		if e.Unanswered {
 			s.withdraw(tenure{number: e.Tenure, last: s.tenure.last, unanswered: true, open: s.left(e.Now)}, e.Now)

@@ -13,9 +13,6 @@ type grant struct {
 	claimBy Instant // when the grant is recalled if nobody has received it; 0 afterwards
 
 	older, younger slot // its neighbours in the list of all grants
-	kin            slot // the next older grant of its session, see index
-	heirs          slot // the next younger one
-	ranks          [ranks]int32
 }
 
 // slot is a place for a grant, counted from 1. 0 is none.
@@ -148,7 +145,7 @@ func (g *grants) extend(i slot, fixed Instant) {
 	g.at(i).fixed = fixed
 	if g.index != nil {
 		for k := range g.index.ranked {
-			g.rank(rank(k), g.at(i).ranks[k])
+			g.rank(rank(k), g.index.at(i).ranks[k])
 		}
 	}
 }
@@ -192,7 +189,7 @@ func (g *grants) session(o lockagent.Owner) (h holding) {
 // the lock, it looks at all grants.
 func (g *grants) ofOwner(o lockagent.Owner, yield func(slot) bool) {
 	if g.index != nil && g.index.sessions[o].n > 0 {
-		for i := g.index.sessions[o].youngest; i != 0; i = g.at(i).kin {
+		for i := g.index.sessions[o].youngest; i != 0; i = g.index.at(i).older {
 			if !yield(i) {
 				return
 			}

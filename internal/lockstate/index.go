@@ -9,7 +9,16 @@ type index struct {
 	requests map[RequestID]slot
 	sessions map[lockagent.Owner]holding
 	ranked   [ranks][]slot // heaps of the grants with fixed leases: each comes before the two below it
+	spots    []spot        // of the grants, by their slots
 }
+
+// spot is where the index has a grant.
+type spot struct {
+	older, younger slot         // its neighbours among the grants of its session
+	ranks          [ranks]int32 // in the heaps, if its lease is fixed
+}
+
+func (x *index) at(i slot) *spot { return &x.spots[i-1] }
 
 // holding tells of the grants of one session.
 type holding struct {
@@ -46,11 +55,14 @@ func newIndex() *index {
 func (g *grants) enter(i slot) {
 	x := g.at(i)
 	g.index.requests[x.request.ID] = i
+	if n := len(g.slots) - len(g.index.spots); n > 0 {
+		g.index.spots = append(g.index.spots, make([]spot, n)...)
+	}
 	if x.request.Session {
 		h := g.index.sessions[x.request.Owner]
-		x.kin, x.heirs = h.youngest, 0
-		if x.kin != 0 {
-			g.at(x.kin).heirs = i
+		g.index.at(i).older, g.index.at(i).younger = h.youngest, 0
+		if h.youngest != 0 {
+			g.index.at(h.youngest).younger = i
 		}
 		g.index.sessions[x.request.Owner] = holding{h.n + 1, i}
 	}
@@ -68,13 +80,14 @@ func (g *grants) leave(i slot) {
 	delete(g.index.requests, x.request.ID)
 	if x.request.Session {
 		h := g.index.sessions[x.request.Owner]
-		if x.kin != 0 {
-			g.at(x.kin).heirs = x.heirs
+		at := g.index.at(i)
+		if at.older != 0 {
+			g.index.at(at.older).younger = at.younger
 		}
-		if x.heirs != 0 {
-			g.at(x.heirs).kin = x.kin
+		if at.younger != 0 {
+			g.index.at(at.younger).older = at.older
 		} else {
-			h.youngest = x.kin
+			h.youngest = at.older
 		}
 		if h.n--; h.n > 0 {
 			g.index.sessions[x.request.Owner] = h
@@ -84,7 +97,7 @@ func (g *grants) leave(i slot) {
 	}
 	if x.fixed != 0 {
 		for k := range g.index.ranked {
-			g.unrank(rank(k), x.ranks[k])
+			g.unrank(rank(k), g.index.at(i).ranks[k])
 		}
 	}
 }
@@ -107,7 +120,7 @@ func (g *grants) rank(k rank, place int32) {
 	i := heap[place]
 	put := func(place int32, i slot) {
 		heap[place] = i
-		g.at(i).ranks[k] = place
+		g.index.at(i).ranks[k] = place
 	}
 	for place > 0 && k.before(g.at(i), g.at(heap[(place-1)/2])) {
 		put(place, heap[(place-1)/2])

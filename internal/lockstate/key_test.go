@@ -225,7 +225,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 
 	k.int(int64(s.queue.len()))
 	upto := 0
-	for j := s.queue.first; j < len(s.queue.items); j++ {
+	for j := int(s.queue.first); j < len(s.queue.items); j++ {
 		r := &s.queue.items[j]
 		if r.gone {
 			continue

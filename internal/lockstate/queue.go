@@ -12,8 +12,8 @@ import (
 // grows no faster than the logarithm of the length, on average.
 type queue struct {
 	items []waiter // sorted by id, also with holes
-	first int      // the index of the head; everything before is a hole
-	live  int      // the number of requests, without holes
+	first int32    // the index of the head; everything before is a hole
+	live  int32    // the number of requests, without holes
 
 	tries    ids                     // of the requests that do not wait for the lock
 	sessions map[lockagent.Owner]ids // without owners that have none
@@ -68,7 +68,7 @@ type waiter struct {
 	queued bool // the Queued event told that it could not be granted at once
 }
 
-func (q *queue) len() int { return q.live }
+func (q *queue) len() int { return int(q.live) }
 
 func (q *queue) push(r Request) {
 	q.items = append(q.items, waiter{Request: r})
@@ -114,7 +114,7 @@ func (q *queue) find(id RequestID) *waiter {
 
 // all iterates over the waiting requests.
 func (q *queue) all(yield func(*waiter) bool) {
-	for i := q.first; i < len(q.items); i++ {
+	for i := int(q.first); i < len(q.items); i++ {
 		if w := &q.items[i]; !w.gone && !yield(w) {
 			return
 		}
@@ -168,10 +168,10 @@ func (q *queue) remove(id RequestID) {
 	}
 	q.count(&w.Request, false)
 	*w = waiter{Request: Request{ID: id}, gone: true}
-	for q.first < len(q.items) && q.items[q.first].gone {
+	for int(q.first) < len(q.items) && q.items[q.first].gone {
 		q.first++
 	}
-	for q.first < len(q.items) && q.items[len(q.items)-1].gone {
+	for int(q.first) < len(q.items) && q.items[len(q.items)-1].gone {
 		q.items = q.items[:len(q.items)-1]
 	}
 	switch {
@@ -181,10 +181,10 @@ func (q *queue) remove(id RequestID) {
 		} else {
 			*q = queue{items: q.items[:0], sessions: q.sessions}
 		}
-	case len(q.items) > 32 && q.live < len(q.items)/2:
+	case len(q.items) > 32 && q.len() < len(q.items)/2:
 		q.items = slices.DeleteFunc(q.items, func(w waiter) bool { return w.gone })
 		q.first = 0
-		if cap(q.items) > max(64, 4*q.live) {
+		if cap(q.items) > max(64, 4*q.len()) {
 			q.items = slices.Clone(q.items)
 		}
 	}

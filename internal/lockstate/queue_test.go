@@ -12,7 +12,7 @@ import (
 
 // ids are the requests that wait, in order.
 func (q *queue) ids() (ids []RequestID) {
-	for i := q.first; i < len(q.items); i++ {
+	for i := int(q.first); i < len(q.items); i++ {
 		if !q.items[i].gone {
 			ids = append(ids, q.items[i].ID)
 		}
@@ -153,7 +153,7 @@ func TestQueueIsASortedListOfRequests(t *testing.T) {
 						t.Fatalf("%v wait, want %v", ids, model)
 					}
 				}
-				if holes := len(q.items) - q.live; holes > max(32, q.live+1) {
+				if holes := len(q.items) - q.len(); holes > max(32, q.len()+1) {
 					t.Fatalf("%d holes among %d", holes, q.live)
 				}
 			},

@@ -71,7 +71,7 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	}
 	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, most, m))
 	if s.cfg.Polls {
-		retryAt = min(retryAt, m.Now.add(s.cfg.poll(s.attempt.polls, m)))
+		retryAt = min(retryAt, m.Now.add(s.cfg.poll(int(s.attempt.polls), m)))
 	}
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
@@ -105,7 +105,7 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	}
 	switch {
 	case c.Err != nil:
-		return append(out, Event{Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: s.renewal.failures + 1, RetryAt: s.renewAgain(m)})
+		return append(out, Event{Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: int(s.renewal.failures) + 1, RetryAt: s.renewAgain(m)})
 	case !c.Reply.Held:
 		return s.renewalDenied(c.Reply.At, m, out)
 	}

@@ -199,7 +199,7 @@ func (q queue) clone() queue {
 func (g grants) clone() grants {
 	g.slots = slices.Clone(g.slots)
 	if x := g.index; x != nil {
-		g.index = &index{maps.Clone(x.requests), maps.Clone(x.sessions), x.ranked}
+		g.index = &index{maps.Clone(x.requests), maps.Clone(x.sessions), x.ranked, slices.Clone(x.spots)}
 		for k := range x.ranked {
 			g.index.ranked[k] = slices.Clone(x.ranked[k])
 		}

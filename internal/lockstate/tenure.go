@@ -9,14 +9,14 @@ import (
 // attempt is a tenure that the agent asks the store for.
 type attempt struct {
 	number uint64 // 0 if there is none
-	mode   Mode
 	sent   Instant
 	lease  time.Duration
 	upto   RequestID // the youngest request when the call was sent
-	queued bool      // the tenure has a place in the store's queue: a release may pass the lock to it
-	placed bool      // the call under way asks for a place
-	polls  int       // how many calls found the lock busy
-	woken  bool      // a wake-up came while the call was under way: ask again
+	mode   Mode
+	queued bool  // the tenure has a place in the store's queue: a release may pass the lock to it
+	placed bool  // the call under way asks for a place
+	woken  bool  // a wake-up came while the call was under way: ask again
+	polls  int32 // how many calls found the lock busy
 
 	// doubt says that the store's last answer may not be true any more. If the attempt was
 	// woken as well, the next answer may not be true either. A tenure that it grants is in
@@ -63,7 +63,6 @@ func (a *attempt) trustsMessages(queued bool) time.Duration {
 // tenure is the agent's time with the lock, as the store confirmed it.
 type tenure struct {
 	number      uint64
-	mode        Mode
 	began       Instant
 	sent        Instant // when the last confirmed call was sent
 	deadline    Instant
@@ -72,21 +71,21 @@ type tenure struct {
 	replied     Instant             // when that call was answered
 	storeTime   lockagent.StoreTime // when the store decided about that call
 	incarnation string
-	outsiders   bool            // outsiders wait for the lock
-	contested   bool            // another agent waits for the lock
 	first       lockagent.Token // of the first hold
 	ahead       lockagent.Token // by how much that is ahead of the store's clock, as tokens that other programs count may be
 	last        lockagent.Token // of the last hold, or 0
 	holds       int             // how many holds the tenure has served
-	doubt       bool            // a renewal has to confirm the tenure
-	falls       bool            // the tenure was exclusive, and no renewal has confirmed yet that it is shared
+	mode        Mode
+	outsiders   bool // outsiders wait for the lock
+	contested   bool // another agent waits for the lock
+	doubt       bool // a renewal has to confirm the tenure
+	falls       bool // the tenure was exclusive, and no renewal has confirmed yet that it is shared
+	unanswered  bool // the tenure may begin once more
 
 	// All confirmed leases have run out in the store by until. Unanswered calls may take
-	// effect at any time, and open is the longest of their leases. If unanswered, the tenure
-	// may begin once more.
-	until      Instant
-	open       time.Duration
-	unanswered bool
+	// effect at any time, and open is the longest of their leases.
+	until Instant
+	open  time.Duration
 }
 
 // next is the token of the next hold.
@@ -123,10 +122,10 @@ type loss struct {
 // renewal is what is known of the present renewal.
 type renewal struct {
 	inFlight bool
+	stale    bool // the doubt arose after the renewal was sent, which cannot end it
+	failures int32
 	sent     Instant
 	lease    time.Duration
-	stale    bool // the doubt arose after the renewal was sent, which cannot end it
-	failures int
 	retryAt  Instant
 }
 
@@ -249,6 +248,6 @@ func (s *State) renewAgain(m Moment) Instant {
 		return m.Now
 	}
 	const tries = 4
-	pause := min(s.cfg.backoff(s.renewal.failures+1, m), s.tenure.deadline.Sub(m.Now)/tries)
+	pause := min(s.cfg.backoff(int(s.renewal.failures)+1, m), s.tenure.deadline.Sub(m.Now)/tries)
 	return m.Now.add(max(pause, s.cfg.RetryMin/2))
 }
