@@ -30,6 +30,7 @@ type Agent struct {
 	selective lockagent.SelectiveRecorder // the recorder, if it is one; or nil
 
 	spareCalls         sync.Pool // of *call, for Release
+	wakers             sync.Pool // of chan struct{}, for Lock
 	unclaimed, dropped sync.Once // each is logged once
 
 	storeTime storeTime
@@ -260,6 +261,12 @@ func (a *Agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lock
 
 // named returns the pinned entry of a lock.
 func (a *Agent) named(name lockagent.Name, kind lockagent.LockKind) (*entry, error) {
+	if e := a.registry.present(name); e != nil { // then the name was checked
+		if e.kind == kind.OrPlain() {
+			return e, nil
+		}
+		e.unpin()
+	}
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return nil, err
 	}
