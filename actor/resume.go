@@ -140,7 +140,6 @@ func (l *lock) resume(n *LockSnapshot, of *lockstate.SavedTenure, g *lockstate.H
 		r.fixed.Store(int64(g.Fixed) + int64(shift))
 	}
 	l.requests.put(r.id, r)
-	l.holds.add(r)
 	l.agent.resumed = append(l.agent.resumed, ResumedGrant{
 		Name: l.entry.name, Owner: r.Owner, Token: r.token, Lease: r.Lease, Session: r.Session, Grant: r.out,
 	})

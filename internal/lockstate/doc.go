@@ -77,6 +77,20 @@
 // of the tenure is spent. Then the tenure drains and goes back. A renewal forgets that another agent waits,
 // because the store says so again.
 //
+// # Many grants
+//
+// A shared tenure may have thousands of grants, and the queue thousands of requests. No step looks at all of
+// them, unless it ends or answers all of them:
+//
+//   - Counts tell whether all grants are shared, and whether a lease is kept.
+//   - If there are more than a few grants, an index finds the grant of a request, and those of a session. Heaps
+//     have the grants with fixed leases: the one that ends first, the one that ends last, and the longest lease.
+//   - Claims end in the order of the grants. So only the oldest grant that may be unclaimed matters.
+//   - A session that holds the lock does not wait for it when the state has settled. So the rules for
+//     re-entries look at one session: that of the request that arrived last, or was granted last.
+//
+// After each step of the small worlds and of the random histories, tests compare all of this with the list of grants.
+//
 // # Unanswered calls
 //
 // A call whose answer is missing may have taken effect, or may take effect later.

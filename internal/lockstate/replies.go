@@ -23,7 +23,9 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 }
 
 func (s *State) attemptRefused(err error, out []Event) []Event {
-	out = s.refuse(func(*Request) bool { return true }, err, out)
+	for w := range s.queue.all {
+		out = append(out, refused(w, err))
+	}
 	return append(out, Event{Kind: AttemptRefused, Err: err})
 }
 
@@ -69,7 +71,7 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	}
 	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, most, m))
 	if s.cfg.Polls {
-		retryAt = min(retryAt, m.Now.add(s.cfg.poll(s.attempt.polls, m)))
+		retryAt = min(retryAt, m.Now.add(s.cfg.poll(int(s.attempt.polls), m)))
 	}
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
@@ -88,10 +90,13 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 // answerTries answers the requests that do not wait. upto was the youngest request when the
 // store was asked. For a request that came later the answer may be too old.
 func (s *State) answerTries(upto RequestID, err error, out []Event) []Event {
-	if s.queue.tries == 0 {
-		return out
+	for id := range s.queue.tries.all {
+		if id > upto {
+			break
+		}
+		out = append(out, refused(s.queue.find(id), err))
 	}
-	return s.refuse(func(r *Request) bool { return r.Try && r.ID <= upto }, err, out)
+	return out
 }
 
 func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
@@ -100,7 +105,7 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	}
 	switch {
 	case c.Err != nil:
-		return append(out, Event{Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: s.renewal.failures + 1, RetryAt: s.renewAgain(m)})
+		return append(out, Event{Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: int(s.renewal.failures) + 1, RetryAt: s.renewAgain(m)})
 	case !c.Reply.Held:
 		return s.renewalDenied(c.Reply.At, m, out)
 	}

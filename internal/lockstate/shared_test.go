@@ -335,3 +335,14 @@ func TestReadersDoNotInheritALongLease(t *testing.T) {
 	r.release("bob")
 	r.want("Ended bob", "Returning")
 }
+
+func TestReaderWithAShortLeaseJoinsOneWithALongLease(t *testing.T) {
+	for _, lease := range []time.Duration{0, time.Hour} {
+		r := newRig(t)
+		r.request(Request{Owner: "ann", Mode: Shared, Lease: lease})
+		r.granted()
+		r.skip()
+		r.request(Request{Owner: "bob", Mode: Shared, Lease: time.Second})
+		r.want("Requested bob", "Granted bob 102 by hand-off until 900ms")
+	}
+}

@@ -81,8 +81,7 @@ func (s *State) Snapshot() Snapshot {
 		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation, Replicas: t.replicas,
 		First: t.first, Last: t.last, Holds: t.holds, Outsiders: t.outsiders, Contested: t.contested,
 	}
-	for i := range s.grants {
-		g := &s.grants[i]
+	for _, g := range s.grants.all {
 		saved.Grants = append(saved.Grants, HeldGrant{Request: g.request, Token: g.token, Since: g.since, Fixed: g.fixed, ClaimBy: g.claimBy})
 	}
 	n.Tenures = append(n.Tenures, saved)
@@ -118,6 +117,7 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 		return
 	}
 	s.phase, s.tenure = held, t
+	s.tenure.third = s.third()
 	for i := range n.Grants {
 		g := &n.Grants[i]
 		own := grant{request: g.Request, token: g.Token, since: moved(g.Since)}
@@ -128,6 +128,6 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 		if g.ClaimBy != 0 {
 			own.claimBy = moved(g.ClaimBy)
 		}
-		s.grants = append(s.grants, own)
+		s.grants.add(own)
 	}
 }
