@@ -161,6 +161,24 @@ func TestReplicasOfAScriptThatIsSentAnew(t *testing.T) {
 	tooFew(t, "Acquire", err)
 }
 
+// A master that is demoted meanwhile does not say which replicas have the grant. The tenure may go on at the new master,
+// so the agent must not forget it.
+func TestAWaitForReplicasThatIsBrokenOff(t *testing.T) {
+	t.Parallel()
+	master, replica := startReplicated(t)
+	store := openConfig(t, patient, master.URL())
+	acquire(t, store, wish("other", agentA, 1)) // now the server knows the script
+	replica.Pause()
+	failed := make(chan error, 1)
+	store.Acquire(t.Context(), wish("orders", agentA, 1), func(_ lockagent.AcquireReply, err error) { failed <- err })
+	redistest.Eventually(t, "the master to have the lock", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
+	master.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
+	err := await(t, failed)
+	if unavailable(t, "Acquire", err); lockagent.Definite(err) || !strings.Contains(err.Error(), "which replicas") {
+		t.Errorf("Acquire: %v", err)
+	}
+}
+
 // A release by one agent passes the lock to another, which is not granted it before the replica has the
 // pass.
 func TestAPassWaitsForReplicas(t *testing.T) {
