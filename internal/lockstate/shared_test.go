@@ -57,6 +57,14 @@ func TestReadersShareATenure(t *testing.T) {
 		r.returned(0)
 		r.want("Returned", "Unlocked 2")
 	})
+	t.Run("and the store breaks it, for other agents may share the lock", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann", "bob")
+		r.granted()
+		r.skip()
+		r.breakLock()
+		r.want("AskBreak 1")
+	})
 	t.Run("and lose it together", func(t *testing.T) {
 		r := newRig(t)
 		r.read("ann", "bob")

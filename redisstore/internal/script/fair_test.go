@@ -318,15 +318,39 @@ func TestFairPlaceIsRepaired(t *testing.T) {
 	}
 }
 
+// A place is kept while the server is full. There are no new ones.
+func TestFairPlaceOnAFullServer(t *testing.T) {
+	s := start(t)
+	s.listen(AgentChannel(agentB))
+	one, two := wish("x", agentA, 1), queueing("x", agentB, 1)
+	s.fairGrant(one)
+	s.places(two, fairly(one))
+	s.do("ZADD", "redisson_lock_timeout:{x}", "1", fairly(two))
+	s.do("CONFIG", "SET", "maxmemory", "1")
+	s.places(two, fairly(one))
+	s.about("the place", s.left("x", fairly(two)), 6*time.Second)
+	if r := s.fair(queueing("x", agentB, 2)); r.Granted || r.Queued {
+		t.Errorf("%+v", r)
+	}
+	s.sees("x", fairly(two))
+	if r := s.fairEnd(end(one)); !r.Released || !r.Passed {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestFairLockBesideOtherKeys(t *testing.T) {
-	for _, key := range []string{"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}"} {
+	for i, key := range []string{
+		"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}", "lockagent_arrivals:{x}", "lockagent_lasts:{x}", "lockagent_told:{x}",
+	} {
 		t.Run(key, func(t *testing.T) {
 			s := start(t)
-			s.do("SET", key, "something else")
+			s.do("SET", key, "nan")
 			one := wish("x", agentA, 1)
 			s.fairGrant(one)
 			two := queueing("x", agentB, 1)
-			s.fair(two) // it may have no place
+			if r := s.fair(two); i > 2 && !r.Queued {
+				t.Errorf("no place: %+v", r)
+			}
 			if r := s.fairEnd(end(one)); !r.Released {
 				t.Errorf("%+v", r)
 			}
