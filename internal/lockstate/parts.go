@@ -93,7 +93,7 @@ func (s *State) concerns(c Command, m Moment) bool {
 	case OwnerGone:
 		return s.grants.has(c.Owner) || s.queue.has(c.Owner)
 	case Break:
-		return s.grants.len() > 0
+		return s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
 	case Tick:
 		at, ok := s.Alarm()
 		return ok && at <= m.Now

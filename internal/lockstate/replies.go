@@ -30,7 +30,7 @@ func (s *State) attemptRefused(err error, out []Event) []Event {
 }
 
 func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) []Event {
-	failed := Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: err, Unanswered: !withdrawn, Count: s.failures + 1}
+	failed := Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)), Err: err, Unanswered: !withdrawn, Count: int(s.failures) + 1}
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		failed.Request = w.Request
 	}
@@ -48,7 +48,7 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 	a := &s.attempt
 	out = append(out, Event{
 		Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
-		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders,
+		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders, Replicas: r.Replicas,
 	})
 	if m.Now < a.sent.add(s.cfg.trust(a.lease)) {
 		return out
@@ -109,7 +109,7 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	case !c.Reply.Held:
 		return s.renewalDenied(c.Reply.At, m, out)
 	}
-	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At})
+	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At, Replicas: c.Reply.Replicas})
 }
 
 // renewalDenied ends a tenure that the store denied at a time. That time bounds the ends of the
@@ -145,7 +145,7 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 		out = append(out, Event{Kind: Dropped, Tenure: c.Tenure, Err: c.Err})
 	case c.Err != nil:
 		answer.Err = lockagent.ErrUnconfirmed
-		out = append(out, Event{Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m))})
+		out = append(out, Event{Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m))})
 		out = s.answerTries(s.queue.last(), c.Err, out)
 	default:
 		e := s.returned(&c.Reply, m)

@@ -71,6 +71,7 @@ type tenure struct {
 	replied     Instant             // when that call was answered
 	storeTime   lockagent.StoreTime // when the store decided about that call
 	incarnation string
+	replicas    int             // that had what the last confirmed call wrote
 	first       lockagent.Token // of the first hold
 	ahead       lockagent.Token // by how much that is ahead of the store's clock, as tokens that other programs count may be
 	last        lockagent.Token // of the last hold, or 0
