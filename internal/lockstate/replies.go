@@ -30,7 +30,7 @@ func (s *State) attemptRefused(err error, out []Event) []Event {
 }
 
 func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) []Event {
-	failed := Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: err, Unanswered: !withdrawn, Count: s.failures + 1}
+	failed := Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)), Err: err, Unanswered: !withdrawn, Count: int(s.failures) + 1}
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		failed.Request = w.Request
 	}
@@ -145,7 +145,7 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 		out = append(out, Event{Kind: Dropped, Tenure: c.Tenure, Err: c.Err})
 	case c.Err != nil:
 		answer.Err = lockagent.ErrUnconfirmed
-		out = append(out, Event{Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m))})
+		out = append(out, Event{Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m))})
 		out = s.answerTries(s.queue.last(), c.Err, out)
 	default:
 		e := s.returned(&c.Reply, m)

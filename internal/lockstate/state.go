@@ -27,7 +27,9 @@ type State struct {
 	// contended says that the lock was found busy. From then on the state wants wake-ups. If
 	// nobody waits any more, it wants them until quietAt.
 	contended bool
-	quietAt   Instant
+	// failures counts the attempts or releases that failed in a row.
+	failures int32
+	quietAt  Instant // see contended
 
 	attempt attempt // in phases asking and sleeping
 	tenure  tenure  // in phases held and releasing
@@ -45,8 +47,6 @@ type State struct {
 	notBefore Instant
 	// retryAt is when a sleeping tenure asks again, and a releasing one is released again.
 	retryAt Instant
-	// failures counts the attempts or releases that failed in a row.
-	failures int
 	// call ended the last hold. It is answered when the lock has been handed off or the
 	// tenure returned. 0 if there is none.
 	call CallID
