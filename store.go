@@ -299,6 +299,10 @@ type AcquireReply struct {
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.
 	Outsiders int
+	// Total is the number of permits of a semaphore: those that are free, and those that are known to
+	// be taken, see [PermitsReply]. It is 0 if the tenure had its permits before: the number may have been
+	// lowered since. Only if granted.
+	Total int
 }
 
 // PassLease is the lease of a tenure that begins by a pass. It is long enough for the
@@ -317,7 +321,7 @@ const (
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
 	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
-	// Incarnation, Outsiders, Trace.
+	// Incarnation, Outsiders, Total, Trace.
 	MessagePassed
 	// MessageStandby: the lock may be free after Remaining, and no message says so. Most often a
 	// Release passed the lock to a tenure ahead of this one in the queue, and Remaining is its lease:
@@ -346,6 +350,7 @@ type Message struct {
 	Clock       string    // as in AcquireReply
 	Incarnation string    // as in AcquireReply
 	Outsiders   int       // as in AcquireReply
+	Total       int       // as in AcquireReply
 	Remaining   time.Duration
 	Trace       string // as in ReleaseRequest; only for MessagePassed
 	Operator    string // as in BreakRequest; only for MessageBroken

@@ -203,7 +203,7 @@
 //	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
-//	+hset +hdel +hget +hmget +hvals +hlen +hscan
+//	+hset +hdel +hget +hmget +hincrby +hlen +hscan
 //	+lrange +lindex +llen +lpos +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub

@@ -19,6 +19,9 @@ var permitClauses = []clause{
 			}
 			first := u[0].takes(1, 3)
 			second := u[1].takes(1, 0)
+			if first.Total != 5 || second.Total != 5 {
+				t.Errorf("granted with %d and %d permits in all, want 5", first.Total, second.Total)
+			}
 			if second.Token <= first.Token {
 				t.Errorf("token %d after %d", second.Token, first.Token)
 			}
@@ -43,8 +46,8 @@ var permitClauses = []clause{
 			u := h.users(t, 1)[0]
 			u.change(lockagent.TrySetPermits, 3)
 			first := u.takes(1, 3)
-			if again := u.takes(1, 3); again.Token < first.Token {
-				t.Errorf("token %d, then %d", first.Token, again.Token)
+			if again := u.takes(1, 3); again.Token < first.Token || again.Total != 0 {
+				t.Errorf("token %d, then %d, with %d permits in all; want no number", first.Token, again.Token, again.Total)
 			}
 			u.counts(0, 3)
 			u.gives(1, true)
@@ -105,7 +108,7 @@ var permitClauses = []clause{
 				t.Errorf("Release = %+v; want it passed", reply)
 			}
 			passed := u[1].hears(lockagent.MessagePassed, 1)
-			if passed.LockKind != h.kind || passed.Token == 0 {
+			if passed.LockKind != h.kind || passed.Token == 0 || passed.Total != 4 {
 				t.Errorf("heard %+v", passed)
 			}
 			u[0].counts(1, 3)   // one is left for the large request

@@ -78,17 +78,8 @@ end
 if gained then
   share('-')
 end
-local count = 0
-if with_ids then
-  count = call('ZCARD', ids)
-else
-  count = call('ZCARD', tenures)
-  for _, n in ipairs(call('HVALS', taken)) do
-    count = count + n - 1
-  end
-end
 local reply = table.concat({
-  digits((shows())), done and '1' or '0', digits(told), free and '1' or '0', digits(free or 0), digits(count)
+  digits((shows())), done and '1' or '0', digits(told), free and '1' or '0', digits(free or 0), digits(taken_now())
 }, ' ')
 if op ~= 'read' then
   call('SET', change, reply, 'PX', 60000)
