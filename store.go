@@ -400,7 +400,8 @@ type ReleaseReply struct {
 	// or was released by an earlier call whose reply was lost. A tenure is released also if others
 	// still share the lock. Nobody is woken then.
 	Released bool
-	// At is when the tenure was released, or found not to have the lock.
+	// At is when the tenure was released, or found not to have the lock. A tenure to which the lock was passed on
+	// begins then or later.
 	At StoreTime
 	// Others is the least number of other agents that the Release woke, or -1 if the store
 	// cannot tell. An agent that gets -1 yields as if there were some.

@@ -165,7 +165,7 @@ var alterations = []alteration{
 	{"no count", event(func(r *rand.Rand, e *lockagent.Event) { e.Count = 0 }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventReleased && e.Count > 0 }), ""},
 	{"lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock += "x" }, aboutLock), elsewhere},
 	{"other lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock = "a" }, func(e *lockagent.Event) bool { return e.Lock != "" && e.Lock != "a" }), another},
-	{"kind of lock", event(func(r *rand.Rand, e *lockagent.Event) { e.LockKind = "permits" }, aboutLock), notJudgedIt},
+	{"kind of lock", event(func(r *rand.Rand, e *lockagent.Event) { e.LockKind = "barrier" }, aboutLock), notJudgedIt},
 	{"shared", event(func(r *rand.Rand, e *lockagent.Event) { e.Mode = lockagent.Shared }, func(e *lockagent.Event) bool { return e.Mode == lockagent.Exclusive }), another},
 	{"exclusive", event(func(r *rand.Rand, e *lockagent.Event) { e.Mode = lockagent.Exclusive }, func(e *lockagent.Event) bool { return e.Mode == lockagent.Shared }), another},
 	{"store", event(func(r *rand.Rand, e *lockagent.Event) { e.Store = "other" }, always), elsewhere},

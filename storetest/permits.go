@@ -104,11 +104,12 @@ var permitClauses = []clause{
 			u[1].waits(h, 1, 1)
 			u[2].waits(h, 1, 3)
 			u[1].waits(h, 2, 1)
-			if reply := u[0].gives(1, true); !reply.Passed {
+			reply := u[0].gives(1, true)
+			if !reply.Passed {
 				t.Errorf("Release = %+v; want it passed", reply)
 			}
 			passed := u[1].hears(lockagent.MessagePassed, 1)
-			if passed.LockKind != h.kind || passed.Token == 0 || passed.Total != 4 {
+			if passed.LockKind != h.kind || passed.Token == 0 || passed.Total != 4 || passed.At < reply.At {
 				t.Errorf("heard %+v", passed)
 			}
 			u[0].counts(1, 3)   // one is left for the large request
@@ -155,8 +156,10 @@ var permitClauses = []clause{
 			}
 			u[0].change(lockagent.AddPermits, 1)
 			u[0].counts(1, 0)
-			u[0].change(lockagent.AddPermits, 1)
-			u[1].hears(lockagent.MessagePassed, 1)
+			added := u[0].change(lockagent.AddPermits, 1)
+			if passed := u[1].hears(lockagent.MessagePassed, 1); passed.At < added.At {
+				t.Errorf("passed at %d, and added at %d", passed.At, added.At)
+			}
 			u[0].counts(0, 2)
 		},
 	},

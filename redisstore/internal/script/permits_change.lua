@@ -75,11 +75,12 @@ elseif op == 'delete' then
   free = nil
   pcall(publish, channel, '0')
 end
+local at = digits((shows())) -- permits that are passed on are granted later
 if gained then
   share('-')
 end
 local reply = table.concat({
-  digits((shows())), done and '1' or '0', digits(told), free and '1' or '0', digits(free or 0), digits(taken_now())
+  at, done and '1' or '0', digits(told), free and '1' or '0', digits(free or 0), digits(taken_now())
 }, ' ')
 if op ~= 'read' then
   call('SET', change, reply, 'PX', 60000)
