@@ -34,9 +34,9 @@ func TestTheListOfMethodsIsThatOfRedisson(t *testing.T) {
 	if os.Getenv(profileVariable) != "" {
 		t.Skip("the list is that of the newest Redisson")
 	}
-	classpath, err := built.once()
+	java, err := built.once()
 	must(t, err)
-	out, err := exec.Command("javap", append([]string{"-cp", classpath}, methodTypes...)...).Output()
+	out, err := exec.Command("javap", append([]string{"-cp", java.Classpath}, methodTypes...)...).Output()
 	must(t, err)
 	if got := methodsIn(string(out)); strings.Join(got, "\n")+"\n" != allMethods {
 		t.Errorf("testdata/methods.list is not the list of this Redisson, which has\n%s", strings.Join(got, "\n"))

@@ -27,6 +27,8 @@ final class Rush {
         commands.put("plain.rush", of -> new Rush().run(redisson.getLock(of.get(0)), Rush::lock, of));
         commands.put("plain.rushTry", of -> new Rush().run(redisson.getLock(of.get(0)), Rush::tryFor, of));
         commands.put("plain.rushPoll", of -> new Rush().run(redisson.getLock(of.get(0)), Rush::poll, of));
+        commands.put("fair.rush", of -> new Rush().run(redisson.getFairLock(of.get(0)), Rush::lock, of));
+        commands.put("read.rush", of -> new Rush().run(redisson.getReadWriteLock(of.get(0)).readLock(), Rush::lock, of));
         commands.put("spin.rush", of -> new Rush().run(redisson.getSpinLock(of.get(0)), Rush::lock, of));
     }
 
