@@ -1,6 +1,7 @@
 package events
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -251,4 +252,63 @@ func TestAuditOfASemaphoreBesideOthers(t *testing.T) {
 			Incomplete, "unproven: 1", "the store told of 3, and the log explains 2",
 		},
 	}.check(t)
+}
+
+// An agent that counted as dead comes back. Its hold went on beyond the end of the lease that was known, and beside one that
+// had been counted without it.
+func TestPermitsOfAnAgentThatComesBack(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		a := agent("A").permits(lockagent.Semaphore, 2, 3)
+		b := agent("B").permits(lockagent.Semaphore, 2, 3)
+		s := new(tape).add(0, a.changes(500, lockagent.TrySetPermits, 3).granted(1, 1000).alive(2000), b)
+		s.live(10_000, 30_000, b).add(35_000, b.granted(1, 35_000)).live(40_000, 150_000, b)
+		if gone {
+			s.add(151_000, b.renewed(1, 150_000).released(1, 151_000).returned(1, 151_001))
+			s.live(160_000, 300_000, b)
+		}
+		s.add(301_000, a.renewed(1, 30_000).released(1, 40_000).returned(1, 40_001).stop())
+		audit := s.read(NewAudit())
+		if !gone {
+			audit = s.add(302_000, b.renewed(1, 300_000).released(1, 302_000).returned(1, 302_001)).read(NewAudit())
+		}
+		r := new(tape).add(303_000, b.stop()).read(audit).Report()
+		if want := map[bool]Verdict{false: Violated, true: Incomplete}[gone]; r.Verdict != want {
+			t.Errorf("the other hold is forgotten: %t: %s, want %s\n%v", gone, r.Verdict, want, r)
+		}
+	}
+}
+
+// A checkpoint keeps what a hold has: its shared grants, and its permits.
+func TestCheckpointAnywhere(t *testing.T) {
+	permits := func(id lockagent.AgentID) *story { return agent(id).permits(lockagent.Permits, 2, 4) }
+	for name, stories := range map[string][]*story{
+		"Downgrade": {downgraded(), agent("B").in(lockagent.Shared).held(1, 1300, 1900).stop()},
+		"Permits": {
+			permits("A").changes(500, lockagent.SetPermits, 4).granted(7, 1000).granted(8, 1001).lost(lockagent.LostDenied, 7, 9000).
+				foundOver(7, 9001).released(8, 9100).returned(8, 9101).stop(),
+			permits("B").gaveBack(2000, "A", 7).permits(lockagent.Permits, 0, 4).held(1, 3000, 4000).stop(),
+		},
+		"TooManyPermits": {
+			permits("A").changes(500, lockagent.SetPermits, 4).granted(1, 1000).renewed(1, 5000).released(1, 6000).returned(1, 6001).stop(),
+			permits("B").permits(lockagent.Permits, 3, 4).held(1, 3000, 4000).stop(),
+		},
+	} {
+		records := recordsOf(stories)
+		want := audited(records)
+		if proven := name != "TooManyPermits"; (want.Verdict == Proven) != proven {
+			t.Errorf("%s: %v", name, want)
+		}
+		for cut := range records {
+			a := NewAudit()
+			for i, r := range records {
+				if i == cut {
+					a = resumed(t, a)
+				}
+				a.Add(r)
+			}
+			if got := a.Report(); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, with a checkpoint before record %d: %v\nwithout: %v", name, cut, got, want)
+			}
+		}
+	}
 }
