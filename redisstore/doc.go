@@ -170,7 +170,8 @@
 //	lockagent_permits:{N}       zset: the tenures that have       a day after N,
 //	                            permits, by the end of the lease  or never
 //	lockagent_tenures:{N}       the same, of the kind Permits     as those
-//	lockagent_taken:{N}         hash: the permits of each tenure  as those
+//	lockagent_taken:{N}         hash: the permits of each tenure, as those
+//	                            and their sum
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
 //	lockagent_notes:{N}         as of a lock                      1 minute
