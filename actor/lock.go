@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -302,7 +303,7 @@ func (l *lock) do(e *lockstate.Event) {
 func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.unwatchWait()
 	l.agent.callback("Request.Granted", r.Granted) // first: a request whose callback ends the goroutine was not granted
-	r.token, r.tenure = e.Token, e.Tenure
+	r.token, r.tenure, r.replicas = e.Token, e.Tenure, small(e.Replicas)
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
 	l.holds.add(r)
@@ -317,6 +318,9 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 		r.caller = nil
 	}
 }
+
+// small is a number of replicas as a request has room for it.
+func small(replicas int) uint8 { return uint8(min(replicas, math.MaxUint8)) }
 
 // prolong moves the deadline of the holds of a tenure.
 func (l *lock) prolong(tenure uint64) {

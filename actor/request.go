@@ -42,6 +42,7 @@ type request struct {
 	waited    bool        // the caller waits in Lock
 	cancelled bool        // the caller has gone away; belongs to the actor
 	told      bool        // functions learned of the end of the hold; belongs to the actor
+	replicas  uint8       // that had the tenure when the lock was granted; small, where a request has room
 	dropped   atomic.Bool // nothing refers to the handle any more
 
 	mu    sync.Mutex
@@ -133,6 +134,9 @@ func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
 func (r *request) Taken() (lockagent.Tenure, int) {
 	return lockagent.Tenure{Agent: r.agent.cfg.ID, Number: r.tenure}, max(1, r.Permits)
 }
+
+// Replicas is how many replicas of the store had the hold: see [lockagent.Grant.Replicas].
+func (r *request) Replicas() int { return int(r.replicas) }
 
 // granted reports whether the lock was granted, even if the hold is over.
 func (r *request) granted() bool { return r.tenure != 0 }

@@ -67,7 +67,9 @@ func (s *State) apply(e *Event) {
 		s.phase = sleeping // settle withdraws it from there, if an earlier call may have taken effect
 		s.retryAt = never
 	case Offered:
-		s.attempt.offer = &Passed{e.Tenure, e.Token, e.StoreTime, e.Clock, e.Incarnation, e.Outsiders}
+		s.attempt.offer = &Passed{
+			Tenure: e.Tenure, Token: e.Token, At: e.StoreTime, Clock: e.Clock, Incarnation: e.Incarnation, Outsiders: e.Outsiders,
+		}
 	case Began:
 		// An answer ends the doubt that arose before its call was sent. A pass does not.
 		doubt := s.attempt.doubt && (s.attempt.woken || s.phase != asking)
@@ -160,7 +162,7 @@ func (s *State) apply(e *Event) {
 // confirm moves the bounds of the tenure, which the store has granted or renewed.
 func (s *State) confirm(e *Event) {
 	t := &s.tenure
-	t.sent, t.replied, t.lease, t.storeTime = e.Sent, e.Now, e.Lease, e.StoreTime
+	t.sent, t.replied, t.lease, t.storeTime, t.replicas = e.Sent, e.Now, e.Lease, e.StoreTime, e.Replicas
 	t.deadline = max(t.deadline, e.Sent.add(s.cfg.trust(e.Lease)))
 	t.until = max(t.until, e.Now.add(e.Lease))
 }

@@ -21,7 +21,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case Extend:
 		return s.extend(c, m, out)
 	case Break:
-		if len(s.grants) == 0 {
+		if len(s.grants) == 0 || s.tenure.mode == Shared { // other agents may share the lock
 			return append(out, Event{Kind: AskBreak, Call: c.Call})
 		}
 		return s.answered(c.Call, s.endAll(&loss{why: lockagent.LostBroken, operator: c.Operator}, m, out))

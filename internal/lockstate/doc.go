@@ -51,7 +51,8 @@
 //
 // A release may pass the lock to a tenure in the store's queue. A tenure in phase Sleeping
 // then goes to Held. In phase Asking the pass is Offered: it counts if the store's answer
-// does not grant the lock.
+// does not grant the lock. The store may not vouch for a pass yet. Then the tenure asks for the lock, and
+// begins by the answer.
 //
 // # Modes
 //

@@ -93,7 +93,7 @@ func (s *State) concerns(c Command, m Moment) bool {
 	case OwnerGone:
 		return s.grants.of(c.Owner) > 0 || s.queue.search(func(r *Request) bool { return r.Owner == c.Owner }) != nil
 	case Break:
-		return len(s.grants) > 0
+		return len(s.grants) > 0 && s.tenure.mode != Shared // one part is enough to ask the store
 	case Tick:
 		at, ok := s.Alarm()
 		return ok && at <= m.Now

@@ -46,7 +46,7 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 	a := &s.attempt
 	out = append(out, Event{
 		Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
-		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders,
+		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders, Replicas: r.Replicas,
 	})
 	if m.Now < a.sent.add(s.cfg.trust(a.lease)) {
 		return out
@@ -104,7 +104,7 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	case !c.Reply.Held:
 		return s.renewalDenied(c.Reply.At, m, out)
 	}
-	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At})
+	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At, Replicas: c.Reply.Replicas})
 }
 
 // renewalDenied ends a tenure that the store denied at a time. That time bounds the ends of the

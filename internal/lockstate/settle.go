@@ -284,7 +284,7 @@ func (s *State) granted(w *waiter, m Moment) Event {
 	e := Event{
 		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: s.grants.of(w.Owner) + 1,
 		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
-		ClaimBy: m.Now.add(s.cfg.Claim),
+		ClaimBy: m.Now.add(s.cfg.Claim), Replicas: t.replicas,
 	}
 	if t.holds == 0 {
 		e.How = lockagent.ByStore

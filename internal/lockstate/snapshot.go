@@ -34,6 +34,7 @@ type SavedTenure struct {
 	Unanswered  bool          // the tenure may begin once more, by an attempt that arrives late
 	StoreTime   lockagent.StoreTime
 	Incarnation string
+	Replicas    int             // that had what the last confirmed call wrote
 	First, Last lockagent.Token // of its holds
 	Holds       int
 	Outsiders   bool
@@ -77,7 +78,7 @@ func (s *State) Snapshot() Snapshot {
 	}
 	saved := SavedTenure{
 		Number: t.number, Mode: t.mode, Began: t.began, Sent: t.sent, Replied: t.replied, Deadline: t.deadline, Until: t.until,
-		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation,
+		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation, Replicas: t.replicas,
 		First: t.first, Last: t.last, Holds: t.holds, Outsiders: t.outsiders, Contested: t.contested,
 	}
 	for i := range s.grants {
@@ -109,7 +110,7 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 	moved := func(i Instant) Instant { return i.add(shift) }
 	t := tenure{
 		number: n.Number, mode: n.Mode, began: moved(n.Began), sent: moved(n.Sent), replied: moved(n.Replied), deadline: moved(n.Deadline),
-		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime, incarnation: n.Incarnation,
+		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime, incarnation: n.Incarnation, replicas: n.Replicas,
 		first: n.First, last: n.Last, holds: n.Holds, outsiders: n.Outsiders, contested: n.Contested, doubt: true,
 	}
 	if len(n.Grants) == 0 {

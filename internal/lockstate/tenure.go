@@ -72,6 +72,7 @@ type tenure struct {
 	replied     Instant             // when that call was answered
 	storeTime   lockagent.StoreTime // when the store decided about that call
 	incarnation string
+	replicas    int             // that had what the last confirmed call wrote
 	outsiders   bool            // outsiders wait for the lock
 	contested   bool            // another agent waits for the lock
 	first       lockagent.Token // of the first hold

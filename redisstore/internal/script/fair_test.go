@@ -473,3 +473,68 @@ func TestFairLockInACluster(t *testing.T) {
 		})
 	}
 }
+
+// One of four that wait gives up. Those behind it move up, and nothing else changes.
+func TestD05FairPlacesMoveUp(t *testing.T) {
+	s := start(t)
+	s.listen(AgentChannel(agentB))
+	one := wish("x", agentA, 1)
+	s.fairGrant(one)
+	var all []lockagent.AcquireRequest
+	for i := range uint64(4) {
+		all = append(all, queueing("x", agentB, i+1))
+		s.about("remaining", s.places(all[i], fairly(one)).Remaining, one.Lease)
+	}
+	s.fairEnd(end(all[1]))
+	for _, i := range []int{0, 2, 3} {
+		s.about("remaining", s.places(all[i], fairly(one)).Remaining, one.Lease)
+		s.about("the place", s.left("x", fairly(all[i])), 6*time.Second)
+	}
+	s.sees("x", fairly(all[0]), fairly(all[2]), fairly(all[3]))
+	if r := s.fairEnd(end(one)); !r.Released || !r.Passed {
+		t.Errorf("%+v", r)
+	}
+	s.fairGrant(all[0])
+	for _, i := range []int{2, 3} {
+		s.about("remaining", s.places(all[i], fairly(all[0])).Remaining, one.Lease)
+	}
+	s.sees("x", fairly(all[2]), fairly(all[3]))
+}
+
+// Those that ask for no place leave the others where they are.
+func TestD06TriesMoveNoFairPlace(t *testing.T) {
+	s := start(t)
+	s.listen(AgentChannel(agentB))
+	one, two, three := wish("x", agentA, 1), wish("x", agentC, 1), wish("x", agentC, 2)
+	try := func(want bool, req lockagent.AcquireRequest) {
+		t.Helper()
+		if r := s.fair(req); r.Granted != want || r.Queued {
+			t.Errorf("%s: %+v, want granted %t", fairly(req), r, want)
+		}
+	}
+	try(true, one)
+	try(false, two)
+	try(false, three)
+	s.fairEnd(end(one))
+	try(true, two)
+	try(false, three)
+	s.do("DEL", "x") // the end of the lease
+	try(true, three)
+	s.expectKeys("lockagent_clock", "x")
+
+	waits := queueing("x", agentB, 1)
+	s.places(waits, fairly(three))
+	s.javaWaits("x", java, time.Hour)
+	keys := []string{"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}", "lockagent_arrivals:{x}"}
+	var before []any
+	for _, key := range keys {
+		before = append(before, s.do("DUMP", key))
+	}
+	try(false, one)
+	try(false, two)
+	for i, key := range keys {
+		if s.do("DUMP", key) != before[i] {
+			t.Errorf("%s was changed", key)
+		}
+	}
+}
