@@ -24,7 +24,7 @@ const (
 	EventQueued
 	// EventGranted: the lock was granted. Request, Owner, Token, Tenure, How,
 	// Waited, StoreTime (when the store began or last confirmed the tenure),
-	// Lease, Fixed, Count, Incarnation, Link.
+	// Lease, Fixed, Count, Incarnation, Permits, Total, Link.
 	EventGranted
 	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
 	EventReentered
@@ -36,7 +36,7 @@ const (
 	EventUncertain
 	// EventReleased: the owner released one grant. Request, Owner, Token, Tenure, Held,
 	// Count (grants that the owner has left; 0 if the hold is over), Lease, Fixed, Confirmed,
-	// Until.
+	// Until, Permits, Total.
 	EventReleased
 	// EventExpired: the fixed lease of a hold ran out. As EventReleased.
 	EventExpired
@@ -87,6 +87,13 @@ const (
 	// EventDropped: events found no room. The numbers of those events, just before the number
 	// of this one, are missing.
 	EventDropped
+
+	// Agents record this kind, as those above EventHeld.
+
+	// EventPermits: an agent changed the number of permits of a semaphore, deleted the semaphore, or
+	// gave back a permit by its id, whoever had that. Op, Permits (the number of the operation; of
+	// DrainPermits how many it removed), Total (after it), Permit (of ReleasePermit), StoreTime.
+	EventPermits
 )
 
 var eventNames = [...]string{
@@ -111,6 +118,7 @@ var eventNames = [...]string{
 	EventHeld:         "held",
 	EventAlive:        "alive",
 	EventDropped:      "dropped",
+	EventPermits:      "permits",
 }
 
 // EventKinds returns every kind of event, in the order of a lock's life.
@@ -201,6 +209,14 @@ type Event struct {
 	How     How
 	Count   int // grants that the owner has of the lock, after this event
 	Waiters int // requests that wait in this agent, after this event
+
+	// Permits is the number of permits of a hold of a semaphore, where 0 is 1, or that of an operation on a
+	// semaphore. Total is the number of all permits of the semaphore: when the store granted those of the hold,
+	// see AcquireReply, or after the operation. It is 0 if the store did not tell.
+	Permits int
+	Total   int
+	Op      PermitsOp // only for EventPermits
+	Permit  PermitID  // only for EventPermits
 
 	Waited    time.Duration // from the request to this event
 	Held      time.Duration // from the grant to this event

@@ -107,7 +107,7 @@ type PermitsReply struct {
 	// Taken is the number of permits that are taken. Of the kind [Semaphore] these are the permits
 	// of tenures alone, because the store does not know of others.
 	Taken int
-	// At is when the store decided.
+	// At is when the store decided. Tenures to which permits were passed on begin then or later.
 	At StoreTime
 }
 

@@ -311,6 +311,10 @@ type AcquireReply struct {
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.
 	Outsiders int
+	// Total is the number of permits of a semaphore: those that are free, and those that are known to
+	// be taken, see [PermitsReply]. It is 0 if the tenure had its permits before: the number may have been
+	// lowered since. Only if granted.
+	Total int
 }
 
 // PassLease is the lease of a tenure that begins by a pass. It is long enough for the
@@ -329,7 +333,7 @@ const (
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
 	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
-	// Incarnation, Outsiders, Unconfirmed, Trace.
+	// Incarnation, Outsiders, Total, Unconfirmed, Trace.
 	MessagePassed
 	// MessageStandby: the lock may be free after Remaining, and no message says so. Most often a
 	// Release passed the lock to a tenure ahead of this one in the queue, and Remaining is its lease:
@@ -358,6 +362,7 @@ type Message struct {
 	Clock       string    // as in AcquireReply
 	Incarnation string    // as in AcquireReply
 	Outsiders   int       // as in AcquireReply
+	Total       int       // as in AcquireReply
 	Remaining   time.Duration
 	Unconfirmed bool   // the store does not vouch for the pass yet, see Replicas: make an Acquire first
 	Trace       string // as in ReleaseRequest; only for MessagePassed
@@ -410,7 +415,8 @@ type ReleaseReply struct {
 	// or was released by an earlier call whose reply was lost. A tenure is released also if others
 	// still share the lock. Nobody is woken then.
 	Released bool
-	// At is when the tenure was released, or found not to have the lock.
+	// At is when the tenure was released, or found not to have the lock. A tenure to which the lock was passed on
+	// begins then or later.
 	At StoreTime
 	// Others is the least number of other agents that the Release woke, or -1 if the store
 	// cannot tell. An agent that gets -1 yields as if there were some.

@@ -3,11 +3,13 @@ package actor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/memstore"
@@ -155,4 +157,71 @@ type traced struct{ lockagent.Store }
 func (s traced) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
 	req.Trace, _ = ctx.Value(traced{}).(string)
 	s.Store.Release(ctx, req, done)
+}
+
+// The events of a semaphore tell how many permits an owner has, and how many there were when the store granted
+// them: also if they were passed on.
+func TestEventsOfASemaphore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, w := memstore.New(), &witness{}
+		a := start(t, Config{Store: store.Share(), Recorder: w})
+		b := start(t, Config{Store: store, Recorder: w})
+		for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+			w.events = nil
+			change := func(op lockagent.PermitsOp, n int, id lockagent.PermitID) {
+				t.Helper()
+				req := lockagent.PermitsRequest{Name: lockagent.Name(kind), Kind: kind, Op: op, N: n, ID: id, Lease: time.Minute}
+				if r := await(t, string(op), a.Permits(background, req)); r.Err != nil {
+					t.Fatalf("%s: %v", op, r.Err)
+				}
+			}
+			ask := func(a *Agent, owner lockagent.Owner, n int) <-chan lockagent.Grant {
+				return a.Acquire(background, lockagent.Name(kind), Request{Owner: owner, Kind: kind, Permits: n})
+			}
+			change(lockagent.TrySetPermits, 3, "")
+			change(lockagent.TrySetPermits, 4, "") // it is set
+			ann := granted(t, ask(a, "ann", 2))
+			bob := ask(b, "bob", 2)
+			synctest.Wait()
+			change(lockagent.AddPermits, -1, "")
+			change(lockagent.ReadPermits, 0, "")
+			released(t, ann) // passed to bob
+			g := granted(t, bob)
+			if kind == lockagent.Semaphore {
+				change(lockagent.AddPermits, 4, "")
+				change(lockagent.DrainPermits, 0, "")
+			} else {
+				change(lockagent.ExtendPermit, 0, g.PermitIDs()[1])
+				change(lockagent.ReleasePermit, 0, g.PermitIDs()[1])
+				change(lockagent.SetPermits, 1, "")
+			}
+			change(lockagent.AddPermits, 5, "")
+			released(t, granted(t, ask(a, "carl", 1)))
+			_ = await(t, "release", g.ReleaseAsync(background))
+			change(lockagent.DeletePermits, 0, "")
+			var got []string
+			for _, e := range w.all() {
+				switch {
+				case e.Kind == lockagent.EventPermits:
+					got = append(got, fmt.Sprintf("%s %d: %d%.4s", e.Op, e.Permits, e.Total, e.Permit))
+					if e.StoreTime == 0 || e.Lock != lockagent.Name(kind) || e.LockKind != kind {
+						t.Errorf("%+v", e)
+					}
+				case e.Kind == lockagent.EventGranted || e.Kind == lockagent.EventReleased:
+					got = append(got, fmt.Sprintf("%s %v %d of %d", e.Owner, e.Kind, e.Permits, e.Total))
+				}
+			}
+			want := []string{
+				"tryset 3: 3", "ann granted 2 of 3", "add -1: 2", "ann released 2 of 3", "bob granted 2 of 2",
+				"add 4: 6", "drain 4: 2", "add 5: 7", "carl granted 0 of 7", "carl released 0 of 7", "bob released 2 of 2", "delete 0: 0",
+			}
+			if kind == lockagent.Permits {
+				want = slices.Replace(want, 5, 8, fmt.Sprintf("release 1: 2%.4s", g.PermitIDs()[1]), "set 1: 1", "add 5: 6")
+				want[8], want[9] = "carl granted 0 of 6", "carl released 0 of 6"
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s:\ngot  %q\nwant %q", kind, got, want)
+			}
+		}
+	})
 }

@@ -32,9 +32,10 @@ type lock struct {
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 after one that was received
 	neglects  int               // how many of them there were in a row
 
-	releaser context.Context // of the caller who released the last hold, until the next grant; may be nil
-	news     news            // from the store
-	link     *link           // of the last pass; nil if its release was not traced
+	releaser context.Context     // of the caller who released the last hold, until the next grant; may be nil
+	news     news                // from the store
+	link     *link               // of the last pass; nil if its release was not traced
+	totals   map[uint64]allotted // of tenures that may be granted to a request; nil unless the lock is a semaphore
 
 	unsubscribe func()
 	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
@@ -125,6 +126,7 @@ func (l *lock) process(m message) {
 		l.step(l.command(m, l.lastCall))
 	case *storeCall[lockagent.AcquireReply]:
 		l.news.heard(m.err)
+		l.counted(m.tenure, m.reply.Token, m.reply.Total)
 		l.step(lockstate.AcquireReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *storeCall[lockagent.RenewReply]:
 		l.news.heard(m.err)
@@ -133,6 +135,7 @@ func (l *lock) process(m message) {
 		l.endDropped()
 	case *storeCall[lockagent.ReleaseReply]:
 		l.news.heard(m.err)
+		delete(l.totals, m.tenure)
 		if m.disowns {
 			l.step(lockstate.DisownReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 		} else {
@@ -153,6 +156,7 @@ func (l *lock) process(m message) {
 		if m.news.Trace != "" {
 			l.link = &link{m.news.Tenure.Number, m.news.Trace}
 		}
+		l.counted(m.news.Tenure.Number, m.news.Token, m.news.Total)
 		l.step(m.command())
 	case *missedMsg:
 		l.step(lockstate.Missed{})
@@ -214,6 +218,9 @@ func (l *lock) do(e *lockstate.Event) {
 		r.deny(l.entry.name, l.explain(e))
 	case lockstate.Granted, lockstate.Reentered:
 		l.releaser = nil
+		if l.totals != nil {
+			r.total = l.total(e.Tenure, e.Token)
+		}
 		l.publish(r, e) // before the events of what the holder does
 		l.link = nil
 		l.grant(r, e)

@@ -59,6 +59,9 @@ func (l *lock) permits(m *permitsMsg) {
 // permitted answers a request, or makes it again after a pause.
 func (l *lock) permitted(c *storeCall[lockagent.PermitsReply]) {
 	m := c.asker.(*permitsMsg)
+	if c.err == nil && c.reply.Done {
+		l.changed(&m.req, &c.reply)
+	}
 	if c.err == nil || lockagent.Definite(c.err) || m.caller.Err() != nil || l.closing || l.now >= m.until {
 		m.answer(c.reply, c.err)
 		return
@@ -67,4 +70,48 @@ func (l *lock) permitted(c *storeCall[lockagent.PermitsReply]) {
 	m.failures = min(m.failures+1, 10)
 	l.entry.pin() // never fails: the actor is running
 	time.AfterFunc(pause, func() { send(l.entry, m) })
+}
+
+// changed records what an operation did. A store that says so late may say it to a repeated call.
+func (l *lock) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsReply) {
+	e := lockagent.Event{
+		Kind: lockagent.EventPermits, Time: l.time, Lock: l.entry.name, LockKind: l.entry.kind,
+		Op: req.Op, Permits: req.N, Total: reply.Free + reply.Taken, StoreTime: reply.At,
+	}
+	switch req.Op {
+	case lockagent.ReadPermits, lockagent.ExtendPermit:
+		return // all numbers are as before
+	case lockagent.DrainPermits:
+		e.Permits = reply.N
+	case lockagent.ReleasePermit:
+		e.Permits, e.Permit = 1, req.ID
+	}
+	l.agent.record(context.Background(), &e)
+}
+
+// allotted is what the store said when it granted permits: how many there were.
+type allotted struct {
+	token lockagent.Token
+	total int
+}
+
+// counted keeps what the store said of a grant until the grant is known to have a holder, or none.
+func (l *lock) counted(tenure uint64, token lockagent.Token, total int) {
+	if total == 0 {
+		return
+	}
+	if l.totals == nil {
+		l.totals = make(map[uint64]allotted)
+	}
+	l.totals[tenure] = allotted{token, total}
+}
+
+// total is how many permits there were when the store granted these.
+func (l *lock) total(tenure uint64, token lockagent.Token) int {
+	t := l.totals[tenure]
+	delete(l.totals, tenure)
+	if t.token != token {
+		return 0 // the store granted the tenure once more
+	}
+	return t.total
 }

@@ -35,6 +35,7 @@ type request struct {
 	// of the tenure: renewals move it. Both are set before the grant is delivered.
 	token    lockagent.Token
 	tenure   uint64       // 0 until the lock is granted
+	total    int          // of a semaphore: how many permits there were then; 0 if the store did not tell
 	fixed    atomic.Int64 // 0 if the lease is kept
 	deadline atomic.Int64
 

@@ -67,6 +67,8 @@ type Audit struct {
 	resumed  uint64 // the position of the checkpoint
 	ordered  bool   // the records have positions, and they grew
 	late     bool   // the beginning of the log is missing
+	kept     int    // semaphores that nobody has permits of, and of which the number is remembered
+	lapsed   bool   // the number of one was forgotten
 	whole    bool   // each message of the stream is read
 
 	first time.Time // when the stream took the first message that was read

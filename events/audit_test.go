@@ -176,7 +176,7 @@ func TestAuditProves(t *testing.T) {
 		"OtherKindOfLock": { // nobody knows how many may have it at once
 			[]*story{
 				agent("A").held(1, 1000, 2000).stop(),
-				agent("B").held(1, 1500, 2500).edit(func(r *Record) { r.LockKind = "permits" }).stop(),
+				agent("B").held(1, 1500, 2500).edit(func(r *Record) { r.LockKind = "barrier" }).stop(),
 			},
 			Incomplete, "unjudged: 1", "no violation was found, but 1 hold is of a kind of lock that this version does not judge",
 		},

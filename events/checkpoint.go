@@ -38,6 +38,7 @@ type snapshot struct {
 	Ordered  bool     `json:"ordered"`
 	Late     bool     `json:"late,omitempty"`
 	Whole    bool     `json:"whole,omitempty"`
+	Lapsed   bool     `json:"lapsed,omitempty"`
 	Clock    activity `json:"clock"`
 
 	Tail     time.Duration `json:"tail"`
@@ -69,6 +70,8 @@ type holdSnapshot struct {
 	Hold  Hold                `json:"hold"`
 	Holes uint32              `json:"holes,omitempty"`
 	Over  lockagent.StoreTime `json:"over,omitempty"`
+
+	Shares int `json:"shares,omitempty"`
 }
 
 // Identify says which stream the records are from, for example its name and when it was made. It
@@ -132,7 +135,7 @@ func (a *Audit) clone() *Audit { return a.snapshot().restore() }
 
 func (a *Audit) snapshot() *snapshot {
 	s := &snapshot{
-		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Clock: a.clock,
+		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Lapsed: a.lapsed, Clock: a.clock,
 		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost,
 		Joined: maps.Clone(a.fold.stores), Found: a.found.clone(),
 		Past: a.past.clone(),
@@ -175,7 +178,7 @@ func (l *agentLog) clone() agentLog {
 }
 
 func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
-	s := lockSnapshot{lockLog: lockLog{LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks)}}
+	s := lockSnapshot{lockLog: lockLog{LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks), Changes: slices.Clone(l.Changes), Number: l.Number}}
 	if l.Last != nil {
 		s.Last = l.Last.clone()
 	}
@@ -187,7 +190,7 @@ func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 	}
 	if folded != nil {
 		for _, h := range folded.open {
-			s.Open = append(s.Open, holdSnapshot{*h, h.holes, h.over})
+			s.Open = append(s.Open, holdSnapshot{*h, h.holes, h.over, h.shares})
 		}
 	}
 	return s
@@ -195,7 +198,7 @@ func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 
 func (s *span) clone() *span {
 	c := *s
-	c.Found = slices.Clone(s.Found)
+	c.Found, c.Back = slices.Clone(s.Found), slices.Clone(s.Back)
 	if s.First != nil {
 		first := *s.First
 		c.First = &first
@@ -211,7 +214,7 @@ func (s *span) clone() *span {
 func (s *snapshot) restore() *Audit {
 	a := NewAudit()
 	a.stream, a.position, a.ordered, a.late, a.whole, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Whole, s.Clock
-	a.Tail, a.Patience, a.first, a.lost = s.Tail, s.Patience, s.First, s.Lost
+	a.Tail, a.Patience, a.first, a.lost, a.lapsed = s.Tail, s.Patience, s.First, s.Lost, s.Lapsed
 	a.found, a.fold.stores, a.past = s.Found, s.Joined, s.Past
 	if a.found.Losses == nil {
 		a.found.Losses = make(map[string]int)
@@ -253,7 +256,7 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	for _, x := range lock.Spans {
 		a.logs[x.Agent].spans++
 	}
-	if len(lock.Spans)+len(lock.Breaks) > 0 || lock.Last != nil {
+	if len(lock.Spans)+len(lock.Breaks)+len(lock.Changes) > 0 || lock.Last != nil || lock.Number.Known {
 		a.locks[s.LockKey] = &lock
 		a.touch(&lock)
 	}
@@ -263,7 +266,7 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	folded := a.fold.lock(s.LockKey)
 	for i := range s.Open {
 		h := &s.Open[i].Hold
-		h.holes, h.over = s.Open[i].Holes, s.Open[i].Over
+		h.holes, h.over, h.shares = s.Open[i].Holes, s.Open[i].Over, s.Open[i].Shares
 		folded.open = append(folded.open, h)
 		a.fold.agents[h.Agent].holds[h] = folded
 	}

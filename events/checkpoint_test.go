@@ -27,7 +27,7 @@ func TestCheckpointOfAHoldThatGoesOn(t *testing.T) {
 // So is a hold on a lock of which all is judged that the log tells.
 func TestCheckpointOfAHoldThatIsNotJudged(t *testing.T) {
 	a := NewAudit()
-	for _, r := range agent("A").granted(1, 1000).edit(func(r *Record) { r.LockKind = "permits" }).records {
+	for _, r := range agent("A").granted(1, 1000).edit(func(r *Record) { r.LockKind = "barrier" }).records {
 		a.Add(r)
 	}
 	a = resumed(t, a)

@@ -101,6 +101,14 @@ func (d *decoder) commonData(r *Record) (seen uint64) {
 		seen |= 1 << fieldCount
 		r.Count = int(d.signed())
 	}
+	if d.has(`,"permits":`) {
+		seen |= 1 << fieldPermits
+		r.Permits = int(d.signed())
+	}
+	if d.has(`,"total":`) {
+		seen |= 1 << fieldTotal
+		r.Total = int(d.signed())
+	}
 	if d.has(`,"waiters":`) {
 		seen |= 1 << fieldWaiters
 		r.Waiters = int(d.signed())

@@ -19,6 +19,10 @@ const (
 	fieldToken
 	fieldHow
 	fieldCount
+	fieldPermits
+	fieldTotal
+	fieldOp
+	fieldPermit
 	fieldWaiters
 	fieldHolder
 	fieldWaited
@@ -51,6 +55,10 @@ var fieldNames = newNames([]string{
 	fieldToken:       "token",
 	fieldHow:         "how",
 	fieldCount:       "count",
+	fieldPermits:     "permits",
+	fieldTotal:       "total",
+	fieldOp:          "op",
+	fieldPermit:      "permit",
 	fieldWaiters:     "waiters",
 	fieldHolder:      "holder",
 	fieldWaited:      "waited_us",
@@ -111,6 +119,14 @@ func (d *decoder) field(field int, r *Record) {
 		r.How = d.how()
 	case fieldCount:
 		r.Count = int(d.signed())
+	case fieldPermits:
+		r.Permits = int(d.signed())
+	case fieldTotal:
+		r.Total = int(d.signed())
+	case fieldOp:
+		r.Op = lockagent.PermitsOp(d.word(fieldOp))
+	case fieldPermit:
+		r.Permit = lockagent.PermitID(d.rareWord())
 	case fieldWaiters:
 		r.Waiters = int(d.signed())
 	case fieldHolder:

@@ -184,6 +184,10 @@ func appendRest(b []byte, e *lockagent.Event) []byte {
 		b = append(b, `,"count":0`...)
 	}
 	b = appendInt(b, `,"count":`, int64(e.Count))
+	b = appendInt(b, `,"permits":`, int64(e.Permits))
+	b = appendInt(b, `,"total":`, int64(e.Total))
+	b = appendText(b, `,"op":`, string(e.Op))
+	b = appendText(b, `,"permit":`, string(e.Permit))
 	b = appendInt(b, `,"waiters":`, int64(e.Waiters))
 	b = appendText(b, `,"holder":`, e.Holder)
 	b = appendDuration(b, `,"waited_us":`, e.Waited)

@@ -40,7 +40,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	}
 	for _, b := range lock.Breaks {
 		if b.At >= from && b.At <= second.Start && inTime(b.At) {
-			return Explanation{BrokenAt: b.At, Operator: b.Operator}, true
+			return Explanation{BrokenAt: b.At, Operator: b.Operator, Deleted: b.Deleted}, true
 		}
 	}
 	if known && first.Last.Kind == lockagent.EventBroken && first.Confirmed <= second.Start.Add(slack) {
@@ -99,7 +99,7 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 	if end := s.confirmedEnd(); end != 0 && s.DeniedAt >= end {
 		return true // its lease had run out
 	}
-	if s.Last.Kind == lockagent.EventBroken {
+	if s.Last.Kind == lockagent.EventBroken || len(s.Back) > 0 {
 		return true
 	}
 	until := s.DeniedAt.Add(slack)

@@ -39,6 +39,8 @@ type common struct {
 	LockKind    lockagent.LockKind
 	Mode        lockagent.Mode
 	Incarnation string
+	Permits     int
+	Total       int
 }
 
 // more is what few events have. It never changes.
@@ -46,6 +48,8 @@ type more struct {
 	Holder, Operator, Err string
 	Waiters               int
 	Remaining             time.Duration
+	Op                    lockagent.PermitsOp
+	Permit                lockagent.PermitID
 	Reset                 lockagent.Reset
 	Process               lockagent.Process
 }
@@ -60,8 +64,9 @@ func (f *fact) set(e *lockagent.Event, like *fact) {
 		f.common = &names
 	}
 	f.more = nil
-	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) {
-		f.more = &more{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Reset, e.Process}
+	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Op != "" || e.Permit != "" ||
+		e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) {
+		f.more = &more{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Op, e.Permit, e.Reset, e.Process}
 	}
 	f.Kind, f.How, f.Reason, f.Fixed = e.Kind, e.How, e.Reason, e.Fixed
 	f.second, f.nanosecond = e.Time.Unix(), int32(e.Time.Nanosecond())
@@ -72,25 +77,30 @@ func (f *fact) set(e *lockagent.Event, like *fact) {
 }
 
 func commonOf(e *lockagent.Event) common {
-	return common{e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation}
+	return common{e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation, e.Permits, e.Total}
 }
 
 // of reports whether e has this in common with others.
 func (c *common) of(e *lockagent.Event) bool {
-	return c.Lock == e.Lock && c.Store == e.Store && c.LockKind == e.LockKind && c.Mode == e.Mode && c.Incarnation == e.Incarnation
+	return c.Lock == e.Lock && c.Store == e.Store && c.LockKind == e.LockKind && c.Mode == e.Mode && c.Incarnation == e.Incarnation &&
+		c.Permits == e.Permits && c.Total == e.Total
 }
 
 // size is about how many bytes the record of f has in a batch, and never less than half of them. All but these
-// texts takes at most 880 bytes, and a byte of a text takes up to six.
+// texts takes at most 880 bytes, and 80 more if it is about permits. A byte of a text takes up to six.
 func (f *fact) size() int {
 	c := f.common
 	texts := c.bytes() + len(c.Lock) + len(f.Owner) + len(f.TraceParent)
+	fixed := 440
+	if c.Permits != 0 || c.Total != 0 || f.Kind == lockagent.EventPermits {
+		fixed += 40
+	}
 	if m := f.more; m != nil {
 		r, p := &m.Reset, &m.Process
-		texts += len(m.Holder) + len(m.Operator) + len(m.Err) + len(r.From) + len(r.To) + len(r.Reason) + len(r.Store) +
+		texts += len(m.Holder) + len(m.Operator) + len(m.Err) + len(m.Op) + len(m.Permit) + len(r.From) + len(r.To) + len(r.Reason) + len(r.Store) +
 			len(p.Host) + len(p.Program) + len(p.Version)
 	}
-	return 440 + 3*texts
+	return fixed + 3*texts
 }
 
 // rowSize is the same of f as a row of a table.
@@ -101,7 +111,9 @@ func (f *fact) event(e *lockagent.Event) {
 	*e = lockagent.Event{}
 	c := f.common
 	e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation = c.Store, c.Lock, c.LockKind, c.Mode, c.Incarnation
+	e.Permits, e.Total = c.Permits, c.Total
 	if m := f.more; m != nil {
+		e.Op, e.Permit = m.Op, m.Permit
 		e.Holder, e.Operator, e.Err, e.Reset, e.Process = m.Holder, m.Operator, m.Err, m.Reset, m.Process
 		e.Waiters, e.Remaining = m.Waiters, m.Remaining
 	}

@@ -52,7 +52,11 @@ func (h Hold) String() string { return h.who() + ", " + h.when() }
 
 // who is the owner, the token and the agent.
 func (h *Hold) who() string {
-	return fmt.Sprintf("%s, token %d, agent %s", OwnerText(h.Owner, h.Agent), h.Token, AgentText(h.Agent, h.Process))
+	permits := ""
+	if h.Permits > 1 {
+		permits = number(h.Permits, "", "permits, ")
+	}
+	return fmt.Sprintf("%s, %stoken %d, agent %s", OwnerText(h.Owner, h.Agent), permits, h.Token, AgentText(h.Agent, h.Process))
 }
 
 // when is from when to when, how it ended, and the record that tells of it.
@@ -107,6 +111,8 @@ func (v *Violation) what() string {
 		text = "the later of two holds has the smaller token"
 	case Outlived:
 		text = "a hold outlived its lease"
+	case TooManyPermits:
+		text = fmt.Sprintf("%s in use, and there were %d,", number(v.InUse, "permit was", "permits were"), v.Total)
 	case StrayReentry:
 		text = "a re-entry without a hold"
 	}
@@ -171,6 +177,9 @@ func (e Explanation) Cause() string {
 	case e.Reset != nil:
 		return e.Reset.String()
 	case e.BrokenAt != 0:
+		if e.Deleted {
+			return "an agent deleted the semaphore at " + storeText(e.BrokenAt)
+		}
 		return fmt.Sprintf("an operator%s broke the lock at %s", by, storeText(e.BrokenAt))
 	case e.Broken:
 		return fmt.Sprintf("an operator%s broke the lock", by)

@@ -75,8 +75,9 @@ type watcher interface {
 	partly(LockKey, *Hold, *Record) // the owner gave back one of several grants
 	ended(*Hold, *Record)           // h is as it was before
 	returned(LockKey, *Record)
-	broke(LockKey, *Record) // an operator broke the lock of another agent
-	joined(to, from string) // two identities of a store
+	broke(LockKey, *Record)   // an operator broke the lock of another agent
+	changed(LockKey, *Record) // the number of permits of a semaphore
+	joined(to, from string)   // two identities of a store
 }
 
 // NewFold returns the fold of an empty log.
@@ -174,6 +175,10 @@ func (f *Fold) about(a *folded, r *Record) {
 	case lockagent.EventUncertain:
 		if h := l.find(r); h != nil && h.Uncertain.IsZero() {
 			h.Uncertain = r.Time
+		}
+	case lockagent.EventPermits:
+		if f.watch != nil {
+			f.watch.changed(l.LockKey, r)
 		}
 	case lockagent.EventReturned:
 		// All holds of the tenure are over. If one is not, the record that says so is missing.
@@ -288,7 +293,7 @@ func (f *Fold) newHold(a *folded, l *lockFold, r *Record) *Hold {
 		LockKey: l.LockKey, Owner: r.Owner, Agent: a.Agent, Process: a.Process, Epoch: r.Epoch, Seq: r.Seq,
 		Request: r.Request, Tenure: r.Tenure, Token: r.Token, Mode: r.Mode, How: r.How, Grants: r.Count,
 		From: r.Time, Waited: r.Waited, Start: r.StoreTime, Lease: r.Lease, Fixed: r.Fixed,
-		Confirmed: max(r.StoreTime, r.Confirmed), Incarnation: r.Incarnation,
+		Confirmed: max(r.StoreTime, r.Confirmed), Incarnation: r.Incarnation, Permits: r.Permits, Total: r.Total,
 	}
 	return h
 }
@@ -308,7 +313,7 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 		f.watch.granted(h)
 	} else {
 		l.supersede(h)
-		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) })
+		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && exclusiveKind(l.Kind) })
 	}
 	if r.Kind == lockagent.EventHeld {
 		h.Until = r.Time.Add(r.Held)
@@ -372,6 +377,8 @@ func bothShared(a, b lockagent.Mode) bool { return a == lockagent.Shared && b ==
 // conflict reports whether a hold and another one that an agent grants cannot go on side by side.
 func conflict(h *Hold, r *Record) bool {
 	switch {
+	case permitKind(h.Kind):
+		return h.Tenure == r.Tenure
 	case bothShared(h.Mode, r.Mode):
 		return false
 	case h.Mode != r.Mode && h.Owner == r.Owner && h.Owner != "":

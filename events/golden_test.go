@@ -105,6 +105,10 @@ func goldenRecord(kind lockagent.EventKind) Record {
 		e.Returned = at + 250_900
 	case lockagent.EventAlive:
 		e.StoreTime, e.Confirmed, e.Count, e.Lease = at+9_000_000, at+8_000_000, 5, 30*time.Second
+	case lockagent.EventPermits:
+		e.Lock, e.LockKind = "billing/printers", lockagent.Permits
+		e.Op, e.Permits, e.Total, e.Permit = lockagent.ReleasePermit, 1, 12, "0af7651916cd43dd8448eb211c80319c"
+		e.StoreTime = at + 1_000_000
 	case lockagent.EventDropped:
 		r.Dropped[lockagent.EventRequested], r.Dropped[lockagent.EventQueued], r.Dropped[lockagent.EventTimedOut] = 9000, 1200, 3
 	}

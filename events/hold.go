@@ -32,6 +32,11 @@ type Hold struct {
 	How     lockagent.How     `json:"-"`
 	Grants  int               `json:"grants,omitempty"` // that the owner has
 
+	// Permits is how many permits of a semaphore it has, where 0 is 1, and Total how many there were when the
+	// store granted them, or 0.
+	Permits int `json:"permits,omitempty"`
+	Total   int `json:"total,omitempty"`
+
 	// From and Until are times of the wall. Until is zero while the lock is held.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`

@@ -165,7 +165,7 @@ func (a *Audit) judgeLocks(s *storeLog, until lockagent.StoreTime) {
 	a.beginLate(s)
 	for _, l := range a.due(s, until) {
 		a.judgeLock(s, l, until)
-		if len(l.Spans) > 0 || len(l.Breaks) > 0 || a.dueAt(l) >= until {
+		if len(l.Spans) > 0 || len(l.Breaks) > 0 || a.dueAt(l) >= until || a.numbered(l) {
 			s.locks.set(&l.due, l, int64(a.dueAt(l)))
 			continue
 		}
@@ -213,8 +213,11 @@ func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
 	for _, b := range lock.Breaks {
 		at = min(at, b.At.Add(longest))
 	}
+	for i := range lock.Changes {
+		at = min(at, lock.Changes[i].At)
+	}
 	switch {
-	case len(lock.Spans)+len(lock.Breaks) > 0:
+	case len(lock.Spans)+len(lock.Breaks)+len(lock.Changes) > 0 || lock.kept:
 		return at
 	case lock.Last != nil:
 		// A later tenure begins behind the horizon, and its token is not smaller than that.
@@ -240,6 +243,10 @@ func (s *storeLog) overlaps(x *span, end lockagent.StoreTime) lockagent.StoreTim
 
 // touch notes that something happens on a lock.
 func (a *Audit) touch(l *lockLog) {
+	if l.kept {
+		l.kept = false
+		a.kept--
+	}
 	if !l.touched {
 		l.touched = true
 		s := a.store(l.Store)
@@ -315,23 +322,22 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	slices.SortStableFunc(lock.Spans, func(x, y *span) int {
 		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.FirstToken, y.FirstToken))
 	})
+	permits := permitKind(lock.Kind)
+	known := until
+	if permits {
+		known = a.judgePermits(store, lock, until)
+	}
 	kept := 0
 	for i, s := range lock.Spans {
 		end, over := a.over(s)
 		reach := store.overlaps(s, end)
-		if !over && until != endOfTime || reach >= until {
+		if !over && until != endOfTime || reach >= known {
 			lock.Spans[kept] = s
 			kept++
 			continue
 		}
-		for _, x := range lock.Spans[:kept] {
-			a.compare(store, lock, x, s)
-		}
-		for _, x := range lock.Spans[i+1:] {
-			if end != 0 && x.Start >= reach {
-				break
-			}
-			a.compare(store, lock, s, x)
+		if !permits {
+			a.compareAll(store, lock, kept, i, end)
 		}
 		a.compareTokens(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
@@ -346,6 +352,22 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	clear(lock.Spans[kept:])
 	lock.Spans = lock.Spans[:kept]
 	lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool { return b.At.Add(longest) < until })
+}
+
+// compareAll compares the i-th span of a lock, which ended at a time, with the others that are left: the first so many, and
+// those behind it.
+func (a *Audit) compareAll(store *storeLog, lock *lockLog, first, i int, end lockagent.StoreTime) {
+	s := lock.Spans[i]
+	reach := store.overlaps(s, end)
+	for _, x := range lock.Spans[:first] {
+		a.compare(store, lock, x, s)
+	}
+	for _, x := range lock.Spans[i+1:] {
+		if end != 0 && x.Start >= reach {
+			break
+		}
+		a.compare(store, lock, s, x)
+	}
 }
 
 // longest is how long a break is remembered. A hold that is judged may go on after all.

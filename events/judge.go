@@ -248,6 +248,9 @@ func (a *Audit) joined(to, from string) {
 		other := a.lock(key)
 		other.Spans = append(other.Spans, l.Spans...)
 		other.Breaks = append(other.Breaks, l.Breaks...)
+		other.Changes = append(other.Changes, l.Changes...)
+		other.Number.join(l.Number)
+		a.recount(other, 0)
 		for _, x := range l.Spans {
 			if l.live(x.Agent, x.Tenure) == x {
 				other.goOn(x)

@@ -47,6 +47,7 @@ var abouts = [...]about{
 	lockagent.EventHeld:         {value: proof, hold: true},
 	lockagent.EventAlive:        {value: hint}, // the next one says as much
 	lockagent.EventDropped:      {value: landmark},
+	lockagent.EventPermits:      {value: proof},
 }
 
 // aboutOf needs a kind of the catalogue.

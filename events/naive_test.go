@@ -13,6 +13,7 @@ type naive struct {
 	key        LockKey
 	agent      lockagent.AgentID
 	shared     bool
+	n, total   int // permits
 	start, end lockagent.StoreTime
 	token      lockagent.Token
 }
@@ -43,7 +44,7 @@ func overlaps(records []Record) (pairs [][2]naive) {
 				if _, again := starts[tenure]; !again || r.How == lockagent.ByStore {
 					starts[tenure] = r.StoreTime
 				}
-				open[k] = naive{key: k.LockKey, agent: agent, shared: r.Mode == lockagent.Shared, start: starts[tenure], token: r.Token}
+				open[k] = naive{key: k.LockKey, agent: agent, shared: r.Mode == lockagent.Shared, n: max(1, r.Permits), total: r.Total, start: starts[tenure], token: r.Token}
 			}
 			if h, ok := open[k]; ok && r.Kind.EndsHold() && r.Count == 0 {
 				h.end = r.Until
@@ -65,6 +66,7 @@ func overlaps(records []Record) (pairs [][2]naive) {
 		}
 	}
 	slices.SortFunc(all, func(a, b naive) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.token, b.token)) })
+	pairs = tooMany(all)
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			if b.start >= a.end {
@@ -73,6 +75,22 @@ func overlaps(records []Record) (pairs [][2]naive) {
 			if a.key == b.key && a.agent != b.agent && !(a.shared && b.shared) && a.key.Kind == lockagent.PlainLock {
 				pairs = append(pairs, [2]naive{a, b})
 			}
+		}
+	}
+	return pairs
+}
+
+// tooMany returns the holds of semaphores that were granted while too few permits were left, each with another one or itself.
+func tooMany(all []naive) (pairs [][2]naive) {
+	for i, b := range all {
+		in, beside := b.n, b
+		for _, a := range all[:i] {
+			if a.key == b.key && a.end > b.start {
+				in, beside = in+a.n, a
+			}
+		}
+		if permitKind(b.key.Kind) && b.total != 0 && in > b.total {
+			pairs = append(pairs, [2]naive{beside, b})
 		}
 	}
 	return pairs

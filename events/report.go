@@ -188,6 +188,9 @@ const (
 	// Outlived: the agent says that the first went on when the lease was over that the store had
 	// confirmed. There is no second.
 	Outlived ViolationKind = "outlived its lease"
+	// TooManyPermits: when the store granted the second its permits, the first and others had so many that more were in
+	// use than there were. There is no second if the first alone has more.
+	TooManyPermits ViolationKind = "too many permits"
 	// StrayReentry: the first is a re-entry into a hold that there was not. There is no second.
 	StrayReentry ViolationKind = "stray re-entry"
 	// Contradiction: what the agent says of the first cannot be. There is no second.
@@ -206,6 +209,10 @@ type Violation struct {
 	// log does not say it.
 	Overlapped lockagent.StoreTime `json:"from_us,omitempty"`
 	Until      lockagent.StoreTime `json:"until_us,omitempty"`
+
+	// InUse is how many permits were in use, and Total how many there were. Both are only of TooManyPermits.
+	InUse int `json:"in_use,omitempty"`
+	Total int `json:"total,omitempty"`
 
 	// Why says how it could come to it, and Look where to look.
 	Why  string `json:"why"`
@@ -247,6 +254,9 @@ type Explanation struct {
 	BrokenAt lockagent.StoreTime `json:"broken_at_us,omitempty"`
 	Broken   bool                `json:"broken,omitempty"`
 	Operator string              `json:"operator,omitempty"`
+
+	// Deleted says that it was no break: an agent deleted the semaphore at BrokenAt.
+	Deleted bool `json:"deleted,omitempty"`
 
 	// Late says that the first was over by its lease, but its process did not run, and learned of
 	// that late.

@@ -193,6 +193,8 @@ func required(kind lockagent.EventKind) (fields []string) {
 		return []string{"reset"}
 	case lockagent.EventAgentStarted:
 		return []string{"process"}
+	case lockagent.EventPermits:
+		return []string{"lock", "kind", "op"}
 	case lockagent.EventDropped:
 		return []string{"dropped"}
 	}

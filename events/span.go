@@ -14,7 +14,13 @@ type lockLog struct {
 	LockKey
 	Spans  []*span     `json:"spans,omitempty"`
 	Breaks []lockBreak `json:"breaks,omitempty"`
-	Last   *span       `json:"last,omitempty"` // that with the greatest token of those that are forgotten
+
+	// Of a semaphore: the changes that are still to be judged, in any order, and the number of its permits.
+	Changes []permitChange `json:"changes,omitempty"`
+	Number  permitNumber   `json:"number,omitzero"`
+	kept    bool           // only for the number
+
+	Last *span `json:"last,omitempty"` // that with the greatest token of those that are forgotten
 
 	// Those that may go on: the newest, and earlier ones.
 	newest  *span
@@ -66,6 +72,7 @@ type tenureKey struct {
 type lockBreak struct {
 	At       lockagent.StoreTime `json:"at"`
 	Operator string              `json:"operator,omitempty"`
+	Deleted  bool                `json:"deleted,omitempty"` // an agent deleted the semaphore
 }
 
 // span is a tenure with its holds, from its beginning in the store to the end of its last hold. Other
@@ -101,6 +108,17 @@ type span struct {
 	Exclusive  int                 `json:"exclusive,omitempty"`
 	Alone      lockagent.StoreTime `json:"alone,omitempty"`
 	AloneToken lockagent.Token     `json:"alone_token,omitempty"`
+
+	// Of a semaphore: the permits of the hold, when some of them were given back by their ids, and how many there were, as
+	// the store told, and as it counts. Its grant is Numbered when that is known, and Counted when the permits in use then
+	// have been compared with it. It has Excess if they were too many.
+	Permits  int                   `json:"permits,omitempty"`
+	Back     []lockagent.StoreTime `json:"back,omitempty"`
+	Total    int                   `json:"total,omitempty"`
+	Limit    int                   `json:"limit,omitempty"`
+	Numbered bool                  `json:"numbered,omitempty"`
+	Counted  bool                  `json:"counted,omitempty"`
+	Excess   bool                  `json:"excess,omitempty"`
 
 	First *piece `json:"first,omitempty"` // the first hold, or nil if it is the last
 	Last  piece  `json:"last,omitzero"`   // the hold that ended last, or began last if none has ended
@@ -258,9 +276,13 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	*s = span{
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
 		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), Last: h.piece(),
+		Permits: h.permits(), Total: h.Total,
 	}
 	s.beginAlone(h)
 	s.Late = a.toldLate(h, h.Start)
+	if h.Start < a.store(h.Store).Floor {
+		a.recount(lock, h.Start)
+	}
 	lock.Spans = append(lock.Spans, s)
 	lock.goOn(s)
 	a.logs[s.Agent].spans++
@@ -298,7 +320,10 @@ func (a *Audit) toldLate(h *Hold, since lockagent.StoreTime) bool {
 // outlasts notes that a hold goes on when the log of its agent has ended. Others were compared with it up to the end of
 // its lease.
 func (a *Audit) outlasts(h *Hold, s *span) {
-	s.Late = s.Late || s.Gone && a.toldLate(h, s.LeaseEnd)
+	if s.Gone {
+		s.Late = s.Late || a.toldLate(h, s.LeaseEnd)
+		a.recount(a.lock(h.LockKey), s.LeaseEnd)
+	}
 }
 
 // leave notes that the log of an agent has ended while it had holds. Their leases are over at the
@@ -335,6 +360,7 @@ func (a *Audit) leave(l *agentLog) {
 func (a *Audit) livedOn(l *agentLog, w *blank) {
 	for h := range l.folded.holds {
 		if s := a.spanOf(h); s != nil && s.Gone && s.LeaseEnd >= w.Low && h.renewable() {
+			a.recount(a.lock(h.LockKey), s.LeaseEnd)
 			if s.Lived = max(s.Lived, w.High); s.Lived == endOfTime {
 				s.LeaseEnd, s.Lived = 0, 0 // nobody knows when it was over
 			}

@@ -11,7 +11,7 @@ import (
 var _ watcher = (*Audit)(nil)
 
 // judged reports whether locks of a kind are judged.
-func judged(key LockKey) bool { return exclusiveKind(key.Kind) }
+func judged(key LockKey) bool { return exclusiveKind(key.Kind) || permitKind(key.Kind) }
 
 func (a *Audit) granted(h *Hold) {
 	l := a.current
@@ -81,6 +81,9 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 
 // afterOthers compares the token of a new tenure with the last one of the same agent.
 func (a *Audit) afterOthers(lock *lockLog, h *Hold) {
+	if permitKind(lock.Kind) {
+		return // the agent may learn of the later one first
+	}
 	for i := len(lock.Spans) - 1; i >= 0 && i >= len(lock.Spans)-16; i-- {
 		if s := lock.Spans[i]; s.Agent == h.Agent {
 			if h.Token <= s.LastToken && h.Start <= s.Start { // else the times tell
@@ -402,7 +405,7 @@ func (a *Audit) returned(key LockKey, r *Record) {
 func (a *Audit) broke(key LockKey, r *Record) {
 	if judged(key) {
 		lock := a.lock(key)
-		lock.Breaks = append(lock.Breaks, lockBreak{r.StoreTime, r.Operator})
+		lock.Breaks = append(lock.Breaks, lockBreak{At: r.StoreTime, Operator: r.Operator})
 	}
 }
 

@@ -13,7 +13,10 @@ type story struct {
 	epoch   uint64
 	store   string
 	lock    lockagent.Name
+	kind    lockagent.LockKind
 	mode    lockagent.Mode
+	n       int // permits of each hold,
+	total   int // of so many
 	inc     string
 	lease   time.Duration
 	fixed   bool
@@ -30,7 +33,7 @@ type storyHold struct{ at, grants int }
 // agent begins the log of an agent that starts.
 func agent(id lockagent.AgentID) *story {
 	s := &story{
-		agent: id, epoch: 1, store: "s", lock: "a", mode: lockagent.Exclusive, lease: 30 * time.Second,
+		agent: id, epoch: 1, store: "s", lock: "a", kind: lockagent.PlainLock, mode: lockagent.Exclusive, lease: 30 * time.Second,
 		holds: make(map[lockagent.Token]*storyHold), latest: make(map[uint64]lockagent.Token), begun: make(map[uint64]int), conf: make(map[uint64]int),
 	}
 	return s.started()
@@ -92,7 +95,7 @@ func (s *story) add(e lockagent.Event) *story {
 
 func (s *story) about(ms int, kind lockagent.EventKind, tenure uint64, token lockagent.Token) lockagent.Event {
 	return lockagent.Event{
-		Kind: kind, Lock: s.lock, LockKind: lockagent.PlainLock, Mode: s.mode, Time: wall(ms), Tenure: tenure, Token: token,
+		Kind: kind, Lock: s.lock, LockKind: s.kind, Permits: s.n, Total: s.total, Mode: s.mode, Time: wall(ms), Tenure: tenure, Token: token,
 		Owner: lockagent.Owner("owner-" + string(s.agent)), Lease: s.lease, Fixed: s.fixed,
 	}
 }
@@ -173,5 +176,5 @@ func (s *story) held(tenure uint64, from, to int) *story {
 
 // broke says that an operator broke the lock of another agent.
 func (s *story) broke(ms int) *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventBroken, Lock: s.lock, LockKind: lockagent.PlainLock, StoreTime: clock(ms), Time: wall(ms), Operator: "olga"})
+	return s.add(lockagent.Event{Kind: lockagent.EventBroken, Lock: s.lock, LockKind: s.kind, StoreTime: clock(ms), Time: wall(ms), Operator: "olga"})
 }

@@ -41,6 +41,11 @@ func (l *summing) sum(r *Record) uint32 {
 	s.pair(uint64(e.StoreTime), uint64(e.Until))
 	s.pair(uint64(e.Confirmed), uint64(e.Returned))
 	s.text(string(e.Owner))
+	if e.Permits != 0 || e.Total != 0 || e.Op != "" || e.Permit != "" {
+		s.pair(uint64(e.Permits), uint64(e.Total))
+		s.text(string(e.Op))
+		s.text(string(e.Permit))
+	}
 	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.TraceParent != "" || r.Raw != "" {
 		for _, text := range [...]string{e.Holder, e.Operator, e.Err, e.TraceParent, r.Raw} {
 			s.text(text)

@@ -14,6 +14,7 @@ import (
 type badPair struct {
 	first, second *trueHold
 	what          string
+	others        []*trueHold // of a semaphore: all that the second was beside
 }
 
 func (p badPair) String() string {
@@ -43,7 +44,11 @@ func badPairs(holds []*trueHold) (bad []badPair) {
 	for _, h := range holds {
 		byLock[lockOf{h.store, h.lock}] = append(byLock[lockOf{h.store, h.lock}], h)
 	}
-	for _, of := range byLock {
+	for key, of := range byLock {
+		if key.lock == semaphore {
+			bad = append(bad, crowds(of)...)
+			continue
+		}
 		slices.SortStableFunc(of, func(x, y *trueHold) int { return cmp.Compare(x.from, y.from) })
 		for i, x := range of {
 			for _, y := range of[i+1:] {
@@ -51,9 +56,9 @@ func badPairs(holds []*trueHold) (bad []badPair) {
 				case y.from >= x.until && y.token > x.token:
 				case x.mode == lockagent.Shared && y.mode == lockagent.Shared:
 				case y.from < x.until && y.until > y.from:
-					bad = append(bad, badPair{x, y, "overlap"})
+					bad = append(bad, badPair{x, y, "overlap", nil})
 				case y.from >= x.until:
-					bad = append(bad, badPair{x, y, "token"})
+					bad = append(bad, badPair{x, y, "token", nil})
 				}
 			}
 		}
@@ -178,7 +183,7 @@ func (w *world) unsound(log []Record, r Report) string {
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
 		case p.what == "token" && !(visible[first] && visible[second]):
-		case named == nil || named[first] || named[second]:
+		case named == nil || named[first] || named[second] || slices.ContainsFunc(p.others, func(h *trueHold) bool { return named[tenureKey{h.agent, h.tenure}] }):
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):
 		case r.Verdict == Proven:

@@ -70,6 +70,8 @@ type trueHold struct {
 	store  string
 	lock   lockagent.Name
 	mode   lockagent.Mode
+	n      int // permits, of so many
+	total  int
 	agent  lockagent.AgentID
 	epoch  uint64
 	tenure uint64
@@ -82,6 +84,8 @@ type trueHold struct {
 
 type worldStore struct {
 	id     string
+	kind   lockagent.LockKind // of its semaphore,
+	total  int                // which has so many permits; 0: nobody has set it
 	locks  map[lockagent.Name][]*worldTenure
 	inc    int                 // the incarnation
 	set    int                 // how far its clock is from the true time
@@ -103,6 +107,7 @@ type worldTenure struct {
 	lock   lockagent.Name
 	number uint64
 	mode   lockagent.Mode
+	n      int                 // permits, if it is one of a semaphore
 	token  lockagent.StoreTime // of its first hold
 	lease  int
 	fixed  bool
@@ -174,7 +179,7 @@ type worldAgent struct {
 	said  int      // when that came there
 }
 
-var worldLocks = []lockagent.Name{"a", "b", "c/d"}
+var worldLocks = []lockagent.Name{"a", "b", "c/d", semaphore}
 
 func newWorld(r *rand.Rand, cfg worldConfig) *world {
 	w := &world{
@@ -182,7 +187,7 @@ func newWorld(r *rand.Rand, cfg worldConfig) *world {
 		when: make(map[identity]int), had: make(map[string]bool), steps: make(map[string]int), lives: make(map[lifeOf]bool),
 	}
 	for n := range max(cfg.stores, 1) {
-		w.stores = append(w.stores, &worldStore{id: fmt.Sprintf("s%d", n), locks: make(map[lockagent.Name][]*worldTenure), inc: 1})
+		w.stores = append(w.stores, &worldStore{id: fmt.Sprintf("s%d", n), kind: []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}[r.IntN(2)], locks: make(map[lockagent.Name][]*worldTenure), inc: 1})
 	}
 	for n := range 2 + len(w.stores) {
 		w.begin(w.stores[n%len(w.stores)])
@@ -297,6 +302,7 @@ func (w *world) step() {
 	for _, s := range w.stores {
 		if w.happened(w.cfg.resets, 80, "reset") {
 			s.inc++
+			s.total = 0
 			for name := range s.locks {
 				w.empty(s, name)
 			}

@@ -64,24 +64,26 @@ func incarnation(n int) string { return fmt.Sprintf("i%d", n) }
 func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 	s := a.store
 	mode := lockagent.Exclusive
-	if w.chance(3) {
+	if name != semaphore && w.chance(3) {
 		mode = lockagent.Shared
 	}
 	s.locks[name] = slices.DeleteFunc(s.locks[name], func(t *worldTenure) bool {
 		t.over = t.over || w.now >= t.expires
 		return t.over
 	})
-	for _, t := range s.locks[name] {
-		if t.mode != lockagent.Shared || mode != lockagent.Shared {
-			if !w.happened(w.cfg.evil == grantTwice, 10, "evil") {
-				return // busy
-			}
-		}
+	n, busy := 0, false
+	if name == semaphore {
+		n, busy = w.wantsPermits(a)
+	} else {
+		busy = slices.ContainsFunc(s.locks[name], func(t *worldTenure) bool { return t.mode != lockagent.Shared || mode != lockagent.Shared })
+	}
+	if busy && !w.happened(w.cfg.evil == grantTwice, 10, "evil") {
+		return
 	}
 	w.answered(a)
 	a.tenure++
 	at := s.begin(w.now)
-	t := &worldTenure{agent: a, lock: name, number: a.tenure, mode: mode, token: at - s.behind, inc: s.inc, lease: 30_000}
+	t := &worldTenure{agent: a, lock: name, number: a.tenure, mode: mode, n: n, token: at - s.behind, inc: s.inc, lease: 30_000}
 	switch w.rand.IntN(4) {
 	case 0:
 		t.lease = 9000
@@ -108,8 +110,11 @@ func (w *world) grant(a *worldAgent, t *worldTenure, how lockagent.How) {
 	t.ends = w.now + []int{1, 15, 300, 2000, 25_000, 70_000}[w.rand.IntN(6)]
 	t.holds++
 	t.hold = &trueHold{
-		store: a.store.id, lock: t.lock, mode: t.mode, agent: a.id, epoch: a.epoch, tenure: t.number,
+		store: a.store.id, lock: t.lock, mode: t.mode, n: t.n, agent: a.id, epoch: a.epoch, tenure: t.number,
 		token: lockagent.Token(t.token) + lockagent.Token(t.holds) - 1, from: w.now, began: t.told,
+	}
+	if t.n > 0 {
+		t.hold.total = a.store.total
 	}
 	w.holds = append(w.holds, t.hold)
 	e := w.about(t, lockagent.EventGranted)
@@ -119,7 +124,7 @@ func (w *world) grant(a *worldAgent, t *worldTenure, how lockagent.How) {
 
 func (w *world) about(t *worldTenure, kind lockagent.EventKind) lockagent.Event {
 	return lockagent.Event{
-		Kind: kind, Lock: t.lock, LockKind: lockagent.PlainLock, Mode: t.mode, Owner: t.owner, Tenure: t.number, Fixed: t.fixed,
+		Kind: kind, Lock: t.lock, LockKind: t.agent.store.kindOf(t.lock), Permits: t.n, Total: t.hold.total, Mode: t.mode, Owner: t.owner, Tenure: t.number, Fixed: t.fixed,
 		Token: t.hold.token, Lease: time.Duration(t.lease) * time.Millisecond,
 	}
 }
@@ -178,7 +183,7 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 		}
 		w.confirm(t, a.store.clock(w.now))
 		a.newest = w.now
-	case w.now < t.ends && t.grants == 1 && w.chance(20):
+	case w.now < t.ends && t.n == 0 && t.grants == 1 && w.chance(20):
 		t.grants++
 		e := w.about(t, lockagent.EventReentered)
 		e.Count, e.StoreTime = t.grants, t.told
@@ -195,7 +200,7 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 		if t.left() {
 			return
 		}
-		if w.chance(2) && t.holds < 5 && !t.fixed {
+		if w.chance(2) && t.n == 0 && t.holds < 5 && !t.fixed {
 			w.grant(a, t, lockagent.ByHandOff)
 			return
 		}
@@ -265,5 +270,5 @@ func (w *world) breaks(a *worldAgent, name lockagent.Name) {
 		t.broken = true
 	}
 	w.empty(s, name)
-	w.record(a, lockagent.Event{Kind: lockagent.EventBroken, Lock: name, LockKind: lockagent.PlainLock, StoreTime: s.begin(w.now), Operator: "olga"})
+	w.record(a, lockagent.Event{Kind: lockagent.EventBroken, Lock: name, LockKind: s.kindOf(name), StoreTime: s.begin(w.now), Operator: "olga"})
 }

@@ -76,6 +76,9 @@ func (s *semaphore) taken(kind lockagent.LockKind) (n int) {
 	return n
 }
 
+// total is how many permits there are.
+func (s *semaphore) total(kind lockagent.LockKind) int { return s.free + s.taken(kind) }
+
 // left is what is left of the lease that ends first, or negative if none has an end.
 func (s *semaphore) left(now time.Time) time.Duration {
 	left := time.Duration(-1)
@@ -172,7 +175,8 @@ func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed boo
 		s.take(l.kind, to, n, until(v.now, lockagent.PassLease))
 		m.tell(v, lockagent.Message{
 			Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: to, Token: lockagent.Token(at), At: at,
-			Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: trace,
+			Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders,
+			Total: s.total(l.kind), Trace: trace,
 		})
 	}
 	wait, told := lockagent.PassLease, false
@@ -226,6 +230,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 		m.shareOut(v, req.Name, "")
 		own = -1
 	}
+	had := own >= 0
 	if own < 0 && s.free > 0 && kept <= 0 && len(l.queue) > 0 && l.place(req.Tenure) != 0 {
 		m.spread(v, req.Name, "")
 		own, _ = s.find(req.Kind, req.Tenure)
@@ -252,6 +257,9 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 		l.dequeue(req.Tenure)
 		delete(s.wanted, req.Tenure)
 		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
+		if !had {
+			reply.Total = s.total(req.Kind)
+		}
 		if len(l.queue) > 0 && s.free > 0 {
 			m.spread(v, req.Name, "")
 		}

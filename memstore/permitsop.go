@@ -36,7 +36,7 @@ func (m *memory) permits(v *visit, req lockagent.PermitsRequest) (lockagent.Perm
 		return lockagent.PermitsReply{}, lockagent.ErrWrongType
 	}
 	_, s := m.keepPermits(v, req.Name, req.Kind)
-	before := s.free
+	before, at := s.free, m.clock.at(v.now) // permits that are passed on are granted later
 	reply := s.operate(req, v.now)
 	switch {
 	case req.Op == lockagent.DeletePermits:
@@ -44,7 +44,7 @@ func (m *memory) permits(v *visit, req lockagent.PermitsRequest) (lockagent.Perm
 	case s.free > before:
 		m.shareOut(v, req.Name, "")
 	}
-	reply.Exists, reply.Free, reply.Taken, reply.At = s.exists, s.free, s.taken(req.Kind), m.clock.at(v.now)
+	reply.Exists, reply.Free, reply.Taken, reply.At = s.exists, s.free, s.taken(req.Kind), at
 	if req.Op != lockagent.ReadPermits {
 		m.grow(v.now)
 		m.changes[id] = change{reply, v.now.Add(Retention)}

@@ -197,7 +197,8 @@
 //	lockagent_permits:{N}       zset: the tenures that have       a day after N,
 //	                            permits, by the end of the lease  or never
 //	lockagent_tenures:{N}       the same, of the kind Permits     as those
-//	lockagent_taken:{N}         hash: the permits of each tenure  as those
+//	lockagent_taken:{N}         hash: the permits of each tenure, as those
+//	                            and their sum
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
 //	lockagent_notes:{N}         as of a lock                      1 minute
@@ -242,7 +243,7 @@
 //	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
-//	+hset +hdel +hget +hmget +hvals +hlen +hscan
+//	+hset +hdel +hget +hmget +hincrby +hlen +hscan
 //	+lrange +lindex +llen +lpos +linsert +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub

@@ -74,7 +74,7 @@ func (h *permitsHistory) acquire(t *rapid.T) {
 	h.agree(t, agent, fmt.Sprintf("Acquire(%s, %d permits, queue %t)", tenure, req.Permits, req.Queue), func(s lockagent.Store) string {
 		reply, err := Acquire(t, s, req)
 		queued = reply.Queued
-		return fmt.Sprintf("granted %t, queued %t, %q, %s", reply.Granted, reply.Queued, reply.Holder, sentinel(err))
+		return fmt.Sprintf("granted %t, queued %t, %q, %d in all, %s", reply.Granted, reply.Queued, reply.Holder, reply.Total, sentinel(err))
 	})
 	if queued && !placed {
 		h.queued = append(h.queued, tenure)

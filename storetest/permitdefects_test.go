@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -17,6 +18,30 @@ var permitDefects = []defect{
 				_, _ = s.permits(lockagent.PermitsRequest{Name: req.Name, Kind: req.Kind, Op: lockagent.AddPermits, N: -1, Change: string(lockagent.NewAgentID())})
 			}
 			granted[req.Tenure] = reply.Granted
+			return reply, err
+		}
+	}},
+	{"does not tell how many permits there are", "Permits/permits are granted while enough are free", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			reply.Total = 0
+			return reply, err
+		}
+	}},
+	{"releases permits after it has passed them on", "Permits/a release passes permits in order, as far as they suffice", func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			reply, err := release(req)
+			reply.At = reply.At.Add(time.Second)
+			return reply, err
+		}
+	}},
+	{"adds permits after it has passed them on", "Permits/permits that are added reach the waiters", func(s *spoilt) {
+		permits := s.permits
+		s.permits = func(req lockagent.PermitsRequest) (lockagent.PermitsReply, error) {
+			reply, err := permits(req)
+			reply.At = reply.At.Add(time.Second)
 			return reply, err
 		}
 	}},

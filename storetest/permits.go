@@ -20,6 +20,9 @@ var permitClauses = []clause{
 			}
 			first := u[0].takes(1, 3)
 			second := u[1].takes(1, 0)
+			if first.Total != 5 || second.Total != 5 {
+				t.Errorf("granted with %d and %d permits in all, want 5", first.Total, second.Total)
+			}
 			if second.Token <= first.Token {
 				t.Errorf("token %d after %d", second.Token, first.Token)
 			}
@@ -44,8 +47,8 @@ var permitClauses = []clause{
 			u := h.users(t, 1)[0]
 			u.change(lockagent.TrySetPermits, 3)
 			first := u.takes(1, 3)
-			if again := u.takes(1, 3); again.Token < first.Token {
-				t.Errorf("token %d, then %d", first.Token, again.Token)
+			if again := u.takes(1, 3); again.Token < first.Token || again.Total != 0 {
+				t.Errorf("token %d, then %d, with %d permits in all; want no number", first.Token, again.Token, again.Total)
 			}
 			u.counts(0, 3)
 			u.gives(1, true)
@@ -102,11 +105,12 @@ var permitClauses = []clause{
 			u[1].waits(h, 1, 1)
 			u[2].waits(h, 1, 3)
 			u[1].waits(h, 2, 1)
-			if reply := u[0].gives(1, true); !reply.Passed {
+			reply := u[0].gives(1, true)
+			if !reply.Passed {
 				t.Errorf("Release = %+v; want it passed", reply)
 			}
 			passed := u[1].hears(lockagent.MessagePassed, 1)
-			if passed.LockKind != h.kind || passed.Token == 0 {
+			if passed.LockKind != h.kind || passed.Token == 0 || passed.Total != 4 || passed.At < reply.At {
 				t.Errorf("heard %+v", passed)
 			}
 			u[0].counts(1, 3)   // one is left for the large request
@@ -193,8 +197,10 @@ var permitClauses = []clause{
 			}
 			u[0].change(lockagent.AddPermits, 1)
 			u[0].counts(1, 0)
-			u[0].change(lockagent.AddPermits, 1)
-			u[1].hears(lockagent.MessagePassed, 1)
+			added := u[0].change(lockagent.AddPermits, 1)
+			if passed := u[1].hears(lockagent.MessagePassed, 1); passed.At < added.At {
+				t.Errorf("passed at %d, and added at %d", passed.At, added.At)
+			}
 			u[0].counts(0, 2)
 		},
 	},

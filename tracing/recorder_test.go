@@ -308,7 +308,7 @@ func wholeLife(to lockagent.Recorder) {
 	for i, kind := range []lockagent.EventKind{lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused} {
 		h.requested(uint64(i+7), "d").answered(kind, uint64(i+7), "d", 0)
 	}
-	h.add(lockagent.Event{Kind: lockagent.EventReturned})
+	h.add(lockagent.Event{Kind: lockagent.EventReturned}).add(lockagent.Event{Kind: lockagent.EventPermits, Op: lockagent.AddPermits})
 	h.to.Record(h.ctx, lockagent.Event{Kind: lockagent.EventStoreReset, Agent: "agent-1"})
 	h.to.Record(h.ctx, lockagent.Event{Kind: lockagent.EventAgentStopped, Agent: "agent-1"})
 }

@@ -36,6 +36,15 @@ func eventText(r events.Record, now time.Time) string {
 	if r.Count > 1 && r.Kind != lockagent.EventAlive {
 		field("%d grants", r.Count)
 	}
+	if r.Op != "" {
+		field("%s", r.Op)
+	}
+	if r.Permits != 0 {
+		field("%s", readable.Counted(r.Permits, "permit", "permits"))
+	}
+	if r.Total != 0 {
+		field("of %d", r.Total)
+	}
 	if r.Waiters != 0 {
 		field("%d waiting", r.Waiters)
 	}

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -22,10 +23,12 @@ func TestC02ManyLocksAndWritesWithShortWaits(t *testing.T) {
 }
 
 // heavy has owners of two agents acquire one lock after the other, all in the same order. Under each lock they
-// count its grants in Redis. With options, their waits may be in vain.
+// count its grants in Redis, and need permits of a semaphore for it. With options, their waits may be in vain.
 func heavy(t *testing.T, opts ...func() channelapi.Option) {
 	onRedis(t, plain, func(w *world) {
 		both := w.agents(2)
+		pools := [2]*channelapi.Semaphore{both[0].Semaphore("writers"), both[1].Semaphore("writers")}
+		set(w, pools[0], 3, true)
 		for _, size := range []struct{ owners, loops int }{{2, 30}, {5, 30}, {10, 30}, {20, 15}} {
 			subject := func(i int) string { return fmt.Sprintf("%d of %d owners", i, size.owners) }
 			var mu sync.Mutex
@@ -43,7 +46,10 @@ func heavy(t *testing.T, opts ...func() channelapi.Option) {
 						if errors.Is(err, channelapi.ErrTimeout) && len(opts) > 0 {
 							continue
 						}
-						err = errors.Join(err, increment(conn, "bucket "+subject(i)), g.Release(w.Context()))
+						if err == nil {
+							err = pools[o%2].Do(w.Context(), 1+i%2, func(context.Context, channelapi.Grant) error { return increment(conn, "bucket "+subject(i)) })
+						}
+						err = errors.Join(err, g.Release(w.Context()))
 						if err != nil {
 							w.Error(err)
 							return

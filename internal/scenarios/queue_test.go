@@ -232,11 +232,18 @@ func TestO09AnObserverSeesNoMoreThanThereIs(t *testing.T) {
 		both := w.agents(2)
 		var wg sync.WaitGroup
 		var inside, done atomic.Int64
+		const permits = 3
+		pools := [2]*channelapi.Semaphore{both[0].Semaphore("pool"), both[1].Semaphore("pool")}
+		set(w, pools[0], permits, true)
 		for i := range workers {
-			l := both[i%2].Lock(name)
+			l, pool := both[i%2].Lock(name), pools[i%2]
 			wg.Go(func() {
 				defer done.Add(1)
-				for range loops {
+				for n := range loops {
+					var used error
+					if n%5 == 0 {
+						used = pool.Do(w.Context(), 1+i%permits, func(context.Context, channelapi.Grant) error { return nil })
+					}
 					err := l.Do(w.Context(), func(context.Context, channelapi.Grant) error {
 						if n := inside.Add(1); n != 1 {
 							w.Errorf("%d are inside", n)
@@ -244,7 +251,7 @@ func TestO09AnObserverSeesNoMoreThanThereIs(t *testing.T) {
 						inside.Add(-1)
 						return nil
 					})
-					if err != nil {
+					if err = errors.Join(used, err); err != nil {
 						w.Errorf("Do: %v", err)
 					}
 				}
@@ -254,6 +261,11 @@ func TestO09AnObserverSeesNoMoreThanThereIs(t *testing.T) {
 			for _, a := range both {
 				s, err := a.Lock(name).Status(w.Context())
 				if err != nil || s.HoldCount < 0 || s.HoldCount > 1 || s.Locked != (s.HoldCount == 1) || s.Waiters < 0 || s.Waiters > workers/2 {
+					w.Fatalf("%+v, %v", s, err)
+				}
+			}
+			for _, pool := range pools {
+				if s, err := pool.Status(w.Context()); err != nil || s.Free < 0 || s.Taken < 0 || s.Free+s.Taken != permits {
 					w.Fatalf("%+v, %v", s, err)
 				}
 			}

@@ -81,9 +81,12 @@ func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent
 		switch code := lines.about(i); code {
 		case "":
 			o.Reply.Granted, o.Reply.Token = true, lockagent.Token(common.At)
-		case "g":
+		case "g", "p":
 			o.Reply.Granted, o.Reply.Token = true, lockagent.Token(lines.number(1))
 			o.Reply.Outsiders = int(lines.number(0))
+			if code == "p" {
+				o.Reply.Total = int(lines.number(0))
+			}
 		case "h", "q", "k":
 			o.Reply.Queued = code != "h"
 			if code == "k" {

@@ -20,6 +20,9 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 		kind, rest, _ = strings.Cut(rest, " ")
 	}
 	words := map[string]int{"passed": 7, "standby": 2, "wanted": 1, "broken": 3}[kind]
+	if kind == "passed" && (m.LockKind == lockagent.Semaphore || m.LockKind == lockagent.Permits) {
+		words++
+	}
 	fields := strings.SplitN(rest, " ", words+1)
 	if words == 0 || len(fields) <= words {
 		return lockagent.Message{}, fmt.Errorf("%.100q is no message to an agent", payload)
@@ -52,6 +55,9 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 		}
 		if m.Trace = fields[6]; m.Trace == "-" {
 			m.Trace = ""
+		}
+		if words > 7 {
+			m.Total = int(number(7, lockagent.MaxTenure))
 		}
 	case "standby":
 		m.Kind = lockagent.MessageStandby

@@ -15,7 +15,8 @@
 -- Our keys:
 --   lockagent_permits:{a}  zset: the tenures that have permits, with the end of their leases in ms
 --   lockagent_tenures:{a}  the same of the kind "permits". So the keys tell the kind
---   lockagent_taken:{a}    hash: the numbers of permits that they have
+--   lockagent_taken:{a}    hash: the numbers of permits that they have. Not of the kind "permits": under "+"
+--                          the sum of what they have beyond 1
 --   lockagent_queue:{a}    zset: the tenures that wait
 --   lockagent_wanted:{a}   hash: the numbers of permits that they want
 --
@@ -118,6 +119,19 @@ local function has(tenure)
   return n, whole and true or false
 end
 
+-- The number of all permits: those that are free, and those that are known to be taken.
+local function taken_now()
+  return with_ids and call('ZCARD', ids) or call('ZCARD', tenures) + (call('HGET', taken, '+') or 0)
+end
+local function total() return digits(free + taken_now()) end
+
+-- Notes that tenures have so many permits more beyond the first one of each, or fewer.
+local function beyond(n)
+  if n ~= 0 and not with_ids then
+    call('HINCRBY', taken, '+', n)
+  end
+end
+
 -- The lease of a tenure ends so many ms from now, or later if it ends later already.
 local function extend(tenure, n, lease)
   local till = digits(math.ceil(server / 1000) + lease)
@@ -144,6 +158,7 @@ end
 -- Ends a tenure with n permits, and takes back those that are still there.
 local function drop(tenure, n)
   call('HDEL', taken, tenure)
+  beyond(1 - n)
   call('ZREM', tenures, tenure)
   local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or n
   free = call('INCRBY', lock, back)
@@ -156,6 +171,7 @@ local function take(tenure, n, lease)
     drop(tenure, before)
   end
   call('HSET', taken, tenure, n)
+  beyond(n - 1)
   local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or 0
   extend(tenure, n, lease)
   free = call('INCRBY', lock, back - n)
@@ -173,8 +189,11 @@ local function reclaim()
   local back = 0
   local over = call('ZRANGEBYSCORE', tenures, 0, digits(now), 'LIMIT', 0, most_reclaimed)
   if over[1] then
-    for _, n in ipairs(with_ids and {} or call('HMGET', taken, unpack(over))) do
-      back = back + (n or 1)
+    if not with_ids then
+      for _, n in ipairs(call('HMGET', taken, unpack(over))) do
+        back = back + (n or 1)
+      end
+      beyond(#over - back)
     end
     call('HDEL', taken, unpack(over))
     call('ZREM', tenures, unpack(over))
@@ -243,7 +262,7 @@ local function spread(trace)
         local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
         name = type(name) == 'string' and name or '-'
         local heard = pcall(publish, names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
-          name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' .. lock)
+          name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' .. total() .. ' ' .. lock)
         if type(heard) == 'number' and heard > 0 then
           passed = true
         else

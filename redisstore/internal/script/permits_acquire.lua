@@ -7,9 +7,9 @@
 -- ARGV[11]  the number of permits
 -- ARGV[12]  "single" or "sharded" if the tenure asks for a place in the queue, or ""
 --
--- Reply: as of acquire.lua, for one lock. In place of a holder there is a text for people. An error
--- "DELETED" says that the semaphore was deleted while the tenure had a place. A note keeps that for a repeated
--- call.
+-- Reply: as of acquire.lua, for one lock, with "p" for "g". A "p" ends with the number of all permits, or 0 if
+-- the tenure had its permits before. In place of a holder there is a text for people. An error "DELETED"
+-- says that the semaphore was deleted while the tenure had a place. A note keeps that for a repeated call.
 
 local call, pcall = redis.call, redis.pcall
 
@@ -36,7 +36,7 @@ if own and not whole then
   drop(tenure, own)
   own, gained = nil, true
 end
-local outsiders, kept_ms = 0, nil
+local had, outsiders, kept_ms = own, 0, nil
 if asks ~= '' then
   local counts = call('PUBSUB', numsub, channel, 'lockagent_agents' .. suffix)
   outsiders = math.max(0, counts[2] - counts[4])
@@ -71,7 +71,7 @@ if own or free and not kept_ms and (not head or head == tenure) and need <= free
       spread('-')
     end
   end
-  return reply .. '\n1 g ' .. token .. ' ' .. outsiders
+  return reply .. '\n1 p ' .. token .. ' ' .. outsiders .. ' ' .. (had and '0' or total())
 elseif not free then
   local placed = head and call('ZREM', queue, tenure) == 1
   if placed then

@@ -13,13 +13,11 @@ local call, pcall = redis.call, redis.pcall
 --include permits.lua
 
 reclaim()
-local at, back = digits((shows())), 0
+local at = digits((shows()))
 if not free then
   return at .. ' 0'
 end
-for _, n in ipairs(with_ids and {} or call('HVALS', taken)) do
-  back = back + n
-end
+local back = taken_now()
 for _, tenure in ipairs(call('ZRANGE', tenures, 0, 999)) do
   local agent = string.match(tenure, '^(.*):%d+$')
   if agent then
@@ -27,7 +25,6 @@ for _, tenure in ipairs(call('ZRANGE', tenures, 0, 999)) do
   end
 end
 if with_ids then
-  back = call('ZCARD', ids)
   call('DEL', ids)
 end
 call('DEL', tenures, taken)

@@ -77,19 +77,12 @@ elseif op == 'delete' then
   free = nil
   pcall(publish, channel, '0')
 end
+local at = digits((shows())) -- permits that are passed on are granted later
 if gained then
   share('-')
 end
-local count = 0
-if with_ids then
-  count = call('ZCARD', ids)
-else
-  for _, n in ipairs(call('HVALS', taken)) do
-    count = count + n
-  end
-end
 local reply = table.concat({
-  digits((shows())), done and '1' or '0', digits(told), free and '1' or '0', digits(free or 0), digits(count)
+  at, done and '1' or '0', digits(told), free and '1' or '0', digits(free or 0), digits(taken_now())
 }, ' ')
 if change ~= '' then
   call('SET', change, reply, 'PX', ARGV[12])

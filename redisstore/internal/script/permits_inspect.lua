@@ -11,10 +11,7 @@ local call, pcall = redis.call, redis.pcall
 if reclaim() then
   share('-')
 end
-local count, left = with_ids and call('ZCARD', ids) or 0, -1
-for _, n in ipairs(with_ids and {} or call('HVALS', taken)) do
-  count = count + n
-end
+local count, left = taken_now(), -1
 local first_end = call('ZRANGE', with_ids and ids or tenures, 0, 0, 'WITHSCORES')[2]
 if first_end and first_end ~= '922337203685477' then
   left = math.max(1, first_end - math.ceil(server / 1000))

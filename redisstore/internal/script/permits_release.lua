@@ -33,11 +33,11 @@ end
 if string.find(flags, 'u', 1, true) then
   note(suffix, clock, tenure)
 end
+local at = digits((shows())) -- permits that are passed on are granted later
 local passed, others = false, 0
 if gained or n or placed == 1 and free and free > 0 then -- it may have been in the way of smaller requests
   passed, others = share(string.match(flags, 't(.+)') or '-')
 end
-local at = digits((shows()))
 if not whole then
   return at .. '\n1 n'
 elseif passed then

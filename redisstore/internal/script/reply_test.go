@@ -96,14 +96,14 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 }
 
 func TestAReplyIsRead(t *testing.T) {
-	got := make([]Outcome[lockagent.AcquireReply], 5)
+	got := make([]Outcome[lockagent.AcquireReply], 6)
 	past := Past{Incarnation: "life"}
-	reply := "1700\n2 g 1701 3\n3 q 1500 2 an owner\n4 h -1 0 \n5 e WRONGTYPE text"
+	reply := "1700\n2 g 1701 3\n3 q 1500 2 an owner\n4 h -1 0 \n5 e WRONGTYPE text\n6 p 1702 0 12"
 	if err := Single.ReadAcquired(reply, past, got); err != nil {
 		t.Fatal(err)
 	}
 	common := lockagent.AcquireReply{At: 1700, Incarnation: "life", Clock: "life/0"}
-	want := make([]Outcome[lockagent.AcquireReply], 5)
+	want := make([]Outcome[lockagent.AcquireReply], 6)
 	for i := range 4 {
 		want[i].Reply = common
 	}
@@ -112,6 +112,8 @@ func TestAReplyIsRead(t *testing.T) {
 	want[2].Reply.Queued, want[2].Reply.Remaining, want[2].Reply.Outsiders, want[2].Reply.Holder = true, 1500*time.Millisecond, 2, "an owner"
 	want[3].Reply.Remaining = -1
 	want[4].Err = Refused("WRONGTYPE text")
+	want[5].Reply = common
+	want[5].Reply.Granted, want[5].Reply.Token, want[5].Reply.Total = true, 1702, 12
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -161,6 +163,10 @@ func TestMessages(t *testing.T) {
 		"passed " + tenure.String() + " 1701 1700 node/5 0 - - x": {
 			Kind: lockagent.MessagePassed, Name: "x", Tenure: tenure, Token: 1701, At: 1700, Clock: "node/5",
 		},
+		"permits passed " + tenure.String() + " 1701 1700 life/0 0 life - 12 a lock": {
+			Kind: lockagent.MessagePassed, LockKind: lockagent.Permits, Name: "a lock", Tenure: tenure, Token: 1701, At: 1700, Clock: "life/0",
+			Incarnation: "life", Total: 12,
+		},
 		"standby " + tenure.String() + " 2000 x":            {Kind: lockagent.MessageStandby, Name: "x", Tenure: tenure, Remaining: 2 * time.Second},
 		"wanted " + tenure.String() + " a lock":             {Kind: lockagent.MessageWanted, Name: "a lock", Tenure: tenure},
 		"broken " + tenure.String() + " 1700 - a lock":      {Kind: lockagent.MessageBroken, Name: "a lock", Tenure: tenure, At: 1700},
@@ -175,6 +181,7 @@ func TestMessages(t *testing.T) {
 		"", "0", "wanted", "wanted x", "wanted " + tenure.String(), "wanted " + tenure.String() + " ", "wanted nobody x",
 		"other " + tenure.String() + " x", "passed " + tenure.String() + " 1701 1700 life/0 2 life -",
 		"passed " + tenure.String() + " x 1700 life/0 2 life - lock", "passed " + tenure.String() + " 1701 1700 life/0 -1 life - lock",
+		"semaphore passed " + tenure.String() + " 1701 1700 life/0 0 life - lock",
 		"passed " + tenure.String() + " 9007199254740992 1700 life/0 0 life - lock", "broken " + tenure.String() + " 1700 lock", "standby " + tenure.String() + " soon x",
 	} {
 		if got, err := ReadMessage(payload); err == nil || got != (lockagent.Message{}) {
