@@ -11,21 +11,11 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 )
 
-func TestFencedLock(t *testing.T) {
-	t.Parallel()
-	fencedLock(t, single(t))
-}
-
-func TestFencedLockInACluster(t *testing.T) {
-	t.Parallel()
-	fencedLock(t, cluster(t))
-}
-
-func fencedLock(t *testing.T, w *world) {
-	java, ours := w.startJava(t, 30*time.Second), w.open(t, 30*time.Second)
+func fencedLock(t *testing.T, b *both) {
+	w, java, ours := b.world, b.java, b.ours
 	for _, name := range names {
-		t.Run("Excludes/"+name, func(t *testing.T) { fencedExcludes(t, w, java, ours, name) })
-		t.Run("Wakes/"+name, func(t *testing.T) { fencedWakes(t, w, java, ours, name) })
+		step(t, "Excludes/"+name, func(t *testing.T) { fencedExcludes(t, w, java, ours, name) })
+		step(t, "Wakes/"+name, func(t *testing.T) { fencedWakes(t, w, java, ours, name) })
 	}
 	t.Run("TokensGrow", func(t *testing.T) { tokensGrow(t, java, ours) })
 	t.Run("OneNameOneKind", func(t *testing.T) { fencedOverPlain(t, java, ours) })
@@ -205,14 +195,14 @@ func TestTokensGrowOverAKill(t *testing.T) {
 		must(t, err)
 		grew(fmt.Sprint("agent ", round), token)
 		waits := java.fenced("orphan", "main").send("lockAndGetToken", kept)
-		w.awaitRenewals(t, "orphan", renewals)
+		w.awaitRenewals(t, 1, "orphan")
 		pending(t, waits)
 		agent.kill()
 		token, err = strconv.Atoi(value(t, waits))
 		must(t, err)
 		grew(fmt.Sprint("Java ", round), token)
 		grant := ours.FencedLock("orphan").AcquireAsync(t.Context())
-		w.awaitRenewals(t, "orphan", renewals)
+		w.awaitRenewals(t, 1, "orphan")
 		pending(t, grant)
 		java.kill()
 		g := receive(t, grant)

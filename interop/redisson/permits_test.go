@@ -11,19 +11,9 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 )
 
-func TestSemaphore(t *testing.T) {
-	t.Parallel()
-	sharedSemaphore(t, single(t))
-}
-
-func TestSemaphoreInACluster(t *testing.T) {
-	t.Parallel()
-	sharedSemaphore(t, cluster(t))
-}
-
 // sharedSemaphore has each side take permits of a semaphore, give them back, and wait for the other.
-func sharedSemaphore(t *testing.T, w *world) {
-	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
+func sharedSemaphore(t *testing.T, b *both) {
+	w, java, locks := b.world, b.java, b.ours
 	for _, name := range []string{"tables", "столы{7}"} {
 		ours, theirs := locks.Semaphore(name), java.semaphore(name, "main")
 		redis := w.nodeOf(name)
@@ -100,19 +90,9 @@ func queueOf(name string) string {
 	return "lockagent_queue:{" + name + "}"
 }
 
-func TestPermits(t *testing.T) {
-	t.Parallel()
-	sharedPermits(t, single(t))
-}
-
-func TestPermitsInACluster(t *testing.T) {
-	t.Parallel()
-	sharedPermits(t, cluster(t))
-}
-
 // sharedPermits has each side take permits, and the other one release and extend them by their ids.
-func sharedPermits(t *testing.T, w *world) {
-	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
+func sharedPermits(t *testing.T, b *both) {
+	w, java, locks := b.world, b.java, b.ours
 	for _, name := range []string{"seats", "места{7}"} {
 		ours, theirs := locks.Permits(name), java.permits(name, "main")
 		redis, timeouts := w.nodeOf(name), "{"+name+"}:timeout"
@@ -186,19 +166,4 @@ func sharedPermits(t *testing.T, w *world) {
 		}
 		want(t, "delete", theirs.delete(t), true)
 	}
-}
-
-// The permits of a process of Java that was killed come back at the end of their leases.
-func TestPermitsOfAKilledJVM(t *testing.T) {
-	t.Parallel()
-	w := single(t)
-	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
-	ours := locks.Permits("seats")
-	must(t, ours.SetPermits(t.Context(), 2))
-	java.permits("seats", "main").acquire(t, 2, 2*time.Second)
-	waits := ours.AcquireAsync(t.Context(), 2)
-	java.kill()
-	g := <-waits
-	must(t, g.Err())
-	must(t, g.Release(t.Context()))
 }

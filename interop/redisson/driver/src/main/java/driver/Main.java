@@ -16,6 +16,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
+import org.redisson.config.ShardedSubscriptionMode;
 
 /**
  * Runs the commands that it reads from standard input, each on the thread that the command names, because the owner of a
@@ -31,17 +32,18 @@ public final class Main {
         this.out = out;
     }
 
-    /** Arguments: the watchdog timeout in ms, "single" or "cluster", and the addresses. */
+    /** Arguments: the watchdog timeout in ms, "single", "cluster" or "classic", and the addresses. */
     public static void main(String[] args) throws Exception {
         PrintStream out = System.out;
         System.setOut(System.err); // whoever prints must not disturb the answers
         Config config = new Config();
         config.setLockWatchdogTimeout(Long.parseLong(args[0]));
         String[] addresses = Arrays.copyOfRange(args, 2, args.length);
-        if (args[1].equals("cluster")) {
-            config.useClusterServers().addNodeAddress(addresses);
-        } else {
-            config.useSingleServer().setAddress(addresses[0]);
+        switch (args[1]) {
+            case "cluster" -> config.useClusterServers().addNodeAddress(addresses);
+            case "classic" -> config.useClusterServers().addNodeAddress(addresses)
+                    .setShardedSubscriptionMode(ShardedSubscriptionMode.OFF);
+            default -> config.useSingleServer().setAddress(addresses[0]);
         }
         RedissonClient redisson = Redisson.create(config);
         Map<String, Command> commands = new HashMap<>();
