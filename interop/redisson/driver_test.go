@@ -40,7 +40,7 @@ func build(profile string) (*driver.Driver, error) {
 }
 
 // startJava starts Redisson with a watchdog timeout: the lease of locks that it renews.
-func (w *world) startJava(t *testing.T, watchdog time.Duration) *process {
+func (w *world) startJava(t *testing.T, watchdog time.Duration, flags ...string) *process {
 	t.Helper()
 	requireJava(t)
 	java, err := build(w.redisson)
@@ -49,8 +49,8 @@ func (w *world) startJava(t *testing.T, watchdog time.Duration) *process {
 	for _, node := range w.nodes {
 		addrs = append(addrs, node.Addr())
 	}
-	return start(t, java.Command(watchdog, w.mode, addrs,
-		"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")) // starts sooner, beside other tests
+	flags = append(flags, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m") // starts sooner, beside other tests
+	return start(t, java.Command(watchdog, w.mode, addrs, flags...))
 }
 
 func requireJava(t *testing.T) {

@@ -176,6 +176,22 @@ func fencedOverPlain(t *testing.T, java *process, ours *channelapi.Locks) {
 	j.unlock(t)
 }
 
+// fencedAmongSeveral acquires a fenced lock together with another, with a lease. Redisson would give the key of the tokens that
+// lease, too, and tokens would begin anew when it is over.
+func fencedAmongSeveral(t *testing.T, b *both) {
+	token := keyOf("redisson_lock_token", "several")
+	for range 2 {
+		grants, err := channelapi.All(t.Context(), b.ours.FencedLock("several", channelapi.Lease(forever)), b.ours.Lock("others", channelapi.Lease(forever)))
+		must(t, err)
+		want(t, "the expiry of the tokens", b.remaining(token), -time.Millisecond)
+		for _, g := range grants {
+			release(t, g)
+		}
+		want(t, "the expiry of the tokens", b.remaining(token), -time.Millisecond)
+		b.nodeOf(token).Do("PEXPIRE", token, "600000") // as Redisson does; ours heals that
+	}
+}
+
 // A killed process leaves the token key above all that it may have used.
 func TestTokensGrowOverAKill(t *testing.T) {
 	t.Parallel()

@@ -167,3 +167,29 @@ func sharedPermits(t *testing.T, b *both) {
 		want(t, "delete", theirs.delete(t), true)
 	}
 }
+
+// permitsTakenAway takes permits away while Java waits. The listener of a Java program fails if the message is a negative number.
+func permitsTakenAway(t *testing.T, b *both) {
+	const name = "less"
+	ours := b.ours.Semaphore(name)
+	_, err := ours.TrySetPermits(t.Context(), 1)
+	must(t, err)
+	holder := b.has(t, thing{"semaphore", name}, "g1", forever)
+	java := b.javaWaits(t, thing{"semaphore", name}, "j1")
+	for _, n := range []int{-10, 3, 8, -1} { // -10 free, -7, 1, which Java gets, and -1
+		_, err := ours.AddPermits(t.Context(), n)
+		must(t, err)
+		if n == 8 {
+			java.gets(t)
+		}
+	}
+	java = b.javaWaits(t, thing{"semaphore", name}, "j1")
+	holder.leaves(t) // 0
+	java.waits(t)
+	_, err = ours.AddPermits(t.Context(), 1)
+	must(t, err)
+	java.gets(t)
+	if log := b.java.log.String(); strings.Contains(log, "xception") {
+		t.Errorf("Java has logged an exception:\n%s", log)
+	}
+}

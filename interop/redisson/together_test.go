@@ -15,20 +15,23 @@ type group struct {
 	run   func(*testing.T, *both)
 }
 
-// P01 on one server: wakes has all kinds.
-func TestP01BothSidesOnOneServer(t *testing.T) {
+func TestP01P09P14P20BothSidesOnOneServer(t *testing.T) {
 	t.Parallel()
 	together(t, single(t), everything)
 }
 
-func TestP02BothSidesInACluster(t *testing.T) {
+func TestP02P09P14P20BothSidesInACluster(t *testing.T) {
 	t.Parallel()
 	together(t, cluster(t), everything)
 }
 
 func TestP02BothSidesInAClusterWithClassicMessages(t *testing.T) {
 	t.Parallel()
-	together(t, classic(t), []group{{"Wakes", wakes}, {"Latch", sharedLatch}, {"FairLock", fairLock}})
+	together(t, classic(t), []group{
+		{"Wakes", wakes},
+		{"Latch", sharedLatch},
+		{"FairOrder", func(t *testing.T, b *both) { fairOrder(t, b, "orders") }},
+	})
 }
 
 var everything = []group{
@@ -41,6 +44,9 @@ var everything = []group{
 	{"Semaphore", sharedSemaphore},
 	{"Permits", sharedPermits},
 	{"Latch", sharedLatch},
+	{"P09OurFirstPlaceHasNoScore", firstPlaceHasNoScore},
+	{"P14PermitsAreTakenAwayWhileJavaWaits", permitsTakenAway},
+	{"P20FencedLockAmongSeveral", fencedAmongSeveral},
 }
 
 // together runs groups of tests. Each has an empty Redis, and an agent of ours of its own.

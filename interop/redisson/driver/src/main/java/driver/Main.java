@@ -45,6 +45,7 @@ public final class Main {
                     .setShardedSubscriptionMode(ShardedSubscriptionMode.OFF);
             default -> config.useSingleServer().setAddress(addresses[0]);
         }
+        Clock.install();
         RedissonClient redisson = Redisson.create(config);
         Map<String, Command> commands = new HashMap<>();
         Rush.register(commands, redisson);
