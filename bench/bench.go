@@ -29,6 +29,7 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
+	{"redisson", (*bench).redisson}, // first, because it ends at once where there is no Java
 	{"own-1", func(b *bench, ctx context.Context) error { return b.own(ctx, 1) }},
 	{"own-64", func(b *bench, ctx context.Context) error { return b.own(ctx, 64) }},
 	{"own-1024", func(b *bench, ctx context.Context) error { return b.own(ctx, 1024) }},

@@ -18,6 +18,8 @@ type crowd struct {
 	inside     time.Duration
 	deadlines  bool // measure it a second time, with a deadline for each call
 	deadline   time.Duration
+	lockKind   string // of lockagent, if it is not plain
+	shared     bool   // all may have the lock at a time
 }
 
 var (
@@ -36,6 +38,7 @@ func (c crowd) withDeadlines() crowd {
 // of completes the task of one of the crowd's processes.
 func (c crowd) of(t task) task {
 	t.Goroutines, t.Inside, t.Deadline = c.goroutines, c.inside, c.deadline
+	t.LockKind, t.Shared = c.lockKind, c.shared
 	return t
 }
 
@@ -197,7 +200,11 @@ func contendWorker(ctx context.Context, t *task, parent *conversation) error {
 	if err := parent.hear(new(string)); err != nil {
 		return err
 	}
-	o, err := t.load(func() { g.hold(func() { occupy(t.Inside) }) }).run(ctx, c)
+	inside := func() { g.hold(func() { occupy(t.Inside) }) }
+	if t.Shared {
+		inside = func() { occupy(t.Inside) }
+	}
+	o, err := t.load(inside).run(ctx, c)
 	if err != nil {
 		return err
 	}

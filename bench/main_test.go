@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent/bench/stat"
+	"github.com/lockagent/lockagent/interop/redisson/driver"
 )
 
 // The test binary is its own worker, as the program is.
@@ -41,6 +42,18 @@ func requireRedis(t *testing.T) {
 	t.Skip("install redis-server")
 }
 
+func requireJava(t *testing.T) {
+	t.Helper()
+	err := driver.Available()
+	switch {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatal(err)
+	default:
+		t.Skip(err)
+	}
+}
+
 func smoke(t *testing.T) *bench {
 	t.Helper()
 	return &bench{
@@ -51,6 +64,7 @@ func smoke(t *testing.T) *bench {
 
 func TestEveryScenarioRuns(t *testing.T) {
 	requireRedis(t)
+	requireJava(t)
 	found := make([]*results, len(scenarios))
 	// As a group, which ends before the rest begins. Nothing that they measure means anything here,
 	// so they need not be alone.

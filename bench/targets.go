@@ -159,6 +159,13 @@ var targets = []target{
 		return atMost(0, v, "%.0f in %.0f", v, f.ours("reentrant", "cycles"))
 	}},
 	{"Three free locks at once: at most 1.5 x the time of one", ratioAtMost("multi", "x", 1.5)},
+	{"Fair lock, 4 processes x 8: at least 2 x Redisson's in grants/s", ratioAtLeast("redisson", "fair-x", 2)},
+	{"The same: at most 2.5 Redis commands per grant", func(f figures) (string, bool) {
+		v := f.ours("redisson", "fair-sent")
+		return atMost(2.5, v, "%.2f", v)
+	}},
+	{"Plain lock, 4 processes x 8: more grants/s than Redisson's", ratioAtLeast("redisson", "plain-x", 1)},
+	{"Read lock, 4 processes x 8: more grants/s than Redisson's", ratioAtLeast("redisson", "read-x", 1)},
 	{"With the event log, own lock, 1 goroutine: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-1", 1.15)},
 	{"With the event log, own locks, 64 goroutines: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-64", 1.15)},
 	{"With the event log, one lock, 64 goroutines: a grant at most 1.5 x the time of one without", ratioAtMost("events", "x-long", 1.5)},

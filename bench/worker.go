@@ -32,8 +32,10 @@ type task struct {
 	Inside       time.Duration
 	Deadline     time.Duration // of each call, if it is not 0
 	Guard        string        // path of the guard's file
+	Shared       bool          // the guard has nothing to see
 	Grants       int           // hand-off budget, if it is not the default
 	GrantsWithin time.Duration
+	LockKind     string // of lockagent, if it is not plain
 
 	// For locks that are kept, or used once:
 	Locks int
@@ -81,6 +83,12 @@ func (t *task) open(ctx context.Context) (contender.Contender, error) {
 	if err != nil {
 		return nil, err
 	}
+	if agent, ok := c.(*contender.Agent); ok && t.LockKind != "" {
+		if err := agent.Use(t.LockKind); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
 	return c, nil
 }
 
@@ -94,11 +102,33 @@ func (c *conversation) say(v any) error { return c.out.Encode(v) }
 
 func (c *conversation) hear(v any) error { return c.in.Decode(v) }
 
+// child is a process that ends when its input does.
+type child struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+// startChild starts a process. The end of this process kills it.
+func startChild(cmd *exec.Cmd) (c child, in io.Writer, out io.Reader, err error) {
+	cmd.SysProcAttr = dieWithParent()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return child{}, nil, nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return child{}, nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return child{}, nil, nil, err
+	}
+	return child{cmd, stdin}, stdin, stdout, nil
+}
+
 // worker is a process that does a task.
 type worker struct {
 	conversation
-	cmd   *exec.Cmd
-	stdin io.Closer
+	child
 }
 
 // startWorker starts a process of this program. The end of ctx kills it, and so does
@@ -116,19 +146,11 @@ func startWorker(ctx context.Context, t task) (*worker, error) {
 	// With the race detector, a process would sleep for a second before it ends.
 	cmd.Env = append(os.Environ(), workerVariable+"="+string(description), "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = dieWithParent()
-	stdin, err := cmd.StdinPipe()
+	c, in, out, err := startChild(cmd)
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &worker{conversation{json.NewDecoder(bufio.NewReader(stdout)), json.NewEncoder(stdin)}, cmd, stdin}, nil
+	return &worker{conversation{json.NewDecoder(bufio.NewReader(out)), json.NewEncoder(in)}, c}, nil
 }
 
 // silence is how long a process may say nothing when it should: more than any task
@@ -158,20 +180,20 @@ func (w *worker) ask(o order, m *moment) error {
 }
 
 // dismiss tells the process that nothing more will be said. It then ends by itself.
-func (w *worker) dismiss() { _ = w.stdin.Close() }
+func (c child) dismiss() { _ = c.stdin.Close() }
 
 // end dismisses the process and waits until it is gone. One that does not end is
 // killed.
-func (w *worker) end() {
-	w.dismiss()
-	kill := time.AfterFunc(time.Second, func() { _ = w.cmd.Process.Kill() })
+func (c child) end() {
+	c.dismiss()
+	kill := time.AfterFunc(time.Second, func() { _ = c.cmd.Process.Kill() })
 	defer kill.Stop()
-	_ = w.cmd.Wait() // killed is as good
+	_ = c.cmd.Wait() // killed is as good
 }
 
 // quit kills the process at once: for one that would take long to clean up what goes
 // with the server anyway.
-func (w *worker) quit() {
-	_ = w.cmd.Process.Kill()
-	_ = w.cmd.Wait()
+func (c child) quit() {
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
 }

@@ -2,6 +2,7 @@ package contender
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
@@ -16,10 +17,18 @@ var lockagentKinds = []Kind{{
 	},
 }}
 
+// lockKinds are kinds of lock that Redisson has as well, by the names that its driver has for them.
+var lockKinds = map[string]func(*channelapi.Locks, string, ...channelapi.Option) *channelapi.Lock{
+	"plain": (*channelapi.Locks).Lock,
+	"fair":  (*channelapi.Locks).FairLock,
+	"read":  (*channelapi.Locks).ReadLock,
+}
+
 // Agent is lockagent in one process.
 type Agent struct {
 	store *redisstore.Store
 	locks *channelapi.Locks
+	lock  func(*channelapi.Locks, string, ...channelapi.Option) *channelapi.Lock
 }
 
 // OpenAgent opens lockagent over a store on Redis. wrap decorates the store, if it is not nil.
@@ -37,18 +46,28 @@ func OpenAgent(ctx context.Context, addr string, cfg channelapi.Config, wrap fun
 		_ = store.Close()
 		return nil, err
 	}
-	return &Agent{store: store, locks: locks}, nil
+	return &Agent{store: store, locks: locks, lock: (*channelapi.Locks).Lock}, nil
 }
 
 type agentHeld struct{ grant lockagent.Grant }
 
 // Lock implements [Contender].
 func (a *Agent) Lock(ctx context.Context, name string) (Held, error) {
-	grant, err := a.locks.Lock(name).Acquire(ctx)
+	grant, err := a.lock(a.locks, name).Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &agentHeld{grant}, nil
+}
+
+// Use changes the kind of the locks: plain, fair or read. They are plain at first.
+func (a *Agent) Use(kind string) error {
+	lock, ok := lockKinds[kind]
+	if !ok {
+		return fmt.Errorf("no kind of lock %q", kind)
+	}
+	a.lock = lock
+	return nil
 }
 
 // Session opens a session of an owner made up.

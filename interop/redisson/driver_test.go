@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"sync"
@@ -34,7 +35,7 @@ func build(profile string) (*driver.Driver, error) {
 		}
 		built.dir, built.profiles = dir, make(map[string]*driver.Driver)
 	}
-	d, err := driver.Build(filepath.Join(built.dir, "driver"+profile), profile)
+	d, err := driver.Build(context.Background(), filepath.Join(built.dir, "driver"+profile), profile)
 	built.profiles[profile] = d
 	return d, err
 }
@@ -50,7 +51,7 @@ func (w *world) startJava(t *testing.T, watchdog time.Duration, flags ...string)
 		addrs = append(addrs, node.Addr())
 	}
 	flags = append(flags, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m") // starts sooner, beside other tests
-	return start(t, java.Command(watchdog, w.mode, addrs, flags...))
+	return start(t, java.Command(context.Background(), watchdog, w.mode, addrs, flags...))
 }
 
 func requireJava(t *testing.T) {

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ type Driver struct {
 
 // Build builds the driver in an empty directory. The profile is one of pom.xml: another version of Redisson. It may
 // be empty. Maven needs the network unless it has everything from an earlier run.
-func Build(dir, profile string) (*Driver, error) {
+func Build(ctx context.Context, dir, profile string) (*Driver, error) {
 	if err := os.CopyFS(dir, source); err != nil {
 		return nil, err
 	}
@@ -49,8 +50,8 @@ func Build(dir, profile string) (*Driver, error) {
 		args = append(args, "-P", profile)
 	}
 	args = append(args, "package")
-	if exec.Command("mvn", append([]string{"-o"}, args...)...).Run() != nil {
-		if out, err := exec.Command("mvn", args...).CombinedOutput(); err != nil {
+	if exec.CommandContext(ctx, "mvn", append([]string{"-o"}, args...)...).Run() != nil {
+		if out, err := exec.CommandContext(ctx, "mvn", args...).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("build the driver: %w\n%s", err, out)
 		}
 	}
@@ -61,14 +62,14 @@ func Build(dir, profile string) (*Driver, error) {
 	return &Driver{filepath.Join(output, "driver.jar") + string(os.PathListSeparator) + string(jars)}, nil
 }
 
-// Command is a process of the driver that has not been started. The watchdog is the lease of locks that Redisson
-// renews. The mode is "single" or "cluster", or "classic", which is a Cluster whose messages go to all nodes. Flags are of the virtual machine.
-func (d *Driver) Command(watchdog time.Duration, mode string, addrs []string, flags ...string) *exec.Cmd {
+// Command is a process of the driver that has not been started. The end of ctx kills it. The watchdog is the lease of locks that Redisson
+// renews. The mode is "single" or "cluster", or "classic": a Cluster whose messages go to all nodes. Flags are of the virtual machine.
+func (d *Driver) Command(ctx context.Context, watchdog time.Duration, mode string, addrs []string, flags ...string) *exec.Cmd {
 	// Without a file that a killed process would leave behind.
 	args := append([]string{"-XX:-UsePerfData"}, flags...)
 	args = append(args, "-cp", d.Classpath, "driver.Main", strconv.FormatInt(watchdog.Milliseconds(), 10), mode)
 	for _, addr := range addrs {
 		args = append(args, "redis://"+addr)
 	}
-	return exec.Command("java", args...)
+	return exec.CommandContext(ctx, "java", args...)
 }

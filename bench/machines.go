@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent/interop/redisson/driver"
+)
+
+// machines are Java virtual machines with Redisson, which take commands.
+type machines []*javaMachine
+
+type javaMachine struct {
+	child
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+// startMachines builds the driver of Redisson, and starts it several times. The end of ctx kills them.
+func startMachines(ctx context.Context, s *server, n int) (all machines, err error) {
+	defer func() {
+		if err != nil {
+			all.end()
+		}
+	}()
+	dir := s.file("driver")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	java, err := driver.Build(ctx, dir, "")
+	if err != nil {
+		return nil, err
+	}
+	for range n {
+		const watchdog = 30 * time.Second // Redisson's default
+		c, in, out, err := startChild(java.Command(ctx, watchdog, "single", []string{s.Addr()}, "-XX:+UseSerialGC"))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, &javaMachine{c, in, bufio.NewScanner(out)})
+	}
+	return all, nil
+}
+
+func (all machines) end() {
+	for _, m := range all { // first all, so that they end together
+		m.dismiss()
+	}
+	for _, m := range all {
+		m.child.end()
+	}
+}
+
+// rushed is what the threads of all machines got.
+type rushed struct {
+	grants  int
+	longest time.Duration // wait of any thread
+}
+
+// rush has the threads of all machines acquire one lock again and again for a while.
+func (all machines) rush(kind string, threads int, window time.Duration) (r rushed, err error) {
+	name := fmt.Sprintf("bench/%d", time.Now().UnixNano())
+	for _, m := range all {
+		if _, err := fmt.Fprintf(m.in, "1 main %s.rush %s %d %d 0\n", kind, url.QueryEscape(name), threads, window.Milliseconds()); err != nil {
+			return r, err
+		}
+	}
+	for _, m := range all {
+		if !m.out.Scan() {
+			return r, errors.Join(errors.New("the driver has ended"), m.out.Err())
+		}
+		answer, err := url.QueryUnescape(m.out.Text())
+		if err != nil {
+			return r, err
+		}
+		var grants, ms, refused int
+		if _, err := fmt.Sscanf(answer, "1 ok %d %d %d", &grants, &ms, &refused); err != nil {
+			return r, fmt.Errorf("the driver answered %q: %w", strings.TrimSpace(answer), err)
+		}
+		r.grants += grants
+		r.longest = max(r.longest, time.Duration(ms)*time.Millisecond)
+	}
+	return r, nil
+}
