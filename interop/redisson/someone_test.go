@@ -155,6 +155,7 @@ func (b *both) javaWaits(t *testing.T, w thing, who string) *someone {
 	before := redis.Calls(asking)
 	s := b.come(t, w, who, forever)
 	redistest.Eventually(t, "two questions of Java", func() bool { return redis.Calls(asking) >= before+2 })
+	b.java.awaitSleep(t, who)
 	s.waits(t)
 	return s
 }

@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.locks.LockSupport;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
@@ -17,6 +18,7 @@ import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 import org.redisson.config.ShardedSubscriptionMode;
+import org.redisson.misc.ReclosableLatch;
 
 /**
  * Runs the commands that it reads from standard input, each on the thread that the command names, because the owner of a
@@ -71,6 +73,10 @@ public final class Main {
             answer(id, "ok", "");
             return;
         }
+        if (name.equals("sleeps")) { // the thread: it has asked in vain, and now only a message can wake it in time
+            answer(id, "ok", Boolean.toString(worker.sleeps()));
+            return;
+        }
         worker.tasks.add(() -> {
             try {
                 Command command = commands.get(name);
@@ -99,6 +105,12 @@ public final class Main {
             super(name);
             setDaemon(true);
             start();
+        }
+
+        /** Whether the thread waits in one of Redisson's latches. */
+        boolean sleeps() {
+            Object blocker = LockSupport.getBlocker(this);
+            return blocker instanceof ReclosableLatch || blocker != null && blocker.getClass().getName().contains("Semaphore$");
         }
 
         @Override
