@@ -72,7 +72,9 @@ import (
 // end with [ErrDeleted].
 //
 // A Release passes the free permits to the tenures in the queue, one after the other, as long as
-// they suffice for the next. So a request for many permits is not kept out by requests for few.
+// they suffice for the next. So a request for many permits is not kept out by requests for few. If it has not
+// looked at all places, the next tenures get a [MessageStandby] with nothing remaining: their Acquires look
+// further.
 // The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.
 // Nobody is told that a tenure is wanted. A Break ends all tenures, and gives their permits back.
 //

@@ -27,14 +27,20 @@ type taker struct {
 
 // keepPermits returns the semaphore of a name that is going to change, and takes back what is over.
 func (m *memory) keepPermits(v *visit, name lockagent.Name, kind lockagent.LockKind) (*lock, *semaphore) {
-	l := m.keep(name, kind, v.now)
-	if l.permits == nil {
-		l.permits = &semaphore{wanted: make(map[lockagent.Tenure]int), ids: make(map[lockagent.PermitID]time.Time)}
-	}
-	if s := l.permits; s.reclaim(kind, v.now) > 0 {
+	l := m.keepNumbers(name, kind, v.now)
+	if l.permits.reclaim(kind, v.now) > 0 {
 		m.shareOut(v, name, "")
 	}
 	return l, l.permits
+}
+
+// keepNumbers is keepPermits without taking back what is over.
+func (m *memory) keepNumbers(name lockagent.Name, kind lockagent.LockKind, now time.Time) *lock {
+	l := m.keep(name, kind, now)
+	if l.permits == nil {
+		l.permits = &semaphore{wanted: make(map[lockagent.Tenure]int), ids: make(map[lockagent.PermitID]time.Time)}
+	}
+	return l
 }
 
 // reclaim takes back the permits whose leases are over, and returns how many they were.
@@ -142,13 +148,15 @@ func until(now time.Time, lease time.Duration) time.Time {
 }
 
 // spread passes the free permits to the tenures in the queue, as long as they suffice for the next.
-// It reports whether it passed any.
+// It reports whether it passed any. If it has not looked at all places, the next ones are to ask at once:
+// then the queue is looked at further.
 func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed bool) {
 	l := m.locks[name]
 	s := l.permits
 	outsiders := m.outsiders(name)
 	theirs := outsiders > 0 && s.free > 0 && l.outsidersTurn(v.now)
-	for looked := 0; !theirs && looked < mostLooked && len(l.queue) > 0 && s.free > 0; looked++ {
+	looked := 0
+	for ; !theirs && looked < mostLooked && len(l.queue) > 0 && s.free > 0; looked++ {
 		to := l.queue[0].tenure
 		n := s.wanted[to]
 		if m.listens(to.Agent) && n > s.free {
@@ -167,12 +175,21 @@ func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed boo
 			Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: trace,
 		})
 	}
+	wait, told := lockagent.PassLease, false
+	more := looked == mostLooked && s.free > 0
+	if more {
+		wait = 0
+	}
 	for _, next := range l.queue[:min(standbys, len(l.queue))] {
-		if passed {
+		if passed || more {
+			told = told || m.listens(next.tenure.Agent)
 			m.tell(v, lockagent.Message{
-				Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next.tenure, Remaining: lockagent.PassLease,
+				Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next.tenure, Remaining: wait,
 			})
 		}
+	}
+	if more && !told {
+		m.wakeForPermits(v, name)
 	}
 	return passed
 }
@@ -180,10 +197,15 @@ func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed boo
 // shareOut is spread after permits have come back. If some are left, it wakes the waiters.
 func (m *memory) shareOut(v *visit, name lockagent.Name, trace string) (passed bool) {
 	passed = m.spread(v, name, trace)
+	m.wakeForPermits(v, name)
+	return passed
+}
+
+// wakeForPermits wakes all waiters if permits are free.
+func (m *memory) wakeForPermits(v *visit, name lockagent.Name) {
 	if m.locks[name].permits.free > 0 {
 		v.wake(m.subscribers(name))
 	}
-	return passed
 }
 
 func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -266,13 +288,16 @@ func (s *semaphore) extend(kind lockagent.LockKind, i int, now time.Time, lease 
 	}
 }
 
+// renewPermits passes nothing, but wakes the waiters, as the scripts for Redis do: a renewal has to work
+// without the keys of the queue.
 func (m *memory) renewPermits(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 	reply := lockagent.RenewReply{At: m.clock.at(v.now)}
 	l := m.lock(req.Name, v.now)
 	if l.permits == nil || l.kind != req.Kind {
 		return reply, nil
 	}
-	_, s := m.keepPermits(v, req.Name, req.Kind)
+	s := m.keepNumbers(req.Name, req.Kind, v.now).permits
+	gained := s.reclaim(req.Kind, v.now) > 0
 	i, whole := s.find(req.Kind, req.Tenure)
 	switch {
 	case whole:
@@ -280,7 +305,10 @@ func (m *memory) renewPermits(v *visit, req lockagent.RenewRequest) (lockagent.R
 		reply.Held = true
 	case i >= 0:
 		s.drop(req.Kind, i)
-		m.shareOut(v, req.Name, "")
+		gained = true
+	}
+	if gained {
+		m.wakeForPermits(v, req.Name)
 	}
 	return reply, nil
 }

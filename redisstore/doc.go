@@ -90,7 +90,8 @@
 //
 // The store may miss wake-ups in two cases: its user may subscribe or publish to some channels
 // only, or only some programs in a Cluster use sharded messages (see [Sharded]). Nothing
-// reports that. Waiters then wait until the lease is over.
+// reports that. Waiters then wait until the lease is over. The store tries about every second to
+// subscribe to a channel that was denied: the rules of the user may change.
 //
 // Some services are several servers behind one address, and no Cluster. The store recognizes
 // them by their errors about keys in different slots. It uses them like a Cluster with
@@ -127,6 +128,11 @@
 //	                            is over, in ms
 //	lockagent_places:{N}        zset: those of them that are of   5 minutes
 //	                            agents, by their last attempt
+//	lockagent_arrivals:{N}      zset: the same, by their arrival  5 minutes
+//	lockagent_lasts:{N}         number: how long they last, if    5 minutes
+//	                            Redisson removed one too early
+//	lockagent_told:{N}          string: when the first waiter of  1 minute
+//	                            Redisson's was told
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock. That of a
 //	                            place at a fair lock ends with :<agent>:<number>
 //	{N}:<agent>:<number>:rwlock_timeout:1
@@ -134,6 +140,8 @@
 //	                            read/write lock
 //	lockagent_readers:{N}       zset: these tenures, by the end   the longest lease
 //	                            of their leases, in ms
+//	lockagent_doubts:{N}        zset: readers of Redisson's that  1 minute after the lock
+//	                            may be dead, by when they are removed
 //	redisson_rwlock:{N}         channel of a read/write lock: "0" when the last reader has gone, "1"
 //	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
@@ -145,8 +153,8 @@
 // To a latch with the name N belong
 //
 //	N                           string: the count               never
-//	lockagent_notes:{N}         zset: the changes of the last     1 minute
-//	                            minute, and when it was opened
+//	lockagent_notes:{N}         zset: the latest changes, and     1 minute
+//	                            whether it was opened lately
 //	redisson_countdownlatch__channel__{N}
 //	                            channel: "0" when the latch is open, "1" when it is set or
 //	                            deleted
@@ -159,11 +167,10 @@
 //	{N}:timeout                 zset: ids of the permits that are as N
 //	                            taken, by the end of the lease.
 //	                            Only of the kind Permits
-//	lockagent_permits:{N}       zset: the tenures that have       as N
-//	                            permits, by the end of the lease
-//	lockagent_tenures:{N}       the same, of the kind Permits     as N
-//	lockagent_taken:{N}         hash: the permits of a tenure, if as N
-//	                            they are several
+//	lockagent_permits:{N}       zset: the tenures that have       a day after N,
+//	                            permits, by the end of the lease  or never
+//	lockagent_tenures:{N}       the same, of the kind Permits     as those
+//	lockagent_taken:{N}         hash: the permits of each tenure  as those
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
 //	lockagent_notes:{N}         as of a lock                      1 minute
@@ -172,9 +179,14 @@
 //	redisson_sc:{N}             channel: the number of permits that are free, if it grew and is
 //	                            above 0
 //
-// The scripts of semaphores declare only the key N. While a slot of a Cluster moves to another node,
-// calls to a semaphore of that slot may fail until all of its keys have moved. The agent makes
-// them again.
+// Changes are remembered for longer than a minute if [Config.CallTimeout] is more than 7.5 s: for 45 s and two
+// such timeouts.
+//
+// While a slot of a Cluster moves to another node, no node has all keys of a semaphore or a latch. A node that
+// lacks a key would count a change twice, or not know a tenure. So these calls fail with
+// [lockagent.ErrStoreUnavailable] until the slot has moved, and the agent makes them again. A tenure is
+// renewed meanwhile, except for the moment in which its own keys move. So it is lost only if that moment is
+// longer than its lease.
 //
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
 //
@@ -204,7 +216,7 @@
 //	+eval +evalsha +info +time +ping +select
 //	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
 //	+hset +hdel +hget +hmget +hvals +hlen +hscan
-//	+lrange +lindex +llen +lpos +rpush +lrem
+//	+lrange +lindex +llen +lpos +linsert +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ func (s *Store) Latch(_ context.Context, req lockagent.LatchRequest, done func(l
 
 func (s *Store) count(req lockagent.LatchRequest, done func(reply lockagent.LatchReply, opened bool, err error)) {
 	var c script.Call
-	s.room.Latch(&c, req)
+	s.room.Latch(&c, req, s.remembers())
 	s.send(&c, s.slot(req.Name), func(text string, err error) {
 		var reply lockagent.LatchReply
 		opened := false
@@ -68,14 +69,16 @@ func (s *Store) awaitLatch(_ context.Context, _ *family, req lockagent.AcquireRe
 }
 
 // opened knows which latches were counted down to 0, by the messages that say so: Redisson leaves no
-// note of that in the server. The zero value is empty.
+// note of that in the server. It has the latches of the last minute for which the agent waited, and at
+// most as many older ones, or fewOpened. The zero value is empty.
 type opened struct {
-	mu    sync.Mutex // guards times
+	mu    sync.Mutex // guards the others
 	times map[lockagent.Name]time.Time
+	most  int // how many there may be until old ones are removed
 }
 
 const (
-	maxOpened  = 1024 // bounds the memory
+	fewOpened  = 1024
 	openedKept = time.Minute
 )
 
@@ -87,7 +90,11 @@ func (o *opened) heard(name lockagent.Name, payload string) {
 		delete(o.times, name)
 		return
 	}
-	if o.times == nil || len(o.times) >= maxOpened {
+	if len(o.times) >= o.most {
+		maps.DeleteFunc(o.times, func(_ lockagent.Name, at time.Time) bool { return time.Since(at) >= openedKept })
+		o.most = max(fewOpened, 2*len(o.times))
+	}
+	if o.times == nil {
 		o.times = make(map[lockagent.Name]time.Time)
 	}
 	o.times[name] = time.Now()

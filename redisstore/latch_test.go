@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"errors"
 	"reflect"
+	"strconv"
 	"testing"
 
 	"github.com/lockagent/lockagent"
@@ -162,6 +163,48 @@ func TestLatchWithATagInACluster(t *testing.T) {
 		<-woken
 	}
 	if open, err := isOpen(t, store, "a"); !open || err != nil {
+		t.Errorf("open: %t, %v", open, err)
+	}
+}
+
+// While a slot migrates, a latch must not be counted down twice, and a waiter must not be told that it is gone.
+func TestLatchWhileASlotMigrates(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	from, to := cluster.Nodes[0], cluster.Nodes[1]
+	store := open(t, cluster.URL())
+	if cluster.NodeOf("ready") != from {
+		from, to = to, from
+	}
+	down := lockagent.LatchRequest{Name: "ready", Op: lockagent.LatchDown, Change: "down"}
+	if r, err := latch(t, store, lockagent.LatchRequest{Name: "ready", Op: lockagent.LatchSet, Count: 2, Change: "set"}); !r.Changed || err != nil {
+		t.Fatal(r, err)
+	}
+	busy := func(when string) {
+		t.Helper()
+		if r, err := latch(t, store, down); !errors.Is(err, lockagent.ErrStoreUnavailable) && (r.Count != 1 || err != nil) {
+			t.Errorf("%s: the repeated change is answered %+v, %v", when, r, err)
+		}
+	}
+	busy("first")
+	finish := cluster.BeginMove("ready", from, to)
+	busy("before")
+	from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), "ready", "0", "60000")
+	busy("after the latch")
+	finish()
+	if r, err := latch(t, store, down); r.Count != 1 || err != nil {
+		t.Errorf("after the move: %+v, %v", r, err)
+	}
+	down.Change = "again"
+	if r, err := latch(t, store, down); r.Count != 0 || err != nil {
+		t.Errorf("after the move: %+v, %v", r, err)
+	}
+	finish = cluster.BeginMove("ready", to, from)
+	if open, err := isOpen(t, store, "ready"); !open && !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Errorf("open: %t, %v", open, err)
+	}
+	finish()
+	if open, err := isOpen(t, store, "ready"); !open || err != nil {
 		t.Errorf("open: %t, %v", open, err)
 	}
 }

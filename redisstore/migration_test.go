@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/storetest"
 )
 
 // While a slot migrates its locks have no queue. Those who wait are woken all the same, wherever the
@@ -140,4 +142,96 @@ func TestAgentsThatContendWhileSlotsMove(t *testing.T) {
 			take()
 		}
 	}
+}
+
+// While the slot of a semaphore moves, nobody is granted permits, and nobody loses some. Afterwards all who
+// wait have their turns, and every permit is back.
+func TestAgentsThatUsePermitsWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	from, to := cluster.Nodes[0], cluster.Nodes[1]
+	if cluster.NodeOf("pool") != from {
+		from, to = to, from
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var users sync.WaitGroup
+	defer users.Wait()
+	defer stop()
+	const permits, agents, each, turns = 3, 2, 4, 30
+	var pools []*channelapi.Permits
+	for range agents {
+		locks, err := channelapi.New(channelapi.Config{Store: open(t, cluster.URL()), Lease: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = locks.Close() })
+		pools = append(pools, locks.Permits("pool"))
+	}
+	if _, err := pools[0].TrySetPermits(ctx, permits+1); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := pools[0].Acquire(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := open(t, cluster.URL())
+	granted := make(chan bool) // one value for each grant
+	var within atomic.Int32
+	for i := range agents * each {
+		users.Go(func() {
+			for {
+				g := <-pools[i%agents].AcquireAsync(ctx, 1)
+				if ctx.Err() != nil {
+					_ = g.Release(context.WithoutCancel(ctx)) // if it was granted
+					return
+				}
+				if n := within.Add(1); g.Err() != nil || n > permits {
+					t.Errorf("%v, and %d of %d permits are taken", g.Err(), n, permits)
+					return
+				}
+				select {
+				case granted <- true:
+				case <-ctx.Done():
+				}
+				within.Add(-1)
+				if err := g.Release(context.WithoutCancel(ctx)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	take := func() {
+		for range turns {
+			await(t, granted)
+		}
+	}
+	take()
+	for range 3 {
+		finish := cluster.BeginMove("pool", from, to)
+		from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), "pool", "0", "60000") // apart from the others
+		status := pools[0].StatusAsync(ctx)
+		for range 3 { // of the first calls none is answered
+			if s, err := storetest.Permits(t, other, lockagent.PermitsRequest{Name: "pool", Kind: lockagent.Permits, Op: lockagent.ReadPermits}); err == nil {
+				t.Errorf("a node without all keys says %+v", s)
+			}
+		}
+		finish()
+		if s := <-status; s.Err != nil || s.Value.Total() != permits+1 {
+			t.Errorf("after the move: %+v", s)
+		}
+		if !kept.Held() {
+			t.Errorf("lost: %v", kept.Cause())
+		}
+		take()
+		from, to = to, from
+	}
+	stop()
+	users.Wait()
+	if err := kept.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	redistest.Eventually(t, "all permits to be back", func() bool {
+		s, err := pools[0].Status(t.Context())
+		return err == nil && s.Taken == 0 && s.Free == permits+1
+	})
 }

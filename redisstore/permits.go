@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
@@ -45,7 +46,7 @@ func (s *Store) Permits(_ context.Context, req lockagent.PermitsRequest, done fu
 	slot := s.slot(req.Name)
 	past, _ := s.past(slot)
 	var c script.Call
-	s.room.ChangePermits(&c, &req)
+	s.room.ChangePermits(&c, &req, s.remembers())
 	s.send(&c, slot, func(text string, err error) {
 		var reply lockagent.PermitsReply
 		if err == nil {
@@ -55,3 +56,8 @@ func (s *Store) Permits(_ context.Context, req lockagent.PermitsRequest, done fu
 		done(reply, usedAs(err, req.Name, req.Kind))
 	})
 }
+
+// remembers is for how long the server remembers a change of a semaphore or a latch, at least a minute. An agent
+// makes a change again for up to three quarters of a minute. The last call may take CallTimeout, and as much on
+// its way to the server.
+func (s *Store) remembers() time.Duration { return max(time.Minute, 45*time.Second+2*s.bound) }

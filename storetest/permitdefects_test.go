@@ -77,6 +77,7 @@ var morePermitFindings = []finding{
 	{"does not know ids", "PermitIDs/permits of other programs"},
 	{"has no queue", "Permits/a release passes permits in order, as far as they suffice"},
 	{"has no queue", "Permits/a large request that is given up lets smaller ones in"},
+	{"tells nobody to stand by", "Permits/permits reach all who wait, however many they are"},
 	{"has no queue", "Permits/permits that are added reach the waiters"},
 	{"has no queue", "Permits/a semaphore that is deleted fails its waiters"},
 	{"does not name the other kind", "Permits/a lock is no semaphore"},

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -117,6 +118,46 @@ var permitClauses = []clause{
 			u[0].counts(0, 4)
 			u[1].gives(1, true)
 			u[1].hears(lockagent.MessagePassed, 2)
+		},
+	},
+	{
+		name: "permits reach all who wait, however many they are",
+		says: "If it has not looked at all places, the next tenures get a [MessageStandby] with nothing remaining: their Acquires look further.",
+		prove: func(t *testing.T, h *Harness) {
+			if h.NoQueue {
+				t.Skip("the store has no queue")
+			}
+			const waiters = 30
+			u := h.users(t, 2)
+			u[0].change(lockagent.TrySetPermits, 0)
+			u[1].watches()
+			for n := range uint64(waiters) {
+				u[1].waits(h, n+1, 1)
+			}
+			u[0].change(lockagent.AddPermits, waiters)
+			for has := make(map[uint64]bool); len(has) < waiters; {
+				for n := range uint64(waiters) {
+					_, passed := u[1].messages.Take(lockagent.MessagePassed, theLock, u[1].tenure(n+1))
+					if next, ok := u[1].messages.Take(lockagent.MessageStandby, theLock, u[1].tenure(n+1)); ok && next.Remaining == 0 && !has[n+1] {
+						reply, err := u[1].try(u[1].wants(n+1, 1, true))
+						if err != nil {
+							t.Fatal(err)
+						}
+						passed = passed || reply.Granted
+					}
+					if passed {
+						has[n+1] = true
+					}
+				}
+				if len(has) < waiters {
+					select {
+					case <-u[1].messages.C:
+					case <-time.After(Patience):
+						t.Fatalf("%d of %d tenures have permits, and no message says that others may ask", len(has), waiters)
+					}
+				}
+			}
+			u[0].counts(0, waiters)
 		},
 	},
 	{

@@ -37,6 +37,13 @@
 //	                            the place is over
 //	lockagent_places:{N}        zset: those that are of agents, by the time   5 minutes
 //	                            of their last attempt
+//	lockagent_arrivals:{N}      zset: the same, by the time they came         5 minutes
+//	lockagent_lasts:{N}         for how many ms they last, if Redisson        5 minutes
+//	                            removed one too early
+//	lockagent_told:{N}          "<ms> <score> <place>": when the program      1 minute
+//	                            that is first was told to take the free lock
+//	lockagent_doubts:{N}        zset: readers of Redisson's that may be dead, 1 minute more
+//	                            see rw_doubt.lua                              than the lock
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees.
 //	                            The place of a tenure at a fair lock has
 //	                            a channel that ends with :<agent>:<number>

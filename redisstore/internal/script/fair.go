@@ -24,11 +24,13 @@ var (
 // FairAcquire is [Room.Acquire] for fair locks, see fair_acquire.lua. [Room.ReadAcquired] reads the reply.
 func (r Room) FairAcquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
 	r.acquire(c, fairAcquireScript, true, requests, past)
+	c.Args = append(c.Args, r.String())
 }
 
 // FairAcquireAlone is [Room.AcquireAlone] for a fair lock.
 func (r Room) FairAcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
 	r.acquireAlone(c, fairAcquireScript, true, request, past)
+	c.Args = append(c.Args, r.String())
 }
 
 // FairRelease is [Room.Release] for fair locks, see fair_release.lua. [Room.ReadReleased] reads the reply.

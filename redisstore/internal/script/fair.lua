@@ -1,14 +1,18 @@
 -- fair.lua is a part of other scripts: the places at a fair lock. Redisson's list has them in their order.
 -- Redisson's zset has the time in ms at which each of them is over, unless its program does something.
--- lockagent_places has those of our agents, by the time in ms of their last attempt.
+-- lockagent_places has those of our agents, by the time in ms of their last attempt, and lockagent_arrivals by
+-- the time in microseconds at which they came.
 --
--- time is that of the server, because Redisson compares it with the clocks of its clients. mode says how
--- messages travel, see release.lua. All times are in ms.
+-- A program with Redisson removes the first place if its own clock says that it is over. And it moves the times of all
+-- places when it comes, gives up or is granted the lock. So these scripts never change the time of
+-- another program's place, and a place of ours that such a program removed too early comes back.
+--
+-- time is that of the server. mode says how messages travel, see release.lua. All other times are in ms.
 
 local near_places = 32 -- these have to ask again soon
 local near_asks, near_lasts = 2000, 6000
 local far_asks, far_lasts = 10000, 30000
-local takes_it, looked_at = 6000, 8
+local takes_it, told_lasts, looked_at = 6000, 60000, 8
 local stale = 30000 -- without an attempt
 local theirs_lasts = 300000
 local wall = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -19,13 +23,18 @@ local function fair_lock(lock, suffix, mode)
   return {
     lock = lock, mode = mode, agents = mode == 'sharded' and suffix or '', publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH',
     queue = 'redisson_lock_queue' .. theirs, deadlines = 'redisson_lock_timeout' .. theirs,
-    places = 'lockagent_places' .. suffix, waiter = 'redisson_lock__channel' .. theirs .. ':',
+    places = 'lockagent_places' .. suffix, arrivals = 'lockagent_arrivals' .. suffix,
+    lasts = 'lockagent_lasts' .. suffix, told = 'lockagent_told' .. suffix,
+    waiter = 'redisson_lock__channel' .. theirs .. ':',
   }
 end
 
 -- Takes a place away, and reports whether there was one.
 local function leave(fair, place)
   local timed, ours = pcall('ZREM', fair.deadlines, place), pcall('ZREM', fair.places, place)
+  if ours == 1 then
+    pcall('ZREM', fair.arrivals, place)
+  end
   return (timed == 1 or ours == 1) and pcall('LREM', fair.queue, 1, place) == 1
 end
 
@@ -33,12 +42,32 @@ end
 local function drop(fair, place)
   pcall('LREM', fair.queue, 1, place)
   pcall('ZREM', fair.deadlines, place)
-  pcall('ZREM', fair.places, place)
+  if pcall('ZREM', fair.places, place) == 1 then
+    pcall('ZREM', fair.arrivals, place)
+  end
 end
 
 -- Tells the program that has a place to try now.
 local function tell(fair, place)
   pcall(fair.publish, fair.waiter .. place, '0')
+end
+
+-- Returns how much longer a free lock is kept for the program that has the first place: some seconds since
+-- the program was told. If its place has moved since then, this is another time.
+local function kept_for(fair, place)
+  local score = pcall('ZSCORE', fair.deadlines, place)
+  local deadline = tonumber(score or nil)
+  if not deadline then -- nobody would ever remove it
+    pcall('ZADD', fair.deadlines, string.format('%.0f', wall + takes_it), place)
+    return takes_it
+  end
+  local this, told = score .. ' ' .. place, pcall('GET', fair.told)
+  local since, what = string.match(type(told) == 'string' and told or '', '^(%d+) (.*)$')
+  if what ~= this or since + 0 > wall then
+    since = wall
+    pcall('SET', fair.told, string.format('%.0f ', wall) .. this, 'PX', told_lasts)
+  end
+  return math.min(deadline, since + takes_it) - wall
 end
 
 -- Looks for the first place whose program lives, and removes the dead ones before it. The lock is free.
@@ -80,15 +109,10 @@ local function hand_on(fair, begin, trace, asker)
         call('HDEL', fair.lock, place)
       end
     else
-      local deadline = tonumber(pcall('ZSCORE', fair.deadlines, place) or nil)
-      if not deadline or deadline > wall then
-        local latest = wall + takes_it
-        if not deadline or deadline > latest then
-          deadline = latest
-          pcall('ZADD', fair.deadlines, string.format('%.0f', latest), place)
-        end
+      local left = kept_for(fair, place)
+      if left > 0 then
         tell(fair, place)
-        return 'told', deadline - wall
+        return 'told', left
       end
       drop(fair, place)
     end

@@ -1,12 +1,14 @@
 -- fair_acquire.lua tries once to begin a tenure of each of n fair locks, for one agent. Its keys, arguments
 -- and reply are those of acquire.lua, with these differences:
 --
---   * A tenure that asks for a place may also say "classic".
+--   * A last argument says how messages travel, see release.lua. A tenure that asks for a place may also say "classic".
 --   * A tenure has its place for as long as it asks. In place of "i q", a line says
 --       i k <within> <ms> <outsiders> <holder>   the tenure has a place, and has to ask again within so many ms
 --     <outsiders> is above 0 if programs that do not pass a lock on may be ahead: such a program tells the
 --     next place by a message to the place's own channel.
 --   * A free lock is for the first place. An attempt that comes upon such a lock passes it on, see fair.lua.
+
+local mode = table.remove(ARGV)
 
 --include request.lua
 
@@ -70,39 +72,69 @@ local function clear_end(fair, lasts)
   local old = pcall('ZRANGEBYSCORE', fair.places, '-inf', string.format('%.0f', wall - stale), 'LIMIT', 0, 2)
   if old[1] then
     call('ZREM', fair.places, unpack(old))
+    pcall('ZREM', fair.arrivals, unpack(old))
   end
   return deadline
 end
 
+-- Finds the rank of a tenure whose place another program has removed. It was the first place then. So it comes before all
+-- places of other programs, and before those of ours that came later. The function returns how many
+-- places are before it, the next one, and the one before.
+local function rank(fair, tenure)
+  local arrived = tonumber(pcall('ZSCORE', fair.arrivals, tenure) or nil) or clock
+  local front, p = pcall('LRANGE', fair.queue, 0, looked_at - 1), 0
+  local arrivals = front[1] and pcall('ZMSCORE', fair.arrivals, unpack(front)) or {}
+  while arrivals[p + 1] and arrivals[p + 1] + 0 < arrived do
+    p = p + 1
+  end
+  return p, front[p + 1], front[p]
+end
+
 -- Gives a tenure a place, or keeps the place that it has. Returns within how many ms the tenure has to ask
 -- again. It returns nil if the tenure has no place, because the keys are spoilt or the server is full.
+local arrival = 0
 local function place(fair, tenure)
-  local p = pcall('LPOS', fair.queue, tenure)
+  local p, next, before = pcall('LPOS', fair.queue, tenure), nil, nil
   if type(p) == 'table' then
     return nil
   end
-  local new = not p
+  local asked, new = tonumber(pcall('ZSCORE', fair.places, tenure) or nil), not p
+  local known = tonumber(pcall('ZSCORE', fair.deadlines, tenure) or nil)
+  local lasts = pcall('GET', fair.lasts)
+  lasts = math.min(type(lasts) == 'string' and tonumber(lasts) or near_lasts, theirs_lasts)
+  if new and asked then
+    p, next, before = rank(fair, tenure)
+    if not known and asked + lasts > wall then -- the clock of the program that removed it may be ahead
+      lasts = math.min(10 * lasts, theirs_lasts)
+      pcall('SET', fair.lasts, lasts, 'PX', theirs_lasts)
+    end
+  end
   p = p or call('LLEN', fair.queue)
   local near = p < near_places
-  local lasts = near and near_lasts or far_lasts
+  lasts = near and lasts or math.max(lasts, far_lasts)
   local deadline = wall + lasts
-  if new then
+  if new and not asked then
     deadline = clear_end(fair, lasts)
   elseif p > 0 then
     -- The attempt makes up for the time that has passed since the last one.
-    local known = tonumber(pcall('ZSCORE', fair.deadlines, tenure) or nil)
-    local asked = tonumber(pcall('ZSCORE', fair.places, tenure) or nil)
     deadline = math.max(deadline, (known or 0) + math.max(0, wall - (asked or wall)))
   end
   local added = pcall('ZADD', fair.deadlines, string.format('%.0f', deadline), tenure)
   if new and type(added) == 'number' then
-    added = pcall('RPUSH', fair.queue, tenure)
+    if next or before then
+      added = pcall('LINSERT', fair.queue, next and 'BEFORE' or 'AFTER', next or before, tenure)
+    else
+      added = pcall('RPUSH', fair.queue, tenure)
+    end
   end
   if type(added) == 'table' then
     return string.find(added.err, 'READONLY', 1, true) and call('RPUSH', fair.queue, tenure) or nil
   end
   pcall('ZADD', fair.places, string.format('%.0f', wall), tenure)
   pcall('PEXPIRE', fair.places, theirs_lasts)
+  arrival = math.max(clock, arrival + 1)
+  pcall('ZADD', fair.arrivals, 'NX', string.format('%.0f', arrival), tenure)
+  pcall('PEXPIRE', fair.arrivals, theirs_lasts)
   return near and near_asks or far_asks
 end
 
@@ -123,18 +155,6 @@ local function others(fair, holder, ours)
   return ahead
 end
 
--- Finds out how messages travel, for a tenure that does not ask for a place. In a Cluster they are sharded if
--- anybody listens so.
-local function room(suffix)
-  if args[2] ~= '-' then
-    return 'single'
-  end
-  local first = pcall('LINDEX', 'redisson_lock_queue' .. string.gsub(suffix, '^::', ':'), 0)
-  local agent = type(first) == 'string' and string.match(first, '^(.*):') or ''
-  local counts = pcall('PUBSUB', 'SHARDNUMSUB', 'lockagent_agent:' .. agent .. suffix)
-  return (counts[2] or 0) > 0 and 'sharded' or 'classic'
-end
-
 -- Tries one lock, and returns what there is to say about it.
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
@@ -145,13 +165,13 @@ local function try(i)
   end
   local left, err, holder, own = call('PTTL', lock), nil, nil, false
   if left ~= -2 then
-    local _, mode
-    err, holder, _, own, mode = holders(lock, tenure)
-    if err or mode then
+    local _, shared
+    err, holder, _, own, shared = holders(lock, tenure)
+    if err or shared then
       return 'e ' .. (err or 'KIND readwrite')
     end
   end
-  local fair = fair_lock(lock, suffix, asks ~= '' and asks or room(suffix))
+  local fair = fair_lock(lock, suffix, mode)
   local what, more = own and 'own', nil
   if not holder and behind then
     what, left = 'behind', behind

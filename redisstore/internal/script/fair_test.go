@@ -66,26 +66,15 @@ func (s *server) fairGrant(req lockagent.AcquireRequest) lockagent.AcquireReply 
 func (s *server) fairEnd(req ReleaseRequest) lockagent.ReleaseReply {
 	s.t.Helper()
 	s.room.FairRelease(&s.call, []ReleaseRequest{req}, s.past)
-	outcomes := make([]Outcome[lockagent.ReleaseReply], 1)
-	if err := s.room.ReadReleased(s.must(&s.call), s.past, outcomes); err != nil {
-		s.t.Fatal(err)
+	o := s.released(1)[0]
+	if o.Err != nil {
+		s.t.Fatal(o.Err)
 	}
-	if outcomes[0].Err != nil {
-		s.t.Fatal(outcomes[0].Err)
-	}
-	return outcomes[0].Reply
+	return o.Reply
 }
 
 // javaWaits gives a waiter of Redisson's the last place, for a time from now. If that is 0, the place has no
 // score.
-func (s *server) javaWaits(name, waiter string, left time.Duration) {
-	s.t.Helper()
-	s.do("RPUSH", "redisson_lock_queue:{"+name+"}", waiter)
-	if left != 0 {
-		s.do("ZADD", "redisson_lock_timeout:{"+name+"}", strconv.FormatInt(s.wall()+left.Milliseconds(), 10), waiter)
-	}
-}
-
 func (s *server) do(args ...string) any {
 	s.t.Helper()
 	reply, err := s.conn.Do(args...)
@@ -260,72 +249,17 @@ func TestFairLockOfTheDead(t *testing.T) {
 
 const looked = 8
 
-func TestFairLockIsLeftToRedisson(t *testing.T) {
-	for how, left := range map[string]time.Duration{"soon": 3 * time.Second, "late": time.Hour, "without a score": 0} {
-		t.Run(how, func(t *testing.T) {
-			s := start(t)
-			waiter := s.listen("redisson_lock__channel:{x}:" + java)
-			one := wish("x", agentA, 1)
-			s.fairGrant(one)
-			s.javaWaits("x", java, left)
-			two := queueing("x", agentB, 1)
-			if r := s.places(two, fairly(one)); r.Outsiders == 0 {
-				t.Errorf("%+v", r)
-			}
-			if r := s.fairEnd(end(one)); !r.Released || r.Passed || r.Others != 0 {
-				t.Errorf("%+v", r)
-			}
-			if told := s.hear(waiter); told != "0" {
-				t.Errorf("told %q", told)
-			}
-			want := 6 * time.Second
-			if how == "soon" {
-				want = left
-			}
-			s.about("time to take it", s.left("x", java), want)
-			r := s.places(two, "")
-			s.about("remaining", r.Remaining, want)
-			s.sees("x", java, fairly(two))
-			// When its time is over, it is the next one's turn.
-			s.do("ZADD", "redisson_lock_timeout:{x}", strconv.FormatInt(s.wall()-1, 10), java)
-			s.fairGrant(two)
-			s.sees("x")
-		})
-	}
-}
-
+// toldLater moves the time at which the first waiter of Redisson's was told to take a free lock.
+// A waiter of Redisson's that comes again has as much time as before.
+// javaComes does what Redisson does first whenever a program asks for a fair lock or releases it: it removes the first
+// places that are over by the clock of the program.
+// later lets time pass for the places of agents at a lock.
+// The clocks of two programs are 2 s ahead of the server's, and 2 s behind it. The places ask again as late as they may.
+// The clock of a program is much further ahead: it removes places that are not over. They come back to where they were, and
+// then last longer.
+// Redisson takes the waiting time of its place off the others when the place is granted the lock. If it has waited for long, a
+// place that came later is over then.
 // Redisson takes the waiting time of a place of its own off all others when that place is granted the lock.
-func TestFairPlacesInRedissonsArithmetic(t *testing.T) {
-	s := start(t)
-	s.listen(AgentChannel(agentB))
-	one := wish("x", agentA, 1)
-	s.fairGrant(one)
-	head := queueing("x", agentB, 1)
-	s.places(head, fairly(one))
-	s.about("head", s.left("x", fairly(head)), 6*time.Second)
-	second := queueing("x", agentB, 2)
-	s.places(second, fairly(one))
-	s.about("second", s.left("x", fairly(second)), 6*time.Second)
-	s.javaWaits("x", java, 306*time.Second)
-	third := queueing("x", agentB, 3)
-	s.places(third, fairly(one))
-	s.about("behind Java", s.left("x", fairly(third)), 312*time.Second)
-
-	// A minute later all of them ask again.
-	for _, place := range []string{fairly(head), fairly(second), fairly(third), java} {
-		s.do("ZINCRBY", "redisson_lock_timeout:{x}", "-60000", place)
-		if place != java {
-			s.do("ZINCRBY", "lockagent_places:{x}", "-60000", place)
-		}
-	}
-	for _, req := range []lockagent.AcquireRequest{head, second, third} {
-		s.places(req, fairly(one))
-	}
-	s.about("head", s.left("x", fairly(head)), 6*time.Second)
-	s.about("second", s.left("x", fairly(second)), 6*time.Second)
-	s.about("behind Java", s.left("x", fairly(third)), 312*time.Second)
-}
-
 func TestFairPlaceThatIsGivenUp(t *testing.T) {
 	s := start(t)
 	conn := s.listen(AgentChannel(agentB))

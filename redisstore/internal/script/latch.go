@@ -3,6 +3,7 @@ package script
 import (
 	_ "embed"
 	"fmt"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -27,13 +28,13 @@ func LatchChannel(name lockagent.Name) string {
 	return "redisson_countdownlatch__channel__{" + string(name) + "}"
 }
 
-// Latch writes the call that reads or changes the count of a latch, see latch.lua. It has one key
-// everywhere.
-func (r Room) Latch(c *Call, req lockagent.LatchRequest) {
+// Latch writes the call that reads or changes the count of a latch, see latch.lua. The notes about the
+// change are kept so long.
+func (r Room) Latch(c *Call, req lockagent.LatchRequest, kept time.Duration) {
 	c.begin(latchScript)
-	c.Keys = append(c.Keys, string(req.Name))
+	c.Keys = append(c.Keys, string(req.Name), c.text.own("lockagent_notes", req.Name))
 	c.Args = append(c.Args, req.Op.String(), c.text.number(uint64(req.Count)), req.Change,
-		c.text.own("lockagent_notes", req.Name), r.Publish(), LatchChannel(req.Name))
+		c.text.milliseconds(kept), r.Publish(), LatchChannel(req.Name))
 }
 
 // ReadLatch reads the reply to a [Room.Latch]. opened says that the latch was counted down to 0

@@ -2,6 +2,7 @@ package script
 
 import (
 	_ "embed"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -36,13 +37,34 @@ func PermitsChannel(name lockagent.Name) string { return new(text).theirs("redis
 
 // permits begins a call about a semaphore, see permits.lua.
 func (r Room) permits(c *Call, s *Script, name lockagent.Name, kind lockagent.LockKind) {
+	r.tenures(c, s, name, kind)
+	other := c.text.own("lockagent_tenures", name)
+	if kind == lockagent.Permits {
+		other = c.text.own("lockagent_permits", name)
+	} else {
+		c.Keys = append(c.Keys, c.Args[4])
+	}
+	c.Keys = append(c.Keys, other, r.shared(&c.text, "lockagent_ahead", name))
+	for _, prefix := range []string{"lockagent_queue", "lockagent_wanted", "lockagent_notes", "lockagent_turn"} {
+		c.Keys = append(c.Keys, c.text.own(prefix, name))
+	}
+}
+
+// tenures begins a call with those keys alone that exist as long as a tenure has permits.
+func (r Room) tenures(c *Call, s *Script, name lockagent.Name, kind lockagent.LockKind) {
 	c.begin(s)
-	c.Keys = append(c.Keys, string(name))
 	ids := c.text.of("{", string(name), "}:timeout")
 	if hasTag(name) {
 		ids = c.text.of(string(name), ":timeout")
 	}
-	c.Args = append(c.Args, string(kind), r.String(), c.text.own("", name), c.text.theirs("", name), ids, r.shared(&c.text, "lockagent_clock", name))
+	clock := r.shared(&c.text, "lockagent_clock", name)
+	c.Keys = append(c.Keys, string(name), c.text.own("lockagent_taken", name), clock)
+	if kind == lockagent.Permits {
+		c.Keys = append(c.Keys, c.text.own("lockagent_tenures", name), ids)
+	} else {
+		c.Keys = append(c.Keys, c.text.own("lockagent_permits", name))
+	}
+	c.Args = append(c.Args, string(kind), r.String(), c.text.own("", name), c.text.theirs("", name), ids, clock)
 }
 
 // AcquirePermits writes the call that acquires permits, see permits_acquire.lua.
@@ -55,7 +77,7 @@ func (r Room) AcquirePermits(c *Call, req *lockagent.AcquireRequest, past Past) 
 
 // RenewPermits writes the call that renews a tenure, see permits_renew.lua.
 func (r Room) RenewPermits(c *Call, req *lockagent.RenewRequest) {
-	r.permits(c, permitsRenewScript, req.Name, req.Kind)
+	r.tenures(c, permitsRenewScript, req.Name, req.Kind)
 	c.renew(req)
 }
 
@@ -83,14 +105,19 @@ func (r Room) InspectPermits(c *Call, name lockagent.Name, kind lockagent.LockKi
 }
 
 // ChangePermits writes the call that reads or changes the numbers of a semaphore, see
-// permits_change.lua.
-func (r Room) ChangePermits(c *Call, req *lockagent.PermitsRequest) {
+// permits_change.lua. The reply to the change is kept so long.
+func (r Room) ChangePermits(c *Call, req *lockagent.PermitsRequest, kept time.Duration) {
 	r.permits(c, permitsChangeScript, req.Name, req.Kind)
 	number := c.text.number(uint64(max(req.N, -req.N)))
 	if req.N < 0 {
 		number = c.text.of("-", number)
 	}
-	c.Args = append(c.Args, string(req.Op), number, string(req.ID), c.text.milliseconds(req.Lease), req.Change)
+	change := ""
+	if req.Op != lockagent.ReadPermits {
+		change = c.text.of(c.text.own("lockagent_change", req.Name), ":", req.Change)
+		c.Keys = append(c.Keys, change)
+	}
+	c.Args = append(c.Args, string(req.Op), number, string(req.ID), c.text.milliseconds(req.Lease), change, c.text.milliseconds(kept))
 }
 
 // ReadPermitsChanged reads the reply to a [Room.ChangePermits].

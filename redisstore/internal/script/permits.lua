@@ -1,6 +1,9 @@
 -- permits.lua is a part of the scripts for semaphores. It needs holders.lua before it.
 --
 -- KEYS[1]  the number of free permits: Redisson's. Absent if nobody has set it
+-- Then all other keys that the script uses, see permits.go. They are declared, so that no node runs the
+-- script while their slot migrates unless it has all of them: otherwise the script might miss a change
+-- or a tenure that is at the other node.
 -- ARGV[1]  "semaphore" or "permits"
 -- ARGV[2]  how messages travel: "single", "sharded" or "classic", see release.lua
 -- ARGV[3]  the suffix of our keys, such as ":{a}"
@@ -9,13 +12,14 @@
 --          of its lease in ms. Only of the kind "permits"
 -- ARGV[6]  the name of the clock, see acquire.lua
 --
--- These keys are in the slot of KEYS[1], which is the only one that is declared: while a slot
--- migrates, a key that is absent would keep the script from running.
+-- Our keys:
 --   lockagent_permits:{a}  zset: the tenures that have permits, with the end of their leases in ms
 --   lockagent_tenures:{a}  the same of the kind "permits". So the keys tell the kind
---   lockagent_taken:{a}    hash: the numbers of permits that they have, if it is not 1
+--   lockagent_taken:{a}    hash: the numbers of permits that they have
 --   lockagent_queue:{a}    zset: the tenures that wait
 --   lockagent_wanted:{a}   hash: the numbers of permits that they want
+--
+-- A key of another type must not leave a change half done. So what is written first is what may fail.
 
 local lock = KEYS[1]
 local kind, mode, suffix, ids = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
@@ -26,7 +30,8 @@ local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 local numsub = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
-local yield, turn_every = 10000, 250 -- in microseconds, in ms
+local yield, most_yield, turn_every = 5000, 50000, 250 -- in microseconds, in ms
+local keep_longer = 86400000 -- in ms
 
 local time = call('TIME')
 local server, most = time[1] * 1000000 + time[2], 9007199254740991
@@ -45,12 +50,14 @@ if type(free) == 'table' then
     return redis.error_reply('WRONGTYPE the key is no number of permits')
   end
   return redis.error_reply('KIND ' .. (shared and 'readwrite' or 'plain'))
-elseif free and (#free > 15 or not string.find(free, '^%-?%d+$')) then
+elseif free and (#free > 15 or not string.find(free, '^%-?[1-9]%d*$') and free ~= '0') then
   return redis.error_reply('WRONGTYPE the value is no number of permits')
-elseif with_ids and call('EXISTS', 'lockagent_permits' .. suffix) == 1 then
-  return redis.error_reply('KIND semaphore')
-elseif not with_ids and call('EXISTS', ids, 'lockagent_tenures' .. suffix) > 0 then
-  return redis.error_reply('KIND permits')
+end
+-- A renewal does not declare these, see permits_renew.lua.
+for _, key in ipairs(with_ids and {'lockagent_permits' .. suffix} or {ids, 'lockagent_tenures' .. suffix}) do
+  if pcall('EXISTS', key) == 1 then
+    return redis.error_reply('KIND ' .. (with_ids and 'semaphore' or 'permits'))
+  end
 end
 free = free and tonumber(free)
 
@@ -89,14 +96,15 @@ local function ids_of(tenure, n)
   return all
 end
 
--- The number of permits of a tenure, and whether it has all of them. A tenure that has lost one by
--- its id is over.
+-- The number of permits of a tenure, and whether its lease goes on and it has all of them. Otherwise the
+-- tenure is over.
 local function has(tenure)
-  local score = call('ZSCORE', tenures, tenure)
-  if not score or score + 0 <= now then
+  local score, n = call('ZSCORE', tenures, tenure), call('HGET', taken, tenure)
+  if not score then
     return nil, false
   end
-  local n, whole = tonumber(call('HGET', taken, tenure) or 1), true
+  local whole = score + 0 > now
+  n = tonumber(n or 1)
   if with_ids then
     local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n)))
     for k = 1, n do
@@ -117,37 +125,36 @@ local function extend(tenure, n, lease)
     end
     call('ZADD', ids, 'GT', unpack(entries))
   end
-  -- All keys of a semaphore live as long as the number of free permits.
+  -- Redisson's keys live as long as each other. Ours live longer, because Redisson may give the number of
+  -- free permits a longer life: then they are needed to take back the permits.
   local left = call('PTTL', lock)
-  if left >= 0 then
-    call('PEXPIRE', tenures, left)
-    call('PEXPIRE', taken, left)
-    if with_ids then
-      call('PEXPIRE', ids, left)
-    end
-  elseif call('PTTL', tenures) >= 0 then
-    call('PERSIST', tenures)
-    call('PERSIST', taken)
-    if with_ids then
-      call('PERSIST', ids)
+  for _, key in ipairs(with_ids and {tenures, taken, ids} or {tenures, taken}) do
+    if left >= 0 then
+      call('PEXPIRE', key, key == ids and left or left + keep_longer)
+    elseif call('PTTL', key) >= 0 then
+      call('PERSIST', key)
     end
   end
-end
-
-local function take(tenure, n, lease)
-  free = call('INCRBY', lock, -n)
-  if n > 1 then
-    call('HSET', taken, tenure, n)
-  end
-  extend(tenure, n, lease)
 end
 
 -- Ends a tenure with n permits, and takes back those that are still there.
 local function drop(tenure, n)
-  call('ZREM', tenures, tenure)
   call('HDEL', taken, tenure)
+  call('ZREM', tenures, tenure)
   local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or n
   free = call('INCRBY', lock, back)
+end
+
+-- Gives a tenure n of the free permits. Some of a former lease of it may not have been taken back yet.
+local function take(tenure, n, lease)
+  local before = has(tenure)
+  if before then
+    drop(tenure, before)
+  end
+  call('HSET', taken, tenure, n)
+  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or 0
+  extend(tenure, n, lease)
+  free = call('INCRBY', lock, back - n)
 end
 
 -- Takes back the permits whose leases are over, and reports whether there were some. If the number
@@ -155,25 +162,22 @@ end
 local function reclaim()
   if not free then
     if call('EXISTS', tenures) == 1 then
-      call('DEL', tenures)
-      call('DEL', taken)
+      call('DEL', tenures, taken)
     end
     return false
   end
   local back = 0
-  if with_ids then
-    local over = call('ZRANGEBYSCORE', ids, 0, digits(now), 'LIMIT', 0, most_reclaimed)
-    if over[1] then
-      back = call('ZREM', ids, unpack(over))
-    end
-  end
   local over = call('ZRANGEBYSCORE', tenures, 0, digits(now), 'LIMIT', 0, most_reclaimed)
   if over[1] then
     for _, n in ipairs(with_ids and {} or call('HMGET', taken, unpack(over))) do
       back = back + (n or 1)
     end
-    call('ZREM', tenures, unpack(over))
     call('HDEL', taken, unpack(over))
+    call('ZREM', tenures, unpack(over))
+  end
+  over = with_ids and call('ZRANGEBYSCORE', ids, 0, digits(now), 'LIMIT', 0, most_reclaimed) or {}
+  if over[1] then
+    back = call('ZREM', ids, unpack(over))
   end
   if back > 0 then
     free = call('INCRBY', lock, back)
@@ -190,7 +194,7 @@ local function turn(outsiders)
   if outsiders == 0 then
     return false
   elseif not passes or passes >= call('ZCARD', queue) then
-    note(suffix, clock + yield, 'yield')
+    note(suffix, clock + math.min(most_yield, (call('ZCARD', queue) + 2) * yield), 'yield') -- as release.lua does
     pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
     return true
   end
@@ -198,8 +202,15 @@ local function turn(outsiders)
   return false
 end
 
+-- Wakes all waiters if permits are free. It returns the number of subscribers, or -1 if that is not known.
+local function wake()
+  local others = free and free > 0 and pcall(publish, channel, digits(free)) or 0
+  return type(others) == 'number' and others or -1
+end
+
 -- Passes the free permits to the tenures in the queue, as long as they suffice for the next. It
--- returns whether it passed any.
+-- returns whether it passed any. If it has not looked at all places, the next ones are to ask at once:
+-- then the queue is looked at further.
 local function spread(trace)
   local passed = false
   local front = mode ~= 'classic' and free and free > 0 and
@@ -215,7 +226,7 @@ local function spread(trace)
     local theirs = turn(outsiders)
     while not theirs and p <= #front and p <= places_looked_at and free > 0 do
       local tenure, listens = front[p], counts[2 * p + 4] > 0
-      local n = tonumber(call('HGET', wanted, tenure))
+      local n = tonumber(pcall('HGET', wanted, tenure))
       if listens and n and n > free then
         break
       end
@@ -236,22 +247,24 @@ local function spread(trace)
         end
       end
       call('ZREM', queue, tenure)
-      call('HDEL', wanted, tenure)
+      pcall('HDEL', wanted, tenure)
       p = p + 1
     end
-    for next = p, passed and math.min(p + standbys - 1, #front) or 0 do
-      pcall(publish, names[next + 2], kind .. ' standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
+    local more, told = not theirs and free > 0 and p > places_looked_at, false
+    for next = p, (passed or more) and math.min(p + standbys - 1, #front) or 0 do
+      told = told or counts[2 * next + 4] > 0
+      pcall(publish, names[next + 2], kind .. ' standby ' .. front[next] .. ' ' .. (more and 0 or pass_lease) .. ' ' .. lock)
+    end
+    if more and not told then
+      wake()
     end
   end
   return passed
 end
 
--- Spreads permits that have come back. If some are left, it wakes the waiters. It also returns the
--- number of subscribers that it woke, or -1 if that is not known.
+-- Spreads permits that have come back. If some are left, it wakes the waiters. It also returns what
+-- wake does.
 local function share(trace)
-  local passed, others = spread(trace), 0
-  if free and free > 0 then
-    others = pcall(publish, channel, digits(free))
-  end
-  return passed, type(others) == 'number' and others or -1
+  local passed = spread(trace)
+  return passed, wake()
 end

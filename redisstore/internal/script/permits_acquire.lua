@@ -42,9 +42,9 @@ if asks ~= '' then
 end
 if not own and notes[2] and (asks == '' or outsiders > 0) then
   kept_ms = math.ceil((notes[2] - clock) / 1000)
-  kept_ms = kept_ms > 0 and kept_ms <= 10 and kept_ms or nil
+  kept_ms = kept_ms > 0 and kept_ms <= most_yield / 1000 and kept_ms or nil
 end
-local head = call('ZRANGE', queue, 0, 0)[1]
+local head = pcall('ZRANGE', queue, 0, 0)[1] -- no queue if the key is spoilt
 if gained then
   share('-')
 elseif not own and not kept_ms and free and free > 0 and head and head ~= tenure then
@@ -65,7 +65,7 @@ if own or free and not kept_ms and (not head or head == tenure) and need <= free
   end
   if head then
     call('ZREM', queue, tenure)
-    call('HDEL', wanted, tenure)
+    pcall('HDEL', wanted, tenure)
     if free > 0 then
       spread('-')
     end
@@ -73,15 +73,24 @@ if own or free and not kept_ms and (not head or head == tenure) and need <= free
   return reply .. '\n1 g ' .. token .. ' ' .. outsiders
 elseif not free then
   if head and call('ZREM', queue, tenure) == 1 then
+    pcall('HDEL', wanted, tenure)
     pcall(publish, channel, '0') -- the others learn of it, too
     return redis.error_reply('DELETED while the tenure had a place')
   end
   return reply .. '\n1 h -1 ' .. outsiders .. ' nobody (the number of permits is not set)'
 end
-local queued = asks ~= '' and place(tenure, queue, numsub, mode == 'sharded' and suffix or '')
-if queued then
-  call('HSET', wanted, tenure, need)
-  call('PEXPIRE', wanted, 300000)
+local queued = false
+if asks ~= '' then
+  local noted, gone = pcall('HSET', wanted, tenure, need), nil
+  if type(noted) == 'number' then
+    pcall('PEXPIRE', wanted, 300000)
+    queued, gone = place(tenure, queue, numsub, mode == 'sharded' and suffix or '')
+    if gone or not queued then
+      call('HDEL', wanted, unpack(gone or {tenure}))
+    end
+  elseif string.find(noted.err, 'READONLY', 1, true) then
+    return noted
+  end
 end
 local holder, left = 'others (' .. digits(free) .. ' permits free)', -1
 for _, key in ipairs(with_ids and {tenures, ids} or {tenures}) do

@@ -1,5 +1,6 @@
 -- permits_break.lua ends all tenures of a semaphore, see permits.lua, and sends the message "broken"
--- to their agents. It gives back all permits that are known to be taken.
+-- to the agents of the first thousand. The others learn of it by their next renewal. It gives back all permits
+-- that are known to be taken. A semaphore that is not set stays so.
 --
 -- ARGV[7]  who breaks, as one word
 --
@@ -13,8 +14,13 @@ local call, pcall = redis.call, redis.pcall
 
 reclaim()
 local at, back = digits((shows())), 0
-for _, tenure in ipairs(call('ZRANGE', tenures, 0, -1)) do
-  back = back + (call('HGET', taken, tenure) or 1)
+if not free then
+  return at .. ' 0'
+end
+for _, n in ipairs(with_ids and {} or call('HVALS', taken)) do
+  back = back + n
+end
+for _, tenure in ipairs(call('ZRANGE', tenures, 0, 999)) do
   local agent = string.match(tenure, '^(.*):%d+$')
   if agent then
     pcall('PUBLISH', 'lockagent_agent:' .. agent, kind .. ' broken ' .. tenure .. ' ' .. at .. ' ' .. ARGV[7] .. ' ' .. lock)
@@ -24,8 +30,7 @@ if with_ids then
   back = call('ZCARD', ids)
   call('DEL', ids)
 end
-call('DEL', tenures)
-call('DEL', taken)
+call('DEL', tenures, taken)
 if back > 0 then
   free = call('INCRBY', lock, digits(back))
 end

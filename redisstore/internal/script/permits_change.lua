@@ -4,7 +4,8 @@
 -- ARGV[8]   the number
 -- ARGV[9]   the id of a permit, as hexadecimal digits
 -- ARGV[10]  the lease in ms
--- ARGV[11]  the id of the change: for a minute, lockagent_change:{a}:<id> has the reply
+-- ARGV[11]  the key of the change, which has the reply for a while, or ""
+-- ARGV[12]  for how long, in ms
 --
 -- Reply: "<at> <1 if done> <number of the operation> <1 if the semaphore exists> <free> <taken>"
 
@@ -14,11 +15,14 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
-local op, number, change = ARGV[7], ARGV[8] + 0, 'lockagent_change' .. suffix .. ':' .. ARGV[11]
-local before = op ~= 'read' and call('GET', change)
+local op, number, change = ARGV[7], ARGV[8] + 0, ARGV[11]
+local before = change ~= '' and call('GET', change)
 if before then
   return before
 end
+-- A key of another type is an error before the change has counted, and not when permits are passed.
+call('HLEN', taken)
+call('ZCARD', tenures)
 local gained = reclaim()
 
 -- Makes so many more permits free. It creates the semaphore if need be.
@@ -52,7 +56,7 @@ elseif op == 'drain' and free and free > 0 then
   done, told = true, free
   add(-free)
 elseif op == 'release' then
-  local id = permit()
+  local id = free and permit()
   if id then
     call('ZREM', ids, id)
     add(1)
@@ -66,9 +70,7 @@ elseif op == 'extend' then
   end
 elseif op == 'delete' then
   done = free and true or false
-  call('DEL', lock)
-  call('DEL', tenures)
-  call('DEL', taken)
+  call('DEL', lock, tenures, taken)
   if with_ids then
     call('DEL', ids)
   end
@@ -82,15 +84,14 @@ local count = 0
 if with_ids then
   count = call('ZCARD', ids)
 else
-  count = call('ZCARD', tenures)
   for _, n in ipairs(call('HVALS', taken)) do
-    count = count + n - 1
+    count = count + n
   end
 end
 local reply = table.concat({
   digits((shows())), done and '1' or '0', digits(told), free and '1' or '0', digits(free or 0), digits(count)
 }, ' ')
-if op ~= 'read' then
-  call('SET', change, reply, 'PX', 60000)
+if change ~= '' then
+  call('SET', change, reply, 'PX', ARGV[12])
 end
 return reply

@@ -11,15 +11,12 @@ local call, pcall = redis.call, redis.pcall
 if reclaim() then
   share('-')
 end
-local count, left = 0, -1
-for _, key in ipairs(with_ids and {ids} or {tenures}) do
-  count = call('ZCARD', key)
-  local first_end = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
-  if first_end and first_end ~= '922337203685477' then
-    left = math.max(1, first_end - math.ceil(server / 1000))
-  end
-end
+local count, left = with_ids and call('ZCARD', ids) or 0, -1
 for _, n in ipairs(with_ids and {} or call('HVALS', taken)) do
-  count = count + n - 1
+  count = count + n
+end
+local first_end = call('ZRANGE', with_ids and ids or tenures, 0, 0, 'WITHSCORES')[2]
+if first_end and first_end ~= '922337203685477' then
+  left = math.max(1, first_end - math.ceil(server / 1000))
 end
 return count == 0 and '' or digits(left) .. ' ' .. digits(count) .. ' '

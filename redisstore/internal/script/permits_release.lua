@@ -19,8 +19,11 @@ local n, whole = has(tenure)
 if n then
   drop(tenure, n)
 end
-local placed = pcall('ZREM', queue, tenure) == 1
-call('HDEL', wanted, tenure)
+local placed = pcall('ZREM', queue, tenure)
+if type(placed) == 'table' and not string.find(placed.err, 'WRONGTYPE', 1, true) then
+  return placed -- the server takes no writes: nothing was done
+end
+pcall('HDEL', wanted, tenure)
 if ARGV[7] ~= '0' then
   local at, member, guard = shows()
   if member and ARGV[7] + 0 > guard and ARGV[7] + 0 < at + 86400e6 then
@@ -31,7 +34,7 @@ if string.find(flags, 'u', 1, true) then
   note(suffix, clock, tenure)
 end
 local passed, others = false, 0
-if gained or n or placed and free and free > 0 then -- it may have been in the way of smaller requests
+if gained or n or placed == 1 and free and free > 0 then -- it may have been in the way of smaller requests
   passed, others = share(string.match(flags, 't(.+)') or '-')
 end
 local at = digits((shows()))

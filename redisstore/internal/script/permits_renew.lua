@@ -1,5 +1,6 @@
 -- permits_renew.lua starts the lease of a tenure of a semaphore anew, see permits.lua. It never
--- shortens a lease.
+-- shortens a lease. It does without the keys of the queue, which are often absent: so tenures are renewed
+-- also while a slot migrates. It wakes the waiters, and passes nothing.
 --
 -- ARGV[7]  the tenure
 -- ARGV[8]  the lease in ms
@@ -15,12 +16,13 @@ local call, pcall = redis.call, redis.pcall
 local gained = reclaim()
 local n, whole = has(ARGV[7])
 if whole then
+  call('HDEL', taken, '') -- changes nothing. But after a first write a server that is full takes others
   extend(ARGV[7], n, ARGV[8] + 0)
 elseif n then
   drop(ARGV[7], n)
 end
 if gained or n and not whole then
-  share('-')
+  wake()
 end
 local at, member = shows()
 if member then

@@ -1,14 +1,15 @@
 -- place.lua is a part of scripts that acquire: a function that gives places. first is the time.
 --
 -- Gives a tenure the last place in the queue, and reports whether it has one. A new place removes
--- those of agents that are gone, among the first two and the two before it. It has none if the key is
--- spoilt, or the server full. A replica refuses the whole call: no lock was changed.
+-- those of agents that are gone, among the first two and the two before it, and returns them, too. It has
+-- none if the key is spoilt, or the server full. A replica refuses the whole call: no lock was changed.
 local function place(tenure, queue, count, agents)
   local added = pcall('ZADD', queue, 'NX', first, tenure)
   if type(added) == 'table' then
     return string.find(added.err, 'READONLY', 1, true) and call('ZADD', queue, first, tenure)
   end
   call('PEXPIRE', queue, '300000')
+  local gone
   if added == 1 then
     -- Sooner or later a place that nobody uses any more is in front. The former life of a program
     -- that crashes again and again is just before this one.
@@ -23,8 +24,10 @@ local function place(tenure, queue, count, agents)
     for p, other in ipairs(near) do
       if counts[2 * p] == 0 and other ~= tenure then
         call('ZREM', queue, other)
+        gone = gone or {}
+        gone[#gone + 1] = other
       end
     end
   end
-  return true
+  return true, gone
 end

@@ -72,17 +72,16 @@ local function keep(suffix, tenure, lease, alone)
   if not alone then
     local before = pcall('ZSCORE', readers, tenure)
     ends = math.max(ends, type(before) == 'string' and before + 0 or 0)
-    if type(pcall('ZADD', readers, string.format('%.0f', ends), tenure)) == 'table' then
-      pcall('ZREM', readers, tenure) -- the server is full: the earlier end must not count
-    end
-    local left = pcall('PTTL', readers)
-    if type(left) == 'number' and left < ends - wall then
-      pcall('PEXPIRE', readers, string.format('%.0f', ends - wall))
-    end
   end
   local key, left = timeout_key(suffix, tenure), string.format('%.0f', ends - wall)
-  if pcall('SET', key, '1', 'PX', left).err then
-    pcall('PEXPIRE', key, left)
+  pcall('PEXPIRE', key, left) -- Redis lets a script that has written something write on, also if the server is full
+  pcall('SET', key, '1', 'PX', left)
+  if not alone then
+    pcall('ZADD', readers, string.format('%.0f', ends), tenure)
+    local lasts = pcall('PTTL', readers)
+    if type(lasts) == 'number' and lasts < ends - wall then
+      pcall('PEXPIRE', readers, left)
+    end
   end
 end
 

@@ -24,6 +24,8 @@ local message_kind = 'readwrite '
 local server = time[1] * 1000000 + time[2]
 --include rw.lua
 
+--include rw_doubt.lua
+
 -- Reports whether a writer waits ahead of a place.
 local function writer_waits(queue, ahead_of, count, agents)
   for _, other in ipairs(pcall('ZRANGE', queue, 0, 7)) do
@@ -59,15 +61,16 @@ local function own_field(lock, tenure)
   end
 end
 
-local function try(i)
-  local a, lock = 3 * (i - 1) + 2, keys[i]
+-- Tries one lock, and returns what there is to say about it.
+local function attempt(i, lock, suffix)
+  local a = 3 * (i - 1) + 2
   local field, lease, room = args[a + 1], args[a + 2], string.match(args[a + 3], '%a+')
-  local tenure, asks, suffix = tenure_of(field), args[a + 3] == room, string.sub(keys[n + i], 16)
+  local tenure, asks = tenure_of(field), args[a + 3] == room
   local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield')
   if notes[1] then
     return 'w'
   end
-  local err, mode, list = look(lock, suffix)
+  local err, mode, list = look_closely(lock, suffix)
   if err then
     return 'e ' .. err
   end
@@ -118,6 +121,13 @@ local function try(i)
   end
   local queued = asks and not alone and place(field, queue, count, agents)
   return (queued and 'q ' or 'h ') .. left .. ' ' .. outsiders .. ' ' .. (list[1] and tenure_of(list[1]) or '')
+end
+
+local function try(i)
+  local lock, suffix = keys[i], string.sub(keys[n + i], 16)
+  local line = attempt(i, lock, suffix)
+  settle(lock, suffix)
+  return line
 end
 
 --include answer.lua

@@ -28,6 +28,8 @@ local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 
 --include rw.lua
 
+--include rw_doubt.lua
+
 --include begin.lua
 
 --include rw_pass.lua
@@ -63,8 +65,11 @@ local function read_on(lock, suffix, tenure, lease)
     end
     return false
   end
+  local noted = not alone and pcall('ZSCORE', 'lockagent_doubts' .. suffix, '')
+  doubted[lock] = type(noted) == 'string' and as_set(lock, noted)
   keep(suffix, tenure, lease, alone)
   extend(lock, lease)
+  settle(lock, suffix)
   for _, other in ipairs(alone and {} or pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, places_looked_at - 1)) do
     if string.find(other, ':write$') then
       pcall('PUBLISH', 'lockagent_agent:' .. string.match(tenure, '^[^:]*'), 'readwrite wanted ' .. tenure .. ' ' .. lock)

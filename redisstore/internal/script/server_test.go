@@ -124,7 +124,12 @@ func (s *server) grant(req lockagent.AcquireRequest) lockagent.AcquireReply {
 func (s *server) releaseAll(requests ...ReleaseRequest) []Outcome[lockagent.ReleaseReply] {
 	s.t.Helper()
 	s.room.Release(&s.call, requests, s.past)
-	outcomes := make([]Outcome[lockagent.ReleaseReply], len(requests))
+	return s.released(len(requests))
+}
+
+func (s *server) released(n int) []Outcome[lockagent.ReleaseReply] {
+	s.t.Helper()
+	outcomes := make([]Outcome[lockagent.ReleaseReply], n)
 	if err := s.room.ReadReleased(s.must(&s.call), s.past, outcomes); err != nil {
 		s.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -23,6 +24,7 @@ const impatience = 100 * time.Millisecond
 type slotRange struct {
 	first, last int64
 	addr        string
+	replicas    []string // their addresses
 }
 
 // followCluster finds out which node serves which slot, and keeps asking.
@@ -75,12 +77,12 @@ func (s *Servers) Refresh(ctx context.Context) error {
 		return nil
 	}
 	ranges, err := s.askAny(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		s.divide(ranges)
+		s.asked = time.Now()
 	}
-	s.divide(ranges)
-	s.asked = time.Now()
-	return nil
+	s.leaveReplicas()
+	return err
 }
 
 // refreshFrom asks one node that is known to have news. Other nodes may not have the news yet.
@@ -103,13 +105,13 @@ func (s *Servers) askAny(ctx context.Context) ([]slotRange, error) {
 		ranges []slotRange
 		err    error
 	}
-	nodes := s.askable()
-	answers := make(chan answer, len(nodes))
+	addrs := s.askable()
+	answers := make(chan answer, len(addrs))
 	var failed error
-	for asked, answered := 0, 0; answered < len(nodes); {
+	for asked, answered := 0, 0; answered < len(addrs); {
 		var impatient <-chan time.Time
-		if asked < len(nodes) {
-			node := nodes[asked]
+		if asked < len(addrs) {
+			node := s.nodeAt(addrs[asked])
 			asked++
 			s.runs.Go(func() {
 				ranges, err := node.slotRanges(ctx)
@@ -130,22 +132,34 @@ func (s *Servers) askAny(ctx context.Context) ([]slotRange, error) {
 	return nil, failed
 }
 
-// askable returns the known nodes in a random order, and then those at other addresses of the
-// Config.
-func (s *Servers) askable() []*Node {
+// askable returns the addresses of the known nodes in a random order, then the others of the Config, then
+// those of replicas. One of them is a master by now if all masters are gone.
+func (s *Servers) askable() []string {
 	s.mu.Lock()
-	nodes := make([]*Node, 0, len(s.nodes))
-	for _, n := range s.nodes {
-		nodes = append(nodes, n)
-	}
-	s.mu.Unlock()
-	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	for _, addr := range s.config.Addrs {
-		if n := s.nodeAt(addr); !slices.Contains(nodes, n) {
-			nodes = append(nodes, n)
+	defer s.mu.Unlock()
+	addrs := slices.Collect(maps.Keys(s.nodes))
+	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
+	for _, addr := range slices.Concat(s.config.Addrs, s.replicas) {
+		if !slices.Contains(addrs, addr) {
+			addrs = append(addrs, addr)
 		}
 	}
-	return nodes
+	return addrs
+}
+
+// leaveReplicas gives up the replicas that were asked and serve nothing.
+func (s *Servers) leaveReplicas() {
+	var asked []*Node
+	s.mu.Lock()
+	for _, addr := range s.replicas {
+		if n := s.nodes[addr]; n != nil && !slices.Contains(s.config.Addrs, addr) {
+			asked = append(asked, n)
+		}
+	}
+	s.mu.Unlock()
+	for _, n := range asked {
+		s.retire(n)
+	}
 }
 
 var errNoSlots = errors.New("the node knows of no slots: is it in the Cluster?")
@@ -168,9 +182,7 @@ func (n *Node) slotRanges(ctx context.Context) ([]slotRange, error) {
 	return ranges, nil
 }
 
-// slotRange reads a part of the reply: the first slot, the last slot, the host and the port of
-// the master, and more. If the host is empty or "?", the node does not know its own host name.
-// Then the host is the one at which the node was asked.
+// slotRange reads a part of the reply: the first slot, the last slot, the master, and its replicas.
 func (n *Node) slotRange(part rueidis.RedisMessage) (slotRange, bool) {
 	fields, err := part.ToArray()
 	if err != nil || len(fields) < 3 {
@@ -178,19 +190,32 @@ func (n *Node) slotRange(part rueidis.RedisMessage) (slotRange, bool) {
 	}
 	first, err := fields[0].AsInt64()
 	last, err2 := fields[1].AsInt64()
-	master, err3 := fields[2].ToArray()
-	if err != nil || err2 != nil || err3 != nil || len(master) < 2 || first < 0 || last >= hashslot.Count {
+	addr, ok := n.member(fields[2])
+	if err != nil || err2 != nil || !ok || first < 0 || last >= hashslot.Count {
 		return slotRange{}, false
 	}
-	host, _ := master[0].ToString() // may be nil
-	port, err := master[1].AsInt64()
-	if err != nil {
-		return slotRange{}, false
+	r := slotRange{first: first, last: last, addr: addr}
+	for _, replica := range fields[3:] {
+		if addr, ok := n.member(replica); ok {
+			r.replicas = append(r.replicas, addr)
+		}
 	}
-	return slotRange{first, last, n.near(host, strconv.FormatInt(port, 10))}, true
+	return r, true
 }
 
-// near is the address of another node, whose host and port this node has told.
+// member reads the address of a master or a replica: host, port, and more. The host may be nil.
+func (n *Node) member(m rueidis.RedisMessage) (addr string, ok bool) {
+	fields, err := m.ToArray()
+	if err != nil || len(fields) < 2 {
+		return "", false
+	}
+	host, _ := fields[0].ToString()
+	port, err := fields[1].AsInt64()
+	return n.near(host, strconv.FormatInt(port, 10)), err == nil
+}
+
+// near is the address of another node, whose host and port this node has told. If the host is empty or "?",
+// the node does not know its own host name. Then the host is the one at which the node was asked.
 func (n *Node) near(host, port string) string {
 	if host == "" || host == "?" {
 		host, _, _ = net.SplitHostPort(n.addr)
@@ -203,7 +228,13 @@ func (s *Servers) divide(ranges []slotRange) {
 	before := s.Masters()
 	next := new(table)
 	s.mu.Lock()
+	s.replicas = nil
 	for _, r := range ranges {
+		for _, addr := range r.replicas {
+			if !slices.Contains(s.replicas, addr) {
+				s.replicas = append(s.replicas, addr)
+			}
+		}
 		n := s.node(r.addr)
 		for slot := r.first; slot <= r.last; slot++ {
 			next.slots[slot] = n

@@ -333,11 +333,13 @@ func (l *link) conclude(node *Node, changes []change, replies []rueidis.RedisRes
 				told = append(told, t.notices(true)...)
 			}
 		case err == nil || errors.Is(Kind(err.Error()), lockagent.ErrNotPermitted):
-			// If the user may not subscribe, the next listener that joins has it tried
-			// again. Until then the waiters depend on the end of the lease.
+			// If the user may not subscribe, the link tries again later: the rules may change. Until
+			// then the waiters depend on the end of the lease.
 			t.stand = absent
 			if len(t.listeners) == 0 {
 				l.forget(t)
+			} else {
+				retry = retry || err != nil
 			}
 		case l.follow(t, node, err.Error()):
 			t.stand = absent

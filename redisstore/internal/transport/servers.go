@@ -72,6 +72,7 @@ type Servers struct {
 
 	mu       sync.Mutex       // guards what follows
 	nodes    map[string]*Node // by address
+	replicas []string         // addresses in a Cluster, as of the last answer
 	onRetire []func(*Node)
 	onClose  []func()
 	closed   bool

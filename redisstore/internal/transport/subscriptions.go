@@ -84,7 +84,7 @@ func NewSubscriptions(s *Servers) *Subscriptions {
 // the Subscriptions no listener is called.
 //
 // If the user may not subscribe to the channel, the listener does not learn of it. The link
-// tries again when another listener joins the topic, or when it has connected anew.
+// tries again about every second, and when another listener joins the topic.
 func (s *Subscriptions) Subscribe(t Topic, l Listener) (cancel func()) {
 	joined := &listener{Listener: l}
 	s.mu.Lock()

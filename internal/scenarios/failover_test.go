@@ -1,0 +1,125 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+func TestN02EveryKindGoesOnAfterAFailoverBySentinels(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinels(t, 1, 500*time.Millisecond)
+	everyKindGoesOn(t, sentinel.URL(), func() {
+		sentinel.A.AwaitReplica()
+		sentinel.A.Kill()
+		sentinel.AwaitMaster(sentinel.B)
+	})
+}
+
+func TestN02EveryKindGoesOnAfterAFailoverInACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 1)
+	master := cluster.Nodes[0]
+	replica := cluster.AddReplica(t, master)
+	replica.Do("CONFIG", "SET", "cluster-node-timeout", "1000") // tells the master of itself twice a second
+	redistest.Eventually(t, "the master to tell clients of the replica", func() bool {
+		slots := master.Do("CLUSTER", "SLOTS").([]any)
+		return len(slots[0].([]any)) > 3 // first slot, last slot, master
+	})
+	everyKindGoesOn(t, cluster.URL(), func() {
+		master.AwaitReplica()
+		master.Kill()
+		replica.Do("CLUSTER", "FAILOVER", "TAKEOVER") // there is no other master to agree
+		redistest.Eventually(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
+	})
+}
+
+// everyKindGoesOn has a failover meet something of every kind that is held and waited for. The replica has all of
+// it. So the holders go on, and the waiters get their turn when the holders are done.
+func everyKindGoesOn(t *testing.T, url string, failover func()) {
+	first, err := channelapi.New(channelapi.Config{Store: openRedis(t, url)})
+	must(t, err)
+	defer first.Close()
+	second, err := channelapi.New(channelapi.Config{Store: openRedis(t, url)})
+	must(t, err)
+	defer second.Close()
+
+	// Each has what ends the wait, and the wait itself.
+	type pair struct {
+		end  func(context.Context) error
+		wait <-chan error
+	}
+	waiting := make(map[string]pair)
+	granted := func(grants <-chan channelapi.Grant) <-chan error {
+		out := make(chan error, 1)
+		go func() {
+			g := <-grants
+			if g.Err() != nil {
+				out <- g.Err()
+				return
+			}
+			out <- g.Release(patient(t))
+		}()
+		return out
+	}
+	for kind, of := range map[string]func(*channelapi.Locks) *channelapi.Lock{
+		"plain":  func(l *channelapi.Locks) *channelapi.Lock { return l.Lock("plain") },
+		"fair":   func(l *channelapi.Locks) *channelapi.Lock { return l.FairLock("fair") },
+		"read":   func(l *channelapi.Locks) *channelapi.Lock { return l.ReadLock("read") },
+		"write":  func(l *channelapi.Locks) *channelapi.Lock { return l.WriteLock("write") },
+		"fenced": func(l *channelapi.Locks) *channelapi.Lock { return l.FencedLock("fenced") },
+		"spin":   func(l *channelapi.Locks) *channelapi.Lock { return l.SpinLock("spin") },
+	} {
+		g, err := of(first).Acquire(patient(t))
+		must(t, err)
+		next := of(second)
+		if kind == "read" { // another reader would not wait
+			next = second.WriteLock("read")
+		}
+		waiting[kind] = pair{g.Release, granted(next.AcquireAsync(patient(t)))}
+	}
+	semaphore, permits, latch := first.Semaphore("semaphore"), first.Permits("permits"), first.Latch("latch")
+	_, err = semaphore.TrySetPermits(patient(t), 3)
+	must(t, err)
+	g, err := semaphore.Acquire(patient(t), 2)
+	must(t, err)
+	waiting["semaphore"] = pair{g.Release, granted(second.Semaphore("semaphore").AcquireAsync(patient(t), 2))}
+	_, err = permits.TrySetPermits(patient(t), 3)
+	must(t, err)
+	g, err = permits.Acquire(patient(t), 2)
+	must(t, err)
+	waiting["permits"] = pair{g.Release, granted(second.Permits("permits").AcquireAsync(patient(t), 2))}
+	must(t, latch.Set(patient(t), 2))
+	_, err = latch.CountDown(patient(t))
+	must(t, err)
+	waiting["latch"] = pair{
+		func(ctx context.Context) error { _, err := latch.CountDown(ctx); return err },
+		second.Latch("latch").AwaitAsync(patient(t)),
+	}
+
+	failover()
+	for kind, p := range waiting {
+		select {
+		case err := <-p.wait:
+			t.Errorf("%s: the wait was over too early: %v", kind, err)
+		default:
+		}
+	}
+	for kind, p := range waiting {
+		if err := p.end(patient(t)); err != nil && !errors.Is(err, channelapi.ErrUnconfirmed) {
+			t.Errorf("%s: the holder: %v", kind, err)
+		}
+		if err := <-p.wait; err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	for name, number := range map[string]func(context.Context) (channelapi.PermitsStatus, error){"semaphore": semaphore.Status, "permits": permits.Status} {
+		if s, err := number(patient(t)); err != nil || s.Free != 3 {
+			t.Errorf("%s: %+v, %v; want 3 free permits", name, s, err)
+		}
+	}
+}

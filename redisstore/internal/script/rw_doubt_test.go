@@ -1,0 +1,104 @@
+package script
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// aged lets the time of a reader of Redisson's that is in doubt come.
+func (s *server) aged() {
+	s.t.Helper()
+	if _, ok := s.do("ZSCORE", "lockagent_doubts:{x}", java).(string); !ok {
+		s.t.Fatal("the reader is not in doubt")
+	}
+	s.do("ZADD", "lockagent_doubts:{x}", strconv.FormatInt(s.wall(), 10), java)
+}
+
+// reads expects that a reader of Redisson's is one of the readers, or is not.
+func (s *server) reads(want bool) {
+	s.t.Helper()
+	if got := s.do("HGET", "x", java) != nil; got != want {
+		s.t.Fatalf("the reader is there: %t, want %t", got, want)
+	}
+}
+
+// Readers of ours come and go. A reader of Redisson's has no key any more.
+func TestDeadReaderOfRedissonIsRemoved(t *testing.T) {
+	s := start(t)
+	s.do("HSET", "x", "mode", "read", java, "2")
+	s.do("PEXPIRE", "x", "20000")
+	one, two, three := reading("x", agentA, 1), reading("x", agentB, 1), reading("x", agentC, 1)
+	s.rwGrant(one)
+	if ends := s.do("ZCOUNT", "lockagent_doubts:{x}", s.in(15*time.Second), s.in(20*time.Second)); ends != int64(1) {
+		t.Error("the reader is not removed when the hash would have ended")
+	}
+	s.rwGrant(two)
+	expect(t, s.rwEnd(end(one)), "released, woke 0")
+	s.rwRenew(two)
+	s.rwGrant(three)
+	s.reads(true)
+	s.aged()
+	two.Lease = time.Minute
+	s.rwRenew(two)
+	expect(t, s.rwEnd(end(three)), "released, woke 0")
+	s.reads(false)
+	expect(t, s.rwEnd(end(two)), "released, woke 0")
+	for _, key := range s.keys() {
+		if strings.Contains(key, "x") && key != "lockagent_doubts:{x}" {
+			t.Errorf("%s is left", key)
+		}
+	}
+	s.do("HSET", "x", "mode", "read", java, "1")
+	s.do("PEXPIRE", "x", "20000")
+	if s.rwTry(wish("x", agentA, 2))[0].Reply.Granted {
+		t.Error("granted beside a reader that may live")
+	}
+	s.aged()
+	s.rwGrant(wish("x", agentA, 2))
+}
+
+// in is a score.
+func (s *server) in(d time.Duration) string {
+	s.t.Helper()
+	return strconv.FormatInt(s.wall()+d.Milliseconds(), 10)
+}
+
+// A reader of Redisson's that has no key, but lives: it renews the hash. Each time it may read on for as long as that lets it.
+func TestLiveReaderOfRedissonIsNotRemoved(t *testing.T) {
+	one, two := reading("x", agentA, 1), reading("x", agentB, 1)
+	renews := func(s *server) { s.do("PEXPIRE", "x", strconv.FormatInt(s.do("PTTL", "x").(int64)-500, 10)) }
+	for what, act := range map[string]func(*server){
+		"acquire": func(s *server) { renews(s); s.rwGrant(reading("x", agentC, 1)) },
+		"wait":    func(s *server) { renews(s); s.rwTry(queueing("x", agentC, 1)) },
+		"release": func(s *server) { renews(s); s.rwEnd(end(two)) },
+		"renew":   func(s *server) { renews(s); s.rwRenew(one); s.rwTry(wish("x", agentC, 1)) },
+		"its key": func(s *server) {
+			s.do("SET", "{x}:"+java+":rwlock_timeout:2", "1", "PX", "20000")
+			s.rwTry(wish("x", agentC, 1))
+		},
+		"many holds": func(s *server) {
+			s.do("HSET", "x", java, "9")
+			s.rwTry(wish("x", agentC, 1))
+		},
+		"no end": func(s *server) {
+			s.do("PERSIST", "x")
+			s.rwTry(wish("x", agentC, 1))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := start(t)
+			s.do("HSET", "x", "mode", "read", java, "2")
+			s.do("PEXPIRE", "x", "20000")
+			for _, req := range []lockagent.AcquireRequest{one, two} {
+				s.rwGrant(req)
+			}
+			s.aged()
+			act(s)
+			s.reads(true)
+		})
+	}
+}

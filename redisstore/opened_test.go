@@ -1,0 +1,44 @@
+package redisstore
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// A latch that was opened within the last minute is known, however many others are opened. Older ones are
+// forgotten in the end.
+func TestManyLatchesAreOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o opened
+		const latches = 3 * fewOpened
+		name := func(round, i int) lockagent.Name {
+			return lockagent.Name(strconv.Itoa(round) + "/" + strconv.Itoa(i))
+		}
+		for round := range 10 {
+			for i := range latches {
+				o.heard(name(round, i), "0")
+			}
+			for i := range latches {
+				if !o.lately(name(round, i)) {
+					t.Fatalf("round %d: latch %d is not known", round, i)
+				}
+			}
+			if len(o.times) > 3*latches {
+				t.Fatalf("round %d: %d latches are in memory", round, len(o.times))
+			}
+			time.Sleep(openedKept)
+			if o.lately(name(round, 0)) {
+				t.Fatalf("round %d: a latch counts as open after a minute", round)
+			}
+		}
+		o.heard("a", "0")
+		o.heard("a", "1")
+		if o.lately("a") {
+			t.Error("a latch that was set again counts as open")
+		}
+	})
+}

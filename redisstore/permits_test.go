@@ -1,0 +1,496 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+// pool is a semaphore with the name "pool".
+type pool struct {
+	t      *testing.T
+	server *redistest.Server
+	store  lockagent.Store
+	kind   lockagent.LockKind
+}
+
+// pools runs a test with a semaphore of 5 permits, for either kind.
+func pools(t *testing.T, test func(p *pool)) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		t.Run(string(kind), func(t *testing.T) {
+			server := redistest.Start(t)
+			p := &pool{t, server, open(t, server.URL()), kind}
+			p.change(lockagent.TrySetPermits, 5, "set")
+			test(p)
+		})
+	}
+}
+
+func (p *pool) tenures() string {
+	if p.kind == lockagent.Permits {
+		return "lockagent_tenures:{pool}"
+	}
+	return "lockagent_permits:{pool}"
+}
+
+func (p *pool) wish(number uint64, n int) lockagent.AcquireRequest {
+	req := wish("pool", agentA, number)
+	req.Kind, req.Permits = p.kind, n
+	return req
+}
+
+func (p *pool) take(number uint64, n int) {
+	p.t.Helper()
+	acquire(p.t, p.store, p.wish(number, n))
+}
+
+func (p *pool) renew(number uint64) (bool, error) {
+	reply, err := storetest.Renew(p.t, p.store, lockagent.RenewRequest{
+		Name: "pool", Kind: p.kind, Tenure: p.wish(number, 1).Tenure, Lease: time.Minute, Urgent: true,
+	})
+	return reply.Held, err
+}
+
+func (p *pool) release(number uint64) (bool, error) {
+	req := end(p.wish(number, 1))
+	req.Kind = p.kind
+	reply, err := storetest.Release(p.t, p.store, req)
+	return reply.Released, err
+}
+
+// releases expects that a tenure is released, or is over.
+func (p *pool) releases(number uint64, want bool) {
+	p.t.Helper()
+	if released, err := p.release(number); released != want || err != nil {
+		p.t.Errorf("Release(%d): %t, %v; want %t", number, released, err, want)
+	}
+}
+
+func (p *pool) try(op lockagent.PermitsOp, n int, change string) (lockagent.PermitsReply, error) {
+	return storetest.Permits(p.t, p.store, lockagent.PermitsRequest{Name: "pool", Kind: p.kind, Op: op, N: n, Change: change})
+}
+
+func (p *pool) change(op lockagent.PermitsOp, n int, change string) lockagent.PermitsReply {
+	p.t.Helper()
+	reply, err := p.try(op, n, change)
+	if err != nil {
+		p.t.Fatalf("%s %d: %v", op, n, err)
+	}
+	return reply
+}
+
+func (p *pool) counts(free, taken int) {
+	p.t.Helper()
+	if r := p.change(lockagent.ReadPermits, 0, ""); r.Free != free || r.Taken != taken {
+		p.t.Errorf("%+v; want %d free and %d taken", r, free, taken)
+	}
+}
+
+// past sets the scores of a zset to a time that is over.
+func (p *pool) past(key string) {
+	for _, member := range p.server.Do("ZRANGE", key, "0", "-1").([]any) {
+		p.server.Do("ZADD", key, "XX", "1", member.(string))
+	}
+}
+
+// While a slot migrates, its keys are at two nodes. A change must not count twice, and a tenure must not
+// be denied, because the node that is asked lacks a key.
+func TestPermitsWhileASlotMigrates(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	from, to := cluster.Nodes[0], cluster.Nodes[1]
+	store := open(t, cluster.URL())
+	if cluster.NodeOf("pool") != from {
+		from, to = to, from
+	}
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		p := &pool{t, from, store, kind}
+		p.change(lockagent.TrySetPermits, 5, "set")
+		p.change(lockagent.AddPermits, 1, "first")
+		p.take(1, 2)
+		p.take(2, 1)
+
+		// In a wrong order, a call works with a part of the keys. It may only fail, as if the server were gone.
+		busy := func(when string) {
+			t.Helper()
+			reply, err := p.try(lockagent.AddPermits, 1, "first")
+			if !errors.Is(err, lockagent.ErrStoreUnavailable) && reply.Free != 6 {
+				t.Errorf("%s, %s: the repeated change is answered %+v, %v", kind, when, reply, err)
+			}
+			for number := range uint64(2) {
+				if held, err := p.renew(number + 1); !held && !errors.Is(err, lockagent.ErrStoreUnavailable) {
+					t.Errorf("%s, %s: Renew: %t, %v", kind, when, held, err)
+				}
+			}
+			reply, err = p.try(lockagent.ReadPermits, 0, "")
+			if !errors.Is(err, lockagent.ErrStoreUnavailable) && (reply.Free != 3 || reply.Taken != 3) {
+				t.Errorf("%s, %s: the semaphore is %+v, %v", kind, when, reply, err)
+			}
+			if r, err := storetest.Acquire(t, store, p.wish(9, 4)); r.Granted || err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
+				t.Errorf("%s, %s: Acquire of too many permits: %+v, %v", kind, when, r, err)
+			}
+		}
+		move := func(key string) {
+			from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), key, "0", "60000") // if it is there
+		}
+		finish := cluster.BeginMove("pool", from, to)
+		if held, err := p.renew(1); !held || err != nil {
+			t.Errorf("%s: Renew, while all keys are where they were: %t, %v", kind, held, err)
+		}
+		busy("before")
+		for _, key := range []string{"pool", "lockagent_taken:{pool}", "{pool}:timeout"} {
+			move(key)
+			busy("after " + key)
+		}
+		finish()
+		busy("at the end")
+		for number := range uint64(2) {
+			if held, err := p.renew(number + 1); !held || err != nil {
+				t.Errorf("%s: Renew: %t, %v", kind, held, err)
+			}
+		}
+		p.change(lockagent.AddPermits, 1, "first")
+		p.counts(3, 3)
+		p.releases(1, true)
+		p.releases(2, true)
+		p.counts(6, 0)
+		p.change(lockagent.DeletePermits, 0, "delete")
+		for _, key := range to.Do("KEYS", "lockagent_change*").([]any) {
+			to.Do("DEL", key.(string))
+		}
+		from, to = to, from
+	}
+}
+
+// The script takes back a hundred permits at a time. A tenure that begins again before all of its former
+// permits are back must not have them twice.
+func TestPermitsOfAFormerLease(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.change(lockagent.AddPermits, 995, "more")
+		p.take(1, 250)
+		p.past(p.tenures())
+		p.past("{pool}:timeout")
+		p.take(1, 250)
+		for range 10 {
+			p.change(lockagent.ReadPermits, 0, "")
+		}
+		p.counts(750, 250)
+		p.releases(1, true)
+		p.counts(1000, 0)
+	})
+}
+
+// More tenures are over than one script takes back. One of them begins again.
+func TestTenuresOfFormerLeases(t *testing.T) {
+	pools(t, func(p *pool) {
+		const tenures = 150
+		p.change(lockagent.AddPermits, 2*tenures-5, "more")
+		for i := range uint64(tenures) {
+			p.take(i+1, 2)
+		}
+		p.past(p.tenures())
+		p.past("{pool}:timeout")
+		last := p.server.Do("ZRANGE", p.tenures(), "-1", "-1").([]any)[0].(string)
+		var number uint64
+		if _, err := fmt.Sscanf(last, string(agentA)+":%d", &number); err != nil {
+			p.t.Fatal(err)
+		}
+		p.take(number, 2)
+		for range 10 {
+			p.change(lockagent.ReadPermits, 0, "")
+		}
+		p.counts(2*tenures-2, 2)
+		p.releases(number, true)
+		p.counts(2*tenures, 0)
+	})
+}
+
+// Redisson deletes a semaphore and sets it again, while a tenure of ours has permits.
+func TestPermitsOfADeletedSemaphore(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 2)
+		p.server.Do("DEL", "pool", "{pool}:timeout") // as Redisson does
+		if p.kind == lockagent.Semaphore {
+			p.renew(1) // or nobody can see that it was deleted
+		}
+		p.server.Do("SET", "pool", "7")
+		p.releases(1, false)
+		p.counts(7, 0)
+	})
+}
+
+// A semaphore has a time to live, which Redisson takes away. Permits must not be lost with a key of ours.
+func TestPermitsOfASemaphoreThatLivesLonger(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.server.Do("PEXPIRE", "pool", "60000")
+		p.take(1, 2)
+		for _, key := range []string{p.tenures(), "lockagent_taken:{pool}"} {
+			if left := p.server.Do("PTTL", key).(int64); left < 86_400_000 || left > 86_460_000 {
+				p.t.Errorf("%s lives for %d ms", key, left)
+			}
+		}
+		p.server.Do("PERSIST", "pool")
+		if held, err := p.renew(1); !held || err != nil {
+			p.t.Errorf("Renew: %t, %v", held, err)
+		}
+		p.server.Do("PEXPIRE", "{pool}:timeout", "60000") // does nothing to a Semaphore
+		p.take(2, 1)
+		for _, key := range keys(p.server) {
+			if key == "pool" || key == p.tenures() || key == "lockagent_taken:{pool}" || key == "{pool}:timeout" {
+				if left := p.server.Do("PTTL", key); left != int64(-1) {
+					p.t.Errorf("%s lives for %v ms", key, left)
+				}
+			}
+		}
+	})
+}
+
+// A break ends tenures. It makes no semaphore anew, and neither does the release of a permit.
+func TestBreakOfADeletedSemaphore(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 2)
+		p.server.Do("DEL", "pool")
+		broken := make(chan error, 1)
+		p.store.Break(p.t.Context(), lockagent.BreakRequest{Name: "pool", Kind: p.kind}, func(r lockagent.BreakReply, err error) {
+			if err == nil && r.Broken {
+				err = errors.New("broken")
+			}
+			broken <- err
+		})
+		if err := <-broken; err != nil {
+			p.t.Errorf("Break: %v", err)
+		}
+		if p.kind == lockagent.Permits {
+			reply, err := storetest.Permits(p.t, p.store, lockagent.PermitsRequest{
+				Name: "pool", Kind: p.kind, Op: lockagent.ReleasePermit, ID: p.wish(1, 1).Tenure.PermitID(1), Change: "release",
+			})
+			if err != nil || reply.Done {
+				p.t.Errorf("ReleasePermit = %+v, %v", reply, err)
+			}
+		}
+		if p.server.Do("EXISTS", "pool") != int64(0) {
+			p.t.Error("the semaphore is there again")
+		}
+	})
+}
+
+// Agents that are gone leave nothing behind.
+func TestPlacesOfPermitsAreCleared(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 5)
+		for range 20 { // none of them listens
+			req := p.wish(1, 2)
+			req.Tenure.Agent, req.Queue = lockagent.NewAgentID(), true
+			queue(p.t, p.store, req)
+		}
+		places, wanted := p.server.Do("ZRANGE", "lockagent_queue:{pool}", "0", "-1"), p.server.Do("HKEYS", "lockagent_wanted:{pool}")
+		if len(places.([]any)) > 6 || len(places.([]any)) != len(wanted.([]any)) {
+			p.t.Errorf("the places are %v, and those of %v want permits", places, wanted)
+		}
+		p.server.Do("DEL", "pool")
+		for _, place := range places.([]any) {
+			req := p.wish(1, 2)
+			req.Tenure, _ = lockagent.ParseTenure(place.(string))
+			req.Queue = true
+			if r, err := storetest.Acquire(p.t, p.store, req); !errors.Is(err, lockagent.ErrDeleted) {
+				p.t.Errorf("Acquire = %+v, %v; want ErrDeleted", r, err)
+			}
+		}
+		if left := p.server.Do("EXISTS", "lockagent_wanted:{pool}", "lockagent_queue:{pool}"); left != int64(0) {
+			p.t.Errorf("%v keys of the queue are left", left)
+		}
+	})
+}
+
+// A change is remembered for longer than the agent may make it again.
+func TestChangesAreRememberedLongEnough(t *testing.T) {
+	server := redistest.Start(t)
+	for timeout, least := range map[time.Duration]time.Duration{0: 59 * time.Second, 10 * time.Second: 64 * time.Second, time.Hour: 2 * time.Hour} {
+		name := lockagent.Name(timeout.String())
+		store := openConfig(t, redisstore.Config{CallTimeout: timeout}, server.URL())
+		_, err := storetest.Permits(t, store, lockagent.PermitsRequest{Name: name, Kind: lockagent.Semaphore, Op: lockagent.TrySetPermits, N: 1, Change: "c"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := latch(t, store, lockagent.LatchRequest{Name: name + "2", Op: lockagent.LatchSet, Count: 1, Change: "c"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []lockagent.Name{"lockagent_change:{" + name + "}:c", "lockagent_notes:{" + name + "2}"} {
+			if left := time.Duration(server.Do("PTTL", string(key)).(int64)) * time.Millisecond; left < least || left > least+6*time.Minute {
+				t.Errorf("%s: %s lives for %v", timeout, key, left)
+			}
+		}
+	}
+}
+
+// The turn of outsiders at a semaphore is as long as at a lock.
+func TestTurnOfOutsidersAtPermits(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 5)
+		storetest.Listen(p.t, p.store, agentA)
+		outsider := p.server.Dial()
+		if _, err := outsider.Do("SUBSCRIBE", "redisson_sc:{pool}"); err != nil {
+			p.t.Fatal(err)
+		}
+		for i := range uint64(3) {
+			req := p.wish(i+2, 1)
+			queue(p.t, p.store, req)
+		}
+		req := end(p.wish(1, 1))
+		req.Kind = p.kind
+		reply, err := storetest.Release(p.t, p.store, req)
+		if err != nil || !reply.Released || reply.Passed {
+			p.t.Fatalf("Release = %+v, %v", reply, err)
+		}
+		score := p.server.Do("ZSCORE", "lockagent_notes:{pool}", "yield").(string)
+		until, err := strconv.ParseInt(score, 10, 64)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if got := time.Duration(until-int64(reply.At)) * time.Microsecond; got != 25*time.Millisecond {
+			p.t.Errorf("the turn of the outsiders lasts %v; want 5 ms for each of 3 tenures and 10 ms more", got)
+		}
+	})
+}
+
+// Values that Redis cannot count with are refused before anything is written.
+func TestNumbersThatAreNone(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	for i, value := range []string{"007", "abc", "-0", "+1", " 1", "1.5", "", "99999999999999999999"} {
+		name := lockagent.Name("n" + strconv.Itoa(i))
+		server.Do("SET", string(name), value)
+		for op := lockagent.LatchRead; op <= lockagent.LatchDelete; op++ {
+			if r, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: op, Count: 1, Change: "c"}); !errors.Is(err, lockagent.ErrWrongType) {
+				t.Errorf("a latch of %q: %s: %+v, %v", value, op, r, err)
+			}
+		}
+		for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+			req := wish(name, agentA, 1)
+			req.Kind = kind
+			if r, err := storetest.Acquire(t, store, req); !errors.Is(err, lockagent.ErrWrongType) {
+				t.Errorf("a %s of %q: Acquire: %+v, %v", kind, value, r, err)
+			}
+			change := lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.AddPermits, N: 1, Change: "c"}
+			if r, err := storetest.Permits(t, store, change); !errors.Is(err, lockagent.ErrWrongType) {
+				t.Errorf("a %s of %q: AddPermits: %+v, %v", kind, value, r, err)
+			}
+		}
+		if got := server.Do("GET", string(name)); got != value {
+			t.Errorf("%q became %q", value, got)
+		}
+		if left := server.Do("KEYS", "lockagent_*{"+string(name)+"}*"); !reflect.DeepEqual(left, []any{}) {
+			t.Errorf("%q: %q were written", value, left)
+		}
+	}
+}
+
+// One key after the other is of another type, for as long as some calls take. These may fail, but no permit
+// is lost or made.
+func TestPermitsWithASpoiltKey(t *testing.T) {
+	pools(t, func(p *pool) {
+		storetest.Listen(p.t, p.store, agentA) // so permits are passed to it
+		for number, key := range []string{
+			p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout", "lockagent_queue:{pool}", "lockagent_wanted:{pool}",
+			"lockagent_notes:{pool}", "lockagent_turn:{pool}", "lockagent_clock", "lockagent_ahead",
+		} {
+			p.spoil(key, uint64(20*number+10), false)
+			p.spoil(key, uint64(20*number+20), true)
+		}
+	})
+}
+
+// spoil spoils a key while four tenures from a number on come and go, and the leases of two may be over.
+func (p *pool) spoil(key string, number uint64, over bool) {
+	p.take(number, 2)
+	p.take(number+1, 1)
+	queue(p.t, p.store, p.wish(number+2, 3))
+	if over {
+		p.past(p.tenures())
+		p.past("{pool}:timeout")
+	}
+	there := p.server.Do("EXISTS", key) == int64(1)
+	if there {
+		p.server.Do("RENAME", key, "aside")
+	}
+	p.server.Do("RPUSH", key, "spoilt")
+	more, less := fmt.Sprint("more", number), fmt.Sprint("less", number)
+	for range 2 {
+		_, _ = p.try(lockagent.AddPermits, 3, more)
+		_, _ = storetest.Acquire(p.t, p.store, p.wish(number+3, 1))
+		_, _ = p.renew(number)
+		_, _ = p.release(number)
+		_, _ = p.try(lockagent.AddPermits, -3, less)
+		_, _ = p.release(number + 3)
+	}
+	p.server.Do("DEL", key)
+	if there {
+		p.server.Do("RENAME", "aside", key)
+	}
+	for n := range uint64(4) {
+		if _, err := p.release(number + n); err != nil {
+			p.t.Errorf("after %s was spoilt: Release(%d): %v", key, n, err)
+		}
+	}
+	p.change(lockagent.AddPermits, 3, more) // has no further effect, if it had one
+	p.change(lockagent.AddPermits, -3, less)
+	if r := p.change(lockagent.ReadPermits, 0, ""); r.Free != 5 || r.Taken != 0 {
+		p.t.Errorf("after %s was spoilt, and leases were over: %t: %+v", key, over, r)
+	}
+}
+
+// A server that is full refuses new tenures and changes. It goes on to renew and to release.
+func TestPermitsOnAFullServer(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 2)
+		before := p.server.Do("ZRANGE", p.tenures(), "0", "0", "WITHSCORES")
+		p.server.Do("CONFIG", "SET", "maxmemory", "1")
+		if r, err := storetest.Acquire(p.t, p.store, p.wish(2, 1)); r.Granted || !errors.Is(err, lockagent.ErrStoreUnavailable) {
+			p.t.Errorf("Acquire = %+v, %v", r, err)
+		}
+		if r, err := p.try(lockagent.AddPermits, 1, "more"); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+			p.t.Errorf("AddPermits = %+v, %v", r, err)
+		}
+		p.counts(3, 2)
+		if held, err := p.renew(1); !held || err != nil {
+			p.t.Errorf("Renew: %t, %v", held, err)
+		}
+		if after := p.server.Do("ZRANGE", p.tenures(), "0", "0", "WITHSCORES"); reflect.DeepEqual(before, after) {
+			p.t.Error("the lease ends when it did")
+		}
+		p.releases(1, true)
+		p.counts(5, 0)
+		p.server.Do("CONFIG", "SET", "maxmemory", "0")
+		p.change(lockagent.AddPermits, 1, "more")
+		p.counts(6, 0)
+	})
+}
+
+// A server that takes no writes must not answer that a tenure is withdrawn: nothing would keep a late Acquire
+// from taking permits.
+func TestPermitsOnAServerThatTakesNoWrites(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 1)
+		p.server.Do("CONFIG", "SET", "min-replicas-to-write", "1")
+		for number := range uint64(2) {
+			req := end(p.wish(number+1, 1))
+			req.Kind, req.Unanswered = p.kind, true
+			if reply, err := storetest.Release(p.t, p.store, req); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+				p.t.Errorf("Release(%d) = %+v, %v", number+1, reply, err)
+			}
+			if held, err := p.renew(number + 1); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+				p.t.Errorf("Renew(%d): %t, %v", number+1, held, err)
+			}
+		}
+		p.server.Do("CONFIG", "SET", "min-replicas-to-write", "0")
+		p.counts(4, 1)
+	})
+}
