@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
@@ -78,4 +79,35 @@ func TestJavaGetsTheLocksOfAKilledAgent(t *testing.T) {
 		w.gets(t)
 		w.leaves(t)
 	}
+}
+
+// A reader of Java is killed, and a writer of Java waits. Readers of ours come and go all the time, so the lock lives on. Still the dead
+// reader goes away.
+func TestADeadReaderOfJavaGoesAway(t *testing.T) {
+	t.Parallel()
+	const name = "pages"
+	b := single(t).start(t, short)
+	victim := b.startJava(t, short)
+	dead := victim.lock("read", name, "main")
+	dead.lock(t, kept)
+	field := b.nodeOf(name).Do("HKEYS", name).([]any)[1].(string) // behind the mode
+	want(t, "the field of a reader", owner.MatchString(field), true)
+	agents := []*channelapi.Locks{b.ours, b.others}
+	reads, err := agents[0].ReadLock(name).Acquire(t.Context())
+	must(t, err)
+	writer := b.come(t, thing{"write", name}, "j1", kept)
+	victim.kill()
+	round := 0
+	redistest.Eventually(t, "the end of the dead reader", func() bool {
+		round++
+		next, err := agents[round%2].ReadLock(name).Acquire(t.Context())
+		must(t, err)
+		release(t, reads)
+		reads = next
+		return b.nodeOf(name).Do("HGET", name, field) == nil
+	})
+	writer.waits(t)
+	release(t, reads)
+	writer.gets(t)
+	writer.leaves(t)
 }
