@@ -82,7 +82,7 @@ func wakes(t *testing.T, b *both) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			for range kinds.rounds {
-				holder := b.has(t, has, "j1", forever)
+				holder := b.has(t, has, "j has "+name, forever)
 				waiter := &someone{thing: wants, grant: request(ctx, b.ours, wants)}
 				b.awaitListening(t, wants)
 				waiter.waits(t)
@@ -93,7 +93,7 @@ func wakes(t *testing.T, b *both) {
 		})
 		t.Run("Go-"+kinds.has+"-"+kinds.wants, func(t *testing.T) {
 			holder := b.has(t, has, "g1", forever)
-			waiter := b.javaWaits(t, wants, "j2")
+			waiter := b.javaWaits(t, wants, "j wants "+name) // a thread of its own: one that waits in vain spoils no other kind
 			if b.remaining(name) > 0 { // a semaphore has no end
 				b.wouldLast(t, name)
 			}
