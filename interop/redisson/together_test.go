@@ -94,7 +94,7 @@ func wakes(t *testing.T, b *both) {
 		t.Run("Go-"+kinds.has+"-"+kinds.wants, func(t *testing.T) {
 			holder := b.has(t, has, "g1", forever)
 			waiter := b.javaWaits(t, wants, "j wants "+name) // a thread of its own: one that waits in vain spoils no other kind
-			if b.remaining(name) > 0 { // a semaphore has no end
+			if b.remaining(name) > 0 {                       // a semaphore has no end
 				b.wouldLast(t, name)
 			}
 			holder.leaves(t)
