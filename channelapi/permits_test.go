@@ -173,6 +173,31 @@ func TestPermitsTurnsAndDo(t *testing.T) {
 	})
 }
 
+// Many wait, in two processes. All of them get permits at once when there are enough.
+func TestPermitsForManyWaiters(t *testing.T) {
+	bothKinds(t, func(t *testing.T, _ *memstore.Store, a, b permitted) {
+		setPermits(t, a, 0)
+		const waiters = 60
+		var grants []<-chan channelapi.Grant
+		for i := range waiters {
+			grants = append(grants, []permitted{a, b}[i%2].AcquireAsync(t.Context(), 1))
+			synctest.Wait() // so that each has a place
+		}
+		began := time.Now()
+		if _, err := a.AddPermits(t.Context(), waiters); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range grants {
+			if g := <-c; g.Err() != nil {
+				t.Error(g.Err())
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the last had to wait for %v", took)
+		}
+	})
+}
+
 // However many goroutines of two processes take permits, no more are in use than there are.
 func TestPermitsInUse(t *testing.T) {
 	bothKinds(t, func(t *testing.T, _ *memstore.Store, a, b permitted) {

@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -361,136 +360,20 @@ func TestTurnOfOutsidersAtPermits(t *testing.T) {
 	})
 }
 
-// Values that Redis cannot count with are refused before anything is written.
-func TestNumbersThatAreNone(t *testing.T) {
-	server := redistest.Start(t)
-	store := open(t, server.URL())
-	for i, value := range []string{"007", "abc", "-0", "+1", " 1", "1.5", "", "99999999999999999999"} {
-		name := lockagent.Name("n" + strconv.Itoa(i))
-		server.Do("SET", string(name), value)
-		for op := lockagent.LatchRead; op <= lockagent.LatchDelete; op++ {
-			if r, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: op, Count: 1, Change: "c"}); !errors.Is(err, lockagent.ErrWrongType) {
-				t.Errorf("a latch of %q: %s: %+v, %v", value, op, r, err)
-			}
-		}
-		for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
-			req := wish(name, agentA, 1)
-			req.Kind = kind
-			if r, err := storetest.Acquire(t, store, req); !errors.Is(err, lockagent.ErrWrongType) {
-				t.Errorf("a %s of %q: Acquire: %+v, %v", kind, value, r, err)
-			}
-			change := lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.AddPermits, N: 1, Change: "c"}
-			if r, err := storetest.Permits(t, store, change); !errors.Is(err, lockagent.ErrWrongType) {
-				t.Errorf("a %s of %q: AddPermits: %+v, %v", kind, value, r, err)
-			}
-		}
-		if got := server.Do("GET", string(name)); got != value {
-			t.Errorf("%q became %q", value, got)
-		}
-		if left := server.Do("KEYS", "lockagent_*{"+string(name)+"}*"); !reflect.DeepEqual(left, []any{}) {
-			t.Errorf("%q: %q were written", value, left)
-		}
-	}
-}
-
-// One key after the other is of another type, for as long as some calls take. These may fail, but no permit
-// is lost or made.
-func TestPermitsWithASpoiltKey(t *testing.T) {
-	pools(t, func(p *pool) {
-		storetest.Listen(p.t, p.store, agentA) // so permits are passed to it
-		for number, key := range []string{
-			p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout", "lockagent_queue:{pool}", "lockagent_wanted:{pool}",
-			"lockagent_notes:{pool}", "lockagent_turn:{pool}", "lockagent_clock", "lockagent_ahead",
-		} {
-			p.spoil(key, uint64(20*number+10), false)
-			p.spoil(key, uint64(20*number+20), true)
-		}
-	})
-}
-
-// spoil spoils a key while four tenures from a number on come and go, and the leases of two may be over.
-func (p *pool) spoil(key string, number uint64, over bool) {
-	p.take(number, 2)
-	p.take(number+1, 1)
-	queue(p.t, p.store, p.wish(number+2, 3))
-	if over {
-		p.past(p.tenures())
-		p.past("{pool}:timeout")
-	}
-	there := p.server.Do("EXISTS", key) == int64(1)
-	if there {
-		p.server.Do("RENAME", key, "aside")
-	}
-	p.server.Do("RPUSH", key, "spoilt")
-	more, less := fmt.Sprint("more", number), fmt.Sprint("less", number)
-	for range 2 {
-		_, _ = p.try(lockagent.AddPermits, 3, more)
-		_, _ = storetest.Acquire(p.t, p.store, p.wish(number+3, 1))
-		_, _ = p.renew(number)
-		_, _ = p.release(number)
-		_, _ = p.try(lockagent.AddPermits, -3, less)
-		_, _ = p.release(number + 3)
-	}
-	p.server.Do("DEL", key)
-	if there {
-		p.server.Do("RENAME", "aside", key)
-	}
-	for n := range uint64(4) {
-		if _, err := p.release(number + n); err != nil {
-			p.t.Errorf("after %s was spoilt: Release(%d): %v", key, n, err)
-		}
-	}
-	p.change(lockagent.AddPermits, 3, more) // has no further effect, if it had one
-	p.change(lockagent.AddPermits, -3, less)
-	if r := p.change(lockagent.ReadPermits, 0, ""); r.Free != 5 || r.Taken != 0 {
-		p.t.Errorf("after %s was spoilt, and leases were over: %t: %+v", key, over, r)
-	}
-}
-
-// A server that is full refuses new tenures and changes. It goes on to renew and to release.
-func TestPermitsOnAFullServer(t *testing.T) {
+// Redisson deletes a semaphore while a tenure has permits. The name is free for a semaphore of the other kind.
+func TestPermitsOfADeletedSemaphoreOfTheOtherKind(t *testing.T) {
 	pools(t, func(p *pool) {
 		p.take(1, 2)
-		before := p.server.Do("ZRANGE", p.tenures(), "0", "0", "WITHSCORES")
-		p.server.Do("CONFIG", "SET", "maxmemory", "1")
-		if r, err := storetest.Acquire(p.t, p.store, p.wish(2, 1)); r.Granted || !errors.Is(err, lockagent.ErrStoreUnavailable) {
-			p.t.Errorf("Acquire = %+v, %v", r, err)
+		p.server.Do("DEL", "pool", "{pool}:timeout")
+		other := *p
+		if other.kind = lockagent.Semaphore; p.kind == other.kind {
+			other.kind = lockagent.Permits
 		}
-		if r, err := p.try(lockagent.AddPermits, 1, "more"); !errors.Is(err, lockagent.ErrStoreUnavailable) {
-			p.t.Errorf("AddPermits = %+v, %v", r, err)
+		other.change(lockagent.TrySetPermits, 4, "other")
+		other.take(1, 2)
+		other.counts(2, 2)
+		if held, err := p.renew(1); held || !errors.Is(err, lockagent.ErrWrongKind) {
+			p.t.Errorf("Renew as a %s: %t, %v", p.kind, held, err)
 		}
-		p.counts(3, 2)
-		if held, err := p.renew(1); !held || err != nil {
-			p.t.Errorf("Renew: %t, %v", held, err)
-		}
-		if after := p.server.Do("ZRANGE", p.tenures(), "0", "0", "WITHSCORES"); reflect.DeepEqual(before, after) {
-			p.t.Error("the lease ends when it did")
-		}
-		p.releases(1, true)
-		p.counts(5, 0)
-		p.server.Do("CONFIG", "SET", "maxmemory", "0")
-		p.change(lockagent.AddPermits, 1, "more")
-		p.counts(6, 0)
-	})
-}
-
-// A server that takes no writes must not answer that a tenure is withdrawn: nothing would keep a late Acquire
-// from taking permits.
-func TestPermitsOnAServerThatTakesNoWrites(t *testing.T) {
-	pools(t, func(p *pool) {
-		p.take(1, 1)
-		p.server.Do("CONFIG", "SET", "min-replicas-to-write", "1")
-		for number := range uint64(2) {
-			req := end(p.wish(number+1, 1))
-			req.Kind, req.Unanswered = p.kind, true
-			if reply, err := storetest.Release(p.t, p.store, req); !errors.Is(err, lockagent.ErrStoreUnavailable) {
-				p.t.Errorf("Release(%d) = %+v, %v", number+1, reply, err)
-			}
-			if held, err := p.renew(number + 1); !errors.Is(err, lockagent.ErrStoreUnavailable) {
-				p.t.Errorf("Renew(%d): %t, %v", number+1, held, err)
-			}
-		}
-		p.server.Do("CONFIG", "SET", "min-replicas-to-write", "0")
-		p.counts(4, 1)
 	})
 }

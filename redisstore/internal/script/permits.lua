@@ -53,9 +53,13 @@ if type(free) == 'table' then
 elseif free and (#free > 15 or not string.find(free, '^%-?[1-9]%d*$') and free ~= '0') then
   return redis.error_reply('WRONGTYPE the value is no number of permits')
 end
--- A renewal does not declare these, see permits_renew.lua.
+-- Keys of the other kind. If the number is gone, so are the tenures. A renewal does not declare these keys, see
+-- permits_renew.lua.
 for _, key in ipairs(with_ids and {'lockagent_permits' .. suffix} or {ids, 'lockagent_tenures' .. suffix}) do
-  if pcall('EXISTS', key) == 1 then
+  local there = pcall('EXISTS', key) == 1
+  if there and not free and key ~= ids then
+    call('DEL', key, taken)
+  elseif there then
     return redis.error_reply('KIND ' .. (with_ids and 'semaphore' or 'permits'))
   end
 end
@@ -97,13 +101,13 @@ local function ids_of(tenure, n)
 end
 
 -- The number of permits of a tenure, and whether its lease goes on and it has all of them. Otherwise the
--- tenure is over.
+-- tenure is over. One of the two keys may have been evicted.
 local function has(tenure)
   local score, n = call('ZSCORE', tenures, tenure), call('HGET', taken, tenure)
-  if not score then
+  if not score and not n then
     return nil, false
   end
-  local whole = score + 0 > now
+  local whole = score and score + 0 > now
   n = tonumber(n or 1)
   if with_ids then
     local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n)))
@@ -161,7 +165,7 @@ end
 -- of free permits is gone, so are the tenures.
 local function reclaim()
   if not free then
-    if call('EXISTS', tenures) == 1 then
+    if call('EXISTS', tenures, taken) > 0 then
       call('DEL', tenures, taken)
     end
     return false

@@ -130,7 +130,11 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 		return all
 	}
 	rehearsed := commands(rehearseSource)
-	for _, source := range []string{acquireScript.Source, renewScript.Source, releaseScript.Source, breakScript.Source, inspectScript.Source, incarnationScript.Source} {
+	for _, source := range []string{
+		acquireScript.Source, renewScript.Source, releaseScript.Source, breakScript.Source, inspectScript.Source, incarnationScript.Source,
+		permitsAcquireScript.Source, permitsRenewScript.Source, permitsReleaseScript.Source, permitsBreakScript.Source,
+		permitsInspectScript.Source, permitsChangeScript.Source, latchScript.Source,
+	} {
 		for _, c := range commands(source) {
 			if !slices.Contains(rehearsed, c) && c != "publish" { // which is ARGV[1] there
 				t.Errorf("%s is not rehearsed", c)
