@@ -32,8 +32,6 @@ func plainLock(t *testing.T, p *both) {
 			{"WeExcludeJava", weExcludeJava},
 			{"AMessageOfJavaWakesUs", javaWakesUs},
 			{"AMessageOfOursWakesJava", weWakeJava},
-			{"WeSeeThatJavaHoldsTwice", javaHoldsTwice},
-			{"JavaSeesThatWeHoldTwice", weHoldTwice},
 			{"AnInterruptedWaiterOfJavaGoesAway", interruptedJava},
 			{"ACancelledWaiterOfOursGoesAway", cancelledOurs},
 			{"JavaLearnsThatWeBrokeItsLock", weBreak},
@@ -108,40 +106,6 @@ func weWakeJava(t *testing.T, p *both, name string) {
 		p.wouldLast(t, name) // with the lease that Java asked for
 		p.java.do(t, "waiter", "plain.unlock", name)
 	}
-}
-
-func javaHoldsTwice(t *testing.T, p *both, name string) {
-	p.java.do(t, "main", "plain.lock", name, kept)
-	p.java.do(t, "main", "plain.lock", name, kept)
-	for count := 2; count > 0; count-- {
-		_, inRedis := p.holder(t, name)
-		want(t, "count in Redis", inRedis, strconv.Itoa(count))
-		status, err := p.ours.Lock(name).Status(t.Context())
-		must(t, err)
-		want(t, "count that we see", status.HoldCount, count)
-		want(t, "count that Java sees", p.java.do(t, "main", "plain.holdCount", name), strconv.Itoa(count))
-		_, err = p.ours.Lock(name).TryAcquire(t.Context())
-		want(t, "our try is refused", errors.Is(err, lockagent.ErrHeld), true)
-		p.java.do(t, "main", "plain.unlock", name)
-	}
-	release(t, hold(t, p.ours.Lock(name)))
-}
-
-func weHoldTwice(t *testing.T, p *both, name string) {
-	session, err := p.ours.Session("ann")
-	must(t, err)
-	lock := session.Lock(name)
-	hold(t, lock)
-	hold(t, lock)
-	for count := 2; count > 0; count-- {
-		want(t, "tryLock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "false")
-		want(t, "isLocked", p.java.do(t, "main", "plain.isLocked", name), "true")
-		want(t, "count of a thread that does not hold", p.java.do(t, "main", "plain.holdCount", name), "0")
-		must(t, lock.Release(t.Context()))
-	}
-	want(t, "tryLock of the free lock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "true")
-	p.java.do(t, "main", "plain.unlock", name)
-	must(t, session.Close(t.Context()))
 }
 
 func interruptedJava(t *testing.T, p *both, name string) {

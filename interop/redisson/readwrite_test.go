@@ -21,7 +21,6 @@ func readWriteLock(t *testing.T, b *both) {
 	}{
 		{"EachSideLeavesLast", eachSideLeavesLast},
 		{"AWriterIsAlone", aWriterIsAlone},
-		{"NestedHolds", nestedHolds},
 		{"JavaReadsOnAfterItHasWritten", javaDowngrades},
 		{"WeReadOnAfterWeHaveWritten", weDowngrade},
 		{"NoUpgrade", noUpgrade},
@@ -118,41 +117,6 @@ func (b *both) writer(t *testing.T, name string) (who, count string) {
 	}
 	t.Fatalf("nobody writes: %v", fields)
 	return "", ""
-}
-
-// nestedHolds has both sides hold a lock several times. Only the last release lets the other side in.
-func nestedHolds(t *testing.T, b *both, name string) {
-	session, err := b.ours.Session("ann")
-	must(t, err)
-	for _, kind := range []string{"read", "write"} {
-		java, wants := b.java.lock(kind, name, "j1"), thing{"write", name}
-		java.lock(t, forever)
-		java.lock(t, forever)
-		for count := 2; count > 0; count-- {
-			want(t, "holds that Java sees", java.holdCount(t), count)
-			status, err := lockOf(b.ours, kind)(name).Status(t.Context())
-			must(t, err)
-			want(t, "holds that we see", status.HoldCount, count)
-			want(t, "we can write", b.tries(t, wants, "g8"), false)
-			java.unlock(t)
-		}
-		b.free(t, name, true, true)
-
-		lock := session.ReadLock(name)
-		if kind == "write" {
-			lock = session.WriteLock(name)
-		}
-		hold(t, lock)
-		hold(t, lock)
-		for range 2 {
-			want(t, "isLocked", java.isLocked(t), true)
-			want(t, "holds of Java", java.holdCount(t), 0)
-			want(t, "Java can write", b.tries(t, wants, "j8"), false)
-			must(t, lock.Release(t.Context()))
-		}
-		b.free(t, name, true, true)
-	}
-	must(t, session.Close(t.Context()))
 }
 
 // javaDowngrades has a thread of Java read while it writes, and go on reading.

@@ -36,6 +36,8 @@ func TestP02BothSidesInAClusterWithClassicMessages(t *testing.T) {
 
 var everything = []group{
 	{"Wakes", wakes},
+	{"NestedHolds", nestedHolds},
+	{"SeveralLocks", severalLocks},
 	{"PlainLock", plainLock},
 	{"FairLock", fairLock},
 	{"FencedLock", fencedLock},
