@@ -233,10 +233,14 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	var reply lockagent.AcquireReply
 	first := len(l.queue) == 0 || l.place(req.Tenure) == 0
 	switch {
+	case own < 0 && !s.exists && v.now.Before(m.changes[deletionMet(&req)].until):
+		return lockagent.AcquireReply{}, lockagent.ErrDeleted
 	case own < 0 && !s.exists && l.place(req.Tenure) >= 0:
 		l.dequeue(req.Tenure)
 		delete(s.wanted, req.Tenure)
-		v.wake(m.subscribers(req.Name)) // the others learn of it, too
+		m.grow(v.now)
+		m.changes[deletionMet(&req)] = change{until: v.now.Add(Retention)} // the reply may be lost
+		v.wake(m.subscribers(req.Name))                                    // the others learn of it, too
 		return lockagent.AcquireReply{}, lockagent.ErrDeleted
 	case own >= 0 || s.exists && first && n <= s.free && kept <= 0:
 		at := m.clock.begin(v.now)
@@ -272,6 +276,11 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	}
 	reply.Clock, reply.Incarnation = m.clock.name, m.clock.incarnation
 	return reply, nil
+}
+
+// deletionMet is what the memory remembers of an Acquire that ended with ErrDeleted. No change has such an id.
+func deletionMet(req *lockagent.AcquireRequest) changeID {
+	return changeID{req.Name, "deleted " + req.Tenure.String()}
 }
 
 // extend starts the lease of the i-th tenure anew, unless that would shorten it.

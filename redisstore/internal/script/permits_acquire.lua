@@ -8,7 +8,8 @@
 -- ARGV[12]  "single" or "sharded" if the tenure asks for a place in the queue, or ""
 --
 -- Reply: as of acquire.lua, for one lock. In place of a holder there is a text for people. An error
--- "DELETED" says that the semaphore was deleted while the tenure had a place.
+-- "DELETED" says that the semaphore was deleted while the tenure had a place. A note keeps that for a repeated
+-- call.
 
 local call, pcall = redis.call, redis.pcall
 
@@ -25,7 +26,7 @@ move_clock(clock)
 --include place.lua
 
 local tenure, lease, need, asks = ARGV[9], ARGV[10] + 0, ARGV[11] + 0, ARGV[12]
-local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield')
+local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield', 'deleted ' .. tenure)
 if notes[1] then
   return reply .. '\n1 w'
 end
@@ -72,9 +73,13 @@ if own or free and not kept_ms and (not head or head == tenure) and need <= free
   end
   return reply .. '\n1 g ' .. token .. ' ' .. outsiders
 elseif not free then
-  if head and call('ZREM', queue, tenure) == 1 then
+  local placed = head and call('ZREM', queue, tenure) == 1
+  if placed then
     pcall('HDEL', wanted, tenure)
+    note(suffix, clock, 'deleted ' .. tenure)
     pcall(publish, channel, '0') -- the others learn of it, too
+  end
+  if placed or notes[3] then
     return redis.error_reply('DELETED while the tenure had a place')
   end
   return reply .. '\n1 h -1 ' .. outsiders .. ' nobody (the number of permits is not set)'
