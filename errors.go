@@ -95,6 +95,9 @@ var (
 	// ErrNotPermitted is returned when the store does not permit the call.
 	ErrNotPermitted = errors.New("lockagent: not permitted by the store; check the user, its password and its access rules")
 
+	// ErrTooFewReplicas matches every [*ReplicasError].
+	ErrTooFewReplicas = errors.New("lockagent: too few replicas have acknowledged it")
+
 	// ErrWithdrawn is returned by [Store.Acquire] for a tenure that was released
 	// before. Applications never see it.
 	ErrWithdrawn = errors.New("lockagent: tenure was withdrawn")
@@ -112,7 +115,7 @@ var (
 // Definite reports whether it is of no use to repeat a call to a [Store] that returned err.
 // See [Store] for whether the call took effect.
 func Definite(err error) bool {
-	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrDeleted, ErrLatchGone, ErrNotPermitted, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
+	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrDeleted, ErrLatchGone, ErrNotPermitted, ErrTooFewReplicas, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
 		if errors.Is(err, definite) {
 			return true
 		}
@@ -250,6 +253,23 @@ func (e *KindError) Error() string {
 
 // Is reports whether target is [ErrWrongKind].
 func (e *KindError) Is(target error) bool { return target == ErrWrongKind }
+
+// ReplicasError says that the store had granted the lock, but too few of its replicas knew of that in
+// time. So a failover might have granted the lock to somebody else. Nobody holds it: the grant was given
+// back. The error answers all requests of the agent that wait for the lock. Ask again when the replicas
+// are back.
+type ReplicasError struct {
+	Name         Name
+	Acknowledged int // how many replicas had the grant
+	Wanted       int // how many should have had it
+}
+
+func (e *ReplicasError) Error() string {
+	return fmt.Sprintf("lockagent: lock %q was not granted: %d replicas of the store acknowledged it in time, and %d have to; see whether they run and follow", e.Name, e.Acknowledged, e.Wanted)
+}
+
+// Is reports whether target is [ErrTooFewReplicas].
+func (e *ReplicasError) Is(target error) bool { return target == ErrTooFewReplicas }
 
 // NameError says why a lock cannot have a name.
 type NameError struct {

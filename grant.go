@@ -67,6 +67,7 @@ func Denied(name Name, owner Owner, err error) Grant {
 //     and [context.DeadlineExceeded] if time ran out. It matches the cause of the context
 //     if the context ended;
 //   - [ErrClosed] or [ErrSessionClosed] if the agent or the session was closed;
+//   - a [*ReplicasError] if too few replicas of the store knew of the grant in time;
 //   - [ErrWrongType], [ErrNotPermitted] or [ErrStoreUnavailable] if the store
 //     refused or could not be asked;
 //   - a [*NameError], [*OwnerError] or [*OptionError] if the request was wrong.
@@ -95,6 +96,18 @@ func (g Grant) Token() Token { return g.token }
 // HoldCount is the number of grants of the lock that the owner had when this one was made,
 // this one included: 1 for the first grant, 2 for the first re-entry.
 func (g Grant) HoldCount() int { return g.count }
+
+// Replicas is how many replicas of the store were known to have the hold when it was granted. They
+// keep it if the master fails and one of them takes over. The count is that of the store's last
+// confirmation before this grant. So a hand-off and a re-entry have the count of the first grant, or of
+// the last renewal. There may be more replicas: the store waits for no more than it
+// has to. Replicas is 0 if the store does not ask its replicas.
+func (g Grant) Replicas() int {
+	if known, ok := g.hold.(interface{ Replicas() int }); ok {
+		return known.Replicas()
+	}
+	return 0
+}
 
 // Held reports whether the agent trusts its lease at this moment. It asks no store. It is
 // false from the deadline on, also right after the machine was suspended. [Grant.Done] may

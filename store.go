@@ -25,7 +25,8 @@ import (
 // # Errors
 //
 // [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
-// definite: the call had no effect, and trying again will not help. Trying again does not
+// definite: the call had no effect, and trying again will not help. So is [ErrTooFewReplicas] of an Acquire: the
+// store had granted the tenure, and has released it again. Trying again does not
 // help after [ErrClosed] either. But a call that was under way when the store was closed
 // may have taken effect, so close the agent before its store.
 //
@@ -87,6 +88,12 @@ import (
 //
 // Tenures that share a lock take their tokens side by side, so two of their holds may have the same token. T
 // is greater than every T before, and greater than all tokens of the tenures that have ended.
+//
+// # Replicas
+//
+// A store that has replicas may demand that some of them know of a tenure. An Acquire then ends with a
+// [*ReplicasError] if too few do, and a Renew does, too. Such a Renew may be tried again: the tenure may have its new
+// lease. A pass waits for no replicas. So its message is Unconfirmed, and the agent asks before it grants anything.
 //
 // # The queue
 //
@@ -281,6 +288,9 @@ type AcquireReply struct {
 	// Incarnation names the present incarnation of the store. It is empty if the store cannot
 	// tell. A store that lost its data has a new one.
 	Incarnation string
+	// Replicas is how many replicas of the store are known to have the tenure. It is 0 if the store does
+	// not ask its replicas. Only if granted.
+	Replicas int
 
 	// Holder has the lock instead: the text of a [Tenure], or the text that another program
 	// wrote. It is empty while the store keeps the lock for outsiders. It is any of those that share
@@ -319,7 +329,7 @@ const (
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
 	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
-	// Incarnation, Outsiders, Trace.
+	// Incarnation, Outsiders, Unconfirmed, Trace.
 	MessagePassed
 	// MessageStandby: the lock may be free after Remaining, and no message says so. Most often a
 	// Release passed the lock to a tenure ahead of this one in the queue, and Remaining is its lease:
@@ -349,6 +359,7 @@ type Message struct {
 	Incarnation string    // as in AcquireReply
 	Outsiders   int       // as in AcquireReply
 	Remaining   time.Duration
+	Unconfirmed bool   // the store does not vouch for the pass yet, see Replicas: make an Acquire first
 	Trace       string // as in ReleaseRequest; only for MessagePassed
 	Operator    string // as in BreakRequest; only for MessageBroken
 }
@@ -373,6 +384,8 @@ type RenewReply struct {
 	// Held is false if the tenure is over: the lock is free, or another's.
 	Held bool
 	At   StoreTime
+	// Replicas is as in AcquireReply, only if held.
+	Replicas int
 }
 
 // ReleaseRequest ends a tenure.

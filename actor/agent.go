@@ -30,6 +30,7 @@ type Agent struct {
 	selective lockagent.SelectiveRecorder // the recorder, if it is one; or nil
 
 	spareCalls         sync.Pool // of *call, for Release
+	wakers             sync.Pool // of chan struct{}, for Lock
 	unclaimed, dropped sync.Once // each is logged once
 
 	storeTime storeTime
@@ -223,9 +224,9 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 }
 
 // Break frees a lock, whoever holds it. It is for operators. A holder in this agent learns of
-// the loss first, with [lockagent.LostBroken]. A holder elsewhere learns of it by a message
-// of the store, or by its next renewal if that message is lost. The channel tells whether
-// anybody held the lock. Capacity and closing are as for [Agent.Acquire].
+// the loss first, with [lockagent.LostBroken]. A holder elsewhere, or one that shares the lock,
+// learns of it by a message of the store, or by its next renewal if that message is lost. The
+// channel tells whether anybody held the lock. Capacity and closing are as for [Agent.Acquire].
 //
 // operator is who breaks the lock, for the holder and for the event log: a text up to
 // [lockagent.MaxNameLen] bytes. If it is empty, the identity of the agent takes its place.
@@ -260,6 +261,12 @@ func (a *Agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lock
 
 // named returns the pinned entry of a lock.
 func (a *Agent) named(name lockagent.Name, kind lockagent.LockKind) (*entry, error) {
+	if e := a.registry.present(name); e != nil { // then the name was checked
+		if e.kind == kind.OrPlain() {
+			return e, nil
+		}
+		e.unpin()
+	}
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (l *lock) detach(m *detachMsg) {
 	defer func() { m.snapshot <- n }() // a callback may end this goroutine
 	n.Snapshot = l.state.Snapshot()
 	var unclaimed []lockstate.RequestID
-	for r := range l.holds.all {
+	for r := range l.holds {
 		switch {
 		case r.takeBack():
 			unclaimed = append(unclaimed, r.id)
@@ -106,9 +106,8 @@ func (l *lock) detach(m *detachMsg) {
 
 // leaveHolds tells the holders that their holds are over in this process.
 func (l *lock) leaveHolds() {
-	for r := range l.holds.all {
+	for r := range l.holds {
 		l.forget(r)
-		l.holds.remove(r)
 		r.end(r.lost(lockagent.LostClosed))
 	}
 }

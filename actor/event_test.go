@@ -544,7 +544,9 @@ func TestUntil(t *testing.T) {
 				began := lockagent.StoreTime(time.Now().UnixMicro())
 				synctest.Wait()
 				if test.onEnd {
-					l.holds.youngest.OnEnd(func(error) { time.Sleep(5 * time.Second) })
+					for r := range l.holds {
+						r.OnEnd(func(error) { time.Sleep(5 * time.Second) })
+					}
 				}
 				time.Sleep(time.Second)
 				if test.release {

@@ -71,16 +71,20 @@ func (l *lock) extend(m *extendMsg) {
 		last = &(*last).longer
 	}
 	*last = &extension{until: lockstate.Instant(r.fixed.Load()), done: m.done}
-	l.confirmExtensions()
+	r.confirmExtensions()
 }
 
 // confirmExtensions answers the extensions that end no later than the deadline of their hold.
 func (l *lock) confirmExtensions() {
-	for r := range l.holds.all {
-		for x := r.extensions; x != nil && x.until <= lockstate.Instant(r.deadline.Load()); x = x.longer {
-			answer(x.done, nil)
-			r.extensions = x.longer
-		}
+	for r := range l.holds {
+		r.confirmExtensions()
+	}
+}
+
+func (r *request) confirmExtensions() {
+	for x := r.extensions; x != nil && x.until <= lockstate.Instant(r.deadline.Load()); x = x.longer {
+		answer(x.done, nil)
+		r.extensions = x.longer
 	}
 }
 

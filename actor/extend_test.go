@@ -23,7 +23,7 @@ func (a *Agent) lease(t testing.TB, owner string, d time.Duration) *request {
 
 // holding asks for a lock and looks at what stands behind the grant.
 func (a *Agent) holding(hold **request, name lockagent.Name, req Request) {
-	r := &request{agent: a, Request: req, waited: true, caller: background, out: make(chan lockagent.Grant, 1)}
+	r := &request{agent: a, Request: req, caller: background, out: make(chan lockagent.Grant, 1)}
 	out := r.out
 	a.ask(background, name, r)
 	if g := <-out; g.Err() == nil {

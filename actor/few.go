@@ -48,6 +48,18 @@ func (f *few[K, V]) take(key K) *V {
 	return value
 }
 
+// all iterates over the values. yield may take the one that it gets.
+func (f *few[K, V]) all(yield func(*V) bool) {
+	if f.value != nil && !yield(f.value) {
+		return
+	}
+	for _, value := range f.more {
+		if !yield(value) {
+			return
+		}
+	}
+}
+
 // keys returns the present keys.
 func (f *few[K, V]) keys() []K {
 	keys := make([]K, 0, f.len())

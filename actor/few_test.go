@@ -35,6 +35,15 @@ func TestFew(t *testing.T) {
 				if want := slices.Sorted(maps.Keys(model)); !slices.Equal(keys, want) || f.len() != len(want) {
 					t.Fatalf("%d keys %v, want %v", f.len(), keys, want)
 				}
+				values := make(map[*string]bool)
+				for v := range f.all {
+					values[v] = true
+				}
+				for _, v := range model {
+					if !values[v] || len(values) != len(model) {
+						t.Fatalf("%d values without %p, want %d", len(values), v, len(model))
+					}
+				}
 				for k := range 5 {
 					if got := f.get(k); got != model[k] {
 						t.Fatalf("get(%d) = %p, want %p", k, got, model[k])

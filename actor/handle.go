@@ -59,7 +59,7 @@ func (r *request) hold() lockagent.Hold {
 // endDropped ends the holds whose grants the application dropped, like grants that nobody
 // received. It runs after each renewal. At the first one of a hold it adds the cleanup.
 func (l *lock) endDropped() {
-	for r := range l.holds.all {
+	for r := range l.holds {
 		switch {
 		case r.handle != nil:
 			runtime.AddCleanup(r.handle, func(dropped *atomic.Bool) { dropped.Store(true) }, &r.dropped)

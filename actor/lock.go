@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,6 @@ type lock struct {
 	state machine
 
 	requests few[lockstate.RequestID, request] // those that wait and those that hold
-	holds    holds                             // those that hold
 	calls    few[lockstate.CallID, call]
 	lastCall lockstate.CallID
 
@@ -100,7 +100,7 @@ func (l *lock) process(m message) {
 			m.deny(l.entry.name, lockagent.ErrClosed)
 			return
 		}
-		if m.NoReentry && l.asked(m.Owner) {
+		if m.NoReentry && l.state.Asked(m.Owner) {
 			m.deny(l.entry.name, lockagent.ErrReentry)
 			return
 		}
@@ -115,7 +115,7 @@ func (l *lock) process(m message) {
 		}
 		if m.kind == toRelease && m.request == nil {
 			hidden := false
-			if m.request, hidden = l.holds.releasable(m.owner, m.mode); hidden {
+			if m.request, hidden = l.releasable(m.owner, m.mode); hidden {
 				m.answer(false, lockagent.ErrNotHeld)
 				return
 			}
@@ -184,11 +184,6 @@ func (l *lock) process(m message) {
 	}
 }
 
-// asked reports whether an owner holds the lock or waits for it.
-func (l *lock) asked(owner lockagent.Owner) bool {
-	return slices.ContainsFunc(l.requests.keys(), func(id lockstate.RequestID) bool { return l.requests.get(id).Owner == owner })
-}
-
 // step gives a command to the state machine.
 func (l *lock) step(c lockstate.Command) {
 	advance(l.state, c, l.moment(), l.perform)
@@ -235,7 +230,6 @@ func (l *lock) do(e *lockstate.Event) {
 		}
 	case lockstate.Ended:
 		l.forget(r)
-		l.holds.remove(r)
 		if c := l.calls.get(e.Call); c != nil {
 			c.request = r
 			l.releaser = c.caller
@@ -295,10 +289,9 @@ func (l *lock) do(e *lockstate.Event) {
 func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.unwatchWait()
 	l.agent.callback("Request.Granted", r.Granted) // first: a request whose callback ends the goroutine was not granted
-	r.token, r.tenure = e.Token, e.Tenure
+	r.token, r.tenure, r.replicas = e.Token, e.Tenure, small(e.Replicas)
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
-	l.holds.add(r)
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
 	if r.claimed() {
 		r.unwatch()
@@ -311,10 +304,13 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 	}
 }
 
+// small is a number of replicas as a request has room for it.
+func small(replicas int) uint8 { return uint8(min(replicas, math.MaxUint8)) }
+
 // prolong moves the deadline of the holds of a tenure.
 func (l *lock) prolong(tenure uint64) {
 	deadline := l.state.Deadline(tenure)
-	for r := range l.holds.all {
+	for r := range l.holds {
 		if r.tenure == tenure {
 			r.deadline.Store(int64(deadline))
 		}
@@ -426,7 +422,7 @@ func (l *lock) recover(p any) {
 	for _, id := range l.calls.keys() {
 		l.calls.take(id).answer(false, lockagent.ErrInternal)
 	}
-	l.takeBack, l.holds = nil, holds{}
+	l.takeBack = nil
 	l.restart(had)
 }
 

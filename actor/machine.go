@@ -16,6 +16,8 @@ type machine interface {
 
 	Waiters() int
 	Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64)
+	Grants(owner lockagent.Owner, yield func(lockstate.RequestID) bool)
+	Asked(session lockagent.Owner) bool
 	Deadline(tenure uint64) lockstate.Instant
 	Snapshot() lockstate.Snapshot
 }

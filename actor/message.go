@@ -98,6 +98,7 @@ func (m *newsMsg) command() lockstate.Command {
 	case lockagent.MessagePassed:
 		return lockstate.Passed{
 			Tenure: n.Tenure.Number, Token: n.Token, At: n.At, Clock: n.Clock, Incarnation: n.Incarnation, Outsiders: n.Outsiders,
+			Unconfirmed: n.Unconfirmed,
 		}
 	case lockagent.MessageStandby:
 		return lockstate.Standby{Tenure: n.Tenure.Number, Remaining: n.Remaining}

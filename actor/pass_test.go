@@ -64,6 +64,7 @@ func TestPassesThatGoWrong(t *testing.T) {
 		"of another tenure":              func(hear hear, m lockagent.Message) { m.Tenure.Number++; hear(m) },
 		"with a token from then":         func(hear hear, m lockagent.Message) { m.Token = 1; hear(m) },
 		"of an unknown clock":            func(hear hear, m lockagent.Message) { m.Clock = "sundial"; hear(m) },
+		"unconfirmed":                    func(hear hear, m lockagent.Message) { m.Unconfirmed = true; hear(m) },
 		"of an unknown kind":             func(hear hear, m lockagent.Message) { m.Kind = 99; hear(m) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -129,35 +129,3 @@ func TestReleaseByOwnerLeavesWhatIsOnItsWay(t *testing.T) {
 		}
 	})
 }
-
-func TestHolds(t *testing.T) {
-	var h holds
-	a, b, c := &request{}, &request{}, &request{}
-	has := func(want ...*request) {
-		t.Helper()
-		var got []*request
-		for r := range h.all {
-			got = append(got, r)
-		}
-		if len(got) != len(want) {
-			t.Fatalf("%d holds, want %d", len(got), len(want))
-		}
-		for i := range want {
-			if got[i] != want[i] {
-				t.Errorf("hold %d is another", i)
-			}
-		}
-	}
-	h.remove(a)
-	h.add(a)
-	h.add(b)
-	h.add(c)
-	has(c, b, a)
-	h.remove(b)
-	h.remove(b)
-	has(c, a)
-	for r := range h.all {
-		h.remove(r)
-	}
-	has()
-}

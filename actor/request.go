@@ -22,12 +22,12 @@ type request struct {
 	caller context.Context // the store and the recorder get its values
 
 	// These belong to the actor.
-	out        chan lockagent.Grant // nil once it is known who received the grant
+	out        chan lockagent.Grant // nil once it is known who received the grant, and if the caller waits in Lock
+	delivery   *delivery            // the same for a caller who waits in Lock
 	id         lockstate.RequestID
 	waitUntil  lockstate.Instant // 0 for no bound
 	stopWait   func() bool       // ends the watch on the caller's context
 	timer      *time.Timer       // for the wait, and then for claimShort
-	older      *request          // in the holds of its lock
 	extensions *extension        // those that are not confirmed, the shortest first
 	handle     *handle           // nil if there is none, and after the first renewal
 
@@ -41,6 +41,7 @@ type request struct {
 	waited    bool        // the caller waits in Lock
 	cancelled bool        // the caller has gone away; belongs to the actor
 	told      bool        // functions learned of the end of the hold; belongs to the actor
+	replicas  uint8       // that had the tenure when the lock was granted; small, where a request has room
 	dropped   atomic.Bool // nothing refers to the handle any more
 
 	mu    sync.Mutex
@@ -133,6 +134,9 @@ func (r *request) Taken() (lockagent.Tenure, int) {
 	return lockagent.Tenure{Agent: r.agent.cfg.ID, Number: r.tenure}, max(1, r.Permits)
 }
 
+// Replicas is how many replicas of the store had the hold: see [lockagent.Grant.Replicas].
+func (r *request) Replicas() int { return int(r.replicas) }
+
 // granted reports whether the lock was granted, even if the hold is over.
 func (r *request) granted() bool { return r.tenure != 0 }
 
@@ -178,15 +182,19 @@ func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {
 	return &lockagent.LostError{Name: r.entry.name, Owner: r.Owner, Token: r.token, Reason: why}
 }
 
-// deliver puts the one grant of the request into its channel, which has room for it.
+// deliver gives the one grant of the request to its owner. The channel has room for it.
 func (r *request) deliver(g lockagent.Grant) {
+	if r.waited {
+		r.delivery.deliver(g)
+		return
+	}
 	r.out <- g
 	close(r.out)
 }
 
 // isReceived reports whether the owner has received the grant.
 func (r *request) isReceived() bool {
-	received := len(r.out) == 0
+	received := !r.lies()
 	if received && r.Received != nil {
 		received = false // also if the callback panics
 		r.agent.callback("Request.Received", func() { received = r.Received() })
@@ -197,11 +205,19 @@ func (r *request) isReceived() bool {
 // claimed reports whether somebody received the grant from the channel. It frees the channel
 // then: the channel is a good part of the memory of a hold.
 func (r *request) claimed() bool {
-	if len(r.out) > 0 {
+	if r.lies() {
 		return false
 	}
-	r.out = nil
+	r.out, r.delivery = nil, nil
 	return true
+}
+
+// lies reports whether the grant was delivered, and nobody has taken it.
+func (r *request) lies() bool {
+	if r.delivery != nil {
+		return r.delivery.lies()
+	}
+	return len(r.out) > 0
 }
 
 // takeBack receives the grant, unless the caller has received it. So either the caller has the
@@ -210,9 +226,15 @@ func (r *request) takeBack() bool {
 	if r.claimed() {
 		return false
 	}
-	g := <-r.out // closed and empty if the caller was faster
-	r.out = nil
-	return g.Err() == nil
+	var have bool
+	if r.delivery != nil {
+		have = r.delivery.takeBack()
+	} else {
+		g := <-r.out // closed and empty if the caller was faster
+		have = g.Err() == nil
+	}
+	r.out, r.delivery = nil, nil
+	return have
 }
 
 // watch sends a cancelMsg when the caller's context ends or the wait has passed.

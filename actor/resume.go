@@ -120,27 +120,26 @@ func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) 
 		for j := range tenures[i].Grants {
 			g := &tenures[i].Grants[j]
 			counts[g.Request.Owner]++
-			l.resume(&n, tenures[i].Number, g, shift, counts[g.Request.Owner])
+			l.resume(&n, &tenures[i], g, shift, counts[g.Request.Owner])
 		}
 	}
 }
 
 // resume restores a hold. count is how many grants its owner holds with it.
-func (l *lock) resume(n *LockSnapshot, tenure uint64, g *lockstate.HeldGrant, shift time.Duration, count int) {
+func (l *lock) resume(n *LockSnapshot, of *lockstate.SavedTenure, g *lockstate.HeldGrant, shift time.Duration, count int) {
 	r := &request{
 		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
 		Request: Request{
 			Owner: g.Request.Owner, Lease: g.Request.Lease, Session: g.Request.Session,
 			Outlive: slices.Contains(n.Outlive, g.Request.ID),
 		},
-		id: g.Request.ID, token: g.Token, tenure: tenure,
+		id: g.Request.ID, token: g.Token, tenure: of.Number, replicas: small(of.Replicas),
 	}
-	r.deadline.Store(int64(l.state.Deadline(tenure)))
+	r.deadline.Store(int64(l.state.Deadline(of.Number)))
 	if g.Fixed != 0 {
 		r.fixed.Store(int64(g.Fixed) + int64(shift))
 	}
 	l.requests.put(r.id, r)
-	l.holds.add(r)
 	l.agent.resumed = append(l.agent.resumed, ResumedGrant{
 		Name: l.entry.name, Owner: r.Owner, Token: r.token, Lease: r.Lease, Session: r.Session, Grant: r.out,
 	})

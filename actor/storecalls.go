@@ -104,7 +104,7 @@ func (l *lock) askBreak(id lockstate.CallID) {
 	})
 }
 
-// broken answers a call to break a lock that this agent did not hold.
+// broken answers a call to break a lock that this agent did not hold alone.
 func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 	by := m.asker.(*call)
 	if m.reply.Broken {

@@ -15,18 +15,26 @@ import (
 //
 // It costs less than Acquire if ctx can end: the caller watches ctx itself.
 func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lockagent.Grant {
-	begin := a.clock.now()
+	var begin lockstate.Instant
 	caller := ctx
 	if req.Wait == 0 { // otherwise the caller has to be able to leave
 		caller = inPerson(ctx)
+	} else {
+		begin = a.clock.now()
 	}
-	r := &request{agent: a, Request: req, waited: true, caller: caller, out: make(chan lockagent.Grant, 1)}
-	out := r.out // the actor sets r.out to nil when the grant has been received
+	d := new(delivery) // the actor forgets it when it knows who received the grant
+	r := &request{agent: a, Request: req, waited: true, caller: caller, delivery: d}
 	a.ask(ctx, name, r)
-	select {
-	case g, ok := <-out: // most often: the lock was free
-		return r.received(g, ok)
-	default:
+	if d.over() { // most often: the lock was free
+		return r.received(d.receive())
+	}
+	wake := a.waker()
+	if !d.await(wake) {
+		a.wakers.Put(wake)
+		return r.received(d.receive())
+	}
+	if req.Wait == 0 {
+		begin = a.clock.now()
 	}
 	var passed <-chan time.Time
 	if req.Wait > 0 {
@@ -36,8 +44,9 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 	}
 	var err error
 	select {
-	case g, ok := <-out:
-		return r.received(g, ok)
+	case <-wake:
+		a.wakers.Put(wake)
+		return r.received(d.receive())
 	case <-passed:
 		err = lockagent.ErrTimeout
 		send(r.entry, &cancelMsg{request: r, err: err, timedOut: true, wait: true})
@@ -45,7 +54,9 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 		err = ended(ctx, name, a.clock.now().Sub(begin))
 		send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
 	}
-	g, ok := <-out
+	<-wake
+	a.wakers.Put(wake)
+	g, ok := d.receive()
 	if !ok { // the lock was granted, and the grant taken back
 		return lockagent.Denied(name, req.Owner, err)
 	}

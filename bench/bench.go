@@ -44,6 +44,7 @@ var scenarios = []scenario{
 	{"cluster", (*bench).cluster},
 	{"server", (*bench).serverTime},
 	{"reentrant", (*bench).reentrant},
+	{"readers", (*bench).readers},
 	{"multi", (*bench).multi},
 	{"abandoned", (*bench).abandoned},
 	{"events", (*bench).logged},

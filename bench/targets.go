@@ -158,6 +158,7 @@ var targets = []target{
 		v := f.ours("reentrant", "commands")
 		return atMost(0, v, "%.0f in %.0f", v, f.ours("reentrant", "cycles"))
 	}},
+	{"Read lock, 64 readers of one process: at least 100 x the grants/s of an exclusive lock taken through Redis", ratioAtLeast("readers", "x", 100)},
 	{"Three free locks at once: at most 1.5 x the time of one", ratioAtMost("multi", "x", 1.5)},
 	{"Fair lock, 4 processes x 8: at least 2 x Redisson's in grants/s", ratioAtLeast("redisson", "fair-x", 2)},
 	{"The same: at most 2.5 Redis commands per grant", func(f figures) (string, bool) {

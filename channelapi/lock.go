@@ -185,8 +185,8 @@ func (h *handle) StatusAsync(ctx context.Context) <-chan Result[Status] {
 
 // Break frees the lock, whoever holds it. It is for operators. held tells whether anybody
 // held the lock. A holder of these Locks learns of the loss first, by [LostBroken]. A holder
-// in another process learns of it by a message, or by its next renewal if the message is
-// lost. That holder may act until then. If ctx ends first, Break returns the cause of ctx,
+// in another process, or one that shares the lock, learns of it by a message, or by its next
+// renewal if the message is lost. That holder may act until then. If ctx ends first, Break returns the cause of ctx,
 // and the lock is broken all the same.
 //
 // operator is who breaks the lock: a text up to [lockagent.MaxNameLen] bytes. The holder finds

@@ -11,7 +11,7 @@ type (
 	// See [lockagent.Grant] for its methods. Err tells whether the lock was granted. Context
 	// and Done end with the hold, and Cause tells why. Pass Token with every write. Held and
 	// Remaining tell whether, and how long, the agent trusts the lease. Release ends the
-	// hold. Extend restarts a fixed lease.
+	// hold. Extend restarts a fixed lease. Replicas tells how many replicas of the store have it.
 	Grant = lockagent.Grant
 	// Token is the fencing number of a hold. Later holds have greater ones.
 	Token = lockagent.Token
@@ -51,6 +51,8 @@ type (
 	NameError = lockagent.NameError
 	// KindError says that a name is in use as two kinds at once.
 	KindError = lockagent.KindError
+	// ReplicasError says that too few replicas of the store acknowledged a grant, which was given back.
+	ReplicasError = lockagent.ReplicasError
 	// OwnerError says why an owner cannot have a session.
 	OwnerError = lockagent.OwnerError
 	// OptionError says what is wrong with an option or a field of Config.
@@ -73,6 +75,9 @@ var (
 	ErrStoreUnavailable = lockagent.ErrStoreUnavailable
 	// ErrWrongType: the store has something that is no lock under the name.
 	ErrWrongType = lockagent.ErrWrongType
+	// ErrTooFewReplicas: too few replicas of the store acknowledged the grant. Nobody holds the lock. The error
+	// is a [*ReplicasError].
+	ErrTooFewReplicas = lockagent.ErrTooFewReplicas
 	// ErrDeleted: somebody deleted the semaphore that the request waited for.
 	ErrDeleted = lockagent.ErrDeleted
 	// ErrNoPermit: no permit with that id is taken.

@@ -133,26 +133,14 @@ func (m *memory) handOn(v *visit, name lockagent.Name, l *lock, trace string, as
 			return 0, nil
 		case m.listens(first.tenure.Agent):
 			l.places = slices.Delete(l.places, 0, 1)
-			return m.begin(v, name, l, first.tenure, trace), nil
+			at := m.passTo(v, &lockagent.ReleaseRequest{Name: name, Trace: trace}, l, place{tenure: first.tenure}, 0)
+			if len(l.places) > 0 && l.places[0].foreign == nil {
+				m.standBy(v, name, l, l.places[0].tenure)
+			}
+			return at, nil
 		}
 	}
 	return 0, nil
-}
-
-// begin passes a fair lock to a tenure.
-func (m *memory) begin(v *visit, name lockagent.Name, l *lock, to lockagent.Tenure, trace string) lockagent.StoreTime {
-	at := m.clock.begin(v.now)
-	l.begin(place{tenure: to}, v.now, lockagent.PassLease)
-	m.tell(v, lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: name, LockKind: lockagent.FairLock, Tenure: to, Token: lockagent.Token(at), At: at,
-		Clock: m.clock.name, Incarnation: m.clock.incarnation, Trace: trace,
-	})
-	if len(l.places) > 0 && l.places[0].foreign == nil {
-		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessageStandby, Name: name, LockKind: lockagent.FairLock, Tenure: l.places[0].tenure, Remaining: lockagent.PassLease,
-		})
-	}
-	return at
 }
 
 func (m *memory) releaseFair(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {

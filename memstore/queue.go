@@ -88,7 +88,9 @@ func (m *memory) pass(v *visit, by *lockagent.ReleaseRequest, l *lock) lockagent
 	if to.mode == lockagent.Shared && (m.admit(v, by, l, left) || outsiders > 0) {
 		v.wake(m.subscribers(by.Name)) // they may share the lock
 	}
-	m.standBy(v, by.Name, l)
+	for _, next := range l.queue[:min(standbys, len(l.queue))] {
+		m.standBy(v, by.Name, l, next.tenure)
+	}
 	return at
 }
 
@@ -103,13 +105,11 @@ func (m *memory) passTo(v *visit, by *lockagent.ReleaseRequest, l *lock, to plac
 	return at
 }
 
-// standBy tells the first agents in the queue that a tenure ahead of theirs was passed the lock.
-func (m *memory) standBy(v *visit, name lockagent.Name, l *lock) {
-	for _, next := range l.queue[:min(standbys, len(l.queue))] {
-		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessageStandby, Name: name, Tenure: next.tenure, Remaining: lockagent.PassLease,
-		})
-	}
+// standBy tells the agent of a tenure that one ahead of it was passed the lock.
+func (m *memory) standBy(v *visit, name lockagent.Name, l *lock, next lockagent.Tenure) {
+	m.tell(v, lockagent.Message{
+		Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next, Remaining: lockagent.PassLease,
+	})
 }
 
 const (

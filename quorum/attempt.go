@@ -35,9 +35,10 @@ type ballot struct {
 	at    lockagent.StoreTime
 	err   error // the node has no vote
 
-	granted bool
-	token   lockagent.Token // the node's own, if granted
-	again   bool            // asked once more
+	granted  bool
+	token    lockagent.Token // the node's own, if granted
+	replicas int             // of the node that have it, if granted
+	again    bool            // asked once more
 
 	held lockagent.AcquireReply // by another
 }
@@ -125,7 +126,7 @@ func (a *attempt) answered(i int, reply lockagent.AcquireReply, err error) {
 	case away:
 		p.has, b.err = p.has || reply.Granted, errAway
 	case reply.Granted:
-		p.has, b.granted, b.token = true, true, reply.Token
+		p.has, b.granted, b.token, b.replicas = true, true, reply.Token, reply.Replicas
 		p.synced = a.t.token != 0 && reply.Token >= a.t.token
 	default:
 		p.has, b.held = false, reply
@@ -226,12 +227,16 @@ func (a *attempt) succeeds() (todo func()) {
 	a.end()
 	t := a.t
 	t.held, t.spent, t.token = true, false, a.token
+	var replicas []int
 	for i := range a.ballots {
 		b := &a.ballots[i]
 		t.parts[i].synced = b.granted && b.token >= a.token
+		if t.parts[i].synced {
+			replicas = append(replicas, b.replicas)
+		}
 	}
 	a.store.calm(t.name)
-	reply := lockagent.AcquireReply{Granted: true, Token: a.token, At: lockagent.StoreTime(a.token)}
+	reply := lockagent.AcquireReply{Granted: true, Token: a.token, At: lockagent.StoreTime(a.token), Replicas: slices.Min(replicas)}
 	return func() { a.done(reply, nil) }
 }
 
@@ -241,9 +246,9 @@ func (a *attempt) fails() (todo []func()) {
 	reply, err := a.outcome()
 	if a.t.trying == nil {
 		a.t.held = false
-		// After an answer the agent may forget the tenure. After an error it asks again or
-		// releases the tenure: only what was granted for certain is given back now.
-		a.t.spent = err == nil || errors.Is(err, lockagent.ErrWithdrawn)
+		// After an answer or a definite error the agent may forget the tenure. After any other error it
+		// asks again or releases the tenure: only what was granted for certain is given back now.
+		a.t.spent = err == nil || lockagent.Definite(err)
 		todo = a.store.tidyAll(a.t)
 	}
 	return append(todo, func() { a.done(reply, err) })

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -36,7 +37,7 @@ func (s *Store) Renew(ctx context.Context, req lockagent.RenewRequest, done func
 		yes, no := byAnswer(votes, func(r *lockagent.RenewReply) (bool, lockagent.StoreTime) { return r.Held, r.At })
 		switch {
 		case len(yes) >= s.majority:
-			return lockagent.RenewReply{Held: true, At: max(s.bound(yes), lockagent.StoreTime(token))}, nil, true
+			return lockagent.RenewReply{Held: true, At: max(s.bound(yes), lockagent.StoreTime(token)), Replicas: fewestReplicas(votes)}, nil, true
 		case len(no) >= s.majority:
 			return lockagent.RenewReply{At: s.bound(slices.Concat(yes, no))}, nil, true
 		}
@@ -85,6 +86,17 @@ func byAnswer[R any](votes []vote[R], answer func(*R) (bool, lockagent.StoreTime
 		}
 	}
 	return yes, no
+}
+
+// fewestReplicas is the least number of replicas that a node has that holds the tenure.
+func fewestReplicas(votes []vote[lockagent.RenewReply]) int {
+	fewest := math.MaxInt
+	for i := range votes {
+		if v := &votes[i]; v.told() && v.reply.Held {
+			fewest = min(fewest, v.reply.Replicas)
+		}
+	}
+	return fewest
 }
 
 // confirmed notes that an agent has a tenure, which may be from another process.

@@ -40,6 +40,21 @@ type Config struct {
 	// [DefaultSilenceTimeout], or to half of CallTimeout if that is less.
 	SilenceTimeout time.Duration
 
+	// MinReplicas is how many replicas have to know of a tenure. The store grants a lock only when so many
+	// replicas of its master have acknowledged that, and it counts a renewal only if they have
+	// acknowledged the renewal. Then a failover to one of them forgets nothing. If too few acknowledge it
+	// within ReplicaTimeout, the grant is given back, and the error is a [*lockagent.ReplicasError]. If
+	// they stay away for as long as a lease, holders lose their locks. So have at least one replica more
+	// than this. See the documentation of the package for what it does not promise. [lockagent.Grant.Replicas] tells the number. All
+	// programs should use the same. Defaults to 0: the store does not ask the replicas.
+	MinReplicas int
+
+	// ReplicaTimeout is how long the server waits for its replicas. Every call on the
+	// connection waits with it. It must not be longer than half of SilenceTimeout, or a quarter of
+	// CallTimeout. It means nothing without MinReplicas. Defaults to [DefaultReplicaTimeout], or to the
+	// longest possible if that is less.
+	ReplicaTimeout time.Duration
+
 	// Sharded says how wake-ups travel in a Cluster; elsewhere it means nothing.
 	// Defaults to [ShardedAuto].
 	Sharded Sharded
@@ -88,6 +103,9 @@ func (c Config) withDefaults() Config {
 	if c.SilenceTimeout == 0 {
 		c.SilenceTimeout = min(DefaultSilenceTimeout, c.CallTimeout/2)
 	}
+	if c.ReplicaTimeout == 0 {
+		c.ReplicaTimeout = min(DefaultReplicaTimeout, c.mostReplicaTimeout())
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -112,6 +130,7 @@ func (c Config) validate() error {
 	if c.SilenceTimeout < 0 {
 		refuse("SilenceTimeout", "%v is negative; leave it out for %v", c.SilenceTimeout, DefaultSilenceTimeout)
 	}
+	c.validateReplicas(refuse)
 	if c.Sharded > ShardedOff {
 		refuse("Sharded", "%d is none of ShardedAuto, ShardedOn and ShardedOff", c.Sharded)
 	}

@@ -73,17 +73,44 @@
 // that lags behind the others. When another server takes over, the store cuts the
 // connections to the old one. Calls that wait for the old server go to the new one.
 //
+// # Replicas
+//
+// With [Config.MinReplicas] a tenure counts only if so many replicas of the master have it. The store sends a
+// WAIT behind the scripts of each exchange that acquires or renews.
+//
+//   - A grant that too few replicas have acknowledged in time is given back, and the request is refused at once, with a
+//     [*lockagent.ReplicasError]. So are all requests of the agent that wait for that lock.
+//   - A renewal that too few replicas have acknowledged has failed. The agent makes it again. If no renewal
+//     succeeds before the deadline, the hold is lost.
+//   - An agent that is passed a lock asks the store before it grants the lock. That is one call more for each pass.
+//
+// So a failover to one of these replicas forgets no hold. A master that is cut off from its replicas grants nothing. While too few
+// replicas answer, each such exchange takes [Config.ReplicaTimeout], and calls that come meanwhile wait for it.
+//
+// Have at least one replica more than MinReplicas. A replica that was promoted needs others that follow it: until then it
+// grants nothing, and holders lose their locks when their leases end.
+//
+// WAIT does not make Redis a consistent store. A tenure is lost all the same if
+//
+//   - a replica is promoted that has not acknowledged it. Sentinels and Clusters prefer the replica that has received
+//     most, among those of the best priority that they reach;
+//   - the master and these replicas restart without their data: an acknowledged write is in memory, and need not be on disk.
+//
+// Releases, breaks, latches, and the numbers of permits wait for no replica. A failover may bring a tenure back that
+// was released. Its agent releases it again as soon as anybody meets it.
+//
 // # Not guaranteed
 //
 // Redis replicates asynchronously. If a master fails, its replica may lack a lock that the
-// master had confirmed, and may grant it again. When the store hears from the new server, it
+// master had confirmed, and may grant it again. MinReplicas makes that less likely, see above. When the store hears from the new server, it
 // tells the agent of the reset ([Store.OnReset]). The new grants have greater tokens all the
 // same, so a resource that checks tokens is safe.
 //
 // A master can be cut off from its Sentinels or from the Cluster. It goes on granting locks
 // to programs that still reach it, until it learns that it was replaced. For some seconds
 // there are two masters. With min-replicas-to-write 1 and min-replicas-max-lag 2 the old
-// master soon refuses. [Open] warns if Sentinels watch a master without these settings.
+// master soon refuses. [Open] warns if Sentinels watch a master without these settings, and if a
+// master has fewer replicas than MinReplicas.
 //
 // A server that evicts keys when its memory is full may evict locks. Run it with
 // maxmemory-policy noeviction. [Open] warns of other policies.
@@ -224,6 +251,10 @@
 //
 //	+cluster|slots +cluster|myid +asking
 //	+spublish +ssubscribe +sunsubscribe +pubsub|shardnumsub
+//
+// and with MinReplicas
+//
+//	+wait
 //
 // A user for Sentinels needs +sentinel, +subscribe and +ping.
 //

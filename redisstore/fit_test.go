@@ -19,8 +19,14 @@ import (
 // warnings opens a store and returns what is logged.
 func warnings(t *testing.T, url string) string {
 	t.Helper()
+	return warningsOf(t, redisstore.Config{}, url)
+}
+
+func warningsOf(t *testing.T, config redisstore.Config, url string) string {
+	t.Helper()
 	var log bytes.Buffer
-	openConfig(t, redisstore.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url)
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	openConfig(t, config, url)
 	return log.String()
 }
 
@@ -48,6 +54,11 @@ func TestOpenWarnsOfTwoMasters(t *testing.T) {
 	sentinel.A.Do("CONFIG", "SET", "min-replicas-max-lag", "2")
 	if log := warnings(t, sentinel.URL()); log != "" {
 		t.Errorf("logged %q although replicas are demanded", log)
+	}
+	for demanded, warned := range map[int]bool{1: false, 2: true} {
+		if log := warningsOf(t, redisstore.Config{MinReplicas: demanded}, sentinel.URL()); strings.Contains(log, "fewer replicas than MinReplicas") != warned {
+			t.Errorf("logged %q with MinReplicas %d", log, demanded)
+		}
 	}
 }
 

@@ -91,6 +91,8 @@ func (l *listener) message(payload string) {
 	} else if m.Kind == lockagent.MessagePassed {
 		f.places.leave(place{m.Name, m.Tenure})
 	}
+	// The replicas may not have the pass yet. The agent asks, and the answer waits for them.
+	m.Unconfirmed = m.Kind == lockagent.MessagePassed && l.store.minReplicas > 0
 	l.hear(m)
 }
 

@@ -86,6 +86,9 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 		done(lockagent.AcquireReply{}, err)
 		return
 	}
+	if f.acquires.replicas != nil {
+		done = s.replicatedAcquire(&req, done)
+	}
 	f.acquire(ctx, f, req, done)
 }
 
@@ -141,9 +144,13 @@ func (s *Store) wakingAtOwner(wake func(*script.Call, lockagent.Name)) func(scri
 // Renew implements [lockagent.Store]. It waits for company for at most a thirtieth of the
 // lease, and at most 100 ms.
 func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	if _, err := s.checkHold(req.Name, req.Kind, req.Check()); err != nil {
+	f, err := s.checkHold(req.Name, req.Kind, req.Check())
+	if err != nil {
 		done(lockagent.RenewReply{}, err)
 		return
+	}
+	if f.renewals.replicas != nil {
+		done = s.replicatedRenew(req.Name, done)
 	}
 	s.gathered.Add(renewals.Call{Req: req, Slot: s.slot(req.Name), Done: done})
 }

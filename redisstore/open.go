@@ -55,7 +55,7 @@ func (c Config) Open(ctx context.Context, url string) (*Store, error) {
 }
 
 func (c Config) connect(ctx context.Context, a address) (*Store, error) {
-	s := &Store{bound: c.CallTimeout, logger: c.Logger, incarnations: newIncarnations(a.masterSet != "")}
+	s := &Store{bound: c.CallTimeout, minReplicas: c.MinReplicas, logger: c.Logger, incarnations: newIncarnations(a.masterSet != "")}
 	s.identity.given = string(lockagent.NewAgentID()) // a random UUID
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error
@@ -176,6 +176,9 @@ func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 		return err
 	}
 	slot, sharded := s.slot(name), s.room == script.Sharded
+	if err := s.rehearseReplicas(ctx, slot); err != nil {
+		return err
+	}
 	topics := []transport.Topic{
 		{Channel: script.AgentChannel("rehearsal"), Slot: slot},
 		{Channel: script.Channel(name), Sharded: sharded, Slot: slot},
@@ -202,6 +205,10 @@ func (s *Store) warn(ctx context.Context) {
 		if limit := infoField(info, "maxmemory"); limit != "" && limit != "0" && policy != "noeviction" {
 			s.logger.Warn("lockagent: Redis evicts keys when its memory is full, and with them locks that are held: set maxmemory-policy to noeviction",
 				"server", node.Addr(), "maxmemory", limit, "maxmemory-policy", policy)
+		}
+		if n, err := strconv.Atoi(infoField(info, "connected_slaves")); err == nil && n < s.minReplicas {
+			s.logger.Warn("lockagent: the master has fewer replicas than MinReplicas demands, so no lock is granted: see whether they run and follow",
+				"server", node.Addr(), "replicas", n, "MinReplicas", s.minReplicas)
 		}
 		if s.servers.Watched() && infoField(info, "min_slaves_good_slaves") == "" {
 			s.logger.Warn("lockagent: a master that is cut off goes on granting locks while its replica does so too, for some seconds after a failover: set min-replicas-to-write to 1 and min-replicas-max-lag to 2",
@@ -258,6 +265,7 @@ func (c Config) transport(a address, changed func()) transport.Config {
 		Probe:      [2]string{"lockagent_{1}", "lockagent_{2}"},
 		ClientName: c.ClientName,
 		Dial:       c.DialTimeout, Call: c.CallTimeout, Silence: c.SilenceTimeout,
+		Replicas: c.MinReplicas, ReplicaTimeout: c.ReplicaTimeout,
 		Changed: changed,
 	}
 	if a.tls {

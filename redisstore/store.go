@@ -24,6 +24,8 @@ type Store struct {
 	bound   time.Duration // of a call
 	logger  *slog.Logger
 
+	minReplicas int // that have to know of a tenure, or 0
+
 	life    context.Context // done when the store is closed
 	end     context.CancelFunc
 	runs    sync.WaitGroup // the goroutine that runs incarnations
@@ -44,6 +46,7 @@ type Store struct {
 // start sets up the parts that carry calls and messages.
 func (s *Store) start() {
 	s.families = families(s)
+	s.countReplicas()
 	s.subscriptions = transport.NewSubscriptions(s.servers)
 	s.lanes = transport.NewLanes(s.servers, func() transport.Packer[transport.Item] { return (&packer{store: s}).pack })
 	s.gathered = &renewals.Gatherer{BySlot: s.room.Cluster(), Send: s.renew}

@@ -109,6 +109,9 @@ type batches[Q, A any] struct {
 	lone bool
 	// refused completes the error of a call. It may be nil.
 	refused func(request *Q, err error) error
+	// replicas is where an answer has the number of replicas that know of what was done. It is nil if
+	// nobody asks.
+	replicas func(*A) *int
 	// look is told of the outcomes before any call is answered. epoch is the epoch of
 	// incarnations when the script was written. look may be nil.
 	look func(epoch uint64, outcomes []script.Outcome[A])
@@ -157,7 +160,7 @@ func (b *batches[Q, A]) blank(slot uint16) *together[Q, A] {
 		t = &together[Q, A]{by: b}
 		t.Done, t.Alone = t.answer, t.apart
 	}
-	t.Slot, t.Behind, t.lone = slot, false, false
+	t.Slot, t.Behind, t.Replicated, t.lone = slot, false, b.replicas != nil, false
 	return t
 }
 
@@ -231,6 +234,9 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 	}
 	if err == nil {
 		t.learn()
+		for i := 0; t.Replicated && i < n; i++ {
+			*t.by.replicas(&t.outcomes[i].Reply) = t.Acknowledged
+		}
 	}
 	transport.Each(n, func(i int) {
 		o := script.Outcome[A]{Err: err}

@@ -27,9 +27,7 @@ var readWriteClauses = []clause{
 	{
 		name: "an exclusive tenure is alone",
 		says: "A [ReadWriteLock] is held by one tenure of the mode [Exclusive], or by several of the mode [Shared].",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			one.acquire(theLock, 1)
 			two.refused(theLock, 1, one.tenure(1).String())
 			two.keptOut(2, one.tenure(1))
@@ -38,7 +36,7 @@ var readWriteClauses = []clause{
 			one.release(theLock, 1, true)
 			two.read(2)
 			one.refused(theLock, 3, two.tenure(2).String())
-		},
+		}),
 	},
 	{
 		name: "each has a lease of its own",
@@ -74,9 +72,7 @@ var readWriteClauses = []clause{
 	{
 		name: "the end of one does not shorten the life of another",
 		says: "Each of them has a lease of its own, and ends by itself.",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			one.get(shared(one.wish(theLock, 1), time.Hour))
 			two.read(1)
 			two.release(theLock, 1, true)
@@ -89,7 +85,7 @@ var readWriteClauses = []clause{
 			if left := one.inspect(theLock).Remaining; left <= minute {
 				t.Errorf("%v left of a lease of %v", left, time.Hour)
 			}
-		},
+		}),
 	},
 	{
 		name: "the last one that is released frees the lock",
@@ -119,9 +115,7 @@ var readWriteClauses = []clause{
 	{
 		name: "a shared tenure is granted again",
 		says: "It is also granted if this tenure has the lock already, by a call whose reply was lost.",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			one.read(1)
 			two.read(1)
 			one.get(shared(one.wish(theLock, 1), time.Hour))
@@ -132,28 +126,24 @@ var readWriteClauses = []clause{
 			one.release(theLock, 1, true)
 			two.release(theLock, 1, true)
 			two.sees(theLock, "")
-		},
+		}),
 	},
 	{
 		name: "a tenure that was withdrawn does not join",
 		says: "an Acquire of the tenure that arrives within a minute has no effect.",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			one.read(1)
 			two.withdraws(theLock, 1)
 			if reply, err := two.try(shared(two.wish(theLock, 1), minute)); !errors.Is(err, lockagent.ErrWithdrawn) {
 				t.Errorf("Acquire = %+v, %v; want ErrWithdrawn", reply, err)
 			}
 			two.over(1)
-		},
+		}),
 	},
 	{
 		name: "the tokens of writers are above those of readers",
 		says: "T is greater than every T before, and greater than all tokens of the tenures that have ended.",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			first := one.read(1)
 			second := two.read(1)
 			if second.Token <= first.Token {
@@ -166,14 +156,12 @@ var readWriteClauses = []clause{
 			if third := two.acquire(theLock, 2); third.Token <= req.Last {
 				t.Errorf("a writer has token %d after %d", third.Token, req.Last)
 			}
-		},
+		}),
 	},
 	{
 		name: "a break ends all tenures",
 		says: "Break frees a lock, whatever tenure or program has it.",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			sub := two.subscribe(theLock)
 			one.read(1)
 			two.read(1)
@@ -188,14 +176,12 @@ var readWriteClauses = []clause{
 			one.hears(lockagent.MessageBroken, 2)
 			one.over(2)
 			two.breaks(theLock, false)
-		},
+		}),
 	},
 	{
 		name: "an exclusive tenure becomes shared",
 		says: "An exclusive tenure becomes shared by a Renew that asks for it: the downgrade.",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			one.acquire(theLock, 1)
 			one.has(1)
 			two.keptOut(1, one.tenure(1))
@@ -208,28 +194,24 @@ var readWriteClauses = []clause{
 			two.has(1)
 			two.release(theLock, 1, true)
 			one.sees(theLock, "")
-		},
+		}),
 	},
 	{
 		name: "a downgrade wakes who waits",
 		says: "All waiters are woken then.",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			one.acquire(theLock, 1)
 			sub := two.subscribe(theLock)
 			two.keptOut(1, one.tenure(1))
 			one.downgrades(1)
 			sub.Await()
 			two.read(1)
-		},
+		}),
 	},
 	{
 		name: "a shared tenure does not become exclusive",
 		says: "An Acquire of a tenure that has the lock does not change its mode.",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			one.acquire(theLock, 1)
 			one.downgrades(1)
 			one.acquire(theLock, 1) // late
@@ -237,14 +219,12 @@ var readWriteClauses = []clause{
 			two.read(1)
 			one.acquire(theLock, 1)
 			two.has(1)
-		},
+		}),
 	},
 	{
 		name: "a tenure that is over is not made shared",
 		says: "Held is false if the tenure is over: the lock is free, or another's.",
-		prove: func(t *testing.T, h *Harness) {
-			all := h.agents(t, 2)
-			one, two := all[0], all[1]
+		prove: byTwo(func(t *testing.T, one, two *party) {
 			one.acquire(theLock, 1)
 			one.release(theLock, 1, true)
 			two.acquire(theLock, 1)
@@ -254,7 +234,7 @@ var readWriteClauses = []clause{
 				t.Errorf("Renew = %+v, %v; want Held false", reply, err)
 			}
 			one.keptOut(2, two.tenure(1))
-		},
+		}),
 	},
 	{
 		name: "other locks are not shared",
@@ -271,6 +251,14 @@ var readWriteClauses = []clause{
 			one.sees(theLock, "")
 		},
 	},
+}
+
+// byTwo is a proof with two agents.
+func byTwo(prove func(t *testing.T, one, two *party)) func(*testing.T, *Harness) {
+	return func(t *testing.T, h *Harness) {
+		all := h.agents(t, 2)
+		prove(t, all[0], all[1])
+	}
 }
 
 // shared is a request for a shared tenure.

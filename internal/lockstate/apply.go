@@ -1,8 +1,6 @@
 package lockstate
 
 import (
-	"slices"
-
 	"github.com/lockagent/lockagent"
 )
 
@@ -12,6 +10,9 @@ func (s *State) apply(e *Event) {
 	switch e.Kind {
 	case Requested:
 		s.queue.push(e.Request)
+		if r := &e.Request; r.Session && s.grants.session(r.Owner).n > 0 {
+			s.twofold = r.Owner
+		}
 	case Queued:
 		s.queue.find(e.Request.ID).queued = true
 	case Answered:
@@ -19,19 +20,21 @@ func (s *State) apply(e *Event) {
 		s.touch(e)
 	case Granted, Reentered:
 		s.queue.remove(e.Request.ID)
-		s.grants = append(s.grants, grant{request: e.Request, token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy})
+		s.grants.add(grant{request: e.Request, token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy})
+		if s.queue.waits(e.Request.Owner) {
+			s.twofold = e.Request.Owner
+		}
 		if e.Kind == Granted {
 			s.tenure.holds++
 			s.tenure.last = e.Token
 			s.floor = max(s.floor, e.Token)
 		}
 	case Recalled:
-		s.grants[s.grants.find(e.Request.ID)].claimBy = 0
+		s.grants.claimed(s.grants.find(e.Request.ID))
 	case Extended:
-		s.grants[s.grants.find(e.Request.ID)].fixed = e.Fixed
+		s.grants.extend(s.grants.find(e.Request.ID), e.Fixed)
 	case Ended:
-		i := s.grants.find(e.Request.ID)
-		s.grants = slices.Delete(s.grants, i, i+1)
+		s.grants.remove(s.grants.find(e.Request.ID))
 		if e.Call != 0 {
 			s.call = e.Call
 		}
@@ -67,7 +70,9 @@ func (s *State) apply(e *Event) {
 		s.phase = sleeping // settle withdraws it from there, if an earlier call may have taken effect
 		s.retryAt = never
 	case Offered:
-		s.attempt.offer = &Passed{e.Tenure, e.Token, e.StoreTime, e.Clock, e.Incarnation, e.Outsiders}
+		s.attempt.offer = &Passed{
+			Tenure: e.Tenure, Token: e.Token, At: e.StoreTime, Clock: e.Clock, Incarnation: e.Incarnation, Outsiders: e.Outsiders,
+		}
 	case Began:
 		// An answer ends the doubt that arose before its call was sent. A pass does not.
 		doubt := s.attempt.doubt && (s.attempt.woken || s.phase != asking)
@@ -99,7 +104,7 @@ func (s *State) apply(e *Event) {
 	case RenewFailed:
 		s.tenure.open = max(s.tenure.open, s.renewal.lease)
 		s.renewal.inFlight = false
-		s.renewal.failures, s.renewal.retryAt = e.Count, e.RetryAt
+		s.renewal.failures, s.renewal.retryAt = int32(e.Count), e.RetryAt
 	case Denied:
 		if e.Unanswered {
 			s.withdraw(tenure{number: e.Tenure, last: s.tenure.last, unanswered: true, open: s.left(e.Now)}, e.Now)
@@ -121,7 +126,7 @@ func (s *State) apply(e *Event) {
 			s.renewal = renewal{}
 			s.failures = 0
 			// Only the store knows of programs that poll. It has to hear that requests still wait.
-			s.contended = s.contended || !s.cfg.Polls && s.queue.len() > s.queue.tries
+			s.contended = s.contended || !s.cfg.Polls && s.queue.len() > s.queue.tries.len()
 		}
 		s.leaving.inFlight = true
 	case ReleaseFailed:
@@ -150,7 +155,7 @@ func (s *State) apply(e *Event) {
 		s.contended = false
 	case Detached:
 		s.closed = true
-		s.grants = nil
+		s.grants = grants{}
 		s.free(e)
 	case Closed:
 		s.closed = true
@@ -161,9 +166,10 @@ func (s *State) apply(e *Event) {
 // confirm moves the bounds of the tenure, which the store has granted or renewed.
 func (s *State) confirm(e *Event) {
 	t := &s.tenure
-	t.sent, t.replied, t.lease, t.storeTime = e.Sent, e.Now, e.Lease, e.StoreTime
+	t.sent, t.replied, t.lease, t.storeTime, t.replicas = e.Sent, e.Now, e.Lease, e.StoreTime, e.Replicas
 	t.deadline = max(t.deadline, e.Sent.add(s.cfg.trust(e.Lease)))
 	t.until = max(t.until, e.Now.add(e.Lease))
+	t.third = s.third()
 }
 
 // withdraw begins the withdrawal of a tenure. Only the fields of t that are set are known of it.

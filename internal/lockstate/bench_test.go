@@ -51,19 +51,26 @@ func (m *mill) acquire(o lockagent.Owner, session bool) {
 	m.step(Acquire{Request: Request{Owner: o, Session: session}})
 }
 
+func (m *mill) read(o lockagent.Owner, lease time.Duration) RequestID {
+	m.step(Acquire{Request: Request{Owner: o, Mode: Shared, Lease: lease}})
+	return m.last
+}
+
 func (m *mill) granted() {
 	m.step(AcquireReplied{Tenure: m.tenure, Reply: lockagent.AcquireReply{Granted: true, Token: 1, At: 1 << 50}})
 }
 
 // handOff has the holder release and come back as the last in the queue.
 func (m *mill) handOff(session bool) {
-	r := &m.s.grants[0].request
+	r := &m.s.grants.first().request
 	owner := r.Owner
 	m.step(Release{ID: r.ID, Call: 1})
 	m.acquire(owner, session)
 }
 
 func BenchmarkStep(b *testing.B) {
+	defer func(few int) { fewGrants = few }(fewGrants)
+	fewGrants = 8
 	b.Run("uncontended acquire to returned", func(b *testing.B) {
 		b.ReportAllocs()
 		m := newMill(0, false)
@@ -74,13 +81,31 @@ func BenchmarkStep(b *testing.B) {
 			m.step(ReleaseReplied{Tenure: m.tenure, Reply: lockagent.ReleaseReply{Released: true}})
 		}
 	})
-	for _, waiters := range []int{1, 1000} {
+	for _, waiters := range []int{1, 1000, 10_000} {
 		for _, session := range []bool{false, true} {
 			b.Run(fmt.Sprintf("release and acquire/waiters=%d/session=%t", waiters, session), func(b *testing.B) {
 				b.ReportAllocs()
 				m := newMill(waiters, session)
 				for b.Loop() {
 					m.handOff(session)
+				}
+			})
+		}
+	}
+	for _, readers := range []int{1, 64, 1000, 10_000} {
+		for _, lease := range []time.Duration{0, time.Hour} {
+			b.Run(fmt.Sprintf("release and acquire/readers=%d/fixed=%t", readers, lease != 0), func(b *testing.B) {
+				b.ReportAllocs()
+				m := newMill(0, false)
+				ids := []RequestID{m.read("reader", lease)}
+				m.granted()
+				for range readers {
+					ids = append(ids, m.read("reader", lease))
+				}
+				for i := 0; b.Loop(); i = (i + 7) % len(ids) {
+					m.step(Release{ID: ids[i], Call: 1})
+					ids[i] = m.read("reader", lease)
+					m.s.Alarm()
 				}
 			})
 		}

@@ -96,7 +96,8 @@ type (
 	// Woken says that an attempt may now succeed.
 	Woken struct{}
 
-	// Passed says that a release passed the lock to the tenure.
+	// Passed says that a release passed the lock to the tenure. If it is Unconfirmed, the tenure
+	// does not begin by it.
 	Passed struct {
 		Tenure      uint64
 		Token       lockagent.Token
@@ -104,6 +105,7 @@ type (
 		Clock       string
 		Incarnation string
 		Outsiders   int
+		Unconfirmed bool
 	}
 
 	// Standby says that a release passed the lock to a tenure ahead of this one in the

@@ -15,13 +15,13 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case Release:
 		return s.release(c, m, out)
 	case Unclaimed:
-		if i := s.grants.find(c.ID); i >= 0 {
-			out = append(out, s.ended(i, s.grants, lockagent.LostUnclaimed, m))
+		if i := s.grants.find(c.ID); i != 0 {
+			out = append(out, s.ended(i, lockagent.LostUnclaimed, m))
 		}
 	case Extend:
 		return s.extend(c, m, out)
 	case Break:
-		if len(s.grants) == 0 {
+		if s.grants.len() == 0 || s.tenure.mode == Shared { // other agents may share the lock
 			return append(out, Event{Kind: AskBreak, Call: c.Call})
 		}
 		return s.answered(c.Call, s.endAll(&loss{why: lockagent.LostBroken, operator: c.Operator}, m, out))
@@ -82,22 +82,22 @@ func (s *State) cancel(c Cancel, out []Event) []Event {
 	if w := s.queue.find(c.ID); w != nil {
 		return append(out, Event{Kind: Answered, Request: w.Request, Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut})
 	}
-	if i := s.grants.find(c.ID); i >= 0 && s.grants[i].claimBy != 0 {
-		return append(out, Event{Kind: Recalled, Request: s.grants[i].request})
+	if i := s.grants.find(c.ID); i != 0 && s.grants.at(i).claimBy != 0 {
+		return append(out, Event{Kind: Recalled, Request: s.grants.at(i).request})
 	}
 	return out
 }
 
 func (s *State) release(c Release, m Moment, out []Event) []Event {
 	i := s.grants.find(c.ID)
-	if i < 0 {
+	if i == 0 {
 		err := lockagent.ErrNotHeld
-		if c.ID == 0 && len(s.grants) > 0 && s.grants.of(c.Owner) == 0 {
+		if c.ID == 0 && s.grants.len() > 0 && !s.grants.has(c.Owner) {
 			err = lockagent.ErrNotOwner
 		}
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: err})
 	}
-	e := s.ended(i, s.grants, 0, m)
+	e := s.ended(i, 0, m)
 	if e.Reason != 0 {
 		return append(out, e, Event{Kind: Unlocked, Call: c.Call, Reason: e.Reason})
 	}
@@ -114,7 +114,7 @@ func (s *State) answered(call CallID, out []Event) []Event {
 			ended++
 		}
 	}
-	if ended == 0 || ended < len(s.grants) {
+	if ended == 0 || ended < s.grants.len() {
 		return append(out, Event{Kind: Unlocked, Call: call})
 	}
 	out[len(out)-1].Call = call
@@ -122,29 +122,35 @@ func (s *State) answered(call CallID, out []Event) []Event {
 }
 
 func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
-	out = s.refuse(func(r *Request) bool { return r.Owner == c.Owner }, lockagent.ErrSessionClosed, out)
-	for i := len(s.grants) - 1; i >= 0; i-- {
-		if s.grants[i].request.Owner == c.Owner {
-			out = append(out, s.ended(i, s.grants[:i+1], lockagent.LostSessionClosed, m))
-		}
+	if s.grants.session(c.Owner).n == 0 { // a session that holds the lock does not wait for it
+		s.queue.ofOwner(c.Owner, func(w *waiter) bool {
+			out = append(out, refused(w, lockagent.ErrSessionClosed))
+			return true
+		})
 	}
+	gone := 0
+	s.grants.ofOwner(c.Owner, func(i slot) bool {
+		e := s.ended(i, lockagent.LostSessionClosed, m)
+		e.Count = max(0, e.Count-gone)
+		gone++
+		out = append(out, e)
+		return true
+	})
 	return s.answered(c.Call, out)
 }
 
-// refuse answers every waiting request that match accepts.
-func (s *State) refuse(match func(*Request) bool, err error, out []Event) []Event {
-	for i := s.queue.first; i < len(s.queue.items); i++ {
-		if w := &s.queue.items[i]; !w.gone && match(&w.Request) {
-			out = append(out, Event{Kind: Answered, Request: w.Request, Err: err})
-		}
-	}
-	return out
-}
+// refused is the event that answers a request with an error.
+func refused(w *waiter, err error) Event { return Event{Kind: Answered, Request: w.Request, Err: err} }
 
 // endAll ends every grant, the youngest first.
 func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
-	for i := len(s.grants) - 1; i >= 0; i-- {
-		e := s.ended(i, s.grants[:i+1], by.why, m)
+	gone := make(map[lockagent.Owner]int)
+	for i, g := range s.grants.backward {
+		e := s.ended(i, by.why, m)
+		if g.request.Session {
+			e.Count -= gone[g.request.Owner]
+			gone[g.request.Owner]++
+		}
 		e.Operator = by.operator
 		if by.until != 0 {
 			e.Until = by.until
@@ -154,9 +160,9 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 	return out
 }
 
-// ended is the event that ends the i-th grant. among are the grants that are held until then.
-func (s *State) ended(i int, among grants, why lockagent.LossReason, m Moment) Event {
-	g, t := &s.grants[i], &s.tenure
+// ended is the event that ends a grant.
+func (s *State) ended(i slot, why lockagent.LossReason, m Moment) Event {
+	g, t := s.grants.at(i), &s.tenure
 	// A process that was suspended may end a hold before its tick. The clock was first. What the
 	// store says stays the reason.
 	if over := s.overdue(g, m.Now); over != 0 && why != lockagent.LostDenied && why != lockagent.LostBroken {
@@ -164,7 +170,7 @@ func (s *State) ended(i int, among grants, why lockagent.LossReason, m Moment) E
 	}
 	return Event{
 		Kind: Ended, Request: g.request, Reason: why, Token: g.token, Tenure: t.number,
-		Count: among.of(g.request.Owner) - 1, Since: g.since, Until: storeUpper(t.storeTime, t.sent, m.Now),
+		Count: max(0, s.grants.of(&g.request)-1), Since: g.since, Until: storeUpper(t.storeTime, t.sent, m.Now),
 		StoreTime: t.storeTime, Lease: t.lease,
 	}
 }

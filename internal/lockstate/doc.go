@@ -51,7 +51,8 @@
 //
 // A release may pass the lock to a tenure in the store's queue. A tenure in phase Sleeping
 // then goes to Held. In phase Asking the pass is Offered: it counts if the store's answer
-// does not grant the lock.
+// does not grant the lock. The store may not vouch for a pass yet. Then the tenure asks for the lock, and
+// begins by the answer.
 //
 // # Modes
 //
@@ -75,6 +76,20 @@
 // knows of another agent or an outsider that waits. If it does, readers join until the budget
 // of the tenure is spent. Then the tenure drains and goes back. A renewal forgets that anybody waits,
 // because the store says so again.
+//
+// # Many grants
+//
+// A shared tenure may have thousands of grants, and the queue thousands of requests. No step looks at all of
+// them, unless it ends or answers all of them:
+//
+//   - Counts tell whether all grants are shared, and whether a lease is kept.
+//   - If there are more than a few grants, an index finds the grant of a request, and those of a session. Heaps
+//     have the grants with fixed leases: the one that ends first, the one that ends last, and the longest lease.
+//   - Claims end in the order of the grants. So only the oldest grant that may be unclaimed matters.
+//   - A session that holds the lock does not wait for it when the state has settled. So the rules for
+//     re-entries look at one session: that of the request that arrived last, or was granted last.
+//
+// After each step of the small worlds and of the random histories, tests compare all of this with the list of grants.
 //
 // # Unanswered calls
 //

@@ -22,8 +22,8 @@ const (
 	// shell delivers Err.
 	Answered
 	// Granted: a request is granted and leaves the queue. Request, Token, How, Count (grants
-	// of the owner), Fixed, ClaimBy, Tenure, Sent, Lease, StoreTime, Incarnation. The shell
-	// delivers the grant.
+	// of the owner), Fixed, ClaimBy, Tenure, Sent, Lease, StoreTime, Incarnation, Replicas. The
+	// shell delivers the grant.
 	Granted
 	// Reentered: as Granted, for an owner that holds the lock already.
 	Reentered
@@ -58,8 +58,8 @@ const (
 	// answer to the attempt comes first. Tenure, Token, StoreTime, Clock, Incarnation, Outsiders.
 	Offered
 	// Began: the store granted the tenure, or passed the lock to it. Tenure, Sent, Lease,
-	// Token (of the first hold), StoreTime, Incarnation, Outsiders, Unanswered (the tenure may
-	// begin once more).
+	// Token (of the first hold), StoreTime, Incarnation, Outsiders, Replicas, Unanswered (the
+	// tenure may begin once more).
 	Began
 	// Forgot: no request wants the tenure any more.
 	Forgot
@@ -67,7 +67,7 @@ const (
 	// Renewing: a renewal begins. Tenure, Mode (that the tenure is to have from now on), Lease, Urgent. The
 	// shell calls the store.
 	Renewing
-	// Renewed: the store confirmed the renewal. Tenure, Mode, Sent, Lease, StoreTime.
+	// Renewed: the store confirmed the renewal. Tenure, Mode, Sent, Lease, StoreTime, Replicas.
 	Renewed
 	// RenewFailed: the renewal failed. The tenure goes on until its deadline. RetryAt,
 	// Err, Tenure, Mode, Count (failures in a row).
@@ -131,6 +131,7 @@ type Event struct {
 	Incarnation string
 	Token       lockagent.Token
 	Outsiders   int
+	Replicas    int // that are known to have the tenure
 
 	How     lockagent.How
 	Count   int

@@ -15,10 +15,10 @@ func (Extend) command() {}
 
 func (s *State) extend(c Extend, m Moment, out []Event) []Event {
 	i := s.grants.find(c.ID)
-	if i < 0 {
+	if i == 0 {
 		return out
 	}
-	g := &s.grants[i]
+	g := s.grants.at(i)
 	if g.fixed == 0 || m.Now >= s.deadline(g) { // settling tells the holder
 		return out
 	}

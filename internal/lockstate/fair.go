@@ -177,11 +177,11 @@ func (f *Fair) nameHolder(err error, now Instant) error {
 	if !ok || t.Agent != f.cfg.Agent {
 		return err
 	}
-	p := f.part(func(p *State) bool { return len(p.grants) > 0 && p.tenure.number == t.Number })
+	p := f.part(func(p *State) bool { return p.grants.len() > 0 && p.tenure.number == t.Number })
 	if p == nil {
 		return err
 	}
-	return &lockagent.HeldError{Name: f.name, Holder: string(p.grants[0].request.Owner), Left: p.end().Sub(now)}
+	return &lockagent.HeldError{Name: f.name, Holder: string(p.grants.first().request.Owner), Left: p.end().Sub(now)}
 }
 
 // owe remembers a call that several parts answer.
@@ -236,6 +236,18 @@ func (f *Fair) Waiters() (n int) {
 // Hold is [State.Hold].
 func (f *Fair) Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
 	return f.front().Hold()
+}
+
+// Grants is [State.Grants].
+func (f *Fair) Grants(o lockagent.Owner, yield func(RequestID) bool) {
+	for _, p := range f.parts {
+		p.Grants(o, yield)
+	}
+}
+
+// Asked is [State.Asked].
+func (f *Fair) Asked(session lockagent.Owner) bool {
+	return f.part(func(p *State) bool { return p.Asked(session) }) != nil
 }
 
 // Deadline is [State.Deadline].

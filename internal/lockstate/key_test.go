@@ -225,7 +225,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 
 	k.int(int64(s.queue.len()))
 	upto := 0
-	for j := s.queue.first; j < len(s.queue.items); j++ {
+	for j := int(s.queue.first); j < len(s.queue.items); j++ {
 		r := &s.queue.items[j]
 		if r.gone {
 			continue
@@ -276,8 +276,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 		k.int(int64(h.lease))
 		k.token(h.next())
 		k.token(h.last)
-		for j := range s.grants {
-			g := &s.grants[j]
+		for _, g := range s.grants.all {
 			k.buf = append(k.buf, g.request.Owner[0])
 			k.until(g.fixed, now)
 			k.until(g.claimBy, now)

@@ -116,7 +116,7 @@ func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event
 		e.RetryAt = m.Now
 	}
 	take(e)
-	for i := l.queue.first; i < len(l.queue.items); i++ {
+	for i := int(l.queue.first); i < len(l.queue.items); i++ {
 		if w := &l.queue.items[i]; !w.gone && !w.queued {
 			take(Event{Kind: Queued, Request: w.Request, Waiters: l.queue.len()})
 		}
@@ -126,7 +126,7 @@ func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event
 // answer answers every waiting request that match accepts.
 func (l *Latch) answer(match func(*Request) bool, with Event, take func(Event)) {
 	var whom []Request
-	for i := l.queue.first; i < len(l.queue.items); i++ {
+	for i := int(l.queue.first); i < len(l.queue.items); i++ {
 		if w := &l.queue.items[i]; !w.gone && match(&w.Request) {
 			whom = append(whom, w.Request)
 		}
@@ -186,6 +186,12 @@ func (l *Latch) Waiters() int { return l.queue.len() }
 func (l *Latch) Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
 	return "", 0, 0, 0
 }
+
+// Grants is [State.Grants]: there are none.
+func (l *Latch) Grants(lockagent.Owner, func(RequestID) bool) {}
+
+// Asked is [State.Asked]: no session asks for a latch.
+func (l *Latch) Asked(lockagent.Owner) bool { return false }
 
 // Deadline is [State.Deadline].
 func (l *Latch) Deadline(uint64) Instant { return 0 }

@@ -13,6 +13,8 @@ func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
 		return s.disowning(p.Tenure, out)
 	case p.Tenure != a.number: // it is held already, or is being released
 		return out
+	case p.Unconfirmed: // the answer to an attempt under way may be older
+		return append(out, Event{Kind: Woke, RetryAt: m.Now})
 	case s.phase == asking:
 		return append(out, Event{
 			Kind: Offered, Tenure: p.Tenure, Token: p.Token, StoreTime: p.At, Clock: p.Clock,

@@ -69,7 +69,7 @@ func (f *Fair) concerned(c Command, m Moment) (parts []*State) {
 func (f *Fair) front() *State {
 	front := f.parts[0]
 	for _, p := range f.parts[1:] {
-		if len(p.grants) > 0 && (len(front.grants) == 0 || p.grants[0].since < front.grants[0].since) {
+		if p.grants.len() > 0 && (front.grants.len() == 0 || p.grants.first().since < front.grants.first().since) {
 			front = p
 		}
 	}
@@ -78,7 +78,7 @@ func (f *Fair) front() *State {
 
 // concerns reports whether a command is about a tenure, a request or a grant of the part.
 func (s *State) concerns(c Command, m Moment) bool {
-	serves := func(id RequestID) bool { return s.queue.find(id) != nil || s.grants.find(id) >= 0 }
+	serves := func(id RequestID) bool { return s.queue.find(id) != nil || s.grants.find(id) != 0 }
 	switch c := c.(type) {
 	case Woken:
 		return s.phase == asking || s.phase == sleeping
@@ -89,11 +89,11 @@ func (s *State) concerns(c Command, m Moment) bool {
 	case Extend:
 		return serves(c.ID)
 	case Release:
-		return serves(c.ID) || c.ID == 0 && s.grants.of(c.Owner) > 0
+		return serves(c.ID) || c.ID == 0 && s.grants.has(c.Owner)
 	case OwnerGone:
-		return s.grants.of(c.Owner) > 0 || s.queue.search(func(r *Request) bool { return r.Owner == c.Owner }) != nil
+		return s.grants.has(c.Owner) || s.queue.has(c.Owner)
 	case Break:
-		return len(s.grants) > 0
+		return s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
 	case Tick:
 		at, ok := s.Alarm()
 		return ok && at <= m.Now

@@ -137,6 +137,22 @@ func TestPassWhileAsleep(t *testing.T) {
 		r.step(Passed{Tenure: r.asked, Token: 101, At: storeTime(r.now), Clock: "another"})
 		r.want("Woke", "Attempted 30s")
 	})
+	t.Run("has the store asked at once if it is unconfirmed", func(t *testing.T) {
+		unconfirmed := func(r *rig) {
+			r.step(Passed{Tenure: r.asked, Token: 101, At: storeTime(r.now), Incarnation: "one", Unconfirmed: true})
+		}
+		r := asleep(t)
+		unconfirmed(r)
+		r.want("Woke", "Attempted 30s")
+		unconfirmed(r) // while a call is under way, whose answer is older
+		r.want("Woke")
+		r.queued(time.Minute)
+		r.want("FoundBusy", "Attempted 30s")
+		r.granted()
+		r.want("Began", "Granted ann 101")
+		unconfirmed(r)
+		r.want()
+	})
 	t.Run("has the store asked at once if its token is not above the floor", func(t *testing.T) {
 		r := asleep(t)
 		r.passed(r.now)

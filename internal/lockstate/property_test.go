@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,8 +36,8 @@ func (s *scene) do(c Command) {
 			s.t.Fatalf("after %#v: %s: %s", c, text(e), problem)
 		}
 	}
-	if owner, _, count, _ := s.s.Hold(); count != s.ledger.of(owner) || len(s.s.grants) != len(s.ledger.grants) {
-		s.t.Fatalf("%q holds %d of %d grants, the events tell of %d of %d", owner, count, len(s.s.grants), s.ledger.of(owner), len(s.ledger.grants))
+	if owner, _, count, _ := s.s.Hold(); count != s.ledger.of(owner) || s.s.grants.len() != len(s.ledger.grants) {
+		s.t.Fatalf("%q holds %d of %d grants, the events tell of %d of %d", owner, count, s.s.grants.len(), s.ledger.of(owner), len(s.ledger.grants))
 	}
 	if s.s.Waiters() != len(s.ledger.waiting) {
 		s.t.Fatalf("%d wait, the events tell of %d", s.s.Waiters(), len(s.ledger.waiting))
@@ -74,6 +75,11 @@ var (
 	})
 )
 
+// alone is an owner that makes no other request than the one, as owners do that are no sessions.
+func alone(o lockagent.Owner, id RequestID) lockagent.Owner {
+	return lockagent.Owner(fmt.Sprint(o, "/", id))
+}
+
 // someTenure is mostly the tenure of the call under way.
 func (s *scene) someTenure(t *rapid.T) uint64 {
 	return rapid.SampledFrom([]uint64{s.asked, s.asked, s.asked, s.asked, 0, 1, s.fresh, 1 << 40}).Draw(t, "tenure")
@@ -85,6 +91,9 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 			q := Request{Owner: someOwner.Draw(t, "owner"), Try: rapid.IntRange(0, 3).Draw(t, "try") == 0, Session: rapid.Bool().Draw(t, "session"), Mode: rapid.SampledFrom([]Mode{Exclusive, Shared}).Draw(t, "mode")}
 			if rapid.Bool().Draw(t, "fixed") {
 				q.Lease = max(someSpan.Draw(t, "lease"), lockagent.MinLease)
+			}
+			if !q.Session {
+				q.Owner = alone(q.Owner, RequestID(s.fresh))
 			}
 			s.do(Acquire{Request: q})
 		},

@@ -8,17 +8,57 @@ import (
 
 // queue holds the requests that wait, in the order of their arrival, which is also the order
 // of their ids. A request that leaves the middle leaves a hole. Holes go when they reach an
-// end of the queue, or when more than half of it is holes. So the cost of push, find and
-// remove grows no faster than the logarithm of the length, on average. Only scans cost more.
+// end of the queue, or when more than half of it is holes. So the cost of all methods but all
+// grows no faster than the logarithm of the length, on average.
 type queue struct {
 	items []waiter // sorted by id, also with holes
-	first int      // the index of the head; everything before is a hole
-	live  int      // the number of requests, without holes
+	first int32    // the index of the head; everything before is a hole
+	live  int32    // the number of requests, without holes
 
-	// tries and sessions count the requests of their kind. Scans look for them only if there
-	// are any.
-	tries    int
-	sessions map[lockagent.Owner]int // without owners that have none
+	tries    ids                     // of the requests that do not wait for the lock
+	sessions map[lockagent.Owner]ids // without owners that have none
+}
+
+// ids are the ids of some requests in the queue, in order. The first one needs no memory of its own.
+type ids struct {
+	first RequestID // 0 if there are none
+	more  []RequestID
+}
+
+func (l *ids) len() int {
+	if l.first == 0 {
+		return 0
+	}
+	return 1 + len(l.more)
+}
+
+// note adds an id, which is the last one, or removes one.
+func (l *ids) note(id RequestID, add bool) {
+	switch {
+	case add && l.first == 0:
+		l.first = id
+	case add:
+		l.more = append(l.more, id)
+	case id != l.first:
+		if i, ok := slices.BinarySearch(l.more, id); ok {
+			l.more = slices.Delete(l.more, i, i+1)
+		}
+	case len(l.more) == 0:
+		*l = ids{}
+	default:
+		l.first, l.more = l.more[0], l.more[1:]
+	}
+}
+
+func (l *ids) all(yield func(RequestID) bool) {
+	if l.first == 0 || !yield(l.first) {
+		return
+	}
+	for _, id := range l.more {
+		if !yield(id) {
+			return
+		}
+	}
 }
 
 // waiter is a request in the queue, or a hole.
@@ -28,11 +68,11 @@ type waiter struct {
 	queued bool // the Queued event told that it could not be granted at once
 }
 
-func (q *queue) len() int { return q.live }
+func (q *queue) len() int { return int(q.live) }
 
 func (q *queue) push(r Request) {
 	q.items = append(q.items, waiter{Request: r})
-	q.count(&r, 1)
+	q.count(&r, true)
 }
 
 // head is the request that has waited longest, or nil.
@@ -72,30 +112,53 @@ func (q *queue) find(id RequestID) *waiter {
 	return &live[i]
 }
 
-// search returns the first waiting request that match accepts, or nil.
-func (q *queue) search(match func(*Request) bool) *waiter {
-	for i := q.first; i < len(q.items); i++ {
-		if w := &q.items[i]; !w.gone && match(&w.Request) {
-			return w
+// all iterates over the waiting requests.
+func (q *queue) all(yield func(*waiter) bool) {
+	for i := int(q.first); i < len(q.items); i++ {
+		if w := &q.items[i]; !w.gone && !yield(w) {
+			return
 		}
 	}
-	return nil
+}
+
+// waits reports whether a request of the owner's session waits.
+func (q *queue) waits(o lockagent.Owner) bool { return len(q.sessions) > 0 && q.sessions[o].first != 0 }
+
+// ofOwner iterates over the requests of an owner. If the owner is no session that waits, it looks at all requests.
+func (q *queue) ofOwner(o lockagent.Owner, yield func(*waiter) bool) {
+	if of := q.sessions[o]; of.first != 0 {
+		for id := range of.all {
+			if !yield(q.find(id)) {
+				return
+			}
+		}
+		return
+	}
+	for w := range q.all {
+		if w.Owner == o && !yield(w) {
+			return
+		}
+	}
+}
+
+// has reports whether a request of the owner waits. It looks at all requests, unless the owner is a session that waits.
+func (q *queue) has(o lockagent.Owner) (has bool) {
+	q.ofOwner(o, func(*waiter) bool {
+		has = true
+		return false
+	})
+	return has
 }
 
 // ofSession is the oldest request of the owner's session that match accepts, or nil.
 func (q *queue) ofSession(o lockagent.Owner, match func(*Request) bool) *waiter {
-	if q.sessions[o] == 0 {
-		return nil
+	of := q.sessions[o]
+	for id := range of.all {
+		if w := q.find(id); match(&w.Request) {
+			return w
+		}
 	}
-	return q.search(func(r *Request) bool { return r.Session && r.Owner == o && match(r) })
-}
-
-// firstTry is the oldest request that does not wait, or nil.
-func (q *queue) firstTry() *waiter {
-	if q.tries == 0 {
-		return nil
-	}
-	return q.search(func(r *Request) bool { return r.Try })
+	return nil
 }
 
 func (q *queue) remove(id RequestID) {
@@ -103,12 +166,12 @@ func (q *queue) remove(id RequestID) {
 	if w == nil {
 		return
 	}
-	q.count(&w.Request, -1)
+	q.count(&w.Request, false)
 	*w = waiter{Request: Request{ID: id}, gone: true}
-	for q.first < len(q.items) && q.items[q.first].gone {
+	for int(q.first) < len(q.items) && q.items[q.first].gone {
 		q.first++
 	}
-	for q.first < len(q.items) && q.items[len(q.items)-1].gone {
+	for int(q.first) < len(q.items) && q.items[len(q.items)-1].gone {
 		q.items = q.items[:len(q.items)-1]
 	}
 	switch {
@@ -118,10 +181,10 @@ func (q *queue) remove(id RequestID) {
 		} else {
 			*q = queue{items: q.items[:0], sessions: q.sessions}
 		}
-	case len(q.items) > 32 && q.live < len(q.items)/2:
+	case len(q.items) > 32 && q.len() < len(q.items)/2:
 		q.items = slices.DeleteFunc(q.items, func(w waiter) bool { return w.gone })
 		q.first = 0
-		if cap(q.items) > max(64, 4*q.live) {
+		if cap(q.items) > max(64, 4*q.len()) {
 			q.items = slices.Clone(q.items)
 		}
 	}
@@ -134,16 +197,24 @@ func (q *queue) trim() {
 	}
 }
 
-func (q *queue) count(r *Request, by int) {
-	q.live += by
+// count takes a request into account that came, or one that goes.
+func (q *queue) count(r *Request, comes bool) {
+	if comes {
+		q.live++
+	} else {
+		q.live--
+	}
 	if r.Try {
-		q.tries += by
+		q.tries.note(r.ID, comes)
 	}
 	if r.Session {
 		if q.sessions == nil {
-			q.sessions = make(map[lockagent.Owner]int)
+			q.sessions = make(map[lockagent.Owner]ids)
 		}
-		if q.sessions[r.Owner] += by; q.sessions[r.Owner] == 0 {
+		of := q.sessions[r.Owner]
+		if of.note(r.ID, comes); of.len() > 0 {
+			q.sessions[r.Owner] = of
+		} else {
 			delete(q.sessions, r.Owner)
 		}
 	}

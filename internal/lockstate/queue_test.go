@@ -2,7 +2,6 @@ package lockstate
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
@@ -13,7 +12,7 @@ import (
 
 // ids are the requests that wait, in order.
 func (q *queue) ids() (ids []RequestID) {
-	for i := q.first; i < len(q.items); i++ {
+	for i := int(q.first); i < len(q.items); i++ {
 		if !q.items[i].gone {
 			ids = append(ids, q.items[i].ID)
 		}
@@ -31,7 +30,7 @@ func fill(n int) *queue {
 
 func TestEmptyQueue(t *testing.T) {
 	var q queue
-	if q.len() != 0 || q.head() != nil || q.last() != 0 || q.find(1) != nil || q.firstTry() != nil || q.ofSession("", anyRequest) != nil {
+	if q.len() != 0 || q.head() != nil || q.last() != 0 || q.find(1) != nil || q.tries.first != 0 || q.ofSession("", anyRequest) != nil {
 		t.Errorf("an empty queue has %d, head %v, last %v", q.len(), q.head(), q.last())
 	}
 	q.remove(1) // means nothing
@@ -116,7 +115,7 @@ func TestQueueIsASortedListOfRequests(t *testing.T) {
 				if got := q.last(); got != last {
 					t.Fatalf("last %d, want %d", got, last)
 				}
-				if got, want := id(q.firstTry()), first(func(r Request) bool { return r.Try }); got != want {
+				if got, want := q.tries.first, first(func(r Request) bool { return r.Try }); got != want {
 					t.Fatalf("first try %d, want %d", got, want)
 				}
 				if got, want := id(q.ofSession("ann", anyRequest)), first(func(r Request) bool { return r.Session && r.Owner == "ann" }); got != want {
@@ -127,14 +126,26 @@ func TestQueueIsASortedListOfRequests(t *testing.T) {
 						t.Fatalf("%d is %v, want %v", model[i].ID, w, model[i])
 					}
 				}
-				sessions := make(map[lockagent.Owner]int)
+				var tries []RequestID
+				sessions := make(map[lockagent.Owner][]RequestID)
 				for _, r := range model {
+					if r.Try {
+						tries = append(tries, r.ID)
+					}
 					if r.Session {
-						sessions[r.Owner]++
+						sessions[r.Owner] = append(sessions[r.Owner], r.ID)
 					}
 				}
-				if !maps.Equal(q.sessions, sessions) {
-					t.Fatalf("counts sessions %v, want %v", q.sessions, sessions)
+				if got := slices.Collect(q.tries.all); !slices.Equal(got, tries) || q.tries.len() != len(tries) {
+					t.Fatalf("%v do not wait, want %v", got, tries)
+				}
+				for o, of := range q.sessions {
+					if got := slices.Collect(of.all); !slices.Equal(got, sessions[o]) || len(got) == 0 || !q.waits(o) {
+						t.Fatalf("%v wait in the session of %s, want %v", got, o, sessions[o])
+					}
+				}
+				if len(q.sessions) != len(sessions) {
+					t.Fatalf("knows sessions %v, want %v", q.sessions, sessions)
 				}
 				ids := q.ids()
 				for i, r := range model {
@@ -142,7 +153,7 @@ func TestQueueIsASortedListOfRequests(t *testing.T) {
 						t.Fatalf("%v wait, want %v", ids, model)
 					}
 				}
-				if holes := len(q.items) - q.live; holes > max(32, q.live+1) {
+				if holes := len(q.items) - q.len(); holes > max(32, q.len()+1) {
 					t.Fatalf("%d holes among %d", holes, q.live)
 				}
 			},

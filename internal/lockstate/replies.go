@@ -23,12 +23,14 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 }
 
 func (s *State) attemptRefused(err error, out []Event) []Event {
-	out = s.refuse(func(*Request) bool { return true }, err, out)
+	for w := range s.queue.all {
+		out = append(out, refused(w, err))
+	}
 	return append(out, Event{Kind: AttemptRefused, Err: err})
 }
 
 func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) []Event {
-	failed := Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m)), Err: err, Unanswered: !withdrawn, Count: s.failures + 1}
+	failed := Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)), Err: err, Unanswered: !withdrawn, Count: int(s.failures) + 1}
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		failed.Request = w.Request
 	}
@@ -46,7 +48,7 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 	a := &s.attempt
 	out = append(out, Event{
 		Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
-		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders,
+		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders, Replicas: r.Replicas,
 	})
 	if m.Now < a.sent.add(s.cfg.trust(a.lease)) {
 		return out
@@ -69,7 +71,7 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	}
 	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, most, m))
 	if s.cfg.Polls {
-		retryAt = min(retryAt, m.Now.add(s.cfg.poll(s.attempt.polls, m)))
+		retryAt = min(retryAt, m.Now.add(s.cfg.poll(int(s.attempt.polls), m)))
 	}
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
@@ -88,10 +90,13 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 // answerTries answers the requests that do not wait. upto was the youngest request when the
 // store was asked. For a request that came later the answer may be too old.
 func (s *State) answerTries(upto RequestID, err error, out []Event) []Event {
-	if s.queue.tries == 0 {
-		return out
+	for id := range s.queue.tries.all {
+		if id > upto {
+			break
+		}
+		out = append(out, refused(s.queue.find(id), err))
 	}
-	return s.refuse(func(r *Request) bool { return r.Try && r.ID <= upto }, err, out)
+	return out
 }
 
 func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
@@ -100,11 +105,11 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	}
 	switch {
 	case c.Err != nil:
-		return append(out, Event{Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: s.renewal.failures + 1, RetryAt: s.renewAgain(m)})
+		return append(out, Event{Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: int(s.renewal.failures) + 1, RetryAt: s.renewAgain(m)})
 	case !c.Reply.Held:
 		return s.renewalDenied(c.Reply.At, m, out)
 	}
-	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At})
+	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At, Replicas: c.Reply.Replicas})
 }
 
 // renewalDenied ends a tenure that the store denied at a time. That time bounds the ends of the
@@ -140,7 +145,7 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 		out = append(out, Event{Kind: Dropped, Tenure: c.Tenure, Err: c.Err})
 	case c.Err != nil:
 		answer.Err = lockagent.ErrUnconfirmed
-		out = append(out, Event{Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(s.failures+1, m))})
+		out = append(out, Event{Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m))})
 		out = s.answerTries(s.queue.last(), c.Err, out)
 	default:
 		e := s.returned(&c.Reply, m)

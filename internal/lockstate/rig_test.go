@@ -152,10 +152,18 @@ func unsettled(s *State, m Moment) string {
 		return fmt.Sprintf("the alarm was due at %v", time.Duration(at))
 	case s.queue.len() > 0 && !ok && !calling(s):
 		return "somebody waits, but for nothing: there is no call under way and no alarm"
-	case len(s.grants) > 0 && s.phase != held:
+	case s.grants.len() > 0 && s.phase != held:
 		return "somebody holds the lock outside of a tenure"
-	case s.phase == held && len(s.grants) == 0 && (!s.tenure.doubt || !s.renewal.inFlight):
+	case s.phase == held && s.grants.len() == 0 && (!s.tenure.doubt || !s.renewal.inFlight):
 		return "nobody holds the lock in a tenure that is in no doubt"
+	}
+	if problem := s.grants.wrong(); problem != "" {
+		return problem
+	}
+	for o := range s.queue.sessions {
+		if s.grants.has(o) {
+			return fmt.Sprintf("session %s holds the lock and waits for it", o)
+		}
 	}
 	var e Event
 	if s.settle(m, &e) {
@@ -172,10 +180,31 @@ func calling(s *State) bool {
 // clone is a deep copy.
 func clone(s *State) *State {
 	c := *s
-	c.queue.items = slices.Clone(s.queue.items)
-	c.queue.sessions = maps.Clone(s.queue.sessions)
-	c.grants = slices.Clone(s.grants)
+	c.queue = s.queue.clone()
+	c.grants = s.grants.clone()
 	return &c
+}
+
+func (q queue) clone() queue {
+	q.items = slices.Clone(q.items)
+	q.tries.more = slices.Clone(q.tries.more)
+	q.sessions = maps.Clone(q.sessions)
+	for o, of := range q.sessions {
+		of.more = slices.Clone(of.more)
+		q.sessions[o] = of
+	}
+	return q
+}
+
+func (g grants) clone() grants {
+	g.slots = slices.Clone(g.slots)
+	if x := g.index; x != nil {
+		g.index = &index{maps.Clone(x.requests), maps.Clone(x.sessions), x.ranked, slices.Clone(x.spots)}
+		for k := range x.ranked {
+			g.index.ranked[k] = slices.Clone(x.ranked[k])
+		}
+	}
+	return g
 }
 
 // normal is a copy without what does not matter: holes in the queue, and capacities.
@@ -188,9 +217,6 @@ func normal(s *State) *State {
 	}
 	if len(c.queue.sessions) == 0 {
 		c.queue.sessions = nil
-	}
-	if len(c.grants) == 0 {
-		c.grants = nil
 	}
 	return c
 }
@@ -311,8 +337,8 @@ func (r *rig) releaseOwner(o lockagent.Owner, unreceived ...RequestID) {
 
 // youngest is the request of the youngest grant that an owner holds and has received, or 0.
 func youngest(s *State, o lockagent.Owner, received func(RequestID) bool) RequestID {
-	for i := len(s.grants) - 1; i >= 0; i-- {
-		if r := &s.grants[i].request; r.Owner == o && received(r.ID) {
+	for _, g := range s.grants.backward {
+		if r := &g.request; r.Owner == o && received(r.ID) {
 			return r.ID
 		}
 	}

@@ -22,14 +22,17 @@ func (s *State) settle(m Moment, e *Event) bool {
 
 // endHolds ends the grants whose time has passed, and all of them on closing.
 func (s *State) endHolds(m Moment, e *Event) bool {
-	for i := len(s.grants) - 1; i >= 0; i-- {
-		g := &s.grants[i]
-		why := s.overdue(g, m.Now)
-		if s.closed {
-			why = lockagent.LostClosed
-		}
-		if why != 0 {
-			*e = s.ended(i, s.grants, why, m)
+	switch {
+	case s.grants.len() == 0:
+	case s.closed:
+		*e = s.ended(s.grants.youngest, lockagent.LostClosed, m)
+		return true
+	case m.Now >= s.tenure.deadline:
+		*e = s.ended(s.grants.youngest, lockagent.LostDeadline, m)
+		return true
+	default:
+		if i := s.grants.top(endsFirst); i != 0 && m.Now >= s.grants.at(i).fixed {
+			*e = s.ended(i, lockagent.LostExpired, m)
 			return true
 		}
 	}
@@ -56,38 +59,41 @@ func (s *State) refuseWhenClosed(e *Event) bool {
 }
 
 // grantAgain grants a re-entry before all requests that wait: they wait for that owner anyway.
+//
+// A session comes to hold the lock and to wait for it by a grant, or by a request that just arrived.
+// Then its requests are granted or refused before anything else is granted. So one session at a
+// time does both, and none when the state has settled.
 func (s *State) grantAgain(m Moment, e *Event) bool {
-	for i := range s.grants {
-		w := s.queue.ofSession(s.grants[i].request.Owner, func(r *Request) bool { return s.grants.again(r) != nil })
-		if w == nil {
-			continue
-		}
-		*e = s.granted(w, m)
-		e.Kind, e.How, e.Token = Reentered, 0, s.grants.again(&w.Request).token
-		return true
+	if !s.queue.waits(s.twofold) {
+		return false
 	}
-	return false
+	w := s.queue.ofSession(s.twofold, func(r *Request) bool { return s.grants.again(r) != nil })
+	if w == nil {
+		return false
+	}
+	*e = s.granted(w, m)
+	e.Kind, e.How, e.Token = Reentered, 0, s.grants.again(&w.Request).token
+	return true
 }
 
 // refuseUpgrade answers a request for the lock alone, of a session that only shares it: the session
 // would wait for itself.
 func (s *State) refuseUpgrade(e *Event) bool {
-	for i := range s.grants {
-		if s.grants[i].request.Mode == Exclusive {
-			continue
-		}
-		if w := s.queue.ofSession(s.grants[i].request.Owner, s.grants.upgrades); w != nil {
-			*e = Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrUpgrade}
-			return true
-		}
+	if !s.queue.waits(s.twofold) {
+		return false
 	}
-	return false
+	w := s.queue.ofSession(s.twofold, s.grants.upgrades)
+	if w == nil {
+		return false
+	}
+	*e = refused(w, lockagent.ErrUpgrade)
+	return true
 }
 
 // grantBeside grants the request at the head while other grants are held.
 func (s *State) grantBeside(m Moment, e *Event) bool {
 	w := s.queue.head()
-	if len(s.grants) == 0 || w == nil || !s.mayGrant(&w.Request, m) {
+	if s.grants.len() == 0 || w == nil || !s.mayGrant(&w.Request, m) {
 		return false
 	}
 	*e = s.granted(w, m)
@@ -97,16 +103,16 @@ func (s *State) grantBeside(m Moment, e *Event) bool {
 // answerLocally gives the answers that need no store while a local owner holds the lock: to
 // the release after which the lock was handed off, and to requests that do not wait.
 func (s *State) answerLocally(m Moment, e *Event) bool {
-	if len(s.grants) == 0 {
+	if s.grants.len() == 0 {
 		return false
 	}
 	if s.call != 0 {
 		*e = Event{Kind: Unlocked, Call: s.call}
 		return true
 	}
-	if w := s.queue.firstTry(); w != nil {
+	if id := s.queue.tries.first; id != 0 {
 		left := s.end().Sub(m.Now)
-		*e = Event{Kind: Answered, Request: w.Request, Err: &lockagent.HeldError{Name: s.name, Holder: string(s.grants[0].request.Owner), Left: left}}
+		*e = refused(s.queue.find(id), &lockagent.HeldError{Name: s.name, Holder: string(s.grants.first().request.Owner), Left: left})
 		return true
 	}
 	return false
@@ -114,13 +120,15 @@ func (s *State) answerLocally(m Moment, e *Event) bool {
 
 // recall finds a grant that lay in its channel for too long.
 func (s *State) recall(m Moment, e *Event) bool {
-	for i := range s.grants {
-		if g := &s.grants[i]; g.claimBy != 0 && m.Now >= g.claimBy {
-			*e = Event{Kind: Recalled, Request: g.request}
-			return true
-		}
+	if s.grants.unclaimed == 0 {
+		return false
 	}
-	return false
+	g := s.grants.at(s.grants.unclaimed)
+	if m.Now < g.claimBy {
+		return false
+	}
+	*e = Event{Kind: Recalled, Request: g.request}
+	return true
 }
 
 // moveOn takes the tenure to its next phase.
@@ -128,7 +136,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 	switch s.phase {
 	case free:
 		switch {
-		case s.queue.len() > 0 && (m.Now >= s.notBefore || s.queue.tries > 0):
+		case s.queue.len() > 0 && (m.Now >= s.notBefore || s.queue.tries.first != 0):
 			*e = s.attempted(m)
 			return true
 		case s.queue.len() == 0 && s.contended && (m.Now >= s.quietAt || s.closed):
@@ -144,7 +152,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 		case !s.sought():
 			*e = Event{Kind: Forgot}
 			return true
-		case m.Now >= s.retryAt || s.queue.tries > 0:
+		case m.Now >= s.retryAt || s.queue.tries.first != 0:
 			*e = s.attempted(m)
 			return true
 		}
@@ -156,7 +164,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 		case m.Now >= s.leaving.dropAt:
 			*e = Event{Kind: Dropped, Tenure: s.tenure.number, Err: lockagent.ErrUnconfirmed}
 			return true
-		case m.Now >= s.retryAt || s.queue.tries > 0:
+		case m.Now >= s.retryAt || s.queue.tries.first != 0:
 			*e = s.returning()
 			return true
 		}
@@ -169,7 +177,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 func (s *State) useTenure(m Moment, e *Event) bool {
 	w := s.queue.head()
 	// If the tenure is in doubt before its first hold, that hold waits for a renewal.
-	keep := len(s.grants) > 0 ||
+	keep := s.grants.len() > 0 ||
 		s.tenure.doubt && s.tenure.holds == 0 && w != nil && s.renewal.failures == 0 && m.Now < s.tenure.deadline
 	switch {
 	case keep && !s.renewal.inFlight && m.Now >= s.renewalDue():
@@ -189,18 +197,18 @@ func (s *State) useTenure(m Moment, e *Event) bool {
 // makes the tenure shared.
 func (s *State) renewing(m Moment) Event {
 	e := Event{Kind: Renewing, Tenure: s.tenure.number, Mode: s.tenure.mode, Lease: s.renewalLease(m)}
-	if len(s.grants) > 0 && s.grants.shared() {
+	if s.grants.len() > 0 && s.grants.shared() {
 		e.Mode = Shared
 	}
 	// Without a grant this is the renewal that the first hold waits for.
-	e.Urgent = len(s.grants) == 0 || s.tenure.falls || s.downgrades() || s.tenure.deadline.Sub(m.Now) < min(e.Lease, roomy)/2
+	e.Urgent = s.grants.len() == 0 || s.tenure.falls || s.downgrades() || s.tenure.deadline.Sub(m.Now) < min(e.Lease, roomy)/2
 	return e
 }
 
 // downgrades reports whether the tenure has to become shared at once: only readers hold the lock, and
 // none but readers follow. A writer who follows can have the tenure as it is.
 func (s *State) downgrades() bool {
-	if s.tenure.mode == Shared || len(s.grants) == 0 || !s.grants.shared() {
+	if s.tenure.mode == Shared || s.grants.len() == 0 || !s.grants.shared() {
 		return false
 	}
 	w := s.queue.head()
@@ -220,7 +228,7 @@ func (s *State) attempted(m Moment) Event {
 		Kind: Attempted, Tenure: s.attempt.number, Lease: s.lease(&r), Token: s.floor, Request: r,
 		// A place needs a subscription, and a request that waits. An earlier call may have got
 		// a place already.
-		Queue: s.attempt.queued || s.attempt.unanswered || s.contended && s.queue.len() > s.queue.tries,
+		Queue: s.attempt.queued || s.attempt.unanswered || s.contended && s.queue.len() > s.queue.tries.len(),
 	}
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
@@ -246,10 +254,13 @@ func (s *State) returning() Event {
 //     every hold.
 func (s *State) mayGrant(r *Request, m Moment) bool {
 	t := &s.tenure
-	beside := len(s.grants) > 0
+	beside := s.grants.len() > 0
 	need := max(s.lease(r), lockagent.PassLease)
-	for i := range s.grants {
-		need = max(need, s.lease(&s.grants[i].request))
+	if s.grants.kept > 0 {
+		need = max(need, s.cfg.Watchdog)
+	}
+	if i := s.grants.top(longest); i != 0 {
+		need = max(need, s.grants.at(i).request.Lease)
 	}
 	switch {
 	case beside && (r.Mode == Exclusive || !s.grants.shared()) || r.Mode < t.mode:
@@ -282,9 +293,9 @@ func (s *State) handOffs() (grants int, length time.Duration) {
 func (s *State) granted(w *waiter, m Moment) Event {
 	t := &s.tenure
 	e := Event{
-		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: s.grants.of(w.Owner) + 1,
+		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: s.grants.of(&w.Request) + 1,
 		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
-		ClaimBy: m.Now.add(s.cfg.Claim),
+		ClaimBy: m.Now.add(s.cfg.Claim), Replicas: t.replicas,
 	}
 	if t.holds == 0 {
 		e.How = lockagent.ByStore

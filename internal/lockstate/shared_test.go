@@ -57,6 +57,14 @@ func TestReadersShareATenure(t *testing.T) {
 		r.returned(0)
 		r.want("Returned", "Unlocked 2")
 	})
+	t.Run("and the store breaks it, for other agents may share the lock", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann", "bob")
+		r.granted()
+		r.skip()
+		r.breakLock()
+		r.want("AskBreak 1")
+	})
 	t.Run("and lose it together", func(t *testing.T) {
 		r := newRig(t)
 		r.read("ann", "bob")
@@ -342,4 +350,15 @@ func TestReadersDoNotInheritALongLease(t *testing.T) {
 	r.want("Ended ann", "Unlocked 1", "Requested cid", "Queued cid")
 	r.release("bob")
 	r.want("Ended bob", "Returning")
+}
+
+func TestReaderWithAShortLeaseJoinsOneWithALongLease(t *testing.T) {
+	for _, lease := range []time.Duration{0, time.Hour} {
+		r := newRig(t)
+		r.request(Request{Owner: "ann", Mode: Shared, Lease: lease})
+		r.granted()
+		r.skip()
+		r.request(Request{Owner: "bob", Mode: Shared, Lease: time.Second})
+		r.want("Requested bob", "Granted bob 102 by hand-off until 900ms")
+	}
 }

@@ -34,6 +34,7 @@ type SavedTenure struct {
 	Unanswered  bool          // the tenure may begin once more, by an attempt that arrives late
 	StoreTime   lockagent.StoreTime
 	Incarnation string
+	Replicas    int             // that had what the last confirmed call wrote
 	First, Last lockagent.Token // of its holds
 	Holds       int
 	Outsiders   bool
@@ -77,11 +78,10 @@ func (s *State) Snapshot() Snapshot {
 	}
 	saved := SavedTenure{
 		Number: t.number, Mode: t.mode, Began: t.began, Sent: t.sent, Replied: t.replied, Deadline: t.deadline, Until: t.until,
-		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation,
+		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation, Replicas: t.replicas,
 		First: t.first, Last: t.last, Holds: t.holds, Outsiders: t.outsiders, Contested: t.contested,
 	}
-	for i := range s.grants {
-		g := &s.grants[i]
+	for _, g := range s.grants.all {
 		saved.Grants = append(saved.Grants, HeldGrant{Request: g.request, Token: g.token, Since: g.since, Fixed: g.fixed, ClaimBy: g.claimBy})
 	}
 	n.Tenures = append(n.Tenures, saved)
@@ -109,7 +109,7 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 	moved := func(i Instant) Instant { return i.add(shift) }
 	t := tenure{
 		number: n.Number, mode: n.Mode, began: moved(n.Began), sent: moved(n.Sent), replied: moved(n.Replied), deadline: moved(n.Deadline),
-		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime, incarnation: n.Incarnation,
+		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime, incarnation: n.Incarnation, replicas: n.Replicas,
 		first: n.First, last: n.Last, holds: n.Holds, outsiders: n.Outsiders, contested: n.Contested, doubt: true,
 	}
 	if len(n.Grants) == 0 {
@@ -117,6 +117,7 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 		return
 	}
 	s.phase, s.tenure = held, t
+	s.tenure.third = s.third()
 	for i := range n.Grants {
 		g := &n.Grants[i]
 		own := grant{request: g.Request, token: g.Token, since: moved(g.Since)}
@@ -127,6 +128,6 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 		if g.ClaimBy != 0 {
 			own.claimBy = moved(g.ClaimBy)
 		}
-		s.grants = append(s.grants, own)
+		s.grants.add(own)
 	}
 }

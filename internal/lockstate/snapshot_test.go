@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent"
 )
 
 // resumed is the lock of r in another process, whose clock is ahead.
@@ -66,6 +68,16 @@ func TestResume(t *testing.T) {
 		n.step(Tick{})
 		n.renewed(false)
 		n.want("Renewing 30s", "Ended ann+: denied, 1 left", "Ended ann+: denied", "Denied")
+	})
+	t.Run("knows how many replicas have the tenure", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann+")
+		r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: 101, At: storeTime(r.now), Replicas: 2}, nil)
+		n := resumed(t, r, ahead)
+		n.acquire("ann+")
+		if got := n.last(Reentered).Replicas; got != 2 {
+			t.Errorf("%d replicas, want 2", got)
+		}
 	})
 	t.Run("ends what is over", func(t *testing.T) {
 		r := newRig(t)

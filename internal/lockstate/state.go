@@ -27,7 +27,9 @@ type State struct {
 	// contended says that the lock was found busy. From then on the state wants wake-ups. If
 	// nobody waits any more, it wants them until quietAt.
 	contended bool
-	quietAt   Instant
+	// failures counts the attempts or releases that failed in a row.
+	failures int32
+	quietAt  Instant // see contended
 
 	attempt attempt // in phases asking and sleeping
 	tenure  tenure  // in phases held and releasing
@@ -35,14 +37,16 @@ type State struct {
 	renewal renewal // in phase held
 	leaving leaving // in phase releasing
 
+	// twofold is a session that may both hold the lock and have a request that waits for it. No other
+	// session does. See [State.grantAgain].
+	twofold lockagent.Owner
+
 	// floor is the greatest token that this agent knows of.
 	floor lockagent.Token
 	// notBefore keeps the agent away from the store while it yields to others.
 	notBefore Instant
 	// retryAt is when a sleeping tenure asks again, and a releasing one is released again.
 	retryAt Instant
-	// failures counts the attempts or releases that failed in a row.
-	failures int
 	// call ended the last hold. It is answered when the lock has been handed off or the
 	// tenure returned. 0 if there is none.
 	call CallID
@@ -65,11 +69,21 @@ func (s *State) Waiters() int { return s.queue.len() }
 // Hold is the oldest grant of this agent that is held. count is how many grants its owner
 // holds, or 0 if nobody holds the lock.
 func (s *State) Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
-	if len(s.grants) == 0 {
+	if s.grants.len() == 0 {
 		return "", 0, 0, 0
 	}
-	g := &s.grants[0]
-	return g.request.Owner, g.token, s.grants.of(g.request.Owner), s.tenure.number
+	g := s.grants.first()
+	return g.request.Owner, g.token, max(1, s.grants.of(&g.request)), s.tenure.number
+}
+
+// Grants iterates over the requests whose grants an owner holds, the youngest first.
+func (s *State) Grants(o lockagent.Owner, yield func(RequestID) bool) {
+	s.grants.ofOwner(o, func(i slot) bool { return yield(s.grants.at(i).request.ID) })
+}
+
+// Asked reports whether a session holds the lock or waits for it.
+func (s *State) Asked(session lockagent.Owner) bool {
+	return s.grants.session(session).n > 0 || s.queue.waits(session)
 }
 
 // has reports whether the agent has the tenure or asks for it.
@@ -91,12 +105,11 @@ func (s *State) Alarm() (at Instant, ok bool) {
 	switch s.phase {
 	case held:
 		at = s.tenure.deadline
-		for i := range s.grants {
-			g := &s.grants[i]
-			at = min(at, s.deadline(g))
-			if g.claimBy != 0 {
-				at = min(at, g.claimBy)
-			}
+		if i := s.grants.top(endsFirst); i != 0 {
+			at = min(at, s.grants.at(i).fixed)
+		}
+		if s.grants.unclaimed != 0 {
+			at = min(at, s.grants.at(s.grants.unclaimed).claimBy)
 		}
 		if !s.renewal.inFlight {
 			at = min(at, s.renewalDue())

@@ -16,7 +16,7 @@ func (s *State) Step(c Command, m Moment, do func(*Event)) {
 	}
 	// Every round of settling shortens the queue or the list of grants, or moves the tenure
 	// on. If the rounds do not end, the rules contradict each other.
-	limit := 16 + 4*(s.queue.len()+len(s.grants))
+	limit := 16 + 4*(s.queue.len()+s.grants.len())
 	for s.settle(m, &space.settled) {
 		if limit--; limit < 0 {
 			panic(fmt.Sprintf("lockstate: rules do not settle: phase %d, event %d", s.phase, space.settled.Kind))

@@ -1,7 +1,6 @@
 package lockstate
 
 import (
-	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -10,14 +9,14 @@ import (
 // attempt is a tenure that the agent asks the store for.
 type attempt struct {
 	number uint64 // 0 if there is none
-	mode   Mode
 	sent   Instant
 	lease  time.Duration
 	upto   RequestID // the youngest request when the call was sent
-	queued bool      // the tenure has a place in the store's queue: a release may pass the lock to it
-	placed bool      // the call under way asks for a place
-	polls  int       // how many calls found the lock busy
-	woken  bool      // a wake-up came while the call was under way: ask again
+	mode   Mode
+	queued bool  // the tenure has a place in the store's queue: a release may pass the lock to it
+	placed bool  // the call under way asks for a place
+	woken  bool  // a wake-up came while the call was under way: ask again
+	polls  int32 // how many calls found the lock busy
 
 	// doubt says that the store's last answer may not be true any more. If the attempt was
 	// woken as well, the next answer may not be true either. A tenure that it grants is in
@@ -64,29 +63,30 @@ func (a *attempt) trustsMessages(queued bool) time.Duration {
 // tenure is the agent's time with the lock, as the store confirmed it.
 type tenure struct {
 	number      uint64
-	mode        Mode
 	began       Instant
 	sent        Instant // when the last confirmed call was sent
 	deadline    Instant
+	third       Instant // when a kept lease is renewed: after about a third of it, see [State.third]
 	lease       time.Duration
 	replied     Instant             // when that call was answered
 	storeTime   lockagent.StoreTime // when the store decided about that call
 	incarnation string
-	outsiders   bool            // outsiders wait for the lock
-	contested   bool            // another agent waits for the lock
+	replicas    int             // that had what the last confirmed call wrote
 	first       lockagent.Token // of the first hold
 	ahead       lockagent.Token // by how much that is ahead of the store's clock, as tokens that other programs count may be
 	last        lockagent.Token // of the last hold, or 0
 	holds       int             // how many holds the tenure has served
-	doubt       bool            // a renewal has to confirm the tenure
-	falls       bool            // the tenure was exclusive, and no renewal has confirmed yet that it is shared
+	mode        Mode
+	outsiders   bool // outsiders wait for the lock
+	contested   bool // another agent waits for the lock
+	doubt       bool // a renewal has to confirm the tenure
+	falls       bool // the tenure was exclusive, and no renewal has confirmed yet that it is shared
+	unanswered  bool // the tenure may begin once more
 
 	// All confirmed leases have run out in the store by until. Unanswered calls may take
-	// effect at any time, and open is the longest of their leases. If unanswered, the tenure
-	// may begin once more.
-	until      Instant
-	open       time.Duration
-	unanswered bool
+	// effect at any time, and open is the longest of their leases.
+	until Instant
+	open  time.Duration
 }
 
 // next is the token of the next hold.
@@ -123,10 +123,10 @@ type loss struct {
 // renewal is what is known of the present renewal.
 type renewal struct {
 	inFlight bool
+	stale    bool // the doubt arose after the renewal was sent, which cannot end it
+	failures int32
 	sent     Instant
 	lease    time.Duration
-	stale    bool // the doubt arose after the renewal was sent, which cannot end it
-	failures int
 	retryAt  Instant
 }
 
@@ -137,54 +137,6 @@ type leaving struct {
 	inTime     bool    // Returning, and the first call was sent before the deadline
 	unanswered bool    // an earlier call may have released the tenure
 	dropAt     Instant // when the agent gives up
-}
-
-// grant is a grant that is held.
-type grant struct {
-	request Request
-	token   lockagent.Token
-	since   Instant
-	fixed   Instant // when the fixed lease ends, or 0 for a kept lease
-	claimBy Instant // when the grant is recalled if nobody has received it; 0 afterwards
-}
-
-// grants are the grants that are held, the oldest first.
-type grants []grant
-
-// find is the index of the grant of a request, or -1.
-func (g grants) find(id RequestID) int {
-	return slices.IndexFunc(g, func(g grant) bool { return g.request.ID == id })
-}
-
-// of counts the grants of an owner.
-func (g grants) of(o lockagent.Owner) (n int) {
-	for i := range g {
-		if g[i].request.Owner == o {
-			n++
-		}
-	}
-	return n
-}
-
-// shared reports whether all grants are shared.
-func (g grants) shared() bool {
-	return !slices.ContainsFunc(g, func(g grant) bool { return g.request.Mode == Exclusive })
-}
-
-// again returns the grant that makes r a re-entry, or nil. A shared request re-enters beside
-// any grant of its session, an exclusive request only beside an exclusive grant.
-func (g grants) again(r *Request) *grant {
-	for i := range g {
-		if g := &g[i]; r.Session && g.request.Owner == r.Owner && g.request.Mode <= r.Mode {
-			return g
-		}
-	}
-	return nil
-}
-
-// upgrades reports whether r asks for the lock alone while its session only shares it.
-func (g grants) upgrades(r *Request) bool {
-	return r.Session && r.Mode == Exclusive && g.of(r.Owner) > 0 && g.again(r) == nil
 }
 
 // left is how long the store keeps the tenure at most, if the agent makes no more calls.
@@ -214,11 +166,10 @@ func (s *State) deadline(g *grant) Instant {
 
 // end is when the last of the grants ends, unless the tenure is renewed.
 func (s *State) end() Instant {
-	var end Instant
-	for i := range s.grants {
-		end = max(end, s.deadline(&s.grants[i]))
+	if i := s.grants.top(endsLast); i != 0 && s.grants.kept == 0 {
+		return s.deadline(s.grants.at(i))
 	}
-	return end
+	return s.tenure.deadline
 }
 
 // roomy is the shortest lease that leaves room for a late tick, and for a store that
@@ -231,20 +182,15 @@ func (s *State) renewalDue() Instant {
 	at := never
 	lease := min(s.cfg.Watchdog, s.tenure.lease) // a pass has a short lease, and so may a fixed request
 	tiny := lease < min(s.cfg.Watchdog, roomy)
-	kept := false
-	for i := range s.grants {
-		g := &s.grants[i]
-		kept = kept || g.fixed == 0
-		if g.fixed > s.tenure.deadline { // the lease of the tenure is shorter than the fixed one
-			at = s.tenure.sent
-		}
+	kept := s.grants.kept > 0
+	if i := s.grants.top(endsLast); i != 0 && s.grants.at(i).fixed > s.tenure.deadline { // the lease of the tenure is shorter than the fixed one
+		at = s.tenure.sent
 	}
 	switch {
 	case kept && tiny: // after a third of the lease it might be too late
 		at = s.tenure.sent
-	case kept: // renew when a third of the lease has passed
-		third := s.tenure.deadline.add(-s.cfg.trust(lease) + lease/3)
-		at = min(at, s.tenure.beat(third, min(s.cfg.Scatter, lease/6)))
+	case kept:
+		at = min(at, s.tenure.third)
 	}
 	if s.tenure.doubt || s.tenure.falls || s.downgrades() {
 		at = s.tenure.sent
@@ -253,6 +199,12 @@ func (s *State) renewalDue() Instant {
 		return never
 	}
 	return max(at, s.renewal.retryAt)
+}
+
+// third is when a third of the lease of the tenure has passed, or somewhat earlier: at a beat.
+func (s *State) third() Instant {
+	lease := min(s.cfg.Watchdog, s.tenure.lease)
+	return s.tenure.beat(s.tenure.deadline.add(-s.cfg.trust(lease)+lease/3), min(s.cfg.Scatter, lease/6))
 }
 
 // beats is how many tenures can be told apart by their instants of renewal. For example: leases
@@ -278,14 +230,13 @@ func (t *tenure) beat(at Instant, every time.Duration) Instant {
 // lock yet, it is the lease of the request at the head.
 func (s *State) renewalLease(m Moment) time.Duration {
 	lease := lockagent.MinLease
-	for i := range s.grants {
-		if g := &s.grants[i]; g.fixed == 0 {
-			lease = max(lease, s.cfg.Watchdog)
-		} else {
-			lease = max(lease, s.cfg.leaseFor(g.fixed.Sub(m.Now)))
-		}
+	if s.grants.kept > 0 {
+		lease = max(lease, s.cfg.Watchdog)
 	}
-	if w := s.queue.head(); w != nil && len(s.grants) == 0 {
+	if i := s.grants.top(endsLast); i != 0 {
+		lease = max(lease, s.cfg.leaseFor(s.grants.at(i).fixed.Sub(m.Now)))
+	}
+	if w := s.queue.head(); w != nil && s.grants.len() == 0 {
 		lease = s.lease(&w.Request)
 	}
 	return lease
@@ -298,6 +249,6 @@ func (s *State) renewAgain(m Moment) Instant {
 		return m.Now
 	}
 	const tries = 4
-	pause := min(s.cfg.backoff(s.renewal.failures+1, m), s.tenure.deadline.Sub(m.Now)/tries)
+	pause := min(s.cfg.backoff(int(s.renewal.failures)+1, m), s.tenure.deadline.Sub(m.Now)/tries)
 	return m.Now.add(max(pause, s.cfg.RetryMin/2))
 }

@@ -60,7 +60,8 @@ func inACluster(t *testing.T, k kind, run func(*world)) {
 
 func openRedis(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
-	store, err := redisstore.Open(patient(t), url)
+	// Servers answer late on a machine that is busy.
+	store, err := redisstore.Config{SilenceTimeout: redisstore.DefaultCallTimeout}.Open(patient(t), url)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	return store

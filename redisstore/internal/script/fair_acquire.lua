@@ -101,7 +101,10 @@ local function place(fair, tenure)
   local asked, new = tonumber(pcall('ZSCORE', fair.places, tenure) or nil), not p
   local known = tonumber(pcall('ZSCORE', fair.deadlines, tenure) or nil)
   local lasts = pcall('GET', fair.lasts)
-  lasts = math.min(type(lasts) == 'string' and tonumber(lasts) or near_lasts, theirs_lasts)
+  lasts = math.min(string.match(type(lasts) == 'string' and lasts or '', '^%d%d%d%d+$') or near_lasts, theirs_lasts)
+  if p then
+    pcall('PEXPIRE', fair.places, theirs_lasts) -- Redis lets a script that has written something write on, also if the server is full
+  end
   if new and asked then
     p, next, before = rank(fair, tenure)
     if not known and asked + lasts > wall then -- the clock of the program that removed it may be ahead

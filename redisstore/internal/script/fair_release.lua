@@ -96,25 +96,14 @@ local function free(i, lock, channel, flags, others, suffix)
   return 'r ' .. (known and others - subscribed or -1)
 end
 
---include unreleased.lua
-
-local lines = {string.format('%.0f', clock)}
+local own = #'lockagent_places'
+local function freed(i, a, flags, suffix)
+  return free(i, keys[i], args[a + 2], flags, woken[i], suffix)
+end
 for _, i in ipairs(rest) do
-  local a, flags = per * (i - 1) + 2, per == 3 and args[per * i + 2] or ''
-  local suffix, line = string.sub(keys[n + i], 17), nil
-  if not alone and string.find(flags, 'u', 1, true) then
-    note(suffix, clock, args[a + 1])
-  end
-  if removed[i] == 1 then
-    line = free(i, keys[i], args[a + 2], flags, woken[i], suffix)
-  else
-    line = unreleased(keys[i], args[a + 1], removed[i])
-    if left[i] and call('EXISTS', keys[i]) == 0 then
-      free(i, keys[i], args[a + 2], flags, woken[i], suffix)
-    end
-  end
-  if line then
-    lines[#lines + 1] = i .. ' ' .. line
+  if left[i] and removed[i] ~= 1 and call('EXISTS', keys[i]) == 0 then
+    freed(i, per * (i - 1) + 2, per == 3 and args[per * i + 2] or '', string.sub(keys[n + i], own + 1))
   end
 end
-return table.concat(lines, '\n')
+
+--include released.lua

@@ -318,15 +318,39 @@ func TestFairPlaceIsRepaired(t *testing.T) {
 	}
 }
 
+// A place is kept while the server is full. There are no new ones.
+func TestFairPlaceOnAFullServer(t *testing.T) {
+	s := start(t)
+	s.listen(AgentChannel(agentB))
+	one, two := wish("x", agentA, 1), queueing("x", agentB, 1)
+	s.fairGrant(one)
+	s.places(two, fairly(one))
+	s.do("ZADD", "redisson_lock_timeout:{x}", "1", fairly(two))
+	s.do("CONFIG", "SET", "maxmemory", "1")
+	s.places(two, fairly(one))
+	s.about("the place", s.left("x", fairly(two)), 6*time.Second)
+	if r := s.fair(queueing("x", agentB, 2)); r.Granted || r.Queued {
+		t.Errorf("%+v", r)
+	}
+	s.sees("x", fairly(two))
+	if r := s.fairEnd(end(one)); !r.Released || !r.Passed {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestFairLockBesideOtherKeys(t *testing.T) {
-	for _, key := range []string{"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}"} {
+	for i, key := range []string{
+		"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}", "lockagent_arrivals:{x}", "lockagent_lasts:{x}", "lockagent_told:{x}",
+	} {
 		t.Run(key, func(t *testing.T) {
 			s := start(t)
-			s.do("SET", key, "something else")
+			s.do("SET", key, "nan")
 			one := wish("x", agentA, 1)
 			s.fairGrant(one)
 			two := queueing("x", agentB, 1)
-			s.fair(two) // it may have no place
+			if r := s.fair(two); i > 2 && !r.Queued {
+				t.Errorf("no place: %+v", r)
+			}
 			if r := s.fairEnd(end(one)); !r.Released {
 				t.Errorf("%+v", r)
 			}
@@ -471,5 +495,70 @@ func TestFairLockInACluster(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// One of four that wait gives up. Those behind it move up, and nothing else changes.
+func TestD05FairPlacesMoveUp(t *testing.T) {
+	s := start(t)
+	s.listen(AgentChannel(agentB))
+	one := wish("x", agentA, 1)
+	s.fairGrant(one)
+	var all []lockagent.AcquireRequest
+	for i := range uint64(4) {
+		all = append(all, queueing("x", agentB, i+1))
+		s.about("remaining", s.places(all[i], fairly(one)).Remaining, one.Lease)
+	}
+	s.fairEnd(end(all[1]))
+	for _, i := range []int{0, 2, 3} {
+		s.about("remaining", s.places(all[i], fairly(one)).Remaining, one.Lease)
+		s.about("the place", s.left("x", fairly(all[i])), 6*time.Second)
+	}
+	s.sees("x", fairly(all[0]), fairly(all[2]), fairly(all[3]))
+	if r := s.fairEnd(end(one)); !r.Released || !r.Passed {
+		t.Errorf("%+v", r)
+	}
+	s.fairGrant(all[0])
+	for _, i := range []int{2, 3} {
+		s.about("remaining", s.places(all[i], fairly(all[0])).Remaining, one.Lease)
+	}
+	s.sees("x", fairly(all[2]), fairly(all[3]))
+}
+
+// Those that ask for no place leave the others where they are.
+func TestD06TriesMoveNoFairPlace(t *testing.T) {
+	s := start(t)
+	s.listen(AgentChannel(agentB))
+	one, two, three := wish("x", agentA, 1), wish("x", agentC, 1), wish("x", agentC, 2)
+	try := func(want bool, req lockagent.AcquireRequest) {
+		t.Helper()
+		if r := s.fair(req); r.Granted != want || r.Queued {
+			t.Errorf("%s: %+v, want granted %t", fairly(req), r, want)
+		}
+	}
+	try(true, one)
+	try(false, two)
+	try(false, three)
+	s.fairEnd(end(one))
+	try(true, two)
+	try(false, three)
+	s.do("DEL", "x") // the end of the lease
+	try(true, three)
+	s.expectKeys("lockagent_clock", "x")
+
+	waits := queueing("x", agentB, 1)
+	s.places(waits, fairly(three))
+	s.javaWaits("x", java, time.Hour)
+	keys := []string{"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}", "lockagent_arrivals:{x}"}
+	var before []any
+	for _, key := range keys {
+		before = append(before, s.do("DUMP", key))
+	}
+	try(false, one)
+	try(false, two)
+	for i, key := range keys {
+		if s.do("DUMP", key) != before[i] {
+			t.Errorf("%s was changed", key)
+		}
 	}
 }

@@ -18,6 +18,7 @@ local n, whole = has(ARGV[7])
 if whole then
   call('HDEL', taken, '') -- changes nothing. But after a first write a server that is full takes others
   extend(ARGV[7], n, ARGV[8] + 0)
+  pcall('INCRBY', lock, 0) -- always a write, see renew.lua
 elseif n then
   drop(ARGV[7], n)
 end

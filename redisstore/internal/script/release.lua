@@ -189,22 +189,9 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
   return 'r ' .. (known and others - subscribed or -1)
 end
 
---include unreleased.lua
-
-local lines = {string.format('%.0f', clock)}
-for _, i in ipairs(rest) do
-  local a, flags = per * (i - 1) + 2, per == 3 and args[per * i + 2] or ''
-  local suffix, line = string.sub(keys[n + i], 16), nil
-  if not alone and string.find(flags, 'u', 1, true) then
-    note(suffix, clock, args[a + 1])
-  end
-  if removed[i] == 1 then
-    line = hand_on(i, keys[i], args[a + 1], args[a + 2], keys[n + i], flags, woken[i], suffix)
-  else
-    line = unreleased(keys[i], args[a + 1], removed[i])
-  end
-  if line then
-    lines[#lines + 1] = i .. ' ' .. line
-  end
+local own = #'lockagent_queue'
+local function freed(i, a, flags, suffix)
+  return hand_on(i, keys[i], args[a + 1], args[a + 2], keys[n + i], flags, woken[i], suffix)
 end
-return table.concat(lines, '\n')
+
+--include released.lua

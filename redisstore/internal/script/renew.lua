@@ -28,8 +28,8 @@ for i = 1, n do
     -- What is no lock any more is not held.
     local over = not held or string.find(held.err, 'WRONGTYPE', 1, true)
     lines[#lines + 1] = i .. (over and ' n' or ' e ' .. held.err)
-  elseif call('PTTL', keys[i]) < args[2 * i] + 0 then
-    call('PEXPIRE', keys[i], args[2 * i])
+  else -- always a write: servers count replicas only for connections that wrote
+    call('PEXPIRE', keys[i], math.max(call('PTTL', keys[i]), args[2 * i]))
   end
 end
 if entry[1] and keys[n + 1] then

@@ -34,10 +34,8 @@ local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 
 --include rw_pass.lua
 
-local function extend(lock, lease)
-  if call('PTTL', lock) < lease + 0 then
-    call('PEXPIRE', lock, lease)
-  end
+local function extend(lock, lease) -- always a write, see renew.lua
+  call('PEXPIRE', lock, math.max(call('PTTL', lock), lease))
 end
 
 -- Makes a writer a reader.

@@ -129,3 +129,35 @@ func TestReplicasRefuseFairAndReadWriteLocks(t *testing.T) {
 		}
 	}
 }
+
+// Another program has put something else under a key of ours. The lock works all the same.
+func TestReadWriteLockBesideOtherKeys(t *testing.T) {
+	for _, key := range []string{"lockagent_queue:{x}", "lockagent_notes:{x}", "lockagent_turn:{x}", "lockagent_readers:{x}", "lockagent_doubts:{x}"} {
+		t.Run(key, func(t *testing.T) {
+			s := start(t)
+			s.do("SET", key, "nan")
+			one, two, writer := reading("x", agentA, 1), reading("x", agentB, 1), wish("x", agentC, 1)
+			s.rwGrant(one)
+			s.do("HSET", "x", java, "1")
+			s.rwGrant(two)
+			if s.rwTry(queueing("x", agentC, 1))[0].Reply.Granted {
+				t.Error("a writer was granted the lock beside readers")
+			}
+			if !s.rwRenew(one) {
+				t.Error("not renewed")
+			}
+			for _, req := range []lockagent.AcquireRequest{one, two} {
+				last := end(req)
+				last.Unanswered = true
+				if r := s.rwEnd(last)[0]; r.Err != nil || !r.Reply.Released {
+					t.Errorf("%+v", r)
+				}
+			}
+			s.do("DEL", "x") // the end of the other reader
+			s.rwGrant(writer)
+			if r := s.rwEnd(end(writer))[0]; r.Err != nil || !r.Reply.Released {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}

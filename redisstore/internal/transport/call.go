@@ -30,6 +30,15 @@ type Call struct {
 	// receiver of a message begins before the caller, who may run on the same machine.
 	Behind bool
 
+	// Replicated has the transport wait, after the script, until [Config.Replicas] replicas have what
+	// the script wrote, and all that was written before on that server. It waits for at most
+	// [Config.ReplicaTimeout]. Acknowledged is then how many replicas have it. It is set before Done
+	// is called without an error.
+	//
+	// A server may not count from a script that wrote nothing.
+	Replicated   bool
+	Acknowledged int
+
 	// Done is called once, with the reply or an error of the lockagent package. It must
 	// not block. It may end its goroutine, as a failing test does: the transport answers
 	// all other calls nevertheless.

@@ -10,10 +10,15 @@ import (
 
 // conclude answers a call. If the server refused it, and another server or another way may
 // succeed, conclude has it made once more instead.
-func (l *lane[I]) conclude(c *Call, reply rueidis.RedisResult, began time.Time) {
+func (l *lane[I]) conclude(c *Call, reply rueidis.RedisResult, b *batch[I]) {
 	m, err := reply.ToMessage()
-	if err != nil && l.again(c, err, began) {
+	if err != nil && l.again(c, err, b.began) {
 		return
+	}
+	if err == nil && c.Replicated {
+		if c.Acknowledged, err = b.acknowledged(); err != nil {
+			l.lanes.servers.Doubt() // a master that is demoted answers no WAIT
+		}
 	}
 	if err != nil {
 		err = l.lanes.servers.failure(l.node, err)

@@ -98,6 +98,7 @@ type batch[I Item] struct {
 	commands rueidis.Commands
 	single   [1]rueidis.RedisResult // the memory of replies if there is one command
 	replies  []rueidis.RedisResult  // one to each command; after dropBefore, one to each call
+	waited   rueidis.RedisResult    // to the WAIT, if a call asks for replicas
 	began    time.Time
 	bound    timed // of the exchange
 }
@@ -207,7 +208,7 @@ func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
 			b.stale[i].refuse(fmt.Errorf("%w: waited for %v behind calls without an answer", lockagent.ErrStoreUnavailable, l.lanes.servers.config.Call/2))
 		} else {
 			i -= len(b.stale)
-			l.conclude(b.calls[i], b.replies[i], b.began)
+			l.conclude(b.calls[i], b.replies[i], b)
 		}
 	})
 }
@@ -312,6 +313,10 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 		}
 		b.commands = append(b.commands, c.byDigest(t.client.B()))
 	}
+	replicated := b.replicated()
+	if replicated {
+		b.commands = append(b.commands, l.wait(t.client.B()))
+	}
 	b.do(ctx, t.client)
 	if errors.Is(b.replies[0].Error(), errUnsent) {
 		if !mayDial {
@@ -319,8 +324,13 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 		}
 		b.do(ctx, t.client) // with another connection
 	}
+	if replicated {
+		b.dropWait()
+	}
 	b.dropBefore()
-	b.repeatBySource(ctx, t.client)
+	if repeated := b.repeatBySource(ctx, t.client); repeated && replicated {
+		l.waitAgain(ctx, b, t.client)
+	}
 	return true
 }
 
@@ -353,11 +363,13 @@ func (b *batch[I]) dropBefore() {
 
 // repeatBySource sends the source of each script that the server did not have, and replaces the
 // reply to its call. If the connection fails meanwhile, the calls that are left to repeat fail with it.
-func (b *batch[I]) repeatBySource(ctx context.Context, client rueidis.Client) {
+// It reports whether there were such scripts.
+func (b *batch[I]) repeatBySource(ctx context.Context, client rueidis.Client) (repeated bool) {
 	for i, c := range b.calls {
 		if !missing(b.replies[i]) {
 			continue
 		}
+		repeated = true
 		if c.asking {
 			replies := client.DoMulti(ctx, client.B().Asking().Build(), c.bySource(client.B()))
 			b.replies[i] = replies[1]
@@ -370,7 +382,8 @@ func (b *batch[I]) repeatBySource(ctx context.Context, client rueidis.Client) {
 					b.replies[rest] = b.replies[i]
 				}
 			}
-			return
+			break
 		}
 	}
+	return repeated
 }

@@ -51,6 +51,10 @@ type Config struct {
 	Call    time.Duration // bounds a call, from when it was given to a lane
 	Silence time.Duration // for how long a server may owe an answer before the connection is cut
 
+	// Replicas and ReplicaTimeout are for calls that are Replicated. They may be 0 if there are none.
+	Replicas       int
+	ReplicaTimeout time.Duration // well below Silence
+
 	// Changed is called when a connection was made or lost, and when another server serves
 	// some slot. It must not block.
 	Changed func()

@@ -1,0 +1,251 @@
+package lockstate
+
+import (
+	"github.com/lockagent/lockagent"
+)
+
+// grant is a grant that is held.
+type grant struct {
+	request Request
+	token   lockagent.Token
+	since   Instant
+	fixed   Instant // when the fixed lease ends, or 0 for a kept lease
+	claimBy Instant // when the grant is recalled if nobody has received it; 0 afterwards
+
+	older, younger slot // its neighbours in the list of all grants
+}
+
+// slot is a place for a grant, counted from 1. 0 is none.
+type slot int32
+
+// grants are the grants that are held, in the order in which they were granted. No step costs more
+// because there are many of them: a few are looked at one by one, more of them have an index.
+type grants struct {
+	slots []grant
+	spare slot // the first place without a grant; older leads to the next one
+	index *index
+
+	oldest, youngest slot
+	n                int32 // how many there are
+	exclusive        int32 // how many are exclusive
+	kept             int32 // how many have a kept lease
+
+	// unclaimed is the oldest grant that may have to be recalled. Those that are granted later are
+	// recalled later.
+	unclaimed slot
+}
+
+// fewGrants is how many grants are looked at one by one. It is changed by tests: their worlds have few grants.
+var fewGrants = 8
+
+func (g *grants) len() int { return int(g.n) }
+
+func (g *grants) at(i slot) *grant { return &g.slots[i-1] }
+
+// first is the oldest grant. There must be one.
+func (g *grants) first() *grant { return g.at(g.oldest) }
+
+// all iterates over the grants, the oldest first.
+func (g *grants) all(yield func(slot, *grant) bool) {
+	for i := g.oldest; i != 0; i = g.at(i).younger {
+		if !yield(i, g.at(i)) {
+			return
+		}
+	}
+}
+
+// backward iterates over the grants, the youngest first.
+func (g *grants) backward(yield func(slot, *grant) bool) {
+	for i := g.youngest; i != 0; i = g.at(i).older {
+		if !yield(i, g.at(i)) {
+			return
+		}
+	}
+}
+
+// add adds the youngest grant.
+func (g *grants) add(x grant) {
+	i := g.spare
+	if i == 0 {
+		g.slots = append(g.slots, grant{})
+		i = slot(len(g.slots))
+	} else {
+		g.spare = g.at(i).older
+	}
+	x.older, x.younger = g.youngest, 0
+	*g.at(i) = x
+	if g.youngest != 0 {
+		g.at(g.youngest).younger = i
+	} else {
+		g.oldest = i
+	}
+	g.youngest = i
+	g.count(&x, 1)
+	if g.unclaimed == 0 && x.claimBy != 0 {
+		g.unclaimed = i
+	}
+	switch {
+	case g.index != nil:
+		g.enter(i)
+	case g.len() > fewGrants:
+		g.index = newIndex()
+		for i := range g.all {
+			g.enter(i)
+		}
+	}
+}
+
+func (g *grants) remove(i slot) {
+	x := g.at(i)
+	if g.index != nil {
+		g.leave(i)
+	}
+	g.count(x, -1)
+	g.claimed(i)
+	if x.older != 0 {
+		g.at(x.older).younger = x.younger
+	} else {
+		g.oldest = x.younger
+	}
+	if x.younger != 0 {
+		g.at(x.younger).older = x.older
+	} else {
+		g.youngest = x.older
+	}
+	*x = grant{older: g.spare}
+	g.spare = i
+	if g.n == 0 && cap(g.slots) > retainedGrants { // after a burst the room would stay for the life of the lock
+		*g = grants{}
+	}
+}
+
+// retainedGrants is the room for grants that a lock keeps while nobody holds it.
+const retainedGrants = 256
+
+func (g *grants) count(x *grant, by int32) {
+	g.n += by
+	if x.request.Mode == Exclusive {
+		g.exclusive += by
+	}
+	if x.fixed == 0 {
+		g.kept += by
+	}
+}
+
+// claimed notes that a grant is not recalled any more.
+func (g *grants) claimed(i slot) {
+	g.at(i).claimBy = 0
+	for g.unclaimed != 0 && g.at(g.unclaimed).claimBy == 0 {
+		g.unclaimed = g.at(g.unclaimed).younger
+	}
+}
+
+// extend moves the end of a fixed lease.
+func (g *grants) extend(i slot, fixed Instant) {
+	g.at(i).fixed = fixed
+	if g.index != nil {
+		for k := range g.index.ranked {
+			g.rank(rank(k), g.index.at(i).ranks[k])
+		}
+	}
+}
+
+// find is the grant of a request, or 0.
+func (g *grants) find(id RequestID) slot {
+	if g.index != nil {
+		return g.index.requests[id]
+	}
+	for i, x := range g.all {
+		if x.request.ID == id {
+			return i
+		}
+	}
+	return 0
+}
+
+// of counts the grants of the session of a request, or 0 if it is of none. Then its owner has made no
+// other request.
+func (g *grants) of(r *Request) int {
+	if !r.Session {
+		return 0
+	}
+	return g.session(r.Owner).n
+}
+
+// session tells of the grants of a session.
+func (g *grants) session(o lockagent.Owner) (h holding) {
+	if g.index != nil {
+		return g.index.sessions[o]
+	}
+	for i, x := range g.all {
+		if x.request.Session && x.request.Owner == o {
+			h.n, h.youngest = h.n+1, i
+		}
+	}
+	return h
+}
+
+// ofOwner iterates over the grants of an owner, the youngest first. If the owner is no session that holds
+// the lock, it looks at all grants.
+func (g *grants) ofOwner(o lockagent.Owner, yield func(slot) bool) {
+	if g.index != nil && g.index.sessions[o].n > 0 {
+		for i := g.index.sessions[o].youngest; i != 0; i = g.index.at(i).older {
+			if !yield(i) {
+				return
+			}
+		}
+		return
+	}
+	for i, x := range g.backward {
+		if x.request.Owner == o && !yield(i) {
+			return
+		}
+	}
+}
+
+// has reports whether an owner holds the lock.
+func (g *grants) has(o lockagent.Owner) (has bool) {
+	g.ofOwner(o, func(slot) bool {
+		has = true
+		return false
+	})
+	return has
+}
+
+// shared reports whether all grants are shared.
+func (g *grants) shared() bool { return g.exclusive == 0 }
+
+// again returns a grant that makes r a re-entry, or nil. A shared request re-enters beside any grant of
+// its session, an exclusive request only if the session holds the lock alone. All grants of a session
+// have the same token.
+func (g *grants) again(r *Request) *grant {
+	if !r.Session || g.n == 0 || r.Mode == Exclusive && g.shared() {
+		return nil
+	}
+	// If there is an exclusive grant, all grants are of its owner.
+	if h := g.session(r.Owner); h.n > 0 {
+		return g.at(h.youngest)
+	}
+	return nil
+}
+
+// upgrades reports whether r asks for the lock alone while its session only shares it.
+func (g *grants) upgrades(r *Request) bool {
+	return r.Session && r.Mode == Exclusive && g.n > 0 && g.shared() && g.session(r.Owner).n > 0
+}
+
+// top is the grant with a fixed lease that comes first by a rank, or 0 if all leases are kept.
+func (g *grants) top(k rank) (top slot) {
+	switch {
+	case g.kept == g.n:
+		return 0
+	case g.index != nil:
+		return g.index.ranked[k][0]
+	}
+	for i, x := range g.all {
+		if x.fixed != 0 && (top == 0 || k.before(x, g.at(top))) {
+			top = i
+		}
+	}
+	return top
+}
