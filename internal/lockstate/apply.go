@@ -95,6 +95,7 @@ func (s *State) apply(e *Event) {
 		s.tenure.falls = s.tenure.falls || e.Mode != s.tenure.mode
 		s.tenure.mode = e.Mode     // from now on it may be shared in the store
 		s.tenure.contested = false // if somebody waits, the store says so again
+		s.tenure.outsiders = s.tenure.outsiders && e.Mode == Exclusive
 	case Renewed:
 		s.confirm(e)
 		s.tenure.doubt, s.tenure.falls = s.renewal.stale, false

@@ -74,7 +74,7 @@
 // Requests are granted in the order of their arrival. So a reader that comes after a local
 // writer waits for that writer. Readers join a shared tenure at any time, unless the agent
 // knows of another agent or an outsider that waits. If it does, readers join until the budget
-// of the tenure is spent. Then the tenure drains and goes back. A renewal forgets that another agent waits,
+// of the tenure is spent. Then the tenure drains and goes back. A renewal forgets that anybody waits,
 // because the store says so again.
 //
 // # Many grants

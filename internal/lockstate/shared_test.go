@@ -251,6 +251,14 @@ func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
 		r.read("cid")
 		r.want("Requested cid", "Queued cid")
 	})
+	t.Run("who is an outsider, and has gone", func(t *testing.T) {
+		r := reading(t, 1)
+		r.pass(10 * time.Second)
+		r.skip()
+		r.renewed(true)
+		r.read("bob")
+		r.want("Renewed", "Requested bob", "Granted bob 102 by hand-off")
+	})
 }
 
 // Readers on one agent come and go so that some of them always hold the lock.

@@ -36,10 +36,10 @@ func TestMain(m *testing.M) {
 }
 
 // startAgent starts another process of ours that takes commands as the driver does, but few:
-// ping, and lock, contend and rush of plain, fair and fenced locks. Lock answers with the token.
+// ping, lock, contend and rush. Lock is also for a semaphore and permits, and answers with the token.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], w.url, lease.String())
+	cmd := exec.Command(os.Args[0], w.url, lease.String(), strconv.Itoa(int(w.sharded)))
 	cmd.Env = append(os.Environ(), roleVariable+"=agent")
 	return start(t, cmd)
 }
@@ -54,30 +54,29 @@ func runAgent() {
 	}
 	lease, err := time.ParseDuration(os.Args[2])
 	check(err)
-	store, err := redisstore.Open(ctx, os.Args[1])
+	sharded, err := strconv.Atoi(os.Args[3])
+	check(err)
+	store, err := redisstore.Config{Sharded: redisstore.Sharded(sharded)}.Open(ctx, os.Args[1])
 	check(err)
 	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
 	check(err)
 	run := func(words []string) (string, error) {
 		kind, command, _ := strings.Cut(words[0], ".")
 		args := words[1:]
-		lock := map[string]func(string, ...channelapi.Option) *channelapi.Lock{
-			"fair": locks.FairLock, "fenced": locks.FencedLock, "plain": locks.Lock,
-		}[kind]
 		switch command {
 		case "lock":
-			g, err := lock(args[0]).Acquire(ctx)
-			return strconv.FormatUint(uint64(g.Token()), 10), err
+			g := <-request(ctx, locks, thing{kind, args[0]})
+			return strconv.FormatUint(uint64(g.Token()), 10), g.Err()
 		case "contend":
 			threads, _ := strconv.Atoi(args[2])
 			share, _ := strconv.ParseInt(args[3], 10, 64)
-			made, err := contend(ctx, lock(args[0]), args[4], args[1], threads, share)
+			made, err := contend(ctx, lockOf(locks, kind)(args[0]), args[4], args[1], threads, share)
 			return strconv.FormatInt(made, 10), err
 		case "rush":
 			threads, _ := strconv.Atoi(args[1])
 			length, _ := strconv.Atoi(args[2])
 			hold, _ := strconv.Atoi(args[3])
-			got, err := rush(ctx, lock(args[0]), threads, time.Duration(length)*time.Millisecond, time.Duration(hold)*time.Microsecond)
+			got, err := rush(ctx, lockOf(locks, kind)(args[0]), threads, time.Duration(length)*time.Millisecond, time.Duration(hold)*time.Microsecond)
 			return got.String(), err
 		default:
 			return "pong", nil

@@ -9,32 +9,13 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-func TestFairLock(t *testing.T) {
-	t.Parallel()
-	fairLock(t, single(t))
-}
-
-func TestFairLockInACluster(t *testing.T) {
-	t.Parallel()
-	fairLock(t, cluster(t))
-}
-
-// fair is a world with both sides, for tests that follow each other.
-type fair struct {
-	*world
-	java *process
-	ours *channelapi.Locks
-}
-
-func fairLock(t *testing.T, w *world) {
-	f := &fair{world: w, java: w.startJava(t, 30*time.Second), ours: w.open(t, 30*time.Second)}
+func fairLock(t *testing.T, f *both) {
 	for _, test := range []struct {
 		title string
-		run   func(*testing.T, *fair, string)
+		run   func(*testing.T, *both, string)
 	}{
 		{"Order", fairOrder},
 		{"WaitersThatGiveUp", fairGiveUp},
@@ -42,59 +23,16 @@ func fairLock(t *testing.T, w *world) {
 		{"WeBreakTheLockOfJava", weBreakFair},
 	} {
 		for _, name := range []string{"orders", "{orders}/42"} {
-			if !t.Run(test.title+"/"+strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { test.run(t, f, name) }) {
-				t.FailNow() // the locks may be held still, so the next tests would wait in vain
-			}
+			step(t, test.title+"/"+strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { test.run(t, f, name) })
 		}
 	}
 	t.Run("NoUpdateIsLostInAContest", func(t *testing.T) { contest(t, f.world, f.java, "fair", f.ours.FairLock("contest")) })
 }
 
-// someone waits for a fair lock, or has it: a thread of Java or a request of ours.
-type someone struct {
-	java    *javaLock
-	granted <-chan answer           // of Java
-	grant   <-chan channelapi.Grant // of ours
-	held    channelapi.Grant
-}
-
-// come makes somebody ask for the lock. who begins with j or g, for Java or Go.
-func (f *fair) come(t *testing.T, name, who string) *someone {
+// queues makes somebody ask for a fair lock, with a lease beyond the end of the test.
+func (b *both) queues(t *testing.T, name, who string) *someone {
 	t.Helper()
-	if strings.HasPrefix(who, "j") {
-		lock := f.java.lock("fair", name, who)
-		return &someone{java: &lock, granted: lock.send("lock", forever)}
-	}
-	return &someone{grant: f.ours.FairLock(name, channelapi.Lease(forever)).AcquireAsync(t.Context())}
-}
-
-// gets waits until somebody has the lock.
-func (s *someone) gets(t *testing.T) {
-	t.Helper()
-	if s.java != nil {
-		value(t, s.granted)
-		return
-	}
-	s.held = receive(t, s.grant)
-	must(t, s.held.Err())
-}
-
-func (s *someone) waits(t *testing.T) {
-	t.Helper()
-	if s.java != nil {
-		pending(t, s.granted)
-		return
-	}
-	pending(t, s.grant)
-}
-
-func (s *someone) leaves(t *testing.T) {
-	t.Helper()
-	if s.java != nil {
-		s.java.unlock(t)
-		return
-	}
-	release(t, s.held)
+	return b.come(t, thing{"fair", name}, who, forever)
 }
 
 // keyOf is the name of a key or a channel of Redisson that belongs to a lock.
@@ -129,19 +67,19 @@ func (w *world) awaitPlaces(t *testing.T, name string, n int) (last string) {
 // awaitHearing waits until the program that has a place hears of a release by Java.
 func (w *world) awaitHearing(t *testing.T, name, place string) {
 	t.Helper()
-	w.awaitSubscribers(t, name, keyOf("redisson_lock__channel", name)+":"+place, 1)
+	w.awaitSubscribers(t, keyOf("redisson_lock__channel", name)+":"+place, 1)
 }
 
 // fairOrder has one of either side hold the lock, and three wait for it in all mixtures.
-func fairOrder(t *testing.T, f *fair, name string) {
+func fairOrder(t *testing.T, f *both, name string) {
 	for mixture := range 1 << 4 {
 		side := func(i int) string { return "jg"[mixture>>i&1:][:1] + strconv.Itoa(i) }
-		holder := f.come(t, name, side(0))
+		holder := f.queues(t, name, side(0))
 		holder.gets(t)
 		var all []*someone
 		java := side(0)[0] == 'j' // is ahead
 		for i := 1; i <= 3; i++ {
-			all = append(all, f.come(t, name, side(i)))
+			all = append(all, f.queues(t, name, side(i)))
 			place := f.awaitPlaces(t, name, i)
 			if java = java || side(i)[0] == 'j'; java {
 				f.awaitHearing(t, name, place)
@@ -162,22 +100,16 @@ func fairOrder(t *testing.T, f *fair, name string) {
 }
 
 // gone checks that nothing is left of a lock.
-func (f *fair) gone(t *testing.T, name string) {
+func (b *both) gone(t *testing.T, name string) {
 	t.Helper()
 	for _, key := range []string{name, keyOf("redisson_lock_queue", name), keyOf("redisson_lock_timeout", name)} {
-		want(t, "EXISTS "+key, f.nodeOf(name).Do("EXISTS", key), any(int64(0)))
+		want(t, "EXISTS "+key, b.nodeOf(name).Do("EXISTS", key), any(int64(0)))
 	}
 }
 
-// wouldLast is [plain.wouldLast].
-func (f *fair) wouldLast(t *testing.T, name string) {
-	t.Helper()
-	(&plain{world: f.world}).wouldLast(t, name)
-}
-
 // fairGiveUp has waiters of both sides go away, from the front and from the middle of the queue.
-func fairGiveUp(t *testing.T, f *fair, name string) {
-	holder := f.come(t, name, "j0")
+func fairGiveUp(t *testing.T, f *both, name string) {
+	holder := f.queues(t, name, "j0")
 	holder.gets(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ours := f.ours.FairLock(name).AcquireAsync(ctx)
@@ -185,9 +117,9 @@ func fairGiveUp(t *testing.T, f *fair, name string) {
 	lock := f.java.lock("fair", name, "j1")
 	theirs := lock.send("tryLock", time.Second, forever)
 	f.awaitPlaces(t, name, 2)
-	third := f.come(t, name, "g2")
+	third := f.queues(t, name, "g2")
 	f.awaitPlaces(t, name, 3)
-	fourth := f.come(t, name, "j3")
+	fourth := f.queues(t, name, "j3")
 	f.awaitHearing(t, name, f.awaitPlaces(t, name, 4))
 	cancel()
 	want(t, "a grant of ours", errors.Is(receive(t, ours).Err(), context.Canceled), true)
@@ -203,11 +135,11 @@ func fairGiveUp(t *testing.T, f *fair, name string) {
 }
 
 // javaForcesFair has Java force our lock. The waiter of ours, and the one of Java behind it, get the lock.
-func javaForcesFair(t *testing.T, f *fair, name string) {
+func javaForcesFair(t *testing.T, f *both, name string) {
 	g := hold(t, f.open(t, 3*time.Second).FairLock(name)) // it learns of the loss when it renews the lease
-	ours, theirs := f.come(t, name, "g1"), (*someone)(nil)
+	ours, theirs := f.queues(t, name, "g1"), (*someone)(nil)
 	f.awaitPlaces(t, name, 1)
-	theirs = f.come(t, name, "j2")
+	theirs = f.queues(t, name, "j2")
 	f.awaitHearing(t, name, f.awaitPlaces(t, name, 2))
 	want(t, "forceUnlock", f.java.lock("fair", name, "j9").forceUnlock(t), true)
 	ours.gets(t)
@@ -221,12 +153,12 @@ func javaForcesFair(t *testing.T, f *fair, name string) {
 }
 
 // weBreakFair breaks a lock of Java.
-func weBreakFair(t *testing.T, f *fair, name string) {
-	holder := f.come(t, name, "j0")
+func weBreakFair(t *testing.T, f *both, name string) {
+	holder := f.queues(t, name, "j0")
 	holder.gets(t)
-	theirs := f.come(t, name, "j1")
+	theirs := f.queues(t, name, "j1")
 	f.awaitHearing(t, name, f.awaitPlaces(t, name, 1))
-	ours := f.come(t, name, "g2")
+	ours := f.queues(t, name, "g2")
 	f.awaitPlaces(t, name, 2)
 	broken, err := f.ours.FairLock(name).Break(t.Context(), "operator")
 	must(t, err)
@@ -240,48 +172,4 @@ func weBreakFair(t *testing.T, f *fair, name string) {
 	ours.gets(t)
 	ours.leaves(t)
 	f.gone(t, name)
-}
-
-// A process of ours that is killed leaves a place at the head of the queue. Redisson removes it after 6 s.
-func TestJavaPassesTheFairPlaceOfAKilledAgent(t *testing.T) {
-	t.Parallel()
-	w := single(t)
-	java, agent := w.startJava(t, short), w.startAgent(t, short)
-	holder := java.lock("fair", "orphan", "a")
-	holder.lock(t, kept)
-	agent.send("main", "fair.lock", "orphan")
-	dead := w.awaitPlaces(t, "orphan", 1)
-	granted := java.lock("fair", "orphan", "b").send("lock", kept)
-	w.awaitHearing(t, "orphan", w.awaitPlaces(t, "orphan", 2))
-	w.awaitRenewals(t, "orphan", renewals) // so the agent has asked again, and kept its place
-	want(t, "the first place", w.places("orphan")[0], dead)
-	agent.kill()
-	node := w.nodeOf("orphan")
-	until, err := strconv.ParseInt(node.Do("ZSCORE", keyOf("redisson_lock_timeout", "orphan"), dead).(string), 10, 64)
-	must(t, err)
-	now, err := strconv.ParseInt(node.Do("TIME").([]any)[0].(string), 10, 64)
-	must(t, err)
-	if left := until - now*1000; left > 7000 {
-		t.Errorf("the place is good for %d ms", left)
-	}
-	holder.unlock(t)
-	value(t, granted)
-}
-
-// A Java process that is killed leaves a place at the head of the queue, which is good for minutes. We leave the lock to it
-// for some seconds.
-func TestWePassTheFairPlaceOfAKilledJava(t *testing.T) {
-	t.Parallel()
-	w := single(t)
-	java, ours := w.startJava(t, short), w.open(t, short)
-	g := hold(t, ours.FairLock("orphan"))
-	java.lock("fair", "orphan", "a").send("lock", kept)
-	w.awaitHearing(t, "orphan", w.awaitPlaces(t, "orphan", 1))
-	next := ours.FairLock("orphan").AcquireAsync(t.Context())
-	w.awaitPlaces(t, "orphan", 2)
-	java.kill()
-	release(t, g)
-	got := receive(t, next)
-	must(t, got.Err())
-	release(t, got)
 }

@@ -54,19 +54,9 @@ func latchAlone(t *testing.T, redis *redistest.Server, java *process) {
 	want(t, "delete of a latch that is gone", a.delete(t), false)
 }
 
-func TestLatch(t *testing.T) {
-	t.Parallel()
-	sharedLatch(t, single(t))
-}
-
-func TestLatchInACluster(t *testing.T) {
-	t.Parallel()
-	sharedLatch(t, cluster(t))
-}
-
 // sharedLatch has each side set a latch, count it down, and wait for it.
-func sharedLatch(t *testing.T, w *world) {
-	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
+func sharedLatch(t *testing.T, b *both) {
+	w, java, locks := b.world, b.java, b.ours
 	for _, name := range []string{"start", "заказ/🔒"} {
 		ours, theirs := locks.Latch(name), java.latch(name, "main")
 		redis := w.nodeOf(name)
@@ -89,7 +79,7 @@ func sharedLatch(t *testing.T, w *world) {
 		count(2)
 		awaited := java.latch(name, "waiter").waits(t, redis)
 		opened := ours.AwaitAsync(t.Context())
-		w.awaitSubscribers(t, name, "redisson_countdownlatch__channel__{"+name+"}", 2)
+		w.awaitSubscribers(t, "redisson_countdownlatch__channel__{"+name+"}", 2)
 		theirs.countDown(t)
 		count(1)
 		pending(t, awaited)
@@ -105,14 +95,14 @@ func sharedLatch(t *testing.T, w *world) {
 		}
 		awaited = java.latch(name, "waiter").waits(t, redis)
 		opened = ours.AwaitAsync(t.Context())
-		w.awaitSubscribers(t, name, "redisson_countdownlatch__channel__{"+name+"}", 2)
+		w.awaitSubscribers(t, "redisson_countdownlatch__channel__{"+name+"}", 2)
 		theirs.countDown(t) // Java's is the last count
 		want(t, "the wait of Java", value(t, awaited), "true")
 		must(t, <-opened)
 
 		want(t, "trySetCount", theirs.trySetCount(t, 1), true)
 		opened = ours.AwaitAsync(t.Context())
-		w.awaitSubscribers(t, name, "redisson_countdownlatch__channel__{"+name+"}", 1)
+		w.awaitSubscribers(t, "redisson_countdownlatch__channel__{"+name+"}", 1)
 		want(t, "delete", theirs.delete(t), true)
 		if err := <-opened; !errors.Is(err, channelapi.ErrLatchGone) {
 			t.Errorf("the wait for a latch that Java deleted: %v", err)

@@ -1,11 +1,12 @@
 package redisson
 
 import (
-	"errors"
+	"strconv"
 	"testing"
 	"time"
 
-	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // short is a lease whose end a test can wait for. It is renewed three times before it would end.
@@ -14,53 +15,99 @@ const short = 2 * time.Second
 // Five renewals take longer than the lease.
 const renewals = 5
 
-func TestJavaKeepsItsLockForLongerThanALease(t *testing.T) {
-	t.Parallel()
-	w := single(t)
-	java, ours := w.startJava(t, short), w.open(t, short)
-	java.do(t, "main", "plain.lock", "kept", kept)
-	w.awaitRenewals(t, "kept", renewals)
-	_, err := ours.Lock("kept").TryAcquire(t.Context())
-	want(t, "our try is refused", errors.Is(err, lockagent.ErrHeld), true)
-	java.do(t, "main", "plain.unlock", "kept")
-	release(t, hold(t, ours.Lock("kept")))
+// orphans are what a process that is killed had, each with what somebody else waits for.
+var orphans = []struct{ had, wants string }{
+	{"plain", "plain"}, {"fair", "fair"}, {"fenced", "fenced"}, {"spin", "spin"}, {"read", "write"}, {"write", "read"},
 }
 
-func TestWeKeepOurLockForLongerThanALease(t *testing.T) {
+// Java keeps its locks for longer than a lease. We get them when it was killed and the leases have ended.
+func TestWeGetTheLocksOfAKilledJava(t *testing.T) {
 	t.Parallel()
-	w := single(t)
-	java, ours := w.startJava(t, short), w.open(t, short)
-	g := hold(t, ours.Lock("kept"))
-	w.awaitRenewals(t, "kept", renewals)
-	want(t, "tryLock", java.do(t, "main", "plain.tryLock", "kept", 0, kept), "false")
-	want(t, "held", g.Held(), true)
-	release(t, g)
-	want(t, "tryLock of the free lock", java.do(t, "main", "plain.tryLock", "kept", 0, kept), "true")
+	b := single(t).start(t, short)
+	var names []string
+	var waiters []*someone
+	for i, o := range orphans {
+		names = append(names, "orphan "+o.had)
+		b.has(t, thing{o.had, names[i]}, "j"+strconv.Itoa(i), kept)
+		want(t, "our try for "+names[i], b.tries(t, thing{o.wants, names[i]}, "g"), false)
+		waiters = append(waiters, b.come(t, thing{o.wants, names[i]}, "g", kept))
+	}
+	b.awaitRenewals(t, renewals, names...) // so they are not free while Java lives
+	permits := thing{"permits", "orphan permits"}
+	b.make(t, permits)
+	b.has(t, permits, "j", short) // Redisson does not renew these
+	waiters = append(waiters, b.come(t, permits, "g", kept))
+	for _, w := range waiters {
+		w.waits(t)
+	}
+	b.java.kill()
+	for _, w := range waiters {
+		w.gets(t)
+		w.leaves(t)
+	}
 }
 
-func TestWeGetTheLockOfAKilledJavaWhenItsLeaseEnds(t *testing.T) {
+// An agent keeps what it has for longer than a lease. Java gets that when the agent was killed and the leases have ended.
+// Redisson's semaphores have no leases: another agent of ours has to see that the permits are orphans.
+func TestJavaGetsTheLocksOfAKilledAgent(t *testing.T) {
 	t.Parallel()
-	w := single(t)
-	java, ours := w.startJava(t, short), w.open(t, short)
-	java.do(t, "main", "plain.lock", "orphan", kept)
-	grant := ours.Lock("orphan").AcquireAsync(t.Context())
-	w.awaitRenewals(t, "orphan", renewals) // so it is not free while Java lives
-	pending(t, grant)
-	java.kill()
-	g := receive(t, grant)
-	must(t, g.Err())
-	release(t, g)
-}
-
-func TestJavaGetsTheLockOfAKilledAgentWhenItsLeaseEnds(t *testing.T) {
-	t.Parallel()
-	w := single(t)
-	java, agent := w.startJava(t, short), w.startAgent(t, short)
-	agent.do(t, "main", "plain.lock", "orphan")
-	locked := java.send("main", "plain.lock", "orphan", kept)
-	w.awaitRenewals(t, "orphan", renewals) // so it is not free while the agent lives
-	pending(t, locked)
+	b := single(t).start(t, short)
+	agent := b.startAgent(t, short)
+	var locks []string
+	var waiters []*someone
+	for i, o := range append(orphans, struct{ had, wants string }{"permits", "permits"}, struct{ had, wants string }{"semaphore", "semaphore"}) {
+		name := "orphan " + o.had
+		b.make(t, thing{o.had, name})
+		agent.do(t, "main", o.had+".lock", name)
+		if i < len(orphans) {
+			locks = append(locks, name)
+		}
+		want(t, "Java's try for "+name, b.tries(t, thing{o.wants, name}, "j"+strconv.Itoa(i)), false)
+		waiters = append(waiters, b.come(t, thing{o.wants, name}, "j"+strconv.Itoa(i), kept))
+	}
+	b.awaitRenewals(t, renewals, locks...) // so they are not free while the agent lives
+	for _, w := range waiters {
+		w.waits(t)
+	}
 	agent.kill()
-	value(t, locked)
-	java.do(t, "main", "plain.unlock", "orphan")
+	redistest.Eventually(t, "permits to come back", func() bool {
+		s, err := b.ours.Semaphore("orphan semaphore").Status(t.Context())
+		must(t, err)
+		return s.Taken == 0
+	})
+	for _, w := range waiters {
+		w.gets(t)
+		w.leaves(t)
+	}
+}
+
+// A reader of Java is killed, and a writer of Java waits. Readers of ours come and go all the time, so the lock lives on. Still the dead
+// reader goes away.
+func TestADeadReaderOfJavaGoesAway(t *testing.T) {
+	t.Parallel()
+	const name = "pages"
+	b := single(t).start(t, short)
+	victim := b.startJava(t, short)
+	dead := victim.lock("read", name, "main")
+	dead.lock(t, kept)
+	field := b.nodeOf(name).Do("HKEYS", name).([]any)[1].(string) // behind the mode
+	want(t, "the field of a reader", owner.MatchString(field), true)
+	agents := []*channelapi.Locks{b.ours, b.others}
+	reads, err := agents[0].ReadLock(name).Acquire(t.Context())
+	must(t, err)
+	writer := b.come(t, thing{"write", name}, "j1", kept)
+	victim.kill()
+	round := 0
+	redistest.Eventually(t, "the end of the dead reader", func() bool {
+		round++
+		next, err := agents[round%2].ReadLock(name).Acquire(t.Context())
+		must(t, err)
+		release(t, reads)
+		reads = next
+		return b.nodeOf(name).Do("HGET", name, field) == nil
+	})
+	writer.waits(t)
+	release(t, reads)
+	writer.gets(t)
+	writer.leaves(t)
 }

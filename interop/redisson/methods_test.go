@@ -34,7 +34,7 @@ func TestTheListOfMethodsIsThatOfRedisson(t *testing.T) {
 	if os.Getenv(profileVariable) != "" {
 		t.Skip("the list is that of the newest Redisson")
 	}
-	java, err := built.once()
+	java, err := build("")
 	must(t, err)
 	out, err := exec.Command("javap", append([]string{"-cp", java.Classpath}, methodTypes...)...).Output()
 	must(t, err)

@@ -58,6 +58,16 @@ func (o object) waits(t *testing.T, redis *redistest.Server, asking, command str
 	before := redis.Calls(asking)
 	answers := o.send(command, args...)
 	redistest.Eventually(t, "two questions of Java", func() bool { return redis.Calls(asking) >= before+2 })
+	if o.kind != "spin" {
+		o.process.awaitSleep(t, o.thread)
+	}
 	pending(t, answers)
 	return answers
+}
+
+// awaitSleep waits until a thread of Java sleeps. It may have asked in vain, and be about to sleep. Then Redisson loses the message 1, the
+// end of writing: it wakes only those who sleep.
+func (p *process) awaitSleep(t *testing.T, thread string) {
+	t.Helper()
+	redistest.Eventually(t, "a thread that sleeps", func() bool { return p.do(t, thread, "sleeps") == "true" })
 }

@@ -11,19 +11,9 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 )
 
-func TestSemaphore(t *testing.T) {
-	t.Parallel()
-	sharedSemaphore(t, single(t))
-}
-
-func TestSemaphoreInACluster(t *testing.T) {
-	t.Parallel()
-	sharedSemaphore(t, cluster(t))
-}
-
 // sharedSemaphore has each side take permits of a semaphore, give them back, and wait for the other.
-func sharedSemaphore(t *testing.T, w *world) {
-	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
+func sharedSemaphore(t *testing.T, b *both) {
+	w, java, locks := b.world, b.java, b.ours
 	for _, name := range []string{"tables", "столы{7}"} {
 		ours, theirs := locks.Semaphore(name), java.semaphore(name, "main")
 		redis := w.nodeOf(name)
@@ -100,19 +90,9 @@ func queueOf(name string) string {
 	return "lockagent_queue:{" + name + "}"
 }
 
-func TestPermits(t *testing.T) {
-	t.Parallel()
-	sharedPermits(t, single(t))
-}
-
-func TestPermitsInACluster(t *testing.T) {
-	t.Parallel()
-	sharedPermits(t, cluster(t))
-}
-
 // sharedPermits has each side take permits, and the other one release and extend them by their ids.
-func sharedPermits(t *testing.T, w *world) {
-	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
+func sharedPermits(t *testing.T, b *both) {
+	w, java, locks := b.world, b.java, b.ours
 	for _, name := range []string{"seats", "места{7}"} {
 		ours, theirs := locks.Permits(name), java.permits(name, "main")
 		redis, timeouts := w.nodeOf(name), "{"+name+"}:timeout"
@@ -188,17 +168,28 @@ func sharedPermits(t *testing.T, w *world) {
 	}
 }
 
-// The permits of a process of Java that was killed come back at the end of their leases.
-func TestPermitsOfAKilledJVM(t *testing.T) {
-	t.Parallel()
-	w := single(t)
-	java, locks := w.startJava(t, 30*time.Minute), w.open(t, 30*time.Minute)
-	ours := locks.Permits("seats")
-	must(t, ours.SetPermits(t.Context(), 2))
-	java.permits("seats", "main").acquire(t, 2, 2*time.Second)
-	waits := ours.AcquireAsync(t.Context(), 2)
-	java.kill()
-	g := <-waits
-	must(t, g.Err())
-	must(t, g.Release(t.Context()))
+// permitsTakenAway takes permits away while Java waits. The listener of a Java program fails if the message is a negative number.
+func permitsTakenAway(t *testing.T, b *both) {
+	const name = "less"
+	ours := b.ours.Semaphore(name)
+	_, err := ours.TrySetPermits(t.Context(), 1)
+	must(t, err)
+	holder := b.has(t, thing{"semaphore", name}, "g1", forever)
+	java := b.javaWaits(t, thing{"semaphore", name}, "j1")
+	for _, n := range []int{-10, 3, 8, -1} { // -10 free, -7, 1, which Java gets, and -1
+		_, err := ours.AddPermits(t.Context(), n)
+		must(t, err)
+		if n == 8 {
+			java.gets(t)
+		}
+	}
+	java = b.javaWaits(t, thing{"semaphore", name}, "j1")
+	holder.leaves(t) // 0
+	java.waits(t)
+	_, err = ours.AddPermits(t.Context(), 1)
+	must(t, err)
+	java.gets(t)
+	if log := b.java.log.String(); strings.Contains(log, "xception") {
+		t.Errorf("Java has logged an exception:\n%s", log)
+	}
 }

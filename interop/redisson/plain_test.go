@@ -22,50 +22,28 @@ const (
 // names are names of locks. A tag and other letters must not make a difference.
 var names = []string{"orders", "{orders}/42", "заказ/注文/🔒"}
 
-func TestPlainLock(t *testing.T) {
-	t.Parallel()
-	plainLock(t, single(t))
-}
-
-func TestPlainLockInACluster(t *testing.T) {
-	t.Parallel()
-	plainLock(t, cluster(t))
-}
-
-// plain is a world with both sides, for tests that follow each other.
-type plain struct {
-	*world
-	java *process
-	ours *channelapi.Locks
-}
-
-func plainLock(t *testing.T, w *world) {
-	p := &plain{world: w, java: w.startJava(t, 30*time.Second), ours: w.open(t, 30*time.Second)}
+func plainLock(t *testing.T, p *both) {
 	for _, name := range names {
 		for _, test := range []struct {
 			title string
-			run   func(*testing.T, *plain, string)
+			run   func(*testing.T, *both, string)
 		}{
 			{"JavaExcludesUs", javaExcludesUs},
 			{"WeExcludeJava", weExcludeJava},
 			{"AMessageOfJavaWakesUs", javaWakesUs},
 			{"AMessageOfOursWakesJava", weWakeJava},
-			{"WeSeeThatJavaHoldsTwice", javaHoldsTwice},
-			{"JavaSeesThatWeHoldTwice", weHoldTwice},
 			{"AnInterruptedWaiterOfJavaGoesAway", interruptedJava},
 			{"ACancelledWaiterOfOursGoesAway", cancelledOurs},
 			{"JavaLearnsThatWeBrokeItsLock", weBreak},
 			{"WeLearnThatJavaForcedOurLock", javaForces},
 		} {
-			if !t.Run(test.title+"/"+strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { test.run(t, p, name) }) {
-				t.FailNow() // the locks may be held still, so the next tests would wait in vain
-			}
+			step(t, test.title+"/"+strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { test.run(t, p, name) })
 		}
 	}
 	t.Run("NoUpdateIsLostInAContest", func(t *testing.T) { contest(t, p.world, p.java, "plain", p.ours.Lock("contest")) })
 }
 
-func javaExcludesUs(t *testing.T, p *plain, name string) {
+func javaExcludesUs(t *testing.T, p *both, name string) {
 	p.java.do(t, "main", "plain.lock", name, kept)
 	holder, _ := p.holder(t, name)
 	if !owner.MatchString(holder) {
@@ -86,7 +64,7 @@ func javaExcludesUs(t *testing.T, p *plain, name string) {
 // owner is the form of a field that Redisson writes: a client and a thread. Ours have the same.
 var owner = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
 
-func weExcludeJava(t *testing.T, p *plain, name string) {
+func weExcludeJava(t *testing.T, p *both, name string) {
 	g := hold(t, p.ours.Lock(name))
 	if field, count := p.holder(t, name); !owner.MatchString(field) || count != "1" {
 		t.Errorf("the lock is held by %q for %q times", field, count)
@@ -103,7 +81,7 @@ func weExcludeJava(t *testing.T, p *plain, name string) {
 	p.java.do(t, "main", "plain.unlock", name)
 }
 
-func javaWakesUs(t *testing.T, p *plain, name string) {
+func javaWakesUs(t *testing.T, p *both, name string) {
 	p.java.do(t, "main", "plain.lock", name, forever.Milliseconds())
 	grant := p.ours.Lock(name).AcquireAsync(t.Context())
 	p.awaitSubscriber(t, name)
@@ -115,11 +93,11 @@ func javaWakesUs(t *testing.T, p *plain, name string) {
 	release(t, g)
 }
 
-func weWakeJava(t *testing.T, p *plain, name string) {
+func weWakeJava(t *testing.T, p *both, name string) {
 	lease := forever.Milliseconds()
 	for command, args := range map[string][]any{"lock": {lease}, "tryLock": {lease, lease}} {
 		g := hold(t, p.ours.Lock(name, channelapi.Lease(forever)))
-		granted := p.javaWaits(t, name, command, args...)
+		granted := object{p.java, "waiter", "plain", name}.waits(t, p.nodeOf(name), "pttl", command, args...)
 		p.wouldLast(t, name)
 		release(t, g)
 		if got := value(t, granted); got == "false" {
@@ -130,59 +108,9 @@ func weWakeJava(t *testing.T, p *plain, name string) {
 	}
 }
 
-// wouldLast checks that the lease would last beyond the patience of the tests. So whoever is granted
-// the lock next has not waited for its end.
-func (p *plain) wouldLast(t *testing.T, name string) {
-	t.Helper()
-	if left := p.remaining(name); left < 2*patience {
-		t.Fatalf("%v are left of the lease", left)
-	}
-}
-
-// javaWaits has Java ask for a lock that is held, and returns when it waits for a message. Every attempt that meets a holder
-// asks for its lease.
-func (p *plain) javaWaits(t *testing.T, name, command string, args ...any) <-chan answer {
-	t.Helper()
-	return object{p.java, "waiter", "plain", name}.waits(t, p.nodeOf(name), "pttl", command, args...)
-}
-
-func javaHoldsTwice(t *testing.T, p *plain, name string) {
-	p.java.do(t, "main", "plain.lock", name, kept)
-	p.java.do(t, "main", "plain.lock", name, kept)
-	for count := 2; count > 0; count-- {
-		_, inRedis := p.holder(t, name)
-		want(t, "count in Redis", inRedis, strconv.Itoa(count))
-		status, err := p.ours.Lock(name).Status(t.Context())
-		must(t, err)
-		want(t, "count that we see", status.HoldCount, count)
-		want(t, "count that Java sees", p.java.do(t, "main", "plain.holdCount", name), strconv.Itoa(count))
-		_, err = p.ours.Lock(name).TryAcquire(t.Context())
-		want(t, "our try is refused", errors.Is(err, lockagent.ErrHeld), true)
-		p.java.do(t, "main", "plain.unlock", name)
-	}
-	release(t, hold(t, p.ours.Lock(name)))
-}
-
-func weHoldTwice(t *testing.T, p *plain, name string) {
-	session, err := p.ours.Session("ann")
-	must(t, err)
-	lock := session.Lock(name)
-	hold(t, lock)
-	hold(t, lock)
-	for count := 2; count > 0; count-- {
-		want(t, "tryLock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "false")
-		want(t, "isLocked", p.java.do(t, "main", "plain.isLocked", name), "true")
-		want(t, "count of a thread that does not hold", p.java.do(t, "main", "plain.holdCount", name), "0")
-		must(t, lock.Release(t.Context()))
-	}
-	want(t, "tryLock of the free lock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "true")
-	p.java.do(t, "main", "plain.unlock", name)
-	must(t, session.Close(t.Context()))
-}
-
-func interruptedJava(t *testing.T, p *plain, name string) {
+func interruptedJava(t *testing.T, p *both, name string) {
 	g := hold(t, p.ours.Lock(name, channelapi.Lease(forever)))
-	locked := p.javaWaits(t, name, "lockInterruptibly", kept)
+	locked := object{p.java, "waiter", "plain", name}.waits(t, p.nodeOf(name), "pttl", "lockInterruptibly", kept)
 	p.java.do(t, "waiter", "interrupt")
 	if a := receive(t, locked); a.err == nil {
 		t.Error("an interrupted thread was granted the lock")
@@ -191,7 +119,7 @@ func interruptedJava(t *testing.T, p *plain, name string) {
 	release(t, hold(t, p.ours.Lock(name)))
 }
 
-func cancelledOurs(t *testing.T, p *plain, name string) {
+func cancelledOurs(t *testing.T, p *both, name string) {
 	p.java.do(t, "main", "plain.lock", name, forever.Milliseconds())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -206,18 +134,18 @@ func cancelledOurs(t *testing.T, p *plain, name string) {
 	p.java.do(t, "main", "plain.unlock", name)
 }
 
-func weBreak(t *testing.T, p *plain, name string) {
+func weBreak(t *testing.T, p *both, name string) {
 	p.java.do(t, "main", "plain.lock", name, kept)
-	locked := p.javaWaits(t, name, "lock", kept)
+	waiter := p.javaWaits(t, thing{"plain", name}, "j1")
 	held, err := p.ours.Lock(name).Break(t.Context(), "olga")
 	must(t, err)
 	want(t, "it was held", held, true)
-	value(t, locked) // another thread of Java learns of it at once
+	waiter.gets(t) // another thread of Java learns of it at once
 	p.java.refuses(t, "IllegalMonitorState", "main", "plain.unlock", name)
-	p.java.do(t, "waiter", "plain.unlock", name)
+	waiter.leaves(t)
 }
 
-func javaForces(t *testing.T, p *plain, name string) {
+func javaForces(t *testing.T, p *both, name string) {
 	ours := p.open(t, 3*time.Second) // it learns of the loss when it renews the lease
 	g := hold(t, ours.Lock(name))
 	want(t, "forceUnlock", p.java.do(t, "main", "plain.forceUnlock", name), "true")

@@ -23,6 +23,7 @@ const patience = 60 * time.Second
 type process struct {
 	cmd  *exec.Cmd
 	gone chan struct{} // closed when it has ended and is reaped
+	log  *log
 
 	mu      sync.Mutex
 	in      io.WriteCloser
@@ -40,8 +41,8 @@ var errGone = errors.New("the process has ended")
 // start starts a process that the test's cleanup kills. What it logs is shown if the test fails.
 func start(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{cmd: cmd, gone: make(chan struct{}), waiting: make(map[string]chan<- answer)}
-	cmd.Stderr = t.Output()
+	p := &process{cmd: cmd, gone: make(chan struct{}), log: &log{to: t.Output()}, waiting: make(map[string]chan<- answer)}
+	cmd.Stderr = p.log
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	p.in = in
@@ -52,6 +53,27 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	go p.read(out)
 	p.do(t, "main", "ping")
 	return p
+}
+
+// log is what a process has written to standard error.
+type log struct {
+	to io.Writer
+
+	mu   sync.Mutex // guards what follows
+	text strings.Builder
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	return l.to.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // read hands out the answers until the process has ended.

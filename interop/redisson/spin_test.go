@@ -8,21 +8,11 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-func TestSpinLock(t *testing.T) {
-	t.Parallel()
-	spinLock(t, single(t))
-}
-
-func TestSpinLockInACluster(t *testing.T) {
-	t.Parallel()
-	spinLock(t, cluster(t))
-}
-
 // spinLock has both sides exclude each other, and get the lock without a message.
-func spinLock(t *testing.T, w *world) {
-	java, ours := w.startJava(t, 30*time.Second), w.open(t, 30*time.Second)
+func spinLock(t *testing.T, b *both) {
+	w, java, ours := b.world, b.java, b.ours
 	for _, name := range names {
-		t.Run(name, func(t *testing.T) {
+		step(t, name, func(t *testing.T) {
 			j := java.lock("spin", name, "main")
 			j.lock(t, forever)
 			j.lock(t, forever)

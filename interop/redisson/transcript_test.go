@@ -92,6 +92,9 @@ func (s *transcript) step(words []string) (happened []string) {
 	answer := s.process.send(worker, command, args...)
 	if waits {
 		s.waiting[worker] = waiter{answer, s.awaitWaiter(heard, asked)}
+		if strings.HasPrefix(command, "read.") || strings.HasPrefix(command, "write.") {
+			s.process.awaitSleep(s.T, worker)
+		}
 		pending(s.T, answer)
 	} else {
 		happened = append(happened, s.outcome(worker, answer)...)

@@ -2,7 +2,9 @@ package redisson
 
 import (
 	"errors"
-	"strings"
+	"fmt"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,11 +16,12 @@ import (
 
 // world is the Redis that both sides share.
 type world struct {
-	mode   string // of the driver: "single" or "cluster"
-	url    string
-	nodes  []*redistest.Server
-	nodeOf func(key string) *redistest.Server
-	numsub string // the subcommand of PUBSUB that counts the subscribers
+	mode     string // of the driver: "single", "cluster" or "classic"
+	redisson string // a profile of the driver: another version of Redisson
+	url      string
+	nodes    []*redistest.Server
+	nodeOf   func(key string) *redistest.Server
+	sharded  redisstore.Sharded // how our messages travel in a Cluster
 }
 
 func single(t *testing.T) *world {
@@ -26,7 +29,7 @@ func single(t *testing.T) *world {
 	requireJava(t)
 	s := redistest.Start(t)
 	return &world{
-		mode: "single", url: s.URL(), nodes: []*redistest.Server{s}, numsub: "NUMSUB",
+		mode: "single", redisson: os.Getenv(profileVariable), url: s.URL(), nodes: []*redistest.Server{s},
 		nodeOf: func(string) *redistest.Server { return s },
 	}
 }
@@ -36,13 +39,29 @@ func cluster(t *testing.T) *world {
 	t.Helper()
 	requireJava(t)
 	c := redistest.StartCluster(t, 3)
-	return &world{mode: "cluster", url: c.URL(), nodes: c.Nodes, nodeOf: c.NodeOf, numsub: "SHARDNUMSUB"}
+	return &world{mode: "cluster", redisson: os.Getenv(profileVariable), url: c.URL(), nodes: c.Nodes, nodeOf: c.NodeOf}
+}
+
+// classic is a Cluster whose messages go to all nodes, as those of Redisson before 3.22 do.
+func classic(t *testing.T) *world {
+	t.Helper()
+	w := cluster(t)
+	w.mode, w.sharded = "classic", redisstore.ShardedOff
+	return w
+}
+
+// step runs a part of a test. The rest makes no sense if it fails: locks may be held still, so others would wait in vain.
+func step(t *testing.T, title string, run func(*testing.T)) {
+	t.Helper()
+	if !t.Run(title, run) {
+		t.FailNow()
+	}
 }
 
 // open opens locks of ours, whose kept leases have a length.
 func (w *world) open(t *testing.T, lease time.Duration) *channelapi.Locks {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), w.url)
+	store, err := redisstore.Config{Sharded: w.sharded}.Open(t.Context(), w.url)
 	must(t, err)
 	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
 	must(t, err)
@@ -72,49 +91,70 @@ func (w *world) holder(t *testing.T, key string) (field, count string) {
 // awaitSubscriber waits until somebody listens to the releases of a plain lock.
 func (w *world) awaitSubscriber(t *testing.T, name string) {
 	t.Helper()
-	channel := "redisson_lock__channel:" + name
-	if !strings.Contains(name, "{") {
-		channel = "redisson_lock__channel:{" + name + "}"
-	}
-	w.awaitSubscribers(t, name, channel, 1)
+	w.awaitSubscribers(t, keyOf("redisson_lock__channel", name), 1)
 }
 
-// awaitSubscribers waits until a channel of a name has as many subscribers.
-func (w *world) awaitSubscribers(t *testing.T, name, channel string, n int64) {
+// awaitSubscribers waits until a channel has as many subscribers.
+func (w *world) awaitSubscribers(t *testing.T, channel string, n int64) {
 	t.Helper()
 	redistest.Eventually(t, "subscribers of "+channel, func() bool {
-		return w.nodeOf(name).Do("PUBSUB", w.numsub, channel).([]any)[1].(int64) >= n
+		var all int64
+		for _, node := range w.nodes {
+			for _, count := range []string{"NUMSUB", "SHARDNUMSUB"} {
+				all += node.Do("PUBSUB", count, channel).([]any)[1].(int64)
+			}
+		}
+		return all >= n
 	})
 }
 
-// awaitRenewals waits until the lease of a lock was renewed for a number of times. It checks that
-// the holder stays the same.
-func (w *world) awaitRenewals(t *testing.T, name string, times int) {
+// awaitRenewals waits until the leases of some locks were renewed for a number of times. It checks that
+// the holders stay the same.
+func (w *world) awaitRenewals(t *testing.T, times int, names ...string) {
 	t.Helper()
-	field, _ := w.holder(t, name)
-	last := w.remaining(name)
+	holders, last, seen := make([]string, len(names)), make([]time.Duration, len(names)), make([]int, len(names))
+	fields := func(name string) string { return fmt.Sprint(w.nodeOf(name).Do("HKEYS", name)) }
+	for i, name := range names {
+		holders[i], last[i] = fields(name), w.remaining(name)
+	}
 	redistest.Eventually(t, "renewals", func() bool {
-		now := w.remaining(name)
-		if now > last {
-			times--
+		for i, name := range names {
+			now := w.remaining(name)
+			if now > last[i] {
+				seen[i]++
+			}
+			last[i] = now
 		}
-		last = now
-		return times == 0
+		return slices.Min(seen) >= times
 	})
-	if after, _ := w.holder(t, name); after != field {
-		t.Errorf("the holder was %s, and is %s", field, after)
+	for i, name := range names {
+		want(t, "the holders of "+name, fields(name), holders[i])
 	}
 }
 
-// hold acquires a lock that nobody holds. The store may keep it for outsiders for a moment, if some
-// have just waited: then there is no holder.
+// wouldLast checks that the lease would last beyond the patience of the tests. So whoever is granted
+// the lock next has not waited for its end.
+func (w *world) wouldLast(t *testing.T, name string) {
+	t.Helper()
+	if left := w.remaining(name); left < 2*patience {
+		t.Fatalf("%v are left of the lease", left)
+	}
+}
+
+// isKept says whether a try was refused because the store keeps a free lock for outsiders for a moment, if some have just waited.
+func isKept(err error) bool {
+	held, is := errors.AsType[*lockagent.HeldError](err)
+	return is && held.Holder == ""
+}
+
+// hold acquires a lock that nobody holds.
 func hold(t *testing.T, lock channelapi.AnyLock) channelapi.Grant {
 	t.Helper()
 	var g channelapi.Grant
 	redistest.Eventually(t, "the store to stop keeping the lock", func() bool {
 		var err error
 		g, err = lock.TryAcquire(t.Context())
-		if held, is := errors.AsType[*lockagent.HeldError](err); is && held.Holder == "" {
+		if isKept(err) {
 			return false
 		}
 		must(t, err)

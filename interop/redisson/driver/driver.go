@@ -63,7 +63,7 @@ func Build(ctx context.Context, dir, profile string) (*Driver, error) {
 }
 
 // Command is a process of the driver that has not been started. The end of ctx kills it. The watchdog is the lease of locks that Redisson
-// renews. The mode is "single" or "cluster". Flags are of the virtual machine.
+// renews. The mode is "single" or "cluster", or "classic": a Cluster whose messages go to all nodes. Flags are of the virtual machine.
 func (d *Driver) Command(ctx context.Context, watchdog time.Duration, mode string, addrs []string, flags ...string) *exec.Cmd {
 	// Without a file that a killed process would leave behind.
 	args := append([]string{"-XX:-UsePerfData"}, flags...)

@@ -23,9 +23,16 @@ local function has_key(suffix, field, count)
   return pcall('EXISTS', unpack(names)) ~= 0
 end
 
+-- The time in ms. A script may take longer than the jitter on a busy machine.
+local function now()
+  local at = call('TIME')
+  return at[1] * 1000 + math.floor(at[2] / 1000)
+end
+
 -- Reports whether the hash ends when our scripts have set it to end.
 local function as_set(lock, ends)
-  return ends and math.abs(wall + call('PTTL', lock) - ends) <= jitter
+  local left = call('PTTL', lock)
+  return ends and wall + left - jitter <= ends + 0 and ends + 0 <= now() + left + jitter
 end
 
 -- Is look, and removes dead readers of other programs.
@@ -80,8 +87,14 @@ end
 local function settle(lock, suffix)
   local left = doubted[lock] and call('PTTL', lock) or -1
   if left > 0 then
-    local ends = math.ceil((wall + left) / full_second) * full_second
-    call('PEXPIRE', lock, string.format('%.0f', ends - wall))
+    local ends = math.ceil((now() + left) / full_second) * full_second
+    for _ = 1, 3 do
+      local from = now()
+      call('PEXPIRE', lock, string.format('%.0f', ends - from))
+      if now() - from < jitter then
+        break
+      end
+    end
     pcall('ZADD', 'lockagent_doubts' .. suffix, string.format('%.0f', ends), '')
     pcall('PEXPIRE', 'lockagent_doubts' .. suffix, string.format('%.0f', ends - wall + 60000))
   end

@@ -53,6 +53,20 @@ local function downgrade(lock, suffix, tenure, lease)
   open(lock, suffix, 'lockagent_queue' .. suffix, '-')
 end
 
+-- Reports whether a writer waits for readers: one of ours, or of another program. Only writers do, if nothing keeps readers out.
+local function writer_waits(suffix)
+  for _, place in ipairs(pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, places_looked_at - 1)) do
+    if string.find(place, ':write$') then
+      return true
+    end
+  end
+  if room == 'classic' then
+    return false
+  end
+  local counts = call('PUBSUB', count, 'redisson_rwlock' .. their_suffix(suffix), 'lockagent_agents' .. suffix)
+  return counts[2] > counts[4]
+end
+
 -- Renews a reader, and reports whether it still is one.
 local function read_on(lock, suffix, tenure, lease)
   local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
@@ -68,11 +82,8 @@ local function read_on(lock, suffix, tenure, lease)
   keep(suffix, tenure, lease, alone)
   extend(lock, lease)
   settle(lock, suffix)
-  for _, other in ipairs(alone and {} or pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, places_looked_at - 1)) do
-    if string.find(other, ':write$') then
-      pcall('PUBLISH', 'lockagent_agent:' .. string.match(tenure, '^[^:]*'), 'readwrite wanted ' .. tenure .. ' ' .. lock)
-      break
-    end
+  if not alone and writer_waits(suffix) then
+    pcall('PUBLISH', 'lockagent_agent:' .. string.match(tenure, '^[^:]*'), 'readwrite wanted ' .. tenure .. ' ' .. lock)
   end
   return true
 end

@@ -47,3 +47,21 @@ func TestReadWriteLockOfRedisson(t *testing.T) {
 		}
 	}
 }
+
+// A renewal of a reader says that a writer of another program waits.
+func TestRenewalOfAReaderBesideAnOutsider(t *testing.T) {
+	s := start(t)
+	a := s.listen(AgentChannel(agentA))
+	s.rwGrant(reading("x", agentA, 1))
+	s.rwRenew(reading("x", agentA, 1)) // nobody waits
+	s.Do("PUBLISH", AgentChannel(agentA), "nothing")
+	s.listen(ReadWriteChannel("x"))
+	s.rwRenew(reading("x", agentA, 1))
+	s.Do("PUBLISH", AgentChannel(agentA), "the end")
+	if got := s.hear(a); got != "nothing" {
+		t.Errorf("the agent heard %q", got)
+	}
+	if m := s.message(a); m.Kind != lockagent.MessageWanted || m.Tenure.Number != 1 {
+		t.Errorf("the agent heard %+v", m)
+	}
+}

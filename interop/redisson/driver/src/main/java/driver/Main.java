@@ -10,12 +10,15 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.locks.LockSupport;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
+import org.redisson.config.ShardedSubscriptionMode;
+import org.redisson.misc.ReclosableLatch;
 
 /**
  * Runs the commands that it reads from standard input, each on the thread that the command names, because the owner of a
@@ -31,18 +34,20 @@ public final class Main {
         this.out = out;
     }
 
-    /** Arguments: the watchdog timeout in ms, "single" or "cluster", and the addresses. */
+    /** Arguments: the watchdog timeout in ms, "single", "cluster" or "classic", and the addresses. */
     public static void main(String[] args) throws Exception {
         PrintStream out = System.out;
         System.setOut(System.err); // whoever prints must not disturb the answers
         Config config = new Config();
         config.setLockWatchdogTimeout(Long.parseLong(args[0]));
         String[] addresses = Arrays.copyOfRange(args, 2, args.length);
-        if (args[1].equals("cluster")) {
-            config.useClusterServers().addNodeAddress(addresses);
-        } else {
-            config.useSingleServer().setAddress(addresses[0]);
+        switch (args[1]) {
+            case "cluster" -> config.useClusterServers().addNodeAddress(addresses);
+            case "classic" -> config.useClusterServers().addNodeAddress(addresses)
+                    .setShardedSubscriptionMode(ShardedSubscriptionMode.OFF);
+            default -> config.useSingleServer().setAddress(addresses[0]);
         }
+        Clock.install();
         RedissonClient redisson = Redisson.create(config);
         Map<String, Command> commands = new HashMap<>();
         Rush.register(commands, redisson);
@@ -66,6 +71,10 @@ public final class Main {
         if (name.equals("interrupt")) { // of whatever the thread does at the moment
             worker.interrupt();
             answer(id, "ok", "");
+            return;
+        }
+        if (name.equals("sleeps")) { // the thread: it has asked in vain, and now only a message can wake it in time
+            answer(id, "ok", Boolean.toString(worker.sleeps()));
             return;
         }
         worker.tasks.add(() -> {
@@ -96,6 +105,12 @@ public final class Main {
             super(name);
             setDaemon(true);
             start();
+        }
+
+        /** Whether the thread waits in one of Redisson's latches. */
+        boolean sleeps() {
+            Object blocker = LockSupport.getBlocker(this);
+            return blocker instanceof ReclosableLatch || blocker != null && blocker.getClass().getName().contains("Semaphore$");
         }
 
         @Override

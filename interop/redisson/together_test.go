@@ -1,0 +1,153 @@
+package redisson
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+// group is some tests that share a server and a process of Java with other groups.
+type group struct {
+	title string
+	run   func(*testing.T, *both)
+}
+
+func TestP01P09P14P20BothSidesOnOneServer(t *testing.T) {
+	t.Parallel()
+	together(t, single(t), everything)
+}
+
+func TestP02P09P14P20BothSidesInACluster(t *testing.T) {
+	t.Parallel()
+	together(t, cluster(t), everything)
+}
+
+func TestP02BothSidesInAClusterWithClassicMessages(t *testing.T) {
+	t.Parallel()
+	together(t, classic(t), []group{
+		{"Wakes", wakes},
+		{"Latch", sharedLatch},
+		{"FairOrder", func(t *testing.T, b *both) { fairOrder(t, b, "orders") }},
+	})
+}
+
+var everything = []group{
+	{"Wakes", wakes},
+	{"NestedHolds", nestedHolds},
+	{"SeveralLocks", severalLocks},
+	{"PlainLock", plainLock},
+	{"FairLock", fairLock},
+	{"FencedLock", fencedLock},
+	{"SpinLock", spinLock},
+	{"ReadWriteLock", readWriteLock},
+	{"Semaphore", sharedSemaphore},
+	{"Permits", sharedPermits},
+	{"Latch", sharedLatch},
+	{"P09OurFirstPlaceHasNoScore", firstPlaceHasNoScore},
+	{"P14PermitsAreTakenAwayWhileJavaWaits", permitsTakenAway},
+	{"P20FencedLockAmongSeveral", fencedAmongSeveral},
+}
+
+// together runs groups of tests. Each has an empty Redis, and an agent of ours of its own.
+func together(t *testing.T, w *world, groups []group) {
+	java := w.startJava(t, 30*time.Minute)
+	for _, g := range groups {
+		step(t, g.title, func(t *testing.T) { g.run(t, w.with(t, java, 30*time.Minute)) })
+		for _, node := range w.nodes {
+			node.Do("FLUSHALL")
+		}
+	}
+}
+
+// wakes has somebody of each side wait for somebody of the other side, for each kind. Only a message can end the wait in time.
+func wakes(t *testing.T, b *both) {
+	for _, kinds := range []struct {
+		has, wants string
+		rounds     int // of ours that wait: they would ask again every so often, and the rounds would take longer than the patience
+	}{
+		{"plain", "plain", 8},
+		{"fair", "fair", 32}, // those who have a place ask every two seconds
+		{"fenced", "fenced", 8},
+		{"read", "write", 8},
+		{"write", "read", 8},
+		{"write", "write", 8},
+		{"semaphore", "semaphore", 8},
+		{"permits", "permits", 8},
+	} {
+		name := "wake " + kinds.has + " " + kinds.wants
+		has, wants := thing{kinds.has, name}, thing{kinds.wants, name}
+		b.make(t, has)
+		t.Run("Java-"+kinds.has+"-"+kinds.wants, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			for range kinds.rounds {
+				holder := b.has(t, has, "j has "+name, forever)
+				waiter := &someone{thing: wants, grant: request(ctx, b.ours, wants)}
+				b.awaitListening(t, wants)
+				waiter.waits(t)
+				holder.leaves(t)
+				waiter.gets(t)
+				waiter.leaves(t)
+			}
+		})
+		t.Run("Go-"+kinds.has+"-"+kinds.wants, func(t *testing.T) {
+			holder := b.has(t, has, "g1", forever)
+			waiter := b.javaWaits(t, wants, "j wants "+name) // a thread of its own: one that waits in vain spoils no other kind
+			if b.remaining(name) > 0 {                       // a semaphore has no end
+				b.wouldLast(t, name)
+			}
+			holder.leaves(t)
+			waiter.gets(t)
+			waiter.leaves(t)
+		})
+	}
+}
+
+// awaitListening waits until somebody of ours hears when a thing is free.
+func (b *both) awaitListening(t *testing.T, w thing) {
+	t.Helper()
+	channel := map[string]string{
+		"plain": "redisson_lock__channel", "fenced": "redisson_lock__channel",
+		"read": "redisson_rwlock", "write": "redisson_rwlock",
+		"semaphore": "redisson_sc", "permits": "redisson_sc",
+	}[w.kind]
+	if w.kind == "fair" {
+		b.awaitHearing(t, w.name, b.awaitPlaces(t, w.name, 1))
+		return
+	}
+	b.awaitSubscribers(t, keyOf(channel, w.name), 1)
+}
+
+// Some programs of this fleet hear only sharded messages, the others only classic ones. They exclude each other, but their
+// waiters have to look again.
+func TestP02MixedMessagesInACluster(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	w := cluster(t)
+	java := w.startJava(t, lease)
+	w.sharded = redisstore.ShardedOff
+	b := w.with(t, java, lease)
+	var waiters []*someone
+	for i, kind := range []string{"plain", "fair", "fenced", "read", "write"} {
+		for _, sides := range []string{"jg", "gj"} {
+			has := thing{kind, "mixed " + kind + " " + sides}
+			wants := has
+			if kind == "read" {
+				wants.kind = "write"
+			}
+			holder := b.has(t, has, sides[:1]+strconv.Itoa(2*i), kept)
+			want(t, "a try is refused", b.tries(t, wants, sides[1:]), false)
+			waiter := b.come(t, wants, sides[1:]+strconv.Itoa(2*i+1), kept)
+			waiter.waits(t)
+			holder.leaves(t)
+			waiters = append(waiters, waiter)
+		}
+	}
+	for _, waiter := range waiters {
+		waiter.gets(t)
+		waiter.leaves(t)
+	}
+}
