@@ -40,6 +40,9 @@ type ResumedGrant struct {
 	Name    lockagent.Name
 	Owner   lockagent.Owner
 	Token   lockagent.Token
+	Kind    lockagent.LockKind
+	Mode    lockagent.Mode
+	Permits int           // of a semaphore; 0 is 1
 	Lease   time.Duration // the fixed lease of the request, or 0 for a kept lease
 	Session bool          // Owner may hold the lock several times
 
@@ -130,8 +133,8 @@ func (l *lock) resume(n *LockSnapshot, of *lockstate.SavedTenure, g *lockstate.H
 	r := &request{
 		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
 		Request: Request{
-			Owner: g.Request.Owner, Lease: g.Request.Lease, Session: g.Request.Session,
-			Outlive: slices.Contains(n.Outlive, g.Request.ID),
+			Owner: g.Request.Owner, Kind: l.entry.kind, Mode: modeOf(g.Request.Mode), Permits: g.Request.Permits,
+			Lease: g.Request.Lease, Session: g.Request.Session, Outlive: slices.Contains(n.Outlive, g.Request.ID),
 		},
 		id: g.Request.ID, token: g.Token, tenure: of.Number, replicas: small(of.Replicas),
 	}
@@ -141,7 +144,8 @@ func (l *lock) resume(n *LockSnapshot, of *lockstate.SavedTenure, g *lockstate.H
 	}
 	l.requests.put(r.id, r)
 	l.agent.resumed = append(l.agent.resumed, ResumedGrant{
-		Name: l.entry.name, Owner: r.Owner, Token: r.token, Lease: r.Lease, Session: r.Session, Grant: r.out,
+		Name: l.entry.name, Owner: r.Owner, Token: r.token, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits,
+		Lease: r.Lease, Session: r.Session, Grant: r.out,
 	})
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, r.token, count, r.hold()))
 }

@@ -61,6 +61,40 @@ func TestResumedTenureIsInDoubt(t *testing.T) {
 	})
 }
 
+// A resumed hold is of the kind and the mode that it had, and has as many permits.
+func TestResumedHoldsOfOtherKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store.Share()})
+		read := Request{Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared, Session: true}
+		granted(t, a.Acquire(background, "book", read))
+		set := lockagent.PermitsRequest{Name: "seats", Kind: lockagent.Semaphore, Op: lockagent.TrySetPermits, N: 3}
+		if r := <-a.Permits(background, set); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		granted(t, a.Acquire(background, "seats", Request{Owner: "bob", Kind: lockagent.Semaphore, Permits: 2}))
+
+		next := resuming(t, Config{Store: store.Share()}, detached(t, a))
+		for i, want := range []ResumedGrant{
+			{Name: "book", Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared, Session: true},
+			{Name: "seats", Owner: "bob", Kind: lockagent.Semaphore, Mode: lockagent.Exclusive, Permits: 2},
+		} {
+			got := next.Resumed()[i]
+			want.Token, want.Grant = got.Token, got.Grant
+			if got != want {
+				t.Errorf("resumed %+v, want %+v", got, want)
+			}
+		}
+		claimed(t, next, "book")
+		if err := <-next.ReleaseMode(background, "book", "ann", lockagent.Exclusive); !errors.Is(err, lockagent.ErrNotHeld) {
+			t.Errorf("release of the write lock: %v", err)
+		}
+		if err := <-next.ReleaseMode(background, "book", "ann", lockagent.Shared); err != nil {
+			t.Errorf("release of the read lock: %v", err)
+		}
+	})
+}
+
 // A lock that was lost meanwhile is another's.
 func TestResumeFindsALockLost(t *testing.T) {
 	for name, tt := range map[string]struct {
