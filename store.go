@@ -54,7 +54,8 @@ import (
 //
 // An Acquire for a shared tenure is also granted if only shared tenures have the lock: it joins them. It does
 // not join them while an exclusive tenure has a place ahead of it in the queue, and the agent of that one
-// listens. So readers who come and go in many agents do not keep a writer out.
+// listens. Nor does it while outsiders wait, because they may want the lock for themselves. So readers who come
+// and go in many agents do not keep a writer out.
 //
 // A shared tenure never becomes exclusive. An exclusive tenure becomes shared by a Renew that asks for it:
 // the downgrade. An Acquire of a tenure that has the lock does not change its mode.

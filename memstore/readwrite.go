@@ -10,9 +10,9 @@ import (
 func (l *lock) shared() bool { return l.held() && l.holders[0].mode == lockagent.Shared }
 
 // mayJoin reports whether a tenure may share the lock with those that have it: it may not if a writer
-// waits ahead of it.
+// waits ahead of it, or outsiders, who may be writers.
 func (m *memory) mayJoin(l *lock, req *lockagent.AcquireRequest) bool {
-	if req.Mode != lockagent.Shared || !l.shared() {
+	if req.Mode != lockagent.Shared || !l.shared() || m.outsiders(req.Name) > 0 {
 		return false
 	}
 	ahead := l.place(req.Tenure)

@@ -107,6 +107,7 @@ var readWriteDefects = []defect{
 // readWriteFindings are further findings, see moreFindings.
 var readWriteFindings = []finding{
 	{"keeps the dead with the living", "ReadWrite/one that is over keeps no writer out"},
+	{"lets readers in past a writer", "ReadWriteQueue/readers who come and go do not keep an outsider out"},
 	{"forgets what was withdrawn", "ReadWrite/a tenure that was withdrawn does not join"},
 	{"does not mind the last token", "ReadWrite/the tokens of writers are above those of readers"},
 	{"makes no tenure shared", "ReadWrite/a downgrade wakes who waits"},

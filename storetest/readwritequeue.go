@@ -25,6 +25,18 @@ var readWriteQueueClauses = []clause{
 		},
 	},
 	{
+		name: "readers who come and go do not keep an outsider out",
+		says: "Nor does it while outsiders wait, because they may want the lock for themselves.",
+		prove: func(t *testing.T, h *Harness) {
+			c := h.crowd(t, 2)
+			one, two := c[0], c[1]
+			one.read(1)
+			h.outsider(t)
+			two.keptOut(1, one.tenure(1))
+			one.read(1) // it has the lock already
+		},
+	},
+	{
 		name: "a writer that does not listen keeps no reader out",
 		says: "and the agent of that one listens.",
 		prove: func(t *testing.T, h *Harness) {

@@ -6,7 +6,7 @@
 --     "-" if the tenure does not ask for a place.
 --
 -- A reader joins those that have the lock. It does not if one of the first eight places, ahead of its own, is
--- that of a writer whose agent listens.
+-- that of a writer whose agent listens, or if outsiders wait: they may be writers.
 
 --include request.lua
 
@@ -78,10 +78,11 @@ local function attempt(i, lock, suffix)
   if room == 'sharded' then
     count, agents = 'SHARDNUMSUB', suffix
   end
-  local outsiders = 0
-  if asks then
+  local outsiders, joins, writers = 0, mode == 'read' and field == tenure, false
+  if asks or joins then
     local counts = call('PUBSUB', count, 'redisson_rwlock' .. their_suffix(suffix), 'lockagent_agents' .. suffix)
-    outsiders = math.max(0, counts[2] - counts[4])
+    writers = counts[2] > counts[4]
+    outsiders = asks and math.max(0, counts[2] - counts[4]) or 0
   end
   local left = mode and call('PTTL', lock) or -2
   if not mode and notes[2] and (not asks or outsiders > 0) then
@@ -100,7 +101,7 @@ local function attempt(i, lock, suffix)
     if not alone then
       pcall('DEL', 'lockagent_readers' .. suffix)
     end
-  elseif mode == 'read' and field == tenure and (room == 'classic' or not writer_waits(queue, tenure, count, agents)) then
+  elseif joins and (room == 'classic' or not writers and not writer_waits(queue, tenure, count, agents)) then
     granted = field
     grant(lock, field, lease, left, true)
   end
