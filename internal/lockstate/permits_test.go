@@ -52,6 +52,14 @@ func TestPermits(t *testing.T) {
 			t.Errorf("attempted %+v", e)
 		}
 	})
+	t.Run("asks the store to break it, for other agents may have permits", func(t *testing.T) {
+		r := newPermitsRig(t)
+		r.wants("ann", 1)
+		r.granted(1, 7)
+		r.seen = nil
+		r.step(Break{Call: 1})
+		r.want("AskBreak 1")
+	})
 	t.Run("makes one attempt for a wake-up", func(t *testing.T) {
 		r := newPermitsRig(t)
 		for i, o := range []lockagent.Owner{"ann", "bob", "eve"} {
