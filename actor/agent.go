@@ -213,7 +213,7 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 	c.done = make(chan error, 1)
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		c.answer(false, err)
-	} else if e := a.registry.present(name); e != nil {
+	} else if e := a.registry.present(name, ""); e != nil {
 		send(e, c)
 	} else if a.registry.closed.Load() {
 		c.answer(false, lockagent.ErrClosed)
@@ -261,11 +261,8 @@ func (a *Agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lock
 
 // named returns the pinned entry of a lock.
 func (a *Agent) named(name lockagent.Name, kind lockagent.LockKind) (*entry, error) {
-	if e := a.registry.present(name); e != nil { // then the name was checked
-		if e.kind == kind.OrPlain() {
-			return e, nil
-		}
-		e.unpin()
+	if e := a.registry.present(name, kind.OrPlain()); e != nil { // then the name was checked
+		return e, nil
 	}
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return nil, err
@@ -298,7 +295,7 @@ func (a *Agent) hear(m lockagent.Message) {
 	if m.Tenure.Agent != a.cfg.ID {
 		return
 	}
-	if e := a.registry.present(m.Name); e != nil {
+	if e := a.registry.present(m.Name, ""); e != nil {
 		send(e, &newsMsg{news: m})
 		return
 	}

@@ -39,6 +39,36 @@ func TestNameAsTwoKinds(t *testing.T) {
 	})
 }
 
+// A request of another kind is refused without a message to the actor. So it must not pin the actor: if the
+// actor tries to retire meanwhile, it would find itself in use, and nothing would make it try again.
+func TestRefusedKindPinsNothing(t *testing.T) {
+	a := start(t, Config{Store: memstore.New()})
+	released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+	e := a.registry.present("door", "")
+	send(e, &statusMsg{reply: make(chan lockagent.Result[lockagent.Status], 1)}) // it unpins
+	for e.refs.Load() != 0 {
+		yieldNow()
+	}
+	const requests = 50_000
+	over := make(chan bool, 1)
+	go func() {
+		defer func() { over <- true }()
+		for range requests {
+			if _, err := a.named("door", lockagent.FairLock); !errors.Is(err, lockagent.ErrWrongKind) {
+				t.Errorf("refused: %v", err)
+				return
+			}
+		}
+	}()
+	most := int64(0)
+	for len(over) == 0 {
+		most = max(most, e.refs.Load())
+	}
+	if most != 0 {
+		t.Errorf("pinned %d times at once", most)
+	}
+}
+
 func TestBadKind(t *testing.T) {
 	a := start(t, Config{Store: memstore.New()})
 	refused(t, a.Acquire(background, "door", Request{Owner: "ann", Kind: "revolving"}), lockagent.ErrBadOption)
