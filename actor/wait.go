@@ -63,13 +63,16 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 	return g
 }
 
-// received returns the grant that a caller got from the channel of the request. If the channel
-// was empty, because the hold is over, the error of the grant says why.
+// received returns the grant of a caller who waited in Lock. If the actor took the grant back, because
+// the hold is over, the error of the grant says why.
 func (r *request) received(g lockagent.Grant, ok bool) lockagent.Grant {
 	if ok {
 		return g
 	}
 	cause := r.cause()
+	if cause == nil { // a grant that nobody received is taken back before its hold ends
+		cause = r.lost(lockagent.LostUnclaimed)
+	}
 	if lost, _ := errors.AsType[*lockagent.LostError](cause); lost != nil && lost.Reason == lockagent.LostClosed {
 		cause = lockagent.ErrClosed
 	}
