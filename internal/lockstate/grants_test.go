@@ -1,7 +1,6 @@
 package lockstate
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -176,10 +175,13 @@ func TestGrantsAreAListWithAnIndex(t *testing.T) {
 					fixed := slices.DeleteFunc(slices.Clone(model), func(x grant) bool { return x.fixed == 0 })
 					if top := g.top(k); top != 0 {
 						best := slices.MinFunc(fixed, func(x, y grant) int {
-							if k.before(&x, &y) {
+							switch {
+							case k.before(&x, &y):
 								return -1
+							case k.before(&y, &x):
+								return 1
 							}
-							return cmp.Compare(0, 0)
+							return 0
 						})
 						if k.before(&best, g.at(top)) {
 							t.Fatalf("%+v comes before %+v by rank %d", best, *g.at(top), k)
