@@ -6,6 +6,9 @@
 -- these leases in the zset lockagent_readers:{N}, in ms of the server's clock. A reader that is not there is
 -- another program's, or was let in by a script that could not reach that key. The scripts leave such a
 -- reader alone until the hash ends: Redisson 3.44 to 3.52 does not renew all of its keys.
+--
+-- While the slot migrates, each key is at one of two nodes. A renewal needs the hash and the reader's own key at one
+-- node. The zset may miss it. So a reader's lease is over when the zset says so and its own key is gone.
 local wall = math.floor(server / 1000)
 
 -- The suffix of our own keys for a lock, and that of Redisson's.
@@ -30,6 +33,12 @@ local function kind_of(suffix)
   return pcall('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
 end
 
+-- Reports whether the lease of a reader of a lock is over, whose end in the zset has passed. While the slot
+-- migrates, Redis refuses a command with two keys if one of them may be at the other node.
+local function over(lock, suffix, tenure)
+  return pcall('EXISTS', lock, timeout_key(suffix, tenure)) == 1
+end
+
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
 -- text of an error, or else nil, the mode, the holders' fields, and whether these are all. The mode is nil if the lock
 -- is free.
@@ -39,14 +48,14 @@ local function look(lock, suffix, dry)
   if err or first and not mode then
     return err or 'KIND ' .. kind_of(suffix)
   end
-  local readers, over, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
+  local readers, passed, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
   if mode == 'read' then
     for _, tenure in ipairs(pcall('ZRANGEBYSCORE', readers, '-inf', wall, 'LIMIT', 0, 64)) do
-      over[tenure] = true
+      passed[tenure] = true
     end
   end
   for f = 1, first and #fields or 0, 2 do
-    if over[fields[f]] then
+    if passed[fields[f]] and over(lock, suffix, fields[f]) then
       gone[#gone + 1] = fields[f]
     elseif fields[f] ~= 'mode' then
       list[#list + 1] = fields[f]
@@ -66,22 +75,27 @@ local function look(lock, suffix, dry)
   return nil, mode, list, whole
 end
 
--- Starts the lease of a reader, in ms, anew. It never ends earlier than before.
-local function keep(suffix, tenure, lease, alone)
-  local readers, ends = 'lockagent_readers' .. suffix, wall + lease
-  if not alone then
-    local before = pcall('ZSCORE', readers, tenure)
-    ends = math.max(ends, type(before) == 'string' and before + 0 or 0)
+-- Starts the lease of a reader, in ms, anew. It never ends earlier than before. If another node may have the reader's
+-- key, it changes nothing and returns the error. begins says that the reader has no key yet.
+local function keep(lock, suffix, tenure, lease, begins)
+  local readers, key = 'lockagent_readers' .. suffix, timeout_key(suffix, tenure)
+  local apart = type(pcall('EXISTS', lock, readers, key)) == 'table'
+  local here = apart and not begins and pcall('EXISTS', lock, key)
+  if type(here) == 'table' then
+    return here.err
   end
-  local key, left = timeout_key(suffix, tenure), string.format('%.0f', ends - wall)
+  local before = pcall('PTTL', key)
+  local most = math.max(lease + 0, type(before) == 'number' and before or 0)
+  local left, ends = string.format('%.0f', most), wall + most
   pcall('PEXPIRE', key, left) -- Redis lets a script that has written something write on, also if the server is full
-  pcall('SET', key, '1', 'PX', left)
-  if not alone then
-    pcall('ZADD', readers, string.format('%.0f', ends), tenure)
-    local lasts = pcall('PTTL', readers)
-    if type(lasts) == 'number' and lasts < ends - wall then
-      pcall('PEXPIRE', readers, left)
-    end
+  local set = pcall('SET', key, '1', 'PX', left)
+  if apart then
+    return set.err
+  end
+  pcall('ZADD', readers, 'GT', string.format('%.0f', ends), tenure)
+  local lasts = pcall('PTTL', readers)
+  if type(lasts) == 'number' and lasts < most then
+    pcall('PEXPIRE', readers, left)
   end
 end
 

@@ -107,7 +107,7 @@ local function attempt(i, lock, suffix)
   end
   if granted then
     if granted == tenure then
-      keep(suffix, tenure, lease, alone)
+      keep(lock, suffix, tenure, lease, not own)
     end
     if asks and not alone then
       pcall('ZREM', queue, field)

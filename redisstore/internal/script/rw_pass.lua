@@ -30,7 +30,7 @@ local function pass(lock, suffix, queue, field, channel, joins, outsiders, trace
     call('HSET', lock, 'mode', 'write')
   else
     call('HSET', lock, 'mode', 'read')
-    keep(suffix, tenure, pass_lease)
+    keep(lock, suffix, tenure, pass_lease, true)
   end
   call('ZREM', queue, field)
   local heard = pcall(publish, channel, 'readwrite passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..

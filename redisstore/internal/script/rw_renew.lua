@@ -11,7 +11,8 @@
 --
 -- Alone: see acquire.lua. The last argument is then the name of KEYS[2].
 --
--- Reply: as for renew.lua. If a writer waits for what a reader has, its agent is told.
+-- Reply: as for renew.lua. If a writer waits for what a reader has, its agent is told. While the slot migrates, a reader is
+-- renewed if the node has its key, see rw.lua. A writer becomes a reader later if the node cannot make that key.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 
@@ -40,10 +41,12 @@ end
 
 -- Makes a writer a reader.
 local function downgrade(lock, suffix, tenure, lease)
+  extend(lock, lease)
+  if keep(lock, suffix, tenure, call('PTTL', lock), true) then
+    return -- the next renewal asks again
+  end
   call('HDEL', lock, tenure .. ':write')
   call('HSET', lock, tenure, '1', 'mode', 'read')
-  extend(lock, lease)
-  keep(suffix, tenure, math.max(lease + 0, call('PTTL', lock)), alone)
   if alone then
     pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '1')
     return
@@ -67,10 +70,10 @@ local function writer_waits(suffix)
   return counts[2] > counts[4]
 end
 
--- Renews a reader, and reports whether it still is one.
+-- Renews a reader, and reports whether it still is one, or an error.
 local function read_on(lock, suffix, tenure, lease)
   local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
-  if type(ends) == 'string' and ends + 0 <= wall then
+  if type(ends) == 'string' and ends + 0 <= wall and over(lock, suffix, tenure) then
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock) -- what is left is the mode
@@ -79,7 +82,10 @@ local function read_on(lock, suffix, tenure, lease)
   end
   local noted = not alone and pcall('ZSCORE', 'lockagent_doubts' .. suffix, '')
   doubted[lock] = type(noted) == 'string' and as_set(lock, noted)
-  keep(suffix, tenure, lease, alone)
+  local err = keep(lock, suffix, tenure, lease)
+  if err then
+    return {err = err}
+  end
   extend(lock, lease)
   settle(lock, suffix)
   if not alone and writer_waits(suffix) then
