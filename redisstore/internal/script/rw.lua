@@ -75,27 +75,27 @@ local function look(lock, suffix, dry)
   return nil, mode, list, whole
 end
 
--- Starts the lease of a reader, in ms, anew. It never ends earlier than before. If another node may have the reader's
--- key, it changes nothing and returns the error. begins says that the reader has no key yet.
-local function keep(lock, suffix, tenure, lease, begins)
+-- Reports whether a command may name keys. While the slot migrates, Redis refuses one if another node has a key of it, or
+-- may have one of several.
+local function reaches(...)
+  local there = pcall('EXISTS', ...)
+  return type(there) ~= 'table' or not string.find(there.err, 'non local key', 1, true)
+end
+
+-- Starts the lease of a reader, in ms, anew. It never ends earlier than before. The script reaches the reader's key.
+local function keep(lock, suffix, tenure, lease)
   local readers, key = 'lockagent_readers' .. suffix, timeout_key(suffix, tenure)
-  local apart = type(pcall('EXISTS', lock, readers, key)) == 'table'
-  local here = apart and not begins and pcall('EXISTS', lock, key)
-  if type(here) == 'table' then
-    return here.err
-  end
   local before = pcall('PTTL', key)
   local most = math.max(lease + 0, type(before) == 'number' and before or 0)
-  local left, ends = string.format('%.0f', most), wall + most
+  local left = string.format('%.0f', most)
   pcall('PEXPIRE', key, left) -- Redis lets a script that has written something write on, also if the server is full
-  local set = pcall('SET', key, '1', 'PX', left)
-  if apart then
-    return set.err
-  end
-  pcall('ZADD', readers, 'GT', string.format('%.0f', ends), tenure)
-  local lasts = pcall('PTTL', readers)
-  if type(lasts) == 'number' and lasts < most then
-    pcall('PEXPIRE', readers, left)
+  pcall('SET', key, '1', 'PX', left)
+  if reaches(lock, readers) then
+    pcall('ZADD', readers, 'GT', string.format('%.0f', wall + most), tenure)
+    local lasts = pcall('PTTL', readers)
+    if type(lasts) == 'number' and lasts < most then
+      pcall('PEXPIRE', readers, left)
+    end
   end
 end
 

@@ -140,3 +140,31 @@ func TestReadersAreRenewedWhileASlotMoves(t *testing.T) {
 		})
 	}
 }
+
+// Redisson's unlock deletes a hash whose readers have no keys. So nobody begins to read at a node that cannot make the key.
+func TestReadersHaveTheirKeysWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	for i, moved := range []bool{false, true} {
+		name := lockagent.Name(fmt.Sprintf("orders/%d", i))
+		m := migrateIn(t, cluster, name)
+		m.from.do("HSET", string(name), "mode", "read", java, "1")
+		m.from.do("PEXPIRE", string(name), "20000")
+		one := reading(name, agentA, 1)
+		m.begin()
+		if moved {
+			m.move(string(name))
+		}
+		for range 2 { // a reply may be lost
+			r := m.rwTry(one)
+			if r.Granted != moved || !moved && (r.Holder != java || r.Remaining > time.Second) {
+				t.Errorf("after the hash: %t, acquired %+v", moved, r)
+			}
+		}
+		m.finish(cluster, name)
+		fields, key := m.to.do("HLEN", string(name)).(int64), m.to.do("PTTL", timeoutKey(one)).(int64)
+		if fields == 3 != moved || key > 0 != moved {
+			t.Errorf("after the hash: %t, there are %d fields, and a key for %d ms", moved, fields, key)
+		}
+	}
+}

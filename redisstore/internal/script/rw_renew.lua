@@ -42,9 +42,10 @@ end
 -- Makes a writer a reader.
 local function downgrade(lock, suffix, tenure, lease)
   extend(lock, lease)
-  if keep(lock, suffix, tenure, call('PTTL', lock), true) then
+  if not reaches(timeout_key(suffix, tenure)) then
     return -- the next renewal asks again
   end
+  keep(lock, suffix, tenure, call('PTTL', lock))
   call('HDEL', lock, tenure .. ':write')
   call('HSET', lock, tenure, '1', 'mode', 'read')
   if alone then
@@ -82,10 +83,10 @@ local function read_on(lock, suffix, tenure, lease)
   end
   local noted = not alone and pcall('ZSCORE', 'lockagent_doubts' .. suffix, '')
   doubted[lock] = type(noted) == 'string' and as_set(lock, noted)
-  local err = keep(lock, suffix, tenure, lease)
-  if err then
-    return {err = err}
+  if not reaches(lock, timeout_key(suffix, tenure)) then
+    return {err = 'TRYAGAIN the key of the reader is at another node'}
   end
+  keep(lock, suffix, tenure, lease)
   extend(lock, lease)
   settle(lock, suffix)
   if not alone and writer_waits(suffix) then
