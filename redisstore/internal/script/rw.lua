@@ -39,6 +39,28 @@ local function over(lock, suffix, tenure)
   return pcall('EXISTS', lock, timeout_key(suffix, tenure)) == 1
 end
 
+-- Makes the hash of a lock anew for those readers of ours whose leases go on, and returns them. A hash may end before
+-- them: the watchdog of a reader of Redisson's sets its end.
+local most_restored = 64
+local function restore(lock, suffix)
+  local list, left = {}, 0
+  local ends = pcall('ZRANGE', 'lockagent_readers' .. suffix, -most_restored, -1, 'WITHSCORES')
+  for p = 1, #ends, 2 do
+    if ends[p + 1] + 0 > wall and pcall('EXISTS', timeout_key(suffix, ends[p])) == 1 then
+      list[#list + 1], left = ends[p], ends[p + 1] - wall
+    end
+  end
+  if list[1] then
+    call('DEL', lock) -- changes nothing. But after a first write a server that is full takes others
+    call('HSET', lock, 'mode', 'read')
+    for _, tenure in ipairs(list) do
+      call('HSET', lock, tenure, '1')
+    end
+    call('PEXPIRE', lock, string.format('%.0f', left))
+  end
+  return list
+end
+
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
 -- text of an error, or else nil, the mode, the holders' fields, and whether these are all. The mode is nil if the lock
 -- is free.
@@ -70,7 +92,8 @@ local function look(lock, suffix, dry)
     end
   end
   if free then
-    mode = nil
+    list = dry and {} or restore(lock, suffix)
+    mode = list[1] and 'read'
   end
   return nil, mode, list, whole
 end
@@ -99,9 +122,14 @@ local function keep(lock, suffix, tenure, lease)
   end
 end
 
+-- Removes the keys of a tenure that does not read.
+local function forget(suffix, tenure)
+  pcall('ZREM', 'lockagent_readers' .. suffix, tenure)
+  pcall('DEL', timeout_key(suffix, tenure))
+end
+
 -- Ends a reader.
 local function drop(lock, suffix, tenure)
   call('HDEL', lock, tenure)
-  pcall('ZREM', 'lockagent_readers' .. suffix, tenure)
-  pcall('DEL', timeout_key(suffix, tenure))
+  forget(suffix, tenure)
 end

@@ -112,6 +112,9 @@ for i = 1, n do
   if held ~= true then
     -- What is no lock any more is not held.
     local over = type(held) ~= 'table' or string.find(held.err, 'WRONGTYPE', 1, true)
+    if over then
+      forget(suffix, tenure)
+    end
     lines[#lines + 1] = i .. (over and ' n' or ' e ' .. held.err)
   end
 end
