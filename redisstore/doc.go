@@ -221,6 +221,9 @@
 //	lockagent_queue::a{b}       our keys have two colons
 //	redisson_lock__channel:a{b} Redisson's have one
 //
+// So Redisson's keys of the locks a and {a} are the same. A name such as {a}, which is only a tag, is an error for
+// fair, fenced and read/write locks, and for semaphores.
+//
 // These keys serve all locks. In a Cluster there are such keys for each slot, and their names
 // end with the tag of the slot:
 //
