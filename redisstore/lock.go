@@ -226,8 +226,8 @@ func (s *Store) send(c *script.Call, slot uint16, done func(text string, err err
 	s.lanes.Send(call)
 }
 
-// check returns the family of a kind. It is an error if a request is out of bounds, or its name is that of
-// a key that is no lock. err is the outcome of the request's own Check: passing the request itself
+// check returns the family of a kind. It refuses a request that is out of bounds, and a name that locks of the
+// kind cannot have. err is the outcome of the request's own Check: passing the request itself
 // would allocate.
 func (s *Store) check(name lockagent.Name, kind lockagent.LockKind, err error) (*family, error) {
 	if err != nil {
