@@ -170,8 +170,8 @@
 //	                            read/write lock
 //	lockagent_readers:{N}       zset: these tenures, by the end   the longest lease
 //	                            of their leases, in ms
-//	lockagent_doubts:{N}        zset: readers of Redisson's that  1 minute after the lock
-//	                            may be dead, by when they are removed
+//	lockagent_doubts:{N}        zset: readers of Redisson's, by   1 minute after the lock
+//	                            when they end if they have no keys
 //	redisson_rwlock:{N}         channel of a read/write lock: "0" when the last reader has gone, "1"
 //	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the

@@ -98,6 +98,21 @@ local function look(lock, suffix, dry)
   return nil, mode, list, whole
 end
 
+-- Reports whether a writer whose agent listens waits ahead of a place, or at all.
+local function writer_waits(queue, ahead_of, count, agents)
+  for _, other in ipairs(pcall('ZRANGE', queue, 0, 7)) do
+    if other == ahead_of then
+      return false
+    elseif string.find(other, ':write$') then
+      local listens = call('PUBSUB', count, 'lockagent_agent:' .. string.match(other, '^[^:]*') .. agents)
+      if listens[2] > 0 then
+        return true
+      end
+    end
+  end
+  return false
+end
+
 -- Reports whether a command may name keys. While the slot migrates, Redis refuses one if another node has a key of it, or
 -- may have one of several.
 local function reaches(...)

@@ -27,28 +27,16 @@ local server = time[1] * 1000000 + time[2]
 
 --include rw_doubt.lua
 
--- Reports whether a writer waits ahead of a place.
-local function writer_waits(queue, ahead_of, count, agents)
-  for _, other in ipairs(pcall('ZRANGE', queue, 0, 7)) do
-    if other == ahead_of then
-      return false
-    elseif string.find(other, ':write$') then
-      local listens = call('PUBSUB', count, 'lockagent_agent:' .. string.match(other, '^[^:]*') .. agents)
-      if listens[2] > 0 then
-        return true
-      end
-    end
-  end
-  return false
-end
-
--- Tells the agents that have the lock that another one wants it. The reply names the first of them.
+-- Tells agents that have the lock that another one wants it. The reply names the first of them. Those that are not told
+-- learn of it when they renew their leases.
+local most_told, most_tried = 8, 32
 local function want_all(lock, tenure, list)
-  local agent = string.match(tenure, '^[^:]*')
-  for p, field in ipairs(list) do
-    local other = string.match(field, '^([^:]*):%d+')
-    if other and (p > 1 or other ~= agent) then
-      pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. tenure_of(field) .. ' ' .. lock)
+  local agent, told = string.match(tenure, '^[^:]*'), 0
+  for p = 1, math.min(#list, most_tried) do
+    local other = string.match(list[p], '^([^:]*):%d+')
+    if other and (p > 1 or other ~= agent) and told < most_told then
+      local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. tenure_of(list[p]) .. ' ' .. lock)
+      told = heard == 0 and told or told + 1 -- one that does not listen may be of another program
     end
   end
 end

@@ -176,3 +176,70 @@ func TestLostReadersKeepNobodyOut(t *testing.T) {
 		})
 	}
 }
+
+// A reader of Redisson's has little left when one of ours joins, and dies. It keeps nobody out for longer than it would
+// have without ours, however long our lease was.
+func TestDeadReaderOfRedissonLastsNoLongerBesideOurs(t *testing.T) {
+	one, two, writer := reading("x", agentA, 1), reading("x", agentB, 1), wish("x", agentC, 1)
+	one.Lease = time.Hour
+	java := "{x}:" + java + ":rwlock_timeout:"
+	joins := func(s *server, lease time.Duration) { // after us
+		s.do("HSET", "x", "mode", "read", strings.TrimSuffix(java[4:], ":rwlock_timeout:"), "1")
+		s.do("SET", java+"1", "1", "PX", strconv.FormatInt(lease.Milliseconds(), 10))
+		if s.do("PTTL", "x").(int64) < lease.Milliseconds() {
+			s.do("PEXPIRE", "x", strconv.FormatInt(lease.Milliseconds(), 10))
+		}
+	}
+	for what, c := range map[string]struct {
+		act        func(*server)
+		least, end time.Duration // of the reader
+	}{
+		"ours joins and leaves": {func(s *server) {
+			joins(s, 20*time.Second)
+			s.rwGrant(one)
+		}, 19 * time.Second, 21 * time.Second},
+		"it joins": {func(s *server) {
+			s.rwGrant(one)
+			joins(s, 20*time.Second)
+		}, 59 * time.Second, 61 * time.Second},
+		"it joins, and a writer looks": {func(s *server) {
+			s.rwGrant(one)
+			joins(s, 20*time.Second)
+			s.rwTry(writer)
+			s.do("DEL", java+"1")
+		}, 59 * time.Second, 61 * time.Second},
+		"it joins, and nobody looks while it has a key": {func(s *server) {
+			s.rwGrant(one)
+			joins(s, 20*time.Second)
+			s.do("DEL", java+"1")
+		}, 59 * time.Second, 61 * time.Second},
+		"it renews the hash, and not its keys": {func(s *server) {
+			joins(s, 20*time.Second)
+			s.rwGrant(one)
+			s.do("DEL", java+"1")
+			s.do("PEXPIRE", "x", "40500")
+			s.rwGrant(two)
+			s.rwEnd(end(two))
+		}, 40 * time.Second, 42 * time.Second},
+		"it has a key for longer": {func(s *server) {
+			s.rwGrant(one)
+			joins(s, 5*time.Minute)
+			s.rwTry(writer)
+		}, 299 * time.Second, 301 * time.Second},
+		"it holds more often than anybody counts": {func(s *server) {
+			s.rwGrant(one)
+			joins(s, 20*time.Second)
+			s.do("HSET", "x", strings.TrimSuffix(java[4:], ":rwlock_timeout:"), "9")
+		}, 59 * time.Minute, time.Hour + time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := start(t)
+			c.act(s)
+			expect(t, s.rwEnd(end(one)), "released, woke 0")
+			r := s.rwTry(writer)[0].Reply
+			if r.Granted || r.Remaining < c.least || r.Remaining > c.end {
+				t.Errorf("%+v, want it to end in %v", r, c.end)
+			}
+		})
+	}
+}

@@ -58,17 +58,12 @@ local function downgrade(lock, suffix, tenure, lease)
 end
 
 -- Reports whether a writer waits for readers: one of ours, or of another program. Only writers do, if nothing keeps readers out.
-local function writer_waits(suffix)
-  for _, place in ipairs(pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, places_looked_at - 1)) do
-    if string.find(place, ':write$') then
-      return true
-    end
-  end
+local function is_wanted(suffix)
   if room == 'classic' then
     return false
   end
   local counts = call('PUBSUB', count, 'redisson_rwlock' .. their_suffix(suffix), 'lockagent_agents' .. suffix)
-  return counts[2] > counts[4]
+  return counts[2] > counts[4] or writer_waits('lockagent_queue' .. suffix, nil, count, room == 'sharded' and suffix or '')
 end
 
 -- Renews a reader, and reports whether it still is one, or an error.
@@ -89,7 +84,7 @@ local function read_on(lock, suffix, tenure, lease)
   keep(lock, suffix, tenure, lease)
   extend(lock, lease)
   settle(lock, suffix)
-  if not alone and writer_waits(suffix) then
+  if not alone and is_wanted(suffix) then
     pcall('PUBLISH', 'lockagent_agent:' .. string.match(tenure, '^[^:]*'), 'readwrite wanted ' .. tenure .. ' ' .. lock)
   end
   return true
