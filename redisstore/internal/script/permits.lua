@@ -90,28 +90,44 @@ local function begin()
   return digits(at), string.match(member, '^%S+')
 end
 
--- The ids of the n permits of a tenure, as raw bytes.
-local function ids_of(tenure, n)
+-- The ids of n permits of a tenure, as raw bytes: of those that follow the first so many.
+local function ids_of(tenure, after, n)
   local all = {}
   for k = 1, n do
-    all[k] = string.gsub(string.sub(redis.sha1hex(tenure .. '/' .. k), 1, 32), '%x%x', function(byte)
+    all[k] = string.gsub(string.sub(redis.sha1hex(tenure .. '/' .. after + k), 1, 32), '%x%x', function(byte)
       return string.char(tonumber(byte, 16))
     end)
   end
   return all
 end
 
+-- How many permits of a tenure there are before the first one that is missing. So a tenure gives back its permits, if
+-- their number was evicted.
+local function found(tenure)
+  local n, step = 0, 64
+  repeat
+    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n, step)))
+    local k = 1
+    while scores[k] do
+      k = k + 1
+    end
+    n = n + k - 1
+  until k <= step
+  return n
+end
+
 -- The number of permits of a tenure, and whether its lease goes on and it has all of them. Otherwise the
--- tenure is over. One of the two keys may have been evicted.
+-- tenure is over. One of the two keys may have been evicted. Without the number nobody knows what the tenure was granted.
+-- Then the number is what is known to come back.
 local function has(tenure)
   local score, n = call('ZSCORE', tenures, tenure), call('HGET', taken, tenure)
   if not score and not n then
     return nil, false
   end
-  local whole = score and score + 0 > now
-  n = tonumber(n or 1)
-  if with_ids then
-    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n)))
+  local whole = score and score + 0 > now and n
+  n = tonumber(n or with_ids and found(tenure) or 1)
+  if whole and with_ids then
+    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, 0, n)))
     for k = 1, n do
       whole = whole and scores[k] and scores[k] + 0 > now
     end
@@ -138,7 +154,7 @@ local function extend(tenure, n, lease)
   call('ZADD', tenures, 'GT', till, tenure)
   if with_ids then
     local entries = {}
-    for k, id in ipairs(ids_of(tenure, n)) do
+    for k, id in ipairs(ids_of(tenure, 0, n)) do
       entries[2 * k - 1], entries[2 * k] = till, id
     end
     call('ZADD', ids, 'GT', unpack(entries))
@@ -160,7 +176,10 @@ local function drop(tenure, n)
   call('HDEL', taken, tenure)
   beyond(1 - n)
   call('ZREM', tenures, tenure)
-  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or n
+  local back = n
+  if with_ids and n > 0 then
+    back = call('ZREM', ids, unpack(ids_of(tenure, 0, n)))
+  end
   free = call('INCRBY', lock, back)
 end
 
@@ -172,7 +191,7 @@ local function take(tenure, n, lease)
   end
   call('HSET', taken, tenure, n)
   beyond(n - 1)
-  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or 0
+  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, 0, n))) or 0
   extend(tenure, n, lease)
   free = call('INCRBY', lock, back - n)
 end
