@@ -72,7 +72,7 @@ func TestLatchLayout(t *testing.T) {
 		if ttl := server.Do("PTTL", string(name)); ttl != int64(-1) {
 			t.Errorf("the latch lives for %v", ttl)
 		}
-		changes("c1")
+		changes(".latch", "c1")
 		if ttl := server.Do("PTTL", notes).(int64); ttl <= 0 || ttl > 60_000 {
 			t.Errorf("the notes live for %d ms", ttl)
 		}
@@ -83,6 +83,9 @@ func TestLatchLayout(t *testing.T) {
 		}
 		if got := server.Do("ZSCORE", notes, ".opened"); got == nil {
 			t.Error("nothing says that the latch was counted down")
+		}
+		if got := server.Do("ZSCORE", notes, ".latch"); got != nil {
+			t.Error("the open latch keeps its name from other kinds")
 		}
 		do(lockagent.LatchSet, "c4")
 		if got := server.Do("ZSCORE", notes, ".opened"); got != nil {
@@ -142,6 +145,26 @@ func TestLatchOfAnotherType(t *testing.T) {
 			t.Errorf("%s was changed", name)
 		}
 	}
+}
+
+// Redisson deletes a semaphore while a tenure has permits. A latch of that name is not taken for the semaphore.
+func TestLatchInPlaceOfADeletedSemaphore(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 2)
+		p.server.Do("DEL", "pool", "{pool}:timeout")
+		for i, op := range []lockagent.LatchOp{lockagent.LatchSet, lockagent.LatchDown} {
+			r, err := latch(t, p.store, lockagent.LatchRequest{Name: "pool", Op: op, Count: 3, Change: op.String()})
+			if want := int64(3 - i); r.Count != want || err != nil {
+				t.Errorf("%s: %+v, %v; want the count %d", op, r, err, want)
+			}
+		}
+		if held, err := p.renew(1); held || !errors.Is(err, lockagent.ErrWrongKind) {
+			t.Errorf("Renew: %t, %v", held, err)
+		}
+		if got := p.server.Do("GET", "pool"); got != "2" {
+			t.Errorf("the latch is %v", got)
+		}
+	})
 }
 
 // In a Cluster the channel of such a latch would be in another slot than the latch: Redisson could set

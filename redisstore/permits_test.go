@@ -377,3 +377,31 @@ func TestPermitsOfADeletedSemaphoreOfTheOtherKind(t *testing.T) {
 		}
 	})
 }
+
+// A latch that somebody changed lately is no semaphore, whatever its count is.
+func TestPermitsOfALatch(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		name := lockagent.Name(kind)
+		if _, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: lockagent.LatchSet, Count: 3, Change: "set"}); err != nil {
+			t.Fatal(err)
+		}
+		want := lockagent.KindError{Name: name, Kind: kind, Used: lockagent.Latch}
+		refused := func(what string, err error) {
+			t.Helper()
+			if used, _ := errors.AsType[*lockagent.KindError](err); used == nil || *used != want {
+				t.Errorf("%s: %v; want %v", what, err, &want)
+			}
+		}
+		req := wish(name, agentA, 1)
+		req.Kind = kind
+		_, err := storetest.Acquire(t, store, req)
+		refused("Acquire", err)
+		_, err = storetest.Permits(t, store, lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.AddPermits, N: 1, Change: "add"})
+		refused("AddPermits", err)
+		if got := server.Do("GET", string(name)); got != "3" {
+			t.Errorf("the latch is %v", got)
+		}
+	}
+}

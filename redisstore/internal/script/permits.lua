@@ -1,4 +1,4 @@
--- permits.lua is a part of the scripts for semaphores. It needs holders.lua before it.
+-- permits.lua is a part of the scripts for semaphores. It needs holders.lua and kinds.lua before it.
 --
 -- KEYS[1]  the number of free permits: Redisson's. Absent if nobody has set it
 -- Then all other keys that the script uses, see permits.go. They are declared, so that no node runs the
@@ -63,6 +63,9 @@ for _, key in ipairs(with_ids and {'lockagent_permits' .. suffix} or {ids, 'lock
   elseif there then
     return redis.error_reply('KIND ' .. (with_ids and 'semaphore' or 'permits'))
   end
+end
+if free and is_latch(suffix, server) then
+  return redis.error_reply('KIND latch')
 end
 free = free and tonumber(free)
 

@@ -6,6 +6,8 @@ local call, pcall = redis.call, redis.pcall
 
 --include holders.lua
 
+--include kinds.lua
+
 --include permits.lua
 
 if reclaim() then

@@ -1,0 +1,29 @@
+-- kinds.lua is a part of other scripts: functions that tell as what a key with a number is in use, if the keys
+-- beside it show it. Those keys are not declared, and may be at another node while the slot migrates: then nothing shows it.
+
+-- The suffix of our own keys for a name.
+local function own_suffix(name)
+  return string.find(name, '{', 1, true) and '::' .. name or ':{' .. name .. '}'
+end
+
+-- Reports whether we changed a latch lately that is not open.
+local function is_latch(suffix, microseconds)
+  local till = pcall('ZSCORE', 'lockagent_notes' .. suffix, '.latch')
+  return type(till) == 'string' and till + 0 > microseconds
+end
+
+-- Returns "semaphore" or "permits" if somebody has permits with a lease that goes on, "latch", or nil.
+local function use_of_number(name)
+  local time, suffix = call('TIME'), own_suffix(name)
+  local microseconds = time[1] * 1000000 + time[2]
+  local function has_tenures(key)
+    local last = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
+    return last and last * 1000 > microseconds
+  end
+  if has_tenures('lockagent_permits' .. suffix) then
+    return 'semaphore'
+  elseif has_tenures('lockagent_tenures' .. suffix) or has_tenures(string.gsub(suffix, '^:+', '') .. ':timeout') then
+    return 'permits'
+  end
+  return is_latch(suffix, microseconds) and 'latch' or nil
+end
