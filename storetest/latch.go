@@ -187,7 +187,7 @@ var latchClauses = []clause{
 		name: "what is no latch stays as it is",
 		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and Inspect end with a [*KindError].",
 		prove: func(t *testing.T, h *Harness) {
-			for _, kind := range slices.DeleteFunc(slices.Clone(h.kinds), func(kind lockagent.LockKind) bool { return kind == lockagent.Latch || slices.Contains(exclusive, kind) }) {
+			for _, kind := range slices.DeleteFunc(slices.Clone(h.kinds), func(kind lockagent.LockKind) bool { return kind == lockagent.Latch }) {
 				name, one, holder := "of a "+lockagent.Name(kind), h.agent(t), h.agent(t)
 				if holder.kind = kind; !slices.Contains(exclusive, kind) {
 					set := user{holder}.request(lockagent.TrySetPermits, 3)
@@ -218,6 +218,12 @@ var latchClauses = []clause{
 				_, err := one.try(req)
 				refused("Acquire", err)
 				holder.release(name, 1, true)
+
+				one.latch(lockagent.LatchSet, 1, 1) // and the reverse
+				_, err = holder.try(holder.wish(theLatch, 2))
+				if told, _ := errors.AsType[*lockagent.KindError](err); told == nil || *told != (lockagent.KindError{Name: theLatch, Kind: kind, Used: lockagent.Latch}) {
+					t.Errorf("Acquire of a latch as %s: error %v", kind, err)
+				}
 			}
 		},
 	},

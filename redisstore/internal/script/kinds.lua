@@ -1,9 +1,19 @@
--- kinds.lua is a part of other scripts: functions that tell as what a key with a number is in use, if the keys
--- beside it show it. Those keys are not declared, and may be at another node while the slot migrates: then nothing shows it.
+-- kinds.lua is a part of other scripts: functions that tell as what a name is in use, if the keys beside it show it.
+-- Those keys are not declared, and may be at another node while the slot migrates: then nothing shows it.
 
 -- The suffix of our own keys for a name.
 local function own_suffix(name)
   return string.find(name, '{', 1, true) and '::' .. name or ':{' .. name .. '}'
+end
+
+-- The suffix of Redisson's keys for a name, by that of ours.
+local function their_suffix(suffix)
+  return (string.gsub(suffix, '^::', ':'))
+end
+
+-- What a lock without a mode is.
+local function kind_of(suffix)
+  return pcall('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
 end
 
 -- Reports whether we changed a latch lately that is not open.
@@ -22,7 +32,7 @@ local function use_of_number(name)
   end
   if has_tenures('lockagent_permits' .. suffix) then
     return 'semaphore'
-  elseif has_tenures('lockagent_tenures' .. suffix) or has_tenures(string.gsub(suffix, '^:+', '') .. ':timeout') then
+  elseif has_tenures('lockagent_tenures' .. suffix) or has_tenures(string.sub(their_suffix(suffix), 2) .. ':timeout') then
     return 'permits'
   end
   return is_latch(suffix, microseconds) and 'latch' or nil

@@ -19,13 +19,15 @@ local call, pcall = redis.call, redis.pcall
 local latch, notes, op, change, kept = KEYS[1], KEYS[2], ARGV[1], ARGV[3], ARGV[4] + 0
 local most_removed = 2
 
---include kinds.lua
+--include holders.lua
+
+--include number.lua
 
 local time = call('TIME')
 local at = time[1] .. string.sub('00000' .. time[2], -6)
-local count = call('GET', latch)
-if count and (#count > 18 or not string.find(count, '^%-?[1-9]%d*$') and count ~= '0') then
-  return redis.error_reply('WRONGTYPE the value of the latch is no number')
+local count, err = number_of(latch, 18)
+if err then
+  return redis.error_reply(err)
 end
 local used = count and use_of_number(latch)
 if used and used ~= 'latch' then

@@ -1,4 +1,4 @@
--- permits.lua is a part of the scripts for semaphores. It needs holders.lua and kinds.lua before it.
+-- permits.lua is a part of the scripts for semaphores. It needs holders.lua before it.
 --
 -- KEYS[1]  the number of free permits: Redisson's. Absent if nobody has set it
 -- Then all other keys that the script uses, see permits.go. They are declared, so that no node runs the
@@ -43,16 +43,9 @@ clock = server + ahead
 
 local function digits(n) return string.format('%.0f', n) end
 
--- What is not a number of permits is something else.
-local free = pcall('GET', lock)
-if type(free) == 'table' then
-  local err, holder, _, _, shared = holders(lock)
-  if err or not holder then
-    return redis.error_reply('WRONGTYPE the key is no number of permits')
-  end
-  return redis.error_reply('KIND ' .. (shared and 'readwrite' or 'plain'))
-elseif free and (#free > 15 or not string.find(free, '^%-?[1-9]%d*$') and free ~= '0') then
-  return redis.error_reply('WRONGTYPE the value is no number of permits')
+local free, err = number_of(lock, 15)
+if err then
+  return redis.error_reply(err)
 end
 -- Keys of the other kind. If the number is gone, so are the tenures. A renewal does not declare these keys, see
 -- permits_renew.lua.

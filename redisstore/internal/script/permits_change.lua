@@ -13,7 +13,7 @@ local call, pcall = redis.call, redis.pcall
 
 --include holders.lua
 
---include kinds.lua
+--include number.lua
 
 --include permits.lua
 

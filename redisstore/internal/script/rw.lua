@@ -8,14 +8,6 @@
 -- reader alone until the hash ends: Redisson 3.44 to 3.52 does not renew all of its keys.
 local wall = math.floor(server / 1000)
 
--- The suffix of our own keys for a lock, and that of Redisson's.
-local function own_suffix(lock)
-  return string.find(lock, '{', 1, true) and '::' .. lock or ':{' .. lock .. '}'
-end
-local function their_suffix(suffix)
-  return (string.gsub(suffix, '^::', ':'))
-end
-
 local function timeout_key(suffix, tenure)
   return string.sub(their_suffix(suffix), 2) .. ':' .. tenure .. ':rwlock_timeout:1'
 end
@@ -23,11 +15,6 @@ end
 -- The tenure of a field.
 local function tenure_of(field)
   return (string.gsub(field, ':write$', ''))
-end
-
--- What a lock without a mode is.
-local function kind_of(suffix)
-  return pcall('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
 end
 
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
