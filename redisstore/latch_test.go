@@ -167,6 +167,28 @@ func TestLatchInPlaceOfADeletedSemaphore(t *testing.T) {
 	})
 }
 
+// Redisson can set a latch to 0, and then there is a key. Nobody can set the latch until the key is gone.
+func TestLatchOfZero(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	woken := latchSubscribed(t, store, "zero")
+	for i, value := range []string{"0", "-1"} {
+		server.Do("SET", "zero", value)
+		req := lockagent.LatchRequest{Name: "zero", Op: lockagent.LatchDelete, Change: "c" + strconv.Itoa(i)}
+		for range 2 {
+			if r, err := latch(t, store, req); !r.Changed || err != nil {
+				t.Errorf("delete of %s: %+v, %v", value, r, err)
+			}
+		}
+		if there := server.Do("EXISTS", "zero"); there != int64(0) {
+			t.Errorf("%s is still there", value)
+		}
+		if !t.Failed() {
+			<-woken
+		}
+	}
+}
+
 // In a Cluster the channel of such a latch would be in another slot than the latch: Redisson could set
 // it, but never count it down.
 func TestLatchWithATagInACluster(t *testing.T) {

@@ -44,7 +44,7 @@ if opened and left > 0 then
 end
 opened = opened and opened + 0 > at + 0
 changed = changed and changed + 0 > at + 0
-if change ~= '' and not changed and (op == 'set') == (left == 0) then
+if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'delete' and count) then
   changed = true
   call('ZADD', notes, till, change) -- first: if the server is full, nothing is changed
   if call('PTTL', notes) < kept then
