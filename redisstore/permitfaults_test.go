@@ -232,3 +232,23 @@ func TestPermitsWithAnEvictedNumberInPart(t *testing.T) {
 	}
 	p.counts(500, 0)
 }
+
+// Nothing says any more what the waiters want. They lose their places, and are told to ask at once.
+func TestPermitsWithAnEvictedWish(t *testing.T) {
+	pools(t, func(p *pool) {
+		messages := storetest.Listen(p.t, p.store, agentA)
+		p.take(1, 5)
+		queue(p.t, p.store, p.wish(2, 1))
+		queue(p.t, p.store, p.wish(3, 1))
+		p.server.Do("HDEL", "lockagent_wanted:{pool}", p.wish(2, 1).Tenure.String())
+		p.releases(1, true)
+		if told, _ := messages.Await(lockagent.MessagePassed, "pool", p.wish(3, 1).Tenure); told.LockKind != p.kind {
+			p.t.Errorf("told %+v", told)
+		}
+		if told, ok := messages.Take(lockagent.MessageStandby, "pool", p.wish(2, 1).Tenure); !ok || told.Remaining != 0 || told.LockKind != p.kind {
+			p.t.Errorf("told %+v, %t; want it to ask at once", told, ok)
+		}
+		p.take(2, 1)
+		p.counts(3, 2)
+	})
+}

@@ -262,6 +262,9 @@ local function spread(trace)
     local counts = call('PUBSUB', numsub, unpack(names)) -- those of name p are at 2p
     local outsiders, p = math.max(0, counts[2] - counts[4]), 1
     local theirs = turn(outsiders)
+    local function stand_by(nth, ms)
+      pcall(publish, names[nth + 2], kind .. ' standby ' .. front[nth] .. ' ' .. ms .. ' ' .. lock)
+    end
     while not theirs and p <= #front and p <= places_looked_at and free > 0 do
       local tenure, listens = front[p], counts[2 * p + 4] > 0
       local n = tonumber(pcall('HGET', wanted, tenure))
@@ -283,6 +286,8 @@ local function spread(trace)
         else
           drop(tenure, n)
         end
+      elseif listens then -- nothing says what it wants
+        stand_by(p, 0)
       end
       call('ZREM', queue, tenure)
       pcall('HDEL', wanted, tenure)
@@ -291,7 +296,7 @@ local function spread(trace)
     local more, told = not theirs and free > 0 and p > places_looked_at, false
     for next = p, (passed or more) and math.min(p + standbys - 1, #front) or 0 do
       told = told or counts[2 * next + 4] > 0
-      pcall(publish, names[next + 2], kind .. ' standby ' .. front[next] .. ' ' .. (more and 0 or pass_lease) .. ' ' .. lock)
+      stand_by(next, more and 0 or pass_lease)
     end
     if more and not told then
       wake()
