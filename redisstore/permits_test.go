@@ -405,3 +405,21 @@ func TestPermitsOfALatch(t *testing.T) {
 		}
 	}
 }
+
+// Ids take time. A script that has passed many of them leaves the rest to the next waiters.
+func TestPermitsWithManyIDs(t *testing.T) {
+	server := redistest.Start(t)
+	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
+	messages := storetest.Listen(t, p.store, agentA)
+	p.change(lockagent.TrySetPermits, 0, "set")
+	for number := range uint64(3) {
+		queue(t, p.store, p.wish(number+1, 600))
+	}
+	p.change(lockagent.AddPermits, 1900, "add")
+	p.counts(700, 1200)
+	if told, _ := messages.Await(lockagent.MessageStandby, "pool", p.wish(3, 1).Tenure); told.Remaining != 0 {
+		t.Errorf("told %+v; want it to ask at once", told)
+	}
+	p.take(3, 600)
+	p.counts(100, 1800)
+}

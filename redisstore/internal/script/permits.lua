@@ -31,6 +31,7 @@ local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 local numsub = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
+local ids_passed = 1000 -- then a script has passed enough: each permit with an id takes time
 local yield, most_yield, turn_every = 5000, 50000, 250 -- in microseconds, in ms
 local keep_longer = 86400000 -- in ms
 
@@ -86,13 +87,17 @@ local function begin()
   return digits(at), string.match(member, '^%S+')
 end
 
--- The ids of n permits of a tenure, as raw bytes: of those that follow the first so many.
-local function ids_of(tenure, after, n)
-  local all = {}
-  for k = 1, n do
-    all[k] = string.gsub(string.sub(redis.sha1hex(tenure .. '/' .. after + k), 1, 32), '%x%x', function(byte)
-      return string.char(tonumber(byte, 16))
-    end)
+-- The ids of at least the first n permits of a tenure, as raw bytes. They are made once, because that takes long.
+local bytes = setmetatable({}, {__index = function(made, hex)
+  made[hex] = string.char(tonumber(hex, 16))
+  return made[hex]
+end})
+local made_ids = {}
+local function ids_of(tenure, n)
+  local all = made_ids[tenure] or {}
+  made_ids[tenure] = all
+  for k = #all + 1, n do
+    all[k] = string.gsub(string.sub(redis.sha1hex(tenure .. '/' .. k), 1, 32), '%x%x', bytes)
   end
   return all
 end
@@ -102,7 +107,7 @@ end
 local function found(tenure)
   local n, step = 0, 64
   repeat
-    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n, step)))
+    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n + step), n + 1, n + step))
     local k = 1
     while scores[k] do
       k = k + 1
@@ -123,7 +128,7 @@ local function has(tenure)
   local whole = score and score + 0 > now and n
   n = tonumber(n or with_ids and found(tenure) or 1)
   if whole and with_ids then
-    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, 0, n)))
+    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n), 1, n))
     for k = 1, n do
       whole = whole and scores[k] and scores[k] + 0 > now
     end
@@ -150,8 +155,9 @@ local function extend(tenure, n, lease)
   call('ZADD', tenures, 'GT', till, tenure)
   if with_ids then
     local entries = {}
-    for k, id in ipairs(ids_of(tenure, 0, n)) do
-      entries[2 * k - 1], entries[2 * k] = till, id
+    local own = ids_of(tenure, n)
+    for k = 1, n do
+      entries[2 * k - 1], entries[2 * k] = till, own[k]
     end
     call('ZADD', ids, 'GT', unpack(entries))
   end
@@ -174,7 +180,7 @@ local function drop(tenure, n)
   call('ZREM', tenures, tenure)
   local back = n
   if with_ids and n > 0 then
-    back = call('ZREM', ids, unpack(ids_of(tenure, 0, n)))
+    back = call('ZREM', ids, unpack(ids_of(tenure, n), 1, n))
   end
   free = call('INCRBY', lock, back)
 end
@@ -187,7 +193,7 @@ local function take(tenure, n, lease)
   end
   call('HSET', taken, tenure, n)
   beyond(n - 1)
-  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, 0, n))) or 0
+  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n), 1, n)) or 0
   extend(tenure, n, lease)
   free = call('INCRBY', lock, back - n)
 end
@@ -247,8 +253,8 @@ local function wake()
 end
 
 -- Passes the free permits to the tenures in the queue, as long as they suffice for the next. It
--- returns whether it passed any. If it has not looked at all places, the next ones are to ask at once:
--- then the queue is looked at further.
+-- returns whether it passed any. If it has not looked at all places, or has passed many ids, the next ones are to ask at
+-- once: then the queue is looked at further.
 local function spread(trace)
   local passed = false
   local front = mode ~= 'classic' and free and free > 0 and
@@ -260,12 +266,12 @@ local function spread(trace)
       names[p + 2] = 'lockagent_agent:' .. agent .. (mode == 'sharded' and suffix or '')
     end
     local counts = call('PUBSUB', numsub, unpack(names)) -- those of name p are at 2p
-    local outsiders, p = math.max(0, counts[2] - counts[4]), 1
+    local outsiders, p, enough = math.max(0, counts[2] - counts[4]), 1, with_ids and ids_passed or math.huge
     local theirs = turn(outsiders)
     local function stand_by(nth, ms)
       pcall(publish, names[nth + 2], kind .. ' standby ' .. front[nth] .. ' ' .. ms .. ' ' .. lock)
     end
-    while not theirs and p <= #front and p <= places_looked_at and free > 0 do
+    while not theirs and p <= #front and p <= places_looked_at and free > 0 and enough > 0 do
       local tenure, listens = front[p], counts[2 * p + 4] > 0
       local n = tonumber(pcall('HGET', wanted, tenure))
       if listens and n and n > free then
@@ -277,6 +283,7 @@ local function spread(trace)
           break
         end
         take(tenure, n, pass_lease)
+        enough = enough - n
         local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
         name = type(name) == 'string' and name or '-'
         local heard = pcall(publish, names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
@@ -293,7 +300,7 @@ local function spread(trace)
       pcall('HDEL', wanted, tenure)
       p = p + 1
     end
-    local more, told = not theirs and free > 0 and p > places_looked_at, false
+    local more, told = not theirs and free > 0 and (p > places_looked_at or enough <= 0), false
     for next = p, (passed or more) and math.min(p + standbys - 1, #front) or 0 do
       told = told or counts[2 * next + 4] > 0
       stand_by(next, more and 0 or pass_lease)
