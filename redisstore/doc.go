@@ -194,10 +194,10 @@
 //	{N}:timeout                 zset: ids of the permits that are as N
 //	                            taken, by the end of the lease.
 //	                            Only of the kind Permits
-//	lockagent_permits:{N}       zset: the tenures that have       a day after N,
-//	                            permits, by the end of the lease  or never
-//	lockagent_tenures:{N}       the same, of the kind Permits     as those
-//	lockagent_taken:{N}         hash: the permits of each tenure, as those
+//	lockagent_permits:{N}       zset: the tenures that have       100 days after the
+//	                            permits, by the end of the lease  longest lease, and N
+//	lockagent_tenures:{N}       the same, of the kind Permits     a day after those
+//	lockagent_taken:{N}         hash: the permits of each tenure, as the zset
 //	                            and their sum
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
@@ -213,7 +213,8 @@
 // While a slot of a Cluster moves to another node, no node has all keys of a semaphore or a latch. A node that
 // lacks a key would count a change twice, or not know a tenure. So these calls fail with
 // [lockagent.ErrStoreUnavailable] until the slot has moved, and the agent makes them again. A tenure is
-// renewed meanwhile, except for the moment in which its own keys move. So it is lost only if that moment is
+// renewed meanwhile, except while its own keys move: from when the first of five keys moves until the last one has. The keys
+// of a slot move in any order, so in a slot with many keys that is most of the move. The tenure is lost if that takes
 // longer than its lease.
 //
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:

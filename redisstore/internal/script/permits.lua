@@ -33,7 +33,7 @@ local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
 local ids_passed = 1000 -- then a script has passed enough: each permit with an id takes time
 local yield, most_yield, turn_every = 5000, 50000, 250 -- in microseconds, in ms
-local keep_longer = 86400000 -- in ms
+local keep_longer = (with_ids and 1 or 100) * 86400000 -- in ms: without ids only our keys tell which permits are taken
 
 local time = call('TIME')
 local server, most = time[1] * 1000000 + time[2], 9007199254740991
@@ -161,15 +161,20 @@ local function extend(tenure, n, lease)
     end
     call('ZADD', ids, 'GT', unpack(entries))
   end
-  -- Redisson's keys live as long as each other. Ours live longer, because Redisson may give the number of
-  -- free permits a longer life: then they are needed to take back the permits.
+  -- Redisson's keys live as long as each other. Ours live longer, because Redisson may give the number of free permits
+  -- a longer life: then they are needed to take back the permits. They do not stay for ever, because Redisson may
+  -- delete that number, and perhaps nobody asks for it again.
   local left = call('PTTL', lock)
-  for _, key in ipairs(with_ids and {tenures, taken, ids} or {tenures, taken}) do
-    if left >= 0 then
-      call('PEXPIRE', key, key == ids and left or left + keep_longer)
-    elseif call('PTTL', key) >= 0 then
-      call('PERSIST', key)
+  for _, key in ipairs({tenures, taken}) do
+    local least = math.max(left, lease) + keep_longer
+    if call('PTTL', key) < least then
+      call('PEXPIRE', key, digits(least))
     end
+  end
+  if with_ids and left >= 0 then
+    call('PEXPIRE', ids, left)
+  elseif with_ids and call('PTTL', ids) >= 0 then
+    call('PERSIST', ids)
   end
 end
 
