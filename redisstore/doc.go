@@ -142,24 +142,27 @@
 //	N                           hash: <agent>:<number> = 1        the lease
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_notes:{N}         zset: withdrawn tenures (the      1 minute
-//	                            tombstones), and the ends of the
-//	                            outsiders' turns
-//	redisson_lock_token:{N}     string, of a fenced lock: the    never
+//	                            tombstones), by time. "yield" and
+//	                            "polls": the ends of the turns of
+//	                            outsiders, and of those that poll.
+//	                            "taken": when one was seen to be used
+//	redisson_lock_token:{N}     string, of a fenced lock: the     never
 //	                            greatest token of either side
 //	lockagent_turn:{N}          number of passes since the        250 ms
 //	                            outsiders' turn
 //	lockagent_busy:{N}          string: since when tenures        5 minutes
-//	                            follow each other
+//	                            follow each other, and the last
 //	redisson_lock_queue:{N}     list: who waits for a fair lock   never
-//	redisson_lock_timeout:{N}   zset: the same, by when the place never
-//	                            is over, in ms
+//	redisson_lock_timeout:{N}   zset: the same, by when the       never
+//	                            place is over, in ms
 //	lockagent_places:{N}        zset: those of them that are of   5 minutes
 //	                            agents, by their last attempt
 //	lockagent_arrivals:{N}      zset: the same, by their arrival  5 minutes
 //	lockagent_lasts:{N}         number: how long they last, if    5 minutes
 //	                            Redisson removed one too early
 //	lockagent_told:{N}          string: when the first waiter of  1 minute
-//	                            Redisson's was told
+//	                            Redisson's was told, in ms, its
+//	                            score then, and the waiter
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock. That of a
 //	                            place at a fair lock ends with :<agent>:<number>
 //	{N}:<agent>:<number>:rwlock_timeout:1
@@ -176,6 +179,10 @@
 //	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster with sharded
 //	                            messages, passes and standbys come on
 //	                            lockagent_agent:<agent>:{N}
+//
+// If all waiters of a fair lock die, their places stay until somebody asks for the lock: some 100 bytes for
+// each. Redisson leaves its own in the same way. A time after which Redis removes these keys would remove the places of
+// waiters of Redisson that live. When nobody uses the lock, both keys can be deleted.
 //
 // To a latch with the name N belong
 //
@@ -222,14 +229,19 @@
 //	lockagent_queue::a{b}       our keys have two colons
 //	redisson_lock__channel:a{b} Redisson's have one
 //
+// So Redisson's keys of the locks a and {a} are the same. A name such as {a}, which is only a tag, is an error for
+// fair, fenced and read/write locks, and for semaphores.
+//
 // These keys serve all locks. In a Cluster there are such keys for each slot, and their names
 // end with the tag of the slot:
 //
-//	lockagent_clock             zset: the incarnation; its score is the greatest time or
+//	lockagent_clock             zset: the incarnation, or "-" in a Cluster; its score is the greatest time or
 //	                            token that the store has given out. Never expires
 //	lockagent_ahead             how many microseconds that clock is ahead of the server's;
 //	                            usually absent. Never expires
-//	lockagent_polls             string: whether anybody polls. Expires after 1 minute
+//	lockagent_polls             string: the time of the last look whether anybody polls, the
+//	                            calls of HEXISTS until then, and when somebody polled last.
+//	                            Expires after 1 minute
 //	lockagent_incarnation       channel: a message when another incarnation begins. Not in a
 //	                            Cluster
 //

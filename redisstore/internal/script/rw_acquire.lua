@@ -6,7 +6,8 @@
 --     "-" if the tenure does not ask for a place.
 --
 -- A reader joins those that have the lock. It does not if one of the first eight places, ahead of its own, is
--- that of a writer whose agent listens, or if outsiders wait: they may be writers.
+-- that of a writer whose agent listens, or if outsiders wait: they may be writers. Nor does it while the slot
+-- migrates and the node cannot make the reader's key: an unlock of Redisson deletes a hash whose readers have no keys.
 
 --include request.lua
 
@@ -61,6 +62,8 @@ local function own_field(lock, tenure)
   end
 end
 
+local moving = 100 -- in ms: when to try again if a key is on its way to another node
+
 -- Tries one lock, and returns what there is to say about it.
 local function attempt(i, lock, suffix)
   local a = 3 * (i - 1) + 2
@@ -88,9 +91,11 @@ local function attempt(i, lock, suffix)
   if not mode and notes[2] and (not asks or outsiders > 0) then
     left = math.ceil((notes[2] - clock) / 1000) -- above 0 while the lock is kept for outsiders
   end
-  local own, granted = mode and own_field(lock, tenure), nil
+  local own, granted, key = mode and own_field(lock, tenure), nil, timeout_key(suffix, tenure)
   if behind and not mode then
     left = behind
+  elseif field == tenure and not (own == tenure and reaches(lock, key) or own ~= tenure and reaches(key)) then
+    left = moving
   elseif own then
     granted = own
     grant(lock, own, lease, left, true)
@@ -107,7 +112,7 @@ local function attempt(i, lock, suffix)
   end
   if granted then
     if granted == tenure then
-      keep(suffix, tenure, lease, alone)
+      keep(lock, suffix, tenure, lease)
     end
     if asks and not alone then
       pcall('ZREM', queue, field)

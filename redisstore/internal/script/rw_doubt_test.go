@@ -102,3 +102,77 @@ func TestLiveReaderOfRedissonIsNotRemoved(t *testing.T) {
 		})
 	}
 }
+
+// The watchdog of a reader of Redisson's sets the hash to 30 s, however long our leases are. The reader dies, and the hash
+// ends. Our readers keep our writers out all the same.
+func TestReadersOutliveTheHash(t *testing.T) {
+	one, two, three, writer := reading("x", agentA, 1), reading("x", agentB, 1), reading("x", agentC, 2), wish("x", agentC, 1)
+	one.Lease, two.Lease = 5*time.Minute, time.Minute
+	for what, act := range map[string]func(*server){
+		"acquire":           func(*server) {},
+		"join and leave":    func(s *server) { s.rwGrant(three); s.rwEnd(end(three)) },
+		"withdraw":          func(s *server) { s.rwEnd(end(writer)) },
+		"release the other": func(s *server) { expect(t, s.rwEnd(end(two)), "released, woke 0") },
+		"the hash is made anew": func(s *server) {
+			s.do("HSET", "x", "mode", "read", java, "1")
+			s.rwGrant(three)
+			s.do("HDEL", "x", java)
+			expect(t, s.rwEnd(end(three)), "released, woke 0")
+		},
+		"a writer comes and goes": func(s *server) {
+			s.do("HSET", "x", "mode", "write", java+":write", "1")
+			expect(t, s.rwEnd(end(two)), "not released")
+			s.do("DEL", "x")
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := start(t)
+			s.rwGrant(one)
+			s.rwGrant(two)
+			s.do("HSET", "x", java, "1")
+			s.do("DEL", "x") // it ends
+			act(s)
+			writer := writer
+			writer.Tenure.Number += 2
+			if r := s.rwTry(writer)[0].Reply; r.Granted || r.Holder == "" || r.Remaining < 4*time.Minute {
+				t.Errorf("%+v", r)
+			}
+			if !s.rwRenew(one) {
+				t.Error("not renewed")
+			}
+			s.rwEnd(end(two))
+			expect(t, s.rwEnd(end(one)), "released, woke 0")
+			s.rwGrant(writer)
+		})
+	}
+}
+
+// A reader that has lost the lock to another program, and knows it, keeps nobody out.
+func TestLostReadersKeepNobodyOut(t *testing.T) {
+	one := reading("x", agentA, 1)
+	one.Lease = 5 * time.Minute
+	for what, learn := range map[string]func(*server) bool{
+		"renewal":       func(s *server) bool { return s.rwRenew(one) },
+		"release":       func(s *server) bool { return s.rwEnd(end(one))[0].Reply.Released },
+		"lost its key":  func(s *server) bool { s.do("DEL", timeoutKey(one)); return false },
+		"the lock ends": func(s *server) bool { s.passes(one); return false },
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := start(t)
+			if what == "the lock ends" {
+				one := one
+				one.Lease = time.Minute
+				s.rwGrant(one)
+			} else {
+				s.rwGrant(one)
+			}
+			s.do("DEL", "x")
+			s.do("HSET", "x", "mode", "write", java+":write", "1")
+			if learn(s) {
+				t.Error("it has the lock")
+			}
+			s.do("DEL", "x")
+			s.rwGrant(wish("x", agentC, 1))
+		})
+	}
+}

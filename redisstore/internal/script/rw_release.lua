@@ -129,7 +129,7 @@ local function leave(i)
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock)
-      return hand_on(i, lock, channel, queue, flags, suffix, '0')
+      return not restore(lock, suffix)[1] and hand_on(i, lock, channel, queue, flags, suffix, '0')
     end
     for p, field in ipairs(list) do
       if field == tenure then
@@ -143,6 +143,7 @@ local function leave(i)
     end
     return nil
   end
+  forget(suffix, tenure)
   if waited[i] == 1 and mode == 'read' then
     open(lock, suffix, queue, '-') -- the tenure may have kept readers out
   end
