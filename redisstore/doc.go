@@ -290,7 +290,8 @@
 // does at each attempt that finds a lock held. The scripts of the store do not. If the server
 // counts at least four such calls a second, a lock whose tenures have followed each other for half
 // a second is kept from agents for 150 ms. If those that poll take it, they get the next such turn
-// after a tenth of a second. A service without INFO commandstats gives no such turns.
+// after a tenth of a second. A service without INFO commandstats gives no such turns. Semaphores
+// give none: a poll of a semaphore runs no command that nobody else runs.
 //
 // The store cannot count subscribers in a Cluster with classic messages, or behind a service
 // of several servers. There are no queues then: a release wakes all waiters.
