@@ -1,7 +1,7 @@
 -- fair.lua is a part of other scripts: the places at a fair lock. Redisson's list has them in their order.
--- Redisson's zset has the time in ms at which each of them is over, unless its program does something.
--- lockagent_places has those of our agents, by the time in ms of their last attempt, and lockagent_arrivals by
--- the time in microseconds at which they came.
+-- Redisson's zset has the time in ms at which a place is over, unless its program does something before.
+-- lockagent_places has the places of our agents, by the time in ms of their last attempt. lockagent_arrivals has
+-- them by the time in microseconds at which they came.
 --
 -- A program with Redisson removes the first place if its own clock says that it is over. And it moves the times of all
 -- places when it comes, gives up or is granted the lock. So these scripts never change the time of
