@@ -201,10 +201,10 @@
 //	{N}:timeout                 zset: ids of the permits that are as N
 //	                            taken, by the end of the lease.
 //	                            Only of the kind Permits
-//	lockagent_permits:{N}       zset: the tenures that have       a day after N,
-//	                            permits, by the end of the lease  or never
-//	lockagent_tenures:{N}       the same, of the kind Permits     as those
-//	lockagent_taken:{N}         hash: the permits of each tenure, as those
+//	lockagent_permits:{N}       zset: the tenures that have       100 days after the
+//	                            permits, by the end of the lease  longest lease, and N
+//	lockagent_tenures:{N}       the same, of the kind Permits     a day after those
+//	lockagent_taken:{N}         hash: the permits of each tenure, as the zset
 //	                            and their sum
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
@@ -220,7 +220,8 @@
 // While a slot of a Cluster moves to another node, no node has all keys of a semaphore or a latch. A node that
 // lacks a key would count a change twice, or not know a tenure. So these calls fail with
 // [lockagent.ErrStoreUnavailable] until the slot has moved, and the agent makes them again. A tenure is
-// renewed meanwhile, except for the moment in which its own keys move. So it is lost only if that moment is
+// renewed meanwhile, except while its own keys move: from when the first of five keys moves until the last one has. The keys
+// of a slot move in any order, so in a slot with many keys that is most of the move. The tenure is lost if that takes
 // longer than its lease.
 //
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
@@ -289,7 +290,8 @@
 // does at each attempt that finds a lock held. The scripts of the store do not. If the server
 // counts at least four such calls a second, a lock whose tenures have followed each other for half
 // a second is kept from agents for 150 ms. If those that poll take it, they get the next such turn
-// after a tenth of a second. A service without INFO commandstats gives no such turns.
+// after a tenth of a second. A service without INFO commandstats gives no such turns. Semaphores
+// give none: a poll of a semaphore runs no command that nobody else runs.
 //
 // The store cannot count subscribers in a Cluster with classic messages, or behind a service
 // of several servers. There are no queues then: a release wakes all waiters.

@@ -11,14 +11,6 @@
 -- node. The zset may miss it. So a reader's lease is over when the zset says so and its own key is gone.
 local wall = math.floor(server / 1000)
 
--- The suffix of our own keys for a lock, and that of Redisson's.
-local function own_suffix(lock)
-  return string.find(lock, '{', 1, true) and '::' .. lock or ':{' .. lock .. '}'
-end
-local function their_suffix(suffix)
-  return (string.gsub(suffix, '^::', ':'))
-end
-
 local function timeout_key(suffix, tenure)
   return string.sub(their_suffix(suffix), 2) .. ':' .. tenure .. ':rwlock_timeout:1'
 end
@@ -26,11 +18,6 @@ end
 -- The tenure of a field.
 local function tenure_of(field)
   return (string.gsub(field, ':write$', ''))
-end
-
--- What a lock without a mode is.
-local function kind_of(suffix)
-  return pcall('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
 end
 
 -- Reports whether the lease of a reader of a lock is over, whose end in the zset has passed. While the slot
