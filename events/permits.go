@@ -270,14 +270,26 @@ func (a *Audit) use(store *storeLog, lock *lockLog, in *using, x, s *span) {
 		in.first = x
 	default:
 		in.perhaps += n
-		in.waiting = in.waiting || x.Open > 0 && !x.Gone
+		in.waiting = in.waiting || a.tellsMore(lock, x)
 	}
 }
 
+// returning bounds the time from the end of a hold to the record of its return, if the store can be reached.
+const returning = 3 * delay
+
+// tellsMore reports whether the log will tell more of how long a tenure had its permits.
+func (a *Audit) tellsMore(lock *lockLog, x *span) bool {
+	if x.Open > 0 {
+		return !x.Gone
+	}
+	l := a.logs[x.Agent]
+	return lock.Kind == lockagent.Permits && !x.Over && l.speaks() && l.Settled < x.Until.Add(returning)
+}
+
 // surely is a time until which a tenure had all its permits for certain. Whoever has the id of a permit may give it
-// back, so only the store can say that.
+// back. So only the store can say that: it confirms the tenure, or takes it back.
 func (a *Audit) surely(lock *lockLog, x *span) lockagent.StoreTime {
-	if lock.Kind == lockagent.Permits && (x.Open > 0 || x.Denied) {
+	if lock.Kind == lockagent.Permits && (x.Open > 0 || x.Denied || !x.Over) {
 		return min(x.Confirmed, a.atLeast(x))
 	}
 	return a.atLeast(x)

@@ -65,7 +65,7 @@ func TestAuditOfPermits(t *testing.T) {
 				Violated, "too many permits: 1", "4 permits were in use, and there were 3, for up to",
 			},
 			"OneTooManyOfOneAgent": {
-				[]*story{set("A", 2, 3).granted(1, 1000).granted(2, 1100).released(2, 1300).released(1, 1400).stop()},
+				[]*story{set("A", 2, 3).granted(1, 1000).granted(2, 1100).released(2, 1300).returned(2, 1301).released(1, 1400).returned(1, 1401).stop()},
 				Violated, "too many permits: 1", "4 permits were in use, and there were 3, for up to",
 			},
 			"MoreThanThereAre": {
@@ -226,11 +226,69 @@ func TestAuditOfPermitsGivenBack(t *testing.T) {
 			},
 			Violated, "too many permits: 1", "",
 		},
+		"HandedOnAtTheEnd": { // Outlive: whoever was told of the id gave it back, and A closed
+			[]*story{
+				set("A", 1, 1).granted(7, 1000).ended(lockagent.EventLost, lockagent.LostClosed, 7, 5000).stop(),
+				of("B", 1, 1).held(1, 3000, 4000).stop(),
+			},
+			Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
+		},
+		"CutOff": {
+			[]*story{
+				set("A", 1, 1).granted(7, 1000).lost(lockagent.LostDeadline, 7, 30_000).stop(),
+				of("B", 1, 1).held(1, 3000, 4000).stop(),
+			},
+			Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
+		},
+		"ReleasedWithoutAnAnswer": {
+			[]*story{
+				set("A", 1, 1).granted(7, 1000).released(7, 5000).stop(),
+				of("B", 1, 1).held(1, 3000, 4000).stop(),
+			},
+			Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
+		},
+		"TheAnswerWasDropped": {
+			[]*story{
+				set("A", 1, 1).granted(7, 1000).released(7, 5000).dropped(lockagent.EventReturned).stop(),
+				of("B", 1, 1).held(1, 3000, 4000).stop(),
+			},
+			Incomplete, "dropped: 1, unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
+		},
 		"OfAnotherProgram": {
 			[]*story{set("A", 1, 2).gaveBack(800, "elsewhere", 7).held(1, 1000, 1100).stop()},
 			Proven, "", "",
 		},
 	}.check(t)
+}
+
+// The store may answer a release late. What it says counts if it comes soon enough, and then it may contradict.
+func TestAuditOfPermitsReturnedLate(t *testing.T) {
+	for _, run := range []struct {
+		name string
+		at   int // the record of the answer
+		gone bool
+		want Verdict
+	}{
+		{"GivenBack", 19_000, true, Incomplete},
+		{"NotGivenBack", 19_000, false, Violated},
+		{"GivenBackTooLateToKnow", 60_000, true, Incomplete},
+		{"NotGivenBackTooLateToKnow", 60_000, false, Incomplete},
+	} {
+		a := agent("A").permits(lockagent.Permits, 1, 1).changes(500, lockagent.SetPermits, 1).granted(7, 1000)
+		b := agent("B").permits(lockagent.Permits, 1, 1)
+		s := new(tape).add(0, a, b).add(3000, b.held(1, 3000, 4000)).add(5000, a.released(7, 5000))
+		s.live(6000, run.at, a, b)
+		if run.gone {
+			a.foundOver(7, 5200)
+		} else {
+			a.returned(7, 5200)
+		}
+		s.add(run.at, a).live(run.at+10_000, run.at+60_000, a, b)
+		r := s.add(run.at+61_000, a.stop(), b.stop()).read(NewAudit()).Report()
+		if r.Verdict != run.want {
+			t.Errorf("%s: %s, want %s\n%v", run.name, r.Verdict, run.want, r)
+		}
+	}
 }
 
 // A semaphore that another program uses as well: the store does not know which permits that has taken.
