@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -37,18 +38,52 @@ type permitNumber struct {
 
 	// Grown is the last grant that told of more permits than the log explains.
 	Grown lockagent.StoreTime `json:"grown,omitempty"`
+
+	// Unsure is up to when a change may have lowered it that the store has not answered, if no grant has told since.
+	Unsure lockagent.StoreTime `json:"unsure,omitempty"`
 }
 
 // changed notes what an agent did to a semaphore.
 func (a *Audit) changed(key LockKey, r *Record) {
-	if !permitKind(key.Kind) || r.StoreTime == 0 {
+	if !permitKind(key.Kind) {
 		return
 	}
-	lock := a.lock(key)
-	lock.Changes = append(lock.Changes, permitChange{r.StoreTime, r.Op, r.Permits, r.Permit})
-	if r.Op == lockagent.DeletePermits {
-		lock.Breaks = append(lock.Breaks, lockBreak{At: r.StoreTime, Deleted: true})
+	lock, c := a.lock(key), permitChange{r.StoreTime, r.Op, r.Permits, r.Permit}
+	if c.At == 0 {
+		a.unanswered(lock, &c, r.Time)
+		return
 	}
+	lock.Changes = append(lock.Changes, c)
+	switch c.Op {
+	case lockagent.DeletePermits:
+		lock.Breaks = append(lock.Breaks, lockBreak{At: c.At, Deleted: true})
+	case lockagent.TrySetPermits: // it was gone
+		lock.Breaks = append(lock.Breaks, lockBreak{At: c.At, Since: c.At, Perhaps: true})
+	}
+}
+
+// changing bounds the time from a change of a semaphore to its record: an agent makes the call again for half a minute.
+const changing = 30*time.Second + delay
+
+// unanswered notes a change of which nobody knows whether it was made.
+func (a *Audit) unanswered(lock *lockLog, c *permitChange, wall time.Time) {
+	l := a.current
+	at := l.Anchor.at(wall, l.Told)
+	from, to := max(0, min(l.Told, at).Add(-changing)), later(at, aliveLag)
+	if c.Op == lockagent.DeletePermits {
+		lock.Breaks = append(lock.Breaks, lockBreak{At: to, Since: from, Perhaps: true})
+	}
+	if c.lowers() || c.Op == lockagent.SetPermits || c.Op == lockagent.TrySetPermits {
+		lock.Number.Unsure = max(lock.Number.Unsure, to)
+	}
+}
+
+// perhapsGone reports whether a tenure may have been deleted when others were granted permits. It was not if the store has
+// confirmed it since, or has taken it back.
+func (l *lockLog) perhapsGone(x, s *span) bool {
+	return slices.ContainsFunc(l.Breaks, func(b lockBreak) bool {
+		return b.Perhaps && x.Start < b.At && b.Since <= s.Start && x.Confirmed < b.At && (!x.Over || x.Denied)
+	})
 }
 
 // mostWaiting bounds the grants of a semaphore that wait for the ends of other holds.
@@ -72,7 +107,7 @@ func (a *Audit) judgePermits(store *storeLog, lock *lockLog, until lockagent.Sto
 			return over && end != 0 && store.overlaps(x, end) <= s.Start
 		})
 		if !s.Counted {
-			s.Counted = a.countPermits(store, lock, going, s, until == endOfTime || waiting == mostWaiting)
+			s.Counted = a.countPermits(store, lock, going, s, until, waiting == mostWaiting)
 		}
 		if !s.Counted {
 			judged = min(judged, s.Start)
@@ -167,11 +202,16 @@ func (s *span) hasPermit(id lockagent.PermitID) bool {
 func (a *Audit) numberGrant(lock *lockLog, s *span) {
 	s.Numbered = true
 	n := &lock.Number
+	if s.Total != 0 && s.Start >= n.Unsure {
+		n.Unsure = 0
+	}
 	switch s.Limit = s.Total; {
 	case s.Rest, s.Rough, s.Total != 0 && s.Start < n.Seen:
 		return // nothing was granted, it is said of that one, or a later one has told
 	case s.Total == 0 && n.Known:
-		s.Limit = n.N
+		if s.Limit = n.N; n.Unsure != 0 {
+			s.doubt("a change of the number of permits was not answered, and the log does not tell how many there were")
+		}
 		return
 	case s.Total == 0:
 		s.doubt("the log does not tell how many permits there were")
@@ -203,8 +243,9 @@ type using struct {
 }
 
 // countPermits compares the permits that were in use when the store granted some with the number that there was. It
-// reports false if the log may tell more later.
-func (a *Audit) countPermits(store *storeLog, lock *lockLog, going []*span, s *span, last bool) bool {
+// reports false if the log, which is known up to a time, may tell more later.
+func (a *Audit) countPermits(store *storeLog, lock *lockLog, going []*span, s *span, until lockagent.StoreTime, last bool) bool {
+	last = last || until == endOfTime
 	if s.Rest || s.Rough || s.Limit == 0 && s.Total == 0 {
 		return true
 	}
@@ -214,6 +255,8 @@ func (a *Audit) countPermits(store *storeLog, lock *lockLog, going []*span, s *s
 	}
 	switch all := in.sure + in.excused + in.perhaps + s.Permits; {
 	case all <= s.Limit:
+	case !last && until < s.Start.Add(changing):
+		return false // an agent may tell that it had deleted the semaphore
 	case in.sure+s.Permits > s.Limit && s.Total != 0:
 		first := cmp.Or(in.first, s)
 		first.Guilty, s.Excess = true, true
@@ -265,7 +308,7 @@ func (a *Audit) use(store *storeLog, lock *lockLog, in *using, x, s *span) {
 	}
 	certain := a.surely(lock, x)
 	switch {
-	case s.Start < certain && !x.Rough && !a.apart(x, s) && store.byStep(x, certain, s.Start) == nil:
+	case s.Start < certain && !lock.perhapsGone(x, s) && !x.Rough && !a.apart(x, s) && store.byStep(x, certain, s.Start) == nil:
 		in.sure += n
 		in.first = x
 	default:
@@ -340,4 +383,5 @@ func (a *Audit) numbered(lock *lockLog) bool {
 func (n *permitNumber) join(other permitNumber) {
 	n.Known, n.N = n.Known || other.Known, max(n.N, other.N)
 	n.Seen, n.Grown = max(n.Seen, other.Seen), max(n.Grown, other.Grown)
+	n.Unsure = max(n.Unsure, other.Unsure)
 }

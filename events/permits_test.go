@@ -2,6 +2,7 @@ package events
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,11 @@ func (s *story) permits(kind lockagent.LockKind, n, total int) *story {
 // changes says what an agent did to the semaphore.
 func (s *story) changes(ms int, op lockagent.PermitsOp, n int) *story {
 	return s.add(lockagent.Event{Kind: lockagent.EventPermits, Lock: s.lock, LockKind: s.kind, Time: wall(ms), StoreTime: clock(ms), Op: op, Permits: n})
+}
+
+// tried says that the store did not answer what an agent wanted to do to the semaphore.
+func (s *story) tried(ms int, op lockagent.PermitsOp, n int) *story {
+	return s.changes(ms, op, n).edit(func(r *Record) { r.StoreTime, r.Err = 0, "no answer" })
 }
 
 // gaveBack says that an agent gave back the first permit of a tenure of another agent.
@@ -104,6 +110,10 @@ func TestAuditOfPermits(t *testing.T) {
 			"TheLogTells": { // the reply was lost, and the store granted it once more
 				[]*story{set("A", 1, 2).permits(kind, 1, 0).granted(1, 1000).granted(2, 1100).released(1, 1300).released(2, 1400).stop()},
 				Proven, "", "",
+			},
+			"PerhapsFewerByAChange": {
+				[]*story{set("A", 2, 2).tried(800, lockagent.AddPermits, -1).permits(kind, 2, 0).held(1, 1000, 1100).permits(kind, 2, 2).held(2, 30_000, 30_100).permits(kind, 2, 0).held(3, 31_000, 31_100).stop()},
+				Incomplete, "unproven: 1", "a change of the number of permits was not answered",
 			},
 			"PerhapsFewer": {
 				[]*story{set("A", 2, 2).changes(800, lockagent.AddPermits, -1).permits(kind, 2, 0).held(1, 1000, 1100).stop()},
@@ -287,6 +297,41 @@ func TestAuditOfPermitsReturnedLate(t *testing.T) {
 		r := s.add(run.at+61_000, a.stop(), b.stop()).read(NewAudit()).Report()
 		if r.Verdict != run.want {
 			t.Errorf("%s: %s, want %s\n%v", run.name, r.Verdict, run.want, r)
+		}
+	}
+}
+
+// An agent makes a change again until the store answers. It tells of it late, or cannot tell whether it was made.
+func TestAuditOfASemaphoreDeletedUnheard(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		for _, run := range []struct {
+			name   string
+			delete func(d *story) *story // at 30 s
+			again  lockagent.PermitsOp
+			shows  bool // A had the permits until it returned them
+			want   Verdict
+			says   string
+		}{
+			{"Late", func(d *story) *story { return d.changes(2000, lockagent.DeletePermits, 0) }, lockagent.TrySetPermits, false, Explained, "an agent deleted the semaphore at"},
+			{"LateAndAdded", func(d *story) *story { return d.changes(2000, lockagent.DeletePermits, 0) }, lockagent.AddPermits, false, Explained, "an agent deleted the semaphore at"},
+			{"NotAnswered", func(d *story) *story { return d.tried(30_000, lockagent.DeletePermits, 0) }, lockagent.AddPermits, false, Incomplete, "perhaps more permits were in use than there were: up to 6 of 3"},
+			{"NotToldOf", func(d *story) *story { return d }, lockagent.TrySetPermits, false, Incomplete, "perhaps more permits were in use than there were: up to 6 of 3"},
+			{"NotTrue", func(d *story) *story { return d.tried(30_000, lockagent.DeletePermits, 0) }, lockagent.TrySetPermits, true, Violated, "6 permits were in use, and there were 3"},
+			{"NotDeleted", func(d *story) *story { return d }, lockagent.AddPermits, true, Violated, "6 permits were in use, and there were 3"},
+		} {
+			a := agent("A").permits(kind, 3, 3).changes(500, lockagent.TrySetPermits, 3).granted(1, 1000)
+			b, d := agent("B").permits(kind, 3, 3), agent("D").permits(kind, 3, 3)
+			s := new(tape).add(0, a, b, d).add(2600, b.changes(2100, run.again, 3).held(1, 2200, 2500))
+			s.live(3000, 3000, a, b, d)
+			if run.shows {
+				s.add(12_000, a.renewed(1, 11_000).released(1, 12_000).returned(1, 12_001))
+			} else {
+				s.add(11_000, a.lost(lockagent.LostDenied, 1, 11_000).foundOver(1, 11_001))
+			}
+			s.live(13_000, 30_000, a, b, d).add(30_000, run.delete(d)).live(33_000, 90_000, a, b, d)
+			if r := s.add(91_000, a.stop(), b.stop(), d.stop()).read(NewAudit()).Report(); r.Verdict != run.want || !strings.Contains(r.String(), run.says) {
+				t.Errorf("%s, %s: %s, want %s, and %q\n%v", kind, run.name, r.Verdict, run.want, run.says, r)
+			}
 		}
 	}
 }

@@ -73,6 +73,10 @@ type lockBreak struct {
 	At       lockagent.StoreTime `json:"at"`
 	Operator string              `json:"operator,omitempty"`
 	Deleted  bool                `json:"deleted,omitempty"` // an agent deleted the semaphore
+
+	// Perhaps says that the semaphore may have been deleted from Since up to At.
+	Perhaps bool                `json:"perhaps,omitempty"`
+	Since   lockagent.StoreTime `json:"since,omitempty"`
 }
 
 // span is a tenure with its holds, from its beginning in the store to the end of its last hold. Other
