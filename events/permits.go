@@ -137,7 +137,7 @@ func (a *Audit) numberPermits(lock *lockLog, until lockagent.StoreTime) {
 			if c.At >= until || c.At > before || c.At == before && c.lowers() {
 				return
 			}
-			lock.apply(c)
+			lock.apply(c, a.late || a.lapsed)
 		}
 	}
 	for _, s := range lock.Spans {
@@ -157,8 +157,9 @@ func (c *permitChange) lowers() bool {
 	return c.Op == lockagent.DrainPermits || c.Op == lockagent.DeletePermits || c.Op == lockagent.AddPermits && c.N < 0
 }
 
-// apply follows one change. One that the log tells of late has perhaps been seen by a grant.
-func (l *lockLog) apply(c *permitChange) {
+// apply follows one change. One that the log tells of late has perhaps been seen by a grant. If the beginning of the log is
+// missing, it may not tell how many there were before.
+func (l *lockLog) apply(c *permitChange, late bool) {
 	n := &l.Number
 	if c.Op == lockagent.ReleasePermit {
 		for _, s := range l.Spans {
@@ -169,7 +170,9 @@ func (l *lockLog) apply(c *permitChange) {
 		return
 	}
 	switch exact := l.Kind == lockagent.Permits; {
-	case exact && c.At < n.Seen, !c.lowers() && c.At < n.Grown:
+	case exact && c.At < n.Seen, c.At < n.Grown:
+		return
+	case late && !n.Known && (c.Op == lockagent.AddPermits || c.Op == lockagent.DrainPermits):
 		return
 	}
 	n.Known = true
@@ -214,6 +217,7 @@ func (a *Audit) numberGrant(lock *lockLog, s *span) {
 		}
 		return
 	case s.Total == 0:
+		s.Unknown = true
 		s.doubt("the log does not tell how many permits there were")
 		return
 	case !n.Known && a.lapsed:
@@ -246,7 +250,7 @@ type using struct {
 // reports false if the log, which is known up to a time, may tell more later.
 func (a *Audit) countPermits(store *storeLog, lock *lockLog, going []*span, s *span, until lockagent.StoreTime, last bool) bool {
 	last = last || until == endOfTime
-	if s.Rest || s.Rough || s.Limit == 0 && s.Total == 0 {
+	if s.Rest || s.Rough || s.Unknown {
 		return true
 	}
 	var in using

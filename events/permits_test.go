@@ -115,6 +115,14 @@ func TestAuditOfPermits(t *testing.T) {
 				[]*story{set("A", 2, 2).tried(800, lockagent.AddPermits, -1).permits(kind, 2, 0).held(1, 1000, 1100).permits(kind, 2, 2).held(2, 30_000, 30_100).permits(kind, 2, 0).held(3, 31_000, 31_100).stop()},
 				Incomplete, "unproven: 1", "a change of the number of permits was not answered",
 			},
+			"NoneButTheReplyIsLost": { // another program has set the number
+				[]*story{set("A", 1, 3).held(1, 1000, 1100).changes(2000, lockagent.AddPermits, -3).permits(kind, 1, 0).held(2, 3000, 3100).stop()},
+				Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 1 of 0",
+			},
+			"DeletedAndTheReplyIsLost": {
+				[]*story{set("A", 1, 3).held(1, 1000, 1100).changes(2000, lockagent.DeletePermits, 0).permits(kind, 1, 0).held(2, 3000, 3100).stop()},
+				Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 1 of 0",
+			},
 			"PerhapsFewer": {
 				[]*story{set("A", 2, 2).changes(800, lockagent.AddPermits, -1).permits(kind, 2, 0).held(1, 1000, 1100).stop()},
 				Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
@@ -355,6 +363,37 @@ func TestAuditOfASemaphoreBesideOthers(t *testing.T) {
 			Incomplete, "unproven: 1", "the store told of 3, and the log explains 2",
 		},
 	}.check(t)
+}
+
+// The beginning of a log is missing. So its first changes do not tell how many permits there were.
+func TestAuditOfPermitsThatBeginsLate(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		for op, n := range map[lockagent.PermitsOp]int{lockagent.AddPermits: 2, lockagent.DrainPermits: 2} {
+			if kind == lockagent.Permits && op == lockagent.DrainPermits {
+				continue
+			}
+			audit := NewAudit()
+			audit.BeginsLate()
+			s := agent("A").permits(kind, 1, 5).alive(500).changes(20_000, op, n).held(1, 41_000, 42_000).alive(50_000).stop()
+			for _, r := range s.records {
+				audit.Add(r)
+			}
+			if r := audit.Report(); r.Verdict != Proven {
+				t.Errorf("%s, %s: %s\n%v", kind, op, r.Verdict, r)
+			}
+		}
+	}
+}
+
+// A number that the store told has what was taken away before, if the log tells of that late.
+func TestAuditOfPermitsLoweredLate(t *testing.T) {
+	a := agent("A").permits(lockagent.Semaphore, 1, 3).changes(500, lockagent.TrySetPermits, 3).held(1, 1000, 1100)
+	a.permits(lockagent.Semaphore, 1, 5).held(2, 25_000, 25_100) // another program has added 3
+	b := agent("B")
+	s := new(tape).add(0, a, b).live(1000, 50_000, a, b)
+	s.add(51_000, b.permits(lockagent.Semaphore, 1, 5).changes(24_000, lockagent.AddPermits, -1))
+	s.live(52_000, 90_000, a, b).add(91_000, a.held(3, 91_000, 91_100).stop(), b.stop())
+	s.want(t, Incomplete, "unproven: 1", "the store told of 5, and the log explains 3")
 }
 
 // An agent that counted as dead comes back. Its hold went on beyond the end of the lease that was known, and beside one that

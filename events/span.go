@@ -121,6 +121,7 @@ type span struct {
 	Total    int                   `json:"total,omitempty"`
 	Limit    int                   `json:"limit,omitempty"`
 	Numbered bool                  `json:"numbered,omitempty"`
+	Unknown  bool                  `json:"unknown,omitempty"` // how many there were
 	Counted  bool                  `json:"counted,omitempty"`
 	Excess   bool                  `json:"excess,omitempty"`
 
