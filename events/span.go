@@ -135,6 +135,7 @@ type span struct {
 	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
 	NoEnd    bool                `json:"no_end,omitempty"`  // of a hold the end is missing
 	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Ordered  bool                `json:"ordered,omitempty"` // its token was compared with the one that began before it
 	Rough    bool                `json:"rough,omitempty"`   // Start is too early: the log does not have it
 	Rest     bool                `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
 	Began    lockagent.StoreTime `json:"began,omitempty"`   // of a Rest, the start of what was judged
