@@ -255,3 +255,43 @@ func TestEventsOfASemaphore(t *testing.T) {
 		}
 	})
 }
+
+// A change that the store never answers may have been made. The events say that it was tried.
+func TestEventOfAChangeWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, w := newTap(memstore.New()), &witness{}
+		a := start(t, Config{Store: store, Recorder: w})
+		answers := 0
+		store.on("permits", func(o *op) {
+			if answers--; answers < 0 {
+				o.lose()
+			} else {
+				o.fail(lockagent.ErrNotPermitted)
+			}
+		})
+		change := func(op lockagent.PermitsOp, n int) {
+			t.Helper()
+			req := lockagent.PermitsRequest{Name: "s", Kind: lockagent.Semaphore, Op: op, N: n}
+			if r := await(t, string(op), a.Permits(background, req)); r.Err == nil {
+				t.Fatalf("%s: %+v", op, r.Value)
+			}
+		}
+		change(lockagent.AddPermits, 3)
+		change(lockagent.DeletePermits, 0)
+		change(lockagent.ReadPermits, 0)
+		answers = 1
+		change(lockagent.AddPermits, 4) // it was not made
+		var got []string
+		for _, e := range w.all() {
+			if e.Kind == lockagent.EventPermits {
+				got = append(got, fmt.Sprintf("%s %d", e.Op, e.Permits))
+				if e.StoreTime != 0 || e.Total != 0 || e.Err == "" {
+					t.Errorf("%+v", e)
+				}
+			}
+		}
+		if want := []string{"add 3", "delete 0"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
