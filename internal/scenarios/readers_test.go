@@ -138,7 +138,7 @@ func countSides(t *testing.T, agents, owners, loops int, work time.Duration) {
 		if n != writers || n == 0 || n == owners*loops {
 			w.Errorf("counted %d, and %d have written", n, writers)
 		}
-		if most < 2 {
+		if most < 2 && loops > 1 { // in one loop readers and writers may happen to take turns
 			w.Error("no two have read together")
 		}
 	})
