@@ -92,7 +92,8 @@ const (
 
 	// EventPermits: an agent changed the number of permits of a semaphore, deleted the semaphore, or
 	// gave back a permit by its id, whoever had that. Op, Permits (the number of the operation; of
-	// DrainPermits how many it removed), Total (after it), Permit (of ReleasePermit), StoreTime.
+	// DrainPermits how many it removed), Total (after it), Permit (of ReleasePermit), StoreTime. If the store did not
+	// answer, nobody knows whether it was done. Then there is Err, and neither Total nor StoreTime.
 	EventPermits
 )
 

@@ -39,7 +39,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 		}
 	}
 	for _, b := range lock.Breaks {
-		if b.At >= from && b.At <= second.Start && inTime(b.At) {
+		if !b.Perhaps && b.At >= from && b.At <= second.Start && inTime(b.At) {
 			return Explanation{BrokenAt: b.At, Operator: b.Operator, Deleted: b.Deleted}, true
 		}
 	}
@@ -109,7 +109,7 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 		}
 	}
 	for _, b := range lock.Breaks {
-		if b.At >= s.began() && b.At <= until {
+		if !b.Perhaps && b.At >= s.began() && b.At <= until {
 			return true
 		}
 	}

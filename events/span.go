@@ -73,6 +73,10 @@ type lockBreak struct {
 	At       lockagent.StoreTime `json:"at"`
 	Operator string              `json:"operator,omitempty"`
 	Deleted  bool                `json:"deleted,omitempty"` // an agent deleted the semaphore
+
+	// Perhaps says that the semaphore may have been deleted from Since up to At.
+	Perhaps bool                `json:"perhaps,omitempty"`
+	Since   lockagent.StoreTime `json:"since,omitempty"`
 }
 
 // span is a tenure with its holds, from its beginning in the store to the end of its last hold. Other
@@ -118,6 +122,7 @@ type span struct {
 	Total    int                   `json:"total,omitempty"`
 	Limit    int                   `json:"limit,omitempty"`
 	Numbered bool                  `json:"numbered,omitempty"`
+	Unknown  bool                  `json:"unknown,omitempty"` // how many there were
 	Counted  bool                  `json:"counted,omitempty"`
 	Excess   bool                  `json:"excess,omitempty"`
 
@@ -131,6 +136,7 @@ type span struct {
 	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
 	NoEnd    bool                `json:"no_end,omitempty"`  // of a hold the end is missing
 	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Ordered  bool                `json:"ordered,omitempty"` // its token was compared with the one that began before it
 	Rough    bool                `json:"rough,omitempty"`   // Start is too early: the log does not have it
 	Rest     bool                `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
 	Began    lockagent.StoreTime `json:"began,omitempty"`   // of a Rest, the start of what was judged

@@ -78,8 +78,9 @@
 // With [Config.MinReplicas] a tenure counts only if so many replicas of the master have it. The store sends a
 // WAIT behind the scripts of each exchange that acquires or renews.
 //
-//   - A grant that too few replicas have acknowledged in time is given back, and the request is refused at once, with a
-//     [*lockagent.ReplicasError]. So are all requests of the agent that wait for that lock.
+//   - A grant that too few replicas have acknowledged in time is given back, and the request is refused when
+//     [Config.ReplicaTimeout] has passed, with a [*lockagent.ReplicasError]. So are all requests of the agent that wait for that lock.
+//     A request that waits for less than that ends with a [*lockagent.WaitError] that says that the store is silent.
 //   - A renewal that too few replicas have acknowledged has failed. The agent makes it again. If no renewal
 //     succeeds before the deadline, the hold is lost.
 //   - An agent that is passed a lock asks the store before it grants the lock. That is one call more for each pass.
