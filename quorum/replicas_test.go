@@ -12,7 +12,8 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
-// replicated is a node that demands one replica, and has some.
+// replicated is a node that demands one replica, and has some. Without, it gives a grant back, as a store on Redis
+// does.
 type replicated struct {
 	lockagent.Store
 	replicas int
@@ -26,13 +27,15 @@ func (r replicated) tooFew() error {
 }
 
 func (r replicated) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	if err := r.tooFew(); err != nil {
-		done(lockagent.AcquireReply{}, err)
-		return
-	}
 	r.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
 		reply.Replicas = r.replicas
-		done(reply, err)
+		tooFew := r.tooFew()
+		if err != nil || !reply.Granted || tooFew == nil {
+			done(reply, err)
+			return
+		}
+		given := lockagent.ReleaseRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure}
+		r.Store.Release(ctx, given, func(lockagent.ReleaseReply, error) { done(lockagent.AcquireReply{}, tooFew) })
 	})
 }
 
@@ -86,4 +89,39 @@ func TestNodesWithReplicas(t *testing.T) {
 		time.Sleep(time.Second)
 		all.holders(t, "- - -", nil)
 	})
+}
+
+// One node of three has too few replicas, and one is down. That is no majority for an answer, so the agent asks
+// again for the same tenure. It is granted as soon as the replicas or the node are back.
+func TestANodeWithTooFewReplicasThatIsNeeded(t *testing.T) {
+	for _, what := range []string{"the replicas", "the node"} {
+		t.Run(what+" come back", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := newMemories(3)
+				dead := all[2].Share()
+				dead.SetOutage(down)
+				thin := &replicated{all[1].Share(), 0}
+				s, err := quorum.Open(replicated{all[0].Share(), 1}, thin, dead)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				req := lockagent.AcquireRequest{Name: orders, Tenure: lockagent.Tenure{Agent: "agent", Number: 1}, Lease: 30 * time.Second}
+				for range 3 {
+					if reply, err := storetest.Acquire(t, s, req); !errors.Is(err, lockagent.ErrStoreUnavailable) || lockagent.Definite(err) {
+						t.Errorf("Acquire = %+v, %v; want ErrStoreUnavailable", reply, err)
+					}
+				}
+				all.holders(t, "- - -", nil)
+				if what == "the node" {
+					dead.SetOutage(nil)
+				} else {
+					thin.replicas = 1
+				}
+				if reply, err := storetest.Acquire(t, s, req); err != nil || !reply.Granted {
+					t.Errorf("Acquire = %+v, %v; want it granted", reply, err)
+				}
+			})
+		})
+	}
 }

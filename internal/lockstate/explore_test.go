@@ -89,6 +89,7 @@ var variants = []variant{
 	{name: "standing by", people: spread, left: chances{order: 3, lost: 2}, ask: []int{0, 1, 2}},
 	{name: "beside outsiders", people: threeTwice, left: chances{order: 3, lost: 2}, ask: []int{0, 2}, bad: func(m *storeModel) { m.outsiders = 1 }},
 	{name: "passed", people: threeTwice, left: chances{order: 4, lost: 3}, ask: []int{0, 2}},
+	{name: "passed before the replicas know", people: threeTwice, left: chances{order: 4, lost: 2}, ask: []int{0, 2}, bad: func(m *storeModel) { m.replicated = true }},
 	{name: "passed and cancelled", people: three, left: chances{order: 4, lost: 2, cancels: 2}, ask: []int{0, 2, 1}},
 	{name: "passed and broken", people: threeTwice, left: chances{order: 3, lost: 2, broken: 1, resets: 1}, ask: []int{0, 2}},
 	{name: "without a queue", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}, bad: func(m *storeModel) { m.plain = true }},

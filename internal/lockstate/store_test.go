@@ -24,7 +24,8 @@ type storeModel struct {
 	// What a failover brings back if it loses the last release.
 	ghost seat
 
-	plain bool // the store has no queue
+	plain      bool // the store has no queue
+	replicated bool // the store demands replicas, so its passes are unconfirmed
 
 	// Faults of a bad store. The exploration has to find each.
 	early     time.Duration // leases end too early by this
@@ -335,7 +336,7 @@ func (w *world) passOn() bool {
 func (w *world) pass(to seat) {
 	m := &w.store
 	first := w.begin(to, lockagent.PassLease-m.stingy, 0)
-	w.post(to.agent, Passed{Tenure: to.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders})
+	w.post(to.agent, Passed{Tenure: to.number, Token: first, At: w.storeTime(), Clock: m.clockName(), Outsiders: m.outsiders, Unconfirmed: m.replicated})
 }
 
 // post sends a message to an agent.
