@@ -265,8 +265,8 @@ func (a *Audit) numberGrant(lock *lockLog, s *span) {
 type using struct {
 	sure, excused, perhaps int // permits of others that were in use for certain, are explained, or may have been
 
-	first   *span // the last of those that are sure
-	of      *span // the first of those that are excused,
+	holds   []*span // those that are sure
+	of      *span   // the first of those that are excused,
 	cause   Explanation
 	waiting bool // the log will tell more of those that may have been
 }
@@ -289,9 +289,17 @@ func (a *Audit) countPermits(store *storeLog, lock *lockLog, before []*span, s *
 	case !last && until < s.Start.Add(changing):
 		return false // an agent may tell that it had deleted the semaphore
 	case in.sure+s.Permits > s.Limit && s.Total != 0:
-		first := cmp.Or(in.first, s)
+		first := s
+		if n := len(in.holds) - 1; n >= 0 {
+			first, in.holds = in.holds[n], in.holds[:n]
+		}
 		first.Guilty, s.Excess = true, true
-		a.found.violation(a.tooMany(lock, first, s, in.sure))
+		v := a.tooMany(lock, first, s, in.sure)
+		for _, x := range in.holds[:min(len(in.holds), likewise)] {
+			v.Others = append(v.Others, a.hold(lock.LockKey, x, &x.Last))
+		}
+		v.MoreOthers = len(in.holds) - len(v.Others)
+		a.found.violation(v)
 	case in.sure+in.perhaps+s.Permits <= s.Limit:
 		e := in.cause
 		s.Excess = true
@@ -341,7 +349,7 @@ func (a *Audit) use(store *storeLog, lock *lockLog, in *using, x, s *span) {
 	switch {
 	case s.Start < certain && !lock.perhapsGone(x, s) && !x.Rough && !a.apart(x, s) && store.byStep(x, certain, s.Start) == nil:
 		in.sure += n
-		in.first = x
+		in.holds = append(in.holds, x)
 	default:
 		in.perhaps += n
 		in.waiting = in.waiting || a.tellsMore(lock, x)
