@@ -120,7 +120,7 @@ func TestEventsWithoutNATS(t *testing.T) {
 func TestEventsAudit(t *testing.T) {
 	t.Parallel()
 	url := logged(t)
-	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: no two holds overlapped\n", " of 3 agents on 2 locks: "}, nil)
+	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: nothing overlapped that must not\n", " of 3 agents on 2 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 lock: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
