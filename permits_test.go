@@ -81,7 +81,7 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 		if p, ok := shared[1].(*channelapi.Permits); ok {
 			kind = lockagent.Permits
 			// One of five is given back by its id, through the other agent, and taken again.
-			must(t, p.ReleaseID(ctx, string(g.PermitIDs()[2])))
+			must(t, p.ReleaseID(ctx, g.PermitIDs()[2]))
 			must(t, p.Do(ctx, 1, func(context.Context, channelapi.Grant) error { return nil }))
 			_ = g.Release(ctx)
 			g, err = shared[0].Acquire(ctx, most)

@@ -159,6 +159,36 @@ func (s traced) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	s.Store.Release(ctx, req, done)
 }
 
+// Several agents may have permits of a semaphore. A break ends the holds of all of them, whichever agent breaks it.
+func TestBreakOfASemaphore(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+				set := lockagent.PermitsRequest{Name: "seats", Kind: kind, Op: lockagent.TrySetPermits, N: 4}
+				if r := await(t, "set", a.Permits(background, set)); r.Err != nil {
+					t.Fatal(r.Err)
+				}
+				var held []lockagent.Grant
+				for i, agent := range []*Agent{a, a, b, b} {
+					held = append(held, granted(t, agent.Acquire(background, "seats", Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Kind: kind})))
+				}
+				if r := await(t, "break", a.Break("seats", kind, "oscar")); r.Err != nil || !r.Value {
+					t.Errorf("broken %t, %v", r.Value, r.Err)
+				}
+				synctest.Wait()
+				for _, g := range held {
+					lostBecause(t, g.Cause(), lockagent.LostBroken)
+				}
+				if r := await(t, "break", a.Break("seats", kind, "")); r.Err != nil || r.Value {
+					t.Errorf("with no holder: broken %t, %v", r.Value, r.Err)
+				}
+			})
+		})
+	}
+}
+
 // The events of a semaphore tell how many permits an owner has, and how many there were when the store granted
 // them: also if they were passed on.
 func TestEventsOfASemaphore(t *testing.T) {

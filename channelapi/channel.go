@@ -1,6 +1,7 @@
 package channelapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,12 @@ func answer[T any](ctx context.Context, c <-chan Result[T]) (T, error) {
 		return r.Value, err
 	}
 	return r.Value, r.Err
+}
+
+// confirmed is answer for an outcome without a value.
+func confirmed(ctx context.Context, c <-chan error) error {
+	err, ended := receive(ctx, c)
+	return cmp.Or(ended, err)
 }
 
 // receive receives from c. If ctx ends first, it returns the cause of ctx. A value that is in

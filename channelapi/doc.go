@@ -77,6 +77,22 @@
 // (re-entry), from any goroutine. There is no other re-entrancy. A [SessionLock] can release
 // the lock without the grant.
 //
+// # Kinds of locks
+//
+// Every kind below makes a [Lock], so all that is said here of locks is true of it. A name stands for one
+// kind: see [KindError].
+//
+//   - [Locks.Lock]: one holder at a time.
+//   - [Locks.FairLock]: the same, in the order in which requests came, from all processes.
+//   - [Locks.ReadLock] and [Locks.WriteLock]: many readers or one writer.
+//   - [Locks.FencedLock]: its tokens grow together with those of Redisson's RFencedLock.
+//   - [Locks.SpinLock]: who waits asks again and again, as with Redisson's RSpinLock.
+//
+// A [Session] has them all. Semaphores and latches are no Locks, and sessions do not have them:
+//
+//   - [Locks.Semaphore] and [Locks.Permits]: several permits at once.
+//   - [Locks.Latch]: a count, and waiters that wait until it is 0.
+//
 // # Semaphores
 //
 // A [Semaphore] and [Permits] have a number of permits, and their methods take how many a request

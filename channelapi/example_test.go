@@ -432,7 +432,7 @@ func ExamplePermits() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id := seats.IDs(g)[0]
+	id := g.PermitIDs()[0]
 	fmt.Println(seats.ReleaseID(ctx, id))
 	fmt.Println(errors.Is(seats.ReleaseID(ctx, id), channelapi.ErrNoPermit))
 	// Output:

@@ -1,7 +1,6 @@
 package channelapi
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/lockagent/lockagent"
@@ -27,8 +26,7 @@ func (l *Latch) Name() Name { return l.name }
 // Set closes the latch for as many calls of [Latch.CountDown]. count is between 1 and
 // [lockagent.MaxLatch]. The error is [ErrLatchSet] if the latch is closed already: its count stays.
 func (l *Latch) Set(ctx context.Context, count int64) error {
-	err, ended := receive(ctx, l.SetAsync(ctx, count))
-	return cmp.Or(ended, err)
+	return confirmed(ctx, l.SetAsync(ctx, count))
 }
 
 // SetAsync is [Latch.Set] for select. The channel has capacity 1, delivers one value, is then closed by

@@ -12,6 +12,7 @@ type (
 	// and Done end with the hold, and Cause tells why. Pass Token with every write. Held and
 	// Remaining tell whether, and how long, the agent trusts the lease. Release ends the
 	// hold. Extend restarts a fixed lease. Replicas tells how many replicas of the store have it.
+	// PermitIDs are the ids of the permits, of a grant of [Permits].
 	Grant = lockagent.Grant
 	// Token is the fencing number of a hold. Later holds have greater ones.
 	Token = lockagent.Token
@@ -19,6 +20,8 @@ type (
 	Name = lockagent.Name
 	// Owner is the identity of a holder.
 	Owner = lockagent.Owner
+	// PermitID is the id of one permit of [Permits]: 32 lower-case hexadecimal digits, as Redisson shows it.
+	PermitID = lockagent.PermitID
 	// Status describes a lock at one moment.
 	Status = lockagent.Status
 	// Result is the answer to a question, on a channel: a value or an error.

@@ -171,62 +171,53 @@ func (s *Semaphore) DrainAsync(ctx context.Context) <-chan Result[int] {
 // SetPermits sets the number of all permits: those that are free and those that are taken. If more
 // than n are taken, nobody is granted any until enough came back.
 func (p *Permits) SetPermits(ctx context.Context, n int) error {
-	_, err := answer(ctx, p.SetPermitsAsync(ctx, n))
-	return err
+	return confirmed(ctx, p.SetPermitsAsync(ctx, n))
 }
 
-// SetPermitsAsync is [Permits.SetPermits] for select. The channel is like that of
-// [Lock.StatusAsync]; the value is always true.
-func (p *Permits) SetPermitsAsync(ctx context.Context, n int) <-chan Result[bool] {
-	return operate(ctx, &p.permits, lockagent.PermitsRequest{Op: lockagent.SetPermits, N: n}, done)
-}
-
-// IDs are the ids of the permits of a grant, as Redisson shows them: 32 lower-case hexadecimal
-// digits. Whoever has an id can release or extend the permit, also in another program. If somebody
-// releases one of the permits of a grant by its id, the whole grant is lost: its holder learns of
-// that by its next renewal.
-func (p *Permits) IDs(g Grant) []string {
-	var all []string
-	for _, id := range g.PermitIDs() {
-		all = append(all, string(id))
-	}
-	return all
+// SetPermitsAsync is [Permits.SetPermits] for select. The channel has capacity 1, delivers one value, is
+// then closed by the agent, and needs no reader.
+func (p *Permits) SetPermitsAsync(ctx context.Context, n int) <-chan error {
+	return changed(ctx, p, lockagent.PermitsRequest{Op: lockagent.SetPermits, N: n})
 }
 
 // ReleaseID gives back one permit, whoever has it. The error is [ErrNoPermit] if no such permit is
 // taken. To give back a grant of this process, use [Grant.Release].
-func (p *Permits) ReleaseID(ctx context.Context, id string) error {
-	_, err := answer(ctx, p.ReleaseIDAsync(ctx, id))
-	return err
+//
+// The ids of a grant are [lockagent.Grant.PermitIDs]. They are the text that Redisson has. If somebody
+// releases one of them, the whole grant is lost: its holder learns of that by its next renewal.
+func (p *Permits) ReleaseID(ctx context.Context, id PermitID) error {
+	return confirmed(ctx, p.ReleaseIDAsync(ctx, id))
 }
 
-// ReleaseIDAsync is [Permits.ReleaseID] for select. The channel is like that of
-// [Lock.StatusAsync]; the value is true if there is no error.
-func (p *Permits) ReleaseIDAsync(ctx context.Context, id string) <-chan Result[bool] {
-	return operate(ctx, &p.permits, lockagent.PermitsRequest{Op: lockagent.ReleasePermit, ID: lockagent.PermitID(id)}, found)
+// ReleaseIDAsync is [Permits.ReleaseID] for select. The channel is like that of [Permits.SetPermitsAsync].
+func (p *Permits) ReleaseIDAsync(ctx context.Context, id PermitID) <-chan error {
+	return changed(ctx, p, lockagent.PermitsRequest{Op: lockagent.ReleasePermit, ID: id})
 }
 
 // ExtendID starts the lease of one permit anew, whoever has it: it ends when d has passed. The error is
 // [ErrNoPermit] if no such permit is taken. It is for permits that another program took. The
 // agent extends the leases of its grants by itself, and [Grant.Extend] extends a fixed one.
-func (p *Permits) ExtendID(ctx context.Context, id string, d time.Duration) error {
-	_, err := answer(ctx, p.ExtendIDAsync(ctx, id, d))
-	return err
+func (p *Permits) ExtendID(ctx context.Context, id PermitID, d time.Duration) error {
+	return confirmed(ctx, p.ExtendIDAsync(ctx, id, d))
 }
 
-// ExtendIDAsync is [Permits.ExtendID] for select. The channel is like that of [Lock.StatusAsync];
-// the value is true if there is no error.
-func (p *Permits) ExtendIDAsync(ctx context.Context, id string, d time.Duration) <-chan Result[bool] {
-	return operate(ctx, &p.permits, lockagent.PermitsRequest{Op: lockagent.ExtendPermit, ID: lockagent.PermitID(id), Lease: d}, found)
+// ExtendIDAsync is [Permits.ExtendID] for select. The channel is like that of [Permits.SetPermitsAsync].
+func (p *Permits) ExtendIDAsync(ctx context.Context, id PermitID, d time.Duration) <-chan error {
+	return changed(ctx, p, lockagent.PermitsRequest{Op: lockagent.ExtendPermit, ID: id, Lease: d})
 }
 
 func done(r lockagent.PermitsReply) (bool, error) { return r.Done, nil }
 
-func found(r lockagent.PermitsReply) (bool, error) {
-	if !r.Done {
-		return false, ErrNoPermit
-	}
-	return true, nil
+// changed makes a change whose only outcome is an error.
+func changed(ctx context.Context, p *Permits, req lockagent.PermitsRequest) <-chan error {
+	reply := operate(ctx, &p.permits, req, done)
+	return async(func() error {
+		r := <-reply
+		if r.Err == nil && !r.Value { // only an id can be unknown
+			return ErrNoPermit
+		}
+		return r.Err
+	})
 }
 
 // operate reads or changes the numbers of a semaphore. read makes the value of the reply.

@@ -303,7 +303,7 @@ func TestPermitIDs(t *testing.T) {
 		p, other := openOver(t, store).Permits(name), openOver(t, store).Permits(name)
 		wantErr(t, "SetPermits", p.SetPermits(t.Context(), 3), nil)
 		g := take(t, p, 2)
-		ids := p.IDs(g)
+		ids := g.PermitIDs()
 		if len(ids) != 2 || ids[0] == ids[1] || len(ids[0]) != 32 {
 			t.Fatalf("ids %q", ids)
 		}
@@ -312,10 +312,18 @@ func TestPermitIDs(t *testing.T) {
 		wantErr(t, "ReleaseID again", other.ReleaseID(t.Context(), ids[1]), channelapi.ErrNoPermit)
 		wantErr(t, "ExtendID", other.ExtendID(t.Context(), ids[1], time.Hour), channelapi.ErrNoPermit)
 		wantErr(t, "ReleaseID", other.ReleaseID(t.Context(), "xyz"), channelapi.ErrBadOption)
+		for what, c := range map[string]<-chan error{
+			"ExtendIDAsync": other.ExtendIDAsync(t.Context(), ids[1], time.Hour), "ReleaseIDAsync": other.ReleaseIDAsync(t.Context(), ids[1]),
+		} {
+			wantErr(t, what, <-c, channelapi.ErrNoPermit)
+			synctest.Wait()
+			wantClosed(t, c)
+		}
+		wantErr(t, "SetPermitsAsync", <-p.SetPermitsAsync(t.Context(), 3), nil)
 		<-g.Done()
 		wantLost(t, g.Release(t.Context()), g, lockagent.LostDenied)
 		wantPermits(t, p, 3, 0)
-		if ids := p.IDs(channelapi.Grant{}); ids != nil {
+		if ids := (channelapi.Grant{}).PermitIDs(); ids != nil {
 			t.Errorf("ids %q of no grant", ids)
 		}
 	})

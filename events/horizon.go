@@ -355,8 +355,8 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool { return b.At.Add(longest) < until })
 }
 
-// compareAll compares the i-th span of a lock, which ended at a time, with the others that are left: the first so many, and
-// those behind it.
+// compareAll compares the i-th span of a lock with the first spans, so many of them, and with the spans behind it. The span
+// ended at end.
 func (a *Audit) compareAll(store *storeLog, lock *lockLog, first, i int, end lockagent.StoreTime) {
 	s := lock.Spans[i]
 	reach := store.overlaps(s, end)

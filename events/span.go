@@ -113,9 +113,10 @@ type span struct {
 	Alone      lockagent.StoreTime `json:"alone,omitempty"`
 	AloneToken lockagent.Token     `json:"alone_token,omitempty"`
 
-	// Of a semaphore: the permits of the hold, when some of them were given back by their ids, and how many there were, as
-	// the store told, and as it counts. Its grant is Numbered when that is known, and Counted when the permits in use then
-	// have been compared with it. It has Excess if they were too many.
+	// Of a semaphore. Permits is how many the hold has. Back has the times at which some were given back by their ids.
+	// Total is how many there were in all, as the store told. Limit is the number that the hold is judged by. The grant is
+	// Numbered when that number is known, and Counted when the permits in use then have been compared with it. It has Excess
+	// if they were too many.
 	Permits  int                   `json:"permits,omitempty"`
 	Back     []lockagent.StoreTime `json:"back,omitempty"`
 	Total    int                   `json:"total,omitempty"`

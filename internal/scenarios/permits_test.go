@@ -25,7 +25,7 @@ func TestK02LeaseIsChangedWhileItLasts(t *testing.T) {
 		p := w.agent().Permits("pool")
 		set(w, p, 1, true)
 		const unknown, first, second = "00112233445566778899aabbccddee00", "00112233445566778899aabbccddee01", "00112233445566778899aabbccddee02"
-		extend := func(id string, d time.Duration, want error) {
+		extend := func(id channelapi.PermitID, d time.Duration, want error) {
 			w.Helper()
 			wantErr(w, "the extension", p.ExtendID(w.Context(), id, d), want)
 		}

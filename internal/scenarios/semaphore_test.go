@@ -258,7 +258,7 @@ func TestK17K18PermitByItsID(t *testing.T) {
 		const unknown = "00112233445566778899aabbccddeeff"
 		wantErr(w, "the release of an unknown permit", b.ReleaseID(w.Context(), unknown), channelapi.ErrNoPermit)
 		wantErr(w, "the extension of an unknown permit", b.ExtendID(w.Context(), unknown, time.Second), channelapi.ErrNoPermit)
-		id := a.IDs(take(w, a, 1))[0]
+		id := take(w, a, 1).PermitIDs()[0]
 		if len(id) != 32 {
 			w.Errorf("the id is %q", id)
 		}
@@ -275,8 +275,8 @@ func TestK14K16K22SeveralAtOnce(t *testing.T) {
 		p := w.agent().Permits("pool")
 		set(w, p, 10, true)
 		four, five := take(w, p, 4), take(w, p, 5)
-		if len(p.IDs(four)) != 4 || len(p.IDs(five)) != 5 {
-			w.Errorf("%d and %d ids", len(p.IDs(four)), len(p.IDs(five)))
+		if len(four.PermitIDs()) != 4 || len(five.PermitIDs()) != 5 {
+			w.Errorf("%d and %d ids", len(four.PermitIDs()), len(five.PermitIDs()))
 		}
 		wantFreePermits(w, p, 1)
 		must(w, five.Release(w.Context()))

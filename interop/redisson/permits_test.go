@@ -114,10 +114,10 @@ func sharedPermits(t *testing.T, b *both) {
 		g, err := ours.Acquire(t.Context(), 2)
 		must(t, err)
 		numbers(1, 4)
-		for _, id := range ours.IDs(g) {
-			want(t, "updateLeaseTime of ours", theirs.updateLeaseTime(t, id, 2*forever), true)
+		for _, id := range g.PermitIDs() {
+			want(t, "updateLeaseTime of ours", theirs.updateLeaseTime(t, string(id), 2*forever), true)
 		}
-		must(t, ours.ExtendID(t.Context(), ids[0], time.Hour))
+		must(t, ours.ExtendID(t.Context(), channelapi.PermitID(ids[0]), time.Hour))
 
 		acquired := java.permits(name, "waiter").waits(t, redis, 3, forever) // Java waits for us
 		must(t, g.Release(t.Context()))
@@ -129,11 +129,12 @@ func sharedPermits(t *testing.T, b *both) {
 		must(t, g.Err())
 		numbers(0, 5)
 
-		must(t, ours.ReleaseID(t.Context(), more[2]))
-		must(t, ours.ReleaseID(t.Context(), ids[0]))
-		want(t, "ErrNoPermit", errors.Is(ours.ReleaseID(t.Context(), ids[0]), channelapi.ErrNoPermit), true)
+		must(t, ours.ReleaseID(t.Context(), channelapi.PermitID(more[2])))
+		must(t, ours.ReleaseID(t.Context(), channelapi.PermitID(ids[0])))
+		want(t, "ErrNoPermit", errors.Is(ours.ReleaseID(t.Context(), channelapi.PermitID(ids[0])), channelapi.ErrNoPermit), true)
 		want(t, "tryRelease of what we released", theirs.tryRelease(t, ids[0]), 0)
-		want(t, "tryRelease of ours", theirs.tryRelease(t, ours.IDs(g)...), 2)
+		granted := g.PermitIDs()
+		want(t, "tryRelease of ours", theirs.tryRelease(t, string(granted[0]), string(granted[1])), 2)
 		numbers(4, 1)
 		if err := g.Release(t.Context()); !errors.Is(err, lockagent.ErrLost) {
 			t.Errorf("the release of a grant that Java released: %v", err)
@@ -151,7 +152,7 @@ func sharedPermits(t *testing.T, b *both) {
 		// Our ids are in the format of today.
 		g, err = ours.Acquire(t.Context(), 1)
 		must(t, err)
-		raw, err := hex.DecodeString(ours.IDs(g)[0])
+		raw, err := hex.DecodeString(string(g.PermitIDs()[0]))
 		must(t, err)
 		if redis.Do("ZSCORE", timeouts, string(raw)) == nil {
 			t.Error("the id of our permit is not in the zset")
