@@ -253,6 +253,10 @@ func TestEventText(t *testing.T) {
 		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d:77"}, "queued        orders/42  behind agent 1e3d6805"},
 		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: string(agent) + "/5"}, "queued        orders/42  behind /5"},
 		{lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "a", To: "b", Reason: "emptied"}}, "storereset    emptied, from a to b"},
+		{
+			lockagent.Event{Kind: lockagent.EventPermits, Lock: "printers", Op: lockagent.ReleasePermit, Permits: 1, Total: 5, Permit: "0af7651916cd"},
+			"permits       printers  release  1 permit  of 5  id 0af7651916cd",
+		},
 		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
 	} {
 		test.event.Agent, test.event.Time = agent, at
