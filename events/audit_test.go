@@ -90,7 +90,7 @@ func TestAuditProves(t *testing.T) {
 				agent("A").granted(1, 1000).released(1, 1600).returned(1, 1601).granted(2, 3000).released(2, 3100).stop(),
 				agent("B").granted(1, 2000).released(1, 2200).returned(1, 2201).stop(),
 			},
-			Proven, "", "no two holds overlapped",
+			Proven, "", "nothing overlapped that must not",
 		},
 		"WholeHolds": {
 			[]*story{agent("A").held(1, 1000, 1600).held(2, 3000, 3100).stop(), agent("B").held(1, 2000, 2200).stop()},
@@ -185,7 +185,7 @@ func TestAuditProves(t *testing.T) {
 				agent("A").held(1, 1000, 2000).edit(func(r *Record) { r.LockKind = lockagent.FencedLock }).stop(),
 				agent("B").held(1, 1500, 2500).edit(func(r *Record) { r.LockKind = lockagent.SpinLock }).stop(),
 			},
-			Proven, "", "no two holds overlapped",
+			Proven, "", "nothing overlapped that must not",
 		},
 		"UnknownKind": {
 			[]*story{agent("A").held(1, 1000, 2000).add(lockagent.Event{Lock: "a"}).stop()},
@@ -326,7 +326,7 @@ func TestAuditIsNotSure(t *testing.T) {
 		},
 		"LostTailLongBefore": {
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 18000, 19000).stop()},
-			Proven, "not stopped: 1", "proven: no two holds overlapped, if 1 agent that did not stop lived no longer than it says below",
+			Proven, "not stopped: 1", "proven: nothing overlapped that must not, if 1 agent that did not stop lived no longer than it says below",
 		},
 		"HolderCrashedAndTheNextWasEarly": {
 			[]*story{agent("A").granted(1, 1000).alive(2000), agent("B").held(1, 20000, 21000).stop()},

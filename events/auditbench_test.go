@@ -80,3 +80,25 @@ func BenchmarkAudit(b *testing.B) {
 		b.Fatalf("%v", r)
 	}
 }
+
+// BenchmarkAuditOfManyPermits has many permits in use, and others that come and go beside them.
+func BenchmarkAuditOfManyPermits(b *testing.B) {
+	const many = 2000
+	long, short := agent("A").permits(lockagent.Semaphore, 1, many+1), agent("B").permits(lockagent.Semaphore, 1, many+1)
+	t := new(tape).add(0, long.changes(500, lockagent.TrySetPermits, many+1), short)
+	for n := range many {
+		long.granted(uint64(n+1), 1000+n)
+	}
+	t.add(4000, long)
+	for n := range many {
+		t.add(5000+30*n, short.held(uint64(n+1), 5000+30*n, 5001+30*n))
+		if n%300 == 0 {
+			t.add(5000+30*n, long.alive(5000+30*n), short.alive(5000+30*n))
+		}
+	}
+	for b.Loop() {
+		if r := t.read(NewAudit()).Report(); r.Violations.Count > 0 {
+			b.Fatal(r)
+		}
+	}
+}

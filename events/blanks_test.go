@@ -153,7 +153,7 @@ func TestAuditOfATailWithASuccessor(t *testing.T) {
 		},
 		"BegunAtOnce": { // so it did not live for 15 s
 			[]*story{agent("A").alive(1000).next().alive(2000).stop(), agent("B").held(1, 3000, 3100).stop()},
-			Proven, "not stopped: 1", "proven: no two holds overlapped\n",
+			Proven, "not stopped: 1", "proven: nothing overlapped that must not\n",
 		},
 		"ASuccessorThatTellsNothing": {
 			[]*story{agent("A").alive(1000).next(), agent("B").held(1, 40_000, 40_100).stop()},

@@ -149,6 +149,12 @@ func (v *Violation) text() string {
 		fmt.Fprintf(&b, "\n    first:  %s\n            %s", v.First.who(), v.First.when())
 		fmt.Fprintf(&b, "\n    second: %s\n            %s", v.Second.who(), v.Second.when())
 	}
+	for i := range v.Others {
+		fmt.Fprintf(&b, "\n    also:   %s\n            %s", v.Others[i].who(), v.Others[i].when())
+	}
+	if v.MoreOthers > 0 {
+		fmt.Fprintf(&b, "\n            and %d more", v.MoreOthers)
+	}
 	when := "both:  "
 	if v.Second == (Hold{}) {
 		when = "time:  "

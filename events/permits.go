@@ -93,29 +93,54 @@ const mostWaiting = 1000
 // to when all is judged: what one grant found in use may not be known yet.
 func (a *Audit) judgePermits(store *storeLog, lock *lockLog, until lockagent.StoreTime) lockagent.StoreTime {
 	a.numberPermits(lock, until)
-	var going []*span // that have not ended for certain
-	judged, waiting := until, 0
+	if !slices.ContainsFunc(lock.Spans, func(s *span) bool { return !s.Counted }) {
+		return until
+	}
+	type ending struct {
+		at      lockagent.StoreTime
+		permits int
+	}
+	var ends []ending
 	for _, s := range lock.Spans {
+		if at := a.inUseUntil(store, s); at > s.Start {
+			ends = append(ends, ending{at, s.Permits})
+		}
+	}
+	slices.SortFunc(ends, func(x, y ending) int { return cmp.Compare(x.at, y.at) })
+	judged, waiting, most := until, 0, 0 // the most permits that may be in use
+	for i, s := range lock.Spans {
 		if s.Start >= until {
 			break
 		}
 		if s.Start == 0 {
 			continue // said of that one
 		}
-		going = slices.DeleteFunc(going, func(x *span) bool {
-			end, over := a.over(x)
-			return over && end != 0 && store.overlaps(x, end) <= s.Start
-		})
+		for len(ends) > 0 && ends[0].at <= s.Start {
+			most -= ends[0].permits
+			ends = ends[1:]
+		}
 		if !s.Counted {
-			s.Counted = a.countPermits(store, lock, going, s, until, waiting == mostWaiting)
+			s.Counted = most+s.Permits <= s.Limit || a.countPermits(store, lock, lock.Spans[:i], s, until, waiting == mostWaiting)
 		}
 		if !s.Counted {
 			judged = min(judged, s.Start)
 			waiting++
 		}
-		going = append(going, s)
+		if a.inUseUntil(store, s) > s.Start {
+			most += s.Permits
+		}
 	}
 	return judged
+}
+
+// inUseUntil is a time from which the permits of a tenure are not in use for certain.
+func (a *Audit) inUseUntil(store *storeLog, s *span) lockagent.StoreTime {
+	if end, over := a.over(s); s.Start == 0 {
+		return 0
+	} else if over && end != 0 {
+		return store.overlaps(s, end)
+	}
+	return endOfTime
 }
 
 // numberPermits finds out for each grant how many permits there were.
@@ -240,31 +265,41 @@ func (a *Audit) numberGrant(lock *lockLog, s *span) {
 type using struct {
 	sure, excused, perhaps int // permits of others that were in use for certain, are explained, or may have been
 
-	first   *span // the last of those that are sure
-	of      *span // the first of those that are excused,
+	holds   []*span // those that are sure
+	of      *span   // the first of those that are excused,
 	cause   Explanation
 	waiting bool // the log will tell more of those that may have been
 }
 
 // countPermits compares the permits that were in use when the store granted some with the number that there was. It
 // reports false if the log, which is known up to a time, may tell more later.
-func (a *Audit) countPermits(store *storeLog, lock *lockLog, going []*span, s *span, until lockagent.StoreTime, last bool) bool {
+func (a *Audit) countPermits(store *storeLog, lock *lockLog, before []*span, s *span, until lockagent.StoreTime, last bool) bool {
 	last = last || until == endOfTime
 	if s.Rest || s.Rough || s.Unknown {
 		return true
 	}
 	var in using
-	for _, x := range going {
-		a.use(store, lock, &in, x, s)
+	for _, x := range before {
+		if x.Start != 0 && a.inUseUntil(store, x) > s.Start {
+			a.use(store, lock, &in, x, s)
+		}
 	}
 	switch all := in.sure + in.excused + in.perhaps + s.Permits; {
 	case all <= s.Limit:
 	case !last && until < s.Start.Add(changing):
 		return false // an agent may tell that it had deleted the semaphore
 	case in.sure+s.Permits > s.Limit && s.Total != 0:
-		first := cmp.Or(in.first, s)
+		first := s
+		if n := len(in.holds) - 1; n >= 0 {
+			first, in.holds = in.holds[n], in.holds[:n]
+		}
 		first.Guilty, s.Excess = true, true
-		a.found.violation(a.tooMany(lock, first, s, in.sure))
+		v := a.tooMany(lock, first, s, in.sure)
+		for _, x := range in.holds[:min(len(in.holds), likewise)] {
+			v.Others = append(v.Others, a.hold(lock.LockKey, x, &x.Last))
+		}
+		v.MoreOthers = len(in.holds) - len(v.Others)
+		a.found.violation(v)
 	case in.sure+in.perhaps+s.Permits <= s.Limit:
 		e := in.cause
 		s.Excess = true
@@ -314,7 +349,7 @@ func (a *Audit) use(store *storeLog, lock *lockLog, in *using, x, s *span) {
 	switch {
 	case s.Start < certain && !lock.perhapsGone(x, s) && !x.Rough && !a.apart(x, s) && store.byStep(x, certain, s.Start) == nil:
 		in.sure += n
-		in.first = x
+		in.holds = append(in.holds, x)
 	default:
 		in.perhaps += n
 		in.waiting = in.waiting || a.tellsMore(lock, x)

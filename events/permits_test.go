@@ -74,6 +74,20 @@ func TestAuditOfPermits(t *testing.T) {
 				[]*story{set("A", 2, 3).granted(1, 1000).granted(2, 1100).released(2, 1300).returned(2, 1301).released(1, 1400).returned(1, 1401).stop()},
 				Violated, "too many permits: 1", "4 permits were in use, and there were 3, for up to",
 			},
+			"OneTooManyOfMany": { // the report names who has the others
+				[]*story{
+					set("A", 1, 5).granted(1, 1000).granted(2, 1010).granted(3, 1020).granted(4, 1030).granted(5, 1040).granted(6, 1050).
+						renewed(1, 5000).renewed(2, 5000).renewed(3, 5000).renewed(4, 5000).renewed(5, 5000).
+						released(1, 6000).returned(1, 6001).released(2, 6000).returned(2, 6001).released(3, 6000).returned(3, 6001).
+						released(4, 6000).returned(4, 6001).released(5, 6000).returned(5, 6001).released(6, 1060).returned(6, 1061).stop(),
+				},
+				Violated, "too many permits: 1", "also:   \"owner-A\", token 1772373601020000, agent A, billing on host-A, pid 7\n            " +
+					"from 2026-03-01T14:00:01.020Z to 14:00:06.000 (5s), released [A:1:5]\n            and 1 more",
+			},
+			"OneTooManyTellsHowMany": {
+				[]*story{set("A", 2, 3).held(1, 1000, 5000).stop(), of("B", 2, 3).held(1, 2000, 2500).stop()},
+				Violated, "too many permits: 1", "\"owner-B\", 2 permits, token",
+			},
 			"MoreThanThereAre": {
 				[]*story{set("A", 4, 3).held(1, 1000, 1100).stop()},
 				Violated, "too many permits: 1", "4 permits were in use, and there were 3",

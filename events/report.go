@@ -15,16 +15,16 @@ type Verdict string
 
 // The verdicts.
 const (
-	// Proven: every hold is shown to have ended before the next one began.
+	// Proven: every hold is shown to have ended before the next one began, and permits to have sufficed.
 	Proven Verdict = "proven"
 	// Explained: some holds overlapped, and for each the log names the cause: a reset of the
 	// store, a break, a clock that was set, a process that did not run. All other holds are
 	// proven.
 	Explained Verdict = "explained"
-	// Incomplete: nothing contradicts that no two holds overlapped, but something is missing
-	// that the proof would need.
+	// Incomplete: nothing contradicts that, but something is missing that the proof would need.
 	Incomplete Verdict = "incomplete"
-	// Violated: two holds overlapped, tokens did not grow, or the log contradicts itself.
+	// Violated: two holds overlapped, more permits were in use than there were, tokens did not grow, or the log contradicts
+	// itself.
 	Violated Verdict = "violated"
 	// Empty: there are no records, or none of what was asked for.
 	Empty Verdict = "empty"
@@ -213,6 +213,10 @@ type Violation struct {
 	// InUse is how many permits were in use, and Total how many there were. Both are only of TooManyPermits.
 	InUse int `json:"in_use,omitempty"`
 	Total int `json:"total,omitempty"`
+
+	// Others are those that also had permits then: the first few. MoreOthers is how many more had some.
+	Others     []Hold `json:"others,omitempty"`
+	MoreOthers int    `json:"more_others,omitempty"`
 
 	// Why says how it could come to it, and Look where to look.
 	Why  string `json:"why"`

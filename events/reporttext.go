@@ -67,9 +67,9 @@ func (r Report) Summary() string {
 	case Incomplete:
 		return "no violation was found, but " + r.lacks()
 	case Explained:
-		return fmt.Sprintf("no two holds overlapped, apart from %s of which the log names the cause", number(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
+		return fmt.Sprintf("nothing overlapped that must not, apart from %s of which the log names the cause", number(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
 	}
-	return "no two holds overlapped" + r.assumption()
+	return "nothing overlapped that must not" + r.assumption()
 }
 
 // nothing is the summary of a report that is empty. The log may have older records than the report is about.

@@ -26,7 +26,7 @@ func TestReportTellsOfOneHoldOnce(t *testing.T) {
 		t.Errorf("it tells of %d overlaps, want 1", n)
 	}
 	for _, want := range []string{
-		"explained: no two holds overlapped, apart from 25 overlaps of which the log names the cause\n",
+		"explained: nothing overlapped that must not, apart from 25 overlaps of which the log names the cause\n",
 		"\n    first:  \"owner-A\", token 1772373601000000, agent A, billing on host-A, pid 7\n            from 2026-03-01T14:00:01.000Z to 14:00:05.000 (4s), lost (deadline) [A:1:2]\n",
 		"\n    both:   from 2026-03-01T14:00:03.100Z to 14:00:03.120 on the clock of the store\n",
 		"\n    cause:  the first was over by its lease; its process did not run, and learned of it late\n",

@@ -220,6 +220,11 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
+	if permitKind(key.Kind) {
+		if h.Total = s.Total; s.Permits > 1 {
+			h.Permits = s.Permits
+		}
+	}
 	if p.Token == s.Last.Token && p.Kind != 0 {
 		h.End = s.Until
 	}

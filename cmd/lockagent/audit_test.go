@@ -106,7 +106,7 @@ func TestEventsAuditFollowsInText(t *testing.T) {
 	t.Parallel()
 	url := logged(t)
 	r := start(t, "events", "audit", "--follow", "--nats", url)
-	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "\nproven: no two holds overlapped\n") })
+	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "\nproven: nothing overlapped that must not\n") })
 	r.interrupt(t).expect(t, exitOK, []string{"  up to position "}, nil)
 }
 

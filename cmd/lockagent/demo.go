@@ -45,7 +45,7 @@ func newDemo() *cobra.Command {
 		Long: `Agents with many workers contend for a few locks. Each lock protects a counter: a
 worker that was granted the lock reads the counter, thinks, and writes it back one
 greater. In the end every accepted write must be in the counter, and the event log
-of the agents must prove that no two holds overlapped.
+of the agents must prove that nothing overlapped that must not.
 
 Nothing has to be installed: the store is in memory and the event log in an embedded
 NATS server. With --redis it is distributed; kill that Redis and start it again

@@ -45,6 +45,9 @@ func eventText(r events.Record, now time.Time) string {
 	if r.Total != 0 {
 		field("of %d", r.Total)
 	}
+	if r.Permit != "" {
+		field("id %s", r.Permit)
+	}
 	if r.Waiters != 0 {
 		field("%d waiting", r.Waiters)
 	}

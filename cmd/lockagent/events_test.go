@@ -120,7 +120,7 @@ func TestEventsWithoutNATS(t *testing.T) {
 func TestEventsAudit(t *testing.T) {
 	t.Parallel()
 	url := logged(t)
-	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: no two holds overlapped\n", " of 3 agents on 2 locks: "}, nil)
+	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: nothing overlapped that must not\n", " of 3 agents on 2 locks: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 lock: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
@@ -253,6 +253,10 @@ func TestEventText(t *testing.T) {
 		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d:77"}, "queued        orders/42  behind agent 1e3d6805"},
 		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: string(agent) + "/5"}, "queued        orders/42  behind /5"},
 		{lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "a", To: "b", Reason: "emptied"}}, "storereset    emptied, from a to b"},
+		{
+			lockagent.Event{Kind: lockagent.EventPermits, Lock: "printers", Op: lockagent.ReleasePermit, Permits: 1, Total: 5, Permit: "0af7651916cd"},
+			"permits       printers  release  1 permit  of 5  id 0af7651916cd",
+		},
 		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
 	} {
 		test.event.Agent, test.event.Time = agent, at
