@@ -81,8 +81,8 @@ var (
 	// ErrNoPermit is returned by the release or the extension of a permit by its id, if no such
 	// permit is taken.
 	ErrNoPermit = errors.New("lockagent: no such permit is taken: it was released, or its lease is over")
-	// ErrLatchGone answers the waiters of a latch that is gone, but was not counted down as far as
-	// the store knows: somebody deleted it, it expired, or the store lost its data.
+	// ErrLatchGone answers the waiters of a latch that is gone. As far as the store knows, nobody counted
+	// it down: somebody deleted it, it expired, or the store lost its data.
 	ErrLatchGone = errors.New("lockagent: the latch is gone, and was not counted down to 0")
 
 	// ErrLatchSet is returned when a latch is set that is set already.
@@ -262,18 +262,25 @@ func (e *KindError) Error() string {
 // Is reports whether target is [ErrWrongKind].
 func (e *KindError) Is(target error) bool { return target == ErrWrongKind }
 
-// ReplicasError says that the store had granted the lock, but too few of its replicas knew of that in
-// time. So a failover might have granted the lock to somebody else. Nobody holds it: the grant was given
-// back. The error answers all requests of the agent that wait for the lock. Ask again when the replicas
-// are back.
+// ReplicasError says that too few replicas of the store knew in time that it had granted the lock, or renewed
+// it. So a failover might grant the lock to somebody else.
+//
+// A grant was given back, and nobody holds the lock. The error answers all requests of the agent that wait for
+// the lock. Ask again when the replicas are back. After a Renewal the hold goes on until its deadline, and the agent
+// tries again.
 type ReplicasError struct {
 	Name         Name
-	Acknowledged int // how many replicas had the grant
-	Wanted       int // how many should have had it
+	Acknowledged int  // how many replicas knew of it
+	Wanted       int  // how many have to
+	Renewal      bool // of a tenure that had the lock
 }
 
 func (e *ReplicasError) Error() string {
-	return fmt.Sprintf("lockagent: lock %q was not granted: %d replicas of the store acknowledged it in time, and %d have to; see whether they run and follow", e.Name, e.Acknowledged, e.Wanted)
+	tried := "granted"
+	if e.Renewal {
+		tried = "renewed"
+	}
+	return fmt.Sprintf("lockagent: lock %q was not %s: %d replicas of the store acknowledged it in time, and %d have to; see whether they run and follow", e.Name, tried, e.Acknowledged, e.Wanted)
 }
 
 // Is reports whether target is [ErrTooFewReplicas].

@@ -15,7 +15,7 @@ var sentinels = []error{
 	lockagent.ErrNotGranted, lockagent.ErrHeld, lockagent.ErrTimeout, lockagent.ErrClosed, lockagent.ErrSessionClosed,
 	lockagent.ErrReleased, lockagent.ErrNotHeld, lockagent.ErrNotOwner, lockagent.ErrLost, lockagent.ErrUnconfirmed,
 	lockagent.ErrLeaseTooShort, lockagent.ErrInternal, lockagent.ErrStoreUnavailable, lockagent.ErrWrongType,
-	lockagent.ErrNotPermitted, lockagent.ErrWithdrawn, lockagent.ErrBadURL,
+	lockagent.ErrNotPermitted, lockagent.ErrTooFewReplicas, lockagent.ErrWithdrawn, lockagent.ErrBadURL,
 	lockagent.ErrBadName, lockagent.ErrBadOwner, lockagent.ErrBadOption,
 }
 
@@ -35,6 +35,14 @@ func TestTypedErrors(t *testing.T) {
 		},
 		{&lockagent.HeldError{Name: "a b", Left: time.Millisecond}, lockagent.ErrHeld, `lockagent: lock "a b" is kept for other waiters for a moment`},
 		{&lockagent.HeldError{Name: "a b", Holder: "alice", Left: time.Second}, lockagent.ErrHeld, `lockagent: lock "a b" is held by "alice"`},
+		{
+			&lockagent.ReplicasError{Name: "a b", Acknowledged: 1, Wanted: 2}, lockagent.ErrTooFewReplicas,
+			`lockagent: lock "a b" was not granted: 1 replicas of the store acknowledged it in time, and 2 have to; see whether they run and follow`,
+		},
+		{
+			&lockagent.ReplicasError{Name: "a b", Acknowledged: 1, Wanted: 2, Renewal: true}, lockagent.ErrTooFewReplicas,
+			`lockagent: lock "a b" was not renewed: 1 replicas of the store acknowledged it in time, and 2 have to; see whether they run and follow`,
+		},
 		{&lockagent.NameError{Name: "x{", Reason: "it is bad"}, lockagent.ErrBadName, `lockagent: bad lock name "x{": it is bad`},
 		{&lockagent.OwnerError{Owner: "\xff", Reason: "it is bad"}, lockagent.ErrBadOwner, `lockagent: bad owner "\xff": it is bad`},
 		{&lockagent.OptionError{Option: "wait", Reason: "it is bad"}, lockagent.ErrBadOption, `lockagent: bad wait: it is bad`},

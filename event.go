@@ -23,8 +23,8 @@ const (
 	// log has it only if the request waits for a while.
 	EventQueued
 	// EventGranted: the lock was granted. Request, Owner, Token, Tenure, How,
-	// Waited, StoreTime (when the store began or last confirmed the tenure),
-	// Lease, Fixed, Count, Incarnation, Permits, Total, Link.
+	// Waited, StoreTime, Lease, Fixed, Count, Incarnation, Permits, Total, Link.
+	// StoreTime is when the store began or last confirmed the tenure.
 	EventGranted
 	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
 	EventReentered
@@ -35,8 +35,8 @@ const (
 	// Tenure, Token, Owner, Err, Remaining.
 	EventUncertain
 	// EventReleased: the owner released one grant. Request, Owner, Token, Tenure, Held,
-	// Count (grants that the owner has left; 0 if the hold is over), Lease, Fixed, Confirmed,
-	// Until, Permits, Total.
+	// Count, Lease, Fixed, Confirmed, Until, Permits, Total. Count is the number of grants that
+	// the owner has left: 0 if the hold is over.
 	EventReleased
 	// EventExpired: the fixed lease of a hold ran out. As EventReleased.
 	EventExpired
@@ -92,7 +92,8 @@ const (
 
 	// EventPermits: an agent changed the number of permits of a semaphore, deleted the semaphore, or
 	// gave back a permit by its id, whoever had that. Op, Permits (the number of the operation; of
-	// DrainPermits how many it removed), Total (after it), Permit (of ReleasePermit), StoreTime.
+	// DrainPermits how many it removed), Total (after it), Permit (of ReleasePermit), StoreTime. If the store did not
+	// answer, nobody knows whether it was done. Then there is Err, and neither Total nor StoreTime.
 	EventPermits
 )
 

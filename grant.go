@@ -93,8 +93,8 @@ func (g Grant) Owner() Owner { return g.owner }
 // at the read, too.
 func (g Grant) Token() Token { return g.token }
 
-// HoldCount is the number of grants of the lock that the owner had when this one was made,
-// this one included: 1 for the first grant, 2 for the first re-entry.
+// HoldCount is the number of grants of the lock that the owner had when this one was made.
+// This one counts: it is 1 for the first grant, and 2 for the first re-entry.
 func (g Grant) HoldCount() int { return g.count }
 
 // Replicas is how many replicas of the store were known to have the hold when it was granted. They

@@ -57,9 +57,8 @@ func freePermits(holder string) (free int, known bool) {
 // PermitsOp is what a [PermitsRequest] asks for.
 type PermitsOp string
 
-// The operations on a semaphore. They concern no tenure. The comments name the fields that an
-// operation needs, beside Name, Kind and Change, and those that it sets in the reply, beside the
-// numbers.
+// The operations on a semaphore. They concern no tenure. Each needs Name, Kind and Change, and sets the
+// numbers of the reply. The comments name the other fields that an operation needs or sets.
 const (
 	// ReadPermits changes nothing. It needs no Change.
 	ReadPermits PermitsOp = "read"

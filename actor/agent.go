@@ -213,7 +213,7 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 	c.done = make(chan error, 1)
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		c.answer(false, err)
-	} else if e := a.registry.present(name); e != nil {
+	} else if e := a.registry.present(name, ""); e != nil {
 		send(e, c)
 	} else if a.registry.closed.Load() {
 		c.answer(false, lockagent.ErrClosed)
@@ -224,9 +224,9 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 }
 
 // Break frees a lock, whoever holds it. It is for operators. A holder in this agent learns of
-// the loss first, with [lockagent.LostBroken]. A holder elsewhere, or one that shares the lock,
-// learns of it by a message of the store, or by its next renewal if that message is lost. The
-// channel tells whether anybody held the lock. Capacity and closing are as for [Agent.Acquire].
+// the loss first, with [lockagent.LostBroken]. A holder elsewhere, or one that shares the lock
+// or has permits, learns of it by a message of the store, or by its next renewal if that message
+// is lost. The channel tells whether anybody held the lock. Capacity and closing are as for [Agent.Acquire].
 //
 // operator is who breaks the lock, for the holder and for the event log: a text up to
 // [lockagent.MaxNameLen] bytes. If it is empty, the identity of the agent takes its place.
@@ -261,11 +261,8 @@ func (a *Agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lock
 
 // named returns the pinned entry of a lock.
 func (a *Agent) named(name lockagent.Name, kind lockagent.LockKind) (*entry, error) {
-	if e := a.registry.present(name); e != nil { // then the name was checked
-		if e.kind == kind.OrPlain() {
-			return e, nil
-		}
-		e.unpin()
+	if e := a.registry.present(name, kind.OrPlain()); e != nil { // then the name was checked
+		return e, nil
 	}
 	if _, err := lockagent.ParseName(string(name)); err != nil {
 		return nil, err
@@ -298,7 +295,7 @@ func (a *Agent) hear(m lockagent.Message) {
 	if m.Tenure.Agent != a.cfg.ID {
 		return
 	}
-	if e := a.registry.present(m.Name); e != nil {
+	if e := a.registry.present(m.Name, ""); e != nil {
 		send(e, &newsMsg{news: m})
 		return
 	}

@@ -11,7 +11,7 @@ import (
 // it looks: a channel would be a good part of the cost of such a grant.
 type delivery struct {
 	state atomic.Int32
-	grant lockagent.Grant // from delivered on
+	grant lockagent.Grant // while the state is delivered
 	wake  chan struct{}   // gets one value at the delivery, if the state was awaited
 }
 
@@ -43,10 +43,12 @@ func (d *delivery) await(wake chan struct{}) bool {
 // receive is called once by the caller, when there is nothing to wait for. It reports false if the
 // actor took the grant back.
 func (d *delivery) receive() (lockagent.Grant, bool) {
-	if d.state.CompareAndSwap(delivered, received) {
-		return d.grant, true
+	if !d.state.CompareAndSwap(delivered, received) {
+		return lockagent.Grant{}, false
 	}
-	return lockagent.Grant{}, false
+	g := d.grant
+	d.grant = lockagent.Grant{} // the actor keeps the delivery, and must not keep the handle, see [request.hold]
+	return g, true
 }
 
 // lies reports whether the grant was delivered, and nobody has taken it.

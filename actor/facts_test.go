@@ -159,6 +159,36 @@ func (s traced) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	s.Store.Release(ctx, req, done)
 }
 
+// Several agents may have permits of a semaphore. A break ends the holds of all of them, whichever agent breaks it.
+func TestBreakOfASemaphore(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+				set := lockagent.PermitsRequest{Name: "seats", Kind: kind, Op: lockagent.TrySetPermits, N: 4}
+				if r := await(t, "set", a.Permits(background, set)); r.Err != nil {
+					t.Fatal(r.Err)
+				}
+				var held []lockagent.Grant
+				for i, agent := range []*Agent{a, a, b, b} {
+					held = append(held, granted(t, agent.Acquire(background, "seats", Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Kind: kind})))
+				}
+				if r := await(t, "break", a.Break("seats", kind, "oscar")); r.Err != nil || !r.Value {
+					t.Errorf("broken %t, %v", r.Value, r.Err)
+				}
+				synctest.Wait()
+				for _, g := range held {
+					lostBecause(t, g.Cause(), lockagent.LostBroken)
+				}
+				if r := await(t, "break", a.Break("seats", kind, "")); r.Err != nil || r.Value {
+					t.Errorf("with no holder: broken %t, %v", r.Value, r.Err)
+				}
+			})
+		})
+	}
+}
+
 // The events of a semaphore tell how many permits an owner has, and how many there were when the store granted
 // them: also if they were passed on.
 func TestEventsOfASemaphore(t *testing.T) {
@@ -222,6 +252,46 @@ func TestEventsOfASemaphore(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s:\ngot  %q\nwant %q", kind, got, want)
 			}
+		}
+	})
+}
+
+// A change that the store never answers may have been made. The events say that it was tried.
+func TestEventOfAChangeWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, w := newTap(memstore.New()), &witness{}
+		a := start(t, Config{Store: store, Recorder: w})
+		answers := 0
+		store.on("permits", func(o *op) {
+			if answers--; answers < 0 {
+				o.lose()
+			} else {
+				o.fail(lockagent.ErrNotPermitted)
+			}
+		})
+		change := func(op lockagent.PermitsOp, n int) {
+			t.Helper()
+			req := lockagent.PermitsRequest{Name: "s", Kind: lockagent.Semaphore, Op: op, N: n}
+			if r := await(t, string(op), a.Permits(background, req)); r.Err == nil {
+				t.Fatalf("%s: %+v", op, r.Value)
+			}
+		}
+		change(lockagent.AddPermits, 3)
+		change(lockagent.DeletePermits, 0)
+		change(lockagent.ReadPermits, 0)
+		answers = 1
+		change(lockagent.AddPermits, 4) // it was not made
+		var got []string
+		for _, e := range w.all() {
+			if e.Kind == lockagent.EventPermits {
+				got = append(got, fmt.Sprintf("%s %d", e.Op, e.Permits))
+				if e.StoreTime != 0 || e.Total != 0 || e.Err == "" {
+					t.Errorf("%+v", e)
+				}
+			}
+		}
+		if want := []string{"add 3", "delete 0"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }

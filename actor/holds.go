@@ -20,7 +20,7 @@ func (l *lock) holds(yield func(*request) bool) {
 func (l *lock) releasable(owner lockagent.Owner, mode lockagent.Mode) (found *request, hidden bool) {
 	l.state.Grants(owner, func(id lockstate.RequestID) bool {
 		switch r := l.requests.get(id); {
-		case found != nil, mode != "" && modeIn(r.Mode) != modeIn(mode):
+		case mode != "" && modeIn(r.Mode) != modeIn(mode):
 		case r.isReceived():
 			found = r
 		default:

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,22 @@ func TestNameAsTwoKinds(t *testing.T) {
 		released(t, g)
 		time.Sleep(2 * a.cfg.Idle) // until nobody uses the name
 		released(t, granted(t, a.Acquire(background, "door", fairly("bob"))))
+	})
+}
+
+// A request of another kind is refused without a message to the actor. So it must not pin the actor: if the
+// actor tries to retire meanwhile, it would find itself in use, and nothing would make it try again.
+func TestRefusedKindPinsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Store: memstore.New()})
+		released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+		e := a.registry.present("door", "")
+		synctest.Wait()
+		e.refs.Store(math.MaxInt64) // one more, and the actor would look retired
+		if _, err := a.named("door", lockagent.FairLock); !errors.Is(err, lockagent.ErrWrongKind) {
+			t.Errorf("refused: %v", err)
+		}
+		e.refs.Store(0)
 	})
 }
 

@@ -431,7 +431,7 @@ func TestActorPanicsBeforeClose(t *testing.T) {
 
 // upset makes the actor of a lock panic.
 func (a *Agent) upset(name lockagent.Name) {
-	e := a.registry.present(name)
+	e := a.registry.present(name, "")
 	defer e.unpin()
 	send(e, &overdueMsg{}) // of no request
 }

@@ -59,10 +59,14 @@ func (l *lock) permits(m *permitsMsg) {
 // permitted answers a request, or makes it again after a pause.
 func (l *lock) permitted(c *storeCall[lockagent.PermitsReply]) {
 	m := c.asker.(*permitsMsg)
-	if c.err == nil && c.reply.Done {
-		l.changed(&m.req, &c.reply)
-	}
-	if c.err == nil || lockagent.Definite(c.err) || m.caller.Err() != nil || l.closing || l.now >= m.until {
+	definite := c.err == nil || lockagent.Definite(c.err)
+	if definite || m.caller.Err() != nil || l.closing || l.now >= m.until {
+		switch {
+		case c.err != nil && (!definite || m.failures > 0):
+			l.changed(&m.req, &lockagent.PermitsReply{}, c.err) // one of the calls may have taken effect
+		case c.err == nil && c.reply.Done:
+			l.changed(&m.req, &c.reply, nil)
+		}
 		m.answer(c.reply, c.err)
 		return
 	}
@@ -72,8 +76,9 @@ func (l *lock) permitted(c *storeCall[lockagent.PermitsReply]) {
 	time.AfterFunc(pause, func() { send(l.entry, m) })
 }
 
-// changed records what an operation did. A store that says so late may say it to a repeated call.
-func (l *lock) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsReply) {
+// changed records what an operation did. A store that says so late may say it to a repeated call. If it never says so,
+// the record has no time of the store.
+func (l *lock) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsReply, err error) {
 	e := lockagent.Event{
 		Kind: lockagent.EventPermits, Time: l.time, Lock: l.entry.name, LockKind: l.entry.kind,
 		Op: req.Op, Permits: req.N, Total: reply.Free + reply.Taken, StoreTime: reply.At,
@@ -85,6 +90,9 @@ func (l *lock) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsRe
 		e.Permits = reply.N
 	case lockagent.ReleasePermit:
 		e.Permits, e.Permit = 1, req.ID
+	}
+	if err != nil {
+		e.Err = err.Error()
 	}
 	l.agent.record(context.Background(), &e)
 }

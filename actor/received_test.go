@@ -71,6 +71,25 @@ func TestLockTellsHowItsHoldEnded(t *testing.T) {
 	}
 }
 
+// The actor takes a grant back first, and ends the hold later: a logger of the application may run in between.
+// Lock knows the reason all the same.
+func TestLockTellsThatItsGrantWasTakenBack(t *testing.T) {
+	a := start(t, Config{})
+	r := &request{agent: a, entry: &entry{name: "door"}, Request: who("ann"), token: 7, waited: true, delivery: new(delivery)}
+	d := r.delivery
+	d.deliver(lockagent.NewGrant("door", "ann", 7, 1, r))
+	if !r.takeBack() {
+		t.Fatal("the actor did not get the grant")
+	}
+	if _, ok := d.receive(); ok {
+		t.Error("the caller got it, too")
+	}
+	g := r.takenBack()
+	if lost, _ := errors.AsType[*lockagent.LostError](g.Err()); lost == nil || *lost != *r.lost(lockagent.LostUnclaimed) {
+		t.Errorf("got %v", g.Err())
+	}
+}
+
 // Who releases by the owner's name gives up what was received, and nothing that another
 // goroutine is about to receive.
 func TestReleaseByOwnerLeavesWhatNobodyReceived(t *testing.T) {

@@ -41,7 +41,7 @@ type entry struct {
 	refs atomic.Int64
 }
 
-const retired = -1 << 40
+const hasRetired = -1 << 40
 
 // fewEntries is a number of entries whose memory is not worth giving back.
 const fewEntries = 64
@@ -54,7 +54,9 @@ func (e *entry) pin() bool { return e.refs.Add(1) > 0 }
 func (e *entry) unpin() { e.refs.Add(-1) }
 
 // retire makes pin fail from now on. It reports false if the entry is pinned.
-func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, retired) }
+func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, hasRetired) }
+
+func (e *entry) retired() bool { return e.refs.Load() < 0 }
 
 // send sends a message to an actor. Pin the entry before you send a counted message. An actor
 // that has retired ignores a nudge. The actor may process the message, and others, before
@@ -81,12 +83,13 @@ func (r *registry) pinned(name lockagent.Name, kind lockagent.LockKind) (*entry,
 	s := r.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.entries[name]; e != nil && e.pin() {
-		if e.kind != kind {
-			e.unpin()
+	if e := s.entries[name]; e != nil {
+		switch {
+		case e.kind == kind && e.pin():
+			return e, nil
+		case e.kind != kind && !e.retired(): // no pin without a message: nothing would make the actor try again to retire
 			return nil, &lockagent.KindError{Name: name, Kind: kind, Used: e.kind}
 		}
-		return e, nil
 	}
 	if r.closed.Load() {
 		return nil, lockagent.ErrClosed
@@ -116,12 +119,12 @@ func (r *registry) add(s *shard, name lockagent.Name, kind lockagent.LockKind, l
 	return e
 }
 
-// present returns the pinned entry of a lock, or nil if it has no actor.
-func (r *registry) present(name lockagent.Name) *entry {
+// present returns the pinned entry of a lock, or nil if it has no actor. An empty kind stands for any.
+func (r *registry) present(name lockagent.Name, kind lockagent.LockKind) *entry {
 	s := r.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.entries[name]; e != nil && e.pin() {
+	if e := s.entries[name]; e != nil && (kind == "" || e.kind == kind) && e.pin() {
 		return e
 	}
 	return nil

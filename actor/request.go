@@ -183,7 +183,7 @@ func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {
 	return &lockagent.LostError{Name: r.entry.name, Owner: r.Owner, Token: r.token, Reason: why}
 }
 
-// deliver gives the one grant of the request to its owner. The channel has room for it.
+// deliver gives the one grant of the request to its owner. It never blocks.
 func (r *request) deliver(g lockagent.Grant) {
 	if r.waited {
 		r.delivery.deliver(g)
@@ -203,8 +203,8 @@ func (r *request) isReceived() bool {
 	return received
 }
 
-// claimed reports whether somebody received the grant from the channel. It frees the channel
-// then: the channel is a good part of the memory of a hold.
+// claimed reports whether somebody received the grant. It frees the channel or the delivery then:
+// that is a good part of the memory of a hold.
 func (r *request) claimed() bool {
 	if r.lies() {
 		return false

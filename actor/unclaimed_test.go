@@ -187,7 +187,7 @@ func TestDroppedGrantComesBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, w := &diary{}, &witness{}
 				store := memstore.New()
-				a := start(t, Config{Store: store, Logger: slog.New(d), Recorder: w})
+				a := start(t, Config{Store: store, Logger: slog.New(d), Recorder: w, Claim: time.Hour}) // no recall helps to find out
 				keep := c.take(a)
 				bob := a.Acquire(background, "door", who("bob"))
 				synctest.Wait()

@@ -16,61 +16,65 @@ import (
 //
 // It costs less than Acquire if ctx can end: the caller watches ctx itself.
 func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lockagent.Grant {
-	var begin lockstate.Instant
-	caller := ctx
-	if req.Wait == 0 { // otherwise the caller has to be able to leave
-		caller = inPerson(ctx)
-	} else {
+	caller, begin := ctx, lockstate.Instant(0)
+	if req.Wait > 0 || ctx.Done() != nil { // the caller may have to leave
 		begin = a.clock.now()
+	} else {
+		caller = inPerson(ctx)
 	}
 	d := new(delivery) // the actor forgets it when it knows who received the grant
 	r := &request{agent: a, Request: req, waited: true, caller: caller, delivery: d}
 	a.ask(ctx, name, r)
-	if d.over() { // most often: the lock was free
-		return r.received(d.receive())
+	var left error
+	if !d.over() { // most often it is: the lock was free
+		left = r.await(ctx, d, begin)
 	}
+	g, ok := d.receive()
+	switch {
+	case ok:
+		return g
+	case left != nil: // the lock was granted, and the grant taken back
+		return lockagent.Denied(name, req.Owner, left)
+	}
+	return r.takenBack()
+}
+
+// await waits until there is nothing to wait for any more. If the caller left before, because ctx ended or
+// the wait passed, await returns the error to tell.
+func (r *request) await(ctx context.Context, d *delivery, begin lockstate.Instant) (left error) {
+	a := r.agent
 	wake := a.waker()
 	if !d.await(wake) {
-		a.wakers.Put(wake)
-		return r.received(d.receive())
-	}
-	if req.Wait == 0 {
-		begin = a.clock.now()
+		return nil
 	}
 	var passed <-chan time.Time
-	if req.Wait > 0 {
-		timer := time.NewTimer(begin.Sub(a.clock.now()) + req.Wait)
+	if r.Wait > 0 {
+		timer := time.NewTimer(begin.Sub(a.clock.now()) + r.Wait)
 		defer timer.Stop()
 		passed = timer.C
 	}
-	var err error
 	select {
 	case <-wake:
-		a.wakers.Put(wake)
-		return r.received(d.receive())
 	case <-passed:
-		err = lockagent.ErrTimeout
-		send(r.entry, &cancelMsg{request: r, err: err, timedOut: true, wait: true})
+		left = lockagent.ErrTimeout
+		send(r.entry, &cancelMsg{request: r, err: left, timedOut: true, wait: true})
+		<-wake
 	case <-ctx.Done():
-		err = ended(ctx, name, a.clock.now().Sub(begin))
+		left = ended(ctx, r.entry.name, a.clock.now().Sub(begin))
 		send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
+		<-wake
 	}
-	<-wake
 	a.wakers.Put(wake)
-	g, ok := d.receive()
-	if !ok { // the lock was granted, and the grant taken back
-		return lockagent.Denied(name, req.Owner, err)
-	}
-	return g
+	return left
 }
 
-// received returns the grant that a caller got from the channel of the request. If the channel
-// was empty, because the hold is over, the error of the grant says why.
-func (r *request) received(g lockagent.Grant, ok bool) lockagent.Grant {
-	if ok {
-		return g
-	}
+// takenBack is the grant of a caller who waited in Lock, after the actor took the true one back. Its error
+// says how the hold ended.
+func (r *request) takenBack() lockagent.Grant {
 	cause := r.cause()
+	if cause == nil { // a grant that nobody received is taken back before its hold ends
+		cause = r.lost(lockagent.LostUnclaimed)
+	}
 	if lost, _ := errors.AsType[*lockagent.LostError](cause); lost != nil && lost.Reason == lockagent.LostClosed {
 		cause = lockagent.ErrClosed
 	}

@@ -170,6 +170,29 @@ func TestLockOrItsContext(t *testing.T) {
 	t.Logf("received %d, withdrawn or taken back %d", mine, back)
 }
 
+// The wait counts from the call of Lock, also if the grant is taken back from a caller whose context ended at the
+// same time, and if the call did other work before it waited.
+func TestLockTellsItsWholeWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTap(memstore.New())
+		a := start(t, Config{Store: s})
+		s.on("acquire", func(o *op) {
+			time.Sleep(time.Second) // in Lock, which runs the actor
+			time.AfterFunc(time.Second, o.run)
+		})
+		for range 50 {
+			ctx, cancel := context.WithTimeout(background, 2*time.Second)
+			if g := a.Lock(ctx, "door", who("ann")); g.Err() == nil {
+				released(t, g)
+			} else if w := waitError(t, g.Err()); w.Waited != 2*time.Second {
+				t.Errorf("waited for %v", w.Waited)
+			}
+			cancel()
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
 // A lock that somebody holds, a store that hangs and one that refuses can be told apart.
 func TestWaitErrorTellsWhy(t *testing.T) {
 	const wait = 300 * time.Millisecond

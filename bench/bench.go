@@ -114,8 +114,8 @@ func (b *bench) open(ctx context.Context, kind contender.Kind, s *server) (*open
 	return &opened{c, kind}, nil
 }
 
-// warmUp does what is done once, such as loading scripts, so that it is not measured.
-// There are contenders that miss a lock if the first answer is late.
+// warmUp takes a lock before the measurement. So nobody measures the work of the first time, such as
+// loading scripts. Some contenders miss a lock if the first answer is late.
 func warmUp(ctx context.Context, c contender.Contender) (err error) {
 	for try := range 5 {
 		var held contender.Held

@@ -13,9 +13,9 @@ type plan struct {
 	// Goroutines is how many have locks of their own at most: a busy machine is too slow for more.
 	Goroutines int
 
-	// OneWindow is a round of one lock in one process, SharedWindow of one lock in
-	// several processes, InsideWindow the same when holders take their time: then all
-	// get their turn only in so long.
+	// OneWindow is a round of one lock in one process. SharedWindow is a round of one lock in
+	// several processes. InsideWindow is such a round when holders take their time: in less time
+	// some would get no turn.
 	OneWindow, SharedWindow, InsideWindow time.Duration
 	SharedRounds, InsideRounds            int
 

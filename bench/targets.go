@@ -14,8 +14,8 @@ type target struct {
 	measure measurement
 }
 
-// figures are results of which those that were not measured are not numbers, which
-// are not at least or at most anything.
+// figures are results. A result that was not measured is NaN, so it is neither at least nor at most
+// any number.
 type figures struct{ *results }
 
 func (f figures) of(tableName, contenderName, key string) float64 {

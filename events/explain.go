@@ -39,7 +39,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 		}
 	}
 	for _, b := range lock.Breaks {
-		if b.At >= from && b.At <= second.Start && inTime(b.At) {
+		if !b.Perhaps && b.At >= from && b.At <= second.Start && inTime(b.At) {
 			return Explanation{BrokenAt: b.At, Operator: b.Operator, Deleted: b.Deleted}, true
 		}
 	}
@@ -69,8 +69,8 @@ func (a *Audit) lease(s *span) time.Duration {
 }
 
 // incarnations returns the incarnations that may have confirmed the tenure before a time. The first
-// is the one that its grant names. Then come those to which its agent switched: it may not have
-// noticed at once that the next one served it. If the next one is known to have confirmed the
+// is the one that its grant names. Then come those to which its agent switched. The agent may have
+// noticed late that the next one served it. If the next one is known to have confirmed the
 // tenure, those before do not count.
 func (s *span) incarnations(a *Audit, until lockagent.StoreTime) []string {
 	all := []string{s.first().Incarnate}
@@ -109,7 +109,7 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 		}
 	}
 	for _, b := range lock.Breaks {
-		if b.At >= s.began() && b.At <= until {
+		if !b.Perhaps && b.At >= s.began() && b.At <= until {
 			return true
 		}
 	}

@@ -322,6 +322,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	slices.SortStableFunc(lock.Spans, func(x, y *span) int {
 		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.FirstToken, y.FirstToken))
 	})
+	a.orderTokens(store, lock, until)
 	permits := permitKind(lock.Kind)
 	known := until
 	if permits {
@@ -339,7 +340,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		if !permits {
 			a.compareAll(store, lock, kept, i, end)
 		}
-		a.compareTokens(store, lock, s)
+		a.remembersToken(store, lock, s)
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		store.ended(placeOf(lock.LockKey), max(reach, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
@@ -354,8 +355,8 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool { return b.At.Add(longest) < until })
 }
 
-// compareAll compares the i-th span of a lock, which ended at a time, with the others that are left: the first so many, and
-// those behind it.
+// compareAll compares the i-th span of a lock with the first spans, so many of them, and with the spans behind it. The span
+// ended at end.
 func (a *Audit) compareAll(store *storeLog, lock *lockLog, first, i int, end lockagent.StoreTime) {
 	s := lock.Spans[i]
 	reach := store.overlaps(s, end)

@@ -85,22 +85,53 @@ func untilText(t lockagent.StoreTime) string {
 	return storeText(t)
 }
 
-// compareTokens looks whether the tokens of a lock grew.
-func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
+// orderTokens looks whether the tokens of tenures that go on side by side grew: each is compared with the one that began
+// before it. They end in another order, so later they could only be compared with those that are left.
+func (a *Audit) orderTokens(store *storeLog, lock *lockLog, until lockagent.StoreTime) {
+	before := lock.Last
+	for _, s := range lock.Spans {
+		if s.Start >= until {
+			break
+		}
+		if s.Start == 0 || s.Rest {
+			continue
+		}
+		if (s.Modes == shared || permitKind(lock.Kind)) && !s.Ordered {
+			s.Ordered = true
+			a.compareTokens(store, lock, before, s)
+		}
+		if before == nil || s.Start >= before.Start {
+			before = s
+		}
+	}
+}
+
+// remembersToken compares the token of a tenure that is over with the greatest before, unless that was done, and remembers it
+// if it is greater.
+func (a *Audit) remembersToken(store *storeLog, lock *lockLog, s *span) {
 	last := lock.Last
+	switch {
+	case last != nil && s.Agent == last.Agent && s.Tenure == last.Tenure:
+		last.LastToken = max(last.LastToken, s.LastToken) // it went on when it had been judged
+		return
+	case !s.Ordered:
+		a.compareTokens(store, lock, last, s)
+	}
+	if last == nil || s.LastToken > last.LastToken {
+		kept := *s
+		lock.Last = &kept
+	}
+}
+
+// compareTokens looks whether the tokens of a lock grew from a tenure to another one.
+func (a *Audit) compareTokens(store *storeLog, lock *lockLog, last, s *span) {
 	early := s.Begun > 0 && !s.Rest && lockagent.StoreTime(s.FirstToken) < s.Start.Add(-slack)
 	const mayBeGreater = "its token is older than its beginning, so an earlier one may be greater"
 	if last == nil {
 		if early {
 			s.doubt(mayBeGreater)
 		}
-		kept := *s
-		lock.Last = &kept
 		return
-	}
-	if s.Agent == last.Agent && s.Tenure == last.Tenure {
-		last.LastToken = max(last.LastToken, s.LastToken)
-		return // it went on when it had been judged
 	}
 	greatest := last.LastToken
 	if s.Modes == shared && last.Modes&shared != 0 {
@@ -126,9 +157,6 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, s *span) {
 		default:
 			a.found.violation(v)
 		}
-	}
-	if s.LastToken > last.LastToken {
-		*last = *s
 	}
 }
 

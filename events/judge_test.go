@@ -112,3 +112,38 @@ func TestViolationsSayWhereToLook(t *testing.T) {
 		})
 	}
 }
+
+// Tenures that go on side by side end in another order than they began in. Each token is compared with the one before it.
+func TestTokensSideBySide(t *testing.T) {
+	for name, of := range map[string]func(lockagent.AgentID) *story{
+		"Semaphore": func(id lockagent.AgentID) *story { return agent(id).permits(lockagent.Semaphore, 1, 3) },
+		"Permits":   func(id lockagent.AgentID) *story { return agent(id).permits(lockagent.Permits, 1, 3) },
+		"Readers":   func(id lockagent.AgentID) *story { return agent(id).in(lockagent.Shared) },
+	} {
+		for _, run := range []struct {
+			from  int // when B begins, after A at 1000 and before C at 2000
+			token int
+			found string
+		}{
+			{1500, 1500, ""},
+			{1500, 1000, "token repeated: 1"},
+			{1500, 900, "token fell: 1"},
+			{2050, 1500, "token fell: 1"}, // after C
+		} {
+			a, b, c := of("A"), of("B"), of("C")
+			if name != "Readers" {
+				a.changes(500, lockagent.TrySetPermits, 3)
+			}
+			s := new(tape).add(0, a.granted(1, 1000), b, c)
+			s.add(run.from, b.granted(1, run.from).edit(token(run.token)))
+			b.latest[1] = lockagent.Token(clock(run.token))
+			b.holds[b.latest[1]] = &storyHold{run.from, 1}
+			s.add(2100, c.held(1, 2000, 2100)).live(3000, 70_000, a, b, c)
+			s.add(71_000, a.renewed(1, 60_000).released(1, 71_000).returned(1, 71_001), b.renewed(1, 60_000).released(1, 71_000).returned(1, 71_001))
+			r := s.live(72_000, 90_000, a, b, c).add(91_000, a.stop(), b.stop(), c.stop()).read(NewAudit()).Report()
+			if got := strings.Join(findingsOf(r), ", "); got != run.found {
+				t.Errorf("%s, %d at %d: %q, want %q\n%v", name, run.token, run.from, got, run.found, r)
+			}
+		}
+	}
+}

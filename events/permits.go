@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -37,18 +38,52 @@ type permitNumber struct {
 
 	// Grown is the last grant that told of more permits than the log explains.
 	Grown lockagent.StoreTime `json:"grown,omitempty"`
+
+	// Unsure is up to when a change may have lowered it that the store has not answered, if no grant has told since.
+	Unsure lockagent.StoreTime `json:"unsure,omitempty"`
 }
 
 // changed notes what an agent did to a semaphore.
 func (a *Audit) changed(key LockKey, r *Record) {
-	if !permitKind(key.Kind) || r.StoreTime == 0 {
+	if !permitKind(key.Kind) {
 		return
 	}
-	lock := a.lock(key)
-	lock.Changes = append(lock.Changes, permitChange{r.StoreTime, r.Op, r.Permits, r.Permit})
-	if r.Op == lockagent.DeletePermits {
-		lock.Breaks = append(lock.Breaks, lockBreak{At: r.StoreTime, Deleted: true})
+	lock, c := a.lock(key), permitChange{r.StoreTime, r.Op, r.Permits, r.Permit}
+	if c.At == 0 {
+		a.unanswered(lock, &c, r.Time)
+		return
 	}
+	lock.Changes = append(lock.Changes, c)
+	switch c.Op {
+	case lockagent.DeletePermits:
+		lock.Breaks = append(lock.Breaks, lockBreak{At: c.At, Deleted: true})
+	case lockagent.TrySetPermits: // it was gone
+		lock.Breaks = append(lock.Breaks, lockBreak{At: c.At, Since: c.At, Perhaps: true})
+	}
+}
+
+// changing bounds the time from a change of a semaphore to its record: an agent makes the call again for half a minute.
+const changing = 30*time.Second + delay
+
+// unanswered notes a change of which nobody knows whether it was made.
+func (a *Audit) unanswered(lock *lockLog, c *permitChange, wall time.Time) {
+	l := a.current
+	at := l.Anchor.at(wall, l.Told)
+	from, to := max(0, min(l.Told, at).Add(-changing)), later(at, aliveLag)
+	if c.Op == lockagent.DeletePermits {
+		lock.Breaks = append(lock.Breaks, lockBreak{At: to, Since: from, Perhaps: true})
+	}
+	if c.lowers() || c.Op == lockagent.SetPermits || c.Op == lockagent.TrySetPermits {
+		lock.Number.Unsure = max(lock.Number.Unsure, to)
+	}
+}
+
+// perhapsGone reports whether a tenure may have been deleted when others were granted permits. It was not if the store has
+// confirmed it since, or has taken it back.
+func (l *lockLog) perhapsGone(x, s *span) bool {
+	return slices.ContainsFunc(l.Breaks, func(b lockBreak) bool {
+		return b.Perhaps && x.Start < b.At && b.Since <= s.Start && x.Confirmed < b.At && (!x.Over || x.Denied)
+	})
 }
 
 // mostWaiting bounds the grants of a semaphore that wait for the ends of other holds.
@@ -72,7 +107,7 @@ func (a *Audit) judgePermits(store *storeLog, lock *lockLog, until lockagent.Sto
 			return over && end != 0 && store.overlaps(x, end) <= s.Start
 		})
 		if !s.Counted {
-			s.Counted = a.countPermits(store, lock, going, s, until == endOfTime || waiting == mostWaiting)
+			s.Counted = a.countPermits(store, lock, going, s, until, waiting == mostWaiting)
 		}
 		if !s.Counted {
 			judged = min(judged, s.Start)
@@ -102,7 +137,7 @@ func (a *Audit) numberPermits(lock *lockLog, until lockagent.StoreTime) {
 			if c.At >= until || c.At > before || c.At == before && c.lowers() {
 				return
 			}
-			lock.apply(c)
+			lock.apply(c, a.late || a.lapsed)
 		}
 	}
 	for _, s := range lock.Spans {
@@ -122,8 +157,9 @@ func (c *permitChange) lowers() bool {
 	return c.Op == lockagent.DrainPermits || c.Op == lockagent.DeletePermits || c.Op == lockagent.AddPermits && c.N < 0
 }
 
-// apply follows one change. One that the log tells of late has perhaps been seen by a grant.
-func (l *lockLog) apply(c *permitChange) {
+// apply follows one change. One that the log tells of late has perhaps been seen by a grant. If the beginning of the log is
+// missing, it may not tell how many there were before.
+func (l *lockLog) apply(c *permitChange, late bool) {
 	n := &l.Number
 	if c.Op == lockagent.ReleasePermit {
 		for _, s := range l.Spans {
@@ -134,7 +170,9 @@ func (l *lockLog) apply(c *permitChange) {
 		return
 	}
 	switch exact := l.Kind == lockagent.Permits; {
-	case exact && c.At < n.Seen, !c.lowers() && c.At < n.Grown:
+	case exact && c.At < n.Seen, c.At < n.Grown:
+		return
+	case late && !n.Known && (c.Op == lockagent.AddPermits || c.Op == lockagent.DrainPermits):
 		return
 	}
 	n.Known = true
@@ -167,13 +205,19 @@ func (s *span) hasPermit(id lockagent.PermitID) bool {
 func (a *Audit) numberGrant(lock *lockLog, s *span) {
 	s.Numbered = true
 	n := &lock.Number
+	if s.Total != 0 && s.Start >= n.Unsure {
+		n.Unsure = 0
+	}
 	switch s.Limit = s.Total; {
 	case s.Rest, s.Rough, s.Total != 0 && s.Start < n.Seen:
 		return // nothing was granted, it is said of that one, or a later one has told
 	case s.Total == 0 && n.Known:
-		s.Limit = n.N
+		if s.Limit = n.N; n.Unsure != 0 {
+			s.doubt("a change of the number of permits was not answered, and the log does not tell how many there were")
+		}
 		return
 	case s.Total == 0:
+		s.Unknown = true
 		s.doubt("the log does not tell how many permits there were")
 		return
 	case !n.Known && a.lapsed:
@@ -203,9 +247,10 @@ type using struct {
 }
 
 // countPermits compares the permits that were in use when the store granted some with the number that there was. It
-// reports false if the log may tell more later.
-func (a *Audit) countPermits(store *storeLog, lock *lockLog, going []*span, s *span, last bool) bool {
-	if s.Rest || s.Rough || s.Limit == 0 && s.Total == 0 {
+// reports false if the log, which is known up to a time, may tell more later.
+func (a *Audit) countPermits(store *storeLog, lock *lockLog, going []*span, s *span, until lockagent.StoreTime, last bool) bool {
+	last = last || until == endOfTime
+	if s.Rest || s.Rough || s.Unknown {
 		return true
 	}
 	var in using
@@ -214,6 +259,8 @@ func (a *Audit) countPermits(store *storeLog, lock *lockLog, going []*span, s *s
 	}
 	switch all := in.sure + in.excused + in.perhaps + s.Permits; {
 	case all <= s.Limit:
+	case !last && until < s.Start.Add(changing):
+		return false // an agent may tell that it had deleted the semaphore
 	case in.sure+s.Permits > s.Limit && s.Total != 0:
 		first := cmp.Or(in.first, s)
 		first.Guilty, s.Excess = true, true
@@ -265,19 +312,31 @@ func (a *Audit) use(store *storeLog, lock *lockLog, in *using, x, s *span) {
 	}
 	certain := a.surely(lock, x)
 	switch {
-	case s.Start < certain && !x.Rough && !a.apart(x, s) && store.byStep(x, certain, s.Start) == nil:
+	case s.Start < certain && !lock.perhapsGone(x, s) && !x.Rough && !a.apart(x, s) && store.byStep(x, certain, s.Start) == nil:
 		in.sure += n
 		in.first = x
 	default:
 		in.perhaps += n
-		in.waiting = in.waiting || x.Open > 0 && !x.Gone
+		in.waiting = in.waiting || a.tellsMore(lock, x)
 	}
 }
 
+// returning bounds the time from the end of a hold to the record of its return, if the store can be reached.
+const returning = 3 * delay
+
+// tellsMore reports whether the log will tell more of how long a tenure had its permits.
+func (a *Audit) tellsMore(lock *lockLog, x *span) bool {
+	if x.Open > 0 {
+		return !x.Gone
+	}
+	l := a.logs[x.Agent]
+	return lock.Kind == lockagent.Permits && !x.Over && l.speaks() && l.Settled < x.Until.Add(returning)
+}
+
 // surely is a time until which a tenure had all its permits for certain. Whoever has the id of a permit may give it
-// back, so only the store can say that.
+// back. So only the store can say that: it confirms the tenure, or takes it back.
 func (a *Audit) surely(lock *lockLog, x *span) lockagent.StoreTime {
-	if lock.Kind == lockagent.Permits && (x.Open > 0 || x.Denied) {
+	if lock.Kind == lockagent.Permits && (x.Open > 0 || x.Denied || !x.Over) {
 		return min(x.Confirmed, a.atLeast(x))
 	}
 	return a.atLeast(x)
@@ -328,4 +387,5 @@ func (a *Audit) numbered(lock *lockLog) bool {
 func (n *permitNumber) join(other permitNumber) {
 	n.Known, n.N = n.Known || other.Known, max(n.N, other.N)
 	n.Seen, n.Grown = max(n.Seen, other.Seen), max(n.Grown, other.Grown)
+	n.Unsure = max(n.Unsure, other.Unsure)
 }

@@ -2,6 +2,7 @@ package events
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,11 @@ func (s *story) permits(kind lockagent.LockKind, n, total int) *story {
 // changes says what an agent did to the semaphore.
 func (s *story) changes(ms int, op lockagent.PermitsOp, n int) *story {
 	return s.add(lockagent.Event{Kind: lockagent.EventPermits, Lock: s.lock, LockKind: s.kind, Time: wall(ms), StoreTime: clock(ms), Op: op, Permits: n})
+}
+
+// tried says that the store did not answer what an agent wanted to do to the semaphore.
+func (s *story) tried(ms int, op lockagent.PermitsOp, n int) *story {
+	return s.changes(ms, op, n).edit(func(r *Record) { r.StoreTime, r.Err = 0, "no answer" })
 }
 
 // gaveBack says that an agent gave back the first permit of a tenure of another agent.
@@ -65,7 +71,7 @@ func TestAuditOfPermits(t *testing.T) {
 				Violated, "too many permits: 1", "4 permits were in use, and there were 3, for up to",
 			},
 			"OneTooManyOfOneAgent": {
-				[]*story{set("A", 2, 3).granted(1, 1000).granted(2, 1100).released(2, 1300).released(1, 1400).stop()},
+				[]*story{set("A", 2, 3).granted(1, 1000).granted(2, 1100).released(2, 1300).returned(2, 1301).released(1, 1400).returned(1, 1401).stop()},
 				Violated, "too many permits: 1", "4 permits were in use, and there were 3, for up to",
 			},
 			"MoreThanThereAre": {
@@ -104,6 +110,18 @@ func TestAuditOfPermits(t *testing.T) {
 			"TheLogTells": { // the reply was lost, and the store granted it once more
 				[]*story{set("A", 1, 2).permits(kind, 1, 0).granted(1, 1000).granted(2, 1100).released(1, 1300).released(2, 1400).stop()},
 				Proven, "", "",
+			},
+			"PerhapsFewerByAChange": {
+				[]*story{set("A", 2, 2).tried(800, lockagent.AddPermits, -1).permits(kind, 2, 0).held(1, 1000, 1100).permits(kind, 2, 2).held(2, 30_000, 30_100).permits(kind, 2, 0).held(3, 31_000, 31_100).stop()},
+				Incomplete, "unproven: 1", "a change of the number of permits was not answered",
+			},
+			"NoneButTheReplyIsLost": { // another program has set the number
+				[]*story{set("A", 1, 3).held(1, 1000, 1100).changes(2000, lockagent.AddPermits, -3).permits(kind, 1, 0).held(2, 3000, 3100).stop()},
+				Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 1 of 0",
+			},
+			"DeletedAndTheReplyIsLost": {
+				[]*story{set("A", 1, 3).held(1, 1000, 1100).changes(2000, lockagent.DeletePermits, 0).permits(kind, 1, 0).held(2, 3000, 3100).stop()},
+				Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 1 of 0",
 			},
 			"PerhapsFewer": {
 				[]*story{set("A", 2, 2).changes(800, lockagent.AddPermits, -1).permits(kind, 2, 0).held(1, 1000, 1100).stop()},
@@ -226,11 +244,104 @@ func TestAuditOfPermitsGivenBack(t *testing.T) {
 			},
 			Violated, "too many permits: 1", "",
 		},
+		"HandedOnAtTheEnd": { // Outlive: whoever was told of the id gave it back, and A closed
+			[]*story{
+				set("A", 1, 1).granted(7, 1000).ended(lockagent.EventLost, lockagent.LostClosed, 7, 5000).stop(),
+				of("B", 1, 1).held(1, 3000, 4000).stop(),
+			},
+			Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
+		},
+		"CutOff": {
+			[]*story{
+				set("A", 1, 1).granted(7, 1000).lost(lockagent.LostDeadline, 7, 30_000).stop(),
+				of("B", 1, 1).held(1, 3000, 4000).stop(),
+			},
+			Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
+		},
+		"ReleasedWithoutAnAnswer": {
+			[]*story{
+				set("A", 1, 1).granted(7, 1000).released(7, 5000).stop(),
+				of("B", 1, 1).held(1, 3000, 4000).stop(),
+			},
+			Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
+		},
+		"TheAnswerWasDropped": {
+			[]*story{
+				set("A", 1, 1).granted(7, 1000).released(7, 5000).dropped(lockagent.EventReturned).stop(),
+				of("B", 1, 1).held(1, 3000, 4000).stop(),
+			},
+			Incomplete, "dropped: 1, unproven: 1", "perhaps more permits were in use than there were: up to 2 of 1",
+		},
 		"OfAnotherProgram": {
 			[]*story{set("A", 1, 2).gaveBack(800, "elsewhere", 7).held(1, 1000, 1100).stop()},
 			Proven, "", "",
 		},
 	}.check(t)
+}
+
+// The store may answer a release late. What it says counts if it comes soon enough, and then it may contradict.
+func TestAuditOfPermitsReturnedLate(t *testing.T) {
+	for _, run := range []struct {
+		name string
+		at   int // the record of the answer
+		gone bool
+		want Verdict
+	}{
+		{"GivenBack", 19_000, true, Incomplete},
+		{"NotGivenBack", 19_000, false, Violated},
+		{"GivenBackTooLateToKnow", 60_000, true, Incomplete},
+		{"NotGivenBackTooLateToKnow", 60_000, false, Incomplete},
+	} {
+		a := agent("A").permits(lockagent.Permits, 1, 1).changes(500, lockagent.SetPermits, 1).granted(7, 1000)
+		b := agent("B").permits(lockagent.Permits, 1, 1)
+		s := new(tape).add(0, a, b).add(3000, b.held(1, 3000, 4000)).add(5000, a.released(7, 5000))
+		s.live(6000, run.at, a, b)
+		if run.gone {
+			a.foundOver(7, 5200)
+		} else {
+			a.returned(7, 5200)
+		}
+		s.add(run.at, a).live(run.at+10_000, run.at+60_000, a, b)
+		r := s.add(run.at+61_000, a.stop(), b.stop()).read(NewAudit()).Report()
+		if r.Verdict != run.want {
+			t.Errorf("%s: %s, want %s\n%v", run.name, r.Verdict, run.want, r)
+		}
+	}
+}
+
+// An agent makes a change again until the store answers. It tells of it late, or cannot tell whether it was made.
+func TestAuditOfASemaphoreDeletedUnheard(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		for _, run := range []struct {
+			name   string
+			delete func(d *story) *story // at 30 s
+			again  lockagent.PermitsOp
+			shows  bool // A had the permits until it returned them
+			want   Verdict
+			says   string
+		}{
+			{"Late", func(d *story) *story { return d.changes(2000, lockagent.DeletePermits, 0) }, lockagent.TrySetPermits, false, Explained, "an agent deleted the semaphore at"},
+			{"LateAndAdded", func(d *story) *story { return d.changes(2000, lockagent.DeletePermits, 0) }, lockagent.AddPermits, false, Explained, "an agent deleted the semaphore at"},
+			{"NotAnswered", func(d *story) *story { return d.tried(30_000, lockagent.DeletePermits, 0) }, lockagent.AddPermits, false, Incomplete, "perhaps more permits were in use than there were: up to 6 of 3"},
+			{"NotToldOf", func(d *story) *story { return d }, lockagent.TrySetPermits, false, Incomplete, "perhaps more permits were in use than there were: up to 6 of 3"},
+			{"NotTrue", func(d *story) *story { return d.tried(30_000, lockagent.DeletePermits, 0) }, lockagent.TrySetPermits, true, Violated, "6 permits were in use, and there were 3"},
+			{"NotDeleted", func(d *story) *story { return d }, lockagent.AddPermits, true, Violated, "6 permits were in use, and there were 3"},
+		} {
+			a := agent("A").permits(kind, 3, 3).changes(500, lockagent.TrySetPermits, 3).granted(1, 1000)
+			b, d := agent("B").permits(kind, 3, 3), agent("D").permits(kind, 3, 3)
+			s := new(tape).add(0, a, b, d).add(2600, b.changes(2100, run.again, 3).held(1, 2200, 2500))
+			s.live(3000, 3000, a, b, d)
+			if run.shows {
+				s.add(12_000, a.renewed(1, 11_000).released(1, 12_000).returned(1, 12_001))
+			} else {
+				s.add(11_000, a.lost(lockagent.LostDenied, 1, 11_000).foundOver(1, 11_001))
+			}
+			s.live(13_000, 30_000, a, b, d).add(30_000, run.delete(d)).live(33_000, 90_000, a, b, d)
+			if r := s.add(91_000, a.stop(), b.stop(), d.stop()).read(NewAudit()).Report(); r.Verdict != run.want || !strings.Contains(r.String(), run.says) {
+				t.Errorf("%s, %s: %s, want %s, and %q\n%v", kind, run.name, r.Verdict, run.want, run.says, r)
+			}
+		}
+	}
 }
 
 // A semaphore that another program uses as well: the store does not know which permits that has taken.
@@ -252,6 +363,37 @@ func TestAuditOfASemaphoreBesideOthers(t *testing.T) {
 			Incomplete, "unproven: 1", "the store told of 3, and the log explains 2",
 		},
 	}.check(t)
+}
+
+// The beginning of a log is missing. So its first changes do not tell how many permits there were.
+func TestAuditOfPermitsThatBeginsLate(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		for op, n := range map[lockagent.PermitsOp]int{lockagent.AddPermits: 2, lockagent.DrainPermits: 2} {
+			if kind == lockagent.Permits && op == lockagent.DrainPermits {
+				continue
+			}
+			audit := NewAudit()
+			audit.BeginsLate()
+			s := agent("A").permits(kind, 1, 5).alive(500).changes(20_000, op, n).held(1, 41_000, 42_000).alive(50_000).stop()
+			for _, r := range s.records {
+				audit.Add(r)
+			}
+			if r := audit.Report(); r.Verdict != Proven {
+				t.Errorf("%s, %s: %s\n%v", kind, op, r.Verdict, r)
+			}
+		}
+	}
+}
+
+// A number that the store told has what was taken away before, if the log tells of that late.
+func TestAuditOfPermitsLoweredLate(t *testing.T) {
+	a := agent("A").permits(lockagent.Semaphore, 1, 3).changes(500, lockagent.TrySetPermits, 3).held(1, 1000, 1100)
+	a.permits(lockagent.Semaphore, 1, 5).held(2, 25_000, 25_100) // another program has added 3
+	b := agent("B")
+	s := new(tape).add(0, a, b).live(1000, 50_000, a, b)
+	s.add(51_000, b.permits(lockagent.Semaphore, 1, 5).changes(24_000, lockagent.AddPermits, -1))
+	s.live(52_000, 90_000, a, b).add(91_000, a.held(3, 91_000, 91_100).stop(), b.stop())
+	s.want(t, Incomplete, "unproven: 1", "the store told of 5, and the log explains 3")
 }
 
 // An agent that counted as dead comes back. Its hold went on beyond the end of the lease that was known, and beside one that

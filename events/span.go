@@ -73,6 +73,10 @@ type lockBreak struct {
 	At       lockagent.StoreTime `json:"at"`
 	Operator string              `json:"operator,omitempty"`
 	Deleted  bool                `json:"deleted,omitempty"` // an agent deleted the semaphore
+
+	// Perhaps says that the semaphore may have been deleted from Since up to At.
+	Perhaps bool                `json:"perhaps,omitempty"`
+	Since   lockagent.StoreTime `json:"since,omitempty"`
 }
 
 // span is a tenure with its holds, from its beginning in the store to the end of its last hold. Other
@@ -109,14 +113,16 @@ type span struct {
 	Alone      lockagent.StoreTime `json:"alone,omitempty"`
 	AloneToken lockagent.Token     `json:"alone_token,omitempty"`
 
-	// Of a semaphore: the permits of the hold, when some of them were given back by their ids, and how many there were, as
-	// the store told, and as it counts. Its grant is Numbered when that is known, and Counted when the permits in use then
-	// have been compared with it. It has Excess if they were too many.
+	// Of a semaphore. Permits is how many the hold has. Back has the times at which some were given back by their ids.
+	// Total is how many there were in all, as the store told. Limit is the number that the hold is judged by. The grant is
+	// Numbered when that number is known, and Counted when the permits in use then have been compared with it. It has Excess
+	// if they were too many.
 	Permits  int                   `json:"permits,omitempty"`
 	Back     []lockagent.StoreTime `json:"back,omitempty"`
 	Total    int                   `json:"total,omitempty"`
 	Limit    int                   `json:"limit,omitempty"`
 	Numbered bool                  `json:"numbered,omitempty"`
+	Unknown  bool                  `json:"unknown,omitempty"` // how many there were
 	Counted  bool                  `json:"counted,omitempty"`
 	Excess   bool                  `json:"excess,omitempty"`
 
@@ -130,6 +136,7 @@ type span struct {
 	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
 	NoEnd    bool                `json:"no_end,omitempty"`  // of a hold the end is missing
 	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Ordered  bool                `json:"ordered,omitempty"` // its token was compared with the one that began before it
 	Rough    bool                `json:"rough,omitempty"`   // Start is too early: the log does not have it
 	Rest     bool                `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
 	Began    lockagent.StoreTime `json:"began,omitempty"`   // of a Rest, the start of what was judged

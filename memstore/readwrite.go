@@ -9,8 +9,8 @@ import (
 // shared reports whether the lock is held by tenures that share it.
 func (l *lock) shared() bool { return l.held() && l.holders[0].mode == lockagent.Shared }
 
-// mayJoin reports whether a tenure may share the lock with those that have it: it may not if a writer
-// waits ahead of it, or outsiders, who may be writers.
+// mayJoin reports whether a tenure may share the lock with its holders. A writer that waits ahead of the tenure
+// keeps it out. So do outsiders, because they may be writers.
 func (m *memory) mayJoin(l *lock, req *lockagent.AcquireRequest) bool {
 	if req.Mode != lockagent.Shared || !l.shared() || m.outsiders(req.Name) > 0 {
 		return false

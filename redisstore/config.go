@@ -41,7 +41,7 @@ type Config struct {
 	SilenceTimeout time.Duration
 
 	// MinReplicas is how many replicas have to know of a tenure. The store grants a lock only when so many
-	// replicas of its master have acknowledged that, and it counts a renewal only if they have
+	// replicas of its master have acknowledged the grant. It counts a renewal only if they have
 	// acknowledged the renewal. Then a failover to one of them forgets nothing. If too few acknowledge it
 	// within ReplicaTimeout, the grant is given back, and the error is a [*lockagent.ReplicasError]. If
 	// they stay away for as long as a lease, holders lose their locks. So have at least one replica more

@@ -35,8 +35,8 @@ var layouts = map[lockagent.LockKind]string{
 	lockagent.ReadWriteLock: "hash with a mode",
 	lockagent.FencedLock:    "hash",
 	lockagent.SpinLock:      "hash",
-	lockagent.Semaphore:     "number",
-	lockagent.Permits:       "number",
+	lockagent.Semaphore:     "number with tenures",
+	lockagent.Permits:       "number with ids",
 	lockagent.Latch:         "number",
 }
 

@@ -143,24 +143,27 @@
 //	N                           hash: <agent>:<number> = 1        the lease
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_notes:{N}         zset: withdrawn tenures (the      1 minute
-//	                            tombstones), and the ends of the
-//	                            outsiders' turns
-//	redisson_lock_token:{N}     string, of a fenced lock: the    never
+//	                            tombstones), by time. "yield" and
+//	                            "polls": the ends of the turns of
+//	                            outsiders, and of those that poll.
+//	                            "taken": when one was seen to be used
+//	redisson_lock_token:{N}     string, of a fenced lock: the     never
 //	                            greatest token of either side
 //	lockagent_turn:{N}          number of passes since the        250 ms
 //	                            outsiders' turn
 //	lockagent_busy:{N}          string: since when tenures        5 minutes
-//	                            follow each other
+//	                            follow each other, and the last
 //	redisson_lock_queue:{N}     list: who waits for a fair lock   never
-//	redisson_lock_timeout:{N}   zset: the same, by when the place never
-//	                            is over, in ms
+//	redisson_lock_timeout:{N}   zset: the same, by when the       never
+//	                            place is over, in ms
 //	lockagent_places:{N}        zset: those of them that are of   5 minutes
 //	                            agents, by their last attempt
 //	lockagent_arrivals:{N}      zset: the same, by their arrival  5 minutes
 //	lockagent_lasts:{N}         number: how long they last, if    5 minutes
 //	                            Redisson removed one too early
 //	lockagent_told:{N}          string: when the first waiter of  1 minute
-//	                            Redisson's was told
+//	                            Redisson's was told, in ms, its
+//	                            score then, and the waiter
 //	redisson_lock__channel:{N}  channel: "0" at every release that frees the lock. That of a
 //	                            place at a fair lock ends with :<agent>:<number>
 //	{N}:<agent>:<number>:rwlock_timeout:1
@@ -168,8 +171,8 @@
 //	                            read/write lock
 //	lockagent_readers:{N}       zset: these tenures, by the end   the longest lease
 //	                            of their leases, in ms
-//	lockagent_doubts:{N}        zset: readers of Redisson's that  1 minute after the lock
-//	                            may be dead, by when they are removed
+//	lockagent_doubts:{N}        zset: readers of Redisson's, by   1 minute after the lock
+//	                            when they end if they have no keys
 //	redisson_rwlock:{N}         channel of a read/write lock: "0" when the last reader has gone, "1"
 //	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
@@ -177,6 +180,10 @@
 //	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster with sharded
 //	                            messages, passes and standbys come on
 //	                            lockagent_agent:<agent>:{N}
+//
+// If all waiters of a fair lock die, their places stay until somebody asks for the lock: some 100 bytes for
+// each. Redisson leaves its own in the same way. A time after which Redis removes these keys would remove the places of
+// waiters of Redisson that live. When nobody uses the lock, both keys can be deleted.
 //
 // To a latch with the name N belong
 //
@@ -195,10 +202,10 @@
 //	{N}:timeout                 zset: ids of the permits that are as N
 //	                            taken, by the end of the lease.
 //	                            Only of the kind Permits
-//	lockagent_permits:{N}       zset: the tenures that have       a day after N,
-//	                            permits, by the end of the lease  or never
-//	lockagent_tenures:{N}       the same, of the kind Permits     as those
-//	lockagent_taken:{N}         hash: the permits of each tenure, as those
+//	lockagent_permits:{N}       zset: the tenures that have       100 days after the
+//	                            permits, by the end of the lease  longest lease, and N
+//	lockagent_tenures:{N}       the same, of the kind Permits     a day after those
+//	lockagent_taken:{N}         hash: the permits of each tenure, as the zset
 //	                            and their sum
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
@@ -214,7 +221,8 @@
 // While a slot of a Cluster moves to another node, no node has all keys of a semaphore or a latch. A node that
 // lacks a key would count a change twice, or not know a tenure. So these calls fail with
 // [lockagent.ErrStoreUnavailable] until the slot has moved, and the agent makes them again. A tenure is
-// renewed meanwhile, except for the moment in which its own keys move. So it is lost only if that moment is
+// renewed meanwhile, except while its own keys move: from when the first of five keys moves until the last one has. The keys
+// of a slot move in any order, so in a slot with many keys that is most of the move. The tenure is lost if that takes
 // longer than its lease.
 //
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
@@ -222,14 +230,19 @@
 //	lockagent_queue::a{b}       our keys have two colons
 //	redisson_lock__channel:a{b} Redisson's have one
 //
+// So Redisson's keys of the locks a and {a} are the same. A name such as {a}, which is only a tag, is an error for
+// fair, fenced and read/write locks, and for semaphores.
+//
 // These keys serve all locks. In a Cluster there are such keys for each slot, and their names
 // end with the tag of the slot:
 //
-//	lockagent_clock             zset: the incarnation; its score is the greatest time or
+//	lockagent_clock             zset: the incarnation, or "-" in a Cluster; its score is the greatest time or
 //	                            token that the store has given out. Never expires
 //	lockagent_ahead             how many microseconds that clock is ahead of the server's;
 //	                            usually absent. Never expires
-//	lockagent_polls             string: whether anybody polls. Expires after 1 minute
+//	lockagent_polls             string: the time of the last look whether anybody polls, the
+//	                            calls of HEXISTS until then, and when somebody polled last.
+//	                            Expires after 1 minute
 //	lockagent_incarnation       channel: a message when another incarnation begins. Not in a
 //	                            Cluster
 //
@@ -278,7 +291,8 @@
 // does at each attempt that finds a lock held. The scripts of the store do not. If the server
 // counts at least four such calls a second, a lock whose tenures have followed each other for half
 // a second is kept from agents for 150 ms. If those that poll take it, they get the next such turn
-// after a tenth of a second. A service without INFO commandstats gives no such turns.
+// after a tenth of a second. A service without INFO commandstats gives no such turns. Semaphores
+// give none: a poll of a semaphore runs no command that nobody else runs.
 //
 // The store cannot count subscribers in a Cluster with classic messages, or behind a service
 // of several servers. There are no queues then: a release wakes all waiters.

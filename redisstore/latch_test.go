@@ -72,7 +72,7 @@ func TestLatchLayout(t *testing.T) {
 		if ttl := server.Do("PTTL", string(name)); ttl != int64(-1) {
 			t.Errorf("the latch lives for %v", ttl)
 		}
-		changes("c1")
+		changes(".latch", "c1")
 		if ttl := server.Do("PTTL", notes).(int64); ttl <= 0 || ttl > 60_000 {
 			t.Errorf("the notes live for %d ms", ttl)
 		}
@@ -83,6 +83,9 @@ func TestLatchLayout(t *testing.T) {
 		}
 		if got := server.Do("ZSCORE", notes, ".opened"); got == nil {
 			t.Error("nothing says that the latch was counted down")
+		}
+		if got := server.Do("ZSCORE", notes, ".latch"); got != nil {
+			t.Error("the open latch keeps its name from other kinds")
 		}
 		do(lockagent.LatchSet, "c4")
 		if got := server.Do("ZSCORE", notes, ".opened"); got != nil {
@@ -140,6 +143,48 @@ func TestLatchOfAnotherType(t *testing.T) {
 		}
 		if !reflect.DeepEqual(server.Do("DUMP", string(name)), before) {
 			t.Errorf("%s was changed", name)
+		}
+	}
+}
+
+// Redisson deletes a semaphore while a tenure has permits. A latch of that name is not taken for the semaphore.
+func TestLatchInPlaceOfADeletedSemaphore(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 2)
+		p.server.Do("DEL", "pool", "{pool}:timeout")
+		for i, op := range []lockagent.LatchOp{lockagent.LatchSet, lockagent.LatchDown} {
+			r, err := latch(t, p.store, lockagent.LatchRequest{Name: "pool", Op: op, Count: 3, Change: op.String()})
+			if want := int64(3 - i); r.Count != want || err != nil {
+				t.Errorf("%s: %+v, %v; want the count %d", op, r, err, want)
+			}
+		}
+		if held, err := p.renew(1); held || !errors.Is(err, lockagent.ErrWrongKind) {
+			t.Errorf("Renew: %t, %v", held, err)
+		}
+		if got := p.server.Do("GET", "pool"); got != "2" {
+			t.Errorf("the latch is %v", got)
+		}
+	})
+}
+
+// Redisson can set a latch to 0, and then there is a key. Nobody can set the latch until the key is gone.
+func TestLatchOfZero(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	woken := latchSubscribed(t, store, "zero")
+	for i, value := range []string{"0", "-1"} {
+		server.Do("SET", "zero", value)
+		req := lockagent.LatchRequest{Name: "zero", Op: lockagent.LatchDelete, Change: "c" + strconv.Itoa(i)}
+		for range 2 {
+			if r, err := latch(t, store, req); !r.Changed || err != nil {
+				t.Errorf("delete of %s: %+v, %v", value, r, err)
+			}
+		}
+		if there := server.Do("EXISTS", "zero"); there != int64(0) {
+			t.Errorf("%s is still there", value)
+		}
+		if !t.Failed() {
+			<-woken
 		}
 	}
 }

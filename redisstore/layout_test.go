@@ -216,6 +216,38 @@ func TestNamesOfOwnKeysAreRefused(t *testing.T) {
 	}
 }
 
+// Beside some kinds of locks there are keys of Redisson's, and it has the same ones for "{a}" and "a".
+func TestNamesOfTheSameKeysAreRefused(t *testing.T) {
+	store := open(t, redistest.Start(t).URL())
+	shared := []lockagent.LockKind{lockagent.FairLock, lockagent.FencedLock, lockagent.ReadWriteLock, lockagent.Semaphore, lockagent.Permits}
+	for _, kind := range kinds {
+		for _, name := range []lockagent.Name{"a", "{a}", "{a}:lock"} {
+			req := wish(name, agentA, 1)
+			if req.Kind = kind; kind == lockagent.Semaphore || kind == lockagent.Permits {
+				req.Permits = 1
+			}
+			ended := end(req)
+			ended.Kind = kind
+			_, acquired := storetest.Acquire(t, store, req)
+			_, released := storetest.Release(t, store, ended)
+			_, renewed := storetest.Renew(t, store, lockagent.RenewRequest{Name: name, Kind: kind, Tenure: req.Tenure, Lease: time.Minute, Urgent: true})
+			broken, inspected := make(chan error, 1), make(chan error, 1)
+			store.Break(t.Context(), lockagent.BreakRequest{Name: name, Kind: kind}, func(_ lockagent.BreakReply, err error) { broken <- err })
+			store.Inspect(t.Context(), name, kind, func(_ lockagent.Inspection, err error) { inspected <- err })
+			errs := map[string]error{"Acquire": acquired, "Release": released, "Renew": renewed, "Break": <-broken, "Inspect": <-inspected}
+			if req.Permits > 0 {
+				_, errs["Permits"] = storetest.Permits(t, store, lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.ReadPermits})
+			}
+			for call, err := range errs {
+				refused := errors.Is(err, lockagent.ErrBadName) && strings.Contains(err.Error(), "{a}:lock") && lockagent.Definite(err)
+				if want := name == "{a}" && slices.Contains(shared, kind); refused != want {
+					t.Errorf("%s of %s %q: %v", call, kind, name, err)
+				}
+			}
+		}
+	}
+}
+
 func TestAgentsThatAreNoUUIDAreRefused(t *testing.T) {
 	store := open(t, redistest.Start(t).URL())
 	for _, agent := range []lockagent.AgentID{"", "a:b", "{a", "a}"} {

@@ -27,6 +27,7 @@ type family struct {
 	heard    func(name lockagent.Name, payload string) // called with each message there; may be nil
 	places   *places                                   // of which some have channels of their own; may be nil
 	holds    error                                     // of calls about holds, if the kind has none
+	beside   bool                                      // Redisson has keys beside the lock, see script.CheckSharedKeys
 }
 
 // families returns the family of each kind.
@@ -225,8 +226,8 @@ func (s *Store) send(c *script.Call, slot uint16, done func(text string, err err
 	s.lanes.Send(call)
 }
 
-// check returns the family of a kind. It is an error if a request is out of bounds, or its name is that of
-// a key that is no lock. err is the outcome of the request's own Check: passing the request itself
+// check returns the family of a kind. It refuses a request that is out of bounds, and a name that locks of the
+// kind cannot have. err is the outcome of the request's own Check: passing the request itself
 // would allocate.
 func (s *Store) check(name lockagent.Name, kind lockagent.LockKind, err error) (*family, error) {
 	if err != nil {
@@ -235,7 +236,14 @@ func (s *Store) check(name lockagent.Name, kind lockagent.LockKind, err error) (
 	if err := script.CheckName(name); err != nil {
 		return nil, err
 	}
-	return s.family(kind)
+	f, err := s.family(kind)
+	if err == nil && f.beside {
+		err = script.CheckSharedKeys(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // checkHold is check for a call about the holds of a lock.

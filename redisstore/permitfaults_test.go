@@ -183,3 +183,72 @@ func TestPermitsWithAnEvictedKey(t *testing.T) {
 		}
 	})
 }
+
+// The number of permits of a tenure is evicted. Nothing says how many it was granted, so it is over. It must not live on
+// with a part of them, while others are granted the rest.
+func TestPermitsWithAnEvictedNumber(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 5)
+		p.server.Do("DEL", "lockagent_taken:{pool}")
+		if held, err := p.renew(1); held || err != nil {
+			p.t.Errorf("Renew: %t, %v", held, err)
+		}
+		back := 5
+		if p.kind == lockagent.Semaphore {
+			back = 1 // nothing says that there were more
+		}
+		p.counts(back, 0)
+		p.releases(1, false)
+		p.take(2, back)
+		p.counts(0, back)
+		if held, err := p.renew(1); held || err != nil {
+			p.t.Errorf("Renew after the end: %t, %v", held, err)
+		}
+		p.counts(0, back)
+	})
+}
+
+// Some permits of such a tenure are over, and others are not. Those that are left come back when their leases end.
+func TestPermitsWithAnEvictedNumberInPart(t *testing.T) {
+	server := redistest.Start(t)
+	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
+	p.change(lockagent.TrySetPermits, 500, "set")
+	p.take(1, 300)
+	p.server.Do("DEL", "lockagent_taken:{pool}")
+	for _, k := range []int{1, 150} {
+		id := p.wish(1, 1).Tenure.PermitID(k)
+		reply, err := storetest.Permits(t, p.store, lockagent.PermitsRequest{
+			Name: "pool", Kind: p.kind, Op: lockagent.ReleasePermit, ID: id, Change: string(id),
+		})
+		if err != nil || !reply.Done {
+			t.Fatalf("ReleasePermit(%d) = %+v, %v", k, reply, err)
+		}
+	}
+	p.releases(1, false)
+	p.counts(202, 298)
+	p.past("{pool}:timeout")
+	for range 3 {
+		p.change(lockagent.ReadPermits, 0, "")
+	}
+	p.counts(500, 0)
+}
+
+// Nothing says any more what the waiters want. They lose their places, and are told to ask at once.
+func TestPermitsWithAnEvictedWish(t *testing.T) {
+	pools(t, func(p *pool) {
+		messages := storetest.Listen(p.t, p.store, agentA)
+		p.take(1, 5)
+		queue(p.t, p.store, p.wish(2, 1))
+		queue(p.t, p.store, p.wish(3, 1))
+		p.server.Do("HDEL", "lockagent_wanted:{pool}", p.wish(2, 1).Tenure.String())
+		p.releases(1, true)
+		if told, _ := messages.Await(lockagent.MessagePassed, "pool", p.wish(3, 1).Tenure); told.LockKind != p.kind {
+			p.t.Errorf("told %+v", told)
+		}
+		if told, ok := messages.Take(lockagent.MessageStandby, "pool", p.wish(2, 1).Tenure); !ok || told.Remaining != 0 || told.LockKind != p.kind {
+			p.t.Errorf("told %+v, %t; want it to ask at once", told, ok)
+		}
+		p.take(2, 1)
+		p.counts(3, 2)
+	})
+}

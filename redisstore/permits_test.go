@@ -226,24 +226,38 @@ func TestPermitsOfADeletedSemaphore(t *testing.T) {
 	})
 }
 
-// A semaphore has a time to live, which Redisson takes away. Permits must not be lost with a key of ours.
+// Redisson takes away the time to live of a semaphore, and may delete it while a tenure has permits. Our keys are not lost
+// before the lease is over, and do not stay for ever.
 func TestPermitsOfASemaphoreThatLivesLonger(t *testing.T) {
 	pools(t, func(p *pool) {
-		p.server.Do("PEXPIRE", "pool", "60000")
-		p.take(1, 2)
-		for _, key := range []string{p.tenures(), "lockagent_taken:{pool}"} {
-			if left := p.server.Do("PTTL", key).(int64); left < 86_400_000 || left > 86_460_000 {
-				p.t.Errorf("%s lives for %d ms", key, left)
+		longer := int64(86_400_000)
+		if p.kind == lockagent.Semaphore {
+			longer *= 100
+		}
+		live := func(most int64, keys ...string) {
+			p.t.Helper()
+			for _, key := range keys {
+				if left := p.server.Do("PTTL", key).(int64); left <= most-30_000 || left > most {
+					p.t.Errorf("%s lives for %d ms; want %d", key, left, most)
+				}
 			}
 		}
+		p.take(1, 2)
+		live(longer+30_000, p.tenures(), "lockagent_taken:{pool}")
+		p.renew(1)
+		live(longer+60_000, p.tenures(), "lockagent_taken:{pool}")
+		p.server.Do("PEXPIRE", "pool", "600000")
+		p.take(2, 1)
+		live(longer+600_000, p.tenures(), "lockagent_taken:{pool}")
 		p.server.Do("PERSIST", "pool")
 		if held, err := p.renew(1); !held || err != nil {
 			p.t.Errorf("Renew: %t, %v", held, err)
 		}
+		live(longer+600_000, p.tenures(), "lockagent_taken:{pool}")
 		p.server.Do("PEXPIRE", "{pool}:timeout", "60000") // does nothing to a Semaphore
-		p.take(2, 1)
+		p.take(3, 1)
 		for _, key := range keys(p.server) {
-			if key == "pool" || key == p.tenures() || key == "lockagent_taken:{pool}" || key == "{pool}:timeout" {
+			if key == "pool" || key == "{pool}:timeout" {
 				if left := p.server.Do("PTTL", key); left != int64(-1) {
 					p.t.Errorf("%s lives for %v ms", key, left)
 				}
@@ -376,4 +390,50 @@ func TestPermitsOfADeletedSemaphoreOfTheOtherKind(t *testing.T) {
 			p.t.Errorf("Renew as a %s: %t, %v", p.kind, held, err)
 		}
 	})
+}
+
+// A latch that somebody changed lately is no semaphore, whatever its count is.
+func TestPermitsOfALatch(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	for _, kind := range []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits} {
+		name := lockagent.Name(kind)
+		if _, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: lockagent.LatchSet, Count: 3, Change: "set"}); err != nil {
+			t.Fatal(err)
+		}
+		want := lockagent.KindError{Name: name, Kind: kind, Used: lockagent.Latch}
+		refused := func(what string, err error) {
+			t.Helper()
+			if used, _ := errors.AsType[*lockagent.KindError](err); used == nil || *used != want {
+				t.Errorf("%s: %v; want %v", what, err, &want)
+			}
+		}
+		req := wish(name, agentA, 1)
+		req.Kind = kind
+		_, err := storetest.Acquire(t, store, req)
+		refused("Acquire", err)
+		_, err = storetest.Permits(t, store, lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.AddPermits, N: 1, Change: "add"})
+		refused("AddPermits", err)
+		if got := server.Do("GET", string(name)); got != "3" {
+			t.Errorf("the latch is %v", got)
+		}
+	}
+}
+
+// Ids take time. A script that has passed many of them leaves the rest to the next waiters.
+func TestPermitsWithManyIDs(t *testing.T) {
+	server := redistest.Start(t)
+	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
+	messages := storetest.Listen(t, p.store, agentA)
+	p.change(lockagent.TrySetPermits, 0, "set")
+	for number := range uint64(3) {
+		queue(t, p.store, p.wish(number+1, 600))
+	}
+	p.change(lockagent.AddPermits, 1900, "add")
+	p.counts(700, 1200)
+	if told, _ := messages.Await(lockagent.MessageStandby, "pool", p.wish(3, 1).Tenure); told.Remaining != 0 {
+		t.Errorf("told %+v; want it to ask at once", told)
+	}
+	p.take(3, 600)
+	p.counts(100, 1800)
 }

@@ -9,6 +9,7 @@ import (
 func (s *Store) readWrite() *family {
 	room := s.room
 	f := s.plain()
+	f.beside = true
 	f.breaks, f.inspects, f.channel = room.ReadWriteBreak, room.ReadWriteInspect, script.ReadWriteChannel
 	f.acquires.write, f.acquires.alone = room.ReadWriteAcquire, room.ReadWriteAcquireAlone
 	f.releases.write = room.ReadWriteRelease

@@ -74,7 +74,7 @@ func (s *Store) replicatedAcquire(req *lockagent.AcquireRequest, done func(locka
 func (s *Store) replicatedRenew(name lockagent.Name, done func(lockagent.RenewReply, error)) func(lockagent.RenewReply, error) {
 	return func(reply lockagent.RenewReply, err error) {
 		if err == nil && reply.Held && reply.Replicas < s.minReplicas {
-			reply, err = lockagent.RenewReply{}, &lockagent.ReplicasError{Name: name, Acknowledged: reply.Replicas, Wanted: s.minReplicas}
+			reply, err = lockagent.RenewReply{}, &lockagent.ReplicasError{Name: name, Acknowledged: reply.Replicas, Wanted: s.minReplicas, Renewal: true}
 		}
 		done(reply, err)
 	}

@@ -36,8 +36,8 @@ func startReplicated(t *testing.T, opts ...redistest.Option) (master, replica *r
 func tooFew(t *testing.T, what string, err error) {
 	t.Helper()
 	counted, _ := errors.AsType[*lockagent.ReplicasError](err)
-	if !errors.Is(err, lockagent.ErrTooFewReplicas) || counted == nil || counted.Acknowledged != 0 || counted.Wanted != 1 {
-		t.Errorf("%s without the replica: %v, want a ReplicasError with 0 of 1", what, err)
+	if !errors.Is(err, lockagent.ErrTooFewReplicas) || counted == nil || counted.Acknowledged != 0 || counted.Wanted != 1 || counted.Renewal != (what == "Renew") {
+		t.Errorf("%s without the replica: %#v, want a ReplicasError with 0 of 1", what, err)
 	}
 }
 

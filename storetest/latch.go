@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -186,23 +187,44 @@ var latchClauses = []clause{
 		name: "what is no latch stays as it is",
 		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and Inspect end with a [*KindError].",
 		prove: func(t *testing.T, h *Harness) {
-			one, holder := h.agent(t), h.agent(t)
-			holder.kind = lockagent.PlainLock
-			holder.acquire(theLatch, 1)
-			for _, op := range []lockagent.LatchOp{lockagent.LatchRead, lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchDelete} {
-				req := lockagent.LatchRequest{Name: theLatch, Op: op, Count: 1}
-				if op != lockagent.LatchRead {
-					req.Change = op.String()
+			for _, kind := range slices.DeleteFunc(slices.Clone(h.kinds), func(kind lockagent.LockKind) bool { return kind == lockagent.Latch }) {
+				name, one, holder := "of a "+lockagent.Name(kind), h.agent(t), h.agent(t)
+				if holder.kind = kind; !slices.Contains(exclusive, kind) {
+					set := user{holder}.request(lockagent.TrySetPermits, 3)
+					set.Name = name
+					user{holder}.changes(set)
 				}
-				_, err := countLatch(t, one.store, req)
-				if !errors.Is(err, lockagent.ErrWrongKind) && !errors.Is(err, lockagent.ErrWrongType) {
-					t.Errorf("%s: %v", op, err)
+				holder.acquire(name, 1)
+				want := lockagent.KindError{Name: name, Kind: lockagent.Latch, Used: kind}
+				refused := func(what string, err error) {
+					t.Helper()
+					told, _ := errors.AsType[*lockagent.KindError](err)
+					if told != nil && h.TellsApart != nil && !h.TellsApart(told.Used, kind) {
+						told.Used = kind // the store knows that it is one of these
+					}
+					if told == nil || *told != want {
+						t.Errorf("%s: error %v; want %v", what, err, &want)
+					}
+				}
+				for _, op := range []lockagent.LatchOp{lockagent.LatchRead, lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchDelete} {
+					req := lockagent.LatchRequest{Name: name, Op: op, Count: 1}
+					if op != lockagent.LatchRead {
+						req.Change = op.String()
+					}
+					_, err := countLatch(t, one.store, req)
+					refused(op.String(), err)
+				}
+				req := one.wish(name, 1)
+				_, err := one.try(req)
+				refused("Acquire", err)
+				holder.release(name, 1, true)
+
+				one.latch(lockagent.LatchSet, 1, 1) // and the reverse
+				_, err = holder.try(holder.wish(theLatch, 2))
+				if told, _ := errors.AsType[*lockagent.KindError](err); told == nil || *told != (lockagent.KindError{Name: theLatch, Kind: kind, Used: lockagent.Latch}) {
+					t.Errorf("Acquire of a latch as %s: error %v", kind, err)
 				}
 			}
-			if open, err := one.awaiting(false); open || err == nil {
-				t.Errorf("open: %t, %v", open, err)
-			}
-			holder.release(theLatch, 1, true)
 		},
 	},
 	{

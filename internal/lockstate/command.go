@@ -66,8 +66,8 @@ type (
 	// its channel, or the application dropped it.
 	Unclaimed struct{ ID RequestID }
 
-	// Break ends the holds of this agent. Call is answered. If this agent does not hold the
-	// lock, an [AskBreak] event follows: the shell asks the store, and answers.
+	// Break ends all holds of the lock. Call is answered. If this agent does not hold the lock
+	// alone, an [AskBreak] event follows: the shell asks the store, and answers.
 	Break struct {
 		Call     CallID
 		Operator string

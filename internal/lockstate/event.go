@@ -38,8 +38,8 @@ const (
 	// Unlocked: a call is answered. Call, and if it went wrong, Err or Reason (the hold had
 	// been lost). The shell delivers the answer.
 	Unlocked
-	// AskBreak: a call wants to break a lock that this agent does not hold. Call. The shell
-	// asks the store, and answers.
+	// AskBreak: a call wants to break a lock that this agent does not hold alone. Call. The
+	// shell asks the store, and answers.
 	AskBreak
 
 	// Attempted: an attempt begins, in the mode of the request at the head. Tenure, Lease,

@@ -240,8 +240,15 @@ func (f *Fair) Hold() (owner lockagent.Owner, token lockagent.Token, count int, 
 
 // Grants is [State.Grants].
 func (f *Fair) Grants(o lockagent.Owner, yield func(RequestID) bool) {
+	more := true
 	for _, p := range f.parts {
-		p.Grants(o, yield)
+		p.Grants(o, func(id RequestID) bool {
+			more = yield(id)
+			return more
+		})
+		if !more {
+			return
+		}
 	}
 }
 

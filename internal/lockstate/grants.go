@@ -114,13 +114,16 @@ func (g *grants) remove(i slot) {
 	}
 	*x = grant{older: g.spare}
 	g.spare = i
+	if g.len() <= fewGrants/2 { // not at once: their number may go up and down
+		g.index = nil
+	}
 	if g.n == 0 && cap(g.slots) > retainedGrants { // after a burst the room would stay for the life of the lock
 		*g = grants{}
 	}
 }
 
 // retainedGrants is the room for grants that a lock keeps while nobody holds it.
-const retainedGrants = 256
+const retainedGrants = 16
 
 func (g *grants) count(x *grant, by int32) {
 	g.n += by

@@ -79,6 +79,31 @@ func (g *grants) owned(o lockagent.Owner) (list []slot) {
 	return list
 }
 
+// A lock that many held once costs no more memory than others do when nobody holds it, and has no index when few do.
+func TestGrantsGiveBackRoom(t *testing.T) {
+	defer func(few int) { fewGrants = few }(fewGrants)
+	fewGrants = 8
+	var g grants
+	for id := range RequestID(100) {
+		g.add(grant{request: Request{ID: id + 1, Owner: "ann", Mode: Shared, Session: true}})
+	}
+	for id := range RequestID(96) {
+		if g.index == nil {
+			t.Errorf("%d grants have no index", g.len())
+		}
+		g.remove(g.find(id + 1))
+	}
+	if g.index != nil {
+		t.Errorf("%d grants have an index", g.len())
+	}
+	for id := range RequestID(4) {
+		g.remove(g.find(id + 97))
+	}
+	if cap(g.slots) > retainedGrants || retainedGrants > 16 {
+		t.Errorf("no grants have room for %d", cap(g.slots))
+	}
+}
+
 // The grants are compared with a slice, which has nothing that could disagree.
 func TestGrantsAreAListWithAnIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -116,8 +116,8 @@ func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event
 		e.RetryAt = m.Now
 	}
 	take(e)
-	for i := int(l.queue.first); i < len(l.queue.items); i++ {
-		if w := &l.queue.items[i]; !w.gone && !w.queued {
+	for w := range l.queue.all {
+		if !w.queued {
 			take(Event{Kind: Queued, Request: w.Request, Waiters: l.queue.len()})
 		}
 	}
@@ -126,8 +126,8 @@ func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event
 // answer answers every waiting request that match accepts.
 func (l *Latch) answer(match func(*Request) bool, with Event, take func(Event)) {
 	var whom []Request
-	for i := int(l.queue.first); i < len(l.queue.items); i++ {
-		if w := &l.queue.items[i]; !w.gone && match(&w.Request) {
+	for w := range l.queue.all {
+		if match(&w.Request) {
 			whom = append(whom, w.Request)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Permits is one semaphore as one agent sees it. It is made of parts, as a [Fair] is: every waiter
 // has a tenure and a place of its own, and the store decides who comes first. But the tenures of a
 // semaphore do not keep each other out. So a tenure that begins ends no other one, and its token
-// says nothing about the others.
+// says nothing about the others. A [Break] is for the store, which knows all of them.
 //
 // A wake-up leads to one attempt, and not to one of each waiter. If that attempt shows that the
 // next waiter may succeed, too, the next waiter asks the store. The store passes permits to those
@@ -29,8 +29,12 @@ func ResumePermits(name lockagent.Name, cfg *Config, fresh func() uint64, n Snap
 
 // Step is [State.Step].
 func (p *Permits) Step(c Command, m Moment, do func(*Event)) {
-	if _, ok := c.(Woken); ok {
+	switch c := c.(type) {
+	case Woken:
 		p.wake(func(*State) bool { return true }, m, do)
+		return
+	case Break: // other agents may have permits, too
+		do(&Event{Kind: AskBreak, Call: c.Call, Now: m.Now})
 		return
 	}
 	var next func(*State) bool

@@ -52,6 +52,31 @@ func TestPermits(t *testing.T) {
 			t.Errorf("attempted %+v", e)
 		}
 	})
+	t.Run("asks the store to break it, for other agents may have permits", func(t *testing.T) {
+		r := newPermitsRig(t)
+		r.wants("ann", 1)
+		r.granted(1, 7)
+		r.seen = nil
+		r.step(Break{Call: 1})
+		r.want("AskBreak 1")
+	})
+	t.Run("lists grants until told to stop", func(t *testing.T) {
+		r := newPermitsRig(t)
+		for i := range 3 {
+			r.wants("ann", 1)
+			r.granted(i+1, lockagent.Token(i+7))
+		}
+		for _, want := range []int{1, 2, 3} {
+			got := 0
+			r.f.Grants("ann", func(RequestID) bool {
+				got++
+				return got < want
+			})
+			if got != want {
+				t.Errorf("got %d grants, want %d", got, want)
+			}
+		}
+	})
 	t.Run("makes one attempt for a wake-up", func(t *testing.T) {
 		r := newPermitsRig(t)
 		for i, o := range []lockagent.Owner{"ann", "bob", "eve"} {

@@ -71,6 +71,12 @@ type migration struct {
 func migrate(t *testing.T, name lockagent.Name) (*redistest.Cluster, *migration) {
 	t.Helper()
 	cluster := redistest.StartCluster(t, 2)
+	return cluster, migrateIn(t, cluster, name)
+}
+
+// migrateIn is migrate in a Cluster of two nodes.
+func migrateIn(t *testing.T, cluster *redistest.Cluster, name lockagent.Name) *migration {
+	t.Helper()
 	m := &migration{t: t, from: node(t, cluster.NodeOf(string(name)))}
 	for _, n := range cluster.Nodes {
 		if n != m.from.Server {
@@ -78,7 +84,7 @@ func migrate(t *testing.T, name lockagent.Name) (*redistest.Cluster, *migration)
 		}
 	}
 	m.slot = strconv.FormatUint(uint64(hashslot.Of(string(name))), 10)
-	return cluster, m
+	return m
 }
 
 // begin has the slot migrate.

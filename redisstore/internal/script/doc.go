@@ -19,49 +19,8 @@
 //
 // # Keys
 //
-// These belong to a lock called N, and are in its hash slot. A name with a "{" is not wrapped. For
+// The documentation of package redisstore lists all keys and channels. A name with a "{" is not wrapped. For
 // the lock "a{b}", our own keys and channels end with "::a{b}", and those of Redisson with ":a{b}".
-//
-//	key or channel              what                                          lives
-//	N                           hash: <agent>:<number> = 1                    for the lease
-//	lockagent_queue:{N}         zset: the tenures that wait, by arrival       5 minutes
-//	lockagent_notes:{N}         zset: withdrawn tenures, by time; "yield":    1 minute
-//	                            until when outsiders go first; "polls":
-//	                            until when those that poll do; "taken": when
-//	                            they were last seen to have taken the lock
-//	lockagent_turn:{N}          passes since the outsiders' turn              250 ms
-//	lockagent_busy:{N}          since when tenures follow each other, and the 5 minutes
-//	                            last of them, see polls.lua
-//	redisson_lock_queue:{N}     list: who waits for a fair lock               while there are some
-//	redisson_lock_timeout:{N}   zset: the same, by the time in ms at which    while there are some
-//	                            the place is over
-//	lockagent_places:{N}        zset: those that are of agents, by the time   5 minutes
-//	                            of their last attempt
-//	lockagent_arrivals:{N}      zset: the same, by the time they came         5 minutes
-//	lockagent_lasts:{N}         for how many ms they last, if Redisson        5 minutes
-//	                            removed one too early
-//	lockagent_told:{N}          "<ms> <score> <place>": when the program      1 minute
-//	                            that is first was told to take the free lock
-//	lockagent_doubts:{N}        zset: readers of Redisson's that may be dead, 1 minute more
-//	                            see rw_doubt.lua                              than the lock
-//	redisson_lock__channel:{N}  channel: "0" at every release that frees.
-//	                            The place of a tenure at a fair lock has
-//	                            a channel that ends with :<agent>:<number>
-//	lockagent_agents:{N}        channel without messages. An agent subscribes
-//	                            to it before the channel above. A program
-//	                            that does not is an outsider
-//	lockagent_incarnation       channel: a message when the database has a new incarnation
-//	lockagent_agent:<agent>     channel: the messages to an agent. With sharded
-//	                            messages "passed" and "standby" come on
-//	                            lockagent_agent:<agent>:{N}
-//
-// These belong to all locks. In a Cluster there are such keys for each slot, with the slot's tag.
-//
-//	lockagent_clock             zset: the name of the incarnation, or "-" in a  for ever
-//	                            Cluster; its score is the greatest time or token
-//	lockagent_ahead             by how many microseconds the clock is ahead of  for ever
-//	                            the server's; normally absent
-//	lockagent_polls             whether anybody polls, see polls.lua            1 minute
 //
 // # The clock
 //

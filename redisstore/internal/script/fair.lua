@@ -1,7 +1,7 @@
 -- fair.lua is a part of other scripts: the places at a fair lock. Redisson's list has them in their order.
--- Redisson's zset has the time in ms at which each of them is over, unless its program does something.
--- lockagent_places has those of our agents, by the time in ms of their last attempt, and lockagent_arrivals by
--- the time in microseconds at which they came.
+-- Redisson's zset has the time in ms at which a place is over, unless its program does something before.
+-- lockagent_places has the places of our agents, by the time in ms of their last attempt. lockagent_arrivals has
+-- them by the time in microseconds at which they came.
 --
 -- A program with Redisson removes the first place if its own clock says that it is over. And it moves the times of all
 -- places when it comes, gives up or is granted the lock. So these scripts never change the time of
@@ -25,7 +25,7 @@ local function fair_lock(lock, suffix, mode)
     queue = 'redisson_lock_queue' .. theirs, deadlines = 'redisson_lock_timeout' .. theirs,
     places = 'lockagent_places' .. suffix, arrivals = 'lockagent_arrivals' .. suffix,
     lasts = 'lockagent_lasts' .. suffix, told = 'lockagent_told' .. suffix,
-    waiter = 'redisson_lock__channel' .. theirs .. ':',
+    channel = 'redisson_lock__channel' .. theirs,
   }
 end
 
@@ -47,9 +47,15 @@ local function drop(fair, place)
   end
 end
 
--- Tells the program that has a place to try now.
+-- Tells the program that has a place to try now. It returns how many programs heard that.
 local function tell(fair, place)
-  pcall(fair.publish, fair.waiter .. place, '0')
+  return pcall(fair.publish, fair.channel .. ':' .. place, '0')
+end
+
+-- Tells the agent that has a place to try within so many ms. It returns how many agents heard that.
+local function stand_by(fair, place, ms)
+  local agent = string.match(place, '^(.*):') or ''
+  return pcall(fair.publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
 end
 
 -- Returns how much longer a free lock is kept for the program that has the first place: some seconds since
@@ -90,9 +96,8 @@ local function hand_on(fair, begin, trace, asker)
     local agent = fair.mode ~= 'classic' and ours[1] and string.match(place, '^(.*):')
     if agent then
       local times, incarnation = begin(place)
-      local heard = pcall(fair.publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind .. (times and
-        'passed ' .. place .. ' ' .. times .. ' 0 ' .. incarnation .. ' ' .. trace .. ' ' .. fair.lock or
-        'standby ' .. place .. ' 0 ' .. fair.lock))
+      local heard = times and pcall(fair.publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind ..
+        'passed ' .. place .. ' ' .. times .. ' 0 ' .. incarnation .. ' ' .. trace .. ' ' .. fair.lock) or stand_by(fair, place, 0)
       heard = type(heard) == 'number' and heard > 0
       if heard and not times then
         return 'told', 1
@@ -100,9 +105,7 @@ local function hand_on(fair, begin, trace, asker)
       drop(fair, place)
       if heard then
         if ours[2] then
-          local next = string.match(front[2], '^(.*):') or ''
-          pcall(fair.publish, 'lockagent_agent:' .. next .. fair.agents,
-            message_kind .. 'standby ' .. front[2] .. ' ' .. pass_lease .. ' ' .. fair.lock)
+          stand_by(fair, front[2], pass_lease)
         end
         return 'passed', place
       elseif times then
@@ -118,8 +121,11 @@ local function hand_on(fair, begin, trace, asker)
     end
   end
   local front = pcall('LINDEX', fair.queue, 0)
-  if type(front) == 'string' then -- there are more to look at
-    tell(fair, front)
+  if type(front) == 'string' then -- there are more to look at. The next one is to do so, or all if it is gone
+    local ours = fair.mode ~= 'classic' and type(pcall('ZSCORE', fair.places, front)) == 'string'
+    if (ours and stand_by(fair, front, 0) or tell(fair, front)) == 0 then
+      pcall(fair.publish, fair.channel, '0')
+    end
     return 'told', 1
   end
   return nil

@@ -10,6 +10,8 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
+// javaWaits gives a waiter of Redisson's the last place, for a time from now. If that is 0, the place has no
+// score.
 func (s *server) javaWaits(name, waiter string, left time.Duration) {
 	s.t.Helper()
 	s.do("RPUSH", "redisson_lock_queue:{"+name+"}", waiter)
@@ -56,6 +58,7 @@ func TestP09FairLockIsLeftToRedisson(t *testing.T) {
 	}
 }
 
+// toldLater moves the time at which the first waiter of Redisson's was told to take a free lock.
 func (s *server) toldLater(name string, by time.Duration) {
 	s.t.Helper()
 	since, what, _ := strings.Cut(s.do("GET", "lockagent_told:{"+name+"}").(string), " ")
@@ -66,6 +69,7 @@ func (s *server) toldLater(name string, by time.Duration) {
 	s.do("SET", "lockagent_told:{"+name+"}", strconv.FormatInt(ms+by.Milliseconds(), 10)+" "+what)
 }
 
+// A waiter of Redisson's that comes again has as much time as before.
 func TestFairLockIsLeftToRedissonOnceMore(t *testing.T) {
 	s := start(t)
 	one, two := wish("x", agentA, 1), queueing("x", agentB, 1)
@@ -81,6 +85,8 @@ func TestFairLockIsLeftToRedissonOnceMore(t *testing.T) {
 	s.fairGrant(two)
 }
 
+// javaComes does what Redisson does first whenever a program asks for a fair lock or releases it: it removes the first
+// places that are over by the clock of the program.
 func (s *server) javaComes(name string, ahead time.Duration) {
 	s.t.Helper()
 	for {
@@ -93,6 +99,7 @@ func (s *server) javaComes(name string, ahead time.Duration) {
 	}
 }
 
+// later lets time pass for the places of agents at a lock.
 func (s *server) later(name string, by time.Duration, places ...lockagent.AcquireRequest) {
 	s.t.Helper()
 	for _, place := range places {
@@ -102,6 +109,7 @@ func (s *server) later(name string, by time.Duration, places ...lockagent.Acquir
 	}
 }
 
+// The clocks of two programs are 2 s ahead of the server's, and 2 s behind it. The places ask again as late as they may.
 func TestP08FairPlacesBesideOtherClocks(t *testing.T) {
 	s := start(t)
 	one, two, three := wish("x", agentA, 1), queueing("x", agentB, 1), queueing("x", agentB, 2)
@@ -126,6 +134,8 @@ func TestP08FairPlacesBesideOtherClocks(t *testing.T) {
 	s.sees("x", ahead, fairly(three), behind)
 }
 
+// The clock of a program is much further ahead: it removes places that are not over. They come back to where they were, and
+// then last longer.
 func TestFairPlacesThatAreRemovedTooEarly(t *testing.T) {
 	s := start(t)
 	one := wish("x", agentA, 1)
@@ -162,6 +172,8 @@ func TestFairPlacesThatAreRemovedTooEarly(t *testing.T) {
 	s.expectKeys("lockagent_clock", "lockagent_lasts:{x}", "lockagent_told:{x}")
 }
 
+// Redisson takes the waiting time of its place off the others when the place is granted the lock. If it has waited for long, a
+// place that came later is over then.
 func TestFairPlaceBehindOneThatWaitedLong(t *testing.T) {
 	s := start(t)
 	one, two := wish("x", agentA, 1), queueing("x", agentB, 1)
@@ -182,6 +194,7 @@ func TestFairPlaceBehindOneThatWaitedLong(t *testing.T) {
 	s.sees("x", fairly(two), java+"1")
 }
 
+// Redisson takes the waiting time of a place of its own off all others when that place is granted the lock.
 func TestFairPlacesInRedissonsArithmetic(t *testing.T) {
 	s := start(t)
 	s.listen(AgentChannel(agentB))

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -73,8 +72,7 @@ func (s *server) fairEnd(req ReleaseRequest) lockagent.ReleaseReply {
 	return o.Reply
 }
 
-// javaWaits gives a waiter of Redisson's the last place, for a time from now. If that is 0, the place has no
-// score.
+// do runs a command.
 func (s *server) do(args ...string) any {
 	s.t.Helper()
 	reply, err := s.conn.Do(args...)
@@ -217,49 +215,6 @@ func TestFairLockThatIsFreeIsForTheFirst(t *testing.T) {
 	s.sees("x")
 }
 
-func TestFairLockOfTheDead(t *testing.T) {
-	s := start(t)
-	one := wish("x", agentA, 1)
-	s.fairGrant(one)
-	const crowd = 20
-	dead := s.listen(AgentChannel(agentB))
-	for n := range uint64(crowd) {
-		s.places(wish("x", agentB, n+1), fairly(one))
-		s.javaWaits("x", fmt.Sprintf("%s%d", java, n), -time.Second)
-	}
-	dead.Close()
-	for s.do("PUBSUB", "NUMSUB", AgentChannel(agentB)).([]any)[1] != int64(0) {
-	}
-	last := queueing("x", agentC, 1)
-	s.listen(AgentChannel(agentC))
-	s.places(last, fairly(one))
-	s.do("DEL", "x")
-	for tries := 0; ; tries++ {
-		before := len(s.waiting("x"))
-		r := s.fair(last)
-		if r.Granted {
-			break
-		}
-		if len(s.waiting("x")) != before-looked || r.Remaining > time.Second {
-			t.Fatalf("try %d: %+v, the queue is %q", tries, r, s.waiting("x"))
-		}
-	}
-	s.sees("x")
-}
-
-const looked = 8
-
-// toldLater moves the time at which the first waiter of Redisson's was told to take a free lock.
-// A waiter of Redisson's that comes again has as much time as before.
-// javaComes does what Redisson does first whenever a program asks for a fair lock or releases it: it removes the first
-// places that are over by the clock of the program.
-// later lets time pass for the places of agents at a lock.
-// The clocks of two programs are 2 s ahead of the server's, and 2 s behind it. The places ask again as late as they may.
-// The clock of a program is much further ahead: it removes places that are not over. They come back to where they were, and
-// then last longer.
-// Redisson takes the waiting time of its place off the others when the place is granted the lock. If it has waited for long, a
-// place that came later is over then.
-// Redisson takes the waiting time of a place of its own off all others when that place is granted the lock.
 func TestFairPlaceThatIsGivenUp(t *testing.T) {
 	s := start(t)
 	conn := s.listen(AgentChannel(agentB))

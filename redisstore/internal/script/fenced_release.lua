@@ -20,8 +20,8 @@ for i = 1, n do
     last = 0 -- that is no token, and must not use up the others
   end
   if has(lock, given[per * (i - 1) + 3]) then
-    local left = call('PTTL', lock)
-    used[i] = last > 0 and last or math.max(0, fence - math.max(left, 0) * 1000)
+    -- Only the lease of the tenure may be taken off: another program may have moved the key, too.
+    used[i] = math.max(last, fence - math.max(call('PTTL', lock), 0) * 1000)
   elseif last > fence then
     used[i] = last
   end

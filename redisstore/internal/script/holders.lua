@@ -1,17 +1,20 @@
 -- holders.lua is a part of other scripts: a function that finds the holder of a lock.
---
+
+--include kinds.lua
+
 -- A lock is a hash. Each field is a holder: "<id>:<number>", "<id>:<number>:write" or
 -- "<id>:<number>:<transaction>". Its value is the hold count. A read/write lock of Redisson also has the field "mode". The
 -- function looks at one page of a large hash.
 --
--- It returns only the text of an error if the key is no lock. Otherwise it returns nil, the first
--- holder, the hold count of that holder, whether the tenure is a holder, and the mode. The first
--- holder is nil if the key is absent. Then follow all fields with their values, and whether these are all
+-- It returns only the text of an error if the key is no lock. The error names the kind of the key, if that can be seen.
+-- Otherwise it returns nil, the first holder, the hold count of that holder, whether the tenure is a holder, and the mode.
+-- The first holder is nil if the key is absent. Then follow all fields with their values, and whether these are all
 -- that the hash has.
 local function holders(lock, tenure)
   local page = pcall('HSCAN', lock, '0', 'COUNT', '16')
   if page.err then
-    return page.err
+    local used = string.find(page.err, 'WRONGTYPE', 1, true) and use_of_number(lock)
+    return used and 'KIND ' .. used or page.err
   end
   local fields, holder, count, own, mode = page[2], nil, nil, false, nil
   local sound = page[1] == '0' or #fields > 0

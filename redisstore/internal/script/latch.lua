@@ -2,8 +2,8 @@
 --
 -- KEYS[1]  the latch: a string, the count. Without the key the latch is open
 -- KEYS[2]  the notes about the latch: a zset of changes, and of ".opened" if the latch was counted down to
---          0 lately. The scores are until when they count, in microseconds. It is declared, so that no node
---          answers without the notes while the slot migrates
+--          0 lately, and of ".latch" if the latch was changed lately and is not open. The scores are until when they
+--          count, in microseconds. It is declared, so that no node answers without the notes while the slot migrates
 -- ARGV[1]  read, set, down or delete
 -- ARGV[2]  the count to set
 -- ARGV[3]  the id of the change, or "" to read
@@ -19,11 +19,19 @@ local call, pcall = redis.call, redis.pcall
 local latch, notes, op, change, kept = KEYS[1], KEYS[2], ARGV[1], ARGV[3], ARGV[4] + 0
 local most_removed = 2
 
+--include holders.lua
+
+--include number.lua
+
 local time = call('TIME')
 local at = time[1] .. string.sub('00000' .. time[2], -6)
-local count = call('GET', latch)
-if count and (#count > 18 or not string.find(count, '^%-?[1-9]%d*$') and count ~= '0') then
-  return redis.error_reply('WRONGTYPE the value of the latch is no number')
+local count, err = number_of(latch, 18)
+if err then
+  return redis.error_reply(err)
+end
+local used = count and use_of_number(latch)
+if used and used ~= 'latch' then
+  return redis.error_reply('KIND ' .. used)
 end
 local left = math.max(0, tonumber(count or 0))
 
@@ -36,13 +44,15 @@ if opened and left > 0 then
 end
 opened = opened and opened + 0 > at + 0
 changed = changed and changed + 0 > at + 0
-if change ~= '' and not changed and (op == 'set') == (left == 0) then
+if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'delete' and count) then
   changed = true
   call('ZADD', notes, till, change) -- first: if the server is full, nothing is changed
   if call('PTTL', notes) < kept then
     call('PEXPIRE', notes, kept)
   end
   if op == 'set' then
+    local suffix = own_suffix(latch) -- of a semaphore that is gone, tenures must not find the latch
+    pcall('DEL', 'lockagent_permits' .. suffix, 'lockagent_tenures' .. suffix, 'lockagent_taken' .. suffix)
     left, opened = ARGV[2], false
     call('SET', latch, left)
     pcall(ARGV[5], ARGV[6], '1')
@@ -56,6 +66,11 @@ if change ~= '' and not changed and (op == 'set') == (left == 0) then
     call('ZADD', notes, till, '.opened')
   else
     call('ZREM', notes, '.opened')
+  end
+  if tonumber(left) > 0 then
+    call('ZADD', notes, till, '.latch')
+  else
+    call('ZREM', notes, '.latch')
   end
   if left == 0 then
     pcall(ARGV[5], ARGV[6], opened and '0' or '1')

@@ -31,6 +31,18 @@ func CheckName(name lockagent.Name) error {
 	return nil
 }
 
+// CheckSharedKeys returns a [*lockagent.NameError] if a lock beside which Redisson has keys cannot have the name.
+// Redisson puts braces around a name that has none, and takes any other name as it is. So "a" and "{a}" would be two
+// locks with one queue, one token key, or one set of permits. No other pair of names has the same keys.
+func CheckSharedKeys(name lockagent.Name) error {
+	inner, wrapped := strings.CutPrefix(string(name), "{")
+	inner, closed := strings.CutSuffix(inner, "}")
+	if !wrapped || !closed || strings.ContainsAny(inner, "{}") {
+		return nil
+	}
+	return &lockagent.NameError{Name: string(name), Reason: fmt.Sprintf("the lock %q would have the same keys beside it in Redis; use that name, or one with more than the braces, such as %q", inner, name+":lock")}
+}
+
 // Channel is the channel of a lock: a release that frees the lock publishes there. It is Redisson's
 // channel. Redisson has one channel for the locks "{a}" and "a": a release of the one also wakes
 // the waiters of the other, in vain.

@@ -48,3 +48,25 @@ func TestNamesOfLocks(t *testing.T) {
 		}
 	}
 }
+
+// Beside a lock of Redisson there are keys, whose names do not always tell one lock from another.
+func TestNamesWithKeysOfTheirOwn(t *testing.T) {
+	for name, good := range map[lockagent.Name]bool{
+		"a": true, "{a}:lock": true, "x{a}": true, "{a}{b}": true, "{{a}": true, "{a}}": true, "a b": true, "{a}": false, "{user 1}": false,
+	} {
+		if err := CheckSharedKeys(name); (err == nil) != good || !good && !errors.Is(err, lockagent.ErrBadName) {
+			t.Errorf("CheckSharedKeys(%q) = %v", name, err)
+		}
+	}
+	name := rapid.Custom(func(t *rapid.T) lockagent.Name {
+		return lockagent.Name(rapid.StringOf(rapid.RuneFrom([]rune("ab{}:"))).Filter(func(s string) bool {
+			return CheckName(lockagent.Name(s)) == nil && CheckSharedKeys(lockagent.Name(s)) == nil
+		}).Draw(t, "name"))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		one, two := name.Draw(t, "one"), name.Draw(t, "two")
+		if one != two && Channel(one) == Channel(two) {
+			t.Errorf("%q and %q share the keys beside them", one, two)
+		}
+	})
+}

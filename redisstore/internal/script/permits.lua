@@ -31,8 +31,9 @@ local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 local numsub = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
+local ids_passed = 1000 -- then a script has passed enough: each permit with an id takes time
 local yield, most_yield, turn_every = 5000, 50000, 250 -- in microseconds, in ms
-local keep_longer = 86400000 -- in ms
+local keep_longer = (with_ids and 1 or 100) * 86400000 -- in ms: without ids only our keys tell which permits are taken
 
 local time = call('TIME')
 local server, most = time[1] * 1000000 + time[2], 9007199254740991
@@ -43,16 +44,9 @@ clock = server + ahead
 
 local function digits(n) return string.format('%.0f', n) end
 
--- What is not a number of permits is something else.
-local free = pcall('GET', lock)
-if type(free) == 'table' then
-  local err, holder, _, _, shared = holders(lock)
-  if err or not holder then
-    return redis.error_reply('WRONGTYPE the key is no number of permits')
-  end
-  return redis.error_reply('KIND ' .. (shared and 'readwrite' or 'plain'))
-elseif free and (#free > 15 or not string.find(free, '^%-?[1-9]%d*$') and free ~= '0') then
-  return redis.error_reply('WRONGTYPE the value is no number of permits')
+local free, err = number_of(lock, 15)
+if err then
+  return redis.error_reply(err)
 end
 -- Keys of the other kind. If the number is gone, so are the tenures. A renewal does not declare these keys, see
 -- permits_renew.lua.
@@ -63,6 +57,9 @@ for _, key in ipairs(with_ids and {'lockagent_permits' .. suffix} or {ids, 'lock
   elseif there then
     return redis.error_reply('KIND ' .. (with_ids and 'semaphore' or 'permits'))
   end
+end
+if free and is_latch(suffix, server) then
+  return redis.error_reply('KIND latch')
 end
 free = free and tonumber(free)
 
@@ -90,28 +87,48 @@ local function begin()
   return digits(at), string.match(member, '^%S+')
 end
 
--- The ids of the n permits of a tenure, as raw bytes.
+-- The ids of at least the first n permits of a tenure, as raw bytes. They are made once, because that takes long.
+local bytes = setmetatable({}, {__index = function(made, hex)
+  made[hex] = string.char(tonumber(hex, 16))
+  return made[hex]
+end})
+local made_ids = {}
 local function ids_of(tenure, n)
-  local all = {}
-  for k = 1, n do
-    all[k] = string.gsub(string.sub(redis.sha1hex(tenure .. '/' .. k), 1, 32), '%x%x', function(byte)
-      return string.char(tonumber(byte, 16))
-    end)
+  local all = made_ids[tenure] or {}
+  made_ids[tenure] = all
+  for k = #all + 1, n do
+    all[k] = string.gsub(string.sub(redis.sha1hex(tenure .. '/' .. k), 1, 32), '%x%x', bytes)
   end
   return all
 end
 
+-- How many permits of a tenure there are before the first one that is missing. So a tenure gives back its permits, if
+-- their number was evicted.
+local function found(tenure)
+  local n, step = 0, 64
+  repeat
+    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n + step), n + 1, n + step))
+    local k = 1
+    while scores[k] do
+      k = k + 1
+    end
+    n = n + k - 1
+  until k <= step
+  return n
+end
+
 -- The number of permits of a tenure, and whether its lease goes on and it has all of them. Otherwise the
--- tenure is over. One of the two keys may have been evicted.
+-- tenure is over. One of the two keys may have been evicted. Without the number nobody knows what the tenure was granted.
+-- Then the number is what is known to come back.
 local function has(tenure)
   local score, n = call('ZSCORE', tenures, tenure), call('HGET', taken, tenure)
   if not score and not n then
     return nil, false
   end
-  local whole = score and score + 0 > now
-  n = tonumber(n or 1)
-  if with_ids then
-    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n)))
+  local whole = score and score + 0 > now and n
+  n = tonumber(n or with_ids and found(tenure) or 1)
+  if whole and with_ids then
+    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n), 1, n))
     for k = 1, n do
       whole = whole and scores[k] and scores[k] + 0 > now
     end
@@ -138,20 +155,26 @@ local function extend(tenure, n, lease)
   call('ZADD', tenures, 'GT', till, tenure)
   if with_ids then
     local entries = {}
-    for k, id in ipairs(ids_of(tenure, n)) do
-      entries[2 * k - 1], entries[2 * k] = till, id
+    local own = ids_of(tenure, n)
+    for k = 1, n do
+      entries[2 * k - 1], entries[2 * k] = till, own[k]
     end
     call('ZADD', ids, 'GT', unpack(entries))
   end
-  -- Redisson's keys live as long as each other. Ours live longer, because Redisson may give the number of
-  -- free permits a longer life: then they are needed to take back the permits.
+  -- Redisson's keys live as long as each other. Ours live longer, because Redisson may give the number of free permits
+  -- a longer life: then they are needed to take back the permits. They do not stay for ever, because Redisson may
+  -- delete that number, and perhaps nobody asks for it again.
   local left = call('PTTL', lock)
-  for _, key in ipairs(with_ids and {tenures, taken, ids} or {tenures, taken}) do
-    if left >= 0 then
-      call('PEXPIRE', key, key == ids and left or left + keep_longer)
-    elseif call('PTTL', key) >= 0 then
-      call('PERSIST', key)
+  for _, key in ipairs({tenures, taken}) do
+    local least = math.max(left, lease) + keep_longer
+    if call('PTTL', key) < least then
+      call('PEXPIRE', key, digits(least))
     end
+  end
+  if with_ids and left >= 0 then
+    call('PEXPIRE', ids, left)
+  elseif with_ids and call('PTTL', ids) >= 0 then
+    call('PERSIST', ids)
   end
 end
 
@@ -160,7 +183,10 @@ local function drop(tenure, n)
   call('HDEL', taken, tenure)
   beyond(1 - n)
   call('ZREM', tenures, tenure)
-  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or n
+  local back = n
+  if with_ids and n > 0 then
+    back = call('ZREM', ids, unpack(ids_of(tenure, n), 1, n))
+  end
   free = call('INCRBY', lock, back)
 end
 
@@ -172,7 +198,7 @@ local function take(tenure, n, lease)
   end
   call('HSET', taken, tenure, n)
   beyond(n - 1)
-  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or 0
+  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n), 1, n)) or 0
   extend(tenure, n, lease)
   free = call('INCRBY', lock, back - n)
 end
@@ -232,8 +258,8 @@ local function wake()
 end
 
 -- Passes the free permits to the tenures in the queue, as long as they suffice for the next. It
--- returns whether it passed any. If it has not looked at all places, the next ones are to ask at once:
--- then the queue is looked at further.
+-- returns whether it passed any. If it has not looked at all places, or has passed many ids, the next ones are to ask at
+-- once: then the queue is looked at further.
 local function spread(trace)
   local passed = false
   local front = mode ~= 'classic' and free and free > 0 and
@@ -245,9 +271,12 @@ local function spread(trace)
       names[p + 2] = 'lockagent_agent:' .. agent .. (mode == 'sharded' and suffix or '')
     end
     local counts = call('PUBSUB', numsub, unpack(names)) -- those of name p are at 2p
-    local outsiders, p = math.max(0, counts[2] - counts[4]), 1
+    local outsiders, p, enough = math.max(0, counts[2] - counts[4]), 1, with_ids and ids_passed or math.huge
     local theirs = turn(outsiders)
-    while not theirs and p <= #front and p <= places_looked_at and free > 0 do
+    local function stand_by(nth, ms)
+      pcall(publish, names[nth + 2], kind .. ' standby ' .. front[nth] .. ' ' .. ms .. ' ' .. lock)
+    end
+    while not theirs and p <= #front and p <= places_looked_at and free > 0 and enough > 0 do
       local tenure, listens = front[p], counts[2 * p + 4] > 0
       local n = tonumber(pcall('HGET', wanted, tenure))
       if listens and n and n > free then
@@ -259,6 +288,7 @@ local function spread(trace)
           break
         end
         take(tenure, n, pass_lease)
+        enough = enough - n
         local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
         name = type(name) == 'string' and name or '-'
         local heard = pcall(publish, names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
@@ -268,15 +298,17 @@ local function spread(trace)
         else
           drop(tenure, n)
         end
+      elseif listens then -- nothing says what it wants
+        stand_by(p, 0)
       end
       call('ZREM', queue, tenure)
       pcall('HDEL', wanted, tenure)
       p = p + 1
     end
-    local more, told = not theirs and free > 0 and p > places_looked_at, false
+    local more, told = not theirs and free > 0 and (p > places_looked_at or enough <= 0), false
     for next = p, (passed or more) and math.min(p + standbys - 1, #front) or 0 do
       told = told or counts[2 * next + 4] > 0
-      pcall(publish, names[next + 2], kind .. ' standby ' .. front[next] .. ' ' .. (more and 0 or pass_lease) .. ' ' .. lock)
+      stand_by(next, more and 0 or pass_lease)
     end
     if more and not told then
       wake()

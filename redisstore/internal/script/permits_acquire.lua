@@ -15,6 +15,8 @@ local call, pcall = redis.call, redis.pcall
 
 --include holders.lua
 
+--include number.lua
+
 --include permits.lua
 
 local args, keys, n, alone, raised = {ARGV[7], ARGV[8]}, {ARGV[6]}, 0, false, false

@@ -10,6 +10,8 @@ local call, pcall = redis.call, redis.pcall
 
 --include holders.lua
 
+--include number.lua
+
 --include permits.lua
 
 reclaim()

@@ -13,6 +13,8 @@ local call, pcall = redis.call, redis.pcall
 
 --include holders.lua
 
+--include number.lua
+
 --include permits.lua
 
 local op, number, change = ARGV[7], ARGV[8] + 0, ARGV[11]

@@ -6,6 +6,8 @@ local call, pcall = redis.call, redis.pcall
 
 --include holders.lua
 
+--include number.lua
+
 --include permits.lua
 
 if reclaim() then

@@ -11,6 +11,8 @@ local call, pcall = redis.call, redis.pcall
 
 --include holders.lua
 
+--include number.lua
+
 --include permits.lua
 
 local gained = reclaim()

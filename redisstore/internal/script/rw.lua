@@ -6,15 +6,10 @@
 -- these leases in the zset lockagent_readers:{N}, in ms of the server's clock. A reader that is not there is
 -- another program's, or was let in by a script that could not reach that key. The scripts leave such a
 -- reader alone until the hash ends: Redisson 3.44 to 3.52 does not renew all of its keys.
+--
+-- While the slot migrates, each key is at one of two nodes. A renewal needs the hash and the reader's own key at one
+-- node. The zset may miss it. So a reader's lease is over when the zset says so and its own key is gone.
 local wall = math.floor(server / 1000)
-
--- The suffix of our own keys for a lock, and that of Redisson's.
-local function own_suffix(lock)
-  return string.find(lock, '{', 1, true) and '::' .. lock or ':{' .. lock .. '}'
-end
-local function their_suffix(suffix)
-  return (string.gsub(suffix, '^::', ':'))
-end
 
 local function timeout_key(suffix, tenure)
   return string.sub(their_suffix(suffix), 2) .. ':' .. tenure .. ':rwlock_timeout:1'
@@ -25,9 +20,32 @@ local function tenure_of(field)
   return (string.gsub(field, ':write$', ''))
 end
 
--- What a lock without a mode is.
-local function kind_of(suffix)
-  return pcall('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
+-- Reports whether the lease of a reader of a lock is over, whose end in the zset has passed. While the slot
+-- migrates, Redis refuses a command with two keys if one of them may be at the other node.
+local function over(lock, suffix, tenure)
+  return pcall('EXISTS', lock, timeout_key(suffix, tenure)) == 1
+end
+
+-- Makes the hash of a lock anew for those readers of ours whose leases go on, and returns them. A hash may end before
+-- them: the watchdog of a reader of Redisson's sets its end.
+local most_restored = 64
+local function restore(lock, suffix)
+  local list, left = {}, 0
+  local ends = pcall('ZRANGE', 'lockagent_readers' .. suffix, -most_restored, -1, 'WITHSCORES')
+  for p = 1, #ends, 2 do
+    if ends[p + 1] + 0 > wall and pcall('EXISTS', timeout_key(suffix, ends[p])) == 1 then
+      list[#list + 1], left = ends[p], ends[p + 1] - wall
+    end
+  end
+  if list[1] then
+    call('DEL', lock) -- changes nothing. But after a first write a server that is full takes others
+    call('HSET', lock, 'mode', 'read')
+    for _, tenure in ipairs(list) do
+      call('HSET', lock, tenure, '1')
+    end
+    call('PEXPIRE', lock, string.format('%.0f', left))
+  end
+  return list
 end
 
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
@@ -39,14 +57,14 @@ local function look(lock, suffix, dry)
   if err or first and not mode then
     return err or 'KIND ' .. kind_of(suffix)
   end
-  local readers, over, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
+  local readers, passed, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
   if mode == 'read' then
     for _, tenure in ipairs(pcall('ZRANGEBYSCORE', readers, '-inf', wall, 'LIMIT', 0, 64)) do
-      over[tenure] = true
+      passed[tenure] = true
     end
   end
   for f = 1, first and #fields or 0, 2 do
-    if over[fields[f]] then
+    if passed[fields[f]] and over(lock, suffix, fields[f]) then
       gone[#gone + 1] = fields[f]
     elseif fields[f] ~= 'mode' then
       list[#list + 1] = fields[f]
@@ -61,33 +79,59 @@ local function look(lock, suffix, dry)
     end
   end
   if free then
-    mode = nil
+    list = dry and {} or restore(lock, suffix)
+    mode = list[1] and 'read'
   end
   return nil, mode, list, whole
 end
 
--- Starts the lease of a reader, in ms, anew. It never ends earlier than before.
-local function keep(suffix, tenure, lease, alone)
-  local readers, ends = 'lockagent_readers' .. suffix, wall + lease
-  if not alone then
-    local before = pcall('ZSCORE', readers, tenure)
-    ends = math.max(ends, type(before) == 'string' and before + 0 or 0)
+-- Reports whether a writer whose agent listens waits ahead of a place, or at all.
+local function writer_waits(queue, ahead_of, count, agents)
+  for _, other in ipairs(pcall('ZRANGE', queue, 0, 7)) do
+    if other == ahead_of then
+      return false
+    elseif string.find(other, ':write$') then
+      local listens = call('PUBSUB', count, 'lockagent_agent:' .. string.match(other, '^[^:]*') .. agents)
+      if listens[2] > 0 then
+        return true
+      end
+    end
   end
-  local key, left = timeout_key(suffix, tenure), string.format('%.0f', ends - wall)
+  return false
+end
+
+-- Reports whether a command may name keys. While the slot migrates, Redis refuses one if another node has a key of it, or
+-- may have one of several.
+local function reaches(...)
+  local there = pcall('EXISTS', ...)
+  return type(there) ~= 'table' or not string.find(there.err, 'non local key', 1, true)
+end
+
+-- Starts the lease of a reader, in ms, anew. It never ends earlier than before. The script reaches the reader's key.
+local function keep(lock, suffix, tenure, lease)
+  local readers, key = 'lockagent_readers' .. suffix, timeout_key(suffix, tenure)
+  local before = pcall('PTTL', key)
+  local most = math.max(lease + 0, type(before) == 'number' and before or 0)
+  local left = string.format('%.0f', most)
   pcall('PEXPIRE', key, left) -- Redis lets a script that has written something write on, also if the server is full
   pcall('SET', key, '1', 'PX', left)
-  if not alone then
-    pcall('ZADD', readers, string.format('%.0f', ends), tenure)
+  if reaches(lock, readers) then
+    pcall('ZADD', readers, 'GT', string.format('%.0f', wall + most), tenure)
     local lasts = pcall('PTTL', readers)
-    if type(lasts) == 'number' and lasts < ends - wall then
+    if type(lasts) == 'number' and lasts < most then
       pcall('PEXPIRE', readers, left)
     end
   end
 end
 
+-- Removes the keys of a tenure that does not read.
+local function forget(suffix, tenure)
+  pcall('ZREM', 'lockagent_readers' .. suffix, tenure)
+  pcall('DEL', timeout_key(suffix, tenure))
+end
+
 -- Ends a reader.
 local function drop(lock, suffix, tenure)
   call('HDEL', lock, tenure)
-  pcall('ZREM', 'lockagent_readers' .. suffix, tenure)
-  pcall('DEL', timeout_key(suffix, tenure))
+  forget(suffix, tenure)
 end

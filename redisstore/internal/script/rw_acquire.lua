@@ -6,7 +6,8 @@
 --     "-" if the tenure does not ask for a place.
 --
 -- A reader joins those that have the lock. It does not if one of the first eight places, ahead of its own, is
--- that of a writer whose agent listens, or if outsiders wait: they may be writers.
+-- that of a writer whose agent listens, or if outsiders wait: they may be writers. Nor does it while the slot
+-- migrates and the node cannot make the reader's key: an unlock of Redisson deletes a hash whose readers have no keys.
 
 --include request.lua
 
@@ -26,28 +27,16 @@ local server = time[1] * 1000000 + time[2]
 
 --include rw_doubt.lua
 
--- Reports whether a writer waits ahead of a place.
-local function writer_waits(queue, ahead_of, count, agents)
-  for _, other in ipairs(pcall('ZRANGE', queue, 0, 7)) do
-    if other == ahead_of then
-      return false
-    elseif string.find(other, ':write$') then
-      local listens = call('PUBSUB', count, 'lockagent_agent:' .. string.match(other, '^[^:]*') .. agents)
-      if listens[2] > 0 then
-        return true
-      end
-    end
-  end
-  return false
-end
-
--- Tells the agents that have the lock that another one wants it. The reply names the first of them.
+-- Tells agents that have the lock that another one wants it. The reply names the first of them. Those that are not told
+-- learn of it when they renew their leases.
+local most_told, most_tried = 8, 32
 local function want_all(lock, tenure, list)
-  local agent = string.match(tenure, '^[^:]*')
-  for p, field in ipairs(list) do
-    local other = string.match(field, '^([^:]*):%d+')
-    if other and (p > 1 or other ~= agent) then
-      pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. tenure_of(field) .. ' ' .. lock)
+  local agent, told = string.match(tenure, '^[^:]*'), 0
+  for p = 1, math.min(#list, most_tried) do
+    local other = string.match(list[p], '^([^:]*):%d+')
+    if other and (p > 1 or other ~= agent) and told < most_told then
+      local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. tenure_of(list[p]) .. ' ' .. lock)
+      told = heard == 0 and told or told + 1 -- one that does not listen may be of another program
     end
   end
 end
@@ -60,6 +49,8 @@ local function own_field(lock, tenure)
     end
   end
 end
+
+local moving = 100 -- in ms: when to try again if a key is on its way to another node
 
 -- Tries one lock, and returns what there is to say about it.
 local function attempt(i, lock, suffix)
@@ -88,9 +79,11 @@ local function attempt(i, lock, suffix)
   if not mode and notes[2] and (not asks or outsiders > 0) then
     left = math.ceil((notes[2] - clock) / 1000) -- above 0 while the lock is kept for outsiders
   end
-  local own, granted = mode and own_field(lock, tenure), nil
+  local own, granted, key = mode and own_field(lock, tenure), nil, timeout_key(suffix, tenure)
   if behind and not mode then
     left = behind
+  elseif field == tenure and not (own == tenure and reaches(lock, key) or own ~= tenure and reaches(key)) then
+    left = moving
   elseif own then
     granted = own
     grant(lock, own, lease, left, true)
@@ -107,7 +100,7 @@ local function attempt(i, lock, suffix)
   end
   if granted then
     if granted == tenure then
-      keep(suffix, tenure, lease, alone)
+      keep(lock, suffix, tenure, lease)
     end
     if asks and not alone then
       pcall('ZREM', queue, field)

@@ -22,6 +22,9 @@ end
 -- cannot pass the lock now: the tenure keeps its place.
 local function pass(lock, suffix, queue, field, channel, joins, outsiders, trace)
   local tenure = tenure_of(field)
+  if field == tenure and not reaches(timeout_key(suffix, tenure)) then
+    return nil
+  end
   local times, incarnation = begin(ahead_key, ahead, lock, field, joins)
   if not times then
     return nil
@@ -30,7 +33,7 @@ local function pass(lock, suffix, queue, field, channel, joins, outsiders, trace
     call('HSET', lock, 'mode', 'write')
   else
     call('HSET', lock, 'mode', 'read')
-    keep(suffix, tenure, pass_lease)
+    keep(lock, suffix, tenure, pass_lease)
   end
   call('ZREM', queue, field)
   local heard = pcall(publish, channel, 'readwrite passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..

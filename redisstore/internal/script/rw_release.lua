@@ -4,10 +4,10 @@
 --   * The arguments name a tenure without its mode: the script finds it in either mode.
 --   * The flags of a lock are always there.
 --
--- The last tenure to leave passes the lock to the first writer in the queue, or to all readers in front. If
--- nobody of the queue gets it, the release publishes "1" if the tenure wrote, and "0" if it read. While other readers have the
--- lock, the release wakes nobody. It then sets the time to live of the hash to that of the reader that lasts longest,
--- unless another program's reader has no key that says when it ends.
+-- When the last tenure leaves, the first writer in the queue gets the lock, or all readers in front do. If nobody in the queue
+-- gets it, the script publishes "1" after a writer, and "0" after a reader. A reader that leaves others behind
+-- wakes nobody. The hash then lasts as long as they may read on: ours until the ends of their leases, and those of
+-- other programs as rw_doubt.lua says. If that is not known of one of them, the end of the hash stays.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')
@@ -59,13 +59,13 @@ local turn_every = 250 -- in ms
 
 --include rw_pass.lua
 
--- How long the hash has to live for those that still read, in ms; nil if nobody can tell. Readers of
--- Redisson may live longer than their keys say: some versions do not renew all of them.
+-- How long the hash has to live for those that still read, in ms; nil if nobody can tell.
 local function remaining(suffix, list)
   local most = 0
   for _, tenure in ipairs(list) do
     local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
-    if type(ends) ~= 'string' or ends + 0 <= wall then
+    ends = type(ends) == 'string' and ends + 0 or may_last[tenure]
+    if not ends or ends <= wall then
       return nil
     end
     most = math.max(most, ends - wall)
@@ -129,7 +129,7 @@ local function leave(i)
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock)
-      return hand_on(i, lock, channel, queue, flags, suffix, '0')
+      return not restore(lock, suffix)[1] and hand_on(i, lock, channel, queue, flags, suffix, '0')
     end
     for p, field in ipairs(list) do
       if field == tenure then
@@ -143,6 +143,7 @@ local function leave(i)
     end
     return nil
   end
+  forget(suffix, tenure)
   if waited[i] == 1 and mode == 'read' then
     open(lock, suffix, queue, '-') -- the tenure may have kept readers out
   end

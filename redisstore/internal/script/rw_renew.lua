@@ -11,7 +11,8 @@
 --
 -- Alone: see acquire.lua. The last argument is then the name of KEYS[2].
 --
--- Reply: as for renew.lua. If a writer waits for what a reader has, its agent is told.
+-- Reply: as for renew.lua. If a writer waits for what a reader has, its agent is told. While the slot migrates, a reader is
+-- renewed if the node has its key, see rw.lua. A writer becomes a reader later if the node cannot make that key.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 
@@ -40,10 +41,13 @@ end
 
 -- Makes a writer a reader.
 local function downgrade(lock, suffix, tenure, lease)
+  extend(lock, lease)
+  if not reaches(timeout_key(suffix, tenure)) then
+    return -- the next renewal asks again
+  end
+  keep(lock, suffix, tenure, call('PTTL', lock))
   call('HDEL', lock, tenure .. ':write')
   call('HSET', lock, tenure, '1', 'mode', 'read')
-  extend(lock, lease)
-  keep(suffix, tenure, math.max(lease + 0, call('PTTL', lock)), alone)
   if alone then
     pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '1')
     return
@@ -54,23 +58,18 @@ local function downgrade(lock, suffix, tenure, lease)
 end
 
 -- Reports whether a writer waits for readers: one of ours, or of another program. Only writers do, if nothing keeps readers out.
-local function writer_waits(suffix)
-  for _, place in ipairs(pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, places_looked_at - 1)) do
-    if string.find(place, ':write$') then
-      return true
-    end
-  end
+local function is_wanted(suffix)
   if room == 'classic' then
     return false
   end
   local counts = call('PUBSUB', count, 'redisson_rwlock' .. their_suffix(suffix), 'lockagent_agents' .. suffix)
-  return counts[2] > counts[4]
+  return counts[2] > counts[4] or writer_waits('lockagent_queue' .. suffix, nil, count, room == 'sharded' and suffix or '')
 end
 
--- Renews a reader, and reports whether it still is one.
+-- Renews a reader, and reports whether it still is one, or an error.
 local function read_on(lock, suffix, tenure, lease)
   local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
-  if type(ends) == 'string' and ends + 0 <= wall then
+  if type(ends) == 'string' and ends + 0 <= wall and over(lock, suffix, tenure) then
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock) -- what is left is the mode
@@ -79,10 +78,13 @@ local function read_on(lock, suffix, tenure, lease)
   end
   local noted = not alone and pcall('ZSCORE', 'lockagent_doubts' .. suffix, '')
   doubted[lock] = type(noted) == 'string' and as_set(lock, noted)
-  keep(suffix, tenure, lease, alone)
+  if not reaches(lock, timeout_key(suffix, tenure)) then
+    return {err = 'TRYAGAIN the key of the reader is at another node'}
+  end
+  keep(lock, suffix, tenure, lease)
   extend(lock, lease)
   settle(lock, suffix)
-  if not alone and writer_waits(suffix) then
+  if not alone and is_wanted(suffix) then
     pcall('PUBLISH', 'lockagent_agent:' .. string.match(tenure, '^[^:]*'), 'readwrite wanted ' .. tenure .. ' ' .. lock)
   end
   return true
@@ -105,6 +107,9 @@ for i = 1, n do
   if held ~= true then
     -- What is no lock any more is not held.
     local over = type(held) ~= 'table' or string.find(held.err, 'WRONGTYPE', 1, true)
+    if over then
+      forget(suffix, tenure)
+    end
     lines[#lines + 1] = i .. (over and ' n' or ' e ' .. held.err)
   end
 end

@@ -2,6 +2,7 @@ package script
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/lockagent/lockagent"
@@ -63,5 +64,54 @@ func TestRenewalOfAReaderBesideAnOutsider(t *testing.T) {
 	}
 	if m := s.message(a); m.Kind != lockagent.MessageWanted || m.Tenure.Number != 1 {
 		t.Errorf("the agent heard %+v", m)
+	}
+}
+
+// A renewal of a reader says nothing of a writer whose agent is gone.
+func TestRenewalOfAReaderBesideADeadWriter(t *testing.T) {
+	s := start(t)
+	a := s.listen(AgentChannel(agentA))
+	s.rwGrant(reading("x", agentA, 1))
+	s.rwWaits(wish("x", agentB, 1), tenure(agentA, 1).String())
+	if m := s.message(a); m.Kind != lockagent.MessageWanted {
+		t.Errorf("the agent heard %+v", m)
+	}
+	s.rwRenew(reading("x", agentA, 1))
+	s.Do("PUBLISH", AgentChannel(agentA), "nothing")
+	if got := s.hear(a); got != "nothing" {
+		t.Errorf("the agent heard %q", got)
+	}
+	s.listen(AgentChannel(agentB))
+	s.rwRenew(reading("x", agentA, 1))
+	if m := s.message(a); m.Kind != lockagent.MessageWanted {
+		t.Errorf("the agent heard %+v", m)
+	}
+}
+
+// A writer that waits tells some of many readers. The others learn of it at their renewals.
+func TestAWriterTellsSomeReaders(t *testing.T) {
+	s := start(t)
+	agents := make([]lockagent.AgentID, 20)
+	var channels []string
+	for i := range agents {
+		agents[i] = lockagent.AgentID(fmt.Sprintf("%s%02d", agentA[:34], i))
+		channels = append(channels, AgentChannel(agents[i]))
+		s.rwGrant(reading("x", agents[i], 1))
+	}
+	listener := s.listen(append(channels, AgentChannel(agentC), "the end")...)
+	s.rwTry(queueing("x", agentC, 1))
+	s.Do("PUBLISH", "the end", "")
+	told := 0
+	for s.hear(listener) != "" {
+		told++
+	}
+	if told == 0 || told > 8 {
+		t.Errorf("%d readers were told", told)
+	}
+	for _, agent := range agents {
+		s.rwRenew(reading("x", agent, 1))
+		if m := s.message(listener); m.Kind != lockagent.MessageWanted || m.Tenure.Agent != agent {
+			t.Errorf("heard %+v", m)
+		}
 	}
 }

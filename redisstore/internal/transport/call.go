@@ -52,6 +52,8 @@ type Call struct {
 	made   time.Time // when it was added to a lane; if it was packed, when the oldest of its batch was
 	asking bool      // an ASKING goes before it: the server is only about to get the slot
 	tries  int       // how often a server refused it
+
+	uncounted error // why nobody knows how many replicas have what it wrote
 }
 
 // preceded reports whether another command comes before the call.

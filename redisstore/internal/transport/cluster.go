@@ -76,12 +76,14 @@ func (s *Servers) Refresh(ctx context.Context) error {
 	if s.asked.After(began) { // another goroutine got an answer meanwhile
 		return nil
 	}
-	ranges, err := s.askAny(ctx)
+	ranges, made, err := s.askAny(ctx)
 	if err == nil {
 		s.divide(ranges)
 		s.asked = time.Now()
 	}
-	s.leaveReplicas()
+	for _, n := range made {
+		s.retire(n) // spares those that serve by now
+	}
 	return err
 }
 
@@ -97,8 +99,9 @@ func (s *Servers) refreshFrom(ctx context.Context, n *Node) error {
 }
 
 // askAny asks one node after another, and returns the first answer. It asks the next node when
-// the last one has failed, or has not answered within the impatience.
-func (s *Servers) askAny(ctx context.Context) ([]slotRange, error) {
+// the last one has failed, or has not answered within the impatience. made are the nodes that were not known
+// before.
+func (s *Servers) askAny(ctx context.Context) (ranges []slotRange, made []*Node, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.config.Silence)
 	defer cancel()
 	type answer struct {
@@ -107,11 +110,16 @@ func (s *Servers) askAny(ctx context.Context) ([]slotRange, error) {
 	}
 	addrs := s.askable()
 	answers := make(chan answer, len(addrs))
-	var failed error
 	for asked, answered := 0, 0; answered < len(addrs); {
 		var impatient <-chan time.Time
 		if asked < len(addrs) {
-			node := s.nodeAt(addrs[asked])
+			s.mu.Lock()
+			known := s.nodes[addrs[asked]] != nil
+			node := s.node(addrs[asked])
+			s.mu.Unlock()
+			if !known {
+				made = append(made, node)
+			}
 			asked++
 			s.runs.Go(func() {
 				ranges, err := node.slotRanges(ctx)
@@ -123,13 +131,13 @@ func (s *Servers) askAny(ctx context.Context) ([]slotRange, error) {
 		case a := <-answers:
 			answered++
 			if a.err == nil {
-				return a.ranges, nil
+				return a.ranges, made, nil
 			}
-			failed = cmp.Or(failed, a.err)
+			err = cmp.Or(err, a.err)
 		case <-impatient:
 		}
 	}
-	return nil, failed
+	return nil, made, err
 }
 
 // askable returns the addresses of the known nodes in a random order, then the others of the Config, then
@@ -145,21 +153,6 @@ func (s *Servers) askable() []string {
 		}
 	}
 	return addrs
-}
-
-// leaveReplicas gives up the replicas that were asked and serve nothing.
-func (s *Servers) leaveReplicas() {
-	var asked []*Node
-	s.mu.Lock()
-	for _, addr := range s.replicas {
-		if n := s.nodes[addr]; n != nil && !slices.Contains(s.config.Addrs, addr) {
-			asked = append(asked, n)
-		}
-	}
-	s.mu.Unlock()
-	for _, n := range asked {
-		s.retire(n)
-	}
 }
 
 var errNoSlots = errors.New("the node knows of no slots: is it in the Cluster?")
@@ -259,7 +252,7 @@ func (s *Servers) drain(n *Node) {
 	s.runs.Go(func() {
 		select {
 		case <-s.life.Done():
-		case <-time.After(drained):
+		case <-time.After(s.drained):
 		}
 		s.retire(n)
 	})

@@ -3,6 +3,9 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -201,6 +204,67 @@ func TestARedirectionToANodeThatIsBeingRetired(t *testing.T) {
 		if now := s.Master(1); now.life.Err() != nil {
 			t.Fatalf("after %d rounds the slot belongs to a node that was given up", i)
 		}
+	}
+}
+
+// slots is an answer to CLUSTER SLOTS. Each half of the slots has a master, and then its replicas.
+func slots(halves ...string) string {
+	b := new(strings.Builder)
+	fmt.Fprintf(b, "*%d", len(halves))
+	for i, half := range halves {
+		members := strings.Fields(half)
+		fmt.Fprintf(b, "\r\n*%d\r\n:%d\r\n:%d", 2+len(members), i*8192, i*8192+8191)
+		for _, m := range members {
+			host, port, _ := net.SplitHostPort(m)
+			fmt.Fprintf(b, "\r\n*2\r\n$%d\r\n%s\r\n:%s", len(host), host, port)
+		}
+	}
+	return b.String()
+}
+
+// A node stays if it serves, and for a while after it has served. One that was only asked does not stay.
+func TestWhichNodesStay(t *testing.T) {
+	const silent = "-ERR"
+	seed, replica := new(moody), new(moody)
+	seed.say(silent)
+	seedAt, replicaAt, a, b := seed.start(t), replica.start(t), "127.0.0.1:1", "127.0.0.1:2"
+	for what, with := range map[string]struct {
+		before, seed, replica string
+		want                  []string
+	}{
+		"a master became a replica": {
+			before: slots(seedAt, a+" "+b), seed: slots(seedAt, b+" "+a), want: []string{seedAt, a, b},
+		},
+		"a replica was asked": {
+			before: slots(seedAt, a+" "+replicaAt), seed: silent, replica: slots(seedAt, a+" "+replicaAt), want: []string{seedAt, a},
+		},
+		"a replica was asked, and left the Cluster": {
+			before: slots(seedAt, a+" "+replicaAt), seed: silent, replica: slots(seedAt, a), want: []string{seedAt, a},
+		},
+		"a replica was asked in vain": {
+			before: slots(seedAt, a+" "+replicaAt), seed: silent, replica: silent, want: []string{seedAt, a},
+		},
+		"a replica was asked, and serves": {
+			before: slots(seedAt+" "+replicaAt, a), seed: silent, replica: slots(replicaAt, a), want: []string{seedAt, a, replicaAt},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			seed.say(silent)
+			s := connect(t, config(seedAt))
+			s.cluster, s.drained = true, patience
+			s.table.Store(new(table))
+			for _, say := range [][2]string{{with.before, silent}, {with.seed, with.replica}} {
+				seed.say(say[0])
+				replica.say(say[1])
+				_ = s.Refresh(t.Context())
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			got := slices.Sorted(maps.Keys(s.nodes))
+			if slices.Sort(with.want); !slices.Equal(got, with.want) {
+				t.Errorf("the nodes are %q, want %q", got, with.want)
+			}
+		})
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 
 // conclude answers a call. If the server refused it, and another server or another way may
 // succeed, conclude has it made once more instead.
-func (l *lane[I]) conclude(c *Call, reply rueidis.RedisResult, b *batch[I]) {
+func (l *lane[I]) conclude(c *Call, reply rueidis.RedisResult, began time.Time) {
 	m, err := reply.ToMessage()
-	if err != nil && l.again(c, err, b.began) {
+	if err != nil && l.again(c, err, began) {
 		return
 	}
 	if err == nil && c.Replicated {
-		if c.Acknowledged, err = b.acknowledged(); err != nil {
+		if err = c.uncounted; err != nil {
 			l.lanes.servers.Doubt() // a master that is demoted answers no WAIT
 		}
 	}

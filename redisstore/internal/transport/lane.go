@@ -97,10 +97,11 @@ type batch[I Item] struct {
 	calls    []*Call // of the entries, then those that the packer made of items
 	commands rueidis.Commands
 	single   [1]rueidis.RedisResult // the memory of replies if there is one command
-	replies  []rueidis.RedisResult  // one to each command; after dropBefore, one to each call
-	waited   rueidis.RedisResult    // to the WAIT, if a call asks for replicas
+	replies  []rueidis.RedisResult  // one to each command; after read, one to each call
 	began    time.Time
 	bound    timed // of the exchange
+
+	replicated bool // a WAIT is the last command
 }
 
 func newLane[I Item](l *Lanes[I], n *Node) *lane[I] {
@@ -208,7 +209,7 @@ func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
 			b.stale[i].refuse(fmt.Errorf("%w: waited for %v behind calls without an answer", lockagent.ErrStoreUnavailable, l.lanes.servers.config.Call/2))
 		} else {
 			i -= len(b.stale)
-			l.conclude(b.calls[i], b.replies[i], b)
+			l.conclude(b.calls[i], b.replies[i], b.began)
 		}
 	})
 }
@@ -307,16 +308,7 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 	config := &l.lanes.servers.config
 	b.bound = timed{l.node.life, b.began.Add(config.Call / 2)}
 	ctx := &b.bound
-	for _, c := range b.calls {
-		if c.preceded() {
-			b.commands = append(b.commands, c.before(t.client.B()))
-		}
-		b.commands = append(b.commands, c.byDigest(t.client.B()))
-	}
-	replicated := b.replicated()
-	if replicated {
-		b.commands = append(b.commands, l.wait(t.client.B()))
-	}
+	b.write(config, t.client.B(), (*Call).byDigest)
 	b.do(ctx, t.client)
 	if errors.Is(b.replies[0].Error(), errUnsent) {
 		if !mayDial {
@@ -324,14 +316,23 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 		}
 		b.do(ctx, t.client) // with another connection
 	}
-	if replicated {
-		b.dropWait()
-	}
-	b.dropBefore()
-	if repeated := b.repeatBySource(ctx, t.client); repeated && replicated {
-		l.waitAgain(ctx, b, t.client)
-	}
+	b.read()
+	b.repeatBySource(ctx, config, t.client)
 	return true
+}
+
+// write makes the commands of the calls.
+func (b *batch[I]) write(config *Config, builder rueidis.Builder, run func(*Call, rueidis.Builder) rueidis.Completed) {
+	for _, c := range b.calls {
+		if c.preceded() {
+			b.commands = append(b.commands, c.before(builder))
+		}
+		b.commands = append(b.commands, run(c, builder))
+		b.replicated = b.replicated || c.Replicated
+	}
+	if b.replicated {
+		b.commands = append(b.commands, config.wait(builder))
+	}
 }
 
 // do sends the commands and reads the replies. The client takes back commands that were
@@ -345,8 +346,11 @@ func (b *batch[I]) do(ctx context.Context, client rueidis.Client) {
 	b.replies = b.single[:]
 }
 
-// dropBefore drops the replies to the commands before calls. It leaves one reply to each call.
-func (b *batch[I]) dropBefore() {
+// read leaves one reply to each call.
+func (b *batch[I]) read() {
+	if b.replicated {
+		b.readWait()
+	}
 	if len(b.commands) == len(b.calls) {
 		return
 	}
@@ -362,28 +366,26 @@ func (b *batch[I]) dropBefore() {
 }
 
 // repeatBySource sends the source of each script that the server did not have, and replaces the
-// reply to its call. If the connection fails meanwhile, the calls that are left to repeat fail with it.
-// It reports whether there were such scripts.
-func (b *batch[I]) repeatBySource(ctx context.Context, client rueidis.Client) (repeated bool) {
+// reply to its call. If the connection fails meanwhile, these calls fail with it, and the others keep what
+// they were answered.
+func (b *batch[I]) repeatBySource(ctx context.Context, config *Config, client rueidis.Client) {
+	var unknown []*Call
 	for i, c := range b.calls {
-		if !missing(b.replies[i]) {
-			continue
-		}
-		repeated = true
-		if c.asking {
-			replies := client.DoMulti(ctx, client.B().Asking().Build(), c.bySource(client.B()))
-			b.replies[i] = replies[1]
-		} else {
-			b.replies[i] = client.Do(ctx, c.bySource(client.B()))
-		}
-		if b.replies[i].NonRedisError() != nil {
-			for rest := i + 1; rest < len(b.replies); rest++ {
-				if missing(b.replies[rest]) {
-					b.replies[rest] = b.replies[i]
-				}
-			}
-			break
+		if missing(b.replies[i]) {
+			unknown = append(unknown, c)
 		}
 	}
-	return repeated
+	if unknown == nil {
+		return
+	}
+	again := &batch[I]{calls: unknown}
+	again.write(config, client.B(), (*Call).bySource)
+	again.do(ctx, client)
+	again.read()
+	for i, next := 0, 0; i < len(b.replies); i++ {
+		if missing(b.replies[i]) {
+			b.replies[i] = again.replies[next]
+			next++
+		}
+	}
 }

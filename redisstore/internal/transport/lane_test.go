@@ -411,10 +411,10 @@ func TestACallIsNotPassedOnForEver(t *testing.T) {
 // unreachable is a client that has lost its server.
 type unreachable struct{ rueidis.Client }
 
-func (u unreachable) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+func (u unreachable) DoMulti(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	return u.Client.Do(ctx, command)
+	return u.Client.DoMulti(ctx, commands...)
 }
 
 // The server answers some calls of a batch, and does not have the scripts of others. Then the
@@ -428,10 +428,10 @@ func TestAnAnswerOutlivesTheConnection(t *testing.T) {
 	for _, script := range []*Script{unknown, echo, unknown} {
 		c := &Call{Script: script, Keys: []string{"key"}, Args: []string{"text"}}
 		b.calls = append(b.calls, c)
-		b.commands = append(b.commands, c.byDigest(client.B()))
 	}
+	b.write(nil, client.B(), (*Call).byDigest)
 	b.do(t.Context(), client)
-	b.repeatBySource(t.Context(), unreachable{client})
+	b.repeatBySource(t.Context(), nil, unreachable{client})
 	if text, err := b.replies[1].ToString(); text != "text" {
 		t.Errorf("the answer is %q, %v", text, err)
 	}

@@ -1,15 +1,35 @@
 package transport
 
 import (
+	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
+
+var write = NewScript("return redis.call('SET', KEYS[1], 1)")
+
+// outcome is how a call ended that asks for replicas.
+type outcome struct {
+	acknowledged int
+	err          error
+}
+
+// replicated makes a call that asks for replicas.
+func replicated(script *Script, key string) (*Call, <-chan outcome) {
+	c, outcomes := &Call{Script: script, Keys: []string{key}, Slot: hashslot.Of(key), Replicated: true}, make(chan outcome, 2)
+	c.Done = func(_ rueidis.RedisMessage, err error) { outcomes <- outcome{c.Acknowledged, err} }
+	return c, outcomes
+}
 
 // All that travels together waits for the replicas once.
 func TestOneWaitForABatch(t *testing.T) {
@@ -22,21 +42,16 @@ func TestOneWaitForABatch(t *testing.T) {
 	first := add(t.Context(), lanes, "first") // so that the others gather
 	receive(t, "the first exchange", g.begun)
 	plain := add(t.Context(), lanes, "plain")
-	type outcome struct {
-		acknowledged int
-		err          error
-	}
-	outcomes := make(chan outcome, 10)
-	write := NewScript("return redis.call('SET', KEYS[1], 1)")
+	var all []<-chan outcome
 	for _, key := range []string{"a", "b", "c"} {
-		c := &Call{Script: write, Keys: []string{key}, Slot: hashslot.Of(key), Replicated: true}
-		c.Done = func(_ rueidis.RedisMessage, err error) { outcomes <- outcome{c.Acknowledged, err} }
+		c, outcomes := replicated(write, key)
 		lanes.Send(c)
+		all = append(all, outcomes)
 	}
 	close(g.goOn)
 	answered(t, "the first call", first)
 	answered(t, "a call that does not wait for replicas", plain)
-	for range 3 {
+	for _, outcomes := range all {
 		if o := receive(t, "the answer", outcomes); o.err != nil || o.acknowledged != 1 {
 			t.Errorf("answered %+v, want 1 replica", o)
 		}
@@ -45,5 +60,46 @@ func TestOneWaitForABatch(t *testing.T) {
 	// The server did not know the script: after it was sent, there was another WAIT.
 	if err != nil || !strings.Contains(stats, "cmdstat_wait:calls=2,") {
 		t.Errorf("%v, %v; want 2 WAITs", stats, err)
+	}
+}
+
+// The server lacks one script of a batch, and the connection is lost when it has run that. The server at the other
+// end of the next connection knows nothing of what was written, so nobody asks it for replicas.
+func TestNoWaitOnAnotherConnection(t *testing.T) {
+	some, none := redistest.Start(t), redistest.Start(t)
+	redistest.Start(t, redistest.WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(some.Port())))
+	some.AwaitReplica()
+	for _, with := range []struct {
+		server, next *redistest.Server
+		timeout      time.Duration
+		want         int
+	}{{none, some, time.Millisecond, 0}, {some, none, patience, 1}} {
+		with.server.Do("SCRIPT", "LOAD", write.Source)
+		with.server.Do("CONFIG", "RESETSTAT")
+		with.next.Do("CONFIG", "RESETSTAT")
+		proxy := faultproxy.Start(t, with.server.Addr())
+		s := connect(t, config(proxy.Addr()))
+		s.config.Replicas, s.config.ReplicaTimeout = 1, with.timeout
+		l := NewLanes(s, func() Packer[question] { return ask }).lane(s.Master(0))
+		known, kept := replicated(write, "known")
+		unknown, lost := replicated(NewScript("return redis.call('SET', KEYS[1], 2)"), "unknown")
+		known.made, unknown.made = time.Now(), time.Now()
+		client := l.tracks[0].client
+		client.Do(&timed{t.Context(), time.Now().Add(patience)}, client.B().Ping().Build()) // makes the connection
+		over := proxy.LoseReply("\r\nEVAL\r\n")
+		l.queue = []entry[question]{entryOf[question](known), entryOf[question](unknown)}
+		proxy.LeadTo(with.next.Addr())
+		l.lead(&l.tracks[0], 2, true)
+		receive(t, "the loss of the reply", over)
+		if o := receive(t, "an answer", kept); o.err != nil || o.acknowledged != with.want {
+			t.Errorf("answered %+v, want %d replicas", o, with.want)
+		}
+		if o := receive(t, "an answer", lost); !errors.Is(o.err, lockagent.ErrStoreUnavailable) {
+			t.Errorf("answered %+v over a connection that was lost", o)
+		}
+		// The second one came with the script, on its connection.
+		if here, there := with.server.Calls("wait"), with.next.Calls("wait"); here != 2 || there != 0 {
+			t.Errorf("%d WAITs, and %d where the script did not run; want 2 and 0", here, there)
+		}
 	}
 }

@@ -81,6 +81,8 @@ type Servers struct {
 	onClose  []func()
 	closed   bool
 
+	drained time.Duration // see the constant; a test has another value
+
 	asking sync.Mutex // held while a Cluster is asked for its slots; guards asked
 	asked  time.Time  // when Refresh last got an answer
 
@@ -112,7 +114,7 @@ func (t *table) serves(n *Node) bool { return t.only == n || slices.Contains(t.s
 // Connect connects to servers and finds out what they are. ctx bounds Connect, not the
 // Servers. The error is in the words of the server or the client library. [Error] translates it.
 func Connect(ctx context.Context, config Config) (*Servers, error) {
-	s := &Servers{config: config, nodes: make(map[string]*Node)}
+	s := &Servers{config: config, nodes: make(map[string]*Node), drained: drained}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.table.Store(new(table))
 	inTime := context.AfterFunc(ctx, s.end) // not all that follows takes a context

@@ -1,0 +1,170 @@
+package script
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
+)
+
+// move moves keys to the new node while the slot migrates.
+func (m *migration) move(keys ...string) {
+	m.t.Helper()
+	for _, key := range keys {
+		if got := m.from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(m.to.Port()), key, "0", "5000"); got != "OK" {
+			m.t.Fatalf("MIGRATE %q: %v", key, got)
+		}
+	}
+}
+
+// finish moves the other keys, and ends the migration.
+func (m *migration) finish(cluster *redistest.Cluster, name lockagent.Name) {
+	m.t.Helper()
+	for _, key := range m.from.Do("CLUSTER", "GETKEYSINSLOT", m.slot, "100").([]any) {
+		m.move(key.(string))
+	}
+	cluster.MoveSlot(string(name), m.to.Server)
+}
+
+// call makes a call as a client of a Cluster does.
+func (m *migration) call(write, alone func(*Call)) string {
+	m.t.Helper()
+	var c Call
+	write(&c)
+	reply, err := m.run(&c)
+	if err != nil && Apart(err.Error()) {
+		alone(&c)
+		return m.must(&c)
+	} else if err != nil {
+		m.t.Fatal(err)
+	}
+	return reply
+}
+
+func (m *migration) rwTry(req lockagent.AcquireRequest) lockagent.AcquireReply {
+	m.t.Helper()
+	reply := m.call(func(c *Call) { Sharded.ReadWriteAcquire(c, []lockagent.AcquireRequest{req}, m.from.past) },
+		func(c *Call) { Sharded.ReadWriteAcquireAlone(c, &req, m.from.past) })
+	outcomes := make([]Outcome[lockagent.AcquireReply], 1)
+	if err := Sharded.ReadAcquired(reply, m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
+		m.t.Fatal(err, outcomes[0].Err)
+	}
+	return outcomes[0].Reply
+}
+
+func (m *migration) rwRenew(req lockagent.AcquireRequest) (lockagent.RenewReply, error) {
+	m.t.Helper()
+	renewal := lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Mode: req.Mode, Lease: req.Lease}
+	reply := m.call(func(c *Call) { Sharded.ReadWriteRenew(c, []lockagent.RenewRequest{renewal}) },
+		func(c *Call) { Sharded.ReadWriteRenewAlone(c, &renewal) })
+	outcomes := make([]Outcome[lockagent.RenewReply], 1)
+	if err := ReadRenewed(reply, m.from.past, outcomes); err != nil {
+		m.t.Fatal(err)
+	}
+	return outcomes[0].Reply, outcomes[0].Err
+}
+
+// timeoutKey is the key of a reader.
+func timeoutKey(req lockagent.AcquireRequest) string {
+	return fmt.Sprintf("{%s}:%s:rwlock_timeout:1", req.Name, req.Tenure)
+}
+
+// passes lets the leases of readers end that are no longer than a minute, as far as the keys of one of them say.
+func (s *server) passes(of lockagent.AcquireRequest) {
+	s.t.Helper()
+	ends := fmt.Sprintf("lockagent_readers:{%s}", of.Name)
+	for _, reader := range s.do("ZRANGEBYSCORE", ends, "-inf", s.in(time.Minute)).([]any) {
+		s.do("ZADD", ends, strconv.FormatInt(s.wall()-1, 10), reader.(string))
+	}
+	if s.do("PTTL", timeoutKey(of)).(int64) <= time.Minute.Milliseconds() {
+		s.do("DEL", timeoutKey(of))
+	}
+}
+
+// The keys of a reader move one after the other. A renewal in between holds, or fails.
+func TestReadersAreRenewedWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	const lock, ends, key, clock = "the lock", "the ends", "its key", "the clock"
+	for i, c := range []struct {
+		moved []string
+		held  bool
+	}{
+		{nil, true},
+		{[]string{ends}, true},
+		{[]string{ends, clock}, true},
+		{[]string{key}, false},
+		{[]string{lock}, false},
+		{[]string{lock, clock}, false},
+		{[]string{lock, key}, true},
+		{[]string{lock, key, clock}, true},
+		{[]string{lock, key, ends}, true},
+		{[]string{lock, ends, clock}, false},
+		{[]string{lock, key, ends, clock}, true},
+	} {
+		t.Run(fmt.Sprint(c.moved), func(t *testing.T) {
+			name := lockagent.Name(fmt.Sprintf("orders/%d", i))
+			m := migrateIn(t, cluster, name)
+			one, other := reading(name, agentA, 1), reading(name, agentB, 1)
+			other.Lease = time.Hour
+			m.from.rwGrant(other)
+			m.from.rwGrant(one)
+			keys := map[string]string{
+				lock: string(name), ends: fmt.Sprintf("lockagent_readers:{%s}", name), key: timeoutKey(one),
+				clock: "lockagent_clock:{" + tags()[hashslot.Of(string(name))] + "}",
+			}
+			m.begin()
+			for _, what := range c.moved {
+				m.move(keys[what])
+			}
+			one.Lease = 2 * time.Hour
+			r, err := m.rwRenew(one)
+			if held := err == nil; held != c.held || held && !r.Held || lockagent.Definite(err) {
+				t.Fatalf("renewed: %+v, %v", r, err)
+			}
+			m.finish(cluster, name)
+			m.to.passes(one)
+			if r := m.to.rwEnd(end(other))[0]; r.Err != nil || !r.Reply.Released {
+				t.Fatalf("%+v", r)
+			}
+			if granted := m.to.rwTry(wish(name, agentC, 1))[0].Reply.Granted; granted == c.held {
+				t.Errorf("a writer was granted the lock: %t", granted)
+			}
+			if r := m.to.rwRenew(one); r != c.held {
+				t.Errorf("renewed: %t", r)
+			}
+		})
+	}
+}
+
+// Redisson's unlock deletes a hash whose readers have no keys. So nobody begins to read at a node that cannot make the key.
+func TestReadersHaveTheirKeysWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	for i, moved := range []bool{false, true} {
+		name := lockagent.Name(fmt.Sprintf("orders/%d", i))
+		m := migrateIn(t, cluster, name)
+		m.from.do("HSET", string(name), "mode", "read", java, "1")
+		m.from.do("PEXPIRE", string(name), "20000")
+		one := reading(name, agentA, 1)
+		m.begin()
+		if moved {
+			m.move(string(name))
+		}
+		for range 2 { // a reply may be lost
+			r := m.rwTry(one)
+			if r.Granted != moved || !moved && (r.Holder != java || r.Remaining > time.Second) {
+				t.Errorf("after the hash: %t, acquired %+v", moved, r)
+			}
+		}
+		m.finish(cluster, name)
+		fields, key := m.to.do("HLEN", string(name)).(int64), m.to.do("PTTL", timeoutKey(one)).(int64)
+		if fields == 3 != moved || key > 0 != moved {
+			t.Errorf("after the hash: %t, there are %d fields, and a key for %d ms", moved, fields, key)
+		}
+	}
+}
