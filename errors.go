@@ -222,13 +222,21 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // HeldError answers a request that does not wait (a try) for a lock that is held. The Holder is empty
 // if the store keeps a lock that is free for other waiters, such as Redisson's, for some milliseconds.
 type HeldError struct {
-	Name   Name
-	Holder string        // an [Owner] of this agent, or what the store knows
-	Left   time.Duration // what is left of the holder's lease; negative if unknown or without end
+	Name    Name
+	Holder  string        // an [Owner] of this agent, or what the store knows
+	Left    time.Duration // what is left of the holder's lease; negative if unknown or without end
+	Permits int           // how many permits of a semaphore the request wanted; 0 for a lock
 }
 
 func (e *HeldError) Error() string {
-	if e.Holder == "" {
+	switch free, known := freePermits(e.Holder); {
+	case e.Permits > 0 && e.Holder == permitsNotSet:
+		return fmt.Sprintf("lockagent: nobody has set the number of permits of %q; set it with TrySetPermits", e.Name)
+	case e.Permits > 0 && known && free >= e.Permits:
+		return fmt.Sprintf("lockagent: the permits of %q that are free are for requests that came earlier", e.Name)
+	case e.Permits > 0 && known:
+		return fmt.Sprintf("lockagent: too few permits of %q are free: %d of %d", e.Name, free, e.Permits)
+	case e.Holder == "":
 		return fmt.Sprintf("lockagent: lock %q is kept for other waiters for a moment", e.Name)
 	}
 	return fmt.Sprintf("lockagent: lock %q is held by %q", e.Name, e.Holder)

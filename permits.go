@@ -45,6 +45,15 @@ func (g Grant) PermitIDs() []PermitID {
 	return ids
 }
 
+// permitsNotSet is what a store says of a semaphore in place of a holder if nobody has set it.
+const permitsNotSet = "nobody (the number of permits is not set)"
+
+// freePermits is how many permits are free, as a store says that in place of a holder.
+func freePermits(holder string) (free int, known bool) {
+	_, err := fmt.Sscanf(holder, "others (%d permits free)", &free)
+	return free, err == nil
+}
+
 // PermitsOp is what a [PermitsRequest] asks for.
 type PermitsOp string
 
@@ -137,7 +146,7 @@ func (r PermitsRequest) Check() error {
 		return &OptionError{Option: "op", Reason: fmt.Sprintf("%.64q is no operation on permits", r.Op)}
 	}
 	if r.N < least || r.N > MaxPermits {
-		return &OptionError{Option: "permits", Reason: fmt.Sprintf("%d is not between %d and %d", r.N, least, MaxPermits)}
+		return &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is not between %d and %d", r.N, least, MaxPermits)}
 	}
 	if _, err := ParseAgentID(r.Change); err != nil {
 		return &OptionError{Option: "change", Reason: fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'; make one with NewAgentID", r.Change)}
@@ -177,7 +186,7 @@ func CheckPermits(kind LockKind, n int) error {
 		most = MaxTaken
 	}
 	if n < 0 || n > most {
-		return &OptionError{Option: "permits", Reason: fmt.Sprintf("%d is not between 1 and %d, the most that one holder of a %s can have", n, most, kind.OrPlain())}
+		return &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is not between 1 and %d, the most that one holder of a %s can have", n, most, kind.OrPlain())}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package lockagent_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,7 @@ import (
 type sharedPermits interface {
 	Do(ctx context.Context, n int, f func(context.Context, channelapi.Grant) error) error
 	Acquire(ctx context.Context, n int) (channelapi.Grant, error)
+	TryAcquire(ctx context.Context, n int) (channelapi.Grant, error)
 	Status(ctx context.Context) (channelapi.PermitsStatus, error)
 	TrySetPermits(ctx context.Context, n int) (bool, error)
 	AddPermits(ctx context.Context, n int) (int, error)
@@ -65,12 +67,20 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 		"licences": func(l *channelapi.Locks) sharedPermits { return l.Permits("licences") },
 	} {
 		shared := [2]sharedPermits{open(agents[0]), open(agents[1])}
+		refused := func(what string) {
+			t.Helper()
+			if _, err := shared[0].TryAcquire(ctx, most+1); err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("%v; want %q", err, what)
+			}
+		}
+		refused("nobody has set the number of permits")
 		set, err := shared[0].TrySetPermits(ctx, most-1)
 		if must(t, err); !set {
 			t.Fatal("the semaphore was set before")
 		}
 		_, err = shared[1].AddPermits(ctx, 1)
 		must(t, err)
+		refused("are free: 5 of 6")
 		usePermits(t, most, shared)
 		if s, err := shared[1].Status(ctx); err != nil || s.Free != most || s.Taken != 0 {
 			t.Errorf("status %+v, %v", s, err)

@@ -295,8 +295,8 @@ type AcquireReply struct {
 
 	// Holder has the lock instead: the text of a [Tenure], or the text that another program
 	// wrote. It is empty while the store keeps the lock for outsiders. It is any of those that share
-	// the lock. Of a semaphore it is a text for people: how many permits are free. Only if not
-	// granted.
+	// the lock. Of a semaphore it is "others (3 permits free)", with their number, or "nobody (the number of
+	// permits is not set)". Only if not granted.
 	Holder string
 	// Remaining is what is left of the holder's lease. It is negative if the lease has no
 	// end. If several share the lock, it is what is left of the lease that ends last. If the tenure has

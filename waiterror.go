@@ -28,6 +28,8 @@ type WaitError struct {
 	// Silent is how long the store has not answered this agent about this lock. It is 0 if
 	// the store answered the last call, or if the last call has only just begun.
 	Silent time.Duration
+	// Permits is how many permits of a semaphore the request wanted. It is 0 for a lock.
+	Permits int
 	// TimedOut says that the wait of the request passed, or that its context reached its
 	// deadline. Otherwise the context was cancelled.
 	TimedOut bool
@@ -45,8 +47,19 @@ func (e *WaitError) Error() string {
 	if e.TimedOut {
 		ended = "timed out"
 	}
-	fmt.Fprintf(&b, "lockagent: wait for lock %q %s after %v", e.Name, ended, e.Waited)
-	if e.Holder != "" {
+	what := "lock"
+	if e.Permits > 0 {
+		what = "permits of"
+	}
+	fmt.Fprintf(&b, "lockagent: wait for %s %q %s after %v", what, e.Name, ended, e.Waited)
+	switch free, known := freePermits(e.Holder); {
+	case e.Permits > 0 && e.Holder == permitsNotSet:
+		b.WriteString("; nobody had set their number: set it with TrySetPermits")
+	case e.Permits > 0 && known:
+		fmt.Fprintf(&b, "; %d were wanted, and %d were free", e.Permits, free)
+	case e.Permits > 0:
+		fmt.Fprintf(&b, "; %d were wanted", e.Permits)
+	case e.Holder != "":
 		fmt.Fprintf(&b, "; it was held by %q", e.Holder)
 	}
 	if e.Silent > 0 {

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -94,7 +95,10 @@ func (l *lock) explain(e *lockstate.Event) error {
 	}
 	err := &lockagent.WaitError{
 		Name: l.entry.name, Waited: e.Now.Sub(e.Request.Arrived), Holder: l.holder(),
-		TimedOut: e.TimedOut, Err: e.Err, Store: l.news.err(),
+		TimedOut: e.TimedOut, Err: e.Err, Store: l.news.err(), Permits: e.Request.Permits,
+	}
+	if err.Permits > 0 { // what the store says of a semaphore tells more than one of its holders
+		err.Holder = cmp.Or(l.news.holder(), err.Holder)
 	}
 	_, _, count, _ := l.state.Hold()
 	err.Silent = l.news.silent(e.Request.Arrived, e.Now, count > 0)

@@ -52,7 +52,7 @@ func (p *permits) requesting(n int) *handle {
 	h := p.of
 	h.req.Permits = n
 	if n < 1 && h.wrong() == nil {
-		h.err = &OptionError{Option: "permits", Reason: fmt.Sprintf("%d is less than 1; ask for one or more", n)}
+		h.err = &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is less than 1; ask for one or more", n)}
 	}
 	return &h
 }

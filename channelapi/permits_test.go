@@ -329,6 +329,39 @@ func TestPermitIDs(t *testing.T) {
 	})
 }
 
+// The errors of a semaphore tell how many permits were wanted, and how many were free.
+func TestErrorsOfPermits(t *testing.T) {
+	bothKinds(t, func(t *testing.T, _ *memstore.Store, a, b permitted) {
+		wantText := func(what string, err error, want string) {
+			t.Helper()
+			if err == nil || err.Error() != "lockagent: "+want {
+				t.Errorf("%s: %v; want %s", what, err, want)
+			}
+		}
+		acquire := func(n int) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := a.Acquire(ctx, n)
+			return err
+		}
+		try := func(n int) error {
+			_, err := a.TryAcquire(t.Context(), n)
+			return err
+		}
+		wantText("a wait before the number is set", acquire(2), `wait for permits of "orders/42" timed out after 1s; nobody had set their number: set it with TrySetPermits`)
+		wantText("a try before the number is set", try(2), `nobody has set the number of permits of "orders/42"; set it with TrySetPermits`)
+		setPermits(t, b, 3)
+		wantText("a wait for too many", acquire(9), `wait for permits of "orders/42" timed out after 1s; 9 were wanted, and 3 were free`)
+		wantText("a try of too many", try(9), `too few permits of "orders/42" are free: 3 of 9`)
+		take(t, a, 2)
+		wantText("a wait beside an own grant", acquire(2), `wait for permits of "orders/42" timed out after 1s; 2 were wanted, and 1 were free`)
+		b.AcquireAsync(t.Context(), 2)
+		synctest.Wait()
+		wantText("a try behind others", try(1), `the permits of "orders/42" that are free are for requests that came earlier`)
+		wantText("a try of none", try(0), `bad number of permits: 0 is less than 1; ask for one or more`)
+	})
+}
+
 // One name is one kind.
 func TestPermitsAndLocksOfOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

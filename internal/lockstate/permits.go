@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -40,6 +41,9 @@ func (p *Permits) Step(c Command, m Moment, do func(*Event)) {
 	p.Fair.Step(c, m, func(e *Event) {
 		if may := p.mayFollow(c, e); may != nil {
 			next = may
+		}
+		if held, ok := errors.AsType[*lockagent.HeldError](e.Err); ok {
+			held.Permits = e.Request.Permits // the error is for this request alone
 		}
 		do(e)
 	})
