@@ -81,8 +81,8 @@ func TestJavaGetsTheLocksOfAKilledAgent(t *testing.T) {
 	}
 }
 
-// A reader of Java is killed, and a writer of Java waits. Readers of ours come and go all the time, so the lock lives on. Still the dead
-// reader goes away.
+// A reader of Java is killed. Readers of ours come and go all the time, so the lock lives on. Still the dead reader goes away, and
+// keeps no writer of Java out. A writer that waited earlier would keep new readers of ours away.
 func TestADeadReaderOfJavaGoesAway(t *testing.T) {
 	t.Parallel()
 	const name = "pages"
@@ -95,7 +95,6 @@ func TestADeadReaderOfJavaGoesAway(t *testing.T) {
 	agents := []*channelapi.Locks{b.ours, b.others}
 	reads, err := agents[0].ReadLock(name).Acquire(t.Context())
 	must(t, err)
-	writer := b.come(t, thing{"write", name}, "j1", kept)
 	victim.kill()
 	round := 0
 	redistest.Eventually(t, "the end of the dead reader", func() bool {
@@ -106,6 +105,7 @@ func TestADeadReaderOfJavaGoesAway(t *testing.T) {
 		reads = next
 		return b.nodeOf(name).Do("HGET", name, field) == nil
 	})
+	writer := b.come(t, thing{"write", name}, "j1", kept)
 	writer.waits(t)
 	release(t, reads)
 	writer.gets(t)
