@@ -129,7 +129,7 @@ func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
 		})
 	}
 	gone := 0
-	s.grants.ofOwner(c.Owner, func(i slot) bool {
+	s.grants.ofOwner(c.Owner, func(i cell) bool {
 		e := s.ended(i, lockagent.LostSessionClosed, m)
 		e.Count = max(0, e.Count-gone)
 		gone++
@@ -161,7 +161,7 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 }
 
 // ended is the event that ends a grant.
-func (s *State) ended(i slot, why lockagent.LossReason, m Moment) Event {
+func (s *State) ended(i cell, why lockagent.LossReason, m Moment) Event {
 	g, t := s.grants.at(i), &s.tenure
 	// A process that was suspended may end a hold before its tick. The clock was first. What the
 	// store says stays the reason.

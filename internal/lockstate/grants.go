@@ -12,27 +12,27 @@ type grant struct {
 	fixed   Instant // when the fixed lease ends, or 0 for a kept lease
 	claimBy Instant // when the grant is recalled if nobody has received it; 0 afterwards
 
-	older, younger slot // its neighbours in the list of all grants
+	older, younger cell // its neighbours in the list of all grants
 }
 
-// slot is a place for a grant, counted from 1. 0 is none.
-type slot int32
+// cell is the number of a grant in the list of cells, from 1. 0 is none.
+type cell int32
 
 // grants are the grants that are held, in the order in which they were granted. No step costs more
 // because there are many of them: a few are looked at one by one, more of them have an index.
 type grants struct {
-	slots []grant
-	spare slot // the first place without a grant; older leads to the next one
+	cells []grant
+	spare cell // the first cell without a grant; older leads to the next one
 	index *index
 
-	oldest, youngest slot
+	oldest, youngest cell
 	n                int32 // how many there are
 	exclusive        int32 // how many are exclusive
 	kept             int32 // how many have a kept lease
 
 	// unclaimed is the oldest grant that may have to be recalled. Those that are granted later are
 	// recalled later.
-	unclaimed slot
+	unclaimed cell
 }
 
 // fewGrants is how many grants are looked at one by one. It is changed by tests: their worlds have few grants.
@@ -40,13 +40,13 @@ var fewGrants = 8
 
 func (g *grants) len() int { return int(g.n) }
 
-func (g *grants) at(i slot) *grant { return &g.slots[i-1] }
+func (g *grants) at(i cell) *grant { return &g.cells[i-1] }
 
 // first is the oldest grant. There must be one.
 func (g *grants) first() *grant { return g.at(g.oldest) }
 
 // all iterates over the grants, the oldest first.
-func (g *grants) all(yield func(slot, *grant) bool) {
+func (g *grants) all(yield func(cell, *grant) bool) {
 	for i := g.oldest; i != 0; i = g.at(i).younger {
 		if !yield(i, g.at(i)) {
 			return
@@ -55,7 +55,7 @@ func (g *grants) all(yield func(slot, *grant) bool) {
 }
 
 // backward iterates over the grants, the youngest first.
-func (g *grants) backward(yield func(slot, *grant) bool) {
+func (g *grants) backward(yield func(cell, *grant) bool) {
 	for i := g.youngest; i != 0; i = g.at(i).older {
 		if !yield(i, g.at(i)) {
 			return
@@ -67,8 +67,8 @@ func (g *grants) backward(yield func(slot, *grant) bool) {
 func (g *grants) add(x grant) {
 	i := g.spare
 	if i == 0 {
-		g.slots = append(g.slots, grant{})
-		i = slot(len(g.slots))
+		g.cells = append(g.cells, grant{})
+		i = cell(len(g.cells))
 	} else {
 		g.spare = g.at(i).older
 	}
@@ -95,7 +95,7 @@ func (g *grants) add(x grant) {
 	}
 }
 
-func (g *grants) remove(i slot) {
+func (g *grants) remove(i cell) {
 	x := g.at(i)
 	if g.index != nil {
 		g.leave(i)
@@ -117,7 +117,7 @@ func (g *grants) remove(i slot) {
 	if g.len() <= fewGrants/2 { // not at once: their number may go up and down
 		g.index = nil
 	}
-	if g.n == 0 && cap(g.slots) > retainedGrants { // after a burst the room would stay for the life of the lock
+	if g.n == 0 && cap(g.cells) > retainedGrants { // after a burst the room would stay for the life of the lock
 		*g = grants{}
 	}
 }
@@ -136,7 +136,7 @@ func (g *grants) count(x *grant, by int32) {
 }
 
 // claimed notes that a grant is not recalled any more.
-func (g *grants) claimed(i slot) {
+func (g *grants) claimed(i cell) {
 	g.at(i).claimBy = 0
 	for g.unclaimed != 0 && g.at(g.unclaimed).claimBy == 0 {
 		g.unclaimed = g.at(g.unclaimed).younger
@@ -144,17 +144,17 @@ func (g *grants) claimed(i slot) {
 }
 
 // extend moves the end of a fixed lease.
-func (g *grants) extend(i slot, fixed Instant) {
+func (g *grants) extend(i cell, fixed Instant) {
 	g.at(i).fixed = fixed
 	if g.index != nil {
-		for k := range g.index.ranked {
-			g.rank(rank(k), g.index.at(i).ranks[k])
+		for k := range g.index.heaps {
+			g.sift(ordering(k), g.index.at(i).positions[k])
 		}
 	}
 }
 
 // find is the grant of a request, or 0.
-func (g *grants) find(id RequestID) slot {
+func (g *grants) find(id RequestID) cell {
 	if g.index != nil {
 		return g.index.requests[id]
 	}
@@ -190,7 +190,7 @@ func (g *grants) session(o lockagent.Owner) (h holding) {
 
 // ofOwner iterates over the grants of an owner, the youngest first. If the owner is no session that holds
 // the lock, it looks at all grants.
-func (g *grants) ofOwner(o lockagent.Owner, yield func(slot) bool) {
+func (g *grants) ofOwner(o lockagent.Owner, yield func(cell) bool) {
 	if g.index != nil && g.index.sessions[o].n > 0 {
 		for i := g.index.sessions[o].youngest; i != 0; i = g.index.at(i).older {
 			if !yield(i) {
@@ -208,7 +208,7 @@ func (g *grants) ofOwner(o lockagent.Owner, yield func(slot) bool) {
 
 // has reports whether an owner holds the lock.
 func (g *grants) has(o lockagent.Owner) (has bool) {
-	g.ofOwner(o, func(slot) bool {
+	g.ofOwner(o, func(cell) bool {
 		has = true
 		return false
 	})
@@ -237,13 +237,13 @@ func (g *grants) upgrades(r *Request) bool {
 	return r.Session && r.Mode == Exclusive && g.n > 0 && g.shared() && g.session(r.Owner).n > 0
 }
 
-// top is the grant with a fixed lease that comes first by a rank, or 0 if all leases are kept.
-func (g *grants) top(k rank) (top slot) {
+// top is the grant with a fixed lease that comes first in an order, or 0 if all leases are kept.
+func (g *grants) top(k ordering) (top cell) {
 	switch {
 	case g.kept == g.n:
 		return 0
 	case g.index != nil:
-		return g.index.ranked[k][0]
+		return g.index.heaps[k][0]
 	}
 	for i, x := range g.all {
 		if x.fixed != 0 && (top == 0 || k.before(x, g.at(top))) {

@@ -19,9 +19,9 @@ func (g grants) wrong() string {
 	if g.n == 0 && g.oldest == 0 && g.youngest == 0 && g.exclusive == 0 && g.kept == 0 && g.unclaimed == 0 && (g.index == nil || len(g.index.requests) == 0) {
 		return "" // most often, and the worlds are many
 	}
-	var list []slot
+	var list []cell
 	var exclusive, kept int32
-	var unclaimed slot
+	var unclaimed cell
 	for i, x := range g.all {
 		list = append(list, i)
 		if x.request.Mode == Exclusive {
@@ -34,7 +34,7 @@ func (g grants) wrong() string {
 			unclaimed = i
 		}
 	}
-	var back []slot
+	var back []cell
 	for i := range g.backward {
 		back = append(back, i)
 	}
@@ -57,21 +57,21 @@ func (g grants) wrong() string {
 			return fmt.Sprintf("%s holds %v %v by the index, and %v %v in truth", o, a, g.owned(o), b, plain.owned(o))
 		}
 	}
-	for k := range ranks {
+	for k := range orderings {
 		a, b := g.top(k), plain.top(k)
 		if (a == 0) != (b == 0) || a != 0 && (k.before(g.at(a), g.at(b)) || k.before(g.at(b), g.at(a))) {
-			return fmt.Sprintf("grant %d is the first by rank %d, not %d", b, k, a)
+			return fmt.Sprintf("grant %d is the first by ordering %d, not %d", b, k, a)
 		}
 	}
-	if x := g.index; x != nil && (len(x.requests) != g.len() || len(x.ranked[longest]) != g.len()-int(g.kept)) {
-		return fmt.Sprintf("the index has %d requests and %d fixed leases of %d grants", len(x.requests), len(x.ranked[longest]), g.len())
+	if x := g.index; x != nil && (len(x.requests) != g.len() || len(x.heaps[longest]) != g.len()-int(g.kept)) {
+		return fmt.Sprintf("the index has %d requests and %d fixed leases of %d grants", len(x.requests), len(x.heaps[longest]), g.len())
 	}
 	return ""
 }
 
 // owned are the grants of an owner.
-func (g *grants) owned(o lockagent.Owner) (list []slot) {
-	g.ofOwner(o, func(i slot) bool {
+func (g *grants) owned(o lockagent.Owner) (list []cell) {
+	g.ofOwner(o, func(i cell) bool {
 		list = append(list, i)
 		return true
 	})
@@ -98,8 +98,8 @@ func TestGrantsGiveBackRoom(t *testing.T) {
 	for id := range RequestID(4) {
 		g.remove(g.find(id + 97))
 	}
-	if cap(g.slots) > retainedGrants || retainedGrants > 16 {
-		t.Errorf("no grants have room for %d", cap(g.slots))
+	if cap(g.cells) > retainedGrants || retainedGrants > 16 {
+		t.Errorf("no grants have room for %d", cap(g.cells))
 	}
 }
 
@@ -171,7 +171,7 @@ func TestGrantsAreAListWithAnIndex(t *testing.T) {
 					}
 					i++
 				}
-				for _, k := range []rank{endsFirst, endsLast, longest} {
+				for _, k := range []ordering{endsFirst, endsLast, longest} {
 					fixed := slices.DeleteFunc(slices.Clone(model), func(x grant) bool { return x.fixed == 0 })
 					if top := g.top(k); top != 0 {
 						best := slices.MinFunc(fixed, func(x, y grant) int {
@@ -184,7 +184,7 @@ func TestGrantsAreAListWithAnIndex(t *testing.T) {
 							return 0
 						})
 						if k.before(&best, g.at(top)) {
-							t.Fatalf("%+v comes before %+v by rank %d", best, *g.at(top), k)
+							t.Fatalf("%+v comes before %+v by ordering %d", best, *g.at(top), k)
 						}
 					}
 				}

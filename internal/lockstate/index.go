@@ -6,37 +6,37 @@ import (
 
 // index finds grants among many.
 type index struct {
-	requests map[RequestID]slot
+	requests map[RequestID]cell
 	sessions map[lockagent.Owner]holding
-	ranked   [ranks][]slot // heaps of the grants with fixed leases: each comes before the two below it
-	spots    []spot        // of the grants, by their slots
+	heaps    [orderings][]cell // of the grants with fixed leases: each comes before the two below it
+	entries  []entry           // of the grants, by their cells
 }
 
-// spot is where the index has a grant.
-type spot struct {
-	older, younger slot         // its neighbours among the grants of its session
-	ranks          [ranks]int32 // in the heaps, if its lease is fixed
+// entry is where the index has a grant.
+type entry struct {
+	older, younger cell             // its neighbours among the grants of its session
+	positions      [orderings]int32 // in the heaps, if its lease is fixed
 }
 
-func (x *index) at(i slot) *spot { return &x.spots[i-1] }
+func (x *index) at(i cell) *entry { return &x.entries[i-1] }
 
 // holding tells of the grants of one session.
 type holding struct {
 	n        int
-	youngest slot
+	youngest cell
 }
 
-// rank is an order of the grants with fixed leases.
-type rank int
+// ordering is an order of the grants with fixed leases.
+type ordering int
 
 const (
-	endsFirst rank = iota
+	endsFirst ordering = iota
 	endsLast
 	longest // whose request asked for the longest lease
-	ranks
+	orderings
 )
 
-func (k rank) before(x, y *grant) bool {
+func (k ordering) before(x, y *grant) bool {
 	switch k {
 	case endsFirst:
 		return x.fixed < y.fixed
@@ -48,15 +48,15 @@ func (k rank) before(x, y *grant) bool {
 }
 
 func newIndex() *index {
-	return &index{requests: make(map[RequestID]slot), sessions: make(map[lockagent.Owner]holding)}
+	return &index{requests: make(map[RequestID]cell), sessions: make(map[lockagent.Owner]holding)}
 }
 
 // enter adds a grant to the index. It is the youngest one there.
-func (g *grants) enter(i slot) {
+func (g *grants) enter(i cell) {
 	x := g.at(i)
 	g.index.requests[x.request.ID] = i
-	if n := len(g.slots) - len(g.index.spots); n > 0 {
-		g.index.spots = append(g.index.spots, make([]spot, n)...)
+	if n := len(g.cells) - len(g.index.entries); n > 0 {
+		g.index.entries = append(g.index.entries, make([]entry, n)...)
 	}
 	if x.request.Session {
 		h := g.index.sessions[x.request.Owner]
@@ -67,15 +67,15 @@ func (g *grants) enter(i slot) {
 		g.index.sessions[x.request.Owner] = holding{h.n + 1, i}
 	}
 	if x.fixed != 0 {
-		for k := range g.index.ranked {
-			g.index.ranked[k] = append(g.index.ranked[k], i)
-			g.rank(rank(k), int32(len(g.index.ranked[k])-1))
+		for k := range g.index.heaps {
+			g.index.heaps[k] = append(g.index.heaps[k], i)
+			g.sift(ordering(k), int32(len(g.index.heaps[k])-1))
 		}
 	}
 }
 
 // leave removes a grant from the index.
-func (g *grants) leave(i slot) {
+func (g *grants) leave(i cell) {
 	x := g.at(i)
 	delete(g.index.requests, x.request.ID)
 	if x.request.Session {
@@ -96,46 +96,46 @@ func (g *grants) leave(i slot) {
 		}
 	}
 	if x.fixed != 0 {
-		for k := range g.index.ranked {
-			g.unrank(rank(k), g.index.at(i).ranks[k])
+		for k := range g.index.heaps {
+			g.drop(ordering(k), g.index.at(i).positions[k])
 		}
 	}
 }
 
-// unrank removes the grant at a place of a heap.
-func (g *grants) unrank(k rank, place int32) {
-	heap := g.index.ranked[k]
+// drop removes the grant at a position of a heap.
+func (g *grants) drop(k ordering, pos int32) {
+	heap := g.index.heaps[k]
 	end := int32(len(heap) - 1)
 	last := heap[end]
-	g.index.ranked[k] = heap[:end]
-	if place < end {
-		heap[place] = last
-		g.rank(k, place)
+	g.index.heaps[k] = heap[:end]
+	if pos < end {
+		heap[pos] = last
+		g.sift(k, pos)
 	}
 }
 
-// rank moves the grant at a place of a heap up or down, to where it belongs.
-func (g *grants) rank(k rank, place int32) {
-	heap := g.index.ranked[k]
-	i := heap[place]
-	put := func(place int32, i slot) {
-		heap[place] = i
-		g.index.at(i).ranks[k] = place
+// sift moves the grant at a position of a heap up or down, to where it belongs.
+func (g *grants) sift(k ordering, pos int32) {
+	heap := g.index.heaps[k]
+	i := heap[pos]
+	put := func(pos int32, i cell) {
+		heap[pos] = i
+		g.index.at(i).positions[k] = pos
 	}
-	for place > 0 && k.before(g.at(i), g.at(heap[(place-1)/2])) {
-		put(place, heap[(place-1)/2])
-		place = (place - 1) / 2
+	for pos > 0 && k.before(g.at(i), g.at(heap[(pos-1)/2])) {
+		put(pos, heap[(pos-1)/2])
+		pos = (pos - 1) / 2
 	}
 	for {
-		below := 2*place + 1
+		below := 2*pos + 1
 		if below+1 < int32(len(heap)) && k.before(g.at(heap[below+1]), g.at(heap[below])) {
 			below++
 		}
 		if below >= int32(len(heap)) || !k.before(g.at(heap[below]), g.at(i)) {
 			break
 		}
-		put(place, heap[below])
-		place = below
+		put(pos, heap[below])
+		pos = below
 	}
-	put(place, i)
+	put(pos, i)
 }

@@ -197,11 +197,11 @@ func (q queue) clone() queue {
 }
 
 func (g grants) clone() grants {
-	g.slots = slices.Clone(g.slots)
+	g.cells = slices.Clone(g.cells)
 	if x := g.index; x != nil {
-		g.index = &index{maps.Clone(x.requests), maps.Clone(x.sessions), x.ranked, slices.Clone(x.spots)}
-		for k := range x.ranked {
-			g.index.ranked[k] = slices.Clone(x.ranked[k])
+		g.index = &index{maps.Clone(x.requests), maps.Clone(x.sessions), x.heaps, slices.Clone(x.entries)}
+		for k := range x.heaps {
+			g.index.heaps[k] = slices.Clone(x.heaps[k])
 		}
 	}
 	return g

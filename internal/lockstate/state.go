@@ -78,7 +78,7 @@ func (s *State) Hold() (owner lockagent.Owner, token lockagent.Token, count int,
 
 // Grants iterates over the requests whose grants an owner holds, the youngest first.
 func (s *State) Grants(o lockagent.Owner, yield func(RequestID) bool) {
-	s.grants.ofOwner(o, func(i slot) bool { return yield(s.grants.at(i).request.ID) })
+	s.grants.ofOwner(o, func(i cell) bool { return yield(s.grants.at(i).request.ID) })
 }
 
 // Asked reports whether a session holds the lock or waits for it.
