@@ -224,9 +224,9 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 }
 
 // Break frees a lock, whoever holds it. It is for operators. A holder in this agent learns of
-// the loss first, with [lockagent.LostBroken]. A holder elsewhere, or one that shares the lock
-// or has permits, learns of it by a message of the store, or by its next renewal if that message
-// is lost. The channel tells whether anybody held the lock. Capacity and closing are as for [Agent.Acquire].
+// the loss first, with [lockagent.LostBroken]. All other holders learn of it by a message of the
+// store: those in other agents, those that share the lock, and those that have permits. If the
+// message is lost, they learn of it by their next renewal. The channel tells whether anybody held the lock. Capacity and closing are as for [Agent.Acquire].
 //
 // operator is who breaks the lock, for the holder and for the event log: a text up to
 // [lockagent.MaxNameLen] bytes. If it is empty, the identity of the agent takes its place.

@@ -11,8 +11,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// A name that is in use as one kind of lock cannot be used as another: by this agent, which knows at
-// once, and by another one, which the store tells.
+// A name that is in use as one kind of lock cannot be used as another. This agent knows it at once. Another
+// agent is told by the store.
 func TestNameAsTwoKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

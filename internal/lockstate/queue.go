@@ -9,9 +9,9 @@ import (
 // queue holds the requests that wait, in the order of their arrival, which is also the order
 // of their ids. A request that leaves the middle leaves a hole. Holes go when they reach an
 // end of the queue, or when more than half of it is holes. So push, head and last cost the same in
-// a long queue, on average, and find costs little more. remove does, too, but it also moves the
-// ids of younger tries, and of younger requests of the same session. all looks at every request. So
-// do ofOwner and has, for an owner without a session that waits.
+// a long queue, on average. find costs little more. remove also moves the ids of younger tries, and
+// those of younger requests of the same session. all looks at every request. ofOwner and has do so
+// for an owner without a session.
 type queue struct {
 	items []waiter // sorted by id, also with holes
 	first int32    // the index of the head; everything before is a hole
