@@ -8,10 +8,10 @@ import (
 
 // queue holds the requests that wait, in the order of their arrival, which is also the order
 // of their ids. A request that leaves the middle leaves a hole. Holes go when they reach an
-// end of the queue, or when more than half of it is holes. So push, head and last cost the same in
-// a long queue, on average. find costs little more. remove also moves the ids of younger tries, and
-// those of younger requests of the same session. all looks at every request. ofOwner and has do so
-// for an owner without a session.
+// end of the queue, or when more than half of it is holes. A long queue makes
+// push, head and last no slower, on average, and find only a little. A removal also moves the ids of
+// younger tries, and those of younger requests of the same session. Only three methods look at every
+// request: all, and for an owner without a session also ofOwner and has.
 type queue struct {
 	items []waiter // sorted by id, also with holes
 	first int32    // the index of the head; everything before is a hole

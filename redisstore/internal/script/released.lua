@@ -1,6 +1,6 @@
--- released.lua is the last part of scripts that release: it says what became of the locks that rest has. freed(i, a, flags, suffix)
--- hands on lock i, whose arguments begin behind a, and returns what there is to say about it. own is the length
--- of the prefix of KEYS[n+i] before the lock's suffix.
+-- released.lua is the last part of scripts that release. It says what became of each lock in rest.
+-- The script before it has two things. freed hands on lock i, and returns what there is to say about it.
+-- The arguments of that lock begin behind a. own is the length of KEYS[n+i] without the lock's suffix.
 --include unreleased.lua
 
 local lines = {string.format('%.0f', clock)}
