@@ -19,6 +19,7 @@ FUZZTIME ?= 10s
 # Tools that the module does not depend on, fetched through the module proxy.
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+BUF           := github.com/bufbuild/buf/cmd/buf@v1.75.0
 
 .DEFAULT_GOAL := help
 
@@ -33,8 +34,8 @@ test: deps vet format ## Run all tests, with the race detector
 	$(GO) test -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) ./internal/sizing
 	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	@# What the race detector would disturb: counts of allocations. What it makes long: the exploration of
-	@# small worlds, and the soak test. And that benchmarks run.
-	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
+	@# small worlds, the soak test, and long audits. And that benchmarks run.
+	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$|AuditForgets|ResumedAudit|AlteredHistories|PastAgentsComeBack' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
 
 # Without Java or Maven, make test skips these tests. With CI set, that is an error.
 .PHONY: interop
@@ -88,6 +89,10 @@ deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java and 
 	install="$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing"; \
 	echo "Installing $$missing"; \
 	$$install </dev/null || { $$root apt-get update </dev/null && $$install </dev/null; }
+
+.PHONY: generate
+generate: ## Generate the code of the daemon's API from proto/
+	cd proto && $(GO) run $(BUF) lint && $(GO) run $(BUF) generate
 
 .PHONY: lint
 lint: ## Run the linters and look for known vulnerabilities

@@ -65,7 +65,7 @@ func TestLifeOnRedisAndNATS(t *testing.T) {
 	var agents []*agent
 	var publishers []*events.Publisher
 	for range 2 {
-		store, err := redisstore.Open(ctx, redis.URL())
+		store, err := redisstore.Config{DialTimeout: patience}.Open(ctx, redis.URL())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,6 +29,7 @@ func openAgent(t *testing.T, cfg redisstore.Config, addr string, agent channelap
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	cfg.DialTimeout = patience // a busy machine connects late
 	store, err := cfg.Open(ctx, "redis://"+addr)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })

@@ -81,6 +81,7 @@ var (
 	// ErrNoPermit is returned by the release or the extension of a permit by its id, if no such
 	// permit is taken.
 	ErrNoPermit = errors.New("lockagent: no such permit is taken: it was released, or its lease is over")
+
 	// ErrLatchGone answers the waiters of a latch that is gone. As far as the store knows, nobody counted
 	// it down: somebody deleted it, it expired, or the store lost its data.
 	ErrLatchGone = errors.New("lockagent: the latch is gone, and was not counted down to 0")

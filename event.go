@@ -23,20 +23,20 @@ const (
 	// log has it only if the request waits for a while.
 	EventQueued
 	// EventGranted: the lock was granted. Request, Owner, Token, Tenure, How,
-	// Waited, StoreTime, Lease, Fixed, Count, Incarnation, Permits, Total, Link.
+	// Waited, StoreTime, Lease, Fixed, Count, Incarnation, Permits, Total, Replicas, Link.
 	// StoreTime is when the store began or last confirmed the tenure.
 	EventGranted
 	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
 	EventReentered
-	// EventRenewed: the store renewed the lease. Tenure, StoreTime, Lease. Not published
-	// unless asked for.
+	// EventRenewed: the store renewed the lease. Tenure, StoreTime, Lease, Replicas. Not
+	// published unless asked for.
 	EventRenewed
 	// EventUncertain: a renewal failed; the hold goes on until its deadline.
 	// Tenure, Token, Owner, Err, Remaining.
 	EventUncertain
 	// EventReleased: the owner released one grant. Request, Owner, Token, Tenure, Held,
-	// Count, Lease, Fixed, Confirmed, Until, Permits, Total. Count is the number of grants that
-	// the owner has left: 0 if the hold is over.
+	// Count, Lease, Fixed, Confirmed, Until, Permits, Total, Replicas. Count is the number of grants
+	// that the owner has left: 0 if the hold is over.
 	EventReleased
 	// EventExpired: the fixed lease of a hold ran out. As EventReleased.
 	EventExpired
@@ -219,6 +219,11 @@ type Event struct {
 	Op      PermitsOp // only for EventPermits
 	Permit  PermitID  // only for EventPermits
 
+	// Replicas is how many replicas of the store were known to have the tenure: of grants and ends when the lock
+	// was granted, see [Grant.Replicas], of renewals after the renewal. It is 0 if the store does not ask
+	// its replicas.
+	Replicas int
+
 	Waited    time.Duration // from the request to this event
 	Held      time.Duration // from the grant to this event
 	Lease     time.Duration // of grants, renewals and ends: of the tenure; otherwise what the request asks for
@@ -233,9 +238,8 @@ type Event struct {
 	//
 	//	Until = StoreTime of the store's last answer + what passed here since that call was sent
 	//
-	// The last answer about the tenure is the one that confirmed it last, or the one that denied
-	// it.
-	// Returned is another such bound.
+	// This answer is the last one that confirmed the tenure, or the one that denied it. Returned
+	// is another such bound.
 	Until StoreTime
 	// Confirmed is when the store last confirmed the lease of the tenure.
 	Confirmed StoreTime

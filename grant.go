@@ -87,7 +87,8 @@ func (g Grant) Name() Name { return g.name }
 // Owner is who holds the lock.
 func (g Grant) Owner() Owner { return g.owner }
 
-// Token is the fencing number of the hold, or 0 if nothing was granted. Pass it with every
+// Token is the fencing number of the hold, or 0 if nothing was granted. Holds that overlap, as those of readers
+// do, may have the same one. Pass it with every
 // write to the resource that the lock protects. Let the resource refuse tokens smaller than
 // the greatest it has seen. If a write depends on a read, let the resource check the token
 // at the read, too.

@@ -35,7 +35,7 @@ func startProcess(t *testing.T, redis *redistest.Server, lease time.Duration, fr
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	store, err := redisstore.Open(ctx, redis.URL())
+	store, err := redisstore.Config{DialTimeout: patience}.Open(ctx, redis.URL())
 	must(t, err)
 	p := &process{store: store, journal: newJournal()}
 	cfg := actor.Config{Store: store, Recorder: p.journal, Lease: lease}

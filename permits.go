@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -33,6 +34,9 @@ func (t Tenure) PermitID(k int) PermitID {
 // PermitIDs are the ids of the permits of a grant, if it is one of the kind [Permits]. They are
 // valid as long as the grant is held.
 func (g Grant) PermitIDs() []PermitID {
+	if told, ok := g.hold.(interface{ PermitIDs() []PermitID }); ok {
+		return slices.Clone(told.PermitIDs())
+	}
 	taker, ok := g.hold.(interface{ Taken() (Tenure, int) })
 	if !ok {
 		return nil

@@ -299,15 +299,15 @@ type AcquireReply struct {
 	// permits is not set)". Only if not granted.
 	Holder string
 	// Remaining is what is left of the holder's lease. It is negative if the lease has no
-	// end. If several share the lock, it is what is left of the lease that ends last. If the tenure has
-	// a place, Remaining is less when a wake-up may not come: the holder may be one that polls. Only if
+	// end. If several share the lock, it is what is left of the lease that ends last. Only if
 	// not granted.
 	Remaining time.Duration
 	// Queued says that the tenure has a place in the queue, by this request or an earlier
 	// one. From now on a Release may pass the lock to the tenure. Only if not granted.
 	Queued bool
-	// AskWithin is above 0 if the tenure keeps its place by asking: the place may be lost unless
-	// another Acquire of the tenure follows within that time. Only if queued.
+	// AskWithin is above 0 if another Acquire of the tenure has to follow within that time. The tenure
+	// may keep its place only by asking. Or another program has the lock, and may release it without a
+	// wake-up. Only if queued.
 	AskWithin time.Duration
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.
@@ -342,12 +342,13 @@ const (
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
 	// it at every Acquire that asks for a place and finds the lock busy: to every tenure that shares the lock, or
-	// to some of them. It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue.
-	// LockKind.
+	// to some of them. It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue,
+	// or while outsiders wait. LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken
-	// MessagesMissed: earlier messages may have been lost. Name and Tenure are empty.
+	// MessagesMissed: earlier messages may have been lost. Tenure is empty. So is Name, unless they are only those to waiters
+	// of that lock: MessagePassed and MessageStandby. LockKind.
 	MessagesMissed
 )
 

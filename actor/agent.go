@@ -29,6 +29,8 @@ type Agent struct {
 
 	selective lockagent.SelectiveRecorder // the recorder, if it is one; or nil
 
+	journaling *journaling // nil if there is no journal
+
 	spareCalls         sync.Pool // of *call, for Release
 	wakers             sync.Pool // of chan struct{}, for Lock
 	unclaimed, dropped sync.Once // each is logged once
@@ -67,6 +69,9 @@ type Request struct {
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
 	// lease has run out. It needs a Lease.
 	Outlive bool
+	// ByGrant says that only the grant ends the hold: nobody calls Release or Leave with Owner.
+	// It makes a grant cheaper for a reader that comes while others read.
+	ByGrant bool
 	awaits  bool // the request is one of Await
 
 	// Granted is called once when the lock is granted, before the grant is delivered. It may
@@ -79,6 +84,8 @@ type Request struct {
 	// Over is called once, when the request was denied or its hold is over. It may be nil. It
 	// must not block.
 	Over func()
+	// Watch is told every step of the request. It may be nil.
+	Watch Watcher
 }
 
 // New starts an agent. The error joins a [*lockagent.OptionError] for each wrong field of cfg.
@@ -95,6 +102,9 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)
 	a.fresh.Store(firstNumber())
+	if cfg.Journal != nil {
+		a.journaling = &journaling{agent: a, journal: cfg.Journal}
+	}
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess(), Count: from.holds()})
 	resumed := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
@@ -224,8 +234,8 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 }
 
 // Break frees a lock, whoever holds it. It is for operators. A holder in this agent learns of
-// the loss first, with [lockagent.LostBroken]. All other holders learn of it by a message of the
-// store: those in other agents, those that share the lock, and those that have permits. If the
+// the loss first, with [lockagent.LostBroken]. A message of the store tells all other
+// holders: those in other agents, those that share the lock, and those that have permits. If the
 // message is lost, they learn of it by their next renewal. The channel tells whether anybody held the lock. Capacity and closing are as for [Agent.Acquire].
 //
 // operator is who breaks the lock, for the holder and for the event log: a text up to
@@ -286,13 +296,13 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 
 // hear is called by the store.
 func (a *Agent) hear(m lockagent.Message) {
-	if m.Kind == lockagent.MessagesMissed {
+	if m.Kind == lockagent.MessagesMissed && m.Name == "" {
 		for e := range a.registry.all {
 			send(e, &missedMsg{})
 		}
 		return
 	}
-	if m.Tenure.Agent != a.cfg.ID {
+	if m.Tenure.Agent != a.cfg.ID && m.Kind != lockagent.MessagesMissed {
 		return
 	}
 	if e := a.registry.present(m.Name, ""); e != nil {

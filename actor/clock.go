@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
@@ -26,7 +27,7 @@ type clock struct {
 const driftMost = 50 * time.Millisecond
 
 func newClock() *clock {
-	return &clock{start: time.Now(), suspended: suspended, before: suspended()}
+	return &clock{start: time.Now(), suspended: bootclock.Suspended, before: bootclock.Suspended()}
 }
 
 func (c *clock) now() lockstate.Instant { return c.instant(time.Now()) }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
@@ -87,7 +88,7 @@ func TestClockAddsShortSuspensionsUp(t *testing.T) {
 }
 
 func TestClockOfThisMachine(t *testing.T) {
-	if before := suspended(); before < -time.Second {
+	if before := bootclock.Suspended(); before < -time.Second {
 		t.Errorf("suspended for %v", before)
 	}
 	c := newClock()

@@ -45,8 +45,8 @@ func TestCloseEndsEverything(t *testing.T) {
 		unclaimed := a.Acquire(background, "unclaimed", who("ann"))
 		idle := granted(t, a.Acquire(background, "idle", who("ann")))
 		released(t, idle)
-		var gate gate
-		s.on("acquire", gate.keep)
+		var kept keeper
+		s.on("acquire", kept.keep)
 		waiting = append(waiting, a.Acquire(background, "asking", who("ann")))
 		synctest.Wait()
 
@@ -54,7 +54,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		go func() { done <- a.Close() }()
 		synctest.Wait()
 		silent(t, "Close, while the store is asked", done)
-		for _, o := range gate.take() {
+		for _, o := range kept.take() {
 			o.run()
 		}
 		if err := await(t, "close", done); err != nil {

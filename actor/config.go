@@ -33,6 +33,11 @@ type Config struct {
 	// Recorder takes the events of the agent, or those that it wants, see
 	// [lockagent.SelectiveRecorder]. Defaults to none.
 	Recorder lockagent.Recorder
+	// Journal gets what another process needs to go on if this one ends at any instant. Defaults to none.
+	Journal Journal
+	// Resumed is called for each request that [Resume] goes on with, before anything happens to it. What it returns is as
+	// Request.Watch, and may be nil: whoever asked for the lock was another process. Defaults to none.
+	Resumed func(ResumedGrant) Watcher
 	// Logger gets what the agent can report nowhere else: defects, the first grant that nobody
 	// received, and the first grant that the application dropped. Defaults to slog.Default().
 	Logger *slog.Logger

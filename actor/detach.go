@@ -2,7 +2,6 @@ package actor
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
@@ -20,12 +19,15 @@ type AgentSnapshot struct {
 	Last uint64
 	// Taken is when the snapshot was taken.
 	Taken Stamp
-	// Locks are the locks with a tenure or a floor, in the order of their names.
+	// Locks are the locks with a tenure, a request that waits, or a floor, in the order of their names.
 	Locks []LockSnapshot
 }
 
-// snapshotFormat is the present format of snapshots.
-const snapshotFormat = 2
+// The formats of snapshots that this version knows.
+const (
+	detachFormat   = 2 // nobody waits
+	snapshotFormat = 3
+)
 
 // LockSnapshot is one lock in an [AgentSnapshot]: its tenures, their grants, and the floor of
 // its tokens.
@@ -33,8 +35,16 @@ type LockSnapshot struct {
 	Name lockagent.Name
 	Kind lockagent.LockKind `json:",omitempty"` // empty for a plain lock
 	lockstate.Snapshot
-	// Outlive are the grants whose requests had Outlive.
+	// Outlive are the requests that had Outlive.
 	Outlive []lockstate.RequestID
+	// Bounds are the bounds of the waits that have one.
+	Bounds []WaitBound `json:",omitempty"`
+}
+
+// WaitBound is when the wait of a request ends.
+type WaitBound struct {
+	ID    lockstate.RequestID
+	Until lockstate.Instant
 }
 
 // Detach ends the agent and gives nothing back, so that another process can go on with its
@@ -70,9 +80,9 @@ func (a *Agent) Detach() AgentSnapshot {
 				locks = append(locks, n)
 			}
 		}
-		slices.SortFunc(locks, func(x, y LockSnapshot) int { return strings.Compare(string(x.Name), string(y.Name)) })
+		slices.SortFunc(locks, byName)
 		a.ending.snapshot = AgentSnapshot{
-			Format: snapshotFormat, Agent: a.cfg.ID, Last: a.fresh.Load(), Taken: taken, Locks: locks,
+			Format: detachFormat, Agent: a.cfg.ID, Last: a.fresh.Load(), Taken: taken, Locks: locks,
 		}
 		a.awaitEnd()
 	})
@@ -83,25 +93,40 @@ func (a *Agent) Detach() AgentSnapshot {
 func (l *lock) detach(m *detachMsg) {
 	l.draining, l.closing, l.detached = true, true, true
 	n := LockSnapshot{Name: l.entry.name}
+	defer func() { m.snapshot <- n }() // a callback may end this goroutine
+	n = l.snapshot()
+	n.Snapshot = n.WithoutWaiting()
+	for i := range n.Tenures {
+		t := &n.Tenures[i]
+		var claimed []lockstate.HeldGrant
+		for _, g := range t.Grants {
+			r := l.requests.get(g.Request.ID)
+			back := r.takeBack()
+			switch {
+			case r.gate != nil:
+				if back {
+					r.gate.recall()
+				}
+				claimed = append(claimed, l.unfold(g, r.gate.lose(r.lost(lockagent.LostClosed)))...)
+			case !back:
+				claimed = append(claimed, g)
+				if r.Outlive {
+					n.Outlive = append(n.Outlive, r.id)
+				}
+			}
+		}
+		t.Grants = claimed
+	}
+	l.step(lockstate.Detach{})
+}
+
+// snapshot is the snapshot of the state machine.
+func (l *lock) snapshot() LockSnapshot {
+	n := LockSnapshot{Name: l.entry.name, Snapshot: l.state.Snapshot()}
 	if l.entry.kind != lockagent.PlainLock {
 		n.Kind = l.entry.kind // an earlier version reads the others
 	}
-	defer func() { m.snapshot <- n }() // a callback may end this goroutine
-	n.Snapshot = l.state.Snapshot()
-	var unclaimed []lockstate.RequestID
-	for r := range l.holds {
-		switch {
-		case r.takeBack():
-			unclaimed = append(unclaimed, r.id)
-		case r.Outlive:
-			n.Outlive = append(n.Outlive, r.id)
-		}
-	}
-	for i := range n.Tenures {
-		t := &n.Tenures[i]
-		t.Grants = slices.DeleteFunc(t.Grants, func(g lockstate.HeldGrant) bool { return slices.Contains(unclaimed, g.Request.ID) })
-	}
-	l.step(lockstate.Detach{})
+	return n
 }
 
 // leaveHolds tells the holders that their holds are over in this process.

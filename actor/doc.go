@@ -21,12 +21,18 @@
 //     sender makes a new actor.
 //   - The actor retires by one compare-and-swap, which fails unless the count is zero.
 //
+// An actor that the store has told that the name is of another kind retires at once if it has nothing else, and
+// then answers. So the name can be used as the other kind by whoever has the answer.
+//
 // Ticks, wake-ups and ended contexts are not counted: an idle actor has nothing to do about
 // them.
 //
 // The goroutine that sends a message to an idle actor also runs the actor. That may be a
 // goroutine of an owner, of the store or of the timer. So a hand-off needs no goroutine
 // besides those of the two owners.
+//
+// Readers that join others of their agent do not even send a message. They pass a gate beside the actor, which the actor opens and
+// shuts.
 //
 // One timer serves all locks of an agent. One goroutine sends the ticks that are due, lock
 // after lock. If that takes longer than 10 ms, for example because a callback blocks, another

@@ -85,20 +85,20 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	})
 }
 
-// gate keeps store calls until it is opened.
-type gate struct {
+// keeper keeps store calls until it is opened.
+type keeper struct {
 	mu   sync.Mutex
 	held []*op
 }
 
-func (g *gate) keep(o *op) {
+func (g *keeper) keep(o *op) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.held = append(g.held, o)
 }
 
 // take returns the calls that were kept, and keeps none of them.
-func (g *gate) take() []*op {
+func (g *keeper) take() []*op {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ops := g.held
@@ -143,15 +143,15 @@ func TestContextEnds(t *testing.T) {
 	t.Run("while the store is asked", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := newTap(memstore.New())
-			var gate gate
-			store.on("acquire", gate.keep)
+			var kept keeper
+			store.on("acquire", kept.keep)
 			a := start(t, Config{Store: store})
 			ctx, cancel := context.WithCancelCause(background)
 			c := a.Acquire(ctx, "door", who("ann"))
 			synctest.Wait()
 			cancel(why)
 			refused(t, c, why)
-			for _, o := range gate.take() {
+			for _, o := range kept.take() {
 				o.run()
 			}
 			synctest.Wait()
@@ -164,15 +164,15 @@ func TestContextEnds(t *testing.T) {
 	t.Run("while the store is asked, and the answer is lost", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := newTap(memstore.New())
-			var gate gate
-			store.on("acquire", gate.keep)
+			var kept keeper
+			store.on("acquire", kept.keep)
 			a := start(t, Config{Store: store})
 			ctx, cancel := context.WithCancelCause(background)
 			c := a.Acquire(ctx, "door", who("ann"))
 			synctest.Wait()
 			cancel(why)
 			refused(t, c, why)
-			for _, o := range gate.take() {
+			for _, o := range kept.take() {
 				o.lose()
 			}
 			synctest.Wait()
@@ -422,13 +422,13 @@ func TestTimeoutDoesNotTellAnErrorOfAnEarlierRequest(t *testing.T) {
 		a := start(t, Config{Store: store})
 		refused(t, a.Acquire(background, "door", Request{Owner: "ann", Try: true}), lockagent.ErrStoreUnavailable)
 		synctest.Wait()
-		var gate gate
-		store.on("acquire", gate.keep)
+		var kept keeper
+		store.on("acquire", kept.keep)
 		err := refusal(t, a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout)
 		if w := waitError(t, err); w.Store != nil || w.Silent > time.Second {
 			t.Errorf("bob's timeout tells an error that ann met: %v", err)
 		}
-		for _, o := range gate.take() {
+		for _, o := range kept.take() {
 			o.run()
 		}
 	})

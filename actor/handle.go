@@ -33,7 +33,7 @@ var _ lockagent.Hold = (*handle)(nil)
 func (h *handle) Context() context.Context { return h.context(h) }
 
 // OnEnd implements [lockagent.Hold].
-func (h *handle) OnEnd(f func(cause error)) (stop func()) { return h.notify(&onEnd{f, h}) }
+func (h *handle) OnEnd(f func(cause error)) (stop func()) { return h.notify(&onEnd{call: f, of: h}) }
 
 // Release implements [lockagent.Hold].
 func (h *handle) Release(ctx context.Context) error {
@@ -49,7 +49,12 @@ func (h *handle) ReleaseAsync(ctx context.Context) <-chan error {
 
 // hold returns the hold behind the grant of the request.
 func (r *request) hold() lockagent.Hold {
-	if r.Session || r.Lease != 0 {
+	switch {
+	case r.gate != nil:
+		h, _ := r.gate.add(r.Owner)
+		r.gate.first = h.reader
+		return h
+	case r.Session || r.Lease != 0:
 		return r
 	}
 	r.handle = &handle{request: r}
@@ -65,10 +70,18 @@ func (l *lock) endDropped() {
 			runtime.AddCleanup(r.handle, func(dropped *atomic.Bool) { dropped.Store(true) }, &r.dropped)
 			r.handle = nil
 		case r.dropped.Load():
-			l.agent.warn(&l.agent.dropped, "lockagent: a grant that nobody had any more was given back; further ones are not logged",
-				"lock", string(l.entry.name), "owner", string(r.Owner), "token", uint64(r.token),
-				"advice", "release every grant, or work under its Context")
+			l.warnDropped(r, r.Owner)
 			l.step(lockstate.Unclaimed{ID: r.id})
+		case r.gate != nil:
+			if r.gate.endDropped(func(owner lockagent.Owner) { l.warnDropped(r, owner) }) {
+				l.step(lockstate.Unclaimed{ID: r.id})
+			}
 		}
 	}
+}
+
+func (l *lock) warnDropped(r *request, owner lockagent.Owner) {
+	l.agent.warn(&l.agent.dropped, "lockagent: a grant that nobody had any more was given back; further ones are not logged",
+		"lock", string(l.entry.name), "owner", string(owner), "token", uint64(r.token),
+		"advice", "release every grant, or work under its Context")
 }

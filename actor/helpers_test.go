@@ -470,7 +470,7 @@ func (s *tap) Permits(ctx context.Context, req lockagent.PermitsRequest, done fu
 
 func (s *tap) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	o := &op{kind: "inspect", name: name}
-	through(s, o, func(done func(lockagent.Inspection, error)) { s.Store.Inspect(ctx, name, lockagent.PlainLock, done) }, done)
+	through(s, o, func(done func(lockagent.Inspection, error)) { s.Store.Inspect(ctx, name, kind, done) }, done)
 }
 
 func (s *tap) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {

@@ -350,9 +350,9 @@ func TestUnlockWithEndedContextReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTap(memstore.New())
 		a := start(t, Config{Store: s})
-		var gate gate
+		var kept keeper
 		g := granted(t, a.Acquire(background, "door", who("ann")))
-		s.on("release", gate.keep)
+		s.on("release", kept.keep)
 		ctx, cancel := context.WithCancelCause(background)
 		why := errors.New("why")
 		cancel(why)
@@ -363,7 +363,7 @@ func TestUnlockWithEndedContextReleases(t *testing.T) {
 		if !errors.Is(g.Cause(), lockagent.ErrReleased) {
 			t.Errorf("cause %v", g.Cause())
 		}
-		for _, o := range gate.take() {
+		for _, o := range kept.take() {
 			o.run()
 		}
 		synctest.Wait()

@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
 )
 
@@ -41,13 +42,15 @@ func sendInPerson(to *entry, m message, caller context.Context) {
 }
 
 // Release implements [lockagent.Hold].
-func (r *request) Release(ctx context.Context) error {
+func (r *request) Release(ctx context.Context) error { return r.release(ctx, r.Owner) }
+
+func (r *request) release(ctx context.Context, by lockagent.Owner) error {
 	c := r.agent.releaseCall()
-	c.request, c.caller = r, inPerson(ctx)
+	c.request, c.owner, c.caller = r, by, inPerson(ctx)
 	if r.entry.pin() { // an actor with a hold has not retired
 		sendInPerson(r.entry, c, c.caller)
 	} else {
-		c.answer(false, r.overError())
+		c.answer(false, lostBy(by, r.overError()))
 	}
 	select {
 	case err := <-c.done:
@@ -77,6 +80,6 @@ func (a *Agent) releaseCall() *call {
 // keepCall puts a call back into the pool. The answer has been received, and the actor does
 // not refer to the call any more.
 func (a *Agent) keepCall(c *call) {
-	c.request, c.caller = nil, nil
+	c.request, c.owner, c.caller = nil, "", nil
 	a.spareCalls.Put(c)
 }

@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"math"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,78 @@ func TestNameAsTwoKinds(t *testing.T) {
 		time.Sleep(2 * a.cfg.Idle) // until nobody uses the name
 		released(t, granted(t, a.Acquire(background, "door", fairly("bob"))))
 	})
+}
+
+// Once the store has refused a name as one kind, the name can be used as its own kind at once: whoever is told of the
+// refusal may do so before doing anything else.
+func TestNameAfterAWrongKind(t *testing.T) {
+	for _, wrong := range lockagent.LockKinds() {
+		for _, real := range []lockagent.LockKind{lockagent.PlainLock, lockagent.Semaphore} {
+			if wrong == real || wrong == lockagent.Permits && real == lockagent.Semaphore || wrong == lockagent.Latch {
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) { nameAfterAWrongKind(t, wrong, real) })
+		}
+	}
+}
+
+func nameAfterAWrongKind(t *testing.T, wrong, real lockagent.LockKind) {
+	const name = "printers"
+	store := memstore.New()
+	a, b := start(t, Config{Store: store.Share(), Logger: quiet}), start(t, Config{Store: store})
+	permits := lockagent.PermitsRequest{Name: name, Kind: real, Op: lockagent.TrySetPermits, N: 2}
+	if real == lockagent.Semaphore {
+		if r := await(t, "permits", b.Permits(background, permits)); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	held := granted(t, b.Acquire(background, name, Request{Owner: "bob", Kind: real}))
+	asks := map[string]func(told func(error)){
+		"acquire": func(told func(error)) {
+			told(await(t, "grant", a.Acquire(background, name, Request{Owner: "ann", Kind: wrong})).Err())
+		},
+		"acquire with a callback": func(told func(error)) {
+			out := a.Acquire(background, name, Request{Owner: "ann", Kind: wrong, Over: func() { told(lockagent.ErrWrongKind) }})
+			refused(t, out, lockagent.ErrWrongKind)
+		},
+		"acquire with a callback that ends the goroutine": func(told func(error)) {
+			over := func() {
+				told(lockagent.ErrWrongKind)
+				runtime.Goexit()
+			}
+			go a.Acquire(background, name, Request{Owner: "ann", Kind: wrong, Over: over})
+			synctest.Wait()
+		},
+		"acquire twice": func(told func(error)) {
+			first := a.Acquire(background, name, Request{Owner: "ann", Kind: wrong})
+			second := a.Acquire(background, name, Request{Owner: "eve", Kind: wrong})
+			refused(t, first, lockagent.ErrWrongKind)
+			told(await(t, "grant", second).Err())
+		},
+		"break":  func(told func(error)) { told(await(t, "break", a.Break(name, wrong, "")).Err) },
+		"status": func(told func(error)) { told(await(t, "status", a.Status(name, wrong)).Err) },
+	}
+	if wrong == lockagent.Semaphore || wrong == lockagent.Permits {
+		asks["permits"] = func(told func(error)) {
+			req := permits
+			req.Kind = wrong
+			told(await(t, "permits", a.Permits(background, req)).Err)
+		}
+	}
+	for what, ask := range asks {
+		var status <-chan lockagent.Result[lockagent.Status]
+		ask(func(err error) {
+			if !errors.Is(err, lockagent.ErrWrongKind) {
+				t.Errorf("%s as %s: %v", what, wrong, err)
+			}
+			status = a.Status(name, real)
+		})
+		if r := await(t, "status", status); r.Err != nil {
+			t.Errorf("after %s as %s: %v", what, wrong, r.Err)
+		}
+		time.Sleep(2 * a.cfg.Idle) // until this agent has no actor
+	}
+	released(t, held)
 }
 
 // A request of another kind is refused without a message to the actor. So it must not pin the actor: if the

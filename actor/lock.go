@@ -15,9 +15,10 @@ import (
 // lock is the actor of one lock name. All fields belong to the actor, unless they say
 // otherwise.
 type lock struct {
-	agent *Agent
-	entry *entry
-	state machine
+	agent  *Agent
+	entry  *entry
+	state  machine
+	scribe *scribe // nil if nothing is journaled
 
 	requests few[lockstate.RequestID, request] // those that wait and those that hold
 	calls    few[lockstate.CallID, call]
@@ -30,7 +31,8 @@ type lock struct {
 	takeBack []lockstate.RequestID  // grants that were taken back in the present step
 
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 after one that was received
-	neglects  int               // how many of them there were in a row
+	neglects  int32             // how many of them there were in a row
+	telling   int32             // wrongKindMsgs under way
 
 	releaser context.Context     // of the caller who released the last hold, until the next grant; may be nil
 	news     news                // from the store
@@ -49,7 +51,7 @@ type lock struct {
 }
 
 func newLock(a *Agent, e *entry) *lock {
-	l := &lock{agent: a, entry: e, state: a.machines[e.kind](e.name, lockstate.Snapshot{}, 0, 0)}
+	l := &lock{agent: a, entry: e, state: a.machines[e.kind](e.name, lockstate.Snapshot{}, 0, 0), scribe: a.newScribe(e.kind)}
 	l.perform = l.do
 	return l
 }
@@ -71,6 +73,7 @@ func (l *lock) processed(m message) {
 		l.used = l.now
 		l.entry.unpin()
 	}
+	l.tend()
 	if !l.leave() {
 		l.arm()
 	}
@@ -83,12 +86,15 @@ func (l *lock) processed(m message) {
 func (l *lock) handle(m message) {
 	returned := false
 	defer func() {
-		if p := recover(); p != nil {
-			l.recover(p)
-		} else if !returned {
-			l.agent.wild.Store(true)
-			l.recover("runtime.Goexit in a callback")
+		p := recover()
+		switch {
+		case p == nil && returned:
+			return
+		case p == nil:
+			p = "runtime.Goexit in a callback"
 		}
+		l.agent.wild.Store(true) // also after a panic: nothing recovers from a callback that ends this goroutine now
+		l.recover(p)
 	}()
 	l.process(m)
 	returned = true
@@ -103,6 +109,9 @@ func (l *lock) process(m message) {
 		}
 		if m.NoReentry && l.state.Asked(m.Owner) {
 			m.deny(l.entry.name, lockagent.ErrReentry)
+			return
+		}
+		if l.admit(m) {
 			return
 		}
 		l.arriving = m
@@ -131,6 +140,7 @@ func (l *lock) process(m message) {
 	case *storeCall[lockagent.RenewReply]:
 		l.news.heard(m.err)
 		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
+		l.watchGate()
 		l.confirmExtensions()
 		l.endDropped()
 	case *storeCall[lockagent.ReleaseReply]:
@@ -158,6 +168,8 @@ func (l *lock) process(m message) {
 		}
 		l.counted(m.news.Tenure.Number, m.news.Token, m.news.Total)
 		l.step(m.command())
+	case *joinedMsg:
+		l.step(lockstate.Joined{})
 	case *missedMsg:
 		l.step(lockstate.Missed{})
 	case *resetMsg:
@@ -166,7 +178,7 @@ func (l *lock) process(m message) {
 		l.armed = 0
 		l.step(lockstate.Tick{})
 	case *resumedMsg:
-		l.step(lockstate.Tick{})
+		l.goOn()
 	case *statusMsg:
 		l.inspect(m)
 	case *storeCall[lockagent.Inspection]:
@@ -185,6 +197,9 @@ func (l *lock) process(m message) {
 		l.close()
 	case *detachMsg:
 		l.detach(m)
+	case *wrongKindMsg:
+		l.telling--
+		m.answer()
 	}
 }
 
@@ -196,6 +211,7 @@ func (l *lock) step(c lockstate.Command) {
 		l.takeBack = l.takeBack[1:]
 		advance(l.state, lockstate.Unclaimed{ID: id}, l.moment(), l.perform)
 	}
+	l.recordStep()
 	l.subscribe()
 }
 
@@ -205,6 +221,9 @@ func (l *lock) moment() lockstate.Moment {
 
 // do does what an event asks for. The event has been applied to the state already.
 func (l *lock) do(e *lockstate.Event) {
+	if l.scribe != nil {
+		l.note(e)
+	}
 	r := l.requests.get(e.Request.ID) // nil if the event is about no request
 	switch e.Kind {
 	case lockstate.Requested:
@@ -213,9 +232,14 @@ func (l *lock) do(e *lockstate.Event) {
 		l.requests.put(r.id, r)
 		r.watch()
 		l.arriving = nil
+	case lockstate.Queued:
+		if r.Watch != nil {
+			r.watched(func(w Watcher) { w.Queued(l.holder()) })
+		}
 	case lockstate.Answered:
 		l.forget(r)
-		r.deny(l.entry.name, l.explain(e))
+		err := l.explain(e)
+		l.reply(err, func() { r.deny(l.entry.name, err) })
 	case lockstate.Granted, lockstate.Reentered:
 		l.releaser = nil
 		if l.totals != nil {
@@ -226,14 +250,15 @@ func (l *lock) do(e *lockstate.Event) {
 		l.grant(r, e)
 		return
 	case lockstate.Recalled:
-		if r.takeBack() {
+		switch {
+		case !r.takeBack():
+			r.unwatch()
+			l.attend(r)
+		case r.gate == nil || r.gate.recall():
 			l.takeBack = append(l.takeBack, r.id)
 			if !r.cancelled {
 				l.neglect(r)
 			}
-		} else {
-			r.unwatch()
-			l.attend(r)
 		}
 	case lockstate.Ended:
 		l.forget(r)
@@ -254,6 +279,7 @@ func (l *lock) do(e *lockstate.Event) {
 		}
 	case lockstate.Extended:
 		r.fixed.Store(int64(e.Fixed))
+		r.watched(Watcher.Renewed)
 	case lockstate.Unlocked:
 		l.answer(e)
 	case lockstate.AskBreak:
@@ -270,6 +296,10 @@ func (l *lock) do(e *lockstate.Event) {
 		l.renew(e)
 	case lockstate.Renewed:
 		l.prolong(e.Tenure)
+	case lockstate.RenewFailed:
+		if e.Count == 1 {
+			l.uncertain(e.Tenure, e.Err)
+		}
 	case lockstate.Returning:
 		if slices.Contains(l.outliving, e.Tenure) {
 			l.keep(e)
@@ -299,6 +329,8 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.token, r.tenure, r.replicas = e.Token, e.Tenure, small(e.Replicas)
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
+	l.openGate(r)
+	r.watched(Watcher.Granted)
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
 	if r.claimed() {
 		r.unwatch()
@@ -320,6 +352,7 @@ func (l *lock) prolong(tenure uint64) {
 	for r := range l.holds {
 		if r.tenure == tenure {
 			r.deadline.Store(int64(deadline))
+			r.watched(Watcher.Renewed)
 		}
 	}
 }
@@ -327,6 +360,7 @@ func (l *lock) prolong(tenure uint64) {
 // forget removes a request that was denied, or whose hold is over.
 func (l *lock) forget(r *request) {
 	l.requests.take(r.id)
+	l.shutGate(r)
 	r.unwatch()
 }
 
@@ -337,9 +371,9 @@ func (l *lock) answer(e *lockstate.Event) {
 	switch {
 	case c.kind == toBreak: // the hold is broken, even if the tenure had been lost
 	case e.Reason != 0:
-		err = c.request.lost(e.Reason)
+		err = lostBy(c.owner, c.request.lost(e.Reason))
 	case c.request != nil && errors.Is(err, lockagent.ErrNotHeld):
-		err = c.request.overError()
+		err = lostBy(c.owner, c.request.overError())
 	}
 	c.answer(c.kind == toBreak, err)
 }
@@ -390,20 +424,37 @@ func (l *lock) idle() bool {
 	return l.state.Idle() && l.requests.len() == 0 && l.calls.len() == 0
 }
 
-// leave retires the actor if it has been idle for long enough. It reports whether the actor is
-// gone.
+// leave retires the actor if it has been idle for long enough, or if the name is of another kind. It reports
+// whether the actor is gone.
 func (l *lock) leave() bool {
-	if !l.idle() || !l.closing && l.now.Sub(l.used) < l.agent.cfg.Idle {
-		return false
+	if !l.entry.retired() {
+		if !l.idle() || !l.closing && l.telling == 0 && l.now.Sub(l.used) < l.agent.cfg.Idle {
+			return false
+		}
+		l.agent.ticks.unset(l)
+		l.armed = 0
+		l.recordLeave()
+		if !l.entry.retire() {
+			l.recordStay()
+			return false
+		}
+		l.agent.registry.remove(l.entry)
 	}
-	l.agent.ticks.unset(l)
-	l.armed = 0
-	if !l.entry.retire() {
-		return false
+	if l.telling == 0 {
+		l.entry.place.stop()
 	}
-	l.agent.registry.remove(l.entry)
-	l.entry.place.stop()
 	return true
+}
+
+// reply answers a caller. If the answer is that the name is of another kind, the actor first leaves, unless it has
+// more to do. So a caller who has the answer can use the name as the other kind.
+func (l *lock) reply(err error, answer func()) {
+	if !errors.Is(err, lockagent.ErrWrongKind) {
+		answer()
+		return
+	}
+	l.telling++
+	send(l.entry, &wrongKindMsg{answer: answer})
 }
 
 // recover ends all requests, holds and calls after a panic, and starts over.
@@ -468,4 +519,5 @@ func (l *lock) restart(had lockstate.Snapshot) {
 	if l.closing {
 		advance(l.state, lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
 	}
+	l.recordAll()
 }

@@ -20,6 +20,8 @@ type machine interface {
 	Asked(session lockagent.Owner) bool
 	Deadline(tenure uint64) lockstate.Instant
 	Snapshot() lockstate.Snapshot
+	Tenure(number uint64) (lockstate.SavedTenure, bool)
+	Floor() lockagent.Token
 }
 
 // advance takes a step of a machine. Step is not a method of the interface, because then every

@@ -52,7 +52,14 @@ type (
 		counted
 		news lockagent.Message
 	}
+	joinedMsg struct{ nudge } // readers have passed the gate
 	missedMsg struct{ nudge } // messages of the store may have been lost
+
+	// wrongKindMsg is of the actor to itself: see [lock.reply].
+	wrongKindMsg struct {
+		nudge
+		answer func()
+	}
 )
 
 // call is a message that an Unlocked event answers.
@@ -60,7 +67,7 @@ type call struct {
 	counted
 	kind     callKind
 	request  *request        // the hold to release, or nil if owner tells
-	owner    lockagent.Owner // the owner that releases or leaves
+	owner    lockagent.Owner // the owner that releases or leaves: of a hold behind a gate, another one than that of the request
 	mode     lockagent.Mode  // of the grant that owner releases; empty for any
 	operator string          // who breaks the lock
 	caller   context.Context // as in request; may be nil
@@ -106,6 +113,8 @@ func (m *newsMsg) command() lockstate.Command {
 		return lockstate.Wanted{Tenure: n.Tenure.Number}
 	case lockagent.MessageBroken:
 		return lockstate.Broken{Tenure: n.Tenure.Number, At: n.At, Operator: n.Operator}
+	case lockagent.MessagesMissed:
+		return lockstate.Woken{All: true}
 	}
 	return lockstate.Tick{} // an unknown kind: nothing is due
 }

@@ -326,11 +326,11 @@ func TestStoreRepliesTwice(t *testing.T) {
 func TestStoreRepliesAfterPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTap(memstore.New())
-		var gate gate
-		s.on("acquire", func(o *op) { gate.keep(o); panic("boom") })
+		var kept keeper
+		s.on("acquire", func(o *op) { kept.keep(o); panic("boom") })
 		a := start(t, Config{Store: s, Logger: quiet})
 		refused(t, a.Acquire(background, "door", Request{Owner: "ann", Try: true}), lockagent.ErrInternal)
-		for _, o := range gate.take() {
+		for _, o := range kept.take() {
 			o.run() // which must not begin a tenure that nobody knows of
 		}
 		s.handle(nil)
@@ -443,8 +443,8 @@ func TestActorPanicsDuringClose(t *testing.T) {
 		w := &witness{}
 		a := start(t, Config{Store: s, Recorder: w, Logger: quiet})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
-		var gate gate
-		s.on("release", gate.keep)
+		var kept keeper
+		s.on("release", kept.keep)
 		done := make(chan error, 1)
 		go func() { done <- a.Close() }()
 		synctest.Wait()
@@ -453,7 +453,7 @@ func TestActorPanicsDuringClose(t *testing.T) {
 			a.upset("door")
 			refused(t, a.Acquire(background, "door", who("bob")), lockagent.ErrClosed)
 		}
-		for _, o := range gate.take() {
+		for _, o := range kept.take() {
 			o.fail(lockagent.ErrStoreUnavailable)
 		}
 		if err := await(t, "close", done); !errors.Is(err, lockagent.ErrUnconfirmed) {
@@ -469,8 +469,8 @@ func TestActorPanicsDuringRelease(t *testing.T) {
 		s := newTap(memstore.New())
 		a := start(t, Config{Store: s, Logger: quiet})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
-		var gate gate
-		s.on("release", gate.keep)
+		var kept keeper
+		s.on("release", kept.keep)
 		done := g.ReleaseAsync(background)
 		synctest.Wait()
 		refused(t, a.Acquire(badContext{background}, "door", who("eve")), lockagent.ErrInternal)
@@ -479,7 +479,7 @@ func TestActorPanicsDuringRelease(t *testing.T) {
 		}
 		exhausted(t, done)
 		s.handle(nil)
-		for _, o := range gate.take() {
+		for _, o := range kept.take() {
 			o.run()
 		}
 		settled(t, a, s.Store, "door")
@@ -495,8 +495,8 @@ func TestActorPanicsDuringCloseOfAWaiter(t *testing.T) {
 		g := granted(t, b.Acquire(background, "door", who("ann")))
 		waiting := a.Acquire(background, "door", who("bob"))
 		synctest.Wait()
-		var gate gate
-		s.on("acquire", gate.keep)
+		var kept keeper
+		s.on("acquire", kept.keep)
 		time.Sleep(2 * DefaultLease)
 		if s.subscriptions() != 1 || s.count("acquire") != 3 {
 			t.Fatal("not subscribed, or no attempt under way")
@@ -505,7 +505,7 @@ func TestActorPanicsDuringCloseOfAWaiter(t *testing.T) {
 		go func() { done <- a.Close() }()
 		refused(t, waiting, lockagent.ErrClosed)
 		a.upset("door")
-		for _, o := range gate.take() {
+		for _, o := range kept.take() {
 			o.run()
 		}
 		if err := await(t, "close", done); !errors.Is(err, lockagent.ErrUnconfirmed) {

@@ -100,6 +100,37 @@ func TestPassesThatGoWrong(t *testing.T) {
 	}
 }
 
+// All who wait for a lock ask again if messages to them may be lost. Nobody else does.
+func TestMissedMessagesOfOneLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
+		held, waiting := make(map[lockagent.Name]lockagent.Grant), make(map[lockagent.Name][]<-chan lockagent.Grant)
+		for _, name := range []lockagent.Name{"door", "gate"} {
+			held[name] = granted(t, b.Acquire(background, name, fairly("ann")))
+			for _, owner := range []lockagent.Owner{"bob", "carl", "dan"} {
+				waiting[name] = append(waiting[name], a.Acquire(background, name, fairly(owner)))
+			}
+		}
+		synctest.Wait()
+		for name, asked := range map[lockagent.Name]int{"door": 3, "gate": 3, "far": 0} {
+			before := s.count("acquire")
+			a.hear(lockagent.Message{Kind: lockagent.MessagesMissed, Name: name, LockKind: lockagent.FairLock})
+			synctest.Wait()
+			if n := s.count("acquire") - before; n != asked {
+				t.Errorf("%d of those who wait for %q ask, want %d", n, name, asked)
+			}
+		}
+		for name, g := range held {
+			released(t, g)
+			for _, next := range waiting[name] {
+				released(t, granted(t, next))
+			}
+		}
+	})
+}
+
 // ghost plants a tenure of an agent that this one knows nothing of, as a failover may that
 // loses a release. It reports whether the tenure got the lock, or a place in the queue.
 func ghost(t *testing.T, s *tap, a *Agent, number uint64) (granted, queued bool) {

@@ -32,6 +32,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 			return // the first failure was published
 		}
 		out.Kind, out.Err = lockagent.EventRequested, e.Err.Error()
+		out.Tenure = 0 // it has not begun
 	case lockstate.Queued:
 		out.Kind, out.Waiters, out.Holder = lockagent.EventQueued, e.Waiters, l.holder()
 	case lockstate.Answered:
@@ -54,7 +55,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Token, out.How, out.Count = e.Token, e.How, e.Count
 		out.StoreTime, out.Incarnation = e.StoreTime, e.Incarnation
 		out.Lease, out.Fixed = e.Lease, e.Request.Lease != 0
-		out.Permits, out.Total = permitsOf(&e.Request), r.total
+		out.Permits, out.Total, out.Replicas = permitsOf(&e.Request), r.total, e.Replicas
 		if l.link != nil && l.link.tenure == e.Tenure && e.How == lockagent.ByStore {
 			out.Link = l.link.trace
 		}
@@ -62,7 +63,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Kind, out.Reason, out.Operator = endKind(e.Reason), e.Reason, e.Operator
 		out.Token, out.Count, out.Held = e.Token, e.Count, e.Now.Sub(e.Since)
 		out.Confirmed, out.Lease, out.Fixed = e.StoreTime, e.Lease, e.Request.Lease != 0
-		out.Permits, out.Total = permitsOf(&e.Request), r.total
+		out.Permits, out.Total, out.Replicas = permitsOf(&e.Request), r.total, r.Replicas()
 		if out.Until = e.Until; e.Reason != 0 || r.told {
 			// The owner, or what works under the context of its grant, learned of the end between e.Now, when the
 			// step began, and now. Nobody but the caller had to learn of any other release, and did before.
@@ -70,7 +71,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		}
 		out.Waited = 0
 	case lockstate.Renewed:
-		out.Kind, out.StoreTime, out.Lease = lockagent.EventRenewed, e.StoreTime, e.Lease
+		out.Kind, out.StoreTime, out.Lease, out.Replicas = lockagent.EventRenewed, e.StoreTime, e.Lease, e.Replicas
 		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.RenewFailed:
 		if e.Count > 1 {

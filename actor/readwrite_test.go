@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +44,40 @@ func TestReadersOfOneAgentCostOneTenure(t *testing.T) {
 	})
 }
 
+// readOn has three goroutines of each agent read, so that there is always a reader who holds the lock. It returns what ends
+// them.
+func readOn(t *testing.T, all []*Agent, hold time.Duration) (end func()) {
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for _, a := range all {
+		for reader := range 3 {
+			readers.Go(func() {
+				time.Sleep(time.Duration(reader) * hold / 3)
+				for {
+					g := <-a.Acquire(background, "door", reads("reader"))
+					if g.Err() != nil {
+						t.Error(g.Err())
+						return
+					}
+					time.Sleep(hold)
+					if err := <-g.ReleaseAsync(background); err != nil {
+						t.Error(err)
+					}
+					select {
+					case <-stop:
+						return
+					default:
+					}
+				}
+			})
+		}
+	}
+	return func() {
+		close(stop)
+		readers.Wait()
+	}
+}
+
 // In each of several agents there is always a reader who holds the lock. Still every writer gets it,
 // wherever it is.
 func TestWritersAreNotStarved(t *testing.T) {
@@ -56,32 +92,7 @@ func TestWritersAreNotStarved(t *testing.T) {
 		for range agents {
 			all = append(all, start(t, Config{Store: store.Share()}))
 		}
-		stop := make(chan struct{})
-		done := make(chan struct{})
-		for _, a := range all {
-			for reader := range 3 {
-				go func() {
-					defer func() { done <- struct{}{} }()
-					time.Sleep(time.Duration(reader) * hold / 3)
-					for {
-						g := <-a.Acquire(background, "door", reads("reader"))
-						if g.Err() != nil {
-							t.Error(g.Err())
-							return
-						}
-						time.Sleep(hold)
-						if err := <-g.ReleaseAsync(background); err != nil {
-							t.Error(err)
-						}
-						select {
-						case <-stop:
-							return
-						default:
-						}
-					}
-				}()
-			}
-		}
+		end := readOn(t, all, hold)
 		longest := time.Duration(0)
 		for round := range rounds {
 			time.Sleep(hold)
@@ -91,14 +102,46 @@ func TestWritersAreNotStarved(t *testing.T) {
 			time.Sleep(hold)
 			released(t, g)
 		}
-		close(stop)
-		for range 3 * agents {
-			<-done
-		}
+		end()
 		if longest > time.Second { // virtual time: the holds under way, and the budget of a tenure
 			t.Errorf("a writer waited for %v", longest)
 		}
 	})
+}
+
+// A program that cannot tell the agents that it waits finds the lock free within half a second, while they read on and on.
+func TestOutsidersAreNotStarvedByReaders(t *testing.T) {
+	const hold = 30 * time.Millisecond
+	for _, agents := range []int{1, 2} {
+		t.Run(fmt.Sprint(agents, " agents"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				var all []*Agent
+				for range agents {
+					all = append(all, start(t, Config{Store: store.Share()}))
+				}
+				end := readOn(t, all, hold)
+				for range 20 {
+					time.Sleep(time.Second)
+					begun, free := time.Now(), make(chan struct{})
+					var once sync.Once
+					cancel := store.PlantOutsider("door", func() {
+						store.Inspect(background, "door", lockagent.ReadWriteLock, func(seen lockagent.Inspection, err error) {
+							if !seen.Held {
+								once.Do(func() { close(free) })
+							}
+						})
+					})
+					await(t, "the outsider's turn", free)
+					if waited := time.Since(begun); waited > time.Second/2 { // virtual time
+						t.Errorf("waited for %v", waited)
+					}
+					cancel()
+				}
+				end()
+			})
+		})
+	}
 }
 
 // A release of one mode leaves the grants of the other.

@@ -155,10 +155,10 @@ func TestStoreAway(t *testing.T) {
 			s := newTap(memstore.New())
 			a := start(t, Config{Store: s})
 			g := granted(t, a.Acquire(background, "door", who("ann")))
-			var gate gate
-			s.on("renew", gate.keep)
+			var kept keeper
+			s.on("renew", kept.keep)
 			time.Sleep(20 * time.Second) // sent at 10
-			for _, o := range gate.take() {
+			for _, o := range kept.take() {
 				o.run()
 			}
 			synctest.Wait()
@@ -166,7 +166,7 @@ func TestStoreAway(t *testing.T) {
 				t.Errorf("remaining %v, want 28s from when it was sent, 10s ago", got)
 			}
 			s.handle(nil)
-			for _, o := range gate.take() {
+			for _, o := range kept.take() {
 				o.run()
 			}
 			time.Sleep(time.Minute)
@@ -185,14 +185,14 @@ func TestStoreAway(t *testing.T) {
 			s := newTap(memstore.New())
 			a := start(t, Config{Store: s})
 			g := granted(t, a.Acquire(background, "door", who("ann")))
-			var gate gate
-			s.on("renew", gate.keep)
+			var kept keeper
+			s.on("renew", kept.keep)
 			begin := time.Now()
 			<-g.Done()
 			if d := time.Since(begin); d != 28*time.Second {
 				t.Errorf("lost after %v", d)
 			}
-			for _, o := range gate.take() {
+			for _, o := range kept.take() {
 				o.run() // late: it belongs to a tenure that was returned
 			}
 			s.handle(nil)
@@ -300,13 +300,13 @@ func TestReleaseDuringRenewal(t *testing.T) {
 		s := newTap(memstore.New())
 		a := start(t, Config{Store: s})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
-		var gate gate
-		s.on("renew", gate.keep)
+		var kept keeper
+		s.on("renew", kept.keep)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		released(t, g)
 		h := granted(t, a.Acquire(background, "door", who("bob")))
-		for _, o := range gate.take() {
+		for _, o := range kept.take() {
 			o.run()
 		}
 		s.handle(nil)

@@ -2,6 +2,8 @@ package actor
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -48,11 +50,11 @@ func (s *replicated) Renew(ctx context.Context, req lockagent.RenewRequest, done
 	})
 }
 
-// A grant has the number of replicas that knew of the tenure at its last confirmation.
+// A grant has the number of replicas that knew of the tenure at its last confirmation. So have its events.
 func TestReplicasOfAGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newReplicated(memstore.New(), 2, 3)
-		a := start(t, Config{Store: store})
+		store, w := newReplicated(memstore.New(), 2, 3), &witness{}
+		a := start(t, Config{Store: store, Recorder: w})
 		has := func(what string, g lockagent.Grant, want int) {
 			t.Helper()
 			if got := g.Replicas(); got != want {
@@ -71,9 +73,24 @@ func TestReplicasOfAGrant(t *testing.T) {
 		time.Sleep(DefaultLease) // it was renewed
 		third := a.Acquire(background, "door", Request{Owner: "ann", Lease: DefaultLease})
 		has("a grant that was renewed", second, 2)
-		a2 := resuming(t, Config{Store: store}, detached(t, a))
+		a2 := resuming(t, Config{Store: store, Recorder: w}, detached(t, a))
 		refused(t, third, lockagent.ErrClosed)
-		has("a grant in another process", claimed(t, a2, "door"), 3)
+		resumed := claimed(t, a2, "door")
+		has("a grant in another process", resumed, 3)
+		released(t, resumed)
+		var got []string
+		for _, e := range w.all() {
+			if e.Token != 0 || e.Kind == lockagent.EventRenewed {
+				got = append(got, fmt.Sprintf("%s %d", e.Kind, e.Replicas))
+			}
+		}
+		got = slices.Compact(got) // renewals
+		want := []string{
+			"granted 2", "reentered 2", "released 2", "granted 2", "renewed 3", "released 3",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
 	})
 	if n := (lockagent.Grant{}).Replicas(); n != 0 {
 		t.Errorf("the zero Grant has %d replicas", n)

@@ -2,8 +2,6 @@ package actor
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +28,7 @@ type request struct {
 	timer      *time.Timer       // for the wait, and then for claimShort
 	extensions *extension        // those that are not confirmed, the shortest first
 	handle     *handle           // nil if there is none, and after the first renewal
+	gate       *gate             // nil unless the grant is that of a gate
 
 	// fixed and deadline bound the hold. fixed is the end of its fixed lease. deadline is that
 	// of the tenure: renewals move it. Both are set before the grant is delivered.
@@ -45,16 +44,7 @@ type request struct {
 	replicas  uint8       // that had the tenure when the lock was granted; small, where a request has room
 	dropped   atomic.Bool // nothing refers to the handle any more
 
-	mu    sync.Mutex
-	ctx   context.Context     // guarded by mu; made at the first call of Context
-	onEnd map[*onEnd]struct{} // guarded by mu; called when the hold ends
-	over  error               // guarded by mu; why the hold ended, or nil
-}
-
-// onEnd is a function to call at the end of the hold. It keeps the handle in use.
-type onEnd struct {
-	call func(cause error)
-	of   *handle
+	finish // of the hold
 }
 
 var _ lockagent.Hold = (*request)(nil)
@@ -62,50 +52,8 @@ var _ lockagent.Hold = (*request)(nil)
 // Context implements [lockagent.Hold].
 func (r *request) Context() context.Context { return r.context(nil) }
 
-func (r *request) context(of *handle) context.Context {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ctx == nil {
-		ctx, cancel := context.WithCancelCause(context.Background())
-		r.ctx = ctx
-		if r.over != nil {
-			cancel(r.over)
-		} else {
-			r.register(&onEnd{cancel, of})
-		}
-	}
-	return r.ctx
-}
-
 // OnEnd implements [lockagent.Hold].
 func (r *request) OnEnd(f func(cause error)) (stop func()) { return r.notify(&onEnd{call: f}) }
-
-func (r *request) notify(registered *onEnd) (stop func()) {
-	r.mu.Lock()
-	over := r.over
-	if over == nil {
-		r.register(registered)
-		stop = func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			delete(r.onEnd, registered)
-		}
-	}
-	r.mu.Unlock()
-	if over != nil {
-		registered.call(over)
-		return func() {}
-	}
-	return stop
-}
-
-// register adds a function. mu must be held.
-func (r *request) register(registered *onEnd) {
-	if r.onEnd == nil {
-		r.onEnd = make(map[*onEnd]struct{})
-	}
-	r.onEnd[registered] = struct{}{}
-}
 
 // Remaining implements [lockagent.Hold].
 func (r *request) Remaining() time.Duration {
@@ -120,12 +68,14 @@ func (r *request) Remaining() time.Duration {
 }
 
 // ReleaseAsync implements [lockagent.Hold].
-func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
-	c := &call{kind: toRelease, request: r, caller: ctx, done: make(chan error, 1)}
+func (r *request) ReleaseAsync(ctx context.Context) <-chan error { return r.releaseAsync(ctx, r.Owner) }
+
+func (r *request) releaseAsync(ctx context.Context, by lockagent.Owner) <-chan error {
+	c := &call{kind: toRelease, request: r, owner: by, caller: ctx, done: make(chan error, 1)}
 	if r.entry.pin() { // an actor with a hold has not retired
 		send(r.entry, c)
 	} else {
-		c.answer(false, r.overError())
+		c.answer(false, lostBy(by, r.overError()))
 	}
 	return c.done
 }
@@ -145,38 +95,25 @@ func (r *request) granted() bool { return r.tenure != 0 }
 func (r *request) deny(name lockagent.Name, err error) {
 	r.deliver(lockagent.Denied(name, r.Owner, err))
 	r.agent.callback("Request.Over", r.Over)
+	if r.Watch != nil {
+		r.watched(func(w Watcher) { w.Ended(err) })
+	}
 }
 
 // end ends the hold. When it returns, the context of the grant is done, and the functions given
 // to OnEnd have returned. A grant that nobody has received is taken back.
 func (r *request) end(cause error) {
-	r.mu.Lock()
-	r.over = cause
-	told := r.onEnd
-	r.onEnd = nil
-	r.mu.Unlock()
+	r.over(cause) // only the actor ends it, once
+	if r.gate != nil && cause != lockagent.ErrReleased {
+		r.gate.lose(cause)
+	}
 	r.takeBack()
 	r.refuseExtensions()
-	r.told = len(told) > 0 || r.Over != nil
-	for registered := range told {
-		r.agent.callback("Hold.OnEnd", func() { registered.call(cause) })
-	}
+	r.told = r.tell(r.agent) || r.Over != nil || r.Watch != nil
 	r.agent.callback("Request.Over", r.Over)
-}
-
-// cause is why the hold ended, or nil.
-func (r *request) cause() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.over
-}
-
-// overError is the answer to a call about a hold that is over.
-func (r *request) overError() error {
-	if cause := r.cause(); !errors.Is(cause, lockagent.ErrReleased) {
-		return cause
+	if r.Watch != nil {
+		r.watched(func(w Watcher) { w.Ended(cause) })
 	}
-	return lockagent.ErrNotHeld
 }
 
 func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {

@@ -6,20 +6,23 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// Resume starts an agent that goes on with the locks of a detached agent: see [Agent.Detach].
+// Resume starts an agent that goes on with the locks of another one: of a detached agent, see [Agent.Detach], or of one that
+// ended without warning, see [Journal].
 // It has the identity, the holds and the tokens of that agent. Resume a snapshot once, on the
 // machine where it was taken. cfg is as for [New], but without Label. Its ID is empty or that of
 // the snapshot. The error is a [*lockagent.OptionError] or joins several.
 //
 // [Agent.Resumed] has the grants. The agent asks the store whether it still has each tenure.
 // Until the answer, a hold is trusted until its old deadline, and there is no hand-off. Holds
-// whose deadline has passed are over. Tenures without a hold are withdrawn.
+// whose deadline has passed are over. Requests that waited go on to wait, for no longer than before, and keep their places in
+// the agent's queue and in the store's. Tenures that nobody holds or waits for are withdrawn.
 //
-// If the machine was booted since, nobody knows how much time has passed. Then no hold goes
-// on, and all tenures are withdrawn.
+// If the machine was booted since, nobody knows how much time has passed. Then no hold and no
+// request goes on, and all tenures are withdrawn.
 //
 // On systems other than Linux only the wall clock tells how much time has passed, so nobody
 // may set it back in between. If somebody set it forward, holds end early. So an owner must ask
@@ -35,7 +38,7 @@ func Resume(cfg Config, from AgentSnapshot) (*Agent, error) {
 	return open(cfg, &from)
 }
 
-// ResumedGrant is a hold that goes on from another process.
+// ResumedGrant is a hold that goes on from another process, or a request that goes on to wait.
 type ResumedGrant struct {
 	Name    lockagent.Name
 	Owner   lockagent.Owner
@@ -45,14 +48,15 @@ type ResumedGrant struct {
 	Permits int           // of a semaphore; 0 is 1
 	Lease   time.Duration // the fixed lease of the request, or 0 for a kept lease
 	Session bool          // Owner may hold the lock several times
+	Waits   bool          // it has not been granted yet, and has no token
 
-	// Grant delivers the grant, like the channel of [Agent.Acquire]: it has capacity 1, and is
-	// closed. If it delivers nothing, the hold is over.
+	// Grant delivers the grant, like the channel of [Agent.Acquire]: it has capacity 1, and the agent closes it. That of a hold
+	// is closed already. If it delivers nothing, the hold is over. To end a wait, call [Agent.Leave].
 	Grant <-chan lockagent.Grant
 }
 
 // Resumed returns the holds that the agent has resumed, in the order of the names of their
-// locks, the oldest first. Claim each hold: receive its grant. A grant that nobody claims
+// locks, the oldest first. The requests that wait come after the holds of their lock. Claim each hold: receive its grant. A grant that nobody claims
 // within Config.Claim is given back. Until then it blocks others. An agent of [New] has none.
 func (a *Agent) Resumed() []ResumedGrant { return slices.Clone(a.resumed) }
 
@@ -60,6 +64,7 @@ func (a *Agent) Resumed() []ResumedGrant { return slices.Clone(a.resumed) }
 // calls to the store before they get a resumedMsg.
 func (a *Agent) load(from *AgentSnapshot) []*entry {
 	if from == nil {
+		a.journaled(nil)
 		return nil
 	}
 	a.fresh.Store(from.Last)
@@ -67,20 +72,27 @@ func (a *Agent) load(from *AgentSnapshot) []*entry {
 	passed, known := from.age()
 	shift := now.Sub(from.Taken.At) - passed
 	entries := make([]*entry, 0, len(from.Locks))
+	var locks []LockSnapshot // for the journal
 	for _, n := range from.Locks {
 		if !known {
 			n.Snapshot = n.WithoutHolds()
 		}
-		e := a.registry.loaded(n.Name, n.Kind.OrPlain(), func(l *lock) { l.load(n, now, shift) })
+		e := a.registry.loaded(n.Name, n.Kind.OrPlain(), func(l *lock) {
+			l.load(n, now, shift)
+			if l.scribe != nil {
+				l.scribe.floor = l.state.Floor()
+				locks = append(locks, l.saved())
+			}
+		})
 		entries = append(entries, e)
 	}
+	a.journaled(locks)
 	return entries
 }
 
 // age returns how long ago the snapshot was taken, and false if nobody knows.
 func (s *AgentSnapshot) age() (passed time.Duration, known bool) {
-	boot, up := uptime()
-	return s.Taken.passed(time.Now(), boot, up)
+	return s.Taken.passed(time.Now(), bootclock.ID(), bootclock.Now())
 }
 
 // holds returns how many holds an agent of the snapshot goes on with. A session has one hold of a
@@ -126,33 +138,66 @@ func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) 
 			l.resume(&n, &tenures[i], g, shift, counts[g.Request.Owner])
 		}
 	}
+	for i := range n.Waiting {
+		r, listed := l.resumed(&n, &n.Waiting[i].Request)
+		if b := slices.IndexFunc(n.Bounds, func(b WaitBound) bool { return b.ID == r.id }); b >= 0 {
+			r.waitUntil = n.Bounds[b].Until + lockstate.Instant(shift)
+		}
+		r.watchResumed(listed)
+	}
+}
+
+// goOn begins the work of a lock that was loaded.
+func (l *lock) goOn() {
+	for r := range l.requests.all {
+		if !r.granted() {
+			r.watch()
+		}
+	}
+	l.step(lockstate.Tick{})
+}
+
+// watchResumed has somebody learn what becomes of a request that was restored.
+func (r *request) watchResumed(listed *ResumedGrant) {
+	if ask := r.agent.cfg.Resumed; ask != nil {
+		r.agent.callback("Config.Resumed", func() { r.Watch = ask(*listed) })
+	}
+}
+
+// resumed restores a request that waits or holds, and lists it.
+func (l *lock) resumed(n *LockSnapshot, of *lockstate.Request) (*request, *ResumedGrant) {
+	r := &request{
+		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
+		Request: Request{
+			Owner: of.Owner, Kind: l.entry.kind, Mode: modeOf(of.Mode), Permits: of.Permits,
+			Lease: of.Lease, Session: of.Session, Try: of.Try, Outlive: slices.Contains(n.Outlive, of.ID),
+		},
+		id: of.ID,
+	}
+	l.requests.put(r.id, r)
+	l.agent.resumed = append(l.agent.resumed, ResumedGrant{
+		Name: l.entry.name, Owner: r.Owner, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits,
+		Lease: r.Lease, Session: r.Session, Waits: true, Grant: r.out,
+	})
+	return r, &l.agent.resumed[len(l.agent.resumed)-1]
 }
 
 // resume restores a hold. count is how many grants its owner holds with it.
 func (l *lock) resume(n *LockSnapshot, of *lockstate.SavedTenure, g *lockstate.HeldGrant, shift time.Duration, count int) {
-	r := &request{
-		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
-		Request: Request{
-			Owner: g.Request.Owner, Kind: l.entry.kind, Mode: modeOf(g.Request.Mode), Permits: g.Request.Permits,
-			Lease: g.Request.Lease, Session: g.Request.Session, Outlive: slices.Contains(n.Outlive, g.Request.ID),
-		},
-		id: g.Request.ID, token: g.Token, tenure: of.Number, replicas: small(of.Replicas),
-	}
+	r, listed := l.resumed(n, &g.Request)
+	listed.Token, listed.Waits = g.Token, false
+	r.token, r.tenure, r.replicas = g.Token, of.Number, small(of.Replicas)
 	r.deadline.Store(int64(l.state.Deadline(of.Number)))
 	if g.Fixed != 0 {
 		r.fixed.Store(int64(g.Fixed) + int64(shift))
 	}
-	l.requests.put(r.id, r)
-	l.agent.resumed = append(l.agent.resumed, ResumedGrant{
-		Name: l.entry.name, Owner: r.Owner, Token: r.token, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits,
-		Lease: r.Lease, Session: r.Session, Grant: r.out,
-	})
+	r.watchResumed(listed)
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, r.token, count, r.hold()))
 }
 
 // check returns an error if no agent could have written the snapshot.
 func (s *AgentSnapshot) check() error {
-	if s.Format != snapshotFormat {
+	if s.Format != detachFormat && s.Format != snapshotFormat {
 		return bad("format %d is not known here; it was taken by another version, and its locks are free when their leases have run out", s.Format)
 	}
 	if _, err := lockagent.ParseAgentID(string(s.Agent)); err != nil {
@@ -179,14 +224,30 @@ func (n *LockSnapshot) check(last uint64) error {
 	if kind := n.Kind.OrPlain(); !slices.Contains(lockagent.LockKinds(), kind) {
 		return bad("lock %q is of the kind %.64q, which this version does not have", n.Name, kind)
 	}
-	numbers := make(map[uint64]bool, len(n.Tenures))
+	numbers, parts := make(map[uint64]bool, len(n.Tenures)), make(map[uint64]bool)
 	seen := make(map[lockstate.RequestID]bool)
+	if len(n.Waiting) > 0 && n.Kind == lockagent.Latch {
+		return bad("latch %q has requests that wait", n.Name)
+	}
+	for i := range n.Waiting {
+		r := &n.Waiting[i].Request
+		if err := checkRequest(n.Name, r, last); err != nil {
+			return err
+		}
+		if seen[r.ID] {
+			return bad("lock %q has request %d twice", n.Name, r.ID)
+		}
+		seen[r.ID] = true
+	}
 	for i := range n.Tenures {
 		t := &n.Tenures[i]
 		if t.Number == 0 || t.Number > last || numbers[t.Number] || t.Mode > lockstate.Shared {
 			return bad("lock %q has tenure %d of mode %d, the last number is %d", n.Name, t.Number, t.Mode, last)
 		}
-		numbers[t.Number] = true
+		if t.Part != 0 && parts[t.Part] || t.Asks && len(t.Grants) > 0 {
+			return bad("lock %q has tenure %d, which asks for what is there", n.Name, t.Number)
+		}
+		numbers[t.Number], parts[t.Part] = true, true
 		for j := range t.Grants {
 			g := &t.Grants[j]
 			if err := checkGrant(n.Name, g, last); err != nil {
@@ -202,17 +263,23 @@ func (n *LockSnapshot) check(last uint64) error {
 }
 
 func checkGrant(name lockagent.Name, g *lockstate.HeldGrant, last uint64) error {
-	r := &g.Request
+	if g.Token == 0 || g.Fixed != 0 && g.Request.Lease == 0 {
+		return bad("lock %q has request %d with token %d, until %d", name, g.Request.ID, g.Token, g.Fixed)
+	}
+	return checkRequest(name, &g.Request, last)
+}
+
+func checkRequest(name lockagent.Name, r *lockstate.Request, last uint64) error {
 	if _, err := lockagent.ParseOwner(string(r.Owner)); err != nil {
 		return err
 	}
-	if r.Lease != 0 || g.Fixed != 0 {
+	if r.Lease != 0 {
 		if err := lockagent.CheckLease(r.Lease); err != nil {
 			return err
 		}
 	}
-	if r.ID == 0 || uint64(r.ID) > last || g.Token == 0 || r.Mode > lockstate.Shared {
-		return bad("lock %q has request %d with token %d", name, r.ID, g.Token)
+	if r.ID == 0 || uint64(r.ID) > last || r.Mode > lockstate.Shared {
+		return bad("lock %q has request %d of mode %d", name, r.ID, r.Mode)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package actor
 import (
 	"time"
 
+	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
@@ -23,7 +24,7 @@ type Stamp struct {
 // deadlines too early rather than too late.
 func (c *clock) stamp() Stamp {
 	s := Stamp{Wall: time.Now().Round(0)}
-	s.Boot, s.Up = uptime()
+	s.Boot, s.Up = bootclock.ID(), bootclock.Now()
 	s.At = c.now()
 	return s
 }
@@ -41,3 +42,6 @@ func (s *Stamp) passed(now time.Time, boot string, up time.Duration) (time.Durat
 	}
 	return passed, passed >= 0
 }
+
+// ThisBoot reports whether the machine was not booted since the stamp was made.
+func (s *Stamp) ThisBoot() bool { return s.Boot == bootclock.ID() }

@@ -130,8 +130,8 @@ func TestSlowQuestionsCostNothing(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newTap(memstore.New())
-				var gate gate
-				s.on(kind, gate.keep)
+				var kept keeper
+				s.on(kind, kept.keep)
 				a := start(t, Config{Store: s, Idle: time.Millisecond})
 				var ok func() bool
 				if kind == "inspect" {
@@ -146,7 +146,7 @@ func TestSlowQuestionsCostNothing(t *testing.T) {
 				if n := a.entries(); n != 1 {
 					t.Errorf("%d actors", n)
 				}
-				for _, o := range gate.take() {
+				for _, o := range kept.take() {
 					o.run()
 				}
 				if !ok() {

@@ -113,7 +113,7 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 			StoreTime: m.reply.At, Operator: by.operator,
 		})
 	}
-	by.answer(m.reply.Broken, m.err)
+	l.reply(m.err, func() { by.answer(m.reply.Broken, m.err) })
 }
 
 func (l *lock) inspect(m *statusMsg) {
@@ -128,10 +128,12 @@ func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 		Name: l.entry.name, Locked: i.Held, Holder: i.Holder, HoldCount: i.HoldCount, Remaining: i.Remaining,
 		Waiters: l.state.Waiters(),
 	}
-	if owner, token, count, tenure := l.state.Hold(); count > 0 && i.Holder == l.tenureOf(tenure).String() {
+	if owner, token, count, tenure := l.hold(); count > 0 && i.Holder == l.tenureOf(tenure).String() {
 		s.Owner, s.Token, s.HoldCount = owner, token, count
 	}
-	reply := m.asker.(*statusMsg).reply
-	reply <- lockagent.Result[lockagent.Status]{Value: s, Err: m.err}
-	close(reply)
+	l.reply(m.err, func() {
+		reply := m.asker.(*statusMsg).reply
+		reply <- lockagent.Result[lockagent.Status]{Value: s, Err: m.err}
+		close(reply)
+	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
 
-// The log that is read: so many agents have so many locks in turn, and a message has so many
-// holds of one lock.
+// The log has holds of auditedAgents agents, which have auditedLocks locks in turn. A
+// message has auditedBatch holds of one lock.
 const (
 	auditedAgents = 4
 	auditedLocks  = 1000

@@ -28,10 +28,10 @@ const (
 )
 
 // A ratio has regressed if it is worse by more than the noise of both measurements.
-// What each says of its own noise comes from a few minutes, so it may be less than that
-// of another hour: both are taken to have what was wanted of them, at least. And
-// allowedMost is never excused, so that a slow-down of 30 % is found even by a measurement
-// that is wrong by more than noiseWanted in its favour: 1.3 is 8 % more than 1.2.
+// A measurement takes a few minutes, and another hour may be noisier. So each is taken to
+// have a noise of noiseWanted at least. More than allowedMost always counts as a
+// regression. So a slow-down of 30 % is found even if a measurement errs by more than
+// noiseWanted in its favour: 1.3 is 8 % more than 1.2.
 const (
 	allowedLeast = 2 * noiseWanted
 	allowedMost  = 0.20

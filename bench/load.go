@@ -14,8 +14,8 @@ import (
 // patience is how long a wait for a lock may take before it has failed.
 const patience = 10 * time.Second
 
-// callsEnd is the grace of a load in which nobody waits for anybody: a call that is
-// cancelled may leave its key behind, in the way of the next round.
+// callsEnd is how long calls may go on after a load in which nobody waits for a
+// lock. A cancelled call could leave its key behind, and disturb the next round.
 const callsEnd = time.Second
 
 // firstCycle is how much longer than its window a round is, at most, if no cycle has ended.

@@ -56,7 +56,7 @@ func kernel() string {
 	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 }
 
-// versions are those of what is measured and of what measures.
+// versions are those of Go, of the server, and of all contenders.
 func versions() map[string]string {
 	v := map[string]string{"Go": runtime.Version(), "redis-server": redisVersion(), "lockagent": revision()}
 	info, ok := debug.ReadBuildInfo()

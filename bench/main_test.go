@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent/bench/stat"
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/interop/redisson/driver"
 )
 
@@ -34,25 +35,13 @@ func TestMain(m *testing.M) {
 
 func requireRedis(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err == nil {
-		return
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("install redis-server")
-	}
-	t.Skip("install redis-server")
+	_, err := exec.LookPath("redis-server")
+	machinetest.Needs(t, err)
 }
 
 func requireJava(t *testing.T) {
 	t.Helper()
-	err := driver.Available()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatal(err)
-	default:
-		t.Skip(err)
-	}
+	machinetest.Needs(t, driver.Available())
 }
 
 func smoke(t *testing.T) *bench {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockagent/lockagent/bench/contender"
 	"github.com/lockagent/lockagent/channelapi"
 )
 
@@ -21,23 +20,11 @@ func (b *bench) multi(ctx context.Context) error {
 		},
 		Notes: []string{"The time until all are granted, without their release. The two take turns, round by round."},
 	}
-	b.results.Tables = append(b.results.Tables, t)
-	s, err := startServer()
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	agent, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{}, nil)
-	if err != nil {
-		return err
-	}
-	defer agent.Close()
-	var locks []channelapi.AnyLock
-	for i := range 3 {
-		locks = append(locks, agent.Locks().Lock(fmt.Sprintf("bench/multi/%d", i)))
-	}
-	found := newSeries()
-	for range b.plan.OurRounds {
+	return b.alone(ctx, t, func(_ *server, of *channelapi.Locks, found *series) error {
+		var locks []channelapi.AnyLock
+		for i := range 3 {
+			locks = append(locks, of.Lock(fmt.Sprintf("bench/multi/%d", i)))
+		}
 		one, err := acquiring(ctx, b.plan.Window/2, locks[:1])
 		if err != nil {
 			return err
@@ -50,9 +37,8 @@ func (b *bench) multi(ctx context.Context) error {
 		found.add("one", float64(one.Nanoseconds())/1e3)
 		found.add("three", float64(three.Nanoseconds())/1e3)
 		found.add("x", float64(three)/float64(one))
-	}
-	t.Rows = []*row{found.row(contender.Lockagent)}
-	return nil
+		return nil
+	})
 }
 
 // acquiring acquires and releases the locks for a while, and returns the mean time of an acquire.

@@ -113,7 +113,7 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
 		a, b := handles[i], handles[j]
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.locks.store.Identity(), b.locks.store.Identity()))
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.locks.identity(), b.locks.identity()))
 	})
 	for k, i := range order {
 		h := handles[i]
@@ -135,7 +135,7 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 
 // isSame reports whether both handles are of one lock: the same name in the same store.
 func (h *handle) isSame(other *handle) bool {
-	return h.name == other.name && (h.locks == other.locks || h.locks.store.Identity() == other.locks.store.Identity())
+	return h.name == other.name && (h.locks == other.locks || h.locks.identity() == other.locks.identity())
 }
 
 // collection is what one call of All has been granted.

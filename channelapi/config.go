@@ -70,5 +70,10 @@ type Config struct {
 	Idle time.Duration
 }
 
-// agent is the configuration of the agent behind the locks.
-func (c Config) agent() actor.Config { return actor.Config(c) }
+// agent is the configuration of the agent behind the locks. It has no journal.
+func (c Config) agent() actor.Config {
+	return actor.Config{
+		Store: c.Store, Label: c.Label, ID: c.ID, Recorder: c.Recorder, Logger: c.Logger, Lease: c.Lease, Margin: c.Margin,
+		Claim: c.Claim, HandOffGrants: c.HandOffGrants, HandOffTime: c.HandOffTime, Idle: c.Idle,
+	}
+}

@@ -123,7 +123,7 @@ func (h *handle) acquire(ctx context.Context, req actor.Request) (Grant, error) 
 	if h.session != nil {
 		g = <-h.session.acquire(ctx, h.name, req)
 	} else {
-		req.Owner = h.locks.newOwner()
+		req.Owner, req.ByGrant = h.locks.newOwner(), true
 		g = h.locks.agent.Lock(ctx, h.name, req)
 	}
 	if err := h.outcome(ctx, g); err != nil {

@@ -11,16 +11,17 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/backend"
 )
 
 // Locks are the locks of one process: one agent. Make them once, with [New]; the zero Locks
 // are of no use.
 type Locks struct {
-	agent  *actor.Agent
-	store  Store
-	claim  time.Duration
-	logger *slog.Logger
-	owners atomic.Uint64 // made for requests without a session
+	agent    backend.Agent
+	identity func() string // of the store
+	claim    time.Duration
+	logger   *slog.Logger
+	owners   atomic.Uint64 // made for requests without a session
 
 	mu       sync.Mutex
 	sessions map[Owner]*Session // guarded by mu; the open ones
@@ -34,13 +35,17 @@ func New(cfg Config) (*Locks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Locks{
-		agent:    agent,
-		store:    cfg.Store,
-		claim:    cmp.Or(cfg.Claim, DefaultClaim),
-		logger:   cmp.Or(cfg.Logger, slog.Default()),
-		sessions: make(map[Owner]*Session),
-	}, nil
+	return Over(backend.Backend{
+		Agent:    agent,
+		Identity: cfg.Store.Identity,
+		Claim:    cmp.Or(cfg.Claim, DefaultClaim),
+		Logger:   cmp.Or(cfg.Logger, slog.Default()),
+	}), nil
+}
+
+// Over returns the locks that a backend grants. It is for package agentclient. Applications call [New], or agentclient.Dial.
+func Over(b backend.Backend) *Locks {
+	return &Locks{agent: b.Agent, identity: b.Identity, claim: b.Claim, logger: b.Logger, sessions: make(map[Owner]*Session)}
 }
 
 // ID is the identity of the agent, as stores and events show it. It begins with

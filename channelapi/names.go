@@ -14,7 +14,7 @@ type (
 	// hold. Extend restarts a fixed lease. Replicas tells how many replicas of the store have it.
 	// PermitIDs are the ids of the permits, of a grant of [Permits].
 	Grant = lockagent.Grant
-	// Token is the fencing number of a hold. Later holds have greater ones.
+	// Token is the fencing number of a hold. Later holds have greater ones, except readers who share a lock.
 	Token = lockagent.Token
 	// Name is the name of a lock.
 	Name = lockagent.Name

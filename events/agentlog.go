@@ -329,8 +329,8 @@ func (a *Audit) gap(l *agentLog, hole Range) {
 	a.open(l, blank{Kind: missing, Low: l.Hidden, Gap: hole})
 }
 
-// hidden is a time of the store before which no hold began of which the log may have neither the grant nor
-// the end, if what the agent tells next is missing.
+// hidden is for the case that the next records of the agent are missing. Then the log may have neither the
+// grant nor the end of some holds. hidden is a time of the store, and no such hold began before it.
 func (l *agentLog) hidden() lockagent.StoreTime {
 	if l.Hidden != 0 {
 		return min(l.Hidden, l.low())

@@ -39,9 +39,10 @@ const (
 // overlapped. What it proves, and from what, is in docs/audit.md.
 //
 // Records may come in any order and more than once, if they all come before the first report. A
-// log that has positions (see [Record.Position]) is judged while it is read: what all agents that
-// live have told of is judged for good, and forgotten. So such a log has to be read in its order,
-// with the records of all agents. What comes too late is named in the report.
+// log that has positions (see [Record.Position]) is judged while it is read. When all living
+// agents have told of a time, the holds up to then are judged for good, and forgotten. So such a
+// log has to be read in its order, with the records of all agents. What comes too late is named
+// in the report.
 //
 // An Audit must be made by [NewAudit] or [ResumeAudit] and is not safe for concurrent use.
 type Audit struct {

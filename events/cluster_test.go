@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -29,12 +28,7 @@ func newCluster(t *testing.T) *cluster {
 	c := &cluster{t: t, members: make(map[string]*process)}
 	var names, routes, urls []string
 	for i := range size {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() // so that the addresses differ
-		names, routes = append(names, fmt.Sprint("member-", i)), append(routes, l.Addr().String())
+		names, routes = append(names, fmt.Sprint("member-", i)), append(routes, address(t))
 	}
 	for i, name := range names {
 		m := newProcess(t)

@@ -109,6 +109,10 @@ func (d *decoder) commonData(r *Record) (seen uint64) {
 		seen |= 1 << fieldTotal
 		r.Total = int(d.signed())
 	}
+	if d.has(`,"replicas":`) {
+		seen |= 1 << fieldReplicas
+		r.Replicas = int(d.signed())
+	}
 	if d.has(`,"waiters":`) {
 		seen |= 1 << fieldWaiters
 		r.Waiters = int(d.signed())

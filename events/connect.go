@@ -173,9 +173,9 @@ func checkInbox(prefix string) error {
 	return nil
 }
 
-// Connect connects to NATS as c says. A program needs it for what this package does not do with the event
-// log: for a consumer that the server remembers, for example. Publishers, readers and forwarders connect
-// by it, too. options come on top of c, such as [nats.Name] and [nats.ErrorHandler].
+// Connect connects to NATS as c says. A program needs it for uses of the event log that this package does
+// not offer, such as a consumer that the server remembers. Publishers, readers and forwarders connect by
+// it, too. options come on top of c, such as [nats.Name] and [nats.ErrorHandler].
 //
 // NATS must be there. A connection that is interrupted later tries for ever to come back. Until then nothing is
 // buffered: Publish returns [nats.ErrReconnectBufExceeded]. What goes wrong with the connection goes to c.Logger.

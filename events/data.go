@@ -23,6 +23,7 @@ const (
 	fieldTotal
 	fieldOp
 	fieldPermit
+	fieldReplicas
 	fieldWaiters
 	fieldHolder
 	fieldWaited
@@ -59,6 +60,7 @@ var fieldNames = newNames([]string{
 	fieldTotal:       "total",
 	fieldOp:          "op",
 	fieldPermit:      "permit",
+	fieldReplicas:    "replicas",
 	fieldWaiters:     "waiters",
 	fieldHolder:      "holder",
 	fieldWaited:      "waited_us",
@@ -127,6 +129,8 @@ func (d *decoder) field(field int, r *Record) {
 		r.Op = lockagent.PermitsOp(d.word(fieldOp))
 	case fieldPermit:
 		r.Permit = lockagent.PermitID(d.rareWord())
+	case fieldReplicas:
+		r.Replicas = int(d.signed())
 	case fieldWaiters:
 		r.Waiters = int(d.signed())
 	case fieldHolder:

@@ -87,11 +87,11 @@
 // # Guarantees
 //
 // A publisher never slows a lock: [Publisher.Record] takes well under a microsecond and does
-// nothing but to queue. Every event that is recorded is told by one record, and every record is
-// stored once and only once, however often NATS goes away or is restarted in the meantime, as long
-// as the queue has room. If it has none, what is worth the least goes first. It is counted, it shows
-// as a hole in the sequence numbers of the agent, and an EventDropped says what it was: events are
-// never lost without a trace.
+// nothing but to queue. As long as the queue has room, one record tells of every event, and the
+// stream has every record exactly once, however often NATS is away or restarts. If the queue is
+// full, the events of least value are dropped. Dropped events are counted, leave a hole in the
+// sequence numbers of the agent, and an EventDropped says of which kinds they were. So no event is
+// lost without a trace.
 //
 // Of two publishers with the same agent and epoch one stops with [ErrIdentity] or [ErrEpoch].
 //

@@ -188,6 +188,7 @@ func appendRest(b []byte, e *lockagent.Event) []byte {
 	b = appendInt(b, `,"total":`, int64(e.Total))
 	b = appendText(b, `,"op":`, string(e.Op))
 	b = appendText(b, `,"permit":`, string(e.Permit))
+	b = appendInt(b, `,"replicas":`, int64(e.Replicas))
 	b = appendInt(b, `,"waiters":`, int64(e.Waiters))
 	b = appendText(b, `,"holder":`, e.Holder)
 	b = appendDuration(b, `,"waited_us":`, e.Waited)

@@ -31,7 +31,7 @@ func TestFold(t *testing.T) {
 	process := lockagent.Process{Host: "one", Program: "billing", PID: 7}
 	records := []Record{
 		record(1, lockagent.EventAgentStarted, lockagent.Event{Process: process, Store: "s"}),
-		record(2, lockagent.EventGranted, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(1), StoreTime: 100, Lease: 30 * time.Second, Count: 1, How: lockagent.ByStore}),
+		record(2, lockagent.EventGranted, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(1), StoreTime: 100, Lease: 30 * time.Second, Count: 1, How: lockagent.ByStore, Replicas: 2}),
 		record(3, lockagent.EventQueued, lockagent.Event{Owner: "bob", Request: 2, Time: at(3), Waited: time.Second, Holder: "ann"}),
 		record(4, lockagent.EventQueued, lockagent.Event{Owner: "eve", Request: 3, Time: at(3), Holder: "ann"}),
 		record(5, lockagent.EventReentered, lockagent.Event{Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(4), Count: 2}),
@@ -47,7 +47,7 @@ func TestFold(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	h := s.Holders[0]
-	if h.Owner != "ann" || h.Grants != 2 || h.Process != Process(process) || h.From != at(1) || h.Uncertain != at(5) || h.LeaseEnd() != 100+30e6 {
+	if h.Owner != "ann" || h.Grants != 2 || h.Process != Process(process) || h.From != at(1) || h.Uncertain != at(5) || h.LeaseEnd() != 100+30e6 || h.Replicas != 2 {
 		t.Errorf("%+v", h)
 	}
 	ann := &Party{Owner: "ann", Agent: "A", Process: Process(process)}

@@ -34,8 +34,9 @@ func (f *Fold) wasAlive(a *folded, r *Record) {
 }
 
 // renewed is when the store has confirmed the lease of a hold last, at the latest, and for how long. The
-// log does not tell of each renewal, so this rests on what the agent tells of all of them. A hold
-// by a pass or a hand-off begins with the lease that its tenure has, and is renewed to the one that it needs.
+// log does not tell of each renewal, so this rests on what the agent tells of all of them. After a pass or a
+// hand-off, a hold begins with the lease of its tenure. The next renewal asks for the lease that the hold
+// needs.
 func (a *AgentState) renewed(h *Hold) (confirmed lockagent.StoreTime, lease time.Duration) {
 	if !h.renewable() {
 		return h.Confirmed, h.Lease

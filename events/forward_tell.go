@@ -68,7 +68,7 @@ func (s *forwardSession) tell(lost Range) error {
 			Kind:    lockagent.EventAgentStarted,
 			Process: lockagent.Process{Host: host, Program: filepath.Base(os.Args[0]), PID: os.Getpid()},
 		}}),
-		// A session that finds this one goes on behind what is lost.
+		// A later session that finds this message goes on behind the lost ones.
 		tell(n+2, lost.Last, Record{Event: lockagent.Event{
 			Kind: lockagent.EventDropped,
 			Err: fmt.Sprintf("%d messages were not forwarded, from %d to %d of stream %s: it discarded them before, or the hub refused them",

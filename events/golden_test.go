@@ -136,6 +136,15 @@ func goldenHolds() []Record {
 	return []Record{first, second}
 }
 
+// addedFields are records with fields that were added later.
+func addedFields() map[string]Record {
+	step, replicas := goldenRecord(lockagent.EventStoreReset), goldenRecord(lockagent.EventHeld)
+	r := &step.Reset
+	*r = lockagent.Reset{From: r.From, To: r.From, Reason: "clock stepped", After: r.After, Before: r.Before + 600_000_000, Step: -300 * time.Millisecond}
+	replicas.Replicas = 2
+	return map[string]Record{"step": step, "replicas": replicas}
+}
+
 // golden returns a golden file without its indentation.
 func golden(t *testing.T, name string, now []byte) []byte {
 	t.Helper()
@@ -192,16 +201,15 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
-	t.Run("step", func(t *testing.T) { // with a field that was added
-		want := goldenRecord(lockagent.EventStoreReset)
-		r := &want.Reset
-		*r = lockagent.Reset{From: r.From, To: r.From, Reason: "clock stepped", After: r.After, Before: r.Before + 600_000_000, Step: -300 * time.Millisecond}
-		now := Append(nil, want)
-		text := golden(t, "step", now)
-		if got, err := Decode(text); err != nil || got != want || !bytes.Equal(now, text) {
-			t.Errorf("read %+v, %v\nwant %+v\nwrote %s", got, err, want, now)
-		}
-	})
+	for name, want := range addedFields() {
+		t.Run(name, func(t *testing.T) {
+			now := Append(nil, want)
+			text := golden(t, name, now)
+			if got, err := Decode(text); err != nil || got != want || !bytes.Equal(now, text) {
+				t.Errorf("read %+v, %v\nwant %+v\nwrote %s", got, err, want, now)
+			}
+		})
+	}
 	t.Run("NoOthers", func(t *testing.T) {
 		files, err := filepath.Glob("testdata/v1/*.json")
 		if err != nil {
@@ -209,7 +217,7 @@ func TestGolden(t *testing.T) {
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
-			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step"}, name) {
+			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step", "replicas"}, name) {
 				t.Errorf("%s is of no kind", file)
 			}
 		}

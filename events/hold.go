@@ -37,6 +37,10 @@ type Hold struct {
 	Permits int `json:"permits,omitempty"`
 	Total   int `json:"total,omitempty"`
 
+	// Replicas is how many replicas of the store were known to have it when it was granted, or 0 if the store does not
+	// ask them.
+	Replicas int `json:"replicas,omitempty"`
+
 	// From and Until are times of the wall. Until is zero while the lock is held.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`

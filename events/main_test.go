@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/redisserver"
 )
 
 func TestMain(m *testing.M) {
@@ -59,13 +61,25 @@ type process struct {
 
 // newProcess returns a server that is not started yet but has its address.
 func newProcess(t testing.TB) *process {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	addr := l.Addr().String()
+	addr := address(t)
 	return &process{newChild(t, "server", map[string]string{"DIR": t.TempDir(), "ADDR": addr}), "nats://" + addr}
+}
+
+// addresses are those that were given to servers of this process.
+var addresses sync.Map
+
+// address returns a loopback address for a server that is started again and again: no outgoing connection takes it meanwhile.
+func address(t testing.TB) string {
+	for {
+		port, err := redisserver.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if _, given := addresses.LoadOrStore(addr, true); !given {
+			return addr
+		}
+	}
 }
 
 // start starts it, with patience: another program may have the port for a moment.

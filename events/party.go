@@ -61,9 +61,9 @@ func plainText(text string) string {
 	return text
 }
 
-// behind returns who is meant by what a request says of the holder that it found, or nil if it says
-// nothing. The text is an owner of the same agent, a tenure of another one, or what another program
-// wrote into the store.
+// behind returns the holder that a request has found, or nil if the request names none. The text is
+// an owner of the same agent, a tenure of another one, or what another program wrote into the
+// store.
 func (f *Fold) behind(l *lockFold, agent lockagent.AgentID, holder string) *Party {
 	if holder == "" {
 		return nil

@@ -41,6 +41,14 @@ func seeds(t *testing.T, many int, test func(seed uint64, r *rand.Rand)) {
 	}
 }
 
+// rehearsed is how much of a long test's work is done: a tenth in a rehearsal.
+func rehearsed(work int) int {
+	if rehearsal {
+		return work / 10
+	}
+	return work
+}
+
 // drawWorld is any history: of stores that are right, or wrong.
 func drawWorld(r *rand.Rand, evils evil) *world {
 	some := func(of int) bool { return r.IntN(of) == 0 }
@@ -236,7 +244,7 @@ func TestAlteredHistories(t *testing.T) {
 		}
 		return ""
 	}
-	seeds(t, 150, func(seed uint64, r *rand.Rand) {
+	seeds(t, rehearsed(150), func(seed uint64, r *rand.Rand) {
 		w := calmWorld(r)
 		if v := closed(w.stream).Verdict; v != Proven {
 			t.Errorf("seed %d: %s", seed, v)
@@ -272,7 +280,7 @@ func TestAlteredHistories(t *testing.T) {
 
 // What an audit says does not depend on when it has judged what, nor on a checkpoint in between.
 func TestResumedAudit(t *testing.T) {
-	seeds(t, 60, func(seed uint64, r *rand.Rand) {
+	seeds(t, rehearsed(60), func(seed uint64, r *rand.Rand) {
 		log := drawWorld(r, sound).stream
 		if r.IntN(2) == 0 { // holes go through a checkpoint as well
 			i := r.IntN(len(log))

@@ -14,9 +14,9 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// resume begins a session. It makes sure that there is a stream, and that the stream keeps
-// what it is given. It settles what the stream has already; everything else will be sent. It
-// makes a few round trips, whatever is in doubt.
+// resume begins a session. It makes sure that the stream exists and keeps its messages. It
+// settles the messages that the stream has already; all others will be sent. It makes a few
+// round trips, however many messages are in doubt.
 func (s *sender) resume(ctx context.Context) error {
 	stream, err := s.stream(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *sender) made(m *jetstream.RawStreamMsg, id messageID) bool {
 // stored returns the ids of the messages of this agent that the stream may have taken without
 // our knowing. It makes four round trips if anything is in doubt, and none otherwise.
 //
-// The last one may be there without those before it, if the stream refused one of them for
+// The stream may have the last message without some earlier ones, if it refused these for
 // a moment.
 func (s *sender) stored(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo) (map[string]bool, error) {
 	s.p.mu.Lock()

@@ -61,8 +61,8 @@ func (l *lockLog) over(s *span) {
 	}
 }
 
-// An agent never uses the number of a tenure again. So a tenure in two epochs of an agent is one
-// that goes on in the next process, and its holds with it.
+// An agent never uses the number of a tenure again. So if two epochs of an agent have the same
+// tenure, the next process went on with it, and with its holds.
 type tenureKey struct {
 	agent  lockagent.AgentID
 	number uint64
@@ -106,7 +106,7 @@ type span struct {
 	LastToken  lockagent.Token `json:"last_token,omitempty"`
 	Modes      modes           `json:"modes,omitempty"`
 
-	// Exclusive is how many exclusive holds go on, and Alone when the last one of those that are over had ended; 0 if
+	// Exclusive is how many exclusive holds go on. Alone is when the last exclusive hold that is over had ended, or 0 if
 	// there was none or nobody knows. A tenure that has become shared is shared from then on. AloneToken is the greatest of
 	// their tokens.
 	Exclusive  int                 `json:"exclusive,omitempty"`

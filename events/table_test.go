@@ -38,9 +38,10 @@ func decodeBatch(text []byte) ([]Record, error) {
 func TestTable(t *testing.T) {
 	holds := typicalHolds(2)
 	holds[1].How, holds[1].Time = lockagent.ByStore, holds[0].Time.Add(time.Hour)
+	holds[0].Replicas, holds[1].Replicas = 2, 2
 	const want = `[{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/3f0c1a52-7b6e-4d7f-9a38-5a1d6f0e2b91",` +
 		`"type":"io.lockagent.lock.holds.v1","subject":"billing/invoices/42","time":"2026-11-21T02:03:04.000005Z",` +
-		`"data":{"store":"5a6d2f0e-0c55-4b8e-8f6c-0d5d1a7c2b11","lock":"billing/invoices/42","kind":"plain","mode":"exclusive","count":0,` +
+		`"data":{"store":"5a6d2f0e-0c55-4b8e-8f6c-0d5d1a7c2b11","lock":"billing/invoices/42","kind":"plain","mode":"exclusive","count":0,"replicas":2,` +
 		`"lease_us":10000000,"incarnation":"3f0c1a527b6e4d7f9a385a1d6f0e2b913f0c1a52",` +
 		`"columns":["time","owner","request","tenure","token","how","waited_us","held_us","store_time_us","until_us","returned_us"],"rows":[` +
 		`["2026-11-21T02:03:04.000005Z","worker-0",9,12,1795000000000019,"handoff",150,1600,1795000000000019,1795000000000119,1795000000000019],` +
@@ -81,6 +82,7 @@ func TestNoTable(t *testing.T) {
 		"LockKind":    {func(r *Record) { r.LockKind = "fair" }, 0},
 		"Mode":        {func(r *Record) { r.Mode = lockagent.Shared }, 0},
 		"Store":       {func(r *Record) { r.Store = "" }, 0},
+		"Replicas":    {func(r *Record) { r.Replicas = 1 }, 0},
 		"Incarnation": {func(r *Record) { r.Incarnation = "other" }, 0},
 		"Lease":       {func(r *Record) { r.Lease++ }, 0},
 		"Fixed":       {func(r *Record) { r.Fixed = true }, 0},

@@ -27,7 +27,8 @@ type tableText struct {
 	unknown []string // the names of those
 }
 
-// tableData reads the data of a table up to its rows, of which it notes the place. r gets what they have in common.
+// tableData reads the data of a table up to its rows, and notes where the rows are. r gets the fields that all rows
+// have in common.
 func (d *decoder) tableData(r *Record, t *tableText) {
 	fields := members{names: tableNames}
 	named, counted := false, false

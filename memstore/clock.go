@@ -44,9 +44,9 @@ func (c *clock) begin(now time.Time) lockagent.StoreTime {
 	return c.guard
 }
 
-// raise makes all later tenures begin above a floor. If the floor is far ahead, it sets the clock,
-// which gets another name: just there if the floor is exact, and otherwise ahead of it. It reports
-// false if the floor is too far ahead.
+// raise makes all later tenures begin above a floor. If the floor is far ahead, raise sets the
+// clock, and the clock gets another name. The clock is set to the floor if the floor is exact, and
+// otherwise ahead of it. raise reports false if the floor is too far ahead.
 func (c *clock) raise(now time.Time, floor lockagent.StoreTime, exact bool) bool {
 	if floor.Sub(c.at(now)) > farthest {
 		return false

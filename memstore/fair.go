@@ -115,9 +115,9 @@ func (m *memory) takePlace(v *visit, req *lockagent.AcquireRequest, l *lock, rep
 	}
 }
 
-// handOn gives a free lock to the first place. The dead ones before it are removed. If that is the place of
-// asker, or nobody waits, the lock stays free. handOn returns when the tenure begins that got the lock, or
-// the other program for which the lock is kept.
+// handOn gives a free lock to the first place. The dead ones before it are removed. If the first place is
+// that of asker, or nobody waits, the lock stays free. If a tenure got the lock, at is when the tenure begins.
+// If the lock is kept for another program, kept is that program.
 func (m *memory) handOn(v *visit, name lockagent.Name, l *lock, trace string, asker lockagent.Tenure) (at lockagent.StoreTime, kept *foreignWaiter) {
 	for ; len(l.places) > 0; l.places = slices.Delete(l.places, 0, 1) {
 		first := l.places[0]

@@ -56,7 +56,7 @@ func (m *memory) acquireFenced(v *visit, req lockagent.AcquireRequest) (lockagen
 		m.keep(req.Name, req.Kind, v.now).fence.raise(req.Floor, v.now)
 	}
 	req.Floor = 0
-	return m.acquirePlain(v, req)
+	return m.acquireOften(v, req)
 }
 
 // releaseFenced is a Release of a fenced lock.

@@ -6,6 +6,19 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
+// foreignAsks is how soon a tenure asks again that waits for another program.
+const foreignAsks = 100 * time.Millisecond
+
+// acquireOften is acquirePlain for a lock that another program may release without a wake-up, as Redisson's spin lock does.
+// Whoever waits for it asks again.
+func (m *memory) acquireOften(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+	reply, err := m.acquirePlain(v, req)
+	if l := m.lock(req.Name, v.now); reply.Queued && l.held() && l.holders[0].foreign != "" {
+		reply.AskWithin = foreignAsks
+	}
+	return reply, err
+}
+
 // PlantHolder makes another program the holder of a lock, with a hold count and a lease. by is the
 // holder as that program writes it. If lease is 0, the lease has no end. It replaces what was
 // there. It looks like a lock of any kind. It is for tests.

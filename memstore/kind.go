@@ -18,7 +18,7 @@ type rules struct {
 
 var kinds = map[lockagent.LockKind]*rules{
 	lockagent.PlainLock: {
-		acquire:   (*memory).acquirePlain,
+		acquire:   (*memory).acquireOften,
 		renew:     (*memory).renewPlain,
 		release:   (*memory).releasePlain,
 		breakLock: (*memory).breakPlain,

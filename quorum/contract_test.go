@@ -48,7 +48,8 @@ func harness(t testing.TB, n int) *storetest.Harness {
 				m.PlantValue(name)
 			}
 		},
-		NoQueue: true,
+		NoQueue:       true,
+		NoIncarnation: true,
 	}
 }
 

@@ -88,10 +88,10 @@
 // difference between the nodes' clocks. There is no name of a clock: the difference of two times is
 // no duration.
 //
-// Replicas. Nodes that have replicas of their own may demand that these know of a tenure, such as those
-// of package redisstore with MinReplicas. A node whose replicas do not know of it does not count for the
-// majority. [lockagent.Grant.Replicas] is the least number among the nodes that counted. If a majority of the nodes says
-// [lockagent.ErrTooFewReplicas], so does the quorum.
+// Replicas. A node with replicas of its own may demand that they know of a tenure, as package redisstore does with
+// MinReplicas. A node whose replicas do not know of it does not count for the majority. [lockagent.Grant.Replicas] is
+// the least number among the nodes that counted. If a majority of the nodes says [lockagent.ErrTooFewReplicas], so does
+// the quorum.
 //
 // # Not guaranteed
 //

@@ -41,7 +41,8 @@ func TestContractOnRedis(t *testing.T) {
 					server.Do("SET", string(name), "something else")
 				}
 			},
-			NoQueue: true,
+			NoQueue:       true,
+			NoIncarnation: true,
 		}
 	})
 }
@@ -70,7 +71,7 @@ func (all servers) dial(t testing.TB) []lockagent.Store {
 func dial(t testing.TB, urls ...string) []lockagent.Store {
 	t.Helper()
 	// Servers answer late on a machine that is busy.
-	redis := redisstore.Config{SilenceTimeout: redisstore.DefaultCallTimeout, Logger: slog.New(slog.DiscardHandler)}
+	redis := redisstore.Config{SilenceTimeout: redisstore.DefaultCallTimeout, DialTimeout: storetest.Patience, Logger: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithTimeout(context.Background(), storetest.Patience)
 	defer cancel()
 	nodes, errs := make([]lockagent.Store, len(urls)), make([]error, len(urls))

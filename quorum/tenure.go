@@ -27,8 +27,8 @@ type tenure struct {
 	trying *attempt
 	// stopping counts the timers that end what is left of a lost tenure.
 	stopping int
-	// spent says that no node may grant the tenure any more: the agent was told that it has
-	// nothing, so it will not release the tenure.
+	// spent says that no node may grant the tenure any more. The agent was told that it was
+	// granted nothing, so it will not release the tenure.
 	spent bool
 }
 
@@ -88,8 +88,8 @@ func (s *Store) ended(t *tenure, i int) (todo func()) {
 	return s.tidy(t, i)
 }
 
-// tidy gives back what a node may have of a tenure that nobody wants there, and forgets a tenure
-// of which nothing is left. mu is held.
+// tidy releases a tenure at a node that need not have it any more, and forgets a tenure that no
+// node has. mu is held.
 func (s *Store) tidy(t *tenure, i int) (todo func()) {
 	p := &t.parts[i]
 	todo = func() {}

@@ -181,6 +181,7 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			PlantWaiter:   s.waiter,
 			Reset:         s.empty,
 			NoQueue:       s.classic,
+			NoIncarnation: s.cluster != nil,
 			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
 				s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
 			},
@@ -232,8 +233,11 @@ func open(t testing.TB, url string) *redisstore.Store {
 
 func openConfig(t testing.TB, config redisstore.Config, url string) *redisstore.Store {
 	t.Helper()
-	if config.CallTimeout == 0 && config.SilenceTimeout == 0 { // servers answer late on a machine that is busy
+	if config.CallTimeout == 0 && config.SilenceTimeout == 0 { // servers answer late, and connect late, on a machine that is busy
 		config.SilenceTimeout = redisstore.DefaultCallTimeout
+	}
+	if config.DialTimeout == 0 {
+		config.DialTimeout = storetest.Patience
 	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)

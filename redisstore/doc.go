@@ -107,11 +107,11 @@
 // tells the agent of the reset ([Store.OnReset]). The new grants have greater tokens all the
 // same, so a resource that checks tokens is safe.
 //
-// A master can be cut off from its Sentinels or from the Cluster. It goes on granting locks
-// to programs that still reach it, until it learns that it was replaced. For some seconds
-// there are two masters. With min-replicas-to-write 1 and min-replicas-max-lag 2 the old
-// master soon refuses. [Open] warns if Sentinels watch a master without these settings, and if a
-// master has fewer replicas than MinReplicas.
+// A master can be cut off from its Sentinels or from the Cluster. Such a master goes on granting
+// locks to the programs that still reach it, until it learns that another node has replaced it.
+// For some seconds there are two masters. With min-replicas-to-write 1 and min-replicas-max-lag
+// 2 the old master soon refuses. [Open] warns if Sentinels watch a master without these
+// settings, and if a master has fewer replicas than MinReplicas.
 //
 // A server that evicts keys when its memory is full may evict locks. Run it with
 // maxmemory-policy noeviction. [Open] warns of other policies.
@@ -152,7 +152,12 @@
 //	lockagent_turn:{N}          number of passes since the        250 ms
 //	                            outsiders' turn
 //	lockagent_busy:{N}          string: since when tenures        5 minutes
-//	                            follow each other, and the last
+//	                            follow each other, and the last.
+//	                            Or the end of the lease of
+//	                            another program, and since when
+//	                            it is that.
+//	                            Of a read/write lock as of a      10 s
+//	                            semaphore, with calls of HEXISTS
 //	redisson_lock_queue:{N}     list: who waits for a fair lock   never
 //	redisson_lock_timeout:{N}   zset: the same, by when the       never
 //	                            place is over, in ms
@@ -211,6 +216,10 @@
 //	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
 //	lockagent_notes:{N}         as of a lock                      1 minute
 //	lockagent_turn:{N}          as of a lock                      250 ms
+//	lockagent_busy:{N}          string: when the next turn of     10 s
+//	                            those that poll is due, the time
+//	                            between turns, since when permits
+//	                            are free, and calls of DECRBY
 //	lockagent_change:{N}:<id>   the reply to a change             1 minute
 //	redisson_sc:{N}             channel: the number of permits that are free, if it grew and is
 //	                            above 0
@@ -243,6 +252,8 @@
 //	lockagent_polls             string: the time of the last look whether anybody polls, the
 //	                            calls of HEXISTS until then, and when somebody polled last.
 //	                            Expires after 1 minute
+//	lockagent_gets              string: the same for GET. Expires after 1 minute
+//	lockagent_hgets             string: the same for HGET. Expires after 1 minute
 //	lockagent_incarnation       channel: a message when another incarnation begins. Not in a
 //	                            Cluster
 //
@@ -256,8 +267,8 @@
 //
 //	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
-//	+get +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
-//	+hset +hdel +hget +hmget +hincrby +hlen +hscan
+//	+getrange +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
+//	+hset +hdel +hmget +hincrby +hlen +hscan
 //	+lrange +lindex +llen +lpos +linsert +rpush +lrem
 //	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
@@ -291,8 +302,13 @@
 // does at each attempt that finds a lock held. The scripts of the store do not. If the server
 // counts at least four such calls a second, a lock whose tenures have followed each other for half
 // a second is kept from agents for 150 ms. If those that poll take it, they get the next such turn
-// after a tenth of a second. A service without INFO commandstats gives no such turns. Semaphores
-// give none: a poll of a semaphore runs no command that nobody else runs.
+// after a tenth of a second. A service without INFO commandstats gives no such turns.
+//
+// At a semaphore it is GET that tells of polls. The permits are kept from agents for 100 ms, after half a second of contention
+// if calls of DECRBY show that somebody took a permit in the last turn, and else less and less often: every 4 s in the end.
+//
+// At a read/write lock HGET tells of polls, and HEXISTS of a writer that had the lock. Before such a turn the store asks
+// readers to leave the lock, and nobody joins them for 100 ms.
 //
 // The store cannot count subscribers in a Cluster with classic messages, or behind a service
 // of several servers. There are no queues then: a release wakes all waiters.

@@ -120,9 +120,13 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 		cancels = append(cancels, s.subscriptions.Subscribe(agents, transport.Listener{Stands: silent}))
 	}
 	if l := s.listener.Load(); l != nil && s.room == script.Sharded {
-		cancels = append(cancels, l.subscribe(topic(script.AgentChannelOf(l.agent, name), true), transport.Listener{
-			Message: l.message, Stands: silent,
-		}))
+		passes := transport.Listener{Message: l.message, Stands: silent}
+		if f.many { // whoever asked for a place before the agent was heard may have lost it, and one wake-up is for one of them
+			passes.Stands = func(bool) {
+				l.hear(lockagent.Message{Kind: lockagent.MessagesMissed, Name: name, LockKind: kind})
+			}
+		}
+		cancels = append(cancels, l.subscribe(topic(script.AgentChannelOf(l.agent, name), true), passes))
 	}
 	cancels = append(cancels, s.subscriptions.Subscribe(topic(f.channel(name), false), transport.Listener{
 		Message: func(payload string) {

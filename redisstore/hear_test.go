@@ -50,6 +50,45 @@ func TestMissedMessages(t *testing.T) {
 	missed("after the server was emptied")
 }
 
+// In a Cluster the channel for passes stands later than the first places are asked for. Those places go to nobody. So
+// when it stands, all who wait have to ask again.
+func TestPlacesOfAnAgentThatIsNotHeardYet(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 1)
+	node, store, other := cluster.Nodes[0], open(t, cluster.URL()), open(t, cluster.URL())
+	messages := storetest.Listen(t, other, agentB)
+	for _, kind := range []lockagent.LockKind{lockagent.Permits, lockagent.Semaphore, lockagent.FairLock} {
+		of := func(agent lockagent.AgentID, number uint64) lockagent.AcquireRequest {
+			req := wish(lockagent.Name(kind), agent, number)
+			req.Kind = kind
+			return req
+		}
+		missed := func() {
+			t.Helper()
+			if _, ok := messages.Await(lockagent.MessagesMissed, lockagent.Name(kind), lockagent.Tenure{}); !ok {
+				t.FailNow()
+			}
+		}
+		if kind != lockagent.FairLock {
+			node.Do("SET", string(kind), "1")
+		}
+		ours := of(agentA, 1)
+		acquire(t, store, ours)
+		queue(t, other, of(agentB, 1))
+		queue(t, other, of(agentB, 2))
+		left := end(ours)
+		left.Kind = kind
+		if reply, err := storetest.Release(t, store, left); err != nil || reply.Passed {
+			t.Errorf("Release = %+v, %v; want nothing passed", reply, err)
+		}
+		acquire(t, store, of(agentA, 2)) // for there is no place any more
+		defer other.Subscribe(lockagent.Name(kind), kind, func() {})()
+		missed()
+		node.Do("CLIENT", "KILL", "TYPE", "pubsub")
+		missed()
+	}
+}
+
 // An agent that is gone, or is cut off, is skipped at once.
 func TestALockIsNotPassedToWhoIsGone(t *testing.T) {
 	t.Parallel()

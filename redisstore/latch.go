@@ -60,21 +60,39 @@ func (s *Store) awaitLatch(_ context.Context, _ *family, req lockagent.AcquireRe
 		case latch.Count > 0:
 			s.opened.forget(req.Name, asked)
 			done(lockagent.AcquireReply{At: latch.At, Remaining: -1}, nil)
-		case req.Queue && !opened && !s.opened.lately(req.Name):
-			done(lockagent.AcquireReply{}, lockagent.ErrLatchGone)
+		case req.Queue && !opened && !s.opened.since(req.Name, asked):
+			time.AfterFunc(messageBehind, func() {
+				switch {
+				case s.opened.since(req.Name, asked):
+					done(lockagent.AcquireReply{At: latch.At, Granted: true}, nil)
+				case s.life.Err() != nil:
+					done(lockagent.AcquireReply{}, lockagent.ErrClosed)
+				default:
+					done(lockagent.AcquireReply{}, lockagent.ErrLatchGone)
+				}
+			})
 		default:
 			done(lockagent.AcquireReply{At: latch.At, Granted: true}, nil)
 		}
 	})
 }
 
+// messageBehind is how much later than a reply a message may arrive that the server sent before, on another connection.
+const messageBehind = 100 * time.Millisecond
+
 // opened knows which latches were counted down to 0, by the messages that say so: Redisson leaves no
 // note of that in the server. It has the latches of the last minute for which the agent waited, and at
 // most as many older ones, or fewOpened. The zero value is empty.
 type opened struct {
 	mu    sync.Mutex // guards the others
-	times map[lockagent.Name]time.Time
+	times map[lockagent.Name]opening
 	most  int // how many there may be until old ones are removed
+}
+
+// opening is the last time that a message said that a latch was counted down to 0.
+type opening struct {
+	at    time.Time
+	ended bool // the latch was set or deleted since then
 }
 
 const (
@@ -87,32 +105,35 @@ func (o *opened) heard(name lockagent.Name, payload string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if payload != "0" { // it was set or deleted
-		delete(o.times, name)
+		if last, ok := o.times[name]; ok {
+			o.times[name] = opening{last.at, true}
+		}
 		return
 	}
 	if len(o.times) >= o.most {
-		maps.DeleteFunc(o.times, func(_ lockagent.Name, at time.Time) bool { return time.Since(at) >= openedKept })
+		maps.DeleteFunc(o.times, func(_ lockagent.Name, x opening) bool { return time.Since(x.at) >= openedKept })
 		o.most = max(fewOpened, 2*len(o.times))
 	}
 	if o.times == nil {
-		o.times = make(map[lockagent.Name]time.Time)
+		o.times = make(map[lockagent.Name]opening)
 	}
-	o.times[name] = time.Now()
+	o.times[name] = opening{at: time.Now()}
 }
 
 // forget forgets that a latch was counted down before an instant: it was found closed after that.
 func (o *opened) forget(name lockagent.Name, before time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if at, ok := o.times[name]; ok && at.Before(before) {
+	if x, ok := o.times[name]; ok && x.at.Before(before) {
 		delete(o.times, name)
 	}
 }
 
-// lately reports whether a latch was counted down to 0 within the last minute, and not found closed since.
-func (o *opened) lately(name lockagent.Name) bool {
+// since reports whether a latch was open at some time after an instant: it was counted down to 0 since then, or within the last minute
+// and neither set, nor deleted, nor found closed since.
+func (o *opened) since(name lockagent.Name, asked time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	at, ok := o.times[name]
-	return ok && time.Since(at) < openedKept
+	x, ok := o.times[name]
+	return ok && (!x.at.Before(asked) || !x.ended && time.Since(x.at) < openedKept)
 }

@@ -125,6 +125,55 @@ func TestLatchEndedByRedisson(t *testing.T) {
 	}
 }
 
+// The message that tells how a latch ended may come after the reply that there is none.
+func TestLatchMessageBehindTheReply(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	if _, err := latch(t, store, lockagent.LatchRequest{Name: "ready", Op: lockagent.LatchSet, Count: 1, Change: "c1"}); err != nil {
+		t.Fatal(err)
+	}
+	woken := latchSubscribed(t, store, "ready")
+	server.Do("DEL", "ready")
+	asked := server.Calls("evalsha")
+	outcome := make(chan error, 1)
+	go func() {
+		open, err := isOpen(t, store, "ready")
+		if err == nil && !open {
+			err = errors.New("it is closed")
+		}
+		outcome <- err
+	}()
+	redistest.Eventually(t, "the question", func() bool { return server.Calls("evalsha") > asked })
+	server.Do("PUBLISH", "redisson_countdownlatch__channel__{ready}", "0")
+	<-woken
+	if err := <-outcome; err != nil {
+		t.Errorf("counted down: %v", err)
+	}
+}
+
+// Redisson opens its latch at "0", and closes it at "1". A latch that it takes for open although it is set would have its waiters
+// ask without a pause.
+func TestLatchMessages(t *testing.T) {
+	server := redistest.Start(t)
+	store, heard := open(t, server.URL()), server.Dial()
+	if _, err := heard.Do("SUBSCRIBE", "redisson_countdownlatch__channel__{ready}"); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		op   lockagent.LatchOp
+		told string
+	}{{lockagent.LatchSet, "1"}, {lockagent.LatchDown, "0"}, {lockagent.LatchSet, "1"}, {lockagent.LatchDelete, "1"}} {
+		req := lockagent.LatchRequest{Name: "ready", Op: c.op, Count: 1, Change: "c" + strconv.Itoa(i)}
+		if r, err := latch(t, store, req); err != nil || !r.Changed {
+			t.Fatalf("%s: %+v, %v", c.op, r, err)
+		}
+		message, err := heard.Receive()
+		if err != nil || message.([]any)[2] != any(c.told) {
+			t.Errorf("%s: told %v, %v; want %q", c.op, message, err, c.told)
+		}
+	}
+}
+
 // What is no latch is left alone.
 func TestLatchOfAnotherType(t *testing.T) {
 	server := redistest.Start(t)

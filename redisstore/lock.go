@@ -27,6 +27,7 @@ type family struct {
 	heard    func(name lockagent.Name, payload string) // called with each message there; may be nil
 	places   *places                                   // of which some have channels of their own; may be nil
 	holds    error                                     // of calls about holds, if the kind has none
+	many     bool                                      // an agent may wait with many tenures, each with a place of its own
 	beside   bool                                      // Redisson has keys beside the lock, see script.CheckSharedKeys
 }
 
@@ -226,9 +227,8 @@ func (s *Store) send(c *script.Call, slot uint16, done func(text string, err err
 	s.lanes.Send(call)
 }
 
-// check returns the family of a kind. It refuses a request that is out of bounds, and a name that locks of the
-// kind cannot have. err is the outcome of the request's own Check: passing the request itself
-// would allocate.
+// check returns the family of a kind. It refuses a request that is out of bounds, and a name that the kind
+// does not allow. err is the outcome of the request's own Check: to pass the request itself would allocate.
 func (s *Store) check(name lockagent.Name, kind lockagent.LockKind, err error) (*family, error) {
 	if err != nil {
 		return nil, err

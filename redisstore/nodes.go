@@ -23,8 +23,8 @@ type nodes struct {
 type node struct {
 	run    string
 	master bool
-	// history is the replication id of the node's data. A replica that takes over as the master
-	// gives its data a new id. before is then the id that they had under the master before it.
+	// history is the replication id of the node's data. A replica that becomes the master gives
+	// its data a new id. Then before is the id that the data had under the former master.
 	history, before string
 	at              lockagent.StoreTime // when it said so
 	// gone says that it is not a master any more, and that its successor is not known yet.

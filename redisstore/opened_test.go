@@ -23,7 +23,7 @@ func TestManyLatchesAreOpened(t *testing.T) {
 				o.heard(name(round, i), "0")
 			}
 			for i := range latches {
-				if !o.lately(name(round, i)) {
+				if !o.since(name(round, i), time.Now().Add(time.Second)) {
 					t.Fatalf("round %d: latch %d is not known", round, i)
 				}
 			}
@@ -31,13 +31,18 @@ func TestManyLatchesAreOpened(t *testing.T) {
 				t.Fatalf("round %d: %d latches are in memory", round, len(o.times))
 			}
 			time.Sleep(openedKept)
-			if o.lately(name(round, 0)) {
+			if o.since(name(round, 0), time.Now()) {
 				t.Fatalf("round %d: a latch counts as open after a minute", round)
 			}
 		}
+		asked := time.Now()
+		time.Sleep(1)
 		o.heard("a", "0")
 		o.heard("a", "1")
-		if o.lately("a") {
+		if !o.since("a", asked) {
+			t.Error("a latch was open after the question, and does not count")
+		}
+		if time.Sleep(1); o.since("a", time.Now()) {
 			t.Error("a latch that was set again counts as open")
 		}
 	})

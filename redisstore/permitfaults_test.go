@@ -51,7 +51,7 @@ func TestPermitsWithASpoiltKey(t *testing.T) {
 		storetest.Listen(p.t, p.store, agentA) // so permits are passed to it
 		for number, key := range []string{
 			p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout", "lockagent_queue:{pool}", "lockagent_wanted:{pool}",
-			"lockagent_notes:{pool}", "lockagent_turn:{pool}", "lockagent_clock", "lockagent_ahead",
+			"lockagent_notes:{pool}", "lockagent_turn:{pool}", "lockagent_busy:{pool}", "lockagent_gets", "lockagent_clock", "lockagent_ahead",
 		} {
 			p.spoil(key, uint64(20*number+10), false)
 			p.spoil(key, uint64(20*number+20), true)
@@ -68,11 +68,9 @@ func (p *pool) spoil(key string, number uint64, over bool) {
 		p.past(p.tenures())
 		p.past("{pool}:timeout")
 	}
-	there := p.server.Do("EXISTS", key) == int64(1)
-	if there {
-		p.server.Do("RENAME", key, "aside")
-	}
-	p.server.Do("RPUSH", key, "spoilt")
+	// The store writes some of the keys at any time. So each of these changes is one step.
+	p.server.Do("EVAL", `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('RENAME', KEYS[1], 'aside') end
+		return redis.call('RPUSH', KEYS[1], 'spoilt')`, "1", key)
 	more, less := fmt.Sprint("more", number), fmt.Sprint("less", number)
 	for range 2 {
 		_, _ = p.try(lockagent.AddPermits, 3, more)
@@ -82,10 +80,8 @@ func (p *pool) spoil(key string, number uint64, over bool) {
 		_, _ = p.try(lockagent.AddPermits, -3, less)
 		_, _ = p.release(number + 3)
 	}
-	p.server.Do("DEL", key)
-	if there {
-		p.server.Do("RENAME", "aside", key)
-	}
+	p.server.Do("EVAL", `redis.call('DEL', KEYS[1])
+		if redis.call('EXISTS', 'aside') == 1 then redis.call('RENAME', 'aside', KEYS[1]) end`, "1", key)
 	for n := range uint64(4) {
 		if _, err := p.release(number + n); err != nil {
 			p.t.Errorf("after %s was spoilt: Release(%d): %v", key, n, err)

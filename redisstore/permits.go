@@ -12,7 +12,7 @@ import (
 func (s *Store) permits(kind lockagent.LockKind) *family {
 	room := s.room
 	f := s.plain()
-	f.channel, f.beside = script.PermitsChannel, true
+	f.channel, f.many, f.beside = script.PermitsChannel, true, true
 	f.breaks = room.BreakPermits
 	f.inspects = func(c *script.Call, name lockagent.Name) { room.InspectPermits(c, name, kind) }
 

@@ -85,25 +85,37 @@ func AwaitFree(t TB, s lockagent.Store, name lockagent.Name) bool {
 
 func awaitFree(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) bool {
 	t.Helper()
+	var seen lockagent.Inspection
+	var err error
+	free := poll(func() (again time.Duration, done bool) {
+		seen, err = inspect(t, s, name, kind)
+		return seen.Remaining, err != nil || !seen.Held
+	})
+	switch {
+	case err != nil:
+		t.Errorf("Inspect(%q): %v", name, err)
+		return false
+	case !free:
+		t.Errorf("lock %q is still held by %q, %v after it was waited for", name, seen.Holder, Patience)
+	}
+	return free
+}
+
+// poll asks a store until that is done, and reports false if it is not after [Patience]. The store's answer
+// says when to ask again. To ask all the time would keep the virtual time of a bubble from passing.
+func poll(ask func() (again time.Duration, done bool)) bool {
 	overdue := time.NewTimer(Patience)
 	defer overdue.Stop()
 	for {
-		seen, err := inspect(t, s, name, kind)
-		if err != nil {
-			t.Errorf("Inspect(%q): %v", name, err)
-			return false
-		}
-		if !seen.Held {
+		wait, done := ask()
+		if done {
 			return true
 		}
-		// The store's answer says when to ask again. To ask all the time would keep the
-		// virtual time of a bubble from passing.
-		again := time.NewTimer(max(seen.Remaining, time.Millisecond))
+		again := time.NewTimer(max(wait, time.Millisecond))
 		select {
 		case <-again.C:
 		case <-overdue.C:
 			again.Stop()
-			t.Errorf("lock %q is still held by %q, %v after it was waited for", name, seen.Holder, Patience)
 			return false
 		}
 	}

@@ -354,6 +354,9 @@ var defects = []defect{
 	{"is one incarnation for ever", "Reset/an incarnation has a name of its own", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Incarnation = "eternal"
 	})},
+	{"tells no incarnation", "Reset/an incarnation has a name of its own", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.Incarnation = ""
+	})},
 	{"is always another incarnation", "Reset/an incarnation has a name of its own", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Incarnation = rand.Text()
 	})},

@@ -24,7 +24,8 @@
 // names of the cases are chapter/clause for plain locks, and kind/chapter/clause for others.
 //
 // Most functions of a [Harness] may be nil, if the store cannot do what they are for. NoQueue
-// says that the store has no queue. The suite skips the cases that need what is missing.
+// says that the store has no queue, and NoIncarnation that it cannot tell its incarnation. The suite
+// skips the cases that need what is missing.
 //
 // [Compare] runs random histories against two stores that must agree. The
 // blocking calls [Acquire], [Renew], [Release], [Break], [Inspect], [Subscribe], [Listen]

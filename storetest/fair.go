@@ -159,7 +159,6 @@ var fairClauses = []clause{
 // fairQueue is theLock as a fair lock, with a holder and tenures that wait for it.
 type fairQueue struct {
 	t       *testing.T
-	noQueue bool // it may have no places, either
 	agents  []*party
 	latest  uint64
 	holder  fairSeat
@@ -177,7 +176,7 @@ func (s fairSeat) tenure() lockagent.Tenure { return s.party.tenure(s.number) }
 // fairQueue makes a queue in which the first of two agents has the lock.
 func (h *Harness) fairQueue(t *testing.T) *fairQueue {
 	t.Helper()
-	f := &fairQueue{t: t, noQueue: h.NoQueue, agents: h.agents(t, 2)}
+	f := &fairQueue{t: t, agents: h.agents(t, 2)}
 	for _, p := range f.agents {
 		p.subscribe(theLock)
 	}
@@ -198,9 +197,6 @@ func (f *fairQueue) wait(agents ...int) {
 	for _, agent := range agents {
 		s := f.seat(agent)
 		reply, err := s.try(s.queueing(theLock, s.number))
-		if f.noQueue && err == nil && !reply.Granted && !reply.Queued {
-			f.t.Skip("the store has no queue")
-		}
 		if err != nil || reply.Granted || !reply.Queued {
 			f.t.Fatalf("Acquire(%s) = %+v, %v; want it queued", s.tenure(), reply, err)
 		}

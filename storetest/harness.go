@@ -50,8 +50,11 @@ type Harness struct {
 	PlantWaiter func(t testing.TB, name lockagent.Name, wait time.Duration, told func())
 
 	// NoQueue says that the store has no queue. So it never passes a lock, and has no turns
-	// for outsiders.
+	// for outsiders. Fair locks have places all the same.
 	NoQueue bool
+
+	// NoIncarnation says that the store cannot tell its incarnation, as when it has several servers.
+	NoIncarnation bool
 
 	// Reset deletes all data, like a server that is emptied or restarted empty. Nil if the
 	// data cannot disappear.

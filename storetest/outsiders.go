@@ -180,17 +180,16 @@ func (r *ring) take() {
 // comesIn acquires a free lock as soon as the store no longer keeps it for outsiders.
 func (p *party) comesIn(req lockagent.AcquireRequest) {
 	p.t.Helper()
-	for range 1000 {
+	granted := poll(func() (again time.Duration, done bool) {
 		reply, err := p.try(req)
-		if reply.Granted {
-			return
-		}
-		if err != nil || reply.Holder != "" || reply.Remaining <= 0 {
+		if !reply.Granted && (err != nil || reply.Holder != "" || reply.Remaining <= 0) {
 			p.t.Fatalf("Acquire(%s) of a lock that is free = %+v, %v", req.Tenure, reply, err)
 		}
-		time.Sleep(reply.Remaining) // no message or wake-up says when the time is over
+		return reply.Remaining, reply.Granted // no message or wake-up says when the lock is no longer kept
+	})
+	if !granted {
+		p.t.Fatalf("a lock that is free was kept from agents for %v", Patience)
 	}
-	p.t.Fatalf("a lock that is free is kept from agents for ever")
 }
 
 // keep renews a tenure, for longer than the case takes.

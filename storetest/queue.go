@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -201,6 +202,21 @@ var queueClauses = []clause{
 			}
 			line.passes(one, 1, two)
 		},
+	},
+	{
+		name: "who waits for another program is to ask again",
+		says: "Or another program has the lock, and may release it without a wake-up.",
+		prove: func(t *testing.T, h *Harness) {
+			h.needsQueue(t)
+			h.plantHolder(t, 1, minute)
+			one := h.agent(t)
+			one.subscribe(theLock)
+			holder, _ := lockagent.ParseTenure(stranger)
+			if within := one.queue(theLock, 1, holder).AskWithin; within <= 0 || within > time.Second {
+				t.Errorf("it is to ask again within %v; want a second at most", within)
+			}
+		},
+		except: []lockagent.LockKind{lockagent.ReadWriteLock}, // other programs always wake its waiters
 	},
 }
 

@@ -149,6 +149,9 @@ var queueDefects = []defect{
 			return reply, err
 		}
 	}},
+	{"has who waits for another program sleep", "Queue/who waits for another program is to ask again", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.AskWithin = 0
+	})},
 	{"passes what has run out", "Pass/the end of a lease passes nothing", func(s *spoilt) {
 		inspect := s.inspect
 		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {

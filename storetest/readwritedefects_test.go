@@ -116,6 +116,7 @@ var readWriteFindings = []finding{
 	{"makes no tenure shared", "ReadWriteQueue/a downgrade lets readers in, up to the first writer"},
 	{"queues readers as if they were writers", "ReadWriteQueue/a writer that gives up lets readers in"},
 	{"tells nobody that it is wanted", "ReadWriteQueue/the tenures that a writer waits for are told"},
+	{"tells nobody that it is wanted", "ReadWriteQueue/a tenure that is renewed is told of outsiders"},
 	{"passes what is broken", "ReadWriteQueue/a break and the end of a lease pass nothing"},
 }
 

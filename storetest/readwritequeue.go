@@ -141,7 +141,7 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "the tenures that a writer waits for are told",
-		says: "to every tenure that shares the lock, or to some of them. It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue.",
+		says: "to every tenure that shares the lock, or to some of them. It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue,",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 3)
 			one, two, writer := c[0], c[1], c[2]
@@ -154,6 +154,20 @@ var readWriteQueueClauses = []clause{
 				p.messages.forget()
 				p.has(1)
 				p.hears(lockagent.MessageWanted, 1)
+			}
+		},
+	},
+	{
+		name: "a tenure that is renewed is told of outsiders",
+		says: "It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue, or while outsiders wait.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.crowd(t, 1)[0]
+			one.read(1)
+			h.outsider(t)
+			for range 2 {
+				one.has(1)
+				one.hears(lockagent.MessageWanted, 1)
+				one.messages.forget()
 			}
 		},
 	},

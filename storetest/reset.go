@@ -60,6 +60,7 @@ var resetClauses = []clause{
 		name: "an incarnation has a name of its own",
 		says: "A store that lost its data has a new one.",
 		prove: func(t *testing.T, h *Harness) {
+			h.needsIncarnation(t)
 			one, two := h.pair(t)
 			before := one.incarnation(1)
 			if again := two.incarnation(1); again != before {
@@ -82,6 +83,7 @@ var resetClauses = []clause{
 		name: "a reset is told to every store",
 		says: "OnReset calls f when the store turns out to be another incarnation than before",
 		prove: func(t *testing.T, h *Harness) {
+			h.needsIncarnation(t)
 			one, two := h.pair(t)
 			told, toldTwo := one.onReset(), two.onReset()
 			for number := uint64(1); number <= rounds; number++ {
@@ -106,6 +108,7 @@ var resetClauses = []clause{
 		name: "a step of the clock is told to every store",
 		says: "It also calls f when somebody has set the store's clock, because leases may have ended early.",
 		prove: func(t *testing.T, h *Harness) {
+			h.needsIncarnation(t)
 			if h.StepClock == nil {
 				t.Skip("the harness cannot set the clock")
 			}
@@ -138,6 +141,7 @@ var resetClauses = []clause{
 		name: "calls made by a function that is told are answered",
 		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
 		prove: func(t *testing.T, h *Harness) {
+			h.needsIncarnation(t)
 			one := h.agent(t)
 			one.incarnation(1)
 			first := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
@@ -157,6 +161,7 @@ var resetClauses = []clause{
 		name: "a function that was cancelled is told nothing",
 		says: "OnReset calls f when the store turns out to be another incarnation than before",
 		prove: func(t *testing.T, h *Harness) {
+			h.needsIncarnation(t)
 			one := h.agent(t)
 			cancelled := make(chan lockagent.Reset, 1)
 			cancel := one.store.OnReset(func(reset lockagent.Reset) { cancelled <- reset })
@@ -184,14 +189,21 @@ func (h *Harness) reset(t *testing.T) {
 	h.Reset(t)
 }
 
-// incarnation acquires a lock of the agent's own, and returns the incarnation in the reply. It
-// skips the case if the reply has none.
+// needsIncarnation skips the case if the store cannot tell its incarnation.
+func (h *Harness) needsIncarnation(t *testing.T) {
+	t.Helper()
+	if h.NoIncarnation {
+		t.Skip("the store cannot tell its incarnation")
+	}
+}
+
+// incarnation acquires a lock of the agent's own, and returns the incarnation in the reply.
 func (p *party) incarnation(number uint64) string {
 	p.t.Helper()
 	incarnation := p.acquire("of "+lockagent.Name(p.id), number).Incarnation
 	p.release("of "+lockagent.Name(p.id), number, true)
 	if incarnation == "" {
-		p.t.Skip("the store does not tell its incarnation")
+		p.t.Fatal("the store does not tell its incarnation")
 	}
 	return incarnation
 }

@@ -219,11 +219,13 @@ func TestStoreThatRepeatsMessagesPasses(t *testing.T) {
 	}}.harness)
 }
 
-// A store need not have a queue.
+// A store need not have a queue. Fair locks have places all the same.
 func TestStoreWithoutAQueuePasses(t *testing.T) {
 	RunInBubble(t, soundKinds, defect{spoil: func(s *spoilt) {
 		s.ledger.noQueue = true
-		asking(func(req *lockagent.AcquireRequest) { req.Queue = req.Queue && req.Kind == lockagent.Latch })(s)
+		asking(func(req *lockagent.AcquireRequest) {
+			req.Queue = req.Queue && (req.Kind == lockagent.Latch || req.Kind == lockagent.FairLock)
+		})(s)
 	}}.harness)
 }
 

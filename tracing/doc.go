@@ -40,7 +40,8 @@
 // that expired, was lost or broken, have the status of an error.
 //
 // Attributes are lockagent.lock.name, lockagent.owner, lockagent.agent.id,
-// lockagent.token, lockagent.tenure, lockagent.how and lockagent.outcome. Spans of
+// lockagent.token, lockagent.tenure, lockagent.how and lockagent.outcome, and
+// lockagent.replicas if the store asks its replicas. Spans of
 // store calls follow the semantic conventions for databases: db.operation.name,
 // db.stored_procedure.name, db.system.name, server.address, server.port, error.type.
 // A store serves many calls with one command, so that these spans are not those of

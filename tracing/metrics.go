@@ -10,8 +10,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Boundaries of the histograms, in seconds: for what takes as long as a round trip
-// or a wait, and for what takes as long as a lease or a job.
+// Boundaries of the histograms, in seconds. The first ones are for round trips and
+// waits, the second ones for leases and jobs.
 var (
 	waits  = metric.WithExplicitBucketBoundaries(.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
 	leases = metric.WithExplicitBucketBoundaries(.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 15, 20, 30, 60, 300, 1800, 3600)

@@ -21,8 +21,8 @@ type recorder struct {
 
 var _ lockagent.SelectiveRecorder = (*recorder)(nil)
 
-// Recorder returns a recorder that makes spans and metrics of what it records and
-// passes it on to next, with [lockagent.Event.TraceParent] set. next may be nil.
+// Recorder returns a recorder that makes spans and metrics of events. It passes
+// the events on to next, with [lockagent.Event.TraceParent] set. next may be nil.
 func Recorder(next lockagent.Recorder, c Config) lockagent.Recorder {
 	return &recorder{
 		next:    next,
@@ -288,5 +288,8 @@ func describeGrant(span trace.Span, e *lockagent.Event) {
 			attribute.Int64("lockagent.token", int64(e.Token)),
 			attribute.Int64("lockagent.tenure", int64(e.Tenure)),
 			attribute.String("lockagent.how", e.How.String()))
+		if e.Replicas != 0 {
+			span.SetAttributes(attribute.Int("lockagent.replicas", e.Replicas))
+		}
 	}
 }

@@ -54,7 +54,7 @@ func TestLifeOfAHold(t *testing.T) {
 		}
 	}
 	whose := map[string]string{"lockagent.lock.name": "orders/42", "lockagent.owner": "alice", "lockagent.agent.id": "agent-1"}
-	what := map[string]string{"lockagent.token": "101", "lockagent.tenure": "7", "lockagent.how": "store"}
+	what := map[string]string{"lockagent.token": "101", "lockagent.tenure": "7", "lockagent.how": "store", "lockagent.replicas": "2"}
 	r.wantAttributes(acquire, whose)
 	r.wantAttributes(acquire, what)
 	r.wantAttributes(acquire, map[string]string{"lockagent.outcome": "granted"})

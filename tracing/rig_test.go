@@ -210,7 +210,7 @@ func (h *history) queued(request uint64, owner lockagent.Owner) *history {
 func (h *history) granted(request uint64, owner lockagent.Owner, how lockagent.How, waited time.Duration) *history {
 	return h.add(lockagent.Event{
 		Kind: lockagent.EventGranted, Request: request, Owner: owner, Token: lockagent.Token(100 + request), Tenure: 7,
-		How: how, Waited: waited, Lease: 30 * time.Second, Count: 1,
+		How: how, Waited: waited, Lease: 30 * time.Second, Count: 1, Replicas: 2,
 	})
 }
 

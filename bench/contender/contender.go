@@ -39,9 +39,9 @@ type Kind struct {
 	Family string
 	// Setup says how it is configured, and why.
 	Setup string
-	// Sends are the commands that it sends by themselves and that scripts run as
-	// well, so that the server's counters of them need a second look. See
-	// package commandstats.
+	// Sends are the commands that it sends by themselves, and that scripts run
+	// as well. So the server's counters of these commands need a second look.
+	// See package commandstats.
 	Sends []string
 	// Waits is whether Lock waits for a lock that is held.
 	Waits bool

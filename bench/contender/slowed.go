@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Slowed is a contender that wastes a part of the time in which it does a cycle, to
-// see that a measurement notices: of all that its goroutines do in a second, so that
-// the waste of many on few cores is no more than that of one. Unless it is told how long
-// that is, it finds it out in its first run, which it does not slow.
+// Slowed is a contender that wastes a part of the time of each cycle, to see that a
+// measurement notices. A cycle takes a second divided by the cycles that all goroutines
+// do in a second. So many goroutines on few cores waste no greater part than one. If
+// Each is 0, the first run is not slowed and finds out how long to waste.
 type Slowed struct {
 	Contender
 	// Part is what is wasted, of the time without the waste.
@@ -43,8 +43,9 @@ type slowedHeld struct {
 	slowed *Slowed
 }
 
-// Unlock wastes the time while the lock is held, which counts for locks of one's
-// own as anywhere else, and for a shared one is where it hurts.
+// Unlock wastes the time while the lock is held. That hurts those who wait for a
+// shared lock. For a lock that nobody shares it makes no difference where the
+// time is wasted.
 func (h *slowedHeld) Unlock() error {
 	now := time.Now()
 	h.slowed.ops.Add(1)

@@ -44,8 +44,8 @@ func Median(figures []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// noise uses the median of the deviations from the median, so that a round that
-// somebody else's work disturbed counts as one and not by how far it is off.
+// noise uses the median of the deviations from the median. So a round that
+// other work has disturbed counts as one round, however far off it is.
 func noise(rounds []float64) float64 {
 	middle := Median(rounds)
 	if len(rounds) < 2 || middle == 0 { // of which there are no parts

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/address"
 )
 
 // defaultNATS is where a NATS server listens unless it was told otherwise.
@@ -210,7 +210,7 @@ func (f *natsFlags) open(cmd *cobra.Command, logger *slog.Logger) (*events.Reade
 	if err != nil {
 		failed := f.failure(cmd, err)
 		if failed.code == exitUnavailable {
-			failed.err = fmt.Errorf("%w: %s", err, demo.Redacted(f.URL))
+			failed.err = fmt.Errorf("%w: %s", err, address.Redacted(f.URL))
 		}
 		return nil, failed
 	}
@@ -225,16 +225,16 @@ func (f *natsFlags) failure(cmd *cobra.Command, err error) *failure {
 		}
 		return &failure{exitUsage, err, cmd.CommandPath() + " --help"}
 	}
-	address := again(cmd) + " --" + f.name
+	flag := again(cmd) + " --" + f.name
 	switch {
 	case errors.Is(err, events.ErrBadURL):
-		return &failure{exitUsage, err, address + " " + defaultNATS}
+		return &failure{exitUsage, err, flag + " " + defaultNATS}
 	case errors.Is(err, events.ErrNotPermitted):
-		return &failure{exitNotPermitted, err, address + "-creds FILE    (or another of the ways in docs/nats.md)"}
+		return &failure{exitNotPermitted, err, flag + "-creds FILE    (or another of the ways in docs/nats.md)"}
 	case errors.Is(err, events.ErrNoStream):
 		return &failure{exitEmpty, err, "lockagent demo --nats URL    (publishes to it)"}
 	}
-	return &failure{exitUnavailable, err, address + " URL    (of the server that has the event log)"}
+	return &failure{exitUnavailable, err, flag + " URL    (of the server that has the event log)"}
 }
 
 // readFailure gives what stops the reading of an event log its exit code.

@@ -48,6 +48,9 @@ func eventText(r events.Record, now time.Time) string {
 	if r.Permit != "" {
 		field("id %s", r.Permit)
 	}
+	if r.Replicas != 0 {
+		field("on %s", readable.Counted(r.Replicas, "replica", "replicas"))
+	}
 	if r.Waiters != 0 {
 		field("%d waiting", r.Waiters)
 	}

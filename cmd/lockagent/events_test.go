@@ -257,6 +257,7 @@ func TestEventText(t *testing.T) {
 			lockagent.Event{Kind: lockagent.EventPermits, Lock: "printers", Op: lockagent.ReleasePermit, Permits: 1, Total: 5, Permit: "0af7651916cd"},
 			"permits       printers  release  1 permit  of 5  id 0af7651916cd",
 		},
+		{lockagent.Event{Kind: lockagent.EventRenewed, Lock: "orders/42", Replicas: 2}, "renewed       orders/42  on 2 replicas"},
 		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
 	} {
 		test.event.Agent, test.event.Time = agent, at

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os/exec"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -13,46 +15,107 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// The exit codes. Those from 64 on are those of sysexits.h. Those from 3 to 6 are what an
-// event log says.
+// The exit codes. Those from 64 to 78 are those of sysexits.h, and those from 126 on are the shell's. Those from 3 to 6 are
+// what an event log says.
 const (
-	exitOK           = 0
-	exitFailed       = 1
-	exitViolated     = 3
-	exitIncomplete   = 4
-	exitEmpty        = 5
-	exitExplained    = 6
-	exitUsage        = 64
-	exitBug          = 70
-	exitUnavailable  = 75
-	exitNotPermitted = 77
+	exitOK            = 0
+	exitFailed        = 1
+	exitViolated      = 3
+	exitIncomplete    = 4
+	exitEmpty         = 5
+	exitExplained     = 6
+	exitUsage         = 64
+	exitNoDaemon      = 69
+	exitBug           = 70
+	exitUnavailable   = 75
+	exitNotPermitted  = 77
+	exitConfig        = 78
+	exitLost          = 79
+	exitNotExecutable = 126
+	exitNotFound      = 127
+	exitSignal        = 128 // and the number of the signal
 )
 
-// exitCodes says what they mean, to help and to its readers.
+// exitCodes says what they mean, to help, to the manual and to its readers.
 var exitCodes = []struct {
 	code    int
+	more    string // of what follows the code
 	meaning string
 }{
-	{exitOK, "it was done, and what was checked is proven"},
-	{exitFailed, "a check of the demo failed, or the work could not be done"},
-	{exitViolated, "violated: the event log shows that mutual exclusion, or the order of tokens, was broken"},
-	{exitIncomplete, "incomplete: the event log shows nothing wrong, but too little for a proof"},
-	{exitEmpty, "empty: the event log has nothing of what was asked for"},
-	{exitExplained, "explained: holds overlapped, and the event log names the cause: a reset, a break, a clock that was set, or a process that did not run"},
-	{exitUsage, "the command line is wrong"},
-	{exitBug, "lockagent has a defect; please report it"},
-	{exitUnavailable, "the store or NATS cannot be reached; try again later"},
-	{exitNotPermitted, "the store or NATS refuses us; check the credentials and the permissions"},
+	{exitOK, "", "it was done, and what was checked is proven"},
+	{exitFailed, "", "it could not be done, a check of the demo failed, or the lock was not to be had in time (-E of lock changes that one)"},
+	{exitViolated, "", "violated: the event log shows that mutual exclusion, or the order of tokens, was broken"},
+	{exitIncomplete, "", "incomplete: the event log shows nothing wrong, but too little for a proof"},
+	{exitEmpty, "", "empty: the event log has nothing of what was asked for"},
+	{exitExplained, "", "explained: holds overlapped, and the event log names the cause: a reset, a break, a clock that was set, or a process that did not run"},
+	{exitUsage, "", "the command line is wrong, or a command asks for a lock that it has already"},
+	{exitNoDaemon, "", "the daemon cannot be reached"},
+	{exitBug, "", "lockagent has a defect; please report it"},
+	{exitUnavailable, "", "the store or NATS cannot be reached; try again later"},
+	{exitNotPermitted, "", "the store, NATS or the daemon refuses us; check the credentials and the permissions"},
+	{exitConfig, "", "the configuration is wrong"},
+	{exitLost, "", "the lock was lost while the command ran (--lost-exit-code of lock changes it)"},
+	{exitNotExecutable, "", "the command of lock cannot be executed"},
+	{exitNotFound, "", "the command of lock was not found"},
+	{exitSignal, "+S", "the command of lock was ended by signal S"},
 }
+
+// otherExit is what every code means that is not in the table.
+const otherExit = "lock ends with the code of its command, whatever that is"
 
 // exitHelp is the table for help.
 func exitHelp() string {
 	var b strings.Builder
 	b.WriteString("Exit codes:\n")
 	for _, e := range exitCodes {
-		fmt.Fprintf(&b, "  %2d  %s\n", e.code, e.meaning)
+		fmt.Fprintf(&b, "  %5s  %s\n", strconv.Itoa(e.code)+e.more, e.meaning)
 	}
+	fmt.Fprintf(&b, "  other  %s\n", otherExit)
 	return b.String()
+}
+
+// exitManual is the table as a section of a page of the manual.
+func exitManual() string {
+	var b strings.Builder
+	b.WriteString(".SH EXIT STATUS\n")
+	entry := func(code, meaning string) {
+		fmt.Fprintf(&b, ".TP\n.B %s\n%s.\n", code, strings.ReplaceAll(meaning, "-", `\-`))
+	}
+	for _, e := range exitCodes {
+		entry(strconv.Itoa(e.code)+e.more, e.meaning)
+	}
+	entry("other", otherExit)
+	return b.String()
+}
+
+// exitFlag is the value of a flag for an exit code.
+type exitFlag int
+
+func (f *exitFlag) String() string { return strconv.Itoa(int(*f)) }
+func (f *exitFlag) Type() string   { return "exit code" }
+
+// Set refuses what a process cannot end with. The system would take it modulo 256.
+func (f *exitFlag) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 8)
+	*f = exitFlag(n)
+	return err
+}
+
+// codeOfCommand is the exit code for a command that was started or waited for with err, as a shell has it.
+func codeOfCommand(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return exitSignal + int(status.Signal())
+		}
+		return exit.ExitCode()
+	}
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return exitNotFound
+	}
+	return exitNotExecutable
 }
 
 // failure is an error with its exit code and, if there is one, the command that is
@@ -106,6 +169,8 @@ func reportError(stderr io.Writer, err error) int {
 		return exitOK
 	case errors.Is(err, syscall.EPIPE): // whoever read our output does not want to know
 		return exitFailed
+	case errors.Is(err, errQuiet):
+		return codeOf(err)
 	}
 	fmt.Fprintf(stderr, "lockagent: %s\n", strings.TrimPrefix(err.Error(), "lockagent: "))
 	if f, ok := errors.AsType[*failure](err); ok && f.try != "" {
@@ -113,6 +178,9 @@ func reportError(stderr io.Writer, err error) int {
 	}
 	return codeOf(err)
 }
+
+// errQuiet matches the error of a command of lock, which has said itself what went wrong.
+var errQuiet = errors.New("the command failed")
 
 func reportPanic(stderr io.Writer, p any) int {
 	fmt.Fprintf(stderr, "lockagent: bug: %v\n\n%s\nPlease report this.\n", p, debug.Stack())

@@ -19,9 +19,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	_, _ = os.Unsetenv("LOCKAGENT_REDIS"), os.Unsetenv("NO_COLOR") // cannot fail for a valid name
+	_ = os.Unsetenv("NO_COLOR") // cannot fail for a valid name
 	for _, setting := range os.Environ() {
-		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "LOCKAGENT_NATS") {
+		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "LOCKAGENT_") && !strings.HasPrefix(name, "LOCKAGENT_TEST_") {
 			_ = os.Unsetenv(name) // likewise
 		}
 	}

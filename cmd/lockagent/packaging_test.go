@@ -21,6 +21,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -37,14 +38,11 @@ const (
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-		return path
-	case os.Getenv("CI") != "":
-		t.Fatalf("%s is missing: make deps", name)
+	if err != nil {
+		err = fmt.Errorf("%w; make deps installs it", err)
 	}
-	t.Skipf("this test needs %s: make deps", name)
-	return ""
+	machinetest.Needs(t, err)
+	return path
 }
 
 // showAllMetrics runs a demo in which everything happens that has a metric, and

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/nearest"
 )
 
 func newRoot() *cobra.Command {
@@ -29,14 +29,20 @@ grow, holders that are told of their loss, and an event log that proves it.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: "try", Title: "Try it:"},
+		&cobra.Group{ID: "locks", Title: "Locks:"},
 		&cobra.Group{ID: "look", Title: "Look:"},
+		&cobra.Group{ID: "operate", Title: "Operate:"},
+		&cobra.Group{ID: "daemon", Title: "Daemon:"},
 		&cobra.Group{ID: "more", Title: "More:"},
 	)
 	root.CompletionOptions.DisableDefaultCmd = true
 	for group, commands := range map[string][]*cobra.Command{
-		"try":  {newDemo()},
-		"look": {newEvents()},
-		"more": {newVersion(), newCompletion()},
+		"try":     {newDemo()},
+		"locks":   lockVerbs(),
+		"look":    append(lookVerbs(), newEvents()),
+		"operate": operateVerbs(),
+		"daemon":  {newServe(), newConfig()},
+		"more":    {newVersion(), newCompletion()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
@@ -72,12 +78,28 @@ func wantsVerb(first string) func(*cobra.Command, []string) error {
 			_ = cmd.Help() // nobody is there to tell if that cannot be written
 			return usage(cmd.CommandPath()+" "+first, "a verb is missing")
 		}
+		for _, c := range cmd.Commands() { // before those that only look like it
+			if slices.Contains(c.SuggestFor, args[0]) {
+				return usage(c.CommandPath(), "%q has no verb %q", cmd.CommandPath(), args[0])
+			}
+		}
 		cmd.SuggestionsMinimumDistance = 2
 		for _, name := range cmd.SuggestionsFor(args[0]) {
 			return usage(cmd.CommandPath()+" "+name, "%q has no verb %q", cmd.CommandPath(), args[0])
 		}
 		return usage(cmd.CommandPath()+" --help", "%q has no verb %q", cmd.CommandPath(), args[0])
 	}
+}
+
+// flagsFirst is the annotation of a verb whose flags come before its arguments. Its value is arguments that are worth trying.
+const flagsFirst = "flags first"
+
+// withFlag is a command that is worth trying, with a flag and its value.
+func withFlag(cmd *cobra.Command, flag string) string {
+	if args, first := cmd.Annotations[flagsFirst]; first {
+		return cmd.CommandPath() + " " + flag + " " + args
+	}
+	return again(cmd) + " " + flag
 }
 
 // again is how a command begins that is worth trying: with the verb and, if it needs one, a lock.
@@ -117,7 +139,7 @@ func noEmptyFlags(cmd *cobra.Command) (err error) {
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedName()
-		if near := nearest(cmd, name); near != nil {
+		if near := nearestFlag(cmd, name); near != nil {
 			return usage(example(cmd, near), "%q has no flag --%s", cmd.CommandPath(), name)
 		}
 	}
@@ -128,7 +150,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		f := bad.GetFlag()
 		try := example(cmd, f)
 		if _, err := strconv.ParseFloat(bad.GetValue(), 64); err == nil && f.Value.Type() == "duration" {
-			try = fmt.Sprintf("%s --%s %ss", again(cmd), f.Name, bad.GetValue())
+			try = withFlag(cmd, "--"+f.Name+" "+bad.GetValue()+"s")
 		}
 		return usage(try, "--%s wants %s, not %q", f.Name, kindOf(f), bad.GetValue())
 	}
@@ -144,56 +166,41 @@ func kindOf(f *pflag.Flag) string {
 		return "a duration such as 500ms, 5s or 2m"
 	case "bool":
 		return "true or false"
+	case "time to wait":
+		return "a duration such as 5s, or seconds such as 2.5"
+	case "reaction":
+		return "term, kill, another signal such as INT, or ignore"
+	case "exit code":
+		return "an exit code between 0 and 255"
 	}
 	return "a " + f.Value.Type()
 }
 
 // example is a command with a flag as it can be used.
 func example(cmd *cobra.Command, f *pflag.Flag) string {
-	text := again(cmd) + " --" + f.Name
+	text := "--" + f.Name
+	what, _ := pflag.UnquoteUsage(f)
 	switch {
 	case f.Value.Type() == "bool":
-		return text
 	case f.DefValue == "0":
-		return text + " 1"
-	case f.DefValue == "0s":
-		return text + " 10m"
+		text += " 1"
+	case f.DefValue == "0s", f.Value.Type() == "time to wait":
+		text += " 10m"
 	case f.DefValue != "" && f.DefValue != "[]":
-		return text + " " + f.DefValue
+		text += " " + f.DefValue
+	default:
+		text += " " + strings.ToUpper(what)
 	}
-	what, _ := pflag.UnquoteUsage(f)
-	return text + " " + strings.ToUpper(what)
+	return withFlag(cmd, text)
 }
 
-// nearest is the flag whose name is most like the given one, or nil if none is.
-func nearest(cmd *cobra.Command, name string) *pflag.Flag {
-	var best *pflag.Flag
-	least := 3
+// nearestFlag is the flag whose name is most like the given one, or nil if none is.
+func nearestFlag(cmd *cobra.Command, name string) *pflag.Flag {
+	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(f.Name, name); d < least && !f.Hidden {
-			best, least = f, d
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
 	})
-	return best
-}
-
-// distance is how many letters have to be added, removed or replaced to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := corner
-			if a[i] != b[j] {
-				cost++
-			}
-			corner = row[j+1]
-			row[j+1] = min(row[j+1]+1, row[j]+1, cost)
-		}
-	}
-	return row[len(b)]
+	return cmd.Flags().Lookup(nearest.Of(name, slices.Values(names)))
 }

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/lockagent/lockagent"
 )
 
 func TestUsage(t *testing.T) {
@@ -16,7 +12,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{"", "a verb is missing", "lockagent demo"},
 		{"dmo", `"lockagent" has no verb "dmo"`, "lockagent demo"},
-		{"unlock", `"lockagent" has no verb "unlock"`, "lockagent --help"},
+		{"frobnicate", `"lockagent" has no verb "frobnicate"`, "lockagent --help"},
+		{"unlock", `"lockagent" has no verb "unlock"`, "lockagent release"},
 		{"version now", `"lockagent version" takes flags only, not "now"`, "lockagent version"},
 		{"help nonsense", `there is no verb "nonsense"`, "lockagent --help"},
 		{"help demo nonsense", `there is no verb "demo nonsense"`, "lockagent --help"},
@@ -111,6 +108,21 @@ func TestUsage(t *testing.T) {
 		{"events state a --dir x --nats nats://y", "--dir and --nats exclude each other", "lockagent events state a --dir x"},
 		{"events holders --lock {", `a lock cannot be named "{"`, "lockagent events holders --lock 'orders/>'"},
 		{"demo --keep d --nats nats://x", "--keep and --nats exclude each other", "lockagent demo --keep d"},
+		{"config", "a verb is missing", "lockagent config show"},
+		{"config shwo", `"lockagent config" has no verb "shwo"`, "lockagent config show"},
+		{"config validate c.yaml", "takes flags only", "lockagent config validate --config c.yaml"},
+		{"config validate a b", "takes flags only", "lockagent config validate"},
+		{"config show --lese 5s", "has no flag --lese", "lockagent config show --lease 30s"},
+		{"config show --lease", "--lease wants a value", "lockagent config show --lease 30s"},
+		{"config show --lease=", "--lease is set to nothing", "lockagent config show"},
+		{"config show --lease 7", `--lease wants a duration such as 500ms, 5s or 2m, not "7"; did you mean 7s?`, "lockagent config show --lease 10s"},
+		{"config show --lease 1ms", "--lease must be between 10ms and 8760h, not 1ms", "lockagent config show --lease 10s"},
+		{"config show --lease-margin 20s", "--lease-margin must be at most half of lease.duration, which is 30s, not 20s", "lockagent config show --lease-margin 1s"},
+		{"config show --web-allow-break=perhaps", `--web-allow-break wants true or false, not "perhaps"`, "lockagent config show --web-allow-break"},
+		{"config show --redis redis://:hunter2@a", "--redis has a password or a token in it, which belongs into a file; name the file with --redis-password-file", "lockagent config show --redis rediss://lockagent@redis.example:6379"},
+		{"config show --format yaml", `--format must be table, text, json, jsonl or go-template=TEMPLATE, not "yaml"`, "lockagent config show --format json"},
+		{"config show --format go-template={{", "--format:1: ", "lockagent config show --format jsonl    (shows the names for templates)"},
+		{"config show --format go-template={{.no}}", `map has no entry for key "no"`, "lockagent config show --format jsonl    (shows the names for templates)"},
 		{"demo --no-locks --keep d", "--keep makes no difference", "lockagent demo --no-locks"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
@@ -133,7 +145,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"--help", "help", "help demo", "demo --help", "events --help", "events tail --help", "events history --help", "events state --help", "events holders --help", "events audit --help", "version --help"} {
+	for _, args := range []string{"--help", "help", "help demo", "demo --help", "events --help", "events tail --help", "events history --help", "events state --help", "events holders --help", "events audit --help", "version --help", "config --help", "config show --help"} {
 		call(t, strings.Fields(args)...).expect(t, exitOK, []string{exitHelp(), "Usage:\n  lockagent"}, nil)
 	}
 	r := call(t, "--help")
@@ -167,30 +179,5 @@ func TestPanic(t *testing.T) {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("stderr does not say %q: %s", want, &stderr)
 		}
-	}
-}
-
-func TestExitCodes(t *testing.T) {
-	for _, test := range []struct {
-		err  error
-		code int
-	}{
-		{nil, exitOK},
-		{errors.New("some error"), exitFailed},
-		{usage("lockagent demo", "wrong"), exitUsage},
-		{fmt.Errorf("wrapped: %w", lockagent.ErrInternal), exitBug},
-		{fmt.Errorf("wrapped: %w", lockagent.ErrStoreUnavailable), exitUnavailable},
-		{fmt.Errorf("wrapped: %w", lockagent.ErrNotPermitted), exitNotPermitted},
-	} {
-		if got := codeOf(test.err); got != test.code {
-			t.Errorf("the exit code of %v is %d, want %d", test.err, got, test.code)
-		}
-	}
-	seen := make(map[int]bool)
-	for _, e := range exitCodes {
-		if seen[e.code] || e.meaning == "" {
-			t.Errorf("exit code %d has two meanings, or none", e.code)
-		}
-		seen[e.code] = true
 	}
 }

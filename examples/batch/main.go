@@ -1,9 +1,9 @@
 // Command batch works through a batch of items, one worker at a time.
 //
-// A lease that is kept would be renewed for a worker that hangs, as long as its process
-// lives. This one is fixed, and is extended with each item: so a worker that gets nowhere for a
-// minute loses the lock, and another one goes on where it was. What the first one still writes
-// is refused, because its token is older.
+// A kept lease would be renewed even for a worker that hangs, as long as its process lives. So
+// the lease here is fixed, and the worker extends it with each item. A worker that makes no
+// progress for a minute loses the lock, and another worker goes on with the batch. A late write
+// of the first worker is refused, because its token is older.
 package main
 
 import (

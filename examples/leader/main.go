@@ -2,8 +2,9 @@
 //
 // Start it twice with -redis redis://localhost:6379, and stop the one that leads.
 //
-// The scheduler needs up to three seconds to stop. Config.Margin sees to it that it has them:
-// a leader without a connection to the store is told so long before anybody else can lead.
+// The scheduler needs up to three seconds to stop. Config.Margin gives it this time: a leader
+// that has lost its connection to the store learns that it no longer leads three seconds or
+// more before anybody else can lead.
 package main
 
 import (

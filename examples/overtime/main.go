@@ -1,7 +1,7 @@
 // Command overtime alerts when a lock is held for longer than a limit, and again when it is free.
 //
-// It needs nothing but the event log, and disturbs nobody. First it reads what there is, so that
-// it knows the holds that go on. Then it follows the log, and looks at the clock.
+// It needs nothing but the event log, and disturbs nobody. First it reads the log up to now, to
+// learn which holds go on. Then it follows the log, and looks at the clock.
 //
 //	go run ./examples/overtime -nats nats://127.0.0.1:4222 -limit 10s
 //

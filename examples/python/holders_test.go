@@ -19,6 +19,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/examples/internal/testlog"
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
@@ -62,13 +63,10 @@ func interpreter(t *testing.T) (path string) {
 		}
 	}
 	path, err := install()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatalf("there is no Python for the example: %v", err)
-	default:
-		t.Skipf("there is no Python for the example (make deps installs one): %v", err)
+	if err != nil {
+		err = fmt.Errorf("there is no Python for the example (make deps installs one): %w", err)
 	}
+	machinetest.Needs(t, err)
 	return path
 }
 

@@ -12,6 +12,7 @@ func world() tree {
 	for path, imports := range map[string]string{
 		".":                               "errors context",
 		"./internal/lockstate":            ". time",
+		"./internal/daemon/access":        ". time",
 		"./internal/natsserver":           "github.com/nats-io/nats-server/v2/server github.com/nats-io/nats.go",
 		"./internal/natsserver/natstest":  "./internal/natsserver testing",
 		"./internal/redistest":            "testing github.com/redis/rueidis",
@@ -26,6 +27,12 @@ func world() tree {
 		"./tracing":                       ". go.opentelemetry.io/otel/trace",
 		"./actor":                         ". ./internal/lockstate github.com/asynkron/protoactor-go/actor",
 		"./channelapi":                    ". ./actor",
+		"./internal/daemon/refusal":       "errors",
+		"./internal/daemon/claims":        "./actor ./internal/daemon/refusal",
+		"./internal/daemon/socket":        "errors",
+		"./internal/daemon/wire":          ". connectrpc.com/connect",
+		"./agentclient":                   "./channelapi ./internal/daemon/wire",
+		"connectrpc.com/connect":          "context",
 		"./cmd/lockagent":                 "./channelapi ./redisstore ./internal/natsserver ./tracing go.opentelemetry.io/otel/sdk/trace",
 
 		"errors": "", "context": "errors", "time": "errors", "testing": "errors", "testing/synctest": "testing",
@@ -68,12 +75,14 @@ func fulls(paths string) []string {
 var breaking = map[string][]string{
 	"the dictionary dials nothing":            {". github.com/redis/rueidis", ". ./memstore"},
 	"the core is pure":                        {"./internal/lockstate ./memstore", "./internal/lockstate pgregory.net/rapid"},
+	"access is pure":                          {"./internal/daemon/access ./memstore", "./internal/daemon/access golang.org/x/sys/unix"},
 	"adapters stand beside the actors":        {"./memstore ./actor", "./events ./channelapi", "./tracing ./internal/lockstate"},
 	"memstore is alone":                       {"./memstore ./redisstore", "./memstore ./tracing"},
 	"redisstore is alone":                     {"./redisstore ./memstore"},
 	"events is alone":                         {"./events ./tracing"},
 	"tracing is alone":                        {"./tracing ./events"},
 	"quorum is alone":                         {"./quorum ./redisstore", "./quorum ./memstore"},
+	"clients of the daemon are none":          {"./agentclient ./internal/daemon/claims", "./agentclient ./redisstore"},
 	"actors know ports and not adapters":      {"./actor ./memstore", "./channelapi ./events", "./internal/lockstate ./tracing"},
 	"errands are between actors and stores":   {"./channelapi ./internal/errand", ". ./internal/errand"},
 	"actors do not know who uses them":        {"./actor ./channelapi"},
@@ -87,6 +96,7 @@ var breaking = map[string][]string{
 	"only the program embeds the NATS server": {"./events ./internal/natsserver"},
 	"telemetry comes from outside":            {"./actor go.opentelemetry.io/otel/trace"},
 	"the program chooses the SDK":             {"./tracing go.opentelemetry.io/otel/sdk/trace"},
+	"claims know no RPC":                      {"./internal/daemon/claims ./internal/daemon/wire", "./internal/daemon/socket connectrpc.com/connect"},
 	"no test code in applications":            {"./redisstore ./internal/redistest", "./internal/lockstate testing/synctest", ". go.uber.org/goleak", "github.com/redis/rueidis testing", "./memstore ./storetest"},
 }
 

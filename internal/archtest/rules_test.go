@@ -46,6 +46,12 @@ var rules = []rule{
 		reason: "the state machine can be tested without an actor, a clock or a store, and has to stay so",
 	},
 	{
+		name:   "access is pure",
+		of:     []string{"./internal/daemon/access"},
+		only:   []string{"std", ".", "./internal/daemon/refusal"},
+		reason: "who may do what can be tested without a daemon, users, or a clock",
+	},
+	{
 		name:   "adapters stand beside the actors",
 		of:     adapters,
 		never:  []string{"./internal/lockstate", "./actor/...", "./channelapi/..."},
@@ -86,6 +92,13 @@ var rules = []rule{
 		never:  []string{"./memstore/...", "./redisstore/...", "./events/...", "./tracing/..."},
 		reach:  indirect,
 		reason: "a quorum is made of the port; it does not know what its nodes are",
+	},
+	{
+		name:   "clients of the daemon are none",
+		of:     []string{"./agentclient/..."},
+		never:  append([]string{"./internal/daemon/claims/...", "./internal/daemon/api/...", "./internal/daemon/socket/..."}, adapters...),
+		reach:  indirect,
+		reason: "a program that uses the daemon does not have the daemon in it",
 	},
 	{
 		name:   "actors know ports and not adapters",
@@ -179,6 +192,13 @@ var rules = []rule{
 		but:    []string{"./cmd/..."},
 		never:  []string{"go.opentelemetry.io/otel/sdk/...", "go.opentelemetry.io/otel/exporters/...", "go.opentelemetry.io/contrib/..."},
 		reason: "a library uses the API of OpenTelemetry; exporters are for whoever runs it",
+	},
+	{
+		name:   "claims know no RPC",
+		of:     []string{"./internal/daemon/claims", "./internal/daemon/refusal", "./internal/daemon/socket"},
+		never:  []string{"connectrpc.com/...", "./proto/...", "./internal/daemon/api", "./internal/daemon/wire"},
+		reach:  indirect,
+		reason: "what clients hold does not depend on how they ask for it",
 	},
 	{
 		name: "no test code in applications",

@@ -86,13 +86,13 @@ func (p *Proxy) DelayReplies(d time.Duration) { p.replies.setDelay(d) }
 // meantime by [Proxy.Cut].
 func (p *Proxy) DropRequests(on bool) { p.requests.setDrop(on) }
 
-// DropReplies is [Proxy.DropRequests] for what the server sends: it runs what it
-// is asked to, but nobody hears of it.
+// DropReplies is [Proxy.DropRequests] for what the server sends: the server
+// obeys, but its replies reach nobody.
 func (p *Proxy) DropReplies(on bool) { p.replies.setDrop(on) }
 
-// CutAfterRequests lets the next n bytes that clients send pass, counted over
-// all connections, and cuts the connection that sends the last of them, or the
-// first byte if n is 0. It happens once.
+// CutAfterRequests lets the next n bytes of all clients pass. Then it cuts the
+// connection that sent the last of these bytes. If n is 0, it cuts the
+// connection that sends the next byte. It cuts once.
 func (p *Proxy) CutAfterRequests(n int) { p.requests.setBudget(n) }
 
 // CutAfterReplies is [Proxy.CutAfterRequests] for what the server sends: the

@@ -37,8 +37,11 @@ const (
 	doNews                          // agent a hears of a reset
 	doCrash                         // agent a loses its state
 	doRestart                       // another process goes on with the holds of agent a
+	doKill                          // agent a ends at event b of its next step that commits, or now, and goes on from its journal
 	doGone                          // the session of person a is closed
 	doClose                         // agent a is closed
+	doUnseat                        // the store takes the places of agent a, and will tell it that it may have done so
+	doOutsider                      // an outsider comes to wait for the lock, or goes
 )
 
 type action struct {
@@ -109,11 +112,19 @@ func (w *world) actions() (out []action) {
 		if a.resetting {
 			add(doNews, i, 0)
 		}
-		if w.left.crashes > 0 && len(a.s.Snapshot().Tenures) > 0 {
+		if w.left.crashes > 0 && len(a.s.Snapshot().WithoutHolds().Tenures) > 0 {
 			add(doCrash, i, 0)
 		}
 		if w.left.restart > 0 && !a.ledger.closed {
 			add(doRestart, i, 0)
+		}
+		if w.left.kills > 0 && !a.ledger.closed {
+			for b := range 3 {
+				add(doKill, i, b)
+			}
+		}
+		if w.left.unseats > 0 && w.fair && slices.ContainsFunc(w.store.queue, func(p seat) bool { return p.agent == i }) {
+			add(doUnseat, i, 0)
 		}
 		if w.left.closed > 0 && !a.ledger.closed {
 			add(doClose, i, 0)
@@ -141,6 +152,9 @@ func (w *world) actions() (out []action) {
 	}
 	if w.left.steps > 0 {
 		add(doStep, 0, 0)
+	}
+	if w.left.outside > 0 {
+		add(doOutsider, 0, 0)
 	}
 	if w.left.ghosts > 0 && w.store.ghost.number != 0 {
 		add(doFailover, 0, 0)
@@ -219,7 +233,7 @@ func (w *world) next() (Instant, bool) {
 // fault reports whether [chances] bound an action.
 func (d action) fault() bool {
 	switch d.kind {
-	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover, doCrash, doRestart, doGone, doClose:
+	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover, doCrash, doRestart, doKill, doGone, doClose, doUnseat, doOutsider:
 		return true
 	}
 	return false
@@ -235,7 +249,7 @@ func (w *world) do(d action) {
 	switch d.kind {
 	case doAsk:
 		p := &w.people[a]
-		r := Request{Owner: p.owner, Mode: p.mode, Session: p.session, Try: p.try, Lease: p.leases[w.asked[a]]}
+		r := Request{Owner: p.owner, Mode: p.mode, Session: p.session, Try: p.try, Lease: p.leases[w.asked[a]], Permits: w.wants[p.owner]}
 		w.asked[a]++
 		w.tell(p.agent, Acquire{Request: r})
 	case doCancel:
@@ -346,6 +360,11 @@ func (w *world) do(d action) {
 	case doRestart:
 		w.left.restart--
 		w.restart(a)
+	case doKill:
+		w.left.kills--
+		if w.agent(a).doomed = b; b == 0 {
+			w.kill(a)
+		}
 	case doGone:
 		w.left.gone--
 		p := &w.people[a]
@@ -354,6 +373,13 @@ func (w *world) do(d action) {
 	case doClose:
 		w.left.closed--
 		w.tell(a, Close{})
+	case doUnseat:
+		w.left.unseats--
+		w.unseat(a)
+	case doOutsider:
+		w.left.outside--
+		m := &w.store
+		m.outsiders, m.arrival, m.open = 1-m.outsiders, w.now, false
 	}
 	w.check()
 }
@@ -365,7 +391,7 @@ func (w *world) describe(d action) string {
 		doExecute: "executed", doReply: "reply", doLose: "reply lost", doRefuse: "refused", doSubscribe: "subscribed",
 		doWake: "woken", doMissWake: "wake-up lost", doHear: "hears", doHearTwice: "hears for the first time", doMissMessage: "does not hear",
 		doInterrupt: "interrupted", doTellMissed: "told so", doTick: "tick", doWait: "time goes on", doBreak: "break",
-		doReset: "store forgets", doStep: "clock set back", doFailover: "store is as before", doNews: "hears of the reset", doCrash: "crash", doRestart: "restart", doGone: "session closed", doClose: "close",
+		doReset: "store forgets", doStep: "clock set back", doFailover: "store is as before", doNews: "hears of the reset", doCrash: "crash", doRestart: "restart", doKill: "killed", doGone: "session closed", doClose: "close", doUnseat: "loses its places", doOutsider: "an outsider comes or goes",
 	}
 	text := fmt.Sprintf("%4v  ", time.Duration(w.now))
 	switch d.kind {
@@ -383,7 +409,7 @@ func (w *world) describe(d action) string {
 		text += fmt.Sprintf("time goes on to %v", time.Duration(next))
 	case doHear, doHearTwice, doMissMessage:
 		text += fmt.Sprintf("agent %d: %s %T%+[3]v", d.a+1, names[d.kind], w.agents[d.a].inbox[d.b])
-	case doReset, doStep, doFailover:
+	case doReset, doStep, doFailover, doOutsider:
 		text += names[d.kind]
 	default:
 		text += fmt.Sprintf("agent %d: %s %d", d.a+1, names[d.kind], d.b)

@@ -25,6 +25,7 @@ func (s *State) apply(e *Event) {
 			s.twofold = e.Request.Owner
 		}
 		if e.Kind == Granted {
+			s.tenure.reused = s.tenure.holds > 0
 			s.tenure.holds++
 			s.tenure.last = e.Token
 			s.floor = max(s.floor, e.Token)
@@ -93,8 +94,8 @@ func (s *State) apply(e *Event) {
 		s.renewal.inFlight, s.renewal.stale = true, false
 		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
 		s.tenure.falls = s.tenure.falls || e.Mode != s.tenure.mode
-		s.tenure.mode = e.Mode     // from now on it may be shared in the store
-		s.tenure.contested = false // if somebody waits, the store says so again
+		s.tenure.mode = e.Mode                             // from now on it may be shared in the store
+		s.tenure.contested, s.tenure.reused = false, false // if somebody waits, the store says so again
 		s.tenure.outsiders = s.tenure.outsiders && e.Mode == Exclusive
 	case Renewed:
 		s.confirm(e)
@@ -142,6 +143,8 @@ func (s *State) apply(e *Event) {
 		s.retryAt = e.RetryAt
 	case Contested:
 		s.attempt.contested, s.tenure.contested = s.attempt.mode == Shared, s.tenure.mode == Shared
+	case ReadersJoined:
+		s.tenure.reused = true
 	case Doubted:
 		if s.phase != held {
 			s.attempt.doubt, s.attempt.woken = true, s.phase == asking

@@ -73,6 +73,10 @@ type (
 		Operator string
 	}
 
+	// Joined says that readers have joined as [State.Admits] allows, behind the grant of another reader. The
+	// machine does not get to know them one by one.
+	Joined struct{}
+
 	// OwnerGone ends all requests and holds of an owner. Call is answered.
 	OwnerGone struct {
 		Owner lockagent.Owner
@@ -93,8 +97,9 @@ type (
 // Messages of the store. Tenure is the number of a tenure of this agent. Messages may be
 // late or repeated.
 type (
-	// Woken says that an attempt may now succeed.
-	Woken struct{}
+	// Woken says that an attempt may now succeed. If All is set, messages to those who wait may have been lost, and the store may
+	// have taken their places: then one attempt is not enough.
+	Woken struct{ All bool }
 
 	// Passed says that a release passed the lock to the tenure. If it is Unconfirmed, the tenure
 	// does not begin by it.
@@ -163,6 +168,7 @@ func (Cancel) command()         {}
 func (Release) command()        {}
 func (Unclaimed) command()      {}
 func (Break) command()          {}
+func (Joined) command()         {}
 func (OwnerGone) command()      {}
 func (Close) command()          {}
 func (Detach) command()         {}

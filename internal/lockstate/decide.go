@@ -25,6 +25,10 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 			return append(out, Event{Kind: AskBreak, Call: c.Call})
 		}
 		return s.answered(c.Call, s.endAll(&loss{why: lockagent.LostBroken, operator: c.Operator}, m, out))
+	case Joined:
+		if s.grants.len() > 0 && s.tenure.mode == Shared && !s.tenure.reused {
+			out = append(out, Event{Kind: ReadersJoined})
+		}
 	case OwnerGone:
 		return s.ownerGone(c, m, out)
 	case Close:

@@ -75,7 +75,8 @@
 // writer waits for that writer. Readers join a shared tenure at any time, unless the agent
 // knows of another agent or an outsider that waits. If it does, readers join until the budget
 // of the tenure is spent. Then the tenure drains and goes back. A renewal forgets that anybody waits,
-// because the store says so again.
+// because the store says so again. Outsiders cannot tell the agent that they wait. So a shared tenure that readers
+// join is renewed a little after the store's last answer, and not only when its lease demands that.
 //
 // # Many grants
 //
@@ -109,10 +110,13 @@
 //
 // # Another process
 //
-// [State.Snapshot] and [Resume] carry the holds of a lock to another process, such as the
+// [State.Snapshot] and [Resume] carry a lock to another process, such as the
 // next version of a daemon. [Detach] ends this process's part and gives nothing back. Calls
-// of the old process may arrive late. So a resumed tenure is in doubt, and a tenure without
-// a hold is withdrawn.
+// of the old process may arrive late. So a resumed tenure is in doubt, and a tenure that nobody holds or waits for
+// is withdrawn. Requests that wait ask again under the number of the old tenure. So they keep their place in the store's queue.
+//
+// A process may also end at any instant, without Detach. Then its journal takes the place of the snapshot, and [Event.Commits]
+// tells what the journal must have by when.
 //
 // # Doubt
 //
@@ -145,10 +149,12 @@
 // # Guarantees
 //
 // These are stated against this package. A test explores a small world: three agents and a
-// model of the store, in which calls and messages are lost, late and repeated. It visits the
+// model of the store, in which calls and messages are lost, late and repeated, and agents are killed at any event and go on
+// from their journals. It visits the
 // first 30,000 states of each variant; LOCKSTATE_STATES sets the number. These cover at least
 // all schedules of four to eleven actions after the set-up. Beyond them the test walks at
-// random.
+// random. A [Latch] has a small world of its own, with two agents, and its schedules begin with the
+// first request.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time, unless both
 //     share it. See below for deadlines.
@@ -159,7 +165,15 @@
 //   - A fair lock goes to the first place in the store's queue, unless a message or a call was
 //     lost, a lease has run out, or outsiders had their turn.
 //   - Nobody goes on waiting for a lock that the agent was told is free, nor for a ghost.
+//   - Nobody who waits for a fair lock or a semaphore goes on in a place that the store has taken, once the
+//     agent was told that it may have done so.
 //   - Every request is answered exactly once. So is every call to release.
+//   - A waiter is told that a latch is open only if there was none at some instant of the wait.
+//   - A waiter is told that a latch is gone only if somebody deleted it, or the store forgot it or how it ended. Or an
+//     outsider counted it down, and the message about that was lost, or came after the answer to a question, or was
+//     followed by another one before that answer. A store can do better, and the store on Redis does.
+//   - Nobody goes on waiting for a latch that is open if the agent was told, or after the next question. When nobody waits
+//     any more, the subscription to the latch ends.
 //   - When all owners have gone, the store has nothing of this agent, provided that it
 //     answered before the lease had run out.
 //

@@ -78,7 +78,7 @@ func TestDowngrade(t *testing.T) {
 		r.pass(time.Second)
 		r.read("bob", "cid", "dan", "eve")
 		r.want(
-			"Requested bob", "Granted bob 102 by hand-off", "Requested cid", "Granted cid 103 by hand-off",
+			"Requested bob", "Granted bob 102 by hand-off", "Renewing 30s shared", "Requested cid", "Granted cid 103 by hand-off",
 			"Requested dan", "Granted dan 104 by hand-off", "Requested eve", "Granted eve 105 by hand-off")
 	})
 	t.Run("is told once", func(t *testing.T) {

@@ -102,18 +102,23 @@ func (w *world) errandTo(i int) (action, bool) {
 			return action{kind: doClaimed, a: agent, b: uint8(b)}, true
 		}
 	}
-	switch at, ok := a.s.Alarm(); {
-	case a.s.Listening() && !a.subscribed:
+	return a.errand(a.s, agent, len(a.inbox) > 0, w.now)
+}
+
+// errand is what comes to an agent with the machine s. hears says that a message is on its way.
+func (n *news) errand(s machine, agent uint8, hears bool, now Instant) (action, bool) {
+	switch at, ok := s.Alarm(); {
+	case s.Listening() && !n.subscribed:
 		return action{kind: doSubscribe, a: agent}, true
-	case a.waking:
+	case n.waking:
 		return action{kind: doWake, a: agent}, true
-	case len(a.inbox) > 0:
+	case hears:
 		return action{kind: doHear, a: agent}, true
-	case a.missing:
+	case n.missing:
 		return action{kind: doTellMissed, a: agent}, true
-	case a.resetting:
+	case n.resetting:
 		return action{kind: doNews, a: agent}, true
-	case ok && at <= w.now:
+	case ok && at <= now:
 		return action{kind: doTick, a: agent}, true
 	}
 	return action{}, false

@@ -14,7 +14,7 @@ type Kind uint8
 const (
 	_ Kind = iota
 
-	// Requested: a request arrived and waits. Request.
+	// Requested: a request arrived and waits. Request, Part (of a [Fair], see [SavedTenure]).
 	Requested
 	// Queued: a request cannot be granted at once. Request, Waiters.
 	Queued
@@ -45,14 +45,14 @@ const (
 	// Attempted: an attempt begins, in the mode of the request at the head. Tenure, Lease,
 	// Token (the floor), Queue, Request (the one at the head). The shell calls the store.
 	Attempted
-	// FoundBusy: another tenure or program has the lock. RetryAt, Holder, Left, StoreTime,
+	// FoundBusy: another tenure or program has the lock. Tenure, RetryAt, Holder, Left, StoreTime,
 	// Clock, Queued (from now on a release may pass the lock to the tenure).
 	FoundBusy
-	// AttemptFailed: the attempt failed, and another one follows. RetryAt, Err, Unanswered (the
+	// AttemptFailed: the attempt failed, and another one follows. Tenure, RetryAt, Err, Unanswered (the
 	// attempt may have taken effect, or may do so later), Count (failures in a row). Request is
 	// the one at the head, if it waits and no Queued has told of it.
 	AttemptFailed
-	// AttemptRefused: the attempt failed for good. Err.
+	// AttemptRefused: the attempt failed for good. Tenure, Err.
 	AttemptRefused
 	// Offered: a release passed the lock to the tenure while an attempt is under way. The
 	// answer to the attempt comes first. Tenure, Token, StoreTime, Clock, Incarnation, Outsiders.
@@ -61,7 +61,7 @@ const (
 	// Token (of the first hold), StoreTime, Incarnation, Outsiders, Replicas, Unanswered (the
 	// tenure may begin once more).
 	Began
-	// Forgot: no request wants the tenure any more.
+	// Forgot: no request wants the tenure any more. Tenure.
 	Forgot
 
 	// Renewing: a renewal begins. Tenure, Mode (that the tenure is to have from now on), Lease, Urgent. The
@@ -97,10 +97,13 @@ const (
 	// to release it.
 	Disowning
 
-	// Woke: an attempt may now succeed. RetryAt is when to make it.
+	// Woke: an attempt may now succeed. RetryAt is when to make it. Queued (the subscription to a
+	// latch stands).
 	Woke
-	// Contested: another agent waits for the lock that the tenure has.
+	// Contested: another agent waits for the lock that the tenure has. Tenure.
 	Contested
+	// ReadersJoined: readers have joined since the store was asked last. See [Joined].
+	ReadersJoined
 	// Doubted: the tenure is in doubt from now on.
 	Doubted
 	// Quieted: nobody has waited for a while, so the state does not want wake-ups any more.
@@ -115,11 +118,24 @@ const (
 	Extended
 )
 
+// Commits reports whether a journal must have the state before the shell does what the event asks for. The shell then makes a
+// call about a tenure, or tells an owner something to rely on. So [Resume] can go on from the journal, whenever this process
+// ends. The journal must also have a new request when the step in which it arrived is over. It may get everything else
+// later. The next process may then believe for a while in a request or a hold that was given up.
+func (e *Event) Commits() bool {
+	switch e.Kind {
+	case Attempted, Renewing, Returning, Withdrawing, Granted, Reentered, Renewed, Extended:
+		return true
+	}
+	return false
+}
+
 // Event is one change of the state. Kind decides which fields are set.
 type Event struct {
 	Kind    Kind
 	Now     Instant
 	Request Request
+	Part    uint64
 	Call    CallID
 
 	Tenure      uint64

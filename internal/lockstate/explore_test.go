@@ -26,6 +26,8 @@ type variant struct {
 	ask    []int             // the people who asked before, each after the one before got an answer
 	bad    func(*storeModel) // nil, or makes the store a bad one
 	fair   bool              // the lock is fair
+
+	permits int // of a semaphore; 0 if it is a lock
 }
 
 var (
@@ -56,9 +58,26 @@ var (
 	four = []person{
 		{"ann", 0, Exclusive, false, false, keptTwice}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, kept}, {"dan", 1, Exclusive, false, false, kept},
 	}
+	// One who wants two permits, and two at another agent who want one each.
+	couple = []person{{"dan", 0, Exclusive, false, false, keptTwice}, {"ann", 1, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, keptTwice}}
 	// Some owners do not wait.
 	tries = []person{{"ann", 0, Exclusive, false, false, kept}, {"bob", 0, Exclusive, false, true, keptTwice}, {"cid", 1, Exclusive, false, true, keptTwice}}
 )
+
+// polls has agents ask again and again, as for a spin lock.
+func polls(c *Config) { c.Polls = true }
+
+// wakesNobody is the store of a lock that is polled.
+func wakesNobody(m *storeModel) { m.silent, m.plain = true, true }
+
+// discreetly has the store take places without a word.
+func discreetly(m *storeModel) { m.discreet = true }
+
+// toOne has the store tell one of the waiters whose places it took.
+func toOne(m *storeModel) { m.brief = true }
+
+// briefly bounds hand-offs to less time than an agent may be unaware of outsiders.
+func briefly(c *Config) { c.HandOffTime = tick }
 
 var variants = []variant{
 	{name: "from nothing", people: three, left: chances{order: 3, lost: 2, cancels: 1}},
@@ -81,6 +100,8 @@ var variants = []variant{
 	{name: "readers with fixed leases", people: []person{
 		{"ann", 0, Shared, false, false, []time.Duration{60 * tick}}, {"bob", 0, Shared, false, false, keptTwice}, {"cid", 1, Exclusive, false, false, kept},
 	}, left: chances{order: 3, lost: 1}, ask: []int{0, 1}},
+	{name: "readers and outsiders", people: readers[:3], left: chances{order: 3, lost: 1, outside: 2}, ask: []int{0, 1}, change: briefly},
+	{name: "a writer, readers and outsiders", people: downgraded, left: chances{order: 3, outside: 1, restart: 1}, ask: []int{0, 1}, change: briefly},
 	{name: "downgrade", people: downgrade, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{1}},
 	{name: "downgrade and a writer", people: downgraded, left: chances{order: 3, lost: 1}, ask: []int{0, 2, 1}},
 	{name: "downgrade on a bad day", people: downgraded, left: chances{order: 3, lost: 2, broken: 1, restart: 1}, ask: []int{0, 2}},
@@ -93,11 +114,28 @@ var variants = []variant{
 	{name: "passed and cancelled", people: three, left: chances{order: 4, lost: 2, cancels: 2}, ask: []int{0, 2, 1}},
 	{name: "passed and broken", people: threeTwice, left: chances{order: 3, lost: 2, broken: 1, resets: 1}, ask: []int{0, 2}},
 	{name: "without a queue", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}, bad: func(m *storeModel) { m.plain = true }},
+	{name: "polled", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
+	{name: "polled on a bad day", people: three, left: chances{order: 3, lost: 1, broken: 1, resets: 1, restart: 1}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
 	{name: "restarted", people: threeTwice, left: chances{order: 3, lost: 2, restart: 2}, ask: []int{0, 2}},
 	{name: "restarted session", people: session, left: chances{order: 3, lost: 1, restart: 1, gone: 1}, ask: []int{0, 2}},
 	{name: "restarted with fixed leases", people: fixed, left: chances{order: 3, lost: 1, restart: 1}, ask: []int{0, 1}},
 	{name: "restarted readers", people: readers, left: chances{order: 3, lost: 1, restart: 2}, ask: []int{0, 1, 3}},
 	{name: "restarted on a bad day", people: three, left: chances{order: 3, lost: 1, restart: 1, broken: 1, ghosts: 1}, ask: []int{0, 2}},
+	{name: "killed", people: threeTwice, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0, 2}},
+	{name: "killed while all wait", people: three, left: chances{order: 3, lost: 1, kills: 2, cancels: 1}, ask: []int{2, 0, 1}},
+	{name: "killed session", people: session, left: chances{order: 3, lost: 1, kills: 1, gone: 1}, ask: []int{0, 2}},
+	{name: "killed with fixed leases", people: fixed, left: chances{order: 3, lost: 1, kills: 1}, ask: []int{0, 1}},
+	{name: "killed with mixed leases", people: mixed, left: chances{order: 3, kills: 2}, ask: []int{0, 1}},
+	{name: "killed readers", people: readers, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0, 1, 3}},
+	{name: "killed during a downgrade", people: downgraded, left: chances{order: 3, kills: 2}, ask: []int{0, 2}},
+	{name: "session killed during a downgrade", people: downgrade, left: chances{order: 3, kills: 2}, ask: []int{1, 0}},
+	{name: "killed on a bad day", people: three, left: chances{order: 3, lost: 1, kills: 1, broken: 1, resets: 1, ghosts: 1}, ask: []int{0, 2}},
+	{name: "killed while it polls", people: threeTwice, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
+	{name: "killed without a queue", people: threeTwice, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0, 2}, bad: func(m *storeModel) { m.plain = true }},
+	{name: "fair and killed", fair: true, people: four, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0, 1, 2}},
+	{name: "fair session, killed", fair: true, people: session, left: chances{order: 3, cancels: 1, kills: 2}, ask: []int{0, 2}},
+	{name: "fair readers, killed", fair: true, people: readers, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0, 1}},
+	{name: "permits and killed", permits: 2, people: four, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0, 1, 2}},
 	{name: "closed", people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 2}},
 	{name: "fair", fair: true, people: four, left: chances{order: 4}, ask: []int{0, 2}},
 	{name: "fair and lossy", fair: true, people: four, left: chances{order: 3, lost: 2}, ask: []int{0, 2, 1}},
@@ -113,6 +151,21 @@ var variants = []variant{
 	{name: "fair readers", fair: true, people: readers, left: chances{order: 3, gone: 1, restart: 1, cancels: 1, broken: 1}, ask: []int{0, 1}},
 	{name: "fair without a queue", fair: true, people: three, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 1, 2}, bad: func(m *storeModel) { m.plain = true }},
 	{name: "fair beside outsiders", fair: true, people: three, left: chances{order: 3, lost: 1}, ask: []int{0, 1, 2}, bad: func(m *storeModel) { m.outsiders = 1 }},
+	{name: "fair and unseated", fair: true, people: four, left: chances{order: 3, lost: 1, cancels: 1, unseats: 2}, ask: []int{0, 2, 1}},
+	{name: "permits", permits: 2, people: four, left: chances{order: 4}, ask: []int{0, 2}},
+	{name: "permits and a great request", permits: 2, people: four, left: chances{order: 4, cancels: 1}, ask: []int{0, 1, 2, 3}},
+	{name: "permits and lossy", permits: 2, people: four, left: chances{order: 3, lost: 2}, ask: []int{0, 2, 1}},
+	{name: "permits and cancelled", permits: 2, people: four, left: chances{order: 3, lost: 1, cancels: 3}, ask: []int{0, 2, 1, 3}},
+	{name: "permits with fixed leases", permits: 2, people: fixed, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 1}},
+	{name: "permits tries", permits: 2, people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}},
+	{name: "permits and broken", permits: 2, people: four, left: chances{order: 3, lost: 1, broken: 1, resets: 1}, ask: []int{0, 2, 1}},
+	{name: "permits and late", permits: 2, people: three, left: chances{order: 3, lost: 1, late: 2, refused: 2}, ask: []int{0, 1, 2}},
+	{name: "permits and crashed", permits: 2, people: three, left: chances{order: 3, lost: 1, crashes: 1}, ask: []int{0, 1, 2}},
+	{name: "permits and restarted", permits: 2, people: four, left: chances{order: 3, lost: 1, restart: 2}, ask: []int{0, 1, 2}},
+	{name: "permits without a queue", permits: 2, people: four, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 1, 2}, bad: func(m *storeModel) { m.plain = true }},
+	{name: "permits for a couple", permits: 2, people: couple, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 1, 2}, bad: func(m *storeModel) { m.plain = true }},
+	{name: "permits and unseated", permits: 2, people: couple, left: chances{order: 3, lost: 1, cancels: 1, unseats: 2}, ask: []int{0, 1, 2}},
+	{name: "permits and closed", permits: 2, people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 1, 2}},
 	{name: "fair and closed", fair: true, people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 1, 2}},
 }
 
@@ -180,26 +233,29 @@ func TestLongWalksThroughTheSmallWorld(t *testing.T) {
 // The search finds a store that breaks its contract. Otherwise it would be of no use.
 func TestSmallWorldWithABadStore(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		people []person
-		left   chances
-		bad    func(*storeModel)
-		want   string
+		variant
+		want string
 	}{
-		{"that ends leases early", three, chances{}, func(m *storeModel) { m.early = 4 * tick }, "but the store's lease ends at"},
-		{"that forgets what was withdrawn", three, chances{lost: 1, cancels: 1}, func(m *storeModel) { m.forgetful = true }, "everybody has gone, but the store has a tenure"},
-		{"that wakes nobody", three, chances{}, func(m *storeModel) { m.silent, m.plain = true, true }, "waits for a lock that is free"},
-		{"that passes a lock on for less than it says", three, chances{}, func(m *storeModel) { m.stingy = 3 * tick }, "but the store's lease ends at"},
-		{"that gives tokens out twice", three, chances{}, func(m *storeModel) { m.recycles = true }, "is granted after"},
-		{"that has nobody stand by", spread, chances{order: 1}, func(m *storeModel) { m.alone = true }, "is the first in the queue, but sleeps"},
-		{"that does not tell its clocks apart", three, chances{order: 1, steps: 1}, func(m *storeModel) { m.nameless = true }, "but the store"},
-		{"that makes tenures shared without being asked", []person{three[0], readers[2]}, chances{order: 1}, func(m *storeModel) { m.shares = true }, "holds the lock alone in a tenure that is shared"},
-		{"that does not make a tenure shared", downgraded, chances{order: 1}, func(m *storeModel) { m.forgets = true }, "but the store keeps readers out"},
+		{variant{name: "that ends leases early", people: three, bad: func(m *storeModel) { m.early = 4 * tick }}, "but the store's lease ends at"},
+		{variant{name: "that forgets what was withdrawn", people: three, left: chances{lost: 1, cancels: 1}, bad: func(m *storeModel) { m.forgetful = true }}, "everybody has gone, but the store has a tenure"},
+		{variant{name: "that wakes nobody", people: three, bad: func(m *storeModel) { m.silent, m.plain = true, true }}, "waits for a lock that is free"},
+		{variant{name: "that passes a lock on for less than it says", people: three, bad: func(m *storeModel) { m.stingy = 3 * tick }}, "but the store's lease ends at"},
+		{variant{name: "that gives tokens out twice", people: three, bad: func(m *storeModel) { m.recycles = true }}, "is granted after"},
+		{variant{name: "that has nobody stand by", people: spread, left: chances{order: 1}, bad: func(m *storeModel) { m.alone = true }}, "is the first in the queue, but sleeps"},
+		{variant{name: "that does not tell its clocks apart", people: three, left: chances{order: 1, steps: 1}, bad: func(m *storeModel) { m.nameless = true }}, "but the store"},
+		{variant{name: "that makes tenures shared without being asked", people: []person{three[0], readers[2]}, left: chances{order: 1}, bad: func(m *storeModel) { m.shares = true }}, "holds the lock alone in a tenure that is shared"},
+		{variant{name: "that does not make a tenure shared", people: downgraded, left: chances{order: 1}, bad: func(m *storeModel) { m.forgets = true }}, "but the store keeps readers out"},
+		{variant{name: "that grants more permits than there are", permits: 2, people: four, bad: func(m *storeModel) { m.excess = 1 }}, "of 2 are in use"},
+		{variant{name: "that wakes nobody for permits", permits: 2, people: four, bad: func(m *storeModel) { m.silent, m.plain = true, true }}, "waits for permits that are free"},
+		{variant{name: "that takes places at a fair lock", fair: true, people: three, left: chances{order: 1, unseats: 1}, bad: discreetly}, "in which it has no place"},
+		{variant{name: "that takes places at a fair lock, and tells one waiter", fair: true, people: three, left: chances{order: 1, unseats: 1}, bad: toOne}, "in which it has no place"},
+		{variant{name: "that takes places at a semaphore", permits: 2, people: couple, left: chances{order: 1, unseats: 1}, bad: discreetly}, "in which it has no place"},
+		{variant{name: "that takes places at a semaphore, and tells one waiter", permits: 2, people: couple, left: chances{order: 1, unseats: 1}, bad: toOne}, "in which it has no place"},
 		// A late attempt of the same tenure, after its lease was extended.
-		{"that shortens a lease", []person{three[0], fixed[1]}, chances{lost: 1, order: 1}, func(m *storeModel) { m.shortens = true }, "but the store's lease ends at"},
+		{variant{name: "that shortens a lease", people: []person{three[0], fixed[1]}, left: chances{lost: 1, order: 1}, bad: func(m *storeModel) { m.shortens = true }}, "but the store's lease ends at"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := newExploration(variant{people: tt.people, left: tt.left, bad: tt.bad})
+			e := newExploration(tt.variant)
 			e.run(20_000)
 			if !strings.Contains(e.found, tt.want) {
 				t.Errorf("among %d states found %q, want %q", len(e.nodes), e.found, tt.want)
@@ -215,7 +271,7 @@ func (v variant) longer(times int) variant {
 	for i := range v.people {
 		v.people[i].leases = slices.Repeat(v.people[i].leases, times)
 	}
-	for _, n := range []*int{&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes, &v.left.restart, &v.left.gone, &v.left.cancels} {
+	for _, n := range []*int{&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes, &v.left.restart, &v.left.kills, &v.left.gone, &v.left.cancels, &v.left.outside, &v.left.unseats} {
 		*n *= times
 	}
 	return v
@@ -261,6 +317,9 @@ func (v *variant) begin(log func(string)) (*world, []action) {
 	w := newWorld(v.people, v.left, v.change)
 	if v.fair {
 		w.makeFair()
+	}
+	if v.permits > 0 {
+		w.makePermits(v.permits)
 	}
 	w.log = log
 	if v.bad != nil {

@@ -53,8 +53,8 @@ func NewFair(name lockagent.Name, cfg *Config, fresh func() uint64) *Fair {
 // ResumeFair is [Resume] for a fair lock, with any number of tenures.
 func ResumeFair(name lockagent.Name, cfg *Config, fresh func() uint64, n Snapshot, shift time.Duration, now Instant) *Fair {
 	f := &Fair{name: name, cfg: cfg, fresh: fresh, ghosts: make(map[uint64]bool), floor: n.Floor}
-	for i := range n.Tenures {
-		f.parts = append(f.parts, Resume(name, cfg, Snapshot{Tenures: n.Tenures[i : i+1]}, shift, now))
+	for _, part := range n.parts() {
+		f.parts = append(f.parts, Resume(name, cfg, part, shift, now))
 	}
 	if len(f.parts) == 0 {
 		f.parts = append(f.parts, New(name, cfg))
@@ -67,7 +67,7 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 	var concerned []*State
 	if a, ok := c.(Acquire); ok {
 		m = f.seat(m, do)
-		concerned = []*State{f.partFor(&a.Request)}
+		concerned = []*State{f.partFor(&a.Request, m.Fresh)}
 	} else {
 		if r, ok := c.(DisownReplied); ok {
 			delete(f.ghosts, r.Tenure)
@@ -144,6 +144,8 @@ func (displaced) command() {}
 // is not for the shell.
 func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 	switch e.Kind {
+	case Requested:
+		e.Part = p.part
 	case Began, Granted:
 		f.floor = max(f.floor, e.Token)
 		if p.tenure.mode == Exclusive {
@@ -280,7 +282,22 @@ func (f *Fair) Alarm() (at Instant, ok bool) {
 func (f *Fair) Snapshot() Snapshot {
 	n := Snapshot{Floor: f.floor}
 	for _, p := range f.parts {
-		n.Tenures = append(n.Tenures, p.Snapshot().Tenures...)
+		of := p.Snapshot()
+		n.Tenures = append(n.Tenures, of.Tenures...)
+		n.Waiting = append(n.Waiting, of.Waiting...)
 	}
+	slices.SortFunc(n.Waiting, byID)
 	return n
 }
+
+// Tenure is [State.Tenure].
+func (f *Fair) Tenure(number uint64) (SavedTenure, bool) {
+	p := f.part(func(p *State) bool { return p.has(number) })
+	if p == nil {
+		return SavedTenure{}, false
+	}
+	return p.Tenure(number)
+}
+
+// Floor is [State.Floor].
+func (f *Fair) Floor() lockagent.Token { return f.floor }

@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -267,6 +268,18 @@ func TestFair(t *testing.T) {
 			t.Errorf("attempted %+v", e)
 		}
 	})
+	t.Run("asks for all who may have lost their places", func(t *testing.T) {
+		r := newFairRig(t)
+		r.acquire("ann")
+		r.replied(1, lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second})
+		r.acquire("bob")
+		for tenure := range 2 {
+			r.replied(tenure+1, lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true})
+		}
+		r.seen = nil
+		r.step(Woken{All: true})
+		r.want("Woke", "Attempted 30s", "Woke", "Attempted 30s")
+	})
 	t.Run("asks again to keep a place", func(t *testing.T) {
 		r := newFairRig(t)
 		r.acquire("ann")
@@ -296,7 +309,7 @@ func TestResumeFair(t *testing.T) {
 	r := newFairRig(t)
 	r.acquire("ann", "bob")
 	r.granted(1, 7)
-	n := r.f.Snapshot()
+	n := r.f.Snapshot().WithoutWaiting()
 	if len(n.Tenures) != 2 || n.Floor != 7 {
 		t.Fatalf("took %+v", n)
 	}
@@ -314,5 +327,42 @@ func TestResumeFair(t *testing.T) {
 	r.want("Renewing 30s", "Withdrawing")
 	if got := r.last(Withdrawing); got.Tenure != r.tenures[1] || !got.Unanswered {
 		t.Errorf("withdraws %+v", got)
+	}
+}
+
+// Every waiter keeps its place, and the requests of a session stay together.
+func TestResumeFairWithWaiting(t *testing.T) {
+	r := newFairRig(t)
+	r.acquire("ann", "bob", "eve+", "cid")
+	r.step(Acquire{Request: Request{Owner: "eve+", Session: true}})
+	r.granted(1, 7)
+	n := r.f.Snapshot()
+	if len(n.Tenures) != 4 || len(n.Waiting) != 4 {
+		t.Fatalf("took %+v", n)
+	}
+	cfg := rigConfig()
+	r.f = ResumeFair("orders", &cfg, r.next, n, 0, r.now)
+	r.steps = r.f.Step
+	if again := r.f.Snapshot(); !reflect.DeepEqual(again.Waiting, n.Waiting) {
+		t.Errorf("%+v wait, want %+v", again.Waiting, n.Waiting)
+	}
+	r.seen = nil
+	r.step(Tick{})
+	r.want("Renewing 30s", "Attempted 30s", "Attempted 30s", "Attempted 30s")
+	for i := range 3 { // the second request of the session has no tenure of its own
+		p := r.f.part(func(p *State) bool { return p.has(n.Tenures[i+1].Number) })
+		if p == nil || p.phase != asking || p.queue.head().ID != n.Waiting[i].Request.ID {
+			t.Errorf("tenure %d is asked for by %+v", n.Tenures[i+1].Number, p)
+		}
+		if saved, ok := r.f.Tenure(n.Tenures[i+1].Number); !ok || !saved.Asks || saved.Part != n.Tenures[i+1].Part {
+			t.Errorf("saved as %+v", saved)
+		}
+	}
+	if _, ok := r.f.Tenure(n.Tenures[3].Number + 1); ok {
+		t.Error("there is a tenure that nobody asked for")
+	}
+	session := r.f.part(func(p *State) bool { return p.queue.waits("eve+") })
+	if session.queue.len() != 2 {
+		t.Errorf("the part of the session serves %d requests", session.queue.len())
 	}
 }

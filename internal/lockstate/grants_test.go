@@ -111,7 +111,7 @@ func TestGrantsAreAListWithAnIndex(t *testing.T) {
 		next := RequestID(0)
 		some := func(t *rapid.T) RequestID {
 			if len(model) == 0 {
-				t.Skip("there is none")
+				t.Skip("there is no grant for this action, so another one is drawn")
 			}
 			return rapid.SampledFrom(model).Draw(t, "grant").request.ID
 		}

@@ -63,13 +63,21 @@ func (k *keyer) collect(w *world) {
 				k.tokens = append(k.tokens, o.Token)
 			}
 		}
-		if f, ok := a.s.(*Fair); ok {
+		if f := a.fair; f != nil {
 			k.tokens = append(k.tokens, f.floor, f.exclusive)
 		}
 		for _, c := range a.inbox {
 			number, token := about(c)
 			k.numbers[i] = append(k.numbers[i], number)
 			k.tokens = append(k.tokens, token)
+		}
+		if w.left.kills > 0 {
+			k.tokens = append(k.tokens, a.journal.Floor)
+		}
+		for j := range a.journal.Tenures {
+			t := &a.journal.Tenures[j]
+			k.numbers[i] = append(k.numbers[i], t.Number)
+			k.tokens = append(k.tokens, t.First+lockagent.Token(t.Holds), t.Last)
 		}
 	}
 	for _, list := range [][]seat{w.store.holders, w.store.queue, {w.store.ghost}} {
@@ -102,7 +110,7 @@ func (k *keyer) key(w *world) uint64 {
 		k.int(int64(n))
 	}
 	l := &w.left
-	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.gone, l.closed, l.cancels} {
+	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.kills, l.gone, l.closed, l.cancels, l.outside, l.unseats} {
 		k.int(int64(n))
 	}
 	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.fair && w.strays, w.store.told, w.store.open, w.store.turn)
@@ -145,6 +153,11 @@ func (k *keyer) store(w *world) {
 			k.flags(slices.Contains(m.withdrawn, t), slices.Contains(m.excused, t))
 		}
 	}
+	k.int(int64(m.toldOf))
+	k.int(int64(m.outsiders))
+	if m.outsiders > 0 {
+		k.since(m.arrival, now, longestUnaware+1)
+	}
 	k.int(int64(len(m.queue)))
 	for i := range m.queue {
 		k.seat(&m.queue[i], now)
@@ -158,6 +171,7 @@ func (k *keyer) seat(s *seat, now Instant) {
 	k.int(int64(s.agent))
 	k.number(s.agent, s.number)
 	k.int(int64(s.mode))
+	k.int(int64(s.permits))
 	k.until(s.expiry, now)
 }
 
@@ -183,6 +197,8 @@ func (k *keyer) message(i int, c Command, s *State, w *world) {
 		k.int(int64(c.Remaining))
 	case Wanted:
 		k.int(3)
+	case Woken:
+		k.int(5)
 	case Broken:
 		k.int(4)
 		k.flags(c.At >= s.tenure.storeTime, c.At == s.tenure.storeTime)
@@ -191,7 +207,7 @@ func (k *keyer) message(i int, c Command, s *State, w *world) {
 
 func (k *keyer) agent(i int, a *agentModel, w *world) {
 	k.flags(a.subscribed, a.waking, a.missing, a.resetting, a.crashed)
-	if f, ok := a.s.(*Fair); ok {
+	if f := a.fair; f != nil {
 		k.token(f.floor)
 		k.token(f.exclusive)
 		k.int(int64(len(f.owed)))
@@ -211,6 +227,44 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 	k.int(int64(len(a.parts)))
 	for _, s := range a.parts {
 		k.part(i, a, s, w)
+	}
+	if w.left.kills > 0 || a.doomed > 0 {
+		k.int(int64(a.doomed))
+		k.snapshot(i, &a.journal, w)
+	}
+}
+
+// snapshot is what an agent would go on from.
+func (k *keyer) snapshot(i int, n *Snapshot, w *world) {
+	now := w.now
+	k.token(n.Floor)
+	part := func(number uint64) int {
+		return slices.IndexFunc(w.agents[i].parts, func(s *State) bool { return s.part == number })
+	}
+	for j := range n.Waiting {
+		r := &n.Waiting[j]
+		k.buf = append(k.buf, r.Request.Owner[0])
+		k.int(int64(part(r.Part)))
+		k.flags(w.agents[i].ledger.waiter(r.Request.ID) >= 0)
+	}
+	for j := range n.Tenures {
+		t := &n.Tenures[j]
+		k.int(int64(part(t.Part)))
+		k.number(i, t.Number)
+		k.flags(t.Asks, t.Queued, t.Unanswered, t.Outsiders, t.Contested, t.Mode == Shared, t.Holds > 0)
+		k.since(t.Began, now, worldConfig().HandOffTime)
+		k.until(t.Deadline, now)
+		k.until(t.Until, now)
+		k.int(int64(t.Lease))
+		k.int(int64(t.Open))
+		k.token(t.First + lockagent.Token(t.Holds))
+		k.token(t.Last)
+		for x := range t.Grants {
+			g := &t.Grants[x]
+			k.buf = append(k.buf, g.Request.Owner[0])
+			k.until(g.Fixed, now)
+			k.flags(g.ClaimBy != 0, w.agents[i].ledger.grant(g.Request.ID) >= 0)
+		}
 	}
 }
 
@@ -268,11 +322,14 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
-		k.flags(h.unanswered, h.doubt, h.falls, h.outsiders, h.contested, h.mode == Shared, h.storeTime == w.storeTime())
+		k.flags(h.unanswered, h.doubt, h.falls, h.outsiders, h.contested, h.reused, h.mode == Shared, h.storeTime == w.storeTime())
 		k.int(int64(max(s.left(now), w.least())))
 		k.int(int64(h.holds))
 		k.since(h.began, now, s.cfg.HandOffTime)
 		k.until(h.deadline, now)
+		if h.unaware() {
+			k.until(h.replied.add(longestUnaware), now)
+		}
 		k.int(int64(h.lease))
 		k.token(h.next())
 		k.token(h.last)
@@ -313,6 +370,7 @@ func (k *keyer) calls(w *world) {
 		k.number(c.agent, c.number)
 		k.int(int64(c.lease))
 		k.int(int64(c.mode))
+		k.int(int64(c.permits))
 		k.flags(c.executed, c.zombie, c.err != nil, errors.Is(c.err, lockagent.ErrWithdrawn),
 			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0, c.release.Passed, c.queue, c.acquire.Queued,
 			c.acquire.Outsiders > 0, c.unanswered)

@@ -77,8 +77,10 @@ func (l *Latch) decide(c Command, m Moment, take func(Event)) {
 	case Detach:
 		take(Event{Kind: Closed})
 		take(Event{Kind: Detached})
-	case Woken, Missed, StoreReset:
-		take(Event{Kind: Woke, RetryAt: m.Now})
+	case Woken:
+		take(Event{Kind: Woke, RetryAt: m.Now, Queued: l.contended})
+	case Missed, StoreReset: // perhaps the subscription does not stand yet
+		take(Event{Kind: Woke, RetryAt: m.Now, Queued: l.hears})
 	case AcquireReplied:
 		if c.Tenure == l.asking {
 			l.replied(c, m, take)
@@ -165,7 +167,7 @@ func (l *Latch) apply(e *Event) {
 	case Forgot: // what was found does not concern those who came later
 		l.asking, l.failures, l.retryAt, l.found = 0, 0, 0, 0
 	case Woke:
-		l.woken, l.hears, l.retryAt = true, l.contended, e.RetryAt
+		l.woken, l.hears, l.retryAt = true, e.Queued, e.RetryAt
 	case Quieted:
 		l.contended, l.hears = false, false
 	case Closed:
@@ -211,3 +213,9 @@ func (l *Latch) Alarm() (at Instant, ok bool) {
 
 // Snapshot is [State.Snapshot]: there is nothing to go on with.
 func (l *Latch) Snapshot() Snapshot { return Snapshot{} }
+
+// Tenure is [State.Tenure]: there is none.
+func (l *Latch) Tenure(uint64) (SavedTenure, bool) { return SavedTenure{}, false }
+
+// Floor is [State.Floor].
+func (l *Latch) Floor() lockagent.Token { return 0 }

@@ -187,3 +187,24 @@ func TestLatchForgetsThoseWhoLeft(t *testing.T) {
 	r.expect(r.replied(isClosed, nil), FoundBusy)
 	r.expect(r.asks("bob"), Requested, Attempted)
 }
+
+// News of the connection may come before the subscription stands. A message may be lost until then, so the latch is not
+// known to be gone.
+func TestLatchNewsBeforeTheSubscriptionStands(t *testing.T) {
+	for _, news := range []Command{Missed{}, StoreReset{}} {
+		r := newLatchRig(t)
+		r.step(r.asks("ann"))
+		r.step(r.replied(isClosed, nil))
+		r.expect(news, Woke, Attempted)
+		r.step(r.replied(isClosed, nil))
+		r.expect(Woken{}, Woke, Attempted)
+		if r.told[1].Queue {
+			t.Errorf("after %T the attempt says that a waiter has waited", news)
+		}
+		r.step(r.replied(isClosed, nil))
+		r.expect(news, Woke, Attempted)
+		if !r.told[1].Queue {
+			t.Errorf("%T when the subscription stands: the attempt does not say that a waiter has waited", news)
+		}
+	}
+}

@@ -69,7 +69,9 @@ func (l *ledger) grant(id RequestID) int {
 // all time. It returns what is wrong with the event, or an empty text.
 func (l *ledger) note(e *Event, s machine, last *tokens) string {
 	id := e.Request.ID
-	_, fair := s.(*Fair) // which has several tenures
+	_, beside := s.(*Permits) // whose tenures do not keep each other out
+	_, fair := s.(*Fair)
+	fair = fair || beside // it has several tenures
 	switch e.Kind {
 	case Requested:
 		if id == 0 || l.waiter(id) >= 0 || l.grant(id) >= 0 {
@@ -98,9 +100,9 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 			return "a request is granted after closing"
 		case e.Now >= s.Deadline(e.Tenure) || e.Fixed != 0 && e.Now >= e.Fixed:
 			return "a request is granted past its deadline"
-		case e.Kind == Granted && !l.beside(e.Request.Mode):
+		case e.Kind == Granted && !beside && !l.beside(e.Request.Mode):
 			return "the lock is granted while it is held here"
-		case e.Kind == Granted && e.Token <= last.exclusive, e.Kind == Granted && e.Request.Mode == Exclusive && e.Token <= last.all:
+		case e.Kind == Granted && !beside && (e.Token <= last.exclusive || e.Request.Mode == Exclusive && e.Token <= last.all):
 			return fmt.Sprintf("token %d is granted after %d", e.Token, *last)
 		case e.Kind == Granted && slices.ContainsFunc(l.grants, func(d deed) bool { return d.token == e.Token || !fair && d.token > e.Token }):
 			return "two grants have one token"

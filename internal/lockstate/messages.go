@@ -102,7 +102,7 @@ func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 func (s *State) contested(out []Event) []Event {
 	a, t := &s.attempt, &s.tenure
 	if a.mode == Shared && !a.contested || t.mode == Shared && !t.contested {
-		out = append(out, Event{Kind: Contested})
+		out = append(out, Event{Kind: Contested, Tenure: max(a.number, t.number)})
 	}
 	return out
 }

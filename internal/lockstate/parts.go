@@ -1,6 +1,9 @@
 package lockstate
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // part is the first part that match accepts, or nil.
 func (f *Fair) part(match func(*State) bool) *State {
@@ -11,8 +14,9 @@ func (f *Fair) part(match func(*State) bool) *State {
 }
 
 // partFor is the part that takes a request: the part of its session, or else an idle or new
-// part, which becomes the last one.
-func (f *Fair) partFor(r *Request) *State {
+// part, which becomes the last one. fresh is the id of the request, and becomes the number of that part. So the
+// numbers of the parts grow in their order.
+func (f *Fair) partFor(r *Request, fresh uint64) *State {
 	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) }); p != nil {
 		return p
 	}
@@ -20,6 +24,7 @@ func (f *Fair) partFor(r *Request) *State {
 	if p == nil {
 		p = New(f.name, f.cfg)
 	}
+	p.part = fresh
 	p.contended = f.Listening() // then the first attempt asks for a place
 	f.parts = append(slices.DeleteFunc(f.parts, func(q *State) bool { return q == p }), p)
 	return p
@@ -47,14 +52,15 @@ func (f *Fair) seat(m Moment, do func(*Event)) Moment {
 // concerned are the parts that a command concerns. If there are none, it is [Fair.front], which
 // gives the answer, if the command needs one.
 func (f *Fair) concerned(c Command, m Moment) (parts []*State) {
-	_, woken := c.(Woken)
+	woken, ok := c.(Woken)
+	first := ok && !woken.All
 	for _, p := range f.parts {
 		if !p.concerns(c, m) {
 			continue
 		}
 		// A free lock is for the first place. So a wake-up is for the first part that has one, and
 		// for those without.
-		if woken && p.attempt.queued && slices.ContainsFunc(parts, func(q *State) bool { return q.attempt.queued }) {
+		if first && p.attempt.queued && slices.ContainsFunc(parts, func(q *State) bool { return q.attempt.queued }) {
 			continue
 		}
 		parts = append(parts, p)
@@ -114,3 +120,28 @@ func (s *State) concerns(c Command, m Moment) bool {
 	}
 	return true // Missed, StoreReset, DisownReplied, Close, Detach
 }
+
+// parts divides the snapshot of a [Fair] into those of its parts.
+func (n Snapshot) parts() (parts []Snapshot) {
+	tenures, waiting := slices.Clone(n.Tenures), slices.Clone(n.Waiting)
+	slices.SortStableFunc(tenures, func(x, y SavedTenure) int { return cmp.Compare(x.Part, y.Part) })
+	slices.SortFunc(waiting, func(x, y WaitingRequest) int { return cmp.Or(cmp.Compare(x.Part, y.Part), byID(x, y)) })
+	for len(tenures) > 0 || len(waiting) > 0 {
+		var p Snapshot
+		number := uint64(0)
+		if len(tenures) > 0 && (len(waiting) == 0 || tenures[0].Part <= waiting[0].Part) {
+			number = tenures[0].Part
+			p.Tenures, tenures = tenures[:1], tenures[1:]
+		} else {
+			number = waiting[0].Part
+		}
+		for len(waiting) > 0 && waiting[0].Part == number {
+			p.Waiting, waiting = append(p.Waiting, waiting[0]), waiting[1:]
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// byID compares the ids of two requests, which is the order of their arrival.
+func byID(x, y WaitingRequest) int { return cmp.Compare(x.Request.ID, y.Request.ID) }

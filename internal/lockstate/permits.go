@@ -14,7 +14,7 @@ import (
 // says nothing about the others. A [Break] is for the store, which knows all of them.
 //
 // A wake-up leads to one attempt, and not to one of each waiter. If that attempt shows that the
-// next waiter may succeed, too, the next waiter asks the store. The store passes permits to those
+// next waiter may succeed, too, or if its waiter gives up, the next waiter asks the store. The store passes permits to those
 // with a place by itself.
 //
 // Make one with [ResumePermits]. The methods are those of [State].
@@ -31,16 +31,18 @@ func ResumePermits(name lockagent.Name, cfg *Config, fresh func() uint64, n Snap
 func (p *Permits) Step(c Command, m Moment, do func(*Event)) {
 	switch c := c.(type) {
 	case Woken:
-		p.wake(func(*State) bool { return true }, m, do)
-		return
+		if !c.All {
+			p.wake(func(*State) bool { return true }, m, do)
+			return
+		}
 	case Break: // other agents may have permits, too
 		do(&Event{Kind: AskBreak, Call: c.Call, Now: m.Now})
 		return
 	}
 	var next func(*State) bool
 	p.Fair.Step(c, m, func(e *Event) {
-		if may := p.mayFollow(c, e); may != nil {
-			next = may
+		if next == nil {
+			next = p.mayFollow(c, e)
 		}
 		if held, ok := errors.AsType[*lockagent.HeldError](e.Err); ok {
 			held.Permits = e.Request.Permits // the error is for this request alone
@@ -63,15 +65,19 @@ func (p *Permits) wake(match func(*State) bool, m Moment, do func(*Event)) {
 // mayFollow tells which waiters may succeed after an event, or nil. A waiter with a place needs no
 // attempt: the store passes permits to it.
 func (p *Permits) mayFollow(c Command, e *Event) func(*State) bool {
+	unseated := func(s *State) bool { return s.phase == sleeping && !s.attempt.queued }
+	if e.Kind == Withdrawing { // it may have been the one that was woken
+		return unseated
+	}
 	reply, ok := c.(AcquireReplied)
 	if !ok {
 		return nil
 	}
 	i := slices.IndexFunc(p.parts, func(s *State) bool { return s.has(reply.Tenure) })
-	behind := func(s *State) bool { return s.phase == sleeping && !s.attempt.queued && slices.Index(p.parts, s) > i }
+	behind := func(s *State) bool { return unseated(s) && slices.Index(p.parts, s) > i }
 	switch e.Kind {
 	case Began: // there may be more permits
-		return func(s *State) bool { return s.phase == sleeping && !s.attempt.queued }
+		return unseated
 	case AttemptRefused: // the error may concern all
 		return func(s *State) bool { return s.phase == sleeping }
 	case FoundBusy:

@@ -90,6 +90,18 @@ func TestPermits(t *testing.T) {
 		r.granted(1, 7)
 		r.want("Began", "Granted ann 7") // the store passes to those with a place
 	})
+	t.Run("has all ask who may have lost their places", func(t *testing.T) {
+		r := newPermitsRig(t)
+		for i, o := range []lockagent.Owner{"ann", "bob", "eve"} {
+			r.wants(o, 1)
+			r.lacking(i+1, i > 0)
+		}
+		r.seen = nil
+		r.step(Woken{All: true})
+		r.want("Woke", "Woke", "Attempted 30s", "Woke", "Attempted 30s")
+		r.lacking(1, true) // an answer from before
+		r.want("FoundBusy", "Attempted 30s")
+	})
 	t.Run("asks for one after the other without places", func(t *testing.T) {
 		r := newPermitsRig(t)
 		for i, o := range []lockagent.Owner{"ann", "bob", "eve", "joe"} {
@@ -110,6 +122,23 @@ func TestPermits(t *testing.T) {
 		}
 		r.granted(3, 7)
 		r.want("Began", "Granted eve 7", "Woke", "Attempted 30s")
+	})
+	t.Run("has the next one ask if the one that was woken gives up", func(t *testing.T) {
+		r := newPermitsRig(t)
+		for i, o := range []lockagent.Owner{"ann", "bob"} {
+			r.wants(o, 1)
+			r.lacking(i+1, false)
+		}
+		r.lacking(1, false) // the second request seated the first
+		ann := r.f.parts[0].queue.head().ID
+		r.step(Woken{})
+		r.step(AcquireReplied{Tenure: r.tenures[0], Err: lockagent.ErrStoreUnavailable})
+		r.seen = nil
+		r.step(Cancel{ID: ann, Err: lockagent.ErrTimeout, TimedOut: true})
+		r.want("Answered ann: timeout", "Withdrawing", "Woke", "Attempted 30s")
+		if e := r.last(Attempted); e.Request.Owner != "bob" {
+			t.Errorf("attempted %+v", e)
+		}
 	})
 	t.Run("tells all waiters of an error", func(t *testing.T) {
 		r := newPermitsRig(t)

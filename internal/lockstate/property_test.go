@@ -95,7 +95,11 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 			if !q.Session {
 				q.Owner = alone(q.Owner, RequestID(s.fresh))
 			}
+			_, admits := s.s.Admits(s.now)
 			s.do(Acquire{Request: q})
+			if admits && q.Mode == Shared && q.Lease == 0 && s.s.grants.find(RequestID(s.fresh)) == 0 {
+				t.Fatalf("a reader was admitted, and not granted the lock: %+v", q)
+			}
 		},
 		"cancel": func(t *rapid.T) {
 			s.do(Cancel{ID: s.someID(t), TimedOut: rapid.Bool().Draw(t, "timed out"), Err: lockagent.ErrTimeout})
@@ -111,6 +115,7 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 			s.do(Extend{ID: s.someID(t), Lease: max(someSpan.Draw(t, "lease"), lockagent.MinLease)})
 		},
 		"unclaimed": func(t *rapid.T) { s.do(Unclaimed{ID: s.someID(t)}) },
+		"joined":    func(*rapid.T) { s.do(Joined{}) },
 		"break":     func(*rapid.T) { s.do(Break{Call: s.call()}) },
 		"ownerGone": func(t *rapid.T) { s.do(OwnerGone{Owner: someOwner.Draw(t, "owner"), Call: s.call()}) },
 		"close": func(t *rapid.T) {

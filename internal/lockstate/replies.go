@@ -26,11 +26,11 @@ func (s *State) attemptRefused(err error, out []Event) []Event {
 	for w := range s.queue.all {
 		out = append(out, refused(w, err))
 	}
-	return append(out, Event{Kind: AttemptRefused, Err: err})
+	return append(out, Event{Kind: AttemptRefused, Tenure: s.attempt.number, Err: err})
 }
 
 func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) []Event {
-	failed := Event{Kind: AttemptFailed, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)), Err: err, Unanswered: !withdrawn, Count: int(s.failures) + 1}
+	failed := Event{Kind: AttemptFailed, Tenure: s.attempt.number, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)), Err: err, Unanswered: !withdrawn, Count: int(s.failures) + 1}
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		failed.Request = w.Request
 	}
@@ -76,7 +76,7 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
 	}
-	out = append(out, Event{Kind: FoundBusy, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued})
+	out = append(out, Event{Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued})
 	// If a tenure of this agent has the lock, it is a ghost: the only one known is asking.
 	if t, ok := lockagent.ParseTenure(r.Holder); ok && t.Agent == s.cfg.Agent {
 		out = s.disowning(t.Number, out)

@@ -150,7 +150,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 			*e = Event{Kind: Withdrawing, Tenure: s.attempt.number, Unanswered: s.attempt.unanswered}
 			return true
 		case !s.sought():
-			*e = Event{Kind: Forgot}
+			*e = Event{Kind: Forgot, Tenure: s.attempt.number}
 			return true
 		case m.Now >= s.retryAt || s.queue.tries.first != 0:
 			*e = s.attempted(m)

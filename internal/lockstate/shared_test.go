@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -251,6 +252,16 @@ func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
 		r.read("cid")
 		r.want("Requested cid", "Queued cid")
 	})
+	t.Run("who is an outsider, and came later", func(t *testing.T) {
+		r := reading(t, 0)
+		r.pass(5 * time.Second)
+		r.read("bob")
+		r.want("Requested bob", "Granted bob 102 by hand-off", "Renewing 30s shared")
+		r.step(Wanted{Tenure: r.asked})
+		r.renewed(true)
+		r.read("cid")
+		r.want("Contested", "Renewed", "Requested cid", "Queued cid")
+	})
 	t.Run("who is an outsider, and has gone", func(t *testing.T) {
 		r := reading(t, 1)
 		r.pass(10 * time.Second)
@@ -261,12 +272,97 @@ func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
 	})
 }
 
+// While readers join a shared tenure, the agent asks the store now and then whether outsiders wait.
+func TestReadersThatJoinHaveTheStoreAsked(t *testing.T) {
+	reading := func(t *testing.T, joins ...lockagent.Owner) *rig {
+		r := newRig(t)
+		r.read("ann")
+		r.granted()
+		r.read(joins...)
+		r.skip()
+		return r
+	}
+	t.Run("but not for one reader", func(t *testing.T) {
+		r := reading(t)
+		r.alarmIn(10*time.Second, 10*time.Second)
+	})
+	t.Run("once, if nobody joins after that", func(t *testing.T) {
+		r := reading(t, "bob")
+		r.pass(longestUnaware - 1)
+		r.want()
+		r.pass(1)
+		r.want("Renewing 30s shared")
+		r.renewed(true)
+		r.alarmIn(10*time.Second, 10*time.Second)
+	})
+	t.Run("at the same distance from each answer", func(t *testing.T) {
+		r := reading(t, "bob")
+		r.pass(longestUnaware)
+		r.pass(5 * time.Second)
+		r.read("cid") // whom the answer under way may not know of
+		r.renewed(true)
+		r.skip()
+		r.pass(longestUnaware - 1)
+		r.want()
+		r.pass(1)
+		r.want("Renewing 30s shared")
+	})
+	t.Run("also if the machine does not know them", func(t *testing.T) {
+		r := reading(t, "bob")
+		r.pass(longestUnaware)
+		r.renewed(true)
+		r.skip()
+		r.step(Joined{})
+		r.step(Joined{})
+		r.want("ReadersJoined")
+		r.pass(longestUnaware)
+		r.want("Renewing 30s shared")
+		r.renewed(true)
+		r.release("ann")
+		r.release("bob")
+		r.skip()
+		r.step(Joined{}) // too late
+		r.want()
+	})
+	t.Run("unless it is known that somebody waits", func(t *testing.T) {
+		r := reading(t, "bob")
+		r.step(Wanted{Tenure: r.asked})
+		r.alarmIn(10*time.Second, 10*time.Second)
+	})
+	t.Run("with the lease that they need", func(t *testing.T) {
+		r := newRig(t)
+		r.request(Request{Owner: "ann", Mode: Shared, Lease: time.Hour})
+		r.granted()
+		r.pass(time.Minute)
+		r.skip()
+		r.request(Request{Owner: "bob", Mode: Shared, Lease: time.Minute})
+		r.want("Requested bob", "Granted bob 102 by hand-off until 1m58s", "Renewing 59m0s shared")
+	})
+	t.Run("again after a pause if it does not answer", func(t *testing.T) {
+		r := reading(t, "bob")
+		r.pass(longestUnaware)
+		r.renewFails()
+		r.alarmIn(500*time.Millisecond, time.Second)
+	})
+	t.Run("only if the tenure is shared", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.release("ann")
+		r.alarmIn(10*time.Second, 10*time.Second)
+	})
+}
+
 // Readers on one agent come and go so that some of them always hold the lock.
 func TestReadersThatNeverStopLetAWriterIn(t *testing.T) {
-	for name, of := range map[string]int{"of the same agent": 0, "of another agent": 1} {
+	for name, wait := range map[string]action{"of the same agent": {kind: doAsk, a: 2}, "of another agent": {kind: doAsk, a: 3}, "of another program": {kind: doOutsider}} {
 		t.Run(name, func(t *testing.T) {
 			leases := make([]time.Duration, 50)
-			w := newWorld([]person{{"ann", 0, Shared, false, false, leases}, {"bob", 0, Shared, false, false, leases}, {"cid", of, Exclusive, false, false, kept}}, chances{order: 1000}, nil)
+			w := newWorld([]person{
+				{"ann", 0, Shared, false, false, leases}, {"bob", 0, Shared, false, false, leases},
+				{"cid", 0, Exclusive, false, false, kept}, {"dan", 1, Exclusive, false, false, kept},
+			}, chances{order: 1000, outside: 1}, nil)
+			freed := false
+			w.log = func(line string) { freed = freed || strings.Contains(line, "Returned") }
 			settle := func() {
 				for d, ok := w.errand(); ok; d, ok = w.errand() {
 					w.do(d)
@@ -288,7 +384,8 @@ func TestReadersThatNeverStopLetAWriterIn(t *testing.T) {
 				settle()
 			}
 			ask(0)
-			ask(2)
+			w.do(wait)
+			settle()
 			for range 20 {
 				ask(1)
 				release("ann")
@@ -304,8 +401,8 @@ func TestReadersThatNeverStopLetAWriterIn(t *testing.T) {
 					t.Fatal(w.problem)
 				}
 			}
-			if w.last.exclusive == 0 {
-				t.Error("the writer never held the lock")
+			if served := w.last.exclusive > 0 || wait.kind == doOutsider && freed; !served {
+				t.Error("the writer never had its turn")
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package lockstate
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -9,10 +10,21 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// resumed is the lock of r in another process, whose clock is ahead.
+// resumed is the lock of r in another process, whose clock is ahead. Nobody waits there.
 func resumed(t *testing.T, r *rig, ahead time.Duration) *rig {
 	t.Helper()
-	data, err := json.Marshal(r.s.Snapshot())
+	return carried(t, r, r.s.Snapshot().WithoutWaiting(), ahead)
+}
+
+// recovered is resumed, with the requests that wait.
+func recovered(t *testing.T, r *rig, ahead time.Duration) *rig {
+	t.Helper()
+	return carried(t, r, r.s.Snapshot(), ahead)
+}
+
+func carried(t *testing.T, r *rig, from Snapshot, ahead time.Duration) *rig {
+	t.Helper()
+	data, err := json.Marshal(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +177,138 @@ func TestResume(t *testing.T) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 	})
+}
+
+func TestResumeWithWaiting(t *testing.T) {
+	const ahead = 1000 * time.Hour
+	t.Run("asks again with the same number, for the same request", func(t *testing.T) {
+		for name, start := range map[string]func(*rig){
+			"asking":               func(r *rig) { r.acquire("ann") },
+			"asleep":               func(r *rig) { r.acquire("ann"); r.busy(time.Minute) },
+			"asleep in the queue":  func(r *rig) { r.acquire("ann"); r.queued(time.Minute) },
+			"asleep after failure": func(r *rig) { r.acquire("ann"); r.attemptFails(errStore) },
+			"being checked":        func(r *rig) { r.acquire("ann"); r.step(StoreReset{}); r.granted() },
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := newRig(t)
+				start(r)
+				r.acquire("bob")
+				n := recovered(t, r, ahead)
+				n.step(Tick{})
+				n.want("Attempted 30s")
+				if e := n.last(Attempted); e.Tenure != r.asked || !e.Queue || e.Request.ID != r.ids["ann"] || e.Request.Arrived != Instant(ahead) {
+					t.Errorf("attempts %+v", e)
+				}
+				n.granted()
+				first := n.s.tenure.first
+				n.want("Began", fmt.Sprintf("Granted ann %d", first))
+				n.release("ann")
+				n.want("Ended ann", fmt.Sprintf("Granted bob %d by hand-off", first+1), "Unlocked 1")
+				n.release("bob")
+				if e := n.last(Returning); !e.Unanswered {
+					t.Error("it forgets that the call before may still arrive")
+				}
+			})
+		}
+	})
+	t.Run("does not take a pass for granted", func(t *testing.T) {
+		r := newRig(t)
+		r.acquire("ann")
+		r.queued(time.Minute)
+		n := recovered(t, r, ahead)
+		n.step(Passed{Tenure: r.asked, Token: 200, At: storeTime(r.now)})
+		n.want("Woke", "Attempted 30s")
+	})
+	t.Run("withdraws what nobody wants any more", func(t *testing.T) {
+		r := newRig(t)
+		r.acquireFixed("ann", time.Hour)
+		n := recovered(t, r, ahead)
+		n.step(Cancel{ID: r.ids["ann"], Err: lockagent.ErrTimeout})
+		n.want("Answered ann: timeout", "Withdrawing")
+		if left := n.s.leaving.dropAt.Sub(n.now); left != time.Hour {
+			t.Errorf("for %v", left)
+		}
+	})
+	t.Run("has the holds go on before those that wait", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob", "cid")
+		n := recovered(t, r, ahead)
+		n.step(Tick{})
+		n.renewed(true)
+		n.skip()
+		n.release("ann")
+		n.want("Ended ann", "Granted bob 102 by hand-off", "Unlocked 1")
+		n.release("bob")
+		n.want("Ended bob", "Granted cid 103 by hand-off", "Unlocked 2")
+	})
+	t.Run("asks anew when the old tenure has gone", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.step(Break{Call: 9})
+		r.acquire("bob")
+		n := recovered(t, r, ahead)
+		n.step(Tick{})
+		n.want("Withdrawing")
+		n.returnedLate()
+		n.want("Withdrawn", "Attempted 30s")
+	})
+	t.Run("forgets that it yields", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.release("ann")
+		r.returned(1)
+		r.acquire("bob")
+		n := recovered(t, r, ahead)
+		n.step(Tick{})
+		n.want("Attempted 30s")
+	})
+	t.Run("lets a session in again that waits for itself", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+")
+		from := r.s.Snapshot() // as if the process had ended before the second request was granted
+		from.Waiting = []WaitingRequest{{Request: Request{ID: 50, Owner: "ann+", Session: true}}}
+		n := carried(t, r, from, ahead)
+		n.step(Tick{})
+		if e := n.last(Reentered); e.Request.ID != 50 || e.Token != 101 {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("is the same at once and again", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+", "bob")
+		r.acquireFixed("cid", 5*time.Second)
+		n := recovered(t, r, 0)
+		if got, want := n.s.Snapshot(), r.s.Snapshot(); !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	})
+}
+
+// A tenure alone is as the snapshot has it, without its grants.
+func TestTenure(t *testing.T) {
+	r := newRig(t)
+	for _, next := range []func(){
+		func() { r.acquire("ann") }, func() { r.queued(time.Minute) }, func() { r.step(Woken{}) }, func() { r.granted() }, func() { r.acquire("bob") },
+		func() { r.pass(10 * time.Second) }, func() { r.release("ann") }, func() { r.release("bob") },
+	} {
+		next()
+		n := r.s.Snapshot()
+		if len(n.Tenures) == 0 {
+			t.Fatalf("%+v", n)
+		}
+		want := n.Tenures[0]
+		want.Grants = nil
+		if got, ok := r.s.Tenure(want.Number); !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		if _, ok := r.s.Tenure(want.Number + 1); ok {
+			t.Error("there is another tenure")
+		}
+	}
+	r.returned(0)
+	if _, ok := r.s.Tenure(r.asked); ok {
+		t.Error("a tenure that was returned is there")
+	}
 }
 
 func TestDetach(t *testing.T) {

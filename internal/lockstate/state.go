@@ -21,6 +21,7 @@ type State struct {
 	name  lockagent.Name
 	cfg   *Config
 	queue queue
+	part  uint64 // the number of this part of a [Fair], or 0
 
 	phase  phase
 	closed bool
@@ -86,6 +87,19 @@ func (s *State) Asked(session lockagent.Owner) bool {
 	return s.grants.session(session).n > 0 || s.queue.waits(session)
 }
 
+// Admits reports whether any number of readers with kept leases may join those that hold the lock, and
+// until when they may without another look at the state: nobody else is known to wait. If it
+// reports true, such a request is granted in the step of its arrival. Readers who join without a step have to be
+// told by [Joined].
+func (s *State) Admits(now Instant) (until Instant, ok bool) {
+	t := &s.tenure
+	joins := s.phase == held && t.mode == Shared && s.grants.len() > 0 && s.queue.len() == 0 && !t.contested && !t.outsiders
+	if !joins || s.closed || !s.mayGrant(&Request{Mode: Shared}, Moment{Now: now}) {
+		return 0, false
+	}
+	return t.deadline.add(-t.lease / 10), true // see tenure.ending
+}
+
 // has reports whether the agent has the tenure or asks for it.
 func (s *State) has(number uint64) bool {
 	return number == s.attempt.number || number == s.tenure.number
@@ -130,3 +144,6 @@ func (s *State) Alarm() (at Instant, ok bool) {
 	}
 	return at, at != never
 }
+
+// Floor is the greatest token that the agent knows of.
+func (s *State) Floor() lockagent.Token { return s.floor }

@@ -12,9 +12,11 @@ type storeModel struct {
 	holders   []seat          // none if the lock is free
 	guard     lockagent.Token // the greatest token that was given out or told
 	told      bool            // the agents were told when the lock became free
+	toldOf    int             // of how many free permits
 	open      bool            // the agents were told when the lock became open for readers
 	queue     []seat          // the tenures that wait, the first one first
 	outsiders int             // the outsiders that wait
+	arrival   Instant         // when the first of them came
 	turn      bool            // the next release is for them
 	ahead     time.Duration   // by how much the clock is ahead
 	clock     int             // the name of the clock
@@ -24,6 +26,7 @@ type storeModel struct {
 	// What a failover brings back if it loses the last release.
 	ghost seat
 
+	permits    int  // of the semaphore; 0 if it is a lock
 	plain      bool // the store has no queue
 	replicated bool // the store demands replicas, so its passes are unconfirmed
 
@@ -38,6 +41,9 @@ type storeModel struct {
 	recycles  bool          // it gives the tokens of a released tenure out again
 	alone     bool          // it sends no standby messages
 	nameless  bool          // its clock has no name
+	excess    int           // it grants more permits than there are
+	discreet  bool          // it does not tell an agent that it took places
+	brief     bool          // it tells that by a wake-up, which is for one of the waiters
 }
 
 type tenureID struct {
@@ -51,6 +57,7 @@ type seat struct {
 	mode    Mode
 	expiry  Instant   // of the lease
 	request RequestID // the tenure was asked for by this request
+	permits int       // of a semaphore
 }
 
 // agentID is how an agent of the world is called.
@@ -80,6 +87,7 @@ type storeCall struct {
 	token      lockagent.Token // the floor, or the last token
 	queue      bool
 	request    RequestID // that it was asked for
+	permits    int       // that it asks for
 	unanswered bool
 
 	executed bool // the reply below is on its way
@@ -93,7 +101,7 @@ type storeCall struct {
 // again is a call that was given up. The store executes it later, a second time, or never.
 func (c *storeCall) again() storeCall {
 	return storeCall{
-		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, request: c.request, unanswered: c.unanswered,
+		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, request: c.request, permits: c.permits, unanswered: c.unanswered,
 		zombie: true,
 	}
 }
@@ -131,9 +139,9 @@ func (m *storeModel) expiry() (end Instant) {
 }
 
 // others returns the seat of another tenure that keeps this one out, or nil. A reader is also kept out
-// by a writer with a place ahead of its own.
+// by a writer with a place ahead of its own, and by outsiders.
 func (m *storeModel) others(t tenureID, mode Mode) *seat {
-	waits := false
+	waits := m.outsiders > 0
 	for i := range m.queue {
 		if m.queue[i].tenureID == t {
 			break
@@ -157,10 +165,19 @@ func (m *storeModel) queued(t tenureID) bool {
 func (w *world) execute(c *storeCall) {
 	m := &w.store
 	t := tenureID{c.agent, c.number}
+	if had := len(m.holders); m.permits > 0 {
+		if w.expire(); len(m.holders) < had {
+			w.shareOut()
+		}
+	}
 	w.expire()
 	at := w.storeTime()
 	switch c.kind {
 	case callAcquire:
+		if m.permits > 0 {
+			w.acquirePermits(c, t)
+			break
+		}
 		if w.fair && m.free(w.now) && len(m.queue) > 0 && m.queue[0].tenureID != t && !slices.Contains(m.withdrawn, t) {
 			w.passOn() // whoever comes upon a free lock
 		}
@@ -199,7 +216,7 @@ func (w *world) execute(c *storeCall) {
 				h.mode = Shared
 				w.admit()
 			}
-			if h = m.holder(t, w.now); h.mode == Shared && slices.ContainsFunc(m.queue, func(p seat) bool { return p.mode == Exclusive }) {
+			if h = m.holder(t, w.now); h.mode == Shared && (m.outsiders > 0 || slices.ContainsFunc(m.queue, func(p seat) bool { return p.mode == Exclusive })) {
 				w.post(h.agent, Wanted{Tenure: h.number})
 			}
 		}
@@ -213,7 +230,7 @@ func (w *world) execute(c *storeCall) {
 		}
 		h := m.holder(t, w.now)
 		if c.release = (lockagent.ReleaseReply{Released: h != nil, At: at}); h == nil {
-			if gaveUp && m.free(w.now) {
+			if gaveUp && (m.permits > 0 || m.free(w.now)) {
 				w.passOn()
 			}
 			break
@@ -223,7 +240,7 @@ func (w *world) execute(c *storeCall) {
 			m.guard = max(m.guard, c.token)
 		}
 		m.holders = slices.DeleteFunc(m.holders, func(s seat) bool { return s.tenureID == t })
-		if len(m.holders) > 0 {
+		if len(m.holders) > 0 && m.permits == 0 {
 			break // the last one to go passes the lock
 		}
 		if c.release.Passed = w.passOn(); !c.release.Passed {
@@ -241,7 +258,7 @@ func (w *world) admit() {
 	for len(m.queue) > 0 && m.queue[0].mode == Shared {
 		w.pass(m.queue[0])
 	}
-	m.open = len(m.queue) == 0
+	m.open = len(m.queue) == 0 && m.outsiders == 0
 	w.wake(-1)
 }
 
@@ -256,7 +273,8 @@ func (w *world) begin(s seat, lease time.Duration, floor lockagent.Token) lockag
 		m.holders = append(m.holders, s)
 		w.believe(t)
 	}
-	m.told = false
+	m.toldOf -= s.permits
+	m.told = m.toldOf > 0 && m.permits > 0
 	m.open = m.open && s.mode == Shared
 	m.leave(t)
 	h := &m.holders[slices.IndexFunc(m.holders, func(s seat) bool { return s.tenureID == t })]
@@ -312,6 +330,9 @@ func (m *storeModel) clockName() string {
 // outsiders.
 func (w *world) passOn() bool {
 	m := &w.store
+	if m.permits > 0 {
+		return w.shareOut()
+	}
 	if len(m.queue) == 0 || m.turn {
 		m.turn = false
 		return false
@@ -330,6 +351,19 @@ func (w *world) passOn() bool {
 		}
 	}
 	return true
+}
+
+// unseat takes the places of an agent whose channel for passes does not stand. When it does, the agent is told.
+func (w *world) unseat(agent int) {
+	w.expire()
+	m := &w.store
+	m.queue = slices.DeleteFunc(m.queue, func(p seat) bool { return p.agent == agent })
+	if !m.discreet {
+		w.post(agent, Woken{All: !m.brief})
+	}
+	if m.permits > 0 || m.free(w.now) {
+		w.passOn()
+	}
 }
 
 // pass passes the lock to a tenure that waits.

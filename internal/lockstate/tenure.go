@@ -79,6 +79,7 @@ type tenure struct {
 	mode        Mode
 	outsiders   bool // outsiders wait for the lock
 	contested   bool // another agent waits for the lock
+	reused      bool // readers joined whom the store has not heard of: see [tenure.unaware]
 	doubt       bool // a renewal has to confirm the tenure
 	falls       bool // the tenure was exclusive, and no renewal has confirmed yet that it is shared
 	unanswered  bool // the tenure may begin once more
@@ -176,8 +177,19 @@ func (s *State) end() Instant {
 // puts a renewal off for up to a tenth of a second.
 const roomy = lockagent.PassLease
 
+// unaware reports whether others may wait for a shared tenure without the agent's knowledge: since the store was asked
+// last, readers have joined who did not ask it. Outsiders cannot tell the agent that they wait. The answer to a
+// renewal can.
+func (t *tenure) unaware() bool {
+	return t.reused && t.mode == Shared && !t.contested && !t.outsiders
+}
+
+// longestUnaware is for how long readers join before the agent asks the store.
+const longestUnaware = 300 * time.Millisecond
+
 // renewalDue is when the next renewal is due, or never if the confirmed lease is enough. A
-// tenure in doubt is due at once, and so is one that has to become shared.
+// tenure in doubt is due at once, and so is one that has to become shared. A renewal that failed is tried again in any case:
+// until one succeeds, there is no hand-off.
 func (s *State) renewalDue() Instant {
 	at := never
 	lease := min(s.cfg.Watchdog, s.tenure.lease) // a pass has a short lease, and so may a fixed request
@@ -192,7 +204,10 @@ func (s *State) renewalDue() Instant {
 	case kept:
 		at = min(at, s.tenure.third)
 	}
-	if s.tenure.doubt || s.tenure.falls || s.downgrades() {
+	if s.tenure.unaware() {
+		at = min(at, s.tenure.replied.add(longestUnaware))
+	}
+	if s.tenure.doubt || s.tenure.falls || s.downgrades() || s.renewal.failures > 0 {
 		at = s.tenure.sent
 	}
 	if at == never {

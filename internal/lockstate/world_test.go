@@ -9,7 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// The small world: three agents, each a State or a Fair with a very simple shell, over a model of
+// The small world: three agents, each a State, a Fair or Permits with a very simple shell, over a model of
 // the store. The world changes by one [action] at a time. A test can choose every order of
 // actions that is possible in the real world.
 
@@ -53,9 +53,12 @@ type chances struct {
 	steps   int // steps back of the store's clock
 	crashes int // losses of an agent's state
 	restart int // agents that another process goes on with
+	kills   int // agents that end at once, and go on from their journals
 	gone    int // sessions that are closed
 	closed  int // agents that are closed
 	cancels int // requests whose context ends
+	outside int // outsiders that come or go
+	unseats int // agents whose places the store takes
 }
 
 // world is the state of everything. Only its own methods change it, and only copies.
@@ -80,11 +83,13 @@ type world struct {
 	problem string       // what went wrong, if anything
 	log     func(string) // nil, or called with every event
 
-	fair   bool // the lock is fair
-	strays bool // a fault may have cost waiters their places
+	mortal bool                    // agents may be killed
+	fair   bool                    // the lock is fair, or a semaphore
+	wants  map[lockagent.Owner]int // of a semaphore: the permits of each request
+	strays bool                    // a fault may have cost waiters their places
 }
 
-// machine is a State or a Fair.
+// machine is a State, a Fair or Permits.
 type machine interface {
 	Step(c Command, m Moment, do func(*Event))
 	Alarm() (Instant, bool)
@@ -96,22 +101,31 @@ type machine interface {
 
 // agentModel is an agent: the machine, and what its shell knows.
 type agentModel struct {
-	s          machine
-	parts      []*State // of s, or s itself
-	cfg        *Config
-	fresh      uint64
-	ledger     ledger
+	s      machine
+	parts  []*State // of s, or s itself
+	fair   *Fair    // s if it has parts
+	cfg    *Config
+	fresh  uint64
+	ledger ledger
+	news
+	inbox   []Command // messages on their way
+	calls   CallID
+	journal Snapshot // what the next process would know; only if agents may be killed
+	doomed  int      // if it is not 0, the agent is killed at that event of its next step which commits
+	crashed bool
+	joined  bool // readers have joined since the last call was sent
+}
+
+// news is what is on its way to an agent.
+type news struct {
 	subscribed bool
-	waking     bool      // a wake-up is on its way
-	inbox      []Command // messages on their way
-	missing    bool      // the news that messages were missed is on its way
-	resetting  bool      // the news of a reset is on its way
-	calls      CallID
-	crashed    bool
+	waking     bool // a wake-up
+	missing    bool // the news that messages were missed
+	resetting  bool // the news of a reset
 }
 
 func newWorld(people []person, left chances, change func(*Config)) *world {
-	w := &world{people: people, left: left}
+	w := &world{people: people, left: left, mortal: left.kills > 0}
 	cfg := worldConfig()
 	if change != nil {
 		change(&cfg)
@@ -135,7 +149,9 @@ func (w *world) makeFair() {
 
 // resume gives an agent a new machine.
 func (w *world) resume(a *agentModel, n Snapshot, now Instant) {
-	if w.fair {
+	if w.store.permits > 0 {
+		a.s = ResumePermits("orders", a.cfg, a.next, n, 0, now)
+	} else if w.fair {
 		a.s = ResumeFair("orders", a.cfg, a.next, n, 0, now)
 	} else {
 		a.s = Resume("orders", a.cfg, n, 0, now)
@@ -148,9 +164,13 @@ func (a *agentModel) look() {
 	switch s := a.s.(type) {
 	case *State:
 		a.parts = []*State{s}
+		return
 	case *Fair:
-		a.parts = s.parts
+		a.fair = s
+	case *Permits:
+		a.fair = &s.Fair
 	}
+	a.parts = a.fair.parts
 }
 
 func (a *agentModel) next() uint64 {
@@ -175,17 +195,23 @@ func (w *world) agent(i int) *agentModel {
 	case *State:
 		c.s = clone(s)
 	case *Fair:
-		f := *s
-		f.fresh, f.parts, f.owed, f.ghosts = c.next, nil, slices.Clone(s.owed), maps.Clone(s.ghosts)
-		for _, p := range s.parts {
-			f.parts = append(f.parts, clone(p))
-		}
-		c.s = &f
+		c.s = cloneFair(s, c.next)
+	case *Permits:
+		c.s = &Permits{*cloneFair(&s.Fair, c.next)}
 	}
 	c.look()
 	c.ledger = c.ledger.clone()
 	c.inbox = slices.Clone(c.inbox)
 	w.agents[i] = &c
+	return &c
+}
+
+func cloneFair(f *Fair, fresh func() uint64) *Fair {
+	c := *f
+	c.fresh, c.parts, c.owed, c.ghosts = fresh, nil, slices.Clone(f.owed), maps.Clone(f.ghosts)
+	for _, p := range f.parts {
+		c.parts = append(c.parts, clone(p))
+	}
 	return &c
 }
 
@@ -218,7 +244,11 @@ func (w *world) tell(i int, c Command) {
 	m := Moment{Now: w.now, Fresh: a.next()}
 	broke := false
 	overdue := a.overdue(c, m)
+	killed := false
 	a.s.Step(c, m, func(e *Event) {
+		if killed = killed || w.commit(a, e); killed {
+			return
+		}
 		if w.log != nil {
 			w.log(fmt.Sprintf("    agent %d: %s", i+1, text(e)))
 		}
@@ -231,9 +261,12 @@ func (w *world) tell(i int, c Command) {
 		}
 		switch e.Kind {
 		case Attempted:
-			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue, request: e.Request.ID})
+			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue, request: e.Request.ID, permits: e.Request.Permits})
 		case Renewing:
+			a.joined = false
 			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, mode: e.Mode, lease: e.Lease})
+		case Began:
+			a.joined = false
 		case Returning, Withdrawing:
 			w.send(storeCall{agent: i, kind: callRelease, number: e.Tenure, token: e.Token, unanswered: e.Unanswered})
 		case Disowning:
@@ -241,8 +274,18 @@ func (w *world) tell(i int, c Command) {
 		case Granted:
 			w.overlap(i, e)
 			w.outOfTurn(i, e)
+			w.unaware(i, e)
+			a.joined = a.joined || e.How == lockagent.ByHandOff
+		case FoundBusy:
+			if a.cfg.Polls && e.RetryAt > w.now.add(mostPoll) {
+				w.fail("agent %d sleeps until %v, though nobody will wake it", i+1, time.Duration(e.RetryAt))
+			}
 		case AskBreak:
 			broke = true
+		case Ended:
+			if e.Reason == lockagent.LostDenied && w.store.permits > 0 && !w.isExcused(i, e.Tenure) && w.store.holder(tenureID{i, e.Tenure}, w.now) != nil {
+				w.fail("agent %d gives up tenure %d, which still has its permits", i+1, e.Tenure)
+			}
 		case Dropped:
 			w.dropped = true
 		}
@@ -259,6 +302,14 @@ func (w *world) tell(i int, c Command) {
 			w.fail("agent %d after %T: %s", i+1, c, problem)
 		}
 	}
+	if killed {
+		w.kill(i)
+		return
+	}
+	a.doomed = 0
+	if _, ok := c.(Acquire); ok && w.mortal {
+		a.journal = a.s.Snapshot()
+	}
 	if !a.s.Listening() {
 		a.subscribed, a.waking = false, false
 	}
@@ -271,7 +322,7 @@ func (w *world) tell(i int, c Command) {
 // still arrive, but nobody hears the answers. Owners that wait have to ask again.
 func (w *world) restart(i int) {
 	before := w.agents[i]
-	snapshot := before.s.Snapshot()
+	snapshot := before.s.Snapshot().WithoutWaiting()
 	holds := before.ledger.clone().grants
 	w.tell(i, Detach{})
 	if a := w.agents[i]; len(a.ledger.waiting)+len(a.ledger.grants)+len(a.ledger.calls) > 0 || !a.s.Idle() {
@@ -290,7 +341,7 @@ func (w *world) restart(i int) {
 
 // overdue are the parts whose tick is due and still to come. The command may not concern them.
 func (a *agentModel) overdue(c Command, m Moment) (parts []*State) {
-	if _, fair := a.s.(*Fair); !fair || c == (Tick{}) {
+	if a.fair == nil || c == (Tick{}) {
 		return nil
 	}
 	for _, s := range a.parts {
@@ -335,6 +386,10 @@ func (w *world) send(c storeCall) {
 // overlap checks, when agent i grants the lock, that nobody else holds it. If a tick was late,
 // others may hold it past their deadlines.
 func (w *world) overlap(i int, e *Event) {
+	if w.store.permits > 0 {
+		w.tooMany(i, e)
+		return
+	}
 	for j, other := range w.agents {
 		for k := range other.ledger.grants {
 			g := &other.ledger.grants[k]
@@ -364,6 +419,21 @@ func (w *world) outOfTurn(i int, e *Event) {
 	}
 }
 
+// unaware checks, when agent i lets a reader join others, that no outsider has waited for long while readers joined
+// without the store. The check does not hold if the agent asks the store just now, or if the answer is lost.
+func (w *world) unaware(i int, e *Event) {
+	a, m := w.agents[i], &w.store
+	t := &a.parts[0].tenure
+	if w.fair || m.outsiders == 0 || !a.joined || t.mode == Exclusive || w.now < t.began.add(a.cfg.HandOffTime) || w.lateNow || w.missed || w.isExcused(i, t.number) {
+		return
+	}
+	asks := slices.ContainsFunc(w.calls, func(c storeCall) bool { return c.agent == i && c.kind == callRenew && !c.zombie })
+	told := slices.Contains(a.inbox, Command(Wanted{Tenure: t.number})) || a.missing || a.resetting
+	if waits := w.now.Sub(max(m.arrival, t.replied)); !asks && !told && waits > longestUnaware {
+		w.fail("%s joins while an outsider waits, and the store has not been asked for %v", e.Request.Owner, waits)
+	}
+}
+
 // deadline is until when the holder trusts its grant.
 func (w *world) deadline(agent int, g *deed) Instant {
 	end := w.agents[agent].s.Deadline(g.tenure)
@@ -377,7 +447,7 @@ func (w *world) deadline(agent int, g *deed) Instant {
 //
 //   - The store has a lease for each hold inside its deadline. The lease ends no earlier than the
 //     deadline, and is no longer than the hold needs.
-//   - Nobody sleeps through a wake-up.
+//   - Nobody sleeps through a wake-up, or in a place that the store has taken.
 func (w *world) check() {
 	for i, a := range w.agents {
 		for k := range a.ledger.grants {
@@ -416,20 +486,36 @@ func (w *world) checkShared(i int, s *State) {
 	}
 }
 
+// pauses reports whether one of the agent's attempts failed and is made again later. In a fair lock it may be the
+// one that was woken, for all of them.
+func (a *agentModel) pauses(now Instant) bool {
+	return slices.ContainsFunc(a.parts, func(s *State) bool {
+		return s.phase == sleeping && s.failures > 0 && s.retryAt <= now.add(s.cfg.RetryMax)
+	})
+}
+
 // checkSleep checks an agent that sleeps, if nothing is on its way to it. The check does not hold
 // if a message was lost, or while the agent pauses after a failure.
 func (w *world) checkSleep(i int, s *State) {
-	if w.missed || s.phase != sleeping || s.failures > 0 || w.now < s.notBefore {
+	if w.missed || s.cfg.Polls || s.phase != sleeping || s.failures > 0 || w.now < s.notBefore {
 		return
 	}
 	if _, busy := w.errandOf(i); busy {
 		return
 	}
 	m := &w.store
+	place := tenureID{i, s.attempt.number}
+	if w.fair && !w.haunted && s.attempt.queued && !m.queued(place) && m.holder(place, w.now) == nil {
+		w.fail("agent %d waits with tenure %d in a queue in which it has no place", i+1, place.number)
+	}
+	if m.permits > 0 {
+		w.checkPermits(i, s)
+		return
+	}
 	switch free := m.free(w.now); {
-	case free && m.told:
+	case free && m.told && !w.agents[i].pauses(w.now):
 		w.fail("agent %d waits for a lock that is free, and was told so", i+1)
-	case free && !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == tenureID{i, s.attempt.number} && s.retryAt > w.now.add(lockagent.PassLease+pause):
+	case free && !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == place && s.retryAt > w.now.add(lockagent.PassLease+pause):
 		w.fail("agent %d is the first in the queue, but sleeps until %v, while nobody has the lock", i+1, time.Duration(s.retryAt))
 	case !free && m.open && s.attempt.mode == Shared:
 		w.fail("agent %d waits to read a lock that is shared, and was told so", i+1)

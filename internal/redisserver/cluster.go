@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -48,16 +49,20 @@ func (s *Server) Meet(node *Server) error {
 	return err
 }
 
-// AwaitCluster waits until each of all nodes of a Cluster knows the others, knows how
-// many masters have slots, and finds the Cluster in order.
+// AwaitCluster waits until each of all nodes of a Cluster knows the others, has a link to them,
+// knows how many masters have slots, and finds the Cluster in order. A node that knows another one
+// connects to it a moment later. Until then it drops what it should pass on of a PUBLISH.
 func AwaitCluster(nodes []*Server, masters int) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		done := 0
 		for _, node := range nodes {
 			info, _ := node.Do("CLUSTER", "INFO") // which a node may not answer yet
+			list, _ := node.Do("CLUSTER", "NODES")
+			known, _ := list.(string)
 			if Field(info, "cluster_state") == "ok" &&
 				Field(info, "cluster_known_nodes") == strconv.Itoa(len(nodes)) &&
-				Field(info, "cluster_size") == strconv.Itoa(masters) {
+				Field(info, "cluster_size") == strconv.Itoa(masters) &&
+				!strings.Contains(known, "disconnected") {
 				done++
 			}
 		}

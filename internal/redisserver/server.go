@@ -52,11 +52,11 @@ func Start(dir string, config Config) (*Server, error) {
 	var err error
 	// Between the choice of a free port and its use somebody else may take it.
 	for range 10 {
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = FreePort(); err != nil {
 			break
 		}
 		if s.config.TLS != nil {
-			if s.tlsPort, err = freePort(); err != nil {
+			if s.tlsPort, err = FreePort(); err != nil {
 				break
 			}
 		}
@@ -71,11 +71,11 @@ func Start(dir string, config Config) (*Server, error) {
 	return nil, fmt.Errorf("redisserver: no server could be started: %w", err)
 }
 
-// freePort returns a port that nobody listens on, with the port 10,000 above it
+// FreePort returns a port that nobody listens on, with the port 10,000 above it
 // free as well: that is the bus of a Cluster node. It stays below the ports that
 // systems give to outgoing connections, so that a server can have it back after
 // a restart.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	for range 1000 {
 		port := 10000 + rand.IntN(12000)
 		if isFree(port) && isFree(port+10000) {

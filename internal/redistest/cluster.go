@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/redisserver"
@@ -83,10 +84,30 @@ func (c *Cluster) AwaitOK(t testing.TB) {
 func (c *Cluster) MoveSlot(key string, to *Server) {
 	slot := strconv.FormatInt(c.Nodes[0].Do("CLUSTER", "KEYSLOT", key).(int64), 10)
 	id := to.Do("CLUSTER", "MYID").(string)
+	Eventually(to.t, "the nodes to agree on their epochs", c.epochsAgree)
 	to.Do("CLUSTER", "SETSLOT", slot, "NODE", id) // first, so that it is never nobody's
 	for _, node := range c.Nodes {
 		node.Do("CLUSTER", "SETSLOT", slot, "NODE", id)
 	}
+	// A ping of the node that had the slot may be on its way to a third one, and claim the slot back there for a moment.
+	for _, node := range c.Nodes {
+		Eventually(to.t, "the nodes to agree on the slot", func() bool {
+			_, err := node.Server.Do("EXISTS", key)
+			return node == to && err == nil || err != nil && strings.HasSuffix(err.Error(), to.Addr())
+		})
+	}
+}
+
+// epochsAgree reports whether all nodes know the greatest epoch, and each has one of its own. Then the next epoch is greater than
+// all. Otherwise two nodes may take the same, and a node that has given a slot away may get it back.
+func (c *Cluster) epochsAgree() bool {
+	current, own := make(map[string]bool), make(map[string]bool)
+	for _, node := range c.Nodes {
+		info := node.Do("CLUSTER", "INFO")
+		current[redisserver.Field(info, "cluster_current_epoch")] = true
+		own[redisserver.Field(info, "cluster_my_epoch")] = true
+	}
+	return len(current) == 1 && len(own) == len(c.Nodes)
 }
 
 // BeginMove begins to give the slot of a key to another node: from now on the slot

@@ -42,6 +42,9 @@ var (
 	nonreentrant = kind{name: "nonreentrant", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
 		return []handle{s.Lock(name, append(opts, channelapi.NoReentry())...)}
 	}}
+	nonreentrantFair = kind{name: "nonreentrantfair", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
+		return []handle{s.FairLock(name, append(opts, channelapi.NoReentry())...)}
+	}}
 )
 
 var all = kind{name: "all", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
@@ -49,7 +52,7 @@ var all = kind{name: "all", handles: func(s *channelapi.Session, name string, op
 }}
 
 // kinds are the kinds that are tested. Each goes through the scenarios that have an id for it in [shared].
-var kinds = []kind{plain, fair, read, write, spin, nonreentrant, all}
+var kinds = []kind{plain, fair, read, write, spin, nonreentrant, nonreentrantFair, all}
 
 func TestKinds(t *testing.T) {
 	for _, k := range kinds {
@@ -100,7 +103,7 @@ var shared = []scenario{
 	{"TryFails", inMemory, tryFails, "spin G22, all H09"},
 	{"WaitInVain", inMemory, waitInVain, "plain A06, fair D11, spin G02"},
 	{"NothingInterruptsTheWait", inMemory, nothingInterruptsTheWait, "plain A07, spin G03, all H16"},
-	{"TheWaiterGetsIt", inMemory, theWaiterGetsIt, "spin G19, all H03, nonreentrant M01"},
+	{"TheWaiterGetsIt", inMemory, theWaiterGetsIt, "spin G19, all H03, nonreentrant M01, nonreentrantfair M01"},
 	{"WaitForTheEndOfALease", inMemory, waitForTheEndOfALease, "all H10"},
 
 	// How a hold ends, or goes on.

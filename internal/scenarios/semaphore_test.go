@@ -193,6 +193,24 @@ func countWith(w *world, open func(*agent, ...channelapi.Option) permits, agents
 	wantFreePermits(w, open(all[0]), total)
 }
 
+// A release does not make a semaphore that was deleted, and does not change one that was made since.
+func TestJ13ReleaseAfterDelete(t *testing.T) {
+	bothSemaphores(t, func(w *world, open func(*agent, ...channelapi.Option) permits) {
+		p := open(w.agent())
+		set(w, p, 5, true)
+		first, second := take(w, p, 2), take(w, p, 1)
+		deleted, err := p.Delete(w.Context())
+		if must(w, err); !deleted {
+			w.Error("there was nothing to delete")
+		}
+		_ = first.Release(w.Context()) // it may be lost
+		wantFreePermits(w, p, 0)
+		set(w, p, 7, true) // so nothing was there
+		_ = second.Release(w.Context())
+		wantFreePermits(w, p, 7)
+	})
+}
+
 func TestJ14J17K19CountWithOnePermit(t *testing.T) {
 	one := func(int) int { return 1 }
 	bothSemaphores(t, func(w *world, open func(*agent, ...channelapi.Option) permits) { countWith(w, open, 1, 15, 1, one, 1) })

@@ -138,16 +138,20 @@ func pending(w *world, c <-chan outcome) {
 
 // The holder of a lock without re-entry asks again, through its handle and through another.
 func TestM02M03HolderAsksAgain(t *testing.T) {
-	inMemory(t, nonreentrant, func(w *world) {
-		a := w.agent()
-		h := a.lock("alice").hold(w)
-		for range 2 { // each call makes another handle
-			for _, opts := range [][]channelapi.Option{nil, {channelapi.Try()}, {channelapi.Wait(time.Second)}} {
-				_, err := a.lock("alice", opts...).acquire(w.Context())
-				wantErr(w, "asked again", err, channelapi.ErrReentry)
-			}
-		}
-		must(w, h.release(w))
-		a.lock("bob").wantLocked(w, false)
-	})
+	for _, k := range []kind{nonreentrant, nonreentrantFair} {
+		t.Run(k.name, func(t *testing.T) {
+			inMemory(t, k, func(w *world) {
+				a := w.agent()
+				h := a.lock("alice").hold(w)
+				for range 2 { // each call makes another handle
+					for _, opts := range [][]channelapi.Option{nil, {channelapi.Try()}, {channelapi.Wait(time.Second)}} {
+						_, err := a.lock("alice", opts...).acquire(w.Context())
+						wantErr(w, "asked again", err, channelapi.ErrReentry)
+					}
+				}
+				must(w, h.release(w))
+				a.lock("bob").wantLocked(w, false)
+			})
+		})
+	}
 }

@@ -61,7 +61,7 @@ func inACluster(t *testing.T, k kind, run func(*world)) {
 func openRedis(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	// Servers answer late on a machine that is busy.
-	store, err := redisstore.Config{SilenceTimeout: redisstore.DefaultCallTimeout}.Open(patient(t), url)
+	store, err := redisstore.Config{SilenceTimeout: redisstore.DefaultCallTimeout, DialTimeout: patience}.Open(patient(t), url)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	return store

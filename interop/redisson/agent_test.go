@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // startAgent starts another process of ours that takes commands as the driver does, but few:
-// ping, lock, contend and rush. Lock is also for a semaphore and permits, and answers with the token.
+// ping, lock, contend, rush, rush.spoils and rush.end. Lock is also for a semaphore and permits, and answers with the token.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], w.url, lease.String(), strconv.Itoa(int(w.sharded)))
@@ -56,16 +56,22 @@ func runAgent() {
 	check(err)
 	sharded, err := strconv.Atoi(os.Args[3])
 	check(err)
-	store, err := redisstore.Config{Sharded: redisstore.Sharded(sharded)}.Open(ctx, os.Args[1])
+	store, err := redisstore.Config{Sharded: redisstore.Sharded(sharded), DialTimeout: patience}.Open(ctx, os.Args[1])
 	check(err)
 	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
 	check(err)
+	var mu sync.Mutex
+	var held []channelapi.Grant // guarded by mu; a grant that nobody has any more is given back
+	var rushes sync.Map         // those that run, by what they are for
 	run := func(words []string) (string, error) {
 		kind, command, _ := strings.Cut(words[0], ".")
 		args := words[1:]
 		switch command {
 		case "lock":
 			g := <-request(ctx, locks, thing{kind, args[0]})
+			mu.Lock()
+			held = append(held, g)
+			mu.Unlock()
 			return strconv.FormatUint(uint64(g.Token()), 10), g.Err()
 		case "contend":
 			threads, _ := strconv.Atoi(args[2])
@@ -76,13 +82,26 @@ func runAgent() {
 			threads, _ := strconv.Atoi(args[1])
 			length, _ := strconv.Atoi(args[2])
 			hold, _ := strconv.Atoi(args[3])
-			got, err := rush(ctx, lockOf(locks, kind)(args[0]), threads, time.Duration(length)*time.Millisecond, time.Duration(hold)*time.Microsecond)
+			var c counter
+			if len(args) > 4 {
+				c = counter{args[5], args[4]}
+			}
+			r := new(rush)
+			rushes.Store(args[0], r)
+			defer rushes.Delete(args[0])
+			got, err := r.run(ctx, workOf(locks, thing{kind, args[0]}), threads, time.Duration(length)*time.Millisecond, time.Duration(hold)*time.Microsecond, c)
 			return got.String(), err
+		case "spoils", "end":
+			r := new(rush)
+			if running, ok := rushes.Load(args[0]); ok {
+				r = running.(*rush)
+			}
+			r.ended.Store(command == "end")
+			return r.spoils().String(), nil
 		default:
 			return "pong", nil
 		}
 	}
-	var mu sync.Mutex // one line at a time
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		words := strings.Split(lines.Text(), " ")
 		for i := range words {
@@ -96,7 +115,7 @@ func runAgent() {
 				outcome, value = "error", err.Error()
 			}
 			mu.Lock()
-			defer mu.Unlock()
+			defer mu.Unlock() // one line at a time
 			fmt.Println(words[0], outcome, url.QueryEscape(value))
 		}()
 	}
@@ -109,7 +128,7 @@ func runAgent() {
 // with the counter.
 func contend(ctx context.Context, lock *channelapi.Lock, addr, counter string, threads int, share int64) (int64, error) {
 	var made atomic.Int64
-	increment := func() error {
+	increments := func() error {
 		conn, err := redisserver.Dial(addr, "")
 		if err != nil {
 			return err
@@ -117,14 +136,7 @@ func contend(ctx context.Context, lock *channelapi.Lock, addr, counter string, t
 		defer conn.Close()
 		for left := int64(1); left > 0; {
 			err := lock.Do(ctx, func(context.Context, channelapi.Grant) error {
-				before, err := conn.Do("GET", counter)
-				if err != nil {
-					return err
-				}
-				text, _ := before.(string) // none at first
-				n, _ := strconv.ParseInt(text, 10, 64)
-				_, err = conn.Do("SET", counter, strconv.FormatInt(n+1, 10))
-				return err
+				return increment(conn, counter, 0)
 			})
 			if err != nil {
 				return err
@@ -146,7 +158,7 @@ func contend(ctx context.Context, lock *channelapi.Lock, addr, counter string, t
 	}
 	ended := make(chan error, threads)
 	for range threads {
-		go func() { ended <- increment() }()
+		go func() { ended <- increments() }()
 	}
 	for range threads {
 		if err := <-ended; err != nil {
@@ -154,4 +166,17 @@ func contend(ctx context.Context, lock *channelapi.Lock, addr, counter string, t
 		}
 	}
 	return made.Load(), nil
+}
+
+// increment works for a while between reading a counter and writing it. Without a lock increments get lost.
+func increment(conn *redisserver.Conn, counter string, work time.Duration) error {
+	before, err := conn.Do("GET", counter)
+	if err != nil {
+		return err
+	}
+	<-time.After(work)
+	text, _ := before.(string) // none at first
+	n, _ := strconv.ParseInt(text, 10, 64)
+	_, err = conn.Do("SET", counter, strconv.FormatInt(n+1, 10))
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/interop/redisson/driver"
 )
 
@@ -56,12 +57,5 @@ func (w *world) startJava(t *testing.T, watchdog time.Duration, flags ...string)
 
 func requireJava(t *testing.T) {
 	t.Helper()
-	err := driver.Available()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatal(err)
-	default:
-		t.Skip(err)
-	}
+	machinetest.Needs(t, driver.Available())
 }

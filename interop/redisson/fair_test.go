@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
@@ -152,24 +153,27 @@ func javaForcesFair(t *testing.T, f *both, name string) {
 	f.gone(t, name)
 }
 
-// weBreakFair breaks a lock of Java.
+// weBreakFair breaks a lock of Java, as a fair lock and as a plain one, which looks the same.
 func weBreakFair(t *testing.T, f *both, name string) {
-	holder := f.queues(t, name, "j0")
-	holder.gets(t)
-	theirs := f.queues(t, name, "j1")
-	f.awaitHearing(t, name, f.awaitPlaces(t, name, 1))
-	ours := f.queues(t, name, "g2")
-	f.awaitPlaces(t, name, 2)
-	broken, err := f.ours.FairLock(name).Break(t.Context(), "operator")
-	must(t, err)
-	want(t, "broken", broken, true)
-	theirs.gets(t)
-	ours.waits(t)
-	if a := receive(t, holder.java.send("unlock")); a.err == nil {
-		t.Error("Java released a lock that was broken")
+	for _, lock := range []*channelapi.Lock{f.ours.FairLock(name), f.others.Lock(name)} {
+		holder := f.queues(t, name, "j0")
+		holder.gets(t)
+		theirs := f.queues(t, name, "j1")
+		f.awaitHearing(t, name, f.awaitPlaces(t, name, 1))
+		ours := f.queues(t, name, "g2")
+		f.awaitPlaces(t, name, 2)
+		f.java.awaitSleep(t, "j1")
+		broken, err := lock.Break(t.Context(), "operator")
+		must(t, err)
+		want(t, "broken", broken, true)
+		theirs.gets(t)
+		ours.waits(t)
+		if a := receive(t, holder.java.send("unlock")); a.err == nil {
+			t.Error("Java released a lock that was broken")
+		}
+		theirs.leaves(t)
+		ours.gets(t)
+		ours.leaves(t)
+		f.gone(t, name)
 	}
-	theirs.leaves(t)
-	ours.gets(t)
-	ours.leaves(t)
-	f.gone(t, name)
 }

@@ -53,18 +53,31 @@ func nestedHolds(t *testing.T, b *both) {
 	must(t, session.Close(t.Context()))
 }
 
-// severalLocks has each side acquire two locks at once: they are plain locks to the other side.
+// severalLocks has each side hold two locks at once, twice. They are plain locks to the other side. Both see how often Java has
+// each, and only the last release lets others in.
 func severalLocks(t *testing.T, b *both) {
+	session, err := b.ours.Session("bob")
+	must(t, err)
 	names := []string{"{several}-1", "{several}-2"}
 	ours := make([]channelapi.AnyLock, len(names))
 	for i, name := range names {
-		ours[i] = b.ours.Lock(name, channelapi.Lease(forever))
+		ours[i] = session.Lock(name, channelapi.Lease(forever))
 	}
 	java := b.java.lock("multi", names[0]+","+names[1], "j1")
 	java.lock(t, forever)
-	for i, name := range names {
-		_, err := ours[i].TryAcquire(t.Context())
-		want(t, "our try for "+name, errors.Is(err, lockagent.ErrHeld), true)
+	java.lock(t, forever)
+	for count := 2; count > 0; count-- {
+		if count == 1 {
+			java.unlock(t)
+		}
+		for i, name := range names {
+			want(t, "holds that Java sees", b.java.lock("plain", name, "j1").holdCount(t), count)
+			status, err := b.ours.Lock(name).Status(t.Context())
+			must(t, err)
+			want(t, "holds that we see", status.HoldCount, count)
+			_, err = ours[i].TryAcquire(t.Context())
+			want(t, "our try for "+name, errors.Is(err, lockagent.ErrHeld), true)
+		}
 	}
 	all := channelapi.AllAsync(t.Context(), ours...)
 	b.awaitSubscriber(t, names[0])
@@ -72,10 +85,26 @@ func severalLocks(t *testing.T, b *both) {
 	java.unlock(t)
 	got := receive(t, all)
 	must(t, got.Err())
-	want(t, "tryLock of both", java.tryLock(t, 0, forever), false)
-	for i, name := range names {
-		want(t, "Java's try for "+name, b.tries(t, thing{"plain", name}, "j"+strconv.Itoa(2+i)), false)
+	again, err := channelapi.All(t.Context(), ours...)
+	must(t, err)
+	excludesJava := func(count int) {
+		t.Helper()
+		want(t, "tryLock of both", java.tryLock(t, 0, forever), false)
+		for i, name := range names {
+			status, err := b.ours.Lock(name).Status(t.Context())
+			must(t, err)
+			want(t, "our holds of "+name, status.HoldCount, count)
+			plain := b.java.lock("plain", name, "j"+strconv.Itoa(2+i))
+			want(t, "isLocked", plain.isLocked(t), true)
+			want(t, "holds of a thread that has none", plain.holdCount(t), 0)
+			want(t, "Java's try for "+name, plain.tryLockOnce(t), false)
+		}
 	}
+	excludesJava(2)
+	for _, g := range again {
+		release(t, g)
+	}
+	excludesJava(1)
 	locked := java.send("lock", forever)
 	for _, g := range got.List() {
 		pending(t, locked)
@@ -83,4 +112,5 @@ func severalLocks(t *testing.T, b *both) {
 	}
 	value(t, locked)
 	java.unlock(t)
+	must(t, session.Close(t.Context()))
 }

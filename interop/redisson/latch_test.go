@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -100,12 +101,25 @@ func sharedLatch(t *testing.T, b *both) {
 		want(t, "the wait of Java", value(t, awaited), "true")
 		must(t, <-opened)
 
-		want(t, "trySetCount", theirs.trySetCount(t, 1), true)
-		opened = ours.AwaitAsync(t.Context())
-		w.awaitSubscribers(t, "redisson_countdownlatch__channel__{"+name+"}", 1)
-		want(t, "delete", theirs.delete(t), true)
-		if err := <-opened; !errors.Is(err, channelapi.ErrLatchGone) {
-			t.Errorf("the wait for a latch that Java deleted: %v", err)
+		// Whoever deletes the latch, ours learn of it, and Java waits until the latch is set again and counted down.
+		for round, remove := range []func() bool{
+			func() bool { return theirs.delete(t) },
+			func() bool { deleted, err := ours.Delete(t.Context()); must(t, err); return deleted },
+		} {
+			want(t, "trySetCount", theirs.trySetCount(t, 1), true)
+			awaited = java.latch(name, "waiter "+strconv.Itoa(round)).waits(t, redis)
+			opened = ours.AwaitAsync(t.Context())
+			w.awaitSubscribers(t, "redisson_countdownlatch__channel__{"+name+"}", 2)
+			want(t, "deleted", remove(), true)
+			if err := receive(t, opened); !errors.Is(err, channelapi.ErrLatchGone) {
+				t.Errorf("our wait for a latch that was deleted: %v", err)
+			}
+			count(0)
+			pending(t, awaited)
+			must(t, ours.Set(t.Context(), 1))
+			pending(t, awaited)
+			down()
+			want(t, "the wait of Java", value(t, awaited), "true")
 		}
 	}
 }

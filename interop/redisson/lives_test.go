@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,7 +10,8 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-// short is a lease whose end a test can wait for. It is renewed three times before it would end.
+// short is a lease whose end a test can wait for. It is renewed three times before it would end. In a Cluster leases are longer,
+// because several servers have to start and to run beside the other tests.
 const short = 2 * time.Second
 
 // Five renewals take longer than the lease.
@@ -20,10 +22,19 @@ var orphans = []struct{ had, wants string }{
 	{"plain", "plain"}, {"fair", "fair"}, {"fenced", "fenced"}, {"spin", "spin"}, {"read", "write"}, {"write", "read"},
 }
 
-// Java keeps its locks for longer than a lease. We get them when it was killed and the leases have ended.
 func TestWeGetTheLocksOfAKilledJava(t *testing.T) {
 	t.Parallel()
-	b := single(t).start(t, short)
+	weGetTheLocksOfAKilledJava(t, single(t), short)
+}
+
+func TestWeGetTheLocksOfAKilledJavaInACluster(t *testing.T) {
+	t.Parallel()
+	weGetTheLocksOfAKilledJava(t, cluster(t), 3*short)
+}
+
+// Java keeps its locks for longer than a lease. We get them when it was killed and the leases have ended.
+func weGetTheLocksOfAKilledJava(t *testing.T, w *world, lease time.Duration) {
+	b := w.start(t, lease)
 	var names []string
 	var waiters []*someone
 	for i, o := range orphans {
@@ -32,27 +43,50 @@ func TestWeGetTheLocksOfAKilledJava(t *testing.T) {
 		want(t, "our try for "+names[i], b.tries(t, thing{o.wants, names[i]}, "g"), false)
 		waiters = append(waiters, b.come(t, thing{o.wants, names[i]}, "g", kept))
 	}
-	b.awaitRenewals(t, renewals, names...) // so they are not free while Java lives
+	multi := []string{"orphan multi-1", "orphan multi-2"}
+	b.java.lock("multi", strings.Join(multi, ","), "j").lock(t, kept)
+	var ours []channelapi.AnyLock
+	for _, name := range multi {
+		want(t, "our try for "+name, b.tries(t, thing{"plain", name}, "g"), false)
+		ours = append(ours, b.ours.Lock(name))
+	}
+	all := channelapi.AllAsync(t.Context(), ours...)
+	b.awaitRenewals(t, renewals, append(names, multi...)...) // so they are not free while Java lives
 	permits := thing{"permits", "orphan permits"}
 	b.make(t, permits)
-	b.has(t, permits, "j", short) // Redisson does not renew these
+	b.has(t, permits, "j", lease) // Redisson does not renew these
 	waiters = append(waiters, b.come(t, permits, "g", kept))
 	for _, w := range waiters {
 		w.waits(t)
 	}
+	pending(t, all)
 	b.java.kill()
 	for _, w := range waiters {
 		w.gets(t)
 		w.leaves(t)
 	}
+	got := receive(t, all)
+	must(t, got.Err())
+	for _, g := range got.List() {
+		release(t, g)
+	}
+}
+
+func TestJavaGetsTheLocksOfAKilledAgent(t *testing.T) {
+	t.Parallel()
+	javaGetsTheLocksOfAKilledAgent(t, single(t), short)
+}
+
+func TestJavaGetsTheLocksOfAKilledAgentInACluster(t *testing.T) {
+	t.Parallel()
+	javaGetsTheLocksOfAKilledAgent(t, cluster(t), 3*short)
 }
 
 // An agent keeps what it has for longer than a lease. Java gets that when the agent was killed and the leases have ended.
 // Redisson's semaphores have no leases: another agent of ours has to see that the permits are orphans.
-func TestJavaGetsTheLocksOfAKilledAgent(t *testing.T) {
-	t.Parallel()
-	b := single(t).start(t, short)
-	agent := b.startAgent(t, short)
+func javaGetsTheLocksOfAKilledAgent(t *testing.T, w *world, lease time.Duration) {
+	b := w.start(t, lease)
+	agent := b.startAgent(t, lease)
 	var locks []string
 	var waiters []*someone
 	for i, o := range append(orphans, struct{ had, wants string }{"permits", "permits"}, struct{ had, wants string }{"semaphore", "semaphore"}) {
@@ -65,7 +99,16 @@ func TestJavaGetsTheLocksOfAKilledAgent(t *testing.T) {
 		want(t, "Java's try for "+name, b.tries(t, thing{o.wants, name}, "j"+strconv.Itoa(i)), false)
 		waiters = append(waiters, b.come(t, thing{o.wants, name}, "j"+strconv.Itoa(i), kept))
 	}
+	multi := []string{"orphan multi-1", "orphan multi-2"}
+	for _, name := range multi {
+		agent.do(t, "main", "plain.lock", name)
+	}
+	java := b.java.lock("multi", strings.Join(multi, ","), "several")
+	want(t, "Java's try for both", java.tryLock(t, 0, forever), false)
+	all := java.send("lock", forever)
+	locks = append(locks, multi...)
 	b.awaitRenewals(t, renewals, locks...) // so they are not free while the agent lives
+	pending(t, all)
 	for _, w := range waiters {
 		w.waits(t)
 	}
@@ -79,6 +122,8 @@ func TestJavaGetsTheLocksOfAKilledAgent(t *testing.T) {
 		w.gets(t)
 		w.leaves(t)
 	}
+	value(t, all)
+	java.unlock(t)
 }
 
 // A reader of Java is killed. Readers of ours come and go all the time, so the lock lives on. Still the dead reader goes away, and

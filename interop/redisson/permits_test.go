@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"strings"
@@ -58,6 +59,9 @@ func sharedSemaphore(t *testing.T, b *both) {
 		want(t, "drained", n, 2)
 		numbers(0, 0)
 
+		outlives(t, 1, func(thread string) <-chan answer { return java.semaphore(name, thread).waits(t, redis, 1) }, ours, theirs)
+		numbers(0, 0)
+
 		waits = ours.AcquireAsync(t.Context(), 1)
 		for waiting := false; !waiting; { // until it has a place
 			waiting = redis.Do("EXISTS", queueOf(name)).(int64) == 1
@@ -66,6 +70,29 @@ func sharedSemaphore(t *testing.T, b *both) {
 		redis.Do(publishIn(w), "redisson_sc"+suffixOf(name), "0") // not to wait for our next question
 		want(t, "ErrDeleted", errors.Is((<-waits).Err(), channelapi.ErrDeleted), true)
 	}
+}
+
+// outlives deletes a semaphore under a waiter of Java. The waiter waits until the semaphore is set again, to a number of permits
+// that it takes. Each side deletes it once, and the other sets it.
+func outlives(t *testing.T, n int, waits func(thread string) <-chan answer, ours interface {
+	Delete(context.Context) (bool, error)
+	TrySetPermits(context.Context, int) (bool, error)
+}, theirs interface {
+	delete(*testing.T) bool
+	trySetPermits(*testing.T, int) bool
+},
+) {
+	yes := func(done bool, err error) bool { t.Helper(); must(t, err); return done }
+	acquired := waits("left by Java")
+	want(t, "deleted by Java", theirs.delete(t), true)
+	pending(t, acquired)
+	want(t, "set by us", yes(ours.TrySetPermits(t.Context(), n)), true)
+	value(t, acquired)
+	acquired = waits("left by us")
+	want(t, "deleted by us", yes(ours.Delete(t.Context())), true)
+	pending(t, acquired)
+	want(t, "set by Java", theirs.trySetPermits(t, n), true)
+	value(t, acquired)
 }
 
 func publishIn(w *world) string {
@@ -165,13 +192,27 @@ func sharedPermits(t *testing.T, b *both) {
 		if left := w.remaining(name); left <= 0 {
 			t.Errorf("the semaphore lives for %v", left)
 		}
+		g, err = ours.Acquire(t.Context(), 4)
+		must(t, err)
+		waits = ours.AcquireAsync(t.Context(), 3)
+		for waiting := false; !waiting; { // until it has a place
+			waiting = redis.Do("EXISTS", queueOf(name)).(int64) == 1
+		}
 		want(t, "delete", theirs.delete(t), true)
+		redis.Do(publishIn(w), "redisson_sc"+suffixOf(name), "0") // not to wait for our next question
+		want(t, "ErrDeleted", errors.Is(receive(t, waits).Err(), channelapi.ErrDeleted), true)
+		_ = g.Release(t.Context()) // it is lost
+
+		must(t, ours.SetPermits(t.Context(), 1))
+		outlives(t, 2, func(thread string) <-chan answer { return java.permits(name, thread).waits(t, redis, 2, forever) }, ours, theirs)
+		numbers(0, 2)
 	}
 }
 
 // permitsTakenAway takes permits away while Java waits. The listener of a Java program fails if the message is a negative number.
 func permitsTakenAway(t *testing.T, b *both) {
 	const name = "less"
+	before := len(b.java.log.String()) // what others have Java do may be logged, too
 	ours := b.ours.Semaphore(name)
 	_, err := ours.TrySetPermits(t.Context(), 1)
 	must(t, err)
@@ -190,7 +231,7 @@ func permitsTakenAway(t *testing.T, b *both) {
 	_, err = ours.AddPermits(t.Context(), 1)
 	must(t, err)
 	java.gets(t)
-	if log := b.java.log.String(); strings.Contains(log, "xception") {
+	if log := b.java.log.String()[before:]; strings.Contains(log, "xception") {
 		t.Errorf("Java has logged an exception:\n%s", log)
 	}
 }

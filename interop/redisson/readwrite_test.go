@@ -1,10 +1,13 @@
 package redisson
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +29,7 @@ func readWriteLock(t *testing.T, b *both) {
 		{"AnotherReaderKeepsItsLease", readersKeepLeases},
 		{"JavaForcesOurLock", javaForcesReadWrite},
 		{"WeBreakTheLockOfJava", weBreakReadWrite},
+		{"JavaWritesWhileWeReadOnAndOn", javaWritesAmongReaders},
 	} {
 		for _, name := range []string{"pages", "{pages}/42"} {
 			step(t, test.title+"/"+strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { test.run(t, b, name) })
@@ -96,10 +100,29 @@ func aWriterIsAlone(t *testing.T, b *both, name string) {
 		writer.leaves(t)
 		java.gets(t)
 		ours.gets(t)
+		b.awaitNoOutsider(t, name)
 		b.free(t, name, true, false)
 		java.leaves(t)
 		ours.leaves(t)
 	}
+}
+
+// awaitNoOutsider waits until Java listens no more. That takes a moment after a wait. Whoever listens may wait to write, so no
+// reader of ours joins meanwhile.
+func (b *both) awaitNoOutsider(t *testing.T, name string) {
+	t.Helper()
+	agents := "lockagent_agents"
+	if strings.Contains(name, "{") {
+		agents += ":" // our keys have two colons then
+	}
+	redistest.Eventually(t, "the end of Java's subscription", func() bool {
+		outsiders := int64(0)
+		for _, count := range []string{"NUMSUB", "SHARDNUMSUB"} {
+			counts := b.nodeOf(name).Do("PUBSUB", count, keyOf("redisson_rwlock", name), keyOf(agents, name)).([]any)
+			outsiders += counts[1].(int64) - counts[3].(int64)
+		}
+		return outsiders <= 0
+	})
 }
 
 // writer is who writes, and the count.
@@ -142,6 +165,7 @@ func weDowngrade(t *testing.T, b *both, name string) {
 	b.wouldLast(t, name)
 	release(t, writes)
 	java.gets(t)
+	b.awaitNoOutsider(t, name)
 	b.free(t, name, true, false)
 	release(t, reads)
 	b.free(t, name, true, false)
@@ -203,14 +227,62 @@ func weBreakReadWrite(t *testing.T, b *both, name string) {
 		broken, err := lockOf(b.ours, kind)(name).Break(t.Context(), "operator")
 		must(t, err)
 		want(t, "broken", broken, true)
+		java.gets(t) // by our message: an unlock of a hash that is gone would wake it, too
 		if a := receive(t, holder.java.send("unlock")); a.err == nil {
 			t.Error("Java released a lock that was broken")
 		}
-		java.gets(t)
 		b.free(t, name, false, false)
 		java.leaves(t)
 		b.free(t, name, true, true)
 		b.clean(t, name)
+	}
+}
+
+// javaWritesAmongReaders has goroutines of ours read without a pause, in one agent and in two. Each agent has one hold in
+// Redis for all of them. A writer of Java would have to wait until that is renewed, if the agent did not ask for those who wait.
+func javaWritesAmongReaders(t *testing.T, b *both, name string) {
+	java := b.java.lock("write", name, "j1")
+	for _, ours := range [][]*channelapi.Locks{{b.ours}, {b.ours, b.others}} {
+		stop := readOn(t, ours, name)
+		defer stop()
+		for _, asks := range []func(){
+			func() { java.lock(t, forever) },
+			func() { want(t, "tryLock(5 s)", java.tryLock(t, 5*time.Second, forever), true) },
+		} {
+			redistest.Eventually(t, "no writer had its turn lately", func() bool {
+				return len(b.nodeOf(name).Do("KEYS", "lockagent_turn*").([]any)) == 0 && b.nodeOf(name).Do("HGET", name, "mode") == "read"
+			})
+			asked := time.Now()
+			asks()
+			t.Logf("beside %d agents, Java waited for %v", len(ours), time.Since(asked))
+			java.unlock(t)
+		}
+		stop()
+	}
+}
+
+// readOn has 8 goroutines of each agent read, so slowly that there is always a reader. It returns what ends them.
+func readOn(t *testing.T, ours []*channelapi.Locks, name string) (stop func()) {
+	var stopped atomic.Bool
+	var readers sync.WaitGroup
+	for i := range rushGroup * len(ours) {
+		lock := ours[i%len(ours)].ReadLock(name)
+		readers.Go(func() {
+			for !stopped.Load() {
+				err := lock.Do(t.Context(), func(context.Context, channelapi.Grant) error {
+					<-time.After(10 * time.Millisecond)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		stopped.Store(true)
+		readers.Wait()
 	}
 }
 

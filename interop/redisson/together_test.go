@@ -3,6 +3,7 @@ package redisson
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,9 @@ func wakes(t *testing.T, b *both) {
 			defer cancel()
 			for range kinds.rounds {
 				holder := b.has(t, has, "j has "+name, forever)
+				if kinds.has == "plain" || kinds.has == "fenced" {
+					b.hasLasted(name)
+				}
 				waiter := &someone{thing: wants, grant: request(ctx, b.ours, wants)}
 				b.awaitListening(t, wants)
 				waiter.waits(t)
@@ -104,6 +108,19 @@ func wakes(t *testing.T, b *both) {
 			waiter.leaves(t)
 		})
 	}
+}
+
+// hasLasted has the store believe that Java has had a lock for an hour. So our waiters ask every 10 s, and not sooner, see decision 11.
+func (b *both) hasLasted(name string) {
+	key := "lockagent_busy:{" + name + "}"
+	if strings.Contains(name, "{") {
+		key = "lockagent_busy::" + name
+	}
+	b.nodeOf(name).Do("EVAL", `
+		local time = redis.call('TIME')
+		local ends = time[1] * 1000 + math.floor(time[2] / 1000) + redis.call('PTTL', KEYS[1])
+		return redis.call('SET', KEYS[2], string.format('%.0f ends %.0f', time[1] * 1000000 - 3600000000, ends))`,
+		"2", name, key)
 }
 
 // awaitListening waits until somebody of ours hears when a thing is free.

@@ -61,7 +61,7 @@ func step(t *testing.T, title string, run func(*testing.T)) {
 // open opens locks of ours, whose kept leases have a length.
 func (w *world) open(t *testing.T, lease time.Duration) *channelapi.Locks {
 	t.Helper()
-	store, err := redisstore.Config{Sharded: w.sharded}.Open(t.Context(), w.url)
+	store, err := redisstore.Config{Sharded: w.sharded, DialTimeout: patience}.Open(t.Context(), w.url)
 	must(t, err)
 	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
 	must(t, err)

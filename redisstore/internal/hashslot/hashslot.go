@@ -6,8 +6,8 @@ import "strings"
 // Count is how many hash slots a Cluster has.
 const Count = 16384
 
-// Of is the hash slot of a key: the CRC16 of what stands between its first '{' and the
-// next '}', or of the whole key if there is nothing.
+// Of is the hash slot of a key. It is the CRC16 of the text between the first '{' and
+// the next '}', or of the whole key if there is no such text.
 func Of(key string) uint16 {
 	if _, tail, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(tail, "}"); ok && tag != "" {

@@ -29,9 +29,10 @@
 -- A lock without another line was granted, with <at> as its first token. The other lines begin
 -- with the i of a lock:
 --   i g <token> <outsiders>         granted
---   i h <ms> <outsiders> <holder>   held; <ms> of the lease are left, or -1 if it has no end. Or
---                                   <ms> is less, if nothing may tell of the release
+--   i h <ms> <outsiders> <holder>   held; <ms> of the lease are left, or -1 if it has no end
 --   i q <ms> <outsiders> <holder>   held, and the tenure has a place in the queue
+--   i k <within> <ms> <outsiders> <holder>   the same, and nothing may tell of the release: the
+--                                   tenure asks again within so many ms
 --   i w                             the tenure was withdrawn
 --   i e <text>                      an error
 -- <holder> is empty while the store keeps the lock for outsiders, or until the clock has caught up. <outsiders> is 0 if the tenure
@@ -63,13 +64,6 @@ local message_kind = ''
 
 --include place.lua
 
--- Returns how many ms are left of the time for which a free lock is kept for outsiders. If that is more
--- than such a time lasts, the clock was set back.
-local function kept_for(outsiders_until, most)
-  local left = outsiders_until and math.ceil((outsiders_until - clock) / 1000) or 0
-  return left <= most and left or 0
-end
-
 -- Reports whether it is the turn of those that poll, at a lock that is about to be granted, while somebody polls. An
 -- agent that contends only with itself makes short pauses between its tenures. The first turn comes sooner, and so does one
 -- after a turn in which those that poll took the lock.
@@ -86,6 +80,21 @@ local function polls_turn(i, suffix, tenure, value, turn_end, taken)
   end
   busy(suffix, since, tenure)
   return false
+end
+
+-- Returns within how many ms a tenure has to ask again, if the holder is no agent as far as we know. Nothing may tell when that
+-- one releases the lock. lockagent_busy:{N} has the end of its lease, and since when the lease ends then. The tenure asks
+-- again when that time has doubled. If the lease ends at another time now, somebody may have released the lock and
+-- acquired it again. Then it is soon free again, and the tenure asks sooner, the shorter the time was.
+local soonest, first_look, rounding = 5, 100, 10 -- in ms; clock is that of the start of the script, which may have many locks
+local function unless_told(suffix, since, last, left)
+  local ends, before = left < 0 and 0 or math.floor(clock / 1000) + left, string.match(last or '', '^ends (%d+)$')
+  local age = before and math.floor((clock - since) / 1000) or -1
+  if age >= 0 and math.abs(ends - before) <= rounding then
+    return math.max(soonest, age)
+  end
+  busy(suffix, clock, string.format('ends %.0f', ends))
+  return age < 0 and first_look or math.max(soonest, math.min(first_look, math.floor(age / 4)))
 end
 
 -- Tries one lock, and returns what there is to say about it.
@@ -122,7 +131,7 @@ local function try(i)
       local tag = string.sub(key, 16)
       local seen = pcall('MGET', 'lockagent_turn' .. suffix, 'lockagent_busy' .. suffix, 'lockagent_polls' .. tag)
       outsiders = seen[1] and 1 or 0 -- one that had its turn lately comes back
-      theirs = not own and polled(tag, clock, seen[3]) and polls_turn(i, suffix, tenure, seen[2], notes[3], notes[4])
+      theirs = not own and polled('lockagent_polls' .. tag, seen[3], 'hexists', remembered, clock) and polls_turn(i, suffix, tenure, seen[2], notes[3], notes[4])
     end
     if not theirs then
       grant(lock, tenure, lease, own and left or -2, own)
@@ -133,27 +142,26 @@ local function try(i)
     end
     left = turn_lasts / 1000
   end
-  if asks ~= '' then
-    want(lock, tenure, holder)
-  end
+  local ours = asks ~= '' and want(lock, tenure, holder)
   local queued = asks ~= '' and not alone and
     place(tenure, 'lockagent_queue' .. suffix, count, asks == 'sharded' and suffix or '')
-  if queued and holder and outsiders == 0 then
+  local within
+  if queued and holder and not ours then
     local tag = string.sub(key, 16)
     local seen = pcall('MGET', 'lockagent_busy' .. suffix, 'lockagent_polls' .. tag)
-    local agents = type(seen[1]) == 'string' and string.match(seen[1], ' (.+)$') == holder
-    if polled(tag, clock, seen[2]) and not agents then
-      -- The holder may be one that polls. Then perhaps nothing tells of its release.
-      local place_since = call('ZSCORE', 'lockagent_queue' .. suffix, tenure) or clock
-      local most = math.max(10, math.ceil((clock - place_since) / 2000))
+    local since, last = string.match(type(seen[1]) == 'string' and seen[1] or '', '^(%d+) (.+)$')
+    if last ~= holder then -- otherwise the holder was passed the lock
+      if outsiders == 0 then
+        polled('lockagent_polls' .. tag, seen[2], 'hexists', remembered, clock) -- so that the first turn does not wait for a look
+      end
+      within = unless_told(suffix, since, last, left)
       if notes[3] and clock - notes[3] < 1000000 then -- the holder has had the lock since their turn
-        most = 5
+        within = soonest
         pcall('ZADD', keys[n + i], first, 'taken')
       end
-      left = left < 0 and most or math.min(left, most)
     end
   end
-  return (queued and 'q ' or 'h ') .. left .. ' ' .. outsiders .. ' ' .. (holder or '')
+  return (within and 'k ' .. within or queued and 'q' or 'h') .. ' ' .. left .. ' ' .. outsiders .. ' ' .. (holder or '')
 end
 
 --include answer.lua

@@ -6,7 +6,7 @@
 local function time_of(key)
   local time, most = call('TIME'), 9007199254740991
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
-  local ahead = pcall('GET', 'lockagent_ahead' .. string.sub(key, 16))
+  local ahead = pcall('GETRANGE', 'lockagent_ahead' .. string.sub(key, 16), '0', '-1')
   local server, guard = time[1] * 1000000 + time[2], tonumber(entry[2] or 0)
   local clock = server
   if type(ahead) == 'string' and string.find(ahead, '^%d+$') and server + ahead <= most then

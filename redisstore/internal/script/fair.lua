@@ -1,7 +1,7 @@
 -- fair.lua is a part of other scripts: the places at a fair lock. Redisson's list has them in their order.
--- Redisson's zset has the time in ms at which a place is over, unless its program does something before.
--- lockagent_places has the places of our agents, by the time in ms of their last attempt. lockagent_arrivals has
--- them by the time in microseconds at which they came.
+-- Redisson's zset has when a place is over, in ms. The program that has the place can make it last longer.
+-- lockagent_places has the places of our agents, by the time of their last attempt in ms. lockagent_arrivals
+-- has the same places, by the time when they came in microseconds.
 --
 -- A program with Redisson removes the first place if its own clock says that it is over. And it moves the times of all
 -- places when it comes, gives up or is granted the lock. So these scripts never change the time of
@@ -67,7 +67,7 @@ local function kept_for(fair, place)
     pcall('ZADD', fair.deadlines, string.format('%.0f', wall + takes_it), place)
     return takes_it
   end
-  local this, told = score .. ' ' .. place, pcall('GET', fair.told)
+  local this, told = score .. ' ' .. place, pcall('GETRANGE', fair.told, '0', '-1')
   local since, what = string.match(type(told) == 'string' and told or '', '^(%d+) (.*)$')
   if what ~= this or since + 0 > wall then
     since = wall

@@ -100,7 +100,7 @@ local function place(fair, tenure)
   end
   local asked, new = tonumber(pcall('ZSCORE', fair.places, tenure) or nil), not p
   local known = tonumber(pcall('ZSCORE', fair.deadlines, tenure) or nil)
-  local lasts = pcall('GET', fair.lasts)
+  local lasts = pcall('GETRANGE', fair.lasts, '0', '-1')
   lasts = math.min(string.match(type(lasts) == 'string' and lasts or '', '^%d%d%d%d+$') or near_lasts, theirs_lasts)
   if p then
     pcall('PEXPIRE', fair.places, theirs_lasts) -- Redis lets a script that has written something write on, also if the server is full

@@ -24,8 +24,8 @@ local clock = at + 0
 --include fair.lua
 
 local suffix = string.sub(ARGV[2], 16)
-local ahead = pcall('GET', 'lockagent_ahead' .. suffix)
-ahead = type(ahead) == 'string' and ahead or '0'
+local ahead = pcall('GETRANGE', 'lockagent_ahead' .. suffix, '0', '-1')
+ahead = type(ahead) == 'string' and ahead ~= '' and ahead or '0'
 local fair = fair_lock(lock, ARGV[3], ARGV[1])
 if not hand_on(fair, function(place) return begin('lockagent_ahead' .. suffix, ahead, lock, place) end, '-') then
   pcall(fair.publish, ARGV[5], '0')

@@ -30,7 +30,7 @@ elseif not alone then
   quiet = call('EXISTS', unpack(names)) == 0
 end
 if not quiet then
-  local text = pcall('GET', keys[2 * n + 1])
+  local text = pcall('GETRANGE', keys[2 * n + 1], '0', '-1')
   if type(text) == 'string' and string.find(text, '^%d+$') and clock + text <= 9007199254740991 then
     ahead, clock = text, clock + text
   end

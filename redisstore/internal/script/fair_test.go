@@ -381,6 +381,17 @@ func TestFairLockAfterAStepBack(t *testing.T) {
 	}
 }
 
+// Nobody has a place. Others may wait all the same: a program of Redisson that takes the name for that of a plain lock.
+func TestAReleaseOfAFairLockTellsAll(t *testing.T) {
+	s := start(t)
+	one, all := wish("x", agentA, 1), s.listen(Channel("x"))
+	s.fairGrant(one)
+	s.fairEnd(end(one))
+	if told := s.hear(all); told != "0" {
+		t.Errorf("told %q", told)
+	}
+}
+
 func TestFairLockAlone(t *testing.T) {
 	s := start(t)
 	try := func(req lockagent.AcquireRequest) lockagent.AcquireReply {

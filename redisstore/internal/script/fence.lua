@@ -12,13 +12,13 @@ local greatest_token, day = 9007199254740991, 86400e6 -- in microseconds
 
 -- Returns the number in a token key, or nil if there is no such key, and the text of an error.
 local function fence_of(key)
-  local value = pcall('GET', key)
+  local value = pcall('GETRANGE', key, '0', '-1') -- not GET, see polled.lua
   if type(value) == 'table' then
     return nil, value.err
-  elseif value and not string.find(value, '^%d+$') then
+  elseif not string.find(value, '^%d+$') and (value ~= '' or pcall('EXISTS', key) == 1) then
     return nil, 'WRONGTYPE the token key has no number'
   end
-  return value and value + 0
+  return tonumber(value)
 end
 
 -- Returns why a name is not that of a fenced lock, if that can be seen: somebody holds a lock that never

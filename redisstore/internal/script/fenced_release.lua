@@ -13,6 +13,7 @@ local per = #all == 2 and 3 or (#given - n - 2) / n
 local time = call('TIME')
 local most = time[1] * 1000000 + time[2] + day
 local used, fences, index = {}, {}, {}
+local pass_lease = 2000 -- in ms, see begin.lua
 for i = 1, n do
   local lock, key, last = all[i], all[#all - n + i], given[#given - n + i] + 0
   local fence = fence_of(key) or 0
@@ -33,7 +34,7 @@ do
   local redis = telling(function(lock, token, heard)
     local i = index[lock]
     if heard then
-      used[i] = token + call('PTTL', lock) * 1000
+      used[i] = token + pass_lease * 1000 -- the lease began after the time of the token, so PTTL may tell less
     end
     return math.max(token, (used[i] or fences[i]) + 1)
   end)

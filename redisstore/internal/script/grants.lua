@@ -18,7 +18,7 @@ local function grant(lock, tenure, lease, left, own)
   end
 end
 
--- Tells the agent that has a lock that another one wants it, and reports whether an agent of ours has it
+-- Tells the agent that has a lock that another one wants it. It reports whether some agent of ours heard that,
 -- as far as this server knows. It tells at every attempt: the message may have been lost, and a failover
 -- may bring a tenure back behind one that waits already.
 local function want(lock, tenure, holder)
@@ -28,4 +28,11 @@ local function want(lock, tenure, holder)
     return type(heard) == 'number' and heard > 0
   end
   return agent ~= nil
+end
+
+-- Returns how many ms are left of the time for which a free lock is kept for outsiders. If that is more
+-- than such a time lasts, the clock was set back.
+local function kept_for(outsiders_until, most)
+  local left = outsiders_until and math.ceil((outsiders_until - clock) / 1000) or 0
+  return left <= most and left or 0
 end

@@ -8,8 +8,8 @@
 
 local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
-local identity = pcall('GET', KEYS[1])
-if not identity then
+local identity = pcall('GETRANGE', KEYS[1], '0', '-1') -- not GET, see polled.lua
+if identity == '' and call('EXISTS', KEYS[1]) == 0 then
   call('SET', KEYS[1], ARGV[1])
   identity = ARGV[1]
 elseif type(identity) ~= 'string' or not string.find(identity, '^[%w_-]+$') or #identity > 64 then

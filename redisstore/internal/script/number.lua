@@ -3,12 +3,15 @@
 -- Returns the number that a key has, as a text of at most so many bytes, or nil if there is no key. It also returns the text
 -- of an error if the key has something else.
 local function number_of(key, most)
-  local value = pcall('GET', key)
+  local value = pcall('GETRANGE', key, '0', '-1') -- not GET, see polled.lua
+  if value == '' and pcall('EXISTS', key) == 0 then
+    return nil
+  end
   if type(value) == 'table' then
     local err, holder, _, _, mode = holders(key)
     return nil, err or holder and 'KIND ' .. (mode and 'readwrite' or kind_of(own_suffix(key))) or value.err
-  elseif value and (#value > most or not string.find(value, '^%-?[1-9]%d*$') and value ~= '0') then
+  elseif #value > most or not string.find(value, '^%-?[1-9]%d*$') and value ~= '0' then
     return nil, 'WRONGTYPE the value is no number'
   end
-  return value or nil
+  return value
 end

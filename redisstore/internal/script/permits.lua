@@ -1,9 +1,9 @@
 -- permits.lua is a part of the scripts for semaphores. It needs holders.lua before it.
 --
 -- KEYS[1]  the number of free permits: Redisson's. Absent if nobody has set it
--- Then all other keys that the script uses, see permits.go. They are declared, so that no node runs the
--- script while their slot migrates unless it has all of them: otherwise the script might miss a change
--- or a tenure that is at the other node.
+-- Then all other keys that the script uses, see permits.go. While their slot migrates, a node runs the script
+-- only if it has all keys that are declared. If one were not, it might be at the other node, and the
+-- script would miss a change or a tenure.
 -- ARGV[1]  "semaphore" or "permits"
 -- ARGV[2]  how messages travel: "single", "sharded" or "classic", see release.lua
 -- ARGV[3]  the suffix of our keys, such as ":{a}"
@@ -32,13 +32,15 @@ local numsub = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
 local ids_passed = 1000 -- then a script has passed enough: each permit with an id takes time
+local polls_turn, polls_until = 100000, nil -- in microseconds. polls_until is the end of the turn of those that poll
+local poll_call, take_call, tag = 'get', 'decrby', string.sub(ARGV[6], 16)
 local yield, most_yield, turn_every = 5000, 50000, 250 -- in microseconds, in ms
 local keep_longer = (with_ids and 1 or 100) * 86400000 -- in ms: without ids only our keys tell which permits are taken
 
 local time = call('TIME')
 local server, most = time[1] * 1000000 + time[2], 9007199254740991
 local now, clock = math.floor(server / 1000), server -- in ms, in microseconds
-local ahead = pcall('GET', 'lockagent_ahead' .. string.sub(ARGV[6], 16))
+local ahead = pcall('GETRANGE', 'lockagent_ahead' .. string.sub(ARGV[6], 16), '0', '-1')
 ahead = type(ahead) == 'string' and string.find(ahead, '^%d+$') and server + ahead <= most and ahead or '0'
 clock = server + ahead
 
@@ -121,7 +123,7 @@ end
 -- tenure is over. One of the two keys may have been evicted. Without the number nobody knows what the tenure was granted.
 -- Then the number is what is known to come back.
 local function has(tenure)
-  local score, n = call('ZSCORE', tenures, tenure), call('HGET', taken, tenure)
+  local score, n = call('ZSCORE', tenures, tenure), call('HMGET', taken, tenure)[1]
   if not score and not n then
     return nil, false
   end
@@ -138,7 +140,7 @@ end
 
 -- The number of all permits: those that are free, and those that are known to be taken.
 local function taken_now()
-  return with_ids and call('ZCARD', ids) or call('ZCARD', tenures) + (call('HGET', taken, '+') or 0)
+  return with_ids and call('ZCARD', ids) or call('ZCARD', tenures) + (call('HMGET', taken, '+')[1] or 0)
 end
 local function total() return digits(free + taken_now()) end
 
@@ -237,12 +239,9 @@ end
 --include notes.lua
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
-local function turn(outsiders)
-  local passes = pcall('GET', 'lockagent_turn' .. suffix)
-  passes = type(passes) == 'string' and tonumber(passes)
-  if outsiders == 0 then
-    return false
-  elseif not passes or passes >= call('ZCARD', queue) then
+local function outsiders_turn()
+  local passes = tonumber(pcall('GETRANGE', 'lockagent_turn' .. suffix, '0', '-1'))
+  if not passes or passes >= call('ZCARD', queue) then
     note(suffix, clock + math.min(most_yield, (call('ZCARD', queue) + 2) * yield), 'yield') -- as release.lua does
     pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
     return true
@@ -272,13 +271,17 @@ local function spread(trace)
     end
     local counts = call('PUBSUB', numsub, unpack(names)) -- those of name p are at 2p
     local outsiders, p, enough = math.max(0, counts[2] - counts[4]), 1, with_ids and ids_passed or math.huge
-    local theirs = turn(outsiders)
+    local theirs, leaves, shared = outsiders > 0 and outsiders_turn(), false, false
+    if outsiders == 0 then
+--include poll_turns.lua
+      theirs = polls_until
+    end
     local function stand_by(nth, ms)
       pcall(publish, names[nth + 2], kind .. ' standby ' .. front[nth] .. ' ' .. ms .. ' ' .. lock)
     end
     while not theirs and p <= #front and p <= places_looked_at and free > 0 and enough > 0 do
       local tenure, listens = front[p], counts[2 * p + 4] > 0
-      local n = tonumber(pcall('HGET', wanted, tenure))
+      local n = tonumber(pcall('HMGET', wanted, tenure)[1])
       if listens and n and n > free then
         break
       end

@@ -28,7 +28,7 @@ move_clock(clock)
 --include place.lua
 
 local tenure, lease, need, asks = ARGV[9], ARGV[10] + 0, ARGV[11] + 0, ARGV[12]
-local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield', 'deleted ' .. tenure)
+local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield', 'deleted ' .. tenure, 'polls')
 if notes[1] then
   return reply .. '\n1 w'
 end
@@ -43,9 +43,11 @@ if asks ~= '' then
   local counts = call('PUBSUB', numsub, channel, 'lockagent_agents' .. suffix)
   outsiders = math.max(0, counts[2] - counts[4])
 end
-if not own and notes[2] and (asks == '' or outsiders > 0) then
-  kept_ms = math.ceil((notes[2] - clock) / 1000)
-  kept_ms = kept_ms > 0 and kept_ms <= most_yield / 1000 and kept_ms or nil
+if not own then
+  local yield, polls = (asks == '' or outsiders > 0) and notes[2], notes[4]
+  local left = yield and yield - clock <= most_yield and yield - clock or 0
+  left = math.max(left, polls and polls - clock <= polls_turn and polls - clock or 0)
+  kept_ms = left > 0 and math.ceil(left / 1000) or nil
 end
 local head = pcall('ZRANGE', queue, 0, 0)[1] -- no queue if the key is spoilt
 if gained then
@@ -56,7 +58,15 @@ end
 if head then
   own, head = has(tenure), call('ZRANGE', queue, 0, 0)[1]
 end
-if own or free and not kept_ms and (not head or head == tenure) and need <= free then
+local mine = free and not kept_ms and (not head or head == tenure) and need <= free
+if not own and mine and asks ~= '' and outsiders == 0 then
+  local leaves, shared = false, false
+--include poll_turns.lua
+end
+if not own and polls_until then
+  mine, kept_ms = false, math.ceil((polls_until - clock) / 1000)
+end
+if own or mine then
   local token = begin()
   if not token then
     return redis.error_reply('ERR the clock was set back meanwhile: try again')

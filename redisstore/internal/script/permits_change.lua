@@ -18,8 +18,8 @@ local call, pcall = redis.call, redis.pcall
 --include permits.lua
 
 local op, number, change = ARGV[7], ARGV[8] + 0, ARGV[11]
-local before = change ~= '' and call('GET', change)
-if before then
+local before = change ~= '' and call('GETRANGE', change, '0', '-1') or ''
+if before ~= '' then
   return before
 end
 -- A key of another type is an error before the change has counted, and not when permits are passed.
@@ -47,7 +47,7 @@ end
 local done, told = false, 0
 if op == 'tryset' and not free then
   add(number)
-  done, gained = true, true
+  done = true
 elseif op == 'set' then
   add(number - call('ZCARD', ids) - (free or 0))
   done = true

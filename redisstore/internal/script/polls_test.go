@@ -56,6 +56,24 @@ func (s *server) kept(acquire func(lockagent.AcquireRequest) lockagent.AcquireRe
 	s.t.Error("the lock is not kept from agents")
 }
 
+// finds expects a look, half a second after another one that found no calls of a command, to note in a key how many there
+// were, and that somebody polls if there were any.
+func (s *server) finds(calls int, key string, look func() []string) {
+	s.t.Helper()
+	for { // a slow machine may take longer
+		began := s.time()
+		s.Do("SET", key, fmt.Sprintf("%d 0 0", began-500_000))
+		words := look()
+		if s.time()-began > 100_000 {
+			continue
+		}
+		if words[1] != strconv.Itoa(calls) || (words[2] != "0") != (calls > 0) {
+			s.t.Errorf("%d calls: %q", calls, words)
+		}
+		return
+	}
+}
+
 // A lock that is passed from tenure to tenure for half a second is free for a while then, if
 // somebody polls.
 func TestPassesLeaveATurnToThoseThatPoll(t *testing.T) {
@@ -209,43 +227,111 @@ func TestTheNextTurnOfThoseThatPoll(t *testing.T) {
 	}
 }
 
-// Whoever polls may release a lock without a word. Who waits for that asks again soon.
-func TestAHolderThatPollsMayReleaseWithoutAWord(t *testing.T) {
-	s := start(t)
-	s.waits(agentB, "orders")
-	ask := func(least, most time.Duration) {
-		t.Helper()
-		if r := s.acquire(queueing("orders", agentB, 1)); !r.Queued || r.Remaining < least || r.Remaining > most {
-			t.Errorf("%+v, want between %v and %v left", r, least, most)
+// Another program may release a lock without a word. Who waits for that asks again, sooner if the lock was acquired again meanwhile.
+func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
+	const holder = "5ef3f1a2-0c4d-4c3b-9d6e-7f8091a2b3c4:52"
+	for _, c := range []struct {
+		title       string
+		noted       string // what the busy key says of the holder's lease
+		ago         time.Duration
+		ends        time.Duration // after the noted end
+		least, most time.Duration
+	}{
+		{"the first question", "", 0, 0, 100 * time.Millisecond, 100 * time.Millisecond},
+		{"the same hold", "ends", 3 * time.Second, 0, 3 * time.Second, 4 * time.Second},
+		{"the same hold, seen by a slow script", "ends", 3 * time.Second, 8 * time.Millisecond, 3 * time.Second, 4 * time.Second},
+		{"the same hold, a moment later", "ends", time.Millisecond, 0, 5 * time.Millisecond, time.Second},
+		{"another hold", "ends", 100 * time.Millisecond, 50 * time.Millisecond, 25 * time.Millisecond, 90 * time.Millisecond},
+		{"another hold, a moment later", "ends", 0, -50 * time.Millisecond, 5 * time.Millisecond, 100 * time.Millisecond},
+		{"another hold, much later", "ends", time.Minute, time.Second, 100 * time.Millisecond, 100 * time.Millisecond},
+		{"the clock was set back", "ends", -time.Minute, 0, 100 * time.Millisecond, 100 * time.Millisecond},
+		{"an agent had the lock", "free", time.Second, 0, 100 * time.Millisecond, 100 * time.Millisecond},
+	} {
+		for _, outsiders := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, outsiders %v", c.title, outsiders), func(t *testing.T) {
+				s := start(t)
+				s.waits(agentB, "orders")
+				if outsiders {
+					defer s.listen(Channel("orders")).Close()
+				}
+				s.Do("HSET", "orders", holder, "1")
+				end := s.time()/1000 + 30_000
+				s.Do("PEXPIREAT", "orders", strconv.FormatInt(end, 10))
+				if c.noted != "" {
+					s.Do("SET", busyKey, fmt.Sprintf("%d %s %d", s.time()-c.ago.Microseconds(), c.noted, end-c.ends.Milliseconds()))
+				}
+				r := s.acquire(queueing("orders", agentB, 1))
+				if !r.Queued || r.AskWithin < c.least || r.AskWithin > c.most || r.Remaining < 20*time.Second || r.Holder != holder {
+					t.Errorf("%+v, want to ask within %v to %v", r, c.least, c.most)
+				}
+				var since, noted int64
+				if _, err := fmt.Sscanf(s.Do("GET", busyKey).(string), "%d ends %d", &since, &noted); err != nil || noted < end-20 || noted > end+20 {
+					t.Errorf("noted the end %d, %v; want %d", noted, err, end)
+				}
+			})
 		}
 	}
+	t.Run("a hold without end", func(t *testing.T) {
+		s := start(t)
+		s.waits(agentB, "orders")
+		s.Do("HSET", "orders", holder, "1")
+		s.acquire(queueing("orders", agentB, 1))
+		s.Do("SET", busyKey, fmt.Sprintf("%d ends 0", s.time()-3e6))
+		if r := s.acquire(queueing("orders", agentB, 1)); r.AskWithin < 3*time.Second || r.Remaining >= 0 {
+			t.Errorf("%+v, want to ask within 3 s", r)
+		}
+	})
+}
+
+// An agent tells of its release, so nobody has to ask.
+func TestWhoWaitsForAnAgentDoesNotAsk(t *testing.T) {
+	s := start(t)
+	s.waits(agentB, "orders")
 	s.grant(wish("orders", agentA, 1))
-	ask(20*time.Second, 30*time.Second)
-	s.polled()
-	s.Do("ZADD", "lockagent_queue:{orders}", "XX", strconv.FormatInt(s.time(), 10), tenure(agentB, 1).String())
-	ask(10*time.Millisecond, 10*time.Second)
-	s.Do("ZADD", "lockagent_queue:{orders}", "XX", strconv.FormatInt(s.time()-60e6, 10), tenure(agentB, 1).String())
-	s.Do("PERSIST", "orders")
-	ask(20*time.Second, 40*time.Second) // half of what it has waited
-	s.Do("ZADD", "lockagent_notes:{orders}", strconv.FormatInt(s.time(), 10), "polls")
-	s.Do("PEXPIRE", "orders", "30000")
+	asks := func() bool {
+		t.Helper()
+		r := s.acquire(queueing("orders", agentB, 1))
+		if !r.Queued || r.Remaining < 20*time.Second {
+			t.Errorf("%+v, want a place", r)
+		}
+		return r.AskWithin > 0
+	}
+	if !asks() {
+		t.Error("nobody listens as the holder, but the store relies on it")
+	}
 	s.Do("SET", busyKey, "1 "+tenure(agentA, 1).String())
-	ask(20*time.Second, 30*time.Second) // the holder is an agent
+	if asks() {
+		t.Error("the holder was passed the lock, and the store does not rely on it")
+	}
 	s.Do("DEL", busyKey)
-	if s.Do("ZSCORE", "lockagent_notes:{orders}", "taken") != nil {
-		t.Error("the tenure of an agent counts as a turn that was taken")
+	s.waits(agentA, "orders")
+	if asks() {
+		t.Error("the holder is an agent that listens, and the store does not rely on it")
 	}
-	ask(time.Millisecond, 5*time.Millisecond) // their turn is just over
-	if s.Do("ZSCORE", "lockagent_notes:{orders}", "taken") == nil {
-		t.Error("that they took the lock is not noted")
+	if left := s.Do("GET", busyKey); left != nil {
+		t.Errorf("noted %q of an agent", left)
 	}
-	outsider := s.listen(Channel("orders"))
-	defer outsider.Close()
-	s.Do("DEL", "orders")
-	s.Do("HSET", "orders", string(agentC)+":1", "1")
-	s.Do("PEXPIRE", "orders", "30000")
-	s.Do("ZADD", "lockagent_notes:{orders}", strconv.FormatInt(s.time()-1, 10), "polls")
-	ask(20*time.Second, 30*time.Second) // it hears of the release: others subscribe to the channel
+}
+
+// Those that poll often have the lock when their turn is over. Then a waiter asks again at once, and notes that they took it.
+func TestAfterATurnWaitersAskSoon(t *testing.T) {
+	s := start(t)
+	s.waits(agentB, "orders")
+	s.Do("HSET", "orders", "5ef3f1a2-0c4d-4c3b-9d6e-7f8091a2b3c4:52", "1")
+	for _, c := range []struct {
+		over time.Duration
+		soon bool
+	}{{2 * time.Second, false}, {time.Millisecond, true}} {
+		s.Do("ZADD", "lockagent_notes:{orders}", strconv.FormatInt(s.time()-c.over.Microseconds(), 10), "polls")
+		s.Do("SET", busyKey, fmt.Sprintf("%d ends 0", s.time()-3e6))
+		r := s.acquire(queueing("orders", agentB, 1))
+		if soon := r.AskWithin == 5*time.Millisecond; soon != c.soon || r.AskWithin == 0 {
+			t.Errorf("%v after a turn: %+v", c.over, r)
+		}
+		if noted := s.Do("ZSCORE", "lockagent_notes:{orders}", "taken") != nil; noted != c.soon {
+			t.Errorf("%v after a turn: noted that it was taken: %v", c.over, noted)
+		}
+	}
 }
 
 // Somebody polls if a look finds that HEXISTS was called at least four times a second since the last.
@@ -281,7 +367,7 @@ func TestCallsTellOfPolls(t *testing.T) {
 	}
 }
 
-// No script of ours makes the call that tells of polls.
+// No script of ours makes the calls that tell of polls.
 func TestNoScriptCallsWhatTellsOfPolls(t *testing.T) {
 	files, err := filepath.Glob("*.lua")
 	if err != nil || len(files) < 5 {
@@ -292,8 +378,10 @@ func TestNoScriptCallsWhatTellsOfPolls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), "call('HEXISTS'") {
-			t.Errorf("%s calls HEXISTS: use HGET, see polls.lua", file)
+		for _, command := range []string{"HEXISTS", "HGET", "GET", "DECRBY"} {
+			if strings.Contains(string(text), "call('"+command+"'") {
+				t.Errorf("%s calls %s, see polled.lua", file, command)
+			}
 		}
 	}
 }

@@ -138,7 +138,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
     theirs, hurry = turn(i, queue, suffix, outsiders)
     since = busy_since(turns[n + i + 1], tenure)
     if not alone and outsiders == 0 and (since == clock or clock - since >= busy_before_turn) then
-      polls = polled(string.sub(keys[2 * n + 1], 16), clock, nil) and since < clock
+      polls = polled('lockagent_polls' .. string.sub(keys[2 * n + 1], 16), nil, 'hexists', remembered, clock) and since < clock
       since = clock
     end
     if not theirs and not polls then
@@ -172,7 +172,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
   if polls then
     note(suffix, clock + turn_lasts, 'polls')
   elseif subscribed == 1 and not outsiders and not alone and mode ~= 'classic' then
-    since = busy_since(pcall('GET', 'lockagent_busy' .. suffix), tenure)
+    since = busy_since(pcall('GETRANGE', 'lockagent_busy' .. suffix, '0', '-1'), tenure)
     if since < clock then -- the next tenure may follow at once
       busy(suffix, since, string.format('free %.0f', clock))
     end

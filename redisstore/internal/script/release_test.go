@@ -126,6 +126,7 @@ func TestLayoutOfAQueue(t *testing.T) {
 	for name, suffix := range map[lockagent.Name]string{"orders 42": ":{orders 42}", "a{b}c": "::a{b}c"} {
 		s, key := start(t), "lockagent_queue"+suffix
 		s.grant(wish(name, agentA, 1))
+		s.waits(agentA, name)
 		s.waits(agentB, name)
 		r := s.acquire(queueing(name, agentB, 7))
 		want := []any{string(agentB) + ":7", strconv.FormatInt(int64(r.At), 10)}
@@ -133,7 +134,7 @@ func TestLayoutOfAQueue(t *testing.T) {
 			t.Errorf("the queue is %q, want %q", got, want)
 		}
 		s.lives(key, 5*time.Minute)
-		s.expectKeys(string(name), key, "lockagent_clock", "lockagent_polls")
+		s.expectKeys(string(name), key, "lockagent_clock")
 		if again := s.acquire(queueing(name, agentB, 7)); !again.Queued || !reflect.DeepEqual(s.Do("ZRANGE", key, "0", "-1", "WITHSCORES"), want) {
 			t.Errorf("asked again: %+v", again)
 		}

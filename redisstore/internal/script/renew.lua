@@ -23,10 +23,10 @@ local key = keys[n + 1] or args[3]
 local at, entry = time_of(key)
 local lines = {at}
 for i = 1, n do
-  local held = pcall('HGET', keys[i], args[2 * i - 1]) -- not HEXISTS, see polls.lua
-  if type(held) ~= 'string' then
+  local held = pcall('HMGET', keys[i], args[2 * i - 1]) -- not HEXISTS or HGET, see polled.lua
+  if not held[1] then
     -- What is no lock any more is not held.
-    local over = not held or string.find(held.err, 'WRONGTYPE', 1, true)
+    local over = not held.err or string.find(held.err, 'WRONGTYPE', 1, true)
     lines[#lines + 1] = i .. (over and ' n' or ' e ' .. held.err)
   else -- always a write: servers count replicas only for connections that wrote
     call('PEXPIRE', keys[i], math.max(call('PTTL', keys[i]), args[2 * i]))

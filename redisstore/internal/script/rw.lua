@@ -53,7 +53,7 @@ end
 -- is free.
 local function look(lock, suffix, dry)
   local err, first, _, _, mode, fields, whole = holders(lock)
-  mode = mode or first and not err and call('HGET', lock, 'mode') -- a large hash may not begin with it
+  mode = mode or first and not err and call('HMGET', lock, 'mode')[1] -- a large hash may not begin with it
   if err or first and not mode then
     return err or 'KIND ' .. kind_of(suffix)
   end

@@ -5,9 +5,10 @@
 --   * The last argument for a lock is always there: how messages travel, see release.lua. It begins with
 --     "-" if the tenure does not ask for a place.
 --
--- A reader joins those that have the lock. It does not if one of the first eight places, ahead of its own, is
--- that of a writer whose agent listens, or if outsiders wait: they may be writers. Nor does it while the slot
--- migrates and the node cannot make the reader's key: an unlock of Redisson deletes a hash whose readers have no keys.
+-- A reader joins those that have the lock. It has to wait if a writer whose agent listens has one of the first
+-- eight places, ahead of the reader's. It has to wait if outsiders do, because they may be writers. And it has to
+-- wait while the slot migrates and the node cannot make the reader's key: an unlock of Redisson deletes a hash
+-- whose readers have no keys.
 
 --include request.lua
 
@@ -27,6 +28,8 @@ local server = time[1] * 1000000 + time[2]
 
 --include rw_doubt.lua
 
+--include rw_polls.lua
+
 -- Tells agents that have the lock that another one wants it. The reply names the first of them. Those that are not told
 -- learn of it when they renew their leases.
 local most_told, most_tried = 8, 32
@@ -43,21 +46,19 @@ end
 
 -- Finds the field that a tenure has already.
 local function own_field(lock, tenure)
-  for _, field in ipairs({tenure, tenure .. ':write'}) do
-    if call('HGET', lock, field) then
-      return field
-    end
-  end
+  local counts = call('HMGET', lock, tenure, tenure .. ':write')
+  return counts[1] and tenure or counts[2] and tenure .. ':write'
 end
 
 local moving = 100 -- in ms: when to try again if a key is on its way to another node
+local listened = 300 -- in ms: when to try again if an outsider listens, who may have the lock by now
 
 -- Tries one lock, and returns what there is to say about it.
 local function attempt(i, lock, suffix)
   local a = 3 * (i - 1) + 2
   local field, lease, room = args[a + 1], args[a + 2], string.match(args[a + 3], '%a+')
   local tenure, asks = tenure_of(field), args[a + 3] == room
-  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield')
+  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls')
   if notes[1] then
     return 'w'
   end
@@ -75,11 +76,13 @@ local function attempt(i, lock, suffix)
     writers = counts[2] > counts[4]
     outsiders = asks and math.max(0, counts[2] - counts[4]) or 0
   end
-  local left = mode and call('PTTL', lock) or -2
-  if not mode and notes[2] and (not asks or outsiders > 0) then
-    left = math.ceil((notes[2] - clock) / 1000) -- above 0 while the lock is kept for outsiders
-  end
+  local left = mode and call('PTTL', lock) or math.max(
+    (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0, kept_for(notes[3], polls_turn / 1000))
   local own, granted, key = mode and own_field(lock, tenure), nil, timeout_key(suffix, tenure)
+  local theirs -- until when the lock is left to those that poll
+  if asks and outsiders == 0 and not alone and not own and (joins or not mode and left <= 0) then
+    theirs = poll_turn(suffix, string.sub(keys[2 * n + 1], 16), joins, false)
+  end
   if behind and not mode then
     left = behind
   elseif field == tenure and not (own == tenure and reaches(lock, key) or own ~= tenure and reaches(key)) then
@@ -87,7 +90,9 @@ local function attempt(i, lock, suffix)
   elseif own then
     granted = own
     grant(lock, own, lease, left, true)
-  elseif not mode and (left <= 0 or left > 10) then
+  elseif theirs then
+    left = math.ceil((theirs - clock) / 1000)
+  elseif not mode and left <= 0 then
     granted = field
     grant(lock, field, lease, -2, false)
     call('HSET', lock, 'mode', field == tenure and 'read' or 'write')
@@ -97,6 +102,8 @@ local function attempt(i, lock, suffix)
   elseif joins and (room == 'classic' or not writers and not writer_waits(queue, tenure, count, agents)) then
     granted = field
     grant(lock, field, lease, left, true)
+  elseif joins and writers and asks then
+    left = left < 0 and listened or math.min(left, listened)
   end
   if granted then
     if granted == tenure then

@@ -14,4 +14,4 @@ if err then
 elseif not mode then
   return ''
 end
-return call('PTTL', lock) .. ' ' .. call('HGET', lock, list[1]) .. ' ' .. tenure_of(list[1])
+return call('PTTL', lock) .. ' ' .. call('HMGET', lock, list[1])[1] .. ' ' .. tenure_of(list[1])

@@ -1,5 +1,6 @@
--- rw_pass.lua is a part of the scripts that pass read/write locks, which needs begin.lua and rw.lua. room says how
--- messages travel, publish is the command, ahead_key the name of ahead or of the clock, and ahead the value.
+-- rw_pass.lua is a part of the scripts that pass read/write locks. It needs begin.lua and rw.lua before it.
+-- room says how messages travel, and publish is the command for that. ahead_key is the name of ahead, or of the
+-- clock. ahead is the value.
 
 local places_looked_at, standbys = 8, 2
 local count = room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'

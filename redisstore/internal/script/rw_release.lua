@@ -40,7 +40,7 @@ for i = 1, alone and 0 or n do
 end
 --include last.lua
 
-local room = args[1]
+local room, tag = args[1], string.sub(ahead_key, 16)
 local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 local yield = 10000 -- in microseconds
 local turn_every = 250 -- in ms
@@ -51,7 +51,7 @@ local turn_every = 250 -- in ms
 
 --include rw_doubt.lua
 
---include notes.lua
+--include rw_polls.lua
 
 --include turn.lua
 
@@ -82,10 +82,10 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
     outsiders = math.max(0, counts[2] - counts[4])
     local hurry -- an outsider that had its turn lately is about to subscribe again
     theirs, hurry = turn(i, queue, suffix, outsiders)
-    if not theirs then
+    if not theirs and (alone or outsiders > 0 or not poll_turn(suffix, tag, false, false)) then
       local passed, next, more = pass_on(lock, suffix, queue, front, names, counts, false, hurry, string.match(flags, 't(.+)') or '-')
       if passed > 0 then
-        if more or outsiders > 0 and call('HGET', lock, 'mode') == 'read' then
+        if more or outsiders > 0 and call('HMGET', lock, 'mode')[1] == 'read' then
           pcall(publish, channel, '1') -- they may share the lock
         end
         for p = next, math.min(next + standbys - 1, #front) do
@@ -94,6 +94,9 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
         return 'p'
       end
     end
+  end
+  if subscribed == 1 and not front[1] and room ~= 'classic' and not alone then
+    poll_turn(suffix, tag, false, true)
   end
   local others = pcall(publish, channel, payload)
   local known = type(others) == 'number' -- the user may publish there
@@ -125,7 +128,7 @@ local function leave(i)
   if mode == 'write' and call('HDEL', lock, tenure .. ':write') == 1 then
     call('DEL', lock)
     return hand_on(i, lock, channel, queue, flags, suffix, '1')
-  elseif mode == 'read' and call('HGET', lock, tenure) then
+  elseif mode == 'read' and call('HMGET', lock, tenure)[1] then
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock)

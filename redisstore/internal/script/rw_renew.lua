@@ -31,6 +31,8 @@ local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 
 --include rw_doubt.lua
 
+--include rw_polls.lua
+
 --include begin.lua
 
 --include rw_pass.lua
@@ -52,8 +54,8 @@ local function downgrade(lock, suffix, tenure, lease)
     pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '1')
     return
   end
-  local known = pcall('GET', 'lockagent_ahead' .. string.sub(ahead_key, 16))
-  ahead = type(known) == 'string' and known or '0'
+  local known = pcall('GETRANGE', 'lockagent_ahead' .. string.sub(ahead_key, 16), '0', '-1')
+  ahead = type(known) == 'string' and known ~= '' and known or '0'
   open(lock, suffix, 'lockagent_queue' .. suffix, '-')
 end
 
@@ -63,7 +65,8 @@ local function is_wanted(suffix)
     return false
   end
   local counts = call('PUBSUB', count, 'redisson_rwlock' .. their_suffix(suffix), 'lockagent_agents' .. suffix)
-  return counts[2] > counts[4] or writer_waits('lockagent_queue' .. suffix, nil, count, room == 'sharded' and suffix or '')
+  return counts[2] > counts[4] or writer_waits('lockagent_queue' .. suffix, nil, count, room == 'sharded' and suffix or '') or
+    poll_turn(suffix, string.sub(ahead_key, 16), true, false)
 end
 
 -- Renews a reader, and reports whether it still is one, or an error.
@@ -93,10 +96,11 @@ end
 local lines = {at}
 for i = 1, n do
   local lock, tenure, lease, reads = keys[i], args[3 * i - 1], args[3 * i], args[3 * i + 1] == 'read'
-  local suffix, held = own_suffix(lock), pcall('HGET', lock, tenure) -- not HEXISTS, see polls.lua
-  if type(held) == 'string' then
+  local suffix, counts = own_suffix(lock), pcall('HMGET', lock, tenure, tenure .. ':write')
+  local held = counts.err and counts or false
+  if counts[1] then
     held = read_on(lock, suffix, tenure, lease)
-  elseif not held and call('HGET', lock, tenure .. ':write') then
+  elseif counts[2] then
     held = true
     if reads then
       downgrade(lock, suffix, tenure, lease)

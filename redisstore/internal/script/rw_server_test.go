@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // reading is a wish to read.
@@ -159,5 +160,69 @@ func TestReadWriteLockBesideOtherKeys(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// Redisson wakes one waiter of a program at "0", and all of them at "1".
+func TestMessagesOfAReadWriteLock(t *testing.T) {
+	s := start(t)
+	releases := func(req lockagent.AcquireRequest) {
+		s.room.ReadWriteRelease(&s.call, []ReleaseRequest{end(req)}, s.past)
+	}
+	releasesAlone := func(req lockagent.AcquireRequest) {
+		ending := end(req)
+		s.room.ReadWriteReleaseAlone(&s.call, &ending)
+	}
+	renewal := func(req lockagent.AcquireRequest) lockagent.RenewRequest {
+		return lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease, Mode: lockagent.Shared}
+	}
+	for i, c := range []struct {
+		mode lockagent.Mode
+		does func(lockagent.AcquireRequest)
+		told string
+	}{
+		{lockagent.Shared, releases, "0"},
+		{lockagent.Shared, releasesAlone, "0"},
+		{"", releases, "1"},
+		{"", releasesAlone, "1"},
+		{"", func(req lockagent.AcquireRequest) { // becomes a reader
+			s.room.ReadWriteRenew(&s.call, []lockagent.RenewRequest{renewal(req)})
+		}, "1"},
+		{"", func(req lockagent.AcquireRequest) {
+			reads := renewal(req)
+			s.room.ReadWriteRenewAlone(&s.call, &reads)
+		}, "1"},
+	} {
+		req := wish(lockagent.Name(fmt.Sprint(i)), agentA, 1) // each lock has its turns
+		req.Mode = c.mode
+		s.rwGrant(req)
+		channel := s.listen("redisson_rwlock:{" + string(req.Name) + "}")
+		c.does(req)
+		s.must(&s.call)
+		if told := s.hear(channel); told != c.told {
+			t.Errorf("case %d: told %q, want %q", i, told, c.told)
+		}
+	}
+}
+
+// A reader of ours is passed the lock of a writer. Redisson's waiters are told: if they want to read, too, they may share it.
+func TestAPassToAReaderTellsOutsiders(t *testing.T) {
+	s, passes := start(t), 0
+	for i := range 2 { // one release is a pass, the other one is the turn of the outsiders
+		writer, reader := wish("pages", agentA, uint64(i)+1), reading("pages", agentB, uint64(i)+1)
+		redistest.Eventually(t, "the end of the turn", func() bool { return s.rwTry(writer)[0].Reply.Granted })
+		s.listen(AgentChannel(agentB), AgentsChannel("pages"), ReadWriteChannel("pages"))
+		outsider := s.listen(ReadWriteChannel("pages"))
+		s.rwWaits(reader, writer.Tenure.String())
+		if s.rwEnd(end(writer))[0].Reply.Passed {
+			passes++
+		}
+		if told := s.hear(outsider); told != "1" {
+			t.Errorf("told %q", told)
+		}
+		s.rwEnd(end(reader))
+	}
+	if passes != 1 {
+		t.Errorf("%d passes", passes)
 	}
 }

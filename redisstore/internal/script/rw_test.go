@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -65,6 +66,21 @@ func TestRenewalOfAReaderBesideAnOutsider(t *testing.T) {
 	if m := s.message(a); m.Kind != lockagent.MessageWanted || m.Tenure.Number != 1 {
 		t.Errorf("the agent heard %+v", m)
 	}
+}
+
+// A reader that does not join, because an outsider listens, asks again soon. Redisson listens for a moment after it was granted
+// the lock, and nothing tells when it stops.
+func TestAReaderBesideAnOutsiderAsksAgainSoon(t *testing.T) {
+	s := start(t)
+	s.rwGrant(reading("x", agentA, 1))
+	s.listen(ReadWriteChannel("x"))
+	asks := reading("x", agentB, 1)
+	asks.Queue = true
+	if r := s.rwTry(asks)[0].Reply; r.Granted || r.Remaining <= 0 || r.Remaining > 300*time.Millisecond {
+		t.Errorf("%+v", r)
+	}
+	s.listen(AgentsChannel("x"))
+	s.rwGrant(asks)
 }
 
 // A renewal of a reader says nothing of a writer whose agent is gone.

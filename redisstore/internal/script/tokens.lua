@@ -13,9 +13,9 @@ local key, name, clock, first, reply, kept, behind = keys[2 * n + 1], args[2], t
 if not raised then
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local key_ahead = 'lockagent_ahead' .. string.sub(key, 16)
-  local ahead = pcall('GET', key_ahead)
+  local ahead = pcall('GETRANGE', key_ahead, '0', '-1')
   local spoilt = not alone and (entry.err or type(ahead) == 'table')
-  ahead = type(ahead) == 'string' and ahead
+  ahead = type(ahead) == 'string' and ahead ~= '' and ahead
   local server, known, member, guard = clock, args[1] + 0, entry[1], entry[2] or 0
   clock = server + (tonumber(ahead or 0) or greatest_token)
   local floor = string.sub(args[1], 1, 1) == '+'

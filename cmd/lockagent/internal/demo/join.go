@@ -29,10 +29,10 @@ type invitation struct {
 // reportEvery is how often a process tells what it has done.
 const reportEvery = 200 * time.Millisecond
 
-// Join is what a process does that [Config.Command] has started: it reads from in
-// what is wanted, and works until ctx or in ends. So it never outlives the
-// demonstration. logger is told of trouble with the store and the event log. telemetry
-// is where spans and metrics go.
+// Join is the work of a process that [Config.Command] has started. It reads its orders
+// from in, and works until ctx or in ends. So it never outlives the demonstration.
+// logger is told of trouble with the store and the event log. telemetry is where spans
+// and metrics go.
 func Join(ctx context.Context, in io.Reader, logger *slog.Logger, telemetry tracing.Config) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/address"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
@@ -25,7 +26,7 @@ func (s *show) openLog() (*natsserver.Server, error) {
 	if s.log.URL != "" {
 		reader, err := s.log.open()
 		if err != nil {
-			return nil, fmt.Errorf("%w at %s: %w", ErrNoEventLog, Redacted(s.log.URL), err)
+			return nil, fmt.Errorf("%w at %s: %w", ErrNoEventLog, address.Redacted(s.log.URL), err)
 		}
 		reader.Close()
 		return nil, nil

@@ -22,8 +22,9 @@ type Screen struct {
 	before Progress // guarded by mu; when it was working
 }
 
-// NewScreen returns a screen. width is that of the terminal, or 0 if out is none.
-// intro says what is going to happen, once it is sure that it will.
+// NewScreen returns a screen. width is the width of the terminal, or 0 if out is
+// no terminal. intro says what is going to happen. It is called when the
+// demonstration is sure to run.
 func NewScreen(out io.Writer, width int, intro func() string) *Screen {
 	return &Screen{out: out, width: width, intro: intro}
 }

@@ -6,6 +6,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 
 import org.redisson.api.RBucket;
 import org.redisson.api.RedissonClient;
@@ -45,12 +46,18 @@ final class Contest {
         return made.toString();
     }
 
+    /** Works for some ns between reading the counter and writing it. */
+    static void increment(RBucket<String> counter, long work) {
+        String before = counter.get();
+        LockSupport.parkNanos(work);
+        counter.set(String.valueOf(before == null ? 1 : Long.parseLong(before) + 1));
+    }
+
     private void increment(RLock lock, int share) {
         do {
             lock.lock();
             try {
-                String before = counter.get();
-                counter.set(String.valueOf(before == null ? 1 : Long.parseLong(before) + 1));
+                increment(counter, 0);
             } finally {
                 lock.unlock();
             }

@@ -1,0 +1,125 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lockagent/lockagent"
+)
+
+// finish is the end of a hold, and all that waits for it. The zero finish is that of a hold that is not over.
+type finish struct {
+	mu    sync.Mutex          // guards what follows
+	ctx   context.Context     // made at the first call of context
+	onEnd map[*onEnd]struct{} // called when the hold ends; does not change any more then
+	why   error               // why the hold ended, or nil
+}
+
+// onEnd is a function to call at the end of a hold. It keeps the handle of the hold in use.
+type onEnd struct {
+	call func(cause error)
+	of   lockagent.Hold
+	told atomic.Bool // somebody calls it, or has called it
+}
+
+// context is a context that is done when the hold is over. It keeps the handle in use.
+func (f *finish) context(of lockagent.Hold) context.Context {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ctx == nil {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		f.ctx = ctx
+		if f.why != nil {
+			cancel(f.why)
+		} else {
+			f.register(&onEnd{call: cancel, of: of})
+		}
+	}
+	return f.ctx
+}
+
+// notify has a function called at the end. If the hold is over, it calls the function at once.
+func (f *finish) notify(registered *onEnd) (stop func()) {
+	f.mu.Lock()
+	why := f.why
+	if why == nil {
+		f.register(registered)
+		stop = func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.why == nil {
+				delete(f.onEnd, registered)
+			}
+		}
+	}
+	f.mu.Unlock()
+	if why != nil {
+		registered.call(why)
+		return func() {}
+	}
+	return stop
+}
+
+// register adds a function. mu must be held.
+func (f *finish) register(registered *onEnd) {
+	if f.onEnd == nil {
+		f.onEnd = make(map[*onEnd]struct{})
+	}
+	f.onEnd[registered] = struct{}{}
+}
+
+// over notes that the hold is over. It reports false if the hold was over before: then nothing changes.
+func (f *finish) over(why error) (first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.why != nil {
+		return false
+	}
+	f.why = why
+	return true
+}
+
+// cause is why the hold ended, or nil.
+func (f *finish) cause() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.why
+}
+
+// overError is the answer to a call about a hold that is over.
+func (f *finish) overError() error {
+	if cause := f.cause(); !errors.Is(cause, lockagent.ErrReleased) {
+		return cause
+	}
+	return lockagent.ErrNotHeld
+}
+
+// tell calls the functions that wait for the end, and reports whether there were any. Several goroutines may do so at
+// the same time. When one of them returns, each function has been called, even if another goroutine is not
+// done with it.
+func (f *finish) tell(a *Agent) (some bool) {
+	f.mu.Lock()
+	waiting, why := f.onEnd, f.why
+	f.mu.Unlock()
+	if len(waiting) == 0 {
+		return false
+	}
+	all := false
+	defer func() {
+		if !all { // a function ended the goroutine, and the others have to learn it, too
+			f.tell(a)
+		}
+	}()
+	for w := range waiting {
+		if w.told.CompareAndSwap(false, true) {
+			a.callback("Hold.OnEnd", func() { w.call(why) })
+		}
+	}
+	all = true
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.onEnd = nil
+	return true
+}

@@ -1,0 +1,363 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// resumedOf is the one request of a lock that an agent has resumed for an owner.
+func resumedOf(t testing.TB, a *Agent, owner lockagent.Owner) ResumedGrant {
+	t.Helper()
+	for _, r := range a.Resumed() {
+		if r.Owner == owner {
+			return r
+		}
+	}
+	t.Fatalf("%q was not resumed: %+v", owner, a.Resumed())
+	panic("unreachable")
+}
+
+// Holders go on, and those who wait keep their places, in this agent and in the store.
+func TestKilledAgentGoesOn(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				b := start(t, Config{Store: store})
+				a, s := mortal(t, store, Config{})
+				as := func(o lockagent.Owner) Request { return Request{Owner: o, Kind: kind} }
+				far := granted(t, b.Acquire(background, "far", as("far")))
+				near := granted(t, a.Acquire(background, "near", as("near")))
+				for i, owner := range []lockagent.Owner{"ann", "bob"} {
+					for _, name := range []lockagent.Name{"near", "far"} {
+						req := as(owner + "@" + lockagent.Owner(name))
+						req.Wait = time.Duration(2-i) * time.Hour
+						go a.Lock(background, name, req)
+						synctest.Wait()
+					}
+				}
+				last := b.Acquire(background, "far", as("last"))
+				time.Sleep(3*time.Second + 1)
+				n := killed(t, a, s)
+				time.Sleep(5 * time.Second)
+				next := resuming(t, Config{Store: store.Share(), Journal: newChronicle()}, n)
+				if len(next.Resumed()) != 5 || next.ID() != a.ID() {
+					t.Fatalf("resumed %+v", next.Resumed())
+				}
+				again := claimed(t, next, "near")
+				if again.Token() != near.Token() {
+					t.Errorf("token %d, want %d", again.Token(), near.Token())
+				}
+				time.Sleep(time.Minute)
+				for _, r := range next.Resumed()[1:] {
+					if r.Waits != (r.Owner != "near") || r.Token != 0 && r.Waits {
+						t.Errorf("resumed %+v", r)
+					}
+				}
+				silent(t, "last", last)
+				released(t, far)
+				released(t, again)
+				for _, name := range []lockagent.Name{"far", "near"} {
+					first, second := resumedOf(t, next, "ann@"+lockagent.Owner(name)), resumedOf(t, next, "bob@"+lockagent.Owner(name))
+					g := granted(t, first.Grant)
+					silent(t, "second", second.Grant)
+					released(t, g)
+					released(t, granted(t, second.Grant))
+				}
+				released(t, granted(t, last))
+			})
+		})
+	}
+}
+
+// Whoever goes on with requests of another process learns what becomes of them.
+func TestResumedIsWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, s := mortal(t, store, Config{})
+		granted(t, a.Acquire(background, "door", who("ann")))
+		_ = a.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		told := make(map[lockagent.Owner]*onlooker)
+		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedGrant) Watcher {
+			told[r.Owner] = new(onlooker)
+			return told[r.Owner]
+		}}, killed(t, a, s))
+		ann := claimed(t, next, "door")
+		synctest.Wait()
+		released(t, ann)
+		released(t, granted(t, resumedOf(t, next, "bob").Grant))
+		told["ann"].reads(t, "renewed", "ended: "+lockagent.ErrReleased.Error())
+		told["bob"].reads(t, "granted", "ended: "+lockagent.ErrReleased.Error())
+	})
+}
+
+// The time to wait goes on, and whoever does not want to wait any more leaves.
+func TestKilledAgentsWaitsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, s := mortal(t, store, Config{})
+		b := start(t, Config{Store: store})
+		far := granted(t, b.Acquire(background, "door", who("far")))
+		_ = a.Acquire(background, "door", Request{Owner: "ann", Wait: time.Minute})
+		_ = a.Acquire(background, "door", who("bob"))
+		time.Sleep(20 * time.Second)
+		n := killed(t, a, s)
+		next := resuming(t, Config{Store: store.Share()}, n)
+		ann, bob := resumedOf(t, next, "ann"), resumedOf(t, next, "bob")
+		time.Sleep(39 * time.Second)
+		silent(t, "ann", ann.Grant)
+		time.Sleep(2 * time.Second)
+		var waited *lockagent.WaitError
+		if err := refusal(t, ann.Grant, lockagent.ErrTimeout); !errors.As(err, &waited) || waited.Waited < time.Minute {
+			t.Errorf("%v", err)
+		}
+		if err := await(t, "leave", next.Leave(background, "door", "bob")); err != nil {
+			t.Error(err)
+		}
+		refused(t, bob.Grant, lockagent.ErrSessionClosed)
+		synctest.Wait()
+		released(t, far)
+		released(t, granted(t, b.Acquire(background, "door", Request{Owner: "cid", Try: true})))
+	})
+}
+
+// An agent that is killed before its first call reaches the store asks again, and the late call does no harm.
+func TestKilledWhileItAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, s := mortal(t, store, Config{})
+		var late *op
+		s.on("acquire", func(o *op) { late = o })
+		_ = a.Acquire(background, "door", who("ann"))
+		synctest.Wait()
+		n := killed(t, a, s)
+		next := resuming(t, Config{Store: store.Share()}, n)
+		released(t, granted(t, resumedOf(t, next, "ann").Grant))
+		synctest.Wait()
+		late.run()
+		if inspect(t, store, "door").Held {
+			t.Error("the late call took the lock")
+		}
+		late.fail(lockagent.ErrClosed)
+	})
+}
+
+// A callback that ends its goroutine makes the lock start over. The journal knows.
+func TestJournalOfALockThatStartsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, s := mortal(t, store, Config{Logger: quiet})
+		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Hour}))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			g := a.Acquire(background, "door", Request{Owner: "bob", Over: func() { runtime.Goexit() }})
+			_ = g
+			<-a.Leave(background, "door", "bob")
+		}()
+		synctest.Wait()
+		n := killed(t, a, s)
+		next := resuming(t, Config{Store: store.Share()}, n)
+		if r := next.Resumed(); len(r) != 0 {
+			t.Errorf("resumed %+v", r)
+		}
+		released(t, granted(t, start(t, Config{Store: store}).Acquire(background, "door", who("cid"))))
+	})
+}
+
+// An agent that was detached leaves its journal as it was.
+func TestJournalOfADetachedAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, s := mortal(t, store, Config{})
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		waits := a.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		if n := detached(t, a); n.Format != detachFormat || len(n.Locks[0].Waiting) != 0 {
+			t.Errorf("detached as %+v", n)
+		}
+		refused(t, waits, lockagent.ErrClosed)
+		next := resuming(t, Config{Store: store.Share()}, killed(t, a, s))
+		again := claimed(t, next, "door")
+		if again.Token() != g.Token() || again.Owner() != "ann" {
+			t.Errorf("resumed %v", again)
+		}
+		time.Sleep(time.Second)
+		released(t, again)
+		released(t, granted(t, resumedOf(t, next, "bob").Grant))
+	})
+}
+
+// Readers of an agent with a journal are in it, each of them.
+func TestJournalHasEveryReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, s := mortal(t, store, Config{})
+		held := reading(t, a, "ann", "bob", "cid")
+		next := resuming(t, Config{Store: store.Share()}, killed(t, a, s))
+		if len(next.Resumed()) != len(held) {
+			t.Errorf("resumed %+v", next.Resumed())
+		}
+	})
+}
+
+// One agent is killed again and again, after any entry of its journal, while another one wants the same locks and the store
+// does to both what its contract permits. Owners go on for as long as they knew that they had, and never meet another holder.
+func TestKilledSoak(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock} {
+		for seed := range uint64(6) {
+			t.Run(fmt.Sprint(kind, seed), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { killedSoak(t, newChance(seed), kind) })
+			})
+		}
+	}
+}
+
+func killedSoak(t *testing.T, c *chance, kind lockagent.LockKind) {
+	const locks, lease, most = 3, 3 * time.Second, time.Second
+	store := memstore.New()
+	b := &believers{t: t, all: make(map[lockagent.Name]map[lockagent.Token]belief), tokens: make(map[lockagent.Name]lockagent.Token)}
+	config := func() (Config, *tap) {
+		s := newTap(store.Share())
+		s.handle(c.misbehave(most))
+		return Config{Store: s, Lease: lease, Claim: 20 * time.Second, Logger: quiet}, s
+	}
+	// hold is what an owner does with a grant. k is the journal of its process.
+	hold := func(k *chronicle, g lockagent.Grant, goesOn bool, most time.Duration) {
+		of := belonging{g.Name(), g.Token()}
+		if g.Err() != nil || !k.lives(func() { b.believe(of.name, g.Owner(), of.token, g.Held, goesOn); k.held[of] = g }) {
+			return
+		}
+		time.Sleep(c.upTo(most))
+		if k.lives(func() { b.over(g); delete(k.held, of) }) {
+			<-g.ReleaseAsync(background)
+		}
+	}
+	var workers sync.WaitGroup
+	work := func(a *Agent, k *chronicle, owner string, most time.Duration) {
+		for i := 0; ; i++ {
+			req := Request{Owner: lockagent.Owner(fmt.Sprint(owner, i)), Kind: kind}
+			if c.below(3) == 0 {
+				req.Lease = lease + c.upTo(lease)
+			}
+			g := <-a.Acquire(background, door(c.below(locks)), req)
+			if errors.Is(g.Err(), lockagent.ErrClosed) {
+				return
+			}
+			hold(k, g, false, most)
+		}
+	}
+	cfg, _ := config()
+	other, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	immortal := newChronicle()
+	for i := range 2 {
+		workers.Go(func() { work(other, immortal, fmt.Sprint("other", i, "-"), most) })
+	}
+	var from *AgentSnapshot
+	resumed := 0
+	var waited atomic.Int64
+	for generation := range 30 {
+		cfg, s := config()
+		k := newChronicle()
+		cfg.Journal, k.left = k, 1+c.below(60)
+		var a *Agent
+		if from == nil {
+			a, err = New(cfg)
+		} else {
+			a, err = Resume(cfg, *from)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range a.Resumed() {
+			switch {
+			case r.Waits:
+				workers.Go(func() {
+					if g, ok := <-r.Grant; ok {
+						waited.Add(1)
+						hold(k, g, false, most)
+					}
+				})
+			default:
+				if g, ok := <-r.Grant; ok {
+					resumed++
+					believed := b.believed(r.Name, r.Token)
+					workers.Go(func() {
+						if believed {
+							hold(k, g, true, 2*lease)
+						} else { // the owner had given it up
+							<-g.ReleaseAsync(background)
+						}
+					})
+				}
+			}
+		}
+		for i := range 4 {
+			workers.Go(func() { work(a, k, fmt.Sprint("a", generation, "-", i, "-"), 2*lease) })
+		}
+		life := time.NewTimer(c.upTo(8 * lease))
+		select {
+		case <-k.death:
+		case <-life.C:
+		}
+		life.Stop()
+		n := killed(t, a, s)
+		from = &n
+		b.outlive(k, n)
+		workers.Go(func() { _ = a.Close() })
+		time.Sleep(lease/6 + c.upTo(lease)) // longer than it takes on the machine's clock, which is not virtual
+	}
+	last, err := Resume(func() Config { cfg, _ := config(); return cfg }(), *from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * lease)
+	_ = last.Close()
+	_ = other.Close()
+	workers.Wait()
+	if resumed == 0 || waited.Load() == 0 {
+		t.Error("nobody went on")
+	}
+	t.Logf("%d holds resumed, %d were granted later", resumed, waited.Load())
+}
+
+// believed reports whether somebody believes to hold a lock with a token.
+func (b *believers) believed(name lockagent.Name, token lockagent.Token) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held, ok := b.all[name][token]
+	return ok && held.held()
+}
+
+// outlive has the owners of a process that has ended go on for as long as they know that they have. Its journal must have all of their
+// holds.
+func (b *believers) outlive(k *chronicle, n AgentSnapshot) {
+	told := make(map[belonging]bool)
+	for i := range n.Locks {
+		for _, t := range n.Locks[i].Tenures {
+			for _, g := range t.Grants {
+				told[belonging{n.Locks[i].Name, g.Token}] = true
+			}
+		}
+	}
+	for of, until := range k.outlived {
+		if time.Now().Before(until) && !told[of] {
+			b.t.Errorf("%q with token %d is held, and not in the journal", of.name, of.token)
+		}
+		b.believe(of.name, "of a process that was killed", of.token, func() bool { return time.Now().Before(until) }, true)
+	}
+}

@@ -1,0 +1,35 @@
+package actor
+
+// Watcher is told what becomes of a request, from its wait to the end of its hold: see [Request.Watch]. The agent calls one
+// method after the other, in the order of the steps. A method must not block, and must not call the agent.
+type Watcher interface {
+	// Queued: the lock could not be granted at once, and the request waits. holder has the lock: an owner of this
+	// agent, or what the store knows. It is empty if that is not known.
+	Queued(holder string)
+	// Granted: the lock was granted. The grant is delivered next.
+	Granted()
+	// Renewed: the deadline of the hold is later than before.
+	Renewed()
+	// Uncertain: a renewal failed, after one that did not. The deadline stands. Renewed or Ended follows.
+	Uncertain(err error)
+	// Ended: the request was denied, with the error of its grant, or its hold is over, with the cause of that. Nobody else
+	// has been granted the lock yet. It is the last call.
+	Ended(cause error)
+}
+
+// watched tells the watcher of a request, if there is one. A caller who needs a closure for that makes it only if there
+// is one: most requests have none, and would pay for it.
+func (r *request) watched(tell func(Watcher)) {
+	if r.Watch != nil {
+		r.agent.callback("Request.Watch", func() { tell(r.Watch) })
+	}
+}
+
+// uncertain tells those who watch holds of a tenure that a renewal failed.
+func (l *lock) uncertain(tenure uint64, err error) {
+	for r := range l.holds {
+		if r.tenure == tenure {
+			r.watched(func(w Watcher) { w.Uncertain(err) })
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package agentclient
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// stage is how far a claim is.
+type stage uint8
+
+const (
+	waiting stage = iota
+	held
+	releasing // over for its owner, and the daemon has not said yet that it is released
+	gone
+)
+
+// claim is one request, and then its hold. The mutex of the agent guards what changes, but for the atomic values.
+type claim struct {
+	agent  *agent
+	ref    uint64
+	name   lockagent.Name
+	req    actor.Request
+	caller context.Context
+	begin  time.Time
+	out    chan lockagent.Grant
+	grants <-chan lockagent.Grant // the same
+	waited bool                   // the caller waits in Lock
+
+	stage      stage
+	asked      bool   // the daemon was asked over the present link
+	tries      int    // in which the daemon could not take it
+	id, secret string // empty until the daemon has told them
+	holder     string // who has the lock
+	why        error  // why the grant was taken back
+
+	number   uint64 // of the grant, in the order of grants
+	token    lockagent.Token
+	count    int
+	replicas int
+	permits  []lockagent.PermitID
+
+	until atomic.Int64          // the deadline
+	cause atomic.Pointer[error] // why the hold is over
+
+	ctx        context.Context // of the hold; nil until somebody wants it
+	cancel     context.CancelCauseFunc
+	ends       map[*onEnd]struct{}
+	extensions map[uint64]chan error
+
+	unwatch  func() bool // of the caller's context; nil if that does not end
+	timer    *time.Timer // for the wait, then for the deadline, then for the answer to the release
+	claimed  *time.Timer // for a grant that nobody receives
+	released chan error  // gets the outcome of the release
+	answered bool        // it has
+}
+
+type onEnd struct{ call func(error) }
+
+// Timing that nobody has needed to change.
+const (
+	waitGrace   = 250 * time.Millisecond // for which the daemon may be late to say that a wait has passed
+	releaseTime = 5 * time.Second        // for which a release waits for its answer
+	retryMin    = 20 * time.Millisecond
+	retryMax    = time.Second
+)
+
+// watch ends the wait when the caller's context ends, or the wait passes and the daemon does not say so.
+func (c *claim) watch() {
+	if c.caller.Done() != nil {
+		c.unwatch = context.AfterFunc(c.caller, func() {
+			c.agent.leave(c, func() error { return c.waitError(timedOut(c.caller), context.Cause(c.caller)) })
+		})
+	}
+	if c.req.Wait > 0 {
+		c.timer = time.AfterFunc(c.req.Wait+waitGrace, func() {
+			c.agent.leave(c, func() error { return c.waitError(true, lockagent.ErrTimeout) })
+		})
+	}
+}
+
+func (c *claim) waitError(timedOut bool, cause error) error {
+	a := c.agent
+	e := &lockagent.WaitError{
+		Name: c.name, Waited: time.Since(c.begin), Holder: a.holderOf(c.name, c.holder), TimedOut: timedOut, Err: cause,
+	}
+	if c.req.Kind == lockagent.Semaphore || c.req.Kind == lockagent.Permits {
+		e.Permits = max(1, c.req.Permits)
+	}
+	switch {
+	case !a.linked:
+		e.Silent, e.Store = max(1, min(time.Since(a.silent), e.Waited)), a.unavailable(a.trouble)
+	case c.id == "": // the daemon has not said a word
+		e.Silent = max(1, e.Waited)
+	}
+	return e
+}
+
+// leave ends a request that waits, or takes back a grant that nobody has received.
+func (a *agent) leave(c *claim, why func() error) {
+	a.mu.Lock()
+	switch {
+	case c.stage == waiting:
+		c.deny(why())
+		a.giveBack(c)
+	case c.stage == held && c.takeBack():
+		c.why = why()
+		c.end(lockagent.ErrReleased) // nobody has the grant, so there is nobody to tell
+		a.giveBack(c)
+	}
+	a.mu.Unlock()
+}
+
+// deny answers the request. The mutex must be held, as for all that follows.
+func (c *claim) deny(err error) {
+	c.stage = gone
+	c.unwatchAll()
+	c.out <- lockagent.Denied(c.name, c.req.Owner, err)
+	close(c.out)
+	if c.req.Over != nil {
+		c.req.Over()
+	}
+}
+
+// refuse is deny for a claim that the daemon does not have.
+func (c *claim) refuse(err error) {
+	c.deny(err)
+	c.agent.remove(c)
+}
+
+func (c *claim) unwatchAll() {
+	if c.unwatch != nil {
+		c.unwatch()
+		c.unwatch = nil
+	}
+	for _, t := range []*time.Timer{c.timer, c.claimed} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+// lies reports whether the grant is in its channel.
+func (c *claim) lies() bool { return len(c.out) > 0 }
+
+func (c *claim) isReceived() bool { return !c.lies() && (c.req.Received == nil || c.req.Received()) }
+
+// takeBack reports whether the grant was still in its channel.
+func (c *claim) takeBack() bool {
+	g := <-c.out // closed
+	return g.Err() == nil
+}
+
+// grant gives the lock to the owner.
+func (c *claim) grant(g *lockagentv1.Granted, until time.Duration) {
+	a := c.agent
+	a.grants++
+	c.stage, c.number = held, a.grants
+	c.token, c.count, c.replicas = lockagent.Token(g.GetToken()), int(g.GetCount()), int(g.GetReplicas())
+	for _, id := range g.GetPermitIds() {
+		c.permits = append(c.permits, lockagent.PermitID(id))
+	}
+	c.until.Store(int64(until))
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.timer = time.AfterFunc(until-a.now(), c.expire)
+	if c.req.Granted != nil {
+		c.req.Granted()
+	}
+	c.out <- lockagent.NewGrant(c.name, c.req.Owner, c.token, c.count, (*hold)(c))
+	close(c.out)
+	if c.waited {
+		return
+	}
+	c.claimed = time.AfterFunc(a.cfg.Claim, func() {
+		a.leave(c, func() error {
+			a.cfg.Logger.Warn("lockagent: nobody received a grant, so it was given back", "lock", string(c.name), "owner", string(c.req.Owner))
+			return c.lost(lockagent.LostUnclaimed)
+		})
+	})
+}
+
+// renew sets a new deadline.
+func (c *claim) renew(until time.Duration) {
+	if c.stage != held {
+		return
+	}
+	c.until.Store(int64(until))
+	c.timer.Reset(until - c.agent.now())
+}
+
+// expire ends the hold, if its deadline has passed. Nobody needs to have heard of the daemon for that.
+func (c *claim) expire() {
+	a := c.agent
+	a.mu.Lock()
+	told := func() {}
+	if c.stage == held {
+		if left := time.Duration(c.until.Load()) - a.now(); left > 0 {
+			c.timer.Reset(left)
+		} else {
+			told = c.end(c.lost(c.lateness()))
+			a.mu.Unlock()
+			told()
+			a.mu.Lock()
+			a.giveBack(c)
+		}
+	}
+	a.mu.Unlock()
+}
+
+// lateness is why a hold ends at its deadline.
+func (c *claim) lateness() lockagent.LossReason {
+	if c.req.Lease != 0 {
+		return lockagent.LostExpired
+	}
+	return lockagent.LostDeadline
+}
+
+func (c *claim) lost(why lockagent.LossReason) error {
+	return &lockagent.LostError{Name: c.name, Owner: c.req.Owner, Token: c.token, Reason: why}
+}
+
+// end ends the hold here. The caller calls told without the mutex, before anybody else can have the lock.
+func (c *claim) end(cause error) (told func()) {
+	c.stage = releasing
+	c.unwatchAll()
+	if c.takeBack() && c.why == nil {
+		c.why = cause
+	}
+	c.cause.Store(&cause)
+	ends, cancel := c.ends, c.cancel
+	c.ends = nil
+	for _, done := range c.extensions {
+		done <- c.overError()
+		close(done)
+	}
+	c.extensions = nil
+	if c.req.Over != nil {
+		c.req.Over()
+	}
+	return func() {
+		if cancel != nil {
+			cancel(cause)
+		}
+		for e := range ends {
+			c.agent.call(e.call, cause)
+		}
+	}
+}
+
+// call calls a function of the application.
+func (a *agent) call(f func(error), cause error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.cfg.Logger.Error("lockagent: recovered from a panic", "of", "OnEnd", "panic", p, slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	f(cause)
+}
+
+// overError is the error of a release when the hold is over.
+func (c *claim) overError() error {
+	cause := *c.cause.Load()
+	if errors.Is(cause, lockagent.ErrReleased) {
+		return lockagent.ErrNotHeld
+	}
+	return cause
+}
+
+// giveBack has the daemon end a claim that is over here. The channel delivers the outcome.
+func (a *agent) giveBack(c *claim) <-chan error {
+	c.stage = releasing
+	c.released = make(chan error, 1)
+	if !c.asked && c.id == "" { // the daemon does not know of it
+		a.settle(c, nil)
+		return c.released
+	}
+	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}})
+	patience := releaseTime
+	if a.closed && !a.linked {
+		patience = 0 // nobody will answer
+	}
+	c.timer = time.AfterFunc(patience, func() { a.giveUp(c) })
+	return c.released
+}
+
+// giveUp tells the owner that the daemon has not confirmed the release. It goes on until the deadline, when the lock is free anyway.
+func (a *agent) giveUp(c *claim) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.stage != releasing {
+		return
+	}
+	c.answer(lockagent.ErrUnconfirmed)
+	if left := time.Duration(c.until.Load()) - a.now(); left > 0 && !a.closed {
+		c.timer.Reset(left)
+	} else {
+		a.remove(c)
+	}
+}
+
+// settle ends a claim whose release has an answer.
+func (a *agent) settle(c *claim, err error) {
+	c.answer(err)
+	a.remove(c)
+}
+
+func (c *claim) answer(err error) {
+	if !c.answered && c.released != nil {
+		c.answered = true
+		c.released <- err
+		close(c.released)
+	}
+}
+
+// remove forgets a claim.
+func (a *agent) remove(c *claim) {
+	c.stage = gone
+	c.unwatchAll()
+	delete(a.claims, c.ref)
+	delete(a.names[c.name], c)
+	if len(a.names[c.name]) == 0 {
+		delete(a.names, c.name)
+	}
+	if a.idle != nil && len(a.claims) == 0 {
+		close(a.idle)
+		a.idle = nil
+	}
+}
+
+// request is the message that asks for the claim.
+func (c *claim) request() *lockagentv1.AcquireRequest {
+	r := &lockagentv1.AcquireRequest{
+		Name: string(c.name), Kind: wire.FromKind(c.req.Kind), Mode: wire.FromMode(c.req.Mode), Permits: int32(c.req.Permits),
+		Try: c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, Outlive: c.req.Outlive, Command: c.agent.cfg.Command,
+	}
+	if c.req.Wait > 0 {
+		r.Wait = durationpb.New(max(time.Millisecond, c.req.Wait-time.Since(c.begin)))
+	}
+	if c.req.Session {
+		r.Session = c.agent.session(c.req.Owner)
+	}
+	return r
+}

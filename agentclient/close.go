@@ -1,0 +1,89 @@
+package agentclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Shutdown implements [backend.Agent].
+func (a *agent) Shutdown(ctx context.Context) error {
+	idle := a.drain()
+	select {
+	case <-idle:
+		return a.Close()
+	default:
+	}
+	select {
+	case <-idle:
+		return a.Close()
+	case <-a.ended:
+		return a.Close()
+	case <-ctx.Done():
+	}
+	a.mu.Lock()
+	left := false
+	for _, c := range a.claims {
+		left = left || c.stage == held
+	}
+	a.mu.Unlock()
+	if err := a.Close(); !left {
+		return err
+	} else {
+		return errors.Join(context.Cause(ctx), err)
+	}
+}
+
+// Close implements [backend.Agent].
+func (a *agent) Close() error {
+	a.drain()
+	a.mu.Lock()
+	var holds []*claim
+	for _, c := range a.claims {
+		if c.stage == held {
+			holds = append(holds, c)
+		}
+	}
+	a.mu.Unlock()
+	unconfirmed := 0
+	for _, outcome := range a.end(holds, lockagent.ErrClosed, lockagent.LostClosed) {
+		if errors.Is(<-outcome, lockagent.ErrUnconfirmed) {
+			unconfirmed++
+		}
+	}
+	<-a.drain() // and what was released before
+	a.mu.Lock()
+	a.unconfirmed += unconfirmed
+	unconfirmed = a.unconfirmed
+	a.mu.Unlock()
+	a.stop()
+	<-a.ended
+	if unconfirmed > 0 {
+		return fmt.Errorf("agentclient: close: %d locks: %w", unconfirmed, lockagent.ErrUnconfirmed)
+	}
+	return nil
+}
+
+// drain answers the requests that wait, and refuses new ones. The channel is closed when there is no claim any more.
+func (a *agent) drain() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for _, c := range a.claims {
+		if c.stage == waiting {
+			c.deny(lockagent.ErrClosed)
+			a.giveBack(c)
+		}
+	}
+	if len(a.claims) == 0 {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	if a.idle == nil {
+		a.idle = make(chan struct{})
+	}
+	return a.idle
+}

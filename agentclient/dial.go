@@ -1,0 +1,101 @@
+package agentclient
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/backend"
+	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
+)
+
+// Config configures the locks of a daemon. The zero Config is that of [Dial] without a socket.
+type Config struct {
+	// Socket is the path of the daemon's socket. Defaults to $LOCKAGENT_SOCKET. Without that it is agent.sock in
+	// $XDG_RUNTIME_DIR/lockagent if there is one, and else in /run/lockagent.
+	Socket string
+
+	// Command says what the program does with its locks, for the people who look at the daemon: up to 1024 bytes. Defaults to none.
+	Command string
+
+	// Claim is how long a grant may lie in its channel before it is given back. Defaults to [channelapi.DefaultClaim].
+	Claim time.Duration
+
+	// Logger gets what no caller could be told. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// Dial connects to the daemon of this host. socket is the path of its socket, or empty for the default: see [Config]. The error is
+// [channelapi.ErrStoreUnavailable] if no daemon answers. ctx bounds the call, and nothing else.
+func Dial(ctx context.Context, socket string) (*channelapi.Locks, error) {
+	return Open(ctx, Config{Socket: socket})
+}
+
+// Open is [Dial] with other settings.
+func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
+	if cfg.Claim < 0 {
+		return nil, &lockagent.OptionError{Option: "Config.Claim", Reason: fmt.Sprintf("%v is negative", cfg.Claim)}
+	}
+	path, err := filepath.Abs(cmp.Or(cfg.Socket, defaultSocket()))
+	if err != nil {
+		return nil, err
+	}
+	cfg.Socket, cfg.Claim, cfg.Logger = path, cmp.Or(cfg.Claim, channelapi.DefaultClaim), cmp.Or(cfg.Logger, slog.Default())
+	a := newAgent(cfg, bootclock.Now)
+	if err := a.start(ctx); err != nil {
+		return nil, err
+	}
+	return channelapi.Over(backend.Backend{
+		Agent: a, Identity: func() string { return "unix:" + path }, Claim: cfg.Claim, Logger: cfg.Logger,
+	}), nil
+}
+
+// defaultSocket is where the daemon of this user listens, or that of the host.
+func defaultSocket() string {
+	if path := os.Getenv("LOCKAGENT_SOCKET"); path != "" {
+		return path
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		if path := filepath.Join(dir, "lockagent", "agent.sock"); exists(path) {
+			return path
+		}
+	}
+	return "/run/lockagent/agent.sock"
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// services are the clients of the daemon's services, over one connection.
+type services struct {
+	transport *http.Transport
+	lock      lockagentv1connect.LockServiceClient
+	look      lockagentv1connect.LookServiceClient
+	operate   lockagentv1connect.OperateServiceClient
+	count     lockagentv1connect.CountServiceClient
+}
+
+func servicesAt(path string) services {
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: &protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+	client := &http.Client{Transport: transport}
+	const base = "http://lockagent"
+	return services{
+		transport, lockagentv1connect.NewLockServiceClient(client, base), lockagentv1connect.NewLookServiceClient(client, base),
+		lockagentv1connect.NewOperateServiceClient(client, base), lockagentv1connect.NewCountServiceClient(client, base),
+	}
+}

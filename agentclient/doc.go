@@ -1,0 +1,37 @@
+// Package agentclient has the locks of the daemon of this host: [Dial] returns the same [channelapi.Locks] as an agent in
+// the process would be behind. So everything that package channelapi says holds for them as well.
+//
+// # Usage
+//
+//	locks, err := agentclient.Dial(ctx, "") // the daemon of this host
+//	if err != nil {
+//		return err
+//	}
+//	defer locks.Close()
+//	err = locks.Lock("orders/42").Do(ctx, func(ctx context.Context, g channelapi.Grant) error {
+//		return ship(ctx, g.Token())
+//	})
+//
+// # Guarantees
+//
+// A hold ends with this process: the daemon releases it at once, however the process ends. The daemon tells a deadline
+// with each hold, and renews it. If the daemon is silent or stopped, the hold ends at its deadline in this process, by a clock
+// that both share. That clock also counts the time for which the machine is suspended.
+//
+// If the daemon starts anew, the client connects again, and goes on with its claims until their deadlines. What the new daemon
+// says counts.
+//
+// # Not guaranteed
+//
+// Another process may be granted a lock that was broken a moment before the holder here has learned of it. As with any
+// lock that has a lease, only a resource that checks the token is safe from that.
+//
+// # What differs from locks in process
+//
+//   - The settings of the store and the leases are those of the daemon.
+//   - [channelapi.Lock.Break] needs the right of an operator. The holder is told the name of the user, and then what the
+//     caller said.
+//   - An error that matches [channelapi.ErrStoreUnavailable] may also mean that the daemon does not answer.
+//   - A request that waits goes on waiting while the daemon is away, until its context ends or its wait passes. A request
+//     with [channelapi.Try] does not.
+package agentclient

@@ -1,0 +1,149 @@
+package agentclient
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// hold is a claim that was granted, as its owner sees it.
+type hold claim
+
+var _ lockagent.Hold = (*hold)(nil)
+
+// Context implements [lockagent.Hold].
+func (h *hold) Context() context.Context {
+	c := (*claim)(h)
+	c.agent.mu.Lock()
+	defer c.agent.mu.Unlock()
+	if c.ctx == nil {
+		c.ctx, c.cancel = context.WithCancelCause(context.Background())
+		if cause := c.cause.Load(); cause != nil {
+			c.cancel(*cause)
+		}
+	}
+	return c.ctx
+}
+
+// OnEnd implements [lockagent.Hold].
+func (h *hold) OnEnd(f func(cause error)) (stop func()) {
+	c := (*claim)(h)
+	e := &onEnd{f}
+	c.agent.mu.Lock()
+	if cause := c.cause.Load(); cause != nil {
+		c.agent.mu.Unlock()
+		f(*cause)
+		return func() {}
+	}
+	if c.ends == nil {
+		c.ends = make(map[*onEnd]struct{})
+	}
+	c.ends[e] = struct{}{}
+	c.agent.mu.Unlock()
+	return func() {
+		c.agent.mu.Lock()
+		defer c.agent.mu.Unlock()
+		delete(c.ends, e)
+	}
+}
+
+// Remaining implements [lockagent.Hold].
+func (h *hold) Remaining() time.Duration {
+	if h.cause.Load() != nil {
+		return 0
+	}
+	return time.Duration(h.until.Load()) - h.agent.now()
+}
+
+// Replicas is how many replicas of the store had the hold: see [lockagent.Grant.Replicas].
+func (h *hold) Replicas() int { return h.replicas }
+
+// PermitIDs are the ids of the permits: see [lockagent.Grant.PermitIDs].
+func (h *hold) PermitIDs() []lockagent.PermitID { return h.permits }
+
+// Release implements [lockagent.Hold].
+func (h *hold) Release(ctx context.Context) error {
+	done := h.ReleaseAsync(ctx)
+	select {
+	case err := <-done:
+		return err
+	default:
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ReleaseAsync implements [lockagent.Hold].
+func (h *hold) ReleaseAsync(context.Context) <-chan error { return (*claim)(h).release() }
+
+// release ends the hold for its owner, and then asks the daemon.
+func (c *claim) release() <-chan error {
+	a := c.agent
+	a.mu.Lock()
+	if c.stage == held && c.until.Load() <= int64(a.now()) {
+		a.mu.Unlock()
+		c.expire() // the timer is late
+		a.mu.Lock()
+	}
+	if c.stage != held {
+		defer a.mu.Unlock()
+		return delivered(c.overError())
+	}
+	told := c.end(lockagent.ErrReleased)
+	a.mu.Unlock()
+	told()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.giveBack(c)
+}
+
+// ExtendAsync implements [lockagent.Hold].
+func (h *hold) ExtendAsync(_ context.Context, d time.Duration) <-chan error {
+	c := (*claim)(h)
+	a := c.agent
+	err := lockagent.CheckLease(d)
+	if c.req.Lease == 0 {
+		err = &lockagent.OptionError{Option: "lease", Reason: "the lease of this hold is kept; it needs no extension"}
+	}
+	if err != nil {
+		return delivered(err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.stage != held {
+		return delivered(c.overError())
+	}
+	if c.extensions == nil {
+		c.extensions = make(map[uint64]chan error)
+	}
+	a.ref++ // no claim has the number either
+	done := make(chan error, 1)
+	c.extensions[a.ref] = done
+	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Extend{Extend: &lockagentv1.Extend{Id: a.ref, Lease: wire.FromDuration(d)}}})
+	return done
+}
+
+// extended is the answer to an extension.
+func (c *claim) extended(e *lockagentv1.Extended) {
+	done := c.extensions[e.GetId()]
+	if done == nil {
+		return
+	}
+	delete(c.extensions, e.GetId())
+	if e.GetFailure() != nil {
+		done <- c.told(wire.ToError(e.GetFailure()))
+	} else {
+		if until, err := instant(e.GetDeadline()); err == nil {
+			c.renew(max(until, time.Duration(c.until.Load())))
+		}
+		done <- nil
+	}
+	close(done)
+}

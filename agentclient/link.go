@@ -1,0 +1,342 @@
+package agentclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// The link carries all claims. When it breaks, the agent makes another one, and says again what it wants: it attaches to the claims
+// that the daemon has told the ids of, and asks anew for the others, whose stream the broken link was.
+
+// start makes the first link, and keeps one until the agent ends.
+func (a *agent) start(ctx context.Context) error {
+	first := make(chan error, 1)
+	go a.keep(func(err error) {
+		select {
+		case first <- err:
+		default:
+		}
+	})
+	var err error
+	select {
+	case err = <-first:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		a.stop()
+		<-a.ended
+		return err
+	}
+	return nil
+}
+
+// keep keeps a link. tried is told of each attempt.
+func (a *agent) keep(tried func(error)) {
+	defer close(a.ended)
+	defer a.rpc.transport.CloseIdleConnections()
+	pause := retryMin
+	for {
+		err := a.converse(func() {
+			tried(nil)
+			pause = retryMin
+		})
+		a.mu.Lock()
+		if a.linked || a.silent.IsZero() {
+			a.silent = time.Now()
+		}
+		a.linked, a.trouble, a.commands = false, err, nil
+		for _, c := range a.claims {
+			c.asked = false
+			if c.stage == waiting && c.req.Try {
+				c.refuse(a.unavailable(err))
+			}
+		}
+		refused := a.unavailable(err)
+		a.mu.Unlock()
+		tried(refused)
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-a.over.Done():
+			return
+		}
+		pause = min(2*pause, retryMax)
+	}
+}
+
+// converse makes a link, and reads it until it ends.
+func (a *agent) converse(made func()) error {
+	ctx, cancel := context.WithCancel(a.over)
+	defer cancel()
+	news, err := a.rpc.lock.Link(ctx, &lockagentv1.LinkRequest{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		cancel()
+		_ = news.Close() // how it ended has been told
+	}()
+	if !news.Receive() {
+		return cmp.Or(news.Err(), errEnded)
+	}
+	link := news.Msg().GetLink()
+	a.resume()
+	made()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		defer cancel()
+		a.send(ctx, link)
+	}()
+	defer func() {
+		cancel()
+		<-sent
+	}()
+	for news.Receive() {
+		for _, e := range news.Msg().GetEvents() {
+			a.hear(e)
+		}
+	}
+	return cmp.Or(news.Err(), errEnded)
+}
+
+var errEnded = errors.New("agentclient: the daemon has ended the stream")
+
+// most is how many commands go in one message. The largest have a name, a session and a command.
+const most = 24
+
+// send sends commands until ctx ends.
+func (a *agent) send(ctx context.Context, link string) {
+	out, err := a.rpc.lock.Submit(ctx)
+	if err != nil {
+		return
+	}
+	defer func() { _, _ = out.CloseAndReceive() }() // the link tells all there is
+	for {
+		a.mu.Lock()
+		n := min(len(a.commands), most)
+		commands := a.commands[:n:n]
+		a.commands = a.commands[n:]
+		a.mu.Unlock()
+		if n > 0 {
+			if out.Send(&lockagentv1.SubmitRequest{Link: link, Commands: commands}) != nil {
+				return
+			}
+			continue
+		}
+		select {
+		case <-a.kick:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// push has a command sent, if there is a link. The mutex must be held, as for all that follows.
+func (a *agent) push(c *lockagentv1.Command) {
+	if !a.linked {
+		return // the next link begins with what is wanted then
+	}
+	a.commands = append(a.commands, c)
+	select {
+	case a.kick <- struct{}{}:
+	default:
+	}
+}
+
+// resume says over a new link what is wanted, in the order in which it was asked for.
+func (a *agent) resume() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.linked, a.silent, a.trouble, a.commands = true, time.Time{}, nil, nil
+	for _, ref := range slices.Sorted(maps.Keys(a.claims)) {
+		c := a.claims[ref]
+		if c.stage != releasing {
+			a.submit(c)
+			continue
+		}
+		if c.id == "" {
+			a.settle(c, nil) // the last link was its stream
+			continue
+		}
+		a.submit(c)
+		if c.released != nil {
+			a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}})
+		}
+	}
+}
+
+// submit asks for a claim, or attaches to it.
+func (a *agent) submit(c *claim) {
+	if !a.linked {
+		return
+	}
+	c.asked = true
+	command := &lockagentv1.Command{Ref: c.ref}
+	if c.id != "" {
+		command.Command = &lockagentv1.Command_Attach{Attach: &lockagentv1.AttachRequest{Claim: c.id, Secret: c.secret}}
+	} else {
+		command.Command = &lockagentv1.Command_Acquire{Acquire: c.request()}
+	}
+	a.push(command)
+}
+
+// later asks for a claim again after a pause.
+func (a *agent) later(c *claim) {
+	c.asked = false
+	pause := min(retryMin<<min(c.tries, 16), retryMax)
+	c.tries++
+	time.AfterFunc(pause, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if !c.asked && c.stage <= held {
+			a.submit(c)
+		}
+	})
+}
+
+// hear does what the daemon says of a claim.
+func (a *agent) hear(e *lockagentv1.LinkEvent) {
+	a.mu.Lock()
+	c := a.claims[e.GetRef()]
+	told := func() {}
+	switch {
+	case c == nil: // it is over
+	case e.GetReleased() != nil:
+		if c.stage == releasing {
+			var err error
+			if e.GetReleased().GetReason() != lockagentv1.Reason_REASON_UNSPECIFIED {
+				err = c.told(wire.ToError(e.GetReleased()))
+			}
+			a.settle(c, err)
+		}
+	case e.GetExtended() != nil:
+		c.extended(e.GetExtended())
+	case e.GetRefused() != nil:
+		told = c.refused(c.told(wire.ToError(e.GetRefused())))
+	case e.GetEvent() != nil:
+		told = c.hear(e.GetEvent())
+	}
+	a.mu.Unlock()
+	told()
+}
+
+func (c *claim) hear(e *lockagentv1.ClaimEvent) (told func()) {
+	told = func() {}
+	switch {
+	case e.GetQueued() != nil:
+		c.id, c.secret, c.holder = e.GetQueued().GetClaim(), e.GetQueued().GetSecret(), e.GetQueued().GetHolder()
+	case e.GetGranted() != nil:
+		g := e.GetGranted()
+		c.id, c.secret = g.GetClaim(), g.GetSecret()
+		until, err := instant(g.GetDeadline())
+		switch {
+		case c.stage == waiting && err != nil:
+			c.deny(err)
+			c.agent.giveBack(c)
+		case c.stage == waiting:
+			c.grant(g, until)
+		case c.stage == held && lockagent.Token(g.GetToken()) != c.token:
+			return c.lose(c.lost(lockagent.LostDenied))
+		case err == nil:
+			c.renew(until)
+		}
+	case e.GetRenewed() != nil:
+		if until, err := instant(e.GetRenewed().GetDeadline()); err == nil {
+			c.renew(until)
+		}
+	case e.GetEnded() != nil:
+		return c.ended(e.GetEnded())
+	}
+	return told
+}
+
+// ended does what the last event of a claim says.
+func (c *claim) ended(e *lockagentv1.Ended) (told func()) {
+	var err error = lockagent.ErrNotGranted // somebody who knows the secret has released it
+	switch {
+	case e.GetLost() != nil:
+		err = c.told(wire.ToLost(e.GetLost()))
+	case e.GetDenied() != nil:
+		err = c.told(wire.ToError(e.GetDenied()))
+	case c.stage == held:
+		err = c.lost(lockagent.LostDenied)
+	}
+	if c.stage == held {
+		return c.lose(err)
+	}
+	return c.refused(err)
+}
+
+// lose ends a hold that the daemon has ended.
+func (c *claim) lose(err error) (told func()) {
+	told = c.end(err)
+	c.agent.remove(c)
+	return told
+}
+
+// refused says that the daemon does not have the claim, because of err.
+func (c *claim) refused(err error) (told func()) {
+	again := errors.Is(err, refusal.ErrDraining) || errors.Is(err, refusal.ErrJournal) || errors.Is(err, lockagent.ErrClosed)
+	gone := errors.Is(err, refusal.ErrNoClaim)
+	switch c.stage {
+	case held:
+		if !again {
+			return c.lose(c.lost(lockagent.LostDenied))
+		}
+		c.agent.later(c)
+	case waiting:
+		switch {
+		case (again || gone) && !c.req.Try:
+			c.id, c.secret = "", ""
+			c.agent.later(c)
+		case again || gone:
+			c.refuse(c.agent.unavailable(err))
+		default:
+			c.refuse(err)
+		}
+	}
+	return func() {}
+}
+
+// told completes an error of the daemon with what only the client knows.
+func (c *claim) told(err error) error {
+	if e, ok := errors.AsType[*lockagent.LostError](err); ok {
+		e.Name, e.Owner, e.Token = c.name, c.req.Owner, cmp.Or(c.token, e.Token)
+	}
+	if e, ok := errors.AsType[*lockagent.WaitError](err); ok {
+		e.Holder = c.agent.holderOf(c.name, e.Holder)
+	}
+	if e, ok := errors.AsType[*lockagent.HeldError](err); ok {
+		e.Holder = c.agent.holderOf(c.name, e.Holder)
+	}
+	return err
+}
+
+// instant is the instant of a deadline. It means nothing if the daemon is on another machine.
+func instant(d *lockagentv1.Deadline) (time.Duration, error) {
+	if d.GetBootId() != bootclock.ID() {
+		return 0, fmt.Errorf("%w: the daemon has another clock, so it is not on this machine; connect to a daemon that is", lockagent.ErrInternal)
+	}
+	return time.Duration(d.GetBoottime()), nil
+}
+
+// unavailable is the error of a call that the daemon did not answer.
+func (a *agent) unavailable(err error) error {
+	if err == nil {
+		err = errEnded
+	}
+	return fmt.Errorf("%w: the daemon at %s: %w", lockagent.ErrStoreUnavailable, a.cfg.Socket, wire.Refused(err))
+}

@@ -1,0 +1,147 @@
+//go:build linux
+
+package agentclient
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/channeltest"
+	"github.com/lockagent/lockagent/internal/daemon"
+	"github.com/lockagent/lockagent/internal/daemon/socket"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// role is a variable of the environment: with it, this program is a daemon or a client.
+const role = "AGENTCLIENT_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if r := os.Getenv(role); r != "" {
+		os.Exit(play(r))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds waits that should not take long at all.
+const patience = time.Minute
+
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// socketPath is a path of a socket, which must be short.
+func socketPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "lac")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "agent.sock")
+}
+
+// running is a daemon in this process.
+type running struct {
+	*daemon.Daemon
+	store *memstore.Store
+	path  string
+}
+
+func run(t testing.TB, path string) *running {
+	t.Helper()
+	r := &running{store: memstore.New(), path: path}
+	r.start(t)
+	t.Cleanup(func() { r.end(t) })
+	return r
+}
+
+func (r *running) start(t testing.TB) {
+	t.Helper()
+	listener, err := socket.Listen(socket.Config{Path: r.path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.serve(t, listener)
+}
+
+func (r *running) serve(t testing.TB, listener net.Listener) {
+	t.Helper()
+	var err error
+	if r.Daemon, err = daemon.Start(daemon.Config{Listener: listener, Store: r.store, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// end ends the daemon at once.
+func (r *running) end(t testing.TB) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := r.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}
+
+func dial(t testing.TB, path string) *channelapi.Locks {
+	t.Helper()
+	locks, err := Open(patient(t), Config{Socket: path, Command: "test", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() }) // a daemon that is gone has not confirmed anything
+	return locks
+}
+
+func TestSuite(t *testing.T) {
+	channeltest.Run(t, func(t *testing.T) channeltest.Opener {
+		r := run(t, socketPath(t))
+		return func(t *testing.T) *channelapi.Locks { return dial(t, r.path) }
+	})
+}
+
+// play is this program as a daemon or as a client.
+func play(as string) int {
+	if as == "daemon" {
+		listener, err := socket.Listen(socket.Config{Path: os.Getenv("LOCKAGENT_SOCKET")})
+		if err != nil {
+			panic(err)
+		}
+		lease, _ := time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_LEASE")) // 0 is the default
+		if _, err := daemon.Start(daemon.Config{Listener: listener, Store: memstore.New(), Logger: slog.Default(), Lease: lease}); err != nil {
+			panic(err)
+		}
+		_, _ = os.Stdout.WriteString("ready\n")
+		select {}
+	}
+	locks, err := Dial(context.Background(), "")
+	if err != nil {
+		panic(err)
+	}
+	switch as {
+	case "contender":
+		contend(locks)
+		return 0
+	case "taker":
+		take(locks, os.Stdin)
+		return 0
+	}
+	if _, err := locks.Lock("door").Acquire(context.Background()); err != nil {
+		panic(err)
+	}
+	_, _ = os.Stdout.WriteString("held\n")
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGTERM)
+	<-c
+	return 0
+}

@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lockagent/lockagent"
+)
+
+// acquireFlags are the flags of acquire.
+type acquireFlags struct {
+	daemonFlag
+	asking
+	busy   exitFlag
+	ttl    time.Duration
+	forPID int32
+	format string
+}
+
+func newAcquire() *cobra.Command {
+	f := acquireFlags{busy: exitFailed}
+	cmd := &cobra.Command{
+		Use:   "acquire NAME",
+		Short: "Take a lock for a script, and print the claim",
+		Long: `Acquire takes a lock that lasts longer than this command, and prints the claim: a word for a variable of a
+script, with which release, renew and attach know the lock. Whoever has it can release the lock. The lock
+ends when it is released, when the process of --for-pid ends, or when nobody has renewed the claim for its --ttl.
+At least one of --ttl, --for-pid and --lease is needed.`,
+		Example: `  claim=$(lockagent acquire --for-pid $$ deploy) || exit
+  lockagent acquire --ttl 10m --format json backup`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeLockOnce,
+		RunE:              passing(aboutLock(f.run)),
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.DurationVar(&f.ttl, "ttl", 0, "release the lock when nobody has renewed the claim for this `time`")
+	flags.Int32Var(&f.forPID, "for-pid", 0, "release the lock when this `process` ends, such as $$")
+	f.asking.add(cmd)
+	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w")
+	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
+	f.daemonFlag.add(cmd)
+	return cmd
+}
+
+func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
+	if err := errors.Join(checkFormat(cmd, f.format, "text", "json"), f.asking.check(cmd)); err != nil {
+		return err
+	}
+	given := cmd.Flags().Changed
+	switch {
+	case !given("ttl") && !given("for-pid") && !given("lease"):
+		return usage(again(cmd)+" --for-pid $$", "nothing would end the lock; add --for-pid, --ttl or --lease")
+	case given("ttl") && lockagent.CheckLease(f.ttl) != nil:
+		return usage(again(cmd)+" --ttl 10m", "--ttl must be between 1ms and a year, not %v", f.ttl)
+	case given("for-pid") && f.forPID <= 0:
+		return usage(again(cmd)+" --for-pid $$", "--for-pid wants the number of a process, not %d", f.forPID)
+	}
+	daemon, err := f.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer daemon.close()
+	req := f.asking.request(name, os.Args)
+	req.Detach, req.ForPid = true, f.forPID
+	if f.ttl > 0 {
+		req.Ttl = durationpb.New(f.ttl)
+	}
+	h := new(supervision).start(cmd.ErrOrStderr())
+	defer h.leave()
+	if err := h.take(daemon, name, acquiring(req)); err != nil {
+		if errors.Is(err, lockagent.ErrHeld) || errors.Is(err, lockagent.ErrTimeout) {
+			return &failure{code: int(f.busy), err: err}
+		}
+		return err
+	}
+	c := h.of(name)
+	c.finish(h.news)
+	if f.format == "json" {
+		err = writeJSON(cmd.OutOrStdout(), map[string]any{"version": jsonVersion, "name": name, "token": c.token, "claim": c.handle()})
+	} else {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), c.handle())
+	}
+	if err != nil {
+		return h.giveBack(err) // nobody knows the claim
+	}
+	return nil
+}
+
+// finish waits for the end of the stream of a claim that is to be detached. Before that it would end with the stream.
+func (c *claimed) finish(from <-chan news) {
+	for n := range from {
+		if n.of == c && n.ended != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+func newCheck() *cobra.Command {
+	var f daemonFlag
+	var kind kindFlag
+	cmd := &cobra.Command{
+		Use:   "check NAME TOKEN",
+		Short: "Say whether a token is still that of the lock's holder",
+		Long: `Check says whether a client of this daemon holds the lock with a token. The exit code is 0 if so. It is for
+resources that cannot compare tokens themselves. It answers for now, and not for the next moment.`,
+		Example:           `  lockagent check orders/42 "$LOCKAGENT_TOKEN" || exit`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeLockOnce,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			const try = "lockagent check orders/42 7"
+			if len(args) != 2 {
+				return usage(try, "check takes the name of one lock and a token")
+			}
+			name, err := parseLock(args[0], try)
+			if err != nil {
+				return err
+			}
+			token, err := strconv.ParseUint(args[1], 10, 64)
+			if err != nil || token == 0 {
+				return usage(try, "%q is no token; it is a number", args[1])
+			}
+			daemon, err := f.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer daemon.close()
+			is, err := daemon.kindOf(cmd.Context(), name, kind)
+			if err != nil {
+				return err
+			}
+			r, err := daemon.locks.Check(cmd.Context(), &lockagentv1.CheckRequest{Name: string(name), Kind: wire.FromKind(is), Token: token})
+			switch {
+			case err != nil:
+				return daemon.failed(err)
+			case r.GetCurrent():
+				return nil
+			case r.GetHeld():
+				return &failure{code: exitLost, err: fmt.Errorf("%s is held with another token, by %s", name, oneLine(r.GetHolder()))}
+			}
+			return &failure{code: exitLost, err: fmt.Errorf("nobody holds %s", name)}
+		},
+	}
+	kind.add(cmd)
+	f.add(cmd)
+	return cmd
+}
+
+// kindFlag is --kind of a verb that is about any kind of lock.
+type kindFlag lockagent.LockKind
+
+func (k *kindFlag) add(cmd *cobra.Command) {
+	cmd.Flags().Var(k, "kind", "`kind` of the lock: plain, fair, readwrite, and so on; by default as this daemon knows it, or plain")
+}
+
+func (k *kindFlag) String() string { return string(*k) }
+
+// Type implements the value of a flag.
+func (k *kindFlag) Type() string { return "kind of lock such as fair" }
+
+// Set implements the value of a flag.
+func (k *kindFlag) Set(text string) error {
+	*k = kindFlag(text)
+	if wire.FromKind(lockagent.LockKind(text)) == lockagentv1.Kind_KIND_UNSPECIFIED {
+		return errors.New("no such kind")
+	}
+	return nil
+}

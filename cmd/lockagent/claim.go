@@ -1,0 +1,241 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
+)
+
+// claimed is a claim with a connection of its own. A child can inherit the connection, and then keeps the claim.
+type claimed struct {
+	daemon *daemonClient
+	name   lockagent.Name
+	conn   net.Conn // the first one
+
+	// The loop that follows the claim writes these before it tells of the grant.
+	id, secret string
+	token      lockagent.Token
+	waited     time.Duration
+
+	deadline time.Duration // of the boot clock; only whoever reads the news uses it
+	leave    context.CancelFunc
+}
+
+// news is what has become of a claim. One of the fields behind of is set.
+type news struct {
+	of       *claimed
+	queued   *lockagentv1.Queued
+	granted  bool
+	deadline time.Duration // a new one, of the boot clock
+	doubt    string        // about the last renewal
+	ended    error         // why the claim is over
+	lost     bool          // with ended: it held its lock
+}
+
+// opening makes the call whose answer is the claim's stream.
+type opening func(context.Context, lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
+
+func acquiring(req *lockagentv1.AcquireRequest) opening {
+	return func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+		return c.Acquire(ctx, req)
+	}
+}
+
+func attaching(id, secret string) opening {
+	return func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+		return c.Attach(ctx, &lockagentv1.AttachRequest{Claim: id, Secret: secret})
+	}
+}
+
+// open begins a claim, and tells what becomes of it until it is over or left.
+func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news) (*claimed, error) {
+	ctx, leave := context.WithCancel(context.Background())
+	c := &claimed{daemon: d, name: name, leave: leave}
+	s, conn, err := c.connect(ctx, first)
+	if err != nil {
+		leave()
+		return nil, d.failed(err)
+	}
+	c.conn = conn
+	go c.follow(ctx, s, func(n news) {
+		n.of = c
+		select {
+		case tell <- n:
+		case <-ctx.Done():
+		}
+	})
+	return c, nil
+}
+
+// connect makes a call on a connection that carries nothing else, over HTTP/1.1: so whoever has the connection has the claim.
+func (c *claimed) connect(ctx context.Context, make opening) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], net.Conn, error) {
+	conn, err := c.daemon.dial(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	transport := &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, DisableKeepAlives: true,
+	}
+	s, err := make(ctx, lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, daemonURL))
+	return s, conn, err
+}
+
+// follow reads what becomes of the claim. When the stream breaks, it attaches to the claim again, for as long as that may
+// hold its lock.
+func (c *claimed) follow(ctx context.Context, s *connect.ServerStreamForClient[lockagentv1.ClaimEvent], tell func(news)) {
+	var deadline time.Duration // the newest
+	for {
+		for s.Receive() {
+			n, over := c.read(s.Msg())
+			deadline = max(deadline, n.deadline)
+			tell(n)
+			if over {
+				_ = s.Close()
+				return
+			}
+		}
+		err := s.Err()
+		_ = s.Close()
+		if err == nil {
+			tell(news{ended: errDetached, lost: true})
+			return
+		}
+		if s, err = c.again(ctx, err, deadline); err != nil {
+			lost := c.token != 0
+			if lost && errors.Is(err, refusal.ErrNoClaim) {
+				err = lostClaim
+			}
+			tell(news{ended: err, lost: lost})
+			return
+		}
+	}
+}
+
+// errDetached is how a stream ends whose claim goes on without it.
+var errDetached = &failure{code: exitLost, err: errors.New("another process has attached to the claim")}
+
+// lostClaim is how a hold ended of which the daemon knows nothing any more.
+var lostClaim = &failure{code: exitLost, err: errors.New("the daemon has started anew without the claim")}
+
+// retryAfter is between two attempts to reach a daemon that starts anew.
+const retryAfter = 50 * time.Millisecond
+
+// again attaches to the claim again. It returns the error that broke the stream if the daemon said it, if nothing is held, or when the deadline
+// has passed.
+func (c *claimed) again(ctx context.Context, broken error, deadline time.Duration) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+	broken = c.daemon.failed(broken)
+	if c.token == 0 || codeOf(broken) != exitNoDaemon {
+		return nil, broken
+	}
+	for bootclock.Now() < deadline && ctx.Err() == nil {
+		s, _, err := c.connect(ctx, attaching(c.id, c.secret))
+		if err == nil {
+			return s, nil
+		}
+		if err = wire.Refused(err); errors.Is(err, refusal.ErrNoClaim) {
+			return nil, err
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+		}
+	}
+	return nil, broken
+}
+
+// read says what an event means, and whether it is the last.
+func (c *claimed) read(e *lockagentv1.ClaimEvent) (n news, over bool) {
+	switch {
+	case e.GetQueued() != nil:
+		return news{queued: e.GetQueued()}, false
+	case e.GetGranted() != nil:
+		g := e.GetGranted()
+		if c.token == 0 { // after that others read them
+			c.id, c.secret, c.token, c.waited = g.GetClaim(), g.GetSecret(), lockagent.Token(g.GetToken()), g.GetWaited().AsDuration()
+		}
+		return news{granted: true, deadline: instant(g.GetDeadline())}, false
+	case e.GetRenewed() != nil:
+		return news{deadline: instant(e.GetRenewed().GetDeadline())}, false
+	case e.GetUncertain() != nil:
+		return news{doubt: e.GetUncertain().GetReason()}, false
+	case e.GetEnded() != nil:
+		return news{ended: ended(e.GetEnded()), lost: c.token != 0}, true
+	}
+	return n, false
+}
+
+// instant is the instant of the boot clock that a deadline names. That of another machine is one that has passed.
+func instant(d *lockagentv1.Deadline) time.Duration {
+	if d.GetBootId() != bootclock.ID() {
+		return 0
+	}
+	return time.Duration(d.GetBoottime())
+}
+
+// ended is why a claim is over.
+func ended(e *lockagentv1.Ended) error {
+	switch {
+	case e.GetDenied() != nil:
+		return wire.ToError(e.GetDenied())
+	case e.GetLost() != nil:
+		return wire.ToLost(e.GetLost())
+	}
+	return lockagent.ErrReleased // by somebody else: whoever releases it here has left before
+}
+
+// release ends the claim, and waits until the lock is free.
+func (c *claimed) release() error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	_, err := c.daemon.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret})
+	c.leave()
+	if err != nil {
+		return c.daemon.failed(err)
+	}
+	return nil
+}
+
+// releaseTime bounds how long a release may take. The end of the stream releases the lock as well.
+const releaseTime = 10 * time.Second
+
+// firstInherited is the lowest number of a descriptor that a child inherits. Scripts use the lower ones.
+const firstInherited = 10
+
+// inheritable returns a descriptor of the claim's connection that the children of this process inherit.
+func (c *claimed) inheritable() (fd int, err error) {
+	raw, err := c.conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	if failed := raw.Control(func(own uintptr) { fd, err = unix.FcntlInt(own, unix.F_DUPFD, firstInherited) }); failed != nil {
+		return 0, failed
+	}
+	return fd, err
+}
+
+// handle is what a claim is called in scripts: who has it can release the claim.
+func (c *claimed) handle() string { return c.id + "." + c.secret }
+
+// parseHandle takes a handle apart.
+func parseHandle(text, try string) (id, secret string, err error) {
+	id, secret, ok := strings.Cut(text, ".")
+	if !ok || id == "" || secret == "" {
+		return "", "", usage(try, "%q is no claim; lockagent acquire prints one", text)
+	}
+	return id, secret, nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/internal/config"
+)
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Look at the settings of the daemon",
+		Long: `Look at the settings of the daemon. A setting is a flag of lockagent serve, or else a
+variable LOCKAGENT_..., or else in the configuration file, or else it has its default.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: wantsVerb("show"),
+	}
+	cmd.AddCommand(newConfigShow(), newConfigValidate(), newConfigDefault(), newConfigSchema())
+	return cmd
+}
+
+// addSettings adds the flags of all settings, behind those that the verb has of its own.
+func addSettings(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	config.AddFlags(cmd.Flags())
+}
+
+// loadSettings reads the settings of a verb to which addSettings was applied.
+func loadSettings(cmd *cobra.Command) (*config.Config, error) {
+	in, err := config.FromHost(config.Given(cmd.Flags()))
+	if err != nil {
+		return nil, err
+	}
+	settings, err := config.Load(in)
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		return nil, badSettings(cmd, problems)
+	}
+	return settings, err
+}
+
+// badSettings has all problems in one error.
+func badSettings(cmd *cobra.Command, problems config.Problems) error {
+	err := error(problems)
+	if n := len(problems); n > 1 {
+		err = fmt.Errorf("%s with the settings:\n  %s", readable.Counted(n, "problem", "problems"), strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	}
+	first := problems[0]
+	switch flag := first.Origin.Name; {
+	case !problems.OnlyFlags():
+		return &failure{exitConfig, err, "lockagent config default    (prints a file that is valid, and says what each setting means)"}
+	case config.Find(first.Key).Type() == "boolean":
+		return &failure{exitUsage, err, again(cmd) + " --" + flag}
+	default:
+		return &failure{exitUsage, err, again(cmd) + " --" + flag + " " + shellWord(config.Find(first.Key).Example)}
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/internal/config"
+)
+
+func newConfigShow() *cobra.Command {
+	var format listFlag
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show every setting, and where its value comes from",
+		Long: `Show every setting, and where its value comes from. It takes the flags of lockagent
+serve, so that they can be tried out. Passwords are not shown.`,
+		Example: `  lockagent config show
+  lockagent config show --redis ` + exampleRedis + ` --format json
+  lockagent config show --format 'go-template={{.key}}={{.value}}'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := format.check(cmd); err != nil {
+				return err
+			}
+			settings, err := loadSettings(cmd)
+			if err != nil {
+				return err
+			}
+			return format.write(cmd, listSettings(settings))
+		},
+	}
+	format.add(cmd)
+	addSettings(cmd)
+	return cmd
+}
+
+// settingView is the JSON of a setting.
+type settingView struct {
+	Key   string            `json:"key"`
+	Value string            `json:"value"` // without passwords
+	From  config.OriginKind `json:"from"`
+	At    string            `json:"at"`   // the flag, the variable, or the file and the line; empty for a default
+	Live  bool              `json:"live"` // a reload is enough for a change
+}
+
+func listSettings(settings *config.Config) list {
+	l := list{name: "settings", columns: []string{"SETTING", "VALUE", "FROM"}}
+	for _, v := range settings.Values() {
+		at := v.Origin.String()
+		view := settingView{Key: v.Key, Value: v.Text, From: v.Origin.Kind, Live: v.Setting.Live}
+		if view.From != config.FromDefault {
+			view.At = at
+		}
+		l.rows = append(l.rows, row{[]string{v.Key, v.Text, at}, view})
+	}
+	return l
+}

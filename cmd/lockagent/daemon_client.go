@@ -1,0 +1,136 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
+)
+
+// daemonFlag is --socket of each verb that talks to the daemon.
+type daemonFlag struct{ socket string }
+
+func (f *daemonFlag) add(cmd *cobra.Command) {
+	connectionFlag(cmd, &f.socket, "socket", "`path` of the daemon's Unix socket; by default that of this user's daemon if there is one, and else "+rootSocket)
+}
+
+// open returns the daemon on the socket. It does not connect yet.
+func (f *daemonFlag) open(cmd *cobra.Command) (*daemonClient, error) {
+	path := f.socket
+	if path == "" {
+		var err error
+		if path, err = usualSocket(cmd); err != nil {
+			return nil, err
+		}
+	}
+	return newDaemonClient(path), nil
+}
+
+// usualSocket is where the daemon of this user would listen, or else that of root.
+func usualSocket(cmd *cobra.Command) (string, error) {
+	in, err := config.FromHost(nil)
+	if err != nil {
+		return "", err
+	}
+	settings, err := config.Load(in)
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		return "", badSettings(cmd, problems)
+	}
+	if err != nil {
+		return "", err
+	}
+	own := settings.Settings.Socket.Path
+	if _, err := os.Stat(own); err == nil {
+		return own, nil
+	}
+	if _, err := os.Stat(rootSocket); err == nil {
+		return rootSocket, nil
+	}
+	return own, nil
+}
+
+// daemonClient calls the daemon. Claims have connections of their own.
+type daemonClient struct {
+	path      string
+	transport *http.Transport
+	locks     lockagentv1connect.LockServiceClient
+	look      lockagentv1connect.LookServiceClient
+	operate   lockagentv1connect.OperateServiceClient
+}
+
+// daemonURL is for the library, which needs one.
+const daemonURL = "http://lockagent"
+
+func newDaemonClient(path string) *daemonClient {
+	d := &daemonClient{path: path}
+	d.transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.dial(ctx) }}
+	client := &http.Client{Transport: d.transport}
+	d.locks = lockagentv1connect.NewLockServiceClient(client, daemonURL)
+	d.look = lockagentv1connect.NewLookServiceClient(client, daemonURL)
+	d.operate = lockagentv1connect.NewOperateServiceClient(client, daemonURL)
+	return d
+}
+
+func (d *daemonClient) dial(ctx context.Context) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "unix", d.path)
+}
+
+func (d *daemonClient) close() { d.transport.CloseIdleConnections() }
+
+// refusedCodes are the exit codes for what the daemon refuses, and for how claims end.
+var refusedCodes = []struct {
+	code int
+	by   []error
+}{
+	{exitLost, []error{lockagent.ErrLost, lockagent.ErrNotHeld, lockagent.ErrNotOwner, lockagent.ErrReleased, refusal.ErrNoClaim}},
+	{exitNotPermitted, []error{lockagent.ErrNotPermitted, refusal.ErrForbidden, refusal.ErrQuota}},
+	{exitUnavailable, []error{
+		lockagent.ErrStoreUnavailable, lockagent.ErrTooFewReplicas, lockagent.ErrUnconfirmed, lockagent.ErrClosed, lockagent.ErrNotGranted,
+		refusal.ErrDraining, refusal.ErrJournal,
+	}},
+	{exitUsage, []error{
+		lockagent.ErrBadName, lockagent.ErrBadOption, lockagent.ErrWrongKind, lockagent.ErrWrongType, lockagent.ErrUpgrade,
+		lockagent.ErrReentry, lockagent.ErrLeaseTooShort,
+	}},
+	{exitBug, []error{lockagent.ErrInternal}},
+}
+
+// refused is the error for a daemon that said no, and nil if err is none of its words.
+func refused(err error) error {
+	for _, r := range refusedCodes {
+		if slices.ContainsFunc(r.by, func(by error) bool { return errors.Is(err, by) }) {
+			return &failure{code: r.code, err: err}
+		}
+	}
+	return nil
+}
+
+// failed is the error of a call to the daemon.
+func (d *daemonClient) failed(err error) error {
+	told := wire.Refused(err)
+	if f := refused(told); f != nil {
+		return f
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &failure{exitNotPermitted, fmt.Errorf("you may not connect to the daemon on %s: its mode and its group say who may", d.path), ""}
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return &failure{exitNoDaemon, fmt.Errorf("no daemon listens on %s", d.path), "lockagent serve --socket " + shellWord(d.path)}
+	}
+	return &failure{exitNoDaemon, fmt.Errorf("the daemon on %s does not answer: %w", d.path, told), ""}
+}

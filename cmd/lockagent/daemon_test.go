@@ -1,0 +1,194 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon"
+	"github.com/lockagent/lockagent/internal/daemon/socket"
+	"github.com/lockagent/lockagent/memstore"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// testDaemon is a daemon in this process, with its locks in memory.
+type testDaemon struct {
+	*daemonClient
+	store *memstore.Store
+}
+
+// newTestDaemon starts a daemon, which ends with cleanup.
+func newTestDaemon(dir string, cleanup func(func())) (*testDaemon, error) {
+	d := &testDaemon{store: memstore.New()}
+	path := filepath.Join(dir, "a.sock")
+	listener, err := socket.Listen(socket.Config{Path: path})
+	if err != nil {
+		return nil, err
+	}
+	served, err := daemon.Start(daemon.Config{Listener: listener, Store: d.store, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	d.daemonClient = newDaemonClient(path)
+	cleanup(func() {
+		d.close()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = served.Shutdown(ctx) // what a killed test left may not be released
+		_ = d.store.Close()
+	})
+	return d, nil
+}
+
+// shortDir is a directory for sockets, whose paths must be short.
+func shortDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "lac")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func runDaemon(t *testing.T) *testDaemon {
+	t.Helper()
+	d, err := newTestDaemon(shortDir(t), t.Cleanup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// until waits until a lock is as it should be.
+func (d *testDaemon) until(ctx context.Context, name string, ok func(*lockagentv1.Lock) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	events, err := d.look.Watch(ctx, &lockagentv1.WatchRequest{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = events.Close() }()
+	state := &lockagentv1.Lock{Name: name}
+	for live := false; ; {
+		if live && ok(state) {
+			return nil
+		}
+		if !events.Receive() {
+			return fmt.Errorf("%s: the last that was seen is %v: %w", name, state, events.Err())
+		}
+		if l := events.Msg().GetLock(); l.GetName() == name {
+			state = l
+		}
+		live = live || events.Msg().GetLive() != nil
+	}
+}
+
+// TestScripts runs what shells do with the daemon. Each script has a daemon of its own, and these commands:
+//
+//	until NAME HELD WAITING   waits until so many hold the lock and wait for it
+//	gone FILE                 waits until the process is gone whose number is in the file
+//	signal NAME FILE          sends a signal to the process whose number is in the file
+//	break NAME                breaks a lock
+//	outage [on|off]           takes the store away
+//	code N COMMAND            runs a command that has to end with the exit code N
+func TestScripts(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(bin, "lockagent")); err != nil {
+		t.Fatal(err)
+	}
+	type key struct{}
+	of := func(ts *testscript.TestScript) *testDaemon { return ts.Value(key{}).(*testDaemon) }
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/daemon",
+		Setup: func(env *testscript.Env) error {
+			dir, err := os.MkdirTemp("", "lac")
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = os.RemoveAll(dir) })
+			d, err := newTestDaemon(dir, env.Defer)
+			if err != nil {
+				return err
+			}
+			env.Values[key{}] = d
+			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
+			env.Setenv("LOCKAGENT_SOCKET", d.path)
+			env.Setenv("SHELL", "/bin/sh")
+			env.Setenv(asProgram, "1")
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"until": func(ts *testscript.TestScript, _ bool, args []string) {
+				held, _ := strconv.Atoi(args[1])
+				waiting, _ := strconv.Atoi(args[2])
+				ts.Check(of(ts).until(context.Background(), args[0], func(l *lockagentv1.Lock) bool {
+					return int(l.GetHeld()) == held && int(l.GetWaiting()) == waiting
+				}))
+			},
+			"break": func(ts *testscript.TestScript, _ bool, args []string) {
+				_, err := of(ts).operate.Break(context.Background(), &lockagentv1.BreakRequest{Name: args[0], Reason: "test"})
+				ts.Check(err)
+			},
+			"outage": func(ts *testscript.TestScript, _ bool, args []string) {
+				err := error(lockagent.ErrStoreUnavailable)
+				if args[0] == "off" {
+					err = nil
+				}
+				of(ts).store.SetOutage(err)
+			},
+			"signal": func(ts *testscript.TestScript, _ bool, args []string) {
+				sig := unix.SignalNum("SIG" + args[0])
+				ts.Check(unix.Kill(pidIn(ts, args[1]), sig))
+			},
+			"gone": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(awaitEnd(pidIn(ts, args[0])))
+			},
+			"code": func(ts *testscript.TestScript, _ bool, args []string) {
+				const script = `want=$1; shift; "$@"; got=$?; test $got = $want || { echo "the exit code is $got" >&2; exit 1; }`
+				ts.Check(ts.Exec("sh", append([]string{"-c", script, "sh"}, args...)...))
+			},
+		},
+	})
+}
+
+// pidIn is the number of a process in a file, or the number itself.
+func pidIn(ts *testscript.TestScript, file string) int {
+	text := ts.ReadFile(file)
+	pid, err := strconv.Atoi(strings.TrimSpace(text))
+	ts.Check(err)
+	return pid
+}
+
+// awaitEnd waits until a process has ended.
+func awaitEnd(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil { // it has ended
+		return nil
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
+		switch {
+		case err == unix.EINTR:
+		case n == 0:
+			return fmt.Errorf("process %d lives", pid)
+		default:
+			return err
+		}
+	}
+}

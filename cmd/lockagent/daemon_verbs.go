@@ -1,0 +1,16 @@
+//go:build linux
+
+package main
+
+import "github.com/spf13/cobra"
+
+// lockVerbs are those that take locks through the daemon.
+func lockVerbs() []*cobra.Command {
+	return []*cobra.Command{newLock(), newAcquire(), newRenew(), newRelease(), newAttach(), newCheck()}
+}
+
+// lookVerbs are those that look at the locks of the daemon.
+func lookVerbs() []*cobra.Command { return []*cobra.Command{newLs(), newShow(), newWatch()} }
+
+// operateVerbs are those of operators.
+func operateVerbs() []*cobra.Command { return []*cobra.Command{newBreak(), newDrain()} }

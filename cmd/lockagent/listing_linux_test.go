@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// onTerminal runs the program with a terminal for its standard output, and returns what is on it.
+func onTerminal(t *testing.T, args ...string) string {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(screen) // it ends with an error when nobody has the terminal any more
+		shown <- strings.ReplaceAll(string(text), "\r\n", "\n")
+	}()
+	var stderr strings.Builder
+	if code := run(context.Background(), args, strings.NewReader(""), terminal, &stderr); code != exitOK {
+		t.Errorf("exit code %d: %s", code, &stderr)
+	}
+	if err := terminal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return <-shown
+}
+
+func TestListsAreTablesOnATerminal(t *testing.T) {
+	settings(t, "host: web-1")
+	table := call(t, "config", "show", "--format", "table").stdout
+	if got := onTerminal(t, "config", "show"); got != table || !strings.HasPrefix(got, "SETTING  ") {
+		t.Errorf("the terminal shows\n%s\nwant\n%s", got, table)
+	}
+	text := call(t, "config", "show").stdout
+	if got := onTerminal(t, "config", "show", "--format", "text"); strings.Contains(got, "SETTING") || len(strings.Fields(got)) != len(strings.Fields(text)) {
+		t.Errorf("with --format text the terminal shows\n%s", got)
+	}
+}

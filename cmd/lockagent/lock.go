@@ -1,0 +1,306 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lockagent/lockagent"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// lockFlags are the flags of lock.
+type lockFlags struct {
+	daemonFlag
+	asking
+	busy exitFlag
+
+	also      []string
+	shell     string
+	close     bool
+	reentrant bool
+	supervision
+
+	session map[lockagent.Name]string // of each lock that is asked for
+}
+
+func newLock() *cobra.Command {
+	f := lockFlags{busy: exitFailed, supervision: newSupervision()}
+	cmd := &cobra.Command{
+		Use:   "lock [flags] NAME [--] [COMMAND [ARGUMENT...]]",
+		Short: "Run a command while holding a lock",
+		Long: `Lock waits for a lock, runs a command, and then releases the lock. It ends with the exit code
+of the command. Without a command it prints the name, the token and the claim, and holds the lock
+until a signal or the end of its standard input.
+
+Flags come before the name. The command is executed as it is, without a shell; see --command.
+It finds the name of the lock in $LOCKAGENT_LOCK, and the token in $LOCKAGENT_TOKEN. It inherits the
+connection of the lock: if lockagent lock is killed, the lock lasts as long as the command. What the command leaves
+in the background keeps the lock as well; see --close.
+
+If the lock is lost, the command gets SIGTERM before somebody else can have the lock, and SIGKILL
+when somebody else can. See --on-lost and --grace.`,
+		Example: `  lockagent lock backup -- pg_dump -f /backup/all.sql
+  lockagent lock -n deploy ./deploy.sh || echo "somebody else deploys"
+  lockagent lock -w 5s -c 'cat a b > c' reports
+  lockagent lock --also orders/43 orders/42 ./move.sh`,
+		Args:              cobra.ArbitraryArgs,
+		Annotations:       map[string]string{flagsFirst: "orders/42 true"},
+		ValidArgsFunction: completeLockOnce,
+		RunE:              passing(f.run),
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false)
+	flags.SortFlags = false
+	f.asking.add(cmd)
+	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w")
+	flags.StringArrayVar(&f.also, "also", nil, "another lock `name` to take; all of them are taken, in the order of their names, or none; may be repeated")
+	flags.BoolVar(&f.reentrant, "reentrant", false, "take the lock also if lockagent lock that runs this one holds it")
+	f.addRunning(cmd)
+	f.daemonFlag.add(cmd)
+	return cmd
+}
+
+// addRunning adds the flags that are about the command.
+func (f *lockFlags) addRunning(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.shell, "command", "c", "", "run this `text` with $SHELL; may also follow the name or the claim")
+	flags.BoolVarP(&f.close, "close", "o", false, "do not let the command inherit the lock")
+	f.supervision.add(cmd)
+}
+
+// passing has a verb end by the signal that ended what it waited for.
+func passing(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if by, ok := errors.AsType[signalled](err); ok {
+			by.pass()
+		}
+		return err
+	}
+}
+
+// run takes the locks and runs the command.
+func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage("lockagent lock orders/42 true", "the name of a lock is missing")
+	}
+	names, err := f.names(args[0])
+	if err != nil {
+		return err
+	}
+	command, err := f.command(args[1:])
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.asking.check(cmd), f.supervision.check(cmd)); err != nil {
+		return err
+	}
+	daemon, err := f.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer daemon.close()
+	h := f.supervision.start(cmd.ErrOrStderr())
+	defer h.leave()
+	held := heldByAncestors(os.Getenv(heldVariable))
+	f.session = make(map[lockagent.Name]string)
+	until := time.Now().Add(f.wait.of)
+	for _, name := range names {
+		f.session[name] = cmp.Or(held.session(name), rand.Text())
+		if err := h.take(daemon, name, acquiring(f.request(name, args[1:], until, !f.reentrant))); err != nil {
+			return f.denied(name, err)
+		}
+	}
+	return f.under(cmd, h, daemon, lockagent.Name(args[0]), command)
+}
+
+// under runs the command under the locks that are held, or only holds them.
+func (f *lockFlags) under(cmd *cobra.Command, h *holding, daemon *daemonClient, name lockagent.Name, command *exec.Cmd) error {
+	first := h.of(name)
+	if command == nil {
+		return h.hold(cmd, first)
+	}
+	command.Env = append(command.Environ(),
+		"LOCKAGENT_LOCK="+string(first.name), "LOCKAGENT_TOKEN="+strconv.FormatUint(uint64(first.token), 10),
+		"LOCKAGENT_SOCKET="+daemon.path, heldVariable+"="+heldByAncestors(os.Getenv(heldVariable)).with(h.claims, f.session).String())
+	return h.supervise(command, f.close)
+}
+
+// names are those of all locks, in the order in which everybody takes them. So two programs that want the same ones never wait for
+// each other.
+func (f *lockFlags) names(first string) ([]lockagent.Name, error) {
+	var names []lockagent.Name
+	for _, text := range append([]string{first}, f.also...) {
+		name, err := parseLock(text, "lockagent lock orders/42 true")
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// command is the command to run, or nil for none.
+func (f *lockFlags) command(args []string) (*exec.Cmd, error) {
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	} else if len(args) > 0 && (args[0] == "-c" || args[0] == "--command") && f.shell == "" { // as flock has it
+		if len(args) != 2 {
+			return nil, usage("lockagent lock orders/42 -c 'echo locked'", "%s wants one text", args[0])
+		}
+		f.shell, args = args[1], nil
+	}
+	switch {
+	case f.shell != "" && len(args) > 0:
+		return nil, usage("lockagent lock -c "+shellWord(f.shell)+" orders/42", "--command and a command exclude each other")
+	case f.shell != "":
+		args = []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh"), "-c", f.shell}
+	case len(args) == 0:
+		return nil, nil //nolint:nilnil // there is no command
+	}
+	command := exec.Command(args[0], args[1:]...)
+	if command.Err != nil { // before anybody waits for a lock
+		return nil, &failure{code: codeOfCommand(command.Err), err: command.Err}
+	}
+	if err := unix.Access(command.Path, unix.X_OK); err != nil {
+		err = &exec.Error{Name: args[0], Err: err}
+		return nil, &failure{code: codeOfCommand(err), err: err}
+	}
+	return command, nil
+}
+
+// request is what the daemon is asked for one lock. All of them have one deadline.
+func (f *lockFlags) request(name lockagent.Name, command []string, until time.Time, noReentry bool) *lockagentv1.AcquireRequest {
+	req := f.asking.request(name, command)
+	if f.wait.of > 0 {
+		left := time.Until(until)
+		req.Try = left <= 0
+		if !req.Try {
+			req.Wait = durationpb.New(left)
+		}
+	}
+	req.Session, req.NoReentry = f.session[name], noReentry
+	return req
+}
+
+// denied is the error for a lock that was not to be had.
+func (f *lockFlags) denied(name lockagent.Name, err error) error {
+	switch {
+	case errors.Is(err, lockagent.ErrHeld), errors.Is(err, lockagent.ErrTimeout):
+		return &failure{code: int(f.busy), err: err}
+	case errors.Is(err, lockagent.ErrReentry):
+		return &failure{exitUsage, fmt.Errorf("this command runs under lockagent lock %s already, and would wait for itself", shellWord(string(name))), "lockagent lock --reentrant " + shellWord(string(name)) + " true"}
+	case errors.Is(err, lockagent.ErrWrongKind) && !f.shared && !f.exclusive:
+		return &failure{exitUsage, err, "lockagent lock -x " + shellWord(string(name)) + " true    (excludes those who take it with -s)"}
+	}
+	return err
+}
+
+// asking are the flags of each verb that asks for a lock.
+type asking struct {
+	try, shared, exclusive, fair bool
+	wait                         waitFlag
+	lease                        time.Duration
+	labels                       map[string]string
+}
+
+func (a *asking) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVarP(&a.try, "nonblock", "n", false, "do not wait")
+	flags.VarP(&a.wait, "wait", "w", "wait at most this `time`, such as 5s, or 2.5 for seconds; 0 is -n; by default without end")
+	flags.BoolVarP(&a.shared, "shared", "s", false, "hold the lock beside others who take it with -s")
+	flags.BoolVarP(&a.exclusive, "exclusive", "x", false, "exclude those who take the lock with -s or -x")
+	flags.BoolVar(&a.fair, "fair", false, "wait in the order of arrival, over all hosts; all others must use it for this lock too")
+	flags.DurationVar(&a.lease, "lease", 0, "hold the lock for this `time` at most; by default without end")
+	flags.StringToStringVar(&a.labels, "label", nil, "`name=text` for those who look at the lock; may be repeated")
+}
+
+func (a *asking) check(cmd *cobra.Command) error {
+	for _, pair := range [][2]string{{"shared", "exclusive"}, {"shared", "fair"}, {"exclusive", "fair"}, {"nonblock", "wait"}} {
+		if cmd.Flags().Changed(pair[0]) && cmd.Flags().Changed(pair[1]) {
+			return usage(example(cmd, cmd.Flags().Lookup(pair[0])), "--%s and --%s exclude each other", pair[0], pair[1])
+		}
+	}
+	if cmd.Flags().Changed("lease") {
+		if err := lockagent.CheckLease(a.lease); err != nil {
+			return usage(example(cmd, cmd.Flags().Lookup("lease")), "--lease must be between 1ms and a year, not %v", a.lease)
+		}
+	}
+	a.try = a.try || a.wait.given && a.wait.of == 0
+	return nil
+}
+
+// maxCommand bounds the command line that others see.
+const maxCommand = 1000
+
+// request is what the daemon is asked. The command is for those who look at the lock.
+func (a *asking) request(name lockagent.Name, command []string) *lockagentv1.AcquireRequest {
+	req := &lockagentv1.AcquireRequest{Name: string(name), Try: a.try, Labels: a.labels}
+	switch {
+	case a.shared, a.exclusive:
+		req.Kind = lockagentv1.Kind_KIND_READ_WRITE
+		if a.shared {
+			req.Mode = lockagentv1.Mode_MODE_SHARED
+		}
+	case a.fair:
+		req.Kind = lockagentv1.Kind_KIND_FAIR
+	}
+	if a.wait.of > 0 {
+		req.Wait = durationpb.New(a.wait.of)
+	}
+	if a.lease > 0 {
+		req.Lease = durationpb.New(a.lease)
+	}
+	text := strings.ToValidUTF8(strings.Join(command, " "), "\uFFFD")
+	for len(text) > maxCommand {
+		_, last := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-last]
+	}
+	req.Command = text
+	return req
+}
+
+// waitFlag is a time to wait: a duration, or a number of seconds, as flock has it.
+type waitFlag struct {
+	of    time.Duration
+	given bool
+}
+
+func (w *waitFlag) String() string {
+	if !w.given {
+		return ""
+	}
+	return w.of.String()
+}
+
+// Type implements the value of a flag.
+func (w *waitFlag) Type() string { return "time to wait" }
+
+// Set implements the value of a flag.
+func (w *waitFlag) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if seconds, failed := strconv.ParseFloat(text, 64); err != nil && failed == nil && seconds < lockagent.MaxLease.Seconds() {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err == nil && d < 0 {
+		err = errors.New("negative")
+	}
+	w.of, w.given = d, true
+	return err
+}

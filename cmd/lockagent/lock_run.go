@@ -1,0 +1,252 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/lockagent/lockagent/internal/bootclock"
+)
+
+// supervised is a command that runs while locks are held.
+type supervised struct {
+	*holding
+	cmd  *exec.Cmd
+	own  bool          // process group
+	gone chan struct{} // closed when nothing of the command is left
+
+	ended  bool // the command itself has
+	status syscall.WaitStatus
+	alone  bool // it left nothing in the background
+
+	asked   int           // how often somebody asked us to end
+	stopped bool          // the command was told that it has to end, because of a loss
+	killAt  time.Duration // by the boot clock; 0 is never
+	killed  bool
+}
+
+// exit is the end of a command.
+type exit struct {
+	status syscall.WaitStatus
+	alone  bool // it left nothing in the background
+}
+
+// supervise runs the command, and releases the locks when it has ended. Its error has the exit code of the command.
+func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
+	// What the command leaves in the background becomes a child of this process. So it can be killed as well, and
+	// somebody knows whether it still has the locks.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return h.giveBack(err)
+	}
+	// In the process group of a terminal the command gets the signals of the terminal itself. In another one it could not read from the terminal.
+	r := &supervised{holding: h, cmd: cmd, gone: make(chan struct{}), own: !term.IsTerminal(int(os.Stdin.Fd()))}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: r.own}
+	if err := r.start(closed); err != nil {
+		return h.giveBack(&failure{code: codeOfCommand(err), err: err})
+	}
+	ended := make(chan exit, 1)
+	go r.await(ended)
+	for !r.over() {
+		select {
+		case e := <-ended:
+			r.ended, r.status, r.alone = true, e.status, e.alone
+		case <-r.gone:
+			r.alone = true
+		case s := <-h.signals:
+			r.forward(s.(syscall.Signal))
+		case n := <-h.news:
+			h.hear(n)
+		case <-until(r.next()):
+		}
+		r.watch()
+	}
+	return r.end(closed)
+}
+
+// await waits for the command, and for what it leaves in the background.
+func (r *supervised) await(ended chan<- exit) {
+	defer close(r.gone)
+	var status syscall.WaitStatus
+	for own := false; !own; {
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			break
+		}
+		own = pid == r.cmd.Process.Pid
+	}
+	for options := syscall.WNOHANG; ; {
+		pid, err := syscall.Wait4(-1, nil, options, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil: // there is nobody
+			if options == syscall.WNOHANG {
+				ended <- exit{status, true}
+			}
+			return
+		case pid == 0: // somebody lives
+			ended <- exit{status, false}
+			options = 0
+		}
+	}
+}
+
+// start starts the command. It inherits the connections of the locks, unless closed is set.
+func (r *supervised) start(closed bool) error {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // ends that this process ignores it, which the command would inherit
+	if !closed {
+		for _, c := range r.claims {
+			fd, err := c.inheritable()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = unix.Close(fd) }()
+		}
+	}
+	return r.cmd.Start()
+}
+
+// over reports whether there is nothing more to do. After a loss nothing of the command may be left.
+func (r *supervised) over() bool { return r.ended && (r.alone || r.killAt == 0 || r.killed) }
+
+// next is when the clock has to be looked at.
+func (r *supervised) next() time.Duration {
+	at := r.deadline()
+	if !r.stopped {
+		at -= r.left()
+	}
+	if r.killAt != 0 {
+		at = min(at, r.killAt)
+	}
+	return at
+}
+
+// left is the grace.
+func (r *supervised) left() time.Duration {
+	if r.onLost.signal == syscall.SIGKILL || r.onLost.signal == 0 {
+		return 0
+	}
+	if r.changed {
+		return r.grace
+	}
+	const share = 3
+	return min(r.grace, r.lease/share)
+}
+
+// watch ends the command when the lock is lost, and before that.
+func (r *supervised) watch() {
+	now, deadline := bootclock.Now(), r.deadline()
+	lost := r.expired()
+	if !r.stopped && !r.ended && (lost || now >= deadline-r.left()) {
+		r.stopped = true
+		if r.lost == nil {
+			r.lost = errors.New("no renewal came in time")
+		}
+		r.say("%v", r.lostFailure())
+		if r.onLost.signal != 0 {
+			r.killAt = min(deadline, now+r.left())
+			r.signal(r.onLost.signal)
+		}
+	}
+	if r.killAt != 0 && now >= r.killAt {
+		r.kill()
+	}
+}
+
+// forward passes a signal on. What a terminal sends the command has got already. Whoever asks twice for the end gets it, after the grace.
+func (r *supervised) forward(s syscall.Signal) {
+	fromTerminal := s == syscall.SIGINT || s == syscall.SIGQUIT || s == syscall.SIGTSTP || s == syscall.SIGWINCH
+	if r.own || !fromTerminal {
+		r.signal(s)
+	}
+	if s == syscall.SIGTSTP {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	}
+	if s == syscall.SIGINT || s == syscall.SIGTERM {
+		if r.asked++; r.asked > 1 && r.killAt == 0 {
+			r.killAt = bootclock.Now() + r.grace
+		}
+	}
+}
+
+// signal sends a signal to the process group of the command, or to the command if it has none of its own.
+func (r *supervised) signal(s syscall.Signal) {
+	if r.own {
+		_ = unix.Kill(-r.cmd.Process.Pid, s) // that nobody is left is what it may be for
+	} else {
+		_ = r.cmd.Process.Signal(s)
+	}
+}
+
+// kill kills the command, and what it has started.
+func (r *supervised) kill() {
+	r.signal(syscall.SIGKILL)
+	if r.ended {
+		r.sweep()
+	}
+}
+
+// sweepTime bounds how long processes may take to die that were killed.
+const sweepTime = 5 * time.Second
+
+// sweep kills what is left of the command. The children of those who die become ours.
+func (r *supervised) sweep() {
+	r.killed = true
+	for until := bootclock.Now() + sweepTime; bootclock.Now() < until; {
+		for _, pid := range children() {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		select {
+		case <-r.gone:
+			return
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+// end releases the locks, unless somebody who was left behind has inherited them.
+func (r *supervised) end(closed bool) error {
+	if !r.alone && !closed && r.lost == nil {
+		r.say("what the command left in the background keeps the lock")
+	} else {
+		_ = r.giveBack(nil)
+	}
+	switch {
+	case r.lost != nil:
+		return r.lostFailure()
+	case r.status.Signaled():
+		return &failure{code: exitSignal + int(r.status.Signal()), err: signalled(r.status.Signal())}
+	case r.status.ExitStatus() != 0:
+		return &failure{code: r.status.ExitStatus(), err: errQuiet}
+	}
+	return nil
+}
+
+// children are the children of this process.
+func children() (all []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // that of a process that has ended is empty
+		_, rest, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
+		fields := strings.Fields(rest)
+		if len(fields) < 2 || fields[1] != strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}

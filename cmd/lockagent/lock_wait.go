@@ -1,0 +1,283 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/internal/bootclock"
+)
+
+// supervision are the flags that say what becomes of a command whose lock is lost.
+type supervision struct {
+	onLost   onLostFlag
+	grace    time.Duration
+	changed  bool // grace was given
+	lostCode exitFlag
+	verbose  bool
+}
+
+// defaultGrace is between SIGTERM and SIGKILL, unless less is left of the lease.
+const defaultGrace = 2 * time.Second
+
+func (s *supervision) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Var(&s.onLost, "on-lost", "`what` the command gets when the lock is lost: term, kill, another signal such as INT, or ignore")
+	flags.DurationVar(&s.grace, "grace", defaultGrace, "`time` between that and SIGKILL; by default at most a third of the lease")
+	flags.Var(&s.lostCode, "lost-exit-code", "exit `code` if the lock was lost")
+	flags.BoolVarP(&s.verbose, "verbose", "v", false, "say who has the lock, how long it took, and what becomes of it")
+}
+
+func newSupervision() supervision {
+	return supervision{onLost: onLostFlag{syscall.SIGTERM}, lostCode: exitLost}
+}
+
+func (s *supervision) check(cmd *cobra.Command) error {
+	s.changed = cmd.Flags().Changed("grace")
+	if s.grace < 0 {
+		return usage(example(cmd, cmd.Flags().Lookup("grace")), "--grace cannot be negative, not %v", s.grace)
+	}
+	return nil
+}
+
+// onLostFlag is the value of --on-lost. The zero signal is for ignore.
+type onLostFlag struct{ signal syscall.Signal }
+
+func (f *onLostFlag) String() string {
+	if f.signal == 0 {
+		return "ignore"
+	}
+	return strings.ToLower(strings.TrimPrefix(unix.SignalName(f.signal), "SIG"))
+}
+
+// Type implements the value of a flag.
+func (f *onLostFlag) Type() string { return "reaction" }
+
+// Set implements the value of a flag.
+func (f *onLostFlag) Set(text string) error {
+	if text == "ignore" {
+		f.signal = 0
+		return nil
+	}
+	f.signal = unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(text), "SIG"))
+	if f.signal == 0 {
+		return errors.New("no such signal")
+	}
+	return nil
+}
+
+// holding has claims, and hears what becomes of them and of this process.
+type holding struct {
+	*supervision
+	stderr  io.Writer
+	claims  []*claimed
+	news    chan news
+	signals chan os.Signal
+
+	lost  error         // why the first lock was lost
+	lease time.Duration // that was left when a lock was granted, the shortest
+}
+
+// forwarded are the signals that a command gets as well.
+var forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+	syscall.SIGTSTP, syscall.SIGCONT,
+}
+
+// ends are the signals that end the wait for a lock.
+func ends(s os.Signal) bool {
+	switch s {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		return true
+	}
+	return false
+}
+
+func (s *supervision) start(stderr io.Writer) *holding {
+	h := &holding{supervision: s, stderr: stderr, news: make(chan news), signals: make(chan os.Signal, 64)}
+	for _, s := range forwarded {
+		if !signal.Ignored(s) { // as nohup has it
+			signal.Notify(h.signals, s)
+		}
+	}
+	return h
+}
+
+// leave leaves all claims. Those that nobody has inherited end by that.
+func (h *holding) leave() {
+	signal.Stop(h.signals)
+	for _, c := range h.claims {
+		c.leave()
+	}
+}
+
+func (h *holding) say(format string, args ...any) {
+	if h.verbose {
+		fmt.Fprintf(h.stderr, "lockagent: "+format+"\n", args...)
+	}
+}
+
+// signalled is the error of a command, or of a wait, that a signal has ended.
+type signalled syscall.Signal
+
+func (s signalled) Error() string { return "ended by " + unix.SignalName(syscall.Signal(s)) }
+
+// Is reports whether target is [errQuiet]: who sends a signal knows.
+func (s signalled) Is(target error) bool { return target == errQuiet }
+
+// pass ends this process by the signal, if users send it to end programs. A shell ends a script only if it sees the signal itself.
+func (s signalled) pass() {
+	if by := syscall.Signal(s); by == syscall.SIGINT || by == syscall.SIGTERM {
+		signal.Reset(by)
+		_ = syscall.Kill(os.Getpid(), by)
+	}
+}
+
+// take waits for a lock. If it is not to be had, those that were taken are released.
+func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) error {
+	c, err := d.open(name, first, h.news)
+	if err != nil {
+		return h.giveBack(err)
+	}
+	h.claims = append(h.claims, c)
+	for {
+		select {
+		case s := <-h.signals:
+			if ends(s) {
+				return h.giveBack(&failure{code: exitSignal + int(s.(syscall.Signal)), err: signalled(s.(syscall.Signal))})
+			}
+			if s == syscall.SIGTSTP {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			}
+		case n := <-h.news:
+			h.hear(n)
+			switch {
+			case n.granted && n.of == c:
+				h.say("got %s with the token %d after %s", name, c.token, readable.Duration(c.waited))
+				return nil
+			case n.ended != nil && !n.lost:
+				return h.giveBack(h.refusal(n.ended))
+			case n.ended != nil:
+				return h.giveBack(h.lostFailure())
+			}
+		}
+	}
+}
+
+// refusal has the exit code of a denial.
+func (h *holding) refusal(err error) error {
+	if f := refused(err); f != nil {
+		return f
+	}
+	return err
+}
+
+// giveBack releases what was taken before err happened.
+func (h *holding) giveBack(err error) error {
+	for _, c := range h.claims {
+		if c.token != 0 {
+			_ = c.release() // the end of its stream does it too
+		}
+	}
+	return err
+}
+
+// hear notes what has become of a claim.
+func (h *holding) hear(n news) {
+	switch {
+	case n.queued != nil:
+		h.say("waiting for %s, held by %s, %d ahead on this host", n.of.name, oneLine(n.queued.GetHolder()), n.queued.GetAhead())
+	case n.doubt != "":
+		h.say("%s could not be renewed: %s", n.of.name, oneLine(n.doubt))
+	case n.ended != nil && n.lost && h.lost == nil:
+		h.lost = n.ended
+	}
+	if n.granted {
+		if left := n.deadline - bootclock.Now(); h.lease == 0 || left < h.lease {
+			h.lease = left
+		}
+	}
+	n.of.deadline = max(n.of.deadline, n.deadline)
+}
+
+// of is the claim on a lock.
+func (h *holding) of(name lockagent.Name) *claimed {
+	for _, c := range h.claims {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// deadline is until when all locks are held, by the boot clock.
+func (h *holding) deadline() time.Duration {
+	first := h.claims[0].deadline
+	for _, c := range h.claims[1:] {
+		first = min(first, c.deadline)
+	}
+	return first
+}
+
+// expired notes the loss of locks whose deadline has passed.
+func (h *holding) expired() bool {
+	if h.lost == nil && bootclock.Now() >= h.deadline() {
+		h.lost = errors.New("the lease has run out")
+	}
+	return h.lost != nil
+}
+
+// errLostLock is the text of a loss.
+func (h *holding) lostFailure() error {
+	return &failure{code: int(h.lostCode), err: fmt.Errorf("the lock was lost: %w", h.lost)}
+}
+
+// glance is how long nobody looks at the boot clock at most: the timers of this process stand still while the machine is suspended.
+const glance = time.Second
+
+// until is a timer for an instant of the boot clock, or for a glance at that clock before it.
+func until(at time.Duration) <-chan time.Time {
+	return time.After(min(max(at-bootclock.Now(), 0), glance))
+}
+
+// hold holds the locks without a command.
+func (h *holding) hold(cmd *cobra.Command, c *claimed) error {
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\t%d\t%s\n", c.name, c.token, c.handle()); err != nil {
+		return h.giveBack(err)
+	}
+	fmt.Fprintln(h.stderr, "Holding the lock until a signal, or the end of the standard input.")
+	input := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, cmd.InOrStdin())
+		input <- err
+	}()
+	for !h.expired() {
+		select {
+		case s := <-h.signals:
+			if ends(s) {
+				return h.giveBack(nil)
+			}
+			if s == syscall.SIGTSTP {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			}
+		case <-input:
+			return h.giveBack(nil)
+		case n := <-h.news:
+			h.hear(n)
+		case <-until(h.deadline()):
+		}
+	}
+	return h.giveBack(h.lostFailure())
+}

@@ -1,0 +1,96 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+func newBreak() *cobra.Command {
+	var f daemonFlag
+	var kind kindFlag
+	var token uint64
+	var reason string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "break NAME",
+		Short: "Take a lock from its holder",
+		Long: `Break frees a lock whose holder does not. The holder is told that it has lost the lock, and may not notice: make sure
+that it does nothing any more. The event log has the reason. With --token it breaks the hold that you have looked at, and no later one.`,
+		Example:           "  lockagent break orders/42 --token 7 --reason 'its host is gone' --yes",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeLockOnce,
+		RunE: aboutLock(func(cmd *cobra.Command, name lockagent.Name) error {
+			if !yes {
+				return usage(again(cmd)+" --yes", "two programs may have %q at the same time then; add --yes if you want that", name)
+			}
+			daemon, err := f.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer daemon.close()
+			is, err := daemon.kindOf(cmd.Context(), name, kind)
+			if err != nil {
+				return err
+			}
+			r, err := daemon.operate.Break(cmd.Context(), &lockagentv1.BreakRequest{Name: string(name), Kind: wire.FromKind(is), Token: token, Reason: reason})
+			if err != nil {
+				return daemon.failed(err)
+			}
+			if !r.GetBroken() {
+				return &failure{code: exitFailed, err: fmt.Errorf("nobody holds %s", name)}
+			}
+			return nil
+		}),
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.Uint64Var(&token, "token", 0, "break only the hold with this `token`; by default whatever hold there is")
+	flags.StringVar(&reason, "reason", "", "`why`, for the holder and the event log")
+	flags.BoolVar(&yes, "yes", false, "do it")
+	kind.add(cmd)
+	f.add(cmd)
+	return cmd
+}
+
+func newDrain() *cobra.Command {
+	var f daemonFlag
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "drain",
+		Short: "Have the daemon take no new claims, and wait for those that are left",
+		Long: `Drain has the daemon take no new claims from now on, and tells its clients. It waits until all claims have ended, or
+the time has passed. The daemon goes on, for it does not end by this.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if timeout < 0 || timeout > time.Hour {
+				return usage("lockagent drain --timeout 30s", "--timeout must be between 0s and 1h, not %v", timeout)
+			}
+			daemon, err := f.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer daemon.close()
+			r, err := daemon.operate.Drain(cmd.Context(), &lockagentv1.DrainRequest{Timeout: durationpb.New(timeout)})
+			if err != nil {
+				return daemon.failed(err)
+			}
+			if n := r.GetLeft(); n > 0 {
+				return &failure{code: exitFailed, err: fmt.Errorf("%s left", readable.Counted(int(n), "claim is", "claims are"))}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "`time` to wait, at most 1h")
+	f.add(cmd)
+	return cmd
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+// newServe says what this system lacks: the daemon needs to know who connects, and when processes end.
+func newServe() *cobra.Command {
+	return &cobra.Command{
+		Use:    "serve",
+		Short:  "Hold locks for all programs of this host, which is Linux",
+		Hidden: true,
+		RunE: func(*cobra.Command, []string) error {
+			return &failure{code: exitFailed, err: errors.New("the daemon needs Linux")}
+		},
+	}
+}

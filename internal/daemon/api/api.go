@@ -1,0 +1,89 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpcreflect"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
+)
+
+// Access says what clients may do. It finds the client in the context of a request. An error is a refusal.
+type Access interface {
+	// Acquire is for who makes a claim on a name. It returns the limits of the client.
+	Acquire(context.Context, lockagent.Name) (claims.Limits, error)
+	// Look is for who looks at a name.
+	Look(context.Context, lockagent.Name) error
+	// Operate is for who breaks the lock of a name. The empty name stands for the daemon.
+	Operate(context.Context, lockagent.Name) error
+	// Sees reports whether a name is in what the client sees of many: of the list of locks, or of their changes.
+	Sees(ctx context.Context, name lockagent.Name, changes bool) bool
+	// Refused is told of an error of the claims, and returns it. One about a limit counts as a refusal.
+	Refused(context.Context, error) error
+}
+
+// Config is what the handlers need. All fields are required.
+type Config struct {
+	Agent  *actor.Agent
+	Book   *claims.Book
+	Access Access
+	// Client returns the client of a request, from the context of its connection. It reports false if nobody knows who that is.
+	Client func(context.Context) (claims.Client, bool)
+	// UserName is the name of a user, or empty if it has none.
+	UserName func(uid uint32) string
+	// Ready returns why no lock can be granted at the moment, or nil.
+	Ready func(context.Context) error
+	// Logger gets defects.
+	Logger *slog.Logger
+}
+
+// maxMessage bounds a request. The largest are those with all labels.
+const maxMessage = 64 << 10
+
+// New returns the handler of the API.
+func New(cfg Config) http.Handler {
+	options := []connect.HandlerOption{
+		connect.WithReadMaxBytes(maxMessage),
+		connect.WithCompression("gzip", nil, nil), // it costs more than it saves within one host
+		connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
+			cfg.Logger.Error("lockagent: recovered from a panic", "of", spec.Procedure, "panic", p, "stack", string(debug.Stack()))
+			return wire.Refuse(lockagent.ErrInternal)
+		}),
+	}
+	mux := http.NewServeMux()
+	mux.Handle(lockagentv1connect.NewLockServiceHandler(&locks{Config: cfg, links: links{open: make(map[string]*link)}}, options...))
+	mux.Handle(lockagentv1connect.NewCountServiceHandler(&counts{cfg}, options...))
+	mux.Handle(lockagentv1connect.NewLookServiceHandler(&looks{cfg}, options...))
+	mux.Handle(lockagentv1connect.NewOperateServiceHandler(&operates{cfg}, options...))
+	for path, handler := range newHealth(cfg.Ready, options) {
+		mux.Handle(path, handler)
+	}
+	reflector := grpcreflect.NewStaticReflector(append(services(), healthService)...)
+	mux.Handle(grpcreflect.NewHandlerV1(reflector, options...))
+	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, options...))
+	return bounded(mux)
+}
+
+// services are the names of our own services.
+func services() []string {
+	return []string{lockagentv1connect.LockServiceName, lockagentv1connect.LookServiceName, lockagentv1connect.OperateServiceName, lockagentv1connect.CountServiceName}
+}
+
+// client returns the client of a request, or a refusal.
+func (c *Config) client(ctx context.Context) (claims.Client, error) {
+	client, ok := c.Client(ctx)
+	if !ok {
+		return client, fmt.Errorf("%w: the system does not tell who you are", refusal.ErrForbidden)
+	}
+	return client, nil
+}

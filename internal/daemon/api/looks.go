@@ -1,0 +1,159 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
+)
+
+// looks is the LookService.
+type looks struct{ Config }
+
+var _ lockagentv1connect.LookServiceHandler = (*looks)(nil)
+
+// Bounds of a page.
+const (
+	defaultPage = 1000
+	maxPage     = 10_000
+)
+
+// visible returns which names match a pattern that the client may look at, or whose changes it may watch.
+func (l *looks) visible(ctx context.Context, text string, changes bool) (func(lockagent.Name) bool, error) {
+	if text == "" {
+		text = "**"
+	}
+	pattern, err := access.ParsePattern(text)
+	if err != nil {
+		return nil, &lockagent.OptionError{Option: "pattern", Reason: err.Error()}
+	}
+	return func(name lockagent.Name) bool {
+		return pattern.Match(string(name)) && l.Access.Sees(ctx, name, changes)
+	}, nil
+}
+
+// List implements [lockagentv1connect.LookServiceHandler]. The token of a page is the last name of the page before.
+func (l *looks) List(ctx context.Context, req *lockagentv1.ListRequest) (*lockagentv1.ListResponse, error) {
+	visible, err := l.visible(ctx, req.GetPattern(), false)
+	if err != nil {
+		return nil, wire.Refuse(err)
+	}
+	size := int(req.GetPageSize())
+	switch {
+	case size == 0:
+		size = defaultPage
+	case size < 0 || size > maxPage:
+		return nil, wire.Refuse(&lockagent.OptionError{Option: "page_size", Reason: fmt.Sprintf("%d is not between 1 and %d", size, maxPage)})
+	}
+	found, more := l.Book.Locks(visible, lockagent.Name(req.GetPageToken()), size)
+	page := &lockagentv1.ListResponse{}
+	for i := range found {
+		page.Locks = append(page.Locks, l.lock(&found[i]))
+	}
+	if more {
+		page.NextPageToken = string(found[len(found)-1].Name)
+	}
+	return page, nil
+}
+
+// Get implements [lockagentv1connect.LookServiceHandler].
+func (l *looks) Get(ctx context.Context, req *lockagentv1.GetRequest) (*lockagentv1.GetResponse, error) {
+	status, err := l.status(ctx, req.GetName(), req.GetKind())
+	if err != nil {
+		return nil, wire.Refuse(err)
+	}
+	found := l.Book.Lock(lockagent.Name(req.GetName()))
+	return &lockagentv1.GetResponse{
+		Lock: l.lock(&found), Held: status.Locked, Holder: wire.Text(status.Holder), Remaining: durationpb.New(status.Remaining),
+		Count: int32(status.HoldCount),
+	}, nil
+}
+
+// Watch implements [lockagentv1connect.LookServiceHandler].
+func (l *looks) Watch(ctx context.Context, req *lockagentv1.WatchRequest, out *connect.ServerStream[lockagentv1.WatchEvent]) error {
+	visible, err := l.visible(ctx, req.GetPattern(), true)
+	if err != nil {
+		return wire.Refuse(err)
+	}
+	watch := l.Book.Watch(visible)
+	defer watch.Stop()
+	if err := l.all(visible, out); err != nil {
+		return err
+	}
+	for {
+		names, lost, err := watch.Next(ctx)
+		if err != nil {
+			return wire.Refuse(err)
+		}
+		if lost {
+			if err := out.Send(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Reset_{Reset_: &lockagentv1.Reset{}}}); err != nil {
+				return err
+			}
+			if err := l.all(visible, out); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, name := range names {
+			found := l.Book.Lock(name)
+			if err := out.Send(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Lock{Lock: l.lock(&found)}}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// all tells of all locks, in pages so that nobody waits for long.
+func (l *looks) all(visible func(lockagent.Name) bool, out *connect.ServerStream[lockagentv1.WatchEvent]) error {
+	last, more := lockagent.Name(""), true
+	for more {
+		var found []claims.Lock
+		found, more = l.Book.Locks(visible, last, defaultPage)
+		for i := range found {
+			last = found[i].Name
+			if err := out.Send(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Lock{Lock: l.lock(&found[i])}}); err != nil {
+				return err
+			}
+		}
+	}
+	return out.Send(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Live{Live: &lockagentv1.Live{}}})
+}
+
+// lock is the message for a lock.
+func (l *looks) lock(of *claims.Lock) *lockagentv1.Lock {
+	return &lockagentv1.Lock{
+		Name: wire.Text(string(of.Name)), Kind: wire.FromKind(of.Kind), Held: int32(of.Held), Waiting: int32(of.Waiting),
+		Holders: l.claims(of.Holders), Waiters: l.claims(of.Waiters),
+	}
+}
+
+var states = map[claims.State]lockagentv1.State{
+	claims.Waiting:  lockagentv1.State_STATE_WAITING,
+	claims.Held:     lockagentv1.State_STATE_HELD,
+	claims.Doubtful: lockagentv1.State_STATE_UNCERTAIN,
+}
+
+func (l *looks) claims(of []claims.Claim) (told []*lockagentv1.Claim) {
+	for i := range of {
+		c := &of[i]
+		told = append(told, &lockagentv1.Claim{
+			Claim: c.ID, State: states[c.State], Mode: wire.FromMode(c.Mode), Permits: int32(c.Permits), Token: uint64(c.Token),
+			Client: &lockagentv1.Client{
+				Pid: int32(c.Client.PID), Uid: c.Client.UID, Gid: c.Client.GID, User: wire.Text(l.UserName(c.Client.UID)), Program: wire.Text(c.Client.Program),
+			},
+			Since: timestamppb.New(c.Since), Left: wire.FromDuration(max(0, c.Left).Truncate(time.Millisecond)), Detached: c.Detached,
+			Session: c.Session, Command: c.Command, Labels: c.Labels,
+		})
+	}
+	return told
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
+)
+
+// operates is the OperateService.
+type operates struct{ Config }
+
+var _ lockagentv1connect.OperateServiceHandler = (*operates)(nil)
+
+// maxDrain bounds how long a call to drain waits.
+const maxDrain = time.Hour
+
+// operator returns the client, if it may break the lock of a name.
+func (o *operates) operator(ctx context.Context, name string) (claims.Client, error) {
+	client, err := o.client(ctx)
+	if err == nil {
+		err = o.Access.Operate(ctx, lockagent.Name(name))
+	}
+	return client, err
+}
+
+// Break implements [lockagentv1connect.OperateServiceHandler].
+func (o *operates) Break(ctx context.Context, req *lockagentv1.BreakRequest) (*lockagentv1.BreakResponse, error) {
+	client, err := o.operator(ctx, req.GetName())
+	if err != nil {
+		return nil, wire.Refuse(err)
+	}
+	name := lockagent.Name(req.GetName())
+	if token := lockagent.Token(req.GetToken()); token != 0 && !o.Book.Holds(name, token) {
+		return nil, wire.Refuse(fmt.Errorf("%w: no client of this daemon holds %q with the token %d; look who does, or leave the token out", lockagent.ErrNotHeld, name, token))
+	}
+	select {
+	case r := <-o.Agent.Break(name, wire.ToKind(req.GetKind()), o.signature(client, req.GetReason())):
+		if r.Err != nil {
+			return nil, wire.Refuse(r.Err)
+		}
+		return &lockagentv1.BreakResponse{Broken: r.Value}, nil
+	case <-ctx.Done():
+		return nil, wire.Refuse(context.Cause(ctx))
+	}
+}
+
+// signature says who breaks a lock and why, for its holders and for the event log.
+func (o *operates) signature(by claims.Client, reason string) string {
+	who := o.UserName(by.UID)
+	if who == "" {
+		who = "user " + strconv.FormatUint(uint64(by.UID), 10)
+	}
+	if reason != "" {
+		who += ": " + reason
+	}
+	return strings.ToValidUTF8(who[:min(len(who), lockagent.MaxNameLen)], "")
+}
+
+// Drain implements [lockagentv1connect.OperateServiceHandler].
+func (o *operates) Drain(ctx context.Context, req *lockagentv1.DrainRequest) (*lockagentv1.DrainResponse, error) {
+	if _, err := o.operator(ctx, ""); err != nil {
+		return nil, wire.Refuse(err)
+	}
+	timeout, err := wire.ToDuration("timeout", req.GetTimeout())
+	if err == nil && (timeout < 0 || timeout > maxDrain) {
+		err = &lockagent.OptionError{Option: "timeout", Reason: fmt.Sprintf("%v is not between 0 and %v", timeout, maxDrain)}
+	}
+	if err != nil {
+		return nil, wire.Refuse(err)
+	}
+	o.Book.Drain(timeout)
+	waits, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return &lockagentv1.DrainResponse{Left: int32(o.Book.Await(waits))}, nil
+}

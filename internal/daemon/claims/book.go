@@ -1,0 +1,324 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+)
+
+// Book has all claims of a daemon. Make one with [New].
+type Book struct {
+	agent *actor.Agent
+
+	mu       sync.Mutex // guards what follows, and what changes of the claims, the streams and the watches
+	claims   map[string]*claim
+	locks    map[lockagent.Name]*lock
+	users    map[uint32]*usage
+	watches  map[*Watch]struct{}
+	draining bool
+	drained  chan struct{} // closed when there is no claim; nil unless somebody waits for that
+}
+
+// lock has the claims on one lock.
+type lock struct {
+	kind          lockagent.LockKind
+	waiting, held list
+}
+
+// usage is what one user has.
+type usage struct{ claims, waiting, streams int }
+
+// New returns a book without claims. They are held by the agent.
+func New(agent *actor.Agent) *Book {
+	return &Book{
+		agent: agent, claims: make(map[string]*claim), locks: make(map[lockagent.Name]*lock),
+		users: make(map[uint32]*usage), watches: make(map[*Watch]struct{}),
+	}
+}
+
+// Acquire makes a claim. The stream tells what becomes of it, and that it was denied as well. An error is about what the
+// claim may not be at all.
+func (b *Book) Acquire(req Request) (*Stream, error) {
+	if err := req.check(); err != nil {
+		return nil, err
+	}
+	bound, err := bind(req.ForPID, req.Client)
+	if err != nil {
+		return nil, err
+	}
+	now, secret := time.Now(), newSecret()
+	req.Labels = maps.Clone(req.Labels)
+	c := &claim{book: b, id: newID(now), secret: fingerprintOf(secret), Request: req, since: now, bound: bound}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	c.cancel = cancel
+	s := newStream(c, secret, req.News)
+	if err := b.add(c, s); err != nil {
+		cancel(nil)
+		bound.close()
+		return nil, err
+	}
+	bound.watch(func() { c.giveUp() })
+	grants := b.agent.Acquire(ctx, req.Name, req.asks(c.id, c))
+	b.mu.Lock()
+	c.grants = grants
+	b.mu.Unlock()
+	return s, nil
+}
+
+// Attach returns a stream of a claim, in place of the one that it has. A detached claim is not detached any more.
+func (b *Book) Attach(id, secret string) (*Stream, error) { return b.AttachFor(id, secret, nil) }
+
+// AttachFor is Attach with news, as in [Request].
+func (b *Book) AttachFor(id, secret string, news func()) (*Stream, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c, err := b.living(id, secret)
+	if err != nil {
+		return nil, err
+	}
+	u := b.users[c.Client.UID]
+	if c.stream == nil && full(u.streams, c.Limits.Streams) {
+		return nil, &refusal.QuotaError{What: "streams", Limit: c.Limits.Streams}
+	}
+	if c.stream != nil {
+		c.stream.close()
+	}
+	if c.expiry != nil {
+		c.expiry.Stop()
+		c.expiry = nil
+	}
+	c.detached, c.Detach = false, false
+	s := newStream(c, secret, news)
+	s.open()
+	s.queued, s.granted, s.uncertain = c.state == Waiting, c.state != Waiting, c.doubt != nil
+	s.awake()
+	b.changed(c.Name)
+	return s, nil
+}
+
+// Release ends a claim, and waits until it is over. It reports false if there is no such claim. The error is that of
+// [lockagent.Grant.Release], or [refusal.ErrNoClaim] if the secret is wrong.
+func (b *Book) Release(ctx context.Context, id, secret string) (ended bool, err error) {
+	b.mu.Lock()
+	if b.claims[id] == nil {
+		b.mu.Unlock()
+		return false, nil
+	}
+	c, err := b.find(id, secret)
+	b.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	release, first := c.giveUp()
+	if release != nil {
+		select {
+		case err = <-release:
+		case <-ctx.Done():
+			return first, context.Cause(ctx)
+		}
+	}
+	return first, errors.Join(err, c.await(ctx))
+}
+
+// Renewal is when a claim ends at the latest, if nothing is done.
+type Renewal struct {
+	// Hold is until when its hold can be trusted. It is 0 if the claim waits.
+	Hold Deadline
+	// Expires is when a detached claim ends that nobody renews. It is 0 if it has no time to live.
+	Expires Deadline
+}
+
+// Renew begins the time to live of a detached claim anew, if ttl is not 0, and its fixed lease, if lease is not 0.
+func (b *Book) Renew(ctx context.Context, id, secret string, ttl, lease time.Duration) (Renewal, error) {
+	now := bootclock.Now()
+	b.mu.Lock()
+	c, err := b.living(id, secret)
+	if err == nil && ttl != 0 {
+		err = c.outlast(ttl)
+	}
+	if err != nil {
+		b.mu.Unlock()
+		return Renewal{}, err
+	}
+	g := c.grant
+	b.mu.Unlock()
+	if lease != 0 {
+		if err := g.Extend(ctx, lease); err != nil {
+			return Renewal{}, err
+		}
+	}
+	var r Renewal
+	if g.Token() != 0 {
+		r.Hold = deadline(g)
+	}
+	if ttl != 0 {
+		r.Expires = Deadline(now + ttl)
+	}
+	return r, nil
+}
+
+// outlast begins the time to live anew. The mutex must be held.
+func (c *claim) outlast(ttl time.Duration) error {
+	if err := lockagent.CheckLease(ttl); err != nil {
+		return &lockagent.OptionError{Option: "ttl", Reason: ttl.String() + " is no time to live; it is between 1ms and a year"}
+	}
+	if !c.detached {
+		return &lockagent.OptionError{Option: "ttl", Reason: "the claim has a stream, and lasts as long as that; leave ttl out"}
+	}
+	c.TTL = ttl
+	if c.expiry == nil {
+		c.expiry = time.AfterFunc(ttl, func() { c.giveUp() })
+	} else if !c.expiry.Reset(ttl) { // it has passed just now
+		return refusal.ErrNoClaim
+	}
+	return nil
+}
+
+// find returns the claim, if the secret is right. The mutex must be held.
+func (b *Book) find(id, secret string) (*claim, error) {
+	c := b.claims[id]
+	if c == nil || !c.secret.matches(secret) {
+		return nil, refusal.ErrNoClaim
+	}
+	return c, nil
+}
+
+// living is find for a claim that nobody has given up. The mutex must be held.
+func (b *Book) living(id, secret string) (*claim, error) {
+	c, err := b.find(id, secret)
+	if err == nil && c.given {
+		return nil, refusal.ErrNoClaim
+	}
+	return c, err
+}
+
+// add enters a claim, unless it is one too many, and opens its stream.
+func (b *Book) add(c *claim, s *Stream) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	uid, limits := c.Client.UID, c.Limits
+	u := b.users[uid]
+	if u == nil {
+		u = &usage{}
+	}
+	switch {
+	case b.draining:
+		return refusal.ErrDraining
+	case full(u.claims, limits.Claims):
+		return &refusal.QuotaError{What: "claims", Limit: limits.Claims}
+	case full(u.waiting, limits.Waiting) && !c.Try:
+		return &refusal.QuotaError{What: "waiting claims", Limit: limits.Waiting}
+	case full(u.streams, limits.Streams):
+		return &refusal.QuotaError{What: "streams", Limit: limits.Streams}
+	}
+	b.users[uid] = u
+	u.claims++
+	u.waiting++
+	b.claims[c.id] = c
+	l := b.locks[c.Name]
+	if l == nil {
+		l = &lock{kind: c.Kind.OrPlain()}
+		b.locks[c.Name] = l
+	}
+	c.ahead = l.waiting.len
+	l.waiting.add(c)
+	s.open()
+	b.changed(c.Name)
+	return nil
+}
+
+func full(n, limit int) bool { return limit > 0 && n >= limit }
+
+// granted enters that a claim holds its lock. The mutex must be held.
+func (b *Book) granted(c *claim) {
+	b.users[c.Client.UID].waiting--
+	c.remove()
+	b.locks[c.Name].held.add(c)
+	b.changed(c.Name)
+}
+
+// remove removes a claim that is over. The mutex must be held.
+func (b *Book) remove(c *claim, waited bool) {
+	u := b.users[c.Client.UID]
+	u.claims--
+	if waited {
+		u.waiting--
+	}
+	b.forget(c.Client.UID, u)
+	c.remove()
+	if l := b.locks[c.Name]; l.waiting.len+l.held.len == 0 {
+		delete(b.locks, c.Name)
+	}
+	delete(b.claims, c.id)
+	b.changed(c.Name)
+	if b.drained != nil && len(b.claims) == 0 {
+		close(b.drained)
+		b.drained = nil
+	}
+}
+
+// forget forgets a user who has nothing. The mutex must be held.
+func (b *Book) forget(uid uint32, u *usage) {
+	if *u == (usage{}) {
+		delete(b.users, uid)
+	}
+}
+
+// Drain ends the taking of claims, and tells the clients that the daemon ends when left has passed.
+func (b *Book) Drain(left time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.draining = true
+	for _, c := range b.claims {
+		c.tell(func(s *Stream) { s.draining, s.left = true, left })
+	}
+}
+
+// Drains reports whether no new claims are taken.
+func (b *Book) Drains() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.draining
+}
+
+// Await waits until there is no claim, or ctx ends. It returns how many claims are left.
+func (b *Book) Await(ctx context.Context) int {
+	b.mu.Lock()
+	if len(b.claims) == 0 {
+		b.mu.Unlock()
+		return 0
+	}
+	if b.drained == nil {
+		b.drained = make(chan struct{})
+	}
+	drained := b.drained
+	b.mu.Unlock()
+	select {
+	case <-drained:
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.claims)
+}
+
+// Counts is how many claims there are.
+type Counts struct{ Held, Waiting int }
+
+// Counts tells how many claims there are.
+func (b *Book) Counts() (n Counts) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, u := range b.users {
+		n.Waiting += u.waiting
+		n.Held += u.claims - u.waiting
+	}
+	return n
+}

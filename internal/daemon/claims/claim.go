@@ -1,0 +1,166 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+)
+
+// State says how far a claim is.
+type State uint8
+
+// The states of a claim.
+const (
+	Waiting State = iota
+	Held
+	Doubtful // held, but the last renewal has failed
+	Over
+)
+
+// errGivenUp is the cause of the context of a claim that was released before its grant was received.
+var errGivenUp = errors.New("claims: the client gave up the claim")
+
+// claim is one claim. The mutex of the book guards what changes.
+type claim struct {
+	book   *Book
+	id     string
+	secret fingerprint
+	Request
+	cancel context.CancelCauseFunc // ends the wait, and takes back a grant that nobody has received
+	bound  *process                // what Request.ForPID names, or nil
+
+	state    State
+	ahead    int                    // how many claims waited for the lock when this one came
+	since    time.Time              // when the claim was made, and then when it was granted
+	waited   time.Duration          // until it was granted
+	grants   <-chan lockagent.Grant // delivers the grant, to the stream
+	grant    lockagent.Grant        // not held until the stream has received it
+	doubt    error                  // of the last renewal, if that failed
+	cause    error                  // why the claim is over
+	given    bool                   // up, by somebody who may
+	stream   *Stream                // or nil
+	detached bool
+	expiry   *time.Timer   // ends a detached claim; nil if it has no time to live
+	over     chan struct{} // closed at the end; nil unless somebody waits for that
+
+	among      *list // of the claims on the lock, those that wait or those that hold it
+	prev, next *claim
+}
+
+var _ actor.Watcher = (*claim)(nil)
+
+// Queued implements [actor.Watcher].
+func (c *claim) Queued(holder string) {
+	c.book.mu.Lock()
+	defer c.book.mu.Unlock()
+	c.tell(func(s *Stream) { s.queued, s.holder = true, holder })
+}
+
+// Granted implements [actor.Watcher].
+func (c *claim) Granted() {
+	c.book.mu.Lock()
+	defer c.book.mu.Unlock()
+	now := time.Now()
+	c.state, c.since, c.waited = Held, now, now.Sub(c.since)
+	c.book.granted(c)
+	c.tell(func(s *Stream) { s.granted = true })
+}
+
+// Renewed implements [actor.Watcher].
+func (c *claim) Renewed() {
+	c.book.mu.Lock()
+	defer c.book.mu.Unlock()
+	if c.doubt != nil {
+		c.state, c.doubt = Held, nil
+		c.book.changed(c.Name)
+	}
+	c.tell(func(s *Stream) { s.renewed, s.uncertain = true, false })
+}
+
+// Uncertain implements [actor.Watcher].
+func (c *claim) Uncertain(err error) {
+	c.book.mu.Lock()
+	defer c.book.mu.Unlock()
+	c.state, c.doubt = Doubtful, err
+	c.book.changed(c.Name)
+	c.tell(func(s *Stream) { s.uncertain = true })
+}
+
+// Ended implements [actor.Watcher].
+func (c *claim) Ended(cause error) {
+	c.book.mu.Lock()
+	waited := c.state == Waiting
+	c.state, c.cause = Over, cause
+	if c.given || errors.Is(cause, lockagent.ErrReleased) {
+		c.cause = nil
+	}
+	c.book.remove(c, waited)
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+	if c.over != nil {
+		close(c.over)
+	}
+	c.tell(func(*Stream) {})
+	c.book.mu.Unlock()
+	c.cancel(nil) // lets go of the context
+	c.bound.close()
+}
+
+// tell notes news for the stream, if there is one, and wakes it. The mutex must be held.
+func (c *claim) tell(note func(*Stream)) {
+	if c.stream != nil {
+		note(c.stream)
+		c.stream.awake()
+	}
+}
+
+// giveUp ends the claim. It reports false if the claim has been given up or is over already. release delivers the outcome if
+// the claim held its lock, and else is nil.
+func (c *claim) giveUp() (release <-chan error, first bool) {
+	c.book.mu.Lock()
+	if c.given || c.state == Over {
+		c.book.mu.Unlock()
+		return nil, false
+	}
+	c.given = true
+	g := c.grant
+	c.book.mu.Unlock()
+	c.cancel(errGivenUp)
+	if g.Token() != 0 {
+		release = g.ReleaseAsync(context.Background())
+	}
+	return release, true
+}
+
+// await waits until the claim is over.
+func (c *claim) await(ctx context.Context) error {
+	c.book.mu.Lock()
+	if c.state == Over {
+		c.book.mu.Unlock()
+		return nil
+	}
+	if c.over == nil {
+		c.over = make(chan struct{})
+	}
+	over := c.over
+	c.book.mu.Unlock()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// receive takes the grant from the agent, if that has not taken it back. The claim was granted. The mutex must be held: several
+// streams of the claim may want the grant, one after the other.
+func (c *claim) receive() bool {
+	if c.grant.Token() == 0 {
+		c.grant = <-c.grants // the agent delivers it right after it has told of it, and needs nothing of ours for that
+	}
+	return c.grant.Token() != 0
+}

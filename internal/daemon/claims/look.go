@@ -1,0 +1,102 @@
+package claims
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// MaxTold bounds how many holders of a lock are told of, and how many waiters.
+const MaxTold = 100
+
+// Lock is a lock that clients hold or wait for.
+type Lock struct {
+	Name lockagent.Name
+	Kind lockagent.LockKind
+	// Holders and Waiters are the oldest, at most MaxTold of each. Held and Waiting is how many there are.
+	Holders, Waiters []Claim
+	Held, Waiting    int
+}
+
+// Claim is a claim as others may see it.
+type Claim struct {
+	ID       string
+	State    State
+	Client   Client
+	Mode     lockagent.Mode
+	Permits  int
+	Token    lockagent.Token // 0 until the client has the grant
+	Since    time.Time       // when it was granted, or asked for
+	Left     time.Duration   // until the deadline
+	Detached bool
+	Session  string
+	Command  string
+	Labels   map[string]string
+}
+
+// Lock returns a lock as it is now. It is without claims if no client uses it.
+func (b *Book) Lock(name lockagent.Name) Lock {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.look(name)
+}
+
+// Holds reports whether a claim holds the lock of a name with a token.
+func (b *Book) Holds(name lockagent.Name, token lockagent.Token) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.locks[name]; l != nil {
+		for c := l.held.first; c != nil; c = c.next {
+			if c.grant.Token() == token && c.grant.Held() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Locks returns up to most locks whose names match, in the order of their names, and only those after a name. more tells that
+// there are others.
+func (b *Book) Locks(match func(lockagent.Name) bool, after lockagent.Name, most int) (found []Lock, more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var names []lockagent.Name
+	for name := range maps.Keys(b.locks) {
+		if name > after && match(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) > most {
+		names, more = names[:most], true
+	}
+	for _, name := range names {
+		found = append(found, b.look(name))
+	}
+	return found, more
+}
+
+// look is Lock. The mutex must be held.
+func (b *Book) look(name lockagent.Name) Lock {
+	l := b.locks[name]
+	if l == nil {
+		return Lock{Name: name}
+	}
+	return Lock{
+		Name: name, Kind: l.kind, Held: l.held.len, Waiting: l.waiting.len,
+		Holders: l.held.tell(), Waiters: l.waiting.tell(),
+	}
+}
+
+// tell tells of the oldest claims.
+func (l *list) tell() (told []Claim) {
+	for c := l.first; c != nil && len(told) < MaxTold; c = c.next {
+		told = append(told, Claim{
+			ID: c.id, State: c.state, Client: c.Client, Mode: c.Mode, Permits: c.Permits, Token: c.grant.Token(), Since: c.since,
+			Left: c.grant.Remaining(), Detached: c.detached, Session: c.Session, Command: c.Command, Labels: c.Labels,
+		})
+	}
+	return told
+}

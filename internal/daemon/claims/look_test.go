@@ -1,0 +1,103 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+func TestLocks(t *testing.T) {
+	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
+		var streams []*Stream
+		for _, name := range []lockagent.Name{"c", "a", "b", "b", "b"} {
+			streams = append(streams, ask(t, b, Request{Client: ann, Name: name, Command: "make", Labels: map[string]string{"ticket": "7"}}))
+		}
+		read[Granted](t, streams[0])
+		all := func(lockagent.Name) bool { return true }
+		found, more := b.Locks(all, "", 2)
+		if len(found) != 2 || !more || found[0].Name != "a" || found[1].Name != "b" || found[1].Held != 1 || found[1].Waiting != 2 {
+			t.Fatalf("%v, %+v", more, found)
+		}
+		if w := found[1].Waiters; len(w) != 2 || w[0].ID != streams[3].claim.id || w[1].ID != streams[4].claim.id || w[0].State != Waiting {
+			t.Errorf("%+v", w)
+		}
+		found, more = b.Locks(all, "b", 2)
+		if len(found) != 1 || more {
+			t.Fatalf("%v, %+v", more, found)
+		}
+		h := found[0].Holders[0]
+		if h.State != Held || h.Client != ann || h.Token == 0 || h.Left <= 0 || h.Command != "make" || h.Labels["ticket"] != "7" || h.Detached {
+			t.Errorf("%+v", h)
+		}
+		found, _ = b.Locks(func(n lockagent.Name) bool { return n == "a" }, "", 10)
+		if len(found) != 1 {
+			t.Errorf("%+v", found)
+		}
+		if l := b.Lock("d"); l.Name != "d" || l.Held+l.Waiting != 0 {
+			t.Errorf("%+v", l)
+		}
+		for range MaxTold {
+			streams = append(streams, ask(t, b, Request{Client: ann, Name: "b"}))
+		}
+		if l := b.Lock("b"); len(l.Waiters) != MaxTold || l.Waiting != MaxTold+2 {
+			t.Errorf("%d of %d waiters", len(l.Waiters), l.Waiting)
+		}
+		for _, s := range streams {
+			s.Close()
+		}
+		counts(t, b, 0, 0)
+	})
+}
+
+func TestWatch(t *testing.T) {
+	in(t, func(t *testing.T, b *Book, store *memstore.Store) {
+		w := b.Watch(func(n lockagent.Name) bool { return strings.HasPrefix(string(n), "d") })
+		tells := func(want ...lockagent.Name) {
+			t.Helper()
+			names, lost, err := w.Next(background)
+			if err != nil || lost || !slices.Equal(names, want) {
+				t.Errorf("%q, %v, %v, want %q", names, lost, err, want)
+			}
+		}
+		one, two := ask(t, b, Request{Client: ann, Name: "door"}), ask(t, b, Request{Client: ann, Name: "desk"})
+		other := ask(t, b, Request{Client: ann, Name: "safe"})
+		tells("desk", "door")
+		store.SetOutage(lockagent.ErrStoreUnavailable)
+		pass(actor.DefaultLease / 2)
+		tells("desk", "door")
+		store.SetOutage(nil)
+		pass(10 * time.Second)
+		tells("desk", "door")
+		for _, s := range []*Stream{one, two, other} {
+			s.Close()
+		}
+		synctest.Wait()
+		tells("desk", "door")
+		ctx, cancel := context.WithCancel(background)
+		cancel()
+		if _, _, err := w.Next(ctx); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		b.mu.Lock()
+		for i := range maxChanges + 10 {
+			b.changed(lockagent.Name("d" + string(rune(i+1000))))
+		}
+		b.mu.Unlock()
+		if names, lost, _ := w.Next(background); !lost || len(names) > maxChanges {
+			t.Errorf("%d names, %v", len(names), lost)
+		}
+		w.Stop()
+		free(t, b, "door")
+		if len(b.watches) != 0 {
+			t.Error("the watch goes on")
+		}
+	})
+}

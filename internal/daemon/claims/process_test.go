@@ -1,0 +1,151 @@
+//go:build linux
+
+package claims
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+// sleeper starts a process that lives until it is killed, or its input ends. uid is its user.
+func sleeper(t *testing.T, uid uint32) (cmd *exec.Cmd, in io.Closer) {
+	t.Helper()
+	cmd = exec.Command("/bin/cat")
+	if uid != uint32(os.Getuid()) {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd, in
+}
+
+// me is this user.
+var me = Client{UID: uint32(os.Getuid())}
+
+func TestDetachedClaimEndsWithItsProcess(t *testing.T) {
+	b, _ := open(t)
+	cmd, _ := sleeper(t, me.UID)
+	bound := Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid}
+	s := ask(t, b, bound)
+	read[Granted](t, s)
+	over(t, s)
+	waits := ask(t, b, bound) // ends while it waits
+	read[Queued](t, waits)
+	next := ask(t, b, Request{Client: me, Name: "door"})
+	read[Queued](t, next)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	read[Granted](t, next)
+	if e := read[Ended](t, waits); e.Cause != nil {
+		t.Error(e.Cause)
+	}
+	waits.Close()
+	next.Close()
+	if left := b.Await(background); left != 0 {
+		t.Errorf("%d claims are left", left)
+	}
+}
+
+// A claim that ends before its process lets go of it.
+func TestProcessOutlivesItsClaim(t *testing.T) {
+	b, _ := open(t)
+	cmd, in := sleeper(t, me.UID)
+	before := pidfds(t) // the one of this test
+	for range 3 {
+		s := ask(t, b, Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid})
+		g := read[Granted](t, s)
+		over(t, s)
+		if ended, err := b.Release(background, g.Claim, g.Secret); !ended || err != nil {
+			t.Errorf("%v, %v", ended, err)
+		}
+	}
+	if after := pidfds(t); after != before {
+		t.Errorf("%d descriptors of processes are open, and there were %d", after, before)
+	}
+	_ = in.Close()
+	_ = cmd.Wait()
+}
+
+// pidfds counts the descriptors of processes that this process has.
+func pidfds(t *testing.T) (n int) {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if what, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && strings.Contains(what, "pidfd") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestProcessThatMayNotBeWatched(t *testing.T) {
+	b, _ := open(t)
+	refused := func(who Client, pid int) {
+		t.Helper()
+		_, err := b.Acquire(Request{Client: who, Name: "door", Detach: true, ForPID: pid})
+		if bad, ok := errors.AsType[*lockagent.OptionError](err); !ok || bad.Option != "for_pid" {
+			t.Errorf("process %d: %v", pid, err)
+		}
+	}
+	cmd, in := sleeper(t, me.UID)
+	refused(Client{UID: me.UID + 1}, cmd.Process.Pid) // another user's
+	_ = in.Close()
+	_ = cmd.Process.Kill()
+	_, _ = cmd.Process.Wait()
+	refused(me, cmd.Process.Pid) // it has ended
+
+	if me.UID != 0 {
+		return // only root can start a process of another user
+	}
+	cmd, _ = sleeper(t, 4242)
+	refused(Client{UID: 4243}, cmd.Process.Pid)
+	for _, may := range []Client{me, {UID: 4242}} {
+		s := ask(t, b, Request{Client: may, Name: "door", Detach: true, ForPID: cmd.Process.Pid})
+		read[Granted](t, s)
+		s.Close()
+	}
+	if left := b.Await(context.Background()); left != 0 {
+		t.Errorf("%d claims are left", left)
+	}
+}
+
+// A process that has ended and that nobody has waited for has its number still.
+func TestZombie(t *testing.T) {
+	b, _ := open(t)
+	cmd, _ := sleeper(t, me.UID)
+	p, err := bind(cmd.Process.Pid, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	p.watch(func() { close(ended) })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	p.close()
+	if _, err := b.Acquire(Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid}); !errors.Is(err, lockagent.ErrBadOption) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,166 @@
+package claims
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Stream tells what becomes of a claim, and its end ends the claim. It has one reader.
+//
+// What the reader has not read is a few marks, however much has happened.
+type Stream struct {
+	claim  *claim
+	secret string
+	wake   chan struct{} // has a value when there may be something to read
+	news   func()        // is called in place of that, if it is not nil
+
+	// The mutex of the book guards these.
+	queued, granted, renewed, uncertain, draining bool // to be told
+	holder                                        string
+	left                                          time.Duration // of draining
+	leaves                                        bool          // the grant has been told, and the claim is to be detached
+	ended                                         bool          // the end has been told
+	closed                                        bool
+}
+
+func newStream(c *claim, secret string, news func()) *Stream {
+	return &Stream{claim: c, secret: secret, wake: make(chan struct{}, 1), news: news}
+}
+
+// open makes the stream that of its claim. The mutex must be held.
+func (s *Stream) open() {
+	s.claim.stream = s
+	s.claim.book.users[s.claim.Client.UID].streams++
+}
+
+// close ends the stream, and not its claim. It reports false if it was closed before. The mutex must be held.
+func (s *Stream) close() bool {
+	if s.closed {
+		return false
+	}
+	s.closed = true
+	c := s.claim
+	c.stream = nil
+	u := c.book.users[c.Client.UID]
+	u.streams--
+	c.book.forget(c.Client.UID, u)
+	s.awake()
+	return true
+}
+
+func (s *Stream) awake() {
+	if s.news != nil {
+		s.news()
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the stream, and with it the claim, unless that is over, is detached, has another stream, or outlives its stream.
+func (s *Stream) Close() {
+	c := s.claim
+	c.book.mu.Lock()
+	was := s.close()
+	if was && c.Outlive && (c.state == Held || c.state == Doubtful) {
+		c.detached, was = true, false
+	}
+	c.book.mu.Unlock()
+	if was {
+		c.giveUp()
+	}
+}
+
+// Release ends the stream and its claim. The channel delivers the outcome: that of [lockagent.Grant.Release], or how the claim had
+// ended before.
+func (s *Stream) Release() <-chan error {
+	c := s.claim
+	c.book.mu.Lock()
+	s.close()
+	before := c.cause
+	c.book.mu.Unlock()
+	if release, first := c.giveUp(); first && release != nil {
+		return release
+	}
+	done := make(chan error, 1)
+	done <- before
+	return done
+}
+
+// Extend begins the fixed lease of the claim anew, and returns the deadline of its hold.
+func (s *Stream) Extend(ctx context.Context, lease time.Duration) (Deadline, error) {
+	s.claim.book.mu.Lock()
+	g := s.claim.grant
+	s.claim.book.mu.Unlock()
+	if err := g.Extend(ctx, lease); err != nil {
+		return 0, err
+	}
+	return deadline(g), nil
+}
+
+// Next waits for the next event. Whoever calls it has told the client the one before. After the last one the error is
+// [io.EOF]. If ctx ends, it is the cause of that.
+func (s *Stream) Next(ctx context.Context) (Event, error) {
+	for {
+		if e, err := s.Take(); e != nil || err != nil {
+			return e, err
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Take is Next for those who do not wait. It returns nil if there is nothing to tell.
+func (s *Stream) Take() (Event, error) {
+	c := s.claim
+	c.book.mu.Lock()
+	defer c.book.mu.Unlock()
+	if s.leaves {
+		s.leaves = false
+		s.leave()
+	}
+	switch {
+	case s.closed || s.ended:
+		return nil, io.EOF
+	case s.granted && c.receive():
+		s.granted, s.queued, s.renewed, s.leaves = false, false, false, c.Detach
+		return Granted{Claim: c.id, Secret: s.secret, Kind: c.Kind.OrPlain(), Grant: c.grant, Deadline: deadline(c.grant), Waited: c.waited}, nil
+	case c.state == Over:
+		s.ended = true
+		return Ended{Cause: c.cause}, nil
+	case s.granted: // the agent has taken the grant back, and the end follows
+		return nil, nil
+	case s.queued:
+		s.queued = false
+		return Queued{Claim: c.id, Secret: s.secret, Ahead: c.ahead, Holder: s.holder}, nil
+	case s.draining:
+		s.draining = false
+		return Draining{Left: s.left}, nil
+	case s.renewed:
+		s.renewed = false
+		return Renewed{Deadline: deadline(c.grant)}, nil
+	case s.uncertain: // since it was renewed
+		s.uncertain = false
+		return Uncertain{Err: c.doubt}, nil
+	}
+	return nil, nil
+}
+
+// leave detaches the claim, and closes the stream. The mutex must be held.
+func (s *Stream) leave() {
+	c := s.claim
+	if c.state == Over || !s.close() {
+		return
+	}
+	c.detached = true
+	if c.TTL != 0 {
+		_ = c.outlast(c.TTL) // it was checked when the claim was made
+	}
+	c.book.changed(c.Name)
+}

@@ -1,0 +1,182 @@
+//go:build linux
+
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/daemon/api"
+	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/socket"
+)
+
+// Config is what a daemon is made of. It does not close the store.
+type Config struct {
+	// Listener is that of the socket. The daemon closes it.
+	Listener net.Listener
+	// ID is the identity of the agent, or empty for a new one.
+	ID       lockagent.AgentID
+	Store    lockagent.Store
+	Recorder lockagent.Recorder // may be nil
+	Logger   *slog.Logger
+	// Lease is that of the locks. 0 is the default of the agent.
+	Lease time.Duration
+	// Access says what clients may do. By default the user of the daemon and root may do everything, and others nothing.
+	Access *access.Access
+	// ReadTime is for how long a client may take to send a request. 0 is 10 s.
+	ReadTime time.Duration
+}
+
+// Daemon serves clients. Make one with [Start].
+type Daemon struct {
+	agent  *actor.Agent
+	book   *claims.Book
+	server *http.Server
+	logger *slog.Logger
+	cut    context.CancelFunc // ends all streams
+	health health
+
+	served chan struct{} // closed when the server serves no more
+	failed error         // why, unless it was shut down
+}
+
+// Bounds of connections.
+const (
+	defaultRead = 10 * time.Second // for a request
+	idleTime    = 2 * time.Minute  // without a request
+	maxHeader   = 16 << 10
+	maxStreams  = 1 << 14     // at once, on one connection of HTTP/2
+	partingTime = time.Second // for the last words to clients
+)
+
+// Start starts a daemon.
+func Start(cfg Config) (*Daemon, error) {
+	agent, err := actor.New(actor.Config{ID: cfg.ID, Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease})
+	if err != nil {
+		return nil, err
+	}
+	cfg.ReadTime = cmp.Or(cfg.ReadTime, defaultRead)
+	if cfg.Access == nil {
+		cfg.Access, _ = access.New(access.Config{ // without rules there is nothing wrong
+			Self: uint32(os.Geteuid()), Directory: Directory{}, Now: time.Now, Refused: func(uid uint32, err error, unsaid uint64) {
+				cfg.Logger.Warn("lockagent: refused", "user", uid, "why", err, "unsaid", unsaid)
+			},
+		})
+	}
+	ctx, cut := context.WithCancel(context.Background())
+	d := &Daemon{
+		agent: agent, book: claims.New(agent), logger: cfg.Logger, cut: cut, served: make(chan struct{}),
+		health: health{store: cfg.Store},
+	}
+	users := &userNames{known: make(map[uint32]string)}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	d.server = &http.Server{
+		Handler: api.New(api.Config{
+			Agent: agent, Book: d.book, Access: rules{cfg.Access}, Client: client, UserName: users.name,
+			Ready: d.ready, Logger: cfg.Logger,
+		}),
+		ConnContext:    socket.ConnContext,
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ReadTimeout:    cfg.ReadTime, // it is over with the last byte of a request, and a stream goes on
+		IdleTimeout:    idleTime,
+		MaxHeaderBytes: maxHeader,
+		Protocols:      &protocols,
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		defer close(d.served)
+		if err := d.server.Serve(cfg.Listener); !errors.Is(err, http.ErrServerClosed) {
+			d.failed = err
+		}
+	}()
+	return d, nil
+}
+
+// Served is closed when no client can connect any more.
+func (d *Daemon) Served() <-chan struct{} { return d.served }
+
+// Counts is how many claims there are.
+func (d *Daemon) Counts() claims.Counts { return d.book.Counts() }
+
+// Shutdown drains the daemon, and then closes it. It takes no new claims, tells the clients, and waits until all claims have ended, or ctx
+// ends. Then it releases those that are left, and tells their clients. The error is why the server had ended before, or why not all
+// locks could be released.
+func (d *Daemon) Shutdown(ctx context.Context) error {
+	left := time.Duration(0)
+	if deadline, ok := ctx.Deadline(); ok {
+		left = time.Until(deadline)
+	}
+	d.book.Drain(left)
+	d.book.Await(ctx)
+	err := d.agent.Close() // and each claim that is left learns of it
+	d.cut()
+	parting, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	if d.server.Shutdown(parting) != nil {
+		_ = d.server.Close() // a client that does not read may keep it no longer
+	}
+	<-d.served
+	return errors.Join(d.failed, err)
+}
+
+// ready returns why no lock can be granted at the moment, or nil.
+func (d *Daemon) ready(ctx context.Context) error {
+	if d.book.Drains() {
+		return refusal.ErrDraining
+	}
+	return d.health.check(ctx)
+}
+
+// client is the client of a request.
+func client(ctx context.Context) (claims.Client, bool) {
+	p, ok := socket.FromContext(ctx)
+	return claims.Client{PID: p.PID, UID: p.UID, GID: p.GID, Program: p.Program, Started: p.Started}, ok
+}
+
+// health is that of the store, as it was lately: many may ask for it.
+type health struct {
+	store lockagent.Store
+
+	mu   sync.Mutex // guards what follows
+	at   time.Time
+	last error
+}
+
+const (
+	healthFresh = time.Second     // for how long an answer counts
+	healthTime  = 2 * time.Second // for which a store may be silent
+)
+
+func (h *health) check(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.at.IsZero() && time.Since(h.at) < healthFresh {
+		return h.last
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	answer := make(chan error, 1)
+	h.store.Time(ctx, func(_ lockagent.StoreTime, err error) { answer <- err })
+	select {
+	case h.last = <-answer:
+	case <-ctx.Done():
+		h.last = lockagent.ErrStoreUnavailable
+	}
+	h.at = time.Now()
+	return h.last
+}

@@ -1,0 +1,215 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// written is the content of a file with records of all kinds.
+func written(t testing.TB) (path string, content []byte) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "journal")
+	j, _ := opened(t, path)
+	a := begun(t, j)
+	use(t, a, j, 3)
+	if err := j.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, content
+}
+
+// starts are where the frames of a file start.
+func starts(content []byte) (at []int) {
+	for rest := content[preludeLen:]; len(rest) > 0; {
+		at = append(at, len(content)-len(rest))
+		_, rest, _, _ = nextFrame(rest)
+	}
+	return at
+}
+
+// A file that ends anywhere says what its whole records say.
+func TestCutOff(t *testing.T) {
+	path, content := written(t)
+	at := append(starts(content), len(content))
+	frame := 0
+	for n := range len(content) + 1 {
+		for frame+1 < len(at) && at[frame+1] <= n {
+			frame++
+		}
+		s, err := parse(path, content[:n])
+		if n < at[1] {
+			if _, ok := errors.AsType[*DamagedError](err); !ok {
+				t.Fatalf("%d bytes, without a header: %v", n, err)
+			}
+			continue
+		}
+		if err != nil || s.dropped != int64(n-at[frame]) {
+			t.Fatalf("%d of %d bytes: %v, dropped %d", n, len(content), err, s.dropped)
+		}
+	}
+}
+
+// No damaged byte goes unnoticed. The error tells where it is, and the file stays as it is.
+func TestDamage(t *testing.T) {
+	path, content := written(t)
+	at := starts(content)
+	frame := -1
+	for n := range content {
+		if frame+1 < len(at) && at[frame+1] <= n {
+			frame++
+		}
+		spoilt := bytes.Clone(content)
+		spoilt[n] ^= 1 << (n % 8)
+		_, err := parse(path, spoilt)
+		damaged, ok := errors.AsType[*DamagedError](err)
+		_, newer := errors.AsType[*NewerError](err)
+		switch {
+		case n >= len(magic) && n < preludeLen: // the format
+			if !ok && !newer {
+				t.Fatalf("byte %d: %v", n, err)
+			}
+		case !ok || damaged.Path != path || frame >= 0 && damaged.Offset != int64(at[frame]):
+			t.Fatalf("byte %d: %v", n, err)
+		}
+	}
+	spoilt := bytes.Clone(content)
+	spoilt[at[2]+frameHeader] ^= 1
+	if err := os.WriteFile(path, spoilt, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Open(path); err == nil || !strings.Contains(err.Error(), path) || !errors.Is(err, errChecksum) {
+		t.Errorf("%v", err)
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, spoilt) {
+		t.Errorf("the file has changed: %v", err)
+	}
+}
+
+func TestNewerFormat(t *testing.T) {
+	path, content := written(t)
+	binary.LittleEndian.PutUint32(content[len(magic):], format+1)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := Open(path)
+	if newer, ok := errors.AsType[*NewerError](err); !ok || newer.Format != format+1 || newer.Path != path {
+		t.Errorf("%v", err)
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, content) {
+		t.Errorf("the file has changed: %v", err)
+	}
+}
+
+// After another boot, damage does not matter, and nothing goes on.
+func TestAnotherBoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	store := memstore.New()
+	j, _ := opened(t, path)
+	a, err := actor.New(actor.Config{Store: store.Share(), Journal: j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := a.Lock(background, "door", actor.Request{Owner: "ann"}); g.Err() != nil {
+		t.Fatal(g.Err())
+	}
+	_ = a.Acquire(background, "door", actor.Request{Owner: "bob"})
+	a.Detach()
+	j.mu.Lock()
+	n := j.fold.Now()
+	n.Taken.Boot = "another"
+	j.fold.Begin(n)
+	content := j.all()
+	j.mu.Unlock()
+	if err := errors.Join(a.Close(), j.Close(), os.WriteFile(path, append(content, make([]byte, 4096)...), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	j, r := opened(t, path)
+	if r.SameBoot || r.Dropped != 4096 {
+		t.Errorf("recovered %+v", r)
+	}
+	next, err := actor.Resume(actor.Config{Store: store.Share(), Journal: j}, *r.Agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resumed := next.Resumed(); len(resumed) != 0 {
+		t.Errorf("resumed %+v", resumed)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever is in a file, it is read or refused. What is read can be written and read again.
+func FuzzParse(f *testing.F) {
+	_, content := written(f)
+	f.Add(content)
+	for _, at := range starts(content) {
+		f.Add(content[:at])
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		s, err := parse("fuzz", content)
+		if err != nil {
+			return
+		}
+		j := &Journal{fold: s.fold, claims: s.claims}
+		again, err := parse("fuzz", j.all())
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, j, again)
+	})
+}
+
+// The same without the frames, whose checksums a fuzzer does not find.
+func FuzzRecord(f *testing.F) {
+	_, content := written(f)
+	for rest := content[preludeLen:]; len(rest) > 0; {
+		payload, next, _, _ := nextFrame(rest)
+		f.Add(payload)
+		rest = next
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		r, err := (&decoder{b: payload}).record()
+		if err != nil {
+			return
+		}
+		var e encoder
+		switch r.kind {
+		case headerRecord:
+			e.header(&r.header)
+		case entryRecord:
+			e.entry(&r.entry)
+			new(actor.JournalFold).Write(&r.entry)
+		default:
+			e.claim(r.kind, r.claim, r.data)
+		}
+		again, err := (&decoder{b: e.b}).record()
+		if err != nil {
+			t.Fatalf("%+v: %v", r, err)
+		}
+		var twice encoder
+		switch r.kind {
+		case headerRecord:
+			twice.header(&again.header)
+		case entryRecord:
+			twice.entry(&again.entry)
+		default:
+			twice.claim(again.kind, again.claim, again.data)
+		}
+		if !bytes.Equal(e.b, twice.b) {
+			t.Errorf("%+v\n%+v", r, again)
+		}
+	})
+}

@@ -1,0 +1,334 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lockagent/lockagent/actor"
+)
+
+const (
+	// linger is how long an entry that is not due may wait for others.
+	linger = 2 * time.Millisecond
+	// retry is the pause after a file could not be written.
+	retry = 250 * time.Millisecond
+	// leastSize is the size from which on a file is replaced by a smaller one.
+	leastSize = 1 << 20
+	// retained is the room that the buffer keeps.
+	retained = 1 << 16
+)
+
+// file is what the journal does with a file.
+type file interface {
+	Write([]byte) (int, error)
+	Sync() error
+	Close() error
+}
+
+// Journal is the journal of a daemon. Make one with [Open].
+type Journal struct {
+	path   string
+	create func(path string) (file, error)
+	least  int64          // leastSize, but for tests
+	work   sync.WaitGroup // the goroutine that makes a new file
+
+	mu     sync.Mutex        // guards what follows
+	fold   actor.JournalFold // of all records, also those that are not written yet
+	claims map[string][]byte
+	begun  bool // the agent has told what it goes on with
+	closed bool
+
+	file     file    // nil before the first one was made
+	size     int64   // of the file
+	snapshot int64   // the size of the snapshot at its beginning
+	buf      encoder // frames that are not written yet
+	timer    *time.Timer
+	armed    bool // the timer will write the buffer, or make a new file
+
+	making bool   // a new file is being made
+	tail   []byte // the frames that came since then
+	err    error  // why the file does not have everything
+}
+
+var _ actor.Journal = (*Journal)(nil)
+
+// Open reads the journal at path, if there is one. The file stays as it is until the new agent begins.
+func Open(path string) (*Journal, Recovered, error) {
+	s, err := read(path)
+	if err != nil {
+		return nil, Recovered{}, err
+	}
+	j := &Journal{path: path, create: create, least: leastSize, claims: make(map[string][]byte)}
+	j.timer = time.AfterFunc(time.Hour, j.overdue)
+	j.timer.Stop()
+	var r Recovered
+	if s != nil {
+		n := s.fold.Snapshot()
+		r = Recovered{Agent: &n, Claims: maps.Clone(s.claims), SameBoot: s.stamp.ThisBoot(), Dropped: s.dropped}
+		j.claims = s.claims
+	}
+	return j, r, nil
+}
+
+// create makes a new file. Only the daemon's user reads it: with its content a program can release the locks.
+func create(path string) (file, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+}
+
+// Begin implements [actor.Journal]. It makes a new file.
+func (j *Journal) Begin(n actor.AgentSnapshot) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fold.Begin(n)
+	j.begun = true
+	if f, size, err := j.make(j.all()); err != nil {
+		j.fail(err)
+	} else if err = j.use(f, size); err != nil {
+		j.fail(err)
+	}
+	_ = syncDir(filepath.Dir(j.path)) // for a power cut, after which nothing goes on anyway
+}
+
+// Write implements [actor.Journal].
+func (j *Journal) Write(e *actor.JournalEntry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fold.Write(e)
+	if j.wants() {
+		start := j.buf.beginFrame()
+		j.buf.entry(e)
+		j.added(start, e.Due)
+	}
+}
+
+// PutClaim adds a record of the layer of claims, or replaces it. It is written with the next due entry, or after a few
+// milliseconds, or when Flush returns.
+func (j *Journal) PutClaim(id string, data []byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.claims[id] = append([]byte{}, data...)
+	j.claim(putClaimRecord, id, data)
+}
+
+// DropClaim removes a record of the layer of claims. It is written when a record of PutClaim is.
+func (j *Journal) DropClaim(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.claims, id)
+	j.claim(dropClaimRecord, id, nil)
+}
+
+// Flush writes what is not written yet. It returns [Journal.Err].
+func (j *Journal) Flush() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.flush()
+	return j.err
+}
+
+// Err is why the file does not have everything, or nil. The journal goes on to try.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
+// Close writes what is not written yet, and closes the file. Later records are ignored.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	j.flush()
+	j.closed = true
+	j.timer.Stop()
+	f, err := j.file, j.err
+	j.file = nil
+	j.mu.Unlock()
+	j.work.Wait()
+	if f != nil {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// claim adds a record of the layer of claims. mu must be held, here and below.
+func (j *Journal) claim(kind recordKind, id string, data []byte) {
+	if j.wants() {
+		start := j.buf.beginFrame()
+		j.buf.claim(kind, id, data)
+		j.added(start, false)
+	}
+}
+
+// wants reports whether a frame is to be added to the buffer. Otherwise the next snapshot will have what it says.
+func (j *Journal) wants() bool { return j.begun && !j.closed && (j.err == nil || j.making) }
+
+// added completes the frame that starts there in the buffer.
+func (j *Journal) added(start int, due bool) {
+	j.buf.endFrame(start)
+	if j.making {
+		j.tail = append(j.tail, j.buf.b[start:]...)
+	}
+	switch {
+	case j.err != nil: // the file does not have what was before
+		j.emptied()
+	case due:
+		j.flush()
+	default:
+		j.arm(linger)
+	}
+}
+
+func (j *Journal) arm(after time.Duration) {
+	if !j.armed {
+		j.armed = true
+		j.timer.Reset(after)
+	}
+}
+
+// overdue is called by the timer.
+func (j *Journal) overdue() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.armed = false
+	if j.err != nil {
+		j.remake()
+		return
+	}
+	j.flush()
+}
+
+// flush writes the buffer, with one call to the system.
+func (j *Journal) flush() {
+	if len(j.buf.b) == 0 || j.err != nil || j.file == nil {
+		return
+	}
+	n, err := j.file.Write(j.buf.b)
+	j.size += int64(n)
+	j.emptied()
+	if err != nil {
+		j.fail(err)
+		return
+	}
+	if j.size > max(j.least, 2*j.snapshot) {
+		j.remake()
+	}
+}
+
+// emptied forgets the buffer.
+func (j *Journal) emptied() {
+	if j.buf.b = j.buf.b[:0]; cap(j.buf.b) > retained {
+		j.buf.b = nil
+	}
+}
+
+// fail notes that the file does not have everything. The next file will.
+func (j *Journal) fail(err error) {
+	j.err = fmt.Errorf("journal: %w", err)
+	j.emptied()
+	if !j.closed {
+		j.armed = true
+		j.timer.Reset(retry)
+	}
+}
+
+// remake makes a new file in the background.
+func (j *Journal) remake() {
+	if j.making || j.closed || !j.begun {
+		return
+	}
+	j.making = true
+	all := j.all()
+	j.work.Go(func() {
+		f, size, err := j.make(all)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.making = false
+		tail := j.tail
+		j.tail = nil
+		if err == nil {
+			var n int
+			n, err = f.Write(tail)
+			if err == nil && !j.closed {
+				old := j.file
+				if err = j.use(f, size); err == nil {
+					j.size += int64(n)
+					if old != nil {
+						_ = old.Close()
+					}
+					return
+				}
+			}
+			_ = f.Close()
+		}
+		_ = os.Remove(j.newPath())
+		switch {
+		case err == nil: // the journal was closed meanwhile
+		case j.err == nil && j.file != nil: // the present file has everything, and goes on
+			j.snapshot = j.size
+		default:
+			j.fail(err)
+		}
+	})
+}
+
+func (j *Journal) newPath() string { return j.path + ".new" }
+
+// make makes a new file beside the present one. It needs no mutex.
+func (j *Journal) make(all []byte) (f file, size int64, err error) {
+	if f, err = j.create(j.newPath()); err != nil {
+		return nil, 0, err
+	}
+	if _, err = f.Write(all); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, 0, err
+	}
+	return f, int64(len(all)), nil
+}
+
+// use has a new file take the place of the present one. It has everything.
+func (j *Journal) use(f file, size int64) error {
+	if err := os.Rename(j.newPath(), j.path); err != nil {
+		return err
+	}
+	j.file, j.size, j.snapshot, j.err = f, size, size, nil
+	j.emptied()
+	return nil
+}
+
+// all is a file with all that is known.
+func (j *Journal) all() []byte {
+	n := j.fold.Head()
+	e := encoder{make([]byte, 0, j.snapshot+j.snapshot/8+retained)}
+	e.b = binary.LittleEndian.AppendUint32(append(e.b, magic...), format)
+	start := e.beginFrame()
+	e.header(&header{n.Agent, n.Last, n.Taken})
+	e.endFrame(start)
+	for x := range j.fold.Entries {
+		start = e.beginFrame()
+		e.entry(x)
+		e.endFrame(start)
+	}
+	for id, data := range j.claims {
+		start = e.beginFrame()
+		e.claim(putClaimRecord, id, data)
+		e.endFrame(start)
+	}
+	return e.b
+}
+
+// syncDir makes a rename last.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

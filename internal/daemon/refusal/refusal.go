@@ -1,0 +1,34 @@
+// Package refusal has the errors by which a daemon refuses its clients, beside those of package lockagent. Clients get back
+// the same errors.
+package refusal
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNoClaim answers whoever names a claim that is over or never was, or does not know its secret.
+	ErrNoClaim = errors.New("lockagent: no such claim: it has ended, or the secret is another")
+	// ErrDraining answers requests while the daemon drains.
+	ErrDraining = errors.New("lockagent: the daemon takes no new claims, because it is about to end; ask again when it has started anew")
+	// ErrJournal answers requests while the daemon cannot write its journal.
+	ErrJournal = errors.New("lockagent: the daemon takes no new claims, because it cannot write its journal; see its log, and whether its disk is full")
+	// ErrForbidden answers what the rules of the daemon do not allow.
+	ErrForbidden = errors.New("lockagent: not allowed by the rules of the daemon")
+	// ErrQuota matches every [*QuotaError].
+	ErrQuota = errors.New("lockagent: quota exceeded")
+)
+
+// QuotaError says that a user has as many of something as the user may have.
+type QuotaError struct {
+	What  string // such as "claims"
+	Limit int
+}
+
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("lockagent: the user has %d %s, and may not have more; end some, or have the quota raised", e.Limit, e.What)
+}
+
+// Is reports whether target is [ErrQuota].
+func (e *QuotaError) Is(target error) bool { return target == ErrQuota }

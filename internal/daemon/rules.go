@@ -1,0 +1,63 @@
+//go:build linux
+
+package daemon
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/daemon/api"
+	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/socket"
+)
+
+// rules asks the rules about the peer of a connection.
+type rules struct{ *access.Access }
+
+var _ api.Access = rules{}
+
+// check returns a refusal unless the peer has a right to a name.
+func (r rules) check(ctx context.Context, right access.Right, name lockagent.Name) error {
+	p, ok := socket.FromContext(ctx)
+	if !ok {
+		return fmt.Errorf("%w: the system does not tell who you are", refusal.ErrForbidden)
+	}
+	return r.Check(access.Peer{UID: p.UID, Groups: p.Groups}, right, string(name))
+}
+
+// Acquire implements [api.Access].
+func (r rules) Acquire(ctx context.Context, name lockagent.Name) (claims.Limits, error) {
+	limits := r.Limits()
+	return claims.Limits{Claims: limits.Claims, Waiting: limits.Waiters, Streams: limits.Streams}, r.check(ctx, access.Acquire, name)
+}
+
+// Look implements [api.Access].
+func (r rules) Look(ctx context.Context, name lockagent.Name) error {
+	return r.check(ctx, access.Look, name)
+}
+
+// Operate implements [api.Access].
+func (r rules) Operate(ctx context.Context, name lockagent.Name) error {
+	return r.check(ctx, access.Operate, name)
+}
+
+// Refused implements [api.Access].
+func (r rules) Refused(ctx context.Context, err error) error {
+	if p, ok := socket.FromContext(ctx); ok {
+		return r.Access.Refused(p.UID, err)
+	}
+	return err
+}
+
+// Sees implements [api.Access].
+func (r rules) Sees(ctx context.Context, name lockagent.Name, changes bool) bool {
+	right := access.Look
+	if changes {
+		right = access.Watch
+	}
+	p, ok := socket.FromContext(ctx)
+	return ok && r.Access.Sees(access.Peer{UID: p.UID, Groups: p.Groups}, right, string(name))
+}
