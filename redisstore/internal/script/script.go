@@ -4,7 +4,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
-	"regexp"
+	"strings"
 )
 
 // Script is a Lua script. A server runs it by its digest. If the server does not have the script,
@@ -38,8 +38,6 @@ var (
 //go:embed *.lua
 var parts embed.FS
 
-var include = regexp.MustCompile(`(?m)^--include (\S+)\n`)
-
 var (
 	acquireScript     = newScript(acquireSource)
 	renewScript       = newScript(renewSource)
@@ -52,20 +50,28 @@ var (
 	wakeScript        = newScript(wakeSource)
 )
 
-// newScript makes a script. It replaces each --include by the part that the scripts share. A part may
-// include others.
 func newScript(source string) *Script {
-	for include.MatchString(source) {
-		source = include.ReplaceAllStringFunc(source, func(line string) string {
-			part, err := parts.ReadFile(include.FindStringSubmatch(line)[1])
-			if err != nil {
-				panic(err)
-			}
-			return string(part)
-		})
+	var whole strings.Builder
+	include(&whole, source)
+	sum := sha1.Sum([]byte(whole.String())) // the protocol names scripts by it
+	return &Script{Source: whole.String(), Digest: hex.EncodeToString(sum[:])}
+}
+
+// include writes a script, and in place of each --include the part that the scripts share. A part may
+// include others. Every program that uses the package does this as it starts.
+func include(to *strings.Builder, source string) {
+	for line := range strings.Lines(source) {
+		name, ok := strings.CutPrefix(line, "--include ")
+		if !ok {
+			to.WriteString(line)
+			continue
+		}
+		part, err := parts.ReadFile(strings.TrimSuffix(name, "\n"))
+		if err != nil {
+			panic(err)
+		}
+		include(to, string(part))
 	}
-	sum := sha1.Sum([]byte(source)) // the protocol names scripts by it
-	return &Script{Source: source, Digest: hex.EncodeToString(sum[:])}
 }
 
 // Call is one run of a script. The zero Call is usable. Each method of [Room] that writes a call
