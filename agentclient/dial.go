@@ -15,13 +15,15 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/backend"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/place"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
 // Config configures the locks of a daemon. The zero Config is that of [Dial] without a socket.
 type Config struct {
-	// Socket is the path of the daemon's socket. Defaults to $LOCKAGENT_SOCKET. Without that it is agent.sock in
-	// $XDG_RUNTIME_DIR/lockagent if there is one, and else in /run/lockagent.
+	// Socket is the path of the daemon's socket. Defaults to $LOCKAGENT_SOCKET. Without that it is where the user's daemon listens by
+	// default, if there is a socket: $XDG_RUNTIME_DIR/lockagent/agent.sock, or ~/.local/state/lockagent/agent.sock without that
+	// variable. Otherwise it is /run/lockagent/agent.sock.
 	Socket string
 
 	// Command says what the program does with its locks, for the people who look at the daemon: up to 1024 bytes. Defaults to none.
@@ -45,7 +47,7 @@ func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
 	if cfg.Claim < 0 {
 		return nil, &lockagent.OptionError{Option: "Config.Claim", Reason: fmt.Sprintf("%v is negative", cfg.Claim)}
 	}
-	path, err := filepath.Abs(cmp.Or(cfg.Socket, defaultSocket()))
+	path, err := filepath.Abs(cmp.Or(cfg.Socket, os.Getenv("LOCKAGENT_SOCKET"), place.Current().Find("")))
 	if err != nil {
 		return nil, err
 	}
@@ -57,24 +59,6 @@ func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
 	return channelapi.Over(backend.Backend{
 		Agent: a, Identity: func() string { return "unix:" + path }, Claim: cfg.Claim, Logger: cfg.Logger,
 	}), nil
-}
-
-// defaultSocket is where the daemon of this user listens, or that of the host.
-func defaultSocket() string {
-	if path := os.Getenv("LOCKAGENT_SOCKET"); path != "" {
-		return path
-	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		if path := filepath.Join(dir, "lockagent", "agent.sock"); exists(path) {
-			return path
-		}
-	}
-	return "/run/lockagent/agent.sock"
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // services are the clients of the daemon's services, over one connection.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"syscall"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"github.com/lockagent/lockagent/internal/place"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
@@ -26,7 +26,7 @@ import (
 type daemonFlag struct{ socket string }
 
 func (f *daemonFlag) add(cmd *cobra.Command) {
-	connectionFlag(cmd, &f.socket, "socket", "`path` of the daemon's Unix socket; by default that of this user's daemon if there is one, and else "+rootSocket)
+	connectionFlag(cmd, &f.socket, "socket", "`path` of the daemon's Unix socket; by default that of this user's daemon if there is one, and else "+place.System)
 }
 
 // open returns the daemon on the socket. It does not connect yet.
@@ -54,14 +54,7 @@ func usualSocket(cmd *cobra.Command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	own := settings.Settings.Socket.Path
-	if _, err := os.Stat(own); err == nil {
-		return own, nil
-	}
-	if _, err := os.Stat(rootSocket); err == nil {
-		return rootSocket, nil
-	}
-	return own, nil
+	return place.Current().Find(settings.Settings.Socket.Path), nil
 }
 
 // daemonClient calls the daemon. Claims have connections of their own.

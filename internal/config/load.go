@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/lockagent/lockagent/internal/address"
+	"github.com/lockagent/lockagent/internal/place"
 )
 
 // Inputs is where the settings come from.
@@ -127,14 +128,15 @@ func (l *loading) expand(text string) (expanded string, err error) {
 // hostDefaults sets the defaults that depend on the host or on other settings.
 func (l *loading) hostDefaults() {
 	s := &l.Settings
+	user := place.User{UID: l.in.UID, Getenv: func(name string) string { return l.env[name] }}
 	if s.Host == "" {
 		s.Host = label(l.in.Hostname)
 	}
 	if s.StateDir == "" {
-		s.StateDir = l.stateDir()
+		s.StateDir = user.StateDir()
 	}
 	if s.Socket.Path == "" {
-		s.Socket.Path = filepath.Join(l.runtimeDir(s.StateDir), "agent.sock")
+		s.Socket.Path = user.Socket(s.StateDir)
 	}
 	if s.Operator.Socket == "" {
 		s.Operator.Socket = strings.TrimSuffix(s.Socket.Path, ".sock") + "-operator.sock"
@@ -145,35 +147,6 @@ func (l *loading) hostDefaults() {
 	if s.NATS.Key == "" {
 		s.NATS.Key = s.NATS.Cert
 	}
-}
-
-// stateDir is the default of the state directory. systemd may name several, of which the first is ours.
-func (l *loading) stateDir() string {
-	dir, _, _ := strings.Cut(l.env["STATE_DIRECTORY"], ":")
-	home, state := l.env["HOME"], l.env["XDG_STATE_HOME"]
-	switch {
-	case dir != "":
-		return dir
-	case l.in.UID != 0 && state != "":
-		return filepath.Join(state, "lockagent")
-	case l.in.UID != 0 && home != "":
-		return filepath.Join(home, ".local/state/lockagent")
-	}
-	return "/var/lib/lockagent"
-}
-
-// runtimeDir is where sockets are by default.
-func (l *loading) runtimeDir(stateDir string) string {
-	dir, _, _ := strings.Cut(l.env["RUNTIME_DIRECTORY"], ":")
-	switch {
-	case dir != "":
-		return dir
-	case l.in.UID == 0:
-		return "/run/lockagent"
-	case l.env["XDG_RUNTIME_DIR"] != "":
-		return filepath.Join(l.env["XDG_RUNTIME_DIR"], "lockagent")
-	}
-	return stateDir
 }
 
 // label is a host's name as an agent's identity can begin with it.
