@@ -27,8 +27,8 @@ type metricsServer struct {
 }
 
 // serveMetrics starts a server on a host and port. It speaks OpenMetrics to those who
-// ask for it, for only that format has exemplars: the traces behind the numbers.
-func serveMetrics(address string) (*metricsServer, error) {
+// ask for it, for only that format has exemplars: the traces behind the numbers. routes add what else it serves.
+func serveMetrics(address string, routes ...func(*http.ServeMux)) (*metricsServer, error) {
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo())
 	if err != nil {
@@ -40,6 +40,9 @@ func serveMetrics(address string) (*metricsServer, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	for _, add := range routes {
+		add(mux)
+	}
 	m := &metricsServer{
 		reader: reader,
 		url:    fmt.Sprintf("http://%s/metrics", listener.Addr()),

@@ -6,32 +6,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"net"
 	"os"
-	"path/filepath"
-	"time"
+	"os/signal"
+	"slices"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/internal/address"
+	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon"
+	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
-	"github.com/lockagent/lockagent/memstore"
-	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/internal/daemon/state"
 )
 
-// serveFlags are what the daemon is told on the command line.
-type serveFlags struct {
-	socket, redis string
-	nats          natsFlags
-	drain         time.Duration
-}
-
 func newServe() *cobra.Command {
-	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Hold locks for all programs of this host",
@@ -39,157 +32,169 @@ func newServe() *cobra.Command {
 shell scripts. They reach it over a Unix socket. What a program holds is released when the
 program ends, however it ends.
 
-Without --redis the locks are those of this host alone.
+It needs no configuration. Without --redis the locks are those of this host alone. The events
+are in a log on this host, and with --nats also in that of a hub. A setting is a flag, or else a
+variable LOCKAGENT_..., or else in the configuration file, or else it has its default: see
+lockagent config show.
 
 The first interrupt, or SIGTERM, drains: no new claims, and time for those that are left. The
-second one ends the daemon at once.`,
-		Example: "  lockagent serve\n  lockagent serve --redis redis://localhost:6379",
+second one ends the daemon at once. SIGHUP has it read the configuration file again.`,
+		Example: "  lockagent serve\n  lockagent serve --redis " + exampleRedis,
 		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
 	}
-	cmd.Flags().SortFlags = false
-	connectionFlag(cmd, &f.socket, "socket", "`path` of the Unix socket, by default "+rootSocket+" for root, and $XDG_RUNTIME_DIR/lockagent/agent.sock for others")
-	connectionFlag(cmd, &f.redis, "redis", "`URL` of the Redis that has the locks, such as redis://localhost:6379")
-	cmd.Flags().DurationVar(&f.drain, "drain", 30*time.Second, "`time` for claims to end, when the daemon is asked to end")
-	f.nats.addForMakers(cmd, "nats", "`URL` of the NATS server for the event log, by default none")
+	addSettings(cmd)
 	return cmd
 }
-
-// rootSocket is the socket of a daemon of root.
-const rootSocket = "/run/lockagent/agent.sock"
 
 // socketName is what systemd calls the socket that it listens on for the daemon.
 const socketName = "lockagent"
 
-func (f *serveFlags) run(cmd *cobra.Command) (err error) {
-	logger := newLogger(cmd.ErrOrStderr())
-	listener, err := f.listen()
+// server is the parts of a daemon, in the order in which they begin.
+type server struct {
+	cmd    *cobra.Command
+	config atomic.Pointer[config.Config] // a reload replaces it
+	stderr io.Writer
+	level  slog.LevelVar
+	logger *slog.Logger
+
+	state     *state.Dir
+	agent     lockagent.AgentID
+	telemetry *telemetry
+	status    status
+	log       *hostLog
+	store     lockagent.Store
+	where     string // the locks are
+	access    *access.Access
+	daemon    *daemon.Daemon
+
+	closers []func() error // of the parts; the last one is called first
+}
+
+// serve runs the daemon until it is asked to end.
+func serve(cmd *cobra.Command) (err error) {
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP) // one that comes too early waits
+	defer signal.Stop(reload)
+	settings, err := loadSettings(cmd)
 	if err != nil {
 		return err
 	}
-	cfg := daemon.Config{Listener: listener, ID: lockagent.NewAgentID(), Logger: logger}
-	store, where, err := f.openStore(cmd.Context())
-	if err != nil {
-		return errors.Join(err, listener.Close())
+	s := &server{cmd: cmd, stderr: cmd.ErrOrStderr()}
+	s.config.Store(settings)
+	s.level.Set(levelOf(settings))
+	s.logger = newDaemonLogger(s.stderr, settings.Settings.Log.Format, &s.level)
+	defer func() { err = errors.Join(err, s.close()) }()
+	for _, begin := range []func() error{
+		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openStore, s.openLog, s.startDaemon,
+	} {
+		if err := begin(); err != nil {
+			return err
+		}
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	cfg.Store = store
-	publisher, err := f.openLog(cmd, cfg.ID, logger)
-	if err != nil {
-		return errors.Join(err, listener.Close())
+	s.tell("Ready: "+s.daemon.Address()+", with the locks in "+s.where+"\nTry: curl --unix-socket "+shellWord(s.daemon.Address())+
+		" --json '{}' http://localhost/lockagent.v1.LookService/List\n",
+		"ready", "socket", s.daemon.Address(), "locks", s.where, "state", s.state.Path(), "agent", s.agent)
+	s.notify("READY=1", "STATUS=Serving "+s.daemon.Address())
+	for {
+		select {
+		case <-reload:
+			s.reload()
+			continue
+		case <-cmd.Context().Done():
+		case <-s.daemon.Served():
+		}
+		return s.drain()
 	}
-	if publisher != nil {
-		defer closeLog(publisher, logger)
-		cfg.Recorder = publisher
+}
+
+// settings are those that count now.
+func (s *server) settings() *config.Settings { return &s.config.Load().Settings }
+
+// onClose adds what ends a part.
+func (s *server) onClose(end func() error) { s.closers = append(s.closers, end) }
+
+// close ends all parts that have begun.
+func (s *server) close() error {
+	var errs []error
+	for _, end := range slices.Backward(s.closers) {
+		errs = append(errs, end())
 	}
-	d, err := daemon.Start(cfg)
-	if err != nil {
-		return errors.Join(err, listener.Close())
+	return errors.Join(errs...)
+}
+
+// drain waits for the claims, and ends the daemon.
+func (s *server) drain() error {
+	timeout := s.settings().Drain.Timeout
+	s.notify("STOPPING=1", "STATUS=Waiting for claims to end")
+	if n := s.daemon.Counts(); n.Held+n.Waiting > 0 {
+		s.tell(fmt.Sprintf("Draining for up to %v: %d claims hold locks, and %d wait. Interrupt again to end at once.\n", timeout, n.Held, n.Waiting),
+			"draining", "timeout", timeout, "held", n.Held, "waiting", n.Waiting)
 	}
-	path := listener.Addr().String()
-	fmt.Fprintf(cmd.ErrOrStderr(), "Ready: %s, with the locks in %s\nTry: curl --unix-socket %s --json '{}' http://localhost/lockagent.v1.LookService/List\n", path, where, shellWord(path))
-	tell(logger, "READY=1", "STATUS=Serving "+path)
-	select {
-	case <-cmd.Context().Done():
-	case <-d.Served():
-	}
-	tell(logger, "STOPPING=1", "STATUS=Waiting for claims to end")
-	if n := d.Counts(); n.Held+n.Waiting > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Draining for up to %v: %d claims hold locks, and %d wait. Interrupt again to end at once.\n", f.drain, n.Held, n.Waiting)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), f.drain)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return d.Shutdown(ctx)
+	return s.daemon.Shutdown(ctx)
 }
 
-// tell tells systemd, if that runs the daemon.
-func tell(logger *slog.Logger, state ...string) {
-	if err := socket.Notify(state...); err != nil {
-		logger.Warn("systemd does not know the state of the daemon", "error", err)
+// tell tells whoever started the daemon by hand, or the log if programs read it.
+func (s *server) tell(text, event string, attributes ...any) {
+	if s.settings().Log.Format == config.JSONLog {
+		s.logger.Info(event, attributes...)
+		return
+	}
+	fmt.Fprint(s.stderr, text)
+}
+
+// notify tells systemd, if that runs the daemon.
+func (s *server) notify(states ...string) {
+	if err := socket.Notify(states...); err != nil {
+		s.logger.Warn("systemd does not know the state of the daemon", "error", err)
 	}
 }
 
-// listen listens on the socket that systemd passed, or on the one of the flag.
-func (f *serveFlags) listen() (net.Listener, error) {
-	switch passed, err := socket.Activated(socketName); {
-	case err != nil:
-		return nil, &failure{code: exitFailed, err: err}
-	case passed != nil:
-		return passed, nil
-	}
-	path := f.socket
-	if path == "" {
-		var err error
-		if path, err = defaultSocket(); err != nil {
-			return nil, err
-		}
-	}
-	listener, err := socket.Listen(socket.Config{Path: path})
-	if errors.Is(err, socket.ErrTaken) {
-		return nil, &failure{exitFailed, err, "lockagent serve --socket " + shellWord(path+"2")}
+// openState takes the state directory.
+func (s *server) openState() error {
+	dir, err := state.Open(s.settings().StateDir)
+	if used, ok := errors.AsType[*state.InUseError](err); ok {
+		return &failure{exitFailed, err, "lockagent serve --state-dir " + shellWord(used.Path+"2") + " --socket " + shellWord(s.settings().Socket.Path+"2")}
 	}
 	if err != nil {
-		return nil, &failure{code: exitFailed, err: err}
+		return &failure{exitFailed, err, "lockagent serve --state-dir DIRECTORY"}
 	}
-	return listener, nil
+	s.state = dir
+	s.onClose(dir.Close)
+	s.agent = s.newAgentID()
+	return nil
 }
 
-// defaultSocket is the socket of a daemon that was not told one. It makes the directory of the socket.
-func defaultSocket() (string, error) {
-	path, mode := rootSocket, os.FileMode(0o755)
-	if os.Geteuid() != 0 {
-		runtime := os.Getenv("XDG_RUNTIME_DIR")
-		if runtime == "" {
-			return "", usage("lockagent serve --socket /tmp/lockagent.sock", "there is no $XDG_RUNTIME_DIR for the socket; give its path")
-		}
-		path, mode = filepath.Join(runtime, "lockagent", "agent.sock"), 0o700
+// newAgentID is an identity that nobody had. It begins with the name of the host.
+func (s *server) newAgentID() lockagent.AgentID {
+	id := lockagent.NewAgentID()
+	if host := s.settings().Host; host != "" {
+		id = lockagent.AgentID(host) + "-" + id
 	}
-	if err := os.MkdirAll(filepath.Dir(path), mode); err != nil {
-		return "", &failure{exitFailed, err, "lockagent serve --socket /tmp/lockagent.sock"}
-	}
-	return path, nil
+	return id
 }
 
-// openStore opens the store. where says which it is.
-func (f *serveFlags) openStore(ctx context.Context) (store lockagent.Store, where string, err error) {
-	if f.redis == "" {
-		return memstore.New(), "memory", nil
-	}
-	where = address.Redacted(f.redis)
-	opened, err := redisstore.Open(ctx, f.redis)
+// startDaemon serves the clients.
+func (s *server) startDaemon() error {
+	listener, err := s.listen()
 	if err != nil {
-		return nil, "", fmt.Errorf("--redis %s: %w", where, err)
+		return err
 	}
-	return opened, where, nil
-}
-
-// openLog opens the event log, or returns nil if there is none.
-func (f *serveFlags) openLog(cmd *cobra.Command, agent lockagent.AgentID, logger *slog.Logger) (*events.Publisher, error) {
-	if f.nats.URL == "" {
-		if name := f.nats.given(cmd); name != "" {
-			return nil, usage("lockagent serve --nats "+defaultNATS, "--%s is of no use without --nats", name)
-		}
-		return nil, nil //nolint:nilnil // the daemon has no event log
+	settings := s.settings()
+	cfg := daemon.Config{
+		Listener: listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
+		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
 	}
-	connection := f.nats.Connection
-	connection.Logger = logger
-	publisher, err := events.NewPublisher(events.Config{
-		Connection: connection, Agent: agent, Stream: f.nats.stream, Prefix: f.nats.prefix,
-		Replicas: f.nats.replicas, MaxBytes: f.nats.maxBytes, MaxAge: f.nats.maxAge,
+	if s.daemon, err = daemon.Start(cfg); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s.onClose(func() error {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		return s.daemon.Shutdown(over) // nothing is left to do after a drain
 	})
-	if err != nil {
-		return nil, f.nats.failure(cmd, err)
-	}
-	return publisher, nil
-}
-
-// publishTime bounds how long the last events may take.
-const publishTime = 10 * time.Second
-
-func closeLog(publisher *events.Publisher, logger *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
-	defer cancel()
-	if err := publisher.Close(ctx); err != nil {
-		logger.Warn("the event log lacks the last events", "error", err)
-	}
+	s.status.serves(s.daemon)
+	return nil
 }

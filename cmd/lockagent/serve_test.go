@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -29,6 +30,14 @@ func socketPath(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return filepath.Join(dir, "s")
+}
+
+// serving starts a daemon on a socket, with a state directory of its own.
+func serving(t *testing.T, path string, flags ...string) *running {
+	t.Helper()
+	d := start(t, append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
+	d.stderr.await(t, "that it is ready", says("Ready: "))
+	return d
 }
 
 // claims acquires a lock through a daemon. The end of the test ends the claim.
@@ -61,11 +70,16 @@ func says(text string) func(string) bool {
 
 func TestServe(t *testing.T) {
 	path := socketPath(t)
-	d := start(t, "serve", "--socket", path)
-	d.stderr.await(t, "that it is ready", says("Ready: "+path+", with the locks in memory\nTry: curl"))
+	d := serving(t, path)
+	d.stderr.await(t, "where it is", says("Ready: "+path+", with the locks in memory\nTry: curl"))
 	g, client := claims(t, path, "door")
 
-	call(t, "serve", "--socket", path).expect(t, exitFailed, nil, []string{"in use", "Try: lockagent serve --socket"})
+	call(t, "serve", "--socket", path+"2", "--state-dir", path+".state").expect(t, exitFailed, nil, []string{
+		fmt.Sprintf("another daemon, process %d, has %s.state; stop it first", os.Getpid(), path),
+		"Try: lockagent serve --state-dir " + path + ".state2 --socket " + path + "22",
+	})
+	call(t, "serve", "--socket", path, "--operator-socket", path+"-other", "--state-dir", path+".other").expect(t, exitFailed, nil, []string{"in use", "Try: lockagent serve --socket " + path + "2"})
+	call(t, "serve", "--socket", path+"2", "--operator-socket", path+"-operator.sock", "--state-dir", path+".other").expect(t, exitFailed, nil, []string{"in use", "Try: lockagent serve --operator-socket"})
 	if _, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "door", Token: g.GetToken()}); err != nil {
 		t.Errorf("the first daemon was harmed: %v", err)
 	}
@@ -83,8 +97,7 @@ func TestServe(t *testing.T) {
 
 func TestServeEndsWhenTheDrainHasTakenLong(t *testing.T) {
 	path := socketPath(t)
-	d := start(t, "serve", "--socket", path, "--drain", "1ms")
-	d.stderr.await(t, "that it is ready", says("Ready: "))
+	d := serving(t, path, "--drain-timeout", "1ms")
 	claims(t, path, "door")
 	d.interrupt(t).expect(t, exitOK, nil, []string{"Draining for up to 1ms"})
 }
@@ -93,8 +106,7 @@ func TestServeOverRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	paths := []string{socketPath(t), socketPath(t)}
 	for _, path := range paths {
-		d := start(t, "serve", "--socket", path, "--redis", redis.URL())
-		d.stderr.await(t, "that it is ready", says("with the locks in redis://"))
+		serving(t, path, "--redis", redis.URL()).stderr.await(t, "where the locks are", says("with the locks in redis://"))
 	}
 	first, _ := claims(t, paths[0], "door")
 	_, other := claims(t, paths[1], "desk")
@@ -105,9 +117,23 @@ func TestServeOverRedis(t *testing.T) {
 
 func TestServeThatCannot(t *testing.T) {
 	path := socketPath(t)
-	call(t, "serve", "--socket", filepath.Join(path, "missing")).expect(t, exitFailed, nil, []string{"make the directory"})
-	call(t, "serve", "--socket", path, "--redis", "redis://127.0.0.1:1").expect(t, exitUnavailable, nil, []string{"--redis redis://127.0.0.1:1"})
-	call(t, "serve", "--socket", path, "--nats-stream", "X").expect(t, exitUsage, nil, []string{"without --nats"})
+	serve := func(flags ...string) result {
+		return call(t, append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
+	}
+	serve("--socket", filepath.Join(path, "missing"), "--operator-socket", path+"-operator.sock").expect(t, exitFailed, nil, []string{"make the directory"})
+	serve("--redis", "redis://127.0.0.1:1").expect(t, exitUnavailable, nil, []string{"--redis redis://127.0.0.1:1"})
+	serve("--redis", "redis://127.0.0.1:1/x").expect(t, exitConfig, nil, []string{"--redis redis://127.0.0.1:1"})
+	serve("--redis", "redis://127.0.0.1:1", "--redis-password-file", path+".none").expect(t, exitConfig, nil, []string{"redis: " + path + ".none: no such file"})
+	serve("--nats-stream", "X").expect(t, exitUsage, nil, []string{"--nats-stream means nothing without nats.url"})
+	serve("--nats", "nats://127.0.0.1:1", "--nats-creds", path+".none").expect(t, exitConfig, nil, []string{"--nats-creds: the file cannot be read"})
+	serve("--socket-group", "nobody-has-this").expect(t, exitConfig, nil, []string{"socket.group: group: unknown group nobody-has-this"})
+	serve("--metrics", "256.0.0.1:1").expect(t, exitFailed, nil, []string{"256.0.0.1", "Try: lockagent serve --metrics 127.0.0.1:0"})
+	if err := os.WriteFile(path+".file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	serve("--state-dir", path+".file").expect(t, exitFailed, nil, []string{"state: " + path + ".file cannot be used: ", "Try: lockagent serve --state-dir DIRECTORY"})
+	settings(t, "rules: [{match: '**', users: [nobody-has-this], allow: [look]}]\n")
+	serve().expect(t, exitConfig, nil, []string{`rule 1: user "nobody-has-this": user: unknown user`})
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a daemon that did not start left its socket: %v", err)
 	}
@@ -133,7 +159,7 @@ func TestServeAsAProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "serve", "--socket", path)
+	cmd := exec.Command(self, "serve", "--socket", path, "--state-dir", path+".state")
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -161,6 +187,5 @@ func TestServeAsAProcess(t *testing.T) {
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
 		t.Errorf("it ended with %v", cmd.ProcessState)
 	}
-	d := start(t, "serve", "--socket", path) // over the socket that it left
-	d.stderr.await(t, "that it is ready", says("Ready: "))
+	serving(t, path) // over the socket and the state that it left
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type telemetry struct {
 	url        string // where Prometheus finds the metrics, or empty
 	complaints *complaints
 	verb       string // of this process, for what is worth trying
+	routes     []func(*http.ServeMux)
 	closers    []func(context.Context) error
 }
 
@@ -54,11 +56,11 @@ func exportMetrics(cmd *cobra.Command, logger *slog.Logger, address string, meas
 }
 
 // startTelemetry starts what the environment asks for. If metrics is an address, it
-// serves metrics to Prometheus there. Go on with the context that it returns: this process
+// serves metrics to Prometheus there, and what routes add. Go on with the context that it returns: this process
 // may be part of a trace. Close the telemetry also if there is an error.
-func startTelemetry(cmd *cobra.Command, logger *slog.Logger, metrics string) (context.Context, *telemetry, error) {
+func startTelemetry(cmd *cobra.Command, logger *slog.Logger, metrics string, routes ...func(*http.ServeMux)) (context.Context, *telemetry, error) {
 	ctx := cmd.Context()
-	t := &telemetry{complaints: &complaints{logger: logger}, verb: cmd.CommandPath()}
+	t := &telemetry{routes: routes, complaints: &complaints{logger: logger}, verb: cmd.CommandPath()}
 	disabled := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true")
 	if metrics == "" && (disabled || !asked("TRACES") && !asked("METRICS")) {
 		return ctx, t, nil
@@ -129,7 +131,7 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 		}
 	}
 	if address != "" {
-		server, err := serveMetrics(address)
+		server, err := serveMetrics(address, t.routes...)
 		if err != nil {
 			return &failure{exitFailed, err, metricsExample(t.verb)}
 		}

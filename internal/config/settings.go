@@ -113,5 +113,11 @@ const (
 // Log is how the daemon logs.
 type Log struct {
 	Level  string // debug, info, warn or error
-	Format string // text or json
+	Format string // TextLog or JSONLog
 }
+
+// The forms of the log.
+const (
+	TextLog = "text"
+	JSONLog = "json"
+)

@@ -356,9 +356,9 @@ var table = []*Setting{
 		Default: "info", Example: "debug",
 	},
 	{
-		Key: "log.format", Flag: "log-format", kind: choice{"text", "json"}, field: func(s *Settings) any { return &s.Log.Format },
+		Key: "log.format", Flag: "log-format", kind: choice{TextLog, JSONLog}, field: func(s *Settings) any { return &s.Log.Format },
 		Help: "The form of the log.", Usage: "`form` of the log: text or json",
-		Default: "text", Example: "json",
+		Default: TextLog, Example: JSONLog,
 	},
 }
 

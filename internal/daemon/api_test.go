@@ -153,7 +153,7 @@ func TestGRPC(t *testing.T) {
 func TestHealthWithoutAStore(t *testing.T) {
 	d := run(t)
 	d.store.SetOutage(lockagent.ErrStoreUnavailable)
-	if err := d.ready(background); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+	if err := d.Ready(background); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("ready: %v", err)
 	}
 	d.store.SetOutage(nil)

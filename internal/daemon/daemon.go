@@ -31,12 +31,14 @@ type Config struct {
 	Store    lockagent.Store
 	Recorder lockagent.Recorder // may be nil
 	Logger   *slog.Logger
-	// Lease is that of the locks. 0 is the default of the agent.
-	Lease time.Duration
+	// Lease and Margin are those of the locks. 0 is the default of the agent.
+	Lease, Margin time.Duration
 	// Access says what clients may do. By default the user of the daemon and root may do everything, and others nothing.
 	Access *access.Access
 	// ReadTime is for how long a client may take to send a request. 0 is 10 s.
 	ReadTime time.Duration
+	// MaxRequest is how many bytes a request may have. 0 is 64 KiB.
+	MaxRequest int
 }
 
 // Daemon serves clients. Make one with [Start].
@@ -48,26 +50,29 @@ type Daemon struct {
 	cut    context.CancelFunc // ends all streams
 	health health
 
+	address string
+
 	served chan struct{} // closed when the server serves no more
 	failed error         // why, unless it was shut down
 }
 
 // Bounds of connections.
 const (
-	defaultRead = 10 * time.Second // for a request
-	idleTime    = 2 * time.Minute  // without a request
-	maxHeader   = 16 << 10
-	maxStreams  = 1 << 14     // at once, on one connection of HTTP/2
-	partingTime = time.Second // for the last words to clients
+	defaultRead    = 10 * time.Second // for a request
+	defaultRequest = 64 << 10
+	idleTime       = 2 * time.Minute // without a request
+	maxHeader      = 16 << 10
+	maxStreams     = 1 << 14     // at once, on one connection of HTTP/2
+	partingTime    = time.Second // for the last words to clients
 )
 
 // Start starts a daemon.
 func Start(cfg Config) (*Daemon, error) {
-	agent, err := actor.New(actor.Config{ID: cfg.ID, Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease})
+	agent, err := actor.New(actor.Config{ID: cfg.ID, Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin})
 	if err != nil {
 		return nil, err
 	}
-	cfg.ReadTime = cmp.Or(cfg.ReadTime, defaultRead)
+	cfg.ReadTime, cfg.MaxRequest = cmp.Or(cfg.ReadTime, defaultRead), cmp.Or(cfg.MaxRequest, defaultRequest)
 	if cfg.Access == nil {
 		cfg.Access, _ = access.New(access.Config{ // without rules there is nothing wrong
 			Self: uint32(os.Geteuid()), Directory: Directory{}, Now: time.Now, Refused: func(uid uint32, err error, unsaid uint64) {
@@ -78,7 +83,7 @@ func Start(cfg Config) (*Daemon, error) {
 	ctx, cut := context.WithCancel(context.Background())
 	d := &Daemon{
 		agent: agent, book: claims.New(agent), logger: cfg.Logger, cut: cut, served: make(chan struct{}),
-		health: health{store: cfg.Store},
+		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(),
 	}
 	users := &userNames{known: make(map[uint32]string)}
 	var protocols http.Protocols
@@ -87,7 +92,7 @@ func Start(cfg Config) (*Daemon, error) {
 	d.server = &http.Server{
 		Handler: api.New(api.Config{
 			Agent: agent, Book: d.book, Access: rules{cfg.Access}, Client: client, UserName: users.name,
-			Ready: d.ready, Logger: cfg.Logger,
+			Ready: d.Ready, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest,
 		}),
 		ConnContext:    socket.ConnContext,
 		BaseContext:    func(net.Listener) context.Context { return ctx },
@@ -109,6 +114,9 @@ func Start(cfg Config) (*Daemon, error) {
 
 // Served is closed when no client can connect any more.
 func (d *Daemon) Served() <-chan struct{} { return d.served }
+
+// Address is the path of the socket.
+func (d *Daemon) Address() string { return d.address }
 
 // Counts is how many claims there are.
 func (d *Daemon) Counts() claims.Counts { return d.book.Counts() }
@@ -134,8 +142,8 @@ func (d *Daemon) Shutdown(ctx context.Context) error {
 	return errors.Join(d.failed, err)
 }
 
-// ready returns why no lock can be granted at the moment, or nil.
-func (d *Daemon) ready(ctx context.Context) error {
+// Ready returns why no lock can be granted at the moment, or nil.
+func (d *Daemon) Ready(ctx context.Context) error {
 	if d.book.Drains() {
 		return refusal.ErrDraining
 	}

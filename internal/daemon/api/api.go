@@ -45,15 +45,14 @@ type Config struct {
 	Ready func(context.Context) error
 	// Logger gets defects.
 	Logger *slog.Logger
+	// MaxRequest is how many bytes a request may have.
+	MaxRequest int
 }
-
-// maxMessage bounds a request. The largest are those with all labels.
-const maxMessage = 64 << 10
 
 // New returns the handler of the API.
 func New(cfg Config) http.Handler {
 	options := []connect.HandlerOption{
-		connect.WithReadMaxBytes(maxMessage),
+		connect.WithReadMaxBytes(cfg.MaxRequest),
 		connect.WithCompression("gzip", nil, nil), // it costs more than it saves within one host
 		connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
 			cfg.Logger.Error("lockagent: recovered from a panic", "of", spec.Procedure, "panic", p, "stack", string(debug.Stack()))

@@ -1,0 +1,126 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/tracing"
+)
+
+// hostLog is the event log of this host, and what copies it to the hub.
+type hostLog struct {
+	server    *natsserver.Server
+	publisher *events.Publisher
+	forwarder *events.Forwarder // nil without a hub
+}
+
+// publishTime bounds how long the last events may take.
+const publishTime = 10 * time.Second
+
+// openLog opens the event log in the state directory. Locks do not wait for it.
+func (s *server) openLog() error {
+	settings := s.settings()
+	log := &hostLog{}
+	var err error
+	log.server, err = natsserver.Start(natsserver.Config{Dir: s.state.Events(), Logger: s.logger})
+	if err != nil {
+		return &failure{exitFailed, fmt.Errorf("the event log in %s: %w", s.state.Events(), err), "lockagent serve --state-dir DIRECTORY"}
+	}
+	s.onClose(log.server.Stop)
+	local := events.Connection{InProcess: log.server, Logger: s.logger}
+	if settings.NATS.URL != "" {
+		if log.forwarder, err = s.newForwarder(local); err != nil {
+			return s.badHub(err)
+		}
+	}
+	epoch, err := s.state.NextEpoch(s.agent)
+	if err != nil {
+		return &failure{code: exitFailed, err: err}
+	}
+	log.publisher, err = events.NewPublisher(events.Config{
+		Connection: local, Agent: s.agent, Epoch: epoch, MaxBytes: noBound(int64(settings.Events.MaxSize)), MaxAge: settings.Events.MaxAge,
+		Sending: tracing.Sending(events.DefaultStream, tracing.Config{TracerProvider: s.telemetry.TracerProvider}),
+	})
+	if err != nil {
+		return err
+	}
+	s.log = log
+	if log.forwarder != nil {
+		s.onClose(s.forward(log.forwarder)) // it ends when the last events are in the log
+	}
+	s.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), publishTime)
+		defer cancel()
+		if err := log.publisher.Close(ctx); err != nil {
+			s.logger.Warn("the event log lacks the last events", "error", err)
+		}
+		return nil
+	})
+	return nil
+}
+
+// noBound is how package events says what the settings call 0.
+func noBound(size int64) int64 {
+	if size == 0 {
+		return -1
+	}
+	return size
+}
+
+// newForwarder returns the forwarder to the hub of the settings.
+func (s *server) newForwarder(local events.Connection) (*events.Forwarder, error) {
+	hub := &s.settings().NATS
+	return events.NewForwarder(events.ForwardConfig{
+		Source: events.ReaderConfig{Connection: local},
+		Hub: events.ReaderConfig{Stream: hub.Stream, Prefix: hub.Prefix, Connection: events.Connection{
+			URL: hub.URL, Creds: hub.Creds, Nkey: hub.Nkey, User: hub.User, PasswordFile: hub.PasswordFile, TokenFile: hub.TokenFile,
+			CA: hub.CA, Cert: hub.Cert, Key: hub.Key, ServerName: hub.ServerName, TLSFirst: hub.TLSFirst, Domain: hub.Domain,
+			InboxPrefix: hub.InboxPrefix, Logger: s.logger,
+		}},
+		Logger: s.logger,
+	})
+}
+
+// hubSettings has the setting of each option that package events may call wrong.
+var hubSettings = map[string]string{
+	"URL": "nats.url", "Creds": "nats.creds", "Nkey": "nats.nkey", "User": "nats.user", "PasswordFile": "nats.password_file",
+	"TokenFile": "nats.token_file", "CA": "nats.ca", "Cert": "nats.cert", "Key": "nats.key", "ServerName": "nats.server_name",
+	"TLSFirst": "nats.tls_first", "Domain": "nats.domain", "InboxPrefix": "nats.inbox_prefix", "Stream": "nats.stream", "Prefix": "nats.prefix",
+}
+
+// badHub has an error about the hub speak of settings.
+func (s *server) badHub(err error) error {
+	if end, ok := errors.AsType[*events.EndError](err); ok {
+		err = end.Err
+	}
+	what := "nats.url"
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && hubSettings[bad.Option] != "" {
+		what, err = hubSettings[bad.Option], errors.New(bad.Reason)
+	}
+	return &failure{exitConfig, fmt.Errorf("%s: %w", s.place(what), err), "lockagent serve --nats " + config.Find("nats.url").Example}
+}
+
+// forward runs the forwarder until the function that it returns is called. What the hub lacks then is forwarded by the next daemon.
+func (s *server) forward(f *events.Forwarder) (end func() error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	return func() error {
+		cancel(errForwarded)
+		if err := <-ended; !errors.Is(err, errForwarded) {
+			return s.badHub(err)
+		}
+		return nil
+	}
+}
+
+// errForwarded ends a forwarder.
+var errForwarded = errors.New("the daemon ends")

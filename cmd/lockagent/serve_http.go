@@ -1,0 +1,105 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockagent/lockagent/internal/daemon"
+	"github.com/lockagent/lockagent/internal/daemon/socket"
+)
+
+// status is the health of the daemon, for those who ask over HTTP. Before it serves, it is alive and not ready.
+type status struct{ daemon atomic.Pointer[daemon.Daemon] }
+
+// serves says which daemon it is.
+func (s *status) serves(d *daemon.Daemon) { s.daemon.Store(d) }
+
+// ready returns why no lock can be granted at the moment, or nil.
+func (s *status) ready(ctx context.Context) error {
+	if d := s.daemon.Load(); d != nil {
+		return d.Ready(ctx)
+	}
+	return errors.New("the daemon starts")
+}
+
+// route adds what is asked over HTTP.
+func (s *status) route(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }) // a client that has gone
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := s.ready(r.Context()); err != nil {
+			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok") // likewise
+	})
+}
+
+// openTelemetry begins what the settings and the environment want to know of the daemon.
+func (s *server) openTelemetry() error {
+	_, sdk, err := startTelemetry(s.cmd, s.logger, s.settings().Metrics.Listen, s.status.route)
+	s.telemetry = sdk
+	s.onClose(func() error {
+		sdk.close()
+		return nil
+	})
+	if err == nil && sdk.url != "" {
+		s.tell("Metrics: "+sdk.url+"\n", "metrics", "url", sdk.url)
+	}
+	return err
+}
+
+// Bounds of the operator's socket.
+const (
+	operatorReadTime = 10 * time.Second // for a request; a profile takes as long as it is asked to
+	operatorEndTime  = time.Second      // for answers that are under way at the end
+)
+
+// openOperator serves profiles, and the health of the daemon, on a socket for its user and root.
+func (s *server) openOperator() error {
+	path := s.settings().Operator.Socket
+	if err := s.makeSocketDir("operator.socket", path); err != nil {
+		return err
+	}
+	listener, err := socket.Listen(socket.Config{Path: path, Mode: 0o600})
+	if errors.Is(err, socket.ErrTaken) {
+		return &failure{exitFailed, err, "lockagent serve --operator-socket " + shellWord(path+"2")}
+	}
+	if err != nil {
+		return &failure{code: exitFailed, err: err}
+	}
+	mux := http.NewServeMux()
+	s.status.route(mux)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	s.onClose(serveHTTP(listener, mux))
+	return nil
+}
+
+// serveHTTP serves requests until the function that it returns is called.
+func serveHTTP(listener net.Listener, handler http.Handler) (end func() error) {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: operatorReadTime}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), operatorEndTime)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close() // what still runs has had its time
+		}
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	}
+}

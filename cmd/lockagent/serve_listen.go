@@ -1,0 +1,72 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/internal/daemon/socket"
+)
+
+// listen listens on the socket that systemd passed, or on the one of the settings.
+func (s *server) listen() (net.Listener, error) {
+	switch passed, err := socket.Activated(socketName); {
+	case err != nil:
+		return nil, &failure{code: exitFailed, err: err}
+	case passed != nil:
+		return passed, nil // systemd has set its mode and its group
+	}
+	at := s.settings().Socket
+	group, err := groupNumber(at.Group)
+	if err != nil {
+		return nil, &failure{exitConfig, fmt.Errorf("socket.group: %w", err), "getent group    (shows those that there are)"}
+	}
+	if err := s.makeSocketDir("socket.path", at.Path); err != nil {
+		return nil, err
+	}
+	listener, err := socket.Listen(socket.Config{Path: at.Path, Mode: at.Mode, Group: group})
+	if errors.Is(err, socket.ErrTaken) {
+		return nil, &failure{exitFailed, err, "lockagent serve --socket " + shellWord(at.Path+"2")}
+	}
+	if err != nil {
+		return nil, &failure{code: exitFailed, err: err}
+	}
+	return listener, nil
+}
+
+// makeSocketDir makes the directory of a socket, if nobody has said where that is.
+func (s *server) makeSocketDir(key, path string) error {
+	if s.config.Load().Origin(key).Kind != config.FromDefault {
+		return nil
+	}
+	mode := os.FileMode(0o700)
+	if os.Geteuid() == 0 { // its daemon may be for all
+		mode = 0o755
+	}
+	if err := os.MkdirAll(filepath.Dir(path), mode); err != nil {
+		return &failure{exitFailed, err, "lockagent serve --socket /tmp/lockagent.sock"}
+	}
+	return nil
+}
+
+// groupNumber is the number of a group, or 0 for none.
+func groupNumber(name string) (int, error) {
+	if name == "" {
+		return 0, nil
+	}
+	if n, err := strconv.Atoi(name); err == nil {
+		return n, nil
+	}
+	group, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(group.Gid)
+}

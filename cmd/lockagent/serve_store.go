@@ -1,0 +1,91 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/address"
+	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/memstore"
+	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/tracing"
+)
+
+// openStore opens the store that the settings name, or one in memory.
+func (s *server) openStore() error {
+	redis := &s.settings().Redis
+	if redis.URL == "" {
+		store := memstore.New()
+		s.store, s.where = store, "memory"
+		s.onClose(store.Close)
+		return nil
+	}
+	s.where = address.Redacted(redis.URL)
+	url, err := redis.Address()
+	if err != nil {
+		return badFile("redis", err)
+	}
+	tls, err := redis.TLS()
+	if err != nil {
+		return badFile("redis", err)
+	}
+	cfg := redisstore.Config{
+		MinReplicas: redis.MinReplicas, TLS: tls, Logger: s.logger,
+		// A call without an answer is given up soon enough for a renewal to be tried again.
+		CallTimeout: min(redisstore.DefaultCallTimeout, s.settings().Lease.Duration/4),
+	}
+	store, err := cfg.Open(s.cmd.Context(), url)
+	switch {
+	case errors.Is(err, lockagent.ErrBadURL), errors.Is(err, lockagent.ErrBadOption):
+		return &failure{exitConfig, fmt.Errorf("%s %s: %w", s.place("redis.url"), s.where, err), "lockagent serve --redis " + exampleRedis}
+	case err != nil:
+		return fmt.Errorf("%s %s: %w", s.place("redis.url"), s.where, err)
+	}
+	s.store = store
+	s.onClose(store.Close)
+	return nil
+}
+
+// badFile is the error of a file that a setting of a section names.
+func badFile(section string, err error) error {
+	return &failure{exitConfig, fmt.Errorf("%s: %w", section, err), "lockagent config show    (says which files the settings name)"}
+}
+
+// place is where a setting came from, for an error that speaks of it.
+func (s *server) place(key string) string {
+	switch from := s.config.Load().Origin(key); from.Kind {
+	case config.FromFile:
+		return from.String() + ": " + key
+	case config.FromDefault:
+		return key
+	default:
+		return from.String()
+	}
+}
+
+// tracedStore is the store with spans and metrics of its calls.
+func (s *server) tracedStore() lockagent.Store {
+	cfg := s.telemetry.Config
+	if redis := s.settings().Redis.URL; redis != "" {
+		cfg.System = "redis"
+		if u, err := url.Parse(redis); err == nil { // else the store would not be open
+			cfg.Address = u.Host
+			if u.Host == "" {
+				cfg.Address = u.Path // of a socket
+			} else if u.Port() == "" {
+				cfg.Address = net.JoinHostPort(u.Hostname(), "6379")
+			}
+		}
+	}
+	return tracing.Store(s.store, cfg)
+}
+
+// tracedRecorder is the event log with spans and metrics of what is recorded.
+func (s *server) tracedRecorder() lockagent.Recorder {
+	return tracing.Recorder(s.log.publisher, s.telemetry.Config)
+}
