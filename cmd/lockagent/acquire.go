@@ -73,7 +73,7 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	if f.ttl > 0 {
 		req.Ttl = durationpb.New(f.ttl)
 	}
-	h := new(supervision).start(cmd.ErrOrStderr())
+	h := new(supervision).start(cmd)
 	defer h.leave()
 	if err := h.take(daemon, name, acquiring(req)); err != nil {
 		if errors.Is(err, lockagent.ErrHeld) || errors.Is(err, lockagent.ErrTimeout) {

@@ -145,7 +145,7 @@ func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	h := f.supervision.start(cmd.ErrOrStderr())
+	h := f.supervision.start(cmd)
 	defer h.leave()
 	if err := h.take(daemon, name, attaching(id, secret)); err != nil {
 		return err

@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -130,6 +132,13 @@ func TestScripts(t *testing.T) {
 			env.Setenv("LOCKAGENT_SOCKET", d.path)
 			env.Setenv("SHELL", "/bin/sh")
 			env.Setenv(asProgram, "1")
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // rather than a second for each program
+			env.Setenv(ofScript, dir)
+			env.Defer(func() {
+				if err := killAll(ofScript + "=" + dir); err != nil {
+					t.Error(err)
+				}
+			})
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -164,6 +173,33 @@ func TestScripts(t *testing.T) {
 			},
 		},
 	})
+}
+
+// ofScript is a variable of the environment that tells the processes of a script from others.
+const ofScript = "LOCKAGENT_TEST_SCRIPT"
+
+// killAll kills all processes with a setting in their environment, and returns when they are gone. A script that fails leaves
+// some: they have its outputs, so the script would wait for them.
+func killAll(setting string) error {
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || !slices.Contains(strings.Split(string(text), "\x00"), setting) {
+			continue // it has ended, or is none of ours
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			return err
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err == nil {
+			errs = append(errs, awaitEnd(pid))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // pidIn is the number of a process in a file, or the number itself.

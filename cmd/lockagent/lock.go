@@ -115,7 +115,7 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer daemon.close()
-	h := f.supervision.start(cmd.ErrOrStderr())
+	h := f.supervision.start(cmd)
 	defer h.leave()
 	held := heldByAncestors(os.Getenv(heldVariable))
 	f.session = make(map[lockagent.Name]string)

@@ -105,12 +105,13 @@ func ends(s os.Signal) bool {
 	return false
 }
 
-func (s *supervision) start(stderr io.Writer) *holding {
-	h := &holding{supervision: s, stderr: stderr, news: make(chan news), signals: make(chan os.Signal, 64)}
-	for _, s := range forwarded {
-		if !signal.Ignored(s) { // as nohup has it
-			signal.Notify(h.signals, s)
-		}
+func (s *supervision) start(cmd *cobra.Command) *holding {
+	h := &holding{supervision: s, stderr: cmd.ErrOrStderr(), news: make(chan news), signals: make(chan os.Signal, 64)}
+	for _, s := range heeded(forwarded...) { // one by one: none at once would be all
+		signal.Notify(h.signals, s)
+	}
+	if cmd.Context().Err() != nil { // somebody was faster
+		h.signals <- syscall.SIGTERM
 	}
 	return h
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -13,9 +14,20 @@ func main() {
 	// A reader of our output that goes away is an error of a write, so that we end
 	// in order and not by a signal.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal does what it does by default: it kills
+	ctx := context.Background()
+	if asked := heeded(os.Interrupt, syscall.SIGTERM); len(asked) > 0 { // none would be all
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, asked...)
+		context.AfterFunc(ctx, stop) // a second signal does what it does by default: it kills
+	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// heeded leaves out the signals that whoever started this process had it ignore. A script has the programs ignore interrupts that it runs
+// in the background, and nohup has them ignore a hang-up. If we waited for such a signal, we would not ignore it any more, nor
+// would our children.
+func heeded(signals ...os.Signal) []os.Signal {
+	return slices.DeleteFunc(slices.Clone(signals), signal.Ignored)
 }
 
 // run is the program without its process. It returns the exit code. The end of ctx

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +20,11 @@ const asProgram = "LOCKAGENT_TEST_MAIN"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
+	}
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(s) { // by a script, or nohup, that runs these tests; the programs of the tests would inherit it
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 	_ = os.Unsetenv("NO_COLOR") // cannot fail for a valid name
 	for _, setting := range os.Environ() {
