@@ -75,7 +75,11 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	}
 	h := new(supervision).start(cmd)
 	defer h.leave()
-	if err := h.take(daemon, name, acquiring(req)); err != nil {
+	err = h.provide(daemon, req, f.slots)
+	if err == nil {
+		err = h.take(daemon, name, acquiring(req))
+	}
+	if err != nil {
 		if errors.Is(err, lockagent.ErrHeld) || errors.Is(err, lockagent.ErrTimeout) {
 			return &failure{code: int(f.busy), err: err}
 		}

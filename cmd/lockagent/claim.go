@@ -12,6 +12,7 @@ import (
 
 	"connectrpc.com/connect"
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/bootclock"
@@ -32,7 +33,8 @@ type claimed struct {
 	token      lockagent.Token
 	waited     time.Duration
 
-	deadline time.Duration // of the boot clock; only whoever reads the news uses it
+	deadline time.Duration   // of the boot clock; only whoever reads the news uses it
+	ctx      context.Context // until leave
 	leave    context.CancelFunc
 }
 
@@ -65,7 +67,7 @@ func attaching(id, secret string) opening {
 // open begins a claim, and tells what becomes of it until it is over or left.
 func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news) (*claimed, error) {
 	ctx, leave := context.WithCancel(context.Background())
-	c := &claimed{daemon: d, name: name, leave: leave}
+	c := &claimed{daemon: d, name: name, ctx: ctx, leave: leave}
 	s, conn, err := c.connect(ctx, first)
 	if err != nil {
 		leave()
@@ -198,17 +200,51 @@ func ended(e *lockagentv1.Ended) error {
 	return lockagent.ErrReleased // by somebody else: whoever releases it here has left before
 }
 
-// release ends the claim, and waits until the lock is free.
+// keep begins the fixed lease of the hold anew, again and again, until the claim is left.
+func (c *claimed) keep(lease time.Duration, tell chan<- news) {
+	const share = 3
+	go func() {
+		every := time.NewTicker(max(lease/share, time.Millisecond))
+		defer every.Stop()
+		for {
+			n := news{of: c}
+			select {
+			case <-every.C:
+			case <-c.ctx.Done():
+				return
+			}
+			ctx, cancel := context.WithTimeout(c.ctx, lease)
+			r, err := c.daemon.locks.Renew(ctx, &lockagentv1.RenewRequest{Claim: c.id, Secret: c.secret, Lease: durationpb.New(lease)})
+			cancel()
+			if n.deadline = instant(r.GetDeadline()); err != nil {
+				n.doubt = wire.Refused(err).Error()
+			}
+			select {
+			case tell <- n:
+			case <-c.ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// release ends the claim, and waits until the lock is free. It returns [errOver] if the claim had ended before.
 func (c *claimed) release() error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
-	_, err := c.daemon.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret})
+	r, err := c.daemon.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret})
 	c.leave()
 	if err != nil {
 		return c.daemon.failed(err)
 	}
+	if !r.GetEnded() {
+		return errOver
+	}
 	return nil
 }
+
+// errOver is the error of a release that was no more to be had.
+var errOver = errors.New("the claim had ended before")
 
 // releaseTime bounds how long a release may take. The end of the stream releases the lock as well.
 const releaseTime = 10 * time.Second

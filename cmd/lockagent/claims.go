@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,7 +48,7 @@ lock was not held any more, and the exit code says so.`,
 				return d.failed(err)
 			}
 			if !r.GetEnded() {
-				return &failure{code: exitLost, err: fmt.Errorf("the claim had ended before")}
+				return &failure{code: exitLost, err: errOver}
 			}
 			return nil
 		}),

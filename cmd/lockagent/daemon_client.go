@@ -62,6 +62,7 @@ type daemonClient struct {
 	path      string
 	transport *http.Transport
 	locks     lockagentv1connect.LockServiceClient
+	counts    lockagentv1connect.CountServiceClient
 	look      lockagentv1connect.LookServiceClient
 	operate   lockagentv1connect.OperateServiceClient
 }
@@ -74,6 +75,7 @@ func newDaemonClient(path string) *daemonClient {
 	d.transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.dial(ctx) }}
 	client := &http.Client{Transport: d.transport}
 	d.locks = lockagentv1connect.NewLockServiceClient(client, daemonURL)
+	d.counts = lockagentv1connect.NewCountServiceClient(client, daemonURL)
 	d.look = lockagentv1connect.NewLookServiceClient(client, daemonURL)
 	d.operate = lockagentv1connect.NewOperateServiceClient(client, daemonURL)
 	return d

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
@@ -99,6 +101,7 @@ func (d *testDaemon) until(ctx context.Context, name string, ok func(*lockagentv
 // TestScripts runs what shells do with the daemon. Each script has a daemon of its own, and these commands:
 //
 //	until NAME HELD WAITING   waits until so many hold the lock and wait for it
+//	hear FIFO [FILE]          waits for a line in a fifo, and writes it to the file
 //	gone FILE                 waits until the process is gone whose number is in the file
 //	signal NAME FILE          sends a signal to the process whose number is in the file
 //	break NAME                breaks a lock
@@ -164,6 +167,13 @@ func TestScripts(t *testing.T) {
 				sig := unix.SignalNum("SIG" + args[0])
 				ts.Check(unix.Kill(pidIn(ts, args[1]), sig))
 			},
+			"hear": func(ts *testscript.TestScript, _ bool, args []string) {
+				line, err := hear(ts.MkAbs(args[0]))
+				ts.Check(err)
+				if len(args) > 1 {
+					ts.Check(os.WriteFile(ts.MkAbs(args[1]), line, 0o600))
+				}
+			},
 			"gone": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(awaitEnd(pidIn(ts, args[0])))
 			},
@@ -173,6 +183,19 @@ func TestScripts(t *testing.T) {
 			},
 		},
 	})
+}
+
+// hear waits for a line in a fifo. Unlike cat it does not wait for ever for a writer that has failed.
+func hear(fifo string) ([]byte, error) {
+	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if err := f.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	return bufio.NewReader(f).ReadBytes('\n')
 }
 
 // ofScript is a variable of the environment that tells the processes of a script from others.

@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 
 // lockVerbs are those that take locks through the daemon.
 func lockVerbs() []*cobra.Command {
-	return []*cobra.Command{newLock(), newAcquire(), newRenew(), newRelease(), newAttach(), newCheck()}
+	return []*cobra.Command{newLock(), newAcquire(), newRenew(), newRelease(), newAttach(), newCheck(), newSlots()}
 }
 
 // lookVerbs are those that look at the locks of the daemon.

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -29,6 +30,7 @@ type lockFlags struct {
 	asking
 	busy exitFlag
 
+	ttl       time.Duration
 	also      []string
 	shell     string
 	close     bool
@@ -68,6 +70,7 @@ when somebody else can. See --on-lost and --grace.`,
 	flags.SortFlags = false
 	f.asking.add(cmd)
 	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w")
+	flags.DurationVar(&f.ttl, "ttl", 0, "release the lock when lockagent lock has not kept it for this `time`, because it was killed or is stopped; by default it lasts as long as the command")
 	flags.StringArrayVar(&f.also, "also", nil, "another lock `name` to take; all of them are taken, in the order of their names, or none; may be repeated")
 	flags.BoolVar(&f.reentrant, "reentrant", false, "take the lock also if lockagent lock that runs this one holds it")
 	f.addRunning(cmd)
@@ -107,7 +110,7 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.asking.check(cmd), f.supervision.check(cmd)); err != nil {
+	if err := errors.Join(f.asking.check(cmd), f.supervision.check(cmd), f.checkTTL(cmd)); err != nil {
 		return err
 	}
 	daemon, err := f.open(cmd)
@@ -122,11 +125,31 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 	until := time.Now().Add(f.wait.of)
 	for _, name := range names {
 		f.session[name] = cmp.Or(held.session(name), rand.Text())
-		if err := h.take(daemon, name, acquiring(f.request(name, args[1:], until, !f.reentrant))); err != nil {
+		if f.slots > 0 && held.holds(name) >= int(f.slots) && !f.reentrant {
+			return f.denied(name, lockagent.ErrReentry)
+		}
+		req := f.request(name, args[1:], until, !f.reentrant)
+		if err := h.provide(daemon, req, f.slots); err != nil {
 			return f.denied(name, err)
+		}
+		if err := h.take(daemon, name, acquiring(req)); err != nil {
+			return f.denied(name, err)
+		}
+		if f.ttl != 0 {
+			h.of(name).keep(f.ttl, h.news)
 		}
 	}
 	return f.under(cmd, h, daemon, lockagent.Name(args[0]), command)
+}
+
+func (f *lockFlags) checkTTL(cmd *cobra.Command) error {
+	switch given := cmd.Flags().Changed; {
+	case given("ttl") && given("lease"):
+		return usage("lockagent lock --ttl 10m orders/42 true", "--ttl and --lease exclude each other")
+	case given("ttl") && lockagent.CheckLease(f.ttl) != nil:
+		return usage("lockagent lock --ttl 10m orders/42 true", "--ttl must be between 1ms and a year, not %v", f.ttl)
+	}
+	return nil
 }
 
 // under runs the command under the locks that are held, or only holds them.
@@ -188,6 +211,9 @@ func (f *lockFlags) command(args []string) (*exec.Cmd, error) {
 // request is what the daemon is asked for one lock. All of them have one deadline.
 func (f *lockFlags) request(name lockagent.Name, command []string, until time.Time, noReentry bool) *lockagentv1.AcquireRequest {
 	req := f.asking.request(name, command)
+	if f.ttl != 0 {
+		req.Lease = durationpb.New(f.ttl)
+	}
 	if f.wait.of > 0 {
 		left := time.Until(until)
 		req.Try = left <= 0
@@ -195,7 +221,9 @@ func (f *lockFlags) request(name lockagent.Name, command []string, until time.Ti
 			req.Wait = durationpb.New(left)
 		}
 	}
-	req.Session, req.NoReentry = f.session[name], noReentry
+	if f.slots == 0 { // a slot is never held twice
+		req.Session, req.NoReentry = f.session[name], noReentry
+	}
 	return req
 }
 
@@ -215,6 +243,7 @@ func (f *lockFlags) denied(name lockagent.Name, err error) error {
 // asking are the flags of each verb that asks for a lock.
 type asking struct {
 	try, shared, exclusive, fair bool
+	slots                        int32
 	wait                         waitFlag
 	lease                        time.Duration
 	labels                       map[string]string
@@ -227,12 +256,23 @@ func (a *asking) add(cmd *cobra.Command) {
 	flags.BoolVarP(&a.shared, "shared", "s", false, "hold the lock beside others who take it with -s")
 	flags.BoolVarP(&a.exclusive, "exclusive", "x", false, "exclude those who take the lock with -s or -x")
 	flags.BoolVar(&a.fair, "fair", false, "wait in the order of arrival, over all hosts; all others must use it for this lock too")
+	flags.Int32Var(&a.slots, "slots", 0, "hold one of this `number` of slots: as many can hold the lock at once; all others must use the same number for it")
 	flags.DurationVar(&a.lease, "lease", 0, "hold the lock for this `time` at most; by default without end")
 	flags.StringToStringVar(&a.labels, "label", nil, "`name=text` for those who look at the lock; may be repeated")
+
+	// What flock calls them too.
+	flags.BoolVarP(&a.exclusive, "exclusively", "e", false, "")
+	_ = flags.MarkHidden("exclusively") // it is there
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(cmp.Or(map[string]string{"nb": "nonblock", "timeout": "wait"}[name], name))
+	})
 }
 
 func (a *asking) check(cmd *cobra.Command) error {
-	for _, pair := range [][2]string{{"shared", "exclusive"}, {"shared", "fair"}, {"exclusive", "fair"}, {"nonblock", "wait"}} {
+	for _, pair := range [][2]string{
+		{"shared", "exclusive"}, {"shared", "exclusively"}, {"shared", "fair"}, {"exclusive", "fair"}, {"nonblock", "wait"},
+		{"slots", "shared"}, {"slots", "exclusive"}, {"slots", "fair"},
+	} {
 		if cmd.Flags().Changed(pair[0]) && cmd.Flags().Changed(pair[1]) {
 			return usage(example(cmd, cmd.Flags().Lookup(pair[0])), "--%s and --%s exclude each other", pair[0], pair[1])
 		}
@@ -241,6 +281,9 @@ func (a *asking) check(cmd *cobra.Command) error {
 		if err := lockagent.CheckLease(a.lease); err != nil {
 			return usage(example(cmd, cmd.Flags().Lookup("lease")), "--lease must be between 1ms and a year, not %v", a.lease)
 		}
+	}
+	if cmd.Flags().Changed("slots") && a.slots < 1 {
+		return usage(example(cmd, cmd.Flags().Lookup("slots")), "--slots must be at least 1, not %d", a.slots)
 	}
 	a.try = a.try || a.wait.given && a.wait.of == 0
 	return nil
@@ -260,6 +303,8 @@ func (a *asking) request(name lockagent.Name, command []string) *lockagentv1.Acq
 		}
 	case a.fair:
 		req.Kind = lockagentv1.Kind_KIND_FAIR
+	case a.slots > 0:
+		req.Kind = lockagentv1.Kind_KIND_PERMITS
 	}
 	if a.wait.of > 0 {
 		req.Wait = durationpb.New(a.wait.of)

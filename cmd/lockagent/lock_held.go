@@ -52,6 +52,16 @@ func (a ancestry) session(name lockagent.Name) (session string) {
 	return session
 }
 
+// holds is how often ancestors have taken the lock.
+func (a ancestry) holds(name lockagent.Name) (n int) {
+	for _, one := range a {
+		if one.name == name {
+			n++
+		}
+	}
+	return n
+}
+
 // with adds claims.
 func (a ancestry) with(claims []*claimed, sessions map[lockagent.Name]string) ancestry {
 	for _, c := range claims {

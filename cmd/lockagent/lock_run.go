@@ -221,7 +221,7 @@ func (r *supervised) end(closed bool) error {
 	if !r.alone && !closed && r.lost == nil {
 		r.say("what the command left in the background keeps the lock")
 	} else {
-		_ = r.giveBack(nil)
+		r.finish()
 	}
 	switch {
 	case r.lost != nil:

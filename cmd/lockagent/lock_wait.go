@@ -138,6 +138,12 @@ func (s signalled) Error() string { return "ended by " + unix.SignalName(syscall
 // Is reports whether target is [errQuiet]: who sends a signal knows.
 func (s signalled) Is(target error) bool { return target == errQuiet }
 
+// signalFailure is the error of a wait that a signal has ended.
+func signalFailure(s os.Signal) error {
+	by := s.(syscall.Signal)
+	return &failure{code: exitSignal + int(by), err: signalled(by)}
+}
+
 // pass ends this process by the signal, if users send it to end programs. A shell ends a script only if it sees the signal itself.
 func (s signalled) pass() {
 	if by := syscall.Signal(s); by == syscall.SIGINT || by == syscall.SIGTERM {
@@ -157,7 +163,7 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 		select {
 		case s := <-h.signals:
 			if ends(s) {
-				return h.giveBack(&failure{code: exitSignal + int(s.(syscall.Signal)), err: signalled(s.(syscall.Signal))})
+				return h.giveBack(signalFailure(s))
 			}
 			if s == syscall.SIGTSTP {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
@@ -193,6 +199,15 @@ func (h *holding) giveBack(err error) error {
 		}
 	}
 	return err
+}
+
+// finish releases the locks. A lock that was lost before is one that was lost while the command ran, although nobody has heard of it yet.
+func (h *holding) finish() {
+	for _, c := range h.claims {
+		if err := c.release(); errors.Is(err, errOver) && h.lost == nil {
+			h.lost = err
+		}
+	}
 }
 
 // hear notes what has become of a claim.
@@ -268,17 +283,25 @@ func (h *holding) hold(cmd *cobra.Command, c *claimed) error {
 		select {
 		case s := <-h.signals:
 			if ends(s) {
-				return h.giveBack(nil)
+				return h.held()
 			}
 			if s == syscall.SIGTSTP {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 			}
 		case <-input:
-			return h.giveBack(nil)
+			return h.held()
 		case n := <-h.news:
 			h.hear(n)
 		case <-until(h.deadline()):
 		}
 	}
 	return h.giveBack(h.lostFailure())
+}
+
+// held releases the locks, and tells whether they were held until now.
+func (h *holding) held() error {
+	if h.finish(); h.lost != nil {
+		return h.lostFailure()
+	}
+	return nil
 }

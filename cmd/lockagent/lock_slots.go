@@ -1,0 +1,126 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// provide sets the number of slots that a request is about, unless somebody has set it. It refuses another number than was
+// set: with two numbers nobody knows how many may hold the lock.
+func (h *holding) provide(d *daemonClient, req *lockagentv1.AcquireRequest, slots int32) error {
+	if slots == 0 {
+		return nil
+	}
+	name := lockagent.Name(req.GetName())
+	ctx, cancel := h.heeding()
+	defer cancel(nil)
+	if wait := req.GetWait().AsDuration(); wait > 0 {
+		late := time.AfterFunc(wait, func() {
+			cancel(&lockagent.WaitError{Name: name, Waited: wait, Silent: wait, TimedOut: true, Err: lockagent.ErrTimeout})
+		})
+		defer late.Stop()
+	}
+	set, err := d.slots(ctx, &lockagentv1.PermitsRequest{Name: string(name), Op: lockagentv1.PermitsOp_PERMITS_OP_TRY_SET, N: slots})
+	if err != nil {
+		return h.giveBack(cmp.Or(context.Cause(ctx), err))
+	}
+	if set != slots {
+		word := shellWord(string(name))
+		return h.giveBack(&failure{
+			exitUsage, fmt.Errorf("%s has %d slots, not %d", word, set, slots),
+			fmt.Sprintf("lockagent lock --slots %d %s true    (lockagent slots %s %d changes the number)", set, word, word, slots),
+		})
+	}
+	return nil
+}
+
+// slots reads or changes the number of slots, and returns it.
+func (d *daemonClient) slots(ctx context.Context, req *lockagentv1.PermitsRequest) (int32, error) {
+	req.Kind = lockagentv1.Kind_KIND_PERMITS
+	r, err := d.counts.Permits(ctx, req)
+	if err != nil {
+		return 0, d.failed(err)
+	}
+	return r.GetFree() + r.GetTaken(), nil
+}
+
+// heeding is a context that ends by the signals that end a wait. It must be cancelled before anything else looks at the signals.
+func (h *holding) heeding() (context.Context, func(error)) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case s := <-h.signals:
+				switch {
+				case ends(s):
+					cancel(signalFailure(s))
+				case s == syscall.SIGTSTP:
+					_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func(cause error) {
+		cancel(cause)
+		<-done
+	}
+}
+
+func newSlots() *cobra.Command {
+	var f daemonFlag
+	cmd := &cobra.Command{
+		Use:   "slots NAME [NUMBER]",
+		Short: "Say how many slots a lock has, or change that",
+		Long: `Slots says how many programs can hold a lock at once that is taken with --slots. With a number it changes that. If the new
+number is smaller, those who hold the lock keep it, and others wait until enough of them have released it.`,
+		Example:           "  lockagent slots builds 4",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeLockOnce,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			const try = "lockagent slots builds 4"
+			if len(args) == 0 || len(args) > 2 {
+				return usage(try, "slots takes the name of one lock, and perhaps a number")
+			}
+			name, err := parseLock(args[0], try)
+			if err != nil {
+				return err
+			}
+			req := &lockagentv1.PermitsRequest{Name: string(name)}
+			if len(args) == 2 {
+				n, err := strconv.ParseInt(args[1], 10, 32)
+				if err != nil || n < 1 {
+					return usage(try, "%q is no number of slots; it is at least 1", args[1])
+				}
+				req.Op, req.N = lockagentv1.PermitsOp_PERMITS_OP_SET, int32(n)
+			}
+			daemon, err := f.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer daemon.close()
+			n, err := daemon.slots(cmd.Context(), req)
+			if err == nil {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), n)
+			}
+			return err
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
