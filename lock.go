@@ -108,11 +108,12 @@ type Token uint64
 // lower-case text form.
 type AgentID string
 
-// NewAgentID makes a new random identity (UUID version 4).
+// NewAgentID makes a new random identity. It is a UUID of version 8. Redisson's are of version 4, so a
+// store can tell by the identity of a holder that the holder is an agent.
 func NewAgentID() AgentID {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails, see its documentation
-	b[6] = b[6]&0x0f | 0x40
+	b[6] = b[6]&0x0f | 0x80
 	b[8] = b[8]&0x3f | 0x80
 	return AgentID(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]))
 }

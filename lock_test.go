@@ -147,7 +147,7 @@ func TestMaxToken(t *testing.T) {
 }
 
 func TestNewAgentID(t *testing.T) {
-	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := make(map[lockagent.AgentID]bool)
 	for range 1000 {
 		id := lockagent.NewAgentID()

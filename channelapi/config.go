@@ -25,7 +25,8 @@ type Config struct {
 	// program, such as a publisher of events, needs the identity before New. Make it with
 	// [NewAgentID], for these locks alone: two agents with one identity take each
 	// other's locks for their own. A break spares what an identity without a UUID holds, since
-	// other programs may have keys like that. It excludes Label.
+	// other programs may have keys like that. Beside an identity of another form, waiters may ask the store
+	// more often. It excludes Label.
 	ID AgentID
 
 	// Recorder takes the events of the locks: one of package tracing or of package events.

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	agentA lockagent.AgentID = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
-	agentB lockagent.AgentID = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+	agentA lockagent.AgentID = "aaaaaaaa-aaaa-8aaa-8aaa-aaaaaaaaaaaa"
+	agentB lockagent.AgentID = "bbbbbbbb-bbbb-8bbb-8bbb-bbbbbbbbbbbb"
 )
 
 func wish(name lockagent.Name, agent lockagent.AgentID, number uint64) lockagent.AcquireRequest {

@@ -218,6 +218,22 @@ var queueClauses = []clause{
 		},
 		except: []lockagent.LockKind{lockagent.ReadWriteLock}, // other programs always wake its waiters
 	},
+	{
+		name: "who waits for an agent need not ask",
+		says: "So nobody has to ask if the holder's identity is of [NewAgentID].",
+		prove: func(t *testing.T, h *Harness) {
+			h.needsQueue(t)
+			one, two := h.pair(t)
+			silent := *one // an agent that has never waited, and whose messages go to another server, or to nobody
+			silent.id = lockagent.NewAgentID()
+			silent.acquire(theLock, 1)
+			two.subscribe(theLock)
+			if within := two.queue(theLock, 1, silent.tenure(1)).AskWithin; within != 0 {
+				t.Errorf("it is to ask again within %v", within)
+			}
+		},
+		except: []lockagent.LockKind{lockagent.FairLock}, // its places are kept by asking
+	},
 }
 
 // line is theLock with a holder, tenure 1 of one, and with others in its queue.

@@ -152,6 +152,11 @@ var queueDefects = []defect{
 	{"has who waits for another program sleep", "Queue/who waits for another program is to ask again", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.AskWithin = 0
 	})},
+	{"has who waits for an agent ask", "Queue/who waits for an agent need not ask", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		if reply.Queued {
+			reply.AskWithin = time.Second
+		}
+	})},
 	{"passes what has run out", "Pass/the end of a lease passes nothing", func(s *spoilt) {
 		inspect := s.inspect
 		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {

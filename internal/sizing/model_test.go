@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"math"
 	"time"
 
 	"github.com/lockagent/lockagent/actor"
@@ -79,11 +80,26 @@ func (f fleet) crowded() (commands, messages float64) {
 	return commandsPerHold + float64(f.rivals), float64(f.rivals)
 }
 
-// attempts is how often n waiters that have a place ask in a second for locks that are
-// kept.
+// attempts is how often n waiters that have a place ask in a second for locks that agents
+// keep.
 func (f fleet) attempts(n int) float64 {
 	const looks = 10 * time.Second // between two attempts, or less if the lease ends before
 	return float64(n) / min(looks, f.lease).Seconds()
+}
+
+// attemptsBeside is how often n waiters ask in a second for locks that another program keeps, and renews as an agent would. That
+// one may release a lock without a wake-up. So they ask when the time has doubled since they first saw
+// the present end of the lease, up to a twentieth later. They do not see each renewal at once.
+func (f fleet) attemptsBeside(n int) float64 {
+	const first, scatter, span = 0.1, 1.05, 3600.0 // in seconds, but for the scatter
+	period, asked := f.period().Seconds(), 0
+	for now, saw := 0.0, 0.0; now < span; asked++ {
+		if math.Floor(now/period) > math.Floor(saw/period) {
+			saw = now
+		}
+		now += max(first, now-saw) * scatter
+	}
+	return float64(n*asked) / span
 }
 
 // vacancy is the shortest and the longest time for which a lock stays with a host that died. That is

@@ -88,6 +88,26 @@ func TestFleet(t *testing.T) {
 	})
 }
 
+// Another program keeps locks, and one host waits for all of them.
+func TestBesideAnotherProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(1, *locks)
+		w := newWorld(t, f, 10*time.Minute)
+		defer w.end()
+		ctx, stop := context.WithCancel(context.Background())
+		w.stop = stop
+		host := w.hosts[0]
+		host.lend(ctx)
+		host.standBy(ctx, host)
+		time.Sleep(f.period()) // in which they asked for the first time
+		const d = 5 * time.Minute
+		time.Sleep(d)
+		table := newTable(t, fmt.Sprintf("Another program keeps %d locks, for %v", f.locks, d))
+		defer table.out.Flush()
+		table.add(about("attempts of those who wait /s", f.attemptsBeside(f.locks), 0.1, w.meter.last(d).rate(kept, acquire)))
+	})
+}
+
 // steady is what the fleet costs day by day.
 func (w *world) steady() {
 	const d = time.Minute

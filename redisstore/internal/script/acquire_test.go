@@ -322,7 +322,7 @@ func TestAFullServer(t *testing.T) {
 	if r := s.acquire(queueing("held", agentC, 1)); r.Queued || r.Holder != held.Tenure.String() {
 		t.Errorf("a place on a full server: %+v", r)
 	}
-	s.expectKeys("held", "lockagent_busy:{held}", "lockagent_clock", "lockagent_polls", "lockagent_queue:{held}")
+	s.expectKeys("held", "lockagent_clock", "lockagent_queue:{held}")
 	last := end(held)
 	last.Last = s.past.Given + 1000
 	expect(t, s.releaseAll(unanswered, last), "not released", "passed")

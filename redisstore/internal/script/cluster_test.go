@@ -34,7 +34,7 @@ func TestACluster(t *testing.T) {
 		busy := s.acquire(queueing(name, agentB, 7))
 		want := lockagent.AcquireReply{
 			At: busy.At, Clock: s.Do("CLUSTER", "MYID").(string) + "/0", Holder: tenure(agentA, 1).String(), Remaining: busy.Remaining,
-			Queued: true, Outsiders: 1, AskWithin: 100 * time.Millisecond, // the agent of the holder may listen at another node
+			Queued: true, Outsiders: 1,
 		}
 		if busy != want {
 			t.Errorf("busy: %+v, want %+v", busy, want)
@@ -56,6 +56,56 @@ func TestACluster(t *testing.T) {
 		s.room.Rehearse(&s.call, name)
 		if got := s.must(&s.call); got != "ok" {
 			t.Error(got)
+		}
+	}
+}
+
+// In a Cluster an agent listens at another node than that of the lock, perhaps. All the same those who wait know what it is.
+func TestWhoWaitsForAnAgentInAClusterDoesNotAsk(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	s := node(t, cluster.NodeOf("orders"))
+	for _, other := range cluster.Nodes {
+		if other != s.Server {
+			if _, err := other.Dial().Do("SUBSCRIBE", AgentChannel(agentA)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.waits(agentB, "orders")
+	first := func(outcomes []Outcome[lockagent.AcquireReply]) lockagent.AcquireReply {
+		t.Helper()
+		if outcomes[0].Err != nil {
+			t.Fatal(outcomes[0].Err)
+		}
+		return outcomes[0].Reply
+	}
+	for kind, c := range map[lockagent.LockKind]struct {
+		try   func(...lockagent.AcquireRequest) []Outcome[lockagent.AcquireReply]
+		field string // what the tenure of a writer ends with
+		hash  []string
+	}{
+		lockagent.PlainLock:     {try: s.acquireAll},
+		lockagent.FencedLock:    {try: fencedServer{s}.acquireAll},
+		lockagent.FairLock:      {try: s.fairTry},
+		lockagent.ReadWriteLock: {try: s.rwTry, field: ":write", hash: []string{"mode", "write"}},
+	} {
+		fair := kind == lockagent.FairLock
+		s.Do("FLUSHALL")
+		s.past = Past{Incarnation: "-"}
+		if r := first(c.try(wish("orders", agentA, 1))); !r.Granted {
+			t.Fatalf("%s: %+v, want it granted", kind, r)
+		}
+		if r := first(c.try(queueing("orders", agentB, 1))); !r.Queued || r.Outsiders != 0 || (r.AskWithin == 0) == fair {
+			t.Errorf("%s: beside an agent: %+v, want a place, and only a fair lock to ask", kind, r)
+		}
+		// Beside another program it asks, unless that program always tells of its release. The place at a fair lock has a channel.
+		s.Do("DEL", "orders")
+		s.Do(append([]string{"HSET", "orders", another + c.field, "1"}, c.hash...)...)
+		s.Do("PEXPIRE", "orders", "30000")
+		r := first(c.try(queueing("orders", agentB, 1)))
+		if asks := kind != lockagent.ReadWriteLock; !r.Queued || (r.AskWithin > 0) != asks || (r.Outsiders > 0) != fair {
+			t.Errorf("%s: beside another program: %+v", kind, r)
 		}
 	}
 }

@@ -148,14 +148,7 @@ local function others(fair, holder, ours)
   end
   local queued, known = call('LLEN', fair.queue), pcall('ZCARD', fair.places)
   local ahead = math.max(0, queued - (type(known) == 'number' and known or 0))
-  if ahead == 0 and holder and not ours then
-    local agent = string.match(holder, '^(.*):%d+$')
-    ahead = 1
-    if agent and fair.mode == 'sharded' then
-      ahead = call('PUBSUB', 'SHARDNUMSUB', 'lockagent_agent:' .. agent .. fair.agents)[2] > 0 and 0 or 1
-    end
-  end
-  return ahead
+  return holder and not ours and math.max(1, ahead) or ahead
 end
 
 -- Tries one lock, and returns what there is to say about it.

@@ -18,14 +18,18 @@ local function grant(lock, tenure, lease, left, own)
   end
 end
 
--- Tells the agent that has a lock that another one wants it. It reports whether some agent of ours heard that,
--- as far as this server knows. It tells at every attempt: the message may have been lost, and a failover
--- may bring a tenure back behind one that waits already.
+-- The identity of an agent ends with a UUID of version 8, unless it was given another one. The clients of Redisson have
+-- UUIDs of version 4.
+local tenure_of_agent = '%-8%x%x%x%-[89ab]%x%x%x%-' .. string.rep('%x', 12) .. ':%d+$'
+
+-- Tells the agent that has a lock that another one wants it. It reports whether the holder is an agent. One with
+-- another identity is known if it listens at this server. It tells at every attempt: the message may have been
+-- lost, and a failover may bring a tenure back behind one that waits already.
 local function want(lock, tenure, holder)
   local agent = string.match(holder or '', '^(.*):%d+$')
   if agent and agent ~= string.match(tenure, '^(.*):') then
     local heard = pcall('PUBLISH', 'lockagent_agent:' .. agent, message_kind .. 'wanted ' .. holder .. ' ' .. lock)
-    return type(heard) == 'number' and heard > 0
+    return string.find(holder, tenure_of_agent) ~= nil or type(heard) == 'number' and heard > 0
   end
   return agent ~= nil
 end

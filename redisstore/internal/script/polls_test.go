@@ -14,6 +14,9 @@ import (
 
 const busyKey = "lockagent_busy:{orders}"
 
+// another is another program that holds a lock.
+const another = "5ef3f1a2-0c4d-4c3b-9d6e-7f8091a2b3c4:52"
+
 // polled has the server believe that somebody polled a moment ago.
 func (s *server) polled() {
 	s.t.Helper()
@@ -229,7 +232,6 @@ func TestTheNextTurnOfThoseThatPoll(t *testing.T) {
 
 // Another program may release a lock without a word. Who waits for that asks again, sooner if the lock was acquired again meanwhile.
 func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
-	const holder = "5ef3f1a2-0c4d-4c3b-9d6e-7f8091a2b3c4:52"
 	for _, c := range []struct {
 		title       string
 		noted       string // what the busy key says of the holder's lease
@@ -254,14 +256,14 @@ func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
 				if outsiders {
 					defer s.listen(Channel("orders")).Close()
 				}
-				s.Do("HSET", "orders", holder, "1")
+				s.Do("HSET", "orders", another, "1")
 				end := s.time()/1000 + 30_000
 				s.Do("PEXPIREAT", "orders", strconv.FormatInt(end, 10))
 				if c.noted != "" {
 					s.Do("SET", busyKey, fmt.Sprintf("%d %s %d", s.time()-c.ago.Microseconds(), c.noted, end-c.ends.Milliseconds()))
 				}
 				r := s.acquire(queueing("orders", agentB, 1))
-				if !r.Queued || r.AskWithin < c.least || r.AskWithin > c.most || r.Remaining < 20*time.Second || r.Holder != holder {
+				if !r.Queued || r.AskWithin < c.least || r.AskWithin > c.most || r.Remaining < 20*time.Second || r.Holder != another {
 					t.Errorf("%+v, want to ask within %v to %v", r, c.least, c.most)
 				}
 				var since, noted int64
@@ -274,7 +276,7 @@ func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
 	t.Run("a hold without end", func(t *testing.T) {
 		s := start(t)
 		s.waits(agentB, "orders")
-		s.Do("HSET", "orders", holder, "1")
+		s.Do("HSET", "orders", another, "1")
 		s.acquire(queueing("orders", agentB, 1))
 		s.Do("SET", busyKey, fmt.Sprintf("%d ends 0", s.time()-3e6))
 		if r := s.acquire(queueing("orders", agentB, 1)); r.AskWithin < 3*time.Second || r.Remaining >= 0 {
@@ -283,11 +285,10 @@ func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
 	})
 }
 
-// An agent tells of its release, so nobody has to ask.
+// An agent tells of its release, so nobody has to ask. Its identity shows that it is one.
 func TestWhoWaitsForAnAgentDoesNotAsk(t *testing.T) {
 	s := start(t)
 	s.waits(agentB, "orders")
-	s.grant(wish("orders", agentA, 1))
 	asks := func() bool {
 		t.Helper()
 		r := s.acquire(queueing("orders", agentB, 1))
@@ -296,15 +297,25 @@ func TestWhoWaitsForAnAgentDoesNotAsk(t *testing.T) {
 		}
 		return r.AskWithin > 0
 	}
+	for _, id := range []lockagent.AgentID{agentA, lockagent.NewAgentID(), "billing-" + lockagent.NewAgentID()} {
+		s.Do("DEL", "orders")
+		s.grant(wish("orders", id, 1))
+		if asks() {
+			t.Errorf("%s is an agent, and the store does not rely on it", id)
+		}
+	}
+	const odd = "somebody" // an identity that the program chose
+	s.Do("DEL", "orders")
+	s.grant(wish("orders", odd, 1))
 	if !asks() {
 		t.Error("nobody listens as the holder, but the store relies on it")
 	}
-	s.Do("SET", busyKey, "1 "+tenure(agentA, 1).String())
+	s.Do("SET", busyKey, "1 "+tenure(odd, 1).String())
 	if asks() {
 		t.Error("the holder was passed the lock, and the store does not rely on it")
 	}
 	s.Do("DEL", busyKey)
-	s.waits(agentA, "orders")
+	s.waits(odd, "orders")
 	if asks() {
 		t.Error("the holder is an agent that listens, and the store does not rely on it")
 	}
@@ -317,7 +328,7 @@ func TestWhoWaitsForAnAgentDoesNotAsk(t *testing.T) {
 func TestAfterATurnWaitersAskSoon(t *testing.T) {
 	s := start(t)
 	s.waits(agentB, "orders")
-	s.Do("HSET", "orders", "5ef3f1a2-0c4d-4c3b-9d6e-7f8091a2b3c4:52", "1")
+	s.Do("HSET", "orders", another, "1")
 	for _, c := range []struct {
 		over time.Duration
 		soon bool
@@ -342,7 +353,7 @@ func TestCallsTellOfPolls(t *testing.T) {
 		polls bool
 	}{{0, time.Second, false}, {3, 10 * time.Second, false}, {3, 500 * time.Millisecond, true}} {
 		s := start(t)
-		s.grant(wish("orders", agentA, 1))
+		s.Do("HSET", "orders", another, "1")
 		s.waits(agentB, "orders")
 		s.acquire(queueing("orders", agentB, 1))
 		looked := s.Do("GET", "lockagent_polls").(string)

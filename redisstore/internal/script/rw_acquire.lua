@@ -38,8 +38,9 @@ local function want_all(lock, tenure, list)
   for p = 1, math.min(#list, most_tried) do
     local other = string.match(list[p], '^([^:]*):%d+')
     if other and (p > 1 or other ~= agent) and told < most_told then
-      local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. tenure_of(list[p]) .. ' ' .. lock)
-      told = heard == 0 and told or told + 1 -- one that does not listen may be of another program
+      local reader = tenure_of(list[p])
+      local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. reader .. ' ' .. lock)
+      told = (heard ~= 0 or string.find(reader, tenure_of_agent)) and told + 1 or told
     end
   end
 end

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	agentA lockagent.AgentID = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
-	agentB lockagent.AgentID = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
-	agentC lockagent.AgentID = "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
+	agentA lockagent.AgentID = "aaaaaaaa-aaaa-8aaa-8aaa-aaaaaaaaaaaa"
+	agentB lockagent.AgentID = "bbbbbbbb-bbbb-8bbb-8bbb-bbbbbbbbbbbb"
+	agentC lockagent.AgentID = "cccccccc-cccc-8ccc-8ccc-cccccccccccc"
 )
 
 // server is one that scripts run on.
@@ -164,7 +164,11 @@ func (s *server) listen(channels ...string) *redistest.Conn {
 // waits subscribes as an agent does that waits for a lock.
 func (s *server) waits(agent lockagent.AgentID, name lockagent.Name) *redistest.Conn {
 	s.t.Helper()
-	return s.listen(AgentChannel(agent), Channel(name), AgentsChannel(name))
+	own := AgentChannel(agent)
+	if s.room == Sharded {
+		own = AgentChannelOf(agent, name)
+	}
+	return s.listen(own, Channel(name), AgentsChannel(name))
 }
 
 // hear returns the payload of the next message.
