@@ -136,7 +136,7 @@ func detail(r *events.Record) string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if r.Owner != "" {
-		add("owner %s", events.OwnerText(r.Owner, r.Agent))
+		add("owner %s", ownerText(r.Owner, r.Agent))
 	}
 	if r.Waited != 0 {
 		add("waited %s", exact(r.Waited))

@@ -7,15 +7,18 @@ import (
 	"math"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 // functions are those of the templates.
 var functions = template.FuncMap{
 	"span":    span,
 	"ms":      time.Duration.Milliseconds,
-	"number":  number[int],
-	"token":   number[uint64],
+	"number":  number,
 	"exact":   exact,
 	"orNone":  orNone,
 	"clock":   func(t time.Time) string { return t.Local().Format("15:04:05") },
@@ -66,7 +69,7 @@ func exact(d time.Duration) string {
 }
 
 // number has a narrow blank between each three digits of a long number.
-func number[N int | uint64](n N) string {
+func number(n int) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "\u202f" + digits[i:]
@@ -101,6 +104,11 @@ func at(path, query string) string {
 		return path
 	}
 	return path + "?" + query
+}
+
+// ownerText is an owner as the log names it. Here it needs no quotes around it.
+func ownerText(owner lockagent.Owner, agent lockagent.AgentID) string {
+	return strings.Trim(events.OwnerText(owner, agent), `"`)
 }
 
 // orNone is a text, or a dash.
