@@ -31,7 +31,6 @@ const (
 // eventList is the data of the screen of events.
 type eventList struct {
 	filter
-	Log      bool
 	Rows     []eventRow // the newest first
 	Position uint64     // up to where the log was read
 	Err      error
@@ -49,7 +48,7 @@ func (l *eventList) Tabs() []tab {
 type eventRow struct {
 	At     time.Time
 	Kind   string
-	Tone   string // good, bad, or empty
+	Tone   string // good, warn, bad, or empty
 	Lock   string
 	Token  uint64
 	Agent  string
@@ -81,12 +80,10 @@ func (p *page) events(r *http.Request) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	data := &eventList{filter: f, Log: p.Log != nil}
-	if data.Log {
-		ctx, cancel := context.WithTimeout(r.Context(), readTime)
-		defer cancel()
-		data.Err = p.recent(ctx, data)
-	}
+	data := &eventList{filter: f}
+	ctx, cancel := context.WithTimeout(r.Context(), readTime)
+	defer cancel()
+	data.Err = p.recent(ctx, data)
 	return content{Title: "Events", Data: data, Live: query("match", f.Match, "only", f.Only)}, nil
 }
 
@@ -123,8 +120,10 @@ func (p *page) recent(ctx context.Context, data *eventList) error {
 func rowOf(r *events.Record) eventRow {
 	row := eventRow{At: r.Time, Kind: r.Kind.String(), Lock: string(r.Lock), Token: uint64(r.Token), Agent: fmt.Sprintf("%.8s", r.Agent), Detail: detail(r)}
 	switch r.Kind {
-	case lockagent.EventLost, lockagent.EventBroken, lockagent.EventUncertain, lockagent.EventDropped, lockagent.EventStoreReset, lockagent.EventRefused:
+	case lockagent.EventLost, lockagent.EventBroken, lockagent.EventDropped, lockagent.EventStoreReset:
 		row.Tone = "bad"
+	case lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventUnclaimed, lockagent.EventRefused, lockagent.EventTimedOut:
+		row.Tone = "warn"
 	case lockagent.EventGranted, lockagent.EventHeld, lockagent.EventReentered:
 		row.Tone = "good"
 	}
@@ -138,7 +137,7 @@ func detail(r *events.Record) string {
 	if r.Owner != "" {
 		add("owner %s", ownerText(r.Owner, r.Agent))
 	}
-	if r.Waited != 0 {
+	if r.Waited >= time.Millisecond { // nobody calls less a wait
 		add("waited %s", exact(r.Waited))
 	}
 	if r.Held != 0 {
@@ -223,10 +222,6 @@ func (p *page) followEvents(w http.ResponseWriter, r *http.Request) {
 	f, err := filterOf(r)
 	if err != nil {
 		p.fail(w, r, err)
-		return
-	}
-	if p.Log == nil {
-		p.fail(w, r, &Problem{http.StatusNotFound, "There are no events", "The daemon has no event log."})
 		return
 	}
 	from := events.FromNow()

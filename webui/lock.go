@@ -33,8 +33,8 @@ type oneLock struct {
 	StoreErr string
 	Left     time.Duration
 
-	Log     bool
 	History historyOf
+	Watches bool // the user may watch what happens to the lock
 
 	JSON  string
 	Break breaking
@@ -69,7 +69,7 @@ func (p *page) lock(r *http.Request) (content, error) {
 		return content{}, err
 	}
 	data := &oneLock{
-		lockRow: p.lockRow(found, now), Log: p.Log != nil, Holders: p.claimRows(found.GetHolders(), now), Waiters: p.claimRows(found.GetWaiters(), now),
+		lockRow: p.lockRow(found, now), Holders: p.claimRows(found.GetHolders(), now), Waiters: p.claimRows(found.GetWaiters(), now),
 		HeldAll: int(found.GetHeld()), WaitingAll: int(found.GetWaiting()),
 	}
 	raw := proto.Message(found)
@@ -87,7 +87,7 @@ func (p *page) lock(r *http.Request) (content, error) {
 			data.State = stateElsewhere
 		}
 	}
-	if data.Log && p.Access.Sees(ctx, name, true) {
+	if data.Watches = p.Access.Sees(ctx, name, true); data.Watches {
 		data.History = p.past.get(string(name), func() historyOf { return p.readHistory(name) })
 	}
 	if data.JSON, err = indented(raw); err != nil {

@@ -48,7 +48,6 @@ type running struct {
 
 // setup is what differs between tests.
 type setup struct {
-	noLog bool
 	rules []access.Rule
 	page  func(*daemon.PageConfig)
 	store lockagent.Store
@@ -81,30 +80,28 @@ func run(t testing.TB, s setup) *running {
 	}
 	cfg := daemon.Config{Listener: listener, ID: lockagent.NewAgentID(), Store: s.store, Logger: logger, Access: r.rules}
 	of := daemon.PageConfig{StoreName: "memory", AllowBreak: r.allowBreak.Load, Host: "web-1"}
-	of.EventLog = func() webui.Part {
-		return webui.Part{Name: "Event log", Where: "none", State: webui.PartOff, Say: "what happens is not written down"}
+	nats := natstest.Start(t, natsserver.Config{})
+	publisher, err := events.NewPublisher(events.Config{Connection: events.Connection{InProcess: nats, Logger: logger}, Agent: cfg.ID})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !s.noLog {
-		nats := natstest.Start(t, natsserver.Config{})
-		publisher, err := events.NewPublisher(events.Config{Connection: events.Connection{InProcess: nats, Logger: logger}, Agent: cfg.ID})
-		if err != nil {
-			t.Fatal(err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := publisher.Close(ctx); err != nil {
+			t.Error(err)
 		}
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			if err := publisher.Close(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: nats, Logger: logger}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(reader.Close)
-		cfg.Recorder, of.Log = publisher, reader
-		of.EventLog = func() webui.Part {
-			return webui.Part{Name: "Event log", Where: "NATS in this process", State: webui.PartGood, Say: "up to date"}
+	})
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: nats, Logger: logger}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.Close)
+	cfg.Recorder, of.Log = publisher, reader
+	of.Parts = func() []webui.Part {
+		return []webui.Part{
+			{Name: "Event log", Where: "NATS in this daemon", State: webui.PartGood, Say: "up to date"},
+			{Name: "NATS", Where: "no hub", State: webui.PartOff, Say: "the events stay on this host"},
 		}
 	}
 	if r.Daemon, err = daemon.Start(cfg); err != nil {

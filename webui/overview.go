@@ -19,7 +19,6 @@ type overview struct {
 	Full                              bool // there are more than were counted
 	Parts                             []Part
 	Longest                           []lockRow // the locks whose waiters have waited longest
-	Log                               bool
 	Lost                              []loss
 	LostAll                           int
 	LostFull                          bool // there are more than were read
@@ -54,7 +53,7 @@ type lossesOf struct {
 // overview loads the first screen.
 func (p *page) overview(r *http.Request) (content, error) {
 	ctx, now := r.Context(), time.Now()
-	data := &overview{Parts: p.Parts(ctx), Log: p.Log != nil}
+	data := &overview{Parts: p.Parts(ctx)}
 	_, full, err := p.scan(ctx, "**", "", func(l *lockagentv1.Lock) bool {
 		data.Locks++
 		data.Held += int(l.GetHeld())
@@ -76,9 +75,7 @@ func (p *page) overview(r *http.Request) (content, error) {
 		return content{}, err
 	}
 	data.Full = full
-	if data.Log {
-		p.lost(ctx, data)
-	}
+	p.lost(ctx, data)
 	return content{Title: "Overview", Data: data}, nil
 }
 

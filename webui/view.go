@@ -25,7 +25,8 @@ var functions = template.FuncMap{
 	"moment":  moment,
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"lockURL": func(name string) string { return "/lock?" + url.Values{"name": {name}}.Encode() },
-	"short":   func(id string) string { return fmt.Sprintf("%.8s", id) },
+	"short":   short,
+	"place":   func(index int) int { return index + 1 },
 	"plural": func(n int, one, many string) string {
 		if n == 1 {
 			return one
@@ -108,7 +109,16 @@ func at(path, query string) string {
 
 // ownerText is an owner as the log names it. Here it needs no quotes around it.
 func ownerText(owner lockagent.Owner, agent lockagent.AgentID) string {
-	return strings.Trim(events.OwnerText(owner, agent), `"`)
+	return short(strings.Trim(events.OwnerText(owner, agent), `"`))
+}
+
+// short is an id for people: its end, because the beginnings of those that were made at about the same time are alike.
+func short(id string) string {
+	const whole, end = len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"), 8
+	if len(id) != whole || id[8] != '-' || id[13] != '-' {
+		return id
+	}
+	return "…" + id[whole-end:]
 }
 
 // orNone is a text, or a dash.

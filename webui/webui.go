@@ -64,15 +64,13 @@ const (
 	PartOff  PartState = "off" // the daemon does without it
 )
 
-// Config is what a page needs. All fields are required but Log.
+// Config is what a page needs. All fields are required but Host and Names.
 type Config struct {
 	Look   Looker
 	Break  Breaker
 	Watch  Watcher
 	Access Access
-
-	// Log is the event log, or nil if the daemon has none.
-	Log Log
+	Log    Log
 	// Parts are those that the overview shows. The call may take a moment.
 	Parts func(context.Context) []Part
 	// AllowBreak says whether a lock can be broken on the page by those who may.

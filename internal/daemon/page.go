@@ -26,16 +26,16 @@ import (
 	"github.com/lockagent/lockagent/webui"
 )
 
-// PageConfig is what the live page of a daemon is made of. Listener, StoreName, EventLog and AllowBreak are required.
+// PageConfig is what the live page of a daemon is made of. All fields are required but Host and Names.
 type PageConfig struct {
 	// Listener is that of TCP. The daemon closes it.
 	Listener net.Listener
-	// Log is the event log, or nil if there is none. The daemon does not close it.
+	// Log is the event log. The daemon does not close it.
 	Log webui.Log
 	// StoreName says which store the daemon has, without secrets.
 	StoreName string
-	// EventLog says how the event log is.
-	EventLog func() webui.Part
+	// Parts are what the daemon needs beside the store.
+	Parts func() []webui.Part
 	// AllowBreak says whether locks can be broken on the page, by those who may.
 	AllowBreak func() bool
 	// Host is the name of this host, and Names are others by which a browser may ask for the page.
@@ -67,7 +67,7 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 		Log: cfg.Log, AllowBreak: cfg.AllowBreak, Host: cfg.Host, Names: cfg.Names, Logger: d.logger,
 		Lease: cmp.Or(d.lease, actor.DefaultLease),
 		Parts: func(ctx context.Context) []webui.Part {
-			return []webui.Part{d.storePart(ctx, cfg.StoreName), cfg.EventLog()}
+			return append([]webui.Part{d.storePart(ctx, cfg.StoreName)}, cfg.Parts()...)
 		},
 	})
 	p.server = &http.Server{
