@@ -86,7 +86,7 @@ func serve(cmd *cobra.Command) (err error) {
 	s.logger = newDaemonLogger(s.stderr, settings.Settings.Log.Format, &s.level)
 	defer func() { err = errors.Join(err, s.close()) }()
 	for _, begin := range []func() error{
-		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openStore, s.openLog, s.startDaemon,
+		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openStore, s.openLog, s.startDaemon, s.openPage,
 	} {
 		if err := begin(); err != nil {
 			return err

@@ -327,12 +327,12 @@ var table = []*Setting{
 	},
 	{
 		Key: "web.listen", Flag: "web", kind: listen{}, field: func(s *Settings) any { return &s.Web.Listen },
-		Help: "Where the live page is. Everybody who can connect can see all locks.", Usage: "`address` of the live page",
+		Help: "Where the live page is. It is for users of this host, whom the kernel tells. Each sees what the rules let that user look at.", Usage: "`address` of the live page",
 		DefaultText: "there is no page", Example: "127.0.0.1:7070",
 	},
 	{
 		Key: "web.allow_break", Flag: "web-allow-break", kind: boolean{}, field: func(s *Settings) any { return &s.Web.AllowBreak }, Live: true,
-		Help: "Whether a lock can be broken on the page.", Usage: "let locks be broken on the live page",
+		Help: "Whether a lock can be broken on the page, by users who may operate it.", Usage: "let locks be broken on the live page",
 		Default: "false", Example: "true",
 	},
 	{

@@ -49,6 +49,10 @@ type Daemon struct {
 	logger *slog.Logger
 	cut    context.CancelFunc // ends all streams
 	health health
+	lease  time.Duration
+	api    api.Config
+	rules  rules
+	page   *page // or nil
 
 	address string
 
@@ -83,17 +87,19 @@ func Start(cfg Config) (*Daemon, error) {
 	ctx, cut := context.WithCancel(context.Background())
 	d := &Daemon{
 		agent: agent, book: claims.New(agent), logger: cfg.Logger, cut: cut, served: make(chan struct{}),
-		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(),
+		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(), lease: cfg.Lease,
 	}
 	users := &userNames{known: make(map[uint32]string)}
+	d.rules = rules{cfg.Access}
+	d.api = api.Config{
+		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name,
+		Ready: d.Ready, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest,
+	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	d.server = &http.Server{
-		Handler: api.New(api.Config{
-			Agent: agent, Book: d.book, Access: rules{cfg.Access}, Client: client, UserName: users.name,
-			Ready: d.Ready, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest,
-		}),
+		Handler:        api.New(d.api),
 		ConnContext:    socket.ConnContext,
 		BaseContext:    func(net.Listener) context.Context { return ctx },
 		ReadTimeout:    cfg.ReadTime, // it is over with the last byte of a request, and a stream goes on
@@ -135,6 +141,9 @@ func (d *Daemon) Shutdown(ctx context.Context) error {
 	d.cut()
 	parting, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
+	if d.page != nil {
+		err = errors.Join(err, d.page.close(parting))
+	}
 	if d.server.Shutdown(parting) != nil {
 		_ = d.server.Close() // a client that does not read may keep it no longer
 	}

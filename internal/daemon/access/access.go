@@ -3,6 +3,7 @@ package access
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -87,6 +88,15 @@ func (a *Access) Refused(uid uint32, err error) error {
 func (a *Access) Sees(p Peer, right Right, name string) bool {
 	_, ok := a.policy.Load().allows(p, right, name, a.self)
 	return ok
+}
+
+// Enter returns nil if there may be names to which p has a right, and else a [*Forbidden]. It is for a place where p sees such names.
+func (a *Access) Enter(p Peer, right Right) error {
+	now := a.policy.Load()
+	if len(now.rules) == 0 && (p.UID == a.self || p.UID == 0) || slices.ContainsFunc(now.rules, func(r compiled) bool { return r.isFor(p) && r.allow&right == right }) {
+		return nil
+	}
+	return a.refusals.refuse(p.UID, notAllowed, &Forbidden{UID: p.UID, Right: right, NoRules: len(now.rules) == 0})
 }
 
 // allows also returns which rule it is that does not allow it, or 0 if there is none.

@@ -73,6 +73,13 @@ func New(cfg Config) http.Handler {
 	return bounded(mux)
 }
 
+// Look returns the handler of the LookService alone, for a part of the daemon that is in the same process. The contexts of
+// its calls have the client, as those of requests have.
+func Look(cfg Config) lockagentv1connect.LookServiceHandler { return &looks{cfg} }
+
+// Operate is as [Look], for the OperateService.
+func Operate(cfg Config) lockagentv1connect.OperateServiceHandler { return &operates{cfg} }
+
 // services are the names of our own services.
 func services() []string {
 	return []string{lockagentv1connect.LockServiceName, lockagentv1connect.LookServiceName, lockagentv1connect.OperateServiceName, lockagentv1connect.CountServiceName}

@@ -34,10 +34,15 @@ type peerKey struct{}
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*net.UnixConn); ok {
 		if p, err := peerOf(c); err == nil {
-			return context.WithValue(ctx, peerKey{}, p)
+			return NewContext(ctx, p)
 		}
 	}
 	return ctx
+}
+
+// NewContext adds a peer to a context. It is for connections of another kind than [ConnContext] knows.
+func NewContext(ctx context.Context, p Peer) context.Context {
+	return context.WithValue(ctx, peerKey{}, p)
 }
 
 // FromContext returns the peer of a request. It reports false if the request has none: then nobody may trust it.

@@ -1,0 +1,77 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/address"
+	"github.com/lockagent/lockagent/internal/daemon"
+	"github.com/lockagent/lockagent/webui"
+)
+
+// openPage serves the live page, if the settings say where.
+func (s *server) openPage() error {
+	where := s.settings().Web.Listen
+	if where == "" {
+		return nil
+	}
+	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: s.log.server, Logger: s.logger}})
+	if err != nil {
+		return fmt.Errorf("the event log, for the live page: %w", err)
+	}
+	s.onClose(func() error {
+		reader.Close()
+		return nil
+	})
+	listener, err := net.Listen("tcp", where)
+	if err != nil {
+		return &failure{exitFailed, fmt.Errorf("%s: %w", s.place("web.listen"), err), "lockagent serve --web 127.0.0.1:0    (takes any free port)"}
+	}
+	name, _, _ := net.SplitHostPort(where) // it is one, says its setting
+	s.daemon.ServePage(daemon.PageConfig{
+		Listener: listener, Log: reader, StoreName: s.where, Parts: s.log.parts(address.Redacted(s.settings().NATS.URL)),
+		AllowBreak: func() bool { return s.settings().Web.AllowBreak },
+		Host:       s.settings().Host, Names: []string{name},
+	})
+	url := "http://" + listener.Addr().String() + "/"
+	s.tell("Page: "+url+"\n", "page", "url", url)
+	return nil
+}
+
+// parts returns what says how the event log is, and what copies it to the hub.
+func (l *hostLog) parts(hub string) func() []webui.Part {
+	return func() []webui.Part {
+		local := webui.Part{Name: "Event log", Where: "NATS in this daemon", State: webui.PartGood, Say: "up to date"}
+		switch of := l.publisher.Stats(); {
+		case of.Err != nil:
+			local.State, local.Say = webui.PartBad, of.Err.Error()
+		case of.Dropped > 0:
+			local.Say = readable.Counted(of.Dropped, "event was dropped", "events were dropped") + " since the start"
+		}
+		return []webui.Part{local, l.hubPart(hub)}
+	}
+}
+
+// hubPart says how the forwarder is.
+func (l *hostLog) hubPart(hub string) webui.Part {
+	if l.forwarder == nil {
+		return webui.Part{Name: "NATS", Where: "no hub", State: webui.PartOff, Say: "the events stay on this host"}
+	}
+	part := webui.Part{Name: "NATS", Where: hub, State: webui.PartGood, Say: "has all events"}
+	switch of := l.forwarder.Stats(); {
+	case of.Err != nil:
+		err := of.Err
+		if end, ok := errors.AsType[*events.EndError](err); ok {
+			err = end.Err
+		}
+		part.State, part.Say = webui.PartBad, err.Error()
+	case of.Behind > 0:
+		part.Say = readable.Counted(of.Behind, "message", "messages") + " behind"
+	}
+	return part
+}

@@ -1,0 +1,205 @@
+//go:build linux
+
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os/user"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/daemon/api"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/socket"
+	"github.com/lockagent/lockagent/internal/daemon/tcppeer"
+	"github.com/lockagent/lockagent/webui"
+)
+
+// PageConfig is what the live page of a daemon is made of. All fields are required but Host and Names.
+type PageConfig struct {
+	// Listener is that of TCP. The daemon closes it.
+	Listener net.Listener
+	// Log is the event log. The daemon does not close it.
+	Log webui.Log
+	// StoreName says which store the daemon has, without secrets.
+	StoreName string
+	// Parts are what the daemon needs beside the store.
+	Parts func() []webui.Part
+	// AllowBreak says whether locks can be broken on the page, by those who may.
+	AllowBreak func() bool
+	// Host is the name of this host, and Names are others by which a browser may ask for the page.
+	Host  string
+	Names []string
+}
+
+// maxPageConns bounds the connections of the page.
+const maxPageConns = 256
+
+// page serves the live page.
+type page struct {
+	server *http.Server
+	cut    context.CancelFunc
+	conns  atomic.Int64
+	served chan struct{} // closed when the server serves no more
+	failed error         // why, unless it was closed
+}
+
+// ServePage serves the live page until the daemon is shut down. Call it once at most.
+//
+// Users are those whom the kernel tells for the connections within this host, and have the rights that they have on the socket. Whoever
+// connects from elsewhere is told to come through this host.
+func (d *Daemon) ServePage(cfg PageConfig) {
+	ctx, cut := context.WithCancel(context.Background())
+	p := &page{cut: cut, served: make(chan struct{})}
+	handler := webui.New(webui.Config{
+		Look: api.Look(d.api), Break: api.Operate(d.api), Watch: d.book, Access: pageAccess{d.rules, d.api.UserName},
+		Log: cfg.Log, AllowBreak: cfg.AllowBreak, Host: cfg.Host, Names: cfg.Names, Logger: d.logger,
+		Lease: cmp.Or(d.lease, actor.DefaultLease),
+		Parts: func(ctx context.Context) []webui.Part {
+			return append([]webui.Part{d.storePart(ctx, cfg.StoreName)}, cfg.Parts()...)
+		},
+	})
+	p.server = &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r.WithContext(asUser(r.Context()))) }),
+		ConnContext:       connUser,
+		ConnState:         p.bound,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadTimeout:       defaultRead,
+		ReadHeaderTimeout: defaultRead,
+		WriteTimeout:      pageWrite, // a stream sets its own
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug),
+	}
+	d.page = p
+	go func() {
+		defer close(p.served)
+		if err := p.server.Serve(cfg.Listener); !errors.Is(err, http.ErrServerClosed) {
+			p.failed = fmt.Errorf("daemon: the live page: %w", err)
+			d.logger.Error("lockagent: the live page has ended", "error", err)
+		}
+	}()
+}
+
+// pageWrite is how long an answer of the page may take.
+const pageWrite = 30 * time.Second
+
+// bound counts connections, and closes those that are too many.
+func (p *page) bound(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if p.conns.Add(1) > maxPageConns {
+			_ = conn.Close()
+		}
+	case http.StateClosed, http.StateHijacked:
+		p.conns.Add(-1)
+	}
+}
+
+// close ends the page.
+func (p *page) close(ctx context.Context) error {
+	p.cut()
+	if p.server.Shutdown(ctx) != nil {
+		_ = p.server.Close() // a browser that does not read may keep it no longer
+	}
+	<-p.served
+	return p.failed
+}
+
+// storePart says how the store is.
+func (d *Daemon) storePart(ctx context.Context, name string) webui.Part {
+	part := webui.Part{Name: "Store", Where: name, State: webui.PartGood, Say: "answers"}
+	if err := d.Ready(ctx); errors.Is(err, refusal.ErrDraining) {
+		part.Say = "answers; the daemon drains, and takes no new claims"
+	} else if err != nil {
+		part.State, part.Say = webui.PartBad, err.Error()
+	}
+	return part
+}
+
+// connUser adds to a context what finds out the user of a connection, at the first request: the list of the kernel may be long.
+func connUser(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connUserKey{}, sync.OnceValues(func() (socket.Peer, error) {
+		uid, err := tcppeer.User(conn)
+		if err != nil {
+			return socket.Peer{}, err
+		}
+		return peerOfUser(uid), nil
+	}))
+}
+
+type connUserKey struct{}
+
+// asUser adds the user to the context of a request, if that is known.
+func asUser(ctx context.Context) context.Context {
+	if find, ok := ctx.Value(connUserKey{}).(func() (socket.Peer, error)); ok {
+		if p, err := find(); err == nil {
+			return socket.NewContext(ctx, p)
+		}
+	}
+	return ctx
+}
+
+// peerOfUser is a user with the groups of the system's list of users: the kernel does not tell those of a process that connects by TCP. A
+// user whom the system does not know has none.
+func peerOfUser(uid uint32) socket.Peer {
+	p := socket.Peer{UID: uid}
+	known, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return p
+	}
+	if p.GID, err = number(known.Gid); err == nil {
+		p.Groups = append(p.Groups, p.GID)
+	}
+	ids, _ := known.GroupIds() // without them the user has fewer rights
+	for _, id := range ids {
+		if gid, err := number(id); err == nil {
+			p.Groups = append(p.Groups, gid)
+		}
+	}
+	return p
+}
+
+// pageAccess asks the rules about who looks at the page.
+type pageAccess struct {
+	rules
+	userName func(uint32) string
+}
+
+var _ webui.Access = pageAccess{}
+
+// Enter implements [webui.Access].
+func (a pageAccess) Enter(ctx context.Context) (string, error) {
+	p, ok := socket.FromContext(ctx)
+	if !ok {
+		return "", &webui.Problem{
+			Status: http.StatusForbidden, Title: "The daemon does not know who you are",
+			Text: "The page is for users of its host, whom the kernel tells by their connections. From another machine, come through that host: ssh -L 7070:127.0.0.1:7070 HOST, with the port of the page, and open http://localhost:7070.",
+		}
+	}
+	name := a.userName(p.UID)
+	if name == "" {
+		name = "user " + strconv.FormatUint(uint64(p.UID), 10)
+	}
+	if err := a.Access.Enter(access.Peer{UID: p.UID, Groups: p.Groups}, access.Look); err != nil {
+		return name, &webui.Problem{Status: http.StatusForbidden, Title: "You have no right to look", Text: err.Error()}
+	}
+	return name, nil
+}
+
+// Operates implements [webui.Access].
+func (a pageAccess) Operates(ctx context.Context, name lockagent.Name) bool {
+	p, ok := socket.FromContext(ctx)
+	return ok && a.Access.Sees(access.Peer{UID: p.UID, Groups: p.Groups}, access.Operate, string(name))
+}

@@ -1,0 +1,303 @@
+package webui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/daemon/access"
+)
+
+// urgent is the value of only for the events that have consequences.
+const urgent = "urgent"
+
+// Bounds of the screen of events.
+const (
+	mostEvents = 100
+	window     = 2000    // messages of the log that are looked through
+	wide       = 100_000 // if only a few of them are wanted
+	portion    = 50      // events that are sent at once
+)
+
+// eventList is the data of the screen of events.
+type eventList struct {
+	filter
+	Rows     []eventRow // the newest first
+	Position uint64     // up to where the log was read
+	Err      error
+}
+
+// Tabs are the choices of kinds.
+func (l *eventList) Tabs() []tab {
+	return []tab{
+		{"all", at("/events", query("match", l.Match)), l.Only == ""},
+		{"with consequences", at("/events", query("match", l.Match, "only", urgent)), l.Only == urgent},
+	}
+}
+
+// eventRow is an event in a list.
+type eventRow struct {
+	At     time.Time
+	Kind   string
+	Tone   string // good, warn, bad, or empty
+	Lock   string
+	Token  uint64
+	Agent  string
+	Detail string
+}
+
+// selection is what a user sees of the log.
+type selection struct {
+	of    events.Filter
+	match func(*events.Record) bool
+}
+
+func (p *page) selection(ctx context.Context, f *filter) selection {
+	pattern, _ := access.ParsePattern(f.pattern()) // filterOf has looked at it
+	return selection{events.Filter{Urgent: f.Only == urgent}, func(r *events.Record) bool {
+		switch {
+		case r.Kind == lockagent.EventAlive || r.Kind == lockagent.EventRenewed: // they say that all goes on
+			return false
+		case r.Lock == "":
+			return f.Match == ""
+		}
+		return pattern.Match(string(r.Lock)) && p.Access.Sees(ctx, r.Lock, true)
+	}}
+}
+
+// events loads the screen of events.
+func (p *page) events(r *http.Request) (content, error) {
+	f, err := filterOf(r)
+	if err != nil {
+		return content{}, err
+	}
+	data := &eventList{filter: f}
+	ctx, cancel := context.WithTimeout(r.Context(), readTime)
+	defer cancel()
+	data.Err = p.recent(ctx, data)
+	return content{Title: "Events", Data: data, Live: query("match", f.Match, "only", f.Only)}, nil
+}
+
+// recent reads the last events.
+func (p *page) recent(ctx context.Context, data *eventList) error {
+	state, err := p.Log.State(ctx)
+	if errors.Is(err, events.ErrNoStream) {
+		return nil // nobody has published anything yet
+	}
+	if err != nil {
+		return err
+	}
+	back := uint64(window)
+	if data.Only == urgent {
+		back = wide
+	}
+	data.Position = state.Last
+	of := p.selection(ctx, &data.filter)
+	err = p.Log.Replay(ctx, events.FromPosition(max(state.Last, back)-back+1), of.of, func(r *events.Record, err error) error {
+		data.Position = max(data.Position, r.Position)
+		if err == nil && of.match(r) {
+			data.Rows = append(data.Rows, rowOf(r))
+			if len(data.Rows) > 2*mostEvents {
+				data.Rows = slices.Delete(data.Rows, 0, mostEvents)
+			}
+		}
+		return nil
+	})
+	slices.Reverse(data.Rows)
+	data.Rows = data.Rows[:min(len(data.Rows), mostEvents)]
+	return err
+}
+
+func rowOf(r *events.Record) eventRow {
+	row := eventRow{At: r.Time, Kind: r.Kind.String(), Lock: string(r.Lock), Token: uint64(r.Token), Agent: fmt.Sprintf("%.8s", r.Agent), Detail: detail(r)}
+	switch r.Kind {
+	case lockagent.EventLost, lockagent.EventBroken, lockagent.EventDropped, lockagent.EventStoreReset:
+		row.Tone = "bad"
+	case lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventUnclaimed, lockagent.EventRefused, lockagent.EventTimedOut:
+		row.Tone = "warn"
+	case lockagent.EventGranted, lockagent.EventHeld, lockagent.EventReentered:
+		row.Tone = "good"
+	}
+	return row
+}
+
+// detail is what an event says beside the lock and the token.
+func detail(r *events.Record) string {
+	var all []string
+	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if r.Owner != "" {
+		add("owner %s", ownerText(r.Owner, r.Agent))
+	}
+	if r.Waited >= time.Millisecond { // nobody calls less a wait
+		add("waited %s", exact(r.Waited))
+	}
+	if r.Held != 0 {
+		add("held %s", exact(r.Held))
+	}
+	if r.How == lockagent.ByHandOff {
+		add("handed off")
+	}
+	if r.Permits != 0 {
+		add("%d permits", r.Permits)
+	}
+	if r.Waiters != 0 {
+		add("%d waiting", r.Waiters)
+	}
+	if r.Remaining != 0 {
+		add("trusted for %s", exact(r.Remaining))
+	}
+	if r.Reason != 0 {
+		add("%s", r.Reason)
+	}
+	if r.Operator != "" {
+		add("by %s", r.Operator)
+	}
+	if at := r.Process; at.Host != "" {
+		add("%s on %s, pid %d", at.Program, at.Host, at.PID)
+	}
+	if r.Kind == lockagent.EventDropped {
+		add("%s", r.Dropped)
+	}
+	if r.Kind == lockagent.EventStoreReset {
+		add("%s", r.Reset.Reason)
+	}
+	if r.Err != "" {
+		add("%s", r.Err)
+	}
+	return strings.Join(all, " · ")
+}
+
+// arrivals are the events that a reader has not been sent yet. There are at most portion of them: what comes beside is
+// only counted.
+type arrivals struct {
+	wake chan struct{} // capacity 1
+
+	mu       sync.Mutex // guards what follows
+	rows     []eventRow
+	left     int    // events that were left out
+	position uint64 // of the last message
+	err      error  // why there are no more
+}
+
+func (a *arrivals) change(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what has arrived.
+func (a *arrivals) take() (rows []eventRow, left int, position uint64, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rows, left = a.rows, a.left
+	a.rows, a.left = nil, 0
+	return rows, left, a.position, a.err
+}
+
+// news is what the stream of events sends.
+type news struct {
+	Rows string `json:"rows"` // rows of the table, the newest first
+	More int    `json:"more"` // events that were left out, because there were too many
+}
+
+// followEvents answers with the events that arrive behind the position that the query tells.
+func (p *page) followEvents(w http.ResponseWriter, r *http.Request) {
+	if _, err := p.Access.Enter(r.Context()); err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	f, err := filterOf(r)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	from := events.FromNow()
+	if text := r.URL.Query().Get("after"); text != "" {
+		after, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			p.fail(w, r, &Problem{http.StatusBadRequest, "This is no position", fmt.Sprintf("after is the position of an event, and not %.64q.", text)})
+			return
+		}
+		if state, err := p.Log.State(r.Context()); err == nil && after <= state.Last && state.Last-after < window {
+			from = events.FromPosition(after + 1)
+		}
+	}
+	out, ok := p.open(w)
+	if !ok {
+		return
+	}
+	defer p.close()
+	ctx, cancel := context.WithCancel(r.Context())
+	a := &arrivals{wake: make(chan struct{}, 1)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.tail(ctx, p.Log, from, p.selection(ctx, &f))
+	}()
+	defer func() { // the tail may not outlive the request, whose context its selection asks
+		cancel()
+		<-ended
+	}()
+	a.send(ctx, out)
+}
+
+// tail has the events of a log arrive.
+func (a *arrivals) tail(ctx context.Context, log Log, from events.From, of selection) {
+	err := log.Tail(ctx, from, of.of, func(r *events.Record, err error) error {
+		if err != nil || !of.match(r) {
+			return nil
+		}
+		a.change(func() {
+			if a.position = r.Position; len(a.rows) < portion {
+				a.rows = append(a.rows, rowOf(r))
+			} else {
+				a.left++
+			}
+		})
+		return nil
+	})
+	a.change(func() { a.err = err })
+}
+
+// send sends what has arrived, a few times in a second at most, until the reader goes.
+func (a *arrivals) send(ctx context.Context, out *stream) {
+	for {
+		rows, left, position, failed := a.take()
+		slices.Reverse(rows)
+		var b bytes.Buffer
+		err := templates["events"].ExecuteTemplate(&b, "events", rows)
+		if err == nil {
+			err = out.send("events", strconv.FormatUint(position, 10), news{b.String(), left})
+		}
+		if err == nil && failed != nil {
+			_ = out.send("fault", "", fault{"The event log cannot be read", failed.Error()}) // the stream ends either way
+		}
+		if err != nil || failed != nil {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-a.wake:
+		case <-time.After(beat - pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package webui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// stream is a stream of server-sent events.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+// open begins a stream, or answers that there are too many. Whoever opens a stream closes it.
+func (p *page) open(w http.ResponseWriter) (s *stream, ok bool) {
+	if !p.enter() {
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, fmt.Sprintf("There are %d live pages already.", MaxStreams), http.StatusServiceUnavailable)
+		return nil, false
+	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	s = &stream{w, http.NewResponseController(w)}
+	return s, true
+}
+
+func (p *page) close() { p.streams.Add(-1) }
+
+// send sends an event with a value in JSON. The error is that of a reader who has gone, or has not read for long.
+func (s *stream) send(event, id string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if err := s.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return err
+	}
+	if id != "" {
+		id = "id: " + id + "\n"
+	}
+	if _, err := fmt.Fprintf(s.w, "%sevent: %s\ndata: %s\n\n", id, event, text); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// fault says why a stream ends.
+type fault struct {
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// follow answers with the content of a screen, again and again: when a lock changes, and with each beat.
+func (p *page) follow(s screen) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := r.Context()
+		if _, err := p.Access.Enter(ctx); err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		out, ok := p.open(w)
+		if !ok {
+			return
+		}
+		defer p.close()
+		changes := p.Watch.Watch(func(name lockagent.Name) bool { return p.Access.Sees(ctx, name, false) })
+		defer changes.Stop()
+		for {
+			began := time.Now()
+			shown, err := p.render(s, r)
+			if err != nil {
+				is := problemOf(err)
+				_ = out.send("fault", "", fault{is.Title, is.Text}) // the stream ends either way
+				return
+			}
+			if out.send("content", "", string(shown)) != nil {
+				return
+			}
+			select {
+			case <-time.After(max(pause, share*time.Since(began))):
+			case <-ctx.Done():
+				return
+			}
+			next, cancel := context.WithTimeout(ctx, beat-pause)
+			_, _, err = changes.Next(next)
+			cancel()
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,100 @@
+//go:build linux
+
+package webui
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/claims"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// nothing is a daemon without locks, for which everybody is somebody who may look.
+type nothing struct{}
+
+func (nothing) List(context.Context, *lockagentv1.ListRequest) (*lockagentv1.ListResponse, error) {
+	return &lockagentv1.ListResponse{}, nil
+}
+
+func (nothing) Get(context.Context, *lockagentv1.GetRequest) (*lockagentv1.GetResponse, error) {
+	return &lockagentv1.GetResponse{}, nil
+}
+func (nothing) Enter(context.Context) (string, error)           { return "ann", nil }
+func (nothing) Sees(context.Context, lockagent.Name, bool) bool { return true }
+func (nothing) Operates(context.Context, lockagent.Name) bool   { return false }
+
+// pipes listens for the ends of pipes, which have no buffers.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// A reader that does not read is dropped, and leaves room for others. One that reads stays.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &page{Config: Config{
+			Look: nothing{}, Watch: claims.New(nil), Access: nothing{}, Host: "web-1", Logger: slog.New(slog.DiscardHandler),
+		}}
+		listener := make(pipes)
+		server := &http.Server{Handler: p.follow(screen{"locks", p.locks})}
+		go func() { _ = server.Serve(listener) }()
+		follow := func() (net.Conn, *bufio.Reader) {
+			client, end := net.Pipe()
+			listener <- end
+			if _, err := fmt.Fprint(client, "GET /live/locks HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			return client, bufio.NewReader(client)
+		}
+		slow, _ := follow()
+		quick, lines := follow()
+		read := 0
+		go func() {
+			for {
+				if _, err := lines.ReadString('\n'); err != nil {
+					return
+				}
+				read++
+			}
+		}()
+		time.Sleep(writeTime - beat)
+		synctest.Wait()
+		if n := p.streams.Load(); n != 2 {
+			t.Errorf("%d streams, before the time of the slow one has passed", n)
+		}
+		time.Sleep(2 * beat)
+		synctest.Wait()
+		if n := p.streams.Load(); n != 1 {
+			t.Errorf("%d streams, want the one that reads", n)
+		}
+		before := read
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if read == before {
+			t.Error("the one that reads hears nothing any more")
+		}
+		_, _ = slow.Close(), quick.Close()
+		time.Sleep(2 * beat)
+		synctest.Wait()
+		if n := p.streams.Load(); n != 0 {
+			t.Errorf("%d streams are left", n)
+		}
+		close(listener)
+		_ = server.Close()
+	})
+}

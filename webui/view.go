@@ -1,0 +1,125 @@
+package webui
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"span":    span,
+	"ms":      time.Duration.Milliseconds,
+	"number":  number,
+	"exact":   exact,
+	"orNone":  orNone,
+	"clock":   func(t time.Time) string { return t.Local().Format("15:04:05") },
+	"moment":  moment,
+	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"lockURL": func(name string) string { return "/lock?" + url.Values{"name": {name}}.Encode() },
+	"short":   short,
+	"place":   func(index int) int { return index + 1 },
+	"plural": func(n int, one, many string) string {
+		if n == 1 {
+			return one
+		}
+		return many
+	},
+}
+
+// span is a duration for people. The script of the page writes whole seconds in the same way.
+func span(d time.Duration) string {
+	switch s := int64(d / time.Second); {
+	case d < 0:
+		return "0 s"
+	case s >= 24*60*60:
+		return fmt.Sprintf("%d d %02d h", s/(24*60*60), s/(60*60)%24)
+	case s >= 60*60:
+		return fmt.Sprintf("%d h %02d m", s/(60*60), s/60%60)
+	case s >= 60:
+		return fmt.Sprintf("%d m %02d s", s/60, s%60)
+	case s > 0:
+		return fmt.Sprintf("%d s", s)
+	}
+	return "< 1 s"
+}
+
+// exact is a duration that is over, with three digits if it is short.
+func exact(d time.Duration) string {
+	for _, unit := range []struct {
+		of   time.Duration
+		name string
+	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
+		if d >= time.Minute {
+			break
+		}
+		if d >= unit.of {
+			n := float64(d) / float64(unit.of)
+			return strconv.FormatFloat(n, 'f', max(0, 2-int(math.Log10(n))), 64) + " " + unit.name
+		}
+	}
+	return span(d)
+}
+
+// number has a narrow blank between each three digits of a long number.
+func number(n int) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "\u202f" + digits[i:]
+	}
+	return digits
+}
+
+// moment is a time for people, with the date unless it is today.
+func moment(t time.Time) string {
+	t = t.Local()
+	y, m, d := time.Now().Date()
+	if y2, m2, d2 := t.Date(); y == y2 && m == m2 && d == d2 {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04:05")
+}
+
+// query is a query without its empty values.
+func query(pairs ...string) string {
+	values := make(url.Values)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			values.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return values.Encode()
+}
+
+// at is a path with a query that may be empty.
+func at(path, query string) string {
+	if query == "" {
+		return path
+	}
+	return path + "?" + query
+}
+
+// ownerText is an owner as the log names it. Here it needs no quotes around it.
+func ownerText(owner lockagent.Owner, agent lockagent.AgentID) string {
+	return short(strings.Trim(events.OwnerText(owner, agent), `"`))
+}
+
+// short is an id for people: its end, because the beginnings of those that were made at about the same time are alike.
+func short(id string) string {
+	const whole, end = len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"), 8
+	if len(id) != whole || id[8] != '-' || id[13] != '-' {
+		return id
+	}
+	return "…" + id[whole-end:]
+}
+
+// orNone is a text, or a dash.
+func orNone(text string) string { return cmp.Or(text, "–") }
