@@ -39,6 +39,8 @@ type Config struct {
 	ReadTime time.Duration
 	// MaxRequest is how many bytes a request may have. 0 is 64 KiB.
 	MaxRequest int
+	// Trace returns a context that has the trace of a request, and nothing else. Defaults to none.
+	Trace func(http.Header) context.Context
 }
 
 // Daemon serves clients. Make one with [Start].
@@ -72,6 +74,9 @@ func Start(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Trace == nil {
+		cfg.Trace = func(http.Header) context.Context { return context.Background() }
+	}
 	cfg.ReadTime, cfg.MaxRequest = cmp.Or(cfg.ReadTime, defaultRead), cmp.Or(cfg.MaxRequest, defaultRequest)
 	if cfg.Access == nil {
 		cfg.Access, _ = access.New(access.Config{ // without rules there is nothing wrong
@@ -80,7 +85,7 @@ func Start(cfg Config) (*Daemon, error) {
 			},
 		})
 	}
-	ctx, cut := context.WithCancel(context.Background())
+	life, cut := context.WithCancel(context.Background())
 	d := &Daemon{
 		agent: agent, book: claims.New(agent), logger: cfg.Logger, cut: cut, served: make(chan struct{}),
 		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(),
@@ -92,10 +97,9 @@ func Start(cfg Config) (*Daemon, error) {
 	d.server = &http.Server{
 		Handler: api.New(api.Config{
 			Agent: agent, Book: d.book, Access: rules{cfg.Access}, Client: client, UserName: users.name,
-			Ready: d.Ready, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest,
+			Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Trace: cfg.Trace,
 		}),
 		ConnContext:    socket.ConnContext,
-		BaseContext:    func(net.Listener) context.Context { return ctx },
 		ReadTimeout:    cfg.ReadTime, // it is over with the last byte of a request, and a stream goes on
 		IdleTimeout:    idleTime,
 		MaxHeaderBytes: maxHeader,
