@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -15,6 +17,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/contrib/propagators/autoprop"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/config"
@@ -62,6 +66,7 @@ type server struct {
 	agent     lockagent.AgentID
 	telemetry *telemetry
 	status    status
+	listener  net.Listener // of the clients, who wait until the daemon serves
 	log       *hostLog
 	store     lockagent.Store
 	where     string // the locks are
@@ -86,7 +91,7 @@ func serve(cmd *cobra.Command) (err error) {
 	s.logger = newDaemonLogger(s.stderr, settings.Settings.Log.Format, &s.level)
 	defer func() { err = errors.Join(err, s.close()) }()
 	for _, begin := range []func() error{
-		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openStore, s.openLog, s.startDaemon, s.openPage,
+		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openSocket, s.openStore, s.openLog, s.startDaemon, s.measure, s.openPage,
 	} {
 		if err := begin(); err != nil {
 			return err
@@ -178,17 +183,15 @@ func (s *server) newAgentID() lockagent.AgentID {
 
 // startDaemon serves the clients.
 func (s *server) startDaemon() error {
-	listener, err := s.listen()
-	if err != nil {
-		return err
-	}
 	settings := s.settings()
 	cfg := daemon.Config{
-		Listener: listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
+		Listener: s.listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
 		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
+		Trace: traceOf(autoprop.NewTextMapPropagator()),
 	}
+	var err error
 	if s.daemon, err = daemon.Start(cfg); err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	s.onClose(func() error {
 		over, cancel := context.WithCancel(context.Background())
@@ -197,4 +200,11 @@ func (s *server) startDaemon() error {
 	})
 	s.status.serves(s.daemon)
 	return nil
+}
+
+// traceOf returns what finds the trace of a request in its header.
+func traceOf(propagator propagation.TextMapPropagator) func(http.Header) context.Context {
+	return func(header http.Header) context.Context {
+		return propagator.Extract(context.Background(), propagation.HeaderCarrier(header))
+	}
 }

@@ -25,7 +25,8 @@ type hostLog struct {
 // publishTime bounds how long the last events may take.
 const publishTime = 10 * time.Second
 
-// openLog opens the event log in the state directory. Locks do not wait for it.
+// openLog opens the event log in the state directory. Locks do not wait for it. The agent has to begin next: its first event has the publisher
+// make the stream, and a server that stops meanwhile would leave it open.
 func (s *server) openLog() error {
 	settings := s.settings()
 	log := &hostLog{}

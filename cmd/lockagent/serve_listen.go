@@ -15,6 +15,20 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 )
 
+// openSocket listens for clients.
+func (s *server) openSocket() (err error) {
+	if s.listener, err = s.listen(); err != nil {
+		return err
+	}
+	s.onClose(func() error {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) { // the daemon closes it, too
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
 // listen listens on the socket that systemd passed, or on the one of the settings.
 func (s *server) listen() (net.Listener, error) {
 	switch passed, err := socket.Activated(socketName); {

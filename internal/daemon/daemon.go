@@ -39,6 +39,8 @@ type Config struct {
 	ReadTime time.Duration
 	// MaxRequest is how many bytes a request may have. 0 is 64 KiB.
 	MaxRequest int
+	// Trace returns a context that has the trace of a request, and nothing else. Defaults to none.
+	Trace func(http.Header) context.Context
 }
 
 // Daemon serves clients. Make one with [Start].
@@ -76,6 +78,9 @@ func Start(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Trace == nil {
+		cfg.Trace = func(http.Header) context.Context { return context.Background() }
+	}
 	cfg.ReadTime, cfg.MaxRequest = cmp.Or(cfg.ReadTime, defaultRead), cmp.Or(cfg.MaxRequest, defaultRequest)
 	if cfg.Access == nil {
 		cfg.Access, _ = access.New(access.Config{ // without rules there is nothing wrong
@@ -84,7 +89,7 @@ func Start(cfg Config) (*Daemon, error) {
 			},
 		})
 	}
-	ctx, cut := context.WithCancel(context.Background())
+	life, cut := context.WithCancel(context.Background())
 	d := &Daemon{
 		agent: agent, book: claims.New(agent), logger: cfg.Logger, cut: cut, served: make(chan struct{}),
 		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(), lease: cfg.Lease,
@@ -93,7 +98,7 @@ func Start(cfg Config) (*Daemon, error) {
 	d.rules = rules{cfg.Access}
 	d.api = api.Config{
 		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name,
-		Ready: d.Ready, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest,
+		Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Trace: cfg.Trace,
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -101,7 +106,6 @@ func Start(cfg Config) (*Daemon, error) {
 	d.server = &http.Server{
 		Handler:        api.New(d.api),
 		ConnContext:    socket.ConnContext,
-		BaseContext:    func(net.Listener) context.Context { return ctx },
 		ReadTimeout:    cfg.ReadTime, // it is over with the last byte of a request, and a stream goes on
 		IdleTimeout:    idleTime,
 		MaxHeaderBytes: maxHeader,

@@ -29,9 +29,14 @@ func (r rules) check(ctx context.Context, right access.Right, name lockagent.Nam
 }
 
 // Acquire implements [api.Access].
-func (r rules) Acquire(ctx context.Context, name lockagent.Name) (claims.Limits, error) {
-	limits := r.Limits()
-	return claims.Limits{Claims: limits.Claims, Waiting: limits.Waiters, Streams: limits.Streams}, r.check(ctx, access.Acquire, name)
+func (r rules) Acquire(ctx context.Context, name lockagent.Name) error {
+	return r.check(ctx, access.Acquire, name)
+}
+
+// Limits implements [api.Access].
+func (r rules) Limits() claims.Limits {
+	limits := r.Access.Limits()
+	return claims.Limits{Claims: limits.Claims, Waiting: limits.Waiters, Streams: limits.Streams}
 }
 
 // Look implements [api.Access].

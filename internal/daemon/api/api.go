@@ -20,8 +20,10 @@ import (
 
 // Access says what clients may do. It finds the client in the context of a request. An error is a refusal.
 type Access interface {
-	// Acquire is for who makes a claim on a name. It returns the limits of the client.
-	Acquire(context.Context, lockagent.Name) (claims.Limits, error)
+	// Acquire is for who makes a claim on a name.
+	Acquire(context.Context, lockagent.Name) error
+	// Limits are those of each client.
+	Limits() claims.Limits
 	// Look is for who looks at a name.
 	Look(context.Context, lockagent.Name) error
 	// Operate is for who breaks the lock of a name. The empty name stands for the daemon.
@@ -43,19 +45,24 @@ type Config struct {
 	UserName func(uid uint32) string
 	// Ready returns why no lock can be granted at the moment, or nil.
 	Ready func(context.Context) error
-	// Logger gets defects.
+	// Life ends all streams when it ends. Other calls go on to their end.
+	Life context.Context
+	// Logger gets defects, and what operators do.
 	Logger *slog.Logger
 	// MaxRequest is how many bytes a request may have.
 	MaxRequest int
+	// Trace returns a context that has the trace of a request, and nothing else.
+	Trace func(http.Header) context.Context
 }
 
 // New returns the handler of the API.
 func New(cfg Config) http.Handler {
 	options := []connect.HandlerOption{
+		connect.WithInterceptors(limited{&cfg}),
 		connect.WithReadMaxBytes(cfg.MaxRequest),
 		connect.WithCompression("gzip", nil, nil), // it costs more than it saves within one host
-		connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
-			cfg.Logger.Error("lockagent: recovered from a panic", "of", spec.Procedure, "panic", p, "stack", string(debug.Stack()))
+		connect.WithRecover(func(_ context.Context, spec connect.Spec, header http.Header, p any) error {
+			cfg.Logger.ErrorContext(cfg.Trace(header), "lockagent: recovered from a panic", "of", spec.Procedure, "panic", p, "stack", string(debug.Stack()))
 			return wire.Refuse(lockagent.ErrInternal)
 		}),
 	}
@@ -70,7 +77,7 @@ func New(cfg Config) http.Handler {
 	reflector := grpcreflect.NewStaticReflector(append(services(), healthService)...)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, options...))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, options...))
-	return bounded(mux)
+	return bounded(cfg.Life, mux)
 }
 
 // Look returns the handler of the LookService alone, for a part of the daemon that is in the same process. The contexts of
@@ -92,4 +99,10 @@ func (c *Config) client(ctx context.Context) (claims.Client, error) {
 		return client, fmt.Errorf("%w: the system does not tell who you are", refusal.ErrForbidden)
 	}
 	return client, nil
+}
+
+// trace is a context with the trace of a request, and nothing else.
+func (c *Config) trace(ctx context.Context) context.Context {
+	info, _ := connect.CallInfoForHandlerContext(ctx) // which every handler has
+	return c.Trace(info.RequestHeader())
 }

@@ -24,8 +24,9 @@ var writeTimes = map[string]time.Duration{
 	"/" + healthService + "/Watch":                     0,
 }
 
-// bounded bounds how long a client may take to read the answer of a call. The server itself has one bound for all calls.
-func bounded(next http.Handler) http.Handler {
+// bounded bounds how long a client may take to read the answer of a call. The server itself has one bound for all calls. Calls without a bound end
+// with life.
+func bounded(life context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bound, other := writeTimes[r.URL.Path]
 		if !other {
@@ -34,6 +35,12 @@ func bounded(next http.Handler) http.Handler {
 		until := time.Time{}
 		if bound != 0 {
 			until = time.Now().Add(bound)
+		}
+		if bound == 0 {
+			ctx, cancel := context.WithCancelCause(r.Context())
+			defer cancel(nil)
+			defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
+			r = r.WithContext(ctx)
 		}
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(until) // a connection that has no deadlines is none of ours

@@ -15,8 +15,7 @@ type counts struct{ Config }
 var _ lockagentv1connect.CountServiceHandler = (*counts)(nil)
 
 func (c *counts) may(ctx context.Context, name string) error {
-	_, err := c.Access.Acquire(ctx, lockagent.Name(name))
-	return err
+	return c.Access.Acquire(ctx, lockagent.Name(name))
 }
 
 // Permits implements [lockagentv1connect.CountServiceHandler].

@@ -109,11 +109,13 @@ func (l *locks) do(ctx context.Context, k *link, c *lockagentv1.Command) error {
 				return nil, err
 			}
 			req.News = news
-			return l.Book.Acquire(req)
+			s, err := l.Book.Acquire(req)
+			return s, l.Access.Refused(ctx, err)
 		})
 	case c.GetAttach() != nil:
 		return k.claim(ref, func(news func()) (*claims.Stream, error) {
-			return l.Book.AttachFor(c.GetAttach().GetClaim(), c.GetAttach().GetSecret(), news)
+			s, err := l.Book.AttachFor(c.GetAttach().GetClaim(), c.GetAttach().GetSecret(), news)
+			return s, l.Access.Refused(ctx, err)
 		})
 	case c.GetRelease() != nil:
 		k.release(ref)

@@ -42,9 +42,10 @@ func (l *locks) request(ctx context.Context, req *lockagentv1.AcquireRequest) (r
 		return r, err
 	}
 	r.Name = lockagent.Name(req.GetName())
-	if r.Limits, err = l.Access.Acquire(ctx, r.Name); err != nil {
+	if err = l.Access.Acquire(ctx, r.Name); err != nil {
 		return r, err
 	}
+	r.Limits, r.Trace = l.Access.Limits(), l.trace(ctx)
 	r.Kind, r.Mode, r.Permits = wire.ToKind(req.GetKind()), wire.ToMode(req.GetMode()), int(req.GetPermits())
 	r.Try, r.Detach, r.ForPID = req.GetTry(), req.GetDetach(), int(req.GetForPid())
 	r.Session, r.NoReentry, r.Command, r.Labels = req.GetSession(), req.GetNoReentry(), req.GetCommand(), req.GetLabels()

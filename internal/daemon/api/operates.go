@@ -46,6 +46,9 @@ func (o *operates) Break(ctx context.Context, req *lockagentv1.BreakRequest) (*l
 		if r.Err != nil {
 			return nil, wire.Refuse(r.Err)
 		}
+		if r.Value {
+			o.Logger.InfoContext(o.trace(ctx), "a lock was broken", "lock", name, "user", o.UserName(client.UID), "uid", client.UID, "reason", req.GetReason())
+		}
 		return &lockagentv1.BreakResponse{Broken: r.Value}, nil
 	case <-ctx.Done():
 		return nil, wire.Refuse(context.Cause(ctx))
@@ -66,7 +69,8 @@ func (o *operates) signature(by claims.Client, reason string) string {
 
 // Drain implements [lockagentv1connect.OperateServiceHandler].
 func (o *operates) Drain(ctx context.Context, req *lockagentv1.DrainRequest) (*lockagentv1.DrainResponse, error) {
-	if _, err := o.operator(ctx, ""); err != nil {
+	client, err := o.operator(ctx, "")
+	if err != nil {
 		return nil, wire.Refuse(err)
 	}
 	timeout, err := wire.ToDuration("timeout", req.GetTimeout())
@@ -76,6 +80,7 @@ func (o *operates) Drain(ctx context.Context, req *lockagentv1.DrainRequest) (*l
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
+	o.Logger.InfoContext(o.trace(ctx), "no new claims are taken from now on", "user", o.UserName(client.UID), "uid", client.UID)
 	o.Book.Drain(timeout)
 	waits, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

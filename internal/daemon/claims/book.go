@@ -55,8 +55,12 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	}
 	now, secret := time.Now(), newSecret()
 	req.Labels = maps.Clone(req.Labels)
+	trace := context.Background()
+	if req.Trace != nil {
+		trace, req.Trace = context.WithoutCancel(req.Trace), nil // the claim lives longer than the caller
+	}
 	c := &claim{book: b, id: newID(now), secret: fingerprintOf(secret), Request: req, since: now, bound: bound}
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(trace)
 	c.cancel = cancel
 	s := newStream(c, secret, req.News)
 	if err := b.add(c, s); err != nil {
@@ -232,6 +236,27 @@ func (b *Book) add(c *claim, s *Stream) error {
 	s.open()
 	b.changed(c.Name)
 	return nil
+}
+
+// CountStream counts a stream of a user that is no claim. Call end when it is over. The error is a [*refusal.QuotaError] if it is one too many.
+func (b *Book) CountStream(uid uint32, limits Limits) (end func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	u := b.users[uid]
+	if u == nil {
+		u = &usage{}
+	}
+	if full(u.streams, limits.Streams) {
+		return nil, &refusal.QuotaError{What: "streams", Limit: limits.Streams}
+	}
+	b.users[uid] = u
+	u.streams++
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		u.streams--
+		b.forget(uid, u)
+	}), nil
 }
 
 func full(n, limit int) bool { return limit > 0 && n >= limit }

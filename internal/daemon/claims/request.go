@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -57,6 +58,9 @@ type Request struct {
 	Labels  map[string]string
 
 	Limits Limits
+
+	// Trace is a context with the trace that the request is part of. Nothing else of it counts. It may be nil.
+	Trace context.Context
 
 	// News is called when the stream of the claim may have something to tell, which [Stream.Take] returns. It must not block,
 	// and must not call this package. If it is nil, [Stream.Next] waits for that.
