@@ -168,6 +168,16 @@ func (r *running) acquire(t testing.TB, req *lockagentv1.AcquireRequest) *claim 
 	return c
 }
 
+// lost waits until the claim has ended, and returns how it was lost.
+func (c *claim) lost() *lockagentv1.Lost {
+	c.t.Helper()
+	for {
+		if e := c.next().GetEnded(); e != nil {
+			return e.GetLost()
+		}
+	}
+}
+
 func (r *running) hold(t testing.TB, name, command string) *claim {
 	t.Helper()
 	return r.acquire(t, &lockagentv1.AcquireRequest{Name: name, Command: command})

@@ -180,7 +180,7 @@ func TestBreak(t *testing.T) {
 	if to := a.header.Get("Location"); a.status != http.StatusSeeOther || !strings.HasPrefix(to, "/lock?") {
 		t.Fatalf("%d, to %q: %s", a.status, to, a.body)
 	}
-	lost := c.next().GetEnded().GetLost()
+	lost := c.lost()
 	if lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN || !strings.HasSuffix(lost.GetOperator(), ": it hangs") {
 		t.Errorf("%v", lost)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,13 +64,13 @@ func TestSlowReader(t *testing.T) {
 		}
 		slow, _ := follow()
 		quick, lines := follow()
-		read := 0
+		var read atomic.Int64 // lines
 		go func() {
 			for {
 				if _, err := lines.ReadString('\n'); err != nil {
 					return
 				}
-				read++
+				read.Add(1)
 			}
 		}()
 		time.Sleep(writeTime - beat)
@@ -82,10 +83,10 @@ func TestSlowReader(t *testing.T) {
 		if n := p.streams.Load(); n != 1 {
 			t.Errorf("%d streams, want the one that reads", n)
 		}
-		before := read
+		before := read.Load()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if read == before {
+		if read.Load() == before {
 			t.Error("the one that reads hears nothing any more")
 		}
 		_, _ = slow.Close(), quick.Close()

@@ -104,7 +104,6 @@ function connect() {
   const url = new URL(path, location.href);
   const rows = document.getElementById("events");
   if (rows) url.searchParams.set("after", rows.dataset.position);
-  heard = Math.max(heard, performance.now() - silence / 2); // it has time to begin
   source = new EventSource(url);
   source.addEventListener("content", (e) => {
     news();
