@@ -113,7 +113,11 @@ func (l *locks) do(ctx context.Context, k *link, c *lockagentv1.Command) error {
 		})
 	case c.GetAttach() != nil:
 		return k.claim(ref, func(news func()) (*claims.Stream, error) {
-			return l.Book.AttachFor(c.GetAttach().GetClaim(), c.GetAttach().GetSecret(), news)
+			client, err := l.client(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return l.Book.Attach(client, c.GetAttach().GetClaim(), c.GetAttach().GetSecret(), news)
 		})
 	case c.GetRelease() != nil:
 		k.release(ref)
