@@ -48,8 +48,13 @@ func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 // A reader that does not read is dropped, and leaves room for others. One that reads stays.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		book, err := claims.New(claims.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		book.Begin(nil) // there are no claims
 		p := &page{Config: Config{
-			Look: nothing{}, Watch: claims.New(nil), Access: nothing{}, Host: "web-1", Logger: slog.New(slog.DiscardHandler),
+			Look: nothing{}, Watch: book, Access: nothing{}, Host: "web-1", Logger: slog.New(slog.DiscardHandler),
 		}}
 		listener := make(pipes)
 		server := &http.Server{Handler: p.follow(screen{"locks", p.locks})}

@@ -16,8 +16,8 @@ type recordKind uint8
 const (
 	headerRecord recordKind = iota + 1
 	entryRecord
-	putClaimRecord
-	dropClaimRecord
+	putRecord
+	dropRecord
 )
 
 // record is what a payload says. Its kind decides which fields are set.
@@ -25,7 +25,7 @@ type record struct {
 	kind   recordKind
 	header header
 	entry  actor.JournalEntry
-	claim  string
+	id     string
 	data   []byte
 }
 
@@ -153,7 +153,7 @@ func (e *encoder) entry(x *actor.JournalEntry) {
 	}
 }
 
-func (e *encoder) claim(kind recordKind, id string, data []byte) {
+func (e *encoder) record(kind recordKind, id string, data []byte) {
 	e.b = append(e.b, byte(kind))
 	encodeText(e, id)
 	e.b = append(e.b, data...)
@@ -170,11 +170,11 @@ func (d *decoder) record() (r record, err error) {
 		r.header = header{agent: decodeText[lockagent.AgentID](d), last: d.uint(), stamp: d.stamp()}
 	case entryRecord:
 		d.entry(&r.entry)
-	case putClaimRecord:
-		r.claim = decodeText[string](d)
+	case putRecord:
+		r.id = decodeText[string](d)
 		r.data, d.b = append([]byte{}, d.b...), nil
-	case dropClaimRecord:
-		r.claim = decodeText[string](d)
+	case dropRecord:
+		r.id = decodeText[string](d)
 	default:
 		d.fail()
 	}
@@ -308,6 +308,7 @@ func (e *encoder) request(w *actor.WaitingRequest) {
 	e.uint(uint64(r.ID))
 	e.uint(w.Part)
 	encodeText(e, r.Owner)
+	encodeText(e, w.Tag)
 	e.flags(r.Mode == lockstate.Shared, r.Try, r.Session, w.Outlive)
 	e.int(int64(r.Permits))
 	e.int(int64(r.Lease))
@@ -316,7 +317,7 @@ func (e *encoder) request(w *actor.WaitingRequest) {
 
 func (d *decoder) request(w *actor.WaitingRequest) {
 	r, shared := &w.Request, false
-	r.ID, w.Part, r.Owner = lockstate.RequestID(d.uint()), d.uint(), decodeText[lockagent.Owner](d)
+	r.ID, w.Part, r.Owner, w.Tag = lockstate.RequestID(d.uint()), d.uint(), decodeText[lockagent.Owner](d), decodeText[string](d)
 	d.flags(&shared, &r.Try, &r.Session, &w.Outlive)
 	if shared {
 		r.Mode = lockstate.Shared
